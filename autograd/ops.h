@@ -1,6 +1,7 @@
 // All tensor functions.
 #pragma once
 #include "autograd/ops/activation.h"
+#include "autograd/ops/activation_composed.h"
 #include "autograd/ops/aliases.h"
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/attention.h"

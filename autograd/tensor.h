@@ -282,6 +282,7 @@ class RAMET_API Tensor : public TensorBase {
 
   // ---- methods of the functions in autograd/ops -------------------------------------------------
 #include "autograd/forms/methods.inc"
+#include "autograd/ops/activation_composed.inc"
 #include "autograd/ops/addmm.inc"
 #include "autograd/ops/aliases.inc"
 #include "autograd/ops/arithmetic.inc"

@@ -134,10 +134,6 @@ Tensor threshold_backward(const Tensor& g, const Tensor& x, const Scalar& thresh
   }
 #define RAMET_DERIVATIVE(name, Row, params, args) \
   Tensor name params { return backward<rows::Row> args; }
-#define RAMET_IN_PLACE(name, params, args)                                                    \
-  Tensor& name##_ params {                                                                    \
-    return computed_in_place(#name "_", self, [&](const Tensor& self) { return name args; }); \
-  }
 #include "autograd/ops/activation.inc"
 
 }  // namespace ramet

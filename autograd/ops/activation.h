@@ -12,11 +12,9 @@ namespace ramet {
   RAMET_MAKE_FUNCTION(Tensor, name, params)       \
   RAMET_MAKE_OUT(name, params, args, )
 #define RAMET_DERIVATIVE(name, Row, params, args) RAMET_MAKE_FUNCTION(Tensor, name, params)
-#define RAMET_IN_PLACE(name, params, args) RAMET_MAKE_FUNCTION(Tensor&, name##_, params)
 #include "autograd/ops/activation.inc"
 #undef RAMET_ACTIVATION
 #undef RAMET_DERIVATIVE
-#undef RAMET_IN_PLACE
 
 /// x Phi(x) (Hendrycks and Gimpel 2016). approximate: "none" (by erf) or "tanh".
 RAMET_API Tensor gelu(const Tensor& self, const std::string& approximate = "none");

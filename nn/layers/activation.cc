@@ -3,17 +3,9 @@
 #include <ostream>
 
 #include "autograd/ops/activation.h"
-#include "autograd/ops/arithmetic.h"
-#include "autograd/ops/comparison.h"
-#include "autograd/ops/extremum.h"
+#include "autograd/ops/activation_composed.h"
 #include "autograd/ops/factory.h"
-#include "autograd/ops/front/out_front.h"
-#include "autograd/ops/index.h"
-#include "autograd/ops/mask.h"
-#include "autograd/ops/softmax.h"
-#include "autograd/ops/unary.h"
-#include "autograd/ops/view_parts.h"
-#include "autograd/ops/where.h"
+#include "autograd/ops/front/common.h"
 #include "nn/init.h"
 #include "nn/module/class_name.h"
 
@@ -127,53 +119,6 @@ RAMET_FORWARD(PReLU, const Tensor&, functional::prelu(input, weight),
 
 namespace functional {
 
-namespace {
-
-const Tensor& floating(const char* op, const Tensor& x) {
-  autograd::check_defined(op, x);
-  RAMET_CHECK(is_floating(x.scalar_type()), op, "only for floating-point dtypes: got ",
-              describe(x));
-  return x;
-}
-const Tensor& numbers(const char* op, const Tensor& x) {
-  autograd::check_defined(op, x);
-  RAMET_CHECK(x.scalar_type() != kBool, op, "not implemented for '", name_of(kBool), "': got ",
-              describe(x));
-  return x;
-}
-
-// f(x), or x overwritten by it.
-template <class F> Tensor maybe_inplace(const char* op, bool inplace, const Tensor& x, const F& f) {
-  return inplace ? autograd::computed_in_place(op, x, f) : f(x);
-}
-
-// x where x > 0, else 0. What is computed of it has a finite derivative where x is large, which
-// meets a gradient of 0 there.
-Tensor below_zero(const Tensor& x, const Tensor& above) { return x.masked_fill(above, 0); }
-
-// scale x where x > 0, else scale alpha (exp(x / width) - 1)
-Tensor exponential_unit(const char* op, Tensor input, double alpha, double scale, double width,
-                        bool inplace) {
-  floating(op, input);
-  return maybe_inplace(op, inplace, input, [=](const Tensor& x) {
-    const Tensor above = x.gt(0), low = below_zero(x, above);
-    const Tensor bent = (width == 1 ? low : low.div(width)).expm1().mul(alpha * scale);
-    return where(above, scale == 1 ? x : x.mul(scale), bent);
-  });
-}
-
-Tensor bounded(const char* op, Tensor input, double low, double high, bool inplace) {
-  numbers(op, input);
-  return maybe_inplace(op, inplace, input, [=](const Tensor& x) {
-    // Of integers the bounds are numbers of their dtype, as LibTorch's.
-    if (!is_floating(x.scalar_type()))
-      return x.clamp(Scalar(static_cast<int64_t>(low)), Scalar(static_cast<int64_t>(high)));
-    return x.clamp(Scalar(low), Scalar(high));
-  });
-}
-
-}  // namespace
-
 namespace detail {
 
 Tensor relu(Tensor input, bool inplace) { return inplace ? input.relu_() : input.relu(); }
@@ -182,14 +127,8 @@ Tensor leaky_relu(Tensor input, double negative_slope, bool inplace) {
                  : ramet::leaky_relu(input, negative_slope);
 }
 Tensor rrelu(Tensor input, double lower, double upper, bool training, bool inplace) {
-  floating("rrelu", input);
-  RAMET_CHECK(lower <= upper, "rrelu", "Lower bound should be less than or equal to the upper ",
-              "bound: got ", lower, " and ", upper);
-  return maybe_inplace("rrelu_", inplace, input, [=](const Tensor& x) {
-    if (!training) return ramet::leaky_relu(x, (lower + upper) / 2);
-    const Tensor above = x.gt(0), slopes = ramet::empty_like(x.detach()).uniform_(lower, upper);
-    return where(above, x, below_zero(x, above).mul(slopes));
-  });
+  return inplace ? ramet::rrelu_(input, lower, upper, training)
+                 : ramet::rrelu(input, lower, upper, training);
 }
 
 }  // namespace detail
@@ -200,93 +139,35 @@ Tensor relu(Tensor input, const ReLUFuncOptions& options) {
 Tensor leaky_relu(Tensor input, const LeakyReLUFuncOptions& options) {
   return detail::leaky_relu(std::move(input), options.negative_slope(), options.inplace());
 }
-Tensor relu6(Tensor input, const ReLU6FuncOptions& options) {
-  return bounded("relu6", std::move(input), 0, 6, options.inplace());
-}
-Tensor hardtanh(Tensor input, const HardtanhFuncOptions& o) {
-  return bounded("hardtanh", std::move(input), o.min_val(), o.max_val(), o.inplace());
-}
-Tensor elu(Tensor input, const ELUFuncOptions& options) {
-  return exponential_unit("elu", std::move(input), options.alpha(), 1, 1, options.inplace());
-}
-Tensor selu(Tensor input, const SELUFuncOptions& options) {
-  return exponential_unit("selu", std::move(input), 1.6732632423543772848170429916717,
-                          1.0507009873554804934193349852946, 1, options.inplace());
-}
-Tensor celu(Tensor input, const CELUFuncOptions& options) {
-  const double alpha = options.alpha();
-  RAMET_CHECK(alpha != 0, "celu", "alpha cannot be 0 for CELU: got ", alpha);
-  return exponential_unit("celu", std::move(input), alpha, 1, alpha, options.inplace());
-}
-Tensor gelu(const Tensor& input, const GELUFuncOptions& options) {
-  return ramet::gelu(input, options.approximate());
-}
-Tensor glu(const Tensor& input, const GLUFuncOptions& options) {
-  floating("glu", input);
-  RAMET_CHECK(input.dim() != 0, "glu",
-              "does not support scalars because halving size must be even: got ", describe(input));
-  const int64_t size = input.size(options.dim());
-  RAMET_CHECK(size % 2 == 0, "glu", "Halving dimension must be even, but dimension ", options.dim(),
-              " is size ", size);
-  const Tensor a = input.narrow(options.dim(), 0, size / 2);
-  return a.mul(input.narrow(options.dim(), size / 2, size / 2).sigmoid());
-}
-Tensor silu(const Tensor& input) { return ramet::silu(input); }
-Tensor mish(const Tensor& input) {
-  return floating("mish", input).mul(ramet::softplus(input).tanh());
-}
-Tensor softplus(const Tensor& input, const SoftplusFuncOptions& o) {
-  return ramet::softplus(input, o.beta(), o.threshold());
-}
-Tensor logsigmoid(const Tensor& input) {
-  // Beyond the threshold of 40 the difference is 4e-18.
-  return ramet::softplus(floating("log_sigmoid", input).neg(), 1, 40).neg();
-}
-Tensor softsign(const Tensor& input) { return input.div(input.abs().add(1)); }
-Tensor tanhshrink(const Tensor& input) { return input.sub(input.tanh()); }
-Tensor hardshrink(const Tensor& input, const HardshrinkFuncOptions& options) {
-  const Tensor& x = floating("hardshrink", input);
-  return x.masked_fill(x.abs().le(options.lambda()), 0);
-}
-Tensor softshrink(const Tensor& input, const SoftshrinkFuncOptions& options) {
-  const double lambda = options.lambda();
-  const Tensor& x = floating("softshrink", input);
-  RAMET_CHECK(lambda >= 0, "softshrink", "lambda must be greater or equal to 0, but found to be ",
-              lambda);
-  return x.sub(x.sign().mul(lambda)).masked_fill(x.abs().le(lambda), 0);
-}
-Tensor threshold(Tensor input, const ThresholdFuncOptions& o) {
-  numbers("threshold", input);
-  return maybe_inplace("threshold_", o.inplace(), input, [&](const Tensor& x) {
-    if (!is_floating(x.scalar_type()))
-      return x.masked_fill(x.le(static_cast<int64_t>(o.threshold())),
-                           static_cast<int64_t>(o.value()));
-    return x.masked_fill(x.le(o.threshold()), o.value());
-  });
-}
-Tensor prelu(const Tensor& input, const Tensor& weight) {
-  const Tensor& x = floating("prelu", input);
-  autograd::check_defined("prelu", weight);
-  RAMET_CHECK(weight.scalar_type() == x.scalar_type(), "prelu",
-              "Type promoting not supported. Got ", describe(x), " and ", describe(weight));
-  RAMET_CHECK(weight.dim() <= 1, "prelu",
-              "Expected `weight` to be a scalar or 1D tensor, but got: ", describe(weight));
-  std::vector<int64_t> shape(static_cast<size_t>(x.dim()), 1);
-  if (weight.numel() != 1) {
-    RAMET_CHECK(x.dim() > 0, "prelu", "Not allow zero-dim input tensor: got weight ",
-                describe(weight));
-    const int64_t channels = x.dim() > 1 ? x.size(1) : 1;
-    RAMET_CHECK(channels == weight.numel(), "prelu",
-                "Mismatch of parameter numbers and input channel size. Found parameter numbers = ",
-                weight.numel(), " and channel size = ", channels, ".");
-    shape[1] = channels;
-  }
-  const Tensor above = x.gt(0);
-  return where(above, x, below_zero(x, above).mul(weight.view(shape)));
-}
 Tensor rrelu(Tensor input, const RReLUFuncOptions& o) {
   return detail::rrelu(std::move(input), o.lower(), o.upper(), o.training(), o.inplace());
 }
+// The tensor function of this name, or its in-place form; and one that has none.
+#define RAMET_FORM(name, Options, args)                          \
+  Tensor name(Tensor input, const Options& o) {                  \
+    return o.inplace() ? ramet::name##_ args : ramet::name args; \
+  }
+#define RAMET_SAME(name, Options, args) \
+  Tensor name(const Tensor& input, const Options& o) { return ramet::name args; }
+RAMET_FORM(relu6, ReLU6FuncOptions, (input))
+RAMET_FORM(hardtanh, HardtanhFuncOptions, (input, o.min_val(), o.max_val()))
+RAMET_FORM(elu, ELUFuncOptions, (input, o.alpha()))
+RAMET_FORM(selu, SELUFuncOptions, (input))
+RAMET_FORM(celu, CELUFuncOptions, (input, o.alpha()))
+RAMET_FORM(threshold, ThresholdFuncOptions, (input, o.threshold(), o.value()))
+RAMET_SAME(gelu, GELUFuncOptions, (input, o.approximate()))
+RAMET_SAME(glu, GLUFuncOptions, (input, o.dim()))
+RAMET_SAME(softplus, SoftplusFuncOptions, (input, o.beta(), o.threshold()))
+RAMET_SAME(hardshrink, HardshrinkFuncOptions, (input, o.lambda()))
+RAMET_SAME(softshrink, SoftshrinkFuncOptions, (input, o.lambda()))
+#undef RAMET_FORM
+#undef RAMET_SAME
+Tensor silu(const Tensor& input) { return ramet::silu(input); }
+Tensor mish(const Tensor& input) { return ramet::mish(input); }
+Tensor prelu(const Tensor& input, const Tensor& weight) { return ramet::prelu(input, weight); }
+Tensor logsigmoid(const Tensor& input) { return ramet::log_sigmoid(input); }
+Tensor softsign(const Tensor& input) { return input.div(input.abs().add(1)); }
+Tensor tanhshrink(const Tensor& input) { return input.sub(input.tanh()); }
 Tensor softmax(const Tensor& input, const SoftmaxFuncOptions& options) {
   return input.softmax(options.dim(), options.dtype());
 }
@@ -297,7 +178,9 @@ Tensor log_softmax(const Tensor& input, const LogSoftmaxFuncOptions& options) {
   return input.log_softmax(options.dim(), options.dtype());
 }
 Tensor gumbel_softmax(const Tensor& logits, const GumbelSoftmaxFuncOptions& o) {
-  floating("gumbel_softmax", logits);
+  autograd::check_defined("gumbel_softmax", logits);
+  RAMET_CHECK(is_floating(logits.scalar_type()), "gumbel_softmax",
+              "only for floating-point dtypes: got ", describe(logits));
   const Tensor noise = ramet::empty_like(logits.detach()).exponential_().log().neg();
   const Tensor soft = logits.add(noise).div(o.tau()).softmax(o.dim());
   if (!o.hard()) return soft;

@@ -1,0 +1,147 @@
+#include "autograd/ops/activation_composed.h"
+
+#include "autograd/ops/activation.h"
+#include "autograd/ops/arithmetic.h"
+#include "autograd/ops/comparison.h"
+#include "autograd/ops/factory.h"
+#include "autograd/ops/front/out_front.h"
+#include "autograd/ops/mask.h"
+#include "autograd/ops/unary.h"
+#include "autograd/ops/view_parts.h"
+#include "autograd/ops/where.h"
+
+namespace ramet {
+
+using namespace autograd;
+
+namespace {
+
+const Tensor& floating(const char* op, const Tensor& x) {
+  check_defined(op, x);
+  RAMET_CHECK(is_floating(x.scalar_type()), op, "only for floating-point dtypes: got ",
+              describe(x));
+  return x;
+}
+const Tensor& numbers(const char* op, const Tensor& x) {
+  check_defined(op, x);
+  RAMET_CHECK(x.scalar_type() != kBool, op, "not implemented for '", name_of(kBool), "': got ",
+              describe(x));
+  return x;
+}
+// A bound as a number of x's dtype, as LibTorch has it.
+Scalar own_number(const Tensor& x, const Scalar& s) {
+  return is_floating(x.scalar_type()) ? s : Scalar(s.toLong());
+}
+
+// x where x > 0, else 0. What is computed of it has a finite derivative where x is large, which
+// meets a gradient of 0 there.
+Tensor below_zero(const Tensor& x, const Tensor& above) { return x.masked_fill(above, 0); }
+
+Tensor exponential_unit(const char* op, const Tensor& x, double alpha, double scale,
+                        double input_scale) {
+  floating(op, x);
+  const Tensor above = x.gt(0), low = below_zero(x, above);
+  const Tensor bent = (input_scale == 1 ? low : low.mul(input_scale)).expm1().mul(alpha * scale);
+  return where(above, scale == 1 ? x : x.mul(scale), bent);
+}
+
+Tensor bounded(const char* op, const Tensor& x, const Scalar& least, const Scalar& most) {
+  numbers(op, x);
+  const Scalar low = own_number(x, least), high = own_number(x, most);
+  RAMET_CHECK(x.scalar_type() != kByte || (low.toLong() >= 0 && high.toLong() >= 0), op,
+              "cannot do hardtanh on an unsigned type with negative limits: got ", low, " and ",
+              high);
+  return x.clamp(low, high);
+}
+
+}  // namespace
+
+Tensor elu(const Tensor& x, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale) {
+  return exponential_unit("elu", x, alpha.toDouble(), scale.toDouble(), input_scale.toDouble());
+}
+Tensor selu(const Tensor& x) {
+  return exponential_unit("selu", x, 1.6732632423543772848170429916717,
+                          1.0507009873554804934193349852946, 1);
+}
+Tensor celu(const Tensor& x, const Scalar& alpha) {
+  const double a = alpha.toDouble();
+  RAMET_CHECK(a != 0, "celu", "alpha cannot be 0 for CELU: got ", alpha);
+  return exponential_unit("celu", x, a, 1, 1 / a);
+}
+
+Tensor hardtanh(const Tensor& x, const Scalar& min_val, const Scalar& max_val) {
+  return bounded("hardtanh", x, min_val, max_val);
+}
+Tensor relu6(const Tensor& x) { return bounded("relu6", x, 0, 6); }
+Tensor hardsigmoid(const Tensor& x) { return floating("hardsigmoid", x).add(3).clamp(0, 6).div(6); }
+Tensor hardswish(const Tensor& x) { return floating("hardswish", x).mul(hardsigmoid(x)); }
+
+Tensor mish(const Tensor& x) { return floating("mish", x).mul(softplus(x).tanh()); }
+Tensor log_sigmoid(const Tensor& x) {
+  // Beyond the threshold of 40 the difference is 4e-18.
+  return softplus(floating("log_sigmoid", x).neg(), 1, 40).neg();
+}
+
+Tensor hardshrink(const Tensor& x, const Scalar& lambd) {
+  return floating("hardshrink", x).masked_fill(x.abs().le(lambd), 0);
+}
+Tensor softshrink(const Tensor& x, const Scalar& lambd) {
+  const double lambda = lambd.toDouble();
+  floating("softshrink", x);
+  RAMET_CHECK(lambda >= 0, "softshrink", "lambda must be greater or equal to 0, but found to be ",
+              lambda);
+  return x.sub(x.sign().mul(lambda)).masked_fill(x.abs().le(lambda), 0);
+}
+Tensor threshold(const Tensor& x, const Scalar& threshold, const Scalar& value) {
+  numbers("threshold", x);
+  const Scalar least = own_number(x, threshold), low = own_number(x, value);
+  return x.masked_fill(x.le(least), low);
+}
+
+Tensor glu(const Tensor& x, int64_t dim) {
+  floating("glu", x);
+  RAMET_CHECK(x.dim() != 0, "glu",
+              "does not support scalars because halving size must be even: got ", describe(x));
+  const int64_t size = x.size(dim);
+  RAMET_CHECK(size % 2 == 0, "glu", "Halving dimension must be even, but dimension ", dim,
+              " is size ", size);
+  return x.narrow(dim, 0, size / 2).mul(x.narrow(dim, size / 2, size / 2).sigmoid());
+}
+
+Tensor prelu(const Tensor& x, const Tensor& weight) {
+  floating("prelu", x);
+  check_operands("prelu", x, weight);
+  RAMET_CHECK(weight.scalar_type() == x.scalar_type(), "prelu",
+              "Type promoting not supported. Got ", describe(x), " and ", describe(weight));
+  RAMET_CHECK(weight.dim() <= 1, "prelu",
+              "Expected `weight` to be a scalar or 1D tensor, but got: ", describe(weight));
+  std::vector<int64_t> shape(static_cast<size_t>(x.dim()), 1);
+  if (weight.numel() != 1) {
+    RAMET_CHECK(x.dim() > 0, "prelu", "Not allow zero-dim input tensor: got weight ",
+                describe(weight));
+    const int64_t channels = x.dim() > 1 ? x.size(1) : 1;
+    RAMET_CHECK(channels == weight.numel(), "prelu",
+                "Mismatch of parameter numbers and input channel size. Found parameter numbers = ",
+                weight.numel(), " and channel size = ", channels, ".");
+    shape[1] = channels;
+  }
+  const Tensor above = x.gt(0);
+  return where(above, x, below_zero(x, above).mul(weight.view(shape)));
+}
+
+Tensor rrelu(const Tensor& x, const Scalar& lower, const Scalar& upper, bool training,
+             std::optional<Generator> generator) {
+  const double low = lower.toDouble(), high = upper.toDouble();
+  floating("rrelu", x);
+  RAMET_CHECK(low <= high, "rrelu", "Lower bound should be less than or equal to the upper ",
+              "bound: got ", low, " and ", high);
+  if (!training) return leaky_relu(x, (low + high) / 2);
+  const Tensor above = x.gt(0);
+  const Tensor slopes = empty_like(x.detach()).uniform_(low, high, std::move(generator));
+  return where(above, x, below_zero(x, above).mul(slopes));
+}
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/activation_composed.inc"
+
+}  // namespace ramet

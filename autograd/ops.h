@@ -26,6 +26,7 @@
 #include "autograd/ops/layer_norm.h"
 #include "autograd/ops/linalg.h"
 #include "autograd/ops/loss.h"
+#include "autograd/ops/margin_loss.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pair.h"
 #include "autograd/ops/pad.h"

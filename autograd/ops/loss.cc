@@ -3,9 +3,9 @@
 
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/front/index_front.h"
+#include "autograd/ops/front/loss_front.h"
 #include "autograd/ops/front/pointwise_front.h"
 #include "autograd/ops/front/reduce_front.h"
-#include "autograd/ops/reduce.h"
 #include "autograd/ops/where.h"
 #include "runtime/capture.h"
 
@@ -17,8 +17,7 @@ namespace {
 
 void check_pair(const char* op, const Tensor& x, const Tensor& target, int64_t reduction) {
   common_device(op, x, target);
-  RAMET_CHECK(reduction >= Reduction::None && reduction < Reduction::END, op, "reduction: got ",
-              reduction, ", expected Reduction::None, Mean or Sum");
+  check_reduction(op, reduction);
 }
 // Does t repeat to `sizes`?
 bool repeats_to(const Tensor& t, IntArrayRef sizes) {
@@ -52,11 +51,6 @@ ScalarType check_floating(const char* op, const Tensor& x, const Tensor& target)
   RAMET_CHECK(is_floating(dtype), op, "not implemented for '", name_of(dtype), "': got ",
               describe(x), " and ", describe(target));
   return dtype;
-}
-Tensor reduced(const Tensor& loss, int64_t reduction) {
-  return reduction == Reduction::Mean  ? loss.mean()
-         : reduction == Reduction::Sum ? loss.sum()
-                                       : loss;
 }
 // The same without history.
 Tensor reduced_plain(const Tensor& loss, int64_t reduction) {

@@ -7,7 +7,7 @@
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/copy.h"
 #include "autograd/ops/factory.h"
-#include "autograd/ops/front/common.h"
+#include "autograd/ops/front/out_front.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/view.h"
@@ -156,9 +156,9 @@ Tensor folded(const Tensor& whole, const Sides& sides, Mode mode) {
 }
 
 // LibTorch's rule of which dimensions are padded, and how far.
-void check_borders(const Tensor& x, const Sides& sides, size_t numbers, Mode mode) {
+void check_borders(const char* op, const Tensor& x, const Sides& sides, size_t numbers, Mode mode) {
   const int64_t dims = static_cast<int64_t>(numbers / 2);
-  RAMET_CHECK(dims >= 1 && dims <= 3 && (x.dim() == dims + 1 || x.dim() == dims + 2), "pad",
+  RAMET_CHECK(dims >= 1 && dims <= 3 && (x.dim() == dims + 1 || x.dim() == dims + 2), op,
               "Padding size ", numbers, " is not supported for ", x.dim(), "D input tensor. ",
               "Supported combinations for non-constant padding: 2D or 3D input: padding size = 2 ",
               "(pads last dimension), 3D or 4D input: padding size = 4 (pads last 2 dimensions), ",
@@ -166,23 +166,23 @@ void check_borders(const Tensor& x, const Sides& sides, size_t numbers, Mode mod
   for (const Side& s : sides) {
     const int64_t n = x.size(s.dim), most = std::max(s.before, s.after);
     if (mode == Mode::kReflect)
-      RAMET_CHECK(most < n, "pad",
+      RAMET_CHECK(most < n, op,
                   "Padding size should be less than the corresponding input dimension, but got: ",
                   "padding (", s.before, ", ", s.after, ") at dimension ", s.dim, " of input ",
                   x.sizes());
     else if (mode == Mode::kReplicate)
-      RAMET_CHECK(n > 0, "pad", "Expected non-zero dimensions to replicate from: got dimension ",
+      RAMET_CHECK(n > 0, op, "Expected non-zero dimensions to replicate from: got dimension ",
                   s.dim, " of input ", x.sizes());
     else
-      RAMET_CHECK(most <= n - positive(-s.before) - positive(-s.after), "pad",
+      RAMET_CHECK(most <= n - positive(-s.before) - positive(-s.after), op,
                   "Padding value causes wrapping around more than once: got padding (", s.before,
                   ", ", s.after, ") at dimension ", s.dim, " of input ", x.sizes());
   }
 }
 
-Tensor bordered(const Tensor& x, IntArrayRef pad, Mode mode) {
-  const Sides sides = checked_sides("pad", x, pad, mode == Mode::kCircular ? 0 : 1);
-  check_borders(x, sides, pad.size(), mode);
+Tensor bordered(const char* op, const Tensor& x, IntArrayRef pad, Mode mode) {
+  const Sides sides = checked_sides(op, x, pad, mode == Mode::kCircular ? 0 : 1);
+  check_borders(op, x, sides, pad.size(), mode);
   Sides grow, cut;
   for (const Side& s : sides) {
     if (s.before > 0 || s.after > 0) grow.push_back({s.dim, positive(s.before), positive(s.after)});
@@ -196,6 +196,13 @@ Tensor bordered(const Tensor& x, IntArrayRef pad, Mode mode) {
   }
   const Tensor whole = grow.empty() ? x : extended(x, grow, mode);
   return cut.empty() && !grow.empty() ? whole : cropped(whole, cut).clone();
+}
+
+// `pad` of so many dimensions.
+Tensor padded(const char* op, size_t dims, const Tensor& x, IntArrayRef pad, Mode mode) {
+  RAMET_CHECK(pad.size() == 2 * dims, op, "padding size is expected to be ", 2 * dims,
+              ", but got: ", pad.size());
+  return bordered(op, x, pad, mode);
 }
 
 }  // namespace
@@ -227,10 +234,50 @@ Tensor pad(const Tensor& x, IntArrayRef pad, const std::string& mode, std::optio
     if (mode != name) continue;
     RAMET_CHECK(value.value_or(0) == 0, "pad", "Padding mode \"", mode,
                 "\" doesn't take in value argument: got ", *value);
-    return bordered(x, pad, which);
+    return bordered("pad", x, pad, which);
   }
   fail("pad", "Unrecognised padding mode ", mode,
        ": expected constant, reflect, replicate or circular");
 }
+
+#define RAMET_PADS(name, mode)                                                                  \
+  Tensor name##1d(const Tensor& x, IntArrayRef p) { return padded(#name "1d", 1, x, p, mode); } \
+  Tensor name##2d(const Tensor& x, IntArrayRef p) { return padded(#name "2d", 2, x, p, mode); } \
+  Tensor name##3d(const Tensor& x, IntArrayRef p) { return padded(#name "3d", 3, x, p, mode); }
+RAMET_PADS(reflection_pad, Mode::kReflect)
+RAMET_PADS(replication_pad, Mode::kReplicate)
+#undef RAMET_PADS
+
+Tensor pad_sequence(TensorList sequences, bool batch_first, double padding_value,
+                    std::string_view padding_side) {
+  constexpr const char* kOp = "pad_sequence";
+  RAMET_CHECK(!sequences.empty(), kOp, "received an empty list of sequences");
+  RAMET_CHECK(padding_side == "left" || padding_side == "right", kOp,
+              "Expected padding_side to be one of left or right, but got ",
+              std::string(padding_side));
+  int64_t longest = 0;
+  for (const Tensor& s : sequences) {
+    RAMET_CHECK(s.defined() && s.dim() >= 1 && sequences[0].defined() &&
+                    s.sizes().slice(1) == sequences[0].sizes().slice(1),
+                kOp, "got ", describe(s), " beside ", describe(sequences[0]),
+                ", expected tensors alike but for the first size");
+    longest = std::max(longest, s.size(0));
+  }
+  const Tensor& first = sequences[0];
+  const auto count = static_cast<int64_t>(sequences.size());
+  std::vector<int64_t> sizes = first.sizes().vec();
+  sizes[0] = batch_first ? longest : count;
+  sizes.insert(sizes.begin(), batch_first ? count : longest);
+  const Tensor padded = full(sizes, padding_value, first.options());
+  for (int64_t i = 0; i < count; ++i) {
+    const Tensor& s = sequences[static_cast<size_t>(i)];
+    const int64_t begin = padding_side == "left" ? longest - s.size(0) : 0;
+    padded.select(batch_first ? 0 : 1, i).narrow(0, begin, s.size(0)).copy_(s);
+  }
+  return padded;
+}
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/pad.inc"
 
 }  // namespace ramet

@@ -4,10 +4,14 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "autograd/tensor.h"
 
 namespace ramet {
+
+#include "autograd/forms/functions.inc"
+#include "autograd/ops/pad.inc"
 
 /// self between constants; `pad` for any number of dimensions. An Error where more is cut off than
 /// there is.
@@ -19,5 +23,9 @@ RAMET_API Tensor constant_pad_nd(const Tensor& self, IntArrayRef pad, const Scal
 /// one, or the last three of a 4-D or 5-D one.
 RAMET_API Tensor pad(const Tensor& self, IntArrayRef pad, const std::string& mode = "constant",
                      std::optional<double> value = std::nullopt);
+/// Sequences [length_i, ...], alike but for the length, as [longest, batch, ...] (or batch first);
+/// the padding goes to the end, or to the beginning with padding_side "left".
+RAMET_API Tensor pad_sequence(TensorList sequences, bool batch_first = false,
+                              double padding_value = 0.0, std::string_view padding_side = "right");
 
 }  // namespace ramet

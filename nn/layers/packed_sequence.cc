@@ -150,34 +150,6 @@ std::tuple<Tensor, Tensor> pad_packed_sequence(const PackedSequence& sequence, b
   return {batch_first ? out.transpose(0, 1) : out, ends};
 }
 
-Tensor pad_sequence(TensorList sequences, bool batch_first, double padding_value,
-                    std::string_view padding_side) {
-  constexpr const char* kOp = "pad_sequence";
-  RAMET_CHECK(!sequences.empty(), kOp, "received an empty list of sequences");
-  RAMET_CHECK(padding_side == "left" || padding_side == "right", kOp,
-              "Expected padding_side to be one of left or right, but got ",
-              std::string(padding_side));
-  int64_t longest = 0;
-  for (const Tensor& s : sequences) {
-    RAMET_CHECK(s.defined() && s.dim() >= 1 && sequences[0].defined() &&
-                    s.sizes().slice(1) == sequences[0].sizes().slice(1),
-                kOp, "got ", describe(s), " beside ", describe(sequences[0]),
-                ", expected tensors alike but for the first size");
-    longest = std::max(longest, s.size(0));
-  }
-  const Tensor& first = sequences[0];
-  const auto count = static_cast<int64_t>(sequences.size());
-  const Tensor padded = full(batch_first ? with({count, longest}, first.sizes().slice(1))
-                                         : with({longest, count}, first.sizes().slice(1)),
-                             padding_value, first.options());
-  for (int64_t i = 0; i < count; ++i) {
-    const Tensor& s = sequences[static_cast<size_t>(i)];
-    const int64_t begin = padding_side == "left" ? longest - s.size(0) : 0;
-    padded.select(batch_first ? 0 : 1, i).narrow(0, begin, s.size(0)).copy_(s);
-  }
-  return padded;
-}
-
 PackedSequence pack_sequence(TensorList sequences, bool enforce_sorted) {
   std::vector<int64_t> lengths;
   for (const Tensor& s : sequences) {

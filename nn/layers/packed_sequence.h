@@ -1,9 +1,9 @@
 // Sequences of several lengths in one tensor, for recurrent modules.
 #pragma once
 #include <optional>
-#include <string_view>
 #include <tuple>
 
+#include "autograd/ops/pad.h"
 #include "autograd/tensor.h"
 
 namespace ramet::nn::utils::rnn {
@@ -47,10 +47,7 @@ RAMET_API PackedSequence pack_padded_sequence(Tensor input, Tensor lengths,
 RAMET_API std::tuple<Tensor, Tensor> pad_packed_sequence(
     const PackedSequence& sequence, bool batch_first = false, double padding_value = 0.0,
     std::optional<int64_t> total_length = std::nullopt);
-/// Sequences [length_i, ...], alike but for the length, as [longest, batch, ...] (or batch first);
-/// the padding goes to the end, or to the beginning with padding_side "left".
-RAMET_API Tensor pad_sequence(TensorList sequences, bool batch_first = false,
-                              double padding_value = 0, std::string_view padding_side = "right");
+using ramet::pad_sequence;
 RAMET_API PackedSequence pack_sequence(TensorList sequences, bool enforce_sorted = true);
 
 }  // namespace ramet::nn::utils::rnn

@@ -311,4 +311,42 @@ RAMET_CONVOLUTIONS(2)
 RAMET_CONVOLUTIONS(3)
 #undef RAMET_CONVOLUTIONS
 
+Tensor convolution(const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias,
+                   IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
+                   bool is_transposed, IntArrayRef output_padding, int64_t groups) {
+  const char* op = "convolution";
+  check_defined(op, x);
+  check_defined(op, w);
+  const int64_t rank = w.dim();
+  RAMET_CHECK(rank >= 3 && rank <= 5, op, "weight: got ", describe(w),
+              ", expected 3, 4 or 5 dimensions");
+  RAMET_CHECK(x.dim() == rank, op, "Expected ", rank, "-dimensional input for ", rank,
+              "-dimensional weight ", w.sizes(), ", but got ", describe(x));
+  for (const int64_t n : output_padding)
+    RAMET_CHECK(n >= 0, op, "negative output_padding is not supported: got ", output_padding);
+  if (is_transposed) {
+    const auto call = rank == 3   ? transposed_of<1>
+                      : rank == 4 ? transposed_of<2>
+                                  : transposed_of<3>;
+    return call(op, x, w, bias, stride, padding, output_padding, groups, dilation);
+  }
+  const auto call = rank == 3 ? with_numbers<1> : rank == 4 ? with_numbers<2> : with_numbers<3>;
+  return call(op, x, w, bias, stride, padding, dilation, groups);
+}
+
+Tensor conv_tbc(const Tensor& x, const Tensor& w, const Tensor& bias, int64_t pad) {
+  const char* op = "conv_tbc";
+  check_defined(op, x);
+  check_defined(op, w);
+  check_defined(op, bias);
+  RAMET_CHECK(x.dim() == 3, op, "Input must have 3 dims: time, batch, in_channel: got ",
+              describe(x));
+  RAMET_CHECK(w.dim() == 3, op,
+              "Weight tensor must have 3 dims: kernel_width, in_channels, out_channels: got ",
+              describe(w));
+  return with_numbers<1>(op, x.permute({1, 2, 0}), w.permute({2, 1, 0}), bias, 1, pad, 1, 1)
+      .permute({2, 0, 1})
+      .contiguous();
+}
+
 }  // namespace ramet

@@ -43,6 +43,15 @@ RAMET_API Tensor conv_transpose3d(const Tensor& input, const Tensor& weight,
                                   const std::optional<Tensor>& bias = {}, IntArrayRef stride = 1,
                                   IntArrayRef padding = 0, IntArrayRef output_padding = 0,
                                   int64_t groups = 1, IntArrayRef dilation = 1);
+/// convN, or with `transposed` conv_transposeN, of a batch: input [n, c, ...] with one to three
+/// spatial dimensions, which the weight has as well. output_padding counts where `transposed`.
+RAMET_API Tensor convolution(const Tensor& input, const Tensor& weight,
+                             const std::optional<Tensor>& bias, IntArrayRef stride,
+                             IntArrayRef padding, IntArrayRef dilation, bool transposed,
+                             IntArrayRef output_padding, int64_t groups);
+/// conv1d of time, batch, channels: self [l, n, c], weight [k, c, o], bias [o], result [., n, o].
+RAMET_API Tensor conv_tbc(const Tensor& self, const Tensor& weight, const Tensor& bias,
+                          int64_t pad = 0);
 
 namespace detail {
 RAMET_API Tensor conv_named(int dimensions, const Tensor& input, const Tensor& weight,

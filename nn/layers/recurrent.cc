@@ -2,14 +2,16 @@
 
 #include <ostream>
 
-#include "autograd/ops.h"
-#include "nn/layers/recurrent_steps_internal.h"
+#include "autograd/ops/factory.h"
+#include "autograd/ops/recurrent_internal.h"
+#include "nn/layers/recurrent_internal.h"
 #include "nn/module/class_name.h"
 #include "runtime/checked_size.h"
 #include "runtime/logging.h"
 
 namespace ramet::nn {
 
+using autograd::RecurrentResult;
 using utils::rnn::PackedSequence;
 
 namespace detail {
@@ -20,9 +22,10 @@ const char* name_of(const RNNOptionsBase& o) {
   constexpr const char* kNames[] = {"LSTM", "GRU", "RNN", "RNN"};
   return kNames[o.mode().index()];
 }
-int64_t gates_of(const RNNOptionsBase& o) {
-  constexpr int64_t kGates[] = {4, 3, 1, 1};
-  return kGates[o.mode().index()];
+autograd::RecurrentCell cell_of(const RNNOptionsBase& o) {
+  using Cell = autograd::RecurrentCell;
+  constexpr Cell kCells[] = {Cell::kLstm, Cell::kGru, Cell::kTanh, Cell::kRelu};
+  return kCells[o.mode().index()];
 }
 int64_t state_size(const RNNOptionsBase& o) {
   return o.proj_size() > 0 ? o.proj_size() : o.hidden_size();
@@ -47,37 +50,9 @@ void check_options(const RNNOptionsBase& o) {
         o.dropout(), " and num_layers=", o.num_layers());
 }
 
-// Defined, on the input's side and of this shape; zeros where it is undefined.
-Tensor first_state(const RNNOptionsBase& o, const char* what, const Tensor& state, int64_t batch,
-                   int64_t size, const Tensor& input) {
-  const std::vector<int64_t> shape{o.num_layers() * (o.bidirectional() ? 2 : 1), batch, size};
-  if (!state.defined()) return zeros(shape, input.options());
-  RAMET_CHECK(state.sizes() == IntArrayRef(shape), name_of(o), "Expected ", what, " size ",
-              IntArrayRef(shape), ", got ", state.sizes());
-  return state;
-}
-
-// `rows` of all sequences that there are, which are input's data.
-RecurrentResult run_rows(const RNNOptionsBase& o, const std::vector<Tensor>& weights,
-                         RecurrentInput input, const Tensor& hidden, const Tensor& cell,
-                         bool training) {
-  const char* const op = name_of(o);
-  RAMET_CHECK(!input.rows.empty(), op, "Expected sequence length to be larger than 0");
-  const int64_t batch = input.rows[0];
-  const Tensor h = first_state(o, o.mode().index() == 0 ? "hidden[0]" : "hidden", hidden, batch,
-                               state_size(o), input.data);
-  const Tensor c = o.mode().index() == 0
-                       ? first_state(o, "hidden[1]", cell, batch, o.hidden_size(), input.data)
-                       : Tensor();
-  return run_recurrent(o, weights, std::move(input), h, c, training);
-}
-void check_input(const RNNOptionsBase& o, const Tensor& input, int64_t dim) {
-  const char* const op = name_of(o);
-  RAMET_CHECK(input.defined() && input.dim() == dim, op, "input must have ", dim,
-              " dimensions: got ", describe(input));
-  RAMET_CHECK(input.size(-1) == o.input_size(), op,
-              "input.size(-1) must be equal to input_size. Expected ", o.input_size(), ", got ",
-              input.size(-1));
+autograd::Recurrence recurrence(const RNNOptionsBase& o, bool training) {
+  return {name_of(o),  cell_of(o), o.bias(),         o.num_layers(),
+          o.dropout(), training,   o.bidirectional()};
 }
 
 }  // namespace
@@ -91,7 +66,8 @@ template <class Derived> void RNNImplBase<Derived>::reset() {
   const RNNOptionsBase& o = options_base;
   check_options(o);
   const int64_t directions = o.bidirectional() ? 2 : 1, states = state_size(o);
-  const int64_t gates = checked_mul(name_of(o), "hidden_size", gates_of(o), o.hidden_size());
+  const int64_t gates =
+      checked_mul(name_of(o), "hidden_size", autograd::gates_of(cell_of(o)), o.hidden_size());
   // A layer takes some hundred bytes even where its tensors are small.
   check_room(name_of(o), "num_layers", static_cast<uint64_t>(o.num_layers()), 1024);
   weights_.clear();
@@ -127,31 +103,19 @@ template <class Derived> void RNNImplBase<Derived>::pretty_print(std::ostream& s
 template <class Derived>
 RecurrentResult RNNImplBase<Derived>::run(const Tensor& input, const Tensor& hidden,
                                           const Tensor& cell) const {
-  const RNNOptionsBase& o = options_base;
-  check_input(o, input, 3);
-  const Tensor x = o.batch_first() ? input.transpose(0, 1) : input;
-  const int64_t steps = x.size(0), batch = x.size(1);
-  RecurrentResult r = run_rows(o, weights_,
-                               {x.reshape({steps * batch, x.size(2)}),
-                                std::vector<int64_t>(static_cast<size_t>(steps), batch)},
-                               hidden, cell, this->is_training());
-  r.output = r.output.view({steps, batch, r.output.size(1)});
-  if (o.batch_first()) r.output = r.output.transpose(0, 1);
-  return r;
+  return autograd::run_recurrence(recurrence(options_base, this->is_training()), weights_, input,
+                                  options_base.batch_first(), hidden, cell);
 }
 
 template <class Derived>
 RecurrentResult RNNImplBase<Derived>::run(const PackedSequence& input, const Tensor& hidden,
                                           const Tensor& cell) const {
-  check_input(options_base, input.data(), 2);
   const auto permuted = [](const Tensor& t, const Tensor& indices) {
     return t.defined() && indices.defined() ? t.index_select(1, indices) : t;
   };
-  const Tensor sizes = input.batch_sizes().contiguous();
-  const int64_t* at = sizes.const_data_ptr<int64_t>();
-  RecurrentResult r = run_rows(options_base, weights_, {input.data(), {at, at + sizes.numel()}},
-                               permuted(hidden, input.sorted_indices()),
-                               permuted(cell, input.sorted_indices()), this->is_training());
+  RecurrentResult r = autograd::run_recurrence(
+      recurrence(options_base, this->is_training()), weights_, input.data(), input.batch_sizes(),
+      permuted(hidden, input.sorted_indices()), permuted(cell, input.sorted_indices()));
   r.hidden = permuted(r.hidden, input.unsorted_indices());
   r.cell = permuted(r.cell, input.unsorted_indices());
   return r;
@@ -182,8 +146,6 @@ template class RNNImplBase<GRUImpl>;
 template class Cloneable<RNNImpl>;
 template class Cloneable<LSTMImpl>;
 template class Cloneable<GRUImpl>;
-
-using detail::RecurrentResult;
 
 // ---- RNN ----------------------------------------------------------------------------------------
 

@@ -13,6 +13,10 @@
 #include "nn/module/enum.h"
 #include "nn/module/module_holder.h"
 
+namespace ramet::autograd {
+struct RecurrentResult;
+}  // namespace ramet::autograd
+
 namespace ramet::nn {
 
 namespace detail {
@@ -76,8 +80,6 @@ struct RAMET_API GRUOptions {
 
 namespace detail {
 
-struct RecurrentResult;
-
 /// Parameters weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_hr_l0, then those of
 /// _l0_reverse, _l1, ...: [gates * hidden, features] with the gates in LibTorch's order (i, f, g, o
 /// of an LSTM, r, z, n of a GRU), drawn from uniform(-1, 1) / sqrt(hidden_size).
@@ -97,10 +99,11 @@ template <class Derived> class RAMET_API RNNImplBase : public Cloneable<Derived>
  protected:
   /// The whole forward of [time, batch, features] (or batch first); hidden, cell: undefined for
   /// zeros.
-  RecurrentResult run(const Tensor& input, const Tensor& hidden, const Tensor& cell) const;
+  autograd::RecurrentResult run(const Tensor& input, const Tensor& hidden,
+                                const Tensor& cell) const;
   /// The same of rows as they are packed.
-  RecurrentResult run(const utils::rnn::PackedSequence& input, const Tensor& hidden,
-                      const Tensor& cell) const;
+  autograd::RecurrentResult run(const utils::rnn::PackedSequence& input, const Tensor& hidden,
+                                const Tensor& cell) const;
 
  private:
   // Whole, where the registry has a rank's shards of them (fully_shard).

@@ -2,8 +2,10 @@
 
 #include <ostream>
 
-#include "autograd/ops.h"
-#include "nn/layers/recurrent_steps_internal.h"
+#include "autograd/ops/factory.h"
+#include "autograd/ops/recurrent_internal.h"
+#include "autograd/ops/view.h"
+#include "nn/layers/recurrent_internal.h"
 #include "nn/module/class_name.h"
 #include "runtime/checked_size.h"
 
@@ -15,11 +17,12 @@ namespace {
 const char* name_of(const RNNCellOptionsBase& o) {
   return o.num_chunks() == 4 ? "LSTMCell" : o.num_chunks() == 3 ? "GRUCell" : "RNNCell";
 }
-RNNOptionsBase::rnn_options_base_mode_t mode_of(const RNNCellOptionsBase& o, bool relu) {
-  if (o.num_chunks() == 4) return kLSTM;
-  if (o.num_chunks() == 3) return kGRU;
-  if (relu) return kRNN_RELU;
-  return kRNN_TANH;
+autograd::RecurrentCell cell_of(const RNNCellOptionsBase& o, bool relu) {
+  using Cell = autograd::RecurrentCell;
+  return o.num_chunks() == 4   ? Cell::kLstm
+         : o.num_chunks() == 3 ? Cell::kGru
+         : relu                ? Cell::kRelu
+                               : Cell::kTanh;
 }
 
 }  // namespace
@@ -67,24 +70,19 @@ std::pair<Tensor, Tensor> RNNCellImplBase<Derived>::step(const Tensor& input, co
   const char* const op = name_of(o);
   RAMET_CHECK(input.defined() && (input.dim() == 1 || input.dim() == 2), op,
               "Expected input to be 1D or 2D, got ", describe(input));
-  RAMET_CHECK(input.size(-1) == o.input_size(), op, "input has inconsistent input_size: got ",
-              input.size(-1), " expected ", o.input_size());
   const bool alone = input.dim() == 1;
   std::vector<int64_t> shape{o.hidden_size()};
   if (!alone) shape.insert(shape.begin(), input.size(0));
+  const auto rows = [&](const Tensor& t) { return alone ? t.unsqueeze(0) : t; };
   const auto state = [&](const char* what, const Tensor& given) {
-    if (!given.defined()) return zeros(shape, input.options());
+    if (!given.defined()) return rows(zeros(shape, input.options()));
     RAMET_CHECK(given.sizes() == IntArrayRef(shape), op, what, ": got ", describe(given),
                 ", expected ", IntArrayRef(shape));
-    return given;
+    return rows(given);
   };
-  const auto rows = [&](const Tensor& t) { return alone && t.defined() ? t.unsqueeze(0) : t; };
-  const RNNOptionsBase options(mode_of(o, relu), o.input_size(), o.hidden_size());
-  const RecurrentWeights w{weight_ih, weight_hh, bias_ih, bias_hh, {}};
-  const RecurrentState before{rows(state("hidden", hidden)),
-                              o.num_chunks() == 4 ? rows(state("cell", cell)) : Tensor()};
-  const RecurrentState after =
-      recurrent_step(options, w, input_gates(options, w, rows(input)), before);
+  const autograd::RecurrentState after = autograd::run_cell(
+      op, cell_of(o, relu), {weight_ih, weight_hh, bias_ih, bias_hh, {}}, rows(input),
+      {state("hidden", hidden), o.num_chunks() == 4 ? state("cell", cell) : Tensor()});
   const auto back = [&](const Tensor& t) { return alone && t.defined() ? t.squeeze(0) : t; };
   return {back(after.hidden), back(after.cell)};
 }

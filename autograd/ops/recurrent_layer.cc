@@ -4,15 +4,15 @@
 #include <algorithm>
 #include <array>
 
-#include "autograd/ops.h"
+#include "autograd/ops/copy.h"
+#include "autograd/ops/factory.h"
 #include "autograd/ops/front/composed.h"
 #include "autograd/ops/front/matmul_front.h"
+#include "autograd/ops/recurrent_internal.h"
 #include "kernels/pointwise/recurrent.h"
-#include "nn/layers/recurrent_steps_internal.h"
 
-namespace ramet::nn::detail {
-
-using namespace autograd;
+namespace ramet {
+namespace autograd {
 
 namespace {
 
@@ -21,23 +21,24 @@ enum : int { kX, kHidden, kCell, kIh, kHh, kBiasIh, kBiasHh, kInputs };
 using Inputs = std::array<Tensor, kInputs>;
 
 struct Layer {
-  RNNOptionsBase options;
+  RecurrentCell cell;
+  int64_t columns;                   // of a state
   std::vector<int64_t> rows, begin;  // of each step
   bool lstm, reverse;
   bool even;  // all steps have all sequences
   int64_t total = 0;
 
-  Layer(const RNNOptionsBase& o, std::vector<int64_t> steps, bool backwards)
-      : options(o),
+  Layer(RecurrentCell kind, int64_t width, std::vector<int64_t> steps, bool backwards)
+      : cell(kind),
+        columns(width),
         rows(std::move(steps)),
-        lstm(std::holds_alternative<enumtype::kLSTM>(o.mode())),
+        lstm(kind == RecurrentCell::kLstm),
         reverse(backwards),
         even(std::all_of(rows.begin(), rows.end(), [&](int64_t n) { return n == rows[0]; })) {
     begin.reserve(rows.size());
     for (const int64_t n : rows) begin.push_back(total), total += n;
   }
   int64_t batch() const { return rows[0]; }
-  int64_t columns() const { return options.hidden_size(); }
   size_t steps() const { return rows.size(); }
   // The step that is the i-th to run.
   size_t at(size_t i) const { return reverse ? rows.size() - 1 - i : i; }
@@ -59,12 +60,12 @@ struct Track {
   Track(const Layer& l, const Tensor& first) : first_(dense(first)) {
     const int64_t n = l.even ? l.batch() : 0;
     if (l.even) {
-      const Tensor all = matrix(first, l.total + n, l.columns());
+      const Tensor all = matrix(first, l.total + n, l.columns);
       before = part(all, l.reverse ? n : 0, l.total);
       after = part(all, l.reverse ? 0 : n, l.total);
     } else {
-      before = matrix(first, l.total, l.columns());
-      after = matrix(first, l.total, l.columns());
+      before = matrix(first, l.total, l.columns);
+      after = matrix(first, l.total, l.columns);
     }
   }
   // Makes what is before the i-th step to run.
@@ -83,7 +84,7 @@ struct Track {
   // The state of each sequence after its last step.
   Tensor last(const Layer& l) const {
     if (l.even || l.reverse) return part(after, l.begin[l.at(l.steps() - 1)], l.batch());
-    Tensor all = matrix(after, l.batch(), l.columns());
+    Tensor all = matrix(after, l.batch(), l.columns);
     for (size_t t = 0; t < l.steps(); ++t) {
       const int64_t go_on = t + 1 < l.steps() ? l.rows[t + 1] : 0, end = l.rows[t] - go_on;
       if (end > 0) copy_values(part(all, go_on, end), part(after, l.begin[t] + go_on, end));
@@ -104,7 +105,7 @@ struct Kept {
 std::vector<Tensor> run_forward(const Layer& l, const Inputs& in, Kept* kept) {
   const NoGradGuard off;
   const Tensor &x = in[kX], &ih = in[kIh], &hh = in[kHh];
-  const int64_t columns = l.columns();
+  const int64_t columns = l.columns;
   const ScalarType type = x.scalar_type();
   const Tensor bias_hh = dense(in[kBiasHh]),
                bias = l.lstm && bias_hh.defined() ? in[kBiasIh] + bias_hh : dense(in[kBiasIh]);
@@ -155,7 +156,7 @@ struct Deltas {
 Deltas run_backward(const Layer& l, const Kept& kept, const Tensor& hh, bool of_hidden,
                     const std::vector<Tensor>& v) {
   const NoGradGuard off;
-  const int64_t columns = l.columns();
+  const int64_t columns = l.columns;
   const ScalarType type = hh.scalar_type();
   const auto begun = [&](const Tensor& given) {
     return given.defined() ? given.clone(MemoryFormat::Contiguous)
@@ -194,8 +195,7 @@ Deltas run_backward(const Layer& l, const Kept& kept, const Tensor& hh, bool of_
 // The same with differentiable operations.
 std::vector<Tensor> composed(const Layer& l, const std::vector<Tensor>& in) {
   const RecurrentWeights w{in[kIh], in[kHh], in[kBiasIh], in[kBiasHh], {}};
-  auto [output, last] =
-      run_steps(l.options, w, {in[kX], l.rows}, {in[kHidden], in[kCell]}, l.reverse);
+  auto [output, last] = run_steps(l.cell, w, {in[kX], l.rows}, {in[kHidden], in[kCell]}, l.reverse);
   return {std::move(output), std::move(last.hidden), std::move(last.cell)};
 }
 
@@ -234,31 +234,15 @@ void backward(const Node& self, const std::shared_ptr<const Layer>& l, const Kep
 
 }  // namespace
 
-bool is_one_operation(const RNNOptionsBase& o, const RecurrentWeights& w,
-                      const RecurrentInput& input, const RecurrentState& first) {
-  const Tensor& x = input.data;
-  const bool lstm = std::holds_alternative<enumtype::kLSTM>(o.mode());
-  if (w.hr.defined() || !(lstm || std::holds_alternative<enumtype::kGRU>(o.mode()))) return false;
-  int64_t left = x.size(0), most = input.rows[0];
-  for (const int64_t n : input.rows) {
-    if (n < 0 || n > most || n > left) return false;
-    most = n, left -= n;
-  }
-  if (left != 0) return false;
-  const int64_t columns = o.hidden_size(), gates = (lstm ? 4 : 3) * columns;
-  const auto fits = [&](const Tensor& t, IntArrayRef sizes) {
-    return t.sizes() == sizes && t->key() == x->key();
-  };
-  return is_floating(x.scalar_type()) && fits(w.ih, {gates, x.size(1)}) &&
-         fits(w.hh, {gates, columns}) && (!w.bias_ih.defined() || fits(w.bias_ih, gates)) &&
-         (!w.bias_hh.defined() || fits(w.bias_hh, gates)) && first.hidden->key() == x->key() &&
-         (!lstm || first.cell->key() == x->key());
+bool is_one_operation(RecurrentCell cell, const RecurrentWeights& w, const RecurrentInput& input) {
+  return !w.hr.defined() && (cell == RecurrentCell::kLstm || cell == RecurrentCell::kGru) &&
+         is_floating(input.data.scalar_type());
 }
 
-std::pair<Tensor, RecurrentState> run_as_one(const RNNOptionsBase& o, const RecurrentWeights& w,
+std::pair<Tensor, RecurrentState> run_as_one(RecurrentCell cell, const RecurrentWeights& w,
                                              const RecurrentInput& input,
                                              const RecurrentState& first, bool reverse) {
-  const auto l = std::make_shared<const Layer>(o, input.rows, reverse);
+  const auto l = std::make_shared<const Layer>(cell, w.hh.size(1), input.rows, reverse);
   const Inputs in = {input.data, first.hidden, first.cell, w.ih, w.hh, w.bias_ih, w.bias_hh};
   const bool records =
       std::any_of(in.begin(), in.end(), [](const Tensor& t) { return recording(t); });
@@ -275,4 +259,5 @@ std::pair<Tensor, RecurrentState> run_as_one(const RNNOptionsBase& o, const Recu
   return {results[0], {results[1], results[2]}};
 }
 
-}  // namespace ramet::nn::detail
+}  // namespace autograd
+}  // namespace ramet

@@ -47,11 +47,7 @@ Tensor exponential_unit(const char* op, const Tensor& x, double alpha, double sc
 
 Tensor bounded(const char* op, const Tensor& x, const Scalar& least, const Scalar& most) {
   numbers(op, x);
-  const Scalar low = own_number(x, least), high = own_number(x, most);
-  RAMET_CHECK(x.scalar_type() != kByte || (low.toLong() >= 0 && high.toLong() >= 0), op,
-              "cannot do hardtanh on an unsigned type with negative limits: got ", low, " and ",
-              high);
-  return x.clamp(low, high);
+  return x.clamp(own_number(x, least), own_number(x, most));
 }
 
 }  // namespace

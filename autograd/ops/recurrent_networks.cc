@@ -9,6 +9,7 @@
 #include "autograd/ops/shape_joins.h"
 #include "autograd/ops/view.h"
 #include "autograd/ops/view_parts.h"
+#include "runtime/checked_size.h"
 
 namespace ramet {
 namespace autograd {
@@ -132,10 +133,10 @@ RecurrentResult run_recurrence(const Recurrence& r, TensorList weights, const Te
   check_input(r, weights, input, 3);
   const Tensor x = batch_first ? input.transpose(0, 1) : input;
   const int64_t steps = x.size(0), batch = x.size(1);
-  RecurrentResult y = run_rows(r, weights,
-                               {x.reshape({steps * batch, x.size(2)}),
-                                std::vector<int64_t>(static_cast<size_t>(steps), batch)},
-                               hidden, cell);
+  check_room(r.op, "input", static_cast<uint64_t>(steps), sizeof(int64_t));
+  RecurrentResult y = run_rows(
+      r, weights, {x.flatten(0, 1), std::vector<int64_t>(static_cast<size_t>(steps), batch)},
+      hidden, cell);
   y.output = y.output.view({steps, batch, y.output.size(1)});
   if (batch_first) y.output = y.output.transpose(0, 1);
   return y;

@@ -41,6 +41,10 @@ NOT_COMPARED = {
     "upsample_bilinear2d_out upsample_linear1d_out upsample_nearest1d_out upsample_nearest2d_out upsample_nearest3d_out "
     "upsample_trilinear3d_out var_out vdot_out vstack_out":
         "the function's result, copied: tests/autograd/table/op_table_*_test.cc hold them to the function, which is compared",
+    "elu_out glu_out hardshrink_out hardsigmoid_out hardswish_out hardtanh_out log_sigmoid_out mish_out multi_margin_loss_out "
+    "multilabel_margin_loss_out reflection_pad1d_out reflection_pad2d_out reflection_pad3d_out replication_pad1d_out "
+    "replication_pad2d_out replication_pad3d_out softshrink_out threshold_out":
+        "the same of activations, losses and borders that are made of others",
     "_upsample_nearest_exact3d": "of one kernel with the forms of 1 and 2 dimensions, which are compared",
     "cross_entropy_loss_consuming residual_layer_norm":
         "not in LibTorch: tests/autograd hold them to cross_entropy_loss and layer_norm, which are compared",

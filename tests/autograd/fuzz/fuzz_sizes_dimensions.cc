@@ -118,6 +118,28 @@ template <class Call> SizeRow with_reduction(const char* name, const Call& call)
             d.expect(right, [&] { return call(x, zeros_like(x), reduction); });
           }};
 }
+// The same of samples, which are rows.
+template <class Call> SizeRow with_samples(const char* name, const Call& call) {
+  return {name, [=](SizeDraw& d) {
+            const Tensor x = d.tensor(2, 2, 1);
+            const int64_t reduction = d.number("reduction");
+            const Right right = reduction == 0                     ? one({x.size(0)})
+                                : reduction == 1 || reduction == 2 ? one({})
+                                                                   : Right();
+            d.expect(right, [&] { return call(x, reduction); });
+          }};
+}
+// Networks of one layer, whatever number of layers is said.
+template <class Call> SizeRow with_layers(const char* name, int64_t gates, const Call& call) {
+  return {
+      name, [=](SizeDraw& d) {
+        const Tensor x = d.tensor(3, 3, 1), h = zeros({1, x.size(1), 2});
+        const std::vector<Tensor> weights = {zeros({2 * gates, x.size(2)}), zeros({2 * gates, 2})};
+        const int64_t layers = d.mostly("num_layers", 1, 2);
+        const Right right = layers == 1 ? one({x.size(0), x.size(1), 2}) : Right();
+        d.expect(right, [&] { return std::get<0>(call(x, h, weights, layers)); });
+      }};
+}
 // Rows of scores and their classes.
 template <class Call> SizeRow with_classes(const char* name, bool of_images, const Call& call) {
   return {name, [=](SizeDraw& d) {
@@ -303,6 +325,53 @@ std::vector<SizeRow> size_rows_of_dimensions() {
                      [=](X x, X y, int64_t r) {
                        return binary_cross_entropy_with_logits(x, y, none, none, r);
                      }),
+      with_reduction("hinge_embedding_loss",
+                     [](X x, X y, int64_t r) { return hinge_embedding_loss(x, y, 1, r); }),
+      with_reduction("soft_margin_loss",
+                     [](X x, X y, int64_t r) { return soft_margin_loss(x, y, r); }),
+      with_reduction("margin_ranking_loss",
+                     [](X x, X y, int64_t r) { return margin_ranking_loss(x, y, y, 1, r); }),
+      with_reduction(
+          "poisson_nll_loss",
+          [](X x, X y, int64_t r) { return poisson_nll_loss(x, y, true, false, 1e-8, r); }),
+      with_samples(
+          "cosine_embedding_loss",
+          [](X x, int64_t r) { return cosine_embedding_loss(x, x, ones({x.size(0)}), 0, r); }),
+      with_samples(
+          "triplet_margin_loss",
+          [](X x, int64_t r) { return triplet_margin_loss(x, x, x, 1, 2, 1e-6, false, r); }),
+      with_samples("multi_margin_loss",
+                   [](X x, int64_t r) {
+                     return multi_margin_loss(x, zeros({x.size(0)}, kLong), 1, 1, {}, r);
+                   }),
+      with_samples(
+          "multilabel_margin_loss",
+          [](X x, int64_t r) { return multilabel_margin_loss(x, zeros(x.sizes(), kLong), r); }),
+      with_layers("lstm", 4,
+                  [](X x, X h, TensorList w, int64_t n) {
+                    return lstm(x, {h, h}, w, false, n, 0, false, false, false);
+                  }),
+      with_layers("gru", 3,
+                  [](X x, X h, TensorList w, int64_t n) {
+                    return gru(x, h, w, false, n, 0, false, false, false);
+                  }),
+      with_layers("rnn_tanh", 1,
+                  [](X x, X h, TensorList w, int64_t n) {
+                    return rnn_tanh(x, h, w, false, n, 0, false, false, false);
+                  }),
+      with_layers("rnn_relu", 1,
+                  [](X x, X h, TensorList w, int64_t n) {
+                    return rnn_relu(x, h, w, false, n, 0, false, false, false);
+                  }),
+      {"glu",
+       [](SizeDraw& d) {
+         const Tensor x = d.tensor();
+         const int64_t dim = d.dim("dim", x.dim());
+         const auto at = place_of(dim, x.dim());
+         Right right = at && x.dim() > 0 && x.size(dim) % 2 == 0 ? one(wide(x.sizes())) : Right();
+         if (right) (*right)[0][*at] /= 2;
+         d.expect(right, [&] { return glu(x, dim); });
+       }},
       with_classes(
           "cross_entropy_loss", false,
           [=](X x, X t, int64_t r, int64_t i) { return cross_entropy_loss(x, t, none, r, i); }),

@@ -327,6 +327,22 @@ std::vector<SizeRow> size_rows_of_images() {
                      [](X x, X w, N s, N p, N d, int64_t g) {
                        return conv3d(x, w, std::nullopt, s, p, d, g);
                      }),
+      of_convolution("convolution", 2,
+                     [](X x, X w, N s, N p, N d, int64_t g) {
+                       return convolution(x, w, std::nullopt, s, p, d, false, 0, g);
+                     }),
+      of_transposed("convolution", 1,
+                    [](X x, X w, N s, N p, N o, int64_t g, N d) {
+                      return convolution(x, w, std::nullopt, s, p, d, true, o, g);
+                    }),
+      {"conv_tbc",
+       [](SizeDraw& d) {
+         const Tensor x = d.tensor(3, 3, 1), w = zeros({2, x.size(2), 3});
+         const int64_t pad = d.mostly("pad", 0, 2);
+         const Wide steps = Wide{x.size(0)} + 2 * Wide{pad} - 1;
+         d.expect(pad >= 0 && steps >= 1 ? one({steps, x.size(1), 3}) : Right(),
+                  [&] { return conv_tbc(x, w, zeros({3}), pad); });
+       }},
       of_transposed("conv_transpose1d", 1,
                     [](X x, X w, N s, N p, N o, int64_t g, N d) {
                       return conv_transpose1d(x, w, std::nullopt, s, p, o, g, d);

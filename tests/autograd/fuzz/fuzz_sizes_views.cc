@@ -169,10 +169,31 @@ Right padded(const Tensor& x, const std::vector<int64_t>& pad, int64_t least) {
   }
   return one(shape);
 }
+// The same where the border comes from what is inside: of one to three dimensions.
+Right bordered(const Tensor& x, const std::vector<int64_t>& pad, bool reflect) {
+  const auto dims = static_cast<int64_t>(pad.size() / 2);
+  if (dims < 1 || dims > 3 || (x.dim() != dims + 1 && x.dim() != dims + 2)) return refused();
+  for (size_t i = 0; i < pad.size(); ++i) {
+    const int64_t n = x.size(x.dim() - 1 - static_cast<int64_t>(i / 2));
+    const bool both = pad[i] == 0 && pad[i ^ 1] == 0;
+    if (!both && (n == 0 || (reflect && pad[i] >= n))) return refused();
+  }
+  return padded(x, pad, 1);
+}
+template <class Call>
+SizeRow of_pad(const char* name, int64_t dims, bool reflect, const Call& call) {
+  return {name, [=](SizeDraw& d) {
+            const Tensor x = d.tensor(dims + 1, std::min<int64_t>(dims + 2, 4), 1);
+            const std::vector<int64_t> pad = d.numbers("padding", 2 * dims, 2 * dims);
+            d.expect(bordered(x, pad, reflect), [&] { return call(x, pad); });
+          }};
+}
 
 }  // namespace
 
 std::vector<SizeRow> size_rows_of_views() {
+  using X = const Tensor&;
+  using N = const std::vector<int64_t>&;
   return {
       {"view",
        [](SizeDraw& d) {
@@ -284,17 +305,15 @@ std::vector<SizeRow> size_rows_of_views() {
          const Tensor x = d.tensor();
          const std::vector<int64_t> pad = d.numbers("pad", 0, 5);
          const bool reflect = d.flag("reflect");
-         const int64_t dims = static_cast<int64_t>(pad.size() / 2);
-         Right right = padded(x, pad, 1);
-         if (dims < 1 || dims > 3 || (x.dim() != dims + 1 && x.dim() != dims + 2))
-           right = refused();
-         for (size_t i = 0; right && i < pad.size(); ++i) {
-           const int64_t n = x.size(x.dim() - 1 - static_cast<int64_t>(i / 2));
-           const bool both = pad[i] == 0 && pad[i ^ 1] == 0;
-           if (!both && (n == 0 || (reflect && pad[i] >= n))) right = refused();
-         }
-         d.expect(right, [&] { return ramet::pad(x, pad, reflect ? "reflect" : "replicate"); });
+         d.expect(bordered(x, pad, reflect),
+                  [&] { return ramet::pad(x, pad, reflect ? "reflect" : "replicate"); });
        }},
+      of_pad("reflection_pad1d", 1, true, [](X x, N pad) { return reflection_pad1d(x, pad); }),
+      of_pad("reflection_pad2d", 2, true, [](X x, N pad) { return reflection_pad2d(x, pad); }),
+      of_pad("reflection_pad3d", 3, true, [](X x, N pad) { return reflection_pad3d(x, pad); }),
+      of_pad("replication_pad1d", 1, false, [](X x, N pad) { return replication_pad1d(x, pad); }),
+      of_pad("replication_pad2d", 2, false, [](X x, N pad) { return replication_pad2d(x, pad); }),
+      of_pad("replication_pad3d", 3, false, [](X x, N pad) { return replication_pad3d(x, pad); }),
       {"flip",
        [](SizeDraw& d) {
          const Tensor x = d.tensor();

@@ -1,4 +1,4 @@
-// Rows of the operation table: attention, steps of recurrent networks.
+// Rows of the operation table: attention, recurrent networks and their steps.
 #include <cmath>
 
 #include "autograd/ops.h"
@@ -107,6 +107,153 @@ void add_steps(Table& t) {
       .within(8);
 }
 
+// ---- recurrent networks, element by element
+
+struct Network {
+  int64_t gates;  // 4: LSTM, 3: GRU, else tanh or relu
+  bool relu = false;
+};
+// One step of one sequence. x: the input's features; h, c: the states, which change.
+using Values = std::vector<double>;
+void step(const Network& net, const Plain& ih, const Plain& hh, const Plain& bi, const Plain& bh,
+          const Values& x, Values* h, Values* c) {
+  const auto n = int64_t(h->size());
+  Values of_x(size_t(net.gates * n)), of_h(of_x.size());
+  for (int64_t g = 0; g < net.gates * n; ++g) {
+    double a = bi.at({g}), b = bh.at({g});
+    for (size_t k = 0; k < x.size(); ++k) a += ih.at({g, int64_t(k)}) * x[k];
+    for (int64_t k = 0; k < n; ++k) b += hh.at({g, k}) * (*h)[size_t(k)];
+    of_x[size_t(g)] = a, of_h[size_t(g)] = b;
+  }
+  Values next(*h);
+  for (int64_t j = 0; j < n; ++j) {
+    const auto at = [&](const Values& v, int64_t part) { return v[size_t(part * n + j)]; };
+    const auto sum = [&](int64_t part) { return at(of_x, part) + at(of_h, part); };
+    double& y = next[size_t(j)];
+    if (net.gates == 4) {
+      double& cell = (*c)[size_t(j)];
+      cell = sigma(sum(1)) * cell + sigma(sum(0)) * std::tanh(sum(2));
+      y = sigma(sum(3)) * std::tanh(cell);
+    } else if (net.gates == 3) {
+      const double new_part = std::tanh(at(of_x, 2) + sigma(sum(0)) * at(of_h, 2));
+      y = new_part + sigma(sum(1)) * (y - new_part);
+    } else {
+      y = net.relu ? (sum(0) < 0 ? 0 : sum(0)) : std::tanh(sum(0));
+    }
+  }
+  *h = next;
+}
+Values line(const Plain& x, Index at) {
+  Values v;
+  at.push_back(0);
+  for (; at.back() < x.size(-1); ++at.back()) v.push_back(x.at(at));
+  return v;
+}
+// The operands are x, h, (c,) ih, hh, bi, bh. The states after a step, joined.
+Plain cell_of(P in, const Network& net) {
+  const bool lstm = net.gates == 4;
+  const size_t w = lstm ? 3 : 2;
+  Plain y{{in[0].size(0), (lstm ? 2 : 1) * in[1].size(1)}, {}};
+  for (int64_t i = 0; i < in[0].size(0); ++i) {
+    Values h = line(in[1], {i}), c = lstm ? line(in[2], {i}) : Values();
+    step(net, in[w], in[w + 1], in[w + 2], in[w + 3], line(in[0], {i}), &h, &c);
+    for (const Values* v : {&h, &c}) y.v.insert(y.v.end(), v->begin(), v->end());
+  }
+  return y;
+}
+// All outputs of [time, batch, features], and the last states behind them.
+Plain network_of(P in, const Network& net) {
+  const bool lstm = net.gates == 4;
+  const size_t w = lstm ? 3 : 2;
+  const int64_t steps = in[0].size(0), batch = in[0].size(1), columns = in[1].size(2);
+  std::vector<Values> h, c;
+  for (int64_t b = 0; b < batch; ++b) {
+    h.push_back(line(in[1], {0, b}));
+    c.push_back(lstm ? line(in[2], {0, b}) : Values());
+  }
+  Plain y{{steps + (lstm ? 2 : 1), batch, columns}, {}};
+  for (int64_t t = 0; t < steps; ++t)
+    for (int64_t b = 0; b < batch; ++b) {
+      Values &hidden = h[size_t(b)], &cell = c[size_t(b)];
+      step(net, in[w], in[w + 1], in[w + 2], in[w + 3], line(in[0], {t, b}), &hidden, &cell);
+      y.v.insert(y.v.end(), hidden.begin(), hidden.end());
+    }
+  for (const auto* states : {&h, &c})
+    for (const Values& v : *states) y.v.insert(y.v.end(), v.begin(), v.end());
+  return y;
+}
+
+void add_networks(Table& t) {
+  const auto operands = [](Index x, Index h, const Network& net, int64_t features) {
+    Sample s = {real(x, -1, 1), real(h, -1, 1)};
+    const int64_t columns = h.back(), gates = net.gates * columns;
+    if (net.gates == 4) s.push_back(real(h, -1, 1));
+    for (const Index& w : {Index{gates, features}, {gates, columns}, {gates}, {gates}})
+      s.push_back(real(w, -0.5, 0.5));
+    return s;
+  };
+  const auto cell = [&](const char* name, const Network& net, Call call) {
+    const auto sample = [&](int64_t n, int64_t features, int64_t columns) {
+      return operands({n, features}, {n, columns}, net, features);
+    };
+    t.row(name, kFloats, {sample(3, 2, 4), sample(0, 2, 3), sample(2, 0, 3)}, std::move(call),
+          [=](P x) { return cell_of(x, net); })
+        .big(sample(150, 40, 31), net.gates == 4 ? 7 : 3)
+        .small("a product of small matrices")
+        .within(8);
+  };
+  cell("lstm_cell", {4}, [](V x) {
+    const auto [h, c] = lstm_cell(x[0], {x[1], x[2]}, x[3], x[4], x[5], x[6]);
+    return cat({h, c}, 1);
+  });
+  cell("gru_cell", {3}, [](V x) { return gru_cell(x[0], x[1], x[2], x[3], x[4], x[5]); });
+  cell("rnn_tanh_cell", {1}, [](V x) { return rnn_tanh_cell(x[0], x[1], x[2], x[3], x[4], x[5]); });
+  cell("rnn_relu_cell", {1, true},
+       [](V x) { return rnn_relu_cell(x[0], x[1], x[2], x[3], x[4], x[5]); });
+  const auto network = [&](const char* name, const Network& net, Call call) {
+    const auto sample = [&](int64_t steps, int64_t n, int64_t features, int64_t columns) {
+      return operands({steps, n, features}, {1, n, columns}, net, features);
+    };
+    Index dims(net.gates == 4 ? 7 : 6, -1);
+    for (size_t k = 0; k < (net.gates == 4 ? 3u : 2u); ++k) dims[k] = 1;
+    t.row(name, kFloats, {sample(3, 2, 2, 4), sample(2, 0, 2, 3), sample(1, 2, 0, 3)},
+          std::move(call), [=](P x) { return network_of(x, net); })
+        .big(sample(3, 70, 40, 31))
+        .sliced(dims, 1)
+        .small("products of small matrices")
+        .within(16);
+  };
+  const auto weights = [](V x, size_t from) {
+    return std::vector<Tensor>(x.begin() + from, x.end());
+  };
+  // As packed sequences of one length.
+  const auto rows = [](const Tensor& x) { return x.flatten(0, 1); };
+  const auto sizes = [](const Tensor& x) { return full({x.size(0)}, x.size(1), kLong); };
+  network("lstm", {4}, [=](V x) {
+    const auto [y, h, c] = lstm(x[0], {x[1], x[2]}, weights(x, 3), true, 1, 0, false, false, false);
+    return cat({y, h, c});
+  });
+  network("lstm.packed", {4}, [=](V x) {
+    const auto [y, h, c] =
+        lstm(rows(x[0]), sizes(x[0]), {x[1], x[2]}, weights(x, 3), true, 1, 0, false, false);
+    return cat({y.view({x[0].size(0), h.size(1), h.size(2)}), h, c});
+  });
+#define NETWORK(name, gates, relu)                                                        \
+  network(#name, {gates, relu}, [=](V x) {                                                \
+    const auto [y, h] = name(x[0], x[1], weights(x, 2), true, 1, 0, false, false, false); \
+    return cat({y, h});                                                                   \
+  });                                                                                     \
+  network(#name ".packed", {gates, relu}, [=](V x) {                                      \
+    const auto [y, h] =                                                                   \
+        name(rows(x[0]), sizes(x[0]), x[1], weights(x, 2), true, 1, 0, false, false);     \
+    return cat({y.view({x[0].size(0), h.size(1), h.size(2)}), h});                        \
+  })
+  NETWORK(gru, 3, false);
+  NETWORK(rnn_tanh, 1, false);
+  NETWORK(rnn_relu, 1, true);
+#undef NETWORK
+}
+
 std::vector<Row> rows() {
   Table t;
   const Samples some = {operands_of({2, 2}, 3, 4, 4), operands_of({}, 4, 3, 5),
@@ -139,6 +286,7 @@ std::vector<Row> rows() {
       .big(large, 7)
       .within(8);
   add_steps(t);
+  add_networks(t);
   return t.rows();
 }
 RAMET_OP_TABLE(rows());

@@ -104,6 +104,146 @@ void add_pairs(Table& t) {
                       [](D x) { return std::exp(x[1]) * (x[1] - x[0]); }});
 }
 
+// ---- margins; a target is the sign of what is drawn
+
+Tensor signs(const Tensor& x) { return where(x.gt(0), 1, -1).to(x.scalar_type()); }
+double sign(double x) { return x > 0 ? 1 : -1; }
+double hinge(double x) { return x < 0 ? 0 : x; }  // a NaN stays one
+
+void add_signed(Table& t) {
+  const Sample pair = {real({3, 4}, -3, 3), real({3, 4}, -3, 3)};
+  add_elementwise(
+      t, {"hinge_embedding_loss", "hinge_embedding_loss.none", "hinge_embedding_loss.sum", pair,
+          [](V x, int64_t r) { return hinge_embedding_loss(x[0], signs(x[1]), 1.5, r); },
+          [](D x) { return x[1] > 0 ? x[0] : hinge(1.5 - x[0]); }});
+  add_elementwise(t, {"soft_margin_loss", "soft_margin_loss.none", "soft_margin_loss.sum", pair,
+                      [](V x, int64_t r) { return soft_margin_loss(x[0], x[1], r); },
+                      [](D x) {
+                        const double y = x[0] * x[1];
+                        return y < 0 ? std::log1p(std::exp(y)) - y : std::log1p(std::exp(-y));
+                      }});
+  add_elementwise(
+      t, {"margin_ranking_loss",
+          "margin_ranking_loss.none",
+          "margin_ranking_loss.sum",
+          {real({3, 4}), real({3, 4}), real({3, 4})},
+          [](V x, int64_t r) { return margin_ranking_loss(x[0], x[1], signs(x[2]), 0.5, r); },
+          [](D x) { return hinge(0.5 - sign(x[2]) * (x[0] - x[1])); }});
+  const Sample counts = {real({3, 4}, -2, 1), real({3, 4}, 0, 4)};
+  add_elementwise(
+      t, {"poisson_nll_loss", "poisson_nll_loss.none", "poisson_nll_loss.sum", counts,
+          [](V x, int64_t r) { return poisson_nll_loss(x[0], x[1], true, false, 1e-8, r); },
+          [](D x) { return std::exp(x[0]) - x[1] * x[0]; }});
+  add_elementwise(
+      t, {"poisson_nll_loss.full",
+          "poisson_nll_loss.full_none",
+          "poisson_nll_loss.full_sum",
+          {real({3, 4}, 0.5, 3), real({3, 4}, 0, 4)},
+          [](V x, int64_t r) { return poisson_nll_loss(x[0], x[1], false, true, 0.25, r); },
+          [](D x) {
+            const double y = x[1], loss = x[0] - y * std::log(x[0] + 0.25);
+            return y <= 1 ? loss : loss + y * std::log(y) - y + std::log(2 * M_PI * y) / 2;
+          }});
+}
+
+// Losses of samples, the rows of what is drawn; f: of one row.
+void add_samples(Table& t) {
+  const auto row = [&t](const char* name, Samples samples, Sample large, Call call,
+                        std::function<double(P, int64_t)> f) -> Row& {
+    return t
+        .row(name, kFloats, std::move(samples), std::move(call),
+             [f](P x) { return made({x[0].size(0)}, [&](const Index& i) { return f(x, i[0]); }); })
+        .big(std::move(large), 7)
+        .within(8);
+  };
+  const auto at = [](const Plain& x, int64_t i, int64_t k) { return x.at({i, k}); };
+  row(
+      "cosine_embedding_loss",
+      {{real({4, 5}), real({4, 5}), real({4})}, {real({0, 3}), real({0, 3}), real({0})}},
+      {real({700, 31}), real({700, 31}), real({700})},
+      [](V x) { return cosine_embedding_loss(x[0], x[1], signs(x[2]), 0.25, Reduction::None); },
+      [=](P x, int64_t i) {
+        double ab = 0, aa = 1e-12, bb = 1e-12;
+        for (int64_t k = 0; k < x[0].size(1); ++k) {
+          const double a = at(x[0], i, k), b = at(x[1], i, k);
+          ab += a * b, aa += a * a, bb += b * b;
+        }
+        const double cosine = ab / std::sqrt(aa * bb);
+        return x[2].at({i}) > 0 ? 1 - cosine : hinge(cosine - 0.25);
+      })
+      .not_scalar("refused: two inputs have a dimension more than the target");
+  const auto distance = [at](const Plain& a, const Plain& b, int64_t i) {
+    double s = 0;
+    for (int64_t k = 0; k < a.size(1); ++k) s += std::pow(at(a, i, k) - at(b, i, k) + 0.125, 2);
+    return std::sqrt(s);
+  };
+  const Samples triples = {{real({4, 5}), real({4, 5}), real({4, 5})},
+                           {real({0, 3}), real({0, 3}), real({0, 3})}};
+  const Sample many = {real({700, 31}), real({700, 31}), real({700, 31})};
+  row(
+      "triplet_margin_loss", triples, many,
+      [](V x) {
+        return triplet_margin_loss(x[0], x[1], x[2], 0.5, 2, 0.125, false, Reduction::None);
+      },
+      [=](P x, int64_t i) {
+        return hinge(distance(x[0], x[1], i) - distance(x[0], x[2], i) + 0.5);
+      });
+  row(
+      "triplet_margin_loss.swap", triples, many,
+      [](V x) {
+        return triplet_margin_loss(x[0], x[1], x[2], 0.5, 2, 0.125, true, Reduction::None);
+      },
+      [=](P x, int64_t i) {
+        const double far = distance(x[0], x[2], i), other = distance(x[1], x[2], i);
+        return hinge(distance(x[0], x[1], i) - (other < far ? other : far) + 0.5);
+      });
+  row(
+      "multi_margin_loss",
+      {{real({4, 5}), index({4}, 5)}, {real({0, 3}), index({0}, 3)}, {real({1, 1}), index({1}, 1)}},
+      {real({700, 31}), index({700}, 31)},
+      [](V x) {
+        return multi_margin_loss(x[0], x[1], 2, 0.5, arange(1, x[0].size(1) + 1, x[0].options()),
+                                 Reduction::None);
+      },
+      [=](P x, int64_t i) {
+        const auto y = int64_t(x[1].at({i}));
+        double s = 0;
+        for (int64_t k = 0; k < x[0].size(1); ++k)
+          if (k != y)
+            s += double(y + 1) * std::pow(hinge(0.5 - at(x[0], i, y) + at(x[0], i, k)), 2);
+        return s / double(x[0].size(1));
+      })
+      .writes([](Tensor& o, V x) {
+        return multi_margin_loss_out(o, x[0], x[1], 2, 0.5,
+                                     arange(1, x[0].size(1) + 1, x[0].options()), Reduction::None);
+      });
+  // Of targets that are drawn from 0 on, the last column ends the list.
+  const auto ended = [](const Tensor& y) {
+    return y.size(1) < 2
+               ? y
+               : cat({y.narrow(1, 0, y.size(1) - 1), full_like(y.narrow(1, 0, 1), -1)}, 1);
+  };
+  row(
+      "multilabel_margin_loss",
+      {{real({4, 5}), distinct({4, 5}, 5)}, {real({0, 3}), index({0, 3}, 3)}},
+      {real({700, 31}), index({700, 31}, 31)},
+      [=](V x) { return multilabel_margin_loss(x[0], ended(x[1]), Reduction::None); },
+      [=](P x, int64_t i) {
+        const int64_t n = x[0].size(1);
+        std::vector<bool> is_class(size_t(n), false);
+        for (int64_t j = 0; j + 1 < n; ++j) is_class[size_t(at(x[1], i, j))] = true;
+        double s = 0;
+        for (int64_t j = 0; j + 1 < n; ++j)
+          for (int64_t k = 0; k < n; ++k)
+            if (!is_class[size_t(k)])
+              s += hinge(1 - at(x[0], i, int64_t(at(x[1], i, j))) + at(x[0], i, k));
+        return s / double(n);
+      })
+      .writes([=](Tensor& o, V x) {
+        return multilabel_margin_loss_out(o, x[0], ended(x[1]), Reduction::None);
+      });
+}
+
 // ---- classes
 
 struct Classes {
@@ -283,6 +423,8 @@ void add_classes(Table& t) {
 std::vector<Row> rows() {
   Table t;
   add_pairs(t);
+  add_signed(t);
+  add_samples(t);
   add_classes(t);
   return t.rows();
 }

@@ -333,6 +333,80 @@ void add_lines(Table& t) {
       .big({real({140, 131}), real({140, 1})}, 3);
 }
 
+// Borders that come from what is inside: the reference moves each index by itself.
+void add_borders(Table& t) {
+  struct Pad {
+    const char* name;
+    size_t dims;
+    Tensor (*pad)(const Tensor&, IntArrayRef);
+    Tensor (*out)(Tensor&, V, IntArrayRef);
+    std::vector<Index> sizes;
+    Index large;
+  };
+  const auto add = [&t](const Pad& p, int64_t (*from)(int64_t i, int64_t n)) {
+    Index sides;  // 1, 2, 0, 1, 1, 0
+    for (size_t d = 0; d < p.dims; ++d) sides.push_back(d != 1), sides.push_back((2 * d + 2) % 3);
+    t.row(
+         p.name, kNumbers, shapes(p.sizes, -9, 9), [=](V x) { return p.pad(x[0], sides); },
+         [=](P x) {
+           Index sizes = x[0].sizes;
+           for (size_t d = 0; d < p.dims; ++d)
+             sizes[sizes.size() - 1 - d] += sides[2 * d] + sides[2 * d + 1];
+           return made(sizes, [&](Index i) {
+             for (size_t d = 0; d < p.dims; ++d) {
+               const size_t at = i.size() - 1 - d;
+               i[at] = from(i[at] - sides[2 * d], x[0].sizes[at]);
+             }
+             return x[0].at(i);
+           });
+         })
+        .big({real(p.large, -9, 9)}, 1)
+        .also(kTruth)
+        .writes([=](Tensor& o, V x) { return p.out(o, x, sides); });
+  };
+  const std::vector<Index> lines = {{2, 4}, {0, 3}, {2, 3, 5}},
+                           planes = {{2, 3, 4}, {0, 2, 3}, {2, 1, 2, 4}},
+                           volumes = {{2, 2, 3, 4}, {0, 2, 2, 3}, {1, 2, 2, 2, 4}};
+  const auto mirror = [](int64_t i, int64_t n) { return i < 0 ? -i : i < n ? i : 2 * (n - 1) - i; };
+  const auto edge = [](int64_t i, int64_t n) { return std::clamp<int64_t>(i, 0, n - 1); };
+  const Index line = {140, 131}, plane = {140, 9, 15}, volume = {140, 4, 5, 7};
+#define BORDERS(name, dims, sizes, large, from)                                                 \
+  add({#name, dims, name, [](Tensor& o, V x, IntArrayRef p) { return name##_out(o, x[0], p); }, \
+       sizes, large},                                                                           \
+      from)
+  BORDERS(reflection_pad1d, 1, lines, line, mirror);
+  BORDERS(reflection_pad2d, 2, planes, plane, mirror);
+  BORDERS(reflection_pad3d, 3, volumes, volume, mirror);
+  BORDERS(replication_pad1d, 1, lines, line, edge);
+  BORDERS(replication_pad2d, 2, planes, plane, edge);
+  BORDERS(replication_pad3d, 3, volumes, volume, edge);
+#undef BORDERS
+  const auto sequences = [&t](const char* name, bool batch_first, const char* side) {
+    t.row(
+         name, kAll,
+         {{real({3, 2}, -9, 9), real({1, 2}, -9, 9), real({2, 2}, -9, 9)},
+          {real({2}, -9, 9), real({0}, -9, 9), real({3}, -9, 9)}},
+         [=](V x) { return pad_sequence(x, batch_first, 1, side); },
+         [=](P x) {
+           Index sizes = x[0].sizes;
+           for (const Plain& p : x) sizes[0] = std::max(sizes[0], p.size(0));
+           const int64_t longest = sizes[0];
+           sizes.insert(batch_first ? sizes.begin() : sizes.begin() + 1, int64_t(x.size()));
+           return made(sizes, [&](Index i) {
+             const Plain& p = x[size_t(i[batch_first ? 0 : 1])];
+             i.erase(i.begin() + (batch_first ? 0 : 1));
+             if (side[0] == 'l') i[0] -= longest - p.size(0);
+             return i[0] >= 0 && i[0] < p.size(0) ? p.at(i) : 1;
+           });
+         })
+        .big({real({70, 131}, -9, 9), real({51, 131}, -9, 9)})
+        .sliced({1, 1}, 2)
+        .not_scalar("refused: a number has no length");
+  };
+  sequences("pad_sequence", false, "right");
+  sequences("pad_sequence.left", true, "left");
+}
+
 std::vector<Row> rows() {
   Table t;
   add_triangles(t);
@@ -340,6 +414,7 @@ std::vector<Row> rows() {
   add_repeats(t);
   add_turns(t);
   add_lines(t);
+  add_borders(t);
   return t.rows();
 }
 RAMET_OP_TABLE(rows());

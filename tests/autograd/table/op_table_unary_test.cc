@@ -1,5 +1,7 @@
 // Rows of the operation table: functions of one tensor, element by element, and the derivatives of
 // activations.
+#include <cmath>
+
 #include "autograd/ops.h"
 #include "tests/autograd/table/op_references.h"
 #include "tests/autograd/table/op_table_suite.h"
@@ -105,6 +107,127 @@ void add_activations(Table& t) {
       .dtypes = kNumbers;
 }
 
+// Those that are made of others. FORM: an in-place function as a call.
+#define FORM(call)   \
+  [](V x) {          \
+    Tensor y = x[0]; \
+    return call;     \
+  }
+void add_composed(Table& t) {
+  const auto row = [&t](const char* name, Call call, double (*point)(double)) -> Row& {
+    return t.unary(name, kFloats, -4, 4, std::move(call), point);
+  };
+  row(
+      "elu", [](V x) { return elu(x[0], 2, 1.5, 0.75); },
+      [](double x) { return x > 0 ? 1.5 * x : 3 * std::expm1(0.75 * x); })
+      .changes(FORM(elu_(y, 2, 1.5, 0.75)))
+      .writes([](Tensor& o, V x) { return elu_out(o, x[0], 2, 1.5, 0.75); });
+  row(
+      "selu", [](V x) { return selu(x[0]); },
+      [](double x) {
+        return 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * std::expm1(x));
+      })
+      .changes(FORM(selu_(y)));
+  row(
+      "celu", [](V x) { return celu(x[0], 1.6); },
+      [](double x) { return x > 0 ? x : 1.6 * std::expm1(x / 1.6); })
+      .changes(FORM(celu_(y, 1.6)));
+  row(
+      "hardtanh", [](V x) { return hardtanh(x[0], -1, 3); },
+      [](double x) { return x < -1  ? -1
+                            : x > 3 ? 3
+                                    : x; })
+      .changes(FORM(hardtanh_(y, -1, 3)))
+      .writes([](Tensor& o, V x) { return hardtanh_out(o, x[0], -1, 3); })
+      .dtypes = kNumbers;
+  row(
+      "relu6", [](V x) { return relu6(x[0]); }, [](double x) { return x < 0   ? 0
+                                                                      : x > 6 ? 6
+                                                                              : x; })
+      .changes(FORM(relu6_(y)))
+      .dtypes = kNumbers;
+  row(
+      "hardsigmoid", [](V x) { return hardsigmoid(x[0]); },
+      [](double x) { return x < -3  ? 0
+                            : x > 3 ? 1
+                                    : (x + 3) / 6; })
+      .changes(FORM(hardsigmoid_(y)))
+      .writes([](Tensor& o, V x) { return hardsigmoid_out(o, x[0]); });
+  row(
+      "hardswish", [](V x) { return hardswish(x[0]); },
+      [](double x) {
+        return x * (x < -3 ? 0 : x > 3 ? 1 : (x + 3) / 6);
+      })
+      .changes(FORM(hardswish_(y)))
+      .writes([](Tensor& o, V x) { return hardswish_out(o, x[0]); })
+      .within(2);
+  row(
+      "mish", [](V x) { return mish(x[0]); },
+      [](double x) { return x * std::tanh(std::log1p(std::exp(x))); })
+      .changes(FORM(mish_(y)))
+      .writes([](Tensor& o, V x) { return mish_out(o, x[0]); })
+      .within(2);
+  row(
+      "log_sigmoid", [](V x) { return log_sigmoid(x[0]); },
+      [](double x) { return x < 0 ? x - std::log1p(std::exp(x)) : -std::log1p(std::exp(-x)); })
+      .writes([](Tensor& o, V x) { return log_sigmoid_out(o, x[0]); });
+  row(
+      "hardshrink", [](V x) { return hardshrink(x[0], 0.75); },
+      [](double x) { return std::fabs(x) <= 0.75 ? 0 : x; })
+      .writes([](Tensor& o, V x) { return hardshrink_out(o, x[0], 0.75); });
+  row(
+      "softshrink", [](V x) { return softshrink(x[0], 0.75); },
+      [](double x) { return std::fabs(x) <= 0.75 ? 0
+                            : x > 0              ? x - 0.75
+                                                 : x + 0.75; })
+      .writes([](Tensor& o, V x) { return softshrink_out(o, x[0], 0.75); });
+  row(
+      "threshold", [](V x) { return threshold(x[0], 1, 5); },
+      [](double x) { return x <= 1 ? 5 : x; })
+      .changes(FORM(threshold_(y, 1, 5)))
+      .writes([](Tensor& o, V x) { return threshold_out(o, x[0], 1, 5); })
+      .dtypes = kNumbers;
+  row(
+      "rrelu", [](V x) { return rrelu(x[0], 0.125, 0.375); },
+      [](double x) { return x > 0 ? x : x / 4; })
+      .changes(FORM(rrelu_(y, 0.125, 0.375)));
+  row(
+      "rrelu.training", [](V x) { return rrelu(x[0], 0.25, 0.25, true); },
+      [](double x) { return x > 0 ? x : x / 4; })
+      .changes(FORM(rrelu_(y, 0.25, 0.25, true)));
+  t.row(
+       "glu", kFloats, shapes({{4, 6}, {2, 4, 3}, {0, 2}, {3, 0}}, -4, 4),
+       [](V x) { return glu(x[0], 1); },
+       [](P x) {
+         Index sizes = x[0].sizes;
+         sizes[1] /= 2;
+         return made(sizes, [&](Index i) {
+           const double a = x[0].at(i);
+           i[1] += sizes[1];
+           return a / (1 + std::exp(-x[0].at(i)));
+         });
+       })
+      .big({real({140, 130}, -4, 4)}, 1)
+      .writes([](Tensor& o, V x) { return glu_out(o, x[0], 1); })
+      .within(2);
+  t.row(
+       "prelu", kFloats,
+       {{real({3, 4}), real({4})},
+        {real({2, 4, 3}), real({4})},
+        {real({}), real({})},
+        {real({5}), real({1})},
+        {real({0, 3}), real({3})}},
+       [](V x) { return prelu(x[0], x[1]); },
+       [](P x) {
+         return made(x[0].sizes, [&](const Index& i) {
+           const double a = x[0].at(i);
+           return a > 0 ? a : a * x[1].v[x[1].v.size() > 1 ? size_t(i[1]) : 0];
+         });
+       })
+      .big({real({140, 131}), real({131})}, 1);
+}
+#undef FORM
+
 void add_backwards(Table& t) {
   const auto row = [&t](const char* name, Call call, Point point) -> Row& {
     return t
@@ -140,6 +263,7 @@ std::vector<Row> rows() {
   Table t;
   add_unary(t);
   add_activations(t);
+  add_composed(t);
   add_backwards(t);
   return t.rows();
 }

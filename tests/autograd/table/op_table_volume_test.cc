@@ -161,6 +161,48 @@ void add_convolutions(Table& t) {
       .big(sample({70, 2, 4, 5, 4}, {3, 2, 2, 3, 2}, 3), 1)
       .within(4);
   t.row(
+       "convolution", kNumbers,
+       {sample({2, 4, 5, 6}, {4, 2, 2, 3}, 4), sample({0, 4, 5, 6}, {4, 2, 2, 3}, 0)},
+       [=](V x) { return convolution(x[0], x[1], bias_of(x), 2, 1, 2, false, 0, 2); },
+       [=](P x) { return convolved(x, apart); })
+      .products()
+      .big(sample({70, 4, 9, 9}, {6, 2, 3, 3}, 6), 1)
+      .small("the kernels of conv2d")
+      .within(4)
+      .partly_tame(2, kPadding);
+  t.row(
+       "convolution.transposed", kTransposed,
+       {sample({2, 3, 4}, {3, 2, 3}, 2), sample({0, 3, 4}, {3, 2, 2}, 2)},
+       [=](V x) { return convolution(x[0], x[1], bias_of(x), 2, 1, 2, true, 1, 1); },
+       [=](P x) { return spread(x, odd); })
+      .products()
+      .also(kInts)
+      .big(sample({70, 3, 90}, {3, 5, 3}, 5), 1)
+      .small("the kernels of conv_transpose2d")
+      .within(4)
+      .partly_tame(2, kPadding);
+  t.row(
+       "conv_tbc", kNumbers,
+       {{real({6, 2, 3}), real({3, 3, 4}), real({4})},
+        {real({5, 0, 3}), real({2, 3, 4}), real({4})}},
+       [](V x) { return conv_tbc(x[0], x[1], x[2], 1); },
+       [](P x) {
+         const Plain &in = x[0], &w = x[1];
+         return made({in.size(0) + 3 - w.size(0), in.size(1), w.size(2)}, [&](const Index& o) {
+           double s = x[2].at({o[2]});
+           for (int64_t k = 0; k < w.size(0); ++k)
+             for (int64_t c = 0, at = o[0] + k - 1; c < in.size(2); ++c)
+               if (at >= 0 && at < in.size(0)) s += in.at({at, o[1], c}) * w.at({k, c, o[2]});
+           return s;
+         });
+       })
+      .products()
+      .big({real({90, 70, 3}), real({3, 3, 5}), real({5})})
+      .sliced({1, -1, -1}, 1)
+      .small("the kernels of conv2d")
+      .within(4)
+      .partly_tame(2, kPadding);
+  t.row(
        "conv3d.padded", kNumbers,
        {sample({2, 2, 3, 3, 4}, {2, 1, 2, 3, 2}, 2), sample({0, 2, 3, 3, 3}, {2, 1, 2, 2, 2}, 0)},
        [=](V x) { return conv3d(x[0], x[1], bias_of(x), 2, 1, 2, 2); },

@@ -33,16 +33,22 @@ Scalar own_number(const Tensor& x, const Scalar& s) {
   return is_floating(x.scalar_type()) ? s : Scalar(s.toLong());
 }
 
+// f(x), of 16-bit types computed in float and rounded once, as LibTorch's kernels do.
+template <class F> Tensor rounded_once(const Tensor& x, const F& f) {
+  return is_narrow(x.scalar_type()) ? f(x.to(kFloat)).to(x.scalar_type()) : f(x);
+}
+
 // x where x > 0, else 0. What is computed of it has a finite derivative where x is large, which
 // meets a gradient of 0 there.
 Tensor below_zero(const Tensor& x, const Tensor& above) { return x.masked_fill(above, 0); }
 
-Tensor exponential_unit(const char* op, const Tensor& x, double alpha, double scale,
+Tensor exponential_unit(const char* op, const Tensor& given, double alpha, double scale,
                         double input_scale) {
-  floating(op, x);
-  const Tensor above = x.gt(0), low = below_zero(x, above);
-  const Tensor bent = (input_scale == 1 ? low : low.mul(input_scale)).expm1().mul(alpha * scale);
-  return where(above, scale == 1 ? x : x.mul(scale), bent);
+  return rounded_once(floating(op, given), [=](const Tensor& x) {
+    const Tensor above = x.gt(0), low = below_zero(x, above);
+    const Tensor bent = (input_scale == 1 ? low : low.mul(input_scale)).expm1().mul(alpha * scale);
+    return where(above, scale == 1 ? x : x.mul(scale), bent);
+  });
 }
 
 Tensor bounded(const char* op, const Tensor& x, const Scalar& least, const Scalar& most) {
@@ -69,10 +75,19 @@ Tensor hardtanh(const Tensor& x, const Scalar& min_val, const Scalar& max_val) {
   return bounded("hardtanh", x, min_val, max_val);
 }
 Tensor relu6(const Tensor& x) { return bounded("relu6", x, 0, 6); }
-Tensor hardsigmoid(const Tensor& x) { return floating("hardsigmoid", x).add(3).clamp(0, 6).div(6); }
-Tensor hardswish(const Tensor& x) { return floating("hardswish", x).mul(hardsigmoid(x)); }
+namespace {
+Tensor sixths(const Tensor& x) { return x.add(3).clamp(0, 6).div(6); }
+}  // namespace
+Tensor hardsigmoid(const Tensor& x) { return rounded_once(floating("hardsigmoid", x), sixths); }
+Tensor hardswish(const Tensor& given) {
+  return rounded_once(floating("hardswish", given),
+                      [](const Tensor& x) { return x.mul(sixths(x)); });
+}
 
-Tensor mish(const Tensor& x) { return floating("mish", x).mul(softplus(x).tanh()); }
+Tensor mish(const Tensor& given) {
+  return rounded_once(floating("mish", given),
+                      [](const Tensor& x) { return x.mul(softplus(x).tanh()); });
+}
 Tensor log_sigmoid(const Tensor& x) {
   // Beyond the threshold of 40 the difference is 4e-18.
   return softplus(floating("log_sigmoid", x).neg(), 1, 40).neg();
@@ -101,7 +116,9 @@ Tensor glu(const Tensor& x, int64_t dim) {
   const int64_t size = x.size(dim);
   RAMET_CHECK(size % 2 == 0, "glu", "Halving dimension must be even, but dimension ", dim,
               " is size ", size);
-  return x.narrow(dim, 0, size / 2).mul(x.narrow(dim, size / 2, size / 2).sigmoid());
+  return rounded_once(x, [=](const Tensor& whole) {
+    return whole.narrow(dim, 0, size / 2).mul(whole.narrow(dim, size / 2, size / 2).sigmoid());
+  });
 }
 
 Tensor prelu(const Tensor& x, const Tensor& weight) {

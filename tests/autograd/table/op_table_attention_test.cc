@@ -192,13 +192,14 @@ void add_networks(Table& t) {
       s.push_back(real(w, -0.5, 0.5));
     return s;
   };
-  const auto cell = [&](const char* name, const Network& net, Call call) {
+  const auto cell = [&](const char* name, const Network& net, Call call) -> Row& {
     const auto sample = [&](int64_t n, int64_t features, int64_t columns) {
       return operands({n, features}, {n, columns}, net, features);
     };
-    t.row(name, kFloats, {sample(3, 2, 4), sample(0, 2, 3), sample(2, 0, 3)}, std::move(call),
-          [=](P x) { return cell_of(x, net); })
-        .big(sample(150, 40, 31), net.gates == 4 ? 7 : 3)
+    return t
+        .row(name, kFloats, {sample(3, 2, 4), sample(0, 2, 3), sample(2, 0, 3)}, std::move(call),
+             [=](P x) { return cell_of(x, net); })
+        .big(sample(300, 20, 31), net.gates == 4 ? 7 : 3)
         .small("a product of small matrices")
         .within(8);
   };
@@ -207,18 +208,22 @@ void add_networks(Table& t) {
     return cat({h, c}, 1);
   });
   cell("gru_cell", {3}, [](V x) { return gru_cell(x[0], x[1], x[2], x[3], x[4], x[5]); });
-  cell("rnn_tanh_cell", {1}, [](V x) { return rnn_tanh_cell(x[0], x[1], x[2], x[3], x[4], x[5]); });
-  cell("rnn_relu_cell", {1, true},
-       [](V x) { return rnn_relu_cell(x[0], x[1], x[2], x[3], x[4], x[5]); });
-  const auto network = [&](const char* name, const Network& net, Call call) {
+  cell("rnn_tanh_cell", {1}, [](V x) { return rnn_tanh_cell(x[0], x[1], x[2], x[3], x[4], x[5]); })
+      .gives(floating)
+      .dtypes = kNumbers;
+  cell("rnn_relu_cell", {1, true}, [](V x) {
+    return rnn_relu_cell(x[0], x[1], x[2], x[3], x[4], x[5]);
+  }).dtypes = kNumbers;
+  const auto network = [&](const char* name, const Network& net, Call call) -> Row& {
     const auto sample = [&](int64_t steps, int64_t n, int64_t features, int64_t columns) {
       return operands({steps, n, features}, {1, n, columns}, net, features);
     };
     Index dims(net.gates == 4 ? 7 : 6, -1);
     for (size_t k = 0; k < (net.gates == 4 ? 3u : 2u); ++k) dims[k] = 1;
-    t.row(name, kFloats, {sample(3, 2, 2, 4), sample(2, 0, 2, 3), sample(1, 2, 0, 3)},
-          std::move(call), [=](P x) { return network_of(x, net); })
-        .big(sample(3, 70, 40, 31))
+    return t
+        .row(name, kFloats, {sample(3, 2, 2, 4), sample(2, 0, 2, 3), sample(1, 2, 0, 3)},
+             std::move(call), [=](P x) { return network_of(x, net); })
+        .big(sample(2, 300, 20, 31))
         .sliced(dims, 1)
         .small("products of small matrices")
         .within(16);
@@ -227,6 +232,7 @@ void add_networks(Table& t) {
     return std::vector<Tensor>(x.begin() + from, x.end());
   };
   // As packed sequences of one length.
+  const char* const kRead = "the sizes of the steps are read";
   const auto rows = [](const Tensor& x) { return x.flatten(0, 1); };
   const auto sizes = [](const Tensor& x) { return full({x.size(0)}, x.size(1), kLong); };
   network("lstm", {4}, [=](V x) {
@@ -237,20 +243,23 @@ void add_networks(Table& t) {
     const auto [y, h, c] =
         lstm(rows(x[0]), sizes(x[0]), {x[1], x[2]}, weights(x, 3), true, 1, 0, false, false);
     return cat({y.view({x[0].size(0), h.size(1), h.size(2)}), h, c});
-  });
-#define NETWORK(name, gates, relu)                                                        \
-  network(#name, {gates, relu}, [=](V x) {                                                \
-    const auto [y, h] = name(x[0], x[1], weights(x, 2), true, 1, 0, false, false, false); \
-    return cat({y, h});                                                                   \
-  });                                                                                     \
-  network(#name ".packed", {gates, relu}, [=](V x) {                                      \
-    const auto [y, h] =                                                                   \
-        name(rows(x[0]), sizes(x[0]), x[1], weights(x, 2), true, 1, 0, false, false);     \
-    return cat({y.view({x[0].size(0), h.size(1), h.size(2)}), h});                        \
-  })
-  NETWORK(gru, 3, false);
-  NETWORK(rnn_tanh, 1, false);
-  NETWORK(rnn_relu, 1, true);
+  }).uncapturable(kRead);
+#define NETWORK(name, gates, relu, types)                                                     \
+  network(#name, {gates, relu}, [=](V x) {                                                    \
+    const auto [y, h] = name(x[0], x[1], weights(x, 2), true, 1, 0, false, false, false);     \
+    return cat({y, h});                                                                       \
+  }).dtypes = types;                                                                          \
+  network(#name ".packed", {gates, relu},                                                     \
+          [=](V x) {                                                                          \
+            const auto [y, h] =                                                               \
+                name(rows(x[0]), sizes(x[0]), x[1], weights(x, 2), true, 1, 0, false, false); \
+            return cat({y.view({x[0].size(0), h.size(1), h.size(2)}), h});                    \
+          })                                                                                  \
+      .uncapturable(kRead)                                                                    \
+      .dtypes = types
+  NETWORK(gru, 3, false, kFloats);
+  NETWORK(rnn_tanh, 1, false, kFloats);
+  NETWORK(rnn_relu, 1, true, kNumbers);
 #undef NETWORK
 }
 

@@ -111,39 +111,42 @@ double sign(double x) { return x > 0 ? 1 : -1; }
 double hinge(double x) { return x < 0 ? 0 : x; }  // a NaN stays one
 
 void add_signed(Table& t) {
+  // Of whole numbers the losses are floating-point ones.
+  const auto of_numbers = [&t](const Elementwise& loss) {
+    add_elementwise(t, loss);
+    for (const char* name : {loss.mean, loss.none, loss.sum})
+      t[name].gives(floating).only(kSigned | kFloats).dtypes = kNumbers;
+  };
   const Sample pair = {real({3, 4}, -3, 3), real({3, 4}, -3, 3)};
-  add_elementwise(
-      t, {"hinge_embedding_loss", "hinge_embedding_loss.none", "hinge_embedding_loss.sum", pair,
-          [](V x, int64_t r) { return hinge_embedding_loss(x[0], signs(x[1]), 1.5, r); },
-          [](D x) { return x[1] > 0 ? x[0] : hinge(1.5 - x[0]); }});
+  of_numbers({"hinge_embedding_loss", "hinge_embedding_loss.none", "hinge_embedding_loss.sum", pair,
+              [](V x, int64_t r) { return hinge_embedding_loss(x[0], signs(x[1]), 1.5, r); },
+              [](D x) { return x[1] > 0 ? x[0] : hinge(1.5 - x[0]); }});
   add_elementwise(t, {"soft_margin_loss", "soft_margin_loss.none", "soft_margin_loss.sum", pair,
                       [](V x, int64_t r) { return soft_margin_loss(x[0], x[1], r); },
                       [](D x) {
                         const double y = x[0] * x[1];
                         return y < 0 ? std::log1p(std::exp(y)) - y : std::log1p(std::exp(-y));
                       }});
-  add_elementwise(
-      t, {"margin_ranking_loss",
-          "margin_ranking_loss.none",
-          "margin_ranking_loss.sum",
-          {real({3, 4}), real({3, 4}), real({3, 4})},
-          [](V x, int64_t r) { return margin_ranking_loss(x[0], x[1], signs(x[2]), 0.5, r); },
-          [](D x) { return hinge(0.5 - sign(x[2]) * (x[0] - x[1])); }});
+  of_numbers({"margin_ranking_loss",
+              "margin_ranking_loss.none",
+              "margin_ranking_loss.sum",
+              {real({3, 4}), real({3, 4}), real({3, 4})},
+              [](V x, int64_t r) { return margin_ranking_loss(x[0], x[1], signs(x[2]), 0.5, r); },
+              [](D x) { return hinge(0.5 - sign(x[2]) * (x[0] - x[1])); }});
   const Sample counts = {real({3, 4}, -2, 1), real({3, 4}, 0, 4)};
-  add_elementwise(
-      t, {"poisson_nll_loss", "poisson_nll_loss.none", "poisson_nll_loss.sum", counts,
-          [](V x, int64_t r) { return poisson_nll_loss(x[0], x[1], true, false, 1e-8, r); },
-          [](D x) { return std::exp(x[0]) - x[1] * x[0]; }});
-  add_elementwise(
-      t, {"poisson_nll_loss.full",
-          "poisson_nll_loss.full_none",
-          "poisson_nll_loss.full_sum",
-          {real({3, 4}, 0.5, 3), real({3, 4}, 0, 4)},
-          [](V x, int64_t r) { return poisson_nll_loss(x[0], x[1], false, true, 0.25, r); },
-          [](D x) {
-            const double y = x[1], loss = x[0] - y * std::log(x[0] + 0.25);
-            return y <= 1 ? loss : loss + y * std::log(y) - y + std::log(2 * M_PI * y) / 2;
-          }});
+  of_numbers({"poisson_nll_loss", "poisson_nll_loss.none", "poisson_nll_loss.sum", counts,
+              [](V x, int64_t r) { return poisson_nll_loss(x[0], x[1], true, false, 1e-8, r); },
+              [](D x) { return std::exp(x[0]) - x[1] * x[0]; }});
+  of_numbers({"poisson_nll_loss.full",
+              "poisson_nll_loss.full_none",
+              "poisson_nll_loss.full_sum",
+              {real({3, 4}, 0.5, 3), real({3, 4}, 0, 4)},
+              [](V x, int64_t r) { return poisson_nll_loss(x[0], x[1], false, true, 0.25, r); },
+              [](D x) {
+                const double y = x[1], loss = x[0] - y * std::log(x[0] + 0.25);
+                return y <= 1 ? loss : loss + y * std::log(y) - y + std::log(2 * M_PI * y) / 2;
+              },
+              8});
 }
 
 // Losses of samples, the rows of what is drawn; f: of one row.
@@ -171,7 +174,9 @@ void add_samples(Table& t) {
         const double cosine = ab / std::sqrt(aa * bb);
         return x[2].at({i}) > 0 ? 1 - cosine : hinge(cosine - 0.25);
       })
-      .not_scalar("refused: two inputs have a dimension more than the target");
+      .gives(floating)
+      .only(kSigned | kFloats)
+      .dtypes = kAll;
   const auto distance = [at](const Plain& a, const Plain& b, int64_t i) {
     double s = 0;
     for (int64_t k = 0; k < a.size(1); ++k) s += std::pow(at(a, i, k) - at(b, i, k) + 0.125, 2);
@@ -187,7 +192,11 @@ void add_samples(Table& t) {
       },
       [=](P x, int64_t i) {
         return hinge(distance(x[0], x[1], i) - distance(x[0], x[2], i) + 0.5);
-      });
+      })
+      .not_scalar("samples are rows here")
+      .gives(floating)
+      .only(kSigned | kFloats)
+      .dtypes = kNumbers;
   row(
       "triplet_margin_loss.swap", triples, many,
       [](V x) {
@@ -196,7 +205,11 @@ void add_samples(Table& t) {
       [=](P x, int64_t i) {
         const double far = distance(x[0], x[2], i), other = distance(x[1], x[2], i);
         return hinge(distance(x[0], x[1], i) - (other < far ? other : far) + 0.5);
-      });
+      })
+      .not_scalar("samples are rows here")
+      .gives(floating)
+      .only(kSigned | kFloats)
+      .dtypes = kNumbers;
   row(
       "multi_margin_loss",
       {{real({4, 5}), index({4}, 5)}, {real({0, 3}), index({0}, 3)}, {real({1, 1}), index({1}, 1)}},

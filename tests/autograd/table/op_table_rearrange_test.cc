@@ -399,7 +399,7 @@ void add_borders(Table& t) {
              return i[0] >= 0 && i[0] < p.size(0) ? p.at(i) : 1;
            });
          })
-        .big({real({70, 131}, -9, 9), real({51, 131}, -9, 9)})
+        .big({real({300, 131}, -9, 9), real({200, 131}, -9, 9)})
         .sliced({1, 1}, 2)
         .not_scalar("refused: a number has no length");
   };

@@ -159,14 +159,12 @@ void add_composed(Table& t) {
         return x * (x < -3 ? 0 : x > 3 ? 1 : (x + 3) / 6);
       })
       .changes(FORM(hardswish_(y)))
-      .writes([](Tensor& o, V x) { return hardswish_out(o, x[0]); })
-      .within(2);
+      .writes([](Tensor& o, V x) { return hardswish_out(o, x[0]); });
   row(
       "mish", [](V x) { return mish(x[0]); },
       [](double x) { return x * std::tanh(std::log1p(std::exp(x))); })
       .changes(FORM(mish_(y)))
-      .writes([](Tensor& o, V x) { return mish_out(o, x[0]); })
-      .within(2);
+      .writes([](Tensor& o, V x) { return mish_out(o, x[0]); });
   row(
       "log_sigmoid", [](V x) { return log_sigmoid(x[0]); },
       [](double x) { return x < 0 ? x - std::log1p(std::exp(x)) : -std::log1p(std::exp(-x)); })
@@ -208,8 +206,7 @@ void add_composed(Table& t) {
          });
        })
       .big({real({140, 130}, -4, 4)}, 1)
-      .writes([](Tensor& o, V x) { return glu_out(o, x[0], 1); })
-      .within(2);
+      .writes([](Tensor& o, V x) { return glu_out(o, x[0], 1); });
   t.row(
        "prelu", kFloats,
        {{real({3, 4}), real({4})},

@@ -10,6 +10,7 @@
 #include "autograd/ops/comparison.h"
 #include "autograd/ops/conv.h"
 #include "autograd/ops/copy.h"
+#include "autograd/ops/ctc_loss.h"
 #include "autograd/ops/decompose.h"
 #include "autograd/ops/diagonals.h"
 #include "autograd/ops/distance.h"

@@ -10,6 +10,7 @@
 #include "nn/layers/bilinear.h"
 #include "nn/layers/conv.h"
 #include "nn/layers/conv_transpose.h"
+#include "nn/layers/ctc_loss.h"
 #include "nn/layers/distance.h"
 #include "nn/layers/dropout.h"
 #include "nn/layers/embedding.h"
@@ -262,6 +263,12 @@ std::vector<ModuleRow> lines() {
   LOSS(NLLLoss) classes;
   LOSS(CrossEntropyLoss) classes;
   LOSS(MultiMarginLoss) classes;
+  LOSS(CTCLoss, .blank(5).zero_infinity(true))
+  std::vector<Draw>{real({kBatch, 4, 6}), indices(5, {kBatch, 3}), indices(5, {kBatch}),
+                    indices(4, {kBatch})};
+  all.back().call = [](Module& m, const Tensors& in) {
+    return call(*m.as<CTCLoss>(), in[0].transpose(0, 1), in[1], in[2], in[3]);
+  };
   LOSS(MultiLabelMarginLoss) std::vector<Draw>{real({kBatch, 6}), indices(6, {kBatch, 6})};
   LOSS(MultiLabelSoftMarginLoss) std::vector<Draw>{real({kBatch, 6}), positive({kBatch, 6})};
   LOSS(SoftMarginLoss) signed_pairs;

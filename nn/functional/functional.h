@@ -14,6 +14,7 @@
 #include "nn/layers/bilinear.h"
 #include "nn/layers/conv.h"
 #include "nn/layers/conv_transpose.h"
+#include "nn/layers/ctc_loss.h"
 #include "nn/layers/distance.h"
 #include "nn/layers/dropout.h"
 #include "nn/layers/embedding.h"

@@ -314,6 +314,36 @@ std::vector<SizeRow> size_rows_of_dimensions() {
          const bool fine = x.dim() >= 2 && groups > 0 && x.size(1) % groups == 0;
          d.expect(fine ? one(wide(x.sizes())) : Right(), [&] { return group_norm(x, groups); });
        }},
+      {"ctc_loss",
+       [](SizeDraw& d) {
+         const Tensor x = d.tensor(2, 3).detach().requires_grad_();
+         const bool batched = x.dim() == 3, padded = d.flag("padded");
+         const int64_t steps = x.size(0), batch = batched ? x.size(1) : 1, classes = x.size(-1),
+                       blank = d.mostly("blank", 0, classes - 1),
+                       reduction = d.mostly("reduction", 0, 2);
+         std::vector<int64_t> inputs, lengths;
+         Wide labels = 0;
+         bool fine = 0 <= blank && blank < classes && 0 <= reduction && reduction <= 2;
+         for (int64_t b = 0; b < batch; ++b) {
+           inputs.push_back(d.mostly("steps", 0, steps));
+           lengths.push_back(d.mostly("labels", 0, 3));
+           fine = fine && 0 <= inputs.back() && inputs.back() <= steps && 0 <= lengths.back() &&
+                  lengths.back() <= (padded ? 3 : 9);
+           labels += lengths.back();
+         }
+         const int64_t total = 0 <= labels && labels <= 9 ? static_cast<int64_t>(labels) : 9;
+         fine = fine && (padded || labels == total);
+         const Tensor targets = padded ? zeros({batch, 3}, kLong) : zeros({total}, kLong);
+         const Right right = reduction == 0 && batched ? one({batch}) : one({});
+         d.expect(
+             fine ? right : Right(),
+             [&] {
+               const Tensor y = ctc_loss(x, targets, inputs, lengths, blank, reduction, true);
+               y.sum().backward();
+               return y;
+             },
+             16);
+       }},
       with_reduction("mse_loss", [](X x, X y, int64_t r) { return mse_loss(x, y, r); }),
       with_reduction("l1_loss", [](X x, X y, int64_t r) { return l1_loss(x, y, r); }),
       with_reduction("smooth_l1_loss", [](X x, X y, int64_t r) { return smooth_l1_loss(x, y, r); }),

@@ -10,6 +10,8 @@ namespace ramet {
 namespace op_table {
 namespace {
 
+constexpr uint16_t kHalfs = kFloats & ~kWide;
+
 double sum_of(const std::vector<double>& v) { return std::accumulate(v.begin(), v.end(), 0.0); }
 
 // One loss with its three reductions, from the loss of one element.
@@ -434,12 +436,144 @@ void add_classes(Table& t) {
   likelihood("nll_loss_nd", nll_loss_nd, all, {false, true, Reduction::Sum}, large_lines);
 }
 
+// ---- sequences of labels
+
+double log_sum(double a, double b, double c) {
+  const double top = std::fmax(a, std::fmax(b, c));
+  if (top == -INFINITY) return a + b + c;  // NaN where one is
+  return top + std::log(std::exp(a - top) + std::exp(b - top) + std::exp(c - top));
+}
+// The loss of sample b of x [steps, batch, classes], whose labels these are; the last class is the
+// blank. Sums over prefixes of the labels with blanks between.
+double sequence_loss(const Plain& x, int64_t b, int64_t steps, const std::vector<int64_t>& labels) {
+  const int64_t blank = x.size(2) - 1;
+  if (steps == 0) return labels.empty() ? 0 : INFINITY;
+  std::vector<int64_t> states = {blank};
+  for (int64_t label : labels) states.insert(states.end(), {label, blank});
+  const size_t n = states.size();
+  std::vector<double> sums(n, -INFINITY);
+  for (int64_t t = 0; t < steps; ++t) {
+    const std::vector<double> before = sums;
+    for (size_t s = 0; s < n; ++s) {
+      const bool skips = s > 1 && states[s] != states[s - 2];
+      double from =
+          log_sum(before[s], s > 0 ? before[s - 1] : -INFINITY, skips ? before[s - 2] : -INFINITY);
+      if (t == 0) from = s < 2 ? 0 : -INFINITY;
+      sums[s] = t == 0 && s > 1 ? from : from + x.at({t, b, states[s]});
+    }
+  }
+  return -log_sum(sums[n - 1], n > 1 ? sums[n - 2] : -INFINITY, -INFINITY);
+}
+// Of x, padded targets, lengths of the input and of the targets.
+std::vector<double> sequence_losses(P x, bool zero_infinity) {
+  std::vector<double> losses;
+  for (int64_t b = 0; b < x[0].size(1); ++b) {
+    std::vector<int64_t> labels;
+    for (int64_t i = 0; i < int64_t(x[3].v[size_t(b)]); ++i)
+      labels.push_back(int64_t(x[1].at({b, i})));
+    const double loss = sequence_loss(x[0], b, int64_t(x[2].v[size_t(b)]), labels);
+    losses.push_back(zero_infinity && loss == INFINITY ? 0 : loss);
+  }
+  return losses;
+}
+
+void add_sequences(Table& t) {
+  const auto numbers = [](int64_t count, int64_t low, int64_t below) {
+    Input in = index({count}, below);
+    return in.lo = static_cast<double>(low), in;
+  };
+  const auto sample = [&](Index x, int64_t longest, int64_t least_steps) {
+    const int64_t steps = x[0], batch = x[1], labels = std::max<int64_t>(x[2] - 1, 1);
+    return Sample{real(x, -3, -0.1), index({batch, longest}, labels),
+                  numbers(batch, least_steps, steps + 1), numbers(batch, 0, longest + 1)};
+  };
+  // Steps for every label and a blank between.
+  const Samples all = {sample({5, 3, 3}, 2, 3), sample({1, 1, 1}, 0, 1), sample({4, 0, 3}, 2, 4),
+                       sample({7, 2, 4}, 4, 7)};
+  Samples any = all;
+  any.push_back(sample({4, 6, 3}, 3, 0));
+  any.push_back(sample({0, 2, 3}, 1, 0));
+  const Sample large = sample({24, 100, 12}, 9, 18);
+  const char* const rank = "refused: log_probs have steps and classes";
+  t.row(
+       "ctc_loss", kWide, all,
+       [](V x) { return ctc_loss(x[0], x[1], x[2], x[3], x[0].size(2) - 1); },
+       [](P x) {
+         std::vector<double> losses = sequence_losses(x, false);
+         for (size_t b = 0; b < losses.size(); ++b) losses[b] /= std::fmax(x[3].v[b], 1);
+         return Plain{{}, {sum_of(losses) / static_cast<double>(losses.size())}};
+       })
+      .also(kHalfs)
+      .big(large)
+      .small("as many as ctc_loss.none has")
+      .not_scalar(rank)
+      .within(8);
+  t.row(
+       "ctc_loss.none", kWide, any,
+       [](V x) {
+         return ctc_loss(x[0], x[1], x[2], x[3], x[0].size(2) - 1, Reduction::None, true);
+       },
+       [](P x) {
+         return Plain{{x[0].size(1)}, sequence_losses(x, true)};
+       })
+      .also(kHalfs)
+      .big(large)
+      .sliced({1, 0, 0, 0}, 0)
+      .not_scalar(rank)
+      .within(8);
+  // Labels of all samples behind each other, as many of each.
+  Sample dense = {real({24, 100, 12}, -3, -0.1), index({900}, 11), numbers(100, 17, 25)};
+  t.row(
+       "ctc_loss.joined", kWide,
+       {{real({5, 2, 3}, -3, -0.1), index({4}, 2), numbers(2, 3, 6)},
+        {real({5, 2, 3}, -3, -0.1), index({0}, 2), numbers(2, 1, 6)},
+        {real({5, 0, 3}, -3, -0.1), index({0}, 2), numbers(0, 3, 6)}},
+       [](V x) {
+         const int64_t batch = x[0].size(1), each = x[1].numel() / std::max<int64_t>(batch, 1);
+         return ctc_loss(x[0], x[1], x[2], full({batch}, each, x[1].options()), x[0].size(2) - 1,
+                         Reduction::Sum);
+       },
+       [](P x) {
+         const int64_t batch = x[0].size(1), each = count(x[1].sizes) / std::max<int64_t>(batch, 1);
+         return Plain{{},
+                      {sum_of(sequence_losses(
+                          {x[0], Plain{{batch, each}, x[1].v}, x[2],
+                           Plain{{batch}, std::vector<double>(size_t(batch), double(each))}},
+                          false))}};
+       })
+      .also(kHalfs)
+      .big(dense)
+      .small("as many as ctc_loss.none has")
+      .not_scalar(rank)
+      .within(8);
+  t.row(
+       "ctc_loss.line", kWide, {{real({5, 3}, -3, -0.1), index({2}, 2)}},
+       [](V x) {
+         const auto length = [&](int64_t n) { return full({}, n, x[1].options()); };
+         return ctc_loss(x[0], x[1], length(x[0].size(0)), length(x[1].size(0)), x[0].size(1) - 1,
+                         Reduction::None);
+       },
+       [](P x) {
+         std::vector<int64_t> labels(x[1].v.begin(), x[1].v.end());
+         const Plain batched{{x[0].size(0), 1, x[0].size(1)}, x[0].v};
+         return Plain{{}, {sequence_loss(batched, 0, x[0].size(0), labels)}};
+       })
+      .also(kHalfs)
+      .big({real({400, 30}, -3, -0.1), index({60}, 29)})
+      .alone("a sample is one thread's")
+      .narrow("a sample is one block's, whatever its length")
+      .not_empty("refused: a blank is one of the classes")
+      .not_scalar(rank)
+      .within(8);
+}
+
 std::vector<Row> rows() {
   Table t;
   add_pairs(t);
   add_signed(t);
   add_samples(t);
   add_classes(t);
+  add_sequences(t);
   return t.rows();
 }
 RAMET_OP_TABLE(rows());

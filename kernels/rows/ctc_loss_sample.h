@@ -1,0 +1,65 @@
+// One sample of the CTC loss: its lengths, its states and where its memory is, for CPUs and GPUs.
+#pragma once
+#include "kernels/rows/ctc_loss.h"
+#include "kernels/simd/scalar_math.h"
+#include "kernels/util.h"
+
+namespace ramet::kernels::RAMET_VARIANT {
+
+struct CtcSample {
+  const int64_t* labels;
+  int64_t steps, count;  // of the input; of labels
+  int64_t begin;         // of its states in a row of all samples' states
+  int64_t blank;
+
+  RAMET_INLINE CtcSample(const CtcSamples& a, int64_t b) {
+    const int64_t at = a.offsets ? imin(imax(0, a.offsets[b]), a.labels) : b * a.padded;
+    const int64_t room = a.offsets ? a.labels - at : a.padded;
+    labels = a.targets + at;
+    steps = imin(imax(0, a.input_lengths[b]), a.time);
+    count = imin(imax(0, a.target_lengths[b]), room);
+    begin = ctc_states(at, b);
+    blank = a.blank;
+  }
+  RAMET_INLINE int64_t states() const { return 2 * count + 1; }
+  /// Elements of a row of its states and of the two that are never reached.
+  RAMET_INLINE int64_t row() const { return states() + 2; }
+  RAMET_INLINE int64_t label(int64_t state) const { return state % 2 ? labels[state / 2] : blank; }
+  /// Whether a path may come to this state from the one before the last.
+  RAMET_INLINE bool skips(int64_t state) const {
+    return state % 2 && state > 1 && labels[state / 2] != labels[state / 2 - 1];
+  }
+};
+
+template <class T> RAMET_INLINE T ctc_never() { return -static_cast<T>(__builtin_inf()); }
+/// What a row's largest element is taken off the next one as: nothing where it is no number.
+template <class T> RAMET_INLINE T ctc_shift(T largest) {
+  return largest - largest == T(0) ? largest : T(0);
+}
+
+/// log_probs of one class at step t of sample b.
+template <class T>
+RAMET_INLINE T ctc_emission(const CtcSamples& a, int64_t t, int64_t b, int64_t label) {
+  if (label < 0 || label >= a.classes) return ctc_never<T>();
+  return static_cast<const T*>(
+      a.log_probs)[t * a.strides[0] + b * a.strides[1] + label * a.strides[2]];
+}
+/// -log p from the last row of alphas and what was taken off it.
+template <class T>
+RAMET_INLINE double ctc_negative(const CtcSample& s, const T* last, double shift) {
+  if (s.steps == 0) return s.count == 0 ? 0.0 : static_cast<double>(__builtin_inf());
+  const double a = static_cast<double>(last[s.states() - 1]),
+               b = static_cast<double>(s.count ? last[s.states() - 2] : ctc_never<T>()),
+               top = a > b ? a : b;
+  if (top == static_cast<double>(ctc_never<T>())) return static_cast<double>(__builtin_inf());
+  return -(shift + top + vlog(vexp(a - top) + vexp(b - top)));
+}
+/// A gradient where the loss is not finite: true, and what it is filled with.
+RAMET_INLINE bool ctc_is_filled(double negative, bool zero_infinity, double& with) {
+  if (negative - negative == 0) return false;
+  const bool zero = zero_infinity && negative > 0;
+  with = zero ? 0.0 : static_cast<double>(__builtin_nanf(""));
+  return true;
+}
+
+}  // namespace ramet::kernels::RAMET_VARIANT

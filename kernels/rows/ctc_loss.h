@@ -30,7 +30,8 @@ struct CtcSamples {
 ///
 /// alpha[t][s] is the log of the same sum over the paths' first t + 1 steps that end in state s. It
 /// is kept less shifts[b][t], the sum of the largest alphas of the steps before, which is formed in
-/// double: so a float holds it as well after 10,000 steps as after 10.
+/// double: what a float rounds follows from how far a state is behind the others, not from how many
+/// steps there were.
 struct CtcLossArgs {
   CtcSamples samples;
   void* loss;        // [batch] of dtype

@@ -136,6 +136,30 @@ TEST(DataErrors, BadIndicesWriteNothing) {
   EXPECT_TRUE(equal(x.to(host), tensor({0.f, 6.f, 0.f, 0.f})));
 }
 
+TEST(DataErrors, LengthsAndLabelsOfSequences) {
+  const Tensor x = zeros({4, 2, 3}).to(gpu).requires_grad_();
+  const int64_t least = std::numeric_limits<int64_t>::min();
+  const auto text = [&](const Tensor& targets, std::vector<int64_t> steps,
+                        std::vector<int64_t> lengths) {
+    return told([&] { ctc_loss(x, targets, longs(steps), longs(lengths)).backward(); });
+  };
+  for (const int64_t wrong : {least, int64_t{-1}, int64_t{5}, -(least + 1)}) {
+    const std::string number = "got " + std::to_string(wrong) + " at position 1";
+    const Tensor padded = longs({1, 2, 1, 2}).view({2, 2});
+    EXPECT_TRUE(has(text(padded, {4, wrong}, {2, 2}), number));
+    EXPECT_TRUE(has(text(padded, {4, 4}, {2, wrong}), number));
+    EXPECT_TRUE(has(text(longs({1, 2, 1, 2}), {4, 4}, {2, wrong}), number));
+    EXPECT_TRUE(has(text(longs({1, wrong, 1, 2}), {4, 4}, {2, 2}), number));
+    EXPECT_TRUE(has(text(longs({1, wrong, 1, 2}).view({2, 2}), {4, 4}, {2, 2}), number));
+    EXPECT_EQ(text(longs({1, wrong, 1, 2}).view({2, 2}), {4, 4}, {1, 2}), "") << "it is padding";
+  }
+  EXPECT_TRUE(has(text(longs({1, 2, 1, 2}), {4, 4}, {2, 1}), "target_lengths add up to"));
+  EXPECT_TRUE(has(text(longs({1, 2, 1, 2}), {4, 4}, {3, 3}), "target_lengths add up to"));
+  // Of numbers on the host: at once.
+  EXPECT_THROW(ctc_loss(x, tensor({1, 3}), {4, 4}, {1, 1}), IndexError);
+  EXPECT_EQ(ctc_loss(x, tensor({1, 2}), {4, 4}, {1, 1}).device(), gpu);
+}
+
 // Another thread may wait for the device between any two steps of an operation.
 TEST(DataErrors, AnotherThreadsWaitLosesNothing) {
   const Tensor x = ones({4}).to(gpu), z = ones({1}).to(gpu), bad = longs({9}), good = longs({1});

@@ -207,5 +207,47 @@ TEST(IndexErrors, AnEmptyIndexOfGatherAndScatterIsOfAnyDtype) {
   }
 }
 
+// Lengths and labels of sequences, before anything is computed.
+TEST(IndexErrors, OfCtcLoss) {
+  using L = std::vector<int64_t>;
+  const Tensor x = varied({5, 3, 4}), padded = integers({1, 2, 3, 3, 2, 1}, {3, 2});
+  const L steps = {5, 5, 5}, two = {2, 2, 2};
+  const auto text = [&](const Tensor& y, const Tensor& targets, const L& in, const L& out,
+                        int64_t blank = 0, int64_t reduction = 1) {
+    return error_of([&] { ctc_loss(y, targets, in, out, blank, reduction); });
+  };
+  constexpr int64_t most = std::numeric_limits<int64_t>::max();
+  for (const int64_t blank : {int64_t{-1}, int64_t{4}, kLeast, most})
+    expect_part(text(x, padded, steps, two, blank), "blank must be in label range");
+  for (const int64_t wrong : {int64_t{-1}, int64_t{6}, kLeast, most}) {
+    expect_part(text(x, padded, {5, wrong, 5}, two), "input_lengths of at most log_probs' steps");
+    expect_part(text(x, padded, {5, wrong, 5}, two),
+                "got " + std::to_string(wrong) + " at position 1");
+    expect_part(text(x, padded, steps, {2, 2, wrong}), "target_lengths of at most");
+    expect_part(text(x, padded.view({6}), steps, {2, 2, wrong}), "[ctc_loss] ");
+  }
+  expect_part(text(x, padded.view({6}), steps, {2, 2, 1}), "target_lengths add up to");
+  expect_part(text(x, padded, {5, 5}, two), "input_lengths must be of size batch_size");
+  expect_part(text(x, padded, steps, {2}), "target_lengths must be of size batch_size");
+  expect_part(text(x, padded.add(1), steps, two), "got 4 at position 2");
+  expect_part(text(x, padded.sub(2), steps, two), "got -1 at position 0");
+  expect_part(text(x, padded.view({6}).add(1), steps, two), "got 4 at position 2");
+  expect_part(text(x, padded[0], steps, two), "target_lengths add up to");
+  expect_part(text(x, padded.view({2, 3}), steps, two), "expected 3 rows");
+  expect_part(text(x, padded.view({3, 2, 1}), steps, two), "1 to 2 dimensions");
+  expect_part(text(x, padded, steps, two, 0, 3), "reduction: got 3");
+  expect_part(text(x[0][0], padded, steps, two), "[steps, batch, classes]");
+  expect_part(text(x.to(kLong), padded, steps, two), "not implemented for 'Long'");
+  expect_part(error_of([&] { ctc_loss(x, padded, ones({3}), ones({3}, kLong)); }),
+              "input_lengths must be integral");
+  expect_part(error_of([&] { ctc_loss(x, padded, ones({3}, kLong), ones({3}, kBool)); }),
+              "target_lengths must be integral");
+  for (int i = 0; i < 4; ++i) {
+    std::vector<Tensor> in = {x, padded, tensor(steps), tensor(two)};
+    in[size_t(i)] = Tensor();
+    expect_part(error_of([&] { ctc_loss(in[0], in[1], in[2], in[3]); }), "undefined tensor");
+  }
+}
+
 }  // namespace
 }  // namespace ramet

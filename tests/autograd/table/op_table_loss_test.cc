@@ -561,7 +561,7 @@ void add_sequences(Table& t) {
       .also(kHalfs)
       .big({real({400, 30}, -3, -0.1), index({60}, 29)})
       .alone("a sample is one thread's")
-      .narrow("a sample is one block's, whatever its length")
+      .small("a sample is one block's, whatever its length")
       .not_empty("refused: a blank is one of the classes")
       .not_scalar(rank)
       .within(8);

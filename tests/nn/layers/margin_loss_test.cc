@@ -1,13 +1,17 @@
-// Losses with margins, Huber, KLDiv and PoissonNLL against numbers from PyTorch 2.15 in float64.
+// Losses with margins, Huber, KLDiv, PoissonNLL and CTC against numbers from PyTorch 2.15 in
+// float64, CTC also against the sum over all alignments.
 #include "nn/layers/margin_loss.h"
 
 #include "autograd/autograd.h"
 #include "autograd/gradcheck.h"
 #include "autograd/ops/arithmetic.h"
+#include "autograd/ops/ctc_loss.h"
 #include "autograd/ops/factory.h"
 #include "autograd/ops/reduce.h"
+#include "autograd/ops/softmax.h"
 #include "autograd/ops/unary.h"
 #include "autograd/ops/view.h"
+#include "nn/layers/ctc_loss.h"
 #include "nn/module/module_list.h"
 #include "tests/nn/support.h"
 
@@ -213,6 +217,151 @@ TEST(MarginLosses, Refuse) {
            [&] { F::multilabel_margin_loss(x, Tensor()); },
            [&] { F::multilabel_soft_margin_loss(x, Tensor()); }})
     EXPECT_ERROR_TEXT(call(), "undefined tensor");
+}
+
+using L = std::vector<int64_t>;
+
+Tensor scores() { return sines(60, 1.7, 0.2).mul(3).view({5, 3, 4}); }
+Tensor rows_of(const L& v, int64_t columns) { return tensor(v).view({-1, columns}); }
+constexpr int64_t kEach = ramet::Reduction::None;
+
+// What x's gradient gives with fixed numbers, for each sample.
+Tensor slopes(const Tensor& x) {
+  return x.grad().mul(sines(60).view({5, 3, 4})).sum(IntArrayRef({0, 2}));
+}
+
+TEST(CtcLoss, AsPyTorchBehindLogSoftmax) {
+  const Tensor x = scores().requires_grad_(), targets = rows_of({1, 1, 2, 3, 2, 0, 2, 0, 0}, 3);
+  const L steps = {5, 3, 4}, lengths = {3, 2, 0};
+  const auto loss = [&](int64_t reduction) {
+    return ctc_loss(x.log_softmax(2), targets, steps, lengths, 0, reduction);
+  };
+  expect_values(loss(kEach), {8.38640646234668, 1.55350480680052, 12.2782398548045});
+  expect_values(loss(ramet::Reduction::Sum), {22.2181511239517});
+  expect_values(loss(ramet::Reduction::Mean), {5.28348702632899});
+  loss(ramet::Reduction::Mean).backward();
+  expect_values(slopes(x).sum(), {-0.0640313560130482});
+}
+
+// What no alignment gives; targets in one dimension; the last class as the blank.
+TEST(CtcLoss, InfiniteAsPyTorch) {
+  const Tensor targets = tensor(L{0, 0, 1, 2}), steps = tensor(L{2, 2, 5}),
+               lengths = tensor(L{3, 0, 1});
+  for (const bool zero : {true, false}) {
+    const Tensor x = scores().requires_grad_();
+    const auto loss = [&](int64_t reduction) {
+      return ctc_loss(x.log_softmax(2), targets, steps, lengths, 3, reduction, zero);
+    };
+    const double least = zero ? 0 : 1e30;
+    expect_values(loss(kEach).clamp_max(1e30), {least, 4.59054466114058, 8.51966430504125});
+    expect_values(loss(ramet::Reduction::Mean).clamp_max(1e30), {zero ? 4.37006965539394 : 1e30});
+    loss(ramet::Reduction::Sum).backward();
+    expect_values(slopes(x).narrow(0, 1, 2), {0.10812250516427, 1.75228846647937});
+    // NaN at the sample's own steps alone, of all classes, or 0.
+    for (int64_t t = 0; t < 5; ++t)
+      for (const double g : values(x.grad()[t][0]))
+        EXPECT_TRUE(!zero && t < 2 ? std::isnan(g) : g == 0);
+  }
+}
+
+// By definition: the sum over all ways to give each step a class, of those that leave the target
+// once repetitions and then blanks are gone.
+double by_alignments(const Tensor& log_probs, const L& target, int64_t blank) {
+  const int64_t steps = log_probs.size(0), classes = log_probs.size(1);
+  const std::vector<double> lp = values(log_probs);
+  double sum = 0;
+  L path(static_cast<size_t>(steps), 0);
+  for (;;) {
+    L left;
+    double log_p = 0;
+    for (int64_t t = 0; t < steps; ++t) {
+      const int64_t c = path[static_cast<size_t>(t)];
+      log_p += lp[static_cast<size_t>(t * classes + c)];
+      if (c != blank && (t == 0 || c != path[static_cast<size_t>(t - 1)])) left.push_back(c);
+    }
+    if (left == target) sum += std::exp(log_p);
+    int64_t t = steps;
+    while (t > 0 && ++path[static_cast<size_t>(t - 1)] == classes)
+      path[static_cast<size_t>(--t)] = 0;
+    if (t == 0) return -std::log(sum);
+  }
+}
+
+TEST(CtcLoss, IsTheSumOverAllAlignments) {
+  for (const int64_t blank : {0, 2})
+    for (const int64_t steps : {1, 3, 6}) {
+      // Not normalised: the sum and its derivative are those of any numbers.
+      const Tensor x = sines(steps * 3, 1.3, 0.4).view({steps, 3}).requires_grad_();
+      const int64_t a = blank == 0 ? 1 : 0, b = 3 - a - blank;
+      for (const L& target :
+           std::vector<L>{{}, {a}, {b}, {a, b}, {a, a}, {b, a, b}, {a, b, b}, {a, a, a}}) {
+        SCOPED_TRACE(testing::Message() << steps << " steps, target " << IntArrayRef(target));
+        const auto loss = [&](const Tensor& y) {
+          return ctc_loss(y, tensor(target), L{steps}, L{static_cast<int64_t>(target.size())},
+                          blank, kEach);
+        };
+        const double want = by_alignments(x, target, blank), got = loss(x).item<double>();
+        if (std::isinf(want)) {
+          EXPECT_EQ(got, want);
+          continue;
+        }
+        EXPECT_NEAR(got, want, 1e-12);
+        // The derivative by differences of the definition.
+        const Tensor slope = autograd::grad({loss(x)}, {x})[0];
+        for (int64_t i = 0; i < x.numel(); ++i) {
+          const auto moved = [&](double by) {
+            Tensor y = x.detach().clone();
+            y.data_ptr<double>()[i] += by;
+            return by_alignments(y, target, blank);
+          };
+          EXPECT_NEAR(values(slope)[static_cast<size_t>(i)], (moved(1e-5) - moved(-1e-5)) / 2e-5,
+                      1e-8);
+        }
+      }
+    }
+}
+
+// As the transposed logits of a network that has the batch first; lengths of any whole dtype.
+TEST(CtcLoss, FormsAgree) {
+  const Tensor x = scores().log_softmax(2), padded = rows_of({1, 2, 3, 3, 9, -9, 2, 1, 7}, 3);
+  const L steps = {5, 4, 3}, lengths = {3, 1, 2};
+  const Tensor want = ctc_loss(x, padded, steps, lengths, 0, kEach),
+               joined = tensor(L{1, 2, 3, 3, 2, 1});
+  const Tensor apart = x.transpose(0, 1).contiguous().transpose(0, 1);
+  const Tensor narrow_steps = tensor(steps).to(kInt),
+               bytes = tensor(lengths).to(kByte).view({3, 1});
+  for (const Tensor& got :
+       {ctc_loss(x, joined, steps, lengths, 0, kEach),
+        ctc_loss(apart, padded.to(kInt), narrow_steps, bytes, 0, kEach),
+        ctc_loss(apart, joined.to(kDouble), narrow_steps, bytes, 0, kEach),
+        F::ctc_loss(x, padded, narrow_steps, bytes, F::CTCLossFuncOptions().reduction(kNone)),
+        CTCLoss(CTCLossOptions().reduction(kNone))(x, joined, narrow_steps, bytes)})
+    EXPECT_TRUE(same_bits(got, want));
+  for (int64_t b = 0; b < 3; ++b) {
+    const Tensor own = padded[b].narrow(0, 0, lengths[size_t(b)]);
+    const Tensor one =
+        ctc_loss(x.select(1, b), own, steps[size_t(b)], lengths[size_t(b)], 0, kEach);
+    EXPECT_EQ(one.dim(), 0);
+    EXPECT_TRUE(same_bits(one, want[b]));
+  }
+  // What a backward needs is its own.
+  const Tensor y = scores().requires_grad_(), labels = joined.clone();
+  const Tensor loss = ctc_loss(y, labels, steps, lengths),
+               same = ctc_loss(y, joined, steps, lengths);
+  labels.fill_(-1);
+  EXPECT_TRUE(same_bits(autograd::grad({loss}, {y})[0], autograd::grad({same}, {y})[0]));
+}
+
+// The losses are 24,000, of which a float32 rounds 1e-3, and states that matter are 10,000 behind
+// others; sums that are not taken relative to the largest are 2.6 off here.
+TEST(CtcLoss, ManyStepsInFloat) {
+  const Tensor x = sines(8000 * 5, 2.3, 0.1).mul(3).view({8000, 1, 5}).log_softmax(2);
+  const auto slope = [&](ScalarType t) {
+    const Tensor y = x.to(t).requires_grad_();
+    ctc_loss(y, tensor(L{1, 2, 2, 4, 1}).repeat({8}), L{8000}, L{40}).backward();
+    return y.grad().to(kDouble);
+  };
+  EXPECT_LT(slope(kFloat).sub(slope(kDouble)).abs().max().item<double>() * 40, 5e-3);
 }
 
 }  // namespace

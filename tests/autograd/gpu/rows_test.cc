@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "autograd/autograd.h"
+#include "autograd/ops/ctc_loss.h"
 #include "autograd/ops/group_norm.h"
 #include "autograd/ops/layer_norm.h"
 #include "autograd/ops/loss.h"
@@ -236,6 +237,44 @@ TEST(RowsOnGpu, CrossEntropyOrders) {
       }
       if (::testing::Test::HasFailure()) return;
     }
+}
+
+// More states than a block has threads, labels that come again and again, the blank among them, and
+// samples without steps, without labels and without an alignment.
+TEST(RowsOnGpu, CtcLoss) {
+  const int64_t steps = 330, batch = 5, classes = 40, longest = 300;
+  std::vector<int64_t> labels(static_cast<size_t>(batch * longest));
+  for (size_t i = 0; i < labels.size(); ++i)
+    labels[i] = static_cast<int64_t>(i % 7 == 0 ? 2 : i / 2 * i % 40);
+  const Tensor targets = tensor(labels).view({batch, longest}),
+               inputs = tensor(std::vector<int64_t>{330, 0, 100, 310, 329}),
+               lengths = tensor(std::vector<int64_t>{20, 3, 0, 300, 131});
+  for (const bool zero : {false, true}) {
+    const ScalarType t = zero ? kDouble : kFloat;
+    const Tensor x = drawn({steps, batch, classes}, kDouble, 3).mul(4).log_softmax(2).to(t);
+    const auto on = [&](Device d) {
+      const Tensor leaf = x.to(d).detach().requires_grad_();
+      const Tensor loss =
+          ctc_loss(leaf, targets.to(d), inputs.to(d), lengths.to(d), 2, Reduction::None, zero);
+      loss.sum().backward();
+      return std::array<std::vector<double>, 2>{numbers(loss), numbers(leaf.grad())};
+    };
+    const auto want = on(kHost), got = on(kGpu), again = on(kGpu);
+    // States that matter are 500 behind the largest, of which a float32 rounds 3e-5.
+    const double near = t == kFloat ? 3e-4 : tolerance(t);
+    EXPECT_EQ(want[0][1], zero ? 0 : kInf);
+    EXPECT_EQ(want[0][3], zero ? 0 : kInf) << "equal labels need blanks between";
+    for (const size_t k : {0, 1}) {
+      ASSERT_EQ(got[k].size(), want[k].size());
+      for (size_t i = 0; i < want[k].size(); ++i)
+        ASSERT_TRUE(got[k][i] == want[k][i] || (std::isnan(got[k][i]) && std::isnan(want[k][i])) ||
+                    std::abs(got[k][i] - want[k][i]) <= near * std::max(1.0, std::abs(want[k][i])))
+            << name_of(t) << ", " << (k ? "slope " : "loss ") << i << ": " << got[k][i] << ", not "
+            << want[k][i];
+      EXPECT_EQ(std::memcmp(got[k].data(), again[k].data(), got[k].size() * sizeof(double)), 0)
+          << "something else the second time";
+    }
+  }
 }
 
 }  // namespace

@@ -116,6 +116,11 @@ constexpr Known kKnown[] = {
      .shows = "gradient of",
      .reason = "LibTorch's gradient is exp(log_probs) more than the derivative, which is right only "
                "behind log_softmax"},
+    {.name = "ctc_loss of blanks",
+     .cases = "ctc_loss",
+     .shows = "gradient of",
+     .reason = "a label that is the blank has the loss's derivative here; LibTorch, which documents "
+               "that there must be none, computes its loss and loses a term of the gradient"},
     {.name = "extrema alone",
      .cases = "joins",
      .shows = "gradient of",

@@ -345,7 +345,7 @@ TEST(Door, ModulesPrintAsLibTorchs) {
        "torch::nn::CrossEntropyLoss()1"},
       {print(CTCLoss()), "torch::nn::CTCLoss()1"},
       {print(CTCLoss(CTCLossOptions().blank(42).zero_infinity(true).reduction(kSum))),
-       "torch::nn::CTCLoss()true"},
+       "torch::nn::CTCLoss()1"},
       {print(Functional(relu)), "torch::nn::Functional()1"},
       {print(Sequential()), "torch::nn::Sequential1"},
       {print(Sequential(Linear(1, 2), ReLU())),

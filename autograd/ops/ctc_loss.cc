@@ -254,7 +254,8 @@ Aligned aligned(const Tensor& x, const Tensor& targets, const Tensor& input_leng
     if (a.target_lengths.may_overlap(target_lengths)) a.target_lengths = a.target_lengths.clone();
   }
   if (targets.dim() == 1) {
-    const Tensor counted = a.target_lengths.clamp_min(0);
+    // Whatever they are, samples lie apart.
+    const Tensor counted = a.target_lengths.clamp(0, a.targets.numel());
     a.offsets = counted.cumsum(0).sub(counted);
   }
   return a;

@@ -78,6 +78,7 @@ wrong "no such option: --bogus" bench --bogus
 wrong "no such option: --peer" bench --peer x
 wrong "no such benchmark: got speed" bench speed
 wrong "got ops and footprint" bench ops footprint
+wrong "options of ops" bench models --eigen
 wrong "footprint takes no options" bench footprint --threads 2
 wrong "footprint takes no options" bench --eigen footprint
 wrong "processes takes --only" bench processes --threads 2
@@ -107,6 +108,8 @@ ends() { tail -n 1 "$work/stderr" | grep -Eqx -e "$1" || fail "$call: expected t
 run 0 bench --threads=2 --only add --json "$work/figures.json"
 ends 'bench: OK: measured in [0-9]+ s'
 grep -qx "ran with --threads 2 --only add --json $work/figures.json" "$work/stdout" || fail "$call: other arguments"
+run 0 bench models --rounds=3
+grep -qx "ran with --rounds 3 models" "$work/stdout" || fail "$call: other arguments"
 PROGRAM_CODE=1 run 1 bench ops
 ends 'bench: FAILED: ended with exit code 1 after [0-9]+ s'
 run 0 quickstart

@@ -7,3 +7,6 @@ BenchArm open_ramet_arm(int threads);
 /// plain work without them.
 BenchArm open_parallel_arm(int threads);
 BenchArm open_plain_arm(int threads);
+/// Training steps of models and larger operations (rows_models.cc), and those steps captured.
+extern "C" BenchArm open_models_arm(int threads);
+BenchArm open_captured_arm(int threads);

@@ -66,11 +66,15 @@ Tensor weight_gradient(const Bags& b, const Tensor& g, const Tensor& indices_,
   // Without bags no index counts.
   const Tensor indices = b.bags > 0 ? indices_ : indices_.narrow(0, 0, 0),
                bag = bag_of(offsets, indices.size(0));
+  Tensor share = gw;  // of each index in its bag's gradient
+  if (b.mode == BagMode::kMean)
+    share = gw.mul(counts.clamp_min(1).to(wide).reciprocal().unsqueeze(1));
+  const bool all_count = b.padding < 0 && offsets.size(0) == b.bags;
+  if (all_count && !b.by_freq && !scale.defined())
+    return base.index_add(0, indices, parts_of(b, share, bag)).to(t);
   Tensor factor = counted(b, indices, bag, wide);
   {
     const NoGradGuard off;
-    if (b.mode == BagMode::kMean)
-      factor = factor.div(counts.clamp_min(1).index_select(0, bag.clamp_max(b.bags - 1)).to(wide));
     if (b.by_freq) {
       const Tensor often = zeros({b.rows}, indices.options())
                                .index_add_(0, indices, ones({indices.size(0)}, indices.options()));
@@ -78,7 +82,7 @@ Tensor weight_gradient(const Bags& b, const Tensor& g, const Tensor& indices_,
     }
   }
   if (scale.defined()) factor = factor.mul(scale.narrow(0, 0, indices.size(0)).to(wide));
-  return base.index_add(0, indices, parts_of(b, gw, bag).mul(factor.unsqueeze(1))).to(t);
+  return base.index_add(0, indices, parts_of(b, share, bag).mul(factor.unsqueeze(1))).to(t);
 }
 Tensor scale_gradient(const Bags& b, const Tensor& g, const Tensor& weight, const Tensor& indices,
                       const Tensor& offsets, ScalarType t) {

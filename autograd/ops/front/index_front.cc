@@ -53,24 +53,45 @@ void report_where(const char* op, const Tensor& bad, const char* what) {
   look(bad.to(kLong).contiguous(), std::nullopt, {op, what, false, 0, 1});
 }
 
+namespace {
+
+// Where the first index that is out of range stands in memory, or -1.
+int64_t first_bad(const Tensor& dense, int64_t low, int64_t size, std::optional<int64_t> ignored) {
+  int64_t bad = -1;
+  kernels::check_index(dense.stream(),
+                       {static_cast<const int64_t*>(dense.ptr()), dense.numel(), 1, low, size,
+                        ignored.value_or(0), ignored.has_value(), &bad, nullptr, 0});
+  return bad;
+}
+
+// An index that was expanded, without what repeats: the index of rows for all of their columns.
+Tensor unrepeated(const Tensor& index) {
+  Tensor once = index;
+  for (int64_t d = 0; d < index.dim(); ++d)
+    if (index->strides()[d] == 0 && index->sizes()[d] > 1) once = once.narrow(d, 0, 1);
+  return once;
+}
+
+}  // namespace
+
 void check_indices(const char* op, const Tensor& index, int64_t low, int64_t size, const char* what,
                    std::optional<int64_t> ignored) {
   if (index.numel() == 0) return;
-  const Tensor dense = index.contiguous();
-  if (RAMET_UNLIKELY(!index.is_cpu())) return look(dense, ignored, {op, what, true, low, size});
-  const auto* values = static_cast<const int64_t*>(dense.ptr());
+  if (RAMET_UNLIKELY(!index.is_cpu()))
+    return look(index.contiguous(), ignored, {op, what, true, low, size});
   if (RAMET_UNLIKELY(capture::active())) {
     // Ours, so that it lives as long as the list does.
-    const Tensor seen = dense.shallow();
+    const Tensor seen = index.contiguous().shallow();
+    seen.ptr();
     capture::host_work([op, seen, low, size, what = std::string(what), ignored] {
       check_indices(op, seen, low, size, what.c_str(), ignored);
     });
     return;
   }
-  int64_t bad = -1;
-  kernels::check_index(index.stream(), {values, index.numel(), 1, low, size, ignored.value_or(0),
-                                        ignored.has_value(), &bad, nullptr, 0});
-  if (RAMET_LIKELY(bad < 0)) return;
+  if (RAMET_LIKELY(first_bad(unrepeated(index).contiguous(), low, size, ignored) < 0)) return;
+  const Tensor dense = index.contiguous();  // all of it, for the position
+  const int64_t bad = first_bad(dense, low, size, ignored);
+  const auto* values = static_cast<const int64_t*>(dense.ptr());
   throw IndexError(detail::join("[", op, "] index out of range: got ", values[bad], " at position ",
                                 bad, " of ", describe(index), ", expected [", low, ", ", size,
                                 ") (", what, ")"));

@@ -39,6 +39,18 @@ TEST(Index, GatherAndScatter) {
               x.gather(1, integers({4}, {1, 1}));
             }).find("[gather] index out of range: got 4 at position 0"),
             std::string::npos);
+  // An index that was expanded is checked once, and the position is one of all of it.
+  const Tensor rows = integers({1, 0, 3}, {3, 1}).expand({3, 4});
+  EXPECT_NE(error_of([&] {
+              x.scatter_add(0, rows, x);
+            }).find("[scatter_add] index out of range: got 3 at position 8 of"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              x.gather(0, rows.t());
+            }).find("[gather] index out of range: got 3 at position 2 of"),
+            std::string::npos);
+  expect_values(x.gather(0, integers({1, 0, 2}, {3, 1}).expand({3, 4})),
+                {4, 5, 6, 7, 0, 1, 2, 3, 8, 9, 10, 11});
   EXPECT_NE(error_of([&] { x.gather(1, integers({0})); }).find("same number of dimensions"),
             std::string::npos);
   EXPECT_NE(error_of([&] {

@@ -27,22 +27,28 @@ TEST(TrainOptions, DefaultsAreTheMainJob) {
   o.check();
 }
 
-TEST(TrainOptions, ATextByDefaultIsTheReadme) {
-  Options gpt, lstm;
+TEST(TrainOptions, DataAndRateByDefaultAreTheModels) {
+  Options gpt, lstm, gan, pairs;
   EXPECT_FALSE(parse({"--model", "gpt"}, gpt));
   EXPECT_EQ(gpt.data, "README.md");
   EXPECT_FALSE(parse({"--model", "lstm", "--data", "fashion-mnist"}, lstm));
   EXPECT_EQ(lstm.data, "fashion-mnist");
+  EXPECT_FALSE(parse({"--model", "dcgan"}, gan));
+  EXPECT_EQ(gan.data, "fashion-mnist");
+  EXPECT_EQ(gan.lr, 2e-4);
+  EXPECT_FALSE(parse({"--model", "seq2seq", "--lr", "0.5"}, pairs));
+  EXPECT_EQ(pairs.data, "dates");
+  EXPECT_EQ(pairs.lr, 0.5);
 }
 
 TEST(TrainOptions, EveryOptionIsTaken) {
   Options o;
-  EXPECT_FALSE(parse(
-      {"--data",   "d",       "--model=mlp", "--devices", "cpu:2",     "--reduce",  "tree:4",
-       "--epochs", "7",       "--batch",     "62",        "--lr",      "0.5",       "--dropout",
-       "0.25",     "--limit", "500",         "--seed",    "9",         "--threads", "3",
-       "--out",    "o",       "--resume",    "--digest",  "--timeout", "11"},
-      o));
+  EXPECT_FALSE(parse({"--data",   "d",         "--model=mlp", "--devices",   "cpu:2", "--reduce",
+                      "tree:4",   "--epochs",  "7",           "--batch",     "62",    "--lr",
+                      "0.5",      "--dropout", "0.25",        "--limit",     "500",   "--seed",
+                      "9",        "--threads", "3",           "--out",       "o",     "--resume",
+                      "--digest", "--timeout", "11",          "--make-data", "m"},
+                     o));
   EXPECT_EQ(o.data, "d");
   EXPECT_EQ(o.model, "mlp");
   EXPECT_EQ(o.devices, "cpu:2");
@@ -56,6 +62,7 @@ TEST(TrainOptions, EveryOptionIsTaken) {
   EXPECT_EQ(o.threads, 3);
   EXPECT_EQ(o.timeout, 11);
   EXPECT_EQ(o.out, "o");
+  EXPECT_EQ(o.make_data, "m");
   EXPECT_TRUE(o.resume && o.digest);
   EXPECT_TRUE(o.was_given("batch"));
 }
@@ -73,6 +80,9 @@ TEST(TrainOptions, WrongCommandLinesAreOneLineAndCode2) {
   const Usage help = usage_of({"--help"});
   EXPECT_EQ(help.exit_code, 0);
   expect_part(help.text, "--reduce");
+  for (const char* model : {"cnn, mlp, resnet learns classes of images; dcgan learns to draw",
+                            "unet learns", "gpt, lstm learns", "seq2seq learns"})
+    expect_part(help.text, model);
   expect_part(help.text, "Usage: ./tools/train ");
 }
 
@@ -83,7 +93,8 @@ TEST(TrainOptions, ValuesOutOfRange) {
     return error_of([&] { o.check(); });
   };
   EXPECT_EQ(error({"--model", "vgg"}),
-            "[train] --model: got \"vgg\", expected cnn, mlp, gpt or lstm");
+            "[train] --model: got \"vgg\", expected cnn, mlp, resnet, dcgan, unet, gpt, lstm or "
+            "seq2seq");
   EXPECT_EQ(error({"--batch", "0"}), "[train] --batch: got 0, expected at least 1");
   EXPECT_EQ(error({"--epochs", "0"}), "[train] --epochs: got 0, expected at least 1");
   EXPECT_EQ(error({"--limit", "-1"}), "[train] --limit: got -1, expected at least 0");

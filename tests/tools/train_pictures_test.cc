@@ -8,10 +8,12 @@
 #include <set>
 
 #include "autograd/ops.h"
+#include "tests/error_text.h"
 #include "tests/tools/train_support.h"
 #include "tools/training/canvas.h"
 #include "tools/training/curve.h"
 #include "tools/training/graph_svg.h"
+#include "tools/training/grid.h"
 #include "tools/training/history.h"
 #include "tools/training/progress.h"
 #include "tools/training/stroke_font.h"
@@ -105,6 +107,34 @@ TEST(Canvas, DrawingOutsideIsClipped) {
   EXPECT_EQ(c.at(9, 6).r, 255);
 }
 
+TEST(Grid, PicturesStandInRows) {
+  // Three pictures of 2 x 3 pixels, two in a row: 42 times as large, 4 pixels apart.
+  const Tensor gray = arange(18, kFloat).view({3, 1, 2, 3}) / 17;
+  const Tensor colours = cat({gray, gray * 0 + 2, gray * 0 - 1}, 1);
+  for (const Tensor& pictures : {gray, colours}) {
+    const Picture p = decode(draw_grid(pictures, 2));
+    ASSERT_EQ(p.width, 2 * (3 * 42 + 4) + 4u);
+    ASSERT_EQ(p.height, 2 * (2 * 42 + 4) + 4u);
+    const auto pixel = [&](size_t x, size_t y) {
+      return p.pixels.substr(3 * (y * p.width + x), 3);
+    };
+    for (size_t i = 0; i < 18; ++i) {
+      const size_t picture = i / 6, x = i % 3, y = i / 3 % 2;
+      const char first = static_cast<char>(static_cast<uint8_t>(std::lround(i / 17.0 * 255)));
+      const std::string expected =
+          pictures.size(1) == 1 ? std::string(3, first) : std::string({first, '\xff', '\0'});
+      for (size_t corner : {0, 41})
+        EXPECT_EQ(
+            pixel(4 + picture % 2 * 130 + 42 * x + corner, 4 + picture / 2 * 88 + 42 * y + corner),
+            expected)
+            << i;
+    }
+    EXPECT_EQ(pixel(0, 0), "\xff\xff\xff");
+    EXPECT_EQ(pixel(140, 100), "\xff\xff\xff") << "there is no fourth picture";
+  }
+  expect_part(error_of([] { draw_grid(zeros({1, 2, 3, 3}), 1); }), "expected (N, 1 or 3,");
+}
+
 TEST(StrokeFont, EveryLetterAndDigitHasAShapeOfItsOwn) {
   std::set<std::string> shapes;
   std::string all = "0123456789.,:-_+=/%()?";
@@ -144,6 +174,13 @@ TEST(Curve, DrawsAnyAmountOfData) {
     EXPECT_EQ(colors.count("\x25\x63\xbe"), 1u) << "the loss's heading";
     if (epochs > 0) { EXPECT_GT(colors.at("\xd3\x54\x26"), 20) << "the dots of accuracy"; }
   }
+  History two;
+  for (int s = 1; s <= 20; ++s)
+    two.add(StepRecord{s, 1, 1.0, 0.5, 1e-3, 1, {{"generator_loss", 3.0}}});
+  two.add(EpochRecord{1, 20, 1, 0.5, 1, {{"iou", 0.7}}});
+  const std::string pixels = decode(draw_curve(two, 20, "", "", "iou")).pixels;
+  EXPECT_NE(pixels.find("\x14\x8c\x78"), std::string::npos) << "the other loss";
+  EXPECT_NE(pixels, decode(draw_curve(two, 20, "", "")).pixels) << "another measure";
   History odd;
   odd.add(StepRecord{1, 1, std::nan(""), 0, 1, 1});
   odd.add(StepRecord{2, 1, INFINITY, 0, 1, 1});
@@ -232,13 +269,22 @@ TEST_F(TrainTest, HistoryIsKeptUpToTheResumedStep) {
     History h;
     h.open(path, 0);
     filled(h, 2, 3);
-    h.add(StepRecord{7, 3, std::nan(""), 0.25, 1e-4, 2});
+    h.add(StepRecord{7, 3, std::nan(""), 0.25, 1e-4, 2, {{"generator_loss", 1.5}}});
+    h.add(EpochRecord{3, 7, 0.5, 0.5, 2, {{"iou", 0.25}, {"frechet", std::nan("")}}});
   }
   std::ofstream(path, std::ios::app) << "{\"step\":8,\"ep";  // the write that a kill cut off
   History again;
   again.open(path, 7);
   EXPECT_EQ(again.steps().size(), 7u);
-  EXPECT_EQ(again.epochs().size(), 2u);
+  ASSERT_EQ(again.epochs().size(), 3u);
+  ASSERT_EQ(again.steps().back().more.size(), 1u);
+  EXPECT_EQ(again.steps().back().more[0].name, "generator_loss");
+  EXPECT_EQ(again.steps().back().more[0].value, 1.5);
+  EXPECT_TRUE(again.steps()[0].more.empty());
+  EXPECT_EQ(again.epochs()[2].test("iou"), 0.25);
+  EXPECT_EQ(again.epochs()[2].test("accuracy"), 0.5);
+  EXPECT_TRUE(std::isnan(again.epochs()[2].test("frechet")));
+  EXPECT_TRUE(std::isnan(again.epochs()[2].test("nothing")));
   EXPECT_TRUE(std::isnan(again.steps().back().loss));
   EXPECT_EQ(again.steps()[1].loss, 1.0);
   EXPECT_EQ(again.epochs()[1].test_accuracy, 0.802);
@@ -247,7 +293,7 @@ TEST_F(TrainTest, HistoryIsKeptUpToTheResumedStep) {
   int lines = 0;
   for (std::string line; std::getline(in, line); ++lines)
     EXPECT_TRUE(nlohmann::json::accept(line)) << line;
-  EXPECT_EQ(lines, 10);
+  EXPECT_EQ(lines, 11);
   History early;
   early.open(path, 4);
   EXPECT_EQ(early.steps().size(), 4u);

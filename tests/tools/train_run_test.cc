@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <csignal>
+#include <ctime>
+#include <sstream>
 #include <thread>
 
 #include "nn/serialize/safetensors.h"
@@ -119,6 +121,198 @@ TEST_F(TrainTest, ModelsOfATextLearnIt) {
   }
 }
 
+// The last step's line.
+nlohmann::json last_step(const std::string& metrics) {
+  nlohmann::json last;
+  std::istringstream lines(metrics);
+  for (std::string line; std::getline(lines, line);)
+    if (auto j = nlohmann::json::parse(line); j.contains("loss")) last = j;
+  return last;
+}
+
+TEST_F(TrainTest, ResNetLearnsShapesFromMemoryAndFromFiles) {
+  Options o = options("memory");
+  o.model = "resnet";
+  o.data = "shapes";
+  o.limit = 20;
+  o.batch = 10;
+  o.epochs = 12;
+  o.lr = 1e-2;
+  o.seed = 3;
+  o.threads = 1;
+  o.make_data = folder_ + "/cifar";
+  expect_part(printed(o), folder_ + "/cifar has the images of --data shapes --seed 3");
+  EXPECT_FALSE(exists(folder_ + "/memory")) << "nothing was trained";
+  EXPECT_EQ(read_file(o.make_data + "/data_batch_5.bin").size(), 4u * 3073);
+  EXPECT_EQ(read_file(o.make_data + "/test_batch.bin").size(), 20u * 3073);
+  o.make_data = "";
+  o.reduce = "tree:2";
+  printed(o);
+  EXPECT_EQ(last_step(read_file(out("metrics.jsonl", "memory"))).at("accuracy"), 1.0);
+  Options files = o;
+  files.data = folder_ + "/cifar";
+  files.out = folder_ + "/files";
+  files.devices = "cpu:0,cpu:1";
+  printed(files);
+  EXPECT_EQ(digest("files"), digest("memory"));
+  o.seed = 4;
+  printed(o);
+  EXPECT_NE(digest("memory"), digest("files"));
+}
+
+TEST_F(TrainTest, DcganLearnsWhatImagesLookLike) {
+  const auto run_for = [&](const std::string& name, int64_t epochs, double lr) {
+    Options o = options(name);
+    o.model = "dcgan";
+    o.batch = 30;
+    o.epochs = epochs;
+    o.lr = lr;
+    o.reduce = "tree:2";
+    o.threads = 1;
+    if (name == "two") o.devices = "cpu:0,cpu:1";
+    return printed(o);
+  };
+  run_for("new", 1, 1e-12);
+  const std::string text = run_for("one", 10, 2e-3);
+  expect_part(text, "  generator loss ");
+  expect_part(text, "  test generator loss ");
+  EXPECT_LT(summary("one").at("test_frechet").get<double>(),
+            0.5 * summary("new").at("test_frechet").get<double>());
+  const auto step = last_step(read_file(out("metrics.jsonl", "one")));
+  for (const char* name : {"loss", "generator_loss"}) {
+    EXPECT_GT(step.at(name).get<double>(), 0) << name;
+    EXPECT_LT(step.at(name).get<double>(), 20) << name;
+  }
+  const std::string pictures = read_file(out("pictures.png", "one"));
+  EXPECT_EQ(pictures.substr(1, 3), "PNG");
+  run_for("two", 10, 2e-3);
+  EXPECT_EQ(digest("two"), digest("one"));
+  EXPECT_EQ(read_file(out("pictures.png", "two")), pictures);
+}
+
+TEST_F(TrainTest, UNetTellsShapesFromBackground) {
+  Options o = options("one");
+  o.model = "unet";
+  o.data = "shapes";
+  o.limit = 8;
+  o.batch = 4;
+  o.epochs = 8;
+  o.lr = 1e-2;
+  o.reduce = "tree:2";
+  o.threads = 1;
+  const std::string text = printed(o);
+  expect_part(text, "  test iou ");
+  // Of four classes, all background is below a quarter.
+  EXPECT_GT(summary("one").at("test_iou").get<double>(), 0.3) << text;
+  EXPECT_LE(summary("one").at("test_iou").get<double>(), 1.0);
+  EXPECT_EQ(read_file(out("pictures.png", "one")).substr(1, 3), "PNG");
+  o.out = folder_ + "/two";
+  o.devices = "cpu:0,cpu:1";
+  printed(o);
+  EXPECT_EQ(digest("two"), digest("one"));
+}
+
+TEST_F(TrainTest, StringsAreRewritten) {
+  // What a sample's line says has to be written.
+  const auto expected = [](const std::string& data, const std::string& read) {
+    if (data == "reverse") return std::string(read.rbegin(), read.rend());
+    for (const char* format : {"%d %B %Y", "%B %d, %Y", "%d.%m.%Y", "%Y/%m/%d", "%A, %d %B %Y"}) {
+      std::tm day{};
+      const char* end = ::strptime(read.c_str(), format, &day);
+      if (!end || *end != 0) continue;
+      const int weekday = day.tm_wday;
+      std::tm checked = day;
+      checked.tm_hour = 12;
+      ::timegm(&checked);
+      if (format[1] == 'A') { EXPECT_EQ(checked.tm_wday, weekday) << read; }
+      char text[20];
+      std::strftime(text, sizeof(text), "%Y-%m-%d", &day);
+      return std::string(text);
+    }
+    return "no date: " + read;
+  };
+  for (const std::string data : {"reverse", "dates"}) {
+    Options o = options(data);
+    o.model = "seq2seq";
+    o.data = data;
+    o.limit = 24;
+    o.batch = 8;
+    o.epochs = 20;
+    o.reduce = "tree:2";
+    o.threads = 1;
+    const std::string text = printed(o);
+    expect_part(text, "on 24 pairs of " + data);
+    expect_part(text, "  test exact match ");
+    EXPECT_GT(last_step(read_file(out("metrics.jsonl", data))).at("accuracy").get<double>(), 0.7);
+    std::istringstream lines(text.substr(text.find("of the test:\n") + 13));
+    int count = 0;
+    for (std::string line; std::getline(lines, line); ++count) {
+      const size_t arrow = line.find(" -> "), wrong = line.find(", expected ");
+      ASSERT_NE(arrow, std::string::npos) << line;
+      const std::string right = expected(data, line.substr(0, arrow)),
+                        wrote = line.substr(arrow + 4, wrong - std::min(wrong, arrow + 4));
+      if (wrong == std::string::npos) {
+        EXPECT_EQ(wrote, right) << line;
+      } else {
+        EXPECT_EQ(line.substr(wrong + 11), right) << line;
+      }
+    }
+    EXPECT_EQ(count, 6);
+    const std::string one = digest(data);
+    o.devices = "cpu:0,cpu:1";
+    printed(o);
+    EXPECT_EQ(digest(data), one);
+  }
+}
+
+TEST_F(TrainTest, RefusesCifarFilesThatLie) {
+  const std::string folder = folder_ + "/cifar";
+  shell("mkdir " + folder);
+  const auto write = [&](const std::string& name, const std::string& bytes) {
+    std::ofstream(folder + "/" + name, std::ios::binary) << bytes;
+  };
+  const auto record = [](int label) {
+    return std::string(1, static_cast<char>(label)) + std::string(3072, '\x40');
+  };
+  const auto refused = [&](const std::string& part) {
+    Options o = options("never");
+    o.model = "mlp";
+    o.data = folder;
+    expect_part(refusal(o), part);
+    EXPECT_FALSE(exists(folder_ + "/never"));
+  };
+  write("test_batch.bin", record(9));
+  refused("data_batch_1.bin\": cannot be read");
+  for (int i = 1; i <= 5; ++i) write("data_batch_" + std::to_string(i) + ".bin", record(i));
+  write("data_batch_3.bin", record(3) + record(10));
+  refused("data_batch_3.bin\": got the label 10 in record 1, expected less than 10");
+  write("data_batch_3.bin", record(3).substr(1));
+  refused("data_batch_3.bin\": got 3072 bytes, expected a multiple of 3073");
+  write("data_batch_3.bin", "");
+  refused("data_batch_3.bin\": got 0 bytes");
+  shell("rm " + folder + "/data_batch_3.bin && mkdir " + folder + "/data_batch_3.bin");
+  refused("data_batch_3.bin\": cannot be read");
+  shell("rm -r " + folder + "/data_batch_3.bin");
+  write("data_batch_3.bin", record(3));
+  Options good = options("good");
+  good.model = "mlp";
+  good.data = folder;
+  expect_part(printed(good), "on 5 images of " + folder);
+  // CIFAR-100's two labels: the second one counts.
+  shell("rm " + folder + "/*");
+  write("train.bin", "\x13" + record(99) + "\x01" + record(0));
+  refused("test.bin\": cannot be read");
+  write("test.bin", "\x14" + record(99));
+  refused("test.bin\": got the label 20 in record 0, expected less than 20");
+  write("test.bin", "\x13" + record(100));
+  refused("test.bin\": got the label 100 in record 0, expected less than 100");
+  write("test.bin", "\x13" + record(7));
+  printed(good);
+  EXPECT_EQ(
+      serialize::load_safetensors(out("model.safetensors", "good")).find("fc2.weight")->sizes(),
+      IntArrayRef({100, 128}));
+}
+
 TEST_F(TrainTest, InterruptedAndResumedGivesTheSameBits) {
   Options o = options("whole");
   o.epochs = testing::one_repeat_in() > 1 ? 6 : 15;
@@ -204,8 +398,10 @@ TEST_F(TrainTest, RefusesBeforeWritingAnything) {
         o.data = folder_ + "/data/t10k-labels-idx1-ubyte";
       },
       "characters, expected at least 1280");
-  refused([](Options& o) { o.model = "resnet"; },
-          "--model: got \"resnet\", expected cnn, mlp, gpt or lstm");
+  refused([](Options& o) { o.model = "vgg"; },
+          "--model: got \"vgg\", expected cnn, mlp, resnet, dcgan, unet, gpt, lstm or seq2seq");
+  refused([](Options& o) { o.model = "unet"; }, "expected shapes for --model unet");
+  refused([](Options& o) { o.model = "seq2seq"; }, "expected dates or reverse for --model seq2seq");
   refused([](Options& o) { o.batch = 0; }, "--batch: got 0");
   refused([](Options& o) { o.batch = INT64_MAX; }, "--batch: got 9223372036854775807");
   refused([](Options& o) { o.epochs = INT64_MAX; }, "--epochs: got 9223372036854775807");

@@ -13,7 +13,7 @@ namespace {
 
 constexpr Color kPaper{255, 255, 255}, kInk{38, 43, 51}, kSoft{120, 128, 140}, kGrid{228, 231, 236},
     kAxis{150, 157, 168};
-constexpr Color kLoss{37, 99, 190}, kAccuracy{211, 84, 38};
+constexpr Color kLoss{37, 99, 190}, kAccuracy{211, 84, 38}, kOther{20, 140, 120};
 
 std::string format(const char* pattern, double v) {
   char text[32];
@@ -69,7 +69,7 @@ struct Panel {
 }  // namespace
 
 std::string draw_curve(const History& history, int64_t steps_per_epoch, const std::string& title,
-                       const std::string& subtitle) {
+                       const std::string& subtitle, const std::string& score) {
   const int width = 1280, height = 640;
   Canvas canvas(width, height, kPaper);
   canvas.text(72, 56, 19, title, kInk, Canvas::Align::kLeft, true);
@@ -89,8 +89,14 @@ std::string draw_curve(const History& history, int64_t steps_per_epoch, const st
   // a window that is narrow where the loss falls fast, at the start. The range leaves out the first
   // outliers.
   std::vector<double> losses;
+  const size_t others = steps.empty() ? 0 : steps[0].more.size();
+  // Number 0 is the loss.
+  const auto loss_of = [](const StepRecord& r, size_t number) {
+    return number == 0 ? r.loss : number <= r.more.size() ? r.more[number - 1].value : std::nan("");
+  };
   for (const StepRecord& r : steps)
-    if (std::isfinite(r.loss)) losses.push_back(r.loss);
+    for (size_t k = 0; k <= others; ++k)
+      if (std::isfinite(loss_of(r, k))) losses.push_back(loss_of(r, k));
   double low = 0, high = 1;
   if (!losses.empty()) {
     std::vector<double> sorted = losses;
@@ -102,28 +108,34 @@ std::string draw_curve(const History& history, int64_t steps_per_epoch, const st
     low = quantile(0) < 0.35 * high ? 0 : quantile(0) * 0.95;
   }
   Panel loss{canvas, 112, 152, 480, 398, x, Axis(low, high, 6)};
-  loss.frame("training loss", "", kLoss);
-  std::vector<double> sums = {0}, places;
-  for (const StepRecord& r : steps) {
-    if (!std::isfinite(r.loss)) continue;
-    places.push_back(loss.px(static_cast<double>(r.step) / per_epoch));
-    sums.push_back(sums.back() + r.loss);
-    if (losses.size() > 10 && r.loss <= loss.y.high)
-      canvas.dot(places.back(), loss.py(r.loss), losses.size() > 300 ? 1.3 : 2.2,
-                 {kLoss.r, kLoss.g, kLoss.b, 0.22});
+  std::string heading = "training loss";
+  for (size_t k = 0; k < others; ++k) heading += ", " + readable(steps[0].more[k].name);
+  loss.frame(heading, "", kLoss);
+  for (size_t k = others + 1; k-- > 0;) {
+    const Color color = k == 0 ? kLoss : kOther;
+    std::vector<double> sums = {0}, places;
+    for (const StepRecord& r : steps) {
+      const double value = loss_of(r, k);
+      if (!std::isfinite(value)) continue;
+      places.push_back(loss.px(static_cast<double>(r.step) / per_epoch));
+      sums.push_back(sums.back() + value);
+      if (losses.size() > 10 && value <= loss.y.high)
+        canvas.dot(places.back(), loss.py(value), losses.size() > 300 ? 1.3 : 2.2,
+                   {color.r, color.g, color.b, 0.22});
+    }
+    Points smooth;
+    for (size_t i = 0; i < places.size(); ++i) {
+      const size_t reach = places.size() > 10 ? std::min(1 + i / 6, 1 + places.size() / 50) : 0;
+      const size_t from = i < reach ? 0 : i - reach, to = std::min(places.size(), i + reach + 1);
+      smooth.emplace_back(places[i],
+                          loss.py((sums[to] - sums[from]) / static_cast<double>(to - from)));
+    }
+    canvas.polyline(smooth, k == 0 ? 2.6 : 1.6, color);
   }
-  Points smooth;
-  for (size_t i = 0; i < places.size(); ++i) {
-    const size_t reach = places.size() > 10 ? std::min(1 + i / 6, 1 + places.size() / 50) : 0;
-    const size_t from = i < reach ? 0 : i - reach, to = std::min(places.size(), i + reach + 1);
-    smooth.emplace_back(places[i],
-                        loss.py((sums[to] - sums[from]) / static_cast<double>(to - from)));
-  }
-  canvas.polyline(smooth, 2.6, kLoss);
 
   double worst = 1, best = 0;
   for (const EpochRecord& r : epochs)
-    worst = std::min(worst, r.test_accuracy), best = std::max(best, r.test_accuracy);
+    worst = std::min(worst, r.test(score)), best = std::max(best, r.test(score));
   if (epochs.empty()) worst = 0, best = 1;
   const double margin = std::max(0.01, (best - worst) * 0.35);
   Panel accuracy{canvas,
@@ -134,11 +146,11 @@ std::string draw_curve(const History& history, int64_t steps_per_epoch, const st
                  x,
                  Axis(100 * std::max(0.0, worst - margin), 100 * std::min(1.0, best + margin), 5)};
   accuracy.y.high = std::min(accuracy.y.high, 100.0);
-  accuracy.frame("test accuracy", "%", kAccuracy);
+  accuracy.frame("test " + readable(score), "%", kAccuracy);
   Points line;
   for (const EpochRecord& r : epochs) {
     line.emplace_back(accuracy.px(static_cast<double>(r.step) / per_epoch),
-                      accuracy.py(100 * r.test_accuracy));
+                      accuracy.py(100 * r.test(score)));
   }
   canvas.polyline(line, 2.6, kAccuracy);
   // Values beside the dots as far as there is room: the last one, the best, then from the left.
@@ -146,7 +158,7 @@ std::string draw_curve(const History& history, int64_t steps_per_epoch, const st
   for (size_t i = 0; i < epochs.size(); ++i) candidates.push_back(i);
   std::stable_sort(candidates.begin(), candidates.end(), [&](size_t a, size_t b) {
     const auto rank = [&](size_t i) {
-      return i + 1 == epochs.size() ? 0 : epochs[i].test_accuracy == best ? 1 : 2;
+      return i + 1 == epochs.size() ? 0 : epochs[i].test(score) == best ? 1 : 2;
     };
     return rank(a) < rank(b);
   });
@@ -163,9 +175,9 @@ std::string draw_curve(const History& history, int64_t steps_per_epoch, const st
   for (size_t i : labelled) {
     const auto [at, up] = line[i];
     const bool at_edge = at > accuracy.left + accuracy.width - 30;
-    canvas.text(at_edge ? at + 4 : at, up - 14, 10.5,
-                format("%.2f%%", 100 * epochs[i].test_accuracy), kInk,
-                at_edge ? Canvas::Align::kRight : Canvas::Align::kCenter, i + 1 == epochs.size());
+    canvas.text(at_edge ? at + 4 : at, up - 14, 10.5, format("%.2f%%", 100 * epochs[i].test(score)),
+                kInk, at_edge ? Canvas::Align::kRight : Canvas::Align::kCenter,
+                i + 1 == epochs.size());
   }
   return canvas.png();
 }

@@ -1,4 +1,4 @@
-// curve.png: training loss and test accuracy over the epochs.
+// curve.png: training losses and a measure of the tests over the epochs.
 #pragma once
 #include <string>
 
@@ -6,9 +6,10 @@
 
 namespace ramet::training {
 
-/// PNG bytes. `title` stands above, `subtitle` smaller below it. Works for any amount of data, none
-/// included.
+/// PNG bytes. `title` stands above, `subtitle` smaller below it; `score` is the measure from 0 to 1
+/// that is shown in percent. Losses beside the first one are thinner. Works for any amount of data,
+/// none included.
 std::string draw_curve(const History& history, int64_t steps_per_epoch, const std::string& title,
-                       const std::string& subtitle);
+                       const std::string& subtitle, const std::string& score = "accuracy");
 
 }  // namespace ramet::training

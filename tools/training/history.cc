@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "runtime/atomic_file.h"
@@ -21,20 +23,50 @@ namespace {
 Json number(double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); }
 double number_of(const Json& j) { return j.is_number() ? j.get<double>() : std::nan(""); }
 
+constexpr const char *kOfSteps[] = {"step", "epoch", "loss", "accuracy", "lr", "seconds"},
+                     *kOfEpochs[] = {"epoch", "step", "test_loss", "test_accuracy", "seconds"};
+
 Json to_json(const StepRecord& r) {
-  return {{"step", r.step},         {"epoch", r.epoch},
-          {"loss", number(r.loss)}, {"accuracy", number(r.accuracy)},
-          {"lr", number(r.lr)},     {"seconds", number(r.seconds)}};
+  Json j = {{"step", r.step},         {"epoch", r.epoch},
+            {"loss", number(r.loss)}, {"accuracy", number(r.accuracy)},
+            {"lr", number(r.lr)},     {"seconds", number(r.seconds)}};
+  for (const Measure& m : r.more) j[m.name] = number(m.value);
+  return j;
 }
 Json to_json(const EpochRecord& r) {
-  return {{"epoch", r.epoch},
-          {"step", r.step},
-          {"test_loss", number(r.test_loss)},
-          {"test_accuracy", number(r.test_accuracy)},
-          {"seconds", number(r.seconds)}};
+  Json j = {{"epoch", r.epoch},
+            {"step", r.step},
+            {"test_loss", number(r.test_loss)},
+            {"test_accuracy", number(r.test_accuracy)},
+            {"seconds", number(r.seconds)}};
+  for (const Measure& m : r.more) j["test_" + m.name] = number(m.value);
+  return j;
+}
+// What a line holds beyond the numbers that every line of its kind has.
+template <class Names>
+std::vector<Measure> others(const Json& j, const Names& known, const std::string& prefix) {
+  std::vector<Measure> more;
+  for (const auto& [key, value] : j.items()) {
+    if (std::find(std::begin(known), std::end(known), key) == std::end(known) &&
+        key.compare(0, prefix.size(), prefix) == 0)
+      more.push_back({key.substr(prefix.size()), number_of(value)});
+  }
+  return more;
 }
 
 }  // namespace
+
+std::string readable(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
+double EpochRecord::test(const std::string& name) const {
+  if (name == "accuracy") return test_accuracy;
+  for (const Measure& m : more)
+    if (m.name == name) return m.value;
+  return std::nan("");
+}
 
 void History::open(const std::string& path, int64_t resume_step) {
   std::string kept;
@@ -50,8 +82,11 @@ void History::open(const std::string& path, int64_t resume_step) {
       };
       const auto epoch = static_cast<int64_t>(at("epoch")), step = j["step"].get<int64_t>();
       if (j.contains("test_accuracy"))
-        epochs_.push_back({epoch, step, at("test_loss"), at("test_accuracy"), at("seconds")});
-      else steps_.push_back({step, epoch, at("loss"), at("accuracy"), at("lr"), at("seconds")});
+        epochs_.push_back({epoch, step, at("test_loss"), at("test_accuracy"), at("seconds"),
+                           others(j, kOfEpochs, "test_")});
+      else
+        steps_.push_back({step, epoch, at("loss"), at("accuracy"), at("lr"), at("seconds"),
+                          others(j, kOfSteps, "")});
       kept += line + "\n";
     }
   }

@@ -7,13 +7,25 @@
 
 namespace ramet::training {
 
+/// What a job measures beside loss and accuracy: "generator_loss", of a test "iou".
+struct Measure {
+  std::string name;
+  double value;
+};
+/// "generator loss".
+std::string readable(std::string name);
 struct StepRecord {
   int64_t step, epoch;  // from 1
   double loss, accuracy, lr, seconds;
+  std::vector<Measure> more = {};
 };
 struct EpochRecord {
   int64_t epoch, step;  // after which step
   double test_loss, test_accuracy, seconds;
+  std::vector<Measure> more = {};  // in the file each is "test_" and its name
+
+  /// "accuracy", or one of `more`; NaN where there is none.
+  double test(const std::string& name) const;
 };
 
 /// One JSON object a line, appended with one write each, so a killed run leaves whole lines.

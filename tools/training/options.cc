@@ -9,7 +9,7 @@
 
 #include "CLI/CLI.hpp"
 #include "runtime/error.h"
-#include "tools/training/text_models.h"
+#include "tools/training/jobs.h"
 
 namespace ramet::training {
 
@@ -60,8 +60,7 @@ void Options::check() const {
     RAMET_CHECK(value >= low, "train", "--", name, ": got ", value, ", expected at least ", low);
     RAMET_CHECK(value <= high, "train", "--", name, ": got ", value, ", expected at most ", high);
   };
-  RAMET_CHECK(model == "cnn" || model == "mlp" || is_text_model(model), "train", "--model: got \"",
-              model, "\", expected cnn, mlp, gpt or lstm");
+  RAMET_CHECK(defaults_of(model), "train", "--model: got \"", model, "\", expected ", job_names());
   // Products of two of these fit into 64 bits.
   in_range("epochs", epochs, 1, INT32_MAX);
   in_range("batch", batch, 1, INT32_MAX);
@@ -104,18 +103,16 @@ CLI::Option* add_number(CLI::App& app, const std::string& name, T& value,
 }  // namespace
 
 std::optional<Usage> parse(std::vector<std::string> arguments, Options& o) {
-  CLI::App app(
-      "Trains an image classifier or a model of a text, data-parallel over several devices.",
-      "./tools/train");
+  CLI::App app("Trains a model of images, a text or strings, data-parallel over several devices.",
+               "./tools/train");
   app.add_option(
          "--data", o.data,
-         "fashion-mnist, or a folder with MNIST's four IDX files; for gpt and lstm a text (by "
-         "default README.md)")
+         "of images fashion-mnist, shapes (made by --seed; all that unet takes), or a folder with "
+         "MNIST's four IDX files or CIFAR's binary files; for gpt and lstm a text (by default "
+         "README.md); for seq2seq dates or reverse (made by --seed)")
       ->type_name("NAME|DIR")
       ->capture_default_str();
-  app.add_option("--model", o.model, "cnn or mlp of images, gpt or lstm of a text")
-      ->type_name("NAME")
-      ->capture_default_str();
+  app.add_option("--model", o.model, job_descriptions())->type_name("NAME")->capture_default_str();
   app.add_option("--devices", o.devices, "where replicas run, separated by commas")
       ->type_name("LIST")
       ->capture_default_str();
@@ -125,13 +122,21 @@ std::optional<Usage> parse(std::vector<std::string> arguments, Options& o) {
       ->type_name("ORDER")
       ->capture_default_str();
   add_number(app, "--epochs", o.epochs, "passes over the data")->type_name("N");
-  add_number(app, "--batch", o.batch, "images or pieces of the text in a step")->type_name("N");
+  add_number(app, "--batch", o.batch, "images, pieces of the text or pairs of strings in a step")
+      ->type_name("N");
   add_number(app, "--lr", o.lr, "largest learning rate; it falls to 0 along a half cosine")
       ->type_name("RATE");
-  add_number(app, "--dropout", o.dropout, "probability before the last layer")->type_name("P");
-  add_number(app, "--limit", o.limit, "use only the first N images (pieces) of each set; 0: all")
+  add_number(app, "--dropout", o.dropout,
+             "probability before the last layer, or between layers; not of dcgan")
+      ->type_name("P");
+  add_number(app, "--limit", o.limit,
+             "use only the first N images (pieces, pairs) of each set; 0: all")
       ->type_name("N");
-  add_number(app, "--seed", o.seed, "of weights, order and dropout")->type_name("N");
+  add_number(app, "--seed", o.seed, "of weights, order, dropout, noise and data that are made")
+      ->type_name("N");
+  app.add_option("--make-data", o.make_data,
+                 "write the images of --data shapes into DIR, as CIFAR-10's files, and end")
+      ->type_name("DIR");
   add_number(app, "--threads", o.threads, "threads for computation; 0: one for each core")
       ->type_name("N");
   app.add_option("--out", o.out, "folder for the results")->type_name("DIR")->capture_default_str();
@@ -162,7 +167,10 @@ std::optional<Usage> parse(std::vector<std::string> arguments, Options& o) {
     if (option->count() > 0 && !option->get_lnames().empty())
       o.given.push_back(option->get_lnames()[0]);
   if (o.ddp && !o.was_given("devices")) o.devices = "cpu:0";
-  if (is_text_model(o.model) && !o.was_given("data")) o.data = "README.md";
+  if (const JobDefaults* defaults = defaults_of(o.model)) {
+    if (!o.was_given("data")) o.data = defaults->data;
+    if (!o.was_given("lr")) o.lr = defaults->lr;
+  }
   return std::nullopt;
 }
 

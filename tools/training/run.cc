@@ -11,7 +11,6 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/graph_print.h"
-#include "autograd/ops/loss.h"
 #include "nn/data.h"
 #include "nn/module/checkpoint.h"
 #include "nn/optim/adam.h"
@@ -27,13 +26,13 @@
 #include "tools/training/digest.h"
 #include "tools/training/graph_svg.h"
 #include "tools/training/history.h"
+#include "tools/training/image_data.h"
 #include "tools/training/interrupt.h"
-#include "tools/training/models.h"
+#include "tools/training/jobs.h"
 #include "tools/training/processes.h"
 #include "tools/training/progress.h"
 #include "tools/training/replicas.h"
 #include "tools/training/results.h"
-#include "tools/training/text_models.h"
 
 namespace ramet::training {
 
@@ -92,15 +91,8 @@ class Run {
   using Loader =
       data::StatelessDataLoader<data::datasets::GatherDataset, data::samplers::RandomSampler>;
 
-  bool is_text() const { return !data_.symbols.empty(); }
-  const char* rows() const { return is_text() ? "pieces" : "images"; }
+  const char* rows() const { return job_->rows(); }
   std::string file(const char* name) const { return options_.out + "/" + name; }
-  data::datasets::GatherDataset batches(const Tensor& images, const Tensor& targets) const {
-    data::datasets::GatherDataset set(images, targets);
-    if (is_text()) set.divide_by(1);
-    else set.normalize(data_.mean, data_.stddev);
-    return set;
-  }
   Checkpoint checkpoint() {
     Checkpoint c;
     c.add("config", config_)
@@ -127,14 +119,15 @@ class Run {
 
   bool train_epoch(ProgressBar& bar);
   StepRecord train_step(data::Example<>& batch);
+  Job::Pass train_pass(int number, const data::Example<>& batch, bool last);
   EpochRecord test();
   void write_curve() const;
-  void write_summary(double test_accuracy, double test_loss, const std::string& digest) const;
+  void write_summary(const EpochRecord& last, const std::string& digest) const;
   void report_epoch(const EpochRecord& r) const;
 
   Options& options_;
   std::optional<InterruptGuard> signals_;
-  ImageData data_;
+  std::unique_ptr<Job> job_;
   std::vector<Device> devices_;
   // weights, order and dropout are drawn there, whichever it is
   std::optional<DeviceGuard> leader_;
@@ -186,26 +179,27 @@ Run::Run(Options& o) : options_(o) {
   if (o.threads > 0) set_num_threads(static_cast<int>(o.threads));
   else if (o.ddp) set_num_threads(threads_beside_others());
   devices_ = parse_devices(o.devices, o.ddp ? number_on_host() : -1);
-  data_ = is_text_model(o.model) ? load_text(o.data, o.limit) : load_images(o.data, o.limit);
+  job_ = make_job(o);
+  const TrainingData& set = job_->data();
   if (o.ddp) processes_ = join_processes(std::chrono::seconds(o.timeout));
 
   leader_.emplace(devices_[0]);
   random_.emplace(LeadingGenerators{devices_[0]});
   manual_seed(static_cast<uint64_t>(o.seed));
-  model_ = make_model(o.model, data_.shape, o.dropout);
+  model_ = job_->make_model(o.dropout);
   model_->to(devices_[0]);
   for (const Tensor& p : model_->parameters()) parameters_ += p.numel();
   replicas_ = processes_->replicate(model_, devices_, o.reduce);
-  optimizer_.emplace(model_->parameters(), optim::AdamWOptions(o.lr));
-  steps_per_epoch_ = (data_.train_images.size(0) + o.batch - 1) / o.batch;
+  optimizer_.emplace(model_->parameters(), job_->optimizer(o.lr));
+  steps_per_epoch_ = (set.train_rows.size(0) + o.batch - 1) / o.batch;
   const int64_t steps = steps_per_epoch_ * o.epochs;
   RAMET_CHECK(steps < INT32_MAX, "train", "--epochs: got ", steps,
               " steps in all, expected less than 2^31");
   schedule_.emplace(*optimizer_, static_cast<unsigned>(steps));
   // One batch is made ahead on a thread of its own.
   loader_ = data::make_data_loader(
-      batches(data_.train_images, data_.train_targets),
-      data::samplers::RandomSampler(data_.train_images.size(0)),
+      set.batches(set.train_rows, set.train_targets),
+      data::samplers::RandomSampler(set.train_rows.size(0)),
       data::DataLoaderOptions(static_cast<size_t>(o.batch)).workers(1).max_jobs(1));
   if (o.resume) {
     checkpoint().load(resumed);
@@ -224,48 +218,57 @@ Run::Run(Options& o) : options_(o) {
   history_.open(file("metrics.jsonl"), step_);
 }
 
-StepRecord Run::train_step(data::Example<>& batch) {
-  RecordScope scope("step");
-  const auto begun = Clock::now();
-  const int64_t n = batch.data.size(0);
+Job::Pass Run::train_pass(int number, const data::Example<>& batch, bool last) {
   optimizer_->zero_grad();
-  const Tensor images = batch.data.to(devices_[0]);
-  Tensor targets = batch.target.to(devices_[0]);
-  const auto answers = static_cast<double>(targets.numel());
-  Tensor output, loss;
+  Job::Pass pass;
   {
     RecordScope forward("forward");
-    output = replicas_->forward(images);
-    targets = processes_->own_rows(targets);
-    // Of the mean over the batch, what this process's rows are: the same bits as with all of them.
-    loss = cross_entropy_loss(output, targets, {}, Reduction::Sum) / answers;
+    pass = job_->pass(number, *replicas_, *processes_, batch);
   }
-  if (step_ == first_step_ && processes_->writes()) {
-    const auto graph = autograd::collect_graph({loss}, model_->named_parameters().pairs(), 1000);
+  if (last && step_ == first_step_ && processes_->writes()) {
+    const auto graph =
+        autograd::collect_graph({pass.loss}, model_->named_parameters().pairs(), 1000);
     write_file_atomically(file("graph.svg"),
                           draw_graph(graph, "The autograd graph of one step: " + options_.model +
                                                 " on " + options_.devices));
   }
   {
     RecordScope backward("backward");
-    loss.backward();
+    pass.loss.backward();
   }
+  RecordScope update("optimizer");
+  job_->before_step(number, model_);
+  optimizer_->step();
+  if (last) schedule_->step();
+  return pass;
+}
+
+StepRecord Run::train_step(data::Example<>& batch) {
+  RecordScope scope("step");
+  const auto begun = Clock::now();
   StepRecord r{step_ + 1, step_ / steps_per_epoch_ + 1, 0, 0, 0, 0};
   r.lr = optimizer_->param_groups()[0].options().get_lr();
-  {
-    RecordScope update("optimizer");
-    optimizer_->step();
-    schedule_->step();
+  batch.data = batch.data.to(devices_[0]);
+  batch.target = batch.target.to(devices_[0], kLong);
+  const std::vector<std::string> further = job_->further_passes();
+  std::vector<Job::Pass> passes;
+  for (size_t i = 0; i <= further.size(); ++i)
+    passes.push_back(train_pass(static_cast<int>(i), batch, i == further.size()));
+  std::vector<double> sums = {interrupted() ? 1.0 : 0.0, 0};
+  double answers = 0;
+  for (const Job::Pass& pass : passes) {
+    sums.push_back(pass.loss.item<double>());
+    if (!pass.right.defined()) continue;
+    sums[1] += pass.right.item<double>();
+    answers += pass.answers;
   }
-  std::vector<double> sums = {loss.item<double>(),
-                              output.detach().argmax(1).eq(targets).sum().item<double>(),
-                              interrupted() ? 1.0 : 0.0};
   processes_->sum(sums);
-  r.loss = sums[0];
+  stop_ = sums[0] > 0;
   r.accuracy = sums[1] / answers;
-  stop_ = sums[2] > 0;
+  r.loss = sums[2];
+  for (size_t i = 0; i < further.size(); ++i) r.more.push_back({further[i], sums[3 + i]});
   ++step_;
-  images_ += n;
+  images_ += batch.data.size(0);
   seconds_ += seconds_since(begun);
   r.seconds = seconds_;
   return r;
@@ -312,36 +315,42 @@ bool Run::train_epoch(ProgressBar& bar) {
 EpochRecord Run::test() {
   NoGradGuard no_grad;
   model_->eval();
-  data::datasets::GatherDataset set = batches(data_.test_images, data_.test_targets);
-  auto loader = data::make_data_loader<data::samplers::SequentialSampler>(
-      std::move(set), data::DataLoaderOptions(500).workers(1).max_jobs(1));
-  double loss = 0;
-  int64_t right = 0;
-  for (auto& batch : *loader) {
-    const Tensor targets = batch.target.to(devices_[0]);
-    const Tensor output = model_->forward(batch.data.to(devices_[0]));
-    loss +=
-        cross_entropy_loss(output, targets).item<double>() * static_cast<double>(targets.numel());
-    right += output.argmax(1).eq(targets).sum().item<int64_t>();
+  Job::Tested tested = job_->test(model_, devices_[0]);
+  if (const std::string png = job_->pictures(model_, devices_[0]); !png.empty())
+    write_file_atomically(file("pictures.png"), png);
+  return {epoch_, step_, tested.loss, tested.accuracy, seconds_, std::move(tested.more)};
+}
+
+// ", test iou 0.9315".
+std::string text_of(const std::vector<Measure>& more, const std::string& prefix) {
+  std::string text;
+  for (const Measure& m : more) {
+    char value[40];
+    std::snprintf(value, sizeof(value), " %.4f", m.value);
+    text += prefix + readable(m.name) + value;
   }
-  const auto n = static_cast<double>(data_.test_targets.numel());
-  return {epoch_, step_, loss / n, static_cast<double>(right) / n, seconds_};
+  return text;
 }
 
 void Run::report_epoch(const EpochRecord& r) const {
   double loss = 0, accuracy = 0;
+  std::vector<Measure> more;
   int64_t n = 0;
   for (const StepRecord& s : history_.steps()) {
     if (s.epoch != r.epoch) continue;
     loss += s.loss, accuracy += s.accuracy, ++n;
+    more.resize(s.more.size());
+    for (size_t i = 0; i < more.size(); ++i)
+      more[i] = {s.more[i].name, more[i].value + s.more[i].value};
   }
-  n = std::max<int64_t>(1, n);
+  const auto steps = static_cast<double>(std::max<int64_t>(1, n));
+  for (Measure& m : more) m.value /= steps;
   std::printf(
-      "epoch %d/%d  loss %.4f  accuracy %.2f%%  test loss %.4f  test accuracy %.2f%%  %s of "
+      "epoch %d/%d  loss %.4f  accuracy %.2f%%%s  test loss %.4f  test accuracy %.2f%%%s  %s of "
       "training\n",
-      static_cast<int>(r.epoch), static_cast<int>(options_.epochs), loss / static_cast<double>(n),
-      100 * accuracy / static_cast<double>(n), r.test_loss, 100 * r.test_accuracy,
-      clock_text(seconds_).c_str());
+      static_cast<int>(r.epoch), static_cast<int>(options_.epochs), loss / steps,
+      100 * accuracy / steps, text_of(more, "  ").c_str(), r.test_loss, 100 * r.test_accuracy,
+      text_of(r.more, "  test ").c_str(), clock_text(seconds_).c_str());
   std::fflush(stdout);
 }
 
@@ -354,20 +363,23 @@ void Run::write_curve() const {
   if (!history_.epochs().empty()) {
     const EpochRecord& r = history_.epochs().back();
     std::snprintf(text, sizeof(text), ": %.2f%% after %d epoch%s, %.1f s of training",
-                  100 * r.test_accuracy, static_cast<int>(r.epoch), r.epoch == 1 ? "" : "s",
+                  100 * r.test(job_->score()), static_cast<int>(r.epoch), r.epoch == 1 ? "" : "s",
                   r.seconds);
     subtitle += text;
   }
-  write_file_atomically(
-      file("curve.png"),
-      draw_curve(history_, steps_per_epoch_, options_.model + " on " + data_.name, subtitle));
+  write_file_atomically(file("curve.png"), draw_curve(history_, steps_per_epoch_,
+                                                      options_.model + " on " + job_->data().name,
+                                                      subtitle, job_->score()));
 }
 
-void Run::write_summary(double test_accuracy, double test_loss, const std::string& digest) const {
+void Run::write_summary(const EpochRecord& last, const std::string& digest) const {
   nlohmann::ordered_json j;
-  j["test_accuracy"] = test_accuracy;
-  j["test_loss"] = std::isfinite(test_loss) ? nlohmann::ordered_json(test_loss)
-                                            : nlohmann::ordered_json(nullptr);
+  const auto number = [](double v) {
+    return std::isfinite(v) ? nlohmann::ordered_json(v) : nlohmann::ordered_json(nullptr);
+  };
+  j["test_accuracy"] = last.test_accuracy;
+  j["test_loss"] = number(last.test_loss);
+  for (const Measure& m : last.more) j["test_" + m.name] = number(m.value);
   j["seconds"] = seconds_;
   j["images_per_second"] = seconds_ > 0 ? static_cast<double>(images_) / seconds_ : 0.0;
   j["devices"] = nlohmann::ordered_json::array();
@@ -407,10 +419,10 @@ int Run::train() {
       "%s with %s parameters on %s %s of %s; devices %s; %d thread%s; batch %s; %d epoch%s of "
       "%s steps%s\n",
       options_.model.c_str(), grouped(parameters_).c_str(),
-      grouped(data_.train_images.size(0)).c_str(), rows(), data_.name.c_str(), on.c_str(),
-      get_num_threads(), get_num_threads() == 1 ? "" : "s", grouped(options_.batch).c_str(),
-      static_cast<int>(options_.epochs), options_.epochs == 1 ? "" : "s",
-      grouped(steps_per_epoch_).c_str(),
+      grouped(job_->data().train_rows.size(0)).c_str(), rows(), job_->data().name.c_str(),
+      on.c_str(), get_num_threads(), get_num_threads() == 1 ? "" : "s",
+      grouped(options_.batch).c_str(), static_cast<int>(options_.epochs),
+      options_.epochs == 1 ? "" : "s", grouped(steps_per_epoch_).c_str(),
       step_ > 0 ? (", resumed after step " + grouped(step_)).c_str() : "");
   std::fflush(stdout);
   EpochRecord last{};
@@ -441,15 +453,17 @@ int Run::train() {
   save(model_, file("model.safetensors"));
   const std::string digest = digest_of(*model_, *optimizer_);
   processes_->finish(digest);
-  write_summary(last.test_accuracy, last.test_loss, digest);
+  write_summary(last, digest);
   write_curve();
   std::printf(
-      "test accuracy %.2f%%; %.1f s of training, %s %s/s; results in %s\n",
-      100 * last.test_accuracy, seconds_,
+      "test accuracy %.2f%%%s; %.1f s of training, %s %s/s; results in %s\n",
+      100 * last.test_accuracy, text_of(last.more, ", test ").c_str(), seconds_,
       grouped(std::llround(static_cast<double>(images_) / std::max(1e-9, seconds_))).c_str(),
       rows(), options_.out.c_str());
   if (options_.digest) std::printf("digest %s\n", digest.c_str());
-  if (is_text()) std::printf("it goes on:\n%s\n", text_of(model_, data_, devices_[0], 100).c_str());
+  const NoGradGuard off;
+  model_->eval();
+  std::fputs(job_->samples(model_, devices_[0]).c_str(), stdout);
   std::fflush(stdout);
   return 0;
 }
@@ -459,6 +473,13 @@ int Run::train() {
 int run(Options options) {
   std::optional<Run> r;
   try {
+    if (!options.make_data.empty()) {
+      options.check();
+      write_made_images(options, options.make_data);
+      std::printf("%s has the images of --data shapes --seed %s, as CIFAR-10's files\n",
+                  options.make_data.c_str(), std::to_string(options.seed).c_str());
+      return 0;
+    }
     r.emplace(options);
   } catch (const Error& e) { throw Refused{e.what()}; }
   return r->train();

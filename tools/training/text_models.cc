@@ -1,10 +1,9 @@
-#include "tools/training/text_models.h"
+// Models of texts, character by character: a GPT and an LSTM.
 
 #include <algorithm>
 #include <fstream>
 #include <iterator>
 
-#include "autograd/grad_mode.h"
 #include "autograd/ops.h"
 #include "nn/layers/activation.h"
 #include "nn/layers/dropout.h"
@@ -12,6 +11,8 @@
 #include "nn/layers/layer_norm.h"
 #include "nn/layers/linear.h"
 #include "nn/layers/recurrent.h"
+#include "tools/training/job.h"
+#include "tools/training/options.h"
 
 namespace ramet::training {
 namespace {
@@ -93,41 +94,28 @@ struct LogitsImpl : nn::Cloneable<LogitsImpl> {
 };
 RAMET_MODULE(Logits);
 
-}  // namespace
+/// Pieces of 64 characters, one at every eighth, each with what follows its characters; of the
+/// first nine tenths of the file, and for tests of the rest. The first `limit` of both (0: all).
+/// An Error for a file that cannot be read or is too short.
+struct Text {
+  TrainingData data;
+  std::string symbols;  // a row has their numbers
+};
 
-bool is_text_model(const std::string& name) { return name == "gpt" || name == "lstm"; }
-
-nn::Sequential make_text_model(const std::string& name, const ImageShape& shape, double dropout) {
-  nn::Sequential model;
-  const bool gpt = name == "gpt";
-  const int64_t width = gpt ? kGptWidth : kLstmWidth;
-  model->push_back("symbols", Symbols(shape.classes, width, /*places=*/gpt));
-  if (gpt) {
-    for (int64_t i = 0; i < kBlocks; ++i)
-      model->push_back("block" + std::to_string(i), Block(dropout));
-    model->push_back("norm", nn::LayerNorm(std::vector<int64_t>{width}));
-  } else {
-    model->push_back("layers", Layers(dropout));
-  }
-  model->push_back("logits", Logits(width, shape.classes));
-  return model;
-}
-
-ImageData load_text(const std::string& path, int64_t limit) {
+Text load_text(const std::string& path, int64_t limit) {
   std::ifstream file(path, std::ios::binary);
   file.peek();  // a folder opens, too
   RAMET_CHECK(file.good(), "train", "--data: got \"", path, "\", expected a text that can be read");
   const std::string bytes((std::istreambuf_iterator<char>(file)), {});
   RAMET_CHECK(bytes.size() >= 20 * kLength, "train", "--data \"", path, "\": got ", bytes.size(),
               " characters, expected at least ", 20 * kLength);
-  ImageData d;
-  d.name = path;
-  d.symbols = bytes;
-  std::sort(d.symbols.begin(), d.symbols.end());
-  d.symbols.erase(std::unique(d.symbols.begin(), d.symbols.end()), d.symbols.end());
+  std::string symbols = bytes;
+  std::sort(symbols.begin(), symbols.end());
+  symbols.erase(std::unique(symbols.begin(), symbols.end()), symbols.end());
   std::vector<int64_t> numbers;
-  for (char c : bytes) numbers.push_back(static_cast<int64_t>(d.symbols.find(c)));
+  for (char c : bytes) numbers.push_back(static_cast<int64_t>(symbols.find(c)));
   const Tensor text = tensor(numbers);
+  TrainingData d{path, {}, {}, {}, {}};
   const auto cut = [&](const Tensor& from, Tensor& pieces, Tensor& next) {
     int64_t n = (from.numel() - kLength - 1) / kEvery + 1;
     if (limit > 0) n = std::min(n, limit);
@@ -135,25 +123,60 @@ ImageData load_text(const std::string& path, int64_t limit) {
     pieces = from.take(at).to(kByte), next = from.take(at + 1);
   };
   const int64_t learned = text.numel() * 9 / 10;
-  cut(text.slice(0, 0, learned), d.train_images, d.train_targets);
-  cut(text.slice(0, learned), d.test_images, d.test_targets);
-  d.shape = {1, 1, kLength, static_cast<int64_t>(d.symbols.size())};
-  return d;
+  cut(text.slice(0, 0, learned), d.train_rows, d.train_targets);
+  cut(text.slice(0, learned), d.test_rows, d.test_targets);
+  return {std::move(d), std::move(symbols)};
 }
 
-std::string text_of(nn::Sequential& model, const ImageData& data, Device device, int64_t count) {
-  const NoGradGuard off;
-  model->eval();
-  Tensor said = data.train_images[0].to(kFloat).unsqueeze(0);
-  for (int64_t i = 0; i < count; ++i) {
-    const Tensor logits = model->forward(said.slice(1, said.size(1) - kLength).to(device));
-    const Tensor chances = (logits.select(2, -1) / 0.8).softmax(1);
-    said = cat({said, multinomial(chances, 1).to(Device(kCPU, 0), kFloat)}, 1);
+/// "gpt": four blocks of causal attention and GELU, 128 wide. "lstm": two layers, 128 wide. A piece
+/// of symbols becomes the logits of each next symbol, (N, symbols, length). Dropout stands between
+/// the blocks or layers.
+class TextJob : public Job {
+ public:
+  TextJob(bool gpt, Text text)
+      : Job(std::move(text.data)), gpt_(gpt), symbols_(std::move(text.symbols)) {}
+
+  const char* rows() const override { return "pieces"; }
+
+  nn::Sequential make_model(double dropout) const override {
+    nn::Sequential model;
+    const int64_t width = gpt_ ? kGptWidth : kLstmWidth,
+                  symbols = static_cast<int64_t>(symbols_.size());
+    model->push_back("symbols", Symbols(symbols, width, /*places=*/gpt_));
+    if (gpt_) {
+      for (int64_t i = 0; i < kBlocks; ++i)
+        model->push_back("block" + std::to_string(i), Block(dropout));
+      model->push_back("norm", nn::LayerNorm(std::vector<int64_t>{width}));
+    } else {
+      model->push_back("layers", Layers(dropout));
+    }
+    model->push_back("logits", Logits(width, symbols));
+    return model;
   }
-  std::string text;
-  for (int64_t i = kLength; i < said.numel(); ++i)
-    text += data.symbols[static_cast<size_t>(said[0][i].item<float>())];
-  return text;
+
+  // How the model goes on behind the first characters: 100 more, drawn.
+  std::string samples(nn::Sequential& model, Device device) const override {
+    Tensor said = data_.train_rows[0].to(kFloat).unsqueeze(0);
+    for (int64_t i = 0; i < 100; ++i) {
+      const Tensor logits = model->forward(said.slice(1, said.size(1) - kLength).to(device));
+      const Tensor chances = (logits.select(2, -1) / 0.8).softmax(1);
+      said = cat({said, multinomial(chances, 1).to(Device(kCPU, 0), kFloat)}, 1);
+    }
+    std::string text = "it goes on:\n";
+    for (int64_t i = kLength; i < said.numel(); ++i)
+      text += symbols_[static_cast<size_t>(said[0][i].item<float>())];
+    return text + "\n";
+  }
+
+ private:
+  const bool gpt_;
+  const std::string symbols_;
+};
+
+}  // namespace
+
+std::unique_ptr<Job> make_text_job(const Options& options) {
+  return std::make_unique<TextJob>(options.model == "gpt", load_text(options.data, options.limit));
 }
 
 }  // namespace ramet::training

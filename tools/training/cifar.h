@@ -1,0 +1,27 @@
+// CIFAR's binary files (Krizhevsky 2009).
+//
+// A record is its label, one byte, and an image, 3072 bytes: 32 rows of 32 pixels of red, then
+// green, then blue. CIFAR-10 has 10000 of them in each of data_batch_1.bin to data_batch_5.bin and
+// test_batch.bin, CIFAR-100 has two labels in front, one of 20 and one of 100, and train.bin and
+// test.bin. A file of other sets may hold any number of records.
+#pragma once
+#include <string>
+
+#include "autograd/tensor.h"
+
+namespace ramet::training {
+
+struct LabelledImages {
+  Tensor images, labels;  // uint8 (N, channels, height, width), int64 (N)
+};
+
+/// Has the folder one of those files?
+bool is_cifar(const std::string& folder);
+/// All records of one part; of CIFAR-100 the finer label. An Error that names the file where it is
+/// missing, cannot be read, holds no records or a part of one, or where a label is too large.
+LabelledImages read_cifar(const std::string& folder, bool train);
+/// CIFAR-10's six files, each whole or not at all. `train`: at least 5 images.
+void write_cifar(const std::string& folder, const LabelledImages& train,
+                 const LabelledImages& test);
+
+}  // namespace ramet::training

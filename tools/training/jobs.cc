@@ -1,0 +1,68 @@
+#include "tools/training/jobs.h"
+
+#include <iterator>
+
+namespace ramet::training {
+
+using MakeJob = std::unique_ptr<Job>(const Options& options);
+MakeJob make_classifier, make_text_job, make_dcgan, make_unet, make_seq2seq;
+
+namespace {
+
+struct Row {
+  const char *name, *learns;
+  JobDefaults defaults;
+  MakeJob* make;
+};
+constexpr const char *kClasses = "classes of images", *kNext = "what comes next in a text";
+// A job is a file with its MakeJob, and a row.
+constexpr Row kJobs[] = {
+    {"cnn", kClasses, {"fashion-mnist", 2e-3}, make_classifier},
+    {"mlp", kClasses, {"fashion-mnist", 2e-3}, make_classifier},
+    {"resnet", kClasses, {"shapes", 2e-3}, make_classifier},
+    {"dcgan", "to draw images", {"fashion-mnist", 2e-4}, make_dcgan},
+    {"unet", "the shape that each pixel is of", {"shapes", 2e-3}, make_unet},
+    {"gpt", kNext, {"README.md", 2e-3}, make_text_job},
+    {"lstm", kNext, {"README.md", 2e-3}, make_text_job},
+    {"seq2seq", "to rewrite strings", {"dates", 2e-3}, make_seq2seq},
+};
+
+const Row* find(const std::string& model) {
+  for (const Row& row : kJobs)
+    if (model == row.name) return &row;
+  return nullptr;
+}
+
+}  // namespace
+
+std::unique_ptr<Job> make_job(const Options& options) {
+  const Row* row = find(options.model);
+  RAMET_CHECK(row, "train", "--model: got \"", options.model, "\", expected ", job_names());
+  return row->make(options);
+}
+
+const JobDefaults* defaults_of(const std::string& model) {
+  const Row* row = find(model);
+  return row ? &row->defaults : nullptr;
+}
+
+std::string job_names() {
+  std::string text;
+  for (const Row& row : kJobs) {
+    const bool last = &row == std::end(kJobs) - 1;
+    text += (text.empty() ? "" : last ? " or " : ", ") + std::string(row.name);
+  }
+  return text;
+}
+
+std::string job_descriptions() {
+  std::string text;
+  for (const Row& row : kJobs) {
+    const Row* next = &row + 1;
+    const bool same = next != std::end(kJobs) && std::string(next->learns) == row.learns;
+    text += row.name + (same ? std::string(", ") : std::string(" learns ") + row.learns + "; ");
+  }
+  return text.substr(0, text.size() - 2);
+}
+
+}  // namespace ramet::training

@@ -1,0 +1,25 @@
+// The list of what can be trained.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "tools/training/job.h"
+#include "tools/training/options.h"
+
+namespace ramet::training {
+
+/// Reads the data, or makes them. An Error where they are wrong, or for a model of another name.
+std::unique_ptr<Job> make_job(const Options& options);
+
+/// What --model has by default: --data and --lr. Null for another name.
+struct JobDefaults {
+  const char* data;
+  double lr;
+};
+const JobDefaults* defaults_of(const std::string& model);
+/// "cnn, mlp or gpt".
+std::string job_names();
+/// What each learns, in a line.
+std::string job_descriptions();
+
+}  // namespace ramet::training

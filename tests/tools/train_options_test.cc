@@ -27,7 +27,7 @@ TEST(TrainOptions, DefaultsAreTheMainJob) {
   o.check();
 }
 
-TEST(TrainOptions, DataAndRateByDefaultAreTheModels) {
+TEST(TrainOptions, DefaultsAreTheModels) {
   Options gpt, lstm, gan, pairs;
   EXPECT_FALSE(parse({"--model", "gpt"}, gpt));
   EXPECT_EQ(gpt.data, "README.md");
@@ -36,6 +36,8 @@ TEST(TrainOptions, DataAndRateByDefaultAreTheModels) {
   EXPECT_FALSE(parse({"--model", "dcgan"}, gan));
   EXPECT_EQ(gan.data, "fashion-mnist");
   EXPECT_EQ(gan.lr, 2e-4);
+  EXPECT_EQ(gan.batch, 64);
+  EXPECT_EQ(gan.epochs, 3);
   EXPECT_FALSE(parse({"--model", "seq2seq", "--lr", "0.5"}, pairs));
   EXPECT_EQ(pairs.data, "dates");
   EXPECT_EQ(pairs.lr, 0.5);
@@ -80,8 +82,8 @@ TEST(TrainOptions, WrongCommandLinesAreOneLineAndCode2) {
   const Usage help = usage_of({"--help"});
   EXPECT_EQ(help.exit_code, 0);
   expect_part(help.text, "--reduce");
-  for (const char* model : {"cnn, mlp, resnet learns classes of images; dcgan learns to draw",
-                            "unet learns", "gpt, lstm learns", "seq2seq learns"})
+  for (const char* model : {"cnn, mlp, resnet: tell classes of images; dcgan: draws", "unet: tells",
+                            "gpt, lstm: go on with", "seq2seq: rewrites"})
     expect_part(help.text, model);
   expect_part(help.text, "Usage: ./tools/train ");
 }

@@ -130,7 +130,7 @@ std::string draw_curve(const History& history, int64_t steps_per_epoch, const st
       smooth.emplace_back(places[i],
                           loss.py((sums[to] - sums[from]) / static_cast<double>(to - from)));
     }
-    canvas.polyline(smooth, k == 0 ? 2.6 : 1.6, color);
+    canvas.polyline(smooth, k == 0 ? 2.6 : 2.0, color);
   }
 
   double worst = 1, best = 0;

@@ -10,21 +10,21 @@ MakeJob make_classifier, make_text_job, make_dcgan, make_unet, make_seq2seq;
 namespace {
 
 struct Row {
-  const char *name, *learns;
+  const char *name, *does;
   JobDefaults defaults;
   MakeJob* make;
 };
-constexpr const char *kClasses = "classes of images", *kNext = "what comes next in a text";
+constexpr const char *kClasses = "tell classes of images", *kNext = "go on with a text";
 // A job is a file with its MakeJob, and a row.
 constexpr Row kJobs[] = {
-    {"cnn", kClasses, {"fashion-mnist", 2e-3}, make_classifier},
-    {"mlp", kClasses, {"fashion-mnist", 2e-3}, make_classifier},
-    {"resnet", kClasses, {"shapes", 2e-3}, make_classifier},
-    {"dcgan", "to draw images", {"fashion-mnist", 2e-4}, make_dcgan},
-    {"unet", "the shape that each pixel is of", {"shapes", 2e-3}, make_unet},
-    {"gpt", kNext, {"README.md", 2e-3}, make_text_job},
-    {"lstm", kNext, {"README.md", 2e-3}, make_text_job},
-    {"seq2seq", "to rewrite strings", {"dates", 2e-3}, make_seq2seq},
+    {"cnn", kClasses, {"fashion-mnist"}, make_classifier},
+    {"mlp", kClasses, {"fashion-mnist"}, make_classifier},
+    {"resnet", kClasses, {"shapes", 4e-3, 64, 8}, make_classifier},
+    {"dcgan", "draws images", {"fashion-mnist", 2e-4, 64}, make_dcgan},
+    {"unet", "tells which shape each pixel is of", {"shapes", 2e-3, 16, 5}, make_unet},
+    {"gpt", kNext, {"README.md"}, make_text_job},
+    {"lstm", kNext, {"README.md"}, make_text_job},
+    {"seq2seq", "rewrites strings", {"dates", 2e-3, 64}, make_seq2seq},
 };
 
 const Row* find(const std::string& model) {
@@ -59,8 +59,8 @@ std::string job_descriptions() {
   std::string text;
   for (const Row& row : kJobs) {
     const Row* next = &row + 1;
-    const bool same = next != std::end(kJobs) && std::string(next->learns) == row.learns;
-    text += row.name + (same ? std::string(", ") : std::string(" learns ") + row.learns + "; ");
+    const bool same = next != std::end(kJobs) && std::string(next->does) == row.does;
+    text += row.name + (same ? ", " : ": " + std::string(row.does) + "; ");
   }
   return text.substr(0, text.size() - 2);
 }

@@ -11,15 +11,16 @@ namespace ramet::training {
 /// Reads the data, or makes them. An Error where they are wrong, or for a model of another name.
 std::unique_ptr<Job> make_job(const Options& options);
 
-/// What --model has by default: --data and --lr. Null for another name.
+/// What --model has by default. Null for another name.
 struct JobDefaults {
   const char* data;
-  double lr;
+  double lr = 2e-3;
+  int64_t batch = 128, epochs = 3;
 };
 const JobDefaults* defaults_of(const std::string& model);
 /// "cnn, mlp or gpt".
 std::string job_names();
-/// What each learns, in a line.
+/// What each does, in a line.
 std::string job_descriptions();
 
 }  // namespace ramet::training

@@ -170,6 +170,8 @@ std::optional<Usage> parse(std::vector<std::string> arguments, Options& o) {
   if (const JobDefaults* defaults = defaults_of(o.model)) {
     if (!o.was_given("data")) o.data = defaults->data;
     if (!o.was_given("lr")) o.lr = defaults->lr;
+    if (!o.was_given("batch")) o.batch = defaults->batch;
+    if (!o.was_given("epochs")) o.epochs = defaults->epochs;
   }
   return std::nullopt;
 }

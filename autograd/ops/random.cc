@@ -5,11 +5,9 @@
 
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/factory.h"
-#include "autograd/ops/front/index_front.h"
 #include "autograd/ops/front/pointwise_front.h"
+#include "autograd/ops/front/random_front.h"
 #include "autograd/ops/front/sort_front.h"
-#include "kernels/random/random.h"
-#include "runtime/capture.h"
 
 namespace ramet {
 
@@ -17,32 +15,6 @@ using namespace autograd;
 
 namespace {
 
-kernels::RandomKey key_for(const TensorBase& t, const Generator& generator) {
-  const PhiloxKey k = reserve_random(t.device(), t.sizes(), generator);
-  return {k.seed, k.offset, k.base};
-}
-
-// Runs draw(dense tensor, key) for x. Elements are numbered in row-major order whatever the memory
-// looks like.
-template <class Draw>
-void draw_into(const Tensor& x, const Generator& generator, const Draw& draw) {
-  const kernels::RandomKey key = key_for(x, generator);
-  if (x.numel() == 0) return;
-  if (x.raw_contiguous()) return draw(x, key);
-  const TensorBase dense = TensorBase::empty(x.sizes(), x.scalar_type(), x.device());
-  draw(dense, key);
-  copy_values(x, dense);
-}
-void uniform_into(const Tensor& x, double a, double b, const Generator& generator = {}) {
-  draw_into(x, generator, [&](const TensorBase& t, const kernels::RandomKey& key) {
-    kernels::random_uniform(t.stream(), {t.ptr(), t.numel(), key, a, b, t.scalar_type()});
-  });
-}
-void normal_into(const Tensor& x, double mean, double std, const Generator& generator = {}) {
-  draw_into(x, generator, [&](const TensorBase& t, const kernels::RandomKey& key) {
-    kernels::random_normal(t.stream(), {t.ptr(), t.numel(), key, mean, std, t.scalar_type()});
-  });
-}
 // From low to `last`, both included.
 void integers_into(const Tensor& x, int64_t low, int64_t last, const Generator& generator = {}) {
   const uint64_t count = static_cast<uint64_t>(last) - static_cast<uint64_t>(low) + 1;  // 0: 2^64
@@ -59,12 +31,7 @@ void bernoulli_into(const Tensor& x, double p, const Generator& generator = {}) 
 void bernoulli_into(const Tensor& x, const Tensor& p, const Generator& generator = {}) {
   {
     const NoGradGuard off;
-    const Tensor fine = p.ge(0).logical_and(p.le(1));
-    if (p.is_cpu() && !capture::active())
-      RAMET_CHECK(fine.all().item<bool>(), "bernoulli",
-                  "expects every p to be in [0, 1], but got values from ", p.min().item(), " to ",
-                  p.max().item());
-    else report_where("bernoulli", fine.logical_not(), "expects every p to be in [0, 1]");
+    check_all("bernoulli", p, p.ge(0).logical_and(p.le(1)), "expects every p to be in [0, 1]");
   }
   Tensor dense = p;
   if (p.sizes() != x.sizes() || !p.raw_contiguous()) {
@@ -77,11 +44,6 @@ void bernoulli_into(const Tensor& x, const Tensor& p, const Generator& generator
   });
 }
 
-void check_floating(const char* op, const Tensor& x) {
-  check_defined(op, x);
-  RAMET_CHECK(is_floating(x.scalar_type()), op, "only for floating-point dtypes: got ",
-              describe(x));
-}
 void check_probability(const char* op, double p) {
   RAMET_CHECK(p >= 0 && p <= 1, op, "expects p to be in [0, 1], but got p=", p);
 }
@@ -115,16 +77,6 @@ void check_range(const char* op, int64_t low, int64_t high, ScalarType t) {
               "), expected one inside [", bottom, ", ", top, "] for ", short_name_of(t));
 }
 
-// What every in-place fill does around its kernel.
-template <class Fill>
-Tensor& in_place(const char* op, const char* node, const Tensor& x, const Fill& fill) {
-  check_inplace(op, x);
-  fill();
-  wrote(op, x);
-  if (recording(x)) cut_history(node, x);
-  return as_mutable(x);
-}
-
 Tensor with_grad(Tensor t, const TensorOptions& options) {
   if (options.requires_grad()) t.requires_grad_(true);
   return t;
@@ -132,7 +84,6 @@ Tensor with_grad(Tensor t, const TensorOptions& options) {
 TensorOptions plain(const TensorOptions& options, ScalarType otherwise) {
   return (options.has_dtype() ? options : options.dtype(otherwise)).requires_grad(std::nullopt);
 }
-Generator given(const std::optional<Generator>& g) { return g.value_or(Generator()); }
 
 }  // namespace
 
@@ -363,21 +314,6 @@ Tensor& Tensor::random_(int64_t to, std::optional<Generator> generator) const {
 Tensor& Tensor::random_(std::optional<Generator> generator) const {
   return random_(0, std::nullopt, std::move(generator));
 }
-Tensor& Tensor::exponential_(double lambda, std::optional<Generator> generator) const {
-  check_floating("exponential_", *this);
-  RAMET_CHECK(lambda > 0, "exponential_", "expects lambda > 0.0, but found lambda=", lambda);
-  return in_place("exponential_", "ExponentialBackward0", *this, [&] {  // -log(1 - u) / lambda
-    // The 8 bits of a bfloat16 would cut the tail off: 16-bit types are drawn in float.
-    const ScalarType compute = compute_type(scalar_type());
-    const Tensor u =
-        compute == scalar_type() ? *this : Tensor(TensorBase::empty(sizes(), compute, device()));
-    uniform_into(u, 0, 1, given(generator));
-    pointwise_into(RAMET_POINTWISE(neg), u, compute, u);
-    pointwise_into(RAMET_POINTWISE(log1p), u, compute, u);
-    pointwise_into(RAMET_POINTWISE(mul), *this, compute, u, Scalar(-1 / lambda));
-  });
-}
-
 #include "autograd/forms/definitions.inc"
 #include "autograd/ops/random.inc"
 

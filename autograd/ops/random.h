@@ -23,6 +23,13 @@ RAMET_API Tensor normal(double mean, const Tensor& std,
                         std::optional<Generator> generator = std::nullopt);
 RAMET_API Tensor normal(const Tensor& mean, const Tensor& std,
                         std::optional<Generator> generator = std::nullopt);
+/// A number of events where self[i] >= 0 of them are expected, in self's dtype. No history.
+RAMET_API Tensor poisson(const Tensor& self, std::optional<Generator> generator = std::nullopt);
+/// Successes among count[i] trials (cut off to a whole number) of probability prob[i]; both of one
+/// floating-point dtype, broadcast. A probability below 0 counts as 0, one above 1 as 1; a NaN
+/// gives NaN. No history.
+RAMET_API Tensor binomial(const Tensor& count, const Tensor& prob,
+                          std::optional<Generator> generator = std::nullopt);
 /// 1 with probability p[i], else 0; dtype of self.
 RAMET_API Tensor bernoulli(const Tensor& self, const Tensor& p,
                            std::optional<Generator> generator = std::nullopt);

@@ -25,6 +25,19 @@ RAMET_INLINE void philox_round(uint32_t& c0, uint32_t& c1, uint32_t& c2, uint32_
 }
 constexpr uint32_t kPhiloxStep0 = 0x9E3779B9u, kPhiloxStep1 = 0xBB67AE85u;
 
+struct Words {
+  uint32_t w[4];
+};
+/// One block of a stream.
+RAMET_INLINE Words philox_block(uint64_t block, const RandomKey& key) {
+  uint32_t c0 = static_cast<uint32_t>(block), c1 = static_cast<uint32_t>(block >> 32),
+           c2 = static_cast<uint32_t>(key.stream), c3 = static_cast<uint32_t>(key.stream >> 32);
+  uint32_t k0 = static_cast<uint32_t>(key.seed), k1 = static_cast<uint32_t>(key.seed >> 32);
+  for (int round = 0; round < 10; ++round, k0 += kPhiloxStep0, k1 += kPhiloxStep1)
+    philox_round(c0, c1, c2, c3, k0, k1);
+  return {{c0, c1, c2, c3}};
+}
+
 // ---- the normal distribution, in double without fma ----
 
 // log x for normal x > 0: x = 2^k m, log m = 2 atanh((m - 1) / (m + 1)) by its series up to s^21.

@@ -9,18 +9,6 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-struct Words {
-  uint32_t w[4];
-};
-RAMET_INLINE Words philox(uint64_t block, const RandomKey& key) {
-  uint32_t c0 = static_cast<uint32_t>(block), c1 = static_cast<uint32_t>(block >> 32),
-           c2 = static_cast<uint32_t>(key.stream), c3 = static_cast<uint32_t>(key.stream >> 32);
-  uint32_t k0 = static_cast<uint32_t>(key.seed), k1 = static_cast<uint32_t>(key.seed >> 32);
-  for (int round = 0; round < 10; ++round, k0 += kPhiloxStep0, k1 += kPhiloxStep1)
-    philox_round(c0, c1, c2, c3, k0, k1);
-  return {{c0, c1, c2, c3}};
-}
-
 // The elements [0, n) that have global indices base + i; each takes kEach words of a block.
 template <int kEach> struct Elements {
   static constexpr int kOfBlock = 4 / kEach, kOfGroup = kOfBlock * kLanes;
@@ -35,7 +23,7 @@ template <int kEach> struct Elements {
   // outside the range calls nothing.)
   template <class Put> RAMET_INLINE void of_block(int64_t item, const Put& put) const {
     const int64_t group = key.base / kOfGroup + item / kLanes, lane = item % kLanes;
-    const Words words = philox(static_cast<uint64_t>(group * kLanes + lane), key);
+    const Words words = philox_block(static_cast<uint64_t>(group * kLanes + lane), key);
     for (int q = 0; q < kOfBlock; ++q) {
       const int64_t i = group * kOfGroup + q * kLanes + lane - key.base;
       if (i >= 0 && i < n) put(i, words, q);

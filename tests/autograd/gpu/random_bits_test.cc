@@ -43,6 +43,14 @@ std::vector<Case> cases() {
                  [=](Device d, Generator g) { return bernoulli(linspace(0, 1, odd, on(d)), g); }});
   all.push_back(
       {"randperm", [=](Device d, Generator g) { return randperm(odd, g, on(d, kLong)); }});
+  // Small and large means, and so both ways to draw.
+  all.push_back({"poisson", [=](Device d, Generator g) {
+                   return poisson(linspace(0, 40, odd, on(d, kDouble)), g);
+                 }});
+  all.push_back({"binomial", [=](Device d, Generator g) {
+                   return binomial(linspace(0, 90, odd, on(d)).floor(),
+                                   arange(odd, on(d)).remainder(101).div(100), g);
+                 }});
   all.push_back({"strided", [=](Device d, Generator g) {
                    return zeros({50, 70}, on(d)).t().uniform_(0, 1, g);
                  }});

@@ -68,6 +68,23 @@ std::vector<Random> draws() {
        0.25, 0.1875, 0, 1},
       {"rand.exponential", kFloats, [](Sizes n, S t) { return plain(n, t, 0).exponential_(2); },
        0.5, 0.25, 0, inf},
+      {"rand.log_normal", kFloats,
+       [](Sizes n, S t) { return plain(n, t, 0).log_normal_(0.5, 0.25); }, std::exp(0.53125),
+       std::exp(1.0625) * (std::exp(0.0625) - 1), 0, inf},
+      {"rand.geometric", kNumbers, [](Sizes n, S t) { return plain(n, t, 0).geometric_(0.5); }, 2,
+       2, 1, 60},
+      // Which has no moments: of the angle.
+      {"rand.cauchy", kFloats,
+       [](Sizes n, S t) { return plain(n, t, 0).cauchy_(3, 2).sub(3).div(2).atan(); }, 0,
+       M_PI * M_PI / 12, -M_PI / 2 - 1e-6, M_PI / 2 + 1e-6},
+      {"poisson", kFloats, [](Sizes n, S t) { return poisson(plain(n, t, 3)); }, 3, 3, 0, 40},
+      {"poisson.large", kFloats, [](Sizes n, S t) { return poisson(plain(n, t, 300)); }, 300, 300,
+       0, 600},
+      {"binomial", kFloats,
+       [](Sizes n, S t) { return binomial(plain(n, t, 8), plain(n, t, 0.25)); }, 2, 1.5, 0, 8},
+      {"binomial.large", kFloats,
+       [](Sizes n, S t) { return binomial(plain(n, t, 400), plain({1}, t, 0.75)); }, 300, 75, 0,
+       400},
       {"multinomial", kFloats,
        [](Sizes n, S t) {
          return multinomial(tensor({1.0, 2.0, 1.0}).to(t), count(n), true).reshape(n);
@@ -201,6 +218,24 @@ TEST(RandomRows, MultinomialWithoutReplacementTakesEachOnce) {
       EXPECT_EQ(taken, row == 0 ? (std::vector<double>{0, 2, 3}) : (std::vector<double>{1, 2, 3}));
     }
   }
+}
+
+// What is drawn from values says which it does not take, before it draws.
+TEST(RandomRows, CountsAreChecked) {
+  manual_seed(3);
+  const GeneratorState before = default_generator(Device(kCPU, 0)).get_state();
+  EXPECT_THROW(poisson(tensor({1.0, -1.0})), Error);
+  EXPECT_THROW(poisson(tensor({double(NAN)})), Error);
+  EXPECT_THROW(binomial(ones({2}), ones({3})), Error);
+  EXPECT_THROW(binomial(ones({2}), ones({2}, kDouble)), Error);
+  EXPECT_THROW(ones({2}).log_normal_(0, 0), Error);
+  EXPECT_THROW(ones({2}).cauchy_(0, -1), Error);
+  EXPECT_THROW(ones({2}).geometric_(1), Error);
+  EXPECT_THROW(ones({2}).geometric_(NAN), Error);
+  EXPECT_TRUE(default_generator(Device(kCPU, 0)).get_state() == before);
+  const Tensor some = binomial(tensor({{0.0}, {5.0}}), tensor({0.0, 1.0, 1.0}));
+  expect_close(some, Plain{{2, 3}, {0, 0, 0, 0, 5, 5}});
+  EXPECT_FALSE(poisson(ones({2}).requires_grad_()).requires_grad());
 }
 
 TEST(RandomRows, DropoutsHaveDerivatives) {

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
+#include "kernels/random/counts.h"
 #include "tests/kernels/raw.h"
 
 namespace ramet::kernels {
@@ -244,6 +246,148 @@ TEST(Random, BernoulliWithATensorOfProbabilities) {
   }
   EXPECT_EQ(sum[0], 0);
   EXPECT_EQ(sum[1], 25000);
+}
+
+// ---- counts -------------------------------------------------------------------------------------
+
+// How far counts[k] are from n * probability(k), over all k that are expected 10 times or more and
+// one bin for the others: chi squared less its degrees of freedom, in its deviations.
+double chi_deviations(const Buffer& counts, const std::function<long double(int64_t)>& log_pmf) {
+  const double n = static_cast<double>(counts.size);
+  const auto [least, most] = [&] {
+    double low = counts[0], high = counts[0];
+    for (int64_t i = 0; i < counts.size; ++i)
+      low = std::min(low, counts[i]), high = std::max(high, counts[i]);
+    return std::pair(static_cast<int64_t>(low), static_cast<int64_t>(high));
+  }();
+  std::vector<double> seen(static_cast<size_t>(most - least + 1));
+  for (int64_t i = 0; i < counts.size; ++i)
+    ++seen[static_cast<size_t>(counts[i] - static_cast<double>(least))];
+  double sum = 0, rest_seen = n, rest = n;
+  int degrees = 0;
+  for (int64_t k = least; k <= most; ++k) {
+    const double expected = n * static_cast<double>(std::exp(log_pmf(k))),
+                 got = seen[static_cast<size_t>(k - least)];
+    if (expected < 10) continue;
+    sum += (got - expected) * (got - expected) / expected;
+    rest -= expected, rest_seen -= got, ++degrees;
+  }
+  sum += (rest_seen - rest) * (rest_seen - rest) / std::max(rest, 1.0);
+  return (sum - degrees) / std::sqrt(2.0 * std::max(degrees, 1));
+}
+
+TEST(RandomCounts, PoissonsProbabilities) {
+  for (const double mean : {0.01, 0.7, 3.0, 9.99, 10.0, 14.3, 60.0, 2500.0, 1e5}) {
+    SCOPED_TRACE(mean);
+    Buffer means(400000, kDouble), out(400000, kDouble);
+    for (int64_t i = 0; i < means.size; ++i) means.set(i, mean);
+    random_poisson(raw::kCpuStream,
+                   {out.data(), means.data(), nullptr, out.size, {17, 3, 9}, kDouble});
+    EXPECT_LT(std::fabs(chi_deviations(out,
+                                       [&](int64_t k) {
+                                         const auto x = static_cast<long double>(k),
+                                                    l = static_cast<long double>(mean);
+                                         return x * std::log(l) - l - std::lgamma(x + 1);
+                                       })),
+              5);
+  }
+}
+
+TEST(RandomCounts, BinomialProbabilities) {
+  const std::pair<double, double> cases[] = {{1, 0.3},   {7, 0.5},      {40, 0.02},  {40, 0.25},
+                                             {40, 0.98}, {1000, 0.011}, {1000, 0.6}, {1e6, 1e-6},
+                                             {1e6, 0.5}, {30, 0.34},    {25, 0.4}};
+  for (const auto& [trials, p] : cases) {
+    SCOPED_TRACE(::testing::Message() << trials << " trials of " << p);
+    Buffer n(400000, kDouble), probability(400000, kDouble), out(400000, kDouble);
+    for (int64_t i = 0; i < n.size; ++i) n.set(i, trials), probability.set(i, p);
+    random_binomial(raw::kCpuStream,
+                    {out.data(), n.data(), probability.data(), out.size, {18, 3, 9}, kDouble});
+    const auto all = static_cast<long double>(trials), q = static_cast<long double>(p);
+    EXPECT_LT(std::fabs(chi_deviations(out,
+                                       [&](int64_t k) {
+                                         const auto x = static_cast<long double>(k);
+                                         return std::lgamma(all + 1) - std::lgamma(x + 1) -
+                                                std::lgamma(all - x + 1) + x * std::log(q) +
+                                                (all - x) * std::log1p(-q);
+                                       })),
+              5);
+  }
+}
+
+// Moments where there are too many counts for bins.
+TEST(RandomCounts, LargeMeans) {
+  for (const double mean : {1e9, 1e13}) {
+    const int64_t n = 100000;
+    Buffer means(n, kDouble), halves(n, kDouble), poisson(n, kDouble), binomial(n, kDouble);
+    for (int64_t i = 0; i < n; ++i) means.set(i, mean), halves.set(i, 0.25);
+    random_poisson(raw::kCpuStream, {poisson.data(), means.data(), nullptr, n, {1, 1, 0}, kDouble});
+    random_binomial(raw::kCpuStream,
+                    {binomial.data(), means.data(), halves.data(), n, {1, 2, 0}, kDouble});
+    const auto check = [&](const Buffer& x, double expected, double variance) {
+      double m = 0, v = 0;
+      for (int64_t i = 0; i < n; ++i) m += x[i] - expected;
+      m /= n;
+      for (int64_t i = 0; i < n; ++i) v += (x[i] - expected - m) * (x[i] - expected - m) / n;
+      EXPECT_LT(std::fabs(m), 5 * std::sqrt(variance / n));
+      EXPECT_NEAR(v / variance, 1, 5 * std::sqrt(2.0 / n));
+    };
+    check(poisson, mean, mean);
+    check(binomial, mean / 4, mean * 3 / 16);
+  }
+}
+
+TEST(RandomCounts, EveryElementFromItsIndexAlone) {
+  for (ScalarType t : {kFloat, kDouble, kHalf}) {
+    Buffer a(20001, t), p(20001, t), all(20001, t), lowest(20001, t);
+    for (int64_t i = 0; i < a.size; ++i) a.set(i, (i % 90) / 3), p.set(i, (i % 17) / 16.0);
+    for (const auto draw : {random_poisson, random_binomial}) {
+      raw::expect_same_bits(all, [&](Buffer& y) {
+        draw(raw::kCpuStream, {y.data(), a.data(), p.data(), y.size, {3, 4, 11}, t});
+      });
+      set_variant(testing::variants_here().front());
+      draw(raw::kCpuStream, {lowest.data(), a.data(), p.data(), a.size, {3, 4, 11}, t});
+      EXPECT_TRUE(all.same_bits(lowest)) << "the baseline draws the same numbers too";
+      for (int64_t begin : {1, 63, 4096, 9999}) {  // a shard draws by global index
+        Buffer part(777, t);
+        const auto from = [&](Buffer& b) {
+          return static_cast<char*>(b.data()) + static_cast<size_t>(begin) * item_size(t);
+        };
+        draw(raw::kCpuStream, {part.data(), from(a), from(p), 777, {3, 4, 11 + begin}, t});
+        EXPECT_EQ(std::memcmp(part.data(), from(all), 777 * item_size(t)), 0);
+        EXPECT_TRUE(part.guards_intact());
+      }
+    }
+  }
+}
+
+TEST(RandomCounts, AtTheEdges) {
+  const double inf = INFINITY;
+  const auto poisson = [](double mean) {
+    double y = -1;
+    random_poisson(raw::kCpuStream, {&y, &mean, nullptr, 1, {5, 5, 0}, kDouble});
+    return y;
+  };
+  EXPECT_EQ(poisson(0), 0);
+  EXPECT_EQ(poisson(1e-300), 0);
+  EXPECT_EQ(poisson(inf), inf);
+  EXPECT_TRUE(std::isnan(poisson(NAN)));
+  EXPECT_NEAR(poisson(1e200) / 1e200, 1, 1e-12);
+  const auto binomial = [](double n, double p) {
+    double y = -1;
+    random_binomial(raw::kCpuStream, {&y, &n, &p, 1, {5, 5, 0}, kDouble});
+    return y;
+  };
+  EXPECT_EQ(binomial(0, 0.5), 0);
+  EXPECT_EQ(binomial(-3, 0.5), 0);
+  EXPECT_EQ(binomial(3, 0), 0);
+  EXPECT_EQ(binomial(3, -1), 0);
+  EXPECT_EQ(binomial(3, 1), 3);
+  EXPECT_EQ(binomial(3.7, 1.5), 3);
+  EXPECT_EQ(binomial(inf, 0.5), inf);
+  EXPECT_EQ(binomial(1e6, 1e-300), 0);
+  EXPECT_EQ(binomial(1e6, 1 - 0x1p-53), 1e6);
+  EXPECT_TRUE(std::isnan(binomial(3, NAN)) && std::isnan(binomial(NAN, 0.5)));
 }
 
 TEST(Random, DropoutScalesAndRemembers) {

@@ -63,6 +63,57 @@ std::vector<Factory> factories() {
       {"linspace", kNumbers, kFloat, [](O o) { return linspace(1, 9, 5, o); }, numbers(5, 1, 2)});
   t.push_back({"linspace.fraction", kFloats, kFloat, [](O o) { return linspace(-1, 1, 7, o); },
                numbers(7, -1, 1.0 / 3), true});
+  t.push_back({"logspace", kNumbers, kFloat, [](O o) { return logspace(0, 4, 5, 2, o); },
+               Plain{{5}, {1, 2, 4, 8, 16}}});
+  t.push_back({"logspace.fraction", kFloats, kFloat, [](O o) { return logspace(-1, 1, 5, 10, o); },
+               Plain{{5}, {0.1, std::sqrt(0.1), 1, std::sqrt(10), 10}}, true});
+  t.push_back({"logspace.nothing", kNumbers, kFloat, [](O o) { return logspace(0, 4, 0, 2, o); },
+               numbers(0, 0, 0)});
+  t.push_back({"range", kNumbers, kFloat, [](O o) { return range(1, 8, 3, o); }, numbers(3, 1, 3)});
+  t.push_back(
+      {"range.end", kNumbers, kFloat, [](O o) { return range(7, -2, -3, o); }, numbers(4, 7, -3)});
+  t.push_back({"range.fraction", kFloats, kFloat, [](O o) { return range(0.5, 3, 0.5, o); },
+               numbers(6, 0.5, 0.5)});
+  for (const bool periodic : {false, true}) {
+    // Of 9 numbers, or the first 8.
+    const auto window = [&](const char* name, auto make, const std::function<double(double)>& f) {
+      t.push_back({name, kFloats, kFloat, make, made({periodic ? 8 : 9}, [&](const Index& i) {
+                     return f(static_cast<double>(i[0]) / 8);
+                   })});
+    };
+    const int64_t n = periodic ? 8 : 9;
+    const auto wave = [](double x) { return std::cos(2 * M_PI * x); };
+    const auto bell = [](double x) {  // the series of PyTorch's definition
+      const double z = 12 * std::sqrt(1 - (2 * x - 1) * (2 * x - 1));
+      return std::cyl_bessel_i(0, z) / std::cyl_bessel_i(0, 12.0);
+    };
+    const auto name = [&](const char* otherwise, const char* whole) {
+      return periodic ? whole : otherwise;
+    };
+    window(
+        name("bartlett_window", "bartlett_window.periodic"),
+        [=](O o) { return bartlett_window(n, periodic, o); },
+        [](double x) { return x < 0.5 ? 2 * x : 2 - 2 * x; });
+    window(
+        name("blackman_window", "blackman_window.periodic"),
+        [=](O o) { return blackman_window(n, periodic, o); },
+        [=](double x) { return 0.42 - 0.5 * wave(x) + 0.08 * wave(2 * x); });
+    window(
+        name("hamming_window", "hamming_window.periodic"),
+        [=](O o) { return hamming_window(n, periodic, o); },
+        [=](double x) { return 0.54 - 0.46 * wave(x); });
+    window(
+        name("hamming_window.numbers", "hamming_window.numbers_periodic"),
+        [=](O o) { return hamming_window(n, periodic, 0.7, 0.2, o); },
+        [=](double x) { return 0.7 - 0.2 * wave(x); });
+    window(
+        name("hann_window", "hann_window.periodic"),
+        [=](O o) { return hann_window(n, periodic, o); },
+        [=](double x) { return 0.5 - 0.5 * wave(x); });
+    window(
+        name("kaiser_window", "kaiser_window.periodic"),
+        [=](O o) { return kaiser_window(n, periodic, o); }, bell);
+  }
   t.push_back({"eye", kAll, kFloat, [](O o) { return eye(3, 4, o); },
                made({3, 4}, [](const Index& i) { return double(i[0] == i[1]); })});
   t.push_back({"eye.nothing", kAll, kFloat, [](O o) { return eye(0, o); }, filled({0, 0}, 0)});
@@ -108,6 +159,100 @@ TEST(FactoryRows, TriangleIndices) {
   expect_close(tril_indices_out(out, 2, 2, -1), Plain{{2, 1}, {1, 0}});
   Tensor wrong = empty({0});
   EXPECT_THROW(triu_indices_out(wrong, 2, 2), Error);
+}
+
+// Sizes, defaults and numbers of PyTorch's.
+TEST(FactoryRows, WindowsAtTheEdges) {
+  expect_close(hann_window(5), plain_of(hann_window(5, true)));
+  expect_close(kaiser_window(6), plain_of(kaiser_window(6, true, 12)));
+  expect_close(hamming_window(6, true, 0.3), plain_of(hamming_window(6, true, 0.3, 0.46)));
+  const auto check = [](const std::function<Tensor(int64_t)>& make) {
+    EXPECT_EQ(make(0).sizes().vec(), Index{0});
+    expect_close(make(1), filled({1}, 1));
+    EXPECT_THROW(make(-1), Error);
+  };
+  check([](int64_t n) { return bartlett_window(n); });
+  check([](int64_t n) { return blackman_window(n, false); });
+  check([](int64_t n) { return hamming_window(n, true, 0.3); });
+  check([](int64_t n) { return hann_window(n, false); });
+  check([](int64_t n) { return kaiser_window(n, false, 3); });
+  // Of any width: e^-|beta| I0(beta) for beta far beyond what I0 itself has.
+  expect_close(kaiser_window(5, true, -3), Plain{{5}, {0.2049, 0.6247, 0.9522, 0.9522, 0.6247}},
+               100);
+  for (const double beta : {0.0, 1e-3, 1.0, 40.0, 300.0, 650.0}) {
+    const double side = beta * std::sqrt(0.75);
+    const double want = std::cyl_bessel_i(0, side) / std::cyl_bessel_i(0, beta);
+    const double got = kaiser_window(5, false, beta, kDouble)[1].item<double>();
+    EXPECT_NEAR(got / want, 1, 1e-12) << beta;
+  }
+  // Before and behind the asymptotic series.
+  for (const double beta : {9999.9, 10000.1}) {
+    // Of 10,001 numbers one near the middle.
+    const double side = 2 * 4500 / 10000.0 - 1, a = beta * std::sqrt(1 - side * side);
+    const auto scaled = [](double x) {  // e^-x I0(x) by its first terms
+      return (1 + 1 / (8 * x) + 9 / (128 * x * x)) / std::sqrt(2 * M_PI * x);
+    };
+    EXPECT_NEAR(std::log(kaiser_window(10001, false, beta, kDouble)[4500].item<double>()),
+                std::log(scaled(a) / scaled(beta)) + a - beta, 1e-9);
+  }
+}
+
+TEST(FactoryRows, SequencesAtTheEdges) {
+  expect_close(logspace(tensor(0), tensor(3), 4), Plain{{4}, {1, 10, 100, 1000}});
+  expect_close(logspace(tensor(0), 3, 4), Plain{{4}, {1, 10, 100, 1000}});
+  expect_close(logspace(0, tensor(3), 4), Plain{{4}, {1, 10, 100, 1000}});
+  expect_close(logspace(0, 3, 4, -2), Plain{{4}, {1, -2, 4, -8}});
+  expect_close(logspace(0, 3, 4, 0), Plain{{4}, {1, 0, 0, 0}});
+  expect_close(logspace(1.5, 1.5, 1, 4), Plain{{1}, {8}});
+  EXPECT_THROW(logspace(0, 3, -1), Error);
+  EXPECT_THROW(logspace(tensor({1.0, 2.0}), 3, 4), Error);
+  Tensor out = empty({0}, kDouble);
+  expect_close(logspace_out(out, 0, 2, 3), Plain{{3}, {1, 10, 100}});
+  expect_close(logspace_out(out, tensor(0), tensor(2), 2), Plain{{2}, {1, 100}});
+  expect_close(logspace_out(out, 0, tensor(2), 2, 2), Plain{{2}, {1, 4}});
+  expect_close(logspace_out(out, tensor(0), 2, 2, 2), Plain{{2}, {1, 4}});
+  expect_close(range_out(out, 1, 3), Plain{{3}, {1, 2, 3}});
+  EXPECT_EQ(out.scalar_type(), kDouble);
+  expect_close(range(1, 1), Plain{{1}, {1}});
+  expect_close(range(0.5, 4.5, kLong), Plain{{5}, {0, 1, 2, 3, 4}});
+  expect_close(range(INT64_MAX - 1, INT64_MAX, 1, kLong).sub(INT64_MAX - 1), Plain{{2}, {0, 1}});
+  EXPECT_THROW(range(1, 4, 0), Error);
+  EXPECT_THROW(range(1, 4, 0.5, kLong), Error);
+  EXPECT_THROW(range(4, 1), Error);
+  EXPECT_THROW(range(1, NAN), Error);
+  EXPECT_THROW(range(INT64_MIN, INT64_MAX, 1, kLong), Error);
+  EXPECT_THROW(range(0, 1e300, 1), Error);
+}
+
+void add_powers(Table& t) {
+  const auto powers = [](int64_t n, bool increasing) {
+    return [=](P x) {
+      return made({x[0].size(0), n}, [&](const Index& i) {
+        return std::pow(x[0].v[static_cast<size_t>(i[0])],
+                        static_cast<double>(increasing ? i[1] : n - 1 - i[1]));
+      });
+    };
+  };
+  const Samples some = shapes({{3}, {0}, {1}}, -2, 2);
+  t.row(
+       "vander", kAll, some, [](V x) { return vander(x[0], 4); }, powers(4, false))
+      .gives(widened)
+      .within(4)
+      .big({real({9000})}, 1);
+  t.row(
+       "vander.increasing", kAll, some, [](V x) { return vander(x[0], 3, true); }, powers(3, true))
+      .gives(widened)
+      .within(4)
+      .big({real({9000})}, 1);
+  t.row(
+       "vander.square", kAll, shapes({{3}, {0}}), [](V x) { return vander(x[0]); },
+       [powers](P x) { return powers(x[0].size(0), false)(x); })
+      .gives(widened)
+      .within(8)
+      .tame("an infinite power of a large number")
+      .in_one("as many powers as elements")
+      .small("as many powers as elements")
+      .big({real({200}, -1, 1)});
 }
 
 class FactoryTable : public ::testing::TestWithParam<Factory> {};
@@ -220,6 +365,7 @@ TEST(FactoryRows, ScalarToTensor) {
 std::vector<Row> rows() {
   Table t;
   add_likes(t);
+  add_powers(t);
   return t.rows();
 }
 RAMET_OP_TABLE(rows());

@@ -1,0 +1,34 @@
+// Numerical derivatives of samples: LibTorch's function gradient, differentiable to any order.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "autograd/tensor.h"
+
+namespace ramet {
+
+/// The derivatives of the sampled function self along `dim` (all dimensions without it), one tensor
+/// each: inside by the two neighbours of a sample, at the borders by `edge_order` (1 or 2) of them,
+/// in the formulas that are exact for parabolas (edge_order 1: at the borders for lines). Samples
+/// are `spacing` apart (1 without it): one number for all dimensions, a number for each of them, or
+/// a vector of coordinates for each. Integers give the default dtype; not of uint8 and bool. An
+/// extent along `dim` is at least edge_order + 1.
+RAMET_API std::vector<Tensor> gradient(const Tensor& self,
+                                       const std::optional<Scalar>& spacing = std::nullopt,
+                                       std::optional<int64_t> dim = std::nullopt,
+                                       int64_t edge_order = 1);
+RAMET_API std::vector<Tensor> gradient(const Tensor& self, const Scalar& spacing, IntArrayRef dim,
+                                       int64_t edge_order = 1);
+RAMET_API std::vector<Tensor> gradient(const Tensor& self, IntArrayRef dim, int64_t edge_order = 1);
+RAMET_API std::vector<Tensor> gradient(const Tensor& self, ArrayRef<Scalar> spacing,
+                                       std::optional<int64_t> dim = std::nullopt,
+                                       int64_t edge_order = 1);
+RAMET_API std::vector<Tensor> gradient(const Tensor& self, ArrayRef<Scalar> spacing,
+                                       IntArrayRef dim, int64_t edge_order = 1);
+RAMET_API std::vector<Tensor> gradient(const Tensor& self, TensorList spacing,
+                                       std::optional<int64_t> dim = std::nullopt,
+                                       int64_t edge_order = 1);
+RAMET_API std::vector<Tensor> gradient(const Tensor& self, TensorList spacing, IntArrayRef dim,
+                                       int64_t edge_order = 1);
+
+}  // namespace ramet

@@ -301,6 +301,44 @@ void Tensor::set_data(const Tensor& new_data) const {
   }
 }
 
+Tensor& Tensor::set_(const Tensor& source) const {
+  RAMET_CHECK(defined() && source.defined(), "set_", "undefined tensor");
+  RAMET_CHECK(source.scalar_type() == scalar_type() && source.device() == device(), "set_",
+              "Could not set a tensor to one of another type or device: got ", describe(source),
+              ", expected as ", describe(*this));
+  RAMET_CHECK(!tls.grad_mode || !(requires_grad() || source.requires_grad()), "set_",
+              "has no derivative: got ", describe(requires_grad() ? *this : source),
+              ", which requires a gradient; expected detach() of it, or no_grad mode");
+  autograd::check_inplace("set_", *this);
+  set_data(source);
+  return autograd::as_mutable(*this);
+}
+Tensor& Tensor::set_(const Tensor& source, int64_t storage_offset, IntArrayRef size,
+                     IntArrayRef stride) const {
+  RAMET_CHECK(source.defined(), "set_", "undefined tensor");
+  return set_(source.detach().as_strided(
+      size, stride.empty() ? IntArrayRef(contiguous_strides(size)) : stride, storage_offset));
+}
+Tensor& Tensor::set_() const {
+  RAMET_CHECK(defined(), "set_", "undefined tensor");
+  return set_(new_empty({0}));
+}
+
+bool Tensor::is_set_to(const Tensor& o) const {
+  RAMET_CHECK(defined() && o.defined(), "is_set_to", "undefined tensor");
+  settle(), o.settle();
+  return storage_impl() == o.storage_impl() && p_->data == o->data && sizes() == o.sizes() &&
+         raw_strides() == o.raw_strides();
+}
+
+const std::string& Tensor::name() const {
+  static const std::string none;
+  (void)defined_impl("name");
+  return none;
+}
+
+void Tensor::record_stream(Stream) const { (void)defined_impl("record_stream"); }
+
 Tensor Tensor::_base() const {
   TensorImpl* root = defined_impl("_base")->base;
   if (!root) return {};

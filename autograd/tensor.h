@@ -131,6 +131,11 @@ class RAMET_API Tensor : public TensorBase {
   bool has_storage() const { return defined(); }
   /// One memory for both?
   bool is_alias_of(const Tensor& other) const { return may_overlap(other); }
+  bool is_same_size(const Tensor& other) const { return sizes() == other.sizes(); }
+  /// The same look at the same storage?
+  bool is_set_to(const Tensor& tensor) const;
+  /// Always empty: nobody gives a tensor a name.
+  const std::string& name() const;
   bool is_non_overlapping_and_dense() const {
     settle();
     return ramet::non_overlapping_and_dense(*this);
@@ -235,8 +240,17 @@ class RAMET_API Tensor : public TensorBase {
   Tensor tensor_data() const { return detach(); }
   /// Replaces memory, sizes and dtype by those of `new_data`, keeping the autograd identity.
   void set_data(const Tensor& new_data) const;
+  /// Shows source's memory from now on, or `size` elements of its storage (`stride` apart,
+  /// row-major without it), or none. An Error while history is recorded and either requires a
+  /// gradient.
+  Tensor& set_(const Tensor& source) const;
+  Tensor& set_(const Tensor& source, int64_t storage_offset, IntArrayRef size,
+               IntArrayRef stride = {}) const;
+  Tensor& set_() const;
   /// The tensor whose memory this view shows; undefined if it is none.
   Tensor _base() const;
+  /// Nothing: memory that a stream may still use is not handed out again, whichever stream it is.
+  void record_stream(Stream stream) const;
 
   // ---- copies and conversions -------------------------------------------------------------------
   Tensor contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
@@ -275,10 +289,14 @@ class RAMET_API Tensor : public TensorBase {
   Tensor& fill_(const Tensor& value) const;
   Tensor& zero_() const;
   Tensor new_empty(IntArrayRef size, const TensorOptions& options = {}) const;
+  Tensor new_empty_strided(IntArrayRef size, IntArrayRef stride,
+                           const TensorOptions& options = {}) const;
   Tensor new_zeros(IntArrayRef size, const TensorOptions& options = {}) const;
   Tensor new_ones(IntArrayRef size, const TensorOptions& options = {}) const;
   Tensor new_full(IntArrayRef size, const Scalar& value, const TensorOptions& options = {}) const;
   Tensor& resize_(IntArrayRef size, std::optional<MemoryFormat> memory_format = std::nullopt) const;
+  Tensor& resize_as_(const Tensor& the_template,
+                     std::optional<MemoryFormat> memory_format = std::nullopt) const;
 
   // ---- methods of the functions in autograd/ops -------------------------------------------------
 #include "autograd/forms/methods.inc"
@@ -330,6 +348,11 @@ class RAMET_API Tensor : public TensorBase {
   Tensor& index_put_(ArrayRef<indexing::TensorIndex> indices, const Tensor& values,
                      bool accumulate = false) const;
   Tensor& index_put_(ArrayRef<indexing::TensorIndex> indices, const Scalar& value) const;
+  /// A copy with that.
+  Tensor index_put(ArrayRef<indexing::TensorIndex> indices, const Tensor& values,
+                   bool accumulate = false) const;
+  Tensor index_put(std::initializer_list<indexing::TensorIndex> indices, const Tensor& values,
+                   bool accumulate = false) const;
   Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices, const Tensor& values,
                      bool accumulate = false) const;
   Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices,
@@ -377,6 +400,8 @@ class RAMET_API Tensor : public TensorBase {
 #undef RAMET_LOGIC_METHOD
   /// Same sizes, dtype and values.
   bool equal(const Tensor& other) const;
+  Tensor isclose(const Tensor& other, double rtol = 1e-05, double atol = 1e-08,
+                 bool equal_nan = false) const;
   bool allclose(const Tensor& other, double rtol = 1e-05, double atol = 1e-08,
                 bool equal_nan = false) const;
 

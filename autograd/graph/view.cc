@@ -6,6 +6,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/graph/inplace.h"
 #include "autograd/graph/layout.h"
+#include "autograd/graph/strided_internal.h"
 
 using ramet::detail::tls;
 
@@ -18,113 +19,16 @@ int64_t offset_in(const TensorImpl* base, const TensorImpl* view) {
          static_cast<int64_t>(item_size(view->dtype));
 }
 
-struct Geometry {
-  std::vector<int64_t> sizes, strides;
-  int64_t offset;
-};
-Geometry geometry_of(const TensorBase& t, int64_t offset) {
-  return {t.sizes().vec(), t.raw_strides().vec(), offset};
-}
-
-// Zeros with the layout of `like`, so that a geometry relative to `like` is valid relative to the
-// result.
-Tensor zeros_as(const Geometry& like, ScalarType dtype, Device device) {
-  Tensor z(TensorBase::empty_strided(like.sizes, like.strides, dtype, device));
-  z.zero_();
-  return z;
-}
-
-Tensor laid_out(const Tensor& g, const Geometry& like);
-
-// A dimension along which elements may lie on those of other dimensions, as the windows of unfold
-// do; -1 where surely none does.
-int overlapping_dim(const Geometry& g) {
-  std::vector<size_t> order;
-  for (size_t d = 0; d < g.sizes.size(); ++d) {
-    if (g.sizes[d] == 0) return -1;
-    if (g.sizes[d] != 1) order.push_back(d);
-  }
-  std::sort(order.begin(), order.end(),
-            [&](size_t a, size_t b) { return g.strides[a] < g.strides[b]; });
-  int64_t reach = 0;
-  for (size_t d : order) {
-    if (g.strides[d] <= reach) return static_cast<int>(d);
-    reach += (g.sizes[d] - 1) * g.strides[d];
-  }
-  return -1;
-}
-
-// Adds v into the selected places of `out`, one window after the other where they overlap.
-void add_strided(const Tensor& out, const Tensor& v, Geometry at) {
-  const int d = overlapping_dim(at);
-  if (d < 0) {
-    Tensor(out.view_impl(at.sizes, at.strides, at.offset)).add_(v);
-    return;
-  }
-  const int64_t n = at.sizes[static_cast<size_t>(d)], stride = at.strides[static_cast<size_t>(d)];
-  at.sizes.erase(at.sizes.begin() + d);
-  at.strides.erase(at.strides.begin() + d);
-  for (int64_t i = 0; i < n; ++i, at.offset += stride) add_strided(out, v.select(d, i), at);
-}
-
-// The adjoint of as_strided: g's elements added into zeros at the selected places. Expanded (stride
-// 0) dimensions are summed first. Sixteen-bit sums are made in float and rounded once.
-Tensor scatter_strided(const Tensor& g, const Geometry& base, Geometry at) {
-  std::vector<int64_t> expanded;
-  for (size_t d = 0; d < at.sizes.size(); ++d) {
-    if (at.strides[d] != 0 || at.sizes[d] <= 1) continue;  // no element: nothing is added
-    expanded.push_back(static_cast<int64_t>(d));
-    at.sizes[d] = 1;
-  }
-  const ScalarType t = g.scalar_type();
-  const bool adds = overlapping_dim(at) >= 0, rounds = adds && compute_type(t) != t;
-  // What is rounded later is not rounded here.
-  Tensor v = g;
-  if (!expanded.empty())
-    v = v.sum(OptionalIntArrayRef(expanded), /*keepdim=*/true,
-              rounds ? std::optional<ScalarType>(compute_type(t)) : std::nullopt);
-  Tensor out;
-  {
-    NoGradGuard off;
-    out = zeros_as(base, t, g.device());
-    if (!adds) {
-      Tensor(out.view_impl(at.sizes, at.strides, at.offset)).copy_(v);
-    } else {
-      const Tensor sum = rounds ? zeros_as(base, compute_type(t), g.device()) : out;
-      add_strided(sum, v, at);
-      if (rounds) out.copy_(sum);
-    }
-  }
-  if (!recording(v)) return out;
-  return record("AsStridedScatterBackward0", {v}, std::move(out),
-                [base, at, type = v.scalar_type()](const Node&, const Tensor& gg) {
-                  return as_strided(laid_out(gg, base), at.sizes, at.strides, at.offset).to(type);
-                });
-}
-
-// g with the strides of `like`, for which a geometry relative to `like` holds.
-Tensor laid_out(const Tensor& g, const Geometry& like) {
-  settle(g);
-  return g.raw_strides() == IntArrayRef(like.strides) ? g : scatter_strided(g, like, like);
-}
-
-// A copy of g with the selected elements zero: what an overwritten part of a base passes on. Its
-// own adjoint.
-Tensor zero_at(const Tensor& g, const Geometry& at) {
-  settle(g);
-  Tensor out;
-  {
-    NoGradGuard off;
-    out =
-        Tensor(TensorBase::empty_strided(g.sizes(), g.raw_strides(), g.scalar_type(), g.device()));
-    out.copy_(g);
-    Tensor(out.view_impl(at.sizes, at.strides, at.offset)).zero_();
-  }
-  if (!recording(g)) return out;
-  return record("ZeroAtBackward0", {g}, std::move(out),
-                [at, layout = geometry_of(g, 0)](const Node&, const Tensor& gg) {
-                  return zero_at(laid_out(gg, layout), at);
-                });
+// Does a view lie between its base's first element and last? CopySlices writes into memory laid out
+// as the base.
+bool lies_within(const TensorImpl* view) {
+  const TensorImpl* base = view->base;
+  int64_t last = offset_in(base, view), most = 0;
+  if (view->numel == 0) return true;
+  if (base->numel == 0 || last < 0) return false;
+  for (int d = 0; d < view->rank; ++d) last += (view->sizes()[d] - 1) * view->strides()[d];
+  for (int d = 0; d < base->rank; ++d) most += (base->sizes()[d] - 1) * base->strides()[d];
+  return last <= most;
 }
 
 uint32_t generation_of(const TensorImpl* t) {
@@ -173,11 +77,14 @@ Tensor make_view(const Tensor& x, IntArrayRef sizes, IntArrayRef strides, int64_
 bool view_wants_grad(const TensorImpl* view) {
   if (!wants_grad(view->base) || !is_stale(view)) return false;
   if (view->is(TensorImpl::kNoGradView))
-    fail("grad_fn",
-         "A view was created in no_grad mode (or in InferenceMode) and its base or another view of "
-         "its base has been modified inplace with grad mode enabled: there is no history that "
-         "would be right for it. Make the view again, or make it with grad mode enabled. Got a ",
-         "view of shape ", IntArrayRef(view->sizes(), view->rank));
+    fail(
+        "grad_fn",
+        "A view was created in no_grad mode (or in InferenceMode, or by as_strided beyond the "
+        "tensor "
+        "that it was called on) and its base or another view of its base has been modified inplace "
+        "with grad mode enabled: there is no history that would be right for it. Make the view "
+        "again, or make it with grad mode enabled. Got a view of shape ",
+        IntArrayRef(view->sizes(), view->rank));
   return true;
 }
 
@@ -191,14 +98,6 @@ void refuse_inference_leaf(const TensorImpl* t) {
 
 void make_history(const Tensor& view) { release(edge_of(view.impl()).node); }
 
-Tensor as_strided(const Tensor& base, IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
-  Tensor v(base.view_impl(sizes, strides, offset));
-  if (!recording(base)) return v;
-  return record("AsStridedBackward0", {base}, std::move(v),
-                [b = geometry_of(base, 0), at = geometry_of(v, offset)](
-                    const Node&, const Tensor& g) { return scatter_strided(g, b, at); });
-}
-
 static void make_again(TensorImpl* view, std::vector<AutogradSlot*>& old) {
   if (!is_stale(view)) return;
   if (view->base->base) make_again(view->base, old);
@@ -208,16 +107,18 @@ static void make_again(TensorImpl* view, std::vector<AutogradSlot*>& old) {
                 "a leaf Variable that requires grad is a view of a tensor that has been modified "
                 "inplace since: it would be no leaf any more. Got one of shape ",
                 IntArrayRef(view->sizes(), view->rank), ", expected a detach() or a clone() of it");
-    RAMET_CHECK(!view->is(TensorImpl::kNoGradView), "grad_fn", "A view of shape ",
-                IntArrayRef(view->sizes(), view->rank),
-                " was created in no_grad mode, in InferenceMode or in the forward of a Function, "
-                "and its base has been modified inplace since");
+    RAMET_CHECK(
+        !view->is(TensorImpl::kNoGradView), "grad_fn", "A view of shape ",
+        IntArrayRef(view->sizes(), view->rank),
+        " was created in no_grad mode, in InferenceMode, in the forward of a Function or by "
+        "as_strided beyond the tensor that it was called on, and its base has been modified "
+        "inplace since");
     add_ref(view->base->refs);
     add_ref(view->refs);
     const Tensor base(view->base), v(view);
     const Tensor fresh = [&] {
       const InferenceMode normal(false);  // grad mode alone stays off inside of it
-      return as_strided(base, v.sizes(), v.raw_strides(), offset_in(view->base, view));
+      return gathered(base, geometry_of(v, offset_in(view->base, view)));
     }();
     old.push_back(std::exchange(view->node, std::exchange(fresh->node, nullptr)));
     move_retained(static_cast<Node*>(old.back()), view->slot, static_cast<Node*>(view->node),
@@ -272,10 +173,17 @@ void check_inplace(const char* op, const Tensor& x, bool records) {
               describe(x), x->node ? " of " + static_cast<Node*>(x->node)->name() : std::string());
   RAMET_CHECK(
       !x->is(TensorImpl::kNoGradView), op,
-      "A view was created in no_grad mode (or in InferenceMode, or in the forward of a Function) "
-      "and is being modified inplace with grad mode "
-      "enabled. Given that this use case is ambiguous and error-prone, it is forbidden. Got ",
+      "A view was created in no_grad mode (or in InferenceMode, or in the forward of a Function, "
+      "or by as_strided beyond the tensor that it was called on) and is being modified inplace "
+      "with "
+      "grad mode enabled. Given that this use case is ambiguous and error-prone, it is forbidden. "
+      "Got ",
       describe(x));
+  for (const TensorImpl* t = x.impl(); t->base; t = t->base)
+    RAMET_CHECK(lies_within(t), op, "a view of shape ", IntArrayRef(t->sizes(), t->rank),
+                " reaches memory that its base of shape ",
+                IntArrayRef(t->base->sizes(), t->base->rank),
+                " does not show (any more): there is no history for writing it. Got ", describe(x));
   if (!requires_grad) return;
   RAMET_CHECK(x->base || has_history(x.impl()), op,
               "a leaf Variable that requires grad is being used in an in-place operation. Got ",
@@ -325,8 +233,7 @@ void rebase_history(const Tensor& x, Node* node, uint32_t slot) {
                                   std::array<Tensor, 2> out;
                                   const Tensor g = laid_out(grad.contiguous(), b);
                                   if (self.needs(0)) out[0] = zero_at(g, at);
-                                  if (self.needs(1))
-                                    out[1] = as_strided(g, at.sizes, at.strides, at.offset);
+                                  if (self.needs(1)) out[1] = gathered(g, at);
                                   return out;
                                 });
   rebase_history(base, copy_slices);

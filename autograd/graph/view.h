@@ -10,10 +10,13 @@ namespace autograd {
 /// does. REQUIRES: x has no internal layout.
 RAMET_API Tensor make_view(const Tensor& x, IntArrayRef sizes, IntArrayRef strides, int64_t offset);
 
-/// The elements of `base` that the geometry selects, as a recorded operation: adjoint of
-/// scatter_strided.
-RAMET_API Tensor as_strided(const Tensor& base, IntArrayRef sizes, IntArrayRef strides,
-                            int64_t offset);
+/// `v`, which shows memory of x's storage from `offset` elements behind x's first on: with the
+/// history of that look, where x has one. What x does not show (v may reach further) has no
+/// gradient; where x shows a place several times, each time has an equal part of its gradient.
+RAMET_API Tensor record_strided(const Tensor& x, Tensor v, int64_t offset);
+
+/// Is every element that v shows, `offset` elements behind x's first on, surely one of x's?
+RAMET_API bool shown_by(const Tensor& x, const Tensor& v, int64_t offset);
 
 }  // namespace autograd
 }  // namespace ramet

@@ -169,6 +169,9 @@ Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool 
                allowed = y.mul(rtol).abs().add(rounded(atol, y.scalar_type()));
   return close.logical_or_(logical_and(isfinite(error), le(error, allowed)));
 }
+Tensor Tensor::isclose(const Tensor& o, double rtol, double atol, bool equal_nan) const {
+  return ramet::isclose(*this, o, rtol, atol, equal_nan);
+}
 bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
   return isclose(a, b, rtol, atol, equal_nan).all().item<bool>();
 }

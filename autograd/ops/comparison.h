@@ -37,6 +37,10 @@ RAMET_BITS_FUNCTIONS(RAMET_BITS)
 #undef RAMET_LOGIC
 RAMET_API Tensor bitwise_not(const Tensor& self);
 RAMET_API Tensor& bitwise_not_out(Tensor& out, const Tensor& self);
+inline bool is_same_size(const Tensor& self, const Tensor& other) {
+  return self.is_same_size(other);
+}
+inline bool is_nonzero(const Tensor& self) { return self.is_nonzero(); }
 /// Same sizes and equal elements; two dtypes are compared as eq() does.
 RAMET_API bool equal(const Tensor& self, const Tensor& other);
 /// |self - other| <= atol + |rtol other| everywhere, computed in their dtype (integers in the

@@ -6,6 +6,16 @@ namespace ramet {
 
 /// A copy with its own memory. Preserve (the default) keeps a dense layout. Differentiable.
 RAMET_API Tensor clone(const Tensor& self, std::optional<MemoryFormat> format = std::nullopt);
+/// The methods of these names.
+inline Tensor detach(const Tensor& self) { return self.detach(); }
+inline Tensor& detach_(Tensor& self) { return self.detach_(); }
+inline Tensor& fill_(Tensor& self, const Scalar& value) { return self.fill_(value); }
+inline Tensor& fill_(Tensor& self, const Tensor& value) { return self.fill_(value); }
+inline Tensor& zero_(Tensor& self) { return self.zero_(); }
+inline const Tensor& resize_as_(const Tensor& self, const Tensor& the_template,
+                                std::optional<MemoryFormat> memory_format = std::nullopt) {
+  return self.resize_as_(the_template, memory_format);
+}
 /// A 0-dim tensor of the number's type (double, int64 or bool) that counts as a number in
 /// promotion.
 RAMET_API Tensor scalar_to_tensor(const Scalar& value, Device device = Device(kCPU, 0));

@@ -146,16 +146,27 @@ Tensor cumprod(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype)
                   return cumprod_backward(g, sx.get(self), sy.get(self), d);
                 });
 }
-Tensor& Tensor::cumprod_(int64_t dim, std::optional<ScalarType> dtype) const {
-  const char* const op = "cumprod_";
-  check_defined(op, *this);
-  RAMET_CHECK(!dtype || *dtype == scalar_type(), op, "Bad in-place call: input tensor dtype ",
-              name_of(scalar_type()), " and output tensor dtype ", name_of(*dtype),
+
+namespace {
+// x = running(x) along `dim`, in x's dtype.
+template <class F>
+Tensor& running_in_place(const char* op, const Tensor& x, int64_t dim,
+                         std::optional<ScalarType> dtype, const F& running) {
+  check_defined(op, x);
+  RAMET_CHECK(!dtype || *dtype == x.scalar_type(), op, "Bad in-place call: input tensor dtype ",
+              name_of(x.scalar_type()), " and output tensor dtype ", name_of(*dtype),
               " should match");
-  RAMET_CHECK(scalar_type() != kBool, op, "does not support bool in place: got ", describe(*this));
-  wrap_dim(op, dim, this->dim());
-  return computed_in_place(
-      op, *this, [&](const Tensor& x) { return ramet::cumprod(x, dim, x.scalar_type()); });
+  RAMET_CHECK(x.scalar_type() != kBool, op, "does not support bool in place: got ", describe(x));
+  wrap_dim(op, dim, x.dim());
+  return computed_in_place(op, x,
+                           [&](const Tensor& old) { return running(old, dim, old.scalar_type()); });
+}
+}  // namespace
+Tensor& Tensor::cumsum_(int64_t dim, std::optional<ScalarType> dtype) const {
+  return running_in_place("cumsum_", *this, dim, dtype, ramet::cumsum);
+}
+Tensor& Tensor::cumprod_(int64_t dim, std::optional<ScalarType> dtype) const {
+  return running_in_place("cumprod_", *this, dim, dtype, ramet::cumprod);
 }
 
 Two cummax(const Tensor& self, int64_t dim) {

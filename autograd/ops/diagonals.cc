@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "autograd/ops/factory.h"
 #include "autograd/ops/front/out_front.h"
 #include "autograd/ops/reduce.h"
+#include "autograd/ops/view.h"
 #include "autograd/ops/view_parts.h"
 #include "runtime/checked_size.h"
 
@@ -75,6 +77,32 @@ Tensor diagonal_scatter(const Tensor& self, const Tensor& src, int64_t offset, i
                   if (node.needs(1)) r[1] = m.reduce(diagonal(g, offset, dim1, dim2));
                   return r;
                 });
+}
+
+Tensor& Tensor::fill_diagonal_(const Scalar& value, bool wrap) const {
+  const char* op = "fill_diagonal_";
+  const Tensor& x = settled(op, *this);
+  RAMET_CHECK(x.dim() >= 2, op, "dimensions must larger than 1: got ", describe(x));
+  for (int64_t d = 1; x.dim() > 2 && d < x.dim(); ++d)
+    RAMET_CHECK(x.size(d) == x.size(0), op, "all dimensions of input must be of equal length: got ",
+                describe(x));
+  check_inplace(op, x);
+  check_fits(value, scalar_type());
+  const int64_t rows = x.size(0), columns = x.size(1);
+  if (x.numel() == 0) {
+    wrote(op, x);
+    return as_mutable(x);
+  }
+  if (wrap && x.dim() == 2 && rows > columns + 1) {
+    const TensorOptions on = TensorOptions(kLong).device(device());
+    const Tensor row = arange(rows, on).remainder(columns + 1).unsqueeze(1);
+    return x.masked_fill_(row.eq(arange(columns, on)), value);
+  }
+  int64_t step = 0;  // of one place alone it is never used
+  for (int64_t d = 0; d < x.dim(); ++d)
+    step = checked_add(op, "stride", step, x.size(d) == 1 ? 0 : x.stride(d));
+  x.as_strided(std::min(rows, columns), step).fill_(value);
+  return as_mutable(x);
 }
 
 Tensor trace(const Tensor& self) {

@@ -121,6 +121,10 @@ Tensor full_like(const Tensor& self, const Scalar& value, const TensorOptions& o
 Tensor Tensor::new_empty(IntArrayRef size, const TensorOptions& o) const {
   return ramet::empty(size, like("new_empty", *this, o));
 }
+Tensor Tensor::new_empty_strided(IntArrayRef size, IntArrayRef stride,
+                                 const TensorOptions& o) const {
+  return ramet::empty_strided(size, stride, like("new_empty_strided", *this, o));
+}
 Tensor Tensor::new_zeros(IntArrayRef size, const TensorOptions& o) const {
   return ramet::zeros(size, like("new_zeros", *this, o));
 }

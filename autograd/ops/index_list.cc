@@ -198,6 +198,16 @@ Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Sca
   return index_put_(ArrayRef<TensorIndex>(indices.begin(), indices.size()), value);
 }
 
+Tensor Tensor::index_put(ArrayRef<TensorIndex> indices, const Tensor& values,
+                         bool accumulate) const {
+  check_defined("index_put", *this);
+  return clone(MemoryFormat::Contiguous).index_put_(indices, values, accumulate);
+}
+Tensor Tensor::index_put(std::initializer_list<TensorIndex> indices, const Tensor& values,
+                         bool accumulate) const {
+  return index_put(ArrayRef<TensorIndex>(indices.begin(), indices.size()), values, accumulate);
+}
+
 Tensor Tensor::operator[](const Tensor& at) const { return index({TensorIndex(at)}); }
 
 }  // namespace ramet

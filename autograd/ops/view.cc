@@ -208,6 +208,8 @@ Tensor flatten(const Tensor& self, int64_t start_dim, int64_t end_dim) {
   return reshape(self, sizes);
 }
 
+Tensor ravel(const Tensor& self) { return reshape(self, {-1}); }
+
 Tensor unflatten(const Tensor& self, int64_t dim, IntArrayRef sizes) {
   check_defined("unflatten", self);
   if (self.dim() == 0)
@@ -369,6 +371,8 @@ Tensor& take_over(const char* op, const Tensor& x, const Tensor& v) {
   RAMET_CHECK(v.dim() <= kInlineRank && x.dim() <= kInlineRank, op, "rank: got ", x.dim(),
               ", expected at most ", kInlineRank);
   x->rank = v->rank;
+  x->numel = v->numel;
+  x->data = v->data;
   for (int d = 0; d < v->rank; ++d) {
     x->sizes()[d] = v->sizes()[d];
     x->strides()[d] = v->strides()[d];
@@ -383,7 +387,7 @@ Tensor& take_over(const char* op, const Tensor& x, const Tensor& v) {
   }
   return as_mutable(x);
 }
-// x = f(x), a view of it: squeeze_ and its kin.
+// x = f(x), a view of it: squeeze_, as_strided_ and their kin.
 template <class F> Tensor& become(const char* op, const Tensor& x, const F& f) {
   return take_over(op, x, f(x));
 }

@@ -12,6 +12,9 @@ namespace ramet {
 
 /// Dimensions of extent 1 repeated without copying; -1 keeps an extent; new dimensions come first.
 RAMET_API Tensor expand(const Tensor& self, IntArrayRef size);
+/// The method as_strided_.
+RAMET_API const Tensor& as_strided_(const Tensor& self, IntArrayRef size, IntArrayRef stride,
+                                    std::optional<int64_t> storage_offset = std::nullopt);
 /// All tensors expanded to their common shape.
 RAMET_API std::vector<Tensor> broadcast_tensors(TensorList tensors);
 

@@ -255,5 +255,9 @@ Tensor& Tensor::resize_(IntArrayRef size, std::optional<MemoryFormat> format) co
   set_data(fresh);
   return as_mutable(*this);
 }
+Tensor& Tensor::resize_as_(const Tensor& like, std::optional<MemoryFormat> format) const {
+  check_defined("resize_as_", like);
+  return resize_(like.sizes(), format);
+}
 
 }  // namespace ramet

@@ -1,5 +1,7 @@
-// Tensor::unfold: windows as a view, against windows cut out one by one.
+// Tensor::unfold: windows as a view, against windows cut out one by one. And as_strided: any look
+// at a storage, whose gradients are PyTorch's numbers.
 #include "autograd/autograd.h"
+#include "autograd/gradcheck.h"
 #include "autograd/ops/factory.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/view.h"
@@ -50,6 +52,177 @@ TEST(Unfold, Errors) {
   EXPECT_THROW(x.unfold(0, -1, 1), Error);
   EXPECT_THROW(x.unfold(0, 2, 0), Error);
   EXPECT_THROW(x.unfold(1, 2, 1), IndexError);
+}
+
+// ---- as_strided ---------------------------------------------------------------------------------
+
+const Tensor weights = constant({1, 2, 3, 4, 5, 6});
+
+// The gradient of 0, 1, ... 5 where `use` makes of a copy of them a vector of at most six numbers
+// that count as much as their place.
+std::vector<double> gradient_of(const std::function<Tensor(const Tensor&)>& use) {
+  const Tensor a = leaf({0, 1, 2, 3, 4, 5});
+  const Tensor y = use(a * 1).reshape(-1);
+  (y * weights.narrow(0, 0, y.numel())).sum().backward();
+  return values(a.grad());
+}
+using Values = std::vector<double>;
+
+TEST(AsStrided, GradientsMeetInTheStorage) {
+  EXPECT_EQ(gradient_of([](const Tensor& b) {
+              return b.as_strided({3, 2}, {1, 2}, 1);
+            }),
+            (Values{0, 1, 3, 7, 4, 6}));
+  EXPECT_EQ(gradient_of([](const Tensor& b) {
+              return b.view({2, 3}).t().as_strided({2, 2}, {1, 1});
+            }),
+            (Values{1, 5, 4, 0, 0, 0}));
+  // Further than the view that is looked at: from there nothing comes.
+  EXPECT_EQ(gradient_of([](const Tensor& b) {
+              return b.narrow(0, 1, 2).as_strided({2, 2}, {1, 2}, 0);
+            }),
+            (Values{0, 3, 2, 0, 0, 0}));
+  // Of what is shown twice, which each has half.
+  EXPECT_EQ(gradient_of([](const Tensor& b) {
+              return b.narrow(0, 0, 3).expand({2, 3}).as_strided(2, 1, 1);
+            }),
+            (Values{0, 1, 2, 0, 0, 0}));
+  EXPECT_EQ(gradient_of([](const Tensor& b) {
+              return b.as_strided({2, 0}, {1, 1}, 3);
+            }),
+            (Values{0, 0, 0, 0, 0, 0}));
+}
+
+TEST(AsStrided, WrittenInPlace) {
+  EXPECT_EQ(gradient_of([](const Tensor& b) {
+              b.as_strided({2, 2}, {2, 1}, 1).mul_(3);
+              return b;
+            }),
+            (Values{1, 6, 9, 12, 15, 6}));
+  // Through a view of the view, seen in the view.
+  EXPECT_EQ(gradient_of([](const Tensor& b) {
+              const Tensor v = b.as_strided({2, 2}, {2, 1}, 1);
+              v.as_strided(2, 3, 1).mul_(3);
+              return v;
+            }),
+            (Values{0, 3, 2, 3, 12, 0}));
+  // With gaps, of what has gaps.
+  EXPECT_EQ(gradient_of([](const Tensor& b) {
+              b.view({3, 2}).narrow(0, 1, 2).select(1, 1).as_strided(2, 2).mul_(3);
+              return b;
+            }),
+            (Values{1, 2, 3, 12, 5, 18}));
+  EXPECT_EQ(gradient_of([](const Tensor& b) {
+              return Tensor(b.as_strided_({2, 2}, {1, 2}, 1));
+            }),
+            (Values{0, 1, 3, 2, 4, 0}));
+  EXPECT_EQ(gradient_of([](const Tensor& b) {
+              return as_strided_scatter(b, constant({9, 9}), 2, 3, 1);
+            }),
+            (Values{1, 0, 3, 4, 0, 6}));
+  // Into a storage of which self shows a part, in its strides.
+  const Tensor x = constant({0, 1, 2, 3, 4, 5}).narrow(0, 1, 4).view({2, 2}).t(),
+               y = as_strided_scatter(x, constant({7, 8}), 2, 2, 2);
+  EXPECT_EQ(values(y), (Values{1, 3, 7, 8}));
+  EXPECT_EQ(y.strides(), x.strides());
+  EXPECT_EQ(values(x), (Values{1, 3, 2, 4}));
+}
+
+TEST(AsStrided, TwiceDerived) {
+  const auto twice = [](const autograd::CheckedFunction& f) {
+    EXPECT_NO_THROW(autograd::gradcheck(f, {varied_leaf({12})}));
+    EXPECT_NO_THROW(autograd::gradgradcheck(f, {varied_leaf({12})}));
+  };
+  using In = const std::vector<Tensor>&;
+  using Out = std::vector<Tensor>;
+  twice([](In x) { return Out{x[0].as_strided({2, 2, 3}, {2, 1, 3}, 1).pow(3)}; });
+  twice([](In x) {  // looked at through a view of it with gaps
+    return Out{(x[0] * 1).view({4, 3}).narrow(1, 0, 2).as_strided({3, 2}, {3, 1}, 3).pow(3)};
+  });
+  twice([](In x) {  // each two neighbours of what is repeated
+    return Out{x[0].narrow(0, 2, 3).expand({2, 3}).as_strided({2, 2}, {1, 1}, 2).pow(3)};
+  });
+  twice([](In x) {
+    const Tensor b = x[0] * 1, v = b.as_strided({2, 3}, {1, 4}, 2);
+    v.mul_(v.flip({0}).clone());
+    return Out{b.pow(2), v.exp()};
+  });
+}
+
+// The gradients of a look at less than the whole storage, of one at nothing, and with what no view
+// of a tensor that holds its memory has: gaps.
+TEST(AsStrided, OfATensorWithGaps) {
+  const Tensor all = constant({0, 1, 2, 3, 4, 5}),
+               x = all.view({3, 2}).select(1, 0).detach().requires_grad_();  // 0, 2, 4
+  const Tensor v = x.as_strided({3, 2}, {1, 1}, 1);                          // 1 2 | 2 3 | 3 4
+  (v * weights.view({3, 2})).sum().backward();
+  EXPECT_EQ(values(x.grad()), (Values{0, 5, 6}));
+  // Written, a place that x does not show would lose its gradient.
+  const Tensor b = all.view({3, 2}).select(1, 0).detach(), u = b.as_strided(3, 1, 1);
+  EXPECT_NE(error_of([&] {
+              u.mul_(leaf({1, 2, 3}));
+            }).find("as_strided beyond the tensor that it was called on"),
+            std::string::npos);
+  {
+    const NoGradGuard off;
+    u.mul_(2);
+  }
+  EXPECT_EQ(values(all), (Values{0, 2, 4, 6, 4, 5}));
+  // Nor one outside of the view that is looked at.
+  const Tensor c = leaf({0, 1, 2, 3}) * 1, beyond = c.narrow(0, 1, 2).as_strided(2, 3, 0);
+  EXPECT_NE(
+      error_of([&] { beyond.mul_(3); }).find("as_strided beyond the tensor that it was called on"),
+      std::string::npos);
+  b.mul_(leaf({1, 2, 3}));
+  EXPECT_NE(
+      error_of([&] { (void)u.sum(); }).find("as_strided beyond the tensor that it was called on"),
+      std::string::npos);
+}
+
+TEST(AsStrided, ABaseThatShrinks) {
+  const Tensor b = leaf({0, 1, 2, 3, 4, 5}) * 1, v = b.narrow(0, 2, 3);
+  b.as_strided_(2, 1, 0);
+  EXPECT_NE(error_of([&] { v.mul_(2); }).find("does not show (any more)"), std::string::npos);
+  EXPECT_EQ(values(v), (Values{2, 3, 4}));
+}
+
+TEST(AsStrided, Errors) {
+  const Tensor x = constant({0, 1, 2, 3, 4, 5}), y = x.narrow(0, 3, 2);
+  const auto refused = [](const Tensor& t, IntArrayRef sizes, IntArrayRef strides,
+                          std::optional<int64_t> offset, const char* why) {
+    const std::string text = error_of([&] { t.as_strided(sizes, strides, offset); });
+    EXPECT_NE(text.find(why), std::string::npos) << text;
+  };
+  EXPECT_EQ(values(y.as_strided(3, 1)), (Values{3, 4, 5}));
+  EXPECT_EQ(values(y.as_strided(2, 1, 1)), (Values{1, 2}));
+  EXPECT_EQ(values(y.as_strided({}, {})), Values{3});
+  EXPECT_EQ(y.as_strided({0, 3}, {1, 100}, 50).sizes(), IntArrayRef({0, 3}));
+  refused(x, {2, 3}, {1}, {}, "mismatch in length of strides and shape");
+  refused(x, {2, 3}, {-1, 2}, {}, "Negative strides");
+  refused(x, {2, -3}, {1, 2}, {}, "expected none below 0");
+  refused(x, 2, 1, -1, "invalid storage offset");
+  refused(x, 7, 1, {}, "out of bounds for a storage of 6 elements");
+  refused(y, 4, 1, {}, "out of bounds");
+  refused(x, {2, 2}, {INT64_MAX, INT64_MAX}, {}, "out of bounds");
+  refused(x, 1, 1, INT64_MAX, "out of bounds");
+  refused(x, 2, INT64_MAX, 1, "out of bounds");
+  refused(constant({}), 1, 1, {}, "out of bounds");
+  const std::string other = error_of([&] { as_strided_scatter(x, constant({1}), 2, 1); });
+  EXPECT_NE(other.find("expected src to have a size equal to the slice"), std::string::npos);
+  const Tensor leaf_view = leaf({1, 2});
+  EXPECT_NE(error_of([&] {
+              leaf_view.as_strided_(1, 1);
+            }).find("a leaf Variable that requires grad is being used in an in-place operation"),
+            std::string::npos);
+}
+
+// Windows of 16-bit numbers are added up in float.
+TEST(AsStrided, NarrowGradients) {
+  const Tensor x = ones({5000}, TensorOptions(kBFloat16)).requires_grad_();
+  x.as_strided({4001, 1000}, {1, 1}).sum().backward();
+  EXPECT_EQ(x.grad()[2500].item<float>(), 1000);
+  EXPECT_EQ(x.grad()[0].item<float>(), 1);
+  EXPECT_EQ(x.grad()[998].item<float>(), 1000);  // 999, rounded
 }
 
 }  // namespace

@@ -221,6 +221,30 @@ void add_masks(Table& t) {
       .waits("the size of the result is asked for")
       .writes([](Tensor& o, V x) { return nonzero_out(o, x[0]); });
   t.row(
+       "argwhere", kAll, shapes({{3, 4}, {0, 4}, {5}, {}}), [](V x) { return argwhere(x[0]); },
+       places)
+      .gives(positions)
+      .no_gradient()
+      .big({real({300, 131})})
+      .in_one("how many rows there are depends on the values")
+      .waits("the size of the result is asked for");
+  // Fewer than there are, and more.
+  for (const int64_t n : {int64_t{4}, int64_t{20}})
+    t.row(
+         n == 4 ? "nonzero_static" : "nonzero_static.filled", kAll,
+         shapes({{3, 4}, {0, 4}, {5}, {}}), [n](V x) { return nonzero_static(x[0], n, -7); },
+         [n, places](P x) {
+           const Plain all = places(x);
+           return made({n, x[0].rank()},
+                       [&](const Index& i) { return i[0] < all.size(0) ? all.at(i) : -7; });
+         })
+        .gives(positions)
+        .no_gradient()
+        .big({real({300, 131})})
+        .in_one("a position depends on those before")
+        .small("all that is behind meets in one row, which takes emulated threads long")
+        .writes([n](Tensor& o, V x) { return nonzero_static_out(o, x[0], n, -7); });
+  t.row(
        "nonzero_numpy", kAll, shapes({{3, 4}, {0, 4}, {5}, {}}),
        [](V x) { return nonzero_numpy(x[0]).back(); },
        [places](P x) {

@@ -342,6 +342,7 @@ void add_lines(Table& t) {
   row(
       "cumsum", kAll, -1, [](V x) { return cumsum(x[0], -1); }, running)
       .gives(widened)
+      .changes([](V x) { return x[0].cumsum_(-1); })
       .writes([](Tensor& o, V x) { return cumsum_out(o, x[0], -1); });
   row(
       "cumsum.first", kAll, 0, [](V x) { return cumsum(x[0], 0); }, running)

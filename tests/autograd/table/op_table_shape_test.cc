@@ -97,6 +97,49 @@ void add_views(Table& t) {
         return Index{x.size(0), x.size(1) * x.size(2), x.size(3)};
       }));
   row(
+      "ravel", {{3, 4}, {2, 3, 4}, {0, 2}, {}}, [](V x) { return ravel(x[0]); },
+      as([](const Plain& x) { return Index{count(x.sizes)}; }));
+  row(
+      "mT", {{2, 3, 4}, {3, 4}, {0, 4}, {}}, [](V x) { return x[0].mT(); },
+      moved(
+          [](const Plain& x) {
+            Index sizes = x.sizes;
+            if (x.rank()) std::swap(sizes[sizes.size() - 1], sizes[sizes.size() - 2]);
+            return sizes;
+          },
+          [](const Index& i, const Plain& x) {
+            Index from = i;
+            if (x.rank()) std::swap(from[from.size() - 1], from[from.size() - 2]);
+            return from;
+          }));
+  row(
+      "numpy_T", {{2, 3, 4}, {0, 4}, {}}, [](V x) { return x[0].numpy_T(); },
+      moved([](const Plain& x) { return Index(x.sizes.rbegin(), x.sizes.rend()); },
+            [](const Index& i, const Plain&) { return Index(i.rbegin(), i.rend()); }));
+  // Strides are those of the storage: asked of contiguous inputs only, as `view` is.
+  row(
+      "as_strided", {{3, 4}, {5}, {0, 4}, {}},  // three neighbours each, from the second element on
+      [](V x) {
+        const Tensor in = x[0].contiguous();
+        return as_strided(in, {std::max<int64_t>(in.numel() - 3, 0), 3}, {1, 1},
+                          in.storage_offset() + (in.numel() > 3));
+      },
+      [](P x) {
+        return made({std::max<int64_t>(count(x[0].sizes) - 3, 0), 3},
+                    [&](const Index& i) { return x[0].v[static_cast<size_t>(1 + i[0] + i[1])]; });
+      });
+  row(
+      "as_strided.repeated", {{}, {2, 2}},
+      [](V x) {
+        return as_strided(x[0].contiguous(), {2, 3}, {0, 0});
+      },
+      moved(
+          [](const Plain&) {
+            return Index{2, 3};
+          },
+          [](const Index&, const Plain& x) { return Index(size_t(x.rank()), 0); }))
+      .not_empty("refused: there is no element");
+  row(
       "unflatten", some,
       [](V x) {
         return unflatten(x[0], 1, {2, -1});
@@ -286,6 +329,42 @@ void add_views(Table& t) {
 
 void add_copies(Table& t) {
   const Sample large = {real({140, 131}, -9, 9)};
+  // A block of src's sizes from the second element on.
+  t.row(
+       "as_strided_scatter", kAll,
+       {{real({3, 4}), real({2, 3})}, {real({0, 4}), real({0, 3})}, {real({}), real({})}},
+       [](V x) {
+         const Tensor in = x[0].contiguous();
+         const Index strides = in.dim() ? Index{in.size(1), 1} : Index{};
+         return as_strided_scatter(in, x[1], x[1].sizes(), strides,
+                                   in.storage_offset() + (in.numel() > 1));
+       },
+       [](P x) {
+         Plain out = x[0];
+         for (size_t k = 0; k < x[1].v.size(); ++k) {
+           const auto columns = static_cast<size_t>(x[1].rank() ? x[1].size(1) : 1),
+                      width = static_cast<size_t>(x[0].rank() ? x[0].size(1) : 1);
+           out.v[k / columns * width + k % columns + (x[0].rank() ? 1 : 0)] = x[1].v[k];
+         }
+         return out;
+       })
+      .big({real({140, 131}), real({100, 120})})
+      .in_one("a place in memory moves with the slice");
+  t.row(
+       "sum_to_size", kAll, shapes({{2, 3, 4}, {0, 3, 4}, {1, 3, 1}}, -9, 9),
+       [](V x) {
+         return x[0].sum_to_size({3, 1});
+       },
+       [](P x) {
+         Plain out = made({3, 1}, [](const Index&) { return 0; });
+         made(x[0].sizes,
+              [&](const Index& i) { return out.v[static_cast<size_t>(i[1])] += x[0].at(i); });
+         return out;
+       })
+      .gives(widened)
+      .within(4)
+      .big({real({70, 3, 131})})
+      .in_one("all lines are one sum");
   const auto row = [&](const char* name, const std::vector<Index>& sizes, Call call,
                        Reference reference) -> Row& {
     return t.row(name, kAll, shapes(sizes, -9, 9), std::move(call), std::move(reference))
@@ -391,6 +470,10 @@ TEST(ShapeRows, InPlaceViews) {
   check(transpose(x, 0, 1), [](const Tensor& v) { return v.swapaxes_(1, 0); });
   check(transpose(x, 1, 2), [](const Tensor& v) { return v.swapdims_(-1, -2); });
   check(x.squeeze().t(), [](const Tensor& v) { return v.squeeze_().t_(); });
+  check(as_strided(x, {2, 3}, {1, 2}, 1), [](const Tensor& v) {
+    return v.as_strided_({2, 3}, {1, 2}, 1);
+  });
+  check(as_strided(x, {2}, {3}), [](const Tensor& v) { return as_strided_(v, {2}, {3}); });
 }
 
 TEST(ShapeRows, ResizeKeepsWhatFits) {
@@ -402,6 +485,25 @@ TEST(ShapeRows, ResizeKeepsWhatFits) {
   EXPECT_EQ(plain_of(x).v[3], old.v[3]);
   EXPECT_THROW(ones({2}).requires_grad_().resize_({3}), Error);
 }
+TEST(ShapeRows, ResizeAsAndSet) {
+  const Tensor x = operands({real({2, 3})}, kFloat).tensors[0], y = x.clone();
+  const Plain old = plain_of(x);
+  EXPECT_EQ(resize_as_(y, zeros({3, 2})).impl(), y.impl());
+  expect_close(y, Plain{{3, 2}, old.v});
+  EXPECT_FALSE(y.is_set_to(x));
+  EXPECT_EQ(y.set_(x).impl(), y.impl());
+  EXPECT_TRUE(y.is_set_to(x) && y.is_alias_of(x) && y.is_same_size(x) && is_same_size(x, y));
+  y.set_(x, 1, {2, 2}, {1, 2});
+  expect_close(y, Plain{{2, 2}, {old.v[1], old.v[3], old.v[2], old.v[4]}});
+  EXPECT_FALSE(y.is_set_to(x) || is_same_size(x, y));
+  y.set_(x, 2, {3});
+  expect_close(y, Plain{{3}, {old.v[2], old.v[3], old.v[4]}});
+  EXPECT_EQ(y.set_().sizes().vec(), Index{0});
+  EXPECT_THROW(y.set_(zeros({2}, kLong)), Error);
+  EXPECT_THROW(y.set_(x, 2, {5}), Error);
+  EXPECT_THROW(y.set_(ones({2}).requires_grad_()), Error);
+  EXPECT_THROW(ones({2}).requires_grad_().mul(2).set_(x), Error);
+}
 TEST(ShapeRows, DetachCutsTheHistory) {
   const Tensor x = ones({2}).requires_grad_();
   const Tensor y = x.mul(2);
@@ -409,6 +511,10 @@ TEST(ShapeRows, DetachCutsTheHistory) {
   EXPECT_FALSE(y.requires_grad());
   expect_close(y, Plain{{2}, {2, 2}});
   EXPECT_THROW(x.mul(2).select(0, 0).detach_(), Error) << "a view";
+  Tensor z = x.mul(2);
+  EXPECT_FALSE(detach(z).requires_grad());
+  EXPECT_TRUE(z.requires_grad());
+  EXPECT_FALSE(detach_(z).requires_grad());
 }
 
 std::vector<Row> rows() {

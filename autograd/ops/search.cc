@@ -2,12 +2,16 @@
 
 #include <cmath>
 
+#include "autograd/ops/comparison.h"
 #include "autograd/ops/copy.h"
+#include "autograd/ops/factory.h"
 #include "autograd/ops/front/index_front.h"
 #include "autograd/ops/front/out_front.h"
+#include "autograd/ops/front/sort_front.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/view.h"
+#include "autograd/ops/where.h"
 #include "kernels/index/search.h"
 
 namespace ramet {
@@ -167,6 +171,45 @@ Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& 
   Tensor counts = zeros_of(bins, kLong, self.device());
   counts.index_add_(0, at.clamp(0, bins - 1), outside.logical_not().to(kLong));
   return counts.to(dtype);
+}
+
+// ---- isin ---------------------------------------------------------------------------------------
+
+Tensor isin(const Tensor& elements, const Tensor& test_elements, bool, bool invert) {
+  const char* const op = "isin";
+  check_defined(op, elements);
+  check_defined(op, test_elements);
+  check_same_device(op, elements, test_elements, "test_elements");
+  const NoGradGuard off;
+  const ScalarType dtype = result_type(elements, test_elements);
+  const Tensor x = elements.shallow().to(dtype), tests = test_elements.shallow().to(dtype);
+  const int64_t n = tests.numel();
+  constexpr int64_t kFew = 8;  // of these, looking at each is less work than an order
+  Tensor found;
+  if (n > kFew) {  // each beside the first that is not below it, of those in order
+    const Tensor line =
+        std::get<0>(ordered(tests.reshape({-1}).contiguous(), 0, kernels::OrderPick::kFirst, n,
+                            /*descending=*/false, /*keepdim=*/true, Want::kValues));
+    // NaNs, which are the last, would be below everything.
+    const Tensor numbers =
+        is_floating(dtype) ? line.masked_fill(line.isnan(), Scalar(INFINITY)) : line;
+    const Tensor at = searchsorted(numbers, x).clamp_max_(n - 1);
+    found = eq(line.index_select(0, at.reshape({-1})).view(x.sizes()), x);
+  } else {
+    const Tensor line = tests.reshape({-1});
+    found = zeros(x.sizes(), x.options().dtype(kBool));
+    for (int64_t i = 0; i < n; ++i) found.logical_or_(eq(x, line.select(0, i)));
+  }
+  return invert ? logical_not(found) : found;
+}
+Tensor isin(const Tensor& elements, const Scalar& test_element, bool, bool invert) {
+  check_defined("isin", elements);
+  return invert ? ne(elements, test_element) : eq(elements, test_element);
+}
+Tensor isin(const Scalar& element, const Tensor& test_elements, bool assume_unique, bool invert) {
+  check_defined("isin", test_elements);
+  return isin(scalar_to_tensor(element, test_elements.device()), test_elements, assume_unique,
+              invert);
 }
 
 // ---- rules of out forms -------------------------------------------------------------------------

@@ -338,5 +338,39 @@ TEST(Running, Errors) {
   expect_part(error_of([&] { cummax_out(whole, whole, x, 0); }), "Expected out tensor");
 }
 
+TEST(Membership, OfNumbersThatAreNone) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  const Tensor x = tensor({kNaN, 0., -0.0, 1., kInf, 3.}, kDouble);
+  Values many = {kNaN, -kInf, kInf, -0.0, 3, kNaN, 7, 8, 9, 10, 11, 12};
+  const Values want = {0, 1, 1, 0, 1, 1};
+  EXPECT_EQ(values(isin(x, tensor(ArrayRef<double>(many), kDouble))), want);
+  EXPECT_EQ(values(isin(x, tensor(ArrayRef<double>(many), kDouble), true)), want);
+  many.resize(5);
+  EXPECT_EQ(values(isin(x, tensor(ArrayRef<double>(many), kDouble))), want);
+  EXPECT_EQ(values(isin(x, full({50}, kNaN, kDouble), false, true)), Values(6, 1));
+  EXPECT_EQ(values(isin(x, empty({0}, kDouble), false, true)), Values(6, 1));
+  // Among more that are none than are numbers.
+  EXPECT_EQ(values(isin(x, cat({full({50}, kNaN, kDouble), tensor({3., 0.}, kDouble)}))),
+            (Values{0, 1, 1, 0, 0, 1}));
+  EXPECT_EQ(values(isin(x, kNaN)), Values(6, 0));
+  EXPECT_EQ(values(isin(kNaN, x)), Values{0});
+}
+TEST(Membership, InTheCommonType) {
+  const Tensor far = tensor({INT64_MAX, INT64_MIN, INT64_MAX - 1});
+  const Tensor all = cat({far.slice(0, 0, 2), arange(20)});
+  EXPECT_EQ(values(isin(far, all)), (Values{1, 1, 0}));
+  EXPECT_EQ(values(isin(tensor({1, 2}), 2.5)), (Values{0, 0}));
+  EXPECT_EQ(values(isin(tensor({1, 2}), tensor({2.5, 1.}))), (Values{1, 0}));
+  EXPECT_EQ(values(isin(tensor({1.1}).to(kHalf), 1.1)), (Values{1}));  // as eq
+  EXPECT_EQ(values(isin(tensor({1, 0}).to(kBool), tensor({0}).to(kBool))), (Values{0, 1}));
+  const Tensor leaf = ones({2}).requires_grad_();
+  EXPECT_FALSE(isin(leaf, leaf).requires_grad());
+}
+TEST(Membership, OfManyTakesNoProductOfSizes) {  // 10^10 truth values would be 10 GB
+  const Tensor x = arange(100000), y = isin(x, x.mul(2));
+  EXPECT_EQ(y.sum().item<int64_t>(), 50000);
+  EXPECT_TRUE(equal(y, x.remainder(2).eq(0)));
+}
+
 }  // namespace
 }  // namespace ramet

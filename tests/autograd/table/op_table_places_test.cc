@@ -98,6 +98,62 @@ void add_searches(Table& t) {
       .writes([](Tensor& o, V x) { return bucketize_out(o, Scalar(1), x[0]); });
 }
 
+// Whole numbers, of which some are in both.
+void add_memberships(Table& t) {
+  const auto among = [](const Plain& tests, double x) {
+    for (const double v : tests.v)
+      if (std::nearbyint(v) == std::nearbyint(x)) return true;
+    return false;
+  };
+  const auto row = [&](const char* name, Samples samples, Call call, Reference f) -> Row& {
+    return t.row(name, kNumbers, std::move(samples), std::move(call), std::move(f))
+        .gives(boolean)
+        .no_gradient();
+  };
+  const auto whole = [](const Tensor& x) { return x.round(); };
+  row(
+      "isin",
+      {{real({3, 5}, -9, 9), real({2, 6}, -9, 9)},
+       {real({3, 0}, -9, 9), real({12}, -9, 9)},
+       {real({}, -9, 9), real({12}, -9, 9)}},
+      [=](V x) { return isin(whole(x[0]), whole(x[1])); },
+      [=](P x) {
+        return made(x[0].sizes, [&](const Index& i) { return among(x[1], x[0].at(i)); });
+      })
+      .big({real({90, 140}, -90, 90), real({40}, -90, 90)}, 1)
+      .small("as many threads as there are values")
+      .writes([=](Tensor& o, V x) { return isin_out(o, whole(x[0]), whole(x[1])); });
+  row(
+      "isin.few",
+      {{real({3, 5}, -3, 3), real({3}, -3, 3)},
+       {real({3, 5}, -3, 3), real({0}, -3, 3)},
+       {real({}, -3, 3), real({}, -3, 3)}},
+      [=](V x) { return isin(whole(x[0]), whole(x[1]), true, true); },
+      [=](P x) {
+        return made(x[0].sizes, [&](const Index& i) { return !among(x[1], x[0].at(i)); });
+      })
+      .big({real({90, 140}, -9, 9), real({3}, -9, 9)}, 1)
+      .writes([=](Tensor& o, V x) { return isin_out(o, whole(x[0]), whole(x[1]), true, true); });
+  row(
+      "isin.number", shapes({{3, 5}, {0}, {}}, -3, 3), [=](V x) { return isin(whole(x[0]), 1); },
+      [](P x) {
+        return made(x[0].sizes,
+                    [&](const Index& i) { return double(std::nearbyint(x[0].at(i)) == 1); });
+      })
+      .big({real({90, 140}, -3, 3)}, 1)
+      .writes([=](Tensor& o, V x) { return isin_out(o, whole(x[0]), 1); });
+  row(
+      "isin.element", shapes({{20}, {0}, {}}, -3, 3),
+      [=](V x) { return isin(Scalar(1), whole(x[0])); },
+      [=](P x) {
+        return Plain{{}, {double(among(x[0], 1))}};
+      })
+      .in_one("there is one value")
+      .small("elements are sorted, which takes emulated threads long")
+      .big({real({9000}, -3, 3)})
+      .writes([=](Tensor& o, V x) { return isin_out(o, Scalar(1), whole(x[0])); });
+}
+
 void add_counts(Table& t) {
   const char* const whole = "how many counts there are depends on the largest element";
   const auto sums = [](const Plain& x, const Plain* weights, int64_t least) {
@@ -471,6 +527,7 @@ void add_running(Table& t) {
 std::vector<Row> rows() {
   Table t;
   add_searches(t);
+  add_memberships(t);
   add_counts(t);
   add_histograms(t);
   add_segments(t);

@@ -327,6 +327,7 @@ class RAMET_API Tensor : public TensorBase {
 #include "autograd/ops/statistics.inc"
 #include "autograd/ops/ternary.inc"
 #include "autograd/ops/triangle.inc"
+#include "autograd/ops/unary.inc"
 #include "autograd/ops/view.inc"
 #include "autograd/ops/view_parts.inc"
 #include "autograd/ops/where.inc"
@@ -375,6 +376,7 @@ class RAMET_API Tensor : public TensorBase {
   Tensor& logical_not_() const;
   Tensor polygamma(int64_t n) const;
   Tensor& polygamma_(int64_t n) const;
+  std::tuple<Tensor, Tensor> frexp() const;
   Tensor clip(const std::optional<Scalar>& min,
               const std::optional<Scalar>& max = std::nullopt) const;
   Tensor clip(const std::optional<Tensor>& min = std::nullopt,

@@ -176,6 +176,31 @@ Tensor fmod(const Tensor& a, const Scalar& b) {
   return divided_rest<rows::Fmod>("fmod", "FmodBackward0", RAMET_POINTWISE(fmod), a, b);
 }
 
+// ---- float_power --------------------------------------------------------------------------------
+
+Tensor float_power(const Tensor& x, const Tensor& p) {
+  common_device("float_power", x, p);
+  return pow(x.to(kDouble), p.to(kDouble));
+}
+Tensor float_power(const Tensor& x, const Scalar& p) {
+  check_defined("float_power", x);
+  return pow(x.to(kDouble), p);
+}
+Tensor float_power(const Scalar& x, const Tensor& p) {
+  check_defined("float_power", p);
+  return pow(x, p.to(kDouble));
+}
+
+namespace {
+constexpr OperandsRule kDoubles{{OutType::kSame}};
+template <class F> Tensor& double_in_place(const char* op, const Tensor& x, const F& f) {
+  check_defined(op, x);
+  RAMET_CHECK(x.scalar_type() == kDouble, op, "the base has dtype ", name_of(x.scalar_type()),
+              ", but the operation's result requires dtype ", name_of(kDouble));
+  return computed_in_place(op, x, f);
+}
+}  // namespace
+
 #include "autograd/forms/definitions.inc"
 #include "autograd/ops/power.inc"
 

@@ -1,9 +1,24 @@
 #include "autograd/ops/unary.h"
 
+#include <cmath>
+#include <limits>
+
 #include "autograd/ops/activation.h"
 #include "autograd/ops/arithmetic.h"
+#include "autograd/ops/comparison.h"
 #include "autograd/ops/factory.h"
 #include "autograd/ops/front/out_front.h"
+#include "autograd/ops/pair.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/where.h"
+
+namespace ramet {
+namespace autograd {
+// A word of rows: the n-th derivative of sinc.
+static Tensor sinc_derivative(int64_t n, const Tensor& x);
+}  // namespace autograd
+}  // namespace ramet
+
 #include "kernels/pointwise/rows/unary.h"
 
 namespace ramet {
@@ -182,6 +197,88 @@ Tensor& Tensor::polygamma_(int64_t n) const {
                            [n](const Tensor& old) { return ramet::polygamma(n, old); });
 }
 
+// ---- sinc's derivatives, logit, nan_to_num: rows with numbers
+// ------------------------------------
+
+namespace {
+// A row of one tensor and its numbers, in floating point, without history.
+template <class... Numbers>
+Tensor computed(const PointwiseKernel& kernel, const Tensor& x, const Numbers&... numbers) {
+  const ScalarType dtype = promoted(x);
+  Tensor out = empty_like_layout(x, dtype);
+  pointwise_into(kernel, out, compute_type(dtype), x, {}, {}, numbers...);
+  return out;
+}
+}  // namespace
+
+Tensor autograd::sinc_derivative(int64_t n, const Tensor& x) {
+  Tensor out = computed(RAMET_POINTWISE(sinc_derivative), x, n);
+  if (!recording(x)) return out;
+  return record("SincBackwardBackward0", {x}, std::move(out),
+                [sx = save(x), n](const Node& self, const Tensor& g) {
+                  return rows::SincDerivative::gradient(g, sx.get(self), n);
+                });
+}
+
+Tensor logit(const Tensor& x, std::optional<double> eps) {
+  check_defined("logit", x);
+  const bool bounded = eps && *eps >= 0;
+  const auto bound = [&](double v) { return rounded(v, promoted(x)).toDouble(); };
+  const double low = bounded ? bound(*eps) : 0, high = bounded ? bound(1 - *eps) : 1;
+  Tensor out =
+      computed(RAMET_POINTWISE(logit), x, bounded ? low : -INFINITY, bounded ? high : INFINITY);
+  if (!recording(x)) return out;
+  return record(
+      "LogitBackward0", {x}, std::move(out),
+      [sx = save(x), low, high, outside = bounded ? 0 : NAN](const Node& self, const Tensor& g) {
+        return rows::Logit::gradient(g, sx.get(self), low, high, outside);
+      });
+}
+
+namespace {
+double largest(ScalarType dtype) {
+  return dtype == kDouble  ? std::numeric_limits<double>::max()
+         : dtype == kFloat ? std::numeric_limits<float>::max()
+         : dtype == kHalf  ? 65504
+                           : 0x1.FEp127;
+}
+}  // namespace
+
+Tensor nan_to_num(const Tensor& x, std::optional<double> nan, std::optional<double> posinf,
+                  std::optional<double> neginf) {
+  check_defined("nan_to_num", x);
+  if (!is_floating(x.scalar_type())) return x.clone();
+  const double most = largest(x.scalar_type());
+  Tensor out =
+      computed(RAMET_POINTWISE(nan_to_num), x, posinf.value_or(most), neginf.value_or(-most));
+  if (nan && *nan != 0) out = where(isnan(x), *nan, out);
+  if (!recording(x)) return out;
+  return record("NanToNumBackward0", {x}, std::move(out),
+                [sx = save(x)](const Node& self, const Tensor& g) {
+                  return rows::NanToNum::gradient(g, sx.get(self));
+                });
+}
+
+// ---- frexp --------------------------------------------------------------------------------------
+
+std::tuple<Tensor, Tensor> frexp(const Tensor& x) {
+  refuse_integers("frexp", x);
+  const ScalarType dtype = x.scalar_type(), compute = compute_type(dtype);
+  Tensor exponent = empty_like_layout(x, kInt), mantissa = empty_like_layout(x, dtype);
+  pointwise_into(RAMET_POINTWISE(frexp_exponent), exponent, compute, x);
+  const Tensor back = neg(exponent);
+  pointwise_into(RAMET_POINTWISE(ldexp), mantissa, compute, x, back);
+  if (recording(x))
+    mantissa = record("FrexpBackward0", {x}, std::move(mantissa),
+                      [back](const Node&, const Tensor& g) { return ldexp(g, back); });
+  return {mantissa, exponent};
+}
+std::tuple<Tensor, Tensor> Tensor::frexp() const { return ramet::frexp(*this); }
+std::tuple<Tensor&, Tensor&> frexp_out(Tensor& mantissa, Tensor& exponent, const Tensor& x) {
+  return two_out(
+      "frexp_out", mantissa, exponent, x, [&] { return frexp(x); }, kInt);
+}
+
 // ---- compositions: two operations, but one rounding: 16-bit types are not rounded between them --
 
 Tensor log10(const Tensor& x) {
@@ -211,5 +308,36 @@ Tensor& Tensor::tan_() const {
   }
 RAMET_UNARY_COMPOSED(RAMET_COMPOSED)
 #undef RAMET_COMPOSED
+
+Tensor mvlgamma(const Tensor& x, int64_t p) {
+  check_defined("mvlgamma", x);
+  RAMET_CHECK(p >= 1, "mvlgamma", "p has to be greater than or equal to 1: got ", p);
+  const ScalarType dtype = promoted(x);
+  if (is_narrow(dtype)) return mvlgamma(x.to(kFloat), p).to(dtype);
+  const Tensor halves = arange(p, x.options().dtype(dtype)).mul_(0.5);
+  return add(lgamma(sub(x.to(dtype).unsqueeze(-1), halves)).sum(-1),
+             0.28618247146235004 * static_cast<double>(p) * static_cast<double>(p - 1));  // ln pi/4
+}
+
+// ---- itself, and what is true of it -------------------------------------------------------------
+
+Tensor positive(const Tensor& x) {
+  refuse_bool("positive", x);
+  return x;
+}
+Tensor isposinf(const Tensor& x) { return eq(x, INFINITY); }
+Tensor isneginf(const Tensor& x) { return eq(x, -INFINITY); }
+Tensor signbit(const Tensor& x) {
+  check_defined("signbit", x);
+  if (!is_floating(x.scalar_type())) return lt(x, 0);
+  return lt(copysign(scalar_to_tensor(1.0), x.detach()), 0);
+}
+
+namespace {
+constexpr OutRule kTruths{OutType::kSame, /*recorded=*/false};
+}  // namespace
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/unary.inc"
 
 }  // namespace ramet

@@ -26,4 +26,14 @@ RAMET_UNARY_METHODS(RAMET_METHOD_ALONE)
 RAMET_API Tensor polygamma(int64_t n, const Tensor& self);
 RAMET_API Tensor& polygamma_out(Tensor& out, int64_t n, const Tensor& self);
 
+#include "autograd/forms/functions.inc"
+#include "autograd/ops/unary.inc"
+
+/// (mantissa, exponent) with self = mantissa 2^exponent and 1/2 <= |mantissa| < 1, the exponent
+/// int32; 0, infinities and NaN are mantissas of the exponent 0. Floating-point types. With the
+/// method self.frexp().
+RAMET_API std::tuple<Tensor, Tensor> frexp(const Tensor& self);
+RAMET_API std::tuple<Tensor&, Tensor&> frexp_out(Tensor& mantissa, Tensor& exponent,
+                                                 const Tensor& self);
+
 }  // namespace ramet

@@ -7,6 +7,7 @@
 #include "kernels/pointwise/row.h"
 #include "kernels/simd/gamma.h"
 #include "kernels/simd/library.h"
+#include "kernels/simd/special.h"
 
 #define RAMET_ROWS ramet::kernels::RAMET_VARIANT
 

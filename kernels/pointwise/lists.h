@@ -49,15 +49,24 @@
   X(ceil, Ceil)                                                                      \
   X(round, Round) /* halves to even */                                               \
   X(trunc, Trunc)                                                                    \
-  X(frac, Frac)   /* x - trunc(x); not of integers */
+  X(frac, Frac)   /* x - trunc(x); not of integers */                                \
+  X(sinc, Sinc)   /* sin(pi x) / (pi x), 1 at 0 */
 /// The same without name_(x), as in LibTorch.
-#define RAMET_UNARY_METHODS(X) X(sign, Sign) /* -1, 0 or 1; derivative 0 */
+#define RAMET_UNARY_METHODS(X)                                                       \
+  X(sign, Sign)     /* -1, 0 or 1; derivative 0 */                                   \
+  X(erfinv, Erfinv) /* the inverse of erf: infinite at -1 and 1, NaN outside */
 /// The same as the first without a kernel: compositions, written out in autograd/ops/unary.cc.
 #define RAMET_UNARY_COMPOSED(X) \
   X(log10, Log10)               \
   X(tan, Tan)
 /// Kernels alone: what other operations are made of. Here and below.
-#define RAMET_UNARY_PARTS(X) X(cube, Cube) X(polygamma, Polygamma)
+#define RAMET_UNARY_PARTS(X)           \
+  X(cube, Cube)                        \
+  X(polygamma, Polygamma)              \
+  X(sinc_derivative, SincDerivative)   \
+  X(logit, Logit)                      \
+  X(nan_to_num, NanToNum)              \
+  X(frexp_exponent, FrexpExponent)
 #define RAMET_UNARY_OPS(X) RAMET_UNARY_FUNCTIONS(X) RAMET_UNARY_METHODS(X) RAMET_UNARY_PARTS(X)
 
 // ---- activation.h: autograd/ops/activation.h ----
@@ -122,7 +131,14 @@
   X(logaddexp, Logaddexp)   \
   X(logaddexp2, Logaddexp2) \
   X(fmax, Fmax)             \
-  X(fmin, Fmin)
+  X(fmin, Fmin)             \
+  X(xlogy, Xlogy)           \
+  X(heaviside, Heaviside)   \
+  X(ldexp, Ldexp)           \
+  X(gcd, Gcd)               \
+  X(lcm, Lcm)               \
+  X(bitwise_left_shift, LeftShift) \
+  X(bitwise_right_shift, RightShift)
 
 // ---- compare.h: autograd/ops/comparison.h ----
 

@@ -65,16 +65,17 @@ Tensor& computed_out(const char* op, Tensor& out, bool records, OutType type, co
   return deliver(op, out, f(), type);
 }
 
-/// values, positions = f(), which computes values of self's dtype and int64 positions.
+/// values, positions = f(), which computes values of self's dtype and positions (or what else is of
+/// the dtype `second`).
 template <class F>
 std::tuple<Tensor&, Tensor&> two_out(const char* op, Tensor& values, Tensor& positions,
-                                     const Tensor& x, const F& f) {
+                                     const Tensor& x, const F& f, ScalarType second = kLong) {
   check_defined(op, x);
   check_defined(op, values);
   check_defined(op, positions);
   check_out_history(op, values, recording(x));
-  RAMET_CHECK(positions.scalar_type() == kLong, op, "Expected out tensor to have dtype ",
-              name_of(kLong), ", but got ", name_of(positions.scalar_type()));
+  RAMET_CHECK(positions.scalar_type() == second, op, "Expected out tensor to have dtype ",
+              name_of(second), ", but got ", name_of(positions.scalar_type()));
   check_out_device(op, positions, x.device());
   const NoGradGuard off;
   const auto [v, at] = f();

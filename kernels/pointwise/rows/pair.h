@@ -67,6 +67,73 @@ struct Logaddexp2 : OfTwoNumbers {
   RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) { return gradient_a(g, b, a); }
 };
 
+/// a log b: 0 where a is 0, whatever b is but a NaN. So are the derivatives where b is not above 0
+/// there: nothing is a multiple of an infinity.
+struct Xlogy : OfTwo {
+  RAMET_FORMULA value(V a, V b) {
+    return pick(ne(b, b), b, pick(eq(a, cst<V>(0)), cst<V>(0), a * vlog(b)));
+  }
+  RAMET_GRADIENT gradient_a(const T& g, const T& a, const T& b) {
+    const T at = corner(a, b);
+    return where(at, 0, mul(g, log(elsewhere(at, g, b))));
+  }
+  RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) {
+    const T at = corner(a, b);
+    return where(at, 0, mul(g, div(a, elsewhere(at, g, b))));
+  }
+
+ private:
+  RAMET_GRADIENT corner(const T& a, const T& b) { return logical_and(eq(a, 0), le(b, 0)); }
+  // b as what may be divided by.
+  RAMET_GRADIENT elsewhere(const T& at, const T& g, const T& b) {
+    return where(at, 1, b.to(g.scalar_type()));
+  }
+};
+/// 0 below 0, 1 above it, b at it; 0 of a NaN.
+struct Heaviside : kernels::Row {
+  static constexpr int kOperands = 2;
+  RAMET_FORMULA value(V a, V b) {
+    return pick(eq(a, cst<V>(0)), b, keep(lt(cst<V>(0), a), cst<V>(1)));
+  }
+  static constexpr int kReads[] = {kernels::kNoOperand, kA};
+  RAMET_GRADIENT gradient_a(const T& g, const T&, const T&) { return zeros_like(g); }
+  RAMET_GRADIENT gradient_b(const T& g, const T& a, const T&) { return where(eq(a, 0), g, 0); }
+};
+/// a 2^b (simd/special.h).
+struct Ldexp : OfTwo {
+  RAMET_FORMULA value(V a, V b) { return vldexp(a, b); }
+  static constexpr int kReads[] = {kB, kA | kB};
+  RAMET_GRADIENT gradient_a(const T& g, const T&, const T& b) { return ldexp(g, b); }
+  RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) {
+    return mul(mul(g, ldexp(a, b)), 0.6931471805599453);
+  }
+};
+
+/// Of whole numbers, not of bool.
+struct OfTwoWhole : kernels::Row {
+  static constexpr int kOperands = 2;
+  static constexpr kernels::PointwiseTypes kTypes = kernels::kOnInteger;
+  static constexpr Integers kIntegers = Integers::kNumbers;
+};
+/// The largest number that divides both (simd/special.h).
+struct Gcd : OfTwoWhole {
+  RAMET_FORMULA value(V a, V b) { return vgcd(a, b); }
+};
+/// The smallest that both divide.
+struct Lcm : OfTwoWhole {
+  RAMET_FORMULA value(V a, V b) { return vlcm(a, b); }
+};
+/// a 2^b, wrapped: 0 for a negative b too, as LibTorch.
+struct LeftShift : OfTwoWhole {
+  RAMET_FORMULA value(V a, V b) {
+    return b < 0 || b > 63 ? 0 : static_cast<V>(static_cast<uint64_t>(a) << b);
+  }
+};
+/// a 2^-b, rounded down: the sign alone is left for a negative b too, as LibTorch.
+struct RightShift : OfTwoWhole {
+  RAMET_FORMULA value(V a, V b) { return a >> (b < 0 || b > 63 ? 63 : b); }
+};
+
 /// The larger of two; of a number and a NaN the number. The one that is taken gets the gradient; of
 /// equal ones each gets half.
 struct Fmax : Extremum {

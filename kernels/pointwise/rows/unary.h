@@ -223,6 +223,52 @@ struct Frac : kernels::Row {
 struct Multiple : kernels::Function {
   static constexpr Saves kSaves = Saves::kNothing;
 };
+/// sin(pi x) / (pi x), 1 at 0 (simd/special.h, which says how precise it and its derivatives are).
+struct Sinc : kernels::Function {
+  RAMET_FORMULA value(V x) { return vsinc(x); }
+  RAMET_GRADIENT gradient(const T& g, const T& x, const T&) {
+    return mul(g, sinc_derivative(1, x));
+  }
+};
+/// Its n-th derivative, n = 1, 2, ...
+struct SincDerivative : kernels::Function {
+  RAMET_FORMULA value(V x, V n) { return vsinc_derivative(n, x); }
+  RAMET_GRADIENT gradient(const T& g, const T& x, int64_t n) {
+    return mul(g, sinc_derivative(n + 1, x));
+  }
+};
+/// The inverse of erf: infinite at -1 and 1, NaN outside.
+struct Erfinv : kernels::FunctionByResult {
+  RAMET_FORMULA value(V x) { return verfinv(x); }
+  RAMET_GRADIENT gradient(const T& g, const T&, const T& y) {
+    return mul(g, mul(exp(square(y)), 0.8862269254527580));  // sqrt(pi) / 2
+  }
+};
+/// log(x / (1 - x)) of x between low and high, and of these outside.
+struct Logit : kernels::Function {
+  RAMET_FORMULA value(V x, V low, V high) {
+    const V one = cst<V>(1), z = pick(lt(x, low), low, pick(lt(high, x), high, x));
+    // next to 1/2, where it is 0, by the distance from there, which is exact
+    return pick(lt(z, cst<V>(0.25)), vlog(z / (one - z)), vlog1p((z + z - one) / (one - z)));
+  }
+  // 1 / x + 1 / (1 - x), and `outside` outside. The infinities of an end stay out of the others.
+  RAMET_GRADIENT gradient(const T& g, const T& x, double low, double high, double outside) {
+    const T inside = logical_and(ge(x, low), le(x, high)), z = where(inside, x, 0.5);
+    return where(inside, mul(g, add(reciprocal(z), reciprocal(rsub(z, 1)))), outside);
+  }
+};
+/// x, and in place of a NaN 0, of infinities `up` and `down`.
+struct NanToNum : kernels::Function {
+  RAMET_FORMULA value(V x, V up, V down) {
+    const V inf = cst<V>(__builtin_inf()), y = pick(eq(x, inf), up, x);
+    return pick(ne(x, x), cst<V>(0), pick(eq(x, cst<V>(0) - inf), down, y));
+  }
+  RAMET_GRADIENT gradient(const T& g, const T& x) { return where(isfinite(x), g, 0); }
+};
+/// e with |x| = m 2^e, 1/2 <= m < 1; 0 of 0, infinities and NaN.
+struct FrexpExponent : kernels::Function {
+  RAMET_FORMULA value(V x) { return vexponent(x); }
+};
 /// Degrees in radians.
 struct Deg2Rad : Multiple {
   RAMET_FORMULA value(V x) { return x * cst<V>(0.017453292519943295); }

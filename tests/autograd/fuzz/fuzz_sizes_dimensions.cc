@@ -307,6 +307,13 @@ std::vector<SizeRow> size_rows_of_dimensions() {
          const int64_t n = d.number("n");
          d.expect(n < 0 ? Right() : one(wide(x.sizes())), [&] { return polygamma(n, x); });
        }},
+      {"mvlgamma",
+       [](SizeDraw& d) {
+         const Tensor x = d.tensor();
+         const int64_t p = d.number("p");
+         if (p > 1000) d.may_refuse();  // the terms are in memory, p for an element
+         d.expect(p < 1 ? Right() : one(wide(x.sizes())), [&] { return mvlgamma(x, p); });
+       }},
       {"group_norm",
        [](SizeDraw& d) {
          const Tensor x = d.tensor(1);

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "autograd/autograd.h"
 #include "autograd/gradcheck.h"
@@ -282,6 +283,196 @@ TEST(PointwiseFronts, DerivativesOfPairsAtBorders) {
   EXPECT_EQ(slopes(ramet::fmin, one, one), (V{.5, .5}));
   EXPECT_EQ(slopes(ramet::fmax, one, nan), (V{1, 0}));
   EXPECT_EQ(slopes(ramet::fmin, nan, one), (V{0, 1}));
+}
+
+// Derivatives of f at one number, as many as are asked for.
+std::vector<double> derivatives(const std::function<Tensor(const Tensor&)>& f, double at, int n) {
+  const Tensor x = tensor({at}, kDouble).requires_grad_();
+  std::vector<double> out;
+  for (Tensor y = f(x); n > 0; --n) {
+    y = autograd::grad({y.sum()}, {x}, {}, true, true)[0];
+    out.push_back(y.item<double>());
+  }
+  return out;
+}
+using Numbers = std::vector<double>;
+constexpr double kInf = std::numeric_limits<double>::infinity(),
+                 kNaN = std::numeric_limits<double>::quiet_NaN();
+
+TEST(PointwiseFronts, SincIsSmoothAtZero) {  // its series: sum of (-1)^k (pi x)^2k / (2k + 1)!
+  const double square = M_PI * M_PI;
+  for (const double x : {0., 1e-300, -1e-9, 1e-5}) {
+    const Numbers d = derivatives(sinc, x, 4);
+    EXPECT_NEAR(d[0], -square / 3 * x, 1e-9 * std::fabs(x));
+    EXPECT_NEAR(d[1], -square / 3, 1e-8);
+    EXPECT_NEAR(d[2], square * square / 5 * x, 1e-8 * std::fabs(x));
+    EXPECT_NEAR(d[3], square * square / 5, 1e-7);
+  }
+  // sin(pi x) is 0 at whole numbers, exactly; the slopes there are (-1)^x / x.
+  for (const double x : {1., -2., 3., 1e10}) {
+    EXPECT_EQ(sinc(tensor({x}, kDouble)).item<double>(), 0);
+    EXPECT_DOUBLE_EQ(derivatives(sinc, x, 1)[0], std::cos(M_PI * std::fmod(x, 2)) / x);
+  }
+  EXPECT_TRUE(std::isnan(sinc(tensor({kInf}, kDouble)).item<double>()));
+}
+
+TEST(PointwiseFronts, DerivativesOfXlogyAreZeroWhereItIsAlwaysZero) {
+  const auto slopes = [](double a, double b) {
+    const Tensor x = tensor({a}, kDouble).requires_grad_(),
+                 y = tensor({b}, kDouble).requires_grad_();
+    const std::vector<Tensor> first = autograd::grad({xlogy(x, y)}, {x, y}, {}, true, true);
+    Numbers out = {first[0].item<double>(), first[1].item<double>()};
+    for (const Tensor& g : autograd::grad({first[0] + first[1]}, {x, y}))
+      out.push_back(g.item<double>());
+    return out;
+  };
+  for (const double b : {0., -0.0, -3., -kInf}) EXPECT_EQ(slopes(0, b), (Numbers{0, 0, 0, 0}));
+  EXPECT_EQ(slopes(0, 2), (Numbers{std::log(2), 0, 0.5, 0.5}));
+  EXPECT_EQ(slopes(2, 1), (Numbers{0, 2, 1, 1 - 2}));
+  EXPECT_EQ(slopes(1, 0)[0], -kInf);
+  EXPECT_EQ(values(xlogy(tensor({0., 0., 0., 0., 1.}), tensor({0., kInf, -1., kNaN, 0.})).isnan()),
+            (Numbers{0, 0, 0, 1, 0}));
+  EXPECT_EQ(values(xlogy(0, tensor({0., kInf, -1.}))), (Numbers{0, 0, 0}));
+}
+
+TEST(PointwiseFronts, LogitAtItsEnds) {
+  const auto bounded = [](const Tensor& x) { return logit(x, 0.1); };
+  const auto whole = [](const Tensor& x) { return logit(x); };
+  for (const double x : {0., -2., 1., kInf}) EXPECT_EQ(derivatives(bounded, x, 2), (Numbers{0, 0}));
+  EXPECT_NEAR(derivatives(bounded, 0.1, 1)[0], 1 / 0.09, 1e-12);  // an end passes its gradient
+  EXPECT_EQ(derivatives(whole, 0, 2), (Numbers{kInf, -kInf}));
+  EXPECT_EQ(derivatives(whole, 1, 2), (Numbers{kInf, kInf}));
+  EXPECT_TRUE(std::isnan(derivatives(whole, 1.5, 1)[0]));
+  // eps above 1/2 crosses over; below 0 it is none (PyTorch's numbers).
+  const Tensor x = tensor({0., 0.3, 0.9}, kDouble);
+  const Numbers crossed = values(logit(x, 0.6));
+  EXPECT_NEAR(crossed[0], 0.4054651081081642, 1e-15);
+  EXPECT_NEAR(crossed[1], 0.4054651081081642, 1e-15);
+  EXPECT_NEAR(crossed[2], -0.4054651081081642, 1e-15);
+  EXPECT_TRUE(equal(logit(x, -1), logit(x)));
+  // Next to 1/2, where it is 4 (x - 1/2).
+  EXPECT_DOUBLE_EQ(logit(tensor({0.5 + 0x1p-40}, kDouble)).item<double>(), 0x1p-38);
+}
+
+TEST(PointwiseFronts, WhatIsNoNumberIsReplaced) {
+  for (const auto& [dtype, most] : {std::pair(kDouble, std::numeric_limits<double>::max()),
+                                    {kFloat, std::numeric_limits<float>::max()},
+                                    {kHalf, 65504},
+                                    {kBFloat16, 0x1.FEp127}}) {
+    const Tensor x = tensor({kNaN, kInf, -kInf, 1.5}, kDouble).to(dtype);
+    EXPECT_EQ(values(nan_to_num(x).to(kDouble)), (Numbers{0, most, -most, 1.5}));
+    EXPECT_EQ(values(nan_to_num(x, 2, 3, 4).to(kDouble)), (Numbers{2, 3, 4, 1.5}));
+    // What replaces is not looked at again.
+    EXPECT_EQ(values(nan_to_num(x, kInf, -kInf, kInf).to(kDouble)),
+              (Numbers{kInf, -kInf, kInf, 1.5}));
+    EXPECT_EQ(nan_to_num(x, std::nullopt, 1e300)[1].item<double>(),
+              dtype == kDouble ? 1e300 : kInf);
+  }
+  const Tensor x = tensor({kNaN, kInf, 2.}, kDouble).requires_grad_();
+  nan_to_num(x).backward(tensor({kNaN, 5., 7.}, kDouble));
+  EXPECT_EQ(values(x.grad()), (Numbers{0, 0, 7}));
+  Tensor out = empty({0}, kDouble);
+  expect_part(error_of([&] { return nan_to_num_out(out, ones({1})); }), "nan_to_num_out");
+}
+
+TEST(PointwiseFronts, MinusesAndParts) {
+  for (const ScalarType dtype : {kDouble, kFloat, kHalf, kBFloat16}) {
+    const Tensor x = copysign(tensor({0., 0., kNaN, kNaN, kInf, kInf, 1.}, kDouble),
+                              tensor({1., -1., 1., -1., 1., -1., -1.}, kDouble))
+                         .to(dtype);
+    EXPECT_EQ(values(signbit(x)), (Numbers{0, 1, 0, 1, 0, 1, 1}));
+    EXPECT_EQ(values(isposinf(x)), (Numbers{0, 0, 0, 0, 1, 0, 0}));
+    EXPECT_EQ(values(isneginf(x)), (Numbers{0, 0, 0, 0, 0, 1, 0}));
+    const int least = dtype == kDouble  ? -1074
+                      : dtype == kFloat ? -149
+                      : dtype == kHalf  ? -24
+                                        : -133;
+    const int most = dtype == kHalf ? 15 : dtype == kDouble ? 1023 : 127;
+    Numbers all = {0., -0.0, kInf, -kInf, kNaN, 1, -3, 0.75};
+    for (const int e : {least, least + 1, least + 9, -14, most})
+      for (const double m : {1., -1.}) all.push_back(m * std::ldexp(1, e));
+    const Tensor numbers = tensor(ArrayRef<double>(all), kDouble).to(dtype);
+    const auto [mantissa, exponent] = frexp(numbers);
+    EXPECT_EQ(exponent.scalar_type(), kInt);
+    const Numbers m = values(mantissa.to(kDouble)), e = values(exponent.to(kDouble));
+    for (size_t i = 0; i < all.size(); ++i) {
+      int want = 0;
+      const double part = std::isfinite(all[i]) ? std::frexp(all[i], &want) : all[i];
+      EXPECT_TRUE(m[i] == part || std::isnan(part)) << all[i] << ": " << m[i];
+      EXPECT_EQ(e[i], want) << all[i];
+    }
+    EXPECT_TRUE(equal(ldexp(mantissa, exponent).nan_to_num(7), numbers.nan_to_num(7)));
+  }
+  EXPECT_EQ(values(signbit(tensor({-1, 0, 2}))), (Numbers{1, 0, 0}));
+  EXPECT_EQ(values(signbit(tensor({200}).to(kByte))), (Numbers{0}));
+}
+
+TEST(PointwiseFronts, ExponentsOfAnySize) {
+  EXPECT_DOUBLE_EQ(ldexp(tensor({1e-300}, kDouble), tensor({1500})).item<double>(),
+                   std::ldexp(1e-300, 1500));
+  EXPECT_EQ(
+      ldexp(tensor({0., 1.}).to(kHalf), tensor({70000, -70000})).to(kFloat).sum().item<float>(), 0);
+  EXPECT_EQ(values(ldexp(tensor({0., 1., 1.}), tensor({INT64_MAX, INT64_MAX, INT64_MIN}))),
+            (Numbers{0, kInf, 0}));
+  EXPECT_EQ(ldexp(tensor({0x1p-149}), tensor({276})).item<float>(), 0x1p127f);
+  EXPECT_DOUBLE_EQ(ldexp(tensor({1e5}, kDouble), tensor({1008.5}, kDouble)).item<double>(),
+                   1e5 * std::exp2(1008.) * std::sqrt(2.));
+  const Tensor x = tensor({1e-300}, kDouble).requires_grad_(),
+               e = tensor({1030.}, kDouble).requires_grad_();
+  const std::vector<Tensor> g = autograd::grad({ldexp(x, e)}, {e});
+  EXPECT_NEAR(g[0].item<double>() / std::ldexp(1e-300, 1030), std::log(2), 1e-14);
+}
+
+TEST(PointwiseFronts, HeavisideHandsOnWhatItTakes) {
+  const Tensor x = tensor({0., -0.0, 1., -1., kNaN}).requires_grad_();
+  const Tensor v = tensor({2., 3., 4., 5., 6.}).requires_grad_();
+  const Tensor y = heaviside(x, v);
+  EXPECT_EQ(values(y), (Numbers{2, 3, 1, 0, 0}));
+  y.backward(tensor({7., 8., 9., 10., 11.}));
+  EXPECT_EQ(values(x.grad()), (Numbers{0, 0, 0, 0, 0}));
+  EXPECT_EQ(values(v.grad()), (Numbers{7, 8, 0, 0, 0}));
+}
+
+TEST(PointwiseFronts, WholeNumbersAtTheirEnds) {
+  const auto numbers = [](const Tensor& x) { return values(x.to(kDouble)); };
+  const Tensor low = tensor({-128}).to(kChar);
+  EXPECT_EQ(numbers(gcd(low, tensor({6}).to(kChar))), (Numbers{2}));
+  EXPECT_EQ(numbers(gcd(low, tensor({0}).to(kChar))), (Numbers{-128}));  // 128, wrapped
+  EXPECT_EQ(numbers(lcm(tensor({100}).to(kChar), tensor({99}).to(kChar))), (Numbers{-84}));
+  EXPECT_EQ(gcd(tensor({INT64_MIN}), tensor({0})).item<int64_t>(), INT64_MIN);
+  const Tensor some = tensor({5, -5});
+  EXPECT_EQ(numbers(bitwise_left_shift(some.to(kChar), 7)), (Numbers{-128, -128}));
+  for (const int64_t far : {int64_t{8}, int64_t{64}, int64_t{-1}, INT64_MIN, INT64_MAX}) {
+    EXPECT_EQ(numbers(bitwise_left_shift(some.to(kChar), far)), (Numbers{0, 0})) << far;
+    EXPECT_EQ(numbers(bitwise_right_shift(some.to(kChar), far)), (Numbers{0, -1})) << far;
+  }
+  EXPECT_EQ(numbers(bitwise_right_shift(tensor({200}).to(kByte), tensor({1}).to(kByte))),
+            (Numbers{100}));
+  expect_part(error_of([&] { return bitwise_left_shift(some, 1.5); }), "not implemented for");
+  expect_part(error_of([&] { return gcd(some.to(kBool), some.to(kBool)); }), "not implemented for");
+  expect_part(error_of([&] { return lcm(some, ones({2})); }), "not implemented for");
+}
+
+TEST(PointwiseFronts, PowersInFloat64) {
+  EXPECT_EQ(values(float_power(2, tensor({1, -1}))), (Numbers{2, 0.5}));
+  expect_part(error_of([&] { return ones({1}).float_power_(2); }), "requires dtype");
+  Tensor out = empty({0});
+  expect_part(error_of([&] { return float_power_out(out, ones({1}), 2); }), "float_power_out");
+  const auto zeroth = [](const Tensor& x) { return float_power(x, 0); };
+  EXPECT_EQ(derivatives(zeroth, 0, 1), (Numbers{0}));
+  const auto squared = [](const Tensor& x) { return float_power(x, tensor({2.}, kDouble)); };
+  EXPECT_EQ(derivatives(squared, 0, 2), (Numbers{0, 2}));
+}
+
+TEST(PointwiseFronts, EndsOfErfinvAndMvlgamma) {
+  EXPECT_EQ(values(erfinv(tensor({1., -1.}))), (Numbers{kInf, -kInf}));
+  EXPECT_EQ(derivatives(erfinv, 1, 2), (Numbers{kInf, kInf}));
+  EXPECT_EQ(derivatives(erfinv, -1, 2), (Numbers{kInf, -kInf}));
+  EXPECT_TRUE(std::isnan(erfinv(tensor({1.25})).item<float>()));
+  EXPECT_EQ(values(mvlgamma(tensor({1.}), 3)), (Numbers{kInf}));
+  expect_part(error_of([&] { return mvlgamma(ones({1}), 0); }), "greater than or equal to 1");
+  EXPECT_THROW(mvlgamma(ones({1}), INT64_MAX), Error);
+  EXPECT_THROW(mvlgamma(ones({1 << 12}), int64_t{1} << 52), Error);
 }
 
 }  // namespace

@@ -61,6 +61,74 @@ void add_unary(Table& t) {
       "isinf", [](V x) { return isinf(x[0]); }, [](Tensor& o, V x) { return isinf_out(o, x[0]); });
   test(
       "isfinite", [](V x) { return isfinite(x[0]); }, nullptr);
+#define TEST_ROW(name) \
+  test(                \
+      #name, [](V x) { return name(x[0]); }, [](Tensor& o, V x) { return name##_out(o, x[0]); })
+  TEST_ROW(isposinf);
+  TEST_ROW(isneginf);
+  TEST_ROW(signbit);
+#undef TEST_ROW
+}
+
+void add_unary_with_numbers(Table& t) {
+  t.unary(
+       "logit", kAll, 0.05, 0.95, [](V x) { return logit(x[0]); },
+       point_of(1, "logit", -INFINITY, INFINITY))
+      .gives(floating)
+      .within(2)
+      .changes([](V x) { return x[0].logit_(); })
+      .writes([](Tensor& o, V x) { return logit_out(o, x[0]); });
+  t.unary(
+       "logit.eps", kAll, -0.5, 1.5, [](V x) { return logit(x[0], 0.125); },
+       point_of(1, "logit", 0.125, 0.875))
+      .gives(floating)
+      .within(2)
+      .changes([](V x) { return x[0].logit_(0.125); })
+      .writes([](Tensor& o, V x) { return logit_out(o, x[0], 0.125); });
+  t.unary(
+       "nan_to_num", kAll, -3, 3, [](V x) { return nan_to_num(x[0], std::nullopt, 2.5, -7); },
+       point_of(1, "nan_to_num", 2.5, -7))
+      .changes([](V x) { return x[0].nan_to_num_(std::nullopt, 2.5, -7); })
+      .writes([](Tensor& o, V x) { return nan_to_num_out(o, x[0], std::nullopt, 2.5, -7); });
+  t.unary(
+       "nan_to_num.nan", kAll, -3, 3, [](V x) { return nan_to_num(x[0], INFINITY, 3, NAN); },
+       [](double x) {
+         return std::isnan(x) ? INFINITY : x == INFINITY ? 3 : x < -4 ? NAN : x;
+       })
+      .writes([](Tensor& o, V x) { return nan_to_num_out(o, x[0], INFINITY, 3, NAN); });
+  t.unary(
+       "mvlgamma", kAll, 1.2, 4, [](V x) { return mvlgamma(x[0], 3); },
+       [](D x) {
+         long double sum = 1.5L * std::log(3.14159265358979323846264338328L);
+         for (int j = 0; j < 3; ++j) sum += references::lgamma_of(x[0] - 0.5L * j);
+         return static_cast<double>(sum);
+       })
+      .gives(floating)
+      .within(4)
+      .changes([](V x) { return x[0].mvlgamma_(3); })
+      .writes([](Tensor& o, V x) { return mvlgamma_out(o, x[0], 3); });
+  t.unary(
+       "positive", kNumbers, -3, 3, [](V x) { return positive(x[0]); }, [](double x) { return x; })
+      .moves_nothing();
+  t.unary(
+       "frexp", kFloats, -9, 9, [](V x) { return std::get<0>(frexp(x[0])); },
+       [](double x) {
+         int e = 0;
+         return std::isfinite(x) ? std::frexp(x, &e) : x;
+       })
+      .writes([](Tensor& o, V x) {
+        Tensor e = empty({0}, x[0].options().dtype(kInt));
+        return std::get<0>(frexp_out(o, e, x[0]));
+      });
+  t.unary(
+       "frexp.exponent", kFloats, -9, 9, [](V x) { return std::get<1>(frexp(x[0])); },
+       point_of(1, "frexp_exponent"))
+      .gives([](ScalarType) { return kInt; })
+      .no_gradient()
+      .writes([](Tensor& o, V x) {
+        Tensor m = empty({0}, x[0].options());
+        return std::get<1>(frexp_out(m, o, x[0]));
+      });
 }
 
 void add_activations(Table& t) {
@@ -259,6 +327,7 @@ void add_backwards(Table& t) {
 std::vector<Row> rows() {
   Table t;
   add_unary(t);
+  add_unary_with_numbers(t);
   add_activations(t);
   add_composed(t);
   add_backwards(t);

@@ -1,5 +1,7 @@
-// The gamma functions of references.h, by Boost.Math in long double. Apart: its headers are large.
+// The gamma functions of references.h, and the inverse of erf, by Boost.Math in long double. Apart:
+// its headers are large.
 #include <boost/math/special_functions/digamma.hpp>
+#include <boost/math/special_functions/erf.hpp>
 #include <boost/math/special_functions/gamma.hpp>
 #include <boost/math/special_functions/polygamma.hpp>
 
@@ -34,6 +36,10 @@ R polygamma_of(R n, R x) {
   if (std::isinf(x)) return x > 0 ? 0 : NAN;
   if (at_pole(x)) return order % 2 ? INFINITY : -INFINITY;
   return boost::math::polygamma(order, x, Values());
+}
+R erfinv_of(R x) {
+  if (!(std::fabs(x) < 1)) return std::fabs(x) == 1 ? x * INFINITY : NAN;
+  return boost::math::erf_inv(x, Values());
 }
 
 }  // namespace ramet::references

@@ -137,7 +137,8 @@ TEST(Pointwise, FloatFunctionsOnADenseGrid) {  // every 9973rd float of the whol
   } kCases[] = {{"exp", 1.25},  {"expm1", 2},   {"log", 1.2},   {"log1p", 2},  {"log2", 2},
                 {"tanh", 1.5},  {"erf", 1.25},  {"sin", 1.5},   {"cos", 1.5},  {"sigmoid", 2.5},
                 {"rsqrt", 1.5}, {"asin", 0.5},  {"acos", 0.5},  {"atan", 0.5}, {"sinh", 0.5},
-                {"cosh", 0.5},  {"asinh", 0.5}, {"acosh", 0.5}, {"exp2", 0.5}, {"erfc", 0.5}};
+                {"cosh", 0.5},  {"asinh", 0.5}, {"acosh", 0.5}, {"exp2", 0.5}, {"erfc", 0.5},
+                {"sinc", 0.5},  {"erfinv", 0.5}};
   Buffer x((int64_t{1} << 32) / 9973, kFloat), y(x.size, kFloat);
   for (int64_t i = 0; i < x.size; ++i) {
     const auto u = static_cast<uint32_t>(i * 9973);
@@ -316,6 +317,27 @@ TEST(Pointwise, IntegersWrapAndDivideLikeTheProcessorWouldNot) {
               }()));
     EXPECT_EQ(binary("pow", 5, -1), 0);
     EXPECT_EQ(binary("pow", -1, -3), -1);
+    EXPECT_EQ(binary("gcd", low, 6), 2);
+    EXPECT_EQ(binary("gcd", low, -1), 1);
+    EXPECT_EQ(binary("gcd", 0, low), low);
+    EXPECT_EQ(binary("gcd", low, low), low);
+    EXPECT_EQ(binary("gcd", INT64_MAX, -INT64_MAX), INT64_MAX);
+    EXPECT_EQ(binary("gcd", 0, 0), 0);
+    EXPECT_EQ(binary("lcm", 0, low), 0);
+    EXPECT_EQ(binary("lcm", low, -1), low);
+    EXPECT_EQ(binary("lcm", low, 3), low);
+    EXPECT_EQ(binary("lcm", INT64_MAX, 2), -2);
+    EXPECT_EQ(binary("lcm", -4, 6), 12);
+    EXPECT_EQ(binary("bitwise_left_shift", 3, 63), low);
+    EXPECT_EQ(binary("bitwise_left_shift", -1, 62), low / 2);
+    EXPECT_EQ(binary("bitwise_left_shift", 1, 64), 0);
+    EXPECT_EQ(binary("bitwise_left_shift", 1, low), 0);
+    EXPECT_EQ(binary("bitwise_left_shift", -1, -1), 0);
+    EXPECT_EQ(binary("bitwise_right_shift", low, 63), -1);
+    EXPECT_EQ(binary("bitwise_right_shift", low, 62), -2);
+    EXPECT_EQ(binary("bitwise_right_shift", INT64_MAX, 62), 1);
+    EXPECT_EQ(binary("bitwise_right_shift", -5, INT64_MAX), -1);
+    EXPECT_EQ(binary("bitwise_right_shift", 5, low), 0);
     Buffer a(3, kByte), b(3, kByte), out(3, kByte);
     for (int i = 0; i < 3; ++i) a.set(i, 250), b.set(i, 10 + i);
     PointwiseArgs k = args_for(op_named("add"), a, b, a, out, kLong);

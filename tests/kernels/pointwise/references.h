@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -64,7 +65,35 @@ inline R python_floor_div(R a, R b) {
 R lgamma_of(R x);
 R digamma_of(R x);
 R polygamma_of(R n, R x);
+R erfinv_of(R x);
 inline int64_t bits(R x) { return static_cast<int64_t>(x); }
+// sin(pi x) and cos(pi x): periods and halves of them are left out exactly.
+inline R sin_pi(R x) {
+  x = std::remainder(x, R(2));
+  return std::sin(3.14159265358979323846264338328L *
+                  (std::fabs(x) > 0.5L ? std::copysign(1 - std::fabs(x), x) : x));
+}
+inline R cos_pi(R x) { return sin_pi(0.5L - std::fabs(std::remainder(x, R(2)))); }
+inline R sinc_of(R x) { return x == 0 ? 1 : sin_pi(x) / (3.14159265358979323846264338328L * x); }
+// The second derivative: of the quotient, next to 0 its series.
+inline R sinc_bend(R x) {
+  const R pi = 3.14159265358979323846264338328L;
+  if (std::fabs(x) > 0.5L)
+    return (-pi * sin_pi(x) - 2 * (cos_pi(x) - sinc_of(x)) / x) / x;
+  R sum = 0, term = -pi * pi;
+  for (int j = 0; j < 30; j += 2, term *= -pi * pi * x * x / (j * (j - 1))) sum += term / (j + 3);
+  return sum;
+}
+inline R logit_of(R x) { return std::log1p((2 * x - 1) / (1 - x)); }
+inline R ldexp_of(R a, R b) {
+  if (b != std::rint(b) || std::isinf(b)) return a * std::exp2(b);
+  return std::ldexp(a, static_cast<int>(std::fmax(std::fmin(b, R(20000)), R(-20000))));
+}
+inline R exponent_of(R x) {
+  int e = 0;
+  if (std::isfinite(x)) std::frexp(x, &e);
+  return e;
+}
 
 /// By the name of the operation: its kernel's, or its function's where it has none.
 inline const std::map<std::string, Reference>& references() {
@@ -93,6 +122,9 @@ inline const std::map<std::string, Reference>& references() {
       {"logaddexp2", {F(logaddexp_of(a, b, 1.44269504088896340735992468100L)), 3, 1}},
       {"fmax", {F(std::fmax(a, b))}},
       {"fmin", {F(std::fmin(a, b))}},
+      {"xlogy", {F(std::isnan(b) ? b : a == 0 ? 0 : a * std::log(b)), 2}},
+      {"heaviside", {F(a == 0 ? b : a > 0)}},
+      {"ldexp", {F(ldexp_of(a, b)), 2}},
       {"squared_difference", {F((a - b) * (a - b)), 2.5}},
       {"scaled_product", {F(a * (b * s)), 0.5, 0, 2}},
       {"neg", Reference{F(-a)}.of(kNotBool)},
@@ -128,6 +160,12 @@ inline const std::map<std::string, Reference>& references() {
       {"lgamma", Reference{F(lgamma_of(a)), 3, 1}.on(0.5, 4)},
       {"digamma", Reference{F(digamma_of(a)), 2, 1}.on(0.5, 4)},
       {"polygamma", {F(polygamma_of(s, a)), 3, 0, 3}},
+      {"sinc", Reference{F(sinc_of(a)), 2, 1}.on(-3, 3)},
+      {"sinc_derivative", {F(sinc_bend(a)), 3, 6, 2}},
+      {"erfinv", Reference{F(erfinv_of(a)), 2}.on(-0.9, 0.9)},
+      {"logit", {F(logit_of(a < s ? s : a > t ? t : a)), 3, 0, 0.125, 0.75}},
+      {"nan_to_num", {F(std::isnan(a) ? 0 : std::isinf(a) ? (a > 0 ? s : t) : a), 0, 0, 2.5, -7}},
+      {"frexp_exponent", {F(exponent_of(a))}},
       {"floor", Reference{F(std::floor(a))}.on(-3.4, 3.4).of(kNotBool).steps()},
       {"ceil", Reference{F(std::ceil(a))}.on(-3.4, 3.4).of(kNotBool).steps()},
       {"round", Reference{F(std::nearbyint(a))}.on(-3.4, 3.4).of(kNotBool).steps()},
@@ -170,10 +208,18 @@ inline const std::map<std::string, Reference>& references() {
       {"isnan", Reference{F(std::isnan(a))}.of(kSame)},
       {"isinf", Reference{F(std::isinf(a))}.of(kSame)},
       {"isfinite", Reference{F(std::isfinite(a))}.of(kSame)},
+      {"isposinf", Reference{F(a == INFINITY)}.of(kSame)},
+      {"isneginf", Reference{F(a == -INFINITY)}.of(kSame)},
+      {"signbit", Reference{F(std::signbit(a))}.of(kSame)},
       // Integers only: values below 2^53 are exact here.
       {"bitwise_and", {F(bits(a) & bits(b))}},
       {"bitwise_or", {F(bits(a) | bits(b))}},
       {"bitwise_xor", {F(bits(a) ^ bits(b))}},
+      {"gcd", {F(std::gcd(bits(a), bits(b)))}},
+      {"lcm", {F(std::lcm(bits(a), bits(b)))}},
+      {"bitwise_left_shift", {F(b < 0 || b > 63 ? 0 : std::ldexp(a, static_cast<int>(b)))}},
+      {"bitwise_right_shift",
+       {F(b < 0 || b > 63 ? -(a < 0) : std::floor(std::ldexp(a, -static_cast<int>(b))))}},
       {"bitwise_not", Reference{F(~bits(a))}.on(-5, 5).of(kSame)},
   };
 // clang-format on

@@ -79,6 +79,18 @@ constexpr Known kKnown[] = {
      .cases = "atan2 logaddexp logaddexp2",
      .there = "the `-` operator, ",
      .reason = "LibTorch subtracts the operands in their own dtypes"},
+    {.name = "slopes of heaviside",
+     .cases = "heaviside",
+     .there = "derivative for aten::heaviside is not implemented",
+     .reason = "self's derivative is 0 here, that of the values is 1 where they are taken"},
+    {.name = "heaviside of two dtypes",
+     .cases = "heaviside",
+     .there = "not yet implemented for tensors with different dtypes",
+     .reason = "promotes here"},
+    {.name = "isin of bool",
+     .cases = "isin",
+     .there = "Unsupported input type encountered for isin",
+     .reason = "LibTorch has no kernel for the dtype"},
     {.name = "silu_backward",
      .cases = "backwards",
      .there = "derivative for aten::silu_backward is not implemented",
@@ -262,9 +274,24 @@ constexpr Known kKnown[] = {
      .shows = "second gradient of",
      .reason = "of one number it is 0: both have what two terms, rounded to 16 bits, differ by"},
     {.name = "polygamma",
-     .cases = "polygamma digamma lgamma",
+     .cases = "polygamma digamma lgamma mvlgamma",
      .reason = "right to the last places next to zeros, infinite at poles and 0 at infinity; "
                "LibTorch is off by up to 1e-3, finite and NaN there"},
+    {.name = "sinc",
+     .cases = "sinc",
+     .reason = "0 at whole numbers, and its derivatives are right next to 0 and at it; LibTorch's "
+               "sine is of a rounded angle, its derivatives differences of rounded numbers, NaN "
+               "at 0"},
+    {.name = "xlogy at 0",
+     .cases = "xlogy",
+     .shows = "gradient of",
+     .reason = "where self is 0 and the other not above 0 all derivatives are 0; LibTorch's are "
+               "NaN and infinite, or to second order alone"},
+    {.name = "logit at its ends",
+     .cases = "logit",
+     .shows = "second gradient of",
+     .reason = "from outside of eps there is no gradient, and at 0 and 1 it is infinite with an "
+               "infinite slope; LibTorch's to second order is NaN"},
     {.name = "erf in float16",
      .cases = "erf",
      .shows = "result",
@@ -325,7 +352,7 @@ constexpr Known kKnown[] = {
      .reason = "a clone of what has gaps is row-major, as documented for torch.preserve_format; "
                "LibTorch's keeps the order"},
     {.name = "0 ** x",
-     .cases = "pow",
+     .cases = "pow float_power",
      .shows = "gradient of",
      .reason = "its derivative is 0 for x > 0; LibTorch's is NaN for false ** x and to second "
                "order"},

@@ -267,7 +267,7 @@ std::vector<ModuleRow> lines() {
   std::vector<Draw>{real({kBatch, 4, 6}), indices(5, {kBatch, 3}), indices(5, {kBatch}),
                     indices(4, {kBatch})};
   all.back().call = [](Module& m, const Tensors& in) {
-    return call(*m.as<CTCLoss>(), in[0].transpose(0, 1), in[1], in[2], in[3]);
+    return call(*m.as<CTCLoss>(), log_softmax(in[0].transpose(0, 1), 2), in[1], in[2], in[3]);
   };
   LOSS(MultiLabelMarginLoss) std::vector<Draw>{real({kBatch, 6}), indices(6, {kBatch, 6})};
   LOSS(MultiLabelSoftMarginLoss) std::vector<Draw>{real({kBatch, 6}), positive({kBatch, 6})};

@@ -5,7 +5,7 @@ from functools import partial
 import torch
 from torch.nn import functional as F
 
-from golden_rows import entropy, function, index, positive, real, signs
+from golden_rows import alignments, entropy, function, index, positive, real, signs
 
 
 def flat(results):
@@ -243,6 +243,12 @@ LOSSES = [
     function("nll_loss, of images", partial(F.nll_loss, reduction="sum"), [real(1, 3, 2, 2), index(3, 1, 2, 2)]),
     function("cross_entropy", partial(F.cross_entropy, ignore_index=1, label_smoothing=0.2), [real(5, 4), index(4, 5), positive(4)], constants=(2,)),
     function("cross_entropy, of probabilities", partial(F.cross_entropy, label_smoothing=0.2), [real(3, 4), positive(3, 4), positive(4)], constants=(2,)),
+    function(
+        "ctc_loss",
+        lambda x, y: F.ctc_loss(x.log_softmax(2), y, (4, 3, 4), (2, 1, 0), blank=3),
+        [real(4, 3, 4), index(3, 3, 2)],
+        twin=lambda x, y: (alignments(x.log_softmax(2), y, (4, 3, 4), (2, 1, 0), 3) / torch.tensor([2, 1, 1])).mean(),
+    ),
     function("kl_div", partial(F.kl_div, reduction="batchmean"), [real(2, 3), positive(2, 3)]),
     function("kl_div, of logarithms", partial(F.kl_div, reduction="sum", log_target=True), TWO),
     function("poisson_nll_loss", partial(F.poisson_nll_loss, log_input=False, full=True), [positive(2, 3), positive(2, 3, by=3)]),

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from golden_rows import entropy, given, index, module, positive, real, signs
+from golden_rows import alignments, entropy, given, index, module, positive, real, signs
 
 PLAIN, LINES, PLANES, VOLUMES, STEPS = [real(6)], [real(2, 6)], [real(2, 4, 4)], [real(2, 2, 2, 2)], [real(3, 4)]
 TWO, THREE, CLASSES = [real(6)] * 2, [real(6)] * 3, [real(6), index(6)]
@@ -156,8 +156,13 @@ def of_all_ranks(kind, *more):
 
 PADDING = of_all_ranks("ReflectionPad") + of_all_ranks("ReplicationPad") + of_all_ranks("ZeroPad") + of_all_ranks("ConstantPad", 0.5)
 
+CTC = {
+    "make": lambda: nn.CTCLoss(blank=5, reduction="none", zero_infinity=True),
+    "call": lambda m, x, *t: m(x.transpose(0, 1).log_softmax(2), *t),
+    "twin": lambda m, x, *t: alignments(x.transpose(0, 1).log_softmax(2), *t, 5),
+}
 LOSSES = [
-    module(name, lambda name=name: getattr(nn, name)(reduction="none"), draws, **more)
+    module(name, **({"make": lambda name=name: getattr(nn, name)(reduction="none"), "draws": draws} | more))
     for name, draws, more in (
         ("L1Loss", TWO, {}),
         ("MSELoss", TWO, {}),
@@ -170,6 +175,7 @@ LOSSES = [
         ("NLLLoss", CLASSES, {}),
         ("CrossEntropyLoss", CLASSES, {}),
         ("MultiMarginLoss", CLASSES, {"twin": lambda m, x, y: multi_margin(x, y)}),
+        ("CTCLoss", [real(4, 6), index(5, 3), given(4, 3), given(2, 1)], CTC),
         ("MultiLabelMarginLoss", [real(6), index(6, 6)], {"twin": lambda m, x, y: multilabel_margin(x, y)}),
         ("MultiLabelSoftMarginLoss", POSITIVE, {}),
         ("SoftMarginLoss", SIGNED, {}),

@@ -34,6 +34,20 @@ def joined(y):
     return torch.cat([first.flatten(1), second.flatten(1)], 1)
 
 
+def alignments(log_probs, labels, steps, lengths, blank):
+    """Of ctc_loss: -log of the sum over alignments of each sample, of which there are some."""
+    losses = []
+    for n, own in enumerate(labels):
+        states = [blank] + [s for label in own[: lengths[n]].tolist() for s in (label, blank)]
+        jumps = [i > 1 and s not in (blank, states[i - 2]) for i, s in enumerate(states)]
+        ways = [1.0] + [0.0] * (len(states) - 1)  # before the first step: as if in the first blank
+        for p in log_probs[: steps[n], n].exp():
+            before = [0.0, 0.0] + ways
+            ways = [p[s] * (before[i + 2] + before[i + 1] + jumps[i] * before[i]) for i, s in enumerate(states)]
+        losses.append(-torch.log(sum(ways[-2:])))
+    return torch.stack(losses)
+
+
 def module(name, make, draws, modes=("both",), call=lambda m, *t: joined(m(*t)), twin=None):
     return Row(name, call, draws, make, modes, twin=twin)
 

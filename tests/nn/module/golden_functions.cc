@@ -216,7 +216,7 @@ std::vector<FunctionRow> norms() {
   };
 }
 
-Tensor offsets(std::vector<int64_t> starts) { return tensor(starts, kLong); }
+Tensor longs(const std::vector<int64_t>& v) { return tensor(v, kLong); }
 
 std::vector<FunctionRow> rows() {
   using Bag = F::EmbeddingBagFuncOptions;
@@ -226,15 +226,15 @@ std::vector<FunctionRow> rows() {
       ROW("embedding", F::embedding(t[0], t[1], F::EmbeddingFuncOptions().padding_idx(2))),
       ROW("embedding, of limited norm",
           F::embedding(t[0], t[1], F::EmbeddingFuncOptions().max_norm(.75).norm_type(3))),
-      ROW("embedding_bag", F::embedding_bag(t[0], t[1], Bag().offsets(offsets({0, 2})))),
+      ROW("embedding_bag", F::embedding_bag(t[0], t[1], Bag().offsets(longs({0, 2})))),
       ROW("embedding_bag, weighted", F::embedding_bag(t[0], t[1],
                                                       Bag()
-                                                          .offsets(offsets({0, 1, 4, 6}))
+                                                          .offsets(longs({0, 1, 4, 6}))
                                                           .include_last_offset(true)
                                                           .mode(kSum)
                                                           .per_sample_weights(t[2]))),
       ROW("embedding_bag, largest",
-          F::embedding_bag(t[0], t[1], Bag().offsets(offsets({0, 3})).mode(kMax))),
+          F::embedding_bag(t[0], t[1], Bag().offsets(longs({0, 3})).mode(kMax))),
       ROW("multi_head_attention_forward",
           flat(F::multi_head_attention_forward(
               t[0], t[1], t[2],
@@ -273,6 +273,8 @@ std::vector<FunctionRow> losses() {
       ROW("cross_entropy, of probabilities",
           F::cross_entropy(t[0], t[1],
                            F::CrossEntropyFuncOptions().weight(t[2]).label_smoothing(.2))),
+      ROW("ctc_loss", F::ctc_loss(log_softmax(t[0], 2), t[1], longs({4, 3, 4}), longs({2, 1, 0}),
+                                  F::CTCLossFuncOptions().blank(3))),
       ROW("kl_div", F::kl_div(t[0], t[1], F::KLDivFuncOptions(kBatchMean))),
       ROW("kl_div, of logarithms",
           F::kl_div(t[0], t[1], F::KLDivFuncOptions(kSum).log_target(true))),
@@ -283,8 +285,7 @@ std::vector<FunctionRow> losses() {
           F::hinge_embedding_loss(t[0], t[1], F::HingeEmbeddingLossFuncOptions().margin(.4))),
       ROW("soft_margin_loss", F::soft_margin_loss(t[0], t[1], F::SoftMarginLossFuncOptions(kSum))),
       ROW("multilabel_margin_loss",
-          F::multilabel_margin_loss(
-              t[0], tensor(std::vector<int64_t>{2, 0, -1, 3, 1}, kLong).expand({2, 5}))),
+          F::multilabel_margin_loss(t[0], longs({2, 0, -1, 3, 1}).expand({2, 5}))),
       ROW("cosine_embedding_loss",
           F::cosine_embedding_loss(t[0], t[1], t[2],
                                    F::CosineEmbeddingLossFuncOptions().margin(-.3))),

@@ -143,13 +143,18 @@ def text(name, overload):
     return f"{name}({', '.join(f'{k} {n}' + (f' = {d}' if d else '') for k, n, d in overload)})"
 
 
+def declared(overload, mine):
+    """Whether one of the overloads `mine` takes the same types, with the same defaults."""
+    return [(k, d) for k, _, d in overload] in [[(k, d) for k, _, d in o] for o in mine]
+
+
 def left_out(torch):
     """{what stands in an overload's text: the names that both have and whose overloads with it are left out}"""
     (our_methods, our_functions), found = ours(), {}
     their_methods, their_functions = theirs(torch, our_functions)
     for mine, other in ((our_methods, their_methods), (our_functions, their_functions)):
         for name in set(mine) & set(other):
-            for overload in (o for o in other[name] if not foreign(o)):
+            for overload in (o for o in other[name] if not foreign(o) and not declared(o, mine[name])):
                 out = next((what for what, _ in LEFT_OUT if what in text(name, overload)), None)
                 if out:
                     found.setdefault(out, set()).add(name)
@@ -170,10 +175,12 @@ def main():
                 if foreign(overload):
                     continue
                 compared += 1
+                if declared(overload, mine[name]):
+                    continue
                 out = next((what for what, _ in LEFT_OUT if what in text(name, overload)), None)
                 if out:
                     left[out] += 1
-                elif [(k, d) for k, _, d in overload] not in [[(k, d) for k, _, d in o] for o in mine[name]]:
+                else:
                     problems.append(f"{kind} {text(name, overload)}\n    here: " + "; ".join(text("", o) for o in mine[name]))
     problems += [f"LEFT_OUT names {what!r}, which no overload has" for what, n in left.items() if not n]
     for p in problems:

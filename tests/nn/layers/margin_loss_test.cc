@@ -321,6 +321,17 @@ TEST(CtcLoss, IsTheSumOverAllAlignments) {
     }
 }
 
+// Beyond the table's second derivatives: those of the gradient are composed.
+TEST(CtcLoss, IsDifferentiableThreeTimes) {
+  const autograd::CheckedFunction slope = [](V in) {
+    const Tensor y = ctc_loss(in[0].log_softmax(2), rows_of({1, 2, 1, 1}, 2), L{4, 3}, L{2, 2});
+    const Tensor g = autograd::grad({y}, {in[0]}, {}, true, true)[0];
+    return std::vector<Tensor>{g.mul(sines(24, 1.1).view({4, 2, 3}))};
+  };
+  const Tensor x = sines(24, 1.7).view({4, 2, 3}).requires_grad_();
+  EXPECT_NO_THROW(autograd::gradgradcheck(slope, {x}));
+}
+
 // As the transposed logits of a network that has the batch first; lengths of any whole dtype.
 TEST(CtcLoss, FormsAgree) {
   const Tensor x = scores().log_softmax(2), padded = rows_of({1, 2, 3, 3, 9, -9, 2, 1, 7}, 3);

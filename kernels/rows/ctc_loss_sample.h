@@ -49,9 +49,9 @@ template <class T>
 RAMET_INLINE double ctc_negative(const CtcSample& s, const T* last, double shift) {
   if (s.steps == 0) return s.count == 0 ? 0.0 : static_cast<double>(__builtin_inf());
   const double a = static_cast<double>(last[s.states() - 1]),
-               b = static_cast<double>(s.count ? last[s.states() - 2] : ctc_never<T>()),
+               b = s.count ? static_cast<double>(last[s.states() - 2]) : ctc_never<double>(),
                top = a > b ? a : b;
-  if (top == static_cast<double>(ctc_never<T>())) return static_cast<double>(__builtin_inf());
+  if (a == ctc_never<double>() && b == a) return static_cast<double>(__builtin_inf());
   return -(shift + top + vlog(vexp(a - top) + vexp(b - top)));
 }
 /// A gradient where the loss is not finite: true, and what it is filled with.

@@ -264,6 +264,18 @@ TEST(CtcLoss, InfiniteAsPyTorch) {
   }
 }
 
+TEST(CtcLoss, ANaNIsNoInfinity) {
+  for (const L& target : {L{}, L{1}})
+    for (const bool zero : {false, true}) {
+      const Tensor x = full({2, 3}, NAN).requires_grad_();
+      const Tensor loss = ctc_loss(x, tensor(target), L{2}, L{static_cast<int64_t>(target.size())},
+                                   0, ramet::Reduction::Mean, zero);
+      loss.backward();
+      EXPECT_TRUE(std::isnan(loss.item<float>()));
+      for (const double g : values(x.grad())) EXPECT_TRUE(std::isnan(g));
+    }
+}
+
 // By definition: the sum over all ways to give each step a class, of those that leave the target
 // once repetitions and then blanks are gone.
 double by_alignments(const Tensor& log_probs, const L& target, int64_t blank) {

@@ -253,7 +253,8 @@ struct Logit : kernels::Function {
   }
   // 1 / x + 1 / (1 - x), and `outside` outside. The infinities of an end stay out of the others.
   RAMET_GRADIENT gradient(const T& g, const T& x, double low, double high, double outside) {
-    const T inside = logical_and(ge(x, low), le(x, high)), z = where(inside, x, 0.5);
+    const T inside = logical_and(ge(x, low), le(x, high));
+    const T z = add(where(inside, x, 0.5), 0);  // of two zeros the one above which x is
     return where(inside, mul(g, add(reciprocal(z), reciprocal(rsub(z, 1)))), outside);
   }
 };

@@ -340,7 +340,8 @@ TEST(PointwiseFronts, LogitAtItsEnds) {
   const auto whole = [](const Tensor& x) { return logit(x); };
   for (const double x : {0., -2., 1., kInf}) EXPECT_EQ(derivatives(bounded, x, 2), (Numbers{0, 0}));
   EXPECT_NEAR(derivatives(bounded, 0.1, 1)[0], 1 / 0.09, 1e-12);  // an end passes its gradient
-  EXPECT_EQ(derivatives(whole, 0, 2), (Numbers{kInf, -kInf}));
+  for (const double zero : {0., -0.0})
+    EXPECT_EQ(derivatives(whole, zero, 2), (Numbers{kInf, -kInf}));
   EXPECT_EQ(derivatives(whole, 1, 2), (Numbers{kInf, kInf}));
   EXPECT_TRUE(std::isnan(derivatives(whole, 1.5, 1)[0]));
   // eps above 1/2 crosses over; below 0 it is none (PyTorch's numbers).

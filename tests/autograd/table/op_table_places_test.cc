@@ -128,7 +128,10 @@ void add_memberships(Table& t) {
       {{real({3, 5}, -3, 3), real({3}, -3, 3)},
        {real({3, 5}, -3, 3), real({0}, -3, 3)},
        {real({}, -3, 3), real({}, -3, 3)}},
-      [=](V x) { return isin(whole(x[0]), whole(x[1]), true, true); },
+      [=](V x) {
+        const Tensor all = whole(x[0]);  // first: of kernels on a GPU the large one is looked at
+        return isin(all, whole(x[1]), true, true);
+      },
       [=](P x) {
         return made(x[0].sizes, [&](const Index& i) { return !among(x[1], x[0].at(i)); });
       })

@@ -197,8 +197,7 @@ Tensor& Tensor::polygamma_(int64_t n) const {
                            [n](const Tensor& old) { return ramet::polygamma(n, old); });
 }
 
-// ---- sinc's derivatives, logit, nan_to_num: rows with numbers
-// ------------------------------------
+// ---- sinc's derivatives, logit, nan_to_num: rows with numbers -----------------------------------
 
 namespace {
 // A row of one tensor and its numbers, in floating point, without history.

@@ -1,10 +1,12 @@
 // Where a number meets a tensor of fewer bits, right at the border: what is compared is rounded to
-// the tensor's dtype first, as LibTorch does.
+// the tensor's dtype first, as LibTorch does. And functions at the ends of their dtypes.
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <map>
 
+#include "autograd/autograd.h"
 #include "autograd/ops.h"
 #include "tests/autograd/check.h"
 
@@ -270,6 +272,90 @@ TEST(Borders, EqualOfTwoTypes) {
   EXPECT_FALSE(equal(zeros({2}), zeros({3}, kLong)));
   EXPECT_TRUE(equal(zeros({0}), zeros({0}, kLong)));
   EXPECT_FALSE(equal(tensor({NAN}), tensor({NAN}, kDouble)));
+}
+
+// ---- ends of dtypes -----------------------------------------------------------------------------
+
+using Numbers = std::vector<double>;
+constexpr double kInf = std::numeric_limits<double>::infinity(),
+                 kNaN = std::numeric_limits<double>::quiet_NaN();
+
+TEST(Borders, MinusesAndParts) {
+  for (const ScalarType dtype : {kDouble, kFloat, kHalf, kBFloat16}) {
+    const Tensor x = copysign(tensor({0., 0., kNaN, kNaN, kInf, kInf, 1.}, kDouble),
+                              tensor({1., -1., 1., -1., 1., -1., -1.}, kDouble))
+                         .to(dtype);
+    EXPECT_EQ(values(signbit(x)), (Numbers{0, 1, 0, 1, 0, 1, 1}));
+    EXPECT_EQ(values(isposinf(x)), (Numbers{0, 0, 0, 0, 1, 0, 0}));
+    EXPECT_EQ(values(isneginf(x)), (Numbers{0, 0, 0, 0, 0, 1, 0}));
+    const int least = dtype == kDouble  ? -1074
+                      : dtype == kFloat ? -149
+                      : dtype == kHalf  ? -24
+                                        : -133;
+    const int most = dtype == kHalf ? 15 : dtype == kDouble ? 1023 : 127;
+    Numbers all = {0., -0.0, kInf, -kInf, kNaN, 1, -3, 0.75};
+    for (const int e : {least, least + 1, least + 9, -14, most})
+      for (const double m : {1., -1.}) all.push_back(m * std::ldexp(1, e));
+    const Tensor numbers = tensor(ArrayRef<double>(all), kDouble).to(dtype);
+    const auto [mantissa, exponent] = frexp(numbers);
+    EXPECT_EQ(exponent.scalar_type(), kInt);
+    const Numbers m = values(mantissa.to(kDouble)), e = values(exponent.to(kDouble));
+    for (size_t i = 0; i < all.size(); ++i) {
+      int want = 0;
+      const double part = std::isfinite(all[i]) ? std::frexp(all[i], &want) : all[i];
+      EXPECT_TRUE(m[i] == part || std::isnan(part)) << all[i] << ": " << m[i];
+      EXPECT_EQ(e[i], want) << all[i];
+    }
+    EXPECT_TRUE(equal(ldexp(mantissa, exponent).nan_to_num(7), numbers.nan_to_num(7)));
+  }
+  EXPECT_EQ(values(signbit(tensor({-1, 0, 2}))), (Numbers{1, 0, 0}));
+  EXPECT_EQ(values(signbit(tensor({200}).to(kByte))), (Numbers{0}));
+}
+
+TEST(Borders, ExponentsOfAnySize) {
+  EXPECT_DOUBLE_EQ(ldexp(tensor({1e-300}, kDouble), tensor({1500})).item<double>(),
+                   std::ldexp(1e-300, 1500));
+  EXPECT_EQ(
+      ldexp(tensor({0., 1.}).to(kHalf), tensor({70000, -70000})).to(kFloat).sum().item<float>(), 0);
+  EXPECT_EQ(values(ldexp(tensor({0., 1., 1.}), tensor({INT64_MAX, INT64_MAX, INT64_MIN}))),
+            (Numbers{0, kInf, 0}));
+  EXPECT_EQ(ldexp(tensor({0x1p-149}), tensor({276})).item<float>(), 0x1p127f);
+  EXPECT_DOUBLE_EQ(ldexp(tensor({1e5}, kDouble), tensor({1008.5}, kDouble)).item<double>(),
+                   1e5 * std::exp2(1008.) * std::sqrt(2.));
+  const Tensor x = tensor({1e-300}, kDouble).requires_grad_(),
+               e = tensor({1030.}, kDouble).requires_grad_();
+  const std::vector<Tensor> g = autograd::grad({ldexp(x, e)}, {e});
+  EXPECT_NEAR(g[0].item<double>() / std::ldexp(1e-300, 1030), std::log(2), 1e-14);
+}
+
+TEST(Borders, HeavisideHandsOnWhatItTakes) {
+  const Tensor x = tensor({0., -0.0, 1., -1., kNaN}).requires_grad_();
+  const Tensor v = tensor({2., 3., 4., 5., 6.}).requires_grad_();
+  const Tensor y = heaviside(x, v);
+  EXPECT_EQ(values(y), (Numbers{2, 3, 1, 0, 0}));
+  y.backward(tensor({7., 8., 9., 10., 11.}));
+  EXPECT_EQ(values(x.grad()), (Numbers{0, 0, 0, 0, 0}));
+  EXPECT_EQ(values(v.grad()), (Numbers{7, 8, 0, 0, 0}));
+}
+
+TEST(Borders, WholeNumbersAtTheirEnds) {
+  const auto numbers = [](const Tensor& x) { return values(x.to(kDouble)); };
+  const Tensor low = tensor({-128}).to(kChar);
+  EXPECT_EQ(numbers(gcd(low, tensor({6}).to(kChar))), (Numbers{2}));
+  EXPECT_EQ(numbers(gcd(low, tensor({0}).to(kChar))), (Numbers{-128}));  // 128, wrapped
+  EXPECT_EQ(numbers(lcm(tensor({100}).to(kChar), tensor({99}).to(kChar))), (Numbers{-84}));
+  EXPECT_EQ(gcd(tensor({INT64_MIN}), tensor({0})).item<int64_t>(), INT64_MIN);
+  const Tensor some = tensor({5, -5});
+  EXPECT_EQ(numbers(bitwise_left_shift(some.to(kChar), 7)), (Numbers{-128, -128}));
+  for (const int64_t far : {int64_t{8}, int64_t{64}, int64_t{-1}, INT64_MIN, INT64_MAX}) {
+    EXPECT_EQ(numbers(bitwise_left_shift(some.to(kChar), far)), (Numbers{0, 0})) << far;
+    EXPECT_EQ(numbers(bitwise_right_shift(some.to(kChar), far)), (Numbers{0, -1})) << far;
+  }
+  EXPECT_EQ(numbers(bitwise_right_shift(tensor({200}).to(kByte), tensor({1}).to(kByte))),
+            (Numbers{100}));
+  expect_part(error_of([&] { return bitwise_left_shift(some, 1.5); }), "not implemented for");
+  expect_part(error_of([&] { return gcd(some.to(kBool), some.to(kBool)); }), "not implemented for");
+  expect_part(error_of([&] { return lcm(some, ones({2})); }), "not implemented for");
 }
 
 }  // namespace

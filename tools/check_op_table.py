@@ -31,7 +31,7 @@ def sources():
 
 
 # Methods without a function of their name that need no row: they compute nothing, and copies have tests of their own.
-NO_OPERATIONS = set("_base contiguous data detach new_empty new_full new_ones new_zeros pin_memory to".split())
+NO_OPERATIONS = set("_base contiguous data detach new_empty new_empty_strided new_full new_ones new_zeros pin_memory to".split())
 
 
 def functions():
@@ -42,7 +42,7 @@ def functions():
     found = {name for name in methods if name not in NO_OPERATIONS}
     for path, text in headers.items():
         if path.startswith("autograd/ops/"):
-            kinds = r"(?:Tensor|std::vector<Tensor>|std::tuple<Tensor[^>&]*>)"
+            kinds = r"(?:Tensor|std::vector<Tensor>|std::tuple<Tensor[^&(]*>)"
             found |= set(re.findall(rf"^RAMET_API {kinds} (\w+)\(", text, flags=re.M))
     return found
 
@@ -73,6 +73,7 @@ def forms():
 NO_SIZES = {
     "cross_entropy_loss_consuming": "cross_entropy_loss, over the memory of its input",
     "broadcast_to": "in the row of expand",
+    "as_strided_": "in the row of as_strided",
     "concat": "in the row of cat",
     "concatenate": "another name of cat",
     "moveaxis": "in the row of movedim",
@@ -100,7 +101,7 @@ def size_rows():
 
 def row_names(text):
     # A row's name is the first argument of what makes the row.
-    names = re.findall(r"[({]\s*\"([a-z_0-9]+)(?:\.[a-z_0-9]+)?\"\s*,", text)
+    names = re.findall(r"[({]\s*\"([a-zT_0-9]+)(?:\.[a-z_0-9]+)?\"\s*,", text)
     # Draws without moments are tests of their own.
     names += [name.lower() for name in re.findall(r"\bTEST\(RandomRows, (\w+)\)", text) if name == name.capitalize()]
     return set(names) - {"name"}

@@ -23,9 +23,9 @@ TORCH = """
 
 # Declared in torch and in at by LibTorch, so that a program may add overloads to torch's.
 TORCH_AND_AT = """
-    AutoGradMode NoGradGuard Tensor arange empty empty_like empty_strided eye from_blob full full_like get_num_threads
-    linspace manual_seed normal ones ones_like rand rand_like randint randint_like randn randn_like randperm
-    scalar_tensor set_num_threads set_printoption_sci_mode tensor tril_indices triu_indices zeros zeros_like
+    AutoGradMode NoGradGuard Tensor arange bartlett_window blackman_window empty empty_like empty_strided eye from_blob
+    full full_like get_num_threads hamming_window hann_window kaiser_window linspace logspace manual_seed normal ones
+    ones_like rand rand_like randint randint_like randn randn_like randperm range scalar_tensor set_num_threads set_printoption_sci_mode tensor tril_indices triu_indices zeros zeros_like
 """.split()
 
 # Whole namespaces that LibTorch does not have.

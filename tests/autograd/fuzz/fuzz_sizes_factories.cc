@@ -33,6 +33,17 @@ bool drawable(int64_t low, int64_t high, ScalarType t) {
   return low < high && (t == kLong || (low >= -128 && high <= 128));
 }
 
+// A window of so many numbers.
+template <class Make> SizeRow of_window(const char* name, const Make& make) {
+  return {name, [make](SizeDraw& d) {
+            const int64_t n = d.number("window_length");
+            const bool periodic = d.flag("periodic");
+            // Lists on the host besides the result.
+            d.expect(
+                made({n}), [&] { return make(n, periodic); }, 8);
+          }};
+}
+
 Right counted(int64_t start, int64_t end, int64_t step) {
   const Wide gap = Wide{end} - start;
   if (step == 0 || (gap > 0 && step < 0) || (gap < 0 && step > 0)) return std::nullopt;
@@ -79,6 +90,48 @@ std::vector<SizeRow> size_rows_of_factories() {
            (void)x.unsqueeze(0);
            return x;
          });
+       }},
+      {"new_empty_strided",
+       [](SizeDraw& d) {
+         const std::vector<int64_t> sizes = d.numbers("size", 0, 3),
+                                    strides = d.numbers("stride", 0, 3);
+         Right right = made(sizes);
+         if (sizes.size() != strides.size() || !addressable(sizes)) right = std::nullopt;
+         double reach = 1;
+         for (size_t i = 0; right && i < sizes.size(); ++i) {
+           if (strides[i] < 0) right = std::nullopt;
+           reach += static_cast<double>(sizes[i] - 1) * static_cast<double>(strides[i]);
+         }
+         const bool none = std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
+         if (!none && reach > 1e6) right = std::nullopt;  // more than memory
+         d.expect_view(right, [&] { return ones({}).new_empty_strided(sizes, strides); });
+       }},
+      of_window("bartlett_window", [](int64_t n, bool p) { return bartlett_window(n, p); }),
+      of_window("blackman_window", [](int64_t n, bool p) { return blackman_window(n, p); }),
+      of_window("hamming_window", [](int64_t n, bool p) { return hamming_window(n, p); }),
+      of_window("hann_window", [](int64_t n, bool p) { return hann_window(n, p); }),
+      of_window("kaiser_window", [](int64_t n, bool p) { return kaiser_window(n, p); }),
+      {"logspace",
+       [](SizeDraw& d) {
+         const int64_t steps = d.number("steps"), how = d.note("how", d.tape().below(4));
+         const Tensor low = tensor(0.), high = tensor(1.);
+         d.expect(
+             made({steps}),
+             [&] {
+               return how == 0   ? logspace(0, 1, steps)
+                      : how == 1 ? logspace(low, 1, steps)
+                      : how == 2 ? logspace(0, high, steps)
+                                 : logspace(low, high, steps);
+             },
+             4);
+       }},
+      {"vander",
+       [](SizeDraw& d) {
+         const Tensor x = d.tensor(1, 1);
+         const int64_t n = d.number("N");
+         const bool increasing = d.flag("increasing");
+         d.expect(
+             n >= 0 ? one({x.size(0), n}) : Right(), [&] { return vander(x, n, increasing); }, 4);
        }},
       {"from_blob",
        [](SizeDraw& d) {

@@ -83,6 +83,70 @@ template <class Call> SizeRow of_samples(const char* name, bool running, const C
 
 std::vector<SizeRow> size_rows_of_values() {
   return {
+      {"nonzero_static",
+       [](SizeDraw& d) {
+         const Tensor x = d.tensor();
+         const int64_t n = d.number("size"), fill = d.number("fill_value");
+         d.expect(
+             n >= 0 ? one({n, x.dim()}) : refused(), [&] { return nonzero_static(x, n, fill); },
+             16);
+       }},
+      {"gradient",
+       [](SizeDraw& d) {
+         const Tensor x = d.tensor(0, 3, 2);
+         const Dims dims = d.dims("dim", x.dim());
+         const int64_t order = d.mostly("edge_order", 1, 2);
+         std::vector<WideShape> right;
+         std::vector<bool> seen(static_cast<size_t>(x.dim()) + 1);
+         bool fine = order == 1 || order == 2;
+         for (const int64_t dim : dims) {
+           const auto at = place_of(dim, x.dim());
+           fine = fine && at && !seen[*at] && x.dim() > 0 && x.sizes()[*at] > order;
+           if (!fine) break;
+           seen[*at] = true;
+           right.push_back(wide(x.sizes()));
+         }
+         d.expect(
+             fine ? Right(right) : refused(), [&] { return gradient(x, dims, order); }, 8);
+       }},
+      {"histogram",
+       [](SizeDraw& d) {
+         const Tensor x = d.tensor();
+         const int64_t bins = d.number("bins");
+         d.expect(
+             bins > 0 ? Right({{bins}, {Wide{bins} + 1}}) : refused(),
+             [&] { return histogram(x, bins); }, 8);
+       }},
+      {"histogramdd",
+       [](SizeDraw& d) {
+         const Tensor x = d.tensor(1, 3);
+         const Dims bins = d.numbers("bins", 0, 3);
+         const bool same = d.flag("one number") && bins.size() == 1;
+         const int64_t dims = x.size(-1);
+         WideShape shape = same ? WideShape(static_cast<size_t>(dims), bins[0]) : wide(bins);
+         bool fine = x.dim() >= 2 && static_cast<int64_t>(shape.size()) == dims;
+         for (const Wide n : shape) fine = fine && n > 0;
+         d.expect(
+             fine ? one(shape) : refused(),
+             [&] {
+               return std::get<0>(same ? histogramdd(x, bins[0])
+                                       : histogramdd(x, IntArrayRef(bins)));
+             },
+             8);
+       }},
+      {"segment_reduce",
+       [](SizeDraw& d) {
+         const Tensor x = d.tensor(1, 3);
+         const int64_t axis = d.dim("axis", x.dim());
+         const auto at = place_of(axis, x.dim());
+         const size_t rank = d.note("rank", 1 + d.tape().below(2));
+         std::vector<int64_t> sizes;
+         for (size_t k = 0; k < rank && k < x.sizes().size(); ++k) sizes.push_back(x.sizes()[k]);
+         const int64_t segments = sizes.back();  // of one element each
+         d.expect(
+             at && *at + 1 == sizes.size() && segments >= 0 ? one(wide(x.sizes())) : refused(),
+             [&] { return segment_reduce(x, "sum", ones(sizes, kLong), {}, {}, axis); }, 16);
+       }},
       of_dims("nansum", [](X x, const Dims& d, bool k) { return nansum(x, d, k); }),
       of_dims("nanmean", [](X x, const Dims& d, bool k) { return nanmean(x, d, k); }),
       of_dims("linalg_vector_norm",

@@ -154,6 +154,24 @@ std::vector<int64_t> shape_for(SizeDraw& d, const Tensor& x) {
   return sizes;
 }
 
+// A look at x's storage, which has `held` elements.
+Right strided(const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides, Wide first,
+              Wide held) {
+  if (sizes.size() != strides.size() || first < 0) return refused();
+  bool none = false;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] < 0 || strides[d] < 0) return refused();
+    none |= sizes[d] == 0;
+  }
+  Wide last = first;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    last += (Wide{sizes[d]} - 1) * strides[d];
+    if (!none && last >= held) return refused();
+  }
+  return none || last < held ? one(wide(sizes)) : refused();
+}
+Wide held_by(const Tensor& x) { return static_cast<Wide>(x.storage_impl()->bytes / 4); }
+
 // Two numbers for each dimension from the last on: what is put before and behind, or cut off.
 Right padded(const Tensor& x, const std::vector<int64_t>& pad, int64_t least) {
   const size_t rank = static_cast<size_t>(x.dim());
@@ -231,6 +249,53 @@ std::vector<SizeRow> size_rows_of_views() {
            }
          }
          d.expect_view(right, [&] { return unflatten(x, dim, sizes); });
+       }},
+      {"as_strided",
+       [](SizeDraw& d) {
+         const Tensor x = d.tensor();
+         const std::vector<int64_t> sizes = d.numbers("size", 0, 3),
+                                    strides = d.numbers("stride", 0, 3);
+         const bool given = d.flag("with offset"), in_place = d.flag("in place");
+         const int64_t offset = given ? d.number("storage_offset") : x.storage_offset();
+         d.expect_view(strided(sizes, strides, offset, held_by(x)), [&] {
+           const auto at = given ? std::optional<int64_t>(offset) : std::nullopt;
+           return in_place ? Tensor(x.detach().as_strided_(sizes, strides, at))
+                           : as_strided(x, sizes, strides, at);
+         });
+       }},
+      {"as_strided_scatter",
+       [](SizeDraw& d) {
+         const Tensor x = d.tensor();
+         const std::vector<int64_t> strides = d.numbers("stride", 0, 3);
+         const std::vector<int64_t> sizes(strides.size(), d.note("extent", d.tape().below(3)));
+         const int64_t offset = d.number("storage_offset");
+         const bool fits = strided(sizes, strides, offset, held_by(x)).has_value();
+         d.expect(fits ? one(wide(x.sizes())) : refused(),
+                  [&] { return as_strided_scatter(x, ones(sizes), sizes, strides, offset); });
+       }},
+      {"set_",
+       [](SizeDraw& d) {
+         const Tensor x = d.tensor();
+         const std::vector<int64_t> sizes = d.numbers("size", 0, 3),
+                                    strides = d.numbers("stride", 0, 3);
+         const int64_t offset = d.number("storage_offset");
+         d.expect_view(strided(sizes, strides.empty() ? contiguous_strides(sizes) : strides, offset,
+                               held_by(x)),
+                       [&] { return Tensor(zeros({2}).set_(x, offset, sizes, strides)); });
+       }},
+      {"sum_to_size",
+       [](SizeDraw& d) {
+         const Tensor x = d.tensor();
+         std::vector<int64_t> sizes;
+         for (int64_t k = d.note("from", d.tape().below(3)); k < x.dim(); ++k)
+           sizes.push_back(d.tape().one_in(3) ? x.size(k) : d.number("size"));
+         d.note("sizes", IntArrayRef(sizes));
+         bool fits = true;
+         for (size_t i = 1; i <= sizes.size(); ++i) {
+           const int64_t to = sizes[sizes.size() - i];
+           fits &= to == 1 || to == x.sizes()[x.sizes().size() - i];
+         }
+         d.expect(fits ? one(wide(sizes)) : refused(), [&] { return x.sum_to_size(sizes); });
        }},
       {"transpose",
        [](SizeDraw& d) {

@@ -228,11 +228,10 @@ void add_masks(Table& t) {
       .big({real({300, 131})})
       .in_one("how many rows there are depends on the values")
       .waits("the size of the result is asked for");
-  // Fewer than there are, and more.
-  for (const int64_t n : {int64_t{4}, int64_t{20}})
+  const auto first = [&](const char* name, int64_t n) {
     t.row(
-         n == 4 ? "nonzero_static" : "nonzero_static.filled", kAll,
-         shapes({{3, 4}, {0, 4}, {5}, {}}), [n](V x) { return nonzero_static(x[0], n, -7); },
+         name, kAll, shapes({{3, 4}, {0, 4}, {5}, {}}),
+         [n](V x) { return nonzero_static(x[0], n, -7); },
          [n, places](P x) {
            const Plain all = places(x);
            return made({n, x[0].rank()},
@@ -244,6 +243,9 @@ void add_masks(Table& t) {
         .in_one("a position depends on those before")
         .small("all that is behind meets in one row, which takes emulated threads long")
         .writes([n](Tensor& o, V x) { return nonzero_static_out(o, x[0], n, -7); });
+  };
+  first("nonzero_static", 4);  // fewer than there are, and more
+  first("nonzero_static.filled", 20);
   t.row(
        "nonzero_numpy", kAll, shapes({{3, 4}, {0, 4}, {5}, {}}),
        [](V x) { return nonzero_numpy(x[0]).back(); },

@@ -215,9 +215,10 @@ void add_counts(Table& t) {
 
 // Edges of bins: 0-dim where a sample is a number, [2, edges] of points in the plane.
 void add_histograms(Table& t) {
-  static const double edges[] = {-2, -0.5, 0, 1.25, 2};
-  const auto given = [](const Tensor& x) {
-    return tensor(std::vector<double>(std::begin(edges), std::end(edges))).to(x.options());
+  static const double edges[] = {-2, -0.5, 0, 0.5, 2};
+  const auto given = [](const Tensor& x) {  // made where x is
+    const Tensor k = arange(-2, 3, x.options());
+    return k.mul(k.abs()).div(2);
   };
   const auto bin = [](double v) {  // -1: none
     if (!(v >= -2 && v <= 2)) return -1;
@@ -315,24 +316,25 @@ void add_segments(Table& t) {
   };
   for (const auto& [name, start, f, mean] :
        {segments(
-            "sum", 0, [](double a, double b) { return a + b; }, false),
+            "segment_reduce.sum", 0, [](double a, double b) { return a + b; }, false),
         segments(
-            "mean", 0, [](double a, double b) { return a + b; }, true),
+            "segment_reduce.mean", 0, [](double a, double b) { return a + b; }, true),
         segments(
-            "prod", 1, [](double a, double b) { return a * b; }, false),
+            "segment_reduce.prod", 1, [](double a, double b) { return a * b; }, false),
         segments(
-            "max", -INFINITY, [](double a, double b) { return std::isnan(a) || a > b ? a : b; },
-            false),
+            "segment_reduce.max", -INFINITY,
+            [](double a, double b) { return std::isnan(a) || a > b ? a : b; }, false),
         segments(
-            "min", INFINITY, [](double a, double b) { return std::isnan(a) || a < b ? a : b; },
-            false)}) {
-    const std::string full = std::string("segment_reduce.") + name;
+            "segment_reduce.min", INFINITY,
+            [](double a, double b) { return std::isnan(a) || a < b ? a : b; }, false)}) {
     t.row(
-         full.c_str(), kFloats, shapes({{5, 3}, {5}, {7, 2, 2}}, 0.5, 1.5),
-         [name = name](V x) {
+         name, kFloats, shapes({{5, 3}, {5}, {7, 2, 2}}, 0.5, 1.5),
+         [reduce = std::string_view(name).substr(15)](V x) {
            const int64_t n = x[0].size(0);
-           return segment_reduce(x[0], name,
-                                 tensor({int64_t{2}, n - 3, int64_t{1}}).to(x[0].device()));
+           const auto of = [&](int64_t length) {
+             return full({1}, length, TensorOptions(kLong).device(x[0].device()));
+           };
+           return segment_reduce(x[0], reduce, cat({of(2), of(n - 3), of(1)}));
          },
          [start = start, f = f, mean = mean](P x) {
            const int64_t n = x[0].size(0), ends[] = {0, 2, n - 1, n};

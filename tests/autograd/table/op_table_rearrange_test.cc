@@ -489,7 +489,7 @@ void add_slopes(Table& t) {
          slopes([](double k) { return k * k + k; }, order))
         .only(kWide)  // the places of many samples are more than 16 bits hold
         .within(8)
-        .narrow("there are few coordinates")
+        .small("coordinates are few, as are the threads that subtract them")
         .tame(coarse)
         .big({real({1400, 13}, -9, 9)}, 1);
 }

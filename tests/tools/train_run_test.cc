@@ -145,6 +145,10 @@ TEST_F(TrainTest, ResNetLearnsShapesFromMemoryAndFromFiles) {
   o.seed = 3;
   o.threads = 1;
   o.make_data = folder_ + "/cifar";
+  Options few = o;
+  few.limit = 4;
+  expect_part(refusal(few), "--limit: got 4, expected at least 5 with --make-data");
+  EXPECT_FALSE(exists(o.make_data));
   expect_part(printed(o), folder_ + "/cifar has the images of --data shapes --seed 3");
   EXPECT_FALSE(exists(folder_ + "/memory")) << "nothing was trained";
   EXPECT_EQ(read_file(o.make_data + "/data_batch_5.bin").size(), 4u * 3073);

@@ -112,7 +112,10 @@ std::optional<Usage> parse(std::vector<std::string> arguments, Options& o) {
          "README.md); for seq2seq dates or reverse (made by --seed)")
       ->type_name("NAME|DIR")
       ->capture_default_str();
-  app.add_option("--model", o.model, job_descriptions())->type_name("NAME")->capture_default_str();
+  app.add_option("--model", o.model,
+                 job_descriptions() + ". --data, --lr, --batch and --epochs have defaults for each")
+      ->type_name("NAME")
+      ->capture_default_str();
   app.add_option("--devices", o.devices, "where replicas run, separated by commas")
       ->type_name("LIST")
       ->capture_default_str();

@@ -25,7 +25,7 @@ Job::Pass Job::pass(int /*number*/, Replicas& model, const Processes& processes,
 }
 
 void Job::for_test_batches(Device device, const std::function<void(data::Example<>&)>& f) const {
-  // As many rows as a few millions of numbers in the layers of a model are.
+  // Fewer where they are large: the layers of a model hold many times as many numbers.
   const int64_t row = std::max<int64_t>(1, data_.test_rows[0].numel());
   const auto rows = static_cast<size_t>(std::clamp<int64_t>((int64_t{1} << 20) / row, 1, 500));
   auto loader = data::make_data_loader<data::samplers::SequentialSampler>(

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -19,11 +20,25 @@
 
 namespace {
 
-double seconds(const BenchRow& row) {
-  const auto start = std::chrono::steady_clock::now();
+// What is measured and what counts. Steps of models take so long that a shared machine leaves few
+// of them alone: their best time does, and where one thread does all of the work the processor's
+// time.
+struct Measure {
+  const char* name;
+  double quantile;
+  bool processor_time;
+
+  double now() const {
+    if (processor_time) return double(std::clock()) / CLOCKS_PER_SEC;
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  }
+};
+
+double seconds(const BenchRow& row, const Measure& measure) {
+  const double start = measure.now();
   row.run(row.inner);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() /
-         static_cast<double>(row.inner);
+  return (measure.now() - start) / static_cast<double>(row.inner);
 }
 
 struct Timing {
@@ -49,6 +64,7 @@ double difference(const std::vector<double>& a, const std::vector<double>& b) {
   if (a.size() != b.size()) return INFINITY;
   double worst = 0, scale = 1e-30;
   for (size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(a[i]) || std::isnan(b[i])) return INFINITY;
     worst = std::max(worst, std::fabs(a[i] - b[i]));
     scale = std::max(scale, std::fabs(b[i]));
   }
@@ -68,18 +84,10 @@ struct Entrant {
   Timing timing;
 };
 
-// What ratios are made of. Steps of models take so long that a machine that is shared leaves few of
-// them alone: their best counts.
-struct Statistic {
-  const char* name;
-  double quantile;
-};
-constexpr Statistic kMedian{"median", .5}, kBest{"best", 0};
-
 class Driver {
  public:
-  Driver(int threads_, int rounds_, Statistic statistic_)
-      : threads(threads_), rounds(rounds_), statistic(statistic_) {}
+  Driver(int threads_, int rounds_, Measure measure_)
+      : threads(threads_), rounds(rounds_), measure(measure_) {}
 
   nlohmann::json report;
   bool agree = true;
@@ -90,7 +98,7 @@ class Driver {
     for (const BenchArm& peer : peers)
       if (const BenchRow* r = row_named(peer, own.name))
         entrants.push_back({peer.name, r, difference(ours, outputs(*r)), {}});
-    measure(entrants);
+    take_turns(entrants);
     print(entrants);
   }
 
@@ -107,14 +115,14 @@ class Driver {
   }
 
  private:
-  void measure(std::vector<Entrant>& entrants) {
+  void take_turns(std::vector<Entrant>& entrants) {
     for (int r = -1; r < rounds; ++r) {  // the first round warms up
       for (Entrant& e : entrants) {
         // Arms of this library share their data, so it is made anew for each.
         e.row->setup();
         const long warm = std::max(1L, e.row->inner / 4);
         e.row->run(warm);
-        const double t = seconds(*e.row);
+        const double t = seconds(*e.row, measure);
         if (r >= 0) e.timing.units.push_back(t * e.row->per_second);
         e.row->release();
         // Helpers of the other arm still spin.
@@ -150,7 +158,7 @@ class Driver {
     report["rows"].push_back(line);
   }
 
-  double typical(const Entrant& e) const { return e.timing.at(statistic.quantile); }
+  double typical(const Entrant& e) const { return e.timing.at(measure.quantile); }
   static nlohmann::json figures(const Entrant& e) {
     return {{"median", e.timing.at(.5)},
             {"best", e.timing.at(0)},
@@ -159,7 +167,7 @@ class Driver {
   }
 
   int threads, rounds;
-  Statistic statistic;
+  Measure measure;
   std::map<std::string, std::vector<std::pair<double, std::string>>> ratios;  // of each peer
 };
 
@@ -220,11 +228,13 @@ int main(int argc, char** argv) {
     }
     peers.push_back(open(threads));
   }
-  const Statistic statistic = models ? kBest : kMedian;
+  const Measure measure = !models        ? Measure{"median", .5, false}
+                          : threads == 1 ? Measure{"best processor time", 0, true}
+                                         : Measure{"best time", 0, false};
   std::printf("%s\n%d thread(s), %s of %d interleaved rounds\n", ramet::config().c_str(), threads,
-              statistic.name, rounds);
-  std::printf("%-30s %12s %21s %6s\n", "row", statistic.name, "10 % .. 90 %", "goal");
-  Driver driver(threads, rounds, statistic);
+              measure.name, rounds);
+  std::printf("%-30s %12s %21s %6s\n", "row", models ? "best" : "median", "10 % .. 90 %", "goal");
+  Driver driver(threads, rounds, measure);
   driver.report = {{"config", ramet::config()}, {"threads", threads}, {"rounds", rounds}};
   for (const BenchRow* row : rows) driver.row(*row, peers);
   driver.summary();

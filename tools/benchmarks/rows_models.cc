@@ -1,7 +1,6 @@
 // Rows of ./tools/bench models: training steps of models, and operations that they live on. A
-// program for LibTorch, compiled twice as it is: with this library through the door, and with
-// LibTorch by
-// ./tools/bench --torch.
+// program for LibTorch that is compiled twice as it is: with this library through the door, and
+// with LibTorch for ./tools/bench models --torch.
 #include "rows_models.h"
 
 #include "rows_data.h"
@@ -244,13 +243,13 @@ Step lbfgs() {
 // ---------------------------------------------------------------------------------- operations
 
 /// f's result without gradients, or what f gives and backward of it.
-template <class F> Step forward(F f) {
+template <class Function> Step forward(Function f) {
   return [=] {
     torch::NoGradGuard off;
     return f();
   };
 }
-template <class F> Step both(std::vector<Tensor> inputs, F f) {
+template <class Function> Step both(std::vector<Tensor> inputs, Function f) {
   for (Tensor& t : inputs) parameters.push_back(t.requires_grad_());
   const Tensor gradient = filled(f().sizes().vec(), 1, 3);
   return [=]() mutable {
@@ -324,7 +323,7 @@ int values(double* to, int room) {
   };
   put(model_out, room / 2);
   const int each = (room - n) / std::max(1, int(parameters.size()));
-  for (const Tensor& p : parameters) put(p.grad() / p.grad().abs().max(), each);
+  for (const Tensor& p : parameters) put(p.grad() / p.grad().abs().max().clamp_min(1e-30), each);
   return n;
 }
 void release() {
@@ -366,5 +365,6 @@ const BenchRow kRows[] = {
 
 BenchArm open_models_arm(int threads) {
   torch::set_num_threads(threads);
+  // (Nobody asks for the name of this library's own arm.)
   return {"LibTorch " TORCH_VERSION, kRows, static_cast<int>(sizeof kRows / sizeof *kRows)};
 }

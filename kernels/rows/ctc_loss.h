@@ -2,6 +2,7 @@
 // labels, summed over all ways to align it with the steps of an input.
 #pragma once
 #include "kernels/kernel.h"
+#include "kernels/simd/inline.h"
 
 namespace ramet {
 namespace kernels {
@@ -60,7 +61,9 @@ struct CtcLossBackwardArgs {
 RAMET_KERNEL(ctc_loss_backward, CtcLossBackwardArgs);
 
 /// States of all samples, with two more each, which lie beside a row's ends and are never reached.
-constexpr int64_t ctc_states(int64_t labels, int64_t batch) { return 2 * labels + 3 * batch; }
+RAMET_INLINE constexpr int64_t ctc_states(int64_t labels, int64_t batch) {
+  return 2 * labels + 3 * batch;
+}
 /// Bytes: rows on which a sample works, and on a GPU the probability of every state at every step.
 constexpr int64_t ctc_loss_workspace(int64_t states, int64_t item) { return 2 * states * item; }
 constexpr int64_t ctc_loss_backward_rows(int64_t time, bool on_cpu) {

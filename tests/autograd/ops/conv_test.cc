@@ -210,6 +210,21 @@ TEST(ConvTranspose, Errors) {
 }
 
 // Rows that no tap reaches are the bias, however far apart the others are.
+TEST(Convolution, Errors) {
+  const Tensor x = zeros({2, 3, 5}), w = zeros({4, 3, 2});
+  const auto call = [](const Tensor& in, const Tensor& weight, IntArrayRef more) {
+    convolution(in, weight, {}, 1, 0, 1, true, more, 1);
+  };
+  EXPECT_ERROR_TEXT(call(x, zeros({3, 4}), 0), "expected 3, 4 or 5 dimensions");
+  EXPECT_ERROR_TEXT(call(x[0], w, 0), "Expected 3-dimensional input for 3-dimensional weight");
+  EXPECT_ERROR_TEXT(call(x, zeros({3, 4, 2}), -1), "negative output_padding is not supported");
+  EXPECT_ERROR_TEXT(call(Tensor(), w, 0), "undefined tensor");
+  EXPECT_ERROR_TEXT(conv_tbc(x[0], w, zeros({2})), "Input must have 3 dims");
+  EXPECT_ERROR_TEXT(conv_tbc(x, w[0], zeros({2})), "Weight tensor must have 3 dims");
+  EXPECT_ERROR_TEXT(conv_tbc(x, zeros({2, 5, 4}), zeros({3})), "bias");
+  EXPECT_ERROR_TEXT(conv_tbc(x, zeros({2, 5, 4}), zeros({4}), INT64_MIN), "padding");
+}
+
 TEST(ConvTranspose, FarApart) {
   const Tensor x = varied_leaf({1, 1, 2, 2}, 1), w = varied_leaf({1, 1, 1, 1}, 2),
                b = varied_leaf({1}, 3);

@@ -119,6 +119,14 @@ TEST(Pad, Refuses) {
   EXPECT_ERROR_TEXT(pad(x, {1, 1}, "reflect", 2),
                     "Padding mode \"reflect\" doesn't take in value argument");
   EXPECT_ERROR_TEXT(pad(x, {1, 1}, "mirror"), "Unrecognised padding mode mirror");
+  EXPECT_ERROR_TEXT(reflection_pad1d(x, {1, 1, 1}), "padding size is expected to be 2, but got: 3");
+  EXPECT_ERROR_TEXT(replication_pad2d(x, {1, 1}), "[replication_pad2d] padding size is expected");
+  EXPECT_ERROR_TEXT(reflection_pad3d(x, {1, 1, 1, 1, 1, 1}), "is not supported for 3D input");
+  EXPECT_ERROR_TEXT(replication_pad1d(x, {kMax, kMax}), "resulted in an invalid output size");
+  EXPECT_ERROR_TEXT(pad_sequence({}), "empty list of sequences");
+  EXPECT_ERROR_TEXT(pad_sequence({x, Tensor()}), "undefined");
+  EXPECT_ERROR_TEXT(pad_sequence({x, x.select(2, 0)}), "alike but for the first size");
+  EXPECT_ERROR_TEXT(pad_sequence({x}, false, 0, "up"), "to be one of left or right, but got up");
   EXPECT_ERROR_TEXT(constant_pad_nd(Tensor(), {1, 1}), "undefined tensor");
   EXPECT_ERROR_TEXT(pad(Tensor(), {1, 1}, "reflect"), "undefined tensor");
 }

@@ -263,6 +263,51 @@ void add_networks(Table& t) {
 #undef NETWORK
 }
 
+TEST(RecurrentRows, Refuse) {
+  const Tensor x = zeros({3, 2, 4}), h = zeros({1, 2, 5}), ih = zeros({20, 4}), hh = zeros({20, 5});
+  const std::vector<Tensor> w = {ih, hh};
+  const auto run = [&](TensorList hx, TensorList weights, bool biases = false, int64_t layers = 1,
+                       double drop = 0) {
+    lstm(x, hx, weights, biases, layers, drop, true, false, false);
+  };
+  run({h, h}, w);
+  EXPECT_THROW(run({h}, w), Error);
+  EXPECT_THROW(run({h, Tensor()}, w), Error);
+  EXPECT_THROW(run({h, zeros({1, 3, 5})}, w), Error);
+  EXPECT_THROW(run({h, h.to(kDouble)}, w), Error);
+  EXPECT_THROW(run({h, h}, {}), Error);
+  EXPECT_THROW(run({h, h}, {ih}), Error);
+  EXPECT_THROW(run({h, h}, {ih, Tensor()}), Error);
+  EXPECT_THROW(run({h, h}, {Tensor(), hh}), Error);
+  EXPECT_THROW(run({h, h}, {zeros({20, 3}), hh}), Error);
+  EXPECT_THROW(run({h, h}, {ih, zeros({21, 5})}), Error);
+  EXPECT_THROW(run({h, h}, {ih, zeros({0, 5})}), Error);
+  EXPECT_THROW(run({h, h}, w, true), Error);
+  EXPECT_THROW(run({h, h}, w, false, 2), Error);
+  EXPECT_THROW(run({h, h}, w, false, INT64_MAX), Error);
+  EXPECT_THROW(run({h, h}, w, false, INT64_MIN), Error);
+  EXPECT_THROW(run({h, h}, w, false, 1, 1.5), Error);
+  EXPECT_THROW(run({h, h}, w, false, 1, std::nan("")), Error);
+  const auto packed = [&](const Tensor& sizes) {
+    lstm(x.flatten(0, 1), sizes, {h, h}, w, false, 1, 0, false, false);
+  };
+  packed(tensor(std::vector<int64_t>{2, 2, 2}));
+  EXPECT_THROW(packed(Tensor()), Error);
+  EXPECT_THROW(packed(tensor(std::vector<int64_t>{2, 2, 2}).to(kInt)), Error);
+  EXPECT_THROW(packed(tensor(std::vector<int64_t>{2, 1, 3})), Error);
+  EXPECT_THROW(packed(zeros({0}, kLong)), Error);
+  EXPECT_THROW(gru(x, Tensor(), {zeros({15, 4}), zeros({15, 5})}, false, 1, 0, false, false, false),
+               Error);
+  EXPECT_THROW(gru_cell(x[0], h[0], zeros({15, 4}), zeros({15, 6})), Error);
+  EXPECT_THROW(gru_cell(x[0], h[0], zeros({15, 4}), zeros({15, 5}), zeros({14})), Error);
+  EXPECT_THROW(gru_cell(x[0][0], h[0], zeros({15, 4}), zeros({15, 5})), Error);
+  EXPECT_THROW(rnn_tanh_cell(x[0], h, zeros({5, 4}), zeros({5, 5})), Error);
+  EXPECT_THROW(lstm_cell(x[0], {h[0]}, ih, hh), Error);
+  // One bias alone is added, as by LibTorch.
+  EXPECT_TRUE(equal(rnn_tanh_cell(x[0], h[0], zeros({5, 4}), zeros({5, 5}), {}, ones({5})),
+                    tanh(ones({2, 5}))));
+}
+
 std::vector<Row> rows() {
   Table t;
   const Samples some = {operands_of({2, 2}, 3, 4, 4), operands_of({}, 4, 3, 5),

@@ -129,6 +129,9 @@ Tensor range(const Scalar& start, const Scalar& end, const Scalar& step,
 Tensor range(const Scalar& start, const Scalar& end, const TensorOptions& options) {
   return range(start, end, 1, options);
 }
+Tensor& range_out(Tensor& out, const Scalar& start, const Scalar& end) {
+  return range_out(out, start, end, 1);
+}
 Tensor& range_out(Tensor& out, const Scalar& start, const Scalar& end, const Scalar& step) {
   const char* op = "range_out";
   const TensorOptions options = of(op, out);

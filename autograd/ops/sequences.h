@@ -30,13 +30,15 @@ RAMET_API Tensor& logspace_out(Tensor& out, const Scalar& start, const Tensor& e
 
 /// start, start + step, ... up to `end`, which may be one of them: (end - start) / step + 1
 /// elements, rounded down. Of the default dtype where `options` say no other; of integers all
-/// numbers are cut off first. LibTorch calls it deprecated: arange.
+/// numbers are cut off first. LibTorch calls it deprecated: arange. As there, two numbers alone are
+/// ambiguous.
 RAMET_API Tensor range(const Scalar& start, const Scalar& end, const Scalar& step = 1,
                        const TensorOptions& options = {});
-RAMET_API Tensor range(const Scalar& start, const Scalar& end, const TensorOptions& options);
+RAMET_API Tensor range(const Scalar& start, const Scalar& end, const TensorOptions& options = {});
 /// Into `out`, in its dtype.
+RAMET_API Tensor& range_out(Tensor& out, const Scalar& start, const Scalar& end);
 RAMET_API Tensor& range_out(Tensor& out, const Scalar& start, const Scalar& end,
-                            const Scalar& step = 1);
+                            const Scalar& step);
 
 // Windows of window_length numbers, in the default dtype or that of `options`, a floating-point
 // one. `periodic`: the first window_length of one more, as a discrete Fourier transform wants them.

@@ -212,14 +212,15 @@ TEST(FactoryRows, SequencesAtTheEdges) {
   expect_close(logspace_out(out, 0, tensor(2), 2, 2), Plain{{2}, {1, 4}});
   expect_close(logspace_out(out, tensor(0), 2, 2, 2), Plain{{2}, {1, 4}});
   expect_close(range_out(out, 1, 3), Plain{{3}, {1, 2, 3}});
+  expect_close(range_out(out, 1, 4, 2), Plain{{2}, {1, 3}});
   EXPECT_EQ(out.scalar_type(), kDouble);
-  expect_close(range(1, 1), Plain{{1}, {1}});
+  expect_close(range(1, 1, 1), Plain{{1}, {1}});
   expect_close(range(0.5, 4.5, kLong), Plain{{5}, {0, 1, 2, 3, 4}});
   expect_close(range(INT64_MAX - 1, INT64_MAX, 1, kLong).sub(INT64_MAX - 1), Plain{{2}, {0, 1}});
   EXPECT_THROW(range(1, 4, 0), Error);
   EXPECT_THROW(range(1, 4, 0.5, kLong), Error);
-  EXPECT_THROW(range(4, 1), Error);
-  EXPECT_THROW(range(1, NAN), Error);
+  EXPECT_THROW(range(4, 1, 1), Error);
+  EXPECT_THROW(range(1, NAN, 1), Error);
   EXPECT_THROW(range(INT64_MIN, INT64_MAX, 1, kLong), Error);
   EXPECT_THROW(range(0, 1e300, 1), Error);
 }

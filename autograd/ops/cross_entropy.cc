@@ -6,6 +6,7 @@
 #include "autograd/ops/front/common.h"
 #include "autograd/ops/front/composed.h"
 #include "autograd/ops/front/index_front.h"
+#include "autograd/ops/front/out_front.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/softmax.h"
 #include "autograd/ops/view.h"
@@ -293,5 +294,8 @@ Tensor nll_loss2d(const Tensor& self, const Tensor& target, const std::optional<
   return by_index("nll_loss2d", "NllLoss2DBackward0", self, target, weight, reduction, ignore_index,
                   0, true);
 }
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/cross_entropy.inc"
 
 }  // namespace ramet

@@ -11,6 +11,9 @@ namespace Reduction {
 enum Reduction { None, Mean, Sum, END };
 }  // namespace Reduction
 
+#include "autograd/forms/functions.inc"
+#include "autograd/ops/cross_entropy.inc"
+
 /// Log-softmax and negative log-likelihood in one pass over the logits [n, classes, d1, ...] (or
 /// [classes]). target: class indices [n, d1, ...] (int64), or probabilities of input's shape. Mean
 /// divides by the sum of the weights of the targets that count (indices; NaN where none does) or by
@@ -33,14 +36,6 @@ RAMET_API Tensor cross_entropy_loss_consuming(const Tensor& self, const Tensor& 
                                               int64_t reduction = Reduction::Mean,
                                               int64_t ignore_index = -100,
                                               double label_smoothing = 0.0);
-/// -weight[t] input[t] of log-probabilities: [n, classes] or [classes].
-RAMET_API Tensor nll_loss(const Tensor& self, const Tensor& target,
-                          const std::optional<Tensor>& weight = {},
-                          int64_t reduction = Reduction::Mean, int64_t ignore_index = -100);
-/// The same for [n, classes, d1, d2].
-RAMET_API Tensor nll_loss2d(const Tensor& self, const Tensor& target,
-                            const std::optional<Tensor>& weight = {},
-                            int64_t reduction = Reduction::Mean, int64_t ignore_index = -100);
 /// Any number of dimensions.
 RAMET_API Tensor nll_loss_nd(const Tensor& self, const Tensor& target,
                              const std::optional<Tensor>& weight = {},

@@ -11,6 +11,7 @@
 #include "autograd/ops/linalg.h"
 #include "autograd/ops/shape_joins.h"
 #include "autograd/ops/triangle.h"
+#include "autograd/ops/where.h"
 
 namespace ramet {
 
@@ -26,14 +27,17 @@ namespace factor = kernels::linalg;
 
 namespace {
 
+double epsilon_of(const Tensor& x) {
+  return x.scalar_type() == kDouble ? std::numeric_limits<double>::epsilon()
+                                    : std::numeric_limits<float>::epsilon();
+}
+
 // 1 / (x_j - x_i) [*, k, k] of x [*, k] in order; 0 where they count as equal.
 Tensor gaps(const Tensor& x, const Tensor& difference) {
   if (x.size(-1) == 0) return difference;  // of nothing there is no largest
-  const double epsilon = x.scalar_type() == kDouble ? std::numeric_limits<double>::epsilon()
-                                                    : std::numeric_limits<float>::epsilon();
   const Tensor plain = x.detach(), between = plain.unsqueeze(-2).sub(plain.unsqueeze(-1)).abs(),
                largest = plain.abs().amax(-1, true).unsqueeze(-1),
-               equal = between.le(largest.mul(8 * epsilon));
+               equal = between.le(largest.mul(8 * epsilon_of(x)));
   return difference.masked_fill(equal, 1).reciprocal().masked_fill(equal, 0);
 }
 
@@ -139,6 +143,17 @@ Svd svd_of(const char* op, const Tensor& A, bool full, bool vectors) {
   return {vectors ? back(u, A) : u, back(s, A), vectors ? back(vh, A) : vh};
 }
 
+void check_driver(const char* op, const Tensor& A, std::optional<std::string_view> driver) {
+  check_defined(op, A);
+  if (!driver) return;
+  RAMET_CHECK(!A.is_cpu(), op,
+              "keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend: "
+              "got ",
+              *driver, " for ", describe(A));
+  RAMET_CHECK(*driver == "gesvd" || *driver == "gesvdj" || *driver == "gesvda", op,
+              "unknown svd driver ", *driver, ": expected one of gesvd, gesvdj, gesvda");
+}
+
 Tensor skew(const Tensor& x) { return x.sub(transposed(x)); }
 
 // The gradient of A where one of gu [*, m, k], gs [*, k] and gvh [*, k, n] is defined.
@@ -164,7 +179,9 @@ Tensor svd_gradient(const Tensor& gu, const Tensor& gs, const Tensor& gvh, const
 
 }  // namespace
 
-std::tuple<Tensor, Tensor, Tensor> linalg_svd(const Tensor& A, bool full_matrices) {
+std::tuple<Tensor, Tensor, Tensor> linalg_svd(const Tensor& A, bool full_matrices,
+                                              std::optional<std::string_view> driver) {
+  check_driver("linalg_svd", A, driver);
   const Svd all = svd_of("linalg_svd", A, full_matrices, true);
   if (!recording(A)) return {all.u, all.s, all.vh};
   const int64_t k = all.s.size(-1);
@@ -183,8 +200,15 @@ std::tuple<Tensor, Tensor, Tensor> linalg_svd(const Tensor& A, bool full_matrice
   };
   return {recorded(all.u, 0), recorded(all.s, 1), recorded(all.vh, 2)};
 }
-Tensor linalg_svdvals(const Tensor& A) {
-  if (A.defined() && recording(A)) return std::get<1>(linalg_svd(A, false));
+std::tuple<Tensor&, Tensor&, Tensor&> linalg_svd_out(Tensor& U, Tensor& S, Tensor& Vh,
+                                                     const Tensor& A, bool full_matrices,
+                                                     std::optional<std::string_view> driver) {
+  return three_out("linalg_svd_out", U, S, Vh, A,
+                   [&] { return linalg_svd(A, full_matrices, driver); });
+}
+Tensor linalg_svdvals(const Tensor& A, std::optional<std::string_view> driver) {
+  check_driver("linalg_svdvals", A, driver);
+  if (recording(A)) return std::get<1>(linalg_svd(A, false));
   return svd_of("linalg_svdvals", A, false, false).s;
 }
 std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& self, bool some, bool compute_uv) {
@@ -197,6 +221,10 @@ std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& self, bool some, bool compu
   }
   const auto [u, s, vh] = linalg_svd(self, !some);
   return {u, s, transposed(vh)};
+}
+std::tuple<Tensor&, Tensor&, Tensor&> svd_out(Tensor& U, Tensor& S, Tensor& V, const Tensor& self,
+                                              bool some, bool compute_uv) {
+  return three_out("svd_out", U, S, V, self, [&] { return svd(self, some, compute_uv); });
 }
 std::tuple<Tensor, Tensor, Tensor> Tensor::svd(bool some, bool compute_uv) const {
   return ramet::svd(*this, some, compute_uv);
@@ -264,15 +292,53 @@ namespace {
 // Symmetric: the lower triangle and its mirror image.
 Tensor mirrored(const Tensor& A) { return A.tril().add(transposed(A.tril(-1))); }
 
-Tensor pinv_of(const Tensor& A, double rcond) {
+// A number for every matrix of A.
+std::optional<Tensor> for_each(const char* op, const Tensor& A, std::optional<double> x) {
+  check_defined(op, A);
+  if (!x) return std::nullopt;
+  return full({}, *x, TensorOptions(kDouble).device(A.device()));
+}
+
+// Which singular values count as 0.
+class Tolerance {
+ public:
+  using Given = std::optional<Tensor>;
+  Tolerance(const char* op, const Tensor& A, const Given& atol, const Given& rtol)
+      : atol_(atol), rtol_(rtol), lead_(A.sizes().vec()) {
+    lead_.resize(lead_.size() - 2);
+    for (const Given* x : {&atol, &rtol}) {
+      if (!*x) continue;
+      common_device(op, A, **x);
+      if (A.numel()) lead_ = broadcast_sizes(op, lead_, (*x)->sizes());
+    }
+    if (!rtol_) {
+      const double usual = epsilon_of(A) * static_cast<double>(std::max(A.size(-2), A.size(-1)));
+      rtol_ = for_each(op, A, usual);
+      if (atol_) rtol_ = where(atol_->gt(0), 0, *rtol_);
+    }
+  }
+  /// The leading dimensions of A and the tolerances together.
+  const std::vector<int64_t>& lead() const { return lead_; }
+  /// Which of s [*, k] are above; k > 0.
+  Tensor above(const Tensor& s) const {
+    const Tensor share = rtol_->unsqueeze(-1).mul(s.amax(-1, true));
+    return s.gt(atol_ ? maximum(atol_->unsqueeze(-1), share) : share);
+  }
+
+ private:
+  Given atol_, rtol_;
+  std::vector<int64_t> lead_;
+};
+
+Tensor pinv_of(const Tensor& A, const Tolerance& tolerance) {
   Tensor out;
   {
     const NoGradGuard off;
     const Svd d = svd_of("linalg_pinv", A, false, true);
-    if (d.s.numel() == 0) {
-      out = zeros(with_matrix(A, A.size(-1), A.size(-2)), A.options());
+    if (A.numel() == 0) {
+      out = zeros(with_matrix(A, A.size(-1), A.size(-2)), A.options().requires_grad(false));
     } else {
-      const Tensor none = d.s.le(d.s.amax(-1, true).mul(rcond)),
+      const Tensor none = tolerance.above(d.s).logical_not(),
                    inverse = d.s.masked_fill(none, 1).reciprocal().masked_fill(none, 0);
       out = transposed(d.vh).mul(inverse.unsqueeze(-2)).matmul(transposed(d.u));
     }
@@ -293,22 +359,54 @@ Tensor pinv_of(const Tensor& A, double rcond) {
 
 }  // namespace
 
+Tensor linalg_pinv(const Tensor& A, const std::optional<Tensor>& atol,
+                   const std::optional<Tensor>& rtol, bool hermitian) {
+  const char* op = "linalg_pinv";
+  check_matrices(op, A, hermitian);
+  const Tolerance tolerance(op, A, atol, rtol);
+  std::vector<int64_t> sizes = tolerance.lead();
+  sizes.insert(sizes.end(), {A.size(-2), A.size(-1)});
+  const Tensor all = A.sizes() == IntArrayRef(sizes) ? A : A.expand(sizes);
+  return pinv_of(hermitian ? mirrored(all) : all, tolerance);
+}
+Tensor linalg_pinv(const Tensor& A, std::optional<double> atol, std::optional<double> rtol,
+                   bool hermitian) {
+  const char* op = "linalg_pinv";
+  return linalg_pinv(A, for_each(op, A, atol), for_each(op, A, rtol), hermitian);
+}
 Tensor linalg_pinv(const Tensor& A, double rcond, bool hermitian) {
-  check_matrices("linalg_pinv", A, hermitian);
-  return pinv_of(hermitian ? mirrored(A) : A, rcond);
+  return linalg_pinv(A, std::optional<double>(0), rcond, hermitian);
+}
+Tensor linalg_pinv(const Tensor& A, const Tensor& rcond, bool hermitian) {
+  return linalg_pinv(A, for_each("linalg_pinv", A, 0), rcond, hermitian);
 }
 Tensor pinverse(const Tensor& self, double rcond) { return linalg_pinv(self, rcond); }
 
-Tensor linalg_matrix_rank(const Tensor& A, std::optional<double> tol, bool hermitian) {
-  check_matrices("linalg_matrix_rank", A, hermitian);
+Tensor linalg_matrix_rank(const Tensor& A, const std::optional<Tensor>& atol,
+                          const std::optional<Tensor>& rtol, bool hermitian) {
+  const char* op = "linalg_matrix_rank";
+  check_matrices(op, A, hermitian);
+  const Tolerance tolerance(op, A, atol, rtol);
   const NoGradGuard off;
+  if (A.numel() == 0) return zeros(tolerance.lead(), TensorOptions(kLong).device(A.device()));
   const Tensor s = hermitian ? linalg_eigvalsh(A).abs() : linalg_svdvals(A);
-  if (tol || s.numel() == 0) return s.gt(tol.value_or(0)).sum(-1);
-  const double epsilon = A.scalar_type() == kDouble ? std::numeric_limits<double>::epsilon()
-                                                    : std::numeric_limits<float>::epsilon(),
-               share = epsilon * static_cast<double>(std::max(A.size(-2), A.size(-1)));
-  return s.gt(s.amax(-1, true).mul(share)).sum(-1);
+  return tolerance.above(s).sum(-1);
 }
+Tensor linalg_matrix_rank(const Tensor& A, std::optional<double> atol, std::optional<double> rtol,
+                          bool hermitian) {
+  const char* op = "linalg_matrix_rank";
+  return linalg_matrix_rank(A, for_each(op, A, atol), for_each(op, A, rtol), hermitian);
+}
+Tensor linalg_matrix_rank(const Tensor& A, double tol, bool hermitian) {
+  return linalg_matrix_rank(A, std::optional<double>(tol), 0, hermitian);
+}
+Tensor linalg_matrix_rank(const Tensor& A, const Tensor& tol, bool hermitian) {
+  return linalg_matrix_rank(A, tol, for_each("linalg_matrix_rank", A, 0), hermitian);
+}
+
+namespace {
+constexpr OutRule kCounts{OutType::kCastable, /*recorded=*/false};
+}  // namespace
 
 #include "autograd/forms/definitions.inc"
 #include "autograd/ops/decompose.inc"

@@ -5,6 +5,7 @@
 
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/comparison.h"
+#include "autograd/ops/decompose.h"
 #include "autograd/ops/extremum.h"
 #include "autograd/ops/factory.h"
 #include "autograd/ops/front/composed.h"
@@ -87,8 +88,19 @@ std::array<int64_t, 2> matrix_dims(const char* op, const Tensor& self, IntArrayR
   RAMET_CHECK(dims[0] != dims[1], op, "dims must be different. Got ", dim);
   return dims;
 }
-[[noreturn]] void refuse_singular(const char* op, std::string_view ord) {
-  fail(op, "order ", ord, " is not supported: it is one of the matrix's singular values");
+enum class Singular { kLargest, kSmallest, kSum };
+Tensor singular_norm(const char* op, const Tensor& self, std::array<int64_t, 2> dims,
+                     std::optional<ScalarType> dtype, Singular which, bool keepdim) {
+  const ScalarType type = dtype.value_or(self.scalar_type());
+  RAMET_CHECK(!is_narrow(type), op, "Low precision dtypes not supported. Got ", name_of(type));
+  const Tensor s = linalg_svdvals(self.to(type).movedim(dims, {-2, -1}));
+  // The sum of none is the largest of none, too.
+  const bool sum = which == Singular::kSum || (which == Singular::kLargest && s.size(-1) == 0);
+  RAMET_CHECK(sum || s.size(-1) > 0, op, "the smallest singular value of none: got ",
+              describe(self));
+  Tensor out = sum ? s.sum(-1) : which == Singular::kLargest ? amax(s, -1) : amin(s, -1);
+  if (!keepdim) return out;
+  return out.unsqueeze(std::min(dims[0], dims[1])).unsqueeze(std::max(dims[0], dims[1]));
 }
 
 }  // namespace
@@ -104,7 +116,9 @@ Tensor linalg_matrix_norm(const Tensor& self, const Scalar& ord_, IntArrayRef di
   const char* op = "linalg_matrix_norm";
   const auto [rows, columns] = matrix_dims(op, self, dim, dtype);
   const double ord = ord_.toDouble(), size = std::fabs(ord);
-  if (size == 2) refuse_singular(op, ord > 0 ? "2" : "-2");
+  if (size == 2)
+    return singular_norm(op, self, {rows, columns}, dtype,
+                         ord > 0 ? Singular::kLargest : Singular::kSmallest, keepdim);
   RAMET_CHECK(size == 1 || std::isinf(size), op, "Order ", ord_, " not supported.");
   const int64_t first = size == 1 ? rows : columns;
   int64_t second = size == 1 ? columns : rows;
@@ -117,7 +131,7 @@ Tensor linalg_matrix_norm(const Tensor& self, std::string_view ord, IntArrayRef 
                           std::optional<ScalarType> dtype) {
   const char* op = "linalg_matrix_norm";
   const std::array<int64_t, 2> dims = matrix_dims(op, self, dim, dtype);
-  if (ord == "nuc") refuse_singular(op, ord);
+  if (ord == "nuc") return singular_norm(op, self, dims, dtype, Singular::kSum, keepdim);
   RAMET_CHECK(ord == "fro", op, "Order ", ord, " not supported.");
   return vector_norm(self, 2, dims, keepdim, dtype);
 }
@@ -150,6 +164,18 @@ Tensor linalg_norm(const Tensor& self, std::string_view ord, OptionalIntArrayRef
   const int64_t last[] = {-2, -1};
   return linalg_matrix_norm(self, ord, dim.has_value() ? dim.value() : IntArrayRef(last), keepdim,
                             dtype);
+}
+
+Tensor nuclear_norm(const Tensor& self, IntArrayRef dim, bool keepdim) {
+  const char* op = "nuclear_norm";
+  return singular_norm(op, self, matrix_dims(op, self, dim, std::nullopt), std::nullopt,
+                       Singular::kSum, keepdim);
+}
+Tensor nuclear_norm(const Tensor& self, bool keepdim) {
+  check_floating("nuclear_norm", self);
+  RAMET_CHECK(self.dim() == 2, "nuclear_norm", "Expected a tensor with 2 dimensions, but got ",
+              describe(self));
+  return nuclear_norm(self, {0, 1}, keepdim);
 }
 
 Tensor frobenius_norm(const Tensor& self, IntArrayRef dim, bool keepdim) {

@@ -6,6 +6,7 @@
 #include "autograd/ops/copy.h"
 #include "autograd/ops/front/common.h"
 #include "autograd/ops/front/index_front.h"
+#include "autograd/ops/front/out_front.h"
 #include "kernels/copy/fill.h"
 #include "runtime/capture.h"
 #include "runtime/checked_size.h"
@@ -82,6 +83,11 @@ Tensor empty(IntArrayRef size, const TensorOptions& options, std::optional<Memor
     return finished(placed(std::move(t), options), options);
   }
   return finished(fresh("empty", size, options), options);
+}
+Tensor& empty_out(Tensor& out, IntArrayRef size, std::optional<MemoryFormat> format) {
+  check_defined("empty_out", out);
+  check_out_history("empty_out", out, false);
+  return out.resize_(size, format);
 }
 Tensor empty_strided(IntArrayRef size, IntArrayRef stride, const TensorOptions& options) {
   Tensor t(TensorBase::empty_strided(size, stride, options.dtype(), resolve(options.device())));
@@ -362,5 +368,8 @@ Tensor one_hot(const Tensor& self, int64_t classes) {
   const Tensor out = zeros(size, TensorOptions(kLong).device(self.device()));
   return self.numel() ? out.scatter_(-1, self.unsqueeze(-1), 1) : out;
 }
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/factory.inc"
 
 }  // namespace ramet

@@ -13,8 +13,14 @@
 
 namespace ramet {
 
+#include "autograd/forms/functions.inc"
+#include "autograd/ops/factory.inc"
+
 RAMET_API Tensor empty(IntArrayRef size, const TensorOptions& options = {},
                        std::optional<MemoryFormat> memory_format = std::nullopt);
+/// `out` of that size; what it holds is not defined.
+RAMET_API Tensor& empty_out(Tensor& out, IntArrayRef size,
+                            std::optional<MemoryFormat> memory_format = std::nullopt);
 /// Memory just large enough for the geometry; strides in elements, not negative.
 RAMET_API Tensor empty_strided(IntArrayRef size, IntArrayRef stride,
                                const TensorOptions& options = {});

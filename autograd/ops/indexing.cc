@@ -5,6 +5,7 @@
 
 #include "autograd/ops/copy.h"
 #include "autograd/ops/front/index_front.h"
+#include "autograd/ops/front/out_front.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/view.h"
 
@@ -237,6 +238,10 @@ Tensor index_put_at(const char* op, const Tensor& self, const IndexTensors& indi
 
 Tensor index(const Tensor& self, const IndexTensors& indices) {
   return index_at(self, indices, {});
+}
+Tensor& index_out(Tensor& out, const Tensor& self, const IndexTensors& indices) {
+  return out_form(
+      kSame, "index_out", out, [&] { return index(self, indices); }, self);
 }
 Tensor index_put(const Tensor& self, const IndexTensors& indices, const Tensor& values,
                  bool accumulate) {

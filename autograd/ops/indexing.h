@@ -13,6 +13,8 @@ namespace ramet {
 /// an undefined one for ":".
 RAMET_API Tensor index(const Tensor& self, const std::vector<std::optional<Tensor>>& indices);
 /// self with self[indices] = values, or += with `accumulate`. values broadcast to self[indices].
+RAMET_API Tensor& index_out(Tensor& out, const Tensor& self,
+                            const std::vector<std::optional<Tensor>>& indices);
 RAMET_API Tensor index_put(const Tensor& self, const std::vector<std::optional<Tensor>>& indices,
                            const Tensor& values, bool accumulate = false);
 RAMET_API Tensor& index_put_(Tensor& self, const std::vector<std::optional<Tensor>>& indices,

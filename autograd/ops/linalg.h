@@ -17,11 +17,6 @@ namespace ramet {
 #include "autograd/forms/functions.inc"
 #include "autograd/ops/linalg.inc"
 
-/// sign and log |det|, [*, n, n] -> [*] each; of a singular matrix 0 and -infinity. The sign is a
-/// constant.
-RAMET_API std::tuple<Tensor, Tensor> linalg_slogdet(const Tensor& A);
-RAMET_API std::tuple<Tensor, Tensor> slogdet(const Tensor& self);
-
 namespace linalg {
 inline Tensor inv(const Tensor& A) { return linalg_inv(A); }
 inline Tensor det(const Tensor& A) { return linalg_det(A); }

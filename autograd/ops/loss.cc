@@ -4,7 +4,7 @@
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/front/index_front.h"
 #include "autograd/ops/front/loss_front.h"
-#include "autograd/ops/front/pointwise_front.h"
+#include "autograd/ops/front/out_front.h"
 #include "autograd/ops/front/reduce_front.h"
 #include "autograd/ops/where.h"
 #include "runtime/capture.h"
@@ -263,5 +263,8 @@ Tensor kl_div(const Tensor& x, const Tensor& target, int64_t reduction, bool log
   const Tensor safe = target.masked_fill(target.le(0), 1);
   return reduced(safe.log().mul(target).sub(target.mul(x)), reduction);
 }
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/loss.inc"
 
 }  // namespace ramet

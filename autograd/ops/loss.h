@@ -9,24 +9,12 @@
 
 namespace ramet {
 
-/// (input - target)^2
-RAMET_API Tensor mse_loss(const Tensor& self, const Tensor& target,
-                          int64_t reduction = Reduction::Mean);
+#include "autograd/forms/functions.inc"
+#include "autograd/ops/loss.inc"
+
 /// |input - target|
 RAMET_API Tensor l1_loss(const Tensor& self, const Tensor& target,
                          int64_t reduction = Reduction::Mean);
-/// d^2 / (2 beta) where d = |input - target| < beta, else d - beta / 2 (Girshick 2015).
-RAMET_API Tensor smooth_l1_loss(const Tensor& self, const Tensor& target,
-                                int64_t reduction = Reduction::Mean, double beta = 1.0);
-/// d^2 / 2 where d < delta, else delta (d - delta / 2).
-RAMET_API Tensor huber_loss(const Tensor& self, const Tensor& target,
-                            int64_t reduction = Reduction::Mean, double delta = 1.0);
-/// -weight (t log x + (1 - t) log(1 - x)), logarithms not below -100; x in [0, 1]. The loss has the
-/// input's shape. As LibTorch's function, but not its module, this takes a target that repeats to
-/// it, and dimensions of size 1 of both count for nothing: [n] fits [n, 1].
-RAMET_API Tensor binary_cross_entropy(const Tensor& self, const Tensor& target,
-                                      const std::optional<Tensor>& weight = {},
-                                      int64_t reduction = Reduction::Mean);
 /// The same of sigmoid(x), without overflow; pos_weight multiplies the term of t. The loss has the
 /// target's shape; an input that repeats to it is taken.
 RAMET_API Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target,

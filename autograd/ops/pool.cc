@@ -1,6 +1,7 @@
 #include "autograd/ops/pool.h"
 
 #include "autograd/ops/copy.h"
+#include "autograd/ops/front/out_front.h"
 #include "autograd/ops/front/pool_front.h"
 #include "autograd/ops/view.h"
 #include "kernels/image/pool2d.h"
@@ -245,5 +246,8 @@ Tensor adaptive_avg_pool1d(const Tensor& x, IntArrayRef output_size) {
   const char* op = "adaptive_avg_pool1d";
   return adaptive_any(op, 1, x, Wide(op, "output_size", output_size, 1).two);
 }
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/pool.inc"
 
 }  // namespace ramet

@@ -12,15 +12,14 @@
 
 namespace ramet {
 
+#include "autograd/forms/functions.inc"
+#include "autograd/ops/pool.inc"
+
 /// The first maximum of each window; a NaN wins. Padding counts as -infinity and is at most half of
 /// the kernel; with a dilation, a window that would lie in padding alone is an error.
 RAMET_API Tensor max_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {},
                             IntArrayRef padding = 0, IntArrayRef dilation = 1,
                             bool ceil_mode = false);
-/// And its place in the plane, y * w + x, as int64.
-RAMET_API std::tuple<Tensor, Tensor> max_pool2d_with_indices(
-    const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {}, IntArrayRef padding = 0,
-    IntArrayRef dilation = 1, bool ceil_mode = false);
 RAMET_API Tensor max_pool1d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {},
                             IntArrayRef padding = 0, IntArrayRef dilation = 1,
                             bool ceil_mode = false);
@@ -28,18 +27,10 @@ RAMET_API std::tuple<Tensor, Tensor> max_pool1d_with_indices(
     const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {}, IntArrayRef padding = 0,
     IntArrayRef dilation = 1, bool ceil_mode = false);
 
-/// The sum of each window over its elements: with count_include_pad those in the padding too; or
-/// over divisor_override.
-RAMET_API Tensor avg_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {},
-                            IntArrayRef padding = 0, bool ceil_mode = false,
-                            bool count_include_pad = true,
-                            std::optional<int64_t> divisor_override = std::nullopt);
 RAMET_API Tensor avg_pool1d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {},
                             IntArrayRef padding = 0, bool ceil_mode = false,
                             bool count_include_pad = true);
 
-/// Averages over windows floor(i in / out) .. ceil((i + 1) in / out).
-RAMET_API Tensor adaptive_avg_pool2d(const Tensor& self, IntArrayRef output_size);
 RAMET_API Tensor adaptive_avg_pool1d(const Tensor& self, IntArrayRef output_size);
 
 }  // namespace ramet

@@ -4,6 +4,7 @@
 
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/factory.h"
+#include "autograd/ops/front/out_front.h"
 #include "autograd/ops/front/pool_front.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/pool.h"
@@ -249,5 +250,8 @@ std::tuple<Tensor, Tensor> adaptive_max_pool2d(const Tensor& x, IntArrayRef outp
 std::tuple<Tensor, Tensor> adaptive_max_pool3d(const Tensor& x, IntArrayRef output_size) {
   return adaptive_max<3>("adaptive_max_pool3d", x, output_size);
 }
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/pool3d.inc"
 
 }  // namespace ramet

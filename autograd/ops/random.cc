@@ -5,7 +5,7 @@
 
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/factory.h"
-#include "autograd/ops/front/pointwise_front.h"
+#include "autograd/ops/front/out_front.h"
 #include "autograd/ops/front/random_front.h"
 #include "autograd/ops/front/sort_front.h"
 
@@ -212,6 +212,12 @@ Tensor bernoulli(const Tensor& self, double p, std::optional<Generator> generato
   return t;
 }
 
+Tensor& bernoulli_out(Tensor& out, const Tensor& self, double p,
+                      std::optional<Generator> generator) {
+  return out_form(
+      kCastable, "bernoulli_out", out, [&] { return bernoulli(self, p, generator); }, self);
+}
+
 Tensor bernoulli(const Tensor& self, const Tensor& p, std::optional<Generator> generator) {
   check_defined("bernoulli", self);
   return empty_like(self, {}, MemoryFormat::Contiguous).bernoulli_(p, std::move(generator));
@@ -314,6 +320,19 @@ Tensor& Tensor::random_(int64_t to, std::optional<Generator> generator) const {
 Tensor& Tensor::random_(std::optional<Generator> generator) const {
   return random_(0, std::nullopt, std::move(generator));
 }
+
+namespace {
+constexpr OutRule kPlaces{OutType::kSame, /*recorded=*/false};
+// Of a number and a tensor.
+struct DeviationsRule : OutRule {
+  void check(const char* op, const Tensor&, double, const Tensor& std,
+             const std::optional<Generator>&) const {
+    check_defined(op, std);
+  }
+};
+constexpr DeviationsRule kOfDeviations{{OutType::kCastable}};
+}  // namespace
+
 #include "autograd/forms/definitions.inc"
 #include "autograd/ops/random.inc"
 

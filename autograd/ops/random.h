@@ -13,16 +13,10 @@ namespace ramet {
 #include "autograd/forms/functions.inc"
 #include "autograd/ops/random.inc"
 
-/// Normal with the given mean and standard deviation, numbers or tensors (broadcast). std >= 0.
+/// Normal with the given mean and standard deviation. std >= 0.
 RAMET_API Tensor normal(double mean, double std, IntArrayRef size,
                         std::optional<Generator> generator = std::nullopt,
                         const TensorOptions& options = {});
-RAMET_API Tensor normal(const Tensor& mean, double std = 1,
-                        std::optional<Generator> generator = std::nullopt);
-RAMET_API Tensor normal(double mean, const Tensor& std,
-                        std::optional<Generator> generator = std::nullopt);
-RAMET_API Tensor normal(const Tensor& mean, const Tensor& std,
-                        std::optional<Generator> generator = std::nullopt);
 /// A number of events where self[i] >= 0 of them are expected, in self's dtype. No history.
 RAMET_API Tensor poisson(const Tensor& self, std::optional<Generator> generator = std::nullopt);
 /// Successes among count[i] trials (cut off to a whole number) of probability prob[i]; both of one
@@ -30,8 +24,7 @@ RAMET_API Tensor poisson(const Tensor& self, std::optional<Generator> generator 
 /// gives NaN. No history.
 RAMET_API Tensor binomial(const Tensor& count, const Tensor& prob,
                           std::optional<Generator> generator = std::nullopt);
-/// 1 with probability p[i], else 0; dtype of self.
-RAMET_API Tensor bernoulli(const Tensor& self, const Tensor& p,
-                           std::optional<Generator> generator = std::nullopt);
+RAMET_API Tensor& bernoulli_out(Tensor& out, const Tensor& self, double p = 0.5,
+                                std::optional<Generator> generator = std::nullopt);
 
 }  // namespace ramet

@@ -36,11 +36,6 @@ Scalar end_of(const Tensor& t) {
 }
 const Scalar& end_of(const Scalar& s) { return s; }
 
-TensorOptions of(const char* op, const Tensor& out) {
-  check_defined(op, out);
-  return TensorOptions(out.scalar_type()).device(out.device());
-}
-
 }  // namespace
 
 // ---- powers of evenly spaced numbers ------------------------------------------------------------
@@ -68,32 +63,6 @@ Tensor logspace(const Tensor& start, const Scalar& end, int64_t steps, double ba
 Tensor logspace(const Scalar& start, const Tensor& end, int64_t steps, double base,
                 const TensorOptions& options) {
   return logspace(start, end_of(end), steps, base, options);
-}
-
-namespace {
-template <class A, class B>
-Tensor& logspace_into(Tensor& out, const A& start, const B& end, int64_t steps, double base) {
-  const char* op = "logspace_out";
-  const TensorOptions options = of(op, out);
-  return computed_out(op, out, false, OutType::kSame,
-                      [&] { return logspace(end_of(start), end_of(end), steps, base, options); });
-}
-}  // namespace
-Tensor& logspace_out(Tensor& out, const Scalar& start, const Scalar& end, int64_t steps,
-                     double base) {
-  return logspace_into(out, start, end, steps, base);
-}
-Tensor& logspace_out(Tensor& out, const Tensor& start, const Tensor& end, int64_t steps,
-                     double base) {
-  return logspace_into(out, start, end, steps, base);
-}
-Tensor& logspace_out(Tensor& out, const Tensor& start, const Scalar& end, int64_t steps,
-                     double base) {
-  return logspace_into(out, start, end, steps, base);
-}
-Tensor& logspace_out(Tensor& out, const Scalar& start, const Tensor& end, int64_t steps,
-                     double base) {
-  return logspace_into(out, start, end, steps, base);
 }
 
 // ---- steps, the end included --------------------------------------------------------------------
@@ -128,15 +97,6 @@ Tensor range(const Scalar& start, const Scalar& end, const Scalar& step,
 }
 Tensor range(const Scalar& start, const Scalar& end, const TensorOptions& options) {
   return range(start, end, 1, options);
-}
-Tensor& range_out(Tensor& out, const Scalar& start, const Scalar& end) {
-  return range_out(out, start, end, 1);
-}
-Tensor& range_out(Tensor& out, const Scalar& start, const Scalar& end, const Scalar& step) {
-  const char* op = "range_out";
-  const TensorOptions options = of(op, out);
-  return computed_out(op, out, false, OutType::kSame,
-                      [&] { return range(start, end, step, options); });
 }
 
 // ---- windows ------------------------------------------------------------------------------------
@@ -235,10 +195,12 @@ Tensor vander(const Tensor& x, std::optional<int64_t> N, bool increasing) {
   const int64_t n = N.value_or(x.size(0));
   RAMET_CHECK(n >= 0, "vander", "N must be non-negative: got ", n);
   const Tensor base = is_integral(x.scalar_type()) ? x.to(kLong) : x;
-  if (x.numel() == 0) return base.unsqueeze(1).expand({0, n}).clone();
   const TensorOptions on = TensorOptions(kLong).device(x.device());
   const Tensor powers = increasing ? arange(n, on) : arange(n - 1, -1, -1, on);
   return pow(base.unsqueeze(1), powers);
 }
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/sequences.inc"
 
 }  // namespace ramet

@@ -7,6 +7,9 @@
 
 namespace ramet {
 
+#include "autograd/forms/functions.inc"
+#include "autograd/ops/sequences.inc"
+
 /// base ^ e of `steps` evenly spaced e from start to end, both included: linspace and its power in
 /// float64, rounded once (cut off for integers, whose ends are cut off before).
 RAMET_API Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base = 10.0,
@@ -18,27 +21,14 @@ RAMET_API Tensor logspace(const Tensor& start, const Scalar& end, int64_t steps,
                           const TensorOptions& options = {});
 RAMET_API Tensor logspace(const Scalar& start, const Tensor& end, int64_t steps, double base = 10.0,
                           const TensorOptions& options = {});
-/// Into `out`, in its dtype.
-RAMET_API Tensor& logspace_out(Tensor& out, const Scalar& start, const Scalar& end, int64_t steps,
-                               double base = 10.0);
-RAMET_API Tensor& logspace_out(Tensor& out, const Tensor& start, const Tensor& end, int64_t steps,
-                               double base = 10.0);
-RAMET_API Tensor& logspace_out(Tensor& out, const Tensor& start, const Scalar& end, int64_t steps,
-                               double base = 10.0);
-RAMET_API Tensor& logspace_out(Tensor& out, const Scalar& start, const Tensor& end, int64_t steps,
-                               double base = 10.0);
 
 /// start, start + step, ... up to `end`, which may be one of them: (end - start) / step + 1
 /// elements, rounded down. Of the default dtype where `options` say no other; of integers all
-/// numbers are cut off first. LibTorch calls it deprecated: arange. As there, two numbers alone are
-/// ambiguous.
+/// numbers are cut off first. LibTorch calls it deprecated: arange. As there, a step or options
+/// have to be given: either of these could be meant by range(0, 5).
 RAMET_API Tensor range(const Scalar& start, const Scalar& end, const Scalar& step = 1,
                        const TensorOptions& options = {});
 RAMET_API Tensor range(const Scalar& start, const Scalar& end, const TensorOptions& options = {});
-/// Into `out`, in its dtype.
-RAMET_API Tensor& range_out(Tensor& out, const Scalar& start, const Scalar& end);
-RAMET_API Tensor& range_out(Tensor& out, const Scalar& start, const Scalar& end,
-                            const Scalar& step);
 
 // Windows of window_length numbers, in the default dtype or that of `options`, a floating-point
 // one. `periodic`: the first window_length of one more, as a discrete Fourier transform wants them.

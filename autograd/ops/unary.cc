@@ -258,6 +258,26 @@ Tensor nan_to_num(const Tensor& x, std::optional<double> nan, std::optional<doub
                 });
 }
 
+// ---- round to decimals
+// ---------------------------------------------------------------------------
+
+Tensor round(const Tensor& x, int64_t decimals) {
+  refuse_integers("round", x);
+  if (decimals == 0) return round(x);
+  const ScalarType dtype = x.scalar_type(), compute = compute_type(dtype);
+  Tensor out;
+  {
+    const NoGradGuard off;
+    const double power = std::pow(10.0, std::fabs(static_cast<double>(decimals)));
+    const Tensor ten = full({}, power, TensorOptions(compute).device(x.device())),
+                 y = x.to(compute);
+    out = (decimals > 0 ? div(round(mul(y, ten)), ten) : mul(round(div(y, ten)), ten)).to(dtype);
+  }
+  if (!recording(x)) return out;
+  return record("RoundBackward1", {x}, std::move(out),
+                [](const Node&, const Tensor& g) { return zeros_like(g); });
+}
+
 // ---- frexp --------------------------------------------------------------------------------------
 
 std::tuple<Tensor, Tensor> frexp(const Tensor& x) {

@@ -22,7 +22,6 @@ LEFT_OUT = [
     ("List<optional<Tensor>>", "index lists are lists of TensorIndex, or vectors of optional tensors: the same braces fit"),
     ("ScalarType out_dtype", "products of another dtype than their operands'"),
     ("string reduce", "scatter with a reduction, deprecated in LibTorch: scatter_add"),
-    ("int64_t decimals", "rounding to decimals: mul, round, div"),
     ("string padding", "a template that takes everything convertible to a string, so that a literal 0 is a number"),
 ]
 

@@ -65,23 +65,48 @@ Tensor& computed_out(const char* op, Tensor& out, bool records, OutType type, co
   return deliver(op, out, f(), type);
 }
 
-/// values, positions = f(), which computes values of self's dtype and positions (or what else is of
-/// the dtype `second`).
+/// out = make(options), options of out's dtype and device.
+template <class F> Tensor& made_out(const char* op, Tensor& out, const F& make) {
+  check_defined(op, out);
+  const TensorOptions options = TensorOptions(out.scalar_type()).device(out.device());
+  return computed_out(op, out, false, OutType::kSame, [&] { return make(options); });
+}
+
+/// One of several results of x, which has the dtype `type`: what two_out and three_out check of it.
+inline void check_one_of_outs(const char* op, const Tensor& out, const Tensor& x, ScalarType type) {
+  check_out_device(op, out, x.device());
+  check_out_history(op, out, recording(x));
+  RAMET_CHECK(out.scalar_type() == type, op, "Expected out tensor to have dtype ", name_of(type),
+              ", but got ", name_of(out.scalar_type()));
+}
+
+/// first, second = f(), which computes a result of x's dtype and one of the dtype `other`, x's too
+/// without it.
 template <class F>
-std::tuple<Tensor&, Tensor&> two_out(const char* op, Tensor& values, Tensor& positions,
-                                     const Tensor& x, const F& f, ScalarType second = kLong) {
+std::tuple<Tensor&, Tensor&> two_out(const char* op, Tensor& first, Tensor& second, const Tensor& x,
+                                     const F& f, std::optional<ScalarType> other) {
   check_defined(op, x);
-  check_defined(op, values);
-  check_defined(op, positions);
-  check_out_history(op, values, recording(x));
-  RAMET_CHECK(positions.scalar_type() == second, op, "Expected out tensor to have dtype ",
-              name_of(second), ", but got ", name_of(positions.scalar_type()));
-  check_out_device(op, positions, x.device());
+  check_one_of_outs(op, first, x, x.scalar_type());
+  check_one_of_outs(op, second, x, other.value_or(x.scalar_type()));
   const NoGradGuard off;
-  const auto [v, at] = f();
-  deliver(op, values, v, OutType::kSame);
-  deliver(op, positions, at, OutType::kSame);
-  return {values, positions};
+  const auto [a, b] = f();
+  deliver(op, first, a, OutType::kSame);
+  deliver(op, second, b, OutType::kSame);
+  return {first, second};
+}
+/// The same of three, all of x's dtype.
+template <class F>
+std::tuple<Tensor&, Tensor&, Tensor&> three_out(const char* op, Tensor& first, Tensor& second,
+                                                Tensor& third, const Tensor& x, const F& f) {
+  check_defined(op, x);
+  for (const Tensor* out : {&first, &second, &third})
+    check_one_of_outs(op, *out, x, x.scalar_type());
+  const NoGradGuard off;
+  const auto [a, b, c] = f();
+  deliver(op, first, a, OutType::kSame);
+  deliver(op, second, b, OutType::kSame);
+  deliver(op, third, c, OutType::kSame);
+  return {first, second, third};
 }
 
 /// How the out form of a row (autograd/forms/rows.inc) comes from its function. Rules that check

@@ -212,7 +212,7 @@ TEST(FactoryRows, SequencesAtTheEdges) {
   expect_close(logspace_out(out, 0, tensor(2), 2, 2), Plain{{2}, {1, 4}});
   expect_close(logspace_out(out, tensor(0), 2, 2, 2), Plain{{2}, {1, 4}});
   expect_close(range_out(out, 1, 3), Plain{{3}, {1, 2, 3}});
-  expect_close(range_out(out, 1, 4, 2), Plain{{2}, {1, 3}});
+  expect_close(range_out(out, 3, 1, -2), Plain{{2}, {3, 1}});
   EXPECT_EQ(out.scalar_type(), kDouble);
   expect_close(range(1, 1, 1), Plain{{1}, {1}});
   expect_close(range(0.5, 4.5, kLong), Plain{{5}, {0, 1, 2, 3, 4}});
@@ -238,13 +238,11 @@ void add_powers(Table& t) {
   t.row(
        "vander", kAll, some, [](V x) { return vander(x[0], 4); }, powers(4, false))
       .gives(widened)
-      .small("exponents are few, as are the threads that subtract 1 from them")
       .within(4)
       .big({real({9000})}, 1);
   t.row(
        "vander.increasing", kAll, some, [](V x) { return vander(x[0], 3, true); }, powers(3, true))
       .gives(widened)
-      .small("exponents are few, as are the threads that subtract 1 from them")
       .within(4)
       .big({real({9000})}, 1);
   t.row(

@@ -61,7 +61,7 @@ def forms():
     """In-place methods and functions (name_) and out forms (name_out), each with the signatures it has."""
     found = {}
     for path, text in signatures.spelled_out().items():
-        pattern = r"^(?:RAMET_API )?(?:Tensor&|std::tuple<Tensor&, Tensor&>) (\w+(?:_out|_))\(([^;\n]*)\)"
+        pattern = r"^(?:RAMET_API )?(?:Tensor&|std::tuple<Tensor&, Tensor&(?:, Tensor&)?>) (\w+(?:_out|_))\(([^;\n]*)\)"
         for name, parameters in re.findall(pattern, text, flags=re.M):
             owner = "method" if path == "autograd/tensor.h" else "function"
             found.setdefault(name, set()).add((owner, signature(parameters) if parameters.strip() else ""))

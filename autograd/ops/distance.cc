@@ -88,17 +88,21 @@ std::array<int64_t, 2> matrix_dims(const char* op, const Tensor& self, IntArrayR
   RAMET_CHECK(dims[0] != dims[1], op, "dims must be different. Got ", dim);
   return dims;
 }
+// The largest of no numbers above 0 is 0.
+Tensor largest(const Tensor& x, int64_t dim, bool keepdim) {
+  return x.size(dim) == 0 ? x.sum(dim, keepdim) : amax(x, dim, keepdim);
+}
 enum class Singular { kLargest, kSmallest, kSum };
 Tensor singular_norm(const char* op, const Tensor& self, std::array<int64_t, 2> dims,
                      std::optional<ScalarType> dtype, Singular which, bool keepdim) {
   const ScalarType type = dtype.value_or(self.scalar_type());
   RAMET_CHECK(!is_narrow(type), op, "Low precision dtypes not supported. Got ", name_of(type));
   const Tensor s = linalg_svdvals(self.to(type).movedim(dims, {-2, -1}));
-  // The sum of none is the largest of none, too.
-  const bool sum = which == Singular::kSum || (which == Singular::kLargest && s.size(-1) == 0);
-  RAMET_CHECK(sum || s.size(-1) > 0, op, "the smallest singular value of none: got ",
-              describe(self));
-  Tensor out = sum ? s.sum(-1) : which == Singular::kLargest ? amax(s, -1) : amin(s, -1);
+  RAMET_CHECK(which != Singular::kSmallest || s.size(-1) > 0, op,
+              "the smallest singular value of none: got ", describe(self));
+  const Tensor out = which == Singular::kSum       ? s.sum(-1)
+                     : which == Singular::kLargest ? largest(s, -1, false)
+                                                   : amin(s, -1);
   if (!keepdim) return out;
   return out.unsqueeze(std::min(dims[0], dims[1])).unsqueeze(std::max(dims[0], dims[1]));
 }
@@ -124,7 +128,7 @@ Tensor linalg_matrix_norm(const Tensor& self, const Scalar& ord_, IntArrayRef di
   int64_t second = size == 1 ? columns : rows;
   if (!keepdim && first < second) --second;
   const Tensor sums = vector_norm(self, 1, first, keepdim, dtype);
-  return ord > 0 ? amax(sums, second, keepdim) : amin(sums, second, keepdim);
+  return ord > 0 ? largest(sums, second, keepdim) : amin(sums, second, keepdim);
 }
 
 Tensor linalg_matrix_norm(const Tensor& self, std::string_view ord, IntArrayRef dim, bool keepdim,

@@ -34,7 +34,6 @@ Scalar end_of(const Tensor& t) {
               describe(t));
   return t.item();
 }
-const Scalar& end_of(const Scalar& s) { return s; }
 
 }  // namespace
 

@@ -41,6 +41,12 @@ NOT_COMPARED = {
     "upsample_bilinear2d_out upsample_linear1d_out upsample_nearest1d_out upsample_nearest2d_out upsample_nearest3d_out "
     "upsample_trilinear3d_out var_out vdot_out vstack_out":
         "the function's result, copied: tests/autograd/table/op_table_*_test.cc hold them to the function, which is compared",
+    "adaptive_avg_pool2d_out adaptive_avg_pool3d_out adaptive_max_pool2d_out adaptive_max_pool3d_out arange_out avg_pool2d_out "
+    "avg_pool3d_out bernoulli_out binary_cross_entropy_out empty_out eye_out huber_loss_out index_out linalg_eigh_out "
+    "linalg_matrix_rank_out linalg_qr_out linalg_slogdet_out linalg_svd_out linspace_out logspace_out max_pool2d_with_indices_out "
+    "max_pool3d_with_indices_out mse_loss_out multinomial_out nll_loss2d_out nll_loss_out normal_out nuclear_norm_out rand_out "
+    "randn_out randperm_out range_out slogdet_out smooth_l1_loss_out svd_out":
+        "the same of pools, losses, decompositions, draws and what makes tensors",
     "elu_out glu_out hardshrink_out hardsigmoid_out hardswish_out hardtanh_out log_sigmoid_out mish_out multi_margin_loss_out "
     "multilabel_margin_loss_out reflection_pad1d_out reflection_pad2d_out reflection_pad3d_out replication_pad1d_out "
     "replication_pad2d_out replication_pad3d_out softshrink_out threshold_out":

@@ -307,6 +307,18 @@ std::vector<SizeRow> size_rows_of_dimensions() {
          const int64_t n = d.number("n");
          d.expect(n < 0 ? Right() : one(wide(x.sizes())), [&] { return polygamma(n, x); });
        }},
+      {"round",
+       [](SizeDraw& d) {
+         const Tensor x = d.tensor();
+         const int64_t decimals = d.number("decimals");
+         d.expect(one(wide(x.sizes())), [&] { return round(x, decimals); });
+       }},
+      {"round_",
+       [](SizeDraw& d) {
+         const Tensor x = d.tensor();
+         const int64_t decimals = d.number("decimals");
+         d.expect(one(wide(x.sizes())), [&] { return x.clone().round_(decimals); });
+       }},
       {"mvlgamma",
        [](SizeDraw& d) {
          const Tensor x = d.tensor();

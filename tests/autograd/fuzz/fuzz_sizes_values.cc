@@ -224,6 +224,14 @@ std::vector<SizeRow> size_rows_of_values() {
          d.expect(x.dim() < 2 || dims.size() != 2 ? refused() : reduced(x, dims, keep),
                   [&] { return linalg_matrix_norm(x, 1, dims, keep); });
        }},
+      {"nuclear_norm",
+       [](SizeDraw& d) {
+         const Tensor x = d.tensor(0, 4, 1);
+         const Dims dims = d.dims("dim", x.dim());
+         const bool keep = d.flag("keepdim");
+         d.expect(x.dim() < 2 || dims.size() != 2 ? refused() : reduced(x, dims, keep),
+                  [&] { return nuclear_norm(x, dims, keep); });
+       }},
       {"linalg_norm",
        [](SizeDraw& d) {
          const Tensor x = d.tensor(0, 4, 1);

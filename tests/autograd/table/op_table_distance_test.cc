@@ -269,8 +269,8 @@ TEST(Distances, Edges) {
   EXPECT_THROW(renorm(x, 0, 0, 1), Error);
   EXPECT_THROW(renorm(x, 2, 0, -1), Error);
   EXPECT_THROW(renorm(x[0], 2, 0, 1), Error);
-  EXPECT_THROW(linalg_matrix_norm(x, 2), Error);
-  EXPECT_THROW(linalg_matrix_norm(x, "nuc"), Error);
+  EXPECT_THROW(linalg_matrix_norm(x.to(kHalf), 2), Error);
+  EXPECT_THROW(linalg_matrix_norm(x, "two"), Error);
   EXPECT_THROW(linalg_matrix_norm(x, 3), Error);
   EXPECT_THROW(linalg_norm(x.unsqueeze(0), Scalar(1)), Error);
   EXPECT_THROW(linalg_norm(x[0], "fro"), Error);

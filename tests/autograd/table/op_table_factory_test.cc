@@ -197,6 +197,34 @@ TEST(FactoryRows, WindowsAtTheEdges) {
   }
 }
 
+TEST(FactoryRows, IntoWhatIsGiven) {
+  Tensor out = empty({0}, kDouble);
+  expect_close(arange_out(out, 3), Plain{{3}, {0, 1, 2}});
+  expect_close(arange_out(out, 1, 2, 0.5), Plain{{2}, {1, 1.5}});
+  expect_close(linspace_out(out, 0, 1, 3), Plain{{3}, {0, 0.5, 1}});
+  expect_close(linspace_out(out, tensor(0), tensor(1), 2), Plain{{2}, {0, 1}});
+  expect_close(linspace_out(out, tensor(0), 1, 2), Plain{{2}, {0, 1}});
+  expect_close(linspace_out(out, 0, tensor(1), 2), Plain{{2}, {0, 1}});
+  expect_close(eye_out(out, 2), Plain{{2, 2}, {1, 0, 0, 1}});
+  expect_close(eye_out(out, 1, 2), Plain{{1, 2}, {1, 0}});
+  EXPECT_EQ(out.scalar_type(), kDouble);
+  EXPECT_EQ(empty_out(out, {3, 0}).sizes(), IntArrayRef({3, 0}));
+  EXPECT_TRUE(empty_out(out, {1, 2, 3, 4}, MemoryFormat::ChannelsLast)
+                  .is_contiguous(MemoryFormat::ChannelsLast));
+  // A column of another tensor; whole numbers.
+  Tensor x = zeros({3, 2}, kLong), column = x.select(1, 1);
+  arange_out(column, 1, 4, 1);
+  expect_close(x, Plain{{3, 2}, {0, 1, 0, 2, 0, 3}});
+  Tensor none, leaf = zeros({2}).requires_grad_();
+  for (const auto& f : std::vector<std::function<void(Tensor&)>>{
+           [](Tensor& o) { arange_out(o, 2); }, [](Tensor& o) { eye_out(o, 2); },
+           [](Tensor& o) { linspace_out(o, 0, 1, 2); }, [](Tensor& o) { empty_out(o, {2}); }}) {
+    EXPECT_THROW(f(none), Error);
+    EXPECT_THROW(f(leaf), Error);
+  }
+  EXPECT_THROW(eye_out(out, -1), Error);
+}
+
 TEST(FactoryRows, SequencesAtTheEdges) {
   expect_close(logspace(tensor(0), tensor(3), 4), Plain{{4}, {1, 10, 100, 1000}});
   expect_close(logspace(tensor(0), 3, 4), Plain{{4}, {1, 10, 100, 1000}});

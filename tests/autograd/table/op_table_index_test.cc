@@ -291,7 +291,10 @@ void add_lists(Table& t) {
            return x[0].at({whole(x[1].broadcast(i)), whole(x[2].broadcast(i))});
          });
        })
-      .big({real({97, 131}), index({9000}, 97), index({9000}, 131)}, 6);
+      .big({real({97, 131}), index({9000}, 97), index({9000}, 131)}, 6)
+      .writes([](Tensor& o, V x) {
+        return index_out(o, x[0], List{x[1], x[2]});
+      });
   t.row(
        "index.second", kAll, {{real({4, 5}), index({3}, 5)}, {real({0, 5}), index({3}, 5)}},
        [](V x) {

@@ -2,6 +2,7 @@
 // loops. What depends on signs is compared by what does not: |Q|, U S^3 V^T = A A^T A.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "autograd/ops.h"
 #include "tests/autograd/table/op_table_suite.h"
@@ -268,8 +269,16 @@ void add_numbers(Table& t) {
   NUMBER("det", det(x[0]), determinant(a));
   NUMBER("logdet", logdet(heavy(x[0])), std::log(determinant(heavy_of(a))));
   NUMBER("linalg_slogdet", std::get<1>(linalg_slogdet(heavy(x[0]))),
-         std::log(determinant(heavy_of(a))));
-  NUMBER("slogdet", std::get<1>(slogdet(heavy(x[0]).neg())), std::log(determinant(heavy_of(a))));
+         std::log(determinant(heavy_of(a))))
+      .writes([](Tensor& o, V x) {
+        Tensor sign = empty({0}, x[0].options());
+        return std::get<1>(linalg_slogdet_out(sign, o, heavy(x[0])));
+      });
+  NUMBER("slogdet", std::get<1>(slogdet(heavy(x[0]).neg())), std::log(determinant(heavy_of(a))))
+      .writes([](Tensor& o, V x) {
+        Tensor sign = empty({0}, x[0].options());
+        return std::get<1>(slogdet_out(sign, o, heavy(x[0]).neg()));
+      });
 #undef NUMBER
 }
 
@@ -282,7 +291,11 @@ void add_decompositions(Table& t) {
                 name, kWide, samples, [](V x) { return f; },                                       \
                 [](P x) { return each(x[0], false, [](const Matrix& a) { return reference; }); })) \
       .big(large, 1)
-  MATRIX("linalg_qr", some, many, std::get<0>(linalg_qr(x[0])).abs(), absolute_q(a));
+  MATRIX("linalg_qr", some, many, std::get<0>(linalg_qr(x[0])).abs(), absolute_q(a))
+      .writes([](Tensor& o, V x) {
+        Tensor r = empty({0}, x[0].options());
+        return std::get<0>(linalg_qr_out(o, r, x[0])).abs_();
+      });
   MATRIX("linalg_qr.r", some, many, std::get<1>(linalg_qr(x[0])).abs(), ([&] {
            Matrix r;
            absolute_q(a, &r);
@@ -299,7 +312,12 @@ void add_decompositions(Table& t) {
                   return u.mul(s.pow(3).unsqueeze(-2)).matmul(vh);
                 },
                 third_power))
-      .big(many, 1);
+      .big(many, 1)
+      .writes([](Tensor& o, V x) {
+        Tensor u = empty({0}, x[0].options()), s = u.clone(), vh = u.clone();
+        linalg_svd_out(u, s, vh, x[0], false);
+        return matmul_out(o, u.mul(s.pow(3).unsqueeze(-2)), vh);
+      });
   common_of(t.row(
                 "svd", kWide, some,
                 [](V x) {
@@ -307,7 +325,12 @@ void add_decompositions(Table& t) {
                   return u.mul(s.pow(3).unsqueeze(-2)).matmul(v.transpose(-2, -1));
                 },
                 third_power))
-      .big(many, 1);
+      .big(many, 1)
+      .writes([](Tensor& o, V x) {
+        Tensor u = empty({0}, x[0].options()), s = u.clone(), v = u.clone();
+        svd_out(u, s, v, x[0]);
+        return matmul_out(o, u.mul(s.pow(3).unsqueeze(-2)), v.transpose(-2, -1));
+      });
   const auto singular = [](const Matrix& a) {
     const bool tall = rows_of(a) >= columns_of(a);
     std::vector<double> w = eigenvalues(tall ? times(turned(a), a) : times(a, turned(a)));
@@ -337,7 +360,38 @@ void add_decompositions(Table& t) {
                     return times(p, times(p, p));
                   });
                 }))
-      .big(many_squares, 1);
+      .big(many_squares, 1)
+      .writes([](Tensor& o, V x) {
+        Tensor w = empty({0}, x[0].options()), v = w.clone();
+        linalg_eigh_out(w, v, positive(x[0]));
+        return matmul_out(o, v.mul(w.pow(3).unsqueeze(-2)), v.transpose(-2, -1));
+      });
+  const auto norm_row = [&](const char* name, const Call& f, double (*of)(std::vector<double>&)) {
+    common_of(t.row(name, kWide, some, f, [=](P x) {
+      return each(x[0], true, [=](const Matrix& a) { return Matrix{{of(singular(a)[0])}}; });
+    })).big(many, 1);
+  };
+  norm_row(
+      "linalg_matrix_norm.largest", [](V x) { return linalg_matrix_norm(x[0], 2); },
+      [](std::vector<double>& s) { return s.front(); });
+  norm_row(
+      "linalg_norm.smallest",
+      [](V x) {
+        return linalg_norm(x[0].transpose(0, -1), Scalar(-2), OptionalIntArrayRef({-2, 0}), true)
+            .squeeze(0)
+            .squeeze(-1);
+      },
+      [](std::vector<double>& s) { return s.back(); });
+  const auto sum = [](std::vector<double>& s) { return std::accumulate(s.begin(), s.end(), 0.); };
+  norm_row(
+      "linalg_matrix_norm.sum", [](V x) { return linalg_matrix_norm(x[0], "nuc"); }, sum);
+  norm_row(
+      "nuclear_norm",
+      [](V x) {
+        return nuclear_norm(x[0], {-1, -2});
+      },
+      sum);
+  t["nuclear_norm"].writes([](Tensor& o, V x) { return nuclear_norm_out(o, x[0], {-1, -2}); });
   common_of(t.row(
                 "linalg_eigvalsh", kWide, squares,
                 [](V x) { return linalg_eigvalsh(positive(x[0]), "U"); },
@@ -374,7 +428,11 @@ void add_decompositions(Table& t) {
                 [](P x) { return each(x[0], true, [](const Matrix&) { return Matrix{{1}}; }); }))
       .big({real({5000, 4, 3}, -1, 1)}, 1)
       .gives(positions)
-      .no_gradient();
+      .no_gradient()
+      .writes([](Tensor& o, V x) {
+        const Tensor first = x[0].narrow(-1, 0, 1);
+        return linalg_matrix_rank_out(o, cat({first, first}, -1));
+      });
 }
 
 std::vector<Row> rows() {

@@ -82,11 +82,20 @@ void add_pairs(Table& t) {
                         const double d = std::fabs(x[0] - x[1]);
                         return d < 0.75 ? d * d / 2 : 0.75 * (d - 0.375);
                       }});
+  t["mse_loss"].writes([](Tensor& o, V x) { return mse_loss_out(o, x[0], x[1]); });
+  t["mse_loss.none"].writes(
+      [](Tensor& o, V x) { return mse_loss_out(o, x[0], x[1], Reduction::None); });
+  t["smooth_l1_loss"].writes(
+      [](Tensor& o, V x) { return smooth_l1_loss_out(o, x[0], x[1], Reduction::Mean, 0.75); });
+  t["huber_loss.none"].writes(
+      [](Tensor& o, V x) { return huber_loss_out(o, x[0], x[1], Reduction::None, 0.75); });
   const Sample chances = {real({3, 4}, 0.1, 0.9), real({3, 4}, 0.1, 0.9)};
   add_elementwise(
       t, {"binary_cross_entropy", "binary_cross_entropy.none", "binary_cross_entropy.sum", chances,
           [](V x, int64_t r) { return binary_cross_entropy(x[0], x[1], {}, r); },
           [](D x) { return entropy(x[0], x[1]); }});
+  t["binary_cross_entropy.none"].writes(
+      [](Tensor& o, V x) { return binary_cross_entropy_out(o, x[0], x[1], {}, Reduction::None); });
   t["binary_cross_entropy"].tame("refused: outside [0, 1]");
   t["binary_cross_entropy.none"].tame("refused: outside [0, 1]");
   t["binary_cross_entropy.sum"].tame("refused: outside [0, 1]");
@@ -433,6 +442,9 @@ void add_classes(Table& t) {
   likelihood("nll_loss.ignore", nll_loss, lines, {false, true, Reduction::Sum, 0, 0}, large_lines);
   likelihood("nll_loss2d", nll_loss2d, images, {false, true}, large_images);
   likelihood("nll_loss2d.none", nll_loss2d, images, {false, false, Reduction::None}, large_images);
+  t["nll_loss"].writes([](Tensor& o, V x) { return nll_loss_out(o, x[0], x[1]); });
+  t["nll_loss2d.none"].writes(
+      [](Tensor& o, V x) { return nll_loss2d_out(o, x[0], x[1], {}, Reduction::None); });
   likelihood("nll_loss_nd", nll_loss_nd, all, {false, true, Reduction::Sum}, large_lines);
 }
 

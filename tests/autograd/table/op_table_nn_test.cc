@@ -222,7 +222,11 @@ void add_pools(Table& t) {
        "max_pool2d_with_indices.values", kNumbers, few,
        [](V x) { return std::get<0>(max_pool2d_with_indices(x[0], 2)); },
        [=](P x) { return max_pooled(x[0], two, false, false); })
-      .big(images, 1);
+      .big(images, 1)
+      .writes([](Tensor& o, V x) {
+        Tensor at = empty({0}, x[0].options().dtype(kLong));
+        return std::get<0>(max_pool2d_with_indices_out(o, at, x[0], 2));
+      });
   t.row(
        "max_pool2d_with_indices.positions", kNumbers, few,
        [](V x) {
@@ -230,6 +234,10 @@ void add_pools(Table& t) {
        },
        [=](P x) { return max_pooled(x[0], odd, false, true); })
       .big(images, 1)
+      .writes([](Tensor& o, V x) {
+        Tensor y = empty({0}, x[0].options());
+        return std::get<1>(max_pool2d_with_indices_out(y, o, x[0], {3, 2}, {2, 1}, 1, 1, true));
+      })
       .gives(positions)
       .no_gradient();
   t.row(
@@ -255,6 +263,7 @@ void add_pools(Table& t) {
        "avg_pool2d", kAverages, few, [](V x) { return avg_pool2d(x[0], 2); },
        [=](P x) { return averaged(x[0], two, false, true); })
       .big(images, 1)
+      .writes([](Tensor& o, V x) { return avg_pool2d_out(o, x[0], 2); })
       .also(kInts);
   t.row(
        "avg_pool2d.odd", kAverages, shapes({{2, 3, 5, 6}, {3, 5, 4}, {0, 3, 5, 4}}),
@@ -279,7 +288,10 @@ void add_pools(Table& t) {
          return adaptive_avg_pool2d(x[0], {3, 2});
        },
        [](P x) { return adaptive(x[0], 3, 2, false); })
-      .big(images, 1);
+      .big(images, 1)
+      .writes([](Tensor& o, V x) {
+        return adaptive_avg_pool2d_out(o, x[0], {3, 2});
+      });
   t.row(
        "adaptive_avg_pool1d", kFloats, few_lines, [](V x) { return adaptive_avg_pool1d(x[0], 4); },
        [](P x) { return adaptive(x[0], 1, 4, true); })

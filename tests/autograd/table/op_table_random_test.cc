@@ -34,11 +34,23 @@ std::vector<Random> draws() {
   const double inf = INFINITY;
   return {
       {"rand", kFloats, [](Sizes n, S t) { return rand(n, t); }, 0.5, 1 / 12.0, 0, 1},
+      {"rand.out", kFloats,
+       [](Sizes n, S t) {
+         Tensor o = empty({0}, t);
+         return rand_out(o, n);
+       },
+       0.5, 1 / 12.0, 0, 1},
       {"rand_like", kFloats, [](Sizes n, S t) { return rand_like(plain(n, t, 0)); }, 0.5, 1 / 12.0,
        0, 1},
       {"rand.in_place", kFloats, [](Sizes n, S t) { return plain(n, t, 0).uniform_(2, 4); }, 3,
        1 / 3.0, 2, 4},
       {"randn", kFloats, [](Sizes n, S t) { return randn(n, t); }, 0, 1, -inf, inf},
+      {"randn.out", kFloats,
+       [](Sizes n, S t) {
+         Tensor o = empty({0}, t);
+         return randn_out(o, n, std::nullopt);
+       },
+       0, 1, -inf, inf},
       {"randn_like", kFloats, [](Sizes n, S t) { return randn_like(plain(n, t, 0)); }, 0, 1, -inf,
        inf},
       {"randn.in_place", kFloats, [](Sizes n, S t) { return plain(n, t, 0).normal_(1, 2); }, 1, 4,
@@ -60,6 +72,24 @@ std::vector<Random> draws() {
        -inf, inf},
       {"normal.tensors", kFloats,
        [](Sizes n, S t) { return normal(plain(n, t, 1), plain({1}, t, 2)); }, 1, 4, -inf, inf},
+      {"normal.out", kFloats,
+       [](Sizes n, S t) {
+         Tensor o = empty({0}, t);
+         return normal_out(o, plain(n, t, 1), plain({1}, t, 2));
+       },
+       1, 4, -inf, inf},
+      {"normal.out_like", kFloats,
+       [](Sizes n, S t) {
+         Tensor o = empty({0}, t);
+         return normal_out(o, plain(n, t, 9), 1., 2.);
+       },
+       1, 4, -inf, inf},
+      {"bernoulli.out", kAll,
+       [](Sizes n, S t) {
+         Tensor o = empty({0}, t);
+         return bernoulli_out(o, plain(n, kFloat, 0), 0.25);
+       },
+       0.25, 0.1875, 0, 1},
       {"bernoulli", kFloats, [](Sizes n, S t) { return bernoulli(plain(n, t, 0.25)); }, 0.25,
        0.1875, 0, 1},
       {"bernoulli.number", kAll, [](Sizes n, S t) { return bernoulli(plain(n, t, 0), 0.25); }, 0.25,
@@ -88,6 +118,13 @@ std::vector<Random> draws() {
       {"multinomial", kFloats,
        [](Sizes n, S t) {
          return multinomial(tensor({1.0, 2.0, 1.0}).to(t), count(n), true).reshape(n);
+       },
+       1, 0.5, 0, 2, positions},
+      {"multinomial.out", kFloats,
+       [](Sizes n, S t) {
+         Tensor o = empty({0}, kLong);
+         multinomial_out(o, tensor({1.0, 2.0, 1.0}).to(t), std::max<int64_t>(count(n), 1), true);
+         return o.narrow(0, 0, count(n)).reshape(n);
        },
        1, 0.5, 0, 2, positions},
       {"dropout", kFloats, [](Sizes n, S t) { return dropout(plain(n, t, 3), 0.25, true); }, 3, 3,
@@ -204,6 +241,26 @@ TEST(RandomRows, Randperm) {
   }
   EXPECT_EQ(randperm(4).scalar_type(), kLong);
   EXPECT_THROW(randperm(2, TensorOptions(kBool)), Error);
+  Tensor out = empty({0}, kInt);
+  EXPECT_EQ(randperm_out(out, 4).scalar_type(), kInt);
+  EXPECT_EQ(randperm_out(out, 9, Generator()).sum().item<int64_t>(), 36);
+  // The other forms draw what the functions draw.
+  const auto same = [](const std::function<Tensor()>& made, const auto& into, ScalarType dtype) {
+    manual_seed(5);
+    const Tensor want = made();
+    manual_seed(5);
+    Tensor o = empty({0}, dtype);
+    into(o);
+    EXPECT_TRUE(equal(o, want)) << o << want;
+  };
+  const Tensor half = full({7}, 0.5), two = full({7}, 2.);
+  const auto none = std::optional<Generator>();
+  same([&] { return normal(half, 2); }, [&](Tensor& o) { normal_out(o, half, 2., none); }, kFloat);
+  same([&] { return normal(1, two); }, [&](Tensor& o) { normal_out(o, 1., two); }, kFloat);
+  same([&] { return normal(1, 2, {7}); }, [&](Tensor& o) { normal_out(o, 1., 2., {7}); }, kFloat);
+  same([&] { return bernoulli(half); }, [&](Tensor& o) { bernoulli_out(o, half, none); }, kFloat);
+  same([&] { return bernoulli(two.to(kLong), half); },
+       [&](Tensor& o) { bernoulli_out(o, two, half); }, kLong);
 }
 
 TEST(RandomRows, MultinomialWithoutReplacementTakesEachOnce) {

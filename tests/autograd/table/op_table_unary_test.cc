@@ -111,6 +111,11 @@ void add_unary_with_numbers(Table& t) {
        "positive", kNumbers, -3, 3, [](V x) { return positive(x[0]); }, [](double x) { return x; })
       .moves_nothing();
   t.unary(
+       "round.decimals", kFloats, -3, 3, [](V x) { return round(x[0], 1); },
+       [](double x) { return std::nearbyint(x * 10) / 10; })
+      .changes([](V x) { return x[0].round_(1); })
+      .writes([](Tensor& o, V x) { return round_out(o, x[0], 1); });
+  t.unary(
        "frexp", kFloats, -9, 9, [](V x) { return std::get<0>(frexp(x[0])); },
        [](double x) {
          int e = 0;

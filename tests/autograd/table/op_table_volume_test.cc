@@ -315,6 +315,10 @@ void add_pools(Table& t) {
        [](V x) { return std::get<0>(max_pool3d_with_indices(x[0], 3, 2, 1)); },
        [=](P x) { return maxima(x[0], slid(in(x[0], 3), 3, 2, 1), sliding(3, 2, 1), false); })
       .big(many, 1)
+      .writes([](Tensor& o, V x) {
+        Tensor at = empty({0}, x[0].options().dtype(kLong));
+        return std::get<0>(max_pool3d_with_indices_out(o, at, x[0], 3, 2, 1));
+      })
       .small(kPlanes);
   t.row(
        "max_pool3d_with_indices.positions", kNumbers, few,
@@ -330,6 +334,7 @@ void add_pools(Table& t) {
        "avg_pool3d", kAverages, few, [](V x) { return avg_pool3d(x[0], 3, 2, 1); },
        [=](P x) { return means(x[0], slid(in(x[0], 3), 3, 2, 1), sliding(3, 2, 1), true); })
       .big(many, 1)
+      .writes([](Tensor& o, V x) { return avg_pool3d_out(o, x[0], 3, 2, 1); })
       .small(kPlanes)
       .also(kFloats | kInts);
   t.row(
@@ -348,6 +353,9 @@ void add_pools(Table& t) {
          return means(x[0], {2, 2, 3}, adaptive({2, 2, 3}), false);
        })
       .big(many, 1)
+      .writes([](Tensor& o, V x) {
+        return adaptive_avg_pool3d_out(o, x[0], {2, 2, 3});
+      })
       .small(kPlanes);
   const auto add = [&](const char* name, auto function, const Index& out, const Samples& samples,
                        const Sample& large) {
@@ -371,6 +379,14 @@ void add_pools(Table& t) {
       shapes({{2, 3, 5, 6}, {3, 7, 4}, {2, 2, 2, 1}, {0, 3, 4, 4}}, -9, 9),
       {real({70, 3, 9, 9}, -9, 9)});
   add("adaptive_max_pool3d", adaptive_max_pool3d, {2, 2, 3}, few, many);
+  t["adaptive_max_pool2d"].writes([](Tensor& o, V x) {
+    Tensor at = empty({0}, x[0].options().dtype(kLong));
+    return std::get<0>(adaptive_max_pool2d_out(o, at, x[0], {3, 2}));
+  });
+  t["adaptive_max_pool3d.positions"].writes([](Tensor& o, V x) {
+    Tensor y = empty({0}, x[0].options());
+    return std::get<1>(adaptive_max_pool3d_out(y, o, x[0], {2, 2, 3}));
+  });
 }
 
 // ---- norms

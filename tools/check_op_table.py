@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks that every public function returning tensors has a row in the operation table
-(tests/autograd/table/op_table_*_test.cc), and every in-place and out form a place in one; and that the in-place and out forms
+(tests/autograd/table/op_table_*.cc), and every in-place and out form a place in one; and that the in-place and out forms
 that were promised exist, overload by overload.
 
 What has none is listed below and counted, as are the dtypes that LibTorch takes and Ramet does not. It fails on a
@@ -26,8 +26,19 @@ GAPS = set()
 FORM_GAPS = set()
 
 
+def files():
+    """Of each group op_table_<group>_test.cc, and its parts op_table_<group>_<part>.cc."""
+    return sorted(path for path in TABLE.glob("op_table_*.cc") if path.name != "op_table_suite.cc")
+
+
 def sources():
-    return {path.name: lists.macros(path.read_text()) for path in sorted(TABLE.glob("op_table_*_test.cc"))}
+    return {path.name: lists.macros(path.read_text()) for path in files()}
+
+
+def of_no_group():
+    """Files of rows that no test has: parts of groups that there are not."""
+    groups = [path.name.removesuffix("test.cc") for path in files() if path.name.endswith("_test.cc")]
+    return [path.name for path in files() if not path.name.startswith(tuple(groups))]
 
 
 # Methods without a function of their name that need no row: they compute nothing, and copies have tests of their own.
@@ -170,7 +181,7 @@ def exceptions(text):
 
 def compare(what, wanted, have, gaps, errors):
     for name in sorted(set(wanted) - have - gaps):
-        errors.append(f"{name}: {what} without a row in tests/autograd/table/op_table_*_test.cc")
+        errors.append(f"{name}: {what} without a row in tests/autograd/table/op_table_*.cc")
     for name in sorted(gaps & have):
         errors.append(f"{name} has a row: take it off the list in this script")
     for name in sorted(gaps - set(wanted)):
@@ -196,6 +207,8 @@ def main():
         errors.append(f"{name} has a row of random sizes: take it off the list in this script")
     for name in sorted(rows - set(public)):
         errors.append(f"a row names {name}, which is no public function")
+    for name in of_no_group():
+        errors.append(f"tests/autograd/table/{name}: a part of no group op_table_<group>_test.cc")
     for error in errors:
         print(error)
     print(

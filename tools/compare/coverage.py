@@ -40,7 +40,7 @@ NOT_COMPARED = {
     "std_out take_along_dim_out take_out tensordot_out trace_out triu_indices_out upsample_bicubic2d_out "
     "upsample_bilinear2d_out upsample_linear1d_out upsample_nearest1d_out upsample_nearest2d_out upsample_nearest3d_out "
     "upsample_trilinear3d_out var_out vdot_out vstack_out":
-        "the function's result, copied: tests/autograd/table/op_table_*_test.cc hold them to the function, which is compared",
+        "the function's result, copied: tests/autograd/table/op_table_*.cc hold them to the function, which is compared",
     "adaptive_avg_pool2d_out adaptive_avg_pool3d_out adaptive_max_pool2d_out adaptive_max_pool3d_out arange_out avg_pool2d_out "
     "avg_pool3d_out bernoulli_out binary_cross_entropy_out empty_out eye_out huber_loss_out index_out linalg_eigh_out "
     "linalg_matrix_rank_out linalg_qr_out linalg_slogdet_out linalg_svd_out linspace_out logspace_out max_pool2d_with_indices_out "

@@ -3,9 +3,10 @@
 //
 // A row says how to call the function, which inputs to give it, which dtypes LibTorch takes, and
 // what it computes: a float64 reference written with plain loops and libm, independent of the
-// library. Rows stand in op_table_<group>_test.cc; op_checks.cc has the checks, and
-// op_table_suite.h makes tests of them. Factories and random draws have a shape of row of their
-// own: op_table_factory_test.cc, op_table_random_test.cc.
+// library. Rows stand in op_table_<group>_test.cc and in the parts of a long group,
+// op_table_<group>_<part>.cc; op_checks.cc has the checks, and op_table_suite.h makes tests of them.
+// Factories and random draws have a shape of row of their own: op_table_factory_test.cc,
+// op_table_random_test.cc.
 #pragma once
 #include <functional>
 #include <string>

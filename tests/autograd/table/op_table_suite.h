@@ -1,5 +1,5 @@
-// Makes tests of one group of rows: OpTable.<Check>/<row>. A test file defines its rows and ends
-// with RAMET_OP_TABLE(rows()). The checks are linked with it: op_table_suite.cc for the CPU,
+// Makes tests of one file's rows: OpTable.<Check>/<row>. Each file of a group defines its rows and
+// ends with RAMET_OP_TABLE(rows()). The checks are linked with it: op_table_suite.cc for the CPU,
 // gpu/op_gpu_suite.cc for GPUs, as two programs.
 #pragma once
 #include <gtest/gtest.h>

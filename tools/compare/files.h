@@ -6,6 +6,7 @@
 #define RAMET_COMPARE_FILES(X) \
   X(unary)                     \
   X(binary)                    \
+  X(choice)                    \
   X(alias)                     \
   X(reduce)                    \
   X(shape)                     \

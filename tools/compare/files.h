@@ -17,6 +17,7 @@
   X(matrix)                    \
   X(linalg)                    \
   X(image)                     \
+  X(sequence)                  \
   X(loss)                      \
   X(factory)                   \
   X(nn)                        \

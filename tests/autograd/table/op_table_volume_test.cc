@@ -1,9 +1,7 @@
 // Rows of the operation table: volumes, transposed convolutions, and what else works on windows of
 // any number of dimensions.
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <map>
 
 #include "autograd/ops.h"
 #include "tests/autograd/table/op_table_suite.h"
@@ -389,99 +387,10 @@ void add_pools(Table& t) {
   });
 }
 
-// ---- norms
-
-// f(the moments of the group of elements that key names: mean, mean of squares) at each element.
-Plain by_moments(const Plain& x, const std::function<Index(const Index&)>& key,
-                 const std::function<double(const Index&, double, double)>& f) {
-  std::map<Index, std::array<double, 3>> sums;
-  each(x.sizes, [&](const Index& i) {
-    auto& s = sums[key(i)];
-    s[0] += 1, s[1] += x.at(i), s[2] += x.at(i) * x.at(i);
-  });
-  return made(x.sizes, [&](const Index& i) {
-    const auto& s = sums[key(i)];
-    return f(i, s[1] / s[0], s[2] / s[0]);
-  });
-}
-
-void add_norms(Table& t) {
-  const auto sample = [](Index x, Index scale) {
-    return Sample{real(x), real(scale, 0.5, 1.5), real(scale)};
-  };
-  const Samples some = {sample({2, 3, 2, 3}, {3}), sample({2, 3, 2, 2, 2}, {3}),
-                        sample({2, 3, 5}, {3}), sample({0, 3, 4}, {3})};
-  const Sample many = sample({70, 5, 9, 7}, {5});
-  const auto normalised = [](P x) {
-    return by_moments(
-        x[0],
-        [](const Index& i) {
-          return Index{i[0], i[1]};
-        },
-        [=](const Index& i, double mean, double squares) {
-          return (x[0].at(i) - mean) / std::sqrt(squares - mean * mean + 1e-2) * x[1].at({i[1]}) +
-                 x[2].at({i[1]});
-        });
-  };
-  t.row(
-       "instance_norm", kFloats, some,
-       [](V x) { return instance_norm(x[0], x[1], x[2], {}, {}, true, 0.1, 1e-2, true); },
-       normalised)
-      .big(many, 1)
-      .within(8)
-      .small("the kernels of group_norm");
-  const auto constant = [](const Tensor& x, double value) {
-    return full(x.size(1), value, TensorOptions(kFloat).device(x.device()));
-  };
-  t.row(
-       "instance_norm.running", kFloats, some,
-       [=](V x) {
-         return instance_norm(x[0], x[1], x[2], constant(x[0], 0), constant(x[0], 1), true, 0.1,
-                              1e-2, true);
-       },
-       normalised)
-      .big(many, 1)
-      .within(8)
-      .small("the kernels of batch_norm");
-  t.row(
-       "instance_norm.fixed", kFloats, some,
-       [=](V x) {
-         return instance_norm(x[0], x[1], x[2], constant(x[0], 0.5), constant(x[0], 4), false, 0.1,
-                              1e-2, true);
-       },
-       [](P x) {
-         return made(x[0].sizes, [&](const Index& i) {
-           return (x[0].at(i) - 0.5) / std::sqrt(4 + 1e-2) * x[1].at({i[1]}) + x[2].at({i[1]});
-         });
-       })
-      .big(many, 1)
-      .within(8)
-      .small("the kernels of batch_norm")
-      .partly_tame(2, "an infinite weight meets x and the mean apart");
-  t.row(
-       "rms_norm", kFloats,
-       {{real({3, 5}), real({5}, 0.5, 1.5)},
-        {real({2, 3, 4}), real({3, 4}, 0.5, 1.5)},
-        {real({6}), real({6})},
-        {real({0, 4}), real({4})}},
-       [](V x) { return rms_norm(x[0], x[1].sizes(), x[1], 1e-2); },
-       [](P x) {
-         const int64_t outer = x[0].rank() - x[1].rank();
-         return by_moments(
-             x[0], [=](const Index& i) { return Index(i.begin(), i.begin() + outer); },
-             [=](const Index& i, double, double squares) {
-               return x[0].at(i) / std::sqrt(squares + 1e-2) * x[1].broadcast(i);
-             });
-       })
-      .big({real({97, 131}), real({131}, 0.5, 1.5)}, 1)
-      .within(8);
-}
-
 std::vector<Row> rows() {
   Table t;
   add_convolutions(t);
   add_pools(t);
-  add_norms(t);
   return t.rows();
 }
 RAMET_OP_TABLE(rows());

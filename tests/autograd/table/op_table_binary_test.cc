@@ -1,6 +1,4 @@
 // Rows of the operation table: functions of several tensors, element by element, with broadcasting.
-#include <algorithm>
-#include <cfloat>
 #include <cmath>
 
 #include "autograd/ops.h"
@@ -158,137 +156,6 @@ void add_powers(Table& t) {
       .writes([](Tensor& o, V x) { return lerp_out(o, x[0], x[1], 0.25); });
 }
 
-void add_pairs(Table& t) {
-#define PAIR(name, dtypes)                                                             \
-  t.binary(                                                                            \
-       #name, dtypes, -3, 3, [](V x) { return name(x[0], x[1]); }, point_of(2, #name)) \
-      .within(2)                                                                       \
-      .writes([](Tensor& o, V x) { return name##_out(o, x[0], x[1]); })
-  PAIR(atan2, kAll).changes([](V x) { return x[0].atan2_(x[1]); }).gives(floating);
-  PAIR(copysign, kAll).changes([](V x) { return x[0].copysign_(x[1]); }).gives(floating);
-  PAIR(hypot, kFloats).changes([](V x) { return x[0].hypot_(x[1]); });
-  PAIR(logaddexp, kFloats);
-  PAIR(logaddexp2, kFloats);
-  PAIR(fmax, kAll);
-  PAIR(fmin, kAll);
-#undef PAIR
-  t.unary(
-       "copysign.number", kAll, -3, 3, [](V x) { return copysign(x[0], -2); },
-       point_with(-2, "copysign"))
-      .gives(floating)
-      .changes([](V x) { return x[0].copysign_(-2); })
-      .writes([](Tensor& o, V x) { return copysign_out(o, x[0], -2); });
-}
-
-void add_rare_pairs(Table& t) {
-#define NUMBER(name, dtypes, low, high, number)                                    \
-  t.unary(                                                                         \
-       #name ".number", dtypes, low, high, [](V x) { return name(x[0], number); }, \
-       point_with(number, #name))                                                  \
-      .changes([](V x) { return x[0].name##_(number); })                           \
-      .writes([](Tensor& o, V x) { return name##_out(o, x[0], number); })
-#define BASE(name, dtypes, low, high, number)                                            \
-  t.unary(                                                                               \
-       #name ".base", dtypes, low, high, [](V x) { return name(Scalar(number), x[0]); }, \
-       point_after(number, #name))                                                       \
-      .writes([](Tensor& o, V x) { return name##_out(o, Scalar(number), x[0]); })
-#define PAIR(name, dtypes, low, high)                              \
-  t.pointwise(                                                     \
-       #name, dtypes, {real({2, 3}, -3, 3), real({3}, low, high)}, \
-       [](V x) { return name(x[0], x[1]); }, point_of(2, #name))   \
-      .changes([](V x) { return x[0].name##_(x[1]); })             \
-      .writes([](Tensor& o, V x) { return name##_out(o, x[0], x[1]); })
-  PAIR(xlogy, kAll, 0.3, 3).gives(floating).within(2);
-  NUMBER(xlogy, kAll, -3, 3, 2.5).gives(floating).within(2);
-  BASE(xlogy, kAll, 0.3, 3, 1.5).gives(floating).within(2);
-  PAIR(heaviside, kAll, -3, 3);
-  PAIR(ldexp, kAll, -3, 3).gives(floating).within(2);
-  // Next to an infinity there is the largest number of a dtype; what stands next to others is
-  // looked at below.
-  t.binary(
-       "nextafter", kFloats, -3, 3, [](V x) { return nextafter(x[0], x[1]); },
-       [](double a, double b) { return std::nextafter(a, b); })
-      .tame("what is next to an infinity depends on the dtype")
-      .within(2)
-      .changes([](V x) { return x[0].nextafter_(x[1]); })
-      .writes([](Tensor& o, V x) { return nextafter_out(o, x[0], x[1]); });
-  PAIR(gcd, kInts, -12, 12).no_gradient();
-  PAIR(lcm, kInts, -12, 12).no_gradient();
-  PAIR(bitwise_left_shift, kInts, -2, 12).no_gradient();
-  PAIR(bitwise_right_shift, kInts, -2, 12).no_gradient();
-  NUMBER(bitwise_left_shift, kBits, -9, 9, 6).gives(integer_at_least).no_gradient();
-  NUMBER(bitwise_right_shift, kBits, -9, 9, 2).gives(integer_at_least).no_gradient();
-  BASE(bitwise_left_shift, kBits, -2, 12, 5).gives(integer_at_least).no_gradient();
-  BASE(bitwise_right_shift, kBits, -2, 12, 100).gives(integer_at_least).no_gradient();
-#undef PAIR
-#undef BASE
-#undef NUMBER
-  const auto powers = [&t](const char* name, Call call, Point point) -> Row& {
-    return t.unary(name, kAll, 0.4, 3, std::move(call), std::move(point)).gives([](ScalarType) {
-      return kDouble;
-    });
-  };
-  t.binary(
-       "float_power", kAll, 0.4, 3, [](V x) { return float_power(x[0], x[1]); }, point_of(2, "pow"))
-      .gives([](ScalarType) { return kDouble; })
-      .writes([](Tensor& o, V x) { return float_power_out(o, x[0], x[1]); });
-  powers(
-      "float_power.number", [](V x) { return float_power(x[0], 2.5); }, point_with(2.5, "pow"))
-      .writes([](Tensor& o, V x) { return float_power_out(o, x[0], 2.5); });
-  powers(
-      "float_power.base", [](V x) { return float_power(Scalar(2), x[0]); }, point_after(2, "pow"))
-      .writes([](Tensor& o, V x) { return float_power_out(o, Scalar(2), x[0]); });
-  const auto double_alone = [](Row& row) -> Row& { return row.only(set_of(kDouble)); };
-  double_alone(t.binary(
-                    "float_power.in_place", kAll, 0.4, 3,
-                    [](V x) { return float_power(x[0], x[1]); }, point_of(2, "pow"))
-                   .changes([](V x) { return x[0].float_power_(x[1]); }));
-  double_alone(powers(
-                   "float_power.in_place_number", [](V x) { return float_power(x[0], 3); },
-                   point_with(3, "pow"))
-                   .changes([](V x) { return x[0].float_power_(3); }));
-}
-
-// The neighbours of every number of 16 bits are those of the next and the previous bits, and those
-// of wider ones are the C library's.
-TEST(BinaryRows, NeighboursAreTheNextNumbers) {
-  for (const ScalarType dtype : {kHalf, kBFloat16}) {
-    const Tensor bits = arange(-32768, 32768, kInt).to(kShort), x = bits.view(dtype);
-    const Tensor order = where(bits.lt(0), bits.to(kInt).neg().sub(32768), bits.to(kInt));
-    for (const double side : {-INFINITY, INFINITY}) {
-      const Tensor y = nextafter(x, full({}, side, dtype));
-      EXPECT_EQ(y.scalar_type(), dtype);
-      const Tensor at = y.view(kShort).to(kInt);
-      const Tensor reached = where(at.lt(0), at.neg().sub(32768), at);
-      // Both zeros are one number, an infinity on that side is its own neighbour, NaN stays.
-      const Tensor step = reached.sub(order).mul(side > 0 ? 1 : -1);
-      const Tensor want = where(x.eq(side).logical_or(x.isnan()), 0, where(x.eq(0), step, 1));
-      EXPECT_TRUE(equal(step.masked_select(x.isnan().logical_not()),
-                        want.masked_select(x.isnan().logical_not())));
-      EXPECT_TRUE(equal(y.isnan(), x.isnan()));
-      const double least = dtype == kHalf ? 0x1p-24 : 0x1p-133;
-      for (const double zero : {0.0, -0.0})
-        EXPECT_EQ(nextafter(full({}, zero, dtype), full({}, side, dtype)).item<double>(),
-                  side > 0 ? least : -least);
-    }
-  }
-  const std::vector<double> values = {
-      0, -0.0, 1, -1, 0.1, -2.5, 4, 1e-310, 5e-324, 1e30, -INFINITY, INFINITY, DBL_MAX, NAN, 1e-42};
-  for (const double a : values)
-    for (const double b : values) {
-      const auto expect = [&](const Tensor& y, double want) {
-        const double got = y.item<double>();
-        if (std::isnan(want)) EXPECT_TRUE(std::isnan(got)) << a << ' ' << b;
-        else
-          EXPECT_TRUE(got == want && std::signbit(got) == std::signbit(want))
-              << a << ' ' << b << ": " << got << ", expected " << want;
-      };
-      expect(nextafter(full({}, a, kDouble), full({}, b, kDouble)), std::nextafter(a, b));
-      const float x = static_cast<float>(a), y = static_cast<float>(b);
-      expect(nextafter(full({}, x, kFloat), full({}, y, kFloat)), std::nextafter(x, y));
-    }
-}
-
 void add_comparisons(Table& t) {
   const auto row = [&t](const char* name, Sample sample, Call call, Point point) -> Row& {
     return t.pointwise(name, kAll, std::move(sample), std::move(call), std::move(point))
@@ -407,8 +274,6 @@ std::vector<Row> rows() {
   Table t;
   add_arithmetic(t);
   add_powers(t);
-  add_pairs(t);
-  add_rare_pairs(t);
   add_comparisons(t);
   add_choices(t);
   return t.rows();

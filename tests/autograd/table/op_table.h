@@ -4,8 +4,8 @@
 // A row says how to call the function, which inputs to give it, which dtypes LibTorch takes, and
 // what it computes: a float64 reference written with plain loops and libm, independent of the
 // library. Rows stand in op_table_<group>_test.cc and in the parts of a long group,
-// op_table_<group>_<part>.cc; op_checks.cc has the checks, and op_table_suite.h makes tests of them.
-// Factories and random draws have a shape of row of their own: op_table_factory_test.cc,
+// op_table_<group>_<part>.cc; op_checks.cc has the checks, and op_table_suite.h makes tests of
+// them. Factories and random draws have a shape of row of their own: op_table_factory_test.cc,
 // op_table_random_test.cc.
 #pragma once
 #include <functional>
@@ -88,6 +88,11 @@ using Call = std::function<Tensor(V)>;
 using OutCall = std::function<Tensor(Tensor&, V)>;
 using Reference = std::function<Plain(P)>;
 using Point = std::function<double(D)>;
+
+/// The first input's elements in their order, with other sizes.
+Reference as(Index (*sizes)(const Plain&));
+/// Element i of the result is element from(i) of the first input.
+Reference moved(Index (*sizes)(const Plain&), Index (*from)(const Index& i, const Plain& x));
 
 struct Row {
   std::string name;     ///< the function, and after a dot what sets this row apart

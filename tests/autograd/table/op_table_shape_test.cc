@@ -1,5 +1,4 @@
-// Rows of the operation table: views, copies.
-#include <algorithm>
+// Rows of the operation table: views.
 
 #include "autograd/ops.h"
 #include "tests/autograd/table/op_table_suite.h"
@@ -7,17 +6,6 @@
 namespace ramet {
 namespace op_table {
 namespace {
-
-// The first input's elements in their order, with other sizes.
-Reference as(Index (*sizes)(const Plain&)) {
-  return [sizes](P x) { return Plain{sizes(x[0]), x[0].v}; };
-}
-// Element i of the result is element from(i) of the first input.
-Reference moved(Index (*sizes)(const Plain&), Index (*from)(const Index& i, const Plain& x)) {
-  return [=](P x) {
-    return made(sizes(x[0]), [&](const Index& i) { return x[0].at(from(i, x[0])); });
-  };
-}
 
 void add_views(Table& t) {
   const auto row = [&t](const char* name, const std::vector<Index>& sizes, Call call,
@@ -327,131 +315,6 @@ void add_views(Table& t) {
           }));
 }
 
-void add_copies(Table& t) {
-  const Sample large = {real({140, 131}, -9, 9)};
-  // A block of src's sizes from the second element on.
-  t.row(
-       "as_strided_scatter", kAll,
-       {{real({3, 4}), real({2, 3})}, {real({0, 4}), real({0, 3})}, {real({}), real({})}},
-       [](V x) {
-         const Tensor in = x[0].contiguous();
-         const Index strides = in.dim() ? Index{in.size(1), 1} : Index{};
-         return as_strided_scatter(in, x[1], x[1].sizes(), strides,
-                                   in.storage_offset() + (in.numel() > 1));
-       },
-       [](P x) {
-         Plain out = x[0];
-         for (size_t k = 0; k < x[1].v.size(); ++k) {
-           const auto columns = static_cast<size_t>(x[1].rank() ? x[1].size(1) : 1),
-                      width = static_cast<size_t>(x[0].rank() ? x[0].size(1) : 1);
-           out.v[k / columns * width + k % columns + (x[0].rank() ? 1 : 0)] = x[1].v[k];
-         }
-         return out;
-       })
-      .big({real({140, 131}), real({100, 120})})
-      .in_one("a place in memory moves with the slice");
-  t.row(
-       "sum_to_size", kAll, shapes({{2, 3, 4}, {0, 3, 4}, {1, 3, 1}}, -9, 9),
-       [](V x) {
-         return x[0].sum_to_size({3, 1});
-       },
-       [](P x) {
-         Plain out = made({3, 1}, [](const Index&) { return 0; });
-         made(x[0].sizes,
-              [&](const Index& i) { return out.v[static_cast<size_t>(i[1])] += x[0].at(i); });
-         return out;
-       })
-      .gives(widened)
-      .within(4)
-      .big({real({70, 3, 131})})
-      .in_one("all lines are one sum");
-  const auto row = [&](const char* name, const std::vector<Index>& sizes, Call call,
-                       Reference reference) -> Row& {
-    return t.row(name, kAll, shapes(sizes, -9, 9), std::move(call), std::move(reference))
-        .big(large);
-  };
-  row(
-      "clone", {{3, 4}, {0, 2}, {}}, [](V x) { return clone(x[0]); },
-      as([](const Plain& x) { return x.sizes; }))
-      .sliced({0}, 0);
-  row(
-      "flip", {{3, 4}, {0, 2}, {2, 3, 1}}, [](V x) { return flip(x[0], {1}); },
-      moved([](const Plain& x) { return x.sizes; },
-            [](const Index& i, const Plain& x) {
-              Index from = i;
-              from[1] = x.size(1) - 1 - i[1];
-              return from;
-            }))
-      .sliced({0}, 0);
-  row(
-      "constant_pad_nd", {{3, 4}, {0, 2}, {2, 3, 1}, {}},
-      [](V x) {
-        return constant_pad_nd(x[0], x[0].dim() ? Index{2, -1, 0, 1} : Index{}, 1);
-      },
-      [](P x) {
-        Index sizes = x[0].sizes;
-        if (sizes.empty()) return x[0];
-        sizes[sizes.size() - 1] += 1, sizes[sizes.size() - 2] += 1;
-        return made(sizes, [&](Index i) {
-          int64_t& column = i[i.size() - 1];
-          column -= 2;
-          const bool inside = column >= 0 && i[i.size() - 2] < x[0].size(-2);
-          return inside ? x[0].at(i) : 1;
-        });
-      })
-      .in_one("the last rows are constants");
-  // Where number i of a line of n comes from.
-  static const auto bordered = [](int64_t (*from)(int64_t i, int64_t n)) {
-    return [from](P x) {
-      Index sizes = x[0].sizes;
-      sizes.back() += 3;
-      return made(sizes, [&](Index i) {
-        i.back() = from(i.back() - 1, x[0].size(-1));
-        return x[0].at(i);
-      });
-    };
-  };
-  row(
-      "pad.reflect", {{2, 4}, {0, 3}, {2, 3, 5}},
-      [](V x) {
-        return pad(x[0], {1, 2}, "reflect");
-      },
-      bordered([](int64_t i, int64_t n) { return i < 0   ? -i
-                                                 : i < n ? i
-                                                         : 2 * (n - 1) - i; }))
-      .not_scalar("refused: nothing to mirror")
-      .sliced({0}, 0);
-  row(
-      "pad.replicate", {{2, 4}, {0, 3}, {2, 3, 1}},
-      [](V x) {
-        return pad(x[0], {1, 2}, "replicate");
-      },
-      bordered([](int64_t i, int64_t n) { return std::clamp<int64_t>(i, 0, n - 1); }))
-      .not_scalar("refused: nothing to repeat")
-      .sliced({0}, 0);
-  row(
-      "pad.circular", {{2, 4}, {0, 3}, {2, 3, 2}},
-      [](V x) {
-        return pad(x[0], {1, 2}, "circular");
-      },
-      bordered([](int64_t i, int64_t n) { return (i + n) % n; }))
-      .not_scalar("refused: nothing to repeat")
-      .sliced({0}, 0);
-  row(
-      "repeat", {{2, 3}, {0, 3}, {3, 1}, {}},
-      [](V x) {
-        return repeat(x[0], {2, 1, 3});
-      },
-      moved(
-          [](const Plain& x) {
-            return x.rank() ? Index{2, x.size(0), 3 * x.size(1)} : Index{2, 1, 3};
-          },
-          [](const Index& i, const Plain& x) {
-            return x.rank() ? Index{i[1], i[2] % x.size(1)} : Index{};
-          }))
-      .sliced({0}, 1);
-}
-
 // In-place forms that change what a tensor looks at, not what it holds.
 TEST(ShapeRows, InPlaceViews) {
   const Operands o = operands({real({3, 1, 4})}, kFloat);
@@ -520,7 +383,6 @@ TEST(ShapeRows, DetachCutsTheHistory) {
 std::vector<Row> rows() {
   Table t;
   add_views(t);
-  add_copies(t);
   return t.rows();
 }
 RAMET_OP_TABLE(rows());

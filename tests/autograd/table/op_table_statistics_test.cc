@@ -1,4 +1,5 @@
-// Rows of the operation table: reductions that skip NaNs, quantiles, covariances, integrals.
+// Rows of the operation table: reductions that skip NaNs, quantiles, covariances, integrals,
+// slopes.
 #include <algorithm>
 #include <cmath>
 
@@ -275,6 +276,70 @@ void add_integrals(Table& t) {
       .big(large, 1);
 }
 
+// Derivatives of samples: at a point from its neighbours, of a parabola exactly.
+void add_slopes(Table& t) {
+  // `at(k)`: where sample k of the last dimension lies.
+  const auto slopes = [](double (*at)(double), int64_t order) {
+    return [at, order](P x) {
+      const int64_t n = x[0].size(-1);
+      return made(x[0].sizes, [&](Index i) {
+        const int64_t here = i.back();
+        const bool first = here == 0, last = here == n - 1;
+        if (order == 1 && (first || last)) {
+          double y[2];
+          for (int64_t k = 0; k < 2; ++k) i.back() = first ? k : n - 2 + k, y[k] = x[0].at(i);
+          const double a = static_cast<double>(first ? 0 : n - 2);
+          return (y[1] - y[0]) / (at(a + 1) - at(a));
+        }
+        // Lagrange's parabola through three samples, derived at this one.
+        const int64_t from = first ? 0 : last ? n - 3 : here - 1;
+        double p[3], sum = 0;
+        for (int k = 0; k < 3; ++k) p[k] = at(static_cast<double>(from + k));
+        const double z = at(static_cast<double>(here));
+        for (int k = 0; k < 3; ++k) {
+          const double b = p[(k + 1) % 3], c = p[(k + 2) % 3];
+          i.back() = from + k;
+          sum += x[0].at(i) * (2 * z - b - c) / ((p[k] - b) * (p[k] - c));
+        }
+        return sum;
+      });
+    };
+  };
+  const Samples some = shapes({{3, 4}, {0, 3}, {5}}, -9, 9);
+  const Sample large = {real({140, 131}, -9, 9)};
+  const char* const coarse = "what is far away from 0 is subtracted";
+  const auto taken = static_cast<uint16_t>(kNumbers & ~set_of(kByte));
+  t.row(
+       "gradient", taken, some, [](V x) { return gradient(x[0], Scalar(2), IntArrayRef{-1})[0]; },
+       slopes([](double k) { return 2 * k; }, 1))
+      .gives(floating)
+      .within(8)
+      .tame(coarse)
+      .big(large, 1);
+  t.row(
+       "gradient.second", taken, some,
+       [](V x) { return gradient(x[0], ArrayRef<Scalar>(Scalar(0.5)), IntArrayRef{-1}, 2)[0]; },
+       slopes([](double k) { return k / 2; }, 2))
+      .gives(floating)
+      .within(16)  // of sixteen bits three terms nearly cancel
+
+      .tame(coarse)
+      .big(large, 1);
+  for (const int64_t order : {1, 2})
+    t.row(
+         order == 1 ? "gradient.places" : "gradient.places_second", taken, some,
+         [order](V x) {
+           const Tensor k = arange(x[0].size(-1), x[0].options());
+           return gradient(x[0], TensorList(k.mul(k).add(k)), IntArrayRef{-1}, order)[0];
+         },
+         slopes([](double k) { return k * k + k; }, order))
+        .only(kWide)  // the places of many samples are more than 16 bits hold
+        .within(8)
+        .small("coordinates are few, as are the threads that subtract them")
+        .tame(coarse)
+        .big({real({1400, 13}, -9, 9)}, 1);
+}
+
 // PyTorch 2.15's numbers and refusals.
 TEST(Statistics, Edges) {
   const Tensor x = tensor({1., 2., std::nan(""), 4.}), none = zeros({0}), whole = tensor({3, 1, 2});
@@ -323,6 +388,7 @@ std::vector<Row> rows() {
   add_quantiles(t);
   add_covariances(t);
   add_integrals(t);
+  add_slopes(t);
   return t.rows();
 }
 RAMET_OP_TABLE(rows());

@@ -81,6 +81,14 @@ Plain along(const Plain& x, int64_t d, Line way,
   if (way == Line::kDrop) out.sizes.erase(out.sizes.begin() + static_cast<int64_t>(dim));
   return out;
 }
+Reference as(Index (*sizes)(const Plain&)) {
+  return [sizes](P x) { return Plain{sizes(x[0]), x[0].v}; };
+}
+Reference moved(Index (*sizes)(const Plain&), Index (*from)(const Index& i, const Plain& x)) {
+  return [=](P x) {
+    return made(sizes(x[0]), [&](const Index& i) { return x[0].at(from(i, x[0])); });
+  };
+}
 Samples shapes(const std::vector<Index>& sizes, double lo, double hi) {
   Samples out;
   for (const Index& s : sizes) out.push_back({real(s, lo, hi)});

@@ -194,6 +194,7 @@ Tensor vander(const Tensor& x, std::optional<int64_t> N, bool increasing) {
   const int64_t n = N.value_or(x.size(0));
   RAMET_CHECK(n >= 0, "vander", "N must be non-negative: got ", n);
   const Tensor base = is_integral(x.scalar_type()) ? x.to(kLong) : x;
+  if (x.numel() == 0) return base.unsqueeze(1).expand({0, n}).clone();
   const TensorOptions on = TensorOptions(kLong).device(x.device());
   const Tensor powers = increasing ? arange(n, on) : arange(n - 1, -1, -1, on);
   return pow(base.unsqueeze(1), powers);

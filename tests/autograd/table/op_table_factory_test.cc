@@ -266,11 +266,13 @@ void add_powers(Table& t) {
   t.row(
        "vander", kAll, some, [](V x) { return vander(x[0], 4); }, powers(4, false))
       .gives(widened)
+      .small("exponents are few, as are the threads that subtract 1 from them")
       .within(4)
       .big({real({9000})}, 1);
   t.row(
        "vander.increasing", kAll, some, [](V x) { return vander(x[0], 3, true); }, powers(3, true))
       .gives(widened)
+      .small("exponents are few, as are the threads that subtract 1 from them")
       .within(4)
       .big({real({9000})}, 1);
   t.row(

@@ -13,6 +13,7 @@ std::vector<SizeRow> size_rows_of_views();
 std::vector<SizeRow> size_rows_of_factories();
 std::vector<SizeRow> size_rows_of_dimensions();
 std::vector<SizeRow> size_rows_of_images();
+std::vector<SizeRow> size_rows_of_losses();
 std::vector<SizeRow> size_rows_of_rearranged();
 std::vector<SizeRow> size_rows_of_values();
 

@@ -13,12 +13,19 @@ std::vector<SizeRow> size_rows_of_views();
 std::vector<SizeRow> size_rows_of_factories();
 std::vector<SizeRow> size_rows_of_dimensions();
 std::vector<SizeRow> size_rows_of_images();
+std::vector<SizeRow> size_rows_of_pixels();
 std::vector<SizeRow> size_rows_of_losses();
 std::vector<SizeRow> size_rows_of_rearranged();
 std::vector<SizeRow> size_rows_of_values();
 
 /// All of them.
 std::vector<SizeRow> size_rows();
+
+/// Windows of k numbers `dilation` apart: how many fit, each `stride` behind the last; below 1:
+/// none.
+inline Wide windows(Wide in, Wide k, Wide stride, Wide padding, Wide dilation) {
+  return below(in + 2 * padding - dilation * (k - 1) - 1, stride) + 1;
+}
 
 }  // namespace fuzz
 }  // namespace ramet

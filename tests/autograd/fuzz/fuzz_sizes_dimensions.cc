@@ -296,7 +296,7 @@ std::vector<SizeRow> size_rows() {
   std::vector<SizeRow> all;
   for (const auto& rows : {size_rows_of_parts(), size_rows_of_views(), size_rows_of_factories(),
                            size_rows_of_dimensions(), size_rows_of_images(), size_rows_of_losses(),
-                           size_rows_of_rearranged(), size_rows_of_values()})
+                           size_rows_of_pixels(), size_rows_of_rearranged(), size_rows_of_values()})
     all.insert(all.end(), rows.begin(), rows.end());
   return all;
 }

@@ -1,4 +1,4 @@
-// Rows of random sizes: convolutions and pools.
+// Rows of random sizes: convolutions, pools, other resolutions.
 #include <algorithm>
 
 #include "autograd/ops.h"
@@ -9,11 +9,6 @@ namespace fuzz {
 
 namespace {
 
-// Windows of k numbers `dilation` apart: how many fit, each `stride` behind the last; below 1:
-// none.
-Wide windows(Wide in, Wide k, Wide stride, Wide padding, Wide dilation) {
-  return below(in + 2 * padding - dilation * (k - 1) - 1, stride) + 1;
-}
 // With `up` one more where something is left, if it begins inside or in the padding on the left.
 Wide windows_up(Wide in, Wide k, Wide stride, Wide padding, Wide dilation) {
   const Wide n = above(in + 2 * padding - dilation * (k - 1) - 1, stride) + 1;
@@ -177,99 +172,6 @@ template <class Call> SizeRow of_upsample(const char* name, size_t spatial, cons
           }};
 }
 
-// A picture with or without a batch, of these channels and extents.
-Tensor planes(SizeDraw& d, int64_t channels, int64_t most) {
-  std::vector<int64_t> sizes = {channels, d.tape().between(1, most), d.tape().between(1, most)};
-  if (d.flag("batched")) sizes.insert(sizes.begin(), 2);
-  return ones(sizes);
-}
-SizeRow of_pixels(const char* name, bool up) {
-  return {name, [=](SizeDraw& d) {
-            const Tensor x = planes(d, 36, 6);
-            const Wide r = d.mostly("factor", 1, 3);
-            WideShape out = wide(x.sizes());
-            const size_t c = out.size() - 3;
-            bool fine = r > 0 && r < Wide{1} << 62;
-            if (fine && up) fine = out[c] % (r * r) == 0;
-            if (fine && !up) fine = out[c + 1] % r == 0 && out[c + 2] % r == 0;
-            if (fine) {
-              out[c] = up ? out[c] / (r * r) : out[c] * r * r;
-              for (const size_t k : {c + 1, c + 2}) out[k] = up ? out[k] * r : out[k] / r;
-            }
-            const auto factor = static_cast<int64_t>(r);
-            d.expect(fine ? one(out) : Right(),
-                     [&] { return up ? pixel_shuffle(x, factor) : pixel_unshuffle(x, factor); });
-          }};
-}
-// Four lists of two numbers; the blocks that fit into extents, if they are any.
-struct Grid {
-  std::vector<int64_t> kernel, dilation, padding, stride;
-  std::optional<Wide> blocks(Wide h, Wide w) const {
-    Wide all = 1;
-    for (size_t i : {0, 1}) {
-      if (kernel[i] <= 0 || dilation[i] <= 0 || padding[i] < 0 || stride[i] <= 0)
-        return std::nullopt;
-      const Wide n = windows(i == 0 ? h : w, kernel[i], stride[i], padding[i], dilation[i]);
-      if (n < 1) return std::nullopt;
-      all *= n;
-    }
-    return all;
-  }
-};
-Grid draw_grid(SizeDraw& d) {
-  Grid g;
-  for (int i = 0; i < 2; ++i) {
-    g.kernel.push_back(d.mostly("kernel_size", 1, 3));
-    g.dilation.push_back(d.mostly("dilation", 1, 2));
-    g.padding.push_back(d.mostly("padding", 0, 2));
-    g.stride.push_back(d.mostly("stride", 1, 3));
-  }
-  // The padding is made, and places in it are numbers.
-  for (const auto* list : {&g.kernel, &g.dilation, &g.padding, &g.stride})
-    for (const int64_t n : *list)
-      if (n > 1000) d.may_refuse();
-  return g;
-}
-SizeRow columns_of_blocks() {
-  return {"im2col", [](SizeDraw& d) {
-            const Tensor x = planes(d, 2, 6);
-            const Grid g = draw_grid(d);
-            const auto n = g.blocks(x.size(-2), x.size(-1));
-            WideShape out;
-            if (x.dim() == 4) out.push_back(2);
-            if (n) out.insert(out.end(), {Wide{2} * g.kernel[0] * g.kernel[1], *n});
-            d.expect(
-                n ? one(out) : Right(),
-                [&] { return im2col(x, g.kernel, g.dilation, g.padding, g.stride); }, 4);
-          }};
-}
-SizeRow image_of_blocks() {
-  return {
-      "col2im", [](SizeDraw& d) {
-        const Grid g = draw_grid(d);
-        const std::vector<int64_t> size = {d.mostly("output_size", 1, 6),
-                                           d.mostly("output_size", 1, 6)};
-        const auto n = size[0] > 0 && size[1] > 0 ? g.blocks(size[0], size[1]) : std::nullopt;
-        // As many columns as there should be, or one.
-        const auto few = [](Wide k) { return k > 0 && k <= 64; };
-        const bool fits = n && few(*n) && few(g.kernel[0]) && few(g.kernel[1]);
-        const Tensor x = fits ? ones({2 * g.kernel[0] * g.kernel[1], int64_t(*n)}) : ones({2, 65});
-        const Wide per = Wide{g.kernel[0]} * g.kernel[1];
-        const bool fine = fits || (n && *n == 65 && 2 % per == 0);
-        d.expect(
-            fine ? one({x.size(0) / per, size[0], size[1]}) : Right(),
-            [&] { return col2im(x, size, g.kernel, g.dilation, g.padding, g.stride); }, 4);
-      }};
-}
-template <class Call> SizeRow of_groups(const char* name, const Call& call) {
-  return {name, [=](SizeDraw& d) {
-            const Tensor x = planes(d, 6, 3).unsqueeze(0).flatten(0, -4);
-            const int64_t groups = d.mostly("groups", 1, 3);
-            d.expect(groups > 0 && x.size(1) % groups == 0 ? one(wide(x.sizes())) : Right(),
-                     [&] { return call(x, groups); });
-          }};
-}
-
 }  // namespace
 
 std::vector<SizeRow> size_rows_of_images() {
@@ -357,24 +259,6 @@ std::vector<SizeRow> size_rows_of_images() {
                     }),
       of_adaptive("adaptive_avg_pool1d", 1, [](X x, N n) { return adaptive_avg_pool1d(x, n); }),
       of_adaptive("adaptive_avg_pool2d", 2, [](X x, N n) { return adaptive_avg_pool2d(x, n); }),
-      {"embedding_bag",
-       [](SizeDraw& d) {
-         const int64_t mode = d.mostly("mode", 0, 2), padding = d.mostly("padding_idx", -4, 3);
-         const bool last = d.flag("include_last_offset");
-         const bool fine = mode >= 0 && mode <= 2 && padding >= -4 && padding < 4;
-         d.expect(fine ? one({last ? 2 : 3, 2}) : Right(), [&] {
-           return std::get<0>(embedding_bag(ones({4, 2}), zeros({5}, kLong),
-                                            arange(3, TensorOptions(kLong)), false, mode, false,
-                                            std::nullopt, last, padding));
-         });
-       }},
-      of_pixels("pixel_shuffle", true),
-      of_pixels("pixel_unshuffle", false),
-      columns_of_blocks(),
-      image_of_blocks(),
-      of_groups("channel_shuffle", [](X x, int64_t n) { return channel_shuffle(x, n); }),
-      of_groups("native_channel_shuffle",
-                [](X x, int64_t n) { return native_channel_shuffle(x, n); }),
       of_upsample("upsample_nearest1d", 1,
                   [](X x, N n, S s) { return upsample_nearest1d(x, n, s); }),
       of_upsample("upsample_nearest2d", 2,

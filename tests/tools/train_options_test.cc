@@ -1,8 +1,10 @@
-// The training program's command line.
+// The training program's command line, and what it refuses.
 #include <gtest/gtest.h>
 
+#include "nn/serialize/safetensors.h"
 #include "runtime/error.h"
 #include "tests/error_text.h"
+#include "tests/tools/train_support.h"
 #include "tools/training/options.h"
 #include "tools/training/replicas.h"
 
@@ -174,6 +176,149 @@ TEST(TrainOptions, ResumedSettingsComeFromTheCheckpoint) {
   EXPECT_EQ(error_of([&] { other.adopt(saved.config()); }),
             "[train] --batch: got 64, expected 32 as in the checkpoint");
   expect_part(error_of([&] { other.adopt("{"); }), "settings are damaged");
+}
+
+// ---- what is refused before anything is written
+
+TEST_F(TrainTest, RefusesCifarFilesThatLie) {
+  const std::string folder = folder_ + "/cifar";
+  shell("mkdir " + folder);
+  const auto write = [&](const std::string& name, const std::string& bytes) {
+    std::ofstream(folder + "/" + name, std::ios::binary) << bytes;
+  };
+  const auto record = [](int label) {
+    return std::string(1, static_cast<char>(label)) + std::string(3072, '\x40');
+  };
+  const auto refused = [&](const std::string& part) {
+    Options o = options("never");
+    o.model = "mlp";
+    o.data = folder;
+    expect_part(refusal(o), part);
+    EXPECT_FALSE(exists(folder_ + "/never"));
+  };
+  write("test_batch.bin", record(9));
+  refused("data_batch_1.bin\": cannot be read");
+  for (int i = 1; i <= 5; ++i) write("data_batch_" + std::to_string(i) + ".bin", record(i));
+  write("data_batch_3.bin", record(3) + record(10));
+  refused("data_batch_3.bin\": got the label 10 in record 1, expected less than 10");
+  write("data_batch_3.bin", record(3).substr(1));
+  refused("data_batch_3.bin\": got 3072 bytes, expected a multiple of 3073");
+  write("data_batch_3.bin", "");
+  refused("data_batch_3.bin\": got 0 bytes");
+  shell("rm " + folder + "/data_batch_3.bin && mkdir " + folder + "/data_batch_3.bin");
+  refused("data_batch_3.bin\": cannot be read");
+  shell("rm -r " + folder + "/data_batch_3.bin");
+  write("data_batch_3.bin", record(3));
+  Options good = options("good");
+  good.model = "mlp";
+  good.data = folder;
+  expect_part(printed(good), "on 5 images of " + folder);
+  // CIFAR-100's two labels: the second one counts.
+  shell("rm " + folder + "/*");
+  write("train.bin", "\x13" + record(99) + "\x01" + record(0));
+  refused("test.bin\": cannot be read");
+  write("test.bin", "\x14" + record(99));
+  refused("test.bin\": got the label 20 in record 0, expected less than 20");
+  write("test.bin", "\x13" + record(100));
+  refused("test.bin\": got the label 100 in record 0, expected less than 100");
+  write("test.bin", "\x13" + record(7));
+  printed(good);
+  EXPECT_EQ(
+      serialize::load_safetensors(out("model.safetensors", "good")).find("fc2.weight")->sizes(),
+      IntArrayRef({100, 128}));
+}
+
+TEST_F(TrainTest, RefusesBeforeWritingAnything) {
+  const auto refused = [&](const std::function<void(Options&)>& change, const std::string& part) {
+    Options o = options("never");
+    change(o);
+    expect_part(refusal(o), part);
+    EXPECT_FALSE(exists(folder_ + "/never"));
+  };
+  refused([](Options& o) { o.model = "gpt"; }, "expected a text that can be read");
+  refused(
+      [&](Options& o) {
+        o.model = "lstm";
+        o.data = folder_ + "/data/t10k-labels-idx1-ubyte";
+      },
+      "characters, expected at least 1280");
+  refused([](Options& o) { o.model = "vgg"; },
+          "--model: got \"vgg\", expected cnn, mlp, resnet, dcgan, unet, gpt, lstm or seq2seq");
+  refused([](Options& o) { o.model = "unet"; }, "expected shapes for --model unet");
+  refused([](Options& o) { o.model = "seq2seq"; }, "expected dates or reverse for --model seq2seq");
+  refused([](Options& o) { o.batch = 0; }, "--batch: got 0");
+  refused([](Options& o) { o.batch = INT64_MAX; }, "--batch: got 9223372036854775807");
+  refused([](Options& o) { o.epochs = INT64_MAX; }, "--epochs: got 9223372036854775807");
+  refused([](Options& o) { o.epochs = INT32_MAX; }, "--epochs: got 12884901882 steps in all");
+  refused([](Options& o) { o.devices = "cpu:99999999999999999999"; }, "--devices: got");
+  refused([](Options& o) { o.reduce = "tree:99999999999999999999"; }, "--reduce: got");
+  refused([](Options& o) { o.devices = "cpu:0,tpu:1"; }, "tpu:1");
+  refused([](Options& o) { o.devices = "cpu:77"; }, "cpu:77");
+  // What this program has not been linked with: the error says what to build.
+  refused([](Options& o) { o.devices = "cpu:0,cuda:1"; },
+          "--devices: got \"cpu:0,cuda:1\": [device] device cuda:1 does not exist: this program is "
+          "linked without CUDA support; expected what ./tools/train builds for such --devices "
+          "(//tools/training:train_gpus)");
+  refused(
+      [](Options& o) { o.ddp = true; },
+      "--ddp: this program is linked without process groups; expected what ./tools/train builds "
+      "for --ddp (//tools/training:train_processes)");
+  refused(
+      [](Options& o) {
+        o.devices = "cpu:0,cpu:1,cpu:2";
+        o.reduce = "tree:4";
+      },
+      "tree");
+  refused([](Options& o) { o.reduce = "tree:5"; }, "--reduce: got \"tree:5\"");
+  refused([](Options& o) { o.data = "/nonexistent"; }, "--data: got \"/nonexistent\"");
+  refused([](Options& o) { o.resume = true; }, "cannot open the file");
+
+  const std::string images = folder_ + "/data/train-images-idx3-ubyte.gz",
+                    labels = folder_ + "/data/t10k-labels-idx1-ubyte";
+  const std::string good = read_file(images);
+  std::ofstream(images, std::ios::binary) << good.substr(0, good.size() / 2);
+  refused([](Options&) {}, "truncated");
+  std::ofstream(images, std::ios::binary)
+      << good.substr(0, good.size() / 2) << "xxxxxxxx" << good.substr(good.size() / 2 + 8);
+  refused([](Options&) {}, "train-images-idx3-ubyte.gz\"");
+  std::ofstream(images, std::ios::binary) << "hello, this is no image file";
+  refused([](Options&) {}, "not an IDX file");
+  std::ofstream(images, std::ios::binary) << good;
+  ::unlink(labels.c_str());
+  refused([](Options&) {}, "file not found");
+  write_images("t10k", 0);
+  refused([](Options&) {}, "got no images");
+}
+
+TEST_F(TrainTest, RefusesAFolderThatCannotBeMade) {
+  std::ofstream(folder_ + "/file") << "x";
+  Options o = options();
+  o.out = folder_ + "/file/below";
+  expect_part(refusal(o), "--out: cannot make the folder");
+  EXPECT_EQ(read_file(folder_ + "/file"), "x");
+}
+
+TEST_F(TrainTest, RefusesADamagedCheckpoint) {
+  Options o = options();
+  printed(o);
+  const std::string good = read_file(out("checkpoint"));
+  const std::string metrics = read_file(out("metrics.jsonl"));
+  o.resume = true;
+  std::ofstream(out("checkpoint"), std::ios::binary) << good.substr(0, good.size() - 5);
+  expect_part(refusal(o), "checkpoint");
+  for (const size_t at : {good.find(R"(\"step\":)") + 9, good.size() / 2, good.size() - 1}) {
+    std::string flipped = good;
+    flipped[at] = static_cast<char>(flipped[at] ^ 1);
+    std::ofstream(out("checkpoint"), std::ios::binary) << flipped;
+    expect_part(refusal(o), "checkpoint\" is damaged: got content with the checksum");
+  }
+  std::ofstream(out("checkpoint"), std::ios::binary) << "not a checkpoint at all";
+  expect_part(refusal(o), "no safetensors file");
+  std::ofstream(out("checkpoint"), std::ios::binary) << good;
+  o.batch = 17;
+  o.given = {"batch"};
+  expect_part(refusal(o), "--batch: got 17, expected 16 as in the checkpoint");
+  EXPECT_EQ(read_file(out("metrics.jsonl")), metrics) << "a refused run leaves the results alone";
 }
 
 }  // namespace

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include <atomic>
 #include <cmath>
+#include <csignal>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "autograd/ops.h"
 #include "tests/error_text.h"
@@ -302,6 +305,25 @@ TEST_F(TrainTest, HistoryIsKeptUpToTheResumedStep) {
   fresh.open(path, 0);
   EXPECT_TRUE(fresh.steps().empty());
   EXPECT_TRUE(read_file(path).empty());
+}
+
+TEST_F(TrainTest, ANewRunRemovesTheOldResults) {
+  printed(options());
+  Options o = options();
+  o.epochs = 100000;
+  std::atomic<bool> over{false};
+  std::signal(SIGINT, SIG_IGN);
+  std::thread user([&] {
+    while (!over && exists(out("summary.json"))) std::this_thread::yield();
+    while (!over && read_file(out("metrics.jsonl")).empty()) std::this_thread::yield();
+    ::kill(::getpid(), SIGINT);
+  });
+  printed(o, 130);
+  over = true;
+  user.join();
+  std::signal(SIGINT, SIG_DFL);
+  EXPECT_FALSE(exists(out("model.safetensors")))
+      << "the old run's model beside the new run's checkpoint";
 }
 
 TEST(Progress, LineFitsAndSaysWhatMatters) {

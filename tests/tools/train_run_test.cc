@@ -1,6 +1,5 @@
-// Whole training runs: results, same bits, resuming, refusing.
+// Whole training runs: results, same bits, resuming.
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <atomic>
 #include <csignal>
@@ -123,15 +122,6 @@ TEST_F(TrainTest, ModelsOfATextLearnIt) {
     printed(o);
     EXPECT_EQ(digest(model), expected) << model;
   }
-}
-
-// The last step's line.
-nlohmann::json last_step(const std::string& metrics) {
-  nlohmann::json last;
-  std::istringstream lines(metrics);
-  for (std::string line; std::getline(lines, line);)
-    if (auto j = nlohmann::json::parse(line); j.contains("loss")) last = j;
-  return last;
 }
 
 TEST_F(TrainTest, ResNetLearnsShapesFromMemoryAndFromFiles) {
@@ -336,54 +326,6 @@ TEST_F(TrainTest, ExactMatchesAreCounted) {
   EXPECT_DOUBLE_EQ(tested.accuracy, 1 - 10.0 / (30 * static_cast<double>(steps)));
 }
 
-TEST_F(TrainTest, RefusesCifarFilesThatLie) {
-  const std::string folder = folder_ + "/cifar";
-  shell("mkdir " + folder);
-  const auto write = [&](const std::string& name, const std::string& bytes) {
-    std::ofstream(folder + "/" + name, std::ios::binary) << bytes;
-  };
-  const auto record = [](int label) {
-    return std::string(1, static_cast<char>(label)) + std::string(3072, '\x40');
-  };
-  const auto refused = [&](const std::string& part) {
-    Options o = options("never");
-    o.model = "mlp";
-    o.data = folder;
-    expect_part(refusal(o), part);
-    EXPECT_FALSE(exists(folder_ + "/never"));
-  };
-  write("test_batch.bin", record(9));
-  refused("data_batch_1.bin\": cannot be read");
-  for (int i = 1; i <= 5; ++i) write("data_batch_" + std::to_string(i) + ".bin", record(i));
-  write("data_batch_3.bin", record(3) + record(10));
-  refused("data_batch_3.bin\": got the label 10 in record 1, expected less than 10");
-  write("data_batch_3.bin", record(3).substr(1));
-  refused("data_batch_3.bin\": got 3072 bytes, expected a multiple of 3073");
-  write("data_batch_3.bin", "");
-  refused("data_batch_3.bin\": got 0 bytes");
-  shell("rm " + folder + "/data_batch_3.bin && mkdir " + folder + "/data_batch_3.bin");
-  refused("data_batch_3.bin\": cannot be read");
-  shell("rm -r " + folder + "/data_batch_3.bin");
-  write("data_batch_3.bin", record(3));
-  Options good = options("good");
-  good.model = "mlp";
-  good.data = folder;
-  expect_part(printed(good), "on 5 images of " + folder);
-  // CIFAR-100's two labels: the second one counts.
-  shell("rm " + folder + "/*");
-  write("train.bin", "\x13" + record(99) + "\x01" + record(0));
-  refused("test.bin\": cannot be read");
-  write("test.bin", "\x14" + record(99));
-  refused("test.bin\": got the label 20 in record 0, expected less than 20");
-  write("test.bin", "\x13" + record(100));
-  refused("test.bin\": got the label 100 in record 0, expected less than 100");
-  write("test.bin", "\x13" + record(7));
-  printed(good);
-  EXPECT_EQ(
-      serialize::load_safetensors(out("model.safetensors", "good")).find("fc2.weight")->sizes(),
-      IntArrayRef({100, 128}));
-}
-
 TEST_F(TrainTest, InterruptedAndResumedGivesTheSameBits) {
   Options o = options("whole");
   o.epochs = testing::one_repeat_in() > 1 ? 6 : 15;
@@ -434,118 +376,6 @@ TEST_F(TrainTest, ResumingAFinishedRunChangesNothing) {
   printed(o);
   EXPECT_EQ(digest(), before);
   EXPECT_EQ(summary().at("steps"), 12);
-}
-
-TEST_F(TrainTest, ANewRunRemovesTheOldResults) {
-  printed(options());
-  Options o = options();
-  o.epochs = 100000;
-  std::atomic<bool> over{false};
-  std::signal(SIGINT, SIG_IGN);
-  std::thread user([&] {
-    while (!over && exists(out("summary.json"))) std::this_thread::yield();
-    while (!over && read_file(out("metrics.jsonl")).empty()) std::this_thread::yield();
-    ::kill(::getpid(), SIGINT);
-  });
-  printed(o, 130);
-  over = true;
-  user.join();
-  std::signal(SIGINT, SIG_DFL);
-  EXPECT_FALSE(exists(out("model.safetensors")))
-      << "the old run's model beside the new run's checkpoint";
-}
-
-TEST_F(TrainTest, RefusesBeforeWritingAnything) {
-  const auto refused = [&](const std::function<void(Options&)>& change, const std::string& part) {
-    Options o = options("never");
-    change(o);
-    expect_part(refusal(o), part);
-    EXPECT_FALSE(exists(folder_ + "/never"));
-  };
-  refused([](Options& o) { o.model = "gpt"; }, "expected a text that can be read");
-  refused(
-      [&](Options& o) {
-        o.model = "lstm";
-        o.data = folder_ + "/data/t10k-labels-idx1-ubyte";
-      },
-      "characters, expected at least 1280");
-  refused([](Options& o) { o.model = "vgg"; },
-          "--model: got \"vgg\", expected cnn, mlp, resnet, dcgan, unet, gpt, lstm or seq2seq");
-  refused([](Options& o) { o.model = "unet"; }, "expected shapes for --model unet");
-  refused([](Options& o) { o.model = "seq2seq"; }, "expected dates or reverse for --model seq2seq");
-  refused([](Options& o) { o.batch = 0; }, "--batch: got 0");
-  refused([](Options& o) { o.batch = INT64_MAX; }, "--batch: got 9223372036854775807");
-  refused([](Options& o) { o.epochs = INT64_MAX; }, "--epochs: got 9223372036854775807");
-  refused([](Options& o) { o.epochs = INT32_MAX; }, "--epochs: got 12884901882 steps in all");
-  refused([](Options& o) { o.devices = "cpu:99999999999999999999"; }, "--devices: got");
-  refused([](Options& o) { o.reduce = "tree:99999999999999999999"; }, "--reduce: got");
-  refused([](Options& o) { o.devices = "cpu:0,tpu:1"; }, "tpu:1");
-  refused([](Options& o) { o.devices = "cpu:77"; }, "cpu:77");
-  // What this program has not been linked with: the error says what to build.
-  refused([](Options& o) { o.devices = "cpu:0,cuda:1"; },
-          "--devices: got \"cpu:0,cuda:1\": [device] device cuda:1 does not exist: this program is "
-          "linked without CUDA support; expected what ./tools/train builds for such --devices "
-          "(//tools/training:train_gpus)");
-  refused(
-      [](Options& o) { o.ddp = true; },
-      "--ddp: this program is linked without process groups; expected what ./tools/train builds "
-      "for --ddp (//tools/training:train_processes)");
-  refused(
-      [](Options& o) {
-        o.devices = "cpu:0,cpu:1,cpu:2";
-        o.reduce = "tree:4";
-      },
-      "tree");
-  refused([](Options& o) { o.reduce = "tree:5"; }, "--reduce: got \"tree:5\"");
-  refused([](Options& o) { o.data = "/nonexistent"; }, "--data: got \"/nonexistent\"");
-  refused([](Options& o) { o.resume = true; }, "cannot open the file");
-
-  const std::string images = folder_ + "/data/train-images-idx3-ubyte.gz",
-                    labels = folder_ + "/data/t10k-labels-idx1-ubyte";
-  const std::string good = read_file(images);
-  std::ofstream(images, std::ios::binary) << good.substr(0, good.size() / 2);
-  refused([](Options&) {}, "truncated");
-  std::ofstream(images, std::ios::binary)
-      << good.substr(0, good.size() / 2) << "xxxxxxxx" << good.substr(good.size() / 2 + 8);
-  refused([](Options&) {}, "train-images-idx3-ubyte.gz\"");
-  std::ofstream(images, std::ios::binary) << "hello, this is no image file";
-  refused([](Options&) {}, "not an IDX file");
-  std::ofstream(images, std::ios::binary) << good;
-  ::unlink(labels.c_str());
-  refused([](Options&) {}, "file not found");
-  write_images("t10k", 0);
-  refused([](Options&) {}, "got no images");
-}
-
-TEST_F(TrainTest, RefusesAFolderThatCannotBeMade) {
-  std::ofstream(folder_ + "/file") << "x";
-  Options o = options();
-  o.out = folder_ + "/file/below";
-  expect_part(refusal(o), "--out: cannot make the folder");
-  EXPECT_EQ(read_file(folder_ + "/file"), "x");
-}
-
-TEST_F(TrainTest, RefusesADamagedCheckpoint) {
-  Options o = options();
-  printed(o);
-  const std::string good = read_file(out("checkpoint"));
-  const std::string metrics = read_file(out("metrics.jsonl"));
-  o.resume = true;
-  std::ofstream(out("checkpoint"), std::ios::binary) << good.substr(0, good.size() - 5);
-  expect_part(refusal(o), "checkpoint");
-  for (const size_t at : {good.find(R"(\"step\":)") + 9, good.size() / 2, good.size() - 1}) {
-    std::string flipped = good;
-    flipped[at] = static_cast<char>(flipped[at] ^ 1);
-    std::ofstream(out("checkpoint"), std::ios::binary) << flipped;
-    expect_part(refusal(o), "checkpoint\" is damaged: got content with the checksum");
-  }
-  std::ofstream(out("checkpoint"), std::ios::binary) << "not a checkpoint at all";
-  expect_part(refusal(o), "no safetensors file");
-  std::ofstream(out("checkpoint"), std::ios::binary) << good;
-  o.batch = 17;
-  o.given = {"batch"};
-  expect_part(refusal(o), "--batch: got 17, expected 16 as in the checkpoint");
-  EXPECT_EQ(read_file(out("metrics.jsonl")), metrics) << "a refused run leaves the results alone";
 }
 
 }  // namespace

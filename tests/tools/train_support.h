@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 
 #include "nn/data/idx.h"
@@ -45,6 +46,15 @@ inline std::string refusal(const Options& o) {
   EXPECT_TRUE(text == "not refused" || before.empty()) << before;
   EXPECT_EQ(text.find('\n'), std::string::npos) << text;
   return text;
+}
+
+/// The line of the last step.
+inline nlohmann::json last_step(const std::string& metrics) {
+  nlohmann::json last;
+  std::istringstream lines(metrics);
+  for (std::string line; std::getline(lines, line);)
+    if (auto j = nlohmann::json::parse(line); j.contains("loss")) last = j;
+  return last;
 }
 
 class TrainTest : public ::testing::Test {

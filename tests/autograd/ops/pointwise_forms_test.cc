@@ -295,25 +295,25 @@ TEST(PointwiseFronts, RoundsToDecimals) {  // PyTorch's numbers
           << got << " for " << want[i] << " with " << decimals;
     }
   };
-  const double inf = INFINITY;
-  const Tensor x = tensor({1.23456, -2.5, 1250., 1350., NAN, inf, 1e38, 0.15, -0.0}),
+  const double inf = INFINITY, nan = NAN;
+  const Tensor x = tensor({1.23456, -2.5, 1250., 1350., nan, inf, 1e38, 0.15, -0.0}),
                d = tensor({0.285, 1.005, 2.675, 5.015, -1.115, 1e300, 5e-324}, kDouble),
                h = tensor({1.2345, 2.675, 1000.5, 60000., 0.00123}, kHalf);
-  check(x.to(kDouble), 2, {1.23, -2.5, 1250, 1350, NAN, inf, 1e38, 0.15, 0});
-  check(x, 1, {1.2f, -2.5, 1250, 1350, NAN, inf, inf, 0.2f, 0});
-  check(x, -1, {0, 0, 1250, 1350, NAN, inf, 1e38f, 0, 0});
-  check(x, -2, {0, 0, 1200, 1400, NAN, inf, 1e38f, 0, 0});
+  check(x.to(kDouble), 2, {1.23, -2.5, 1250, 1350, nan, inf, 1e38, 0.15, 0});
+  check(x, 1, {1.2f, -2.5, 1250, 1350, nan, inf, inf, 0.2f, 0});
+  check(x, -1, {0, 0, 1250, 1350, nan, inf, 1e38f, 0, 0});
+  check(x, -2, {0, 0, 1200, 1400, nan, inf, 1e38f, 0, 0});
   for (const int64_t far : {int64_t{39}, int64_t{-39}, INT64_MAX, INT64_MIN})
-    check(x, far, std::vector<double>(9, NAN));
+    check(x, far, std::vector<double>(9, nan));
   check(d, 2, {0.28, 1.0, 2.68, 5.01, -1.12, 1e300, 0});
   check(d, 300, {0.285, 1.005, 2.675, 5.015, -1.115, inf, 0});
   check(d, 308, {0.285, 1.005, inf, inf, -1.115, inf, 0});
   check(d, -300, {0, 0, 0, 0, 0, 1e300, 0});
-  check(d, 309, std::vector<double>(7, NAN));
+  check(d, 309, std::vector<double>(7, nan));
   check(h, 2, {1.23046875, 2.6796875, 1000.5, 60000, 0});
   check(h, 5, {1.234375, 2.67578125, 1000.5, 60000, 0.0012302398681640625});
   EXPECT_TRUE(std::signbit(round(tensor({-0.4}), -1).item<float>()));
-  const Tensor leaf = tensor({1.25, NAN}).requires_grad_();
+  const Tensor leaf = tensor({1.25, nan}).requires_grad_();
   EXPECT_TRUE(equal(autograd::grad({round(leaf, 50).sum()}, {leaf})[0], zeros({2})));
   EXPECT_THROW(round(tensor({1, 2}), 1), Error);
 }

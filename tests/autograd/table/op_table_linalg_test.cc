@@ -147,7 +147,7 @@ Tensor one_like(const Tensor& x) {
   return eye(x.size(-1), TensorOptions(x.scalar_type()).device(x.device()));
 }
 Tensor heavy(const Tensor& x) { return x.add(one_like(x), 5); }
-Tensor positive(const Tensor& x) {
+Tensor definite(const Tensor& x) {
   return x.matmul(x.transpose(-2, -1)).add(one_like(x.matmul(x.transpose(-2, -1))));
 }
 Matrix heavy_of(Matrix a) {
@@ -181,12 +181,12 @@ void add_inverses(Table& t) {
   INVERSE("linalg_matrix_power", linalg_matrix_power(heavy(x[0]), -2), heavy,
           times(inverted(heavy_of(a)), inverted(heavy_of(a))))
       .writes([](Tensor& o, V x) { return linalg_matrix_power_out(o, heavy(x[0]), -2); });
-  INVERSE("linalg_cholesky", linalg_cholesky(positive(x[0])), positive, cholesky_of(positive_of(a)))
-      .writes([](Tensor& o, V x) { return linalg_cholesky_out(o, positive(x[0])); });
-  INVERSE("cholesky_inverse", cholesky_inverse(linalg_cholesky(positive(x[0]))), positive,
+  INVERSE("linalg_cholesky", linalg_cholesky(definite(x[0])), definite, cholesky_of(positive_of(a)))
+      .writes([](Tensor& o, V x) { return linalg_cholesky_out(o, definite(x[0])); });
+  INVERSE("cholesky_inverse", cholesky_inverse(linalg_cholesky(definite(x[0]))), definite,
           inverted(positive_of(a)))
       .writes(
-          [](Tensor& o, V x) { return cholesky_inverse_out(o, linalg_cholesky(positive(x[0]))); });
+          [](Tensor& o, V x) { return cholesky_inverse_out(o, linalg_cholesky(definite(x[0]))); });
 #undef INVERSE
   t.row(
        "matrix_power", kNumbers, squares, [](V x) { return matrix_power(x[0], 3); },
@@ -247,11 +247,11 @@ void add_equations(Table& t) {
           [](Tensor& o, V x) { return linalg_solve_triangular_out(o, heavy(x[0]), x[1], false); });
   common_of(t.row(
                 "cholesky_solve", kWide, both,
-                [](V x) { return cholesky_solve(x[1], linalg_cholesky(positive(x[0]))); },
+                [](V x) { return cholesky_solve(x[1], linalg_cholesky(definite(x[0]))); },
                 reference(inverse_of_positive)))
       .big(many, 3)
       .writes([](Tensor& o, V x) {
-        return cholesky_solve_out(o, x[1], linalg_cholesky(positive(x[0])));
+        return cholesky_solve_out(o, x[1], linalg_cholesky(definite(x[0])));
       });
 }
 
@@ -351,7 +351,7 @@ void add_decompositions(Table& t) {
   common_of(t.row(
                 "linalg_eigh", kWide, squares,
                 [](V x) {
-                  const auto [w, v] = linalg_eigh(positive(x[0]));
+                  const auto [w, v] = linalg_eigh(definite(x[0]));
                   return v.mul(w.pow(3).unsqueeze(-2)).matmul(v.transpose(-2, -1));
                 },
                 [](P x) {
@@ -363,7 +363,7 @@ void add_decompositions(Table& t) {
       .big(many_squares, 1)
       .writes([](Tensor& o, V x) {
         Tensor w = empty({0}, x[0].options()), v = w.clone();
-        linalg_eigh_out(w, v, positive(x[0]));
+        linalg_eigh_out(w, v, definite(x[0]));
         return matmul_out(o, v.mul(w.pow(3).unsqueeze(-2)), v.transpose(-2, -1));
       });
   const auto norm_row = [&](const char* name, const Call& f, double (*of)(std::vector<double>&)) {
@@ -394,7 +394,7 @@ void add_decompositions(Table& t) {
   t["nuclear_norm"].writes([](Tensor& o, V x) { return nuclear_norm_out(o, x[0], {-1, -2}); });
   common_of(t.row(
                 "linalg_eigvalsh", kWide, squares,
-                [](V x) { return linalg_eigvalsh(positive(x[0]), "U"); },
+                [](V x) { return linalg_eigvalsh(definite(x[0]), "U"); },
                 [](P x) {
                   Plain out = each(x[0], false, [](const Matrix& a) {
                     return Matrix{eigenvalues(positive_of(a))};
@@ -403,7 +403,7 @@ void add_decompositions(Table& t) {
                   return out;
                 }))
       .big(many_squares, 1)
-      .writes([](Tensor& o, V x) { return linalg_eigvalsh_out(o, positive(x[0]), "U"); });
+      .writes([](Tensor& o, V x) { return linalg_eigvalsh_out(o, definite(x[0]), "U"); });
   const auto pseudo = [](P x) {
     return each(x[0], false, [](const Matrix& a) {
       return rows_of(a) >= columns_of(a) ? times(inverted(times(turned(a), a)), turned(a))

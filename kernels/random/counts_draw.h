@@ -102,16 +102,19 @@ RAMET_INLINE double binomial_half(double n, double p, ElementDraws& draws) {
   }
   const double q = 1 - p, root = RAMET_LIBM(sqrt)(n * p * q), b = 1.15 + 2.53 * root,
                a = -0.0873 + 0.0248 * b + 0.01 * p, c = n * p + 0.5, quick = 0.92 - 4.2 / b,
-               odds = p / q, scale = (2.83 + 5.1 / b) * root, m = RAMET_LIBM(floor)((n + 1) * p);
+               scale = (2.83 + 5.1 / b) * root, m = RAMET_LIBM(floor)((n + 1) * p),
+               likeliest = log_plain((m + 1) * q / (p * (n - m + 1)));
   for (;;) {
     const double u = draws.next() - 0.5, v = draws.next(), side = 0.5 - (u < 0 ? -u : u);
     if (!(side > 0)) continue;
     const double k = RAMET_LIBM(floor)((2 * a / side + b) * u + c);
     if ((side >= 0.07 && v <= quick) || draws.used_up()) return k < 0 ? 0 : k > n ? n : k;
     if (k < 0 || k > n) continue;
-    const double most = (m + 0.5) * log_plain((m + 1) / (odds * (n - m + 1))) +
-                        (n + 1) * log_plain((n - m + 1) / (n - k + 1)) +
-                        (k + 0.5) * log_plain(odds * (n - k + 1) / (k + 1)) + stirling_rest(m) +
+    // The log of k's probability less that of the likeliest number, in terms of how far they are
+    // apart: nothing as large as n is rounded.
+    const double below = m - k;
+    const double most = below * likeliest + (k + 0.5) * log1p_plain(below / (k + 1)) -
+                        (n - k + 0.5) * log1p_plain(below / (n - m + 1)) + stirling_rest(m) +
                         stirling_rest(n - m) - stirling_rest(k) - stirling_rest(n - k);
     if (log_plain(v * scale / (a / (side * side) + b)) <= most) return k;
   }

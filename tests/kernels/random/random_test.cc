@@ -316,24 +316,38 @@ TEST(RandomCounts, BinomialProbabilities) {
 }
 
 // Moments where there are too many counts for bins.
+void expect_moments(const Buffer& x, double expected, double variance) {
+  const auto n = static_cast<double>(x.size);
+  double m = 0, v = 0;
+  for (int64_t i = 0; i < x.size; ++i) m += x[i] - expected;
+  m /= n;
+  for (int64_t i = 0; i < x.size; ++i) v += (x[i] - expected - m) * (x[i] - expected - m) / n;
+  EXPECT_LT(std::fabs(m), 5 * std::sqrt(variance / n));
+  EXPECT_NEAR(v / variance, 1, 5 * std::sqrt(2.0 / n));
+}
 TEST(RandomCounts, LargeMeans) {
-  for (const double mean : {1e9, 1e13}) {
-    const int64_t n = 100000;
-    Buffer means(n, kDouble), halves(n, kDouble), poisson(n, kDouble), binomial(n, kDouble);
-    for (int64_t i = 0; i < n; ++i) means.set(i, mean), halves.set(i, 0.25);
-    random_poisson(raw::kCpuStream, {poisson.data(), means.data(), nullptr, n, {1, 1, 0}, kDouble});
+  for (const double mean : {1e9, 1e13, 1e18}) {
+    SCOPED_TRACE(mean);
+    Buffer means(100000, kDouble), out(100000, kDouble);
+    for (int64_t i = 0; i < means.size; ++i) means.set(i, mean);
+    random_poisson(raw::kCpuStream,
+                   {out.data(), means.data(), nullptr, out.size, {1, 1, 0}, kDouble});
+    expect_moments(out, mean, mean);
+  }
+}
+TEST(RandomCounts, ManyTrials) {
+  for (const auto& [trials, p] : {std::pair{1e9, 0.25},
+                                  {1e13, 0.25},
+                                  {1e17, 0.25},
+                                  {1e20, 0.75},
+                                  {1e25, 0.5},
+                                  {1e18, 1e-16}}) {
+    SCOPED_TRACE(::testing::Message() << trials << " trials of " << p);
+    Buffer n(100000, kDouble), probability(100000, kDouble), out(100000, kDouble);
+    for (int64_t i = 0; i < n.size; ++i) n.set(i, trials), probability.set(i, p);
     random_binomial(raw::kCpuStream,
-                    {binomial.data(), means.data(), halves.data(), n, {1, 2, 0}, kDouble});
-    const auto check = [&](const Buffer& x, double expected, double variance) {
-      double m = 0, v = 0;
-      for (int64_t i = 0; i < n; ++i) m += x[i] - expected;
-      m /= n;
-      for (int64_t i = 0; i < n; ++i) v += (x[i] - expected - m) * (x[i] - expected - m) / n;
-      EXPECT_LT(std::fabs(m), 5 * std::sqrt(variance / n));
-      EXPECT_NEAR(v / variance, 1, 5 * std::sqrt(2.0 / n));
-    };
-    check(poisson, mean, mean);
-    check(binomial, mean / 4, mean * 3 / 16);
+                    {out.data(), n.data(), probability.data(), out.size, {1, 2, 0}, kDouble});
+    expect_moments(out, trials * p, trials * p * (1 - p));
   }
 }
 

@@ -47,6 +47,10 @@ Tensor base_gradient(const Tensor& g, const Tensor& x, const Scalar& p) {
   if (e == 2) return mul(mul(g, x), 2);
   return mul(g, mul(pow(x, Scalar(e - 1)), e));
 }
+// The same of tensors. Where p is 0 x is left out, so that further derivatives are 0 there, too.
+Tensor base_gradient(const Tensor& g, const Tensor& x, const Tensor& p) {
+  return rows::Pow::gradient_a(g, recording(x) ? where(eq(p, 0), 1, x) : x, p);
+}
 
 }  // namespace
 
@@ -68,7 +72,7 @@ Tensor pow(const Tensor& x, const Tensor& p) {
                 [sx = save(x), sp = save(p), sy = wants_grad(p) ? save_output(out) : SavedOutput(),
                  mx = Meta(x), mp = Meta(p)](const Node& self, const Tensor& g) {
                   const Tensor &x = sx.get(self), &p = sp.get(self);
-                  return Pair{self.needs(0) ? mx.reduce(rows::Pow::gradient_a(g, x, p)) : Tensor(),
+                  return Pair{self.needs(0) ? mx.reduce(base_gradient(g, x, p)) : Tensor(),
                               self.needs(1)
                                   ? mp.reduce(rows::Pow::gradient_b(g, x, p, sy.get(self)))
                                   : Tensor()};
@@ -124,7 +128,7 @@ Tensor& Tensor::pow_(const Tensor& p) const {
         [sx, sp, sy = save_output(*this), mp = Meta(p)](const Node& self, const Tensor& g) {
           const Tensor &x = sx.get(self), &p = sp.get(self);
           return Pair{
-              self.needs(0) ? rows::Pow::gradient_a(g, x, p).to(g.scalar_type()) : Tensor(),
+              self.needs(0) ? base_gradient(g, x, p).to(g.scalar_type()) : Tensor(),
               self.needs(1) ? mp.reduce(rows::Pow::gradient_b(g, x, p, sy.get(self))) : Tensor()};
         });
   }

@@ -137,6 +137,19 @@ TEST(Compared, PowerOfWholeNumbersIsAsPreciseAsItsExponent) {
                 {std::pow(3, 1.5) * std::log(3), std::pow(5, -.75) * std::log(5)});
 }
 
+// Derivatives of 1, x, x^2 and x^3 at 0: of x^0 no infinity comes in.
+TEST(Compared, PowersOfZeroAnyNumberOfTimes) {
+  for (const bool in_place : {false, true}) {
+    const Tensor x = leaf({0, 0, 0, 0}), p = constant({0, 1, 2, 3});
+    Tensor y = in_place ? (x * 1).pow_(p) : pow(x, p);
+    for (const std::vector<double>& want :
+         {std::vector<double>{0, 1, 0, 0}, {0, 0, 2, 0}, {0, 0, 0, 6}}) {
+      y = autograd::grad({y.sum()}, {x}, {}, true, true)[0];
+      expect_values(y, want);
+    }
+  }
+}
+
 TEST(Compared, CopyIntoWholeNumbersIsAConstant) {
   const Tensor x = leaf({1.5, 2}), y = zeros({2}, kInt);
   y.copy_(x);

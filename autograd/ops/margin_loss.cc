@@ -44,8 +44,8 @@ void check_classes(const char* op, const Tensor& target) {
               describe(target));
 }
 // Losses of samples; of one without a batch, a number.
-Tensor of_samples(const Tensor& loss, const Tensor& input, int64_t reduction) {
-  if (reduction == Reduction::None && input.dim() < 2) return loss.view(IntArrayRef());
+Tensor of_samples(const Tensor& loss, bool batch, int64_t reduction) {
+  if (reduction == Reduction::None && !batch) return loss.view(IntArrayRef());
   return reduced(loss, reduction);
 }
 
@@ -153,7 +153,7 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& target, const Scalar
   Tensor loss = x.sub(x.gather(1, classes)).add(margin).clamp_min(0);
   if (power == 2) loss = loss.square();
   if (weighted) loss = loss.mul(weight->index_select(0, classes.view({x.size(0)})).unsqueeze(1));
-  return of_samples(loss.scatter(1, classes, 0).sum(1).div(x.size(1)), input, reduction);
+  return of_samples(loss.scatter(1, classes, 0).sum(1).div(x.size(1)), target.dim() > 0, reduction);
 }
 
 Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, int64_t reduction) {
@@ -171,7 +171,7 @@ Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, int64_t
       zeros_like(y).scatter_add(1, classes, counts.to(kLong)).gt(0).unsqueeze(1);
   const Tensor none = is_class.logical_or(counts.logical_not().unsqueeze(2));
   const Tensor loss = x.unsqueeze(1).sub(own).add(1).clamp_min(0).masked_fill(none, 0);
-  return of_samples(loss.sum(IntArrayRef({1, 2})).div(x.size(1)), input, reduction);
+  return of_samples(loss.sum(IntArrayRef({1, 2})).div(x.size(1)), input.dim() == 2, reduction);
 }
 
 #include "autograd/forms/definitions.inc"

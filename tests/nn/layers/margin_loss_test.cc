@@ -7,6 +7,7 @@
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/ctc_loss.h"
 #include "autograd/ops/factory.h"
+#include "autograd/ops/margin_loss.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/softmax.h"
 #include "autograd/ops/unary.h"
@@ -47,6 +48,8 @@ struct Row {
   double mean, sum;
   std::vector<std::vector<double>> gradients;  // of the values' sum with i / 4 - 1, i from 1 on
 };
+
+constexpr int64_t kEach = ramet::Reduction::None;
 
 const std::vector<Row>& rows() {
   static const std::vector<Row> all = {
@@ -90,6 +93,18 @@ TEST(MarginLosses, ValuesAndGradients) {
     y.flatten().mul(arange(1, y.numel() + 1, kDouble).div(4).sub(1)).sum().backward();
     for (size_t i = 0; i < row.count; ++i) expect_values(x[i].grad(), row.gradients[i]);
   }
+}
+
+// As many losses as the target has, whatever the input.
+TEST(MarginLosses, ShapeOfTheTarget) {
+  const auto sizes = [](const Tensor& x, const Tensor& target) {
+    return ramet::multi_margin_loss(x, target, 1, 1, {}, kEach).sizes().vec();
+  };
+  const Tensor one = operands()[0][0], class_of_one = tensor({int64_t{2}});
+  EXPECT_EQ(sizes(one, class_of_one), std::vector<int64_t>{1});
+  EXPECT_EQ(sizes(one.unsqueeze(0), class_of_one), std::vector<int64_t>{1});
+  EXPECT_EQ(sizes(one, class_of_one[0]), std::vector<int64_t>{});
+  EXPECT_EQ(sizes(one.unsqueeze(0), class_of_one[0]), std::vector<int64_t>{});
 }
 
 TEST(MarginLosses, AreDifferentiableTwice) {
@@ -223,7 +238,6 @@ using L = std::vector<int64_t>;
 
 Tensor scores() { return sines(60, 1.7, 0.2).mul(3).view({5, 3, 4}); }
 Tensor rows_of(const L& v, int64_t columns) { return tensor(v).view({-1, columns}); }
-constexpr int64_t kEach = ramet::Reduction::None;
 
 // What x's gradient gives with fixed numbers, for each sample.
 Tensor slopes(const Tensor& x) {
@@ -274,6 +288,23 @@ TEST(CtcLoss, ANaNIsNoInfinity) {
       EXPECT_TRUE(std::isnan(loss.item<float>()));
       for (const double g : values(x.grad())) EXPECT_TRUE(std::isnan(g));
     }
+}
+
+// A NaN is in every loss that reads it: not taken for what no alignment gives, where the target is
+// empty.
+TEST(CtcLoss, NaNStaysNaN) {
+  const Tensor targets = rows_of({1, 2, 2, 1, 1, 1}, 2), steps = tensor(L{5, 5, 5}),
+               lengths = tensor(L{0, 2, 0});
+  for (const ScalarType type : {ramet::kFloat, ramet::kDouble}) {
+    for (const int64_t at : {0, 2, 4}) {
+      const Tensor x = scores().to(type);
+      x[at][0][0].fill_(NAN);
+      const Tensor y = ctc_loss(x, targets, steps, lengths, 0, kEach, true);
+      EXPECT_TRUE(std::isnan(y[0].item<double>())) << at;
+      EXPECT_TRUE(std::isfinite(y[1].item<double>()));
+      EXPECT_TRUE(std::isfinite(y[2].item<double>()));
+    }
+  }
 }
 
 // By definition: the sum over all ways to give each step a class, of those that leave the target

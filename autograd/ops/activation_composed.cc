@@ -1,5 +1,7 @@
 #include "autograd/ops/activation_composed.h"
 
+#include <cmath>
+
 #include "autograd/ops/activation.h"
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/comparison.h"
@@ -146,6 +148,8 @@ Tensor rrelu(const Tensor& x, const Scalar& lower, const Scalar& upper, bool tra
              std::optional<Generator> generator) {
   const double low = lower.toDouble(), high = upper.toDouble();
   floating("rrelu", x);
+  RAMET_CHECK(!std::isinf(low) && !std::isinf(high), "rrelu", "bounds must be finite: got ", low,
+              " and ", high);
   RAMET_CHECK(low <= high, "rrelu", "Lower bound should be less than or equal to the upper ",
               "bound: got ", low, " and ", high);
   if (!training) return leaky_relu(x, (low + high) / 2);

@@ -215,6 +215,9 @@ TEST(ActivationModules, Refuse) {
   EXPECT_ERROR_TEXT(F::softshrink(x, std::nan("")), "but found to be nan");
   EXPECT_ERROR_TEXT(F::rrelu(x, F::RReLUFuncOptions().lower(2)),
                     "Lower bound should be less than or equal to the upper bound");
+  EXPECT_ERROR_TEXT(
+      F::rrelu(x, F::RReLUFuncOptions().upper(std::numeric_limits<double>::infinity())),
+      "bounds must be finite");
   EXPECT_ERROR_TEXT(Hardtanh(HardtanhOptions().min_val(1).max_val(1)),
                     "max_val must be greater than min_val");
   EXPECT_ERROR_TEXT(Softmax2d()(x), "Softmax2d requires a 3D or 4D tensor as input");

@@ -58,7 +58,7 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce,
     const Tensor numbers = given.to(kLong);
     if (by_lengths && !unsafe) {
       report_where(op, numbers.lt(0), "lengths contains negative value!");
-      report_where(op, numbers.sum(d).ne(n),
+      report_where(op, numbers.sum(d).ne(n).logical_or(numbers.gt(n).any(d)),
                    "Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) "
                    "when !unsafe.");
     }
@@ -77,9 +77,16 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce,
                                             : 0;
   std::vector<int64_t> sizes = data.sizes().vec();
   sizes[static_cast<size_t>(d)] = segments + 1;
+  const bool extremum = joined == "amax" || joined == "amin";
+  // Extrema share their gradient with data's elements alone: what an empty segment gives, or
+  // `initial`, has none.
   Tensor y = data.new_full(sizes, initial.value_or(Scalar(nothing)))
-                 .scatter_reduce(d, place, data, joined)
+                 .scatter_reduce(d, place, data, joined, /*include_self=*/!extremum)
                  .narrow(d, 0, segments);
+  if (extremum && initial) {
+    const Tensor kept = joined == "amax" ? y.ge(*initial) : y.le(*initial);
+    y = y.masked_fill(kept.logical_or(y.isnan()).logical_not(), *initial);
+  }
   if (mean) {
     const Tensor count = data.new_zeros(sizes)
                              .scatter_add(d, place, ones_like(data.detach()))

@@ -13,7 +13,8 @@ namespace ramet {
 /// which stand the segments' lengths, that together are the extent; `offsets` instead has one
 /// number more there, where each begins and the last one ends. `initial` takes part in each
 /// segment; an empty one gives it, or 0, NaN, 1, -infinity or infinity. With `unsafe` lengths are
-/// not looked at. Extrema that are equal share the gradient. There are no `indices`.
+/// not looked at. Extrema that are equal share the gradient: those among the
+/// data, also where `initial` is one. There are no `indices`.
 RAMET_API Tensor segment_reduce(const Tensor& data, std::string_view reduce,
                                 const std::optional<Tensor>& lengths = {},
                                 const std::optional<Tensor>& indices = {},

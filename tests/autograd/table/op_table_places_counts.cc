@@ -210,6 +210,31 @@ void add_segments(Table& t) {
   }
 }
 
+// Equal extrema share all of the gradient, whatever an empty segment would give and whether
+// `initial` is one of them.
+TEST(Segments, ExtremaShareTheGradientOfTheData) {
+  const auto check = [](const char* reduce, std::optional<Scalar> initial, Values want) {
+    constexpr double inf = INFINITY, none = NAN;
+    const Tensor x = tensor({3.0, 1.0, 3.0, -inf, -inf, 2.0, none}).requires_grad_();
+    segment_reduce(x, reduce, tensor({3, 2, 0, 1, 1}), {}, {}, 0, false, initial)
+        .mul(tensor({2.0, 4.0, 8.0, 16.0, 32.0}))
+        .sum()
+        .backward();
+    expect_close(x.grad(), Plain{{7}, std::move(want)});
+  };
+  check("max", {}, {1, 0, 1, 2, 2, 16, 32});
+  check("max", 2, {1, 0, 1, 0, 0, 16, 32});
+  check("max", 3, {1, 0, 1, 0, 0, 0, 32});
+  check("min", 2, {0, 2, 0, 2, 2, 16, 32});
+  check("max", NAN, {0, 0, 0, 0, 0, 0, 32});
+}
+
+// Lengths whose sum wraps around to the extent.
+TEST(Segments, LengthsThatWrap) {
+  EXPECT_THROW(segment_reduce(ones({8}), "sum", tensor({INT64_MAX, INT64_MAX, int64_t{10}})),
+               Error);
+}
+
 TEST(Segments, AtTheEdges) {
   const Tensor x = tensor({1.0, 2.0, 2.5, 4.0}), lengths = tensor({1, 0, 3});
   const auto check = [&](const char* reduce, Values want, std::optional<Scalar> initial = {}) {

@@ -250,7 +250,7 @@ Tensor nan_to_num(const Tensor& x, std::optional<double> nan, std::optional<doub
   const double most = largest(x.scalar_type());
   Tensor out =
       computed(RAMET_POINTWISE(nan_to_num), x, posinf.value_or(most), neginf.value_or(-most));
-  if (nan && *nan != 0) out = where(isnan(x), *nan, out);
+  if (nan && (*nan != 0 || std::signbit(*nan))) out = where(isnan(x), *nan, out);
   if (!recording(x)) return out;
   return record("NanToNumBackward0", {x}, std::move(out),
                 [sx = save(x)](const Node& self, const Tensor& g) {

@@ -100,9 +100,11 @@ template <class V> RAMET_INLINE V vldexp(V a, V b) {
   return in_double(
       [](double v, double w) {
         if (w - w != 0) return v * RAMET_LIBM(exp2)(w);
-        const double whole = vfloor(w);
-        return RAMET_LIBM(ldexp)(v * RAMET_LIBM(exp2)(w - whole),
-                                 static_cast<int>(min(max(whole, -5000.0), 5000.0)));
+        // v first goes away from the end of the range that it is nearer to: the rest of the
+        // exponent neither makes it an infinity nor meets a denormal's few bits.
+        const double whole = vfloor(w), away = vabs(v) < 1 ? 64 : -64;
+        return RAMET_LIBM(ldexp)(v * (away > 0 ? 0x1p64 : 0x1p-64) * RAMET_LIBM(exp2)(w - whole),
+                                 static_cast<int>(min(max(whole, -5000.0), 5000.0) - away));
       },
       a, b);
 }

@@ -2,6 +2,7 @@
 // the tensor's dtype first, as LibTorch does. And functions at the ends of their dtypes.
 #include <gtest/gtest.h>
 
+#include <cfloat>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -322,6 +323,13 @@ TEST(Borders, ExponentsOfAnySize) {
   EXPECT_EQ(ldexp(tensor({0x1p-149}), tensor({276})).item<float>(), 0x1p127f);
   EXPECT_DOUBLE_EQ(ldexp(tensor({1e5}, kDouble), tensor({1008.5}, kDouble)).item<double>(),
                    1e5 * std::exp2(1008.) * std::sqrt(2.));
+  // From both ends of the range, halves of an exponent.
+  for (const auto& [a, b, want] : {std::tuple(DBL_MAX, -0.5, DBL_MAX * std::sqrt(0.5)),
+                                   {-DBL_MAX, -1000.5, -DBL_MAX * 0x1p-1000 * std::sqrt(0.5)},
+                                   {0x1p-1074, 100.5, 0x1p-974 * std::sqrt(2.)},
+                                   {3 * 0x1p-1074, 1073.5, 1.5 * std::sqrt(2.)}})
+    EXPECT_DOUBLE_EQ(ldexp(tensor({a}, kDouble), tensor({b}, kDouble)).item<double>(), want);
+  EXPECT_EQ(ldexp(tensor({1 + 0x1p-52}, kDouble), tensor({-1074})).item<double>(), 0x1p-1074);
   const Tensor x = tensor({1e-300}, kDouble).requires_grad_(),
                e = tensor({1030.}, kDouble).requires_grad_();
   const std::vector<Tensor> g = autograd::grad({ldexp(x, e)}, {e});

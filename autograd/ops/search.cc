@@ -181,7 +181,10 @@ Tensor isin(const Tensor& elements, const Tensor& test_elements, bool, bool inve
   check_defined(op, test_elements);
   check_same_device(op, elements, test_elements, "test_elements");
   const NoGradGuard off;
-  const ScalarType dtype = result_type(elements, test_elements);
+  ScalarType dtype = result_type(elements, test_elements);
+  // A number beside small integers may be none of theirs: it is not to wrap around to one.
+  if (!is_floating(dtype))
+    dtype = promote_types(elements.scalar_type(), test_elements.scalar_type());
   const Tensor x = elements.shallow().to(dtype), tests = test_elements.shallow().to(dtype);
   const int64_t n = tests.numel();
   constexpr int64_t kFew = 8;  // of these, looking at each is less work than an order

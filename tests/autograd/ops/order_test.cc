@@ -363,6 +363,15 @@ TEST(Membership, InTheCommonType) {
   EXPECT_EQ(values(isin(tensor({1, 2}), tensor({2.5, 1.}))), (Values{1, 0}));
   EXPECT_EQ(values(isin(tensor({1.1}).to(kHalf), 1.1)), (Values{1}));  // as eq
   EXPECT_EQ(values(isin(tensor({1, 0}).to(kBool), tensor({0}).to(kBool))), (Values{0, 1}));
+  // Numbers and tensors of no dimensions that small integers do not reach.
+  const Tensor bytes = tensor({200, 255, 1, 2, 3, 4, 5, 6, 7, 8}).to(kByte),
+               minus = full({}, -1, kLong);
+  for (const Tensor& tests : {bytes, bytes.slice(0, 0, 2)}) {
+    EXPECT_EQ(values(isin(456, tests)), Values{0});
+    EXPECT_EQ(values(isin(minus, tests)), Values{0});
+    EXPECT_EQ(values(isin(200, tests)), Values{1});
+    EXPECT_EQ(values(isin(tests, minus)), Values(static_cast<size_t>(tests.numel()), 0));
+  }
   const Tensor leaf = ones({2}).requires_grad_();
   EXPECT_FALSE(isin(leaf, leaf).requires_grad());
 }

@@ -1,6 +1,7 @@
 // "dcgan": a generator that learns to draw images, and a discriminator that learns to tell them
 // from real ones (Radford, Metz, Chintala 2016).
 #include <algorithm>
+#include <cmath>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
@@ -73,9 +74,10 @@ RAMET_MODULE(Gan);
 
 /// The distance of two sets of pictures (N, 1 or more, H, W) as Fréchet's between the normal
 /// distributions that have their means and covariances: |m - n|^2 + tr(A + B - 2 (A B)^1/2). Of
-/// small pictures of 7 x 7; 0 for equal sets. (What is known as FID is the same of a network's
-/// features.)
+/// small pictures of 7 x 7; 0 for equal sets, NaN where a picture has one. (What is known as FID is
+/// the same of a network's features.)
 double frechet(const Tensor& a, const Tensor& b) {
+  if (!isfinite(a).all().item<bool>() || !isfinite(b).all().item<bool>()) return std::nan("");
   struct Normal {
     Tensor mean, root;  // root root^T is the covariance
   };

@@ -88,6 +88,9 @@ TEST(TrainOptions, WrongCommandLinesAreOneLineAndCode2) {
                             "gpt, lstm: go on with", "seq2seq: rewrites"})
     expect_part(help.text, model);
   expect_part(help.text, "Usage: ./tools/train ");
+  expect_part(help.text, "  --model resnet: --data shapes --lr 0.004 --batch 64 --epochs 8\n");
+  expect_part(help.text, "  --model gpt: --data README.md\n");
+  EXPECT_EQ(help.text.find("--model mlp:"), std::string::npos) << "it has cnn's";
 }
 
 TEST(TrainOptions, ValuesOutOfRange) {
@@ -296,6 +299,15 @@ TEST_F(TrainTest, RefusesAFolderThatCannotBeMade) {
   o.out = folder_ + "/file/below";
   expect_part(refusal(o), "--out: cannot make the folder");
   EXPECT_EQ(read_file(folder_ + "/file"), "x");
+  o.make_data = o.out;
+  expect_part(refusal(o), "--make-data: cannot make the folder");
+  o.make_data = "";
+  o.given = {"make-data"};  // an empty name is no wish to train
+  expect_part(refusal(o), "--make-data: cannot write into \"\"");
+  o.make_data = folder_ + "/new";
+  o.limit = 4;
+  expect_part(refusal(o), "--limit: got 4, expected at least 5 for --make-data");
+  EXPECT_FALSE(exists(o.make_data));
 }
 
 TEST_F(TrainTest, RefusesADamagedCheckpoint) {

@@ -116,8 +116,8 @@ Images load_images(const Options& o) {
 
 void write_made_images(const Options& o, const std::string& folder) {
   RAMET_CHECK(made_count(o, true) >= 5, "train", "--limit: got ", o.limit,
-              ", expected at least 5 with --make-data: there are five files of training images");
-  make_folders(folder);
+              ", expected at least 5 for --make-data, which writes five files");
+  make_folders(folder, "make-data");
   write_cifar(folder, made(o, true), made(o, false));
 }
 

@@ -1,6 +1,7 @@
 #include "tools/training/jobs.h"
 
 #include <iterator>
+#include <sstream>
 
 namespace ramet::training {
 
@@ -63,6 +64,21 @@ std::string job_descriptions() {
     text += row.name + (same ? ", " : ": " + std::string(row.does) + "; ");
   }
   return text.substr(0, text.size() - 2);
+}
+
+std::string job_defaults() {
+  const JobDefaults& usual = kJobs[0].defaults;
+  std::ostringstream text;
+  for (const Row& row : kJobs) {
+    const JobDefaults& own = row.defaults;
+    std::ostringstream line;
+    if (std::string(own.data) != usual.data) line << " --data " << own.data;
+    if (own.lr != usual.lr) line << " --lr " << own.lr;
+    if (own.batch != usual.batch) line << " --batch " << own.batch;
+    if (own.epochs != usual.epochs) line << " --epochs " << own.epochs;
+    if (!line.str().empty()) text << "  --model " << row.name << ":" << line.str() << "\n";
+  }
+  return text.str();
 }
 
 }  // namespace ramet::training

@@ -22,5 +22,7 @@ const JobDefaults* defaults_of(const std::string& model);
 std::string job_names();
 /// What each does, in a line.
 std::string job_descriptions();
+/// The defaults of those that have others than cnn, a line for each.
+std::string job_defaults();
 
 }  // namespace ramet::training

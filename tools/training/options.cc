@@ -156,6 +156,7 @@ std::optional<Usage> parse(std::vector<std::string> arguments, Options& o) {
   add_number(app, "--timeout", o.timeout,
              "how long the processes of --ddp wait for one that does not come or answer")
       ->type_name("SECONDS");
+  app.footer("Defaults above are cnn's. Of others:\n" + job_defaults());
   std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
   try {
     app.parse(arguments);

@@ -39,15 +39,15 @@ pid_t writer_of(const std::string& temporary) {
 
 }  // namespace
 
-void make_folders(const std::string& path) {
+void make_folders(const std::string& path, const char* option) {
   for (size_t at = 1; at <= path.size(); ++at) {
     if (at != path.size() && path[at] != '/') continue;
     const std::string part = path.substr(0, at);
-    RAMET_CHECK(::mkdir(part.c_str(), 0777) == 0 || errno == EEXIST, "train",
-                "--out: cannot make the folder \"", part, "\" (", std::strerror(errno), ")");
+    RAMET_CHECK(::mkdir(part.c_str(), 0777) == 0 || errno == EEXIST, "train", "--", option,
+                ": cannot make the folder \"", part, "\" (", std::strerror(errno), ")");
   }
-  RAMET_CHECK(::access(path.c_str(), W_OK | X_OK) == 0, "train", "--out: cannot write into \"",
-              path, "\" (", std::strerror(errno), ")");
+  RAMET_CHECK(::access(path.c_str(), W_OK | X_OK) == 0, "train", "--", option,
+              ": cannot write into \"", path, "\" (", std::strerror(errno), ")");
 }
 
 void remove_leftovers(const std::string& folder) {

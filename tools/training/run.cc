@@ -473,7 +473,7 @@ int Run::train() {
 int run(Options options) {
   std::optional<Run> r;
   try {
-    if (!options.make_data.empty()) {
+    if (options.was_given("make-data") || !options.make_data.empty()) {
       options.check();
       write_made_images(options, options.make_data);
       std::printf("%s has the images of --data shapes --seed %s, as CIFAR-10's files\n",

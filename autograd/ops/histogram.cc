@@ -20,8 +20,8 @@ using Range = std::optional<ArrayRef<double>>;
 
 // Samples as rows [n, D]; checks what all forms have.
 Tensor points(const char* op, const Tensor& self, Weight weight) {
-  RAMET_CHECK(self.scalar_type() == kFloat || self.scalar_type() == kDouble, op,
-              "only supports float32 and float64: got ", describe(self));
+  RAMET_CHECK(is_floating(self.scalar_type()), op, "only for floating-point dtypes: got ",
+              describe(self));
   const int64_t dims = self.size(-1);
   if (weight && weight->defined()) {
     RAMET_CHECK(weight->scalar_type() == self.scalar_type(), op,

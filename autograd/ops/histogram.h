@@ -1,5 +1,5 @@
 // Histograms with edges of their bins: LibTorch's functions of the same names. Counts, without
-// history, of float32 and float64. A sample is a number
+// history, of floating-point samples and in their dtype. A sample is a number
 // (histogram) or a row of the last dimension (histogramdd).
 #pragma once
 #include <optional>

@@ -69,6 +69,7 @@ void add_counts(Table& t) {
 
 // Edges of bins: 0-dim where a sample is a number, [2, edges] of points in the plane.
 void add_histograms(Table& t) {
+  constexpr auto kTaken = static_cast<uint16_t>(kWide | set_of(kBFloat16));
   static const double edges[] = {-2, -0.5, 0, 0.5, 2};
   const auto given = [](const Tensor& x) {  // made where x is
     const Tensor k = arange(-2, 3, x.options());
@@ -94,9 +95,11 @@ void add_histograms(Table& t) {
   const char* const all = "the counts are of all elements";
   const char* const slow = "elements are sorted, which takes emulated threads long";
   t.row(
-       "histogram", kWide, shapes({{4, 5}, {0}, {}}, -3, 3),
+       "histogram", kTaken, shapes({{4, 5}, {0}, {}}, -3, 3),
        [given](V x) { return std::get<0>(histogram(x[0], given(x[0]))); },
        [=](P x) { return counted(bins_of(x[0].v), Values(x[0].v.size(), 1)); })
+      .also(set_of(kHalf))
+      .only(kWide)  // in sixteen bits edges and counts are rounded
       .no_gradient()
       .in_one(all)
       .small(slow)
@@ -106,9 +109,11 @@ void add_histograms(Table& t) {
         return std::get<0>(histogram_out(o, places, x[0], given(x[0])));
       });
   t.row(
-       "histogram.weights", kWide, {{real({4, 5}, -3, 3), real({4, 5})}, {real({0}), real({0})}},
+       "histogram.weights", kTaken, {{real({4, 5}, -3, 3), real({4, 5})}, {real({0}), real({0})}},
        [given](V x) { return std::get<0>(histogram(x[0], given(x[0]), x[1])); },
        [=](P x) { return counted(bins_of(x[0].v), x[1].v); })
+      .also(set_of(kHalf))
+      .only(kWide)  // in sixteen bits edges and counts are rounded
       .no_gradient()
       .not_scalar("in histogram")
       .tame("a weight outside counts nothing")
@@ -117,7 +122,7 @@ void add_histograms(Table& t) {
       .within(4)
       .big({real({90, 140}, -3, 3), real({90, 140})});
   t.row(
-       "histogram.even", kWide, shapes({{4, 5}, {0}, {}}, -3, 3),
+       "histogram.even", kTaken, shapes({{4, 5}, {0}, {}}, -3, 3),
        [](V x) {
          const double range[] = {-2, 2};
          return std::get<0>(histogram(x[0], 4, ArrayRef<double>(range)));
@@ -128,6 +133,8 @@ void add_histograms(Table& t) {
            if (v >= -2 && v <= 2) ++out.v[static_cast<size_t>(std::min(3., v + 2))];
          return out;
        })
+      .also(set_of(kHalf))
+      .only(kWide)  // in sixteen bits edges and counts are rounded
       .no_gradient()
       .in_one(all)
       .small(slow)
@@ -139,7 +146,7 @@ void add_histograms(Table& t) {
       });
   // Each of [n, 2] in one of 4 x 4 bins, per area.
   t.row(
-       "histogramdd", kWide, shapes({{9, 2}, {3, 4, 2}}, -1, 1),
+       "histogramdd", kTaken, shapes({{9, 2}, {3, 4, 2}}, -1, 1),
        [given](V x) {
          return std::get<0>(histogramdd(x[0], {given(x[0]), given(x[0])}, {}, {}, true));
        },
@@ -154,6 +161,8 @@ void add_histograms(Table& t) {
            out.v[k] /= sum * (edges[k / 4 + 1] - edges[k / 4]) * (edges[k % 4 + 1] - edges[k % 4]);
          return out;
        })
+      .also(set_of(kHalf))
+      .only(kWide)  // in sixteen bits edges and counts are rounded
       .no_gradient()
       .not_empty("per area of nothing is no number")
       .not_scalar("refused: points are rows")

@@ -11,7 +11,8 @@ namespace ramet {
 /// each: inside by the two neighbours of a sample, at the borders by `edge_order` (1 or 2) of them,
 /// in the formulas that are exact for parabolas (edge_order 1: at the borders for lines). Samples
 /// are `spacing` apart (1 without it): one number for all dimensions, a number for each of them, or
-/// a vector of coordinates for each. Integers give the default dtype; not of uint8 and bool. An
+/// a vector of coordinates for each. Integers give the default dtype; not of uint8, and of bool
+/// only where no two of them are subtracted. An
 /// extent along `dim` is at least edge_order + 1.
 RAMET_API std::vector<Tensor> gradient(const Tensor& self,
                                        const std::optional<Scalar>& spacing = std::nullopt,

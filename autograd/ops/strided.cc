@@ -110,7 +110,7 @@ Tensor Tensor::sum_to_size(IntArrayRef size) const {
     fits = to == 1 || to == sizes()[rank - i];
   }
   RAMET_CHECK(fits, op, "size ", size, " is not expandable to size ", sizes());
-  return sum_to(*this, size);
+  return size.empty() ? sum() : sum_to(*this, size);  // of integers an int64 then, as in LibTorch
 }
 
 }  // namespace ramet

@@ -3,41 +3,16 @@
 #include "kernels/random/random.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 
 #include "kernels/random/counts.h"
+#include "tests/kernels/random/philox.h"
 #include "tests/kernels/raw.h"
 
 namespace ramet::kernels {
 namespace {
 
 using raw::Buffer;
-using Block = std::array<uint32_t, 4>;
-
-Block philox(Block c, uint32_t k0, uint32_t k1) {
-  for (int r = 0; r < 10; ++r) {
-    const uint64_t p = uint64_t{0xD2511F53} * c[0], q = uint64_t{0xCD9E8D57} * c[2];
-    c = {static_cast<uint32_t>(q >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(q),
-         static_cast<uint32_t>(p >> 32) ^ c[3] ^ k1, static_cast<uint32_t>(p)};
-    k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
-  }
-  return c;
-}
-Block block_of(uint64_t j, const RandomKey& key) {
-  return philox({static_cast<uint32_t>(j), static_cast<uint32_t>(j >> 32),
-                 static_cast<uint32_t>(key.stream), static_cast<uint32_t>(key.stream >> 32)},
-                static_cast<uint32_t>(key.seed), static_cast<uint32_t>(key.seed >> 32));
-}
-// The words of element i, by the mapping of the header.
-uint32_t word(uint64_t i, const RandomKey& key) {
-  return block_of(i / 64 * 16 + i % 16, key)[i / 16 % 4];
-}
-uint64_t two_words(uint64_t i, const RandomKey& key) {
-  const Block b = block_of(i / 32 * 16 + i % 16, key);
-  const uint64_t q = i / 16 % 2;
-  return (static_cast<uint64_t>(b[2 * q]) << 32) | b[2 * q + 1];
-}
 
 TEST(Random, PhiloxKnownAnswers) {  // kat_vectors of Random123 1.09, philox 4x32, 10 rounds
   EXPECT_EQ(philox({0, 0, 0, 0}, 0, 0), (Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));

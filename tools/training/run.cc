@@ -2,152 +2,26 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "autograd/grad_mode.h"
 #include "autograd/graph_print.h"
-#include "nn/data.h"
-#include "nn/module/checkpoint.h"
-#include "nn/optim/adam.h"
-#include "nn/optim/lr_scheduler.h"
 #include "nn/serialize/save.h"
 #include "runtime/atomic_file.h"
-#include "runtime/chrome_trace.h"
-#include "runtime/devices.h"
-#include "runtime/generator.h"
 #include "runtime/observer.h"
 #include "runtime/thread_pool.h"
-#include "tools/training/curve.h"
 #include "tools/training/digest.h"
 #include "tools/training/graph_svg.h"
-#include "tools/training/history.h"
 #include "tools/training/image_data.h"
-#include "tools/training/interrupt.h"
-#include "tools/training/jobs.h"
-#include "tools/training/processes.h"
-#include "tools/training/progress.h"
-#include "tools/training/replicas.h"
 #include "tools/training/results.h"
+#include "tools/training/run_state.h"
 
 namespace ramet::training {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point t) {
-  return std::chrono::duration<double>(Clock::now() - t).count();
-}
-
-// The generators that a run draws from, under no device's name, so that it may go on with another
-// one: weights and order from the host's, dropout from that of the device that leads. On CPU
-// devices the two are one.
-struct LeadingGenerators {
-  Device device;
-  std::vector<int64_t> loaded = {};
-  std::vector<Device> all() const {
-    if (device.is_cpu()) return {device};
-    return {Device(kCPU, 0), device};
-  }
-  std::vector<int64_t> now() const {
-    std::vector<int64_t> numbers;
-    for (Device d : all()) {
-      const GeneratorState state = default_generator(d).get_state();
-      numbers.push_back(static_cast<int64_t>(state.seed));
-      numbers.push_back(static_cast<int64_t>(state.offset));
-    }
-    return numbers;
-  }
-  void save(serialize::OutputArchive& archive) const { archive.write("state", IValue(now())); }
-  void load(serialize::InputArchive& archive) {
-    IValue value;
-    archive.read("state", value);
-    loaded = value.toIntVector();
-    RAMET_CHECK(loaded.size() == 2 || loaded.size() == 4, "train",
-                "the checkpoint's generator is damaged");
-  }
-  void go_on_from(const std::vector<int64_t>& numbers) const {
-    const auto state = [&](size_t i) {
-      return GeneratorState{static_cast<uint64_t>(numbers[i]),
-                            static_cast<uint64_t>(numbers[i + 1])};
-    };
-    default_generator(all()[0]).set_state(state(0));
-    default_generator(device).set_state(state(numbers.size() - 2));
-  }
-};
-
-// ---- the run ------------------------------------------------------------------------------------
-
-class Run {
- public:
-  explicit Run(Options& o);
-  int train();
-
- private:
-  using Loader =
-      data::StatelessDataLoader<data::datasets::GatherDataset, data::samplers::RandomSampler>;
-
-  const char* rows() const { return job_->rows(); }
-  std::string file(const char* name) const { return options_.out + "/" + name; }
-  Checkpoint checkpoint() {
-    Checkpoint c;
-    c.add("config", config_)
-        .add("launch", launch_)
-        .add("model", *model_)
-        .add("optimizer", *optimizer_)
-        .add("schedule", *schedule_)
-        .add("loader", *loader_);
-    c.add("random", *random_)
-        .add("epoch", epoch_)
-        .add("step", step_)
-        .add("seconds", seconds_)
-        .add("images", images_);
-    return c;
-  }
-  void save_checkpoint() {
-    if (!processes_->writes()) return;
-    checkpoint().save(file("checkpoint"));
-    saved_at_ = Clock::now();
-  }
-
-  // Rank 0 alone has tested, and drawn for that.
-  void agree_on_random_numbers() { random_->go_on_from(processes_->of_rank_0(random_->now())); }
-
-  bool train_epoch(ProgressBar& bar);
-  StepRecord train_step(data::Example<>& batch);
-  Job::Pass train_pass(int number, const data::Example<>& batch, bool last);
-  EpochRecord test();
-  void write_curve() const;
-  void write_summary(const EpochRecord& last, const std::string& digest) const;
-  void report_epoch(const EpochRecord& r) const;
-
-  Options& options_;
-  std::optional<InterruptGuard> signals_;
-  std::unique_ptr<Job> job_;
-  std::vector<Device> devices_;
-  // weights, order and dropout are drawn there, whichever it is
-  std::optional<DeviceGuard> leader_;
-  std::optional<LeadingGenerators> random_;
-  std::unique_ptr<Processes> processes_ = std::make_unique<Processes>();
-  nn::Sequential model_{nullptr};
-  std::unique_ptr<Replicas> replicas_;
-  std::optional<optim::AdamW> optimizer_;
-  std::optional<optim::CosineAnnealingLR> schedule_;
-  std::unique_ptr<Loader> loader_;
-  History history_;
-  ChromeTrace trace_;
-  std::string config_, launch_;  // launch_id() of the processes that wrote the checkpoint
-  int64_t steps_per_epoch_ = 0, parameters_ = 0;
-  int64_t epoch_ = 0, step_ = 0, images_ = 0;  // done so far
-  int64_t first_step_ = 0;                     // of this process
-  double seconds_ = 0;                         // of training
-  bool stop_ = false;                          // a signal came, to any of the processes
-  Clock::time_point saved_at_ = Clock::now();
-};
 
 // The launcher's second attempt goes on where the first one was; not from what an earlier run left
 // in the folder, where the first attempt ended before it wrote anything.
@@ -158,6 +32,8 @@ bool left_by_this_launch(const std::string& checkpoint) {
   IValue launch;
   return archive.try_read("launch", launch) && launch.toStringRef() == launch_id();
 }
+
+}  // namespace
 
 Run::Run(Options& o) : options_(o) {
   o.check();
@@ -321,86 +197,6 @@ EpochRecord Run::test() {
   return {epoch_, step_, tested.loss, tested.accuracy, seconds_, std::move(tested.more)};
 }
 
-// ", test iou 0.9315".
-std::string text_of(const std::vector<Measure>& more, const std::string& prefix) {
-  std::string text;
-  for (const Measure& m : more) {
-    char value[40];
-    std::snprintf(value, sizeof(value), " %.4f", m.value);
-    text += prefix + readable(m.name) + value;
-  }
-  return text;
-}
-
-void Run::report_epoch(const EpochRecord& r) const {
-  double loss = 0, accuracy = 0;
-  std::vector<Measure> more;
-  int64_t n = 0;
-  for (const StepRecord& s : history_.steps()) {
-    if (s.epoch != r.epoch) continue;
-    loss += s.loss, accuracy += s.accuracy, ++n;
-    more.resize(s.more.size());
-    for (size_t i = 0; i < more.size(); ++i)
-      more[i] = {s.more[i].name, more[i].value + s.more[i].value};
-  }
-  const auto steps = static_cast<double>(std::max<int64_t>(1, n));
-  for (Measure& m : more) m.value /= steps;
-  std::printf(
-      "epoch %d/%d  loss %.4f  accuracy %.2f%%%s  test loss %.4f  test accuracy %.2f%%%s  %s of "
-      "training\n",
-      static_cast<int>(r.epoch), static_cast<int>(options_.epochs), loss / steps,
-      100 * accuracy / steps, text_of(more, "  ").c_str(), r.test_loss, 100 * r.test_accuracy,
-      text_of(r.more, "  test ").c_str(), clock_text(seconds_).c_str());
-  std::fflush(stdout);
-}
-
-void Run::write_curve() const {
-  char text[200];
-  std::snprintf(text, sizeof(text), "%s, batch %d, AdamW %g with a cosine, %s parameters",
-                options_.devices.c_str(), static_cast<int>(options_.batch), options_.lr,
-                grouped(parameters_).c_str());
-  std::string subtitle = text;
-  if (!history_.epochs().empty()) {
-    const EpochRecord& r = history_.epochs().back();
-    std::snprintf(text, sizeof(text), ": %.2f%% after %d epoch%s, %.1f s of training",
-                  100 * r.test(job_->score()), static_cast<int>(r.epoch), r.epoch == 1 ? "" : "s",
-                  r.seconds);
-    subtitle += text;
-  }
-  write_file_atomically(file("curve.png"), draw_curve(history_, steps_per_epoch_,
-                                                      options_.model + " on " + job_->data().name,
-                                                      subtitle, job_->score()));
-}
-
-void Run::write_summary(const EpochRecord& last, const std::string& digest) const {
-  nlohmann::ordered_json j;
-  const auto number = [](double v) {
-    return std::isfinite(v) ? nlohmann::ordered_json(v) : nlohmann::ordered_json(nullptr);
-  };
-  j["test_accuracy"] = last.test_accuracy;
-  j["test_loss"] = number(last.test_loss);
-  for (const Measure& m : last.more) j["test_" + m.name] = number(m.value);
-  j["seconds"] = seconds_;
-  j["images_per_second"] = seconds_ > 0 ? static_cast<double>(images_) / seconds_ : 0.0;
-  j["devices"] = nlohmann::ordered_json::array();
-  for (Device d : devices_) j["devices"].push_back(d.str() == "cpu" ? "cpu:0" : d.str());
-  j["digest"] = digest;
-  j["data"] = options_.data;
-  j["model"] = options_.model;
-  j["parameters"] = parameters_;
-  j["epochs"] = options_.epochs;
-  j["steps"] = step_;
-  j["batch"] = options_.batch;
-  j["lr"] = options_.lr;
-  j["dropout"] = options_.dropout;
-  j["limit"] = options_.limit;
-  j["seed"] = options_.seed;
-  j["reduce"] = options_.reduce;
-  j["threads"] = get_num_threads();
-  j["processes"] = processes_->size();
-  write_file_atomically(file("summary.json"), j.dump(2) + "\n");
-}
-
 int Run::train() {
   if (!processes_->writes()) {
     // The same steps; what they lead to is rank 0's business.
@@ -467,8 +263,6 @@ int Run::train() {
   std::fflush(stdout);
   return 0;
 }
-
-}  // namespace
 
 int run(Options options) {
   std::optional<Run> r;

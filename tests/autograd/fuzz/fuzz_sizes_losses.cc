@@ -8,6 +8,8 @@ namespace ramet {
 namespace fuzz {
 namespace {
 
+using Dims = std::vector<int64_t>;
+
 // 0: none, 1: mean, 2: sum.
 template <class Call> SizeRow with_reduction(const char* name, const Call& call) {
   return {name, [=](SizeDraw& d) {

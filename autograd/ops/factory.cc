@@ -87,7 +87,9 @@ Tensor empty(IntArrayRef size, const TensorOptions& options, std::optional<Memor
 Tensor& empty_out(Tensor& out, IntArrayRef size, std::optional<MemoryFormat> format) {
   check_defined("empty_out", out);
   check_out_history("empty_out", out, false);
-  return out.resize_(size, format);
+  RAMET_CHECK(!format, "empty_out",
+              "'memory_format' argument is incompatible with 'out' tensor argument");
+  return out.resize_(size);
 }
 Tensor empty_strided(IntArrayRef size, IntArrayRef stride, const TensorOptions& options) {
   Tensor t(TensorBase::empty_strided(size, stride, options.dtype(), resolve(options.device())));

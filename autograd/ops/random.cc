@@ -15,6 +15,8 @@ using namespace autograd;
 
 namespace {
 
+constexpr OutRule kDraws{OutType::kAny};  // of zeros and ones
+
 // From low to `last`, both included.
 void integers_into(const Tensor& x, int64_t low, int64_t last, const Generator& generator = {}) {
   const uint64_t count = static_cast<uint64_t>(last) - static_cast<uint64_t>(low) + 1;  // 0: 2^64
@@ -215,7 +217,7 @@ Tensor bernoulli(const Tensor& self, double p, std::optional<Generator> generato
 Tensor& bernoulli_out(Tensor& out, const Tensor& self, double p,
                       std::optional<Generator> generator) {
   return out_form(
-      kCastable, "bernoulli_out", out, [&] { return bernoulli(self, p, generator); }, self);
+      kDraws, "bernoulli_out", out, [&] { return bernoulli(self, p, generator); }, self);
 }
 
 Tensor bernoulli(const Tensor& self, const Tensor& p, std::optional<Generator> generator) {

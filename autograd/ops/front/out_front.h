@@ -6,7 +6,11 @@ namespace ramet {
 namespace autograd {
 
 /// Which dtypes an `out` may have.
-enum class OutType : uint8_t { kCastable, kSame };
+enum class OutType : uint8_t {
+  kCastable,
+  kSame,
+  kAny,  ///< where every dtype has the result's values
+};
 
 /// Errors unless `out` is on `device`.
 inline void check_out_device(const char* op, const Tensor& out, Device device) {

@@ -213,10 +213,11 @@ Tensor& pointwise_out(const char* op, const PointwiseKernel& kernel, Tensor& out
 
 Tensor& deliver(const char* op, Tensor& out, const Tensor& value, OutType type) {
   check_out_device(op, out, value.device());
-  RAMET_CHECK(type == OutType::kCastable || out.scalar_type() == value.scalar_type(), op,
+  RAMET_CHECK(type != OutType::kSame || out.scalar_type() == value.scalar_type(), op,
               "Expected out tensor to have dtype ", name_of(value.scalar_type()), ", but got ",
               name_of(out.scalar_type()));
-  prepare_out(op, out, value.sizes(), value.scalar_type(), false);
+  const ScalarType written = type == OutType::kAny ? out.scalar_type() : value.scalar_type();
+  prepare_out(op, out, value.sizes(), written, false);
   copy_values(out, value);
   wrote(op, out);
   return out;

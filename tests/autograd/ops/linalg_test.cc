@@ -86,7 +86,7 @@ TEST(LinearAlgebra, TolerancesOfInversesAndRanks) {
   expect_near(linalg_pinv(x, NAN), zeros({3, 2}, kDouble));
   // A tolerance for each of a batch, of another dtype.
   const Tensor each = tensor({0.f, 1.f}), both = stack({full_rank, rank_one});
-  expect_near(linalg_pinv(stack({x, x}), each), both);
+  expect_near(linalg_pinv(stack({x, x}), each.mul(.1)), both);
   expect_near(linalg_pinv(x, std::optional<Tensor>(each)), both);
   expect_near(linalg_pinv(x, std::nullopt, std::optional<Tensor>(each.mul(.1))), both);
   const Tensor c = x.clone().requires_grad_();
@@ -139,7 +139,7 @@ TEST(LinearAlgebra, NormsBySingularValues) {
          0.522342122966303, 0.649296350903631});
   check(linalg_norm(x.t(), Scalar(-2)), 0.772869635673484,
         {-0.743393529259922, -0.103657693045148, 0.536078143169627, 0.311358125962716,
-         0.043415316084721, -0.227524493793275});
+         0.043415316084721, -0.224527493793275});
   EXPECT_NEAR(nuclear_norm(x).item<double>(), 10.2809016363692, 1e-12);
   // Of a half where a wider dtype is asked for.
   EXPECT_NEAR(linalg_matrix_norm(x.detach().to(kHalf), 2, {0, 1}, false, kDouble).item<double>(),

@@ -209,8 +209,7 @@ TEST(FactoryRows, IntoWhatIsGiven) {
   expect_close(eye_out(out, 1, 2), Plain{{1, 2}, {1, 0}});
   EXPECT_EQ(out.scalar_type(), kDouble);
   EXPECT_EQ(empty_out(out, {3, 0}).sizes(), IntArrayRef({3, 0}));
-  EXPECT_TRUE(empty_out(out, {1, 2, 3, 4}, MemoryFormat::ChannelsLast)
-                  .is_contiguous(MemoryFormat::ChannelsLast));
+  EXPECT_THROW(empty_out(out, {1, 2, 3, 4}, MemoryFormat::Contiguous), Error);
   // A column of another tensor; whole numbers.
   Tensor x = zeros({3, 2}, kLong), column = x.select(1, 1);
   arange_out(column, 1, 4, 1);

@@ -113,6 +113,7 @@ void add_unary_with_numbers(Table& t) {
   t.unary(
        "round.decimals", kFloats, -3, 3, [](V x) { return round(x[0], 1); },
        [](double x) { return std::nearbyint(x * 10) / 10; })
+      .flat()
       .changes([](V x) { return x[0].round_(1); })
       .writes([](Tensor& o, V x) { return round_out(o, x[0], 1); });
   t.unary(

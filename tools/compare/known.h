@@ -255,10 +255,6 @@ constexpr Known kKnownResults[] = {
      .shows = "second gradient of",
      .reason =
          "at 0 the second derivative is that from below here, as the first is; LibTorch's is 0"},
-    {.name = "output padding of nothing",
-     .cases = "convolution",
-     .here = "output padding must be smaller",
-     .reason = "refused of an empty batch, too"},
     {.name = "slopes at NaN",
      .cases = "shrink",
      .shows = "gradient of",

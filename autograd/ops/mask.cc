@@ -234,22 +234,22 @@ Tensor nonzero_static(const Tensor& self, int64_t size, int64_t fill_value) {
   check_defined("nonzero_static", self);
   RAMET_CHECK(size >= 0, "nonzero_static", "'size' must be an non-negative integer: got ", size);
   const int64_t rank = self.dim(), n = self.numel();
-  const Tensor rows(TensorBase::empty({checked_add("nonzero_static", "size", size, 1), rank}, kLong,
-                                      self.device()));
+  const bool any = n > 0 && rank > 0 && size > 0;
+  const Tensor rows(TensorBase::empty(
+      {any ? checked_add("nonzero_static", "size", size, 1) : size, rank}, kLong, self.device()));
   fill_values(rows, fill_value);
+  if (!any) return rows;
   // Element i is the counts[i]-th; the row behind the last one takes those that are none or too
   // many, and -1 is before the first.
-  if (n > 0 && rank > 0 && size > 0) {
-    const Tensor mask = self.ne(0).reshape({n}),
-                 nth = mask.cumsum(0).sub(1).clamp_max(size).masked_fill(mask.logical_not(), size);
-    Tensor flat = arange(n, TensorOptions(kLong).device(self.device()));
-    std::vector<Tensor> places(static_cast<size_t>(rank));
-    for (int64_t d = rank - 1; d >= 0; --d) {
-      places[static_cast<size_t>(d)] = flat.remainder(self->sizes()[d]);
-      flat = flat.div(self->sizes()[d], "floor");
-    }
-    rows.index_copy_(0, nth, stack(places, 1));
+  const Tensor mask = self.ne(0).reshape({n}),
+               nth = mask.cumsum(0).sub(1).clamp_max(size).masked_fill(mask.logical_not(), size);
+  Tensor flat = arange(n, TensorOptions(kLong).device(self.device()));
+  std::vector<Tensor> places(static_cast<size_t>(rank));
+  for (int64_t d = rank - 1; d >= 0; --d) {
+    places[static_cast<size_t>(d)] = flat.remainder(self->sizes()[d]);
+    flat = flat.div(self->sizes()[d], "floor");
   }
+  rows.index_copy_(0, nth, stack(places, 1));
   return rows.narrow(0, 0, size).contiguous();
 }
 

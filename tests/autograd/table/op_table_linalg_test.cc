@@ -377,9 +377,10 @@ void add_decompositions(Table& t) {
   norm_row(
       "linalg_norm.smallest",
       [](V x) {
-        return linalg_norm(x[0].transpose(0, -1), Scalar(-2), OptionalIntArrayRef({-2, 0}), true)
+        const int64_t rows = x[0].dim() == 2 ? -1 : -2;
+        return linalg_norm(x[0].transpose(0, -1), Scalar(-2), OptionalIntArrayRef({rows, 0}), true)
             .squeeze(0)
-            .squeeze(-1);
+            .squeeze(0);
       },
       [](std::vector<double>& s) { return s.back(); });
   const auto sum = [](std::vector<double>& s) { return std::accumulate(s.begin(), s.end(), 0.); };

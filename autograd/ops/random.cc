@@ -225,8 +225,7 @@ Tensor bernoulli(const Tensor& self, const Tensor& p, std::optional<Generator> g
   return empty_like(self, {}, MemoryFormat::Contiguous).bernoulli_(p, std::move(generator));
 }
 
-// ---- drawing indices with given probabilities
-// ----------------------------------------------------
+// ---- drawing indices with given probabilities ---------------------------------------------------
 
 Tensor multinomial(const Tensor& self, int64_t samples, bool replacement,
                    std::optional<Generator> generator) {

@@ -258,8 +258,7 @@ Tensor nan_to_num(const Tensor& x, std::optional<double> nan, std::optional<doub
                 });
 }
 
-// ---- round to decimals
-// ---------------------------------------------------------------------------
+// ---- round to decimals --------------------------------------------------------------------------
 
 Tensor round(const Tensor& x, int64_t decimals) {
   refuse_integers("round", x);
@@ -268,7 +267,9 @@ Tensor round(const Tensor& x, int64_t decimals) {
   Tensor out;
   {
     const NoGradGuard off;
-    const double power = std::pow(10.0, std::fabs(static_cast<double>(decimals)));
+    double power = std::pow(10.0, std::fabs(static_cast<double>(decimals)));
+    if (compute == kFloat && power > std::numeric_limits<float>::max())
+      power = std::numeric_limits<double>::infinity();  // as LibTorch: everything is NaN then
     const Tensor ten = full({}, power, TensorOptions(compute).device(x.device())),
                  y = x.to(compute);
     out = (decimals > 0 ? div(round(mul(y, ten)), ten) : mul(round(div(y, ten)), ten)).to(dtype);

@@ -88,8 +88,8 @@ TEST(TrainOptions, WrongCommandLinesAreOneLineAndCode2) {
                             "gpt, lstm: go on with", "seq2seq: rewrites"})
     expect_part(help.text, model);
   expect_part(help.text, "Usage: ./tools/train ");
-  expect_part(help.text, "  --model resnet: --data shapes --lr 0.004 --batch 64 --epochs 8\n");
-  expect_part(help.text, "  --model gpt: --data README.md\n");
+  expect_part(help.text, "  --model resnet: --data shapes --batch 64 --epochs 12\n");
+  expect_part(help.text, "  --model gpt: --data README.md --batch 32 --epochs 5\n");
   EXPECT_EQ(help.text.find("--model mlp:"), std::string::npos) << "it has cnn's";
 }
 

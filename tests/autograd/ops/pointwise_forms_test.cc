@@ -299,7 +299,7 @@ TEST(PointwiseFronts, RoundsToDecimals) {  // PyTorch's numbers
   const Tensor x = tensor({1.23456, -2.5, 1250., 1350., nan, inf, 1e38, 0.15, -0.0}),
                d = tensor({0.285, 1.005, 2.675, 5.015, -1.115, 1e300, 5e-324}, kDouble),
                h = tensor({1.2345, 2.675, 1000.5, 60000., 0.00123}, kHalf);
-  check(x.to(kDouble), 2, {1.23, -2.5, 1250, 1350, nan, inf, 1e38, 0.15, 0});
+  check(x.to(kDouble), 2, {1.23, -2.5, 1250, 1350, nan, inf, 1e38f, 0.15, 0});
   check(x, 1, {1.2f, -2.5, 1250, 1350, nan, inf, inf, 0.2f, 0});
   check(x, -1, {0, 0, 1250, 1350, nan, inf, 1e38f, 0, 0});
   check(x, -2, {0, 0, 1200, 1400, nan, inf, 1e38f, 0, 0});

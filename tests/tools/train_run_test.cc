@@ -137,7 +137,7 @@ TEST_F(TrainTest, ResNetLearnsShapesFromMemoryAndFromFiles) {
   o.make_data = folder_ + "/cifar";
   Options few = o;
   few.limit = 4;
-  expect_part(refusal(few), "--limit: got 4, expected at least 5 with --make-data");
+  expect_part(refusal(few), "--limit: got 4, expected at least 5 for --make-data");
   EXPECT_FALSE(exists(o.make_data));
   expect_part(printed(o), folder_ + "/cifar has the images of --data shapes --seed 3");
   EXPECT_FALSE(exists(folder_ + "/memory")) << "nothing was trained";

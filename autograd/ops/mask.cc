@@ -259,10 +259,6 @@ std::vector<Tensor> nonzero_numpy(const Tensor& self) {
   return unbind(nonzero(self.dim() == 0 ? self.unsqueeze(0) : self), 1);
 }
 
-namespace {
-constexpr OutRule kPositions{OutType::kSame, /*recorded=*/false};
-}  // namespace
-
 #include "autograd/forms/definitions.inc"
 #include "autograd/ops/mask.inc"
 

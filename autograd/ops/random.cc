@@ -323,7 +323,6 @@ Tensor& Tensor::random_(std::optional<Generator> generator) const {
 }
 
 namespace {
-constexpr OutRule kPlaces{OutType::kSame, /*recorded=*/false};
 // Of a number and a tensor.
 struct DeviationsRule : OutRule {
   void check(const char* op, const Tensor&, double, const Tensor& std,

@@ -120,12 +120,6 @@ Two mode(const Tensor& self, int64_t dim, bool keepdim) {
   return ordered_recorded("ModeBackward0", self, d, OrderPick::kMode, 0, false, keepdim);
 }
 
-// ---- rules of out forms -------------------------------------------------------------------------
-
-namespace {
-constexpr OutRule kPlaces{OutType::kSame, /*recorded=*/false};
-}  // namespace
-
 #include "autograd/forms/definitions.inc"
 #include "autograd/ops/sort.inc"
 

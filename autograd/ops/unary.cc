@@ -353,10 +353,6 @@ Tensor signbit(const Tensor& x) {
   return lt(copysign(scalar_to_tensor(1.0), x.detach()), 0);
 }
 
-namespace {
-constexpr OutRule kTruths{OutType::kSame, /*recorded=*/false};
-}  // namespace
-
 #include "autograd/forms/definitions.inc"
 #include "autograd/ops/unary.inc"
 

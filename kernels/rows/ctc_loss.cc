@@ -7,17 +7,6 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-RAMET_INLINE Lanes<float> llog(Lanes<float> a) {
-  for (int e = 0; e < Lanes<float>::kParts; ++e) a.v[e] = vlog(a.v[e]);
-  return a;
-}
-RAMET_INLINE Lanes<double> llog(Lanes<double> a) {
-  double t[16];
-  lstore(t, a);
-  for (double& x : t) x = __builtin_log(x);
-  return lload(t);
-}
-
 // log(exp a + exp b + exp c): -inf where all are.
 template <class T>
 RAMET_INLINE Lanes<T> log_sum(const Lanes<T>& a, const Lanes<T>& b, const Lanes<T>& c) {

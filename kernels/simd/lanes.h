@@ -125,6 +125,16 @@ RAMET_INLINE Lanes<double> lexp(Lanes<double> a) {
   for (int i = 0; i < 16; ++i) t[i] = __builtin_exp(t[i]);
   return lload(t);
 }
+RAMET_INLINE Lanes<float> llog(Lanes<float> a) {
+  for (int e = 0; e < Lanes<float>::kParts; ++e) a.v[e] = vlog(a.v[e]);
+  return a;
+}
+RAMET_INLINE Lanes<double> llog(Lanes<double> a) {
+  double t[16];
+  lstore(t, a);
+  for (double& x : t) x = __builtin_log(x);
+  return lload(t);
+}
 RAMET_INLINE float log_of(float x) {
   float t[VL];
   store(t, vlog(set1(x)));

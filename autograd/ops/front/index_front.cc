@@ -82,7 +82,7 @@ void check_indices(const char* op, const Tensor& index, int64_t low, int64_t siz
   if (RAMET_UNLIKELY(capture::active())) {
     // Ours, so that it lives as long as the list does.
     const Tensor seen = index.contiguous().shallow();
-    seen.ptr();
+    seen.ptr();  // the capture owns its memory from here on
     capture::host_work([op, seen, low, size, what = std::string(what), ignored] {
       check_indices(op, seen, low, size, what.c_str(), ignored);
     });

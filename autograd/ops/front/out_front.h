@@ -128,7 +128,8 @@ struct OutRule {
   }
   template <class F> Tensor result(const F& f, const Tensor&) const { return f(); }
 };
-inline constexpr OutRule kSame{OutType::kSame}, kCastable{OutType::kCastable};
+inline constexpr OutRule kSame{OutType::kSame}, kCastable{OutType::kCastable},
+    kSameUnrecorded{OutType::kSame, /*recorded=*/false};
 
 /// And the source of what is written, behind an index or a mask, is defined.
 struct SourceRule : OutRule {

@@ -28,6 +28,24 @@ template <class Make> SizeRow of_sizes(const char* name, const Make& make) {
           }};
 }
 
+// Of sizes with strides, in memory just large enough.
+template <class Make> SizeRow of_strides(const char* name, const Make& make) {
+  return {name, [make](SizeDraw& d) {
+            const std::vector<int64_t> sizes = d.numbers("size", 0, 3),
+                                       strides = d.numbers("stride", 0, 3);
+            Right right = made(sizes);
+            if (sizes.size() != strides.size() || !addressable(sizes)) right = std::nullopt;
+            double reach = 1;
+            for (size_t i = 0; right && i < sizes.size(); ++i) {
+              if (strides[i] < 0) right = std::nullopt;
+              reach += static_cast<double>(sizes[i] - 1) * static_cast<double>(strides[i]);
+            }
+            const bool none = std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
+            if (!none && reach > 1e6) right = std::nullopt;  // more than memory
+            d.expect_view(right, [&] { return make(sizes, strides); });
+          }};
+}
+
 // Whether random integers of [low, high) fit their dtype: here int64 and int8.
 bool drawable(int64_t low, int64_t high, ScalarType t) {
   return low < high && (t == kLong || (low >= -128 && high <= 128));
@@ -71,41 +89,17 @@ std::vector<SizeRow> size_rows_of_factories() {
          const std::vector<int64_t> sizes = d.numbers("size", 4, 4);
          d.expect(made(sizes), [&] { return empty(sizes, {}, MemoryFormat::ChannelsLast); });
        }},
-      {"empty_strided",
-       [](SizeDraw& d) {
-         const std::vector<int64_t> sizes = d.numbers("size", 0, 3),
-                                    strides = d.numbers("stride", 0, 3);
-         Right right = made(sizes);
-         if (sizes.size() != strides.size() || !addressable(sizes)) right = std::nullopt;
-         double reach = 1;
-         for (size_t i = 0; right && i < sizes.size(); ++i) {
-           if (strides[i] < 0) right = std::nullopt;
-           reach += static_cast<double>(sizes[i] - 1) * static_cast<double>(strides[i]);
-         }
-         const bool none = std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
-         if (!none && reach > 1e6) right = std::nullopt;  // more than memory
-         d.expect_view(right, [&] {
-           const Tensor x = empty_strided(sizes, strides);
-           if (x.dim() > 1) (void)x.diagonal();
-           (void)x.unsqueeze(0);
-           return x;
-         });
-       }},
-      {"new_empty_strided",
-       [](SizeDraw& d) {
-         const std::vector<int64_t> sizes = d.numbers("size", 0, 3),
-                                    strides = d.numbers("stride", 0, 3);
-         Right right = made(sizes);
-         if (sizes.size() != strides.size() || !addressable(sizes)) right = std::nullopt;
-         double reach = 1;
-         for (size_t i = 0; right && i < sizes.size(); ++i) {
-           if (strides[i] < 0) right = std::nullopt;
-           reach += static_cast<double>(sizes[i] - 1) * static_cast<double>(strides[i]);
-         }
-         const bool none = std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
-         if (!none && reach > 1e6) right = std::nullopt;  // more than memory
-         d.expect_view(right, [&] { return ones({}).new_empty_strided(sizes, strides); });
-       }},
+      of_strides("empty_strided",
+                 [](IntArrayRef sizes, IntArrayRef strides) {
+                   const Tensor x = empty_strided(sizes, strides);
+                   if (x.dim() > 1) (void)x.diagonal();
+                   (void)x.unsqueeze(0);
+                   return x;
+                 }),
+      of_strides("new_empty_strided",
+                 [](IntArrayRef sizes, IntArrayRef strides) {
+                   return ones({}).new_empty_strided(sizes, strides);
+                 }),
       of_window("bartlett_window", [](int64_t n, bool p) { return bartlett_window(n, p); }),
       of_window("blackman_window", [](int64_t n, bool p) { return blackman_window(n, p); }),
       of_window("hamming_window", [](int64_t n, bool p) { return hamming_window(n, p); }),

@@ -12,6 +12,9 @@
 
 namespace ramet::gpu_bench {
 
+/// The program gpu_bench: its exit code. bench.cc says what it understands.
+int main(int argc, char** argv);
+
 /// What a row's rate is a share of: a figure of the same run.
 enum class Limit : uint8_t {
   None,

@@ -1,5 +1,6 @@
 #include "nn/optim/adadelta.h"
 
+#include "nn/optim/fields_internal.h"
 #include "nn/optim/fused_internal.h"
 
 namespace ramet::optim {
@@ -25,5 +26,9 @@ void Adadelta::step_group(const OptimizerOptions& options, ArrayRef<Update> upda
         a.weight_decay = o.weight_decay(), a.maximize = o.maximize();
       });
 }
+
+Adadelta::Adadelta(const std::vector<OptimizerParamGroup>& param_groups, AdadeltaOptions defaults)
+    : FusedOptimizer(param_groups, std::make_unique<AdadeltaOptions>(std::move(defaults))) {}
+RAMET_OPTIMIZER(Adadelta, AdadeltaParamState)
 
 }  // namespace ramet::optim

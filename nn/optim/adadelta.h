@@ -19,6 +19,7 @@ struct RAMET_API AdadeltaOptions : public detail::ListedOptions<AdadeltaOptions>
  private:
   detail::Fields fields() override;
 };
+extern template class detail::ListedOptions<AdadeltaOptions>;
 
 struct RAMET_API AdadeltaParamState
     : public OptimizerCloneableParamState<AdadeltaParamState, FusedParamState> {
@@ -37,18 +38,14 @@ struct RAMET_API AdadeltaParamState
 class RAMET_API Adadelta : public FusedOptimizer {
  public:
   explicit Adadelta(const std::vector<OptimizerParamGroup>& param_groups,
-                    AdadeltaOptions defaults = {})
-      : FusedOptimizer(param_groups, std::make_unique<AdadeltaOptions>(defaults)) {}
-  explicit Adadelta(std::vector<Tensor> params, AdadeltaOptions defaults = {})
-      : Adadelta({OptimizerParamGroup(std::move(params))}, std::move(defaults)) {}
+                    AdadeltaOptions defaults = {});
+  explicit Adadelta(std::vector<Tensor> params, AdadeltaOptions defaults = {});
 
  private:
   void step_group(const OptimizerOptions& options, ArrayRef<Update> updates) override;
   unsigned uses(const OptimizerOptions&) const override { return 0b11; }
   const char* name() const override { return "Adadelta.step"; }
-  std::unique_ptr<OptimizerParamState> new_state() const override {
-    return std::make_unique<AdadeltaParamState>();
-  }
+  std::unique_ptr<OptimizerParamState> new_state() const override;
 };
 
 }  // namespace ramet::optim

@@ -1,5 +1,6 @@
 #include "nn/optim/adagrad.h"
 
+#include "nn/optim/fields_internal.h"
 #include "nn/optim/fused_internal.h"
 
 namespace ramet::optim {
@@ -27,5 +28,9 @@ void Adagrad::step_group(const OptimizerOptions& options, ArrayRef<Update> updat
         a.eps = o.eps(), a.weight_decay = o.weight_decay(), a.maximize = o.maximize();
       });
 }
+
+Adagrad::Adagrad(const std::vector<OptimizerParamGroup>& param_groups, AdagradOptions defaults)
+    : FusedOptimizer(param_groups, std::make_unique<AdagradOptions>(std::move(defaults))) {}
+RAMET_OPTIMIZER(Adagrad, AdagradParamState)
 
 }  // namespace ramet::optim

@@ -17,6 +17,7 @@ struct RAMET_API AdagradOptions : public detail::ListedOptions<AdagradOptions> {
  private:
   detail::Fields fields() override;
 };
+extern template class detail::ListedOptions<AdagradOptions>;
 
 struct RAMET_API AdagradParamState
     : public OptimizerCloneableParamState<AdagradParamState, FusedParamState> {
@@ -34,19 +35,15 @@ struct RAMET_API AdagradParamState
 class RAMET_API Adagrad : public FusedOptimizer {
  public:
   explicit Adagrad(const std::vector<OptimizerParamGroup>& param_groups,
-                   AdagradOptions defaults = {})
-      : FusedOptimizer(param_groups, std::make_unique<AdagradOptions>(defaults)) {}
-  explicit Adagrad(std::vector<Tensor> params, AdagradOptions defaults = {})
-      : Adagrad({OptimizerParamGroup(std::move(params))}, std::move(defaults)) {}
+                   AdagradOptions defaults = {});
+  explicit Adagrad(std::vector<Tensor> params, AdagradOptions defaults = {});
 
  private:
   void step_group(const OptimizerOptions& options, ArrayRef<Update> updates) override;
   unsigned uses(const OptimizerOptions&) const override { return 1; }
   double first_value(const OptimizerOptions& options, size_t slot) const override;
   const char* name() const override { return "Adagrad.step"; }
-  std::unique_ptr<OptimizerParamState> new_state() const override {
-    return std::make_unique<AdagradParamState>();
-  }
+  std::unique_ptr<OptimizerParamState> new_state() const override;
 };
 
 }  // namespace ramet::optim

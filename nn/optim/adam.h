@@ -32,6 +32,8 @@ struct RAMET_API AdamWOptions : public detail::ListedOptions<AdamWOptions> {
  private:
   detail::Fields fields() override;
 };
+extern template class detail::ListedOptions<AdamOptions>;
+extern template class detail::ListedOptions<AdamWOptions>;
 
 struct RAMET_API AdamParamState
     : public OptimizerCloneableParamState<AdamParamState, FusedParamState> {
@@ -56,36 +58,28 @@ using AdamWParamState = AdamParamState;
 /// amsgrad.
 class RAMET_API Adam : public FusedOptimizer {
  public:
-  explicit Adam(const std::vector<OptimizerParamGroup>& param_groups, AdamOptions defaults = {})
-      : FusedOptimizer(param_groups, std::make_unique<AdamOptions>(defaults)) {}
-  explicit Adam(std::vector<Tensor> params, AdamOptions defaults = {})
-      : Adam({OptimizerParamGroup(std::move(params))}, std::move(defaults)) {}
+  explicit Adam(const std::vector<OptimizerParamGroup>& param_groups, AdamOptions defaults = {});
+  explicit Adam(std::vector<Tensor> params, AdamOptions defaults = {});
 
  private:
   void step_group(const OptimizerOptions& options, ArrayRef<Update> updates) override;
   unsigned uses(const OptimizerOptions& options) const override;
   const char* name() const override { return "Adam.step"; }
-  std::unique_ptr<OptimizerParamState> new_state() const override {
-    return std::make_unique<AdamParamState>();
-  }
+  std::unique_ptr<OptimizerParamState> new_state() const override;
 };
 
 /// As Adam, but weight decay shrinks the parameter, p *= 1 - lr weight_decay, and does not enter m
 /// and v.
 class RAMET_API AdamW : public FusedOptimizer {
  public:
-  explicit AdamW(const std::vector<OptimizerParamGroup>& param_groups, AdamWOptions defaults = {})
-      : FusedOptimizer(param_groups, std::make_unique<AdamWOptions>(defaults)) {}
-  explicit AdamW(std::vector<Tensor> params, AdamWOptions defaults = {})
-      : AdamW({OptimizerParamGroup(std::move(params))}, std::move(defaults)) {}
+  explicit AdamW(const std::vector<OptimizerParamGroup>& param_groups, AdamWOptions defaults = {});
+  explicit AdamW(std::vector<Tensor> params, AdamWOptions defaults = {});
 
  private:
   void step_group(const OptimizerOptions& options, ArrayRef<Update> updates) override;
   unsigned uses(const OptimizerOptions& options) const override;
   const char* name() const override { return "AdamW.step"; }
-  std::unique_ptr<OptimizerParamState> new_state() const override {
-    return std::make_unique<AdamParamState>();
-  }
+  std::unique_ptr<OptimizerParamState> new_state() const override;
 };
 
 }  // namespace ramet::optim

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "nn/optim/fields_internal.h"
 #include "nn/optim/fused_internal.h"
 
 namespace ramet::optim {
@@ -25,5 +26,9 @@ void Adamax::step_group(const OptimizerOptions& options, ArrayRef<Update> update
         a.eps = o.eps(), a.weight_decay = o.weight_decay(), a.maximize = o.maximize();
       });
 }
+
+Adamax::Adamax(const std::vector<OptimizerParamGroup>& param_groups, AdamaxOptions defaults)
+    : FusedOptimizer(param_groups, std::make_unique<AdamaxOptions>(std::move(defaults))) {}
+RAMET_OPTIMIZER(Adamax, AdamaxParamState)
 
 }  // namespace ramet::optim

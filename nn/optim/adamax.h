@@ -19,6 +19,7 @@ struct RAMET_API AdamaxOptions : public detail::ListedOptions<AdamaxOptions> {
  private:
   detail::Fields fields() override;
 };
+extern template class detail::ListedOptions<AdamaxOptions>;
 
 struct RAMET_API AdamaxParamState
     : public OptimizerCloneableParamState<AdamaxParamState, FusedParamState> {
@@ -36,18 +37,15 @@ struct RAMET_API AdamaxParamState
 /// u = max(beta2 u, |g| + eps);  p -= lr / (1 - beta1^t) m / u.
 class RAMET_API Adamax : public FusedOptimizer {
  public:
-  explicit Adamax(const std::vector<OptimizerParamGroup>& param_groups, AdamaxOptions defaults = {})
-      : FusedOptimizer(param_groups, std::make_unique<AdamaxOptions>(defaults)) {}
-  explicit Adamax(std::vector<Tensor> params, AdamaxOptions defaults = {})
-      : Adamax({OptimizerParamGroup(std::move(params))}, std::move(defaults)) {}
+  explicit Adamax(const std::vector<OptimizerParamGroup>& param_groups,
+                  AdamaxOptions defaults = {});
+  explicit Adamax(std::vector<Tensor> params, AdamaxOptions defaults = {});
 
  private:
   void step_group(const OptimizerOptions& options, ArrayRef<Update> updates) override;
   unsigned uses(const OptimizerOptions&) const override { return 0b11; }
   const char* name() const override { return "Adamax.step"; }
-  std::unique_ptr<OptimizerParamState> new_state() const override {
-    return std::make_unique<AdamaxParamState>();
-  }
+  std::unique_ptr<OptimizerParamState> new_state() const override;
 };
 
 }  // namespace ramet::optim

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nn/optim/fields_internal.h"
 #include "nn/optim/fused_internal.h"
 
 namespace ramet::optim {
@@ -35,5 +36,9 @@ void ASGD::step_group(const OptimizerOptions& options, ArrayRef<Update> updates)
         a.weight_decay = o.weight_decay(), a.maximize = o.maximize();
       });
 }
+
+ASGD::ASGD(const std::vector<OptimizerParamGroup>& param_groups, ASGDOptions defaults)
+    : FusedOptimizer(param_groups, std::make_unique<ASGDOptions>(std::move(defaults))) {}
+RAMET_OPTIMIZER(ASGD, ASGDParamState)
 
 }  // namespace ramet::optim

@@ -17,6 +17,7 @@ struct RAMET_API ASGDOptions : public detail::ListedOptions<ASGDOptions> {
  private:
   detail::Fields fields() override;
 };
+extern template class detail::ListedOptions<ASGDOptions>;
 
 struct RAMET_API ASGDParamState
     : public OptimizerCloneableParamState<ASGDParamState, FusedParamState> {
@@ -38,10 +39,8 @@ struct RAMET_API ASGDParamState
 /// first step; each step sets that of the next one, lr / (1 + lambd lr t)^alpha.
 class RAMET_API ASGD : public FusedOptimizer {
  public:
-  explicit ASGD(const std::vector<OptimizerParamGroup>& param_groups, ASGDOptions defaults = {})
-      : FusedOptimizer(param_groups, std::make_unique<ASGDOptions>(defaults)) {}
-  explicit ASGD(std::vector<Tensor> params, ASGDOptions defaults = {})
-      : ASGD({OptimizerParamGroup(std::move(params))}, std::move(defaults)) {}
+  explicit ASGD(const std::vector<OptimizerParamGroup>& param_groups, ASGDOptions defaults = {});
+  explicit ASGD(std::vector<Tensor> params, ASGDOptions defaults = {});
 
  private:
   void step_group(const OptimizerOptions& options, ArrayRef<Update> updates) override;
@@ -49,9 +48,7 @@ class RAMET_API ASGD : public FusedOptimizer {
   void advance(const OptimizerOptions& options, int64_t number,
                const StateMembers& state) const override;
   const char* name() const override { return "ASGD.step"; }
-  std::unique_ptr<OptimizerParamState> new_state() const override {
-    return std::make_unique<ASGDParamState>();
-  }
+  std::unique_ptr<OptimizerParamState> new_state() const override;
 };
 
 }  // namespace ramet::optim

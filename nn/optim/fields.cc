@@ -1,7 +1,6 @@
-#include "nn/optim/fields.h"
-
 #include <string_view>
 
+#include "nn/optim/fields_internal.h"
 #include "nn/serialize/archive.h"
 
 namespace ramet::optim::detail {

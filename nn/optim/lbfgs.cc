@@ -8,6 +8,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/graph/inplace.h"
 #include "autograd/ops.h"
+#include "nn/optim/fields_internal.h"
 #include "nn/serialize/archive.h"
 #include "runtime/capture.h"
 #include "runtime/observer.h"
@@ -345,5 +346,7 @@ void LBFGS::load(serialize::InputArchive& archive) {
       if (t.defined()) t = t.detach().to(parameters()[0].device());
     });
 }
+
+RAMET_OPTIMIZER(LBFGS, LBFGSParamState)
 
 }  // namespace ramet::optim

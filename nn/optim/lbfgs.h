@@ -33,6 +33,7 @@ struct RAMET_API LBFGSOptions : public detail::ListedOptions<LBFGSOptions> {
  private:
   detail::Fields fields() override;
 };
+extern template class detail::ListedOptions<LBFGSOptions>;
 
 /// Of all parameters, kept as that of the first.
 struct RAMET_API LBFGSParamState : public OptimizerCloneableParamState<LBFGSParamState> {
@@ -70,17 +71,14 @@ class RAMET_API LBFGS : public Optimizer {
  public:
   /// An Error unless there is one group.
   explicit LBFGS(const std::vector<OptimizerParamGroup>& param_groups, LBFGSOptions defaults = {});
-  explicit LBFGS(std::vector<Tensor> params, LBFGSOptions defaults = {})
-      : LBFGS({OptimizerParamGroup(std::move(params))}, std::move(defaults)) {}
+  explicit LBFGS(std::vector<Tensor> params, LBFGSOptions defaults = {});
 
   /// `closure` computes the loss and its gradients, from scratch. Returns the first loss.
   Tensor step(LossClosure closure) override;
   void load(serialize::InputArchive& archive) override;
 
  private:
-  std::unique_ptr<OptimizerParamState> new_state() const override {
-    return std::make_unique<LBFGSParamState>();
-  }
+  std::unique_ptr<OptimizerParamState> new_state() const override;
   void check_state(const Tensor& parameter, OptimizerParamState& state) const override;
   /// All gradients behind one another; zeros where there is none.
   Tensor flat_gradient(bool maximize) const;

@@ -1,5 +1,6 @@
 #include "nn/optim/lion.h"
 
+#include "nn/optim/fields_internal.h"
 #include "nn/optim/fused_internal.h"
 
 namespace ramet::optim {
@@ -21,5 +22,9 @@ void Lion::step_group(const OptimizerOptions& options, ArrayRef<Update> updates)
                                         a.maximize = o.maximize();
                                       });
 }
+
+Lion::Lion(const std::vector<OptimizerParamGroup>& param_groups, LionOptions defaults)
+    : FusedOptimizer(param_groups, std::make_unique<LionOptions>(std::move(defaults))) {}
+RAMET_OPTIMIZER(Lion, LionParamState)
 
 }  // namespace ramet::optim

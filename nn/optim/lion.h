@@ -18,6 +18,7 @@ struct RAMET_API LionOptions : public detail::ListedOptions<LionOptions> {
  private:
   detail::Fields fields() override;
 };
+extern template class detail::ListedOptions<LionOptions>;
 
 struct RAMET_API LionParamState
     : public OptimizerCloneableParamState<LionParamState, FusedParamState> {
@@ -31,18 +32,14 @@ struct RAMET_API LionParamState
 /// m = beta2 m + (1 - beta2) grad (maximize: -grad in place of grad).
 class RAMET_API Lion : public FusedOptimizer {
  public:
-  explicit Lion(const std::vector<OptimizerParamGroup>& param_groups, LionOptions defaults = {})
-      : FusedOptimizer(param_groups, std::make_unique<LionOptions>(defaults)) {}
-  explicit Lion(std::vector<Tensor> params, LionOptions defaults = {})
-      : Lion({OptimizerParamGroup(std::move(params))}, std::move(defaults)) {}
+  explicit Lion(const std::vector<OptimizerParamGroup>& param_groups, LionOptions defaults = {});
+  explicit Lion(std::vector<Tensor> params, LionOptions defaults = {});
 
  private:
   void step_group(const OptimizerOptions& options, ArrayRef<Update> updates) override;
   unsigned uses(const OptimizerOptions&) const override { return 1; }
   const char* name() const override { return "Lion.step"; }
-  std::unique_ptr<OptimizerParamState> new_state() const override {
-    return std::make_unique<LionParamState>();
-  }
+  std::unique_ptr<OptimizerParamState> new_state() const override;
 };
 
 }  // namespace ramet::optim

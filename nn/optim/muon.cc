@@ -6,6 +6,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
 #include "kernels/optim/optimizer_step.h"
+#include "nn/optim/fields_internal.h"
 #include "runtime/observer.h"
 
 namespace ramet::optim {
@@ -151,5 +152,7 @@ void Muon::step_group(const OptimizerOptions&, ArrayRef<Update> updates) {
     u.parameter->storage_impl()->wrote(name());
   }
 }
+
+RAMET_OPTIMIZER(Muon, MuonParamState)
 
 }  // namespace ramet::optim

@@ -33,6 +33,7 @@ struct RAMET_API MuonOptions : public detail::ListedOptions<MuonOptions> {
  private:
   detail::Fields fields() override;
 };
+extern template class detail::ListedOptions<MuonOptions>;
 
 struct RAMET_API MuonParamState
     : public OptimizerCloneableParamState<MuonParamState, FusedParamState> {
@@ -53,17 +54,14 @@ struct RAMET_API MuonParamState
 class RAMET_API Muon : public FusedOptimizer {
  public:
   explicit Muon(const std::vector<OptimizerParamGroup>& param_groups, MuonOptions defaults = {});
-  explicit Muon(std::vector<Tensor> params, MuonOptions defaults = {})
-      : Muon({OptimizerParamGroup(std::move(params))}, std::move(defaults)) {}
+  explicit Muon(std::vector<Tensor> params, MuonOptions defaults = {});
   Tensor step(LossClosure closure = nullptr) override;
 
  private:
   void step_group(const OptimizerOptions& options, ArrayRef<Update> updates) override;
   unsigned uses(const OptimizerOptions&) const override { return 1; }
   const char* name() const override { return "Muon.step"; }
-  std::unique_ptr<OptimizerParamState> new_state() const override {
-    return std::make_unique<MuonParamState>();
-  }
+  std::unique_ptr<OptimizerParamState> new_state() const override;
   void check_parameters() const;
   void guard_options();
   /// What a step needs beside its state: made for all groups before anything changes.

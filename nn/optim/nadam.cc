@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "nn/optim/fields_internal.h"
 #include "nn/optim/fused_internal.h"
 
 namespace ramet::optim {
@@ -44,5 +45,9 @@ void NAdam::step_group(const OptimizerOptions& options, ArrayRef<Update> updates
         a.moment_rate = o.lr() * next / (1 - product * next);
       });
 }
+
+NAdam::NAdam(const std::vector<OptimizerParamGroup>& param_groups, NAdamOptions defaults)
+    : FusedOptimizer(param_groups, std::make_unique<NAdamOptions>(std::move(defaults))) {}
+RAMET_OPTIMIZER(NAdam, NAdamParamState)
 
 }  // namespace ramet::optim

@@ -21,6 +21,7 @@ struct RAMET_API NAdamOptions : public detail::ListedOptions<NAdamOptions> {
  private:
   detail::Fields fields() override;
 };
+extern template class detail::ListedOptions<NAdamOptions>;
 
 struct RAMET_API NAdamParamState
     : public OptimizerCloneableParamState<NAdamParamState, FusedParamState> {
@@ -45,10 +46,8 @@ struct RAMET_API NAdamParamState
 ///   / (sqrt(v / (1 - beta2^t)) + eps).
 class RAMET_API NAdam : public FusedOptimizer {
  public:
-  explicit NAdam(const std::vector<OptimizerParamGroup>& param_groups, NAdamOptions defaults = {})
-      : FusedOptimizer(param_groups, std::make_unique<NAdamOptions>(defaults)) {}
-  explicit NAdam(std::vector<Tensor> params, NAdamOptions defaults = {})
-      : NAdam({OptimizerParamGroup(std::move(params))}, std::move(defaults)) {}
+  explicit NAdam(const std::vector<OptimizerParamGroup>& param_groups, NAdamOptions defaults = {});
+  explicit NAdam(std::vector<Tensor> params, NAdamOptions defaults = {});
 
  private:
   void step_group(const OptimizerOptions& options, ArrayRef<Update> updates) override;
@@ -56,9 +55,7 @@ class RAMET_API NAdam : public FusedOptimizer {
   void advance(const OptimizerOptions& options, int64_t number,
                const StateMembers& state) const override;
   const char* name() const override { return "NAdam.step"; }
-  std::unique_ptr<OptimizerParamState> new_state() const override {
-    return std::make_unique<NAdamParamState>();
-  }
+  std::unique_ptr<OptimizerParamState> new_state() const override;
 };
 
 }  // namespace ramet::optim

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "nn/optim/fields_internal.h"
 #include "nn/optim/fused_internal.h"
 
 namespace ramet::optim {
@@ -32,5 +33,9 @@ void RAdam::step_group(const OptimizerOptions& options, ArrayRef<Update> updates
           a.rate *= std::sqrt(bias2 * (r - 4) * (r - 2) * rho / ((rho - 4) * (rho - 2) * r));
       });
 }
+
+RAdam::RAdam(const std::vector<OptimizerParamGroup>& param_groups, RAdamOptions defaults)
+    : FusedOptimizer(param_groups, std::make_unique<RAdamOptions>(std::move(defaults))) {}
+RAMET_OPTIMIZER(RAdam, RAdamParamState)
 
 }  // namespace ramet::optim

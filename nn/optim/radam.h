@@ -20,6 +20,7 @@ struct RAMET_API RAdamOptions : public detail::ListedOptions<RAdamOptions> {
  private:
   detail::Fields fields() override;
 };
+extern template class detail::ListedOptions<RAdamOptions>;
 
 struct RAMET_API RAdamParamState
     : public OptimizerCloneableParamState<RAdamParamState, FusedParamState> {
@@ -40,18 +41,14 @@ struct RAMET_API RAdamParamState
 ///   sqrt((r - 4) (r - 2) rho / ((rho - 4) (rho - 2) r)).
 class RAMET_API RAdam : public FusedOptimizer {
  public:
-  explicit RAdam(const std::vector<OptimizerParamGroup>& param_groups, RAdamOptions defaults = {})
-      : FusedOptimizer(param_groups, std::make_unique<RAdamOptions>(defaults)) {}
-  explicit RAdam(std::vector<Tensor> params, RAdamOptions defaults = {})
-      : RAdam({OptimizerParamGroup(std::move(params))}, std::move(defaults)) {}
+  explicit RAdam(const std::vector<OptimizerParamGroup>& param_groups, RAdamOptions defaults = {});
+  explicit RAdam(std::vector<Tensor> params, RAdamOptions defaults = {});
 
  private:
   void step_group(const OptimizerOptions& options, ArrayRef<Update> updates) override;
   unsigned uses(const OptimizerOptions&) const override { return 0b11; }
   const char* name() const override { return "RAdam.step"; }
-  std::unique_ptr<OptimizerParamState> new_state() const override {
-    return std::make_unique<RAdamParamState>();
-  }
+  std::unique_ptr<OptimizerParamState> new_state() const override;
 };
 
 }  // namespace ramet::optim

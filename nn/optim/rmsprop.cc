@@ -1,5 +1,6 @@
 #include "nn/optim/rmsprop.h"
 
+#include "nn/optim/fields_internal.h"
 #include "nn/optim/fused_internal.h"
 
 namespace ramet::optim {
@@ -27,5 +28,9 @@ void RMSprop::step_group(const OptimizerOptions& options, ArrayRef<Update> updat
         a.weight_decay = o.weight_decay(), a.momentum = o.momentum();
       });
 }
+
+RMSprop::RMSprop(const std::vector<OptimizerParamGroup>& param_groups, RMSpropOptions defaults)
+    : FusedOptimizer(param_groups, std::make_unique<RMSpropOptions>(std::move(defaults))) {}
+RAMET_OPTIMIZER(RMSprop, RMSpropParamState)
 
 }  // namespace ramet::optim

@@ -17,6 +17,7 @@ struct RAMET_API RMSpropOptions : public detail::ListedOptions<RMSpropOptions> {
  private:
   detail::Fields fields() override;
 };
+extern template class detail::ListedOptions<RMSpropOptions>;
 
 struct RAMET_API RMSpropParamState
     : public OptimizerCloneableParamState<RMSpropParamState, FusedParamState> {
@@ -41,18 +42,14 @@ struct RAMET_API RMSpropParamState
 class RAMET_API RMSprop : public FusedOptimizer {
  public:
   explicit RMSprop(const std::vector<OptimizerParamGroup>& param_groups,
-                   RMSpropOptions defaults = {})
-      : FusedOptimizer(param_groups, std::make_unique<RMSpropOptions>(defaults)) {}
-  explicit RMSprop(std::vector<Tensor> params, RMSpropOptions defaults = {})
-      : RMSprop({OptimizerParamGroup(std::move(params))}, std::move(defaults)) {}
+                   RMSpropOptions defaults = {});
+  explicit RMSprop(std::vector<Tensor> params, RMSpropOptions defaults = {});
 
  private:
   void step_group(const OptimizerOptions& options, ArrayRef<Update> updates) override;
   unsigned uses(const OptimizerOptions& options) const override;
   const char* name() const override { return "RMSprop.step"; }
-  std::unique_ptr<OptimizerParamState> new_state() const override {
-    return std::make_unique<RMSpropParamState>();
-  }
+  std::unique_ptr<OptimizerParamState> new_state() const override;
 };
 
 }  // namespace ramet::optim

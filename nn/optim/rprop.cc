@@ -1,5 +1,6 @@
 #include "nn/optim/rprop.h"
 
+#include "nn/optim/fields_internal.h"
 #include "nn/optim/fused_internal.h"
 
 namespace ramet::optim {
@@ -28,5 +29,9 @@ void Rprop::step_group(const OptimizerOptions& options, ArrayRef<Update> updates
                                           a.maximize = o.maximize();
                                         });
 }
+
+Rprop::Rprop(const std::vector<OptimizerParamGroup>& param_groups, RpropOptions defaults)
+    : FusedOptimizer(param_groups, std::make_unique<RpropOptions>(std::move(defaults))) {}
+RAMET_OPTIMIZER(Rprop, RpropParamState)
 
 }  // namespace ramet::optim

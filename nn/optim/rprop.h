@@ -21,6 +21,7 @@ struct RAMET_API RpropOptions : public detail::ListedOptions<RpropOptions> {
  private:
   detail::Fields fields() override;
 };
+extern template class detail::ListedOptions<RpropOptions>;
 
 struct RAMET_API RpropParamState
     : public OptimizerCloneableParamState<RpropParamState, FusedParamState> {
@@ -39,10 +40,8 @@ struct RAMET_API RpropParamState
 /// within step_sizes. p -= sign(grad) size (maximize: +). The sign of a NaN is 0, as in PyTorch.
 class RAMET_API Rprop : public FusedOptimizer {
  public:
-  explicit Rprop(const std::vector<OptimizerParamGroup>& param_groups, RpropOptions defaults = {})
-      : FusedOptimizer(param_groups, std::make_unique<RpropOptions>(defaults)) {}
-  explicit Rprop(std::vector<Tensor> params, RpropOptions defaults = {})
-      : Rprop({OptimizerParamGroup(std::move(params))}, std::move(defaults)) {}
+  explicit Rprop(const std::vector<OptimizerParamGroup>& param_groups, RpropOptions defaults = {});
+  explicit Rprop(std::vector<Tensor> params, RpropOptions defaults = {});
 
  private:
   void step_group(const OptimizerOptions& options, ArrayRef<Update> updates) override;
@@ -51,9 +50,7 @@ class RAMET_API Rprop : public FusedOptimizer {
     return slot == 1 ? options.get_lr() : 0;
   }
   const char* name() const override { return "Rprop.step"; }
-  std::unique_ptr<OptimizerParamState> new_state() const override {
-    return std::make_unique<RpropParamState>();
-  }
+  std::unique_ptr<OptimizerParamState> new_state() const override;
 };
 
 }  // namespace ramet::optim

@@ -1,5 +1,6 @@
 #include "nn/optim/sgd.h"
 
+#include "nn/optim/fields_internal.h"
 #include "nn/optim/fused_internal.h"
 
 namespace ramet::optim {
@@ -31,5 +32,9 @@ void SGD::step_group(const OptimizerOptions& options, ArrayRef<Update> updates) 
         a.weight_decay = o.weight_decay(), a.nesterov = o.nesterov(), a.first = number == 1;
       });
 }
+
+SGD::SGD(const std::vector<OptimizerParamGroup>& param_groups, SGDOptions defaults)
+    : FusedOptimizer(param_groups, std::make_unique<SGDOptions>(std::move(defaults))) {}
+RAMET_OPTIMIZER(SGD, SGDParamState)
 
 }  // namespace ramet::optim

@@ -19,6 +19,7 @@ struct RAMET_API SGDOptions : public detail::ListedOptions<SGDOptions> {
  private:
   detail::Fields fields() override;
 };
+extern template class detail::ListedOptions<SGDOptions>;
 
 struct RAMET_API SGDParamState
     : public OptimizerCloneableParamState<SGDParamState, FusedParamState> {
@@ -32,18 +33,14 @@ struct RAMET_API SGDParamState
 /// first time: g), and g = nesterov ? g + momentum buffer : buffer;  p -= lr g
 class RAMET_API SGD : public FusedOptimizer {
  public:
-  explicit SGD(const std::vector<OptimizerParamGroup>& param_groups, SGDOptions defaults)
-      : FusedOptimizer(param_groups, std::make_unique<SGDOptions>(defaults)) {}
-  explicit SGD(std::vector<Tensor> params, SGDOptions defaults)
-      : SGD({OptimizerParamGroup(std::move(params))}, std::move(defaults)) {}
+  explicit SGD(const std::vector<OptimizerParamGroup>& param_groups, SGDOptions defaults);
+  explicit SGD(std::vector<Tensor> params, SGDOptions defaults);
 
  private:
   void step_group(const OptimizerOptions& options, ArrayRef<Update> updates) override;
   unsigned uses(const OptimizerOptions& options) const override;
   const char* name() const override { return "SGD.step"; }
-  std::unique_ptr<OptimizerParamState> new_state() const override {
-    return std::make_unique<SGDParamState>();
-  }
+  std::unique_ptr<OptimizerParamState> new_state() const override;
 };
 
 }  // namespace ramet::optim

@@ -32,6 +32,68 @@ template <class T> void show(std::ostream& out, const std::vector<T>& list) {
 
 }  // namespace
 
+IValue::IValue() = default;
+IValue::IValue(const IValue& other) = default;
+IValue::IValue(IValue&& other) noexcept = default;
+IValue& IValue::operator=(const IValue& other) = default;
+IValue& IValue::operator=(IValue&& other) noexcept = default;
+IValue::~IValue() = default;
+IValue::IValue(double v) : value_(v) {}
+IValue::IValue(float v) : value_(static_cast<double>(v)) {}
+IValue::IValue(int64_t v) : value_(v) {}
+IValue::IValue(int v) : value_(static_cast<int64_t>(v)) {}
+IValue::IValue(bool v) : value_(v) {}
+IValue::IValue(std::string v) : value_(std::move(v)) {}
+IValue::IValue(const char* v) : value_(std::string(v)) {}
+IValue::IValue(Tensor v) : value_(std::move(v)) {}
+IValue::IValue(const Scalar& v) {
+  if (v.isFloatingPoint()) value_ = v.toDouble();
+  else if (v.isBoolean()) value_ = v.toBool();
+  else value_ = v.toLong();
+}
+IValue::IValue(std::vector<int64_t> v) : value_(std::move(v)) {}
+IValue::IValue(IntArrayRef v) : value_(v.vec()) {}
+IValue::IValue(std::vector<double> v) : value_(std::move(v)) {}
+IValue::IValue(std::vector<Tensor> v) : value_(std::move(v)) {}
+
+template <class T> bool IValue::is() const { return std::holds_alternative<T>(value_); }
+template <class T> const T& IValue::get(const char* wanted) const {
+  static const char* const names[] = {"None",   "double",   "int",         "bool",       "string",
+                                      "Tensor", "int list", "double list", "tensor list"};
+  RAMET_CHECK(is<T>(), "IValue", "got ", names[value_.index()], ", expected ", wanted);
+  return std::get<T>(value_);
+}
+
+bool IValue::isNone() const { return is<std::monostate>(); }
+bool IValue::isDouble() const { return is<double>(); }
+bool IValue::isInt() const { return is<int64_t>(); }
+bool IValue::isBool() const { return is<bool>(); }
+bool IValue::isString() const { return is<std::string>(); }
+bool IValue::isTensor() const { return is<Tensor>(); }
+bool IValue::isIntList() const { return is<std::vector<int64_t>>(); }
+bool IValue::isDoubleList() const { return is<std::vector<double>>(); }
+bool IValue::isTensorList() const { return is<std::vector<Tensor>>(); }
+
+double IValue::toDouble() const { return get<double>("double"); }
+int64_t IValue::toInt() const { return get<int64_t>("int"); }
+bool IValue::toBool() const { return get<bool>("bool"); }
+const std::string& IValue::toStringRef() const { return get<std::string>("string"); }
+const Tensor& IValue::toTensor() const { return get<Tensor>("Tensor"); }
+const std::vector<int64_t>& IValue::toIntVector() const {
+  return get<std::vector<int64_t>>("int list");
+}
+const std::vector<double>& IValue::toDoubleVector() const {
+  return get<std::vector<double>>("double list");
+}
+const std::vector<Tensor>& IValue::toTensorVector() const {
+  return get<std::vector<Tensor>>("tensor list");
+}
+Scalar IValue::toScalar() const {
+  if (isInt()) return toInt();
+  if (isBool()) return toBool();
+  return toDouble();
+}
+
 std::ostream& operator<<(std::ostream& out, const IValue& value) {
   std::visit([&](const auto& held) { show(out, held); }, value.value_);
   return out;

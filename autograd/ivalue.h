@@ -12,56 +12,50 @@
 namespace ramet {
 
 /// Nothing, a number, a bool, a string, a tensor, or a list of numbers or tensors.
-class IValue {
+class RAMET_API IValue {
  public:
-  IValue() = default;
-  IValue(double v) : value_(v) {}
-  IValue(float v) : value_(static_cast<double>(v)) {}
-  IValue(int64_t v) : value_(v) {}
-  IValue(int v) : value_(static_cast<int64_t>(v)) {}
-  IValue(bool v) : value_(v) {}
-  IValue(std::string v) : value_(std::move(v)) {}
-  IValue(const char* v) : value_(std::string(v)) {}
-  IValue(Tensor v) : value_(std::move(v)) {}
-  IValue(const Scalar& v) {
-    if (v.isFloatingPoint()) value_ = v.toDouble();
-    else if (v.isBoolean()) value_ = v.toBool();
-    else value_ = v.toLong();
-  }
-  IValue(std::vector<int64_t> v) : value_(std::move(v)) {}
-  IValue(IntArrayRef v) : value_(v.vec()) {}
-  IValue(std::vector<double> v) : value_(std::move(v)) {}
-  IValue(std::vector<Tensor> v) : value_(std::move(v)) {}
+  // Compiled in ivalue.cc: each instance of std::variant's members costs every program.
+  IValue();
+  IValue(const IValue& other);
+  IValue(IValue&& other) noexcept;
+  IValue& operator=(const IValue& other);
+  IValue& operator=(IValue&& other) noexcept;
+  ~IValue();
+  IValue(double v);
+  IValue(float v);
+  IValue(int64_t v);
+  IValue(int v);
+  IValue(bool v);
+  IValue(std::string v);
+  IValue(const char* v);
+  IValue(Tensor v);
+  IValue(const Scalar& v);
+  IValue(std::vector<int64_t> v);
+  IValue(IntArrayRef v);
+  IValue(std::vector<double> v);
+  IValue(std::vector<Tensor> v);
 
-  bool isNone() const { return is<std::monostate>(); }
-  bool isDouble() const { return is<double>(); }
-  bool isInt() const { return is<int64_t>(); }
-  bool isBool() const { return is<bool>(); }
-  bool isString() const { return is<std::string>(); }
-  bool isTensor() const { return is<Tensor>(); }
-  bool isIntList() const { return is<std::vector<int64_t>>(); }
-  bool isDoubleList() const { return is<std::vector<double>>(); }
-  bool isTensorList() const { return is<std::vector<Tensor>>(); }
+  bool isNone() const;
+  bool isDouble() const;
+  bool isInt() const;
+  bool isBool() const;
+  bool isString() const;
+  bool isTensor() const;
+  bool isIntList() const;
+  bool isDoubleList() const;
+  bool isTensorList() const;
   bool isScalar() const { return isDouble() || isInt() || isBool(); }
   bool isList() const { return isIntList() || isDoubleList() || isTensorList(); }
 
-  double toDouble() const { return get<double>("double"); }
-  int64_t toInt() const { return get<int64_t>("int"); }
-  bool toBool() const { return get<bool>("bool"); }
-  const std::string& toStringRef() const { return get<std::string>("string"); }
-  const Tensor& toTensor() const { return get<Tensor>("Tensor"); }
-  const std::vector<int64_t>& toIntVector() const { return get<std::vector<int64_t>>("int list"); }
-  const std::vector<double>& toDoubleVector() const {
-    return get<std::vector<double>>("double list");
-  }
-  const std::vector<Tensor>& toTensorVector() const {
-    return get<std::vector<Tensor>>("tensor list");
-  }
-  Scalar toScalar() const {
-    if (isInt()) return toInt();
-    if (isBool()) return toBool();
-    return toDouble();
-  }
+  double toDouble() const;
+  int64_t toInt() const;
+  bool toBool() const;
+  const std::string& toStringRef() const;
+  const Tensor& toTensor() const;
+  const std::vector<int64_t>& toIntVector() const;
+  const std::vector<double>& toDoubleVector() const;
+  const std::vector<Tensor>& toTensorVector() const;
+  Scalar toScalar() const;
   /// LibTorch keeps texts and lists behind pointers: `toString()->string()`.
   struct Text {
     std::string text;
@@ -96,13 +90,8 @@ class IValue {
   friend RAMET_API std::ostream& operator<<(std::ostream& out, const IValue& value);
 
  private:
-  template <class T> bool is() const { return std::holds_alternative<T>(value_); }
-  template <class T> const T& get(const char* wanted) const {
-    static const char* const names[] = {"None",   "double",   "int",         "bool",       "string",
-                                        "Tensor", "int list", "double list", "tensor list"};
-    RAMET_CHECK(is<T>(), "IValue", "got ", names[value_.index()], ", expected ", wanted);
-    return std::get<T>(value_);
-  }
+  template <class T> bool is() const;
+  template <class T> const T& get(const char* wanted) const;
   std::variant<std::monostate, double, int64_t, bool, std::string, Tensor, std::vector<int64_t>,
                std::vector<double>, std::vector<Tensor>>
       value_;

@@ -24,7 +24,7 @@ namespace ramet {
 namespace autograd {
 
 class GraphTask;
-class ReduceBucket;  // autograd/graph/engine.h: nodes whose gradients somebody reduces
+class ReduceBucket;  // autograd/graph/reduce_bucket.h: nodes whose gradients somebody reduces
 
 /// What a node has of a node of its inputs: one reference, or borrowed.
 struct RawEdge {

@@ -26,6 +26,14 @@ void reset_layers(const char* op, const ModuleList& layers, int64_t count) {
 
 }  // namespace
 
+TransformerEncoderOptions::TransformerEncoderOptions(
+    const TransformerEncoderLayerOptions& encoder_layer_options, int64_t num_layers)
+    : TransformerEncoderOptions(TransformerEncoderLayer(encoder_layer_options), num_layers) {}
+
+TransformerDecoderOptions::TransformerDecoderOptions(
+    const TransformerDecoderLayerOptions& decoder_layer_options, int64_t num_layers)
+    : TransformerDecoderOptions(TransformerDecoderLayer(decoder_layer_options), num_layers) {}
+
 TransformerEncoderImpl::TransformerEncoderImpl(TransformerEncoderOptions options_)
     : options(std::move(options_)) {
   TransformerEncoderImpl::reset();

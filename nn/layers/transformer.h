@@ -11,8 +11,7 @@ struct RAMET_API TransformerEncoderOptions {
   TransformerEncoderOptions(TransformerEncoderLayer encoder_layer, int64_t num_layers)
       : encoder_layer_(std::move(encoder_layer)), num_layers_(num_layers) {}
   TransformerEncoderOptions(const TransformerEncoderLayerOptions& encoder_layer_options,
-                            int64_t num_layers)
-      : TransformerEncoderOptions(TransformerEncoderLayer(encoder_layer_options), num_layers) {}
+                            int64_t num_layers);
   RAMET_ARG(TransformerEncoderLayer, encoder_layer) = nullptr;
   RAMET_ARG(int64_t, num_layers);
   /// Of the last layer's result: one tensor in, one out. The module has a clone of it.
@@ -22,8 +21,7 @@ struct RAMET_API TransformerDecoderOptions {
   TransformerDecoderOptions(TransformerDecoderLayer decoder_layer, int64_t num_layers)
       : decoder_layer_(std::move(decoder_layer)), num_layers_(num_layers) {}
   TransformerDecoderOptions(const TransformerDecoderLayerOptions& decoder_layer_options,
-                            int64_t num_layers)
-      : TransformerDecoderOptions(TransformerDecoderLayer(decoder_layer_options), num_layers) {}
+                            int64_t num_layers);
   RAMET_ARG(TransformerDecoderLayer, decoder_layer) = nullptr;
   RAMET_ARG(int64_t, num_layers);
   RAMET_ARG(AnyModule, norm);

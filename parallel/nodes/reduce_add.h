@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-#include "autograd/graph/engine.h"
+#include "autograd/graph/reduce_bucket.h"
 #include "parallel/move/options.h"
 #include "parallel/nodes/reduce_hooks.h"
 

@@ -1,0 +1,86 @@
+// What an optimizer's options consist of, and what the list of it gives.
+#pragma once
+#include <limits>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "nn/optim/fields.h"
+
+namespace ramet::optim::detail {
+
+/// One setting.
+struct Field {
+  const char* name;  // in files
+  std::variant<double*, bool*, int64_t*, std::optional<int64_t>*, std::optional<std::string>*> at;
+  /// Where a number has a range, what it is in "Invalid weight_decay value: -1".
+  const char* called = nullptr;
+  bool fraction = false;  // the range: below 1 too, not only from 0 on
+};
+
+/// The settings of `optimizer`, which error texts begin with.
+struct Fields {
+  const char* optimizer;
+  std::vector<Field> list;
+
+  void read(serialize::InputArchive& archive) const;
+  void write(serialize::OutputArchive& archive) const;
+  bool equals(const Fields& other) const;
+  /// Takes from `defaults` what is as in `fresh`.
+  void inherit(const Fields& fresh, const Fields& defaults) const;
+  void check() const;
+  /// OptimizerOptions::momentum_place().
+  double* momentum() const;
+};
+
+template <class Derived> Fields ListedOptions<Derived>::list_of(ListedOptions& options) {
+  return options.fields();
+}
+template <class Derived> std::unique_ptr<OptimizerOptions> ListedOptions<Derived>::clone() const {
+  return std::make_unique<Derived>(self());
+}
+template <class Derived> void ListedOptions<Derived>::serialize(serialize::InputArchive& archive) {
+  fields().read(archive);
+}
+template <class Derived>
+void ListedOptions<Derived>::serialize(serialize::OutputArchive& archive) const {
+  Derived copy(self());
+  list_of(copy).write(archive);
+}
+template <class Derived> double ListedOptions<Derived>::get_lr() const { return self().lr(); }
+template <class Derived> void ListedOptions<Derived>::set_lr(const double lr) {
+  static_cast<Derived&>(*this).lr(lr);
+}
+template <class Derived> double* ListedOptions<Derived>::momentum_place() {
+  return fields().momentum();
+}
+template <class Derived> void ListedOptions<Derived>::inherit(const OptimizerOptions& defaults) {
+  const auto* given = dynamic_cast<const Derived*>(&defaults);
+  if (!given) return;
+  const auto fresh_options = []() -> Derived {
+    // A rate without a default was given: it equals nothing.
+    if constexpr (std::is_default_constructible_v<Derived>) return {};
+    else return {std::numeric_limits<double>::quiet_NaN()};
+  };
+  Derived fresh = fresh_options(), copy(*given);
+  fields().inherit(list_of(fresh), list_of(copy));
+}
+template <class Derived> void ListedOptions<Derived>::check() const {
+  Derived copy(self());
+  list_of(copy).check();
+}
+template <class Derived> bool ListedOptions<Derived>::equal(Derived lhs, Derived rhs) {
+  return list_of(lhs).equals(list_of(rhs));
+}
+
+}  // namespace ramet::optim::detail
+
+/// The rest of an optimizer `Name`, in its .cc: what its NameOptions get from their list, and the
+/// constructor that takes one group's parameters.
+#define RAMET_OPTIMIZER(Name, State)                                           \
+  template class detail::ListedOptions<Name##Options>;                         \
+  Name::Name(std::vector<Tensor> params, Name##Options defaults)               \
+      : Name({OptimizerParamGroup(std::move(params))}, std::move(defaults)) {} \
+  std::unique_ptr<OptimizerParamState> Name::new_state() const { return std::make_unique<State>(); }

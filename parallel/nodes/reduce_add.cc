@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "autograd/graph/engine.h"
 #include "autograd/ops/front/common.h"
 #include "parallel/move/counters.h"
 #include "parallel/move/movement.h"

@@ -68,6 +68,69 @@ void convolve(const Taps& taps, const float* slab, int64_t slab_first, int64_t s
     }
 }
 
+// What a pixel of the result sees, in all images alike.
+struct Window {
+  int64_t a;             // where its first tap lies in an image
+  const float* weights;  // a matrix of `lines` rows, in slivers; that tap's row is `first`
+  int64_t lines, first;
+  int64_t rows, aseg, step;  // row taps; what leads from one to the next in the image and matrix
+  int64_t k;                 // channels of the taps in one of them
+};
+// Which of `taps` places from `first` on, `step` apart, lie in [0, size).
+struct Inside {
+  int64_t from, to;
+  Inside(int64_t first, int64_t step, int64_t taps, int64_t size) : from(0), to(taps) {
+    while (from < to && first + from * step < 0) ++from;
+    while (to > from && first + (to - 1) * step >= size) --to;
+  }
+};
+
+// Tiles of one pixel of several images: no taps beyond the border are read. An element is
+// the same chain as elsewhere. `window(y, x, line)` for rows of the source `line` apart.
+template <class F>
+void by_images(const Conv2dPlan& p, int64_t n, const ImageView& from, int64_t h, int64_t w,
+               int64_t c, const ImageView& to, int64_t rows, int64_t columns, int64_t channels,
+               const float* bias, float* workspace, const F& window) {
+  const float* source = data_of(from);
+  int64_t image = from.n, line = from.h;
+  // (Images a multiple of 4 KB apart would share the sets of the first-level cache.)
+  if (from.c != 1 || from.w != c || image % 1024 == 0) {
+    parallel_tasks(n, [&](int64_t i, int) {
+      load_slab(source + i * from.n, from, h, w, c, 0, h, 0, w, workspace + i * p.image);
+    });
+    source = workspace, image = p.image, line = w * c;
+  }
+  float* slots = workspace + n * p.image;
+  const bool direct = to.c == 1;
+  const int64_t slivers = ceil_div(channels, kNR);
+  const Cut cut(n);
+  parallel_tasks(cut.parts * slivers, [&](int64_t task, int slot) {
+    const int64_t part = task / slivers, j = task % slivers * kNR, width = imin(channels - j, kNR),
+                  first = part * cut.per + imin(part, cut.extra), images = cut.size(part);
+    const float* a = source + first * image;
+    float* result = data_of(to) + first * to.n + j * to.c;
+    float* out = slots + slot * p.out;  // [image][row][column][width]
+    const int64_t out_image = rows * columns * width;
+    Tile t{};
+    const Micro fn = micro_for(t, false, width, false)[images - 1];
+    t.as = image, t.bs = width, t.cs = direct ? to.n : out_image;
+    t.alpha = 1, t.bias = bias ? bias + j : nullptr;
+    for (int64_t y = 0; y < rows; ++y)
+      for (int64_t x = 0; x < columns; ++x) {
+        const Window seen = window(y, x, line);
+        t.a = a + seen.a, t.b = seen.weights + j * seen.lines + seen.first * width;
+        t.k = seen.k, t.segs = seen.rows, t.aseg = seen.aseg, t.bseg = seen.step * width;
+        t.c = direct ? result + y * to.h + x * to.w : out + (y * columns + x) * width;
+        fn(t);
+      }
+    if (!direct)
+      for (int64_t i = 0; i < images; ++i)
+        for (int64_t y = 0; y < rows; ++y)
+          store_row(out + i * out_image + y * columns * width, width, columns,
+                    result + i * to.n + y * to.h, to.c, to.w);
+  });
+}
+
 void forward(const Conv2dArgs& a) {
   const Conv2dShape& s = a.shape;
   const Conv2dPlan p = conv2d_forward_plan(s);
@@ -84,6 +147,21 @@ void forward(const Conv2dArgs& a) {
   float* slots = reinterpret_cast<float*>(place + conv2d_round(s.kh * s.kw));
   for (int64_t tap = 0; tap < s.kh * s.kw; ++tap) place[tap] = {0, s.kh * s.kw * cig, tap * cig};
   pack_filter(static_cast<const float*>(a.weight), s.groups, cog, cig, s.kh * s.kw, place, weights);
+  if (p.by_images)
+    return by_images(p, s.n, a.x, s.h, s.w, s.ci, a.y, s.oh, s.ow, s.co,
+                     static_cast<const float*>(a.bias), slots,
+                     [&](int64_t y, int64_t x, int64_t line) {
+                       const int64_t y0 = y * s.sh - s.ph, x0 = x * s.sw - s.pw;
+                       const Inside r(y0, s.dh, s.kh, s.h), q(x0, 1, s.kw, s.w);
+                       return Window{(y0 + r.from * s.dh) * line + (x0 + q.from) * s.ci,
+                                     weights,
+                                     s.kh * s.kw * s.ci,
+                                     (r.from * s.kw + q.from) * s.ci,
+                                     r.to - r.from,
+                                     s.dh * line,
+                                     s.kw * s.ci,
+                                     (q.to - q.from) * s.ci};
+                     });
   Taps taps{offset,
             weights,
             s.kh * s.kw * cig * cog,
@@ -166,6 +244,24 @@ void backward_input(const Conv2dArgs& a) {
     }
   pack_filter_transposed(static_cast<const float*>(a.weight), s.groups, cog, cig, s.kh * s.kw,
                          place, weights);
+  if (p.by_images)
+    return by_images(p, s.n, a.y, s.oh, s.ow, s.co, a.x, s.h, s.w, s.ci, nullptr, slots,
+                     [&](int64_t y, int64_t x, int64_t line) {
+                       const Phase rows = phase_of(y % s.sh, s.kh, s.sh, s.ph, s.dh),
+                                   columns = phase_of(x % s.sw, s.kw, s.sw, s.pw, 1);
+                       if (rows.taps == 0 || columns.taps == 0) return Window{};
+                       const int64_t y0 = y / s.sh + rows.first, x0 = x / s.sw + columns.first;
+                       const Inside r(y0, rows.step, rows.taps, s.oh), q(x0, 1, columns.taps, s.ow);
+                       const TapPlace& tap = place[rows.first_tap * s.kw + columns.first_tap];
+                       return Window{(y0 + r.from * rows.step) * line + (x0 + q.from) * s.co,
+                                     weights + tap.base,
+                                     tap.rows,
+                                     (r.from * columns.taps + q.from) * s.co,
+                                     r.to - r.from,
+                                     rows.step * line,
+                                     columns.taps * s.co,
+                                     (q.to - q.from) * s.co};
+                     });
 
   const int64_t blocks = ceil_div(s.h, p.rows);
   parallel_tasks(s.n * blocks, [&](int64_t task, int slot) {
@@ -215,125 +311,6 @@ void backward_input(const Conv2dArgs& a) {
   });
 }
 
-// Sums of dy[pixel][c] over some rows of an image, added to sums[c]: pixels of a row first, then
-// the rows.
-void add_column_sums(const float* dy, int64_t row, int64_t pixel, int64_t h, int64_t w, int64_t c,
-                     float* sums) {
-  for (int64_t j = 0; j < c; j += VL) {
-    const int64_t left = c - j;
-    vf image{};
-    for (int64_t y = 0; y < h; ++y) {
-      vf line{};
-      const float* p = dy + y * row + j;
-      for (int64_t i = 0; i < w; ++i, p += pixel) line += loadn(p, left);
-      image += line;
-    }
-    storen(sums + j, loadn(sums + j, left) + image, left);
-  }
-}
-
-void backward_weight(const Conv2dArgs& a) {
-  const Conv2dShape& s = a.shape;
-  const Conv2dWeightPlan p = conv2d_backward_weight_plan(s);
-  const int64_t cig = s.ci / s.groups, cog = s.co / s.groups;
-  const bool in_place = conv2d_in_place(s, a.x), dy_in_place = a.y.c == 1;
-  const int64_t slab_row = in_place ? a.x.h : p.slab_columns * s.ci,
-                pixel = in_place ? a.x.w : s.ci;
-  const int64_t dy_row = dy_in_place ? a.y.h : s.ow * s.co, dy_pixel = dy_in_place ? a.y.w : s.co;
-  const bool neighbours = s.groups == 1 && s.dw == 1 && pixel == s.ci;
-  auto* partials = static_cast<float*>(a.workspace);  // [parts][weights as [g][r][s][c][o], bias]
-  const int64_t partial = p.weights + p.bias;
-  float* slots = partials + p.parts * partial;
-  // Few partial sums: tasks take single filter rows.
-  const int64_t splits = p.parts < 8 ? s.kh : 1;
-
-  parallel_tasks(p.parts * splits, [&](int64_t task, int slot) {
-    const int64_t part = task / splits, r0 = splits == 1 ? 0 : task % splits,
-                  r1 = splits == 1 ? s.kh : r0 + 1;
-    float* slab = slots + slot * (p.slab + p.dy);
-    float* dyb = slab + p.slab;
-    float* dw = partials + part * partial;
-    float* db = dw + p.weights;
-    if (r0 == 0 && s.co > 0) std::memset(db, 0, static_cast<size_t>(s.co) * sizeof(float));
-    const int64_t begin = part * p.per, end = imin(s.n, begin + p.per);
-    for (int64_t n = begin; n < end; ++n)
-      for (int64_t y0 = 0; y0 < s.oh; y0 += p.rows) {
-        const int64_t rows = imin(p.rows, s.oh - y0);
-        // x: the slab whose row 0 is row y0 * sh of the padded image.
-        const float* x = data_of(a.x) + n * a.x.n;
-        const float* dy = data_of(a.y) + n * a.y.n;
-        if (in_place) x += y0 * s.sh * slab_row;
-        else {
-          load_slab(x, a.x, s.h, s.w, s.ci, y0 * s.sh - s.ph,
-                    (rows - 1) * s.sh + (s.kh - 1) * s.dh + 1, s.pw, p.slab_columns, slab);
-          x = slab;
-        }
-        if (dy_in_place) dy += y0 * dy_row;
-        else {
-          load_slab(dy, a.y, s.oh, s.ow, s.co, y0, rows, 0, s.ow, dyb);
-          dy = dyb;
-        }
-        if (r0 == 0 && a.bias) add_column_sums(dy, dy_row, dy_pixel, rows, s.ow, s.co, db);
-        Tile t{};
-        t.as = s.sw * pixel, t.bs = dy_pixel, t.cs = cog;
-        t.k = s.ow, t.aseg = s.sh * slab_row, t.bseg = dy_row;
-        t.alpha = 1, t.beta = n == begin && y0 == 0 ? 0.0f : 1.0f;
-        const int64_t runs = neighbours ? 1 : s.kw;
-        const Cut cut(neighbours ? s.kw * cig : cig);
-        for (int64_t g = 0; g < s.groups; ++g)
-          for (int64_t j = 0; j < cog; j += kNR) {
-            const auto* fn = micro_for(t, true, imin(cog - j, kNR), false);
-            for (int64_t r = r0; r < r1; ++r) {
-              // Output rows whose tap r lies in the image.
-              int64_t from = 0, to = rows;
-              while (from < to && (y0 + from) * s.sh - s.ph + r * s.dh < 0) ++from;
-              while (to > from && (y0 + to - 1) * s.sh - s.ph + r * s.dh >= s.h) --to;
-              t.segs = to - from;
-              t.b = dy + from * dy_row + g * cog + j;
-              for (int64_t q = 0; q < runs; ++q) {
-                const float* ap =
-                    x + (from * s.sh + r * s.dh) * slab_row + q * s.dw * pixel + g * cig;
-                float* c = dw + ((g * s.kh + r) * s.kw + q) * cig * cog + j;
-                for (int64_t m = 0, i = 0; m < cut.parts; i += cut.size(m++)) {
-                  t.a = ap + i;
-                  t.c = c + i * cog;
-                  fn[cut.size(m) - 1](t);
-                }
-              }
-            }
-          }
-      }
-  });
-
-  // The partial sums in order, to [o][c][r][s].
-  float* out = static_cast<float*>(a.weight);
-  const int64_t taps = s.kh * s.kw, lines = s.groups * taps * cig;
-  const auto fold = [&](int64_t begin, int64_t end) {
-    for (int64_t line = begin; line < end; ++line) {
-      const int64_t g = line / (taps * cig), tap = line / cig % taps, c = line % cig;
-      for (int64_t o0 = 0; o0 < cog; o0 += VL) {
-        const int64_t left = imin(cog - o0, VL);
-        vf sum{};
-        for (int64_t part = 0; part < p.parts; ++part)
-          sum += loadn(partials + part * partial + line * cog + o0, left);
-        alignas(64) float value[VL];
-        store(value, sum);
-        for (int64_t o = 0; o < left; ++o)
-          out[((g * cog + o0 + o) * cig + c) * taps + tap] = value[o];
-      }
-    }
-  };
-  if (p.parts * lines * cog * 4 < 2 * parallel_grain()) fold(0, lines);
-  else parallel_tasks(8, [&](int64_t t, int) { fold(lines * t / 8, lines * (t + 1) / 8); });
-  if (a.bias)
-    for (int64_t o = 0; o < s.co; ++o) {
-      double sum = 0;
-      for (int64_t part = 0; part < p.parts; ++part)
-        sum += partials[part * partial + p.weights + o];
-      static_cast<float*>(a.bias)[o] = static_cast<float>(sum);
-    }
-}
-
 }  // namespace
 
 void conv2d_forward(const Conv2dArgs& a) {
@@ -346,7 +323,7 @@ void conv2d_backward_input(const Conv2dArgs& a) {
 }
 void conv2d_backward_weight(const Conv2dArgs& a) {
   if (a.dtype != ScalarType::Float) return conv2d_wide_backward_weight(a);
-  backward_weight(a);
+  conv2d_float_backward_weight(a);
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

@@ -71,6 +71,8 @@ struct Conv2dPlan {
   int64_t slab_rows, slab_columns, slab;  // extents of a slab and its floats
   int64_t out;                            // floats of a result that is transposed afterwards
   int64_t weights;                        // floats of the packed weights
+  bool by_images;                         // tiles of one pixel of several images, then
+  int64_t image;                          // floats of a copy of a source image
 };
 // with 16 floats of slack
 RAMET_PLAN int64_t conv2d_round(int64_t floats) { return (floats + 31) / 16 * 16; }
@@ -94,6 +96,16 @@ RAMET_PLAN int64_t conv2d_slab_columns(const Conv2dShape& s) {
 RAMET_PLAN bool conv2d_in_place(const Conv2dShape& s, const ImageView& x) {
   return s.ph == 0 && s.pw == 0 && x.c == 1 && conv2d_seen(s) <= s.w;
 }
+// Short rows of a result (of `row` pixels) fill a part of a register tile. One pixel of several
+// images fills all of it, where these are small enough to stay in the second-level cache, and taps
+// of a row are neighbours.
+RAMET_PLAN void conv2d_by_images(const Conv2dShape& s, int64_t source, int64_t row, int64_t pixels,
+                                 Conv2dPlan& p) {
+  p.by_images =
+      s.groups == 1 && s.dw == 1 && s.n >= 8 && row <= 7 && source <= 16 * 1024 && pixels <= 1024;
+  p.image = conv2d_round(source);
+  if (p.by_images) p.slab = 0, p.out = 14 * pixels * 32;  // of the largest tile
+}
 RAMET_PLAN Conv2dPlan conv2d_forward_plan(const Conv2dShape& s) {
   Conv2dPlan p{};
   p.slab_columns = conv2d_slab_columns(s);
@@ -102,6 +114,7 @@ RAMET_PLAN Conv2dPlan conv2d_forward_plan(const Conv2dShape& s) {
   p.slab = conv2d_round(p.slab_rows * p.slab_columns * s.ci);
   p.out = conv2d_round(p.rows * s.ow * s.co);
   p.weights = conv2d_round(s.co * (s.ci / s.groups) * s.kh * s.kw);
+  conv2d_by_images(s, s.h * s.w * s.ci, s.ow, s.oh * s.ow, p);
   return p;
 }
 RAMET_PLAN int64_t conv2d_floor_div(int64_t a, int64_t b) {
@@ -121,12 +134,20 @@ RAMET_PLAN Conv2dPlan conv2d_backward_input_plan(const Conv2dShape& s) {
   p.slab = conv2d_round(p.slab_rows * p.slab_columns * s.co);
   p.out = conv2d_round(p.rows * s.w * s.ci);
   p.weights = conv2d_round(s.co * (s.ci / s.groups) * s.kh * s.kw);
+  conv2d_by_images(s, s.oh * s.ow * s.co, (s.w + s.sw - 1) / s.sw, s.h * s.w, p);
   return p;
+}
+// Floats that a convolution needs.
+RAMET_PLAN int64_t conv2d_floats(const Conv2dShape& s, const Conv2dPlan& p, int slots) {
+  return p.weights + (p.by_images ? s.n * p.image : 0) + slots * (p.slab + p.out) +
+         8 * conv2d_round(s.kh * s.kw);
 }
 struct Conv2dWeightPlan {
   int64_t per, parts;  // images of a partial sum, and partial sums
-  // output rows taken at a time: their slab and gradient fit the second-level cache
-  int64_t rows;
+  // output rows taken at a time, of as many images: their slabs and gradients fit the second-level
+  // cache
+  int64_t rows, batch;
+  bool by_tiles;
   int64_t slab_rows, slab_columns, slab, dy, weights, bias;
 };
 RAMET_PLAN Conv2dWeightPlan conv2d_backward_weight_plan(const Conv2dShape& s) {
@@ -143,6 +164,14 @@ RAMET_PLAN Conv2dWeightPlan conv2d_backward_weight_plan(const Conv2dShape& s) {
   p.slab_rows = (p.rows - 1) * s.sh + (s.kh - 1) * s.dh + 1;
   p.slab = conv2d_round(p.slab_rows * p.slab_columns * s.ci);
   p.dy = conv2d_round(p.rows * s.ow * s.co);
+  // Of small images several, so that the sums of a tile, if all are many, stay in the first-level
+  // cache meanwhile.
+  const bool single = p.rows < s.oh || p.weights <= 8 * 1024;
+  const int64_t fit_images = single ? 1 : 96 * 1024 / (p.slab + p.dy);
+  p.batch = fit_images < 1 ? 1 : fit_images < p.per ? fit_images : p.per;
+  // All of them, where their pixels are few: then partial sums need no memory.
+  p.by_tiles = p.rows == s.oh && s.n > 0 && s.oh * s.ow <= 2048 / s.n &&
+               s.n * (p.slab + p.dy) <= p.parts * p.weights;
   return p;
 }
 // Double and int64: im2col blocks of whole output rows.
@@ -168,19 +197,18 @@ RAMET_PLAN int64_t conv2d_wide_slot(const Conv2dShape& s) {
 /// Bytes of workspace when regions have at most `slots` threads (max_parallel_slots()).
 RAMET_PLAN int64_t conv2d_forward_workspace(const Conv2dShape& s, ScalarType t, int slots) {
   if (t != ScalarType::Float) return 8 * slots * conv2d_wide_slot(s);
-  const Conv2dPlan p = conv2d_forward_plan(s);
-  return 4 * (p.weights + slots * (p.slab + p.out)) + 32 * conv2d_round(s.kh * s.kw);
+  return 4 * conv2d_floats(s, conv2d_forward_plan(s), slots);
 }
 RAMET_PLAN int64_t conv2d_backward_input_workspace(const Conv2dShape& s, ScalarType t, int slots) {
   if (t != ScalarType::Float) return 8 * slots * conv2d_wide_slot(s);
-  const Conv2dPlan p = conv2d_backward_input_plan(s);
-  return 4 * (p.weights + slots * (p.slab + p.out)) + 32 * conv2d_round(s.kh * s.kw);
+  return 4 * conv2d_floats(s, conv2d_backward_input_plan(s), slots);
 }
 RAMET_PLAN int64_t conv2d_backward_weight_workspace(const Conv2dShape& s, ScalarType t, int slots) {
   const Conv2dWeightPlan p = conv2d_backward_weight_plan(s);
   if (t != ScalarType::Float)
     return 8 * (slots * conv2d_wide_slot(s) + p.parts * (p.weights + p.bias));
-  return 4 * (p.parts * (p.weights + p.bias) + slots * (p.slab + p.dy));
+  return 4 * (p.by_tiles ? p.weights + p.parts * p.bias + s.n * (p.slab + p.dy)
+                         : p.parts * (p.weights + p.bias) + slots * p.batch * (p.slab + p.dy));
 }
 
 }  // namespace kernels

@@ -1,4 +1,4 @@
-// Layout changes around the float convolutions: slabs of an image, packed filters. Not for fronts.
+// What the float convolutions share: slabs of an image, packed filters. Not for fronts.
 #pragma once
 #include "kernels/image/conv2d.h"
 #include "kernels/util.h"
@@ -29,5 +29,8 @@ void pack_filter(const float* weight, int64_t groups, int64_t cog, int64_t cig, 
 /// Element (o, c) of tap's matrix = weight[g*cog + o][c][tap].
 void pack_filter_transposed(const float* weight, int64_t groups, int64_t cog, int64_t cig,
                             int64_t taps, const TapPlace* place, float* dst);
+
+/// The float side of conv2d_backward_weight (conv2d_weight.cc).
+void conv2d_float_backward_weight(const Conv2dArgs& a);
 
 }  // namespace ramet::kernels::RAMET_VARIANT

@@ -213,6 +213,30 @@ TEST(Conv2d, PaddingOfOneSide) {
   });
 }
 
+// Of short rows: tiles of several images, and a gradient of the weight tile by tile.
+TEST(Conv2d, SmallImages) {
+  const Conv2dShape shapes[] = {
+      shape(17, 6, 40, 5, 7, 4, 4, 2, 2, 1, 1), shape(20, 36, 10, 4, 4, 4, 4),
+      shape(8, 64, 70, 4, 4, 3, 3, 1, 1, 1, 1),  // images 4 KB apart
+      shape(33, 40, 40, 3, 3, 2, 3, 3, 3, 1, 0), shape(9, 40, 70, 6, 5, 3, 2, 3, 1, 2, 1, 2, 1)};
+  for_each_variant([&](Variant) {
+    uint64_t seed = 400;
+    for (const Conv2dShape& s : shapes) {
+      EXPECT_TRUE(conv2d_forward_plan(s).by_images);
+      EXPECT_TRUE(conv2d_backward_input_plan(s).by_images);
+      EXPECT_TRUE(conv2d_backward_weight_plan(s).by_tiles);
+      for (Layout layout : {kNchw, kChannelsLast, kOdd})
+        check_all({s, ScalarType::Float, layout, layout, true, ++seed});
+      check_all({s, ScalarType::Float, kChannelsLast, kNchw, false, ++seed});
+    }
+    // Several images at a time for the gradient of the weight, and those that are left.
+    const Conv2dShape several = shape(21, 16, 80, 9, 11, 3, 3, 1, 1, 1, 1);
+    EXPECT_GT(conv2d_backward_weight_plan(several).batch, 1);
+    EXPECT_FALSE(conv2d_backward_weight_plan(several).by_tiles);
+    check_all({several, ScalarType::Float, kChannelsLast, kNchw, true, 500});
+  });
+}
+
 TEST(Conv2d, DoubleAndInteger) {
   for_each_variant([](Variant) {
     for (ScalarType t : {ScalarType::Double, ScalarType::Long}) {
@@ -242,10 +266,13 @@ TEST(Conv2d, EmptyBatch) {
 }
 
 TEST(Conv2d, SameBitsForEveryThreadCountAndVectorWidth) {
-  const Conv2dShape shapes[] = {
-      shape(20, 3, 40, 9, 15, 3, 3, 1, 1, 1, 1), shape(3, 32, 20, 14, 14, 3, 3, 1, 1, 1, 1),
-      shape(2, 8, 12, 20, 13, 5, 3, 2, 2, 2, 1), shape(2, 6, 12, 20, 13, 3, 3, 1, 1, 2, 2, 2, 2, 3),
-      shape(70, 4, 6, 5, 5, 2, 2)};
+  const Conv2dShape shapes[] = {shape(20, 3, 40, 9, 15, 3, 3, 1, 1, 1, 1),
+                                shape(3, 32, 20, 14, 14, 3, 3, 1, 1, 1, 1),
+                                shape(2, 8, 12, 20, 13, 5, 3, 2, 2, 2, 1),
+                                shape(2, 6, 12, 20, 13, 3, 3, 1, 1, 2, 2, 2, 2, 3),
+                                shape(70, 4, 6, 5, 5, 2, 2),
+                                shape(40, 12, 40, 5, 7, 4, 4, 2, 2, 1, 1),
+                                shape(21, 16, 80, 9, 11, 3, 3, 1, 1, 1, 1)};
   uint64_t seed = 0;
   for (const Conv2dShape& s : shapes)
     for (Layout layout : {kNchw, kChannelsLast}) {
@@ -266,8 +293,7 @@ TEST(Conv2d, SameBitsForEveryThreadCountAndVectorWidth) {
 
 // An image's result has the same bits alone and in a batch, and the layouts do not matter.
 TEST(Conv2d, AnImageDoesNotDependOnTheBatchOrTheLayout) {
-  for_each_variant([](Variant) {
-    const Conv2dShape s = shape(18, 5, 40, 11, 17, 3, 3, 1, 1, 1, 1);
+  const auto check = [](const Conv2dShape& s) {
     Case all(s, ScalarType::Float, kNchw, kNchw, true, 3);
     Buffer y(all.dy.size, all.dtype), dx(all.x.size, all.dtype);
     all.forward(y), all.backward_input(dx);
@@ -290,6 +316,10 @@ TEST(Conv2d, AnImageDoesNotDependOnTheBatchOrTheLayout) {
       each(s.co, s.oh, s.ow, vy, [&](int64_t from, int64_t to) { ASSERT_EQ(y[from], y1[to]); });
       each(s.ci, s.h, s.w, vx, [&](int64_t from, int64_t to) { ASSERT_EQ(dx[from], dx1[to]); });
     }
+  };
+  for_each_variant([&](Variant) {
+    check(shape(18, 5, 40, 11, 17, 3, 3, 1, 1, 1, 1));
+    check(shape(18, 5, 40, 6, 7, 3, 3, 2, 2, 1, 1));
   });
 }
 

@@ -22,6 +22,11 @@ RAMET_INLINE int64_t place(int64_t i, int64_t size, int64_t step) {
   return (i < 0 ? i + size : i) * step;
 }
 
+// Whether an index can be the one that is left out.
+RAMET_INLINE bool may_skip(const IndexArgs& a) {
+  return a.indices > 0 && a.skipped >= -a.index_size[0] && a.skipped < a.index_size[0];
+}
+
 template <class U>
 void copy_run(void* to, int64_t to_stride, const void* from, int64_t from_stride, int64_t n) {
   U* t = static_cast<U*>(to);
@@ -40,6 +45,21 @@ void copy_elements(void* to, int64_t to_stride, const void* from, int64_t from_s
     case 4: return copy_run<uint32_t>(to, to_stride, from, from_stride, n);
     default: return copy_run<uint64_t>(to, to_stride, from, from_stride, n);
   }
+}
+
+// Rows are often a few cache lines: no call for each.
+RAMET_INLINE void copy_dense(char* __restrict to, const char* __restrict from, int64_t bytes) {
+  int64_t i = 0;
+  for (; i + 64 <= bytes; i += 64) {
+    typedef char Line __attribute__((vector_size(64), aligned(1), may_alias));
+    *reinterpret_cast<Line*>(to + i) = *reinterpret_cast<const Line*>(from + i);
+  }
+  if (i < bytes) __builtin_memcpy(to + i, from + i, static_cast<size_t>(bytes - i));
+}
+template <class T> RAMET_INLINE void add_dense(T* to, const T* from, int64_t n) {
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) lstore(to + i, lload(to + i) + lload(from + i));
+  for (; i < n; ++i) to[i] += from[i];
 }
 
 template <class T> RAMET_INLINE bool is_nan(T v) {
@@ -97,6 +117,19 @@ RAMET_INLINE void each_element(const IndexArgs& a, int64_t x, int64_t y, const i
   const int64_t xs = a.x_strides[last], ys = a.y_strides[last];
   const int64_t *i0 = a.index[0] + offset[0], s0 = a.index_strides[0][last], n0 = a.index_size[0],
                 step0 = a.index_step[0];
+  if (a.indices == 1 && s0 == 1 && ys == 1 && !may_skip(a)) {
+    constexpr int64_t kTogether = 64;
+    int64_t places[kTogether];
+    for (int64_t first = 0; first < n; first += kTogether) {
+      const int64_t count = imin(kTogether, n - first);
+      for (int64_t j = 0; j < count; ++j) {
+        const int64_t i = i0[first + j];
+        places[j] = (i + ((i >> 63) & n0)) * step0 + j * xs;
+      }
+      for (int64_t j = 0; j < count; ++j) move(x + first * xs + places[j], y + first + j);
+    }
+    return;
+  }
   for (int64_t j = 0; j < n; ++j) {
     const int64_t first = i0[j * s0];
     int64_t at_x = x + j * xs + place(first, n0, step0);
@@ -108,17 +141,17 @@ RAMET_INLINE void each_element(const IndexArgs& a, int64_t x, int64_t y, const i
 }
 template <class U>
 void move_each(const IndexArgs& a, int64_t x, int64_t y, const int64_t* offset, int64_t n) {
-  U* px = static_cast<U*>(a.x);
-  U* py = static_cast<U*>(a.y);
+  U* __restrict px = static_cast<U*>(a.x);
+  U* __restrict py = static_cast<U*>(a.y);
   if (a.mode == IndexMode::kGet)
-    each_element(a, x, y, offset, n, [&](int64_t i, int64_t j) { py[j] = px[i]; });
-  else each_element(a, x, y, offset, n, [&](int64_t i, int64_t j) { px[i] = py[j]; });
+    each_element(a, x, y, offset, n, [=](int64_t i, int64_t j) { py[j] = px[i]; });
+  else each_element(a, x, y, offset, n, [=](int64_t i, int64_t j) { px[i] = py[j]; });
 }
 template <class L, class S = L>
 void add_each(const IndexArgs& a, int64_t x, int64_t y, const int64_t* offset, int64_t n) {
-  L* px = static_cast<L*>(a.x);
-  const S* py = static_cast<const S*>(a.y);
-  each_element(a, x, y, offset, n, [&](int64_t i, int64_t j) {
+  L* __restrict px = static_cast<L*>(a.x);
+  const S* __restrict py = static_cast<const S*>(a.y);
+  each_element(a, x, y, offset, n, [=](int64_t i, int64_t j) {
     if constexpr (std::is_same<L, S>::value) px[i] += py[j];
     else px[i] += widen(py[j]);
   });
@@ -148,6 +181,45 @@ void run_each(const IndexArgs& a, int64_t x, int64_t y, const int64_t* offset, i
   }
 }
 
+// row(place of its first element, element of y) for the tuples along the last dimension but one.
+template <class F>
+RAMET_INLINE void each_row(const IndexArgs& a, int64_t x, int64_t y, const int64_t* index,
+                           int64_t rows, const F& row) {
+  const int d = a.rank - 2;
+  const int64_t xs = a.x_strides[d], ys = a.y_strides[d], step = a.index_strides[0][d],
+                size = a.index_size[0], index_step = a.index_step[0], skipped = a.skipped;
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t i = index[r * step];
+    if (i != skipped) row(x + r * xs + place(i, size, index_step), y + r * ys);
+  }
+}
+// Are tuples along the last dimension rows that lie dense in x and y, for run_rows?
+bool is_of_rows(const IndexArgs& a) {
+  const int last = a.rank - 1;
+  if (a.indices != 1 || last < 1 || a.index_strides[0][last] != 0 || a.x_strides[last] != 1 ||
+      a.y_strides[last] != 1)
+    return false;
+  return !joins(a.mode) || (a.mode == IndexMode::kAdd && a.dtype == a.y_dtype &&
+                            (a.dtype == ScalarType::Float || a.dtype == ScalarType::Double));
+}
+// `rows` of n elements each.
+void run_rows(const IndexArgs& a, int64_t x, int64_t y, const int64_t* index, int64_t rows,
+              int64_t n) {
+  const auto add = [&](auto t) {
+    using T = decltype(t);
+    T *px = static_cast<T*>(a.x), *py = static_cast<T*>(a.y);
+    each_row(a, x, y, index, rows, [=](int64_t i, int64_t j) { add_dense(px + i, py + j, n); });
+  };
+  if (joins(a.mode)) return a.dtype == ScalarType::Float ? add(0.0f) : add(0.0);
+  const int64_t bytes = bytes_of(a.dtype);
+  const bool get = a.mode == IndexMode::kGet;
+  char *px = static_cast<char*>(a.x), *py = static_cast<char*>(a.y);
+  each_row(a, x, y, index, rows, [=](int64_t i, int64_t j) {
+    char *at_x = px + i * bytes, *at_y = py + j * bytes;
+    copy_dense(get ? at_y : at_x, get ? at_x : at_y, n * bytes);
+  });
+}
+
 void run_box(const IndexArgs& a, const Box& b) {
   const int last = a.rank - 1;
   const int64_t n = b.sizes[last], bytes = bytes_of(a.dtype);
@@ -156,8 +228,13 @@ void run_box(const IndexArgs& a, const Box& b) {
   for (int k = 0; k < a.indices; ++k) runs = runs && a.index_strides[k][last] == 0;
   int64_t x = b.x, y = b.y, offset[kMaxIndexTensors], tuple[kMaxKernelRank] = {};
   for (int k = 0; k < a.indices; ++k) offset[k] = b.index[k];
+  const bool of_rows = is_of_rows(a);
   for (;;) {
-    if (runs) {
+    int d = last - 1;
+    if (of_rows) {
+      run_rows(a, x, y, a.index[0] + offset[0], b.sizes[d], n);
+      --d;
+    } else if (runs) {
       int64_t at_x = x;
       for (int k = 0; k < a.indices; ++k)
         at_x += place(a.index[k][offset[k]], a.index_size[k], a.index_step[k]);
@@ -173,7 +250,6 @@ void run_box(const IndexArgs& a, const Box& b) {
     } else {
       run_each(a, x, y, offset, n);
     }
-    int d = last - 1;
     for (; d >= 0; --d) {
       const bool wraps = ++tuple[d] == b.sizes[d];
       const int64_t steps = wraps ? 1 - b.sizes[d] : 1;
@@ -243,23 +319,30 @@ void add_sorted(const IndexArgs& a) {
 }  // namespace
 
 void check_index(const CheckIndexArgs& a) {
-  *a.first_bad = -1;
-  for (int64_t first = 0; first < a.n; first += 1024) {
-    const int64_t end = imin(a.n, first + 1024);
-    int64_t bad = 0;
-    for (int64_t i = first; i < end; ++i) {
-      const int64_t v = a.index[i * a.stride];
-      bad |= ((v < a.low) | (v >= a.high)) & !(a.ignores & (v == a.ignored));
+  constexpr int64_t kBlock = 1024, kBlocks = 16;  // looked at together; of a task
+  const auto bad = [&](int64_t v) {
+    return ((v < a.low) | (v >= a.high)) & !(a.ignores & (v == a.ignored));
+  };
+  int64_t least = a.n;  // of what was found: its number does not depend on who was first
+  run_tasks(ceil_div(a.n, kBlock * kBlocks), a.n * 8, [&](int64_t task, int) {
+    for (int64_t block = task * kBlocks; block < (task + 1) * kBlocks; ++block) {
+      const int64_t first = block * kBlock, end = imin(a.n, first + kBlock);
+      if (first >= __atomic_load_n(&least, __ATOMIC_RELAXED)) return;
+      int64_t any = 0;
+      if (a.stride == 1)
+        for (int64_t i = first; i < end; ++i) any |= bad(a.index[i]);
+      else
+        for (int64_t i = first; i < end; ++i) any |= bad(a.index[i * a.stride]);
+      if (!any) continue;
+      int64_t i = first;
+      while (!bad(a.index[i * a.stride])) ++i;
+      int64_t now = __atomic_load_n(&least, __ATOMIC_RELAXED);
+      while (i < now && !__atomic_compare_exchange_n(&least, &now, i, true, __ATOMIC_RELAXED,
+                                                     __ATOMIC_RELAXED)) {}
+      return;
     }
-    if (!bad) continue;
-    for (int64_t i = first;; ++i) {
-      const int64_t v = a.index[i * a.stride];
-      if ((v < a.low || v >= a.high) && !(a.ignores && v == a.ignored)) {
-        *a.first_bad = i;
-        return;
-      }
-    }
-  }
+  });
+  *a.first_bad = least < a.n ? least : -1;
 }
 
 void index_elements(const IndexArgs& a) {

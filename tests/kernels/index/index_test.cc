@@ -137,6 +137,8 @@ TEST(Index, RowsAndColumns) {
   check({{50, 130}, {0, 1}, {130, 1}, {{1, 0}}, {7}, {130}}, 7 * 130, 50 * 130, {50});
   check({{8, 40}, {9, 0}, {40, 1}, {{0, 1}}, {9}, {1}}, 72, 320, {40});
   check({{500, 3}, {0, 1}, {3, 1}, {{1, 0}}, {4}, {3}}, 12, 1500, {500}, 2);
+  check({{4, 300, 35}, {350, 0, 1}, {10500, 35, 1}, {{0, 1, 0}}, {10}, {35}}, 1400, 42000, {300},
+        7);
   check({{40}, {0}, {1}, {{1}}, {5}, {1}}, 5, 40, {40}, 3);
   // Strided x and y.
   check({{30, 20}, {0, 2}, {41, 2}, {{1, 0}}, {6}, {40}}, 240, 30 * 41, {30});
@@ -233,6 +235,15 @@ TEST(Index, Check) {
     EXPECT_EQ(first_bad(1, 2, most), -1) << most;
     EXPECT_EQ(first_bad(1, 2, 5), 300) << most;
   }
+  // The first one of several, whoever finds one first.
+  Buffer many(200000, kLong), found(1, kLong);
+  many.fill(3);
+  for (int64_t i : {199999, 150000, 90123, 90122}) many.set(i, 4);
+  raw::expect_same_bits(found, [&](Buffer& o) {
+    check_index(raw::kCpuStream,
+                {many.as<int64_t>(), many.size, 1, 0, 4, 0, false, o.as<int64_t>(), nullptr, 0});
+  });
+  EXPECT_EQ(found[0], 90122);
 }
 
 TEST(Index, Masks) {

@@ -56,12 +56,13 @@ Tensor weight_gradient(const Bags& b, const Tensor& g, const Tensor& indices_,
                        const Tensor& offsets, const Tensor& counts, const Tensor& places,
                        const Tensor& scale) {
   const ScalarType t = g.scalar_type(), wide = compute_type(t);
-  const Tensor base = zeros({b.rows, b.cols}, TensorOptions(wide).device(g.device()));
+  const std::vector<int64_t> sizes{b.rows, b.cols};
   const Tensor gw = g.to(wide);
   if (b.mode == BagMode::kMax) {
-    if (b.rows == 0) return base.to(t);  // bags of nothing name no row
+    // Bags of nothing name no row.
+    if (b.rows == 0) return zeros(sizes, TensorOptions(t).device(g.device()));
     const Tensor full = counts.gt(0).to(wide).unsqueeze(1);
-    return base.scatter_add(0, places, gw.mul(full)).to(t);
+    return scatter_zeros(sizes, 0, places, gw.mul(full)).to(t);
   }
   // Without bags no index counts.
   const Tensor indices = b.bags > 0 ? indices_ : indices_.narrow(0, 0, 0),
@@ -71,7 +72,7 @@ Tensor weight_gradient(const Bags& b, const Tensor& g, const Tensor& indices_,
     share = gw.mul(counts.clamp_min(1).to(wide).reciprocal().unsqueeze(1));
   const bool all_count = b.padding < 0 && offsets.size(0) == b.bags;
   if (all_count && !b.by_freq && !scale.defined())
-    return base.index_add(0, indices, parts_of(b, share, bag)).to(t);
+    return index_add_zeros(sizes, 0, indices, parts_of(b, share, bag)).to(t);
   Tensor factor = counted(b, indices, bag, wide);
   {
     const NoGradGuard off;
@@ -82,7 +83,8 @@ Tensor weight_gradient(const Bags& b, const Tensor& g, const Tensor& indices_,
     }
   }
   if (scale.defined()) factor = factor.mul(scale.narrow(0, 0, indices.size(0)).to(wide));
-  return base.index_add(0, indices, parts_of(b, share, bag).mul(factor.unsqueeze(1))).to(t);
+  const Tensor parts = parts_of(b, share, bag).mul(factor.unsqueeze(1));
+  return index_add_zeros(sizes, 0, indices, parts).to(t);
 }
 Tensor scale_gradient(const Bags& b, const Tensor& g, const Tensor& weight, const Tensor& indices,
                       const Tensor& offsets, ScalarType t) {

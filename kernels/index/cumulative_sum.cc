@@ -10,6 +10,29 @@ namespace {
 template <class T> struct Running { using type = double; };
 template <> struct Running<int64_t> { using type = uint64_t; };
 
+// Running sums along VL rows of n floats: side by side, so that no sum waits for the one before it
+// alone.
+void along_rows(const float* in, float* out, int64_t rows, int64_t n, bool reverse) {
+  typedef double Sums __attribute__((vector_size(VL * 8)));
+  Sums sum{};
+  for (int64_t i = 0; i < n; i += VL) {
+    const int64_t m = imin(VL, n - i), first = reverse ? n - i - m : i;
+    vf v[VL];
+#pragma GCC unroll 16
+    for (int r = 0; r < VL; ++r) v[r] = r < rows ? loadn(in + r * n + first, m) : vf{};
+    transpose(v);
+    for (int64_t j = 0; j < m; ++j) {
+      vf& x = v[reverse ? m - 1 - j : j];
+      sum += __builtin_convertvector(x, Sums);
+      x = __builtin_convertvector(sum, vf);
+    }
+    transpose(v);
+#pragma GCC unroll 16
+    for (int r = 0; r < VL; ++r)
+      if (r < rows) storen(out + r * n + first, v[r], m);
+  }
+}
+
 template <class T> void cumulative_sum_as(const CumulativeSumArgs& a) {
   using S = typename Running<T>::type;
   constexpr int64_t kWidth = 64;
@@ -46,6 +69,14 @@ template <class T> void cumulative_sum_as(const CumulativeSumArgs& a) {
 
 void cumulative_sum(const CumulativeSumArgs& a) {
   if (a.outer == 0 || a.n == 0 || a.inner == 0) return;
+  const bool floats = a.in_dtype == ScalarType::Float && a.out_dtype == ScalarType::Float;
+  if (floats && a.inner == 1 && a.outer > 1)
+    return run_tasks(ceil_div(a.outer, VL), a.outer * a.n * 4, [&](int64_t task, int) {
+      const int64_t first = task * VL;
+      along_rows(static_cast<const float*>(a.in) + first * a.n,
+                 static_cast<float*>(a.out) + first * a.n, imin(VL, a.outer - first), a.n,
+                 a.reverse);
+    });
   by_compute_type(a.in_dtype, [&](auto t) { cumulative_sum_as<decltype(t)>(a); });
 }
 

@@ -297,7 +297,7 @@ TEST(Index, CumulativeSum) {
     int64_t outer, n, inner;
   };
   for (Shape s : {Shape{3, 50, 1}, Shape{1, 2000, 1}, Shape{2, 30, 70}, Shape{2, 5, 65},
-                  Shape{0, 3, 2}, Shape{4, 1, 3}})
+                  Shape{0, 3, 2}, Shape{4, 1, 3}, Shape{37, 500, 1}})
     for (ScalarType t : {kFloat, kDouble, kBFloat16, kInt, kLong, kBool})
       for (bool reverse : {false, true}) {
         raw::Values values(6);

@@ -44,11 +44,26 @@ template <class F> Tensor rounded_once(const Tensor& x, const F& f) {
 // meets a gradient of 0 there.
 Tensor below_zero(const Tensor& x, const Tensor& above) { return x.masked_fill(above, 0); }
 
+// expm1 with the derivative exp(x). From the result, which expm1 takes it from, no digit of it is
+// right where that is next to -1.
+Tensor expm1_of(const Tensor& x) {
+  Tensor y;
+  {
+    const NoGradGuard off;
+    y = x.expm1();
+  }
+  if (!recording(x)) return y;
+  return record(
+      "EluBackward0", {x}, std::move(y),
+      [sx = save(x)](const Node& self, const Tensor& g) { return g.mul(sx.get(self).exp()); });
+}
+
 Tensor exponential_unit(const char* op, const Tensor& given, double alpha, double scale,
                         double input_scale) {
   return rounded_once(floating(op, given), [=](const Tensor& x) {
     const Tensor above = x.gt(0), low = below_zero(x, above);
-    const Tensor bent = (input_scale == 1 ? low : low.mul(input_scale)).expm1().mul(alpha * scale);
+    const Tensor bent =
+        expm1_of(input_scale == 1 ? low : low.mul(input_scale)).mul(alpha * scale);
     return where(above, scale == 1 ? x : x.mul(scale), bent);
   });
 }

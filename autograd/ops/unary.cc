@@ -227,11 +227,10 @@ Tensor logit(const Tensor& x, std::optional<double> eps) {
   Tensor out =
       computed(RAMET_POINTWISE(logit), x, bounded ? low : -INFINITY, bounded ? high : INFINITY);
   if (!recording(x)) return out;
-  return record(
-      "LogitBackward0", {x}, std::move(out),
-      [sx = save(x), low, high, outside = bounded ? 0 : NAN](const Node& self, const Tensor& g) {
-        return rows::Logit::gradient(g, sx.get(self), low, high, outside);
-      });
+  return record("LogitBackward0", {x}, std::move(out),
+                [sx = save(x), low, high, bounded](const Node& self, const Tensor& g) {
+                  return rows::Logit::gradient(g, sx.get(self), low, high, bounded);
+                });
 }
 
 namespace {

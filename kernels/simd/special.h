@@ -53,9 +53,9 @@ RAMET_INLINE double sin_pi_from(double x, double n) {
   const bool odd = whole - 2 * vfloor(whole / 2) != 0;
   return odd != (quarter >= 2) ? -y : y;
 }
-/// sin(pi x) / (pi x), 1 at 0; NaN at infinities.
+/// sin(pi x) / (pi x), 1 at 0 and 0 at other whole numbers, never -0; NaN at infinities.
 RAMET_INLINE double sinc_of(double x) {
-  return x == 0 ? 1 : sin_pi_from(x, 0) / (3.141592653589793 * x);
+  return x == 0 ? 1 : sin_pi_from(x, 0) / (3.141592653589793 * x) + 0.0;
 }
 /// Its n-th derivative, n = 1, 2, ...: the integral of (pi t)^n cos(pi t x + n pi / 2) for t from 0
 /// to 1. Near 0 by the cosine's series, farther away from the derivative before.

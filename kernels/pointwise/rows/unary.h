@@ -251,11 +251,15 @@ struct Logit : kernels::Function {
     // next to 1/2, where it is 0, by the distance from there, which is exact
     return pick(lt(z, cst<V>(0.25)), vlog(z / (one - z)), vlog1p((z + z - one) / (one - z)));
   }
-  // 1 / x + 1 / (1 - x), and `outside` outside. The infinities of an end stay out of the others.
-  RAMET_GRADIENT gradient(const T& g, const T& x, double low, double high, double outside) {
-    const T inside = logical_and(ge(x, low), le(x, high));
-    const T z = add(where(inside, x, 0.5), 0);  // of two zeros the one above which x is
-    return where(inside, mul(g, add(reciprocal(z), reciprocal(rsub(z, 1)))), outside);
+  // 1 / x + 1 / (1 - x); outside the bounds 0, or NaN where there are none. A NaN stays one.
+  RAMET_GRADIENT gradient(const T& g, const T& x, double low, double high, bool bounded) {
+    const T beyond = logical_or(lt(x, low), gt(x, high));
+    // The infinities of an end stay out of the others. A NaN is added, so that it is one to any
+    // order; adding a 0 makes of two zeros the one above which x is.
+    const T z = bounded ? add(where(beyond, 0.5, x), 0)
+                        : add(x, where(beyond, __builtin_nan(""), zeros_like(x)));
+    const T slope = mul(g, add(reciprocal(z), reciprocal(rsub(z, 1))));
+    return bounded ? where(beyond, 0, slope) : slope;
   }
 };
 /// x, and in place of a NaN 0, of infinities `up` and `down`.

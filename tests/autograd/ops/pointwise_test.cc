@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <set>
 
 #include "autograd/autograd.h"
 #include "autograd/gradcheck.h"
@@ -300,8 +301,10 @@ TEST(PointwiseFronts, SincIsSmoothAtZero) {  // its series: sum of (-1)^k (pi x)
     EXPECT_NEAR(d[3], square * square / 5, 1e-7);
   }
   // sin(pi x) is 0 at whole numbers, exactly; the slopes there are (-1)^x / x.
-  for (const double x : {1., -2., 3., 1e10}) {
-    EXPECT_EQ(sinc(tensor({x}, kDouble)).item<double>(), 0);
+  for (const double x : {1., -1., -2., 3., 1e10}) {
+    const double zero = sinc(tensor({x}, kDouble)).item<double>();
+    EXPECT_EQ(zero, 0);
+    EXPECT_FALSE(std::signbit(zero)) << x;  // sin(pi x) is a zero of x's sign (C23's sinpi)
     EXPECT_DOUBLE_EQ(derivatives(sinc, x, 1)[0], std::cos(M_PI * std::fmod(x, 2)) / x);
   }
   EXPECT_TRUE(std::isnan(sinc(tensor({kInf}, kDouble)).item<double>()));
@@ -334,7 +337,7 @@ TEST(PointwiseFronts, LogitAtItsEnds) {
   for (const double zero : {0., -0.0})
     EXPECT_EQ(derivatives(whole, zero, 2), (Numbers{kInf, -kInf}));
   EXPECT_EQ(derivatives(whole, 1, 2), (Numbers{kInf, kInf}));
-  EXPECT_TRUE(std::isnan(derivatives(whole, 1.5, 1)[0]));
+  for (const double d : derivatives(whole, 1.5, 3)) EXPECT_TRUE(std::isnan(d));
   // eps above 1/2 crosses over; below 0 it is none (PyTorch's numbers).
   const Tensor x = tensor({0., 0.3, 0.9}, kDouble);
   const Numbers crossed = values(logit(x, 0.6));
@@ -344,6 +347,28 @@ TEST(PointwiseFronts, LogitAtItsEnds) {
   EXPECT_TRUE(equal(logit(x, -1), logit(x)));
   // Next to 1/2, where it is 4 (x - 1/2).
   EXPECT_DOUBLE_EQ(logit(tensor({0.5 + 0x1p-40}, kDouble)).item<double>(), 0x1p-38);
+}
+
+// First and second derivative of what bends everywhere.
+TEST(PointwiseFronts, DerivativesAtANaNAreNaN) {
+  const std::set<std::string> straight = {"neg",   "abs",   "square", "relu", "floor",   "ceil",
+                                          "round", "trunc", "frac",   "sign", "deg2rad", "rad2deg"};
+  const auto expect_nan = [](const char* name, const std::function<Tensor(const Tensor&)>& f) {
+    for (const double d : derivatives(f, kNaN, 2)) EXPECT_TRUE(std::isnan(d)) << name;
+  };
+#define RAMET_X(name, Row) \
+  if (!straight.count(#name)) expect_nan(#name, [](const Tensor& x) { return name(x); });
+  RAMET_UNARY_FUNCTIONS(RAMET_X)
+  RAMET_UNARY_METHODS(RAMET_X)
+  RAMET_UNARY_COMPOSED(RAMET_X)
+#undef RAMET_X
+  expect_nan("logit", [](const Tensor& x) { return logit(x); });
+  expect_nan("logit, bounded", [](const Tensor& x) { return logit(x, 0.1); });
+  expect_nan("polygamma", [](const Tensor& x) { return polygamma(1, x); });
+  expect_nan("gelu", [](const Tensor& x) { return gelu(x); });
+  expect_nan("gelu, tanh", [](const Tensor& x) { return gelu(x, "tanh"); });
+  expect_nan("silu", silu);
+  expect_nan("softplus", [](const Tensor& x) { return softplus(x); });
 }
 
 TEST(PointwiseFronts, WhatIsNoNumberIsReplaced) {

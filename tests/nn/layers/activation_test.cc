@@ -196,6 +196,30 @@ TEST(Activations, ValuesAndGradients) {
   }
 }
 
+// Where the value is next to its limit the derivatives are still right, to their last digits.
+TEST(Activations, ExponentialUnitsFarBelowZero) {
+  const double a = 1.6732632423543772848170429916717 * 1.0507009873554804934193349852946;
+  struct Unit {
+    Tensor (*f)(const Tensor&);
+    double scale, slope;
+  };
+  for (const Unit& unit : {Unit{[](const Tensor& x) { return elu(x, 1.5, 1.1, 0.7); }, 1.65, 0.7},
+                           Unit{[](const Tensor& x) { return x.mul(1).elu_(); }, 1, 1},
+                           Unit{[](const Tensor& x) { return selu(x); }, a, 1},
+                           Unit{[](const Tensor& x) { return celu(x, 2.5); }, 2.5, 0.4}}) {
+    for (const double at : {-50., -300.}) {
+      const Tensor x = doubles({at}).requires_grad_(), y = unit.f(x);
+      double expected = unit.scale * std::exp(unit.slope * at);
+      Tensor g = y;
+      for (int order = 1; order <= 3; ++order) {
+        g = autograd::grad({g.sum()}, {x}, {}, true, true)[0];
+        expected *= unit.slope;
+        EXPECT_NEAR(g.item<double>(), expected, 1e-13 * expected) << at << " order " << order;
+      }
+    }
+  }
+}
+
 TEST(Activations, AreDifferentiableTwice) {
   for (const Row& row : rows()) {
     SCOPED_TRACE(row.name);

@@ -62,8 +62,7 @@ Tensor exponential_unit(const char* op, const Tensor& given, double alpha, doubl
                         double input_scale) {
   return rounded_once(floating(op, given), [=](const Tensor& x) {
     const Tensor above = x.gt(0), low = below_zero(x, above);
-    const Tensor bent =
-        expm1_of(input_scale == 1 ? low : low.mul(input_scale)).mul(alpha * scale);
+    const Tensor bent = expm1_of(input_scale == 1 ? low : low.mul(input_scale)).mul(alpha * scale);
     return where(above, scale == 1 ? x : x.mul(scale), bent);
   });
 }

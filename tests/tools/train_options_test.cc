@@ -216,6 +216,13 @@ TEST_F(TrainTest, RefusesCifarFilesThatLie) {
   good.model = "mlp";
   good.data = folder;
   expect_part(printed(good), "on 5 images of " + folder);
+  // Files of two sets: which one was meant, nobody can tell.
+  write("test.bin", "\x13" + record(7));
+  refused("got \"" + folder + "/data_batch_1.bin\" of CIFAR-10 and \"" + folder +
+          "/test.bin\" of CIFAR-100, expected one set in a folder");
+  shell("rm " + folder + "/test.bin && cp " + folder_ + "/data/t10k* " + folder);
+  refused("--data: got \"" + folder + "/t10k-images-idx3-ubyte.gz\" beside \"" + folder +
+          "/data_batch_1.bin\", expected one set in a folder");
   // CIFAR-100's two labels: the second one counts.
   shell("rm " + folder + "/*");
   write("train.bin", "\x13" + record(99) + "\x01" + record(0));
@@ -291,6 +298,35 @@ TEST_F(TrainTest, RefusesBeforeWritingAnything) {
   refused([](Options&) {}, "file not found");
   write_images("t10k", 0);
   refused([](Options&) {}, "got no images");
+}
+
+// Batch norms want two values a channel, and images of 4 x 4 become single pixels.
+TEST_F(TrainTest, RefusesBatchesThatAreTooSmallForBatchNorms) {
+  write_images("train", 33, 4);
+  write_images("t10k", 5, 4);
+  Options o = options("never");
+  const auto refused = [&](const std::string& model, int64_t batch, const std::string& devices,
+                           const std::string& reduce, const std::string& part) {
+    o.model = model, o.batch = batch, o.devices = devices, o.reduce = reduce;
+    expect_part(refusal(o), part);
+    EXPECT_FALSE(exists(folder_ + "/never"));
+  };
+  for (const std::string model : {"dcgan", "resnet"})
+    refused(model, 16, "cpu:0", "fixed",
+            "--batch: got 16 of 33 images, of which one batch is 1 and a replica's share of it 1, "
+            "expected at least 2 for the batch norms of --model " +
+                model);
+  refused("resnet", 30, "cpu:0,cpu:1", "fixed", "one batch is 3 and a replica's share of it 1");
+  refused("resnet", 26, "cpu:0", "tree:4", "one batch is 7 and a replica's share of it 1");
+  refused("dcgan", 1, "cpu:0", "fixed", "one batch is 1 and");
+  o.epochs = 1;
+  o.out = folder_ + "/out";
+  for (const char* model : {"dcgan", "resnet"}) {
+    o.model = model, o.batch = 31, o.devices = "cpu:0", o.reduce = "fixed";
+    printed(o);  // 31 and 2
+  }
+  o.model = "cnn", o.batch = 32;
+  printed(o);  // 32 and 1, of 2 x 2 pixels
 }
 
 TEST_F(TrainTest, RefusesAFolderThatCannotBeMade) {

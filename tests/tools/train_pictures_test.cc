@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cmath>
 #include <csignal>
+#include <limits>
 #include <map>
 #include <set>
 #include <thread>
@@ -336,6 +337,14 @@ TEST(Progress, LineFitsAndSaysWhatMatters) {
   for (int columns : {1, 20, 40, 80, 81, 200})
     EXPECT_LT(progress_line(s, columns).size(), static_cast<size_t>(std::max(columns, 2)));
   EXPECT_NE(progress_line({1, 1, 5, 5, 0, 0, 0, 0}, 100).find("=]"), std::string::npos);
+  const double nan = std::nan("");
+  for (const double loss : {nan, -nan})  // sums of infinities have a sign
+    EXPECT_NE(progress_line({1, 1, 5, 5, loss, 0, 0, 0}, 100).find(" loss nan "),
+              std::string::npos);
+  EXPECT_EQ(fixed(-nan, 2), "nan");
+  EXPECT_EQ(fixed(-1.0 / 3, 2), "-0.33");
+  EXPECT_EQ(fixed(-std::numeric_limits<double>::infinity(), 2), "-inf");
+  EXPECT_EQ(fixed(1e308, 4).size(), 309u + 5);
   EXPECT_EQ(clock_text(3723.4), "1:02:03");
   EXPECT_EQ(clock_text(7), "0:07");
   EXPECT_EQ(clock_text(std::nan("")), "?");

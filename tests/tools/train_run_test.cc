@@ -173,7 +173,9 @@ TEST_F(TrainTest, DcganLearnsWhatImagesLookLike) {
     return printed(o);
   };
   run_for("new", 1, 1e-12);
-  run_for("lost", 2, 1e30);
+  const std::string lost = run_for("lost", 2, 1e30);
+  EXPECT_NE(lost.find("nan"), std::string::npos) << lost;
+  EXPECT_EQ(lost.find("-nan"), std::string::npos) << lost;
   EXPECT_TRUE(summary("lost").at("test_frechet").is_null()) << "a run whose loss is NaN ends, too";
   const std::string text = run_for("one", 10, 2e-3);
   expect_part(text, "  generator loss ");

@@ -72,9 +72,8 @@ class TrainTest : public ::testing::Test {
     EXPECT_EQ(std::system(command.c_str()), 0) << command;
   }
 
-  // 12 x 12 pixels, 5 classes: a bright block at a place of the class, on noise.
-  void write_images(const std::string& part, int64_t n) {
-    const int64_t side = 12;
+  // 5 classes: a bright block at a place of the class, on noise.
+  void write_images(const std::string& part, int64_t n, int64_t side = 12) {
     Tensor images(TensorBase::empty({n, side, side}, kByte, Device(kCPU, 0))),
         labels(TensorBase::empty({n}, kByte, Device(kCPU, 0)));
     uint32_t random = part == "train" ? 1 : 2;

@@ -22,8 +22,8 @@ struct Format {
 };
 
 bool is_file(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
-bool is_cifar100(const std::string& folder) {
-  return is_file(folder + "/train.bin") || is_file(folder + "/test.bin");
+std::vector<std::string> files_of_cifar100(const std::string& folder, bool train) {
+  return {folder + (train ? "/train.bin" : "/test.bin")};
 }
 std::vector<std::string> files_of_cifar10(const std::string& folder, bool train) {
   if (!train) return {folder + "/test_batch.bin"};
@@ -31,6 +31,14 @@ std::vector<std::string> files_of_cifar10(const std::string& folder, bool train)
   for (int i = 1; i <= 5; ++i)
     files.push_back(folder + "/data_batch_" + std::to_string(i) + ".bin");
   return files;
+}
+
+// The first of a set's files that is there, or "".
+template <class F> std::string first_file(const std::string& folder, const F& files) {
+  for (bool train : {true, false})
+    for (const std::string& file : files(folder, train))
+      if (is_file(file)) return file;
+  return "";
 }
 
 LabelledImages read_file(const std::string& path, const Format& format) {
@@ -66,16 +74,17 @@ LabelledImages read_file(const std::string& path, const Format& format) {
 
 }  // namespace
 
-bool is_cifar(const std::string& folder) {
-  for (bool train : {true, false})
-    for (const std::string& file : files_of_cifar10(folder, train))
-      if (is_file(file)) return true;
-  return is_cifar100(folder);
+std::string cifar_file(const std::string& folder) {
+  const std::string ten = first_file(folder, files_of_cifar10);
+  return ten.empty() ? first_file(folder, files_of_cifar100) : ten;
 }
 
 LabelledImages read_cifar(const std::string& folder, bool train) {
-  if (is_cifar100(folder))
-    return read_file(folder + (train ? "/train.bin" : "/test.bin"), {{20, 100}});
+  const std::string ten = first_file(folder, files_of_cifar10),
+                    hundred = first_file(folder, files_of_cifar100);
+  RAMET_CHECK(ten.empty() || hundred.empty(), "CIFAR", "files of two sets: got \"", ten,
+              "\" of CIFAR-10 and \"", hundred, "\" of CIFAR-100, expected one set in a folder");
+  if (!hundred.empty()) return read_file(files_of_cifar100(folder, train)[0], {{20, 100}});
   std::vector<Tensor> images, labels;
   for (const std::string& file : files_of_cifar10(folder, train)) {
     const LabelledImages part = read_file(file, {{10}});

@@ -15,10 +15,11 @@ struct LabelledImages {
   Tensor images, labels;  // uint8 (N, channels, height, width), int64 (N)
 };
 
-/// Has the folder one of those files?
-bool is_cifar(const std::string& folder);
+/// The first of those files that the folder has, or "".
+std::string cifar_file(const std::string& folder);
 /// All records of one part; of CIFAR-100 the finer label. An Error that names the file where it is
-/// missing, cannot be read, holds no records or a part of one, or where a label is too large.
+/// missing, cannot be read, holds no records or a part of one, or where a label is too large; one
+/// that names two where the folder has files of both sets.
 LabelledImages read_cifar(const std::string& folder, bool train);
 /// CIFAR-10's six files, each whole or not at all. `train`: at least 5 images.
 void write_cifar(const std::string& folder, const LabelledImages& train,

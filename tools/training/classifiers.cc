@@ -67,6 +67,9 @@ class Classifier : public Job {
     model->push_back(name_ == "resnet" ? "fc" : "fc2", nn::Linear(features, shape_.classes));
     return model;
   }
+  int64_t least_rows() const override {  // two of ResNet's blocks halve the image
+    return name_ == "resnet" && shape_.height <= 4 && shape_.width <= 4 ? 2 : 1;
+  }
 
  private:
   int64_t push_cnn(nn::Sequential& model) const {

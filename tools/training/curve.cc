@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 
 #include "tools/training/canvas.h"
+#include "tools/training/progress.h"
 
 namespace ramet::training {
 
@@ -14,12 +14,6 @@ namespace {
 constexpr Color kPaper{255, 255, 255}, kInk{38, 43, 51}, kSoft{120, 128, 140}, kGrid{228, 231, 236},
     kAxis{150, 157, 168};
 constexpr Color kLoss{37, 99, 190}, kAccuracy{211, 84, 38}, kOther{20, 140, 120};
-
-std::string format(const char* pattern, double v) {
-  char text[32];
-  std::snprintf(text, sizeof(text), pattern, v);
-  return text;
-}
 
 // A range and its ticks: multiples of 1, 2 or 5 times a power of ten, about `wanted` of them
 // (Heckbert 1990).
@@ -36,9 +30,7 @@ struct Axis {
     high = std::ceil(to / step - 1e-9) * step;
     decimals = std::max(0, static_cast<int>(-std::floor(std::log10(step) + 1e-9)));
   }
-  std::string label(double v) const {
-    return format(("%." + std::to_string(decimals) + "f").c_str(), v == 0 ? 0.0 : v);
-  }
+  std::string label(double v) const { return fixed(v == 0 ? 0.0 : v, decimals); }
 };
 
 struct Panel {
@@ -175,7 +167,7 @@ std::string draw_curve(const History& history, int64_t steps_per_epoch, const st
   for (size_t i : labelled) {
     const auto [at, up] = line[i];
     const bool at_edge = at > accuracy.left + accuracy.width - 30;
-    canvas.text(at_edge ? at + 4 : at, up - 14, 10.5, format("%.2f%%", 100 * epochs[i].test(score)),
+    canvas.text(at_edge ? at + 4 : at, up - 14, 10.5, fixed(100 * epochs[i].test(score), 2) + "%",
                 kInk, at_edge ? Canvas::Align::kRight : Canvas::Align::kCenter,
                 i + 1 == epochs.size());
   }

@@ -1,6 +1,7 @@
 #include "tools/training/image_data.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -35,6 +36,15 @@ std::string folder_of(const std::string& data) {
   return system;
 }
 
+// The first of MNIST's files that the folder has, or "".
+std::string idx_file(const std::string& folder) {
+  for (const char* name : {"/train-images-idx3-ubyte", "/train-labels-idx1-ubyte",
+                           "/t10k-images-idx3-ubyte", "/t10k-labels-idx1-ubyte"})
+    for (const std::string& file : {folder + name, folder + name + ".gz"})
+      if (::access(file.c_str(), F_OK) == 0) return file;
+  return "";
+}
+
 int64_t made_count(const Options& o, bool train) {
   const int64_t all = train ? 10000 : 2000;
   return o.limit > 0 ? std::min(o.limit, all) : all;
@@ -51,7 +61,12 @@ struct Read {
 Read read(const Options& o) {
   if (o.data == "shapes") return {o.data, made(o, true), made(o, false)};
   const std::string folder = folder_of(o.data);
-  if (is_cifar(folder)) return {folder, read_cifar(folder, true), read_cifar(folder, false)};
+  if (const std::string cifar = cifar_file(folder); !cifar.empty()) {
+    const std::string idx = idx_file(folder);
+    RAMET_CHECK(idx.empty(), "train", "--data: got \"", idx, "\" beside \"", cifar,
+                "\", expected one set in a folder");
+    return {folder, read_cifar(folder, true), read_cifar(folder, false)};
+  }
   using data::datasets::MNIST;
   const MNIST train(folder, MNIST::Mode::kTrain), test(folder, MNIST::Mode::kTest);
   return {folder, {train.raw_images(), train.targets()}, {test.raw_images(), test.targets()}};

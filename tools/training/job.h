@@ -38,6 +38,9 @@ class Job {
   virtual const char* rows() const { return "images"; }
 
   virtual nn::Sequential make_model(double dropout) const = 0;
+  /// Of every batch on each device, in training: two, where a row is one value a channel to a batch
+  /// norm.
+  virtual int64_t least_rows() const { return 1; }
   virtual optim::AdamWOptions optimizer(double lr) const { return optim::AdamWOptions(lr); }
 
   // A step is one pass, or several: a forward, its backward, and a step of the optimizer each.

@@ -22,23 +22,28 @@ std::string clock_text(double seconds) {
   return text;
 }
 
+std::string fixed(double v, int decimals) {
+  if (std::isnan(v)) return "nan";  // printf says "-nan" of what invalid operations give on x86
+  char text[400];
+  std::snprintf(text, sizeof(text), "%.*f", decimals, v);
+  return text;
+}
+
 std::string grouped(int64_t n) {
   std::string digits = std::to_string(n);
   for (int64_t at = static_cast<int64_t>(digits.size()) - 3; at > (n < 0 ? 1 : 0); at -= 3)
-    digits.insert(static_cast<size_t>(at), ",");
+    digits.insert(static_cast<size_t>(at), 1, ',');
   return digits;
 }
 
 std::string progress_line(const ProgressBar::State& s, int columns) {
-  char head[64], tail[160];
-  std::snprintf(head, sizeof(head), "epoch %d/%d ", static_cast<int>(s.epoch),
-                static_cast<int>(s.epochs));
-  std::snprintf(tail, sizeof(tail), " %d/%d  loss %.4f  accuracy %.1f%%  %s %s/s  %s left",
-                static_cast<int>(s.step), static_cast<int>(s.steps), s.loss, 100 * s.accuracy,
-                grouped(std::llround(s.images_per_second)).c_str(), s.rows,
-                clock_text(s.seconds_left).c_str());
-  std::string line = head;
-  const int room = columns - static_cast<int>(line.size() + std::string(tail).size()) - 3;
+  std::string line = "epoch " + std::to_string(s.epoch) + "/" + std::to_string(s.epochs) + " ";
+  const std::string tail = " " + std::to_string(s.step) + "/" + std::to_string(s.steps) +
+                           "  loss " + fixed(s.loss, 4) + "  accuracy " +
+                           fixed(100 * s.accuracy, 1) + "%  " +
+                           grouped(std::llround(s.images_per_second)) + " " + s.rows + "/s  " +
+                           clock_text(s.seconds_left) + " left";
+  const int room = columns - static_cast<int>(line.size() + tail.size()) - 3;
   if (room >= 8) {
     const int width = std::min(room, 40);
     const int full = s.steps > 0 ? static_cast<int>(width * s.step / s.steps) : 0;

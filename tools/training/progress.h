@@ -33,6 +33,8 @@ class ProgressBar {
 std::string progress_line(const ProgressBar::State& s, int columns);
 /// "0:07", "1:02:03".
 std::string clock_text(double seconds);
+/// "0.3123"; "nan" of either sign.
+std::string fixed(double v, int decimals);
 /// "12,345".
 std::string grouped(int64_t n);
 

@@ -43,6 +43,19 @@ parallel::ReduceOrder parse_order(const std::string& text) {
        "\", expected fixed, any, or tree:V with V = 1, 2, 4, 8 or 16");
 }
 
+std::vector<int64_t> shares_of(int64_t rows, size_t devices, int processes,
+                               const std::string& reduce) {
+  const parallel::ReduceOrder order = parse_order(reduce);
+  const auto all = static_cast<size_t>(std::max(1, processes)) * devices,
+             replicas = order.is_tree() ? static_cast<size_t>(order.leaves()) : all;
+  RAMET_CHECK(processes == 0 || rows >= static_cast<int64_t>(replicas), "train",
+              "--batch: got a batch of ", rows, ", expected at least one for each of ", replicas,
+              " replicas");
+  const bool even = order.is_tree() || processes > 0;
+  return (even ? parallel::Split::balanced() : parallel::Split::chunk())
+      .cut("train", rows, replicas);
+}
+
 std::unique_ptr<Replicas> make_replicas(const nn::Sequential& model,
                                         const std::vector<Device>& devices,
                                         const std::string& reduce) {

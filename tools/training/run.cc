@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -58,6 +59,7 @@ Run::Run(Options& o) : options_(o) {
   job_ = make_job(o);
   const TrainingData& set = job_->data();
   if (o.ddp) processes_ = join_processes(std::chrono::seconds(o.timeout));
+  check_batches();
 
   leader_.emplace(devices_[0]);
   random_.emplace(LeadingGenerators{devices_[0]});
@@ -92,6 +94,22 @@ Run::Run(Options& o) : options_(o) {
   if (!o.resume) save_checkpoint();  // over the old one: there is a whole one at every moment
   if (step_ == 0) remove_stale_results(o.out);
   history_.open(file("metrics.jsonl"), step_);
+}
+
+// Whole batches, and what is left at the end of an epoch.
+void Run::check_batches() const {
+  const int64_t all = job_->data().train_rows.size(0), whole = std::min(options_.batch, all),
+                least = job_->least_rows();
+  for (const int64_t batch : {whole, all % whole}) {
+    if (batch == 0) continue;
+    const std::vector<int64_t> shares =
+        shares_of(batch, devices_.size(), options_.ddp ? processes_->size() : 0, options_.reduce);
+    const int64_t share = *std::min_element(shares.begin(), shares.end());
+    RAMET_CHECK(share >= least, "train", "--batch: got ", options_.batch, " of ", all, " ", rows(),
+                ", of which one batch is ", batch, " and a replica's share of it ", share,
+                ", expected at least ", least, " for the batch norms of --model ", options_.model,
+                " with ", rows(), " as small as these");
+  }
 }
 
 Job::Pass Run::train_pass(int number, const data::Example<>& batch, bool last) {

@@ -6,17 +6,14 @@
 #include "runtime/atomic_file.h"
 #include "runtime/thread_pool.h"
 #include "tools/training/curve.h"
+#include "tools/training/progress.h"
 #include "tools/training/run_state.h"
 
 namespace ramet::training {
 
 std::string text_of(const std::vector<Measure>& more, const std::string& prefix) {
   std::string text;
-  for (const Measure& m : more) {
-    char value[40];
-    std::snprintf(value, sizeof(value), " %.4f", m.value);
-    text += prefix + readable(m.name) + value;
-  }
+  for (const Measure& m : more) text += prefix + readable(m.name) + " " + fixed(m.value, 4);
   return text;
 }
 
@@ -34,11 +31,11 @@ void Run::report_epoch(const EpochRecord& r) const {
   const auto steps = static_cast<double>(std::max<int64_t>(1, n));
   for (Measure& m : more) m.value /= steps;
   std::printf(
-      "epoch %d/%d  loss %.4f  accuracy %.2f%%%s  test loss %.4f  test accuracy %.2f%%%s  %s of "
+      "epoch %d/%d  loss %s  accuracy %.2f%%%s  test loss %s  test accuracy %.2f%%%s  %s of "
       "training\n",
-      static_cast<int>(r.epoch), static_cast<int>(options_.epochs), loss / steps,
-      100 * accuracy / steps, text_of(more, "  ").c_str(), r.test_loss, 100 * r.test_accuracy,
-      text_of(r.more, "  test ").c_str(), clock_text(seconds_).c_str());
+      static_cast<int>(r.epoch), static_cast<int>(options_.epochs), fixed(loss / steps, 4).c_str(),
+      100 * accuracy / steps, text_of(more, "  ").c_str(), fixed(r.test_loss, 4).c_str(),
+      100 * r.test_accuracy, text_of(r.more, "  test ").c_str(), clock_text(seconds_).c_str());
   std::fflush(stdout);
 }
 
@@ -50,9 +47,9 @@ void Run::write_curve() const {
   std::string subtitle = text;
   if (!history_.epochs().empty()) {
     const EpochRecord& r = history_.epochs().back();
-    std::snprintf(text, sizeof(text), ": %.2f%% after %d epoch%s, %.1f s of training",
-                  100 * r.test(job_->score()), static_cast<int>(r.epoch), r.epoch == 1 ? "" : "s",
-                  r.seconds);
+    std::snprintf(text, sizeof(text), ": %s%% after %d epoch%s, %.1f s of training",
+                  fixed(100 * r.test(job_->score()), 2).c_str(), static_cast<int>(r.epoch),
+                  r.epoch == 1 ? "" : "s", r.seconds);
     subtitle += text;
   }
   write_file_atomically(file("curve.png"), draw_curve(history_, steps_per_epoch_,

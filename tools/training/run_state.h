@@ -100,6 +100,7 @@ class Run {
   // Rank 0 alone has tested, and drawn for that.
   void agree_on_random_numbers() { random_->go_on_from(processes_->of_rank_0(random_->now())); }
 
+  void check_batches() const;
   bool train_epoch(ProgressBar& bar);
   StepRecord train_step(data::Example<>& batch);
   Job::Pass train_pass(int number, const data::Example<>& batch, bool last);

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -59,17 +60,25 @@ std::vector<double> outputs(const BenchRow& row) {
 }
 
 // Largest difference relative to the larger magnitude of the row; both computed the same thing from
-// the same data.
-double difference(const std::vector<double>& a, const std::vector<double>& b) {
+// the same data. Infinite where one has a NaN, or an infinity that the other has not.
+constexpr double difference(std::span<const double> a, std::span<const double> b) {
   if (a.size() != b.size()) return INFINITY;
   double worst = 0, scale = 1e-30;
   for (size_t i = 0; i < a.size(); ++i) {
-    if (std::isnan(a[i]) || std::isnan(b[i])) return INFINITY;
-    worst = std::max(worst, std::fabs(a[i] - b[i]));
-    scale = std::max(scale, std::fabs(b[i]));
+    if (a[i] == b[i] && (a[i] == INFINITY || a[i] == -INFINITY)) continue;
+    const double apart = std::max(a[i] - b[i], b[i] - a[i]);
+    if (!(apart < INFINITY)) return INFINITY;
+    worst = std::max(worst, apart);
+    scale = std::max({scale, b[i], -b[i]});
   }
   return worst / scale;
 }
+template <size_t n> consteval double apart(const double (&a)[n], const double (&b)[n]) {
+  return difference(a, b);
+}
+static_assert(apart({1, -4}, {1, -2}) == 1 && apart({INFINITY, 1}, {INFINITY, 2}) == 0.5);
+static_assert(apart({NAN}, {1}) == INFINITY && apart({1}, {NAN}) == INFINITY);
+static_assert(apart({1}, {INFINITY}) == INFINITY && apart({INFINITY}, {-INFINITY}) == INFINITY);
 
 const BenchRow* row_named(const BenchArm& arm, const std::string& name) {
   for (int i = 0; i < arm.count; ++i)
@@ -148,7 +157,7 @@ class Driver {
       std::printf("  | %s %.2f, %s %.2f", e.arm.c_str(), typical(e), gain ? "gain" : "ratio",
                   ratio);
       if (!gain) ratios[e.arm].push_back({ratio, row.name});
-      if (e.apart >= 1e-3) std::printf(", OUTPUTS DIFFER by %.1e", e.apart);
+      if (!(e.apart < 1e-3)) std::printf(", OUTPUTS DIFFER by %.1e", e.apart);
       nlohmann::json peer = figures(e);
       peer["name"] = e.arm, peer["difference"] = e.apart, peer[gain ? "gain" : "ratio"] = ratio;
       line["peers"].push_back(peer);

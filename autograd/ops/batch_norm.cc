@@ -211,6 +211,8 @@ void check_all(const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& 
   check_channels("bias", b, x);
   check_channels("running_mean", mean, x);
   check_channels("running_var", var, x);
+  check_constant(kOp, "running_mean", mean);
+  check_constant(kOp, "running_var", var);
   RAMET_CHECK(training || x.numel() == 0 || (mean.defined() && var.defined()), kOp,
               "running_mean and running_var must be defined in evaluation mode: got ",
               mean.defined() ? "no running_var" : "no running_mean");

@@ -178,9 +178,7 @@ Tensor by_index(const char* op, const char* node, const Tensor& self, const Tens
     RAMET_CHECK(weight.scalar_type() == self.scalar_type() && weight->device == self->device, op,
                 "weight: got ", describe(weight), ", expected the dtype and device of input ",
                 describe(self));
-    if (recording(weight))
-      throw NotImplementedError(
-          detail::join("[", op, "] the derivative for 'weight' is not implemented"));
+    check_constant(op, "weight", weight);
   }
   const Tensor t = target.to(kLong).contiguous();
   check_indices(op, t, 0, cols, "number of classes", ignore_index);

@@ -363,6 +363,8 @@ Tensor linalg_pinv(const Tensor& A, const std::optional<Tensor>& atol,
                    const std::optional<Tensor>& rtol, bool hermitian) {
   const char* op = "linalg_pinv";
   check_matrices(op, A, hermitian);
+  check_constant(op, "atol", atol.value_or(Tensor()));
+  check_constant(op, "rtol", rtol.value_or(Tensor()));
   const Tolerance tolerance(op, A, atol, rtol);
   std::vector<int64_t> sizes = tolerance.lead();
   sizes.insert(sizes.end(), {A.size(-2), A.size(-1)});

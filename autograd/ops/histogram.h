@@ -15,7 +15,7 @@ namespace ramet {
 /// equal width there are from range[0] to range[1], without it from the smallest to the largest
 /// sample, which are read; 0.5 less and more where both are the same, and [0, 1] of no samples.
 /// With `weight`, of self's sizes and dtype, a sample counts that much. `density`: divided by their
-/// sum and the bins' widths.
+/// sum and the bins' widths. No history.
 RAMET_API std::tuple<Tensor, Tensor> histogram(const Tensor& self, const Tensor& bins,
                                                const std::optional<Tensor>& weight = {},
                                                bool density = false);

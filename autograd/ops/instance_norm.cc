@@ -74,6 +74,8 @@ Tensor instance_norm(const Tensor& x, const std::optional<Tensor>& weight,
     RAMET_CHECK(is_floating(t->scalar_type()), kOp, name, ": got ", describe(*t),
                 ", expected a floating-point type");
   }
+  check_constant(kOp, "running_mean", mean);
+  check_constant(kOp, "running_var", var);
   // Those without values are batch norm's, too: nothing is learnt from them.
   if (!use_input_stats || x.numel() == 0)
     return batch_norm(x, w, b, mean, var, use_input_stats, momentum, eps, true);

@@ -225,6 +225,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& given, const Tensor& targe
   };
   const bool weighted = pos_weight && pos_weight->defined();
   const Tensor p = weighted ? *pos_weight : Tensor();
+  check_constant(op, "pos_weight", p);
   {
     const NoGradGuard off;
     Tensor log_terms = terms(x);

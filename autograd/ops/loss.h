@@ -15,8 +15,9 @@ namespace ramet {
 /// |input - target|
 RAMET_API Tensor l1_loss(const Tensor& self, const Tensor& target,
                          int64_t reduction = Reduction::Mean);
-/// The same of sigmoid(x), without overflow; pos_weight multiplies the term of t. The loss has the
-/// target's shape; an input that repeats to it is taken.
+/// The same of sigmoid(x), without overflow; pos_weight multiplies the term of t, and has no
+/// derivative: an Error where it requires one. The loss has the target's shape; an input that
+/// repeats to it is taken.
 RAMET_API Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target,
                                                   const std::optional<Tensor>& weight = {},
                                                   const std::optional<Tensor>& pos_weight = {},

@@ -126,7 +126,6 @@ Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, int64_
                 "weights should be 1-d and have the same length as input: got ", describe(*weights),
                 " for ", describe(self));
   }
-  const NoGradGuard off;
   const Tensor at = self.to(kLong);
   const int64_t least = at.min().item<int64_t>(), most = at.max().item<int64_t>();
   RAMET_CHECK(least >= 0, op, "only supports 1-d non-negative integral inputs: got ", least, " in ",
@@ -136,7 +135,7 @@ Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, int64_
   const Tensor counts = zeros_of(std::max(minlength, most + 1), dtype, self.device());
   Tensor what;
   if (weighted) {
-    what = weights->shallow().to(dtype);
+    what = weights->to(dtype);
   } else {
     what = Tensor(TensorBase::empty({}, kLong, self.device()));
     fill_values(what, 1);

@@ -18,6 +18,10 @@ void refuse_devices(const char* op, const Tensor& a, const Tensor& b, const char
        a.device(), " and ", b.device(), "! Got ", describe(a), " and ", name, *name ? " " : "",
        describe(b));
 }
+void refuse_gradient(const char* op, const char* name) {
+  throw NotImplementedError(
+      detail::join("[", op, "] the derivative for '", name, "' is not implemented"));
+}
 
 namespace {
 

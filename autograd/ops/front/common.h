@@ -50,10 +50,16 @@ inline bool is_host_number(const Tensor& x) {
 }
 [[noreturn]] RAMET_API void refuse_devices(const char* op, const Tensor& a, const Tensor& b,
                                            const char* name);
+[[noreturn]] RAMET_API void refuse_gradient(const char* op, const char* name);
 /// An Error naming both unless they are on one device; `name` says what b is.
 inline void check_same_device(const char* op, const Tensor& a, const Tensor& b,
                               const char* name = "") {
   if (RAMET_UNLIKELY(a->device != b->device)) refuse_devices(op, a, b, name);
+}
+/// An Error where x, for which the operation has no derivative, wants a gradient, which would be
+/// lost; `name` says what x is. As LibTorch.
+inline void check_constant(const char* op, const char* name, const Tensor& x) {
+  if (RAMET_UNLIKELY(x.defined() && recording(x))) refuse_gradient(op, name);
 }
 /// The device an operation on a and b runs on: theirs, or the other's where one is a number on the
 /// host. An Error naming both otherwise.

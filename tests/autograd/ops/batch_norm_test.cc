@@ -6,6 +6,7 @@
 #include "autograd/graph/node.h"
 #include "autograd/ops/conv.h"
 #include "autograd/ops/factory.h"
+#include "autograd/ops/instance_norm.h"
 #include "autograd/ops/pool.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/unary.h"
@@ -125,6 +126,21 @@ TEST(BatchNorm, EmptyAndErrors) {
             0u);
   EXPECT_THROW(batch_norm(x.to(kLong), {}, {}, {}, {}, true, 0.1, 1e-5, false),
                NotImplementedError);
+  // Statistics are constants, and one that wants a gradient would not get any.
+  for (const bool training : {true, false}) {
+    const Tensor mean = zeros({3}).requires_grad_(), var = ones({3}).requires_grad_();
+    EXPECT_NE(error_of([&] {
+                batch_norm(x, {}, {}, mean, ones({3}), training, 0.1, 1e-5, false);
+              }).find("[batch_norm] the derivative for 'running_mean' is not implemented"),
+              std::string::npos);
+    EXPECT_THROW(batch_norm_relu_max_pool2d(x.view({4, 3, 1, 1}), {}, {}, zeros({3}), var, training,
+                                            0.1, 1e-5),
+                 NotImplementedError);
+    EXPECT_THROW(
+        instance_norm(x.view({1, 3, 4}), {}, {}, zeros({3}), var, training, 0.1, 1e-5, false),
+        NotImplementedError);
+    EXPECT_EQ(values(mean), (std::vector<double>{0, 0, 0}));
+  }
 }
 
 TEST(BatchNorm, AForwardWithoutTrainingTouchesNoStatistics) {

@@ -122,6 +122,22 @@ TEST(LinearAlgebra, TolerancesOfInversesAndRanks) {
             std::string::npos);
   EXPECT_THROW(linalg_matrix_rank(x.expand({2, 2, 3}), three), Error);
   EXPECT_THROW(linalg_pinv(x, Tensor()), Error);
+  // As PyTorch, which has no derivative for a tolerance: refused, but where numbers are counted.
+  const Tensor wanted = tensor(.1, kDouble).requires_grad_();
+  const auto refused = [](const auto& f, const std::string& name) {
+    EXPECT_THROW(f(), NotImplementedError);
+    expect_part(error_of(f), "[linalg_pinv] the derivative for '" + name + "' is not implemented");
+  };
+  refused([&] { linalg_pinv(x, wanted); }, "rtol");
+  refused([&] { linalg_pinv(x, std::optional<Tensor>(wanted)); }, "atol");
+  refused(
+      [&] {
+        linalg_pinv(zeros({0, 2}, kDouble), std::nullopt, std::optional<Tensor>(wanted));
+      },
+      "rtol");
+  EXPECT_FALSE(linalg_matrix_rank(x, wanted).requires_grad());
+  const NoGradGuard off;
+  expect_near(linalg_pinv(x, wanted), rank_one);
 }
 
 // The numbers are PyTorch's.

@@ -243,6 +243,9 @@ TEST(Counts, AsPyTorch) {  // what PyTorch 2.15 gives
   expect_values(bincount(zeros({0}, kLong), zeros({0}), 3), {0, 0, 0});
   EXPECT_EQ(bincount(zeros({0}, kLong), zeros({0}), 3).scalar_type(), kLong);
   EXPECT_EQ(bincount(zeros({0}, kLong)).sizes(), IntArrayRef({0}));
+  const Tensor w = constant({0.5, 1, 2}).requires_grad_();
+  bincount(x, w).mul(constant({1, 2, 3, 4})).sum().backward();
+  expect_values(w.grad(), {2, 4, 2});
   expect_values(histc(constant({1, 2, 1, 3, kNaN, -1}), 4, 0, 3), {0, 2, 1, 1});
   expect_values(histc(constant({1, 1}), 3), {0, 2, 0});
   expect_values(histc(constant({1, 2, 3, 4}).to(kHalf), 3).to(kDouble), {1, 1, 2});

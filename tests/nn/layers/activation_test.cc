@@ -5,6 +5,7 @@
 
 #include "autograd/autograd.h"
 #include "autograd/gradcheck.h"
+#include "autograd/ops/activation_composed.h"
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/comparison.h"
 #include "autograd/ops/factory.h"
@@ -203,10 +204,14 @@ TEST(Activations, ExponentialUnitsFarBelowZero) {
     Tensor (*f)(const Tensor&);
     double scale, slope;
   };
-  for (const Unit& unit : {Unit{[](const Tensor& x) { return elu(x, 1.5, 1.1, 0.7); }, 1.65, 0.7},
-                           Unit{[](const Tensor& x) { return x.mul(1).elu_(); }, 1, 1},
-                           Unit{[](const Tensor& x) { return selu(x); }, a, 1},
-                           Unit{[](const Tensor& x) { return celu(x, 2.5); }, 2.5, 0.4}}) {
+  const auto in_place = [](const Tensor& x) {
+    Tensor y = x.mul(1);
+    return elu_(y);
+  };
+  for (const Unit& unit :
+       {Unit{[](const Tensor& x) { return elu(x, 1.5, 1.1, 0.7); }, 1.65, 0.7},
+        Unit{in_place, 1, 1}, Unit{[](const Tensor& x) { return selu(x); }, a, 1},
+        Unit{[](const Tensor& x) { return celu(x, 2.5); }, 2.5, 0.4}}) {
     for (const double at : {-50., -300.}) {
       const Tensor x = doubles({at}).requires_grad_(), y = unit.f(x);
       double expected = unit.scale * std::exp(unit.slope * at);

@@ -5,8 +5,10 @@
 #include "autograd/autograd.h"
 #include "autograd/gradcheck.h"
 #include "autograd/ops/arithmetic.h"
+#include "autograd/ops/cross_entropy.h"
 #include "autograd/ops/ctc_loss.h"
 #include "autograd/ops/factory.h"
+#include "autograd/ops/loss.h"
 #include "autograd/ops/margin_loss.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/softmax.h"
@@ -186,6 +188,53 @@ TEST(MarginLosses, WhereFormulasOverflow) {
   expect_values(
       F::multilabel_margin_loss(doubles({0.1, 0.2, 0.4, 0.8}), doubles({3, 0, -1, 1}).to(kLong)),
       {0.85});
+}
+
+// Every loss of no samples: a mean of nothing is NaN and their sum 0, as in PyTorch, whose
+// multi_margin_loss and multilabel_margin_loss alone give what lay in memory.
+TEST(MarginLosses, OfNoSamples) {
+  using Loss = Tensor (*)(const Tensor& x, int64_t reduction);
+#define RAMET_LOSS(...) [](const Tensor& x, int64_t r) -> Tensor { return __VA_ARGS__; }
+  const std::pair<const char*, Loss> losses[] = {
+      {"mse", RAMET_LOSS(mse_loss(x, zeros_like(x), r))},
+      {"l1", RAMET_LOSS(l1_loss(x, zeros_like(x), r))},
+      {"smooth_l1", RAMET_LOSS(smooth_l1_loss(x, zeros_like(x), r))},
+      {"huber", RAMET_LOSS(huber_loss(x, zeros_like(x), r))},
+      {"bce", RAMET_LOSS(binary_cross_entropy(x, zeros_like(x), {}, r))},
+      {"bce logits", RAMET_LOSS(binary_cross_entropy_with_logits(x, zeros_like(x), {}, {}, r))},
+      {"kl_div", RAMET_LOSS(ramet::kl_div(x, zeros_like(x), r))},
+      {"nll", RAMET_LOSS(nll_loss(x, zeros({0}, kLong), {}, r))},
+      {"nll, weight", RAMET_LOSS(nll_loss(x, zeros({0}, kLong), ones({3}, kDouble), r))},
+      {"cross_entropy", RAMET_LOSS(cross_entropy_loss(x, zeros({0}, kLong), {}, r))},
+      {"smoothed", RAMET_LOSS(cross_entropy_loss(x, zeros({0}, kLong), {}, r, -100, 0.1))},
+      {"probabilities", RAMET_LOSS(cross_entropy_loss(x, zeros_like(x), {}, r))},
+      {"poisson", RAMET_LOSS(poisson_nll_loss(x, zeros_like(x), true, true, 1e-8, r))},
+      {"hinge", RAMET_LOSS(hinge_embedding_loss(x, zeros_like(x), 1, r))},
+      {"soft_margin", RAMET_LOSS(ramet::soft_margin_loss(x, zeros_like(x), r))},
+      {"ranking", RAMET_LOSS(margin_ranking_loss(x, zeros_like(x), zeros_like(x), 0, r))},
+      {"cosine", RAMET_LOSS(cosine_embedding_loss(x, zeros_like(x), zeros({0}), 0, r))},
+      {"triplet", RAMET_LOSS(ramet::triplet_margin_loss(x, zeros_like(x), zeros_like(x), 1, 2, 1e-6,
+                                                        false, r))},
+      {"multi_margin", RAMET_LOSS(ramet::multi_margin_loss(x, zeros({0}, kLong), 1, 1, {}, r))},
+      {"multi_margin, 2, weight",
+       RAMET_LOSS(ramet::multi_margin_loss(x, zeros({0}, kLong), 2, 1, ones({3}, kDouble), r))},
+      {"multilabel_margin", RAMET_LOSS(ramet::multilabel_margin_loss(x, zeros({0, 3}, kLong), r))},
+      {"multilabel_soft_margin",
+       RAMET_LOSS(F::multilabel_soft_margin_loss(
+           x, zeros_like(x), with<F::MultilabelSoftMarginLossFuncOptions>(Reduction(r))))},
+  };
+#undef RAMET_LOSS
+  for (const auto& [name, loss] : losses) {
+    SCOPED_TRACE(name);
+    const Tensor x = zeros({0, 3}, kDouble).requires_grad_();
+    EXPECT_EQ(loss(x, ramet::Reduction::None).size(0), 0);
+    const Tensor mean = loss(x, ramet::Reduction::Mean), sum = loss(x, ramet::Reduction::Sum);
+    EXPECT_TRUE(std::isnan(mean.item<double>()));
+    EXPECT_EQ(sum.item<double>(), 0);
+    EXPECT_EQ(mean.dim() + sum.dim(), 0);
+    for (const Tensor& of : {mean, sum})
+      EXPECT_EQ(autograd::grad({of}, {x})[0].sizes(), IntArrayRef({0, 3}));
+  }
 }
 
 TEST(MarginLosses, Refuse) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <initializer_list>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "autograd/tensor.h"
@@ -129,6 +130,13 @@ RAMET_API Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides,
                            int64_t storage_offset, const std::function<void(void*)>& deleter,
                            const TensorOptions& options = {},
                            std::optional<Device> target_device = std::nullopt);
+
+/// The first `size` elements of a file, mapped into memory of a CPU device. Not `shared`, the file
+/// must have them, and what is written stays in memory; shared, the file is made, or made longer,
+/// where it must be, and gets what is written. Other processes that cut the file off end this one.
+/// Without elements no file is looked at.
+RAMET_API Tensor from_file(std::string_view filename, std::optional<bool> shared = std::nullopt,
+                           std::optional<int64_t> size = 0, const TensorOptions& options = {});
 
 /// [..., num_classes] of int64: 1 at the class, else 0. `self` is int64 without negative values;
 /// num_classes -1 is largest + 1.

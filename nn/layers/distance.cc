@@ -33,6 +33,7 @@ Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, const CosineSimilar
 Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, const PairwiseDistanceFuncOptions& o) {
   return ramet::pairwise_distance(x1, x2, o.p(), o.eps(), o.keepdim());
 }
+Tensor pdist(const Tensor& input, double p) { return ramet::pdist(input, p); }
 
 }  // namespace functional
 }  // namespace ramet::nn

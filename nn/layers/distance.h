@@ -53,6 +53,8 @@ RAMET_API Tensor cosine_similarity(const Tensor& x1, const Tensor& x2,
 /// The p-norm of x1 - x2 + eps along the last dimension.
 RAMET_API Tensor pairwise_distance(const Tensor& x1, const Tensor& x2,
                                    const PairwiseDistanceFuncOptions& options = {});
+/// The p-norms of the differences of every two rows of [n, m]: [n (n - 1) / 2].
+RAMET_API Tensor pdist(const Tensor& input, double p = 2.0);
 
 }  // namespace functional
 }  // namespace ramet::nn

@@ -1,8 +1,13 @@
 #include "autograd/ops/factory.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
 
 #include "autograd/ops/copy.h"
 #include "autograd/ops/random.h"
@@ -173,6 +178,70 @@ TEST(Factory, OverForeignMemory) {
               from_blob(data, {2}, IntArrayRef{1, 1});
             }).find("strides"),
             std::string::npos);
+}
+
+TEST(Factory, OverAFile) {
+  const char* folder = std::getenv("TEST_TMPDIR");
+  const std::string path =
+      std::string(folder ? folder : "/tmp") + "/from_file_" + std::to_string(::getpid());
+  const auto bytes = [&] {
+    std::ifstream in(path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const auto numbers_of = [](const Tensor& t) { return values(t.to(kDouble)); };
+  std::ofstream(path, std::ios::binary) << "abcdefgh";
+  {
+    // A copy of what it writes to, and no more.
+    const Tensor own = from_file(path, false, 4, kByte), part = own.slice(0, 2);
+    EXPECT_EQ(numbers_of(own), (V{'a', 'b', 'c', 'd'}));
+    own.fill_('x');
+    EXPECT_EQ(numbers_of(part), (V{'x', 'x'}));
+    EXPECT_EQ(bytes(), "abcdefgh");
+    EXPECT_EQ(numbers_of(from_file(path, std::nullopt, 1, kByte)), (V{'a'}));
+  }
+  Tensor kept;
+  {
+    const Tensor both = from_file(path, true, 2, kByte);
+    kept = both.slice(0, 1);
+    both[0].fill_('A');
+  }
+  kept.fill_('B');  // the mapping goes with its last tensor
+  EXPECT_EQ(bytes(), "ABcdefgh");
+  // Numbers, with a history of their own.
+  const double numbers[] = {0.5, -2};
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(numbers), sizeof(numbers));
+  const Tensor x =
+      from_file(path, false, 2, TensorOptions(kDouble).device("cpu:1").requires_grad(true));
+  x.square().sum().backward();
+  EXPECT_EQ(numbers_of(x.grad()), (V{1, -4}));
+  EXPECT_EQ(x.device(), Device("cpu:1"));
+  // Shared, it becomes as long as it must, with zeros; private, it must be there.
+  EXPECT_EQ(numbers_of(from_file(path, true, 3, kDouble)), (V{0.5, -2, 0}));
+  EXPECT_EQ(bytes().size(), 24u);
+  const auto refused = [&](const std::string& name, bool shared, int64_t size,
+                           const TensorOptions& options, const std::string& part) {
+    const std::string error = error_of([&] { from_file(name, shared, size, options); });
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+  };
+  refused(path, false, 4, kDouble, "got 24 bytes, expected at least 32");
+  refused(path, false, -1, kDouble, "[from_file] size: got -1, expected 0 or more");
+  refused(path, true, INT64_MAX / 4, kDouble, "[from_file] bytes");
+  refused(path, true, INT64_MAX, kByte, "[from_file] cannot make \"" + path);
+  refused(path, false, 1, TensorOptions().device("cuda:0"), "expected a CPU");
+  refused(path, false, 1, TensorOptions().pinned_memory(true), "cannot be pinned");
+  refused(path, false, 1, TensorOptions(kLong).requires_grad(true), "floating");
+  refused(path + "/below", true, 1, kByte, "cannot open \"" + path + "/below\" (");
+  refused("/", false, 1, kByte, "\"/\": got no regular file");
+  EXPECT_EQ(bytes().size(), 24u);
+  ::unlink(path.c_str());
+  refused(path, false, 1, kByte, "cannot open \"" + path + "\" (No such file");
+  EXPECT_EQ(from_file(path, true, 0).sizes(), IntArrayRef({0}));
+  EXPECT_EQ(from_file(path, true, std::nullopt, kLong).scalar_type(), kLong);
+  EXPECT_NE(::access(path.c_str(), F_OK), 0) << "nothing to map, nothing made";
+  EXPECT_EQ(numbers_of(from_file(path, true, 2, kInt)), (V{0, 0}));
+  EXPECT_EQ(bytes(), std::string(8, '\0'));
+  ::unlink(path.c_str());
 }
 
 TEST(Factory, OneHot) {

@@ -1,5 +1,8 @@
 // Rows of the operation table: what makes tensors from numbers. A row's function takes options;
 // those that follow another tensor (_like) are rows as all others.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cmath>
 
 #include "autograd/ops.h"
@@ -371,6 +374,25 @@ void add_likes(Table& t) {
        })
       .big(large)
       .sliced({0}, 1)
+      .no_gradient()
+      .uncapturable("data_ptr: nobody sees what is done with it");
+  // From a file that has the bytes of a tensor, and whose name goes before the tensor does.
+  t.row(
+       "from_file", kAll, some,
+       [](V x) {
+         const Tensor kept = x[0].to(Device(kCPU, 0)).contiguous();
+         const int file = ::memfd_create("from_file", MFD_CLOEXEC);
+         const auto bytes = static_cast<ssize_t>(kept.nbytes());
+         const bool written = ::write(file, kept.data_ptr(), kept.nbytes()) == bytes;
+         RAMET_CHECK(written, "op_table", "a file without a name cannot be written");
+         const Tensor y = from_file("/proc/self/fd/" + std::to_string(file), false, kept.numel(),
+                                    kept.options().requires_grad(false));
+         ::close(file);
+         return y.view(kept.sizes()).to(x[0].device());
+       },
+       [](P x) { return x[0]; })
+      .big(large, 1)
+      .alone("memory of a file: nothing is computed")
       .no_gradient()
       .uncapturable("data_ptr: nobody sees what is done with it");
   // A number does not widen what it meets.

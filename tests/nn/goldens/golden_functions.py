@@ -171,6 +171,7 @@ NORMS = [
     function("normalize, p 3", partial(F.normalize, p=3.0, dim=0), [real(3, 2)]),
     function("cosine_similarity", partial(F.cosine_similarity, dim=0), [real(3, 2), real(3, 1)]),
     function("pairwise_distance", partial(F.pairwise_distance, p=3.0, eps=0.01, keepdim=True), [real(2, 3), real(2, 3)]),
+    function("pdist", partial(F.pdist, p=3.0), [real(4, 3)]),
     function("dropout", partial(F.dropout, training=False), [real(2, 3)]),
     function("dropout2d", partial(F.dropout2d, training=False), [real(1, 2, 2, 2)]),
     function("dropout3d", partial(F.dropout3d, training=False), [real(1, 2, 1, 2, 2)]),

@@ -208,6 +208,7 @@ std::vector<FunctionRow> norms() {
       ROW("pairwise_distance",
           F::pairwise_distance(t[0], t[1],
                                F::PairwiseDistanceFuncOptions().p(3).eps(.01).keepdim(true))),
+      ROW("pdist", F::pdist(t[0], 3)),
       ROW("dropout", F::dropout(t[0], F::DropoutFuncOptions().training(false))),
       ROW("dropout2d", F::dropout2d(t[0], F::Dropout2dFuncOptions().training(false))),
       ROW("dropout3d", F::dropout3d(t[0], F::Dropout3dFuncOptions().training(false))),

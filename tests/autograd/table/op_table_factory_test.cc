@@ -393,6 +393,7 @@ void add_likes(Table& t) {
        [](P x) { return x[0]; })
       .big(large, 1)
       .alone("memory of a file: nothing is computed")
+      .by_host("a file is in memory of a CPU")
       .no_gradient()
       .uncapturable("data_ptr: nobody sees what is done with it");
   // A number does not widen what it meets.

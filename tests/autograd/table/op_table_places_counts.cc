@@ -40,7 +40,6 @@ void add_counts(Table& t) {
        "bincount.weights", kAll, {{index({20}, 9), real({20})}},
        [](V x) { return bincount(x[0], x[1]); }, [=](P x) { return sums(x[0], &x[1], 0); })
       .gives([](ScalarType s) { return s == kFloat ? kFloat : kDouble; })
-      .no_gradient()
       .not_empty("int64 then, whatever the weights are")
       .not_scalar("refused: a number is no vector")
       .alone("weights are added up in the order of the elements")

@@ -161,6 +161,19 @@ TEST(TrainOptions, Devices) {
   }
 }
 
+TEST(TrainOptions, SharesOfABatch) {
+  using Shares = std::vector<int64_t>;
+  EXPECT_EQ(shares_of(7, 3, 0, "fixed"), (Shares{3, 3, 1}));
+  EXPECT_EQ(shares_of(4, 3, 0, "any"), (Shares{2, 2}));
+  EXPECT_EQ(shares_of(7, 1, 0, "tree:4"), (Shares{2, 2, 2, 1}));
+  EXPECT_EQ(shares_of(2, 1, 0, "tree:4"), (Shares{1, 1}));
+  // Of processes, each of which has its own.
+  EXPECT_EQ(shares_of(7, 2, 2, "fixed"), (Shares{2, 2, 2, 1}));
+  EXPECT_EQ(shares_of(7, 2, 2, "tree:4"), (Shares{2, 2, 2, 1}));
+  expect_part(error_of([] { shares_of(3, 2, 2, "fixed"); }),
+              "--batch: got a batch of 3, expected at least one for each of 4 replicas");
+}
+
 TEST(TrainOptions, ResumedSettingsComeFromTheCheckpoint) {
   Options saved;
   parse({"--batch", "32", "--seed", "5", "--lr", "0.1"}, saved);

@@ -32,7 +32,7 @@ const char* processor() {
 
 }  // namespace
 
-const char* version() { return "0.1.0"; }
+const char* version() { return RAMET_VERSION; }
 
 std::string runtime_config() {
   std::ostringstream out;

@@ -3,10 +3,11 @@
 #include <string>
 
 #include "runtime/error.h"
+#include "runtime/version.h"
 
 namespace ramet {
 
-/// "0.1.0"
+/// "0.1.0": RAMET_VERSION of the library's own headers.
 RAMET_API const char* version();
 /// Version, compiler, sanitizers, threads, devices: `name: value` lines. `config()`
 /// (kernels/config.h) adds the kernels' part.

@@ -50,12 +50,12 @@ struct alignas(64) Storage {
   Storage(const Storage&) = delete;
 
   /// Uninitialised memory. Throws OutOfMemoryError.
-  static Storage* make(size_t bytes, Device device);
+  RAMET_API static Storage* make(size_t bytes, Device device);
   /// Memory of `memory` seen as a storage of its own. Takes references, none is handed over.
-  static Storage* alias(Storage* memory, void* data, size_t bytes, Storage* versions);
+  RAMET_API static Storage* alias(Storage* memory, void* data, size_t bytes, Storage* versions);
   /// Foreign memory; `deleter` (may be empty) is called with `data` when the last reference goes.
-  static Storage* foreign(void* data, size_t bytes, Device device,
-                          std::function<void(void*)> deleter);
+  RAMET_API static Storage* foreign(void* data, size_t bytes, Device device,
+                                    std::function<void(void*)> deleter);
 
   /// The storage that owns the memory: an alias's comes and goes.
   Storage* root() {
@@ -79,13 +79,13 @@ struct alignas(64) Storage {
     const auto *a = static_cast<const char*>(data), *b = static_cast<const char*>(o.data);
     return device == o.device && a < b + o.bytes && b < a + bytes;
   }
-  uint64_t serial();
+  RAMET_API uint64_t serial();
   /// Of pinned memory: do other storages show it?
-  bool has_aliases();
+  RAMET_API bool has_aliases();
   void release() {
     if (drop_ref(refs)) destroy();
   }
-  void destroy();
+  RAMET_API void destroy();
 
  private:
   void leave(uint64_t ticket) noexcept;

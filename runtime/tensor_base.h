@@ -86,7 +86,7 @@ struct alignas(64) TensorImpl {
         flags(kContiguous),
         data(s->data),
         storage(s) {}
-  void destroy();
+  RAMET_API void destroy();
   Storage* embedded() { return reinterpret_cast<Storage*>(this + 1); }
   /// Has it a reference to `s`? Also while it shows other memory, where `s` lies in its block.
   bool holds(const Storage* s) const {

@@ -47,7 +47,7 @@ ramet_packages() {
       if ! ramet_has_own_bazel; then echo bazel-bootstrap bazel-rules-java bazel-rules-proto; fi
       ;;
     test)
-      echo googletest librapidcheck-dev libboost-math-dev dataset-fashion-mnist binutils
+      echo googletest librapidcheck-dev libboost-math-dev dataset-fashion-mnist binutils cmake make pkg-config
       if ! ramet_has_clang; then ramet_clang_package; fi
       ;;
     train) echo dataset-fashion-mnist ;;

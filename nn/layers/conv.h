@@ -68,7 +68,7 @@ template <size_t D> std::string printed(const ExpandingArray<D>& numbers, int64_
 
 /// What the convolutions share. `weight` is (out_channels, in_channels / groups, kernel...), `bias`
 /// (out_channels) or undefined.
-template <size_t D, class Derived> class ConvNdImpl : public Cloneable<Derived> {
+template <size_t D, class Derived> class RAMET_API ConvNdImpl : public Cloneable<Derived> {
  public:
   explicit ConvNdImpl(const ConvOptions<D>& options_);
   void reset() override;

@@ -35,7 +35,7 @@ using ConvTranspose3dOptions = ConvTransposeOptions<3>;
 /// The gradient of a convolution's input, as a layer (autograd/ops/conv.h). `weight` is
 /// (in_channels, out_channels / groups, kernel...), `bias` (out_channels) or undefined. Both start
 /// uniform in +-1/sqrt(out_channels / groups * kernel elements).
-template <size_t D, class Derived> class ConvTransposeNdImpl : public Cloneable<Derived> {
+template <size_t D, class Derived> class RAMET_API ConvTransposeNdImpl : public Cloneable<Derived> {
  public:
   ConvTransposeNdImpl(int64_t in_channels, int64_t out_channels, ExpandingArray<D> kernel_size)
       : ConvTransposeNdImpl(ConvTransposeOptions<D>(in_channels, out_channels, kernel_size)) {}

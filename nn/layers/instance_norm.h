@@ -23,7 +23,7 @@ using InstanceNorm3dOptions = InstanceNormOptions;
 /// With running statistics, which are averages over samples, evaluation uses those. The running
 /// statistics after replicas are the average of theirs (BufferPolicy::mean): those of the whole
 /// batch where all have as many samples. num_batches_tracked is never counted up, as LibTorch's.
-template <int D, class Derived> class InstanceNormImpl : public Cloneable<Derived> {
+template <int D, class Derived> class RAMET_API InstanceNormImpl : public Cloneable<Derived> {
  public:
   InstanceNormImpl(int64_t num_features) : InstanceNormImpl(InstanceNormOptions(num_features)) {}
   explicit InstanceNormImpl(const InstanceNormOptions& options_);

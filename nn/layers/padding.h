@@ -30,18 +30,18 @@ template <size_t D> struct ConstantPadOptions {
 };
 
 // The base of a kind's modules, which has its constructor from plain numbers.
-#define RAMET_PAD(Kind, numbers, names)                                             \
-  template <size_t D, class Derived> class Kind##Impl : public Cloneable<Derived> { \
-   public:                                                                          \
-    Kind##Impl numbers : Kind##Impl(Kind##Options<D> names) {}                      \
-    explicit Kind##Impl(const Kind##Options<D>& options_) : options(options_) {}    \
-    void reset() override {}                                                        \
-    void pretty_print(std::ostream& stream) const override;                         \
-    Tensor forward(const Tensor& input);                                            \
-    Kind##Options<D> options;                                                       \
-  };                                                                                \
-  RAMET_PAD_OF(Kind, 1)                                                             \
-  RAMET_PAD_OF(Kind, 2)                                                             \
+#define RAMET_PAD(Kind, numbers, names)                                                       \
+  template <size_t D, class Derived> class RAMET_API Kind##Impl : public Cloneable<Derived> { \
+   public:                                                                                    \
+    Kind##Impl numbers : Kind##Impl(Kind##Options<D> names) {}                                \
+    explicit Kind##Impl(const Kind##Options<D>& options_) : options(options_) {}              \
+    void reset() override {}                                                                  \
+    void pretty_print(std::ostream& stream) const override;                                   \
+    Tensor forward(const Tensor& input);                                                      \
+    Kind##Options<D> options;                                                                 \
+  };                                                                                          \
+  RAMET_PAD_OF(Kind, 1)                                                                       \
+  RAMET_PAD_OF(Kind, 2)                                                                       \
   RAMET_PAD_OF(Kind, 3)
 #define RAMET_PAD_OF(Kind, D)                                             \
   using Kind##D##dOptions = Kind##Options<D>;                             \

@@ -50,7 +50,7 @@ using AdaptiveMaxPool1dOptions = AdaptiveMaxPoolOptions<ExpandingArray<1>>;
 using AdaptiveMaxPool2dOptions = AdaptiveMaxPoolOptions<ExpandingArrayWithOptionalElem<2>>;
 using AdaptiveMaxPool3dOptions = AdaptiveMaxPoolOptions<ExpandingArrayWithOptionalElem<3>>;
 
-template <size_t D, class Derived> class MaxPoolImpl : public Cloneable<Derived> {
+template <size_t D, class Derived> class RAMET_API MaxPoolImpl : public Cloneable<Derived> {
  public:
   MaxPoolImpl(ExpandingArray<D> kernel_size) : MaxPoolImpl(MaxPoolOptions<D>(kernel_size)) {}
   explicit MaxPoolImpl(const MaxPoolOptions<D>& options_) : options(options_) {}
@@ -90,7 +90,7 @@ class RAMET_API MaxPool3dImpl : public MaxPoolImpl<3, MaxPool3dImpl> {
 extern template class Cloneable<MaxPool3dImpl>;
 RAMET_MODULE(MaxPool3d);
 
-template <size_t D, class Derived> class AvgPoolImpl : public Cloneable<Derived> {
+template <size_t D, class Derived> class RAMET_API AvgPoolImpl : public Cloneable<Derived> {
  public:
   AvgPoolImpl(ExpandingArray<D> kernel_size) : AvgPoolImpl(AvgPoolOptions<D>(kernel_size)) {}
   explicit AvgPoolImpl(const AvgPoolOptions<D>& options_) : options(options_) {}
@@ -125,7 +125,7 @@ extern template class Cloneable<AvgPool3dImpl>;
 RAMET_MODULE(AvgPool3d);
 
 template <size_t D, class output_size_t, class Derived>
-class AdaptiveAvgPoolImpl : public Cloneable<Derived> {
+class RAMET_API AdaptiveAvgPoolImpl : public Cloneable<Derived> {
  public:
   AdaptiveAvgPoolImpl(output_size_t output_size)
       : AdaptiveAvgPoolImpl(AdaptiveAvgPoolOptions<output_size_t>(output_size)) {}
@@ -165,7 +165,7 @@ extern template class Cloneable<AdaptiveAvgPool3dImpl>;
 RAMET_MODULE(AdaptiveAvgPool3d);
 
 template <size_t D, class output_size_t, class Derived>
-class AdaptiveMaxPoolImpl : public Cloneable<Derived> {
+class RAMET_API AdaptiveMaxPoolImpl : public Cloneable<Derived> {
  public:
   AdaptiveMaxPoolImpl(output_size_t output_size)
       : AdaptiveMaxPoolImpl(AdaptiveMaxPoolOptions<output_size_t>(output_size)) {}

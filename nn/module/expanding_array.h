@@ -12,7 +12,7 @@
 
 namespace ramet {
 
-template <size_t D, class T = int64_t> class ExpandingArray {
+template <size_t D, class T = int64_t> class RAMET_API ExpandingArray {
  public:
   /// An Error unless there are D values.
   ExpandingArray(std::initializer_list<T> list) : ExpandingArray(ArrayRef<T>(list)) {}
@@ -46,7 +46,7 @@ std::ostream& operator<<(std::ostream& stream, const ExpandingArray<D, T>& array
 /// Some of the values may be nullopt: `AdaptiveAvgPool2dOptions({7, nullopt})` keeps the input's
 /// width.
 template <size_t D, class T = int64_t>
-class ExpandingArrayWithOptionalElem : public ExpandingArray<D, std::optional<T>> {
+class RAMET_API ExpandingArrayWithOptionalElem : public ExpandingArray<D, std::optional<T>> {
   using Base = ExpandingArray<D, std::optional<T>>;
 
  public:

@@ -50,7 +50,7 @@ run() {
   [[ $code -eq $expected ]] || fail "$call: exit code $code, expected $expected"
 }
 
-for script in bench quickstart test compare_torch mutate setup.sh; do
+for script in bench install quickstart test compare_torch mutate setup.sh; do
   for option in --help -h; do
     run 0 $script $option
     grep -q "^ *\(usage: \)\?\./tools/$script" "$work/stdout" || fail "$call does not say how to call ./tools/$script"
@@ -102,6 +102,11 @@ wrong "no LibTorch in /none" compare_torch --torch /none
 wrong "--bogus" mutate --bogus
 wrong "--count: got 0, expected a whole number from 1" mutate --count 0
 wrong "no such group of packages: nonsense" setup.sh nonsense
+wrong "no such option: --bogus" install --bogus
+wrong "no such option: processes" install processes
+wrong "no such option: --ramet" install --ramet
+wrong "--prefix wants a folder" install --prefix
+wrong "--uninstall takes no option" install --uninstall --shared --prefix "$work"
 
 # ends PATTERN: the last line.
 ends() { tail -n 1 "$work/stderr" | grep -Eqx -e "$1" || fail "$call: expected the last line to be $1"; }
@@ -122,6 +127,12 @@ grep -qx "ran with --data fashion-mnist --model cnn --devices cpu:0,cpu:1 --out 
   fail "$call: other arguments"
 run 0 quickstart --out=/else/where
 ends "quickstart: OK: finished in [0-9]+ s; results are in /else/where"
+run 1 install --uninstall --prefix "$work/none"
+ends "install: FAILED: no Ramet is installed in $work/none: share/ramet/manifest is missing"
+CUDA_PATH=$work/none run 3 install --cuda --prefix "$work/none"
+ends "install: no CUDA toolkit: $work/none/bin/nvcc is missing .*"
+BUILD_CODE=1 run 1 install --prefix "$work/none"
+ends 'install: FAILED: could not build //tools/sdk:ramet'
 PROGRAM_CODE=2 run 2 quickstart --batch 0
 ends 'quickstart: FAILED: training ended with exit code 2'
 

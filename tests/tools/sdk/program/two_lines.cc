@@ -1,0 +1,2 @@
+#include <ramet.h>
+int main() { return ramet::ones({2}).sum().item<int>() - 2; }

@@ -1,0 +1,207 @@
+#!/usr/bin/env bash
+# What ./tools/install makes, as its users meet it: the tree is made once, moved, and programs are built from it alone.
+#
+# usage: sdk_test.sh [CHECK...]   (by default all; the working folder holds the repository's files, BUILT (default: the same) what Bazel built)
+set -euo pipefail
+
+work=${TEST_TMPDIR:-$(mktemp -d)}/sdk
+rm -rf "$work"
+mkdir -p "$work"
+here=$PWD/tests/tools/sdk
+built=${BUILT:-$PWD}
+prefix=$work/prefix
+unset RAMET_NUM_THREADS OMP_NUM_THREADS CXXFLAGS LDFLAGS CMAKE_PREFIX_PATH PKG_CONFIG_PATH RAMET_ISA
+export CXX=g++ CMAKE_BUILD_PARALLEL_LEVEL=1
+
+die() {
+  echo "$*"
+  exit 1
+}
+make_tree() { python3 tools/sdk/make_tree.py --built "$built" "$@"; }
+lists() { printf "$built/tools/sdk/%s.json\n" "$@"; }
+
+# has TEXT FILE: somewhere in it, else the file is shown
+has() {
+  grep -qF -- "$1" "$2" || {
+    cat "$2"
+    die "expected there: $1"
+  }
+}
+
+# refused NAME TEXT COMMAND...: fails, and says so
+refused() {
+  local log=$work/refused_$1
+  ! "${@:3}" >"$log" 2>&1 || die "$1: was not refused"
+  has "$2" "$log"
+}
+
+# configured FOLDER ARGUMENTS...: a CMake project, built in $work/FOLDER's name
+configured() {
+  local to=$work/build_$1
+  mkdir -p "$to"
+  cmake -S "$2" -B "$to" "${@:3}" >"$to/configure.log" 2>&1 || {
+    cat "$to/configure.log"
+    die "cmake -S $2: failed"
+  }
+}
+
+# A program by pkg-config: linked FILE PROGRAM PACKAGE [OPTIONS]
+linked() {
+  local flags
+  flags=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs "$3")
+  g++ "$1" -o "$2" ${4:-} $flags
+}
+
+# ---- the tree -----------------------------------------------------------------------------------
+
+# Nothing in the files says where they were made or where they stand.
+check_tree() {
+  ! grep -rIlE "$work|$built" "$prefix" || die "these files name a folder of this machine"
+  local file name
+  while read -r file; do [[ -e $prefix/$file ]] || die "the manifest names $file"; done <"$prefix/share/ramet/manifest"
+  [[ $(find "$prefix" ! -type d | wc -l) -eq $(wc -l <"$prefix/share/ramet/manifest") ]] || die "files that the manifest does not name"
+  ! ar t "$prefix/lib/libramet.a" | sort | uniq -d | grep . || die "members of one name"
+  # Headers name each other as users do, and what they name is there.
+  while read -r name; do
+    [[ $name == ramet.h || $name == ramet/* ]] || die "a header includes \"$name\""
+    [[ -f $prefix/include/$name ]] || die "a header includes \"$name\", which is not installed"
+  done < <(grep -rhoE '^[ \t]*#[ \t]*include[ \t]*"[^"]+"' "$prefix/include" | sed 's/[^"]*"//; s/"//' | sort -u)
+  for name in Eigen nlohmann-json xxHash; do [[ -s $prefix/share/doc/ramet/LICENSE.$name ]] || die "no licence of $name"; done
+}
+
+# Installed twice, with less the second time: what is gone is gone. Uninstalled: what is not Ramet's stays.
+check_uninstall() {
+  local other=$work/other
+  make_tree --prefix "$other" --shared $(lists ramet) >/dev/null
+  touch "$other/lib/mine"
+  make_tree --prefix "$other" $(lists ramet) >/dev/null
+  [[ ! -e $other/lib/libramet.so && -e $other/lib/libramet.a ]] || die "an earlier installation's library stayed"
+  cmp "$other/lib/libramet.a" "$prefix/lib/libramet.a" || die "two installations differ"
+  make_tree --prefix "$other" --uninstall >/dev/null
+  [[ $(cd "$other" && find . ! -type d) == ./lib/mine && ! -e $other/include ]] || die "not all of it, or more, was removed"
+  [[ $(make_tree --prefix "$other" --uninstall) == 0 ]]
+}
+
+# ---- CMake and pkg-config -----------------------------------------------------------------------
+
+check_cmake() {
+  configured examples "$prefix/share/ramet/examples"
+  cmake --build "$work/build_examples" >"$work/log_examples" 2>&1 || die "$(cat "$work/log_examples")"
+  "$work/build_examples/first_program" >/dev/null
+
+  configured program "$here/program" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release -DRAMET_VERSION_WANTED=0.1
+  cmake --build "$work/build_program" >"$work/log_program" 2>&1 || die "$(cat "$work/log_program")"
+  local program=$work/build_program/trains bytes
+  "$program"
+  ! ldd "$program" | grep -i ramet || die "the archive was to be linked"
+  strip -o "$program.stripped" "$program"
+  bytes=$(stat -c %s "$program.stripped")
+  echo "a stripped MLP program: $bytes bytes"
+  [[ $bytes -le 3145728 ]] || die "expected at most 3 MiB"
+}
+
+check_shared() {
+  configured shared "$here/program" -DCMAKE_PREFIX_PATH="$prefix" -DRamet_SHARED=ON -DCMAKE_INSTALL_RPATH_USE_LINK_PATH=ON \
+    -DCMAKE_INSTALL_PREFIX="$work/shared_installed"
+  cmake --build "$work/build_shared" --target install >"$work/log_shared" 2>&1 || die "$(cat "$work/log_shared")"
+  local program=$work/shared_installed/bin/trains
+  "$work/build_shared/trains"
+  "$program"
+  ldd "$program" | grep -q "libramet.so.0.1 => $prefix/lib" || die "$(ldd "$program")"
+  [[ $(stat -c %s "$program") -lt 1000000 ]] || die "the program holds the library"
+  # A library of other headers under the same name is not taken: the loader says what is wrong.
+  mkdir "$work/stale"
+  sed "s/one_build__0_1_0_......../one_build__0_1_0_00000000/" "$prefix/lib/libramet.so.0.1" >"$work/stale/libramet.so.0.1"
+  refused stale ramet_headers_and_library_of_one_build env LD_LIBRARY_PATH="$work/stale" "$program"
+}
+
+check_components() {
+  configured components "$here/program" -DCMAKE_PREFIX_PATH="$prefix" -DRAMET_COMPONENTS_WANTED="processes;cuda"
+  cmake --build "$work/build_components" --target ranks --target gpus >"$work/log_components" 2>&1 || die "$(cat "$work/log_components")"
+  "$work/build_components/ranks"
+  "$work/build_components/gpus"
+  ldd "$work/build_components/ranks" | grep -q libgloo || die "processes do not link Gloo"
+  ! ldd "$work/build_components/gpus" | grep -q libgloo || die "Gloo where nobody asked for processes"
+  cd "$work"
+  refused component 'lacks the component "teleport":' cmake -S "$here/program" \
+    -B "$work/build_1" -DCMAKE_PREFIX_PATH="$prefix" -DRAMET_COMPONENTS_WANTED=teleport
+  refused version 'version: 0.1.0' cmake -S "$here/program" -B "$work/build_2" -DCMAKE_PREFIX_PATH="$prefix" -DRAMET_VERSION_WANTED=0.2
+  refused old_version 'version: 0.1.0' cmake -S "$here/program" -B "$work/build_3" -DCMAKE_PREFIX_PATH="$prefix" -DRAMET_VERSION_WANTED=0.0.9
+}
+
+check_pkg_config() {
+  linked "$here/program/two_lines.cc" "$work/two_lines" ramet
+  "$work/two_lines"
+  linked "$here/program/two_lines.cc" "$work/two_lines_shared" ramet-shared
+  "$work/two_lines_shared"
+  # Links with processes; no program for it, which check_components has.
+  PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --libs ramet-processes | grep -q -- "-lgloo.*-l:libramet.a" || die "the order of the libraries"
+  PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --exact-version=0.1.0 ramet
+}
+
+# Headers of another build do not link, whether sections are collected or not.
+check_mismatch() {
+  local includes=$work/other_headers
+  cp -r "$prefix/include" "$includes"
+  sed -i "s/one_build__0_1_0_......../one_build__0_1_0_00000000/" "$includes/ramet/installed.h"
+  g++ -c -I "$includes" "$here/program/two_lines.cc" -o "$work/mismatch.o"
+  local option
+  for option in -Wl,--gc-sections -Wl,--no-gc-sections -fuse-ld=lld; do
+    refused mismatch ramet_headers_and_library_of_one_build__0_1_0_00000000 \
+      g++ "$work/mismatch.o" -o "$work/mismatch" "$option" -L "$prefix/lib" -l:libramet.a -lz -pthread
+  done
+}
+
+# ---- libramet.so --------------------------------------------------------------------------------
+
+check_exports() {
+  local so=$prefix/lib/libramet.so names=$work/exports
+  nm -D --defined-only "$so" | awk '{ sub(/@.*/, "", $3); print $2, $3 }' | sort -u >"$names"
+  # Ramet's own names, no unique ones (which would keep plug-ins in memory), nothing of the standard library's.
+  ! grep -vE ' (_ZN?[A-Z]*K?[RO]?5ramet|_Z[A-Z]+[RK]*N?[RK]*5ramet|_ZT[hv][n0-9_]+N?K?5ramet|_ZT[hv][n0-9_]+NK?5ramet|_ZG?V?ZNK?5ramet|ramet_|RAMET_)' "$names" |
+    grep -v ' RAMET_0.1$' || die "names that are not Ramet's"
+  ! grep '^u ' "$names" || die "unique symbols"
+  readelf -dW "$so" | grep -q NODELETE || die "the library may be unloaded under its threads"
+  # What programs call of the headers' functions, module by module, leaves: the tests' modules use all of them.
+  awk '{ print $2 }' "$names" | sort -u >"$work/defined"
+  nm -u "$built"/tests/libmodules.a | awk '$1 == "U" { print $2 }' | grep 5ramet | sort -u >"$work/called"
+  [[ $(wc -l <"$work/called") -gt 400 ]] || die "what calls everything calls little"
+  ! comm -23 "$work/called" "$work/defined" | c++filt | grep -v '^ramet::\(testing\|test\)' || die "declared in a public header, and does not leave the library: RAMET_API is missing"
+}
+
+# -------------------------------------------------------------------------------------------------
+
+started=$SECONDS
+make_tree --prefix "$work/made" --shared $(lists ramet processes cuda) >/dev/null
+mv "$work/made" "$prefix"
+echo "time: $((SECONDS - started)) s for the tree; $(cd "$prefix/lib" && stat -L -c '%n %s bytes' libramet.a libramet.so | paste -sd,)"
+
+checks=("$@")
+[[ $# -gt 0 ]] || mapfile -t checks < <(declare -F | sed -n 's/^declare -f check_/check_/p')
+for check in "${checks[@]}"; do
+  while [[ $(jobs -rp | wc -l) -ge 2 ]]; do wait -n || true; done
+  (
+    set +e
+    begun=$SECONDS
+    (
+      set -e
+      "$check"
+    ) >"$work/$check.log" 2>&1
+    echo "$? $((SECONDS - begun))" >"$work/$check.code"
+  ) &
+done
+wait
+
+failed=0
+for check in "${checks[@]}"; do
+  read -r code seconds <"$work/$check.code"
+  if [[ $code -eq 0 ]]; then
+    echo "OK: ${check#check_} ($seconds s) $(tail -n 1 "$work/$check.log")"
+  else
+    failed=1
+    cat "$work/$check.log"
+    echo "FAILED: ${check#check_}"
+  fi
+done
+echo "time: $((SECONDS - started)) s"
+exit $failed

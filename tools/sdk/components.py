@@ -1,0 +1,28 @@
+"""What the rows of tools/sdk/BUILD look for on the machine of whoever links a component, and what is inside the libraries."""
+
+# name in BUILD: (lines of CMake, target that is linked, pkg-config's words)
+FINDS = {
+    "Threads": ("set(THREADS_PREFER_PTHREAD_FLAG ON)\nfind_dependency(Threads)", "Threads::Threads", "-pthread"),
+    "ZLIB": ("find_dependency(ZLIB)", "ZLIB::ZLIB", "-lz"),
+    # Debian's package has a configuration; others' may not.
+    "Gloo": (
+        "find_package(Gloo CONFIG QUIET)\n"
+        "if(NOT TARGET gloo)\n"
+        "  find_library(Ramet_GLOO_LIBRARY gloo)\n"
+        "  mark_as_advanced(Ramet_GLOO_LIBRARY)\n"
+        "  if(NOT Ramet_GLOO_LIBRARY)\n"
+        '    set(_ramet_missing "Gloo (Debian: libgloo-dev)")\n'
+        "  endif()\n"
+        "endif()",
+        "$<IF:$<TARGET_EXISTS:gloo>,gloo,${Ramet_GLOO_LIBRARY}>",
+        "-lgloo",
+    ),
+    "CUDAToolkit": ("find_dependency(CUDAToolkit)", "CUDA::cudart_static", "-lcudart_static -lrt"),
+}
+
+# Folder: (what it holds, Debian's package with its text). Compiled in, not linked.
+LICENCES = (
+    ("Eigen", "libeigen3-dev"),
+    ("nlohmann-json", "nlohmann-json3-dev"),
+    ("xxHash", "libxxhash-dev"),
+)

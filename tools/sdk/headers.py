@@ -1,0 +1,61 @@
+"""Which headers a program may include, and how these include each other where they are installed.
+
+In the repository a header is named from its root: "nn/optim/adam.h". Installed, that is include/ramet/nn/optim/adam.h, and its
+name "ramet/nn/optim/adam.h": a program that has a folder nn of its own gets what it asks for. <ramet.h> is the umbrella.
+"""
+
+import hashlib
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).absolute().parent.parent))
+import check_layers  # noqa: E402
+
+INCLUDE = re.compile(r'^([ \t]*#[ \t]*include[ \t]*)"([^"\n]+)"', flags=re.M)
+DOOR = check_layers.DOOR
+LOWEST = "runtime/error.h"  # where the check of the installation stands: every other header includes it
+
+
+def public(root, listed, lower=()):
+    """The public ones among the headers that are `listed`, and those of ours that they include, without those in `lower`."""
+    todo = [h for h in listed if h.endswith(".h") and not check_layers.is_internal(h)]
+    todo = [h for h in todo if h.startswith(check_layers.PUBLIC + ("ramet.h",)) and not h.startswith(check_layers.CUDA)]
+    seen = set(todo)
+    while todo:
+        for _, name in INCLUDE.findall((root / todo.pop()).read_text()):
+            if name not in seen and (root / name).is_file():
+                seen.add(name)
+                todo.append(name)
+    return sorted(seen - set(lower))
+
+
+def installed_name(header):
+    return header if header == "ramet.h" else "ramet/" + header
+
+
+def rewritten(root, text):
+    """The text of a file whose includes of ours have the names that they have where they are installed."""
+
+    def renamed(match):
+        name = match.group(2)
+        return '%s"%s"' % (match.group(1), installed_name(name) if (root / name).is_file() else name)
+
+    return INCLUDE.sub(renamed, text)
+
+
+def door(root):
+    """{installed name: text} of the door: its own headers are found as ramet/compat/..., LibTorch's names with one more -I."""
+    texts = {}
+    for path in sorted((root / DOOR).rglob("*.h*")):
+        name = str(path.relative_to(root / DOOR))
+        texts[name if name.startswith("ramet/") else "ramet/door/" + name] = rewritten(root, path.read_text())
+    return texts
+
+
+def digest(texts):
+    """Eight hexadecimal digits that are others for other headers."""
+    whole = hashlib.sha256()
+    for name in sorted(texts):
+        whole.update(name.encode() + b"\0" + texts[name].encode() + b"\0")
+    return whole.hexdigest()[:8]

@@ -1,0 +1,261 @@
+#!/usr/bin/env python3
+"""Makes an installed tree of what Bazel has built (./tools/install and ./tools/package call this).
+
+usage: make_tree.py --prefix DIR [--shared] [--built DIR] COMPONENT.json...
+       make_tree.py --prefix DIR --uninstall
+
+COMPONENT.json is what //tools/sdk:<component> writes, `ramet` first; the paths in it lie below --built (default: the working folder).
+An earlier installation below the prefix is replaced: share/ramet/manifest lists the files that are Ramet's.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).absolute().parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE))
+import archive  # noqa: E402
+import headers  # noqa: E402
+from components import FINDS, LICENCES  # noqa: E402
+
+MANIFEST = "share/ramet/manifest"
+EXAMPLES = "share/ramet/examples/"
+
+
+class Tree:
+    """A folder that files are put into, and which files these are."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.files = []
+
+    def path(self, name):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.files.append(name)
+        return path
+
+    def write(self, name, text):
+        self.path(name).write_text(text)
+
+    def link(self, name, target):
+        self.path(name).symlink_to(target)
+
+
+def run(*command):
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit("FAILED: %s\n%s" % (" ".join(str(c) for c in command[:3]), done.stdout + done.stderr))
+    return done.stdout
+
+
+def filled(template, **words):
+    text = (HERE / "templates" / template).read_text()
+    return re.sub(r"@([A-Z0-9_]+)@", lambda m: str(words[m.group(1)]), text)
+
+
+def version():
+    text = (ROOT / "runtime/version.h").read_text()
+    return [re.search(r"#define RAMET_VERSION_%s (\d+)" % part, text).group(1) for part in ("MAJOR", "MINOR", "PATCH")]
+
+
+def compiler():
+    return os.environ.get("CXX", "g++")
+
+
+def add_headers(tree, components, words):
+    """The headers of all components and the door; sets the symbol that they and the library share."""
+    texts, lower = {}, set()
+    for component in components:
+        found = headers.public(ROOT, component["headers"], lower)
+        lower.update(found)
+        texts.update({headers.installed_name(h): headers.rewritten(ROOT, (ROOT / h).read_text()) for h in found})
+        if component["name"] == "ramet":
+            number = words["VERSION"].replace(".", "_")
+            words["SYMBOL"] = "ramet_headers_and_library_of_one_build__%s_%s" % (number, headers.digest(texts))
+    texts.update(headers.door(ROOT))
+    lowest = headers.installed_name(headers.LOWEST)
+    texts[lowest] = texts[lowest].replace("#pragma once\n", '#pragma once\n#include "ramet/installed.h"\n', 1)
+    texts["ramet/installed.h"] = filled("installed.h", **words)
+    for name, text in texts.items():
+        tree.write("include/" + name, text)
+
+
+def add_archives(tree, components, built, words):
+    for component in components:
+        objects = archive.joined({path: built / path for path in component["archives"]})
+        if component["name"] == "ramet":
+            with tempfile.TemporaryDirectory() as folder:
+                source, made = pathlib.Path(folder, "symbol.c"), pathlib.Path(folder, "symbol.o")
+                source.write_text('__attribute__((visibility("default"))) const char %s = 0;\n' % words["SYMBOL"])
+                run(compiler(), "-x", "c", "-c", "-fPIC", "-O2", source, "-o", made)
+                objects.append(("runtime.symbol.o", made.read_bytes()))
+        archive.write(tree.path("lib/" + library(component)), objects)
+
+
+def library(component):
+    return "libramet.a" if component["name"] == "ramet" else "libramet_%s.a" % component["name"]
+
+
+def add_shared(tree, components, words):
+    """libramet.so has all components: what they share among themselves is hidden, so they cannot be libraries apart."""
+    name = "libramet.so." + words["VERSION"]
+    script = tree.folder / "map"
+    script.write_text(filled("ramet.map", **words))
+    libraries = [word for c in components for find in c["finds"] for word in FINDS[find][2].split()]
+    run(
+        compiler(), "-shared", "-o", tree.path("lib/" + name), "-fuse-ld=lld", "-Wl,-soname,libramet.so." + words["SOVERSION"],
+        "-Wl,--version-script=%s" % script, "-Wl,-z,nodelete", "-Wl,--no-gnu-unique", "-Wl,-Bsymbolic-functions",
+        "-Wl,--gc-sections", "-Wl,--no-undefined", "-Wl,--as-needed", "-Wl,-O2", "-Wl,--strip-all", "-Wl,--whole-archive",
+        *[tree.folder / "lib" / library(c) for c in components], "-Wl,--no-whole-archive", *libraries, "-ldl", "-pthread",
+    )  # fmt: skip
+    script.unlink()
+    tree.link("lib/libramet.so." + words["SOVERSION"], name)
+    tree.link("lib/libramet.so", "libramet.so." + words["SOVERSION"])
+
+
+def add_cmake(tree, components, words):
+    for component in components:
+        name, finds = component["name"], [FINDS[f] for f in component["finds"]]
+        links = [find[1] for find in finds]
+        location = '      IMPORTED_LOCATION "${Ramet_PREFIX}/lib/%s"\n' % library(component)
+        if name != "ramet":
+            links.insert(0, "Ramet::ramet")
+        if component["whole"]:
+            # Nothing names what is inside, so the linker is told to take all of it.
+            location = ""
+            links.insert(0, "-Wl,--whole-archive,${Ramet_PREFIX}/lib/%s,--no-whole-archive" % library(component))
+        shared = "    add_library(Ramet::%s INTERFACE IMPORTED)\n" % name
+        shared += '    set_target_properties(Ramet::%s PROPERTIES INTERFACE_LINK_LIBRARIES "Ramet::ramet")' % name
+        more = ""
+        if name == "ramet":
+            shared = (
+                "    add_library(Ramet::ramet SHARED IMPORTED)\n    set_target_properties(Ramet::ramet PROPERTIES\n"
+                '      IMPORTED_LOCATION "${Ramet_PREFIX}/lib/libramet.so.%s" IMPORTED_SONAME "libramet.so.%s")'
+                % (words["VERSION"], words["SOVERSION"])
+            )
+            more = (
+                "  set_target_properties(Ramet::ramet PROPERTIES INTERFACE_INCLUDE_DIRECTORIES \"${Ramet_INCLUDE_DIR}\"\n"
+                "    INTERFACE_COMPILE_FEATURES cxx_std_17)\n"
+                "  if(NOT Ramet_SHARED)\n"
+                "    # A plug-in that holds the archive shows none of it: another one may hold it too. A program holds what it calls.\n"
+                "    set_target_properties(Ramet::ramet PROPERTIES INTERFACE_LINK_OPTIONS\n"
+                '      "LINKER:--exclude-libs,libramet.a;LINKER:--gc-sections")\n'
+                "  endif()\n"
+            )
+            links.append("${CMAKE_DL_LIBS}")
+        tree.write("lib/cmake/Ramet/Ramet-%s.cmake" % name, filled(
+            "Ramet-component.cmake", NAME=name, FINDS="\n".join(find[0] for find in finds), LINKS=";".join(links),
+            KIND="INTERFACE" if component["whole"] else "STATIC", LOCATION=location, SHARED=shared, MORE=more, **words,
+        ))  # fmt: skip
+    for name in ("RametConfig.cmake", "RametConfigVersion.cmake"):
+        tree.write("lib/cmake/Ramet/" + name, filled(name, **words))
+
+
+def add_pkg_config(tree, components, words, shared):
+    def add(name, about, requires, libs):
+        tree.write("lib/pkgconfig/%s.pc" % name, "\n".join([
+            "prefix=${pcfiledir}/../..", "", "Name: " + name, "Description: " + about, "Version: " + words["VERSION"],
+            *(["Requires: " + requires] if requires else []), "Cflags: -I${prefix}/include", "Libs: " + libs, "",
+        ]))  # fmt: skip
+
+    for component in components:
+        name, core = component["name"], component["name"] == "ramet"
+        libs = "-L${prefix}/lib "
+        if component["whole"]:
+            libs += "-Wl,--whole-archive -l:%s -Wl,--no-whole-archive" % library(component)
+        else:
+            libs += "-l:" + library(component)
+        libs += "".join(" " + FINDS[f][2] for f in component["finds"])
+        if core:
+            libs += " -ldl -Wl,--exclude-libs,libramet.a -Wl,--gc-sections"
+        add("ramet" if core else "ramet-" + name, "Ramet, a small deep-learning runtime" + ("" if core else ": " + name),
+            "" if core else "ramet = " + words["VERSION"], libs)  # fmt: skip
+    if shared:
+        add("ramet-shared", "Ramet, a small deep-learning runtime, as a shared library", "",
+            "-L${prefix}/lib -lramet -Wl,-rpath,${prefix}/lib")  # fmt: skip
+
+
+def add_documents(tree, components):
+    for source in sorted((ROOT / "tools/examples").glob("*.cc")):
+        tree.write(EXAMPLES + source.name, headers.rewritten(ROOT, source.read_text()))
+    shutil.copyfile(HERE / "templates/examples.cmake", tree.path(EXAMPLES + "CMakeLists.txt"))
+    shutil.copyfile(ROOT / "LICENSE", tree.path("share/doc/ramet/LICENSE"))
+    for name, package in LICENCES:
+        text = pathlib.Path("/usr/share/doc", package, "copyright")
+        if text.is_file():
+            shutil.copyfile(text, tree.path("share/doc/ramet/LICENSE." + name))
+
+
+def uninstall(prefix, but=()):
+    """Removes what the manifest names, and the folders that are empty then."""
+    manifest = prefix / MANIFEST
+    if not manifest.is_file():
+        return 0
+    names = [n for n in manifest.read_text().splitlines() if n and not n.startswith("/") and ".." not in n.split("/")]
+    removed = 0
+    for name in names:
+        if name not in but and os.path.lexists(prefix / name):
+            (prefix / name).unlink()
+            removed += 1
+    folders = {p for name in names for p in pathlib.PurePath(name).parents} - {pathlib.PurePath(".")}
+    for folder in sorted(folders, key=lambda p: -len(p.parts)):
+        try:
+            (prefix / folder).rmdir()
+        except OSError:  # something of somebody else's is in it, or it is gone
+            pass
+    return removed
+
+
+def install(prefix, components, built, shared):
+    major, minor, patch = version()
+    words = {
+        "VERSION": ".".join((major, minor, patch)), "MAJOR": major, "MINOR": minor,
+        "SOVERSION": major if major != "0" else major + "." + minor,
+        "COMPONENTS": " ".join(c["name"] for c in components),
+        "CXX11_ABI": "1",
+    }  # fmt: skip
+    words["SONAME"] = "RAMET_" + words["SOVERSION"]
+    prefix.mkdir(parents=True, exist_ok=True)
+    # Made beside and moved in at the end: nothing is half installed.
+    with tempfile.TemporaryDirectory(prefix=".ramet-", dir=prefix) as folder:
+        tree = Tree(pathlib.Path(folder))
+        add_headers(tree, components, words)
+        add_archives(tree, components, built, words)
+        if shared:
+            add_shared(tree, components, words)
+        add_cmake(tree, components, words)
+        add_pkg_config(tree, components, words, shared)
+        add_documents(tree, components)
+        tree.write(MANIFEST, "\n".join(sorted(tree.files + [MANIFEST])) + "\n")
+        uninstall(prefix, but=tree.files)
+        for name in tree.files:
+            (prefix / name).parent.mkdir(parents=True, exist_ok=True)
+            os.replace(tree.folder / name, prefix / name)
+    return len(tree.files)
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1].split("\n\n")[0])
+    parser.add_argument("--prefix", required=True, type=pathlib.Path)
+    parser.add_argument("--built", default=pathlib.Path("."), type=pathlib.Path)
+    parser.add_argument("--shared", action="store_true")
+    parser.add_argument("--uninstall", action="store_true")
+    parser.add_argument("components", nargs="*", type=pathlib.Path)
+    given = parser.parse_args()
+    if given.uninstall:
+        print(uninstall(given.prefix))
+    else:
+        print(install(given.prefix, [json.loads(c.read_text()) for c in given.components], given.built, given.shared))
+
+
+if __name__ == "__main__":
+    main()

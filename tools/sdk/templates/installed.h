@@ -1,0 +1,31 @@
+// Made by ./tools/install of Ramet @VERSION@; runtime/error.h, which all headers include, includes it.
+//
+// Headers and library are of one build, or the program does not link: each unit asks for a symbol that carries a digest
+// of the headers it was compiled with, and the library defines that of its own. (A comparison at run time would come after
+// the layouts had already been mixed up, and want a constructor in every unit.)
+#pragma once
+#include <string>
+
+#if defined(_GLIBCXX_DEBUG)
+#error "Ramet's library was compiled without _GLIBCXX_DEBUG, which gives std::vector another layout: compile this unit without it"
+#endif
+#if defined(_GLIBCXX_USE_CXX11_ABI) && _GLIBCXX_USE_CXX11_ABI + 0 != @CXX11_ABI@
+#error "Ramet's library was compiled with _GLIBCXX_USE_CXX11_ABI=@CXX11_ABI@, which decides what std::string is: compile this unit with it"
+#endif
+
+extern "C" {
+extern __attribute__((visibility("default"))) const char @SYMBOL@;
+}
+
+namespace ramet {
+namespace detail {
+namespace {
+#if __has_cpp_attribute(gnu::retain)
+[[gnu::used, gnu::retain]]
+#else
+[[gnu::used]]
+#endif
+const char* const library_of_these_headers = &@SYMBOL@;
+}  // namespace
+}  // namespace detail
+}  // namespace ramet

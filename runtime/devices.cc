@@ -1,5 +1,7 @@
 #include "runtime/devices.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -14,6 +16,7 @@
 #include "runtime/absent_storage.h"
 #include "runtime/capture.h"
 #include "runtime/context.h"
+#include "runtime/float_modes_internal.h"
 #include "runtime/gpu.h"
 #include "runtime/pinned.h"
 #include "runtime/thread_pool.h"
@@ -28,6 +31,7 @@ constexpr uint64_t kNumber = (uint64_t{1} << 56) - 1;
 
 struct Task {
   uint64_t number, origin;
+  uint64_t modes;  // of whoever posted it
   std::function<void()> run;
 };
 struct Worker {
@@ -36,6 +40,10 @@ struct Worker {
   // finished before an older one: by nesting, or while that one is parked
   std::set<uint64_t> early;
   std::atomic<uint64_t> posted{0}, finished{0};  // all tasks up to `finished` are done
+  // in a child of fork(): tasks that were not done then, and count as done, are in (before, until]
+  // and not in done_then
+  uint64_t lost_before = 0, lost_until = 0;
+  std::set<uint64_t> done_then;
   bool waits_inside = false;
   std::thread thread;
 };
@@ -88,6 +96,7 @@ struct Workers {
   Worker of[kMaxDevices];
   std::vector<Parked> parked;  // in order of posting
   bool stop = false;
+  const Workers* of_parent = nullptr;  // in a child of fork(), for leak checkers
   // Spinning pays while every worker can have a core of its own; beyond that it steals from the
   // ones that compute.
   std::atomic<int> started{0};
@@ -97,16 +106,17 @@ struct Workers {
 // Static destruction: no thread survives main. But where a task has called exit(): it never ends,
 // nor what is parked behind it or waits for it, so all of them go on until the process ends.
 struct LastWord {
-  Workers& workers;
+  Workers*& workers;
   ~LastWord() {
-    for (const Worker& w : workers.of)
+    Workers& all = *workers;
+    for (const Worker& w : all.of)
       if (w.thread.get_id() == std::this_thread::get_id()) return;
     {
-      std::unique_lock lock(workers.mutex);
-      workers.finished.wait(lock, [&] { return workers.parked.empty(); });
-      workers.stop = true;
+      std::unique_lock lock(all.mutex);
+      all.finished.wait(lock, [&] { return all.parked.empty(); });
+      all.stop = true;
     }
-    for (Worker& w : workers.of) {
+    for (Worker& w : all.of) {
       if (!w.thread.joinable()) continue;
       w.wake.notify_all();
       w.thread.join();
@@ -115,7 +125,21 @@ struct LastWord {
 };
 Workers& workers() {             // made by the first parallel operation
   static auto* w = new Workers;  // threads may outlive static objects
-  static const LastWord last{*w};
+  static const LastWord last{w};
+  // A child of fork() has none of the threads: it makes its own, and remembers what is lost.
+  static const int forks = pthread_atfork(nullptr, nullptr, [] {
+    Workers& before = *w;
+    const bool quiet = before.mutex.try_lock();
+    w = new Workers;  // never destroyed, nor the other one: its lock may be held, it has threads
+    w->of_parent = &before;
+    for (int d = 0; d < kMaxDevices; ++d) {
+      Worker &now = w->of[d], &then = before.of[d];
+      now.posted = now.finished = now.lost_until = then.posted.load();
+      now.lost_before = then.finished.load();
+      if (quiet) now.done_then = then.early;
+    }
+  });
+  (void)forks;
   return *w;
 }
 
@@ -196,8 +220,11 @@ void run_one(Workers& p, Worker& w, std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   const uint64_t outer = std::exchange(t_running, static_cast<uint64_t>(&w - p.of) << 56 | number);
   const uint64_t outer_origin = std::exchange(t_origin, task.origin);
+  const uint64_t outer_modes = ramet::detail::float_modes();
+  ramet::detail::set_float_modes(task.modes);
   task.run();
   task.run = nullptr;  // what it captured dies before anyone hears that it is done
+  ramet::detail::set_float_modes(outer_modes);
   t_running = outer;
   t_origin = outer_origin;
   lock.lock();
@@ -266,7 +293,7 @@ uint64_t post_after(Device device, std::vector<uint64_t> after, std::function<vo
   while (!after.empty() && is_done(p, after.back())) after.pop_back();
   const uint64_t number = w.posted.load() + 1;
   w.posted.store(number, std::memory_order_release);
-  Task made{number, origin(), std::move(task)};
+  Task made{number, origin(), ramet::detail::float_modes(), std::move(task)};
   if (after.empty()) enqueue(p, d, std::move(made));
   else p.parked.push_back({d, std::move(after), std::move(made)});
   return static_cast<uint64_t>(d) << 56 | number;
@@ -310,6 +337,22 @@ void wait(uint64_t ticket) {
   std::unique_lock lock(p.mutex);
   wait_until(p, lock, [&] { return is_done(p, ticket); });
 }
+
+namespace {
+
+// Was it computing what nobody can wait for now?
+void refuse_lost(uint64_t ticket) {
+  Workers& p = workers();
+  const Worker& w = p.of[ticket >> 56];
+  const uint64_t number = ticket & kNumber;
+  if (RAMET_LIKELY(number > w.lost_until) || number <= w.lost_before || w.done_then.count(number))
+    return;
+  throw Error(ramet::detail::join("[fork] what ", Device::from_ordinal(int(ticket >> 56)).str(),
+                                  " was computing when this process was forked is lost: expected "
+                                  "fork() when nothing is under way (devices::synchronize())"));
+}
+
+}  // namespace
 
 OperandsReady::OperandsReady() : before_(std::exchange(t_ready, true)) {}
 OperandsReady::~OperandsReady() { t_ready = before_; }
@@ -361,6 +404,7 @@ void wait_pending(Storage& s) {
   }
   // a task may use what it is itself writing
   if (!ticket || devices::t_ready || ticket == devices::t_running) return;
+  devices::refuse_lost(ticket);
   if (!devices::done(ticket)) {
     if (!devices::on_worker()) devices::g_host_syncs.fetch_add(1, std::memory_order_relaxed);
     devices::wait(ticket);

@@ -43,7 +43,7 @@ struct alignas(64) Storage {
 
   Storage(size_t n, int device_ordinal)
       : data(this + 1),
-        bytes(n),
+        bytes(n & 0xffff'ffff'ffff),
         device(static_cast<uint64_t>(device_ordinal) & 0xff),
         external(0),
         copy_on_write(0) {}

@@ -1,5 +1,6 @@
 #include "runtime/thread_pool.h"
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -9,11 +10,13 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <vector>
 
 #include "runtime/context.h"
 #include "runtime/device.h"
+#include "runtime/float_modes_internal.h"
 #include "runtime/parallel_regions_internal.h"
 
 using ramet::detail::tls;
@@ -40,6 +43,18 @@ int64_t number_from_environment(const char* name, int64_t fallback, int64_t low,
   return value;
 }
 
+// What the process's other libraries were told: the first number of "4" and "4,2" (nested levels).
+// What is no such number is for OpenMP to complain of.
+int threads_of_openmp() {
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  if (!text) return 0;
+  char* end = nullptr;
+  const long value = std::strtol(text, &end, 10);
+  if (end == text || value < 1) return 0;
+  while (*end == ' ' || *end == '\t') ++end;
+  return *end == 0 || *end == ',' ? static_cast<int>(std::min<long>(value, kMaxThreads)) : 0;
+}
+
 std::atomic<int> g_threads{0};  // 0: not asked yet
 
 // The helpers of one device. Tasks are claimed from one 64-bit ticket (generation, tasks left) by
@@ -55,7 +70,8 @@ class Team {
     for (std::thread& h : helpers_) h.join();
   }
 
-  std::mutex busy;  // one region at a time; tried, not taken
+  std::mutex busy;            // one region at a time; tried, not taken
+  Team* forgotten = nullptr;  // of the parent process, kept for leak checkers
 
   void run(int64_t tasks, int width, void (*fn)(void*, int64_t, int), void* context) {
     while (static_cast<int>(helpers_.size()) < width - 1) {
@@ -68,6 +84,7 @@ class Team {
     fn_ = fn;
     context_ = context;
     tasks_ = tasks;
+    modes_ = detail::float_modes();
     done_.store(0, std::memory_order_relaxed);
     width_.store(width, std::memory_order_relaxed);
     const uint32_t g = generation_.load(std::memory_order_relaxed) + 1;
@@ -86,6 +103,7 @@ class Team {
       if (static_cast<uint32_t>(t >> 32) != g || static_cast<uint32_t>(t) == 0) return;
       if (!ticket_.compare_exchange_weak(t, t - 1, std::memory_order_acq_rel)) continue;
       // a claimed task keeps these alive
+      detail::set_float_modes(modes_);
       fn_(context_, tasks_ - static_cast<int64_t>(static_cast<uint32_t>(t)), slot);
       done_.fetch_add(1, std::memory_order_acq_rel);
       t = ticket_.load(std::memory_order_acquire);
@@ -126,6 +144,7 @@ class Team {
   void (*fn_)(void*, int64_t, int) = nullptr;
   void* context_ = nullptr;
   int64_t tasks_ = 0;
+  uint64_t modes_ = 0;  // of the caller
   std::vector<std::thread> helpers_;
 };
 
@@ -143,6 +162,18 @@ struct Teams {
 };
 Teams& teams() {
   static Teams t;
+  // A child of fork() has none of the helpers, and joining one would never end: it makes its own.
+  static const int forks = pthread_atfork(nullptr, nullptr, [] {
+    new (&t.mutex) std::mutex;
+    for (auto& known : g_known) known = nullptr;
+    static Team* forgotten = nullptr;
+    for (std::unique_ptr<Team>& team : t.of)
+      if (team) {
+        team->forgotten = forgotten;
+        forgotten = team.release();
+      }
+  });
+  (void)forks;
   return t;
 }
 Team* team_of(int device) {  // null during static destruction
@@ -169,8 +200,9 @@ int width_here() {
 int get_num_threads() {
   int n = g_threads.load(std::memory_order_relaxed);
   if (RAMET_LIKELY(n != 0)) return n;
+  n = threads_of_openmp();
   n = static_cast<int>(
-      number_from_environment("RAMET_NUM_THREADS", hardware_threads(), 1, kMaxThreads));
+      number_from_environment("RAMET_NUM_THREADS", n ? n : hardware_threads(), 1, kMaxThreads));
   g_threads.store(n, std::memory_order_relaxed);
   return n;
 }

@@ -22,6 +22,9 @@
 namespace ramet {
 namespace indexing {
 
+// Before the constants of the same names, which g++ 12 would call shadowed.
+enum class TensorIndexType { None, Ellipsis, Integer, Boolean, Slice, Tensor };
+
 /// A new dimension of extent 1; the open end of a Slice.
 inline constexpr std::nullopt_t None = std::nullopt;
 
@@ -41,8 +44,6 @@ class RAMET_API Slice final {
  private:
   int64_t start_, stop_, step_;
 };
-
-enum class TensorIndexType { None, Ellipsis, Integer, Boolean, Slice, Tensor };
 
 /// One entry of an index list; converts from everything above, integers, bool and tensors.
 class RAMET_API TensorIndex final {

@@ -363,7 +363,11 @@ make_data_loader(Dataset dataset, DataLoaderOptions options = DataLoaderOptions(
   const std::optional<size_t> size = dataset.size();
   RAMET_CHECK(size.has_value(), "DataLoader",
               "Expected the dataset to be sized in order to construct the Sampler");
+  // Samplers take a size_t or, as LibTorch's RandomSampler, an int64_t.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion"
   return make_data_loader(std::move(dataset), Sampler(*size), options);
+#pragma GCC diagnostic pop
 }
 
 template <class Dataset, class = std::enable_if_t<Dataset::is_stateful>>

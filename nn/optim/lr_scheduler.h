@@ -106,7 +106,7 @@ class RAMET_API ReduceLROnPlateauScheduler {
  public:
   enum SchedulerMode { min, max };
   enum ThresholdMode { rel, abs };
-  ReduceLROnPlateauScheduler(Optimizer& optimizer, SchedulerMode mode = min, float factor = 0.1,
+  ReduceLROnPlateauScheduler(Optimizer& optimizer, SchedulerMode mode = min, float factor = 0.1f,
                              int patience = 10, double threshold = 1e-4,
                              ThresholdMode threshold_mode = rel, int cooldown = 0,
                              const std::vector<float>& min_lr = std::vector<float>(),

@@ -135,6 +135,19 @@ TEST(ThreadPoolDeathTest, SettingsFromTheEnvironment) {
   EXPECT_EXIT(with("0", "60"), testing::ExitedWithCode(100), "");
   EXPECT_EXIT(with("2", "-1"), testing::ExitedWithCode(100), "");
   EXPECT_EXIT(with("2x", "1"), testing::ExitedWithCode(100), "");
+  // What other libraries were told holds where nobody told this one.
+  const auto told_others = [](const char* threads, const char* own) {
+    setenv("OMP_NUM_THREADS", threads, 1);
+    setenv("RAMET_NUM_THREADS", own, 1);
+    const int n = get_num_threads(), cores = static_cast<int>(std::thread::hardware_concurrency());
+    std::exit(n == 256 ? 66 : n == cores ? 77 : n);
+  };
+  EXPECT_EXIT(told_others("7", ""), testing::ExitedWithCode(7), "");
+  EXPECT_EXIT(told_others("6 , 2", ""), testing::ExitedWithCode(6), "");
+  EXPECT_EXIT(told_others("6,2", "5"), testing::ExitedWithCode(5), "");
+  EXPECT_EXIT(told_others("1000", ""), testing::ExitedWithCode(66), "");
+  for (const char* none : {"many", "0", "-3", "4x", ","})
+    EXPECT_EXIT(told_others(none, ""), testing::ExitedWithCode(77), "") << none;
 }
 
 struct Static {

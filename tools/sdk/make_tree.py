@@ -105,8 +105,14 @@ def library(component):
     return "libramet.a" if component["name"] == "ramet" else "libramet_%s.a" % component["name"]
 
 
+def emulated(component):
+    """GPUs that are not there: their threads' memory is thread-local, more than a library that is loaded at run time may have."""
+    return any("/emulated/" in path for path in component["archives"])
+
+
 def add_shared(tree, components, words):
     """libramet.so has all components: what they share among themselves is hidden, so they cannot be libraries apart."""
+    components = [c for c in components if not emulated(c)]
     name = "libramet.so." + words["VERSION"]
     script = tree.folder / "map"
     script.write_text(filled("ramet.map", **words))
@@ -221,6 +227,7 @@ def install(prefix, components, built, shared):
         "VERSION": ".".join((major, minor, patch)), "MAJOR": major, "MINOR": minor,
         "SOVERSION": major if major != "0" else major + "." + minor,
         "COMPONENTS": " ".join(c["name"] for c in components),
+        "SHARED_COMPONENTS": " ".join(c["name"] for c in components if not emulated(c)),
         "CXX11_ABI": "1",
     }  # fmt: skip
     words["SONAME"] = "RAMET_" + words["SOVERSION"]

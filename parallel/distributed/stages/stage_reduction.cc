@@ -82,7 +82,10 @@ class PlainFormat final : public WireFormat {
     std::memcpy(out, in, bytes(n));
   }
 };
-const PlainFormat kPlain;
+const PlainFormat& plain() {  // never destroyed, and nothing of it before main()
+  static const auto* format = new PlainFormat;
+  return *format;
+}
 
 // Elements [first, first + n) of value number `index`.
 struct Part {
@@ -101,7 +104,7 @@ class Wire {
         list_(list),
         n_(channel.size()),
         me_(channel.rank()) {
-    if (formats_.empty()) formats_.push_back(&kPlain);
+    if (formats_.empty()) formats_.push_back(&plain());
     lossless_ = std::ranges::all_of(formats_, [](const WireFormat* f) { return f->lossless(); });
     cut();
   }

@@ -169,6 +169,84 @@ check_exports() {
   ! comm -23 "$work/called" "$work/defined" | c++filt | grep -v '^ramet::\(testing\|test\)' || die "declared in a public header, and does not leave the library: RAMET_API is missing"
 }
 
+# ---- manners ------------------------------------------------------------------------------------
+
+strict="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror"
+
+# Not as system headers, whose warnings compilers keep to themselves.
+check_warnings_gcc() {
+  local standard
+  for standard in c++17 c++20 c++23; do g++ -std=$standard $strict -fsyntax-only -I "$prefix/include" "$here/manners/unit.cc"; done
+}
+check_warnings_clang() {
+  local standard clang
+  clang=$(compgen -G '/usr/bin/clang++*' | sort -V | tail -n 1)
+  for standard in c++17 c++20 c++2b; do "$clang" -std=$standard $strict -fsyntax-only -I "$prefix/include" "$here/manners/unit.cc"; done
+}
+
+# One object of C++17 with the archive and with the shared library, whose exceptions it catches; a program of clang's.
+check_unit() {
+  export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+  g++ -std=c++17 -c -I "$prefix/include" "$here/manners/unit.cc" -o "$work/unit.o"
+  local kind
+  for kind in ramet ramet-shared; do
+    g++ "$work/unit.o" -o "$work/unit_$kind" $(pkg-config --libs $kind)
+    "$work/unit_$kind" >"$work/unit_$kind.out"
+    has "[view]" "$work/unit_$kind.out"
+  done
+  cmp "$work"/unit_ramet{,-shared}.out
+  "$(compgen -G '/usr/bin/clang++*' | sort -V | tail -n 1)" -std=c++17 -I "$prefix/include" "$here/manners/unit.cc" -o "$work/unit_clang" \
+    $(pkg-config --libs ramet)
+  "$work/unit_clang" | cmp - "$work/unit_ramet.out"
+}
+
+# What gives standard containers another layout is one error that says so.
+check_defines() {
+  refused debug "compiled without _GLIBCXX_DEBUG" g++ -Wfatal-errors -D_GLIBCXX_DEBUG -fsyntax-only -I "$prefix/include" "$here/program/two_lines.cc"
+  refused abi "with _GLIBCXX_USE_CXX11_ABI=1" g++ -Wfatal-errors -D_GLIBCXX_USE_CXX11_ABI=0 -fsyntax-only -I "$prefix/include" "$here/program/two_lines.cc"
+}
+
+# Nothing runs before main(), and thread-local memory is so little that a library that is loaded late still gets it.
+check_static() {
+  ! nm "$prefix/lib/libramet.a" "$prefix/lib/libramet_processes.a" 2>/dev/null | grep _GLOBAL__sub_I || die "static constructors"
+  ! readelf -SW "$prefix/lib/libramet.a" "$prefix/lib/libramet_processes.a" 2>/dev/null | grep -E '\.(init_array|ctors)' || die "static constructors"
+  ! readelf -rW "$prefix/lib/libramet.so" | grep -E 'R_X86_64_(DTPMOD|DTPOFF|TLSDESC)' || die "thread-local memory that is found by a call"
+  local bytes
+  bytes=$((0x$(readelf -lW "$prefix/lib/libramet.so" | awk '$1 == "TLS" { print substr($6, 3) }')))
+  echo "thread-local: $bytes bytes"
+  [[ $bytes -gt 0 && $bytes -le 512 ]] || die "expected at most 512"
+}
+
+check_process() {
+  linked "$here/manners/process.cc" "$work/process" ramet "-fopenmp -O1"
+  local cores
+  cores=$(nproc)
+  # One thread where told so; OpenMP's variable below Ramet's own.
+  env RAMET_NUM_THREADS=1 "$work/process" threads 1
+  "$work/process" threads "$cores"
+  env OMP_NUM_THREADS=3 "$work/process" threads 3
+  env OMP_NUM_THREADS="4,2" "$work/process" threads 4
+  env OMP_NUM_THREADS=3 RAMET_NUM_THREADS=2 "$work/process" threads 2
+  env -u OMP_NUM_THREADS OMP_NUM_THREADS=many "$work/process" threads "$cores" 2>/dev/null
+  timeout 120 "$work/process" fork
+  "$work/process" modes
+  "$work/process" openmp
+}
+
+check_plugins() {
+  export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+  # Unique symbols, of the standard library's templates here, would keep the plug-in in memory whatever it holds.
+  g++ -std=c++17 -fPIC -fvisibility=hidden -fno-gnu-unique -c -I "$prefix/include" "$here/manners/plugin.cc" -o "$work/plugin.o"
+  g++ -std=c++17 "$here/manners/host.cc" -o "$work/host" -ldl -pthread
+  local name kind
+  for kind in ramet ramet-shared; do
+    for name in one two; do g++ -shared "$work/plugin.o" -o "$work/${kind}_$name.so" $(pkg-config --libs $kind); done
+  done
+  ! nm -DC --defined-only "$work/ramet_one.so" | grep ' [TDB] ramet::' || die "a plug-in shows the archive that it holds"
+  timeout 120 "$work/host" static "$work"/ramet_{one,two}.so
+  timeout 120 "$work/host" shared "$work"/ramet-shared_{one,two}.so
+}
+
 # -------------------------------------------------------------------------------------------------
 
 started=$SECONDS

@@ -7,7 +7,11 @@ include(CMakeFindDependencyMacro)
 
 get_filename_component(Ramet_PREFIX "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 set(Ramet_INCLUDE_DIR "${Ramet_PREFIX}/include")
-set(Ramet_COMPONENTS_THERE @COMPONENTS@)
+if(Ramet_SHARED)
+  set(Ramet_COMPONENTS_THERE @SHARED_COMPONENTS@)  # emulated GPUs are an archive only
+else()
+  set(Ramet_COMPONENTS_THERE @COMPONENTS@)
+endif()
 
 set(_ramet_missing "")
 if(Ramet_SHARED AND NOT EXISTS "${Ramet_PREFIX}/lib/libramet.so")

@@ -1,19 +1,44 @@
 // A small any-type: what AutogradContext::saved_data and module attributes hold.
 #pragma once
 #include <iosfwd>
+#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <variant>
 #include <vector>
 
+#include "autograd/dict.h"
 #include "autograd/tensor.h"
 
 namespace ramet {
 
-/// Nothing, a number, a bool, a string, a tensor, or a list of numbers or tensors.
+class IValue;
+
+namespace detail {
+/// Keys are nothing, numbers, bools and strings, each its own kind; of others an Error.
+template <> struct DictLess<IValue> {
+  RAMET_API bool operator()(const IValue& a, const IValue& b) const;
+};
+}  // namespace detail
+
+/// Nothing, a number, a bool, a string, a tensor, a list of numbers or tensors, or a list, tuple or
+/// dictionary of any values. Copies share lists of any values and dictionaries.
 class RAMET_API IValue {
  public:
+  using GenericDict = Dict<IValue, IValue>;
+  using GenericList = List<IValue>;
+  class Tuple {
+   public:
+    explicit Tuple(std::vector<IValue> elements) : elements_(std::move(elements)) {}
+    const std::vector<IValue>& elements() const { return elements_; }
+    size_t size() const { return elements_.size(); }
+
+   private:
+    std::vector<IValue> elements_;
+  };
+  using TuplePtr = std::shared_ptr<const Tuple>;
+
   // Compiled in ivalue.cc: each instance of std::variant's members costs every program.
   IValue();
   IValue(const IValue& other);
@@ -34,6 +59,9 @@ class RAMET_API IValue {
   IValue(IntArrayRef v);
   IValue(std::vector<double> v);
   IValue(std::vector<Tensor> v);
+  IValue(GenericDict v);
+  IValue(GenericList v);
+  IValue(TuplePtr v);
 
   bool isNone() const;
   bool isDouble() const;
@@ -45,7 +73,9 @@ class RAMET_API IValue {
   bool isDoubleList() const;
   bool isTensorList() const;
   bool isScalar() const { return isDouble() || isInt() || isBool(); }
-  bool isList() const { return isIntList() || isDoubleList() || isTensorList(); }
+  bool isGenericDict() const;
+  bool isTuple() const;
+  bool isList() const;
 
   double toDouble() const;
   int64_t toInt() const;
@@ -66,6 +96,13 @@ class RAMET_API IValue {
   const std::vector<int64_t>& toIntList() const { return toIntVector(); }
   const std::vector<double>& toDoubleList() const { return toDoubleVector(); }
   const std::vector<Tensor>& toTensorList() const { return toTensorVector(); }
+  const GenericDict& toGenericDict() const;
+  const TuplePtr& toTuple() const;
+  const Tuple& toTupleRef() const { return *toTuple(); }
+  /// Of a list of numbers or tensors one that was made of it.
+  GenericList toList() const;
+  /// The items of a list of any values.
+  ArrayRef<IValue> toListRef() const;
 
   /// The value as one of the types above, or as an integer or a floating-point number of another
   /// size: an Error where it does not fit.
@@ -79,6 +116,8 @@ class RAMET_API IValue {
     else if constexpr (std::is_same<T, std::vector<int64_t>>::value) return toIntVector();
     else if constexpr (std::is_same<T, std::vector<double>>::value) return toDoubleVector();
     else if constexpr (std::is_same<T, std::vector<Tensor>>::value) return toTensorVector();
+    else if constexpr (std::is_same<T, GenericDict>::value) return toGenericDict();
+    else if constexpr (std::is_same<T, GenericList>::value) return toList();
     else static_assert(sizeof(T) == 0, "IValue::to<T>: no value is of that type");
   }
   /// Nothing where this is None.
@@ -86,15 +125,22 @@ class RAMET_API IValue {
     return isNone() ? std::nullopt : std::optional<T>(to<T>());
   }
 
-  /// As LibTorch's: "None", "True", "3", "3.", "text", "[1, 2]", tensors as they print.
+  /// As LibTorch's: "None", "True", "3", "3.", "text", "[1, 2]", "(1, 2)", "{a: 1}", tensors as
+  /// they print.
   friend RAMET_API std::ostream& operator<<(std::ostream& out, const IValue& value);
+  friend struct detail::DictLess<IValue>;
 
  private:
   template <class T> bool is() const;
   template <class T> const T& get(const char* wanted) const;
   std::variant<std::monostate, double, int64_t, bool, std::string, Tensor, std::vector<int64_t>,
-               std::vector<double>, std::vector<Tensor>>
+               std::vector<double>, std::vector<Tensor>, GenericDict, GenericList, TuplePtr>
       value_;
 };
+
+namespace impl {
+using GenericDict = IValue::GenericDict;
+using GenericList = IValue::GenericList;
+}  // namespace impl
 
 }  // namespace ramet

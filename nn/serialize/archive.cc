@@ -8,7 +8,6 @@
 
 #include "autograd/grad_mode.h"
 #include "nn/serialize/safetensors.h"
-#include "nn/serialize/save.h"
 
 namespace ramet {
 namespace serialize {
@@ -165,6 +164,15 @@ void OutputArchive::write(const std::string& key, const Tensor& tensor, bool) {
 
 void OutputArchive::write(const std::string& key, const IValue& value) {
   if (value.isTensor()) return write(key, value.toTensor());
+  const bool typed = value.isIntList() || value.isDoubleList() || value.isTensorList();
+  RAMET_CHECK(
+      !value.isGenericDict() && !value.isTuple() && (typed || !value.isList()), "OutputArchive",
+      "value under \"", key, "\": got a ",
+      value.isGenericDict() ? "dictionary"
+      : value.isTuple()     ? "tuple"
+                            : "list of any values",
+      ", expected a number, a text, a tensor or a list of numbers or tensors (nested archives "
+      "are dictionaries)");
   content_->erase(key);
   content_->values[key] = value;
   if (!value.isTensorList()) return;
@@ -325,16 +333,5 @@ std::vector<std::string> InputArchive::keys() {
 }
 
 }  // namespace serialize
-
-namespace {
-[[noreturn]] void no_pickles(const char* op) {
-  throw NotImplementedError(std::string("[") + op +
-                            "] pickles are not implemented: save() and load() take tensors, lists "
-                            "of them, modules and optimizers, and OutputArchive whatever IValue "
-                            "holds");
-}
-}  // namespace
-std::vector<char> pickle_save(const IValue&) { no_pickles("pickle_save"); }
-IValue pickle_load(const std::vector<char>&) { no_pickles("pickle_load"); }
 
 }  // namespace ramet

@@ -21,10 +21,11 @@ bool is_pickle(std::string_view head) {
   return head.size() > 8 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
 }
 
-// What to do with a file that Python reads by `reading`.
-std::string advice(const std::string& reading) {
-  return "This version does not read that format. In Python, save the tensors as safetensors, and "
-         "load that file here: safetensors.torch.save_file(" +
+// What to do with a file that `call` of the library //:formats reads, and Python by `reading`.
+std::string advice(const std::string& call, const std::string& reading) {
+  return "A program that links the library formats besides reads it by " + call +
+         ". Or, in Python, save the tensors as safetensors, and load that file here: "
+         "safetensors.torch.save_file(" +
          reading + ", \"weights.safetensors\")";
 }
 
@@ -49,26 +50,32 @@ void refuse_foreign(const std::string& name, uint64_t size,
   // A zip archive lists at its end what is in it.
   const uint64_t most = 65536;
   const std::string tail = part(size - std::min(size, most), most);
-  const auto refuse = [&](const char* what, const std::string& reading) {
-    fail("load", "\"", name, "\": got ", what,
-         ", expected a file that save() wrote, or safetensors. ", advice(reading));
-  };
   // What is no file has no name to give to Python.
   const bool unnamed = name == "stream" || name == "memory";
   const std::string quoted = unnamed ? "FILE" : "\"" + name + "\"";
+  const auto refuse = [&](const char* what, const char* function, const char* header,
+                          const std::string& reading) {
+    const std::string call =
+        std::string("ramet::formats::") + function + quoted + ") of \"nn/formats/" + header + "\"";
+    fail("load", "\"", name, "\": got ", what,
+         ", expected a file that save() wrote, or safetensors. ", advice(call, reading));
+  };
   if (begins_with(head, kNumPy))
-    refuse("an array that NumPy wrote", "{\"0\": torch.from_numpy(numpy.load(" + quoted + "))}");
+    refuse("an array that NumPy wrote", "load_npy(", "npy.h",
+           "{\"0\": torch.from_numpy(numpy.load(" + quoted + "))}");
   if (!begins_with(head, kZip))
-    refuse("a pickle, as old versions of PyTorch wrote it", "torch.load(" + quoted + ")");
+    refuse("a pickle, as old versions of PyTorch wrote it", "load_torch(value, ", "pt.h",
+           "torch.load(" + quoted + ")");
   // The names of LibTorch's entries: model/data.pkl, model/data/0, and with code: a module's or an
   // optimizer's archive by C++, or TorchScript.
   if (has(tail, "/constants.pkl") || has(tail, "/code/"))
     refuse("an archive that LibTorch wrote (torch::save in C++, or TorchScript)",
-           "torch.jit.load(" + quoted + ").state_dict()");
+           "load_torch(value, ", "pt.h", "torch.jit.load(" + quoted + ").state_dict()");
   if (has(tail, "/data.pkl") || has(head, "/data.pkl") || has(head, "/data/"))
-    refuse("an archive that PyTorch or LibTorch wrote (torch.save)", "torch.load(" + quoted + ")");
+    refuse("an archive that PyTorch or LibTorch wrote (torch.save)", "load_torch(value, ", "pt.h",
+           "torch.load(" + quoted + ")");
   if (has(tail, ".npy") || has(head, ".npy"))
-    refuse("an archive that NumPy wrote (.npz)",
+    refuse("an archive that NumPy wrote (.npz)", "load_npz(", "npz.h",
            "{k: torch.from_numpy(v) for k, v in numpy.load(" + quoted + ").items()}");
   fail("load", "\"", name,
        "\": got a zip archive, expected a file that save() wrote, or safetensors");

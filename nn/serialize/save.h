@@ -39,8 +39,10 @@ template <class... From> void load(std::vector<Tensor>& tensors, From&&... from)
   }
 }
 
-/// LibTorch's, which write what Python's pickle reads. Here a NotImplementedError.
-[[noreturn]] RAMET_API std::vector<char> pickle_save(const IValue& ivalue);
-[[noreturn]] RAMET_API IValue pickle_load(const std::vector<char>& data);
+/// LibTorch's: the bytes of a file that torch.load() in Python reads, and what torch.save() or
+/// pickle_save() made (nn/formats/pt.h says what that may be). In the library //nn/formats, which a
+/// program that calls them links besides.
+RAMET_API std::vector<char> pickle_save(const IValue& ivalue);
+RAMET_API IValue pickle_load(const std::vector<char>& data);
 
 }  // namespace ramet

@@ -268,6 +268,8 @@ TEST(Save, FilesOfLibTorchAreRefusedByName) {
   Tensor x;
   expect_error([&] { load(x, path); },
                "safetensors.torch.save_file(torch.jit.load(\"" + path + "\").state_dict(), ");
+  expect_error([&] { load(x, path); },
+               "ramet::formats::load_torch(value, \"" + path + "\") of \"nn/formats/pt.h\"");
   refused(zip_of({"archive/data.pkl", "archive/data/0", "archive/version"}),
           got + "an archive that PyTorch or LibTorch wrote (torch.save)");
   refused(zip_of({"archive/data.pkl"}).substr(0, 200), got + "an archive that PyTorch");
@@ -285,7 +287,6 @@ TEST(Save, FilesOfLibTorchAreRefusedByName) {
   expect_error([&] { load(x, missing); }, "(was the file opened?)");
   std::ofstream nowhere(folder + "/no/such/folder");
   expect_error([&] { save(floats({1}), nowhere); }, "(was the file opened?)");
-  EXPECT_THROW(pickle_load({}), NotImplementedError);
 }
 
 // A header may be as long as another format's first bytes say.
@@ -319,6 +320,33 @@ TEST(Archive, ValuesUnderLibTorchsNames) {
   EXPECT_EQ(list.toDoubleList().size(), 2u);
   EXPECT_TRUE(list.isList() && number.isScalar() && !number.isList() && !text.isScalar());
   expect_error([&] { text.to<double>(); }, "got string, expected double");
+}
+
+TEST(Archive, ContainersOfAnyValues) {
+  IValue::GenericDict dict;
+  dict.insert("b", 1);
+  dict.insert(2, IValue::GenericList({1.5, "x", IValue()}));
+  EXPECT_FALSE(dict.insert("b", 5).second);
+  dict.insert_or_assign("b", true);
+  dict.insert(2.0, "another key");
+  const IValue value(dict);  // another handle
+  dict.insert(IValue(), std::vector<int64_t>{1});
+  std::ostringstream text;
+  text << value << ' ' << IValue(std::make_shared<const IValue::Tuple>(std::vector<IValue>{false}));
+  EXPECT_EQ(text.str(), "{b: True, 2: [1.5, x, None], 2.: another key, None: [1]} (False,)");
+  EXPECT_EQ(value.toGenericDict().at(2).toList().size(), 3u);
+  EXPECT_EQ(value.toGenericDict().at(IValue()).toList().get(0).toInt(), 1);
+  EXPECT_EQ(dict.erase(2), 1u);
+  EXPECT_EQ(dict.at(2.0).toStringRef(), "another key");
+  EXPECT_EQ(dict.find(IValue())->value().toIntVector().size(), 1u);
+  EXPECT_TRUE(dict.contains("b") && !dict.contains("c") && !dict.contains(1));
+  EXPECT_THROW(dict.at("c"), IndexError);
+  EXPECT_THROW(value.toGenericDict().at(IValue()).toList().get(1), IndexError);
+  expect_error([&] { dict.insert(floats({1}), 1); }, "[Dict] key: got");
+  expect_error([&] { value.toList(); }, "got dict, expected list");
+  OutputArchive out;
+  expect_error([&] { out.write("k", value); }, "value under \"k\": got a dictionary");
+  expect_error([&] { out.write("k", IValue(IValue::GenericList())); }, "got a list of any values");
 }
 
 }  // namespace

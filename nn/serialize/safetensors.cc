@@ -1,21 +1,17 @@
 #include "nn/serialize/safetensors.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 
 #include "autograd/grad_mode.h"
 #include "nn/serialize/foreign_internal.h"
+#include "nn/serialize/source_internal.h"
 #include "runtime/atomic_file.h"
+#include "runtime/storage_ref.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -29,6 +25,9 @@ namespace serialize {
 namespace {
 
 using Json = nlohmann::json;
+using detail::FileSource;
+using detail::MemorySource;
+using detail::Source;
 constexpr const char* kMetadata = "__metadata__";
 constexpr const char* kChecksum = "xxh64";    // its key in the metadata
 constexpr uint64_t kMaxHeader = 100'000'000;  // as other readers of the format
@@ -70,51 +69,6 @@ class Checksum {
 };
 
 // ---- reading ------------------------------------------------------------------------------------
-
-struct Source {
-  virtual ~Source() = default;
-  virtual uint64_t size() const = 0;
-  virtual void read(uint64_t at, void* to, uint64_t bytes) = 0;  // REQUIRES at + bytes <= size()
-};
-
-struct MemorySource final : Source {
-  const char* data;
-  uint64_t bytes;
-  MemorySource(const char* d, uint64_t n) : data(d), bytes(n) {}
-  uint64_t size() const override { return bytes; }
-  void read(uint64_t at, void* to, uint64_t n) override {
-    if (n) std::memcpy(to, data + at, n);
-  }
-};
-
-struct FileSource final : Source {
-  std::string path;
-  int fd;
-  uint64_t bytes = 0;
-  explicit FileSource(const std::string& p) : path(p), fd(::open(p.c_str(), O_RDONLY | O_CLOEXEC)) {
-    RAMET_CHECK(fd >= 0, "load_safetensors", "cannot open the file: got \"", path, "\" (",
-                std::strerror(errno), ")");
-    struct stat info;
-    if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-      ::close(fd);
-      fail("load_safetensors", "not a file: got ", S_ISDIR(info.st_mode) ? "the folder \"" : "\"",
-           path, "\", expected a safetensors file");
-    }
-    bytes = static_cast<uint64_t>(info.st_size);
-  }
-  ~FileSource() override { ::close(fd); }
-  uint64_t size() const override { return bytes; }
-  void read(uint64_t at, void* to, uint64_t n) override {
-    char* p = static_cast<char*>(to);
-    while (n > 0) {
-      const ssize_t got = ::pread(fd, p, n, static_cast<off_t>(at));
-      if (got < 0 && errno == EINTR) continue;
-      RAMET_CHECK(got > 0, "load_safetensors", "cannot read the file: got \"", path, "\" (",
-                  got < 0 ? std::strerror(errno) : "it became shorter while it was read", ")");
-      p += got, at += static_cast<uint64_t>(got), n -= static_cast<uint64_t>(got);
-    }
-  }
-};
 
 // The header as JSON. An object with a key twice keeps the last one silently in most parsers; here
 // it is an error.
@@ -214,7 +168,17 @@ void check_coverage(std::vector<Entry> entries, uint64_t data_bytes, const std::
               " bytes of data, expected ", at);
 }
 
-Safetensors load(Source& in, const std::string& file, std::optional<Device> device) {
+// What a file says it has, checked as far as that goes without its data.
+struct Content {
+  Json header;
+  std::map<std::string, std::string> metadata;
+  std::optional<std::string> checksum;
+  std::vector<Entry> entries;  // as in the header
+  std::vector<size_t> order;   // by their data
+  uint64_t start = 0;          // of the data
+};
+
+Content parse(Source& in, const std::string& file) {
   RAMET_CHECK(in.size() > 0, "load_safetensors", "\"", file,
               "\" is empty: got 0 bytes, expected a safetensors file");
   detail::refuse_foreign(file, in.size(),
@@ -234,15 +198,13 @@ Safetensors load(Source& in, const std::string& file, std::optional<Device> devi
   in.read(8, text.data(), header_bytes);
   RAMET_CHECK(!text.empty() && text[0] == '{', "load_safetensors", "\"", file,
               "\" is no safetensors file: expected its header to begin with {");
-  const Json header = parse_header(text, file);
-  const uint64_t start = 8 + header_bytes, data_bytes = in.size() - start;
-
-  Safetensors content;
-  std::optional<std::string> expected;  // checksum
-  std::vector<Entry> entries;
-  for (const auto& [key, value] : header.items()) {
+  Content c;
+  c.header = parse_header(text, file);
+  c.start = 8 + header_bytes;
+  const uint64_t data_bytes = in.size() - c.start;
+  for (const auto& [key, value] : c.header.items()) {
     if (key != kMetadata) {
-      entries.push_back(parse_entry(key, value, data_bytes, file));
+      c.entries.push_back(parse_entry(key, value, data_bytes, file));
       continue;
     }
     RAMET_CHECK(value.is_object(), "load_safetensors", kMetadata, " of \"", file,
@@ -251,39 +213,47 @@ Safetensors load(Source& in, const std::string& file, std::optional<Device> devi
       RAMET_CHECK(item.is_string(), "load_safetensors", kMetadata, " of \"", file,
                   "\": got JSON of type ", item.type_name(), " under \"", name,
                   "\", expected a text");
-      if (name == kChecksum) expected = item.get<std::string>();
-      else content.metadata[name] = item.get<std::string>();
+      if (name == kChecksum) c.checksum = item.get<std::string>();
+      else c.metadata[name] = item.get<std::string>();
     }
   }
-  check_coverage(entries, data_bytes, file);
+  check_coverage(c.entries, data_bytes, file);
+  c.order.resize(c.entries.size());
+  std::iota(c.order.begin(), c.order.end(), size_t{0});
+  std::sort(c.order.begin(), c.order.end(),
+            [&](size_t a, size_t b) { return c.entries[a].begin < c.entries[b].begin; });
+  return c;
+}
 
+void check_bools(const Entry& e, const Tensor& t, const std::string& file) {
+  if (e.dtype != kBool) return;
+  const auto* p = static_cast<const unsigned char*>(t.data_ptr());
+  for (int64_t k = 0; k < t.numel(); ++k) {
+    RAMET_CHECK(p[k] <= 1, "load_safetensors", "entry \"", e.name, "\" of \"", file,
+                "\": got a bool of byte ", int{p[k]}, ", expected 0 or 1");
+  }
+}
+
+Safetensors load(Source& in, const std::string& file, std::optional<Device> device) {
+  Content c = parse(in, file);
   const Device host(kCPU, 0);
   const Device target = device ? resolve(*device) : host;
-  // In the order of the data, which the checksum follows.
-  std::vector<size_t> order(entries.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(),
-            [&](size_t a, size_t b) { return entries[a].begin < entries[b].begin; });
-  content.tensors.resize(entries.size());
+  Safetensors content;
+  content.metadata = std::move(c.metadata);
+  content.tensors.resize(c.entries.size());
   Checksum checksum;
-  for (const size_t i : order) {
-    const Entry& e = entries[i];
+  for (const size_t i : c.order) {  // which the checksum follows
+    const Entry& e = c.entries[i];
     Tensor t(TensorBase::empty(e.sizes, e.dtype, target.is_cpu() ? target : host));
-    in.read(start + e.begin, t.data_ptr(), e.end - e.begin);
-    if (expected) checksum.add(t.data_ptr(), e.end - e.begin);
-    if (e.dtype == kBool) {
-      const auto* p = static_cast<const unsigned char*>(t.data_ptr());
-      for (int64_t k = 0; k < t.numel(); ++k) {
-        RAMET_CHECK(p[k] <= 1, "load_safetensors", "entry \"", e.name, "\" of \"", file,
-                    "\": got a bool of byte ", int{p[k]}, ", expected 0 or 1");
-      }
-    }
+    in.read(c.start + e.begin, t.data_ptr(), e.end - e.begin);
+    if (c.checksum) checksum.add(t.data_ptr(), e.end - e.begin);
+    check_bools(e, t, file);
     content.tensors[i] = {e.name, target.is_cpu() ? t : t.to(target)};
   }
-  if (!expected) return content;
-  const std::string found = checksum.with_header(header);
-  RAMET_CHECK(found == *expected, "load_safetensors", "\"", file,
-              "\" is damaged: got content with the checksum ", found, ", expected ", *expected);
+  if (!c.checksum) return content;
+  const std::string found = checksum.with_header(c.header);
+  RAMET_CHECK(found == *c.checksum, "load_safetensors", "\"", file,
+              "\" is damaged: got content with the checksum ", found, ", expected ", *c.checksum);
   return content;
 }
 
@@ -376,8 +346,31 @@ void save_safetensors(const std::string& path, const Safetensors& content) {
 }
 
 Safetensors load_safetensors(const std::string& path, std::optional<Device> device) {
-  FileSource in(path);
+  FileSource in("load_safetensors", path, "a safetensors file");
   return load(in, path, device);
+}
+
+Safetensors map_safetensors(const std::string& path) {
+  FileSource in("load_safetensors", path, "a safetensors file");
+  Content c = parse(in, path);
+  const std::shared_ptr<char> memory = detail::map_file("load_safetensors", path, in);
+  Safetensors content;
+  content.metadata = std::move(c.metadata);
+  for (const Entry& e : c.entries) {
+    char* at = memory.get() + c.start + e.begin;
+    Tensor t;
+    if (reinterpret_cast<uintptr_t>(at) % item_size(e.dtype) == 0 && e.end > e.begin) {
+      const StorageRef storage(
+          Storage::foreign(at, e.end - e.begin, Device(kCPU, 0), [memory](void*) {}));
+      t = Tensor(TensorBase::over(storage.get(), 0, e.sizes, contiguous_strides(e.sizes), e.dtype));
+    } else {
+      t = Tensor(TensorBase::empty(e.sizes, e.dtype, Device(kCPU, 0)));
+      if (e.end > e.begin) std::memcpy(t.data_ptr(), at, e.end - e.begin);
+    }
+    check_bools(e, t, path);
+    content.tensors.emplace_back(e.name, std::move(t));
+  }
+  return content;
 }
 
 Safetensors load_safetensors(const char* data, size_t bytes, const std::string& name,

@@ -13,6 +13,7 @@
 // the entry out.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <iosfwd>
 #include <map>
@@ -56,6 +57,31 @@ RAMET_API Safetensors load_safetensors(const std::string& path,
 RAMET_API Safetensors load_safetensors(const char* data, size_t bytes,
                                        const std::string& name = "memory",
                                        std::optional<Device> device = std::nullopt);
+
+/// The same, whose tensors on the CPU are the file's own pages: at once, whatever its size, and
+/// shared with other processes that do so. What a program writes into a tensor is its own (copied
+/// page by page) and never reaches the file. A tensor whose bytes do not lie where its elements may
+/// (a header whose length is no multiple of 8) is copied. The checksum is not looked at. Whoever
+/// writes into the file meanwhile, or cuts it, changes or kills the reader: files that
+/// save_safetensors replaces are safe.
+RAMET_API Safetensors map_safetensors(const std::string& path);
+
+/// A model in several files: `path` is the JSON ("model.safetensors.index.json") whose "weight_map"
+/// says which file beside it each tensor is in, and whose "metadata" says something of the whole
+/// (here as texts; numbers as JSON writes them). Tensors come in the order of their names. All
+/// headers are read and compared with the map first: an Error on a file that is missing, that is
+/// no plain name (another folder), that lacks a tensor or has one the map does not name.
+RAMET_API Safetensors load_safetensors_index(const std::string& path,
+                                             std::optional<Device> device = std::nullopt);
+/// By map_safetensors.
+RAMET_API Safetensors map_safetensors_index(const std::string& path);
+
+/// Writes `content` as such files of at most `most` bytes of tensors each (one tensor more than
+/// that has a file to itself): "NAME-00001-of-00003.safetensors" and, last,
+/// "NAME.safetensors.index.json", beside each other, where `path` is the latter. Each is written
+/// whole or not at all; a crash between two of them may leave new ones under the old index.
+RAMET_API void save_safetensors_index(const std::string& path, const Safetensors& content,
+                                      uint64_t most);
 
 }  // namespace serialize
 }  // namespace ramet

@@ -12,7 +12,7 @@
     assembly, __constant__ and __device__ variables, __activemask() (Note [The dialect of kernel files]);
   - a pattern of .bazelrc for some files' options that matches no file;
   - a top-level folder that should not be there, or a root file that is missing;
-  - a BUILD file in a layer besides its own (parallel/distributed is a library apart: it links what the core must not), or a BUILD file other than the root's that shows a target to everybody;
+  - a BUILD file in a layer besides its own (nn/formats and parallel/distributed are libraries apart: they link what the core must not), or a BUILD file other than the root's that shows a target to everybody;
   - a folder of tests of GPUs whose cases //tools/gpu:gpu_tests, the program for a machine with a real one, does not have;
   - a function of CUDA's runtime that the layers call and tests/runtime/cuda/driver_calls.cc does not count.
 
@@ -42,7 +42,7 @@ ROOMS = {
     "parallel/distributed": ("meet", "wire", "group", "model", "stages", "ddp", "shard", "checkpoint"),
 }
 # Libraries of their own inside a layer's folder.
-APART = ("parallel/distributed",)
+APART = ("nn/formats", "parallel/distributed")
 FOLDERS = LAYERS + ("tests", "tools")
 ROOT_FILES = """WORKSPACE BUILD ramet.h README.md DESIGN.md CONTRIBUTING.md LICENSE .clang-format .clang-tidy .ci/run""".split()
 # Left there by builds and runs, and never in the repository.
@@ -117,7 +117,7 @@ def check_includes(path):
         elif ours.startswith(EMULATED) and path.startswith(LAYERS) and not path.startswith(CUDA):
             yield "%s:%d: the emulated GPU by name: include runtime/cuda/gpu.h" % (path, number)
         elif apart(ours) and path.startswith(LAYERS + ("ramet.h",)) and apart(path) != apart(ours):
-            yield "%s:%d: includes \"%s\", which only programs with processes link" % (path, number, ours)
+            yield "%s:%d: includes \"%s\", which only programs that ask for it link" % (path, number, ours)
         elif rank(ours) > level and not (path.startswith("tests/") and ours.startswith("tests/")):
             yield "%s:%d: includes \"%s\" of a higher layer" % (path, number, ours)
 
@@ -130,7 +130,7 @@ def room(path):
         if last in names.split():
             return parent, height
     if folder in APART:
-        sources = ["%s/%s/%s.cc" % (folder, r, name[:-2]) for r in " ".join(ROOMS[folder]).split()]
+        sources = ["%s/%s/%s.cc" % (folder, r, name[:-2]) for r in " ".join(ROOMS.get(folder, ())).split()]
         return next((room(s) for s in sources if (ROOT / s).is_file()), (folder, -1))
     return None
 

@@ -104,6 +104,15 @@ cc_library(
 )
 """
 
+_ZIP = """
+cc_library(
+    name = "zip",
+    hdrs = ["zip.h", "zipconf.h"],
+    includes = ["."],
+    linkopts = ["-lzip"],
+)
+"""
+
 _EIGEN = """
 cc_library(
     name = "eigen",
@@ -150,7 +159,16 @@ def system_repositories():
         },
         build = _XXHASH,
     )
-    # Debian has the shared library only.
+    # Debian has the shared libraries of these two only.
+    system_library(
+        name = "zip",
+        package = "libzip-dev",
+        files = {
+            "/usr/include/zip.h": "zip.h",
+            "/usr/include/zipconf.h": "zipconf.h",
+        },
+        build = _ZIP,
+    )
     _headers(name = "gloo", package = "libgloo-dev", folder = "gloo", linkopts = ["-lgloo"])
     _headers(name = "json", package = "nlohmann-json3-dev", folder = "nlohmann")
     _headers(name = "cli11", package = "libcli11-dev", folder = "CLI")

@@ -13,7 +13,6 @@
 #include "nn/data/idx.h"
 #include "nn/serialize/archive.h"
 #include "nn/serialize/safetensors.h"
-#include "runtime/allocator.h"
 
 namespace ramet {
 namespace fuzz {
@@ -65,18 +64,6 @@ void change_number(Tape& tape, std::string& bytes) {
   bytes.replace(at, end - at, tape.one_of(numbers));
 }
 
-// An allocator that gives little, while it lives.
-class Limit {
- public:
-  explicit Limit(size_t bytes) {
-    set_memory_limit(kHost, memory_stats(kHost).current + static_cast<int64_t>(bytes));
-  }
-  ~Limit() { set_memory_limit(kHost, 0); }
-
- private:
-  const Device kHost{kCPU, 0};
-};
-
 std::string written(const Safetensors& content) {
   std::string bytes;
   serialize::save_safetensors(
@@ -95,19 +82,6 @@ const std::vector<ScalarType>& all_dtypes() {
     return out;
   }();
   return list;
-}
-
-// Does load() work? The only other thing it may do is throw one Error, not one about memory: a
-// reader asks for no more than a file of `bytes` can fill.
-template <class F> bool loads_or_refuses(size_t bytes, F&& load) {
-  const Limit limit(2 * bytes + 4096);
-  try {
-    load();
-    return true;
-  } catch (const OutOfMemoryError& e) {
-    RC_FAIL(std::string("more memory than the file has bytes: ") + e.what());
-  } catch (const Error& e) { RC_ASSERT(e.what()[0] == '['); }
-  return false;
 }
 
 bool same_content(const Safetensors& a, const Safetensors& b) {

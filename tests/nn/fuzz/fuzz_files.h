@@ -4,6 +4,7 @@
 #include <string>
 
 #include "autograd/tensor.h"
+#include "runtime/allocator.h"
 #include "tests/fuzz.h"
 
 namespace ramet {
@@ -20,6 +21,31 @@ Tensor any_tensor(Tape& tape, const std::vector<ScalarType>& dtypes);
 std::string any_text(Tape& tape);
 /// Same dtype, sizes and bytes.
 bool same_bytes(const Tensor& a, const Tensor& b);
+
+/// An allocator that gives little, while it lives.
+class Limit {
+ public:
+  explicit Limit(size_t bytes) {
+    set_memory_limit(kHost, memory_stats(kHost).current + static_cast<int64_t>(bytes));
+  }
+  ~Limit() { set_memory_limit(kHost, 0); }
+
+ private:
+  const Device kHost{kCPU, 0};
+};
+
+/// Does load() work? The only other thing it may do is throw one Error, not one about memory: a
+/// reader asks for no more than a file of `bytes` can fill.
+template <class F> bool loads_or_refuses(size_t bytes, F&& load) {
+  const Limit limit(2 * bytes + 4096);
+  try {
+    load();
+    return true;
+  } catch (const OutOfMemoryError& e) {
+    RC_FAIL(std::string("more memory than the file has bytes: ") + e.what());
+  } catch (const Error& e) { RC_ASSERT(e.what()[0] == '['); }
+  return false;
+}
 
 void check_safetensors(Tape& tape);
 void check_archive(Tape& tape);

@@ -1,0 +1,170 @@
+// Python's pickles, as far as they hold data. Nothing is ever imported or called: the few globals
+// that tensors and dictionaries are written with stand for what is made here.
+//
+// Note [Restricted pickles]
+// A pickle is a program for a machine with a stack, and Python's machine calls whatever it names.
+// This one knows protocols 2 to 5 without what builds classes, and an exact list of globals
+// (pickle_globals.cc). Everything that it makes is a node of its own; nodes belong to the pickle,
+// so that neither cycles nor depth matter while it runs, and cost a constant for each byte read.
+// Tensors are descriptions until the whole of a pickle has been read and its storages have been
+// compared with the bytes that are there (torch_storages.cc).
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "autograd/ivalue.h"
+#include "nn/serialize/source_internal.h"
+
+namespace ramet {
+namespace formats {
+namespace detail {
+
+/// Where errors are: "[op] PLACE, offset N: ...".
+struct Place {
+  const char* op;
+  std::string name;  // "x.pt", entry "archive/data.pkl"
+
+  template <class... Parts> [[noreturn]] void bad(uint64_t offset, const Parts&... parts) const {
+    fail(op, name, ", offset ", offset, ": ", parts...);
+  }
+};
+
+/// A storage as a pickle names it.
+struct StorageNote {
+  std::string key;
+  uint64_t bytes;
+  size_t unit;         // bytes of what the pickle counts
+  size_t item = 0;     // bytes of an element of its tensors; 0: there are none
+  bool mixed = false;  // of several sizes
+  bool bools = false;  // among them
+  uint64_t at;         // where the pickle first names it
+};
+
+struct TensorNote {
+  size_t storage;  // its number among the pickle's
+  ScalarType dtype;
+  int64_t offset;  // in elements
+  std::vector<int64_t> sizes, strides;
+  bool requires_grad;
+};
+
+struct Node;
+struct NodeList {
+  std::vector<Node*> items;
+};
+struct NodeTuple {
+  std::vector<Node*> items;
+};
+struct NodeDict {
+  std::vector<std::pair<Node*, Node*>> items;
+};
+/// An object of one of TorchScript's classes: its attributes, once it has been built.
+struct NodeObject {
+  std::string name;
+  Node* state = nullptr;
+};
+struct NodeGlobal {
+  std::string name;
+};  // "module.name"
+struct NodeStorage {
+  size_t number;
+  ScalarType dtype;
+};
+struct NodeTensor {
+  TensorNote note;
+};
+struct NodeLong {
+  std::string bytes;
+};  // an integer of more than 64 bits
+struct NodeMark {};
+
+struct Node {
+  std::variant<std::monostate, bool, int64_t, double, std::string, NodeList, NodeTuple, NodeDict,
+               std::unique_ptr<NodeObject>, NodeGlobal, NodeStorage, std::unique_ptr<NodeTensor>,
+               NodeLong, NodeMark>
+      value;
+  uint64_t at = 0;  // of the opcode that made it
+
+  template <class T> T* as() { return std::get_if<T>(&value); }
+  /// "a list", "the global \"os.system\""
+  std::string kind() const;
+};
+
+class Pickle {
+ public:
+  /// kLibTorch: with the classes of TorchScript's archives.
+  enum class Dialect { kPython, kLibTorch };
+
+  Pickle(Place place, serialize::detail::Source& in, Dialect dialect)
+      : place_(std::move(place)), in_(in), dialect_(dialect) {}
+
+  /// Runs the pickle that begins at `at` to its end, and says in `at` where that is.
+  Node* run(uint64_t& at);
+
+  const Place& place() const { return place_; }
+  const std::vector<StorageNote>& storages() const { return storages_; }
+  /// A storage's number by its key; as many as there are where no tensor names it.
+  size_t storage_number(const std::string& key) const {
+    const auto at = storage_numbers_.find(key);
+    return at == storage_numbers_.end() ? storages_.size() : at->second;
+  }
+
+  /// The dtypes that PyTorch has, by the globals that name them.
+  static bool names_dtype(const std::string& global);
+
+  /// What a node stands for; a dtype is its name. `tensor` makes the tensors; a node that is met
+  /// twice is one list, dictionary or tensor. Errors on what is no data (globals, cycles) and on
+  /// too much depth.
+  IValue value(Node* node, const std::function<Tensor(const TensorNote&, uint64_t at)>& tensor);
+
+ private:
+  // pickle.cc
+  uint8_t byte();
+  uint64_t number(int bytes);
+  std::string bytes(uint64_t n, const char* what);
+  std::string line();
+  void step(uint8_t opcode);
+  Node* make(decltype(Node::value) value);
+  void push(Node* node) { stack_.push_back(node); }
+  template <class T> void push_new(T value) { push(make(std::move(value))); }
+  Node* pop();
+  Node* top();
+  std::vector<Node*> pop_mark();
+  void remember(uint64_t index);
+  void set_items(Node* dict, const std::vector<Node*>& items);
+  void append(Node* list, const std::vector<Node*>& items);
+  // pickle_globals.cc
+  void push_global(const std::string& module, const std::string& name);
+  Node* call(Node* function, Node* arguments, const char* opcode);
+  void build(Node* object, Node* state);
+  Node* storage(Node* id);
+  Node* rebuild_tensor(const std::string& function, std::vector<Node*>& args);
+  std::vector<int64_t> extents(Node* node, const char* what);
+
+  Place place_;
+  serialize::detail::Source& in_;
+  Dialect dialect_;
+  uint64_t at_ = 0, opcode_at_ = 0;
+  std::deque<Node> nodes_;
+  std::vector<Node*> stack_;
+  std::unordered_map<uint64_t, Node*> memo_;
+  std::vector<StorageNote> storages_;
+  std::map<std::string, size_t> storage_numbers_;
+  // One buffer ahead.
+  std::string buffer_;
+  uint64_t buffer_at_ = 0;
+};
+
+/// How names show a dictionary's key.
+std::string key_text(const IValue& key);
+
+}  // namespace detail
+}  // namespace formats
+}  // namespace ramet

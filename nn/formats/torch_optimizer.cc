@@ -1,0 +1,130 @@
+// LibTorch's layout: {"state": {"94512": {...}}, "param_groups": {"param_groups/size": tensor(1),
+// "param_groups/0": {"params/size": tensor(2), "params/0": "94512", ..., "options": {"lr": ...}}}},
+// where the numbers were addresses. Python's: {"state": {0: {...}}, "param_groups": [{"params": [0,
+// 1], "lr": ...}]}. Ours (nn/optim/optimizer.cc): {"groups": 1, "group0": {"params": 2, "options":
+// {"lr": ...}}, "state0": {...}}.
+#include <cmath>
+
+#include "nn/formats/pickle_internal.h"
+#include "nn/formats/torch_optimizer_internal.h"
+
+namespace ramet::formats::detail {
+namespace {
+
+const IValue* find(const IValue& dict, const std::string& key) {
+  if (!dict.isGenericDict()) return nullptr;
+  const auto at = dict.toGenericDict().find(key);
+  return at == dict.toGenericDict().end() ? nullptr : &at->value();
+}
+
+class Translation {
+ public:
+  Translation(const IValue& tree, const std::string& where) : where_(where) {
+    const IValue &groups = member(tree, "param_groups"), &states = member(tree, "state");
+    if (!states.isGenericDict()) bad("state", "no dictionary");
+    for (const auto& entry : states.toGenericDict())
+      states_.insert(key_text(entry.key()), entry.value());
+    if (groups.isList()) {
+      for (const IValue& group : groups.toListRef()) python_group(group);
+    } else {
+      const int64_t n = whole(member(groups, "param_groups/size"), "param_groups/size");
+      for (int64_t g = 0; g < n; ++g)
+        cpp_group(member(groups, "param_groups/" + std::to_string(g)));
+    }
+    made.insert("groups", groups_);
+  }
+
+  IValue::GenericDict made;
+
+ private:
+  [[noreturn]] void bad(const std::string& key, const char* what) const {
+    fail("torch_archive", where_, ", optimizer's \"", key, "\": got ", what,
+         ", expected what PyTorch's or LibTorch's optimizers write");
+  }
+  const IValue& member(const IValue& dict, const std::string& key) const {
+    const IValue* found = find(dict, key);
+    if (!found) bad(key, "nothing");
+    return *found;
+  }
+  // Steps and counts, which may be tensors of one element.
+  int64_t whole(const IValue& value, const std::string& key) const {
+    if (value.isInt()) return value.toInt();
+    if (!value.isTensor() || value.toTensor().numel() != 1) bad(key, "no number");
+    const double x = value.toTensor().item<double>();
+    if (!(x >= 0 && x < 9e15 && x == std::floor(x))) bad(key, "no whole number");
+    return static_cast<int64_t>(x);
+  }
+
+  void python_group(const IValue& group) {
+    const IValue& params = member(group, "params");
+    if (!params.isList()) bad("params", "no list");
+    std::vector<std::string> keys;
+    for (const IValue& key : params.toListRef()) keys.push_back(key_text(key));
+    add_group(keys, group);
+  }
+  void cpp_group(const IValue& group) {
+    const int64_t n = whole(member(group, "params/size"), "params/size");
+    std::vector<std::string> keys;
+    for (int64_t i = 0; i < n; ++i)
+      keys.push_back(key_text(member(group, "params/" + std::to_string(i))));
+    add_group(keys, member(group, "options"));
+  }
+
+  void add_group(const std::vector<std::string>& keys, const IValue& options) {
+    if (!options.isGenericDict()) bad("options", "no dictionary");
+    IValue::GenericDict ours;
+    for (const auto& entry : options.toGenericDict()) {
+      const std::string name = key_text(entry.key());
+      const IValue& value = entry.value();
+      if (name == "params") continue;
+      // What these would do an optimizer here would not.
+      if (name == "maximize" && value.isBool() && value.toBool()) bad(name, "true");
+      if (name == "betas") {
+        if (!value.isTuple() || value.toTupleRef().size() != 2) bad(name, "no pair");
+        ours.insert("beta1", value.toTupleRef().elements()[0]);
+        ours.insert("beta2", value.toTupleRef().elements()[1]);
+      } else {
+        ours.insert(name, number(value));
+      }
+    }
+    for (const std::string& key : keys) {
+      if (states_.contains(key)) add_state(states_.at(key));
+      ++parameters_;
+    }
+    IValue::GenericDict group;
+    group.insert("params", static_cast<int64_t>(keys.size()));
+    group.insert("options", ours);
+    made.insert("group" + std::to_string(groups_++), group);
+  }
+  // Python writes whole numbers where somebody said lr=1.
+  static IValue number(const IValue& value) {
+    return value.isInt() ? IValue(static_cast<double>(value.toInt())) : value;
+  }
+  void add_state(const IValue& state) {
+    if (!state.isGenericDict()) bad("state", "no dictionary of a parameter");
+    IValue::GenericDict ours;
+    for (const auto& entry : state.toGenericDict()) {
+      const std::string name = key_text(entry.key());
+      if (name == "step") ours.insert(name, whole(entry.value(), name));
+      else if (!entry.value().isNone()) ours.insert(name, entry.value());
+    }
+    made.insert("state" + std::to_string(parameters_), ours);
+  }
+
+  const std::string& where_;
+  Dict<std::string, IValue> states_;
+  int64_t groups_ = 0, parameters_ = 0;
+};
+
+}  // namespace
+
+bool is_optimizer(const IValue& tree) {
+  return tree.isGenericDict() && tree.toGenericDict().contains("param_groups") &&
+         tree.toGenericDict().contains("state");
+}
+
+IValue optimizer_archive(const IValue& tree, const std::string& where) {
+  return Translation(tree, where).made;
+}
+
+}  // namespace ramet::formats::detail

@@ -1,0 +1,662 @@
+// Files of other programs: those checked in, which NumPy, PyTorch and LibTorch wrote
+// (goldens/make_goldens.py), files that these write now, where Python has them, and damaged ones.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "autograd/ops.h"
+#include "nn/formats/npy.h"
+#include "nn/formats/npz.h"
+#include "nn/formats/pt.h"
+#include "nn/formats/state_dict.h"
+#include "nn/layers/activation.h"
+#include "nn/layers/batchnorm.h"
+#include "nn/layers/linear.h"
+#include "nn/module/sequential.h"
+#include "nn/optim/adam.h"
+#include "nn/optim/sgd.h"
+#include "nn/serialize/safetensors.h"
+#include "nn/serialize/save.h"
+#include "tests/error_text.h"
+#include "tests/nn/formats/fuzz_formats.h"
+#include "tests/nn/fuzz/fuzz_files.h"
+
+namespace ramet {
+namespace {
+
+using formats::load_npy;
+using formats::load_npz;
+using formats::load_pt;
+using formats::NameMap;
+using fuzz::same_bytes;
+using Kind = formats::LoadReport::Kind;
+using Tensors = OrderedDict<std::string, Tensor>;
+
+const std::string kGoldens = "tests/nn/formats/goldens/";
+const Device kHost(kCPU, 0);
+
+// make_goldens.py's values.
+Tensor known(ScalarType dtype, std::vector<int64_t> sizes) {
+  int64_t n = 1;
+  for (const int64_t s : sizes) n *= s;
+  Tensor t(TensorBase::empty({n}, kDouble, kHost));
+  for (int64_t i = 0; i < n; ++i) {
+    const auto x = static_cast<double>(i);
+    t.data_ptr<double>()[i] = dtype == kBool       ? static_cast<double>(i % 2)
+                              : dtype == kByte     ? 5 * x + 1
+                              : is_floating(dtype) ? x / 2 - 1.25
+                                                   : 7 * x - 5;
+  }
+  return t.to(dtype).view(sizes);
+}
+void expect_same(const Tensor& got, const Tensor& expected, const std::string& what) {
+  ASSERT_TRUE(got.defined()) << what;
+  EXPECT_TRUE(same_bytes(got, expected)) << what << ": got " << describe(got) << '\n' << got;
+}
+
+class Folder {
+ public:
+  Folder() {
+    const char* base = std::getenv("TEST_TMPDIR");
+    path_ = std::string(base ? base : "/tmp") + "/formats_" + std::to_string(::getpid());
+    std::filesystem::create_directories(path_);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+const std::vector<ScalarType>& dtypes() {
+  static const std::vector<ScalarType> list = {kBool, kByte, kChar,  kShort,  kInt,
+                                               kLong, kHalf, kFloat, kDouble, kBFloat16};
+  return list;
+}
+
+// Random bytes, which are every kind of NaN too.
+Tensor any(ScalarType dtype, const std::vector<int64_t>& sizes, uint32_t seed) {
+  Tensor t(TensorBase::empty(sizes, dtype, kHost));
+  auto* p = static_cast<unsigned char*>(t.data_ptr());
+  for (size_t i = 0; i < t.nbytes(); ++i) {
+    seed = seed * 1664525u + 1013904223u;
+    p[i] = static_cast<unsigned char>(dtype == kBool ? seed >> 31 : seed >> 24);
+  }
+  return t;
+}
+// All dtypes, 0-dim, empty, dense and not.
+Tensors every_kind(bool with_bfloat16) {
+  Tensors all;
+  for (const ScalarType dtype : dtypes()) {
+    if (dtype == kBFloat16 && !with_bfloat16) continue;
+    const std::string name = short_name_of(dtype);
+    all.insert(name, any(dtype, {2, 3}, 1));
+    all.insert(name + "_0d", any(dtype, {}, 2));
+    all.insert(name + "_empty", any(dtype, {0, 3}, 3));
+    all.insert(name + "_strided", any(dtype, {4, 5, 3}, 4).transpose(0, 2).slice(1, 0, 5, 2));
+    all.insert(name + "_large", any(dtype, {301, 17}, 5));
+  }
+  return all;
+}
+void expect_all(const Tensors& got, const Tensors& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (const auto& item : expected) {
+    const Tensor* t = got.find(item.key());
+    ASSERT_TRUE(t) << item.key();
+    expect_same(*t, item.value(), item.key());
+  }
+}
+
+// ---- NumPy --------------------------------------------------------------------------------------
+
+TEST(Npy, ReadsNumPysFiles) {
+  expect_same(load_npy(kGoldens + "v1.npy"), known(kFloat, {2, 3}), "v1");
+  expect_same(load_npy(kGoldens + "v2.npy"), known(kInt, {2, 3}), "v2");
+  expect_same(load_npy(kGoldens + "v3.npy"), known(kDouble, {3}), "v3");
+  expect_same(load_npy(kGoldens + "fortran.npy"), known(kShort, {2, 3, 4}), "fortran");
+  EXPECT_TRUE(load_npy(kGoldens + "fortran.npy").is_contiguous());
+  const Tensors arrays = load_npz(kGoldens + "arrays.npz");
+  ASSERT_EQ(arrays.size(), 45u);
+  for (const ScalarType dtype : dtypes()) {
+    if (dtype == kBFloat16) continue;
+    const std::string name = short_name_of(dtype);
+    expect_same(arrays[name], known(dtype, {2, 3}), name);
+    expect_same(arrays[name + "_big"], known(dtype, {2, 3}), name + "_big");
+    expect_same(arrays[name + "_0d"], known(dtype, {}), name + "_0d");
+    expect_same(arrays[name + "_empty"], known(dtype, {0, 3}), name + "_empty");
+    expect_same(arrays[name + "_fortran"], known(dtype, {3, 4}), name + "_fortran");
+  }
+  EXPECT_EQ(arrays[0].key(), "bool");
+  const Tensors compressed = load_npz(kGoldens + "compressed.npz", Device(kCPU, 1));
+  expect_same(compressed["arr_0"].to(kHost), known(kFloat, {50, 4}), "arr_0");
+  EXPECT_EQ(compressed["named"].device(), Device(kCPU, 1));
+}
+
+TEST(Npy, RefusesWhatItDoesNotHave) {
+  const auto refused = [](const std::string& file, const std::string& part) {
+    const std::string error = error_of([&] { load_npy(kGoldens + file); });
+    expect_part(error, "[load_npy] \"" + kGoldens + file + "\", offset ");
+    expect_part(error, part);
+  };
+  refused("complex.npy", "got '<c8' (complex numbers)");
+  refused("objects.npy", "got '|O' (Python objects, which are never loaded)");
+  refused("texts.npy", "got '<U2' (texts)");
+  refused("uint16.npy", "got '<u2' (unsigned integers of more than 8 bits)");
+  refused("fields.npy", "got a structure of several fields");
+  refused("raw.npy", "bfloat16 say");
+  const auto header = [](const std::string& text, const std::string& data) {
+    std::string s("\x93NUMPY\x01\0", 8);
+    s += {static_cast<char>(text.size() & 255), static_cast<char>(text.size() >> 8)};
+    return s + text + data;
+  };
+  const auto wrong = [&](const std::string& text, const std::string& data,
+                         const std::string& part) {
+    const std::string bytes = header(text, data);
+    expect_part(error_of([&] { load_npy(bytes.data(), bytes.size(), "f"); }), part);
+  };
+  const std::string good = "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }\n";
+  wrong(good, "a", "got 1 bytes of data, expected 2 for uint8[2]");
+  wrong(good, "abc", "got 3 bytes of data, expected 2");
+  wrong("{'descr': '|b1', 'fortran_order': False, 'shape': (2,)}", "\x01\x02", "a bool of byte 2");
+  wrong(
+      "{'descr': '|u1', 'fortran_order': False, 'shape': (4611686018427387904, "
+      "4611686018427387904)}",
+      "", "more than an int64 holds");
+  wrong("{'descr': '|u1', 'fortran_order': False, 'shape': (99999999999999999999,)}", "",
+        "more than an int64 holds");
+  wrong("{'descr': '|u1', 'fortran_order': False, 'shape': (-1,)}", "", "expected whole numbers");
+  wrong("{'descr': '|u1', 'fortran_order': 0, 'shape': ()}", "a", "expected True or False");
+  wrong("{'descr': '|u1', 'fortran_order': False}", "a", "expected the keys");
+  wrong("{'descr': '|u1', 'descr': '|u1', 'fortran_order': False}", "a", "\"descr\" twice");
+  wrong("{'descr': '|u1', 'fortran_order': False, 'shape': (), 'x': 1}", "a", "got the key \"x\"");
+  wrong("", "", "in the header: expected '{'");
+  wrong(good + "x", "ab", "expected the header to end here");
+  EXPECT_EQ(load_npy(header(good, "ab").data(), header(good, "ab").size()).sizes(),
+            IntArrayRef({2}));
+  EXPECT_ERROR_TEXT(load_npy("\x93NUMPY\x04\0ab", 10), "got version 4.0");
+  EXPECT_ERROR_TEXT(load_npy("PK", 2), "is truncated: got 2 bytes");
+  EXPECT_ERROR_TEXT(load_npy(kGoldens + "none.npy"), "cannot open the file");
+  EXPECT_ERROR_TEXT(load_npy(kGoldens), "got the folder");
+  const Folder folder;
+  EXPECT_ERROR_TEXT(formats::save_npy(folder / "x.npy", known(kBFloat16, {2})),
+                    "got dtype bfloat16, which NumPy does not have");
+  EXPECT_ERROR_TEXT(formats::save_npy(folder / "x.npy", Tensor()), "got an undefined tensor");
+  Tensors one;
+  one.insert("a", known(kFloat, {2}));
+  one.insert("b", known(kBFloat16, {2}));
+  EXPECT_ERROR_TEXT(formats::save_npz(folder / "x.npz", one), "array \"b\": got dtype bfloat16");
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(Npz, ArchivesThatLie) {
+  std::ifstream stream(kGoldens + "arrays.npz", std::ios::binary);
+  const std::string good{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  const auto refused = [&](const std::string& bytes, const std::string& part) {
+    expect_part(error_of([&] { load_npz(bytes.data(), bytes.size(), "f"); }), part);
+  };
+  std::string bad = good;
+  bad[140] ^= 1;  // in the first array's data
+  refused(bad, "[load_npz] \"f\", entry \"bool.npy\"");
+  refused(good.substr(0, 3000), "\"f\": got no zip archive");
+  refused("", "\"f\": got 0 bytes, expected a zip archive");
+  // A directory that says that the first entry has 4 GiB.
+  bad = good;
+  const size_t directory = bad.find("PK\x01\x02");
+  std::memset(&bad[directory + 24], 0x7f, 4);
+  refused(bad, "expected as many as are there");
+  bad = good;
+  bad[directory + 10] = 12;  // bzip2
+  refused(bad, "got the compression method 12");
+}
+
+TEST(Npz, RoundTrips) {
+  const Folder folder;
+  const Tensors all = every_kind(/*with_bfloat16=*/false);
+  for (const bool compressed : {false, true}) {
+    formats::save_npz(folder / "x.npz", all, compressed);
+    expect_all(load_npz(folder / "x.npz"), all);
+    const auto size = std::filesystem::file_size(folder / "x.npz");
+    formats::save_npz(folder / "y.npz", all, compressed);
+    EXPECT_EQ(std::filesystem::file_size(folder / "y.npz"), size);
+  }
+  for (const auto& item : all) {
+    formats::save_npy(folder / "x.npy", item.value());
+    expect_same(load_npy(folder / "x.npy"), item.value(), item.key());
+  }
+  formats::save_npz(folder / "none.npz", Tensors());
+  EXPECT_EQ(load_npz(folder / "none.npz").size(), 0u);
+  Tensors twice;
+  twice.insert("a/b", known(kFloat, {2}));
+  formats::save_npz(folder / "z.npz", twice);
+  EXPECT_TRUE(load_npz(folder / "z.npz").contains("a/b"));
+}
+
+// ---- PyTorch ------------------------------------------------------------------------------------
+
+TEST(Pt, ReadsStateDicts) {
+  for (const char* file : {"state.pt", "old.pt"}) {
+    SCOPED_TRACE(file);
+    const Tensors state = formats::state_dict(kGoldens + file);
+    ASSERT_EQ(state.size(), 37u);
+    for (const ScalarType dtype : dtypes()) {
+      const std::string name = short_name_of(dtype);
+      expect_same(state[name], known(dtype, {2, 3}), name);
+      expect_same(state[name + "_0d"], known(dtype, {}), name + "_0d");
+      expect_same(state[name + "_empty"], known(dtype, {0, 3}), name + "_empty");
+    }
+    const Tensor whole = known(kFloat, {4, 6});
+    expect_same(state["whole"], whole, "whole");
+    expect_same(state["tied"], whole, "tied");
+    expect_same(state["transposed"], whole.t(), "transposed");
+    expect_same(state["view"], whole.slice(0, 1, 3).slice(1, 0, 6, 2), "view");
+    expect_same(state["expanded"], known(kFloat, {3, 1}).expand({3, 4}), "expanded");
+    EXPECT_EQ(state["expanded"].strides(), IntArrayRef({1, 0}));
+    EXPECT_EQ(state["view"].strides(), IntArrayRef({6, 2}));
+    // One memory, as in the program that wrote it.
+    state["tied"].fill_(3);
+    EXPECT_EQ(state["view"].sum().item<float>(), 18);
+    EXPECT_EQ(state["transposed"].sum().item<float>(), 72);
+    EXPECT_TRUE(state["parameter"].requires_grad());
+    EXPECT_FALSE(state["frozen"].requires_grad());
+    expect_same(state["parameter"].detach(), known(kFloat, {3}), "parameter");
+    EXPECT_EQ(state[0].key(), "bool");
+  }
+}
+
+TEST(Pt, ReadsTreesOfEveryProtocol) {
+  for (const char* file : {"checkpoint.pt", "protocol5.pt", "old_protocol4.pt"}) {
+    SCOPED_TRACE(file);
+    const IValue tree = load_pt(kGoldens + file);
+    const auto& d = tree.toGenericDict();
+    ASSERT_EQ(d.size(), 17u);
+    EXPECT_EQ(d.at("epoch").toInt(), 3);
+    EXPECT_EQ(d.at("big").toInt(), -(int64_t{1} << 62));
+    EXPECT_EQ(d.at("loss").toDouble(), 0.1);
+    EXPECT_EQ(d.at("best").toDouble(), INFINITY);
+    EXPECT_TRUE(d.at("done").toBool());
+    EXPECT_TRUE(d.at("nothing").isNone());
+    EXPECT_EQ(d.at("name").toStringRef(), "caf\xc3\xa9 \xe6\xbc\xa2");
+    EXPECT_EQ(d.at(7).toStringRef(), "seven");
+    EXPECT_EQ(d.at("dtype").toStringRef(), "torch.bfloat16");
+    EXPECT_EQ(d.at("device").toStringRef(), "cpu");
+    EXPECT_EQ(d.at("bytes").toStringRef(), std::string("\0\xff", 2));
+    EXPECT_EQ(d.at("list").toListRef()[3].toListRef().size(), 0u);
+    EXPECT_EQ(d.at("tuple").toTuple()->elements()[1].toTupleRef().elements()[1].toStringRef(), "y");
+    EXPECT_EQ(d.at("size").toTupleRef().elements()[1].toInt(), 3);
+    const Tensors model = formats::tensors_of(tree, "model");
+    ASSERT_EQ(model.size(), 2u);
+    expect_same(model["fc.weight"], known(kFloat, {2, 3}), "fc.weight");
+    expect_same(formats::tensors_of(tree)["many.1"], known(kLong, {3}), "many.1");
+    EXPECT_ERROR_TEXT(formats::tensors_of(tree, "net"),
+                      "below \"net\", expected some below one of: model, many");
+  }
+  expect_same(load_pt(kGoldens + "tensor.pt").toTensor(), known(kFloat, {2, 3}), "tensor");
+  const Tensors big = formats::state_dict(kGoldens + "big.pt", "", Device(kCPU, 2));
+  EXPECT_EQ(big["a"].device(), Device(kCPU, 2));
+  expect_same(big["a"].to(kHost), known(kShort, {2, 3}), "a");
+  expect_same(big["b"].to(kHost), known(kFloat, {4}), "b");
+  expect_same(big["c"].to(kHost), known(kDouble, {2}), "c");
+}
+
+TEST(Pt, NothingButDataIsRead) {
+  const auto refused = [](const std::string& file, const std::string& entry,
+                          const std::string& part) {
+    const std::string error = error_of([&] { load_pt(kGoldens + file + ".pt"); });
+    expect_part(error, "[load_pt] \"" + kGoldens + file + ".pt\", " + entry + "offset ");
+    expect_part(error, part);
+  };
+  const auto data = [](const std::string& stem) { return "entry \"" + stem + "/data.pkl\", "; };
+  for (const char* global : {"refused_code", "refused_module", "refused_scalar", "refused_sparse"})
+    refused(global, data(global), "got the global \"");
+  refused("refused_code", data("refused_code"), "\"posix.system\", expected one that tensors");
+  refused("refused_module", data("refused_module"), "\"torch.nn.modules.linear.Linear\"");
+  refused("refused_old_code", "", "\"posix.system\"");
+  refused("refused_complex", data("refused_complex"), "of type \"torch.ComplexFloatStorage\"");
+  refused("refused_uint16", data("refused_uint16"), "the global \"torch.uint16\"");
+  EXPECT_FALSE(std::filesystem::exists("ran_code"));
+  EXPECT_ERROR_TEXT(load_pt(kGoldens + "v1.npy"), "neither a zip archive nor a pickle");
+  EXPECT_ERROR_TEXT(load_pt(kGoldens + "arrays.npz"), "a zip archive without data.pkl");
+  EXPECT_ERROR_TEXT(load_pt("", 0), "got an empty file");
+  EXPECT_ERROR_TEXT(load_pt("\x80\x02K\x01.", 5), "without PyTorch's magic number");
+}
+
+TEST(Pt, RoundTripsOfItsOwn) {
+  const Folder folder;
+  Tensors all = every_kind(/*with_bfloat16=*/true);
+  const Tensor base = any(kFloat, {4, 6}, 7);
+  all.insert("tied", base);
+  all.insert("view", base.slice(1, 1, 6, 2));
+  formats::save_pt(folder / "x.pt", all);
+  const Tensors back = formats::state_dict(folder / "x.pt");
+  expect_all(back, all);
+  back["tied"].fill_(1);
+  EXPECT_EQ(back["view"].sum().item<float>(), 12);
+  // Numbers at the ends of what pickles write, and every container.
+  IValue::GenericDict dict;
+  IValue::GenericList list;
+  for (const int64_t n : {int64_t{0}, int64_t{255}, int64_t{256}, int64_t{-1}, INT64_MAX, INT64_MIN,
+                          int64_t{INT32_MAX}, int64_t{INT32_MIN} - 1})
+    list.push_back(n);
+  dict.insert("list", list);
+  dict.insert("tuple", IValue::TuplePtr(std::make_shared<IValue::Tuple>(
+                           std::vector<IValue>{true, IValue(), 1e-310, "t"})));
+  dict.insert("ints", std::vector<int64_t>{1, 2});
+  dict.insert("tensors", std::vector<Tensor>{base, base});
+  dict.insert(-3, false);
+  const IValue read = load_pt(pickle_save(dict).data(), pickle_save(dict).size());
+  std::ostringstream got, expected;
+  got << read, expected << IValue(dict);
+  EXPECT_EQ(got.str(), expected.str());
+  const IValue again = pickle_load(pickle_save(dict));
+  EXPECT_EQ(again.toGenericDict().at("list").toListRef()[5].toInt(), INT64_MIN);
+  IValue::GenericList deep;
+  for (int i = 0; i < 300; ++i) {
+    IValue::GenericList outer;
+    outer.push_back(deep);
+    deep = outer;
+  }
+  EXPECT_ERROR_TEXT(pickle_save(deep), "nested deeper than 256");
+}
+
+// ---- LibTorch -----------------------------------------------------------------------------------
+
+struct NetImpl : nn::Module {
+  nn::Linear fc{nullptr};
+  nn::BatchNorm1d bn{nullptr};
+  nn::Sequential body{nullptr};
+  Tensor scale;
+  NetImpl() {
+    fc = register_module("fc", nn::Linear(3, 2));
+    bn = register_module("bn", nn::BatchNorm1d(2));
+    body = register_module("body", nn::Sequential(nn::Linear(2, 2), nn::ReLU()));
+    scale = register_buffer("scale", ones({2}, kDouble));
+  }
+};
+
+void expect_golden_net(const NetImpl& net) {
+  for (const auto& p : net.named_parameters()) {
+    expect_same(p.value().detach(), known(kFloat, p.value().sizes().vec()), p.key());
+    EXPECT_TRUE(p.value().requires_grad());
+  }
+  expect_same(net.bn->running_mean, known(kFloat, {2}), "running_mean");
+  expect_same(net.scale, full({2}, 0.1, kDouble), "scale");
+}
+
+TEST(LibTorch, ModulesTensorsLists) {
+  auto net = std::make_shared<NetImpl>();
+  formats::load_torch(net, kGoldens + "libtorch_module.pt");
+  expect_golden_net(*net);
+  NetImpl other;
+  const formats::LoadReport report =
+      formats::load_state_dict(other, formats::state_dict(kGoldens + "libtorch_module.pt"));
+  EXPECT_TRUE(report.ok());
+  EXPECT_EQ(report.table(), "10 tensors loaded\n");
+  expect_golden_net(other);
+  Tensor tensor;
+  formats::load_torch(tensor, kGoldens + "libtorch_tensor.pt");
+  expect_same(tensor, known(kFloat, {2, 3}), "tensor");
+  const Tensors list = formats::state_dict(kGoldens + "libtorch_list.pt");
+  expect_same(list["0"], known(kFloat, {2}), "0");
+  expect_same(list["1"], arange(3), "1");
+  const std::string file = kGoldens + "libtorch_pickle.pt";
+  std::ifstream stream(file, std::ios::binary);
+  const std::vector<char> bytes{std::istreambuf_iterator<char>(stream),
+                                std::istreambuf_iterator<char>()};
+  const auto weights = pickle_load(bytes).toGenericDict();
+  std::vector<std::string> names;
+  for (const auto& w : weights) names.push_back(w.key().toStringRef());
+  EXPECT_EQ(names, (std::vector<std::string>{"w", "v"}));
+  expect_same(weights.at("w").toTensor(), known(kFloat, {2, 2}), "w");
+  expect_same(weights.at("v").toTensor(), known(kHalf, {3}), "v");
+  std::ostringstream text;
+  text << load_pt(kGoldens + "libtorch_values.pt");
+  EXPECT_EQ(text.str(), "[3, [0.5, 2.], text, True, None]");
+}
+
+// Two steps there, one more there and here.
+template <class Optimizer, class Options>
+void resumes(const Options& options, const std::string& steps, serialize::InputArchive state) {
+  const Tensors params = formats::state_dict(kGoldens + steps);
+  std::vector<Tensor> here = {params["0"].clone().requires_grad_(),
+                              params["1"].clone().requires_grad_()};
+  Optimizer optimizer(here, options);
+  state >> optimizer;
+  for (Tensor& p : here) p.mutable_grad() = known(kFloat, p.sizes().vec());
+  optimizer.step();
+  for (size_t i = 0; i < 2; ++i)
+    EXPECT_TRUE(allclose(here[i].detach(), params[std::to_string(2 + i)], 1e-6, 1e-7)) << i;
+}
+
+TEST(LibTorch, OptimizersGoOn) {
+  const optim::AdamOptions other(1.0);  // the file's are taken
+  resumes<optim::Adam>(other, "libtorch_adam_steps.pt",
+                       formats::torch_archive(kGoldens + "libtorch_adam.pt"));
+  resumes<optim::SGD>(optim::SGDOptions(1.0), "libtorch_sgd_steps.pt",
+                      formats::torch_archive(kGoldens + "libtorch_sgd.pt"));
+  const IValue python = load_pt(kGoldens + "adam.pt");
+  resumes<optim::Adam>(other, "libtorch_adam_steps.pt",
+                       formats::torch_archive(python.toGenericDict().at("optimizer")));
+  Tensor p = zeros({2}).requires_grad_();
+  optim::Adam adam({p}, other);
+  EXPECT_ERROR_TEXT(formats::load_torch(adam, kGoldens + "libtorch_adam.pt"), "got 2, expected 1");
+  python.toGenericDict()
+      .at("optimizer")
+      .toGenericDict()
+      .at("param_groups")
+      .toListRef()[0]
+      .toGenericDict()
+      .insert_or_assign("maximize", true);
+  EXPECT_ERROR_TEXT(formats::torch_archive(python.toGenericDict().at("optimizer"), "adam.pt"),
+                    "\"adam.pt\", optimizer's \"maximize\": got true");
+}
+
+// ---- names --------------------------------------------------------------------------------------
+
+TEST(StateDict, NamesAreMappedAndReported) {
+  nn::Sequential net(nn::Linear(3, 2), nn::Linear(2, 1));
+  Tensors file;
+  file.insert("module.dense/kernel", known(kDouble, {3, 2}));
+  file.insert("module.dense/bias", known(kFloat, {2}));
+  file.insert("module.out.weight", known(kFloat, {1, 2}));
+  file.insert("module.out.bias", known(kFloat, {1}));
+  file.insert("module.step", known(kLong, {}));
+  const NameMap names = NameMap()
+                            .rename_prefix("module.", "")
+                            .rename_regex("^dense/(.*)$", "0.$1")
+                            .rename("0.kernel", "0.weight")
+                            .rename_regex("^out\\.", "1.")
+                            .transpose("0\\.weight")
+                            .ignore("step");
+  const formats::LoadReport report = formats::load_state_dict(*net, file, names);
+  EXPECT_TRUE(report.ok());
+  EXPECT_EQ(report.loaded, 4u);
+  expect_same(net->named_parameters()["0.weight"].detach(), known(kFloat, {3, 2}).t(), "0.weight");
+  EXPECT_EQ(report.table(),
+            "4 tensors loaded:\n"
+            "what     name      in the file          got            expected       note\n"
+            "loaded   0.weight  module.dense/kernel  float64[2, 3]  float32[2, 3]  permuted [1, "
+            "0], converted\n"
+            "loaded   0.bias    module.dense/bias    float32[2]     float32[2]\n"
+            "loaded   1.weight  module.out.weight    float32[1, 2]  float32[1, 2]\n"
+            "loaded   1.bias    module.out.bias      float32[1]     float32[1]\n"
+            "ignored  step      module.step          int64[]\n");
+}
+
+TEST(StateDict, NothingIsHalfLoaded) {
+  nn::Sequential net(nn::Linear(3, 2), nn::Linear(2, 1));
+  const Tensors before = formats::state_dict(*net);
+  Tensors old;
+  for (const auto& item : before) old.insert(item.key(), item.value().clone());
+  Tensors file;
+  file.insert("0.weight", known(kFloat, {2, 3}));
+  file.insert("0.bias", known(kFloat, {3}));
+  file.insert("extra", known(kHalf, {1}));
+  file.insert("1.weight", known(kFloat, {1, 2}));
+  file.insert("second", known(kFloat, {1, 2}));
+  const NameMap names = NameMap().rename("second", "1.weight").transpose("extra");
+  const std::string error = error_of([&] { formats::load_state_dict(*net, file, names); });
+  expect_part(error,
+              "[load_state_dict] got 1 missing, 1 unexpected, 1 mis-shaped and 2 doubled tensors, "
+              "expected none; nothing was changed, 0 tensors loaded:\n");
+  expect_part(error, "\nmisshaped   0.bias                 float32[3]     float32[2]\n");
+  expect_part(error, "\nmissing     1.bias                                float32[1]\n");
+  expect_part(error, "\ntwice       1.weight  second       float32[1, 2]  float32[1, 2]\n");
+  expect_part(error, "not permuted [1, 0]: another rank\n");
+  expect_all(formats::state_dict(*net), old);
+  EXPECT_ERROR_TEXT(formats::load_state_dict(*net, file, names, /*strict=*/false),
+                    "expected none of the last two");
+  expect_all(formats::state_dict(*net), old);
+  // Not strict: what is there is taken.
+  Tensors part;
+  part.insert("0.weight", known(kFloat, {2, 3}));
+  part.insert("extra", known(kHalf, {1}));
+  EXPECT_ERROR_TEXT(formats::load_state_dict(*net, part), "got 3 missing, 1 unexpected");
+  const formats::LoadReport report =
+      formats::load_state_dict(*net, part, NameMap(), /*strict=*/false);
+  EXPECT_FALSE(report.ok());
+  EXPECT_EQ(report.names(Kind::kMissing),
+            (std::vector<std::string>{"0.bias", "1.weight", "1.bias"}));
+  EXPECT_EQ(report.names(Kind::kUnexpected), std::vector<std::string>{"extra"});
+  expect_same(before["0.weight"], known(kFloat, {2, 3}), "0.weight");
+  expect_same(before["1.weight"], old["1.weight"], "1.weight");
+  EXPECT_ERROR_TEXT(NameMap().rename_regex("(", ""), "got \"(\"");
+  EXPECT_ERROR_TEXT(NameMap().permute("a", {0, 2}), "expected each from 0 to 1 once");
+}
+
+// ---- safetensors --------------------------------------------------------------------------------
+
+TEST(Index, SeveralFiles) {
+  const Folder folder;
+  serialize::Safetensors content;
+  for (const auto& item : every_kind(true)) content.tensors.emplace_back(item.key(), item.value());
+  content.metadata["made by"] = "test";
+  const std::string path = folder / "model.safetensors.index.json";
+  serialize::save_safetensors_index(path, content, 20000);
+  size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    files += entry.path().extension() == ".safetensors";
+  EXPECT_GT(files, 3u);
+  const auto in = serialize::load_safetensors_index(path, Device(kCPU, 1));
+  EXPECT_EQ(in.metadata.at("made by"), "test");
+  ASSERT_EQ(in.tensors.size(), content.tensors.size());
+  for (const auto& [name, tensor] : content.tensors)
+    expect_same(in.find(name)->to(kHost), tensor, name);
+  expect_same(formats::state_dict(path)["float32_large"], every_kind(true)["float32_large"],
+              "large");
+  const auto write = [&](const std::string& text) { std::ofstream(path) << text; };
+  const auto refused = [&](const std::string& text, const std::string& part) {
+    write(text);
+    const std::string error = error_of([&] { serialize::load_safetensors_index(path); });
+    expect_part(error, "\"" + path + "\"");
+    expect_part(error, part);
+  };
+  refused("{", "no valid JSON");
+  refused("{\"weight_map\": []}", "no object \"weight_map\"");
+  refused("{\"weight_map\": {\"a\": \"../a\"}}",
+          "got \"../a\", expected the name of a file beside it");
+  refused("{\"weight_map\": {\"a\": 1}}", "got \"1\"");
+  refused("{\"weight_map\": {\"a\": \"f\", \"a\": \"g\"}}", "the key \"a\" twice");
+  serialize::Safetensors one;
+  one.tensors.emplace_back("a", known(kFloat, {2}));
+  serialize::save_safetensors(folder / "f", one);
+  refused("{\"weight_map\": {\"b\": \"f\"}}", "\"f\" has the tensor \"a\", which the map does not");
+  refused("{\"weight_map\": {\"a\": \"f\", \"b\": \"f\"}}", "got no tensor \"b\" in \"f\"");
+  write("{\"weight_map\": {\"a\": \"none\"}}");
+  EXPECT_ERROR_TEXT(serialize::load_safetensors_index(path), "cannot open the file");
+}
+
+TEST(Mapped, IsTheFileAndNobodyElses) {
+  const Folder folder;
+  const std::string path = folder / "m.safetensors";
+  serialize::Safetensors content;
+  for (const auto& item : every_kind(true)) content.tensors.emplace_back(item.key(), item.value());
+  serialize::save_safetensors(path, content);
+  serialize::Safetensors in = serialize::map_safetensors(path);
+  for (const auto& [name, tensor] : content.tensors) expect_same(*in.find(name), tensor, name);
+  Tensor large = *in.find("float32_large");
+  in = serialize::Safetensors();  // the pages stay as long as a tensor shows them
+  large.fill_(2);
+  EXPECT_EQ(large.sum().item<float>(), 2 * 301 * 17);
+  expect_same(*serialize::load_safetensors(path).find("float32_large"),
+              *content.find("float32_large"), "the file");
+  // A header of an odd length: bytes that lie anywhere.
+  const std::string header = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
+  ASSERT_NE(header.size() % 4, 0u);
+  std::string bytes(8, '\0');
+  bytes[0] = static_cast<char>(header.size());
+  std::ofstream(path, std::ios::binary)
+      << bytes << header << std::string("\0\0\x80\x3f\0\0\0\x40", 8);
+  expect_same(*serialize::map_safetensors(path).find("a"), tensor({1.f, 2.f}), "a");
+}
+
+// ---- Python's own -------------------------------------------------------------------------------
+
+TEST(Python, RoundTripsBitForBit) {
+  const Folder folder;
+  Tensors all = every_kind(/*with_bfloat16=*/false);
+  formats::save_npz(folder / "all.npz", all);
+  formats::save_npz(folder / "deflated.npz", all, /*compressed=*/true);
+  formats::save_npy(folder / "one.npy", all["float16_strided"]);
+  Tensors state = every_kind(/*with_bfloat16=*/true);
+  const Tensor base = any(kFloat, {4, 6}, 7);
+  state.insert("tied", base);
+  state.insert("view", base.slice(1, 1, 6, 2));
+  formats::save_pt(folder / "all.pt", state);
+  const char* python = std::getenv("RAMET_PYTHON");
+  const std::string command = std::string(python ? python : "python3") + " " + kGoldens +
+                              "round_trip.py " + folder.path() + " > " + (folder / "said") +
+                              " 2>&1";
+  const int status = std::system(command.c_str());
+  std::ifstream stream(folder / "said");
+  const std::string said{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  std::cout << said;
+  if (contains(said, "not found")) GTEST_SKIP() << "no Python here (RAMET_PYTHON names one)";
+  ASSERT_EQ(status, 0) << said;
+  if (contains(said, "done numpy")) {
+    for (const char* back : {"back.npz", "back_deflated.npz", "back_fortran.npz", "back_big.npz"}) {
+      SCOPED_TRACE(back);
+      expect_all(load_npz(folder / back), all);
+    }
+    expect_same(load_npy(folder / "back.npy"), all["float16_strided"], "back.npy");
+  }
+  if (contains(said, "done torch")) {
+    for (const char* back : {"back.pt", "back_old.pt", "back_protocol5.pt"}) {
+      SCOPED_TRACE(back);
+      const Tensors in = formats::state_dict(folder / back);
+      expect_all(in, state);
+      in["tied"].fill_(1);
+      EXPECT_EQ(in["view"].sum().item<float>(), 12);
+    }
+  }
+  if (!contains(said, "done")) GTEST_SKIP() << said;
+}
+
+// ---- damaged ------------------------------------------------------------------------------------
+
+// Pages that this process has had at most: a file of some kilobytes may not cost hundreds of
+// megabytes.
+TEST(Damaged, IsReadOrRefusedAndCostsLittle) {
+  const auto peak = [] {
+    rusage usage;
+    ::getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss / 1024;  // MiB
+  };
+  const int64_t before = peak();
+  fuzz::check_tapes(300, 60, fuzz::check_npy);
+  fuzz::check_tapes(300, 60, fuzz::check_npz);
+  fuzz::check_tapes(500, 60, fuzz::check_pt);
+  fuzz::check_tapes(300, 60, fuzz::check_old_pt);
+  fuzz::check_tapes(500, 100, fuzz::check_pickle);
+  fuzz::check_tapes(5, 60, fuzz::check_index);
+  fuzz::check_tapes(10, 200, fuzz::check_mapped);
+  EXPECT_LT(peak() - before, 700);
+}
+
+}  // namespace
+}  // namespace ramet

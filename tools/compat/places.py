@@ -3,7 +3,7 @@
 # In namespace c10; at and torch have them by their using-directives, as in LibTorch.
 C10 = """
     ArrayRef AutoGradMode BFloat16 Backend CppTypeToScalarType Device DeviceGuard DeviceIndex DeviceType Error Event
-    GradMode Half IValue IndexError InferenceMode IntArrayRef Layout LinAlgError MemoryFormat NoGradGuard NotImplementedError
+    Dict GradMode Half IValue IndexError InferenceMode IntArrayRef Layout LinAlgError List MemoryFormat NoGradGuard NotImplementedError
     OptionalIntArrayRef OutOfMemoryError Scalar ScalarType SourceLocation Storage Stream TensorImpl TensorOptions
     backendToDeviceType canCast contiguous_strides device device_index dtype elementSize fmap
     get_default_dtype get_default_dtype_as_scalartype isComplexType isFloatingType isIntegralType
@@ -97,7 +97,8 @@ OWN = {
         SequentialLR get_ema_avg_fn get_ema_multi_avg_fn get_swa_avg_fn get_swa_multi_avg_fn update_bn
     """.split(),
     "serialize": """
-        Safetensors WriteFunction load_safetensors save_safetensors
+        Safetensors WriteFunction load_safetensors load_safetensors_index map_safetensors map_safetensors_index save_safetensors
+        save_safetensors_index
     """.split(),
 }
 

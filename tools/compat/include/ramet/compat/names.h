@@ -19,6 +19,7 @@ using ::ramet::Device;  // Ramet's class: include the door, no forward declarati
 using ::ramet::DeviceGuard;  // Ramet's class: include the door, no forward declaration
 using ::ramet::DeviceIndex;
 using ::ramet::DeviceType;  // Ramet's class: include the door, no forward declaration
+using ::ramet::Dict;  // Ramet's class: include the door, no forward declaration
 using ::ramet::Error;  // Ramet's class: include the door, no forward declaration
 using ::ramet::Event;  // Ramet's class: include the door, no forward declaration
 using ::ramet::GradMode;  // Ramet's class: include the door, no forward declaration
@@ -29,6 +30,7 @@ using ::ramet::InferenceMode;  // Ramet's class: include the door, no forward de
 using ::ramet::IntArrayRef;
 using ::ramet::Layout;  // Ramet's class: include the door, no forward declaration
 using ::ramet::LinAlgError;  // Ramet's class: include the door, no forward declaration
+using ::ramet::List;  // Ramet's class: include the door, no forward declaration
 using ::ramet::MemoryFormat;  // Ramet's class: include the door, no forward declaration
 using ::ramet::NoGradGuard;  // Ramet's class: include the door, no forward declaration
 using ::ramet::NotImplementedError;  // Ramet's class: include the door, no forward declaration

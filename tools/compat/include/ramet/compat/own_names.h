@@ -414,5 +414,9 @@ namespace torch::serialize {
 using ::ramet::serialize::Safetensors;  // Ramet's class: include the door, no forward declaration
 using ::ramet::serialize::WriteFunction;
 using ::ramet::serialize::load_safetensors;
+using ::ramet::serialize::load_safetensors_index;
+using ::ramet::serialize::map_safetensors;
+using ::ramet::serialize::map_safetensors_index;
 using ::ramet::serialize::save_safetensors;
+using ::ramet::serialize::save_safetensors_index;
 }  // namespace torch::serialize

@@ -249,6 +249,11 @@ template <class... T> size_t get_hash(const T&... values) {
   return seed;
 }
 
+/// Dict<IValue, IValue> and List<IValue>.
+namespace impl {
+using ::ramet::impl::GenericDict;
+using ::ramet::impl::GenericList;
+}  // namespace impl
 }  // namespace c10
 
 namespace torch {

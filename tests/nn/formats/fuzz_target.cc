@@ -1,0 +1,53 @@
+// What libFuzzer calls, compiled by libfuzzer_test.sh: one reader, which RAMET_FUZZ_READER names,
+// gets bytes that were made to reach code that others did not. It may throw an Error; anything else
+// is found.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "nn/formats/npy.h"
+#include "nn/formats/npz.h"
+#include "nn/formats/pt.h"
+#include "nn/formats/state_dict.h"
+#include "nn/formats/zip_internal.h"
+#include "nn/serialize/safetensors.h"
+#include "runtime/allocator.h"
+
+namespace {
+
+using namespace ramet;
+
+void read(const std::string& reader, const char* data, size_t size) {
+  if (reader == "npy") {
+    formats::load_npy(data, size);
+  } else if (reader == "npz") {
+    formats::load_npz(data, size);
+  } else if (reader == "safetensors") {
+    serialize::load_safetensors(data, size);
+  } else if (reader == "pt") {
+    formats::tensors_of(formats::load_pt(data, size));
+  } else {  // a pickle alone, in an archive that is right otherwise
+    static const char storage[64] = {};
+    const std::vector<char> zip = formats::detail::zip_bytes(
+        "fuzz",
+        {{"a/data.pkl", {{data, size}}}, {"a/data/0", {{storage, 64}}}, {"a/constants.pkl", {}}},
+        /*deflate=*/false);
+    formats::tensors_of(formats::load_pt(zip.data(), zip.size()));
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const std::string reader = [] {
+    const char* name = std::getenv("RAMET_FUZZ_READER");
+    return std::string(name ? name : "pickle");
+  }();
+  set_memory_limit(Device(kCPU, 0), int64_t{1} << 28);
+  try {
+    read(reader, reinterpret_cast<const char*>(data), size);
+  } catch (const OutOfMemoryError&) {
+    std::abort();  // a file of these sizes costs less
+  } catch (const Error&) {}
+  return 0;
+}

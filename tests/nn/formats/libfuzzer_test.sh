@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Each reader of files under libFuzzer, a minute each, from the checked-in files on: memory errors, leaks, exceptions
+# that are no Error, inputs that take long or much memory fail.
+# usage: libfuzzer_test.sh FOLDER...   (those of the layers' archives; RAMET_FUZZ_SECONDS: other than 60)
+set -euo pipefail
+
+mapfile -t archives < <(find -L "$@" -name '*.a')
+work=${TEST_TMPDIR:-$(mktemp -d)}
+clang=$(compgen -G '/usr/bin/clang++*' | sort -V | tail -n 1)
+echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' >"$work/none.cc"
+if [[ -z $clang ]] || ! "$clang" -fsanitize=fuzzer "$work/none.cc" -o "$work/none" 2>/dev/null; then
+  echo "skipped: ${clang:-no clang} has no libFuzzer (Debian's package libclang-rt-*-dev)"
+  exit 0
+fi
+
+options=(-std=c++20 -O1 -g1 -I. -fno-math-errno -ffp-contract=off -fsanitize=address -DNDEBUG)
+sources=(nn/formats/{np,pickle,pt,state_dict,torch_,zip_}*.cc nn/serialize/*.cc)
+printf '%s\n' "${sources[@]}" | xargs -P "$(nproc)" -I{} bash -c \
+  "$clang ${options[*]} -fsanitize=fuzzer-no-link -c {} -o $work/\$(basename {} .cc).o"
+objects=()
+for source in "${sources[@]}"; do objects+=("$work/$(basename "$source" .cc).o"); done
+"$clang" "${options[@]}" -fsanitize=fuzzer tests/nn/formats/fuzz_target.cc "${objects[@]}" -Wl,--start-group "${archives[@]}" \
+  -Wl,--end-group -lzip -l:libz.a -ldl -pthread -o "$work/fuzz"
+
+goldens=tests/nn/formats/goldens
+for reader in npy npz pt pickle safetensors; do
+  corpus=$work/$reader
+  mkdir -p "$corpus"
+  case $reader in
+    npy | npz | pt) cp "$goldens"/*."$reader" "$corpus" ;;
+    pickle)
+      python3 - "$corpus" "$goldens"/*.pt <<'END'
+import pathlib, sys, zipfile
+for path in sys.argv[2:]:
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as z:
+            data = next(z.read(n) for n in z.namelist() if n.endswith("/data.pkl"))
+        (pathlib.Path(sys.argv[1]) / pathlib.Path(path).name).write_bytes(data)
+END
+      ;;
+    safetensors) printf '\x40\0\0\0\0\0\0\0%-64s\0\0\0\0' '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}' >"$corpus/one" ;;
+  esac
+  chmod -R u+w "$corpus"
+  if ! RAMET_FUZZ_READER=$reader "$work/fuzz" "$corpus" -max_total_time="${RAMET_FUZZ_SECONDS:-60}" -max_len=16384 -timeout=10 \
+    -rss_limit_mb=1500 -malloc_limit_mb=512 -seed="${RAMET_SEED:-1}" -print_final_stats=1 -artifact_prefix="$work/" >"$work/log" 2>&1; then
+    tail -n 60 "$work/log"
+    echo "FAILED: $reader"
+    exit 1
+  fi
+  echo "OK: $reader: $(grep -o 'number_of_executed_units: *[0-9]*' "$work/log"), $(grep -o 'cov: [0-9]*' "$work/log" | tail -n 1)"
+done

@@ -1,117 +1,29 @@
-// Files of other programs: those checked in, which NumPy, PyTorch and LibTorch wrote
-// (goldens/make_goldens.py), files that these write now, where Python has them, and damaged ones.
+// Files of other programs (PyTorch's in formats_torch.cc): those checked in, which NumPy, PyTorch
+// and LibTorch wrote (goldens/make_goldens.py), files that these write now, where Python has them,
+// and damaged ones.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 
-#include "autograd/ops.h"
 #include "nn/formats/npy.h"
 #include "nn/formats/npz.h"
 #include "nn/formats/pt.h"
 #include "nn/formats/state_dict.h"
-#include "nn/layers/activation.h"
-#include "nn/layers/batchnorm.h"
 #include "nn/layers/linear.h"
 #include "nn/module/sequential.h"
-#include "nn/optim/adam.h"
-#include "nn/optim/sgd.h"
 #include "nn/serialize/safetensors.h"
-#include "nn/serialize/save.h"
-#include "tests/error_text.h"
+#include "tests/nn/formats/formats_support.h"
 #include "tests/nn/formats/fuzz_formats.h"
-#include "tests/nn/fuzz/fuzz_files.h"
 
 namespace ramet {
 namespace {
 
 using formats::load_npy;
 using formats::load_npz;
-using formats::load_pt;
 using formats::NameMap;
-using fuzz::same_bytes;
 using Kind = formats::LoadReport::Kind;
-using Tensors = OrderedDict<std::string, Tensor>;
-
-const std::string kGoldens = "tests/nn/formats/goldens/";
-const Device kHost(kCPU, 0);
-
-// make_goldens.py's values.
-Tensor known(ScalarType dtype, std::vector<int64_t> sizes) {
-  int64_t n = 1;
-  for (const int64_t s : sizes) n *= s;
-  Tensor t(TensorBase::empty({n}, kDouble, kHost));
-  for (int64_t i = 0; i < n; ++i) {
-    const auto x = static_cast<double>(i);
-    t.data_ptr<double>()[i] = dtype == kBool       ? static_cast<double>(i % 2)
-                              : dtype == kByte     ? 5 * x + 1
-                              : is_floating(dtype) ? x / 2 - 1.25
-                                                   : 7 * x - 5;
-  }
-  return t.to(dtype).view(sizes);
-}
-void expect_same(const Tensor& got, const Tensor& expected, const std::string& what) {
-  ASSERT_TRUE(got.defined()) << what;
-  EXPECT_TRUE(same_bytes(got, expected)) << what << ": got " << describe(got) << '\n' << got;
-}
-
-class Folder {
- public:
-  Folder() {
-    const char* base = std::getenv("TEST_TMPDIR");
-    path_ = std::string(base ? base : "/tmp") + "/formats_" + std::to_string(::getpid());
-    std::filesystem::create_directories(path_);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-const std::vector<ScalarType>& dtypes() {
-  static const std::vector<ScalarType> list = {kBool, kByte, kChar,  kShort,  kInt,
-                                               kLong, kHalf, kFloat, kDouble, kBFloat16};
-  return list;
-}
-
-// Random bytes, which are every kind of NaN too.
-Tensor any(ScalarType dtype, const std::vector<int64_t>& sizes, uint32_t seed) {
-  Tensor t(TensorBase::empty(sizes, dtype, kHost));
-  auto* p = static_cast<unsigned char*>(t.data_ptr());
-  for (size_t i = 0; i < t.nbytes(); ++i) {
-    seed = seed * 1664525u + 1013904223u;
-    p[i] = static_cast<unsigned char>(dtype == kBool ? seed >> 31 : seed >> 24);
-  }
-  return t;
-}
-// All dtypes, 0-dim, empty, dense and not.
-Tensors every_kind(bool with_bfloat16) {
-  Tensors all;
-  for (const ScalarType dtype : dtypes()) {
-    if (dtype == kBFloat16 && !with_bfloat16) continue;
-    const std::string name = short_name_of(dtype);
-    all.insert(name, any(dtype, {2, 3}, 1));
-    all.insert(name + "_0d", any(dtype, {}, 2));
-    all.insert(name + "_empty", any(dtype, {0, 3}, 3));
-    all.insert(name + "_strided", any(dtype, {4, 5, 3}, 4).transpose(0, 2).slice(1, 0, 5, 2));
-    all.insert(name + "_large", any(dtype, {301, 17}, 5));
-  }
-  return all;
-}
-void expect_all(const Tensors& got, const Tensors& expected) {
-  ASSERT_EQ(got.size(), expected.size());
-  for (const auto& item : expected) {
-    const Tensor* t = got.find(item.key());
-    ASSERT_TRUE(t) << item.key();
-    expect_same(*t, item.value(), item.key());
-  }
-}
 
 // ---- NumPy --------------------------------------------------------------------------------------
 
@@ -235,225 +147,6 @@ TEST(Npz, RoundTrips) {
   twice.insert("a/b", known(kFloat, {2}));
   formats::save_npz(folder / "z.npz", twice);
   EXPECT_TRUE(load_npz(folder / "z.npz").contains("a/b"));
-}
-
-// ---- PyTorch ------------------------------------------------------------------------------------
-
-TEST(Pt, ReadsStateDicts) {
-  for (const char* file : {"state.pt", "old.pt"}) {
-    SCOPED_TRACE(file);
-    const Tensors state = formats::state_dict(kGoldens + file);
-    ASSERT_EQ(state.size(), 37u);
-    for (const ScalarType dtype : dtypes()) {
-      const std::string name = short_name_of(dtype);
-      expect_same(state[name], known(dtype, {2, 3}), name);
-      expect_same(state[name + "_0d"], known(dtype, {}), name + "_0d");
-      expect_same(state[name + "_empty"], known(dtype, {0, 3}), name + "_empty");
-    }
-    const Tensor whole = known(kFloat, {4, 6});
-    expect_same(state["whole"], whole, "whole");
-    expect_same(state["tied"], whole, "tied");
-    expect_same(state["transposed"], whole.t(), "transposed");
-    expect_same(state["view"], whole.slice(0, 1, 3).slice(1, 0, 6, 2), "view");
-    expect_same(state["expanded"], known(kFloat, {3, 1}).expand({3, 4}), "expanded");
-    EXPECT_EQ(state["expanded"].strides(), IntArrayRef({1, 0}));
-    EXPECT_EQ(state["view"].strides(), IntArrayRef({6, 2}));
-    // One memory, as in the program that wrote it.
-    state["tied"].fill_(3);
-    EXPECT_EQ(state["view"].sum().item<float>(), 18);
-    EXPECT_EQ(state["transposed"].sum().item<float>(), 72);
-    EXPECT_TRUE(state["parameter"].requires_grad());
-    EXPECT_FALSE(state["frozen"].requires_grad());
-    expect_same(state["parameter"].detach(), known(kFloat, {3}), "parameter");
-    EXPECT_EQ(state[0].key(), "bool");
-  }
-}
-
-TEST(Pt, ReadsTreesOfEveryProtocol) {
-  for (const char* file : {"checkpoint.pt", "protocol5.pt", "old_protocol4.pt"}) {
-    SCOPED_TRACE(file);
-    const IValue tree = load_pt(kGoldens + file);
-    const auto& d = tree.toGenericDict();
-    ASSERT_EQ(d.size(), 17u);
-    EXPECT_EQ(d.at("epoch").toInt(), 3);
-    EXPECT_EQ(d.at("big").toInt(), -(int64_t{1} << 62));
-    EXPECT_EQ(d.at("loss").toDouble(), 0.1);
-    EXPECT_EQ(d.at("best").toDouble(), INFINITY);
-    EXPECT_TRUE(d.at("done").toBool());
-    EXPECT_TRUE(d.at("nothing").isNone());
-    EXPECT_EQ(d.at("name").toStringRef(), "caf\xc3\xa9 \xe6\xbc\xa2");
-    EXPECT_EQ(d.at(7).toStringRef(), "seven");
-    EXPECT_EQ(d.at("dtype").toStringRef(), "torch.bfloat16");
-    EXPECT_EQ(d.at("device").toStringRef(), "cpu");
-    EXPECT_EQ(d.at("bytes").toStringRef(), std::string("\0\xff", 2));
-    EXPECT_EQ(d.at("list").toListRef()[3].toListRef().size(), 0u);
-    EXPECT_EQ(d.at("tuple").toTuple()->elements()[1].toTupleRef().elements()[1].toStringRef(), "y");
-    EXPECT_EQ(d.at("size").toTupleRef().elements()[1].toInt(), 3);
-    const Tensors model = formats::tensors_of(tree, "model");
-    ASSERT_EQ(model.size(), 2u);
-    expect_same(model["fc.weight"], known(kFloat, {2, 3}), "fc.weight");
-    expect_same(formats::tensors_of(tree)["many.1"], known(kLong, {3}), "many.1");
-    EXPECT_ERROR_TEXT(formats::tensors_of(tree, "net"),
-                      "below \"net\", expected some below one of: model, many");
-  }
-  expect_same(load_pt(kGoldens + "tensor.pt").toTensor(), known(kFloat, {2, 3}), "tensor");
-  const Tensors big = formats::state_dict(kGoldens + "big.pt", "", Device(kCPU, 2));
-  EXPECT_EQ(big["a"].device(), Device(kCPU, 2));
-  expect_same(big["a"].to(kHost), known(kShort, {2, 3}), "a");
-  expect_same(big["b"].to(kHost), known(kFloat, {4}), "b");
-  expect_same(big["c"].to(kHost), known(kDouble, {2}), "c");
-}
-
-TEST(Pt, NothingButDataIsRead) {
-  const auto refused = [](const std::string& file, const std::string& entry,
-                          const std::string& part) {
-    const std::string error = error_of([&] { load_pt(kGoldens + file + ".pt"); });
-    expect_part(error, "[load_pt] \"" + kGoldens + file + ".pt\", " + entry + "offset ");
-    expect_part(error, part);
-  };
-  const auto data = [](const std::string& stem) { return "entry \"" + stem + "/data.pkl\", "; };
-  for (const char* global : {"refused_code", "refused_module", "refused_scalar", "refused_sparse"})
-    refused(global, data(global), "got the global \"");
-  refused("refused_code", data("refused_code"), "\"posix.system\", expected one that tensors");
-  refused("refused_module", data("refused_module"), "\"torch.nn.modules.linear.Linear\"");
-  refused("refused_old_code", "", "\"posix.system\"");
-  refused("refused_complex", data("refused_complex"), "of type \"torch.ComplexFloatStorage\"");
-  refused("refused_uint16", data("refused_uint16"), "the global \"torch.uint16\"");
-  EXPECT_FALSE(std::filesystem::exists("ran_code"));
-  EXPECT_ERROR_TEXT(load_pt(kGoldens + "v1.npy"), "neither a zip archive nor a pickle");
-  EXPECT_ERROR_TEXT(load_pt(kGoldens + "arrays.npz"), "a zip archive without data.pkl");
-  EXPECT_ERROR_TEXT(load_pt("", 0), "got an empty file");
-  EXPECT_ERROR_TEXT(load_pt("\x80\x02K\x01.", 5), "without PyTorch's magic number");
-}
-
-TEST(Pt, RoundTripsOfItsOwn) {
-  const Folder folder;
-  Tensors all = every_kind(/*with_bfloat16=*/true);
-  const Tensor base = any(kFloat, {4, 6}, 7);
-  all.insert("tied", base);
-  all.insert("view", base.slice(1, 1, 6, 2));
-  formats::save_pt(folder / "x.pt", all);
-  const Tensors back = formats::state_dict(folder / "x.pt");
-  expect_all(back, all);
-  back["tied"].fill_(1);
-  EXPECT_EQ(back["view"].sum().item<float>(), 12);
-  // Numbers at the ends of what pickles write, and every container.
-  IValue::GenericDict dict;
-  IValue::GenericList list;
-  for (const int64_t n : {int64_t{0}, int64_t{255}, int64_t{256}, int64_t{-1}, INT64_MAX, INT64_MIN,
-                          int64_t{INT32_MAX}, int64_t{INT32_MIN} - 1})
-    list.push_back(n);
-  dict.insert("list", list);
-  dict.insert("tuple", IValue::TuplePtr(std::make_shared<IValue::Tuple>(
-                           std::vector<IValue>{true, IValue(), 1e-310, "t"})));
-  dict.insert("ints", std::vector<int64_t>{1, 2});
-  dict.insert("tensors", std::vector<Tensor>{base, base});
-  dict.insert(-3, false);
-  const IValue read = load_pt(pickle_save(dict).data(), pickle_save(dict).size());
-  std::ostringstream got, expected;
-  got << read, expected << IValue(dict);
-  EXPECT_EQ(got.str(), expected.str());
-  const IValue again = pickle_load(pickle_save(dict));
-  EXPECT_EQ(again.toGenericDict().at("list").toListRef()[5].toInt(), INT64_MIN);
-  IValue::GenericList deep;
-  for (int i = 0; i < 300; ++i) {
-    IValue::GenericList outer;
-    outer.push_back(deep);
-    deep = outer;
-  }
-  EXPECT_ERROR_TEXT(pickle_save(deep), "nested deeper than 256");
-}
-
-// ---- LibTorch -----------------------------------------------------------------------------------
-
-struct NetImpl : nn::Module {
-  nn::Linear fc{nullptr};
-  nn::BatchNorm1d bn{nullptr};
-  nn::Sequential body{nullptr};
-  Tensor scale;
-  NetImpl() {
-    fc = register_module("fc", nn::Linear(3, 2));
-    bn = register_module("bn", nn::BatchNorm1d(2));
-    body = register_module("body", nn::Sequential(nn::Linear(2, 2), nn::ReLU()));
-    scale = register_buffer("scale", ones({2}, kDouble));
-  }
-};
-
-void expect_golden_net(const NetImpl& net) {
-  for (const auto& p : net.named_parameters()) {
-    expect_same(p.value().detach(), known(kFloat, p.value().sizes().vec()), p.key());
-    EXPECT_TRUE(p.value().requires_grad());
-  }
-  expect_same(net.bn->running_mean, known(kFloat, {2}), "running_mean");
-  expect_same(net.scale, full({2}, 0.1, kDouble), "scale");
-}
-
-TEST(LibTorch, ModulesTensorsLists) {
-  auto net = std::make_shared<NetImpl>();
-  formats::load_torch(net, kGoldens + "libtorch_module.pt");
-  expect_golden_net(*net);
-  NetImpl other;
-  const formats::LoadReport report =
-      formats::load_state_dict(other, formats::state_dict(kGoldens + "libtorch_module.pt"));
-  EXPECT_TRUE(report.ok());
-  EXPECT_EQ(report.table(), "10 tensors loaded\n");
-  expect_golden_net(other);
-  Tensor tensor;
-  formats::load_torch(tensor, kGoldens + "libtorch_tensor.pt");
-  expect_same(tensor, known(kFloat, {2, 3}), "tensor");
-  const Tensors list = formats::state_dict(kGoldens + "libtorch_list.pt");
-  expect_same(list["0"], known(kFloat, {2}), "0");
-  expect_same(list["1"], arange(3), "1");
-  const std::string file = kGoldens + "libtorch_pickle.pt";
-  std::ifstream stream(file, std::ios::binary);
-  const std::vector<char> bytes{std::istreambuf_iterator<char>(stream),
-                                std::istreambuf_iterator<char>()};
-  const auto weights = pickle_load(bytes).toGenericDict();
-  std::vector<std::string> names;
-  for (const auto& w : weights) names.push_back(w.key().toStringRef());
-  EXPECT_EQ(names, (std::vector<std::string>{"w", "v"}));
-  expect_same(weights.at("w").toTensor(), known(kFloat, {2, 2}), "w");
-  expect_same(weights.at("v").toTensor(), known(kHalf, {3}), "v");
-  std::ostringstream text;
-  text << load_pt(kGoldens + "libtorch_values.pt");
-  EXPECT_EQ(text.str(), "[3, [0.5, 2.], text, True, None]");
-}
-
-// Two steps there, one more there and here.
-template <class Optimizer, class Options>
-void resumes(const Options& options, const std::string& steps, serialize::InputArchive state) {
-  const Tensors params = formats::state_dict(kGoldens + steps);
-  std::vector<Tensor> here = {params["0"].clone().requires_grad_(),
-                              params["1"].clone().requires_grad_()};
-  Optimizer optimizer(here, options);
-  state >> optimizer;
-  for (Tensor& p : here) p.mutable_grad() = known(kFloat, p.sizes().vec());
-  optimizer.step();
-  for (size_t i = 0; i < 2; ++i)
-    EXPECT_TRUE(allclose(here[i].detach(), params[std::to_string(2 + i)], 1e-6, 1e-7)) << i;
-}
-
-TEST(LibTorch, OptimizersGoOn) {
-  const optim::AdamOptions other(1.0);  // the file's are taken
-  resumes<optim::Adam>(other, "libtorch_adam_steps.pt",
-                       formats::torch_archive(kGoldens + "libtorch_adam.pt"));
-  resumes<optim::SGD>(optim::SGDOptions(1.0), "libtorch_sgd_steps.pt",
-                      formats::torch_archive(kGoldens + "libtorch_sgd.pt"));
-  const IValue python = load_pt(kGoldens + "adam.pt");
-  resumes<optim::Adam>(other, "libtorch_adam_steps.pt",
-                       formats::torch_archive(python.toGenericDict().at("optimizer")));
-  Tensor p = zeros({2}).requires_grad_();
-  optim::Adam adam({p}, other);
-  EXPECT_ERROR_TEXT(formats::load_torch(adam, kGoldens + "libtorch_adam.pt"), "got 2, expected 1");
-  python.toGenericDict()
-      .at("optimizer")
-      .toGenericDict()
-      .at("param_groups")
-      .toListRef()[0]
-      .toGenericDict()
-      .insert_or_assign("maximize", true);
-  EXPECT_ERROR_TEXT(formats::torch_archive(python.toGenericDict().at("optimizer"), "adam.pt"),
-                    "\"adam.pt\", optimizer's \"maximize\": got true");
 }
 
 // ---- names --------------------------------------------------------------------------------------

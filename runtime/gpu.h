@@ -119,6 +119,9 @@ class RAMET_API Library {
   virtual void set_memory_limit(int device, size_t bytes) = 0;
   virtual void empty_cache() = 0;
   virtual Capacity capacity(int device) = 0;
+  /// The number that CUDA gives the card of cuda:k. -1: an emulated one, whose memory no other
+  /// library knows.
+  virtual int card(int device) = 0;
 
  protected:
   ~Library() = default;

@@ -80,6 +80,9 @@ class Cards final : public gpu::Library {
     RAMET_CUDA(kOp, device, cudaGetDeviceProperties(&properties, device_state(device, kOp).card));
     return {properties.totalGlobalMem, properties.multiProcessorCount};
   }
+  int card(int device) override {
+    return RAMET_GPU_EMULATED ? -1 : device_list().cards[static_cast<size_t>(device)];
+  }
 };
 
 }  // namespace

@@ -5,11 +5,13 @@
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/view.h"
+#include "nn/formats/dlpack.h"
 #include "nn/functional/functional.h"
 #include "nn/layers/recurrent.h"
 #include "nn/layers/recurrent_cells.h"
 #include "nn/layers/transformer.h"
 #include "nn/utils/weight_norm.h"
+#include "runtime/gpu.h"
 #include "tests/autograd/gpu/gpu_tensors.h"
 
 namespace ramet::kernels {
@@ -159,6 +161,28 @@ TEST(RecurrentOnGpu, AsOnTheCpu) {
       }
     }
   }
+}
+
+// DLPack: a card's memory goes out and comes home without a copy; an emulated GPU's is no card's.
+TEST(Dlpack, OfAGpu) {
+  const Tensor t = drawn({3, 4}, kFloat, 1).to(kGpu).transpose(0, 1);
+  if (gpu::library()->card(0) < 0) {
+    try {
+      to_dlpack(t);
+      ADD_FAILURE() << "an emulated GPU's memory went out";
+    } catch (const Error& e) {
+      EXPECT_NE(
+          std::string(e.what()).find("[to_dlpack] got float32[4, 3] on cuda:0, an emulated GPU"),
+          std::string::npos)
+          << e.what();
+    }
+    return;
+  }
+  const Tensor back = from_dlpack(to_dlpack(t));
+  EXPECT_EQ(back.device(), kGpu);
+  EXPECT_EQ(back.data_ptr(), t.data_ptr());
+  EXPECT_EQ(back.strides(), t.strides());
+  EXPECT_EQ(numbers(back * 2), numbers(t * 2));
 }
 
 }  // namespace

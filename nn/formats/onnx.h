@@ -1,0 +1,115 @@
+// Models as ONNX files (operator set 17, IR version 8), which ONNX Runtime and its kin run.
+//
+//   export_onnx(net, torch::zeros({1, 1, 28, 28}), "net.onnx");
+//
+// How: the module's forward runs with example inputs, in evaluation mode, while every module of the
+// tree is watched (Note [Module hooks] in nn/module/module.h). Each layer that was called becomes
+// its operators, joined by the tensors that went from one to the next. What happens to a tensor
+// between layers must be one of a few operations that can be told from their result: see "between".
+// Anything else is an Error that names the module in whose forward it happens; nothing is written
+// then. The forward runs again with other numbers of the same shapes, and must give the same graph.
+//
+// | of | exported |
+// | layers | Linear, Identity, Flatten, Unflatten, Embedding; Conv1-3d (zeros, reflect and
+// replicate
+//   padding), ConvTranspose1-3d; BatchNorm1-3d (with running statistics), InstanceNorm1-3d,
+//   LayerNorm, GroupNorm, RMSNorm; MaxPool, AvgPool, AdaptiveAvgPool and AdaptiveMaxPool of 1 to 3
+//   dimensions (adaptive ones: to 1, or where the output's extents divide the input's); RNN, LSTM,
+//   GRU from zero states, several layers and both directions; Upsample; all pads but circular ones;
+//   PixelShuffle; every activation; Dropout and its kin, which do nothing |
+// | between | relu, sigmoid, tanh, exp, neg, silu, gelu, softmax and log_softmax; sums, differences
+//   and products of two tensors that come from the input; reshapes; select, narrow, transpose and
+//   permute without a step |
+//
+// Layers are called as modules: `fc(x)`, or in a Sequential; of `fc->forward(x)` nobody knows
+// (`net->forward(x)` of the whole is fine). Parameters keep their names. Gates: PyTorch has those
+// of an LSTM in the order i, f, g, o and of a GRU as r, z, n; ONNX's are i, o, f, c and z, r, h
+// (with linear_before_reset): they are exchanged, and those parameters get names of their own.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "nn/module/arg.h"
+#include "nn/module/module_holder.h"
+
+namespace ramet {
+
+struct RAMET_API OnnxOptions {
+  /// Names of the inputs and outputs; "input", "output", with several "input_0", ...
+  RAMET_ARG(std::vector<std::string>, input_names);
+  RAMET_ARG(std::vector<std::string>, output_names);
+  /// This dimension of every input may have any extent (called "batch" in the file), and so may
+  /// what follows from it of the outputs. Checked: the forward also runs with twice as much.
+  RAMET_ARG(std::optional<int64_t>, batch_dim) = std::nullopt;
+};
+
+namespace formats {
+
+using OnnxForward = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
+/// The text of the file.
+RAMET_API std::string onnx_bytes(nn::Module& module, const std::vector<Tensor>& inputs,
+                                 const OnnxOptions& options, const OnnxForward& forward);
+RAMET_API void write_onnx(const std::string& path, const std::string& bytes);
+
+template <class C> C& module_of(const nn::ModuleHolder<C>& holder) { return *holder.ptr(); }
+template <class C> C& module_of(const std::shared_ptr<C>& module) {
+  RAMET_CHECK(module, "export_onnx", "got a null module");
+  return *module;
+}
+template <class C, std::enable_if_t<std::is_base_of<nn::Module, C>::value, int> = 0>
+C& module_of(const C& module) {
+  return const_cast<C&>(module);  // in evaluation mode for a while, and then as it was
+}
+
+template <class R> void gather_outputs(std::vector<Tensor>& out, const R& result) {
+  nn::detail::Outputs<R>::gather(out, result);
+}
+
+template <size_t> using TensorArgument = const Tensor&;
+template <class M, size_t... I>
+auto call_with(M& module, const std::vector<Tensor>& in, std::index_sequence<I...>, int)
+    -> decltype(nn::call(module, std::declval<TensorArgument<I>>()...), std::vector<Tensor>()) {
+  std::vector<Tensor> out;
+  gather_outputs(out, nn::call(module, in[I]...));
+  return out;
+}
+template <class M, size_t... I>
+std::vector<Tensor> call_with(M&, const std::vector<Tensor>&, std::index_sequence<I...>, long) {
+  fail("export_onnx", "the module's forward does not take ", sizeof...(I), " tensors");
+}
+
+template <class M> OnnxForward forward_of(M& module) {
+  return [&module](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+    switch (in.size()) {
+      case 1: return call_with(module, in, std::make_index_sequence<1>(), 0);
+      case 2: return call_with(module, in, std::make_index_sequence<2>(), 0);
+      case 3: return call_with(module, in, std::make_index_sequence<3>(), 0);
+      case 4: return call_with(module, in, std::make_index_sequence<4>(), 0);
+    }
+    fail("export_onnx", "got ", in.size(), " inputs, expected 1 to 4");
+  };
+}
+
+}  // namespace formats
+
+/// Writes `module` (a module, its holder or a shared_ptr) with the shapes of `inputs`, one to four
+/// tensors that forward takes. Floating-point parameters keep their dtype. The file is written
+/// whole or not at all. The module is as it was afterwards, training mode included; module hooks of
+/// one's own are an Error, parametrisations (weight_norm) are evaluated.
+template <class M>
+void export_onnx(const M& module, const std::vector<Tensor>& inputs, const std::string& path,
+                 const OnnxOptions& options = {}) {
+  auto& m = formats::module_of(module);
+  formats::write_onnx(path, formats::onnx_bytes(m, inputs, options, formats::forward_of(m)));
+}
+template <class M>
+void export_onnx(const M& module, const Tensor& input, const std::string& path,
+                 const OnnxOptions& options = {}) {
+  export_onnx(module, std::vector<Tensor>{input}, path, options);
+}
+
+}  // namespace ramet

@@ -216,7 +216,7 @@ def ramet_tests(deps, settings = {}, shared = True, tags = [], exclude = [], loc
       *_cxx17_test.cc    is compiled as C++17 against the C++20 library
     Args:
       deps: what is tested.
-      settings: further arguments by test name, for example {"pool_test": {"shard_count": 4}}. "tags" and "data" are added.
+      settings: further arguments by test name, for example {"pool_test": {"shard_count": 4}}. "tags" are added.
       shared: whether the other files make a library here.
       tags: of all of them.
       exclude: patterns of files that are no concern of this rule.
@@ -263,7 +263,7 @@ def ramet_tests(deps, settings = {}, shared = True, tags = [], exclude = [], loc
             srcs = [src],
             copts = ["-std=c++17"] if name.endswith("_cxx17_test") else [],
             cases = src in gpu_cases,
-            data = data + extra.pop("data", []),
+            data = data,
             tags = tags,
             deps = deps + ([":support"] if helpers else []),
             **extra

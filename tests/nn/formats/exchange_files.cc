@@ -1,0 +1,359 @@
+// ONNX files and TensorBoard's event files: one program with exchange_test.cc.
+#include <signal.h>
+#include <zlib.h>
+
+#include <cmath>
+#include <iostream>
+#include <map>
+#include <set>
+
+#include "autograd/ops.h"
+#include "nn/formats/onnx.h"
+#include "nn/formats/tensorboard.h"
+#include "nn/layers/activation.h"
+#include "nn/layers/batchnorm.h"
+#include "nn/layers/conv.h"
+#include "nn/layers/linear.h"
+#include "nn/layers/pixel_shuffle.h"
+#include "nn/layers/pooling.h"
+#include "nn/layers/recurrent.h"
+#include "nn/module/sequential.h"
+#include "nn/serialize/safetensors.h"
+#include "tests/error_text.h"
+#include "tests/nn/formats/exchange_support.h"
+#include "tests/nn/formats/onnx_models.h"
+#include "tests/nn/formats/onnx_text.h"
+#include "tests/nn/formats/proto_reader.h"
+
+namespace ramet {
+namespace {
+
+using namespace testing;  // ramet::testing
+
+// ---- ONNX ---------------------------------------------------------------------------------------
+
+// What each model consists of. The text was checked in after ONNX Runtime had computed every model
+// (data/check_onnx.py); RAMET_WRITE_GOLDENS=1 writes it again.
+TEST(Onnx, EveryLayerBecomesItsOperators) {
+  const fs::path golden = "tests/nn/formats/goldens/onnx.txt", out = folder("onnx");
+  std::string text;
+  for (const OnnxModel& m : onnx_models()) {
+    text += m.name + "\n" + onnx_text(m.bytes);
+    EXPECT_EQ(integer_of(m.bytes, 1), 8) << "IR version";
+    EXPECT_EQ(integer_of(text_of(m.bytes, 8), 2), 17) << "operator set";
+    std::ofstream(out / (m.name + ".onnx"), std::ios::binary) << m.bytes;
+    serialize::Safetensors numbers;
+    for (size_t i = 0; i < m.inputs.size(); ++i)
+      numbers.tensors.emplace_back("in_" + std::to_string(i), m.inputs[i]);
+    for (size_t i = 0; i < m.outputs.size(); ++i)
+      numbers.tensors.emplace_back("out_" + std::to_string(i), m.outputs[i]);
+    save_safetensors((out / (m.name + ".safetensors")).string(), numbers);
+  }
+  if (std::getenv("RAMET_WRITE_GOLDENS")) std::ofstream(golden) << text;
+  const std::string wanted = read(golden);
+  std::istringstream a(text), b(wanted);
+  std::string x, y, model;
+  for (int line = 1; std::getline(b, y); ++line) {
+    if (y[0] != ' ') model = y;
+    ASSERT_TRUE(std::getline(a, x)) << "ends at line " << line;
+    ASSERT_EQ(x, y) << golden << ':' << line << ", in " << model;
+  }
+  EXPECT_EQ(text, wanted);
+  if (!python("check_onnx.py " + out.string()))
+    std::cout << "(python3 has no onnx or no onnxruntime: the models were not run)\n";
+  fs::remove_all(out);
+}
+
+TEST(Onnx, ParametersKeepNamesAndBytes) {
+  nn::Sequential net(nn::Linear(3, 4), nn::Sequential(nn::ReLU(), nn::Linear(4, 2)));
+  const fs::path path = folder("onnx_file") / "net.onnx";
+  net->train();
+  net[1]->eval();
+  const auto hooks = net->forward_hooks();
+  export_onnx(net, zeros({1, 3}), path.string());
+  EXPECT_TRUE(net->is_training() && !net[1]->is_training());  // as it was
+  EXPECT_EQ(net->forward_hooks(), hooks);
+  const std::string file = read(path);
+  const std::string_view graph = text_of(file, 7);
+  std::map<std::string, std::string> tensors;
+  for (const ProtoField& t : fields_of(graph, 5))
+    tensors[std::string(text_of(t.text, 8))] = std::string(t.text);
+  EXPECT_EQ(tensors.size(), 4u);
+  for (const auto& item : net->named_parameters()) {
+    const std::string& t = tensors[item.key()];
+    const Tensor& p = item.value();
+    EXPECT_EQ(text_of(t, 9), std::string(static_cast<const char*>(p.data_ptr()), p.nbytes()));
+    EXPECT_EQ(integer_of(t, 2), 1);  // float
+    for (size_t d = 0; d < p.sizes().size(); ++d)
+      EXPECT_EQ(static_cast<int64_t>(fields_of(t, 1).at(d).integer), p.sizes()[d]);
+  }
+  // Tied weights are one tensor; a weight that is computed is as it is.
+  nn::Linear tied(3, 3);
+  const auto once =
+      formats::onnx_bytes(*nn::Sequential(tied, nn::Tanh(), tied), {ones({2, 3})}, {},
+                          [&](const std::vector<Tensor>& x) {
+                            return std::vector<Tensor>{nn::call(*tied, nn::call(*tied, x[0]))};
+                          });
+  EXPECT_EQ(fields_of(text_of(once, 7), 5).size(), 2u);
+}
+
+template <class F> struct FunctionalImpl : nn::Module {
+  explicit FunctionalImpl(F f) : f_(f) {
+    fc = register_module("fc", nn::Linear(3, 3));
+    lstm = register_module("lstm", nn::LSTM(3, 3));
+  }
+  Tensor forward(const Tensor& x) { return f_(*this, x); }
+  F f_;
+  nn::Linear fc{nullptr};
+  nn::LSTM lstm{nullptr};
+};
+template <class F> std::string refusal(F f, const OnnxOptions& options = {}) {
+  const auto m = std::make_shared<FunctionalImpl<F>>(f);
+  const fs::path path = folder("onnx_refused") / "net.onnx";
+  std::string text = error_of([&] { export_onnx(m, randn({2, 3}), path.string(), options); });
+  EXPECT_FALSE(fs::exists(path)) << text;
+  EXPECT_TRUE(m->is_training() && !m->forward_hooks()) << text;
+  return text;
+}
+
+TEST(Onnx, RefusesByTheModulesPath) {
+  const auto refused = [](const auto& module, IntArrayRef sizes, const std::string& part) {
+    const nn::Sequential net(nn::Identity(), nn::Sequential(nn::Identity(), module));
+    EXPECT_ERROR_TEXT(export_onnx(net, zeros(sizes), "/nowhere/net.onnx"), "'1.1': " + part);
+  };
+  refused(nn::Conv1d(nn::Conv1dOptions(2, 2, 3).padding(1).padding_mode(kCircular)), {1, 2, 5},
+          "circular padding");
+  refused(nn::AdaptiveAvgPool1d(3), {1, 2, 5}, "pools 5 places to 3");
+  refused(nn::AvgPool1d(nn::AvgPool1dOptions(2).ceil_mode(true)), {1, 2, 5}, "ceil_mode");
+  refused(nn::AvgPool2d(nn::AvgPool2dOptions(2).divisor_override(3)), {1, 2, 4, 4}, "divisor");
+  refused(nn::BatchNorm1d(nn::BatchNorm1dOptions(2).track_running_stats(false)), {3, 2},
+          "a batch norm without running statistics");
+  refused(nn::PixelShuffle(2), {4, 3, 3}, "PixelShuffle");
+  EXPECT_ERROR_TEXT(export_onnx(nn::Conv2d(1, 1, 1), zeros({1, 1, 2, 2}), "/nowhere/net.onnx"),
+                    "/nowhere");
+  EXPECT_ERROR_TEXT(export_onnx(nn::Linear(2, 2), zeros({0, 2}), "x"), "expected an example");
+  EXPECT_ERROR_TEXT(export_onnx(nn::Linear(2, 2), std::vector<Tensor>(2, ones({1, 2})), "x"),
+                    "does not take 2 tensors");
+  EXPECT_ERROR_TEXT(export_onnx(nn::Linear(nullptr), ones({1, 2}), "x"), "empty ModuleHolder");
+  nn::Linear hooked(2, 2);
+  hooked->register_forward_hook(
+      [](nn::Module&, const std::vector<Tensor>&, std::vector<Tensor>&) {});
+  EXPECT_ERROR_TEXT(export_onnx(nn::Sequential(hooked), ones({1, 2}), "x"),
+                    "'0' has forward hooks");
+  EXPECT_ERROR_TEXT(
+      export_onnx(nn::Linear(2, 2), ones({1, 2}), "x", OnnxOptions().input_names({"a", "b"})),
+      "2 names of inputs");
+  EXPECT_ERROR_TEXT(
+      export_onnx(nn::Linear(2, 2), ones({1, 2}), "x", OnnxOptions().output_names({"weight"})),
+      "something else");
+}
+
+TEST(Onnx, RefusesWhatItCannotTell) {
+  expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x.pow(3)); }),
+              "in the forward of '': what 'fc' is given, float32[2, 3] on cpu, comes by an "
+              "operation that cannot be exported: got PowBackward0");
+  expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x) * 2; }), "an output");
+  expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x) + ones({3}); }),
+              "with something that no input leads to");
+  expect_part(refusal([](auto&, const Tensor&) { return ones({3}); }), "no input leads to");
+  expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x).mul_(3); }), "an output");
+  int calls = 0;
+  expect_part(refusal([&calls](auto& m, const Tensor& x) {
+                return ++calls % 2 ? m.fc(x) : m.fc(x).tanh();
+              }),
+              "does other things for other numbers");
+  expect_part(refusal(
+                  [](auto& m, const Tensor& x) {
+                    Tensor y = m.fc(x);
+                    return x.size(0) > 2 ? y.tanh() : y;
+                  },
+                  OnnxOptions().batch_dim(0)),
+              "for another extent of batch_dim");
+  expect_part(refusal([](auto& m, const Tensor& x) {
+                const Tensor zero = ones({1, 2, 3});
+                return std::get<0>(m.lstm(x.unsqueeze(0), std::make_tuple(zero, zero)));
+              }),
+              "'lstm': an LSTM that is given its first states");
+}
+
+// ---- TensorBoard --------------------------------------------------------------------------------
+
+// CRC-32C by its definition, a bit at a time.
+uint32_t crc32c(std::string_view bytes) {
+  uint32_t c = ~0u;
+  for (unsigned char b : bytes)
+    for (int bit = 0; bit < 8; ++bit) {
+      const bool odd = ((c >> 0) ^ (b >> bit)) & 1;
+      c = c >> 1 ^ (odd ? 0x82f63b78u : 0u);
+    }
+  return ~c;
+}
+
+// The events of a file up to where it is cut off; check sums are looked at.
+std::vector<std::string> events(const std::string& file) {
+  std::vector<std::string> all;
+  const auto number = [&](size_t at, auto v) {
+    std::memcpy(&v, file.data() + at, sizeof v);
+    return v;
+  };
+  const auto good = [&](size_t at, size_t n) {
+    const uint32_t crc = crc32c(std::string_view(file).substr(at, n));
+    return number(at + n, uint32_t{}) == (crc >> 15 | crc << 17) + 0xa282ead8u;
+  };
+  for (size_t at = 0; at + 12 <= file.size();) {
+    const auto n = static_cast<size_t>(number(at, uint64_t{}));
+    if (n > file.size() || at + 16 + n > file.size()) break;
+    EXPECT_TRUE(good(at, 8) && good(at + 12, n)) << "record at " << at;
+    all.push_back(file.substr(at + 12, n));
+    at += 16 + n;
+  }
+  return all;
+}
+std::string_view value_of(std::string_view event) { return text_of(text_of(event, 5), 1); }
+
+TEST(TensorBoard, WritesWhatItReads) {
+  EXPECT_EQ(crc32c("123456789"), 0xe3069283u);  // published
+  const fs::path runs = folder("events") / "deep" / "run";
+  fs::path file;
+  Tensor image = zeros({3, 2, 4});
+  image[0][1][3] = 1.5;
+  image[1][0][0] = 0.5;
+  image[2][1][1] = NAN;
+  {
+    EventWriter writer(runs.string());
+    file = writer.path();
+    EXPECT_EQ(file.parent_path(), runs);
+    EXPECT_EQ(file.filename().string().rfind("events.out.tfevents.", 0), 0u);
+    writer.add_scalar("loss", 0.25, 7, 1234.5);
+    writer.add_scalar("loss", INFINITY, INT64_MAX);
+    writer.add_histogram("w", tensor({-1.f, 0.f, 0.f, 2.f, 2.1f, NAN, INFINITY}), 3);
+    writer.add_histogram("none", empty({0}), 3);
+    writer.add_image("picture", image, 5);
+    nn::Linear fc(2, 1);
+    const Tensor loss = fc(ones({1, 2})).tanh().sum();
+    std::vector<std::pair<std::string, Tensor>> names;
+    for (const auto& item : fc->named_parameters())
+      names.emplace_back("fc." + item.key(), item.value());
+    writer.add_graph(autograd::collect_graph({loss}, names));
+  }
+  const std::vector<std::string> all = events(read(file));
+  ASSERT_EQ(all.size(), 7u);
+  EXPECT_EQ(text_of(all[0], 3), "brain.Event:2");
+  EXPECT_GT(real64(fields_of(all[0], 1).at(0)), 1.7e9);
+  EXPECT_EQ(real64(fields_of(all[1], 1).at(0)), 1234.5);
+  EXPECT_EQ(integer_of(all[1], 2), 7);
+  EXPECT_EQ(integer_of(all[2], 2), INT64_MAX);
+  EXPECT_EQ(text_of(value_of(all[1]), 1), "loss");
+  EXPECT_EQ(real32(fields_of(value_of(all[1]), 2).at(0)), 0.25f);
+  EXPECT_EQ(real32(fields_of(value_of(all[2]), 2).at(0)), INFINITY);
+  const std::string_view histogram = text_of(value_of(all[3]), 5);
+  const double sums[] = {-1, 2.1, 5, 3.1, 1 + 4 + 2.1 * 2.1};
+  const Tensor finite = tensor({-1.f, 0.f, 0.f, 2.f, 2.1f});  // float32, as it was given
+  for (uint32_t k = 1; k <= 5; ++k)
+    EXPECT_NEAR(real64(fields_of(histogram, k).at(0)), sums[k - 1], 1e-6);
+  const std::string_view ends = text_of(histogram, 6), counts = text_of(histogram, 7);
+  ASSERT_EQ(ends.size(), counts.size());
+  double below = -INFINITY, total = 0;
+  for (size_t i = 0; i < ends.size(); i += 8) {
+    double end, count;
+    std::memcpy(&end, ends.data() + i, 8);
+    std::memcpy(&count, counts.data() + i, 8);
+    EXPECT_GT(end, below);
+    EXPECT_EQ(count, finite.ge(below).logical_and(finite.lt(end)).sum().item<double>()) << end;
+    total += count;
+    below = end;
+  }
+  EXPECT_EQ(total, 5);
+  EXPECT_EQ(real64(fields_of(text_of(value_of(all[4]), 5), 3).at(0)), 0);
+  const std::string_view picture = text_of(value_of(all[5]), 4), png = text_of(picture, 4);
+  EXPECT_EQ(integer_of(picture, 1), 2);
+  EXPECT_EQ(integer_of(picture, 2), 4);
+  EXPECT_EQ(integer_of(picture, 3), 3);
+  // The chunk of pixels begins behind 8 bytes of signature and 25 of header.
+  EXPECT_EQ(png.substr(0, 8), "\x89PNG\r\n\x1a\n");
+  EXPECT_EQ(png.substr(37, 4), "IDAT");
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(png[i]); };
+  const size_t n = static_cast<size_t>(byte(35)) << 8 | byte(36);
+  std::string pixels(2 * (1 + 4 * 3), '?');
+  uLongf size = pixels.size();
+  ASSERT_EQ(uncompress(reinterpret_cast<Bytef*>(pixels.data()), &size,
+                       reinterpret_cast<const Bytef*>(png.data()) + 41, n),
+            Z_OK);
+  ASSERT_EQ(size, pixels.size());
+  std::string wanted(pixels.size(), '\0');
+  wanted[1 + 1] = static_cast<char>(128);           // green of (0, 0): 127.5
+  wanted[13 + 1 + 3 * 3] = static_cast<char>(255);  // red of (1, 3)
+  EXPECT_EQ(pixels, wanted);
+  std::map<std::string, std::set<std::string>> graph;
+  for (const ProtoField& node : fields_of(text_of(all[6], 4), 1)) {
+    auto& inputs = graph[std::string(text_of(node.text, 1))];
+    for (const ProtoField& i : fields_of(node.text, 3)) inputs.insert(std::string(i.text));
+  }
+  EXPECT_EQ(graph.size(), 5u);
+  for (const auto& [name, inputs] : graph)
+    for (const std::string& i : inputs) EXPECT_TRUE(graph.count(i)) << name << ": " << i;
+  EXPECT_EQ(graph.count("fc/weight") + graph.count("fc/bias"), 2u);
+  if (!python("check_tensorboard.py " + runs.string()))
+    std::cout << "(python3 has no tensorboard)\n";
+  fs::remove_all(runs.parent_path().parent_path());
+}
+
+TEST(TensorBoard, WhatWasFlushedIsThereWhenAProgramIsKilled) {
+  const fs::path runs = folder("killed");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    EventWriter writer(runs.string());
+    for (int i = 0; i < 100; ++i) writer.add_scalar("a", i, i);
+    writer.flush(/*to_disk=*/true);
+    writer.add_scalar("a", 100, 100);
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  std::string path;
+  for (const auto& entry : fs::directory_iterator(runs)) path = entry.path();
+  const std::string whole = read(path);
+  const std::vector<std::string> all = events(whole);
+  ASSERT_EQ(all.size(), 101u);
+  EXPECT_EQ(integer_of(all[100], 2), 99);
+  // However much of the file arrived, its complete records can be read.
+  size_t complete = 0, end = 16 + all[0].size();
+  for (size_t n = 0; n < whole.size(); n += 7) {
+    while (complete < all.size() && end <= n)
+      if (++complete < all.size()) end += 16 + all[complete].size();
+    EXPECT_EQ(events(whole.substr(0, n)).size(), complete) << n;
+  }
+  {  // a run that goes on writes another file
+    EventWriter first(runs.string(), 0), second(runs.string(), 0);
+    EXPECT_NE(first.path(), second.path());
+    EXPECT_NE(first.path(), path);
+    first.add_scalar("a", 1, 1);
+    EXPECT_EQ(events(read(first.path())).size(), 2u);  // at once
+    EventWriter moved(std::move(first));
+    moved.add_scalar("a", 2, 2);
+    EXPECT_EQ(events(read(moved.path())).size(), 3u);
+  }
+  EXPECT_EQ(read(path), whole);
+  fs::remove_all(runs);
+}
+
+TEST(TensorBoard, Refuses) {
+  const fs::path runs = folder("refused");
+  std::ofstream(runs / "file") << "x";
+  EXPECT_ERROR_TEXT(EventWriter((runs / "file").string()), "cannot make the folder");
+  EventWriter writer(runs.string());
+  EXPECT_ERROR_TEXT(writer.add_histogram("a", Tensor(), 0), "undefined");
+  EXPECT_ERROR_TEXT(writer.add_image("a", Tensor(), 0), "undefined");
+  EXPECT_ERROR_TEXT(writer.add_image("a", zeros({2, 3, 3}), 0), "2 channels");
+  EXPECT_ERROR_TEXT(writer.add_image("a", zeros({3, 0, 3}), 0), "0 x 3");
+  EXPECT_ERROR_TEXT(writer.add_image("a", zeros({3}), 0), "expected (channels");
+  EXPECT_ERROR_TEXT(writer.add_image("a", zeros({3, 3}, kLong), 0), "expected uint8");
+  writer.add_image("grey", full({2, 2}, 7, kByte), 0);
+  writer.flush();
+  EXPECT_EQ(events(read(writer.path())).size(), 2u);  // of the others nothing
+  fs::remove_all(runs);
+}
+
+}  // namespace
+}  // namespace ramet

@@ -1,9 +1,8 @@
 #include "nn/formats/onnx.h"
 
 #include <algorithm>
-#include <cstring>
+#include <cmath>
 #include <map>
-#include <unordered_map>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
@@ -119,6 +118,7 @@ Tensor other_numbers(const Tensor& example, double phase) {
   if (!example.is_floating_point()) return example.clone();
   double low = example.min().to(kDouble).item<double>();
   double high = example.max().to(kDouble).item<double>();
+  if (!std::isfinite(high - low)) low = high = 0;
   if (!(high - low > 1e-6)) low -= 1, high += 1;
   // Multiples of the inverse of the golden ratio, without their whole parts.
   Tensor t = arange(example.numel(), TensorOptions(kDouble)) * 0.61803398874989484820 + phase;

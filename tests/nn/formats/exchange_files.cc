@@ -20,6 +20,7 @@
 #include "nn/module/sequential.h"
 #include "nn/serialize/safetensors.h"
 #include "tests/error_text.h"
+#include "tests/modules.h"
 #include "tests/nn/formats/exchange_support.h"
 #include "tests/nn/formats/onnx_models.h"
 #include "tests/nn/formats/onnx_text.h"
@@ -32,23 +33,24 @@ using namespace testing;  // ramet::testing
 
 // ---- ONNX ---------------------------------------------------------------------------------------
 
-// What each model consists of. The text was checked in after ONNX Runtime had computed every model
-// (data/check_onnx.py); RAMET_WRITE_GOLDENS=1 writes it again.
-TEST(Onnx, EveryLayerBecomesItsOperators) {
-  const fs::path golden = "tests/nn/formats/goldens/onnx.txt", out = folder("onnx");
-  std::string text;
-  for (const OnnxModel& m : onnx_models()) {
-    text += m.name + "\n" + onnx_text(m.bytes);
-    EXPECT_EQ(integer_of(m.bytes, 1), 8) << "IR version";
-    EXPECT_EQ(integer_of(text_of(m.bytes, 8), 2), 17) << "operator set";
-    std::ofstream(out / (m.name + ".onnx"), std::ios::binary) << m.bytes;
-    serialize::Safetensors numbers;
-    for (size_t i = 0; i < m.inputs.size(); ++i)
-      numbers.tensors.emplace_back("in_" + std::to_string(i), m.inputs[i]);
-    for (size_t i = 0; i < m.outputs.size(); ++i)
-      numbers.tensors.emplace_back("out_" + std::to_string(i), m.outputs[i]);
-    save_safetensors((out / (m.name + ".safetensors")).string(), numbers);
-  }
+void write_model(const fs::path& path, const std::string& bytes, const Tensors& inputs,
+                 const Tensors& outputs) {
+  std::ofstream(path.string() + ".onnx", std::ios::binary) << bytes;
+  serialize::Safetensors numbers;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    numbers.tensors.emplace_back("in_" + std::to_string(i), inputs[i]);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    numbers.tensors.emplace_back("out_" + std::to_string(i), outputs[i].detach());
+  save_safetensors(path.string() + ".safetensors", numbers);
+}
+// Where Python has ONNX Runtime, every model of the folder is run and gives its numbers.
+void run_models(const fs::path& folder) {
+  if (!python("check_onnx.py " + folder.string()))
+    std::cout << "(python3 has no onnx or no onnxruntime: the models were not run)\n";
+  fs::remove_all(folder);
+}
+// RAMET_WRITE_GOLDENS=1 writes the text: after ONNX Runtime has run the models.
+void compare_with(const fs::path& golden, const std::string& text) {
   if (std::getenv("RAMET_WRITE_GOLDENS")) std::ofstream(golden) << text;
   const std::string wanted = read(golden);
   std::istringstream a(text), b(wanted);
@@ -59,9 +61,42 @@ TEST(Onnx, EveryLayerBecomesItsOperators) {
     ASSERT_EQ(x, y) << golden << ':' << line << ", in " << model;
   }
   EXPECT_EQ(text, wanted);
-  if (!python("check_onnx.py " + out.string()))
-    std::cout << "(python3 has no onnx or no onnxruntime: the models were not run)\n";
-  fs::remove_all(out);
+}
+
+TEST(Onnx, EveryLayerBecomesItsOperators) {
+  const fs::path out = folder("onnx");
+  std::string text;
+  for (const OnnxModel& m : onnx_models()) {
+    text += m.name + "\n" + onnx_text(m.bytes);
+    EXPECT_EQ(integer_of(m.bytes, 1), 8) << "IR version";
+    EXPECT_EQ(integer_of(text_of(m.bytes, 8), 2), 17) << "operator set";
+    write_model(out / m.name, m.bytes, m.inputs, m.outputs);
+  }
+  compare_with("tests/nn/formats/goldens/onnx.txt", text);
+  run_models(out);
+}
+
+// Every module of the library is exported, and then ONNX Runtime computes what it does, or is
+// refused by name: which, is checked in.
+TEST(Onnx, EveryModuleIsExportedOrRefused) {
+  const fs::path golden = "tests/nn/formats/goldens/onnx_modules.txt", out = folder("modules");
+  std::string text;
+  int number = 0;
+  for (const ModuleRow& row : all_modules()) {
+    text += row.name + ": ";
+    Held module = held(row, kFloat);
+    Tensors inputs = row.draw(3, kFloat);
+    const auto forward = [&](const Tensors& in) { return Tensors{row.call(module->held(), in)}; };
+    try {
+      const std::string bytes = formats::onnx_bytes(module->held(), inputs, {}, forward);
+      text += "exported\n";
+      module->eval();
+      write_model(out / (std::to_string(number++) + "_" + row.name), bytes, inputs,
+                  forward(inputs));
+    } catch (const Error& e) { text += std::string(e.what()) + "\n"; }
+  }
+  compare_with(golden, text);
+  run_models(out);
 }
 
 TEST(Onnx, ParametersKeepNamesAndBytes) {

@@ -9,6 +9,7 @@
 #include "nn/layers/linear.h"
 #include "nn/layers/recurrent.h"
 #include "nn/module/sequential.h"
+#include "nn/utils/weight_norm.h"
 
 namespace ramet::testing {
 namespace {
@@ -291,6 +292,7 @@ std::vector<OnnxModel> onnx_models() {
   add("mlp", Sequential(Linear(4, 8), Tanh(), Sequential(Linear(8, 8), GELU()), Linear(8, 2)),
       {numbers({1, 4})}, OnnxOptions().batch_dim(0).input_names({"x"}).output_names({"y"}));
   add("classifier", Classifier(), {numbers({2, 1, 8, 8})}, free);
+  add("weight_norm", Sequential(utils::weight_norm(Linear(4, 3))), {numbers({5, 4})});
   add("digits", Digits(), {numbers({2, 1, 28, 28})}, free);
   add("tagger", Tagger(), {tensor({{0, 6, 2}, {1, 1, 5}}), numbers({3, 2})});
   add("attention", Attention(), {numbers({3, 4, 6})}, free);

@@ -23,6 +23,7 @@ const OnnxLayers& layers() {
     add_window_layers(made);
     add_norm_layers(made);
     add_recurrent_layers(made);
+    add_attention_layers(made);
     return made;
   }();
   return all;
@@ -72,6 +73,7 @@ class Watch {
   Watch(const Watch&) = delete;
 
   OnnxGraph& graph() { return graph_; }
+  const OnnxTensors& tensors() const { return tensors_; }
   void know(const Tensor& t, const std::string& name) { tensors_.know(t, name); }
   std::string name_of(const Tensor& t, const std::string& whose) {
     const std::string where = calls_.empty() ? "" : calls_.back().path;
@@ -102,7 +104,8 @@ class Watch {
     inside_ = false;
     call.out = out;
     const std::vector<std::string> names = layer->add(graph_, call, module);
-    for (size_t i = 0; i < out.size(); ++i) know(out[i], names[i]);
+    for (size_t i = 0; i < out.size(); ++i)
+      if (out[i].defined()) know(out[i], names[i]);
   }
 
   OnnxGraph graph_;
@@ -129,6 +132,7 @@ Tensor other_numbers(const Tensor& example, double phase) {
 struct Run {
   std::string operators, bytes;
   std::vector<Tensor> outputs;
+  std::vector<OnnxTensors::Constant> constants;
 };
 
 std::vector<std::string> names_of(const char* what, const std::vector<std::string>& given,
@@ -188,6 +192,7 @@ Run run(nn::Module& module, const std::vector<Tensor>& inputs, const OnnxOptions
     watch.graph().output(name, value, y.scalar_type(), shape);
     y = y.detach();
   }
+  result.constants = watch.tensors().constants();
   result.operators = watch.graph().operators();
   result.bytes = watch.graph().bytes();
   return result;
@@ -214,6 +219,15 @@ std::string onnx_bytes(nn::Module& module, const std::vector<Tensor>& inputs,
   }
   const Run other = run(module, second, options, forward, nullptr);
   const Run made = run(module, first, options, forward, options.batch_dim() ? &other : nullptr);
+  // What lives in both runs was there before; what a forward makes may come from the inputs.
+  for (size_t i = 0; i < made.constants.size() && i < other.constants.size(); ++i) {
+    const OnnxTensors::Constant& c = made.constants[i];
+    RAMET_CHECK(
+        c.tensor.is_set_to(other.constants[i].tensor), kOp, "in the forward of '", c.where,
+        "': ", c.whose.empty() ? std::string("an output") : "what '" + c.whose + "' is given", ", ",
+        describe(c.tensor), ", is made there, of something that is not recorded; ",
+        "expected what comes from an input, or, of a constant, a buffer");
+  }
   RAMET_CHECK(other.outputs.size() == made.outputs.size() && other.operators == made.operators, kOp,
               "the model does other things ",
               options.batch_dim() ? "for another extent of batch_dim" : "for other numbers",

@@ -2,29 +2,35 @@
 //
 //   export_onnx(net, torch::zeros({1, 1, 28, 28}), "net.onnx");
 //
-// How: the module's forward runs with example inputs, in evaluation mode, while every module of the
-// tree is watched (Note [Module hooks] in nn/module/module.h). Each layer that was called becomes
-// its operators, joined by the tensors that went from one to the next. What happens to a tensor
-// between layers must be one of a few operations that can be told from their result: see "between".
-// Anything else is an Error that names the module in whose forward it happens; nothing is written
-// then. The forward runs again with other numbers of the same shapes, and must give the same graph.
+// How: the module's forward runs in evaluation mode while every module of the tree is watched (Note
+// [Module hooks] in nn/module/module.h). Each layer that is called becomes its operators, joined by
+// the tensors that go from one to the next. What happens to a tensor between layers must be one of
+// a few operations that can be told from their results ("between"); anything else is an Error that
+// names the module in whose forward it happens, and nothing is written. Not the example's numbers
+// are used, but others in their range: where a forward asks for values, those decide. It runs
+// twice, with different numbers, and must give the same graph.
 //
 // | of | exported |
-// | layers | Linear, Identity, Flatten, Unflatten, Embedding; Conv1-3d (zeros, reflect and
-// replicate
-//   padding), ConvTranspose1-3d; BatchNorm1-3d (with running statistics), InstanceNorm1-3d,
-//   LayerNorm, GroupNorm, RMSNorm; MaxPool, AvgPool, AdaptiveAvgPool and AdaptiveMaxPool of 1 to 3
-//   dimensions (adaptive ones: to 1, or where the output's extents divide the input's); RNN, LSTM,
-//   GRU from zero states, several layers and both directions; Upsample; all pads but circular ones;
-//   PixelShuffle; every activation; Dropout and its kin, which do nothing |
-// | between | relu, sigmoid, tanh, exp, neg, silu, gelu, softmax and log_softmax; sums, differences
-//   and products of two tensors that come from the input; reshapes; select, narrow, transpose and
-//   permute without a step |
+// |---|---|
+// | maps, shapes | Linear, Embedding, Identity, Flatten, Unflatten, PixelShuffle, PixelUnshuffle |
+// | images | Conv1-3d (padding by zeros, reflection, replication), ConvTranspose1-3d; MaxPool1-3d,
+//   AvgPool1-3d; AdaptiveAvgPool and AdaptiveMaxPool, where the output's extents divide the
+//   input's; Upsample; Reflection-, Replication-, Zero- and ConstantPad |
+// | norms | BatchNorm1-3d with running statistics, InstanceNorm1-3d, LayerNorm, GroupNorm, RMSNorm
+// | | sequences | RNN, GRU, and LSTM from zero states and without its last ones; layers,
+// directions;
+//   MultiheadAttention with masks, but no add_bias_kv or add_zero_attn; so Transformers |
+// | activations | all; Dropout and its kin are nothing |
+// | between | relu, sigmoid, tanh, exp, neg, silu, gelu, softmax, log_softmax; sums, differences,
+//   products and quotients of two tensors that come from inputs or are parameters; mm, bmm; cat;
+//   max_pool2d and avg_pool2d with windows of 2 or 3; reshapes; select; transpose; of what a layer
+//   gives, narrow and permute, too |
 //
-// Layers are called as modules: `fc(x)`, or in a Sequential; of `fc->forward(x)` nobody knows
-// (`net->forward(x)` of the whole is fine). Parameters keep their names. Gates: PyTorch has those
-// of an LSTM in the order i, f, g, o and of a GRU as r, z, n; ONNX's are i, o, f, c and z, r, h
-// (with linear_before_reset): they are exchanged, and those parameters get names of their own.
+// Layers are called as modules, `fc(x)`, or in a Sequential. Of `fc->forward(x)` nobody is told; it
+// is found where it is one operation: a Linear of rows, a convolution, a batch norm. Parameters
+// keep their names. Gates: PyTorch has those of an LSTM in the order i, f, g, o and of a GRU as r,
+// z, n; ONNX's are i, o, f, c and z, r, h (with linear_before_reset). They are exchanged, and those
+// tensors are called W_l0, R_l0, B_l0, ...
 #pragma once
 #include <functional>
 #include <optional>
@@ -98,8 +104,9 @@ template <class M> OnnxForward forward_of(M& module) {
 
 /// Writes `module` (a module, its holder or a shared_ptr) with the shapes of `inputs`, one to four
 /// tensors that forward takes. Floating-point parameters keep their dtype. The file is written
-/// whole or not at all. The module is as it was afterwards, training mode included; module hooks of
-/// one's own are an Error, parametrisations (weight_norm) are evaluated.
+/// whole or not at all. The module is as it was afterwards, training mode included; nobody else may
+/// use it meanwhile. Module hooks of one's own are an Error, parametrisations (weight_norm) are
+/// evaluated.
 template <class M>
 void export_onnx(const M& module, const std::vector<Tensor>& inputs, const std::string& path,
                  const OnnxOptions& options = {}) {

@@ -19,6 +19,19 @@ std::vector<int64_t> reshape_sizes(IntArrayRef from, IntArrayRef to) {
   return sizes;
 }
 
+std::string gelu_operators(const OnnxOps& o, const std::string& x, bool by_tanh) {
+  const std::string half = o.op("Mul", {x, o.number(0.5)});
+  std::string inner;
+  if (by_tanh) {
+    const std::string cube = o.op("Mul", {x, o.op("Mul", {x, x})});
+    const std::string sum = o.op("Add", {x, o.op("Mul", {cube, o.number(0.044715)})});
+    inner = o.op("Tanh", {o.op("Mul", {sum, o.number(std::sqrt(2 / M_PI))})});
+  } else {
+    inner = o.op("Erf", {o.op("Mul", {x, o.number(std::sqrt(0.5))})});
+  }
+  return o.op("Mul", {half, o.op("Add", {inner, o.number(1)})});
+}
+
 namespace {
 
 std::string linear(OnnxGraph& g, const OnnxCall& c, nn::LinearImpl& m) {
@@ -82,19 +95,6 @@ template <class M, class F> void add_formula(OnnxLayers& layers, F f) {
   add_layer<M>(layers, [f](OnnxGraph& g, const OnnxCall& c, M& m) {
     return f(OnnxOps{g, c}, c.names[0], m);
   });
-}
-
-std::string gelu(const OnnxOps& o, const std::string& x, nn::GELUImpl& m) {
-  const std::string half = o.op("Mul", {x, o.number(0.5)});
-  std::string inner;
-  if (m.options.approximate() == "tanh") {
-    const std::string cube = o.op("Mul", {x, o.op("Mul", {x, x})});
-    const std::string sum = o.op("Add", {x, o.op("Mul", {cube, o.number(0.044715)})});
-    inner = o.op("Tanh", {o.op("Mul", {sum, o.number(std::sqrt(2 / M_PI))})});
-  } else {
-    inner = o.op("Erf", {o.op("Mul", {x, o.number(std::sqrt(0.5))})});
-  }
-  return o.op("Mul", {half, o.op("Add", {inner, o.number(1)})});
 }
 
 std::string softplus(const OnnxOps& o, const std::string& x, nn::SoftplusImpl& m) {
@@ -167,7 +167,9 @@ void add_activations(OnnxLayers& layers) {
         o.g.nodes(o.c.path, "Split", {x}, 2, OnnxAttributes().integer("axis", m.options.dim()));
     return o.op("Mul", {halves[0], o.op("Sigmoid", {halves[1]})});
   });
-  add_formula<nn::GELUImpl>(layers, gelu);
+  add_formula<nn::GELUImpl>(layers, [](const OnnxOps& o, const std::string& x, auto& m) {
+    return gelu_operators(o, x, m.options.approximate() == "tanh");
+  });
   add_formula<nn::SoftplusImpl>(layers, softplus);
   add_layer<nn::PReLUImpl>(layers, prelu);
   add_layer<nn::HardshrinkImpl>(layers, [](OnnxGraph& g, const OnnxCall& c, auto& m) {

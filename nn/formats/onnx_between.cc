@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -108,8 +109,18 @@ std::string OnnxTensors::name_of(const Tensor& t, const std::string& where,
     know(t, name);
     return name;
   }
-  blocked_ = "a tensor that no input leads to";
-  if (!t.grad_fn()) refuse(t, where, whose);
+  if (!t.grad_fn()) {
+    const auto p = std::find_if(parameters_.begin(), parameters_.end(), [&t](const Parameter& q) {
+      return q.tensor.defined() && q.tensor.is_same(t);
+    });
+    if (p == parameters_.end()) constants_.push_back({t, where, whose});
+    name = graph_.tensor(p != parameters_.end() ? p->name
+                         : where.empty()        ? std::string("constant")
+                                                : where + ".constant",
+                         t);
+    know(t, name);
+    return name;
+  }
   looked_at_.clear();
   const Terms& guesses = terms(*t.grad_fn(), t->slot, {&t, 0}, 0);
   const Term* right = nullptr;

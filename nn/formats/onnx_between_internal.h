@@ -34,6 +34,12 @@ class OnnxTensors {
     const OnnxLayer* layer;
   };
   void parameter(Parameter p) { parameters_.push_back(std::move(p)); }
+  /// Tensors without a history that are no parameters: constants, if the forward did not make them.
+  struct Constant {
+    Tensor tensor;
+    std::string where, whose;
+  };
+  const std::vector<Constant>& constants() const { return constants_; }
   /// Adds operators where `t` is not known. `where`: in which module's forward; `whose`: the layer
   /// that gets it, "" for an output. An Error that says so where it cannot be told.
   std::string name_of(const Tensor& t, const std::string& where, const std::string& whose);
@@ -81,7 +87,8 @@ class OnnxTensors {
   std::map<Key, const TensorImpl*> by_node_;
   std::vector<Parameter> parameters_;
   std::map<Key, Terms> looked_at_;  // for one tensor: graphs join again
-  std::string blocked_;             // the operation that could not be told
+  std::vector<Constant> constants_;
+  std::string blocked_;  // the operation that could not be told
 };
 
 }  // namespace formats

@@ -153,6 +153,22 @@ void OnnxTensors::guess_one(const std::string& node, const Terms& terms, const H
     const Tensor& v = x.value;
     for (const Unary& u : kUnary)
       if (is(u.node)) put_node(made, x, u.op, {}, u.function);
+    if (is("SiluBackward0"))
+      put(
+          made, [&] { return silu(v); },
+          [this, add = x.add, prefix = prefix_] {
+            const std::string in = add();
+            return graph_.node(prefix, "Mul", {in, graph_.node(prefix, "Sigmoid", {in})});
+          });
+    for (const bool by_tanh : {false, true}) {
+      if (!is("GeluBackward0")) break;
+      put(
+          made, [&] { return gelu(v, by_tanh ? "tanh" : "none"); },
+          [this, x, by_tanh, prefix = prefix_] {
+            const OnnxCall call{prefix, {}, {x.value}, {}};
+            return gelu_operators(OnnxOps{graph_, call}, x.add(), by_tanh);
+          });
+    }
     for (int64_t d = 0; d < v.dim(); ++d) {
       const auto axis = OnnxAttributes().integer("axis", d);
       if (is("SoftmaxBackward0"))

@@ -39,6 +39,7 @@ void add_basic_layers(OnnxLayers& layers);      // linear maps, embeddings, shap
 void add_window_layers(OnnxLayers& layers);     // convolutions, pools, pads, upsampling
 void add_norm_layers(OnnxLayers& layers);       // norms
 void add_recurrent_layers(OnnxLayers& layers);  // RNN, LSTM, GRU
+void add_attention_layers(OnnxLayers& layers);  // MultiheadAttention
 
 /// One result. By the exact class: one that derives from a layer may compute something else.
 template <class M, class F> void add_layer(OnnxLayers& layers, F f) {
@@ -67,6 +68,9 @@ struct OnnxOps {
     return op("Transpose", {x}, OnnxAttributes().integers("perm", order));
   }
 };
+
+/// gelu(x): by its approximation with tanh, or by the error function.
+std::string gelu_operators(const OnnxOps& o, const std::string& x, bool by_tanh);
 
 /// The sizes that Reshape is given for from -> to, so that they hold for other batches too: 0 for
 /// the first dimensions that stay, -1 for the first that does not. `from` is not empty.

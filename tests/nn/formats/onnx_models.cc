@@ -8,6 +8,7 @@
 #include "nn/layers/flatten.h"
 #include "nn/layers/linear.h"
 #include "nn/layers/recurrent.h"
+#include "nn/layers/transformer.h"
 #include "nn/module/sequential.h"
 #include "nn/utils/weight_norm.h"
 
@@ -123,6 +124,20 @@ struct GatedImpl : Cloneable<GatedImpl> {  // two outputs, states given, in plac
   ReLU act{nullptr};
 };
 RAMET_MODULE(Gated);
+
+struct MaskedImpl : Cloneable<MaskedImpl> {  // one row sees nothing; a constant mask, too
+  MaskedImpl() { reset(); }
+  void reset() override {
+    attention = register_module(
+        "attention", MultiheadAttention(MultiheadAttentionOptions(6, 3).batch_first(true)));
+  }
+  Tensor forward(const Tensor& x, const Tensor& padding) {
+    const Tensor y = std::get<0>(attention(x, x, x, padding));
+    return y + silu(std::get<0>(attention(y, y, y, Tensor(), false, Tensor(), true, true)));
+  }
+  MultiheadAttention attention{nullptr};
+};
+RAMET_MODULE(Masked);
 
 std::vector<OnnxModel> models;
 
@@ -292,6 +307,24 @@ std::vector<OnnxModel> onnx_models() {
   add("mlp", Sequential(Linear(4, 8), Tanh(), Sequential(Linear(8, 8), GELU()), Linear(8, 2)),
       {numbers({1, 4})}, OnnxOptions().batch_dim(0).input_names({"x"}).output_names({"y"}));
   add("classifier", Classifier(), {numbers({2, 1, 8, 8})}, free);
+  using Attend = MultiheadAttentionOptions;
+  const Tensor rows3 = numbers({4, 3, 6}), keys3 = numbers({5, 3, 4}), values3 = numbers({5, 3, 2});
+  add("MultiheadAttention", MultiheadAttention(Attend(6, 2).kdim(4).vdim(2)),
+      {rows3, keys3, values3});
+  add("Masked", Masked(),
+      {numbers({3, 4, 6}),
+       tensor(
+           {{false, false, true, true}, {true, true, true, true}, {false, false, false, false}})});
+  add("TransformerEncoder",
+      TransformerEncoder(TransformerEncoderOptions(
+          TransformerEncoderLayerOptions(6, 2).dim_feedforward(5).activation(kGELU).norm_first(
+              true),
+          2)),
+      {rows3});
+  add("Transformer",
+      Transformer(
+          TransformerOptions(6, 2).num_encoder_layers(1).num_decoder_layers(1).dim_feedforward(5)),
+      {rows3, numbers({2, 3, 6})});
   add("weight_norm", Sequential(utils::weight_norm(Linear(4, 3))), {numbers({5, 4})});
   add("digits", Digits(), {numbers({2, 1, 28, 28})}, free);
   add("tagger", Tagger(), {tensor({{0, 6, 2}, {1, 1, 5}}), numbers({3, 2})});

@@ -17,7 +17,7 @@ except ImportError as e:
 def load(path):
     data = path.read_bytes()
     n = struct.unpack("<Q", data[:8])[0]
-    types = {"F32": np.float32, "F64": np.float64, "I64": np.int64}
+    types = {"BOOL": np.bool_, "F32": np.float32, "F64": np.float64, "I64": np.int64}
     out = {}
     for name, t in json.loads(data[8:8 + n]).items():
         if name != "__metadata__":

@@ -10,21 +10,19 @@
 // are used, but others in their range: where a forward asks for values, those decide. It runs
 // twice, with different numbers, and must give the same graph.
 //
-// | of | exported |
-// |---|---|
-// | maps, shapes | Linear, Embedding, Identity, Flatten, Unflatten, PixelShuffle, PixelUnshuffle |
-// | images | Conv1-3d (padding by zeros, reflection, replication), ConvTranspose1-3d; MaxPool1-3d,
-//   AvgPool1-3d; AdaptiveAvgPool and AdaptiveMaxPool, where the output's extents divide the
-//   input's; Upsample; Reflection-, Replication-, Zero- and ConstantPad |
-// | norms | BatchNorm1-3d with running statistics, InstanceNorm1-3d, LayerNorm, GroupNorm, RMSNorm
-// | | sequences | RNN, GRU, and LSTM from zero states and without its last ones; layers,
-// directions;
-//   MultiheadAttention with masks, but no add_bias_kv or add_zero_attn; so Transformers |
-// | activations | all; Dropout and its kin are nothing |
-// | between | relu, sigmoid, tanh, exp, neg, silu, gelu, softmax, log_softmax; sums, differences,
-//   products and quotients of two tensors that come from inputs or are parameters; mm, bmm; cat;
-//   max_pool2d and avg_pool2d with windows of 2 or 3; reshapes; select; transpose; of what a layer
-//   gives, narrow and permute, too |
+// Exported:
+// - maps, shapes: Linear, Embedding, Identity, Flatten, Unflatten, PixelShuffle, PixelUnshuffle
+// - images: Conv1-3d (padding by zeros, reflection, replication), ConvTranspose1-3d, MaxPool1-3d,
+//   AvgPool1-3d; AdaptiveAvgPool and AdaptiveMaxPool where the output's extents divide the input's;
+//   Upsample; ReflectionPad, ReplicationPad, ZeroPad and ConstantPad
+// - norms: BatchNorm1-3d with running statistics, InstanceNorm1-3d, LayerNorm, GroupNorm, RMSNorm
+// - sequences: RNN, GRU, and LSTM from zero states and without its last ones; layers, directions;
+//   MultiheadAttention with masks, but without add_bias_kv and add_zero_attn; so Transformers
+// - activations: all; Dropout and its kin are nothing
+// - between layers: relu, sigmoid, tanh, exp, neg, silu, gelu, softmax, log_softmax; sums,
+//   differences, products and quotients of two tensors that come from inputs or are parameters; mm,
+//   bmm; cat; max_pool2d and avg_pool2d with windows of 2 or 3; reshapes, select, transpose; of
+//   what a layer gives narrow and permute, too
 //
 // Layers are called as modules, `fc(x)`, or in a Sequential. Of `fc->forward(x)` nobody is told; it
 // is found where it is one operation: a Linear of rows, a convolution, a batch norm. Parameters

@@ -24,7 +24,7 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-from check_layers import is_internal  # noqa: E402
+from check_layers import OPTIONAL, is_internal  # noqa: E402
 
 STANDARDS = {"C++17": "c++17", "C++20": "c++20", "C++23": "c++2b"}
 ALONE_IF_QUICK = ("g++", "C++17")
@@ -107,7 +107,7 @@ def main(arguments):
     for argument in [a for a in arguments if a != "--quick"]:
         # A folder without a header is not even there.
         files = [argument] if argument.endswith(".h") else glob.glob(argument + "/**/*.h", recursive=True)
-        headers += sorted(f for f in files if not is_internal(f))
+        headers += sorted(f for f in files if not is_internal(f) and f not in OPTIONAL)
     if not headers:
         print("no headers in " + " ".join(arguments))
         return 0

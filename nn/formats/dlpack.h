@@ -34,6 +34,7 @@ RAMET_API DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& tensor,
 
 /// A tensor over the memory of `managed`, which it takes over: the deleter is called once, when the
 /// last tensor over the memory goes. A null deleter is none. On an Error nothing was taken over.
+/// What the giver had queued for a GPU's memory must be done: streams here do not wait for it.
 /// Refused by name: complex, sub-byte and vector elements (lanes), negative strides, memory that is
 /// not aligned to its elements, devices that this program does not have.
 RAMET_API Tensor from_dlpack(DLManagedTensor* managed);

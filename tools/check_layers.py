@@ -12,7 +12,7 @@
     assembly, __constant__ and __device__ variables, __activemask() (Note [The dialect of kernel files]);
   - a pattern of .bazelrc for some files' options that matches no file;
   - a top-level folder that should not be there, or a root file that is missing;
-  - a BUILD file in a layer besides its own (nn/formats and parallel/distributed are libraries apart: they link what the core must not), or a BUILD file other than the root's that shows a target to everybody;
+  - a BUILD file in a layer besides its own (APART: what links what the core must not, and the interface for C), or a BUILD file other than the root's that shows a target to everybody;
   - a folder of tests of GPUs whose cases //tools/gpu:gpu_tests, the program for a machine with a real one, does not have;
   - a function of CUDA's runtime that the layers call and tests/runtime/cuda/driver_calls.cc does not count.
 
@@ -41,8 +41,14 @@ ROOMS = {
     "parallel": ("move", "nodes", "replicas", "apply"),
     "parallel/distributed": ("meet", "wire", "group", "model", "stages", "ddp", "shard", "checkpoint"),
 }
-# Libraries of their own inside a layer's folder.
-APART = ("nn/formats", "parallel/distributed")
+# Libraries of their own inside a layer's folder, with those of them that each may include; nothing else in the layers includes
+# them.
+APART = {
+    "nn/c": (),
+    "nn/formats": (),
+    "parallel/distributed": (),
+    "parallel/c": ("nn/c", "parallel/distributed"),
+}
 # Headers for programs that have another library, which they include.
 OPTIONAL = {"nn/formats/eigen.h": ("Eigen/Core",)}
 FOLDERS = LAYERS + ("tests", "tools")
@@ -118,8 +124,9 @@ def check_includes(path):
                 yield "%s:%d: \"%s\" is no file of this repository (others go in <>)" % (path, number, ours)
         elif ours.startswith(EMULATED) and path.startswith(LAYERS) and not path.startswith(CUDA):
             yield "%s:%d: the emulated GPU by name: include runtime/cuda/gpu.h" % (path, number)
-        elif apart(ours) and path.startswith(LAYERS + ("ramet.h",)) and apart(path) != apart(ours):
-            yield "%s:%d: includes \"%s\", which only programs that ask for it link" % (path, number, ours)
+        elif (apart(ours) and path.startswith(LAYERS + ("ramet.h",)) and apart(path) != apart(ours)
+              and apart(ours) not in APART.get(apart(path), ())):
+            yield "%s:%d: includes \"%s\", a library apart, which only programs that ask for it link" % (path, number, ours)
         elif rank(ours) > level and not (path.startswith("tests/") and ours.startswith("tests/")):
             yield "%s:%d: includes \"%s\" of a higher layer" % (path, number, ours)
 

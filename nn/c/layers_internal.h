@@ -1,0 +1,26 @@
+// The modules that a JSON description may name.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "nn/c/reader_internal.h"
+
+namespace ramet::c {
+
+struct Layer {
+  const char* type;
+  nn::AnyModule (*make)(Reader& options);
+};
+/// In two files, for compilation's sake: what looks at one element or row, and what looks at
+/// planes.
+const std::vector<Layer>& row_layers();
+const std::vector<Layer>& plane_layers();
+
+/// The module of a description; Errors of `op`. It is settled: cast to its "dtype", its parameters
+/// in flat stores.
+nn::AnyModule module_of_json(const char* op, const std::string& json);
+
+// A line of such a list: the body has `r`, the options.
+#define RAMET_LAYER(Name, ...) {#Name, [](Reader& r) -> nn::AnyModule { __VA_ARGS__ }},
+
+}  // namespace ramet::c

@@ -1,0 +1,164 @@
+#include <nlohmann/json.hpp>
+
+#include "autograd/ops.h"
+#include "nn/c/handles_internal.h"
+#include "nn/c/reader_internal.h"
+#include "nn/optim/adadelta.h"
+#include "nn/optim/adagrad.h"
+#include "nn/optim/adam.h"
+#include "nn/optim/adamax.h"
+#include "nn/optim/asgd.h"
+#include "nn/optim/lbfgs.h"
+#include "nn/optim/lion.h"
+#include "nn/optim/muon.h"
+#include "nn/optim/nadam.h"
+#include "nn/optim/radam.h"
+#include "nn/optim/rmsprop.h"
+#include "nn/optim/rprop.h"
+#include "nn/optim/sgd.h"
+#include "nn/serialize/save.h"
+
+namespace ramet::c {
+namespace {
+
+using namespace ramet::optim;
+using Made = std::unique_ptr<Optimizer>;
+
+// A name and its options, each of which is read by its own name.
+#define OPTION(name) r.read(#name, o.name());
+#define OPTIMIZER(Name, start, ...)                                 \
+  if (name == #Name) {                                              \
+    r.set_what(#Name);                                              \
+    Name##Options o start;                                          \
+    OPTION(lr) __VA_ARGS__ r.finish();                              \
+    return std::make_unique<optim::Name>(std::move(parameters), o); \
+  }
+
+Made optimizer_of(const char* op, const std::string& name, Reader& r,
+                  std::vector<Tensor> parameters) {
+  // clang-format off
+  OPTIMIZER(SGD, (r.number("lr")), OPTION(momentum) OPTION(dampening) OPTION(weight_decay)
+            OPTION(nesterov))
+  OPTIMIZER(Adam, , OPTION(betas) OPTION(eps) OPTION(weight_decay) OPTION(amsgrad))
+  OPTIMIZER(AdamW, , OPTION(betas) OPTION(eps) OPTION(weight_decay) OPTION(amsgrad))
+  OPTIMIZER(RMSprop, , OPTION(alpha) OPTION(eps) OPTION(weight_decay) OPTION(momentum)
+            OPTION(centered))
+  OPTIMIZER(Adagrad, , OPTION(lr_decay) OPTION(weight_decay) OPTION(initial_accumulator_value)
+            OPTION(eps) OPTION(maximize))
+  OPTIMIZER(Adadelta, , OPTION(rho) OPTION(eps) OPTION(weight_decay) OPTION(maximize))
+  OPTIMIZER(Adamax, , OPTION(betas) OPTION(eps) OPTION(weight_decay) OPTION(maximize))
+  OPTIMIZER(NAdam, , OPTION(betas) OPTION(eps) OPTION(weight_decay) OPTION(momentum_decay)
+            OPTION(decoupled_weight_decay) OPTION(maximize))
+  OPTIMIZER(RAdam, , OPTION(betas) OPTION(eps) OPTION(weight_decay)
+            OPTION(decoupled_weight_decay) OPTION(maximize))
+  OPTIMIZER(ASGD, , OPTION(lambd) OPTION(alpha) OPTION(t0) OPTION(weight_decay) OPTION(maximize))
+  OPTIMIZER(Rprop, , OPTION(etas) OPTION(step_sizes) OPTION(maximize))
+  OPTIMIZER(Lion, , OPTION(betas) OPTION(weight_decay) OPTION(maximize))
+  OPTIMIZER(Muon, , OPTION(weight_decay) OPTION(momentum) OPTION(nesterov)
+            OPTION(ns_coefficients) OPTION(eps) OPTION(ns_steps) OPTION(adjust_lr_fn))
+  OPTIMIZER(LBFGS, , OPTION(max_iter) OPTION(max_eval) OPTION(tolerance_grad)
+            OPTION(tolerance_change) OPTION(history_size) OPTION(line_search_fn) OPTION(maximize))
+  // clang-format on
+  fail(op, "name: expected one of the optimizers that nn/c/c.h lists, got \"", name, "\"");
+}
+#undef OPTIMIZER
+#undef OPTION
+
+std::shared_ptr<OptimizerObject> optimizer_of(const ramet_optimizer* handle, const char* op) {
+  return object_of<OptimizerObject>(handle, op, "optimizer");
+}
+
+}  // namespace
+}  // namespace ramet::c
+
+using namespace ramet;
+using namespace ramet::c;
+
+extern "C" {
+
+ramet_optimizer* ramet_optimizer_new(ramet_module* module, const char* name, const char* options) {
+  return result_of(__func__, [&](const char* op) {
+    const auto source = object_of<ModuleObject>(module, op, "module");
+    const auto json = parse_json(op, options ? options : "{}");
+    Reader reader(op, *json, "", "options");
+    auto object = std::make_shared<OptimizerObject>();
+    object->name = text(name, op, "name");
+    object->optimizer = optimizer_of(op, object->name, reader, source->module.ptr()->parameters());
+    return handle_of(object);
+  });
+}
+int ramet_optimizer_free(ramet_optimizer* optimizer) {
+  return status_of(__func__, [&](const char* op) { free_handle(Kind::kOptimizer, optimizer, op); });
+}
+int ramet_optimizer_zero_grad(ramet_optimizer* optimizer, int set_to_none) {
+  return status_of(__func__, [&](const char* op) {
+    optimizer_of(optimizer, op)->optimizer->zero_grad(set_to_none != 0);
+  });
+}
+int ramet_optimizer_step(ramet_optimizer* optimizer) {
+  return status_of(__func__, [&](const char* op) {
+    const auto object = optimizer_of(optimizer, op);
+    RAMET_CHECK(object->name != "LBFGS", op,
+                "LBFGS evaluates several times in a step: expected "
+                "ramet_optimizer_step_closure, got ramet_optimizer_step");
+    object->optimizer->step();
+  });
+}
+int ramet_optimizer_step_closure(ramet_optimizer* optimizer,
+                                 int (*closure)(void* context, double* loss), void* context,
+                                 double* loss) {
+  int status = RAMET_OK;  // the closure's
+  const int mine = status_of(__func__, [&](const char* op) {
+    RAMET_CHECK(closure, op, "closure: expected a function, got NULL");
+    const auto object = optimizer_of(optimizer, op);
+    const Tensor first = object->optimizer->step([&] {
+      double value = 0;
+      status = closure(context, &value);
+      // What it failed with is the last error, if it was one of ours.
+      if (status != RAMET_OK) fail(op, "the closure returned ", status, ": ", ramet_last_error());
+      return scalar_tensor(value, TensorOptions().dtype(kFloat64));
+    });
+    if (loss) *loss = first.item<double>();
+  });
+  return status != RAMET_OK ? status : mine;
+}
+int ramet_optimizer_set_lr(ramet_optimizer* optimizer, double lr) {
+  return status_of(__func__, [&](const char* op) {
+    const auto object = optimizer_of(optimizer, op);
+    for (const OptimizerParamGroup& group : object->optimizer->param_groups()) {
+      const auto tried = group.options().clone();
+      tried->set_lr(lr);
+      tried->check();
+    }
+    for (OptimizerParamGroup& group : object->optimizer->param_groups()) group.options().set_lr(lr);
+  });
+}
+int ramet_optimizer_get_lr(const ramet_optimizer* optimizer, double* lr) {
+  return status_of(__func__, [&](const char* op) {
+    double& to = there(lr, op, "lr");
+    to = optimizer_of(optimizer, op)->optimizer->param_groups().at(0).options().get_lr();
+  });
+}
+int ramet_optimizer_save(const ramet_optimizer* optimizer, const char* path) {
+  return status_of(__func__, [&](const char* op) {
+    const auto object = optimizer_of(optimizer, op);
+    serialize::OutputArchive archive;
+    archive.write("class", IValue(object->name));
+    archive << *object->optimizer;
+    archive.save_to(text(path, op, "path"));
+  });
+}
+int ramet_optimizer_load(ramet_optimizer* optimizer, const char* path) {
+  return status_of(__func__, [&](const char* op) {
+    const auto object = optimizer_of(optimizer, op);
+    serialize::InputArchive archive;
+    archive.load_from(text(path, op, "path"));
+    IValue name;
+    archive.read("class", name);
+    RAMET_CHECK(name.isString() && name.toStringRef() == object->name, op, "\"", path,
+                "\" is of another optimizer: expected ", object->name);
+    archive >> *object->optimizer;
+  });
+}
+
+}  // extern "C"

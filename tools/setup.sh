@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What every script here shares: finds the repository, installs what is missing, calls Bazel.
 #
-#   ./tools/setup.sh [build|test|train|openblas]...   installs the packages of these groups (by default build, test and train)
+#   ./tools/setup.sh [build|test|train|openblas|mpi]...   installs the packages of these groups (by default build, test and train)
 #   source tools/setup.sh                          gives the functions ramet_*; the caller then runs ramet_need GROUP...
 #
 # Variables: RAMET_BAZEL (default: bazel), RAMET_OUTPUT_BASE (Bazel's --output_base), RAMET_CACHE (the disk cache's folder;
@@ -47,12 +47,13 @@ ramet_packages() {
       if ! ramet_has_own_bazel; then echo bazel-bootstrap bazel-rules-java bazel-rules-proto; fi
       ;;
     test)
-      echo googletest librapidcheck-dev libboost-math-dev dataset-fashion-mnist binutils cmake make pkg-config
+      echo googletest librapidcheck-dev libboost-math-dev dataset-fashion-mnist binutils cmake make pkg-config gfortran
       if ! ramet_has_clang; then ramet_clang_package; fi
       ;;
     train) echo dataset-fashion-mnist ;;
     openblas) echo libopenblas-dev ;; # a peer in benchmarks
-    *) ramet_die "no such group of packages: $1 (there are build, test, train and openblas)" ;;
+    mpi) echo libopenmpi-dev openmpi-bin ;; # a test of the C interface, which is skipped without
+    *) ramet_die "no such group of packages: $1 (there are build, test, train, openblas and mpi)" ;;
   esac
 }
 
@@ -264,7 +265,7 @@ if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   RAMET_PROGRAM=setup
   for argument in "$@"; do
     case $argument in
-      build | test | train | openblas) ;;
+      build | test | train | openblas | mpi) ;;
       -h | --help)
         ramet_usage
         exit 0

@@ -190,7 +190,7 @@ AnyModule build(Reader& r, int depth) {
   for (const std::vector<Layer>* list : {&row_layers(), &plane_layers()})
     for (const Layer& layer : *list)
       if (type == layer.type) return layer.make(r);
-  r.refuse("type", "one of the modules that nn/c/c.h lists");
+  r.refuse("type", "one of the modules that ramet/c.h lists");
 }
 
 ScalarType module_dtype(Reader& r) {

@@ -59,7 +59,7 @@ Made optimizer_of(const char* op, const std::string& name, Reader& r,
   OPTIMIZER(LBFGS, , OPTION(max_iter) OPTION(max_eval) OPTION(tolerance_grad)
             OPTION(tolerance_change) OPTION(history_size) OPTION(line_search_fn) OPTION(maximize))
   // clang-format on
-  fail(op, "name: expected one of the optimizers that nn/c/c.h lists, got \"", name, "\"");
+  fail(op, "name: expected one of the optimizers that ramet/c.h lists, got \"", name, "\"");
 }
 #undef OPTIMIZER
 #undef OPTION

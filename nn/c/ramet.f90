@@ -23,6 +23,8 @@
 !   ramet_view(a, reversed=.true.)   has it in reverse: element (j, i) is a(i, j). This is memory as modules like it best, so
 !                                    an array with a sample in each column, a(features, samples), is taken as it is.
 !
+! A section with gaps has no memory of its own: that error says that it got NULL.
+!
 ! ramet_get(t, a) copies a tensor into an array, whose shape (or, with reversed, its reverse) it must have.
 !
 ! Errors. Without the optional argument status a failure prints its text and stops the program; with it nothing is printed,

@@ -24,7 +24,7 @@ constexpr Dtype kDtypes[] = {
 ScalarType type_of(int dtype, const char* op) {
   for (const Dtype& d : kDtypes)
     if (d.number == dtype) return d.type;
-  fail(op, "dtype: got ", dtype, ", expected one of RAMET_UINT8 to RAMET_BFLOAT16 (nn/c/c.h)");
+  fail(op, "dtype: got ", dtype, ", expected one of RAMET_UINT8 to RAMET_BFLOAT16 (ramet/c.h)");
 }
 const Dtype& dtype_of(ScalarType type) {
   for (const Dtype& d : kDtypes)

@@ -1,74 +1,33 @@
-// Descriptions in JSON against the modules of C++, and everything that a caller can do wrong.
+// Everything that a caller in C can do wrong: a status and a text.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <set>
 #include <thread>
 
 #include "autograd/ops.h"
 #include "nn/c/c.h"
-#include "nn/c/layers_internal.h"
 #include "nn/serialize/safetensors.h"
+#include "runtime/allocator.h"
 #include "runtime/generator.h"
+#include "runtime/pool.h"
 #include "tests/error_text.h"
+#include "tests/fuzz.h"
 #include "tests/nn/c/c_support.h"
 #include "tests/nn/c/module_rows.h"
+#include "tests/nn/c/twins.h"
 
 namespace ramet {
 namespace {
 
 using namespace nn;
 
+// Allocations are counted from the start, so that they can be made to fail (runtime/pool.h).
+[[maybe_unused]] const int g_set = setenv("RAMET_FAIL_ALLOC", "0", 1);
+
 struct CErrors : CInterface {};
-
-// ---- modules ------------------------------------------------------------------------------------
-
-std::string printed(const AnyModule& module) {
-  std::ostringstream text;
-  text << *module.ptr();
-  return text.str();
-}
-// Of a recurrent module its output.
-Tensor output(AnyModule& module, const Tensor& x) {
-  AnyValue y = module.any_forward(x);
-  if (const Tensor* t = y.try_get<Tensor>()) return *t;
-  if (auto* t = y.try_get<std::tuple<Tensor, Tensor>>()) return std::get<0>(*t);
-  return std::get<0>(y.get<std::tuple<Tensor, std::tuple<Tensor, Tensor>>>());
-}
-
-TEST_F(CInterface, EveryModuleIsThatOfCxx) {
-  std::set<std::string> seen;
-  for (const ModuleRow& row : module_rows()) {
-    SCOPED_TRACE(row.json);
-    manual_seed(3);
-    AnyModule expected = row.make();
-    const Tensor x = row.dtype == kInt64 ? randint(0, 9, row.input, TensorOptions().dtype(kInt64))
-                                         : randn(row.input);
-    manual_seed(3);
-    AnyModule got = c::module_of_json("test", row.json);
-    EXPECT_EQ(printed(got), printed(expected));
-    seen.insert(row.type());
-    const auto names = expected.ptr()->named_parameters();
-    EXPECT_EQ(got.ptr()->named_parameters().keys(), names.keys());
-    // Training too: dropout and batch norms.
-    for (const bool training : {true, false}) {
-      expected.ptr()->train(training);
-      got.ptr()->train(training);
-      manual_seed(4);
-      const Tensor y = output(expected, x.clone());
-      manual_seed(4);
-      EXPECT_TRUE(equal(output(got, x.clone()), y));
-    }
-  }
-  for (const auto* list : {&c::row_layers(), &c::plane_layers()})
-    for (const c::Layer& layer : *list)
-      EXPECT_TRUE(seen.count(layer.type)) << "no row for " << layer.type;
-}
-
-// ---- what is wrong ------------------------------------------------------------------------------
 
 TEST_F(CErrors, OfDescriptionsNameThePlace) {
   const std::pair<const char*, const char*> cases[] = {
@@ -88,7 +47,7 @@ TEST_F(CErrors, OfDescriptionsNameThePlace) {
       {R"({"layers": [{"layers": [{"type": "Linear", "in_features": 1, "out_features": 1, "bias": 3}]}]})",
        "layers[0].layers[0].bias: expected true or false, got 3"},
       {R"({"layers": [{"type": "Liner"}]})",
-       "layers[0].type: expected one of the modules that nn/c/c.h lists, got \"Liner\""},
+       "layers[0].type: expected one of the modules that ramet/c.h lists, got \"Liner\""},
       {R"({"layers": [{"in_features": 1}]})",
        "layers[0].type: a module needs this option, got nothing"},
       {R"({"layers": [7]})", "layers[0]: expected an object, got 7"},
@@ -144,6 +103,72 @@ TEST_F(CErrors, OfDescriptionsNameThePlace) {
   expect_part(last(), "(Linear)");
 }
 
+// Texts that are nearly descriptions: a module or an error, and nothing else.
+TEST_F(CErrors, OfDescriptionsThatWereDamaged) {
+  const std::vector<ModuleRow> all = module_rows();
+  const std::vector<std::string> values = {"-1",
+                                           "0",
+                                           "1",
+                                           "3",
+                                           "2147483648",
+                                           "4611686018427387904",
+                                           "-9223372036854775808",
+                                           "18446744073709551616",
+                                           "1.5",
+                                           "-1e308",
+                                           "1e999",
+                                           "null",
+                                           "true",
+                                           "\"\"",
+                                           "\"same\"",
+                                           "[]",
+                                           "[1]",
+                                           "[1, 2, 3]",
+                                           "[null, 1]",
+                                           "{}"};
+  set_memory_limit(Device(kCPU, 0), int64_t{16} << 20);
+  fuzz::check_tapes(500, 30, [&](fuzz::Tape& tape) {
+    std::string text =
+        "{\"layers\": [" + std::string(tape.one_of(all).json) + ", " + tape.one_of(all).json + "]}";
+    for (int64_t edits = tape.between(1, 3); edits > 0 && !text.empty(); --edits) {
+      const auto at = static_cast<size_t>(tape.below(static_cast<int64_t>(text.size())));
+      const size_t value = text.find(": ", at);
+      switch (tape.below(4)) {
+        case 0:
+        case 1:  // another value
+          if (value == std::string::npos) break;
+          text.replace(value + 2, text.find_first_of(",}", value) - value - 2, tape.one_of(values));
+          break;
+        case 2: text.erase(at, static_cast<size_t>(tape.between(1, 9))); break;
+        default: text[at] = static_cast<char>(tape.below(256));
+      }
+    }
+    ramet_module* net = ramet_module_new(text.c_str(), nullptr);
+    if (!net) RC_ASSERT(contains(last(), "["));
+    ramet_module_free(net);
+  });
+  set_memory_limit(Device(kCPU, 0), 0);
+}
+
+// Each allocation of a tensor fails once: a status, a text, and no handle is left.
+TEST_F(CErrors, OfMemoryThatIsNotThere) {
+  Tasks tasks;
+  c99_task task = tasks.all()[1].task;
+  task.steps = 2;
+  int failures = 0;
+  for (uint64_t n = 1; n < 2000; ++n) {
+    double losses[2];
+    pool::fail_allocation_after(n);
+    const int status = c99_train(&task, losses);
+    pool::fail_allocation_after(0);
+    EXPECT_EQ(live(), before_) << n;
+    if (status == RAMET_OK) break;
+    ++failures;
+    EXPECT_NE(last(), "");
+  }
+  EXPECT_GT(failures, 20);
+}
+
 TEST_F(CErrors, OfOptimizers) {
   ramet_module* net =
       ramet_module_new(R"({"type": "Linear", "in_features": 2, "out_features": 1})", nullptr);
@@ -151,7 +176,7 @@ TEST_F(CErrors, OfOptimizers) {
   const struct {
     const char *name, *options, *part;
   } cases[] = {
-      {"Adamm", nullptr, "expected one of the optimizers that nn/c/c.h lists, got \"Adamm\""},
+      {"Adamm", nullptr, "expected one of the optimizers that ramet/c.h lists, got \"Adamm\""},
       {"SGD", nullptr, "lr: SGD needs this option, got nothing"},
       {"SGD", R"({"lr": "fast"})", "lr: expected a number, got \"fast\""},
       {"SGD", R"({"lr": -1})", "Invalid learning rate"},

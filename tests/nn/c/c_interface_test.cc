@@ -5,9 +5,12 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <set>
+#include <sstream>
 
 #include "autograd/ops.h"
 #include "nn/c/c.h"
+#include "nn/c/layers_internal.h"
 #include "nn/layers/activation.h"
 #include "nn/layers/linear.h"
 #include "nn/layers/recurrent.h"
@@ -17,6 +20,7 @@
 #include "runtime/generator.h"
 #include "tests/error_text.h"
 #include "tests/nn/c/c_support.h"
+#include "tests/nn/c/module_rows.h"
 #include "tests/nn/c/twins.h"
 
 namespace ramet {
@@ -129,6 +133,39 @@ TEST_F(CInterface, LbfgsByAClosure) {
   EXPECT_LT(losses[1], losses[0]);
 }
 
+// Each by its name: a step changes the weights, and its file is read again.
+TEST_F(CInterface, EveryOptimizer) {
+  const int64_t sizes[2] = {2, 2};
+  for (const char* name : {"SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax",
+                           "NAdam", "RAdam", "ASGD", "Rprop", "Lion", "Muon"}) {
+    SCOPED_TRACE(name);
+    const File file(name);
+    ramet_module* net = ramet_module_new(
+        R"({"type": "Linear", "in_features": 2, "out_features": 2, "bias": false})", nullptr);
+    ramet_optimizer *one = ramet_optimizer_new(net, name, R"({"lr": 0.25})"),
+                    *two = ramet_optimizer_new(net, name, R"({"lr": 0.5})");
+    ramet_tensor *x = ramet_tensor_randn(RAMET_FLOAT32, 2, sizes),
+                 *y = ramet_module_forward(net, x), *loss = ramet_tensor_sum(y),
+                 *weight = ramet_module_parameter(net, "weight");
+    ASSERT_TRUE(net && one && two && x && y && loss && weight) << last();
+    float before[4], after[4];
+    double lr = 0;
+    ASSERT_EQ(ramet_tensor_copy_out(weight, before, RAMET_FLOAT32, 2, sizes, nullptr), RAMET_OK);
+    EXPECT_EQ(ramet_tensor_backward(loss, nullptr), RAMET_OK) << last();
+    EXPECT_EQ(ramet_optimizer_step(one), RAMET_OK) << last();
+    ASSERT_EQ(ramet_tensor_copy_out(weight, after, RAMET_FLOAT32, 2, sizes, nullptr), RAMET_OK);
+    EXPECT_NE(std::memcmp(before, after, sizeof(before)), 0);
+    EXPECT_EQ(ramet_optimizer_save(one, file.path.c_str()), RAMET_OK) << last();
+    EXPECT_EQ(ramet_optimizer_load(two, file.path.c_str()), RAMET_OK) << last();
+    EXPECT_EQ(ramet_optimizer_get_lr(two, &lr), RAMET_OK);
+    EXPECT_EQ(lr, 0.25);
+    for (ramet_tensor* t : {x, y, loss, weight}) ramet_tensor_free(t);
+    ramet_optimizer_free(one);
+    ramet_optimizer_free(two);
+    ramet_module_free(net);
+  }
+}
+
 TEST_F(CInterface, ParametersAreReadThroughPointers) {
   Tasks tasks;
   const Twin twin = tasks.all()[0];
@@ -147,6 +184,50 @@ TEST_F(CInterface, ParametersAreReadThroughPointers) {
   EXPECT_EQ(elements, 3 * 16 + 16 + 16 * 2 + 2);
   EXPECT_NEAR(data, expected_data, 1e-12 * expected_data);
   EXPECT_NEAR(grad, expected_grad, 1e-12 * expected_grad);
+}
+
+// ---- modules ------------------------------------------------------------------------------------
+
+std::string printed(const AnyModule& module) {
+  std::ostringstream text;
+  text << *module.ptr();
+  return text.str();
+}
+// Of a recurrent module its output.
+Tensor output(AnyModule& module, const Tensor& x) {
+  AnyValue y = module.any_forward(x);
+  if (const Tensor* t = y.try_get<Tensor>()) return *t;
+  if (auto* t = y.try_get<std::tuple<Tensor, Tensor>>()) return std::get<0>(*t);
+  return std::get<0>(y.get<std::tuple<Tensor, std::tuple<Tensor, Tensor>>>());
+}
+
+TEST_F(CInterface, EveryModuleIsThatOfCxx) {
+  std::set<std::string> seen;
+  for (const ModuleRow& row : module_rows()) {
+    SCOPED_TRACE(row.json);
+    manual_seed(3);
+    AnyModule expected = row.make();
+    const Tensor x = row.dtype == kInt64 ? randint(0, 9, row.input, TensorOptions().dtype(kInt64))
+                                         : randn(row.input);
+    manual_seed(3);
+    AnyModule got = c::module_of_json("test", row.json);
+    EXPECT_EQ(printed(got), printed(expected));
+    seen.insert(row.type());
+    const auto names = expected.ptr()->named_parameters();
+    EXPECT_EQ(got.ptr()->named_parameters().keys(), names.keys());
+    // Training too: dropout and batch norms.
+    for (const bool training : {true, false}) {
+      expected.ptr()->train(training);
+      got.ptr()->train(training);
+      manual_seed(4);
+      const Tensor y = output(expected, x.clone());
+      manual_seed(4);
+      EXPECT_TRUE(equal(output(got, x.clone()), y));
+    }
+  }
+  for (const auto* list : {&c::row_layers(), &c::plane_layers()})
+    for (const c::Layer& layer : *list)
+      EXPECT_TRUE(seen.count(layer.type)) << "no row for " << layer.type;
 }
 
 // ---- memory -------------------------------------------------------------------------------------

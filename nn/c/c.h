@@ -2,23 +2,26 @@
  * files. For C (C99), Fortran (ramet.f90 beside this file) and whatever else calls C functions. A
  * program links the C++ runtime besides.
  *
- *   ramet_module* net = ramet_module_new("{\"layers\": [{\"type\": \"Linear\", \"in_features\": 2,
- * \"out_features\": 8}," " {\"type\": \"Tanh\"}," " {\"type\": \"Linear\", \"in_features\": 8,
- * \"out_features\": 1}]}", NULL); ramet_optimizer* adam = ramet_optimizer_new(net, "Adam",
- * "{\"lr\": 0.05}"); ramet_tensor* x = ramet_tensor_from_memory(inputs, RAMET_FLOAT32, 2,
- * (int64_t[]){4, 2}, NULL);
+ *   ramet_module* net = ramet_module_new(
+ *       "{\"layers\": [{\"type\": \"Linear\", \"in_features\": 2, \"out_features\": 8},"
+ *       " {\"type\": \"Tanh\"},"
+ *       " {\"type\": \"Linear\", \"in_features\": 8, \"out_features\": 1}]}", NULL);
+ *   ramet_optimizer* adam = ramet_optimizer_new(net, "Adam", "{\"lr\": 0.05}");
+ *   const int64_t sizes[2] = {4, 2};
+ *   ramet_tensor* x = ramet_tensor_from_memory(inputs, RAMET_FLOAT32, 2, sizes, NULL);
  *   ...
  *   ramet_tensor* y = ramet_module_forward(net, x);
  *   ramet_tensor* loss = ramet_mse_loss(y, target, RAMET_MEAN);
  *   if (ramet_optimizer_zero_grad(adam, 1) || ramet_tensor_backward(loss, NULL) ||
- * ramet_optimizer_step(adam)) fprintf(stderr, "%s\n", ramet_last_error());
+ *       ramet_optimizer_step(adam))
+ *     fprintf(stderr, "%s\n", ramet_last_error());
  *
  * Errors. A function returns a status, RAMET_OK (0) or a code below, or a handle, NULL where it
  * failed. What was wrong is ramet_last_error(), in words: "[function] what is wrong: got X,
- * expected Y". Checks come before any work: a call that fails has changed nothing, and results
- * behind pointers are written by calls that succeed only. No C++ exception leaves a function. A
- * handle that is NULL, was freed or is of another kind is such an error too, so a chain of calls
- * may be checked at its end.
+ * expected Y". Checks come before any work: a module is made, a file read or written and a step
+ * made whole or not at all, and results behind pointers are written by calls that succeed only. No
+ * C++ exception leaves a function. A handle that is NULL, was freed or is of another kind is such
+ * an error too, so a chain of calls may be checked at its end.
  *
  * Handles. What a function returns belongs to the caller until it is given to the ..._free
  * function; NULL may be freed. A handle is a number and no address: it is never used again for
@@ -80,9 +83,7 @@ typedef struct ramet_tensor ramet_tensor;
 typedef struct ramet_module ramet_module;
 typedef struct ramet_optimizer ramet_optimizer;
 
-/* ---- the library
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- the library -------------------------------------------------------------------------- */
 
 /* The text of this thread's last failure; "" before the first one. Valid until the thread's next
  * failure. */
@@ -104,9 +105,7 @@ RAMET_C_API int ramet_set_grad_enabled(int on, int* before);
 /* How many handles of all kinds there are that were not freed. */
 RAMET_C_API int ramet_live_handles(int64_t* count);
 
-/* ---- tensors
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- tensors ------------------------------------------------------------------------------ */
 /* `sizes` has `dim` entries, 0 to 64 of them; of no dimension it is not read and may be NULL.
  * `strides`, in elements, not negative, are NULL for row-major order, in which the last index runs
  * fastest (C's). */
@@ -155,7 +154,7 @@ RAMET_C_API int ramet_tensor_strides(const ramet_tensor* tensor, int64_t* stride
                                      int64_t capacity);
 /* The first element, in memory that lies as the strides say; `dtype` must be the tensor's. Valid as
  * long as something shows this memory; a parameter's stays where it is as long as its module is not
- * replicated (parallel/c). */
+ * replicated (ramet/c_processes.h). */
 RAMET_C_API int ramet_tensor_data(const ramet_tensor* tensor, int dtype, void** data);
 /* The value of a tensor of one element. */
 RAMET_C_API int ramet_tensor_item(const ramet_tensor* tensor, double* value);
@@ -195,9 +194,7 @@ RAMET_C_API ramet_tensor* ramet_tensor_mean(const ramet_tensor* a);
  * -1. */
 RAMET_C_API ramet_tensor* ramet_tensor_argmax(const ramet_tensor* a, int64_t dim);
 
-/* ---- losses
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- losses ------------------------------------------------------------------------------- */
 /* LibTorch's functions of these names, with its defaults for what has no argument here.
  * `reduction`: RAMET_NONE, RAMET_MEAN or RAMET_SUM. */
 
@@ -221,18 +218,16 @@ RAMET_C_API ramet_tensor* ramet_bce_loss(const ramet_tensor* input, const ramet_
 RAMET_C_API ramet_tensor* ramet_bce_with_logits_loss(const ramet_tensor* input,
                                                      const ramet_tensor* target, int reduction);
 
-/* ---- modules
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- modules ------------------------------------------------------------------------------ */
 /* A module is described by a JSON object: "type" is the name of LibTorch's class, the other entries
  * are its options by their names there; those that have a default may be left out.
  *
  *   {"type": "Linear", "in_features": 2, "out_features": 8, "bias": false}
- *   {"type": "Conv2d", "in_channels": 3, "out_channels": 8, "kernel_size": [3, 5], "padding":
- * "same"}
- *   {"type": "Sequential", "layers": [{"type": "Flatten"}, {...}]}        "type" may be left out
- * where "layers" is there
+ *   {"type": "Conv2d", "in_channels": 3, "out_channels": 8, "kernel_size": [3, 5],
+ *    "padding": "same"}
+ *   {"type": "Sequential", "layers": [{"type": "Flatten"}, {...}]}
  *
+ * "type" may be left out where "layers" is there.
  * Sequential runs its layers one after the other; each is a module, Sequential among them. A layer
  * may have a "name" (its number, from "0", if not), with which its parameters' names begin, as in
  * PyTorch: "0.weight". The outermost module may have a "dtype": "float32" (what it is without),
@@ -285,9 +280,7 @@ RAMET_C_API int ramet_module_save(const ramet_module* module, const char* path);
  * another kind, and nothing is changed. */
 RAMET_C_API int ramet_module_load(ramet_module* module, const char* path);
 
-/* ---- optimizers
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- optimizers --------------------------------------------------------------------------- */
 /* SGD (its "lr" has no default), Adam, AdamW, RMSprop, Adagrad, Adadelta, Adamax, NAdam, RAdam,
  * ASGD, Rprop, Lion, Muon, LBFGS; `options`: NULL, or a JSON object of their options by LibTorch's
  * names: {"lr": 1e-3, "betas": [0.9, 0.99]}. */

@@ -5,6 +5,7 @@ set -euo pipefail
 
 language=$1
 library=$(realpath "$2")
+root=$PWD
 examples=tools/examples/c
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -20,10 +21,14 @@ need() {
   exit 0
 }
 
+fortran_modules() {
+  (cd "$work" && "$1" -std=f2008 -Wall -Wextra -Wpedantic -Werror -c "$root"/{nn/c/ramet,parallel/c/ramet_processes}.f90)
+}
+
 case $language in
   fortran)
     need gfortran gfortran
-    (cd "$work" && gfortran -std=f2008 -Wall -Wextra -Wpedantic -Werror -c "$OLDPWD/nn/c/ramet.f90")
+    fortran_modules gfortran
     for program in arrays closure; do
       gfortran -O1 -std=f2008 -Wall -Werror -I"$work" $examples/$program.f90 "$work/ramet.o" "${link[@]}" -o "$work/$program"
       (cd "$work" && "./$program") || fail "$program.f90"
@@ -51,8 +56,16 @@ case $language in
     # Open MPI's: in a container, on a machine with fewer cores than ranks and without ssh.
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
     export OMPI_MCA_plm=isolated OMPI_MCA_btl=self,vader TMPDIR=$work
+    programs=(mpi_training)
+    if command -v mpifort >/dev/null; then
+      fortran_modules mpifort
+      mpifort -I"$work" $examples/mpi_ranks.f90 "$work"/ramet{,_processes}.o "${link[@]}" -o "$work/mpi_ranks"
+      programs+=(mpi_ranks)
+    fi
     for ranks in 1 3; do
-      timeout 150 mpirun -np $ranks "$work/mpi_training" || fail "mpi_training with $ranks ranks"
+      for program in "${programs[@]}"; do
+        timeout 150 mpirun -np $ranks "$work/$program" || fail "$program with $ranks ranks"
+      done
     done
     ;;
   python)

@@ -88,6 +88,8 @@ typedef struct ramet_optimizer ramet_optimizer;
 /* The text of this thread's last failure; "" before the first one. Valid until the thread's next
  * failure. */
 RAMET_C_API const char* ramet_last_error(void);
+/* For bindings to other languages: `text` is the last error from now on. Returns RAMET_INVALID. */
+RAMET_C_API int ramet_fail(const char* text);
 /* RAMET_C_VERSION of the library. */
 RAMET_C_API int ramet_c_version(void);
 /* Of all of Ramet: "0.1.0". */

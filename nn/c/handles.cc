@@ -162,6 +162,10 @@ extern "C" {
 const char* ramet_last_error(void) {
   return without_text() ? "[ramet] out of memory" : last_error().c_str();
 }
+int ramet_fail(const char* message) {
+  keep(message ? message : "");
+  return RAMET_INVALID;
+}
 int ramet_c_version(void) { return RAMET_C_VERSION; }
 const char* ramet_version(void) { return version(); }
 int ramet_check_version(int header) {

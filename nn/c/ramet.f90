@@ -23,8 +23,6 @@
 !   ramet_view(a, reversed=.true.)   has it in reverse: element (j, i) is a(i, j). This is memory as modules like it best, so
 !                                    an array with a sample in each column, a(features, samples), is taken as it is.
 !
-! A section with gaps has no memory of its own: that error says that it got NULL.
-!
 ! ramet_get(t, a) copies a tensor into an array, whose shape (or, with reversed, its reverse) it must have.
 !
 ! Errors. Without the optional argument status a failure prints its text and stops the program; with it nothing is printed,
@@ -49,6 +47,8 @@ module ramet
   integer(c_int), parameter, public :: ramet_int32 = 3, ramet_int64 = 4, ramet_float16 = 5, ramet_float32 = 6, &
     ramet_float64 = 7, ramet_bfloat16 = 15
   integer(c_int), parameter, public :: ramet_none = 0, ramet_mean_of = 1, ramet_sum_of = 2
+
+  character(*), parameter :: gaps = '[ramet] array: expected a contiguous one, got a section with gaps'
 
   public :: ramet_last_error, ramet_settle, ramet_seed, ramet_set_threads, ramet_record
   public :: ramet_view, ramet_get, ramet_item, ramet_free, ramet_zero_grad
@@ -82,6 +82,10 @@ module ramet
   interface
     type(c_ptr) function c_last_error() bind(c, name="ramet_last_error")
       import
+    end function
+    integer(c_int) function c_fail(text) bind(c, name="ramet_fail")
+      import
+      character(kind=c_char), intent(in) :: text(*)
     end function
     integer(c_int) function c_manual_seed(seed) bind(c, name="ramet_manual_seed")
       import
@@ -377,16 +381,14 @@ contains
     logical, intent(in), optional :: reversed
     integer, intent(out), optional :: status
     type(ramet_tensor) :: tensor
-    type(c_ptr) :: from
     integer(c_int64_t) :: dim
-    from = at
     dim = size(sizes, kind=c_int64_t)
-    ! A section's memory has gaps: no address, and so the library's error, if it has elements.
-    if (.not. contiguous_) from = c_null_ptr
-    if (is_reversed(reversed)) then
-      tensor = made(c_tensor_from_memory(from, dtype, dim, sizes(dim:1:-1), c_null_ptr), status)
+    if (.not. contiguous_) then
+      call ramet_settle(c_fail(gaps // c_null_char), status)
+    else if (is_reversed(reversed)) then
+      tensor = made(c_tensor_from_memory(at, dtype, dim, sizes(dim:1:-1), c_null_ptr), status)
     else
-      tensor = made(c_tensor_from_column_major(from, dtype, dim, sizes), status)
+      tensor = made(c_tensor_from_column_major(at, dtype, dim, sizes), status)
     end if
   end function
 
@@ -399,19 +401,18 @@ contains
     logical, intent(in), optional :: reversed
     integer, intent(out), optional :: status
     integer(c_int64_t), target :: strides(size(sizes))
-    type(c_ptr) :: to
     integer(c_int64_t) :: dim
     integer :: d
-    to = at
     dim = size(sizes, kind=c_int64_t)
-    if (.not. contiguous_) to = c_null_ptr
-    if (is_reversed(reversed)) then
-      call ramet_settle(c_tensor_copy_out(tensor%handle, to, dtype, dim, sizes(dim:1:-1), c_null_ptr), status)
+    if (.not. contiguous_) then
+      call ramet_settle(c_fail(gaps // c_null_char), status)
+    else if (is_reversed(reversed)) then
+      call ramet_settle(c_tensor_copy_out(tensor%handle, at, dtype, dim, sizes(dim:1:-1), c_null_ptr), status)
     else
       do d = 1, size(sizes)
         strides(d) = product(max(sizes(:d - 1), 1_c_int64_t))
       end do
-      call ramet_settle(c_tensor_copy_out(tensor%handle, to, dtype, dim, sizes, c_loc(strides)), status)
+      call ramet_settle(c_tensor_copy_out(tensor%handle, at, dtype, dim, sizes, c_loc(strides)), status)
     end if
   end subroutine
 

@@ -424,6 +424,10 @@ TEST_F(CErrors, AreEachThreadsOwn) {
   EXPECT_EQ(at_first, "");
   expect_part(there, "got -5");
   EXPECT_EQ(last(), mine);
+  EXPECT_EQ(ramet_fail("[mine] what a binding says"), RAMET_INVALID);
+  EXPECT_EQ(last(), "[mine] what a binding says");
+  EXPECT_EQ(ramet_fail(nullptr), RAMET_INVALID);
+  EXPECT_EQ(last(), "");
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ program arrays
   t = ramet_view(a, reversed=.true.)
   row = ramet_forward(net, t)
   call ramet_get(row, cube(1, :, :), status=status)
-  call check(status /= 0, 'a section is no memory')
+  call check(status /= 0 .and. index(ramet_last_error(), 'got a section with gaps') > 0, 'a section is no memory')
   twin = ramet_module_new(linear)
   call ramet_save(net, 'arrays.safetensors')
   call ramet_load(twin, 'arrays.safetensors')

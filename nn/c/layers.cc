@@ -69,7 +69,7 @@ template <class Impl> AnyModule batch_norm(Reader& r) {
   return r.make<Impl>(o);
 }
 
-template <class Options> std::vector<int64_t> shape(Reader& r) {
+std::vector<int64_t> normalized_shape(Reader& r) {
   std::vector<int64_t> sizes;
   r.read("normalized_shape", sizes, Range::kPositive);
   if (sizes.empty()) r.refuse("normalized_shape", "the last sizes of the input");
@@ -116,10 +116,10 @@ const std::vector<Layer>& row_layers() {
       RAMET_LAYER(BatchNorm1d, return batch_norm<BatchNorm1dImpl>(r);)
       RAMET_LAYER(BatchNorm2d, return batch_norm<BatchNorm2dImpl>(r);)
       RAMET_LAYER(BatchNorm3d, return batch_norm<BatchNorm3dImpl>(r);)
-      RAMET_LAYER(LayerNorm, LayerNormOptions o{shape<LayerNormOptions>(r)};
+      RAMET_LAYER(LayerNorm, LayerNormOptions o{normalized_shape(r)};
                   r.read("eps", o.eps()); r.read("elementwise_affine", o.elementwise_affine());
                   return r.make<LayerNormImpl>(o);)
-      RAMET_LAYER(RMSNorm, RMSNormOptions o{shape<RMSNormOptions>(r)};
+      RAMET_LAYER(RMSNorm, RMSNormOptions o{normalized_shape(r)};
                   r.read("eps", o.eps()); r.read("elementwise_affine", o.elementwise_affine());
                   return r.make<RMSNormImpl>(o);)
       RAMET_LAYER(GroupNorm, GroupNormOptions o{r.count("num_groups"), r.count("num_channels")};

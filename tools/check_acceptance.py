@@ -79,8 +79,10 @@ def source_has(target, case):
         return not case and build.is_file() and 'name = "%s"' % pathlib.Path(target).name in build.read_text()
     if not case:
         return True
-    names = re.findall(r"\bTEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)", path.read_text())
-    names += re.findall(r"\bTYPED_TEST(?:_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)", path.read_text())
+    # x_test.cc, and the program's other parts: x_*.cc.
+    text = "".join(p.read_text() for p in [path, *path.parent.glob(re.sub("_test$", "", path.stem) + "_*.cc")])
+    names = re.findall(r"\bTEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)", text)
+    names += re.findall(r"\bTYPED_TEST(?:_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)", text)
     return any(fnmatch.fnmatchcase("%s.%s" % name, case) for name in names)
 
 

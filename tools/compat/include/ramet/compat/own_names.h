@@ -118,10 +118,8 @@ using ::ramet::autograd::NodeExtra;  // Ramet's class: include the door, no forw
 using ::ramet::autograd::NodePtr;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::RawEdge;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::ReduceBucket;  // Ramet's class: include the door, no forward declaration
-using ::ramet::autograd::Root;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::Saved;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::SavedOutput;  // Ramet's class: include the door, no forward declaration
-using ::ramet::autograd::accumulate;
 using ::ramet::autograd::add_reduce_edge;
 using ::ramet::autograd::attach;
 using ::ramet::autograd::backward_twice;
@@ -152,8 +150,6 @@ using ::ramet::autograd::refuse_inference_leaf;
 using ::ramet::autograd::release;
 using ::ramet::autograd::renew_view;
 using ::ramet::autograd::repeated_positions;
-using ::ramet::autograd::run_backward;
-using ::ramet::autograd::run_node;
 using ::ramet::autograd::save;
 using ::ramet::autograd::save_if;
 using ::ramet::autograd::save_output;

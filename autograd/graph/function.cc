@@ -37,7 +37,7 @@ tensor_list AutogradContext::get_saved_variables() const {
 }
 
 void AutogradContext::mark_non_differentiable(const tensor_list& outputs) {
-  for (const Tensor& t : outputs) non_differentiable_.insert(t.impl());
+  for (const Tensor& t : outputs) non_differentiable_.push_back(t.impl());
 }
 
 FunctionNode::FunctionNode(std::string function_name, size_t inputs, Backward f)
@@ -141,7 +141,7 @@ tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs,
     if (y.defined()) {
       if (i == 0) device = y->device;
       const bool differentiable =
-          is_floating(y.scalar_type()) && !ctx.non_differentiable_.count(asked);
+          is_floating(y.scalar_type()) && std::ranges::count(ctx.non_differentiable_, asked) == 0;
       const auto is_y = [&](const Tensor& t) { return t.is_same(y); };
       if (is_dirty(y)) {
         hold();

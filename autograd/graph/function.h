@@ -27,7 +27,6 @@
 #include <type_traits>
 #include <typeinfo>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -93,7 +92,7 @@ class RAMET_API AutogradContext {
   std::vector<Kept> kept_;
   std::vector<bool> needs_;
   tensor_list dirty_;
-  std::unordered_set<const TensorImpl*> non_differentiable_;
+  std::vector<const TensorImpl*> non_differentiable_;
   std::optional<tensor_list> differentiated_;
   bool materialize_ = true;
   FunctionNode* node_ = nullptr;  // the node this context is part of

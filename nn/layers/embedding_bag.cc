@@ -58,6 +58,9 @@ EmbeddingBag EmbeddingBag::from_pretrained(const Tensor& embeddings,
   return made;
 }
 
+RAMET_DEFINE_FORWARD_DEFAULT_ARGS(EmbeddingBagImpl, {1, AnyValue(Tensor())},
+                                  {2, AnyValue(Tensor())})
+
 template class Cloneable<EmbeddingBagImpl>;
 
 namespace functional {

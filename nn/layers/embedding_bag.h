@@ -60,7 +60,7 @@ class RAMET_API EmbeddingBagImpl : public Cloneable<EmbeddingBagImpl> {
   Tensor weight;
 
  protected:
-  RAMET_FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(Tensor())}, {2, AnyValue(Tensor())})
+  RAMET_FORWARD_DEFAULT_ARGS_ELSEWHERE();
 };
 extern template class Cloneable<EmbeddingBagImpl>;
 

@@ -73,6 +73,10 @@ std::tuple<Tensor, Tensor> MultiheadAttentionImpl::forward(
       k_proj_weight, v_proj_weight, {}, {}, average_attn_weights, is_causal, options.batch_first());
 }
 
+RAMET_DEFINE_FORWARD_DEFAULT_ARGS(MultiheadAttentionImpl, {3, AnyValue(Tensor())},
+                                  {4, AnyValue(true)}, {5, AnyValue(Tensor())}, {6, AnyValue(true)},
+                                  {7, AnyValue(false)})
+
 template class Cloneable<MultiheadAttentionImpl>;
 
 namespace functional {

@@ -60,8 +60,7 @@ class RAMET_API MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl
   int64_t head_dim = 0;
 
  protected:
-  RAMET_FORWARD_HAS_DEFAULT_ARGS({3, AnyValue(Tensor())}, {4, AnyValue(true)},
-                                 {5, AnyValue(Tensor())}, {6, AnyValue(true)}, {7, AnyValue(false)})
+  RAMET_FORWARD_DEFAULT_ARGS_ELSEWHERE();
 };
 extern template class Cloneable<MultiheadAttentionImpl>;
 RAMET_MODULE(MultiheadAttention);

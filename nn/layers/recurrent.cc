@@ -143,6 +143,10 @@ template class RNNImplBase<LSTMImpl>;
 template class RNNImplBase<GRUImpl>;
 }  // namespace detail
 
+RAMET_DEFINE_FORWARD_DEFAULT_ARGS(RNNImpl, {1, AnyValue(Tensor())})
+RAMET_DEFINE_FORWARD_DEFAULT_ARGS(LSTMImpl, {1, AnyValue(std::optional<States>())})
+RAMET_DEFINE_FORWARD_DEFAULT_ARGS(GRUImpl, {1, AnyValue(Tensor())})
+
 template class Cloneable<RNNImpl>;
 template class Cloneable<LSTMImpl>;
 template class Cloneable<GRUImpl>;

@@ -127,7 +127,7 @@ class RAMET_API RNNImpl : public detail::RNNImplBase<RNNImpl> {
   RNNOptions options;
 
  protected:
-  RAMET_FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(Tensor())})
+  RAMET_FORWARD_DEFAULT_ARGS_ELSEWHERE();
 };
 extern template class Cloneable<RNNImpl>;
 extern template class detail::RNNImplBase<RNNImpl>;
@@ -148,7 +148,7 @@ class RAMET_API LSTMImpl : public detail::RNNImplBase<LSTMImpl> {
   LSTMOptions options;
 
  protected:
-  RAMET_FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(std::optional<States>())})
+  RAMET_FORWARD_DEFAULT_ARGS_ELSEWHERE();
 };
 extern template class Cloneable<LSTMImpl>;
 extern template class detail::RNNImplBase<LSTMImpl>;
@@ -167,7 +167,7 @@ class RAMET_API GRUImpl : public detail::RNNImplBase<GRUImpl> {
   GRUOptions options;
 
  protected:
-  RAMET_FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(Tensor())})
+  RAMET_FORWARD_DEFAULT_ARGS_ELSEWHERE();
 };
 extern template class Cloneable<GRUImpl>;
 extern template class detail::RNNImplBase<GRUImpl>;

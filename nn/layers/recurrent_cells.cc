@@ -93,6 +93,11 @@ template class RNNCellImplBase<GRUCellImpl>;
 
 }  // namespace detail
 
+RAMET_DEFINE_FORWARD_DEFAULT_ARGS(RNNCellImpl, {1, AnyValue(Tensor())})
+RAMET_DEFINE_FORWARD_DEFAULT_ARGS(LSTMCellImpl,
+                                  {1, AnyValue(std::optional<std::tuple<Tensor, Tensor>>())})
+RAMET_DEFINE_FORWARD_DEFAULT_ARGS(GRUCellImpl, {1, AnyValue(Tensor())})
+
 template class Cloneable<RNNCellImpl>;
 template class Cloneable<LSTMCellImpl>;
 template class Cloneable<GRUCellImpl>;

@@ -84,7 +84,7 @@ class RAMET_API RNNCellImpl : public detail::RNNCellImplBase<RNNCellImpl> {
   RNNCellOptions options;
 
  protected:
-  RAMET_FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(Tensor())})
+  RAMET_FORWARD_DEFAULT_ARGS_ELSEWHERE();
   std::string get_nonlinearity_str() const override;
 };
 extern template class Cloneable<RNNCellImpl>;
@@ -103,7 +103,7 @@ class RAMET_API LSTMCellImpl : public detail::RNNCellImplBase<LSTMCellImpl> {
   LSTMCellOptions options;
 
  protected:
-  RAMET_FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(std::optional<std::tuple<Tensor, Tensor>>())})
+  RAMET_FORWARD_DEFAULT_ARGS_ELSEWHERE();
 };
 extern template class Cloneable<LSTMCellImpl>;
 extern template class detail::RNNCellImplBase<LSTMCellImpl>;
@@ -120,7 +120,7 @@ class RAMET_API GRUCellImpl : public detail::RNNCellImplBase<GRUCellImpl> {
   GRUCellOptions options;
 
  protected:
-  RAMET_FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(Tensor())})
+  RAMET_FORWARD_DEFAULT_ARGS_ELSEWHERE();
 };
 extern template class Cloneable<GRUCellImpl>;
 extern template class detail::RNNCellImplBase<GRUCellImpl>;

@@ -163,6 +163,17 @@ Tensor TransformerImpl::generate_square_subsequent_mask(int64_t sz) {
   return full({sz, sz}, -std::numeric_limits<double>::infinity(), TensorOptions()).triu(1);
 }
 
+RAMET_DEFINE_FORWARD_DEFAULT_ARGS(TransformerEncoderImpl, {1, AnyValue(Tensor())},
+                                  {2, AnyValue(Tensor())}, {3, AnyValue(false)})
+RAMET_DEFINE_FORWARD_DEFAULT_ARGS(TransformerDecoderImpl, {2, AnyValue(Tensor())},
+                                  {3, AnyValue(Tensor())}, {4, AnyValue(Tensor())},
+                                  {5, AnyValue(Tensor())}, {6, AnyValue(false)},
+                                  {7, AnyValue(false)})
+RAMET_DEFINE_FORWARD_DEFAULT_ARGS(TransformerImpl, {2, AnyValue(Tensor())}, {3, AnyValue(Tensor())},
+                                  {4, AnyValue(Tensor())}, {5, AnyValue(Tensor())},
+                                  {6, AnyValue(Tensor())}, {7, AnyValue(Tensor())},
+                                  {8, AnyValue(false)}, {9, AnyValue(false)}, {10, AnyValue(false)})
+
 template class Cloneable<TransformerEncoderImpl>;
 template class Cloneable<TransformerDecoderImpl>;
 template class Cloneable<TransformerImpl>;

@@ -70,8 +70,7 @@ class RAMET_API TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl
   AnyModule norm;
 
  protected:
-  RAMET_FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(Tensor())}, {2, AnyValue(Tensor())},
-                                 {3, AnyValue(false)})
+  RAMET_FORWARD_DEFAULT_ARGS_ELSEWHERE();
 };
 extern template class Cloneable<TransformerEncoderImpl>;
 RAMET_MODULE(TransformerEncoder);
@@ -93,9 +92,7 @@ class RAMET_API TransformerDecoderImpl : public Cloneable<TransformerDecoderImpl
   AnyModule norm;
 
  protected:
-  RAMET_FORWARD_HAS_DEFAULT_ARGS({2, AnyValue(Tensor())}, {3, AnyValue(Tensor())},
-                                 {4, AnyValue(Tensor())}, {5, AnyValue(Tensor())},
-                                 {6, AnyValue(false)}, {7, AnyValue(false)})
+  RAMET_FORWARD_DEFAULT_ARGS_ELSEWHERE();
 };
 extern template class Cloneable<TransformerDecoderImpl>;
 RAMET_MODULE(TransformerDecoder);
@@ -123,10 +120,7 @@ class RAMET_API TransformerImpl : public Cloneable<TransformerImpl> {
   AnyModule encoder, decoder;
 
  protected:
-  RAMET_FORWARD_HAS_DEFAULT_ARGS({2, AnyValue(Tensor())}, {3, AnyValue(Tensor())},
-                                 {4, AnyValue(Tensor())}, {5, AnyValue(Tensor())},
-                                 {6, AnyValue(Tensor())}, {7, AnyValue(Tensor())},
-                                 {8, AnyValue(false)}, {9, AnyValue(false)}, {10, AnyValue(false)})
+  RAMET_FORWARD_DEFAULT_ARGS_ELSEWHERE();
 };
 extern template class Cloneable<TransformerImpl>;
 RAMET_MODULE(Transformer);

@@ -115,6 +115,13 @@ Tensor TransformerDecoderLayerImpl::forward(const Tensor& tgt, const Tensor& mem
                [&](const Tensor& t) { return linear2(dropout(activation(linear1(t)))); });
 }
 
+RAMET_DEFINE_FORWARD_DEFAULT_ARGS(TransformerEncoderLayerImpl, {1, AnyValue(Tensor())},
+                                  {2, AnyValue(Tensor())}, {3, AnyValue(false)})
+RAMET_DEFINE_FORWARD_DEFAULT_ARGS(TransformerDecoderLayerImpl, {2, AnyValue(Tensor())},
+                                  {3, AnyValue(Tensor())}, {4, AnyValue(Tensor())},
+                                  {5, AnyValue(Tensor())}, {6, AnyValue(false)},
+                                  {7, AnyValue(false)})
+
 template class Cloneable<TransformerEncoderLayerImpl>;
 template class Cloneable<TransformerDecoderLayerImpl>;
 

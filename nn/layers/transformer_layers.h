@@ -66,8 +66,7 @@ class RAMET_API TransformerEncoderLayerImpl : public Cloneable<TransformerEncode
   Dropout dropout1 = nullptr, dropout2 = nullptr;
 
  protected:
-  RAMET_FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(Tensor())}, {2, AnyValue(Tensor())},
-                                 {3, AnyValue(false)})
+  RAMET_FORWARD_DEFAULT_ARGS_ELSEWHERE();
 };
 extern template class Cloneable<TransformerEncoderLayerImpl>;
 RAMET_MODULE(TransformerEncoderLayer);
@@ -99,9 +98,7 @@ class RAMET_API TransformerDecoderLayerImpl : public Cloneable<TransformerDecode
   LayerNorm norm3 = nullptr;
 
  protected:
-  RAMET_FORWARD_HAS_DEFAULT_ARGS({2, AnyValue(Tensor())}, {3, AnyValue(Tensor())},
-                                 {4, AnyValue(Tensor())}, {5, AnyValue(Tensor())},
-                                 {6, AnyValue(false)}, {7, AnyValue(false)})
+  RAMET_FORWARD_DEFAULT_ARGS_ELSEWHERE();
   Tensor activation(const Tensor& input);
 };
 extern template class Cloneable<TransformerDecoderLayerImpl>;

@@ -59,5 +59,12 @@ AnyValue call_boxed(Module& module, std::vector<AnyValue>&& arguments,
   return result;
 }
 
+std::vector<AnyValue> with_defaults(std::vector<AnyValue>&& arguments, DefaultArgs defaults) {
+  std::vector<AnyValue> all = std::move(arguments);
+  for (const auto& item : defaults)
+    if (item.first >= all.size()) all.push_back(item.second);
+  return all;
+}
+
 }  // namespace detail
 }  // namespace ramet::nn

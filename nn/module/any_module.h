@@ -237,6 +237,13 @@ class NamedAnyModule {
   AnyModule module_;
 };
 
+namespace detail {
+using DefaultArgs = ArrayRef<std::pair<unsigned int, AnyValue>>;
+inline unsigned int required_args(DefaultArgs defaults) { return defaults.begin()->first; }
+RAMET_API std::vector<AnyValue> with_defaults(std::vector<AnyValue>&& arguments,
+                                              DefaultArgs defaults);
+}  // namespace detail
+
 }  // namespace ramet::nn
 
 /// In a module class, for its use in AnyModule and Sequential: which arguments of forward have
@@ -246,13 +253,26 @@ class NamedAnyModule {
   bool _forward_has_default_args() override { return true; }                         \
   unsigned int _forward_num_required_args() override {                               \
     const std::pair<unsigned int, ::ramet::nn::AnyValue> defaults[] = {__VA_ARGS__}; \
-    return defaults[0].first;                                                        \
+    return ::ramet::nn::detail::required_args(defaults);                             \
   }                                                                                  \
   std::vector<::ramet::nn::AnyValue> _forward_populate_default_args(                 \
       std::vector<::ramet::nn::AnyValue>&& arguments) override {                     \
     const std::pair<unsigned int, ::ramet::nn::AnyValue> defaults[] = {__VA_ARGS__}; \
-    std::vector<::ramet::nn::AnyValue> all = std::move(arguments);                   \
-    for (const auto& item : defaults)                                                \
-      if (item.first >= all.size()) all.push_back(item.second);                      \
-    return all;                                                                      \
+    return ::ramet::nn::detail::with_defaults(std::move(arguments), defaults);       \
+  }
+/// The same in two parts, in the class and in its .cc: what programs include spends nothing on it.
+#define RAMET_FORWARD_DEFAULT_ARGS_ELSEWHERE()                       \
+  bool _forward_has_default_args() override { return true; }         \
+  unsigned int _forward_num_required_args() override;                \
+  std::vector<::ramet::nn::AnyValue> _forward_populate_default_args( \
+      std::vector<::ramet::nn::AnyValue>&& arguments) override
+#define RAMET_DEFINE_FORWARD_DEFAULT_ARGS(Class, ...)                                \
+  unsigned int Class::_forward_num_required_args() {                                 \
+    const std::pair<unsigned int, ::ramet::nn::AnyValue> defaults[] = {__VA_ARGS__}; \
+    return ::ramet::nn::detail::required_args(defaults);                             \
+  }                                                                                  \
+  std::vector<::ramet::nn::AnyValue> Class::_forward_populate_default_args(          \
+      std::vector<::ramet::nn::AnyValue>&& arguments) {                              \
+    const std::pair<unsigned int, ::ramet::nn::AnyValue> defaults[] = {__VA_ARGS__}; \
+    return ::ramet::nn::detail::with_defaults(std::move(arguments), defaults);       \
   }

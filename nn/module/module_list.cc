@@ -49,6 +49,14 @@ void ModuleDictImpl::insert(const std::string& key, std::shared_ptr<Module> modu
     modules_.insert(key, std::move(module));
   }
 }
+std::vector<std::pair<std::string, std::shared_ptr<Module>>> ModuleDictImpl::items() const {
+  return modules_.pairs();
+}
+std::vector<std::string> ModuleDictImpl::keys() const { return modules_.keys(); }
+std::vector<std::shared_ptr<Module>> ModuleDictImpl::values() const { return modules_.values(); }
+bool ModuleDictImpl::contains(const std::string& key) const noexcept {
+  return modules_.contains(key);
+}
 void ModuleDictImpl::clear() {
   for (const std::string& key : keys()) unregister_module(key);
   modules_.clear();

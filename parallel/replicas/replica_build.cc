@@ -110,7 +110,9 @@ void check_sealed(const Module& source) { check_sealed_below(source, "", nullptr
 
 ReplicaSet::ReplicaSet(std::shared_ptr<Module> source, std::vector<Device> devices,
                        const ReplicaOptions& options)
-    : source_(std::move(source)), options_(options) {
+    : source_(std::move(source)),
+      options_(options),
+      hooks_(std::make_shared<ramet::parallel::ReduceHooks>()) {
   RAMET_CHECK(source_, "replicate", "module: got an empty pointer");
   RAMET_CHECK(!devices.empty(), "replicate", "at least one device is required");
   for (Device d : devices) devices_.push_back(resolve(d));

@@ -145,8 +145,7 @@ class RAMET_API ReplicaSet {
   Device home_ = Device(kCPU, 0);
   bool all_dirty_ = true, stale_ = false;
   std::atomic<bool> running_{false};
-  const std::shared_ptr<ramet::parallel::ReduceHooks> hooks_ =
-      std::make_shared<ramet::parallel::ReduceHooks>();
+  const std::shared_ptr<ramet::parallel::ReduceHooks> hooks_;
   std::shared_ptr<ShardsElsewhere> elsewhere_;
   Merger merger_;
   std::unique_ptr<State> state_;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <ostream>
 #include <sstream>
+#include <variant>
 
 namespace ramet {
 namespace {
@@ -20,7 +21,6 @@ void show(std::ostream& out, int64_t x) { out << x; }
 void show(std::ostream& out, bool x) { out << (x ? "True" : "False"); }
 void show(std::ostream& out, const std::string& x) { out << x; }
 void show(std::ostream& out, const Tensor& x) { out << x; }
-void show(std::ostream& out, std::monostate) { out << "None"; }
 void show(std::ostream& out, const IValue& x) { out << x; }
 template <class T> void show_items(std::ostream& out, const std::vector<T>& list) {
   for (size_t i = 0; i < list.size(); ++i) {
@@ -51,43 +51,45 @@ void show(std::ostream& out, const IValue::GenericDict& dict) {
 
 }  // namespace
 
-IValue::IValue() = default;
-IValue::IValue(const IValue& other) = default;
-IValue::IValue(IValue&& other) noexcept = default;
-IValue& IValue::operator=(const IValue& other) = default;
-IValue& IValue::operator=(IValue&& other) noexcept = default;
-IValue::~IValue() = default;
-IValue::IValue(double v) : value_(v) {}
-IValue::IValue(float v) : value_(static_cast<double>(v)) {}
-IValue::IValue(int64_t v) : value_(v) {}
-IValue::IValue(int v) : value_(static_cast<int64_t>(v)) {}
-IValue::IValue(bool v) : value_(v) {}
-IValue::IValue(std::string v) : value_(std::move(v)) {}
-IValue::IValue(const char* v) : value_(std::string(v)) {}
-IValue::IValue(Tensor v) : value_(std::move(v)) {}
-IValue::IValue(const Scalar& v) {
-  if (v.isFloatingPoint()) value_ = v.toDouble();
-  else if (v.isBoolean()) value_ = v.toBool();
-  else value_ = v.toLong();
-}
-IValue::IValue(std::vector<int64_t> v) : value_(std::move(v)) {}
-IValue::IValue(IntArrayRef v) : value_(v.vec()) {}
-IValue::IValue(std::vector<double> v) : value_(std::move(v)) {}
-IValue::IValue(std::vector<Tensor> v) : value_(std::move(v)) {}
-IValue::IValue(GenericDict v) : value_(std::move(v)) {}
-IValue::IValue(GenericList v) : value_(std::move(v)) {}
-IValue::IValue(TuplePtr v) : value_(std::move(v)) {}
+struct IValue::Held {
+  std::variant<double, int64_t, bool, std::string, Tensor, std::vector<int64_t>,
+               std::vector<double>, std::vector<Tensor>, GenericDict, GenericList, TuplePtr>
+      value;
+};
 
-template <class T> bool IValue::is() const { return std::holds_alternative<T>(value_); }
+IValue::IValue(double v) : held_(std::make_shared<Held>(Held{v})) {}
+IValue::IValue(float v) : held_(std::make_shared<Held>(Held{static_cast<double>(v)})) {}
+IValue::IValue(int64_t v) : held_(std::make_shared<Held>(Held{v})) {}
+IValue::IValue(int v) : held_(std::make_shared<Held>(Held{static_cast<int64_t>(v)})) {}
+IValue::IValue(bool v) : held_(std::make_shared<Held>(Held{v})) {}
+IValue::IValue(std::string v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
+IValue::IValue(const char* v) : held_(std::make_shared<Held>(Held{std::string(v)})) {}
+IValue::IValue(Tensor v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
+IValue::IValue(std::vector<int64_t> v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
+IValue::IValue(IntArrayRef v) : held_(std::make_shared<Held>(Held{v.vec()})) {}
+IValue::IValue(std::vector<double> v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
+IValue::IValue(std::vector<Tensor> v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
+IValue::IValue(GenericDict v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
+IValue::IValue(GenericList v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
+IValue::IValue(TuplePtr v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
+IValue::IValue(const Scalar& v)
+    : IValue(v.isFloatingPoint() ? IValue(v.toDouble())
+             : v.isBoolean()     ? IValue(v.toBool())
+                                 : IValue(v.toLong())) {}
+
+template <class T> bool IValue::is() const {
+  return held_ && std::holds_alternative<T>(held_->value);
+}
 template <class T> const T& IValue::get(const char* wanted) const {
-  static const char* const names[] = {"None",        "double", "int",      "bool",
-                                      "string",      "Tensor", "int list", "double list",
-                                      "tensor list", "dict",   "list",     "tuple"};
-  RAMET_CHECK(is<T>(), "IValue", "got ", names[value_.index()], ", expected ", wanted);
-  return std::get<T>(value_);
+  static const char* const names[] = {"double", "int",      "bool",        "string",
+                                      "Tensor", "int list", "double list", "tensor list",
+                                      "dict",   "list",     "tuple"};
+  RAMET_CHECK(is<T>(), "IValue", "got ", held_ ? names[held_->value.index()] : "None",
+              ", expected ", wanted);
+  return std::get<T>(held_->value);
 }
 
-bool IValue::isNone() const { return is<std::monostate>(); }
+bool IValue::isNone() const { return !held_; }
 bool IValue::isDouble() const { return is<double>(); }
 bool IValue::isInt() const { return is<int64_t>(); }
 bool IValue::isBool() const { return is<bool>(); }
@@ -130,7 +132,8 @@ bool detail::DictLess<IValue>::operator()(const IValue& a, const IValue& b) cons
     RAMET_CHECK(v->isNone() || v->isScalar() || v->isString(), "Dict", "key: got ", *v,
                 ", expected a number, a bool, a string or None");
   }
-  if (a.value_.index() != b.value_.index()) return a.value_.index() < b.value_.index();
+  const auto kind = [](const IValue& v) { return v.held_ ? v.held_->value.index() + 1 : 0; };
+  if (kind(a) != kind(b)) return kind(a) < kind(b);
   if (a.isString()) return a.toStringRef() < b.toStringRef();
   if (a.isInt()) return a.toInt() < b.toInt();
   if (a.isBool()) return a.toBool() < b.toBool();
@@ -140,7 +143,7 @@ bool detail::DictLess<IValue>::operator()(const IValue& a, const IValue& b) cons
 }
 
 IValue::GenericList IValue::toList() const {
-  if (is<GenericList>()) return std::get<GenericList>(value_);
+  if (is<GenericList>()) return get<GenericList>("list");
   GenericList made;
   const auto take = [&](const auto& list) {
     for (const auto& item : list) made.push_back(item);
@@ -153,7 +156,8 @@ IValue::GenericList IValue::toList() const {
 }
 
 std::ostream& operator<<(std::ostream& out, const IValue& value) {
-  std::visit([&](const auto& held) { show(out, held); }, value.value_);
+  if (value.isNone()) return out << "None";
+  std::visit([&](const auto& held) { show(out, held); }, value.held_->value);
   return out;
 }
 

@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <type_traits>
-#include <variant>
 #include <vector>
 
 #include "autograd/dict.h"
@@ -39,13 +38,7 @@ class RAMET_API IValue {
   };
   using TuplePtr = std::shared_ptr<const Tuple>;
 
-  // Compiled in ivalue.cc: each instance of std::variant's members costs every program.
-  IValue();
-  IValue(const IValue& other);
-  IValue(IValue&& other) noexcept;
-  IValue& operator=(const IValue& other);
-  IValue& operator=(IValue&& other) noexcept;
-  ~IValue();
+  IValue() = default;
   IValue(double v);
   IValue(float v);
   IValue(int64_t v);
@@ -131,11 +124,10 @@ class RAMET_API IValue {
   friend struct detail::DictLess<IValue>;
 
  private:
+  struct Held;
   template <class T> bool is() const;
   template <class T> const T& get(const char* wanted) const;
-  std::variant<std::monostate, double, int64_t, bool, std::string, Tensor, std::vector<int64_t>,
-               std::vector<double>, std::vector<Tensor>, GenericDict, GenericList, TuplePtr>
-      value_;
+  std::shared_ptr<const Held> held_;  // which nobody changes, so copies share it; none: None
 };
 
 namespace impl {

@@ -8,7 +8,7 @@
 // a few operations that can be told from their results ("between"); anything else is an Error that
 // names the module in whose forward it happens, and nothing is written. Not the example's numbers
 // are used, but others in their range: where a forward asks for values, those decide. It runs
-// twice, with different numbers, and must give the same graph.
+// twice, with different numbers (whole ones stay as they are), and must give the same graph.
 //
 // Exported:
 // - maps, shapes: Linear, Embedding, Identity, Flatten, Unflatten, PixelShuffle, PixelUnshuffle

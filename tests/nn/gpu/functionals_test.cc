@@ -6,7 +6,9 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/view.h"
 #include "nn/formats/dlpack.h"
+#include "nn/formats/onnx.h"
 #include "nn/functional/functional.h"
+#include "nn/layers/linear.h"
 #include "nn/layers/recurrent.h"
 #include "nn/layers/recurrent_cells.h"
 #include "nn/layers/transformer.h"
@@ -161,6 +163,28 @@ TEST(RecurrentOnGpu, AsOnTheCpu) {
       }
     }
   }
+}
+
+// An ONNX file is the same from wherever the module is.
+TEST(Onnx, OfAGpu) {
+  struct NetImpl : nn::Module {
+    NetImpl() {
+      fc = register_module("fc", nn::Linear(4, 4));
+      lstm = register_module("lstm", nn::LSTM(4, 3));
+    }
+    Tensor forward(const Tensor& x) {
+      return std::get<0>(lstm(fc(x).relu() + x)).select(0, -1).tanh();
+    }
+    nn::Linear fc{nullptr};
+    nn::LSTM lstm{nullptr};
+  };
+  const auto net = std::make_shared<NetImpl>();
+  const Tensor x = drawn({5, 2, 4}, kFloat, 1);
+  filled(net, x);
+  const auto forward = formats::forward_of(*net);
+  const std::string host = formats::onnx_bytes(*net, {x}, {}, forward);
+  net->to(kGpu);
+  EXPECT_EQ(formats::onnx_bytes(*net, {x.to(kGpu)}, {}, forward), host);
 }
 
 // DLPack: a card's memory goes out and comes home without a copy; an emulated GPU's is no card's.

@@ -77,9 +77,10 @@ OrderedDict<std::string, Tensor> read(const std::string& path, std::optional<Dev
   char head[9] = {};
   in.read(0, head, std::min<uint64_t>(in.size(), 9));
   const std::string first(head, 4);
+  // Where the tensors stay in main memory, the file's pages are it.
+  const bool stays = !device || resolve(*device) == Device(kCPU, 0);
   if (head[8] == '{') {
-    const bool stays = !device || device->is_cpu();
-    return named(stays ? serialize::map_safetensors(path)
+    return named(stays ? serialize::map_safetensors(path, /*verify=*/true)
                        : serialize::load_safetensors(path, device));
   }
   if (first == "PK\x03\x04") {
@@ -92,7 +93,10 @@ OrderedDict<std::string, Tensor> read(const std::string& path, std::optional<Dev
     return tensors_of(load_pt(path, device));
   }
   if (head[0] == '\x80') return tensors_of(load_pt(path, device));
-  if (head[0] == '{') return named(serialize::load_safetensors_index(path, device));
+  if (head[0] == '{') {
+    return named(stays ? serialize::map_safetensors_index(path, /*verify=*/true)
+                       : serialize::load_safetensors_index(path, device));
+  }
   return named(serialize::load_safetensors(path, device));
 }
 

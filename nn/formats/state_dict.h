@@ -25,8 +25,9 @@ namespace formats {
 RAMET_API OrderedDict<std::string, Tensor> tensors_of(const IValue& tree,
                                                       const std::string& below = "");
 
-/// The tensors of a file, by name, whoever wrote it: PyTorch, LibTorch, safetensors (mapped, where
-/// they stay on the CPU), an index of safetensors files, or NumPy. `below` as tensors_of()'s.
+/// The tensors of a file, by name, whoever wrote it: PyTorch, LibTorch, safetensors or an
+/// index of such files (mapped, with their checksums compared, where they stay on cpu:0), or NumPy.
+/// `below` as tensors_of()'s.
 RAMET_API OrderedDict<std::string, Tensor> state_dict(const std::string& path,
                                                       const std::string& below = "",
                                                       std::optional<Device> device = std::nullopt);

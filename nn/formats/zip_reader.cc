@@ -1,6 +1,8 @@
 #include <sys/stat.h>
 #include <zip.h>
 
+#include <algorithm>
+
 #include "nn/formats/zip_internal.h"
 #include "nn/serialize/source_internal.h"
 #include "runtime/error.h"
@@ -11,6 +13,7 @@ namespace {
 // Deflate makes at most 1032 bytes of one.
 constexpr uint64_t kMostOfAByte = 1032, kMostOfNothing = 64;
 
+constexpr uint64_t kMostAtOnce = uint64_t{1} << 30;
 constexpr uint64_t kLeast = 22;  // the end of an empty archive's directory
 
 zip_t* opened(const char* op, const std::string& file, uint64_t bytes, zip_source_t* source,
@@ -122,7 +125,8 @@ void ZipReader::Stream::read(void* to, uint64_t bytes) {
          entry_.bytes - left_, ": cannot be read (", why, ")");
   };
   while (bytes > 0) {
-    const zip_int64_t got = zip_fread(file_, p, bytes);
+    // libzip 1.7 counts wrongly where one call asks for more than 32 bits count.
+    const zip_int64_t got = zip_fread(file_, p, std::min(bytes, kMostAtOnce));
     check(got > 0, "it ends here");
     p += got, bytes -= static_cast<uint64_t>(got), left_ -= static_cast<uint64_t>(got);
   }

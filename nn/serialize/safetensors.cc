@@ -234,6 +234,12 @@ void check_bools(const Entry& e, const Tensor& t, const std::string& file) {
   }
 }
 
+void compare(Checksum& data, const Content& c, const std::string& file) {
+  const std::string found = data.with_header(c.header);
+  RAMET_CHECK(found == *c.checksum, "load_safetensors", "\"", file,
+              "\" is damaged: got content with the checksum ", found, ", expected ", *c.checksum);
+}
+
 Safetensors load(Source& in, const std::string& file, std::optional<Device> device) {
   Content c = parse(in, file);
   const Device host(kCPU, 0);
@@ -250,10 +256,7 @@ Safetensors load(Source& in, const std::string& file, std::optional<Device> devi
     check_bools(e, t, file);
     content.tensors[i] = {e.name, target.is_cpu() ? t : t.to(target)};
   }
-  if (!c.checksum) return content;
-  const std::string found = checksum.with_header(c.header);
-  RAMET_CHECK(found == *c.checksum, "load_safetensors", "\"", file,
-              "\" is damaged: got content with the checksum ", found, ", expected ", *c.checksum);
+  if (c.checksum) compare(checksum, c, file);
   return content;
 }
 
@@ -350,13 +353,15 @@ Safetensors load_safetensors(const std::string& path, std::optional<Device> devi
   return load(in, path, device);
 }
 
-Safetensors map_safetensors(const std::string& path) {
+Safetensors map_safetensors(const std::string& path, bool verify) {
   FileSource in("load_safetensors", path, "a safetensors file");
   Content c = parse(in, path);
   const std::shared_ptr<char> memory = detail::map_file("load_safetensors", path, in);
   Safetensors content;
   content.metadata = std::move(c.metadata);
-  for (const Entry& e : c.entries) {
+  content.tensors.resize(c.entries.size());
+  for (const size_t i : c.order) {
+    const Entry& e = c.entries[i];
     char* at = memory.get() + c.start + e.begin;
     Tensor t;
     if (reinterpret_cast<uintptr_t>(at) % item_size(e.dtype) == 0 && e.end > e.begin) {
@@ -368,7 +373,12 @@ Safetensors map_safetensors(const std::string& path) {
       if (e.end > e.begin) std::memcpy(t.data_ptr(), at, e.end - e.begin);
     }
     check_bools(e, t, path);
-    content.tensors.emplace_back(e.name, std::move(t));
+    content.tensors[i] = {e.name, std::move(t)};
+  }
+  if (c.checksum && verify) {
+    Checksum checksum;
+    checksum.add(memory.get() + c.start, in.size() - c.start);
+    compare(checksum, c, path);
   }
   return content;
 }

@@ -61,10 +61,10 @@ RAMET_API Safetensors load_safetensors(const char* data, size_t bytes,
 /// The same, whose tensors on the CPU are the file's own pages: at once, whatever its size, and
 /// shared with other processes that do so. What a program writes into a tensor is its own (copied
 /// page by page) and never reaches the file. A tensor whose bytes do not lie where its elements may
-/// (a header whose length is no multiple of 8) is copied. The checksum is not looked at. Whoever
-/// writes into the file meanwhile, or cuts it, changes or kills the reader: files that
-/// save_safetensors replaces are safe.
-RAMET_API Safetensors map_safetensors(const std::string& path);
+/// (a header whose length is no multiple of 8) is copied. The checksum is compared where there is one
+/// and `verify` asks for it, which reads every page. Whoever writes into the file meanwhile, or cuts
+/// it, changes or kills the reader: files that save_safetensors replaces are safe.
+RAMET_API Safetensors map_safetensors(const std::string& path, bool verify = false);
 
 /// A model in several files: `path` is the JSON ("model.safetensors.index.json") whose "weight_map"
 /// says which file beside it each tensor is in, and whose "metadata" says something of the whole
@@ -74,7 +74,7 @@ RAMET_API Safetensors map_safetensors(const std::string& path);
 RAMET_API Safetensors load_safetensors_index(const std::string& path,
                                              std::optional<Device> device = std::nullopt);
 /// By map_safetensors.
-RAMET_API Safetensors map_safetensors_index(const std::string& path);
+RAMET_API Safetensors map_safetensors_index(const std::string& path, bool verify = false);
 
 /// Writes `content` as such files of at most `most` bytes of tensors each (one tensor more than
 /// that has a file to itself): "NAME-00001-of-00003.safetensors" and, last,

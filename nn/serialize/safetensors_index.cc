@@ -109,8 +109,10 @@ Safetensors load_safetensors_index(const std::string& path, std::optional<Device
   });
 }
 
-Safetensors map_safetensors_index(const std::string& path) {
-  return load_index(path, [](const std::string&, Safetensors mapped) { return mapped; });
+Safetensors map_safetensors_index(const std::string& path, bool verify) {
+  return load_index(path, [&](const std::string& file, Safetensors mapped) {
+    return verify ? map_safetensors(file, verify) : mapped;
+  });
 }
 
 void save_safetensors_index(const std::string& path, const Safetensors& content, uint64_t most) {

@@ -50,7 +50,7 @@ run() {
   [[ $code -eq $expected ]] || fail "$call: exit code $code, expected $expected"
 }
 
-for script in bench install quickstart test compare_torch mutate setup.sh; do
+for script in bench install package quickstart test compare_torch mutate setup.sh; do
   for option in --help -h; do
     run 0 $script $option
     grep -q "^ *\(usage: \)\?\./tools/$script" "$work/stdout" || fail "$call does not say how to call ./tools/$script"
@@ -106,6 +106,10 @@ wrong "no such option: --bogus" install --bogus
 wrong "no such option: processes" install processes
 wrong "no such option: --ramet" install --ramet
 wrong "--prefix wants a folder" install --prefix
+wrong "no such package: got nothing, expected deb" package
+wrong "no such package: got rpm, expected deb" package rpm
+wrong "no such option: --prefix" package deb --prefix x
+wrong "--out: cannot write" package deb --out "$work/none/x.deb"
 wrong "--uninstall takes no option" install --uninstall --shared --prefix "$work"
 
 # ends PATTERN: the last line.

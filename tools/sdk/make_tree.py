@@ -28,6 +28,7 @@ from components import FINDS, LICENCES  # noqa: E402
 
 MANIFEST = "share/ramet/manifest"
 EXAMPLES = "share/ramet/examples/"
+TORCH = "share/ramet/libtorch/"  # laid out as LibTorch's own folder
 
 
 class Tree:
@@ -166,6 +167,14 @@ def add_cmake(tree, components, words):
         tree.write("lib/cmake/Ramet/" + name, filled(name, **words))
 
 
+def add_torch(tree, words):
+    """find_package(Torch), for who names this folder."""
+    macros = (ROOT / headers.DOOR / "ramet/compat/macros.h").read_text()
+    torch = re.search(r'#define TORCH_VERSION "([^"]+)"', macros).group(1)
+    for name in ("TorchConfig.cmake", "TorchConfigVersion.cmake"):
+        tree.write(TORCH + "share/cmake/Torch/" + name, filled(name, WHERE="<prefix>/" + TORCH[:-1], TORCH_VERSION=torch, **words))
+
+
 def add_pkg_config(tree, components, words, shared):
     def add(name, about, requires, libs):
         tree.write("lib/pkgconfig/%s.pc" % name, "\n".join([
@@ -240,6 +249,7 @@ def install(prefix, components, built, shared):
         if shared:
             add_shared(tree, components, words)
         add_cmake(tree, components, words)
+        add_torch(tree, words)
         add_pkg_config(tree, components, words, shared)
         add_documents(tree, components)
         tree.write(MANIFEST, "\n".join(sorted(tree.files + [MANIFEST])) + "\n")

@@ -152,6 +152,68 @@ check_mismatch() {
   done
 }
 
+# Of the same tree; installed in a folder as if it were a system's.
+check_deb() {
+  local deb=$work/ramet.deb root=$work/system
+  python3 tools/sdk/make_deb.py "$prefix" "$deb" -Zgzip -z1 >"$work/needs"
+  has "libc6 (>= 2." "$work/needs"
+  for package in zlib1g-dev libgloo-dev libstdc++6; do has "$package" "$work/needs"; done
+  [[ $(dpkg-deb -f "$deb" Package Version) == $'Package: libramet-dev\nVersion: 0.1.0-1' ]] || die "$(dpkg-deb -f "$deb")"
+  mkdir -p "$root"
+  dpkg-deb -x "$deb" "$root"
+  (cd "$root" && dpkg-deb --ctrl-tarfile "$deb" | tar -xO ./md5sums | md5sum --check --quiet)
+  diff -r --no-dereference "$prefix" "$root/usr" >"$work/differs" || true
+  sed -E "s#Only in ($prefix|$root/usr)/##" "$work/differs" | sort | cmp - <(printf 'share/doc: libramet-dev\nshare/doc: ramet\nshare/ramet: manifest\n') ||
+    die "$(head -n 20 "$work/differs")"
+  [[ -s $root/usr/share/doc/libramet-dev/copyright && $(stat -c %a "$root/usr/lib/libramet.a") == 644 ]]
+}
+
+# ---- LibTorch's projects, as they are -----------------------------------------------------------
+
+# torch NAME PROGRAM...: builds a project with find_package(Torch) and nothing else that is Ramet's; then its programs
+torch() {
+  configured "$1" "$here/projects/$1" -DCMAKE_PREFIX_PATH="$prefix/share/ramet/libtorch"
+  cmake --build "$work/build_$1" >"$work/log_$1" 2>&1 || die "$(cat "$work/log_$1")"
+}
+
+check_torch_mnist() {
+  local images=/usr/share/datasets/fashion-mnist name
+  mkdir "$work/mnist"
+  for name in {train,t10k}-{images-idx3,labels-idx1}-ubyte; do zcat "$images/$name.gz" >"$work/mnist/$name"; done
+  torch mnist
+  "$work/build_mnist/mnist" "$work/mnist"
+}
+check_torch_regression() {
+  torch regression
+  "$work/build_regression/regression"
+}
+check_torch_inference() {
+  torch inference
+  "$work/build_inference/make_weights" "$work/weights.pt"
+  "$work/build_inference/serve" "$work/weights.pt"
+  head -c 1000 "$work/weights.pt" >"$work/cut.pt"
+  refused cut "error loading the model" "$work/build_inference/serve" "$work/cut.pt"
+}
+check_torch_autograd_function() {
+  torch autograd_function
+  (cd "$work/build_autograd_function" && ctest --output-on-failure)
+}
+check_torch_split() {
+  torch split
+  "$work/build_split/app/balance"
+}
+
+# Nobody gets it who does not ask for it, and who asks for what is not there is told.
+check_torch_opt_in() {
+  local project="$work/asks"
+  mkdir "$project"
+  printf 'cmake_minimum_required(VERSION 3.16)\nproject(asks CXX)\nfind_package(Torch %s REQUIRED)\n' '${WANTED}' >"$project/CMakeLists.txt"
+  refused torch_without "Torch" cmake -S "$project" -B "$work/build_4" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF
+  refused torch_newer "version: 2.15.0" cmake -S "$project" -B "$work/build_5" -DCMAKE_PREFIX_PATH="$prefix/share/ramet/libtorch" -DWANTED=3.0
+  refused torch_component 'the component "teleport"' cmake -S "$project" -B "$work/build_6" \
+    -DCMAKE_PREFIX_PATH="$prefix/share/ramet/libtorch" -DRAMET_TORCH_COMPONENTS=teleport
+}
+
 # ---- libramet.so --------------------------------------------------------------------------------
 
 check_exports() {

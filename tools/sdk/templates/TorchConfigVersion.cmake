@@ -1,0 +1,10 @@
+# The version of LibTorch whose behaviour was compared: who asks for an older one gets it, as with LibTorch.
+set(PACKAGE_VERSION "@TORCH_VERSION@")
+if(PACKAGE_VERSION VERSION_LESS PACKAGE_FIND_VERSION)
+  set(PACKAGE_VERSION_COMPATIBLE FALSE)
+else()
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+  if(PACKAGE_VERSION VERSION_EQUAL PACKAGE_FIND_VERSION)
+    set(PACKAGE_VERSION_EXACT TRUE)
+  endif()
+endif()

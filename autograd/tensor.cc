@@ -258,7 +258,7 @@ Tensor Tensor::data() const {
     own_memory("data");
   const bool shows_input = p_->storage->copy_on_write;
   Tensor t = shallow();
-  Storage* alias = Storage::alias(p_->storage, p_->storage->data, p_->storage->bytes, nullptr);
+  StorageImpl* alias = StorageImpl::alias(p_->storage, p_->storage->data, p_->storage->bytes, nullptr);
   alias->copy_on_write = shows_input;
   t->storage->release();
   t->storage = alias;
@@ -291,7 +291,7 @@ void Tensor::set_data(const Tensor& new_data) const {
   // Its block, which the implementation holds anyway, may come back to it.
   if (!p_->is(TensorImpl::kEmbedded) || from->storage != p_->embedded())
     add_ref(from->storage->refs);
-  Storage* old = std::exchange(p_->storage, from->storage);
+  StorageImpl* old = std::exchange(p_->storage, from->storage);
   p_->data = from->data;
   if (!p_->is(TensorImpl::kEmbedded) || old != p_->embedded()) old->release();
   if (p_->node && leaf_slot()) static_cast<Node*>(p_->node)->device = p_->device;

@@ -7,29 +7,29 @@
 namespace ramet {
 namespace {
 
-struct AbsentStorage : Storage {
+struct AbsentStorage : StorageImpl {
   std::function<void()> touched;
   AbsentStorage(Device d, std::function<void()> f)
-      : Storage(0, d.ordinal()), touched(std::move(f)) {
+      : StorageImpl(0, d.ordinal()), touched(std::move(f)) {
     data = nullptr;
-    external = Storage::kAbsent;
+    external = StorageImpl::kAbsent;
     pending = 1;  // a ticket that was done long ago
   }
 };
 
 }  // namespace
 
-Storage* absent_storage(Device device, std::function<void()> touched) {
+StorageImpl* absent_storage(Device device, std::function<void()> touched) {
   return new (pool::allocate(sizeof(AbsentStorage))) AbsentStorage(device, std::move(touched));
 }
 
-void detail::touch_absent(Storage& storage) {
+void detail::touch_absent(StorageImpl& storage) {
   const auto touched =
       static_cast<AbsentStorage&>(storage).touched;  // it may let go of the storage
   touched();
 }
 
-void detail::destroy_absent(Storage& storage) {
+void detail::destroy_absent(StorageImpl& storage) {
   auto* self = static_cast<AbsentStorage*>(&storage);
   self->~AbsentStorage();
   pool::deallocate(self, sizeof(AbsentStorage));

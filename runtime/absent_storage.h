@@ -3,18 +3,18 @@
 #pragma once
 #include <functional>
 
-#include "runtime/storage.h"
+#include "runtime/storage_impl.h"
 
 namespace ramet {
 
 /// `touched` is called each time somebody asks for the values, by TensorBase::ptr(): it points the
 /// tensors at their values (TensorBase::repoint), or throws. The versions are counted as anywhere.
-RAMET_API Storage* absent_storage(Device device, std::function<void()> touched);
+RAMET_API StorageImpl* absent_storage(Device device, std::function<void()> touched);
 
 namespace detail {
 // Such a storage always has a pending ticket, so that ptr() looks.
-void touch_absent(Storage& storage);
-void destroy_absent(Storage& storage);
+void touch_absent(StorageImpl& storage);
+void destroy_absent(StorageImpl& storage);
 }  // namespace detail
 
 }  // namespace ramet

@@ -29,7 +29,7 @@
 
 namespace ramet {
 
-struct Storage;
+struct StorageImpl;
 struct TensorImpl;
 
 namespace capture {
@@ -85,10 +85,10 @@ RAMET_API void reserved(const Generator& from, int64_t n, int64_t rows, const Ph
 
 /// A kernel gets memory of `t`. TensorBase::ptr() says so; whoever takes pointers otherwise does.
 RAMET_API void used(TensorImpl* t);
-/// For Storage and its makers: memory of so many bytes that was made meanwhile and that nothing but
-/// the list uses any more, or null; and what was made or taken over.
-Storage* spare_memory(size_t bytes, Device device);
-void born(Storage* made);
+/// For StorageImpl and its makers: memory of so many bytes that was made meanwhile and that nothing
+/// but the list uses any more, or null; and what was made or taken over.
+StorageImpl* spare_memory(size_t bytes, Device device);
+void born(StorageImpl* made);
 
 }  // namespace capture
 }  // namespace ramet

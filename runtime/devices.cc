@@ -394,9 +394,9 @@ void reset_host_syncs() { g_host_syncs = 0; }
 
 }  // namespace devices
 
-void wait_pending(Storage& s) {
+void wait_pending(StorageImpl& s) {
   const uint64_t ticket = s.pending.load(std::memory_order_acquire);
-  if (RAMET_UNLIKELY(s.external == Storage::kAbsent)) return detail::touch_absent(s);
+  if (RAMET_UNLIKELY(s.external == StorageImpl::kAbsent)) return detail::touch_absent(s);
   if (gpu::is_copy(ticket)) {
     if (gpu::wait_copy(s, ticket) && !devices::on_worker())
       devices::g_host_syncs.fetch_add(1, std::memory_order_relaxed);

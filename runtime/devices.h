@@ -24,7 +24,7 @@
 
 #include "runtime/array_ref.h"
 #include "runtime/device.h"
-#include "runtime/storage.h"
+#include "runtime/storage_impl.h"
 
 namespace ramet {
 namespace devices {

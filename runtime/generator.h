@@ -32,7 +32,7 @@
 #include "runtime/array_ref.h"
 #include "runtime/context.h"
 #include "runtime/device.h"
-#include "runtime/storage.h"
+#include "runtime/storage_impl.h"
 
 namespace ramet {
 

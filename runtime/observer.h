@@ -12,7 +12,7 @@
 #include "runtime/context.h"
 #include "runtime/device.h"
 #include "runtime/kernel_call.h"
-#include "runtime/storage.h"
+#include "runtime/storage_impl.h"
 
 namespace ramet {
 

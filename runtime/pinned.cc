@@ -19,7 +19,7 @@ size_t extent_of(const TensorBase& t) {
 }  // namespace
 
 bool is_pinned(const TensorBase& t) {
-  return t.is_cpu() && t.storage_impl()->root()->external == Storage::kPinned;
+  return t.is_cpu() && t.storage_impl()->root()->external == StorageImpl::kPinned;
 }
 
 TensorBase empty_pinned(const TensorBase& like) {
@@ -30,14 +30,15 @@ TensorBase empty_pinned(const TensorBase& like) {
   gpu::HostCopies* const copies = gpu::host_copies();
   const size_t bytes = extent_of(like);
   void* const memory = copies->allocate(bytes);
-  Storage* made = nullptr;
+  StorageImpl* made = nullptr;
   try {
-    made = Storage::foreign(memory, bytes, like.device(), [copies](void* p) { copies->free(p); });
+    made =
+        StorageImpl::foreign(memory, bytes, like.device(), [copies](void* p) { copies->free(p); });
   } catch (...) {
     copies->free(memory);
     throw;
   }
-  made->external = Storage::kPinned;
+  made->external = StorageImpl::kPinned;
   const StorageRef storage(made);
   return TensorBase::over(made, 0, like.sizes(), like.raw_strides(), like.scalar_type());
 }
@@ -46,7 +47,7 @@ bool gpu::copy_later(const TensorBase& to, const TensorBase& from, bool fresh) {
   const bool in = to.is_cuda() && from.is_cpu(), out = to.is_cpu() && from.is_cuda();
   if (!(in && is_pinned(from)) && !(out && is_pinned(to))) return false;
   const TensorBase &here = in ? from : to, &there = in ? to : from;
-  Storage &host = *here.storage_impl(), &device = *there.storage_impl();
+  StorageImpl &host = *here.storage_impl(), &device = *there.storage_impl();
   if (host.has_aliases()) return false;  // whose words would say nothing of it
   // Copies of the host's memory are ordered by the library, without a wait.
   const uint64_t before = host.pending.load(std::memory_order_acquire);
@@ -61,7 +62,7 @@ bool gpu::copy_later(const TensorBase& to, const TensorBase& from, bool fresh) {
   return true;
 }
 
-bool gpu::wait_copy(Storage& storage, uint64_t ticket) {
+bool gpu::wait_copy(StorageImpl& storage, uint64_t ticket) {
   bool waited = false;
   if (Device::from_ordinal(static_cast<int>(storage.device)).is_cpu())
     waited = host_copies()->wait(storage.data);

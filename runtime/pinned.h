@@ -60,7 +60,7 @@ class RAMET_API HostCopies {
 RAMET_API bool copy_later(const TensorBase& to, const TensorBase& from, bool fresh);
 /// What wait_pending() does where the pending word holds a copy's ticket. True where the host had
 /// to wait.
-RAMET_API bool wait_copy(Storage& storage, uint64_t ticket);
+RAMET_API bool wait_copy(StorageImpl& storage, uint64_t ticket);
 
 }  // namespace gpu
 

@@ -23,8 +23,8 @@ std::mutex& one_at_a_time() {  // never destroyed: static destructors may run op
 // The one that is being made. Read by the threads that make it alone.
 Program* current = nullptr;
 // Memory that was made meanwhile.
-std::unordered_set<const Storage*>& born_here() {  // as above
-  static auto* all = new std::unordered_set<const Storage*>;
+std::unordered_set<const StorageImpl*>& born_here() {  // as above
+  static auto* all = new std::unordered_set<const StorageImpl*>;
   return *all;
 }
 
@@ -69,7 +69,7 @@ Program::~Program() {
   guards_.clear();
   for (auto& [t, seen] : tensors_) TensorBase{t};  // takes the reference over and drops it
   for (auto& [t, seen] : watched_) TensorBase{t};
-  for (Storage* s : memory_) s->release();
+  for (StorageImpl* s : memory_) s->release();
 }
 
 Program::Recording::Recording(Program& into) : program_(into) {
@@ -244,27 +244,27 @@ void region_closed(uint64_t taken) {
 
 // ---- memory -------------------------------------------------------------------------------------
 
-void Program::keep(Storage* memory) {
+void Program::keep(StorageImpl* memory) {
   if (memory_.insert(memory).second) add_ref(memory->refs);
 }
 
 // A small one lies in its tensor's block.
-void born(Storage* made) {
+void born(StorageImpl* made) {
   born_here().insert(made->root());
   current->keep(made);
-  const bool own = !made->external || made->external == Storage::kOnGpu;
+  const bool own = !made->external || made->external == StorageImpl::kOnGpu;
   if (!own || made->memory_of) return;
   current->made_.push_back({made, current->off_});
 }
 
-Storage* spare_memory(size_t bytes, Device device) { return current->spare(bytes, device); }
+StorageImpl* spare_memory(size_t bytes, Device device) { return current->spare(bytes, device); }
 
 // The header is as if it were new. (Nothing that is embedded comes here: it has this many bytes.)
-Storage* Program::spare(size_t bytes, Device device) {
-  const auto take = [&]() -> Storage* {
+StorageImpl* Program::spare(size_t bytes, Device device) {
+  const auto take = [&]() -> StorageImpl* {
     const auto [first, last] = spare_.equal_range(bytes);
     for (auto at = first; at != last; ++at) {
-      Storage* const s = at->second;
+      StorageImpl* const s = at->second;
       if (s->device != (static_cast<uint64_t>(device.ordinal()) & 0xff)) continue;
       spare_.erase(at);
       add_ref(s->refs);
@@ -275,13 +275,13 @@ Storage* Program::spare(size_t bytes, Device device) {
     }
     return nullptr;
   };
-  if (Storage* s = take()) return s;
+  if (StorageImpl* s = take()) return s;
   // A look takes as long as there are tensors: once for so much more memory.
   fresh_since_ += bytes;
   if (fresh_since_ * 16 >= fresh_) {
     fresh_since_ = 0;
     find_spare();
-    if (Storage* s = take()) return s;
+    if (StorageImpl* s = take()) return s;
   }
   fresh_ += bytes;
   return nullptr;
@@ -306,7 +306,7 @@ template <class Which> void Program::drop(const Which& which) {
 // CPU's calls. Not so where something else stood in the list while it was in use: it may still be
 // read by a copy, by another device, on another stream.
 void Program::find_spare() {
-  std::unordered_set<const Storage*> ours;
+  std::unordered_set<const StorageImpl*> ours;
   for (const Made& m : made_) ours.insert(m.memory);
   drop([&](const TensorImpl* t, const Watched& seen) {
     return !seen.by_name && ours.count(t->storage->root()) != 0;

@@ -76,8 +76,8 @@ class RAMET_API Program {
   friend void region_closed(uint64_t);
   friend void reserved(const Generator&, int64_t, int64_t, const PhiloxKey&);
   friend void queued_work(std::function<void()>);
-  friend Storage* spare_memory(size_t, Device);
-  friend void born(Storage*);
+  friend StorageImpl* spare_memory(size_t, Device);
+  friend void born(StorageImpl*);
   friend void used(TensorImpl*);
   friend bool unique(const TensorImpl*);
   friend void record(KernelCall&);
@@ -93,7 +93,7 @@ class RAMET_API Program {
     bool patched = false;        // the arguments change from replay to replay
   };
   struct Watched {  // a tensor that existed before, or outlives the capture
-    const Storage* memory;
+    const StorageImpl* memory;
     void* data;
     uint64_t geometry;
     uint32_t version;
@@ -103,7 +103,7 @@ class RAMET_API Program {
     const char* changed(const TensorImpl* t) const;  // null: it is as it was
   };
   struct Made {  // memory, and how many steps off the one order (off_) there were before
-    Storage* memory;
+    StorageImpl* memory;
     size_t off;
   };
   struct Guard {
@@ -127,8 +127,8 @@ class RAMET_API Program {
 
   void* room(size_t bytes);
   void add(Function f, bool effect);
-  void keep(Storage* memory);
-  Storage* spare(size_t bytes, Device device);
+  void keep(StorageImpl* memory);
+  StorageImpl* spare(size_t bytes, Device device);
   void find_spare();
   template <class Which> void drop(const Which& which);
   void drop_temporaries();
@@ -143,10 +143,10 @@ class RAMET_API Program {
   std::vector<std::unique_ptr<gpu::Graph>> graphs_;
   std::vector<std::unique_ptr<std::byte[]>> blocks_;  // of argument blocks
   size_t room_ = 0, room_used_ = 0;
-  std::unordered_set<Storage*> memory_;
+  std::unordered_set<StorageImpl*> memory_;
   // While it is being made: memory that was made meanwhile; what of it nobody has, by size.
   std::vector<Made> made_;
-  std::unordered_multimap<size_t, Storage*> spare_;
+  std::unordered_multimap<size_t, StorageImpl*> spare_;
   size_t fresh_ = 0, fresh_since_ = 0;  // bytes: in all, since find_spare()
   size_t off_ = 0;
   std::unordered_map<TensorImpl*, Watched> tensors_;

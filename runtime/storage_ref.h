@@ -2,26 +2,27 @@
 #pragma once
 #include <memory>
 
-#include "runtime/storage.h"
+#include "runtime/storage_impl.h"
 #include "runtime/tensor_base.h"
 
 namespace ramet {
 
 struct ReleaseStorage {
-  void operator()(Storage* s) const { s->release(); }
+  void operator()(StorageImpl* s) const { s->release(); }
 };
 /// One reference, given back at the end of the scope, an exception's end too.
-using StorageRef = std::unique_ptr<Storage, ReleaseStorage>;
+using StorageRef = std::unique_ptr<StorageImpl, ReleaseStorage>;
 
 /// A tensor inside `flat`, `offset_bytes` from its start, with a storage of its own. Versions are
 /// counted in `versions`, or in the member itself.
 inline TensorBase member_of(const TensorBase& flat, int64_t offset_bytes, IntArrayRef sizes,
-                            IntArrayRef strides, ScalarType dtype, Storage* versions = nullptr) {
+                            IntArrayRef strides, ScalarType dtype,
+                            StorageImpl* versions = nullptr) {
   int64_t n = 1;
   for (int64_t s : sizes) n *= s;
-  const StorageRef alias(Storage::alias(flat.storage_impl(),
-                                        static_cast<char*>(flat->data) + offset_bytes,
-                                        static_cast<size_t>(n) * item_size(dtype), versions));
+  const StorageRef alias(StorageImpl::alias(flat.storage_impl(),
+                                            static_cast<char*>(flat->data) + offset_bytes,
+                                            static_cast<size_t>(n) * item_size(dtype), versions));
   return TensorBase::over(alias.get(), 0, sizes, strides, dtype);
 }
 

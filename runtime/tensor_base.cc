@@ -70,14 +70,14 @@ TensorImpl* make(int rank, int64_t numel, size_t bytes, ScalarType dtype, Device
   const int dev = device.ordinal();
   TensorImpl* t;
   if (RAMET_LIKELY(bytes <= TensorImpl::kEmbeddedMax && dev < kMaxDevicesPerType)) {
-    t = static_cast<TensorImpl*>(pool::allocate(sizeof(TensorImpl) + sizeof(Storage) + bytes));
-    auto* s = new (t->embedded()) Storage(bytes, dev);
+    t = static_cast<TensorImpl*>(pool::allocate(sizeof(TensorImpl) + sizeof(StorageImpl) + bytes));
+    auto* s = new (t->embedded()) StorageImpl(bytes, dev);
     s->memory_of = s;
     new (t) TensorImpl(dtype, static_cast<uint8_t>(dev), rank, s);
     t->flags |= TensorImpl::kEmbedded;
   } else {
-    Storage* s = RAMET_UNLIKELY(tls.capturing) ? capture::spare_memory(bytes, device) : nullptr;
-    if (!s) s = Storage::make(bytes, device);
+    StorageImpl* s = RAMET_UNLIKELY(tls.capturing) ? capture::spare_memory(bytes, device) : nullptr;
+    if (!s) s = StorageImpl::make(bytes, device);
     void* p;
     try {
       p = pool::allocate(sizeof(TensorImpl));
@@ -98,10 +98,10 @@ TensorImpl* make(int rank, int64_t numel, size_t bytes, ScalarType dtype, Device
 
 }  // namespace
 
-void TensorBase::look(Storage& storage) const {
+void TensorBase::look(StorageImpl& storage) const {
   if (tls.capturing) capture::used(p_);
   wait_pending(storage);
-  RAMET_CHECK(storage_impl()->external != Storage::kAbsent, "data_ptr", describe(*this),
+  RAMET_CHECK(storage_impl()->external != StorageImpl::kAbsent, "data_ptr", describe(*this),
               " is a view or a detach() of a sharded parameter, taken while that was sharded: it "
               "does not follow; take it where the parameter is gathered");
 }
@@ -119,7 +119,7 @@ void TensorImpl::destroy() {
   }
   // re-pointed: the embedded one was kept for the block's sake
   if (storage != embedded()) storage->release();
-  Storage* block = embedded();
+  StorageImpl* block = embedded();
 #if defined(__SANITIZE_ADDRESS__)
   // A view may keep the block; this object is gone all the same. free() makes this good again.
   __asan_poison_memory_region(this, sizeof(TensorImpl));
@@ -188,7 +188,7 @@ TensorBase TensorBase::empty_strided(IntArrayRef sizes, IntArrayRef strides, Sca
   return TensorBase(t);
 }
 
-TensorBase TensorBase::over(Storage* storage, int64_t offset, IntArrayRef sizes,
+TensorBase TensorBase::over(StorageImpl* storage, int64_t offset, IntArrayRef sizes,
                             IntArrayRef strides, ScalarType dtype) {
   const int64_t numel = checked_numel(sizes, dtype);
   auto* t = new (pool::allocate(sizeof(TensorImpl))) TensorImpl(
@@ -253,8 +253,8 @@ TensorImpl* TensorBase::view_impl(IntArrayRef sizes, IntArrayRef strides, int64_
   return t;
 }
 
-void TensorBase::repoint(Storage* s, void* data) const {
-  Storage* old = p_->storage;
+void TensorBase::repoint(StorageImpl* s, void* data) const {
+  StorageImpl* old = p_->storage;
   p_->data = data ? data : s->data;
   set_contiguous_strides(p_->sizes(), p_->rank, p_->strides());
   const auto device = static_cast<uint8_t>(s->device);
@@ -270,19 +270,19 @@ void TensorBase::settle(const TensorBase& row_major) const {
   if (!p_->is(TensorImpl::kInternalLayout)) return;  // another thread was quicker
   // Versions go on where they were: a Saved that holds this implementation must find the one that
   // it knows. That also keeps the old memory.
-  Storage* seen =
-      Storage::alias(row_major.storage_impl(), row_major->data, row_major.nbytes(), p_->storage);
+  StorageImpl* seen = StorageImpl::alias(row_major.storage_impl(), row_major->data,
+                                         row_major.nbytes(), p_->storage);
   repoint(seen);
 }
 
 void TensorBase::own_memory(const char* op) const {
-  Storage* old = p_->storage;
+  StorageImpl* old = p_->storage;
   RAMET_CHECK(old->refs.load(std::memory_order_acquire) == 1, op, "got ", describe(*this),
               ", which shares memory with the tensor it was cut "
               "from and has views of its own; expected a piece without views, or a clone() of it");
   if (old->pending.load(std::memory_order_acquire)) wait_pending(*old);
   capture::refuse(op, "memory of its own for a piece of another tensor");
-  Storage* own = Storage::make(old->bytes, device());
+  StorageImpl* own = StorageImpl::make(old->bytes, device());
   own->own_version = version();
   if (device().is_cpu()) std::memcpy(own->data, old->data, old->bytes);
   else gpu::required(op, device()).copy(own->data, device(), old->data, device(), old->bytes);

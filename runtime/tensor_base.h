@@ -12,7 +12,7 @@
 
 #include "runtime/array_ref.h"
 #include "runtime/pool.h"
-#include "runtime/storage.h"
+#include "runtime/storage_impl.h"
 #include "runtime/stream.h"
 #include "runtime/type_meta.h"
 
@@ -38,7 +38,7 @@ struct alignas(64) TensorImpl {
   enum : uint8_t {
     kContiguous = 1,  // row-major without gaps (extents of 1 ignored); every empty tensor
     kRequiresGrad = 2,
-    kEmbedded = 4,         // its block holds a Storage too
+    kEmbedded = 4,         // its block holds a StorageImpl too
     kInference = 8,        // made under InferenceMode
     kInternalLayout = 16,  // Note [Internal layout] in autograd/graph/layout.h
     kNoGradView = 32,      // a view of a normal tensor made in no_grad or inference mode
@@ -53,7 +53,7 @@ struct alignas(64) TensorImpl {
   uint8_t rank, flags;
   void* data;  // cached: no operation touches the storage header for it
   int64_t numel;
-  Storage* storage;
+  StorageImpl* storage;
   // the whole autograd slot: grad_fn, or the node that owns a leaf's gradient
   AutogradSlot* node = nullptr;
   uint32_t slot = 0;  // which gradient of `node` this tensor's is
@@ -79,7 +79,7 @@ struct alignas(64) TensorImpl {
         storage(nullptr),
         sizes_{},
         strides_{1} {}
-  TensorImpl(ScalarType t, uint8_t dev, int r, Storage* s)
+  TensorImpl(ScalarType t, uint8_t dev, int r, StorageImpl* s)
       : dtype(t),
         device(dev),
         rank(static_cast<uint8_t>(r)),
@@ -87,9 +87,9 @@ struct alignas(64) TensorImpl {
         data(s->data),
         storage(s) {}
   RAMET_API void destroy();
-  Storage* embedded() { return reinterpret_cast<Storage*>(this + 1); }
+  StorageImpl* embedded() { return reinterpret_cast<StorageImpl*>(this + 1); }
   /// Has it a reference to `s`? Also while it shows other memory, where `s` lies in its block.
-  bool holds(const Storage* s) const {
+  bool holds(const StorageImpl* s) const {
     return storage == s || (is(kEmbedded) && const_cast<TensorImpl*>(this)->embedded() == s);
   }
   /// In acquire order: who finds kInternalLayout gone sees what settling the tensor wrote.
@@ -123,7 +123,7 @@ RAMET_API bool unique(const TensorImpl* t);
 
 /// Waits until nobody writes the storage any more. See Note [Pending storages] in
 /// runtime/devices.h.
-RAMET_API void wait_pending(Storage& storage);
+RAMET_API void wait_pending(StorageImpl& storage);
 
 /// One intrusive pointer. Copies share the implementation. Thread safety: as a shared_ptr to a
 /// mutable object.
@@ -161,7 +161,7 @@ class RAMET_API TensorBase {
   static TensorBase empty_strided(IntArrayRef sizes, IntArrayRef strides, ScalarType dtype,
                                   Device device);
   /// Over a storage (a reference is taken), `offset` bytes from its start.
-  static TensorBase over(Storage* storage, int64_t offset_bytes, IntArrayRef sizes,
+  static TensorBase over(StorageImpl* storage, int64_t offset_bytes, IntArrayRef sizes,
                          IntArrayRef strides, ScalarType dtype);
 
   bool defined() const noexcept { return p_ != nullptr; }
@@ -208,13 +208,13 @@ class RAMET_API TensorBase {
   /// change. A capture owns the memory from then on, so what a kernel is given comes from here, or
   /// was made by the operation itself.
   void* ptr() const {
-    Storage* storage = storage_impl();
+    StorageImpl* storage = storage_impl();
     if (RAMET_UNLIKELY(
             (storage->pending.load(std::memory_order_acquire) | ramet::detail::tls.capturing) != 0))
       look(*storage);
     return p_->data;
   }
-  Storage* storage_impl() const { return __atomic_load_n(&p_->storage, __ATOMIC_ACQUIRE); }
+  StorageImpl* storage_impl() const { return __atomic_load_n(&p_->storage, __ATOMIC_ACQUIRE); }
   /// May the two show some of the same memory?
   bool may_overlap(const TensorBase& o) const {
     (void)defined_impl("storage"), (void)o.defined_impl("storage");
@@ -262,7 +262,7 @@ class RAMET_API TensorBase {
   void settle(const TensorBase& row_major) const;
   /// Points the implementation at another storage (the reference is taken over), contiguous. All
   /// handles follow.
-  void repoint(Storage* storage, void* data = nullptr) const;
+  void repoint(StorageImpl* storage, void* data = nullptr) const;
 
  protected:
   /// The implementation, or what an undefined tensor shows of itself.
@@ -280,7 +280,7 @@ class RAMET_API TensorBase {
     return d;
   }
   [[noreturn, gnu::cold]] void bad_dim(int64_t d) const;
-  [[gnu::cold, gnu::noinline]] void look(Storage& storage) const;
+  [[gnu::cold, gnu::noinline]] void look(StorageImpl& storage) const;
   TensorImpl* p_;
 };
 

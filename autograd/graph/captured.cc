@@ -131,7 +131,7 @@ struct detail::Captures::Capture {
   }
   // Is it the memory of an input that comes before number i, or another look at that of i?
   bool is_written_before(const Tensor& given, size_t i) const {
-    const Storage* memory = given.storage_impl()->root();
+    const StorageImpl* memory = given.storage_impl()->root();
     for (size_t k = 0; k < i; ++k)
       if (inputs[k].storage_impl()->root() == memory) return true;
     return inputs[i].storage_impl()->root() == memory && inputs[i]->data != given->data;

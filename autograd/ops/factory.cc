@@ -314,7 +314,7 @@ Tensor over_blob(void* data, IntArrayRef sizes, IntArrayRef strides, int64_t off
   const auto bytes = static_cast<size_t>(checked_mul("from_blob", "bytes", extent, width));
   const int64_t start = any ? offset * width : 0;
   const StorageRef storage(
-      Storage::foreign(data, bytes, resolve(options.device()), std::move(deleter)));
+      StorageImpl::foreign(data, bytes, resolve(options.device()), std::move(deleter)));
   Tensor t(TensorBase::over(storage.get(), start, sizes, strides, dtype));
   return finished(std::move(t), options);
 }

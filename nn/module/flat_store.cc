@@ -12,15 +12,15 @@
 namespace ramet::nn {
 namespace {
 
-bool is_alias(const Storage* s) { return s->memory_of && s->memory_of != s; }
+bool is_alias(const StorageImpl* s) { return s->memory_of && s->memory_of != s; }
 
 bool movable(const Tensor& t) {
   if (!t.defined() || !t.is_leaf() || !t.is_floating_point() || !t.is_contiguous() || t.is_view() ||
       t.is_inference())
     return false;
-  const Storage* s = t.storage_impl();
-  if (s->external == Storage::kForeign || s->external == Storage::kPinned || s->version_of ||
-      s->copy_on_write)
+  const StorageImpl* s = t.storage_impl();
+  if (s->external == StorageImpl::kForeign || s->external == StorageImpl::kPinned ||
+      s->version_of || s->copy_on_write)
     return false;
   // Nobody else sees the memory, and the tensor is all of it.
   return s->refs.load(std::memory_order_acquire) == 1 && t->data == s->data;
@@ -34,7 +34,7 @@ Tensor over_piece(const Tensor& flat, int64_t offset_bytes, const Tensor& like) 
 
 // `total` elements from the memory of `first` on, as a tensor.
 Tensor whole(const TensorBase& first, int64_t total) {
-  Storage* root = first.storage_impl()->memory_of;
+  StorageImpl* root = first.storage_impl()->memory_of;
   const int64_t offset = static_cast<char*>(first->data) - static_cast<char*>(root->data);
   return Tensor(TensorBase::over(root, offset, {total}, {1}, first.scalar_type()));
 }
@@ -77,7 +77,7 @@ void fill_store(FlatStore& store, ArrayRef<Tensor> parameters) {
     }
     for (size_t i = 0; i < made.size(); ++i) {
       const Tensor& parameter = parameters[store.segments[i].index];
-      Storage* to = made[i].storage_impl();
+      StorageImpl* to = made[i].storage_impl();
       // what saved it before must not see a change
       to->own_version.store(parameter.version(), std::memory_order_relaxed);
       add_ref(to->refs);

@@ -116,7 +116,7 @@ class FlatRun {
   }
 
   char* at_[kMaxOperands] = {};
-  const Storage* root_[kMaxOperands] = {};
+  const StorageImpl* root_[kMaxOperands] = {};
   int count_ = 0;
   int64_t bytes_ = 0, room_ = 0;
 };

@@ -83,11 +83,11 @@ Tensor shared(const Tensor& piece) {
   int64_t extent = piece.numel() ? 1 : 0;
   for (size_t d = 0; d < piece.sizes().size() && extent; ++d)
     extent += (piece.sizes()[d] - 1) * piece.raw_strides()[d];
-  Storage* own = piece.storage_impl();
+  StorageImpl* own = piece.storage_impl();
   Tensor t = piece.shallow();
-  Storage* alias =
-      Storage::alias(own, piece->data, static_cast<size_t>(extent) * piece.element_size(),
-                     own->version_of ? own->version_of : own);
+  StorageImpl* alias =
+      StorageImpl::alias(own, piece->data, static_cast<size_t>(extent) * piece.element_size(),
+                         own->version_of ? own->version_of : own);
   alias->copy_on_write = 1;
   alias->pending.store(own->pending.load());
   t->storage->release();

@@ -24,7 +24,7 @@ namespace detail {
 /// (runtime/pinned.h) are none: kernels are put behind them, and where they use the host's memory
 /// this waits.
 inline uint64_t ticket_of(const Tensor& t) {
-  Storage& s = *t.storage_impl();
+  StorageImpl& s = *t.storage_impl();
   uint64_t ticket = s.pending.load(std::memory_order_acquire);
   for (; gpu::is_copy(ticket); ticket = s.pending.load(std::memory_order_acquire)) wait_pending(s);
   return ticket;

@@ -13,10 +13,11 @@ void keep_pages(const Tensor& buffer) {
 }
 
 Tensor fresh_page(const Tensor& buffer, uint32_t holders) {
-  const Storage& old = *buffer.storage_impl();
+  const StorageImpl& old = *buffer.storage_impl();
   if (capture::active() || old.refs.load(std::memory_order_acquire) <= holders) return {};
   if ((old.memory_of && old.memory_of != &old) || old.version_of ||
-      old.external == Storage::kForeign || buffer->data != old.data || buffer.nbytes() != old.bytes)
+      old.external == StorageImpl::kForeign || buffer->data != old.data ||
+      buffer.nbytes() != old.bytes)
     return {};
   const Tensor page = empty_in_layout_of(buffer, buffer.sizes(), buffer.device());
   // A graph that kept the tensor itself, from before keep_pages(), finds another version.

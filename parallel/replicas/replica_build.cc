@@ -278,7 +278,7 @@ void ReplicaSet::Build::make_copies() {
     autograd::fill_values(s.flat.back(), 0);  // the gaps travel along
   }
   for (auto& e : s.entries) {
-    Storage* own = e.source.storage_impl();
+    StorageImpl* own = e.source.storage_impl();
     for (const Tensor& flat : s.flat)
       e.copies.push_back(
           Tensor(member_of(flat, e.offset, e.source.sizes(), e.strides, e.source.scalar_type(),

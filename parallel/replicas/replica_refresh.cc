@@ -82,7 +82,7 @@ bool ReplicaSet::structure_changed() {
 void ReplicaSet::refresh_entry(size_t index) {
   State& s = *state_;
   State::Entry& e = s.entries[index];
-  Storage* now = e.source.storage_impl();
+  StorageImpl* now = e.source.storage_impl();
   // set_data, to(), flattening
   if (now->serial() != e.seen.serial || e.source->data != e.seen.data) {
     for (size_t a = 0; a < s.away.size(); ++a)
@@ -207,7 +207,7 @@ void ReplicaSet::begin_refresh() {
     }
     if (!dirty && debug_memory()) report_unmarked(members);
     if (!dirty || s.away.empty()) continue;
-    const Storage* root = nullptr;
+    const StorageImpl* root = nullptr;
     for (size_t u : members) {
       const State::Entry& e = s.entries[u];
       for (Device d : s.away)
@@ -221,7 +221,7 @@ void ReplicaSet::begin_refresh() {
         continue;
       }
       const char* from = static_cast<const char*>(e.source.ptr());
-      const Storage* memory = e.source.storage_impl()->memory_of;
+      const StorageImpl* memory = e.source.storage_impl()->memory_of;
       if (!s.dirty.empty() && memory && memory == root &&
           s.dirty.back().from + (e.offset - s.dirty.back().offset) == from) {
         s.dirty.back().bytes = e.offset + e.bytes - s.dirty.back().offset;

@@ -14,7 +14,7 @@ namespace parallel {
 
 struct ReplicaSet::State {
   struct Seen {  // a tensor's memory and values when they were last copied
-    const Storage* storage = nullptr;
+    const StorageImpl* storage = nullptr;
     const void* data = nullptr;
     uint64_t serial = 0;
     uint32_t version = 0;

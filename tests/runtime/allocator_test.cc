@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "runtime/pool.h"
-#include "runtime/storage.h"
+#include "runtime/storage_impl.h"
 #include "tests/runtime/expect_error.h"
 
 namespace ramet {
@@ -14,8 +14,8 @@ constexpr size_t kMega = size_t{1} << 20;
 
 TEST(Allocator, CountsPerDevice) {
   const MemoryStats before = memory_stats(kOne), other = memory_stats(kTwo);
-  Storage* a = Storage::make(1000, kOne);
-  Storage* b = Storage::make(5 * kMega, kOne);
+  StorageImpl* a = StorageImpl::make(1000, kOne);
+  StorageImpl* b = StorageImpl::make(5 * kMega, kOne);
   MemoryStats s = memory_stats(kOne);
   EXPECT_EQ(s.current - before.current, static_cast<int64_t>(1000 + 5 * kMega));
   EXPECT_EQ(s.allocations - before.allocations, 2);
@@ -33,7 +33,7 @@ TEST(Allocator, CountsPerDevice) {
 TEST(Allocator, IsAlignedAndWritable) {
   for (const size_t bytes : {size_t{0}, size_t{1}, size_t{769}, kMega, 4 * kMega - 64, 4 * kMega,
                              4 * kMega + 1, 9 * kMega}) {
-    Storage* s = Storage::make(bytes, kOne);
+    StorageImpl* s = StorageImpl::make(bytes, kOne);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(s->data) % 64, 0u);
     EXPECT_EQ(s->bytes, bytes);
     if (bytes) static_cast<char*>(s->data)[0] = static_cast<char*>(s->data)[bytes - 1] = 1;
@@ -44,21 +44,21 @@ TEST(Allocator, IsAlignedAndWritable) {
 TEST(Allocator, CachesLargeBlocksPerDevice) {
   if (pool::kPassThrough) GTEST_SKIP() << "under sanitizers nothing is cached";
   empty_cache();
-  Storage* a = Storage::make(6 * kMega, kOne);
+  StorageImpl* a = StorageImpl::make(6 * kMega, kOne);
   void* where = a->data;
   a->release();
   EXPECT_GE(memory_stats(kOne).cached, static_cast<int64_t>(6 * kMega));
   EXPECT_EQ(memory_stats(kTwo).cached, 0);
-  Storage* stranger = Storage::make(6 * kMega, kTwo);
+  StorageImpl* stranger = StorageImpl::make(6 * kMega, kTwo);
   EXPECT_NE(stranger->data, where);
-  Storage* again = Storage::make(7 * kMega, kOne);  // the same number of huge pages
+  StorageImpl* again = StorageImpl::make(7 * kMega, kOne);  // the same number of huge pages
   EXPECT_EQ(again->data, where);
   EXPECT_EQ(memory_stats(kOne).cached, 0);
-  Storage* smaller = Storage::make(4 * kMega + 1, kOne);
+  StorageImpl* smaller = StorageImpl::make(4 * kMega + 1, kOne);
   again->release();
-  Storage* small = Storage::make(4 * kMega + 1, kOne);  // not taken from the larger block
+  StorageImpl* small = StorageImpl::make(4 * kMega + 1, kOne);  // not taken from the larger block
   EXPECT_NE(small->data, where);
-  for (Storage* s : {stranger, smaller, small}) s->release();
+  for (StorageImpl* s : {stranger, smaller, small}) s->release();
   empty_cache();
   EXPECT_EQ(memory_stats(kOne).cached, 0);
   EXPECT_EQ(memory_stats(kTwo).cached, 0);
@@ -67,26 +67,26 @@ TEST(Allocator, CachesLargeBlocksPerDevice) {
 TEST(Allocator, KeepsToItsLimit) {
   const int64_t held = memory_stats(kOne).current;
   set_memory_limit(kOne, held + 10000);
-  Storage* a = Storage::make(6000, kOne);
-  EXPECT_ERROR(Storage::make(4001, kOne), OutOfMemoryError,
+  StorageImpl* a = StorageImpl::make(6000, kOne);
+  EXPECT_ERROR(StorageImpl::make(4001, kOne), OutOfMemoryError,
                "out of memory on cpu:1: got a request of 4001 bytes");
-  EXPECT_ERROR(Storage::make(4001, kOne), OutOfMemoryError,
+  EXPECT_ERROR(StorageImpl::make(4001, kOne), OutOfMemoryError,
                "expected at most " + std::to_string(held + 10000));
   EXPECT_EQ(memory_stats(kOne).current, held + 6000);
-  Storage* b = Storage::make(4000, kOne);
-  Storage::make(20000, kTwo)->release();  // another device's limit
+  StorageImpl* b = StorageImpl::make(4000, kOne);
+  StorageImpl::make(20000, kTwo)->release();  // another device's limit
   a->release();
-  Storage::make(5000, kOne)->release();
+  StorageImpl::make(5000, kOne)->release();
   set_memory_limit(kOne, 0);
-  Storage::make(50000, kOne)->release();
+  StorageImpl::make(50000, kOne)->release();
   b->release();
   EXPECT_ERROR(set_memory_limit(kOne, -1), Error, "bytes: got -1");
 }
 
 TEST(Allocator, RefusesTheImpossible) {
-  EXPECT_ERROR(Storage::make(size_t{1} << 47, kOne), Error, "expected less than 2^47");
+  EXPECT_ERROR(StorageImpl::make(size_t{1} << 47, kOne), Error, "expected less than 2^47");
   if (!pool::kPassThrough)  // sanitizers end the process on such a request
-    EXPECT_ERROR(Storage::make((size_t{1} << 47) - 4096, kOne), OutOfMemoryError,
+    EXPECT_ERROR(StorageImpl::make((size_t{1} << 47) - 4096, kOne), OutOfMemoryError,
                  "out of memory on cpu:1");
 }
 

@@ -91,18 +91,18 @@ TEST(PlannedFailures, Storages) {
   int deleted = 0;
   char memory[8];
   EXPECT_EQ(fail_everywhere([&] {
-              Storage* a = Storage::make(100, kHere);
-              Storage* b;
+              StorageImpl* a = StorageImpl::make(100, kHere);
+              StorageImpl* b;
               try {
-                b = Storage::alias(a, a->data, 10, nullptr);
+                b = StorageImpl::alias(a, a->data, 10, nullptr);
               } catch (...) {
                 a->release();
                 throw;
               }
               a->release();
-              Storage* c;
+              StorageImpl* c;
               try {
-                c = Storage::foreign(memory, sizeof memory, kHere, [&](void*) { ++deleted; });
+                c = StorageImpl::foreign(memory, sizeof memory, kHere, [&](void*) { ++deleted; });
               } catch (...) {
                 b->release();
                 throw;

@@ -1,10 +1,9 @@
-#include "runtime/storage.h"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
 
 #include "runtime/allocator.h"
+#include "runtime/storage_impl.h"
 #include "runtime/tensor_base.h"
 
 namespace ramet {
@@ -16,8 +15,8 @@ TEST(Storage, ForeignMemoryGoesBackOnce) {
   float memory[4] = {1, 2, 3, 4};
   void* given = nullptr;
   int times = 0;
-  Storage* s = Storage::foreign(memory, sizeof memory, Device(kCPU, 2),
-                                [&](void* p) { given = p, ++times; });
+  StorageImpl* s = StorageImpl::foreign(memory, sizeof memory, Device(kCPU, 2),
+                                        [&](void* p) { given = p, ++times; });
   {
     TensorBase a = TensorBase::over(s, 4, {3}, {1}, kFloat);
     s->release();
@@ -30,14 +29,14 @@ TEST(Storage, ForeignMemoryGoesBackOnce) {
   }
   EXPECT_EQ(times, 1);
   EXPECT_EQ(given, memory);
-  Storage::foreign(memory, sizeof memory, kHere, {})->release();  // no deleter
+  StorageImpl::foreign(memory, sizeof memory, kHere, {})->release();  // no deleter
 }
 
 TEST(Storage, AliasHoldsItsMemory) {
   const int64_t held = memory_stats(kHere).current;
-  Storage* flat = Storage::make(4096, kHere);
+  StorageImpl* flat = StorageImpl::make(4096, kHere);
   std::memset(flat->data, 0, 4096);
-  Storage* a = Storage::alias(flat, static_cast<char*>(flat->data) + 64, 128, nullptr);
+  StorageImpl* a = StorageImpl::alias(flat, static_cast<char*>(flat->data) + 64, 128, nullptr);
   flat->release();
   EXPECT_EQ(memory_stats(kHere).current - held, 4096);
   static_cast<char*>(a->data)[127] = 1;
@@ -48,7 +47,8 @@ TEST(Storage, AliasHoldsItsMemory) {
 TEST(Storage, AliasOfSmallTensorHoldsItsBlock) {
   TensorBase t = TensorBase::empty({4}, kFloat, kHere);
   static_cast<float*>(t.ptr())[3] = 5;
-  Storage* a = Storage::alias(t.storage_impl(), static_cast<float*>(t.ptr()) + 2, 8, nullptr);
+  StorageImpl* a =
+      StorageImpl::alias(t.storage_impl(), static_cast<float*>(t.ptr()) + 2, 8, nullptr);
   t = TensorBase();
   TensorBase view = TensorBase::over(a, 0, {2}, {1}, kFloat);
   a->release();
@@ -56,9 +56,9 @@ TEST(Storage, AliasOfSmallTensorHoldsItsBlock) {
 }
 
 TEST(Storage, VersionsAreOwnOrShared) {
-  Storage* flat = Storage::make(1024, kHere);
-  Storage* own = Storage::alias(flat, flat->data, 16, nullptr);
-  Storage* shared = Storage::alias(flat, flat->data, 16, own);
+  StorageImpl* flat = StorageImpl::make(1024, kHere);
+  StorageImpl* own = StorageImpl::alias(flat, flat->data, 16, nullptr);
+  StorageImpl* shared = StorageImpl::alias(flat, flat->data, 16, own);
   EXPECT_STREQ(shared->last_writer(), "nobody");
   own->wrote("add_");
   EXPECT_EQ(own->version(), 1u);
@@ -79,12 +79,12 @@ TEST(Storage, VersionsAreOwnOrShared) {
 }
 
 TEST(Storage, SerialsAreNeverReused) {
-  Storage* a = Storage::make(2000, kHere);
+  StorageImpl* a = StorageImpl::make(2000, kHere);
   const uint64_t first = a->serial();
   EXPECT_NE(first, 0u);
   EXPECT_EQ(a->serial(), first);
   a->release();
-  Storage* b = Storage::make(2000, kHere);  // the same block
+  StorageImpl* b = StorageImpl::make(2000, kHere);  // the same block
   EXPECT_GT(b->serial(), first);
   b->release();
 }

@@ -158,12 +158,12 @@ TEST(TensorBase, RepointMovesAllHandles) {
     TensorBase t = TensorBase::empty({n / 2, 2}, kFloat, kHere);
     TensorBase same = t, view(t.view_impl({1}, {1}, 1));
     static_cast<float*>(view.ptr())[0] = 7;
-    Storage* fresh = Storage::make(static_cast<size_t>(n) * 4 + 64, Device(kCPU, 1));
+    StorageImpl* fresh = StorageImpl::make(static_cast<size_t>(n) * 4 + 64, Device(kCPU, 1));
     t.repoint(fresh, static_cast<char*>(fresh->data) + 64);
     EXPECT_EQ(same.device(), Device(kCPU, 1));
     EXPECT_EQ(same.storage_offset(), 16);
     EXPECT_EQ(static_cast<float*>(view.ptr())[0], 7);  // keeps the old memory
-    t.repoint(Storage::make(static_cast<size_t>(n) * 4, kHere));
+    t.repoint(StorageImpl::make(static_cast<size_t>(n) * 4, kHere));
     static_cast<float*>(same.ptr())[n - 1] = 1;
     EXPECT_TRUE(same.raw_contiguous());
     t = same = view = TensorBase();
@@ -195,7 +195,7 @@ TEST(TensorBase, SmallDataSharesTheBlock) {
 TEST(TensorBase, OwnMemoryCopiesOnWrite) {
   TensorBase t = TensorBase::empty({4}, kFloat, kHere);
   std::iota(static_cast<float*>(t.ptr()), static_cast<float*>(t.ptr()) + 4, 1.0f);
-  Storage* alias = Storage::alias(t.storage_impl(), t.ptr(), 16, nullptr);
+  StorageImpl* alias = StorageImpl::alias(t.storage_impl(), t.ptr(), 16, nullptr);
   alias->copy_on_write = 1;
   TensorBase piece = TensorBase::over(alias, 4, {2}, {1}, kFloat);
   alias->release();

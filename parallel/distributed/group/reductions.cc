@@ -18,14 +18,14 @@ using detail::Staging;
 namespace {
 
 // The allocation that a tensor lies in.
-const Storage* root_of(const Tensor& t) {
-  const Storage* s = t.storage_impl();
+const StorageImpl* root_of(const Tensor& t) {
+  const StorageImpl* s = t.storage_impl();
   return s->memory_of ? s->memory_of : s;
 }
 // Is t a member of flat memory (Note [Flat stores]): alone in a storage of its own, so that
 // nothing of anybody's lies between it and the next member?
 bool in_flat_memory(const Tensor& t) {
-  const Storage* s = t.storage_impl();
+  const StorageImpl* s = t.storage_impl();
   return s->memory_of && s->data == t->data && s->bytes == t.nbytes();
 }
 

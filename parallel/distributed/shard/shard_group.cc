@@ -285,7 +285,8 @@ void ShardGroup::finish_gather() {
       m.written_version = m.absent->own_version.load(std::memory_order_relaxed);
       char* const at =
           static_cast<char*>(unit.flat.ptr()) + bytes_at(unit.layout.offset(i), unit.dtype);
-      m.full.repoint(Storage::alias(unit.flat.storage_impl(), at, m.full.nbytes(), m.absent.get()));
+      m.full.repoint(
+          StorageImpl::alias(unit.flat.storage_impl(), at, m.full.nbytes(), m.absent.get()));
     }
   }
   state_ = ShardState::gathered;

@@ -172,7 +172,7 @@ TEST(Scenario, S09_Groups) {
   // each group is one allocation on the other device
   const auto groups_made = [&](GroupRule rule, int64_t limit) {
     const auto row = broadcast_coalesced(ts, many(2), limit, rule)[1];
-    std::vector<const Storage*> roots;
+    std::vector<const StorageImpl*> roots;
     for (const Tensor& t : row)
       if (roots.empty() || roots.back() != t.storage_impl()->memory_of)
         roots.push_back(t.storage_impl()->memory_of);

@@ -21,7 +21,7 @@ inline void add_ref(std::atomic<uint32_t>& refs) { refs.fetch_add(1, std::memory
 /// data the header itself follows a TensorImpl in one block (`memory_of == this`): the block lives
 /// until both are gone. An alias (flat-store member, replica parameter) has its data inside
 /// `memory_of` and counts its versions in `version_of`, or itself where that is null.
-struct alignas(64) Storage {
+struct alignas(64) StorageImpl {
   // Foreign memory; our own on a GPU; our own that is pinned (runtime/pinned.h); none
   // (runtime/absent_storage.h).
   static constexpr uint64_t kForeign = 1, kOnGpu = 2, kPinned = 3, kAbsent = 4;
@@ -36,30 +36,31 @@ struct alignas(64) Storage {
   // 1: an alias of memory that its holder may read only: TensorBase::own_memory
   uint64_t copy_on_write : 4;
   const char* writer = "nobody";  // last in-place operation: the second name in a version error
-  Storage* memory_of = nullptr;
-  Storage* version_of = nullptr;
+  StorageImpl* memory_of = nullptr;
+  StorageImpl* version_of = nullptr;
   // given at a request, never reused; 0: none yet. What a replica's refresh compares
   std::atomic<uint64_t> serial_{0};
 
-  Storage(size_t n, int device_ordinal)
+  StorageImpl(size_t n, int device_ordinal)
       : data(this + 1),
         bytes(n & 0xffff'ffff'ffff),
         device(static_cast<uint64_t>(device_ordinal) & 0xff),
         external(0),
         copy_on_write(0) {}
-  Storage(const Storage&) = delete;
+  StorageImpl(const StorageImpl&) = delete;
 
   /// Uninitialised memory. Throws OutOfMemoryError.
-  RAMET_API static Storage* make(size_t bytes, Device device);
+  RAMET_API static StorageImpl* make(size_t bytes, Device device);
   /// Memory of `memory` seen as a storage of its own. Takes references, none is handed over.
-  RAMET_API static Storage* alias(Storage* memory, void* data, size_t bytes, Storage* versions);
+  RAMET_API static StorageImpl* alias(StorageImpl* memory, void* data, size_t bytes,
+                                      StorageImpl* versions);
   /// Foreign memory; `deleter` (may be empty) is called with `data` when the last reference goes.
-  RAMET_API static Storage* foreign(void* data, size_t bytes, Device device,
-                                    std::function<void(void*)> deleter);
+  RAMET_API static StorageImpl* foreign(void* data, size_t bytes, Device device,
+                                        std::function<void(void*)> deleter);
 
   /// The storage that owns the memory: an alias's comes and goes.
-  Storage* root() {
-    Storage* s = this;
+  StorageImpl* root() {
+    StorageImpl* s = this;
     while (s->memory_of && s->memory_of != s) s = s->memory_of;
     return s;
   }
@@ -70,11 +71,11 @@ struct alignas(64) Storage {
   void wrote(const char* op) {
     (version_of ? version_of->writer : writer) = op;
     version().fetch_add(1, std::memory_order_relaxed);
-    for (Storage* s = this; s->memory_of && s->memory_of != s; s = s->memory_of)
+    for (StorageImpl* s = this; s->memory_of && s->memory_of != s; s = s->memory_of)
       s->memory_of->serial_.store(0, std::memory_order_relaxed);
   }
   /// Do both hold some of the same bytes? Aliases, and foreign memory that was given twice, do.
-  bool overlaps(const Storage& o) const {
+  bool overlaps(const StorageImpl& o) const {
     if (this == &o) return true;
     const auto *a = static_cast<const char*>(data), *b = static_cast<const char*>(o.data);
     return device == o.device && a < b + o.bytes && b < a + bytes;
@@ -90,6 +91,6 @@ struct alignas(64) Storage {
  private:
   void leave(uint64_t ticket) noexcept;
 };
-static_assert(sizeof(Storage) == 64, "one cache line");
+static_assert(sizeof(StorageImpl) == 64, "one cache line");
 
 }  // namespace ramet

@@ -1,4 +1,4 @@
-#include "runtime/storage.h"
+#include "runtime/storage_impl.h"
 
 #include <new>
 #include <utility>
@@ -14,31 +14,31 @@
 namespace ramet {
 namespace {
 
-struct ExternalStorage : Storage {
+struct ExternalStorage : StorageImpl {
   std::function<void(void*)> deleter;
   std::atomic<uint32_t> aliases{0};  // of pinned memory
   ExternalStorage(void* p, size_t n, Device d, std::function<void(void*)> f)
-      : Storage(n, d.ordinal()), deleter(std::move(f)) {
+      : StorageImpl(n, d.ordinal()), deleter(std::move(f)) {
     data = p;
     external = kForeign;
   }
 };
 
-std::atomic<uint32_t>* aliases_of(Storage* memory) {
-  Storage* const root = memory->root();
-  return root->external == Storage::kPinned ? &static_cast<ExternalStorage*>(root)->aliases
-                                            : nullptr;
+std::atomic<uint32_t>* aliases_of(StorageImpl* memory) {
+  StorageImpl* const root = memory->root();
+  return root->external == StorageImpl::kPinned ? &static_cast<ExternalStorage*>(root)->aliases
+                                                : nullptr;
 }
 
 // The header is in host memory; the memory goes back to the device that it came from.
-[[gnu::cold]] Storage* make_on_gpu(size_t bytes, Device device) {
+[[gnu::cold]] StorageImpl* make_on_gpu(size_t bytes, Device device) {
   gpu::Library& gpus = gpu::required("allocate", device);
   void* memory = gpus.allocate(bytes, device.index());
   try {
-    Storage* s =
-        Storage::foreign(memory, bytes, device,
-                         [&gpus, bytes, k = device.index()](void* p) { gpus.free(p, bytes, k); });
-    s->external = Storage::kOnGpu;
+    StorageImpl* s = StorageImpl::foreign(
+        memory, bytes, device,
+        [&gpus, bytes, k = device.index()](void* p) { gpus.free(p, bytes, k); });
+    s->external = StorageImpl::kOnGpu;
     return s;
   } catch (...) {
     gpus.free(memory, bytes, device.index());
@@ -48,20 +48,22 @@ std::atomic<uint32_t>* aliases_of(Storage* memory) {
 
 }  // namespace
 
-Storage* Storage::make(size_t bytes, Device device) {
+StorageImpl* StorageImpl::make(size_t bytes, Device device) {
   RAMET_CHECK(bytes < (size_t{1} << 47), "allocate", "got a request of ", bytes,
               " bytes, expected less than 2^47");
   if (RAMET_UNLIKELY(!device.is_cpu())) return make_on_gpu(bytes, device);
-  void* p = detail::allocate_block(sizeof(Storage) + bytes, bytes, device.ordinal());
-  return new (p) Storage(bytes, device.ordinal());
+  void* p = detail::allocate_block(sizeof(StorageImpl) + bytes, bytes, device.ordinal());
+  return new (p) StorageImpl(bytes, device.ordinal());
 }
 
-Storage* Storage::alias(Storage* memory, void* data, size_t bytes, Storage* versions) {
+StorageImpl* StorageImpl::alias(StorageImpl* memory, void* data, size_t bytes,
+                                StorageImpl* versions) {
   // Its own pending word will say nothing of a copy.
   if (const uint64_t ticket = memory->pending.load(std::memory_order_acquire);
       RAMET_UNLIKELY(gpu::is_copy(ticket)))
     gpu::wait_copy(*memory, ticket);
-  auto* s = new (pool::allocate(sizeof(Storage))) Storage(bytes, static_cast<int>(memory->device));
+  auto* s = new (pool::allocate(sizeof(StorageImpl)))
+      StorageImpl(bytes, static_cast<int>(memory->device));
   s->data = data;
   s->memory_of = memory;
   add_ref(memory->refs);
@@ -73,14 +75,14 @@ Storage* Storage::alias(Storage* memory, void* data, size_t bytes, Storage* vers
   return s;
 }
 
-Storage* Storage::foreign(void* data, size_t bytes, Device device,
-                          std::function<void(void*)> deleter) {
+StorageImpl* StorageImpl::foreign(void* data, size_t bytes, Device device,
+                                  std::function<void(void*)> deleter) {
   return new (pool::allocate(sizeof(ExternalStorage)))
       ExternalStorage(data, bytes, device, std::move(deleter));
 }
 
 // Somebody still uses the memory. Pinned memory knows itself which copies do.
-void Storage::leave(uint64_t ticket) noexcept {
+void StorageImpl::leave(uint64_t ticket) noexcept {
   if (!gpu::is_copy(ticket)) return wait_pending(*this);
   if (external == kPinned) return;
   try {
@@ -88,13 +90,13 @@ void Storage::leave(uint64_t ticket) noexcept {
   } catch (const Error&) {}  // a lost device: whoever waits for it is told
 }
 
-void Storage::destroy() {
+void StorageImpl::destroy() {
   if (RAMET_UNLIKELY(external == kAbsent)) return detail::destroy_absent(*this);
   if (const uint64_t ticket = pending.load(std::memory_order_acquire)) leave(ticket);
   // the block starts with a TensorImpl
   if (memory_of == this) {
     return pool::deallocate(reinterpret_cast<TensorImpl*>(this) - 1,
-                            sizeof(TensorImpl) + sizeof(Storage) + bytes);
+                            sizeof(TensorImpl) + sizeof(StorageImpl) + bytes);
   }
   if (version_of) version_of->release();
   if (external) {
@@ -109,17 +111,17 @@ void Storage::destroy() {
   if (memory_of) {
     if (auto* const aliases = aliases_of(memory_of)) --*aliases;
     memory_of->release();
-    return pool::deallocate(this, sizeof(Storage));
+    return pool::deallocate(this, sizeof(StorageImpl));
   }
-  detail::free_block(this, sizeof(Storage) + bytes, bytes, static_cast<int>(device));
+  detail::free_block(this, sizeof(StorageImpl) + bytes, bytes, static_cast<int>(device));
 }
 
-bool Storage::has_aliases() {
+bool StorageImpl::has_aliases() {
   const auto* const aliases = aliases_of(this);
   return memory_of || (aliases && *aliases > 0);
 }
 
-uint64_t Storage::serial() {
+uint64_t StorageImpl::serial() {
   static std::atomic<uint64_t> last{0};
   uint64_t mine = serial_.load(std::memory_order_relaxed);
   if (mine) return mine;

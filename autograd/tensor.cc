@@ -258,7 +258,8 @@ Tensor Tensor::data() const {
     own_memory("data");
   const bool shows_input = p_->storage->copy_on_write;
   Tensor t = shallow();
-  StorageImpl* alias = StorageImpl::alias(p_->storage, p_->storage->data, p_->storage->bytes, nullptr);
+  StorageImpl* alias =
+      StorageImpl::alias(p_->storage, p_->storage->data, p_->storage->bytes, nullptr);
   alias->copy_on_write = shows_input;
   t->storage->release();
   t->storage = alias;
@@ -318,6 +319,18 @@ Tensor& Tensor::set_(const Tensor& source, int64_t storage_offset, IntArrayRef s
   RAMET_CHECK(source.defined(), "set_", "undefined tensor");
   return set_(source.detach().as_strided(
       size, stride.empty() ? IntArrayRef(contiguous_strides(size)) : stride, storage_offset));
+}
+namespace {
+Tensor all_of(const Tensor& like, const Storage& memory) {
+  RAMET_CHECK(like.defined() && memory, "set_", "undefined tensor or storage");
+  const auto n = static_cast<int64_t>(memory.nbytes() / like.element_size());
+  return Tensor(TensorBase::over(memory.unsafeGetStorageImpl(), 0, n, 1, like.scalar_type()));
+}
+}  // namespace
+Tensor& Tensor::set_(const Storage& source) const { return set_(all_of(*this, source)); }
+Tensor& Tensor::set_(const Storage& source, int64_t storage_offset, IntArrayRef size,
+                     IntArrayRef stride) const {
+  return set_(all_of(*this, source), storage_offset, size, stride);
 }
 Tensor& Tensor::set_() const {
   RAMET_CHECK(defined(), "set_", "undefined tensor");

@@ -23,6 +23,7 @@
 #include "runtime/generator.h"
 #include "runtime/options.h"
 #include "runtime/scalar.h"
+#include "runtime/storage.h"
 #include "runtime/tensor_base.h"
 #include "runtime/type_properties.h"
 
@@ -129,6 +130,11 @@ class RAMET_API Tensor : public TensorBase {
   bool is_conj() const { return false; }
   bool is_neg() const { return false; }
   bool has_storage() const { return defined(); }
+  /// All of the memory of which this tensor shows some; waits for pending writes.
+  Storage storage() const {
+    (void)data_ptr();
+    return Storage(*this);
+  }
   /// One memory for both?
   bool is_alias_of(const Tensor& other) const { return may_overlap(other); }
   bool is_same_size(const Tensor& other) const { return sizes() == other.sizes(); }
@@ -241,10 +247,13 @@ class RAMET_API Tensor : public TensorBase {
   /// Replaces memory, sizes and dtype by those of `new_data`, keeping the autograd identity.
   void set_data(const Tensor& new_data) const;
   /// Shows source's memory from now on, or `size` elements of its storage (`stride` apart,
-  /// row-major without it), or none. An Error while history is recorded and either requires a
-  /// gradient.
+  /// row-major without it), or none; of a storage all elements of this dtype without `size`. An
+  /// Error while history is recorded and either requires a gradient.
   Tensor& set_(const Tensor& source) const;
   Tensor& set_(const Tensor& source, int64_t storage_offset, IntArrayRef size,
+               IntArrayRef stride = {}) const;
+  Tensor& set_(const Storage& source) const;
+  Tensor& set_(const Storage& source, int64_t storage_offset, IntArrayRef size,
                IntArrayRef stride = {}) const;
   Tensor& set_() const;
   /// The tensor whose memory this view shows; undefined if it is none.

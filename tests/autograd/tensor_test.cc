@@ -146,6 +146,52 @@ TEST(PackedAccessor, ReadsAndWritesThroughItsOwnStrides) {
   EXPECT_NE(error_of([&] { a.transpose(0, 2); }).find("dimension"), std::string::npos);
 }
 
+TEST(Tensor, StorageIsAllOfItsMemory) {
+  Storage storage;
+  EXPECT_FALSE(storage);
+  EXPECT_EQ(storage.nbytes() + storage.use_count(), 0u);
+  for (const int64_t n : {6, 6000}) {  // beside the tensor, and apart
+    Tensor x = arange(n, kFloat), other = zeros({n});
+    const Tensor view = x.slice(0, 2, 4);
+    storage = view.storage();
+    EXPECT_TRUE(storage);
+    EXPECT_EQ(storage.nbytes(), static_cast<size_t>(4 * n));
+    EXPECT_EQ(storage.device(), x.device());
+    EXPECT_EQ(storage.data(), x.data_ptr());
+    EXPECT_EQ(storage.data_ptr().get(), x.data_ptr());
+    EXPECT_EQ(storage.data_ptr().device(), Device(kCPU, 0));
+    EXPECT_EQ(storage.use_count(), 2u);  // x and view
+    EXPECT_TRUE(storage.is_alias_of(x.storage()));
+    EXPECT_EQ(storage.unsafeGetStorageImpl(), x.storage().unsafeGetStorageImpl());
+    EXPECT_FALSE(storage.is_alias_of(other.storage()));
+    EXPECT_TRUE(other.storage().unique());
+    // It is shown by tensors, of any dtype and sizes, also when nobody else has it any more.
+    other.set_(storage);
+    EXPECT_EQ(other.sizes(), IntArrayRef({n}));
+    EXPECT_TRUE(other.is_alias_of(x));
+    Tensor columns = empty({0});
+    columns.set_(storage, 1, {2, 2}, {1, 2});
+    EXPECT_EQ(values(columns), (std::vector<double>{1, 3, 2, 4}));
+    columns.set_(storage, 2, {3});
+    EXPECT_EQ(values(columns), (std::vector<double>{2, 3, 4}));
+    Tensor bytes = empty({0}, kByte);
+    bytes.set_(storage);
+    EXPECT_EQ(bytes.numel(), 4 * n);
+    x.fill_(7);
+    EXPECT_EQ(other.version(), x.version());
+    x = other = Tensor();
+    EXPECT_EQ(values(columns), (std::vector<double>{7, 7, 7}));
+    static_cast<float*>(storage.mutable_data())[3] = 8;
+    EXPECT_EQ(values(columns), (std::vector<double>{7, 8, 7}));
+  }
+  Tensor x = empty({0});
+  expect_part(error_of([&] { x.set_(storage, 5999, {2}); }), "out of bounds for a storage of 6000");
+  expect_part(error_of([&] { x.set_(Storage()); }), "[set_] undefined tensor or storage");
+  expect_part(error_of([] { Tensor().storage(); }), "undefined tensor");
+  expect_part(error_of([&] { x.requires_grad_().set_(storage); }), "[set_] has no derivative");
+  expect_part(error_of([&] { empty({0}, Device("cpu:1")).set_(storage); }), "[set_]");
+}
+
 TEST(PackedAccessor, RefusesWhatDoesNotFitInto32Bits) {
   const int64_t large = int64_t{1} << 31;
   char memory = 0;

@@ -2,9 +2,9 @@
 
 # In namespace c10; at and torch have them by their using-directives, as in LibTorch.
 C10 = """
-    ArrayRef AutoGradMode BFloat16 Backend CppTypeToScalarType Device DeviceGuard DeviceIndex DeviceType Error Event
+    ArrayRef AutoGradMode BFloat16 Backend CppTypeToScalarType DataPtr Device DeviceGuard DeviceIndex DeviceType Error Event
     Dict GradMode Half IValue IndexError InferenceMode IntArrayRef Layout LinAlgError List MemoryFormat NoGradGuard NotImplementedError
-    OptionalIntArrayRef OutOfMemoryError Scalar ScalarType SourceLocation Storage Stream TensorImpl TensorOptions
+    OptionalIntArrayRef OutOfMemoryError Scalar ScalarType SourceLocation Storage StorageImpl Stream TensorImpl TensorOptions
     backendToDeviceType canCast contiguous_strides device device_index dtype elementSize fmap
     get_default_dtype get_default_dtype_as_scalartype isComplexType isFloatingType isIntegralType
     isReducedFloatingType isSignedType kBFloat16 kBool kByte kCPU kCUDA kChar kDouble kFloat kHalf kInt kLong kShort

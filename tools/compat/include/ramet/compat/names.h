@@ -15,6 +15,7 @@ using ::ramet::AutoGradMode;  // Ramet's class: include the door, no forward dec
 using ::ramet::BFloat16;  // Ramet's class: include the door, no forward declaration
 using ::ramet::Backend;  // Ramet's class: include the door, no forward declaration
 using ::ramet::CppTypeToScalarType;  // Ramet's class: include the door, no forward declaration
+using ::ramet::DataPtr;  // Ramet's class: include the door, no forward declaration
 using ::ramet::Device;  // Ramet's class: include the door, no forward declaration
 using ::ramet::DeviceGuard;  // Ramet's class: include the door, no forward declaration
 using ::ramet::DeviceIndex;
@@ -40,6 +41,7 @@ using ::ramet::Scalar;  // Ramet's class: include the door, no forward declarati
 using ::ramet::ScalarType;  // Ramet's class: include the door, no forward declaration
 using ::ramet::SourceLocation;  // Ramet's class: include the door, no forward declaration
 using ::ramet::Storage;  // Ramet's class: include the door, no forward declaration
+using ::ramet::StorageImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::Stream;  // Ramet's class: include the door, no forward declaration
 using ::ramet::TensorImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::TensorOptions;  // Ramet's class: include the door, no forward declaration

@@ -200,9 +200,9 @@ template <class Managed> Tensor imported(const char* op, Managed* managed, bool 
     }
     managed->deleter(managed);
   };
-  StorageRef storage(Storage::foreign(data, bytes, device, release));
+  StorageRef storage(StorageImpl::foreign(data, bytes, device, release));
   if (read_only) {
-    storage.reset(Storage::alias(StorageRef(std::move(storage)).get(), data, bytes, nullptr));
+    storage.reset(StorageImpl::alias(StorageRef(std::move(storage)).get(), data, bytes, nullptr));
     storage->copy_on_write = 1;
   }
   Tensor t(TensorBase::over(storage.get(), 0, sizes, steps, dtype));

@@ -164,8 +164,8 @@ class Writer {
 
   const char* op_;
   std::string text_, order_ = "little", version_ = "3\n";
-  std::map<std::pair<Storage*, ScalarType>, int> uses_;
-  std::map<std::pair<Storage*, ScalarType>, size_t> numbers_;
+  std::map<std::pair<StorageImpl*, ScalarType>, int> uses_;
+  std::map<std::pair<StorageImpl*, ScalarType>, size_t> numbers_;
   std::vector<Tensor> storages_;
 };
 

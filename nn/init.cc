@@ -12,7 +12,7 @@ namespace {
 
 double fan_of(const Tensor& tensor, const FanModeType& mode) {
   const auto [in, out] = _calculate_fan_in_and_fan_out(tensor);
-  return static_cast<double>(std::holds_alternative<enumtype::kFanIn>(mode) ? in : out);
+  return static_cast<double>(holds_alternative<enumtype::kFanIn>(mode) ? in : out);
 }
 
 double kaiming_std(const Tensor& tensor, double a, const FanModeType& mode,
@@ -49,9 +49,9 @@ std::vector<double> drawn_normal(int64_t rows, int64_t cols, double std, const T
 }  // namespace
 
 double calculate_gain(NonlinearityType nonlinearity, double param) {
-  if (std::holds_alternative<enumtype::kTanh>(nonlinearity)) return 5.0 / 3.0;
-  if (std::holds_alternative<enumtype::kReLU>(nonlinearity)) return std::sqrt(2.0);
-  if (std::holds_alternative<enumtype::kLeakyReLU>(nonlinearity))
+  if (holds_alternative<enumtype::kTanh>(nonlinearity)) return 5.0 / 3.0;
+  if (holds_alternative<enumtype::kReLU>(nonlinearity)) return std::sqrt(2.0);
+  if (holds_alternative<enumtype::kLeakyReLU>(nonlinearity))
     return std::sqrt(2.0 / (1 + param * param));
   return 1;
 }

@@ -11,10 +11,10 @@ namespace nn {
 namespace init {
 
 using NonlinearityType =
-    std::variant<enumtype::kLinear, enumtype::kConv1D, enumtype::kConv2D, enumtype::kConv3D,
+    OneOf<enumtype::kLinear, enumtype::kConv1D, enumtype::kConv2D, enumtype::kConv3D,
                  enumtype::kConvTranspose1D, enumtype::kConvTranspose2D, enumtype::kConvTranspose3D,
                  enumtype::kSigmoid, enumtype::kTanh, enumtype::kReLU, enumtype::kLeakyReLU>;
-using FanModeType = std::variant<enumtype::kFanIn, enumtype::kFanOut>;
+using FanModeType = OneOf<enumtype::kFanIn, enumtype::kFanOut>;
 
 /// The factor that keeps a layer's variance through a nonlinearity; `param` is leaky ReLU's slope.
 RAMET_API double calculate_gain(NonlinearityType nonlinearity, double param = 0.01);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "nn/module/any_module.h"
+#include "nn/module/enum.h"
 #include "nn/module/expanding_array.h"
 
 namespace ramet::c {
@@ -82,13 +83,11 @@ class Reader {
         (read_numbers<E>(name, value), ...);
         return;
       }
-    std::string word;
-    read(name, word);
-    if (!entry(name)) return;
-    std::string words;
-    if (!(take_word<E>(word, value, words) || ...)) refuse(name, "one of" + words);
+    read_word<E...>(name, value);
   }
-
+  template <class... E> void read(const char* name, OneOf<E...>& value) {
+    read_word<E...>(name, value);
+  }
   // Where there is no such entry: an Error.
   double number(const char* name);
   int64_t whole(const char* name, Range range = Range::kAny);
@@ -119,6 +118,13 @@ class Reader {
   }
 
  private:
+  template <class... E, class V> void read_word(const char* name, V& value) {
+    std::string word;
+    read(name, word);
+    if (!entry(name)) return;
+    std::string words;
+    if (!(take_word<E>(word, value, words) || ...)) refuse(name, "one of" + words);
+  }
   void need(const char* name);
   bool is_text(const char* name);
   void add_place(Error& error) const;

@@ -88,7 +88,7 @@ void add_recurrent_layers(OnnxLayers& layers) {
   };
   layers[typeid(nn::RNNImpl)].add = [](OnnxGraph& g, const OnnxCall& c, nn::Module& module) {
     auto& m = static_cast<nn::RNNImpl&>(module);
-    const bool relu = std::holds_alternative<enumtype::kReLU>(m.options.nonlinearity());
+    const bool relu = holds_alternative<enumtype::kReLU>(m.options.nonlinearity());
     const std::vector<std::string> each(m.options.bidirectional() ? 2 : 1, relu ? "Relu" : "Tanh");
     return recurrent(g, c, m, {"RNN", {0}}, true, OnnxAttributes().texts("activations", each));
   };

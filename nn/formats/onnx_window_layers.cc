@@ -57,10 +57,10 @@ template <size_t D, class M> void add_conv(OnnxLayers& layers) {
     const auto& options = m.options;
     std::vector<int64_t> pads = padding_of<D>(options);
     std::vector<std::string> in = operands(g, c, m);
-    if (std::holds_alternative<enumtype::kCircular>(options.padding_mode()))
+    if (holds_alternative<enumtype::kCircular>(options.padding_mode()))
       c.refuse("circular padding has no operator in this operator set");
-    const bool zeros = std::holds_alternative<enumtype::kZeros>(options.padding_mode());
-    const bool reflect = std::holds_alternative<enumtype::kReflect>(options.padding_mode());
+    const bool zeros = holds_alternative<enumtype::kZeros>(options.padding_mode());
+    const bool reflect = holds_alternative<enumtype::kReflect>(options.padding_mode());
     return batched(g, c, D, [&](const std::string& x) {
       const OnnxOps o{g, c};
       in[0] = x;
@@ -203,8 +203,8 @@ std::string upsample(OnnxGraph& g, const OnnxCall& c, nn::UpsampleImpl& m) {
   const OnnxOps o{g, c};
   const auto& options = m.options;
   const int64_t rank = c.in[0].dim();
-  const bool nearest = std::holds_alternative<enumtype::kNearest>(options.mode());
-  const bool cubic = std::holds_alternative<enumtype::kBicubic>(options.mode());
+  const bool nearest = holds_alternative<enumtype::kNearest>(options.mode());
+  const bool cubic = holds_alternative<enumtype::kBicubic>(options.mode());
   const bool corners = options.align_corners() && *options.align_corners();
   OnnxAttributes a;
   a.text("mode", nearest ? "nearest" : cubic ? "cubic" : "linear");

@@ -40,7 +40,7 @@ void print_convolution(std::ostream& stream, const std::string& padding,
   if (!output_padding.empty()) stream << ", output_padding=" << output_padding;
   if (groups != 1) stream << ", groups=" << groups;
   if (!bias) stream << ", bias=" << std::boolalpha << false;
-  if (!std::holds_alternative<enumtype::kZeros>(mode))
+  if (!holds_alternative<enumtype::kZeros>(mode))
     stream << ", padding_mode=" << enumtype::get_enum_name(mode);
   stream << ")";
 }
@@ -102,7 +102,7 @@ Tensor padded(const ConvOptions<D>& o, const Tensor& input, const Tensor& weight
   using Mode = functional::PadFuncOptions::mode_t;
   const Mode modes[] = {kConstant, kReflect, kReplicate, kCircular};
   const Mode& mode = modes[o.padding_mode().index()];
-  if (std::holds_alternative<enumtype::kConstant>(mode)) return call(input, o.padding());
+  if (holds_alternative<enumtype::kConstant>(mode)) return call(input, o.padding());
   std::vector<int64_t> around(2 * D);  // the last dimension first
   for (size_t d = 0; d < D; ++d) {
     int64_t both = 0, before = 0;

@@ -14,7 +14,7 @@ namespace ramet::nn {
 
 namespace detail {
 using conv_padding_mode_t =
-    std::variant<enumtype::kZeros, enumtype::kReflect, enumtype::kReplicate, enumtype::kCircular>;
+    OneOf<enumtype::kZeros, enumtype::kReflect, enumtype::kReplicate, enumtype::kCircular>;
 template <size_t D>
 using conv_padding_t = std::variant<ExpandingArray<D>, enumtype::kValid, enumtype::kSame>;
 }  // namespace detail

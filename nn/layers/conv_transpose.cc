@@ -74,7 +74,7 @@ std::vector<int64_t> ConvTransposeNdImpl<D, Derived>::_output_padding(
 template <size_t D, class Derived>
 Tensor ConvTransposeNdImpl<D, Derived>::forward(const Tensor& input,
                                                 const std::optional<IntArrayRef>& output_size) {
-  RAMET_CHECK(std::holds_alternative<enumtype::kZeros>(options.padding_mode()), "ConvTranspose",
+  RAMET_CHECK(holds_alternative<enumtype::kZeros>(options.padding_mode()), "ConvTranspose",
               "Only `zeros` padding mode is supported for ConvTranspose", D, "d: got ",
               enumtype::get_enum_name(options.padding_mode()));
   constexpr decltype(&functional::detail::conv_transpose1d) kFunctions[] = {

@@ -25,7 +25,7 @@ void EmbeddingBagImpl::pretty_print(std::ostream& stream) const {
   if (options.norm_type() != 2) stream << ", norm_type=" << options.norm_type();
   if (options.scale_grad_by_freq())
     stream << std::boolalpha << ", scale_grad_by_freq=" << options.scale_grad_by_freq();
-  if (!std::holds_alternative<enumtype::kMean>(options.mode()))
+  if (!holds_alternative<enumtype::kMean>(options.mode()))
     stream << ", mode=" << enumtype::get_enum_name(options.mode());
   if (options.include_last_offset())
     stream << std::boolalpha << ", include_last_offset=" << options.include_last_offset();
@@ -87,8 +87,8 @@ Tensor detail::embedding_bag(const Tensor& input, const Tensor& weight, const Te
     RAMET_CHECK(offsets.defined() && offsets.dim() == 1, op,
                 "offsets has to be a 1D Tensor but got ",
                 offsets.defined() ? describe(offsets) : std::string("null"));
-  const bool sums = std::holds_alternative<enumtype::kSum>(mode),
-             maxima = std::holds_alternative<enumtype::kMax>(mode);
+  const bool sums = holds_alternative<enumtype::kSum>(mode),
+             maxima = holds_alternative<enumtype::kMax>(mode);
   RAMET_CHECK(!maxima || !scale_grad_by_freq, op,
               "max mode does not support scaling the gradient by the frequency");
   RAMET_CHECK(!maxima || !sparse, op, "max mode does not support sparse weights");

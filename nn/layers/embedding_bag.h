@@ -11,7 +11,7 @@
 
 namespace ramet::nn {
 
-using EmbeddingBagMode = std::variant<enumtype::kSum, enumtype::kMean, enumtype::kMax>;
+using EmbeddingBagMode = OneOf<enumtype::kSum, enumtype::kMean, enumtype::kMax>;
 
 struct RAMET_API EmbeddingBagOptions {
   EmbeddingBagOptions(int64_t num_embeddings, int64_t embedding_dim)

@@ -10,7 +10,7 @@
 namespace ramet::nn {
 
 namespace detail {
-using reduction_t = std::variant<enumtype::kNone, enumtype::kMean, enumtype::kSum>;
+using reduction_t = OneOf<enumtype::kNone, enumtype::kMean, enumtype::kSum>;
 }  // namespace detail
 
 // Options that are a reduction alone convert from one: `MSELoss(kSum)`.

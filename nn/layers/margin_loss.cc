@@ -95,8 +95,8 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, const HuberLossFunc
 }
 
 Tensor kl_div(const Tensor& input, const Tensor& target, const KLDivFuncOptions& o) {
-  const bool batch = std::holds_alternative<enumtype::kBatchMean>(o.reduction());
-  if (std::holds_alternative<enumtype::kMean>(o.reduction()))
+  const bool batch = holds_alternative<enumtype::kBatchMean>(o.reduction());
+  if (holds_alternative<enumtype::kMean>(o.reduction()))
     RAMET_WARN(
         "[kl_div] reduction: 'mean' divides the total loss by both the batch size and the "
         "support size. 'batchmean' divides only by the batch size, and aligns with the KL "

@@ -46,8 +46,7 @@ RAMET_REDUCTION_OPTIONS(HuberLossOptions, RAMET_ARG(double, delta) = 1.0; public
 #undef RAMET_LOSS_OPTIONS
 #undef RAMET_REDUCTION_OPTIONS
 struct RAMET_API KLDivLossOptions {
-  using reduction_t =
-      std::variant<enumtype::kNone, enumtype::kBatchMean, enumtype::kSum, enumtype::kMean>;
+  using reduction_t = OneOf<enumtype::kNone, enumtype::kBatchMean, enumtype::kSum, enumtype::kMean>;
   KLDivLossOptions() = default;
   KLDivLossOptions(enumtype::kNone reduction) : reduction_(reduction) {}
   KLDivLossOptions(enumtype::kBatchMean reduction) : reduction_(reduction) {}

@@ -64,8 +64,8 @@ RAMET_PAD(ConstantPad, (ExpandingArray<D * 2> padding, double value), (padding, 
 namespace functional {
 
 struct RAMET_API PadFuncOptions {
-  using mode_t = std::variant<enumtype::kConstant, enumtype::kReflect, enumtype::kReplicate,
-                              enumtype::kCircular>;
+  using mode_t =
+      OneOf<enumtype::kConstant, enumtype::kReflect, enumtype::kReplicate, enumtype::kCircular>;
   PadFuncOptions(std::vector<int64_t> pad) : pad_(std::move(pad)) {}
   RAMET_ARG(std::vector<int64_t>, pad);
   RAMET_ARG(mode_t, mode) = kConstant;

@@ -154,7 +154,7 @@ template class Cloneable<GRUImpl>;
 // ---- RNN ----------------------------------------------------------------------------------------
 
 RNNImpl::RNNImpl(const RNNOptions& o)
-    : detail::RNNImplBase<RNNImpl>(std::holds_alternative<enumtype::kReLU>(o.nonlinearity())
+    : detail::RNNImplBase<RNNImpl>(holds_alternative<enumtype::kReLU>(o.nonlinearity())
                                        ? detail::base_of(kRNN_RELU, o)
                                        : detail::base_of(kRNN_TANH, o)),
       options(o) {}

@@ -23,7 +23,7 @@ namespace detail {
 /// What all three have.
 struct RAMET_API RNNOptionsBase {
   using rnn_options_base_mode_t =
-      std::variant<enumtype::kLSTM, enumtype::kGRU, enumtype::kRNN_TANH, enumtype::kRNN_RELU>;
+      OneOf<enumtype::kLSTM, enumtype::kGRU, enumtype::kRNN_TANH, enumtype::kRNN_RELU>;
   RNNOptionsBase(rnn_options_base_mode_t mode, int64_t input_size, int64_t hidden_size)
       : mode_(mode), input_size_(input_size), hidden_size_(hidden_size) {}
   RAMET_ARG(rnn_options_base_mode_t, mode);
@@ -42,7 +42,7 @@ struct RAMET_API RNNOptionsBase {
 }  // namespace detail
 
 struct RAMET_API RNNOptions {
-  using nonlinearity_t = std::variant<enumtype::kTanh, enumtype::kReLU>;
+  using nonlinearity_t = OneOf<enumtype::kTanh, enumtype::kReLU>;
   RNNOptions(int64_t input_size, int64_t hidden_size)
       : input_size_(input_size), hidden_size_(hidden_size) {}
   RAMET_ARG(int64_t, input_size);

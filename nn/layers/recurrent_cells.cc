@@ -107,7 +107,7 @@ RNNCellImpl::RNNCellImpl(const RNNCellOptions& o)
           detail::RNNCellOptionsBase(o.input_size(), o.hidden_size(), o.bias(), 1)),
       options(o) {}
 Tensor RNNCellImpl::forward(const Tensor& input, const Tensor& hx) {
-  return step(input, hx, {}, std::holds_alternative<enumtype::kReLU>(options.nonlinearity())).first;
+  return step(input, hx, {}, holds_alternative<enumtype::kReLU>(options.nonlinearity())).first;
 }
 std::string RNNCellImpl::get_nonlinearity_str() const {
   return enumtype::get_enum_name(options.nonlinearity());

@@ -26,7 +26,7 @@ struct RAMET_API RNNCellOptionsBase {
 }  // namespace detail
 
 struct RAMET_API RNNCellOptions {
-  using nonlinearity_t = std::variant<enumtype::kTanh, enumtype::kReLU>;
+  using nonlinearity_t = OneOf<enumtype::kTanh, enumtype::kReLU>;
   RNNCellOptions(int64_t input_size, int64_t hidden_size)
       : input_size_(input_size), hidden_size_(hidden_size) {}
   RAMET_ARG(int64_t, input_size);

@@ -21,8 +21,9 @@ void UpsampleImpl::pretty_print(std::ostream& stream) const {
 }
 
 Tensor UpsampleImpl::forward(const Tensor& input) {
-  const auto mode = std::visit(
-      [](auto same) { return functional::InterpolateFuncOptions::mode_t(same); }, options.mode());
+  const auto mode =
+      std::visit([](auto same) { return functional::InterpolateFuncOptions::mode_t(same); },
+                 UpsampleOptions::mode_t::variant_t(options.mode()));
   return functional::detail::interpolate(input, options.size(), options.scale_factor(), mode,
                                          options.align_corners(), std::nullopt, false);
 }
@@ -36,7 +37,7 @@ namespace {
 using Mode = InterpolateFuncOptions::mode_t;
 constexpr const char* kOp = "interpolate";
 
-template <class K> bool is(const Mode& mode) { return std::holds_alternative<K>(mode); }
+template <class K> bool is(const Mode& mode) { return holds_alternative<K>(mode); }
 
 [[noreturn]] void refuse(const Tensor& x, const Mode& mode) {
   fail(kOp, "Input Error: Only 3D, 4D and 5D input Tensors supported (got ", x.dim(),

@@ -12,8 +12,8 @@
 namespace ramet::nn {
 
 struct RAMET_API UpsampleOptions {
-  using mode_t = std::variant<enumtype::kNearest, enumtype::kLinear, enumtype::kBilinear,
-                              enumtype::kBicubic, enumtype::kTrilinear>;
+  using mode_t = OneOf<enumtype::kNearest, enumtype::kLinear, enumtype::kBilinear,
+                       enumtype::kBicubic, enumtype::kTrilinear>;
   /// Extents of the result behind the channels, or factors of them: one of the two.
   RAMET_ARG(std::optional<std::vector<int64_t>>, size) = std::nullopt;
   RAMET_ARG(std::optional<std::vector<double>>, scale_factor) = std::nullopt;
@@ -38,8 +38,8 @@ namespace functional {
 
 struct RAMET_API InterpolateFuncOptions {
   using mode_t =
-      std::variant<enumtype::kNearest, enumtype::kLinear, enumtype::kBilinear, enumtype::kBicubic,
-                   enumtype::kTrilinear, enumtype::kArea, enumtype::kNearestExact>;
+      OneOf<enumtype::kNearest, enumtype::kLinear, enumtype::kBilinear, enumtype::kBicubic,
+            enumtype::kTrilinear, enumtype::kArea, enumtype::kNearestExact>;
   RAMET_ARG(std::optional<std::vector<int64_t>>, size) = std::nullopt;
   RAMET_ARG(std::optional<std::vector<double>>, scale_factor) = std::nullopt;
   RAMET_ARG(mode_t, mode) = kNearest;

@@ -4,8 +4,8 @@
 C10 = """
     ArrayRef AutoGradMode BFloat16 Backend CppTypeToScalarType DataPtr Device DeviceGuard DeviceIndex DeviceType Error Event
     Dict GradMode Half IValue IndexError InferenceMode IntArrayRef Layout LinAlgError List MemoryFormat NoGradGuard NotImplementedError
-    OptionalIntArrayRef OutOfMemoryError Scalar ScalarType SourceLocation Storage StorageImpl Stream TensorImpl TensorOptions
-    backendToDeviceType canCast contiguous_strides device device_index dtype elementSize fmap
+    OneOf OptionalIntArrayRef OutOfMemoryError Scalar ScalarType SourceLocation Storage StorageImpl Stream TensorImpl TensorOptions
+    backendToDeviceType canCast contiguous_strides device device_index dtype elementSize fmap get_if holds_alternative
     get_default_dtype get_default_dtype_as_scalartype isComplexType isFloatingType isIntegralType
     isReducedFloatingType isSignedType kBFloat16 kBool kByte kCPU kCUDA kChar kDouble kFloat kHalf kInt kLong kShort
     kStrided layout memory_format nullopt nullopt_t optTypeMetaToScalarType optional promoteTypes requires_grad

@@ -35,6 +35,7 @@ using ::ramet::List;  // Ramet's class: include the door, no forward declaration
 using ::ramet::MemoryFormat;  // Ramet's class: include the door, no forward declaration
 using ::ramet::NoGradGuard;  // Ramet's class: include the door, no forward declaration
 using ::ramet::NotImplementedError;  // Ramet's class: include the door, no forward declaration
+using ::ramet::OneOf;  // Ramet's class: include the door, no forward declaration
 using ::ramet::OptionalIntArrayRef;  // Ramet's class: include the door, no forward declaration
 using ::ramet::OutOfMemoryError;  // Ramet's class: include the door, no forward declaration
 using ::ramet::Scalar;  // Ramet's class: include the door, no forward declaration
@@ -55,6 +56,8 @@ using ::ramet::elementSize;
 using ::ramet::fmap;
 using ::ramet::get_default_dtype;
 using ::ramet::get_default_dtype_as_scalartype;
+using ::ramet::get_if;
+using ::ramet::holds_alternative;
 using ::ramet::isComplexType;
 using ::ramet::isFloatingType;
 using ::ramet::isIntegralType;

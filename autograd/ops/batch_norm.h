@@ -9,9 +9,9 @@ namespace ramet {
 /// (x - mean) / sqrt(var + eps) * weight + bias per channel (dimension 1) of input [n, c, ...],
 /// floating point. training: mean and biased variance of the batch; running_mean and running_var
 /// (if defined) move by `momentum` towards the batch's mean and unbiased variance. Otherwise
-/// running_mean and running_var are used, for which there is no derivative (an Error where they
-/// require one). weight, bias: [c] or undefined. Statistics are computed
-/// in float (double for float64) whatever the input's type. cudnn_enabled has no meaning here.
+/// running_mean and running_var are used. They have no derivative: an Error where one requires it.
+/// weight, bias: [c] or undefined. Statistics are computed in float (double for float64) whatever
+/// the input's type. cudnn_enabled has no meaning here.
 ///
 /// Source: Ioffe and Szegedy 2015. On a CPU the result keeps the memory layout of a channels-last
 /// input.

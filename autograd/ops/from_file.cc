@@ -56,7 +56,8 @@ Tensor from_file(std::string_view filename, std::optional<bool> shared, std::opt
   const auto bytes = checked_mul(kOp, "bytes", n, static_cast<int64_t>(item_size(options.dtype())));
   RAMET_CHECK(options.device().is_cpu(), kOp, "device: got ", options.device(), ", expected a CPU");
   RAMET_CHECK(!options.pinned_memory(), kOp, "tensors constructed from a file cannot be pinned");
-  if (n == 0) return empty({0}, options);
+  Tensor none = empty({0}, options);  // whose checks are those of the options
+  if (n == 0) return none;
   const auto memory = mapped(std::string(filename), shared.value_or(false), bytes);
   return from_blob(
       memory.get(), {n}, [memory](void*) {}, options);

@@ -122,7 +122,13 @@ TEST(Onnx, ParametersKeepNamesAndBytes) {
     for (size_t d = 0; d < p.sizes().size(); ++d)
       EXPECT_EQ(static_cast<int64_t>(fields_of(t, 1).at(d).integer), p.sizes()[d]);
   }
-  // Tied weights are one tensor; a weight that is computed is as it is.
+  struct Plain : nn::Module {  // by value, as LibTorch's examples have theirs
+    Tensor forward(Tensor x) { return fc(x).relu(); }
+    nn::Linear fc{register_module("fc", nn::Linear(3, 2))};
+  } plain;
+  export_onnx(plain, zeros({1, 3}), path.string(), OnnxOptions().batch_dim(0));
+  expect_part(onnx_text(read(path)), "input input type 1 [batch 3]");
+  // Tied weights are one tensor.
   nn::Linear tied(3, 3);
   const auto once =
       formats::onnx_bytes(*nn::Sequential(tied, nn::Tanh(), tied), {ones({2, 3})}, {},

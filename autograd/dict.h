@@ -1,10 +1,11 @@
 // Dict and List: containers that copies share, as LibTorch's c10::Dict and c10::List.
 #pragma once
-#include <cstdint>
+#include <cstddef>
 #include <functional>
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 

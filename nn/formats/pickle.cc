@@ -35,6 +35,8 @@ const char* other_opcode(uint8_t c) {
   }
 }
 
+}  // namespace
+
 bool is_utf8(const std::string& s) {
   for (size_t i = 0; i < s.size();) {
     const auto c = static_cast<unsigned char>(s[i]);
@@ -50,8 +52,6 @@ bool is_utf8(const std::string& s) {
   }
   return true;
 }
-
-}  // namespace
 
 std::string Node::kind() const {
   if (const auto* s = std::get_if<std::string>(&value))

@@ -162,6 +162,9 @@ class Pickle {
   uint64_t buffer_at_ = 0;
 };
 
+/// Is a text valid UTF-8, as pickles have to have it?
+bool is_utf8(const std::string& text);
+
 /// How names show a dictionary's key.
 std::string key_text(const IValue& key);
 

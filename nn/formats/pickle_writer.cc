@@ -6,6 +6,7 @@
 
 #include "autograd/grad_mode.h"
 #include "nn/formats/npy_internal.h"
+#include "nn/formats/pickle_internal.h"
 #include "nn/formats/pt.h"
 #include "nn/formats/zip_internal.h"
 #include "nn/serialize/save.h"
@@ -92,6 +93,7 @@ class Writer {
   void write(const std::string& s) {
     RAMET_CHECK(s.size() <= UINT32_MAX, op_, "a text of ", s.size(), " bytes, expected at most ",
                 UINT32_MAX);
+    RAMET_CHECK(detail::is_utf8(s), op_, "a text: got bytes that are no valid UTF-8");
     text_ += 'X', little(s.size(), 4), text_ += s;
   }
   void write(IntArrayRef list) {

@@ -29,9 +29,9 @@ RAMET_API IValue load_pt(const char* data, size_t bytes, const std::string& name
                          std::optional<Device> device = std::nullopt);
 
 /// What LibTorch's torch::save() wrote of a module, an optimizer, a tensor or a list of tensors, or
-/// a state dict of Python's (of modules and optimizers), as the archive that it would be here. Of
-/// an optimizer the class is not in the file: another one's state is not found by its names. What
-/// this library's optimizers cannot do (maximize) is an Error.
+/// a state dict of Python's (of modules and optimizers), as the archive that it would be here. An
+/// optimizer's class is not in the file; where its options tell, another one's is an Error, as is
+/// what it cannot do here (maximize).
 RAMET_API serialize::InputArchive torch_archive(const std::string& path,
                                                 std::optional<Device> device = std::nullopt);
 /// Of a part of a file: `torch_archive(load_pt(path).toGenericDict().at("optimizer"))`; `name`

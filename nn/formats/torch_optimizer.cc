@@ -72,21 +72,17 @@ class Translation {
 
   void add_group(const std::vector<std::string>& keys, const IValue& options) {
     if (!options.isGenericDict()) bad("options", "no dictionary");
-    IValue::GenericDict ours;
+    // Newer ones than the file may be missing in it.
+    IValue::GenericDict ours = {{"maximize", false}, {"decoupled_weight_decay", false}};
     for (const auto& entry : options.toGenericDict()) {
       const std::string name = key_text(entry.key());
       const IValue& value = entry.value();
-      if (name == "params") continue;
-      // What these would do an optimizer here would not.
-      if (name == "maximize" && value.isBool() && value.toBool()) bad(name, "true");
-      if (name == "betas") {
-        if (!value.isTuple() || value.toTupleRef().size() != 2) bad(name, "no pair");
-        ours.insert("beta1", value.toTupleRef().elements()[0]);
-        ours.insert("beta2", value.toTupleRef().elements()[1]);
-      } else {
-        ours.insert(name, number(value));
-      }
+      if (name == "betas") add_pair(ours, name, "beta1", "beta2", value);
+      else if (name == "etas") add_pair(ours, name, "etaminus", "etaplus", value);
+      else if (name == "step_sizes") add_pair(ours, name, "step_size_min", "step_size_max", value);
+      else if (name != "params") ours.insert_or_assign(name, number(value));
     }
+    add_class(class_by(options), ours);
     for (const std::string& key : keys) {
       if (states_.contains(key)) add_state(states_.at(key));
       ++parameters_;
@@ -95,6 +91,41 @@ class Translation {
     group.insert("params", static_cast<int64_t>(keys.size()));
     group.insert("options", ours);
     made.insert("group" + std::to_string(groups_++), group);
+  }
+
+  // Files do not say it, the options that they have do: "" where they are those of two classes.
+  static std::string class_by(const IValue& options) {
+    const auto has = [&](const char* name) { return find(options, name) != nullptr; };
+    if (has("momentum_decay")) return "NAdam";
+    if (has("lambd")) return "ASGD";
+    if (has("etas")) return "Rprop";
+    if (has("rho")) return "Adadelta";
+    if (has("initial_accumulator_value")) return "Adagrad";
+    if (has("centered")) return "RMSprop";
+    if (has("dampening")) return "SGD";
+    if (!has("decoupled_weight_decay")) return "";
+    if (!has("amsgrad")) return "RAdam";
+    const IValue& decoupled = *find(options, "decoupled_weight_decay");
+    return decoupled.isBool() && decoupled.toBool() ? "AdamW" : "Adam";
+  }
+  // A load() compares it with its optimizer's. What that would not do is refused here.
+  void add_class(const std::string& name, const IValue::GenericDict& options) {
+    const IValue& maximize = options.at("maximize");
+    const bool can = name == "NAdam" || name == "ASGD" || name == "Rprop" || name == "Adadelta" ||
+                     name == "Adagrad" || name == "RAdam";
+    if (!can && maximize.isBool() && maximize.toBool()) bad("maximize", "true");
+    if (name.empty()) return;
+    const IValue full = "ramet::optim::" + name + "Options";
+    if (!made.insert("options", full).second &&
+        made.at("options").toStringRef() != full.toStringRef())
+      bad("param_groups", "groups of several optimizers");
+  }
+
+  void add_pair(const IValue::GenericDict& ours, const std::string& name, const char* first,
+                const char* second, const IValue& value) const {
+    if (!value.isTuple() || value.toTupleRef().size() != 2) bad(name, "no pair");
+    ours.insert(first, number(value.toTupleRef().elements()[0]));
+    ours.insert(second, number(value.toTupleRef().elements()[1]));
   }
   // Python writes whole numbers where somebody said lr=1.
   static IValue number(const IValue& value) {
@@ -105,8 +136,16 @@ class Translation {
     IValue::GenericDict ours;
     for (const auto& entry : state.toGenericDict()) {
       const std::string name = key_text(entry.key());
-      if (name == "step") ours.insert(name, whole(entry.value(), name));
-      else if (!entry.value().isNone()) ours.insert(name, entry.value());
+      const IValue& value = entry.value();
+      if (value.isNone()) continue;
+      if (name == "step") {
+        ours.insert(name, whole(value, name));
+      } else if ((name == "mu_product" || name == "eta") && value.isTensor()) {
+        if (value.toTensor().numel() != 1) bad(name, "no number");
+        ours.insert(name, value.toTensor().item<double>());
+      } else {
+        ours.insert(name, value);
+      }
     }
     made.insert("state" + std::to_string(parameters_), ours);
   }

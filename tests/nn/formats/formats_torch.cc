@@ -10,7 +10,15 @@
 #include "nn/layers/batchnorm.h"
 #include "nn/layers/linear.h"
 #include "nn/module/sequential.h"
+#include "nn/optim/adadelta.h"
+#include "nn/optim/adagrad.h"
 #include "nn/optim/adam.h"
+#include "nn/optim/adamax.h"
+#include "nn/optim/asgd.h"
+#include "nn/optim/nadam.h"
+#include "nn/optim/radam.h"
+#include "nn/optim/rmsprop.h"
+#include "nn/optim/rprop.h"
 #include "nn/optim/sgd.h"
 #include "nn/serialize/save.h"
 #include "tests/nn/formats/formats_support.h"
@@ -202,41 +210,62 @@ TEST(LibTorch, ModulesTensorsLists) {
   EXPECT_EQ(text.str(), "[3, [0.5, 2.], text, True, None]");
 }
 
-// Two steps there, one more there and here.
+// Two steps there, one more there and here, from the parameters `before`.
 template <class Optimizer, class Options>
-void resumes(const Options& options, const std::string& steps, serialize::InputArchive state) {
-  const Tensors params = formats::state_dict(kGoldens + steps);
-  std::vector<Tensor> here = {params["0"].clone().requires_grad_(),
-                              params["1"].clone().requires_grad_()};
-  Optimizer optimizer(here, options);
+void goes_on(const char* name, std::vector<Tensor> before, const std::vector<Tensor>& after,
+             serialize::InputArchive state) {
+  for (Tensor& p : before) p = p.clone().requires_grad_();
+  Optimizer optimizer(before, Options(0.5));  // the file's options are taken
   state >> optimizer;
-  for (Tensor& p : here) p.mutable_grad() = known(kFloat, p.sizes().vec());
+  for (Tensor& p : before) p.mutable_grad() = known(kFloat, p.sizes().vec());
   optimizer.step();
-  for (size_t i = 0; i < 2; ++i)
-    EXPECT_TRUE(allclose(here[i].detach(), params[std::to_string(2 + i)], 1e-6, 1e-7)) << i;
+  for (size_t i = 0; i < before.size(); ++i)
+    EXPECT_TRUE(allclose(before[i].detach(), after[i], 1e-6, 1e-6)) << name << ' ' << i;
+}
+template <class Optimizer, class Options> void goes_on_cpp(const char* name) {
+  const Tensors p = formats::state_dict(kGoldens + "libtorch_" + name + "_steps.pt");
+  goes_on<Optimizer, Options>(name, {p["0"], p["1"]}, {p["2"], p["3"]},
+                              formats::torch_archive(kGoldens + "libtorch_" + name + ".pt"));
+}
+template <class Optimizer, class Options> void goes_on_python(const char* name, const IValue& all) {
+  const auto& found = all.toGenericDict().at(name).toGenericDict();
+  const auto steps = found.at("steps").toList();
+  goes_on<Optimizer, Options>(name, {steps.get(0).toTensor()}, {steps.get(1).toTensor()},
+                              formats::torch_archive(found.at("optimizer"), name));
 }
 
 TEST(LibTorch, OptimizersGoOn) {
-  const optim::AdamOptions other(1.0);  // the file's are taken
-  resumes<optim::Adam>(other, "libtorch_adam_steps.pt",
-                       formats::torch_archive(kGoldens + "libtorch_adam.pt"));
-  resumes<optim::SGD>(optim::SGDOptions(1.0), "libtorch_sgd_steps.pt",
-                      formats::torch_archive(kGoldens + "libtorch_sgd.pt"));
-  const IValue python = load_pt(kGoldens + "adam.pt");
-  resumes<optim::Adam>(other, "libtorch_adam_steps.pt",
-                       formats::torch_archive(python.toGenericDict().at("optimizer")));
-  Tensor p = zeros({2}).requires_grad_();
-  optim::Adam adam({p}, other);
+  goes_on_cpp<optim::Adam, optim::AdamOptions>("adam");
+  goes_on_cpp<optim::SGD, optim::SGDOptions>("sgd");
+  const IValue all = load_pt(kGoldens + "optimizers.pt");
+  goes_on_python<optim::Adam, optim::AdamOptions>("Adam", all);
+  goes_on_python<optim::AdamW, optim::AdamWOptions>("AdamW", all);
+  goes_on_python<optim::SGD, optim::SGDOptions>("SGD", all);
+  goes_on_python<optim::RMSprop, optim::RMSpropOptions>("RMSprop", all);
+  goes_on_python<optim::Adagrad, optim::AdagradOptions>("Adagrad", all);
+  goes_on_python<optim::Adadelta, optim::AdadeltaOptions>("Adadelta", all);
+  goes_on_python<optim::Adamax, optim::AdamaxOptions>("Adamax", all);
+  goes_on_python<optim::NAdam, optim::NAdamOptions>("NAdam", all);
+  goes_on_python<optim::RAdam, optim::RAdamOptions>("RAdam", all);
+  goes_on_python<optim::Rprop, optim::RpropOptions>("Rprop", all);
+  goes_on_python<optim::ASGD, optim::ASGDOptions>("ASGD", all);
+}
+
+TEST(LibTorch, AnotherOptimizersStateIsRefused) {
+  Tensor p = zeros({2, 3}).requires_grad_();
+  optim::Adam adam({p}, optim::AdamOptions(0.5));
   EXPECT_ERROR_TEXT(formats::load_torch(adam, kGoldens + "libtorch_adam.pt"), "got 2, expected 1");
-  python.toGenericDict()
-      .at("optimizer")
-      .toGenericDict()
-      .at("param_groups")
-      .toListRef()[0]
-      .toGenericDict()
-      .insert_or_assign("maximize", true);
-  EXPECT_ERROR_TEXT(formats::torch_archive(python.toGenericDict().at("optimizer"), "adam.pt"),
+  const IValue all = load_pt(kGoldens + "optimizers.pt");
+  const auto state = [&](const char* name) {
+    return all.toGenericDict().at(name).toGenericDict().at("optimizer");
+  };
+  auto other = formats::torch_archive(state("AdamW"));
+  EXPECT_ERROR_TEXT(other >> adam, "got ramet::optim::AdamWOptions, expected");
+  const auto& group = state("Adam").toGenericDict().at("param_groups").toListRef()[0];
+  group.toGenericDict().insert_or_assign("maximize", true);
+  EXPECT_ERROR_TEXT(formats::torch_archive(state("Adam"), "adam.pt"),
                     "\"adam.pt\", optimizer's \"maximize\": got true");
+  EXPECT_EQ(adam.param_groups()[0].options().get_lr(), 0.5);
 }
 
 }  // namespace

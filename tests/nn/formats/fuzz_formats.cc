@@ -143,12 +143,10 @@ void check_npz(Tape& tape) {
 }
 
 void check_pt(Tape& tape) {
-  static const std::vector<std::string> names = {"state.pt",           "checkpoint.pt",
-                                                 "protocol5.pt",       "big.pt",
-                                                 "tensor.pt",          "adam.pt",
-                                                 "libtorch_list.pt",   "libtorch_adam.pt",
-                                                 "libtorch_values.pt", "libtorch_module.pt",
-                                                 "refused_code.pt",    "libtorch_pickle.pt"};
+  static const std::vector<std::string> names = {
+      "state.pt",           "checkpoint.pt",      "protocol5.pt",     "big.pt",
+      "tensor.pt",          "optimizers.pt",      "libtorch_list.pt", "libtorch_adam.pt",
+      "libtorch_values.pt", "libtorch_module.pt", "refused_code.pt",  "libtorch_pickle.pt"};
   const std::string& good = golden(tape.one_of(names));
   if (tape.one_in(4)) {
     std::string bad = good;

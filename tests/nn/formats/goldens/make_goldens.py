@@ -11,6 +11,7 @@ floating point, cast to its type.
 """
 
 import collections
+import copy
 import io
 import os
 import pathlib
@@ -113,15 +114,25 @@ def big_endian(target):
             out.writestr(name, data)
 
 
-def adam():
-    """Two steps as make_libtorch.cpp's; the parameters are those of libtorch_adam_steps.pt."""
-    params = [values(torch.float32, 2, 3).requires_grad_(), values(torch.float32, 2).requires_grad_()]
-    optimizer = torch.optim.Adam(params, lr=0.125, betas=(0.5, 0.75))
-    for _ in range(2):
-        for p in params:
-            p.grad = values(torch.float32, *p.shape)
-        optimizer.step()
-    return {"optimizer": optimizer.state_dict(), "epoch": 2}
+def optimizers():
+    """Each after two steps of known gradients: its state, the parameter then, and after one more."""
+    found = {}
+    for name, options in (("Adam", {"betas": (0.5, 0.75)}), ("AdamW", {"amsgrad": True}), ("SGD", {"momentum": 0.5, "nesterov": True}),
+                          ("RMSprop", {"momentum": 0.25, "centered": True}), ("Adagrad", {"maximize": True}), ("Adadelta", {}),
+                          ("Adamax", {}), ("NAdam", {"decoupled_weight_decay": True}), ("RAdam", {}), ("Rprop", {}), ("ASGD", {})):
+        p = values(torch.float32, 2, 3).requires_grad_()
+        decay = {} if name == "Rprop" else {"weight_decay": 0.125}
+        optimizer = getattr(torch.optim, name)([p], lr=0.25, **decay, **options)
+        steps = []
+        for i in range(3):
+            p.grad = values(torch.float32, 2, 3)
+            optimizer.step()
+            if i > 0:
+                steps.append(p.detach().clone())
+            if i == 1:
+                state = copy.deepcopy(optimizer.state_dict())
+        found[name] = {"optimizer": state, "steps": steps}
+    return found
 
 
 def torch_files():
@@ -132,7 +143,7 @@ def torch_files():
     torch.save(checkpoint(), HERE / "old_protocol4.pt", pickle_protocol=4, _use_new_zipfile_serialization=False)
     torch.save(values(torch.float32, 2, 3), HERE / "tensor.pt")
     big_endian(HERE / "big.pt")
-    torch.save(adam(), HERE / "adam.pt")
+    torch.save(optimizers(), HERE / "optimizers.pt")
     # What is not read: each asks for something else than data.
     torch.save(torch.nn.Linear(2, 1), HERE / "refused_module.pt")
     torch.save({"x": np.float64(1)}, HERE / "refused_scalar.pt")

@@ -22,6 +22,20 @@ struct Taps {
   int64_t rows, runs, k;
   int64_t first, step;  // source row of result row t and tap r: t * stride + first + r * step
   int64_t stride;
+  int64_t plane;  // floats between channels, where those of a pixel are not neighbours
+};
+// Which of some places lie in an image: the taps that do not see the border alone.
+struct Inside {
+  int64_t from, to;
+  // Of `taps` places from `first` on, `step` apart, those in [0, size).
+  Inside(int64_t first, int64_t step, int64_t taps, int64_t size) : from(0), to(taps) {
+    while (from < to && first + from * step < 0) ++from;
+    while (to > from && first + (to - 1) * step >= size) --to;
+  }
+  // The row taps of result row t.
+  Inside(const Taps& taps, int64_t t, int64_t size)
+      : Inside(t * taps.stride + taps.first, taps.step, taps.rows, size) {}
+  bool operator==(const Inside& other) const { return from == other.from && to == other.to; }
 };
 
 struct Result {
@@ -29,11 +43,54 @@ struct Result {
   int64_t row, pixel;  // strides; channels are dense
 };
 
+// Of R result rows, `row` apart in the slab, channel o of n: a vector is neighbouring pixels, which
+// fill it where channels are few.
+template <int R>
+void plane_rows(const Taps& taps, const Inside& inside, const float* a, int64_t row, int64_t n,
+                int64_t o, const float* bias, const Result& out, float* c, int64_t pixels) {
+  for (int64_t i = 0; i < pixels; i += VL) {
+    vf acc[R];
+    for (int r = 0; r < R; ++r) acc[r] = vf{};
+    for (int64_t s = inside.from * taps.runs; s < inside.to * taps.runs; ++s) {
+      const float *p = a + taps.offset[s] + i, *w = taps.weights + s * taps.k * n + o;
+      for (int64_t k = 0; k < taps.k; ++k, p += taps.plane, w += n) {
+        const vf x = set1(*w);
+        for (int r = 0; r < R; ++r) acc[r] = mac(load(p + r * row), x, acc[r]);
+      }
+    }
+    alignas(64) float value[VL];
+    for (int r = 0; r < R; ++r) {
+      store(value, bias ? acc[r] + set1(bias[o]) : acc[r]);
+      float* to = c + r * out.row + i * out.pixel + o;
+      for (int64_t j = 0; j < imin(VL, pixels - i); ++j) to[j * out.pixel] = value[j];
+    }
+  }
+}
+void convolve_planes(const Taps& taps, const float* slab, int64_t slab_first, int64_t slab_row,
+                     int64_t source_rows, int64_t n, const float* bias, const Result& out,
+                     int64_t t0, int64_t rows, int64_t pixels) {
+  constexpr decltype(&plane_rows<1>) fn[] = {plane_rows<1>, plane_rows<2>, plane_rows<3>,
+                                             plane_rows<4>, plane_rows<5>, plane_rows<6>,
+                                             plane_rows<7>, plane_rows<8>};
+  for (int64_t r = 0, end; r < rows; r = end) {
+    const Inside inside(taps, t0 + r, source_rows);
+    end = r + 1;
+    while (end < imin(rows, r + 8) && Inside(taps, t0 + end, source_rows) == inside) ++end;
+    const float* a = slab + ((t0 + r) * taps.stride - slab_first) * slab_row;
+    for (int64_t o = 0; o < n; ++o)
+      fn[end - r - 1](taps, inside, a, taps.stride * slab_row, n, o, bias, out,
+                      out.data + r * out.row, pixels);
+  }
+}
+
 // Result rows t0 .. t0+rows, `pixels` of them in each, n channels in each of the groups.
 void convolve(const Taps& taps, const float* slab, int64_t slab_first, int64_t slab_row,
               int64_t source_rows, int64_t as, int64_t group_channels, int64_t groups, int64_t n,
               const float* bias, const Result& out, int64_t t0, int64_t rows, int64_t pixels) {
   if (pixels <= 0) return;
+  if (taps.plane)
+    return convolve_planes(taps, slab, slab_first, slab_row, source_rows, n, bias, out, t0, rows,
+                           pixels);
   const Cut cut(pixels);
   Tile t{};
   t.as = as, t.cs = out.pixel;
@@ -47,11 +104,7 @@ void convolve(const Taps& taps, const float* slab, int64_t slab_first, int64_t s
       t.bs = width, t.bseg = taps.k * width;
       t.bias = bias ? bias + g * n + j : nullptr;
       for (int64_t r = 0; r < rows; ++r) {
-        const int64_t source = (t0 + r) * taps.stride + taps.first;  // of the first tap
-        // Row taps that see only the border are left out.
-        int64_t from = 0, to = taps.rows;
-        while (from < to && source + from * taps.step < 0) ++from;
-        while (to > from && source + (to - 1) * taps.step >= source_rows) --to;
+        const auto [from, to] = Inside(taps, t0 + r, source_rows);
         t.segs = (to - from) * taps.runs;
         t.aoff = taps.offset + from * taps.runs;
         t.b = taps.weights + g * taps.group + j * taps.rows * taps.runs * taps.k +
@@ -76,15 +129,6 @@ struct Window {
   int64_t rows, aseg, step;  // row taps; what leads from one to the next in the image and matrix
   int64_t k;                 // channels of the taps in one of them
 };
-// Which of `taps` places from `first` on, `step` apart, lie in [0, size).
-struct Inside {
-  int64_t from, to;
-  Inside(int64_t first, int64_t step, int64_t taps, int64_t size) : from(0), to(taps) {
-    while (from < to && first + from * step < 0) ++from;
-    while (to > from && first + (to - 1) * step >= size) --to;
-  }
-};
-
 // Tiles of one pixel of several images: no taps beyond the border are read. An element is
 // the same chain as elsewhere. `window(y, x, line)` for rows of the source `line` apart.
 template <class F>
@@ -135,11 +179,12 @@ void forward(const Conv2dArgs& a) {
   const Conv2dShape& s = a.shape;
   const Conv2dPlan p = conv2d_forward_plan(s);
   const int64_t cig = s.ci / s.groups, cog = s.co / s.groups;
-  const bool merged = s.groups == 1 && s.dw == 1;
-  const bool in_place = conv2d_in_place(s, a.x);
-  const int64_t slab_row = in_place ? a.x.h : p.slab_columns * s.ci,
-                pixel = in_place ? a.x.w : s.ci;
-  const bool neighbours = merged && pixel == s.ci;
+  const bool in_place = p.plane == 0 && conv2d_in_place(s, a.x);
+  const int64_t pixel = in_place  ? a.x.w
+                        : p.plane ? 1
+                                  : s.ci,
+                slab_row = in_place ? a.x.h : p.slab_columns * pixel;
+  const bool neighbours = s.groups == 1 && s.dw == 1 && p.plane == 0 && pixel == s.ci;
 
   auto* weights = static_cast<float*>(a.workspace);
   auto* offset = reinterpret_cast<int64_t*>(weights + p.weights);
@@ -170,7 +215,8 @@ void forward(const Conv2dArgs& a) {
             neighbours ? s.kw * cig : cig,
             -s.ph,
             s.dh,
-            s.sh};
+            s.sh,
+            p.plane};
   for (int64_t r = 0; r < s.kh; ++r)
     for (int64_t q = 0; q < taps.runs; ++q)
       offset[r * taps.runs + q] = r * s.dh * slab_row + q * s.dw * pixel;
@@ -184,7 +230,7 @@ void forward(const Conv2dArgs& a) {
     const int64_t first = in_place ? 0 : y0 * s.sh;
     if (!in_place)
       load_slab(image, a.x, s.h, s.w, s.ci, first - s.ph, (rows - 1) * s.sh + (s.kh - 1) * s.dh + 1,
-                s.pw, p.slab_columns, slab);
+                s.pw, p.slab_columns, slab, p.plane);
     float* y = data_of(a.y) + n * a.y.n + y0 * a.y.h;
     const bool direct = a.y.c == 1 || s.co == 1;
     const Result out = direct ? Result{y, a.y.h, a.y.w} : Result{slab + p.slab, s.ow * s.co, s.co};
@@ -220,7 +266,8 @@ Phase phase_of(int64_t phase, int64_t k, int64_t stride, int64_t pad, int64_t di
 void backward_input(const Conv2dArgs& a) {
   const Conv2dShape& s = a.shape;
   const Conv2dPlan p = conv2d_backward_input_plan(s);
-  const int64_t cig = s.ci / s.groups, cog = s.co / s.groups, slab_row = p.slab_columns * s.co;
+  const int64_t cig = s.ci / s.groups, cog = s.co / s.groups, pixel = p.plane ? 1 : s.co,
+                slab_row = p.slab_columns * pixel;
   const int64_t left = conv2d_lowest(0, s.kw, s.sw, s.pw, s.dw);  // source column of slab column 0
   auto* weights = static_cast<float*>(a.workspace);
   auto* offset = reinterpret_cast<int64_t*>(weights + p.weights);
@@ -239,7 +286,7 @@ void backward_input(const Conv2dArgs& a) {
           place[(rows.first_tap - r * rows.tap_step) * s.kw + columns.first_tap -
                 q * columns.tap_step] = {first * cog * cig, taps * cog, (next - first) * cog};
           offset[next] = (rows.first + r * rows.step) * slab_row +
-                         (columns.first + q * columns.step - left) * s.co;
+                         (columns.first + q * columns.step - left) * pixel;
         }
     }
   pack_filter_transposed(static_cast<const float*>(a.weight), s.groups, cog, cig, s.kh * s.kw,
@@ -270,7 +317,7 @@ void backward_input(const Conv2dArgs& a) {
     const int64_t lo = conv2d_lowest(y0, s.kh, s.sh, s.ph, s.dh),
                   hi = conv2d_floor_div(y1 - 1 + s.ph, s.sh);
     load_slab(data_of(a.y) + n * a.y.n, a.y, s.oh, s.ow, s.co, lo, hi - lo + 1, -left,
-              p.slab_columns, slab);
+              p.slab_columns, slab, p.plane);
     const bool direct = a.x.c == 1 || s.ci == 1;
     float* x = data_of(a.x) + n * a.x.n + y0 * a.x.h;
     const Result whole = direct ? Result{x, a.x.h, a.x.w} : Result{slab + p.slab, s.w * s.ci, s.ci};
@@ -283,7 +330,8 @@ void backward_input(const Conv2dArgs& a) {
         const int64_t t0 = imax(0, -conv2d_floor_div(i - y0, s.sh)),
                       t1 = imax(t0, -conv2d_floor_div(i - y1, s.sh));
         const int64_t pixels = j < s.w ? (s.w - j - 1) / s.sw + 1 : 0;
-        const bool neighbours = s.groups == 1 && columns.step == 1 && columns.taps > 1;
+        const bool neighbours =
+            s.groups == 1 && p.plane == 0 && columns.step == 1 && columns.taps > 1;
         // A merged row of taps starts where its first one does; its table is read with a step.
         int64_t merged[64];
         const bool merge = neighbours && rows.taps <= 64;
@@ -297,7 +345,8 @@ void backward_input(const Conv2dArgs& a) {
                         merge ? columns.taps * cog : cog,
                         rows.first,
                         rows.step,
-                        1};
+                        1,
+                        p.plane};
         const Result out{whole.data + (t0 * s.sh + i - y0) * whole.row + j * whole.pixel,
                          s.sh * whole.row, s.sw * whole.pixel};
         convolve(taps, slab, lo, slab_row, s.oh, s.co, cog, s.groups, cig, nullptr, out, t0,

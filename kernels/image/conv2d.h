@@ -73,6 +73,7 @@ struct Conv2dPlan {
   int64_t weights;                        // floats of the packed weights
   bool by_images;                         // tiles of one pixel of several images, then
   int64_t image;                          // floats of a copy of a source image
+  int64_t plane;                          // not 0: a slab is [channel][row][column], these apart
 };
 // with 16 floats of slack
 RAMET_PLAN int64_t conv2d_round(int64_t floats) { return (floats + 31) / 16 * 16; }
@@ -106,6 +107,13 @@ RAMET_PLAN void conv2d_by_images(const Conv2dShape& s, int64_t source, int64_t r
   p.image = conv2d_round(source);
   if (p.by_images) p.slab = 0, p.out = 14 * pixels * 32;  // of the largest tile
 }
+// Few channels of a result would fill a part of a vector. Neighbouring pixels fill all of it.
+RAMET_PLAN void conv2d_by_planes(const Conv2dShape& s, int64_t from, int64_t to, int64_t row,
+                                 Conv2dPlan& p) {
+  if (s.groups != 1 || to > 4 || from < 8 || row < 4 || p.by_images) return;
+  p.plane = conv2d_round(p.slab_rows * p.slab_columns);
+  p.slab = from * p.plane + 16;
+}
 RAMET_PLAN Conv2dPlan conv2d_forward_plan(const Conv2dShape& s) {
   Conv2dPlan p{};
   p.slab_columns = conv2d_slab_columns(s);
@@ -115,6 +123,7 @@ RAMET_PLAN Conv2dPlan conv2d_forward_plan(const Conv2dShape& s) {
   p.out = conv2d_round(p.rows * s.ow * s.co);
   p.weights = conv2d_round(s.co * (s.ci / s.groups) * s.kh * s.kw);
   conv2d_by_images(s, s.h * s.w * s.ci, s.ow, s.oh * s.ow, p);
+  if (s.sw == 1) conv2d_by_planes(s, s.ci, s.co, s.ow, p);
   return p;
 }
 RAMET_PLAN int64_t conv2d_floor_div(int64_t a, int64_t b) {
@@ -135,6 +144,7 @@ RAMET_PLAN Conv2dPlan conv2d_backward_input_plan(const Conv2dShape& s) {
   p.out = conv2d_round(p.rows * s.w * s.ci);
   p.weights = conv2d_round(s.co * (s.ci / s.groups) * s.kh * s.kw);
   conv2d_by_images(s, s.oh * s.ow * s.co, (s.w + s.sw - 1) / s.sw, s.h * s.w, p);
+  conv2d_by_planes(s, s.co, s.ci, s.w / s.sw, p);
   return p;
 }
 // Floats that a convolution needs.

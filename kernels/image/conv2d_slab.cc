@@ -28,6 +28,17 @@ void load_row(const float* src, int64_t sc, int64_t sw, int64_t c, int64_t w, fl
     for (int64_t i = 0; i < c; ++i) dst[j * c + i] = src[i * sc + j * sw];
 }
 
+// One row of c channels x w pixels to dst[c][w], channels `plane` apart. May set up to 15 floats
+// after each to zero.
+void load_planes(const float* src, int64_t sc, int64_t sw, int64_t c, int64_t w, float* dst,
+                 int64_t plane) {
+  if (sc == 1 && sw != 1) return pack_transposed(src, sw, w, c, dst, plane);
+  for (int64_t i = 0; i < c; ++i)
+    if (sw == 1) copy(dst + i * plane, src + i * sc, w);
+    else
+      for (int64_t j = 0; j < w; ++j) dst[i * plane + j] = src[i * sc + j * sw];
+}
+
 // Elements r0 .. r0+VL of row p of the transposed matrix (p < k, source s[r*ld + p], r < rows) go
 // to dst_of(p, r0); nothing is written after them.
 template <class F>
@@ -51,8 +62,16 @@ RAMET_INLINE void transpose_rows(const float* s, int64_t ld, int64_t rows, int64
 }  // namespace
 
 void load_slab(const float* image, const ImageView& v, int64_t h, int64_t w, int64_t c,
-               int64_t first, int64_t rows, int64_t left, int64_t columns, float* dst) {
+               int64_t first, int64_t rows, int64_t left, int64_t columns, float* dst,
+               int64_t plane) {
   const int64_t skip = imax(-left, 0), lead = imax(left, 0), n = imin(w - skip, columns - lead);
+  if (plane) {
+    zero(dst, c * plane);
+    for (int64_t y = imax(first, 0); y < imin(first + rows, h) && n > 0; ++y)
+      load_planes(image + y * v.h + skip * v.w, v.c, v.w, c, n, dst + (y - first) * columns + lead,
+                  plane);
+    return;
+  }
   for (int64_t r = 0; r < rows; ++r, dst += columns * c) {
     const int64_t y = first + r;
     if (y < 0 || y >= h || n <= 0) {

@@ -237,6 +237,30 @@ TEST(Conv2d, SmallImages) {
   });
 }
 
+// Of few channels: vectors of pixels.
+TEST(Conv2d, FewChannels) {
+  const Conv2dShape results[] = {shape(2, 20, 1, 11, 21, 3, 3, 1, 1, 1, 1),
+                                 shape(3, 9, 4, 9, 37, 3, 2, 2, 1, 2, 3, 2, 3),
+                                 shape(1, 16, 1, 30, 30, 1, 1)};
+  const Conv2dShape sources[] = {shape(2, 1, 64, 28, 26, 4, 4, 2, 2, 1, 1),
+                                 shape(3, 3, 10, 12, 19, 3, 5, 1, 3, 0, 2, 2, 1)};
+  for_each_variant([&](Variant) {
+    uint64_t seed = 600;
+    const auto check = [&](const Conv2dShape& s) {
+      for (Layout layout : {kNchw, kChannelsLast, kOdd})
+        check_all({s, ScalarType::Float, layout, layout, true, ++seed});
+    };
+    for (const Conv2dShape& s : results) {
+      EXPECT_GT(conv2d_forward_plan(s).plane, 0);
+      check(s);
+    }
+    for (const Conv2dShape& s : sources) {
+      EXPECT_GT(conv2d_backward_input_plan(s).plane, 0);
+      check(s);
+    }
+  });
+}
+
 TEST(Conv2d, DoubleAndInteger) {
   for_each_variant([](Variant) {
     for (ScalarType t : {ScalarType::Double, ScalarType::Long}) {
@@ -272,7 +296,9 @@ TEST(Conv2d, SameBitsForEveryThreadCountAndVectorWidth) {
                                 shape(2, 6, 12, 20, 13, 3, 3, 1, 1, 2, 2, 2, 2, 3),
                                 shape(70, 4, 6, 5, 5, 2, 2),
                                 shape(40, 12, 40, 5, 7, 4, 4, 2, 2, 1, 1),
-                                shape(21, 16, 80, 9, 11, 3, 3, 1, 1, 1, 1)};
+                                shape(21, 16, 80, 9, 11, 3, 3, 1, 1, 1, 1),
+                                shape(3, 20, 2, 11, 21, 3, 3, 1, 1, 1, 1),
+                                shape(2, 2, 40, 28, 26, 4, 4, 2, 2, 1, 1)};
   uint64_t seed = 0;
   for (const Conv2dShape& s : shapes)
     for (Layout layout : {kNchw, kChannelsLast}) {

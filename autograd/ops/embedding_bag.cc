@@ -29,6 +29,7 @@ struct Bags {
   int64_t rows, cols, bags, padding;  // -1: no padding
   BagMode mode;
   bool by_freq;
+  bool open;  // are there indices behind the last bag?
 };
 
 // The bag of each index; `bags` behind the end of the last.
@@ -41,7 +42,7 @@ Tensor bag_of(const Tensor& offsets, int64_t total) {
 
 // The gradient of each row that an index names, before its own weight: differentiable in g.
 Tensor parts_of(const Bags& b, const Tensor& g, const Tensor& bag) {
-  return g.index_select(0, bag.clamp_max(b.bags - 1));
+  return g.index_select(0, b.open ? bag.clamp_max(b.bags - 1) : bag);
 }
 // 0 of indices that count as not there, of the type of `like`.
 Tensor counted(const Bags& b, const Tensor& indices, const Tensor& bag, ScalarType t) {
@@ -52,9 +53,8 @@ Tensor counted(const Bags& b, const Tensor& indices, const Tensor& bag, ScalarTy
 }
 
 // Composed of operations that have a history of their own.
-Tensor weight_gradient(const Bags& b, const Tensor& g, const Tensor& indices_,
-                       const Tensor& offsets, const Tensor& counts, const Tensor& places,
-                       const Tensor& scale) {
+Tensor weight_gradient(const Bags& b, const Tensor& g, const Tensor& indices_, const Tensor& bag_,
+                       const Tensor& counts, const Tensor& places, const Tensor& scale) {
   const ScalarType t = g.scalar_type(), wide = compute_type(t);
   const std::vector<int64_t> sizes{b.rows, b.cols};
   const Tensor gw = g.to(wide);
@@ -66,12 +66,11 @@ Tensor weight_gradient(const Bags& b, const Tensor& g, const Tensor& indices_,
   }
   // Without bags no index counts.
   const Tensor indices = b.bags > 0 ? indices_ : indices_.narrow(0, 0, 0),
-               bag = bag_of(offsets, indices.size(0));
+               bag = bag_.narrow(0, 0, indices.size(0));
   Tensor share = gw;  // of each index in its bag's gradient
   if (b.mode == BagMode::kMean)
     share = gw.mul(counts.clamp_min(1).to(wide).reciprocal().unsqueeze(1));
-  const bool all_count = b.padding < 0 && offsets.size(0) == b.bags;
-  if (all_count && !b.by_freq && !scale.defined())
+  if (b.padding < 0 && !b.open && !b.by_freq && !scale.defined())
     return index_add_zeros(sizes, 0, indices, parts_of(b, share, bag)).to(t);
   Tensor factor = counted(b, indices, bag, wide);
   {
@@ -87,11 +86,10 @@ Tensor weight_gradient(const Bags& b, const Tensor& g, const Tensor& indices_,
   return index_add_zeros(sizes, 0, indices, parts).to(t);
 }
 Tensor scale_gradient(const Bags& b, const Tensor& g, const Tensor& weight, const Tensor& indices,
-                      const Tensor& offsets, ScalarType t) {
+                      const Tensor& bag, ScalarType t) {
   const ScalarType wide = compute_type(t);
   if (b.bags == 0 && indices.size(0) > 0)
     return zeros({indices.size(0)}, TensorOptions(t).device(g.device()));
-  const Tensor bag = bag_of(offsets, indices.size(0));
   return parts_of(b, g.to(wide), bag)
       .mul(weight.index_select(0, indices).to(wide))
       .sum(1)
@@ -191,7 +189,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag(
       checked(weight, indices_, offsets_, mode, sparse, scale, include_last_offset, padding_idx);
   const int64_t rows = weight.size(0), cols = weight.size(1), given = offsets.size(0),
                 total = indices.size(0), bags = given - include_last_offset;
-  const Bags b{rows, cols, bags, padding, static_cast<BagMode>(mode), scale_grad_by_freq};
+  const Bags b{rows,        cols, bags, padding, static_cast<BagMode>(mode), scale_grad_by_freq,
+               given > bags};
 
   const Device device = weight.device();
   const ScalarType t = weight.scalar_type();
@@ -217,15 +216,17 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag(
   if (!recording(weight, scale)) return {y, bag, counts, rest};
   Tensor out =
       record("EmbeddingBagBackward0", {weight, scale}, std::move(y),
-             [b, at = save(indices), begin = save(offsets), n = save(counts),
+             [b, at = save(indices), begin = save(offsets), kept = save(bag), n = save(counts),
               from = save_if(places.defined(), places), w = save_if(recording(scale), weight),
               sw = save_if(scale.defined(), scale)](const Node& self, const Tensor& g) {
-               const Tensor indices = at.get(self), offsets = begin.get(self), scale = sw.get(self);
+               const Tensor indices = at.get(self), scale = sw.get(self);
+               Tensor bag = kept.get(self);
+               if (bag.size(0) < indices.size(0)) bag = bag_of(begin.get(self), indices.size(0));
                std::array<Tensor, 2> r;
                if (self.needs(0))
-                 r[0] = weight_gradient(b, g, indices, offsets, n.get(self), from.get(self), scale);
+                 r[0] = weight_gradient(b, g, indices, bag, n.get(self), from.get(self), scale);
                if (self.needs(1))
-                 r[1] = scale_gradient(b, g, w.get(self), indices, offsets, scale.scalar_type());
+                 r[1] = scale_gradient(b, g, w.get(self), indices, bag, scale.scalar_type());
                return r;
              });
   return {out, bag, counts, rest};

@@ -110,11 +110,12 @@ Tensor linalg_solve(const Tensor& A, const Tensor& B, bool left) {
   const bool vector = B.dim() == 1 || B.sizes() == A.sizes().slice(0, A.sizes().size() - 1);
   RAMET_CHECK(left || !vector, op, "B: got ", describe(B),
               ", vectors, expected matrices where left is false");
-  if (vector) return linalg_solve(A, B.unsqueeze(-1), true).squeeze(-1);
-  check_matrices(op, B, false);
-  check_equation(op, A, B, left);
-  if (!left) return transposed(broadcast(op, transposed(A), transposed(B), solved));
-  return broadcast(op, A, B, solved);
+  const Tensor b = vector ? B.unsqueeze(-1) : B;
+  check_matrices(op, b, false);
+  check_equation(op, A, b, left);
+  if (!left) return transposed(broadcast(op, transposed(A), transposed(b), solved));
+  const Tensor x = broadcast(op, A, b, solved);
+  return vector ? x.squeeze(-1) : x;
 }
 
 Tensor linalg_solve_triangular(const Tensor& A, const Tensor& B, bool upper, bool left,

@@ -258,7 +258,8 @@ Tensor cheapest(const std::vector<Tensor>& m) {
     for (size_t i = 0, j = length - 1; j < n; ++i, ++j) {
       for (size_t k = i; k < j; ++k) {
         const double c = cost[i][k] + cost[k + 1][j] + extent(i) * extent(k + 1) * extent(j + 1);
-        if (k == i || c < cost[i][j]) cost[i][j] = c, cuts[i][j] = k;
+        // Of equally good ones, as LibTorch: three from the left, more from the right.
+        if (k == i || c < cost[i][j] || (n == 3 && c == cost[i][j])) cost[i][j] = c, cuts[i][j] = k;
       }
     }
   }

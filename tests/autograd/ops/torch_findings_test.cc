@@ -7,8 +7,10 @@
 #include "autograd/ops/factory.h"
 #include "autograd/ops/im2col.h"
 #include "autograd/ops/index.h"
+#include "autograd/ops/linalg.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/pool.h"
+#include "autograd/ops/products.h"
 #include "autograd/ops/search.h"
 #include "autograd/ops/shape_joins.h"
 #include "autograd/ops/view.h"
@@ -170,6 +172,25 @@ TEST(TorchFindings, BagsOfNothingNameNoRow) {
   const Tensor none = zeros({0}, kLong);
   std::get<0>(embedding_bag(weight, none, zeros({2}, kLong), false, 2)).sum().backward();
   EXPECT_EQ(weight.grad().sizes(), IntArrayRef({0, 3}));
+}
+
+// A batch of one 1 x 1 matrix: a vector that became a matrix is no batch of vectors.
+TEST(TorchFindings, SolvesForOneNumber) {
+  const Tensor a = full({1, 1, 1}, 4, kDouble), b = constant({2});
+  const Tensor x = linalg_solve(a, b);
+  EXPECT_EQ(x.sizes(), IntArrayRef({1, 1}));
+  EXPECT_EQ(x.item<double>(), .5);
+  EXPECT_EQ(linalg_solve(a, b.view({1, 1})).sizes(), IntArrayRef({1, 1}));
+  EXPECT_EQ(linalg_solve(a, b.view({1, 1, 1})).sizes(), IntArrayRef({1, 1, 1}));
+  EXPECT_EQ(linalg_solve(a.expand({3, 1, 1}), b).sizes(), IntArrayRef({3, 1}));
+}
+
+// Brackets of equal cost: three are multiplied from the left, more from the right.
+TEST(TorchFindings, EqualBracketsOfChains) {
+  const Tensor large = full({1, 1}, 1e300, kDouble), small = full({1, 1}, 1e-300, kDouble);
+  EXPECT_TRUE(std::isinf(chain_matmul({large, large, small}).item<double>()));
+  EXPECT_TRUE(std::isinf(linalg_multi_dot({large, large, small}).item<double>()));
+  EXPECT_EQ(linalg_multi_dot({large, large, small, small}).item<double>(), 0);
 }
 
 // 700 x 100 is more than float16 holds.

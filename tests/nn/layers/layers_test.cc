@@ -248,6 +248,15 @@ TEST(Layers, EmbeddingBagRefuses) {
   EmbeddingBag rows(EmbeddingBagOptions(4, 2).include_last_offset(true).mode(kSum));
   rows->weight.set_data(arange(8.).view({4, 2}));
   expect_values(rows(tensor({0, 1, 2, 3}).view({2, 2})), {2, 4, 10, 12});
+  // The last offset ends the last bag, and what comes after is in none.
+  const Tensor line = arange(5.).view({5, 1}), six = tensor({0, 1, 2, 4, 4, 4}),
+               ends = tensor({0, 2, 4});
+  const auto bags = [&](int64_t mode) {
+    return std::get<0>(embedding_bag(line, six, ends, false, mode, false, {}, true));
+  };
+  expect_values(bags(0), {1, 6});
+  expect_values(bags(1), {.5, 3});
+  expect_values(bags(2), {1, 4});
   EXPECT_ERROR_TEXT(embedding_bag(w, two, tensor({0}), false, 3),
                     "`mode` must be sum, mean, or max");
   EXPECT_ERROR_TEXT(embedding_bag(w.to(kLong), two, tensor({0})), "not implemented for 'Long'");

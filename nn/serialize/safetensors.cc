@@ -366,7 +366,7 @@ Safetensors map_safetensors(const std::string& path, bool verify) {
     Tensor t;
     if (reinterpret_cast<uintptr_t>(at) % item_size(e.dtype) == 0 && e.end > e.begin) {
       const StorageRef storage(
-          Storage::foreign(at, e.end - e.begin, Device(kCPU, 0), [memory](void*) {}));
+          StorageImpl::foreign(at, e.end - e.begin, Device(kCPU, 0), [memory](void*) {}));
       t = Tensor(TensorBase::over(storage.get(), 0, e.sizes, contiguous_strides(e.sizes), e.dtype));
     } else {
       t = Tensor(TensorBase::empty(e.sizes, e.dtype, Device(kCPU, 0)));

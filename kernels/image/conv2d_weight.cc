@@ -114,14 +114,14 @@ void zero(float* p, int64_t n) {
   if (n > 0) std::memset(p, 0, static_cast<size_t>(n) * sizeof(float));
 }
 
-// A task has a part of the images, or of few parts single filter rows.
+// A task has a part of the images, or of few parts some filter rows.
 void by_parts(const Job& job, float* sums, float* biases, float* slots) {
   const Conv2dShape& s = job.s;
   const Conv2dWeightPlan& p = job.p;
-  const int64_t splits = p.parts < 8 ? s.kh : 1;
+  const int64_t splits = imin(s.kh, ceil_div(8, imax(1, p.parts)));
   parallel_tasks(p.parts * splits, [&](int64_t task, int slot) {
-    const int64_t part = task / splits, r0 = splits == 1 ? 0 : task % splits,
-                  r1 = splits == 1 ? s.kh : r0 + 1;
+    const int64_t part = task / splits, split = task % splits, r0 = s.kh * split / splits,
+                  r1 = s.kh * (split + 1) / splits;
     float* slabs = slots + slot * p.batch * (p.slab + p.dy);
     float* dys = slabs + p.batch * p.slab;
     float *dw = sums + part * p.weights, *db = biases + part * p.bias;

@@ -6,6 +6,7 @@
 
 #include "nn/formats/pt.h"
 #include "nn/formats/state_dict.h"
+#include "nn/formats/zip_internal.h"
 #include "nn/layers/activation.h"
 #include "nn/layers/batchnorm.h"
 #include "nn/layers/linear.h"
@@ -115,6 +116,126 @@ TEST(Pt, NothingButDataIsRead) {
   EXPECT_ERROR_TEXT(load_pt(kGoldens + "arrays.npz"), "a zip archive without data.pkl");
   EXPECT_ERROR_TEXT(load_pt("", 0), "got an empty file");
   EXPECT_ERROR_TEXT(load_pt("\x80\x02K\x01.", 5), "without PyTorch's magic number");
+}
+
+// Pickles by hand, each in an archive whose storage "0" has 8 bytes.
+using Entries = std::vector<std::pair<std::string, std::string>>;
+std::string error_of_entries(const Entries& entries) {
+  std::vector<formats::detail::ZipPart> parts;
+  for (const auto& [name, text] : entries) parts.push_back({name, {{text.data(), text.size()}}});
+  const std::vector<char> zip = formats::detail::zip_bytes("test", parts, /*deflate=*/false);
+  return error_of([&] { load_pt(zip.data(), zip.size(), "f"); });
+}
+std::string error_of_pickle(const std::string& text, const std::string& more = "") {
+  return error_of_entries(
+      {{"a/data.pkl", "\x80\x02" + text}, {"a/data/0", "12345678"}, {"a/" + more, ""}});
+}
+
+TEST(Pt, PicklesThatLie) {
+  using namespace std::string_literals;
+  const auto refused = [](const std::string& pickle, const std::string& part) {
+    const std::string error = error_of_pickle(pickle);
+    expect_part(error, "[load_pt] \"f\", entry \"a/data.pkl\", offset ");
+    expect_part(error, part);
+  };
+  const auto text = [](const std::string& s) { return "\x8c"s + static_cast<char>(s.size()) + s; };
+  const auto storage = [&](const std::string& key, const std::string& count,
+                           const std::string& type = "Float") {
+    return "(" + text("storage") + "ctorch\n" + type + "Storage\n" + text(key) + text("cpu") +
+           count + "tQ";
+  };
+  const auto tensor = [&](const std::string& of, const std::string& offset,
+                          const std::string& sizes, const std::string& strides) {
+    return "ctorch._utils\n_rebuild_tensor_v2\n(" + of + offset + sizes + strides + "\x89}tR";
+  };
+  const std::string zero = "K\0"s, one = "K\x01", two = "K\x02", three = "K\x03",
+                    most = "\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f", minus = "J\xff\xff\xff\xff",
+                    size1 = "\x85", size2 = "\x86", good = storage("0", two);
+  EXPECT_EQ(error_of_pickle(tensor(good, zero, two + size1, one + size1) + "."), "no error");
+  EXPECT_EQ(error_of_pickle(tensor(good, one, most + size1, zero + size1) + "."),
+            "[load_pt] \"f\", entry \"a/data.pkl\", offset 97: got a tensor of sizes "
+            "[9223372036854775807], strides [0] and offset 1, expected one inside the 8 bytes of "
+            "storage \"0\"");
+  const std::string inside = "expected one inside the 8 bytes of storage \"0\"";
+  refused(tensor(good, zero, three + size1, one + size1) + ".", inside);
+  refused(tensor(good, one, two + size1, one + size1) + ".", inside);
+  refused(tensor(good, most, one + size1, one + size1) + ".", inside);
+  refused(tensor(good, zero, two + size1, most + size1) + ".", inside);
+  refused(tensor(good, zero, two + two + size2, one + one + size2) + ".", inside);
+  refused(tensor(good, three, zero + size1, one + size1) + ".", inside);
+  refused(tensor(good, minus, one + size1, one + size1) + ".", "a tensor of a storage from -1");
+  refused(tensor(good, zero, minus + size1, one + size1) + ".", "got -1 among a tensor's sizes");
+  refused(tensor(good, zero, one + size1, minus + size1) + ".", "got -1 among a tensor's strides");
+  refused(tensor(good, zero, one + size1, one + one + size2) + ".", "got 1 sizes and 2 strides");
+  refused(tensor(one, zero, one + size1, one + size1) + ".", "got a tensor of an integer");
+  refused(storage("0", three) + ".", "got 8 bytes in entry \"a/data/0\", expected 12");
+  refused(storage("0", most, "Long") + ".", "more than this machine has");
+  refused(storage("0", minus) + ".", "expected its type, key, location and number of elements");
+  refused(storage("9", two) + ".", "got no entry \"a/data/9\"");
+  refused("(" + good + storage("0", one) + "t.", "got storage \"0\" of 4 bytes, expected 8");
+  refused(good + ".", "got a storage as a value, expected data");
+  refused("(" + text("module") + "NNNNtQ.", "got a persistent \"module\", expected a storage");
+  refused("NQ.", "got None, expected a storage");
+  // Trees that are none, or never end.
+  refused("]q\0h\0a."s, "got a list that holds itself");
+  refused("}q\0X\1\0\0\0ah\0s."s, "got a dictionary that holds itself");
+  refused(std::string(300, ']') + std::string(299, 'a') + ".", "nested deeper than 256");
+  std::string doubled = "]q\0"s;
+  for (int i = 0; i < 40; ++i) {
+    const char from = static_cast<char>(i), to = static_cast<char>(i + 1);
+    doubled += "](h"s + from + "h" + from + "eq" + to;
+  }
+  refused("(" + doubled + "t.", "the same values very many times");
+  std::string long_text = "X\0\0\x10\0"s + std::string(1 << 20, 'x') + "q\0("s;
+  for (int i = 0; i < 40; ++i) long_text += "h\0"s;
+  refused(long_text + "t\x86.", "the same long texts many times");
+  // What is not there.
+  refused("h\5.", "got number 5 of the memo, which was not stored");
+  refused("N", "the pickle ends in the middle");
+  refused(".", "got nothing on the stack");
+  refused("NN.", "got more than one value at the end");
+  refused("t.", "got no mark on the stack");
+  refused(
+      "X\xff\xff\xff\x7f"
+      "a.",
+      "got a text of 2147483647 bytes, expected at most the 2 that");
+  refused("\x8d\xff\xff\xff\xff\xff\xff\xff\xff.", "got a text of 18446744073709551615 bytes");
+  refused("\x95\xff\0\0\0\0\0\0\0N."s, "got a frame of 255 bytes");
+  refused("X\1\0\0\0\xff."s, "no valid UTF-8");
+  refused("NNNs.", "got None, expected a dictionary to put items into");
+  refused("NNa.", "got None, expected a list to append to");
+  refused("}]Ns.", "got a list as a key");
+  refused("\x8a\x09\1\2\3\4\5\6\7\1\1.", "got an integer of more than 64 bits as a value");
+  // What would run, or make objects of any class.
+  refused("cos\nsystem\n.", "got the global \"os.system\"");
+  refused(text("builtins") + text("eval") + "\x93.", "got the global \"builtins.eval\"");
+  refused("(ios\nsystem\n.", "got the opcode 0x69 (INST or OBJ, which make objects of any class)");
+  refused("\x82\1.", "got the opcode 0x82 (EXT, which names a class by a number)");
+  refused("\x8f.", "got the opcode 0x8f (a set)");
+  refused("V1\n.",
+          "got the opcode 0x56 (an opcode of protocol 0, in which PyTorch writes nothing)");
+  refused("ctorch\nSize\n.", "got the global \"torch.Size\" as a value");
+  refused("ctorch\nFloatStorage\n)R.", "\"torch.FloatStorage\", which is no function here");
+  refused("N)R.", "got a call (REDUCE) of None with a tuple");
+  refused("ccollections\nOrderedDict\n)RNb.", "got None, expected a dictionary of attributes");
+  refused("]}b.", "got attributes (BUILD) for a list");
+  // TorchScript's classes, in archives that have its constants.
+  const std::string object = "c__torch__\nModule\n)\x81}X\1\0\0\0aK\1sb."s;
+  refused(object, "got the global \"__torch__.Module\"");
+  EXPECT_EQ(error_of_pickle(object, "constants.pkl"), "no error");
+  // The archive around it.
+  const Entries entries = {{"a/data.pkl", "\x80\x02N."}};
+  const auto with = [&](const std::string& name, const std::string& content) {
+    Entries more = entries;
+    more.emplace_back(name, content);
+    return error_of_entries(more);
+  };
+  EXPECT_EQ(error_of_entries(entries), "no error");
+  expect_part(with("a/version", "11\n"), "entry \"a/version\": got \"11\", expected at most 10");
+  expect_part(with("a/byteorder", "middle"), "got \"middle\", expected little or big");
+  expect_part(with("b/data.pkl", "N."), "got \"b/data.pkl\" besides \"a/data.pkl\"");
+  expect_part(error_of_entries({{"a/data.pkl", "\x80\x02N.N"}}), "got 1 bytes behind the pickle's");
+  expect_part(error_of_entries({{"a/data.pkl", "\x80\x06N."}}), "got a pickle of protocol 6");
 }
 
 TEST(Pt, RoundTripsOfItsOwn) {

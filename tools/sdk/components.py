@@ -17,6 +17,18 @@ FINDS = {
         "$<IF:$<TARGET_EXISTS:gloo>,gloo,${Ramet_GLOO_LIBRARY}>",
         "-lgloo",
     ),
+    # Debian's package has a configuration that wants programs of another package.
+    "LibZip": (
+        "find_library(Ramet_ZIP_LIBRARY zip)\n"
+        "mark_as_advanced(Ramet_ZIP_LIBRARY)\n"
+        "if(NOT Ramet_ZIP_LIBRARY)\n"
+        '  set(_ramet_missing "libzip (Debian: libzip-dev)")\n'
+        "endif()",
+        "${Ramet_ZIP_LIBRARY}",
+        "-lzip",
+    ),
+    # Of what other languages call. (CMake knows that the archive is of C++.)
+    "C++": ("", "", "-lstdc++ -lm"),
     "CUDAToolkit": ("find_dependency(CUDAToolkit)", "CUDA::cudart_static", "-lcudart_static -lrt"),
 }
 

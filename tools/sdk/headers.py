@@ -14,6 +14,8 @@ import check_layers  # noqa: E402
 
 INCLUDE = re.compile(r'^([ \t]*#[ \t]*include[ \t]*)"([^"\n]+)"', flags=re.M)
 DOOR = check_layers.DOOR
+# What has a name of its own where it is installed.
+NAMES = {"ramet.h": "ramet.h", "nn/c/c.h": "ramet/c.h"}
 LOWEST = "runtime/error.h"  # where the check of the installation stands: every other header includes it
 
 
@@ -31,7 +33,7 @@ def public(root, listed, lower=()):
 
 
 def installed_name(header):
-    return header if header == "ramet.h" else "ramet/" + header
+    return NAMES.get(header, "ramet/" + header)
 
 
 def rewritten(root, text):

@@ -18,8 +18,8 @@ import tempfile
 
 NAME = "libramet-dev"
 # What find_package(Ramet) looks for: packages by component, and by library of the .so.
-NEEDS = {"ramet": "zlib1g-dev", "processes": "libgloo-dev"}
-LIBRARIES = {"libz.so.1": "zlib1g", "libgloo.so.0": "libgloo0", "libstdc++.so.6": "libstdc++6", "libgcc_s.so.1": "libgcc-s1"}
+NEEDS = {"ramet": "zlib1g-dev", "processes": "libgloo-dev", "formats": "libzip-dev"}
+LIBRARIES = {"libz.so.1": "zlib1g", "libgloo.so.0": "libgloo0", "libzip.so.4": "libzip4", "libstdc++.so.6": "libstdc++6", "libgcc_s.so.1": "libgcc-s1"}
 CONTROL = """Package: {name}
 Version: {version}
 Architecture: {architecture}

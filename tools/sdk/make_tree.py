@@ -131,37 +131,23 @@ def add_shared(tree, components, words):
 
 def add_cmake(tree, components, words):
     for component in components:
-        name, finds = component["name"], [FINDS[f] for f in component["finds"]]
-        links = [find[1] for find in finds]
-        location = '      IMPORTED_LOCATION "${Ramet_PREFIX}/lib/%s"\n' % library(component)
-        if name != "ramet":
+        name, whole, core = component["name"], component["whole"], component["name"] == "ramet"
+        finds = [FINDS[f] for f in component["finds"]]
+        links = [find[1] for find in finds if find[1]] + (["${CMAKE_DL_LIBS}"] if core else [])
+        if not core:
             links.insert(0, "Ramet::ramet")
-        if component["whole"]:
+        archive_of = "${Ramet_PREFIX}/lib/" + library(component)
+        if whole:
             # Nothing names what is inside, so the linker is told to take all of it.
-            location = ""
-            links.insert(0, "-Wl,--whole-archive,${Ramet_PREFIX}/lib/%s,--no-whole-archive" % library(component))
-        shared = "    add_library(Ramet::%s INTERFACE IMPORTED)\n" % name
-        shared += '    set_target_properties(Ramet::%s PROPERTIES INTERFACE_LINK_LIBRARIES "Ramet::ramet")' % name
-        more = ""
-        if name == "ramet":
-            shared = (
-                "    add_library(Ramet::ramet SHARED IMPORTED)\n    set_target_properties(Ramet::ramet PROPERTIES\n"
-                '      IMPORTED_LOCATION "${Ramet_PREFIX}/lib/libramet.so.%s" IMPORTED_SONAME "libramet.so.%s")'
-                % (words["VERSION"], words["SOVERSION"])
-            )
-            more = (
-                "  set_target_properties(Ramet::ramet PROPERTIES INTERFACE_INCLUDE_DIRECTORIES \"${Ramet_INCLUDE_DIR}\"\n"
-                "    INTERFACE_COMPILE_FEATURES cxx_std_17)\n"
-                "  if(NOT Ramet_SHARED)\n"
-                "    # A plug-in that holds the archive shows none of it: another one may hold it too. A program holds what it calls.\n"
-                "    set_target_properties(Ramet::ramet PROPERTIES INTERFACE_LINK_OPTIONS\n"
-                '      "LINKER:--exclude-libs,libramet.a;LINKER:--gc-sections")\n'
-                "  endif()\n"
-            )
-            links.append("${CMAKE_DL_LIBS}")
+            links.insert(0, "-Wl,--whole-archive,%s,--no-whole-archive" % archive_of)
+        so = "${Ramet_PREFIX}/lib/libramet.so."
         tree.write("lib/cmake/Ramet/Ramet-%s.cmake" % name, filled(
-            "Ramet-component.cmake", NAME=name, FINDS="\n".join(find[0] for find in finds), LINKS=";".join(links),
-            KIND="INTERFACE" if component["whole"] else "STATIC", LOCATION=location, SHARED=shared, MORE=more, **words,
+            "Ramet-component.cmake", NAME=name, FINDS="\n".join(find[0] for find in finds if find[0]), LINKS=";".join(links),
+            LIBRARY=library(component), KIND="INTERFACE" if whole else "STATIC",
+            ARCHIVE="" if whole else 'IMPORTED_LINK_INTERFACE_LANGUAGES CXX\n      IMPORTED_LOCATION "%s"' % archive_of,
+            SHARED_KIND="SHARED" if core else "INTERFACE",
+            SHARED='IMPORTED_LOCATION "%s%s" IMPORTED_SONAME "libramet.so.%s"' % (so, words["VERSION"], words["SOVERSION"])
+            if core else "INTERFACE_LINK_LIBRARIES Ramet::ramet", **words,
         ))  # fmt: skip
     for name in ("RametConfig.cmake", "RametConfigVersion.cmake"):
         tree.write("lib/cmake/Ramet/" + name, filled(name, **words))
@@ -184,16 +170,12 @@ def add_pkg_config(tree, components, words, shared):
 
     for component in components:
         name, core = component["name"], component["name"] == "ramet"
-        libs = "-L${prefix}/lib "
-        if component["whole"]:
-            libs += "-Wl,--whole-archive -l:%s -Wl,--no-whole-archive" % library(component)
-        else:
-            libs += "-l:" + library(component)
-        libs += "".join(" " + FINDS[f][2] for f in component["finds"])
-        if core:
-            libs += " -ldl -Wl,--exclude-libs,libramet.a -Wl,--gc-sections"
+        archive_of = "-l:" + library(component)
+        libs = ["-L${prefix}/lib", "-Wl,--whole-archive %s -Wl,--no-whole-archive" % archive_of if component["whole"] else archive_of]
+        libs += [FINDS[f][2] for f in component["finds"]] + (["-ldl"] if core else [])
+        libs += ["-Wl,--exclude-libs," + library(component), "-Wl,--gc-sections"]
         add("ramet" if core else "ramet-" + name, "Ramet, a small deep-learning runtime" + ("" if core else ": " + name),
-            "" if core else "ramet = " + words["VERSION"], libs)  # fmt: skip
+            "" if core else "ramet = " + words["VERSION"], " ".join(libs))  # fmt: skip
     if shared:
         add("ramet-shared", "Ramet, a small deep-learning runtime, as a shared library", "",
             "-L${prefix}/lib -lramet -Wl,-rpath,${prefix}/lib")  # fmt: skip

@@ -4,24 +4,22 @@ def _ours(file):
     return not file.short_path.startswith("../")
 
 def _files_of(info):
-    """{path: (archive, always linked)}, headers and linker options of a library and all that it depends on."""
-    archives, flags = {}, []
+    """{path: (archive, always linked)} and {path: header} of a library and all that it depends on."""
+    archives = {}
     for given in info.linking_context.linker_inputs.to_list():
-        flags += given.user_link_flags
         for library in given.libraries:
             archive = library.pic_static_library or library.static_library
             if archive and _ours(archive):
                 archives[archive.short_path] = (archive, library.alwayslink)
     headers = {h.short_path: h for h in info.compilation_context.headers.to_list() if _ours(h)}
-    return archives, headers, flags
+    return archives, headers
 
 def _sdk_component_impl(ctx):
-    archives, headers, flags = _files_of(ctx.attr.library[CcInfo])
+    archives, headers = _files_of(cc_common.merge_cc_infos(cc_infos = [library[CcInfo] for library in ctx.attr.libraries]))
     if ctx.attr.without:
-        below = _files_of(ctx.attr.without[CcInfo])
-        archives = {path: a for path, a in archives.items() if path not in below[0]}
-        headers = {path: h for path, h in headers.items() if path not in below[1]}
-        flags = [f for f in flags if f not in below[2]]
+        below_archives, below_headers = _files_of(ctx.attr.without[CcInfo])
+        archives = {path: a for path, a in archives.items() if path not in below_archives}
+        headers = {path: h for path, h in headers.items() if path not in below_headers}
     listed = ctx.actions.declare_file(ctx.label.name + ".json")
     ctx.actions.write(listed, struct(
         name = ctx.label.name,
@@ -41,7 +39,7 @@ _sdk_component = rule(
     implementation = _sdk_component_impl,
     attrs = {
         "finds": attr.string_list(),
-        "library": attr.label(providers = [CcInfo]),
+        "libraries": attr.label_list(providers = [CcInfo]),
         "without": attr.label(providers = [CcInfo]),
     },
 )
@@ -50,14 +48,15 @@ def sdk_components(rows):
     """A target for each row: the files of one component.
 
     Args:
-      rows: {name: [label, what CMake looks for...]}, the library that all others stand on first.
+      rows: {name: [labels and what CMake looks for...]}, the library that all others stand on first.
     """
     first = None
     for name, row in rows.items():
+        libraries = [word for word in row if word.startswith("//")]
         _sdk_component(
             name = name,
-            library = row[0],
-            finds = row[1:],
+            libraries = libraries,
+            finds = [word for word in row if not word.startswith("//")],
             without = first,
         )
-        first = first or row[0]
+        first = first or libraries[0]

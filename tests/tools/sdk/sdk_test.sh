@@ -45,7 +45,7 @@ configured() {
   }
 }
 
-# A program by pkg-config: linked FILE PROGRAM PACKAGE [OPTIONS]
+# A program by pkg-config: linked SOURCE|OBJECT PROGRAM PACKAGE [OPTIONS]
 linked() {
   local flags
   flags=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs "$3")
@@ -129,23 +129,23 @@ check_components() {
   refused old_version 'version: 0.1.0' cmake -S "$here/program" -B "$work/build_3" -DCMAKE_PREFIX_PATH="$prefix" -DRAMET_VERSION_WANTED=0.0.9
 }
 
+# And headers of another build do not link, whether sections are collected or not.
 check_pkg_config() {
-  linked "$here/program/two_lines.cc" "$work/two_lines" ramet
-  "$work/two_lines"
-  linked "$here/program/two_lines.cc" "$work/two_lines_shared" ramet-shared
-  "$work/two_lines_shared"
-  # Links with processes; no program for it, which check_components has.
-  PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --libs ramet-processes | grep -q -- "-lgloo.*-l:libramet.a" || die "the order of the libraries"
-  PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --exact-version=0.1.0 ramet
-}
+  export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+  g++ $(pkg-config --cflags ramet) -c "$here/program/two_lines.cc" -o "$work/two_lines.o"
+  local package
+  for package in ramet ramet-shared; do
+    linked "$work/two_lines.o" "$work/two_lines_$package" $package
+    "$work/two_lines_$package"
+  done
+  # With processes: no program for it, which check_components has.
+  pkg-config --libs ramet-processes | grep -q -- "-l:libramet_processes.a.*-lgloo.*-l:libramet.a" || die "the order of the libraries"
+  pkg-config --exact-version=0.1.0 ramet
 
-# Headers of another build do not link, whether sections are collected or not.
-check_mismatch() {
-  local includes=$work/other_headers
+  local includes=$work/other_headers option
   cp -r "$prefix/include" "$includes"
   sed -i "s/one_build__0_1_0_......../one_build__0_1_0_00000000/" "$includes/ramet/installed.h"
   g++ -c -I "$includes" "$here/program/two_lines.cc" -o "$work/mismatch.o"
-  local option
   for option in -Wl,--gc-sections -Wl,--no-gc-sections -fuse-ld=lld; do
     refused mismatch ramet_headers_and_library_of_one_build__0_1_0_00000000 \
       g++ "$work/mismatch.o" -o "$work/mismatch" "$option" -L "$prefix/lib" -l:libramet.a -lz -pthread

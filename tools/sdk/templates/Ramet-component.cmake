@@ -2,10 +2,18 @@
 @FINDS@
 if(NOT _ramet_missing AND NOT TARGET Ramet::@NAME@)
   if(Ramet_SHARED)
-@SHARED@
+    add_library(Ramet::@NAME@ @SHARED_KIND@ IMPORTED)
+    set_target_properties(Ramet::@NAME@ PROPERTIES
+      @SHARED@)
   else()
     add_library(Ramet::@NAME@ @KIND@ IMPORTED)
+    # A plug-in that holds the archive shows none of it: another one may hold it too. A program holds what it calls.
     set_target_properties(Ramet::@NAME@ PROPERTIES
-@LOCATION@      INTERFACE_LINK_LIBRARIES "@LINKS@")
+      @ARCHIVE@
+      INTERFACE_LINK_LIBRARIES "@LINKS@"
+      INTERFACE_LINK_OPTIONS "LINKER:--exclude-libs,@LIBRARY@;LINKER:--gc-sections")
   endif()
-@MORE@endif()
+  set_target_properties(Ramet::@NAME@ PROPERTIES
+    INTERFACE_INCLUDE_DIRECTORIES "${Ramet_INCLUDE_DIR}"
+    INTERFACE_COMPILE_FEATURES cxx_std_17)
+endif()

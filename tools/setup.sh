@@ -2,6 +2,7 @@
 # What every script here shares: finds the repository, installs what is missing, calls Bazel.
 #
 #   ./tools/setup.sh [build|test|train|openblas|mpi]...   installs the packages of these groups (by default build, test and train)
+#   ./tools/setup.sh [build|test|train|openblas|beside]...   installs the packages of these groups (by default build, test and train)
 #   source tools/setup.sh                          gives the functions ramet_*; the caller then runs ramet_need GROUP...
 #
 # Variables: RAMET_BAZEL (default: bazel), RAMET_OUTPUT_BASE (Bazel's --output_base), RAMET_CACHE (the disk cache's folder;
@@ -54,6 +55,8 @@ ramet_packages() {
     openblas) echo libopenblas-dev ;; # a peer in benchmarks
     mpi) echo libopenmpi-dev openmpi-bin ;; # a test of the C interface, which is skipped without
     *) ramet_die "no such group of packages: $1 (there are build, test, train, openblas and mpi)" ;;
+    beside) echo libopenblas-dev libtbb-dev libboost-thread-dev libopenmpi-dev libopencv-core-dev ;; # in one program with these
+    *) ramet_die "no such group of packages: $1 (there are build, test, train, openblas and beside)" ;;
   esac
 }
 
@@ -266,6 +269,7 @@ if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   for argument in "$@"; do
     case $argument in
       build | test | train | openblas | mpi) ;;
+      build | test | train | openblas | beside) ;;
       -h | --help)
         ramet_usage
         exit 0

@@ -38,3 +38,7 @@ LICENCES = (
     ("nlohmann-json", "nlohmann-json3-dev"),
     ("xxHash", "libxxhash-dev"),
 )
+
+# Further files of a component: where they are here, and installed. (Compiled with the program: compilers write what users of a module
+# read, each in a form of its own.)
+FILES = {"c": (("nn/c/ramet.f90", "include/ramet/ramet.f90"),)}

@@ -24,7 +24,7 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE))
 import archive  # noqa: E402
 import headers  # noqa: E402
-from components import FINDS, LICENCES  # noqa: E402
+from components import FILES, FINDS, LICENCES  # noqa: E402
 
 MANIFEST = "share/ramet/manifest"
 EXAMPLES = "share/ramet/examples/"
@@ -182,6 +182,9 @@ def add_pkg_config(tree, components, words, shared):
 
 
 def add_documents(tree, components):
+    for component in components:
+        for source, name in FILES.get(component["name"], ()):
+            shutil.copyfile(ROOT / source, tree.path(name))
     for source in sorted((ROOT / "tools/examples").glob("*.cc")):
         tree.write(EXAMPLES + source.name, headers.rewritten(ROOT, source.read_text()))
     shutil.copyfile(HERE / "templates/examples.cmake", tree.path(EXAMPLES + "CMakeLists.txt"))

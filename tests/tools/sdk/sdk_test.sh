@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What ./tools/install makes, as its users meet it: the tree is made once, moved, and programs are built from it alone.
 #
-# usage: sdk_test.sh [CHECK...]   (by default all; the working folder holds the repository's files, BUILT (default: the same) what Bazel built)
+# usage: sdk_test.sh [CHECK...]   (by default all that begin with check_; the working folder holds the repository's files, BUILT (default: the same) what Bazel built)
 set -euo pipefail
 
 work=${TEST_TMPDIR:-$(mktemp -d)}/sdk
@@ -307,6 +307,14 @@ check_plugins() {
   ! nm -DC --defined-only "$work/ramet_one.so" | grep ' [TDB] ramet::' || die "a plug-in shows the archive that it holds"
   timeout 120 "$work/host" static "$work"/ramet_{one,two}.so
   timeout 120 "$work/host" shared "$work"/ramet-shared_{one,two}.so
+}
+
+# In ./tools/test --long, which installs these: OpenBLAS, OpenMP, oneTBB, Boost, MPI and OpenCV's core in one program.
+long_beside() {
+  local flags
+  flags=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs ramet ompi tbb openblas)
+  g++ -std=c++17 -O1 -fopenmp -I/usr/include/opencv4 "$here/manners/beside.cc" -o "$work/beside" $flags -lboost_thread -lopencv_core
+  timeout 300 "$work/beside"
 }
 
 # -------------------------------------------------------------------------------------------------

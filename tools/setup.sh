@@ -54,9 +54,8 @@ ramet_packages() {
     train) echo dataset-fashion-mnist ;;
     openblas) echo libopenblas-dev ;; # a peer in benchmarks
     mpi) echo libopenmpi-dev openmpi-bin ;; # a test of the C interface, which is skipped without
-    *) ramet_die "no such group of packages: $1 (there are build, test, train, openblas and mpi)" ;;
     beside) echo libopenblas-dev libtbb-dev libboost-thread-dev libopenmpi-dev libopencv-core-dev ;; # in one program with these
-    *) ramet_die "no such group of packages: $1 (there are build, test, train, openblas and beside)" ;;
+    *) ramet_die "no such group of packages: $1 (there are build, test, train, openblas, mpi and beside)" ;;
   esac
 }
 

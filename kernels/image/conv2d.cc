@@ -40,35 +40,42 @@ struct Inside {
 
 struct Result {
   float* data;
-  int64_t row, pixel;  // strides; channels are dense
+  int64_t row, pixel, channel;  // strides; channels of tiles are dense
 };
 
-// Of R result rows, `row` apart in the slab, channel o of n: a vector is neighbouring pixels, which
-// fill it where channels are few.
+// Of R result rows, `row` apart in the slab, one channel of n in its group: a vector is
+// neighbouring pixels, which fill it where channels are few.
 template <int R>
-void plane_rows(const Taps& taps, const Inside& inside, const float* a, int64_t row, int64_t n,
-                int64_t o, const float* bias, const Result& out, float* c, int64_t pixels) {
+void plane_rows(const Taps& taps, const float* weights, const Inside& inside, const float* a,
+                int64_t row, int64_t n, const float* bias, const Result& out, float* c,
+                int64_t pixels) {
   for (int64_t i = 0; i < pixels; i += VL) {
     vf acc[R];
     for (int r = 0; r < R; ++r) acc[r] = vf{};
     for (int64_t s = inside.from * taps.runs; s < inside.to * taps.runs; ++s) {
-      const float *p = a + taps.offset[s] + i, *w = taps.weights + s * taps.k * n + o;
+      const float *p = a + taps.offset[s] + i, *w = weights + s * taps.k * n;
       for (int64_t k = 0; k < taps.k; ++k, p += taps.plane, w += n) {
         const vf x = set1(*w);
         for (int r = 0; r < R; ++r) acc[r] = mac(load(p + r * row), x, acc[r]);
       }
     }
+    const int64_t left = imin(VL, pixels - i);
     alignas(64) float value[VL];
     for (int r = 0; r < R; ++r) {
-      store(value, bias ? acc[r] + set1(bias[o]) : acc[r]);
-      float* to = c + r * out.row + i * out.pixel + o;
-      for (int64_t j = 0; j < imin(VL, pixels - i); ++j) to[j * out.pixel] = value[j];
+      const vf v = bias ? acc[r] + set1(*bias) : acc[r];
+      float* to = c + r * out.row + i * out.pixel;
+      if (out.pixel == 1) {
+        storen(to, v, left);
+      } else {
+        store(value, v);
+        for (int64_t j = 0; j < left; ++j) to[j * out.pixel] = value[j];
+      }
     }
   }
 }
 void convolve_planes(const Taps& taps, const float* slab, int64_t slab_first, int64_t slab_row,
-                     int64_t source_rows, int64_t n, const float* bias, const Result& out,
-                     int64_t t0, int64_t rows, int64_t pixels) {
+                     int64_t source_rows, int64_t groups, int64_t n, const float* bias,
+                     const Result& out, int64_t t0, int64_t rows, int64_t pixels) {
   constexpr decltype(&plane_rows<1>) fn[] = {plane_rows<1>, plane_rows<2>, plane_rows<3>,
                                              plane_rows<4>, plane_rows<5>, plane_rows<6>,
                                              plane_rows<7>, plane_rows<8>};
@@ -77,9 +84,11 @@ void convolve_planes(const Taps& taps, const float* slab, int64_t slab_first, in
     end = r + 1;
     while (end < imin(rows, r + 8) && Inside(taps, t0 + end, source_rows) == inside) ++end;
     const float* a = slab + ((t0 + r) * taps.stride - slab_first) * slab_row;
-    for (int64_t o = 0; o < n; ++o)
-      fn[end - r - 1](taps, inside, a, taps.stride * slab_row, n, o, bias, out,
-                      out.data + r * out.row, pixels);
+    for (int64_t o = 0; o < groups * n; ++o)
+      fn[end - r - 1](taps, taps.weights + o / n * taps.group + o % n, inside,
+                      a + o / n * taps.k * taps.plane, taps.stride * slab_row, n,
+                      bias ? bias + o : nullptr, out, out.data + r * out.row + o * out.channel,
+                      pixels);
   }
 }
 
@@ -89,8 +98,8 @@ void convolve(const Taps& taps, const float* slab, int64_t slab_first, int64_t s
               const float* bias, const Result& out, int64_t t0, int64_t rows, int64_t pixels) {
   if (pixels <= 0) return;
   if (taps.plane)
-    return convolve_planes(taps, slab, slab_first, slab_row, source_rows, n, bias, out, t0, rows,
-                           pixels);
+    return convolve_planes(taps, slab, slab_first, slab_row, source_rows, groups, n, bias, out, t0,
+                           rows, pixels);
   const Cut cut(pixels);
   Tile t{};
   t.as = as, t.cs = out.pixel;
@@ -232,8 +241,9 @@ void forward(const Conv2dArgs& a) {
       load_slab(image, a.x, s.h, s.w, s.ci, first - s.ph, (rows - 1) * s.sh + (s.kh - 1) * s.dh + 1,
                 s.pw, p.slab_columns, slab, p.plane);
     float* y = data_of(a.y) + n * a.y.n + y0 * a.y.h;
-    const bool direct = a.y.c == 1 || s.co == 1;
-    const Result out = direct ? Result{y, a.y.h, a.y.w} : Result{slab + p.slab, s.ow * s.co, s.co};
+    const bool direct = p.plane || a.y.c == 1 || s.co == 1;
+    const Result out =
+        direct ? Result{y, a.y.h, a.y.w, a.y.c} : Result{slab + p.slab, s.ow * s.co, s.co, 1};
     convolve(taps, in_place ? image : slab, first, slab_row, s.h, s.sw * pixel, cig, s.groups, cog,
              static_cast<const float*>(a.bias), out, y0, rows, s.ow);
     if (!direct)
@@ -318,9 +328,10 @@ void backward_input(const Conv2dArgs& a) {
                   hi = conv2d_floor_div(y1 - 1 + s.ph, s.sh);
     load_slab(data_of(a.y) + n * a.y.n, a.y, s.oh, s.ow, s.co, lo, hi - lo + 1, -left,
               p.slab_columns, slab, p.plane);
-    const bool direct = a.x.c == 1 || s.ci == 1;
+    const bool direct = p.plane || a.x.c == 1 || s.ci == 1;
     float* x = data_of(a.x) + n * a.x.n + y0 * a.x.h;
-    const Result whole = direct ? Result{x, a.x.h, a.x.w} : Result{slab + p.slab, s.w * s.ci, s.ci};
+    const Result whole =
+        direct ? Result{x, a.x.h, a.x.w, a.x.c} : Result{slab + p.slab, s.w * s.ci, s.ci, 1};
     const float* wp = weights;
     const int64_t* table = offset;
     for (int64_t i = 0; i < s.sh; ++i)
@@ -348,7 +359,7 @@ void backward_input(const Conv2dArgs& a) {
                         1,
                         p.plane};
         const Result out{whole.data + (t0 * s.sh + i - y0) * whole.row + j * whole.pixel,
-                         s.sh * whole.row, s.sw * whole.pixel};
+                         s.sh * whole.row, s.sw * whole.pixel, whole.channel};
         convolve(taps, slab, lo, slab_row, s.oh, s.co, cog, s.groups, cig, nullptr, out, t0,
                  t1 - t0, pixels);
         wp += rows.taps * columns.taps * cog * cig;

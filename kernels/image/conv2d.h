@@ -107,10 +107,11 @@ RAMET_PLAN void conv2d_by_images(const Conv2dShape& s, int64_t source, int64_t r
   p.image = conv2d_round(source);
   if (p.by_images) p.slab = 0, p.out = 14 * pixels * 32;  // of the largest tile
 }
-// Few channels of a result would fill a part of a vector. Neighbouring pixels fill all of it.
+// Few channels of a result (in each group) would fill a part of a vector. Neighbouring pixels fill
+// all of it.
 RAMET_PLAN void conv2d_by_planes(const Conv2dShape& s, int64_t from, int64_t to, int64_t row,
                                  Conv2dPlan& p) {
-  if (s.groups != 1 || to > 4 || from < 8 || row < 4 || p.by_images) return;
+  if (to > 4 * s.groups || (s.groups == 1 && from < 8) || row < 4 || p.by_images) return;
   p.plane = conv2d_round(p.slab_rows * p.slab_columns);
   p.slab = from * p.plane + 16;
 }

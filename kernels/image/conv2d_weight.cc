@@ -89,6 +89,40 @@ struct Row {
   }
 };
 
+// One channel a group: vectors are those of neighbouring groups, whose taps q of filter row r are
+// added up side by side.
+void add_depthwise(const Job& job, const Images& from, int64_t y0, int64_t rows, int64_t images,
+                   int64_t r, bool adds, float* sums) {
+  constexpr int kTaps = 4;
+  const Conv2dShape& s = job.s;
+  for (int64_t n = 0; n < images; ++n, adds = true)
+    for (int64_t q0 = 0; q0 < s.kw; q0 += kTaps) {
+      const Row row(job, from, y0, rows, 0, r, q0);
+      const int64_t taps = imin(kTaps, s.kw - q0), tap = s.dw * job.pixel;
+      for (int64_t g = 0; g < s.groups; g += VL) {
+        const int64_t left = s.groups - g;
+        vf sum[kTaps] = {};
+        for (int64_t y = 0; y < row.t.segs; ++y) {
+          const float *x = row.x + n * from.next_x + y * row.t.aseg + g,
+                      *dy = row.dy + n * from.next_dy + y * row.t.bseg + g;
+          for (int64_t i = 0; i < s.ow; ++i, x += row.t.as, dy += row.t.bs) {
+            const vf v = loadn(dy, left);
+            for (int q = 0; q < kTaps; ++q)
+              if (q < taps) sum[q] = mac(loadn(x + q * tap, left), v, sum[q]);
+          }
+        }
+        for (int64_t q = 0; q < taps; ++q) {
+          alignas(64) float value[VL];
+          store(value, sum[q]);
+          for (int64_t k = 0; k < imin(left, VL); ++k) {
+            float* c = sums + job.place(g + k, r, q0 + q);
+            *c = adds ? value[k] + *c : value[k];
+          }
+        }
+      }
+    }
+}
+
 // Sums of dy[pixel][c] over some rows of an image, added to sums[c]: pixels of a row first, then
 // the rows.
 void add_column_sums(const float* dy, int64_t row, int64_t pixel, int64_t h, int64_t w, int64_t c,
@@ -134,6 +168,11 @@ void by_parts(const Job& job, float* sums, float* biases, float* slots) {
           job.load(n + k, y0, rows, slabs + k * p.slab, dys + k * p.dy);
         const Images from = job.images(n, y0, slabs, dys);
         if (r0 == 0 && job.a.bias) add_bias(job, from, rows, images, db);
+        if (s.groups > 1 && job.cig == 1 && job.cog == 1) {
+          for (int64_t r = r0; r < r1; ++r)
+            add_depthwise(job, from, y0, rows, images, r, n > begin || y0 > 0, dw);
+          continue;
+        }
         const Cut cut(job.k);
         for (int64_t g = 0; g < s.groups; ++g)
           for (int64_t j = 0; j < job.cog; j += kNR)

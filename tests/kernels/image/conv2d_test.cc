@@ -239,11 +239,13 @@ TEST(Conv2d, SmallImages) {
 
 // Of few channels: vectors of pixels.
 TEST(Conv2d, FewChannels) {
-  const Conv2dShape results[] = {shape(2, 20, 1, 11, 21, 3, 3, 1, 1, 1, 1),
-                                 shape(3, 9, 4, 9, 37, 3, 2, 2, 1, 2, 3, 2, 3),
-                                 shape(1, 16, 1, 30, 30, 1, 1)};
+  const Conv2dShape results[] = {
+      shape(2, 20, 1, 11, 21, 3, 3, 1, 1, 1, 1), shape(3, 9, 4, 9, 37, 3, 2, 2, 1, 2, 3, 2, 3),
+      shape(1, 16, 1, 30, 30, 1, 1), shape(2, 35, 35, 10, 19, 3, 3, 1, 1, 1, 1, 1, 1, 35),
+      shape(9, 18, 36, 10, 9, 3, 5, 2, 1, 1, 2, 1, 2, 18)};
   const Conv2dShape sources[] = {shape(2, 1, 64, 28, 26, 4, 4, 2, 2, 1, 1),
-                                 shape(3, 3, 10, 12, 19, 3, 5, 1, 3, 0, 2, 2, 1)};
+                                 shape(3, 3, 10, 12, 19, 3, 5, 1, 3, 0, 2, 2, 1),
+                                 shape(2, 20, 20, 12, 19, 3, 6, 2, 2, 1, 2, 1, 1, 20)};
   for_each_variant([&](Variant) {
     uint64_t seed = 600;
     const auto check = [&](const Conv2dShape& s) {
@@ -298,7 +300,8 @@ TEST(Conv2d, SameBitsForEveryThreadCountAndVectorWidth) {
                                 shape(40, 12, 40, 5, 7, 4, 4, 2, 2, 1, 1),
                                 shape(21, 16, 80, 9, 11, 3, 3, 1, 1, 1, 1),
                                 shape(3, 20, 2, 11, 21, 3, 3, 1, 1, 1, 1),
-                                shape(2, 2, 40, 28, 26, 4, 4, 2, 2, 1, 1)};
+                                shape(2, 2, 40, 28, 26, 4, 4, 2, 2, 1, 1),
+                                shape(10, 35, 35, 10, 19, 3, 3, 1, 1, 1, 1, 1, 1, 35)};
   uint64_t seed = 0;
   for (const Conv2dShape& s : shapes)
     for (Layout layout : {kNchw, kChannelsLast}) {

@@ -228,7 +228,9 @@ void forward(const Conv2dArgs& a) {
             p.plane};
   for (int64_t r = 0; r < s.kh; ++r)
     for (int64_t q = 0; q < taps.runs; ++q)
-      offset[r * taps.runs + q] = r * s.dh * slab_row + q * s.dw * pixel;
+      offset[r * taps.runs + q] =
+          r * s.dh * slab_row +
+          (p.plane ? q * s.dw % s.sw * (slab_row / s.sw) + q * s.dw / s.sw : q * s.dw * pixel);
 
   const int64_t blocks = ceil_div(s.oh, p.rows);
   parallel_tasks(s.n * blocks, [&](int64_t task, int slot) {
@@ -237,9 +239,12 @@ void forward(const Conv2dArgs& a) {
     const float* image = data_of(a.x) + n * a.x.n;
     // slab_first: the slab row 0 is this row of the padded image.
     const int64_t first = in_place ? 0 : y0 * s.sh;
-    if (!in_place)
-      load_slab(image, a.x, s.h, s.w, s.ci, first - s.ph, (rows - 1) * s.sh + (s.kh - 1) * s.dh + 1,
-                s.pw, p.slab_columns, slab, p.plane);
+    const int64_t seen = (rows - 1) * s.sh + (s.kh - 1) * s.dh + 1;
+    if (p.plane)
+      load_plane_slab(image, a.x, s.h, s.w, s.ci, first - s.ph, seen, s.pw, p.slab_columns, s.sw,
+                      p.plane, slab);
+    else if (!in_place)
+      load_slab(image, a.x, s.h, s.w, s.ci, first - s.ph, seen, s.pw, p.slab_columns, slab);
     float* y = data_of(a.y) + n * a.y.n + y0 * a.y.h;
     const bool direct = p.plane || a.y.c == 1 || s.co == 1;
     const Result out =
@@ -326,8 +331,11 @@ void backward_input(const Conv2dArgs& a) {
     float* slab = slots + slot * (p.slab + p.out);
     const int64_t lo = conv2d_lowest(y0, s.kh, s.sh, s.ph, s.dh),
                   hi = conv2d_floor_div(y1 - 1 + s.ph, s.sh);
-    load_slab(data_of(a.y) + n * a.y.n, a.y, s.oh, s.ow, s.co, lo, hi - lo + 1, -left,
-              p.slab_columns, slab, p.plane);
+    const float* dy = data_of(a.y) + n * a.y.n;
+    if (p.plane)
+      load_plane_slab(dy, a.y, s.oh, s.ow, s.co, lo, hi - lo + 1, -left, p.slab_columns, 1, p.plane,
+                      slab);
+    else load_slab(dy, a.y, s.oh, s.ow, s.co, lo, hi - lo + 1, -left, p.slab_columns, slab);
     const bool direct = p.plane || a.x.c == 1 || s.ci == 1;
     float* x = data_of(a.x) + n * a.x.n + y0 * a.x.h;
     const Result whole =

@@ -65,6 +65,11 @@ RAMET_PLAN void conv2d_simplify(Conv2dArgs& a) {
 // output's gradient: input rows are taken by their residue modulo the stride, each residue sees its
 // own subset of the taps, and in each of them the step is 1. The gradient of the weight reads A by
 // column, with the rows of the image as runs.
+//
+// Three kinds of shapes would leave most of a tile unused. Rows of few pixels: a tile is one pixel
+// of several images (by_images). Few channels in a result, or in each group of it: vectors are
+// pixels, of a slab of planes (plane). Filters larger than images: the gradient of the weight is
+// formed tile by tile for all images (by_tiles). An element is the same chain in all of them.
 
 struct Conv2dPlan {
   int64_t rows;                           // rows of the result in one task
@@ -110,8 +115,9 @@ RAMET_PLAN void conv2d_by_images(const Conv2dShape& s, int64_t source, int64_t r
 // Few channels of a result (in each group) would fill a part of a vector. Neighbouring pixels fill
 // all of it.
 RAMET_PLAN void conv2d_by_planes(const Conv2dShape& s, int64_t from, int64_t to, int64_t row,
-                                 Conv2dPlan& p) {
+                                 int64_t step, Conv2dPlan& p) {
   if (to > 4 * s.groups || (s.groups == 1 && from < 8) || row < 4 || p.by_images) return;
+  p.slab_columns = (p.slab_columns + step - 1) / step * step;
   p.plane = conv2d_round(p.slab_rows * p.slab_columns);
   p.slab = from * p.plane + 16;
 }
@@ -124,7 +130,7 @@ RAMET_PLAN Conv2dPlan conv2d_forward_plan(const Conv2dShape& s) {
   p.out = conv2d_round(p.rows * s.ow * s.co);
   p.weights = conv2d_round(s.co * (s.ci / s.groups) * s.kh * s.kw);
   conv2d_by_images(s, s.h * s.w * s.ci, s.ow, s.oh * s.ow, p);
-  if (s.sw == 1) conv2d_by_planes(s, s.ci, s.co, s.ow, p);
+  conv2d_by_planes(s, s.ci, s.co, s.ow, s.sw, p);
   return p;
 }
 RAMET_PLAN int64_t conv2d_floor_div(int64_t a, int64_t b) {
@@ -145,7 +151,7 @@ RAMET_PLAN Conv2dPlan conv2d_backward_input_plan(const Conv2dShape& s) {
   p.out = conv2d_round(p.rows * s.w * s.ci);
   p.weights = conv2d_round(s.co * (s.ci / s.groups) * s.kh * s.kw);
   conv2d_by_images(s, s.oh * s.ow * s.co, (s.w + s.sw - 1) / s.sw, s.h * s.w, p);
-  conv2d_by_planes(s, s.co, s.ci, s.w / s.sw, p);
+  conv2d_by_planes(s, s.co, s.ci, s.w / s.sw, 1, p);
   return p;
 }
 // Floats that a convolution needs.

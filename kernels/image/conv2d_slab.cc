@@ -62,16 +62,8 @@ RAMET_INLINE void transpose_rows(const float* s, int64_t ld, int64_t rows, int64
 }  // namespace
 
 void load_slab(const float* image, const ImageView& v, int64_t h, int64_t w, int64_t c,
-               int64_t first, int64_t rows, int64_t left, int64_t columns, float* dst,
-               int64_t plane) {
+               int64_t first, int64_t rows, int64_t left, int64_t columns, float* dst) {
   const int64_t skip = imax(-left, 0), lead = imax(left, 0), n = imin(w - skip, columns - lead);
-  if (plane) {
-    zero(dst, c * plane);
-    for (int64_t y = imax(first, 0); y < imin(first + rows, h) && n > 0; ++y)
-      load_planes(image + y * v.h + skip * v.w, v.c, v.w, c, n, dst + (y - first) * columns + lead,
-                  plane);
-    return;
-  }
   for (int64_t r = 0; r < rows; ++r, dst += columns * c) {
     const int64_t y = first + r;
     if (y < 0 || y >= h || n <= 0) {
@@ -82,6 +74,22 @@ void load_slab(const float* image, const ImageView& v, int64_t h, int64_t w, int
     load_row(image + y * v.h + skip * v.w, v.c, v.w, c, n, dst + lead * c);
     zero(dst + (lead + n) * c, (columns - lead - n) * c);
   }
+}
+
+void load_plane_slab(const float* image, const ImageView& v, int64_t h, int64_t w, int64_t c,
+                     int64_t first, int64_t rows, int64_t left, int64_t columns, int64_t step,
+                     int64_t plane, float* dst) {
+  zero(dst, c * plane);
+  const int64_t each = columns / step;
+  for (int64_t y = imax(first, 0); y < imin(first + rows, h); ++y)
+    for (int64_t i = 0; i < step; ++i) {
+      // Every step-th column, from the first in the image on.
+      const int64_t j = imax(0, ceil_div(left - i, step)), x = i + j * step - left,
+                    n = imin(ceil_div(w - x, step), each - j);
+      if (n > 0)
+        load_planes(image + y * v.h + x * v.w, v.c, v.w * step, c, n,
+                    dst + (y - first) * columns + i * each + j, plane);
+    }
 }
 
 void store_row(const float* src, int64_t c, int64_t w, float* dst, int64_t sc, int64_t sw) {

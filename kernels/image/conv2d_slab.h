@@ -7,11 +7,16 @@ namespace ramet::kernels::RAMET_VARIANT {
 
 /// Rows first .. first+rows of one image (h x w pixels, c channels, strides of `v`) as
 /// dst[row][columns][c], shifted right by `left` columns (left if negative); zeros outside the
-/// image. May set up to 15 floats after the end to zero. With `plane` as dst[c][row][columns],
-/// channels so many floats apart, 15 at least more than they have.
+/// image. May set up to 15 floats after the end to zero.
 void load_slab(const float* image, const ImageView& v, int64_t h, int64_t w, int64_t c,
-               int64_t first, int64_t rows, int64_t left, int64_t columns, float* dst,
-               int64_t plane = 0);
+               int64_t first, int64_t rows, int64_t left, int64_t columns, float* dst);
+
+/// The same as dst[c][row][columns], channels `plane` floats apart, 15 at least more than they
+/// have. Of the columns, a multiple of `step`, every step-th ones are neighbours: 0, step, ...; 1,
+/// ...
+void load_plane_slab(const float* image, const ImageView& v, int64_t h, int64_t w, int64_t c,
+                     int64_t first, int64_t rows, int64_t left, int64_t columns, int64_t step,
+                     int64_t plane, float* dst);
 
 /// src[w][c], dense, to one row of an image with channel stride sc and pixel stride sw.
 void store_row(const float* src, int64_t c, int64_t w, float* dst, int64_t sc, int64_t sw);

@@ -298,6 +298,16 @@ serialize::InputArchive torch_archive(const std::string& path, std::optional<Dev
   return torch_archive(load_pt(path, device), path);
 }
 
+void load_torch(std::vector<Tensor>& tensors, const std::string& path,
+                std::optional<Device> device) {
+  serialize::InputArchive archive = torch_archive(path, device);
+  Tensor tensor;
+  for (size_t i = 0; archive.try_read(std::to_string(i), tensor); ++i) {
+    tensors.push_back(std::move(tensor));
+    tensor = Tensor();
+  }
+}
+
 }  // namespace formats
 
 IValue pickle_load(const std::vector<char>& data) {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "autograd/ivalue.h"
 #include "autograd/tensor.h"
@@ -48,6 +49,9 @@ void load_torch(Value& value, const std::string& path,
   serialize::InputArchive archive = torch_archive(path, device);
   archive >> value;
 }
+/// Appends to `tensors`, as load().
+RAMET_API void load_torch(std::vector<Tensor>& tensors, const std::string& path,
+                          std::optional<Device> device = std::nullopt);
 
 /// A file that torch.load() reads in Python, with weights_only too: zip format, pickle protocol 2.
 /// Numbers, texts, tensors, lists, tuples and dictionaries of them, 256 deep at most; an undefined

@@ -313,6 +313,10 @@ TEST(LibTorch, ModulesTensorsLists) {
   Tensor tensor;
   formats::load_torch(tensor, kGoldens + "libtorch_tensor.pt");
   expect_same(tensor, known(kFloat, {2, 3}), "tensor");
+  std::vector<Tensor> several;
+  formats::load_torch(several, kGoldens + "libtorch_list.pt");
+  ASSERT_EQ(several.size(), 2u);
+  expect_same(several[1], arange(3), "the second");
   const Tensors list = formats::state_dict(kGoldens + "libtorch_list.pt");
   expect_same(list["0"], known(kFloat, {2}), "0");
   expect_same(list["1"], arange(3), "1");

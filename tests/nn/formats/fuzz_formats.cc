@@ -94,6 +94,7 @@ void read_pt(const std::string& bad, bool deflated) {
       double sum = 0;
       for (const auto& item : formats::tensors_of(tree)) sum += sum_of_bytes(item.value());
       (void)sum;
+      formats::torch_archive(tree, "f");
     } catch (const OutOfMemoryError&) {  // views of one storage are dense here
     } catch (const Error&) {             // two of one name
     }

@@ -1,19 +1,22 @@
 """External repositories of the workspace: all of them are files that Debian packages put on the machine."""
 
-def bazel4_repositories():
+def bazel4_repositories(clone = "."):
     """What Bazel 4 would download for itself, from the machine instead.
 
     Debian's bazel-bootstrap (4.2.3) wants rules_cc, rules_java, rules_proto and remote_coverage_tools even for a pure
     C++ workspace. Declared here first, they come from the tree and from Debian's packages bazel-rules-java and
     bazel-rules-proto. rules_cc is in the tree because Debian's bazel-rules-cc is too new for 4.2.3. Newer Bazels bring
     their own and get none of this. Debian's build has an empty version string.
+
+    Args:
+      clone: where Ramet's is, in a workspace of somebody else's.
     """
     if native.bazel_version and not native.bazel_version.startswith("4."):
         return
-    native.local_repository(name = "rules_cc", path = "tools/bazel/rules_cc")
+    native.local_repository(name = "rules_cc", path = clone + "/tools/bazel/rules_cc")
     native.local_repository(name = "rules_java", path = "/usr/share/bazel/rules/java")
     native.local_repository(name = "rules_proto", path = "/usr/share/bazel/rules/proto")
-    native.local_repository(name = "remote_coverage_tools", path = "tools/bazel/remote_coverage_tools")
+    native.local_repository(name = "remote_coverage_tools", path = clone + "/tools/bazel/remote_coverage_tools")
 
 def _system_library_impl(ctx):
     for source, name in ctx.attr.files.items():

@@ -66,6 +66,18 @@ inline double alike_slack(const Tensor& x, const Sizes& rows) {
   // To the second derivative the distance enters in its third power; eps is 1e-5 or more.
   return std::max(1., std::pow(var.min().item<double>() + 1e-5, -1.5) / 100);
 }
+/// Whether a number lies where rounding decides on which side of an inner edge of equal bins.
+inline bool beside_edge(const Tensor& x, double low, double high, int64_t bins) {
+  if (x.numel() == 0 || bins < 1) return false;
+  const Tensor y = x.detach().to(api::kDouble).reshape({-1});
+  if (low == high) low = y.min().item<double>(), high = y.max().item<double>();
+  if (low == high) low -= .5, high += .5;
+  const Tensor at = y.sub(low).mul(static_cast<double>(bins)).div(high - low);
+  const double eps = x.scalar_type() == api::kDouble ? 1e-13
+                     : bytes_of(x.scalar_type()) > 2 ? 1e-5
+                                                     : 8. / 128;
+  return at.sub(at.round()).abs().lt(eps * static_cast<double>(bins)).any().item<bool>();
+}
 inline bool has_nan(const Tensor& x) {
   return floating(x.scalar_type()) && api::isnan(x.detach()).any().item<bool>();
 }

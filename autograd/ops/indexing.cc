@@ -188,7 +188,7 @@ Tensor index_put_at(const char* op, const Tensor& self, const IndexTensors& indi
   const Tensor values_ = without_leading_ones(given, static_cast<int64_t>(p.result.size()));
   RAMET_CHECK(values_->device == self->device || is_host_number(values_), op, "expected values on ",
               self.device(), ": got ", describe(values_));
-  RAMET_CHECK(values_.scalar_type() == self.scalar_type() || values_.dim() == 0, op,
+  RAMET_CHECK(values_.scalar_type() == self.scalar_type() || values_.numel() == 1, op,
               "Index put requires the source and destination dtypes match, got ",
               name_of(self.scalar_type()), " for the destination and ",
               name_of(values_.scalar_type()), " for the source.");

@@ -7,6 +7,7 @@
 #include "autograd/ops/factory.h"
 #include "autograd/ops/im2col.h"
 #include "autograd/ops/index.h"
+#include "autograd/ops/indexing.h"
 #include "autograd/ops/linalg.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/pool.h"
@@ -191,6 +192,22 @@ TEST(TorchFindings, EqualBracketsOfChains) {
   EXPECT_TRUE(std::isinf(chain_matmul({large, large, small}).item<double>()));
   EXPECT_TRUE(std::isinf(linalg_multi_dot({large, large, small}).item<double>()));
   EXPECT_EQ(linalg_multi_dot({large, large, small, small}).item<double>(), 0);
+}
+
+// One number of another dtype is cast, whatever its dimensions.
+TEST(TorchFindings, IndexPutOfOneNumber) {
+  const std::vector<std::optional<Tensor>> at{constant({1, 0, 1}).to(kBool)};
+  const Tensor x = leaf({1, 2, 3}), y = ones({1}).mul(5).requires_grad_();
+  Tensor z = x.clone();
+  index_put_(z, at, tensor({7}));
+  expect_values(z, {7, 2, 7});
+  const Tensor put = index_put(x, at, y);
+  expect_values(put, {5, 2, 5});
+  const std::vector<Tensor> g = autograd::grad({put}, {x, y}, {constant({1, 10, 100})});
+  expect_values(g[0], {0, 10, 0});
+  EXPECT_EQ(g[1].dtype(), kFloat);
+  expect_values(g[1].to(kDouble), {101});
+  EXPECT_THROW(index_put_(z, at, tensor({7, 8})), Error);
 }
 
 // 700 x 100 is more than float16 holds.

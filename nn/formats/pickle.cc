@@ -9,6 +9,7 @@ namespace {
 
 constexpr size_t kBuffer = 1 << 16;
 constexpr uint64_t kMaxLine = 4096;  // of a global's names
+constexpr uint64_t kMostCopies = uint64_t{1} << 24;
 
 // What a byte of a pickle stands for, where it is not done here: the reason of a refusal.
 const char* other_opcode(uint8_t c) {
@@ -157,6 +158,13 @@ void Pickle::append(Node* list, const std::vector<Node*>& items) {
   auto* l = list->as<NodeList>();
   if (!l) place_.bad(opcode_at_, "got ", list->kind(), ", expected a list to append to");
   l->items.insert(l->items.end(), items.begin(), items.end());
+}
+
+// Before so many bytes of what is in the memo are copied.
+void Pickle::copying(uint64_t bytes) {
+  copied_ += bytes;
+  if (copied_ > 16 * in_.size() + kMostCopies)
+    place_.bad(opcode_at_, "got calls with the same long arguments very many times");
 }
 
 // ---- the machine --------------------------------------------------------------------------------

@@ -100,6 +100,7 @@ bool Pickle::names_dtype(const std::string& global) {
 }
 
 void Pickle::push_global(const std::string& module, const std::string& name) {
+  copying(module.size() + name.size());
   const std::string global = module + "." + name;
   const std::string torchs = module == "torch" || module == "torch.cuda" ? name : "";
   const bool known = has(kFunctions, global) || has(kUntyped, global) || type_of_storage(global) ||
@@ -137,6 +138,7 @@ Node* Pickle::call(Node* function, Node* arguments, const char* opcode) {
     if (args.empty()) return dict;
     auto* pairs = args[0]->as<NodeList>();
     if (!pairs) place_.bad(opcode_at_, "got ", args[0]->kind(), ", expected a list of pairs");
+    copying(sizeof(pairs->items[0]) * 2 * pairs->items.size());
     for (Node* pair : pairs->items) {
       const std::vector<Node*>* items = nullptr;
       if (auto* t = pair->as<NodeTuple>()) items = &t->items;
@@ -183,6 +185,7 @@ Node* Pickle::call(Node* function, Node* arguments, const char* opcode) {
     if (args.size() == 1) return args[0];
     const auto* index = args[1]->as<int64_t>();
     if (!index) place_.bad(opcode_at_, "got ", args[1]->kind(), ", expected a device's number");
+    copying(args[0]->as<std::string>()->size());
     return make(*args[0]->as<std::string>() + ":" + std::to_string(*index));
   }
   if (name == "torch.serialization._get_layout") {
@@ -194,6 +197,7 @@ Node* Pickle::call(Node* function, Node* arguments, const char* opcode) {
     const auto *text = args[0]->as<std::string>(), *code = args[1]->as<std::string>();
     if (!text || !code || *code != "latin1")
       place_.bad(opcode_at_, "got ", args[0]->kind(), ", expected bytes as a text in latin1");
+    copying(text->size());
     std::string bytes;
     for (size_t i = 0; i < text->size(); ++i) {
       const auto c = static_cast<unsigned char>((*text)[i]);
@@ -212,6 +216,7 @@ Node* Pickle::call(Node* function, Node* arguments, const char* opcode) {
   }
   if (is_class(name)) {
     need(0, 0);
+    copying(name.size());
     auto object = std::make_unique<NodeObject>();
     object->name = name;
     return make(std::move(object));
@@ -262,6 +267,7 @@ Node* Pickle::storage(Node* id) {
                "\", whose elements this library does not have");
   }
   const ScalarType dtype = typed ? typed->type : kByte;
+  copying(key->size());
   StorageNote note;
   note.key = *key, note.unit = item_size(dtype), note.at = opcode_at_;
   if (__builtin_mul_overflow(static_cast<uint64_t>(*count), note.unit, &note.bytes) ||

@@ -6,6 +6,7 @@
 // This one knows protocols 2 to 5 without what builds classes, and an exact list of globals
 // (pickle_globals.cc). Everything that it makes is a node of its own; nodes belong to the pickle,
 // so that neither cycles nor depth matter while it runs, and cost a constant for each byte read.
+// What a call copies out of its arguments, which may be the same ones each time, is counted.
 // Tensors are descriptions until the whole of a pickle has been read and its storages have been
 // compared with the bytes that are there (torch_storages.cc).
 #pragma once
@@ -140,6 +141,7 @@ class Pickle {
   void remember(uint64_t index);
   void set_items(Node* dict, const std::vector<Node*>& items);
   void append(Node* list, const std::vector<Node*>& items);
+  void copying(uint64_t bytes);
   // pickle_globals.cc
   void push_global(const std::string& module, const std::string& name);
   Node* call(Node* function, Node* arguments, const char* opcode);
@@ -151,7 +153,7 @@ class Pickle {
   Place place_;
   serialize::detail::Source& in_;
   Dialect dialect_;
-  uint64_t at_ = 0, opcode_at_ = 0;
+  uint64_t at_ = 0, opcode_at_ = 0, copied_ = 0;
   std::deque<Node> nodes_;
   std::vector<Node*> stack_;
   std::unordered_map<uint64_t, Node*> memo_;

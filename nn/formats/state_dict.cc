@@ -20,15 +20,23 @@ namespace ramet::formats {
 
 namespace {
 
+// std::regex calls itself for each character, and each tensor of a tree has the keys above it.
+constexpr size_t kMaxName = 4096, kMostNames = size_t{1} << 28;
+
 class Flat {
  public:
   OrderedDict<std::string, Tensor> found{"Tensor"};
   void add(const std::string& name, const IValue& value) {
+    RAMET_CHECK(name.size() <= kMaxName, "state_dict", "name of a tensor: got one of ", name.size(),
+                " bytes or more, expected at most ", kMaxName);
     const std::string inner = name.empty() ? "" : name + ".";
     if (value.isTensor()) {
       const std::string full = name.empty() ? "0" : name;
       RAMET_CHECK(!found.contains(full), "state_dict", "name of a tensor: got \"", full,
                   "\" twice, expected once");
+      names_ += full.size();
+      RAMET_CHECK(names_ <= kMostNames, "state_dict", "names of tensors: got more than ",
+                  kMostNames, " bytes");
       found.insert(full, value.toTensor());
     } else if (value.isGenericDict()) {
       for (const auto& entry : value.toGenericDict())
@@ -41,6 +49,7 @@ class Flat {
   }
 
  private:
+  size_t names_ = 0;
   void add_all(const std::string& inner, const std::vector<IValue>& items) {
     for (size_t i = 0; i < items.size(); ++i) add(inner + std::to_string(i), items[i]);
   }
@@ -189,8 +198,6 @@ void add_note(std::string& note, const std::string& more) {
   note += (note.empty() ? "" : ", ") + more;
 }
 }  // namespace
-
-constexpr size_t kMaxName = 4096;  // std::regex calls itself for each character
 
 class StateLoader {
  public:

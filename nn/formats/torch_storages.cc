@@ -10,6 +10,10 @@ Storages::Storages(Pickle& pickle, bool swapped, std::optional<Device> device)
       device_(device ? std::optional(resolve(*device)) : std::nullopt),
       memory_(pickle.storages().size()) {
   for (const StorageNote& note : pickle.storages()) {
+    if (note.bools && note.mixed) {  // which of its bytes have to be 0 or 1?
+      pickle.place().bad(note.at, "got storage \"", note.key,
+                         "\" with bools and elements of other sizes, expected one size");
+    }
     if (swapped && note.mixed) {
       pickle.place().bad(note.at, "got storage \"", note.key,
                          "\" with elements of several sizes in the other byte order, expected one "
@@ -25,7 +29,7 @@ void Storages::fill(size_t number, const std::string& where,
   Tensor t(TensorBase::empty({static_cast<int64_t>(note.bytes)}, kByte, Device(kCPU, 0)));
   read(t.data_ptr());
   if (swapped_ && note.item > 1) swap_bytes(t.data_ptr(), note.bytes, note.item);
-  if (note.bools && !note.mixed)
+  if (note.bools)
     check_bools(pickle_.place().op, where,
                 Tensor(TensorBase::over(t.storage_impl(), 0, t.sizes(), t.raw_strides(), kBool)));
   memory_[number] = device_ ? t.to(*device_) : t;

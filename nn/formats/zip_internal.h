@@ -56,6 +56,8 @@ class ZipReader {
   void read(const Entry& entry, void* to);
   std::string text(const Entry& entry);
 
+  /// Of the whole archive.
+  uint64_t bytes() const { return bytes_; }
   const char* op() const { return op_; }
   const std::string& file() const { return file_; }
 
@@ -64,6 +66,7 @@ class ZipReader {
   const char* op_;
   std::string file_;
   zip* zip_ = nullptr;
+  uint64_t bytes_ = 0;
   std::vector<Entry> entries_;
   std::vector<uint64_t> places_;  // libzip's numbers of them
   std::map<std::string, size_t> by_name_;

@@ -58,6 +58,9 @@ ZipReader::~ZipReader() {
 
 void ZipReader::list(uint64_t file_bytes) {
   try {
+    bytes_ = file_bytes;
+    // Of all entries: some that lie over one another would be as many as a small file likes.
+    uint64_t compressed = 0;
     const int64_t n = zip_get_num_entries(zip_, 0);
     for (int64_t i = 0; i < n; ++i) {
       const auto place = static_cast<uint64_t>(i);
@@ -80,11 +83,12 @@ void ZipReader::list(uint64_t file_bytes) {
             ", expected 0 (stored) or 8 (deflated)");
       }
       const bool stored = s.comp_method == ZIP_CM_STORE;
-      if (s.comp_size > file_bytes ||
+      if (s.comp_size > file_bytes - compressed ||
           (stored ? s.size != s.comp_size : s.size > kMostOfAByte * s.comp_size + kMostOfNothing)) {
         bad("\"", e.name, "\": got ", s.size, " bytes in ", s.comp_size, " of a file of ",
             file_bytes, ", expected as many as are there");
       }
+      compressed += s.comp_size;
       e.bytes = s.size;
       if (!by_name_.emplace(e.name, entries_.size()).second)
         bad("got the name \"", e.name, "\" twice, expected once");

@@ -11,6 +11,7 @@
 #include "nn/formats/npz.h"
 #include "nn/formats/pt.h"
 #include "nn/formats/state_dict.h"
+#include "nn/formats/zip_internal.h"
 #include "nn/layers/linear.h"
 #include "nn/module/sequential.h"
 #include "nn/serialize/safetensors.h"
@@ -125,6 +126,20 @@ TEST(Npz, ArchivesThatLie) {
   bad = good;
   bad[directory + 10] = 12;  // bzip2
   refused(bad, "got the compression method 12");
+  // A directory that names one entry's bytes several times.
+  const std::string array = std::string(1000, ' ');
+  const std::vector<char> made =
+      formats::detail::zip_bytes("test", {{"a.npy", {{array.data(), array.size()}}}}, false);
+  bad.assign(made.begin(), made.end());
+  const size_t begin = bad.find("PK\x01\x02"), end = bad.rfind("PK\x05\x06");
+  std::string entry = bad.substr(begin, end - begin), tail = bad.substr(end);
+  for (const char name : {'b', 'c'}) {
+    entry[46] = name;
+    bad.insert(bad.size() - tail.size(), entry);
+  }
+  bad[bad.size() - 14] = bad[bad.size() - 12] = 3;
+  bad[bad.size() - 10] = static_cast<char>(3 * entry.size());
+  refused(bad, "entry 1: \"b.npy\": got 1000 bytes in 1000 of a file of ");
 }
 
 TEST(Npz, RoundTrips) {

@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <memory>
 
 #include "nn/formats/zip_internal.h"
@@ -21,7 +22,12 @@ struct Target {
 
   bool write(const void* data, uint64_t bytes) {
     if (!file) {
-      if (memory.size() < at + bytes) memory.resize(at + bytes);
+      try {
+        if (memory.size() < at + bytes) memory.resize(at + bytes);
+      } catch (const std::exception&) {  // libzip, which called this, is C
+        reason = ENOMEM;
+        return false;
+      }
       std::memcpy(memory.data() + at, data, bytes);
     } else {
       const char* p = static_cast<const char*>(data);

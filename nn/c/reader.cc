@@ -19,6 +19,8 @@ std::string shown(const Json& value) {
   return text;
 }
 
+constexpr int kMaxLevels = 256;
+
 const char* words_of(Range range) {
   switch (range) {
     case Range::kPositive: return "a positive integer";
@@ -41,7 +43,10 @@ std::string plain_word(const std::string& name) {
 
 std::shared_ptr<const Json> parse_json(const char* op, const std::string& text) {
   std::vector<std::set<std::string>> keys;  // of the objects that are open
-  const auto check = [&](int, Json::parse_event_t event, Json& parsed) {
+  const auto check = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    // What shows values in errors calls itself for each level.
+    RAMET_CHECK(depth <= kMaxLevels, op, "the JSON text is nested deeper than ", kMaxLevels,
+                " levels");
     if (event == Json::parse_event_t::object_start) keys.emplace_back();
     else if (event == Json::parse_event_t::object_end) keys.pop_back();
     else if (event == Json::parse_event_t::key)

@@ -31,6 +31,7 @@ using detail::Source;
 constexpr const char* kMetadata = "__metadata__";
 constexpr const char* kChecksum = "xxh64";    // its key in the metadata
 constexpr uint64_t kMaxHeader = 100'000'000;  // as other readers of the format
+constexpr int kMaxDepth = 16;                 // of the header's JSON, which has three levels
 
 struct TypeName {
   const char* name;
@@ -75,7 +76,10 @@ class Checksum {
 Json parse_header(const std::string& text, const std::string& name) {
   std::vector<std::set<std::string>> keys;
   std::string twice;
-  const auto watch = [&](int, Json::parse_event_t event, Json& value) {
+  const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
+    // What shows values in errors calls itself for each level.
+    RAMET_CHECK(depth <= kMaxDepth, "load_safetensors", "header of \"", name,
+                "\": got JSON nested deeper than ", kMaxDepth, ", expected fewer levels");
     if (event == Json::parse_event_t::object_start) keys.emplace_back();
     if (event == Json::parse_event_t::object_end) keys.pop_back();
     if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) {

@@ -15,6 +15,7 @@ namespace {
 using Json = nlohmann::json;
 constexpr const char* kOp = "load_safetensors_index";
 constexpr uint64_t kMaxIndex = 100'000'000;  // as headers
+constexpr int kMaxDepth = 256;               // of the metadata, which may hold anything
 
 struct Index {
   std::map<std::string, std::string> metadata;
@@ -35,7 +36,10 @@ Index read_index(const std::string& path) {
   // A key twice would be the last one silently.
   std::vector<std::set<std::string>> keys;
   std::string twice;
-  const auto watch = [&](int, Json::parse_event_t event, Json& value) {
+  const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
+    // What shows values in errors calls itself for each level.
+    RAMET_CHECK(depth <= kMaxDepth, kOp, "\"", path, "\": got JSON nested deeper than ", kMaxDepth,
+                ", expected fewer levels");
     if (event == Json::parse_event_t::object_start) keys.emplace_back();
     if (event == Json::parse_event_t::object_end) keys.pop_back();
     if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
@@ -141,15 +145,22 @@ void save_safetensors_index(const std::string& path, const Safetensors& content,
   const std::string stem = path.substr(0, path.size() - ending.size());
   Json index = {{"metadata", content.metadata}, {"weight_map", Json::object()}};
   index["metadata"]["total_size"] = all;
+  std::vector<std::string> files;
   for (size_t i = 0; i < parts.size(); ++i) {
     char number[48];
     std::snprintf(number, sizeof number, "-%05zu-of-%05zu.safetensors", i + 1, parts.size());
-    const std::string file = stem + number;
-    save_safetensors(file, parts[i]);
+    files.push_back(stem + number);
     for (const auto& entry : parts[i].tensors)
-      index["weight_map"][entry.first] = file.substr(folder_of(file).size());
+      index["weight_map"][entry.first] = files[i].substr(folder_of(files[i]).size());
   }
-  write_file_atomically(path, index.dump(2) + "\n");
+  std::string text;
+  try {
+    text = index.dump(2) + "\n";
+  } catch (const Json::exception& e) {
+    fail(kSave, "names and metadata: expected valid UTF-8 (", e.what(), ")");
+  }
+  for (size_t i = 0; i < parts.size(); ++i) save_safetensors(files[i], parts[i]);
+  write_file_atomically(path, text);
 }
 
 }  // namespace serialize

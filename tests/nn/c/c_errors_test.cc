@@ -89,12 +89,15 @@ TEST_F(CErrors, OfDescriptionsNameThePlace) {
     expect_part(last(), part);
   }
   std::string deep;
-  for (int i = 0; i < 3000; ++i) deep += R"({"layers":[)";
-  for (int i = 0; i < 3000; ++i) deep += "]}";
+  for (int i = 0; i < 100; ++i) deep += R"({"layers":[)";
+  for (int i = 0; i < 100; ++i) deep += "]}";
   EXPECT_EQ(ramet_module_new(deep.c_str(), nullptr), nullptr);
   expect_part(last(), "modules are more than 64 deep");
-  const std::string lists(100000, '[');
+  // Which a message that showed it would call itself for.
+  const std::string lists =
+      "{\"type\": " + std::string(100000, '[') + std::string(100000, ']') + "}";
   EXPECT_EQ(ramet_module_new(lists.c_str(), nullptr), nullptr);
+  expect_part(last(), "the JSON text is nested deeper than 256 levels");
   // More than any memory has: an error, not an end.
   EXPECT_EQ(
       ramet_module_new(

@@ -275,6 +275,14 @@ TEST(Index, SeveralFiles) {
   serialize::save_safetensors(folder / "f", one);
   refused("{\"weight_map\": {\"b\": \"f\"}}", "\"f\" has the tensor \"a\", which the map does not");
   refused("{\"weight_map\": {\"a\": \"f\", \"b\": \"f\"}}", "got no tensor \"b\" in \"f\"");
+  refused("{\"weight_map\": {\"a\": " + std::string(100000, '[') + std::string(100000, ']') + "}}",
+          "nested deeper than 256");
+  // What cannot be written is known before the first file is.
+  one.metadata["a"] = "\xff";
+  EXPECT_ERROR_TEXT(
+      serialize::save_safetensors_index(folder / "x.safetensors.index.json", one, 100),
+      "expected valid UTF-8");
+  EXPECT_FALSE(std::filesystem::exists(folder / "x-00001-of-00001.safetensors"));
   write("{\"weight_map\": {\"a\": \"none\"}}");
   EXPECT_ERROR_TEXT(serialize::load_safetensors_index(path), "cannot open the file");
 }

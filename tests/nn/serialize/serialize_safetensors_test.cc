@@ -177,6 +177,9 @@ TEST(Safetensors, StrictAboutTheHeader) {
   expect_part(
       header_error(R"({"a":{"dtype":"F32","dtype":"I32","shape":[1],"data_offsets":[0,4]}})", 4),
       "got the key \"dtype\" twice");
+  // Which a message that showed it would call itself for.
+  const std::string deep = std::string(100000, '[') + std::string(100000, ']');
+  expect_part(header_error(R"({"a":{"dtype":)" + deep + "}}", 0), "nested deeper than 16");
   expect_part(header_error(R"({"a":3})", 0),
               "entry \"a\" of \"f\": got JSON of type number, expected an object");
   expect_part(header_error(R"({"a":{"dtype":"F32","shape":[1]}})", 4), "got no \"data_offsets\"");

@@ -52,14 +52,25 @@ template <class... E> class OneOf {
  private:
   size_t index_ = 0;
 };
-template <class T, class... E> constexpr bool holds_alternative(const OneOf<E...>& value) {
-  return value.index() == OneOf<E...>::template index_of<T>();
+}  // namespace ramet
+
+// LibTorch's options are std::variant: its programs ask for `std::get_if<...>(&options.mode())`.
+// (The standard lets nobody add overloads there; these take nothing but a class of ours.)
+namespace std {
+template <class T, class... E>
+constexpr bool holds_alternative(const ramet::OneOf<E...>& value) noexcept {
+  return value.index() == ramet::OneOf<E...>::template index_of<T>();
 }
 /// Null where it is another one.
-template <class T, class... E> const T* get_if(const OneOf<E...>* value) {
+template <class T, class... E> const T* get_if(const ramet::OneOf<E...>* value) noexcept {
   static constexpr T kValue;
-  return holds_alternative<T>(*value) ? &kValue : nullptr;
+  return value && std::holds_alternative<T>(*value) ? &kValue : nullptr;
 }
+}  // namespace std
+
+namespace ramet {
+using std::get_if;
+using std::holds_alternative;
 
 namespace enumtype {
 #define RAMET_ENUM_TYPE(Name)                                 \

@@ -57,7 +57,8 @@ template <class Contained> class ModuleHolder : detail::ModuleHolderIndicator {
   const Contained* operator->() const { return get(); }
   Contained& operator*() { return *get(); }
   const Contained& operator*() const { return *get(); }
-  std::shared_ptr<Contained> ptr() const { return checked(); }
+  /// Const, so that `auto& p = net.ptr();` of LibTorch, which returns a reference, stands.
+  const std::shared_ptr<Contained> ptr() const { return checked(); }
   Contained* get() { return checked().get(); }
   const Contained* get() const { return checked().get(); }
 

@@ -4,6 +4,7 @@
 #include "autograd/ops/factory.h"
 #include "autograd/ops/matmul.h"
 #include "nn/layers/batchnorm.h"
+#include "nn/layers/conv.h"
 #include "nn/layers/linear.h"
 #include "nn/module/cloneable.h"
 #include "nn/module/module_holder.h"
@@ -243,6 +244,20 @@ TEST(ModuleHolder, ByValueBySharedPointerAndByHolder) {
   EXPECT_EQ((*empty).parameters().size(), 2u);
   Sequential made_by_default;
   EXPECT_TRUE(made_by_default);
+  auto& pointer = net.ptr();  // LibTorch's is a reference
+  const Net moved = std::move(net);
+  EXPECT_TRUE(net.is_empty());
+  EXPECT_EQ(pointer, moved.ptr());
+}
+
+// As std::variant's, which LibTorch's options are.
+TEST(Options, ValuesAreAskedForAsOfVariants) {
+  Conv2dOptions options(1, 1, 3);
+  EXPECT_NE(std::get_if<enumtype::kZeros>(&options.padding_mode()), nullptr);
+  options.padding_mode(kReflect);
+  EXPECT_EQ(std::get_if<enumtype::kZeros>(&options.padding_mode()), nullptr);
+  EXPECT_TRUE(std::holds_alternative<enumtype::kReflect>(options.padding_mode()));
+  EXPECT_TRUE(ramet::holds_alternative<enumtype::kReflect>(options.padding_mode()));
 }
 
 // ---- clone --------------------------------------------------------------------------------------

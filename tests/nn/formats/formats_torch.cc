@@ -236,6 +236,8 @@ TEST(Pt, PicklesThatLie) {
   expect_part(with("b/data.pkl", "N."), "got \"b/data.pkl\" besides \"a/data.pkl\"");
   expect_part(error_of_entries({{"a/data.pkl", "\x80\x02N.N"}}), "got 1 bytes behind the pickle's");
   expect_part(error_of_entries({{"a/data.pkl", "\x80\x06N."}}), "got a pickle of protocol 6");
+}
+
 // Small files whose reading would cost gigabytes.
 TEST(Pt, WhatIsNamedOnceIsNotCopiedForEver) {
   const auto archive = [](const std::string& pickle, bool deflate) {
@@ -245,23 +247,28 @@ TEST(Pt, WhatIsNamedOnceIsNotCopiedForEver) {
                                        {"a/constants.pkl", {{none.data(), none.size()}}},
                                        {"a/data/0", {{storage.data(), storage.size()}}}},
                                       deflate);
+  };
   const auto text = [](const std::string& s) {
     std::string made = "X";
     for (int i = 0; i < 4; ++i) made += static_cast<char>(s.size() >> (8 * i));
     return made + s;
+  };
   const auto times = [](int n, const std::string& s) {
     std::string made;
     for (int i = 0; i < n; ++i) made += s;
     return made;
+  };
   const auto error = [&](const std::string& pickle, bool deflate = false) {
     const auto bytes = archive("\x80\x02" + pickle + ".", deflate);
     return error_of([&] { formats::tensors_of(load_pt(bytes.data(), bytes.size(), "f")); });
+  };
   const std::string much(100000, 'a'), call = "h\1h\2R0", again = "calls with the same long";
   // One list of pairs, made a dictionary again and again; one text; one class's name.
   const std::string pair = "K\1K\2\x86q\3", ordered = "ccollections\nOrderedDict\nq\1";
   const auto dicts = [&](int pairs, int calls) {
     return ordered + "](" + pair + times(pairs, "h\3") + "e\x85q\2" + "00" + times(calls, call) +
            "N";
+  };
   expect_part(error(dicts(20000, 200)), again);
   EXPECT_EQ(error(dicts(20000, 2)), "no error");
   expect_part(error("c_codecs\nencode\nq\1" + text(much) + text("latin1") + "\x86q\2" + "00" +
@@ -275,9 +282,11 @@ TEST(Pt, WhatIsNamedOnceIsNotCopiedForEver) {
     return std::string("ctorch._utils\n_rebuild_tensor_") + how + "\n((" + text("storage") + type +
            text("0") + text("cpu") + count + "tQK" + std::string(1, '\0') + "K\1\x85K\1\x85\x89" +
            ordered + ")R";
+  };
   const std::string floats = tensor("v2", "ctorch\nFloatStorage\n", "K@") + "tR";
   const auto below = [&](size_t name) {
     return "}" + text(std::string(name, 'a')) + "}" + text("b") + floats + "ss";
+  };
   EXPECT_EQ(error(below(1000)), "no error");
   expect_part(error(below(5000)), "name of a tensor: got one of 5000 bytes");
   // Floats' bytes that are said to be bools as well.

@@ -116,10 +116,12 @@ check_shared() {
 }
 
 check_components() {
-  configured components "$here/program" -DCMAKE_PREFIX_PATH="$prefix" -DRAMET_COMPONENTS_WANTED="processes;cuda"
-  cmake --build "$work/build_components" --target ranks --target gpus >"$work/log_components" 2>&1 || die "$(cat "$work/log_components")"
+  configured components "$here/program" -DCMAKE_PREFIX_PATH="$prefix" -DRAMET_COMPONENTS_WANTED="processes;formats;c;cuda"
+  cmake --build "$work/build_components" --target ranks --target files --target plain --target gpus >"$work/log_components" 2>&1 || die "$(cat "$work/log_components")"
   "$work/build_components/ranks"
   "$work/build_components/gpus"
+  (cd "$work" && build_components/files)
+  "$work/build_components/plain"
   ldd "$work/build_components/ranks" | grep -q libgloo || die "processes do not link Gloo"
   ! ldd "$work/build_components/gpus" | grep -q libgloo || die "Gloo where nobody asked for processes"
   cd "$work"
@@ -320,7 +322,7 @@ long_beside() {
 # -------------------------------------------------------------------------------------------------
 
 started=$SECONDS
-make_tree --prefix "$work/made" --shared $(lists ramet processes cuda) >/dev/null
+make_tree --prefix "$work/made" --shared $(lists ramet processes formats c cuda) >/dev/null
 mv "$work/made" "$prefix"
 echo "time: $((SECONDS - started)) s for the tree; $(cd "$prefix/lib" && stat -L -c '%n %s bytes' libramet.a libramet.so | paste -sd,)"
 

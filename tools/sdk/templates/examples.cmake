@@ -13,7 +13,9 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 # Where this folder stands; a copy of it elsewhere finds Ramet by CMAKE_PREFIX_PATH.
-find_package(Ramet CONFIG REQUIRED OPTIONAL_COMPONENTS processes cuda HINTS "${CMAKE_CURRENT_LIST_DIR}/../../..")
+find_package(Ramet CONFIG REQUIRED OPTIONAL_COMPONENTS processes formats cuda HINTS "${CMAKE_CURRENT_LIST_DIR}/../../..")
+
+find_package(Eigen3 QUIET CONFIG)
 
 enable_testing()
 add_custom_target(examples)
@@ -26,6 +28,12 @@ foreach(program IN LISTS programs)
   endif()
   if(name MATCHES "_gpus$")
     list(APPEND libraries Ramet::cuda)
+  endif()
+  if(name STREQUAL "weights_of_others" OR name STREQUAL "exchange")
+    list(APPEND libraries Ramet::formats)
+  endif()
+  if(name STREQUAL "exchange")
+    list(APPEND libraries Eigen3::Eigen)
   endif()
   set(there TRUE)
   foreach(library IN LISTS libraries)

@@ -300,6 +300,12 @@ constexpr Known kKnownResults[] = {
      .cases = "div.rounded",
      .shows = "result 0",
      .reason = "LibTorch rounds the quotient to 16 bits first, up to the next whole number"},
+    {.name = "quotients in 16 bits",
+     .cases = "remainder",
+     .shows = "gradient of input 1",
+     .reason =
+         "how often fmod subtracts is found in float; LibTorch's gradient rounds the quotient "
+         "to 16 bits first, up to the next whole number"},
     {.name = "blocks of nothing",
      .cases = "stacks",
      .shows = "gradient of",

@@ -6,6 +6,7 @@
 #include <exception>
 #include <memory>
 
+#include "nn/formats/pickle_internal.h"
 #include "nn/formats/zip_internal.h"
 #include "runtime/atomic_file.h"
 #include "runtime/error.h"
@@ -88,6 +89,12 @@ zip_int64_t answer(void* self, void* data, zip_uint64_t bytes, zip_source_cmd_t 
 
 void write_to(const char* op, const std::string& where, Target& target,
               const std::vector<ZipPart>& parts, bool deflate) {
+  for (const ZipPart& part : parts) {
+    constexpr size_t kMost = 65535;
+    RAMET_CHECK(part.name.size() <= kMost && is_utf8(part.name), op, "cannot write the archive ",
+                where, ": name of an entry: got \"", part.name.substr(0, 60), "\", ",
+                part.name.size(), " bytes, expected valid UTF-8 of at most ", kMost);
+  }
   if (parts.empty()) {  // of which libzip makes no file: the end of a directory
     const char end[22] = {'P', 'K', 5, 6};
     RAMET_CHECK(target.write(end, sizeof end), op, "cannot write the archive ", where, " (",

@@ -104,6 +104,11 @@ TEST(Npy, RefusesWhatItDoesNotHave) {
   one.insert("a", known(kFloat, {2}));
   one.insert("b", known(kBFloat16, {2}));
   EXPECT_ERROR_TEXT(formats::save_npz(folder / "x.npz", one), "array \"b\": got dtype bfloat16");
+  for (const std::string& name : {std::string("\xff"), std::string(70000, 'a')}) {
+    Tensors named;
+    named.insert(name, known(kFloat, {2}));
+    EXPECT_ERROR_TEXT(formats::save_npz(folder / "x.npz", named), "name of an entry: got \"");
+  }
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 

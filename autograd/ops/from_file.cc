@@ -18,9 +18,24 @@ namespace {
 
 constexpr const char* kOp = "from_file";
 
-struct Descriptor {
-  int fd;
-  ~Descriptor() {
+// A file that is as it was before, or absent as before, unless keep() was called.
+struct File {
+  const std::string& path;
+  int fd = -1;
+  bool is_new = false;
+  int64_t longer_than = -1;  // 0 or more: it was made longer than that
+
+  void open(int flags) {
+    fd = ::open(path.c_str(), flags, 0600);
+    if (fd >= 0 || errno != ENOENT || (flags & O_ACCMODE) == O_RDONLY) return;
+    fd = ::open(path.c_str(), flags | O_CREAT | O_EXCL, 0600);
+    is_new = fd >= 0;
+    if (!is_new) fd = ::open(path.c_str(), flags | O_CREAT, 0600);  // a link, or it came meanwhile
+  }
+  void keep() { is_new = false, longer_than = -1; }
+  ~File() {
+    if (longer_than >= 0 && ::ftruncate(fd, longer_than) != 0) {}  // nothing can be done
+    if (is_new) ::unlink(path.c_str());
     if (fd >= 0) ::close(fd);
   }
 };
@@ -28,8 +43,8 @@ struct Descriptor {
 // The first bytes of a file; memory that goes with its last owner.
 std::shared_ptr<void> mapped(const std::string& path, bool shared, int64_t bytes) {
   // Without waiting for whoever writes into a pipe: that is refused.
-  const int flags = (shared ? O_RDWR | O_CREAT : O_RDONLY) | O_CLOEXEC | O_NONBLOCK;
-  const Descriptor file{::open(path.c_str(), flags, 0600)};
+  File file{path};
+  file.open((shared ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
   RAMET_CHECK(file.fd >= 0, kOp, "cannot open \"", path, "\" (", std::strerror(errno), ")");
   struct stat info {};
   RAMET_CHECK(::fstat(file.fd, &info) == 0 && S_ISREG(info.st_mode), kOp, "\"", path,
@@ -39,11 +54,13 @@ std::shared_ptr<void> mapped(const std::string& path, bool shared, int64_t bytes
               " bytes, expected at least ", bytes);
   RAMET_CHECK(there >= bytes || ::ftruncate(file.fd, bytes) == 0, kOp, "cannot make \"", path,
               "\" ", bytes, " bytes long (", std::strerror(errno), ")");
+  if (there < bytes) file.longer_than = there;
   const auto length = static_cast<size_t>(bytes);
   void* memory = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, shared ? MAP_SHARED : MAP_PRIVATE,
                         file.fd, 0);
   RAMET_CHECK(memory != MAP_FAILED, kOp, "cannot map ", bytes, " bytes of \"", path, "\" (",
               std::strerror(errno), ")");
+  file.keep();
   return {memory, [length](void* p) { ::munmap(p, length); }};
 }
 

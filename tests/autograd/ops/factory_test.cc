@@ -231,6 +231,7 @@ TEST(Factory, OverAFile) {
   refused(path, false, 1, TensorOptions().device("cuda:0"), "expected a CPU");
   refused(path, false, 1, TensorOptions().pinned_memory(true), "cannot be pinned");
   refused(path + "x", true, 1, TensorOptions(kLong).requires_grad(true), "floating");
+  refused(path + "x", true, INT64_MAX, kByte, "[from_file] cannot make \"" + path);
   EXPECT_NE(::access((path + "x").c_str(), F_OK), 0) << "refused after it was made";
   refused(path + "/below", true, 1, kByte, "cannot open \"" + path + "/below\" (");
   refused("/", false, 1, kByte, "\"/\": got no regular file");

@@ -77,7 +77,9 @@ bool& without_text() {
   static thread_local bool is = false;
   return is;
 }
+thread_local uint64_t t_failures = 0;
 void keep(const char* text) noexcept {
+  ++t_failures;
   without_text() = false;
   try {
     last_error() = text;
@@ -127,6 +129,8 @@ void free_handle(Kind kind, const void* handle, const char* op) {
   if (++slot.generation != 0) t.free.push_back(parts_of(handle).slot);
   --t.live;
 }
+
+uint64_t failures() { return t_failures; }
 
 int failed() {
   try {

@@ -68,6 +68,9 @@ inline Tensor tensor_of(const ramet_tensor* handle, const char* op,
   return object_of<TensorObject>(handle, op, argument)->tensor;
 }
 
+/// How many times this thread's last error was set.
+RAMET_API uint64_t failures();
+
 /// Inside a catch block: keeps the text for ramet_last_error and returns the status. Lets the end
 /// of a thread (pthread_cancel) pass.
 RAMET_API int failed();

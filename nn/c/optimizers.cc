@@ -113,9 +113,13 @@ int ramet_optimizer_step_closure(ramet_optimizer* optimizer,
     const auto object = optimizer_of(optimizer, op);
     const Tensor first = object->optimizer->step([&] {
       double value = 0;
+      const uint64_t before = failures();
       status = closure(context, &value);
-      // What it failed with is the last error, if it was one of ours.
-      if (status != RAMET_OK) fail(op, "the closure returned ", status, ": ", ramet_last_error());
+      const bool ours = failures() != before;  // then it failed with the last error
+      if (status != RAMET_OK) {
+        fail(op, "the closure returned ", status, ", expected RAMET_OK", ours ? ": " : "",
+             ours ? ramet_last_error() : "");
+      }
       return scalar_tensor(value, TensorOptions().dtype(kFloat64));
     });
     if (loss) *loss = first.item<double>();

@@ -60,7 +60,7 @@ std::vector<int64_t> strides_of(const void* data, ScalarType type, IntArrayRef s
       fits = fits && !__builtin_mul_overflow(sizes[d] - 1, made[d], &part) &&
              !__builtin_add_overflow(last, part, &last);
   fits = fits && last < std::numeric_limits<int64_t>::max() &&
-         !__builtin_mul_overflow(last + 1, bytes, &end);
+         !__builtin_mul_overflow(last + 1, bytes, &end) && end < int64_t{1} << 47;
   RAMET_CHECK(fits, op, "sizes ", sizes, " with strides ", IntArrayRef(made),
               " reach further than memory does");
   RAMET_CHECK(data || numel == 0, op, "data: expected memory for ", numel, " elements, got NULL");

@@ -205,7 +205,11 @@ TEST_F(CErrors, OfOptimizers) {
   EXPECT_EQ(ramet_optimizer_step_closure(
                 lbfgs, [](void*, double*) { return 77; }, nullptr, nullptr),
             77);
-  expect_part(last(), "the closure returned 77");
+  EXPECT_EQ(last(), "[ramet_optimizer_step_closure] the closure returned 77, expected RAMET_OK");
+  EXPECT_EQ(ramet_optimizer_step_closure(
+                lbfgs, [](void*, double*) { return ramet_fail("no data"); }, nullptr, nullptr),
+            RAMET_INVALID);
+  expect_part(last(), "expected RAMET_OK: no data");
   ramet_optimizer* adam = ramet_optimizer_new(net, "Adam", R"({"lr": 0.5})");
   double lr = 0;
   EXPECT_EQ(ramet_optimizer_set_lr(adam, -1), RAMET_INVALID);
@@ -268,7 +272,7 @@ TEST_F(CErrors, OfMemory) {
   const int64_t six[1] = {6}, two[2] = {2, 3}, huge[2] = {int64_t{1} << 40, int64_t{1} << 40},
                 negative[1] = {-1}, back[1] = {-1},
                 least[1] = {std::numeric_limits<int64_t>::min()},
-                far[1] = {std::numeric_limits<int64_t>::max()};
+                far[1] = {std::numeric_limits<int64_t>::max()}, most[1] = {int64_t{1} << 60};
   const struct {
     ramet_tensor* got;
     const char* part;
@@ -288,6 +292,8 @@ TEST_F(CErrors, OfMemory) {
       {ramet_tensor_from_memory(values, RAMET_FLOAT32, 1, least, nullptr),
        "sizes[0]: expected 0 or more"},
       {ramet_tensor_from_memory(values, RAMET_FLOAT32, 2, huge, nullptr),
+       "reach further than memory does"},
+      {ramet_tensor_from_memory(values, RAMET_FLOAT32, 1, most, nullptr),
        "reach further than memory does"},
       {ramet_tensor_from_memory(values, RAMET_FLOAT32, 1, six, back),
        "strides[0]: expected 0 or more, got -1"},

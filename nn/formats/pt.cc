@@ -220,6 +220,8 @@ IValue load_pt(const char* data, size_t bytes, const std::string& name,
 
 namespace {
 
+constexpr size_t kMaxName = 4096;  // as of state dicts
+
 // A list of one kind, as archives keep them; None where it is another.
 IValue typed_list(const std::vector<IValue>& items) {
   const auto all = [&](bool (IValue::*is)() const) {
@@ -246,11 +248,16 @@ IValue typed_list(const std::vector<IValue>& items) {
   return {};
 }
 
-void write_value(serialize::OutputArchive& archive, const std::string& key, const IValue& value) {
+// `above`: bytes of the keys above it, which each value's name in the archive has.
+void write_value(serialize::OutputArchive& archive, const std::string& key, const IValue& value,
+                 size_t above = 0) {
+  above += key.size() + 1;
+  RAMET_CHECK(above <= kMaxName, "torch_archive", "name of a value: got one of ", above,
+              " bytes or more, expected at most ", kMaxName);
   if (value.isGenericDict()) {
     serialize::OutputArchive nested;
     for (const auto& entry : value.toGenericDict())
-      write_value(nested, detail::key_text(entry.key()), entry.value());
+      write_value(nested, detail::key_text(entry.key()), entry.value(), above);
     archive.write(key, nested);
     return;
   }
@@ -266,7 +273,7 @@ void write_value(serialize::OutputArchive& archive, const std::string& key, cons
     return;
   }
   serialize::OutputArchive nested;
-  for (size_t i = 0; i < items.size(); ++i) write_value(nested, std::to_string(i), items[i]);
+  for (size_t i = 0; i < items.size(); ++i) write_value(nested, std::to_string(i), items[i], above);
   archive.write(key, nested);
 }
 

@@ -289,6 +289,9 @@ TEST(Pt, WhatIsNamedOnceIsNotCopiedForEver) {
   };
   EXPECT_EQ(error(below(1000)), "no error");
   expect_part(error(below(5000)), "name of a tensor: got one of 5000 bytes");
+  const auto long_name = archive("\x80\x02" + below(5000) + ".", false);
+  const IValue tree = load_pt(long_name.data(), long_name.size(), "f");
+  EXPECT_ERROR_TEXT(formats::torch_archive(tree), "name of a value: got one of 5001 bytes");
   // Floats' bytes that are said to be bools as well.
   const std::string bools =
       tensor("v3", "ctorch.storage\nUntypedStorage\n", {'M', '\0', '\1'}) + "ctorch\nbool\ntR";

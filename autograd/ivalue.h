@@ -4,7 +4,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "autograd/dict.h"
@@ -55,6 +57,15 @@ class RAMET_API IValue {
   IValue(GenericDict v);
   IValue(GenericList v);
   IValue(TuplePtr v);
+  template <class... T>
+  IValue(std::tuple<T...> v)
+      : IValue(std::apply(
+            [](auto&... item) -> TuplePtr {
+              return std::make_shared<Tuple>(std::vector<IValue>{IValue(std::move(item))...});
+            },
+            v)) {}
+  /// Of numbers or tensors: a copy.
+  template <class T> IValue(const List<T>& v) : IValue(v.vec()) {}
 
   bool isNone() const;
   bool isDouble() const;

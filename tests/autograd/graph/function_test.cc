@@ -224,6 +224,14 @@ TEST(IValue, KindsAndErrors) {
   EXPECT_TRUE(IValue(true).toBool());
   EXPECT_EQ(IValue("text").toStringRef(), "text");
   EXPECT_TRUE(IValue().isNone());
+  const IValue tuple = std::make_tuple(leaf({2}), 3, std::string("x"));
+  ASSERT_TRUE(tuple.isTuple() && tuple.toTuple()->elements().size() == 3);
+  EXPECT_EQ(tuple.toTuple()->elements()[1].toInt(), 3);
+  const List<Tensor> tensors{leaf({2})};
+  EXPECT_TRUE(IValue(tensors).toTensorVector()[0].is_same(tensors.get(0)));
+  EXPECT_EQ(IValue(List<double>{1.5}).toDoubleVector(), std::vector<double>{1.5});
+  const IValue::GenericList any{1, "a"};
+  EXPECT_TRUE(IValue(any).toList().is(any)) << "not a list of numbers or tensors: no copy";
   EXPECT_NE(error_of([] { IValue(1.0).toInt(); }).find("got double, expected int"),
             std::string::npos);
 }

@@ -18,6 +18,8 @@ import signatures  # noqa: E402
 NOT_COMPARED = {
     "broadcast_sizes": "not in LibTorch: broadcast_tensors shows it",
     "accessor data_ptr const_data_ptr mutable_data_ptr item is_nonzero": "raw values: every comparison reads them",
+    "storage": "memory: tests/autograd/tensor_test.cc",
+    "from_file": "memory of a file: tests/autograd/ops/factory_test.cc",
     "generic_packed_accessor packed_accessor packed_accessor32 packed_accessor64": "raw values: tests/autograd/tensor_test.cc",
     "_base _version grad backward tensor_data detach_ grad_fn mutable_grad requires_grad_ retain_grad retains_grad remove_hook set_data "
     "set_requires_grad register_hook register_post_accumulate_grad_hook variable_data requires_grad is_leaf is_view":

@@ -56,13 +56,12 @@ float step(ramet::Device device = ramet::kCPU) {
 struct Settings {
   std::string c_locale = std::setlocale(LC_ALL, nullptr), locale = std::locale().name();
   std::vector<void (*)(int)> handlers;
-  sigset_t blocked;
+  sigset_t blocked = {};  // (sigemptyset leaves the words that no signal has)
   Settings() {
     for (int s = 1; s < NSIG; ++s) {
       struct sigaction now;
       if (sigaction(s, nullptr, &now) == 0) handlers.push_back(now.sa_handler);
     }
-    sigemptyset(&blocked);
     pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
   }
   bool operator==(const Settings& o) const {

@@ -31,11 +31,31 @@ template <class F> RAMET_INLINE void run(int64_t tasks, int64_t bytes, const F& 
 
 // ---- float: vectors of channels, or 64 lanes along a plane --------------------------------------
 
+// Neighbouring vectors of channels that are added up together: lines of memory are read whole.
+constexpr int kVectors = 4;
+
 // Of a chunk: about its mean, rounded to float, the sum of squares and of what the rounding left
 // over. part[0..c) the means, then the squares, then the rests; or one channel's three values.
 void chunk_moments_rows(const float* x, int64_t stride, int64_t rows, int64_t c, float* part) {
   const float inverse = 1.0f / static_cast<float>(rows);
-  for (int64_t j = 0; j < c; j += VL) {
+  int64_t j = 0;
+  for (; j + kVectors * VL <= c; j += kVectors * VL) {
+    vf mean[kVectors] = {}, square[kVectors] = {}, rest[kVectors] = {};
+    for (int64_t r = 0; r < rows; ++r)
+      for (int v = 0; v < kVectors; ++v) mean[v] += load(x + r * stride + j + v * VL);
+    for (vf& m : mean) m = m * set1(inverse);
+    for (int64_t r = 0; r < rows; ++r)
+      for (int v = 0; v < kVectors; ++v) {
+        const vf d = load(x + r * stride + j + v * VL) - mean[v];
+        square[v] = fma(d, d, square[v]);
+        rest[v] += d;
+      }
+    for (int v = 0; v < kVectors; ++v) {
+      float* to = part + j + v * VL;
+      store(to, mean[v]), store(to + c, square[v]), store(to + 2 * c, rest[v]);
+    }
+  }
+  for (; j < c; j += VL) {
     const int64_t left = c - j;
     vf sum{}, square{}, rest{};
     for (int64_t r = 0; r < rows; ++r) sum += loadn(x + r * stride + j, left);
@@ -66,7 +86,20 @@ void chunk_moments_plane(const float* x, int64_t n, int64_t c, float* part) {
 // Sums of dy and of dy * (x - mean) of a chunk.
 void chunk_products_rows(const float* x, int64_t xs, const float* dy, int64_t ds, int64_t rows,
                          int64_t c, const float* mean, float* part) {
-  for (int64_t j = 0; j < c; j += VL) {
+  int64_t j = 0;
+  for (; j + kVectors * VL <= c; j += kVectors * VL) {
+    vf m[kVectors], sum[kVectors] = {}, dot[kVectors] = {};
+    for (int v = 0; v < kVectors; ++v) m[v] = load(mean + j + v * VL);
+    for (int64_t r = 0; r < rows; ++r)
+      for (int v = 0; v < kVectors; ++v) {
+        const vf g = load(dy + r * ds + j + v * VL);
+        sum[v] += g;
+        dot[v] = fma(g, load(x + r * xs + j + v * VL) - m[v], dot[v]);
+      }
+    for (int v = 0; v < kVectors; ++v)
+      store(part + j + v * VL, sum[v]), store(part + c + j + v * VL, dot[v]);
+  }
+  for (; j < c; j += VL) {
     const int64_t left = c - j;
     const vf m = loadn(mean + j, left);
     vf sum{}, dot{};
@@ -182,23 +215,40 @@ struct Moments {  // of one channel
   double mean, square;
 };
 
+// Channels whose chunks are put together side by side: their values of a chunk lie in a line or
+// two.
+constexpr int64_t kBeside = 16;
+
+// f(first, end) for groups of kBeside channels of `chunks` chunks.
+template <class F> RAMET_INLINE void beside(int64_t c, int64_t chunks, const F& f) {
+  run(ceil_div(c, kBeside), chunks * c * 8,
+      [&](int64_t t, int) { f(t * kBeside, imin(c, t * kBeside + kBeside)); });
+}
+
 // sum = sum of size * mean + rest; a chunk's squares about the total mean are square - 2 d rest +
-// size d^2, d the distance. About an infinite mean the rest is NaN, and says nothing.
-RAMET_INLINE Moments combine_moments(const Layout& layout, int64_t l, int64_t c, int64_t channel,
-                                     const float* part, double total) {
-  double sum = 0, square = 0;
-  const float* p = part + channel;
+// size d^2, d the distance. About an infinite mean the rest is NaN, and says nothing. `count`
+// channels from `part` on.
+RAMET_INLINE void combine_moments(const Layout& layout, int64_t l, int64_t c, int64_t count,
+                                  const float* part, double total, Moments* m) {
+  double sum[kBeside] = {}, square[kBeside] = {}, mean[kBeside];
+  const float* p = part;
   for (int64_t i = 0; i < layout.chunks; ++i, p += 3 * c) {
-    const double rest = p[2 * c];
-    sum += static_cast<double>(chunk_size(layout, l, i)) * p[0] + (rest == rest ? rest : 0);
+    const auto size = static_cast<double>(chunk_size(layout, l, i));
+    for (int64_t j = 0; j < count; ++j) {
+      const double rest = p[2 * c + j];
+      sum[j] += size * p[j] + (rest == rest ? rest : 0);
+    }
   }
-  const double mean = sum / total;
-  p = part + channel;
+  for (int64_t j = 0; j < count; ++j) mean[j] = sum[j] / total;
+  p = part;
   for (int64_t i = 0; i < layout.chunks; ++i, p += 3 * c) {
-    const double d = mean - p[0];
-    square += p[c] + d * (static_cast<double>(chunk_size(layout, l, i)) * d - 2.0 * p[2 * c]);
+    const auto size = static_cast<double>(chunk_size(layout, l, i));
+    for (int64_t j = 0; j < count; ++j) {
+      const double d = mean[j] - p[j];
+      square[j] += p[c + j] + d * (size * d - 2.0 * p[2 * c + j]);
+    }
   }
-  return {mean, square};
+  for (int64_t j = 0; j < count; ++j) m[j] = {mean[j], square[j]};
 }
 
 template <class T>
@@ -231,9 +281,10 @@ void statistics(const BatchNormArgs& a, float) {
         chunk_moments_plane(x + n * a.x.n + j * a.x.c + first, count, c, part + chunk * 3 * c + j);
       });
   const double total = static_cast<double>(a.n * a.l);
-  run(ceil_div(c, 16), layout.chunks * c * 8, [&](int64_t t, int) {
-    for (int64_t j = t * 16; j < imin(c, t * 16 + 16); ++j)
-      finish_statistics<float>(a, j, combine_moments(layout, a.l, c, j, part, total), total);
+  beside(c, layout.chunks, [&](int64_t first, int64_t end) {
+    Moments m[kBeside];
+    combine_moments(layout, a.l, c, end - first, part + first, total, m);
+    for (int64_t j = first; j < end; ++j) finish_statistics<float>(a, j, m[j - first], total);
   });
 }
 
@@ -280,19 +331,24 @@ void backward(const BatchNormBackwardArgs& g, float) {
                                mean[j], p, p + c);
         });
   const double total = static_cast<double>(g.n * g.l);
-  for (int64_t j = 0; j < c; ++j) {
-    double sum = 0, dot = 0;
+  beside(c, layout.chunks, [&](int64_t first, int64_t end) {
+    double sums_of[kBeside] = {}, dots[kBeside] = {};
     if (sums)
-      for (int64_t i = 0; i < layout.chunks; ++i)
-        sum += part[i * 2 * c + j], dot += part[i * 2 * c + c + j];
-    const double inv = static_cast<const float*>(g.invstd)[j],
-                 w = static_cast<double>(or_one<float>(g.weight, j)) * inv;
-    if (g.dweight) static_cast<float*>(g.dweight)[j] = static_cast<float>(dot * inv);
-    if (g.dbias) static_cast<float*>(g.dbias)[j] = static_cast<float>(sum);
-    a[j] = static_cast<float>(w);
-    b[j] = g.training ? static_cast<float>(-w * inv * inv * dot / total) : 0.0f;
-    k[j] = g.training ? static_cast<float>(-w * sum / total) : 0.0f;
-  }
+      for (int64_t i = 0; i < layout.chunks; ++i) {
+        const float* p = part + i * 2 * c + first;
+        for (int64_t j = 0; j < end - first; ++j) sums_of[j] += p[j], dots[j] += p[c + j];
+      }
+    for (int64_t j = first; j < end; ++j) {
+      const double sum = sums_of[j - first], dot = dots[j - first],
+                   inv = static_cast<const float*>(g.invstd)[j],
+                   w = static_cast<double>(or_one<float>(g.weight, j)) * inv;
+      if (g.dweight) static_cast<float*>(g.dweight)[j] = static_cast<float>(dot * inv);
+      if (g.dbias) static_cast<float*>(g.dbias)[j] = static_cast<float>(sum);
+      a[j] = static_cast<float>(w);
+      b[j] = g.training ? static_cast<float>(-w * inv * inv * dot / total) : 0.0f;
+      k[j] = g.training ? static_cast<float>(-w * sum / total) : 0.0f;
+    }
+  });
   if (g.dx.data && g.training) combine(g, a, b, k, mean);
   // x does not matter: it may be infinite
   else if (g.dx.data) affine(g.n, c, g.l, g.dy, g.dx, a, k);

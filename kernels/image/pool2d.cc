@@ -300,30 +300,88 @@ void avg_forward_lanes(const AvgPool2dArgs& a) {
   });
 }
 
-template <class T> void avg_backward(const AvgPool2dArgs& a) {
+// Channels innermost: all of a piece at once.
+template <class T> void avg_backward_inside(const AvgPool2dArgs& a) {
   const Pool2dShape& s = a.shape;
-  const bool channels_inside = a.x.c == 1 && a.y.c == 1;
+  for_pieces(s, [&](int64_t n, int64_t c0, int64_t c1) {
+    const int64_t lanes = c1 - c0;
+    T* x = image<T>(a.x, n) + c0;
+    const T* y = image<const T>(a.y, n) + c0;
+    for (int64_t i = 0; i < s.h; ++i)
+      for (int64_t j = 0; j < s.w; ++j)
+        for (int64_t c = 0; c < lanes; ++c) x[i * a.x.h + j * a.x.w + c] = 0;
+    for (int64_t i = 0; i < s.oh; ++i) {
+      const Range rows = rows_of(a, i);
+      for (int64_t j = 0; j < s.ow; ++j) {
+        const Range columns = columns_of(a, j);
+        if (rows.empty() || columns.empty()) continue;
+        const T divisor = divisor_of<T>(a, rows, columns);
+        const T* dy = y + i * a.y.h + j * a.y.w;
+        for (int64_t iy = rows.from; iy < rows.to; ++iy)
+          for (int64_t ix = columns.from; ix < columns.to; ++ix) {
+            T* dx = x + iy * a.x.h + ix * a.x.w;
+            for (int64_t c = 0; c < lanes; ++c) dx[c] = plus(dx[c], divided(dy[c], divisor));
+          }
+      }
+    }
+  });
+}
+
+// share[j] to all columns of window j.
+template <class T>
+void add_ranges(const T* share, const Range* columns, int64_t count, T* x, int64_t step) {
+  for (int64_t j = 0; j < count; ++j)
+    for (int64_t ix = columns[j].from; ix < columns[j].to; ++ix)
+      x[ix * step] = plus(x[ix * step], share[j]);
+}
+// The same tap by tap, the last one first: a column's windows come in their order.
+template <class T>
+void add_taps(const T* share, const Block& block, const Pool2dShape& s, T* x, int64_t step) {
+  for (int64_t q = block.to; q-- > block.from;) {
+    const int64_t shift = q - s.pw, by = block.count == 1 ? 1 : s.sw * step;
+    const Reach reach(block, s.sw, shift, s.w);
+    if (reach.from >= reach.to) continue;
+    T* to = x + ((block.j0 + reach.from) * s.sw + shift) * step;
+    const T* from = share + reach.from;
+    const auto loop = [&](int64_t by) __attribute__((always_inline)) {
+      for (int64_t j = 0; j < reach.to - reach.from; ++j) to[j * by] = plus(to[j * by], from[j]);
+    };
+    by == 1 ? loop(1) : by == 2 ? loop(2) : loop(by);
+  }
+}
+// A block of a row of outputs at a time: each is divided once, and what it adds to a row of the
+// input is the same for all rows of the windows. An element gets its outputs in their order.
+template <class T> void avg_backward(const AvgPool2dArgs& a) {
+  if (a.x.c == 1 && a.y.c == 1) return avg_backward_inside<T>(a);
+  const Pool2dShape& s = a.shape;
   for_pieces(s, [&](int64_t n, int64_t first, int64_t end) {
-    // Channels one at a time, or all of them innermost.
-    for (int64_t c0 = first; c0 < end; c0 += channels_inside ? end - first : 1) {
-      const int64_t lanes = channels_inside ? end - first : 1;
-      T* x = image<T>(a.x, n) + c0 * a.x.c;
-      const T* y = image<const T>(a.y, n) + c0 * a.y.c;
+    T share[kRow];
+    Range columns[kRow];
+    const bool one_block = s.ow <= kRow && s.sw <= s.w;
+    const auto find_columns = [&](int64_t j0, int64_t count) {
+      for (int64_t j = 0; j < count; ++j) columns[j] = columns_of(a, j0 + j);
+    };
+    if (one_block) find_columns(0, s.ow);
+    for (int64_t c = first; c < end; ++c) {
+      T* x = image<T>(a.x, n) + c * a.x.c;
       for (int64_t i = 0; i < s.h; ++i)
-        for (int64_t j = 0; j < s.w; ++j)
-          for (int64_t c = 0; c < lanes; ++c) x[i * a.x.h + j * a.x.w + c] = 0;
+        for (int64_t j = 0; j < s.w; ++j) x[i * a.x.h + j * a.x.w] = 0;
       for (int64_t i = 0; i < s.oh; ++i) {
         const Range rows = rows_of(a, i);
-        for (int64_t j = 0; j < s.ow; ++j) {
-          const Range columns = columns_of(a, j);
-          if (rows.empty() || columns.empty()) continue;
-          const T divisor = divisor_of<T>(a, rows, columns);
-          const T* dy = y + i * a.y.h + j * a.y.w;
+        if (rows.empty()) continue;
+        for (int64_t j0 = 0; j0 < s.ow;) {
+          const Block block(s, j0, 1);
+          const int64_t count = block.count;
+          if (!one_block) find_columns(j0, count);
+          const T* y = image<const T>(a.y, n) + c * a.y.c + i * a.y.h + j0 * a.y.w;
+          for (int64_t j = 0; j < count; ++j)
+            share[j] = columns[j].empty()
+                           ? T{0}
+                           : divided(y[j * a.y.w], divisor_of<T>(a, rows, columns[j]));
           for (int64_t iy = rows.from; iy < rows.to; ++iy)
-            for (int64_t ix = columns.from; ix < columns.to; ++ix) {
-              T* dx = x + iy * a.x.h + ix * a.x.w;
-              for (int64_t c = 0; c < lanes; ++c) dx[c] = plus(dx[c], divided(dy[c], divisor));
-            }
+            a.adaptive ? add_ranges(share, columns, count, x + iy * a.x.h, a.x.w)
+                       : add_taps(share, block, s, x + iy * a.x.h, a.x.w);
+          j0 += count;
         }
       }
     }

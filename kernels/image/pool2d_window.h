@@ -43,6 +43,7 @@ using Taps = TapsOf<int64_t>;
 /// the padding.
 template <class I> struct RangeOf {
   I from, to, full;
+  RangeOf() = default;
   template <class By>
   RAMET_INLINE RangeOf(bool adaptive, I i, const By& out, I stride, I pad, I k, I extent) {
     using U = typename std::make_unsigned<I>::type;

@@ -1,6 +1,7 @@
 // DLPack and Eigen.
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <thread>
 
@@ -199,7 +200,10 @@ TEST(Dlpack, RefusesByNameAndTakesNothingOver) {
 }
 
 TEST(Dlpack, NumpyAndPyTorch) {
-  if (!python("check_dlpack.py $(ls tests/nn/formats/*dlpack_plugin.so | head -1)"))
+  const std::string plugin = "tests/nn/formats/libdlpack_plugin.so";
+  if (!std::filesystem::exists(plugin))
+    GTEST_SKIP() << "no " << plugin << ": sanitizers' objects make no library";
+  if (!python("check_dlpack.py " + plugin))
     std::cout << "(python3 has neither NumPy nor PyTorch)\n";
 }
 

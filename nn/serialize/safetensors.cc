@@ -9,6 +9,7 @@
 
 #include "autograd/grad_mode.h"
 #include "nn/serialize/foreign_internal.h"
+#include "nn/serialize/json_internal.h"
 #include "nn/serialize/source_internal.h"
 #include "runtime/atomic_file.h"
 #include "runtime/storage_ref.h"
@@ -71,33 +72,10 @@ class Checksum {
 
 // ---- reading ------------------------------------------------------------------------------------
 
-// The header as JSON. An object with a key twice keeps the last one silently in most parsers; here
-// it is an error.
 Json parse_header(const std::string& text, const std::string& name) {
-  std::vector<std::set<std::string>> keys;
-  std::string twice;
-  const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
-    // What shows values in errors calls itself for each level.
-    RAMET_CHECK(depth <= kMaxDepth, "load_safetensors", "header of \"", name,
-                "\": got JSON nested deeper than ", kMaxDepth, ", expected fewer levels");
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) {
-      twice = value.get<std::string>();
-    }
-    return true;
-  };
-  Json header;
-  try {
-    header = Json::parse(text, watch);
-  } catch (const Json::exception& e) {
-    std::string why = e.what();
-    why.resize(std::min(why.size(), why.find("; last read")));  // which may be the whole header
-    fail("load_safetensors", "header of \"", name, "\" is no valid JSON (", why, ")");
-  }
-  RAMET_CHECK(twice.empty(), "load_safetensors", "header of \"", name, "\": got the key \"", twice,
-              "\" twice, expected once");
-  RAMET_CHECK(header.is_object(), "load_safetensors", "header of \"", name, "\": got JSON of type ",
+  const std::string what = "header of \"" + name + "\"";
+  Json header = detail::parse_json("load_safetensors", what, text, kMaxDepth);
+  RAMET_CHECK(header.is_object(), "load_safetensors", what, ": got JSON of type ",
               header.type_name(), ", expected an object");
   return header;
 }

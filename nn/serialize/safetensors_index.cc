@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "nn/serialize/json_internal.h"
 #include "nn/serialize/safetensors.h"
 #include "nn/serialize/source_internal.h"
 #include "runtime/atomic_file.h"
@@ -33,29 +34,7 @@ Index read_index(const std::string& path) {
               " bytes, expected at most ", kMaxIndex);
   std::string text(in.size(), ' ');
   in.read(0, text.data(), text.size());
-  // A key twice would be the last one silently.
-  std::vector<std::set<std::string>> keys;
-  std::string twice;
-  const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
-    // What shows values in errors calls itself for each level.
-    RAMET_CHECK(depth <= kMaxDepth, kOp, "\"", path, "\": got JSON nested deeper than ", kMaxDepth,
-                ", expected fewer levels");
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
-      twice = value.get<std::string>();
-    return true;
-  };
-  Json json;
-  try {
-    json = Json::parse(text, watch);
-  } catch (const Json::exception& e) {
-    std::string why = e.what();
-    why.resize(std::min(why.size(), why.find("; last read")));
-    fail(kOp, "\"", path, "\" is no valid JSON (", why, ")");
-  }
-  RAMET_CHECK(twice.empty(), kOp, "\"", path, "\": got the key \"", twice,
-              "\" twice, expected once");
+  const Json json = detail::parse_json(kOp, "\"" + path + "\"", text, kMaxDepth);
   RAMET_CHECK(json.is_object() && json.contains("weight_map") && json["weight_map"].is_object(),
               kOp, "\"", path, "\" is no index: got no object \"weight_map\", expected one");
   Index index;

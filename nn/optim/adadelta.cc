@@ -27,8 +27,6 @@ void Adadelta::step_group(const OptimizerOptions& options, ArrayRef<Update> upda
       });
 }
 
-Adadelta::Adadelta(const std::vector<OptimizerParamGroup>& param_groups, AdadeltaOptions defaults)
-    : FusedOptimizer(param_groups, std::make_unique<AdadeltaOptions>(std::move(defaults))) {}
-RAMET_OPTIMIZER(Adadelta, AdadeltaParamState)
+RAMET_FUSED_OPTIMIZER(Adadelta, AdadeltaParamState)
 
 }  // namespace ramet::optim

@@ -29,8 +29,6 @@ void Adagrad::step_group(const OptimizerOptions& options, ArrayRef<Update> updat
       });
 }
 
-Adagrad::Adagrad(const std::vector<OptimizerParamGroup>& param_groups, AdagradOptions defaults)
-    : FusedOptimizer(param_groups, std::make_unique<AdagradOptions>(std::move(defaults))) {}
-RAMET_OPTIMIZER(Adagrad, AdagradParamState)
+RAMET_FUSED_OPTIMIZER(Adagrad, AdagradParamState)
 
 }  // namespace ramet::optim

@@ -49,11 +49,7 @@ void AdamW::step_group(const OptimizerOptions& options, ArrayRef<Update> updates
   run(kernels::adam_step, options, updates, numbers<AdamWOptions, true>);
 }
 
-Adam::Adam(const std::vector<OptimizerParamGroup>& param_groups, AdamOptions defaults)
-    : FusedOptimizer(param_groups, std::make_unique<AdamOptions>(std::move(defaults))) {}
-RAMET_OPTIMIZER(Adam, AdamParamState)
-AdamW::AdamW(const std::vector<OptimizerParamGroup>& param_groups, AdamWOptions defaults)
-    : FusedOptimizer(param_groups, std::make_unique<AdamWOptions>(std::move(defaults))) {}
-RAMET_OPTIMIZER(AdamW, AdamParamState)
+RAMET_FUSED_OPTIMIZER(Adam, AdamParamState)
+RAMET_FUSED_OPTIMIZER(AdamW, AdamParamState)
 
 }  // namespace ramet::optim

@@ -27,8 +27,6 @@ void Adamax::step_group(const OptimizerOptions& options, ArrayRef<Update> update
       });
 }
 
-Adamax::Adamax(const std::vector<OptimizerParamGroup>& param_groups, AdamaxOptions defaults)
-    : FusedOptimizer(param_groups, std::make_unique<AdamaxOptions>(std::move(defaults))) {}
-RAMET_OPTIMIZER(Adamax, AdamaxParamState)
+RAMET_FUSED_OPTIMIZER(Adamax, AdamaxParamState)
 
 }  // namespace ramet::optim

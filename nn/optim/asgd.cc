@@ -37,8 +37,6 @@ void ASGD::step_group(const OptimizerOptions& options, ArrayRef<Update> updates)
       });
 }
 
-ASGD::ASGD(const std::vector<OptimizerParamGroup>& param_groups, ASGDOptions defaults)
-    : FusedOptimizer(param_groups, std::make_unique<ASGDOptions>(std::move(defaults))) {}
-RAMET_OPTIMIZER(ASGD, ASGDParamState)
+RAMET_FUSED_OPTIMIZER(ASGD, ASGDParamState)
 
 }  // namespace ramet::optim

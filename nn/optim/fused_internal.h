@@ -1,6 +1,7 @@
 // The kernel calls of an optimizer's step.
 #pragma once
 #include "nn/optim/call_batch_internal.h"
+#include "nn/optim/fields_internal.h"
 #include "nn/optim/fused.h"
 
 namespace ramet::optim {
@@ -71,3 +72,9 @@ void FusedOptimizer::run_calls(const kernels::Kernel<Args>& kernel, const Optimi
 }
 
 }  // namespace ramet::optim
+
+/// RAMET_OPTIMIZER and the constructor of groups, of one that has nothing to do besides.
+#define RAMET_FUSED_OPTIMIZER(Name, State)                                                    \
+  Name::Name(const std::vector<OptimizerParamGroup>& param_groups, Name##Options defaults)    \
+      : FusedOptimizer(param_groups, std::make_unique<Name##Options>(std::move(defaults))) {} \
+  RAMET_OPTIMIZER(Name, State)

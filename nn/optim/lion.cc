@@ -23,8 +23,6 @@ void Lion::step_group(const OptimizerOptions& options, ArrayRef<Update> updates)
                                       });
 }
 
-Lion::Lion(const std::vector<OptimizerParamGroup>& param_groups, LionOptions defaults)
-    : FusedOptimizer(param_groups, std::make_unique<LionOptions>(std::move(defaults))) {}
-RAMET_OPTIMIZER(Lion, LionParamState)
+RAMET_FUSED_OPTIMIZER(Lion, LionParamState)
 
 }  // namespace ramet::optim

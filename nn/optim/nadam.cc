@@ -46,8 +46,6 @@ void NAdam::step_group(const OptimizerOptions& options, ArrayRef<Update> updates
       });
 }
 
-NAdam::NAdam(const std::vector<OptimizerParamGroup>& param_groups, NAdamOptions defaults)
-    : FusedOptimizer(param_groups, std::make_unique<NAdamOptions>(std::move(defaults))) {}
-RAMET_OPTIMIZER(NAdam, NAdamParamState)
+RAMET_FUSED_OPTIMIZER(NAdam, NAdamParamState)
 
 }  // namespace ramet::optim

@@ -34,8 +34,6 @@ void RAdam::step_group(const OptimizerOptions& options, ArrayRef<Update> updates
       });
 }
 
-RAdam::RAdam(const std::vector<OptimizerParamGroup>& param_groups, RAdamOptions defaults)
-    : FusedOptimizer(param_groups, std::make_unique<RAdamOptions>(std::move(defaults))) {}
-RAMET_OPTIMIZER(RAdam, RAdamParamState)
+RAMET_FUSED_OPTIMIZER(RAdam, RAdamParamState)
 
 }  // namespace ramet::optim

@@ -29,8 +29,6 @@ void RMSprop::step_group(const OptimizerOptions& options, ArrayRef<Update> updat
       });
 }
 
-RMSprop::RMSprop(const std::vector<OptimizerParamGroup>& param_groups, RMSpropOptions defaults)
-    : FusedOptimizer(param_groups, std::make_unique<RMSpropOptions>(std::move(defaults))) {}
-RAMET_OPTIMIZER(RMSprop, RMSpropParamState)
+RAMET_FUSED_OPTIMIZER(RMSprop, RMSpropParamState)
 
 }  // namespace ramet::optim

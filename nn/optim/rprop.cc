@@ -30,8 +30,6 @@ void Rprop::step_group(const OptimizerOptions& options, ArrayRef<Update> updates
                                         });
 }
 
-Rprop::Rprop(const std::vector<OptimizerParamGroup>& param_groups, RpropOptions defaults)
-    : FusedOptimizer(param_groups, std::make_unique<RpropOptions>(std::move(defaults))) {}
-RAMET_OPTIMIZER(Rprop, RpropParamState)
+RAMET_FUSED_OPTIMIZER(Rprop, RpropParamState)
 
 }  // namespace ramet::optim

@@ -33,8 +33,6 @@ void SGD::step_group(const OptimizerOptions& options, ArrayRef<Update> updates) 
       });
 }
 
-SGD::SGD(const std::vector<OptimizerParamGroup>& param_groups, SGDOptions defaults)
-    : FusedOptimizer(param_groups, std::make_unique<SGDOptions>(std::move(defaults))) {}
-RAMET_OPTIMIZER(SGD, SGDParamState)
+RAMET_FUSED_OPTIMIZER(SGD, SGDParamState)
 
 }  // namespace ramet::optim

@@ -43,7 +43,7 @@ ramet_number() {
 ramet_packages() {
   case $1 in
     build)
-      echo g++ python3 libeigen3-dev nlohmann-json3-dev libxxhash-dev libstb-dev libcli11-dev zlib1g-dev libgloo-dev libzip-dev lld
+      echo g++ python3 libeigen3-dev nlohmann-json3-dev libxxhash-dev libcli11-dev zlib1g-dev libgloo-dev libzip-dev lld
       # Debian's Bazel needs the two rule packages; another Bazel brings its own.
       if ! ramet_has_own_bazel; then echo bazel-bootstrap bazel-rules-java bazel-rules-proto; fi
       ;;

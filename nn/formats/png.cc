@@ -28,7 +28,7 @@ std::string png(const uint8_t* pixels, int64_t height, int64_t width, int64_t ch
   std::string raw;
   raw.reserve((row + 1) * static_cast<size_t>(height));
   for (int64_t y = 0; y < height; ++y) {
-    raw.push_back(0);  // no prediction
+    raw.push_back(0);  // areas of one colour are as small unpredicted
     raw.append(reinterpret_cast<const char*>(pixels) + static_cast<size_t>(y) * row, row);
   }
   uLongf size = compressBound(raw.size());

@@ -175,7 +175,6 @@ def system_repositories():
     _headers(name = "gloo", package = "libgloo-dev", folder = "gloo", linkopts = ["-lgloo"])
     _headers(name = "json", package = "nlohmann-json3-dev", folder = "nlohmann")
     _headers(name = "cli11", package = "libcli11-dev", folder = "CLI")
-    _headers(name = "stb", package = "libstb-dev", folder = "stb")
     _headers(name = "rapidcheck", package = "librapidcheck-dev", folder = "rapidcheck", archive = "librapidcheck.a")
     _headers(
         name = "benchmark",

@@ -1,35 +1,10 @@
 #include "tools/training/canvas.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
-#include "runtime/error.h"
+#include "nn/formats/png_internal.h"
 #include "tools/training/stroke_font.h"
-
-// stb's own compression is slower and leaves more.
-static unsigned char* compressed(const unsigned char* data, int bytes, int* out_bytes, int) {
-  uLongf most = compressBound(static_cast<uLong>(bytes));
-  auto* out = static_cast<unsigned char*>(std::malloc(most));  // the caller frees it
-  if (!out || compress(out, &most, data, static_cast<uLong>(bytes)) != Z_OK) {
-    std::free(out);
-    return nullptr;
-  }
-  *out_bytes = static_cast<int>(most);
-  return out;
-}
-
-#define STBIW_ZLIB_COMPRESS compressed
-#define STB_IMAGE_WRITE_IMPLEMENTATION
-#define STB_IMAGE_WRITE_STATIC
-#define STBI_WRITE_NO_STDIO
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-function"
-#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
-#include "stb/stb_image_write.h"
-#pragma GCC diagnostic pop
 
 namespace ramet::training {
 
@@ -47,9 +22,6 @@ void Canvas::blend(int x, int y, Color color, double coverage) {
 }
 
 namespace {
-
-// Areas of one colour are as small unpredicted, and trying all predictors for each line takes time.
-[[maybe_unused]] const int kNoPrediction = stbi_write_force_png_filter = 0;
 
 uint8_t to_byte(float v) {
   return static_cast<uint8_t>(std::lround(std::clamp(v, 0.0f, 1.0f) * 255));
@@ -152,14 +124,7 @@ Color Canvas::at(int x, int y) const {
 std::string Canvas::png() const {
   std::vector<uint8_t> bytes(pixels_.size());
   std::transform(pixels_.begin(), pixels_.end(), bytes.begin(), to_byte);
-  std::string out;
-  const int done = stbi_write_png_to_func(
-      [](void* to, void* data, int n) {
-        static_cast<std::string*>(to)->append(static_cast<char*>(data), static_cast<size_t>(n));
-      },
-      &out, width_, height_, 3, bytes.data(), 3 * width_);
-  RAMET_CHECK(done, "Canvas", "the picture could not be encoded");
-  return out;
+  return formats::png(bytes.data(), height_, width_, 3);
 }
 
 }  // namespace ramet::training

@@ -60,15 +60,6 @@ template <class Impl> AnyModule dropout(Reader& r) {
   return r.make<Impl>(o);
 }
 
-template <class Impl> AnyModule batch_norm(Reader& r) {
-  BatchNormOptions o{r.count("num_features")};
-  r.read("eps", o.eps());
-  r.read("momentum", o.momentum());
-  r.read("affine", o.affine());
-  r.read("track_running_stats", o.track_running_stats());
-  return r.make<Impl>(o);
-}
-
 std::vector<int64_t> normalized_shape(Reader& r) {
   std::vector<int64_t> sizes;
   r.read("normalized_shape", sizes, Range::kPositive);
@@ -113,9 +104,9 @@ const std::vector<Layer>& row_layers() {
                   r.read("dropout", o.dropout()); r.read("activation", o.activation());
                   r.read("batch_first", o.batch_first()); r.read("norm_first", o.norm_first());
                   return r.make<TransformerEncoderLayerImpl>(o);)
-      RAMET_LAYER(BatchNorm1d, return batch_norm<BatchNorm1dImpl>(r);)
-      RAMET_LAYER(BatchNorm2d, return batch_norm<BatchNorm2dImpl>(r);)
-      RAMET_LAYER(BatchNorm3d, return batch_norm<BatchNorm3dImpl>(r);)
+      RAMET_LAYER(BatchNorm1d, return norm_of_channels<BatchNormOptions, BatchNorm1dImpl>(r);)
+      RAMET_LAYER(BatchNorm2d, return norm_of_channels<BatchNormOptions, BatchNorm2dImpl>(r);)
+      RAMET_LAYER(BatchNorm3d, return norm_of_channels<BatchNormOptions, BatchNorm3dImpl>(r);)
       RAMET_LAYER(LayerNorm, LayerNormOptions o{normalized_shape(r)};
                   r.read("eps", o.eps()); r.read("elementwise_affine", o.elementwise_affine());
                   return r.make<LayerNormImpl>(o);)

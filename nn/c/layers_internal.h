@@ -16,6 +16,16 @@ struct Layer {
 const std::vector<Layer>& row_layers();
 const std::vector<Layer>& plane_layers();
 
+/// Of batch and instance norms, whose options have one list.
+template <class Options, class Impl> nn::AnyModule norm_of_channels(Reader& r) {
+  Options o{r.count("num_features")};
+  r.read("eps", o.eps());
+  r.read("momentum", o.momentum());
+  r.read("affine", o.affine());
+  r.read("track_running_stats", o.track_running_stats());
+  return r.make<Impl>(o);
+}
+
 /// The module of a description; Errors of `op`. It is settled: cast to its "dtype", its parameters
 /// in flat stores.
 nn::AnyModule module_of_json(const char* op, const std::string& json);

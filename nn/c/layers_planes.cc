@@ -79,15 +79,6 @@ template <class Options, class Impl> AnyModule constant_pad(Reader& r) {
   return r.make<Impl>(o);
 }
 
-template <class Impl> AnyModule instance_norm(Reader& r) {
-  InstanceNormOptions o{r.count("num_features")};
-  r.read("eps", o.eps());
-  r.read("momentum", o.momentum());
-  r.read("affine", o.affine());
-  r.read("track_running_stats", o.track_running_stats());
-  return r.make<Impl>(o);
-}
-
 }  // namespace
 
 const std::vector<Layer>& plane_layers() {
@@ -107,7 +98,8 @@ const std::vector<Layer>& plane_layers() {
   RAMET_LAYER(ZeroPad##D##d, return pad<ZeroPad##D##dOptions, ZeroPad##D##dImpl>(r);)            \
   RAMET_LAYER(ConstantPad##D##d,                                                                 \
               return constant_pad<ConstantPad##D##dOptions, ConstantPad##D##dImpl>(r);)          \
-  RAMET_LAYER(InstanceNorm##D##d, return instance_norm<InstanceNorm##D##dImpl>(r);)
+  RAMET_LAYER(InstanceNorm##D##d,                                                                \
+              return norm_of_channels<InstanceNormOptions, InstanceNorm##D##dImpl>(r);)
   static const auto* const layers = new std::vector<Layer> {
     // clang-format off
       OF_DIMENSIONS(1) OF_DIMENSIONS(2) OF_DIMENSIONS(3)

@@ -43,7 +43,7 @@ def preprocessed(compiler, root, header="ramet.h", options=(), wanted=own):
 
 class Scanner:
     """Walks the declarations of namespaces. `found[namespace]` are the names, each with True where it is a type's, and
-    `namespaces` all that were opened."""
+    `namespaces` ramet and all below it that were opened."""
 
     def __init__(self, text):
         self.tokens = [m.group(0) for m in TOKEN.finditer(text) if not m.group(0).isspace()]
@@ -159,7 +159,8 @@ class Scanner:
         for name in names:
             if name != "::" and not inline:
                 inner = inner + "::" + name if inner else name
-        self.namespaces.add(inner)
+        if inner.split("::")[0] == "ramet":  # others are opened for overloads
+            self.namespaces.add(inner)
         # What has no name is nobody's.
         self.scope(inner if names else "")
 

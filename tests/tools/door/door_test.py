@@ -55,7 +55,7 @@ def forgotten_names(clang):
     declared = {}
     for line in said.splitlines():
         space, _, name = line.rpartition("::")
-        if (space + "::").startswith("ramet::") and space in scanner.namespaces and line not in scanner.namespaces and re.fullmatch(r"[A-Za-z_]\w*", name):
+        if space in scanner.namespaces and line not in scanner.namespaces and re.fullmatch(r"[A-Za-z_]\w*", name):
             declared.setdefault(space[len("ramet::"):], set()).add(name)
     problems = []
     for space, found in spaces.items():

@@ -8,22 +8,15 @@
 #include <atomic>
 #include <boost/thread.hpp>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <opencv2/core.hpp>
 #include <vector>
 
+#include "expect.h"
+
 using ramet::Tensor;
 
 namespace {
-
-#define EXPECT(condition)                                                  \
-  do {                                                                     \
-    if (!(condition)) {                                                    \
-      std::printf("FAILED: line %d: expected %s\n", __LINE__, #condition); \
-      std::exit(1);                                                        \
-    }                                                                      \
-  } while (0)
 
 constexpr int kSide = 192;
 

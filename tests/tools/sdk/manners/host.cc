@@ -7,24 +7,12 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <thread>
 
-#define EXPECT(condition)                                                  \
-  do {                                                                     \
-    if (!(condition)) {                                                    \
-      std::printf("FAILED: line %d: expected %s\n", __LINE__, #condition); \
-      std::exit(1);                                                        \
-    }                                                                      \
-  } while (0)
+#include "expect.h"
 
 namespace {
-
-int threads() {
-  const std::filesystem::directory_iterator tasks("/proc/self/task");
-  return static_cast<int>(std::distance(begin(tasks), end(tasks)));
-}
 
 bool mapped(const std::string& name) {
   std::ifstream maps("/proc/self/maps");

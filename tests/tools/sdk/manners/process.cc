@@ -12,30 +12,17 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <functional>
-#include <iterator>
 #include <limits>
 #include <locale>
 #include <string>
 #include <vector>
 
+#include "expect.h"
+
 using ramet::Tensor;
 
 namespace {
-
-#define EXPECT(condition)                                                  \
-  do {                                                                     \
-    if (!(condition)) {                                                    \
-      std::printf("FAILED: line %d: expected %s\n", __LINE__, #condition); \
-      std::exit(1);                                                        \
-    }                                                                      \
-  } while (0)
-
-int threads() {
-  const std::filesystem::directory_iterator tasks("/proc/self/task");
-  return static_cast<int>(std::distance(begin(tasks), end(tasks)));
-}
 
 // Large enough to be shared: forward, backward and step.
 float step(ramet::Device device = ramet::kCPU) {

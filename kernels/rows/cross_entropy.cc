@@ -1,15 +1,9 @@
 #include "kernels/rows/cross_entropy.h"
 
-#include "kernels/rows/rows.h"
+#include "kernels/rows/cross_entropy_pixels.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
-
-template <class T> constexpr T kLowest = T(-__builtin_inf());
-
-struct Partial {
-  double loss, weight;
-};
 
 // The pieces of the workspace.
 template <class T> struct Plan {
@@ -85,9 +79,15 @@ template <class T> void forward(const CrossEntropyArgs& a) {
   run_tasks(
       groups, a.rows * (whole_rows ? a.cols : 16) * bytes_of(a.dtype),
       [&](int64_t group, int slot) {
+        const int64_t first = group * kLossGroup, end = imin(a.rows, first + kLossGroup);
+        if (a.inner > 1) {
+          plan.partials[group] =
+              forward_pixels(a, plan.weight, plan.weight_sum, whole_rows, first, end);
+          return;
+        }
         char* buffers = slot_buffers(plan.buffers, a.cols, 2, slot);
         Partial sum{0, 0};
-        for (int64_t r = group * kLossGroup; r < imin(a.rows, (group + 1) * kLossGroup); ++r) {
+        for (int64_t r = first; r < end; ++r) {
           const int64_t t = a.target[r];
           const bool counts = t != a.ignore_index;
           double loss = 0;
@@ -152,6 +152,23 @@ template <class T> void backward(const CrossEntropyBackwardArgs& a) {
   const bool each_row = a.reduction == LossReduction::kNone;
   double whole = each_row || a.rows == 0 ? 0 : static_cast<double>(load_one<T>(a.grad, a.dtype));
   if (a.reduction == LossReduction::kMean) whole /= *a.total_weight;
+  const auto gradient_of = [&](int64_t r) {
+    return each_row ? static_cast<double>(load_one<T>(at(a.grad, a.dtype, r), a.dtype)) : whole;
+  };
+  const auto own_of = [&](int64_t t) {
+    return sharp * (plan.weight ? static_cast<double>(plan.weight[t]) : 1.0);
+  };
+  if (a.inner > 1) {
+    run_tasks(ceil_div(a.rows, kLossGroup), a.rows * a.cols * bytes_of(a.dtype),
+              [&](int64_t group, int) {
+                by_image(group * kLossGroup, imin(a.rows, (group + 1) * kLossGroup), a.inner,
+                         [&](int64_t r, int64_t n) {
+                           backward_pixels(a, plan.weight, smooth * plan.weight_sum, smooth, r, n,
+                                           gradient_of, own_of);
+                         });
+              });
+    return;
+  }
   by_rows(a.rows, a.cols, a.dtype, [&](int64_t first, int64_t end, int slot) {
     char* buffers = slot_buffers(plan.buffers, a.cols, 2, slot);
     for (int64_t r = first; r < end; ++r) {
@@ -161,10 +178,7 @@ template <class T> void backward(const CrossEntropyBackwardArgs& a) {
         __builtin_memset(dx, 0, static_cast<size_t>(a.cols) * sizeof(T));
       } else {
         const T* x = a.log_probs ? nullptr : row_in<T>(a.x, a.dtype, r, a.cols, buffers, 0);
-        const double g =
-            each_row ? static_cast<double>(load_one<T>(at(a.grad, a.dtype, r), a.dtype)) : whole;
-        const double one = sharp * (plan.weight ? static_cast<double>(plan.weight[t]) : 1.0),
-                     all = one + smooth * plan.weight_sum;
+        const double g = gradient_of(r), one = own_of(t), all = one + smooth * plan.weight_sum;
         backward_row<T>(x, plan.weight, x ? static_cast<const T*>(a.statistics) + 2 * r : nullptr,
                         dx, a.cols, static_cast<T>(g * all), static_cast<T>(-g * smooth));
         dx[t] = static_cast<T>(static_cast<double>(dx[t]) - g * one);

@@ -15,8 +15,9 @@ enum class LossReduction : uint8_t { kNone, kMean, kSum };  // the numbering of 
 /// kNone: `loss` gets every loss[r]; kSum: their sum; kMean: the sum divided by the sum of w[t]
 /// over the rows that count (0 / 0 = NaN where there is none). With log_probs the rows of x are l
 /// themselves (nll_loss). Row losses are added in double, 64 rows after the other, the groups in
-/// order. REQUIRES: a floating dtype, x dense; targets checked (first_bad_index of
-/// kernels/index/index.h); cols > 0.
+/// order. With inner > 1 rows are pixels of images: x[r][c] lies at (r / inner cols + c) inner + r
+/// % inner. REQUIRES: a floating dtype, x dense; targets checked (first_bad_index of
+/// kernels/index/index.h); cols > 0. On a GPU, and for 16-bit floats, inner = 1.
 struct CrossEntropyArgs {
   const void* x;
   const int64_t* target;
@@ -31,12 +32,14 @@ struct CrossEntropyArgs {
   ScalarType dtype;
   LossReduction reduction;
   bool log_probs;
+  int64_t inner = 1;
 };
 RAMET_KERNEL(cross_entropy_forward, CrossEntropyArgs);
 
 /// dx[r][c] = g[r] (A[r] softmax(x[r])[c] - a[r][c]), where a[r][c] = (1 - e) w[t] [c = t] + e w[c]
 /// / C, A[r] = sum_c a[r][c], and g[r] is grad[r] (kNone), grad (kSum) or grad / total_weight
 /// (kMean); with log_probs dx[r][c] = -g[r] a[r][c]. Rows that do not count get 0.
+/// inner: as the forward's, of x and dx.
 struct CrossEntropyBackwardArgs {
   const void* x;  // unused with log_probs
   const int64_t* target;
@@ -51,6 +54,7 @@ struct CrossEntropyBackwardArgs {
   ScalarType dtype;
   LossReduction reduction;
   bool log_probs;
+  int64_t inner = 1;
 };
 RAMET_KERNEL(cross_entropy_backward, CrossEntropyBackwardArgs);
 

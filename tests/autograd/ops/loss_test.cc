@@ -183,6 +183,32 @@ TEST(CrossEntropy, Shapes) {
                 {0});
 }
 
+// Pixels side by side, and the same pixels as rows: other kernels on a CPU.
+TEST(CrossEntropy, ImagesAreRows) {
+  const Tensor target = arange(2 * 18).remainder(4).to(kLong).view({2, 18}),
+               w = constant({0.5, 1, 2, 0.25});
+  for (int64_t reduction : {Reduction::None, Reduction::Mean, Reduction::Sum})
+    for (double smoothing : {0.0, 0.1})
+      for (bool log_probs : {false, true})
+        for (const std::optional<Tensor>& weight :
+             {std::optional<Tensor>(), std::optional<Tensor>(w)}) {
+          const auto loss = [&](const Tensor& x, const Tensor& t) {
+            return log_probs ? nll_loss_nd(x, t, weight, reduction, 3)
+                             : cross_entropy_loss(x, t, weight, reduction, 3, smoothing);
+          };
+          const Tensor x = varied({2, 4, 18}).detach().requires_grad_(),
+                       same = x.detach().clone().requires_grad_(),
+                       rows = same.transpose(1, 2).reshape({36, 4}),
+                       want = loss(rows, target.view(-1)), got = loss(x, target);
+          expect_values(got.detach(), values(want.detach()), 1e-13);
+          const Tensor g = varied({36}, 7).narrow(0, 0, got.numel());
+          got.backward(g.reshape(got.sizes())), want.backward(g.reshape(want.sizes()));
+          expect_values(x.grad(), values(same.grad()), 1e-13);
+          expect_derivatives([&](const In& v) { return loss(v[0], target); },
+                             {varied_leaf({2, 4, 18})});
+        }
+}
+
 TEST(CrossEntropy, Errors) {
   const Tensor x = logits();
   EXPECT_NE(error_of([&] {

@@ -14,12 +14,16 @@ struct Case {
   LossReduction reduction = LossReduction::kMean;
   double smoothing = 0;
   bool weight = false, ignored = false, log_probs = false;
+  int64_t inner = 1;
+
+  // Where class c of row r lies.
+  int64_t at(int64_t r, int64_t c) const { return (r / inner * cols + c) * inner + r % inner; }
 };
 
 void check(const Case& k) {
   SCOPED_TRACE(std::to_string(k.rows) + " x " + std::to_string(k.cols) + " " + name_of(k.t) +
                " reduction " + std::to_string(static_cast<int>(k.reduction)) + " smoothing " +
-               std::to_string(k.smoothing));
+               std::to_string(k.smoothing) + " inner " + std::to_string(k.inner));
   const double eps = k.t == kDouble ? 1e-13 : k.t == kFloat ? 1e-6 : k.t == kHalf ? 2e-3 : 1.6e-2;
   const ScalarType stat = k.t == kDouble ? kDouble : kFloat;
   const bool each = k.reduction == LossReduction::kNone;
@@ -37,14 +41,15 @@ void check(const Case& k) {
   const void* weights = k.weight ? w.data() : nullptr;
   const auto run = [&] {
     Buffer workspace(cross_entropy_workspace(k.t, k.rows, k.cols, max_parallel_slots()), kByte);
-    cross_entropy_forward(raw::kCpuStream, {x.data(), target.as<int64_t>(), weights, loss.data(),
-                                            k.log_probs ? nullptr : statistics.data(),
-                                            total.as<double>(), workspace.data(), k.rows, k.cols,
-                                            ignore, k.smoothing, k.t, k.reduction, k.log_probs});
+    cross_entropy_forward(
+        raw::kCpuStream,
+        {x.data(), target.as<int64_t>(), weights, loss.data(),
+         k.log_probs ? nullptr : statistics.data(), total.as<double>(), workspace.data(), k.rows,
+         k.cols, ignore, k.smoothing, k.t, k.reduction, k.log_probs, k.inner});
     cross_entropy_backward(raw::kCpuStream,
                            {x.data(), target.as<int64_t>(), weights, grad.data(), statistics.data(),
                             total.as<double>(), dx.data(), workspace.data(), k.rows, k.cols, ignore,
-                            k.smoothing, k.t, k.reduction, k.log_probs});
+                            k.smoothing, k.t, k.reduction, k.log_probs, k.inner});
     EXPECT_TRUE(workspace.guards_intact() && loss.guards_intact() && statistics.guards_intact() &&
                 dx.guards_intact());
   };
@@ -56,13 +61,13 @@ void check(const Case& k) {
       a = p;
   for (int64_t r = 0; r < k.rows; ++r) {
     double top = -1e300, s = 0;
-    for (int64_t c = 0; c < k.cols; ++c) top = std::max(top, x[r * k.cols + c]);
-    for (int64_t c = 0; c < k.cols; ++c) s += std::exp(x[r * k.cols + c] - top);
+    for (int64_t c = 0; c < k.cols; ++c) top = std::max(top, x[k.at(r, c)]);
+    for (int64_t c = 0; c < k.cols; ++c) s += std::exp(x[k.at(r, c)] - top);
     const int64_t t = static_cast<int64_t>(target[r]);
     if (t == ignore) continue;
     for (int64_t c = 0; c < k.cols; ++c) {
       const double wc = k.weight ? w[c] : 1,
-                   l = k.log_probs ? x[r * k.cols + c] : x[r * k.cols + c] - top - std::log(s);
+                   l = k.log_probs ? x[k.at(r, c)] : x[k.at(r, c)] - top - std::log(s);
       const auto i = static_cast<size_t>(r * k.cols + c);
       p[i] = std::exp(l);
       a[i] = (c == t ? (1 - k.smoothing) * wc : 0) + k.smoothing * wc / static_cast<double>(k.cols);
@@ -90,8 +95,7 @@ void check(const Case& k) {
         (each ? grad[r] : grad[0]) / (k.reduction == LossReduction::kMean ? weight_sum : 1);
     for (int64_t c = 0; c < k.cols; ++c) {
       const auto i = static_cast<size_t>(r * k.cols + c);
-      near(dx[static_cast<int64_t>(i)], g * ((k.log_probs ? 0 : all * p[i]) - a[i]),
-           std::fabs(g) * 0.2);
+      near(dx[k.at(r, c)], g * ((k.log_probs ? 0 : all * p[i]) - a[i]), std::fabs(g) * 0.2);
     }
     if (::testing::Test::HasFailure()) return;
   }
@@ -109,6 +113,50 @@ TEST(CrossEntropy, AgainstTwin) {
   check({500, 10});
   check({130, 1000, kFloat, LossReduction::kMean, 0.2, true, true});
   check({4, 20000, kFloat, LossReduction::kSum, 0.2, true, true});
+}
+
+TEST(CrossEntropy, PixelsOfImages) {
+  for (LossReduction reduction : {LossReduction::kNone, LossReduction::kMean, LossReduction::kSum})
+    for (double smoothing : {0.0, 0.1})
+      for (bool weight : {false, true})
+        for (bool log_probs : {false, true})
+          for (ScalarType t : {kFloat, kDouble})
+            check({3 * 41, 19, t, reduction, smoothing, weight, true, log_probs, 41});
+  for (int64_t inner : {2, 15, 16, 17, 63, 64, 65, 127, 200})
+    check({2 * inner, 35, kFloat, LossReduction::kMean, 0.1, true, true, false, inner});
+  check({4 * 4096, 21, kFloat, LossReduction::kMean, 0, false, false, false, 4096});
+  check({64, 3000, kFloat, LossReduction::kNone, 0, false, false, false, 64});
+}
+
+// Beyond the class that is meant, and what is ignored: an infinity, a NaN.
+TEST(CrossEntropy, PixelsThatAreNotFinite) {
+  const int64_t pixels = 20;
+  Buffer x(2 * pixels, kFloat), target(pixels, kLong), loss(pixels, kFloat), st(2 * pixels, kFloat),
+      total(1, kDouble), grad(pixels, kFloat), dx(2 * pixels, kFloat),
+      workspace(cross_entropy_workspace(kFloat, pixels, 2, 1), kByte);
+  x.fill(0), target.fill(0), grad.fill(1);
+  x.set(3, NAN), x.set(5, INFINITY), x.set(pixels + 18, -INFINITY), x.set(7, NAN),
+      target.set(7, -1);
+  cross_entropy_forward(raw::kCpuStream, {x.data(), target.as<int64_t>(), nullptr, loss.data(),
+                                          st.data(), total.as<double>(), workspace.data(), pixels,
+                                          2, -1, 0, kFloat, LossReduction::kNone, false, pixels});
+  cross_entropy_backward(
+      raw::kCpuStream,
+      {x.data(), target.as<int64_t>(), nullptr, grad.data(), st.data(), total.as<double>(),
+       dx.data(), workspace.data(), pixels, 2, -1, 0, kFloat, LossReduction::kNone, false, pixels});
+  for (int64_t i = 0; i < pixels; ++i) {
+    const double want = i == 3 || i == 5    ? NAN
+                        : i == 7 || i == 18 ? 0
+                                            : std::log(2.0),
+                 slope = i == 3 || i == 5    ? NAN
+                         : i == 7 || i == 18 ? 0
+                                             : 0.5;
+    for (const auto& [got, expected] :
+         {std::pair(loss[i], want), std::pair(dx[i], -slope), std::pair(dx[pixels + i], slope)}) {
+      if (std::isnan(expected)) EXPECT_TRUE(std::isnan(got)) << i;
+      else EXPECT_NEAR(got, expected, 1e-6) << i;
+    }
+  }
 }
 
 TEST(CrossEntropy, NothingCounts) {

@@ -6,8 +6,10 @@
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/comparison.h"
 #include "autograd/ops/factory.h"
+#include "autograd/ops/front/composed.h"
 #include "autograd/ops/front/out_front.h"
 #include "autograd/ops/mask.h"
+#include "autograd/ops/shape_joins.h"
 #include "autograd/ops/unary.h"
 #include "autograd/ops/view_parts.h"
 #include "autograd/ops/where.h"
@@ -72,6 +74,37 @@ Tensor bounded(const char* op, const Tensor& x, const Scalar& least, const Scala
   return x.clamp(own_number(x, least), own_number(x, most));
 }
 
+// The two halves of a tensor, without history.
+struct Halves {
+  Tensor a, b;
+  Halves(const Tensor& whole, int64_t dim) {
+    const NoGradGuard off;
+    const int64_t half = whole.size(dim) / 2;
+    a = whole.narrow(dim, 0, half), b = whole.narrow(dim, half, half);
+  }
+};
+Tensor glu_gradient(const Tensor& g, const Tensor& x, int64_t dim) {
+  const ScalarType type = compute_type(x.scalar_type());
+  Tensor dx(TensorBase::empty(x.sizes(), x.scalar_type(), x.device()));
+  {
+    const Halves of(x, dim), to(dx, dim);
+    pointwise_into(RAMET_POINTWISE(glu), to.a, type, g, of.b);
+    pointwise_into(RAMET_POINTWISE(glu_backward), to.b, type, g, of.a, of.b);
+  }
+  if (!recording(g, x)) return dx;
+  return record_composed(
+      "GluBackwardBackward0", std::move(dx),
+      [dim](const std::vector<Tensor>& in) {
+        return rounded_once(in[1], [&](const Tensor& x) {
+          const int64_t half = x.size(dim) / 2;
+          const Tensor a = x.narrow(dim, 0, half), s = x.narrow(dim, half, half).sigmoid(),
+                       &g = in[0];
+          return cat({g.mul(s), g.mul(a).mul(s).mul(s.neg().add(1))}, dim);
+        });
+      },
+      g, x);
+}
+
 }  // namespace
 
 Tensor elu(const Tensor& x, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale) {
@@ -132,9 +165,14 @@ Tensor glu(const Tensor& x, int64_t dim) {
   const int64_t size = x.size(dim);
   RAMET_CHECK(size % 2 == 0, "glu", "Halving dimension must be even, but dimension ", dim,
               " is size ", size);
-  return rounded_once(x, [=](const Tensor& whole) {
-    return whole.narrow(dim, 0, size / 2).mul(whole.narrow(dim, size / 2, size / 2).sigmoid());
-  });
+  const Halves halves(x, dim);
+  Tensor y = pointwise_result("glu", x.scalar_type(), halves.a, &halves.b);
+  pointwise_into(RAMET_POINTWISE(glu), y, compute_type(x.scalar_type()), halves.a, halves.b);
+  if (!recording(x)) return y;
+  return record("GluBackward0", {x}, std::move(y),
+                [dim, sx = save(x)](const Node& self, const Tensor& g) {
+                  return glu_gradient(g, sx.get(self), dim);
+                });
 }
 
 Tensor prelu(const Tensor& x, const Tensor& weight) {

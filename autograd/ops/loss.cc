@@ -2,6 +2,7 @@
 #include "autograd/ops/loss.h"
 
 #include "autograd/ops/arithmetic.h"
+#include "autograd/ops/front/composed.h"
 #include "autograd/ops/front/index_front.h"
 #include "autograd/ops/front/loss_front.h"
 #include "autograd/ops/front/out_front.h"
@@ -113,28 +114,38 @@ Tensor l1_loss(const Tensor& x, const Tensor& target, int64_t reduction) {
 
 namespace {
 
-// A loss that is quadratic in d = x - target where |d| < bend and linear elsewhere:
-// curvature d^2 / 2, or curvature bend (|d| - bend / 2). Its slope, curvature d or +-curvature
-// bend, is stated: composed, the quadratic branch would make NaN of an infinite difference.
-Tensor bent_loss(const char* node, const Tensor& x, const Tensor& target, double bend,
-                 double curvature) {
+// The gradient of huber_of: its slope, curvature d or +-limit, times g.
+Tensor huber_gradient(const char* node, const Tensor& g, const Tensor& x, const Tensor& target,
+                      double bend, double limit) {
   const ScalarType dtype = result_type(x, target);
-  const auto slope = [bend, curvature](const Tensor& d) {
-    // A NaN stays one.
-    return where(d.abs().ge(bend), d.sign().mul(curvature * bend), d.mul(curvature));
-  };
-  Tensor loss;
-  {
-    const NoGradGuard off;
-    const Tensor d = x.to(dtype).sub(target.to(dtype)), a = d.abs();  // of a bool, too
-    loss = where(a.lt(bend), d.mul(d).mul(curvature / 2), a.sub(bend / 2).mul(curvature * bend));
-  }
+  Tensor out = pointwise_result(node, dtype, x, &target);
+  pointwise_into(RAMET_POINTWISE(huber_backward), out, compute_type(dtype), g, x, target, bend,
+                 limit);
+  if (!recording(g, x, target)) return out;
+  return record_composed(
+      node, std::move(out),
+      [bend, limit, dtype](const std::vector<Tensor>& in) {
+        const Tensor d = in[1].to(dtype).sub(in[2].to(dtype));  // of a bool, too
+        const double curvature = bend == limit ? 1 : limit / bend;
+        return in[0].mul(where(d.abs().ge(bend), d.sign().mul(limit), d.mul(curvature)));
+      },
+      g, x, target);
+}
+
+// A loss that is quadratic in d = x - target where |d| < bend and linear with slopes +-limit
+// elsewhere. Its slope is stated: composed, the quadratic branch would make NaN of an infinite
+// difference.
+Tensor huber_of(const char* node, const char* second, const Tensor& x, const Tensor& target,
+                double bend, double limit) {
+  const ScalarType dtype = result_type(x, target);
+  Tensor loss = pointwise_result(node, dtype, x, &target);
+  pointwise_into(RAMET_POINTWISE(huber), loss, compute_type(dtype), x, target, {}, bend, limit);
   if (!recording(x, target)) return loss;
   return record(node, {x, target}, std::move(loss),
-                [slope, dtype, mx = Meta(x), mt = Meta(target), sx = save(x), st = save(target)](
-                    const Node& self, const Tensor& g) {
+                [second, bend, limit, mx = Meta(x), mt = Meta(target), sx = save(x),
+                 st = save(target)](const Node& self, const Tensor& g) {
                   const Tensor dx =
-                      g.mul(slope(sx.get(self).to(dtype).sub(st.get(self).to(dtype))));
+                      huber_gradient(second, g, sx.get(self), st.get(self), bend, limit);
                   return std::array{self.needs(0) ? mx.reduce(dx) : Tensor(),
                                     self.needs(1) ? mt.reduce(dx.neg()) : Tensor()};
                 });
@@ -147,7 +158,9 @@ Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, int64_t reduction, 
   check_floating("smooth_l1_loss", x, target);
   RAMET_CHECK(beta >= 0, "smooth_l1_loss", "does not support negative values for beta: got ", beta);
   if (beta == 0) return l1_loss(x, target, reduction);
-  return reduced(bent_loss("SmoothL1LossBackward0", x, target, beta, 1 / beta), reduction);
+  return reduced(
+      huber_of("SmoothL1LossBackward0", "SmoothL1LossBackwardBackward0", x, target, beta, 1),
+      reduction);
 }
 
 Tensor huber_loss(const Tensor& x, const Tensor& target, int64_t reduction, double delta) {
@@ -155,7 +168,9 @@ Tensor huber_loss(const Tensor& x, const Tensor& target, int64_t reduction, doub
   check_floating("huber_loss", x, target);
   RAMET_CHECK(delta > 0, "huber_loss", "does not support non-positive values for delta: got ",
               delta);
-  return reduced(bent_loss("HuberLossBackward0", x, target, delta, 1), reduction);
+  return reduced(
+      huber_of("HuberLossBackward0", "HuberLossBackwardBackward0", x, target, delta, delta),
+      reduction);
 }
 
 Tensor binary_cross_entropy(const Tensor& x, const Tensor& given,
@@ -197,6 +212,21 @@ Tensor binary_cross_entropy(const Tensor& x, const Tensor& given,
   return reduced(times_weight(op, loss, weight), reduction);
 }
 
+namespace {
+
+// g (sigmoid(x) - t), of one shape and dtype.
+Tensor bce_logits_backward(const Tensor& g, const Tensor& x, const Tensor& t) {
+  const char* node = "BinaryCrossEntropyWithLogitsBackwardBackward0";
+  Tensor out = pointwise_result(node, x.scalar_type(), x, &t);
+  pointwise_into(RAMET_POINTWISE(bce_logits_backward), out, compute_type(x.scalar_type()), g, x, t);
+  if (!recording(g, x, t)) return out;
+  return record_composed(
+      node, std::move(out),
+      [](const std::vector<Tensor>& in) { return in[0].mul(in[1].sigmoid().sub(in[2])); }, g, x, t);
+}
+
+}  // namespace
+
 Tensor binary_cross_entropy_with_logits(const Tensor& given, const Tensor& target,
                                         const std::optional<Tensor>& weight,
                                         const std::optional<Tensor>& pos_weight,
@@ -226,32 +256,39 @@ Tensor binary_cross_entropy_with_logits(const Tensor& given, const Tensor& targe
   const bool weighted = pos_weight && pos_weight->defined();
   const Tensor p = weighted ? *pos_weight : Tensor();
   check_constant(op, "pos_weight", p);
-  {
+  // The usual case has kernels of its own.
+  const bool plain = !weighted && x.scalar_type() == target.scalar_type();
+  if (plain) {
+    loss = pointwise_result(op, x.scalar_type(), x, &target);
+    pointwise_into(RAMET_POINTWISE(bce_logits), loss, compute_type(x.scalar_type()), x, target);
+  } else {
     const NoGradGuard off;
     Tensor log_terms = terms(x);
     if (weighted) log_terms = log_terms.mul(p.sub(1).mul(target).add(1));
     loss = target.neg().add(1).mul(x).add(log_terms);  // at infinity x - t x would be NaN
   }
   if (recording(x, target)) {
-    loss = record("BinaryCrossEntropyWithLogitsBackward0", {x, target}, std::move(loss),
-                  [p, terms, sx = save(x), st = save(target)](const Node& self, const Tensor& g) {
-                    const Tensor &x = sx.get(self), &t = st.get(self);
-                    std::array<Tensor, 2> r;
-                    if (self.needs(0)) {  // 1 - t - l (1 - sigmoid(x))
-                      const Tensor s = x.sigmoid();
-                      if (p.defined()) {
-                        const Tensor pt = p.mul(t);
-                        r[0] = g.mul(pt.add(1).sub(t).mul(s).sub(pt));
-                      } else {
-                        r[0] = g.mul(s.sub(t));
-                      }
-                    }
-                    if (self.needs(1))
-                      // -p log sigmoid(x) + log(1 - sigmoid(x)), of which one is infinite at
-                      // infinity
-                      r[1] = g.mul(p.defined() ? p.mul(terms(x)).sub(terms(x.neg())) : x.neg());
-                    return r;
-                  });
+    loss = record(
+        "BinaryCrossEntropyWithLogitsBackward0", {x, target}, std::move(loss),
+        [p, plain, terms, sx = save(x), st = save(target)](const Node& self, const Tensor& g) {
+          const Tensor &x = sx.get(self), &t = st.get(self);
+          std::array<Tensor, 2> r;
+          if (self.needs(0)) {  // 1 - t - l (1 - sigmoid(x))
+            if (plain) {
+              r[0] = bce_logits_backward(g, x, t);
+            } else if (p.defined()) {
+              const Tensor pt = p.mul(t);
+              r[0] = g.mul(pt.add(1).sub(t).mul(x.sigmoid()).sub(pt));
+            } else {
+              r[0] = g.mul(x.sigmoid().sub(t));
+            }
+          }
+          if (self.needs(1))
+            // -p log sigmoid(x) + log(1 - sigmoid(x)), of which one is infinite at
+            // infinity
+            r[1] = g.mul(p.defined() ? p.mul(terms(x)).sub(terms(x.neg())) : x.neg());
+          return r;
+        });
   }
   return reduced(times_weight(op, loss, weight), reduction);
 }

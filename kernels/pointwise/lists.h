@@ -140,6 +140,16 @@
   X(bitwise_left_shift, LeftShift) \
   X(bitwise_right_shift, RightShift)
 
+// ---- fused.h: autograd/ops/loss.h, activation_composed.h ----
+
+#define RAMET_FUSED_OPS(X)         \
+  X(glu, Glu)                      \
+  X(glu_backward, GluBackward)     \
+  X(huber, Huber)                  \
+  X(huber_backward, HuberBackward) \
+  X(bce_logits, BceLogits)         \
+  X(bce_logits_backward, BceLogitsBackward)
+
 // ---- compare.h: autograd/ops/comparison.h ----
 
 /// Of two tensors, or a tensor and a number: name(x, y), name_out(out, x, y), x.name(y), x.name_(y).
@@ -166,5 +176,6 @@
 
 #define RAMET_POINTWISE_OPS(X) \
   RAMET_UNARY_OPS(X)           \
-  RAMET_ACTIVATION_OPS(X) RAMET_CHOICE_OPS(X) RAMET_ARITHMETIC_OPS(X) RAMET_PAIR_OPS(X) RAMET_COMPARISON_OPS(X)
+  RAMET_ACTIVATION_OPS(X) RAMET_CHOICE_OPS(X) RAMET_ARITHMETIC_OPS(X) RAMET_PAIR_OPS(X) RAMET_FUSED_OPS(X) \
+  RAMET_COMPARISON_OPS(X)
 // clang-format on

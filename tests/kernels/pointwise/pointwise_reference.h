@@ -10,6 +10,7 @@
 #include "kernels/pointwise/rows/arithmetic.h"
 #include "kernels/pointwise/rows/choice.h"
 #include "kernels/pointwise/rows/compare.h"
+#include "kernels/pointwise/rows/fused.h"
 #include "kernels/pointwise/rows/pair.h"
 #include "kernels/pointwise/rows/unary.h"
 

@@ -44,6 +44,12 @@ inline R gelu_tanh_slope(R x) {
           inner = 0.797884560802865355879892L * (1 + 3 * 0.044715L * x * x);
   return (1 + th) / 2 + x * (1 - th * th) * inner / 2;
 }
+inline R huber_of(R d, R bend, R limit) {
+  return std::fabs(d) < bend ? d * d * limit / bend / 2 : (std::fabs(d) - bend / 2) * limit;
+}
+inline R huber_slope(R d, R bend, R limit) {
+  return std::fabs(d) < bend ? d * limit / bend : std::isnan(d) ? d : std::copysign(limit, d);
+}
 inline R larger(R a, R b) { return std::isnan(a) || std::isnan(b) ? NAN : a > b ? a : b; }
 inline R smaller(R a, R b) { return std::isnan(a) || std::isnan(b) ? NAN : a < b ? a : b; }
 // log_base(base^a + base^b), where `scale` is log_base(e).
@@ -193,6 +199,12 @@ inline const std::map<std::string, Reference>& references() {
       {"addcmul", {F(a + s * b * c), 1, 1, 0.5}},
       {"addcdiv", {F(a + s * b / c), 2, 1, 0.5}},
       {"mse_backward", {F(s * (b - c) * a), 2, 0, 0.5}},
+      {"glu", {F(a * sigmoid_of(b)), 3, 0, 1, 0, true}},
+      {"glu_backward", {F(a * b * (sigmoid_of(c) * sigmoid_of(-c))), 6, 0, 1, 0, true}},
+      {"huber", {F(huber_of(a - b, s, t)), 4, 0, 0.75, 1.5}},
+      {"huber_backward", {F(a * huber_slope(b - c, s, t)), 3, 0, 0.75, 1.5}},
+      {"bce_logits", {F((1 - b) * a + std::log1p(std::exp(-std::fabs(a))) + (a < 0 ? -a : 0)), 2, 8}},
+      {"bce_logits_backward", {F(a * (sigmoid_of(b) - c)), 3, 8, 1, 0, true}},
       {"where", {F(a != 0 ? b : c)}},
       {"clamp_tensor", {F(smaller(larger(a, b), c))}},
       {"eq", {F(a == b)}},

@@ -76,29 +76,20 @@ enum class Copy : uint8_t { kNow, kLater, kLaterFresh };
   if (!at_once) copy_values(dst, arrived);
 }
 
-void copy_as_they_lie(const TensorBase& dst, const TensorBase& src) {
-  const bool same_layout =
-      same_sizes(dst, src) && ((dst.raw_contiguous() && src.raw_contiguous()) ||
-                               (same_strides(dst, src) && non_overlapping_and_dense(dst)));
-  if (same_layout) {
-    return kernels::copy_dense(
-        dst.stream(), {src.ptr(), dst.ptr(), dst.numel(), src.scalar_type(), dst.scalar_type()});
-  }
+// dst[index] = the element that index has by these strides from `from`.
+void copy_walk(const TensorBase& dst, void* from, ScalarType from_type,
+               const int64_t* from_strides) {
   int64_t sizes[kernels::kMaxTensorRank], strides[2][kernels::kMaxTensorRank];
-  const int rank = static_cast<int>(dst.dim()), lead = rank - static_cast<int>(src.dim());
-  for (int d = 0; d < rank; ++d) {
-    sizes[d] = dst->sizes()[d];
-    strides[0][d] = dst->strides()[d];
-    strides[1][d] =
-        d < lead || (src->sizes()[d - lead] == 1 && sizes[d] != 1) ? 0 : src->strides()[d - lead];
-  }
-  void *to = dst.ptr(), *from = src.ptr();
+  const int rank = static_cast<int>(dst.dim());
+  for (int d = 0; d < rank; ++d)
+    sizes[d] = dst->sizes()[d], strides[0][d] = dst->strides()[d], strides[1][d] = from_strides[d];
+  void* to = dst.ptr();
   over_blocks<2>(rank, sizes, strides,
                  [&](int r, const int64_t* extents, int skip, const int64_t* offset) {
                    kernels::CopyStridedArgs k;
-                   k.in = at(from, offset[1], src.scalar_type());
+                   k.in = at(from, offset[1], from_type);
                    k.out = at(to, offset[0], dst.scalar_type());
-                   k.in_type = src.scalar_type();
+                   k.in_type = from_type;
                    k.out_type = dst.scalar_type();
                    k.rank = r;
                    for (int d = 0; d < r; ++d) {
@@ -110,6 +101,23 @@ void copy_as_they_lie(const TensorBase& dst, const TensorBase& src) {
                  });
 }
 
+void copy_as_they_lie(const TensorBase& dst, const TensorBase& src) {
+  const bool same_layout =
+      same_sizes(dst, src) && ((dst.raw_contiguous() && src.raw_contiguous()) ||
+                               (same_strides(dst, src) && non_overlapping_and_dense(dst)));
+  if (same_layout) {
+    return kernels::copy_dense(
+        dst.stream(), {src.ptr(), dst.ptr(), dst.numel(), src.scalar_type(), dst.scalar_type()});
+  }
+  int64_t strides[kernels::kMaxTensorRank];
+  const int rank = static_cast<int>(dst.dim()), lead = rank - static_cast<int>(src.dim());
+  for (int d = 0; d < rank; ++d)
+    strides[d] = d < lead || (src->sizes()[d - lead] == 1 && dst->sizes()[d] != 1)
+                     ? 0
+                     : src->strides()[d - lead];
+  copy_walk(dst, src.ptr(), src.scalar_type(), strides);
+}
+
 }  // namespace
 
 void copy_values(const TensorBase& dst, const TensorBase& src) {
@@ -118,6 +126,19 @@ void copy_values(const TensorBase& dst, const TensorBase& src) {
     return copy_between(dst, src.steady(), Copy::kNow);
   if (RAMET_LIKELY(!src->is(TensorImpl::kInternalLayout))) copy_as_they_lie(dst, src);
   else copy_as_they_lie(dst, src.steady());
+}
+
+void copy_reversed(const TensorBase& dst, const TensorBase& src, uint64_t dims) {
+  if (dst.numel() == 0) return;
+  const TensorBase x = src.steady();
+  int64_t strides[kernels::kMaxTensorRank], last = 0;
+  for (int d = 0; d < static_cast<int>(x.dim()); ++d) {
+    const bool turned = dims >> d & 1;
+    const int64_t stride = x->strides()[d];
+    strides[d] = turned ? -stride : stride;
+    if (turned) last += (x->sizes()[d] - 1) * stride;
+  }
+  copy_walk(dst, at(x.ptr(), last, x.scalar_type()), x.scalar_type(), strides);
 }
 
 void copy_values_later(const TensorBase& dst, const TensorBase& src, bool fresh) {

@@ -25,9 +25,12 @@ namespace autograd {
 /// sizes. Raw: no history, no version change. REQUIRES: dst does not overlap itself; shapes
 /// broadcast (checked by the callers).
 RAMET_API void copy_values(const TensorBase& dst, const TensorBase& src);
-/// The same, but where one side is in pinned memory and the other on a GPU, and nothing has to be
-/// converted on the host, nobody waits: Note [Copies that nobody waits for] in runtime/pinned.h.
-/// `fresh`: nothing has used dst since it was allocated.
+/// dst = src with the dimensions whose bits `dims` has reversed; of one shape, dtype and device.
+/// Raw. REQUIRES: they do not overlap.
+RAMET_API void copy_reversed(const TensorBase& dst, const TensorBase& src, uint64_t dims);
+/// The same as copy_values, but where one side is in pinned memory and the other on a GPU, and
+/// nothing has to be converted on the host, nobody waits: Note [Copies that nobody waits for] in
+/// runtime/pinned.h. `fresh`: nothing has used dst since it was allocated.
 RAMET_API void copy_values_later(const TensorBase& dst, const TensorBase& src, bool fresh);
 /// An Error unless the number can be an element of this dtype: fractions are cut off, and -1 is 255
 /// as uint8, but nothing beyond the dtype's range wraps around.

@@ -250,22 +250,6 @@ Tensor repeat(const Tensor& self, IntArrayRef repeats) {
   return spread.clone(MemoryFormat::Contiguous).reshape(out);
 }
 
-Tensor flip(const Tensor& self, IntArrayRef dims) {
-  check_defined("flip", self);
-  uint64_t seen = 0;
-  Tensor x = self;
-  for (int64_t dim : dims) {
-    const int64_t d = wrap_dim("flip", dim, self.dim());
-    RAMET_CHECK(!(seen >> d & 1), "flip", "dim ", dim,
-                " appears multiple times in the list of dims: got ", dims);
-    seen |= uint64_t{1} << d;
-    if (self.dim() == 0) continue;
-    const TensorOptions on_device = TensorOptions(kLong).device(self.device());
-    x = x.index_select(d, arange(self.size(d) - 1, -1, -1, on_device));
-  }
-  return x.is_same(self) ? self.clone() : x;
-}
-
 Tensor& Tensor::scatter_(int64_t dim, const Tensor& index, const Tensor& src) const {
   scatter_any("scatter_", IndexMode::kPut, *this, dim, index, src, true);
   return as_mutable(*this);

@@ -1,5 +1,7 @@
 #include "autograd/ops/rearrange.h"
 
+#include "autograd/graph/layout.h"
+#include "autograd/ops/copy.h"
 #include "autograd/ops/factory.h"
 #include "autograd/ops/front/index_front.h"
 #include "autograd/ops/front/out_front.h"
@@ -170,6 +172,22 @@ Tensor rot90(const Tensor& self, int64_t k, IntArrayRef dims) {
   }
 }
 
+Tensor flip(const Tensor& self, IntArrayRef dims) {
+  check_defined("flip", self);
+  uint64_t turned = 0;
+  for (int64_t dim : dims) {
+    const int64_t d = wrap_dim("flip", dim, self.dim());
+    RAMET_CHECK(!(turned >> d & 1), "flip", "dim ", dim,
+                " appears multiple times in the list of dims: got ", dims);
+    turned |= uint64_t{1} << d;
+  }
+  if (self.dim() == 0) turned = 0;
+  Tensor y = empty_like_layout(self, self.scalar_type());
+  copy_reversed(y, self, turned);
+  if (!recording(self)) return y;
+  return record("FlipBackward0", {self}, std::move(y),
+                [dims = dims.vec()](const Node&, const Tensor& g) { return flip(g, dims); });
+}
 Tensor fliplr(const Tensor& self) {
   check_defined("fliplr", self);
   RAMET_CHECK(self.dim() >= 2, "fliplr", "Input must be >= 2-d: got ", describe(self));

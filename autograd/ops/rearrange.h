@@ -1,5 +1,5 @@
 // Copies with elements repeated, rolled or turned: LibTorch's functions of the same names,
-// differentiable to any order. repeat and flip are in autograd/ops/index.h.
+// differentiable to any order. repeat is in autograd/ops/index.h.
 #pragma once
 #include <optional>
 

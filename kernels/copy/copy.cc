@@ -51,6 +51,8 @@ template <class T> void move_row(const T* in, int64_t is, T* out, int64_t os, in
   if (os == 1 && is == 0) {
     const T value = *in;
     for (int64_t i = 0; i < n; ++i) out[i] = value;
+  } else if (os == 1 && is == -1) {
+    for (int64_t i = 0; i < n; ++i) out[i] = in[-i];
   } else if (os == 1) {
     for (int64_t i = 0; i < n; ++i) out[i] = in[i * is];
   } else {

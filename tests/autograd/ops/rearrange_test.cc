@@ -111,6 +111,31 @@ TEST(Repeats, AtTheEdges) {
   EXPECT_ERROR_TEXT(tile(x, {-1}), "repeat");
 }
 
+// Against reversed positions, one dimension after the other.
+TEST(Rearrange, FlipsOfAnyDimensions) {
+  const auto by_positions = [](Tensor x, uint64_t dims) {
+    for (int64_t d = 0; d < x.dim(); ++d)
+      if (dims >> d & 1) x = x.index_select(d, arange(x.size(d) - 1, -1, -1, kLong));
+    return x;
+  };
+  const Tensor cube = numbers({3, 1, 40, 5}), deep = numbers({2, 1, 2, 2, 1, 2, 2, 2, 1, 2, 2, 2});
+  for (const Tensor& x :
+       {cube, cube.permute({2, 0, 3, 1}), cube.narrow(2, 3, 33), cube.expand({2, 3, 1, 40, 5}),
+        cube.to(kByte), cube.to(kHalf).transpose(0, 3), cube.to(kDouble), deep, numbers({2, 0, 3}),
+        numbers({100000})})
+    for (uint64_t dims = 0; dims < uint64_t{1} << std::min<int64_t>(x.dim(), 5); ++dims) {
+      std::vector<int64_t> list;
+      for (int64_t d = 0; d < x.dim(); ++d)
+        if (dims >> d & 1) list.push_back(d % 2 ? d - x.dim() : d);
+      const Tensor y = flip(x, list);
+      EXPECT_TRUE(equal(y, by_positions(x, dims))) << x.sizes() << " dims " << IntArrayRef(list);
+      EXPECT_FALSE(y.is_alias_of(x));
+    }
+  EXPECT_EQ(flip(cube.transpose(0, 3), {0}).strides(), cube.transpose(0, 3).strides());
+  EXPECT_EQ(flip(scalar_tensor(3), {0}).item<double>(), 3);
+  EXPECT_ERROR_TEXT(flip(cube, {1, -3}), "[flip] dim -3 appears multiple times");
+}
+
 TEST(Turns, AtTheEdges) {
   const Tensor x = numbers({2, 3});
   EXPECT_EQ(values(roll(x, {-1, 1}, {0, 1})), (Values{5, 3, 4, 2, 0, 1}));

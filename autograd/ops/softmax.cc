@@ -14,22 +14,34 @@ using namespace autograd;
 
 namespace {
 
-// The axis last and dense: x itself, or a copy.
-Tensor rows_of(const Tensor& x, int64_t dim) {
-  if (RAMET_LIKELY(x.raw_contiguous() && (x.dim() == 0 || dim == x.dim() - 1))) return x;
-  const NoGradGuard off;
-  const Tensor plain = x.shallow();
-  return (x.dim() == 0 ? plain : transpose(plain, dim, -1)).contiguous();
-}
-// The other way: rows as a contiguous tensor with the axis at `dim`.
-Tensor from_rows(const Tensor& rows, int64_t dim) {
-  if (rows.dim() == 0 || dim == rows.dim() - 1) return rows;
-  const NoGradGuard off;
-  return transpose(rows, dim, -1).contiguous();
-}
-int64_t columns_of(const Tensor& rows) {
-  return rows.dim() == 0 ? 1 : rows->sizes()[rows.dim() - 1];
-}
+// What a kernel takes: the axis last and dense, or in place with `inner` neighbours beside it.
+struct Rows {
+  Tensor x;
+  int64_t cols, inner;
+
+  Rows(const Tensor& given, int64_t dim) {
+    const NoGradGuard off;
+    x = given.shallow();
+    cols = x.dim() == 0 ? 1 : x.size(dim);
+    inner = 1;
+    if (RAMET_LIKELY(x.raw_contiguous() && (x.dim() == 0 || dim == x.dim() - 1))) return;
+    x = (in_place(dim) ? x : transpose(x, dim, -1)).contiguous();
+  }
+  // Vectors of neighbours are as fast as rows are, without a copy.
+  bool in_place(int64_t dim) {
+    if (!x.is_cpu() || is_narrow(x.scalar_type()) || dim == x.dim() - 1) return false;
+    for (int64_t d = dim + 1; d < x.dim(); ++d) inner *= x.size(d);
+    if (inner >= 16 && cols <= 4096) return true;
+    inner = 1;
+    return false;
+  }
+  // What the kernel made of x, with the axis where it was.
+  Tensor back(const Tensor& made, int64_t dim) const {
+    if (made.dim() == 0 || dim == made.dim() - 1 || inner > 1) return made;
+    const NoGradGuard off;
+    return transpose(made, dim, -1).contiguous();
+  }
+};
 Tensor workspace_of(const Tensor& x, int64_t cols) {
   return scratch(kernels::softmax_workspace(x.scalar_type(), cols, max_parallel_slots()),
                  x.device());
@@ -44,15 +56,15 @@ Tensor softmax_any(const char* op, const char* node, const Tensor& self, int64_t
               name_of(x.scalar_type()), "': got ", describe(x),
               ", expected a floating point dtype");
   const int64_t d = wrap_dim(op, dim, x.dim());
-  const Tensor in = rows_of(x, d);
-  Tensor y(TensorBase::empty(in.sizes(), x.scalar_type(), x.device()));
+  const Rows in(x, d);
+  Tensor y(TensorBase::empty(in.x.sizes(), x.scalar_type(), x.device()));
   if (x.numel()) {
-    const int64_t cols = columns_of(in);
-    const Tensor workspace = workspace_of(x, cols);
-    kernels::softmax_forward(x.stream(), {in.ptr(), y->data, pointer(workspace), x.numel() / cols,
-                                          cols, x.scalar_type(), log});
+    const Tensor workspace = workspace_of(x, in.cols);
+    kernels::softmax_forward(x.stream(),
+                             {in.x.ptr(), y->data, pointer(workspace), x.numel() / in.cols, in.cols,
+                              x.scalar_type(), log, in.inner});
   }
-  Tensor out = from_rows(y, d);
+  Tensor out = in.back(y, d);
   if (!recording(x)) return out;
   return record(node, {x}, std::move(out),
                 [d, log, sy = save_output(out)](const Node& node, const Tensor& g) {
@@ -65,15 +77,15 @@ Tensor softmax_any(const char* op, const char* node, const Tensor& self, int64_t
 namespace autograd {
 
 Tensor softmax_backward(const Tensor& g, const Tensor& y, int64_t d, bool log) {
-  const Tensor gr = rows_of(g, d), yr = rows_of(y, d);
-  Tensor dx(TensorBase::empty(yr.sizes(), y.scalar_type(), y.device()));
+  const Rows gr(g, d), yr(y, d);
+  Tensor dx(TensorBase::empty(yr.x.sizes(), y.scalar_type(), y.device()));
   if (y.numel()) {
-    const int64_t cols = columns_of(yr);
-    const Tensor workspace = workspace_of(y, cols);
-    kernels::softmax_backward(y.stream(), {yr.ptr(), gr.ptr(), dx->data, pointer(workspace),
-                                           y.numel() / cols, cols, y.scalar_type(), log});
+    const Tensor workspace = workspace_of(y, yr.cols);
+    kernels::softmax_backward(
+        y.stream(), {yr.x.ptr(), gr.x.ptr(), dx->data, pointer(workspace), y.numel() / yr.cols,
+                     yr.cols, y.scalar_type(), log, yr.inner});
   }
-  Tensor out = from_rows(dx, d);
+  Tensor out = yr.back(dx, d);
   if (!recording(g, y)) return out;
   return record(log ? "LogSoftmaxBackwardDataBackward0" : "SoftmaxBackwardDataBackward0", {g, y},
                 std::move(out),

@@ -2,6 +2,7 @@
 // class. For cross_entropy.cc only.
 #pragma once
 #include "kernels/rows/cross_entropy.h"
+#include "kernels/rows/pixels.h"
 #include "kernels/rows/rows.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
@@ -13,7 +14,7 @@ struct Partial {
   double loss, weight;
 };
 
-constexpr int kBeside = kLossGroup / 16;
+static_assert(kLossGroup == kPixels, "a group is what a sweep takes");
 
 // Where row r's class 0 lies; its class c `inner` elements further each.
 RAMET_INLINE int64_t first_class(int64_t r, int64_t cols, int64_t inner) {
@@ -25,10 +26,6 @@ RAMET_INLINE void by_image(int64_t first, int64_t end, int64_t inner, const F& f
   for (int64_t r = first, next; r < end; r = next)
     next = imin(end, (r / inner + 1) * inner), f(r, next - r);
 }
-template <class T> RAMET_INLINE Lanes<T> pixels(const T* x, int64_t left) {
-  return left >= 16 ? lload(x) : lload_n(x, left, T(0));
-}
-
 // Of each of n pixels the two statistics of a row; with_weights: sum_c w[c] (x[c] - max), too.
 template <class T> struct PixelStatistics {
   T top[kLossGroup], log_sum[kLossGroup], weighted[kLossGroup];
@@ -36,28 +33,19 @@ template <class T> struct PixelStatistics {
   // known: the classes are log-probabilities, about 0.
   void find(const T* x, const T* w, int64_t n, int64_t cols, int64_t inner, bool known,
             bool with_weights) {
-    constexpr int64_t kBlock = 16;  // classes added up before their sum is added to the others'
     Lanes<T> m[kBeside], s[kBeside], sums[kBeside];
     const int parts = static_cast<int>(ceil_div(n, 16));
     for (int u = 0; u < parts; ++u)
       m[u] = lset(known ? T(0) : kLowest<T>), s[u] = sums[u] = lset<T>(0);
-    const auto at = [&](int64_t c, int u) { return pixels(x + c * inner + u * 16, n - u * 16); };
-    const auto add_up = [&](Lanes<T>* to, const auto& plus) {
-      for (int64_t c0 = 0; c0 < cols; c0 += kBlock) {
-        Lanes<T> part[kBeside];
-        for (int u = 0; u < parts; ++u) part[u] = lset<T>(0);
-        for (int64_t c = c0; c < imin(cols, c0 + kBlock); ++c)
-          for (int u = 0; u < parts; ++u) part[u] = plus(c, u, part[u]);
-        for (int u = 0; u < parts; ++u) to[u] = to[u] + part[u];
-      }
-    };
+    const auto at = [&](int64_t c, int u) { return pixels(x + c * inner, u, n); };
     if (!known) {
       for (int64_t c = 0; c < cols; ++c)
         for (int u = 0; u < parts; ++u) m[u] = lmax(m[u], at(c, u));
-      add_up(s, [&](int64_t c, int u, const Lanes<T>& sum) { return sum + lexp(at(c, u) - m[u]); });
+      add_up(s, parts, cols,
+             [&](int64_t c, int u, const Lanes<T>& sum) { return sum + lexp(at(c, u) - m[u]); });
     }
     if (with_weights)
-      add_up(sums, [&](int64_t c, int u, const Lanes<T>& sum) {
+      add_up(sums, parts, cols, [&](int64_t c, int u, const Lanes<T>& sum) {
         return lfma(at(c, u) - m[u], lset(w ? w[c] : T(1)), sum);
       });
     for (int u = 0; u < parts; ++u) {
@@ -125,14 +113,14 @@ void backward_pixels(const CrossEntropyBackwardArgs& a, const T* w, double smoot
   T* dx = static_cast<T*>(a.dx) + first;
   for (int64_t c = 0; c < a.cols; ++c) {
     const Lanes<T> wc = lset(w ? w[c] : T(1));
-    for (int64_t i = 0; i < n; i += 16) {
-      const int64_t left = n - i, k = c * a.inner + i;
-      const Lanes<T> p = a.log_probs
-                             ? lset<T>(0)
-                             : lexp(pixels(x + k, left) - lload(top + i) - lload(log_sum + i));
+    for (int u = 0; u * 16 < n; ++u) {
+      const int64_t i = u * 16;
+      const Lanes<T> p =
+          a.log_probs ? lset<T>(0)
+                      : lexp(pixels(x + c * a.inner, u, n) - lload(top + i) - lload(log_sum + i));
       Lanes<T> v = p * lload(scale + i);
       if (smooth != 0) v = lfma(wc, lload(each + i), v);
-      left >= 16 ? lstore(dx + k, v) : lstore_n(dx + k, v, left);
+      put_pixels(dx + c * a.inner, u, n, v);
     }
   }
   for (int64_t i = 0; i < n; ++i) {

@@ -1,6 +1,7 @@
 #include "kernels/rows/softmax.h"
 
 #include "kernels/rows/rows.h"
+#include "kernels/rows/softmax_pixels.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
@@ -120,7 +121,8 @@ void softmax_forward(const SoftmaxArgs& a) {
   if (a.rows == 0 || a.cols == 0) return;
   by_floating_type(a.dtype, [&](auto t) {
     using T = decltype(t);
-    a.log ? forward<T, true>(a) : forward<T, false>(a);
+    if (a.inner > 1) a.log ? forward_strips<T, true>(a) : forward_strips<T, false>(a);
+    else a.log ? forward<T, true>(a) : forward<T, false>(a);
   });
 }
 
@@ -128,7 +130,8 @@ void softmax_backward(const SoftmaxBackwardArgs& a) {
   if (a.rows == 0 || a.cols == 0) return;
   by_floating_type(a.dtype, [&](auto t) {
     using T = decltype(t);
-    a.log ? backward<T, true>(a) : backward<T, false>(a);
+    if (a.inner > 1) a.log ? backward_strips<T, true>(a) : backward_strips<T, false>(a);
+    else a.log ? backward<T, true>(a) : backward<T, false>(a);
   });
 }
 

@@ -1,5 +1,5 @@
-// Softmax and log-softmax over the last axis of a dense rows x cols block; fronts bring the axis
-// there.
+// Softmax and log-softmax over the last axis of a dense rows x cols block, where fronts bring the
+// axis, or over the middle one of [rows / inner, cols, inner].
 #pragma once
 #include "kernels/kernel.h"
 #include "kernels/rows/row_tasks.h"
@@ -9,7 +9,8 @@ namespace kernels {
 
 /// y[r] = exp(x[r] - m) / s, or x[r] - m - log s, where m = max of row r and s = sum exp(x[r] - m).
 /// A row with a NaN, with +inf, or with nothing but -inf gives NaN. x and y may be the same block.
-/// REQUIRES: float, double, half or bfloat16; workspace of softmax_workspace bytes.
+/// Element c of row r lies at (r / inner cols + c) inner + r % inner. REQUIRES: float, double, half
+/// or bfloat16; workspace of softmax_workspace bytes; on a GPU and for 16-bit floats inner = 1.
 struct SoftmaxArgs {
   const void* x;
   void* y;
@@ -17,11 +18,12 @@ struct SoftmaxArgs {
   int64_t rows, cols;
   ScalarType dtype;
   bool log;
+  int64_t inner = 1;
 };
 RAMET_KERNEL(softmax_forward, SoftmaxArgs);
 
 /// From the result y and its gradient dy: dx = y (dy - sum y dy), or dy - exp(y) sum dy for
-/// log-softmax.
+/// log-softmax. inner: as the forward's.
 struct SoftmaxBackwardArgs {
   const void *y, *dy;
   void* dx;  // may be dy
@@ -29,6 +31,7 @@ struct SoftmaxBackwardArgs {
   int64_t rows, cols;
   ScalarType dtype;
   bool log;
+  int64_t inner = 1;
 };
 RAMET_KERNEL(softmax_backward, SoftmaxBackwardArgs);
 

@@ -61,6 +61,10 @@ template <class T> RAMET_INLINE Lanes<T> operator*(Lanes<T> a, const Lanes<T>& b
   RAMET_EACH a.v[e] *= b.v[e];
   return a;
 }
+template <class T> RAMET_INLINE Lanes<T> operator/(Lanes<T> a, const Lanes<T>& b) {
+  RAMET_EACH a.v[e] /= b.v[e];
+  return a;
+}
 /// a * b + c: one rounding for float (from v3 on), two for double in every variant.
 template <class T> RAMET_INLINE Lanes<T> lfma(Lanes<T> a, const Lanes<T>& b, const Lanes<T>& c) {
   if constexpr (sizeof(T) == 4) {

@@ -33,23 +33,25 @@ TEST(Softmax, AsPyTorch) {
 }
 
 TEST(Softmax, EveryAxisAndLayout) {
-  const Tensor x = varied({3, 4, 5});
-  for (int64_t d = 0; d < 3; ++d)
-    for (bool log : {false, true}) {
-      const Tensor y = log ? x.log_softmax(d) : x.softmax(d), e = x.exp(),
-                   want = e / e.sum(d, true);
-      EXPECT_TRUE(y.is_contiguous());
-      expect_values(y, values(log ? want.log() : want), 1e-13);
-      const Tensor z = x.transpose(0, 2);
-      expect_values(log ? z.log_softmax(d) : z.softmax(d),
-                    values(log ? z.contiguous().log_softmax(d) : z.contiguous().softmax(d)), 0);
-    }
+  for (const Tensor& x : {varied({3, 4, 5}), varied({2, 5, 18})})
+    for (int64_t d = 0; d < 3; ++d)
+      for (bool log : {false, true}) {
+        const Tensor y = log ? x.log_softmax(d) : x.softmax(d), e = x.exp(),
+                     want = e / e.sum(d, true);
+        EXPECT_TRUE(y.is_contiguous());
+        expect_values(y, values(log ? want.log() : want), 1e-13);
+        const Tensor z = x.transpose(0, 2);
+        expect_values(log ? z.log_softmax(d) : z.softmax(d),
+                      values(log ? z.contiguous().log_softmax(d) : z.contiguous().softmax(d)), 0);
+      }
 }
 
 TEST(Softmax, Derivatives) {
   for (int64_t d : {0, 1, 2}) {
     expect_derivatives([d](const In& v) { return v[0].softmax(d); }, {varied_leaf({2, 3, 4})});
     expect_derivatives([d](const In& v) { return v[0].log_softmax(d); }, {varied_leaf({2, 3, 4})});
+    expect_derivatives([d](const In& v) { return v[0].softmax(d); }, {varied_leaf({2, 3, 17})});
+    expect_derivatives([d](const In& v) { return v[0].log_softmax(d); }, {varied_leaf({2, 3, 17})});
   }
   EXPECT_EQ(varied_leaf({2}).softmax(0).grad_fn()->name(), "SoftmaxBackward0");
   EXPECT_EQ(varied_leaf({2}).log_softmax(0).grad_fn()->name(), "LogSoftmaxBackward0");

@@ -50,19 +50,28 @@ using ramet::NoGradGuard;
 /// Debugging: a backward error names the scopes around the forward call that made the failing node,
 /// and with `check_nan` a NaN in a gradient is an error naming the operation.
 struct DetectAnomalyGuard {
-  explicit DetectAnomalyGuard(bool check_nan = true)
-      : mode_(ramet::detail::tls.anomaly_mode, true),
-        nan_(ramet::detail::tls.anomaly_check_nan, check_nan) {}
+  explicit DetectAnomalyGuard(bool check_nan = true);
+  ~DetectAnomalyGuard();
+  DetectAnomalyGuard(const DetectAnomalyGuard&) = delete;
+  DetectAnomalyGuard& operator=(const DetectAnomalyGuard&) = delete;
 
  private:
-  ScopedValue<bool> mode_, nan_;
+  const bool mode_;
+  ScopedValue<bool> nan_;
 };
 struct AnomalyMode {
-  static bool is_enabled() { return ramet::detail::tls.anomaly_mode; }
+  static bool is_enabled() { return ramet::detail::tls.watching & Context::kAnomaly; }
   static void set_enabled(bool on, bool check_nan = true) {
-    ramet::detail::tls.anomaly_mode = on;
+    uint8_t& watching = ramet::detail::tls.watching;
+    watching =
+        static_cast<uint8_t>(on ? watching | Context::kAnomaly : watching & ~Context::kAnomaly);
     ramet::detail::tls.anomaly_check_nan = check_nan;
   }
 };
+inline DetectAnomalyGuard::DetectAnomalyGuard(bool check_nan)
+    : mode_(AnomalyMode::is_enabled()), nan_(ramet::detail::tls.anomaly_check_nan, check_nan) {
+  AnomalyMode::set_enabled(true, check_nan);
+}
+inline DetectAnomalyGuard::~DetectAnomalyGuard() { AnomalyMode::set_enabled(mode_); }
 }  // namespace autograd
 }  // namespace ramet

@@ -22,6 +22,8 @@ struct Scope;
 struct ReplicaRandom;
 
 struct Context {
+  static constexpr uint8_t kAnomaly = 1;        // autograd::AnomalyMode
+  static constexpr uint8_t kGraphObserved = 2;  // autograd/graph/graph_observer.h
   // this thread's free lists; null before first use and after thread exit
   pool::HeapFront* heap = nullptr;
   // thread-local destructors have run: only the locked shared heap may be used
@@ -30,7 +32,8 @@ struct Context {
   bool inference_mode = false;
   // 1: what this thread does belongs to the capture that is being made (runtime/capture.h)
   uint8_t capturing = 0;
-  bool anomaly_mode = false;
+  // who looks on while the graph is made and walked: 0, or some of the bits below
+  uint8_t watching = 0;
   bool anomaly_check_nan = true;
   // a loop that destroys dead nodes is already running further up this stack
   bool draining = false;

@@ -59,7 +59,7 @@ inline bool observed() { return detail::observers.load(std::memory_order_relaxed
 class RAMET_API RecordScope {
  public:
   explicit RecordScope(const char* name) {
-    if (RAMET_UNLIKELY(observed() || ramet::detail::tls.anomaly_mode)) begin(name);
+    if (RAMET_UNLIKELY(observed() || ramet::detail::tls.watching)) begin(name);
   }
   explicit RecordScope(const std::string& name) : RecordScope(name.c_str()) {}
   ~RecordScope() {
@@ -75,7 +75,7 @@ class RAMET_API RecordScope {
 };
 
 /// "outermost > ... > innermost": the scopes around the caller, empty outside of any. Scopes are
-/// known while somebody observes or anomaly mode is on.
+/// known while somebody observes them or the graph, or anomaly mode is on.
 RAMET_API std::string scope_path();
 
 }  // namespace ramet

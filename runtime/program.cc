@@ -44,9 +44,10 @@ uint64_t geometry_of(const TensorImpl* t) {
 
 bool same_state(const Context& a, const Context& b) {
   return a.grad_mode == b.grad_mode && a.inference_mode == b.inference_mode &&
-         a.anomaly_mode == b.anomaly_mode && a.anomaly_check_nan == b.anomaly_check_nan &&
-         a.default_dtype == b.default_dtype && a.cpu_device == b.cpu_device &&
-         a.cuda_device == b.cuda_device && a.replica == b.replica && a.share == b.share;
+         ((a.watching ^ b.watching) & Context::kAnomaly) == 0 &&
+         a.anomaly_check_nan == b.anomaly_check_nan && a.default_dtype == b.default_dtype &&
+         a.cpu_device == b.cpu_device && a.cuda_device == b.cuda_device && a.replica == b.replica &&
+         a.share == b.share;
 }
 
 constexpr size_t kRoom = size_t{32} << 10;

@@ -38,7 +38,7 @@ static_assert(sizeof(void*) != 8 || sizeof(Context) == 64,
 void copy_captured(Context& to, const Context& from) {
   to.grad_mode = from.grad_mode;
   to.inference_mode = from.inference_mode;
-  to.anomaly_mode = from.anomaly_mode;
+  to.watching = from.watching;
   to.anomaly_check_nan = from.anomaly_check_nan;
   to.default_dtype = from.default_dtype;
   to.cpu_device = from.cpu_device;

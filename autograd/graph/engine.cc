@@ -6,6 +6,7 @@
 
 #include "autograd/autograd.h"
 #include "autograd/graph/captured_internal.h"
+#include "autograd/graph/graph_observer_internal.h"
 #include "runtime/capture.h"
 #include "runtime/devices.h"
 #include "runtime/observer.h"
@@ -36,7 +37,8 @@ namespace {
   }
 }
 
-[[gnu::cold, gnu::noinline]] void run_watched(Node* n, Tensor* in, Tensor* out) {
+void run_for_anomalies(Node* n, Tensor* in, Tensor* out) {
+  if (!AnomalyMode::is_enabled()) return n->apply(in, out);
   try {
     n->apply(in, out);
     if (!tls.anomaly_check_nan) return;
@@ -49,8 +51,13 @@ namespace {
   } catch (...) { rethrow_with_place(n); }
 }
 
+[[gnu::cold, gnu::noinline]] void run_watched(Node* n, Tensor* in, Tensor* out) {
+  if (graph_observed()) detail::run_observed(n, in, out, &run_for_anomalies);
+  else run_for_anomalies(n, in, out);
+}
+
 // Ordered by operation counter, latest first.
-class FastWalk {
+template <bool kObserved> class FastWalk {
  public:
   explicit FastWalk(bool retain) : retain_(retain) {}
   ~FastWalk() {  // also after an exception: leave no node claimed
@@ -77,16 +84,20 @@ class FastWalk {
       }
       std::vector<Tensor> many(n->edge_count > 4 ? n->edge_count : 0u);
       Tensor* out = n->edge_count > 4 ? many.data() : few;
+      if constexpr (kObserved) tell_ready(n);
       run_node(n, in, out);
       if (!retain_) n->release_saved();  // frees activations while the walk goes on
       RawEdge* edges = n->edges();
+      if constexpr (kObserved) tell_delivered(this, *n, out);
       for (int i = 0; i < n->edge_count; ++i) deliver(edges[i], std::move(out[i]));
     }
     for (Node*& sink : sinks_) {  // all contributions are in: hooks once, then one addition
       Node* n = std::exchange(sink, nullptr);
       Tensor in = take(n);
+      if constexpr (kObserved) tell_ready(n);
       n->run_hooks(in, 0);
-      n->apply(&in, nullptr);
+      if constexpr (kObserved) run_watched(n, &in, nullptr);
+      else n->apply(&in, nullptr);
     }
     sinks_.clear();
   }
@@ -99,6 +110,9 @@ class FastWalk {
     bool operator<(const Entry& o) const { return counter < o.counter; }
   };
 
+  void tell_ready(Node* n) {
+    detail::tell_observers([&](GraphObserver& o) { o.on_node_ready(this, *n); });
+  }
   void deliver(const RawEdge& e, Tensor g) {
     if (!e.node || !g.defined()) return;
     if (RAMET_UNLIKELY(e.node->slot_count > 1)) return collect_slot(e, std::move(g));
@@ -231,10 +245,17 @@ Tensor accumulate(Tensor sum, const Tensor& g) {
   return sum;
 }
 
+void tell_delivered(const void* walk, Node& from, const Tensor* out) {
+  const RawEdge* const edges = from.edges();
+  for (int i = 0; i < from.edge_count; ++i)
+    if (edges[i].node && out[i].defined())
+      detail::tell_observers([&](GraphObserver& o) { o.on_delivered(walk, from, i, out[i]); });
+}
+
 void run_node(Node* n, Tensor* in, Tensor* out) {
   RecordScope scope(n->op);
   if (RAMET_UNLIKELY(capture::active())) refuse_older(n);
-  if (RAMET_UNLIKELY(tls.anomaly_mode)) return run_watched(n, in, out);
+  if (RAMET_UNLIKELY(tls.watching)) return run_watched(n, in, out);
   n->apply(in, out);
 }
 
@@ -251,7 +272,15 @@ void run_backward(std::vector<Root>& roots, bool retain, bool create) {
     std::optional<DeviceGuard> current;  // for hooks
     if (device.is_cuda()) current.emplace(device);
     ScopedValue<GraphTask*> outer(tls.task, nullptr);  // we may be inside a hook
-    FastWalk walk(retain);
+    if (graph_observed()) {
+      FastWalk<true> walk(retain);
+      detail::ObservedWalk observed(&walk, roots, create);
+      for (Root& r : roots) walk.start(r);
+      walk.run();
+      observed.failed = false;
+      return;
+    }
+    FastWalk<false> walk(retain);
     for (Root& r : roots) walk.start(r);
     return walk.run();
   }

@@ -26,6 +26,10 @@ namespace autograd {
 
 struct FunctionNode;  // autograd/graph/function.h
 
+namespace detail {
+class ObservedWalk;
+}
+
 struct Root {
   NodePtr node;  // a reference: a hook may detach the tensor
   uint32_t slot;
@@ -36,6 +40,8 @@ void run_backward(std::vector<Root>& roots, bool retain_graph, bool create_graph
 Tensor accumulate(Tensor sum, const Tensor& g);
 /// n->apply with profiling scope and anomaly checks.
 void run_node(Node* n, Tensor* in, Tensor* out);
+/// Tells the graph's observers of what a node delivers: `out`, one an edge.
+[[gnu::cold]] void tell_delivered(const void* walk, Node& from, const Tensor* out);
 
 class GraphTask {
  public:
@@ -119,10 +125,12 @@ class GraphTask {
 
   void walk(int device);                             // runs the lane of a device until it is empty
   std::vector<Tensor> collect(Node* n, Info& info);  // sums the parts per slot, runs hooks
+  std::vector<Tensor> reduce(ReduceBucket& bucket,
+                             const std::vector<std::pair<Node*, std::vector<Tensor>>>& in);
   void process(const Ready& r, const std::vector<Member>& members, std::vector<Delivery>& out);
   void deliver(RawEdge e, uint64_t key, Tensor g, int lane);  // under mutex_
   void push(int device, Ready r);
-  bool serve_another();  // while a capture is made; false: no other device has work
+  bool serve_another();                       // where it is alone; false: no other device has work
   void ready(Node* n, Info& info, int lane);  // all of its gradients have come
   void push_group(int lane, ReduceBucket* b, Group& group);
   void left(const Ready& r);  // it has run, or failed; under mutex_
@@ -170,6 +178,9 @@ class GraphTask {
   std::vector<std::function<void(bool)>> at_end_;
   std::exception_ptr error_;
   uint64_t error_rank_ = ~uint64_t{0};
+  const bool observed_;  // graph_observed() where it began
+  const bool alone_;     // its thread serves all lanes: a capture is made, or an observer wants it
+  std::unique_ptr<detail::ObservedWalk> tells_;
 };
 
 }  // namespace autograd

@@ -131,7 +131,6 @@ tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs,
   counter = tls.counter++;  // later than anything forward did
   follow_edges();
   slot_count = static_cast<uint16_t>(outputs.size());
-  if (RAMET_UNLIKELY(tls.anomaly_mode)) note_place(*this);
   ctx.node_ = this;
   for (size_t i = 0; i < outputs.size(); ++i) {
     Tensor& y = outputs[i];
@@ -167,6 +166,12 @@ tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs,
     }
   }
   ctx.to_save_.clear();
+  if (RAMET_UNLIKELY(tls.watching)) {
+    for (const auto& kept : ctx.kept_)
+      if (kept.output >= 0) tell_saved(outputs[static_cast<size_t>(kept.output)]);
+    tell_made(*this, std::vector<Input>(inputs.begin(), inputs.end()),
+              std::vector<Input>(outputs.begin(), outputs.end()));
+  }
   return outputs;
 }
 

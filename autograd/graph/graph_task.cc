@@ -5,6 +5,7 @@
 #include "autograd/graph/captured_internal.h"
 #include "autograd/graph/engine.h"
 #include "autograd/graph/function.h"
+#include "autograd/graph/graph_observer_internal.h"
 #include "runtime/capture.h"
 #include "runtime/devices.h"
 #include "runtime/thread_pool.h"
@@ -27,7 +28,9 @@ GraphTask::GraphTask(bool retain, bool create)
       outer_(around),
       keeper_(keeps),
       place_(here),
-      home_(nested_ ? devices::worker() : tls.cpu_device) {}
+      home_(nested_ ? devices::worker() : tls.cpu_device),
+      observed_(graph_observed()),
+      alone_(capture::active() || (observed_ && detail::somebody_walks_alone())) {}
 
 bool GraphTask::within(const GraphTask& outer) const {
   const GraphTask* t = this;
@@ -94,6 +97,7 @@ void GraphTask::give_back() {
 void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<RawEdge> captures,
                         std::vector<Tensor>* captured) {
   captured_ = captured;
+  if (observed_) tells_ = std::make_unique<detail::ObservedWalk>(this, roots, create_);
   std::vector<Node*> order, stack;
   for (Root& r : roots)
     if (info_.try_emplace(r.node.get()).second) stack.push_back(r.node.get());
@@ -153,7 +157,7 @@ void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<RawEdge> captures,
   for (Node* n : order)
     if (!(n->flags & Node::kSink) && !std::exchange(used[n->device], true)) ++devices;
   several_devices_ = devices > 1;
-  if (devices > 1 && !capture::active()) {  // Note [Shares]
+  if (devices > 1 && !alone_) {  // Note [Shares]
     const int here = tls.share ? tls.share : get_num_threads();
     share_ = static_cast<uint8_t>(std::clamp(here / devices, 1, 255));
   } else {
@@ -193,6 +197,17 @@ void GraphTask::failed(uint64_t rank) {
   if (rank < error_rank_) error_ = std::current_exception(), error_rank_ = rank;
 }
 
+// All members of a bucket.
+std::vector<Tensor> GraphTask::reduce(
+    ReduceBucket& bucket, const std::vector<std::pair<Node*, std::vector<Tensor>>>& in) {
+  // What goes to other processes is told by who sends it.
+  if (!observed_ || !(in[0].first->flags & Node::kReduce)) return bucket.reduce(in, *this);
+  std::vector<Node*> members;
+  for (const auto& [node, slots] : in) members.push_back(node);
+  const detail::ObservedReduction told(&bucket, "reduce_add", members);
+  return bucket.reduce(in, *this);
+}
+
 void GraphTask::process(const Ready& r, const std::vector<Member>& members,
                         std::vector<Delivery>& out) {
   if (r.bucket) {  // all members of a bucket: one reduction
@@ -207,7 +222,7 @@ void GraphTask::process(const Ready& r, const std::vector<Member>& members,
       } catch (...) { failed(info->rank); }
     }
     if (in.empty()) return;
-    std::vector<Tensor> sums = r.bucket->reduce(in, *this);
+    std::vector<Tensor> sums = reduce(*r.bucket, in);
     for (size_t i = 0; i < in.size(); ++i) {
       try {
         Node* n = in[i].first;
@@ -218,6 +233,7 @@ void GraphTask::process(const Ready& r, const std::vector<Member>& members,
           sums[i] = Tensor();  // the leaf alone has it
           r.bucket->on_accumulated(n);
         } else {
+          if (observed_) tell_delivered(this, *n, &sums[i]);
           out.emplace_back(n->edges()[0], ranks[i], std::move(sums[i]));
         }
       } catch (...) { failed(ranks[i]); }
@@ -242,6 +258,7 @@ void GraphTask::process(const Ready& r, const std::vector<Member>& members,
     run_node(n, in.data(), grads.data());
     if (!retain_) n->release_saved();
   }
+  if (observed_) tell_delivered(this, *n, grads.data());
   for (int i = 0; i < n->edge_count; ++i)
     if (n->edges()[i].node) out.emplace_back(n->edges()[i], info.rank, std::move(grads[size_t(i)]));
 }
@@ -261,8 +278,11 @@ void GraphTask::deliver(RawEdge e, uint64_t key, Tensor g, int lane) {
 // their device, and not at the end. The fast walk does not know when that is: operations on the
 // leaf inherit kSpans.
 void GraphTask::ready(Node* n, Info& info, int lane) {
+  if (observed_) detail::tell_observers([&](GraphObserver& o) { o.on_node_ready(this, *n); });
   if (ReduceBucket* b = n->bucket(); b && groups_.count(b)) {
     Group& group = groups_[b];
+    if (observed_ && n->flags & Node::kReduce)
+      detail::tell_observers([&](GraphObserver& o) { o.on_slot_filled(b, *n); });
     group.members.emplace_back(n, &info);
     b->on_last_contribution(n, info.parts.size());
     // The thread that brings the last gradient of a bucket reduces it before anything else: that is
@@ -300,7 +320,7 @@ void GraphTask::push(int device, Ready r) {
   lane.heap.push_back(r);
   std::push_heap(lane.heap.begin(), lane.heap.end());
   if (device == home_) return changed_.notify_all();  // the caller serves its own device
-  if (capture::active()) return;                      // run() serves all of them
+  if (alone_) return;                                 // run() serves all of them
   if (lane.active) return;
   lane.active = true;
   ++active_;
@@ -359,7 +379,6 @@ void GraphTask::walk(int device) {
   changed_.notify_all();
 }
 
-// A capture is made by one thread.
 bool GraphTask::serve_another() {
   for (int device = 0; device < kMaxDevices; ++device) {
     if (device == home_ || lanes_[device].heap.empty()) continue;
@@ -376,7 +395,7 @@ bool GraphTask::serve_another() {
 void GraphTask::run() {
   for (;;) {
     walk(home_);
-    if (capture::active() && serve_another()) continue;
+    if (alone_ && serve_another()) continue;
     std::unique_lock lock(mutex_);
     // Inside a task of a worker: others may wait for what its queue holds, so it goes on with that.
     while (nested_ && !posted_.empty()) {
@@ -407,6 +426,7 @@ void GraphTask::run() {
     } catch (...) { failed(~uint64_t{0} - 1); }
   }
   if (error_) std::rethrow_exception(error_);
+  if (tells_) tells_->failed = false;
 }
 
 }  // namespace autograd

@@ -62,7 +62,9 @@ RAMET_API void rebase_history(const Tensor& x, Node* node, uint32_t slot = 0);
 
 template <size_t N, class F>
 void record_inplace(const char* name, const Input (&inputs)[N], const Tensor& x, F&& f) {
-  rebase_history(x, make_node(name, inputs, x->device, std::move(f)));
+  Node* const node = make_node(name, inputs, x->device, std::move(f));
+  if (RAMET_UNLIKELY(ramet::detail::tls.watching)) tell_made(*node, inputs, Input(x));
+  rebase_history(x, node);
 }
 
 /// x's values were replaced by ones without history (fill_, copy_ of a constant): x no longer

@@ -5,11 +5,11 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/graph/captured_internal.h"
+#include "autograd/graph/graph_observer.h"
 #include "autograd/graph/view.h"
 #include "runtime/capture.h"
 #include "runtime/devices.h"
 #include "runtime/gpu.h"
-#include "runtime/observer.h"
 
 using ramet::detail::tls;
 
@@ -218,6 +218,8 @@ void AccumulateGrad::apply(Tensor* in, Tensor*) {
       else grad = g->base ? g.detach() : std::move(g);  // the user's, and no view
     }
   }
+  if (RAMET_UNLIKELY(tls.watching))
+    detail::tell_observers([this](GraphObserver& o) { o.on_accumulated(*this, grad); });
   if (RAMET_UNLIKELY(extra != nullptr))
     for_each_hook(*extra, extra->post, [&](const NodeExtra::PostHook& hook) {
       capture::refuse("register_post_accumulate_grad_hook", "it runs on the host");
@@ -226,7 +228,10 @@ void AccumulateGrad::apply(Tensor* in, Tensor*) {
 }
 
 AccumulateGrad* grad_accumulator(TensorImpl* t) {
-  if (!t->node) t->node = new_node<AccumulateGrad>(t);
+  if (!t->node) {
+    t->node = new_node<AccumulateGrad>(t);
+    if (RAMET_UNLIKELY(tls.watching)) tell_made(*static_cast<Node*>(t->node), {}, Input(t));
+  }
   auto* node = static_cast<Node*>(t->node);
   return node->flags & Node::kSink ? static_cast<AccumulateGrad*>(node) : nullptr;
 }
@@ -326,8 +331,6 @@ void backward_twice(const Node& node) {
       "freed). Specify retain_graph=true if you need to backward through the graph a second time.");
 }
 
-void note_place(Node& node) { node.more().place = scope_path(); }
-
 ListNode::ListNode(const char* n, ArrayRef<Tensor> inputs, Backward f)
     : Node(n, static_cast<int>(inputs.size()), 1, sizeof(ListNode)), f_(std::move(f)) {
   RAMET_CHECK(inputs.size() < (1u << 16), n, "inputs: got ", inputs.size(),
@@ -365,9 +368,10 @@ Tensor record_list(const char* name, ArrayRef<Tensor> inputs, Tensor out, ListNo
     throw;
   }
   node->device = out->device;
-  if (RAMET_UNLIKELY(tls.anomaly_mode)) note_place(*node);
   out->node = node;
   out->flags |= TensorImpl::kRequiresGrad;
+  if (RAMET_UNLIKELY(tls.watching))
+    tell_made(*node, std::vector<Input>(inputs.begin(), inputs.end()), Input(out));
   return out;
 }
 

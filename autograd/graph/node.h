@@ -262,12 +262,16 @@ RAMET_API void set_reduce_bucket(AccumulateGrad& leaf, ReduceBucket* bucket);
 /// with history (a leaf that requires grad, a replica's parameter, their views) is kept as it is.
 RAMET_API Tensor with_history_of_now(Tensor t);
 
+/// Tells the observers of the graph that the node which this thread makes next keeps `t`.
+[[gnu::cold]] RAMET_API void tell_saved(const Tensor& t) noexcept;
+
 /// An input (or any tensor), with its history and the version it had.
 class RAMET_API Saved {
  public:
   Saved() = default;
   explicit Saved(Tensor t) : t_(std::move(t)), version_(t_.version()) {
     if (RAMET_UNLIKELY(t_.is_inference())) refuse_inference();
+    if (RAMET_UNLIKELY(ramet::detail::tls.watching)) tell_saved(t_);
     if (t_->node != nullptr || t_->base != nullptr) t_ = with_history_of_now(std::move(t_));
   }
   /// The tensor; an Error naming both operations if its values were changed since.
@@ -326,8 +330,21 @@ inline RawEdge edge_of(const TensorImpl* t) {
 }
 
 [[noreturn, gnu::cold]] RAMET_API void backward_twice(const Node& node);
-/// Anomaly mode: notes where in the program's scopes the forward was called.
-RAMET_API void note_place(Node& node);
+
+struct Input {  // borrowed
+  TensorImpl* impl;
+  Input(const Tensor& t) : impl(t.impl()) {}
+  explicit Input(TensorImpl* t) : impl(t) {}
+};
+
+/// Call it behind `if (RAMET_UNLIKELY(tls.watching))` when a node has its edges, and its results
+/// have their node where they get it at once. Anomaly mode notes where in the program's scopes the
+/// forward was called; observers (autograd/graph/graph_observer.h) are told of the node, with what
+/// the operation was called with and what came of it.
+[[gnu::cold]] RAMET_API void tell_made(Node& node, ArrayRef<Input> inputs,
+                                       ArrayRef<Input> results) noexcept;
+/// The same where neither is known.
+[[gnu::cold]] RAMET_API void note_place(Node& node);
 
 template <int N, class F> struct LambdaNode final : Node {
   RawEdge edge[N];
@@ -357,11 +374,7 @@ template <int N, class F> struct LambdaNode final : Node {
   }
 };
 
-struct Input {  // borrowed
-  TensorImpl* impl;
-  Input(const Tensor& t) : impl(t.impl()) {}
-};
-
+/// The caller tells of it (tell_made).
 template <size_t N, class F>
 Node* make_node(const char* name, const Input (&inputs)[N], uint8_t device, F&& f) {
   using Made = LambdaNode<static_cast<int>(N), F>;
@@ -377,7 +390,6 @@ Node* make_node(const char* name, const Input (&inputs)[N], uint8_t device, F&& 
       }
     }
     node->be_later_than(latest);
-    if (RAMET_UNLIKELY(ramet::detail::tls.anomaly_mode)) note_place(*node);
   } catch (...) {  // no memory for a view's new history
     release(node);
     throw;
@@ -393,6 +405,8 @@ template <size_t N, class F>
 Tensor record(const char* name, const Input (&inputs)[N], Tensor&& out, F f) {
   out->node = make_node(name, inputs, out->device, std::move(f));
   out->flags |= TensorImpl::kRequiresGrad;
+  if (RAMET_UNLIKELY(ramet::detail::tls.watching))
+    tell_made(*static_cast<Node*>(out->node), inputs, Input(out));
   return std::move(out);
 }
 

@@ -236,6 +236,7 @@ void rebase_history(const Tensor& x, Node* node, uint32_t slot) {
                                   if (self.needs(1)) out[1] = gathered(g, at);
                                   return out;
                                 });
+  if (RAMET_UNLIKELY(tls.watching)) tell_made(*copy_slices, {base, changed}, Input(base));
   rebase_history(base, copy_slices);
   renew_view(x.impl());
 }
@@ -243,8 +244,10 @@ void rebase_history(const Tensor& x, Node* node, uint32_t slot) {
 void cut_history(const char* name, const Tensor& x) {
   // One node without edges keeps x a non-leaf that requires grad (as LibTorch) and stops the walk
   // there.
-  rebase_history(x, make_node(name, {Input(Tensor())}, x->device,
-                              [](const Node&, const Tensor&) { return Tensor(); }));
+  Node* const node = make_node(name, {Input(Tensor())}, x->device,
+                               [](const Node&, const Tensor&) { return Tensor(); });
+  if (RAMET_UNLIKELY(tls.watching)) tell_made(*node, {}, Input(x));
+  rebase_history(x, node);
 }
 
 }  // namespace autograd

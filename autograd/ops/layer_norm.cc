@@ -133,7 +133,6 @@ class ResidualLayerNormBackward final : public Node {
         normalized_(std::move(normalized)) {
     device = static_cast<uint8_t>(x.device().ordinal());
     follow_edges();
-    if (RAMET_UNLIKELY(tls.anomaly_mode)) note_place(*this);
   }
   ~ResidualLayerNormBackward() override {
     for (RawEdge& e : edge_) release(e.node);
@@ -229,6 +228,7 @@ std::tuple<Tensor, Tensor> residual_layer_norm(const Tensor& x, const Tensor& re
                                                    normalized_shape.vec());
   attach(y, node, 0);
   if (recording(x, residual)) attach(sum, node, 1);
+  if (RAMET_UNLIKELY(tls.watching)) tell_made(*node, {x, residual, w, b}, {y, sum});
   release(node);
   return {y, sum};
 }

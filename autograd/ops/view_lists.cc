@@ -78,7 +78,6 @@ class PartsBackward final : public Node {
         parts_(std::move(parts)) {
     device = x->device;
     follow_edges();
-    if (RAMET_UNLIKELY(ramet::detail::tls.anomaly_mode)) note_place(*this);
   }
   ~PartsBackward() override { release(edge_.node); }
   RawEdge* edges() override { return &edge_; }
@@ -118,6 +117,8 @@ std::vector<Tensor> parts_of(const Tensor& x, Parts p) {
   make_history(x);  // an Error comes before there is a node
   Node* const node = new_node<PartsBackward>(x, std::move(p));
   for (size_t i = 0; i < out.size(); ++i) attach(out[i], node, static_cast<uint32_t>(i));
+  if (RAMET_UNLIKELY(ramet::detail::tls.watching))
+    tell_made(*node, Input(x), std::vector<Input>(out.begin(), out.end()));
   release(node);
   return out;
 }

@@ -82,7 +82,6 @@ class MergeBackward final : public Node {
     device = static_cast<uint8_t>(home.ordinal());
     flags |= elsewhere_ ? kSpans | kInTurn : kSpans;
     follow_edges();
-    if (RAMET_UNLIKELY(tls.anomaly_mode)) autograd::note_place(*this);
   }
   ~MergeBackward() override {
     for (RawEdge& e : edge_) autograd::release(e.node);
@@ -212,6 +211,13 @@ MergedMoments merge_moments_of_shards(const Elsewhere& elsewhere, const std::str
   for (size_t i = 0; i < shards.size(); ++i) {
     autograd::attach(merged.mean[i], node, static_cast<uint32_t>(2 * i));
     autograd::attach(merged.var[i], node, static_cast<uint32_t>(2 * i + 1));
+  }
+  if (RAMET_UNLIKELY(tls.watching)) {
+    std::vector<autograd::Input> inputs, results;
+    for (const ShardMoments& s : shards) inputs.insert(inputs.end(), {s.mean, s.m2});
+    for (size_t i = 0; i < shards.size(); ++i)
+      results.insert(results.end(), {merged.mean[i], merged.var[i]});
+    autograd::tell_made(*node, inputs, results);
   }
   return merged;
 }

@@ -35,7 +35,6 @@ struct BroadcastBackward final : Node {
     device = static_cast<uint8_t>(home[0].ordinal());
     flags |= kSpans;
     follow_edges();
-    if (RAMET_UNLIKELY(tls.anomaly_mode)) autograd::note_place(*this);
   }
   ~BroadcastBackward() override {
     for (RawEdge& e : edge) autograd::release(e.node);
@@ -75,7 +74,6 @@ struct ReduceAddBackward final : Node {
     device = static_cast<uint8_t>(to.ordinal());
     flags |= kSpans;
     follow_edges();
-    if (RAMET_UNLIKELY(tls.anomaly_mode)) autograd::note_place(*this);
   }
   ~ReduceAddBackward() override {
     for (RawEdge& e : edge) autograd::release(e.node);
@@ -110,8 +108,12 @@ RawEdge edge_if_wanted(const Tensor& t) {
   return t.defined() && autograd::recording(t) ? autograd::edge_of(t.impl()) : RawEdge();
 }
 
-void attach_all(std::vector<Tensor>& out, Node* node) {
+using Inputs = std::vector<autograd::Input>;
+
+void attach_all(std::vector<Tensor>& out, Node* node, const Tensor& of) {
   for (size_t i = 0; i < out.size(); ++i) autograd::attach(out[i], node, static_cast<uint32_t>(i));
+  if (RAMET_UNLIKELY(tls.watching))
+    autograd::tell_made(*node, autograd::Input(of), Inputs(out.begin(), out.end()));
   autograd::release(node);
 }
 
@@ -138,6 +140,12 @@ std::vector<std::vector<Tensor>> broadcast_coalesced(ArrayRef<Tensor> tensors,
       autograd::attach(t, node, static_cast<uint32_t>(d * recorded.size() + k));
     }
   }
+  if (RAMET_UNLIKELY(tls.watching)) {
+    Inputs results;
+    for (const auto& row : rows)
+      for (const size_t i : recorded) results.emplace_back(row[i]);
+    autograd::tell_made(*node, Inputs(inputs.begin(), inputs.end()), results);
+  }
   autograd::release(node);
   return rows;
 }
@@ -148,7 +156,7 @@ std::vector<Tensor> broadcast(const Tensor& t, ArrayRef<Device> devices) {
   for (Tensor& o : out)
     if (o.is_same(t)) o = detail::shared(t);
   check_slots("broadcast", out.size());
-  attach_all(out, autograd::new_node<BroadcastBackward>(std::vector<Tensor>{t}, out.size()));
+  attach_all(out, autograd::new_node<BroadcastBackward>(std::vector<Tensor>{t}, out.size()), t);
   return out;
 }
 
@@ -169,6 +177,8 @@ Tensor record_sum(Tensor out, ArrayRef<Tensor> inputs) {
   auto* node = autograd::new_node<ReduceAddBackward>("ReduceAddBackward", edges, std::move(from), 1,
                                                      out.device());
   autograd::attach(out, node, 0);
+  if (RAMET_UNLIKELY(tls.watching))
+    autograd::tell_made(*node, Inputs(inputs.begin(), inputs.end()), autograd::Input(out));
   autograd::release(node);
   return out;
 }
@@ -207,6 +217,13 @@ std::vector<Tensor> reduce_add_coalesced(ArrayRef<std::vector<Tensor>> inputs,
     for (const auto& row : inputs)
       if (t.is_same(row[recorded[k]])) t = detail::shared(t);
     autograd::attach(t, node, static_cast<uint32_t>(k));
+  }
+  if (RAMET_UNLIKELY(tls.watching)) {
+    Inputs from_all, results;
+    for (const auto& row : inputs)
+      for (const size_t i : recorded) from_all.emplace_back(row[i]);
+    for (const size_t i : recorded) results.emplace_back(out[i]);
+    autograd::tell_made(*node, from_all, results);
   }
   autograd::release(node);
   return out;

@@ -43,7 +43,6 @@ struct ScatterBackward final : Node {
     device = x->device;
     flags |= kSpans;
     follow_edges();
-    if (RAMET_UNLIKELY(tls.anomaly_mode)) autograd::note_place(*this);
   }
   ~ScatterBackward() override { autograd::release(edge.node); }
   RawEdge* edges() override { return &edge; }
@@ -71,7 +70,6 @@ struct GatherBackward final : Node {
     device = static_cast<uint8_t>(to.ordinal());
     flags |= kSpans;
     follow_edges();
-    if (RAMET_UNLIKELY(tls.anomaly_mode)) autograd::note_place(*this);
   }
   ~GatherBackward() override {
     for (RawEdge& e : edge) autograd::release(e.node);
@@ -114,6 +112,9 @@ std::vector<Tensor> scatter_recorded(const Tensor& x, const Cut& cut, detail::Ow
   back.dtypes.assign(out.size(), x.scalar_type());
   auto* node = autograd::new_node<ScatterBackward>(x, std::move(back));
   for (size_t i = 0; i < out.size(); ++i) autograd::attach(out[i], node, static_cast<uint32_t>(i));
+  if (RAMET_UNLIKELY(tls.watching))
+    autograd::tell_made(*node, autograd::Input(x),
+                        std::vector<autograd::Input>(out.begin(), out.end()));
   autograd::release(node);
   return out;
 }
@@ -136,6 +137,9 @@ Tensor gather_recorded(ArrayRef<Tensor> tensors, const detail::Concatenation& pl
   }
   auto* node = autograd::new_node<GatherBackward>(tensors, destination, std::move(cut));
   autograd::attach(out, node, 0);
+  if (RAMET_UNLIKELY(tls.watching))
+    autograd::tell_made(*node, std::vector<autograd::Input>(tensors.begin(), tensors.end()),
+                        autograd::Input(out));
   autograd::release(node);
   return out;
 }

@@ -17,7 +17,8 @@ TEST(ThreadLocalState, CarriesWhatFollowsWork) {
   RandomRegion region(Device(kCPU, 0));
   ReplicaRandomGuard random(region.shard(1, 4, 4));
   ScopedValue<bool> grad(tls.grad_mode, false), inference(tls.inference_mode, true),
-      anomaly(tls.anomaly_mode, true), check_nan(tls.anomaly_check_nan, false);
+      check_nan(tls.anomaly_check_nan, false);
+  const ScopedValue<uint8_t> watching(tls.watching, 3);
   ScopedValue<ScalarType> dtype(tls.default_dtype, kHalf);
   ScopedValue<uint8_t> cpu(tls.cpu_device, 3), cuda(tls.cuda_device, 2), share(tls.share, 5);
   ScopedValue<int16_t> replica(tls.replica, 6);
@@ -29,7 +30,7 @@ TEST(ThreadLocalState, CarriesWhatFollowsWork) {
     const Context fresh = tls;
     {
       ThreadLocalStateGuard guard(state);
-      EXPECT_TRUE(!tls.grad_mode && tls.inference_mode && tls.anomaly_mode &&
+      EXPECT_TRUE(!tls.grad_mode && tls.inference_mode && tls.watching == 3 &&
                   !tls.anomaly_check_nan);
       EXPECT_EQ(tls.default_dtype, kHalf);
       EXPECT_EQ(tls.cpu_device, 3);
@@ -42,7 +43,7 @@ TEST(ThreadLocalState, CarriesWhatFollowsWork) {
       tls.counter = 99;
       tls.grad_mode = true;
     }
-    EXPECT_TRUE(tls.grad_mode && !tls.inference_mode && !tls.anomaly_mode && tls.anomaly_check_nan);
+    EXPECT_TRUE(tls.grad_mode && !tls.inference_mode && !tls.watching && tls.anomaly_check_nan);
     EXPECT_EQ(tls.default_dtype, kFloat);
     EXPECT_EQ(tls.cpu_device, 0);
     EXPECT_EQ(tls.cuda_device, 0);

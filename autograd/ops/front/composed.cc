@@ -64,7 +64,6 @@ class ResultsNode final : public Node {
     edges_.reserve(inputs.size());
     for (const Tensor& t : inputs) edges_.push_back(edge_of(t.impl()));
     follow_edges();
-    if (RAMET_UNLIKELY(ramet::detail::tls.anomaly_mode)) note_place(*this);
   }
   ~ResultsNode() override {
     for (RawEdge& e : edges_) release(e.node);
@@ -100,6 +99,9 @@ void record_results(const char* name, ArrayRef<Tensor> inputs, std::vector<Tenso
     if (std::exchange(first, false)) node->device = results[i]->device;
     attach(results[i], node, static_cast<uint32_t>(i));
   }
+  if (RAMET_UNLIKELY(ramet::detail::tls.watching))
+    tell_made(*node, std::vector<Input>(inputs.begin(), inputs.end()),
+              std::vector<Input>(results.begin(), results.end()));
   release(node);
 }
 

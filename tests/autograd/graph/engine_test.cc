@@ -4,11 +4,17 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cmath>
+#include <mutex>
+#include <set>
+#include <stdexcept>
 #include <thread>
 
 #include "autograd/autograd.h"
 #include "autograd/gradcheck.h"
+#include "autograd/graph/function.h"
+#include "autograd/graph/graph_observer.h"
 #include "runtime/pool.h"
 #include "tests/autograd/check.h"
 #include "tests/autograd/graph/small_stack.h"
@@ -413,6 +419,108 @@ TEST(Engine, PowersDifferentiatedTwiceOnASmallStack) {
     g.sum().backward();
     EXPECT_NEAR(values(x.grad())[0], kPower * (kPower - 1.0), 1);
   });
+}
+
+// What an observer is told, as text.
+struct Told final : autograd::GraphObserver {
+  std::vector<std::string> lines;
+  std::mutex mutex;
+  bool alone = false;
+  std::set<std::thread::id> threads;
+  void say(const std::string& line) {
+    const std::lock_guard lock(mutex);
+    lines.push_back(line);
+    threads.insert(std::this_thread::get_id());
+  }
+  bool walks_alone() const override { return alone; }
+  void on_node_made(autograd::Node& n, ArrayRef<autograd::Input> in,
+                    ArrayRef<autograd::Input> out) override {
+    say("made " + n.name() + " " + std::to_string(in.size()) + " " + std::to_string(out.size()));
+  }
+  void on_saved(const Tensor& t) override { say("saved " + std::to_string(t.numel())); }
+  void on_backward_begun(const void*, const std::vector<autograd::Root>& roots, bool) override {
+    say("backward of " + roots.at(0).node->name());
+  }
+  void on_backward_ended(const void*, bool failed) override { say(failed ? "failed" : "over"); }
+  void on_node_ready(const void*, autograd::Node& n) override { say("ready " + n.name()); }
+  void on_node_begun(autograd::Node& n, Tensor*) override { say("begun " + n.name()); }
+  void on_node_ended(autograd::Node& n, const Tensor*, bool failed) override {
+    say((failed ? "broke " : "ended ") + n.name());
+    if (failed) throw std::runtime_error("and the observer, too");  // nobody minds
+  }
+  void on_delivered(const void*, autograd::Node& from, int edge, const Tensor& g) override {
+    (void)g.add(1);  // seen by nobody
+    say("from " + from.name() + " along " + std::to_string(edge));
+  }
+  void on_accumulated(autograd::Node&, const Tensor& g) override {
+    say("leaf has " + std::to_string(g.sum().item<double>()));
+  }
+};
+using Lines = std::vector<std::string>;
+
+TEST(GraphObserver, IsToldOfTheGraphAndOfTheFastWalk) {
+  const auto told = std::make_shared<Told>();
+  const Tensor c = constant({5.0, 7.0});
+  Tensor x;
+  {
+    const autograd::GraphObserverGuard guard(told);
+    x = leaf({2.0, 3.0});
+    (x * c).sum().backward();
+  }
+  (x * c).sum().backward();
+  EXPECT_EQ(told->lines,
+            (Lines{"made AccumulateGrad 0 1", "saved 2", "made MulBackward0 2 1",
+                   "made SumBackward0 1 1", "backward of SumBackward0", "ready SumBackward0",
+                   "begun SumBackward0", "ended SumBackward0", "from SumBackward0 along 0",
+                   "ready MulBackward0", "begun MulBackward0", "ended MulBackward0",
+                   "from MulBackward0 along 0", "ready AccumulateGrad", "begun AccumulateGrad",
+                   "leaf has 12.000000", "ended AccumulateGrad", "over"}));
+}
+
+TEST(GraphObserver, LanesOfSeveralDevicesAndAFailure) {
+  for (const bool alone : {false, true}) {
+    const auto told = std::make_shared<Told>();
+    told->alone = alone;
+    const Tensor x = leaf({2.0, 3.0});
+    const Tensor y = x.to(Device(kCPU, 1)) * 2;
+    const Tensor sum = (y.to(Device(kCPU, 0)) + x).sum();
+    y.register_hook([](const Tensor& g) { return g; });
+    {
+      const autograd::GraphObserverGuard guard(told), inner(std::make_shared<Told>());
+      sum.backward();
+    }
+    EXPECT_EQ(std::ranges::count(told->lines, "from MulBackward1 along 0"), 1)
+        << testing::PrintToString(told->lines);
+    EXPECT_EQ(std::ranges::count(told->lines, "leaf has 6.000000"), 1);
+    EXPECT_EQ(told->lines.back(), "over");
+    EXPECT_EQ(told->threads.size(), alone ? 1u : 2u);
+    told->lines.clear();
+    const Tensor bad = autograd::DelayedError("on purpose", 1).apply({x})[0].sum();
+    {
+      const autograd::GraphObserverGuard guard(told);
+      EXPECT_THROW(bad.backward(), Error);
+    }
+    const auto has = [&](const char* line) { return std::ranges::count(told->lines, line) == 1; };
+    EXPECT_TRUE(has("broke Error") && has("failed") && !has("over"));
+  }
+}
+
+TEST(GraphObserver, MayPutAnotherGradientInPlaceAndEndTheWalk) {
+  struct Twice final : autograd::GraphObserver {
+    int calls = 0, fails_at = 100;
+    void on_node_begun(autograd::Node&, Tensor* in) override {
+      if (++calls == fails_at) throw std::runtime_error("enough");
+      if (calls == 1) in[0] = in[0] * 2;
+    }
+  };
+  const auto twice = std::make_shared<Twice>();
+  const Tensor x = leaf({2.0, 3.0});
+  const autograd::GraphObserverGuard guard(twice);
+  (x * 3).sum().backward();
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{6, 6}));
+  twice->calls = 0, twice->fails_at = 2;
+  EXPECT_THROW((x * 3).sum().backward(), std::runtime_error);
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{6, 6}));
 }
 
 }  // namespace

@@ -7,8 +7,9 @@
   ./tools/mutate --only ID [ID...]     these, by the names that --list and the report give
 
 A mutant is an operator, a comparison, a bound or a start off by one, a sign, a `!`, or min for max. It is killed when a
-test of tests/<folder> fails, crashes or runs into the time limit, in the default build or else under ASan and UBSan (of
-kernels on GPUs: a test of emulated GPUs, in the default build or else under their checker), and survives when all pass.
+test of tests/<folder>, for some folders of others too (tree.py), fails, crashes or runs into the time limit, in the
+default build or else under ASan and UBSan (of kernels on GPUs: a test of emulated GPUs, in the default build or else under
+their checker), and survives when all pass.
 Mutants that do not compile are drawn again. What survives must stand in tools/mutation/explained.txt with the reason why no
 test can see it; the exit code is 0 only then. Headers that nearly every file includes are left out (each would compile
 everything again) unless --wide asks for them. The working tree is never written to.

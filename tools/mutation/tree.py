@@ -9,6 +9,8 @@ import shutil
 # Where the files of a part are, and the tests that are to notice, where these are not in the folder of the part's name.
 FOLDERS = {"gpu": "kernels"}
 TESTS = {
+    # What only an operation calls (linear algebra, resampling, bags of rows) is tested through it.
+    "kernels": "//tests/kernels/... //tests/autograd/...",
     "gpu": "--test_tag_filters=cuda,-takes_long //tests/...",
     # Captured steps, and the walks that meet buckets of gradients and other processes, have their tests elsewhere.
     "autograd": "//tests/autograd/... //tests/capture/... //tests/parallel/...",

@@ -50,6 +50,9 @@ const Pool2dShape kShapes[] = {
     shape(2, 3, 9, 10, 4, 5, 1, 2, 2, 2, 2, 2),
     shape(1, 130, 6, 6, 2, 2, 2, 2),
     shape(0, 4, 5, 5, 2, 2, 2, 2),
+    // rows that are worked on in several pieces
+    shape(1, 2, 4, 1045, 2, 3, 2, 2, 0, 1),
+    shape(1, 1, 3, 700, 1, 20, 1, 1, 0, 3),
 };
 
 TEST(MaxPool2d, ForwardBackwardAndGather) {
@@ -170,6 +173,7 @@ TEST(AdaptiveAvgPool2d, ForwardAndBackward) {
           for (bool last : {false, true}) {
             Pool2dShape s{};
             s.n = 2, s.c = 19, s.h = h, s.w = 6, s.oh = oh, s.ow = 4;
+            if (oh == 3) s.n = 1, s.c = 2, s.w = 700, s.ow = 300;  // several pieces of a row
             Values v(static_cast<uint64_t>(h * 10 + oh));
             Buffer x(s.n * s.c * s.h * s.w, t), y(s.n * s.c * s.oh * s.ow, t), dy(y.size, t),
                 dx(x.size, t);

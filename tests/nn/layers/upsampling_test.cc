@@ -9,6 +9,7 @@
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/copy.h"
 #include "autograd/ops/factory.h"
+#include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/upsample.h"
 #include "autograd/ops/view.h"
@@ -214,6 +215,19 @@ TEST(Interpolate, ValuesAndGradients) {
     expect_values(y, row.values, 1e-10);
     y.mul(sines(y.numel(), 0.53, 0.2).reshape(y.sizes())).sum().backward();
     expect_values(x.grad(), row.gradient, 1e-10);
+  }
+}
+
+// To their own size images stay what they are; each result still looks at nine inputs an axis.
+TEST(Upsampling, AntialiasedToTheSameSize) {
+  const Tensor x = randn({2, 3, 40, 40}, kDouble).requires_grad_(), g = randn_like(x.detach());
+  for (const auto& mode : {O().mode(kBicubic), O().mode(kBilinear)}) {
+    x.mutable_grad() = Tensor();
+    const Tensor y =
+        F::interpolate(x, O(mode).size(I{40, 40}).align_corners(false).antialias(true));
+    expect_values(y.detach(), values(x.detach()), 1e-14);
+    y.backward(g);
+    expect_values(x.grad(), values(g), 1e-14);
   }
 }
 

@@ -17,24 +17,28 @@ struct Statistics {
   int64_t count = 0, zeros = 0, nans = 0, infinities = 0;
   double min = 0, max = 0, mean = 0, deviation = 0;  // 0 where no element is finite
   std::array<int64_t, 32> histogram{};               // equal bins from min to max
+  bool operator==(const Statistics&) const = default;
 };
 
 /// A line of the program that was recorded.
 struct SourceRow {
   std::string file, function;
   int line = 0;
+  bool operator==(const SourceRow&) const = default;
 };
 
 struct DeviceRow {
   std::string name;  // "cpu:0", "cuda:1"
   std::string kind;  // "cpu", "gpu", "emulated gpu": times of the last say nothing about a card
   int rank = 0;      // the process
+  bool operator==(const DeviceRow&) const = default;
 };
 
 struct ModuleRow {
   std::string path;  // "encoder.0.fc", as in named_modules(); empty for the root
   std::string type;  // "Linear"
   Id parent = -1;
+  bool operator==(const ModuleRow&) const = default;
 };
 
 struct TensorRow {
@@ -45,6 +49,7 @@ struct TensorRow {
   int64_t bytes = 0;  // of its elements
   std::string name;   // of a parameter or buffer, as in named_parameters(); else empty
   Id statistics = -1;
+  bool operator==(const TensorRow&) const = default;
 };
 
 /// A function that was called in the forward, and left a node or not.
@@ -59,6 +64,7 @@ struct OperationRow {
     Id tensor = -1;
     int64_t bytes = 0;  // that nobody else but this graph keeps alive is not known: its elements
     uint32_t version = 0;
+    bool operator==(const Saved&) const = default;
   };
   std::vector<Saved> saved;
   Id device = -1;
@@ -66,6 +72,7 @@ struct OperationRow {
   uint64_t thread = 0;
   Id node = -1;
   uint64_t start = 0, end = 0;  // ns since the recording began; end: when the node was made
+  bool operator==(const OperationRow&) const = default;
 };
 
 /// A node of the graph. Gradients flow from it along its edges.
@@ -81,8 +88,10 @@ struct NodeRow {
     Id to = -1;
     uint32_t slot = 0;
     Id tensor = -1;  // shape of the gradient that travels there
+    bool operator==(const Edge&) const = default;
   };
   std::vector<Edge> edges;  // one an input, to = -1 where it wants none
+  bool operator==(const NodeRow&) const = default;
 };
 
 struct KernelRow {
@@ -93,6 +102,7 @@ struct KernelRow {
   uint64_t thread = 0, start = 0, end = 0;
   int64_t bytes = -1, flops = -1;  // -1: not known
   bool replayed = false;           // by a captured step
+  bool operator==(const KernelRow&) const = default;
 };
 
 /// Data that went from devices to devices.
@@ -102,6 +112,7 @@ struct MovementRow {
   int64_t bytes = 0;
   Id operation = -1, node = -1, bucket = -1;
   uint64_t start = 0, end = 0;
+  bool operator==(const MovementRow&) const = default;
 };
 
 /// Gradients that are reduced by one call.
@@ -110,6 +121,7 @@ struct BucketRow {
   std::vector<Id> members;  // nodes
   Id device = -1;
   int64_t bytes = 0;
+  bool operator==(const BucketRow&) const = default;
 };
 
 /// What happened, in the order in which it did. Stepping through a recording is reading these.
@@ -129,6 +141,7 @@ struct EventRow {
   Id node = -1, edge = -1, bucket = -1, device = -1, tensor = -1;
   uint64_t thread = 0;
   std::string text;
+  bool operator==(const EventRow&) const = default;
 };
 
 struct ParameterRow {
@@ -137,6 +150,7 @@ struct ParameterRow {
   Id node = -1;                   // its collector, where the graph has it
   bool requires_grad = true;
   std::vector<Id> contributors;  // nodes whose gradients came to it
+  bool operator==(const ParameterRow&) const = default;
 };
 
 struct BlockRow {
@@ -145,6 +159,7 @@ struct BlockRow {
   std::string owner;  // "parameter fc.weight", "gradient of fc.weight", "saved by AddmmBackward0",
                       // "output of relu", "other"
   Id operation = -1, node = -1, parameter = -1;
+  bool operator==(const BlockRow&) const = default;
 };
 struct MemoryRow {
   Id device = -1;
@@ -152,6 +167,7 @@ struct MemoryRow {
   int64_t peak = 0;
   uint64_t peak_time = 0;
   std::vector<BlockRow> at_peak;  // largest first
+  bool operator==(const MemoryRow&) const = default;
 };
 
 /// Something that looks wrong, in words.
@@ -160,6 +176,7 @@ struct FindingRow {
                      // tensor", "host wait", "late replica"
   std::string text;
   Id node = -1, operation = -1, parameter = -1;
+  bool operator==(const FindingRow&) const = default;
 };
 
 struct RecordingData {
@@ -167,9 +184,10 @@ struct RecordingData {
   std::string title;               // given by who recorded
   std::string library;             // ramet::version()
   std::string created;             // "2026-11-27T08:00:00Z"
+  int64_t began = 0;               // microseconds since 1970 by the machine's clock
   std::vector<std::string> notes;  // what a reader must know, e.g. that times are an emulation's
   int ranks = 1;
-  uint64_t duration = 0;  // ns
+  uint64_t duration = 0;  // ns; times count from `began`
   std::vector<DeviceRow> devices;
   std::vector<SourceRow> sources;
   std::vector<ModuleRow> modules;
@@ -184,6 +202,7 @@ struct RecordingData {
   std::vector<ParameterRow> parameters;
   std::vector<MemoryRow> memory;  // one a device that had any
   std::vector<FindingRow> findings;
+  bool operator==(const RecordingData&) const = default;
 };
 
 /// Bumped when a reader of the older version would be wrong.

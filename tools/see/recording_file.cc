@@ -24,6 +24,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* kVersionKey = "ramet_recording";
+constexpr int kMostLevels = 8;
 constexpr size_t kMostText = size_t{4} << 30;
 
 template <class... What> [[noreturn]] void refuse(const std::string& name, const What&... what) {
@@ -330,7 +331,12 @@ std::string to_json(const RecordingData& data) {
 RecordingData from_json(const std::string& text, const std::string& name) {
   Json json;
   try {
-    json = Json::parse(text);
+    json = Json::parse(text, [&](int depth, Json::parse_event_t, const Json&) {
+      if (depth > kMostLevels)
+        refuse(name, "is no recording: got JSON nested deeper than ", kMostLevels,
+               ", expected fewer levels");
+      return true;
+    });
   } catch (const Json::exception& e) {
     std::string why = e.what();
     why.resize(std::min(why.size(), why.find("; last read")));  // which may be the whole text

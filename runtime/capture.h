@@ -36,6 +36,8 @@ namespace capture {
 
 /// Is this thread making a capture?
 inline bool active() { return ramet::detail::tls.capturing != 0; }
+/// Do this thread's kernel calls come from the list of a capture?
+RAMET_API bool replaying();
 /// `[op] not capturable: why`
 [[noreturn]] RAMET_API void refused(const char* op, const char* why);
 inline void refuse(const char* op, const char* why) {

@@ -393,7 +393,11 @@ const char* Program::failed_guard() const {
   return nullptr;
 }
 
+static __thread bool t_replaying;
+bool replaying() { return t_replaying; }
+
 void Program::replay() {
+  const ScopedValue<bool> replays(t_replaying, true);
   for (const auto& [t, seen] : watched_)  // as ptr() waits
     if (t->storage->pending.load(std::memory_order_acquire)) wait_pending(*t->storage);
   const auto written = [this] {

@@ -7,6 +7,7 @@
 #include "runtime/allocator.h"
 #include "runtime/devices.h"
 #include "runtime/gpu.h"
+#include "runtime/memory_observer.h"
 #include "runtime/pinned.h"
 #include "runtime/pool.h"
 #include "runtime/tensor_base.h"
@@ -30,6 +31,10 @@ std::atomic<uint32_t>* aliases_of(StorageImpl* memory) {
                                                 : nullptr;
 }
 
+[[gnu::cold]] void tell(const StorageImpl& s, bool made) {
+  detail::tell_memory({s.data, s.bytes, Device::from_ordinal(static_cast<int>(s.device)), made});
+}
+
 // The header is in host memory; the memory goes back to the device that it came from.
 [[gnu::cold]] StorageImpl* make_on_gpu(size_t bytes, Device device) {
   gpu::Library& gpus = gpu::required("allocate", device);
@@ -39,6 +44,7 @@ std::atomic<uint32_t>* aliases_of(StorageImpl* memory) {
         memory, bytes, device,
         [&gpus, bytes, k = device.index()](void* p) { gpus.free(p, bytes, k); });
     s->external = StorageImpl::kOnGpu;
+    if (memory_observed()) tell(*s, true);
     return s;
   } catch (...) {
     gpus.free(memory, bytes, device.index());
@@ -53,7 +59,9 @@ StorageImpl* StorageImpl::make(size_t bytes, Device device) {
               " bytes, expected less than 2^47");
   if (RAMET_UNLIKELY(!device.is_cpu())) return make_on_gpu(bytes, device);
   void* p = detail::allocate_block(sizeof(StorageImpl) + bytes, bytes, device.ordinal());
-  return new (p) StorageImpl(bytes, device.ordinal());
+  auto* const s = new (p) StorageImpl(bytes, device.ordinal());
+  if (memory_observed()) tell(*s, true);
+  return s;
 }
 
 StorageImpl* StorageImpl::alias(StorageImpl* memory, void* data, size_t bytes,
@@ -100,6 +108,7 @@ void StorageImpl::destroy() {
   }
   if (version_of) version_of->release();
   if (external) {
+    if (external == kOnGpu && memory_observed()) tell(*this, false);
     auto* self = static_cast<ExternalStorage*>(this);
     auto deleter = std::move(self->deleter);
     void* memory = data;
@@ -113,6 +122,7 @@ void StorageImpl::destroy() {
     memory_of->release();
     return pool::deallocate(this, sizeof(StorageImpl));
   }
+  if (memory_observed()) tell(*this, false);
   detail::free_block(this, sizeof(StorageImpl) + bytes, bytes, static_cast<int>(device));
 }
 

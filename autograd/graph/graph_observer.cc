@@ -6,7 +6,6 @@
 
 #include "autograd/graph/graph_observer_internal.h"
 #include "runtime/logging.h"
-#include "runtime/observer.h"
 #include "runtime/thread_local_state.h"
 
 using ramet::detail::tls;
@@ -26,7 +25,7 @@ void GraphObserver::on_delivered(const void*, Node&, int, const Tensor&) {}
 void GraphObserver::on_accumulated(Node&, const Tensor&) {}
 void GraphObserver::on_slot_filled(const void*, Node&) {}
 void GraphObserver::on_reduce_begun(const void*, const char*, ArrayRef<Node*>) {}
-void GraphObserver::on_reduce_ended(const void*) {}
+void GraphObserver::on_reduce_ended(const void*, uint64_t) {}
 void GraphObserver::on_moved(const char*, ArrayRef<Tensor>, ArrayRef<Tensor>, uint64_t) {}
 
 namespace {
@@ -81,6 +80,12 @@ template <class F> void for_each(const F& f) {
 }
 
 }  // namespace
+
+bool detail::tells(const GraphObserver& observer) {
+  const std::shared_ptr<const List> list = graph_observed() ? current() : nullptr;
+  return list &&
+         std::ranges::any_of(*list, [&](const auto& one) { return one.lock().get() == &observer; });
+}
 
 bool detail::inside_graph_observer() { return t_inside; }
 
@@ -141,6 +146,11 @@ void note_place(Node& node) { tell_made(node, {}, {}); }
 
 void tell_saved(const Tensor& t) noexcept {
   if (t.defined()) detail::tell_observers([&](GraphObserver& o) { o.on_saved(t); });
+}
+
+void tell_moved(const char* kind, ArrayRef<Tensor> from, ArrayRef<Tensor> to,
+                uint64_t begun) noexcept {
+  detail::tell_observers([&](GraphObserver& o) { o.on_moved(kind, from, to, begun); });
 }
 
 bool detail::somebody_walks_alone() {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "autograd/graph/node.h"
+#include "runtime/observer.h"
 
 namespace ramet {
 namespace autograd {
@@ -69,9 +70,11 @@ class RAMET_API GraphObserver {
 
   /// All of what `member` gives to the bucket has come. As on_node_ready.
   virtual void on_slot_filled(const void* bucket, Node& member);
-  /// `kind`: "reduce_add", "all_reduce". `members`: those of the bucket that take part.
+  /// `kind`: "reduce_add", "all_reduce". `members`: those of the bucket that take part. A bucket is
+  /// known by an address or number, the same in each backward while the plan of the buckets is.
   virtual void on_reduce_begun(const void* bucket, const char* kind, ArrayRef<Node*> members);
-  virtual void on_reduce_ended(const void* bucket);
+  /// `when`: by monotonic_ns(), before now where it went on beside the backward.
+  virtual void on_reduce_ended(const void* bucket, uint64_t when);
 
   // ---- data goes from device to device ----------------------------------------------------------
 
@@ -98,8 +101,16 @@ inline bool graph_observed() {
   return RAMET_UNLIKELY(ramet::detail::tls.watching & Context::kGraphObserved);
 }
 
+/// Tells them of a movement (GraphObserver::on_moved) that is over now.
+[[gnu::cold]] RAMET_API void tell_moved(const char* kind, ArrayRef<Tensor> from,
+                                        ArrayRef<Tensor> to, uint64_t begun) noexcept;
+/// monotonic_ns() where somebody wants to know when a movement began, else 0.
+inline uint64_t movement_begins() { return graph_observed() ? monotonic_ns() : 0; }
+
 namespace detail {
 
+/// Does this thread tell `observer`?
+RAMET_API bool tells(const GraphObserver& observer);
 /// Is one of this thread's observers called just now?
 RAMET_API bool inside_graph_observer();
 using TellObserver = void (*)(const void* what, GraphObserver&);

@@ -27,7 +27,7 @@ class ObservedReduction {
     tell_observers([&](GraphObserver& o) { o.on_reduce_begun(bucket_, kind, members); });
   }
   ~ObservedReduction() {
-    tell_observers([this](GraphObserver& o) { o.on_reduce_ended(bucket_); });
+    tell_observers([this](GraphObserver& o) { o.on_reduce_ended(bucket_, monotonic_ns()); });
   }
 
  private:

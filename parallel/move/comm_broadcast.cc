@@ -1,6 +1,7 @@
 // broadcast and its coalesced form.
 #include <algorithm>
 
+#include "autograd/graph/graph_observer.h"
 #include "autograd/graph/inplace.h"
 #include "autograd/graph/layout.h"
 #include "autograd/ops/copy.h"
@@ -109,6 +110,7 @@ std::vector<std::vector<Tensor>> broadcast_coalesced(ArrayRef<Tensor> tensors,
   }
   const auto groups = plan_buckets(items, buffer_size, rule);
   if (tensors.empty()) return std::vector<std::vector<Tensor>>(where.size());
+  const uint64_t begun = autograd::movement_begins();
   const Device home = tensors[0].device();
   // A copy that is queued behind what writes its source begins later than the others.
   const bool ready = std::ranges::all_of(tensors, detail::is_ready);
@@ -122,6 +124,11 @@ std::vector<std::vector<Tensor>> broadcast_coalesced(ArrayRef<Tensor> tensors,
     } else {
       out.push_back(copied_row(tensors, groups, d, fan));
     }
+  }
+  if (begun) {
+    std::vector<Tensor> to;
+    for (const auto& row : out) to.insert(to.end(), row.begin(), row.end());
+    autograd::tell_moved("broadcast", tensors, to, begun);
   }
   return out;
 }

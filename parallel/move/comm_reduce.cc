@@ -1,6 +1,7 @@
 // reduce_add and its coalesced form.
 #include <algorithm>
 
+#include "autograd/graph/graph_observer.h"
 #include "autograd/graph/layout.h"
 #include "autograd/ops/copy.h"
 #include "parallel/move/comm.h"
@@ -34,6 +35,7 @@ Tensor prepared(const Tensor& given, const Tensor& out, ScalarType dtype) {
 
 // All sums of one device and dtype as one movement; neighbours as one kernel call.
 void run_sums(const std::vector<Sum>& sums, ReduceOrder order) {
+  const uint64_t begun = autograd::movement_begins();
   std::vector<nn::FlatRun> runs;
   std::vector<Tensor> reads, writes;
   if (sums.empty()) return;
@@ -60,6 +62,7 @@ void run_sums(const std::vector<Sum>& sums, ReduceOrder order) {
   detail::move(first.device(), reads, writes, [calls, device = first.device()] {
     for (const detail::PeerSum& sum : calls) detail::run_sum(device, sum);
   });
+  if (begun) autograd::tell_moved("reduce_add", reads, writes, begun);
 }
 
 // The leaves of a sum: contributions by position, padded to V for tree(V).

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "autograd/graph/graph_observer.h"
 #include "autograd/graph/inplace.h"
 #include "autograd/graph/layout.h"
 #include "autograd/ops/copy.h"
@@ -39,10 +40,12 @@ Tensor scatter_piece(const Tensor& x, Device device, int64_t dim, int64_t start,
 
 std::vector<Tensor> scatter_pieces(const Tensor& x, ArrayRef<Device> devices,
                                    ArrayRef<int64_t> sizes, int64_t dim, Own own) {
+  const uint64_t begun = autograd::movement_begins();
   std::vector<Tensor> out;
   int64_t start = 0;
   for (size_t i = 0; i < sizes.size(); start += sizes[i++])
     out.push_back(scatter_piece(x, devices[i], dim, start, sizes[i], own));
+  if (begun) autograd::tell_moved("scatter", x, out, begun);
   return out;
 }
 
@@ -103,6 +106,7 @@ Tensor gather_result(const Concatenation& p, Device device) {
 }
 
 void gather_into(const Tensor& out, ArrayRef<Tensor> tensors, const Concatenation& p) {
+  const uint64_t begun = autograd::movement_begins();
   std::vector<Tensor> from, to;
   int64_t start = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -122,6 +126,7 @@ void gather_into(const Tensor& out, ArrayRef<Tensor> tensors, const Concatenatio
   move(out.device(), from, {out}, [from, to] {
     for (size_t i = 0; i < from.size(); ++i) autograd::copy_values(to[i], from[i]);
   });
+  if (begun) autograd::tell_moved("gather", tensors, out, begun);
 }
 
 Device destination_of(const Tensor& first, std::optional<Device> asked) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autograd/graph/engine.h"
+#include "autograd/graph/graph_observer.h"
 #include "autograd/ops/front/common.h"
 #include "parallel/move/counters.h"
 #include "parallel/move/movement.h"
@@ -215,10 +216,13 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
                         });
     if (beside && !beside_) beside_ = std::make_shared<detail::BesideStream>(device);
     if (beside) mark_leaves(true);
+    const uint64_t told = autograd::movement_begins();
+    std::vector<Tensor> from;
     auto flush = [&] {
       if (run.empty()) return;
       // Before anything can fail: the stream goes on reading what a later member's error gives
       // back.
+      if (told && beside) from.insert(from.end(), held.begin(), held.end());
       if (beside) beside_->keep(std::exchange(held, {}));
       detail::run_sum(device, detail::peer_sum(run, dtype, order_),
                       beside ? beside_.get() : nullptr);
@@ -288,6 +292,10 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
       run.extend_later(operands);
     }
     flush();
+    if (told) {
+      from.insert(from.end(), held.begin(), held.end());
+      autograd::tell_moved("reduce_add", from, out, told);
+    }
   }
   done_ = monotonic_ns();
   ++reductions_;
@@ -316,6 +324,8 @@ void add_reduce_edge(const Tensor& source, ArrayRef<Tensor> copies, const std::s
   auto* node = new_node<parallel::ReduceAdd>(source, full_name, static_cast<int>(copies.size()),
                                              parallel::ReduceOrder::fixed());
   for (size_t i = 0; i < copies.size(); ++i) node->attach_copy(copies[i], static_cast<uint32_t>(i));
+  if (RAMET_UNLIKELY(tls.watching))
+    tell_made(*node, Input(source), std::vector<Input>(copies.begin(), copies.end()));
   release(node);
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "autograd/grad_mode.h"
+#include "autograd/graph/graph_observer.h"
 #include "autograd/ops/copy.h"
 #include "nn/module/replica_meeting.h"
 #include "parallel/move/counters.h"
@@ -113,9 +114,11 @@ void ReplicaSet::refresh_entry(size_t index) {
     e.node->extra->hooks.clear();
     e.node->extra->retained.clear();
   }
+  bool made = false;
   if (e.node && e.node->leads_to(e.source)) {
     if (e.bound) return;
   } else {
+    made = true;
     auto* node =
         autograd::new_node<ramet::parallel::ReduceAdd>(e.source, e.name, size(), options_.order);
     const autograd::NodePtr held(node);  // where an allocation fails
@@ -145,6 +148,11 @@ void ReplicaSet::refresh_entry(size_t index) {
     node->set_slots(std::move(slots), s.buckets[e.bucket].get());
   }
   for (const State::Handle& h : e.handles) e.node->attach_copy(h.tensor, h.replica);
+  if (RAMET_UNLIKELY(tls.watching != 0) && made) {
+    std::vector<autograd::Input> copies;
+    for (const State::Handle& h : e.handles) copies.emplace_back(h.tensor);
+    autograd::tell_made(*e.node, autograd::Input(e.source), copies);
+  }
   e.bound = true;
 }
 
@@ -243,12 +251,31 @@ void ReplicaSet::begin_refresh() {
   }
 }
 
+// Which entries were copied to a device: those in the ranges of bytes, and those by themselves.
+template <class State>  // a private name
+[[gnu::cold]] static void tell_copied(const State& s, size_t a, uint64_t begun) {
+  std::vector<Tensor> from, to;
+  for (size_t u = 0; u < s.entries.size(); ++u) {
+    const auto& e = s.entries[u];
+    const auto holds = [&e](const auto& c) {
+      return e.offset >= c.offset && e.offset < c.offset + c.bytes;
+    };
+    if (!std::any_of(s.dirty.begin(), s.dirty.end(), holds) &&
+        std::find(s.strided.begin(), s.strided.end(), u) == s.strided.end())
+      continue;
+    from.push_back(e.source);
+    to.push_back(e.copies[a]);
+  }
+  autograd::tell_moved("broadcast", from, to, begun);
+}
+
 void ReplicaSet::copy_to(Device device, const moves::FanOut* fan) const {
   const State& s = *state_;
   const size_t a =
       static_cast<size_t>(std::find(s.away.begin(), s.away.end(), device) - s.away.begin());
   if (a == s.away.size() || (s.dirty.empty() && s.strided.empty())) return;
   const RecordScope scope("replicate.refresh");
+  const uint64_t begun = autograd::movement_begins();
   moves::count(moves::Count::kTransfers, s.dirty.size() + s.strided.size());
   moves::count(moves::Count::kLaunches, s.strided.size());
   std::vector<kernels::CopiedTensor> dirty;
@@ -256,6 +283,7 @@ void ReplicaSet::copy_to(Device device, const moves::FanOut* fan) const {
     dirty.push_back({c.from, static_cast<char*>(s.flat[a].ptr()) + c.offset, c.bytes});
   moves::copy_tensors(device, home_, dirty, /*flat=*/true, fan);
   for (size_t u : s.strided) autograd::copy_values(s.entries[u].copies[a], s.entries[u].source);
+  if (begun) tell_copied(s, a, begun);
 }
 
 void ReplicaSet::refresh() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autograd/grad_mode.h"
+#include "autograd/graph/graph_observer.h"
 #include "autograd/ops.h"
 #include "autograd/ops/front/common.h"
 #include "parallel/distributed/ddp/gradient_reducer.h"
@@ -148,6 +149,9 @@ void GradientReducer::on_accumulated(size_t leaf) {
     m.as_accumulated = Values(leaves_[leaf]->sink->grad);
   }
   record_gradient_time(b, m);
+  if (autograd::graph_observed())
+    autograd::detail::tell_observers(
+        [&](autograd::GraphObserver& o) { o.on_slot_filled(known_as(b), *leaves_[leaf]->sink); });
   --b.waits;
   if (leads_) launch_ready_buckets();
 }
@@ -200,6 +204,12 @@ void GradientReducer::launch_bucket(Bucket& b, size_t index, bool fresh) {
   }
   b.times.parameters = static_cast<int64_t>(b.members.size());
   b.times.launched = seconds_at(Clock::now());
+  if (autograd::graph_observed()) {
+    std::vector<autograd::Node*> members;
+    for (const Member& m : b.members) members.push_back(leaves_[m.leaf]->sink);
+    autograd::detail::tell_observers(
+        [&](autograd::GraphObserver& o) { o.on_reduce_begun(known_as(b), "all_reduce", members); });
+  }
   b.work =
       stages_.all_reduce(std::move(tensors), names, o, present, shadow_ ? -1 : weight, b.report);
   b.launched = true;  // there is something to wait for

@@ -164,6 +164,12 @@ class GradientReducer final : public std::enable_shared_from_this<GradientReduce
     bool operator==(const Trainable&) const = default;
   };
 
+  // What observers of the graph know a bucket by.
+  const void* known_as(const Bucket& b) const {
+    return reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(this) +
+                                         static_cast<uintptr_t>(&b - buckets_.data()));
+  }
+
   void set_leaves(size_t unit, const std::vector<NamedLeaf>& leaves);
   void drop_removed();  // leaves of units that have gone
 

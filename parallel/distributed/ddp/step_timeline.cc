@@ -4,6 +4,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "autograd/graph/graph_observer.h"
 #include "parallel/distributed/ddp/gradient_reducer.h"
 
 namespace ramet::distributed {
@@ -94,6 +95,12 @@ void GradientReducer::wait_for(Bucket& b) const {
   b.work.wait();
   const Clock::time_point done = b.work.ended_at();
   b.times.done = seconds_at(done);
+  if (autograd::graph_observed()) {
+    const auto when = static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(done.time_since_epoch()).count());
+    autograd::detail::tell_observers(
+        [&](autograd::GraphObserver& o) { o.on_reduce_ended(known_as(b), when); });
+  }
   // Thread switches included; nothing where it was done before.
   if (done > from) b.times.waited = seconds_at(Clock::now()) - seconds_at(from);
 }

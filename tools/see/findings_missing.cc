@@ -1,0 +1,156 @@
+// Why a parameter has no gradient.
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "tools/see/findings_internal.h"
+
+namespace ramet {
+namespace see {
+namespace {
+
+// An operation or a movement, as what goes in and what comes out.
+struct Call {
+  uint64_t start;
+  const std::vector<Id>*in, *out;
+  Id operation;  // -1: a movement
+};
+
+class Gradients {
+ public:
+  explicit Gradients(const RecordingData& d)
+      : d_(d), reached_(d.nodes.size()), used_(d.nodes.size()), accumulated_(d.nodes.size()) {
+    for (size_t i = 0; i < d.operations.size(); ++i) {
+      const OperationRow& op = d.operations[i];
+      calls_.push_back({op.start, &op.inputs, &op.outputs, static_cast<Id>(i)});
+    }
+    for (const MovementRow& m : d.movements) calls_.push_back({m.start, &m.from, &m.to, -1});
+    std::stable_sort(calls_.begin(), calls_.end(),
+                     [](const Call& a, const Call& b) { return a.start < b.start; });
+    std::vector<Id> stack;
+    const auto reach = [&](Id n) {
+      if (!row(d.nodes, n) || reached_[static_cast<size_t>(n)]) return;
+      reached_[static_cast<size_t>(n)] = true;
+      stack.push_back(n);
+    };
+    for (const EventRow& e : d.events) {
+      if (e.kind == "backward_begin") backward_ran_ = true;
+      // A backward of several roots names one of them: whatever ran was on the way, too.
+      if (e.kind == "backward_begin" || e.kind == "begin") reach(e.node);
+      if (e.kind == "accumulated" && row(d.nodes, e.node))
+        accumulated_[static_cast<size_t>(e.node)] = true;
+      if (e.kind == "failed" && !failed_) failed_ = &e;
+    }
+    while (!stack.empty()) {
+      const NodeRow& n = d.nodes[static_cast<size_t>(stack.back())];
+      stack.pop_back();
+      for (const NodeRow::Edge& e : n.edges) reach(e.to);
+    }
+    for (const NodeRow& n : d.nodes)
+      for (const NodeRow::Edge& e : n.edges)
+        if (row(d.nodes, e.to)) used_[static_cast<size_t>(e.to)] = &n;
+  }
+
+  bool backward_ran() const { return backward_ran_; }
+  bool came(const ParameterRow& p) const {
+    return p.gradient >= 0 || (row(d_.nodes, p.node) && accumulated_[static_cast<size_t>(p.node)]);
+  }
+
+  // Words behind "has no gradient: "; the operation that they name.
+  std::pair<std::string, Id> why(const ParameterRow& p) const {
+    const NodeRow* const node = row(d_.nodes, p.node);
+    const NodeRow* const user = node ? used_[static_cast<size_t>(p.node)] : nullptr;
+    if (node && reached_[static_cast<size_t>(p.node)]) {
+      if (failed_) {
+        const NodeRow* at = row(d_.nodes, failed_->node);
+        return {"the backward failed before it came, in " + (at ? node_of(d_, *at) : "a node") +
+                    (failed_->text.empty() ? "." : ": " + failed_->text),
+                at ? at->operation : -1};
+      }
+      return {"the backward came to it and brought none" +
+                  (user ? ": " + node_of(d_, *user) + " gives this input no gradient."
+                        : std::string(".")),
+              user ? user->operation : -1};
+    }
+    const std::vector<size_t> users = behind({p.tensor}, 0);
+    if (users.empty() && !user) return {"the forward never used it.", -1};
+    for (const size_t i : users) {
+      if (calls_[i].operation < 0) continue;
+      const OperationRow& op = d_.operations[static_cast<size_t>(calls_[i].operation)];
+      if (op.node >= 0 || !leads_to_loss(op, i + 1)) continue;
+      const bool detach = op.name.starts_with("detach") || op.name.ends_with("data");
+      return {detach ? "its history was cut by " + call_of(d_, op) + "."
+                     : call_of(d_, op) +
+                           " keeps no history (no_grad mode, or a result without gradients), so "
+                           "nothing behind it leads back.",
+              calls_[i].operation};
+    }
+    Id last = user ? user->operation : -1;
+    for (const size_t i : users)
+      if (calls_[i].operation >= 0) last = calls_[i].operation;
+    const OperationRow* op = row(d_.operations, last);
+    return {"it was used, but not for the loss" +
+                (op ? ": what came of it ends at " + call_of(d_, *op) + "." : std::string(".")),
+            last};
+  }
+
+ private:
+  // Calls from `first` on that take one of the tensors, or what came of one.
+  std::vector<size_t> behind(std::set<Id> tensors, size_t first) const {
+    std::vector<size_t> found;
+    for (size_t i = first; i < calls_.size(); ++i) {
+      const Call& c = calls_[i];
+      if (std::none_of(c.in->begin(), c.in->end(), [&](Id t) { return tensors.count(t) != 0; }))
+        continue;
+      found.push_back(i);
+      tensors.insert(c.out->begin(), c.out->end());
+    }
+    return found;
+  }
+  bool leads_to_loss(const OperationRow& op, size_t next) const {
+    for (const size_t i : behind({op.outputs.begin(), op.outputs.end()}, next)) {
+      const OperationRow* user = row(d_.operations, calls_[i].operation);
+      if (user && row(d_.nodes, user->node) && reached_[static_cast<size_t>(user->node)])
+        return true;
+    }
+    return false;
+  }
+
+  const RecordingData& d_;
+  std::vector<Call> calls_;  // by time
+  std::vector<bool> reached_;
+  std::vector<const NodeRow*> used_;  // one of those whose edges lead there
+  std::vector<bool> accumulated_;
+  const EventRow* failed_ = nullptr;
+  bool backward_ran_ = false;
+};
+
+}  // namespace
+
+void find_missing_gradients(RecordingData& d) {
+  const Gradients gradients(d);
+  int without = 0;
+  for (size_t i = 0; i < d.parameters.size(); ++i) {
+    const ParameterRow& p = d.parameters[i];
+    if (gradients.came(p)) continue;
+    if (!p.requires_grad) {
+      add_finding(d, "no gradient",
+                  p.name + " has no gradient: it is frozen (requires_grad is false).", p.node, -1,
+                  static_cast<Id>(i));
+    } else if (!gradients.backward_ran()) {
+      ++without;
+    } else {
+      const auto [text, operation] = gradients.why(p);
+      add_finding(d, "no gradient", p.name + " has no gradient: " + text, p.node, operation,
+                  static_cast<Id>(i));
+    }
+  }
+  if (without > 0)
+    add_finding(d, "no gradient",
+                std::to_string(without) + (without == 1 ? " parameter has" : " parameters have") +
+                    " no gradient: no backward ran while this was recorded.",
+                -1, -1, -1);
+}
+
+}  // namespace see
+}  // namespace ramet

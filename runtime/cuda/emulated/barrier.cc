@@ -1,6 +1,7 @@
 // __syncthreads(): all threads that have not left the kernel meet, at one line.
 #include <cstring>
 
+#include "runtime/cuda/emulated/checks.h"
 #include "runtime/cuda/emulated/report.h"
 #include "runtime/cuda/emulated/worker.h"
 
@@ -26,6 +27,7 @@ int Worker::wait_at_barrier(Vote vote, int predicate, const char* file, int line
                                               " waits at " + place(barrier_.file, barrier_.line));
     abandon_block();
   }
+  if (step_hooks) step_hooks->arrives(0, file, line);
   thread.file = file;
   thread.line = line;
   thread.state = ThreadState::AtBarrier;
@@ -51,6 +53,7 @@ int Worker::wait_at_barrier(Vote vote, int predicate, const char* file, int line
 // A thread reads the votes before it can reach the next barrier, and that one is not released
 // before all have reached it: one set of votes is enough.
 void Worker::release_barrier() {
+  if (step_hooks) step_hooks->barrier_passed();
   ++barrier_.epoch;
   barrier_.released_votes = barrier_.votes;
   barrier_.released = barrier_.arrived;

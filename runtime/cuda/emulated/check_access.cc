@@ -188,6 +188,7 @@ void check_access(const void* memory, size_t bytes, bool write, bool atomic, con
   if (is_built_in(address)) return;
   const Grid& grid = check_state().grid;
   if (address - reinterpret_cast<uintptr_t>(grid.arguments) < grid.argument_bytes) return;
+  if (step_hooks) step_hooks->accesses(memory, bytes, write, atomic, code);
   if (Region* region = region_of(address))
     return check_region_access(*region, address, bytes, write, atomic, code);
   if (readable_from_kernels(address)) return;

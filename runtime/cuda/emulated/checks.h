@@ -40,6 +40,22 @@ struct CheckHooks {
 
 const CheckHooks& checks();
 
+/// Who writes down what each CUDA thread of a block does (tools/see/step). Called on the host
+/// thread that runs the block, whose running CUDA thread current_position() names.
+struct StepHooks {
+  void (*block_begun)(const Grid&, uint64_t block);
+  void (*block_ended)();
+  /// Before the access, in builds with the checker.
+  void (*accesses)(const void* memory, size_t bytes, bool write, bool atomic, const void* code);
+  /// Comes to a barrier of its block (mask 0), or to a warp primitive.
+  void (*arrives)(uint32_t mask, const char* file, int line);
+  void (*barrier_passed)();
+  void (*thread_ended)();
+  void (*fault)(const std::string& text);
+};
+/// Null: nobody. Set before the first launch.
+inline constinit const StepHooks* step_hooks = nullptr;
+
 inline void host_reads(const void* memory, size_t bytes) {
   if (checks().host_access) checks().host_access(memory, bytes, false);
 }

@@ -118,6 +118,7 @@ void Worker::run_block(GridRun& run, uint64_t block) {
     record_fault(Fault::Resources,
                  "COPIES UNDER WAY to the shared memory of a block that has ended");
   bulk_copies_.clear();
+  if (step_hooks) step_hooks->block_ended();
   end_block(run);
 }
 
@@ -151,6 +152,7 @@ void Worker::begin_block(GridRun& run, uint64_t block) {
     std::memset(dynamic_, 0xff, run.grid.shared_bytes);
   }
   if (checks().block_begin) checks().block_begin(run.grid, dynamic_);
+  if (step_hooks) step_hooks->block_begun(run.grid, block);
 }
 
 // Warps stay together, so that a warp that needs no barrier runs as one.
@@ -206,6 +208,7 @@ void Worker::record_fault(Fault fault, const std::string& text) {
     if (run.result.fault == Fault::None) run.result.fault = fault;
     run.result.report += run.result.report.empty() ? report : "\n" + report;
   }
+  if (step_hooks) step_hooks->fault(text);
   run.failed.store(true, std::memory_order_relaxed);
   publish(report);
 }

@@ -65,6 +65,7 @@ void Worker::start_next_thread(Fiber* self) {
 
 // The last thread that others wait for may be one that leaves.
 void Worker::finish_thread() {
+  if (step_hooks) step_hooks->thread_ended();
   threads_[current_].state = ThreadState::Done;
   --live_;
   ++threads;

@@ -42,6 +42,7 @@ void Worker::meet(uint32_t mask, void* argument, WarpFunction function, const ch
                                            place(group.file, group.line));
     abandon_block();
   }
+  if (step_hooks) step_hooks->arrives(mask, file, line);
   CudaThread& thread = threads_[current_];
   thread.argument = argument;
   thread.mask = mask;

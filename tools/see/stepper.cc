@@ -164,7 +164,7 @@ struct Stepper::Walk final : autograd::GraphObserver, std::enable_shared_from_th
       if (!to.empty()) reduced_leaves += (reduced_leaves.empty() ? "" : ", ") + to;
     }
   }
-  void on_reduce_ended(const void*) override {
+  void on_reduce_ended(const void*, uint64_t) override {
     if (!mine() || abandoned || until == kEnd) return;
     ++steps;
     if (until != kBehind) return;

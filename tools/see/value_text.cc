@@ -12,6 +12,7 @@ namespace see {
 namespace {
 
 std::string number(double x) {
+  if (std::isnan(x)) return "nan";  // of either sign
   char text[32];
   std::snprintf(text, sizeof text, "%.4g", x);
   return text;

@@ -251,6 +251,8 @@ void find_first_nan(RecordingData& d) {
   }
 }
 
+void find(RecordingData& d) { find(d, {}); }
+
 void find(RecordingData& d, const FindingLimits& limits) {
   d.findings.clear();
   find_missing_gradients(d);

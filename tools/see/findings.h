@@ -39,7 +39,8 @@ struct FindingLimits {
 ///                         nodes, of GPUs by kernels; an emulated GPU's times say nothing
 /// in this order. What was not recorded (statistics, source lines, memory) gives no finding. Reads
 /// nothing but `data`.
-void find(RecordingData& data, const FindingLimits& limits = {});
+void find(RecordingData& data);
+void find(RecordingData& data, const FindingLimits& limits);
 
 }  // namespace see
 }  // namespace ramet

@@ -73,7 +73,8 @@ class Gradients {
               user ? user->operation : -1};
     }
     const std::vector<size_t> users = behind({p.tensor}, 0);
-    if (users.empty() && !user) return {"the forward never used it.", -1};
+    if (users.empty() && !user && takes_without_history(p, users) < 0)
+      return {"the forward never used it.", -1};
     for (const size_t i : users) {
       if (calls_[i].operation < 0) continue;
       const OperationRow& op = d_.operations[static_cast<size_t>(calls_[i].operation)];
@@ -85,6 +86,10 @@ class Gradients {
                            "nothing behind it leads back.",
               calls_[i].operation};
     }
+    if (const Id at = takes_without_history(p, users); at >= 0)
+      return {"its history was cut: " + call_of(d_, d_.operations[static_cast<size_t>(at)]) +
+                  " is given what came of it without its history, as detach() and data leave it.",
+              at};
     Id last = user ? user->operation : -1;
     for (const size_t i : users)
       if (calls_[i].operation >= 0) last = calls_[i].operation;
@@ -114,6 +119,34 @@ class Gradients {
         return true;
     }
     return false;
+  }
+
+  // Nobody tells of detach(), which computes nothing. But what it gives shows memory that the
+  // parameter, or something that came of it, has, and no operation made it.
+  Id takes_without_history(const ParameterRow& p, const std::vector<size_t>& users) const {
+    const auto storage_of = [this](Id tensor) {
+      const TensorRow* t = row(d_.tensors, tensor);
+      return t ? t->storage : -1;
+    };
+    std::set<Id> storages, made{p.tensor};
+    const Id own = storage_of(p.tensor);
+    const auto here = [&](const ParameterRow& q) { return storage_of(q.tensor) == own; };
+    if (std::count_if(d_.parameters.begin(), d_.parameters.end(), here) == 1) storages.insert(own);
+    for (const Call& c : calls_) made.insert(c.out->begin(), c.out->end());
+    for (const size_t i : users)
+      for (const Id t : *calls_[i].out) storages.insert(storage_of(t));
+    storages.erase(-1);
+    for (size_t i = users.empty() ? 0 : users[0]; i < calls_.size(); ++i) {
+      if (calls_[i].operation < 0) continue;
+      const OperationRow& op = d_.operations[static_cast<size_t>(calls_[i].operation)];
+      const bool reached = row(d_.nodes, op.node) && reached_[static_cast<size_t>(op.node)];
+      if (!reached && !leads_to_loss(op, i + 1)) continue;
+      for (const Id t : op.inputs)
+        if (const TensorRow* in = row(d_.tensors, t);
+            in && in->name.empty() && !made.count(t) && storages.count(in->storage))
+          return calls_[i].operation;
+    }
+    return -1;
   }
 
   const RecordingData& d_;

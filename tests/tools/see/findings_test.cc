@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 namespace ramet {
 namespace see {
 namespace {
@@ -210,6 +212,35 @@ TEST(Findings, ParameterThatIsUsedButNotForTheLoss) {
   EXPECT_THAT(m.texts(), testing::ElementsAre("no gradient: v has no gradient: it was used, but "
                                               "not for the loss: what came of it ends at sum."));
   EXPECT_EQ(m.findings[0].operation, sum);
+}
+
+// A real recording does not know of detach(): the memory tells.
+TEST(Findings, ParameterWhoseValuesAreUsedWithoutTheirHistory) {
+  for (const bool of_a_result : {false, true}) {
+    Made m;
+    const Id w = m.tensor(), v = m.tensor(), h = m.tensor(), cut = m.tensor(), loss = m.tensor();
+    Id storage = 0;
+    for (TensorRow& t : m.tensors) t.storage = ++storage;
+    m.tensors[static_cast<size_t>(cut)].storage =
+        m.tensors[static_cast<size_t>(of_a_result ? h : v)].storage;
+    m.parameter("w", w, m.tensor());
+    m.parameter("v", v);
+    m.operation("mul", {v}, {h});
+    const Id sum = m.operation("addmm", {cut, w}, {loss});
+    m.source(sum, "model.cc", 9);
+    m.backward(loss);
+    m.look();
+    EXPECT_THAT(m.texts(),
+                testing::ElementsAre("no gradient: v has no gradient: its history was cut: addmm "
+                                     "(model.cc:9) is given what came of it without its history, "
+                                     "as detach() and data leave it."));
+    EXPECT_EQ(m.findings[0].operation, sum);
+    // In a flat store all parameters show one memory: nothing is known by that.
+    if (of_a_result) continue;
+    m.tensors[static_cast<size_t>(w)].storage = m.tensors[static_cast<size_t>(v)].storage;
+    m.look();
+    EXPECT_THAT(m.findings.at(0).text, HasSubstr("used, but not for the loss"));
+  }
 }
 
 // A tensor that is written again later: what was made of its older value leads nowhere.

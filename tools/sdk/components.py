@@ -39,6 +39,9 @@ LICENCES = (
     ("xxHash", "libxxhash-dev"),
 )
 
-# Further files of a component: where they are here, and installed. (Compiled with the program: compilers write what users of a module
+# Further files of a component: where they are here, and installed. (The one of C is compiled with the program: compilers write what users of a module
 # read, each in a form of its own.)
-FILES = {"c": (("nn/c/ramet.f90", "include/ramet/ramet.f90"),)}
+FILES = {
+    "ramet": (("tools/see/gdb/ramet_gdb.py", "share/ramet/gdb/ramet_gdb.py"),),
+    "c": (("nn/c/ramet.f90", "include/ramet/ramet.f90"),),
+}

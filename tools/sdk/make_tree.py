@@ -127,6 +127,8 @@ def add_shared(tree, components, words):
     script.unlink()
     tree.link("lib/libramet.so." + words["SOVERSION"], name)
     tree.link("lib/libramet.so", "libramet.so." + words["SOVERSION"])
+    # Where a system's gdb looks when it sees the library of /usr/lib, a Debian package's. Not beside the library: ldconfig complains.
+    tree.write("share/gdb/auto-load/usr/lib/%s-gdb.py" % name, (HERE / "templates/auto_load_gdb.py").read_text())
 
 
 def add_cmake(tree, components, words):

@@ -73,7 +73,7 @@ def main(arguments):
         epoch = os.environ.get("SOURCE_DATE_EPOCH", "0")
         for path in [*root.rglob("*")]:
             if not path.is_symlink():
-                path.chmod(0o755 if path.is_dir() or ".so." in path.name else 0o644)
+                path.chmod(0o755 if path.is_dir() or (".so." in path.name and path.suffix != ".py") else 0o644)
         control = root / "DEBIAN"
         control.mkdir(mode=0o755)
         (control / "control").write_text(CONTROL.format(

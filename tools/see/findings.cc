@@ -31,7 +31,7 @@ std::string call_of(const RecordingData& d, const OperationRow& op) {
   std::string text = op.name;
   if (const ModuleRow* m = row(d.modules, op.module); m && !m->path.empty())
     text += " in " + m->path;
-  if (const SourceRow* s = row(d.sources, op.source)) {
+  if (const SourceRow* s = row(d.sources, op.source); s && s->line > 0) {
     const size_t slash = s->file.rfind('/');
     text += " (" + s->file.substr(slash == std::string::npos ? 0 : slash + 1) + ":" +
             std::to_string(s->line) + ")";

@@ -94,8 +94,10 @@ class Gradients {
     for (const size_t i : users)
       if (calls_[i].operation >= 0) last = calls_[i].operation;
     const OperationRow* op = row(d_.operations, last);
-    return {"it was used, but not for the loss" +
-                (op ? ": what came of it ends at " + call_of(d_, *op) + "." : std::string(".")),
+    return {"it was used, but no history leads from there to the loss" +
+                (op ? "; the last use that is known is " + call_of(d_, *op) +
+                          ". Nobody used what came of it, or without history (detach(), no_grad)."
+                    : std::string(".")),
             last};
   }
 

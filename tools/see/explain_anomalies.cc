@@ -99,7 +99,7 @@ struct ExplainAnomalies::State final : autograd::GraphObserver {
   std::string error;  // what the next node throws
   std::string found;
 
-  // ---- the forward
+  // ---- the forward -----------------------------------------------------------------------------
 
   const Made* made_of(const Node* n) const {
     const auto it = n ? made.find(n) : made.end();
@@ -227,7 +227,7 @@ struct ExplainAnomalies::State final : autograd::GraphObserver {
     return first.get();
   }
 
-  // ---- the backward
+  // ---- the backward ----------------------------------------------------------------------------
 
   bool walks_alone() const override { return true; }
 
@@ -322,7 +322,7 @@ struct ExplainAnomalies::State final : autograd::GraphObserver {
     }
   }
 
-  // ---- modules
+  // ---- modules ---------------------------------------------------------------------------------
 
   void watch(nn::Module& of) {
     model = &of;

@@ -23,22 +23,20 @@ struct FindingLimits {
   uint64_t idle_ns = 100000;
 };
 
-/// Fills data.findings, whatever was there, with
-///   "no gradient"         a parameter that has none, and why: frozen; no backward ran; never used;
-///                         detached, where; used, but not for the loss; the backward failed before
-///   "dead relu"           a ReLU nearly all of whose outputs and gradients are zero
-///   "vanishing", "exploding"  parameters with two dimensions or more (layers' weights); the
-///   finding
-///                         is at the worst one and names the others
-///   "nan"                 the first operation, or node, whose result has a NaN its inputs had not
-///   "large saved tensor"  what the graph kept when memory was at its peak
-///   "host wait"           the program waited for a GPU before the step's end: item(), a copy to
-///   the
-///                         host, and what else asks for a number
-///   "late replica"        lanes of one backward that are busy for different times; of CPUs by
-///                         nodes, of GPUs by kernels; an emulated GPU's times say nothing
-/// in this order. What was not recorded (statistics, source lines, memory) gives no finding. Reads
-/// nothing but `data`.
+/// Fills data.findings, whatever was there, in this order with
+///   "no gradient": a parameter that has none, and why: frozen; no backward ran; never used;
+///     detached, where; used, but not for the loss; the backward failed before
+///   "dead relu": a ReLU nearly all of whose outputs and gradients are zero
+///   "vanishing", "exploding": of parameters with two dimensions or more (layers' weights); at the
+///     worst one, which names the others
+///   "nan": the first operation, or node, whose result has a NaN its inputs had not
+///   "large saved tensor": what the graph kept when memory was at its peak
+///   "host wait": an operation made the program wait for a GPU before the step's end: item(), a
+///     copy to the host, and what else asks for a number
+///   "late replica": lanes of one backward that are busy for different times; of CPUs by nodes, of
+///     GPUs by kernels; an emulated GPU's times say nothing
+/// What was not recorded (statistics, source lines, memory, operands of what has no history) gives
+/// no finding. Reads nothing but `data`.
 void find(RecordingData& data);
 void find(RecordingData& data, const FindingLimits& limits);
 

@@ -63,8 +63,7 @@ struct Stepper::Walk final : autograd::GraphObserver, std::enable_shared_from_th
   std::string reduced, reduced_leaves;
   Device reduced_on{kCPU, 0};
 
-  // ---- on the walk's thread
-  // -----------------------------------------------------------------------
+  // ---- on the walk's thread --------------------------------------------------------------------
 
   void body() {
     {
@@ -176,8 +175,7 @@ struct Stepper::Walk final : autograd::GraphObserver, std::enable_shared_from_th
     wait();
   }
 
-  // ---- on the user's
-  // ------------------------------------------------------------------------------
+  // ---- on the user's ---------------------------------------------------------------------------
 
   bool go(Until to) {
     if (over) return false;

@@ -52,7 +52,6 @@ class Stepper {
   Stepper& operator=(const Stepper&) = delete;
 
   // ---- going on. False: the backward is over. What it throws these throw, and it is over then
-  // ----
 
   /// Runs the next node, the one it stands before if it does, and stops behind it, before anybody
   /// has what it delivers. A reduction of a bucket of replicas' gradients counts as a node.
@@ -69,8 +68,7 @@ class Stepper {
   void break_at(std::string name);
   void clear_breaks();
 
-  // ---- where it stands: an Error before the first step and after the last one
-  // ---------------------
+  // ---- where it stands: an Error before the first step and after the last one ------------------
 
   bool over() const;
   /// Nodes that have run.

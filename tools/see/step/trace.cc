@@ -102,8 +102,7 @@ Trace& trace() {
   return *t;
 }
 
-// ---- the file
-// -------------------------------------------------------------------------------------
+// ---- the file ----------------------------------------------------------------------------------
 
 std::string quoted(const std::string& text) {
   std::string out = "\"";
@@ -197,8 +196,7 @@ void Trace::write() {
   std::fclose(out);
 }
 
-// ---- what the executor and the checker tell
-// -------------------------------------------------------
+// ---- what the executor and the checker tell ----------------------------------------------------
 
 void block_begun(const Grid& grid, uint64_t block) {
   Trace& t = trace();

@@ -64,9 +64,9 @@ void load(const char* op, const std::string& from, const Named& to,
     values.push_back(found->second);
   }
   if (known < given.size())
-    for (const auto& [name, t] : given)
-      if (std::none_of(to.begin(), to.end(), [&](const auto& item) { return item.first == name; }))
-        wrong += "\n  unexpected: " + name + ", " + described(t);
+    for (const auto& item : given)
+      if (std::none_of(to.begin(), to.end(), [&](const auto& t) { return t.first == item.first; }))
+        wrong += "\n  unexpected: " + item.first + ", " + described(item.second);
   RAMET_CHECK(wrong.empty(), op, from, " is of another module:", wrong);
   copy_all(to, values);
 }

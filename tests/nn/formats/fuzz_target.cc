@@ -3,19 +3,30 @@
 // is found.
 #include <cstdint>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 
+#include "nn/c/layers_internal.h"
+#include "nn/data/idx.h"
 #include "nn/formats/npy.h"
 #include "nn/formats/npz.h"
 #include "nn/formats/pt.h"
 #include "nn/formats/state_dict.h"
 #include "nn/formats/zip_internal.h"
 #include "nn/serialize/safetensors.h"
+#include "nn/serialize/save.h"
 #include "runtime/allocator.h"
 
 namespace {
 
 using namespace ramet;
+
+// For readers that take a path: beside "one.safetensors", which an index may name.
+const std::string& file_of(const char* data, size_t size) {
+  static const std::string path = std::string(std::getenv("RAMET_FUZZ_FOLDER")) + "/file";
+  std::ofstream(path, std::ios::binary).write(data, static_cast<std::streamsize>(size));
+  return path;
+}
 
 void read(const std::string& reader, const char* data, size_t size) {
   if (reader == "npy") {
@@ -24,6 +35,17 @@ void read(const std::string& reader, const char* data, size_t size) {
     formats::load_npz(data, size);
   } else if (reader == "safetensors") {
     serialize::load_safetensors(data, size);
+  } else if (reader == "index") {
+    serialize::load_safetensors_index(file_of(data, size));
+  } else if (reader == "idx") {
+    data::read_idx(file_of(data, size));
+  } else if (reader == "archive") {
+    std::vector<Tensor> tensors;
+    ramet::load(tensors, data, size);
+  } else if (reader == "module") {  // which may be a large one
+    try {
+      c::module_of_json("fuzz", std::string(data, size));
+    } catch (const OutOfMemoryError&) {}
   } else if (reader == "pt") {
     formats::tensors_of(formats::load_pt(data, size));
   } else {  // a pickle alone, in an archive that is right otherwise

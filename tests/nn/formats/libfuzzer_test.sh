@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Each reader of files under libFuzzer, a minute each, from the checked-in files on: memory errors, leaks, exceptions
+# Each reader of files and texts under libFuzzer, a minute each, from the checked-in files on: memory errors, leaks, exceptions
 # that are no Error, inputs that take long or much memory fail.
-# usage: libfuzzer_test.sh FOLDER...   (those of the layers' archives; RAMET_FUZZ_SECONDS: other than 60)
+# usage: libfuzzer_test.sh FOLDER...   (those of the layers' archives; RAMET_FUZZ_SECONDS: other than 60; RAMET_FUZZ_READERS: not all)
 set -euo pipefail
 
 mapfile -t archives < <(find -L "$@" -name '*.a')
@@ -14,7 +14,7 @@ if [[ -z $clang ]] || ! "$clang" -fsanitize=fuzzer "$work/none.cc" -o "$work/non
 fi
 
 options=(-std=c++20 -O1 -g1 -I. -fno-math-errno -ffp-contract=off -fsanitize=address -DNDEBUG)
-sources=(nn/formats/{np,pickle,pt,state_dict,torch_,zip_}*.cc nn/serialize/*.cc)
+sources=(nn/formats/{np,pickle,pt,state_dict,torch_,zip_}*.cc nn/serialize/*.cc nn/data/idx.cc nn/c/*.cc)
 printf '%s\n' "${sources[@]}" | xargs -P "$(nproc)" -I{} bash -c \
   "$clang ${options[*]} -fsanitize=fuzzer-no-link -c {} -o $work/\$(basename {} .cc).o"
 objects=()
@@ -23,7 +23,12 @@ for source in "${sources[@]}"; do objects+=("$work/$(basename "$source" .cc).o")
   -Wl,--end-group -lzip -l:libz.a -ldl -pthread -o "$work/fuzz"
 
 goldens=tests/nn/formats/goldens
-for reader in npy npz pt pickle safetensors; do
+export RAMET_FUZZ_FOLDER=$work/files
+mkdir -p "$RAMET_FUZZ_FOLDER"
+tensor_file() { printf '\x40\0\0\0\0\0\0\0%-64s\0\0\0\0' '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'; }
+tensor_file >"$RAMET_FUZZ_FOLDER/one.safetensors"
+
+for reader in ${RAMET_FUZZ_READERS:-npy npz pt pickle safetensors index archive idx module}; do
   corpus=$work/$reader
   mkdir -p "$corpus"
   case $reader in
@@ -38,7 +43,26 @@ for path in sys.argv[2:]:
         (pathlib.Path(sys.argv[1]) / pathlib.Path(path).name).write_bytes(data)
 END
       ;;
-    safetensors) printf '\x40\0\0\0\0\0\0\0%-64s\0\0\0\0' '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}' >"$corpus/one" ;;
+    safetensors) tensor_file >"$corpus/one" ;;
+    index) echo '{"metadata":{"total_size":4},"weight_map":{"a":"one.safetensors"}}' >"$corpus/one" ;;
+    archive)
+      python3 - "$corpus/one" <<'END'
+import json, pathlib, struct, sys
+about = {"format": 1, "undefined": ["u"], "archives": ["a.b"],
+         "values": {"s": "a", "i": {"ints": [1]}, "d": {"doubles": [0.5, {"double": "nan"}]}, "t": {"tensors": 1}, "n": None}}
+header = json.dumps({"__metadata__": {"ramet": json.dumps(about)}, "0": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]},
+                     "t.0": {"dtype": "U8", "shape": [2, 2], "data_offsets": [4, 8]}}).encode()
+pathlib.Path(sys.argv[1]).write_bytes(struct.pack("<Q", len(header)) + header + bytes(8))
+END
+      ;;
+    idx)
+      printf '\0\0\x08\x02\0\0\0\x02\0\0\0\x01ab' >"$corpus/bytes"
+      printf '\0\0\x0d\x01\0\0\0\x01abcd' | gzip -n >"$corpus/floats.gz"
+      ;;
+    module)
+      echo '{"type":"Sequential","dtype":"float64","layers":[{"type":"Linear","in_features":2,"out_features":3},{"type":"Tanh"},
+        {"type":"Conv2d","in_channels":2,"out_channels":2,"kernel_size":[3,1],"padding":"same"}]}' >"$corpus/one"
+      ;;
   esac
   chmod -R u+w "$corpus"
   if ! RAMET_FUZZ_READER=$reader "$work/fuzz" "$corpus" -max_total_time="${RAMET_FUZZ_SECONDS:-60}" -max_len=16384 -timeout=10 \

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # What every script here shares: finds the repository, installs what is missing, calls Bazel.
 #
-#   ./tools/setup.sh [build|test|train|openblas|mpi]...   installs the packages of these groups (by default build, test and train)
-#   ./tools/setup.sh [build|test|train|openblas|beside]...   installs the packages of these groups (by default build, test and train)
-#   source tools/setup.sh                          gives the functions ramet_*; the caller then runs ramet_need GROUP...
+#   ./tools/setup.sh [build|test|train|openblas|mpi|beside]...   installs the packages of these groups (by default build, test and train)
+#   source tools/setup.sh                                        gives the functions ramet_*; the caller then runs ramet_need GROUP...
 #
 # Variables: RAMET_BAZEL (default: bazel), RAMET_OUTPUT_BASE (Bazel's --output_base), RAMET_CACHE (the disk cache's folder;
 # default: ramet/bazel in the user's cache folder), RAMET_CACHE_GIB (what the disk cache may take; default: 24), RAMET_JOBS

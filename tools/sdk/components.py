@@ -44,4 +44,5 @@ LICENCES = (
 FILES = {
     "ramet": (("tools/see/gdb/ramet_gdb.py", "share/ramet/gdb/ramet_gdb.py"),),
     "c": (("nn/c/ramet.f90", "include/ramet/ramet.f90"),),
+    "c_processes": (("parallel/c/ramet_processes.f90", "include/ramet/ramet_processes.f90"),),
 }

@@ -15,7 +15,7 @@ import check_layers  # noqa: E402
 INCLUDE = re.compile(r'^([ \t]*#[ \t]*include[ \t]*)"([^"\n]+)"', flags=re.M)
 DOOR = check_layers.DOOR
 # What has a name of its own where it is installed.
-NAMES = {"ramet.h": "ramet.h", "nn/c/c.h": "ramet/c.h"}
+NAMES = {"ramet.h": "ramet.h", "nn/c/c.h": "ramet/c.h", "parallel/c/c_processes.h": "ramet/c_processes.h"}
 LOWEST = "runtime/error.h"  # where the check of the installation stands: every other header includes it
 
 

@@ -106,6 +106,16 @@ def library(component):
     return "libramet.a" if component["name"] == "ramet" else "libramet_%s.a" % component["name"]
 
 
+def package(name):
+    """pkg-config's."""
+    return "ramet" if name == "ramet" else "ramet-" + name
+
+
+def needs(component):
+    """The components that one is linked with."""
+    return component["needs"] or ["ramet"]
+
+
 def emulated(component):
     """GPUs that are not there: their threads' memory is thread-local, more than a library that is loaded at run time may have."""
     return any("/emulated/" in path for path in component["archives"])
@@ -137,19 +147,21 @@ def add_cmake(tree, components, words):
         finds = [FINDS[f] for f in component["finds"]]
         links = [find[1] for find in finds if find[1]] + (["${CMAKE_DL_LIBS}"] if core else [])
         if not core:
-            links.insert(0, "Ramet::ramet")
+            links[:0] = ["Ramet::" + need for need in needs(component)]
         archive_of = "${Ramet_PREFIX}/lib/" + library(component)
         if whole:
             # Nothing names what is inside, so the linker is told to take all of it.
             links.insert(0, "-Wl,--whole-archive,%s,--no-whole-archive" % archive_of)
         so = "${Ramet_PREFIX}/lib/libramet.so."
         tree.write("lib/cmake/Ramet/Ramet-%s.cmake" % name, filled(
-            "Ramet-component.cmake", NAME=name, FINDS="\n".join(find[0] for find in finds if find[0]), LINKS=";".join(links),
+            "Ramet-component.cmake", NAME=name, FINDS="\n".join(
+                ['include("${CMAKE_CURRENT_LIST_DIR}/Ramet-%s.cmake")' % need for need in component["needs"]] + [find[0] for find in finds if find[0]]
+            ), LINKS=";".join(links),
             LIBRARY=library(component), KIND="INTERFACE" if whole else "STATIC",
             ARCHIVE="" if whole else 'IMPORTED_LINK_INTERFACE_LANGUAGES CXX\n      IMPORTED_LOCATION "%s"' % archive_of,
             SHARED_KIND="SHARED" if core else "INTERFACE",
             SHARED='IMPORTED_LOCATION "%s%s" IMPORTED_SONAME "libramet.so.%s"' % (so, words["VERSION"], words["SOVERSION"])
-            if core else "INTERFACE_LINK_LIBRARIES Ramet::ramet", **words,
+            if core else 'INTERFACE_LINK_LIBRARIES "%s"' % ";".join("Ramet::" + need for need in needs(component)), **words,
         ))  # fmt: skip
     for name in ("RametConfig.cmake", "RametConfigVersion.cmake"):
         tree.write("lib/cmake/Ramet/" + name, filled(name, **words))
@@ -176,8 +188,8 @@ def add_pkg_config(tree, components, words, shared):
         libs = ["-L${prefix}/lib", "-Wl,--whole-archive %s -Wl,--no-whole-archive" % archive_of if component["whole"] else archive_of]
         libs += [FINDS[f][2] for f in component["finds"]] + (["-ldl"] if core else [])
         libs += ["-Wl,--exclude-libs," + library(component), "-Wl,--gc-sections"]
-        add("ramet" if core else "ramet-" + name, "Ramet, a small deep-learning runtime" + ("" if core else ": " + name),
-            "" if core else "ramet = " + words["VERSION"], " ".join(libs))  # fmt: skip
+        add(package(name), "Ramet, a small deep-learning runtime" + ("" if core else ": " + name),
+            "" if core else ", ".join("%s = %s" % (package(need), words["VERSION"]) for need in needs(component)), " ".join(libs))  # fmt: skip
     if shared:
         add("ramet-shared", "Ramet, a small deep-learning runtime, as a shared library", "",
             "-L${prefix}/lib -lramet -Wl,-rpath,${prefix}/lib")  # fmt: skip
@@ -187,8 +199,9 @@ def add_documents(tree, components):
     for component in components:
         for source, name in FILES.get(component["name"], ()):
             shutil.copyfile(ROOT / source, tree.path(name))
-    for source in sorted((ROOT / "tools/examples").glob("*.cc")):
-        tree.write(EXAMPLES + source.name, headers.rewritten(ROOT, source.read_text()))
+    folder = ROOT / "tools/examples"
+    for source in sorted(p for pattern in ("*.cc", "c/*.c", "c/*.f90", "c/*.py") for p in folder.glob(pattern)):
+        tree.write(EXAMPLES + str(source.relative_to(folder)), headers.rewritten(ROOT, source.read_text()))
     shutil.copyfile(HERE / "templates/examples.cmake", tree.path(EXAMPLES + "CMakeLists.txt"))
     shutil.copyfile(ROOT / "LICENSE", tree.path("share/doc/ramet/LICENSE"))
     for name, package in LICENCES:

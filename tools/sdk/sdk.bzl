@@ -17,12 +17,13 @@ def _files_of(info):
 def _sdk_component_impl(ctx):
     archives, headers = _files_of(cc_common.merge_cc_infos(cc_infos = [library[CcInfo] for library in ctx.attr.libraries]))
     if ctx.attr.without:
-        below_archives, below_headers = _files_of(ctx.attr.without[CcInfo])
+        below_archives, below_headers = _files_of(cc_common.merge_cc_infos(cc_infos = [library[CcInfo] for library in ctx.attr.without]))
         archives = {path: a for path, a in archives.items() if path not in below_archives}
         headers = {path: h for path, h in headers.items() if path not in below_headers}
     listed = ctx.actions.declare_file(ctx.label.name + ".json")
     ctx.actions.write(listed, struct(
         name = ctx.label.name,
+        needs = ctx.attr.needs,
         finds = ctx.attr.finds,
         archives = sorted(archives.keys()),
         whole = any([always for _, always in archives.values()]),
@@ -40,7 +41,8 @@ _sdk_component = rule(
     attrs = {
         "finds": attr.string_list(),
         "libraries": attr.label_list(providers = [CcInfo]),
-        "without": attr.label(providers = [CcInfo]),
+        "needs": attr.string_list(),
+        "without": attr.label_list(providers = [CcInfo]),
     },
 )
 
@@ -48,15 +50,18 @@ def sdk_components(rows):
     """A target for each row: the files of one component.
 
     Args:
-      rows: {name: [labels and what CMake looks for...]}, the library that all others stand on first.
+      rows: {name: [labels, what CMake looks for, ":" and a component that it stands on...]}, the library that all others stand on
+        first.
     """
-    first = None
+    first = []
     for name, row in rows.items():
         libraries = [word for word in row if word.startswith("//")]
+        needs = [word[1:] for word in row if word.startswith(":")]
         _sdk_component(
             name = name,
             libraries = libraries,
-            finds = [word for word in row if not word.startswith("//")],
-            without = first,
+            needs = needs,
+            finds = [word for word in row if not word.startswith("//") and not word.startswith(":")],
+            without = first + [word for need in needs for word in rows[need] if word.startswith("//")],
         )
-        first = first or libraries[0]
+        first = first or libraries

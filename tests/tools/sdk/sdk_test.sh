@@ -116,12 +116,13 @@ check_shared() {
 }
 
 check_components() {
-  configured components "$here/program" -DCMAKE_PREFIX_PATH="$prefix" -DRAMET_COMPONENTS_WANTED="processes;formats;c;cuda"
-  cmake --build "$work/build_components" --target ranks --target files --target plain --target gpus >"$work/log_components" 2>&1 || die "$(cat "$work/log_components")"
+  configured components "$here/program" -DCMAKE_PREFIX_PATH="$prefix" -DRAMET_COMPONENTS_WANTED="formats;c_processes;cuda"
+  cmake --build "$work/build_components" --target ranks --target files --target plain --target pair --target gpus >"$work/log_components" 2>&1 || die "$(cat "$work/log_components")"
   "$work/build_components/ranks"
   "$work/build_components/gpus"
   (cd "$work" && build_components/files)
   "$work/build_components/plain"
+  "$work/build_components/pair"
   ldd "$work/build_components/ranks" | grep -q libgloo || die "processes do not link Gloo"
   ! ldd "$work/build_components/gpus" | grep -q libgloo || die "Gloo where nobody asked for processes"
   cd "$work"
@@ -129,6 +130,21 @@ check_components() {
     -B "$work/build_1" -DCMAKE_PREFIX_PATH="$prefix" -DRAMET_COMPONENTS_WANTED=teleport
   refused version 'version: 0.1.0' cmake -S "$here/program" -B "$work/build_2" -DCMAKE_PREFIX_PATH="$prefix" -DRAMET_VERSION_WANTED=0.2
   refused old_version 'version: 0.1.0' cmake -S "$here/program" -B "$work/build_3" -DCMAKE_PREFIX_PATH="$prefix" -DRAMET_VERSION_WANTED=0.0.9
+}
+
+# Ranks of an MPI program, in C and in Fortran: the installed examples.
+check_mpi() {
+  local program=mpi_training
+  command -v mpicc >/dev/null && command -v mpirun >/dev/null || {
+    echo "skipped: no MPI here"
+    return
+  }
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+  export OMPI_MCA_plm=isolated OMPI_MCA_btl=self,vader TMPDIR=$work
+  configured mpi "$prefix/share/ramet/examples"
+  command -v gfortran >/dev/null && command -v mpifort >/dev/null && program="mpi_training mpi_ranks"
+  cmake --build "$work/build_mpi" --target $program >"$work/log_mpi" 2>&1 || die "$(cat "$work/log_mpi")"
+  for program in $program; do timeout 150 mpirun -np 2 "$work/build_mpi/$program"; done
 }
 
 # And headers of another build do not link, whether sections are collected or not.
@@ -141,7 +157,8 @@ check_pkg_config() {
     "$work/two_lines_$package"
   done
   # With processes: no program for it, which check_components has.
-  pkg-config --libs ramet-processes | grep -q -- "-l:libramet_processes.a.*-lgloo.*-l:libramet.a" || die "the order of the libraries"
+  pkg-config --libs ramet-c_processes | grep -q -- "-l:libramet_c_processes.a.*-l:libramet_processes.a.*-lgloo.*-l:libramet_c.a.*-lstdc++.*-l:libramet.a" ||
+    die "the order of the libraries"
   pkg-config --exact-version=0.1.0 ramet
 
   local includes=$work/other_headers option
@@ -272,8 +289,8 @@ check_defines() {
 
 # Nothing runs before main(), and thread-local memory is so little that a library that is loaded late still gets it.
 check_static() {
-  ! nm "$prefix/lib/libramet.a" "$prefix/lib/libramet_processes.a" 2>/dev/null | grep _GLOBAL__sub_I || die "static constructors"
-  ! readelf -SW "$prefix/lib/libramet.a" "$prefix/lib/libramet_processes.a" 2>/dev/null | grep -E '\.(init_array|ctors)' || die "static constructors"
+  ! nm "$prefix"/lib/libramet{,_processes,_formats,_c,_c_processes}.a 2>/dev/null | grep _GLOBAL__sub_I || die "static constructors"
+  ! readelf -SW "$prefix"/lib/libramet{,_processes,_formats,_c,_c_processes}.a 2>/dev/null | grep -E '\.(init_array|ctors)' || die "static constructors"
   ! readelf -rW "$prefix/lib/libramet.so" | grep -E 'R_X86_64_(DTPMOD|DTPOFF|TLSDESC)' || die "thread-local memory that is found by a call"
   local bytes
   bytes=$((0x$(readelf -lW "$prefix/lib/libramet.so" | awk '$1 == "TLS" { print substr($6, 3) }')))
@@ -322,7 +339,7 @@ long_beside() {
 # -------------------------------------------------------------------------------------------------
 
 started=$SECONDS
-make_tree --prefix "$work/made" --shared $(lists ramet processes formats c cuda) >/dev/null
+make_tree --prefix "$work/made" --shared $(lists ramet processes formats c c_processes cuda) >/dev/null
 mv "$work/made" "$prefix"
 echo "time: $((SECONDS - started)) s for the tree; $(cd "$prefix/lib" && stat -L -c '%n %s bytes' libramet.a libramet.so | paste -sd,)"
 

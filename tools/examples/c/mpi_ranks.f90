@@ -1,6 +1,6 @@
 ! Ranks of an MPI program in Fortran: each has a number of its own, the gradient is that of their mean.
 !
-!   mpifort ramet.f90 ramet_processes.f90 mpi_ranks.f90 -lramet_processes -lramet ...      mpirun -np 4 ./a.out
+!   mpifort include/ramet/{ramet,ramet_processes}.f90 mpi_ranks.f90 $(pkg-config --libs ramet-c_processes)      mpirun -np 4 ./a.out
 program mpi_ranks
   use, intrinsic :: iso_fortran_env, only: real64
   use mpi

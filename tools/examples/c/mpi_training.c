@@ -1,6 +1,6 @@
 /* Ranks of an MPI program that train together:
  *
- *   mpicc mpi_training.c -lramet_processes -lramet ...      mpirun -np 4 ./a.out
+ *   mpicc mpi_training.c $(pkg-config --cflags --libs ramet-c_processes)      mpirun -np 4 ./a.out
  *
  * MPI has started the ranks and tells them their numbers; the address at which they find each other
  * in Ramet travels by MPI_Bcast. Gradients go over Ramet's own connections, so any MPI will do, and

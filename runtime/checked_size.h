@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 
+#include "runtime/array_ref.h"
+#include "runtime/dtype.h"
 #include "runtime/error.h"
 
 namespace ramet {
@@ -31,6 +33,19 @@ inline int64_t stepped_stride(int64_t stride, int64_t step) {
   int64_t product;
   return __builtin_mul_overflow(stride, step, &product) ? stride : product;
 }
+
+/// A storage has fewer bytes: what addresses of this machine reach, and what its header can hold.
+constexpr int64_t kMaxStorageBytes = int64_t{1} << 47;
+
+/// How many elements of a storage a tensor needs, from the first one on, whose own first element is
+/// number `offset`: 0 where it has none; -1 where they are more than an int64 holds. Nothing is
+/// negative, but strides of sizes of 1, along which no place lies.
+RAMET_API int64_t strided_extent(IntArrayRef sizes, IntArrayRef strides, int64_t offset = 0);
+
+/// The bytes of that. An Error of `op` on a negative size or stride, and on what reaches over
+/// kMaxStorageBytes or has more elements than have fewer than 2^63 bytes (strides of 0 hide them).
+RAMET_API int64_t checked_extent(const char* op, IntArrayRef sizes, IntArrayRef strides,
+                                 int64_t offset, ScalarType dtype);
 
 /// An OutOfMemoryError where a list of `count` items of `each` bytes is more than the memory limit
 /// of cpu:0 leaves, or than the machine has. For lists on the host that are as long as a user says.

@@ -242,6 +242,7 @@ bool failures_enabled() {
 }
 
 void fail_allocation_after(uint64_t n) {
+  failures_enabled();  // asks what the environment says, which would be taken for newer otherwise
   g_counted = 0;
   g_fail_at = n;
 }

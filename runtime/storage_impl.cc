@@ -5,6 +5,7 @@
 
 #include "runtime/absent_storage.h"
 #include "runtime/allocator.h"
+#include "runtime/checked_size.h"
 #include "runtime/devices.h"
 #include "runtime/gpu.h"
 #include "runtime/memory_observer.h"
@@ -35,6 +36,11 @@ std::atomic<uint32_t>* aliases_of(StorageImpl* memory) {
   detail::tell_memory({s.data, s.bytes, Device::from_ordinal(static_cast<int>(s.device)), made});
 }
 
+void check_bytes(size_t bytes) {
+  RAMET_CHECK(bytes < size_t{kMaxStorageBytes}, "allocate", "got a request of ", bytes,
+              " bytes, expected less than 2^47");
+}
+
 // The header is in host memory; the memory goes back to the device that it came from.
 [[gnu::cold]] StorageImpl* make_on_gpu(size_t bytes, Device device) {
   gpu::Library& gpus = gpu::required("allocate", device);
@@ -55,8 +61,7 @@ std::atomic<uint32_t>* aliases_of(StorageImpl* memory) {
 }  // namespace
 
 StorageImpl* StorageImpl::make(size_t bytes, Device device) {
-  RAMET_CHECK(bytes < (size_t{1} << 47), "allocate", "got a request of ", bytes,
-              " bytes, expected less than 2^47");
+  check_bytes(bytes);
   if (RAMET_UNLIKELY(!device.is_cpu())) return make_on_gpu(bytes, device);
   void* p = detail::allocate_block(sizeof(StorageImpl) + bytes, bytes, device.ordinal());
   auto* const s = new (p) StorageImpl(bytes, device.ordinal());
@@ -85,6 +90,7 @@ StorageImpl* StorageImpl::alias(StorageImpl* memory, void* data, size_t bytes,
 
 StorageImpl* StorageImpl::foreign(void* data, size_t bytes, Device device,
                                   std::function<void(void*)> deleter) {
+  check_bytes(bytes);
   return new (pool::allocate(sizeof(ExternalStorage)))
       ExternalStorage(data, bytes, device, std::move(deleter));
 }

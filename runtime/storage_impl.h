@@ -55,6 +55,7 @@ struct alignas(64) StorageImpl {
   RAMET_API static StorageImpl* alias(StorageImpl* memory, void* data, size_t bytes,
                                       StorageImpl* versions);
   /// Foreign memory; `deleter` (may be empty) is called with `data` when the last reference goes.
+  /// An Error (then nobody calls it) where there are kMaxStorageBytes or more.
   RAMET_API static StorageImpl* foreign(void* data, size_t bytes, Device device,
                                         std::function<void(void*)> deleter);
 

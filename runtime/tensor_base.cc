@@ -9,6 +9,7 @@
 #include "runtime/absent_storage.h"
 #include "runtime/allocator.h"
 #include "runtime/capture.h"
+#include "runtime/checked_size.h"
 #include "runtime/gpu.h"
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -168,18 +169,9 @@ TensorBase TensorBase::empty_strided(IntArrayRef sizes, IntArrayRef strides, Sca
   const int64_t numel = checked_numel(sizes, dtype);
   RAMET_CHECK(sizes.size() == strides.size(), "empty_strided", "strides: got ", strides.size(),
               " of them, expected ", sizes.size(), " as there are sizes");
-  int64_t extent = numel ? 1 : 0, bytes = 0;
-  bool overflow = false;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    RAMET_CHECK(strides[i] >= 0, "empty_strided", "strides: got ", strides, ", expected 0 or more");
-    int64_t reach = 0;
-    if (numel)
-      overflow |= __builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) ||
-                  __builtin_add_overflow(extent, reach, &extent);
-  }
-  overflow |= __builtin_mul_overflow(extent, static_cast<int64_t>(item_size(dtype)), &bytes);
-  RAMET_CHECK(!overflow, "empty_strided", "got sizes ", sizes, " and strides ", strides, " of ",
-              short_name_of(dtype), ", expected fewer than 2^63 bytes");
+  for (int64_t stride : strides)
+    RAMET_CHECK(stride >= 0, "empty_strided", "strides: got ", strides, ", expected 0 or more");
+  const int64_t bytes = checked_extent("empty_strided", sizes, strides, 0, dtype);
   TensorImpl* t =
       make(static_cast<int>(sizes.size()), numel, static_cast<size_t>(bytes), dtype, device);
   std::copy(sizes.begin(), sizes.end(), t->sizes());

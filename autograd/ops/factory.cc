@@ -292,29 +292,14 @@ namespace {
 
 Tensor over_blob(void* data, IntArrayRef sizes, IntArrayRef strides, int64_t offset,
                  std::function<void(void*)> deleter, const TensorOptions& options) {
-  RAMET_CHECK(sizes.size() == strides.size(), "from_blob", "strides: got ", strides.size(),
-              " of them, expected ", sizes.size(), " as there are sizes");
-  RAMET_CHECK(offset >= 0, "from_blob", "storage_offset: got ", offset, ", expected 0 or more");
-  bool any = true;
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    RAMET_CHECK(sizes[d] >= 0 && strides[d] >= 0, "from_blob", "got sizes ", sizes, " and strides ",
-                strides, ", expected none negative");
-    any = any && sizes[d] > 0;
-  }
-  RAMET_CHECK(data || !any, "from_blob", "got a null pointer for sizes ", sizes);
   const ScalarType dtype = options.dtype();
-  constexpr const char* kWhat = "elements that sizes, strides and storage_offset reach";
-  int64_t extent = any ? checked_add("from_blob", kWhat, offset, 1) : 0, count = 1;
-  for (int64_t s : sizes)
-    count = checked_mul("from_blob", "elements", count, std::max<int64_t>(s, 1));
-  for (size_t d = 0; any && d < sizes.size(); ++d)
-    extent = checked_add("from_blob", kWhat, extent,
-                         checked_mul("from_blob", kWhat, sizes[d] - 1, strides[d]));
-  const auto width = static_cast<int64_t>(item_size(dtype));
-  const auto bytes = static_cast<size_t>(checked_mul("from_blob", "bytes", extent, width));
-  const int64_t start = any ? offset * width : 0;
-  const StorageRef storage(
-      StorageImpl::foreign(data, bytes, resolve(options.device()), std::move(deleter)));
+  const int64_t bytes = checked_extent("from_blob", sizes, strides, offset, dtype);
+  for (int64_t stride : strides)
+    RAMET_CHECK(stride >= 0, "from_blob", "got strides ", strides, ", expected none negative");
+  RAMET_CHECK(data || bytes == 0, "from_blob", "got a null pointer for sizes ", sizes);
+  const int64_t start = bytes ? offset * static_cast<int64_t>(item_size(dtype)) : 0;
+  const StorageRef storage(StorageImpl::foreign(data, static_cast<size_t>(bytes),
+                                                resolve(options.device()), std::move(deleter)));
   Tensor t(TensorBase::over(storage.get(), start, sizes, strides, dtype));
   return finished(std::move(t), options);
 }

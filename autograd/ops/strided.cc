@@ -22,20 +22,13 @@ int64_t offset_from(const char* op, const Tensor& x, IntArrayRef sizes, IntArray
               sizes, " and ", strides);
   const int64_t own = x.storage_offset(), first = storage_offset.value_or(own);
   RAMET_CHECK(first >= 0, op, "invalid storage offset ", first, ", expected 0 or more");
-  bool empty = false, wrapped = false;
-  int64_t last = first;
   for (size_t d = 0; d < sizes.size(); ++d) {
     RAMET_CHECK(sizes[d] >= 0, op, "sizes: got ", sizes, ", expected none below 0");
     RAMET_CHECK(strides[d] >= 0, op, "Negative strides are not supported, got strides: ", strides);
-    empty |= sizes[d] == 0;
   }
-  if (empty) return 0;
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    int64_t reach;
-    wrapped |= __builtin_mul_overflow(sizes[d] - 1, strides[d], &reach);
-    wrapped |= __builtin_add_overflow(last, reach, &last);
-  }
-  RAMET_CHECK(!wrapped && last < held(x), op, "sizes ", sizes, ", strides ", strides,
+  const int64_t extent = strided_extent(sizes, strides, first);
+  if (extent == 0) return 0;
+  RAMET_CHECK(extent > 0 && extent <= held(x), op, "sizes ", sizes, ", strides ", strides,
               " and storage offset ", first, " are out of bounds for a storage of ", held(x),
               " elements");
   return first - own;

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "nn/c/reader_internal.h"
+#include "nn/serialize/json_internal.h"
 
 namespace ramet::c {
 namespace {
@@ -42,25 +42,8 @@ std::string plain_word(const std::string& name) {
 }  // namespace detail
 
 std::shared_ptr<const Json> parse_json(const char* op, const std::string& text) {
-  std::vector<std::set<std::string>> keys;  // of the objects that are open
-  const auto check = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    // What shows values in errors calls itself for each level.
-    RAMET_CHECK(depth <= kMaxLevels, op, "the JSON text is nested deeper than ", kMaxLevels,
-                " levels");
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    else if (event == Json::parse_event_t::object_end) keys.pop_back();
-    else if (event == Json::parse_event_t::key)
-      RAMET_CHECK(keys.back().insert(parsed.get<std::string>()).second, op, shown(parsed),
-                  " is twice in one object of the JSON text");
-    return true;
-  };
-  try {
-    return std::make_shared<const Json>(Json::parse(text, check));
-  } catch (const Json::exception& e) {
-    std::string what = e.what();  // "[json.exception.parse_error.101] parse error at line 1, ..."
-    const size_t end = what.find("] ");
-    fail(op, "no JSON: ", end == std::string::npos ? what : what.substr(end + 2));
-  }
+  return std::make_shared<const Json>(
+      serialize::detail::parse_json(op, "the JSON text", text, kMaxLevels));
 }
 
 Reader::Reader(const char* op, const Json& object, std::string path, std::string what)

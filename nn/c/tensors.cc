@@ -1,5 +1,3 @@
-#include <limits>
-
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
 #include "nn/c/handles_internal.h"
@@ -44,28 +42,16 @@ IntArrayRef sizes_of(int64_t dim, const int64_t* sizes, const char* op) {
 // What from_blob checks not: where elements lie.
 std::vector<int64_t> strides_of(const void* data, ScalarType type, IntArrayRef sizes,
                                 const int64_t* strides, const char* op) {
-  const auto bytes = static_cast<int64_t>(elementSize(type));
-  std::vector<int64_t> made(sizes.size());
-  int64_t numel = 1, next = 1;
-  bool fits = true;
-  for (size_t d = sizes.size(); d-- > 0;) {
-    made[d] = strides ? strides[d] : next;
-    RAMET_CHECK(made[d] >= 0, op, "strides[", d, "]: expected 0 or more, got ", made[d]);
-    fits = fits && !__builtin_mul_overflow(numel, sizes[d], &numel) &&
-           !__builtin_mul_overflow(next, std::max<int64_t>(sizes[d], 1), &next);
+  std::vector<int64_t> made = contiguous_strides(sizes);
+  for (size_t d = 0; strides && d < sizes.size(); ++d) {
+    RAMET_CHECK(strides[d] >= 0, op, "strides[", d, "]: expected 0 or more, got ", strides[d]);
+    made[d] = strides[d];
   }
-  int64_t last = 0, part, end;
-  if (fits && numel > 0)
-    for (size_t d = 0; d < sizes.size(); ++d)
-      fits = fits && !__builtin_mul_overflow(sizes[d] - 1, made[d], &part) &&
-             !__builtin_add_overflow(last, part, &last);
-  fits = fits && last < std::numeric_limits<int64_t>::max() &&
-         !__builtin_mul_overflow(last + 1, bytes, &end) && end < int64_t{1} << 47;
-  RAMET_CHECK(fits, op, "sizes ", sizes, " with strides ", IntArrayRef(made),
-              " reach further than memory does");
-  RAMET_CHECK(data || numel == 0, op, "data: expected memory for ", numel, " elements, got NULL");
-  RAMET_CHECK(reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(bytes) == 0, op,
-              "data: expected memory aligned to ", bytes, " bytes, got ", data);
+  const int64_t bytes = checked_extent(op, sizes, made, 0, type);
+  RAMET_CHECK(data || bytes == 0, op, "data: expected memory for sizes ", sizes, ", got NULL");
+  const size_t width = elementSize(type);
+  RAMET_CHECK(reinterpret_cast<uintptr_t>(data) % width == 0, op,
+              "data: expected memory aligned to ", width, " bytes, got ", data);
   return made;
 }
 

@@ -157,37 +157,24 @@ template <class Managed> Tensor imported(const char* op, Managed* managed, bool 
   RAMET_CHECK(look.rank == 0 || look.sizes, op, "got no sizes for ", look.rank, " dimensions");
   const auto rank = static_cast<size_t>(look.rank);
   const IntArrayRef sizes(look.sizes, rank);
-  bool any = true;
-  int64_t count = 1;
-  for (int64_t s : sizes) {
-    RAMET_CHECK(s >= 0, op, "got sizes ", sizes, ", expected none negative");
-    count = checked_mul(op, "elements", count, std::max<int64_t>(s, 1));
-    any = any && s > 0;
-  }
+  for (int64_t s : sizes) RAMET_CHECK(s >= 0, op, "got sizes ", sizes, ", expected none negative");
   const std::vector<int64_t> row_major =
       look.strides || rank == 0 ? std::vector<int64_t>() : contiguous_strides(sizes);
   const IntArrayRef strides = look.strides ? IntArrayRef(look.strides, rank) : row_major;
-  constexpr const char* kWhat = "elements that sizes and strides reach";
-  int64_t extent = any ? 1 : 0;
-  for (size_t d = 0; any && d < rank; ++d) {
-    // No place lies along a dimension of 1.
-    RAMET_CHECK(strides[d] >= 0 || sizes[d] == 1, op, "got negative strides ", strides,
-                ", which are not supported; expected a copy of it");
-    if (sizes[d] > 1)
-      extent = checked_add(op, kWhat, extent, checked_mul(op, kWhat, sizes[d] - 1, strides[d]));
-  }
-  const auto width = static_cast<int64_t>(item_size(dtype));
-  const auto bytes = static_cast<size_t>(checked_mul(op, "bytes", extent, width));
-  RAMET_CHECK(look.data || !any, op, "got a null pointer for sizes ", sizes);
-  RAMET_CHECK(bytes < (size_t{1} << 47), op, "got a tensor over ", bytes,
-              " bytes, expected less than 2^47");
-  char* data = static_cast<char*>(look.data) + (any ? look.byte_offset : 0);
-  RAMET_CHECK(reinterpret_cast<uintptr_t>(data) % static_cast<size_t>(width) == 0, op,
-              "got memory at ", static_cast<void*>(data), ", which is not aligned to elements of ",
-              width, " bytes");
+  const bool any = std::find(sizes.begin(), sizes.end(), 0) == sizes.end();
+  // Some writers leave any stride where no place lies along a dimension.
   std::vector<int64_t> steps = strides.vec();
-  for (size_t d = 0; d < rank; ++d)
+  for (size_t d = 0; d < rank; ++d) {
+    RAMET_CHECK(strides[d] >= 0 || sizes[d] == 1 || !any, op, "got negative strides ", strides,
+                ", which are not supported; expected a copy of it");
     if (!any || sizes[d] == 1) steps[d] = std::max<int64_t>(strides[d], 0);
+  }
+  const auto bytes = static_cast<size_t>(checked_extent(op, sizes, steps, 0, dtype));
+  const size_t width = item_size(dtype);
+  RAMET_CHECK(look.data || !any, op, "got a null pointer for sizes ", sizes);
+  char* data = static_cast<char*>(look.data) + (any ? look.byte_offset : 0);
+  RAMET_CHECK(reinterpret_cast<uintptr_t>(data) % width == 0, op, "got memory at ",
+              static_cast<void*>(data), ", which is not aligned to elements of ", width, " bytes");
 
   // An Error on the way (no memory) leaves `managed` to the caller.
   const auto taken = std::make_shared<bool>(false);

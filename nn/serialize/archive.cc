@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "autograd/grad_mode.h"
+#include "nn/serialize/json_internal.h"
 #include "nn/serialize/safetensors.h"
 
 namespace ramet {
@@ -51,6 +52,7 @@ struct ArchiveContent {
 namespace {
 
 constexpr const char* kEntry = "ramet";  // our key in the metadata
+constexpr int kMaxDepth = 16;            // of what is there
 
 Json number_to_json(double v) {
   if (std::isnan(v)) return Json{{"double", "nan"}};
@@ -131,8 +133,9 @@ std::shared_ptr<const detail::ArchiveContent> from_file(Safetensors file, const 
   for (auto& [key, tensor] : file.tensors) content->tensors[key] = std::move(tensor);
   const auto entry = file.metadata.find(kEntry);
   if (entry == file.metadata.end()) return content;  // another program's file: tensors only
+  const Json about =
+      detail::parse_json("InputArchive", "metadata of \"" + name + "\"", entry->second, kMaxDepth);
   try {
-    const Json about = Json::parse(entry->second);
     RAMET_CHECK(about.at("format") == 1, "InputArchive", "format of \"", name, "\": got ",
                 about.at("format").dump(), ", expected 1");
     for (const Json& key : about.value("undefined", Json::array()))

@@ -1,10 +1,9 @@
-#include <gtest/gtest.h>
-
 #include <cstring>
 
 #include "runtime/allocator.h"
 #include "runtime/storage_impl.h"
 #include "runtime/tensor_base.h"
+#include "tests/runtime/expect_error.h"
 
 namespace ramet {
 namespace {
@@ -27,6 +26,12 @@ TEST(Storage, ForeignMemoryGoesBackOnce) {
     EXPECT_EQ(b.device(), Device(kCPU, 2));
     EXPECT_EQ(b.storage_offset(), 3);
   }
+  EXPECT_EQ(times, 1);
+  // More than a header can say: refused, and it stays whose it was.
+  EXPECT_ERROR(StorageImpl::foreign(memory, size_t{1} << 47, kHere, [&](void*) { ++times; }), Error,
+               "expected less than 2^47");
+  EXPECT_ERROR(StorageImpl::foreign(memory, SIZE_MAX, kHere, [&](void*) { ++times; }), Error,
+               "expected less than 2^47");
   EXPECT_EQ(times, 1);
   EXPECT_EQ(given, memory);
   StorageImpl::foreign(memory, sizeof memory, kHere, {})->release();  // no deleter

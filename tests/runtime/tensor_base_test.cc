@@ -1,9 +1,11 @@
 #include "runtime/tensor_base.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <numeric>
 
 #include "runtime/allocator.h"
+#include "runtime/checked_size.h"
 #include "runtime/context.h"
 #include "tests/runtime/expect_error.h"
 
@@ -68,11 +70,41 @@ TEST(TensorBase, RefusesImpossibleSizes) {
                "strides: got 2 of them, expected 1");
   EXPECT_ERROR(TensorBase::empty_strided({2}, {-1}, kFloat, kHere), Error, "strides: got [-1]");
   EXPECT_ERROR(TensorBase::empty_strided({3}, {INT64_MAX}, kFloat, kHere), Error,
-               "fewer than 2^63 bytes");
+               "less than 2^47 bytes");
   EXPECT_ERROR(TensorBase::empty_strided({2, 2}, {INT64_MAX, 1}, kFloat, kHere), Error,
-               "fewer than 2^63 bytes");
+               "less than 2^47 bytes");
   EXPECT_ERROR(TensorBase::empty_strided({2}, {INT64_MAX / 2}, kFloat, kHere), Error,
-               "fewer than 2^63 bytes");
+               "less than 2^47 bytes");
+}
+
+// Where the last element lies, beside 128 bits.
+TEST(CheckedSize, Extents) {
+  const int64_t numbers[] = {0, 1, 2, 3, 7, int64_t{1} << 31, int64_t{1} << 45, int64_t{1} << 62};
+  for (const int64_t a : numbers)
+    for (const int64_t b : numbers)
+      for (const int64_t s : numbers)
+        for (const int64_t t : numbers)
+          for (const int64_t first : {int64_t{0}, int64_t{5}, INT64_MAX}) {
+            const bool none = a == 0 || b == 0;
+            const __int128 right =
+                none ? __int128{0}
+                     : __int128{first} + __int128{a - 1} * s + __int128{b - 1} * t + 1;
+            ASSERT_EQ(strided_extent({a, b}, {s, t}, first),
+                      right > INT64_MAX ? -1 : static_cast<int64_t>(right));
+            const __int128 elements = __int128{std::max<int64_t>(a, 1)} * std::max<int64_t>(b, 1);
+            const bool fits = elements <= INT64_MAX / (none ? 1 : 4) && right < (__int128{1} << 45);
+            if (fits) {
+              ASSERT_EQ(checked_extent("f", {a, b}, {s, t}, first, kFloat), right * 4);
+            } else {
+              EXPECT_ERROR(checked_extent("f", {a, b}, {s, t}, first, kFloat), Error,
+                           "[f] got sizes");
+            }
+          }
+  EXPECT_EQ(checked_extent("f", {1, 3}, {-5, 2}, 1, kHalf), 12);  // no place lies along the first
+  EXPECT_ERROR(checked_extent("f", {2, 3}, {-5, 2}, 1, kHalf), Error, "got strides [-5, 2]");
+  EXPECT_ERROR(checked_extent("f", {2, -3}, {5, 2}, 1, kHalf), Error, "got sizes [2, -3]");
+  EXPECT_ERROR(checked_extent("f", {2, 3}, {5}, 1, kHalf), Error, "got 1 of them, expected 2");
+  EXPECT_ERROR(checked_extent("f", {2}, {5}, -1, kHalf), Error, "storage_offset: got -1");
 }
 
 TEST(TensorBase, StridedMemoryIsJustEnough) {

@@ -10,7 +10,11 @@
 
 namespace ramet::distributed::detail {
 
-Json json_of(const std::string& text) { return Json::parse(text); }
+Json json_of(const std::string& text) {
+  // What writes values calls itself for each level: deeper ones than there are in a checkpoint are
+  // left out, which whoever reads it notices.
+  return Json::parse(text, [](int depth, Json::parse_event_t, Json&) { return depth <= 64; });
+}
 std::string dumped(const Json& json, int indent) { return json.dump(indent); }
 
 std::string digest_of(const void* data, size_t bytes) {

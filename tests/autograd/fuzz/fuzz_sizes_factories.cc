@@ -147,7 +147,7 @@ std::vector<SizeRow> size_rows_of_factories() {
            reach += (Wide{sizes[i]} - 1) * stride;
            run *= std::max<Wide>(sizes[i], 1);
          }
-         if (!none && reach > INT64_MAX / 4) right = std::nullopt;  // bytes of float32
+         if (!none && reach >= (Wide{1} << 47) / 4) right = std::nullopt;  // bytes of float32
          d.expect_view(right, [&] {
            return given ? from_blob(memory, sizes, strides, offset, [](void*) {})
                         : from_blob(memory, sizes);

@@ -178,6 +178,21 @@ TEST(Factory, OverForeignMemory) {
               from_blob(data, {2}, IntArrayRef{1, 1});
             }).find("strides"),
             std::string::npos);
+  // A storage's header has 48 bits: what it cannot say is refused, and nobody's deleter is called.
+  const int64_t most = (int64_t{1} << 47) / 4;
+  const auto far = [&](IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
+    EXPECT_NE(error_of([&] {
+                from_blob(data, sizes, strides, offset, [&](void*) { ++freed; });
+              }).find("less than 2^47 bytes"),
+              std::string::npos);
+  };
+  far({most}, {1}, 0);
+  far({2}, {most - 1}, 0);
+  far({1}, {1}, most - 1);
+  far({int64_t{1} << 40, int64_t{1} << 40}, {0, 0}, 0);
+  EXPECT_NE(error_of([&] { from_blob(data, {most}); }).find("less than 2^47"), std::string::npos);
+  EXPECT_EQ(from_blob(data, {most - 1}).storage().nbytes(), size_t(most - 1) * 4);
+  EXPECT_EQ(freed, 1);
 }
 
 TEST(Factory, OverAFile) {

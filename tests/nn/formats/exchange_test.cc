@@ -194,8 +194,8 @@ TEST(Dlpack, RefusesByNameAndTakesNothingOver) {
   refused("65 dimensions", [](New& f) { f.managed.dl_tensor.ndim = 65; });
   refused("-1 dimensions", [](New& f) { f.managed.dl_tensor.ndim = -1; });
   refused("version 2.0", [](New& f) { f.managed.version = {2, 0}; });
-  refused("more than an int64", [](New& f) { f.sizes[0] = f.sizes[1] = INT64_MAX; });
-  refused("more than an int64", [](New& f) { f.strides[0] = INT64_MAX; });
+  refused("further than memory", [](New& f) { f.sizes[0] = f.sizes[1] = INT64_MAX; });
+  refused("further than memory", [](New& f) { f.strides[0] = INT64_MAX; });
   refused("less than 2^47", [](New& f) { f.strides[0] = int64_t{1} << 50; });
 }
 

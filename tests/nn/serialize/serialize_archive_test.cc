@@ -210,13 +210,21 @@ TEST(Archive, FilesOfOtherProgramsAreTensors) {
   layer.read("weight", w);
   EXPECT_EQ(values_of(w), std::vector<float>{3});
 
-  foreign.metadata["ramet"] = "{\"format\":";
-  bytes.clear();
-  serialize::save_safetensors(
-      [&](const void* p, size_t n) { return bytes.append(static_cast<const char*>(p), n), n; },
-      foreign);
-  expect_error([&] { in.load_from(bytes.data(), bytes.size()); },
-               "metadata of \"memory\" is damaged");
+  const auto refused = [&](const std::string& about, const std::string& what) {
+    foreign.metadata["ramet"] = about;
+    bytes.clear();
+    serialize::save_safetensors(
+        [&](const void* p, size_t n) { return bytes.append(static_cast<const char*>(p), n), n; },
+        foreign);
+    expect_error([&] { in.load_from(bytes.data(), bytes.size()); },
+                 "metadata of \"memory\"" + what);
+  };
+  refused("{\"format\":", " is no valid JSON");
+  refused("{\"form\": 1}", " is damaged");
+  refused(R"({"format": 1, "format": 1})", ": got the key \"format\" twice");
+  // Which a message that showed it would call itself for, more often than a stack has room.
+  refused("{\"format\": " + std::string(1 << 20, '[') + std::string(1 << 20, ']') + "}",
+          ": got JSON nested deeper than 16");
 }
 
 TEST(Save, TensorsAndVectors) {

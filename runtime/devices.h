@@ -29,8 +29,9 @@
 namespace ramet {
 namespace devices {
 
-/// Queues `task` on the worker of `device`; it must not throw. Returns its ticket, never 0. Thread
-/// state is not carried: see ThreadLocalState.
+/// Queues `task` on the worker of `device`. Returns its ticket, never 0. Thread state is not
+/// carried: see ThreadLocalState. What the task throws comes out where it is waited for: at wait(),
+/// else at synchronize(), and at whoever touches memory with its ticket.
 RAMET_API uint64_t post(Device device, std::function<void()> task);
 /// As post(), but the task joins the queue when everything in `after` is done. Until then it blocks
 /// nobody: tasks posted later run before it, and no worker waits inside it. How movements queue
@@ -51,7 +52,8 @@ class RAMET_API OperandsReady {
   bool before_;
 };
 RAMET_API bool done(uint64_t ticket);
-/// Returns when the task is done. On a worker, runs that worker's own queue meanwhile.
+/// Returns when the task is done; throws what it threw. On a worker, runs that worker's own queue
+/// meanwhile.
 RAMET_API void wait(uint64_t ticket);
 /// The ordinal of the device whose worker this thread is; -1 elsewhere.
 RAMET_API int worker();
@@ -61,7 +63,8 @@ inline bool on_worker() { return worker() >= 0; }
 /// ended give back.
 RAMET_API uint64_t origin();
 /// Waits for everything queued so far on every device, then throws what the first one with an error
-/// has to tell. What others have to tell the next call does.
+/// has to tell, or the first task that threw and was not waited for. What others have to tell the
+/// next call does.
 RAMET_API void synchronize();
 /// Times a user's thread waited for a pending storage.
 RAMET_API uint64_t host_syncs();

@@ -97,11 +97,10 @@ StorageImpl* StorageImpl::foreign(void* data, size_t bytes, Device device,
 
 // Somebody still uses the memory. Pinned memory knows itself which copies do.
 void StorageImpl::leave(uint64_t ticket) noexcept {
-  if (!gpu::is_copy(ticket)) return wait_pending(*this);
-  if (external == kPinned) return;
+  if (gpu::is_copy(ticket) && external == kPinned) return;
   try {
-    gpu::wait_copy(*this, ticket);
-  } catch (const Error&) {}  // a lost device: whoever waits for it is told
+    gpu::is_copy(ticket) ? (void)gpu::wait_copy(*this, ticket) : wait_pending(*this);
+  } catch (...) {}  // a lost device, a task that threw: whoever waits for it is told
 }
 
 void StorageImpl::destroy() {

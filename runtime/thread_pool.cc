@@ -12,6 +12,7 @@
 #include <mutex>
 #include <new>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "runtime/context.h"
@@ -94,6 +95,7 @@ class Team {
     if (parked_.load(std::memory_order_seq_cst)) generation_.notify_all();
     work(g, 0);
     while (done_.load(std::memory_order_acquire) != tasks) std::this_thread::yield();
+    if (RAMET_UNLIKELY(error_ != nullptr)) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
  private:
@@ -104,10 +106,20 @@ class Team {
       if (!ticket_.compare_exchange_weak(t, t - 1, std::memory_order_acq_rel)) continue;
       // a claimed task keeps these alive
       detail::set_float_modes(modes_);
-      fn_(context_, tasks_ - static_cast<int64_t>(static_cast<uint32_t>(t)), slot);
+      const int64_t task = tasks_ - static_cast<int64_t>(static_cast<uint32_t>(t));
+      try {
+        fn_(context_, task, slot);
+      } catch (...) { failed(task); }
       done_.fetch_add(1, std::memory_order_acq_rel);
       t = ticket_.load(std::memory_order_acquire);
     }
+  }
+
+  void failed(int64_t task) {
+    const std::lock_guard lock(error_mutex_);
+    if (error_ && error_of_ < task) return;
+    error_ = std::current_exception();
+    error_of_ = task;
   }
 
   void serve(int slot) {
@@ -145,6 +157,9 @@ class Team {
   void* context_ = nullptr;
   int64_t tasks_ = 0;
   uint64_t modes_ = 0;  // of the caller
+  std::mutex error_mutex_;
+  std::exception_ptr error_;  // of the first task, by number, that threw
+  int64_t error_of_ = 0;
   std::vector<std::thread> helpers_;
 };
 

@@ -28,7 +28,8 @@ RAMET_API void parallel_run(int64_t tasks, void (*fn)(void*, int64_t, int), void
 }  // namespace detail
 
 /// Runs f(task, slot) for every task, on this thread and idle pool threads; returns when all are
-/// done. f must not throw. A region inside a region, or one that finds the pool busy with another
+/// done. What f throws comes out here: of several tasks, that of the first; whether the later ones
+/// ran is not said. A region inside a region, or one that finds the pool busy with another
 /// device's region, runs on the caller.
 template <class F> inline void parallel_tasks(int64_t tasks, const F& f) {
   if (tasks == 1) {

@@ -32,41 +32,6 @@ GraphTask::GraphTask(bool retain, bool create)
       observed_(graph_observed()),
       alone_(capture::active() || (observed_ && detail::somebody_walks_alone())) {}
 
-bool GraphTask::within(const GraphTask& outer) const {
-  const GraphTask* t = this;
-  while (t && t != &outer) t = t->outer_;
-  return t != nullptr;
-}
-
-bool GraphTask::may_come_to(const Node* leaf) {
-  const std::lock_guard lock(mutex_);
-  return std::ranges::any_of(
-             functions_, [leaf](const Function& f) { return f.node->may_differentiate(leaf); }) ||
-         std::ranges::any_of(kept_,
-                             [leaf](const Kept& k) { return k.sum->edges()[0].node == leaf; });
-}
-
-bool GraphTask::unseen_before_the_end(const Node* leaf) {
-  const std::lock_guard lock(mutex_);
-  const auto it = info_.find(const_cast<Node*>(leaf));
-  return !users_code_ && it != info_.end() && it->second.waits == 1 && it->second.parts.empty();
-}
-
-bool GraphTask::may_meet() {
-  const std::lock_guard lock(mutex_);
-  return std::ranges::any_of(functions_, [](const Function& f) { return f.meets; });
-}
-
-// Functions of one replica, and those inside of one, may lie on several devices: which of them
-// comes first is timing, so each one's part is kept by itself.
-void GraphTask::keep(Node* sum, uint32_t slot, const GraphTask& from, const Tensor& gradient) {
-  std::vector<uint64_t> path;
-  for (const Place* p = from.place_; p; p = p->around) path.push_back(p->rank);
-  std::ranges::reverse(path);
-  const std::lock_guard lock(mutex_);
-  kept_.push_back({NodePtr(sum), slot, std::move(path), gradient});
-}
-
 // The sums over replicas, after everything else, and what they lead to.
 void GraphTask::send_kept() {
   std::vector<Kept> kept = std::exchange(kept_, {});
@@ -327,10 +292,19 @@ void GraphTask::push(int device, Ready r) {
   // Workers are never parked inside a backward: a lane is posted when it has work and leaves when
   // it has none.
   const uint64_t ticket = devices::post(Device::from_ordinal(device), [this, device] {
-    ThreadLocalStateGuard state(state_);
-    AutoGradMode mode(create_);
-    const DeviceGuard here(Device::from_ordinal(device));
-    walk(device);
+    try {
+      ThreadLocalStateGuard state(state_);
+      AutoGradMode mode(create_);
+      const DeviceGuard here(Device::from_ordinal(device));
+      walk(device);
+    } catch (...) {  // no memory for what the walk itself needs: whoever waits for the lane hears
+      failed(0);
+      const std::lock_guard lock(mutex_);
+      lanes_[device].heap.clear();
+      lanes_[device].active = false;
+      --active_;
+      changed_.notify_all();
+    }
   });
   if (nested_) posted_.push_back(ticket);
 }

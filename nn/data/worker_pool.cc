@@ -54,21 +54,24 @@ void with_batch_random(const BatchRandom& random, const std::function<void()>& w
 constexpr std::chrono::milliseconds kForever = std::chrono::hours(24 * 365);
 
 struct WorkerPool::State {
+  using Results = std::map<uint64_t, Result>;
   struct Job {
     std::shared_ptr<void> request;
     BatchRandom random;
     std::shared_ptr<ThreadLocalState> context;
-    uint64_t number, round;
+    Results::node_type result;  // with the job's number; made before, as a worker cannot say that
+                                // there is no memory for it
+    uint64_t round;
   };
   const bool ordered;
   mutable std::mutex mutex;
   std::condition_variable jobs_changed, results_changed;
   std::deque<Job> jobs;
-  std::map<uint64_t, Result> results;  // by the job's number
-  uint64_t next_number = 0;            // of the next job
-  uint64_t next_result = 0;            // ordered: the number that is due
-  uint64_t round = 0;                  // raised by drain(): results of earlier rounds are dropped
-  size_t at_work = 0;                  // threads inside a Work
+  Results results;           // by the job's number
+  uint64_t next_number = 0;  // of the next job
+  uint64_t next_result = 0;  // ordered: the number that is due
+  uint64_t round = 0;        // raised by drain(): results of earlier rounds are dropped
+  size_t at_work = 0;        // threads inside a Work
   size_t in_flight = 0;
   bool quit = false;
   std::vector<std::thread> threads;
@@ -89,7 +92,8 @@ struct WorkerPool::State {
         ThreadLocalStateGuard context(*job.context);
         with_batch_random(job.random, [&] { result.batch = work(job.request.get()); });
       } catch (...) { result.exception = std::current_exception(); }
-      const uint64_t number = job.number, its_round = job.round;
+      const uint64_t its_round = job.round;
+      Results::node_type place = std::move(job.result);
       // what the request holds goes on this thread, before the consumer hears of the result
       job = Job();
       lock.lock();
@@ -98,7 +102,8 @@ struct WorkerPool::State {
         result = Result();
         lock.lock();
       } else {
-        results.emplace(number, std::move(result));
+        place.mapped() = std::move(result);
+        results.insert(std::move(place));
       }
       --at_work;
       results_changed.notify_one();
@@ -131,11 +136,16 @@ WorkerPool::WorkerPool(std::vector<Work> work, bool ordered)
 WorkerPool::~WorkerPool() { state_->stop(); }
 
 void WorkerPool::push(std::shared_ptr<void> request, BatchRandom random) {
-  auto context = std::make_shared<ThreadLocalState>();
+  State::Results one;
+  one.emplace(0, Result());
+  State::Job job{std::move(request), random, std::make_shared<ThreadLocalState>(),
+                 one.extract(one.begin()), 0};
   {
     std::lock_guard<std::mutex> lock(state_->mutex);
-    state_->jobs.push_back(
-        {std::move(request), random, std::move(context), state_->next_number++, state_->round});
+    job.result.key() = state_->next_number;
+    job.round = state_->round;
+    state_->jobs.push_back(std::move(job));
+    ++state_->next_number;
     ++state_->in_flight;
   }
   state_->jobs_changed.notify_one();
@@ -165,7 +175,7 @@ WorkerPool::Result WorkerPool::pop(std::optional<std::chrono::milliseconds> time
 
 void WorkerPool::drain() {
   std::deque<State::Job> jobs;
-  std::map<uint64_t, Result> results;
+  State::Results results;
   std::unique_lock<std::mutex> lock(state_->mutex);
   jobs.swap(state_->jobs);
   results.swap(state_->results);

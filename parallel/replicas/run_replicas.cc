@@ -135,11 +135,15 @@ void run_replicas(ArrayRef<Device> device_of, const std::function<void(int)>& ru
     tls.counter = before;
   };
   const uint8_t capturing = tls.capturing;
-  auto elsewhere = [&](int device, int only) {
-    ThreadLocalStateGuard guard(state);
-    // Replicas that meet take turns, each on a thread of its own, and make one capture together.
-    const ScopedValue<uint8_t> together(tls.capturing, capturing);
-    lane(device, only);
+  auto elsewhere = [&](int i, int device, int only) {
+    try {
+      ThreadLocalStateGuard guard(state);
+      // Replicas that meet take turns, each on a thread of its own, and make one capture together.
+      const ScopedValue<uint8_t> together(tls.capturing, capturing);
+      lane(device, only);
+    } catch (...) {  // no memory for the way there
+      collector.errors[static_cast<size_t>(i)] = std::current_exception();
+    }
   };
 
   std::vector<uint64_t> tickets;
@@ -152,10 +156,10 @@ void run_replicas(ArrayRef<Device> device_of, const std::function<void(int)>& ru
       const bool again = std::exchange(first[d], true);
       const bool apart =
           again || (d != home && (capturing || (meeting && meeting->waits_elsewhere())));
-      if (apart && meeting) own.emplace_back([&elsewhere, d, i] { elsewhere(d, i); });
+      if (apart && meeting) own.emplace_back([&elsewhere, d, i] { elsewhere(i, d, i); });
       else if (!again && d != home)
         tickets.push_back(devices::post(Device::from_ordinal(d), [&elsewhere, d, i, meeting] {
-          elsewhere(d, meeting ? i : -1);
+          elsewhere(i, d, meeting ? i : -1);
         }));
     }
   } catch (...) {

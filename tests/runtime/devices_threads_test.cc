@@ -13,6 +13,7 @@
 #include "runtime/context.h"
 #include "runtime/devices.h"
 #include "runtime/tensor_base.h"
+#include "tests/runtime/thrown.h"
 
 using ramet::detail::tls;
 
@@ -166,6 +167,31 @@ TEST(Devices, SynchronizeWaitsForAll) {
   opener.join();
 }
 
+// At whoever waits for the task, once; else at synchronize().
+TEST(Devices, WhatATaskThrowsComesOut) {
+  for (const Thrown what : kThrown) {
+    const auto post = [&](int device) {
+      return devices::post(cpu(device), [what] { throw_one(what); });
+    };
+    const uint64_t waited = post(1);
+    EXPECT_EQ(thrown_by([&] { devices::wait(waited); }), what);
+    EXPECT_TRUE(devices::done(waited));
+    EXPECT_EQ(thrown_by([&] { devices::wait(waited); }), Thrown::kNothing);
+    post(2);
+    const uint64_t later = post(1);
+    EXPECT_EQ(thrown_by(devices::synchronize), what);
+    EXPECT_EQ(thrown_by([&] { devices::wait(later); }), Thrown::kNothing);
+    EXPECT_EQ(thrown_by(devices::synchronize), what);
+    EXPECT_EQ(thrown_by(devices::synchronize), Thrown::kNothing);
+    // Inside a task that waits for it; and the workers go on.
+    const uint64_t nested = devices::post(cpu(1), [&] {
+      const uint64_t inner = post(1);
+      EXPECT_EQ(thrown_by([&] { devices::wait(inner); }), what);
+    });
+    EXPECT_EQ(thrown_by([&] { devices::wait(nested); }), Thrown::kNothing);
+  }
+}
+
 TEST(Devices, ManyPosters) {
   std::atomic<int> ran{0};
   std::vector<std::thread> posters;
@@ -275,6 +301,17 @@ TEST(Pending, MemoryLivesUntilItIsWritten) {
   }
   EXPECT_TRUE(written);
   opener.join();
+}
+
+// Memory that was never written is not looked at; and may go.
+TEST(Pending, AWriterThatThrows) {
+  for (const Thrown what : kThrown) {
+    TensorBase t = TensorBase::empty({4}, kFloat, cpu(1));
+    t.storage_impl()->pending = devices::post(cpu(1), [what] { throw_one(what); });
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(thrown_by([&] { t.ptr(); }), what);
+    EXPECT_EQ(thrown_by([&] { t = TensorBase(); }), Thrown::kNothing);
+    EXPECT_EQ(thrown_by(devices::synchronize), what);
+  }
 }
 
 TEST(DevicesDeathTest, WorkersEndWithTheProcess) {

@@ -1,4 +1,5 @@
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <latch>
 #include <mutex>
@@ -10,6 +11,7 @@
 #include "runtime/devices.h"
 #include "runtime/thread_pool.h"
 #include "tests/runtime/expect_error.h"
+#include "tests/runtime/thrown.h"
 
 using ramet::detail::tls;
 
@@ -113,6 +115,36 @@ TEST(ThreadPool, DevicesHaveTeamsOfTheirOwn) {
   for (auto& c : callers) c.join();
   EXPECT_LE(of[0].size(), 2u);
   for (const auto id : of[0]) EXPECT_EQ(of[1].count(id), 0u);
+}
+
+// On helpers too; of several tasks that of the first, for any number of threads.
+TEST(ThreadPool, WhatATaskThrowsComesOut) {
+  for (const int threads : {1, 2, 4}) {
+    Threads use(threads);
+    for (const Thrown what : kThrown) {
+      std::atomic<int> ran{0}, on_helpers{0};
+      int number = -1;
+      EXPECT_EQ(what, thrown_by(
+                          [&] {
+                            parallel_tasks(200, [&](int64_t i, int slot) {
+                              ++ran;
+                              if (slot == 0 && threads > 1) {  // the helpers take some, too
+                                std::this_thread::sleep_for(std::chrono::microseconds(200));
+                              }
+                              on_helpers += slot != 0;
+                              if (i >= 5 && i % 3 == 2) throw_one(what, int(i));
+                            });
+                          },
+                          &number));
+      if (what != Thrown::kNoMemory) { EXPECT_EQ(number, 5); }
+      EXPECT_GE(ran, 6);
+      if (threads > 1) { EXPECT_GT(on_helpers, 0); }
+      // And the pool goes on.
+      std::atomic<int> good{0};
+      parallel_tasks(50, [&](int64_t, int) { ++good; });
+      EXPECT_EQ(good, 50);
+    }
+  }
 }
 
 TEST(ThreadPool, Settings) {

@@ -90,6 +90,9 @@ class Answers {
       } catch (const std::exception& e) {
         error_ = std::current_exception();
         reducer.abort(e.what());  // the other thread may wait there
+      } catch (...) {
+        error_ = std::current_exception();
+        reducer.abort("the answers to others' forwards threw what is no std::exception");
       }
     });
   }

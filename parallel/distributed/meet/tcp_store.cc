@@ -192,34 +192,41 @@ struct TcpStoreServer::State {
 
   void accept_all() {
     while (!closing) {
-      const int fd = accept4(listening.fd(), nullptr, nullptr, SOCK_CLOEXEC);
-      if (fd < 0) {
-        if (errno == EINTR || errno == ECONNABORTED) continue;
-        if (closing) return;
-        std::this_thread::sleep_for(Milliseconds(20));  // out of descriptors, perhaps
-        continue;
-      }
-      const std::lock_guard lock(mutex);
-      if (closing) {
-        Socket dropped(fd);
-        return;
-      }
-      connections.remove_if([](Connection& c) {
-        if (!c.done) return false;
-        c.thread.join();
-        return true;
-      });
-      Connection& c = connections.emplace_back();
-      c.socket = Socket(fd);
       try {
-        c.thread = std::thread([this, &c] {
-          serve(c);
-          c.socket.shut();
-          c.done = true;
-        });
-      } catch (const std::system_error&) {  // no more threads: who came hears that nobody is there
-        connections.pop_back();
+        accept_one();
+      } catch (const std::exception&) {  // no memory: who came hears that nobody is there
+        std::this_thread::sleep_for(Milliseconds(20));
       }
+    }
+  }
+
+  void accept_one() {
+    const int fd = accept4(listening.fd(), nullptr, nullptr, SOCK_CLOEXEC);
+    if (fd < 0) {
+      if (errno != EINTR && errno != ECONNABORTED && !closing)
+        std::this_thread::sleep_for(Milliseconds(20));  // out of descriptors, perhaps
+      return;
+    }
+    Socket came(fd);
+    const std::lock_guard lock(mutex);
+    if (closing) return;
+    connections.remove_if([](Connection& c) {
+      if (!c.done) return false;
+      c.thread.join();
+      return true;
+    });
+    Connection& c = connections.emplace_back();
+    c.socket = std::move(came);
+    try {
+      c.thread = std::thread([this, &c] {
+        try {
+          serve(c);
+        } catch (const std::exception&) {}  // no memory: the client hears that nobody is there
+        c.socket.shut();
+        c.done = true;
+      });
+    } catch (const std::system_error&) {  // no more threads: who came hears that nobody is there
+      connections.pop_back();
     }
   }
 };

@@ -6,6 +6,7 @@
 
 #include "tests/nn/data/data_loader_sets.h"
 #include "tests/nn/support.h"
+#include "tests/runtime/thrown.h"
 
 namespace ramet {
 namespace {
@@ -73,6 +74,44 @@ struct Slow : datasets::StatefulDataset<Slow, size_t, size_t> {
   void load(serialize::InputArchive&) override {}
   std::shared_ptr<Shared> s = std::make_shared<Shared>();
 };
+
+struct ThrowsAtTwo : datasets::BatchDataset<ThrowsAtTwo, size_t> {
+  explicit ThrowsAtTwo(Thrown what) : what(what) {}
+  size_t get_batch(ArrayRef<size_t> request) override {
+    if (request[0] == 2) throw_one(what, 7);
+    return request[0];
+  }
+  std::optional<size_t> size() const override { return 4; }
+  Thrown what;
+};
+
+TEST(DataLoaderRecovery, AnythingMayBeThrown) {
+  for (size_t workers : {0, 1, 3})
+    for (const Thrown what : kThrown) {
+      auto loader = make_data_loader<samplers::SequentialSampler>(
+          ThrowsAtTwo(what), DataLoaderOptions(1).workers(workers));
+      auto it = loader->begin();
+      ++it;
+      std::exception_ptr thrown;
+      try {
+        ++it;
+      } catch (const WorkerException& e) {
+        EXPECT_GT(workers, 0u);
+        thrown = e.original_exception;
+        EXPECT_EQ(
+            std::string(e.what()).find("not derived from std::exception") != std::string::npos,
+            what == Thrown::kNoStandard);
+      } catch (...) {
+        EXPECT_EQ(workers, 0u);
+        thrown = std::current_exception();
+      }
+      ASSERT_TRUE(thrown);
+      int number = -1;
+      EXPECT_EQ(thrown_by([&] { std::rethrow_exception(thrown); }, &number), what);
+      if (what != Thrown::kNoMemory) { EXPECT_EQ(number, 7); }
+      EXPECT_EQ(*++it, 3u);
+    }
+}
 
 TEST(DataLoaderRecovery, AStatefulDatasetIsResetWhenNobodyUsesIt) {
   for (size_t workers : {1, 3}) {

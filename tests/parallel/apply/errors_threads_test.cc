@@ -13,6 +13,7 @@
 #include "runtime/allocator.h"
 #include "runtime/devices.h"
 #include "tests/parallel/scenarios/fragile.h"
+#include "tests/runtime/thrown.h"
 
 namespace ramet {
 namespace {
@@ -213,6 +214,38 @@ TEST(Errors, AllocationOnAWorker) {
     set_parameters(*job.m, 3);
     job.m->norm->reset_running_stats();
     EXPECT_EQ(job.trained(), expected);
+  }
+}
+
+// In a forward or a backward, on a device's worker.
+TEST(Errors, AnythingMayBeThrown) {
+  for (const Thrown what : kThrown) {
+    DataParallel<Call> forward(Call([what](const Tensor& x) -> Tensor {
+                                 if (x.device() == d(2)) throw_one(what);
+                                 return x * 2;
+                               }),
+                               kFour);
+    Thrown got = Thrown::kNothing;
+    try {
+      got = thrown_by([&] { forward(varied({8, 6}, 1)); });
+    } catch (const ReplicaError& e) {  // of what is the standard library's it says where
+      EXPECT_EQ(what, Thrown::kNoMemory);
+      EXPECT_EQ(e.device(), d(2));
+      got = thrown_by([&] { e.rethrow_nested(); });
+    }
+    EXPECT_EQ(got, what);
+
+    DataParallel<Call> backward(
+        Call([what](const Tensor& x) -> Tensor {
+          Tensor y = x * 2;
+          if (x.device() == d(2))
+            y.register_hook([what](const Tensor&) -> Tensor { throw_one(what); });
+          return y;
+        }),
+        kFour);
+    const Tensor x = varied({8, 6}, 1).requires_grad_();
+    const Tensor loss = backward(x).sum();
+    EXPECT_EQ(thrown_by([&] { loss.backward(); }), what);
   }
 }
 

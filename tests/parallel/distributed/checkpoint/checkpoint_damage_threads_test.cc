@@ -171,6 +171,14 @@ TEST(CheckpointFolder, FilesThatAreShortLongOrMissing) {
                     "got " + std::to_string(now) + " bytes, expected " + std::to_string(size));
     }
     const fs::path copy = copy_of(c, folder.path("copy"));
+    if (manifest) {  // deeper than a stack is
+      std::ofstream(copy / file.filename())
+          << "{\"format\": " << std::string(1 << 20, '[') << std::string(1 << 20, ']') << "}";
+      const Loaded passed = load(copy);
+      EXPECT_EQ(passed.report.step, 1) << passed.error;
+      ASSERT_EQ(passed.report.passed_over.size(), 1u);
+      expect_part(passed.report.passed_over[0], "is damaged");
+    }
     fs::remove(copy / file.filename());
     const Loaded passed = load(copy);
     EXPECT_EQ(passed.report.step, 1);

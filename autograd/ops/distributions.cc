@@ -24,7 +24,7 @@ Tensor poisson(const Tensor& self, std::optional<Generator> generator) {
     kernels::random_poisson(out.stream(),
                             {out.ptr(), mean.ptr(), nullptr, out.numel(), key, out.scalar_type()});
   });
-  return t;
+  return drawn_from("PoissonBackward0", {self}, std::move(t));
 }
 
 Tensor binomial(const Tensor& count, const Tensor& prob, std::optional<Generator> generator) {
@@ -41,7 +41,7 @@ Tensor binomial(const Tensor& count, const Tensor& prob, std::optional<Generator
     kernels::random_binomial(
         out.stream(), {out.ptr(), trials.ptr(), p.ptr(), out.numel(), key, out.scalar_type()});
   });
-  return t;
+  return without_derivative("binomial", {count, prob}, std::move(t));
 }
 
 // ---- in-place fills -----------------------------------------------------------------------------

@@ -90,7 +90,7 @@ std::vector<Tensor> given_edges(const char* op, const Tensor& rows, TensorList b
   return edges;
 }
 
-// What lies in the bins between these edges.
+// What lies in the bins between these edges. The weights keep their history.
 Tensor counted(const char* op, const Tensor& rows, const std::vector<Tensor>& edges, Weight weight,
                bool density) {
   std::vector<int64_t> sizes;
@@ -109,15 +109,16 @@ Tensor counted(const char* op, const Tensor& rows, const std::vector<Tensor>& ed
     at = at.mul(sizes[d]).add(bin.clamp(0, sizes[d] - 1));
   }
   const bool weighted = weight && weight->defined();
-  const Tensor what = weighted ? weight->detach().reshape({n}) : ones({n}, rows.options());
+  const Tensor what = weighted ? weight->reshape({n}) : ones({n}, rows.options());
   Tensor hist = zeros({bins}, rows.options());
   hist.index_add_(0, at, what.masked_fill(outside, 0));
-  if (density) hist.div_(hist.sum());
+  if (density) hist = hist.div(hist.sum());
   hist = hist.reshape(sizes);
   for (size_t d = 0; density && d < edges.size(); ++d) {
     std::vector<int64_t> along(sizes.size(), 1);
     along[d] = sizes[d];
-    hist.div_(edges[d].narrow(0, 1, sizes[d]).sub(edges[d].narrow(0, 0, sizes[d])).reshape(along));
+    hist = hist.div(
+        edges[d].narrow(0, 1, sizes[d]).sub(edges[d].narrow(0, 0, sizes[d])).reshape(along));
   }
   return hist;
 }
@@ -125,7 +126,6 @@ Tensor counted(const char* op, const Tensor& rows, const std::vector<Tensor>& ed
 template <class Edges>
 std::tuple<Tensor, std::vector<Tensor>> of_points(const char* op, const Tensor& self, Weight weight,
                                                   bool density, const Edges& edges_of) {
-  const NoGradGuard off;
   const Tensor rows = points(op, self, weight);
   std::vector<Tensor> edges = edges_of(rows);
   Tensor hist = counted(op, rows, edges, weight, density);
@@ -145,9 +145,7 @@ std::tuple<Tensor, Tensor> of_numbers(const Tensor& self, Weight weight, bool de
                                       const Edges& edges_of) {
   const char* op = "histogram";
   check_defined(op, self);
-  const std::optional<Tensor> flat =
-      weight && weight->defined() ? std::optional<Tensor>(weight->detach()) : std::nullopt;
-  auto [hist, edges] = of_points(op, self.detach().unsqueeze(-1), flat, density, edges_of);
+  auto [hist, edges] = of_points(op, self.detach().unsqueeze(-1), weight, density, edges_of);
   return {std::move(hist), std::move(edges[0])};
 }
 

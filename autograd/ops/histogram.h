@@ -1,6 +1,7 @@
-// Histograms with edges of their bins: LibTorch's functions of the same names. Counts, without
-// history, of floating-point samples and in their dtype. A sample is a number
-// (histogram) or a row of the last dimension (histogramdd).
+// Histograms with edges of their bins: LibTorch's functions of the same names. Counts of
+// floating-point samples, in their dtype. A sample is a number (histogram) or a row of the last
+// dimension (histogramdd). Differentiable in the weights (LibTorch has no derivative), not in the
+// samples, which move from bin to bin.
 #pragma once
 #include <optional>
 #include <tuple>
@@ -15,7 +16,7 @@ namespace ramet {
 /// equal width there are from range[0] to range[1], without it from the smallest to the largest
 /// sample, which are read; 0.5 less and more where both are the same, and [0, 1] of no samples.
 /// With `weight`, of self's sizes and dtype, a sample counts that much. `density`: divided by their
-/// sum and the bins' widths. No history.
+/// sum and the bins' widths.
 RAMET_API std::tuple<Tensor, Tensor> histogram(const Tensor& self, const Tensor& bins,
                                                const std::optional<Tensor>& weight = {},
                                                bool density = false);

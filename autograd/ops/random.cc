@@ -175,18 +175,10 @@ Tensor normal(double mean, double std, IntArrayRef size, std::optional<Generator
   normal_into(t, mean, std, given(generator));
   return with_grad(std::move(t), options);
 }
-Tensor normal(const Tensor& mean, double std, std::optional<Generator> generator) {
-  check_floating("normal", mean);
-  check_std("normal", std);
-  return normal(mean, full({}, std, TensorOptions(mean.scalar_type()).device(mean.device())),
-                std::move(generator));
-}
-Tensor normal(double mean, const Tensor& std, std::optional<Generator> generator) {
-  check_floating("normal", std);
-  return normal(full({}, mean, TensorOptions(std.scalar_type()).device(std.device())), std,
-                std::move(generator));
-}
-Tensor normal(const Tensor& mean, const Tensor& std, std::optional<Generator> generator) {
+
+namespace {
+
+Tensor drawn(const Tensor& mean, const Tensor& std, const std::optional<Generator>& generator) {
   check_floating("normal", mean);
   check_floating("normal", std);
   NoGradGuard no_grad;
@@ -197,21 +189,42 @@ Tensor normal(const Tensor& mean, const Tensor& std, std::optional<Generator> ge
   else report_where("normal", negative, kWhat);
   Tensor t = pointwise_result("normal", result_type(mean, std), mean, &std);
   normal_into(t, 0, 1, given(generator));
-  return t.mul_(std).add_(mean);
+  t.mul_(std).add_(mean);
+  return t;
+}
+
+}  // namespace
+
+Tensor normal(const Tensor& mean, double std, std::optional<Generator> generator) {
+  check_floating("normal", mean);
+  check_std("normal", std);
+  return drawn_from(
+      "NormalBackward1", {mean},
+      drawn(mean, full({}, std, TensorOptions(mean.scalar_type()).device(mean.device())),
+            generator));
+}
+Tensor normal(double mean, const Tensor& std, std::optional<Generator> generator) {
+  check_floating("normal", std);
+  return drawn_from(
+      "NormalBackward2", {std},
+      drawn(full({}, mean, TensorOptions(std.scalar_type()).device(std.device())), std, generator));
+}
+Tensor normal(const Tensor& mean, const Tensor& std, std::optional<Generator> generator) {
+  return drawn_from("NormalBackward3", {mean, std}, drawn(mean, std, generator));
 }
 
 Tensor bernoulli(const Tensor& self, std::optional<Generator> generator) {
   check_floating("bernoulli", self);
   Tensor t = empty_like(self, {}, MemoryFormat::Contiguous);
   bernoulli_into(t, self, given(generator));
-  return t;
+  return drawn_from("BernoulliBackward0", {self}, std::move(t));
 }
 Tensor bernoulli(const Tensor& self, double p, std::optional<Generator> generator) {
   check_defined("bernoulli", self);
   check_probability("bernoulli", p);
   Tensor t = empty_like(self, {}, MemoryFormat::Contiguous);
   bernoulli_into(t, p, given(generator));
-  return t;
+  return without_derivative("bernoulli", {self}, std::move(t));
 }
 
 Tensor& bernoulli_out(Tensor& out, const Tensor& self, double p,
@@ -294,7 +307,7 @@ Tensor& Tensor::normal_(double mean, double std, std::optional<Generator> genera
 Tensor& Tensor::bernoulli_(double p, std::optional<Generator> generator) const {
   check_defined("bernoulli_", *this);
   check_probability("bernoulli_", p);
-  return in_place("bernoulli_", "BernoulliBackward0", *this,
+  return in_place("bernoulli_", "BernoulliBackward2", *this,
                   [&] { bernoulli_into(*this, p, given(generator)); });
 }
 Tensor& Tensor::bernoulli_(const Tensor& p, std::optional<Generator> generator) const {

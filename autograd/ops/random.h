@@ -17,11 +17,12 @@ namespace ramet {
 RAMET_API Tensor normal(double mean, double std, IntArrayRef size,
                         std::optional<Generator> generator = std::nullopt,
                         const TensorOptions& options = {});
-/// A number of events where self[i] >= 0 of them are expected, in self's dtype. No history.
+/// A number of events where self[i] >= 0 of them are expected, in self's dtype. Its derivative is
+/// 0.
 RAMET_API Tensor poisson(const Tensor& self, std::optional<Generator> generator = std::nullopt);
 /// Successes among count[i] trials (cut off to a whole number) of probability prob[i]; both of one
 /// floating-point dtype, broadcast. A probability below 0 counts as 0, one above 1 as 1; a NaN
-/// gives NaN. No history.
+/// gives NaN. It has no derivative.
 RAMET_API Tensor binomial(const Tensor& count, const Tensor& prob,
                           std::optional<Generator> generator = std::nullopt);
 RAMET_API Tensor& bernoulli_out(Tensor& out, const Tensor& self, double p = 0.5,

@@ -1,5 +1,8 @@
 #include "autograd/ops/front/common.h"
 
+#include "autograd/grad_mode.h"
+#include "autograd/ops/factory.h"
+
 using ramet::detail::tls;
 
 namespace ramet {
@@ -21,6 +24,36 @@ void refuse_devices(const char* op, const Tensor& a, const Tensor& b, const char
 void refuse_gradient(const char* op, const char* name) {
   throw NotImplementedError(
       detail::join("[", op, "] the derivative for '", name, "' is not implemented"));
+}
+
+namespace {
+
+bool any_recording(ArrayRef<Tensor> inputs) {
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [](const Tensor& x) { return x.defined() && recording(x); });
+}
+
+}  // namespace
+
+Tensor without_derivative(const char* op, ArrayRef<Tensor> inputs, Tensor out) {
+  if (!any_recording(inputs)) return out;
+  return record_list("NotImplemented", inputs, std::move(out),
+                     [op](const Node&, const Tensor&, std::vector<Tensor>&) {
+                       throw NotImplementedError(detail::join("[", op, "] the derivative for ", op,
+                                                              " is not implemented"));
+                     });
+}
+Tensor drawn_from(const char* node, ArrayRef<Tensor> inputs, Tensor out) {
+  if (!any_recording(inputs)) return out;
+  std::vector<std::vector<int64_t>> sizes;
+  for (const Tensor& x : inputs) sizes.push_back(x.sizes().vec());
+  return record_list(
+      node, inputs, std::move(out),
+      [sizes = std::move(sizes)](const Node& self, const Tensor& g, std::vector<Tensor>& out) {
+        const NoGradGuard off;
+        for (size_t i = 0; i < sizes.size(); ++i)
+          if (self.needs(static_cast<int>(i))) out[i] = zeros(sizes[i], g.options());
+      });
 }
 
 namespace {

@@ -61,6 +61,12 @@ inline void check_same_device(const char* op, const Tensor& a, const Tensor& b,
 inline void check_constant(const char* op, const char* name, const Tensor& x) {
   if (RAMET_UNLIKELY(x.defined() && recording(x))) refuse_gradient(op, name);
 }
+/// `out` with LibTorch's history of what has no derivative for its inputs: "NotImplemented", an
+/// Error where a backward comes to it.
+RAMET_API Tensor without_derivative(const char* op, ArrayRef<Tensor> inputs, Tensor out);
+/// `out` with LibTorch's history of what was drawn: gradients of zeros, however `inputs` (which
+/// `out` was broadcast from) looked.
+RAMET_API Tensor drawn_from(const char* node, ArrayRef<Tensor> inputs, Tensor out);
 /// The device an operation on a and b runs on: theirs, or the other's where one is a number on the
 /// host. An Error naming both otherwise.
 RAMET_API Device common_device(const char* op, const Tensor& a, const Tensor& b);

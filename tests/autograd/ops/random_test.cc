@@ -10,6 +10,7 @@
 
 #include "autograd/autograd.h"
 #include "autograd/gradcheck.h"
+#include "autograd/graph/node.h"
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/copy.h"
 #include "autograd/ops/factory.h"
@@ -96,7 +97,7 @@ TEST(RandomFronts, NormalWithTensors) {
   EXPECT_EQ(values(normal(mean, std)), (V{0, 1, 2, 0, 1, 2}));
   EXPECT_EQ(values(normal(mean, 0.0)), (V{0, 1, 2}));
   EXPECT_EQ(normal(0.0, ones({4})).sizes(), (IntArrayRef{4}));
-  EXPECT_FALSE(normal(mean.clone().requires_grad_(), std).requires_grad());
+  EXPECT_TRUE(normal(mean.clone().requires_grad_(), std).requires_grad());
 }
 
 TEST(RandomFronts, ARefusedDrawLeavesTheGenerator) {
@@ -184,6 +185,38 @@ TEST(RandomFronts, Multinomial) {
             std::string::npos);
   EXPECT_NE(error_of([&] { multinomial(ones({3}, kLong), 1); }).find("floating-point"),
             std::string::npos);
+}
+
+// PyTorch's: gradients of zeros, or an Error in the backward where it has none.
+TEST(RandomFronts, WhatIsDrawnHasLibTorchsHistory) {
+  const Tensor x = full({3, 4}, .5).requires_grad_(), row = full({4}, .25).requires_grad_();
+  const auto zeros_of = [&](const char* node, const Tensor& drawn) {
+    EXPECT_TRUE(drawn.requires_grad());
+    EXPECT_EQ(drawn.grad_fn()->name(), std::string(node));
+    EXPECT_FALSE(drawn.is_leaf());
+    x.mutable_grad() = row.mutable_grad() = Tensor();
+    (drawn * 3 + x * 0 + row * 0).sum().backward();
+    EXPECT_EQ(values(x.grad()), V(12));
+    EXPECT_EQ(values(row.grad()), V(4));
+    EXPECT_EQ(row.grad().sizes(), row.sizes());
+  };
+  zeros_of("BernoulliBackward0", bernoulli(x));
+  zeros_of("NormalBackward1", normal(x, 2.));
+  zeros_of("NormalBackward2", normal(2., x));
+  zeros_of("NormalBackward3", normal(x, row));
+  zeros_of("NormalBackward3", normal(row, x.detach().expand({2, 3, 4})));
+  zeros_of("PoissonBackward0", poisson(x));
+  Tensor filled = x * 1;
+  EXPECT_EQ(filled.bernoulli_(.5).grad_fn()->name(), std::string("BernoulliBackward2"));
+  for (const Tensor& drawn : {bernoulli(x, .5), binomial(full({3, 4}, 5.), x)}) {
+    EXPECT_EQ(drawn.grad_fn()->name(), std::string("NotImplemented"));
+    EXPECT_NE(error_of([&] { drawn.sum().backward(); }).find("is not implemented"),
+              std::string::npos);
+  }
+  const NoGradGuard off;
+  EXPECT_FALSE(bernoulli(x).requires_grad());
+  EXPECT_FALSE(bernoulli(x, .5).requires_grad());
+  EXPECT_FALSE(normal(x, row).requires_grad());
 }
 
 TEST(RandomFronts, InPlaceFillsCountAsWritesAndCutHistory) {

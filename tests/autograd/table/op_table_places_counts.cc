@@ -1,6 +1,7 @@
 // Rows of the operation table: counts, histograms, segments.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "autograd/ops.h"
 #include "tests/autograd/table/op_table_suite.h"
@@ -80,6 +81,13 @@ void add_histograms(Table& t) {
     while (k < 3 && v >= edges[k + 1]) ++k;
     return k;
   };
+  // Samples from -3 to 2.5 of x's first input, in the dtype of the second.
+  const auto half_steps = [](V x) { return x[0].to(x[1].scalar_type()).sub(6).div(2); };
+  const auto steps_of = [](const Values& v) {
+    Values out;
+    for (const double k : v) out.push_back((k - 6) / 2);
+    return out;
+  };
   const auto counted = [](const std::vector<int>& bins, const Values& weights) {
     Plain out{{4}, Values(4)};
     for (size_t i = 0; i < bins.size(); ++i)
@@ -108,18 +116,35 @@ void add_histograms(Table& t) {
         return std::get<0>(histogram_out(o, places, x[0], given(x[0])));
       });
   t.row(
-       "histogram.weights", kTaken, {{real({4, 5}, -3, 3), real({4, 5})}, {real({0}), real({0})}},
-       [given](V x) { return std::get<0>(histogram(x[0], given(x[0]), x[1])); },
-       [=](P x) { return counted(bins_of(x[0].v), x[1].v); })
+       "histogram.weights", kTaken, {{index({4, 5}, 12), real({4, 5})}, {index({0}, 1), real({0})}},
+       [=](V x) { return std::get<0>(histogram(half_steps(x), given(x[1]), x[1])); },
+       [=](P x) { return counted(bins_of(steps_of(x[0].v)), x[1].v); })
       .also(set_of(kHalf))
       .only(kWide)  // in sixteen bits edges and counts are rounded
-      .no_gradient()
       .not_scalar("in histogram")
       .tame("a weight outside counts nothing")
       .in_one(all)
       .small(slow)
       .within(4)
-      .big({real({90, 140}, -3, 3), real({90, 140})});
+      .big({index({90, 140}, 12), real({90, 140})});
+  t.row(
+       "histogram.density", kTaken, {{index({4, 5}, 12), real({4, 5}, 1, 2)}},
+       [=](V x) { return std::get<0>(histogram(half_steps(x), given(x[1]), x[1], true)); },
+       [=](P x) {
+         Plain out = counted(bins_of(steps_of(x[0].v)), x[1].v);
+         const double sum = std::accumulate(out.v.begin(), out.v.end(), 0.);
+         for (size_t k = 0; k < 4; ++k) out.v[k] /= sum * (edges[k + 1] - edges[k]);
+         return out;
+       })
+      .also(set_of(kHalf))
+      .only(kWide)
+      .not_empty("nothing is divided by nothing")
+      .not_scalar("in histogram")
+      .in_one(all)
+      .tame("a weight outside counts nothing")
+      .small(slow)
+      .within(8)
+      .big({index({90, 140}, 12), real({90, 140}, 1, 2)});
   t.row(
        "histogram.even", kTaken, shapes({{4, 5}, {0}, {}}, -3, 3),
        [](V x) {

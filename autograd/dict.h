@@ -88,6 +88,8 @@ template <class Key, class Value> class Dict final {
   }
   /// Are both handles of the same entries?
   bool is(const Dict& other) const { return impl_ == other.impl_; }
+  /// The same for handles of the same entries.
+  const void* id() const { return impl_.get(); }
 
  private:
   struct Impl {

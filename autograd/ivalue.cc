@@ -17,45 +17,73 @@ void show(std::ostream& out, double x) {
   out << text.str();
   if (std::isfinite(x) && text.str().find_first_of(".e") == std::string::npos) out << '.';
 }
-void show(std::ostream& out, int64_t x) { out << x; }
-void show(std::ostream& out, bool x) { out << (x ? "True" : "False"); }
-void show(std::ostream& out, const std::string& x) { out << x; }
-void show(std::ostream& out, const Tensor& x) { out << x; }
-void show(std::ostream& out, const IValue& x) { out << x; }
-template <class T> void show_items(std::ostream& out, const std::vector<T>& list) {
-  for (size_t i = 0; i < list.size(); ++i) {
-    if (i > 0) out << ", ";
-    show(out, list[i]);
-  }
-}
-template <class T> void show(std::ostream& out, const std::vector<T>& list) {
-  out << '[';
-  show_items(out, list);
-  out << ']';
-}
-void show(std::ostream& out, const IValue::GenericList& list) { show(out, list.vec()); }
-void show(std::ostream& out, const IValue::TuplePtr& tuple) {
-  out << '(';
-  show_items(out, tuple->elements());
-  out << (tuple->size() == 1 ? ",)" : ")");
-}
-void show(std::ostream& out, const IValue::GenericDict& dict) {
-  out << '{';
-  const char* between = "";
-  for (const auto& entry : dict) {
-    out << between << entry.key() << ": " << entry.value();
-    between = ", ";
-  }
-  out << '}';
-}
 
 }  // namespace
 
 struct IValue::Held {
-  std::variant<double, int64_t, bool, std::string, Tensor, std::vector<int64_t>,
-               std::vector<double>, std::vector<Tensor>, GenericDict, GenericList, TuplePtr>
+  std::variant<double, int64_t, bool, std::string, Tensor, List<int64_t>, List<double>,
+               List<Tensor>, GenericDict, GenericList, TuplePtr>
       value;
 };
+
+// What is being printed: this list, tuple or dictionary, inside of `around`.
+struct IValue::Shown {
+  static constexpr int kMaxDepth = 256;
+  std::ostream& out;
+  const void* what;
+  const Shown* around;
+  int depth;
+
+  void operator()(double x) const { show(out, x); }
+  void operator()(int64_t x) const { out << x; }
+  void operator()(bool x) const { out << (x ? "True" : "False"); }
+  void operator()(const std::string& x) const { out << x; }
+  void operator()(const Tensor& x) const { out << x; }
+  void operator()(const IValue& x) const {
+    if (x.isNone()) out << "None";
+    else std::visit(*this, x.held_->value);
+  }
+  template <class T> void items(const std::vector<T>& list) const {
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (i > 0) out << ", ";
+      (*this)(list[i]);
+    }
+  }
+  // Around f(), which prints what `of` holds.
+  template <class F>
+  void nested(const void* of, const char* open, const char* close, const F& f) const {
+    out << open;
+    bool again = depth >= kMaxDepth;
+    for (const Shown* s = this; s && !again; s = s->around) again = s->what == of;
+    if (again) out << "...";
+    else f(Shown{out, of, this, depth + 1});
+    out << close;
+  }
+  template <class T> void operator()(const List<T>& list) const {
+    nested(&list.vec(), "[", "]", [&](const Shown& inner) { inner.items(list.vec()); });
+  }
+  void operator()(const TuplePtr& tuple) const {
+    nested(tuple.get(), "(", tuple->size() == 1 ? ",)" : ")",
+           [&](const Shown& inner) { inner.items(tuple->elements()); });
+  }
+  void operator()(const GenericDict& dict) const {
+    nested(dict.id(), "{", "}", [&](const Shown& inner) {
+      const char* between = "";
+      for (const auto& entry : dict) {
+        out << between;
+        inner(entry.key());
+        out << ": ";
+        inner(entry.value());
+        between = ", ";
+      }
+    });
+  }
+};
+
+namespace {
+const char* const kNames[] = {"double",      "int",         "bool", "string", "Tensor", "int list",
+                              "double list", "tensor list", "dict", "list",   "tuple"};
+}
 
 IValue::IValue(double v) : held_(std::make_shared<Held>(Held{v})) {}
 IValue::IValue(float v) : held_(std::make_shared<Held>(Held{static_cast<double>(v)})) {}
@@ -65,10 +93,13 @@ IValue::IValue(bool v) : held_(std::make_shared<Held>(Held{v})) {}
 IValue::IValue(std::string v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
 IValue::IValue(const char* v) : held_(std::make_shared<Held>(Held{std::string(v)})) {}
 IValue::IValue(Tensor v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
-IValue::IValue(std::vector<int64_t> v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
-IValue::IValue(IntArrayRef v) : held_(std::make_shared<Held>(Held{v.vec()})) {}
-IValue::IValue(std::vector<double> v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
-IValue::IValue(std::vector<Tensor> v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
+IValue::IValue(std::vector<int64_t> v) : IValue(List<int64_t>(std::move(v))) {}
+IValue::IValue(List<int64_t> v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
+IValue::IValue(IntArrayRef v) : IValue(v.vec()) {}
+IValue::IValue(std::vector<double> v) : IValue(List<double>(std::move(v))) {}
+IValue::IValue(List<double> v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
+IValue::IValue(std::vector<Tensor> v) : IValue(List<Tensor>(std::move(v))) {}
+IValue::IValue(List<Tensor> v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
 IValue::IValue(GenericDict v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
 IValue::IValue(GenericList v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
 IValue::IValue(TuplePtr v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
@@ -81,10 +112,7 @@ template <class T> bool IValue::is() const {
   return held_ && std::holds_alternative<T>(held_->value);
 }
 template <class T> const T& IValue::get(const char* wanted) const {
-  static const char* const names[] = {"double", "int",      "bool",        "string",
-                                      "Tensor", "int list", "double list", "tensor list",
-                                      "dict",   "list",     "tuple"};
-  RAMET_CHECK(is<T>(), "IValue", "got ", held_ ? names[held_->value.index()] : "None",
+  RAMET_CHECK(is<T>(), "IValue", "got ", held_ ? kNames[held_->value.index()] : "None",
               ", expected ", wanted);
   return std::get<T>(held_->value);
 }
@@ -95,9 +123,9 @@ bool IValue::isInt() const { return is<int64_t>(); }
 bool IValue::isBool() const { return is<bool>(); }
 bool IValue::isString() const { return is<std::string>(); }
 bool IValue::isTensor() const { return is<Tensor>(); }
-bool IValue::isIntList() const { return is<std::vector<int64_t>>(); }
-bool IValue::isDoubleList() const { return is<std::vector<double>>(); }
-bool IValue::isTensorList() const { return is<std::vector<Tensor>>(); }
+bool IValue::isIntList() const { return is<List<int64_t>>(); }
+bool IValue::isDoubleList() const { return is<List<double>>(); }
+bool IValue::isTensorList() const { return is<List<Tensor>>(); }
 bool IValue::isGenericDict() const { return is<GenericDict>(); }
 bool IValue::isTuple() const { return is<TuplePtr>(); }
 bool IValue::isList() const {
@@ -110,14 +138,17 @@ bool IValue::toBool() const { return get<bool>("bool"); }
 const std::string& IValue::toStringRef() const { return get<std::string>("string"); }
 const Tensor& IValue::toTensor() const { return get<Tensor>("Tensor"); }
 const std::vector<int64_t>& IValue::toIntVector() const {
-  return get<std::vector<int64_t>>("int list");
+  return get<List<int64_t>>("int list").vec();
 }
 const std::vector<double>& IValue::toDoubleVector() const {
-  return get<std::vector<double>>("double list");
+  return get<List<double>>("double list").vec();
 }
 const std::vector<Tensor>& IValue::toTensorVector() const {
-  return get<std::vector<Tensor>>("tensor list");
+  return get<List<Tensor>>("tensor list").vec();
 }
+List<int64_t> IValue::toIntList() const { return get<List<int64_t>>("int list"); }
+List<double> IValue::toDoubleList() const { return get<List<double>>("double list"); }
+List<Tensor> IValue::toTensorList() const { return get<List<Tensor>>("tensor list"); }
 const IValue::GenericDict& IValue::toGenericDict() const { return get<GenericDict>("dict"); }
 const IValue::TuplePtr& IValue::toTuple() const { return get<TuplePtr>("tuple"); }
 ArrayRef<IValue> IValue::toListRef() const { return get<GenericList>("list").vec(); }
@@ -129,8 +160,8 @@ Scalar IValue::toScalar() const {
 
 bool detail::DictLess<IValue>::operator()(const IValue& a, const IValue& b) const {
   for (const IValue* v : {&a, &b}) {
-    RAMET_CHECK(v->isNone() || v->isScalar() || v->isString(), "Dict", "key: got ", *v,
-                ", expected a number, a bool, a string or None");
+    RAMET_CHECK(v->isNone() || v->isScalar() || v->isString(), "Dict", "key: got a ",
+                kNames[v->held_->value.index()], ", expected a number, a bool, a string or None");
   }
   const auto kind = [](const IValue& v) { return v.held_ ? v.held_->value.index() + 1 : 0; };
   if (kind(a) != kind(b)) return kind(a) < kind(b);
@@ -156,8 +187,7 @@ IValue::GenericList IValue::toList() const {
 }
 
 std::ostream& operator<<(std::ostream& out, const IValue& value) {
-  if (value.isNone()) return out << "None";
-  std::visit([&](const auto& held) { show(out, held); }, value.held_->value);
+  IValue::Shown{out, nullptr, nullptr, 0}(value);
   return out;
 }
 

@@ -24,7 +24,8 @@ template <> struct DictLess<IValue> {
 }  // namespace detail
 
 /// Nothing, a number, a bool, a string, a tensor, a list of numbers or tensors, or a list, tuple or
-/// dictionary of any values. Copies share lists of any values and dictionaries.
+/// dictionary of any values. Copies share lists and dictionaries; one that holds itself is never
+/// freed.
 class RAMET_API IValue {
  public:
   using GenericDict = Dict<IValue, IValue>;
@@ -54,6 +55,9 @@ class RAMET_API IValue {
   IValue(IntArrayRef v);
   IValue(std::vector<double> v);
   IValue(std::vector<Tensor> v);
+  IValue(List<int64_t> v);
+  IValue(List<double> v);
+  IValue(List<Tensor> v);
   IValue(GenericDict v);
   IValue(GenericList v);
   IValue(TuplePtr v);
@@ -64,8 +68,6 @@ class RAMET_API IValue {
               return std::make_shared<Tuple>(std::vector<IValue>{IValue(std::move(item))...});
             },
             v)) {}
-  /// Of numbers or tensors: a copy.
-  template <class T> IValue(const List<T>& v) : IValue(v.vec()) {}
 
   bool isNone() const;
   bool isDouble() const;
@@ -97,9 +99,10 @@ class RAMET_API IValue {
     const Text* operator->() const { return this; }
   };
   Text toString() const { return {toStringRef()}; }
-  const std::vector<int64_t>& toIntList() const { return toIntVector(); }
-  const std::vector<double>& toDoubleList() const { return toDoubleVector(); }
-  const std::vector<Tensor>& toTensorList() const { return toTensorVector(); }
+  /// Handles of what is held, not copies of it.
+  List<int64_t> toIntList() const;
+  List<double> toDoubleList() const;
+  List<Tensor> toTensorList() const;
   const GenericDict& toGenericDict() const;
   const TuplePtr& toTuple() const;
   const Tuple& toTupleRef() const { return *toTuple(); }
@@ -120,6 +123,9 @@ class RAMET_API IValue {
     else if constexpr (std::is_same<T, std::vector<int64_t>>::value) return toIntVector();
     else if constexpr (std::is_same<T, std::vector<double>>::value) return toDoubleVector();
     else if constexpr (std::is_same<T, std::vector<Tensor>>::value) return toTensorVector();
+    else if constexpr (std::is_same<T, List<int64_t>>::value) return toIntList();
+    else if constexpr (std::is_same<T, List<double>>::value) return toDoubleList();
+    else if constexpr (std::is_same<T, List<Tensor>>::value) return toTensorList();
     else if constexpr (std::is_same<T, GenericDict>::value) return toGenericDict();
     else if constexpr (std::is_same<T, GenericList>::value) return toList();
     else static_assert(sizeof(T) == 0, "IValue::to<T>: no value is of that type");
@@ -130,12 +136,13 @@ class RAMET_API IValue {
   }
 
   /// As LibTorch's: "None", "True", "3", "3.", "text", "[1, 2]", "(1, 2)", "{a: 1}", tensors as
-  /// they print.
+  /// they print. What holds itself is "..." there, and so is what is deeper than 256 levels.
   friend RAMET_API std::ostream& operator<<(std::ostream& out, const IValue& value);
   friend struct detail::DictLess<IValue>;
 
  private:
   struct Held;
+  struct Shown;
   template <class T> bool is() const;
   template <class T> const T& get(const char* wanted) const;
   std::shared_ptr<const Held> held_;  // which nobody changes, so copies share it; none: None

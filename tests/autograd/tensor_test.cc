@@ -220,6 +220,55 @@ TEST(IValue, NumbersFitOrAreAnError) {
 }
 
 // What LibTorch 2.15 prints.
+// As LibTorch's c10::List: handles of what is held.
+TEST(IValue, ListsAreHandles) {
+  const IValue v(std::vector<Tensor>{ones({2}), zeros({3})});
+  const List<Tensor> list = v.toTensorList();
+  EXPECT_EQ(list.size(), 2u);
+  EXPECT_EQ(list.get(0).numel(), 2);
+  EXPECT_EQ(v.toTensorList()[1].numel(), 3);
+  EXPECT_EQ(v.toTensorList().vec().size(), 2u);
+  int64_t elements = 0;
+  for (const Tensor& t : v.toTensorList()) elements += t.numel();
+  EXPECT_EQ(elements, 5);
+  list.push_back(ones({4}));
+  const IValue copy = v;  // NOLINT
+  EXPECT_EQ(copy.toTensorVector().size(), 3u);
+  EXPECT_TRUE(copy.to<List<Tensor>>().is(list));
+  EXPECT_TRUE(IValue(list).toTensorList().is(list));
+  EXPECT_EQ(IValue(IntArrayRef{3, 4}).toIntList().get(1), 4);
+  EXPECT_EQ(IValue(std::vector<double>{3, 4}).toDoubleList().get(1), 4);
+  EXPECT_EQ(IValue(IntArrayRef{3, 4}).to<List<int64_t>>().size(), 2u);
+  EXPECT_NE(error_of([&] { v.toIntList(); }).find("got tensor list, expected int list"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { list.get(3); }), "no error");
+}
+
+TEST(IValue, MayHoldItself) {
+  IValue::GenericList list;
+  IValue::GenericDict dict;
+  list.push_back(1);
+  list.push_back(list);
+  dict.insert("a", list);
+  dict.insert("b", dict);
+  std::ostringstream text;
+  text << IValue(list) << ' ' << IValue(dict) << ' ' << IValue(std::make_tuple(list, list));
+  EXPECT_EQ(text.str(), "[1, [...]] {a: [1, [...]], b: {...}} ([1, [...]], [1, [...]])");
+  // As a key it is refused, without a look at what it holds.
+  EXPECT_NE(error_of([&] { dict.insert(list, 1); }).find("[Dict] key: got a list, expected"),
+            std::string::npos);
+  list.clear(), dict.clear();  // else nobody frees them
+  IValue deep;
+  for (int i = 0; i < 300; ++i) {
+    IValue::GenericList around;
+    around.push_back(deep);
+    deep = around;
+  }
+  text.str("");
+  text << deep;
+  EXPECT_EQ(text.str(), std::string(257, '[') + "..." + std::string(257, ']'));
+}
+
 TEST(IValue, PrintsAsLibTorchs) {
   std::ostringstream out;
   for (const IValue& v : {IValue(3.5), IValue(3.0), IValue(1e20), IValue(0.1), IValue(1.0 / 3),

@@ -23,7 +23,8 @@ void put_chunk(std::string& out, std::string_view kind, std::string_view content
 
 }  // namespace
 
-std::string png(const uint8_t* pixels, int64_t height, int64_t width, int64_t channels) {
+std::string png(const uint8_t* pixels, int64_t height, int64_t width, int64_t channels,
+                size_t most) {
   const auto row = static_cast<size_t>(width * channels);
   std::string raw;
   raw.reserve((row + 1) * static_cast<size_t>(height));
@@ -45,7 +46,9 @@ std::string png(const uint8_t* pixels, int64_t height, int64_t width, int64_t ch
   header.append({8, color, 0, 0, 0});  // bits a channel; deflate, filters of rows, no interlace
   std::string out = "\x89PNG\r\n\x1a\n";
   put_chunk(out, "IHDR", header);
-  put_chunk(out, "IDAT", packed);
+  const std::string_view content(packed);
+  for (size_t at = 0; at < content.size(); at += most)
+    put_chunk(out, "IDAT", content.substr(at, most));
   put_chunk(out, "IEND", "");
   return out;
 }

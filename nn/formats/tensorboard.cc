@@ -165,13 +165,23 @@ struct EventWriter::File {
     buffer.clear();
   }
   void record(const std::string& event) {
+    RAMET_CHECK(event.size() <= std::numeric_limits<int32_t>::max(), kOp, "got an event of ",
+                event.size(), " bytes, expected less than 2^31, which is what its readers read");
     std::string whole;
     put_raw(whole, uint64_t{event.size()});
     put_raw(whole, masked(crc32c(whole)));
     whole += event;
     put_raw(whole, masked(crc32c(event)));
     buffer += whole;  // all of it or nothing
-    if (buffer.size() >= buffer_bytes) write_out();
+    if (buffer.size() < buffer_bytes) return;
+    try {
+      write_out();
+    } catch (const Error&) {
+      // Of which the file has the beginning is no failure of this event, but of the next one.
+      if (buffer.size() < whole.size()) return;
+      buffer.resize(buffer.size() - whole.size());
+      throw;
+    }
   }
   void event(std::optional<double> wall_time, int64_t step, uint32_t field,
              std::string_view content) {

@@ -187,7 +187,7 @@ void save_pt(const std::string& path, const OrderedDict<std::string, Tensor>& te
 
 }  // namespace formats
 
-std::vector<char> pickle_save(const IValue& ivalue) {
+std::vector<char> detail::pickle_save__link_Ramet_formats_too(const IValue& ivalue) {
   formats::Writer writer("pickle_save");
   writer.file(ivalue);
   return formats::detail::zip_bytes("pickle_save", writer.parts(), /*deflate=*/false);

@@ -321,7 +321,7 @@ void load_torch(std::vector<Tensor>& tensors, const std::string& path,
 
 }  // namespace formats
 
-IValue pickle_load(const std::vector<char>& data) {
+IValue detail::pickle_load__link_Ramet_formats_too(const std::vector<char>& data) {
   return formats::load_pt(data.data(), data.size(), "memory");
 }
 

@@ -39,10 +39,20 @@ template <class... From> void load(std::vector<Tensor>& tensors, From&&... from)
   }
 }
 
+namespace detail {
+// In a library of its own, which links libzip: what a linker says where it is missing.
+RAMET_API std::vector<char> pickle_save__link_Ramet_formats_too(const IValue& ivalue);
+RAMET_API IValue pickle_load__link_Ramet_formats_too(const std::vector<char>& data);
+}  // namespace detail
+
 /// LibTorch's: the bytes of a file that torch.load() in Python reads, and what torch.save() or
 /// pickle_save() made (nn/formats/pt.h says what that may be). In the library //nn/formats, which a
 /// program that calls them links besides.
-RAMET_API std::vector<char> pickle_save(const IValue& ivalue);
-RAMET_API IValue pickle_load(const std::vector<char>& data);
+inline std::vector<char> pickle_save(const IValue& ivalue) {
+  return detail::pickle_save__link_Ramet_formats_too(ivalue);
+}
+inline IValue pickle_load(const std::vector<char>& data) {
+  return detail::pickle_load__link_Ramet_formats_too(data);
+}
 
 }  // namespace ramet

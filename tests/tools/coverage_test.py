@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """tools/compat/COVERAGE.md is what ./tools/coverage writes; a covered name that disappears fails, as does a page by hand. And every
-module and optimizer is in the lists that the tests' matrix goes through, every function in that of the goldens.
+module and optimizer is in the lists that the tests' matrix goes through, every function in that of the goldens, modules and optimizers in C's.
 
 usage: coverage_test.py   (in the repository's root, or a copy with its headers)
 """
@@ -64,6 +64,27 @@ def matrix(modules, optimizers):
     return missing + ["tests/optimizers.h has no line of optim::" + n for n in sorted(stepping - listed)]
 
 
+# Modules that descriptions for C do not have: containers and what takes or gives more than one tensor; losses are functions there.
+NOT_IN_C = set(
+    """Bilinear CosineSimilarity PairwiseDistance MultiheadAttention RNNCell LSTMCell GRUCell Transformer TransformerDecoder
+    TransformerDecoderLayer TransformerEncoder EmbeddingBag Functional Sequential ModuleList ModuleDict ParameterList
+    ParameterDict BatchNormReLUMaxPool2d""".split()
+)
+
+
+def c_interface(rows, optimizers):
+    """What neither tests/nn/c/module_rows.cc nor NOT_IN_C has, nor nn/c/optimizers.cc."""
+    listed = set(re.findall(r'(?:PLAIN\(|ROW\(R"\("|"type": ")(\w+)', rows))
+    nn, optim = names_in("nn"), names_in("optim")
+    modules = {n for n in nn if n + "Impl" in nn and not n.endswith("Loss")}
+    missing = ["tests/nn/c/module_rows.cc has no row of nn::%s, nor is it in NOT_IN_C" % n for n in sorted(modules - listed - NOT_IN_C)]
+    missing += ["NOT_IN_C has nn::%s, which is in C, or nowhere" % n for n in sorted(NOT_IN_C & listed | NOT_IN_C - nn)]
+    stepping = {n for n in optim if {n + "Options", n + "ParamState"} <= optim and not n.startswith("Optimizer")}
+    listed = set(re.findall(r'OPTIMIZER\((\w+)|name == "(\w+)"', optimizers))
+    listed = {n for pair in listed for n in pair}
+    return missing + ["nn/c/optimizers.cc has no line of optim::" + n for n in sorted(stepping - listed)]
+
+
 def goldens(functions):
     """What tests/nn/module/golden_functions.cc has no row of."""
     listed = set(re.findall(r'(?:ROW\(|\{)\s*"(\w+)', functions))
@@ -84,6 +105,12 @@ for name in ("Linear", "ReLU", "BCELoss", "ReflectionPad"):
         problems.append("a module that is not in tests/modules.cc is not noticed: " + name)
 if "tests/optimizers.h has no line of optim::Lion" not in matrix(modules, optimizers.replace("<Lion>", "<Lyon>")):
     problems.append("an optimizer that is not in tests/optimizers.h is not noticed")
+
+rows, steps = (ROOT / "tests/nn/c/module_rows.cc").read_text(), (ROOT / "nn/c/optimizers.cc").read_text()
+problems += c_interface(rows, steps)
+for name, texts in (("nn::Mish", (rows.replace("(Mish)", "(Mush)"), steps)), ("optim::Lion", (rows, steps.replace("Lion", "Lyon")))):
+    if not any(name in problem for problem in c_interface(*texts)):
+        problems.append("what C has not is not noticed: " + name)
 
 wants("the tree", ROOT, ["--check"], 0, ", 0 problems")
 with tempfile.TemporaryDirectory() as folder:

@@ -171,6 +171,16 @@ check_pkg_config() {
   done
 }
 
+# What is in a component says so where that is not linked.
+check_pickle() {
+  export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+  printf '#include <ramet.h>\nint main() { return ramet::pickle_load(ramet::pickle_save(ramet::IValue(7))).toInt() == 7 ? 0 : 1; }\n' >"$work/pickle.cc"
+  g++ -c $(pkg-config --cflags ramet) "$work/pickle.cc" -o "$work/pickle.o"
+  refused pickle pickle_load__link_Ramet_formats_too linked "$work/pickle.o" "$work/pickle" ramet
+  linked "$work/pickle.o" "$work/pickle" ramet-formats
+  "$work/pickle"
+}
+
 # Of the same tree; installed in a folder as if it were a system's.
 check_deb() {
   local deb=$work/ramet.deb root=$work/system

@@ -128,6 +128,8 @@ def add_shared(tree, components, words):
     script = tree.folder / "map"
     script.write_text(filled("ramet.map", **words))
     libraries = [word for c in components for find in c["finds"] for word in FINDS[find][2].split()]
+    if any("CUDAToolkit" in c["finds"] for c in components):
+        libraries.insert(0, "-L%s/lib64" % os.environ.get("CUDA_PATH", "/usr/local/cuda"))
     run(
         compiler(), "-shared", "-o", tree.path("lib/" + name), "-fuse-ld=lld", "-Wl,-soname,libramet.so." + words["SOVERSION"],
         "-Wl,--version-script=%s" % script, "-Wl,-z,nodelete", "-Wl,--no-gnu-unique", "-Wl,-Bsymbolic-functions",

@@ -61,7 +61,15 @@ def sdk_components(rows):
             name = name,
             libraries = libraries,
             needs = needs,
-            finds = [word for word in row if not word.startswith("//") and not word.startswith(":")],
+            # Emulated GPUs need no toolkit.
+            finds = [
+                word
+                for word in row
+                if not word.startswith("//") and not word.startswith(":") and word != "CUDAToolkit"
+            ] + (select({
+                "//tools/cuda:is_cuda": ["CUDAToolkit"],
+                "//conditions:default": [],
+            }) if "CUDAToolkit" in row else []),
             without = first + [word for need in needs for word in rows[need] if word.startswith("//")],
         )
         first = first or libraries

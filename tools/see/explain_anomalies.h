@@ -32,8 +32,9 @@ struct AnomalyOptions {
 
 /// While it lives every operation of this thread that makes a node, and of what other threads do
 /// for it (replicas, lanes), is looked at: some passes over each result and gradient, on a GPU a
-/// wait for each; a step takes several times as long. One thread serves all lanes of a backward, so
-/// that what is found first does not depend on timing. Destroyed on the thread that made it.
+/// wait for each; a step of a perceptron took 4 times (batch of 256) to 12 times (8) as long. One
+/// thread serves all lanes of a backward, so that what is found first does not depend on timing.
+/// Destroyed on the thread that made it.
 ///
 /// An operation made a NaN where a result has one and no input has. A loss that is NaN, and a
 /// gradient that is, end the backward with an Error, before anything is added to a leaf by the rest

@@ -47,10 +47,10 @@ ramet_packages() {
       if ! ramet_has_own_bazel; then echo bazel-bootstrap bazel-rules-java bazel-rules-proto; fi
       ;;
     test)
-      echo googletest librapidcheck-dev libboost-math-dev dataset-fashion-mnist binutils cmake make pkg-config gfortran
+      echo googletest librapidcheck-dev libboost-math-dev libcairo2-dev dataset-fashion-mnist binutils cmake make pkg-config gfortran
       if ! ramet_has_clang; then ramet_clang_package; fi
       ;;
-    train) echo dataset-fashion-mnist ;;
+    train) echo libcairo2-dev dataset-fashion-mnist ;; # Cairo brings a font, too
     openblas) echo libopenblas-dev ;; # a peer in benchmarks
     mpi) echo libopenmpi-dev openmpi-bin ;; # a test of the C interface, which is skipped without
     beside) echo libopenblas-dev libtbb-dev libboost-thread-dev libopenmpi-dev libopencv-core-dev ;; # in one program with these

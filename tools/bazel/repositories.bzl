@@ -172,6 +172,7 @@ def system_repositories():
         },
         build = _ZIP,
     )
+    _headers(name = "cairo", package = "libcairo2-dev", folder = "cairo", linkopts = ["-lcairo"])
     _headers(name = "gloo", package = "libgloo-dev", folder = "gloo", linkopts = ["-lgloo"])
     _headers(name = "json", package = "nlohmann-json3-dev", folder = "nlohmann")
     _headers(name = "cli11", package = "libcli11-dev", folder = "CLI")

@@ -203,7 +203,9 @@ def add_documents(tree, components):
             shutil.copyfile(ROOT / source, tree.path(name))
     folder = ROOT / "tools/examples"
     for source in sorted(p for pattern in ("*.cc", "c/*.c", "c/*.f90", "c/*.py") for p in folder.glob(pattern)):
-        tree.write(EXAMPLES + str(source.relative_to(folder)), headers.rewritten(ROOT, source.read_text()))
+        text = source.read_text()
+        if '#include "tools/' not in text:  # tools are not installed
+            tree.write(EXAMPLES + str(source.relative_to(folder)), headers.rewritten(ROOT, text))
     shutil.copyfile(HERE / "templates/examples.cmake", tree.path(EXAMPLES + "CMakeLists.txt"))
     shutil.copyfile(ROOT / "LICENSE", tree.path("share/doc/ramet/LICENSE"))
     for name, package in LICENCES:

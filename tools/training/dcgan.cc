@@ -12,7 +12,6 @@
 #include "nn/layers/conv_transpose.h"
 #include "nn/layers/flatten.h"
 #include "nn/layers/linear.h"
-#include "tools/training/grid.h"
 #include "tools/training/image_data.h"
 
 namespace ramet::training {
@@ -154,7 +153,7 @@ class Dcgan : public Job {
   // Always of the same noise.
   std::string pictures(nn::Sequential& model, Device device) const override {
     Generator generator(Device(kCPU, 0), kTestSeed);
-    return draw_grid((draw(model, 64, generator, device) + 1) / 2, 8);
+    return picture_grid((draw(model, 64, generator, device) + 1) / 2, 8);
   }
 
  private:

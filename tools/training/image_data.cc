@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "nn/data/mnist.h"
+#include "tools/see/show.h"
 #include "tools/training/cifar.h"
 #include "tools/training/made_images.h"
 #include "tools/training/results.h"
@@ -134,6 +135,15 @@ void write_made_images(const Options& o, const std::string& folder) {
               ", expected at least 5 for --make-data, which writes five files");
   make_folders(folder, "make-data");
   write_cifar(folder, made(o, true), made(o, false));
+}
+
+std::string picture_grid(const Tensor& pictures, int64_t in_row) {
+  return see::show_bytes(pictures, ".png",
+                         see::ShowOptions()
+                             .kind(see::Kind::kImages)
+                             .range(std::pair(0.0, 1.0))
+                             .in_row(in_row)
+                             .bare(true));
 }
 
 }  // namespace ramet::training

@@ -23,6 +23,8 @@ struct Images {
 Images load_images(const Options& options);
 /// Sets mean and stddev, by the training rows: bytes (N, channels, height, width).
 void measure(TrainingData& data);
+/// PNG bytes of pictures (N, 1 or 3 channels, height, width) from 0 to 1, so many in a row.
+std::string picture_grid(const Tensor& pictures, int64_t in_row);
 /// The images of "shapes", as CIFAR-10's files in the folder.
 void write_made_images(const Options& options, const std::string& folder);
 

@@ -7,7 +7,6 @@
 #include "nn/layers/conv.h"
 #include "nn/layers/conv_transpose.h"
 #include "nn/layers/dropout.h"
-#include "tools/training/grid.h"
 #include "tools/training/image_data.h"
 #include "tools/training/made_images.h"
 
@@ -112,7 +111,7 @@ class Segmenter : public Job {
           .view({n, classes.size(1), classes.size(2), 3})
           .permute({0, 3, 1, 2});
     };
-    return draw_grid(cat({rows.to(kFloat) / 255, coloured(targets), coloured(said)}, 0), n);
+    return picture_grid(cat({rows.to(kFloat) / 255, coloured(targets), coloured(said)}, 0), n);
   }
 
  private:

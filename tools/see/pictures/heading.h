@@ -1,0 +1,25 @@
+// What stands above a picture: a title, and text below it.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "tools/see/pictures/picture.h"
+
+namespace ramet {
+namespace see {
+
+/// Around everything.
+inline constexpr double kMargin = 24;
+
+struct Heading {
+  std::string title;               // cut where it has no room
+  std::vector<std::string> lines;  // of the text, broken between words
+  double height;                   // with the margins: where the rest may begin
+};
+/// For a picture `width` wide; `measure` says how wide letters are.
+Heading heading_of(const Picture& measure, const std::string& title, const std::string& text,
+                   int width);
+void draw_heading(Picture& picture, const Heading& heading, bool dark);
+
+}  // namespace see
+}  // namespace ramet

@@ -1,0 +1,93 @@
+// Curves as pictures: a PNG, an SVG, or text for a terminal.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "autograd/tensor.h"
+#include "nn/module/arg.h"
+#include "tools/see/pictures/colors.h"
+
+namespace ramet {
+namespace see {
+
+/// Points in their order and what joins them. NaN and infinite numbers, and on a logarithmic axis
+/// what is not above 0, leave a gap. No points at all are fine: a curve that begins later.
+struct Curve {
+  enum class Style { kLine, kPoints, kLineAndPoints };
+
+  /// x: 0, 1, 2 ... Tensors have one dimension, any dtype and device.
+  Curve(std::string name, const Tensor& y);
+  Curve(std::string name, const Tensor& x, const Tensor& y);
+  Curve(std::string name, std::vector<double> y);
+  Curve(std::string name, std::vector<double> x, std::vector<double> y);
+
+  std::string name;  // in the legend; empty: not there
+  std::vector<double> x, y;
+  Style style = Style::kLine;
+  double width = 2;            // of the line, in pixels
+  std::optional<Color> color;  // else of a palette that colour-blind readers tell apart
+  /// Texts at the points, as many as there are points, or none; empty ones are left out, and those
+  /// without room: the last has it first, then the highest, then from the left.
+  std::vector<std::string> labels;
+};
+
+struct AxisOptions {
+  AxisOptions(std::string label = "") : label_(std::move(label)) {}
+  AxisOptions(const char* label) : label_(label) {}
+  RAMET_ARG(std::string, label);
+  /// "ms": behind the label in brackets; where there is no label behind each number.
+  RAMET_ARG(std::string, unit);
+  RAMET_ARG(bool, log) = false;
+  /// Ticks at whole numbers only; not of a logarithmic axis.
+  RAMET_ARG(bool, whole) = false;
+  /// Ends of the axis; else those of the numbers. What is outside is cut off.
+  RAMET_ARG(std::optional<double>, low);
+  RAMET_ARG(std::optional<double>, high);
+};
+
+struct PlotOptions {
+  RAMET_ARG(std::string, title);
+  RAMET_ARG(std::string, subtitle);
+  RAMET_ARG(AxisOptions, x);
+  RAMET_ARG(AxisOptions, y);
+  /// In pixels, of the whole picture; text of a terminal has `columns` instead.
+  RAMET_ARG(int64_t, width) = 900;
+  RAMET_ARG(int64_t, height) = 520;
+  RAMET_ARG(bool, dark) = false;
+  /// Of text: 0 means as wide as the terminal (80 where there is none).
+  RAMET_ARG(int64_t, columns) = 0;
+  RAMET_ARG(int64_t, lines) = 16;
+  /// Of text: each curve in its colour (ANSI, 24 bits).
+  RAMET_ARG(bool, colors) = false;
+};
+
+/// The file is written whole or not at all, PNG or SVG by its ending, the same bytes for the same
+/// curves on one machine. Errors: another ending, a folder that cannot be written to, x and y of
+/// different lengths, tensors that are undefined or have not one dimension, a width or height
+/// outside of 200 to 8192, an axis whose ends are not finite or in the wrong order, no curve.
+void plot(const std::vector<Curve>& curves, const std::string& path,
+          const PlotOptions& options = {});
+/// One curve of y over 0, 1, 2 ...
+void plot(const Tensor& y, const std::string& path, const PlotOptions& options = {});
+
+/// One of several plots in a picture.
+struct Panel {
+  std::vector<Curve> curves;
+  std::string title;
+  AxisOptions x, y;
+};
+/// Panels side by side; of the options title, subtitle, width, height and dark.
+void plot(const std::vector<Panel>& panels, const std::string& path,
+          const PlotOptions& options = {});
+/// The bytes of such a file; `ending`: ".png" or ".svg".
+std::string plot_bytes(const std::vector<Panel>& panels, const std::string& ending,
+                       const PlotOptions& options = {});
+
+/// Of curves, in characters of 2 x 4 dots (Unicode's braille patterns), the axes around them: lines
+/// of `columns` at most, UTF-8 whatever the locale is. Without `colors` several curves look alike.
+std::string plot_text(const std::vector<Curve>& curves, const PlotOptions& options = {});
+std::string plot_text(const Tensor& y, const PlotOptions& options = {});
+
+}  // namespace see
+}  // namespace ramet

@@ -1,0 +1,70 @@
+// A tensor as a picture: a PNG, an SVG, or text for a terminal.
+#pragma once
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "autograd/tensor.h"
+#include "nn/module/arg.h"
+#include "tools/see/pictures/colors.h"
+
+namespace ramet {
+namespace see {
+
+/// What is drawn.
+///   kAuto       by the number of dimensions: 1 kCurve, 2 kMatrix, 3 and 4 kImages where 1 or 3
+///               channels stand before height and width, else kFilters
+///   kCurve      1 dimension: the numbers over 0, 1, 2 ...
+///   kMatrix     2 dimensions: a coloured cell for each number, with a colour bar; the numbers too
+///               where cells have room
+///   kImages     (1 or 3, height, width) or (N, 1 or 3, height, width): pictures in rows
+///   kFilters    (N, height, width) or (N, C, height, width): a small matrix each, those of one N
+///               in a row, with one colour bar for all
+///   kHistogram  any number of dimensions: how often which numbers are there
+enum class Kind { kAuto, kCurve, kMatrix, kImages, kFilters, kHistogram };
+
+struct ShowOptions {
+  RAMET_ARG(Kind, kind) = Kind::kAuto;
+  RAMET_ARG(std::string, title);
+  /// Else kBalance for numbers of both signs, kGray for images of one channel, kViridis.
+  RAMET_ARG(std::optional<ColorMap>, map);
+  /// The numbers at the ends of the colours; else the smallest and largest (of kBalance: the
+  /// colours are as strong on both sides of 0). For images: else 0 and 1, or 0 and 255 of bytes,
+  /// where all numbers are in between. What is outside has the colour of its end.
+  using Range = std::optional<std::pair<double, double>>;
+  RAMET_ARG(Range, range);
+  /// Images or filters in a row; 0: so many that the picture is about as high as wide.
+  RAMET_ARG(int64_t, in_row) = 0;
+  /// Of a histogram; 0: by the number of elements (whole numbers: at most one for each).
+  RAMET_ARG(int64_t, bins) = 0;
+  /// Images with nothing around them: no text, no colour bar.
+  RAMET_ARG(bool, bare) = false;
+  RAMET_ARG(bool, dark) = false;
+  /// Of text: 0 means as wide as the terminal (80 where there is none).
+  RAMET_ARG(int64_t, columns) = 0;
+  RAMET_ARG(int64_t, lines) = 24;
+  /// Of text: two pixels a character in 24-bit colours (ANSI), else shades.
+  RAMET_ARG(bool, colors) = false;
+};
+
+/// The file is written whole or not at all, PNG or SVG by its ending, the same bytes for the same
+/// tensor and options on one machine. Any dtype; GPU tensors are brought to the host. NaN is grey,
+/// infinite numbers have the colour of the end, and how many there are stands in the picture.
+///
+/// A matrix or image that has more elements than the picture has room is drawn by means of blocks
+/// (a block with a NaN is one); of more than 256 images or 64 x 64 filters the first are drawn. The
+/// text under the title says so.
+///
+/// Errors: another ending, a folder that cannot be written to, a tensor that is undefined, empty,
+/// without dimensions, or of a shape that the kind cannot draw; a range that is not finite or not
+/// rising; negative numbers of columns or bins.
+void show(const Tensor& x, const std::string& path, const ShowOptions& options = {});
+/// The bytes of such a file; `ending`: ".png" or ".svg".
+std::string show_bytes(const Tensor& x, const std::string& ending, const ShowOptions& options = {});
+
+/// The same in characters, UTF-8 whatever the locale is: shades ░▒▓█ or colours for matrices and
+/// images, bars for histograms, dots for curves; lines of `columns` at most.
+std::string show_text(const Tensor& x, const ShowOptions& options = {});
+
+}  // namespace see
+}  // namespace ramet

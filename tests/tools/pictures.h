@@ -80,7 +80,9 @@ inline void expect_well_formed(const std::string& xml) {
     }
     ASSERT_LT(end, xml.size());
     const std::string tag = xml.substr(at + 1, end - at - 1), name = tag.substr(0, tag.find(' '));
-    if (tag[0] == '/') {
+    if (tag[0] == '?') {  // the declaration in front
+      EXPECT_EQ(at, 0u);
+    } else if (tag[0] == '/') {
       ASSERT_FALSE(open.empty());
       EXPECT_EQ(open.back(), tag.substr(1));
       open.pop_back();

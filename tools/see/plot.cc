@@ -12,14 +12,6 @@
 namespace ramet::see {
 namespace {
 
-// One dimension, no elements included.
-std::vector<double> numbers(const char* name, const Tensor& x) {
-  RAMET_CHECK(x.defined(), "plot", name, ": got an undefined tensor, expected numbers");
-  RAMET_CHECK(x.dim() == 1, "plot", name, ": got ", describe(x), ", expected 1 dimension");
-  if (x.numel() == 0) return {};
-  check_shown("plot", x, 1, 1);
-  return values_of(x);
-}
 std::vector<double> places(size_t n) {
   std::vector<double> x(n);
   for (size_t i = 0; i < n; ++i) x[i] = static_cast<double>(i);
@@ -39,12 +31,14 @@ std::string drawn(const std::vector<Panel>& panels, Format format, const PlotOpt
   const bool dark = options.dark();
   Picture picture(static_cast<int>(options.width()), static_cast<int>(options.height()),
                   theme(dark).paper, format);
-  const Heading heading = heading_of(picture, options.title(), options.subtitle(), picture.width());
+  const Heading heading = heading_of(picture, options.title(), options.subtitle(), picture.width(),
+                                     0.35 * picture.height());
   draw_heading(picture, heading, dark);
   const double top = heading.height, count = static_cast<double>(panels.size()),
                width = (picture.width() - 2 * kMargin - (count - 1) * kGap) / count;
   double head = 0;  // of all panels, so that their axes stand side by side
-  for (const Panel& panel : panels) head = std::max(head, head_height(picture, panel, width));
+  const double most = 0.4 * (picture.height() - top);
+  for (const Panel& panel : panels) head = std::max(head, head_height(picture, panel, width, most));
   for (size_t i = 0; i < panels.size(); ++i) {
     const Area slot{kMargin + static_cast<double>(i) * (width + kGap), top, width,
                     picture.height() - top - kMargin / 2};
@@ -57,11 +51,12 @@ std::string drawn(const std::vector<Panel>& panels, Format format, const PlotOpt
 
 }  // namespace
 
-Curve::Curve(std::string n, const Tensor& values) : name(std::move(n)), y(numbers("y", values)) {
+Curve::Curve(std::string n, const Tensor& values)
+    : name(std::move(n)), y(vector_of("plot", "y", values)) {
   x = places(y.size());
 }
 Curve::Curve(std::string n, const Tensor& at, const Tensor& values)
-    : name(std::move(n)), x(numbers("x", at)), y(numbers("y", values)) {}
+    : name(std::move(n)), x(vector_of("plot", "x", at)), y(vector_of("plot", "y", values)) {}
 Curve::Curve(std::string n, std::vector<double> values) : name(std::move(n)), y(std::move(values)) {
   x = places(y.size());
 }

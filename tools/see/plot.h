@@ -4,11 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "autograd/tensor.h"
 #include "nn/module/arg.h"
 #include "tools/see/pictures/colors.h"
 
 namespace ramet {
+class Tensor;
+
 namespace see {
 
 /// Points in their order and what joins them. NaN and infinite numbers, and on a logarithmic axis
@@ -22,7 +23,7 @@ struct Curve {
   Curve(std::string name, std::vector<double> y);
   Curve(std::string name, std::vector<double> x, std::vector<double> y);
 
-  std::string name;  // in the legend; empty: not there
+  std::string name;  // in the legend, as far as that has room; empty: not there
   std::vector<double> x, y;
   Style style = Style::kLine;
   double width = 2;            // of the line, in pixels

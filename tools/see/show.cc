@@ -21,7 +21,7 @@ std::string draw_histogram(const Tensor& x, const ShowOptions& options, Format f
   Picture picture(720, 420, theme(dark).paper, format);
   const Heading heading =
       heading_of(picture, options.title(),
-                 describe(x) + ": " + text_of(facts) + ", deviation " +
+                 described(x) + ": " + text_of(facts) + ", deviation " +
                      short_number(facts.deviation) + ", " + std::to_string(facts.zeros) + " zeros",
                  picture.width());
   draw_heading(picture, heading, dark);
@@ -53,7 +53,7 @@ std::string drawn(const Tensor& x, Format format, const ShowOptions& options) {
   const Kind kind = kind_of(x, options);
   if (kind == Kind::kHistogram) return draw_histogram(x, options, format);
   if (kind != Kind::kCurve) return draw_planes(x, kind, options, format);
-  const std::string text = describe(x) + ": " + text_of(facts_of(x));
+  const std::string text = described(x) + ": " + text_of(facts_of(x));
   return plot_bytes({{{Curve("", x)}, "", AxisOptions("index").whole(true), AxisOptions("value")}},
                     format == Format::kPng ? ".png" : ".svg",
                     PlotOptions().title(options.title()).subtitle(text).dark(options.dark()));

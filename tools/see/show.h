@@ -4,11 +4,12 @@
 #include <string>
 #include <utility>
 
-#include "autograd/tensor.h"
 #include "nn/module/arg.h"
 #include "tools/see/pictures/colors.h"
 
 namespace ramet {
+class Tensor;
+
 namespace see {
 
 /// What is drawn.

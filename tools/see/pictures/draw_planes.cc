@@ -182,7 +182,8 @@ std::string draw_planes(const Tensor& x, Kind kind, const ShowOptions& options, 
   const Picture measure(1, 1, colors.paper, Format::kPng);
   const bool indices = matrix || p.indexed, bar = !bare && p.channels == 1;
   double left = bare ? l.gap : kMargin, top = bare ? l.gap : 0;
-  if (indices) left += measure.text_width(std::to_string(x.size(0)), {kNumber}) + 8;
+  const int64_t last_row = (matrix ? p.first().rows * p.first().high : l.rows) - 1;
+  if (indices) left += measure.text_width(std::to_string(last_row), {kNumber}) + 8;
   double right = left + l.across() + (bare ? l.gap : kMargin),
          below = bare ? l.gap : kMargin + (indices ? 20 : 0);
   const double bar_high = std::max(std::round(l.down()), 120.0);

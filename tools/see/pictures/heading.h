@@ -16,9 +16,10 @@ struct Heading {
   std::vector<std::string> lines;  // of the text, broken between words
   double height;                   // with the margins: where the rest may begin
 };
-/// For a picture `width` wide; `measure` says how wide letters are.
+/// For a picture `width` wide; `measure` says how wide letters are. What would be higher than
+/// `most` is left out, but the title.
 Heading heading_of(const Picture& measure, const std::string& title, const std::string& text,
-                   int width);
+                   int width, double most = 1e9);
 void draw_heading(Picture& picture, const Heading& heading, bool dark);
 
 }  // namespace see

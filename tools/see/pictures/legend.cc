@@ -4,22 +4,26 @@ namespace ramet::see {
 namespace {
 
 constexpr Picture::Font kFont{13};
-constexpr double kSample = 24, kGap = 20, kRow = 20;
+constexpr double kSample = 24, kGap = 20, kRow = 20, kBelow = 10;
 
-// Calls f(curve's number, its name as far as it has room, x, row); returns the number of rows.
+// Calls f(curve's number, its name as far as it has room, x, y) for what has room; returns the
+// height.
 template <class F>
-double each_entry(const Picture& measure, const std::vector<Curve>& curves, double width, F&& f) {
-  double x = 0, row = 0;
+double each_entry(const Picture& measure, const std::vector<Curve>& curves, double width,
+                  double most, F&& f) {
+  double x = 0, y = 0;
   bool any = false;
   for (size_t i = 0; i < curves.size(); ++i) {
     if (curves[i].name.empty()) continue;
     const std::string name = measure.fitted(curves[i].name, width - kSample - 8, kFont);
     const double wide = kSample + 8 + measure.text_width(name, kFont);
-    if (any && x + wide > width) x = 0, ++row;
-    f(i, name, x, row);
+    const bool next = any && x + wide > width;
+    if (y + (next ? 2 : 1) * kRow + kBelow > most) break;
+    if (next) x = 0, y += kRow;
+    f(i, name, x, y);
     x += wide + kGap, any = true;
   }
-  return any ? row + 1 : 0;
+  return any ? y + kRow + kBelow : 0;
 }
 
 size_t number_in_palette(const std::vector<Curve>& curves, size_t i) {
@@ -39,23 +43,23 @@ double dash_of_curve(const std::vector<Curve>& curves, size_t i) {
                          : 5.0 * static_cast<double>(number_in_palette(curves, i) / kSeriesColors);
 }
 
-double legend_height(const Picture& measure, const std::vector<Curve>& curves, double width) {
-  const double rows =
-      each_entry(measure, curves, width, [](size_t, const std::string&, double, double) {});
-  return rows > 0 ? rows * kRow + 10 : 0;
+double legend_height(const Picture& measure, const std::vector<Curve>& curves, double width,
+                     double most) {
+  return each_entry(measure, curves, width, most,
+                    [](size_t, const std::string&, double, double) {});
 }
 
-void draw_legend(Picture& picture, double left, double top, double width,
-                 const std::vector<Curve>& curves, bool dark) {
-  each_entry(picture, curves, width, [&](size_t i, const std::string& name, double at, double row) {
+void draw_legend(Picture& picture, Area area, const std::vector<Curve>& curves, bool dark) {
+  const auto draw = [&](size_t i, const std::string& name, double across, double down) {
     const Color color = color_of_curve(curves, i, dark);
-    const double x = left + at, y = top + row * kRow + 9;
+    const double x = area.left + across, y = area.top + down + 9;
     if (curves[i].style != Curve::Style::kPoints)
       picture.line({{x + 2, y}, {x + kSample - 2, y}}, 2.4, color, dash_of_curve(curves, i));
     if (curves[i].style != Curve::Style::kLine)
       picture.dot(x + kSample / 2, y, 4, {color.r, color.g, color.b});
     picture.text(x + kSample + 6, y + 4.5, name, theme(dark).ink, kFont);
-  });
+  };
+  each_entry(picture, curves, area.width, area.height, draw);
 }
 
 }  // namespace ramet::see

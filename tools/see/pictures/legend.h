@@ -11,10 +11,11 @@ Color color_of_curve(const std::vector<Curve>& curves, size_t i, bool dark);
 /// Once all colours of the palette are used curves are dashed: pixels, 0: not.
 double dash_of_curve(const std::vector<Curve>& curves, size_t i);
 
-/// The names of the curves in rows; how high that is, with the space below, 0 where none has one.
-double legend_height(const Picture& measure, const std::vector<Curve>& curves, double width);
-void draw_legend(Picture& picture, double left, double top, double width,
-                 const std::vector<Curve>& curves, bool dark);
+/// The names of the curves in rows, as many as there is room for: how high that is, with the space
+/// below, 0 where there is none.
+double legend_height(const Picture& measure, const std::vector<Curve>& curves, double width,
+                     double most);
+void draw_legend(Picture& picture, Area area, const std::vector<Curve>& curves, bool dark);
 
 }  // namespace see
 }  // namespace ramet

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/error.h"
 #include "tools/see/pictures/legend.h"
 
 namespace ramet::see {
@@ -94,8 +95,9 @@ Axes axes_of(const Panel& panel, int x_ticks, int y_ticks) {
           axis_for(panel.y, y[0], y[1], y_ticks, true), empty};
 }
 
-double head_height(const Picture& measure, const Panel& panel, double width) {
-  return (panel.title.empty() ? 0 : kTitle) + legend_height(measure, panel.curves, width);
+double head_height(const Picture& measure, const Panel& panel, double width, double most) {
+  const double title = panel.title.empty() ? 0 : kTitle;
+  return title + legend_height(measure, panel.curves, width, most - title);
 }
 
 Area draw_frame(Picture& picture, Area slot, double head, const Panel& panel, Axes& axes,
@@ -108,7 +110,7 @@ Area draw_frame(Picture& picture, Area slot, double head, const Panel& panel, Ax
                  font);
     top += kTitle;
   }
-  draw_legend(picture, slot.left, top, slot.width, panel.curves, dark);
+  draw_legend(picture, {slot.left, top, slot.width, slot.top + head - top}, panel.curves, dark);
   top = slot.top + head;
 
   const std::string x_label = with_unit(panel.x), y_label = with_unit(panel.y);
@@ -153,8 +155,9 @@ Area draw_frame(Picture& picture, Area slot, double head, const Panel& panel, Ax
   picture.rule(area.left, bottom, right, bottom, colors.axis);
   picture.rule(area.left, area.top, area.left, bottom, colors.axis);
   if (!x_label.empty())
-    picture.text(area.left + area.width / 2, bottom + 42, picture.fitted(x_label, slot.width, {13}),
-                 colors.soft, {13, false, Align::kCenter});
+    picture.text(area.left + area.width / 2, bottom + 42,
+                 picture.fitted(x_label, area.width + 20, {13}), colors.soft,
+                 {13, false, Align::kCenter});
   if (!y_label.empty())
     picture.text(slot.left + 12, area.top + area.height / 2,
                  picture.fitted(y_label, area.height + 40, {13}), colors.soft,

@@ -10,11 +10,6 @@
 namespace ramet {
 namespace see {
 
-/// Where a panel's numbers stand in a picture.
-struct Area {
-  double left, top, width, height;
-};
-
 /// Of the points that can be drawn, or of the ends that the options give.
 struct Axes {
   Axis x, y;
@@ -29,8 +24,8 @@ std::string with_unit(const AxisOptions& o);
 /// Can this point be drawn on these axes?
 bool drawable(const Panel& panel, double x, double y);
 
-/// Of title and legend.
-double head_height(const Picture& measure, const Panel& panel, double width);
+/// Of title and legend, whose last rows are left out where it would be more than `most`.
+double head_height(const Picture& measure, const Panel& panel, double width, double most);
 /// Title, legend, grid and ticks in the slot, the first two `head` high; returns the area that is
 /// left for the numbers, and in `axes` the panel's with as many ticks as have room.
 Area draw_frame(Picture& picture, Area slot, double head, const Panel& panel, Axes& axes,

@@ -14,6 +14,11 @@ namespace see {
 
 using Points = std::vector<std::pair<double, double>>;
 
+/// A rectangle in a picture.
+struct Area {
+  double left, top, width, height;
+};
+
 /// What a file is, by the ending of its name.
 enum class Format { kPng, kSvg };
 /// An Error of `op` unless `path` ends in ".png" or ".svg".

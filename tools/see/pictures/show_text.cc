@@ -103,7 +103,7 @@ std::string histogram_text(const Tensor& x, const ShowOptions& options, int64_t 
   }
   const int64_t room = std::max<int64_t>(1, columns - name - count - 3);
   constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
-  std::string text = wrapped(describe(x) + ": " + text_of(facts), columns);
+  std::string text = wrapped(described(x) + ": " + text_of(facts), columns);
   for (size_t i = 0; i < names.size(); ++i) {
     auto eighths = static_cast<int64_t>(
         std::lround(8.0 * static_cast<double>(room) * static_cast<double>(h.counts[i]) /
@@ -112,8 +112,9 @@ std::string histogram_text(const Tensor& x, const ShowOptions& options, int64_t 
     std::string bar;
     for (int64_t k = 0; k < eighths / 8; ++k) bar += "█";
     bar += kEighths[eighths % 8];
-    text += right_aligned(names[i], name) + " " + right_aligned(counts[i], count) + " " +
-            without_end(bar) + "\n";
+    text += without_end(right_aligned(names[i], name) + " " + right_aligned(counts[i], count) +
+                        " " + bar) +
+            "\n";
   }
   return text;
 }
@@ -129,7 +130,7 @@ std::string show_text(const Tensor& x, const ShowOptions& options) {
   if (!options.title().empty()) text = cut(options.title(), columns) + "\n";
   if (kind == Kind::kHistogram) return text + histogram_text(x, options, columns);
   if (kind == Kind::kCurve) {
-    text += wrapped(describe(x) + ": " + text_of(facts_of(x)), columns);
+    text += wrapped(described(x) + ": " + text_of(facts_of(x)), columns);
     return text + plot_text(x, PlotOptions().columns(columns).lines(options.lines()));
   }
   Planes p = planes_of(x, kind, options);

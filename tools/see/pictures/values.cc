@@ -31,12 +31,19 @@ void each_value(const Tensor& x, const std::function<void(const double*, int64_t
   }
 }
 
-std::vector<double> values_of(const Tensor& x) {
+std::vector<double> vector_of(const char* op, const char* name, const Tensor& x) {
+  RAMET_CHECK(x.defined(), op, name, ": got an undefined tensor, expected numbers");
+  RAMET_CHECK(x.dim() == 1, op, name, ": got ", describe(x), ", expected 1 dimension");
   std::vector<double> values;
+  if (x.numel() == 0) return values;
+  capture::refuse(op, "the host reads values");
   values.reserve(static_cast<size_t>(x.numel()));
   each_value(x, [&](const double* v, int64_t n) { values.insert(values.end(), v, v + n); });
   return values;
 }
+
+std::string described(const Tensor& x) { return describe(x); }
+bool is_whole(const Tensor& x) { return !is_floating(x.scalar_type()); }
 
 Facts facts_of(const Tensor& x) {
   Facts facts;

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "autograd/tensor.h"
-
 namespace ramet {
+class Tensor;
+
 namespace see {
 
 /// An Error of `op` unless `x` is defined, not empty, outside of a capture, and has `lowest` to
@@ -16,8 +16,12 @@ void check_shown(const char* op, const Tensor& x, int64_t lowest, int64_t highes
 /// Calls f(numbers, how many) for all elements in row-major order, piece after piece, as doubles.
 /// GPU tensors are brought to the host. For tensors that check_shown has seen.
 void each_value(const Tensor& x, const std::function<void(const double*, int64_t)>& f);
-/// All of them.
-std::vector<double> values_of(const Tensor& x);
+/// All of a tensor of one dimension, which may be empty; else an Error of `op` about `name`.
+std::vector<double> vector_of(const char* op, const char* name, const Tensor& x);
+/// "float32[2, 3] on cpu:1".
+std::string described(const Tensor& x);
+/// Integers and bool.
+bool is_whole(const Tensor& x);
 
 /// Of finite elements; infinite and NaN ones are counted.
 struct Facts {

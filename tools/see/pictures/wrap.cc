@@ -9,13 +9,17 @@ namespace {
 std::vector<std::string> parts(const std::string& text, bool words) {
   std::vector<std::string> out;
   bool open = false;
+  long brackets = 0;  // nothing is broken between them: "float32[2, 3]"
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find(' ', at), text.size());
     const std::string word = text.substr(at, end - at);
     at = end + 1;
     if (open) out.back() += " " + word;
     else out.push_back(word);
-    open = !words && (word.empty() || std::string(",;:").find(word.back()) == std::string::npos);
+    brackets +=
+        std::count(word.begin(), word.end(), '[') - std::count(word.begin(), word.end(), ']');
+    open = brackets > 0 ||
+           (!words && (word.empty() || std::string(",;:").find(word.back()) == std::string::npos));
   }
   return out;
 }

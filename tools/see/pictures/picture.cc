@@ -11,6 +11,13 @@
 #include "nn/formats/png_internal.h"
 #include "runtime/error.h"
 
+#ifdef __SANITIZE_ADDRESS__
+// Fontconfig keeps what it has read until the program ends, behind pointers that are stored as
+// distances, which LeakSanitizer cannot follow.
+extern "C" __attribute__((visibility("default"))) const char* __lsan_default_suppressions();
+const char* __lsan_default_suppressions() { return "leak:libfontconfig.so\n"; }
+#endif
+
 namespace ramet::see {
 
 struct Picture::Surface {

@@ -50,7 +50,7 @@ run() {
   [[ $code -eq $expected ]] || fail "$call: exit code $code, expected $expected"
 }
 
-for script in bench install package quickstart test compare_torch mutate setup.sh; do
+for script in bench install lab package quickstart test compare_torch mutate setup.sh; do
   for option in --help -h; do
     run 0 $script $option
     grep -q "^ *\(usage: \)\?\./tools/$script" "$work/stdout" || fail "$call does not say how to call ./tools/$script"
@@ -106,6 +106,14 @@ wrong "no such option: --bogus" install --bogus
 wrong "no such option: processes" install processes
 wrong "no such option: --ramet" install --ramet
 wrong "--prefix wants a folder" install --prefix
+wrong "got nothing, expected list, start or check" lab
+wrong "got grade, expected list, start or check" lab grade x
+wrong "no such option: --bogus" lab check --bogus
+wrong "--seconds: got 0, expected a whole number from 1" lab check "$work" --seconds 0
+wrong "start wants the number of a lab and a folder" lab start 3
+wrong "there is no lab 13" lab start 13 "$work/none"
+wrong "is there and not empty: nothing was written" lab start 3 "$work"
+wrong "is no folder that .start. has made" lab check "$work"
 wrong "no such package: got nothing, expected deb" package
 wrong "no such package: got rpm, expected deb" package rpm
 wrong "no such option: --prefix" package deb --prefix x

@@ -10,7 +10,7 @@ _FALLBACK = ["-gencode", "arch=compute_80,code=compute_80"]
 # itself. Function entries are nobody's business. A thread's own arrays lie on its stack, where the
 # checker sees no bounds: the compiler asks for those of an index itself. And whether a vector lies where
 # vectors may: what is read of one is cut into its elements before the checker sees it.
-_CHECK_COPTS = [
+CHECK_COPTS = [
     "-fsanitize=thread,bounds,alignment",
     "--param=tsan-instrument-func-entry-exit=0",
     "-Wno-tsan",
@@ -156,7 +156,7 @@ def cuda_library(name, srcs, hdrs = [], deps = [], nvcc_copts = [], **kwargs):
             "//tools/bazel:sanitized": [],
             "//conditions:default": ["-Werror"],
         }) + select({
-            "//tools/cuda:is_check": _CHECK_COPTS,
+            "//tools/cuda:is_check": CHECK_COPTS,
             "//conditions:default": [],
         }) + select({
             "//tools/bazel:x86_64": HOST_FMA,

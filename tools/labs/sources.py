@@ -7,7 +7,7 @@
   wrong.txt    changes of the solution, each of which the grader has to refuse with the right words
   grade.cc     the grader
 
-usage: sources.py LAB_FOLDER >ANSWERS.cc   the solution and all wrong ones in namespaces of their own, for the tests
+usage: sources.py LAB_FOLDER >ANSWERS.cc   the solution, all wrong ones and the file with holes in namespaces of their own, for the tests
 """
 
 import os
@@ -53,7 +53,7 @@ class Lab:
     def wrongs(self):
         """(number, title, [what the grader has to say], text) of each planted mistake."""
         given, found = (self.folder / "wrong.txt").read_text(), []
-        solution = self.solution.read_text()
+        solution = re.sub(r"//\|.*", "//", self.solution.read_text())
         for number, title, says, changes in WRONG.findall(given):
             text = solution
             for old, new in CHANGE.findall(changes):
@@ -68,9 +68,10 @@ class Lab:
         return found
 
     def answers(self):
-        """A source with all of them: answer 0 is the solution, the others the wrong ones."""
+        """A source with all of them: answer 0 is the solution, then come the wrong ones, and last the file with its holes."""
         path = os.path.relpath(self.folder, HERE.parent.parent)
         all_of_them = [("solution", self.solution.read_text())] + [("wrong_%d" % n, text) for n, _, _, text in self.wrongs()]
+        all_of_them.append(("with_holes", self.with_holes()))
         parts = ["// Made by tools/labs/sources.py.\n", '#include "%s/lab.h"\n' % path]
         for space, text in all_of_them:
             # A mistake has the solution's name and about its lines in what the checker says.

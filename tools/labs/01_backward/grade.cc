@@ -43,13 +43,13 @@ void grade(const BackwardLab& answer, Report& report) {
                 }
                 return words(x.numel(), " numbers are right");
               });
-  report.step(
-      "the gradient of x",
-      "x stands in the formula twice: chapter 1, \"the product rule\", and the small example "
-      "in task.md; what a backward gets and gives: chapter 2",
-      [&]() -> std::string {
-        return compared_with_differences(answer, some_x().requires_grad_(), some_beta());
-      });
+  report.step("the gradient of x",
+              "x stands in the formula twice: task.md, \"The product rule, by hand\"; what a "
+              "backward gets and "
+              "gives: chapter 2",
+              [&]() -> std::string {
+                return compared_with_differences(answer, some_x().requires_grad_(), some_beta());
+              });
   report.step(
       "the gradient of beta",
       "beta is one number that every element of x meets: task.md, \"One number, many uses\"",

@@ -123,8 +123,10 @@ void grade(const DoubleBackwardLab& answer, Report& report) {
       "a gradient is a number like any other unless it was asked for with a history: chapter "
       "6, and the fifth argument of autograd::grad() (autograd/graph/engine.h)",
       [&] { return grade_curvature(answer); });
-  report.step("penalty", "chapter 6; whose grad() changes when: chapter 3, \"leaves\"",
-              [&] { return grade_penalty(answer); });
+  report.step(
+      "penalty",
+      "chapter 6, \"A loss with a gradient inside\"; backward() adds into the grad() of every leaf",
+      [&] { return grade_penalty(answer); });
 }
 
 }  // namespace ramet::labs

@@ -113,7 +113,7 @@ void grade(const CoalescedLab& answer, Report& report) {
   report.step("64 rows of 96", "the checker names both accesses: chapter 11",
               [&] { return check_numbers(answer, 64, 96); });
   report.step("70 rows of 45: tiles that are cut off",
-              "which elements of the last tiles are there? ",
+              "which elements of the last tiles are there?",
               [&] { return check_numbers(answer, 70, 45); });
   const std::string where =
       "neighbouring threads of a warp should touch neighbouring elements; memory that a block "

@@ -145,7 +145,7 @@ void grade(const TiedLab& answer, Report& report) {
               "when are two names one parameter? chapter 8, and the small example in task.md",
               [&] { return check_ties(answer); });
   report.step("what is not tied stays so",
-              "a tensor is more than the address where it begins: chapter 5, \"views\"",
+              "a tensor is more than the address where it begins: chapter 5, \"Views\"",
               [&] { return check_not_tied(answer); });
   report.step("gradients flow back", "which ways to copy a tensor are recorded? chapter 8",
               [&] { return check_gradients(answer); });

@@ -20,7 +20,7 @@ std::vector<double> all_reduce(Mail& mail, const std::vector<double>& numbers, d
     std::vector<double> sums = numbers;
     // HOLE 1: what rank 0 does. All that it waits for has to be there at `until`.
     //| for (int r = 1; r < mail.ranks(); ++r) {
-    //|   const Message m = mail.receive(r, Mail::kForever);
+    //|   const Message m = mail.receive(r, until);
     //|   for (size_t i = 0; i < sums.size(); ++i) sums[i] += m.numbers[i];
     //| }
     //| for (int r = 1; r < mail.ranks(); ++r) mail.send(r, {sums});

@@ -24,8 +24,7 @@ std::string run(const RaceLab& answer, int pieces, int rounds) {
   for (size_t i = 0; i < x.size(); ++i) x[i] = float((i * i * 7 + 3) % 101);
   for (const Order& order : orders()) {
     fresh_gpu(order);
-    const std::string run = words(rounds, rounds == 1 ? " round" : " rounds",
-                                  ", threads in the order \"", order.name, "\"");
+    const std::string run = words("threads in the order \"", order.name, "\"");
     const DeviceFloats in(x), out(x.size());
     expect_no_report(answer.blur(in, out, pieces, rounds), run);
     expect_numbers(out.host(), blurred(x, rounds), 1e-3, run);

@@ -13,7 +13,7 @@ std::string run(const BarrierLab& answer, int n) {
   for (size_t i = 0; i < size_t(n); ++i) want[i] = x[i] / sum;
   for (const Order& order : orders()) {
     fresh_gpu(order);
-    const std::string run = words("n = ", n, ", threads in the order \"", order.name, "\"");
+    const std::string run = words("threads in the order \"", order.name, "\"");
     const DeviceFloats in(x), out(std::vector<float>(x.size(), 0.0f));
     expect_no_report(answer.normalise(in, out, n), run);
     expect_numbers(out.host(), want, 1e-6, run);

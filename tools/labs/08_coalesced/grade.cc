@@ -78,8 +78,7 @@ std::string check_numbers(const CoalescedLab& answer, int rows, int columns) {
   const std::vector<float> x = some_x(rows, columns);
   for (const Order& order : orders()) {
     fresh_gpu(order);
-    const std::string run =
-        words(rows, " rows of ", columns, ", threads in the order \"", order.name, "\"");
+    const std::string run = words("threads in the order \"", order.name, "\"");
     const size_t blocks = size_t((rows + 31) / 32) * size_t((columns + 31) / 32);
     const TraceMemory loads(blocks), stores(blocks);
     const DeviceFloats in(x), out(std::vector<float>(x.size(), -1.0f));

@@ -78,12 +78,13 @@ struct Setting {
   TestWire wire{nodes};
   nn::Sequential net{nn::Linear(4, 6), nn::Tanh(), nn::Linear(6, 5), nn::Tanh(), nn::Linear(5, 2)};
   std::vector<Tensor> parameters;
-  Tensor unused;
+  bool uses_extra = false;
+  Tensor extra;  // a parameter that only some steps of this rank use
   Plan plan;
   std::function<void()> finish;
   std::vector<int> complete;  // nodes that had begun when a parameter's gradient was complete
 
-  Setting(const BucketsLab& answer, Plan p, bool with_unused = false) : plan(std::move(p)) {
+  Setting(const BucketsLab& answer, Plan p, bool with_extra = false) : plan(std::move(p)) {
     manual_seed(5);
     NoGradGuard no_grad;
     net->to(kDouble);
@@ -91,7 +92,7 @@ struct Setting {
       t.fill_(0).add_(randn(t.sizes(), kDouble).mul_(0.4));
       parameters.push_back(t);
     }
-    if (with_unused) parameters.push_back(unused = ones({3}, kDouble).requires_grad_());
+    if (with_extra) parameters.push_back(extra = ones({3}, kDouble).requires_grad_());
     complete.resize(parameters.size());
     // Registered first, so called first.
     for (size_t i = 0; i < parameters.size(); ++i)
@@ -102,20 +103,21 @@ struct Setting {
 
   Tensor loss(uint64_t batch) {
     manual_seed(100 + batch);
-    return net->forward(randn({3, 4}, kDouble)).pow(2).sum();
+    const Tensor of_net = net->forward(randn({3, 4}, kDouble)).pow(2).sum();
+    return batch % 2 == 0 && uses_extra ? of_net + extra.pow(2).sum() : of_net;
   }
 
   /// One step of both ranks. Wrong where a gradient is not the mean.
   void step(uint64_t number) {
-    std::vector<Tensor> leaves;
-    for (size_t i = 0; i < parameters.size(); ++i)
-      if (!unused.defined() || !parameters[i].is_same(unused)) leaves.push_back(parameters[i]);
-    std::vector<Tensor> mine = autograd::grad({loss(2 * number)}, leaves),
-                        other = autograd::grad({loss(2 * number + 1)}, leaves);
-    if (unused.defined()) {
-      mine.push_back(zeros({3}, kDouble));
-      other.push_back(ones({3}, kDouble).mul_(4));  // the other rank does use it
-    }
+    const auto gradients = [&](uint64_t batch) {
+      std::vector<Tensor> list = autograd::grad({loss(batch)}, parameters, {}, false, false, true);
+      for (Tensor& g : list)
+        if (!g.defined()) g = zeros({3}, kDouble);  // of `extra`
+      return list;
+    };
+    const std::vector<Tensor> mine = gradients(2 * number);
+    std::vector<Tensor> other = gradients(2 * number + 1);
+    if (extra.defined()) other.back().fill_(4);  // the other rank always uses it
     wire.next_step();
     wire.theirs.clear();
     for (const auto& bucket : plan) {
@@ -197,7 +199,11 @@ void grade(const BucketsLab& answer, Report& report) {
               "other ranks may use it, and wait for its bucket: task.md", [&]() -> std::string {
                 Setting s(answer, {{4, 5}, {2, 3, 6}, {0, 1}}, true);
                 s.step(0);
-                return "it counts as zeros";
+                s.uses_extra = true;
+                s.step(1);
+                s.uses_extra = false;
+                s.step(2);  // and what was in the bucket is not there any more
+                return "it counts as zeros, also behind a step that used it";
               });
 }
 

@@ -35,25 +35,26 @@ class Ranks {
     expect(from >= 0 && from < count(), "rank ", rank, " receives from rank ", from,
            ", which there is not");
     State& me = state(rank);
-    me = {true, from, until, false};
+    me = {true, from, until};
     clock_goes_on();
     changed_.wait(lock, [&] { return can_go_on(rank) || stuck_; });
     auto& queue = queues_[{from, rank}];
     const bool for_ever = stuck_ && !can_go_on(rank);
     me.waits = false;
     if (for_ever) throw WaitsForEver();
-    if (!queue.empty()) {
+    if (!me.late && !queue.empty()) {
       const Message m = queue.front();
       queue.pop_front();
       return m;
     }
-    if (state(from).gone) throw Gone(words("the connection to rank ", from, " is closed"));
+    if (!me.late && state(from).gone)
+      throw Gone(words("the connection to rank ", from, " is closed"));
     throw TimedOut(words("nothing came from rank ", from, " until second ", until));
   }
   /// Until that second, as a rank that computes does.
   void sleep(int rank, double until) {
     std::unique_lock<std::mutex> lock(mutex_);
-    state(rank) = {true, -1, until, false};
+    state(rank) = {true, -1, until};
     clock_goes_on();
     changed_.wait(lock, [&] { return now_ >= until; });
     state(rank).waits = false;
@@ -72,6 +73,7 @@ class Ranks {
     bool waits = false;
     int from = -1;
     double until = 0;
+    bool late = false;  // the clock has reached `until`, whatever comes after that
     bool ended = false, gone = false;
   };
   std::mutex mutex_;
@@ -98,8 +100,13 @@ class Ranks {
       next = std::min(next, s.until);
     }
     if (!somebody) return;
-    if (next >= Mail::kForever) stuck_ = true;
-    else now_ = next;
+    if (next >= Mail::kForever) {
+      stuck_ = true;
+    } else {
+      now_ = next;
+      // All of them at once: which one's thread wakes up first decides nothing.
+      for (State& s : states_) s.late = s.waits && s.until <= now_;
+    }
     changed_.notify_all();
   }
 };

@@ -16,8 +16,8 @@ Blocks of a chapter, by the words behind the three backticks:
   output                what the `main` block before it prints. Without one it prints nothing
   output numbers=near   the same, where the last digits depend on the processor: numbers may differ by 2 % (and by 0.02)
   output numbers=vary   the same, where numbers are times: they may be any, the words may not
-  recording NAME        the step that the `main` block before it made, as a page of the explorer. With --record the program
-                        writes it to FOLDER/NAME.html; the text of the block is the page's title
+  recording NAME        what the program did from the block `cpp main record=NAME` to here, as a page of the explorer. With
+                        --record it writes that to FOLDER/NAME.html; the text of the block is the page's title
   text                  a drawing: nothing is run
 
 In other text, `folder/file.h` is a file of this repository, and Note [Name] a comment in it: both are looked up.
@@ -68,7 +68,7 @@ def parse(path):
             block.text.append(line)
         elif line.startswith('```'):
             block = Block(line[3:].split(), number + 1)
-            known = {'cpp': {'main', 'file', 'quote', 'solution'}, 'output': {'numbers'}, 'text': set()}
+            known = {'cpp': {'main', 'file', 'quote', 'solution', 'record'}, 'output': {'numbers'}, 'text': set()}
             if block.kind == 'recording' and len(block.flags) == 1:
                 block.values['name'] = block.flags.pop()
             elif block.kind not in known or not (block.flags | set(block.values)) <= known[block.kind]:
@@ -96,6 +96,10 @@ def runs(path, blocks):
             last[1 if b.kind == 'output' else 2] = b
         elif b.code:
             last = None
+    begun = {r[0].values['record'] for r in found if 'record' in r[0].values}
+    ended = {r[2].values['name'] for r in found if r[2]}
+    if begun != ended:
+        fail(f'{path}: recordings begun: {sorted(begun)}, shown: {sorted(ended)}')
     return sorted(found, key=lambda r: r[0].solution)
 
 
@@ -111,6 +115,7 @@ def extract(path, folder, record):
         elif b.code and not b.main and not b.solution and 'quote' not in b.values:
             out += [f'#line {b.line} "{name}"'] + b.text
     order = runs(path, blocks)
+    titles = {r[2].values['name']: ' '.join(r[2].text).strip().replace('"', "'") for r in order if r[2]}
     if record and any(r[2] for r in order):
         out += ['#include "tools/see/see.h"']
     out += ['#include <iostream>']
@@ -126,14 +131,13 @@ def extract(path, folder, record):
             if b.solution != k:
                 continue
             out += [f'std::cout << "\\n{MARK}{i}" << std::endl;']
-            page = recording.values['name'] if recording else ''
-            if record and recording:
-                title = ' '.join(recording.text).replace('\\', '\\\\').replace('"', '\\"')
-                out += [f'ramet::see::Recording recording_of_{page}(ramet::see::RecordingOptions().title("{title}"));']
+            if record and 'record' in b.values:
+                out += ['ramet::see::Recording recording_%s({"%s"});' % (b.values['record'], titles[b.values['record']])]
             out += [f'#line {b.line} "{name}"'] + b.text
             if record and recording:
-                out += [f'recording_of_{page}.stop();',
-                        f'ramet::see::explore(recording_of_{page}, "{record}/{page}.html");']
+                page = recording.values['name']
+                out += [f'recording_{page}.stop();',
+                        f'ramet::see::explore(recording_{page}, "{record}/{page}.html");']
         out += ['}'] + (['}  // namespace'] if k else [])
     out += ['int main() {', 'run_chapter();'] + [f'solution_{k}::run();' for k in solutions] + ['}']
     files[f'chapter_{number_of(path)}.cc'] = out

@@ -199,7 +199,7 @@ def look_up(path, lines, blocks, root):
                 wrong.append(f'{path}:{number}: there is no file {file}')
             else:
                 files.append(file)
-    for note in re.findall(r'Note\s+\[([^\]]+)\]', ' '.join(line for _, line in prose)):
+    for note in re.findall(r'Note\s+\[([^\]]+)\]', re.sub(r'\s+', ' ', ' '.join(line for _, line in prose))):
         if not any(f'Note [{note}]' in re.sub(r'\s*\n\s*(//)?\s*', ' ', content(f)) for f in files):
             wrong.append(f'{path}: Note [{note}] stands in no file that the page names')
     for b in blocks:

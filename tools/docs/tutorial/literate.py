@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The tutorial's chapters as programs: every block of code in them is compiled and run.
 
-  literate.py extract CHAPTER.md DIR [--record FOLDER]   writes chapter_NN.cc and the files that the chapter gives names
+  literate.py extract CHAPTER.md DIR [--record]          writes chapter_NN.cc and the files that the chapter gives names
   literate.py check CHAPTER.md PROGRAM [--root DIR]      runs the program; does it print what the page shows?
   literate.py update CHAPTER.md PROGRAM                  writes what it prints into the page
 
@@ -16,8 +16,9 @@ Blocks of a chapter, by the words behind the three backticks:
   output                what the `main` block before it prints. Without one it prints nothing
   output numbers=near   the same, where the last digits depend on the processor: numbers may differ by 2 % (and by 0.02)
   output numbers=vary   the same, where numbers are times: they may be any, the words may not
-  recording NAME        what the program did from the block `cpp main record=NAME` to here, as a page of the explorer. With
-                        --record it writes that to FOLDER/NAME.html; the text of the block is the page's title
+  recording NAME        what the program did from the block `cpp main record=NAME` to here, as a page of the explorer: with --record
+                        the program is recorded_NN.cc, and writes it to FOLDER/NN_NAME.html, FOLDER being its argument. The
+                        text of the block is the page's title. `watch=NET` beside `record=` names a module to be watched
   text                  a drawing: nothing is run
 
 In other text, `folder/file.h` is a file of this repository, and Note [Name] a comment in it: both are looked up.
@@ -68,7 +69,7 @@ def parse(path):
             block.text.append(line)
         elif line.startswith('```'):
             block = Block(line[3:].split(), number + 1)
-            known = {'cpp': {'main', 'file', 'quote', 'solution', 'record'}, 'output': {'numbers'}, 'text': set()}
+            known = {'cpp': {'main', 'file', 'quote', 'solution', 'record', 'watch'}, 'output': {'numbers'}, 'text': set()}
             if block.kind == 'recording' and len(block.flags) == 1:
                 block.values['name'] = block.flags.pop()
             elif block.kind not in known or not (block.flags | set(block.values)) <= known[block.kind]:
@@ -117,8 +118,10 @@ def extract(path, folder, record):
     order = runs(path, blocks)
     titles = {r[2].values['name']: ' '.join(r[2].text).strip().replace('"', "'") for r in order if r[2]}
     if record and any(r[2] for r in order):
-        out += ['#include "tools/see/see.h"']
-    out += ['#include <iostream>']
+        out += ['#include "tools/see/explore.h"', '#include "tools/see/recording.h"']
+    out += ['#include <iostream>', '#include <string>']
+    if record:
+        out += ['static std::string folder_of_pages;']
     for k in [0] + solutions:
         mine = [b for b in blocks if b.code and b.solution == k and not b.main and not b.values.keys() & {'file', 'quote'}]
         if k:
@@ -132,15 +135,21 @@ def extract(path, folder, record):
                 continue
             out += [f'std::cout << "\\n{MARK}{i}" << std::endl;']
             if record and 'record' in b.values:
-                out += ['ramet::see::Recording recording_%s({"%s"});' % (b.values['record'], titles[b.values['record']])]
+                page = b.values['record']
+                out += ['ramet::see::RecordingOptions options_%s;' % page,
+                        'options_%s.title = "%s", options_%s.statistics = true;' % (page, titles[page], page),
+                        'ramet::see::Recording recording_%s(options_%s);' % (page, page)]
+                if 'watch' in b.values:
+                    out += ['recording_%s.watch(%s);' % (page, b.values['watch'])]
             out += [f'#line {b.line} "{name}"'] + b.text
             if record and recording:
                 page = recording.values['name']
                 out += [f'recording_{page}.stop();',
-                        f'ramet::see::explore(recording_{page}, "{record}/{page}.html");']
+                        f'ramet::see::explore(recording_{page}, folder_of_pages + "/{number_of(path)}_{page}.html");']
         out += ['}'] + (['}  // namespace'] if k else [])
-    out += ['int main() {', 'run_chapter();'] + [f'solution_{k}::run();' for k in solutions] + ['}']
-    files[f'chapter_{number_of(path)}.cc'] = out
+    out += ['int main(int, char** argv) {', 'folder_of_pages = argv[1];'] if record else ['int main() {']
+    out += ['run_chapter();'] + [f'solution_{k}::run();' for k in solutions] + ['}']
+    files[f'{"recorded" if record else "chapter"}_{number_of(path)}.cc'] = out
     os.makedirs(folder, exist_ok=True)
     for file, text in files.items():
         with open(os.path.join(folder, file), 'w', encoding='utf-8') as f:
@@ -258,7 +267,7 @@ def main():
     parser.add_argument('what', choices=['extract', 'check', 'update'])
     parser.add_argument('chapter')
     parser.add_argument('where')
-    parser.add_argument('--record', default='')
+    parser.add_argument('--record', action='store_true')
     parser.add_argument('--root', default='')
     a = parser.parse_args()
     if a.what == 'extract':

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # What every script here shares: finds the repository, installs what is missing, calls Bazel.
 #
-#   ./tools/setup.sh [build|test|train|openblas|mpi|beside]...   installs the packages of these groups (by default build, test and train)
-#   source tools/setup.sh                                        gives the functions ramet_*; the caller then runs ramet_need GROUP...
+#   ./tools/setup.sh [build|test|train|openblas|mpi|beside|docs]...
+#                                                  installs the packages of these groups (by default build, test and train)
+#   source tools/setup.sh                          gives the functions ramet_*; the caller then runs ramet_need GROUP...
 #
 # Variables: RAMET_BAZEL (default: bazel), RAMET_OUTPUT_BASE (Bazel's --output_base), RAMET_CACHE (the disk cache's folder;
 # default: ramet/bazel in the user's cache folder), RAMET_CACHE_GIB (what the disk cache may take; default: 24), RAMET_JOBS
@@ -53,8 +54,9 @@ ramet_packages() {
     train) echo libcairo2-dev dataset-fashion-mnist ;; # Cairo brings a font, too
     openblas) echo libopenblas-dev ;; # a peer in benchmarks
     mpi) echo libopenmpi-dev openmpi-bin ;; # a test of the C interface, which is skipped without
+    docs) echo doxygen g++ python3 katex nodejs python3-markdown python3-pygments ;;
     beside) echo libopenblas-dev libtbb-dev libboost-thread-dev libopenmpi-dev libopencv-core-dev ;; # in one program with these
-    *) ramet_die "no such group of packages: $1 (there are build, test, train, openblas, mpi and beside)" ;;
+    *) ramet_die "no such group of packages: $1 (there are build, test, train, openblas, mpi, beside and docs)" ;;
   esac
 }
 
@@ -266,8 +268,7 @@ if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   RAMET_PROGRAM=setup
   for argument in "$@"; do
     case $argument in
-      build | test | train | openblas | mpi) ;;
-      build | test | train | openblas | beside) ;;
+      build | test | train | openblas | mpi | beside | docs) ;;
       -h | --help)
         ramet_usage
         exit 0

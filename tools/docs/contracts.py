@@ -1,0 +1,270 @@
+#!/usr/bin/env python3
+"""Counts public names without a contract: fails where one has none, naming file and line.
+
+    tools/docs/contracts.py            checks
+    tools/docs/contracts.py --numbers  says besides what the contracts of how many names are
+
+A name is what a public header declares in a namespace or a class, overloads together; constructors and operators are their
+class's. Its contract is, first of these that is there:
+
+  own        a `///` comment right above it or a comment behind it on its line; above a row of a list (.inc) or of a macro it
+             holds for all that the row makes. One that ends with a colon holds for everything that follows, up to an empty
+             line or another comment
+  row        a function of kernels/pointwise/lists.h: the comment of its row in kernels/pointwise/rows
+  overload   that of another overload
+  override   that of the function that it overrides
+  form       `name_` and `name_out` of `name`; a method of Tensor, a function of nn::functional or linalg of the function
+  alias      another name of something that has one, by a row (RAMET_ALIAS...) or `using`
+  module     a holder's is its class's, a class's that of its base or of its function; forward, options, reset, ... are what
+             every module's are (general.py), and `forward` computes what its class says; `XOptions` are the options of X
+  named      an option or a member that the comment of its class, or that of who takes the options, names
+  general    an option that means the same everywhere (general.py)
+  enum       a value of an enumeration that has one
+"""
+
+import collections
+import pathlib
+import re
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).absolute().parent))
+
+import declarations  # noqa: E402
+import general  # noqa: E402
+
+PROMISED = 1598  # names without a contract
+ROOT = declarations.ROOT
+SKIPPED = ("using",)
+
+
+def names():
+    """{full name: entries of that name} of what counts."""
+    found = collections.OrderedDict()
+    for entry in ALL:
+        if counts(entry):
+            found.setdefault(entry.full, []).append(entry)
+    return found
+
+
+def is_constructor(entry):
+    return entry.kind == "function" and entry.owner is not None and entry.name.lstrip("~") == entry.owner.name
+
+
+def counts(entry):
+    return (entry.public and entry.scope.split("::")[0] in ("", "ramet") and entry.kind not in SKIPPED and entry.name and not entry.name.startswith("operator") and not is_constructor(entry))
+
+
+def rows():
+    """{function: comment of its row} of the pointwise lists."""
+    text = (ROOT / "kernels/pointwise/lists.h").read_text()
+    structs = {}
+    for path in sorted((ROOT / "kernels/pointwise/rows").glob("*.h")):
+        for comment, name in re.findall(r"((?:^ *///.*\n)+) *struct (\w+)", path.read_text(), flags=re.M):
+            structs[name] = re.sub(r"(?m)^ *///\s?", "", comment).strip()
+    return {name: structs[row] for name, row in re.findall(r"\bX\((\w+), (\w+)\)", text) if row in structs}
+
+
+def aliases():
+    """{another name: the function it is a name of} of the rows of lists of operations."""
+    found = {}
+    for path in sorted((ROOT / "autograd/ops").glob("*.inc")):
+        for macro, row in re.findall(r"^(RAMET_\w*ALIAS\w*)\((.*)", path.read_text(), flags=re.M):
+            words = declarations.split(row)
+            name, of = words[1:3] if macro == "RAMET_ALIAS" else words[:2]
+            found[name] = of.rstrip(")")
+    return found
+
+
+class Book:
+    """Contracts of all names: `of(full)` is (text, what it is) or None."""
+
+    def __init__(self, entries):
+        self.entries = entries
+        self.by = collections.defaultdict(list)
+        for e in entries:
+            self.by[e.full].append(e)
+        self.classes = {e.full: e for e in entries if e.kind == "class"}
+        self.rows, self.aliases = rows(), aliases()
+        self.known, self.under_way = {}, set()
+        self.users = collections.defaultdict(list)  # of an options class: comments of what takes it
+        for e in entries:
+            for word in set(re.findall(r"\b\w+Options\b", e.text)) if e.kind == "function" and e.public else ():
+                self.users[word].append(e.owner if is_constructor(e) else e)
+
+    def of(self, full):
+        if full in self.known:
+            return self.known[full]
+        if full in self.under_way:
+            return None
+        self.under_way.add(full)
+        result = next((r for r in self.ways(full) if r and r[0].strip()), None)
+        self.under_way.discard(full)
+        self.known[full] = result
+        return result
+
+    def ways(self, full):
+        entries = self.by.get(full, [])
+        if not entries:
+            return
+        first = entries[0]
+        space, name, owner = first.scope, first.name, first.owner
+        own = [e for e in entries if e.comment.strip()]
+        if own:
+            yield own[0].comment, "own"
+        if space in ("ramet", "ramet::Tensor") and name in self.rows:
+            yield self.rows[name], "row"
+        if first.kind == "enumerator":
+            yield self.text(owner.full) if owner.name else owner.comment, "enum"
+        if owner is not None:
+            yield self.overridden(owner, name, set()), "override"
+        yield self.alias(space, name), "alias"
+        yield self.form(space, name), "form"
+        if first.kind == "alias":
+            yield self.aliased(first), "alias"
+        if owner is not None and first.kind in ("option", "variable"):
+            yield self.named(owner, name), "named"
+        if first.kind == "option":
+            yield general.option(name, first.text), "general"
+        yield self.module(first), "module"
+
+    def text(self, full):
+        found = self.of(full)
+        return found[0] if found else ""
+
+    def lookup(self, name, space):
+        """The class that `name` means where it stands in `space`."""
+        name = re.sub(r"<.*", "", name).lstrip(":")
+        while True:
+            full = "%s::%s" % (space, name) if space else name
+            if full in self.by:
+                return full
+            if not space:
+                return None
+            space = space.rpartition("::")[0]
+
+    def overridden(self, owner, name, seen):
+        for base in owner.bases:
+            full = self.lookup(base, owner.scope)
+            if full and full not in seen and full in self.classes:
+                seen.add(full)
+                text = self.text("%s::%s" % (full, name)) or self.overridden(self.classes[full], name, seen)
+                if text:
+                    return text
+        return ""
+
+    def alias(self, space, name):
+        """Of a row of an alias: what it is another name of."""
+        for end in ("", "_", "_out"):
+            stem = name[:len(name) - len(end)]
+            if name.endswith(end) and stem in self.aliases and space in ("ramet", "ramet::Tensor"):
+                of = self.aliases[stem]
+                return self.said("Another name of `%s`" % (of + end), self.text("%s::%s" % (space, of)) or self.text("ramet::" + of))
+        return ""
+
+    @staticmethod
+    def said(words, text):
+        return "%s: %s" % (words, text) if text else ""
+
+    def form(self, space, name):
+        """Of what is a form of a function: that function's."""
+        if space == "ramet::Tensor" and self.text("ramet::" + name):
+            return self.text("ramet::" + name)
+        if space == "ramet::nn::functional":
+            return self.said("With the numbers in `options`", self.text("ramet::" + name))
+        if space == "ramet::linalg":
+            return self.text("ramet::linalg_" + name) or self.text("ramet::" + name)
+        for end, words in (("_out", "Writes into `out`"), ("_", "In place")):
+            if name.endswith(end):
+                text = self.said(words, self.text("%s::%s" % (space, name[:-len(end)])))
+                if text:
+                    return text
+        return ""
+
+    def aliased(self, entry):
+        target = entry.text.split("=", 1)[1] if "=" in entry.text else ""
+        match = re.match(r"\s*(?:typename )?(?:::)?([\w:]+)", target)
+        full = self.lookup(match.group(1), entry.scope) if match else None
+        if full and full != entry.full and self.text(full):
+            return "%s: %s" % (target.strip(), self.text(full))
+        return ""
+
+    def named(self, owner, name):
+        """What names an option or a member: its class's comment, or that of who takes the options."""
+        users = [owner] + self.users[owner.name]
+        stem = re.sub(r"(Func)?Options$", "", owner.name)
+        users += [e for n in (stem, stem + "Impl") for e in self.by.get("%s::%s" % (owner.scope, n), ())]
+        for alias in self.entries:
+            if alias.kind == "alias" and re.search(r"=\s*%s\b" % owner.name, alias.text):
+                users += self.users[alias.name]
+        for user in users:
+            if re.search(r"\b%s\b" % re.escape(name), self.text(user.full)):
+                return "See `%s`." % re.sub(r"Impl$", "", user.name)
+        return ""
+
+    def is_module(self, owner):
+        return owner is not None and owner.name.endswith("Impl")
+
+    def module(self, entry):
+        """Of modules and options: what is the same for all of them."""
+        name, owner = entry.name, entry.owner
+        if self.is_module(owner) and name in general.MODULE and (name != "forward" or self.of(owner.full)):
+            return general.MODULE[name]
+        if owner is not None and name == "Impl":
+            return "The class of the module that this holds."
+        if entry.kind == "class" and name.endswith("Options"):
+            return self.options(entry)
+        if entry.kind == "class" and name.endswith("ParamState") and self.of(entry.full.replace("ParamState", "")):
+            return "What `%s` keeps for a parameter." % name.replace("ParamState", "")
+        if entry.kind == "class" and not self.is_module(entry):
+            return self.text("%s::%sImpl" % (entry.scope, name))
+        if entry.kind == "class":
+            for base in entry.bases:
+                full = self.lookup(base, entry.scope)
+                if full and full in self.classes and self.classes[full].name.endswith("Impl") and self.text(full):
+                    return self.text(full)
+            snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name[:-4])
+            for function in (name[:-4].lower(), snake.lower(), re.sub(r"_?loss$", "", snake.lower())):
+                for space in ("ramet::nn::functional", "ramet"):
+                    if self.text("%s::%s" % (space, function)):
+                        return "`%s` as a module: %s" % (function, self.text("%s::%s" % (space, function)))
+        return ""
+
+    def options(self, entry):
+        """Of an options class: whose options they are."""
+        stem = re.sub(r"(Func)?Options$", "", entry.name)
+        takers = [e for e in self.users[entry.name] if e is not entry and self.of(e.full)]
+        named = [n for n in (stem, stem + "Impl") if self.of("%s::%s" % (entry.scope, n))]
+        if named or takers:
+            return "The options of `%s`." % (stem if named else re.sub(r"Impl$", "", takers[0].name))
+        return ""
+
+
+def load():
+    global ALL
+    ALL = declarations.read()
+    ALL += declarations.macros(sorted({e.header for e in ALL if e.public}))
+    return Book(ALL)
+
+
+def main(arguments):
+    book = load()
+    counted, missing = collections.Counter(), []
+    every = names()
+    for full, entries in every.items():
+        found = book.of(full)
+        if found:
+            counted[found[1]] += 1
+        else:
+            missing.append(entries[0])
+    missing.sort(key=lambda e: (e.file, e.line))
+    for entry in missing:
+        print("%s:%d: %s has no contract" % (entry.file, entry.line, entry.full))
+    if "--numbers" in arguments:
+        print("\n".join("%-9s %d" % item for item in counted.most_common()))
+    print("contracts: %d public names, %d without a contract, at most %d promised" % (len(every), len(missing), PROMISED))
+    return 1 if len(missing) > PROMISED else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

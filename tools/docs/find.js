@@ -1,0 +1,87 @@
+// The search box: names whose last part begins with what is typed, then names that contain it. `torch::` and `ramet::` before a
+// name mean the same. The list (names.js) is read when somebody first types.
+"use strict";
+(function () {
+  const box = document.getElementById("search"), list = document.getElementById("found");
+  const most = 40;
+  let marked = -1, asked = false;
+
+  function rank(entry, words) {  // lower is better, null: no match
+    const [full] = entry, low = full.toLowerCase();
+    const last = low.slice(low.lastIndexOf("::") + 2 * (low.lastIndexOf("::") >= 0));
+    const wanted = words.slice(words.lastIndexOf("::") + 2 * (words.lastIndexOf("::") >= 0));
+    const scope = words.slice(0, words.length - wanted.length);
+    if (scope && !low.includes(scope)) return null;
+    const at = last.indexOf(wanted);
+    if (at < 0) return null;
+    return (at === 0 ? (last === wanted ? 0 : 100) : 200) + 10 * (full.split("::").length - 1) + Math.min(9, last.length / 8);
+  }
+
+  function show() {
+    const words = box.value.trim().toLowerCase().replace(/^(::)?(torch|at|c10|ramet)::/, "").replace(/\./g, "::").replace(/\(.*/, "");
+    if (!words || !window.ramet_names) return list.hidden = true;
+    const found = [];
+    for (const entry of window.ramet_names) {
+      const r = rank(entry, words);
+      if (r !== null) found.push([r, entry]);
+    }
+    found.sort((a, b) => a[0] - b[0] || (a[1][0] < b[1][0] ? -1 : 1));
+    list.textContent = "";
+    for (const [, [name, kind, url]] of found.slice(0, most)) {
+      const item = document.createElement("li"), link = document.createElement("a"), what = document.createElement("span");
+      link.href = url;
+      link.textContent = name;
+      what.textContent = kind;
+      link.append(what);
+      item.append(link);
+      list.append(item);
+    }
+    if (!found.length) list.append(Object.assign(document.createElement("li"), {textContent: "no such name"}));
+    marked = -1;
+    list.hidden = false;
+  }
+
+  function ask() {
+    if (asked) return show();
+    asked = true;
+    const script = document.createElement("script");
+    script.src = "names.js";
+    script.onload = show;
+    document.head.append(script);
+  }
+
+  function mark(step) {
+    const links = list.querySelectorAll("a");
+    if (!links.length) return;
+    if (marked >= 0) links[marked].classList.remove("marked");
+    marked = (marked + step + links.length) % links.length;
+    links[marked].classList.add("marked");
+    links[marked].scrollIntoView({block: "nearest"});
+  }
+
+  box.addEventListener("input", ask);
+  box.addEventListener("focus", ask);
+  box.addEventListener("keydown", (event) => {
+    const links = list.querySelectorAll("a");
+    if (event.key === "ArrowDown") mark(1);
+    else if (event.key === "ArrowUp") mark(-1);
+    else if (event.key === "Enter" && links.length) location.href = links[Math.max(0, marked)].href;
+    else if (event.key === "Escape") list.hidden = true;
+    else return;
+    event.preventDefault();
+  });
+  document.addEventListener("click", (event) => {
+    if (!box.parentNode.contains(event.target)) list.hidden = true;
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "/" && document.activeElement !== box) {
+      event.preventDefault();
+      box.focus();
+    }
+  });
+  const asked_for = new URLSearchParams(location.search).get("q");
+  if (asked_for) {
+    box.value = asked_for;
+    ask();
+  }
+})();

@@ -1,0 +1,400 @@
+"""Writes what Doxygen reads: for each public header one with every declaration spelled out and its contract, twin, differences and
+examples in its comment; pages that list the names of a family; a page for each example.
+
+    tools/docs/pages.py FOLDER
+"""
+
+import collections
+import html
+import importlib.machinery
+import importlib.util
+import pathlib
+import re
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).absolute().parent))
+
+import contracts  # noqa: E402
+import declarations  # noqa: E402
+
+ROOT = declarations.ROOT
+sys.path[:0] = [str(ROOT / "tools/compat"), str(ROOT / "tools/compare")]
+
+import places  # noqa: E402
+import signatures  # noqa: E402
+import upstream  # noqa: E402
+
+# (id, title, what is in it, the folders and headers it has)
+FAMILIES = [
+    ("functions", "Functions and methods of tensors", "What computes with tensors: functions, and methods of the same names.",
+     ("autograd/ops/", "autograd/tensor.h", "autograd/accessor.h", "kernels/pointwise/")),
+    ("autograd", "Gradients", "Recording, backward, user functions, hooks, captured steps, gradcheck.", ("autograd/", )),
+    ("modules", "Modules", "Layers, containers, their options, nn::functional, initialisers.",
+     ("nn/layers/", "nn/functional/", "nn/module/", "nn/init.h", "nn/utils/")),
+    ("optimizers", "Optimizers and schedules", "Steps, learning rates over time, averages of weights.", ("nn/optim/", )),
+    ("data", "Data", "Datasets, samplers, transforms, loaders.", ("nn/data", )),
+    ("files", "Files and other programs' formats", "Archives and safetensors; NumPy, PyTorch, DLPack, Eigen, ONNX, TensorBoard.",
+     ("nn/serialize/", "nn/formats/")),
+    ("parallel", "Several devices in one process", "Moves, replicas, DataParallel, one order of sums.",
+     ("parallel/move/", "parallel/nodes/", "parallel/replicas/", "parallel/apply/")),
+    ("processes", "Processes", "Groups of ranks, DistributedDataParallel, sharding, checkpoints.", ("parallel/distributed/", )),
+    ("c", "The interface for C and Fortran", "C99 functions over the library.", ("nn/c/", "parallel/c/")),
+    ("runtime", "Runtime", "Devices, dtypes, memory, random numbers, threads, errors, observers.", ("runtime/", "kernels/")),
+]  # yapf: disable
+NOTHING = "<span></span>"  # Doxygen shows nothing that has no comment
+ITEM = re.compile(r"^ {0,2}(-|\d+\.) +(?=\S)")
+CODE = re.compile(r"`([^`\n]+)`")
+EXAMPLES = [("tools/examples", "*.cc"), ("tools/examples/c", "*.c*"), ("tools/compat/programs", "*.cc")]
+
+
+def family(header):
+    return next(f[0] for f in FAMILIES if header.startswith(f[3]))
+
+
+def escaped(text):
+    """Words that Doxygen shall show as they are."""
+    text = re.sub(r"([\\@#%$])", r"\\\1", html.escape(text, quote=False)).replace('"', "&quot;")
+    text = re.sub(r"(?<![\w])::", r"\::", text)
+    return re.sub(r"-(?=-)|\*(?=/)|/(?=\*)|\b(?!https?:)\w+:(?=//)", r"\g<0><span></span>", text)
+
+
+def inline(text):
+    """The same, words in backquotes as code."""
+    text = "".join("<code>%s</code>" % escaped(p) if i % 2 else escaped(p) for i, p in enumerate(CODE.split(text)))
+    return "\\" + text if text.startswith("-") else text
+
+
+def formatted(text):
+    """A contract as Doxygen's markup: paragraphs, lists, and what is indented as it stands."""
+    out, block = [], []
+
+    def flush():
+        lines = [line.strip() for line in block]
+        if not block:
+            return
+        if ITEM.match(block[0]):
+            items = []
+            for line in lines:
+                if ITEM.match(line):
+                    items.append(ITEM.sub("", line))
+                else:
+                    items[-1] += " " + line
+            out.append("<ul>\n%s\n</ul>" % "\n".join("<li>%s</li>" % inline(i) for i in items))
+        elif block[0].startswith("  "):
+            out.append("@verbatim\n%s\n@endverbatim" % "\n".join(block).replace("*/", "* /").replace("/*", "/ *"))
+        else:
+            out.append(inline(" ".join(lines)))
+        block.clear()
+
+    for line in text.split("\n"):
+        if not line.strip():
+            flush()
+            continue
+        starts = ITEM.match(line)
+        in_list = block and ITEM.match(block[0])
+        if block and (starts and not in_list or not starts and (
+                in_list and not line.startswith("  ") or not in_list and block[0].startswith("  ") != line.startswith("  "))):
+            flush()
+        block.append(line)
+    flush()
+    return "\n\n".join(out)
+
+
+def first_sentence(text):
+    text = " ".join(text.split())
+    match = re.match(r"(.*?[.:;])(?: [A-Z`(]|$)", text)
+    return (match.group(1) if match else text).rstrip(".:;")
+
+
+def header_comment(path):
+    lines = []
+    for line in (ROOT / path).read_text().split("\n"):
+        if line.startswith("//"):
+            lines.append(re.sub(r"^// ?", "", line))
+        elif line.startswith(("/*", " *")) and (lines or line.startswith("/*")):
+            lines.append(re.sub(r"^/?\*+/? ?|^ \*/? ?", "", line))
+        else:
+            break
+    return "\n".join(lines)
+
+
+def coverage():
+    loader = importlib.machinery.SourceFileLoader("ramet_coverage", str(ROOT / "tools/coverage"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+def twins():
+    """{full name in ramet: LibTorch's} by the door's list of names."""
+    found, space = {}, ""
+    for line in (ROOT / "tools/compat/include/ramet/compat/names.h").read_text().split("\n"):
+        opened = re.match(r"namespace ([\w:]+) \{", line)
+        space = opened.group(1) if opened else space
+        used = re.match(r"using ::(ramet::[\w:]+);", line)
+        if used:
+            name = used.group(1)
+            found.setdefault(name, re.sub(r"^(at|c10|caffe2)\b", "torch", space) + "::" + name.rpartition("::")[2])
+    return found
+
+
+def differences():
+    """{(area's kind, name): [what differs]}; the kind is "function", "method" or ""."""
+    found = collections.defaultdict(list)
+    table = coverage()
+    for how, areas, names in table.DIFFERS:
+        for name in names.split():
+            found["method" if areas == "methods" else "function" if "functions" in areas else "", name].append(how)
+    reasons = dict(signatures.LEFT_OUT)
+    for what, names in upstream.stored()[2].items():
+        for name in names:
+            found["function", name].append("without the overloads with `%s`: %s" % (what, reasons.get(what, "")))
+    text = (ROOT / "tools/compare/known.h").read_text() + (ROOT / "tools/compare/known_errors.h").read_text()
+    for entry in re.findall(r"\{(\s*\.name = .*?)\},\n", text, flags=re.S):
+        fields = {k: " ".join(re.findall(r'"((?:\\.|[^"\\])*)"', v)) for k, v in
+                  re.findall(r"\.(\w+)\s*=\s*((?:\s*\"(?:\\.|[^\"\\])*\")+)", entry)}
+        for case in fields.get("cases", "").split():
+            found["function", case].append(re.sub(r" +", " ", fields.get("reason", "").replace('\\"', '"')))
+    return found
+
+
+class Examples:
+    def __init__(self):
+        self.files = {}
+        for folder, pattern in EXAMPLES:
+            for path in sorted((ROOT / folder).glob(pattern)):
+                text = path.read_text()
+                code = re.sub(r"//.*|/\*.*?\*/", "", text)
+                self.files[str(path.relative_to(ROOT))] = (text, collections.Counter(re.findall(r"[A-Za-z_]\w*", code)), len(code))
+
+    def of(self, name, most=3):
+        using = [(f, c[name], size) for f, (_, c, size) in self.files.items() if c[name]]
+        using.sort(key=lambda u: ("programs" in u[0], u[2] / u[1]))
+        return [u[0] for u in using[:most]]
+
+
+def page_of(path):
+    return "example_" + re.sub(r"\W", "_", path)
+
+
+class Writer:
+    def __init__(self, out):
+        self.out = out
+        self.book = contracts.load()
+        self.twins, self.differs, self.examples = twins(), differences(), Examples()
+        self.methods = upstream.stored()[0]["methods"]
+        self.text, self.space = [], ""
+        self.listed = collections.OrderedDict((f[0], []) for f in FAMILIES)
+
+    # ---- one declaration ----------------------------------------------------------------------
+    def comment(self, entry, first, group=""):
+        """The lines of its documentation; `first`: whether it is the first overload of its name."""
+        full, parts = entry.full, []
+        if group:
+            parts.append("@ingroup " + group)
+        text = entry.comment or ("" if contracts.is_constructor(entry) else self.book.text(full))
+        parts.append(formatted(text.rstrip(":")) if text else NOTHING)
+        if first and not contracts.is_constructor(entry):
+            parts += self.twin(entry) + self.what_differs(entry) + self.example(entry)
+        if entry.owner is None:
+            parts.append("@par Declared in\n%s, line %d" % (escaped(entry.file), entry.line))
+        return "\n\n".join(parts)
+
+    def twin(self, entry):
+        full = entry.full
+        if entry.scope == "ramet::Tensor":
+            return ["@par LibTorch\n<code>torch::Tensor::%s</code>" % entry.name] if entry.name in self.methods else []
+        if entry.owner is not None or not entry.scope.startswith("ramet") or entry.name.startswith("operator"):
+            return []
+        if full in self.twins:
+            return ["@par LibTorch\n<code>%s</code>" % escaped(self.twins[full])]
+        return ["@par LibTorch\nhas no such name: this is Ramet&apos;s own"]
+
+    def what_differs(self, entry):
+        keys = [("method" if entry.scope == "ramet::Tensor" else "function", entry.name)]
+        keys += [("function", entry.name)] if entry.scope == "ramet::Tensor" else [("", entry.name)]
+        if entry.scope not in ("ramet", "ramet::Tensor"):
+            return []
+        found = []
+        for key in keys:
+            found += self.differs.get(key, ())
+        found = list(dict.fromkeys(found))
+        return ["@par What differs\n" + ";<br>\n".join(formatted(d) for d in found)] if found else []
+
+    def example(self, entry):
+        if entry.owner is not None and entry.scope != "ramet::Tensor" or entry.kind == "macro":
+            return []
+        files = self.examples.of(entry.name)
+        if not files and entry.owner is None:
+            return ["@par Examples\nof this family: @ref family_%s_examples" % family(entry.header)]
+        return ["@par Examples\n" + ", ".join('@ref %s "%s"' % (page_of(f), f.rpartition("/")[2]) for f in files)] if files else []
+
+    def put(self, indent, comment, code):
+        self.text.append(indent + "/**\n" + "\n".join(indent + " * " + l if l else indent + " *" for l in comment.split("\n"))
+                         + "\n" + indent + " */")
+        if code:
+            self.text.append(indent + code)
+
+    @staticmethod
+    def code(entry):
+        text = re.sub(r"\[\[.*?\]\] ?", "", entry.text)
+        text = re.sub(r"\b(inline|RAMET_C_API) ", "", text)
+        if entry.kind == "option":
+            text = re.sub(r" = (.*)$", r" = \1", text)
+        return (entry.template + " " if entry.template else "") + text
+
+    def members(self, cls, indent):
+        section, seen = "", set()
+        for entry in cls.members:
+            if not entry.public or entry.kind == "using" or not entry.name:
+                continue
+            if entry.section != section:
+                if section:
+                    self.text.append(indent + "/** @} */")
+                section = entry.section
+                if section:
+                    self.text.append(indent + "/** @name %s\n%s * @{ */" % (escaped(section[0].upper() + section[1:]), indent))
+            self.entry(entry, indent, entry.name not in seen, "")
+            seen.add(entry.name)
+        if section:
+            self.text.append(indent + "/** @} */")
+
+    def entry(self, entry, indent, first, group):
+        comment = self.comment(entry, first, group)
+        if entry.kind == "class":
+            bases = [b for b in declarations.split(re.split(r"(?<!:):(?!:)", entry.text, maxsplit=1)[1])
+                     if "detail::" not in b] if entry.bases else []
+            head = re.split(r"(?<!:):(?!:)", entry.text, maxsplit=1)[0].strip()
+            head = head.replace(" final", "") + (" : " + ", ".join(bases) if bases else "")
+            if any(m.kind == "option" for m in entry.members):
+                comment += "\n\nEach option is set by a function of its name, which returns the options, and read by one without an argument."
+            self.put(indent, comment, (entry.template + " " if entry.template else "") + head + " {")
+            self.text.append(indent + "public:" if entry.key != "union" else "")
+            self.members(entry, indent + "  ")
+            self.text.append(indent + "};")
+        elif entry.kind == "enum":
+            self.put(indent, comment, entry.text + " {")
+            for value in entry.members:
+                self.put(indent + "  ", formatted(value.comment) or NOTHING, value.text + ",")
+            self.text.append(indent + "};")
+        elif entry.kind == "macro":
+            self.put(indent, "@def %s\n%s" % (entry.name, comment), "#define " + entry.text)
+        else:
+            self.put(indent, comment, self.code(entry) + ";")
+
+    # ---- one header ---------------------------------------------------------------------------
+    def header(self, path, entries):
+        group = "header_" + re.sub(r"\W", "_", path)
+        said = header_comment(path)
+        title = first_sentence(said) or path
+        if len(title) > 90:
+            title = title[:title.rfind(" ", 0, 88)] + " ..."
+        self.text = ["/** @file\n * @brief %s */" % escaped(title)]
+        self.put("", "@defgroup %s %s\n@ingroup family_%s\n\n<code>\\#include &quot;%s&quot;</code>%s\n\n%s" % (
+            group, escaped(title), family(path), path, "" if self.own_library(path) else " (or ramet.h, which has it)", formatted(said)), "")
+        seen, space = set(), ""
+        for entry in entries:
+            if entry.scope != space:
+                if space:
+                    self.text.append("}  // namespace " + space)
+                space = entry.scope
+                if space:
+                    self.text.append("namespace %s {" % space)
+            first = entry.full not in seen
+            seen.add(entry.full)
+            self.entry(entry, "", first, group)
+            if first and contracts.counts(entry) and entry.kind != "enumerator":
+                self.listed[family(path)].append((entry, group))
+        if space:
+            self.text.append("}  // namespace " + space)
+        target = self.out / "headers" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text("\n".join(self.text) + "\n")
+
+    @staticmethod
+    def own_library(path):
+        return declarations.check_layers.apart(path) is not None
+
+    # ---- pages --------------------------------------------------------------------------------
+    def page(self, name, lines):
+        self.pages.append("/** @page %s %s\n%s\n*/\n" % (name[0], name[1], "\n".join(lines)))
+
+    @staticmethod
+    def reference(entry, group, text):
+        """A link to it; of what is declared for some types only (`struct X<int>`) to its header's page."""
+        special = entry.kind == "class" and re.search(r"\b%s ?<" % entry.name, entry.text)
+        return '@ref %s "%s"' % (group if special else entry.full, text)
+
+    def family_pages(self):
+        for number, (name, title, what, _) in enumerate(FAMILIES):
+            self.pages.append("/** @defgroup family_%s %s\n%s\n\nAll its names in one table: @ref family_%s_names */" % (
+                name, title, what, name))
+            rows, used = [], collections.Counter()
+            for entry, group in sorted(self.listed[name], key=lambda e: (e[0].name.lower(), e[0].scope)):
+                twin = self.twins.get(entry.full, "")
+                for f in self.examples.of(entry.name):
+                    used[f] += 1
+                rows.append("<tr><td>%s</td><td>%s</td><td>%s</td></tr>" % (
+                    self.reference(entry, group, entry.full.replace("ramet::", "", 1)), "<code>%s</code>" % twin if twin else "",
+                    formatted(first_sentence(self.book.text(entry.full)))))
+            self.page(("family_%s_names" % name, title + ": names"), [
+                what, "", "By header: @ref family_%s" % name, "",
+                "<table class=\"names\"><tr><th>name</th><th>LibTorch</th><th>contract</th></tr>", *rows, "</table>"])
+            self.page(("family_%s_examples" % name, title + ": examples"), [
+                "Programs that <code>./tools/test</code> builds and runs, with how many names of the family each uses.", "", "<ul>",
+                *("<li>@ref %s (%d)</li>" % (page_of(f), n) for f, n in used.most_common(12)), "</ul>"])
+
+    def example_pages(self):
+        shown = self.out / "examples"
+        shown.mkdir(parents=True, exist_ok=True)
+        for path, (text, _, _) in self.examples.files.items():
+            said = header_comment(path)
+            name = path.replace("/", "__")
+            (shown / name).write_text(text)
+            language = {"f90": "f", "py": "py"}.get(path.rpartition(".")[2], "cpp")
+            self.page((page_of(path), "%s" % escaped(path.rpartition("/")[2])), [
+                formatted(said), "", "<code>%s</code>" % escaped(path), "", "@include %s" % name])
+        rows = ["<li>@ref %s &mdash; %s</li>" % (page_of(p), formatted(first_sentence(header_comment(p)))) for p in self.examples.files]
+        self.page(("examples", "Examples"), ["Each is built and run by <code>./tools/test</code>.", "", "<ul>", *rows, "</ul>"])
+
+    def notes_page(self):
+        """Where Ramet differs, from the notes of the comparison."""
+        text = (ROOT / "tools/compare/NOTES.md").read_text().split("\n", 1)[1]
+        body, item = [], []
+        for line in text.split("\n") + [""]:
+            if line.startswith("- ") or not line.strip():
+                if item:
+                    words = re.sub(r"\*\*(.*?)\*\*", r"\1", " ".join(item))
+                    body.append("<li>%s</li>" % formatted(words[2:]) if words.startswith("- ") else formatted(words) + "\n")
+                item = [line.strip()] if line.strip() else []
+            else:
+                item.append(line.strip())
+        text = "\n".join(body)
+        text = re.sub(r"((?:<li>.*</li>\n?)+)", r"<ul>\n\1</ul>\n", text)
+        self.page(("differences", "Where Ramet differs from LibTorch"), [text])
+
+    def write(self):
+        headers = collections.OrderedDict()
+        for entry in contracts.ALL:
+            if entry.public and entry.owner is None and entry.name and entry.kind != "using" and (
+                    entry.scope.split("::")[0] in ("ramet", "")):
+                headers.setdefault(entry.header, []).append(entry)
+        for path, entries in headers.items():
+            self.header(path, entries)
+        self.pages = []
+        self.family_pages()
+        self.example_pages()
+        self.notes_page()
+        (self.out / "pages.dox").write_text("\n".join(self.pages))
+        return sum(len(v) for v in self.listed.values()), len(headers)
+
+
+def main(arguments):
+    out = pathlib.Path(arguments[0])
+    names, headers = Writer(out).write()
+    print("pages: %d names of %d headers" % (names, headers))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

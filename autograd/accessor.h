@@ -15,9 +15,10 @@
 
 namespace ramet {
 
-template <class T> struct DefaultPtrTraits { using PtrType = T*; };
+/// How an accessor points at its elements: `PtrType`.
+template <class T> struct DefaultPtrTraits { using PtrType = T*; };  // how it points
 /// Nothing else shows the memory.
-template <class T> struct RestrictPtrTraits { using PtrType = T* __restrict__; };
+template <class T> struct RestrictPtrTraits { using PtrType = T* __restrict__; };  // how it points
 
 namespace detail {
 /// list[d]; on the host an Error from N on.
@@ -35,6 +36,7 @@ template <class T, size_t N, template <class> class PtrTraits = DefaultPtrTraits
           class index_t = int64_t>
 class TensorAccessor {
  public:
+  /// A pointer to its elements, as the traits have it.
   using PtrType = typename PtrTraits<T>::PtrType;
   RAMET_BOTH_SIDES TensorAccessor(PtrType data, const index_t* sizes, const index_t* strides)
       : data_(data), sizes_(sizes), strides_(strides) {}
@@ -48,10 +50,13 @@ class TensorAccessor {
                                                           strides_ + 1);
     }
   }
+  /// The first element.
   RAMET_BOTH_SIDES PtrType data() const { return data_; }
   /// An Error from N on.
   RAMET_BOTH_SIDES index_t size(size_t d) const { return detail::nth<N>(sizes_, d); }
+  /// In elements; an Error from N on.
   RAMET_BOTH_SIDES index_t stride(size_t d) const { return detail::nth<N>(strides_, d); }
+  /// All N of them:
   ArrayRef<index_t> sizes() const { return {sizes_, N}; }
   ArrayRef<index_t> strides() const { return {strides_, N}; }
 
@@ -66,6 +71,7 @@ template <class T, size_t N, template <class> class PtrTraits = DefaultPtrTraits
           class index_t = int64_t>
 class GenericPackedTensorAccessor {
  public:
+  /// A pointer to its elements, as the traits have it.
   using PtrType = typename PtrTraits<T>::PtrType;
   template <class From>
   GenericPackedTensorAccessor(PtrType data, const From* sizes, const From* strides) : data_(data) {
@@ -77,6 +83,7 @@ class GenericPackedTensorAccessor {
   RAMET_BOTH_SIDES decltype(auto) operator[](index_t i) const {
     return TensorAccessor<T, N, PtrTraits, index_t>(data_, sizes_, strides_)[i];
   }
+  /// The first element; extents and strides (in elements), an Error from N on:
   RAMET_BOTH_SIDES PtrType data() const { return data_; }
   RAMET_BOTH_SIDES index_t size(size_t d) const { return detail::nth<N>(sizes_, d); }
   RAMET_BOTH_SIDES index_t stride(size_t d) const { return detail::nth<N>(strides_, d); }

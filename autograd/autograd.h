@@ -10,6 +10,7 @@ namespace ramet {
 namespace autograd {
 
 using Variable = Tensor;  // LibTorch's older name
+/// LibTorch's name for a list of tensors.
 using variable_list = std::vector<Tensor>;
 /// A leaf over `data`'s memory, with versions of its own: LibTorch's older data().
 inline Variable make_variable(const Tensor& data, bool requires_grad = false) {

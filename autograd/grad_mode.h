@@ -6,7 +6,9 @@ namespace ramet {
 
 /// Off in InferenceMode, whatever is asked there.
 struct GradMode {
+  /// Are this thread's operations recorded?
   static bool is_enabled() { return ramet::detail::tls.grad_mode; }
+  /// Whether they are from now on. InferenceMode is stronger: in it they are not.
   static void set_enabled(bool on) {
     ramet::detail::tls.grad_mode = on && !ramet::detail::tls.inference_mode;
   }
@@ -20,6 +22,7 @@ struct AutoGradMode : ScopedValue<bool> {
 struct NoGradGuard : AutoGradMode {
   NoGradGuard() : AutoGradMode(false) {}
 };
+/// Operations are recorded while it lives, inside NoGradGuard too.
 struct EnableGradGuard : AutoGradMode {
   EnableGradGuard() : AutoGradMode(true) {}
 };
@@ -35,6 +38,7 @@ struct InferenceMode {
   explicit InferenceMode(bool enabled = true)
       : grad_(ramet::detail::tls.grad_mode, enabled ? false : true),
         inference_(ramet::detail::tls.inference_mode, enabled) {}
+  /// Is this thread inside one?
   static bool is_enabled() { return ramet::detail::tls.inference_mode; }
 
  private:
@@ -59,8 +63,11 @@ struct DetectAnomalyGuard {
   const bool mode_;
   ScopedValue<bool> nan_;
 };
+/// Errors of a backward say where the forward of the operation was called.
 struct AnomalyMode {
+  /// Is it on in this thread?
   static bool is_enabled() { return ramet::detail::tls.watching & Context::kAnomaly; }
+  /// From now on; with check_nan a NaN in a gradient is an Error, too.
   static void set_enabled(bool on, bool check_nan = true) {
     uint8_t& watching = ramet::detail::tls.watching;
     watching =

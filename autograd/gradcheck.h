@@ -8,13 +8,15 @@
 namespace ramet {
 namespace autograd {
 
+/// What is checked: tensors to tensors.
 using CheckedFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
+/// How exactly gradcheck() looks.
 struct GradcheckOptions {
-  double eps = 1e-6;  ///< step of the central difference
-  double atol = 1e-5, rtol = 1e-3;
-  bool raise_exception = true;  ///< false: return false instead of throwing
-  bool check_repeat = true;     ///< two backwards must give the same bits
+  double eps = 1e-6;                ///< step of the central difference
+  double atol = 1e-5, rtol = 1e-3;  ///< what may differ: atol + rtol |numeric|
+  bool raise_exception = true;      ///< false: return false instead of throwing
+  bool check_repeat = true;         ///< two backwards must give the same bits
 };
 
 /// Compares the Jacobian that backward gives with central differences (f(x + eps) - f(x - eps)) /

@@ -13,7 +13,9 @@
 namespace ramet {
 namespace autograd {
 
+/// The nodes and edges that a backward would visit.
 struct RAMET_API GraphPicture {
+  /// A node.
   struct Vertex {
     std::string name;   // "AddBackward0"
     std::string label;  // of a leaf that was named: "fc.weight float32[10, 128]"; otherwise empty
@@ -23,6 +25,7 @@ struct RAMET_API GraphPicture {
     bool moves = false;
     bool reduces = false;  // a ReduceAdd
   };
+  /// An edge.
   struct Edge {
     size_t from, to;  // indices of vertices; gradients flow from `from` to `to`
     uint32_t slot;    // which of `to`'s gradients

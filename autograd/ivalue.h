@@ -30,15 +30,18 @@ class RAMET_API IValue {
  public:
   using GenericDict = Dict<IValue, IValue>;
   using GenericList = List<IValue>;
+  /// Several values that stay as they are.
   class Tuple {
    public:
     explicit Tuple(std::vector<IValue> elements) : elements_(std::move(elements)) {}
+    /// They, and how many:
     const std::vector<IValue>& elements() const { return elements_; }
     size_t size() const { return elements_.size(); }
 
    private:
     std::vector<IValue> elements_;
   };
+  /// How an IValue holds it.
   using TuplePtr = std::shared_ptr<const Tuple>;
 
   IValue() = default;
@@ -69,6 +72,7 @@ class RAMET_API IValue {
             },
             v)) {}
 
+  /// Is it of this kind? A Scalar is a number or a bool:
   bool isNone() const;
   bool isDouble() const;
   bool isInt() const;
@@ -83,6 +87,7 @@ class RAMET_API IValue {
   bool isTuple() const;
   bool isList() const;
 
+  /// The value; an Error where it is of another kind:
   double toDouble() const;
   int64_t toInt() const;
   bool toBool() const;
@@ -94,12 +99,15 @@ class RAMET_API IValue {
   Scalar toScalar() const;
   /// LibTorch keeps texts and lists behind pointers: `toString()->string()`.
   struct Text {
-    std::string text;
+    std::string text;  // the text
+    /// The same.
     const std::string& string() const { return text; }
     const Text* operator->() const { return this; }
   };
+  /// The string; an Error where it is none.
   Text toString() const { return {toStringRef()}; }
-  /// Handles of what is held, not copies of it.
+  /// Lists by LibTorch's names: handles of what is held, not copies of it; an Error where the value
+  /// is of another kind:
   List<int64_t> toIntList() const;
   List<double> toDoubleList() const;
   List<Tensor> toTensorList() const;

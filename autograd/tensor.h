@@ -30,6 +30,7 @@
 namespace ramet {
 
 class Tensor;
+/// A borrowed list of tensors, and one of its own:
 using TensorList = ArrayRef<Tensor>;
 using tensor_list = std::vector<Tensor>;
 namespace indexing {
@@ -41,6 +42,7 @@ class NodePtr;
 
 /// wants_grad() of a view that is no leaf and had no history when it was last looked at.
 RAMET_API bool view_wants_grad(const TensorImpl* view);
+/// Throws the Error of an inference tensor that requires a gradient.
 [[noreturn, gnu::cold]] RAMET_API void refuse_inference_leaf(const TensorImpl* t);
 /// Does an operation on it have a gradient to send there? Not the question of requires_grad(),
 /// which is also true of views of what requires one that have no history: those made in no_grad
@@ -88,35 +90,42 @@ class RAMET_API Tensor : public TensorBase {
     settle();
     return raw_strides();
   }
+  /// strides()[d], negative counted from the end. An IndexError outside [-dim, dim).
   int64_t stride(int64_t d) const {
     settle();
     const TensorImpl* t = defined_impl("stride");
     return t->strides()[wrapped(t, d)];
   }
+  /// Row-major without gaps, extents of 1 ignored; with `format` channels-last as well.
   bool is_contiguous() const {
     settle();
     return raw_contiguous();
   }
   bool is_contiguous(MemoryFormat format) const;
+  /// Its dtype and device: what a factory needs to make another of its kind. Without requires_grad.
   TensorOptions options() const;
+  /// kStrided.
   Layout layout() const { return kStrided; }
   /// Prints "CPUFloatType"; of an undefined tensor "UndefinedType".
   const DeprecatedTypeProperties& type() const;
+  /// Not the result of a recorded operation: its gradient is collected here.
   bool is_leaf() const {
     const TensorImpl* t = defined_impl("is_leaf");
     return RAMET_UNLIKELY(t->base != nullptr) ? leaf_view() : !t->node || leaf_slot();
   }
   /// Made in InferenceMode (autograd/grad_mode.h).
   bool is_inference() const { return shown()->is(TensorImpl::kInference); }
+  /// Does it show another tensor's memory by a recorded or unrecorded view?
   bool is_view() const { return defined_impl("is_view")->base != nullptr; }
+  /// Is its element not 0? An Error unless it has one element; waits for it.
   bool is_nonzero() const;
   std::string toString() const;
   /// "[CPUFloatType [2, 3]]" and a newline to standard error, as LibTorch's.
   void print() const;
   /// How often the memory was written; an Error of an inference tensor, of which nobody counts it.
   int64_t _version() const;
+  /// What LibTorch asks its other kinds of tensors, of which there are none here; always false:
   bool is_complex() const { return false; }
-  // What LibTorch asks its other kinds of tensors; there are none here.
   bool is_sparse() const { return false; }
   bool is_sparse_csr() const { return false; }
   bool is_quantized() const { return false; }
@@ -129,6 +138,7 @@ class RAMET_API Tensor : public TensorBase {
   bool is_hip() const { return false; }
   bool is_conj() const { return false; }
   bool is_neg() const { return false; }
+  /// Has it memory? Not of an undefined tensor.
   bool has_storage() const { return defined(); }
   /// All of the memory of which this tensor shows some; waits for pending writes.
   Storage storage() const {
@@ -137,15 +147,18 @@ class RAMET_API Tensor : public TensorBase {
   }
   /// One memory for both?
   bool is_alias_of(const Tensor& other) const { return may_overlap(other); }
+  /// The same sizes?
   bool is_same_size(const Tensor& other) const { return sizes() == other.sizes(); }
   /// The same look at the same storage?
   bool is_set_to(const Tensor& tensor) const;
   /// Always empty: nobody gives a tensor a name.
   const std::string& name() const;
+  /// Is it row-major, or a permutation of that: no gap, no overlap?
   bool is_non_overlapping_and_dense() const {
     settle();
     return ramet::non_overlapping_and_dense(*this);
   }
+  /// Has its dtype numbers below 0? Not bool and uint8.
   bool is_signed() const { return isSignedType(defined_impl("is_signed")->dtype); }
   /// The index of the device: 0 for the CPU (LibTorch: -1), whose other indices are replicas.
   int64_t get_device() const { return device().index(); }
@@ -166,6 +179,7 @@ class RAMET_API Tensor : public TensorBase {
     return ptr();
   }
   template <class T> T* data() const { return data_ptr<T>(); }  // its older name
+  /// data_ptr() for reading, or by LibTorch's name for writing:
   template <class T> const T* const_data_ptr() const { return data_ptr<T>(); }
   const void* const_data_ptr() const { return data_ptr(); }
   template <class T> T* mutable_data_ptr() const { return data_ptr<T>(); }
@@ -189,9 +203,11 @@ class RAMET_API Tensor : public TensorBase {
   }
   template <class T, size_t N, template <class> class PtrTraits = DefaultPtrTraits,
             class index_t = int64_t>
+  /// generic_packed_accessor() by its older name.
   GenericPackedTensorAccessor<T, N, PtrTraits, index_t> packed_accessor() const {
     return generic_packed_accessor<T, N, PtrTraits, index_t>();
   }
+  /// generic_packed_accessor() with indices of 64 bits.
   template <class T, size_t N, template <class> class PtrTraits = DefaultPtrTraits>
   PackedTensorAccessor64<T, N, PtrTraits> packed_accessor64() const {
     return generic_packed_accessor<T, N, PtrTraits, int64_t>();
@@ -212,12 +228,16 @@ class RAMET_API Tensor : public TensorBase {
     while (t && !t->is(TensorImpl::kRequiresGrad)) t = t->base;
     return t != nullptr;
   }
+  /// From now on what is computed of this leaf is recorded, or is not. An Error of a non-leaf that
+  /// is to stop, and of dtypes that are not floating-point.
   const Tensor& requires_grad_(bool requires_grad = true) const;
+  /// requires_grad_() by another name.
   const Tensor& set_requires_grad(bool requires_grad) const {
     return requires_grad_(requires_grad);
   }
   /// The gradient collected so far; undefined where there is none.
   const Tensor& grad() const;
+  /// grad(), to be assigned. An Error of an undefined tensor.
   Tensor& mutable_grad() const;
   /// The node that made this tensor; null for a leaf.
   autograd::NodePtr grad_fn() const;
@@ -229,6 +249,7 @@ class RAMET_API Tensor : public TensorBase {
                 bool create_graph = false, std::optional<TensorList> inputs = std::nullopt) const;
   /// Keeps this non-leaf's gradient at the next backwards.
   void retain_grad() const;
+  /// Was retain_grad() called for this non-leaf?
   bool retains_grad() const;
   /// Called with each gradient of this tensor before it goes on; a hook may return a replacement.
   /// Returns a handle. F: void(Tensor) or Tensor(Tensor).
@@ -239,9 +260,11 @@ class RAMET_API Tensor : public TensorBase {
   unsigned register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook) const;
   /// Shares memory and versions, cut off from the graph.
   Tensor detach() const;
+  /// Cuts this tensor itself off from the graph: a leaf from now on. Not of views.
   Tensor& detach_() const;
   /// As detach(), with a version counter of its own.
   Tensor data() const;
+  /// data() and detach() by LibTorch's other names:
   Tensor variable_data() const { return data(); }
   Tensor tensor_data() const { return detach(); }
   /// Replaces memory, sizes and dtype by those of `new_data`, keeping the autograd identity.
@@ -262,12 +285,17 @@ class RAMET_API Tensor : public TensorBase {
   void record_stream(Stream stream) const;
 
   // ---- copies and conversions -------------------------------------------------------------------
+  /// This tensor where it is contiguous in that format, else a copy that is. Differentiable.
   Tensor contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
+  /// A copy with memory of its own: in the order of this one's dimensions where that has no gaps,
+  /// or in that format. Differentiable.
   Tensor clone(std::optional<MemoryFormat> format = std::nullopt) const;
   /// Writes src, broadcast and cast, into this tensor. With non_blocking the host does not wait for
   /// a copy between pinned memory and a GPU; whoever uses either tensor afterwards comes behind it.
   /// In to() as well, whose result on the CPU is pinned then.
   Tensor& copy_(const Tensor& src, bool non_blocking = false) const;
+  /// With another dtype, device or memory format: this tensor itself where nothing changes, unless
+  /// `copy`. Any dtype is cast; floating point to integers cuts. Differentiable.
   Tensor to(const TensorOptions& options = {}, bool non_blocking = false, bool copy = false,
             std::optional<MemoryFormat> format = std::nullopt) const;
   Tensor to(Device device, ScalarType dtype, bool non_blocking = false, bool copy = false,
@@ -280,30 +308,41 @@ class RAMET_API Tensor : public TensorBase {
             std::optional<MemoryFormat> format = std::nullopt) const {
     return to(dtype.toScalarType(), non_blocking, copy, format);
   }
+  /// to() by LibTorch's older names, of a dtype, a type(), a kind of device or as another tensor:
   Tensor toType(ScalarType dtype) const { return to(dtype); }
   Tensor toType(const DeprecatedTypeProperties& type, bool non_blocking = false) const {
     return to(type.options(), non_blocking);
   }
   Tensor toBackend(Backend backend) const { return to(Device(backendToDeviceType(backend))); }
   Tensor type_as(const Tensor& other) const { return to(other); }
+  /// to() of cpu:0.
   Tensor cpu() const { return to(Device(kCPU, 0)); }
+  /// to() of the current GPU.
   Tensor cuda() const { return to(Device(kCUDA)); }
   /// A copy of this CPU tensor in pinned memory, from and to which `to` and `copy_` with
   /// non_blocking copy while the host goes on (Note [Copies that nobody waits for] in
   /// runtime/pinned.h); this tensor where it is pinned already or the program has no GPU. `device`
   /// has no meaning: the memory is pinned for all of them. Differentiable.
   Tensor pin_memory(std::optional<Device> device = std::nullopt) const;
+  /// Does it lie in pinned memory?
   bool is_pinned(std::optional<Device> device = std::nullopt) const;
+  /// Every element becomes the value, cast; of a tensor with one element its gradient is the sum.
+  /// Constants cut the history (autograd/NOTES.md).
   Tensor& fill_(const Scalar& value) const;
   Tensor& fill_(const Tensor& value) const;
+  /// fill_(0).
   Tensor& zero_() const;
+  /// The factory of that name, with this tensor's dtype and device where `options` leave them open:
   Tensor new_empty(IntArrayRef size, const TensorOptions& options = {}) const;
   Tensor new_empty_strided(IntArrayRef size, IntArrayRef stride,
                            const TensorOptions& options = {}) const;
   Tensor new_zeros(IntArrayRef size, const TensorOptions& options = {}) const;
   Tensor new_ones(IntArrayRef size, const TensorOptions& options = {}) const;
   Tensor new_full(IntArrayRef size, const Scalar& value, const TensorOptions& options = {}) const;
+  /// Has these sizes from now on: the elements in memory stay, new ones are not initialised. An
+  /// Error of a tensor that requires a gradient.
   Tensor& resize_(IntArrayRef size, std::optional<MemoryFormat> memory_format = std::nullopt) const;
+  /// resize_() to the sizes of another one.
   Tensor& resize_as_(const Tensor& the_template,
                      std::optional<MemoryFormat> memory_format = std::nullopt) const;
 
@@ -340,12 +379,14 @@ class RAMET_API Tensor : public TensorBase {
 #include "autograd/ops/view.inc"
 #include "autograd/ops/view_parts.inc"
 #include "autograd/ops/where.inc"
+  /// As linalg_slogdet().
   std::tuple<Tensor, Tensor> slogdet() const;
   std::tuple<Tensor, Tensor, Tensor> svd(bool some = true, bool compute_uv = true) const;
   std::tuple<Tensor, Tensor> aminmax(std::optional<int64_t> dim = std::nullopt,
                                      bool keepdim = false) const;
   Tensor max(const Tensor& other) const { return maximum(other); }
   Tensor min(const Tensor& other) const { return minimum(other); }
+  /// view(), reshape() or expand() to the sizes of another one:
   Tensor view_as(const Tensor& other) const { return view(other.sizes()); }
   Tensor reshape_as(const Tensor& other) const { return reshape(other.sizes()); }
   Tensor expand_as(const Tensor& other) const { return expand(other.sizes()); }
@@ -411,6 +452,8 @@ class RAMET_API Tensor : public TensorBase {
 #undef RAMET_LOGIC_METHOD
   /// Same sizes, dtype and values.
   bool equal(const Tensor& other) const;
+  /// Where |self - other| <= atol + rtol |other|, or both are the same infinity or (with equal_nan)
+  /// NaN: bool. Not differentiable.
   Tensor isclose(const Tensor& other, double rtol = 1e-05, double atol = 1e-08,
                  bool equal_nan = false) const;
   bool allclose(const Tensor& other, double rtol = 1e-05, double atol = 1e-08,

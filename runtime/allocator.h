@@ -21,7 +21,9 @@ struct MemoryStats {
   int64_t allocations = 0;  ///< storages made so far
 };
 
+/// What the device's tensors hold now.
 RAMET_API MemoryStats memory_stats(Device device);
+/// `peak` starts again from `current`.
 RAMET_API void reset_peak_memory_stats(Device device);
 /// From now on a request that would raise `current` above `bytes` throws OutOfMemoryError. 0: no
 /// limit.

@@ -15,6 +15,7 @@ namespace ramet {
 
 template <class T> class ArrayRef {
  public:
+  /// As a container's:
   using value_type = T;
   using const_iterator = const T*;
   using iterator = const T*;
@@ -37,6 +38,7 @@ template <class T> class ArrayRef {
 #pragma GCC diagnostic pop
 #endif
 
+  /// As std::vector's, of what is borrowed:
   constexpr const T* begin() const { return data_; }
   constexpr const T* end() const { return data_ + size_; }
   constexpr const T* data() const { return data_; }
@@ -44,18 +46,22 @@ template <class T> class ArrayRef {
   constexpr bool empty() const { return size_ == 0; }
   /// Not checked, as LibTorch's; at() is.
   constexpr const T& operator[](size_t i) const { return data_[i]; }
+  /// Checked: an Error outside the list.
   const T& at(size_t i) const {
     RAMET_CHECK(i < size_, "ArrayRef", "index: got ", i, ", expected less than ", size_);
     return data_[i];
   }
+  /// The first; an Error of an empty list.
   const T& front() const {
     RAMET_CHECK(size_ > 0, "ArrayRef", "front() of an empty list");
     return data_[0];
   }
+  /// The last; an Error of an empty list.
   const T& back() const {
     RAMET_CHECK(size_ > 0, "ArrayRef", "back() of an empty list");
     return data_[size_ - 1];
   }
+  /// `count` of them from number `start` on, or all from there; an Error outside the list.
   ArrayRef slice(size_t start, size_t count) const {
     RAMET_CHECK(start <= size_ && count <= size_ - start, "ArrayRef", "slice: got ", count,
                 " from ", start, ", expected a part of ", size_);
@@ -66,7 +72,9 @@ template <class T> class ArrayRef {
                 size_);
     return {data_ + start, size_ - start};
   }
+  /// A copy.
   std::vector<T> vec() const { return std::vector<T>(begin(), end()); }
+  /// The same length and equal elements?
   bool equals(ArrayRef o) const {
     if (size_ != o.size_) return false;
     for (size_t i = 0; i < size_; ++i)
@@ -92,6 +100,7 @@ template <class T> std::ostream& operator<<(std::ostream& out, ArrayRef<T> list)
   return out << ']';
 }
 
+/// Sizes, strides, dimensions: a borrowed list of int64.
 using IntArrayRef = ArrayRef<int64_t>;
 
 /// "No list" or a list: LibTorch's OptionalIntArrayRef (`x.sum({})`, `x.mean(std::nullopt)`).
@@ -103,8 +112,10 @@ class OptionalIntArrayRef {
   OptionalIntArrayRef(const std::vector<int64_t>& list) : list_(list), given_(true) {}
   OptionalIntArrayRef(const std::initializer_list<int64_t>& list) : list_(list), given_(true) {}
   OptionalIntArrayRef(const int64_t& one) : list_(one), given_(true) {}
+  /// Is there a list?
   bool has_value() const { return given_; }
   explicit operator bool() const { return given_; }
+  /// The list; an Error where there is none.
   IntArrayRef value() const {
     RAMET_CHECK(given_, "OptionalIntArrayRef", "value() where there is none");
     return list_;

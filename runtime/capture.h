@@ -40,6 +40,7 @@ inline bool active() { return ramet::detail::tls.capturing != 0; }
 RAMET_API bool replaying();
 /// `[op] not capturable: why`
 [[noreturn]] RAMET_API void refused(const char* op, const char* why);
+/// refused() where this thread makes a capture, else nothing.
 inline void refuse(const char* op, const char* why) {
   if (RAMET_UNLIKELY(active())) refused(op, why);
 }
@@ -57,12 +58,15 @@ RAMET_API void host_work(std::function<void()> work);
 /// For any thread: host_work() where it makes a capture, else at once. The work may be a GPU's, in
 /// any of its streams, with memory that is named by pointers.
 RAMET_API void queued_work(std::function<void()> work);
+/// queued_work() where this thread makes a capture; else `work` runs at once, and its type is
+/// nobody's business.
 template <class Work> void in_turn(const Work& work) {
   if (RAMET_UNLIKELY(active())) queued_work(work);
   else work();
 }
 /// Before each replay of the last kernel call of the list `patch` gets its argument block.
 RAMET_API void patch_last_call(std::function<void(void* args)> patch);
+/// The same for a block of type Args.
 template <class Args, class Patch> void patch_last(Patch patch) {
   patch_last_call([patch = std::move(patch)](void* args) { patch(*static_cast<Args*>(args)); });
 }
@@ -75,6 +79,7 @@ class Life {
   Life() : token_(std::make_shared<char>()) {}
   Life(const Life&) : Life() {}
   Life& operator=(const Life&) { return *this; }
+  /// Expires with the object.
   std::weak_ptr<const void> token() const { return token_; }
 
  private:
@@ -90,6 +95,7 @@ RAMET_API void used(TensorImpl* t);
 /// For StorageImpl and its makers: memory of so many bytes that was made meanwhile and that nothing
 /// but the list uses any more, or null; and what was made or taken over.
 StorageImpl* spare_memory(size_t bytes, Device device);
+/// A storage that was made or taken over while the capture is made: it is kept.
 void born(StorageImpl* made);
 
 }  // namespace capture

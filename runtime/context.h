@@ -21,6 +21,7 @@ class GraphTask;
 struct Scope;
 struct ReplicaRandom;
 
+/// What each thread has of it, as `ramet::detail::tls`; not for programs.
 struct Context {
   static constexpr uint8_t kAnomaly = 1;        // autograd::AnomalyMode
   static constexpr uint8_t kGraphObserved = 2;  // autograd/graph/graph_observer.h
@@ -28,20 +29,20 @@ struct Context {
   pool::HeapFront* heap = nullptr;
   // thread-local destructors have run: only the locked shared heap may be used
   bool heap_gone = false;
-  bool grad_mode = true;
-  bool inference_mode = false;
+  bool grad_mode = true;        // operations are recorded
+  bool inference_mode = false;  // inside InferenceMode
   // 1: what this thread does belongs to the capture that is being made (runtime/capture.h)
   uint8_t capturing = 0;
   // who looks on while the graph is made and walked: 0, or some of the bits below
   uint8_t watching = 0;
-  bool anomaly_check_nan = true;
+  bool anomaly_check_nan = true;  // a NaN in a gradient is an Error then
   // a loop that destroys dead nodes is already running further up this stack
   bool draining = false;
   // inside a task of a fork/join region: nested regions run inline
   bool in_parallel = false;
-  ScalarType default_dtype = ScalarType::Float;
-  uint8_t cpu_device = 0;  // index of the current cpu device: whose work runs here
-  uint8_t cuda_device = 0;
+  ScalarType default_dtype = ScalarType::Float;  // get_default_dtype()
+  uint8_t cpu_device = 0;   // index of the current cpu device: whose work runs here
+  uint8_t cuda_device = 0;  // index of the current GPU
   // threads this one's regions may use, 0: all (Note [Shares] in runtime/devices.h)
   uint8_t share = 0;
   int16_t replica = -1;                 // replica index inside parallel_apply, -1 outside

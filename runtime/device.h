@@ -9,13 +9,17 @@
 
 namespace ramet {
 
+/// The host, or a GPU.
 enum class DeviceType : int8_t { CPU = 0, CUDA = 1 };
+/// LibTorch's names of the kinds of devices.
 inline constexpr DeviceType kCPU = DeviceType::CPU, kCUDA = DeviceType::CUDA;
+/// Number of a device of its kind; -1: the current one.
 using DeviceIndex = int8_t;
 
 /// Logical devices of one kind that a process can have. `cpu:0..7` exist on every machine
 /// (RAMET_CPU_DEVICES lowers the number, 1 to 8); they are made at first use.
 inline constexpr int kMaxDevicesPerType = 8;
+/// Of both kinds together.
 inline constexpr int kMaxDevices = 2 * kMaxDevicesPerType;
 
 /// A device. An index of -1 means "the current device of that type"; tensors always carry a
@@ -23,18 +27,24 @@ inline constexpr int kMaxDevices = 2 * kMaxDevicesPerType;
 /// in LibTorch.
 class RAMET_API Device {
  public:
+  /// LibTorch's name of it inside the class.
   using Type = DeviceType;
   constexpr Device(DeviceType type, DeviceIndex index = -1) : type_(type), index_(index) {}
   /// "cpu", "cpu:3", "cuda", "cuda:1". Anything else is an Error naming the text.
   Device(const std::string& text);
   Device(const char* text) : Device(std::string(text)) {}
 
+  /// Its kind.
   constexpr DeviceType type() const { return type_; }
+  /// Its number; -1: the current one of its kind.
   constexpr DeviceIndex index() const { return index_; }
   /// -1 to kMaxDevicesPerType - 1, or an Error.
   void set_index(DeviceIndex index);
+  /// Has it a number of its own?
   constexpr bool has_index() const { return index_ >= 0; }
+  /// One of the host?
   constexpr bool is_cpu() const { return type_ == DeviceType::CPU; }
+  /// A GPU?
   constexpr bool is_cuda() const { return type_ == DeviceType::CUDA; }
   /// "cpu" for cpu and cpu:0, otherwise "cpu:k", "cuda", "cuda:k".
   std::string str() const;
@@ -44,6 +54,7 @@ class RAMET_API Device {
   constexpr int ordinal() const {
     return static_cast<int>(type_) * kMaxDevicesPerType + (index_ < 0 ? 0 : index_);
   }
+  /// The device of such a number.
   static constexpr Device from_ordinal(int n) {
     return Device(static_cast<DeviceType>(n / kMaxDevicesPerType),
                   static_cast<DeviceIndex>(n % kMaxDevicesPerType));
@@ -70,6 +81,7 @@ namespace cuda {  // LibTorch's names
 /// CUDA devices that this program can use: 0 where it is linked without CUDA support, or where
 /// there is no driver or no card.
 RAMET_API DeviceIndex device_count();
+/// Is there one?
 inline bool is_available() { return device_count() > 0; }
 /// false: the kernels of GPUs are this library's own, cuDNN is not among them.
 inline bool cudnn_is_available() { return false; }

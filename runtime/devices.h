@@ -51,12 +51,14 @@ class RAMET_API OperandsReady {
  private:
   bool before_;
 };
+/// Has the task run?
 RAMET_API bool done(uint64_t ticket);
 /// Returns when the task is done; throws what it threw. On a worker, runs that worker's own queue
 /// meanwhile.
 RAMET_API void wait(uint64_t ticket);
 /// The ordinal of the device whose worker this thread is; -1 elsewhere.
 RAMET_API int worker();
+/// Is this thread a device's worker?
 inline bool on_worker() { return worker() >= 0; }
 /// Whose work this thread does: of a worker the thread that posted what it runs, of any other
 /// itself. Never 0, never given twice; the low 16 bits are small numbers, which threads that have
@@ -68,6 +70,7 @@ RAMET_API uint64_t origin();
 RAMET_API void synchronize();
 /// Times a user's thread waited for a pending storage.
 RAMET_API uint64_t host_syncs();
+/// host_syncs() counts from 0 again.
 RAMET_API void reset_host_syncs();
 
 }  // namespace devices
@@ -115,6 +118,7 @@ class RAMET_API DeviceGuard {
   ~DeviceGuard();
   DeviceGuard(const DeviceGuard&) = delete;
   DeviceGuard& operator=(const DeviceGuard&) = delete;
+  /// The device that the guard made current.
   Device current_device() const;
 
  private:

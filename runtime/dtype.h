@@ -23,9 +23,12 @@ enum class ScalarType : uint8_t {
   Double,  // 16-bit types store 16 bits and compute in Float
   Undefined,
 };
+/// LibTorch's name of it in torch::.
 using Dtype = ScalarType;
+/// How many there are, Undefined not counted.
 inline constexpr int kScalarTypes = 10;
 
+/// The element types by all of LibTorch's names.
 inline constexpr ScalarType kBool = ScalarType::Bool, kByte = ScalarType::Byte,
                             kUInt8 = ScalarType::Byte, kChar = ScalarType::Char,
                             kInt8 = ScalarType::Char, kShort = ScalarType::Short,
@@ -44,10 +47,13 @@ namespace detail {
 // Not inside the function: C++17 would build it on the stack at each call.
 inline constexpr unsigned char kItemSizes[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 0};
 }  // namespace detail
+/// Bytes of an element; 0 of Undefined.
 constexpr size_t item_size(ScalarType t) { return detail::kItemSizes[static_cast<int>(t)]; }
+/// Half, BFloat16, Float or Double?
 constexpr bool is_floating(ScalarType t) {
   return t >= ScalarType::Half && t <= ScalarType::Double;
 }
+/// An integer, or (unless include_bool is false) bool?
 constexpr bool is_integral(ScalarType t, bool include_bool = true) {
   return t <= ScalarType::Long && (include_bool || t != ScalarType::Bool);
 }
@@ -66,6 +72,7 @@ RAMET_API std::ostream& operator<<(std::ostream& out, ScalarType t);
 /// double; uint8 with int8 gives int16, half with bfloat16 gives float.
 RAMET_API ScalarType promote_types(ScalarType a, ScalarType b);
 
+/// The element type of the C++ type T, as `value`:
 template <class T> struct ScalarTypeOf;
 template <> struct ScalarTypeOf<bool> { static constexpr ScalarType value = ScalarType::Bool; };
 template <> struct ScalarTypeOf<uint8_t> { static constexpr ScalarType value = ScalarType::Byte; };

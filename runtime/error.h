@@ -11,7 +11,9 @@
 #include <string>
 #include <vector>
 
+/// What programs may call: a name that leaves the shared library.
 #define RAMET_API __attribute__((visibility("default")))
+/// Says to the compiler which way a condition mostly goes:
 #define RAMET_LIKELY(x) __builtin_expect(!!(x), 1)
 #define RAMET_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
@@ -19,8 +21,11 @@ namespace ramet {
 
 /// A line of somebody's source, as in LibTorch's errors and warnings.
 struct SourceLocation {
+  /// Name of the function.
   const char* function;
+  /// Path of the source.
   const char* file;
+  /// Line in it, from 1.
   uint32_t line;
 
   /// Where it is called.
@@ -42,6 +47,7 @@ class RAMET_API Error : public std::runtime_error {
   /// LibTorch's older form: what() goes on with the backtrace.
   Error(const std::string& message, const std::string& backtrace);
   ~Error() override;
+  /// The message with its contexts and, where it was given, place or backtrace.
   const char* what() const noexcept override {
     return whole_.empty() ? std::runtime_error::what() : whole_.c_str();
   }
@@ -55,6 +61,7 @@ class RAMET_API Error : public std::runtime_error {
   /// Tells more about where it happened, for one who catches it and throws it on: "msg (context)",
   /// from the second one each on a line of its own.
   void add_context(const std::string& context);
+  /// What add_context() was told.
   const std::vector<std::string>& context() const { return context_; }
   /// The message goes on with `text`, as it is.
   void append(const std::string& text);

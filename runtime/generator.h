@@ -38,13 +38,13 @@ namespace ramet {
 
 /// Where an operation's random numbers lie: element i is numbered base + i.
 struct PhiloxKey {
-  uint64_t seed, offset;
+  uint64_t seed, offset;  // the generator's, when it gave them out
   int64_t base;
 };
 
 /// Everything a generator knows. Small enough for a checkpoint.
 struct GeneratorState {
-  uint64_t seed, offset;
+  uint64_t seed, offset;  // where it started; operations that have drawn since
 };
 inline bool operator==(GeneratorState a, GeneratorState b) {
   return a.seed == b.seed && a.offset == b.offset;
@@ -68,14 +68,19 @@ class RAMET_API Generator {
   /// A generator of its own, in the state (seed, 0).
   explicit Generator(Device device, uint64_t seed = kDefaultSeed);
 
+  /// Is it one?
   bool defined() const { return state_ != nullptr; }
+  /// The device that it draws for; an Error where it is undefined. So are those below.
   Device device() const;
   /// Starts again from `seed`, offset 0.
   void set_current_seed(uint64_t seed);
+  /// The seed that it started from.
   uint64_t current_seed() const { return get_state().seed; }
   /// Starts again from a seed of the system's entropy, and returns it (as LibTorch's).
   uint64_t seed();
+  /// Its seed and how many operations have drawn since.
   GeneratorState get_state() const;
+  /// Goes on from there.
   void set_state(GeneratorState state);
   /// A generator of its own in the same state.
   Generator clone() const;
@@ -143,7 +148,9 @@ struct ReplicaRandom : ShardNumbers {
     return r && !r->closed.load(std::memory_order_acquire) ? r : nullptr;
   }
 
+  /// How many hold it.
   std::atomic<uint32_t> refs{1};
+  /// Its region has ended: nobody draws by it any more.
   std::atomic<bool> closed{false};
   std::atomic<uint64_t> operations;  // drawn so far
 };
@@ -165,6 +172,7 @@ class RAMET_API ReplicaRandomRef {
   ~ReplicaRandomRef() {
     if (p_ && drop_ref(p_->refs)) delete p_;
   }
+  /// What it points at, or null.
   ReplicaRandom* get() const { return p_; }
   /// One of its own that draws what this one would draw next. Not of nothing.
   ReplicaRandomRef again() const;

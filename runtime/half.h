@@ -51,7 +51,7 @@ inline float float_from_bfloat(uint16_t b) { return float_of(static_cast<uint32_
 
 /// IEEE 754 binary16.
 struct Half {
-  uint16_t bits = 0;
+  uint16_t bits = 0;  // as they lie in memory
   Half() = default;
   Half(float value) : bits(detail::half_from_float(value)) {}
   operator float() const { return detail::float_from_half(bits); }
@@ -59,7 +59,7 @@ struct Half {
 
 /// The upper half of a binary32.
 struct BFloat16 {
-  uint16_t bits = 0;
+  uint16_t bits = 0;  // as they lie in memory
   BFloat16() = default;
   BFloat16(float value) : bits(detail::bfloat_from_float(value)) {}
   operator float() const { return detail::float_from_bfloat(bits); }

@@ -12,9 +12,12 @@ namespace ramet {
 /// A kernel call, seen twice: before it and, with `done` set, after it returned (on a GPU: was
 /// queued).
 struct KernelCall {
+  /// Of the kernel: "mul_forward".
   const char* name;
+  /// Where it runs.
   Stream stream;
   const void* args;  ///< trivially copyable: may be copied byte by byte
+  /// Of the arguments.
   size_t bytes;
   uint64_t start = 0;  ///< for the hook's own use between the two calls
   bool done = false;
@@ -27,6 +30,7 @@ struct KernelCall {
   /// The RandomKey among the arguments; null where there is none.
   const void* key = nullptr;
 };
+/// Called before and after a kernel.
 using KernelObserver = void (*)(KernelCall&);
 
 namespace detail {

@@ -11,9 +11,11 @@
 
 namespace ramet {
 
+/// How bad it is; the library itself says Info and Warning.
 enum class LogLevel : uint8_t { Info, Warning, Error };
 RAMET_API std::ostream& operator<<(std::ostream& out, LogLevel level);
 
+/// Is given a message, without a newline.
 using LogHandler = std::function<void(LogLevel, const std::string&)>;
 /// From now on every message goes to `handler`, one at a time, on the thread it comes from. An
 /// empty handler: silence. What a handler logs itself is dropped; what it throws is caught.
@@ -24,7 +26,7 @@ RAMET_API LogHandler log_to_stderr();
 /// From now on `listener` is asked first about what the calling thread has to say: where it returns
 /// true the handler does not hear it. Until the thread sets another, or nullptr. Returns the one of
 /// before. What a listener logs itself is dropped, while it hears what a handler logs; what it
-/// throws is caught. Other threads that work for this one have their own.
+/// throws is caught. Other threads that work for this one have their own:
 using LogListener = bool (*)(LogLevel, const std::string&);
 RAMET_API LogListener set_thread_log_listener(LogListener listener);
 
@@ -32,6 +34,7 @@ namespace detail {
 RAMET_API extern std::atomic<bool> log_enabled;
 RAMET_API void log_message(LogLevel level, const std::string& message) noexcept;
 }  // namespace detail
+/// Is there anybody to hear it?
 inline bool logging() { return detail::log_enabled.load(std::memory_order_relaxed); }
 
 /// Streams `parts` into one message; does nothing while there is no handler.

@@ -21,15 +21,15 @@ RAMET_API uint64_t monotonic_ns();
 
 /// One observed scope. Scopes inside it, on other threads too, point to it as their parent.
 struct Scope {
-  std::atomic<uint32_t> refs{1};
-  std::string name;
-  const Scope* parent;  // one reference, or null
-  Device device;        // the current cpu device of the thread it runs on
-  uint64_t start;       // monotonic_ns()
-  uint64_t end = 0;     // set before scope_end
-  uint64_t thread;      // small number, one a thread
+  std::atomic<uint32_t> refs{1};  // how many hold it
+  std::string name;               // "MulBackward"
+  const Scope* parent;            // one reference, or null
+  Device device;                  // the current cpu device of the thread it runs on
+  uint64_t start;                 // monotonic_ns()
+  uint64_t end = 0;               // set before scope_end
+  uint64_t thread;                // small number, one a thread
 
-  /// Null stays null.
+  /// One reference more, or less; null stays null:
   RAMET_API static const Scope* hold(const Scope* s);
   RAMET_API static void release(const Scope* s);
 };
@@ -38,7 +38,9 @@ struct Scope {
 /// threads at a time; what they do is not observed. An exception is caught, logged and forgotten:
 /// observing never changes what a program computes.
 struct Observer {
+  /// A scope begins or ends.
   std::function<void(const Scope&)> scope_begin, scope_end;
+  /// Before a kernel runs (on a GPU: is queued).
   std::function<void(const KernelCall&)> kernel_begin;
   /// `call.start` is the time before the call.
   std::function<void(const KernelCall&)> kernel_end;
@@ -53,6 +55,7 @@ RAMET_API void remove_observer(uint64_t number);
 namespace detail {
 RAMET_API extern std::atomic<uint32_t> observers;  // how many
 }
+/// Is there an observer?
 inline bool observed() { return detail::observers.load(std::memory_order_relaxed) != 0; }
 
 /// RecordScope scope("DataParallel.forward"); Ends on the thread where it began, in reverse order.

@@ -22,6 +22,7 @@ using std::optional;
 /// How elements are found from indices. Strided is the only one; the name exists because options
 /// carry it.
 enum class Layout : int8_t { Strided };
+/// LibTorch's name of the layout.
 inline constexpr Layout kStrided = Layout::Strided;
 RAMET_API std::ostream& operator<<(std::ostream& out, Layout layout);
 
@@ -33,6 +34,7 @@ RAMET_API std::ostream& operator<<(std::ostream& out, MemoryFormat format);
 /// Floating-point type of factories and of `tensor({1.5})` when no dtype is given. One per thread,
 /// Float at first; work that the library moves to another thread takes the caller's along.
 inline TypeMeta get_default_dtype() { return TypeMeta(ramet::detail::tls.default_dtype); }
+/// The same as an enumerator.
 inline ScalarType get_default_dtype_as_scalartype() { return ramet::detail::tls.default_dtype; }
 /// An Error unless `dtype` is a floating-point type.
 RAMET_API void set_default_dtype(ScalarType dtype);
@@ -51,6 +53,7 @@ class RAMET_API TensorOptions {
   TensorOptions(Args&&... args) : device_(std::forward<Args>(args)...), has_device_(true) {}
 
   // Setters. A nullopt takes the setting away.
+  /// A copy with this dtype; without the setting of nullopt. As all setters: none changes *this.
   [[nodiscard]] TensorOptions dtype(std::optional<ScalarType> t) const {
     TensorOptions o = *this;
     o.has_dtype_ = t.has_value();
@@ -60,6 +63,8 @@ class RAMET_API TensorOptions {
   template <class T> [[nodiscard]] TensorOptions dtype() const {
     return dtype(ScalarTypeOf<T>::value);
   }
+  /// A copy with this device: a Device or what makes one, as "cuda:1". Whether it exists is asked
+  /// where a tensor is made.
   [[nodiscard]] TensorOptions device(std::optional<Device> d) const {
     TensorOptions o = *this;
     o.has_device_ = d.has_value();
@@ -76,12 +81,14 @@ class RAMET_API TensorOptions {
   [[nodiscard]] TensorOptions device_index(DeviceIndex index) const {
     return device(Device(kCUDA, index));
   }
+  /// A copy with this layout.
   [[nodiscard]] TensorOptions layout(std::optional<Layout> l) const {
     TensorOptions o = *this;
     o.has_layout_ = l.has_value();
     if (l) o.layout_ = *l;
     return o;
   }
+  /// A copy that asks for gradients or does not. A factory with it makes a leaf.
   [[nodiscard]] TensorOptions requires_grad(std::optional<bool> on) const {
     TensorOptions o = *this;
     o.has_requires_grad_ = on.has_value();
@@ -96,6 +103,7 @@ class RAMET_API TensorOptions {
     o.pinned_memory_ = on.value_or(false);
     return o;
   }
+  /// A copy with this order of dimensions in memory.
   [[nodiscard]] TensorOptions memory_format(std::optional<MemoryFormat> f) const {
     TensorOptions o = *this;
     o.has_memory_format_ = f.has_value();
@@ -111,8 +119,10 @@ class RAMET_API TensorOptions {
   Layout layout() const { return has_layout_ ? layout_ : kStrided; }
   bool requires_grad() const { return has_requires_grad_ && requires_grad_; }
   bool pinned_memory() const { return has_pinned_memory_ && pinned_memory_; }
+  /// false: there are no sparse tensors.
   bool is_sparse() const { return false; }
 
+  /// Whether this part is set:
   bool has_dtype() const { return has_dtype_; }
   bool has_device() const { return has_device_; }
   bool has_layout() const { return has_layout_; }
@@ -120,6 +130,7 @@ class RAMET_API TensorOptions {
   bool has_pinned_memory() const { return has_pinned_memory_; }
   bool has_memory_format() const { return has_memory_format_; }
 
+  /// The setting, or nullopt where there is none:
   std::optional<TypeMeta> dtype_opt() const {
     return has_dtype_ ? std::optional<TypeMeta>(dtype_) : std::nullopt;
   }
@@ -141,6 +152,7 @@ class RAMET_API TensorOptions {
 
   /// `other`'s settings over these.
   [[nodiscard]] TensorOptions merge_in(const TensorOptions& other) const;
+  /// A copy with `f`, if there is one.
   [[nodiscard]] TensorOptions merge_memory_format(std::optional<MemoryFormat> f) const {
     return f ? memory_format(f) : *this;
   }
@@ -159,6 +171,7 @@ class RAMET_API TensorOptions {
 RAMET_API std::ostream& operator<<(std::ostream& out, const TensorOptions& options);
 
 // Options with one setting.
+/// Options with this one setting:
 inline TensorOptions dtype(ScalarType t) { return TensorOptions(t); }
 template <class T> inline TensorOptions dtype() { return TensorOptions(ScalarTypeOf<T>::value); }
 inline TensorOptions device(Device d) { return TensorOptions(d); }

@@ -17,28 +17,33 @@ namespace ramet {
 namespace pool {
 
 struct Heap;
+/// What a free block holds: the next one, and its own size.
 struct Free {
   Free* next;
-  size_t bytes;
+  size_t bytes;  // of a large block
 };
-// First 64 bytes of a slab (found by masking a small block's address) and of a large block (at p -
-// 64).
+/// First 64 bytes of a slab (found by masking a small block's address) and of a large block (at p -
+/// 64): whose it is, its `free` blocks, how many blocks are `used`, and of which `size_class`; its
+/// `heap` takes it back.
 struct alignas(64) Slab {
   Heap* heap;
   Free* free;
   Slab *prev, *next;  // slabs of one class that have a free block
   uint32_t used, size_class;
 };
+/// Sizes of the classes of small blocks, and of the slab that they are cut from.
 inline constexpr size_t kStep = 64, kSmallMax = 1024, kSmallClasses = kSmallMax / kStep,
                         kSlabBytes = 32 << 10;
-// payload of the largest class; above: runtime/allocator.h
+/// payload of the largest class; above: runtime/allocator.h
 inline constexpr size_t kLargeMax = size_t{4} << 20;
 
-struct HeapFront {  // what the inline path needs of a Heap
-  Slab* open[kSmallClasses] = {};
+struct HeapFront {                 // what the inline path needs of a Heap
+  Slab* open[kSmallClasses] = {};  // of each class one with two free blocks or more, or null
 };
 
+// Under sanitizers every block is malloc's.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+/// Defined where every block is malloc's.
 #define RAMET_POOL_PASS_THROUGH 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
@@ -46,11 +51,14 @@ struct HeapFront {  // what the inline path needs of a Heap
 #endif
 #endif
 #ifdef RAMET_POOL_PASS_THROUGH
+/// Is every block malloc's, as under sanitizers?
 inline constexpr bool kPassThrough = true;
 #else
+/// Is every block malloc's, as under sanitizers?
 inline constexpr bool kPassThrough = false;
 #endif
 
+/// What allocate() and deallocate() leave to a function:
 RAMET_API void* allocate_slow(size_t bytes);
 RAMET_API void deallocate_slow(void* p, size_t bytes);
 
@@ -92,8 +100,10 @@ inline void deallocate(void* p, size_t bytes) {
 
 /// Of the calling thread's heap; for tests.
 struct Counts {
+  /// Slabs in use and empty ones, bytes of large blocks that are kept, heaps of all threads.
   size_t slabs, spare, large_bytes, heaps;
 };
+/// How it stands.
 RAMET_API Counts counts();
 
 /// Planned failures. With RAMET_FAIL_ALLOC=n in the environment (n >= 0) every allocation of the

@@ -21,6 +21,7 @@
 
 namespace ramet {
 
+/// Characters in a line, as LibTorch has it.
 inline constexpr int64_t kPrintLine = 80;
 
 /// Any strides; waits for whoever still writes the tensor. Stream flags, width and fill are neither

@@ -24,10 +24,13 @@ class RAMET_API Scalar {
   Scalar(Half value) : kind_(ScalarType::Double), d_(static_cast<float>(value)) {}
   Scalar(BFloat16 value) : kind_(ScalarType::Double), d_(static_cast<float>(value)) {}
 
+  /// Made of a float, a double or a 16-bit float?
   bool isFloatingPoint() const { return kind_ == ScalarType::Double; }
+  /// Made of an integer, or, with include_bool, of a bool?
   bool isIntegral(bool include_bool) const {
     return kind_ == ScalarType::Long || (include_bool && kind_ == ScalarType::Bool);
   }
+  /// Made of a bool?
   bool isBoolean() const { return kind_ == ScalarType::Bool; }
   /// Bool, Long or Double.
   ScalarType type() const { return kind_; }
@@ -45,12 +48,14 @@ class RAMET_API Scalar {
       return T(static_cast<float>(below(0x1.fep127, "bfloat16")));
     else return checked_integer<T>();
   }
+  /// to<T>() by LibTorch's names:
   double toDouble() const { return to_double(); }
   float toFloat() const { return to<float>(); }
   int64_t toLong() const { return to<int64_t>(); }
   int toInt() const { return to<int>(); }
   bool toBool() const { return to_bool(); }
   Scalar operator-() const;
+  /// Are both the same number? 1 and 1.0 are, and true is 1.
   bool equal(const Scalar& o) const;
 
  private:

@@ -11,7 +11,9 @@ class DataPtr {
  public:
   DataPtr() = default;
   DataPtr(void* data, Device device) : data_(data), device_(device) {}
+  /// The pointer.
   void* get() const { return data_; }
+  /// Where it points.
   Device device() const { return device_; }
   explicit operator bool() const { return data_ != nullptr; }
 
@@ -31,12 +33,17 @@ class RAMET_API Storage {
                                 static_cast<int64_t>(of.storage_impl()->bytes), 1, kByte)) {}
 
   explicit operator bool() const { return bytes_.defined(); }
+  /// Its size in bytes; of nothing 0.
   size_t nbytes() const { return *this ? bytes_.nbytes() : 0; }
+  /// The device that it lies on; an Error of nothing.
   Device device() const { return bytes_.device(); }
+  /// The kind of that.
   DeviceType device_type() const { return device().type(); }
   /// Its first byte; waits for pending writes. What is written there counts as no version.
   void* mutable_data() const { return bytes_.ptr(); }
+  /// mutable_data() for reading.
   const void* data() const { return mutable_data(); }
+  /// mutable_data() and the device.
   DataPtr data_ptr() const { return {mutable_data(), device()}; }
   /// Do both show some of the same memory?
   bool is_alias_of(const Storage& other) const {
@@ -44,6 +51,7 @@ class RAMET_API Storage {
   }
   /// How many tensors show it, without this one and its copies (LibTorch counts them).
   size_t use_count() const { return *this ? unsafeGetStorageImpl()->refs.load() - 1 : 0; }
+  /// Does one tensor alone show it?
   bool unique() const { return use_count() == 1; }
   /// The same for all that show the same memory in the same way.
   StorageImpl* unsafeGetStorageImpl() const { return *this ? bytes_.storage_impl() : nullptr; }

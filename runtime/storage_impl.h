@@ -15,6 +15,7 @@ inline bool drop_ref(std::atomic<uint32_t>& refs) {
   return refs.load(std::memory_order_acquire) == 1 ||
          refs.fetch_sub(1, std::memory_order_acq_rel) == 1;
 }
+/// One reference more.
 inline void add_ref(std::atomic<uint32_t>& refs) { refs.fetch_add(1, std::memory_order_relaxed); }
 
 /// Header of a piece of memory: one cache line. The data of an owning storage follows it. For small
@@ -25,12 +26,12 @@ struct alignas(64) StorageImpl {
   // Foreign memory; our own on a GPU; our own that is pinned (runtime/pinned.h); none
   // (runtime/absent_storage.h).
   static constexpr uint64_t kForeign = 1, kOnGpu = 2, kPinned = 3, kAbsent = 4;
-  std::atomic<uint32_t> refs{1};
-  std::atomic<uint32_t> own_version{0};
+  std::atomic<uint32_t> refs{1};         // how many hold it
+  std::atomic<uint32_t> own_version{0};  // how often it was written
   // 0, or the ticket of a task (runtime/devices.h) or a copy (runtime/pinned.h) that still uses it
   std::atomic<uint64_t> pending{0};
-  void* data;
-  uint64_t bytes : 48;
+  void* data;             // the first byte
+  uint64_t bytes : 48;    // of data
   uint64_t device : 8;    // Device::ordinal()
   uint64_t external : 4;  // not 0: `this` is an ExternalStorage, of which kind
   // 1: an alias of memory that its holder may read only: TensorBase::own_memory
@@ -65,7 +66,9 @@ struct alignas(64) StorageImpl {
     while (s->memory_of && s->memory_of != s) s = s->memory_of;
     return s;
   }
+  /// The counter of writes that counts for it.
   std::atomic<uint32_t>& version() { return version_of ? version_of->own_version : own_version; }
+  /// The operation that wrote it last: static text.
   const char* last_writer() const { return version_of ? version_of->writer : writer; }
   /// Every write through a public operation ends here: raises the version and notes who wrote.
   /// Tensor::data() counts its versions alone, so the storage it shows gets another serial number.
@@ -81,12 +84,15 @@ struct alignas(64) StorageImpl {
     const auto *a = static_cast<const char*>(data), *b = static_cast<const char*>(o.data);
     return device == o.device && a < b + o.bytes && b < a + bytes;
   }
+  /// Its number, given at the first request and never to another.
   RAMET_API uint64_t serial();
   /// Of pinned memory: do other storages show it?
   RAMET_API bool has_aliases();
+  /// One reference less; the last one destroys it.
   void release() {
     if (drop_ref(refs)) destroy();
   }
+  /// What the last reference does.
   RAMET_API void destroy();
 
  private:

@@ -8,8 +8,9 @@
 
 namespace ramet {
 
+/// A device and one of its ordered queues.
 struct Stream {
-  Device device;
+  Device device;    // on which it is
   uint32_t id = 0;  // 0: the device's default stream
 };
 inline bool operator==(Stream a, Stream b) { return a.device == b.device && a.id == b.id; }

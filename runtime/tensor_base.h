@@ -21,9 +21,12 @@ namespace ramet {
 /// What runtime knows of the graph: something with a reference count. autograd::Node derives from
 /// it.
 struct AutogradSlot {
-  std::atomic<uint32_t> refs{1};
+  std::atomic<uint32_t> refs{1};  // how many hold it
+  /// Called by release().
   virtual void last_reference_gone() noexcept = 0;
+  /// One reference more.
   void hold() { add_ref(refs); }
+  /// One reference less; null has none.
   static void release(AutogradSlot* s) {
     if (s && drop_ref(s->refs)) s->last_reference_gone();
   }
@@ -32,6 +35,7 @@ struct AutogradSlot {
   ~AutogradSlot() = default;
 };
 
+/// Ranks up to the first need no memory of their own, ranks above the second are refused.
 inline constexpr int kInlineRank = 8, kMaxRank = 64;
 
 struct alignas(64) TensorImpl {
@@ -45,15 +49,16 @@ struct alignas(64) TensorImpl {
     kWrappedNumber = 64,   // a 0-dim tensor that stands for a C++ number: weak in promotion
     kReplica = 128,        // parameter of a replica: no leaf, yet listed by parameters()
   };
+  /// Bytes of data that fit into the block of a TensorImpl.
   static constexpr size_t kEmbeddedMax = 768;
 
-  std::atomic<uint32_t> refs{1};
+  std::atomic<uint32_t> refs{1};  // handles, and views of it
   ScalarType dtype;
-  uint8_t device;  // Device::ordinal()
-  uint8_t rank, flags;
-  void* data;  // cached: no operation touches the storage header for it
-  int64_t numel;
-  StorageImpl* storage;
+  uint8_t device;        // Device::ordinal()
+  uint8_t rank, flags;   // how many dimensions; what of the above holds
+  void* data;            // cached: no operation touches the storage header for it
+  int64_t numel;         // how many elements
+  StorageImpl* storage;  // its memory
   // the whole autograd slot: grad_fn, or the node that owns a leaf's gradient
   AutogradSlot* node = nullptr;
   uint32_t slot = 0;  // which gradient of `node` this tensor's is
@@ -86,7 +91,9 @@ struct alignas(64) TensorImpl {
         flags(kContiguous),
         data(s->data),
         storage(s) {}
+  /// What the last reference does.
   RAMET_API void destroy();
+  /// The storage in its block, where kEmbedded is set.
   StorageImpl* embedded() { return reinterpret_cast<StorageImpl*>(this + 1); }
   /// Has it a reference to `s`? Also while it shows other memory, where `s` lies in its block.
   bool holds(const StorageImpl* s) const {
@@ -94,10 +101,13 @@ struct alignas(64) TensorImpl {
   }
   /// In acquire order: who finds kInternalLayout gone sees what settling the tensor wrote.
   uint8_t all_flags() const { return __atomic_load_n(&flags, __ATOMIC_ACQUIRE); }
+  /// Is it set?
   bool is(uint8_t flag) const { return all_flags() & flag; }
+  /// Sets it or clears it.
   void set(uint8_t flag, bool on) {
     flags = static_cast<uint8_t>(on ? flags | flag : flags & ~flag);
   }
+  /// `rank` extents, wherever they lie; and as many strides, in elements:
   int64_t* sizes() { return RAMET_LIKELY(rank <= kInlineRank) ? sizes_ : geometry; }
   int64_t* strides() { return RAMET_LIKELY(rank <= kInlineRank) ? strides_ : geometry + rank; }
   const int64_t* sizes() const { return const_cast<TensorImpl*>(this)->sizes(); }
@@ -108,6 +118,7 @@ struct alignas(64) TensorImpl {
     std::memcpy(&k, &dtype, 2);
     return k;
   }
+  /// Sets kContiguous as sizes and strides are.
   void refresh_contiguous();
 };
 static_assert(sizeof(TensorImpl) == 192, "three cache lines");
@@ -147,6 +158,7 @@ class RAMET_API TensorBase {
   ~TensorBase() {
     if (p_ && drop_ref(p_->refs)) p_->destroy();
   }
+  /// Exchanges the handles.
   void swap(TensorBase& o) noexcept { std::swap(p_, o.p_); }
   /// Gives up the reference without dropping it; null of an undefined tensor.
   TensorImpl* release() && noexcept { return std::exchange(p_, nullptr); }
@@ -164,19 +176,27 @@ class RAMET_API TensorBase {
   static TensorBase over(StorageImpl* storage, int64_t offset_bytes, IntArrayRef sizes,
                          IntArrayRef strides, ScalarType dtype);
 
+  /// Is there a tensor?
   bool defined() const noexcept { return p_ != nullptr; }
+  /// What it points at; null of an undefined tensor.
   TensorImpl* impl() const noexcept { return p_; }
   /// LibTorch's name of it: the key under which an optimizer keeps a parameter's state.
   TensorImpl* unsafeGetTensorImpl() const noexcept { return p_; }
   TensorImpl* operator->() const noexcept { return p_; }
+  /// Handles of one tensor?
   bool is_same(const TensorBase& o) const noexcept { return p_ == o.p_; }
+  /// How many handles there are of it; 0 of an undefined tensor.
   int64_t use_count() const noexcept { return p_ ? static_cast<int64_t>(p_->refs.load()) : 0; }
 
   // An undefined tensor answers as LibTorch's: one dimension of 0 elements of no type, on no
   // device; what it has not (a device, strides, an element's size, memory) is an Error.
+  /// How many dimensions.
   int64_t dim() const { return shown()->rank; }
+  /// dim() by its older name.
   int64_t ndimension() const { return dim(); }
+  /// How many elements: the product of the extents, 1 of a 0-dim tensor.
   int64_t numel() const { return shown()->numel; }
+  /// The extents, borrowed: they change with the tensor.
   IntArrayRef sizes() const {
     const TensorImpl* t = shown();
     return {t->sizes(), t->rank};
@@ -186,16 +206,23 @@ class RAMET_API TensorBase {
     const TensorImpl* t = shown();
     return t->sizes()[wrapped(t, d)];
   }
+  /// The element type; Undefined of an undefined tensor.
   ScalarType scalar_type() const { return shown()->dtype; }
   /// scalar_type() as LibTorch prints it.
   TypeMeta dtype() const { return TypeMeta(scalar_type()); }
+  /// Bytes of an element, and of all that it shows:
   size_t element_size() const { return item_size(defined_impl("element_size")->dtype); }
   size_t itemsize() const { return element_size(); }
   size_t nbytes() const { return static_cast<size_t>(numel()) * element_size(); }
+  /// Where it is, with a definite index.
   Device device() const { return Device::from_ordinal(defined_impl("device")->device); }
+  /// Its device's default stream.
   Stream stream() const { return {device(), 0}; }
+  /// On a CPU device?
   bool is_cpu() const { return p_ && Device::from_ordinal(p_->device).is_cpu(); }
+  /// On a GPU?
   bool is_cuda() const { return p_ && Device::from_ordinal(p_->device).is_cuda(); }
+  /// Half, BFloat16, Float or Double?
   bool is_floating_point() const { return is_floating(scalar_type()); }
 
   /// The physical layout, whatever the public view of it is.
@@ -203,6 +230,7 @@ class RAMET_API TensorBase {
     const TensorImpl* t = defined_impl("strides");
     return {t->strides(), t->rank};
   }
+  /// Is the physical layout row-major without gaps?
   bool raw_contiguous() const { return shown()->is(TensorImpl::kContiguous); }
   /// First element; waits for a stream that still writes the storage. For kernels: no version
   /// change. A capture owns the memory from then on, so what a kernel is given comes from here, or
@@ -214,6 +242,7 @@ class RAMET_API TensorBase {
       look(*storage);
     return p_->data;
   }
+  /// Its memory; settled meanwhile by another thread, the old or the new one.
   StorageImpl* storage_impl() const { return __atomic_load_n(&p_->storage, __ATOMIC_ACQUIRE); }
   /// May the two show some of the same memory?
   bool may_overlap(const TensorBase& o) const {
@@ -226,6 +255,7 @@ class RAMET_API TensorBase {
     return (static_cast<const char*>(p_->data) - static_cast<const char*>(storage_impl()->data)) /
            static_cast<int64_t>(item_size(p_->dtype));
   }
+  /// How often the memory was written; 0 of an undefined tensor.
   uint32_t version() const {
     return RAMET_LIKELY(p_ != nullptr) ? storage_impl()->version().load(std::memory_order_relaxed)
                                        : 0;
@@ -284,6 +314,7 @@ class RAMET_API TensorBase {
   TensorImpl* p_;
 };
 
+/// The same extents?
 inline bool same_sizes(const TensorImpl* a, const TensorImpl* b) {
   if (a->rank != b->rank) return false;
   const int64_t *x = a->sizes(), *y = b->sizes();
@@ -294,6 +325,7 @@ inline bool same_sizes(const TensorImpl* a, const TensorImpl* b) {
 inline bool same_sizes(const TensorBase& a, const TensorBase& b) {
   return same_sizes(a.impl(), b.impl());
 }
+/// The same strides? Of tensors of one rank.
 RAMET_API bool same_strides(const TensorBase& a, const TensorBase& b);
 /// Row-major, or a permutation of it: no gap, no overlap.
 RAMET_API bool non_overlapping_and_dense(const TensorBase& t);

@@ -22,6 +22,7 @@ namespace ramet {
 /// its result on the thread that does the work, and once more there with what was before when the
 /// work ends. `restore` must not throw.
 using CaptureState = std::function<std::shared_ptr<void>()>;
+/// The other half of it.
 using RestoreState = std::function<void(const std::shared_ptr<void>&)>;
 /// States captured from now on carry it. Returns a number for unregister_thread_local_state.
 RAMET_API uint64_t register_thread_local_state(CaptureState capture, RestoreState restore);

@@ -8,29 +8,39 @@
 
 namespace ramet {
 
+/// What LibTorch calls the kind of a device here.
 enum class Backend : uint8_t { CPU, CUDA, Undefined };
 RAMET_API const char* toString(Backend backend);
 RAMET_API std::ostream& operator<<(std::ostream& out, Backend backend);
 
+/// The backend of a kind of devices.
 constexpr Backend deviceTypeToBackend(DeviceType type) {
   return type == kCPU ? Backend::CPU : Backend::CUDA;
 }
 /// An Error of Backend::Undefined.
 RAMET_API DeviceType backendToDeviceType(Backend backend);
 
+/// A backend and an element type: LibTorch's older way to say `options()`.
 class RAMET_API DeprecatedTypeProperties {
  public:
   constexpr DeprecatedTypeProperties(Backend backend, ScalarType type)
       : backend_(backend), type_(type) {}
+  /// The kind of device.
   constexpr Backend backend() const { return backend_; }
+  /// kStrided.
   Layout layout() const { return kStrided; }
+  /// false: there are no sparse tensors.
   bool is_sparse() const { return false; }
+  /// The kind of device; an Error of an undefined tensor's.
   DeviceType device_type() const { return backendToDeviceType(backend_); }
+  /// A GPU's?
   constexpr bool is_cuda() const { return backend_ == Backend::CUDA; }
+  /// The element type:
   constexpr ScalarType scalarType() const { return type_; }
   constexpr TypeMeta typeMeta() const { return TypeMeta(type_); }
   /// "CPUFloatType"; "UndefinedType" of an undefined tensor's.
   std::string toString() const;
+  /// The same with another backend or element type:
   const DeprecatedTypeProperties& toBackend(Backend backend) const { return of(backend, type_); }
   const DeprecatedTypeProperties& toScalarType(ScalarType t) const { return of(backend_, t); }
   const DeprecatedTypeProperties& cpu() const { return of(Backend::CPU, type_); }

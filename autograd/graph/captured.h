@@ -61,6 +61,7 @@
 
 namespace ramet {
 
+/// What a Captured has done so far.
 struct CapturedCounters {
   uint64_t captures = 0;       ///< calls that ran the function
   uint64_t replays = 0;        ///< calls that did not
@@ -148,12 +149,14 @@ template <class F> class Captured {
     else return detail::CapturedResult<Result>::get(out);
   }
 
+  /// How often it was captured and replayed.
   CapturedCounters counters() const { return captures_.counters; }
   /// Why the last capture that was made again was not replayed: "storages", "gradients", "training
   /// mode" and so on; null while that never happened.
   const char* last_failed_guard() const { return captures_.last_failed_guard; }
   /// How many captures are kept (16); the one that was not used for longest goes first.
   void set_max_captures(size_t n) { captures_.max_captures = n; }
+  /// How many it keeps at most; the one used longest ago goes first.
   size_t max_captures() const { return captures_.max_captures; }
   /// Captures that are kept now.
   size_t size() const { return captures_.size(); }

@@ -50,6 +50,7 @@ class RAMET_API AutogradContext {
   AutogradContext(const AutogradContext&) = delete;
   AutogradContext& operator=(const AutogradContext&) = delete;
 
+  /// What forward leaves for backward besides tensors that have a history.
   std::unordered_map<std::string, IValue> saved_data;
 
   /// Inputs or outputs of forward; the last call counts.
@@ -108,7 +109,9 @@ RAMET_API bool is_recorded() noexcept;
 
 /// The node of a user's Function.
 struct RAMET_API FunctionNode final : Node {
+  /// A user's backward, with its context.
   using Backward = tensor_list (*)(AutogradContext*, tensor_list);
+  /// What forward and backward are given.
   AutogradContext ctx;
 
   FunctionNode(std::string function_name, size_t inputs, Backward f);
@@ -269,6 +272,8 @@ inline void from_list(tensor_list l, tensor_list& t) { t = std::move(l); }
 
 }  // namespace detail
 
+/// The base of a user's differentiable operation, with forward(ctx, args...) and backward(ctx,
+/// gradients), which are static: `struct Cube : Function<Cube>`.
 template <class T> struct Function {
   /// Calls T::forward(ctx, args...) and records T::backward. Returns what forward returns: a Tensor
   /// or a tensor_list.
@@ -299,20 +304,23 @@ template <class T> struct Function {
 /// A copy, through which no gradient comes back: with LibTorch a way to say "not
 /// differentiable", and the same here as an operation: UndefinedGrad()({x})[0].
 struct RAMET_API UndefinedGrad {
+  /// A copy of each.
   tensor_list apply(tensor_list inputs) const;
   tensor_list operator()(tensor_list inputs) const { return apply(std::move(inputs)); }
 };
 /// What UndefinedGrad records: an undefined gradient for each that it is given.
 struct RAMET_API UndefinedGradBackward {
+  /// As many undefined tensors.
   tensor_list apply(tensor_list gradients) const { return tensor_list(gradients.size()); }
   tensor_list operator()(tensor_list gradients) const { return apply(std::move(gradients)); }
 };
 /// The identity (the same memory), whose backward is an Error that says `message`.
 struct RAMET_API DelayedError {
   DelayedError(std::string message, int64_t num_inputs);
+  /// The inputs, `num_inputs` of them.
   tensor_list apply(tensor_list inputs) const;
   tensor_list operator()(tensor_list inputs) const { return apply(std::move(inputs)); }
-  std::string msg;
+  std::string msg;  // what the Error says
 };
 
 }  // namespace autograd

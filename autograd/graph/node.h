@@ -29,41 +29,46 @@ class ReduceBucket;  // autograd/graph/reduce_bucket.h: nodes whose gradients so
 /// What a node has of a node of its inputs: one reference, or borrowed.
 struct RawEdge {
   Node* node = nullptr;
-  uint32_t slot = 0;
+  uint32_t slot = 0;  // which of its gradients
 };
 struct Edge;
+/// What next_edges() returns.
 using edge_list = std::vector<Edge>;
 
 /// What few nodes have: hooks, retained gradients, the forward's place. Owned by its node.
 struct NodeExtra {
+  /// One of register_hook(): for the gradient of `slot`, with the number by which it is removed.
   struct TensorHook {
     uint32_t slot;
-    unsigned id;
-    std::function<Tensor(const Tensor&)> call;
+    unsigned id;                                // the handle
+    std::function<Tensor(const Tensor&)> call;  // undefined: the gradient stays
   };
   std::vector<TensorHook> hooks;  // in order of registration
   // retain_grad(): slot and gradient
   std::vector<std::pair<uint32_t, Tensor>> retained;
+  /// One of register_post_accumulate_grad_hook(), with the number by which it is removed.
   struct PostHook {
-    unsigned id;
-    std::function<void(const Tensor&)> call;
+    unsigned id;                              // the handle
+    std::function<void(const Tensor&)> call;  // with the leaf
   };
   std::vector<PostHook> post;  // AccumulateGrad only
   // anomaly mode: scopes around the forward call
   std::string place;
-  unsigned next_id = 0;
+  unsigned next_id = 0;  // the next hook's handle
 };
 
 /// Nodes made less nodes destroyed by one thread. Only that thread writes it: nothing on the way of
 /// an operation is locked.
 struct NodeCount {
-  std::atomic<int64_t> balance{0};
-  std::atomic<bool> used{true};
-  NodeCount* next = nullptr;
+  std::atomic<int64_t> balance{0};  // made less destroyed
+  std::atomic<bool> used{true};     // its thread lives
+  NodeCount* next = nullptr;        // another thread's
 };
 #if defined(__GNUC__)
+/// This thread's; null before its first node.
 extern RAMET_API __thread NodeCount* node_count;
 #endif
+/// n nodes more in this thread, or fewer where it is negative:
 RAMET_API void count_node_slowly(int64_t n);
 inline void count_node(int64_t n) {
   if (NodeCount* c = node_count; RAMET_LIKELY(c != nullptr))
@@ -88,12 +93,12 @@ struct RAMET_API Node : AutogradSlot {
   uint8_t flags = 0, device;            // where its backward runs: Device::ordinal()
   uint16_t edge_count, slot_count = 1;  // gradients out, gradients in
   uint16_t block_64;                    // size of its block in units of 64 bytes, for the pool
-  const char* op;
-  uint64_t counter;  // operation counter at creation: larger is later
+  const char* op;                       // its name
+  uint64_t counter;                     // operation counter at creation: larger is later
   // the backward that uses `inbox`; a second one keeps its own side table
   std::atomic<void*> claimed{nullptr};
-  Tensor inbox;  // fast walk: the gradient collected so far
-  NodeExtra* extra = nullptr;
+  Tensor inbox;                // fast walk: the gradient collected so far
+  NodeExtra* extra = nullptr;  // what few nodes have
 
   Node(const char* name, int edges, int slots, size_t bytes)
       : device(ramet::detail::tls.cpu_device),
@@ -120,9 +125,10 @@ struct RAMET_API Node : AutogradSlot {
 
   /// "AddBackward0": LibTorch's name of the operation's backward.
   virtual std::string name() const { return op; }
+  /// Its edge_count edges.
   virtual RawEdge* edges() = 0;
-  // What programs walk the graph by: LibTorch's names. An input without a gradient has an edge
-  // that is_valid() denies.
+  /// What programs walk the graph by, under LibTorch's names. An input without a gradient has an
+  /// edge that is_valid() denies, and no output that should be computed:
   edge_list next_edges() const;
   Edge next_edge(size_t i) const;
   size_t num_inputs() const { return slot_count; }
@@ -130,10 +136,12 @@ struct RAMET_API Node : AutogradSlot {
   bool should_compute_output(size_t i) const;
   /// Larger is later.
   uint64_t sequence_nr() const { return counter; }
+  /// A reference to it.
   NodePtr getptr();
   /// in[slot_count] -> out[edge_count]. Called with grad mode = create_graph. An undefined input is
   /// a gradient that nobody delivered; at least one is defined.
   virtual void apply(Tensor* in, Tensor* out) = 0;
+  /// Drops what it saved for its backward, which cannot run again then.
   virtual void release_saved() {}
   /// Where a producer may write the gradient it is about to deliver to `slot`; undefined: it
   /// allocates.
@@ -141,6 +149,7 @@ struct RAMET_API Node : AutogradSlot {
     (void)slot;
     return {};
   }
+  /// Who reduces its gradients; null: nobody.
   virtual ReduceBucket* bucket() { return nullptr; }
   /// A slot's gradient is complete, in the general walk: hooks may look at it and replace it.
   virtual void arrived(Tensor& grad, uint32_t slot) { run_hooks(grad, slot); }
@@ -156,6 +165,7 @@ struct RAMET_API Node : AutogradSlot {
   virtual bool runs_users_code() const {
     return flags & kFunction || watched() || (extra && !extra->post.empty());
   }
+  /// `extra`, made at need.
   NodeExtra& more() {
     if (!extra) extra = new NodeExtra;
     return *extra;
@@ -165,6 +175,7 @@ struct RAMET_API Node : AutogradSlot {
   void last_reference_gone() noexcept final;
 };
 
+/// One reference less; null has none.
 inline void release(Node* n) { AutogradSlot::release(n); }
 
 /// One reference to a node: what grad_fn() returns. May be kept as a std::shared_ptr, too. As
@@ -185,9 +196,11 @@ class RAMET_API NodePtr {
     return *this;
   }
   ~NodePtr() { release(node_); }
+  /// The node, or null.
   Node* get() const { return node_; }
   Node* operator->() const { return node_; }
   Node& operator*() const { return *node_; }
+  /// Does it hold one?
   bool defined() const { return node_ != nullptr; }
   operator bool() const { return node_ != nullptr; }
   /// Holds a reference to the node.
@@ -196,7 +209,9 @@ class RAMET_API NodePtr {
     node_->hold();
     return std::shared_ptr<Node>(node_, [](Node* n) { release(n); });
   }
+  /// Holds nothing from now on.
   void reset() { *this = NodePtr(); }
+  /// Exchanges what the two hold.
   void swap(NodePtr& o) noexcept { std::swap(node_, o.node_); }
   /// Everybody's, tensors and nodes included.
   size_t use_count() const { return node_ ? node_->refs.load() : 0; }
@@ -212,10 +227,11 @@ class RAMET_API NodePtr {
 
 /// Where a gradient goes: a node, and which of its gradients it is there.
 struct Edge {
-  NodePtr function;
-  uint32_t input_nr = 0;
+  NodePtr function;       // the node
+  uint32_t input_nr = 0;  // which of its gradients
   Edge() = default;
   Edge(NodePtr node, uint32_t nr) : function(std::move(node)), input_nr(nr) {}
+  /// Does it lead anywhere?
   bool is_valid() const { return function.defined(); }
   friend bool operator==(const Edge& a, const Edge& b) {
     return a.function == b.function && a.input_nr == b.input_nr;
@@ -226,7 +242,7 @@ struct Edge {
 /// Collects a leaf's gradient. `where`, if set, receives the first contribution; later ones are
 /// added to it.
 struct RAMET_API AccumulateGrad final : Node {
-  Tensor grad, where;
+  Tensor grad, where;              // what was collected so far
   std::mutex mutex;                // several backwards may end in one leaf
   uint64_t copies = 0;             // gradients that had to be copied into `where`: tests count them
   ReduceBucket* reduce = nullptr;  // set_reduce_bucket()
@@ -279,6 +295,7 @@ class RAMET_API Saved {
     if (t_.defined() && RAMET_UNLIKELY(t_.version() != version_)) changed(self);
     return t_;
   }
+  /// Was a tensor saved?
   bool defined() const { return t_.defined(); }
   /// The tensor, whatever its version.
   const Tensor& kept() const { return t_; }
@@ -289,6 +306,7 @@ class RAMET_API Saved {
   Tensor t_;
   uint32_t version_ = 0;
 };
+/// Saves an input.
 inline Saved save(const Tensor& t) { return Saved(t); }
 /// An undefined Saved unless `wanted`: an input is saved only for somebody else's gradient.
 inline Saved save_if(bool wanted, const Tensor& t) {
@@ -329,6 +347,7 @@ inline RawEdge edge_of(const TensorImpl* t) {
   return {static_cast<Node*>(t->node), t->slot};
 }
 
+/// Throws the Error of a backward through a node whose saved tensors were freed.
 [[noreturn, gnu::cold]] RAMET_API void backward_twice(const Node& node);
 
 struct Input {  // borrowed
@@ -346,8 +365,9 @@ struct Input {  // borrowed
 /// The same where neither is known.
 [[gnu::cold]] RAMET_API void note_place(Node& node);
 
+/// A node of N edges whose backward is the function F, what that captures included.
 template <int N, class F> struct LambdaNode final : Node {
-  RawEdge edge[N];
+  RawEdge edge[N];  // to the inputs' nodes
   union {
     F f;  // destroyed by release_saved, possibly long before the node
   };
@@ -374,7 +394,8 @@ template <int N, class F> struct LambdaNode final : Node {
   }
 };
 
-/// The caller tells of it (tell_made).
+/// A LambdaNode with the edges of these inputs, and one reference. The caller tells of it
+/// (tell_made).
 template <size_t N, class F>
 Node* make_node(const char* name, const Input (&inputs)[N], uint8_t device, F&& f) {
   using Made = LambdaNode<static_cast<int>(N), F>;
@@ -413,6 +434,7 @@ Tensor record(const char* name, const Input (&inputs)[N], Tensor&& out, F f) {
 /// A node with any number of inputs and one result (cat, stack, index): edges in a vector.
 class RAMET_API ListNode final : public Node {
  public:
+  /// From the result's gradient to those of the inputs that need one.
   using Backward = std::function<void(const Node&, const Tensor&, std::vector<Tensor>&)>;
   ListNode(const char* n, ArrayRef<Tensor> inputs, Backward f);
   ~ListNode() override;

@@ -35,16 +35,19 @@ class RAMET_API ReduceBucket {
   /// Of a bucket of leaves: do sums of 16-bit gradients go on from here to further ones, which need
   /// what rounding takes away? Then `sum` is that of the next gradient of the leaf, in float32.
   virtual bool wants_unrounded() const { return false; }
+  /// A leaf's sum of contributions before and after it was rounded to the leaf's dtype.
   virtual void on_unrounded_sum(const Tensor& sum, const Tensor& rounded) {
     (void)sum, (void)rounded;
   }
   /// The backward that claimed the bucket is over: what reduce() left to do beside it comes before
   /// everything that follows.
   virtual void on_backward_ended() {}
+  /// Takes it for a backward; false where another one has it.
   bool claim(GraphTask* t) {
     GraphTask* none = nullptr;
     return owner_.compare_exchange_strong(none, t);
   }
+  /// That backward is done with it.
   void release(GraphTask* t) { owner_.compare_exchange_strong(t, nullptr); }
 
  private:

@@ -37,9 +37,11 @@ RAMET_BITS_FUNCTIONS(RAMET_BITS)
 #undef RAMET_LOGIC
 RAMET_API Tensor bitwise_not(const Tensor& self);
 RAMET_API Tensor& bitwise_not_out(Tensor& out, const Tensor& self);
+/// Have both the same sizes?
 inline bool is_same_size(const Tensor& self, const Tensor& other) {
   return self.is_same_size(other);
 }
+/// Is its element not 0? An Error unless it has one element; waits for it.
 inline bool is_nonzero(const Tensor& self) { return self.is_nonzero(); }
 /// Same sizes and equal elements; two dtypes are compared as eq() does.
 RAMET_API bool equal(const Tensor& self, const Tensor& other);
@@ -47,6 +49,8 @@ RAMET_API bool equal(const Tensor& self, const Tensor& other);
 /// default one); equal infinities are close. The dtypes must agree.
 RAMET_API bool allclose(const Tensor& self, const Tensor& other, double rtol = 1e-05,
                         double atol = 1e-08, bool equal_nan = false);
+/// Where |self - other| <= atol + rtol |other|, or both are the same infinity or (with equal_nan)
+/// NaN: bool, not differentiable.
 RAMET_API Tensor isclose(const Tensor& self, const Tensor& other, double rtol = 1e-05,
                          double atol = 1e-08, bool equal_nan = false);
 

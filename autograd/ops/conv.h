@@ -35,10 +35,12 @@ RAMET_API Tensor conv_transpose2d(const Tensor& input, const Tensor& weight,
                                   const std::optional<Tensor>& bias = {}, IntArrayRef stride = 1,
                                   IntArrayRef padding = 0, IntArrayRef output_padding = 0,
                                   int64_t groups = 1, IntArrayRef dilation = 1);
+/// The same with one spatial dimension: input [n, c, l] or [c, l], weight [c, o / groups, k].
 RAMET_API Tensor conv_transpose1d(const Tensor& input, const Tensor& weight,
                                   const std::optional<Tensor>& bias = {}, IntArrayRef stride = 1,
                                   IntArrayRef padding = 0, IntArrayRef output_padding = 0,
                                   int64_t groups = 1, IntArrayRef dilation = 1);
+/// And with three: input [n, c, d, h, w] or [c, d, h, w], weight [c, o / groups, kd, kh, kw].
 RAMET_API Tensor conv_transpose3d(const Tensor& input, const Tensor& weight,
                                   const std::optional<Tensor>& bias = {}, IntArrayRef stride = 1,
                                   IntArrayRef padding = 0, IntArrayRef output_padding = 0,

@@ -6,7 +6,7 @@ namespace ramet {
 
 /// A copy with its own memory. Preserve (the default) keeps a dense layout. Differentiable.
 RAMET_API Tensor clone(const Tensor& self, std::optional<MemoryFormat> format = std::nullopt);
-/// The methods of these names.
+/// The methods of these names:
 inline Tensor detach(const Tensor& self) { return self.detach(); }
 inline Tensor& detach_(Tensor& self) { return self.detach_(); }
 inline Tensor& fill_(Tensor& self, const Scalar& value) { return self.fill_(value); }

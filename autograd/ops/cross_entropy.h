@@ -8,6 +8,7 @@
 namespace ramet {
 
 namespace Reduction {
+/// What a loss makes of its elements, in functions that take a number for it; END is none.
 enum Reduction { None, Mean, Sum, END };
 }  // namespace Reduction
 

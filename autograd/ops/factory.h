@@ -17,6 +17,7 @@ namespace ramet {
 #include "autograd/forms/functions.inc"
 #include "autograd/ops/factory.inc"
 
+/// A tensor that is not initialised, its dimensions in that order in memory.
 RAMET_API Tensor empty(IntArrayRef size, const TensorOptions& options = {},
                        std::optional<MemoryFormat> memory_format = std::nullopt);
 /// `out` of that size; what it holds is not defined.
@@ -25,6 +26,7 @@ RAMET_API Tensor& empty_out(Tensor& out, IntArrayRef size,
 /// Memory just large enough for the geometry; strides in elements, not negative.
 RAMET_API Tensor empty_strided(IntArrayRef size, IntArrayRef stride,
                                const TensorOptions& options = {});
+/// Of zeros, and of ones:
 RAMET_API Tensor zeros(IntArrayRef size, const TensorOptions& options = {});
 RAMET_API Tensor ones(IntArrayRef size, const TensorOptions& options = {});
 /// Without a dtype: int64 for an integer `fill_value`, bool for a bool, else the default dtype.
@@ -33,6 +35,8 @@ RAMET_API Tensor full(IntArrayRef size, const Scalar& fill_value,
 /// A 0-dim tensor.
 RAMET_API Tensor scalar_tensor(const Scalar& s, const TensorOptions& options = {});
 
+/// The function without _like, with self's sizes; dtype, device and the order of the dimensions in
+/// memory too, where nothing else is said:
 RAMET_API Tensor empty_like(const Tensor& self, const TensorOptions& options = {},
                             std::optional<MemoryFormat> memory_format = std::nullopt);
 RAMET_API Tensor zeros_like(const Tensor& self, const TensorOptions& options = {},

@@ -22,7 +22,7 @@
 namespace ramet {
 namespace indexing {
 
-// Before the constants of the same names, which g++ 12 would call shadowed.
+/// What an index is. (Before the constants of the same names, which g++ 12 would call shadowed.)
 enum class TensorIndexType { None, Ellipsis, Integer, Boolean, Slice, Tensor };
 
 /// A new dimension of extent 1; the open end of a Slice.
@@ -30,6 +30,7 @@ inline constexpr std::nullopt_t None = std::nullopt;
 
 /// All dimensions that the other indices leave. Also "...".
 struct EllipsisIndexType final {};
+/// "...": as many ":" as dimensions are left.
 inline constexpr EllipsisIndexType Ellipsis{};
 
 /// start:stop:step, clamped as in Python; step is positive.
@@ -37,6 +38,7 @@ class RAMET_API Slice final {
  public:
   Slice(std::optional<int64_t> start = std::nullopt, std::optional<int64_t> stop = std::nullopt,
         std::optional<int64_t> step = std::nullopt);
+  /// As given; an open end is 0 or INT64_MAX, a step 1:
   int64_t start() const { return start_; }
   int64_t stop() const { return stop_; }
   int64_t step() const { return step_; }
@@ -59,6 +61,7 @@ class RAMET_API TensorIndex final {
   TensorIndex(Tensor tensor) : type_(TensorIndexType::Tensor), tensor_(std::move(tensor)) {}
   TensorIndex(const Scalar& value);  ///< an integer or a bool
 
+  /// What it is:
   TensorIndexType type() const { return type_; }
   bool is_none() const { return type_ == TensorIndexType::None; }
   bool is_ellipsis() const { return type_ == TensorIndexType::Ellipsis; }
@@ -66,6 +69,7 @@ class RAMET_API TensorIndex final {
   bool is_boolean() const { return type_ == TensorIndexType::Boolean; }
   bool is_slice() const { return type_ == TensorIndexType::Slice; }
   bool is_tensor() const { return type_ == TensorIndexType::Tensor; }
+  /// What it holds, of the kind that type() says:
   int64_t integer() const { return integer_; }
   bool boolean() const { return integer_ != 0; }
   const Slice& slice() const { return slice_; }

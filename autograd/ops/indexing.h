@@ -15,6 +15,8 @@ RAMET_API Tensor index(const Tensor& self, const std::vector<std::optional<Tenso
 /// self with self[indices] = values, or += with `accumulate`. values broadcast to self[indices].
 RAMET_API Tensor& index_out(Tensor& out, const Tensor& self,
                             const std::vector<std::optional<Tensor>>& indices);
+/// self with self[indices] = values, or += with `accumulate`: values broadcast to self[indices]; of
+/// several for one element the last one stays, or all are added in order.
 RAMET_API Tensor index_put(const Tensor& self, const std::vector<std::optional<Tensor>>& indices,
                            const Tensor& values, bool accumulate = false);
 RAMET_API Tensor& index_put_(Tensor& self, const std::vector<std::optional<Tensor>>& indices,

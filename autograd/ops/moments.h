@@ -19,6 +19,7 @@ RAMET_API std::tuple<Tensor, Tensor> var_mean(const Tensor& self, OptionalIntArr
 RAMET_API std::tuple<Tensor, Tensor> var_mean(
     const Tensor& self, OptionalIntArrayRef dim = std::nullopt,
     const std::optional<Scalar>& correction = std::nullopt, bool keepdim = false);
+/// (std, mean); as var_mean().
 RAMET_API std::tuple<Tensor, Tensor> std_mean(const Tensor& self, bool unbiased);
 RAMET_API std::tuple<Tensor, Tensor> std_mean(const Tensor& self, int64_t dim);
 RAMET_API std::tuple<Tensor, Tensor> std_mean(const Tensor& self, int dim);

@@ -20,17 +20,21 @@ namespace ramet {
 RAMET_API Tensor max_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {},
                             IntArrayRef padding = 0, IntArrayRef dilation = 1,
                             bool ceil_mode = false);
+/// max_pool2d of sequences: self [n, c, l] or [c, l].
 RAMET_API Tensor max_pool1d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {},
                             IntArrayRef padding = 0, IntArrayRef dilation = 1,
                             bool ceil_mode = false);
+/// And the place of each maximum in its row, as int64.
 RAMET_API std::tuple<Tensor, Tensor> max_pool1d_with_indices(
     const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {}, IntArrayRef padding = 0,
     IntArrayRef dilation = 1, bool ceil_mode = false);
 
+/// avg_pool2d of sequences: self [n, c, l] or [c, l].
 RAMET_API Tensor avg_pool1d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {},
                             IntArrayRef padding = 0, bool ceil_mode = false,
                             bool count_include_pad = true);
 
+/// adaptive_avg_pool2d of sequences: self [n, c, l] or [c, l].
 RAMET_API Tensor adaptive_avg_pool1d(const Tensor& self, IntArrayRef output_size);
 
 }  // namespace ramet

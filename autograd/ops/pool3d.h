@@ -11,6 +11,7 @@ namespace ramet {
 #include "autograd/forms/functions.inc"
 #include "autograd/ops/pool3d.inc"
 
+/// max_pool2d of volumes: self [n, c, d, h, w] or [c, d, h, w].
 RAMET_API Tensor max_pool3d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {},
                             IntArrayRef padding = 0, IntArrayRef dilation = 1,
                             bool ceil_mode = false);

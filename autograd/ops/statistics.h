@@ -25,6 +25,7 @@ RAMET_API std::tuple<Tensor&, Tensor&> aminmax_out(Tensor& min, Tensor& max, con
 /// broadcasts to y), or dx apart. Of no samples: 0.
 RAMET_API Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t dim = -1);
 RAMET_API Tensor trapezoid(const Tensor& y, const Scalar& dx = 1, int64_t dim = -1);
+/// trapezoid() by its older name.
 RAMET_API Tensor trapz(const Tensor& y, const Tensor& x, int64_t dim = -1);
 RAMET_API Tensor trapz(const Tensor& y, double dx = 1, int64_t dim = -1);
 /// Its running values: one fewer than samples.

@@ -13,10 +13,12 @@ namespace ramet {
 /// row. int64, or int32 where `options` say so.
 RAMET_API Tensor triu_indices(int64_t row, int64_t col, int64_t offset = 0,
                               const TensorOptions& options = kLong);
+/// Positions [2, n] of the elements of a lower triangle, row by row: columns up to row + offset.
 RAMET_API Tensor tril_indices(int64_t row, int64_t col, int64_t offset = 0,
                               const TensorOptions& options = kLong);
 /// Into `out`, in its dtype.
 RAMET_API Tensor& triu_indices_out(Tensor& out, int64_t row, int64_t col, int64_t offset = 0);
+/// Into `out`, in its dtype.
 RAMET_API Tensor& tril_indices_out(Tensor& out, int64_t row, int64_t col, int64_t offset = 0);
 
 }  // namespace ramet

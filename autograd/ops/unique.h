@@ -14,6 +14,7 @@ namespace ramet {
 RAMET_API std::tuple<Tensor, Tensor, Tensor> _unique2(const Tensor& self, bool sorted = true,
                                                       bool return_inverse = false,
                                                       bool return_counts = false);
+/// The first two of them.
 RAMET_API std::tuple<Tensor, Tensor> _unique(const Tensor& self, bool sorted = true,
                                              bool return_inverse = false);
 /// The different slices of a dimension, in lexicographic order of their elements; for each slice of
@@ -28,6 +29,7 @@ RAMET_API std::tuple<Tensor, Tensor, Tensor> unique_dim(const Tensor& self, int6
 RAMET_API std::tuple<Tensor, Tensor, Tensor> unique_consecutive(
     const Tensor& self, bool return_inverse = false, bool return_counts = false,
     std::optional<int64_t> dim = std::nullopt);
+/// Runs of equal slices of a dimension, each once; inverse and counts as above.
 RAMET_API std::tuple<Tensor, Tensor, Tensor> unique_dim_consecutive(const Tensor& self, int64_t dim,
                                                                     bool return_inverse = false,
                                                                     bool return_counts = false);

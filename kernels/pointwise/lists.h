@@ -56,9 +56,9 @@
   X(sign, Sign)     /* -1, 0 or 1; derivative 0 */                                   \
   X(erfinv, Erfinv) /* the inverse of erf: infinite at -1 and 1, NaN outside */
 /// The same as the first without a kernel: compositions, written out in autograd/ops/unary.cc.
-#define RAMET_UNARY_COMPOSED(X) \
-  X(log10, Log10)               \
-  X(tan, Tan)
+#define RAMET_UNARY_COMPOSED(X)                        \
+  X(log10, Log10) /* to base 10; -inf at 0, NaN below */ \
+  X(tan, Tan)     /* sin x / cos x */
 /// Kernels alone: what other operations are made of. Here and below.
 #define RAMET_UNARY_PARTS(X)           \
   X(cube, Cube)                        \

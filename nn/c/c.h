@@ -46,7 +46,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Version of this interface: grows by one where functions are added. */
 #define RAMET_C_VERSION 1
+/* A name that leaves the shared library. */
 #define RAMET_C_API __attribute__((visibility("default")))
 
 #ifdef __cplusplus
@@ -79,6 +81,7 @@ enum {
 /* What a loss makes of its elements. */
 enum { RAMET_NONE = 0, RAMET_MEAN = 1, RAMET_SUM = 2 };
 
+/* Handles. A handle is a number and no address: */
 typedef struct ramet_tensor ramet_tensor;
 typedef struct ramet_module ramet_module;
 typedef struct ramet_optimizer ramet_optimizer;
@@ -100,6 +103,7 @@ RAMET_C_API int ramet_check_version(int header);
 RAMET_C_API int ramet_manual_seed(uint64_t seed);
 /* `threads`: 1 or more. */
 RAMET_C_API int ramet_set_num_threads(int threads);
+/* How many threads an operation uses at most. */
 RAMET_C_API int ramet_get_num_threads(int* threads);
 /* Whether this thread's operations are recorded for a backward (they are, at first). `before`:
  * NULL, or what it was. */
@@ -133,25 +137,30 @@ RAMET_C_API ramet_tensor* ramet_tensor_from_owned_memory(void* data, int dtype, 
 /* A copy, in row-major order. */
 RAMET_C_API ramet_tensor* ramet_tensor_from_copy(const void* data, int dtype, int64_t dim,
                                                  const int64_t* sizes, const int64_t* strides);
+/* Of zeros. */
 RAMET_C_API ramet_tensor* ramet_tensor_zeros(int dtype, int64_t dim, const int64_t* sizes);
 /* Of the normal distribution; a floating-point dtype. */
 RAMET_C_API ramet_tensor* ramet_tensor_randn(int dtype, int64_t dim, const int64_t* sizes);
+/* Gives the handle back; NULL may be freed. */
 RAMET_C_API int ramet_tensor_free(ramet_tensor* tensor);
 
 /* The caller's memory, described as above, has the tensor's sizes; dtypes may differ, values are
  * cast. */
 RAMET_C_API int ramet_tensor_copy_out(const ramet_tensor* tensor, void* data, int dtype,
                                       int64_t dim, const int64_t* sizes, const int64_t* strides);
+/* The other way: the tensor gets the values of the caller's memory. Nothing is recorded. */
 RAMET_C_API int ramet_tensor_copy_in(ramet_tensor* tensor, const void* data, int dtype, int64_t dim,
                                      const int64_t* sizes, const int64_t* strides);
 /* The values of `from`, broadcast and cast; nothing is recorded. */
 RAMET_C_API int ramet_tensor_assign(ramet_tensor* tensor, const ramet_tensor* from);
 
+/* What it is: the type of its elements, the number of dimensions, of elements: */
 RAMET_C_API int ramet_tensor_dtype(const ramet_tensor* tensor, int* dtype);
 RAMET_C_API int ramet_tensor_dim(const ramet_tensor* tensor, int64_t* dim);
 RAMET_C_API int ramet_tensor_numel(const ramet_tensor* tensor, int64_t* numel);
 /* `capacity`: how many entries there is room for, at least the tensor's dim. */
 RAMET_C_API int ramet_tensor_sizes(const ramet_tensor* tensor, int64_t* sizes, int64_t capacity);
+/* In elements, `capacity` as above. */
 RAMET_C_API int ramet_tensor_strides(const ramet_tensor* tensor, int64_t* strides,
                                      int64_t capacity);
 /* The first element, in memory that lies as the strides say; `dtype` must be the tensor's. Valid as
@@ -175,21 +184,27 @@ RAMET_C_API int ramet_tensor_backward(const ramet_tensor* tensor, const ramet_te
 /* New tensors, differentiable but for detach. */
 RAMET_C_API ramet_tensor* ramet_tensor_detach(
     const ramet_tensor* tensor); /* the same memory, without history */
+/* With another dtype: this memory where it has it already. */
 RAMET_C_API ramet_tensor* ramet_tensor_to(const ramet_tensor* tensor, int dtype);
 /* One of the sizes may be -1: what is left. */
 RAMET_C_API ramet_tensor* ramet_tensor_reshape(const ramet_tensor* tensor, int64_t dim,
                                                const int64_t* sizes);
+/* Dimensions dim0 and dim1 exchanged: the same memory. */
 RAMET_C_API ramet_tensor* ramet_tensor_transpose(const ramet_tensor* tensor, int64_t dim0,
                                                  int64_t dim1);
 /* Rows start to start + length - 1 of dimension `dim`: the same memory. */
 RAMET_C_API ramet_tensor* ramet_tensor_narrow(const ramet_tensor* tensor, int64_t dim,
                                               int64_t start, int64_t length);
+/* Element by element, with sizes broadcast to each other: */
 RAMET_C_API ramet_tensor* ramet_tensor_add(const ramet_tensor* a, const ramet_tensor* b);
 RAMET_C_API ramet_tensor* ramet_tensor_sub(const ramet_tensor* a, const ramet_tensor* b);
 RAMET_C_API ramet_tensor* ramet_tensor_mul(const ramet_tensor* a, const ramet_tensor* b);
 RAMET_C_API ramet_tensor* ramet_tensor_div(const ramet_tensor* a, const ramet_tensor* b);
+/* The product of matrices, of vectors, or of batches of matrices: torch.matmul. */
 RAMET_C_API ramet_tensor* ramet_tensor_matmul(const ramet_tensor* a, const ramet_tensor* b);
+/* Each element times `factor`. */
 RAMET_C_API ramet_tensor* ramet_tensor_scale(const ramet_tensor* a, double factor);
+/* Of all elements, a tensor of no dimension; integers give int64, and have no mean: */
 RAMET_C_API ramet_tensor* ramet_tensor_sum(const ramet_tensor* a);
 RAMET_C_API ramet_tensor* ramet_tensor_mean(const ramet_tensor* a);
 /* The index of the largest element along `dim`, as int64: the class of each row of scores with dim
@@ -200,8 +215,10 @@ RAMET_C_API ramet_tensor* ramet_tensor_argmax(const ramet_tensor* a, int64_t dim
 /* LibTorch's functions of these names, with its defaults for what has no argument here.
  * `reduction`: RAMET_NONE, RAMET_MEAN or RAMET_SUM. */
 
+/* (input - target)^2, of equal sizes. */
 RAMET_C_API ramet_tensor* ramet_mse_loss(const ramet_tensor* input, const ramet_tensor* target,
                                          int reduction);
+/* |input - target|, of equal sizes. */
 RAMET_C_API ramet_tensor* ramet_l1_loss(const ramet_tensor* input, const ramet_tensor* target,
                                         int reduction);
 /* A parabola below `delta` (1 is usual), a line above. */
@@ -254,11 +271,14 @@ RAMET_C_API ramet_tensor* ramet_bce_with_logits_loss(const ramet_tensor* input,
 RAMET_C_API ramet_module* ramet_module_new(const char* json, const char* weights);
 /* A copy with memory of its own. */
 RAMET_C_API ramet_module* ramet_module_clone(const ramet_module* module);
+/* Gives the handle back; NULL may be freed. */
 RAMET_C_API int ramet_module_free(ramet_module* module);
+/* What the module makes of `input`; recorded where the gradient mode is on. */
 RAMET_C_API ramet_tensor* ramet_module_forward(const ramet_module* module,
                                                const ramet_tensor* input);
 /* Training mode (at first) or evaluation: what dropout and batch norms do. */
 RAMET_C_API int ramet_module_train(ramet_module* module, int on);
+/* Which of the two it is in. */
 RAMET_C_API int ramet_module_is_training(const ramet_module* module, int* on);
 /* Forgets the gradients, or with set_to_none = 0 makes them zeros where they lie. */
 RAMET_C_API int ramet_module_zero_grad(ramet_module* module, int set_to_none);
@@ -290,6 +310,7 @@ RAMET_C_API int ramet_module_load(ramet_module* module, const char* path);
 /* Over all parameters of the module. */
 RAMET_C_API ramet_optimizer* ramet_optimizer_new(ramet_module* module, const char* name,
                                                  const char* options);
+/* Gives the handle back; NULL may be freed. */
 RAMET_C_API int ramet_optimizer_free(ramet_optimizer* optimizer);
 /* Of the parameters, as ramet_module_zero_grad. */
 RAMET_C_API int ramet_optimizer_zero_grad(ramet_optimizer* optimizer, int set_to_none);
@@ -301,11 +322,13 @@ RAMET_C_API int ramet_optimizer_step(ramet_optimizer* optimizer);
 RAMET_C_API int ramet_optimizer_step_closure(ramet_optimizer* optimizer,
                                              int (*closure)(void* context, double* loss),
                                              void* context, double* loss);
+/* The learning rate, of all parameters: */
 RAMET_C_API int ramet_optimizer_set_lr(ramet_optimizer* optimizer, double lr);
 RAMET_C_API int ramet_optimizer_get_lr(const ramet_optimizer* optimizer, double* lr);
 /* Options and state; written whole or not at all. A file is for an optimizer of the same name over
  * the same parameters; where it is not, nothing is changed. */
 RAMET_C_API int ramet_optimizer_save(const ramet_optimizer* optimizer, const char* path);
+/* Reads what ramet_optimizer_save has written. */
 RAMET_C_API int ramet_optimizer_load(ramet_optimizer* optimizer, const char* path);
 
 #ifdef __cplusplus

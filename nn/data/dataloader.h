@@ -31,6 +31,7 @@ struct DataLoaderOptions {
   DataLoaderOptions() = default;
   DataLoaderOptions(size_t batch_size) : batch_size_(batch_size) {}
 
+  /// Examples in a batch.
   RAMET_ARG(size_t, batch_size) = 1;
   /// Threads that make batches, 4096 at most; 0: the thread that iterates.
   RAMET_ARG(size_t, workers) = 0;
@@ -60,12 +61,16 @@ struct FullDataLoaderOptions {
                 " workers, expected at least 1");
   }
 
+  /// More threads are an Error.
   static constexpr size_t kMostWorkers = 4096;
+  /// As DataLoaderOptions says:
   size_t batch_size, workers, max_jobs;
   std::optional<std::chrono::milliseconds> timeout;
   bool enforce_ordering, drop_last;
 };
 
+/// What loaders of all kinds of datasets share: iteration, worker threads, the position in an
+/// epoch.
 template <class Dataset, class Batch, class BatchRequest> class DataLoaderBase {
  public:
   using BatchType = Batch;
@@ -101,6 +106,7 @@ template <class Dataset, class Batch, class BatchRequest> class DataLoaderBase {
       return batch;
     });
   }
+  /// Behind the last batch.
   Iterator<Batch> end() { return {}; }
 
   /// Ends the worker threads. No iteration afterwards. The destructor does it too.
@@ -108,6 +114,7 @@ template <class Dataset, class Batch, class BatchRequest> class DataLoaderBase {
     joined_ = true;
     pool_.reset();
   }
+  /// What it was made with.
   const FullDataLoaderOptions& options() const noexcept { return options_; }
 
   /// The position: which batches of this epoch were delivered, and what the rest will be. Load it
@@ -126,6 +133,7 @@ template <class Dataset, class Batch, class BatchRequest> class DataLoaderBase {
     archive.write("batch_size", IValue(static_cast<int64_t>(options_.batch_size)));
     archive.write("order", order);
   }
+  /// Goes on where save() was called. An Error where the options do not fit.
   void load(serialize::InputArchive& archive) {
     IValue in_epoch;
     archive.read("in_epoch", in_epoch);

@@ -47,10 +47,12 @@ class BatchDataset {
 
   virtual ~BatchDataset() = default;
 
+  /// The examples asked for. Called from several threads at once with several workers.
   virtual Batch get_batch(BatchRequest request) = 0;
   /// The number of examples, if there is one.
   virtual std::optional<size_t> size() const = 0;
 
+  /// This dataset with a transform behind it.
   template <class TransformType> MapDataset<Self, TransformType> map(TransformType transform) & {
     return datasets::map(static_cast<Self&>(*this), std::move(transform));
   }
@@ -65,8 +67,10 @@ class Dataset : public BatchDataset<Self, std::vector<SingleExample>> {
  public:
   using ExampleType = SingleExample;
 
+  /// One example. Called from several threads at once with several workers.
   virtual ExampleType get(size_t index) = 0;
 
+  /// get() of each index.
   std::vector<ExampleType> get_batch(ArrayRef<size_t> indices) override {
     std::vector<ExampleType> batch;
     batch.reserve(indices.size());
@@ -87,6 +91,7 @@ class StatefulDataset : public BatchDataset<Self, std::optional<Batch>, BatchReq
  public:
   /// Begins a new epoch.
   virtual void reset() = 0;
+  /// Writes the position, and reads it:
   virtual void save(serialize::OutputArchive& archive) const = 0;
   virtual void load(serialize::InputArchive& archive) = 0;
 };
@@ -120,6 +125,7 @@ class MapDataset
   MapDataset(DatasetType dataset, TransformType transform)
       : dataset_(std::move(dataset)), transform_(std::move(transform)) {}
 
+  /// The source's batch, transformed.
   OutputBatchType get_batch(BatchRequestType request) override {
     if constexpr (SourceDataset::is_stateful) {
       auto batch = dataset_.get_batch(std::move(request));
@@ -133,9 +139,11 @@ class MapDataset
 
   /// Stateful sources only.
   void reset() { dataset_.reset(); }
+  /// Those of a stateful source:
   void save(serialize::OutputArchive& archive) const { dataset_.save(archive); }
   void load(serialize::InputArchive& archive) { dataset_.load(archive); }
 
+  /// The two:
   const SourceDataset& dataset() noexcept { return dataset_; }
   const AppliedTransform& transform() noexcept { return transform_; }
 
@@ -169,6 +177,7 @@ class SharedBatchDataset : public BatchDataset<SharedBatchDataset<UnderlyingData
 
   SharedBatchDataset(std::shared_ptr<UnderlyingDataset> shared) : dataset_(std::move(shared)) {}
 
+  /// That of the dataset under it.
   BatchType get_batch(BatchRequestType request) override {
     return dataset_->get_batch(std::move(request));
   }
@@ -179,12 +188,14 @@ class SharedBatchDataset : public BatchDataset<SharedBatchDataset<UnderlyingData
   const UnderlyingDataset* operator->() const { return dataset_.get(); }
   /// Stateful ones only.
   void reset() { dataset_->reset(); }
+  /// Those of a stateful dataset:
   void save(serialize::OutputArchive& archive) const { dataset_->save(archive); }
   void load(serialize::InputArchive& archive) { dataset_->load(archive); }
 
  private:
   std::shared_ptr<UnderlyingDataset> dataset_;
 };
+/// A dataset made of these arguments, shared by all workers.
 template <class UnderlyingDataset, class... Args>
 SharedBatchDataset<UnderlyingDataset> make_shared_dataset(Args&&... args) {
   return std::make_shared<UnderlyingDataset>(std::forward<Args>(args)...);
@@ -195,6 +206,7 @@ struct RAMET_API TensorDataset : public Dataset<TensorDataset, TensorExample> {
   explicit TensorDataset(Tensor rows);
   /// Stacked along a new first dimension.
   explicit TensorDataset(const std::vector<Tensor>& tensors);
+  /// Row `index` of the tensor.
   TensorExample get(size_t index) override;
   std::optional<size_t> size() const override;
 

@@ -20,6 +20,7 @@ template <class Data = Tensor, class Target = Tensor> struct Example {
 };
 
 namespace example {
+/// The target of an example that has none.
 using NoTarget = void;
 }  // namespace example
 

@@ -25,6 +25,7 @@ class RAMET_API GatherDataset : public BatchDataset<GatherDataset, Example<>> {
   /// (x / divisor - mean[c]) / stddev[c], c the index in dimension 1; one value stands for all
   /// channels.
   GatherDataset& normalize(ArrayRef<double> mean, ArrayRef<double> stddev);
+  /// Another divisor, of normalize() too.
   GatherDataset& divide_by(double divisor);
 
   /// float32 (batch, ...) and the targets. IndexError outside [0, size()), before anything is

@@ -14,8 +14,8 @@ namespace data {
 
 /// What the header of an IDX file says.
 struct IdxHeader {
-  ScalarType dtype = kByte;
-  std::vector<int64_t> sizes;
+  ScalarType dtype = kByte;    // of the elements
+  std::vector<int64_t> sizes;  // as the file says
 };
 
 /// Reads the header only. Errors as read_idx.

@@ -22,6 +22,7 @@ template <class Batch> class Iterator {
   using pointer = Batch*;
   using reference = Batch&;
   using iterator_category = std::input_iterator_tag;
+  /// Makes the next batch; nothing at the end.
   using Producer = std::function<std::optional<Batch>()>;
 
   /// The end.

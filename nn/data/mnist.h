@@ -19,6 +19,7 @@ namespace datasets {
 /// threads.
 class RAMET_API MNIST : public Dataset<MNIST> {
  public:
+  /// Which of the two sets of files.
   enum class Mode { kTrain, kTest };
 
   /// Errors as read_idx; also where images and labels differ in number, or a file holds another
@@ -28,6 +29,7 @@ class RAMET_API MNIST : public Dataset<MNIST> {
   /// An IndexError outside [0, size()).
   Example<> get(size_t index) override;
   std::optional<size_t> size() const override { return size_; }
+  /// Is it the training set?
   bool is_train() const noexcept { return mode_ == Mode::kTrain; }
 
   /// All images, float32 (N, channels, height, width) in [0, 1].

@@ -22,6 +22,7 @@ class InputArchive;
 namespace data {
 namespace samplers {
 
+/// Says what the next batch is asked for with: indices, or whatever the dataset takes.
 template <class BatchRequest = std::vector<size_t>> class Sampler {
  public:
   using BatchRequestType = BatchRequest;
@@ -31,6 +32,7 @@ template <class BatchRequest = std::vector<size_t>> class Sampler {
   virtual void reset(std::optional<size_t> new_size) = 0;
   /// Nothing at the end of the epoch. The last batch may be smaller.
   virtual std::optional<BatchRequest> next(size_t batch_size) = 0;
+  /// Writes the position in the epoch, and reads it:
   virtual void save(serialize::OutputArchive& archive) const = 0;
   virtual void load(serialize::InputArchive& archive) = 0;
 };
@@ -73,6 +75,7 @@ class RAMET_API SequentialSampler : public Sampler<> {
   std::optional<std::vector<size_t>> next(size_t batch_size) override;
   void save(serialize::OutputArchive& archive) const override;
   void load(serialize::InputArchive& archive) override;
+  /// How many indices this epoch has given so far.
   size_t index() const noexcept { return index_; }
 
  private:
@@ -95,6 +98,7 @@ class DistributedSampler : public Sampler<BatchRequest> {
   /// The epoch is what random orders depend on, the same in all processes. Set it before each
   /// epoch.
   void set_epoch(size_t epoch) { epoch_ = epoch; }
+  /// The epoch that was set; 0 at first.
   size_t epoch() const { return epoch_; }
 
  protected:
@@ -116,6 +120,7 @@ class RAMET_API DistributedRandomSampler : public DistributedSampler<> {
   std::optional<std::vector<size_t>> next(size_t batch_size) override;
   void save(serialize::OutputArchive& archive) const override;
   void load(serialize::InputArchive& archive) override;
+  /// How many indices this epoch has given so far.
   size_t index() const noexcept { return index_; }
 
  private:
@@ -132,6 +137,7 @@ class RAMET_API DistributedSequentialSampler : public DistributedSampler<> {
   std::optional<std::vector<size_t>> next(size_t batch_size) override;
   void save(serialize::OutputArchive& archive) const override;
   void load(serialize::InputArchive& archive) override;
+  /// How many indices this epoch has given so far.
   size_t index() const noexcept { return index_; }
 
  private:
@@ -146,6 +152,7 @@ struct RAMET_API CustomBatchRequest {
   CustomBatchRequest& operator=(const CustomBatchRequest&) = default;
   CustomBatchRequest& operator=(CustomBatchRequest&&) noexcept = default;
   virtual ~CustomBatchRequest();
+  /// How many examples are asked for.
   virtual size_t size() const = 0;
 };
 
@@ -154,6 +161,7 @@ struct RAMET_API BatchSize : public CustomBatchRequest {
   explicit BatchSize(size_t size) : size_(size) {}
   size_t size() const noexcept override { return size_; }
   operator size_t() const noexcept { return size_; }
+  /// How many examples are asked for.
   size_t size_;
 };
 

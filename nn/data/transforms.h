@@ -17,6 +17,7 @@ template <class InputBatch, class OutputBatch> class BatchTransform {
   using OutputBatchType = OutputBatch;
 
   virtual ~BatchTransform() = default;
+  /// The batch transformed. Called from several threads at once with several workers.
   virtual OutputBatch apply_batch(InputBatch input_batch) = 0;
 };
 
@@ -27,8 +28,10 @@ class Transform : public BatchTransform<std::vector<Input>, std::vector<Output>>
   using InputType = Input;
   using OutputType = Output;
 
+  /// The example transformed. Called from several threads at once with several workers.
   virtual OutputType apply(InputType input) = 0;
 
+  /// apply() of each example.
   std::vector<Output> apply_batch(std::vector<Input> input_batch) override {
     std::vector<Output> output_batch;
     output_batch.reserve(input_batch.size());
@@ -44,6 +47,7 @@ class BatchLambda : public BatchTransform<Input, Output> {
   using FunctionType = std::function<Output(Input)>;
 
   explicit BatchLambda(FunctionType function) : function_(std::move(function)) {}
+  /// The function of the batch.
   Output apply_batch(Input input_batch) override { return function_(std::move(input_batch)); }
 
  private:
@@ -56,6 +60,7 @@ template <class Input, class Output = Input> class Lambda : public Transform<Inp
   using FunctionType = std::function<Output(Input)>;
 
   explicit Lambda(FunctionType function) : function_(std::move(function)) {}
+  /// The function of the example.
   Output apply(Input input) override { return function_(std::move(input)); }
 
  private:
@@ -75,7 +80,9 @@ RAMET_API Tensor per_channel(ArrayRef<double> values);
 /// A vector of examples as one example with a new first dimension.
 template <class T = Example<>> struct Stack;
 
+/// Of data and targets, and of data alone:
 template <> struct Stack<Example<>> : public Collation<Example<>> {
+  /// All data, and all targets, one behind the other along a new first dimension.
   Example<> apply_batch(std::vector<Example<>> examples) override {
     std::vector<Tensor> data, targets;
     data.reserve(examples.size());
@@ -130,6 +137,7 @@ template <class Target = Tensor> struct Normalize : public TensorTransform<Targe
 
   Tensor operator()(Tensor input) override { return input.sub(mean).div(stddev); }
 
+  /// As given, with a value for each channel.
   Tensor mean, stddev;
 };
 

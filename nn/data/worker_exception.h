@@ -12,6 +12,7 @@ namespace data {
 struct RAMET_API WorkerException : public std::exception {
   explicit WorkerException(std::exception_ptr original);
   ~WorkerException() override;
+  /// "message", with the original's.
   const char* what() const noexcept override { return message.c_str(); }
 
   std::exception_ptr original_exception;

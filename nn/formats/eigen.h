@@ -19,6 +19,7 @@
 
 namespace ramet {
 
+/// Eigen's matrix with the order of a contiguous tensor's elements.
 template <class T>
 using RowMajorMatrix =
     Eigen::Matrix<std::remove_const_t<T>, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -27,6 +28,7 @@ template <class T>
 using RowMajorMap = Eigen::Map<
     std::conditional_t<std::is_const<T>::value, const RowMajorMatrix<T>, RowMajorMatrix<T>>,
     Eigen::Unaligned, Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>>;
+/// Eigen's column vector, and one over memory with a stride:
 template <class T> using VectorOf = Eigen::Matrix<std::remove_const_t<T>, Eigen::Dynamic, 1>;
 template <class T>
 using VectorMap =

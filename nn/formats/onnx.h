@@ -45,6 +45,7 @@ namespace ramet {
 struct RAMET_API OnnxOptions {
   /// Names of the inputs and outputs; "input", "output", with several "input_0", ...
   RAMET_ARG(std::vector<std::string>, input_names);
+  /// As input_names.
   RAMET_ARG(std::vector<std::string>, output_names);
   /// This dimension of every input may have any extent (called "batch" in the file), and so may
   /// what follows from it of the outputs. Checked: the forward also runs with twice as much.
@@ -53,12 +54,16 @@ struct RAMET_API OnnxOptions {
 
 namespace formats {
 
+/// A forward of tensors to tensors.
 using OnnxForward = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 /// The text of the file.
 RAMET_API std::string onnx_bytes(nn::Module& module, const std::vector<Tensor>& inputs,
                                  const OnnxOptions& options, const OnnxForward& forward);
+/// Writes the file whole or not at all.
 RAMET_API void write_onnx(const std::string& path, const std::string& bytes);
 
+/// The module behind a holder, a shared_ptr or a reference. For export_onnx, as all down to
+/// forward_of().
 template <class C> C& module_of(const nn::ModuleHolder<C>& holder) { return *holder.ptr(); }
 template <class C> C& module_of(const std::shared_ptr<C>& module) {
   RAMET_CHECK(module, "export_onnx", "got a null module");
@@ -69,11 +74,14 @@ C& module_of(const C& module) {
   return const_cast<C&>(module);  // in evaluation mode for a while, and then as it was
 }
 
+/// Appends the tensors of what a forward returns.
 template <class R> void gather_outputs(std::vector<Tensor>& out, const R& result) {
   nn::detail::Outputs<R>::gather(out, result);
 }
 
+/// One of several arguments that are tensors.
 template <size_t> using TensorArgument = const Tensor&;
+/// Calls the module with so many tensors; an Error where its forward does not take them.
 template <class M, size_t... I>
 auto call_with(M& module, const std::vector<Tensor>& in, std::index_sequence<I...>, int)
     -> decltype(nn::call(module, std::declval<TensorArgument<I>>()...), std::vector<Tensor>()) {
@@ -86,6 +94,7 @@ std::vector<Tensor> call_with(M&, const std::vector<Tensor>&, std::index_sequenc
   fail("export_onnx", "the module's forward does not take ", sizeof...(I), " tensors");
 }
 
+/// The module's forward as an OnnxForward of one to four tensors.
 template <class M> OnnxForward forward_of(M& module) {
   return [&module](const std::vector<Tensor>& in) -> std::vector<Tensor> {
     switch (in.size()) {

@@ -46,6 +46,7 @@ class RAMET_API NameMap {
   NameMap& operator=(NameMap&&) noexcept;
   ~NameMap();
 
+  /// The file's `from` is the module's `to`; of prefixes, what follows stays:
   NameMap& rename(const std::string& from, const std::string& to);
   NameMap& rename_prefix(const std::string& from, const std::string& to);
   /// Each match (ECMAScript) anywhere in a name; `to` may use $1, $2, ... A pattern that is none is
@@ -68,6 +69,7 @@ class RAMET_API NameMap {
 /// What load_state_dict() found, a row for each name of either side that did not simply fit, or was
 /// renamed, moved or converted.
 struct RAMET_API LoadReport {
+  /// What became of a name.
   enum class Kind {
     kLoaded,      // as it was, or renamed, permuted, converted
     kIgnored,     // by a rule
@@ -76,8 +78,9 @@ struct RAMET_API LoadReport {
     kMisshaped,   // other sizes
     kTwice,       // two of the file for one of the module
   };
+  /// What became of one name.
   struct Row {
-    Kind kind;
+    Kind kind;             // what
     std::string name;      // the module's, where it has one
     std::string from;      // the file's
     std::string got;       // "float32[3, 4]", of the file after the rules
@@ -85,8 +88,9 @@ struct RAMET_API LoadReport {
     std::string note;      // "permuted [1, 0], converted"
   };
   std::vector<Row> rows;  // in the order of the module, then of the file
-  size_t loaded = 0;
+  size_t loaded = 0;      // how many of the module have got values
 
+  /// The names (Row::name) of that kind, in the order of the rows.
   std::vector<std::string> names(Kind kind) const;
   /// Nothing missing, unexpected, mis-shaped or twice.
   bool ok() const;

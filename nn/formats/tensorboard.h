@@ -33,6 +33,7 @@ class RAMET_API EventWriter {
 
   // `wall_time` in seconds since 1970; now by default.
 
+  /// One number at `step` of the curve `tag`.
   void add_scalar(const std::string& tag, double value, int64_t step,
                   std::optional<double> wall_time = std::nullopt);
   /// How often each value occurs, in TensorFlow's buckets, which grow by a tenth each. Any dtype,
@@ -51,6 +52,7 @@ class RAMET_API EventWriter {
   /// Hands everything to the system, so that it is there though the program is killed. `to_disk`:
   /// waits until the disk has it.
   void flush(bool to_disk = false);
+  /// The file that it writes.
   const std::string& path() const;
 
  private:

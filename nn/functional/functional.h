@@ -37,7 +37,9 @@ namespace ramet::nn::functional {
 
 // ---- options that differ from the module's ------------------------------------------------------
 
+/// The options of conv1d, conv2d and conv3d but for the weight.
 template <size_t D> struct ConvFuncOptions {
+  /// Numbers, kSame or kValid.
   using padding_t = nn::detail::conv_padding_t<D>;
   RAMET_ARG(Tensor, bias);
   RAMET_ARG(ExpandingArray<D>, stride) = 1;
@@ -188,14 +190,17 @@ RAMET_API Tensor adaptive_avg_pool3d(const Tensor& input,
                                      const AdaptiveAvgPool3dFuncOptions& options);
 RAMET_API Tensor adaptive_max_pool1d(const Tensor& input,
                                      const AdaptiveMaxPool1dFuncOptions& options);
+/// The maxima and, for each, its position in the input's last dimension (int64).
 RAMET_API std::tuple<Tensor, Tensor> adaptive_max_pool1d_with_indices(
     const Tensor& input, const AdaptiveMaxPool1dFuncOptions& options);
 RAMET_API Tensor adaptive_max_pool2d(const Tensor& input,
                                      const AdaptiveMaxPool2dFuncOptions& options);
+/// The maxima and, for each, its position in the input's plane (int64).
 RAMET_API std::tuple<Tensor, Tensor> adaptive_max_pool2d_with_indices(
     const Tensor& input, const AdaptiveMaxPool2dFuncOptions& options);
 RAMET_API Tensor adaptive_max_pool3d(const Tensor& input,
                                      const AdaptiveMaxPool3dFuncOptions& options);
+/// The maxima and, for each, its position in the input's volume (int64).
 RAMET_API std::tuple<Tensor, Tensor> adaptive_max_pool3d_with_indices(
     const Tensor& input, const AdaptiveMaxPool3dFuncOptions& options);
 
@@ -210,7 +215,9 @@ RAMET_API std::tuple<Tensor, Tensor> residual_layer_norm(const Tensor& input,
 RAMET_API Tensor normalize(const Tensor& input, NormalizeFuncOptions options = {});
 
 RAMET_API Tensor dropout(Tensor input, const DropoutFuncOptions& options = {});
+/// As the module Dropout2d, in training or not as `training` says.
 RAMET_API Tensor dropout2d(Tensor input, const Dropout2dFuncOptions& options = {});
+/// As the module Dropout3d, in training or not as `training` says.
 RAMET_API Tensor dropout3d(Tensor input, const Dropout3dFuncOptions& options = {});
 RAMET_API Tensor alpha_dropout(Tensor input, const AlphaDropoutFuncOptions& options = {});
 RAMET_API Tensor feature_alpha_dropout(Tensor input,
@@ -237,6 +244,7 @@ binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
                                  const BinaryCrossEntropyWithLogitsFuncOptions& options = {});
 RAMET_API Tensor nll_loss(const Tensor& input, const Tensor& target,
                           const NLLLossFuncOptions& options = {});
+/// As the module CrossEntropyLoss.
 RAMET_API Tensor cross_entropy(const Tensor& input, const Tensor& target,
                                const CrossEntropyFuncOptions& options = {});
 

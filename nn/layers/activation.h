@@ -102,6 +102,7 @@ RAMET_ACTIVATION(Tanhshrink, const Tensor&, )
 RAMET_ACTIVATION(Softmax2d, const Tensor&, )
 RAMET_WITH_OPTIONS(ReLU, Tensor)
 RAMET_WITH_OPTIONS(ReLU6, Tensor)
+/// x where x > 0, else negative_slope x.
 RAMET_WITH_OPTIONS(LeakyReLU, Tensor)
 RAMET_WITH_OPTIONS(ELU, Tensor)
 RAMET_WITH_OPTIONS(SELU, Tensor)
@@ -120,7 +121,7 @@ RAMET_ALONG(LogSoftmax)
 RAMET_ACTIVATION(Threshold, Tensor, ThresholdOptions options;
                  ThresholdImpl(double threshold, double value);
                  explicit ThresholdImpl(const ThresholdOptions& options_);)
-/// The slope below 0 is a parameter: one, or one a channel (dimension 1).
+/// The slope below 0, `weight`, is a parameter: one, or one a channel (dimension 1).
 RAMET_ACTIVATION(PReLU, const Tensor&, PReLUOptions options; Tensor weight;
                  explicit PReLUImpl(const PReLUOptions& options_ = {});)
 #undef RAMET_ACTIVATION

@@ -28,6 +28,7 @@ class RAMET_API BilinearImpl : public Cloneable<BilinearImpl> {
   Tensor forward(const Tensor& input1, const Tensor& input2);
 
   BilinearOptions options;
+  /// (out_features, in1_features, in2_features), and (out_features) or undefined.
   Tensor weight, bias;
 };
 extern template class Cloneable<BilinearImpl>;

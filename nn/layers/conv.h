@@ -21,6 +21,7 @@ using conv_padding_t = std::variant<ExpandingArray<D>, enumtype::kValid, enumtyp
 
 template <size_t D> struct ConvOptions {
   using padding_mode_t = detail::conv_padding_mode_t;
+  /// Numbers, kSame or kValid.
   using padding_t = detail::conv_padding_t<D>;
   ConvOptions(int64_t in_channels, int64_t out_channels, ExpandingArray<D> kernel_size)
       : in_channels_(in_channels),

@@ -73,6 +73,7 @@ RAMET_CONV_TRANSPOSE(3)
 
 namespace functional {
 
+/// The options of conv_transpose1d, conv_transpose2d and conv_transpose3d but for the weight.
 template <size_t D> struct ConvTransposeFuncOptions {
   RAMET_ARG(Tensor, bias);
   RAMET_ARG(ExpandingArray<D>, stride) = 1;

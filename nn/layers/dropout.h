@@ -16,6 +16,7 @@ using Dropout3dOptions = DropoutOptions;
 using AlphaDropoutOptions = DropoutOptions;
 using FeatureAlphaDropoutOptions = DropoutOptions;
 
+/// What the modules of dropout share: their options.
 template <class Derived> class DropoutImplBase : public Cloneable<Derived> {
  public:
   explicit DropoutImplBase(double p) : DropoutImplBase(DropoutOptions(p)) {}

@@ -22,6 +22,7 @@ struct RAMET_API EmbeddingOptions {
   RAMET_ARG(bool, scale_grad_by_freq) = false;
   /// Not implemented: an Error at construction.
   RAMET_ARG(bool, sparse) = false;
+  /// The weight to start with; undefined: drawn.
   RAMET_ARG(Tensor, _weight);
 };
 

@@ -25,6 +25,7 @@ struct RAMET_API EmbeddingBagOptions {
   RAMET_ARG(EmbeddingBagMode, mode) = kMean;
   /// Not implemented: an Error at construction.
   RAMET_ARG(bool, sparse) = false;
+  /// The weight to start with; undefined: drawn.
   RAMET_ARG(Tensor, _weight);
   /// The last offset is the end of the last bag.
   RAMET_ARG(bool, include_last_offset) = false;

@@ -11,6 +11,7 @@ namespace ramet::nn {
 /// false)`. Lists among them are given as containers that own their values.
 class RAMET_API FunctionalImpl : public Cloneable<FunctionalImpl> {
  public:
+  /// What it calls.
   using Function = std::function<Tensor(Tensor)>;
 
   explicit FunctionalImpl(Function function) : function_(std::move(function)) {}

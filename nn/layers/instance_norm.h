@@ -34,7 +34,7 @@ template <int D, class Derived> class RAMET_API InstanceNormImpl : public Clonea
   Tensor forward(const Tensor& input);
 
   InstanceNormOptions options;
-  Tensor weight, bias, running_mean, running_var, num_batches_tracked;
+  Tensor weight, bias, running_mean, running_var, num_batches_tracked;  // (num_features) each
 };
 
 // Inputs (N, C, ...) or (C, ...).

@@ -140,6 +140,7 @@ extern template class Cloneable<NLLLossImpl>;
 RAMET_MODULE(NLLLoss);
 
 /// NLLLoss of log_softmax(x). The target is classes or, with the input's shape, probabilities.
+/// `weight` becomes a buffer.
 class RAMET_API CrossEntropyLossImpl : public Cloneable<CrossEntropyLossImpl> {
  public:
   explicit CrossEntropyLossImpl(CrossEntropyLossOptions options_ = {});

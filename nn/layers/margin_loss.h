@@ -34,17 +34,23 @@ RAMET_LOSS_OPTIONS(MultiLabelSoftMarginLossOptions, RAMET_ARG(Tensor, weight);)
 RAMET_LOSS_OPTIONS(TripletMarginLossOptions, RAMET_ARG(double, margin) = 1.0;
                    RAMET_ARG(double, p) = 2.0; RAMET_ARG(double, eps) = 1e-6;
                    RAMET_ARG(bool, swap) = false;)
+/// distance_function, a distance_function_t: of two tensors, one number a row, by default the
+/// pairwise distance; margin and swap as TripletMarginLoss's.
 RAMET_LOSS_OPTIONS(TripletMarginWithDistanceLossOptions,
                    using distance_function_t = std::function<Tensor(const Tensor&, const Tensor&)>;
                    RAMET_ARG(std::optional<distance_function_t>, distance_function) = std::nullopt;
                    RAMET_ARG(double, margin) = 1.0; RAMET_ARG(bool, swap) = false;)
+/// log_input: whether the input is the logarithm of the rate; full: with Stirling's term; eps:
+/// added to the input's logarithm where it is not.
 RAMET_LOSS_OPTIONS(PoissonNLLLossOptions, RAMET_ARG(bool, log_input) = true;
                    RAMET_ARG(bool, full) = false; RAMET_ARG(double, eps) = 1e-8;)
 RAMET_REDUCTION_OPTIONS(SoftMarginLossOptions, )
+/// A reduction.
 RAMET_REDUCTION_OPTIONS(MultiLabelMarginLossOptions, )
 RAMET_REDUCTION_OPTIONS(HuberLossOptions, RAMET_ARG(double, delta) = 1.0; public:)
 #undef RAMET_LOSS_OPTIONS
 #undef RAMET_REDUCTION_OPTIONS
+/// A reduction, and whether the target is logarithms (log_target).
 struct RAMET_API KLDivLossOptions {
   using reduction_t = OneOf<enumtype::kNone, enumtype::kBatchMean, enumtype::kSum, enumtype::kMean>;
   KLDivLossOptions() = default;
@@ -71,10 +77,13 @@ struct RAMET_API KLDivLossOptions {
   extern template class Cloneable<Name##Impl>;                \
   RAMET_MODULE(Name);
 RAMET_LOSS(HuberLoss, , const Tensor& input, const Tensor& target)
+/// functional::kl_div as a module.
 RAMET_LOSS(KLDivLoss, , const Tensor& input, const Tensor& target)
+/// functional::poisson_nll_loss as a module.
 RAMET_LOSS(PoissonNLLLoss, , const Tensor& log_input, const Tensor& targets)
 RAMET_LOSS(HingeEmbeddingLoss, , const Tensor& input, const Tensor& target)
 RAMET_LOSS(SoftMarginLoss, , const Tensor& input, const Tensor& target)
+/// functional::multilabel_margin_loss as a module.
 RAMET_LOSS(MultiLabelMarginLoss, , const Tensor& input, const Tensor& target)
 RAMET_LOSS(CosineEmbeddingLoss, , const Tensor& input1, const Tensor& input2, const Tensor& target)
 RAMET_LOSS(MarginRankingLoss, , const Tensor& input1, const Tensor& input2, const Tensor& target)
@@ -84,6 +93,7 @@ RAMET_LOSS(TripletMarginWithDistanceLoss, , const Tensor& anchor, const Tensor& 
            const Tensor& negative)
 // `weight` becomes a buffer.
 RAMET_LOSS(MultiMarginLoss, Tensor weight;, const Tensor& input, const Tensor& target)
+/// functional::multilabel_soft_margin_loss as a module; `weight` is a buffer.
 RAMET_LOSS(MultiLabelSoftMarginLoss, Tensor weight;, const Tensor& input, const Tensor& target)
 #undef RAMET_LOSS
 

@@ -53,10 +53,12 @@ class RAMET_API MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl
                                      bool is_causal = false);
 
   MultiheadAttentionOptions options;
+  /// Have key and value as many features as the query, so that there is one in_proj_weight?
   bool _qkv_same_embed_dim = true;
   Tensor in_proj_weight, in_proj_bias, bias_k, bias_v;
   Linear out_proj = nullptr;
   Tensor q_proj_weight, k_proj_weight, v_proj_weight;
+  /// embed_dim / num_heads.
   int64_t head_dim = 0;
 
  protected:
@@ -72,24 +74,31 @@ struct RAMET_API MultiheadAttentionForwardFuncOptions {
                                        Tensor in_proj_weight, Tensor in_proj_bias, Tensor bias_k,
                                        Tensor bias_v, bool add_zero_attn, double dropout_p,
                                        Tensor out_proj_weight, Tensor out_proj_bias);
+  /// Features of the query; another number is an Error.
   RAMET_ARG(int64_t, embed_dim_to_check);
   RAMET_ARG(int64_t, num_heads);
+  /// As the parameters of MultiheadAttention that are called so; undefined: none:
   RAMET_ARG(Tensor, in_proj_weight);
   RAMET_ARG(Tensor, in_proj_bias);
   RAMET_ARG(Tensor, bias_k);
   RAMET_ARG(Tensor, bias_v);
   RAMET_ARG(bool, add_zero_attn);
+  /// Of probabilities, in training.
   RAMET_ARG(double, dropout_p);
+  /// The last projection: (embed_dim, embed_dim), and (embed_dim) or undefined:
   RAMET_ARG(Tensor, out_proj_weight);
   RAMET_ARG(Tensor, out_proj_bias);
   RAMET_ARG(bool, training) = true;
   RAMET_ARG(Tensor, key_padding_mask);
   RAMET_ARG(bool, need_weights) = true;
   RAMET_ARG(Tensor, attn_mask);
+  /// Whether q_proj_weight, k_proj_weight and v_proj_weight stand instead of in_proj_weight.
   RAMET_ARG(bool, use_separate_proj_weight) = false;
+  /// As the parameters of MultiheadAttention that are called so:
   RAMET_ARG(Tensor, q_proj_weight);
   RAMET_ARG(Tensor, k_proj_weight);
   RAMET_ARG(Tensor, v_proj_weight);
+  /// Projected keys and values, instead of those of the arguments:
   RAMET_ARG(Tensor, static_k);
   RAMET_ARG(Tensor, static_v);
   RAMET_ARG(bool, average_attn_weights) = true;

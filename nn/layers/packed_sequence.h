@@ -17,6 +17,7 @@ class RAMET_API PackedSequence {
   explicit PackedSequence(Tensor data, Tensor batch_sizes, Tensor sorted_indices = {},
                           Tensor unsorted_indices = {});
 
+  /// The parts, as the constructor took them:
   const Tensor& data() const { return data_; }
   const Tensor& batch_sizes() const { return batch_sizes_; }
   const Tensor& sorted_indices() const { return sorted_indices_; }
@@ -24,10 +25,14 @@ class RAMET_API PackedSequence {
 
   /// In pinned memory; converted. batch_sizes stay on the host.
   PackedSequence pin_memory() const;
+  /// With another dtype or device; batch_sizes stay on the host.
   PackedSequence to(const TensorOptions& options) const;
+  /// to() of cuda:0, and of cpu:0:
   PackedSequence cuda() const { return to(TensorOptions(Device(kCUDA, 0))); }
   PackedSequence cpu() const { return to(TensorOptions(Device(kCPU, 0))); }
+  /// Is the data on a GPU?
   bool is_cuda() const { return data_.is_cuda(); }
+  /// Is it in pinned memory?
   bool is_pinned() const { return data_.is_pinned(); }
 
  private:
@@ -48,6 +53,8 @@ RAMET_API std::tuple<Tensor, Tensor> pad_packed_sequence(
     const PackedSequence& sequence, bool batch_first = false, double padding_value = 0.0,
     std::optional<int64_t> total_length = std::nullopt);
 using ramet::pad_sequence;
+/// pack_padded_sequence of sequences [length, ...] of any lengths of at least 1, the longest first
+/// unless enforce_sorted is false.
 RAMET_API PackedSequence pack_sequence(TensorList sequences, bool enforce_sorted = true);
 
 }  // namespace ramet::nn::utils::rnn

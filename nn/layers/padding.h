@@ -22,11 +22,12 @@ RAMET_PAD_OPTIONS(ReflectionPad)
 RAMET_PAD_OPTIONS(ReplicationPad)
 RAMET_PAD_OPTIONS(ZeroPad)
 #undef RAMET_PAD_OPTIONS
+/// How far each side is padded, {left, right, top, bottom, front, back}, and with which value.
 template <size_t D> struct ConstantPadOptions {
   ConstantPadOptions(ExpandingArray<D * 2> padding, double value)
       : padding_(padding), value_(value) {}
   RAMET_ARG(ExpandingArray<D * 2>, padding);
-  RAMET_ARG(double, value);
+  RAMET_ARG(double, value);  // what is put there
 };
 
 // The base of a kind's modules, which has its constructor from plain numbers.
@@ -56,7 +57,9 @@ template <size_t D> struct ConstantPadOptions {
 RAMET_PAD(ReflectionPad, (ExpandingArray<D * 2> padding), (padding))
 /// The border elements, repeated.
 RAMET_PAD(ReplicationPad, (ExpandingArray<D * 2> padding), (padding))
+/// Zeros.
 RAMET_PAD(ZeroPad, (ExpandingArray<D * 2> padding), (padding))
+/// A constant.
 RAMET_PAD(ConstantPad, (ExpandingArray<D * 2> padding, double value), (padding, value))
 #undef RAMET_PAD
 #undef RAMET_PAD_OF

@@ -8,10 +8,12 @@ namespace ramet::nn {
 
 struct RAMET_API PixelShuffleOptions {
   PixelShuffleOptions(int64_t upscale_factor) : upscale_factor_(upscale_factor) {}
+  /// At least 1.
   RAMET_ARG(int64_t, upscale_factor);
 };
 struct RAMET_API PixelUnshuffleOptions {
   PixelUnshuffleOptions(int64_t downscale_factor) : downscale_factor_(downscale_factor) {}
+  /// At least 1.
   RAMET_ARG(int64_t, downscale_factor);
 };
 

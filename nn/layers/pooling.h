@@ -9,6 +9,7 @@
 
 namespace ramet::nn {
 
+/// The options of MaxPool1d, MaxPool2d and MaxPool3d.
 template <size_t D> struct MaxPoolOptions {
   MaxPoolOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}
   RAMET_ARG(ExpandingArray<D>, kernel_size);
@@ -21,6 +22,7 @@ using MaxPool1dOptions = MaxPoolOptions<1>;
 using MaxPool2dOptions = MaxPoolOptions<2>;
 using MaxPool3dOptions = MaxPoolOptions<3>;
 
+/// The options of AvgPool1d, AvgPool2d and AvgPool3d.
 template <size_t D> struct AvgPoolOptions {
   AvgPoolOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}
   RAMET_ARG(ExpandingArray<D>, kernel_size);
@@ -34,6 +36,8 @@ using AvgPool1dOptions = AvgPoolOptions<1>;
 using AvgPool2dOptions = AvgPoolOptions<2>;
 using AvgPool3dOptions = AvgPoolOptions<3>;
 
+/// The options of AdaptiveAvgPool1d, AdaptiveAvgPool2d and AdaptiveAvgPool3d: an extent of nullopt
+/// is the input's.
 template <class output_size_t> struct AdaptiveAvgPoolOptions {
   AdaptiveAvgPoolOptions(output_size_t output_size) : output_size_(output_size) {}
   RAMET_ARG(output_size_t, output_size);
@@ -42,6 +46,8 @@ using AdaptiveAvgPool1dOptions = AdaptiveAvgPoolOptions<ExpandingArray<1>>;
 using AdaptiveAvgPool2dOptions = AdaptiveAvgPoolOptions<ExpandingArrayWithOptionalElem<2>>;
 using AdaptiveAvgPool3dOptions = AdaptiveAvgPoolOptions<ExpandingArrayWithOptionalElem<3>>;
 
+/// The options of AdaptiveMaxPool1d, AdaptiveMaxPool2d and AdaptiveMaxPool3d: an extent of nullopt
+/// is the input's.
 template <class output_size_t> struct AdaptiveMaxPoolOptions {
   AdaptiveMaxPoolOptions(output_size_t output_size) : output_size_(output_size) {}
   RAMET_ARG(output_size_t, output_size);
@@ -50,6 +56,8 @@ using AdaptiveMaxPool1dOptions = AdaptiveMaxPoolOptions<ExpandingArray<1>>;
 using AdaptiveMaxPool2dOptions = AdaptiveMaxPoolOptions<ExpandingArrayWithOptionalElem<2>>;
 using AdaptiveMaxPool3dOptions = AdaptiveMaxPoolOptions<ExpandingArrayWithOptionalElem<3>>;
 
+/// The maximum of each window: (N, C, ...) or (C, ...) with D spatial dimensions
+/// (autograd/ops/pool.h).
 template <size_t D, class Derived> class RAMET_API MaxPoolImpl : public Cloneable<Derived> {
  public:
   MaxPoolImpl(ExpandingArray<D> kernel_size) : MaxPoolImpl(MaxPoolOptions<D>(kernel_size)) {}
@@ -90,6 +98,8 @@ class RAMET_API MaxPool3dImpl : public MaxPoolImpl<3, MaxPool3dImpl> {
 extern template class Cloneable<MaxPool3dImpl>;
 RAMET_MODULE(MaxPool3d);
 
+/// The mean of each window: (N, C, ...) or (C, ...) with D spatial dimensions
+/// (autograd/ops/pool.h).
 template <size_t D, class Derived> class RAMET_API AvgPoolImpl : public Cloneable<Derived> {
  public:
   AvgPoolImpl(ExpandingArray<D> kernel_size) : AvgPoolImpl(AvgPoolOptions<D>(kernel_size)) {}
@@ -124,6 +134,8 @@ class RAMET_API AvgPool3dImpl : public AvgPoolImpl<3, AvgPool3dImpl> {
 extern template class Cloneable<AvgPool3dImpl>;
 RAMET_MODULE(AvgPool3d);
 
+/// The mean of windows that give the output size: (N, C, ...) or (C, ...) with D spatial
+/// dimensions.
 template <size_t D, class output_size_t, class Derived>
 class RAMET_API AdaptiveAvgPoolImpl : public Cloneable<Derived> {
  public:
@@ -164,6 +176,8 @@ class RAMET_API AdaptiveAvgPool3dImpl
 extern template class Cloneable<AdaptiveAvgPool3dImpl>;
 RAMET_MODULE(AdaptiveAvgPool3d);
 
+/// The maximum of windows that give the output size: (N, C, ...) or (C, ...) with D spatial
+/// dimensions.
 template <size_t D, class output_size_t, class Derived>
 class RAMET_API AdaptiveMaxPoolImpl : public Cloneable<Derived> {
  public:

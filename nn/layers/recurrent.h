@@ -136,6 +136,7 @@ RAMET_MODULE(RNN);
 /// Long short-term memory (Hochreiter and Schmidhuber 1997).
 class RAMET_API LSTMImpl : public detail::RNNImplBase<LSTMImpl> {
  public:
+  /// h and c.
   using States = std::tuple<Tensor, Tensor>;
   LSTMImpl(int64_t input_size, int64_t hidden_size)
       : LSTMImpl(LSTMOptions(input_size, hidden_size)) {}

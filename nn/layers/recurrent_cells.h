@@ -73,6 +73,8 @@ template <class Derived> class RAMET_API RNNCellImplBase : public Cloneable<Deri
 
 }  // namespace detail
 
+/// One step of an RNN (functional form: rnn_tanh_cell, rnn_relu_cell): input (N, input_size) or
+/// (input_size), state (N, hidden_size) or (hidden_size), zeros where none is given.
 class RAMET_API RNNCellImpl : public detail::RNNCellImplBase<RNNCellImpl> {
  public:
   RNNCellImpl(int64_t input_size, int64_t hidden_size)
@@ -91,6 +93,8 @@ extern template class Cloneable<RNNCellImpl>;
 extern template class detail::RNNCellImplBase<RNNCellImpl>;
 RAMET_MODULE(RNNCell);
 
+/// One step of an LSTM (functional form: lstm_cell): input (N, input_size) or (input_size), states
+/// (N, hidden_size) or (hidden_size), zeros where none are given.
 class RAMET_API LSTMCellImpl : public detail::RNNCellImplBase<LSTMCellImpl> {
  public:
   LSTMCellImpl(int64_t input_size, int64_t hidden_size)
@@ -109,6 +113,8 @@ extern template class Cloneable<LSTMCellImpl>;
 extern template class detail::RNNCellImplBase<LSTMCellImpl>;
 RAMET_MODULE(LSTMCell);
 
+/// One step of a GRU (functional form: gru_cell): input (N, input_size) or (input_size), state (N,
+/// hidden_size) or (hidden_size), zeros where none is given.
 class RAMET_API GRUCellImpl : public detail::RNNCellImplBase<GRUCellImpl> {
  public:
   GRUCellImpl(int64_t input_size, int64_t hidden_size)

@@ -38,6 +38,7 @@ namespace detail {
 RAMET_API Tensor local_response_norm(const Tensor& input, int64_t size, double alpha, double beta,
                                      double k);
 }  // namespace detail
+/// As the module LocalResponseNorm.
 RAMET_API Tensor local_response_norm(const Tensor& input,
                                      const LocalResponseNormFuncOptions& options);
 

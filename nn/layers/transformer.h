@@ -12,6 +12,7 @@ struct RAMET_API TransformerEncoderOptions {
       : encoder_layer_(std::move(encoder_layer)), num_layers_(num_layers) {}
   TransformerEncoderOptions(const TransformerEncoderLayerOptions& encoder_layer_options,
                             int64_t num_layers);
+  /// The layer that is cloned.
   RAMET_ARG(TransformerEncoderLayer, encoder_layer) = nullptr;
   RAMET_ARG(int64_t, num_layers);
   /// Of the last layer's result: one tensor in, one out. The module has a clone of it.
@@ -22,6 +23,7 @@ struct RAMET_API TransformerDecoderOptions {
       : decoder_layer_(std::move(decoder_layer)), num_layers_(num_layers) {}
   TransformerDecoderOptions(const TransformerDecoderLayerOptions& decoder_layer_options,
                             int64_t num_layers);
+  /// The layer that is cloned.
   RAMET_ARG(TransformerDecoderLayer, decoder_layer) = nullptr;
   RAMET_ARG(int64_t, num_layers);
   RAMET_ARG(AnyModule, norm);
@@ -66,7 +68,9 @@ class RAMET_API TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl
                  const Tensor& src_key_padding_mask = {}, bool is_causal = false);
 
   TransformerEncoderOptions options;
+  /// The clones.
   ModuleList layers = nullptr;
+  /// Of the last layer's result; may be empty.
   AnyModule norm;
 
  protected:
@@ -75,6 +79,8 @@ class RAMET_API TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl
 extern template class Cloneable<TransformerEncoderImpl>;
 RAMET_MODULE(TransformerEncoder);
 
+/// num_layers clones of a layer, one after the other, then norm. Without layers and norm it returns
+/// tgt. Masks and is_causal as the layers'.
 class RAMET_API TransformerDecoderImpl : public Cloneable<TransformerDecoderImpl> {
  public:
   TransformerDecoderImpl(TransformerDecoderLayer decoder_layer, int64_t num_layers)
@@ -117,6 +123,7 @@ class RAMET_API TransformerImpl : public Cloneable<TransformerImpl> {
   static Tensor generate_square_subsequent_mask(int64_t sz);
 
   TransformerOptions options;
+  /// A TransformerEncoder and a TransformerDecoder, or the custom ones.
   AnyModule encoder, decoder;
 
  protected:

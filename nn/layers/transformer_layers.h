@@ -10,6 +10,7 @@
 
 namespace ramet::nn {
 
+/// What stands between the two linear layers.
 using activation_t =
     std::variant<enumtype::kReLU, enumtype::kGELU, std::function<Tensor(const Tensor&)>>;
 
@@ -58,6 +59,7 @@ class RAMET_API TransformerEncoderLayerImpl : public Cloneable<TransformerEncode
                  const Tensor& src_key_padding_mask = {}, bool is_causal = false);
 
   TransformerEncoderLayerOptions options;
+  /// Its parts; dropout1, norm1 and so on belong to its first part, attention, and the next ones:
   MultiheadAttention self_attn = nullptr;
   Linear linear1 = nullptr;
   Dropout dropout = nullptr;
@@ -85,6 +87,7 @@ class RAMET_API TransformerDecoderLayerImpl : public Cloneable<TransformerDecode
                  bool memory_is_causal = false);
 
   TransformerDecoderLayerOptions options;
+  /// Its parts, in their order:
   MultiheadAttention self_attn = nullptr;
   Dropout dropout1 = nullptr;
   LayerNorm norm1 = nullptr;

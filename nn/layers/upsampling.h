@@ -16,8 +16,10 @@ struct RAMET_API UpsampleOptions {
                        enumtype::kBicubic, enumtype::kTrilinear>;
   /// Extents of the result behind the channels, or factors of them: one of the two.
   RAMET_ARG(std::optional<std::vector<int64_t>>, size) = std::nullopt;
+  /// One number stands for all dimensions.
   RAMET_ARG(std::optional<std::vector<double>>, scale_factor) = std::nullopt;
   RAMET_ARG(mode_t, mode) = kNearest;
+  /// Whether the corners' centres stay where they are; of kNearest not given.
   RAMET_ARG(std::optional<bool>, align_corners) = std::nullopt;
 };
 

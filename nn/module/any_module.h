@@ -134,6 +134,7 @@ std::unique_ptr<AnyModulePlaceholder> make_plain(std::shared_ptr<M> module,
 
 }  // namespace detail
 
+/// A module of any class behind one type; see above.
 class AnyModule {
  public:
   /// Empty.
@@ -157,12 +158,14 @@ class AnyModule {
   template <class M> AnyModule& operator=(std::shared_ptr<M> module) {
     return *this = AnyModule(std::move(module));
   }
+  /// A deep copy, on `device` if given.
   AnyModule clone(std::optional<Device> device = std::nullopt) const {
     AnyModule made;
     if (content_) made.content_ = content_->clone(device);
     return made;
   }
 
+  /// forward() of these arguments, whatever it returns.
   template <class... Args> AnyValue any_forward(Args&&... arguments) {
     std::vector<AnyValue> values;
     values.reserve(sizeof...(Args));
@@ -173,11 +176,13 @@ class AnyModule {
   template <class ReturnType = Tensor, class... Args> ReturnType forward(Args&&... arguments) {
     return any_forward(std::forward<Args>(arguments)...).template get<ReturnType>();
   }
+  /// The same of arguments that are boxed already.
   AnyValue forward_values(std::vector<AnyValue>&& values) {
     return checked("forward").forward(std::move(values));
   }
   /// Is forward a map from one tensor to one? Then map_tensor runs it without boxing.
   bool maps_tensor() const { return content_ && content_->maps_tensor(); }
+  /// forward() of one tensor to one tensor.
   Tensor map_tensor(Tensor&& input) { return checked("forward").map_tensor(std::move(input)); }
 
   /// The module as a T; an Error if it is of another class.
@@ -186,13 +191,16 @@ class AnyModule {
   template <class T, class ContainedType = typename T::ContainedType> T get() const {
     return T(ptr<ContainedType>());
   }
+  /// The module; as a T an Error if it is of another class. So is an empty one.
   std::shared_ptr<Module> ptr() const { return checked("ptr").ptr(); }
   template <class T, detail::enable_if_module_t<T> = 0> std::shared_ptr<T> ptr() const {
     const detail::AnyModulePlaceholder& content = checked("get");
     if (content.type() != typeid(T)) detail::wrong_module(content.type(), typeid(T));
     return std::static_pointer_cast<T>(content.ptr());
   }
+  /// The module's class; an Error of an empty one.
   const std::type_info& type_info() const { return checked("type_info").type(); }
+  /// Does it hold no module?
   bool is_empty() const noexcept { return content_ == nullptr; }
 
  private:
@@ -228,6 +236,7 @@ class NamedAnyModule {
   NamedAnyModule(std::string name, AnyModule any_module)
       : name_(std::move(name)), module_(std::move(any_module)) {}
 
+  /// The two:
   const std::string& name() const noexcept { return name_; }
   AnyModule& module() noexcept { return module_; }
   const AnyModule& module() const noexcept { return module_; }
@@ -266,6 +275,7 @@ RAMET_API std::vector<AnyValue> with_defaults(std::vector<AnyValue>&& arguments,
   unsigned int _forward_num_required_args() override;                \
   std::vector<::ramet::nn::AnyValue> _forward_populate_default_args( \
       std::vector<::ramet::nn::AnyValue>&& arguments) override
+/// The other part, for the .cc.
 #define RAMET_DEFINE_FORWARD_DEFAULT_ARGS(Class, ...)                                \
   unsigned int Class::_forward_num_required_args() {                                 \
     const std::pair<unsigned int, ::ramet::nn::AnyValue> defaults[] = {__VA_ARGS__}; \

@@ -17,11 +17,13 @@
 namespace ramet {
 namespace nn {
 
+/// A parameter that is computed from others for each call; see above.
 class RAMET_API ComputedParameter {
  public:
   /// `op` names it in error texts; `name`: of the parameter.
   ComputedParameter(std::string op, std::string name);
   virtual ~ComputedParameter();
+  /// What it is made by, and the parameter's name:
   const std::string& op() const noexcept { return op_; }
   const std::string& name() const noexcept { return name_; }
 

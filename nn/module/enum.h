@@ -25,6 +25,7 @@ namespace ramet {
 /// std::variant would be a tenth of the compilation of a program that includes all options.)
 template <class... E> class OneOf {
  public:
+  /// What LibTorch has, to which this converts.
   using variant_t = std::variant<E...>;
   constexpr OneOf() = default;
   template <class T, std::enable_if_t<(std::is_same<T, E>::value || ...), int> = 0>
@@ -34,7 +35,9 @@ template <class... E> class OneOf {
     ((index_ == index_of<E>() ? void(value = E()) : void()), ...);
     return value;
   }
+  /// Which of E... it is.
   constexpr size_t index() const { return index_; }
+  /// The number of T among E...; of another type this does not compile.
   template <class T> static constexpr size_t index_of() {
     static_assert((std::is_same<T, E>::value || ...), "the option is never that");
     constexpr bool same[] = {std::is_same<T, E>::value...};
@@ -42,6 +45,7 @@ template <class... E> class OneOf {
     while (!same[i]) ++i;
     return i;
   }
+  /// "kMean"
   const char* text() const {
     constexpr const char* texts[] = {E::text()...};
     return texts[index_];
@@ -78,6 +82,7 @@ namespace enumtype {
     constexpr k##Name() {}                                    \
     static constexpr const char* text() { return "k" #Name; } \
   };
+/// The type of an enumeration's value; text() is its name, "kMean".
 RAMET_ENUM_LIST(RAMET_ENUM_TYPE)
 #undef RAMET_ENUM_TYPE
 
@@ -101,6 +106,7 @@ template <class V> int64_t reduction_get_enum(const V& value) {
 }  // namespace enumtype
 
 #define RAMET_ENUM_CONSTANT(Name) inline constexpr enumtype::k##Name k##Name{};
+/// A value of an option; which option takes it says what it means there.
 RAMET_ENUM_LIST(RAMET_ENUM_CONSTANT)
 #undef RAMET_ENUM_CONSTANT
 #undef RAMET_ENUM_LIST

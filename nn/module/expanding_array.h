@@ -30,6 +30,7 @@ template <size_t D, class T = int64_t> class RAMET_API ExpandingArray {
   std::array<T, D>* operator->() { return &values_; }
   const std::array<T, D>* operator->() const { return &values_; }
   operator ArrayRef<T>() const { return values_; }
+  /// D.
   size_t size() const noexcept { return D; }
 
  protected:

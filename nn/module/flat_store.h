@@ -24,13 +24,16 @@
 
 namespace ramet::nn {
 
+/// Members start at multiples of so many bytes.
 inline constexpr int64_t kFlatAlign = 64;
 /// Bytes that a member of `bytes` bytes occupies.
 constexpr int64_t flat_padded(int64_t bytes) {
   return (bytes + kFlatAlign - 1) / kFlatAlign * kFlatAlign;
 }
 
+/// One buffer of parameters, and that of their gradients.
 struct FlatStore {
+  /// Where a member lies in the buffers.
   struct Segment {
     size_t index;           // in the list that was given
     int64_t offset, numel;  // elements
@@ -38,9 +41,11 @@ struct FlatStore {
   /// One-dimensional, over the whole buffer, gaps included. They share memory with their members,
   /// not versions.
   Tensor parameters, gradients;
+  /// The members, in the order of the list.
   std::vector<Segment> segments;
 };
 
+/// What flatten_parameters() made.
 struct FlatParameters {
   std::vector<FlatStore> stores;  // one for each (device, dtype), in order of first appearance
   /// Indices of those that were left alone: undefined, no leaf, not floating point, not contiguous,
@@ -76,11 +81,15 @@ class FlatRun {
     if (!empty()) flush();
     return extend(next, count);
   }
+  /// Has it no piece?
   bool empty() const { return bytes_ == 0; }
+  /// Without pieces.
   void clear() { bytes_ = room_ = 0; }
+  /// How many operands it has.
   int operands() const { return count_; }
   /// First byte; null: absent.
   void* at(int operand) const { return at_[operand]; }
+  /// Where the operand is; cpu:0 of an absent one.
   Device device(int operand) const {
     return root_[operand] ? Device::from_ordinal(static_cast<int>(root_[operand]->device))
                           : Device(kCPU, 0);

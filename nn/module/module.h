@@ -54,6 +54,7 @@ using ForwardScope = std::function<std::shared_ptr<void>(Module& module)>;
 
 class RAMET_API Module : public std::enable_shared_from_this<Module> {
  public:
+  /// What apply() calls:
   using ModuleApplyFunction = std::function<void(Module&)>;
   using ConstModuleApplyFunction = std::function<void(const Module&)>;
   using NamedModuleApplyFunction = std::function<void(const std::string&, Module&)>;
@@ -78,6 +79,8 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
   virtual std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const;
 
   // ---- visiting: this module, then its children, depth first, in order of registration ----------
+  /// Calls the function with every module, and, where it takes one, with its name behind
+  /// name_prefix.
   void apply(const ModuleApplyFunction& function);
   void apply(const ConstModuleApplyFunction& function) const;
   void apply(const NamedModuleApplyFunction& function,
@@ -93,17 +96,25 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
   std::vector<Tensor> parameters(bool recurse = true) const;
   /// All names; a tied parameter appears under each of its own. "child.weight" for a child's.
   OrderedDict<std::string, Tensor> named_parameters(bool recurse = true) const;
+  /// Each buffer once, as parameters().
   std::vector<Tensor> buffers(bool recurse = true) const;
+  /// All names, as named_parameters().
   OrderedDict<std::string, Tensor> named_buffers(bool recurse = true) const;
   /// With `include_self` this module must be owned by a shared_ptr.
   std::vector<std::shared_ptr<Module>> modules(bool include_self = true) const;
+  /// The same with names: "child.grandchild", behind name_prefix.
   OrderedDict<std::string, std::shared_ptr<Module>> named_modules(
       const std::string& name_prefix = std::string(), bool include_self = true) const;
+  /// Its own modules alone.
   std::vector<std::shared_ptr<Module>> children() const;
+  /// The same with names.
   OrderedDict<std::string, std::shared_ptr<Module>> named_children() const;
 
+  /// Training mode, or evaluation: its own and that of all below it.
   virtual void train(bool on = true);
+  /// train(false).
   void eval();
+  /// Is it in training mode, as it is at first?
   virtual bool is_training() const noexcept {
     if (RAMET_UNLIKELY(ramet::detail::tls.capturing != 0)) captured();
     return is_training_;
@@ -115,6 +126,7 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
   virtual void to(ScalarType dtype, bool non_blocking = false);
   virtual void to(Device device, bool non_blocking = false);
 
+  /// Drops the gradients of all parameters, or fills them with zeros.
   virtual void zero_grad(bool set_to_none = true);
 
   /// This module as a `ModuleType` (a module class or its holder); null if it is none.
@@ -139,8 +151,12 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
     return dynamic_cast<const ModuleType*>(this);
   }
 
+  /// Writes parameters, buffers and children that are serializable.
   virtual void save(serialize::OutputArchive& archive) const;
+  /// Reads what save() wrote, in place. An Error that names the entry where one is missing or has
+  /// other sizes.
   virtual void load(serialize::InputArchive& archive);
+  /// Is it written with the module that it is in?
   virtual bool is_serializable() const { return true; }
   /// Writes this module without its children, as "ramet::nn::Linear(in_features=2, out_features=3,
   /// bias=true)".
@@ -149,10 +165,12 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
   // ---- registration. Names are not empty, hold no dot, and are used once ------------------------
   /// The tensor as registered; an undefined one keeps its place. Assign it to a member.
   Tensor& register_parameter(std::string name, Tensor tensor, bool requires_grad = true);
+  /// The same of a tensor that no gradient belongs to; `policy`: what becomes of it in replicas.
   Tensor& register_buffer(std::string name, Tensor tensor);
   Tensor& register_buffer(std::string name, Tensor tensor, BufferPolicy policy);
   /// Takes a parameter or buffer out of the registry; members keep it.
   void unregister_tensor(const std::string& name);
+  /// The module, which is a child from now on. Assign it to a member.
   template <class ModuleType>
   std::shared_ptr<ModuleType> register_module(std::string name,
                                               std::shared_ptr<ModuleType> module) {
@@ -164,6 +182,7 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
                                               ModuleHolder<ModuleType> module_holder) {
     return register_module(std::move(name), module_holder.ptr());
   }
+  /// The child of this name is another one; an Error where there is none.
   template <class ModuleType>
   std::shared_ptr<ModuleType> replace_module(const std::string& name,
                                              std::shared_ptr<ModuleType> module) {
@@ -175,11 +194,13 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
                                              ModuleHolder<ModuleType> module_holder) {
     return replace_module(name, module_holder.ptr());
   }
+  /// Takes a child out of the registry; members keep it. An Error where there is none.
   void unregister_module(const std::string& name);
 
   // ---- hooks: Note [Module hooks] ---------------------------------------------------------------
   /// Hooks run in order of registration. The handle is for remove_forward_hook.
   unsigned register_forward_pre_hook(ForwardPreHook hook);
+  /// After forward, and around the call:
   unsigned register_forward_hook(ForwardHook hook);
   unsigned register_forward_scope(ForwardScope scope);
   /// An Error if there is no such hook.
@@ -189,11 +210,13 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
     if (RAMET_UNLIKELY(ramet::detail::tls.capturing != 0)) captured();
     return hooks_;
   }
+  /// All hooks at once, of another module.
   void set_forward_hooks(std::shared_ptr<const ModuleHooks> hooks) { hooks_ = std::move(hooks); }
 
   // ---- for replication (parallel/)
   // ---------------------------------------------------------------------------------- The
   // registries of this module alone, in order, undefined tensors and null children included.
+  /// The registries of this module alone, in order, undefined tensors and null children included:
   const OrderedDict<std::string, Tensor>& own_parameters() const noexcept { return parameters_; }
   const OrderedDict<std::string, Tensor>& own_buffers() const noexcept { return buffers_; }
   const OrderedDict<std::string, std::shared_ptr<Module>>& own_children() const noexcept {
@@ -201,6 +224,7 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
   }
   /// `first` for a buffer that declared none.
   BufferPolicy buffer_policy(const std::string& buffer) const;
+  /// What becomes of the buffer in replicas.
   void set_buffer_policy(const std::string& buffer, BufferPolicy policy);
   /// The object's bytes outside the Module base: a change of them makes its replicas stale.
   /// {nullptr, 0} where unknown.
@@ -212,8 +236,10 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
   /// Puts another tensor into the registry, where `name` is a parameter of this module alone;
   /// members keep the one they have. A module that holds shards cannot be cloned.
   void set_own_parameter(const std::string& name, Tensor tensor);
+  /// Are its parameters pieces of their wholes (fully_shard)? Then it cannot be cloned:
   bool holds_shards() const noexcept { return holds_shards_; }
   void set_holds_shards(bool on) noexcept { holds_shards_ = on; }
+  /// For who makes replicas.
   void set_replica(bool on) noexcept { is_replica_ = on; }
   /// Called on the source, on the caller's thread, after every replica succeeded: takes over what
   /// they deposited during their forwards. `replicas` are this module's counterparts, in replica
@@ -225,6 +251,7 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
   /// device memory). It is replicable only if all its descendants are sealed too and each has
   /// rebind().
   virtual bool is_sealed() const { return false; }
+  /// Has it rebind()?
   virtual bool can_rebind() const { return false; }
   /// A sealed replica takes over these parameters, in the order of named_parameters().
   virtual void rebind(ArrayRef<Tensor> parameters);

@@ -36,6 +36,7 @@ template <class Contained> class ModuleHolder : detail::ModuleHolderIndicator {
   detail::SharedModule<Contained> impl_;
 
  public:
+  /// The class of the module.
   using ContainedType = Contained;
 
   /// Makes a module by its default constructor. An empty holder is ModuleHolder(nullptr).
@@ -52,6 +53,7 @@ template <class Contained> class ModuleHolder : detail::ModuleHolderIndicator {
   ModuleHolder(std::shared_ptr<Contained> module) : impl_(std::move(module)) {}
 
   explicit operator bool() const noexcept { return !is_empty(); }
+  /// Does it hold no module?
   bool is_empty() const noexcept { return !impl_; }
   Contained* operator->() { return get(); }
   const Contained* operator->() const { return get(); }
@@ -59,6 +61,7 @@ template <class Contained> class ModuleHolder : detail::ModuleHolderIndicator {
   const Contained& operator*() const { return *get(); }
   /// Const, so that `auto& p = net.ptr();` of LibTorch, which returns a reference, stands.
   const std::shared_ptr<Contained> ptr() const { return checked(); }
+  /// The module; an Error of an empty holder.
   Contained* get() { return checked().get(); }
   const Contained* get() const { return checked().get(); }
 

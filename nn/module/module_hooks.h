@@ -9,18 +9,22 @@ namespace nn {
 
 class ComputedParameter;
 
+/// All hooks of a module, as a running call sees them; each with its handle.
 struct ModuleHooks {
-  std::vector<std::pair<unsigned, ForwardPreHook>> pre;
-  std::vector<std::pair<unsigned, ForwardHook>> post;
-  std::vector<std::pair<unsigned, ForwardScope>> scopes;
-  unsigned next_id = 0;
+  std::vector<std::pair<unsigned, ForwardPreHook>> pre;   // before forward, in order
+  std::vector<std::pair<unsigned, ForwardHook>> post;     // behind it, in order
+  std::vector<std::pair<unsigned, ForwardScope>> scopes;  // around the call
+  unsigned next_id = 0;                                   // the next handle
   /// Around a call too, inside the scopes; they queue operations alone and may be captured.
   std::vector<std::shared_ptr<const ComputedParameter>> computed;
 
+  /// Is there none?
   bool empty() const noexcept {
     return pre.empty() && post.empty() && scopes.empty() && computed.empty();
   }
+  /// Enters the scopes; they end with what it returns.
   RAMET_API std::vector<std::shared_ptr<void>> enter(Module& module) const;
+  /// Runs the hooks before forward, and those after it:
   RAMET_API void run_pre(Module& module, std::vector<Tensor>& inputs) const;
   RAMET_API void run_post(Module& module, const std::vector<Tensor>& inputs,
                           std::vector<Tensor>& outputs) const;

@@ -26,6 +26,7 @@ class RAMET_API ModuleListImpl : public Cloneable<ModuleListImpl> {
   void reset() override {}
   void pretty_print(std::ostream& stream) const override;
 
+  /// Appends a module, by value, by shared_ptr or by holder.
   void push_back(std::shared_ptr<Module> module);
   template <class M, detail::enable_if_module_t<M> = 0> void push_back(M&& module) {
     push_back(std::shared_ptr<Module>(std::make_shared<std::decay_t<M>>(std::forward<M>(module))));
@@ -33,6 +34,7 @@ class RAMET_API ModuleListImpl : public Cloneable<ModuleListImpl> {
   template <class M> void push_back(const ModuleHolder<M>& module_holder) {
     push_back(std::shared_ptr<Module>(module_holder.ptr()));
   }
+  /// Appends all of a container.
   template <class Container> void extend(const Container& container) {
     for (const auto& module : container) push_back(module);
   }
@@ -46,17 +48,21 @@ class RAMET_API ModuleListImpl : public Cloneable<ModuleListImpl> {
            std::shared_ptr<Module>(std::make_shared<std::decay_t<M>>(std::forward<M>(module))));
   }
 
+  /// Over the modules, in order:
   Iterator begin() { return modules_.begin(); }
   ConstIterator begin() const { return modules_.begin(); }
   Iterator end() { return modules_.end(); }
   ConstIterator end() const { return modules_.end(); }
+  /// Module `index` as a T. An Error outside [0, size()), or where it is of another class.
   template <class T> T& at(size_t index) { return cast<T>(index); }
   template <class T> const T& at(size_t index) const { return cast<T>(index); }
+  /// Module `index`; as a T null where it is of another class. An Error outside [0, size()).
   std::shared_ptr<Module> ptr(size_t index) const { return checked(index); }
   template <class T> std::shared_ptr<T> ptr(size_t index) const {
     return std::dynamic_pointer_cast<T>(checked(index));
   }
   std::shared_ptr<Module> operator[](size_t index) const { return ptr(index); }
+  /// How many there are, and whether there is none:
   size_t size() const noexcept { return modules_.size(); }
   bool is_empty() const noexcept { return modules_.empty(); }
 
@@ -95,6 +101,7 @@ class RAMET_API ModuleDictImpl : public Cloneable<ModuleDictImpl> {
   void reset() override {}
   void pretty_print(std::ostream& stream) const override;
 
+  /// All of them, in order of insertion: keys and modules, either alone, and as a range:
   std::vector<std::pair<std::string, std::shared_ptr<Module>>> items() const;
   std::vector<std::string> keys() const;
   std::vector<std::shared_ptr<Module>> values() const;
@@ -102,12 +109,16 @@ class RAMET_API ModuleDictImpl : public Cloneable<ModuleDictImpl> {
   ConstIterator begin() const { return modules_.begin(); }
   Iterator end() { return modules_.end(); }
   ConstIterator end() const { return modules_.end(); }
+  /// How many there are, and whether there is none:
   size_t size() const noexcept { return modules_.size(); }
   bool empty() const noexcept { return modules_.is_empty(); }
+  /// Is there such a key?
   bool contains(const std::string& key) const noexcept;
+  /// Removes all.
   void clear();
   /// An Error if the key is absent.
   std::shared_ptr<Module> operator[](const std::string& key) const { return modules_[key]; }
+  /// The module as a T. An Error if the key is absent, or it is of another class.
   template <class T> T& at(const std::string& key) { return cast<T>(key); }
   template <class T> const T& at(const std::string& key) const { return cast<T>(key); }
   /// Removes and returns.

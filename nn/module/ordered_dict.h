@@ -14,9 +14,11 @@ namespace ramet {
 /// Lookup is by binary search over positions sorted by key, so Key needs operator<.
 template <class Key, class Value> class OrderedDict {
  public:
+  /// One entry: its key stays, its value may be changed.
   class Item {
    public:
     Item(Key key, Value value) : pair_(std::move(key), std::move(value)) {}
+    /// The two, borrowed:
     const Key& key() const noexcept { return pair_.first; }
     Value& value() noexcept { return pair_.second; }
     const Value& value() const noexcept { return pair_.second; }
@@ -24,6 +26,7 @@ template <class Key, class Value> class OrderedDict {
     const Value& operator*() const noexcept { return pair_.second; }
     Value* operator->() noexcept { return &pair_.second; }
     const Value* operator->() const noexcept { return &pair_.second; }
+    /// Both.
     const std::pair<Key, Value>& pair() const noexcept { return pair_; }
 
    private:
@@ -40,9 +43,12 @@ template <class Key, class Value> class OrderedDict {
     for (const Item& item : items) insert(item.key(), item.value());
   }
 
+  /// What errors call a key.
   const std::string& key_description() const noexcept { return key_description_; }
+  /// How many there are, and whether there is none:
   size_t size() const noexcept { return items_.size(); }
   bool is_empty() const noexcept { return items_.empty(); }
+  /// Room for so many.
   void reserve(size_t capacity) {
     items_.reserve(capacity);
     sorted_.reserve(capacity);
@@ -51,8 +57,10 @@ template <class Key, class Value> class OrderedDict {
   /// Of an empty one an Error.
   Item& front() { return items_[first("front")]; }
   const Item& front() const { return items_[first("front")]; }
+  /// The last; of an empty one an Error.
   Item& back() { return items_[first("back") + size() - 1]; }
   const Item& back() const { return items_[first("back") + size() - 1]; }
+  /// Over the items, in order of insertion:
   Iterator begin() { return items_.begin(); }
   ConstIterator begin() const { return items_.begin(); }
   Iterator end() { return items_.end(); }
@@ -71,6 +79,7 @@ template <class Key, class Value> class OrderedDict {
     const auto at = place(key);
     return at != sorted_.end() && items_[*at].key() == key ? &items_[*at].value() : nullptr;
   }
+  /// Is there such a key?
   bool contains(const Key& key) const noexcept { return find(key) != nullptr; }
 
   /// An Error if the key is already there.
@@ -84,6 +93,7 @@ template <class Key, class Value> class OrderedDict {
     const auto at = free_place(key);
     return put(at, std::move(key), std::move(value));
   }
+  /// Inserts all of another one; an Error at a key that is there.
   void update(const OrderedDict& other) {
     for (const Item& item : other) insert(item.key(), item.value());
   }
@@ -100,24 +110,29 @@ template <class Key, class Value> class OrderedDict {
     items_.erase(items_.begin() + gone);
     for (uint32_t& i : sorted_) i -= i > gone;
   }
+  /// Removes all.
   void clear() {
     items_.clear();
     sorted_.clear();
   }
 
+  /// All of them, in order of insertion, as they lie.
   const std::vector<Item>& items() const noexcept { return items_; }
+  /// Copies, in order of insertion, of the keys alone.
   std::vector<Key> keys() const {
     std::vector<Key> out;
     out.reserve(size());
     for (const Item& item : items_) out.push_back(item.key());
     return out;
   }
+  /// Of the values alone.
   std::vector<Value> values() const {
     std::vector<Value> out;
     out.reserve(size());
     for (const Item& item : items_) out.push_back(item.value());
     return out;
   }
+  /// Of both.
   std::vector<std::pair<Key, Value>> pairs() const {
     std::vector<std::pair<Key, Value>> out;
     out.reserve(size());

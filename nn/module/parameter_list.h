@@ -29,6 +29,7 @@ class RAMET_API ParameterListImpl : public Cloneable<ParameterListImpl> {
   void append(const Tensor& parameter);
   /// Its value, under a position of its own.
   void append(const Item& pair) { append(pair.value()); }
+  /// Appends all of a container.
   template <class Container> void extend(const Container& container) {
     for (const auto& parameter : container) append(parameter);
   }
@@ -37,14 +38,17 @@ class RAMET_API ParameterListImpl : public Cloneable<ParameterListImpl> {
     return *this;
   }
 
+  /// Over the items, in order:
   Iterator begin() { return parameters_.begin(); }
   ConstIterator begin() const { return parameters_.begin(); }
   Iterator end() { return parameters_.end(); }
   ConstIterator end() const { return parameters_.end(); }
+  /// Parameter `index`; an Error outside [0, size()).
   Tensor& at(size_t index) { return parameters_[key(index)]; }
   const Tensor& at(size_t index) const { return parameters_[key(index)]; }
   Tensor& operator[](size_t index) { return at(index); }
   const Tensor& operator[](size_t index) const { return at(index); }
+  /// How many there are, and whether there is none:
   size_t size() const noexcept { return parameters_.size(); }
   bool is_empty() const noexcept { return parameters_.is_empty(); }
 
@@ -78,16 +82,20 @@ class RAMET_API ParameterDictImpl : public Cloneable<ParameterDictImpl> {
   template <class Container> void update(const Container& container) {
     for (const auto& item : container) put(item.key(), item.value());
   }
+  /// Removes all.
   void clear() { parameters_.clear(); }
 
+  /// All of them, in order of insertion: keys or parameters alone, and as a range:
   std::vector<std::string> keys() const { return parameters_.keys(); }
   std::vector<Tensor> values() const { return parameters_.values(); }
   Iterator begin() { return parameters_.begin(); }
   ConstIterator begin() const { return parameters_.begin(); }
   Iterator end() { return parameters_.end(); }
   ConstIterator end() const { return parameters_.end(); }
+  /// How many there are, and whether there is none:
   size_t size() const noexcept { return parameters_.size(); }
   bool empty() const noexcept { return parameters_.is_empty(); }
+  /// Is there such a key?
   bool contains(const std::string& key) const noexcept { return parameters_.contains(key); }
   /// An Error if the key is absent.
   Tensor& get(const std::string& key) { return parameters_[key]; }

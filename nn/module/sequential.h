@@ -45,10 +45,12 @@ class RAMET_API SequentialImpl : public Cloneable<SequentialImpl> {
       wrong_result(result.type_info(), typeid(ReturnType));
     }
   }
+  /// forward() of values of any types.
   AnyValue forward_values(std::vector<AnyValue>&& inputs);
   /// Does every module map one tensor to one?
   bool maps_tensor() const;
 
+  /// Appends a module, by value, by shared_ptr or by holder, under a name or under its number.
   template <class M> void push_back(std::shared_ptr<M> module_ptr) {
     push_back(std::to_string(modules_.size()), std::move(module_ptr));
   }
@@ -77,17 +79,21 @@ class RAMET_API SequentialImpl : public Cloneable<SequentialImpl> {
     for (const auto& module : container) push_back(module);
   }
 
+  /// Over the modules, in order:
   Iterator begin() { return modules_.begin(); }
   ConstIterator begin() const { return modules_.begin(); }
   Iterator end() { return modules_.end(); }
   ConstIterator end() const { return modules_.end(); }
+  /// Module `index` as a T. An Error outside [0, size()), or where it is of another class.
   template <class T> T& at(size_t index) { return checked(index).template get<T>(); }
   template <class T> const T& at(size_t index) const { return checked(index).template get<T>(); }
+  /// Module `index`. An Error outside [0, size()), or, as a T, where it is of another class.
   std::shared_ptr<Module> ptr(size_t index) const { return checked(index).ptr(); }
   template <class T> std::shared_ptr<T> ptr(size_t index) const {
     return checked(index).template ptr<T>();
   }
   std::shared_ptr<Module> operator[](size_t index) const { return ptr(index); }
+  /// How many there are, and whether there is none:
   size_t size() const noexcept { return modules_.size(); }
   bool is_empty() const noexcept { return modules_.empty(); }
 

@@ -25,6 +25,7 @@ struct RAMET_API AdadeltaParamState
     : public OptimizerCloneableParamState<AdadeltaParamState, FusedParamState> {
   RAMET_ARG(int64_t, step) = 0;
   RAMET_ARG(Tensor, square_avg);
+  /// The running mean of squared steps.
   RAMET_ARG(Tensor, acc_delta);
 
  private:

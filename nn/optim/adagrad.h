@@ -21,6 +21,7 @@ extern template class detail::ListedOptions<AdagradOptions>;
 
 struct RAMET_API AdagradParamState
     : public OptimizerCloneableParamState<AdagradParamState, FusedParamState> {
+  /// The sum of squared gradients.
   RAMET_ARG(Tensor, sum);
   RAMET_ARG(int64_t, step) = 0;
 

@@ -25,6 +25,7 @@ struct RAMET_API AdamaxParamState
     : public OptimizerCloneableParamState<AdamaxParamState, FusedParamState> {
   RAMET_ARG(int64_t, step) = 0;
   RAMET_ARG(Tensor, exp_avg);
+  /// The decaying maximum of gradients (u).
   RAMET_ARG(Tensor, exp_inf);
 
  private:

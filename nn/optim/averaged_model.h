@@ -23,9 +23,11 @@ using MultiAvgFn = std::function<void(const std::vector<Tensor>& averaged,
 
 /// decay averaged + (1 - decay) current. An Error unless decay is in [0, 1].
 RAMET_API AvgFn get_ema_avg_fn(double decay = 0.999);
+/// The same for many tensors in one call.
 RAMET_API MultiAvgFn get_ema_multi_avg_fn(double decay = 0.999);
 /// The mean of all: averaged + (current - averaged) / (num_averaged + 1).
 RAMET_API AvgFn get_swa_avg_fn();
+/// The same for many tensors in one call.
 RAMET_API MultiAvgFn get_swa_multi_avg_fn();
 
 struct RAMET_API AveragedModelOptions {
@@ -33,6 +35,7 @@ struct RAMET_API AveragedModelOptions {
   RAMET_ARG(std::optional<Device>, device);
   /// One of the two, or none for the mean.
   RAMET_ARG(AvgFn, avg_fn);
+  /// Beside avg_fn an Error.
   RAMET_ARG(MultiAvgFn, multi_avg_fn);
   /// Averages the buffers as well. Else they are the model's at the last update.
   RAMET_ARG(bool, use_buffers) = false;

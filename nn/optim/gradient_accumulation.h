@@ -17,6 +17,7 @@
 
 namespace ramet::optim {
 
+/// Several backwards as one step: the gradients of the mean of k losses.
 class RAMET_API GradientAccumulation {
  public:
   /// k from 1.

@@ -37,18 +37,23 @@ extern template class detail::ListedOptions<LBFGSOptions>;
 
 /// Of all parameters, kept as that of the first.
 struct RAMET_API LBFGSParamState : public OptimizerCloneableParamState<LBFGSParamState> {
+  /// Calls of the closure, and iterations, so far:
   RAMET_ARG(int64_t, func_evals) = 0;
   RAMET_ARG(int64_t, n_iter) = 0;
+  /// Of the last iteration: the step's length, the loss before it, the direction, the factor of the
+  /// initial H, and the gradient:
   RAMET_ARG(double, t) = 0;
   RAMET_ARG(double, prev_loss) = 0;
   RAMET_ARG(Tensor, d);
   RAMET_ARG(Tensor, H_diag);
   RAMET_ARG(Tensor, prev_flat_grad);
+  /// Differences y of gradients and s of parameters, and 1 / (y s), newest last:
   RAMET_ARG(std::deque<Tensor>, old_dirs);
   RAMET_ARG(std::deque<Tensor>, old_stps);
   RAMET_ARG(std::deque<Tensor>, ro);
 
  public:
+  /// Reads from, writes to an archive.
   void serialize(serialize::InputArchive& archive) override;
   void serialize(serialize::OutputArchive& archive) const override;
 

@@ -29,8 +29,11 @@ class RAMET_API MomentumCycle : public RateSchedule {
 }  // namespace detail
 
 struct CyclicLROptions {
+  /// How f of the formula falls from cycle to cycle.
   enum Mode { triangular, triangular2, exp_range };
+  /// What scale_fn is of: the cycle's number, or the step's.
   enum ScaleMode { cycle, iterations };
+  /// f of the formula.
   using ScaleFunction = std::function<double(double)>;
   /// One number for all groups, or one each.
   CyclicLROptions(std::vector<double> base_lr, std::vector<double> max_lr)
@@ -46,7 +49,9 @@ struct CyclicLROptions {
   RAMET_ARG(double, gamma) = 1;
   /// In place of the mode's function; of what scale_mode says.
   RAMET_ARG(ScaleFunction, scale_fn);
+  /// What scale_fn is of.
   RAMET_ARG(ScaleMode, scale_mode) = cycle;
+  /// Whether the momentum moves, the other way round; an Error where the optimizer has none.
   RAMET_ARG(bool, cycle_momentum) = true;
   RAMET_ARG(double, base_momentum) = 0.8;
   RAMET_ARG(double, max_momentum) = 0.9;
@@ -70,6 +75,7 @@ class RAMET_API CyclicLR : public detail::MomentumCycle {
 };
 
 struct OneCycleLROptions {
+  /// How the rate goes from one to the other: by half a cosine, or in a line.
   enum AnnealStrategy { cos, linear };
   /// One number for all groups, or one each.
   OneCycleLROptions(std::vector<double> max_lr, int64_t total_steps)
@@ -80,12 +86,15 @@ struct OneCycleLROptions {
   /// PyTorch's epochs * steps_per_epoch.
   RAMET_ARG(int64_t, total_steps);
   RAMET_ARG(double, pct_start) = 0.3;
+  /// By half a cosine, or in a line.
   RAMET_ARG(AnnealStrategy, anneal_strategy) = cos;
+  /// Whether the momentum moves, the other way round; an Error where the optimizer has none.
   RAMET_ARG(bool, cycle_momentum) = true;
   RAMET_ARG(double, base_momentum) = 0.85;
   RAMET_ARG(double, max_momentum) = 0.95;
   RAMET_ARG(double, div_factor) = 25;
   RAMET_ARG(double, final_div_factor) = 1e4;
+  /// Whether it comes back to max_lr / div_factor before it goes below.
   RAMET_ARG(bool, three_phase) = false;
 };
 

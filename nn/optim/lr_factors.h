@@ -69,6 +69,7 @@ class RAMET_API PolynomialLR : public detail::RateSchedule {
 /// The rates from the initial rates: times lr_lambda(e). One function for all groups, or one each.
 class RAMET_API LambdaLR : public detail::RateSchedule {
  public:
+  /// The factor of step e.
   using Function = std::function<double(int64_t)>;
   LambdaLR(Optimizer& optimizer, Function lr_lambda);
   /// An Error unless there is one for each group.
@@ -82,6 +83,7 @@ class RAMET_API LambdaLR : public detail::RateSchedule {
 /// Multiplies the rates by lr_lambda(e), from e = 1 on. One function for all groups, or one each.
 class RAMET_API MultiplicativeLR : public detail::RateSchedule {
  public:
+  /// The factor of step e.
   using Function = std::function<double(int64_t)>;
   MultiplicativeLR(Optimizer& optimizer, Function lr_lambda);
   /// An Error unless there is one for each group.

@@ -17,9 +17,11 @@ class RAMET_API LRScheduler {
  public:
   LRScheduler(Optimizer& optimizer) : optimizer_(optimizer) {}
   virtual ~LRScheduler();
+  /// Counts a step and sets the rates of the next one: call it after the optimizer's.
   void step();
   /// How often step() ran.
   unsigned step_count() const noexcept { return step_count_; }
+  /// Writes where it is, and reads it:
   virtual void save(serialize::OutputArchive& archive) const;
   virtual void load(serialize::InputArchive& archive);
 
@@ -104,7 +106,9 @@ class RAMET_API CosineAnnealingLR : public detail::RateSchedule {
 /// Multiplies the rates by `factor` when `metric` has not improved for more than `patience` steps.
 class RAMET_API ReduceLROnPlateauScheduler {
  public:
+  /// Whether smaller or larger metrics are better.
   enum SchedulerMode { min, max };
+  /// Whether the threshold is a share of the best metric or a number.
   enum ThresholdMode { rel, abs };
   ReduceLROnPlateauScheduler(Optimizer& optimizer, SchedulerMode mode = min, float factor = 0.1f,
                              int patience = 10, double threshold = 1e-4,
@@ -112,6 +116,7 @@ class RAMET_API ReduceLROnPlateauScheduler {
                              const std::vector<float>& min_lr = std::vector<float>(),
                              double eps = 1e-8, bool verbose = false);
   virtual ~ReduceLROnPlateauScheduler();
+  /// Takes one metric in.
   void step(float metric);
 
  private:

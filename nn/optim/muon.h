@@ -14,11 +14,13 @@ namespace ramet::optim {
 
 struct RAMET_API MuonOptions : public detail::ListedOptions<MuonOptions> {
   MuonOptions(double lr = 1e-3) : lr_(lr) {}
+  /// a, b and c of the formula.
   using coefficients_t = std::tuple<double, double, double>;
   RAMET_ARG(double, lr) = 1e-3;
   RAMET_ARG(double, weight_decay) = 0.1;
   RAMET_ARG(double, momentum) = 0.95;
   RAMET_ARG(bool, nesterov) = true;
+  /// Of a Newton-Schulz step, a X + (b X X^T + c (X X^T)^2) X.
   RAMET_ARG(coefficients_t, ns_coefficients) = std::make_tuple(3.4445, -4.7750, 2.0315);
   RAMET_ARG(double, eps) = 1e-7;
   RAMET_ARG(int64_t, ns_steps) = 5;

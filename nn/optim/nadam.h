@@ -26,6 +26,7 @@ extern template class detail::ListedOptions<NAdamOptions>;
 struct RAMET_API NAdamParamState
     : public OptimizerCloneableParamState<NAdamParamState, FusedParamState> {
   RAMET_ARG(int64_t, step) = 0;
+  /// The product of the mu of all steps.
   RAMET_ARG(double, mu_product) = 1;
   RAMET_ARG(Tensor, exp_avg);
   RAMET_ARG(Tensor, exp_avg_sq);

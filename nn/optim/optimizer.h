@@ -24,12 +24,14 @@ class RAMET_API OptimizerParamState {
   OptimizerParamState(const OptimizerParamState&) = default;
   OptimizerParamState& operator=(const OptimizerParamState&) = default;
   virtual ~OptimizerParamState();
+  /// A copy; the base class throws.
   virtual std::unique_ptr<OptimizerParamState> clone() const;
   /// Reads from, writes to an archive. The base class has nothing to write and throws.
   virtual void serialize(serialize::InputArchive& archive);
   virtual void serialize(serialize::OutputArchive& archive) const;
 };
 
+/// Gives a state of the class Derived its clone().
 template <class Derived, class Base = OptimizerParamState>
 class OptimizerCloneableParamState : public Base {
   std::unique_ptr<OptimizerParamState> clone() const override {
@@ -37,16 +39,21 @@ class OptimizerCloneableParamState : public Base {
   }
 };
 
+/// The options of an optimizer or of one of its groups.
 class RAMET_API OptimizerOptions {
  public:
   OptimizerOptions() = default;
   OptimizerOptions(const OptimizerOptions&) = default;
   OptimizerOptions& operator=(const OptimizerOptions&) = default;
   virtual ~OptimizerOptions();
+  /// A copy; the base class throws.
   virtual std::unique_ptr<OptimizerOptions> clone() const;
+  /// Reads from, writes to an archive. The base class throws.
   virtual void serialize(serialize::InputArchive& archive);
   virtual void serialize(serialize::OutputArchive& archive) const;
+  /// The learning rate, which schedules set. The base class throws.
   virtual double get_lr() const;
+  /// Sets it. The base class throws.
   virtual void set_lr(const double lr);
   /// The momentum, or the first of two betas: what cycles of a schedule move. Null if there is
   /// none.
@@ -58,6 +65,7 @@ class RAMET_API OptimizerOptions {
   virtual void check() const;
 };
 
+/// Gives options of the class Derived their clone().
 template <class Derived> class OptimizerCloneableOptions : public OptimizerOptions {
   std::unique_ptr<OptimizerOptions> clone() const override {
     return std::make_unique<Derived>(static_cast<const Derived&>(*this));
@@ -78,11 +86,14 @@ class RAMET_API OptimizerParamGroup {
   OptimizerParamGroup& operator=(const OptimizerParamGroup&) = delete;
   OptimizerParamGroup& operator=(OptimizerParamGroup&&) noexcept = default;
 
+  /// Has it options of its own?
   bool has_options() const { return options_ != nullptr; }
   /// An Error if there are none.
   OptimizerOptions& options();
   const OptimizerOptions& options() const;
+  /// Other options.
   void set_options(std::unique_ptr<OptimizerOptions> options) { options_ = std::move(options); }
+  /// The parameters, in order.
   std::vector<Tensor>& params() { return params_; }
   const std::vector<Tensor>& params() const { return params_; }
   /// The rate from which schedules count: as it was when the first of them was made.
@@ -95,8 +106,10 @@ class RAMET_API OptimizerParamGroup {
   std::optional<double> initial_lr_;
 };
 
+/// What all optimizers have: groups of parameters with options, a state for each parameter, step().
 class RAMET_API Optimizer {
  public:
+  /// Computes the loss and its gradients, and returns the loss.
   using LossClosure = std::function<Tensor()>;
 
   Optimizer(const std::vector<OptimizerParamGroup>& param_groups,
@@ -116,6 +129,7 @@ class RAMET_API Optimizer {
   /// returned.
   virtual Tensor step(LossClosure closure = nullptr) = 0;
 
+  /// Drops the gradients of all parameters, or fills them with zeros.
   void zero_grad(bool set_to_none = true);
 
   /// Appends to the first group.
@@ -125,8 +139,10 @@ class RAMET_API Optimizer {
   std::vector<Tensor>& parameters() noexcept;
   /// Number of parameters of all groups.
   size_t size() const noexcept;
+  /// What groups take where they say nothing.
   OptimizerOptions& defaults() noexcept { return *defaults_; }
   const OptimizerOptions& defaults() const noexcept { return *defaults_; }
+  /// The groups, in order.
   std::vector<OptimizerParamGroup>& param_groups() noexcept { return param_groups_; }
   const std::vector<OptimizerParamGroup>& param_groups() const noexcept { return param_groups_; }
   /// By Tensor::impl() of the parameter. A parameter that has not been updated yet has none.

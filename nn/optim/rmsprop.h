@@ -24,6 +24,7 @@ struct RAMET_API RMSpropParamState
   RAMET_ARG(int64_t, step) = 0;
   RAMET_ARG(Tensor, square_avg);
   RAMET_ARG(Tensor, momentum_buffer);
+  /// The running mean of gradients; undefined unless centered.
   RAMET_ARG(Tensor, grad_avg);
 
  private:

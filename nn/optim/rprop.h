@@ -9,6 +9,7 @@ namespace ramet::optim {
 
 struct RAMET_API RpropOptions : public detail::ListedOptions<RpropOptions> {
   RpropOptions(double lr = 1e-2) : lr_(lr) {}
+  /// The smaller one and the larger one.
   using pair_t = std::tuple<double, double>;
   RAMET_ARG(double, lr) = 1e-2;
   RAMET_ARG(pair_t, etas) = std::make_tuple(0.5, 1.2);
@@ -26,7 +27,9 @@ extern template class detail::ListedOptions<RpropOptions>;
 struct RAMET_API RpropParamState
     : public OptimizerCloneableParamState<RpropParamState, FusedParamState> {
   RAMET_ARG(int64_t, step) = 0;
+  /// The gradient of the step before.
   RAMET_ARG(Tensor, prev);
+  /// How far each element goes.
   RAMET_ARG(Tensor, step_size);
 
  private:

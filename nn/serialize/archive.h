@@ -78,6 +78,7 @@ class RAMET_API InputArchive final {
   /// loaded memory, as LibTorch's. An undefined one becomes the loaded tensor. The dtypes must
   /// agree.
   void read(const std::string& key, Tensor& tensor, bool is_buffer = false);
+  /// read() that returns false where there is no such entry.
   bool try_read(const std::string& key, Tensor& tensor, bool is_buffer = false);
   void read(const std::string& key, IValue& value);
   bool try_read(const std::string& key, IValue& value);

@@ -27,6 +27,7 @@
 namespace ramet {
 namespace serialize {
 
+/// What a safetensors file holds: named tensors and texts.
 struct Safetensors {
   std::vector<std::pair<std::string, Tensor>> tensors;  // as in the file's header; names are unique
   std::map<std::string, std::string> metadata;          // without the checksum
@@ -35,7 +36,7 @@ struct Safetensors {
   RAMET_API const Tensor* find(const std::string& name) const;
 };
 
-// returns the bytes written
+/// Writes bytes somewhere and returns how many it wrote; fewer are an Error.
 using WriteFunction = std::function<size_t(const void* data, size_t bytes)>;
 
 /// Writes the file whole or not at all (a crash leaves the old one). Tensors may live on any
@@ -61,9 +62,9 @@ RAMET_API Safetensors load_safetensors(const char* data, size_t bytes,
 /// The same, whose tensors on the CPU are the file's own pages: at once, whatever its size, and
 /// shared with other processes that do so. What a program writes into a tensor is its own (copied
 /// page by page) and never reaches the file. A tensor whose bytes do not lie where its elements may
-/// (a header whose length is no multiple of 8) is copied. The checksum is compared where there is one
-/// and `verify` asks for it, which reads every page. Whoever writes into the file meanwhile, or cuts
-/// it, changes or kills the reader: files that save_safetensors replaces are safe.
+/// (a header whose length is no multiple of 8) is copied. The checksum is compared where there is
+/// one and `verify` asks for it, which reads every page. Whoever writes into the file meanwhile, or
+/// cuts it, changes or kills the reader: files that save_safetensors replaces are safe.
 RAMET_API Safetensors map_safetensors(const std::string& path, bool verify = false);
 
 /// A model in several files: `path` is the JSON ("model.safetensors.index.json") whose "weight_map"

@@ -51,6 +51,7 @@ RAMET_API IValue pickle_load__link_Ramet_formats_too(const std::vector<char>& da
 inline std::vector<char> pickle_save(const IValue& ivalue) {
   return detail::pickle_save__link_Ramet_formats_too(ivalue);
 }
+/// The other way round.
 inline IValue pickle_load(const std::vector<char>& data) {
   return detail::pickle_load__link_Ramet_formats_too(data);
 }

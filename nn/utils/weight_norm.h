@@ -35,6 +35,7 @@ M weight_norm(M module, const std::string& name = "weight", std::optional<int64_
   detail::weight_norm(*module, name, dim);
   return module;
 }
+/// `name` is a parameter again, with the value that it has now; the parts go. Returns the module.
 template <class M> M remove_weight_norm(M module, const std::string& name = "weight") {
   detail::remove_weight_norm(*module, name);
   return module;
@@ -51,6 +52,7 @@ M spectral_norm(M module, const std::string& name = "weight", int64_t n_power_it
   detail::spectral_norm(*module, name, n_power_iterations, eps, dim);
   return module;
 }
+/// `name` is a parameter again, with the value that it has now. Returns the module.
 template <class M> M remove_spectral_norm(M module, const std::string& name = "weight") {
   detail::remove_spectral_norm(*module, name);
   return module;

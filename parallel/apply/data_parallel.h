@@ -43,11 +43,16 @@ struct DataParallelOptions {
 
   std::optional<std::vector<Device>> devices;  // default: default_devices()
   std::optional<Device> output_device;         // default: the first device
+  /// The batch's dimension, which is cut and joined.
   int64_t dim = 0;
   std::optional<ramet::parallel::Split> split;  // default: chunk, under tree(V) balanced
+  /// In which gradients are added.
   ReduceOrder order;
+  /// What 0-dim results become.
   Scalars scalars = Scalars::stack;
+  /// What the piece of the input's own device is.
   ramet::parallel::Alias alias = ramet::parallel::Alias::view;
+  /// Gradients that are added together, and parameters that are copied together.
   int64_t bucket_bytes = int64_t{1} << 20;
   // an Error unless the module is on the first device (PyTorch's rule)
   bool strict_source = false;
@@ -58,7 +63,9 @@ RAMET_API std::vector<Device> default_devices();
 
 /// One device as DataParallel's balance check sees it.
 struct DeviceCapacity {
+  /// Its number.
   int index;
+  /// Bytes, and multiprocessors:
   int64_t memory, cores;
 };
 /// PyTorch's warning where the smallest device has less than 75 % of the largest one's memory, or
@@ -156,6 +163,7 @@ template <class ModuleType> class DataParallel : public detail::DataParallelBase
   explicit DataParallel(const std::shared_ptr<M>& module, DataParallelOptions options = {})
       : DataParallelBase(module, std::move(options)), module_(module) {}
 
+  /// The module that it runs.
   M& module() const { return *module_; }
   M* operator->() const { return module_.get(); }
 

@@ -21,6 +21,7 @@ namespace parallel {
 /// Join<T>::Whole is what the replicas' results of type T become together. `parts` is not empty.
 template <class T, class = void> struct Join {
   using Whole = std::vector<T>;
+  /// See above.
   static Whole whole(std::vector<T>& parts, const GatherPlan&, const std::string&) {
     return std::move(parts);
   }

@@ -26,17 +26,20 @@ namespace parallel {
 /// An argument of which every replica gets the whole, tensors on its device. Gradients are added
 /// up.
 template <class T> struct Broadcast {
+  /// What it is.
   T value;
   explicit Broadcast(T v) : value(std::move(v)) {}
 };
 /// An argument that every replica gets as it is, tensors where they are.
 template <class T> struct NoScatter {
+  /// What it is.
   T value;
   explicit NoScatter(T v) : value(std::move(v)) {}
 };
 /// An argument of one value a replica, given by the caller. Tensors are moved to the replica's
 /// device.
 template <class T> struct PerReplica {
+  /// Of replica 0, 1, ...
   std::vector<T> values;
   explicit PerReplica(std::vector<T> v) : values(std::move(v)) {}
 };
@@ -49,12 +52,18 @@ enum class Scalars : uint8_t { stack, mean, weighted_mean };
 struct ScatterPlan {
   std::vector<Device> devices;  // of the replicas that take part
   std::vector<int64_t> sizes;   // of the pieces along dim; empty if nothing is scattered
+  /// Which dimension is cut.
   int64_t dim = 0;
+  /// What the piece of the input's own device is.
   ramet::parallel::Alias alias = ramet::parallel::Alias::view;
 };
+/// How results are joined.
 struct GatherPlan {
+  /// Where to.
   Device device = Device(kCPU, 0);
+  /// Along which dimension.
   int64_t dim = 0;
+  /// What 0-dim results become.
   Scalars scalars = Scalars::stack;
   std::vector<int64_t> sizes;  // of the pieces that went in: weights
   bool keep_scalars = false;   // one device: a 0-dim result stays 0-dim
@@ -68,11 +77,15 @@ class RAMET_API Extent {
   explicit Extent(int64_t dim) : dim_(dim) {}
   /// An Error naming both paths if it differs from an earlier one's.
   void tensor(const Tensor& t, const std::string& path);
+  /// The same of the number of values of a PerReplica.
   void per_replica(size_t values, const std::string& path);
+  /// Was there a tensor to scatter?
   bool scattered() const { return found_; }
+  /// The extent.
   int64_t size() const { return size_; }
   /// Number of values of PerReplica arguments; 0 without one.
   size_t replicas() const { return replicas_; }
+  /// Where the first of these stands, for error texts.
   const std::string& replicas_path() const { return replicas_path_; }
 
  private:

@@ -18,12 +18,15 @@ namespace ramet {
 namespace nn {
 namespace parallel {
 
+/// Does each replica get a piece, or the whole?
 enum class How : uint8_t { scatter, broadcast };
 
 /// Spread<T>::Part is what a replica gets of a T.
 template <class T, class = void> struct Spread {
   using Part = T;
+  /// Tells `extent` of each tensor in the value.
   static void measure(const T&, Extent&, const std::string&) {}
+  /// The parts, one a replica.
   static std::vector<T> parts(const T& value, const ScatterPlan& plan, How) {
     return std::vector<T>(plan.devices.size(), value);
   }

@@ -18,6 +18,7 @@ class Value {
   template <class T, std::enable_if_t<!std::is_same<std::decay_t<T>, Value>::value, int> = 0>
   explicit Value(T value) : box_(std::make_shared<Of<T>>(std::move(value))) {}
 
+  /// Does it hold a value?
   bool defined() const { return box_ != nullptr; }
   /// An Error if it is of another type.
   template <class T> T& get() const {
@@ -26,6 +27,7 @@ class Value {
                 nn::detail::type_name(typeid(T)));
     return *static_cast<T*>(box_->address());
   }
+  /// Spread<T>::measure of the value.
   void measure(Extent& extent, const std::string& path) const { box_->measure(extent, path); }
   /// One Value of type Spread<T>::Part a replica.
   std::vector<Value> scatter(const ScatterPlan& plan) const { return box_->scatter(plan); }

@@ -21,6 +21,7 @@
 extern "C" {
 #endif
 
+/* The handle of a group. */
 typedef struct ramet_group ramet_group;
 
 /* What all_reduce makes of the ranks' values. RAMET_REDUCE_AVERAGE: floating-point tensors only. */
@@ -47,6 +48,7 @@ RAMET_C_API ramet_group* ramet_group_new(const char* address, int rank, int worl
 /* Ends the group for this rank; ramet_group_barrier before, where others may still be busy. A
  * module that was replicated over it keeps it until it is freed itself. */
 RAMET_C_API int ramet_group_free(ramet_group* group);
+/* This process's number, from 0, and how many there are: */
 RAMET_C_API int ramet_group_rank(const ramet_group* group, int* rank);
 RAMET_C_API int ramet_group_size(const ramet_group* group, int* size);
 
@@ -54,7 +56,9 @@ RAMET_C_API int ramet_group_size(const ramet_group* group, int* size);
  * error on all of them, a rank that does not come one at the timeout. Return when the operation is
  * over. */
 RAMET_C_API int ramet_group_barrier(ramet_group* group);
+/* The tensor becomes what `op` makes of all ranks' tensors. */
 RAMET_C_API int ramet_group_all_reduce(ramet_group* group, ramet_tensor* tensor, int op);
+/* The tensor becomes that of rank `root`. */
 RAMET_C_API int ramet_group_broadcast(ramet_group* group, ramet_tensor* tensor, int root);
 /* Ends the group on every rank, with this text as their error. */
 RAMET_C_API int ramet_group_abort(ramet_group* group, const char* reason);

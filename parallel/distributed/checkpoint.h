@@ -65,10 +65,13 @@ struct LoadOptions {
   /// Tensors that the checkpoint lacks, or that modules and lists of tensors do not have, are an
   /// Error that lists them. Otherwise they are in the report, and the first keep their values.
   bool strict = true;
+  /// How long ranks may be late; none: as the group's operations.
   std::optional<Milliseconds> timeout;
 };
 
+/// What a load has found.
 struct LoadReport {
+  /// The step that was read.
   int64_t step = 0;
   int world_size = 0;  // of those that saved it
   /// Newer steps that are not whole, with what is wrong: "step 40: ...".
@@ -122,6 +125,7 @@ class RAMET_API DistributedCheckpoint {
   /// shape of a part is cut as that.
   DistributedCheckpoint& add(const std::string& name, optim::Optimizer& optimizer,
                              std::vector<TensorPart> parameters);
+  /// Tensors of which each rank has parts.
   DistributedCheckpoint& add_tensors(const std::string& name, std::vector<TensorPart> tensors);
   /// The plan of the buckets of what has plan() and set_plan(): DistributedDataParallel. A load
   /// sets it last, on all ranks.

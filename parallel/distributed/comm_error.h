@@ -13,6 +13,7 @@ namespace distributed {
 /// operation, its number and name, and the ranks.
 class RAMET_API CommError : public Error {
  public:
+  /// What happened.
   enum class Kind : unsigned char {
     mismatch,  // the ranks were not running the same operation: CommMismatch
     timeout,   // ranks did not come, or stopped in the middle, until the deadline: CommTimeout
@@ -22,6 +23,7 @@ class RAMET_API CommError : public Error {
   CommError(Kind kind, int origin, std::vector<int> ranks, const std::string& message)
       : Error(message), kind_(kind), origin_(origin), ranks_(std::move(ranks)) {}
   ~CommError() override;
+  /// What happened.
   Kind kind() const { return kind_; }
   /// The rank that noticed, or that called abort().
   int origin() const { return origin_; }
@@ -34,21 +36,25 @@ class RAMET_API CommError : public Error {
   std::vector<int> ranks_;
 };
 
+/// The ranks were not running the same operation.
 class RAMET_API CommMismatch final : public CommError {
  public:
   using CommError::CommError;
   ~CommMismatch() override;
 };
+/// Ranks did not come, or stopped in the middle, until the deadline.
 class RAMET_API CommTimeout final : public CommError {
  public:
   using CommError::CommError;
   ~CommTimeout() override;
 };
+/// The connection to a rank broke, its process ended.
 class RAMET_API CommLost final : public CommError {
  public:
   using CommError::CommError;
   ~CommLost() override;
 };
+/// A rank called abort(), or failed outside the group.
 class RAMET_API CommAborted final : public CommError {
  public:
   using CommError::CommError;

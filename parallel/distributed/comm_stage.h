@@ -42,6 +42,7 @@ namespace distributed {
 
 /// Where a stage is registered.
 struct StageSetting {
+  /// The module's group.
   ProcessGroup& group;
   /// Full names and sizes of the module's parameters.
   const std::map<std::string, std::vector<int64_t>>& parameters;
@@ -70,6 +71,7 @@ class RAMET_API CommStage {
   bool registered_ = false;
 };
 
+/// A stage that says which ranks reduce a step's gradients: post-local SGD.
 class RAMET_API RouteStage : public CommStage {
  public:
   /// The group of step number `step`; null: the module's own. This rank is one of its ranks.
@@ -88,6 +90,7 @@ struct StageValues {
 class RAMET_API StageNext {
  public:
   virtual ~StageNext();
+  /// This rank among those that reduce, and how many they are:
   virtual int rank() const = 0;
   virtual int size() const = 0;
   /// Synchronised backwards before this one.
@@ -97,6 +100,7 @@ class RAMET_API StageNext {
   virtual void reduce(std::vector<StageValues>& list) const = 0;
 };
 
+/// A stage that changes what is reduced, and hands it on to those after it: PowerSGD.
 class RAMET_API ReduceStage : public CommStage {
  public:
   /// Replaces each value of the list, which it may write into at any time, by its reduction. An
@@ -106,12 +110,15 @@ class RAMET_API ReduceStage : public CommStage {
 
 /// Where the numbers that are encoded stand.
 struct WireKey {
+  /// What StageValues calls them.
   const std::string& name;
+  /// Synchronised backwards before this one.
   int64_t step;
   int role;       // the rank, or the number of ranks: the sum
   int64_t first;  // index of the first one, a multiple of block()
 };
 
+/// A stage that says how numbers travel: fp16, bf16, int8. The last one of a chain.
 class RAMET_API WireFormat : public CommStage {
  public:
   /// Elements that are encoded together; the last ones of a tensor may be fewer. A power of two, at
@@ -122,6 +129,7 @@ class RAMET_API WireFormat : public CommStage {
   /// in: n elements; out: bytes(n), behind those of other values without a gap: at an address of no
   /// particular alignment where bytes() gives odd numbers.
   virtual void encode(const float* in, int64_t n, void* out, const WireKey& key) const = 0;
+  /// The other way: n elements, of bytes(n) as encode() made them.
   virtual void decode(const void* in, int64_t n, float* out) const = 0;
 };
 

@@ -104,17 +104,24 @@ struct DdpOptions {
   std::vector<Device> devices;
   /// Over ranks and their replicas. tree(V): V over all of them.
   ReduceOrder order;
+  /// What becomes of the ranks' gradients: their mean or their sum.
   Average average = Average::mean;
+  /// Where a mean divides.
   Division division = Division::post;
+  /// When it is decided whether a backward synchronises.
   SyncMode sync_mode = SyncMode::at_backward;
+  /// What a forward is given.
   Batch batch = Batch::local;
+  /// Gradients that are reduced together.
   int64_t bucket_bytes = int64_t{4} << 20;
   /// What gradients go through between the ranks, in this order (stages.h). None: float32 and what
   /// else they are, as it is.
   std::vector<std::shared_ptr<CommStage>> stages;
   /// Take over rank `sync_from`'s parameters and buffers at construction.
   bool init_sync = true;
+  /// The rank whose values all take over.
   int sync_from = 0;
+  /// What the ranks do not share.
   Ignored ignored;
   /// replicate(): a reducer of its own, not one with other modules of the group.
   bool isolated = false;
@@ -269,6 +276,7 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
     this->on_result_ = core_.on_result();
   }
 
+  /// The ranks' group.
   const std::shared_ptr<ProcessGroup>& group() const { return core_.group(); }
   /// From the next backward on.
   void set_requires_gradient_sync(bool on) { core_.set_sync(on); }
@@ -300,10 +308,12 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
   unsigned register_post_sync_hook(PostSyncHook hook) {
     return core_.register_hook(std::move(hook));
   }
+  /// An Error if there is no such hook.
   void remove_post_sync_hook(unsigned hook) { core_.remove_hook(hook); }
   /// The buckets, for checkpoints, and those of a checkpoint: collective, between steps; every
   /// parameter once, with those of its dtype and device.
   BucketPlan plan() const { return core_.plan(); }
+  /// Takes over such buckets; on all ranks alike, between two steps.
   void set_plan(const BucketPlan& plan) { core_.set_plan(plan); }
   /// Runs `loop` (steps over this rank's inputs), on all ranks, which may have different numbers of
   /// steps: one that is through takes part in the others' with nothing, until all are. Then all

@@ -23,12 +23,14 @@ class RAMET_API DeviceMesh {
   /// One dimension, over a whole group. Nothing is exchanged.
   explicit DeviceMesh(std::shared_ptr<ProcessGroup> group, std::string name = "shard");
 
+  /// How many dimensions.
   int64_t ndim() const { return static_cast<int64_t>(dims_.size()); }
   /// Ranks in all.
   int64_t size() const;
   /// Extent of a dimension, negative counted from the end.
   int64_t size(int64_t dim) const;
   int64_t size(const std::string& name) const { return find(name).size; }
+  /// Ranks along each dimension, and the dimensions' names:
   std::vector<int64_t> sizes() const;
   std::vector<std::string> names() const;
   /// Of this rank: its index in each dimension.

@@ -95,6 +95,7 @@ void fully_shard(const ModuleType& module, std::shared_ptr<ProcessGroup> group,
   fully_shard(module, DeviceMesh(std::move(group)), options);
 }
 
+/// Where a module's parameters are: cut, on their way, or whole.
 enum class ShardState : uint8_t { sharded, gathering, gathered };
 
 namespace detail {
@@ -109,6 +110,7 @@ class RAMET_API FullyShardHandle {
  public:
   /// An Error where it was not.
   explicit FullyShardHandle(std::shared_ptr<nn::Module> module);
+  /// Of its group.
   ShardState state() const;
   /// Elements of this rank's shards, of this module's group alone, padding left out.
   int64_t local_numel() const;
@@ -118,6 +120,7 @@ class RAMET_API FullyShardHandle {
   /// On a mesh of two dimensions. Off: backwards sum inside, and the next one with it on adds up
   /// all of that between the replicas.
   void set_requires_all_reduce(bool on, bool recurse = true) const;
+  /// FullyShardOptions::reshard_after_forward from the next forward on.
   void set_reshard_after_forward(bool on, bool recurse = true) const;
   /// Off: what a backward has gathered stays for the next forward, which gathers again only what an
   /// optimizer has changed since. With set_reshard_after_forward(false) the steps of an
@@ -152,6 +155,7 @@ class RAMET_API FullyShardHandle {
   /// Gathers, collectively, until reshard(): members may be read. What is written to them is lost.
   /// `async`: the first that reads waits.
   void unshard(bool async = false) const;
+  /// Gives the memory back; nothing where it is not gathered.
   void reshard() const;
 
  private:
@@ -160,6 +164,7 @@ class RAMET_API FullyShardHandle {
   std::shared_ptr<nn::Module> module_;
   std::shared_ptr<detail::ShardGroup> group_;
 };
+/// The handle of a module that fully_shard was called on; an Error where it was not.
 template <class ModuleType> FullyShardHandle fully_shard_handle(const ModuleType& module) {
   return FullyShardHandle(nn::parallel::detail::shared(module));
 }

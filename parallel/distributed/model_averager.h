@@ -28,7 +28,7 @@ class RAMET_API PeriodicModelAverager {
   /// Calls so far.
   int64_t step() const { return step_; }
 
-  /// For Checkpoint::add.
+  /// For Checkpoint::add:
   void save(serialize::OutputArchive& archive) const;
   void load(serialize::InputArchive& archive);
 

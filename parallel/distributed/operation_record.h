@@ -27,6 +27,7 @@ namespace distributed {
 
 /// One operation of a group, as one rank saw it. Times: seconds since the group was made there.
 struct OperationRecord {
+  /// How far it is.
   enum class State : uint8_t {
     queued,   // called; others are before it
     running,  // waits for the other ranks, or moves data
@@ -41,7 +42,9 @@ struct OperationRecord {
   /// The other rank of a send or recv; -1 of an operation of all ranks.
   int peer = -1;
   bool sends = false;  // of these two
+  /// How far it is.
   State state = State::queued;
+  /// When it was called, when it began, and when it ended:
   double called = 0;
   std::optional<double> began, ended;
 };

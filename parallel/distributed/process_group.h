@@ -56,6 +56,7 @@ class BackendCaps;
 struct CollectiveOptions {
   std::string name;                     // in error texts; must be the same on all ranks
   std::optional<Milliseconds> timeout;  // by default the group's
+  /// What becomes of the ranks' values.
   ReduceOp op = ReduceOp::sum;
   ReduceOrder order;  // of sums
   /// all_reduce_members, all_gather and broadcast: after an error the tensors' values are
@@ -68,6 +69,7 @@ struct CollectiveOptions {
 };
 
 struct GroupOptions {
+  /// What errors call it; the same on all ranks.
   std::string name = "world";
   /// Of each operation, from when it begins to its error. Over Gloo the other ranks are waited for
   /// three quarters of it, or all but 1.25 s (between cards 3.25 s): telling them takes the rest,
@@ -97,6 +99,7 @@ class RAMET_API ProcessGroup : public std::enable_shared_from_this<ProcessGroup>
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;
 
+  /// This rank's number, from 0; how many there are; the group's name:
   int rank() const;
   int size() const;
   const std::string& name() const;
@@ -104,6 +107,7 @@ class RAMET_API ProcessGroup : public std::enable_shared_from_this<ProcessGroup>
   const char* backend(DeviceType device = kCPU) const;
   /// What that can do: caps.h.
   const BackendCaps& caps(DeviceType device = kCPU) const;
+  /// What GroupOptions::timeout says, and another from the next operation on:
   Milliseconds timeout() const;
   void set_timeout(Milliseconds timeout);
   /// The store that the group was made with; keys of its own are the caller's business.
@@ -123,6 +127,7 @@ class RAMET_API ProcessGroup : public std::enable_shared_from_this<ProcessGroup>
   // Operations that ranks run together. Errors of the arguments are thrown by the call, those of
   // the operation by Work::wait().
 
+  /// `t` becomes that of rank `root`.
   [[nodiscard]] Work broadcast(Tensor t, int root = 0, const CollectiveOptions& options = {});
   /// t becomes the reduction of all ranks' t.
   [[nodiscard]] Work all_reduce(Tensor t, const CollectiveOptions& options = {});
@@ -163,6 +168,7 @@ class RAMET_API ProcessGroup : public std::enable_shared_from_this<ProcessGroup>
   /// `tag`: 0 to 32767. Ends when `t` may be written again: the receiver has it, or over Gloo the
   /// system has taken it, and a receiver that dies then is no error of this.
   [[nodiscard]] Work send(Tensor t, int to, int tag = 0, const CollectiveOptions& options = {});
+  /// `t` becomes what rank `from` sends, which has its sizes and dtype.
   [[nodiscard]] Work recv(Tensor t, int from, int tag = 0, const CollectiveOptions& options = {});
 
   // Other groups.

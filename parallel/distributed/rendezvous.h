@@ -32,6 +32,7 @@ namespace distributed {
 
 struct RendezvousOptions {
   std::optional<int> rank, world_size;
+  /// Until when all ranks have to be there.
   Milliseconds timeout = kDefaultTimeout;
   /// Looks up an environment variable; by default getenv.
   std::function<std::optional<std::string>(const std::string&)> environment;
@@ -39,8 +40,11 @@ struct RendezvousOptions {
   std::string version;
 };
 
+/// What ranks know once they have met.
 struct Rendezvous {
+  /// Which all of them share.
   std::shared_ptr<Store> store;
+  /// This one's number, and how many there are:
   int rank = 0, world_size = 1;
   int local_rank = 0;    // on this host; the rank where nobody says
   std::string address;   // of this host, as the other ranks reach it

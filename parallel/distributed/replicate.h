@@ -39,6 +39,7 @@ RAMET_API void replicate(const std::shared_ptr<nn::Module>& module,
 /// What can be done with a replicated module. Valid as long as the module.
 class RAMET_API ReplicateHandle {
  public:
+  /// The ranks' group.
   const std::shared_ptr<ProcessGroup>& group() const;
   /// From the next backward on; of replicated modules below this one too.
   void set_requires_gradient_sync(bool on, bool recurse = true);
@@ -58,9 +59,11 @@ class RAMET_API ReplicateHandle {
   StepTimeline last_step() const;
   /// As DistributedDataParallel's; of this module's parameters, by their names within it.
   unsigned register_post_sync_hook(PostSyncHook hook);
+  /// An Error if there is no such hook.
   void remove_post_sync_hook(unsigned hook);
   /// As DistributedDataParallel's; over all modules that share the reducer.
   BucketPlan plan() const;
+  /// Takes over such buckets; on all ranks alike, between two steps.
   void set_plan(const BucketPlan& plan);
   /// As DistributedDataParallel's. An Error where the module shares its reducer with others.
   void join(const std::function<void()>& loop, const JoinOptions& options = {});

@@ -53,6 +53,7 @@ struct PowerSgdOptions {
   bool error_feedback = true;
   /// Begin with the factor of the step before, not with a random one.
   bool warm_start = true;
+  /// Of the first factors; the same on all ranks.
   uint64_t seed = 0;
 };
 /// Low-rank gradients: Vogels, Karimireddy, Jaggi: PowerSGD: Practical Low-Rank Gradient
@@ -82,6 +83,7 @@ RAMET_API std::shared_ptr<ProcessGroup> new_subgroups(ProcessGroup& group, int r
 /// ProcessGroup::wire_bytes.
 struct StageBytes {
   std::string stage;
+  /// Of this rank, without and with the stage.
   uint64_t before = 0, after = 0;
 };
 
@@ -103,7 +105,9 @@ class RAMET_API CommStages {
   /// already, one that is not lossless under tree(V), whose bits must not depend on who adds; ranks
   /// with different stages.
   void add(const std::shared_ptr<CommStage>& stage);
+  /// Is there no stage?
   bool empty() const { return stages_.empty(); }
+  /// One text a stage, as errors and manifests name it.
   std::vector<std::string> descriptions() const;
   /// Synchronised backwards so far.
   int64_t step() const;

@@ -17,10 +17,13 @@
 namespace ramet {
 namespace distributed {
 
+/// What timeouts are given in.
 using Milliseconds = std::chrono::milliseconds;
+/// Until when something waits.
 using Deadline = std::chrono::steady_clock::time_point;
 /// A month stands for ever, and before now for now: nothing that is added to a clock overflows.
 inline constexpr Milliseconds kForever = std::chrono::hours(24 * 30);
+/// So long from now.
 inline Deadline deadline_in(Milliseconds t) {
   return std::chrono::steady_clock::now() + std::clamp(t, Milliseconds(0), kForever);
 }
@@ -35,6 +38,7 @@ inline constexpr Milliseconds kDefaultTimeout = std::chrono::minutes(5);
 class RAMET_API Store {
  public:
   virtual ~Store();
+  /// The key has this value from now on.
   virtual void set(const std::string& key, const std::string& value) = 0;
   /// The value, as soon as there is one; nothing at the deadline.
   virtual std::optional<std::string> find(const std::string& key, Deadline deadline) = 0;
@@ -46,6 +50,7 @@ class RAMET_API Store {
                                                  const std::string& value) = 0;
   /// False where there was no such key.
   virtual bool erase(const std::string& key) = 0;
+  /// How many keys have a value.
   virtual size_t size() = 0;
   /// From now on every rank's use of the store ends with this text. The first text stays.
   virtual void fail_all(const std::string& why) = 0;

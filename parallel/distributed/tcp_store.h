@@ -11,6 +11,7 @@ namespace distributed {
 
 /// Who asks: the server refuses what cannot belong to its run.
 struct StoreClient {
+  /// This one's number, and how many there are:
   int rank = 0, world_size = 1;
   std::string run_id;   // of one start of all ranks; empty: any
   std::string version;  // of the library; empty: this one
@@ -25,6 +26,7 @@ class RAMET_API TcpStoreServer {
   ~TcpStoreServer();
   TcpStoreServer(const TcpStoreServer&) = delete;
   TcpStoreServer& operator=(const TcpStoreServer&) = delete;
+  /// Where it listens.
   uint16_t port() const;
   /// Has it failed, and some rank of the run has not come yet, or has not gone after hearing it?
   /// Where ranks disagree about their number, the largest one counts.

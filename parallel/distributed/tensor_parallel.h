@@ -44,6 +44,7 @@ RAMET_API Tensor scatter_to_group(const Tensor& x, const std::shared_ptr<Process
 class RAMET_API TensorParallel {
  public:
   virtual ~TensorParallel();
+  /// The ranks that share the layer.
   const std::shared_ptr<ProcessGroup>& group() const { return group_; }
   /// The dimension that a parameter is cut in; -1: each rank has all of it.
   virtual int64_t cut_dim(const std::string& parameter) const = 0;
@@ -98,7 +99,7 @@ class RAMET_API ParallelEmbeddingImpl : public nn::Module, public TensorParallel
   int64_t cut_dim(const std::string& parameter) const override;
 
   const nn::EmbeddingOptions options;  // of the whole one
-  Tensor weight;
+  Tensor weight;                       // this rank's rows
 };
 RAMET_MODULE(ParallelEmbedding);
 

@@ -55,6 +55,7 @@ RAMET_API std::vector<PartRun> runs_of(const std::string& name, const std::vecto
 struct CopyRun {
   int64_t from = 0, to = 0, length = 0;
 };
+/// What two parts have in common.
 RAMET_API std::vector<CopyRun> intersect(const std::vector<PartRun>& from,
                                          const std::vector<PartRun>& to);
 /// The runs of `part` without the elements that `other` has too.

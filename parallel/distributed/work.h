@@ -23,6 +23,7 @@ class RAMET_API Work {
   void wait() const;
   /// False: it has not ended within the time. It goes on.
   bool wait_for(std::chrono::milliseconds time) const;
+  /// Has it ended, well or not? Nobody waits.
   bool is_completed() const;
   /// Ended, and well.
   bool is_success() const;

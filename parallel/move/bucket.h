@@ -18,8 +18,11 @@ namespace parallel {
 ///           close, what is left over by type (PyTorch's broadcast and DistributedDataParallel)
 enum class GroupRule : uint8_t { ours, upstream };
 
+/// What goes into a bucket: one tensor's size and kind.
 struct BucketItem {
+  /// Its size.
   int64_t bytes;
+  /// Items of several dtypes share no bucket.
   ScalarType dtype;
   int device = 0;  // Device::ordinal(), or any other number that keeps items apart
 };

@@ -65,14 +65,19 @@ class RAMET_API Split {
 /// Note [Order of sums].
 class RAMET_API ReduceOrder {
  public:
+  /// In the inputs' order; along one tree; in any.
   enum class Kind : uint8_t { kFixed, kTree, kAny };
   ReduceOrder() = default;
+  /// In the order of the inputs.
   static ReduceOrder fixed() { return ReduceOrder(Kind::kFixed, 0); }
   /// `leaves` is a power of two.
   static ReduceOrder tree(int leaves);
+  /// In whichever order is quickest.
   static ReduceOrder any() { return ReduceOrder(Kind::kAny, 0); }
 
+  /// Which of the three.
   Kind kind() const { return kind_; }
+  /// Is it tree(V)?
   bool is_tree() const { return kind_ == Kind::kTree; }
   /// V of tree(V), 0 otherwise.
   int leaves() const { return leaves_; }
@@ -88,8 +93,10 @@ class RAMET_API ReduceOrder {
 };
 
 struct ScatterOptions {
+  /// How the extent is cut.
   Split split = Split::chunk();
   int64_t dim = 0;  // negative counts from the end
+  /// What the piece of the input's own device is.
   Alias alias = Alias::view;
   Parity parity = Parity::ours;  // upstream: an empty batch gives one empty piece a device
 };

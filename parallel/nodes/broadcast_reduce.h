@@ -18,6 +18,8 @@ RAMET_API std::vector<std::vector<Tensor>> broadcast_coalesced(
     ArrayRef<Tensor> tensors, ArrayRef<Device> devices, int64_t buffer_size = kDefaultBufferSize,
     GroupRule rule = GroupRule::ours);
 
+/// The sum of tensors of equal sizes and dtypes on several devices, on `destination` (that of the
+/// first, if none is given), recorded.
 RAMET_API Tensor reduce_add(ArrayRef<Tensor> inputs,
                             std::optional<Device> destination = std::nullopt,
                             const ReduceOptions& options = {});

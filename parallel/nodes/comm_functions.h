@@ -34,6 +34,7 @@ struct RAMET_API Scatter {
     return apply(std::move(inputs));
   }
 
+  /// What it was made with:
   std::vector<Device> devices_;
   std::optional<std::vector<int64_t>> chunk_sizes_;
   int64_t dim_;
@@ -43,11 +44,13 @@ struct RAMET_API Scatter {
 /// Tensors to their concatenation along `dim`, as a list of one.
 struct RAMET_API Gather {
   explicit Gather(const Device& destination_device, int64_t dim = 0);
+  /// The concatenation, alone in a list.
   std::vector<Tensor> apply(std::vector<Tensor> inputs) const;
   std::vector<Tensor> operator()(std::vector<Tensor> inputs) const {
     return apply(std::move(inputs));
   }
 
+  /// What it was made with:
   Device destination_device_;
   int64_t dim_;
 };
@@ -56,11 +59,13 @@ struct RAMET_API Gather {
 /// the second, and so on.
 struct RAMET_API Broadcast {
   explicit Broadcast(std::vector<Device> devices);
+  /// The copies, device by device.
   std::vector<Tensor> apply(std::vector<Tensor> inputs) const;
   std::vector<Tensor> operator()(std::vector<Tensor> inputs) const {
     return apply(std::move(inputs));
   }
 
+  /// What it was made with.
   std::vector<Device> devices_;
 };
 
@@ -74,6 +79,7 @@ struct RAMET_API ReduceAddCoalesced {
     return apply(std::move(inputs));
   }
 
+  /// What it was made with:
   Device destination_;
   int64_t num_inputs_;
 };

@@ -55,7 +55,9 @@ class RAMET_API ReduceAdd final : public autograd::Node {
   autograd::ReduceBucket* bucket() override;
   bool runs_users_code() const override { return hooked() || Node::runs_users_code(); }
 
+  /// The parameter's name.
   const std::string& full_name() const { return full_name_; }
+  /// In which the replicas' gradients are added.
   ReduceOrder order() const { return order_; }
   /// Does the source's gradient still go where this node sends it?
   bool leads_to(const Tensor& source) const {
@@ -104,8 +106,9 @@ class RAMET_API GradBucket final : public autograd::ReduceBucket {
 
   /// In order of registration. For inspection; changed only while no backward runs.
   const std::vector<ReduceAdd*>& members() const { return members_; }
+  /// How often it was reduced.
   uint64_t reductions() const { return reductions_; }
-  /// Of the last reduction, by monotonic_ns(): its last gradient came; its sum was complete.
+  /// Of the last reduction, by monotonic_ns(): its last gradient came; its sum was complete:
   uint64_t ready_at() const { return ready_; }
   uint64_t done_at() const { return done_; }
 

@@ -25,15 +25,19 @@ using PostReduceHook = std::function<Tensor(const std::string& parameter, const 
 /// replaced: a hook may remove itself, and whoever walks a list keeps it. Thread safety: all of it.
 class RAMET_API ReduceHooks {
  public:
+  /// Hooks with their handles, in order of registration.
   template <class Hook> using List = std::vector<std::pair<unsigned, Hook>>;
+  /// Those before a sum, and those behind it.
   struct Lists {
-    List<PreReduceHook> pre;
-    List<PostReduceHook> post;
+    List<PreReduceHook> pre;    // with each replica's gradient
+    List<PostReduceHook> post;  // with the sum
   };
+  /// Adds one, and returns its handle.
   unsigned add(PreReduceHook hook);
   unsigned add(PostReduceHook hook);
   /// False if there is no such hook.
   bool remove(unsigned id);
+  /// Is there a hook?
   bool any() const { return any_.load(std::memory_order_acquire); }
   /// Null: none.
   std::shared_ptr<const Lists> lists() const;

@@ -69,6 +69,7 @@ RAMET_API std::vector<ReplicaStateBase*> states_within(const void* begin, size_t
 /// Tensor or a shared_ptr is a handle, which all copies would share). Thread safety: that of T.
 template <class T> class replica_state final : public detail::ReplicaStateBase {
  public:
+  /// Makes one value of those that the replicas have.
   using Merge = std::function<T(const std::vector<T>& of_replicas)>;
 
   replica_state() : replica_state(T()) {}

@@ -54,6 +54,7 @@ using ramet::parallel::PreReduceHook;
 struct ReplicaOptions {
   // of gradients over replicas: Note [Order of sums] in parallel/move/options.h
   ReduceOrder order;
+  /// Parameters that are copied, and gradients that are added, together.
   int64_t bucket_bytes = int64_t{1} << 20;
   bool detach = false;  // replicas without edges: leaves that require no grad
 };
@@ -70,14 +71,19 @@ class RAMET_API ReplicaSet {
   ReplicaSet(const ReplicaSet&) = delete;
   ReplicaSet& operator=(const ReplicaSet&) = delete;
 
+  /// The module that they follow.
   const std::shared_ptr<Module>& source() const { return source_; }
+  /// What it was made with.
   const ReplicaOptions& options() const { return options_; }
   /// Does the set keep the module alive? Without, it may be used only while somebody else does.
   void hold_source(bool on);
+  /// Those it was made for, with definite indices.
   const std::vector<Device>& devices() const { return devices_; }
   /// One a replica.
   const std::vector<Device>& device_of() const { return device_of_; }
+  /// How many replicas.
   int size() const { return static_cast<int>(device_of_.size()); }
+  /// The module object of a replica.
   const std::shared_ptr<Module>& shell(int replica) const;
   /// M is the source's class.
   template <class M> M& replica(int i) const { return dynamic_cast<M&>(*shell(i)); }
@@ -107,12 +113,14 @@ class RAMET_API ReplicaSet {
   // whichever thread runs the backward there. (Hooks that a forward puts on a replica's tensors
   // last one step and see what the pre-reduce hooks returned.) Where a DataParallel calls the
   // module itself nothing is reduced.
+  /// Called with each replica's gradient before the sum, and with the sum. Returns a handle:
   unsigned register_pre_reduce_hook(PreReduceHook hook);
   unsigned register_post_reduce_hook(PostReduceHook hook);
   /// An Error if there is no such hook.
   void remove_reduce_hook(unsigned hook);
   /// Where the module is: the device of its first parameter or buffer, else the first of devices().
   Device home() const { return home_; }
+  /// The gradients that are added together, in order.
   const std::vector<std::unique_ptr<GradBucket>>& buckets() const;
 
   /// Replicas of the same module in other processes: layers that synchronise meet theirs too, from
@@ -124,6 +132,7 @@ class RAMET_API ReplicaSet {
   /// replicas.
   using Merger =
       std::function<void(const std::vector<std::pair<Module*, std::vector<Module*>>>& modules)>;
+  /// Such a function from now on.
   void set_merger(Merger merger) { merger_ = std::move(merger); }
 
  private:

@@ -32,13 +32,16 @@ class ReplicaMeeting;
 
 namespace parallel {
 
+/// What a parallel call throws where replicas failed: the first of them, by number.
 class RAMET_API ReplicaError : public Error {
  public:
   ReplicaError(int replica, Device device, const std::string& message, std::exception_ptr nested);
   ~ReplicaError() override;
+  /// Which one, where, and what it threw:
   int replica() const { return replica_; }
   Device device() const { return device_; }
   const std::exception_ptr& nested() const { return nested_; }
+  /// Throws that.
   [[noreturn]] void rethrow_nested() const { std::rethrow_exception(nested_); }
   /// Failures of the other replicas in the same call, in order.
   const std::vector<std::exception_ptr>& others() const { return others_; }
@@ -51,8 +54,11 @@ class RAMET_API ReplicaError : public Error {
   std::vector<std::exception_ptr> others_;
 };
 
+/// The replica whose error a parallel call threw.
 struct FailedReplica {
+  /// Its number.
   int replica;
+  /// Where it ran.
   Device device;
 };
 /// Where the exception came from with which the last parallel call on this thread ended; nullopt if

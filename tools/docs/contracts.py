@@ -9,17 +9,17 @@ class's. Its contract is, first of these that is there:
 
   own        a `///` comment right above it or a comment behind it on its line; above a row of a list (.inc) or of a macro it
              holds for all that the row makes. One that ends with a colon holds for everything that follows, up to an empty
-             line or another comment
+             line or another comment. (In the headers for C a comment of C)
   row        a function of kernels/pointwise/lists.h: the comment of its row in kernels/pointwise/rows
-  overload   that of another overload
+  enum       a value of an enumeration that has one
   override   that of the function that it overrides
-  form       `name_` and `name_out` of `name`; a method of Tensor, a function of nn::functional or linalg of the function
   alias      another name of something that has one, by a row (RAMET_ALIAS...) or `using`
+  form       `name_` and `name_out` of `name`; a method of Tensor, a function of nn::functional or linalg of the function
+  named      a member or an option that the comment of its class, or that of who takes the options, names (a function: `name()`)
+  general    an option, or a type that classes name, that means the same everywhere (general.py)
   module     a holder's is its class's, a class's that of its base or of its function; forward, options, reset, ... are what
              every module's are (general.py), and `forward` computes what its class says; `XOptions` are the options of X
-  named      an option or a member that the comment of its class, or that of who takes the options, names
-  general    an option that means the same everywhere (general.py)
-  enum       a value of an enumeration that has one
+  header     of a class: the header's first comment, where its first sentence names it (`Module: ...`)
 """
 
 import collections
@@ -33,7 +33,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).absolute().parent))
 import declarations  # noqa: E402
 import general  # noqa: E402
 
-PROMISED = 1598  # names without a contract
+PROMISED = 0  # names without a contract
 ROOT = declarations.ROOT
 SKIPPED = ("using",)
 
@@ -62,7 +62,8 @@ def rows():
     for path in sorted((ROOT / "kernels/pointwise/rows").glob("*.h")):
         for comment, name in re.findall(r"((?:^ *///.*\n)+) *struct (\w+)", path.read_text(), flags=re.M):
             structs[name] = re.sub(r"(?m)^ *///\s?", "", comment).strip()
-    return {name: structs[row] for name, row in re.findall(r"\bX\((\w+), (\w+)\)", text) if row in structs}
+    found = re.findall(r"\bX\((\w+), (\w+)\)(?: */\* (.*?) \*/)?", text)
+    return {name: structs.get(row, said) for name, row, said in found if structs.get(row, said)}
 
 
 def aliases():
@@ -86,7 +87,7 @@ class Book:
             self.by[e.full].append(e)
         self.classes = {e.full: e for e in entries if e.kind == "class"}
         self.rows, self.aliases = rows(), aliases()
-        self.known, self.under_way = {}, set()
+        self.known, self.under_way, self.first = {}, set(), {}
         self.users = collections.defaultdict(list)  # of an options class: comments of what takes it
         for e in entries:
             for word in set(re.findall(r"\b\w+Options\b", e.text)) if e.kind == "function" and e.public else ():
@@ -122,15 +123,28 @@ class Book:
         yield self.form(space, name), "form"
         if first.kind == "alias":
             yield self.aliased(first), "alias"
-        if owner is not None and first.kind in ("option", "variable"):
-            yield self.named(owner, name), "named"
+            yield general.TYPES.get(name, "") if owner is not None else "", "general"
+        if owner is not None and first.kind in ("option", "variable", "alias", "function"):
+            yield self.named(owner, name, first.kind == "function"), "named"
         if first.kind == "option":
             yield general.option(name, first.text), "general"
         yield self.module(first), "module"
+        yield self.of_header(first), "header"
 
     def text(self, full):
         found = self.of(full)
         return found[0] if found else ""
+
+    def of_header(self, entry):
+        """What the header's first comment says, where its first sentence names a class: `Module: ...`."""
+        if entry.kind != "class" or entry.owner is not None:
+            return ""
+        if entry.header not in self.first:
+            text = (ROOT / entry.header).read_text()
+            self.first[entry.header] = re.sub(r"(?m)^// ?", "", re.match(r"(//.*\n)*", text).group(0))
+        said = self.first[entry.header]
+        first = re.match(r"(?s).*?(?:[.:](?=\s)|$)", said).group(0)
+        return said if re.sub(r"Impl$", "", entry.name) in re.findall(r"\w+", first) else ""
 
     def lookup(self, name, space):
         """The class that `name` means where it stands in `space`."""
@@ -189,7 +203,7 @@ class Book:
             return "%s: %s" % (target.strip(), self.text(full))
         return ""
 
-    def named(self, owner, name):
+    def named(self, owner, name, function):
         """What names an option or a member: its class's comment, or that of who takes the options."""
         users = [owner] + self.users[owner.name]
         stem = re.sub(r"(Func)?Options$", "", owner.name)
@@ -198,8 +212,9 @@ class Book:
             if alias.kind == "alias" and re.search(r"=\s*%s\b" % owner.name, alias.text):
                 users += self.users[alias.name]
         for user in users:
-            if re.search(r"\b%s\b" % re.escape(name), self.text(user.full)):
-                return "See `%s`." % re.sub(r"Impl$", "", user.name)
+            if re.search(r"\b%s%s" % (re.escape(name), r"\(" if function else r"\b"), self.text(user.full)):
+                holder = re.sub(r"Impl$", "", user.name)
+                return "See `%s`." % (holder if self.by.get("%s::%s" % (user.scope, holder)) else user.name)
         return ""
 
     def is_module(self, owner):

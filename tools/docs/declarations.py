@@ -93,7 +93,7 @@ def spelled_out(names, compiler):
 
 class Reader:
     def __init__(self, lines):
-        self.tokens = []  # (text, kind, index of the line)
+        self.tokens = []  # (text, kind, index of the line, place in the text)
         self.lines = lines
         text = ATTRIBUTE.sub("", "\n".join(l[3] for l in lines)) if lines else ""
         text = OPTION.sub(r"RAMET_OPTION(\1, (\2))", text)
@@ -110,7 +110,7 @@ class Reader:
         self.doc, self.doc_row, self.row_doc = "", -1, None
         self.block, self.block_row = "", -1  # a comment that ends with a colon holds for what follows
         self.sections = [""]
-        self.taken_row = 0
+        self.plain, self.plain_row = "", -1  # a comment of another kind: what it says of the member under it counts
         while self.at < len(self.tokens):
             self.scope("", None)
 
@@ -151,9 +151,11 @@ class Reader:
             return
         is_c = self.lines[row][2].startswith(C_HEADERS)
         contract = token.startswith("///") or is_c and token.startswith("/*")
-        text, last = [], row
+        text, last, column = [], row, self.column(self.at)
         while self.at < len(self.tokens) and self.tokens[self.at][1] == "comment":
             token, _, r, _ = self.tokens[self.at]
+            if trailing and r > row and self.column(self.at) != column:
+                break
             if r > last + 1 or (token.startswith(("///", "/*")) if is_c else token.startswith("///")) != contract or SECTION.match(token):
                 break
             text.append(token)
@@ -166,17 +168,21 @@ class Reader:
             return
         if not contract:
             self.doc, self.block = "", ""
+            self.plain, self.plain_row = "\n".join(re.sub(r"^// ?", "", t) for t in text), last
             return
         self.doc = "\n".join(re.sub(r"^///\s?|^/\*\s*|\s*\*/$|(?m:^\s*\* ?)", "", t) for t in text)
         self.doc_row = last
         self.block, self.block_row = (self.doc, last) if self.doc.rstrip().endswith(":") else ("", -1)
 
+    def column(self, at):
+        start = self.tokens[at][3]
+        return start - self.text.rfind("\n", 0, start)
+
     def trailing(self, text, row):
         """A comment behind what stands on its line."""
-        for entry in reversed(self.entries[-4:]):
+        for entry in self.entries[-6:]:
             if entry.end == row and not entry.comment:
                 entry.comment = text
-                return
 
     def comment_for(self, row):
         """The comment that holds for what starts in this line: right above it, above another declaration of the same line, or
@@ -308,6 +314,8 @@ class Reader:
         file, line = self.where(row)
         entry = Entry(kind, space, name, text, (file, line), self.lines[row][2])
         entry.comment = self.comment_for(row) if comment is None else comment
+        if not entry.comment and kind == "variable" and owner is not None and row == self.plain_row + 1:
+            entry.comment = self.plain
         entry.section, entry.owner, entry.key = self.sections[-1], owner, ""
         entry.end = self.tokens[self.at - 1][2]
         entry.public = public and (owner is None or owner.public) and not INTERNAL.search(space)
@@ -478,7 +486,7 @@ class Reader:
                 self.balanced()
                 continue
             if token in ("(", "=", "{", ";", "[", ":", ","):
-                break
+                break  # a colon: of a bit-field
             destructor = destructor or token == "~"
             if re.match(r"[A-Za-z_]", token):
                 name = "" if before == "::" else token
@@ -567,19 +575,23 @@ def macros(names):
     for header in names:
         text = (ROOT / header).read_text()
         gone = set(re.findall(r"^\s*#\s*undef\s+(\w+)", text, flags=re.M))
-        comment, logical = [], []
+        comment, block = [], ""
         lines = text.split("\n")
         for number, line in enumerate(lines, 1):
             match = re.match(r"\s*#\s*define\s+(\w+)(\([^)]*\))?", line)
             if match and match.group(1) not in gone and match.group(1).startswith("RAMET_"):
                 entry = Entry("macro", "", match.group(1), match.group(1) + (match.group(2) or ""), (header, number), header)
-                entry.comment = "\n".join(comment)
+                entry.comment = "\n".join(comment) or block
+                block = entry.comment if entry.comment.endswith(":") else ""
                 entry.public, entry.owner, entry.section, entry.key = True, None, "", ""
                 found.append(entry)
             if line.startswith("///"):
                 comment.append(line[3:].strip())
+            elif header.startswith(C_HEADERS) and re.match(r"/\*.*\*/$", line):
+                comment = [line[2:-2].strip()]
             else:
                 comment = []
+            block = block if line.strip() else ""
     return found
 
 

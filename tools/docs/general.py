@@ -53,6 +53,12 @@ OPTIONS = {
     "keepdim": "Whether the reduced dimension stays, with extent 1.",
     "dim": "The dimension that it works along; negative: counted from the end.",
     "dtype": "The input is cast to it first.",
+    "in2_features": "Features of the second input.",
+    "num_heads": "Heads of the attention; it divides embed_dim.",
+    "num_encoder_layers": "Layers of the encoder.",
+    "num_decoder_layers": "Layers of the decoder.",
+    "custom_decoder": "As custom_encoder, instead of a TransformerDecoder.",
+    "norm": "Of the last layer's result: one tensor in, one out. The module has a clone of it.",
     "num_layers": "Layers, one upon the other.",
     "batch_first": "Whether the input is [batch, time, features] instead of [time, batch, features].",
     "bidirectional": "Whether a second set of layers reads each sequence backwards.",
@@ -89,3 +95,27 @@ def option(name, declaration):
     """The contract of an option that is declared so, or ""."""
     kind = declaration.split()[0]
     return OPTIONS.get("%s %s" % (kind, name)) or OPTIONS.get(name, "")
+
+
+# Types that classes name.
+TYPES = {
+    "Iterator": "Over its items, in order.",
+    "ConstIterator": "Over its items, in order, for reading.",
+    "Item": "One item: its key and its value.",
+    "SelfType": "The class that derives from this one.",
+    "BatchType": "What a batch is.",
+    "BatchRequestType": "What a batch is asked for with.",
+    "ExampleType": "What `get` returns.",
+    "DataType": "What an example's data is.",
+    "TargetType": "What an example's target is.",
+    "InputType": "What is transformed.",
+    "OutputType": "What it becomes.",
+    "InputBatchType": "What is transformed.",
+    "OutputBatchType": "What it becomes.",
+    "DatasetType": "The dataset under it.",
+    "TransformType": "What is applied.",
+    "FunctionType": "The function that it calls.",
+    "super": "Its base.",
+    "betas_t": "beta1 and beta2 of the formula.",
+    **dict.fromkeys(("value_type", "difference_type", "pointer", "reference", "iterator_category"), "As an iterator's of the standard."),
+}  # yapf: disable

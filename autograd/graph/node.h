@@ -242,7 +242,7 @@ struct Edge {
 /// Collects a leaf's gradient. `where`, if set, receives the first contribution; later ones are
 /// added to it.
 struct RAMET_API AccumulateGrad final : Node {
-  Tensor grad, where;              // what was collected so far
+  Tensor grad, where;              // collected so far; see above
   std::mutex mutex;                // several backwards may end in one leaf
   uint64_t copies = 0;             // gradients that had to be copied into `where`: tests count them
   ReduceBucket* reduce = nullptr;  // set_reduce_bucket()

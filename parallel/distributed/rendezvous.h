@@ -31,6 +31,7 @@ namespace ramet {
 namespace distributed {
 
 struct RendezvousOptions {
+  /// Where the address does not say them; what neither says comes from the environment.
   std::optional<int> rank, world_size;
   /// Until when all ranks have to be there.
   Milliseconds timeout = kDefaultTimeout;

@@ -38,15 +38,6 @@ ROOT = declarations.ROOT
 SKIPPED = ("using",)
 
 
-def names():
-    """{full name: entries of that name} of what counts."""
-    found = collections.OrderedDict()
-    for entry in ALL:
-        if counts(entry):
-            found.setdefault(entry.full, []).append(entry)
-    return found
-
-
 def is_constructor(entry):
     return entry.kind == "function" and entry.owner is not None and entry.name.lstrip("~") == entry.owner.name
 
@@ -130,6 +121,19 @@ class Book:
             yield general.option(name, first.text), "general"
         yield self.module(first), "module"
         yield self.of_header(first), "header"
+
+    def names(self):
+        """{full name: entries of that name} of what counts."""
+        found = collections.OrderedDict()
+        for entry in self.entries:
+            if counts(entry):
+                found.setdefault(entry.full, []).append(entry)
+        return found
+
+    def without(self):
+        """The first entries of names without a contract, by file and line."""
+        missing = [entries[0] for full, entries in self.names().items() if not self.of(full)]
+        return sorted(missing, key=lambda e: (e.file, e.line))
 
     def text(self, full):
         found = self.of(full)
@@ -256,28 +260,20 @@ class Book:
 
 
 def load():
-    global ALL
-    ALL = declarations.read()
-    ALL += declarations.macros(sorted({e.header for e in ALL if e.public}))
-    return Book(ALL)
+    entries = declarations.read()
+    return Book(entries + declarations.macros(sorted({e.header for e in entries if e.public})))
 
 
 def main(arguments):
     book = load()
-    counted, missing = collections.Counter(), []
-    every = names()
-    for full, entries in every.items():
-        found = book.of(full)
-        if found:
-            counted[found[1]] += 1
-        else:
-            missing.append(entries[0])
-    missing.sort(key=lambda e: (e.file, e.line))
+    missing = book.without()
     for entry in missing:
         print("%s:%d: %s has no contract" % (entry.file, entry.line, entry.full))
+    names = book.names()
     if "--numbers" in arguments:
+        counted = collections.Counter(book.of(full)[1] for full in names if book.of(full))
         print("\n".join("%-9s %d" % item for item in counted.most_common()))
-    print("contracts: %d public names, %d without a contract, at most %d promised" % (len(every), len(missing), PROMISED))
+    print("contracts: %d public names, %d without a contract, at most %d promised" % (len(names), len(missing), PROMISED))
     return 1 if len(missing) > PROMISED else 0
 
 

@@ -435,7 +435,7 @@ class Reader:
         inner = "%s::%s" % (space, name) if space else name
         if key == "enum":
             self.next()
-            self.enumerators(inner if scoped or owner else space, entry, owner)
+            self.enumerators(inner if scoped else space, entry)
         else:
             self.next()
             saved, self.row_doc, self.block, self.doc = self.row_doc, None, "", ""
@@ -453,7 +453,7 @@ class Reader:
                     if word:
                         self.add("variable", space, word.group(1), (name or key) + " " + part, row, owner, public)
 
-    def enumerators(self, space, entry, owner):
+    def enumerators(self, space, entry):
         while self.peek() != "}":
             row = self.row()
             begin = self.at
@@ -486,6 +486,8 @@ class Reader:
                 self.balanced()
                 continue
             if token in ("(", "=", "{", ";", "[", ":", ","):
+                if token == "(" and self.peek(1) == "*":  # of a pointer to a function
+                    name = self.peek(2)
                 break  # a colon: of a bit-field
             destructor = destructor or token == "~"
             if re.match(r"[A-Za-z_]", token):
@@ -534,11 +536,12 @@ class Reader:
             name = "~" + name
         variable = not function
         entry = self.add("variable" if variable else "function", space, name, text, row, owner, public)
-        if variable and "," in text:
-            for part in split(text)[1:]:
-                word = re.match(r"[\s*&]*(\w+)", part)
-                if word and "<" not in text.split(",")[0].split("=")[0]:
-                    self.add("variable", space, word.group(1), part, row, owner, public, entry.comment)
+        first, *more = split(text) if variable else [text]
+        entry.text = first
+        for part in more:  # int a = 1, *b;
+            word = re.match(r"[\s*&]*(\w+)", part)
+            kind = re.split(r"\b%s\b" % name, first)[0].rstrip("*& ")
+            self.add("variable", space, word.group(1), "%s %s" % (kind, part), row, owner, public, entry.comment)
 
     def initializers(self):
         """`: a(1), b{2} {...}`"""
@@ -593,6 +596,11 @@ def macros(names):
                 comment = []
             block = block if line.strip() else ""
     return found
+
+
+def of_text(text, file="x.h"):
+    """Entries of a header's text, preprocessed."""
+    return Reader([(file, number, file, line) for number, line in enumerate(text.split("\n"), 1)]).entries
 
 
 def read(names=None, compiler=os.environ.get("CXX", "g++")):

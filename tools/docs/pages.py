@@ -376,7 +376,7 @@ class Writer:
 
     def write(self):
         headers = collections.OrderedDict()
-        for entry in contracts.ALL:
+        for entry in self.book.entries:
             if entry.public and entry.owner is None and entry.name and entry.kind != "using" and (
                     entry.scope.split("::")[0] in ("ramet", "")):
                 headers.setdefault(entry.header, []).append(entry)

@@ -42,11 +42,11 @@ def layout(work):
     (work / "layout.xml").write_text(text)
 
 
-def names(tags):
-    """[[name, kind, url]] of what Doxygen's tag file lists."""
+def names(tags, known):
+    """[[name, kind, url]] of what Doxygen's tag file lists; `known`: the names that declarations.py has read."""
     found = {}
     for compound in xml.etree.ElementTree.parse(tags).getroot():
-        kind, space = compound.get("kind"), compound.findtext("name")
+        kind, space = compound.get("kind"), re.sub(r" ?<.*?>(?=::|$)", "", compound.findtext("name"))
         file = compound.findtext("filename")
         if kind in ("class", "struct", "union"):
             found.setdefault(space, [space, kind, file])
@@ -63,6 +63,14 @@ def names(tags):
                     continue  # the namespace has it
                 url = "%s#%s" % (member.findtext("anchorfile"), member.findtext("anchor"))
                 found.setdefault(full, [full, member.get("kind"), url])
+                for value in member.findall("enumvalue"):
+                    inside = "%s::%s" % (full, value.text)
+                    value = inside if inside in known else "::".join(full.split("::")[:-1] + [value.text])
+                    found.setdefault(value, [value, "value", url])
+    for full in known:  # a member that Doxygen does not see: its class's page
+        owner = full.rpartition("::")[0]
+        if full not in found and owner in found:
+            found[full] = [full, "member", found[owner][2]]
     return [[full[len("ramet::"):] if full.startswith("ramet::") else full, kind, url] for full, kind, url in sorted(found.values())]
 
 
@@ -86,13 +94,14 @@ def main(arguments):
     with tempfile.TemporaryDirectory() as folder:
         work, site = pathlib.Path(folder), pathlib.Path(folder) / "site"
         site.mkdir()
-        count, headers = pages.Writer(work).write()
+        writer = pages.Writer(work)
+        count, headers = writer.write()
         layout(work)
         tutorial = HERE / "tutorial/build.py"
         link = '<a href="$relpath^tutorial/index.html">Tutorial</a>' if tutorial.exists() else ""
         (work / "header.html").write_text((HERE / "header.html").read_text().replace("<!--TUTORIAL-->", link))
         good = doxygen(work, site)
-        listed = names(work / "tags.xml")
+        listed = names(work / "tags.xml", sorted(writer.book.names()))
         (site / "names.js").write_text("window.ramet_names=%s;\n" % json.dumps(listed, separators=(",", ":")).replace("],[", "],\n["))
         if tutorial.exists():
             good = subprocess.run([sys.executable, str(tutorial), str(site / "tutorial")]).returncode == 0 and good

@@ -38,6 +38,8 @@ struct AutogradSlot {
 /// Ranks up to the first need no memory of their own, ranks above the second are refused.
 inline constexpr int kInlineRank = 8, kMaxRank = 64;
 
+/// What all handles of one tensor share: its dtype, device, sizes and strides, where its memory is,
+/// and its slot in the graph.
 struct alignas(64) TensorImpl {
   enum : uint8_t {
     kContiguous = 1,  // row-major without gaps (extents of 1 ignored); every empty tensor

@@ -67,8 +67,10 @@ template <size_t D> std::string printed(const ExpandingArray<D>& numbers, int64_
 }
 }  // namespace detail
 
-/// What the convolutions share. `weight` is (out_channels, in_channels / groups, kernel...), `bias`
-/// (out_channels) or undefined.
+/// Each output is the sum of a window of the input times `weight`, plus `bias`: cross-correlation,
+/// with the output extents of autograd/ops/conv.h. `weight` is (out_channels, in_channels / groups,
+/// kernel...), `bias` (out_channels) or undefined; both start uniform in +-1/sqrt(n), n the
+/// weight's elements but for dimension 0.
 template <size_t D, class Derived> class RAMET_API ConvNdImpl : public Cloneable<Derived> {
  public:
   explicit ConvNdImpl(const ConvOptions<D>& options_);

@@ -115,6 +115,8 @@ class Book:
         if first.kind == "alias":
             yield self.aliased(first), "alias"
             yield general.TYPES.get(name, "") if owner is not None else "", "general"
+        if first.kind == "option" and name in general.ANYWHERE:
+            yield general.option(name, first.text), "general"
         if owner is not None and first.kind in ("option", "variable", "alias", "function"):
             yield self.named(owner, name, first.kind == "function"), "named"
         if first.kind == "option":
@@ -221,23 +223,31 @@ class Book:
                 return "See `%s`." % (holder if self.by.get("%s::%s" % (user.scope, holder)) else user.name)
         return ""
 
-    def is_module(self, owner):
-        return owner is not None and owner.name.endswith("Impl")
+    def is_module(self, cls, seen=()):
+        """Whether it is the class of a module: NameImpl, with nn::Module among its bases."""
+        if cls is None or cls.full in seen or not (seen or cls.name.endswith("Impl")):
+            return False
+        for base in cls.bases:
+            if re.match(r"(::)?(ramet::)?(nn::)?(Cloneable|Module)\b", base):
+                return True
+            if self.is_module(self.classes.get(self.lookup(base, cls.scope)), (*seen, cls.full)):
+                return True
+        return False
 
     def module(self, entry):
         """Of modules and options: what is the same for all of them."""
         name, owner = entry.name, entry.owner
         if self.is_module(owner) and name in general.MODULE and (name != "forward" or self.of(owner.full)):
             return general.MODULE[name]
-        if owner is not None and name == "Impl":
+        if owner is not None and name == "Impl" and "ModuleHolder" in owner.text:
             return "The class of the module that this holds."
         if entry.kind == "class" and name.endswith("Options"):
             return self.options(entry)
         if entry.kind == "class" and name.endswith("ParamState") and self.of(entry.full.replace("ParamState", "")):
             return "What `%s` keeps for a parameter." % name.replace("ParamState", "")
-        if entry.kind == "class" and not self.is_module(entry):
-            return self.text("%s::%sImpl" % (entry.scope, name))
-        if entry.kind == "class":
+        if entry.kind == "class" and self.is_module(self.classes.get(entry.full + "Impl")):
+            return self.text(entry.full + "Impl")
+        if entry.kind == "class" and self.is_module(entry):
             for base in entry.bases:
                 full = self.lookup(base, entry.scope)
                 if full and full in self.classes and self.classes[full].name.endswith("Impl") and self.text(full):

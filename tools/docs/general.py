@@ -23,6 +23,10 @@ OPTIONS = {
     "count_include_pad": "Whether elements of the padding count in the average.",
     "divisor_override": "What sums are divided by, instead of the window's number of elements.",
     "output_size": "Spatial extents of the result.",
+    "in_channels": "Channels of the input.",
+    "out_channels": "Channels of the output.",
+    "in_features": "Numbers in a row of the input.",
+    "out_features": "Numbers in a row of the output.",
     "groups": "In how many groups channels are cut, which do not mix.",
     "bool bias": "Whether there is a bias to learn.",
     "bool affine": "Whether there are a weight and a bias to learn, one each for a channel.",
@@ -89,6 +93,11 @@ OPTIONS = {
     "square_avg": "The running mean of squared gradients.",
     "momentum_buffer": "The velocity; undefined without momentum.",
 }  # yapf: disable
+
+
+# Of these, what means this and nothing else, so that it stands before a reference to a class's contract that names it.
+ANYWHERE = """inplace kernel_size stride dilation ceil_mode groups in_channels out_channels in_features out_features num_features
+    affine track_running_stats lr betas maximize amsgrad batch_first bidirectional input_size hidden_size num_layers""".split()
 
 
 def option(name, declaration):

@@ -103,7 +103,7 @@ def formatted(text):
 
 def first_sentence(text):
     text = " ".join(text.split())
-    match = re.match(r"(.*?[.:;])(?: [A-Z`(]|$)", text)
+    match = re.match(r"(.*?(?:;|[.](?= [A-Z`(\[]|$)))", text)
     return (match.group(1) if match else text).rstrip(".:;")
 
 
@@ -195,11 +195,53 @@ class Writer:
             parts.append("@ingroup " + group)
         text = entry.comment or ("" if contracts.is_constructor(entry) else self.book.text(full))
         parts.append(formatted(text.rstrip(":")) if text else NOTHING)
+        parts += self.holder(entry) + self.options_of(entry) if entry.kind == "class" else []
         if first and not contracts.is_constructor(entry):
             parts += self.twin(entry) + self.what_differs(entry) + self.example(entry)
         if entry.owner is None:
             parts.append("@par Declared in\n%s, line %d" % (escaped(entry.file), entry.line))
         return "\n\n".join(parts)
+
+    def holder(self, entry):
+        """Of a module's holder: what its class's bases say, the class, how it is made, its options."""
+        cls = self.book.classes.get(entry.full + "Impl")
+        if not self.book.is_module(cls):
+            return []
+        parts, at, makers = [], cls, []
+        while at:
+            if at is not cls and at.comment:
+                parts.append(formatted(at.comment))
+            makers = makers or [m.text for m in at.members if contracts.is_constructor(m) and m.public and not m.name.startswith("~")]
+            bases = [self.book.lookup(b, at.scope) for b in at.bases]
+            at = next((self.book.classes[b] for b in bases if b in self.book.classes and b.endswith("Impl")), None)
+        parts.append('@par Class\n@ref %s "%s": its members are reached by <code>-&gt;</code>, and forward by a call' % (cls.full, cls.name))
+        made = sorted({re.sub(r"^explicit ", "", m).replace(m.split("(")[0].split()[-1], entry.name, 1) for m in makers if "(" in m},
+                      key=len)
+        if made:
+            parts.append("@par Made by\n" + "<br>\n".join("<code>%s</code>" % escaped(m) for m in made if "Tail" not in m))
+        return parts
+
+    def options_of(self, entry):
+        """Of a class with options: a table of them."""
+        parts = []
+        options = self.options(entry.full + "Options")
+        if options and any(m.kind == "option" for m in options.members):
+            rows = ["<tr><td><code>%s</code></td><td>%s</td></tr>" % (
+                escaped(re.sub(r"^(.*?) (\w+)( = .*)?$", r"\2\3", o.text)), formatted(self.book.text(o.full)).replace("\n\n", "<br>"))
+                for o in options.members if o.kind == "option"]
+            parts.append('@par Options\n@ref %s "%s", each set by a function of its name, which chains\n<table class="options">%s</table>' % (
+                options.full, options.name, "".join(rows)))
+        return parts
+
+    def options(self, full):
+        """The class of options of that name, or that it is another name of."""
+        for e in self.book.by.get(full, ()):
+            if e.kind == "class":
+                return e
+            if e.kind == "alias":
+                target = self.book.lookup(re.sub(r"^using \w+ = |<.*", "", e.text).strip(), e.scope)
+                return self.options(target) if target else None
+        return None
 
     def twin(self, entry):
         full = entry.full
@@ -231,10 +273,11 @@ class Writer:
         return ["@par Examples\n" + ", ".join('@ref %s "%s"' % (page_of(f), f.rpartition("/")[2]) for f in files)] if files else []
 
     def put(self, indent, comment, code):
-        self.text.append(indent + "/**\n" + "\n".join(indent + " * " + l if l else indent + " *" for l in comment.split("\n"))
-                         + "\n" + indent + " */")
-        if code:
-            self.text.append(indent + code)
+        lines, as_it_is = [indent + "/**"], False
+        for line in comment.split("\n"):
+            as_it_is = line == "@verbatim" or as_it_is and line != "@endverbatim"
+            lines.append(line if as_it_is and line != "@verbatim" else (indent + " * " + line).rstrip())
+        self.text += lines + [indent + " */"] + ([indent + code] if code else [])
 
     @staticmethod
     def code(entry):
@@ -290,6 +333,9 @@ class Writer:
         title = first_sentence(said) or path
         if len(title) > 90:
             title = title[:title.rfind(" ", 0, 88)] + " ..."
+        if path.startswith(declarations.C_HEADERS):  # what is said there between the functions
+            said += "\n\n" + "\n\n".join(re.sub(r"(?m)^ \* ?", "", t) for t in re.findall(
+                r"^/\* (?!-)((?:(?!\*/)[\s\S])*?)\s*\*/\n\n", (ROOT / path).read_text(), flags=re.M)[1:])
         self.text = ["/** @file\n * @brief %s */" % escaped(title)]
         self.put("", "@defgroup %s %s\n@ingroup family_%s\n\n<code>\\#include &quot;%s&quot;</code>%s\n\n%s" % (
             group, escaped(title), family(path), path, "" if self.own_library(path) else " (or ramet.h, which has it)", formatted(said)), "")
@@ -330,17 +376,25 @@ class Writer:
         for number, (name, title, what, _) in enumerate(FAMILIES):
             self.pages.append("/** @defgroup family_%s %s\n%s\n\nAll its names in one table: @ref family_%s_names */" % (
                 name, title, what, name))
-            rows, used = [], collections.Counter()
-            for entry, group in sorted(self.listed[name], key=lambda e: (e[0].name.lower(), e[0].scope)):
-                twin = self.twins.get(entry.full, "")
+            rows, used, forms = [], collections.Counter(), collections.OrderedDict()
+            full_names = {entry.full for entry, _ in self.listed[name]}
+            for entry, group in sorted(self.listed[name], key=lambda e: (e[0].name.lower().lstrip("_"), e[0].scope)):
+                stem = re.sub(r"(_out|(?<=\w)_|Impl|Options|ParamState)$", "", entry.full)
+                stem = re.sub(r"::functional::(\w+)Func$", r"::\1", stem)
+                forms.setdefault(stem if stem in full_names else entry.full, []).append((entry, group))
+            for stem, entries in forms.items():
+                entries.sort(key=lambda e: (e[0].full != stem, len(e[0].name)))
+                entry = entries[0][0]
                 for f in self.examples.of(entry.name):
                     used[f] += 1
+                links = [self.reference(e, g, e.full.replace("ramet::", "", 1) if e is entry else e.name) for e, g in entries]
+                own = "" if entry.full in self.twins or entry.kind == "macro" or name == "c" else "own"
                 rows.append("<tr><td>%s</td><td>%s</td><td>%s</td></tr>" % (
-                    self.reference(entry, group, entry.full.replace("ramet::", "", 1)), "<code>%s</code>" % twin if twin else "",
-                    formatted(first_sentence(self.book.text(entry.full)))))
+                    " ".join(links), own, formatted(first_sentence(self.book.text(entry.full)))))
             self.page(("family_%s_names" % name, title + ": names"), [
-                what, "", "By header: @ref family_%s" % name, "",
-                "<table class=\"names\"><tr><th>name</th><th>LibTorch</th><th>contract</th></tr>", *rows, "</table>"])
+                what, "", "A name stands in LibTorch as <code>torch::name</code>, unless it is Ramet&apos;s <em>own</em>. By header: "
+                "@ref family_%s. @ref family_%s_examples." % (name, name), "",
+                "<table class=\"names\"><tr><th>name</th><th></th><th>contract</th></tr>", *rows, "</table>"])
             self.page(("family_%s_examples" % name, title + ": examples"), [
                 "Programs that <code>./tools/test</code> builds and runs, with how many names of the family each uses.", "", "<ul>",
                 *("<li>@ref %s (%d)</li>" % (page_of(f), n) for f, n in used.most_common(12)), "</ul>"])

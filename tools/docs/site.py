@@ -26,6 +26,7 @@ import pages  # noqa: E402
 # (what stands in Doxygen's own layout, what stands there instead): a description comes before the lists, and no page has a list of
 # inherited members besides.
 LAYOUT = [
+    (r'<tab type="modules" visible="yes" title="" intro=""/>', '<tab type="modules" visible="yes" title="All headers, by family" intro="Each header is a page."/>'),
     (r'<allmemberslink visible="yes"/>', '<allmemberslink visible="no"/>'),
     (r"(?s)(<class>\n.*?)(    <memberdecl>.*?</memberdecl>\n)(    <detaileddescription title=\"\"/>\n)", r"\1\3\2"),
     (r"(?s)(<group>\n.*?)(    <memberdecl>.*?</memberdecl>\n)(    <detaileddescription title=\"\"/>\n)", r"\1\3\2"),
@@ -80,7 +81,7 @@ def doxygen(work, site):
         "EXAMPLE_PATH = %s" % (work / "examples"), "STRIP_FROM_PATH = %s" % (work / "headers"), "OUTPUT_DIRECTORY = %s" % site,
         "LAYOUT_FILE = %s" % (work / "layout.xml"), "GENERATE_TAGFILE = %s" % (work / "tags.xml"),
         "HTML_HEADER = %s" % (work / "header.html"), "HTML_FOOTER = %s" % (HERE / "footer.html"),
-        "HTML_EXTRA_STYLESHEET = %s" % (HERE / "reference.css"), "HTML_EXTRA_FILES = %s" % (HERE / "find.js"), ""])  # yapf: disable
+        "HTML_EXTRA_STYLESHEET = %s %s" % (HERE / "style.css", HERE / "reference.css"), "HTML_EXTRA_FILES = %s" % (HERE / "find.js"), ""])  # yapf: disable
     (work / "Doxyfile").write_text(settings)
     run = subprocess.run(["doxygen", "Doxyfile"], cwd=work, capture_output=True, text=True)
     warnings = [line for line in (run.stdout + run.stderr).splitlines() if line.strip()]

@@ -50,7 +50,7 @@ run() {
   [[ $code -eq $expected ]] || fail "$call: exit code $code, expected $expected"
 }
 
-for script in bench install lab package quickstart test compare_torch mutate setup.sh; do
+for script in bench install lab make_docs package quickstart test compare_torch mutate setup.sh; do
   for option in --help -h; do
     run 0 $script $option
     grep -q "^ *\(usage: \)\?\./tools/$script" "$work/stdout" || fail "$call does not say how to call ./tools/$script"
@@ -114,6 +114,8 @@ wrong "start wants the number of a lab and a folder" lab start 3
 wrong "there is no lab 13" lab start 13 "$work/none"
 wrong "is there and not empty: nothing was written" lab start 3 "$work"
 wrong "is no folder that .start. has made" lab check "$work"
+wrong "no such option: --bogus" make_docs --bogus
+wrong "--out wants a folder" make_docs --out
 wrong "no such package: got nothing, expected deb" package
 wrong "no such package: got rpm, expected deb" package rpm
 wrong "no such option: --prefix" package deb --prefix x

@@ -45,7 +45,8 @@ FAMILIES = [
 NOTHING = "<span></span>"  # Doxygen shows nothing that has no comment
 ITEM = re.compile(r"^ {0,2}(-|\d+\.) +(?=\S)")
 CODE = re.compile(r"`([^`\n]+)`")
-EXAMPLES = [("tools/examples", "*.cc"), ("tools/examples/c", "*.c*"), ("tools/compat/programs", "*.cc")]
+EXAMPLES = [("tools/examples", "*.cc"), ("tools/examples/c", "*.c"), ("tools/examples/c", "*.f90"), ("tools/examples/c", "*.py"),
+            ("tools/compat/programs", "*.cc")]
 
 
 def family(header):
@@ -110,8 +111,10 @@ def first_sentence(text):
 def header_comment(path):
     lines = []
     for line in (ROOT / path).read_text().split("\n"):
-        if line.startswith("//"):
-            lines.append(re.sub(r"^// ?", "", line))
+        if line.startswith(("//", "!", "# ")):
+            lines.append(re.sub(r"^(//|!|#) ?", "", line))
+        elif line.startswith('"""') and not lines:
+            lines.append(line.strip('"'))
         elif line.startswith(("/*", " *")) and (lines or line.startswith("/*")):
             lines.append(re.sub(r"^/?\*+/? ?|^ \*/? ?", "", line))
         else:

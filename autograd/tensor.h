@@ -326,8 +326,8 @@ class RAMET_API Tensor : public TensorBase {
   Tensor pin_memory(std::optional<Device> device = std::nullopt) const;
   /// Does it lie in pinned memory?
   bool is_pinned(std::optional<Device> device = std::nullopt) const;
-  /// Every element becomes the value, cast; of a tensor with one element its gradient is the sum.
-  /// Constants cut the history (autograd/NOTES.md).
+  /// Every element becomes the value, cast. A `value` that is a tensor is 0-dim; its gradient is
+  /// the sum of all gradients. A number cuts the history (autograd/NOTES.md).
   Tensor& fill_(const Scalar& value) const;
   Tensor& fill_(const Tensor& value) const;
   /// fill_(0).
@@ -339,8 +339,9 @@ class RAMET_API Tensor : public TensorBase {
   Tensor new_zeros(IntArrayRef size, const TensorOptions& options = {}) const;
   Tensor new_ones(IntArrayRef size, const TensorOptions& options = {}) const;
   Tensor new_full(IntArrayRef size, const Scalar& value, const TensorOptions& options = {}) const;
-  /// Has these sizes from now on: the elements in memory stay, new ones are not initialised. An
-  /// Error of a tensor that requires a gradient.
+  /// Has these sizes from now on, where they differ in other memory: the first elements of a
+  /// contiguous tensor are kept, further ones not initialised. An Error while history is
+  /// recorded, where it requires a gradient.
   Tensor& resize_(IntArrayRef size, std::optional<MemoryFormat> memory_format = std::nullopt) const;
   /// resize_() to the sizes of another one.
   Tensor& resize_as_(const Tensor& the_template,

@@ -215,10 +215,10 @@ RAMET_C_API ramet_tensor* ramet_tensor_argmax(const ramet_tensor* a, int64_t dim
 /* LibTorch's functions of these names, with its defaults for what has no argument here.
  * `reduction`: RAMET_NONE, RAMET_MEAN or RAMET_SUM. */
 
-/* (input - target)^2, of equal sizes. */
+/* (input - target)^2; sizes broadcast. */
 RAMET_C_API ramet_tensor* ramet_mse_loss(const ramet_tensor* input, const ramet_tensor* target,
                                          int reduction);
-/* |input - target|, of equal sizes. */
+/* |input - target|; sizes broadcast. */
 RAMET_C_API ramet_tensor* ramet_l1_loss(const ramet_tensor* input, const ramet_tensor* target,
                                         int reduction);
 /* A parabola below `delta` (1 is usual), a line above. */

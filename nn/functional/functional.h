@@ -96,6 +96,7 @@ struct RAMET_API EmbeddingFuncOptions {
   RAMET_ARG(bool, sparse) = false;
 };
 struct RAMET_API NormalizeFuncOptions {
+  /// The p of the norm.
   RAMET_ARG(double, p) = 2.0;
   RAMET_ARG(int64_t, dim) = 1;
   RAMET_ARG(double, eps) = 1e-12;

@@ -22,6 +22,7 @@ struct RAMET_API EmbeddingBagOptions {
   RAMET_ARG(std::optional<double>, max_norm) = std::nullopt;
   RAMET_ARG(double, norm_type) = 2.;
   RAMET_ARG(bool, scale_grad_by_freq) = false;
+  /// What a bag's rows become: their sum, mean or maximum.
   RAMET_ARG(EmbeddingBagMode, mode) = kMean;
   /// Not implemented: an Error at construction.
   RAMET_ARG(bool, sparse) = false;
@@ -38,6 +39,7 @@ struct RAMET_API EmbeddingBagFromPretrainedOptions {
   RAMET_ARG(std::optional<double>, max_norm) = std::nullopt;
   RAMET_ARG(double, norm_type) = 2.;
   RAMET_ARG(bool, scale_grad_by_freq) = false;
+  /// What a bag's rows become: their sum, mean or maximum.
   RAMET_ARG(EmbeddingBagMode, mode) = kMean;
   RAMET_ARG(bool, sparse) = false;
   RAMET_ARG(bool, include_last_offset) = false;
@@ -81,6 +83,7 @@ struct RAMET_API EmbeddingBagFuncOptions {
   RAMET_ARG(std::optional<double>, max_norm) = std::nullopt;
   RAMET_ARG(double, norm_type) = 2.;
   RAMET_ARG(bool, scale_grad_by_freq) = false;
+  /// What a bag's rows become: their sum, mean or maximum.
   RAMET_ARG(EmbeddingBagMode, mode) = kMean;
   RAMET_ARG(bool, sparse) = false;
   /// Of mode kSum alone: a factor for each row, of weight's dtype, in the shape of the indices.

@@ -31,6 +31,8 @@ RAMET_LOSS_OPTIONS(MultiMarginLossOptions, RAMET_ARG(int64_t, p) = 1;
                    RAMET_ARG(double, margin) = 1.0; RAMET_ARG(Tensor, weight);)
 /// weight: per class.
 RAMET_LOSS_OPTIONS(MultiLabelSoftMarginLossOptions, RAMET_ARG(Tensor, weight);)
+/// margin and swap as functional::triplet_margin_loss has them; p: of the distances' norm; eps:
+/// added to each difference.
 RAMET_LOSS_OPTIONS(TripletMarginLossOptions, RAMET_ARG(double, margin) = 1.0;
                    RAMET_ARG(double, p) = 2.0; RAMET_ARG(double, eps) = 1e-6;
                    RAMET_ARG(bool, swap) = false;)

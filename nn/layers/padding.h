@@ -11,23 +11,25 @@
 
 namespace ramet::nn {
 
-// `padding`: {left, right, top, bottom, front, back}, of which negative ones cut off, or one number
-// for all (autograd/ops/pad.h).
+// autograd/ops/pad.h says what the numbers are.
 #define RAMET_PAD_OPTIONS(Kind)                                         \
   template <size_t D> struct Kind##Options {                            \
     Kind##Options(ExpandingArray<D * 2> padding) : padding_(padding) {} \
     RAMET_ARG(ExpandingArray<D * 2>, padding);                          \
   };
+/// `padding`: {left, right, top, bottom, front, back}, of which negative ones cut off, or one
+/// number for all:
 RAMET_PAD_OPTIONS(ReflectionPad)
 RAMET_PAD_OPTIONS(ReplicationPad)
 RAMET_PAD_OPTIONS(ZeroPad)
 #undef RAMET_PAD_OPTIONS
-/// How far each side is padded, {left, right, top, bottom, front, back}, and with which value.
+/// `padding`: {left, right, top, bottom, front, back}, of which negative ones cut off, or one
+/// number for all; `value` is put there.
 template <size_t D> struct ConstantPadOptions {
   ConstantPadOptions(ExpandingArray<D * 2> padding, double value)
       : padding_(padding), value_(value) {}
   RAMET_ARG(ExpandingArray<D * 2>, padding);
-  RAMET_ARG(double, value);  // what is put there
+  RAMET_ARG(double, value);
 };
 
 // The base of a kind's modules, which has its constructor from plain numbers.

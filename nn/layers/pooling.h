@@ -26,7 +26,7 @@ using MaxPool3dOptions = MaxPoolOptions<3>;
 template <size_t D> struct AvgPoolOptions {
   AvgPoolOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}
   RAMET_ARG(ExpandingArray<D>, kernel_size);
-  RAMET_ARG(ExpandingArray<D>, stride);
+  RAMET_ARG(ExpandingArray<D>, stride);  // as the kernel, if not given
   RAMET_ARG(ExpandingArray<D>, padding) = 0;
   RAMET_ARG(bool, ceil_mode) = false;
   RAMET_ARG(bool, count_include_pad) = true;

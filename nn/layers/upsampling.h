@@ -18,6 +18,8 @@ struct RAMET_API UpsampleOptions {
   RAMET_ARG(std::optional<std::vector<int64_t>>, size) = std::nullopt;
   /// One number stands for all dimensions.
   RAMET_ARG(std::optional<std::vector<double>>, scale_factor) = std::nullopt;
+  /// How values between the input's are made; kLinear of one, kBilinear and kBicubic of two,
+  /// kTrilinear of three spatial dimensions.
   RAMET_ARG(mode_t, mode) = kNearest;
   /// Whether the corners' centres stay where they are; of kNearest not given.
   RAMET_ARG(std::optional<bool>, align_corners) = std::nullopt;

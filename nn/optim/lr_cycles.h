@@ -45,6 +45,7 @@ struct CyclicLROptions {
   RAMET_ARG(int64_t, step_size_up) = 2000;
   /// None: as step_size_up.
   RAMET_ARG(std::optional<int64_t>, step_size_down) = std::nullopt;
+  /// How f of the formula falls from cycle to cycle.
   RAMET_ARG(Mode, mode) = triangular;
   RAMET_ARG(double, gamma) = 1;
   /// In place of the mode's function; of what scale_mode says.

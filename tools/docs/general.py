@@ -52,7 +52,6 @@ OPTIONS = {
     "scale_grad_by_freq": "Whether a row's gradient is divided by how often it was looked up.",
     "sparse": "Sparse gradients are not implemented: true is an Error.",
     "freeze": "Whether the weight is no parameter to train.",
-    "mode": "How values between the input's are made, or what a bag's rows become; see who takes it.",
     "include_last_offset": "Whether the last offset is the end of the last bag.",
     "keepdim": "Whether the reduced dimension stays, with extent 1.",
     "dim": "The dimension that it works along; negative: counted from the end.",

@@ -43,7 +43,8 @@ def is_constructor(entry):
 
 
 def counts(entry):
-    return (entry.public and entry.scope.split("::")[0] in ("", "ramet") and entry.kind not in SKIPPED and entry.name and not entry.name.startswith("operator") and not is_constructor(entry))
+    ours = entry.public and entry.scope.split("::")[0] in ("", "ramet")
+    return ours and entry.kind not in SKIPPED and entry.name and not entry.name.startswith("operator") and not is_constructor(entry)
 
 
 def rows():

@@ -5,9 +5,6 @@ examples in its comment; pages that list the names of a family; a page for each 
 """
 
 import collections
-import html
-import importlib.machinery
-import importlib.util
 import pathlib
 import re
 import sys
@@ -17,13 +14,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).absolute().parent))
 
 import contracts  # noqa: E402
 import declarations  # noqa: E402
+from lookups import Examples, differences, page_of, twins, upstream  # noqa: E402
+from markup import NOTHING, escaped, first_sentence, formatted, header_comment  # noqa: E402
 
 ROOT = declarations.ROOT
-sys.path[:0] = [str(ROOT / "tools/compat"), str(ROOT / "tools/compare")]
-
-import places  # noqa: E402
-import signatures  # noqa: E402
-import upstream  # noqa: E402
 
 # (id, title, what is in it, the folders and headers it has)
 FAMILIES = [
@@ -42,143 +36,10 @@ FAMILIES = [
     ("c", "The interface for C and Fortran", "C99 functions over the library.", ("nn/c/", "parallel/c/")),
     ("runtime", "Runtime", "Devices, dtypes, memory, random numbers, threads, errors, observers.", ("runtime/", "kernels/")),
 ]  # yapf: disable
-NOTHING = "<span></span>"  # Doxygen shows nothing that has no comment
-ITEM = re.compile(r"^ {0,2}(-|\d+\.) +(?=\S)")
-CODE = re.compile(r"`([^`\n]+)`")
-EXAMPLES = [("tools/examples", "*.cc"), ("tools/examples/c", "*.c"), ("tools/examples/c", "*.f90"), ("tools/examples/c", "*.py"),
-            ("tools/compat/programs", "*.cc")]
 
 
 def family(header):
     return next(f[0] for f in FAMILIES if header.startswith(f[3]))
-
-
-def escaped(text):
-    """Words that Doxygen shall show as they are."""
-    text = re.sub(r"([\\@#%$])", r"\\\1", html.escape(text, quote=False)).replace('"', "&quot;")
-    text = re.sub(r"(?<![\w])::", r"\::", text)
-    return re.sub(r"-(?=-)|\*(?=/)|/(?=\*)|\b(?!https?:)\w+:(?=//)", r"\g<0><span></span>", text)
-
-
-def inline(text):
-    """The same, words in backquotes as code."""
-    text = "".join("<code>%s</code>" % escaped(p) if i % 2 else escaped(p) for i, p in enumerate(CODE.split(text)))
-    return "\\" + text if text.startswith("-") else text
-
-
-def formatted(text):
-    """A contract as Doxygen's markup: paragraphs, lists, and what is indented as it stands."""
-    out, block = [], []
-
-    def flush():
-        lines = [line.strip() for line in block]
-        if not block:
-            return
-        if ITEM.match(block[0]):
-            items = []
-            for line in lines:
-                if ITEM.match(line):
-                    items.append(ITEM.sub("", line))
-                else:
-                    items[-1] += " " + line
-            out.append("<ul>\n%s\n</ul>" % "\n".join("<li>%s</li>" % inline(i) for i in items))
-        elif block[0].startswith("  "):
-            out.append("@verbatim\n%s\n@endverbatim" % "\n".join(block).replace("*/", "* /").replace("/*", "/ *"))
-        else:
-            out.append(inline(" ".join(lines)))
-        block.clear()
-
-    for line in text.split("\n"):
-        if not line.strip():
-            flush()
-            continue
-        starts = ITEM.match(line)
-        in_list = block and ITEM.match(block[0])
-        if block and (starts and not in_list or not starts and (
-                in_list and not line.startswith("  ") or not in_list and block[0].startswith("  ") != line.startswith("  "))):
-            flush()
-        block.append(line)
-    flush()
-    return "\n\n".join(out)
-
-
-def first_sentence(text):
-    text = " ".join(text.split())
-    match = re.match(r"(.*?(?:;|[.](?= [A-Z`(\[]|$)))", text)
-    return (match.group(1) if match else text).rstrip(".:;")
-
-
-def header_comment(path):
-    lines = []
-    for line in (ROOT / path).read_text().split("\n"):
-        if line.startswith(("//", "!", "# ")):
-            lines.append(re.sub(r"^(//|!|#) ?", "", line))
-        elif line.startswith('"""') and not lines:
-            lines.append(line.strip('"'))
-        elif line.startswith(("/*", " *")) and (lines or line.startswith("/*")):
-            lines.append(re.sub(r"^/?\*+/? ?|^ \*/? ?", "", line))
-        else:
-            break
-    return "\n".join(lines)
-
-
-def coverage():
-    loader = importlib.machinery.SourceFileLoader("ramet_coverage", str(ROOT / "tools/coverage"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-    loader.exec_module(module)
-    return module
-
-
-def twins():
-    """{full name in ramet: LibTorch's} by the door's list of names."""
-    found, space = {}, ""
-    for line in (ROOT / "tools/compat/include/ramet/compat/names.h").read_text().split("\n"):
-        opened = re.match(r"namespace ([\w:]+) \{", line)
-        space = opened.group(1) if opened else space
-        used = re.match(r"using ::(ramet::[\w:]+);", line)
-        if used:
-            name = used.group(1)
-            found.setdefault(name, re.sub(r"^(at|c10|caffe2)\b", "torch", space) + "::" + name.rpartition("::")[2])
-    return found
-
-
-def differences():
-    """{(area's kind, name): [what differs]}; the kind is "function", "method" or ""."""
-    found = collections.defaultdict(list)
-    table = coverage()
-    for how, areas, names in table.DIFFERS:
-        for name in names.split():
-            found["method" if areas == "methods" else "function" if "functions" in areas else "", name].append(how)
-    reasons = dict(signatures.LEFT_OUT)
-    for what, names in upstream.stored()[2].items():
-        for name in names:
-            found["function", name].append("without the overloads with `%s`: %s" % (what, reasons.get(what, "")))
-    text = (ROOT / "tools/compare/known.h").read_text() + (ROOT / "tools/compare/known_errors.h").read_text()
-    for entry in re.findall(r"\{(\s*\.name = .*?)\},\n", text, flags=re.S):
-        fields = {k: " ".join(re.findall(r'"((?:\\.|[^"\\])*)"', v)) for k, v in
-                  re.findall(r"\.(\w+)\s*=\s*((?:\s*\"(?:\\.|[^\"\\])*\")+)", entry)}
-        for case in fields.get("cases", "").split():
-            found["function", case].append(re.sub(r" +", " ", fields.get("reason", "").replace('\\"', '"')))
-    return found
-
-
-class Examples:
-    def __init__(self):
-        self.files = {}
-        for folder, pattern in EXAMPLES:
-            for path in sorted((ROOT / folder).glob(pattern)):
-                text = path.read_text()
-                code = re.sub(r"//.*|/\*.*?\*/", "", text)
-                self.files[str(path.relative_to(ROOT))] = (text, collections.Counter(re.findall(r"[A-Za-z_]\w*", code)), len(code))
-
-    def of(self, name, most=3):
-        using = [(f, c[name], size) for f, (_, c, size) in self.files.items() if c[name]]
-        using.sort(key=lambda u: ("programs" in u[0], u[2] / u[1]))
-        return [u[0] for u in using[:most]]
-
-
-def page_of(path):
-    return "example_" + re.sub(r"\W", "_", path)
 
 
 class Writer:
@@ -270,7 +131,7 @@ class Writer:
     def example(self, entry):
         if entry.owner is not None and entry.scope != "ramet::Tensor" or entry.kind == "macro":
             return []
-        files = self.examples.of(entry.name)
+        files = self.examples.of(entry)
         if not files and entry.owner is None:
             return ["@par Examples\nof this family: @ref family_%s_examples" % family(entry.header)]
         return ["@par Examples\n" + ", ".join('@ref %s "%s"' % (page_of(f), f.rpartition("/")[2]) for f in files)] if files else []
@@ -388,7 +249,7 @@ class Writer:
             for stem, entries in forms.items():
                 entries.sort(key=lambda e: (e[0].full != stem, len(e[0].name)))
                 entry = entries[0][0]
-                for f in self.examples.of(entry.name):
+                for f in self.examples.of(entry):
                     used[f] += 1
                 links = [self.reference(e, g, e.full.replace("ramet::", "", 1) if e is entry else e.name) for e, g in entries]
                 own = "" if entry.full in self.twins or entry.kind == "macro" or name == "c" else "own"
@@ -409,7 +270,6 @@ class Writer:
             said = header_comment(path)
             name = path.replace("/", "__")
             (shown / name).write_text(text)
-            language = {"f90": "f", "py": "py"}.get(path.rpartition(".")[2], "cpp")
             self.page((page_of(path), "%s" % escaped(path.rpartition("/")[2])), [
                 formatted(said), "", "<code>%s</code>" % escaped(path), "", "@include %s" % name])
         rows = ["<li>@ref %s &mdash; %s</li>" % (page_of(p), formatted(first_sentence(header_comment(p)))) for p in self.examples.files]

@@ -7,7 +7,6 @@ warning of Doxygen's is an error.
 """
 
 import json
-import os
 import pathlib
 import re
 import shutil

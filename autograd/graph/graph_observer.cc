@@ -160,18 +160,17 @@ bool detail::somebody_walks_alone() {
 }
 
 void detail::run_observed(Node* n, Tensor* in, Tensor* out, void (*run)(Node*, Tensor*, Tensor*)) {
-  struct End {
-    Node* n;
-    const Tensor* out;
-    bool failed = true;
-    ~End() {
-      tell_observers(
-          [this](GraphObserver& o) { o.on_node_ended(*n, failed ? nullptr : out, failed); });
-    }
-  } end{n, out};
-  for_each([&](GraphObserver& o) { o.on_node_begun(*n, in); });
-  run(n, in, out);
-  end.failed = false;
+  const auto ended = [n](const Tensor* gradients, bool failed) {
+    tell_observers([&](GraphObserver& o) { o.on_node_ended(*n, gradients, failed); });
+  };
+  try {
+    for_each([&](GraphObserver& o) { o.on_node_begun(*n, in); });
+    run(n, in, out);
+  } catch (...) {  // which std::current_exception() is while they are told
+    ended(nullptr, true);
+    throw;
+  }
+  ended(out, false);
 }
 
 }  // namespace autograd

@@ -58,7 +58,8 @@ class RAMET_API GraphObserver {
   /// `in`: a gradient a slot, hooks have run. It may wait, and put others in their place. What it
   /// throws is the node's failure.
   virtual void on_node_begun(Node& node, Tensor* in);
-  /// `out`: a gradient an edge, undefined ones too; null: a leaf's collector, or it failed.
+  /// `out`: a gradient an edge, undefined ones too; null: a leaf's collector, or it failed, by
+  /// std::current_exception().
   virtual void on_node_ended(Node& node, const Tensor* out, bool failed);
   /// Before it is added to what other edges deliver there.
   virtual void on_delivered(const void* walk, Node& from, int edge, const Tensor& gradient);

@@ -1,0 +1,622 @@
+// What a recorder is told while the program runs.
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+
+#include "autograd/graph/engine.h"
+#include "runtime/capture.h"
+#include "runtime/gpu.h"
+#include "tools/see/kernel_costs.h"
+#include "tools/see/recorder_internal.h"
+#include "tools/see/source_lines.h"
+#include "tools/see/statistics_of.h"
+
+using ramet::detail::tls;
+
+namespace ramet {
+namespace see {
+namespace {
+
+using autograd::Input;
+using autograd::Node;
+
+Id last(const auto& list) { return static_cast<Id>(list.size()) - 1; }
+
+// "ToCopyBackward0" -> "to_copy"; what is no such name stays.
+std::string operation_name(const std::string& node) {
+  const size_t at = node.rfind("Backward");
+  if (at == std::string::npos || at == 0) return node;
+  std::string out;
+  for (size_t i = 0; i < at; ++i) {
+    const auto c = static_cast<unsigned char>(node[i]);
+    const bool word =
+        std::isupper(c) && i > 0 && !std::isupper(static_cast<unsigned char>(node[i - 1]));
+    if (word && node[i - 1] != '_') out += '_';
+    out += static_cast<char>(std::tolower(c));
+  }
+  return out;
+}
+
+bool is_movement(const std::string& node) {
+  return node == "ScatterBackward" || node == "GatherBackward" || node == "BroadcastBackward" ||
+         node == "ReduceAddBackward" || node == "ReduceAddCoalescedBackward";
+}
+
+bool has_history(const TensorImpl* t) {
+  return t->node && !(static_cast<const Node*>(t->node)->flags & Node::kSink);
+}
+
+const TensorImpl* base_of(const TensorImpl* t) {
+  while (t->base) t = t->base;
+  return t;
+}
+
+}  // namespace
+
+Recorder::Recorder(const RecordingOptions& options) : options_(options) {}
+
+bool Recorder::full() {
+  if (stopped_) return true;
+  if (rows_ < options_.most_rows) {
+    ++rows_;
+    return false;
+  }
+  ++dropped_;
+  return true;
+}
+
+Recorder::Thread& Recorder::thread() {
+  const auto [at, fresh] = threads_.try_emplace(std::this_thread::get_id());
+  if (fresh) at->second.number = threads_.size() - 1;
+  return at->second;
+}
+
+Id Recorder::device_of(Device device) {
+  const auto [at, fresh] =
+      devices_.try_emplace(device.ordinal(), static_cast<Id>(data_.devices.size()));
+  if (fresh) {
+    std::string kind = "cpu";
+    if (device.is_cuda()) {
+      gpus_ = true;
+      kind = gpu::library()->card(device.index()) < 0 ? "emulated gpu" : "gpu";
+    }
+    data_.devices.push_back(
+        {device.is_cpu() ? "cpu:" + std::to_string(device.index()) : device.str(), kind, 0});
+  }
+  return at->second;
+}
+
+// ---- tensors
+// --------------------------------------------------------------------------------------
+
+bool Recorder::wants_statistics(const TensorImpl* t) const {
+  return options_.statistics && t && !capture::active() && t->numel > 0;
+}
+
+Id Recorder::add_statistics(const Statistics* s) {
+  if (!s) return -1;
+  data_.statistics.push_back(*s);
+  return last(data_.statistics);
+}
+
+Id Recorder::add_tensor(const TensorImpl* t, Id statistics) {
+  TensorRow row;
+  row.shape.assign(t->sizes(), t->sizes() + t->rank);
+  row.dtype = name_of(t->dtype);
+  row.device = device_of(Device::from_ordinal(t->device));
+  row.storage = memory_.storage_of(const_cast<TensorImpl*>(t)->storage);
+  row.bytes = t->numel * static_cast<int64_t>(item_size(t->dtype));
+  row.statistics = statistics;
+  if (const auto name = names_.find(t); name != names_.end()) row.name = name->second;
+  data_.tensors.push_back(std::move(row));
+  return last(data_.tensors);
+}
+
+// A tensor with a history is known by where it comes from: addresses are used again. One without is
+// known by its address, as long as the same memory is behind it.
+Id Recorder::tensor_of(const TensorImpl* t, Id statistics) {
+  if (!t) return -1;
+  if (t->node) {
+    const Id node = node_of(*static_cast<Node*>(t->node));
+    if (!has_history(t)) {
+      const auto [at, fresh] = leaf_tensors_.try_emplace(node, -1);
+      if (fresh) at->second = add_tensor(t, statistics);
+      return at->second;
+    }
+    const auto [at, fresh] = of_node_.try_emplace({node, t->slot}, -1);
+    if (fresh) at->second = add_tensor(t, statistics);
+    return at->second;
+  }
+  const uint64_t serial = t->storage->serial();
+  KnownTensor& known = others_[t];
+  if (known.data != t->data || known.serial != serial || known.numel != t->numel ||
+      known.dtype != t->dtype)
+    known = {add_tensor(t, statistics), serial, t->data, t->numel, t->dtype};
+  return known.id;
+}
+
+void Recorder::name_tensor(const Tensor& t, const std::string& name, bool parameter) {
+  const std::lock_guard lock(mutex_);
+  if (!names_.try_emplace(t.impl(), name).second) return;  // tied: the first name
+  named_.push_back({t, name, parameter});
+  const Id id = tensor_of(t.impl());
+  data_.tensors[static_cast<size_t>(id)].name = name;
+}
+
+// ---- nodes
+// ----------------------------------------------------------------------------------------
+
+Id Recorder::add_node(Node& node) {
+  const Id id = static_cast<Id>(data_.nodes.size());
+  nodes_[&node] = {id, node.counter};
+  NodeRow row;
+  row.name = node.name();
+  row.device = device_of(Device::from_ordinal(node.device));
+  row.leaf = node.flags & Node::kSink;
+  row.reduces = node.flags & Node::kReduce;
+  row.sequence = node.counter;
+  data_.nodes.push_back(std::move(row));
+  return id;
+}
+
+// With all that it leads to: nodes from before the recording.
+Id Recorder::node_of(Node& asked) {
+  const auto known = [this](Node* n) {
+    const auto at = nodes_.find(n);
+    return at != nodes_.end() && at->second.counter == n->counter ? at->second.id : -1;
+  };
+  if (const Id id = known(&asked); id >= 0) return id;
+  const Id result = add_node(asked);
+  std::vector<std::pair<Node*, Id>> stack{{&asked, result}};
+  while (!stack.empty()) {
+    const auto [n, id] = stack.back();
+    stack.pop_back();
+    const autograd::RawEdge* const edges = n->edges();
+    std::vector<NodeRow::Edge> rows(n->edge_count);
+    bool moves = false;
+    for (size_t i = 0; i < n->edge_count; ++i) {
+      Node* const to = edges[i].node;
+      if (!to) continue;
+      Id of = known(to);
+      if (of < 0) stack.emplace_back(to, of = add_node(*to));
+      rows[i] = {of, edges[i].slot, -1};
+      moves = moves || to->device != n->device;
+    }
+    NodeRow& row = data_.nodes[static_cast<size_t>(id)];
+    row.edges = std::move(rows);
+    row.moves = moves || is_movement(row.name);
+  }
+  return result;
+}
+
+void Recorder::on_node_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> results) {
+  std::vector<std::unique_ptr<Statistics>> statistics(results.size());
+  for (size_t i = 0; i < results.size(); ++i) {
+    TensorImpl* const t = results[i].impl;
+    if (!wants_statistics(t) || (t->base && !node.edges())) continue;
+    // A view shows values that are known, but for one that has just been written.
+    const bool seen = t->base && std::ranges::any_of(inputs, [t](const Input& in) {
+                        return in.impl && in.impl != t && base_of(in.impl) == base_of(t);
+                      });
+    if (seen) continue;
+    add_ref(t->refs);
+    statistics[i] = std::make_unique<Statistics>(statistics_of(Tensor(t)));
+  }
+  std::vector<uintptr_t> stack;
+  if (options_.source_lines && !(node.flags & Node::kSink)) stack = return_addresses();
+
+  const std::lock_guard lock(mutex_);
+  if (stopped_) return;
+  nodes_.erase(&node);  // another one's, at the same place
+  const Id id = node_of(node);
+  NodeRow& row = data_.nodes[static_cast<size_t>(id)];
+  Thread& t = thread();
+  row.in_backward = !t.running.empty();
+  if (node.flags & (Node::kSink | Node::kReduce)) {  // no operation of the program's
+    for (size_t i = 0; i < results.size(); ++i)
+      if (results[i].impl) {
+        const Id tensor = add_tensor(results[i].impl, add_statistics(statistics[i].get()));
+        if (node.flags & Node::kSink) leaf_tensors_[id] = tensor;
+        else of_node_[{id, static_cast<uint32_t>(i)}] = tensor;
+      }
+    return;
+  }
+  if (full()) return;
+  OperationRow op;
+  op.name = operation_name(row.name);
+  op.module = t.modules.empty() ? -1 : t.modules.back();
+  op.scope = scope_text();
+  op.device = row.device;
+  op.replica = tls.replica;
+  op.thread = t.number;
+  op.node = id;
+  op.start = op.end = now();
+  for (const Input& in : inputs) {
+    op.inputs.push_back(tensor_of(in.impl));
+    op.versions.push_back(in.impl ? in.impl->storage->version().load() : 0);
+  }
+  NodeRow& made = data_.nodes[static_cast<size_t>(id)];  // tensor_of may have added some
+  for (size_t i = 0; i < made.edges.size() && i < op.inputs.size(); ++i)
+    if (made.edges[i].to >= 0) made.edges[i].tensor = op.inputs[i];
+  for (size_t i = 0; i < results.size(); ++i) {
+    const TensorImpl* const r = results[i].impl;
+    if (!r) {
+      op.outputs.push_back(-1);
+      continue;
+    }
+    const Id tensor = add_tensor(r, add_statistics(statistics[i].get()));
+    op.outputs.push_back(tensor);
+    // In place: it gets its history when this is over.
+    if (r->node == &node || !r->node || results.size() == 1)
+      of_node_[{id, r->node == &node ? r->slot : 0}] = tensor;
+  }
+  op.saved = std::move(t.saved);
+  t.saved.clear();
+  const Id operation = static_cast<Id>(data_.operations.size());
+  data_.nodes[static_cast<size_t>(id)].operation = operation;
+  for (const Id movement : t.movements) {
+    MovementRow& m = data_.movements[static_cast<size_t>(movement)];
+    if (t.running.empty()) m.operation = operation, m.node = id;
+  }
+  t.movements.clear();
+  data_.operations.push_back(std::move(op));
+  claim_kernels(t, operation, inputs, results, data_.operations.back().start);
+  if (!stack.empty()) stacks_.emplace_back(operation, std::move(stack));
+}
+
+void Recorder::on_saved(const Tensor& tensor) {
+  const std::lock_guard lock(mutex_);
+  if (stopped_) return;
+  Thread& t = thread();
+  const Id id = tensor_of(tensor.impl());
+  if (std::ranges::any_of(t.saved, [id](const auto& s) { return s.tensor == id; })) return;
+  t.saved.push_back({id, data_.tensors[static_cast<size_t>(id)].bytes, tensor.version()});
+}
+
+// ---- kernels
+// --------------------------------------------------------------------------------------
+
+// Which of the kernels that a thread has called since its last operation are this one's: those that
+// are given memory of its results, and, from the last to the first, those that share memory with
+// one of them that is no input's. The others belong to operations without a node.
+void Recorder::claim_kernels(Thread& t, Id operation, ArrayRef<Input> inputs,
+                             ArrayRef<Input> results, uint64_t& start) {
+  const auto range_of = [](const TensorImpl* of) {
+    StorageImpl* const root = of->storage->root();
+    const auto first = reinterpret_cast<uintptr_t>(root->data);
+    return Range{first, first + std::max<uint64_t>(root->bytes, 1)};
+  };
+  std::vector<Range> theirs;
+  std::set<uintptr_t> mine;
+  std::vector<Range> made;
+  for (const Input& in : inputs)
+    if (in.impl) theirs.push_back(range_of(in.impl));
+  for (const Input& r : results)
+    if (r.impl) made.push_back(range_of(r.impl));
+  const auto in = [](const std::vector<Range>& ranges, uintptr_t word) {
+    return std::ranges::any_of(ranges, [word](const Range& r) { return r.has(word); });
+  };
+  std::vector<Unclaimed> rest;
+  for (size_t i = t.kernels.size(); i-- > 0;) {
+    Unclaimed& k = t.kernels[i];
+    const bool claimed = std::ranges::any_of(
+        k.words, [&](uintptr_t w) { return in(made, w) || mine.count(w) != 0; });
+    if (!claimed) {
+      rest.push_back(std::move(k));
+      continue;
+    }
+    for (const uintptr_t w : k.words)
+      if (!in(theirs, w) && !in(made, w)) mine.insert(w);
+    KernelRow& row = data_.kernels[static_cast<size_t>(k.kernel)];
+    row.operation = operation;
+    start = std::min(start, row.start);
+  }
+  std::ranges::reverse(rest);
+  t.kernels = std::move(rest);
+  if (t.running.empty()) leave_unclaimed(t);
+  else t.kernels.clear();  // the running node's
+}
+
+// Operations that left no node.
+void Recorder::leave_unclaimed(Thread& t) {
+  for (const Unclaimed& k : t.kernels) {
+    if (full()) break;
+    KernelRow& row = data_.kernels[static_cast<size_t>(k.kernel)];
+    OperationRow op;
+    op.name = row.name;
+    op.module = t.modules.empty() ? -1 : t.modules.back();
+    op.scope = row.scope;
+    op.device = row.device;
+    op.replica = tls.replica;
+    op.thread = t.number;
+    op.start = row.start, op.end = row.end;
+    row.operation = static_cast<Id>(data_.operations.size());
+    data_.operations.push_back(std::move(op));
+  }
+  t.kernels.clear();
+}
+
+void Recorder::on_kernel(const KernelCall& call) {
+  if (!autograd::detail::tells(*this)) return;
+  const KernelCost cost = cost_of(call);
+  const std::lock_guard lock(mutex_);
+  if (full()) return;
+  Thread& t = thread();
+  KernelRow row;
+  row.name = call.name;
+  row.device = device_of(call.stream.device);
+  row.scope = scope_text();
+  row.thread = t.number;
+  row.start = call.start > began_ ? call.start - began_ : 0;
+  row.end = now();
+  row.bytes = cost.bytes, row.flops = cost.flops;
+  row.replayed = capture::replaying();
+  replays_ = replays_ || row.replayed;
+  if (!t.running.empty()) row.node = t.running.back();
+  const Id id = static_cast<Id>(data_.kernels.size());
+  // Not those of walks, optimizers and replays: they are no operations of the program's.
+  const bool step = row.scope.find(".step") != std::string::npos;
+  const bool unclaimed = !row.replayed && !step && t.walks == 0 && !tls.task && t.reducing.empty();
+  const bool in_node = !t.running.empty() && tls.grad_mode;
+  data_.kernels.push_back(std::move(row));
+  if (!unclaimed && !in_node) return;
+  std::vector<uintptr_t> words(std::min<size_t>(call.bytes, 1024) / sizeof(uintptr_t));
+  std::memcpy(words.data(), call.args, words.size() * sizeof(uintptr_t));
+  std::erase_if(words, [](uintptr_t w) { return w < 4096; });  // no pointers
+  t.kernels.push_back({id, std::move(words)});
+}
+
+// ---- scopes
+// ---------------------------------------------------------------------------------------
+
+const std::string& Recorder::scope_text() {
+  static const std::string none;
+  const Scope* const s = tls.scope;
+  if (!s) return none;
+  const auto [at, fresh] = scopes_.try_emplace(s);
+  if (fresh)
+    for (const Scope* up = s; up; up = up->parent)
+      at->second = at->second.empty() ? up->name : up->name + " > " + at->second;
+  return at->second;
+}
+
+void Recorder::on_scope(const Scope& scope, bool begins) {
+  if (!autograd::detail::tells(*this)) return;
+  const std::lock_guard lock(mutex_);
+  scopes_.erase(&scope);  // the name of another one, or nobody's any more
+  Thread& t = thread();
+  if (t.walks == 0 && t.running.empty() && !tls.task) leave_unclaimed(t);
+  if (scope.name.size() > 5 && scope.name.compare(scope.name.size() - 5, 5, ".step") == 0) {
+    EventRow e;
+    e.text = scope.name;
+    event(begins ? "step_begin" : "step_end", e);
+  }
+}
+
+// ---- modules
+// --------------------------------------------------------------------------------------
+
+Id Recorder::add_module(const std::string& path, const std::string& type, Id parent) {
+  const std::lock_guard lock(mutex_);
+  data_.modules.push_back({path, type, parent});
+  return last(data_.modules);
+}
+void Recorder::enter_module(Id module) {
+  const std::lock_guard lock(mutex_);
+  Thread& t = thread();
+  leave_unclaimed(t);
+  t.modules.push_back(module);
+}
+void Recorder::leave_module() {
+  const std::lock_guard lock(mutex_);
+  Thread& t = thread();
+  leave_unclaimed(t);
+  if (!t.modules.empty()) t.modules.pop_back();
+}
+
+// ---- memory
+// ---------------------------------------------------------------------------------------
+
+void Recorder::on_memory(const MemoryEvent& e) {
+  // What observers make and drop is nobody's.
+  if (autograd::detail::inside_graph_observer()) return;
+  const std::lock_guard lock(mutex_);
+  if (stopped_) return;
+  if (!e.made) return memory_.on_gone(e, now());
+  memory_.on_made(e, now(), autograd::detail::tells(*this) ? scope_text() : std::string());
+}
+
+// ---- the backward
+// ---------------------------------------------------------------------------------
+
+void Recorder::event(const char* kind, EventRow e) {
+  if (full()) return;
+  e.kind = kind;
+  e.time = now();
+  e.thread = thread().number;
+  data_.events.push_back(std::move(e));
+}
+
+void Recorder::on_backward_begun(const void*, const std::vector<autograd::Root>& roots, bool) {
+  const std::lock_guard lock(mutex_);
+  Thread& t = thread();
+  if (t.running.empty()) leave_unclaimed(t);
+  ++t.walks;
+  EventRow e;
+  for (const autograd::Root& r : roots) {
+    const Id node = node_of(*r.node.get());
+    if (e.node < 0) e.node = node;
+  }
+  event("backward_begin", e);
+}
+
+void Recorder::on_backward_ended(const void*, bool failed) {
+  const std::lock_guard lock(mutex_);
+  Thread& t = thread();
+  t.walks = std::max(t.walks - 1, 0);
+  EventRow e;
+  if (failed) e.text = "failed";
+  event("backward_end", e);
+}
+
+void Recorder::on_node_ready(const void*, Node& node) {
+  const std::lock_guard lock(mutex_);
+  if (stopped_) return;
+  EventRow e;
+  e.node = node_of(node);
+  e.device = device_of(Device::from_ordinal(node.device));
+  event("ready", e);
+}
+
+void Recorder::on_node_begun(Node& node, Tensor*) {
+  const std::lock_guard lock(mutex_);
+  if (stopped_) return;
+  EventRow e;
+  e.node = node_of(node);
+  e.device = device_of(Device::from_ordinal(node.device));
+  thread().running.push_back(e.node);
+  event("begin", e);
+}
+
+void Recorder::on_node_ended(Node& node, const Tensor*, bool failed) {
+  const std::lock_guard lock(mutex_);
+  Thread& t = thread();
+  if (stopped_) return;
+  t.kernels.clear();  // of the node, which they name already
+  t.saved.clear();
+  if (!t.running.empty()) t.running.pop_back();
+  EventRow e;
+  e.node = node_of(node);
+  e.device = device_of(Device::from_ordinal(node.device));
+  if (failed) {
+    try {
+      if (std::current_exception()) throw;
+    } catch (const std::exception& error) { e.text = error.what(); } catch (...) {
+    }
+  }
+  event(failed ? "failed" : "end", e);
+}
+
+void Recorder::on_delivered(const void*, Node& from, int edge, const Tensor& gradient) {
+  std::unique_ptr<Statistics> statistics;
+  if (wants_statistics(gradient.impl()))
+    statistics = std::make_unique<Statistics>(statistics_of(gradient));
+  const std::lock_guard lock(mutex_);
+  if (stopped_) return;
+  EventRow e;
+  e.node = node_of(from);
+  e.edge = edge;
+  e.device = device_of(gradient.device());
+  e.tensor = add_tensor(gradient.impl(), add_statistics(statistics.get()));
+  NodeRow::Edge& row = data_.nodes[static_cast<size_t>(e.node)].edges[static_cast<size_t>(edge)];
+  if (row.tensor < 0) row.tensor = e.tensor;
+  if (data_.nodes[static_cast<size_t>(row.to)].leaf) contributors_[row.to].insert(e.node);
+  event("delivered", e);
+}
+
+void Recorder::on_accumulated(Node& leaf, const Tensor& gradient) {
+  std::unique_ptr<Statistics> statistics;
+  if (wants_statistics(gradient.impl()))
+    statistics = std::make_unique<Statistics>(statistics_of(gradient));
+  const std::lock_guard lock(mutex_);
+  if (stopped_) return;
+  EventRow e;
+  e.node = node_of(leaf);
+  e.device = device_of(gradient.device());
+  e.tensor = add_tensor(gradient.impl(), add_statistics(statistics.get()));
+  gradients_[e.node] = e.tensor;
+  event("accumulated", e);
+}
+
+// ---- buckets and movements
+// ------------------------------------------------------------------------
+
+Id Recorder::bucket_of(const void* bucket, const char* kind) {
+  const auto [at, fresh] = buckets_.try_emplace(bucket, static_cast<Id>(data_.buckets.size()));
+  if (fresh) data_.buckets.emplace_back();
+  BucketRow& row = data_.buckets[static_cast<size_t>(at->second)];
+  if (kind) row.kind = kind;
+  return at->second;
+}
+
+void Recorder::add_member(Id bucket, Id node) {
+  BucketRow& row = data_.buckets[static_cast<size_t>(bucket)];
+  if (std::ranges::find(row.members, node) != row.members.end()) return;
+  row.members.push_back(node);
+  if (row.device < 0) row.device = data_.nodes[static_cast<size_t>(node)].device;
+}
+
+void Recorder::on_slot_filled(const void* bucket, Node& member) {
+  const std::lock_guard lock(mutex_);
+  if (stopped_) return;
+  EventRow e;
+  e.node = node_of(member);
+  e.bucket = bucket_of(bucket, nullptr);
+  add_member(e.bucket, e.node);
+  event("slot", e);
+}
+
+void Recorder::on_reduce_begun(const void* bucket, const char* kind, ArrayRef<Node*> members) {
+  const std::lock_guard lock(mutex_);
+  if (stopped_) return;
+  EventRow e;
+  e.bucket = bucket_of(bucket, kind);
+  for (Node* const n : members) add_member(e.bucket, node_of(*n));
+  e.device = data_.buckets[static_cast<size_t>(e.bucket)].device;
+  // Inside the backward's thread, or beside it.
+  const bool beside = std::strcmp(kind, "all_reduce") == 0;
+  if (beside) {
+    if (!full()) {
+      MovementRow m;
+      m.kind = kind;
+      m.bucket = e.bucket;
+      m.start = m.end = now();
+      reductions_[e.bucket] = {static_cast<Id>(data_.movements.size()), m.start};
+      data_.movements.push_back(std::move(m));
+    }
+  } else {
+    thread().reducing.push_back(e.bucket);
+  }
+  event("reduce_begin", e);
+}
+
+void Recorder::on_reduce_ended(const void* bucket, uint64_t when) {
+  const std::lock_guard lock(mutex_);
+  if (stopped_) return;
+  EventRow e;
+  e.bucket = bucket_of(bucket, nullptr);
+  e.device = data_.buckets[static_cast<size_t>(e.bucket)].device;
+  event("reduce_end", e);
+  if (const auto at = reductions_.find(e.bucket); at != reductions_.end()) {
+    const uint64_t end = when > began_ ? when - began_ : 0;
+    data_.movements[static_cast<size_t>(at->second.first)].end = std::max(end, at->second.second);
+    if (!data_.events.empty() && data_.events.back().kind == "reduce_end")
+      data_.events.back().time = std::max(end, at->second.second);
+    reductions_.erase(at);
+  } else if (auto& stack = thread().reducing; !stack.empty()) {
+    stack.pop_back();
+  }
+}
+
+void Recorder::on_moved(const char* kind, ArrayRef<Tensor> from, ArrayRef<Tensor> to,
+                        uint64_t begun) {
+  const std::lock_guard lock(mutex_);
+  if (full()) return;
+  Thread& t = thread();
+  MovementRow m;
+  m.kind = kind;
+  for (const Tensor& x : from) m.from.push_back(x.defined() ? tensor_of(x.impl()) : -1);
+  for (const Tensor& x : to) {
+    m.to.push_back(x.defined() ? tensor_of(x.impl()) : -1);
+    if (x.defined()) m.bytes += static_cast<int64_t>(x.nbytes());
+  }
+  m.start = begun > began_ ? begun - began_ : 0;
+  m.end = now();
+  if (!t.reducing.empty()) m.bucket = t.reducing.back();
+  if (!t.running.empty()) m.node = t.running.back();
+  else t.movements.push_back(static_cast<Id>(data_.movements.size()));
+  data_.movements.push_back(std::move(m));
+}
+
+}  // namespace see
+}  // namespace ramet

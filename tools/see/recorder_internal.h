@@ -1,0 +1,147 @@
+// What a recording collects, and how: the observer of the graph behind class Recording.
+#pragma once
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "autograd/graph/graph_observer.h"
+#include "runtime/memory_observer.h"
+#include "runtime/observer.h"
+#include "tools/see/memory_over_time.h"
+#include "tools/see/recording.h"
+
+namespace ramet {
+namespace see {
+
+/// Thread safety: all of it. Its lock is taken last: nothing of the library is called under it that
+/// may wait.
+class Recorder final : public autograd::GraphObserver {
+ public:
+  explicit Recorder(const RecordingOptions& options);
+
+  // ---- of Recording -----------------------------------------------------------------------------
+  void name_tensor(const Tensor& t, const std::string& name, bool parameter);
+  Id add_module(const std::string& path, const std::string& type, Id parent);
+  void enter_module(Id module);
+  void leave_module();
+  /// With the gradients that parameters have now.
+  void stop();
+  RecordingData data();
+
+  // ---- of the runtime's observers ---------------------------------------------------------------
+  void on_kernel(const KernelCall& call);
+  void on_scope(const Scope& scope, bool begins);
+  void on_memory(const MemoryEvent& event);
+
+  // ---- of the graph -----------------------------------------------------------------------------
+  void on_node_made(autograd::Node& node, ArrayRef<autograd::Input> inputs,
+                    ArrayRef<autograd::Input> results) override;
+  void on_saved(const Tensor& t) override;
+  void on_backward_begun(const void* walk, const std::vector<autograd::Root>& roots,
+                         bool create) override;
+  void on_backward_ended(const void* walk, bool failed) override;
+  void on_node_ready(const void* walk, autograd::Node& node) override;
+  void on_node_begun(autograd::Node& node, Tensor* in) override;
+  void on_node_ended(autograd::Node& node, const Tensor* out, bool failed) override;
+  void on_delivered(const void* walk, autograd::Node& from, int edge,
+                    const Tensor& gradient) override;
+  void on_accumulated(autograd::Node& leaf, const Tensor& gradient) override;
+  void on_slot_filled(const void* bucket, autograd::Node& member) override;
+  void on_reduce_begun(const void* bucket, const char* kind,
+                       ArrayRef<autograd::Node*> members) override;
+  void on_reduce_ended(const void* bucket, uint64_t when) override;
+  void on_moved(const char* kind, ArrayRef<Tensor> from, ArrayRef<Tensor> to,
+                uint64_t begun) override;
+
+ private:
+  // A kernel that no operation has claimed yet: the words among its arguments, for pointers.
+  struct Unclaimed {
+    Id kernel;
+    std::vector<uintptr_t> words;
+  };
+  struct Thread {
+    uint64_t number = 0;
+    std::vector<Id> running;  // nodes
+    std::vector<Id> modules;
+    std::vector<Id> reducing;  // buckets
+    int walks = 0;
+    std::vector<OperationRow::Saved> saved;  // of the node that it makes next
+    std::vector<Unclaimed> kernels;
+    std::vector<Id> movements;
+    uint64_t idle_since = 0;  // the last operation, node or scope ended or began
+  };
+  struct KnownNode {
+    Id id;
+    uint64_t counter;
+  };
+  struct KnownTensor {
+    Id id;
+    uint64_t serial;
+    const void* data;
+    int64_t numel;
+    ScalarType dtype;
+  };
+  struct Range {
+    uintptr_t first, end;
+    bool has(uintptr_t at) const { return at >= first && at < end; }
+  };
+
+  // All of these under the lock.
+  uint64_t now() const { return monotonic_ns() - began_; }
+  bool full();
+  Thread& thread();
+  Id device_of(Device device);
+  Id node_of(autograd::Node& node);
+  Id add_node(autograd::Node& node);
+  Id tensor_of(const TensorImpl* t, Id statistics = -1);
+  Id add_tensor(const TensorImpl* t, Id statistics);
+  Id bucket_of(const void* bucket, const char* kind);
+  void add_member(Id bucket, Id node);
+  Id add_statistics(const Statistics* s);
+  const std::string& scope_text();
+  void event(const char* kind, EventRow e);
+  void claim_kernels(Thread& t, Id operation, ArrayRef<autograd::Input> inputs,
+                     ArrayRef<autograd::Input> results, uint64_t& start);
+  void leave_unclaimed(Thread& t);
+  void add_parameters(RecordingData& d) const;
+  void name_owners(RecordingData& d) const;
+
+  // Not under it: computes.
+  bool wants_statistics(const TensorImpl* t) const;
+
+  const RecordingOptions options_;
+  const uint64_t began_ = monotonic_ns();
+  std::mutex mutex_;
+  bool stopped_ = false;
+  size_t rows_ = 0, dropped_ = 0;
+  RecordingData data_;
+  std::unordered_map<std::thread::id, Thread> threads_;
+  std::map<int, Id> devices_;  // by ordinal
+  std::unordered_map<const autograd::Node*, KnownNode> nodes_;
+  std::map<std::pair<Id, uint32_t>, Id> of_node_;  // tensors, by the node and slot they come from
+  std::unordered_map<const TensorImpl*, KnownTensor> others_;  // tensors without a history
+  std::unordered_map<const void*, Id> buckets_;
+  std::unordered_map<const Scope*, std::string> scopes_;
+  struct Named {
+    Tensor tensor;
+    std::string name;
+    bool parameter;
+  };
+  std::vector<Named> named_;
+  std::unordered_map<const TensorImpl*, std::string> names_;
+  std::unordered_map<Id, Id> leaf_tensors_;                    // of leaves' collectors
+  std::map<Id, Id> gradients_;                                 // leaf -> its gradient now
+  std::map<Id, std::set<Id>> contributors_;                    // leaf -> nodes
+  std::map<Id, std::pair<Id, uint64_t>> reductions_;           // bucket -> movement, begin
+  std::vector<std::pair<Id, std::vector<uintptr_t>>> stacks_;  // of operations
+  MemoryOverTime memory_;
+  bool replays_ = false, gpus_ = false;
+};
+
+}  // namespace see
+}  // namespace ramet

@@ -1,0 +1,57 @@
+// The program's lines behind return addresses.
+//
+// Note [Source lines]
+// While recording, only return addresses are taken (some microseconds). They become lines later, by
+// the debugging information of this very process: libdw says which functions and inlined functions
+// an address is in, and where each was called. The line that is wanted is the innermost one that is
+// not Ramet's own. A function is Ramet's where its file is in one of the folders of the library
+// that was compiled together with this file, or in an installed include folder of it, and the
+// standard library's where its file is a system header. Without debugging information its name
+// decides: `ramet::` and `std::` are passed over, and the rest is given without a line. So a
+// program's own classes in namespace ramet need -g to be seen.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tools/see/recording_data.h"
+
+namespace ramet {
+namespace see {
+
+/// Return addresses of the calling thread's functions, innermost first, each one less 1: inside the
+/// call.
+std::vector<uintptr_t> return_addresses();
+
+/// Reads debugging information; not for signal handlers.
+class SourceLines {
+ public:
+  SourceLines();
+  ~SourceLines();
+  SourceLines(const SourceLines&) = delete;
+  SourceLines& operator=(const SourceLines&) = delete;
+  /// The innermost place in the program; `file` is empty where only the function is known, all is
+  /// where nothing is.
+  SourceRow program_line(const std::vector<uintptr_t>& addresses);
+
+ private:
+  struct Frame {
+    std::string function, file;
+    int line = 0;
+  };
+  const std::vector<Frame>& frames_at(uintptr_t address);  // inlined ones first
+  struct Dwarf;
+  Dwarf* const dwarf_;
+  std::map<uintptr_t, std::vector<Frame>> known_;
+};
+
+namespace detail {
+/// Does a file, as debugging information names it, belong to Ramet (or to the system)?
+bool is_library_file(const std::string& file);
+/// Does a function, by its full name?
+bool is_library_function(const std::string& function);
+}  // namespace detail
+
+}  // namespace see
+}  // namespace ramet

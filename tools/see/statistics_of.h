@@ -1,0 +1,14 @@
+// Numbers about the values of a tensor.
+#pragma once
+#include "autograd/tensor.h"
+#include "tools/see/recording_data.h"
+
+namespace ramet {
+namespace see {
+
+/// Of any dtype, layout and device; waits for a GPU. Means and deviations (over all finite
+/// elements) are in double.
+Statistics statistics_of(const Tensor& t);
+
+}  // namespace see
+}  // namespace ramet

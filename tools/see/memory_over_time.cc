@@ -64,6 +64,11 @@ Id MemoryOverTime::storage_of(StorageImpl* memory) {
   return next_++;
 }
 
+Id MemoryOverTime::made_at(const void* data) const {
+  const auto at = live_.find(data);
+  return at == live_.end() || blocks_[at->second].before ? -1 : blocks_[at->second].storage;
+}
+
 std::vector<MemoryRow> MemoryOverTime::rows(const std::map<int, Id>& device_of) const {
   std::vector<MemoryRow> out;
   for (const auto& [ordinal, d] : devices_) {

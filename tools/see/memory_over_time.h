@@ -24,6 +24,9 @@ class MemoryOverTime {
   /// The number of the memory that `memory` shows.
   Id storage_of(StorageImpl* memory);
 
+  /// The number of what was made meanwhile and begins there; -1: nothing does.
+  Id made_at(const void* data) const;
+
   /// One row a device that had any; `device_of`: rows of devices by ordinal. The blocks have a
   /// number and an owner "other" yet.
   std::vector<MemoryRow> rows(const std::map<int, Id>& device_of) const;

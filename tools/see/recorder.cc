@@ -37,6 +37,12 @@ std::string operation_name(const std::string& node) {
   return out;
 }
 
+// Memory of tensors is aligned to 64 bytes, and lies above the program; numbers among arguments do
+// not look like that, or rarely.
+bool is_start_of_memory(uintptr_t word) {
+  return word % 64 == 0 && word >> 16 != 0 && word >> 47 == 0;
+}
+
 bool is_movement(const std::string& node) {
   return node == "ScatterBackward" || node == "GatherBackward" || node == "BroadcastBackward" ||
          node == "ReduceAddBackward" || node == "ReduceAddCoalescedBackward";
@@ -193,7 +199,7 @@ void Recorder::on_node_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> 
   std::vector<std::unique_ptr<Statistics>> statistics(results.size());
   for (size_t i = 0; i < results.size(); ++i) {
     TensorImpl* const t = results[i].impl;
-    if (!wants_statistics(t) || (t->base && !node.edges())) continue;
+    if (!wants_statistics(t) || node.flags & (Node::kSink | Node::kReduce)) continue;
     // A view shows values that are known, but for one that has just been written.
     const bool seen = t->base && std::ranges::any_of(inputs, [t](const Input& in) {
                         return in.impl && in.impl != t && base_of(in.impl) == base_of(t);
@@ -207,18 +213,15 @@ void Recorder::on_node_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> 
 
   const std::lock_guard lock(mutex_);
   if (stopped_) return;
-  nodes_.erase(&node);  // another one's, at the same place
+  nodes_.erase(&node);                   // another one's, at the same place
+  if (node.flags & Node::kSink) return;  // until something leads to it
   const Id id = node_of(node);
   NodeRow& row = data_.nodes[static_cast<size_t>(id)];
   Thread& t = thread();
   row.in_backward = !t.running.empty();
-  if (node.flags & (Node::kSink | Node::kReduce)) {  // no operation of the program's
-    for (size_t i = 0; i < results.size(); ++i)
-      if (results[i].impl) {
-        const Id tensor = add_tensor(results[i].impl, add_statistics(statistics[i].get()));
-        if (node.flags & Node::kSink) leaf_tensors_[id] = tensor;
-        else of_node_[{id, static_cast<uint32_t>(i)}] = tensor;
-      }
+  if (node.flags & Node::kReduce) {  // no operation of the program's
+    for (const Input& copy : results)
+      if (copy.impl) of_node_[{id, copy.impl->slot}] = add_tensor(copy.impl, -1);
     return;
   }
   if (full()) return;
@@ -250,6 +253,14 @@ void Recorder::on_node_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> 
     if (r->node == &node || !r->node || results.size() == 1)
       of_node_[{id, r->node == &node ? r->slot : 0}] = tensor;
   }
+  // A saved result has no history: the node does not own itself.
+  for (OperationRow::Saved& s : t.saved)
+    for (const Id out : op.outputs) {
+      if (out < 0) continue;
+      const TensorRow &a = data_.tensors[static_cast<size_t>(s.tensor)],
+                      &b = data_.tensors[static_cast<size_t>(out)];
+      if (a.storage == b.storage && a.shape == b.shape) s.tensor = out;
+    }
   op.saved = std::move(t.saved);
   t.saved.clear();
   const Id operation = static_cast<Id>(data_.operations.size());
@@ -306,7 +317,7 @@ void Recorder::claim_kernels(Thread& t, Id operation, ArrayRef<Input> inputs,
       continue;
     }
     for (const uintptr_t w : k.words)
-      if (!in(theirs, w) && !in(made, w)) mine.insert(w);
+      if (is_start_of_memory(w) && !in(theirs, w) && !in(made, w)) mine.insert(w);
     KernelRow& row = data_.kernels[static_cast<size_t>(k.kernel)];
     row.operation = operation;
     start = std::min(start, row.start);
@@ -359,10 +370,13 @@ void Recorder::on_kernel(const KernelCall& call) {
   const bool unclaimed = !row.replayed && !step && t.walks == 0 && !tls.task && t.reducing.empty();
   const bool in_node = !t.running.empty() && tls.grad_mode;
   data_.kernels.push_back(std::move(row));
-  if (!unclaimed && !in_node) return;
   std::vector<uintptr_t> words(std::min<size_t>(call.bytes, 1024) / sizeof(uintptr_t));
   std::memcpy(words.data(), call.args, words.size() * sizeof(uintptr_t));
   std::erase_if(words, [](uintptr_t w) { return w < 4096; });  // no pointers
+  for (const uintptr_t w : words)
+    if (const Id storage = memory_.made_at(reinterpret_cast<const void*>(w)); storage >= 0)
+      used_.try_emplace(storage, id);
+  if (!unclaimed && !in_node) return;
   t.kernels.push_back({id, std::move(words)});
 }
 
@@ -440,7 +454,17 @@ void Recorder::event(const char* kind, EventRow e) {
 void Recorder::on_backward_begun(const void*, const std::vector<autograd::Root>& roots, bool) {
   const std::lock_guard lock(mutex_);
   Thread& t = thread();
-  if (t.running.empty()) leave_unclaimed(t);
+  if (t.running.empty()) {
+    // The ones that a loss's gradient begins with are the backward's.
+    std::erase_if(t.kernels, [&roots](const Unclaimed& k) {
+      return std::ranges::any_of(roots, [&k](const autograd::Root& r) {
+        return r.grad.defined() &&
+               std::ranges::find(k.words, reinterpret_cast<uintptr_t>(r.grad->data)) !=
+                   k.words.end();
+      });
+    });
+    leave_unclaimed(t);
+  }
   ++t.walks;
   EventRow e;
   for (const autograd::Root& r : roots) {

@@ -140,6 +140,7 @@ class Recorder final : public autograd::GraphObserver {
   std::map<Id, std::pair<Id, uint64_t>> reductions_;           // bucket -> movement, begin
   std::vector<std::pair<Id, std::vector<uintptr_t>>> stacks_;  // of operations
   MemoryOverTime memory_;
+  std::map<Id, Id> used_;  // storages made meanwhile, by the first kernel that was given them
   bool replays_ = false, gpus_ = false;
 };
 

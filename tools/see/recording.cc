@@ -158,6 +158,16 @@ void Recorder::name_owners(RecordingData& d) const {
       for (const Id out : op.outputs) claim(out, {1, "output of " + op.name, id, op.node, -1});
       for (const Id in : op.inputs) claim(in, {1, "input of " + op.name, id, op.node, -1});
     }
+    for (const auto& [storage, kernel] : used_) {
+      const KernelRow& k = d.kernels[static_cast<size_t>(kernel)];
+      Owner& now = owners[storage];
+      if (now.rank > 0) continue;
+      const std::string whose = k.node >= 0 ? d.nodes[static_cast<size_t>(k.node)].name
+                                : k.operation >= 0
+                                    ? d.operations[static_cast<size_t>(k.operation)].name
+                                    : k.name;
+      now = {1, "workspace of " + whose, k.operation, k.node, -1};
+    }
     for (BlockRow& b : memory.at_peak)
       if (const auto o = owners.find(b.storage);
           b.storage >= 0 && o != owners.end() && o->second.rank > 0) {

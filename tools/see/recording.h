@@ -13,8 +13,9 @@
 //
 // Operations are known by the nodes that they make. What leaves no node (no_grad, operands without
 // gradients) is known by its kernels alone, and stands under the name of the kernel, without
-// operands. Nodes that were made before the recording began are there with their edges, without an
-// operation, once something leads to them.
+// operands; where it was dropped at once and the next operation's result lies in its memory, it
+// counts as part of that one. Nodes that were made before the recording began are there with their
+// edges, without an operation, once something leads to them.
 //
 // A kernel on a GPU begins and ends when the host queues it, since nothing waits for the card; how
 // long the card takes is not in a recording. Calls that a captured step makes again are marked;
@@ -35,7 +36,7 @@ namespace ramet {
 namespace see {
 
 struct RecordingOptions {
-  std::string title;
+  std::string title = {};
   /// Of results, gradients on their way, and leaves' gradients. Not while a capture is made.
   bool statistics = false;
   /// The program's lines that called operations: where it was compiled with -g; else its

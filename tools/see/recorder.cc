@@ -263,7 +263,12 @@ void Recorder::on_node_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> 
     }
   op.saved = std::move(t.saved);
   t.saved.clear();
+  const std::vector<Id> kernels = claim_kernels(t, inputs, results);
   const Id operation = static_cast<Id>(data_.operations.size());
+  for (const Id k : kernels) {
+    data_.kernels[static_cast<size_t>(k)].operation = operation;
+    op.start = std::min(op.start, data_.kernels[static_cast<size_t>(k)].start);
+  }
   data_.nodes[static_cast<size_t>(id)].operation = operation;
   for (const Id movement : t.movements) {
     MovementRow& m = data_.movements[static_cast<size_t>(movement)];
@@ -271,7 +276,6 @@ void Recorder::on_node_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> 
   }
   t.movements.clear();
   data_.operations.push_back(std::move(op));
-  claim_kernels(t, operation, inputs, results, data_.operations.back().start);
   if (!stack.empty()) stacks_.emplace_back(operation, std::move(stack));
 }
 
@@ -290,8 +294,8 @@ void Recorder::on_saved(const Tensor& tensor) {
 // Which of the kernels that a thread has called since its last operation are this one's: those that
 // are given memory of its results, and, from the last to the first, those that share memory with
 // one of them that is no input's. The others belong to operations without a node.
-void Recorder::claim_kernels(Thread& t, Id operation, ArrayRef<Input> inputs,
-                             ArrayRef<Input> results, uint64_t& start) {
+std::vector<Id> Recorder::claim_kernels(Thread& t, ArrayRef<Input> inputs,
+                                        ArrayRef<Input> results) {
   const auto range_of = [](const TensorImpl* of) {
     StorageImpl* const root = of->storage->root();
     const auto first = reinterpret_cast<uintptr_t>(root->data);
@@ -308,24 +312,24 @@ void Recorder::claim_kernels(Thread& t, Id operation, ArrayRef<Input> inputs,
     return std::ranges::any_of(ranges, [word](const Range& r) { return r.has(word); });
   };
   std::vector<Unclaimed> rest;
+  std::vector<Id> claimed;
   for (size_t i = t.kernels.size(); i-- > 0;) {
     Unclaimed& k = t.kernels[i];
-    const bool claimed = std::ranges::any_of(
+    const bool is_its = std::ranges::any_of(
         k.words, [&](uintptr_t w) { return in(made, w) || mine.count(w) != 0; });
-    if (!claimed) {
+    if (!is_its) {
       rest.push_back(std::move(k));
       continue;
     }
     for (const uintptr_t w : k.words)
       if (is_start_of_memory(w) && !in(theirs, w) && !in(made, w)) mine.insert(w);
-    KernelRow& row = data_.kernels[static_cast<size_t>(k.kernel)];
-    row.operation = operation;
-    start = std::min(start, row.start);
+    claimed.push_back(k.kernel);
   }
   std::ranges::reverse(rest);
   t.kernels = std::move(rest);
   if (t.running.empty()) leave_unclaimed(t);
   else t.kernels.clear();  // the running node's
+  return claimed;
 }
 
 // Operations that left no node.

@@ -105,8 +105,8 @@ class Recorder final : public autograd::GraphObserver {
   Id add_statistics(const Statistics* s);
   const std::string& scope_text();
   void event(const char* kind, EventRow e);
-  void claim_kernels(Thread& t, Id operation, ArrayRef<autograd::Input> inputs,
-                     ArrayRef<autograd::Input> results, uint64_t& start);
+  std::vector<Id> claim_kernels(Thread& t, ArrayRef<autograd::Input> inputs,
+                                ArrayRef<autograd::Input> results);
   void leave_unclaimed(Thread& t);
   void add_parameters(RecordingData& d) const;
   void name_owners(RecordingData& d) const;

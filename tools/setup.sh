@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What every script here shares: finds the repository, installs what is missing, calls Bazel.
 #
-#   ./tools/setup.sh [build|test|train|openblas|mpi|beside|docs]...
+#   ./tools/setup.sh [build|test|train|openblas|mpi|beside|docs|page]...
 #                                                  installs the packages of these groups (by default build, test and train)
 #   source tools/setup.sh                          gives the functions ramet_*; the caller then runs ramet_need GROUP...
 #
@@ -43,12 +43,12 @@ ramet_number() {
 ramet_packages() {
   case $1 in
     build)
-      echo g++ python3 libeigen3-dev nlohmann-json3-dev libxxhash-dev libcli11-dev zlib1g-dev libgloo-dev libzip-dev lld
+      echo g++ python3 libeigen3-dev nlohmann-json3-dev libxxhash-dev libcli11-dev zlib1g-dev libgloo-dev libzip-dev lld node-d3-zoom node-d3-array
       # Debian's Bazel needs the two rule packages; another Bazel brings its own.
       if ! ramet_has_own_bazel; then echo bazel-bootstrap bazel-rules-java bazel-rules-proto; fi
       ;;
     test)
-      echo googletest librapidcheck-dev libboost-math-dev libcairo2-dev dataset-fashion-mnist binutils cmake make pkg-config gfortran
+      echo googletest librapidcheck-dev libboost-math-dev libcairo2-dev libdw-dev dataset-fashion-mnist binutils cmake make pkg-config gfortran
       if ! ramet_has_clang; then ramet_clang_package; fi
       ;;
     train) echo libcairo2-dev dataset-fashion-mnist ;; # Cairo brings a font, too
@@ -56,7 +56,7 @@ ramet_packages() {
     mpi) echo libopenmpi-dev openmpi-bin ;; # a test of the C interface, which is skipped without
     docs) echo doxygen g++ python3 python3-markdown python3-pygments katex nodejs ;; # the last three: the tutorial
     beside) echo libopenblas-dev libtbb-dev libboost-thread-dev libopenmpi-dev libopencv-core-dev ;; # in one program with these
-    *) ramet_die "no such group of packages: $1 (there are build, test, train, openblas, mpi, beside and docs)" ;;
+    *) ramet_die "no such group of packages: $1 (there are build, test, train, openblas, mpi, beside, docs and page)" ;;
   esac
 }
 
@@ -268,7 +268,7 @@ if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   RAMET_PROGRAM=setup
   for argument in "$@"; do
     case $argument in
-      build | test | train | openblas | mpi | beside | docs) ;;
+      build | test | train | openblas | mpi | beside | docs | page) ;;
       -h | --help)
         ramet_usage
         exit 0

@@ -151,7 +151,10 @@ def layer_files(archives):
         native.filegroup(
             name = name,
             srcs = native.glob(patterns, allow_empty = True),
-            visibility = ["//tests:__subpackages__"],
+            visibility = [
+                "//tests:__subpackages__",
+                "//tools/see:__pkg__",
+            ],
         )
     native.filegroup(
         name = "archives",

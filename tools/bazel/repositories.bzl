@@ -125,6 +125,14 @@ cc_library(
 )
 """
 
+# d3-zoom and what it stands on, in order, and d3-array for its ticks: what is inlined in pages (tools/docs/explorer).
+_D3 = ["dispatch", "color", "timer", "ease", "interpolate", "selection", "drag", "transition", "zoom", "array"]
+
+_D3_BUILD = """
+filegroup(name = "modules", srcs = [%s])
+filegroup(name = "licence", srcs = ["copyright"])
+""" % ", ".join(["\"d3-%s.min.js\"" % name for name in _D3])
+
 def system_repositories():
     """Third-party code: each is fetched (linked) only by a build that uses it."""
     system_library(
@@ -162,6 +170,16 @@ def system_repositories():
         },
         build = _XXHASH,
     )
+    system_library(
+        name = "d3",
+        package = "node-d3-zoom and node-d3-array",
+        files = dict(
+            [("/usr/share/nodejs/d3-%s/dist/d3-%s.min.js" % (name, name), "d3-%s.min.js" % name) for name in _D3],
+            **{"/usr/share/doc/node-d3-zoom/copyright": "copyright"}
+        ),
+        build = _D3_BUILD,
+    )
+
     # Debian has the shared libraries of these two only.
     system_library(
         name = "zip",

@@ -33,7 +33,7 @@ concept RowOf = std::same_as<std::remove_const_t<R>, Row>;
 template <class V, RowOf<Statistics> R> void fields(V& v, R& r) {
   v("count", r.count), v("zeros", r.zeros), v("nans", r.nans), v("infinities", r.infinities);
   v("min", r.min), v("max", r.max), v("mean", r.mean), v("deviation", r.deviation);
-  v("histogram", r.histogram);
+  v("histogram", r.histogram), v("digest", r.digest);
 }
 template <class V, RowOf<SourceRow> R> void fields(V& v, R& r) {
   v("file", r.file), v("function", r.function), v("line", r.line);

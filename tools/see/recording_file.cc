@@ -320,6 +320,8 @@ std::string decompressed(const std::string& bytes, const std::string& name) {
 
 }  // namespace
 
+std::string detail::compressed(const std::string& text) { return see::compressed(text); }
+
 std::string to_json(const RecordingData& data) {
   std::string out = "{\"" + std::string(kVersionKey) + "\":" + std::to_string(kRecordingVersion);
   std::string rest;

@@ -26,5 +26,10 @@ RecordingData from_json(const std::string& text, const std::string& name);
 /// An Error where one is itself of several ranks.
 RecordingData merge(const std::vector<RecordingData>& ranks);
 
+namespace detail {
+/// By gzip.
+std::string compressed(const std::string& text);
+}  // namespace detail
+
 }  // namespace see
 }  // namespace ramet

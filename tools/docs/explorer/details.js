@@ -1,0 +1,283 @@
+// The panel about what is chosen: a node, a collapsed module, a bucket, or data that moved.
+
+class Details {
+  constructor(app) { this.app = app; }
+  get model() { return this.app.model; }
+  get events() { return this.app.events; }
+
+  show(panel) {
+    const chosen = this.app.view.selected;
+    if (!chosen) return clear(panel, this.overview());
+    if (chosen.bucket !== undefined) return clear(panel, this.bucket(chosen.bucket));
+    if (chosen.bar !== undefined) return clear(panel, this.bar(chosen.bar));
+    const item = this.app.placement.items[chosen.item];
+    clear(panel, item.node >= 0 ? this.node(item.node) : this.group(item));
+  }
+
+  overview() {
+    const m = this.model;
+    const peak = m.memory.reduce((most, row) => !most || row.peak > most.peak ? row : most, null);
+    const longest = this.longest(5);
+    return [
+      el('h2', {text: m.title || m.program || 'A recording'}),
+      facts([
+        ['program', m.program], ['library', m.library], ['recorded', m.created],
+        ['devices', m.devices.map((d, i) => m.laneName(i) + (d.kind && !d.name.startsWith(d.kind) ? ' (' + d.kind + ')' : '')).join(', ')],
+        ['operations', formatCount(m.operations.length)], ['nodes', formatCount(m.nodes.length)],
+        ['parameters', formatCount(m.parameters.length)], ['events', formatCount(this.events.length)], ['time', formatTime(m.duration)],
+        ['memory', peak && formatBytes(peak.peak) + ' at most, on ' + m.laneName(peak.device)],
+      ]),
+      m.notes.map((text) => el('p', {class: 'note', text})),
+      el('h3', {text: 'What took longest'}),
+      longest.map((row) => el('div', {class: 'bar'}, el('i', {class: row.backward ? 'gradient' : '', style: {width: (row.time / longest[0].time * 34) + '%'}}),
+                              this.nodeLink(row.node, row.name), el('span', {class: 'muted', text: formatTime(row.time)}))),
+      el('h3', {text: 'Reading the picture'}),
+      el('p', {class: 'muted', text: 'A column is a device. Operations stand below what they use: the forward reads downwards, gradients flow upwards along ' +
+        'the arrows. Parameters are the pills on the left. Squares with a plus add up the gradients of replicas, and the bar beside them is a bucket: it fills, ' +
+        'and is reduced. Press → to walk through what happened, Space to play. Choose a box to see all about it.'}),
+      legend(),
+    ];
+  }
+
+  longest(n) {
+    const rows = [];
+    const open = new Map();
+    this.model.operations.forEach((op) => { if (op.node >= 0) rows.push({node: op.node, name: op.name, time: op.end - op.start, backward: false}); });
+    this.model.events.forEach((e) => {
+      if (e.kind === 'begin') open.set(e.node, e.time);
+      if (e.kind === 'end' && open.has(e.node)) rows.push({node: e.node, name: this.model.nodes[e.node].name, time: e.time - open.get(e.node), backward: true});
+    });
+    return rows.sort((a, b) => b.time - a.time).slice(0, n);
+  }
+
+  node(n) {
+    const m = this.model, row = m.nodes[n], op = m.operationOf(n), p = this.app.position;
+    const state = this.events.state(n, p), [full, all] = this.events.filled(n, p);
+    const stop = this.app.player.stops.has(n);
+    return [
+      el('h2', {text: m.nodeTitle(n)}),
+      el('p', {class: 'muted', text: row.leaf && row.parameter >= 0 ? 'parameter; ' + row.name + ' collects its gradient' : row.name}),
+      el('span', {class: 'state ' + state, text: stateWords(state)}),
+      all ? el('p', {text: 'Gradients that have come: ' + full + ' of ' + all + '.'}) : null,
+      el('div', {class: 'row'},
+         el('button', {text: (stop ? 'No breakpoint' : 'Breakpoint') + ' (B)', on: {click: () => this.app.toggleStop(n)}}),
+         this.jump(n, 'begin', 'Go to its backward'), this.jump(n, 'opBegin', 'Go to its forward')),
+      facts([
+        ['device', m.laneName(m.lane(n))],
+        ['module', op && op.module >= 0 && (m.modules[op.module].path || '(the root)') + '  ' + m.modules[op.module].type],
+        ['replica', op && op.replica >= 0 && String(op.replica)],
+        ['made by', op && op.source >= 0 && m.source(op.source) + (m.sources[op.source].function ? ' in ' + m.sources[op.source].function : '')],
+        ['scope', op && op.scope], ['sequence', row.sequence ? formatCount(row.sequence) : null],
+        ['forward', op && formatTime(op.end - op.start) + ' from ' + formatTime(op.start)], ['backward', this.backwardTime(n)],
+        ['recorded by', row.in_backward && 'a backward that makes a graph of its own'],
+      ]),
+      row.parameter >= 0 ? this.parameter(row.parameter, n) : null,
+      op ? this.tensors(op) : null,
+      op && op.saved.length ? this.saved(op) : null,
+      this.edges(n),
+      this.kernels(n),
+      this.code(n),
+    ];
+  }
+
+  backwardTime(n) {
+    const begin = this.events.begin.first[n], end = this.events.end.first[n];
+    if (begin < 0 || end < begin) return null;
+    return formatTime(this.events.times[end] - this.events.times[begin]) + ' from ' + formatTime(this.events.times[begin]);
+  }
+
+  jump(n, table, text) {
+    const at = this.events[table].first[n];
+    return at < 0 ? null : el('button', {text, on: {click: () => { this.app.player.pause(); this.app.goTo(at + 1, 1); }}});
+  }
+
+  nodeLink(n, text) {
+    if (n < 0) return el('span', {text});
+    return el('button', {class: 'link', text, on: {click: () => this.app.showNode(n)}});
+  }
+
+  tensor(t, word) {
+    const m = this.model;
+    if (t < 0) return el('span', {class: 'muted', text: 'none'});
+    const row = m.tensors[t];
+    const from = m.producers.get(t);
+    const node = from !== undefined ? m.operations[from].node : -1;
+    return [word, formatShape(row) + '  ' + row.dtype + '  ' + formatBytes(row.bytes), row.name ? '  ' + row.name : '',
+            node >= 0 && word !== undefined ? [' from ', this.nodeLink(node, m.operations[from].name)] : ''];
+  }
+
+  tensors(op) {
+    return [
+      op.inputs.length ? el('h3', {text: 'Inputs'}) : null,
+      op.inputs.map((t, i) => el('p', {}, this.tensor(t, ''), op.versions[i] ? el('span', {class: 'muted', text: '  version ' + op.versions[i]}) : '')),
+      op.outputs.length ? el('h3', {text: 'Result'}) : null,
+      op.outputs.map((t) => [el('p', {}, this.tensor(t)), this.statistics(t)]),
+    ];
+  }
+
+  saved(op) {
+    const sum = op.saved.reduce((a, s) => a + s.bytes, 0);
+    return [
+      el('h3', {text: 'Kept for the backward: ' + formatBytes(sum)}),
+      op.saved.map((s) => {
+        const own = op.outputs.includes(s.tensor) ? 'its result: ' : op.inputs.includes(s.tensor) ? 'an input: ' : '';
+        return el('p', {}, own, this.tensor(s.tensor), s.version ? ', version ' + s.version : '');
+      }),
+    ];
+  }
+
+  statistics(t, gradient = false) {
+    const s = t >= 0 ? this.model.statisticsOf(t) : null;
+    if (!s) return null;
+    const most = Math.max(1, ...s.histogram);
+    return [
+      el('div', {class: 'hist' + (gradient ? ' gradient' : ''), role: 'img', 'aria-label': 'histogram'},
+         s.histogram.map((n) => el('i', {style: {height: (100 * n / most) + '%'}, title: formatCount(n)}))),
+      el('div', {class: 'ends'}, el('span', {text: formatNumber(s.min)}), el('span', {text: 'mean ' + formatNumber(s.mean) + ', deviation ' + formatNumber(s.deviation)}),
+         el('span', {text: formatNumber(s.max)})),
+      s.zeros || s.nans || s.infinities
+          ? el('p', {class: 'muted', text: [s.zeros && (100 * s.zeros / Math.max(1, s.count)).toFixed(0) + ' % zeros', s.nans && plural(s.nans, 'NaN'),
+                                            s.infinities && formatCount(s.infinities) + ' infinite'].filter(Boolean).join(', ')}) : null,
+    ];
+  }
+
+  parameter(p, n) {
+    const m = this.model, row = m.parameters[p];
+    const now = this.events.gradientAt(n, this.app.position);
+    const shown = now >= 0 ? now : -1;
+    return [
+      el('h3', {text: 'Value'}), el('p', {}, this.tensor(row.tensor)), this.statistics(row.tensor),
+      el('h3', {text: 'Gradient'}),
+      shown >= 0 ? [el('p', {id: 'gradient'}, this.tensor(shown)), this.statistics(shown, true)]
+          : el('p', {class: 'muted', text: row.gradient >= 0 ? 'Not yet, at this event.' : 'It has none.'}),
+      row.contributors.length ? [el('h3', {text: 'Who contributed'}), row.contributors.map((c) => el('p', {}, this.nodeLink(c, m.nodes[c].name), ' on ' + m.laneName(m.lane(c))))] : null,
+    ];
+  }
+
+  edges(n) {
+    const m = this.model, p = this.app.position;
+    const name = (i) => m.nodes[i].leaf ? m.nodeTitle(i) : m.nodes[i].name;
+    const users = m.users.get(n);
+    return [
+      users.length ? el('h3', {text: 'Gradients come from'}) : null,
+      users.slice(0, 24).map(([user, i]) => el('p', {}, this.nodeLink(user, name(user)), ' on ' + m.laneName(m.lane(user)) + ', slot ' + m.nodes[user].edges[i].slot,
+                                  el('span', {class: 'muted', text: this.events.deliveredAt(user, i, p) >= 0 ? '  delivered' : ''}))),
+      m.nodes[n].edges.some((e) => e.to >= 0) ? el('h3', {text: 'Its gradients go to'}) : null,
+      m.nodes[n].edges.map((e, i) => {
+        if (e.to < 0) return el('p', {class: 'muted', text: 'input ' + i + ' wants none'});
+        const at = this.events.deliveredAt(n, i, p);
+        const t = at >= 0 ? this.events.list[at].tensor : -1;
+        return [el('p', {}, this.nodeLink(e.to, name(e.to)), ', slot ' + e.slot, el('span', {class: 'muted', text: at >= 0 ? '  delivered' : ''})),
+                t >= 0 ? this.statistics(t, true) : null];
+      }),
+    ];
+  }
+
+  kernels(n) {
+    const m = this.model;
+    const list = [...(m.nodes[n].operation >= 0 ? m.kernelsOfOperation.get(m.nodes[n].operation) : []), ...m.kernelsOfNode.get(n)];
+    if (!list.length) return null;
+    return [el('h3', {text: 'Kernels'}), table(['name', 'time', 'bytes', 'FLOP'], list.map((k) => {
+      const row = m.kernels[k];
+      return [row.name + (row.replayed ? ' (replayed)' : ''), formatTime(row.end - row.start), row.bytes >= 0 ? formatBytes(row.bytes) : '', row.flops >= 0 ? formatCount(row.flops) : ''];
+    }), [1, 2, 3])];
+  }
+
+  code(n) {
+    const pieces = this.model.formula(n);
+    if (!pieces) return null;
+    return [el('h3', {text: 'Its row: the value and the gradient as the code has them'}),
+            pieces.map((f) => [el('p', {class: 'muted', text: f.where}), el('pre', {}, highlight(f.code))])];
+  }
+
+  group(item) {
+    const m = this.model, row = m.modules[item.module];
+    const ops = item.nodes.map((n) => m.operationOf(n)).filter(Boolean);
+    const parameters = m.parameters.filter((p) => p.name.startsWith(row.path + '.'));
+    const longest = [...ops].sort((a, b) => (b.end - b.start) - (a.end - a.start)).slice(0, 6);
+    const done = item.nodes.filter((n) => this.events.state(n, this.app.position) === 'done').length;
+    return [
+      el('h2', {text: row.path}), el('p', {class: 'muted', text: row.type}),
+      el('span', {class: 'state', text: done + ' of ' + plural(item.nodes.length, 'node') + ' done in this backward'}),
+      el('div', {class: 'row'}, el('button', {text: 'Open (Enter)', on: {click: () => this.app.toggleModule(item.module)}})),
+      facts([
+        ['device', m.laneName(item.lane)], ['operations', formatCount(ops.length)],
+        ['parameters', parameters.length && formatCount(parameters.length) + ', ' + formatBytes(parameters.reduce((a, p) => a + (p.tensor >= 0 ? m.tensors[p.tensor].bytes : 0), 0))],
+        ['forward', formatTime(ops.reduce((a, op) => a + op.end - op.start, 0))],
+        ['kept', formatBytes(ops.reduce((a, op) => a + op.saved.reduce((b, s) => b + s.bytes, 0), 0)) + ' for the backward'],
+      ]),
+      longest.length ? el('h3', {text: 'Longest'}) : null,
+      longest.map((op) => el('p', {}, this.nodeLink(op.node, op.name), '  ' + formatTime(op.end - op.start))),
+    ];
+  }
+
+  bucket(b) {
+    const m = this.model, row = m.buckets[b], s = this.events.bucketState(b, this.app.position);
+    const at = (table, text) => {
+      const i = this.events[table].first[b];
+      return i < 0 ? null : el('button', {text, on: {click: () => this.app.goTo(i + 1, 1)}});
+    };
+    const begin = this.events.reduceBegin.first[b], end = this.events.reduceEnd.first[b];
+    return [
+      el('h2', {text: 'Bucket ' + b}), el('p', {class: 'muted', text: row.kind + ': gradients that are reduced by one call'}),
+      el('span', {class: 'state ' + s.state, text: s.state === 'done' ? 'reduced' : s.state === 'running' ? 'being reduced' : s.full + ' of ' + s.all + ' members complete'}),
+      el('div', {class: 'row'}, at('reduceBegin', 'Go to its reduction')),
+      facts([['device', row.device >= 0 && m.laneName(row.device)], ['size', formatBytes(row.bytes)],
+             ['reduced', begin >= 0 && end >= 0 && formatTime(this.events.times[end] - this.events.times[begin]) + ' from ' + formatTime(this.events.times[begin])],
+             ['the backward', begin >= 0 && this.overlap(begin)]]),
+      el('h3', {text: 'Members'}),
+      row.members.map((n) => {
+        const [full, all] = this.events.filled(n, this.app.position);
+        return el('p', {}, this.nodeLink(n, m.nodeTitle(n)), el('span', {class: 'muted', text: '  ' + full + ' of ' + all + ' slots full'}));
+      }),
+    ];
+  }
+
+  // How much of the backward was left when the reduction began.
+  overlap(begin) {
+    let left = 0;
+    for (let i = begin; i < this.events.length && this.events.list[i].kind !== 'backward_end'; ++i) left += this.events.list[i].kind === 'begin';
+    return left ? 'goes on beside it: ' + plural(left, 'node') + ' began later' : 'had nothing left to do';
+  }
+
+  bar(b) {
+    const m = this.model, bar = m.layout.bars[b];
+    return [el('h2', {text: bar.kind}), el('p', {class: 'muted', text: 'Data that moved outside of the graph'}),
+            bar.movements.slice(0, 200).map((i) => {
+              const row = m.movements[i];
+              return el('p', {text: moveWords(m, i) + ': ' + formatTime(row.end - row.start) + ' from ' + formatTime(row.start)});
+            })];
+  }
+}
+
+function legend() {
+  const c = colors;
+  const rows = [['not computed yet', 'dashed', c.muted, c.lane], ['computes its forward', 'solid', c.forward, c.forward], ['recorded in the graph', 'solid', c.forward, c.node],
+                ['ready: all its gradients have come', 'solid', c.backward, c.node], ['runs its backward', 'solid', c.backward, c.backward],
+                ['backward done, gradient there', 'solid', c.backward, c.ready], ['adds up or reduces gradients', 'solid', c.reduce, c.node],
+                ['moves data between devices', 'solid', c.copy, c.node], ['optimizer', 'solid', c.optimizer, c.optimizer]];
+  return el('div', {class: 'legend'}, rows.map(([name, line, edge, fill]) => [el('i', {style: {borderStyle: line, borderColor: edge, background: fill}}), el('span', {text: name})]));
+}
+
+function facts(rows) {
+  return el('dl', {class: 'facts'}, rows.filter(([, value]) => value).map(([name, value]) => [el('dt', {text: name}), el('dd', {text: value})]));
+}
+
+function table(heads, rows, right = []) {
+  const side = (i) => right.includes(i) ? 'r' : '';
+  return el('table', {}, el('thead', {}, el('tr', {}, heads.map((h, i) => el('th', {class: side(i), text: h})))),
+            el('tbody', {}, rows.map((row) => el('tr', {}, row.map((cell, i) => cell instanceof Node ? el('td', {class: side(i)}, cell) : el('td', {class: side(i), text: cell}))))));
+}
+
+// Words, numbers and comments of C++, as elements.
+function highlight(code) {
+  const kWords = /^(const|return|if|else|for|struct|template|class|static|auto|int|bool|double|float|void|Tensor|constexpr)$/;
+  const out = [];
+  for (const token of code.match(/\/\/[^\n]*|[A-Za-z_]\w*|\d[\w.]*|[^A-Za-z_\d/]+|\//g) || []) {
+    if (token.startsWith('//')) out.push(el('span', {class: 'c', text: token}));
+    else if (kWords.test(token)) out.push(el('span', {class: 'k', text: token}));
+    else if (/^\d/.test(token)) out.push(el('span', {class: 'n', text: token}));
+    else out.push(token);
+  }
+  return out;
+}

@@ -1,0 +1,265 @@
+#include "tools/see/explorer/layout.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+namespace ramet {
+namespace see {
+
+namespace {
+
+constexpr int kStack = 8;          // leaves one below the other beside one operation
+constexpr size_t kDotNodes = 300;  // dot takes seconds for much more
+
+using Ids = std::vector<Id>;
+
+class Maker {
+ public:
+  Maker(const RecordingData& data, bool dot) : data_(data), dot_(dot), n_(data.nodes.size()) {}
+
+  Layout make() {
+    zones();
+    order();
+    parts();
+    layers();
+    leaves();
+    rows();
+    columns();
+    return std::move(out_);
+  }
+
+ private:
+  const NodeRow& node(Id i) const { return data_.nodes[i]; }
+  Place& at(Id i) { return out_.nodes[i]; }
+  bool plain(Id i) { return at(i).zone == kOperations; }
+
+  void zones() {
+    out_.nodes.resize(n_);
+    users_.resize(n_);
+    for (size_t i = 0; i < n_; ++i) {
+      const NodeRow& row = data_.nodes[i];
+      Place& p = out_.nodes[i];
+      p.lane = std::max<Id>(row.device, 0);
+      p.zone = row.leaf ? kLeaves : row.reduces && row.operation < 0 ? kReductions : kOperations;
+      for (const auto& e : row.edges)
+        if (e.to >= 0) users_[e.to].push_back(static_cast<Id>(i));
+    }
+  }
+
+  // What gradients go to comes first. A file may hold a cycle: its nodes come last, by number.
+  void order() {
+    std::vector<int> missing(n_, 0);
+    for (size_t i = 0; i < n_; ++i)
+      for (const auto& e : data_.nodes[i].edges) missing[i] += e.to >= 0;
+    for (size_t i = 0; i < n_; ++i)
+      if (!missing[i]) order_.push_back(static_cast<Id>(i));
+    for (size_t next = 0; next < order_.size(); ++next)
+      for (const Id user : users_[order_[next]])
+        if (--missing[user] == 0) order_.push_back(user);
+    if (order_.size() == n_) return;
+    for (size_t i = 0; i < n_; ++i)
+      if (missing[i] > 0) order_.push_back(static_cast<Id>(i));
+  }
+
+  // Leaves and reductions belong to every step that uses them, and join none.
+  void parts() {
+    std::vector<Id> parent(n_);
+    std::iota(parent.begin(), parent.end(), 0);
+    const auto root = [&](Id i) {
+      while (parent[i] != i) i = parent[i] = parent[parent[i]];
+      return i;
+    };
+    for (size_t i = 0; i < n_; ++i)
+      for (const auto& e : data_.nodes[i].edges)
+        if (e.to >= 0 && plain(static_cast<Id>(i)) && plain(e.to))
+          parent[root(static_cast<Id>(i))] = root(e.to);
+    std::map<Id, int> number;
+    for (size_t i = 0; i < n_; ++i)
+      if (plain(static_cast<Id>(i)))
+        at(static_cast<Id>(i)).part =
+            number.emplace(root(static_cast<Id>(i)), static_cast<int>(number.size())).first->second;
+    parts_ = static_cast<int>(number.size());
+  }
+
+  // The longest way to a node without edges, below what came before in the same lanes.
+  void layers() {
+    layer_.assign(n_, 0);
+    for (const Id i : order_) {
+      if (!plain(i)) continue;
+      for (const auto& e : node(i).edges)
+        if (e.to >= 0 && plain(e.to)) layer_[i] = std::max(layer_[i], layer_[e.to] + 1);
+    }
+    std::vector<uint64_t> first(parts_, ~uint64_t{0});
+    std::vector<int> depth(parts_, 0);
+    std::vector<Ids> lanes(parts_);
+    for (size_t i = 0; i < n_; ++i) {
+      const Place& p = out_.nodes[i];
+      if (p.zone != kOperations) continue;
+      first[p.part] = std::min(first[p.part], data_.nodes[i].sequence);
+      depth[p.part] = std::max(depth[p.part], layer_[i] + 1);
+      lanes[p.part].push_back(p.lane);
+    }
+    std::vector<int> by_time(parts_);
+    std::iota(by_time.begin(), by_time.end(), 0);
+    std::stable_sort(by_time.begin(), by_time.end(),
+                     [&](int a, int b) { return first[a] < first[b]; });
+    std::vector<int> bottom(std::max<size_t>(data_.devices.size(), 1), 0), begin(parts_, 0);
+    for (const int part : by_time) {
+      for (const Id lane : lanes[part]) begin[part] = std::max(begin[part], bottom[lane]);
+      for (const Id lane : lanes[part]) bottom[lane] = begin[part] + depth[part];
+    }
+    for (size_t i = 0; i < n_; ++i)
+      if (plain(static_cast<Id>(i))) layer_[i] += begin[out_.nodes[i].part];
+    layers_ = bottom.empty() ? 0 : *std::max_element(bottom.begin(), bottom.end());
+  }
+
+  // The first operation that uses it, directly or through reductions.
+  void leaves() {
+    anchor_.assign(n_, -1);
+    for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
+      if (plain(*it)) continue;
+      for (const Id user : users_[*it]) {
+        const Id a = plain(user) ? user : anchor_[user];
+        if (a >= 0 && (anchor_[*it] < 0 ||
+                       std::tie(layer_[a], a) < std::tie(layer_[anchor_[*it]], anchor_[*it])))
+          anchor_[*it] = a;
+      }
+      layer_[*it] = anchor_[*it] < 0 ? layers_ : layer_[anchor_[*it]];
+      at(*it).part = anchor_[*it] < 0 ? parts_ : at(anchor_[*it]).part;
+    }
+  }
+
+  // Rows of a layer: what moved before it outside of the graph, its nodes that move data between
+  // lanes, and the others, as many as the leaves that stand beside them need, two a row.
+  void rows() {
+    std::vector<std::vector<MovementBar>> bars(layers_ + 2);
+    movement_bars(bars);
+    std::vector<char> moves(layers_ + 1, 0), others(layers_ + 1, 0);
+    std::map<std::tuple<int, int>, int> stacks;
+    std::vector<int> high(layers_ + 1, 1);
+    for (size_t i = 0; i < n_; ++i)
+      if (plain(static_cast<Id>(i))) (data_.nodes[i].moves ? moves : others)[layer_[i]] = 1;
+    // A reduction stands beside its leaf; the leaf's place is counted.
+    std::vector<int> stack(n_, 0);
+    for (const Id i : order_) {
+      if (plain(i)) continue;
+      Id leads_to = -1;
+      for (const auto& e : node(i).edges)
+        if (e.to >= 0 && !plain(e.to) && at(e.to).lane == at(i).lane && layer_[e.to] == layer_[i])
+          leads_to = e.to;
+      if (leads_to >= 0 && at(i).zone == kReductions) {
+        stack[i] = stack[leads_to];
+        continue;
+      }
+      stack[i] = stacks[{at(i).lane, layer_[i]}]++;
+      high[layer_[i]] = std::max(high[layer_[i]], (std::min(stack[i] + 1, kStack) + 1) / 2);
+      others[layer_[i]] = 1;
+    }
+    std::vector<int> row_of_moves(layers_ + 1, 0), row_of_others(layers_ + 1, 0);
+    int row = 0;
+    for (int layer = 0; layer <= layers_; ++layer) {
+      for (MovementBar& bar : bars[layer]) {
+        bar.row = row++;
+        out_.bars.push_back(std::move(bar));
+      }
+      row_of_moves[layer] = row;
+      row += moves[layer];
+      row_of_others[layer] = row;
+      row += others[layer] ? high[layer] : 0;
+    }
+    for (MovementBar& bar : bars[layers_ + 1]) {
+      bar.row = row++;
+      out_.bars.push_back(std::move(bar));
+    }
+    out_.rows = row;
+    for (size_t i = 0; i < n_; ++i) {
+      Place& p = out_.nodes[i];
+      if (p.zone == kOperations) {
+        p.row = (data_.nodes[i].moves ? row_of_moves : row_of_others)[layer_[i]];
+      } else {
+        p.row = row_of_others[layer_[i]] + stack[i] % kStack / 2;
+        p.half = stack[i] % 2;
+        p.column = stack[i] / kStack;
+      }
+    }
+  }
+
+  void movement_bars(std::vector<std::vector<MovementBar>>& bars) const {
+    // The layer of the first operation of any lane that began later.
+    std::vector<std::pair<uint64_t, int>> begins;
+    for (size_t i = 0; i < n_; ++i)
+      if (data_.nodes[i].operation >= 0)
+        begins.emplace_back(data_.operations[data_.nodes[i].operation].start, layer_[i]);
+    std::sort(begins.begin(), begins.end());
+    for (size_t i = begins.size(); i-- > 1;)
+      begins[i - 1].second = std::min(begins[i - 1].second, begins[i].second);
+    for (size_t i = 0; i < data_.movements.size(); ++i) {
+      const MovementRow& m = data_.movements[i];
+      if (m.node >= 0 || m.bucket >= 0) continue;
+      const auto next =
+          std::lower_bound(begins.begin(), begins.end(), std::pair<uint64_t, int>(m.start, -1));
+      auto& here = bars[next == begins.end() ? layers_ + 1 : next->second];
+      const auto same = std::find_if(here.begin(), here.end(), [&](const MovementBar& b) {
+        return b.kind == m.kind && b.from == m.from && b.to == m.to;
+      });
+      if (same != here.end()) {
+        same->movements.push_back(static_cast<Id>(i));
+      } else {
+        here.push_back({0, m.kind, {static_cast<Id>(i)}, m.from, m.to});
+      }
+    }
+  }
+
+  // Below the leftmost of what its gradients go to, so that a chain is a straight line; the next
+  // free one where that is taken.
+  void columns() {
+    std::map<std::tuple<int, int>, Ids> groups;  // lane and layer
+    std::vector<Ids> lanes(std::max<size_t>(data_.devices.size(), 1));
+    for (const Id i : order_) {
+      if (!plain(i)) continue;
+      groups[{layer_[i], at(i).lane}].push_back(i);
+      lanes[at(i).lane].push_back(i);
+    }
+    out_.columns_by = "sequence";
+    for (auto& [key, ids] : groups) {
+      std::vector<std::tuple<int, uint64_t, Id>> wanted;
+      for (const Id i : ids) {
+        int column = 1 << 20;
+        for (const auto& e : node(i).edges)
+          if (e.to >= 0 && plain(e.to) && at(e.to).lane == at(i).lane)
+            column = std::min(column, at(e.to).column);
+        wanted.emplace_back(column == 1 << 20 ? 0 : column, node(i).sequence, i);
+      }
+      std::sort(wanted.begin(), wanted.end());
+      int next = 0;
+      for (const auto& [column, sequence, i] : wanted)
+        next = (at(i).column = std::max(column, next)) + 1;
+    }
+    if (!dot_ || n_ > kDotNodes) return;
+    for (const Ids& lane : lanes) {
+      if (lane.empty()) continue;
+      const std::vector<int> columns = detail::columns_by_dot(data_, out_.nodes, lane);
+      if (columns.empty()) return;
+      for (size_t i = 0; i < lane.size(); ++i) at(lane[i]).column = columns[i];
+      out_.columns_by = "dot";
+    }
+  }
+
+  const RecordingData& data_;
+  const bool dot_;
+  const size_t n_;
+  Layout out_;
+  std::vector<Ids> users_;
+  Ids order_, anchor_;
+  std::vector<int> layer_;
+  int parts_ = 0, layers_ = 0;
+};
+
+}  // namespace
+
+Layout lay_out(const RecordingData& data, bool dot) { return Maker(data, dot).make(); }
+
+}  // namespace see
+}  // namespace ramet

@@ -23,7 +23,8 @@ HOSTILE = "</script><img src=x onerror=window.hacked=1>\"'&<b>\u2028 {}"
 
 class Recording:
     def __init__(self, title, devices, ranks=1):
-        self.random = random.Random(title + str(len(devices)))
+        self.random = random.Random(title)
+        self.values = [random.Random(title + str(i)) for i in range(len(devices))]  # of each device's tensors
         self.data = {
             "ramet_recording": 1, "program": "make_recording", "title": title, "library": "made", "created": "2026-11-27T08:00:00Z", "began": 0,
             "notes": ["Made by tests/tools/see/make_recording.py: no step was run, and times are invented."], "ranks": ranks,
@@ -56,23 +57,24 @@ class Recording:
             self.sources.append(row)
         return self.sources.index(row)
 
-    def measured(self, count, scale=1.0, nans=0, zeros=0.0):
+    def measured(self, count, device, scale=1.0, nans=0, zeros=0.0):
         """A bell, as most tensors are."""
-        spread = abs(self.random.gauss(scale, scale * 0.1)) + 1e-12
-        mean = self.random.gauss(0, spread * 0.1)
+        values = self.values[device]
+        spread = abs(values.gauss(scale, scale * 0.1)) + 1e-12
+        mean = values.gauss(0, spread * 0.1)
         weights = [math.exp(-((i - 15.5) / 6.5) ** 2) for i in range(32)]
         total = sum(weights)
         bins = [int(count * w / total) for w in weights]
         bins[16] += count - nans - sum(bins)
         return self.add("statistics", count=count, zeros=int(count * zeros), nans=nans, infinities=0, min=mean - 2.5 * spread,
                         max=mean + 2.5 * spread, mean=mean, deviation=spread, histogram=bins,
-                        digest=self.random.getrandbits(64))
+                        digest=values.getrandbits(64))
 
     def tensor(self, shape, device, name="", scale=1.0, nans=0, zeros=0.0, storage=None):
         count = math.prod(shape)
         return self.add("tensors", shape=list(shape), dtype="float32", device=device,
                         storage=len(self.tensors) if storage is None else storage, bytes=4 * count, name=name,
-                        statistics=self.measured(count, scale, nans, zeros))
+                        statistics=self.measured(count, device, scale, nans, zeros))
 
     def parameter(self, name, shape, device=0, requires_grad=True):
         t = self.tensor(shape, device, name, scale=1 / math.sqrt(max(1, math.prod(shape[1:]))))
@@ -247,7 +249,7 @@ class Recording:
         return self.data
 
 
-def cnn(r, devices, batch=8, rank=None, hostile="", other_bits=False):
+def cnn(r, devices, batch=8, hostile=""):
     """conv, relu, pool, twice, then two linear layers; replicas lead to ReduceAdd nodes in buckets."""
     h = hostile
     r.module("", "Cnn" + h)
@@ -301,8 +303,6 @@ def cnn(r, devices, batch=8, rank=None, hostile="", other_bits=False):
         y = r.call("view", names["classifier"], [y], (batch, 1568), d, rep, 20, cost=900)
         y = r.call("addmm", names["classifier.0"], [param("classifier.0.bias", replica), y, param("classifier.0.weight", replica)],
                    (batch, 64), d, rep, 21, saves=[y[0]])
-        if other_bits:
-            r.random.random()
         y = r.call("relu", names["classifier.1"], [y], (batch, 64), d, rep, 22, saves="out", zeros=0.5)
         y = r.call("addmm", names["classifier.2"], [param("classifier.2.bias", replica), y, param("classifier.2.weight", replica)],
                    (batch, 10), d, rep, 23, saves=[y[0]])
@@ -377,8 +377,8 @@ def make(kind):
         root = gpt(r, int(kind[3:]))
     elif kind == "ranks":
         r = Recording("Two ranks", cpu(1, 0) + cpu(1, 1), ranks=2)
-        root = cnn(r, [0], rank=0)
-        second = cnn(r, [1], rank=1)
+        root = cnn(r, [0])
+        second = cnn(r, [1])
         r.backward(second)
     else:
         n = int(kind[3:]) if kind.startswith("cnn") else 2
@@ -388,7 +388,9 @@ def make(kind):
             r.data["notes"].append(h)
             r.data["program"] = h
             r.source(1, "/tmp/" + h, h)
-        root = cnn(r, list(range(n)), hostile=h, other_bits=kind == "changed")
+        root = cnn(r, list(range(n)), hostile=h)
+        if kind == "changed":  # the second relu of the first replica gives other bits
+            r.statistics[r.tensors[r.operations[4]["outputs"][0]]["statistics"]]["digest"] ^= 1
         if h:
             for rows, key in ((r.operations, "name"), (r.nodes, "name"), (r.kernels, "name"), (r.operations, "scope")):
                 for row in rows:

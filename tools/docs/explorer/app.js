@@ -16,31 +16,34 @@ class Side {
     this.view.setPlacement(this.placement);
   }
 
-  // Modules deeper than `level` are closed.
-  toLevel(level) {
-    const deepest = this.model.depth.reduce((a, b) => Math.max(a, b), 0);
-    this.level = clamp(level, 1, deepest + 1);
-    this.collapsed = new Set();
-    this.model.modules.forEach((row, m) => { if (row.path !== '' && this.model.depth[m] >= this.level) this.collapsed.add(m); });
-    // One box of one operation says more open than closed.
-    const operations = new Map();
-    this.model.nodes.forEach((row, n) => {
-      if (this.model.layout.zone[n] !== 2) return;
-      for (const m of this.model.modulesAround(n)) {
-        const key = m + ' ' + this.model.lane(n);
+  // Modules with several operations on a device: one box of one operation says more open than closed.
+  largeModules() {
+    if (this.large) return this.large;
+    const {model} = this, operations = new Map(), lanes = model.devices.length;
+    model.nodes.forEach((row, n) => {
+      if (model.layout.zone[n] !== 2) return;
+      for (const m of model.modulesAround(n)) {
+        const key = m * lanes + model.lane(n);
         operations.set(key, (operations.get(key) || 0) + 1);
       }
     });
-    const large = new Set();
-    for (const [key, count] of operations) if (count > 1) large.add(Number(key.split(' ')[0]));
-    for (const m of [...this.collapsed]) if (!large.has(m)) this.collapsed.delete(m);
+    this.large = new Set([...operations].filter(([, count]) => count > 1).map(([key]) => Math.floor(key / lanes)));
+    this.deepest = [...this.large].reduce((deepest, m) => Math.max(deepest, model.depth[m]), 0);
+    return this.large;
+  }
+
+  // Modules of this depth and deeper are closed.
+  toLevel(level) {
+    const large = this.largeModules();
+    this.level = clamp(level, 1, this.deepest + 1);
+    this.collapsed = new Set([...large].filter((m) => this.model.depth[m] >= this.level));
     this.place();
   }
 
   // The deepest level at which a lane is not too long to look at.
   firstLevel() {
-    const deepest = this.model.depth.reduce((a, b) => Math.max(a, b), 0);
-    for (let level = deepest + 1; level > 1; --level) {
+    this.largeModules();
+    for (let level = this.deepest + 1; level > 1; --level) {
       this.toLevel(level);
       if (this.placement.rowCount <= 90) return;
     }

@@ -6,14 +6,14 @@ Object.assign(GraphView.prototype, {
     this.visible = [];
     const first = lowerBound(placement.tops, v.top - 60);
     const far = k < kBoxes;
-    let lastY = new Map();
+    const lastY = new Map();
     const late = [];
     for (let i = first; i < placement.byRow.length; ++i) {
       const item = placement.byRow[i];
       if (item.y > v.bottom) break;
       if (item.x > v.right || item.x + item.w < v.left) continue;
       if (far && !item.bar) {
-        const place = (item.lane * 3 + item.zone) * 64 + item.c, y = Math.floor(item.y * k);
+        const place = item.x, y = Math.floor(item.y * k);
         if (lastY.get(place) === y) {
           ++this.drawn.skipped;
           continue;

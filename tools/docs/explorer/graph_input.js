@@ -6,7 +6,9 @@ class GraphInput {
     this.app = app;
     const canvas = view.canvas;
     this.zoom = d3.zoom().scaleExtent([0.002, 4]).on('zoom', (event) => {
-      view.transform = (event || d3.event).transform;
+      const {transform, sourceEvent} = event || d3.event;
+      if (sourceEvent) this.goal = null;
+      view.transform = transform;
       view.draw();
     });
     this.select = d3.select(canvas);
@@ -93,7 +95,7 @@ class GraphInput {
   }
 
   to(k, x, y, slowly) {
-    const transform = d3.zoomIdentity.translate(x, y).scale(k);
+    const transform = this.goal = d3.zoomIdentity.translate(x, y).scale(k);
     const target = slowly && !calm() ? this.select.transition().duration(220) : this.select;
     target.call(this.zoom.transform, transform);
   }
@@ -110,7 +112,7 @@ class GraphInput {
 
   // Brings a box into sight, large enough to be read where that is asked for; where it is, nothing moves.
   reveal(box, read = false) {
-    const {canvas, transform: t, placement} = this.view;
+    const {canvas, placement} = this.view, t = this.goal || this.view.transform;  // where it is, or is on its way to
     if (!fitCanvas(canvas)) return;
     const {width, height} = canvas.css;
     const k = read ? Math.max(t.k, Math.min(0.6, (width - 20) / Math.min(box.w, 300))) : t.k;
@@ -123,7 +125,10 @@ class GraphInput {
     this.to(k, seen && k === t.k ? t.x : kept(width / 2 - (box.x + box.w / 2) * k, placement.width, width), high, true);
   }
 
-  by(factor) { this.select.call(this.zoom.scaleBy, factor); }
+  by(factor) {
+    this.goal = null;
+    this.select.call(this.zoom.scaleBy, factor);
+  }
 }
 
 function stateWords(state) {

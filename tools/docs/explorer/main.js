@@ -42,8 +42,8 @@ function bind(app) {
     },
   };
   document.addEventListener('keydown', (e) => {
-    if (e.ctrlKey || e.metaKey || e.altKey || byId('keys').open || /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName) && e.target.id !== 'slider') return;
-    if (e.target.tagName === 'BUTTON' && (e.key === ' ' || e.key === 'Enter')) return;
+    if (e.ctrlKey || e.metaKey || e.altKey || byId('keys').open || e.target.matches('#search, select')) return;
+    if (e.target.matches('button, [type=checkbox]') && (e.key === ' ' || e.key === 'Enter')) return;
     if (e.target.closest('#panel') && /^Arrow|Home|End/.test(e.key) && !/Left|Right/.test(e.key)) return;
     if (e.key === 'ArrowRight' || e.key === 'ArrowLeft') {
       const by = e.key === 'ArrowRight' ? 1 : -1;

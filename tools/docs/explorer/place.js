@@ -58,14 +58,15 @@ class Placement {
     for (const item of this.items) item.r = compact.get(item.row);
     for (const bar of this.layoutBars) bar.r = compact.get(bar.row);
     this.rowCount = used.length;
+    const lanes = this.model.devices.length;
     // Side by side where several boxes want one place; collectors and reductions two in a row.
     const taken = new Map();
     this.halves = new Set();
     for (const item of [...this.items].sort((a, b) => a.r - b.r || a.column - b.column)) {
-      const key = ((item.r * 64 + item.lane) * 3 + item.zone) * 2 + item.half;
+      const key = ((item.r * lanes + item.lane) * 3 + item.zone) * 2 + item.half;
       item.c = Math.max(item.column, taken.get(key) ?? -Infinity);
       taken.set(key, item.c + 1);
-      if (item.half) this.halves.add(item.r * 64 + item.lane);
+      if (item.half) this.halves.add(item.r * lanes + item.lane);
     }
     this.moduleFrames();
     const before = new Float64Array(used.length + 1), after = new Float64Array(used.length + 1);
@@ -162,7 +163,7 @@ class Placement {
 
   box(item) {
     const zone = kZones[item.zone], lane = this.laneBoxes[item.lane];
-    const halved = item.zone < 2 && this.halves.has(item.r * 64 + item.lane);
+    const halved = item.zone < 2 && this.halves.has(item.r * this.model.devices.length + item.lane);
     item.y = this.y[item.r] + (item.zone === 2 ? 0 : halved ? 22 * item.half - 4 : 4);
     if (item.bar) {
       const lanes = this.model.lanesAround(item.node);

@@ -8,6 +8,7 @@
 #include "autograd/grad_mode.h"
 #include "runtime/config.h"
 #include "runtime/demangle.h"
+#include "tools/see/findings.h"
 #include "tools/see/recorder_internal.h"
 #include "tools/see/recording_file.h"
 #include "tools/see/source_lines.h"
@@ -15,9 +16,6 @@
 
 namespace ramet {
 namespace see {
-
-// tools/see/findings.cc, in programs that have it.
-[[gnu::weak]] void find(RecordingData& data);
 
 namespace {
 
@@ -338,7 +336,7 @@ RecordingData Recording::data() {
   RecordingData d = state_->recorder->data();
   d.began = state_->began;
   d.created = utc(static_cast<std::time_t>(state_->began / 1000000));
-  if (find) find(d);
+  find(d);
   return d;
 }
 

@@ -55,6 +55,7 @@ using ramet::NoGradGuard;
 /// and with `check_nan` a NaN in a gradient is an error naming the operation.
 struct DetectAnomalyGuard {
   explicit DetectAnomalyGuard(bool check_nan = true);
+  /// As it was before.
   ~DetectAnomalyGuard();
   DetectAnomalyGuard(const DetectAnomalyGuard&) = delete;
   DetectAnomalyGuard& operator=(const DetectAnomalyGuard&) = delete;

@@ -350,8 +350,8 @@ inline RawEdge edge_of(const TensorImpl* t) {
 /// Throws the Error of a backward through a node whose saved tensors were freed.
 [[noreturn, gnu::cold]] RAMET_API void backward_twice(const Node& node);
 
-struct Input {  // borrowed
-  TensorImpl* impl;
+struct Input {       // borrowed
+  TensorImpl* impl;  // null of an undefined tensor
   Input(const Tensor& t) : impl(t.impl()) {}
   explicit Input(TensorImpl* t) : impl(t) {}
 };

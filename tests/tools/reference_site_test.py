@@ -2,7 +2,7 @@
 """./tools/make_docs makes its pages without a warning, every link in them leads somewhere, and names that are drawn are found by the
 search box's list, at a place that is there.
 
-usage: docs_site_test.py   (in the repository's root, or a copy with its headers and examples; skipped where there is no doxygen)
+usage: reference_site_test.py   (in the repository's root, or a copy with its headers and examples; skipped where there is no doxygen)
 """
 
 import json

@@ -44,7 +44,7 @@ def is_constructor(entry):
 
 def counts(entry):
     ours = entry.public and entry.scope.split("::")[0] in ("", "ramet")
-    return ours and entry.kind not in SKIPPED and entry.name and not entry.name.startswith("operator") and not is_constructor(entry)
+    return ours and entry.kind not in SKIPPED and entry.name and not entry.name.startswith("operator") and not entry.name.startswith("~") and not is_constructor(entry)
 
 
 def rows():

@@ -179,6 +179,7 @@ using ::ramet::capture::patch_last_call;
 using ::ramet::capture::queued_work;
 using ::ramet::capture::refuse;
 using ::ramet::capture::refused;
+using ::ramet::capture::replaying;
 using ::ramet::capture::reserved;
 using ::ramet::capture::spare_memory;
 using ::ramet::capture::unique;

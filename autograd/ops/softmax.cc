@@ -14,32 +14,37 @@ using namespace autograd;
 
 namespace {
 
-// What a kernel takes: the axis last and dense, or in place with `inner` neighbours beside it.
+// What a kernel takes: the axis last and dense, or on a CPU vectors of `inner` neighbours, which
+// are as fast without a copy. Which of them does not depend on how many neighbours there are: parts
+// of a tensor give the bits of the whole.
 struct Rows {
   Tensor x;
-  int64_t cols, inner;
+  int64_t cols, inner = 0;
+  bool turned = false;  // the axis first
 
   Rows(const Tensor& given, int64_t dim) {
     const NoGradGuard off;
     x = given.shallow();
     cols = x.dim() == 0 ? 1 : x.size(dim);
-    inner = 1;
     if (RAMET_LIKELY(x.raw_contiguous() && (x.dim() == 0 || dim == x.dim() - 1))) return;
-    x = (in_place(dim) ? x : transpose(x, dim, -1)).contiguous();
-  }
-  // Vectors of neighbours are as fast as rows are, without a copy.
-  bool in_place(int64_t dim) {
-    if (!x.is_cpu() || is_narrow(x.scalar_type()) || dim == x.dim() - 1) return false;
-    for (int64_t d = dim + 1; d < x.dim(); ++d) inner *= x.size(d);
-    if (inner >= 16 && cols <= 4096) return true;
+    if (!x.is_cpu() || is_narrow(x.scalar_type()) || dim == x.dim() - 1 || x.numel() == 0) {
+      x = transpose(x, dim, -1).contiguous();
+      return;
+    }
     inner = 1;
-    return false;
+    for (int64_t d = dim + 1; d < x.dim(); ++d) inner *= x.size(d);
+    x = x.contiguous();
+    if (inner >= 16) return;
+    turned = true;
+    x = x.view({x.numel() / cols / inner, cols, inner}).transpose(0, 1).contiguous();
+    inner = x.numel() / cols;
   }
-  // What the kernel made of x, with the axis where it was.
-  Tensor back(const Tensor& made, int64_t dim) const {
-    if (made.dim() == 0 || dim == made.dim() - 1 || inner > 1) return made;
+  // What the kernel made of x, in the shape that was given, with the axis at `dim`.
+  Tensor back(const Tensor& made, int64_t dim, IntArrayRef sizes) const {
+    if (inner == 0 && (made.dim() == 0 || dim == made.dim() - 1)) return made;
     const NoGradGuard off;
-    return transpose(made, dim, -1).contiguous();
+    if (turned) return made.transpose(0, 1).contiguous().view(sizes);
+    return inner == 0 ? transpose(made, dim, -1).contiguous() : made;
   }
 };
 Tensor workspace_of(const Tensor& x, int64_t cols) {
@@ -64,7 +69,7 @@ Tensor softmax_any(const char* op, const char* node, const Tensor& self, int64_t
                              {in.x.ptr(), y->data, pointer(workspace), x.numel() / in.cols, in.cols,
                               x.scalar_type(), log, in.inner});
   }
-  Tensor out = in.back(y, d);
+  Tensor out = in.back(y, d, x.sizes());
   if (!recording(x)) return out;
   return record(node, {x}, std::move(out),
                 [d, log, sy = save_output(out)](const Node& node, const Tensor& g) {
@@ -85,7 +90,7 @@ Tensor softmax_backward(const Tensor& g, const Tensor& y, int64_t d, bool log) {
         y.stream(), {yr.x.ptr(), gr.x.ptr(), dx->data, pointer(workspace), y.numel() / yr.cols,
                      yr.cols, y.scalar_type(), log, yr.inner});
   }
-  Tensor out = yr.back(dx, d);
+  Tensor out = yr.back(dx, d, y.sizes());
   if (!recording(g, y)) return out;
   return record(log ? "LogSoftmaxBackwardDataBackward0" : "SoftmaxBackwardDataBackward0", {g, y},
                 std::move(out),

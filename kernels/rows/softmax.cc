@@ -121,7 +121,7 @@ void softmax_forward(const SoftmaxArgs& a) {
   if (a.rows == 0 || a.cols == 0) return;
   by_floating_type(a.dtype, [&](auto t) {
     using T = decltype(t);
-    if (a.inner > 1) a.log ? forward_strips<T, true>(a) : forward_strips<T, false>(a);
+    if (a.inner > 0) a.log ? forward_strips<T, true>(a) : forward_strips<T, false>(a);
     else a.log ? forward<T, true>(a) : forward<T, false>(a);
   });
 }
@@ -130,7 +130,7 @@ void softmax_backward(const SoftmaxBackwardArgs& a) {
   if (a.rows == 0 || a.cols == 0) return;
   by_floating_type(a.dtype, [&](auto t) {
     using T = decltype(t);
-    if (a.inner > 1) a.log ? backward_strips<T, true>(a) : backward_strips<T, false>(a);
+    if (a.inner > 0) a.log ? backward_strips<T, true>(a) : backward_strips<T, false>(a);
     else a.log ? backward<T, true>(a) : backward<T, false>(a);
   });
 }

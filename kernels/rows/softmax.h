@@ -9,8 +9,9 @@ namespace kernels {
 
 /// y[r] = exp(x[r] - m) / s, or x[r] - m - log s, where m = max of row r and s = sum exp(x[r] - m).
 /// A row with a NaN, with +inf, or with nothing but -inf gives NaN. x and y may be the same block.
-/// Element c of row r lies at (r / inner cols + c) inner + r % inner. REQUIRES: float, double, half
-/// or bfloat16; workspace of softmax_workspace bytes; on a GPU and for 16-bit floats inner = 1.
+/// With inner > 0 element c of row r lies at (r / inner cols + c) inner + r % inner. REQUIRES:
+/// float, double, half or bfloat16; workspace of softmax_workspace bytes; on a GPU and for 16-bit
+/// floats inner = 0.
 struct SoftmaxArgs {
   const void* x;
   void* y;
@@ -18,7 +19,7 @@ struct SoftmaxArgs {
   int64_t rows, cols;
   ScalarType dtype;
   bool log;
-  int64_t inner = 1;
+  int64_t inner = 0;
 };
 RAMET_KERNEL(softmax_forward, SoftmaxArgs);
 
@@ -31,7 +32,7 @@ struct SoftmaxBackwardArgs {
   int64_t rows, cols;
   ScalarType dtype;
   bool log;
-  int64_t inner = 1;
+  int64_t inner = 0;
 };
 RAMET_KERNEL(softmax_backward, SoftmaxBackwardArgs);
 

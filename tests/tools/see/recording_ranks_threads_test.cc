@@ -1,0 +1,93 @@
+// Recordings of ranks: each has its own, and they become one. Ranks are threads.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "parallel/distributed/data_parallel.h"
+#include "parallel/distributed/process_group.h"
+#include "ramet.h"
+#include "tools/see/recording.h"
+#include "tools/see/recording_file.h"
+
+namespace ramet {
+namespace see {
+namespace {
+
+size_t count(const RecordingData& d, const std::string& kind) {
+  return static_cast<size_t>(std::ranges::count(d.events, kind, &EventRow::kind));
+}
+
+TEST(RecordingRanks, EachRanksBucketsAndAllOfThemTogether) {
+  auto groups = distributed::make_local_groups(2);
+  std::vector<RecordingData> ranks(2);
+  std::vector<std::vector<double>> sums(2);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] {
+      const auto r = static_cast<size_t>(rank);
+      manual_seed(1);
+      nn::Sequential net(nn::Linear(4, 300), nn::ReLU(), nn::Linear(300, 2));
+      distributed::DdpOptions options;
+      options.bucket_bytes = 1024;  // a bucket a layer
+      options.devices = {Device(kCPU, static_cast<DeviceIndex>(rank))};
+      distributed::DistributedDataParallel<nn::Sequential> ddp(net, groups[r], options);
+      const Tensor x = full({3, 4}, rank + 1.0);
+      ddp(x).sum().backward();
+      net->zero_grad();
+      Recording recording({.title = "ranks", .statistics = true});
+      recording.watch(net);
+      ddp(x).sum().backward();
+      for (const Tensor& p : net->parameters()) sums[r].push_back(p.grad().sum().item<double>());
+      ranks[r] = recording.data();
+    });
+  for (std::thread& t : threads) t.join();
+  for (size_t r = 0; r < 2; ++r) {
+    const RecordingData& d = ranks[r];
+    EXPECT_EQ(from_json(to_json(d), "rank"), d);
+    std::vector<size_t> buckets;  // those of the ranks
+    int64_t bytes = 0;
+    size_t members = 0;
+    for (size_t b = 0; b < d.buckets.size(); ++b)
+      if (d.buckets[b].kind == "all_reduce") {
+        buckets.push_back(b);
+        bytes += d.buckets[b].bytes;
+        members += d.buckets[b].members.size();
+      }
+    EXPECT_GE(buckets.size(), 2u);
+    EXPECT_EQ(members, 4u);
+    EXPECT_EQ(bytes, 4 * (4 * 300 + 300 + 300 * 2 + 2));
+    for (const size_t b : buckets) {
+      const auto where = [&](const std::string& kind, bool last) {
+        size_t at = d.events.size();
+        for (size_t i = 0; i < d.events.size(); ++i)
+          if (d.events[i].kind == kind && d.events[i].bucket == static_cast<Id>(b))
+            if (last || at == d.events.size()) at = i;
+        return at;
+      };
+      EXPECT_LT(where("slot", true), where("reduce_begin", false));
+      EXPECT_LT(where("reduce_begin", false), where("reduce_end", false));
+      EXPECT_LT(where("reduce_end", false), d.events.size());
+    }
+    EXPECT_EQ(std::ranges::count(d.movements, std::string("all_reduce"), &MovementRow::kind),
+              static_cast<int64_t>(buckets.size()));
+    EXPECT_EQ(count(d, "backward_begin"), 1u);  // the other rank's is not here
+    ASSERT_EQ(d.parameters.size(), 4u);
+    for (size_t p = 0; p < 4; ++p) {  // averaged over ranks, as the program sees it
+      const TensorRow& g = d.tensors[static_cast<size_t>(d.parameters[p].gradient)];
+      const Statistics& s = d.statistics[static_cast<size_t>(g.statistics)];
+      EXPECT_NEAR(s.mean * static_cast<double>(s.count), sums[r][p], 1e-3);
+    }
+  }
+  EXPECT_EQ(sums[0], sums[1]);
+  const RecordingData both = merge(ranks);
+  EXPECT_EQ(both.ranks, 2);
+  EXPECT_EQ(from_json(to_json(both), "both"), both);
+  EXPECT_EQ(both.devices.back().rank, 1);
+  EXPECT_EQ(both.parameters.size(), 8u);
+  EXPECT_EQ(count(both, "backward_begin"), 2u);
+}
+
+}  // namespace
+}  // namespace see
+}  // namespace ramet

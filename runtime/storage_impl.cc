@@ -32,7 +32,7 @@ std::atomic<uint32_t>* aliases_of(StorageImpl* memory) {
                                                 : nullptr;
 }
 
-[[gnu::cold]] void tell(const StorageImpl& s, bool made) {
+[[gnu::cold, gnu::noinline]] void tell(const StorageImpl& s, bool made) {
   detail::tell_memory({s.data, s.bytes, Device::from_ordinal(static_cast<int>(s.device)), made});
 }
 

@@ -139,7 +139,7 @@ template <bool kObserved> class FastWalk {
     }
     slots[e.slot] = accumulate(std::move(slots[e.slot]), g);
   }
-  void push(Node* n, Tensor gradient) {
+  [[gnu::always_inline]] inline void push(Node* n, Tensor gradient) {
     Entry e{n->counter, n, gradient.impl()};
     if (!first_.node) {
       first_ = e;

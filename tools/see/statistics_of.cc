@@ -9,10 +9,13 @@ namespace ramet {
 namespace see {
 namespace {
 
+// Two passes over values in double. Of large numbers everything is divided by 4 first, so that
+// neither a range nor a square of it is infinite.
 template <class T> Statistics of(const T* x, int64_t n) {
   Statistics s;
   s.count = n;
-  double sum = 0;
+  const double each = 1 / static_cast<double>(n);
+  double sum = 0, low = HUGE_VAL, high = -HUGE_VAL;
   int64_t finite = 0;
   for (int64_t i = 0; i < n; ++i) {
     const auto v = static_cast<double>(x[i]);
@@ -21,25 +24,25 @@ template <class T> Statistics of(const T* x, int64_t n) {
       continue;
     }
     s.zeros += v == 0;
-    s.min = finite ? std::min(s.min, v) : v;
-    s.max = finite ? std::max(s.max, v) : v;
+    low = std::min(low, v);
+    high = std::max(high, v);
     ++finite;
-    sum += v / static_cast<double>(n);  // no sum of finite numbers is infinite
+    sum += v * each;  // no sum of finite numbers is infinite
   }
   if (finite == 0) return s;
+  s.min = low, s.max = high;
   s.mean = sum * (static_cast<double>(n) / static_cast<double>(finite));
-  // Half the range: the whole one of doubles may be infinite.
-  const double half = s.max / 2 - s.min / 2;
+  const double unit = std::isfinite(high - low) ? 1 : 0.25;
+  const double range = high * unit - low * unit, per_bin = range > 0 ? 32 / range : 0;
   double squares = 0;
   for (int64_t i = 0; i < n; ++i) {
-    const auto v = static_cast<double>(x[i]);
+    const auto v = static_cast<double>(x[i]) * unit;
     if (!std::isfinite(v)) continue;
-    const double at = half > 0 ? (v / 2 - s.min / 2) / half : 0;
-    ++s.histogram[static_cast<size_t>(std::clamp(at * 32, 0.0, 31.0))];
-    const double off = half > 0 ? (v / 2 - s.mean / 2) / half : 0;
+    ++s.histogram[static_cast<size_t>(std::min((v - low * unit) * per_bin, 31.0))];
+    const double off = range > 0 ? (v - s.mean * unit) / range : 0;
     squares += off * off;
   }
-  s.deviation = std::sqrt(squares / static_cast<double>(finite)) * half * 2;
+  s.deviation = std::sqrt(squares / static_cast<double>(finite)) * range / unit;
   return s;
 }
 

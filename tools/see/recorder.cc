@@ -186,7 +186,7 @@ Id Recorder::node_of(Node& asked) {
       Id of = known(to);
       if (of < 0) stack.emplace_back(to, of = add_node(*to));
       rows[i] = {of, edges[i].slot, -1};
-      moves = moves || to->device != n->device;
+      moves = moves || (to->device != n->device && !(to->flags & Node::kReduce));
     }
     NodeRow& row = data_.nodes[static_cast<size_t>(id)];
     row.edges = std::move(rows);

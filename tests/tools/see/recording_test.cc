@@ -395,6 +395,7 @@ TEST(Recording, DataParallelOnTwoDevices) {
       ASSERT_EQ(p.contributors.size(), 1u);
       EXPECT_EQ(row(d.nodes, p.contributors[0]).name, "ReduceAdd(" + item.key() + ")");
     }
+    for (const NodeRow& n : d.nodes) EXPECT_EQ(n.moves, n.name == "GatherBackward") << n.name;
     // Both replicas' linear operations lead to the same sum.
     EXPECT_EQ(std::ranges::count_if(d.nodes, [](const NodeRow& n) { return n.reduces; }), 4);
   }

@@ -46,7 +46,6 @@ std::string type_name(const nn::Module& module) {
 }  // namespace
 
 // ---- what a recorder knows at the end
-// -------------------------------------------------------------
 
 void Recorder::stop() {
   std::unique_lock lock(mutex_);
@@ -232,7 +231,6 @@ RecordingData Recorder::data() {
 }
 
 // ---- Recording
-// ------------------------------------------------------------------------------------
 
 struct Recording::State {
   std::shared_ptr<Recorder> recorder;

@@ -27,14 +27,15 @@ std::string dumped(const Json& json) {
 
 std::string layout_of(const RecordingData& data) {
   const Layout layout = lay_out(data);
-  Json lane = Json::array(), zone = lane, row = lane, column = lane, half = lane, part = lane,
-       bars = lane;
+  Json lane = Json::array(), zone = lane, row = lane, column = lane, half = lane, bar = lane,
+       part = lane, bars = lane;
   for (const Place& p : layout.nodes) {
     lane.push_back(p.lane);
     zone.push_back(p.zone);
     row.push_back(p.row);
     column.push_back(p.column);
     half.push_back(p.half);
+    bar.push_back(p.bar);
     part.push_back(p.part);
   }
   for (const MovementBar& b : layout.bars)
@@ -48,6 +49,7 @@ std::string layout_of(const RecordingData& data) {
                  {"row", row},
                  {"column", column},
                  {"half", half},
+                 {"bar", bar},
                  {"part", part},
                  {"bars", bars},
                  {"rows", layout.rows},

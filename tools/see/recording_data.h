@@ -109,7 +109,7 @@ struct KernelRow {
 /// Data that went from devices to devices.
 struct MovementRow {
   std::string kind;  // "scatter", "gather", "broadcast", "reduce_add", "copy", "all_reduce"
-  std::vector<Id> from, to;
+  std::vector<Id> from, to;  // tensors
   int64_t bytes = 0;
   Id operation = -1, node = -1, bucket = -1;
   uint64_t start = 0, end = 0;

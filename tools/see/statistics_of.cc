@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "autograd/grad_mode.h"
 
 namespace ramet {
@@ -53,8 +56,12 @@ Statistics statistics_of(const Tensor& t) {
   const ScalarType type = t.scalar_type() == kFloat ? kFloat : kDouble;
   const Tensor host = t.detach().to(Device(kCPU, 0), type).contiguous();
   const int64_t n = host.numel();
-  if (type == kFloat) return of(static_cast<const float*>(host.ptr()), n);
-  return of(static_cast<const double*>(host.ptr()), n);
+  Statistics s = type == kFloat ? of(static_cast<const float*>(host.ptr()), n)
+                                : of(static_cast<const double*>(host.ptr()), n);
+  // Of what the values are in float or double, which have all of narrower types.
+  const size_t bytes = static_cast<size_t>(n) * (type == kFloat ? sizeof(float) : sizeof(double));
+  s.digest = std::max<uint64_t>(XXH64(n ? host.ptr() : nullptr, bytes, 0), 1);
+  return s;
 }
 
 }  // namespace see

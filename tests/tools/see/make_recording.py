@@ -148,7 +148,7 @@ class Recording:
             self.event("reduce_begin", time, bucket=b, device=device)
             self.event("reduce_end", time + lasts, bucket=b, device=device)
             froms = sorted({self.nodes[i]["device"] for m in row["members"] for i in into[m]})
-            self.add("movements", kind=row["kind"], **{"from": froms}, to=[device], bytes=row["bytes"], operation=-1,
+            self.add("movements", kind=row["kind"], **{"from": [self.tensor([1], d) for d in froms]}, to=[self.tensor([1], device)], bytes=row["bytes"], operation=-1,
                      node=row["members"][0], bucket=b, start=int(time), end=int(time + lasts))
             for m in row["members"]:
                 for e in self.nodes[m]["edges"]:
@@ -267,6 +267,7 @@ def cnn(r, devices, batch=8, hostile=""):
     frozen = r.parameter("scale" + h, (1,), d0, requires_grad=False)
     several = len(devices) > 1
     adders = {}
+    moved = lambda a, b: {"from": [r.tensor([1], d) for d in a], "to": [r.tensor([1], d) for d in b]}
     if several:
         for name, p in params.items():
             row = r.parameters[p]
@@ -276,9 +277,9 @@ def cnn(r, devices, batch=8, hostile=""):
             r.add("buckets", kind="reduce_add", members=[adders[n] for n in g], device=d0,
                   bytes=sum(r.tensors[r.parameters[params[n]]["tensor"]]["bytes"] for n in g))
         begin = r.clock[d0]
-        r.add("movements", kind="broadcast", **{"from": [d0]}, to=devices[1:], bytes=r.tensors[0]["bytes"] * 3, operation=-1, node=-1,
+        r.add("movements", kind="broadcast", **moved([d0], devices[1:]), bytes=r.tensors[0]["bytes"] * 3, operation=-1, node=-1,
               bucket=-1, start=begin, end=begin + 4000)
-        r.add("movements", kind="scatter", **{"from": [d0]}, to=devices, bytes=4 * 784 * batch * len(devices), operation=-1, node=-1,
+        r.add("movements", kind="scatter", **moved([d0], devices), bytes=4 * 784 * batch * len(devices), operation=-1, node=-1,
               bucket=-1, start=begin + 4500, end=begin + 9000)
         for d in devices:
             r.clock[d] = begin + 9500
@@ -312,7 +313,7 @@ def cnn(r, devices, batch=8, hostile=""):
         r.clock[d0] = max(r.clock)
         begin = r.clock[d0]
         y = r.call("gather", -1, outs, (batch * len(devices), 10), d0, node="GatherBackward", moves=True, line=30)
-        r.add("movements", kind="gather", **{"from": devices}, to=[d0], bytes=40 * batch * len(devices), operation=len(r.operations) - 1,
+        r.add("movements", kind="gather", **moved(devices, [d0]), bytes=40 * batch * len(devices), operation=len(r.operations) - 1,
               node=y[1], bucket=-1, start=begin, end=r.clock[d0])
     loss = r.call("cross_entropy", -1, [y], (), d0, line=31, node="CrossEntropyLossBackward0", saves=[y[0]])
     r.add("findings", kind="no gradient", text="scale%s has no gradient: it is frozen (requires_grad is false)" % h, node=-1,

@@ -162,8 +162,9 @@ Object.assign(GraphView.prototype, {
     users.forEach(([user, i]) => {
       const slot = Math.min(this.model.nodes[user].edges[i].slot, n - 1);
       const full = this.events.deliveredAt(user, i, this.position) >= 0;
-      c.fillStyle = full ? colors.reduce : colors.node;
-      c.strokeStyle = state === 'running' ? colors.bg : colors.reduce;
+      const on = state === 'running' ? colors.bg : colors.reduce;
+      c.fillStyle = full ? on : state === 'running' ? colors.reduce : colors.node;
+      c.strokeStyle = on;
       c.lineWidth = 1;
       c.beginPath();
       c.rect(left + slot * (size + 3), item.y + (item.h - size) / 2, size, size);

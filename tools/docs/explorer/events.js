@@ -38,7 +38,7 @@ class Events {
                  tensor: row.outputs.length ? row.outputs[0] : -1});
     });
     model.movements.forEach((row, m) => {
-      if (row.bucket >= 0) return;
+      if (row.bucket >= 0 || !row.to.length) return;
       const device = row.to.length ? row.to[0] : -1;
       list.push({kind: 'move_begin', time: row.start, movement: m, node: -1, device, order: row.start < row.end ? 2 : 0});
       list.push({kind: 'move_end', time: row.end, movement: m, node: -1, device, order: 0});

@@ -7,8 +7,9 @@ class Model {
     if (!this.devices.length) this.devices = [{name: 'no device', kind: '', rank: 0}];
     const known = (list) => list.filter((i) => i >= 0);
     this.buckets.forEach((row) => { row.members = known(row.members); });
-    this.movements.forEach((row) => { row.from = known(row.from); row.to = known(row.to); });
-    layout.bars.forEach((row) => { row.from = known(row.from); row.to = known(row.to); });
+    // Tensors, of which the page wants the lanes.
+    const lanes = (list) => [...new Set(known(known(list).map((t) => this.tensors[t].device)))];
+    this.movements.forEach((row) => { row.from = lanes(row.from); row.to = lanes(row.to); });
     this.parameters.forEach((row) => { row.contributors = known(row.contributors); });
     this.memory = this.memory.filter((row) => row.device >= 0);
     this.formulas = formulas;
@@ -29,7 +30,7 @@ class Model {
     this.producers = new Map();  // tensor -> operation
     this.operations.forEach((row, o) => row.outputs.forEach((t) => this.producers.set(t, o)));
     this.nameModules();
-    this.barNodes = this.nodes.map((row, n) => row.moves && this.lanesAround(n).length > 1);
+    this.barNodes = this.nodes.map((row, n) => layout.bar[n]);
   }
 
   nameModules() {

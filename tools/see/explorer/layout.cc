@@ -1,8 +1,10 @@
 #include "tools/see/explorer/layout.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <numeric>
+#include <string>
 #include <tuple>
 
 namespace ramet {
@@ -14,6 +16,37 @@ constexpr int kStack = 8;          // leaves one below the other beside one oper
 constexpr size_t kDotNodes = 300;  // dot takes seconds for much more
 
 using Ids = std::vector<Id>;
+
+// NodeRow::moves is also true of what merely leads to other devices.
+bool is_movement(const NodeRow& node) {
+  if (!node.moves) return false;
+  for (const char* name : {"Scatter", "Gather", "Broadcast", "ReduceAdd"})
+    if (node.name.compare(0, std::char_traits<char>::length(name), name) == 0) return true;
+  return false;
+}
+
+// Is this movement what the node itself does: "gather" of GatherBackward?
+bool is_own(const MovementRow& m, const RecordingData& data) {
+  if (m.bucket >= 0) return true;
+  if (m.node < 0 || !is_movement(data.nodes[m.node])) return false;
+  std::string kind;
+  for (const char c : m.kind)
+    if (c != '_') kind += c;
+  std::string name = data.nodes[m.node].name.substr(0, kind.size());
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return name == kind;
+}
+
+// The lanes of tensors, each once.
+Ids lanes_of(const Ids& tensors, const RecordingData& data) {
+  Ids out;
+  for (const Id t : tensors) {
+    const Id device = t < 0 ? -1 : data.tensors[t].device;
+    if (device >= 0 && std::find(out.begin(), out.end(), device) == out.end())
+      out.push_back(device);
+  }
+  return out;
+}
 
 class Maker {
  public:
@@ -43,6 +76,7 @@ class Maker {
       Place& p = out_.nodes[i];
       p.lane = std::max<Id>(row.device, 0);
       p.zone = row.leaf ? kLeaves : row.reduces && row.operation < 0 ? kReductions : kOperations;
+      p.bar = p.zone == kOperations && is_movement(row);
       for (const auto& e : row.edges)
         if (e.to >= 0) users_[e.to].push_back(static_cast<Id>(i));
     }
@@ -140,7 +174,7 @@ class Maker {
     std::map<std::tuple<int, int>, int> stacks;
     std::vector<int> high(layers_ + 1, 1);
     for (size_t i = 0; i < n_; ++i)
-      if (plain(static_cast<Id>(i))) (data_.nodes[i].moves ? moves : others)[layer_[i]] = 1;
+      if (plain(static_cast<Id>(i))) (out_.nodes[i].bar ? moves : others)[layer_[i]] = 1;
     // A reduction stands beside its leaf; the leaf's place is counted.
     std::vector<int> stack(n_, 0);
     for (const Id i : order_) {
@@ -177,7 +211,7 @@ class Maker {
     for (size_t i = 0; i < n_; ++i) {
       Place& p = out_.nodes[i];
       if (p.zone == kOperations) {
-        p.row = (data_.nodes[i].moves ? row_of_moves : row_of_others)[layer_[i]];
+        p.row = (p.bar ? row_of_moves : row_of_others)[layer_[i]];
       } else {
         p.row = row_of_others[layer_[i]] + stack[i] % kStack / 2;
         p.half = stack[i] % 2;
@@ -197,17 +231,18 @@ class Maker {
       begins[i - 1].second = std::min(begins[i - 1].second, begins[i].second);
     for (size_t i = 0; i < data_.movements.size(); ++i) {
       const MovementRow& m = data_.movements[i];
-      if (m.node >= 0 || m.bucket >= 0) continue;
+      if (is_own(m, data_)) continue;
+      const Ids from = lanes_of(m.from, data_), to = lanes_of(m.to, data_);
       const auto next =
           std::lower_bound(begins.begin(), begins.end(), std::pair<uint64_t, int>(m.start, -1));
       auto& here = bars[next == begins.end() ? layers_ + 1 : next->second];
       const auto same = std::find_if(here.begin(), here.end(), [&](const MovementBar& b) {
-        return b.kind == m.kind && b.from == m.from && b.to == m.to;
+        return b.kind == m.kind && b.from == from && b.to == to;
       });
       if (same != here.end()) {
         same->movements.push_back(static_cast<Id>(i));
       } else {
-        here.push_back({0, m.kind, {static_cast<Id>(i)}, m.from, m.to});
+        here.push_back({0, m.kind, {static_cast<Id>(i)}, from, to});
       }
     }
   }

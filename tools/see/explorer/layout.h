@@ -25,8 +25,9 @@ enum Zone : int { kLeaves, kReductions, kOperations, kZones };
 
 struct Place {
   int lane = 0, zone = kOperations, row = 0, column = 0;
-  int half = 0;  // of collectors and reductions: the upper or the lower place of the row
-  int part = 0;  // graphs that hang together have one number
+  int half = 0;      // of collectors and reductions: the upper or the lower place of the row
+  bool bar = false;  // a movement between lanes: drawn over all of them
+  int part = 0;      // graphs that hang together have one number
 };
 
 /// Data that moved outside of the graph, between two rows of it.

@@ -26,10 +26,11 @@ LEFT_OUT = [
 ]
 
 
-def split(parameters):
+def split(text):
+    """The parts between commas that stand in no bracket."""
     parts, depth, part = [], 0, ""
-    for c in parameters:
-        depth += (c in "<({") - (c in ">)}")
+    for c in text:
+        depth += (c in "<({[") - (c in ">)}]")
         if c == "," and depth == 0:
             parts.append(part)
             part = ""

@@ -3,7 +3,12 @@
 The headers are formatted and warning-free C++17, or C99: this does not have to be a parser of everything.
 """
 
+import pathlib
 import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "compare"))
+from signatures import split  # noqa: E402
 
 TOKEN = re.compile(
     r"""(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<space>[ \t\f]+)|(?P<line>\n)|(?P<id>[A-Za-z_]\w*)
@@ -505,19 +510,6 @@ class Reader:
             self.next()
         if self.peek() == "{":
             self.balanced()
-
-
-def split(text):
-    """The parts between commas that stand in no bracket."""
-    parts, depth, part = [], 0, ""
-    for c in text:
-        depth += (c in "<({[") - (c in ">)}]")
-        if c == "," and depth == 0:
-            parts.append(part)
-            part = ""
-        else:
-            part += c
-    return [p.strip() for p in parts + [part] if p.strip()]
 
 
 def of_text(text, file="x.h"):

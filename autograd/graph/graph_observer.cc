@@ -142,8 +142,6 @@ void tell_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> results) noex
   detail::tell_observers([&](GraphObserver& o) { o.on_node_made(node, inputs, results); });
 }
 
-void note_place(Node& node) { tell_made(node, {}, {}); }
-
 void tell_saved(const Tensor& t) noexcept {
   if (t.defined()) detail::tell_observers([&](GraphObserver& o) { o.on_saved(t); });
 }

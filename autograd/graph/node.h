@@ -362,8 +362,6 @@ struct Input {       // borrowed
 /// the operation was called with and what came of it.
 [[gnu::cold]] RAMET_API void tell_made(Node& node, ArrayRef<Input> inputs,
                                        ArrayRef<Input> results) noexcept;
-/// The same where neither is known.
-[[gnu::cold]] RAMET_API void note_place(Node& node);
 
 /// A node of N edges whose backward is the function F, what that captures included.
 template <int N, class F> struct LambdaNode final : Node {

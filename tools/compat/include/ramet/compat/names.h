@@ -1150,14 +1150,11 @@ using ::ramet::autograd::UndefinedGrad;  // Ramet's class: include the door, no 
 using ::ramet::autograd::UndefinedGradBackward;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::Variable;
 using ::ramet::autograd::backward;
-using ::ramet::autograd::copy_reversed;
 using ::ramet::autograd::edge_list;
 using ::ramet::autograd::grad;
 using ::ramet::autograd::make_variable;
 using ::ramet::autograd::move_to_zeros;
 using ::ramet::autograd::offset_of;
-using ::ramet::autograd::tell_made;
-using ::ramet::autograd::tell_saved;
 using ::ramet::autograd::tensor_list;
 using ::ramet::autograd::variable_list;
 }  // namespace torch::autograd

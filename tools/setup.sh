@@ -54,7 +54,7 @@ ramet_packages() {
     train) echo libcairo2-dev dataset-fashion-mnist ;; # Cairo brings a font, too
     openblas) echo libopenblas-dev ;; # a peer in benchmarks
     mpi) echo libopenmpi-dev openmpi-bin ;; # a test of the C interface, which is skipped without
-    docs) echo doxygen g++ python3 python3-markdown python3-pygments katex nodejs ;; # the last three: the tutorial
+    docs) echo doxygen g++ python3 python3-markdown python3-pygments katex nodejs ;; # the last four: the tutorial
     page) echo chromium chromium-driver python3-selenium ;; # tests of pages, which are skipped without
     beside) echo libopenblas-dev libtbb-dev libboost-thread-dev libopenmpi-dev libopencv-core-dev ;; # in one program with these
     *) ramet_die "no such group of packages: $1 (there are build, test, train, openblas, mpi, beside, docs and page)" ;;

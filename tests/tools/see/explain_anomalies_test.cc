@@ -10,6 +10,7 @@
 #include "autograd/autograd.h"
 #include "ramet.h"
 #include "tests/autograd/check.h"
+#include "tests/error_text.h"
 
 // A program's own function: what is in namespace ramet is taken for the library's, without -g.
 namespace program {
@@ -22,13 +23,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-
-template <class F> std::string error_of(const F& f) {
-  try {
-    f();
-  } catch (const std::exception& e) { return e.what(); }
-  return "no error";
-}
 
 // Takes the logarithm of what comes in.
 struct LogImpl : nn::Cloneable<LogImpl> {

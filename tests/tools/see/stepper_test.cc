@@ -14,6 +14,7 @@
 #include "parallel/apply/data_parallel.h"
 #include "ramet.h"
 #include "tests/autograd/check.h"
+#include "tests/error_text.h"
 
 namespace ramet {
 namespace see {
@@ -21,13 +22,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-template <class F> std::string error_of(const F& f) {
-  try {
-    f();
-  } catch (const std::exception& e) { return e.what(); }
-  return "no error";
-}
 
 std::string text_of(const Stepper& s) {
   std::ostringstream out;

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <set>
 
 #include "autograd/ops.h"
 #include "tests/error_text.h"
@@ -25,9 +26,6 @@ const double kNaN = std::nan(""), kInf = std::numeric_limits<double>::infinity()
 
 std::string hex(uint32_t rgb) {
   return {static_cast<char>(rgb >> 16), static_cast<char>(rgb >> 8), static_cast<char>(rgb)};
-}
-std::string rgb_of(Color c) {
-  return {static_cast<char>(c.r), static_cast<char>(c.g), static_cast<char>(c.b)};
 }
 
 // What was drawn, decoded; nothing may touch the edges, where letters would be cut.

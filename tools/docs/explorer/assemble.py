@@ -1,29 +1,37 @@
 #!/usr/bin/env python3
 """Puts the explorer's page together: one file of HTML with its style, its scripts and the parts of d3 that they use.
 
-    assemble.py --d3 FOLDER --licence FILE PAGE STYLE... SCRIPT...    prints it as a C++ string (tools/see/explorer/page.h)
-    assemble.py --html ...                                            prints the page itself
+    assemble.py --licence FILE page.html STYLE... SCRIPT...    prints it as a C++ string (tools/see/explorer/page.h)
+    assemble.py --html ...                                     prints the page itself
 
-FOLDER is the modules' folder of Debian's node-d3 packages, FILE their licence. Scripts come in the order in which they are given, as one.
+FILE is d3's licence. Where each file goes, and in which order, is in page.html: /*@ one.js another.js @*/ (a build may give them in
+any).
 """
 
 import argparse
 import pathlib
 import re
 
+
 def page(arguments):
     read = lambda path: pathlib.Path(path).read_text(encoding="utf-8")
-    styles = "\n".join(read(f) for f in arguments.files if f.endswith(".css"))
-    d3 = [f for f in arguments.files if f.endswith(".min.js")]
-    scripts = "\n".join(read(f) for f in arguments.files if f.endswith(".js") and f not in d3)
-    d3 = "\n".join(read(f).strip() for f in d3)
-    assert "</script" not in scripts + d3 and "</style" not in styles
+    files = {pathlib.Path(f).name: read(f) for f in arguments.files}
+    html = files.pop("page.html")
     licence = read(arguments.licence)
     licence = licence[licence.find("License: BSD-3-clause\n Redistribution"):].replace("*/", "* /")
-    parts = {"STYLE": styles, "D3": "/* d3 (d3js.org), Copyright Mike Bostock.\n" + licence.rstrip() + "\n*/\n" + d3,
-             "SCRIPT": "(() => {\n'use strict';\n" + scripts + "\n})();"}
-    html = next(read(f) for f in arguments.files if f.endswith(".html"))
-    return re.sub(r"/\*@(\w+)@\*/", lambda m: parts[m.group(1)], html)
+
+    def part(match):
+        names = match.group(1).split()
+        text = "\n".join(files.pop(name).strip() for name in names)
+        assert "</script" not in text and "</style" not in text
+        if names[0].startswith("d3-"):
+            return "/* d3 (d3js.org), Copyright Mike Bostock.\n" + licence.rstrip() + "\n*/\n" + text
+        return "(() => {\n'use strict';\n" + text + "\n})();" if names[0].endswith(".js") else text
+
+    html = re.sub(r"/\*@ (.*?) @\*/", part, html)
+    if files:
+        raise SystemExit("assemble: page.html does not name " + ", ".join(sorted(files)))
+    return html
 
 
 def as_source(text):

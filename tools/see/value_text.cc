@@ -27,7 +27,9 @@ std::string value_text(const Tensor& t) {
   text += ramet::detail::join(t.sizes());
   if (t.device() != Device(kCPU, 0)) text += " " + t.device().str();
   const Tensor values = t.detach().to(Device(kCPU, 0), kDouble).contiguous();
-  const double* const v = values.const_data_ptr<double>();
+  // Not data_ptr(), which refuses memory of cpu:0 to code that runs for cpu:1: a replica's
+  // observer.
+  const auto* const v = static_cast<const double*>(values.ptr());
   const auto n = static_cast<size_t>(values.numel());
   if (n <= 8) {
     text += " {";

@@ -488,8 +488,11 @@ TEST(Recording, TheProgramsOwnLine) {
   EXPECT_EQ(source.line, line);
   EXPECT_NE(source.function.find("called_here"), std::string::npos) << source.function;
 #else
-  // Without, only names tell, and these here are in namespace ramet.
-  if (d.operations[0].source >= 0) { EXPECT_EQ(row(d.sources, d.operations[0].source).line, 0); }
+  // Without, only names tell, and these here are in namespace ramet. A sanitizer's build has lines.
+  if (d.operations[0].source >= 0) {
+    const int got = row(d.sources, d.operations[0].source).line;
+    EXPECT_TRUE(got == 0 || got == line) << got;
+  }
 #endif
 }
 

@@ -61,7 +61,9 @@ const Theme& theme(bool dark) {
 }
 
 Color series_color(size_t i, bool dark) {
-  return rgb((dark ? kOnDark : kOnLight)[i % kSeriesColors]);
+  // By a pointer: with g++ 12's -fsanitize=undefined (a ? x : y)[i] of arrays is another element.
+  const uint32_t* const colors = dark ? kOnDark : kOnLight;
+  return rgb(colors[i % kSeriesColors]);
 }
 
 }  // namespace ramet::see

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <ostream>
 
+#include "runtime/capture.h"
 #include "runtime/context.h"
 #include "runtime/gpu.h"
 
@@ -79,10 +80,18 @@ namespace {
 }
 }  // namespace
 
-void cuda::synchronize(int64_t index) {
-  RAMET_CHECK(index >= -1 && index < kMaxDevicesPerType, "synchronize", "device: got cuda:", index);
-  const Device device = resolve(Device(kCUDA, static_cast<DeviceIndex>(index)));
-  gpu::library()->synchronize(device.index());
+static int gpu_of(const char* op, int64_t index) {
+  RAMET_CHECK(index >= -1 && index < kMaxDevicesPerType, op, "device: got cuda:", index);
+  return resolve(Device(kCUDA, static_cast<DeviceIndex>(index))).index();
+}
+
+void cuda::synchronize(int64_t index) { gpu::library()->synchronize(gpu_of("synchronize", index)); }
+
+CUstream_st* cuda::current_stream(int64_t index) {
+  constexpr const char* kOp = "current_stream";
+  const int device = gpu_of(kOp, index);
+  capture::refuse(kOp, "a replay would not launch what the program launches itself");
+  return gpu::library()->current_stream(device);
 }
 
 Device resolve(Device device) {

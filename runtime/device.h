@@ -7,6 +7,8 @@
 
 #include "runtime/error.h"
 
+struct CUstream_st;  // CUDA's: cudaStream_t points to one
+
 namespace ramet {
 
 /// The host, or a GPU.
@@ -88,6 +90,13 @@ inline bool cudnn_is_available() { return false; }
 /// Waits for everything queued on the device (-1: the current one), then throws what its kernels
 /// reported.
 RAMET_API void synchronize(int64_t device_index = -1);
+/// For kernels of the program's own: the stream (a cudaStream_t) into which this thread's
+/// operations on the device (-1: the current one) are queued. What is launched into it comes behind
+/// the operations before it and ahead of those after it, tensors that it uses may die once it is
+/// launched, and nothing is to be waited for. The device's card becomes the calling thread's
+/// (cudaSetDevice), as a launch needs it. Ramet owns the stream. An Error without such a device,
+/// and while a step is captured: a replay would leave out what Ramet does not see.
+RAMET_API CUstream_st* current_stream(int64_t device_index = -1);
 }  // namespace cuda
 /// Replaces an index of -1 by the current device of that type; an Error when the device does not
 /// exist.

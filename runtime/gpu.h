@@ -105,6 +105,8 @@ class RAMET_API Library {
     wait(device);
     raise_faults(device);
   }
+  /// The stream of kernels (kCompute), for a launch by the caller: its card is the thread's now.
+  virtual CUstream_st* current_stream(int device) = 0;
   /// For a kernel that is about to be queued.
   virtual DataFault fault(int device, const DataCheck& check) = 0;
 

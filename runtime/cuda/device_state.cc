@@ -73,19 +73,24 @@ bool ComputeStreamGuard::captures() noexcept {
 
 CardGuard::CardGuard(const char* op, int device) : CardGuard(op, device_state(device, op)) {}
 CardGuard::CardGuard(const char* op, const DeviceState& state) {
-  int now = 0;
-  RAMET_CUDA(op, state.device, cudaGetDevice(&now));
-  if (now != state.card || RAMET_UNLIKELY(!t_bound)) {
+  const int before = use_card(op, state);
+  if (before != state.card) before_ = before;
+}
+CardGuard::~CardGuard() {
+  if (before_ >= 0 && is_in_use(before_)) (void)try_card(before_);
+}
+
+int use_card(const char* op, const DeviceState& state) {
+  int before = 0;
+  RAMET_CUDA(op, state.device, cudaGetDevice(&before));
+  if (before != state.card || RAMET_UNLIKELY(!t_bound)) {
     RAMET_CUDA(op, state.device, cudaSetDevice(state.card));
     t_bound = true;
-    if (now != state.card) before_ = now;
   }
   const uint64_t bit = bit_of(state.card);
   if (RAMET_UNLIKELY((cards_in_use.load(std::memory_order_relaxed) & bit) != bit))
     cards_in_use.fetch_or(bit, std::memory_order_relaxed);
-}
-CardGuard::~CardGuard() {
-  if (before_ >= 0 && is_in_use(before_)) (void)try_card(before_);
+  return before;
 }
 
 bool use_any_card() noexcept {

@@ -59,6 +59,8 @@ class RAMET_API CardGuard {
   int before_ = -1;
 };
 
+/// The device's card becomes the calling thread's, for good. Returns the one it had.
+int use_card(const char* op, const DeviceState& state);
 /// For calls that belong to no device, like those that give something back: a thread whose card has
 /// no context gets a card that is in use. False where none is.
 RAMET_API bool use_any_card() noexcept;

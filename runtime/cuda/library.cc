@@ -56,6 +56,12 @@ class Cards final : public gpu::Library {
   void raise_faults(int device) override {
     if (DeviceState* state = existing_state(device)) state->raise_fault();
   }
+  CUstream_st* current_stream(int device) override {
+    constexpr const char* kOp = "current_stream";
+    DeviceState& state = device_state(device, kOp);
+    use_card(kOp, state);
+    return state.stream(Queue::kCompute, kOp);
+  }
   gpu::DataFault fault(int device, const gpu::DataCheck& check) override {
     return device_state(device, check.op).fault(check);
   }

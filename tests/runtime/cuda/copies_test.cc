@@ -4,13 +4,16 @@
 
 #include <cstring>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "runtime/cuda/caching_allocator.h"
 #include "runtime/cuda/host_copies.h"
+#include "runtime/devices.h"
 #include "runtime/logging.h"
 #include "runtime/tensor_base.h"
 #include "tests/runtime/cuda/caching.h"
+#include "tests/runtime/cuda/emulated/kernels.h"
 #include "tests/runtime/cuda/gpus.h"
 
 namespace ramet::testing {
@@ -210,6 +213,36 @@ TEST(CudaCopies, ADeviceThatDoesNotExistIsNamed) {
   unsigned char x = 0;
   EXPECT_MESSAGE(cuda::copy("to", &x, gpu(3), &x, kHost, 1),
                  "[to] device: got cuda:3, but there is 1 CUDA device");
+}
+
+// A kernel of the program's own comes behind the copy before it and ahead of the one after it,
+// whatever the schedule, on a thread that has had no card and on one that had another.
+TEST(CudaCopies, KernelsOfTheProgramInBetween) {
+  for (const emulated::Settings& settings : stream_modes(2)) {
+    const Gpus gpus(settings);
+    const auto plus_one_on = [](int k) {
+      constexpr size_t n = 5000;
+      std::vector<float> values(n);
+      std::iota(values.begin(), values.end(), 0.f);
+      const Memory there(k, n * sizeof(float));
+      cuda::copy("copy", there.p, gpu(k), values.data(), kHost, n * sizeof(float));
+      auto* x = static_cast<float*>(there.p);
+      ASSERT_EQ(increment(x, n, cuda::current_stream(k)), cudaSuccess);
+      ASSERT_EQ(increment(x, n, cuda::current_stream(k)), cudaSuccess);
+      cuda::copy("copy", values.data(), kHost, there.p, gpu(k), n * sizeof(float));
+      for (size_t i = 0; i < n; ++i) ASSERT_EQ(values[i], static_cast<float>(i) + 2) << k;
+    };
+    std::thread([&] { plus_one_on(1); }).join();
+    plus_one_on(0);
+    plus_one_on(1);
+    {
+      const DeviceGuard second(gpu(1));
+      EXPECT_EQ(cuda::current_stream(), cuda::current_stream(1));
+    }
+    EXPECT_NE(cuda::current_stream(), cuda::current_stream(1));
+    for (const int64_t none : {int64_t{2}, int64_t{-2}, INT64_MIN, INT64_MAX})
+      EXPECT_MESSAGE((void)cuda::current_stream(none), none == 2 ? "does not exist" : "got cuda:");
+  }
 }
 
 }  // namespace

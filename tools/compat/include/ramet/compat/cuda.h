@@ -1,5 +1,6 @@
-// What programs use of c10::cuda and at::cuda beside torch::cuda: guards, counts, emptyCache.
-// Streams of one's own and handles of CUDA's libraries have no counterpart here.
+// What programs use of c10::cuda and at::cuda beside torch::cuda: guards, counts, the stream for
+// kernels of their own, emptyCache. Further streams and handles of CUDA's libraries have no
+// counterpart here.
 #pragma once
 #include <optional>
 
@@ -71,6 +72,46 @@ inline void set_device(::ramet::DeviceIndex index) {
 }
 /// Waits for everything queued on the current CUDA device.
 inline void device_synchronize() { ::ramet::cuda::synchronize(); }
+
+/// A device's stream of operations, for kernels of the program's own:
+/// `kernel<<<grid, block, 0, getCurrentCUDAStream()>>>(...)`.
+class CUDAStream {
+ public:
+  /// Of ramet::cuda::current_stream(), which says what holds.
+  explicit CUDAStream(::ramet::DeviceIndex index)
+      : stream_(::ramet::cuda::current_stream(index)),
+        device_(::ramet::resolve(::ramet::Device(::ramet::kCUDA, index))) {}
+  CUstream_st* stream() const noexcept { return stream_; }  // a cudaStream_t
+  operator CUstream_st*() const noexcept { return stream_; }
+  ::ramet::Device device() const noexcept { return device_; }
+  ::ramet::DeviceIndex device_index() const noexcept {
+    return static_cast<::ramet::DeviceIndex>(device_.index());
+  }
+  /// Waits for everything queued on the device, then throws what Ramet's kernels reported.
+  void synchronize() const { ::ramet::cuda::synchronize(device_.index()); }
+  /// Is everything that was queued so far done?
+  bool query() const {
+    ::ramet::Event end;
+    end.record(device_);
+    return end.query();
+  }
+  friend bool operator==(const CUDAStream& a, const CUDAStream& b) noexcept {
+    return a.stream_ == b.stream_;
+  }
+  friend bool operator!=(const CUDAStream& a, const CUDAStream& b) noexcept { return !(a == b); }
+
+ private:
+  CUstream_st* stream_;
+  ::ramet::Device device_;
+};
+/// The stream of the device (-1: the current one).
+inline CUDAStream getCurrentCUDAStream(::ramet::DeviceIndex index = -1) {
+  return CUDAStream(index);
+}
+/// The same one: a device has no other for operations.
+inline CUDAStream getDefaultCUDAStream(::ramet::DeviceIndex index = -1) {
+  return CUDAStream(index);
+}
 
 namespace CUDACachingAllocator {
 /// Gives freed memory back, of all devices.

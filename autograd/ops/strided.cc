@@ -62,6 +62,11 @@ Tensor as_strided_scatter(const Tensor& self, const Tensor& src, IntArrayRef siz
   RAMET_CHECK(src.sizes() == size, op,
               "expected src to have a size equal to the slice of self. src size = ", src.sizes(),
               ", slice size = ", size);
+  for (size_t d = 0; d < size.size(); ++d)
+    RAMET_CHECK(stride[d] != 0 || size[d] <= 1 || src.numel() == 0, op,
+                "unsupported operation: more than one element of the written-to tensor refers to a "
+                "single memory location. Got a slice of size ",
+                size, " with strides ", stride);
   check_same_device(op, self, src);
   // All of the storage, as the place may lie where self shows nothing; in row-major order where
   // self shows something several times.

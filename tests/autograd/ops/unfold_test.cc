@@ -209,6 +209,10 @@ TEST(AsStrided, Errors) {
   refused(constant({}), 1, 1, {}, "out of bounds");
   const std::string other = error_of([&] { as_strided_scatter(x, constant({1}), 2, 1); });
   EXPECT_NE(other.find("expected src to have a size equal to the slice"), std::string::npos);
+  const std::string twice = error_of([&] { as_strided_scatter(x, constant({1, 2}), 2, 0); });
+  EXPECT_EQ(twice.find("[as_strided_scatter] unsupported operation: more than one element"), 0u)
+      << twice;
+  EXPECT_EQ(as_strided_scatter(x, ones({0, 2}), {0, 2}, {0, 0}).sizes(), x.sizes());
   const Tensor leaf_view = leaf({1, 2});
   EXPECT_NE(error_of([&] {
               leaf_view.as_strided_(1, 1);

@@ -64,6 +64,9 @@ OWN = {
         save_output scatter_zeros set_grad_destination set_reduce_bucket softmax_backward tell_made tell_saved value_of view_wants_grad
         wants_grad with_history_of_now zero_grad
     """.split(),
+    "cuda": """
+        current_stream
+    """.split(),
     "data": """
         IdxHeader find_idx read_idx read_idx_header write_idx
     """.split(),

@@ -188,6 +188,10 @@ using ::ramet::capture::unique;
 using ::ramet::capture::used;
 }  // namespace torch::capture
 
+namespace torch::cuda {
+using ::ramet::cuda::current_stream;
+}  // namespace torch::cuda
+
 namespace torch::data {
 using ::ramet::data::IdxHeader;  // Ramet's class: include the door, no forward declaration
 using ::ramet::data::find_idx;

@@ -5,11 +5,14 @@
 #include <sstream>
 #include <string>
 
+#include "autograd/graph/captured.h"
 #include "autograd/ops.h"
+#include "ramet/compat/cuda.h"
 #include "runtime/allocator.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/device.h"
 #include "tests/autograd/table/op_table.h"
+#include "tests/runtime/cuda/emulated/kernels.h"
 #include "tests/runtime/cuda/gpus.h"
 
 namespace ramet {
@@ -150,6 +153,31 @@ TEST(GpuTensors, WhatIsReleasedIsUsedAgain) {
     EXPECT_GT(memory_stats(gpu).current, before);
   }
   EXPECT_EQ(memory_stats(gpu).current, before);
+}
+
+// As an extension of LibTorch's does it. Streams are lazy here: in another one the kernel would see
+// memory before the operation.
+TEST(GpuTensors, KernelsOfTheProgramAmongOperations) {
+  for (const Device device : {gpu, other}) {
+    const at::cuda::OptionalCUDAGuard guard(device);
+    Tensor x = zeros({5000}, TensorOptions().device(device)).add(1);
+    ASSERT_EQ(testing::increment(x.data_ptr<float>(), x.numel(), at::cuda::getCurrentCUDAStream()),
+              cudaSuccess);
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    const Tensor y = x * 3;
+    const auto there = c10::cuda::getCurrentCUDAStream(static_cast<DeviceIndex>(device.index()));
+    EXPECT_EQ(there.device(), device);
+    EXPECT_TRUE(there == c10::cuda::getDefaultCUDAStream());
+    AT_CUDA_CHECK(testing::increment(x.data_ptr<float>(), x.numel(), there));
+    x = Tensor();  // its memory waits for the kernel
+    const Tensor z = zeros({5000}, TensorOptions().device(device));
+    EXPECT_EQ((y + z).sum().item<float>(), 5000 * 6) << device;
+    there.synchronize();
+    EXPECT_TRUE(there.query());
+  }
+  EXPECT_ERROR(C10_CUDA_CHECK(cudaErrorInvalidValue), "[CUDA] cudaErrorInvalidValue: ");
+  Captured step([](const Tensor&) { (void)cuda::current_stream(); });
+  EXPECT_ERROR(step(ones({2}, TensorOptions().device(gpu))), "[current_stream] not capturable");
 }
 
 }  // namespace

@@ -6,6 +6,20 @@
 
 #include "ramet/compat/macros.h"
 
+/// Throws where a CUDA call did not succeed. cudaError_t is of CUDA's own header, which the program
+/// includes.
+#define C10_CUDA_CHECK(EXPR)                                                 \
+  do {                                                                       \
+    const cudaError_t c10_cuda_error = (EXPR);                               \
+    if (c10_cuda_error != cudaSuccess) {                                     \
+      (void)cudaGetLastError(); /* it is told now */                         \
+      ::ramet::fail("CUDA", #EXPR ": ", cudaGetErrorString(c10_cuda_error)); \
+    }                                                                        \
+  } while (0)
+/// Behind a launch: throws where it was refused. What the kernel does wrong shows later.
+#define C10_CUDA_KERNEL_LAUNCH_CHECK() C10_CUDA_CHECK(cudaGetLastError())
+#define AT_CUDA_CHECK(EXPR) C10_CUDA_CHECK(EXPR)
+
 namespace c10 {
 
 /// Where it holds a device, that one is current for its type while it lives.

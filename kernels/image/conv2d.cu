@@ -14,7 +14,7 @@ namespace {
 template <class T, class I>
 void weight_product(const char* name, const Conv2dArgs& a, Stream where) {
   const Conv2dShape& s = a.shape;
-  const WeightParts cut(s);
+  const ConvWeightCut cut(s);
   const int64_t weights = s.co * (s.ci / s.groups) * s.kh * s.kw;
   const ::ramet::cuda::Scratch memory(
       where.device.index(),

@@ -8,6 +8,7 @@
 #include "kernels/matrix/gemm_gpu.h"
 // clang-format off: the first decides what the others mean
 #include "kernels/image/conv2d.h"
+#include "kernels/image/conv2d_weight_cut.h"
 // clang-format on
 
 namespace ramet::kernels::RAMET_VARIANT {
@@ -163,27 +164,7 @@ template <class T, class I> struct BackwardInput {
   }
 };
 
-/// How the gradient of the weight is cut: a part has some images, or one of the `bands` of one.
-struct WeightParts {
-  int64_t images, bands, pixels, parts;
-  explicit WeightParts(const Conv2dShape& s) {
-    // As many as keep a large GPU busy, where a tile then still has enough to add up. About
-    // kNominalBlocks, but the number is part of the bits (gpu_cuts.h): it stays what it was.
-    constexpr int64_t kBlocks = 512, kLeast = 512;
-    const int64_t of_image = s.oh * s.ow,
-                  tiles = s.groups * ceil_div(s.co / s.groups, kTileRows) *
-                          ceil_div(s.ci / s.groups * s.kh * s.kw, kTileColumns),
-                  wanted =
-                      imax(1, imin(ceil_div(s.n * of_image, kLeast), ceil_div(kBlocks, tiles)));
-    images = imax(1, s.n / wanted), bands = ceil_div(wanted, imax(1, s.n)), pixels = of_image;
-    if (bands > 1) {
-      const int64_t steps = ceil_div(ceil_div(of_image, bands), kTileDepth);  // of a tile, whole
-      pixels = imin(of_image, steps * kTileDepth);
-      bands = ceil_div(of_image, pixels);
-    }
-    parts = ceil_div(s.n, images) * bands;
-  }
-};
+static_assert(kConvTile == kTileRows && kConvTile == kTileColumns && kConvTileDepth == kTileDepth);
 
 /// Rows: channels of the output. Columns: taps. Depth: pixels of the output in a part. One batch a
 /// group and part; the parts are added afterwards.
@@ -208,7 +189,7 @@ template <class T, class I> struct BackwardWeight {
   int64_t batch;
   I m, n, k;
   bool rows_adjacent, columns_adjacent = false;
-  BackwardWeight(const Conv2dArgs& args, const WeightParts& cut, T* partials)
+  BackwardWeight(const Conv2dArgs& args, const ConvWeightCut& cut, T* partials)
       : g(args.shape),
         dy(args.y),
         from(args.x),

@@ -97,8 +97,7 @@ constexpr double kBlasProducts = 32768;
 // them (rows that do not overlap; a bias at a multiple of 16 bytes).
 bool by_blas(const MatmulArgs& g, Stream where) {
   using ::ramet::cuda::BlasResult;
-  if (compute_type_of(g.dtype) == ScalarType::Long || g.k == 0 || where.id != gpu::kCompute)
-    return false;
+  if (compute_type_of(g.dtype) == ScalarType::Long || where.id != gpu::kCompute) return false;
   const double products =
       static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
   if (products < kBlasProducts) return false;

@@ -1,5 +1,6 @@
 // How many blocks a GPU's sums have, whatever GPU there is: cuts for a nominal card, which follow
 // from shapes. They are part of the bits.
+#define RAMET_VARIANT here  // as kernel files have namespaces of theirs
 #include "kernels/gpu/gpu_cuts.h"
 
 #include <map>
@@ -7,6 +8,7 @@
 
 #include "kernels/image/batch_norm.h"
 #include "kernels/image/batch_norm_relu_pool.h"
+#include "kernels/image/conv2d_weight_cut.h"
 #include "kernels/index/cumulative_sum.h"
 #include "kernels/index/index.h"
 #include "kernels/matrix/matmul.h"
@@ -54,6 +56,28 @@ TEST(GpuCuts, ColumnsFillTheNominalCard) {
   EXPECT_EQ(blocks_of(planned(512, 15, true, false)), 8);
   EXPECT_EQ(planned(1 << 20, 0, true, false).segments, 1) << "no result, no block";
   EXPECT_EQ(planned(0, 15, true, false).segments, 1);
+}
+
+TEST(GpuCuts, WeightsOfConvolutions) {
+  const auto cut = [](int64_t n, int64_t groups, int64_t ci, int64_t co, int64_t k, int64_t out) {
+    return here::ConvWeightCut(
+        {n, ci, out, out, co, out, out, k, k, 1, 1, k / 2, k / 2, 1, 1, groups});
+  };
+  const auto expect = [](const here::ConvWeightCut& c, int64_t images, int64_t bands,
+                         int64_t pixels, int64_t parts) {
+    EXPECT_EQ(c.images, images);
+    EXPECT_EQ(c.bands, bands);
+    EXPECT_EQ(c.pixels, pixels);
+    EXPECT_EQ(c.parts, parts);
+  };
+  expect(cut(128, 1, 3, 16, 3, 32), 1, 2, 512, 256);     // one tile: as many as have 512 pixels
+  expect(cut(4, 1, 128, 256, 3, 56), 1, 2, 1568, 8);     // 4 x 18 tiles
+  expect(cut(4, 2, 128, 256, 3, 56), 1, 4, 784, 16);     // 2 groups of 2 x 9
+  expect(cut(64, 1, 512, 512, 3, 7), 64, 1, 49, 1);      // 8 x 72 tiles are enough
+  expect(cut(1000, 1, 3, 16, 3, 32), 1, 1, 1024, 1000);  // 512 are wanted, an image is not cut
+  expect(cut(2, 4, 8, 8, 1, 40), 1, 4, 400, 8);
+  expect(cut(1, 1, 1, 1, 5, 17), 1, 1, 289, 1);  // nothing to cut
+  expect(cut(0, 1, 3, 16, 3, 32), 1, 1, 1024, 0);
 }
 
 // Whatever the shape: pieces hold every element, none is empty, a cut makes no more than

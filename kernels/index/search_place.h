@@ -5,9 +5,9 @@
 
 namespace ramet::kernels::RAMET_VARIANT {
 
-/// The place of value i in its line.
-template <class T> RAMET_INLINE int64_t search_place(const SearchArgs& a, int64_t i) {
-  const int64_t begin = a.per_line > 0 ? i / a.per_line * a.n : 0;
+/// The place of value i in its line, which is i / per_line, or 0 where there is one.
+template <class T> RAMET_INLINE int64_t search_place(const SearchArgs& a, int64_t i, int64_t of) {
+  const int64_t begin = of * a.n;
   const T* line = static_cast<const T*>(a.boundaries) + begin;
   const int64_t* sorter = a.sorter ? a.sorter + begin : nullptr;
   const T value = static_cast<const T*>(a.values)[i];

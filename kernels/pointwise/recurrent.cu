@@ -8,7 +8,8 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-// A thread has one element, or eight neighbours of a row by 16-byte accesses.
+// A thread has one element, or eight neighbours of a row by 16-byte accesses; not of doubles, for
+// which there are too few registers.
 template <class F, class C, class I, bool kPacked>
 __global__ void step_kernel(StepParts<F> parts, Divisor<I> by_row, I items, int64_t cols,
                             ScalarType t) {
@@ -56,14 +57,15 @@ template <class F, class Args> void run(const char* name, const Args& a, Stream 
   bool packed = a.cols % kPack == 0;
   for (const StepPart& p : parts.in) packed = packed && packs_fit(p.p, a.dtype);
   for (const StepPart& p : parts.out) packed = packed && packs_fit(p.p, a.dtype);
-  const int64_t across = packed ? a.cols / kPack : a.cols, items = a.rows * across;
-  if (items == 0) return;
+  if (a.rows * a.cols == 0) return;
   by_floating_type(a.dtype, [&](auto c) {
+    using C = decltype(c);
+    constexpr bool kPacks = sizeof(C) == 4;
+    const int64_t across = kPacks && packed ? a.cols / kPack : a.cols, items = a.rows * across;
     by_index(static_cast<double>(items), [&](auto i) {
-      using C = decltype(c);
       using I = decltype(i);
       start_for(name, where, items,
-                packed ? step_kernel<F, C, I, true> : step_kernel<F, C, I, false>, parts,
+                packed ? step_kernel<F, C, I, kPacks> : step_kernel<F, C, I, false>, parts,
                 Divisor<I>(across), static_cast<I>(items), a.cols, a.dtype);
     });
   });

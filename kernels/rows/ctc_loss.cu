@@ -41,9 +41,9 @@ template <class T> __global__ void alpha_kernel(CtcLossArgs a) {
     T* const rows = static_cast<T*>(a.alpha) + a.rows * s.begin;
     T* row = nullptr;
     double shift = 0;
-    for (int64_t t = 0; t < s.steps; ++t) {
+    for (int64_t t = 0, at = 0; t < s.steps; ++t, at = at + 1 < a.rows ? at + 1 : 0) {
       const T* const before = row;
-      row = rows + t % a.rows * s.row() + 2;
+      row = rows + at * s.row() + 2;
       const T off = t > 0 ? largest.get(t - 1) : T(0);
       shift += static_cast<double>(off);
       T most = ctc_never<T>();

@@ -40,6 +40,7 @@ EXCUSED = {
     ("index.cu", "few_kernel"): TUPLES,
     ("index.cu", "get_kernel"): TUPLES,
     ("index.cu", "keys_kernel"): TUPLES,
+    ("index.cu", "move_kernel"): TUPLES,
     ("index.cu", "sorted_kernel"): TUPLES,
 }
 
@@ -74,6 +75,8 @@ DIVIDING = {
     ("attention.cu", "attention_plain_backward_kernel"): (0, 68, "rows of a task, each of a head and a batch"),
     ("pointwise_arithmetic.cu", "dense_kernel"): (40, 40, OPERATION),
     ("pointwise_arithmetic.cu", "strided_kernel"): (4, 20, OPERATION),
+    ("pointwise_pair.cu", "INS1_3GcdElE"): (20, 20, OPERATION),
+    ("pointwise_pair.cu", "INS1_3LcmElE"): (40, 40, OPERATION),
     ("pool2d.cu", "avg_forward_kernelIl"): (4, 20, OPERATION),
     ("pool2d.cu", "avg_backward_kernelIl"): (24, 24, OPERATION),
 }

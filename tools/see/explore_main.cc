@@ -17,15 +17,24 @@ int main(int argc, char** argv) {
   std::vector<std::string> files;
   std::string out;
   bool no_page = false;
+  bool ranks = false;
   app.add_option("FILE", files, "a recording (ramet::see::Recording::write); two are compared")
-      ->required()
-      ->expected(1, 2);
+      ->required();
+  app.add_flag("--ranks", ranks, "the files are of the ranks of one step, which is shown as one");
   app.add_option("-o,--out", out, "the page; by default FILE with .html for its ending");
   app.add_flag("--no-page", no_page, "the summary alone");
   CLI11_PARSE(app, argc, argv);
+  if (!ranks && files.size() > 2) {
+    std::fprintf(stderr,
+                 "explore: got %zu files, expected one, or two that are compared "
+                 "(--ranks: those of several ranks)\n",
+                 files.size());
+    return 2;
+  }
   try {
     std::vector<RecordingData> all;
     for (const std::string& file : files) all.push_back(read(file));
+    if (ranks) all = {merge(all)};
     if (out.empty()) {
       out = files[0];
       for (const char* ending : {".gz", ".json", ".ramet"}) {

@@ -10,8 +10,8 @@ import re
 import sys
 import urllib.parse
 
-LINK = re.compile(r"""<(?:a|link|script|img)\b[^>]*?\s(?:href|src)=["']([^"']*)["']""")
-REMOTE = re.compile(r"""<(?:link|script|img)\b[^>]*?\s(?:href|src)=["'](?:https?:)?//""")
+LINK = re.compile(r"""<(?:a|link|script|img|iframe)\b[^>]*?\s(?:href|src)=["']([^"']*)["']""")
+REMOTE = re.compile(r"""<(?:link|script|img|iframe)\b[^>]*?\s(?:href|src)=["'](?:https?:)?//""")
 PLACE = re.compile(r"""\s(?:id|name)=["']([^"']*)["']""")
 
 

@@ -78,6 +78,7 @@ class App {
     });
   }
 
+  get sums() { return this.side.sums = this.side.sums || new Sums(this.side.model, this.side.events); }
   get model() { return this.side.model; }
   get events() { return this.side.events; }
   get view() { return this.side.view; }
@@ -192,8 +193,23 @@ class App {
   showParameter(p) {
     const row = this.model.parameters[p];
     if (row.node >= 0) return this.showNode(row.node);
-    const finding = this.model.findings.find((f) => f.parameter === p);
-    this.say(row.name + ': ' + (finding ? finding.text : row.requires_grad ? 'it is not in the graph' : 'it is frozen, so the graph has no place for it') + '.');
+    this.choose({parameter: p});
+  }
+
+  showBucket(b) {
+    const box = this.placement.bucketBoxes.find((x) => x.bucket === b);
+    this.chooseBucket(b);
+    if (box) this.side.input.reveal(box, true);
+  }
+
+  // A closed module's box, or the first box of an open one.
+  showModule(m) {
+    const {items} = this.placement, inside = (i) => items[i].nodes.some((n) => this.model.modulesAround(n).includes(m));
+    const order = items.map((item, i) => i).filter((i) => items[i].zone === 2 && inside(i)).sort((a, b) => items[a].r - items[b].r);
+    const found = order.find((i) => items[i].module === m) ?? order[0];
+    if (found === undefined) return this.say(this.model.modules[m].path + ' has left no node.');
+    this.choose({item: found});
+    this.side.input.reveal(items[found], true);
   }
 
   showPair(row) {

@@ -37,7 +37,7 @@ function formatBytes(n) {
 function formatTime(ns) {
   if (ns < 1e3) return Math.round(ns) + ' ns';
   for (const [size, unit] of [[1e3, 'µs'], [1e6, 'ms']]) {
-    if (ns < size * 1e3) return (ns / size).toPrecision(ns / size < 100 ? 2 : 3) + ' ' + unit;
+    if (ns < size * 1e3) return (ns / size < 99.5 ? (ns / size).toPrecision(2) : Math.round(ns / size)) + ' ' + unit;
   }
   return (ns / 1e9).toPrecision(3) + ' s';
 }

@@ -92,6 +92,15 @@ Object.assign(GraphView.prototype, {
     if (state === 'absent') c.setLineDash([4, 3]);
     c.beginPath();
     c.roundRect(item.x, item.y, item.w, item.h, item.zone === 0 ? item.h / 2 : item.zone === 1 ? 3 : 6);
+    if (item.node >= 0 && row.in_backward && k >= kText) {  // of the second graph: two outlines
+      c.lineWidth = 1;
+      c.beginPath();
+      c.roundRect(item.x - 3.5, item.y - 3.5, item.w + 7, item.h + 7, 8);
+      c.stroke();
+      c.lineWidth = Math.max(look.width, 0.8 / k);
+      c.beginPath();
+      c.roundRect(item.x, item.y, item.w, item.h, 6);
+    }
     if (item.module >= 0) {  // a stack of cards
       c.save();
       c.translate(4, 4);
@@ -112,7 +121,8 @@ Object.assign(GraphView.prototype, {
     }
     if (item.zone === 1 && item.node >= 0) this.drawSlots(c, item);
     else if (k >= kText) this.drawText(c, item, look, k);
-    if (this.isBadItem(item, state)) this.badge(c, item, 'NaN', colors.bad);
+    if (this.isBadItem(item, state, (s) => s.nans)) this.badge(c, item, 'NaN', colors.bad);
+    else if (this.isBadItem(item, state, (s) => s.infinities)) this.badge(c, item, '∞', colors.optimizer);
     else if (item.nodes.some((n) => this.stops.has(n))) this.badge(c, item, '●', colors.bad);
     c.globalAlpha = 1;
   },
@@ -173,15 +183,17 @@ Object.assign(GraphView.prototype, {
     });
   },
 
-  isBadItem(item, state) {
+  // Have its results, or the gradients that it sent, what `count` counts?
+  isBadItem(item, state, count) {
     if (state === 'absent') return false;
     if (item.nodes.length > 64) return false;
+    const bad = (t) => t !== undefined && t >= 0 && this.model.statisticsOf(t) !== null && count(this.model.statisticsOf(t)) > 0;
     return item.nodes.some((n) => {
       const op = this.model.operationOf(n);
-      if (op && op.outputs.some((t) => t >= 0 && this.model.isBad(t))) return true;
+      if (op && op.outputs.some(bad)) return true;
       return this.model.nodes[n].edges.some((e, i) => {
         const at = e.to >= 0 ? this.events.deliveredAt(n, i, this.position) : -1;
-        return at >= 0 && this.events.isBad(at);
+        return at >= 0 && bad(this.events.list[at].tensor);
       });
     });
   },

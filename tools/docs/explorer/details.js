@@ -1,7 +1,10 @@
 // The panel about what is chosen: a node, a collapsed module, a bucket, or data that moved.
 
 class Details {
-  constructor(app) { this.app = app; }
+  constructor(app) {
+    this.app = app;
+    this.sum = 'operations';
+  }
   get model() { return this.app.model; }
   get events() { return this.app.events; }
 
@@ -10,44 +13,9 @@ class Details {
     if (!chosen) return clear(panel, this.overview());
     if (chosen.bucket !== undefined) return clear(panel, this.bucket(chosen.bucket));
     if (chosen.bar !== undefined) return clear(panel, this.bar(chosen.bar));
+    if (chosen.parameter !== undefined) return clear(panel, this.lonely(chosen.parameter));
     const item = this.app.placement.items[chosen.item];
     clear(panel, item.node >= 0 ? this.node(item.node) : this.group(item));
-  }
-
-  overview() {
-    const m = this.model;
-    const peak = m.memory.reduce((most, row) => !most || row.peak > most.peak ? row : most, null);
-    const longest = this.longest(5);
-    return [
-      el('h2', {text: m.title || m.program || 'A recording'}),
-      facts([
-        ['program', m.program], ['library', m.library], ['recorded', m.created],
-        ['devices', m.devices.map((d, i) => m.laneName(i) + (d.kind && !d.name.startsWith(d.kind) ? ' (' + d.kind + ')' : '')).join(', ')],
-        ['operations', formatCount(m.operations.length)], ['nodes', formatCount(m.nodes.length)],
-        ['parameters', formatCount(m.parameters.length)], ['events', formatCount(this.events.length)], ['time', formatTime(m.duration)],
-        ['memory', peak && formatBytes(peak.peak) + ' at most, on ' + m.laneName(peak.device)],
-      ]),
-      m.notes.map((text) => el('p', {class: 'note', text})),
-      el('h3', {text: 'What took longest'}),
-      longest.map((row) => el('div', {class: 'bar'}, el('i', {class: row.backward ? 'gradient' : '', style: {width: (row.time / longest[0].time * 34) + '%'}}),
-                              this.nodeLink(row.node, row.name), el('span', {class: 'muted', text: formatTime(row.time)}))),
-      el('h3', {text: 'Reading the picture'}),
-      el('p', {class: 'muted', text: 'A column is a device. Operations stand below what they use: the forward reads downwards, gradients flow upwards along ' +
-        'the arrows. Parameters are the pills on the left. Squares with a plus add up the gradients of replicas, and the bar beside them is a bucket: it fills, ' +
-        'and is reduced. Press → to walk through what happened, Space to play. Choose a box to see all about it.'}),
-      legend(),
-    ];
-  }
-
-  longest(n) {
-    const rows = [];
-    const open = new Map();
-    this.model.operations.forEach((op) => { if (op.node >= 0) rows.push({node: op.node, name: op.name, time: op.end - op.start, backward: false}); });
-    this.model.events.forEach((e) => {
-      if (e.kind === 'begin') open.set(e.node, e.time);
-      if (e.kind === 'end' && open.has(e.node)) rows.push({node: e.node, name: this.model.nodes[e.node].name, time: e.time - open.get(e.node), backward: true});
-    });
-    return rows.sort((a, b) => b.time - a.time).slice(0, n);
   }
 
   node(n) {
@@ -67,9 +35,10 @@ class Details {
         ['module', op && op.module >= 0 && (m.modules[op.module].path || '(the root)') + '  ' + m.modules[op.module].type],
         ['replica', op && op.replica >= 0 && String(op.replica)],
         ['made by', op && op.source >= 0 && m.source(op.source) + (m.sources[op.source].function ? ' in ' + m.sources[op.source].function : '')],
-        ['scope', op && op.scope], ['sequence', row.sequence ? formatCount(row.sequence) : null],
-        ['forward', op && formatTime(op.end - op.start) + ' from ' + formatTime(op.start)], ['backward', this.backwardTime(n)],
-        ['recorded by', row.in_backward && 'a backward that makes a graph of its own'],
+        ['scope', op && op.scope],
+        ['forward', op && formatTime(m.forwardTime(n)) + ' from ' + formatTime(op.start)], ['backward', this.backwardTime(n)],
+        ['waited', this.waited(n)],
+        ['graph', row.in_backward && 'the second: a backward recorded it (create_graph)'],
       ]),
       row.parameter >= 0 ? this.parameter(row.parameter, n) : null,
       op ? this.tensors(op) : null,
@@ -84,6 +53,18 @@ class Details {
     const begin = this.events.begin.first[n], end = this.events.end.first[n];
     if (begin < 0 || end < begin) return null;
     return formatTime(this.events.times[end] - this.events.times[begin]) + ' from ' + formatTime(this.events.times[begin]);
+  }
+
+  // Which of the lanes came last with its gradient.
+  waited(n) {
+    const m = this.model, last = this.app.sums.lastToCome(m.users.get(n));
+    return last && 'for ' + m.laneName(last.lane) + ', whose gradient came last: ' + formatTime(last.last - last.first) + ' after the first';
+  }
+
+  // A parameter that the graph has no place for.
+  lonely(p) {
+    const m = this.model, row = m.parameters[p];
+    return [el('h2', {text: row.name}), el('p', {class: 'muted', text: 'parameter' + (row.requires_grad ? '' : ', frozen')}), this.parameter(p, -1)];
   }
 
   jump(n, table, text) {
@@ -143,14 +124,16 @@ class Details {
 
   parameter(p, n) {
     const m = this.model, row = m.parameters[p];
-    const now = this.events.gradientAt(n, this.app.position);
-    const shown = now >= 0 ? now : -1;
+    const shown = n >= 0 ? this.events.gradientAt(n, this.app.position) : -1;
+    const contributors = m.contributorsOf(p), finding = m.findings.find((f) => f.parameter === p);
     return [
       el('h3', {text: 'Value'}), el('p', {}, this.tensor(row.tensor)), this.statistics(row.tensor),
       el('h3', {text: 'Gradient'}),
       shown >= 0 ? [el('p', {id: 'gradient'}, this.tensor(shown)), this.statistics(shown, true)]
           : el('p', {class: 'muted', text: row.gradient >= 0 ? 'Not yet, at this event.' : 'It has none.'}),
-      row.contributors.length ? [el('h3', {text: 'Who contributed'}), row.contributors.map((c) => el('p', {}, this.nodeLink(c, m.nodes[c].name), ' on ' + m.laneName(m.lane(c))))] : null,
+      finding ? el('div', {class: 'card bad'}, el('p', {text: finding.text}),
+                   finding.operation >= 0 && m.operations[finding.operation].node >= 0 ? this.nodeLink(m.operations[finding.operation].node, 'Show the operation') : null) : null,
+      contributors.length ? [el('h3', {text: 'Who contributed'}), contributors.map((c) => el('p', {}, this.nodeLink(c, m.nodes[c].name), ' on ' + m.laneName(m.lane(c))))] : null,
     ];
   }
 
@@ -203,7 +186,8 @@ class Details {
       facts([
         ['device', m.laneName(item.lane)], ['operations', formatCount(ops.length)],
         ['parameters', parameters.length && formatCount(parameters.length) + ', ' + formatBytes(parameters.reduce((a, p) => a + (p.tensor >= 0 ? m.tensors[p.tensor].bytes : 0), 0))],
-        ['forward', formatTime(ops.reduce((a, op) => a + op.end - op.start, 0))],
+        ['forward', formatTime(item.nodes.reduce((a, n) => a + m.forwardTime(n), 0))],
+        ['backward', formatTime(item.nodes.reduce((a, n) => a + this.app.sums.operations[n].backward, 0))],
         ['kept', formatBytes(ops.reduce((a, op) => a + op.saved.reduce((b, s) => b + s.bytes, 0), 0)) + ' for the backward'],
       ]),
       longest.length ? el('h3', {text: 'Longest'}) : null,
@@ -219,12 +203,14 @@ class Details {
     };
     const begin = this.events.reduceBegin.first[b], end = this.events.reduceEnd.first[b];
     return [
-      el('h2', {text: 'Bucket ' + b}), el('p', {class: 'muted', text: row.kind + ': gradients that are reduced by one call'}),
+      el('h2', {text: 'Bucket ' + b}), el('p', {class: 'muted', text: row.kind + ': gradients of ' + (row.kind === 'all_reduce' ? 'the ranks' : 'replicas') + ' that are reduced by one call'}),
       el('span', {class: 'state ' + s.state, text: s.state === 'done' ? 'reduced' : s.state === 'running' ? 'being reduced' : s.full + ' of ' + s.all + ' members complete'}),
       el('div', {class: 'row'}, at('reduceBegin', 'Go to its reduction')),
       facts([['device', row.device >= 0 && m.laneName(row.device)], ['size', formatBytes(row.bytes)],
              ['reduced', begin >= 0 && end >= 0 && formatTime(this.events.times[end] - this.events.times[begin]) + ' from ' + formatTime(this.events.times[begin])],
-             ['the backward', begin >= 0 && this.overlap(begin)]]),
+             ['the backward', begin >= 0 && this.overlap(begin)], ['came last', this.cameLast(b)]]),
+      m.partners[b].length ? [el('h3', {text: 'Meets'}), m.partners[b].map((other) => el('p', {}, el('button', {class: 'link', text: 'bucket ' + other, on: {click: () => this.app.chooseBucket(other)}}),
+                                                                                       ' of ' + m.laneName(Math.max(0, m.buckets[other].device))))] : null,
       el('h3', {text: 'Members'}),
       row.members.map((n) => {
         const [full, all] = this.events.filled(n, this.app.position);
@@ -233,10 +219,31 @@ class Details {
     ];
   }
 
+  // The member and lane, or the rank, that completed it.
+  cameLast(b) {
+    const m = this.model, {events} = this, at = (x) => events.reduceBegin.first[x];
+    const all = [b, ...m.partners[b]].filter((x) => at(x) >= 0).sort((x, y) => events.times[at(x)] - events.times[at(y)]);
+    if (all.length > 1) {
+      const last = all[all.length - 1];
+      return m.laneName(Math.max(0, m.buckets[last].device)) + ', ' + formatTime(events.times[at(last)] - events.times[at(all[0])]) + ' after ' +
+             m.laneName(Math.max(0, m.buckets[all[0]].device));
+    }
+    const member = m.buckets[b].members.map((n) => [events.slot.first[n], n]).sort((x, y) => y[0] - x[0])[0];
+    if (!member || member[0] < 0) return null;
+    const lanes = this.app.sums.lastToCome(m.users.get(member[1]));
+    return m.nodeTitle(member[1]) + (lanes ? ', with the gradient of ' + m.laneName(lanes.lane) : '');
+  }
+
   // How much of the backward was left when the reduction began.
   overlap(begin) {
     let left = 0;
-    for (let i = begin; i < this.events.length && this.events.list[i].kind !== 'backward_end'; ++i) left += this.events.list[i].kind === 'begin';
+    const rank = this.events.rankOf(this.events.list[begin]);
+    for (let i = begin; i < this.events.length; ++i) {
+      const e = this.events.list[i];
+      if (this.events.rankOf(e) !== rank) continue;
+      if (e.kind === 'backward_end') break;
+      left += e.kind === 'begin';
+    }
     return left ? 'goes on beside it: ' + plural(left, 'node') + ' began later' : 'had nothing left to do';
   }
 
@@ -250,17 +257,8 @@ class Details {
   }
 }
 
-function legend() {
-  const c = colors;
-  const rows = [['not computed yet', 'dashed', c.muted, c.lane], ['computes its forward', 'solid', c.forward, c.forward], ['recorded in the graph', 'solid', c.forward, c.node],
-                ['ready: all its gradients have come', 'solid', c.backward, c.node], ['runs its backward', 'solid', c.backward, c.backward],
-                ['backward done, gradient there', 'solid', c.backward, c.ready], ['adds up or reduces gradients', 'solid', c.reduce, c.node],
-                ['moves data between devices', 'solid', c.copy, c.node], ['optimizer', 'solid', c.optimizer, c.optimizer]];
-  return el('div', {class: 'legend'}, rows.map(([name, line, edge, fill]) => [el('i', {style: {borderStyle: line, borderColor: edge, background: fill}}), el('span', {text: name})]));
-}
-
 function facts(rows) {
-  return el('dl', {class: 'facts'}, rows.filter(([, value]) => value).map(([name, value]) => [el('dt', {text: name}), el('dd', {text: value})]));
+  return el('dl', {class: 'facts'}, rows.filter(([, value]) => value).map(([name, value]) => [el('dt', {text: name}), el('dd', {}, value)]));
 }
 
 function table(heads, rows, right = []) {

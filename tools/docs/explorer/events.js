@@ -31,7 +31,6 @@ class Events {
   merged(model) {
     const list = [];
     model.operations.forEach((row, o) => {
-      if (row.node >= 0 && model.nodes[row.node].in_backward) return;
       list.push({kind: 'op_begin', time: row.start, operation: o, node: row.node, device: row.device,
                  order: row.start < row.end ? 2 : 0});
       list.push({kind: 'op_end', time: row.end, operation: o, node: row.node, device: row.device, order: 0,
@@ -66,10 +65,12 @@ class Events {
     if (e.kind === 'delivered' && e.node >= 0 && e.edge >= 0) this.put(this.delivered, this.model.edgeOffset[e.node] + e.edge, i);
     if (e.kind === 'reduce_begin') this.put(this.reduceBegin, e.bucket, i);
     if (e.kind === 'reduce_end') this.put(this.reduceEnd, e.bucket, i);
+    const phase = this.phases.length ? this.phases[this.phases.length - 1][1] : 'forward';
     if (e.kind === 'backward_begin') {
       this.walks.add(this.rankOf(e), i);
       this.phases.push([i, 'backward']);
     } else if (e.kind === 'backward_end') this.phases.push([i, 'after backward']);
+    else if (e.kind === 'op_begin' && e.node >= 0 && phase === 'after backward') this.phases.push([i, 'forward']);
     else if (e.kind === 'step_begin') this.phases.push([i, 'optimizer']);
   }
 
@@ -103,7 +104,7 @@ class Events {
   // absent, computing, made, waiting, ready, running, done, failed
   state(n, p) {
     const row = this.model.nodes[n];
-    if (row.operation >= 0 && !row.in_backward) {
+    if (row.operation >= 0) {
       const made = this.last(this.opEnd, n, p);
       if (made < 0) return this.last(this.opBegin, n, p) >= 0 ? 'computing' : 'absent';
     }
@@ -180,8 +181,10 @@ class Events {
 
   isBad(i) {
     const e = this.list[i];
-    return e.tensor !== undefined && this.model.isBad(e.tensor);
+    return e.tensor !== undefined && this.model.isBad(e.tensor, e.kind !== 'op_end');
   }
+
+  isSecond(e) { return e.node >= 0 && this.model.nodes[e.node].in_backward; }
 
   describe(i) {
     if (i < 0) return 'Nothing has happened yet.';
@@ -191,8 +194,9 @@ class Events {
     const tensor = e.tensor >= 0 ? ' (' + formatShape(m.tensors[e.tensor]) + ')' : '';
     const bad = this.isBad(i) ? ' It holds NaN or infinity.' : '';
     switch (e.kind) {
-      case 'op_begin': return m.operations[e.operation].name + ' computes' + where + '.';
+      case 'op_begin': return m.operations[e.operation].name + ' computes' + where + (this.isSecond(e) ? ', called by the backward' : '') + '.';
       case 'op_end':
+        if (this.isSecond(e)) return m.operations[e.operation].name + ' is done' + where + ', and left ' + name + ' in the second graph.' + bad;
         return m.operations[e.operation].name + ' is done' + where + (e.node >= 0 ? ', and left ' + name : '') + '.' + bad;
       case 'move_begin': return moveWords(m, e.movement) + ' begins.';
       case 'move_end': return moveWords(m, e.movement) + ' is done.';

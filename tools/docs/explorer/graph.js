@@ -38,6 +38,7 @@ class GraphView {
     this.drawEdges(c);
     this.drawBars(c);
     this.drawBuckets(c);
+    this.drawPartners(c);
     this.drawItems(c);
     this.drawMoving(c);
     c.restore();
@@ -82,7 +83,8 @@ class GraphView {
     for (const f of this.placement.frames) {
       f.toggle = null;
       if (f.y > v.bottom || f.y + f.h < v.top || f.x > v.right || f.x + f.w < v.left) continue;
-      const size = large ? clamp(11 * t.k, 9, 12) : 11;
+      // In the head of the frame; where boxes have no text, over them.
+      const size = large ? Math.min(clamp(11 * t.k, 8, 12), (kFrameTop - 5) * t.k - 2) : 9;
       const w = f.w * t.k, h = f.h * t.k, x = f.x * t.k + t.x, y = Math.max(f.y * t.k + t.y + (large ? 3 * t.k : 2), 30);
       if (h < 15 || w < 34 || y + size + 4 > (f.y + f.h) * t.k + t.y) continue;
       if (rows.some((r) => Math.abs(r.y - y) < size + 3 && r.x < x + w && x < r.x + r.w)) continue;
@@ -95,7 +97,8 @@ class GraphView {
       c.fillStyle = colors.muted;
       c.textBaseline = 'top';
       c.textAlign = 'left';
-      const text = fitText(c, '▾ ' + (f.depth === 1 ? row.path : name) + (w > 130 ? '  ' + row.type : ''), w - 12);
+      const text = fitText(c, (w < 70 ? '' : '▾ ') + (f.depth === 1 ? row.path : name) + (w > 130 ? '  ' + row.type : ''), w - 9);
+      if (!large && text.includes('…')) continue;  // says nothing
       c.fillText(text, x + 6, y);
       f.toggle = {x, y: y - 2, w: Math.min(w, 24 + text.length * size * 0.6), h: size + 6};
       ++this.drawn.labels;
@@ -248,11 +251,33 @@ class GraphView {
         c.textAlign = 'center';
         c.textBaseline = 'middle';
         c.fillStyle = s.state === 'running' ? colors.bg : colors.ink;
-        const long = 'bucket ' + b.bucket + '  ' + (s.state === 'done' ? 'reduced' : s.state === 'running' ? 'reducing' : s.full + '/' + s.all);
+        const long = (this.model.buckets[b.bucket].kind === 'all_reduce' ? 'all-reduce ' : 'bucket ') + b.bucket + '  ' + (s.state === 'done' ? 'reduced' : s.state === 'running' ? 'reducing' : s.full + '/' + s.all);
         c.fillText(b.h > 92 ? long : 'b' + b.bucket, 0, 1);
         c.restore();
       }
       ++this.drawn.buckets;
+    }
+  }
+
+  // Of the chosen bucket, and of those that are being reduced: with which of other ranks they meet.
+  drawPartners(c) {
+    const boxes = new Map(this.placement.bucketBoxes.map((b) => [b.bucket, b]));
+    for (const [bucket, from] of boxes) {
+      const chosen = this.selected?.bucket === bucket || this.hover?.bucket === bucket;
+      if (!chosen && this.events.bucketState(bucket, this.position).state !== 'running') continue;
+      for (const other of this.model.partners[bucket]) {
+        const to = boxes.get(other);
+        if (!to) continue;
+        const left = from.x < to.x ? from : to, right = left === from ? to : from;
+        c.strokeStyle = colors.reduce;
+        c.lineWidth = Math.max(3, 2 / this.transform.k);
+        c.setLineDash([8, 4]);
+        c.beginPath();
+        c.moveTo(left.x + left.w, left.y + 8);
+        c.lineTo(right.x, right.y + 8);
+        c.stroke();
+        c.setLineDash([]);
+      }
     }
   }
 
@@ -275,14 +300,16 @@ class GraphView {
       const running = this.events.running(lane.lane, this.position).length > 0;
       c.fillStyle = running ? colors.backward : colors.line;
       c.beginPath();
-      c.arc(a + 12, 14, 4, 0, 7);
+      const narrow = b - a < 90;
+      c.arc(narrow ? b - 8 : a + 12, 14, narrow ? 3 : 4, 0, 7);
       c.fill();
       const name = (this.prefix || '') + this.model.laneName(lane.lane), kind = row.kind && !row.name.startsWith(row.kind) ? '  ' + row.kind : '';
-      c.font = '600 12px system-ui, sans-serif';
+      c.font = '600 ' + (narrow ? 10 : 12) + 'px system-ui, sans-serif';
       c.textAlign = 'left';
       c.textBaseline = 'middle';
       c.fillStyle = colors.ink;
-      c.fillText(fitText(c, name + kind, b - a - 28), a + 22, 14.5);
+      const room = narrow ? b - a - 17 : b - a - 28, all = c.measureText(name + kind).width <= room;
+      c.fillText(fitText(c, all ? name + kind : name, room), narrow ? a + 4 : a + 22, 14.5);
     }
   }
 

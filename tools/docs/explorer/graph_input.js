@@ -78,7 +78,8 @@ class GraphInput {
     if (hit.bucket !== undefined) {
       const s = events.bucketState(hit.bucket, position);
       return 'bucket ' + hit.bucket + ', ' + formatBytes(model.buckets[hit.bucket].bytes) + '\n' + s.full + ' of ' + s.all + ' members complete' +
-             (s.state === 'done' ? ', reduced' : s.state === 'running' ? ', being reduced' : '');
+             (s.state === 'done' ? ', reduced' : s.state === 'running' ? ', being reduced' : '') +
+             model.partners[hit.bucket].map((b) => '\nwith bucket ' + b + ' of rank ' + model.devices[Math.max(0, model.buckets[b].device)].rank).join('');
     }
     if (hit.bar !== undefined) {
       const bar = placement.layoutBars.find((b) => b.bar === hit.bar);
@@ -105,10 +106,15 @@ class GraphInput {
     const {placement, canvas} = this.view;
     if (!fitCanvas(canvas)) return;
     const {width, height} = canvas.css;
-    const wide = (width - 16) / placement.width, high = (height - (width < 500 ? 50 : 12)) / placement.height;
+    // Beside the buttons; on a phone above them.
+    const beside = width < 500 ? 0 : 50;
+    const wide = (width - 16 - beside) / placement.width, high = (height - (width < 500 ? 74 : 38)) / placement.height;
     const k = clamp(Math.min(wide, whole || high > 0.5 ? high : 0.8), 0.002, 1.15);
-    this.to(k, Math.max(8, (width - placement.width * k) / 2), 4, false);
+    this.to(k, Math.max(8, (width - beside - placement.width * k) / 2), this.top(k), false);
   }
+
+  // Where the picture's upper end is, so that its first row is below the names of the lanes.
+  top(k) { return Math.max(4, 34 - 36 * k); }
 
   // Brings a box into sight, large enough to be read where that is asked for; where it is, nothing moves.
   reveal(box, read = false) {
@@ -120,8 +126,8 @@ class GraphInput {
     const seen = box.w * t.k > width / 2 || (x > wide && x < width - wide);
     if (seen && y > 46 && y < height - 30 && k <= t.k * 1.45) return;
     // No further than where the picture ends.
-    const kept = (at, size, room) => size * k <= room ? (room - size * k) / 2 : clamp(at, room - size * k - 8, 8);
-    const high = placement.height * k <= height ? 4 : kept(height / 2 - (box.y + box.h / 2) * k, placement.height, height);
+    const kept = (at, size, room, most = 8) => size * k <= room ? (room - size * k) / 2 : clamp(at, room - size * k - 8, most);
+    const high = placement.height * k <= height ? this.top(k) : kept(height / 2 - (box.y + box.h / 2) * k, placement.height, height, this.top(k));
     this.to(k, seen && k === t.k ? t.x : kept(width / 2 - (box.x + box.w / 2) * k, placement.width, width), high, true);
   }
 

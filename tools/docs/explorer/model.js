@@ -10,7 +10,10 @@ class Model {
     // Tensors, of which the page wants the lanes.
     const lanes = (list) => [...new Set(known(known(list).map((t) => this.tensors[t].device)))];
     this.movements.forEach((row) => { row.from = lanes(row.from); row.to = lanes(row.to); });
-    this.parameters.forEach((row) => { row.contributors = known(row.contributors); });
+    this.parameters.forEach((row) => {
+      row.contributors = known(row.contributors);
+      if (!row.name) row.name = 'a leaf' + (row.tensor >= 0 ? ' of ' + formatShape(this.tensors[row.tensor]) : '');
+    });
     this.memory = this.memory.filter((row) => row.device >= 0);
     this.formulas = formulas;
     this.users = new Lists();  // node -> [node, edge] whose gradients go to it
@@ -30,6 +33,10 @@ class Model {
     this.producers = new Map();  // tensor -> operation
     this.operations.forEach((row, o) => row.outputs.forEach((t) => this.producers.set(t, o)));
     this.nameModules();
+    this.nameStorages();
+    this.matchBuckets();
+    this.firstKernels();
+    this.hasSecond = this.nodes.some((row) => row.in_backward);
     this.barNodes = this.nodes.map((row, n) => layout.bar[n]);
   }
 
@@ -58,6 +65,58 @@ class Model {
       if (this.parameterOf[n] >= 0) return this.moduleOfParameter[this.parameterOf[n]];
       return row.operation >= 0 ? this.operations[row.operation].module : -1;
     });
+  }
+
+  // Parameters, and gradients, that lie in one piece of memory: [names] by its number.
+  nameStorages() {
+    this.parametersIn = new Lists();
+    this.gradientsIn = new Lists();
+    this.parameters.forEach((row) => {
+      if (row.tensor >= 0) this.parametersIn.add(this.tensors[row.tensor].storage, row.name);
+      if (row.gradient >= 0) this.gradientsIn.add(this.tensors[row.gradient].storage, row.name);
+    });
+  }
+
+  // Whose a block of memory is, with all that lies in it.
+  ownerOf(block) {
+    for (const [word, many, list] of [['parameter ', 'parameters', this.parametersIn], ['gradient of ', 'gradients', this.gradientsIn]]) {
+      const names = list.get(block.storage);
+      if (names.length > 1 && block.owner.startsWith(word)) return names.length + ' ' + many + ' in one block: ' + names[0] + ' …';
+    }
+    return block.owner;
+  }
+
+  // The buckets of the other ranks with which one is all-reduced: those of the same parameters. And those that reduce nothing: of one
+  // replica's gradients.
+  matchBuckets() {
+    const same = new Lists(), counts = new Map();
+    const key = (b) => this.buckets[b].members.map((n) => this.parameterOf[n] >= 0 ? this.parameters[this.parameterOf[n]].name : '').sort().join('\n');
+    const keys = this.buckets.map((row, b) => {
+      if (row.kind !== 'all_reduce') return null;
+      const rank = this.devices[Math.max(0, row.device)].rank, of = rank + '\n' + key(b), nth = counts.get(of) || 0;
+      counts.set(of, nth + 1);
+      same.add(nth + '\n' + key(b), b);
+      return nth + '\n' + key(b);
+    });
+    this.partners = this.buckets.map((row, b) => keys[b] === null ? [] : same.get(keys[b]).filter((other) => other !== b));
+    this.emptyBucket = this.buckets.map((row) => row.kind === 'reduce_add' && row.members.every((n) => this.users.get(n).length < 2));
+  }
+
+  // A kernel that ran for an operation before its node was made stands in the recording as an operation of its own: op -> that one.
+  firstKernels() {
+    this.ranBefore = new Map();
+    const last = new Map();  // by thread
+    this.operations.forEach((op, o) => {
+      const before = last.get(op.thread);
+      if (op.node >= 0 && op.start === op.end && before !== undefined && this.operations[before].node < 0 && this.operations[before].module === op.module) this.ranBefore.set(o, before);
+      last.set(op.thread, o);
+    });
+  }
+
+  // What ends in a parameter's gradient, through the sums of replicas.
+  contributorsOf(p) {
+    const through = (n) => this.nodes[n].reduces && this.layout.zone[n] === 1 ? this.users.get(n).map(([user]) => user) : [n];
+    return [...new Set(this.parameters[p].contributors.flatMap(through))];
   }
 
   // Modules around a node, innermost first, without the root.
@@ -99,8 +158,8 @@ class Model {
     const op = this.operationOf(n);
     if (!op) return '';
     const out = op.outputs.length && op.outputs[0] >= 0 ? this.tensors[op.outputs[0]].shape.join('×') : '';
-    const path = op.module >= 0 ? this.modules[op.module].path : '';
-    return [path.split('.').slice(-2).join('.'), out].filter(Boolean).join('  ');
+    const path = op.module >= 0 ? this.modules[op.module].path.split('.') : [];
+    return [path.slice(/^\d+$/.test(path[path.length - 1]) ? -2 : -1).join('.'), out].filter(Boolean).join('  ');
   }
 
   laneName(lane) {
@@ -119,9 +178,10 @@ class Model {
     if (t < 0 || this.tensors[t].statistics < 0) return null;
     return this.statistics[this.tensors[t].statistics];
   }
-  isBad(t) {
+  // A value may be infinite where somebody wants it: masks are. A gradient may not.
+  isBad(t, gradient = false) {
     const s = t >= 0 ? this.statisticsOf(t) : null;
-    return s !== null && (s.nans > 0 || s.infinities > 0);
+    return s !== null && (s.nans > 0 || (gradient && s.infinities > 0));
   }
 
   // Node's code, as the build found it.
@@ -130,8 +190,9 @@ class Model {
     return this.formulas[name] || null;
   }
 
-  span(n) {
-    const op = this.operationOf(n);
-    return op ? op.end - op.start : 0;
+  // ns that it took to compute.
+  forwardTime(n) {
+    const op = this.operationOf(n), before = op ? this.ranBefore.get(this.nodes[n].operation) : undefined;
+    return op ? op.end - op.start + (before === undefined ? 0 : this.operations[before].end - this.operations[before].start) : 0;
   }
 }

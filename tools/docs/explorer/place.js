@@ -40,15 +40,23 @@ class Placement {
       let i = keys.get(key);
       if (i === undefined) {
         keys.set(key, i = this.items.length);
-        this.items.push({node: -1, module: m, nodes: [], lane, zone, row: 0, column: Infinity, half: 0, bar: false, part: layout.part[n], all});
+        this.items.push({node: -1, module: m, nodes: [], lane, zone, row: 0, column: 0, entry: Infinity, half: 0, bar: false, part: layout.part[n], all});
       }
-      this.items[i].nodes.push(n);
-      this.items[i].column = Math.min(this.items[i].column, layout.column[n]);
+      const item = this.items[i];
+      item.nodes.push(n);
+      if (layout.row[n] < item.entry) [item.entry, item.column] = [layout.row[n], layout.column[n]];  // where the way into it is
       this.itemOf[n] = i;
     }
     for (const item of this.items) if (item.module >= 0) item.row = firstRow.get(item.all);
     this.layoutBars = layout.bars.map((bar, b) => ({bar: b, row: bar.row, lanes: [...new Set([...bar.from, ...bar.to])].sort((x, y) => x - y),
                                                     kind: bar.kind, movements: bar.movements}));
+    // Those of different ranks stand beside each other.
+    let first = 0;
+    this.layoutBars.forEach((bar, b) => {
+      const meets = (other) => bar.lanes[0] <= other.lanes[other.lanes.length - 1] && other.lanes[0] <= bar.lanes[bar.lanes.length - 1];
+      if (b && bar.row === layout.bars[b - 1].row + 1 && bar.lanes.length && !this.layoutBars.slice(first, b).some(meets)) bar.row = this.layoutBars[first].row;
+      else first = b;
+    });
   }
 
   // Rows that are used, from 0, with space for the heads of frames.
@@ -68,6 +76,10 @@ class Placement {
       taken.set(key, item.c + 1);
       if (item.half) this.halves.add(item.r * lanes + item.lane);
     }
+    // Columns that only closed modules had are left out.
+    const leftmost = this.model.devices.map(() => Infinity);
+    for (const item of this.items) if (item.zone === 2 && !item.bar) leftmost[item.lane] = Math.min(leftmost[item.lane], item.c);
+    for (const item of this.items) if (item.zone === 2 && !item.bar) item.c -= leftmost[item.lane];
     this.moduleFrames();
     const before = new Float64Array(used.length + 1), after = new Float64Array(used.length + 1);
     for (const f of this.frames) {
@@ -141,7 +153,8 @@ class Placement {
         box.zones.push(at);
         at += columns[lane][zone] * kZones[zone].pitch;
       }
-      box.width = Math.max(at + inset + 4 - x, 190);
+      const empty = !columns[lane][0] && !columns[lane][1] && !columns[lane][2];
+      box.width = Math.max(at + inset + 4 - x, empty ? 104 : 190);
       x += box.width + 10;
       return box;
     });
@@ -182,7 +195,7 @@ class Placement {
     this.bucketBoxes = this.model.buckets.map((row, b) => {
       const rows = row.members.map((m) => this.items[this.itemOf[m]].r);
       return {bucket: b, lane: Math.max(0, row.device), top: Math.min(...rows), bottom: Math.max(...rows), column: 0};
-    }).filter((b) => b.top < Infinity);
+    }).filter((b) => b.top < Infinity && !this.model.emptyBucket[b.bucket]);
     const done = [];
     for (const b of [...this.bucketBoxes].sort((a, c) => a.top - c.top)) {
       while (done.some((d) => d.lane === b.lane && d.column === b.column && d.bottom >= b.top)) ++b.column;

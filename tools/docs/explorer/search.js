@@ -13,7 +13,7 @@ class Search {
     document.addEventListener('pointerdown', (e) => { if (!e.target.closest('.search')) this.close(); });
   }
 
-  // All that can be found, once: [lower case text, shown text, what it is, node].
+  // All that can be found, once: [lower case text, shown text, what it is, node or what to do].
   entries(model) {
     if (this.indexed === model) return this.index;
     const add = (text, kind, node) => this.index.push([text.toLowerCase(), text, kind, node]);
@@ -25,11 +25,15 @@ class Search {
       const path = op && op.module >= 0 ? model.modules[op.module].path : '';
       const line = op ? model.source(op.source) : '';
       const text = op ? op.name + (path ? '  ' + path : '') : row.name;
-      this.index.push([(row.name + ' ' + text + ' ' + line).toLowerCase(), text, [row.name, line, model.laneName(model.lane(n))].filter(Boolean).join('  '), n]);
+      const second = row.in_backward ? 'second graph' : '';
+      this.index.push([(row.name + ' ' + text + ' ' + line + ' ' + second).toLowerCase(), text, [row.name, second, line, model.laneName(model.lane(n))].filter(Boolean).join('  '), n]);
+    });
+    model.buckets.forEach((row, b) => {
+      if (!model.emptyBucket[b]) add('bucket ' + b, row.kind + ', ' + formatBytes(row.bytes) + ' on ' + model.laneName(Math.max(0, row.device)), () => this.app.showBucket(b));
     });
     const firstOf = new Map();
     model.nodes.forEach((row, n) => { for (const m of model.modulesAround(n)) if (!firstOf.has(m)) firstOf.set(m, n); });
-    model.modules.forEach((row, m) => { if (row.path && firstOf.has(m)) add(row.path, 'module  ' + row.type, firstOf.get(m)); });
+    model.modules.forEach((row, m) => { if (row.path && firstOf.has(m)) add(row.path, 'module  ' + row.type, () => this.app.showModule(m)); });
     this.indexed = model;
     return this.index;
   }
@@ -71,7 +75,8 @@ class Search {
     const n = this.results[i][3];
     this.close();
     this.field.blur();
-    if (n < -1) this.app.showParameter(-2 - n);
+    if (typeof n === 'function') n();
+    else if (n < -1) this.app.showParameter(-2 - n);
     else this.app.showNode(n);
   }
 

@@ -16,8 +16,12 @@ class Tables {
     const value = (row) => row.tensor >= 0 ? m.statisticsOf(row.tensor) : null;
     const gradient = (row) => row.gradient >= 0 ? m.statisticsOf(row.gradient) : null;
     const deviation = (s) => s ? s.deviation : -1;
-    const heads = [['name', (r) => r.name], ['size', size], ['value ±', (r) => deviation(value(r))], ['gradient ±', (r) => deviation(gradient(r))],
-                   ['from', (r) => r.contributors.length]];
+    const from = (r) => m.contributorsOf(m.parameters.indexOf(r)).length;
+    const heads = [['name', (r) => r.name], ['size', size], ['value ±', (r) => deviation(value(r))], ['gradient ±', (r) => deviation(gradient(r))], ['from', from]];
+    const values = m.parameters.some(value);  // else nobody measured them
+    // Gradients beside each other on a scale of powers of ten: a layer where they vanish is short.
+    const logs = m.parameters.map((r) => deviation(gradient(r))).filter((x) => x > 0).map(Math.log10);
+    const low = Math.min(...logs) - 0.5, high = Math.max(...logs);
     const order = m.parameters.map((row, p) => p);
     const of = heads[this.sort.key][1], sign = this.sort.up ? 1 : -1;
     if (this.sort.key || !this.sort.up) {
@@ -26,19 +30,20 @@ class Tables {
         return sign * (typeof x === 'string' ? x.localeCompare(y) : x - y) || a - b;
       });
     }
-    const rows = order.slice(0, this.shown).map((p) => {
+    const rows = order.slice(0, this.shown).map((p) => {  // a row a parameter
       const row = m.parameters[p], v = value(row), g = gradient(row);
       const arrived = row.node >= 0 && app.events.gradientAt(row.node, app.position) >= 0;
       const bad = g && (g.nans || g.infinities);
       return el('tr', {class: 'pick', 'data-parameter': p, on: {click: () => app.showParameter(p)}},
                 el('td', {}, el('span', {text: row.name}), el('div', {class: 'muted', text: row.tensor >= 0 ? formatShape(m.tensors[row.tensor]) : ''})),
-                el('td', {class: 'r', text: formatBytes(size(row))}), el('td', {class: 'r', text: v ? formatNumber(v.deviation) : ''}),
-                el('td', {class: 'r', text: !row.requires_grad ? 'frozen' : row.gradient < 0 ? 'none' : bad ? 'NaN' : !arrived ? 'not yet' : g ? formatNumber(g.deviation) : 'there'}),
-                el('td', {class: 'r', text: row.contributors.length || ''}));
+                el('td', {class: 'r', text: formatBytes(size(row))}), values ? el('td', {class: 'r', text: v ? formatNumber(v.deviation) : ''}) : null,
+                el('td', {class: 'r', 'data-gradient': true}, !row.requires_grad ? 'frozen' : row.gradient < 0 ? 'none' : bad ? 'NaN' : !arrived ? 'not yet' : g ? formatNumber(g.deviation) : 'there',
+                   arrived && g && g.deviation > 0 ? el('div', {class: 'log'}, el('i', {style: {width: 100 * (Math.log10(g.deviation) - low) / Math.max(1e-9, high - low) + '%'}})) : null),
+                el('td', {class: 'r', text: from(row) || ''}));
     });
     clear(panel, el('h2', {text: plural(m.parameters.length, 'parameter')}),
-          el('p', {class: 'muted', text: '± is the standard deviation. Gradients are shown once they have come, at this event.'}),
-          el('table', {}, el('thead', {}, el('tr', {}, heads.map(([name], i) => el('th', {class: i ? 'r' : ''},
+          el('p', {class: 'muted', text: '± is the standard deviation, its bar by powers of ten. Gradients are shown once they have come, at this event; "from" counts who contributed.'}),
+          el('table', {}, el('thead', {}, el('tr', {}, heads.map(([name], i) => i === 2 && !values ? null : el('th', {class: i ? 'r' : ''},
             el('button', {text: name + (this.sort.key === i ? this.sort.up ? ' ▲' : ' ▼' : ''), on: {click: () => this.by(i, panel)}}))))),
              el('tbody', {}, rows)),
           order.length > this.shown ? this.more(() => this.parameters(panel), order.length - this.shown) : null);
@@ -55,12 +60,29 @@ class Tables {
 
   findings(panel) {
     const m = this.model;
+    // Several parameters without a gradient for one reason are one card.
+    const cards = new Map();
+    m.findings.forEach((row) => {
+      const name = row.parameter >= 0 ? m.parameters[row.parameter].name : '';
+      const reason = name && row.text.startsWith(name + ' has no gradient: ') ? row.text.slice(name.length + 18) : '';
+      const key = reason ? row.kind + reason : String(cards.size);
+      const card = cards.get(key) || {rows: [], reason};
+      card.rows.push(row);
+      cards.set(key, card);
+    });
     const where = (row) => row.parameter >= 0 ? () => this.app.showParameter(row.parameter) : row.node >= 0 ? () => this.app.showNode(row.node)
         : row.operation >= 0 && m.operations[row.operation].node >= 0 ? () => this.app.showNode(m.operations[row.operation].node) : null;
     clear(panel, el('h2', {text: m.findings.length ? plural(m.findings.length, 'finding') : 'Nothing found'}),
-          el('p', {class: 'muted', text: m.findings.length ? 'What looks wrong, or costs much.' : 'No parameter without a gradient, no dead ReLU, no NaN, nothing that waits: nothing that this page knows to look for.'}),
-          m.findings.map((row) => el('div', {class: 'card' + (/nan|explod|no gradient/.test(row.kind) ? ' bad' : '')}, el('b', {text: row.kind}), el('p', {text: row.text}),
-                                     where(row) ? el('button', {class: 'link', text: 'Show it', on: {click: where(row)}}) : null)));
+          el('p', {class: 'muted', text: m.findings.length ? 'What looks wrong, or costs much.' : 'No parameter without a gradient, no vanishing or exploding gradient, no dead ReLU, no NaN, no large saved tensor, no host wait, no late replica.'}),
+          [...cards.values()].map(({rows, reason}) => {
+            const [row] = rows, op = row.operation >= 0 && row.parameter >= 0 ? m.operations[row.operation].node : -1;
+            return el('div', {class: 'card' + (/nan|explod|no gradient/.test(row.kind) ? ' bad' : '')}, el('b', {text: row.kind}),
+                      rows.length > 1 ? el('p', {}, rows.map((r, i) => [i ? ', ' : '', el('button', {class: 'link', text: m.parameters[r.parameter].name, on: {click: where(r)}})]))
+                                      : null,
+                      el('p', {text: rows.length > 1 ? 'Each ' + (/^it/.test(reason) ? 'has none: ' : 'has none, because ') + reason : row.text}),
+                      rows.length === 1 && where(row) ? el('button', {class: 'link', text: 'Show it', on: {click: where(row)}}) : null,
+                      op >= 0 ? [' ', el('button', {class: 'link', text: 'Show the operation', on: {click: () => this.app.showNode(op)}})] : null);
+          }));
   }
 
   memory(panel) {
@@ -77,9 +99,12 @@ class Tables {
               el('p', {class: 'muted', text: [...kinds].sort((a, b) => b[1] - a[1]).map(([k, b]) => k + ' ' + formatBytes(b)).join(', ')}),
               row.at_peak.slice(0, 40).map((b) => {
                 const node = b.parameter >= 0 ? m.parameters[b.parameter].node : b.node >= 0 ? b.node : b.operation >= 0 ? m.operations[b.operation].node : -1;
-                return el('div', {class: 'bar'}, el('i', {class: ownerKind(b.owner), style: {width: Math.max(1, b.bytes / largest * 38) + '%'}}),
-                          node >= 0 ? el('button', {class: 'link', text: b.owner, on: {click: () => this.app.showNode(node)}}) : el('span', {text: b.owner}),
-                          el('span', {class: 'muted', text: formatBytes(b.bytes)}));
+                const owner = m.ownerOf(b), op = node >= 0 ? m.operationOf(node) : null;
+                const path = op && op.module >= 0 ? m.modules[op.module].path : '';
+                return el('div', {class: 'sum'},
+                          el('div', {}, node >= 0 ? el('button', {class: 'link', text: owner, on: {click: () => this.app.showNode(node)}}) : el('span', {text: owner}),
+                             el('span', {class: 'muted', text: '  ' + formatBytes(b.bytes) + (path ? ', ' + path : '')})),
+                          el('div', {class: 'stack'}, el('i', {class: ownerKind(b.owner), style: {width: 100 * b.bytes / largest + '%'}})));
               }),
               row.at_peak.length > 40 ? el('p', {class: 'muted', text: 'and ' + plural(row.at_peak.length - 40, 'smaller block') + ', ' +
                 formatBytes(known - row.at_peak.slice(0, 40).reduce((a, b) => a + b.bytes, 0))}) : null,

@@ -92,9 +92,10 @@ class Timeline {
     this.drawn = {spans: 0, skipped: 0};
     c.fillStyle = colors.panel;
     c.fillRect(0, 0, width, height);
-    const memory = this.model.memory.length ? clamp(height * 0.26, 30, 54) : 0;
     const shown = this.lanes.map((l, i) => i).filter((i) => this.lanes[i].some((row) => row.length));
-    const each = clamp((height - 18 - memory - 6) / Math.max(1, shown.length), 9, 46);
+    const least = this.model.memory.length ? clamp(height * 0.3, 30, 80) : 0;
+    const each = clamp((height - 18 - least - 8) / Math.max(1, shown.length), 9, 60);
+    const memory = least ? Math.max(least, height - 18 - 8 - each * shown.length) : 0;
     this.rows = [];
     c.save();
     c.beginPath();
@@ -134,7 +135,7 @@ class Timeline {
       c.fillStyle = colors.line;
       c.fillRect(x, 0, 1, height);
       c.fillStyle = colors.muted;
-      c.fillText(formatTime(t), x + 3, 8);
+      if (x + 40 < width) c.fillText(t ? formatTime(t) : '0', x + 3, 8);
     }
   }
 
@@ -199,6 +200,7 @@ class Timeline {
       for (const [t, bytes] of row.curve) {
         const x = this.x(t);
         if (x - drawnAt < 0.5 && bytes < row.peak) { last = bytes; continue; }
+        if (drawnAt > -Infinity) c.lineTo(drawnAt, y(last));
         drawnAt = x;
         c.lineTo(x, y(last));
         c.lineTo(x, y(bytes));

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string>
 #include <tuple>
 
@@ -54,6 +55,7 @@ class Maker {
 
   Layout make() {
     zones();
+    second_graphs();
     order();
     parts();
     layers();
@@ -82,11 +84,30 @@ class Maker {
     }
   }
 
+  // What a backward recorded stands below that backward's root, though no gradient goes there.
+  void second_graphs() {
+    below_.assign(n_, -1);
+    std::vector<std::pair<uint64_t, Id>> roots;
+    for (const EventRow& e : data_.events)
+      if (e.kind == "backward_begin" && e.node >= 0 && plain(e.node))
+        roots.emplace_back(e.time, e.node);
+    for (size_t i = 0; i < n_; ++i) {
+      const NodeRow& row = data_.nodes[i];
+      if (!row.in_backward || row.operation < 0 || !plain(static_cast<Id>(i))) continue;
+      const uint64_t time = data_.operations[row.operation].start;
+      for (const auto& [begin, root] : roots)
+        if (begin <= time && root != static_cast<Id>(i)) below_[i] = root;
+      if (below_[i] >= 0) users_[below_[i]].push_back(static_cast<Id>(i));
+    }
+  }
+
   // What gradients go to comes first. A file may hold a cycle: its nodes come last, by number.
   void order() {
     std::vector<int> missing(n_, 0);
-    for (size_t i = 0; i < n_; ++i)
+    for (size_t i = 0; i < n_; ++i) {
+      missing[i] = below_[i] >= 0;
       for (const auto& e : data_.nodes[i].edges) missing[i] += e.to >= 0;
+    }
     for (size_t i = 0; i < n_; ++i)
       if (!missing[i]) order_.push_back(static_cast<Id>(i));
     for (size_t next = 0; next < order_.size(); ++next)
@@ -105,10 +126,12 @@ class Maker {
       while (parent[i] != i) i = parent[i] = parent[parent[i]];
       return i;
     };
-    for (size_t i = 0; i < n_; ++i)
+    for (size_t i = 0; i < n_; ++i) {
+      if (below_[i] >= 0) parent[root(static_cast<Id>(i))] = root(below_[i]);
       for (const auto& e : data_.nodes[i].edges)
         if (e.to >= 0 && plain(static_cast<Id>(i)) && plain(e.to))
           parent[root(static_cast<Id>(i))] = root(e.to);
+    }
     std::map<Id, int> number;
     for (size_t i = 0; i < n_; ++i)
       if (plain(static_cast<Id>(i)))
@@ -122,23 +145,19 @@ class Maker {
     layer_.assign(n_, 0);
     for (const Id i : order_) {
       if (!plain(i)) continue;
+      if (below_[i] >= 0) layer_[i] = layer_[below_[i]] + 1;
       for (const auto& e : node(i).edges)
         if (e.to >= 0 && plain(e.to)) layer_[i] = std::max(layer_[i], layer_[e.to] + 1);
     }
-    std::vector<uint64_t> first(parts_, ~uint64_t{0});
     std::vector<int> depth(parts_, 0);
     std::vector<Ids> lanes(parts_);
     for (size_t i = 0; i < n_; ++i) {
       const Place& p = out_.nodes[i];
       if (p.zone != kOperations) continue;
-      first[p.part] = std::min(first[p.part], data_.nodes[i].sequence);
       depth[p.part] = std::max(depth[p.part], layer_[i] + 1);
       lanes[p.part].push_back(p.lane);
     }
-    std::vector<int> by_time(parts_);
-    std::iota(by_time.begin(), by_time.end(), 0);
-    std::stable_sort(by_time.begin(), by_time.end(),
-                     [&](int a, int b) { return first[a] < first[b]; });
+    const std::vector<int> by_time = parts_by_time();
     std::vector<int> bottom(std::max<size_t>(data_.devices.size(), 1), 0), begin(parts_, 0);
     for (const int part : by_time) {
       for (const Id lane : lanes[part]) begin[part] = std::max(begin[part], bottom[lane]);
@@ -147,6 +166,50 @@ class Maker {
     for (size_t i = 0; i < n_; ++i)
       if (plain(static_cast<Id>(i))) layer_[i] += begin[out_.nodes[i].part];
     layers_ = bottom.empty() ? 0 : *std::max_element(bottom.begin(), bottom.end());
+  }
+
+  // Parts in the order in which each of their lanes came to them. Lanes run beside each other, so
+  // clocks alone may tell that one replica was in its second part before another was in its first.
+  std::vector<int> parts_by_time() {
+    const auto time = [this](size_t i) {
+      const Id op = data_.nodes[i].operation;
+      return op >= 0 ? data_.operations[op].start : uint64_t{0};
+    };
+    std::vector<uint64_t> first(parts_, ~uint64_t{0});
+    std::map<std::pair<int, int>, uint64_t> came;  // lane and part
+    for (size_t i = 0; i < n_; ++i) {
+      const Place& p = out_.nodes[i];
+      if (p.zone != kOperations) continue;
+      first[p.part] = std::min(first[p.part], time(i));
+      const auto [at, fresh] = came.try_emplace({p.lane, p.part}, time(i));
+      if (!fresh) at->second = std::min(at->second, time(i));
+    }
+    std::vector<std::tuple<int, uint64_t, int>> visits;
+    for (const auto& [key, when] : came) visits.emplace_back(key.first, when, key.second);
+    std::sort(visits.begin(), visits.end());
+    std::vector<std::vector<int>> next(parts_);
+    std::vector<int> before(parts_, 0);
+    for (size_t v = 1; v < visits.size(); ++v) {
+      if (std::get<0>(visits[v]) != std::get<0>(visits[v - 1])) continue;
+      next[std::get<2>(visits[v - 1])].push_back(std::get<2>(visits[v]));
+      ++before[std::get<2>(visits[v])];
+    }
+    // The earliest of those that nothing is before; of all, where lanes contradict each other.
+    std::set<std::pair<uint64_t, int>> free, left;
+    for (int part = 0; part < parts_; ++part) {
+      left.emplace(first[part], part);
+      if (before[part] == 0) free.emplace(first[part], part);
+    }
+    std::vector<int> out;
+    while (!left.empty()) {
+      const auto chosen = free.empty() ? *left.begin() : *free.begin();
+      free.erase(chosen);
+      left.erase(chosen);
+      out.push_back(chosen.second);
+      for (const int part : next[chosen.second])
+        if (--before[part] == 0 && left.count({first[part], part})) free.emplace(first[part], part);
+    }
+    return out;
   }
 
   // The first operation that uses it, directly or through reductions.
@@ -287,7 +350,7 @@ class Maker {
   const size_t n_;
   Layout out_;
   std::vector<Ids> users_;
-  Ids order_, anchor_;
+  Ids order_, anchor_, below_;
   std::vector<int> layer_;
   int parts_ = 0, layers_ = 0;
 };

@@ -6,9 +6,10 @@
 // below all that its gradients go to, so the forward reads downwards and the backward upwards, and
 // replicas, whose graphs are alike, stand side by side row by row. A collector or reduction stands
 // beside the first operation that uses its parameter, two in a row. A graph that comes after
-// another one in the same lanes (the next step) stands below it. All this is a few passes over the
-// edges, whatever the size, and gives the same picture on every machine. Which rows and modules are
-// shown is the page's business: it leaves out rows and never changes their order.
+// another one in the same lanes (the next step) stands below it, and what a backward recorded below
+// that backward's root. All this is a few passes over the edges, whatever the size, and gives the
+// same picture on every machine. Which rows and modules are shown is the page's business: it leaves
+// out rows and never changes their order.
 //
 // Where Graphviz is there, and a graph is small, dot chooses the columns of a lane
 // (columns_dot.cc).

@@ -70,10 +70,12 @@ std::string summary(const RecordingData& d) {
   out << plain(d.title.empty() ? d.program : d.title, 100) << ": "
       << many(d.operations.size(), "operation") << ", " << many(d.nodes.size(), "node") << ", "
       << many(d.events.size(), "event") << " in " << time_of(d.duration) << '\n';
+  const auto device = [&](const DeviceRow& row) {
+    return plain(row.name) + (d.ranks > 1 ? " of rank " + std::to_string(row.rank) : "");
+  };
   out << "devices:";
   for (const DeviceRow& row : d.devices) {
-    out << ' ' << plain(row.name);
-    if (d.ranks > 1) out << " of rank " << row.rank;
+    out << ' ' << device(row);
     if (row.kind == "emulated gpu") out << " (emulated: its times say nothing about a card)";
     if (&row != &d.devices.back()) out << ',';
   }
@@ -96,7 +98,7 @@ std::string summary(const RecordingData& d) {
   longest(out, "backward, longest first:", backward);
   for (const MemoryRow& row : d.memory) {
     if (row.device < 0) continue;
-    out << "memory of " << plain(d.devices[row.device].name) << ": at most " << bytes_of(row.peak)
+    out << "memory of " << device(d.devices[row.device]) << ": at most " << bytes_of(row.peak)
         << " after " << time_of(row.peak_time);
     for (size_t i = 0; i < std::min<size_t>(row.at_peak.size(), 3); ++i)
       out << (i ? ", " : "; ") << bytes_of(row.at_peak[i].bytes) << " "

@@ -5,7 +5,7 @@
 
 KIND: cnn1, cnn2, cnn4 (a step of a convolutional network on one, two, four devices), gptN (a step of a transformer whose graph has
 about N nodes), hostile (cnn2 with names that try to be markup), ranks (two processes), changed (cnn2 of which one operation gives other
-bits), nan (cnn2 with a NaN in a gradient).
+bits), nan (cnn2 with a NaN in a gradient), second (a backward that records a graph of its own, and a backward through that).
 
 It plays a backward as the engine would: every lane runs the newest node that is ready, and a bucket is reduced by whoever completes it.
 The members are those of tools/see/recording_data.h.
@@ -371,11 +371,32 @@ def gpt(r, wanted):
     return r.call("cross_entropy", -1, [y], (), 0, line=71, node="CrossEntropyLossBackward0")[1]
 
 
+def double_backward(r):
+    """y = sum(linear(x)), whose backward records a mm; the mean of that has a backward of its own."""
+    r.module("", "Net")
+    m = r.module("linear", "Linear")
+    weight = r.parameters[r.parameter("linear.weight", (4, 4))]
+    w = (weight["tensor"], weight["node"], 0)
+    y = r.call("linear", m, [(r.tensor((2, 4), 0), -1, 0), w], (2, 4), 0, line=80, saves=[w[0]])
+    first = r.call("sum", -1, [y], (), 0, line=81)
+    r.backward(first[1])
+    begin = next(e["time"] for e in r.events if e["kind"] == "begin" and e["node"] == y[1])
+    g = r.call("mm", -1, [w], (2, 4), 0, line=82)
+    op = r.operations[r.nodes[g[1]]["operation"]]
+    op.update(start=begin + 10, end=begin + 20)  # while the linear's backward runs
+    r.nodes[g[1]]["in_backward"] = True
+    z = r.call("mean", -1, [g], (), 0, line=83)
+    return z[1]
+
+
 def make(kind):
     cpu = lambda n, rank=0: [("cpu:%d" % i, "cpu", rank) for i in range(n)]
     if kind.startswith("gpt"):
         r = Recording("GPT, a step", cpu(1))
         root = gpt(r, int(kind[3:]))
+    elif kind == "second":
+        r = Recording("A backward through a backward", cpu(1))
+        root = double_backward(r)
     elif kind == "ranks":
         r = Recording("Two ranks", cpu(1, 0) + cpu(1, 1), ranks=2)
         root = cnn(r, [0])

@@ -121,7 +121,8 @@ class Events {
       const slot = this.last(this.slot, n, p);
       if (slot >= 0 && slot >= walk) return 'ready';
     }
-    if (row.leaf && this.last(this.accumulated, n, p) >= 0) return 'done';
+    const added = row.leaf ? this.last(this.accumulated, n, p) : -1;
+    if (added >= 0 && added >= walk) return 'done';
     const ready = this.last(this.ready, n, p);
     if (ready >= 0 && ready >= walk) return 'ready';
     return 'made';

@@ -1,6 +1,7 @@
 // gallery: five steps of training, recorded, each as a file and as a page of the explorer.
 //
-//   gallery FOLDER [NAME...]    NAMEs: cnn gpus ranks penalty gpt; by default all
+//   gallery FOLDER [NAME...]    (//tools/see:gallery) NAMEs: cnn gpus ranks penalty gpt; by default
+//   all
 //
 // Each is a process of its own, `ranks` two. Steps before the recorded one warm caches up.
 #include <sys/wait.h>
@@ -18,7 +19,6 @@
 #include "parallel/distributed/process_group.h"
 #include "ramet.h"
 #include "tools/see/explore.h"
-#include "tools/see/findings.h"
 #include "tools/see/recording.h"
 #include "tools/see/recording_file.h"
 

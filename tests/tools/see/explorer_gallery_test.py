@@ -131,7 +131,7 @@ def pictures(p, folder):
             ("cnn", page_of("cnn"), (1366, 768), False, go % 0.72 + "explorer.showNode(explorer.model.nodes.findIndex((n) => n.name === 'ReduceAdd(features.conv2.weight)'));"),
             ("gpus_dark", page_of("gpus"), (1366, 768), True, go % 0.75),
             ("ranks", page_of("ranks"), (1366, 768), False, go % 0.8 + bucket),
-            ("penalty", page_of("penalty"), (1366, 768), False, go % 0.45 + "explorer.side.input.fit(true)"),
+            ("penalty", page_of("penalty"), (1920, 1080), False, go % 0.45 + "explorer.side.input.fit(true)"),
             ("gpt_dark", page_of("gpt"), (1920, 1080), True, "explorer.details.sum = 'modules';" + go % 0.8),
             ("phone", page_of("cnn"), (390, 844), True, go % 0.75 + "explorer.openTab('findings')"),
             ("phone_timeline", page_of("gpus"), (390, 844), False, go % 0.7 + "explorer.openTab('timeline')"),

@@ -121,8 +121,8 @@ Object.assign(GraphView.prototype, {
     }
     if (item.zone === 1 && item.node >= 0) this.drawSlots(c, item);
     else if (k >= kText) this.drawText(c, item, look, k);
-    if (this.isBadItem(item, state, (s) => s.nans)) this.badge(c, item, 'NaN', colors.bad);
-    else if (this.isBadItem(item, state, (s) => s.infinities)) this.badge(c, item, '∞', colors.optimizer);
+    const bad = this.badness(item, state);
+    if (bad) this.badge(c, item, bad === 2 ? 'NaN' : '∞', bad === 2 ? colors.bad : colors.optimizer);
     else if (item.nodes.some((n) => this.stops.has(n))) this.badge(c, item, '●', colors.bad);
     c.globalAlpha = 1;
   },
@@ -183,19 +183,22 @@ Object.assign(GraphView.prototype, {
     });
   },
 
-  // Have its results, or the gradients that it sent, what `count` counts?
-  isBadItem(item, state, count) {
-    if (state === 'absent') return false;
-    if (item.nodes.length > 64) return false;
-    const bad = (t) => t !== undefined && t >= 0 && this.model.statisticsOf(t) !== null && count(this.model.statisticsOf(t)) > 0;
-    return item.nodes.some((n) => {
-      const op = this.model.operationOf(n);
-      if (op && op.outputs.some(bad)) return true;
-      return this.model.nodes[n].edges.some((e, i) => {
+  // 2: its results, or the gradients that it sent, have NaN; 1: infinities; 0: neither.
+  badness(item, state) {
+    if (state === 'absent' || item.nodes.length > 64) return 0;
+    let worst = 0;
+    const look = (t) => {
+      const s = t >= 0 ? this.model.statisticsOf(t) : null;
+      if (s) worst = Math.max(worst, s.nans ? 2 : s.infinities ? 1 : 0);
+    };
+    for (const n of item.nodes) {
+      this.model.operationOf(n)?.outputs.forEach(look);
+      this.model.nodes[n].edges.forEach((e, i) => {
         const at = e.to >= 0 ? this.events.deliveredAt(n, i, this.position) : -1;
-        return at >= 0 && bad(this.events.list[at].tensor);
+        if (at >= 0) look(this.events.list[at].tensor);
       });
-    });
+    }
+    return worst;
   },
 
   badge(c, item, text, color) {

@@ -28,7 +28,7 @@ class Details {
       el('span', {class: 'state ' + state, text: stateWords(state)}),
       all ? el('p', {text: 'Gradients that have come: ' + full + ' of ' + all + '.'}) : null,
       el('div', {class: 'row'},
-         el('button', {text: (stop ? 'No breakpoint' : 'Breakpoint') + ' (B)', on: {click: () => this.app.toggleStop(n)}}),
+         el('button', {text: (stop ? 'Remove the breakpoint' : 'Breakpoint') + ' (B)', on: {click: () => this.app.toggleStop(n)}}),
          this.jump(n, 'begin', 'Go to its backward'), this.jump(n, 'opBegin', 'Go to its forward')),
       facts([
         ['device', m.laneName(m.lane(n))],

@@ -201,7 +201,7 @@ struct GptImpl : nn::Cloneable<GptImpl> {
   Tensor forward(const Tensor& text) {
     const Tensor mask = ones({kLength, kLength}, kBool).triu(1);
     Tensor x = words(text) + places(arange(kLength, kLong));
-    for (size_t i = 0; i < blocks->size(); ++i) x = blocks->ptr<BlockImpl>(i)->forward(x, mask);
+    for (size_t i = 0; i < blocks->size(); ++i) x = Block(blocks->ptr<BlockImpl>(i))(x, mask);
     return head(norm(x));
   }
   nn::Embedding words{nullptr}, places{nullptr};

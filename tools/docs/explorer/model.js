@@ -113,6 +113,13 @@ class Model {
     });
   }
 
+  // The node that an operation left, or for which it ran.
+  nodeOf(o) {
+    if (o < 0 || this.operations[o].node >= 0) return o < 0 ? -1 : this.operations[o].node;
+    for (const [after, before] of this.ranBefore) if (before === o) return this.operations[after].node;
+    return -1;
+  }
+
   // What ends in a parameter's gradient, through the sums of replicas.
   contributorsOf(p) {
     const through = (n) => this.nodes[n].reduces && this.layout.zone[n] === 1 ? this.users.get(n).map(([user]) => user) : [n];

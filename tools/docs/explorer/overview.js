@@ -72,7 +72,7 @@ Object.assign(Details.prototype, {
     const go = (time) => { this.app.player.pause(); this.app.goTo(this.events.positionAt(time)); };
     return this.sumBars(gaps.map((gap) => ({parts: [[gap.end - gap.start, 'other']], text: formatTime(gap.end - gap.start) + ' from ' + formatTime(gap.start) + ': ' + this.whyIdle(gap),
                                             link: el('button', {class: 'link', text: m.laneName(gap.lane), on: {click: () => go(gap.start)}})})),
-                        'Where a device ran nothing, and what it waited for.');
+                        'Where a device ran nothing, and what it waited for' + (m.devices.some((d) => d.kind !== 'cpu') ? '; of a GPU: where the host queued nothing for it.' : '.'));
   },
 
   whyIdle(gap) {
@@ -81,7 +81,7 @@ Object.assign(Details.prototype, {
       case 'gradient':
         return name(gap.next) + ' needed the gradient of ' + name(gap.from) + ' on ' + m.laneName(m.lane(gap.from));
       case 'end': return 'it had nothing left; the backward ended with ' + name(gap.from) + ' on ' + m.laneName(m.lane(gap.from));
-      case 'thread': return 'nothing was missing for ' + name(gap.next) + ': the machine ran other threads';
+      case 'thread': return 'nothing was missing for ' + name(gap.next) + ': ' + (m.statistics.length ? 'the recording measured values here, or ' : '') + 'the machine ran other threads';
       case 'moved': return moveWords(m, gap.movement) + ' came before ' + name(gap.next);
       case 'lane': return m.laneName(gap.other) + ' ran ' + gap.ran + ' until ' + formatTime(gap.end - gap.until) + ' before it went on';
       default: return 'until the program came to ' + (gap.next >= 0 ? m.nodeTitle(gap.next) : 'the next operation');

@@ -144,8 +144,12 @@ class Placement {
     this.placeBuckets();
     this.deepest = this.frames.reduce((most, f) => Math.max(most, f.depth), 0);
     const inset = this.deepest ? 6 + this.deepest * 7 : 0;
+    // Lanes without a node of their own stand last.
+    const idle = (lane) => !columns[lane][0] && !columns[lane][1] && !columns[lane][2];
+    const order = this.model.devices.map((row, lane) => lane).sort((a, b) => idle(a) - idle(b) || a - b);
     let x = 0;
-    this.laneBoxes = this.model.devices.map((row, lane) => {
+    this.laneBoxes = [];
+    for (const lane of order) {
       const box = {x, lane, buckets: x + kPad, zones: []};
       let at = x + kPad + this.bucketColumns[lane] * kBucketPitch;
       for (let zone = 0; zone < 3; ++zone) {
@@ -153,16 +157,14 @@ class Placement {
         box.zones.push(at);
         at += columns[lane][zone] * kZones[zone].pitch;
       }
-      const empty = !columns[lane][0] && !columns[lane][1] && !columns[lane][2];
-      box.width = Math.max(at + inset + 4 - x, empty ? 104 : 190);
+      box.width = Math.max(at + inset + 4 - x, idle(lane) ? 104 : 190);
       x += box.width + 10;
-      return box;
-    });
+      this.laneBoxes[lane] = box;
+    }
     this.width = Math.max(x - 10, 100);
     for (const item of this.items) this.box(item);
     for (const bar of this.layoutBars) {
-      const first = this.laneBoxes[bar.lanes[0] || 0], last = this.laneBoxes[bar.lanes[bar.lanes.length - 1] || 0];
-      Object.assign(bar, {x: first.x + kPad, y: this.y[bar.r], w: last.x + last.width - first.x - 2 * kPad, h: kBar});
+      Object.assign(bar, {...this.across(bar.lanes.length ? bar.lanes : [0]), y: this.y[bar.r], h: kBar});
     }
     for (const b of this.bucketBoxes) {
       b.x = this.laneBoxes[b.lane].buckets + b.column * kBucketPitch;
@@ -174,14 +176,18 @@ class Placement {
     this.tops = Float64Array.from(this.byRow, (i) => i.y);
   }
 
+  // A bar's extent over lanes.
+  across(lanes) {
+    const boxes = lanes.map((lane) => this.laneBoxes[lane]), x = Math.min(...boxes.map((b) => b.x)) + kPad;
+    return {x, w: Math.max(...boxes.map((b) => b.x + b.width)) - kPad - x};
+  }
+
   box(item) {
     const zone = kZones[item.zone], lane = this.laneBoxes[item.lane];
     const halved = item.zone < 2 && this.halves.has(item.r * this.model.devices.length + item.lane);
     item.y = this.y[item.r] + (item.zone === 2 ? 0 : halved ? 22 * item.half - 4 : 4);
     if (item.bar) {
-      const lanes = this.model.lanesAround(item.node);
-      const first = this.laneBoxes[lanes[0]], last = this.laneBoxes[lanes[lanes.length - 1]];
-      Object.assign(item, {x: first.x + kPad, w: last.x + last.width - first.x - 2 * kPad, y: this.y[item.r], h: kBar});
+      Object.assign(item, {...this.across(this.model.lanesAround(item.node)), y: this.y[item.r], h: kBar});
       return;
     }
     item.x = lane.zones[item.zone] + item.c * zone.pitch;

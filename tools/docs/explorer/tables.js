@@ -16,7 +16,7 @@ class Tables {
     const value = (row) => row.tensor >= 0 ? m.statisticsOf(row.tensor) : null;
     const gradient = (row) => row.gradient >= 0 ? m.statisticsOf(row.gradient) : null;
     const deviation = (s) => s ? s.deviation : -1;
-    const from = (r) => m.contributorsOf(m.parameters.indexOf(r)).length;
+    const number = new Map(m.parameters.map((r, p) => [r, p])), from = (r) => m.contributorsOf(number.get(r)).length;
     const heads = [['name', (r) => r.name], ['size', size], ['value ±', (r) => deviation(value(r))], ['gradient ±', (r) => deviation(gradient(r))], ['from', from]];
     const values = m.parameters.some(value);  // else nobody measured them
     // Gradients beside each other on a scale of powers of ten: a layer where they vanish is short.
@@ -30,7 +30,7 @@ class Tables {
         return sign * (typeof x === 'string' ? x.localeCompare(y) : x - y) || a - b;
       });
     }
-    const rows = order.slice(0, this.shown).map((p) => {  // a row a parameter
+    const rows = order.slice(0, this.shown).map((p) => {
       const row = m.parameters[p], v = value(row), g = gradient(row);
       const arrived = row.node >= 0 && app.events.gradientAt(row.node, app.position) >= 0;
       const bad = g && (g.nans || g.infinities);
@@ -88,7 +88,7 @@ class Tables {
   memory(panel) {
     const m = this.model;
     if (!m.memory.length) return clear(panel, el('h2', {text: 'Memory'}), el('p', {class: 'muted', text: 'The recording has no curve of memory.'}));
-    clear(panel, el('h2', {text: 'Memory at its peak'}), m.memory.map((row) => {
+    clear(panel, el('h2', {text: 'Memory at its peak'}), [...m.memory].sort((a, b) => b.peak - a.peak).map((row) => {
       const largest = row.at_peak.length ? row.at_peak[0].bytes : 1;
       const known = row.at_peak.reduce((a, b) => a + b.bytes, 0);
       const kinds = new Map();
@@ -98,7 +98,7 @@ class Tables {
                  el('button', {class: 'link', text: 'Go there', on: {click: () => { this.app.player.pause(); this.app.goTo(this.app.events.positionAt(row.peak_time)); }}})),
               el('p', {class: 'muted', text: [...kinds].sort((a, b) => b[1] - a[1]).map(([k, b]) => k + ' ' + formatBytes(b)).join(', ')}),
               row.at_peak.slice(0, 40).map((b) => {
-                const node = b.parameter >= 0 ? m.parameters[b.parameter].node : b.node >= 0 ? b.node : b.operation >= 0 ? m.operations[b.operation].node : -1;
+                const node = b.parameter >= 0 ? m.parameters[b.parameter].node : b.node >= 0 ? b.node : m.nodeOf(b.operation);
                 const owner = m.ownerOf(b), op = node >= 0 ? m.operationOf(node) : null;
                 const path = op && op.module >= 0 ? m.modules[op.module].path : '';
                 return el('div', {class: 'sum'},

@@ -294,6 +294,27 @@ def test_waits(p):
     check("came last%s, with the gradient of cpu:%d" % (data["nodes"][last]["name"], lane) in p.text("#panel"), p.text("#panel"))
 
 
+def test_waits_forward(p):
+    """The second replica's forward is late: what joins their results waits for its last operation."""
+    data = data_of("cnn2")
+    more = data["duration"] // 2
+    for o in data["operations"]:
+        if o["replica"] != 0:
+            o["start"] += more
+            o["end"] += more
+    for e in data["events"]:
+        e["time"] += more
+    data["duration"] += more
+    p.open(page(put("late.rec", data)))
+    gather = next(o for o in data["operations"] if o["name"] == "gather")
+    last = [o for o in data["operations"] if o["replica"] == 1][-1]
+    gaps = p.js("return explorer.sums.waits.map((g) => [g.lane, g.why, g.next, g.from ?? -1])")
+    check([0, "result", gather["node"], last["node"]] in gaps, gaps)
+    p.press("sum-waits")
+    p.frame()
+    check("gather needed the result of %s on cpu:1" % last["name"] in p.text("#sums"), p.text("#sums"))
+
+
 def test_ranks(p):
     """Buckets that all ranks reduce together know each other, and which rank came last; sums of one replica's gradients are not drawn."""
     data = data_of("ranks")
@@ -318,13 +339,23 @@ def test_ranks(p):
     last = begins.index(max(begins))
     p.js("explorer.chooseBucket(2)")
     p.frame()
-    check("rank %d cpu:%d, " % (last, last) in p.text("#panel") and "after rank %d" % (1 - last) in p.text("#panel"), p.text("#panel"))
+    check("rank %d cpu:0, " % last in p.text("#panel") and "after rank %d" % (1 - last) in p.text("#panel"), p.text("#panel"))
     p.js("[...document.querySelectorAll('#panel .link')].find((b) => b.textContent === 'bucket 3').click()")
     check(p.js("return explorer.view.selected.bucket") == 3, "the other rank's")
     for where, b in ((0, 2), (1, 3)):
         backward = [e for e in data["events"] if e["time"] >= begins[where] and e["kind"] == "begin" and e["device"] == where]
         check(p.js("return explorer.details.overlap(explorer.events.reduceBegin.first[arguments[0]])", b).split(": ")[-1].startswith("%d " % len(backward)),
               (b, len(backward)))
+    # Ranks that meet outside of the graph: the one that waits says what the other did.
+    op, end = data["operations"][0], data["duration"]
+    more = {"node": -1, "inputs": [], "outputs": [], "saved": [], "versions": [], "module": -1}
+    data["operations"] += [{**op, **more, "name": "slow", "device": 1, "start": end, "end": 2 * end},
+                           {**op, **more, "name": "exchange", "device": 0, "start": 2 * end + 10, "end": 2 * end + 20}]
+    data["duration"] *= 2
+    p.open(page(put("meeting.rec", data)))
+    p.press("sum-waits")
+    p.frame()
+    check("rank 1 cpu:0 ran slow until 10 ns before it went on" in p.text("#sums"), p.text("#sums"))
 
 
 def test_no_gradient(p):

@@ -67,24 +67,30 @@ Object.assign(Details.prototype, {
   placeOf(row) { return [row.path, this.model.devices.length > 1 && this.model.laneName(row.lane)].filter(Boolean).join(' on ') || this.model.laneName(row.lane); },
 
   waitsSum() {
-    const m = this.model, gaps = this.app.sums.waits.slice(0, 8);
-    if (!gaps.length) return el('p', {class: 'muted', text: 'No device was idle for more than 2 % of the time.'});
+    const m = this.model, all = this.app.sums.waits;
+    if (!all.length) return el('p', {class: 'muted', text: 'No device was idle for more than 2 % of the time.'});
+    const waited = (gap) => gap.why !== 'thread' && gap.why !== 'program';
+    const gpus = m.devices.some((d) => d.kind !== 'cpu') ? ' Of a GPU: where the host queued nothing for it.' : '';
+    const measured = m.statistics.length ? 'the recording measured values, or ' : '';
     const go = (time) => { this.app.player.pause(); this.app.goTo(this.events.positionAt(time)); };
-    return this.sumBars(gaps.map((gap) => ({parts: [[gap.end - gap.start, 'other']], text: formatTime(gap.end - gap.start) + ' from ' + formatTime(gap.start) + ': ' + this.whyIdle(gap),
-                                            link: el('button', {class: 'link', text: m.laneName(gap.lane), on: {click: () => go(gap.start)}})})),
-                        'Where a device ran nothing, and what it waited for' + (m.devices.some((d) => d.kind !== 'cpu') ? '; of a GPU: where the host queued nothing for it.' : '.'));
+    const bars = (gaps, note) => this.sumBars(gaps.map((gap) => ({parts: [[gap.end - gap.start, 'other']], text: formatTime(gap.end - gap.start) + ' from ' + formatTime(gap.start) + ': ' + this.whyIdle(gap),
+                                                                link: el('button', {class: 'link', text: m.laneName(gap.lane), on: {click: () => go(gap.start)}})})), note);
+    const waits = all.filter(waited).slice(0, 8), others = all.filter((gap) => !waited(gap)).slice(0, 4);
+    return [waits.length ? bars(waits, 'Where a device ran nothing since it waited for another one.' + gpus) : el('p', {class: 'muted', text: 'No device waited for another one.' + gpus}),
+            others.length ? bars(others, 'Where a device ran nothing, and nothing was missing: ' + measured + 'the machine ran other threads.') : null];
   },
 
   whyIdle(gap) {
-    const m = this.model, name = (n) => n >= 0 ? (m.nodes[n].leaf ? m.nodeTitle(n) : m.nodes[n].name) : 'the next operation';
+    const m = this.model, name = (n) => n >= 0 ? (m.nodes[n].leaf ? m.nodeTitle(n) : m.nodes[n].name) : gap.name;
     switch (gap.why) {
       case 'gradient':
         return name(gap.next) + ' needed the gradient of ' + name(gap.from) + ' on ' + m.laneName(m.lane(gap.from));
+      case 'result': return m.nodeTitle(gap.next) + ' needed the result of ' + m.nodeTitle(gap.from) + ' on ' + m.laneName(m.lane(gap.from));
       case 'end': return 'it had nothing left; the backward ended with ' + name(gap.from) + ' on ' + m.laneName(m.lane(gap.from));
-      case 'thread': return 'nothing was missing for ' + name(gap.next) + ': ' + (m.statistics.length ? 'the recording measured values here, or ' : '') + 'the machine ran other threads';
+      case 'thread': return 'then ' + name(gap.next) + ' ran';
       case 'moved': return moveWords(m, gap.movement) + ' came before ' + name(gap.next);
       case 'lane': return m.laneName(gap.other) + ' ran ' + gap.ran + ' until ' + formatTime(gap.end - gap.until) + ' before it went on';
-      default: return 'until the program came to ' + (gap.next >= 0 ? m.nodeTitle(gap.next) : 'the next operation');
+      default: return 'then ' + (gap.next >= 0 ? m.nodeTitle(gap.next) : gap.name) + ' ran';
     }
   },
 });

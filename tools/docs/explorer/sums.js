@@ -57,8 +57,9 @@ class Sums {
     return this.tree;
   }
 
-  // Where nothing ran on a lane between its first and its last span, longest first: {lane, start, end, next, from}. `next` is the node that
-  // ran then (-1: none), `from` the one of another lane whose gradient it waited for.
+  // Where nothing ran on a lane between its first and its last span, longest first: {lane, start, end, next, name, why, from}. `next` is the
+  // node that ran then (-1: none), `from` the one of another lane for which it waited. `why`: "gradient" or "result" of `from`, "end" (it had
+  // nothing left, and `from` ran last of all), "lane" (another rank was busy), "moved" (data came); "thread", "program": none of these.
   get waits() {
     if (this.gaps) return this.gaps;
     const {model, events} = this;
@@ -71,23 +72,27 @@ class Sums {
     lanes.forEach((list, lane) => {
       list.sort((a, b) => a.start - b.start);
       let end = list.length ? list[0].end : 0;
-      for (const span of list) {
-        if (span.start - end > shortest) this.gaps.push({lane, start: end, end: span.start, next: span.node, ...this.reason(span, end)});
+      list.forEach((span, i) => {
+        if (span.start - end > shortest) this.gaps.push({lane, start: end, end: span.start, next: span.node, name: span.name, ...this.reason(span, end, list.slice(i).find((s) => s.node >= 0))});
         end = Math.max(end, span.end);
-      }
+      });
       // Until the last lane's backward is through.
       const last = this.backwards().reduce((a, b) => !a || b.end > a.end ? b : a, null);
       if (last && list.length && last.end - end > shortest) this.gaps.push({lane, start: end, end: last.end, next: -1, from: last.node, why: 'end'});
     });
-    for (const gap of this.gaps) if (gap.why === 'program') this.lookBeside(gap, lanes);
+    for (const gap of this.gaps) if (gap.why === 'program' && gap.next < 0) this.lookBeside(gap, lanes);
     this.gaps.sort((a, b) => (b.end - b.start) - (a.end - a.start));
     return this.gaps;
   }
 
-  // Why `span` did not begin at `end` already.
-  reason(span, end) {
+  // Why `span` did not begin at `end` already; `next` is the first from there on that left a node.
+  reason(span, end, next) {
     const {model, events} = this;
     if (span.forward) {
+      // A result of another lane that came meanwhile.
+      const op = next && next.forward ? model.operationOf(next.node) : null;
+      const late = op ? op.inputs.map((t) => model.operations[model.producers.get(t)]).find((o) => o && o.device !== op.device && o.node >= 0 && o.end > end && o.end <= op.start) : null;
+      if (late) return {from: late.node, why: 'result', next: next.node};
       // Data that came from other lanes or ranks meanwhile.
       const moved = model.movements.findIndex((m) => m.end > end && m.end <= span.start && [...m.from, ...m.to].some((d) => d !== model.lane(Math.max(0, span.node))));
       return {from: -1, why: moved >= 0 ? 'moved' : 'program', movement: moved};
@@ -102,15 +107,15 @@ class Sums {
     return {from, why: from < 0 ? 'program' : model.lane(from) === model.lane(span.node) ? 'thread' : 'gradient'};
   }
 
-  // Where no rows say why: was another lane busy for most of the gap, until about its end?
+  // What leaves no node may be ranks that meet, of which no rows tell: was another rank busy for much of the gap, until about its end?
   lookBeside(gap, lanes) {
     const {model} = this, long = gap.end - gap.start;
     lanes.forEach((list, lane) => {
-      if (lane === gap.lane) return;
+      if (model.devices[lane].rank === model.devices[gap.lane].rank) return;
       const inside = list.filter((span) => span.end > gap.start && span.end <= gap.end);
       const last = inside.reduce((a, b) => !a || b.end > a.end ? b : a, null);
       const busy = inside.reduce((sum, span) => sum + span.end - Math.max(span.start, gap.start), 0);
-      if (last && busy > long * 0.4 && gap.end - last.end < long * 0.2) {
+      if (last && busy > long * 0.3 && gap.end - last.end < long * 0.2) {
         const name = last.node >= 0 ? last.forward ? model.nodeTitle(last.node) : model.nodes[last.node].name : last.name;
         Object.assign(gap, {why: 'lane', other: lane, ran: name, until: last.end});
       }

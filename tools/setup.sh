@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What every script here shares: finds the repository, installs what is missing, calls Bazel.
 #
-#   ./tools/setup.sh [build|test|train|openblas|mpi|beside|docs|page]...
+#   ./tools/setup.sh [build|test|see|train|openblas|mpi|beside|docs|page]...
 #                                                  installs the packages of these groups (by default build, test and train)
 #   source tools/setup.sh                          gives the functions ramet_*; the caller then runs ramet_need GROUP...
 #
@@ -48,9 +48,10 @@ ramet_packages() {
       if ! ramet_has_own_bazel; then echo bazel-bootstrap bazel-rules-java bazel-rules-proto; fi
       ;;
     test)
-      echo googletest librapidcheck-dev libboost-math-dev libcairo2-dev libdw-dev dataset-fashion-mnist binutils cmake make pkg-config gfortran
+      echo googletest librapidcheck-dev libboost-math-dev $(ramet_packages see) dataset-fashion-mnist binutils cmake make pkg-config gfortran
       if ! ramet_has_clang; then ramet_clang_package; fi
       ;;
+    see) echo libcairo2-dev libdw-dev ;; # of tools/see
     train) echo libcairo2-dev dataset-fashion-mnist ;; # Cairo brings a font, too
     explore) echo libdw-dev ;;                         # what records a step
     openblas) echo libopenblas-dev ;; # a peer in benchmarks
@@ -58,7 +59,7 @@ ramet_packages() {
     docs) echo doxygen g++ python3 python3-markdown python3-pygments katex nodejs ;; # the last four: the tutorial
     page) echo chromium chromium-driver python3-selenium ;; # tests of pages, which are skipped without
     beside) echo libopenblas-dev libtbb-dev libboost-thread-dev libopenmpi-dev libopencv-core-dev ;; # in one program with these
-    *) ramet_die "no such group of packages: $1 (there are build, test, train, openblas, mpi, beside, docs and page)" ;;
+    *) ramet_die "no such group of packages: $1 (there are build, test, see, train, openblas, mpi, beside, docs and page)" ;;
   esac
 }
 

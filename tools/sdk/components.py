@@ -27,22 +27,43 @@ FINDS = {
         "${Ramet_ZIP_LIBRARY}",
         "-lzip",
     ),
+    "Cairo": (
+        "find_library(Ramet_CAIRO_LIBRARY cairo)\n"
+        "mark_as_advanced(Ramet_CAIRO_LIBRARY)\n"
+        "if(NOT Ramet_CAIRO_LIBRARY)\n"
+        '  set(_ramet_missing "Cairo (Debian: libcairo2-dev)")\n'
+        "endif()",
+        "${Ramet_CAIRO_LIBRARY}",
+        "-lcairo",
+    ),
+    "Elfutils": (
+        "find_library(Ramet_DW_LIBRARY dw)\n"
+        "find_library(Ramet_ELF_LIBRARY elf)\n"
+        "mark_as_advanced(Ramet_DW_LIBRARY Ramet_ELF_LIBRARY)\n"
+        "if(NOT Ramet_DW_LIBRARY OR NOT Ramet_ELF_LIBRARY)\n"
+        '  set(_ramet_missing "libdw of elfutils (Debian: libdw-dev)")\n'
+        "endif()",
+        "${Ramet_DW_LIBRARY};${Ramet_ELF_LIBRARY}",
+        "-ldw -lelf",
+    ),
     # Of what other languages call. (CMake knows that the archive is of C++.)
     "C++": ("", "", "-lstdc++ -lm"),
     "CUDAToolkit": ("find_dependency(CUDAToolkit)", "CUDA::cudart_static", "-lcudart_static -lrt"),
 }
 
-# Folder: (what it holds, Debian's package with its text). Compiled in, not linked.
+# What a component has inside, compiled in and not linked, and Debian's package with its licence.
 LICENCES = (
-    ("Eigen", "libeigen3-dev"),
-    ("nlohmann-json", "nlohmann-json3-dev"),
-    ("xxHash", "libxxhash-dev"),
+    ("Eigen", "libeigen3-dev", "ramet"),
+    ("nlohmann-json", "nlohmann-json3-dev", "ramet"),
+    ("xxHash", "libxxhash-dev", "ramet"),
+    ("D3", "node-d3-zoom", "see"),
 )
 
 # Further files of a component: where they are here, and installed. (The one of C is compiled with the program: compilers write what users of a module
 # read, each in a form of its own.)
 FILES = {
     "ramet": (("tools/see/gdb/ramet_gdb.py", "share/ramet/gdb/ramet_gdb.py"),),
+    "see": (("tools/see/read_recording.py", "share/ramet/see/read_recording.py"),),
     "c": (("nn/c/ramet.f90", "include/ramet/ramet.f90"),),
     "c_processes": (("parallel/c/ramet_processes.f90", "include/ramet/ramet_processes.f90"),),
 }

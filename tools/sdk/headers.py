@@ -14,15 +14,21 @@ import check_layers  # noqa: E402
 
 INCLUDE = re.compile(r'^([ \t]*#[ \t]*include[ \t]*)"([^"\n]+)"', flags=re.M)
 DOOR = check_layers.DOOR
+SEE = "tools/see/"
 # What has a name of its own where it is installed.
-NAMES = {"ramet.h": "ramet.h", "nn/c/c.h": "ramet/c.h", "parallel/c/c_processes.h": "ramet/c_processes.h"}
+NAMES = {
+    "ramet.h": "ramet.h",
+    "nn/c/c.h": "ramet/c.h",
+    "parallel/c/c_processes.h": "ramet/c_processes.h",
+    SEE + "see.h": "ramet/see.h",
+}
 LOWEST = "runtime/error.h"  # where the check of the installation stands: every other header includes it
 
 
 def public(root, listed, lower=()):
     """The public ones among the headers that are `listed`, and those of ours that they include, without those in `lower`."""
     todo = [h for h in listed if h.endswith(".h") and not check_layers.is_internal(h)]
-    todo = [h for h in todo if h.startswith(check_layers.PUBLIC + ("ramet.h",)) and not h.startswith(check_layers.CUDA)]
+    todo = [h for h in todo if h.startswith(check_layers.PUBLIC + ("ramet.h", SEE + "see.h")) and not h.startswith(check_layers.CUDA)]
     seen = set(todo)
     while todo:
         for _, name in INCLUDE.findall((root / todo.pop()).read_text()):
@@ -33,7 +39,7 @@ def public(root, listed, lower=()):
 
 
 def installed_name(header):
-    return NAMES.get(header, "ramet/" + header)
+    return NAMES.get(header, "ramet/" + (header[len("tools/"):] if header.startswith(SEE) else header))
 
 
 def rewritten(root, text):

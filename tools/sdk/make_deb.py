@@ -18,8 +18,17 @@ import tempfile
 
 NAME = "libramet-dev"
 # What find_package(Ramet) looks for: packages by component, and by library of the .so.
-NEEDS = {"ramet": "zlib1g-dev", "processes": "libgloo-dev", "formats": "libzip-dev"}
-LIBRARIES = {"libz.so.1": "zlib1g", "libgloo.so.0": "libgloo0", "libzip.so.4": "libzip4", "libstdc++.so.6": "libstdc++6", "libgcc_s.so.1": "libgcc-s1"}
+NEEDS = {"ramet": "zlib1g-dev", "processes": "libgloo-dev", "formats": "libzip-dev", "see": "libcairo2-dev libdw-dev"}
+LIBRARIES = {
+    "libz.so.1": "zlib1g",
+    "libgloo.so.0": "libgloo0",
+    "libzip.so.4": "libzip4",
+    "libcairo.so.2": "libcairo2",
+    "libdw.so.1": "libdw1",
+    "libelf.so.1": "libelf1",
+    "libstdc++.so.6": "libstdc++6",
+    "libgcc_s.so.1": "libgcc-s1",
+}
 CONTROL = """Package: {name}
 Version: {version}
 Architecture: {architecture}
@@ -43,7 +52,7 @@ def run(*command):
 
 def depends(tree):
     components = sorted(p.stem.split("-", 1)[1] for p in tree.glob("lib/cmake/Ramet/Ramet-*.cmake"))
-    needs = {NEEDS[c] for c in components if c in NEEDS}
+    needs = {package for c in components for package in NEEDS.get(c, "").split()}
     shared = next(tree.glob("lib/libramet.so.*.*.*"), None)
     if shared:
         needs.update(LIBRARIES[n] for n in re.findall(r"NEEDED\s+(\S+)", run("objdump", "-p", shared)) if n in LIBRARIES)

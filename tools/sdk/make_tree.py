@@ -96,7 +96,10 @@ def add_archives(tree, components, built, words):
         if component["name"] == "ramet":
             with tempfile.TemporaryDirectory() as folder:
                 source, made = pathlib.Path(folder, "symbol.c"), pathlib.Path(folder, "symbol.o")
-                source.write_text('__attribute__((visibility("default"))) const char %s = 0;\n' % words["SYMBOL"])
+                # The second says that the library is an installed one: tools/see/source_lines.cc asks.
+                source.write_text("".join(
+                    '__attribute__((visibility("default"))) const char %s = 0;\n' % name for name in (words["SYMBOL"], "ramet_installed")
+                ))  # fmt: skip
                 run(compiler(), "-x", "c", "-c", "-fPIC", "-O2", source, "-o", made)
                 objects.append(("runtime.symbol.o", made.read_bytes()))
         archive.write(tree.path("lib/" + library(component)), objects)
@@ -203,14 +206,15 @@ def add_documents(tree, components):
             shutil.copyfile(ROOT / source, tree.path(name))
     folder = ROOT / "tools/examples"
     for source in sorted(p for pattern in ("*.cc", "c/*.c", "c/*.f90", "c/*.py") for p in folder.glob(pattern)):
-        text = source.read_text()
-        if '#include "tools/' not in text:  # tools are not installed
-            tree.write(EXAMPLES + str(source.relative_to(folder)), headers.rewritten(ROOT, text))
+        text = headers.rewritten(ROOT, source.read_text())
+        if '#include "ramet/tools/' not in text:  # tools are not installed
+            tree.write(EXAMPLES + str(source.relative_to(folder)), text)
     shutil.copyfile(HERE / "templates/examples.cmake", tree.path(EXAMPLES + "CMakeLists.txt"))
     shutil.copyfile(ROOT / "LICENSE", tree.path("share/doc/ramet/LICENSE"))
-    for name, package in LICENCES:
+    there = {c["name"] for c in components}
+    for name, package, component in LICENCES:
         text = pathlib.Path("/usr/share/doc", package, "copyright")
-        if text.is_file():
+        if component in there and text.is_file():
             shutil.copyfile(text, tree.path("share/doc/ramet/LICENSE." + name))
 
 

@@ -45,7 +45,7 @@ struct AnomalyOptions {
 /// Not seen: operations that record no history (they show as "it was there in an input"), and what
 /// comes from other ranks: that a leaf's gradient is NaN although all that was added to it was not
 /// is found by check_gradients().
-class ExplainAnomalies {
+class RAMET_API ExplainAnomalies {
  public:
   using Options = AnomalyOptions;
   explicit ExplainAnomalies(Options options = {});

@@ -10,9 +10,10 @@ namespace see {
 
 /// Writes the page. It goes to a temporary name first: an Error leaves what was there. Indices of
 /// the rows lead somewhere, as in all that a Recording or read() gives.
-void explore(const RecordingData& recording, const std::string& path);
+RAMET_API void explore(const RecordingData& recording, const std::string& path);
 /// Two recordings side by side, with what compare() says about them.
-void explore(const RecordingData& first, const RecordingData& second, const std::string& path);
+RAMET_API void explore(const RecordingData& first, const RecordingData& second,
+                       const std::string& path);
 
 /// Of a Recording (recording.h), which it stops.
 template <class R>
@@ -21,11 +22,11 @@ auto explore(R& recording, const std::string& path) -> decltype(recording.data()
 }
 
 /// The same as a string.
-std::string explorer_page(const RecordingData& recording);
-std::string explorer_page(const RecordingData& first, const RecordingData& second);
+RAMET_API std::string explorer_page(const RecordingData& recording);
+RAMET_API std::string explorer_page(const RecordingData& first, const RecordingData& second);
 
 /// What a terminal can show of it: devices, time, the largest of everything, findings.
-std::string summary(const RecordingData& recording);
+RAMET_API std::string summary(const RecordingData& recording);
 
 }  // namespace see
 }  // namespace ramet

@@ -37,8 +37,8 @@ struct FindingLimits {
 ///     GPUs by kernels; an emulated GPU's times say nothing
 /// What was not recorded (statistics, source lines, memory, operands of what has no history) gives
 /// no finding. Reads nothing but `data`.
-void find(RecordingData& data);
-void find(RecordingData& data, const FindingLimits& limits);
+RAMET_API void find(RecordingData& data);
+RAMET_API void find(RecordingData& data, const FindingLimits& limits);
 
 }  // namespace see
 }  // namespace ramet

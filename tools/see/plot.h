@@ -14,7 +14,7 @@ namespace see {
 
 /// Points in their order and what joins them. NaN and infinite numbers, and on a logarithmic axis
 /// what is not above 0, leave a gap. No points at all are fine: a curve that begins later.
-struct Curve {
+struct RAMET_API Curve {
   enum class Style { kLine, kPoints, kLineAndPoints };
 
   /// x: 0, 1, 2 ... Tensors have one dimension, any dtype and device.
@@ -67,10 +67,10 @@ struct PlotOptions {
 /// curves on one machine. Errors: another ending, a folder that cannot be written to, x and y of
 /// different lengths, tensors that are undefined or have not one dimension, a width or height
 /// outside of 200 to 8192, an axis whose ends are not finite or in the wrong order, no curve.
-void plot(const std::vector<Curve>& curves, const std::string& path,
-          const PlotOptions& options = {});
+RAMET_API void plot(const std::vector<Curve>& curves, const std::string& path,
+                    const PlotOptions& options = {});
 /// One curve of y over 0, 1, 2 ...
-void plot(const Tensor& y, const std::string& path, const PlotOptions& options = {});
+RAMET_API void plot(const Tensor& y, const std::string& path, const PlotOptions& options = {});
 
 /// One of several plots in a picture.
 struct Panel {
@@ -79,16 +79,16 @@ struct Panel {
   AxisOptions x, y;
 };
 /// Panels side by side; of the options title, subtitle, width, height and dark.
-void plot(const std::vector<Panel>& panels, const std::string& path,
-          const PlotOptions& options = {});
+RAMET_API void plot(const std::vector<Panel>& panels, const std::string& path,
+                    const PlotOptions& options = {});
 /// The bytes of such a file; `ending`: ".png" or ".svg".
-std::string plot_bytes(const std::vector<Panel>& panels, const std::string& ending,
-                       const PlotOptions& options = {});
+RAMET_API std::string plot_bytes(const std::vector<Panel>& panels, const std::string& ending,
+                                 const PlotOptions& options = {});
 
 /// Of curves, in characters of 2 x 4 dots (Unicode's braille patterns), the axes around them: lines
 /// of `columns` at most, UTF-8 whatever the locale is. Without `colors` several curves look alike.
-std::string plot_text(const std::vector<Curve>& curves, const PlotOptions& options = {});
-std::string plot_text(const Tensor& y, const PlotOptions& options = {});
+RAMET_API std::string plot_text(const std::vector<Curve>& curves, const PlotOptions& options = {});
+RAMET_API std::string plot_text(const Tensor& y, const PlotOptions& options = {});
 
 }  // namespace see
 }  // namespace ramet

@@ -47,7 +47,7 @@ struct RecordingOptions {
 };
 
 /// Begins where it is made, ends with stop() or where it is destroyed, on the thread that made it.
-class Recording {
+class RAMET_API Recording {
  public:
   explicit Recording(RecordingOptions options = {});
   ~Recording();

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/error.h"
+
 namespace ramet {
 namespace see {
 
@@ -18,28 +20,28 @@ struct Statistics {
   double min = 0, max = 0, mean = 0, deviation = 0;  // 0 where no element is finite
   std::array<int64_t, 32> histogram{};               // equal bins from min to max
   uint64_t digest = 0;  // xxHash64 of the elements in row-major order: equal bits; 0: not taken
-  bool operator==(const Statistics&) const = default;
+  RAMET_API bool operator==(const Statistics&) const;
 };
 
 /// A line of the program that was recorded.
 struct SourceRow {
   std::string file, function;
   int line = 0;
-  bool operator==(const SourceRow&) const = default;
+  RAMET_API bool operator==(const SourceRow&) const;
 };
 
 struct DeviceRow {
   std::string name;  // "cpu:0", "cuda:1"
   std::string kind;  // "cpu", "gpu", "emulated gpu": times of the last say nothing about a card
   int rank = 0;      // the process
-  bool operator==(const DeviceRow&) const = default;
+  RAMET_API bool operator==(const DeviceRow&) const;
 };
 
 struct ModuleRow {
   std::string path;  // "encoder.0.fc", as in named_modules(); empty for the root
   std::string type;  // "Linear"
   Id parent = -1;
-  bool operator==(const ModuleRow&) const = default;
+  RAMET_API bool operator==(const ModuleRow&) const;
 };
 
 struct TensorRow {
@@ -50,7 +52,7 @@ struct TensorRow {
   int64_t bytes = 0;  // of its elements
   std::string name;   // of a parameter or buffer, as in named_parameters(); else empty
   Id statistics = -1;
-  bool operator==(const TensorRow&) const = default;
+  RAMET_API bool operator==(const TensorRow&) const;
 };
 
 /// A function that was called in the forward, and left a node or not.
@@ -65,7 +67,7 @@ struct OperationRow {
     Id tensor = -1;
     int64_t bytes = 0;  // that nobody else but this graph keeps alive is not known: its elements
     uint32_t version = 0;
-    bool operator==(const Saved&) const = default;
+    RAMET_API bool operator==(const Saved&) const;
   };
   std::vector<Saved> saved;
   Id device = -1;
@@ -73,7 +75,7 @@ struct OperationRow {
   uint64_t thread = 0;
   Id node = -1;
   uint64_t start = 0, end = 0;  // ns since the recording began; end: when the node was made
-  bool operator==(const OperationRow&) const = default;
+  RAMET_API bool operator==(const OperationRow&) const;
 };
 
 /// A node of the graph. Gradients flow from it along its edges.
@@ -89,10 +91,10 @@ struct NodeRow {
     Id to = -1;
     uint32_t slot = 0;
     Id tensor = -1;  // shape of the gradient that travels there
-    bool operator==(const Edge&) const = default;
+    RAMET_API bool operator==(const Edge&) const;
   };
   std::vector<Edge> edges;  // one an input, to = -1 where it wants none
-  bool operator==(const NodeRow&) const = default;
+  RAMET_API bool operator==(const NodeRow&) const;
 };
 
 struct KernelRow {
@@ -103,17 +105,17 @@ struct KernelRow {
   uint64_t thread = 0, start = 0, end = 0;
   int64_t bytes = -1, flops = -1;  // -1: not known
   bool replayed = false;           // by a captured step
-  bool operator==(const KernelRow&) const = default;
+  RAMET_API bool operator==(const KernelRow&) const;
 };
 
 /// Data that went from devices to devices.
 struct MovementRow {
-  std::string kind;  // "scatter", "gather", "broadcast", "reduce_add", "copy", "all_reduce"
+  std::string kind;          // "scatter", "gather", "broadcast", "reduce_add", "copy", "all_reduce"
   std::vector<Id> from, to;  // tensors
   int64_t bytes = 0;
   Id operation = -1, node = -1, bucket = -1;
   uint64_t start = 0, end = 0;
-  bool operator==(const MovementRow&) const = default;
+  RAMET_API bool operator==(const MovementRow&) const;
 };
 
 /// Gradients that are reduced by one call.
@@ -122,7 +124,7 @@ struct BucketRow {
   std::vector<Id> members;  // nodes
   Id device = -1;
   int64_t bytes = 0;
-  bool operator==(const BucketRow&) const = default;
+  RAMET_API bool operator==(const BucketRow&) const;
 };
 
 /// What happened, in the order in which it did. Stepping through a recording is reading these.
@@ -142,7 +144,7 @@ struct EventRow {
   Id node = -1, edge = -1, bucket = -1, device = -1, tensor = -1;
   uint64_t thread = 0;
   std::string text;
-  bool operator==(const EventRow&) const = default;
+  RAMET_API bool operator==(const EventRow&) const;
 };
 
 struct ParameterRow {
@@ -151,7 +153,7 @@ struct ParameterRow {
   Id node = -1;                   // its collector, where the graph has it
   bool requires_grad = true;
   std::vector<Id> contributors;  // nodes whose gradients came to it
-  bool operator==(const ParameterRow&) const = default;
+  RAMET_API bool operator==(const ParameterRow&) const;
 };
 
 struct BlockRow {
@@ -160,7 +162,7 @@ struct BlockRow {
   std::string owner;  // "parameter fc.weight", "gradient of fc.weight", "saved by AddmmBackward0",
                       // "output of relu", "other"
   Id operation = -1, node = -1, parameter = -1;
-  bool operator==(const BlockRow&) const = default;
+  RAMET_API bool operator==(const BlockRow&) const;
 };
 struct MemoryRow {
   Id device = -1;
@@ -168,7 +170,7 @@ struct MemoryRow {
   int64_t peak = 0;
   uint64_t peak_time = 0;
   std::vector<BlockRow> at_peak;  // largest first
-  bool operator==(const MemoryRow&) const = default;
+  RAMET_API bool operator==(const MemoryRow&) const;
 };
 
 /// Something that looks wrong, in words.
@@ -177,7 +179,7 @@ struct FindingRow {
                      // tensor", "host wait", "late replica"
   std::string text;
   Id node = -1, operation = -1, parameter = -1;
-  bool operator==(const FindingRow&) const = default;
+  RAMET_API bool operator==(const FindingRow&) const;
 };
 
 struct RecordingData {
@@ -203,7 +205,7 @@ struct RecordingData {
   std::vector<ParameterRow> parameters;
   std::vector<MemoryRow> memory;  // one a device that had any
   std::vector<FindingRow> findings;
-  bool operator==(const RecordingData&) const = default;
+  RAMET_API bool operator==(const RecordingData&) const;
 };
 
 /// Bumped when a reader of the older version would be wrong.

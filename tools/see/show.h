@@ -59,13 +59,14 @@ struct ShowOptions {
 /// Errors: another ending, a folder that cannot be written to, a tensor that is undefined, empty,
 /// without dimensions, or of a shape that the kind cannot draw; a range that is not finite or not
 /// rising; negative numbers of columns or bins.
-void show(const Tensor& x, const std::string& path, const ShowOptions& options = {});
+RAMET_API void show(const Tensor& x, const std::string& path, const ShowOptions& options = {});
 /// The bytes of such a file; `ending`: ".png" or ".svg".
-std::string show_bytes(const Tensor& x, const std::string& ending, const ShowOptions& options = {});
+RAMET_API std::string show_bytes(const Tensor& x, const std::string& ending,
+                                 const ShowOptions& options = {});
 
 /// The same in characters, UTF-8 whatever the locale is: shades ░▒▓█ or colours for matrices and
 /// images, bars for histograms, dots for curves; lines of `columns` at most.
-std::string show_text(const Tensor& x, const ShowOptions& options = {});
+RAMET_API std::string show_text(const Tensor& x, const ShowOptions& options = {});
 
 }  // namespace see
 }  // namespace ramet

@@ -12,6 +12,9 @@
 
 #include "runtime/demangle.h"
 
+// ./tools/install adds it to the library; elsewhere it has no address.
+extern "C" __attribute__((weak, visibility("default"))) const char ramet_installed;
+
 namespace ramet {
 namespace see {
 
@@ -48,6 +51,7 @@ bool is_library_file(const std::string& file) {
   if (begins(f, "/usr/include/") || begins(f, "/usr/lib/")) return true;
   // "include/ramet/0.1/autograd/..." of an installation, whatever is before.
   if (f.find("/include/ramet/") != std::string_view::npos) return true;
+  if (&ramet_installed) return false;
   std::string_view below = f;
   if (begins(below, tree())) below.remove_prefix(tree().size());
   else return false;

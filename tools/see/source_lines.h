@@ -5,7 +5,8 @@
 // the debugging information of this very process: libdw says which functions and inlined functions
 // an address is in, and where each was called. The line that is wanted is the innermost one that is
 // not Ramet's own. A function is Ramet's where its file is in one of the folders of the library
-// that was compiled together with this file, or in an installed include folder of it, and the
+// that was compiled together with this file (of an installed one nothing but headers has lines: a
+// program may have a folder nn of its own), or in an installed include folder of it, and the
 // standard library's where its file is a system header. Without debugging information its name
 // decides: `ramet::` and `std::` are passed over, and the rest is given without a line. So a
 // program's own classes in namespace ramet need -g to be seen.

@@ -37,7 +37,7 @@ struct StepperOptions {
 /// what has run is released (unless its graph is retained), leaves that were come to have their
 /// gradient. A Stepper that goes before the end leaves what a backward leaves that an exception
 /// ended there.
-class Stepper {
+class RAMET_API Stepper {
  public:
   using Names = std::vector<std::pair<std::string, Tensor>>;
 
@@ -98,7 +98,7 @@ class Stepper {
   void set_outgoing(size_t edge, const Tensor& gradient);
 
   /// Where it stands, a line a gradient: its values where they are few, else extremes and mean.
-  friend std::ostream& operator<<(std::ostream& out, const Stepper& s);
+  friend RAMET_API std::ostream& operator<<(std::ostream& out, const Stepper& s);
 
  private:
   struct Walk;

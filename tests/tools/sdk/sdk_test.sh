@@ -45,10 +45,10 @@ configured() {
   }
 }
 
-# A program by pkg-config: linked SOURCE|OBJECT PROGRAM PACKAGE [OPTIONS]
+# A program by pkg-config: linked SOURCE|OBJECT PROGRAM "PACKAGE..." [OPTIONS]
 linked() {
   local flags
-  flags=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs "$3")
+  flags=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs $3)
   g++ "$1" -o "$2" ${4:-} $flags
 }
 
@@ -66,7 +66,7 @@ check_tree() {
     [[ $name == ramet.h || $name == ramet/* ]] || die "a header includes \"$name\""
     [[ -f $prefix/include/$name ]] || die "a header includes \"$name\", which is not installed"
   done < <(grep -rhoE '^[ \t]*#[ \t]*include[ \t]*"[^"]+"' "$prefix/include" | sed 's/[^"]*"//; s/"//' | sort -u)
-  for name in Eigen nlohmann-json xxHash; do [[ -s $prefix/share/doc/ramet/LICENSE.$name ]] || die "no licence of $name"; done
+  for name in Eigen nlohmann-json xxHash D3; do [[ -s $prefix/share/doc/ramet/LICENSE.$name ]] || die "no licence of $name"; done
 }
 
 # Installed twice, with less the second time: what is gone is gone. Uninstalled: what is not Ramet's stays.
@@ -132,6 +132,38 @@ check_components() {
   refused old_version 'version: 0.1.0' cmake -S "$here/program" -B "$work/build_3" -DCMAKE_PREFIX_PATH="$prefix" -DRAMET_VERSION_WANTED=0.0.9
 }
 
+# The library see, beside formats, with which it shares pictures; from the archives by CMake and pkg-config, and from libramet.so.
+check_see() {
+  export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+  local object=$work/recorded.o program name
+  (cd "$here/program" && g++ -std=c++17 -g -c $(pkg-config --cflags ramet-see) nn/recorded.cc -o "$object")
+  configured see "$here/program" -DCMAKE_PREFIX_PATH="$prefix" -DRAMET_COMPONENTS_WANTED="see;formats" -DRAMET_RECORDED_OBJECT="$object"
+  cmake --build "$work/build_see" --target recorded >"$work/log_see" 2>&1 || die "$(cat "$work/log_see")"
+  linked "$object" "$work/recorded_archive" "ramet-see ramet-formats"
+  linked "$object" "$work/recorded_shared" ramet-shared
+  for program in "$work/build_see/recorded" "$work/recorded_archive" "$work/recorded_shared"; do
+    mkdir "$work/seen"
+    (cd "$work/seen" && "$program")
+    for name in step.html step.ramet.gz curve.png weight.svg; do [[ -s $work/seen/$name ]] || die "$program wrote no $name"; done
+    grep -qF '"file":"nn/recorded.cc"' <(zcat "$work/seen/step.ramet.gz") || die "$program: the recording does not name its line"
+    python3 "$prefix/share/ramet/see/read_recording.py" "$work/seen/step.ramet.gz" >/dev/null
+    rm -r "$work/seen"
+  done
+  local library
+  for library in libcairo libdw libelf; do
+    ldd "$work/build_see/recorded" | grep -q $library || die "see does not link $library"
+  done
+  configured examples_see "$prefix/share/ramet/examples"
+  cmake --build "$work/build_examples_see" --target recorded_step >"$work/log_examples_see" 2>&1 || die "$(cat "$work/log_examples_see")"
+  "$work/build_examples_see/recorded_step" "$work/recorded_step" >/dev/null
+  [[ -s $work/recorded_step/step.html ]] || die "the example wrote no page"
+  # What is missing is named, with Debian's package.
+  refused cairo "lacks Cairo (Debian: libcairo2-dev)" cmake -S "$here/program" -B "$work/build_7" \
+    -DCMAKE_PREFIX_PATH="$prefix" -DRAMET_COMPONENTS_WANTED=see -DRamet_CAIRO_LIBRARY=
+  refused dw "lacks libdw of elfutils (Debian: libdw-dev)" cmake -S "$here/program" -B "$work/build_8" \
+    -DCMAKE_PREFIX_PATH="$prefix" -DRAMET_COMPONENTS_WANTED=see -DRamet_DW_LIBRARY=
+}
+
 # Ranks of an MPI program, in C and in Fortran: the installed examples.
 check_mpi() {
   local program=mpi_training
@@ -186,7 +218,7 @@ check_deb() {
   local deb=$work/ramet.deb root=$work/system
   python3 tools/sdk/make_deb.py "$prefix" "$deb" -Zgzip -z1 >"$work/needs"
   has "libc6 (>= 2." "$work/needs"
-  for package in zlib1g-dev libgloo-dev libstdc++6; do has "$package" "$work/needs"; done
+  for package in zlib1g-dev libgloo-dev libcairo2-dev libdw1 libstdc++6; do has "$package" "$work/needs"; done
   [[ $(dpkg-deb -f "$deb" Package Version) == $'Package: libramet-dev\nVersion: 0.1.0-1' ]] || die "$(dpkg-deb -f "$deb")"
   mkdir -p "$root"
   dpkg-deb -x "$deb" "$root"
@@ -267,12 +299,12 @@ strict="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror"
 # Not as system headers, whose warnings compilers keep to themselves.
 check_warnings_gcc() {
   local standard
-  for standard in c++17 c++20 c++23; do g++ -std=$standard $strict -fsyntax-only -I "$prefix/include" "$here/manners/unit.cc"; done
+  for standard in c++17 c++20 c++23; do g++ -std=$standard $strict -fsyntax-only -I "$prefix/include" -include ramet/see.h "$here/manners/unit.cc"; done
 }
 check_warnings_clang() {
   local standard clang
   clang=$(compgen -G '/usr/bin/clang++*' | sort -V | tail -n 1)
-  for standard in c++17 c++20 c++2b; do "$clang" -std=$standard $strict -fsyntax-only -I "$prefix/include" "$here/manners/unit.cc"; done
+  for standard in c++17 c++20 c++2b; do "$clang" -std=$standard $strict -fsyntax-only -I "$prefix/include" -include ramet/see.h "$here/manners/unit.cc"; done
 }
 
 # One object of C++17 with the archive and with the shared library, whose exceptions it catches; a program of clang's.
@@ -299,8 +331,8 @@ check_defines() {
 
 # Nothing runs before main(), and thread-local memory is so little that a library that is loaded late still gets it.
 check_static() {
-  ! nm "$prefix"/lib/libramet{,_processes,_formats,_c,_c_processes}.a 2>/dev/null | grep _GLOBAL__sub_I || die "static constructors"
-  ! readelf -SW "$prefix"/lib/libramet{,_processes,_formats,_c,_c_processes}.a 2>/dev/null | grep -E '\.(init_array|ctors)' || die "static constructors"
+  ! nm "$prefix"/lib/libramet{,_processes,_formats,_see,_c,_c_processes}.a 2>/dev/null | grep _GLOBAL__sub_I || die "static constructors"
+  ! readelf -SW "$prefix"/lib/libramet{,_processes,_formats,_see,_c,_c_processes}.a 2>/dev/null | grep -E '\.(init_array|ctors)' || die "static constructors"
   ! readelf -rW "$prefix/lib/libramet.so" | grep -E 'R_X86_64_(DTPMOD|DTPOFF|TLSDESC)' || die "thread-local memory that is found by a call"
   local bytes
   bytes=$((0x$(readelf -lW "$prefix/lib/libramet.so" | awk '$1 == "TLS" { print substr($6, 3) }')))
@@ -349,7 +381,7 @@ long_beside() {
 # -------------------------------------------------------------------------------------------------
 
 started=$SECONDS
-make_tree --prefix "$work/made" --shared $(lists ramet processes formats c c_processes cuda) >/dev/null
+make_tree --prefix "$work/made" --shared $(lists ramet processes formats see c c_processes cuda) >/dev/null
 mv "$work/made" "$prefix"
 echo "time: $((SECONDS - started)) s for the tree; $(cd "$prefix/lib" && stat -L -c '%n %s bytes' libramet.a libramet.so | paste -sd,)"
 

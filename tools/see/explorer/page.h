@@ -12,11 +12,12 @@ namespace detail {
 extern const std::string_view kPage;
 inline constexpr std::string_view kDataMark = "@RECORDING@";
 
-/// What an operation computes and how its gradient goes, as the code says it.
+/// What an operation computes and how its gradient goes, as the code says it. Plain pointers: of
+/// texts this long a string_view would be made before main().
 struct FormulaRow {
-  std::string_view node;   // "ReluBackward0"; without the number: of every number
-  std::string_view where;  // "kernels/pointwise/rows/unary.h:120"
-  std::string_view code;
+  const char* node;   // "ReluBackward0"; without the number: of every number
+  const char* where;  // "kernels/pointwise/rows/unary.h:120"
+  const char* code;
 };
 extern const FormulaRow kFormulas[];
 extern const size_t kFormulaCount;

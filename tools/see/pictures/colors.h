@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime/error.h"
+
 namespace ramet {
 namespace see {
 
@@ -18,17 +20,17 @@ struct Color {
 enum class ColorMap { kViridis, kBalance, kGray };
 
 /// `t` from 0 to 1; what is outside, or NaN, counts as the nearer end, NaN as 0.
-Color color_of(ColorMap map, double t);
+RAMET_API Color color_of(ColorMap map, double t);
 
 /// Of whatever is neither a series nor a number.
 struct Theme {
   Color paper, ink, soft, grid, axis;
   Color nan;  // of a number that is none: in no map
 };
-const Theme& theme(bool dark);
+RAMET_API const Theme& theme(bool dark);
 
 /// Of the i-th series, and with it the number of colours before they start again.
-Color series_color(size_t i, bool dark);
+RAMET_API Color series_color(size_t i, bool dark);
 inline constexpr size_t kSeriesColors = 7;
 
 }  // namespace see

@@ -1,7 +1,6 @@
 #include "tools/see/explain_anomalies.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <mutex>
 #include <optional>
@@ -10,6 +9,7 @@
 
 #include "autograd/graph/engine.h"
 #include "autograd/graph/graph_observer.h"
+#include "tools/see/operation_name.h"
 #include "tools/see/source_lines.h"
 #include "tools/see/statistics_of.h"
 #include "tools/see/value_text.h"
@@ -23,18 +23,6 @@ namespace {
 
 // Paths of the modules whose forward this thread runs, outermost first.
 thread_local std::vector<const std::string*> t_modules;
-
-// "NllLossBackward0": "nll_loss".
-std::string operation_of(const std::string& node) {
-  std::string name = node.substr(0, node.find("Backward")), out;
-  for (size_t i = 0; i < name.size(); ++i) {
-    const auto c = static_cast<unsigned char>(name[i]);
-    if (std::isupper(c) && i > 0 && !std::isupper(static_cast<unsigned char>(name[i - 1])))
-      out += '_';
-    out += static_cast<char>(std::tolower(c));
-  }
-  return out;
-}
 
 Tensor borrowed(TensorImpl* impl) {
   add_ref(impl->refs);
@@ -107,7 +95,7 @@ struct ExplainAnomalies::State final : autograd::GraphObserver {
   }
   std::string call_text(const Node& n) const {
     const Made* m = made_of(&n);
-    return operation_of(n.name()) + (m && m->module ? " in " + *m->module : std::string());
+    return operation_name(n.name()) + (m && m->module ? " in " + *m->module : std::string());
   }
   std::string line_text(const Birth& b) const {
     if (b.addresses.empty()) return "";

@@ -1,12 +1,12 @@
 // What a recorder is told while the program runs.
 #include <algorithm>
-#include <cctype>
 #include <cstring>
 
 #include "autograd/graph/engine.h"
 #include "runtime/capture.h"
 #include "runtime/gpu.h"
 #include "tools/see/kernel_costs.h"
+#include "tools/see/operation_name.h"
 #include "tools/see/recorder_internal.h"
 #include "tools/see/source_lines.h"
 #include "tools/see/statistics_of.h"
@@ -22,26 +22,10 @@ using autograd::Node;
 
 Id last(const auto& list) { return static_cast<Id>(list.size()) - 1; }
 
-// "ToCopyBackward0" -> "to_copy"; what is no such name stays.
-std::string operation_name(const std::string& node) {
-  const size_t at = node.rfind("Backward");
-  if (at == std::string::npos || at == 0) return node;
-  std::string out;
-  for (size_t i = 0; i < at; ++i) {
-    const auto c = static_cast<unsigned char>(node[i]);
-    const bool word =
-        std::isupper(c) && i > 0 && !std::isupper(static_cast<unsigned char>(node[i - 1]));
-    if (word && node[i - 1] != '_') out += '_';
-    out += static_cast<char>(std::tolower(c));
-  }
-  return out;
-}
-
-// Memory of tensors is aligned to 64 bytes, and lies above the program; numbers among arguments do
-// not look like that, or rarely.
-bool is_start_of_memory(uintptr_t word) {
-  return word % 64 == 0 && word >> 16 != 0 && word >> 47 == 0;
-}
+// Memory of tensors is aligned to 64 bytes, and its addresses' upper bits are those of other
+// tensors. Numbers among arguments (how many elements, or two in one word) have others.
+constexpr int kFar = 40;
+bool is_start_of_memory(uintptr_t word) { return word % 64 == 0 && word >> kFar != 0; }
 
 bool is_movement(const std::string& node) {
   return node == "ScatterBackward" || node == "GatherBackward" || node == "BroadcastBackward" ||
@@ -268,9 +252,18 @@ void Recorder::on_node_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> 
     op.start = std::min(op.start, data_.kernels[static_cast<size_t>(k)].start);
   }
   data_.nodes[static_cast<size_t>(id)].operation = operation;
+  // A movement is this one's if it brought the results; those that leave no node are nobody's.
+  const auto storage_of = [this](Id tensor) {
+    return tensor < 0 ? -1 : data_.tensors[static_cast<size_t>(tensor)].storage;
+  };
+  const auto made_here = [&](Id moved) {
+    const auto same = [&, storage = storage_of(moved)](Id t) { return storage_of(t) == storage; };
+    return storage_of(moved) >= 0 && std::ranges::any_of(op.outputs, same) &&
+           std::ranges::none_of(op.inputs, [&](Id t) { return t == moved; });
+  };
   for (const Id movement : t.movements) {
     MovementRow& m = data_.movements[static_cast<size_t>(movement)];
-    if (t.running.empty()) m.operation = operation, m.node = id;
+    if (std::ranges::any_of(m.to, made_here)) m.operation = operation, m.node = id;
   }
   t.movements.clear();
   data_.operations.push_back(std::move(op));
@@ -305,6 +298,9 @@ std::vector<Id> Recorder::claim_kernels(Thread& t, ArrayRef<Input> inputs,
     if (in.impl) theirs.push_back(range_of(in.impl));
   for (const Input& r : results)
     if (r.impl) made.push_back(range_of(r.impl));
+  std::set<uintptr_t> near;
+  for (const auto* const list : {&theirs, &made})
+    for (const Range& r : *list) near.insert(r.first >> kFar);
   const auto in = [](const std::vector<Range>& ranges, uintptr_t word) {
     return std::ranges::any_of(ranges, [word](const Range& r) { return r.has(word); });
   };
@@ -319,7 +315,8 @@ std::vector<Id> Recorder::claim_kernels(Thread& t, ArrayRef<Input> inputs,
       continue;
     }
     for (const uintptr_t w : k.words)
-      if (is_start_of_memory(w) && !in(theirs, w) && !in(made, w)) mine.insert(w);
+      if (is_start_of_memory(w) && near.count(w >> kFar) && !in(theirs, w) && !in(made, w))
+        mine.insert(w);
     claimed.push_back(k.kernel);
   }
   std::ranges::reverse(rest);

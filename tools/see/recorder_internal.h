@@ -73,7 +73,6 @@ class Recorder final : public autograd::GraphObserver {
     std::vector<OperationRow::Saved> saved;  // of the node that it makes next
     std::vector<Unclaimed> kernels;
     std::vector<Id> movements;
-    uint64_t idle_since = 0;  // the last operation, node or scope ended or began
   };
   struct KnownNode {
     Id id;

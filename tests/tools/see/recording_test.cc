@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -17,6 +18,7 @@
 #include "runtime/memory_observer.h"
 #include "runtime/observer.h"
 #include "tests/autograd/check.h"
+#include "tools/see/operation_name.h"
 #include "tools/see/recording_file.h"
 
 namespace ramet {
@@ -129,6 +131,89 @@ TEST(Recording, AnExpressionWithEveryNumber) {
   EXPECT_EQ(d.parameters[0].contributors, (std::vector<Id>{mul_node}));
 }
 
+// Nodes are named by their functions: each word, and each letter behind a digit, is written large,
+// as str.title() does. Back again where only knowledge helps.
+TEST(Recording, OperationsHaveTheirFunctionsNames) {
+  for (const std::string name : {"max_pool2d_with_indices",
+                                 "max_pool3d_with_indices",
+                                 "adaptive_avg_pool2d",
+                                 "avg_pool3d",
+                                 "avg_pool2d_backward",
+                                 "batch_norm_relu_max_pool2d_backward_weight",
+                                 "upsample_bilinear2d",
+                                 "upsample_bicubic2d_aa_backward",
+                                 "upsample_nearest_exact3d",
+                                 "nll_loss2d",
+                                 "log1p",
+                                 "log2",
+                                 "expm1",
+                                 "exp2",
+                                 "atan2",
+                                 "logaddexp2",
+                                 "smooth_l1_loss",
+                                 "l1_loss",
+                                 "smooth_l1_loss_backward",
+                                 "im2col",
+                                 "col2im",
+                                 "deg2rad",
+                                 "rad2deg",
+                                 "i0",
+                                 "i0e",
+                                 "constant_pad_nd",
+                                 "addmm",
+                                 "t",
+                                 "linalg_inv_ex",
+                                 "native_batch_norm",
+                                 "frexp"}) {
+    std::string node;
+    for (size_t i = 0; i < name.size(); ++i) {
+      if (name[i] == '_') continue;
+      const bool large = i == 0 || !std::isalpha(static_cast<unsigned char>(name[i - 1]));
+      node +=
+          large ? static_cast<char>(std::toupper(static_cast<unsigned char>(name[i]))) : name[i];
+    }
+    EXPECT_EQ(operation_name(node + "Backward0"), name) << node;
+  }
+  for (const char* const other : {"CopySlices", "AccumulateGrad", "Error", "Backward0", ""})
+    EXPECT_EQ(operation_name(other), other);
+
+  // Those that real functions leave.
+  namespace F = nn::functional;
+  const Tensor x = full({1, 1, 6, 6}, 0.5, TensorOptions(kFloat)).set_requires_grad(true);
+  const Tensor w = ones({1, 1, 3, 3});
+  const auto last = [](const std::function<void()>& call) {
+    Recording r;
+    call();
+    const RecordingData d = r.data();
+    return d.operations.empty() ? std::string() : d.operations.back().name;
+  };
+  EXPECT_EQ(last([&] { (void)conv2d(x, w); }), "convolution");
+  EXPECT_EQ(last([&] { (void)max_pool2d(x, 2); }), "max_pool2d_with_indices");
+  EXPECT_EQ(last([&] { (void)avg_pool2d(x, 2); }), "avg_pool2d");
+  EXPECT_EQ(last([&] { (void)adaptive_avg_pool2d(x, {2, 2}); }), "adaptive_avg_pool2d");
+  EXPECT_EQ(last([&] {
+              (void)F::interpolate(
+                  x, F::InterpolateFuncOptions().size(std::vector<int64_t>{9, 9}).mode(kBilinear));
+            }),
+            "upsample_bilinear2d");
+  EXPECT_EQ(last([&] { (void)F::unfold(x, F::UnfoldFuncOptions({2, 2})); }), "im2col");
+  EXPECT_EQ(last([&] {
+              (void)F::fold(x.view({1, 4, 9}), F::FoldFuncOptions({4, 4}, {2, 2}));
+            }),
+            "col2im");
+  EXPECT_EQ(last([&] { (void)log1p(x); }), "log1p");
+  EXPECT_EQ(last([&] { (void)x.log2(); }), "log2");
+  EXPECT_EQ(last([&] { (void)expm1(x); }), "expm1");
+  EXPECT_EQ(last([&] { (void)atan2(x, x); }), "atan2");
+  EXPECT_EQ(last([&] { (void)logaddexp2(x, x); }), "logaddexp2");
+  EXPECT_EQ(last([&] { (void)deg2rad(x); }), "deg2rad");
+  EXPECT_EQ(last([&] { (void)smooth_l1_loss(x, x.detach(), Reduction::None); }), "smooth_l1_loss");
+  EXPECT_EQ(last([&] { (void)x.to(kDouble); }), "to");
+  Recording r;  // what is made of others is those
+  (void)l1_loss(x, x.detach());
+  EXPECT_EQ(names(r.data()), (std::vector<std::string>{"sub", "abs", "mean"}));
+}
+
 TEST(Recording, AModuleItsPathsItsParametersAndAStep) {
   nn::Sequential net(nn::Linear(4, 3), nn::ReLU(), nn::Linear(3, 2));
   net->parameters()[0].set_requires_grad(false);  // 0.weight
@@ -193,6 +278,17 @@ TEST(Recording, WhatLeavesNoNodeIsKnownByItsKernels) {
   EXPECT_EQ(row(d.nodes, d.operations[2].node).name, "MulBackward0");
   ASSERT_EQ(d.kernels.size(), 3u);
   for (Id k = 0; k < 3; ++k) EXPECT_EQ(d.kernels[at(k)].operation, k);
+}
+
+// Two kernels that are given the same number of elements have no memory in common.
+TEST(Recording, NumbersAmongArgumentsAreNoMemory) {
+  const Tensor a = ones({256, 512}), w = ones({256, 512}).set_requires_grad(true);
+  Recording r;
+  const Tensor b = a.exp(), y = w.relu();
+  const RecordingData d = r.data();
+  EXPECT_EQ(names(d), (std::vector<std::string>{"exp", "relu"}));
+  ASSERT_EQ(d.kernels.size(), 2u);
+  EXPECT_GE(d.operations.back().start, d.kernels[0].end);
 }
 
 TEST(Recording, InPlaceAndViews) {
@@ -378,6 +474,12 @@ TEST(Recording, DataParallelOnTwoDevices) {
         EXPECT_EQ(row(d.devices, op.device).name, op.replica == 0 ? "cpu:0" : "cpu:1");
       }
     EXPECT_EQ(replicas, (std::set<int>{0, 1}));
+    // The batch leaves no node, so its scatter is nobody's; nor are the parameters' copies.
+    for (const MovementRow& m : d.movements) {
+      const bool has_node = m.kind == "gather";
+      EXPECT_EQ(m.operation >= 0, has_node) << m.kind;
+      if (has_node) { EXPECT_EQ(row(d.operations, m.operation).name, "gather"); }
+    }
     ASSERT_GE(d.buckets.size(), 1u);
     EXPECT_EQ(d.buckets[0].kind, "reduce_add");
     size_t members = 0;

@@ -1,0 +1,42 @@
+#include "tools/see/operation_name.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string_view>
+#include <utility>
+
+namespace ramet {
+namespace see {
+
+// Nodes are named by writing each word of the function's name, and each letter behind a digit,
+// large: max_pool2d -> MaxPool2D, log1p -> Log1P, smooth_l1_loss -> SmoothL1Loss. So a large letter
+// begins a word where small letters are before or behind it.
+std::string operation_name(const std::string& node) {
+  const size_t end = node.rfind("Backward");
+  if (end == std::string::npos || end == 0) return node;
+  // Where a digit is in the middle of a word nothing shows that; and LibTorch's _to_copy is to().
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kOthers{
+      {{"Col2Im", "col2im"},
+       {"Im2Col", "im2col"},
+       {"Deg2Rad", "deg2rad"},
+       {"Rad2Deg", "rad2deg"},
+       {"ToCopy", "to"}}};
+  const std::string_view words(node.data(), end);
+  for (const auto& [known, name] : kOthers)
+    if (words == known) return std::string(name);
+  const auto small = [&](size_t i) {
+    return i < end && std::islower(static_cast<unsigned char>(node[i]));
+  };
+  std::string out;
+  for (size_t i = 0; i < end; ++i) {
+    const auto c = static_cast<unsigned char>(node[i]);
+    if (std::isupper(c) && i > 0 && node[i - 1] != '_' && (small(i - 1) || small(i + 1)))
+      out += '_';
+    out += static_cast<char>(std::tolower(c));
+  }
+  return out;
+}
+
+}  // namespace see
+}  // namespace ramet

@@ -6,6 +6,7 @@
 #include "runtime/capture.h"
 #include "runtime/context.h"
 #include "runtime/gpu.h"
+#include "runtime/observer.h"
 
 using ramet::detail::tls;
 
@@ -85,7 +86,11 @@ static int gpu_of(const char* op, int64_t index) {
   return resolve(Device(kCUDA, static_cast<DeviceIndex>(index))).index();
 }
 
-void cuda::synchronize(int64_t index) { gpu::library()->synchronize(gpu_of("synchronize", index)); }
+void cuda::synchronize(int64_t index) {
+  const int device = gpu_of("synchronize", index);
+  const RecordWait wait("synchronize", Device(kCUDA, static_cast<DeviceIndex>(device)));
+  gpu::library()->synchronize(device);
+}
 
 CUstream_st* cuda::current_stream(int64_t index) {
   constexpr const char* kOp = "current_stream";

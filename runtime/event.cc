@@ -3,6 +3,7 @@
 #include "runtime/capture.h"
 #include "runtime/devices_internal.h"
 #include "runtime/gpu.h"
+#include "runtime/observer.h"
 
 namespace ramet {
 namespace {
@@ -54,7 +55,9 @@ bool Event::query() const {
 
 void Event::synchronize() const {
   if (ticket_) devices::wait(ticket_);
-  if (on_gpu_) on_gpu_->synchronize();
+  if (!on_gpu_) return;
+  const RecordWait wait("synchronize", device_);
+  on_gpu_->synchronize();
 }
 
 void Event::wait(Device later) const {

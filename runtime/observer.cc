@@ -161,6 +161,12 @@ void RecordScope::end() noexcept {
   Scope::release(scope_);
 }
 
+void RecordWait::end() noexcept {
+  if (std::uncaught_exceptions() > exceptions_) return;
+  wait_.end = monotonic_ns();
+  tell(&Observer::host_wait, wait_);
+}
+
 std::string scope_path() {
   std::string path;
   for (const Scope* s = tls.scope; s; s = s->parent)

@@ -1,10 +1,11 @@
-// Observers of scopes and kernel calls. runtime/chrome_trace.h is built on them.
+// Observers of scopes, kernel calls and waits. runtime/chrome_trace.h is built on them.
 //
 // A scope is a named stretch of time on one thread ("DataParallel.forward", "MulBackward"). While
-// nobody observes, a scope costs one load and a kernel call another.
+// nobody observes, a scope costs one load, a kernel call another, and a wait for a GPU a third.
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <string>
 #include <utility>
@@ -15,6 +16,8 @@
 #include "runtime/storage_impl.h"
 
 namespace ramet {
+
+struct TensorImpl;
 
 /// Nanoseconds of a clock that never goes back.
 RAMET_API uint64_t monotonic_ns();
@@ -34,6 +37,16 @@ struct Scope {
   RAMET_API static void release(const Scope* s);
 };
 
+/// The host has waited until a GPU had done what it was given, for numbers that come from there.
+struct HostWait {
+  const char* what;  // "item", "copy", "print", "synchronize"
+  Device device;     // the GPU
+  /// What was read there, and where a copy went; null where there is none, or none that is a
+  /// tensor. They live during the call.
+  TensorImpl *from, *to;
+  uint64_t start, end;  // monotonic_ns()
+};
+
 /// Empty functions are skipped. They are called on the thread where the thing happens, several
 /// threads at a time; what they do is not observed. An exception is caught, logged and forgotten:
 /// observing never changes what a program computes.
@@ -44,6 +57,8 @@ struct Observer {
   std::function<void(const KernelCall&)> kernel_begin;
   /// `call.start` is the time before the call.
   std::function<void(const KernelCall&)> kernel_end;
+  /// After it.
+  std::function<void(const HostWait&)> host_wait;
 };
 
 /// From now on `observer` sees scopes and kernels of all threads. An observer sees the end of a
@@ -75,6 +90,23 @@ class RAMET_API RecordScope {
   [[gnu::cold]] void begin(const char* name);
   [[gnu::cold]] void end() noexcept;
   Scope* scope_ = nullptr;
+};
+
+/// Around what makes the host wait for a GPU. Tells nobody where an exception ends it.
+class RAMET_API RecordWait {
+ public:
+  RecordWait(const char* what, Device device, TensorImpl* from = nullptr, TensorImpl* to = nullptr)
+      : wait_{what, device, from, to, observed() ? monotonic_ns() : 0, 0} {}
+  ~RecordWait() {
+    if (RAMET_UNLIKELY(wait_.start != 0)) end();
+  }
+  RecordWait(const RecordWait&) = delete;
+  RecordWait& operator=(const RecordWait&) = delete;
+
+ private:
+  [[gnu::cold]] void end() noexcept;
+  HostWait wait_;
+  const int exceptions_ = std::uncaught_exceptions();
 };
 
 /// "outermost > ... > innermost": the scopes around the caller, empty outside of any. Scopes are

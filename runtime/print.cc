@@ -13,6 +13,7 @@
 
 #include "runtime/capture.h"
 #include "runtime/gpu.h"
+#include "runtime/observer.h"
 
 namespace ramet {
 namespace {
@@ -176,6 +177,7 @@ std::vector<double> to_doubles(const TensorBase& t) {
   int64_t last = 0;  // the strides stay as they are
   for (int64_t d = 0; d < t.dim(); ++d) last += (t.size(d) - 1) * t.raw_strides()[d];
   std::vector<char> memory(static_cast<size_t>(last + 1) * item_size(t.scalar_type()));
+  const RecordWait wait("print", t.device(), t.impl());
   gpu::required("print", t.device())
       .copy(memory.data(), Device(kCPU, 0), t.ptr(), t.device(), memory.size());
   collect(out, memory.data(), t, 0);

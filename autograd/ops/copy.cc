@@ -9,6 +9,7 @@
 #include "kernels/copy/fill.h"
 #include "runtime/capture.h"
 #include "runtime/gpu.h"
+#include "runtime/observer.h"
 #include "runtime/pinned.h"
 
 namespace ramet {
@@ -69,10 +70,13 @@ enum class Copy : uint8_t { kNow, kLater, kLaterFresh };
   const Device gpu = dst.is_cpu() ? src.device() : dst.device();
   const bool queued = when != Copy::kNow && !capture::active() &&
                       gpu::copy_later(arrived, sent, when == Copy::kLaterFresh || !at_once);
-  if (!queued)
+  if (!queued) {
+    std::optional<RecordWait> wait;
+    if (dst.is_cpu() && !capture::active()) wait.emplace("copy", gpu, src.impl(), dst.impl());
     capture::in_turn([&gpus = gpu::required("copy", gpu), to = arrived.ptr(), there = dst.device(),
                       from = sent.ptr(), here = src.device(),
                       bytes = arrived.nbytes()] { gpus.copy(to, there, from, here, bytes); });
+  }
   if (!at_once) copy_values(dst, arrived);
 }
 
@@ -183,6 +187,7 @@ Scalar value_of(const TensorBase& t) {
   const void* p = t.ptr();
   uint64_t host;
   if (RAMET_UNLIKELY(!t.is_cpu())) {
+    const RecordWait wait("item", t.device(), t.impl());
     gpu::required("item", t.device())
         .copy(&host, Device(kCPU, 0), p, t.device(), item_size(t.scalar_type()));
     p = &host;

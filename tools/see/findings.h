@@ -32,7 +32,8 @@ struct FindingLimits {
 ///   "nan": the first operation, or node, whose result has a NaN its inputs had not
 ///   "large saved tensor": what the graph kept when memory was at its peak
 ///   "host wait": an operation made the program wait for a GPU before the step's end: item(), a
-///     copy to the host, and what else asks for a number
+///     copy to the host, synchronize(), and what else asks for a number; not what stands between
+///     two steps
 ///   "late replica": lanes of one backward that are busy for different times; of CPUs by nodes, of
 ///     GPUs by kernels; an emulated GPU's times say nothing
 /// What was not recorded (statistics, source lines, memory, operands of what has no history) gives

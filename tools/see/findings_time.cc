@@ -39,6 +39,7 @@ bool asks_for_a_number(std::string_view name) {
                                  "allclose",
                                  "unique",
                                  "masked_select",
+                                 "print",
                                  "bincount",
                                  "_local_scalar_dense",
                                  "repeat_interleave"};
@@ -61,25 +62,45 @@ bool on_host(const RecordingData& d, Id tensor) {
 
 void find_host_waits(RecordingData& d) {
   uint64_t step_end = 0;
-  for (const EventRow& e : d.events)
+  std::vector<uint64_t> steps_ended;
+  for (const EventRow& e : d.events) {
     if (e.kind == "step_end" || e.kind == "backward_end") step_end = std::max(step_end, e.time);
+    if (e.kind == "step_end") steps_ended.push_back(e.time);
+  }
+  std::sort(steps_ended.begin(), steps_ended.end());
+  std::vector<uint64_t> made;  // when operations left nodes
+  for (const OperationRow& op : d.operations)
+    if (op.node >= 0) made.push_back(op.start);
+  std::sort(made.begin(), made.end());
+  // Behind one step, before the forward of the next one has begun?
+  const auto between_steps = [&](uint64_t time) {
+    const auto after = std::upper_bound(steps_ended.begin(), steps_ended.end(), time);
+    if (after == steps_ended.begin()) return false;
+    const auto first = std::upper_bound(made.begin(), made.end(), *(after - 1));
+    return first == made.end() || *first >= time;
+  };
   for (size_t i = 0; i < d.operations.size(); ++i) {
     const OperationRow& op = d.operations[i];
-    if (op.start >= step_end) continue;
+    if (op.start >= step_end || between_steps(op.start)) continue;
     const auto any_on_gpu = [&](const std::vector<Id>& ids) {
       return std::any_of(ids.begin(), ids.end(), [&](Id t) { return on_gpu(d, t); });
     };
     const bool to_host = op.inputs.size() == 1 && op.outputs.size() == 1 &&
                          on_gpu(d, op.inputs[0]) && on_host(d, op.outputs[0]);
-    if (!to_host && !(asks_for_a_number(op.name) && any_on_gpu(op.inputs))) continue;
-    add_finding(d, "host wait",
-                "In the middle of the step " + call_of(d, op) + " waits for " +
-                    device_of(d, row(d.tensors, op.inputs[0])
-                                     ? d.tensors[static_cast<size_t>(op.inputs[0])].device
-                                     : op.device) +
-                    ": the program cannot queue further work before the device has done all of "
-                    "this. Ask for the number after the step.",
-                op.node, static_cast<Id>(i), -1);
+    const bool asks = asks_for_a_number(op.name) && any_on_gpu(op.inputs);
+    const bool synchronizes = op.name == "synchronize" && is_gpu(d, op.device);
+    if (!to_host && !asks && !synchronizes) continue;
+    add_finding(
+        d, "host wait",
+        "In the middle of the step " + call_of(d, op) + " waits for " +
+            device_of(d, synchronizes
+                             ? op.device
+                             : d.tensors[static_cast<size_t>(*std::ranges::find_if(
+                                             op.inputs, [&](Id t) { return on_gpu(d, t); }))]
+                                   .device) +
+            ": the program cannot queue further work before the device has done all of "
+            "this. What needs the result can be done after the step.",
+        op.node, static_cast<Id>(i), -1);
   }
 }
 

@@ -246,7 +246,13 @@ void Recorder::on_node_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> 
   op.saved = std::move(t.saved);
   t.saved.clear();
   const std::vector<Id> kernels = claim_kernels(t, inputs, results);
-  const Id operation = static_cast<Id>(data_.operations.size());
+  // to() and the like, whose copy the host has waited for.
+  const bool copied = t.copied_to && results.size() == 1 && inputs.size() == 1 &&
+                      results[0].impl == t.copied_to && inputs[0].impl &&
+                      inputs[0].impl->device != t.copied_to->device;
+  const Id operation = copied ? t.copied : static_cast<Id>(data_.operations.size());
+  if (copied) op.start = data_.operations[static_cast<size_t>(operation)].start;
+  t.copied_to = nullptr;
   for (const Id k : kernels) {
     data_.kernels[static_cast<size_t>(k)].operation = operation;
     op.start = std::min(op.start, data_.kernels[static_cast<size_t>(k)].start);
@@ -266,7 +272,8 @@ void Recorder::on_node_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> 
     if (std::ranges::any_of(m.to, made_here)) m.operation = operation, m.node = id;
   }
   t.movements.clear();
-  data_.operations.push_back(std::move(op));
+  if (copied) data_.operations[static_cast<size_t>(operation)] = std::move(op);
+  else data_.operations.push_back(std::move(op));
   if (!stack.empty()) stacks_.emplace_back(operation, std::move(stack));
 }
 
@@ -402,6 +409,36 @@ void Recorder::on_scope(const Scope& scope, bool begins) {
     e.text = scope.name;
     event(begins ? "step_begin" : "step_end", e);
   }
+}
+
+// ---- waits
+
+// An operation: it has a line and a module, and a node's may turn out to be the same one.
+void Recorder::on_host_wait(const HostWait& wait) {
+  if (!autograd::detail::tells(*this)) return;
+  std::vector<uintptr_t> stack;
+  if (options_.source_lines) stack = return_addresses();
+  const std::lock_guard lock(mutex_);
+  if (full()) return;
+  Thread& t = thread();
+  OperationRow op;
+  op.name = wait.what;
+  op.module = t.modules.empty() ? -1 : t.modules.back();
+  op.scope = scope_text();
+  op.device = device_of(wait.device);
+  op.replica = tls.replica;
+  op.thread = t.number;
+  op.start = std::max(wait.start, began_) - began_;
+  op.end = std::max(wait.end, began_) - began_;
+  if (wait.from) {
+    op.inputs.push_back(tensor_of(wait.from));
+    op.versions.push_back(wait.from->storage->version().load());
+  }
+  if (wait.to) op.outputs.push_back(tensor_of(wait.to));
+  t.copied = static_cast<Id>(data_.operations.size());
+  t.copied_to = wait.to;
+  data_.operations.push_back(std::move(op));
+  if (!stack.empty()) stacks_.emplace_back(t.copied, std::move(stack));
 }
 
 // ---- modules

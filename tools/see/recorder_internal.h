@@ -36,6 +36,7 @@ class Recorder final : public autograd::GraphObserver {
   // ---- of the runtime's observers ---------------------------------------------------------------
   void on_kernel(const KernelCall& call);
   void on_scope(const Scope& scope, bool begins);
+  void on_host_wait(const HostWait& wait);
   void on_memory(const MemoryEvent& event);
 
   // ---- of the graph -----------------------------------------------------------------------------
@@ -73,6 +74,8 @@ class Recorder final : public autograd::GraphObserver {
     std::vector<OperationRow::Saved> saved;  // of the node that it makes next
     std::vector<Unclaimed> kernels;
     std::vector<Id> movements;
+    Id copied = -1;                         // the operation that was a copy to the host just now,
+    const TensorImpl* copied_to = nullptr;  // and where it went
   };
   struct KnownNode {
     Id id;

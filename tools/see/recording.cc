@@ -273,6 +273,9 @@ Recording::Recording(RecordingOptions options) : state_(std::make_unique<State>(
   observer.kernel_end = [to](const KernelCall& call) {
     if (const auto r = to.lock()) r->on_kernel(call);
   };
+  observer.host_wait = [to](const HostWait& wait) {
+    if (const auto r = to.lock()) r->on_host_wait(wait);
+  };
   s.observer = add_observer(std::move(observer));
   s.memory = add_memory_observer([to](const MemoryEvent& e) {
     if (const auto r = to.lock()) r->on_memory(e);

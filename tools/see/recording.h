@@ -17,6 +17,10 @@
 // counts as part of that one. Nodes that were made before the recording began are there with their
 // edges, without an operation, once something leads to them.
 //
+// Where the host waits for a GPU (item(), a copy to the host, printing, synchronize()) is an
+// operation too, with the time of the wait: "item", "copy", "print", "synchronize", or to() where
+// that leaves a node.
+//
 // A kernel on a GPU begins and ends when the host queues it, since nothing waits for the card; how
 // long the card takes is not in a recording. Calls that a captured step makes again are marked;
 // what a GPU runs as a graph is no call at all.

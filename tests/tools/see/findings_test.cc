@@ -449,6 +449,31 @@ TEST(Findings, HostWait) {
   }
 }
 
+// What stands between two steps keeps neither of them waiting.
+TEST(Findings, HostWaitBetweenStepsIsNone) {
+  Made m;
+  m.devices.push_back({"cuda:0", "emulated gpu", 0});
+  const Id loss = m.tensor({}, 1);
+  const auto step = [&](bool waits) {
+    m.operation("mul", {loss}, {m.tensor({}, 1)});
+    const Id wait = waits ? m.operation("synchronize", {}, {}, false) : -1;
+    if (waits) m.operations.back().device = 1;
+    m.operation("mul", {loss}, {m.tensor({}, 1)});
+    m.event("backward_begin");
+    m.event("backward_end");
+    m.event("step_end");
+    return wait;
+  };
+  step(false);
+  m.operation("item", {loss}, {}, false);
+  const Id wait = step(true);
+  m.operation("item", {loss}, {}, false);
+  m.look();
+  ASSERT_EQ(m.findings.size(), 1u);
+  EXPECT_EQ(m.findings[0].operation, wait);
+  EXPECT_THAT(m.findings[0].text, HasSubstr("synchronize waits for cuda:0"));
+}
+
 void run(Made& m, Id node, Id device, uint64_t from, uint64_t to) {
   m.event("begin", node, device).time = from;
   m.event("end", node, device).time = to;

@@ -547,6 +547,45 @@ TEST(Recording, ReplaysOfACapturedStepAreMarked) {
   EXPECT_NEAR(values(y)[2], std::exp(6.0), 1e-9);
 }
 
+[[gnu::noinline]] double number_of(const Tensor& x, int& line) {
+  line = __LINE__ + 1;
+  return x.item<double>();
+}
+
+// A GPU is linked, without kernels.
+TEST(Recording, WaitsOfTheHostAreOperationsWithTheirLines) {
+  const Device gpu(kCUDA, 0);
+  const Tensor w = leaf({6}), one = constant({1}).to(gpu);
+  int line = 0;
+  Recording r({.source_lines = true});
+  const Tensor y = w.to(gpu);
+  EXPECT_EQ(number_of(y, line), 6);
+  const Tensor with_history = y.cpu(), without = y.detach().cpu();
+  cuda::synchronize();
+  y.backward(one);
+  EXPECT_EQ(y.item<double>(), 6);  // after the step
+  const RecordingData d = r.data();
+  expect_whole(d);
+  EXPECT_EQ(names(d),
+            (std::vector<std::string>{"to", "item", "to", "copy", "synchronize", "copy", "item"}));
+  EXPECT_EQ(d.operations.at(1).inputs, d.operations.at(0).outputs);
+  EXPECT_EQ(row(d.nodes, d.operations.at(2).node).name, "ToCopyBackward0");
+  EXPECT_EQ(d.operations.at(3).node, -1);
+  EXPECT_EQ(row(d.devices, row(d.tensors, d.operations.at(3).outputs.at(0)).device).kind, "cpu");
+  for (Id i = 1; i < 7; ++i) EXPECT_GE(d.operations[at(i)].end, d.operations[at(i)].start);
+  std::vector<Id> waits;
+  for (const FindingRow& f : d.findings)
+    if (f.kind == "host wait") {
+      waits.push_back(f.operation);
+      EXPECT_NE(f.text.find(" waits for cuda:0"), std::string::npos) << f.text;
+    }
+  EXPECT_EQ(waits, (std::vector<Id>{1, 2, 3, 4, 5}));  // the backward has a copy of its own
+  if (const Id source = d.operations[1].source; source >= 0) {  // else without -g
+    const int got = row(d.sources, source).line;
+    EXPECT_TRUE(got == 0 || got == line) << got;
+  }
+}
+
 TEST(Recording, StatisticsOfNoNumbers) {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
   const Tensor x = leaf({nan, inf, -inf, 1e308, -1e308});

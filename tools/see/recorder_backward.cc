@@ -202,6 +202,9 @@ void Recorder::on_moved(const char* kind, ArrayRef<Tensor> from, ArrayRef<Tensor
     m.to.push_back(x.defined() ? tensor_of(x.impl()) : -1);
     if (x.defined()) m.bytes += static_cast<int64_t>(x.nbytes());
   }
+  if (to.empty())  // another process has what came of it
+    for (const Tensor& x : from)
+      if (x.defined()) m.bytes += static_cast<int64_t>(x.nbytes());
   m.start = begun > began_ ? begun - began_ : 0;
   m.end = now();
   if (!t.reducing.empty()) m.bucket = t.reducing.back();

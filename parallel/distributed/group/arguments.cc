@@ -3,9 +3,21 @@
 #include <algorithm>
 #include <numeric>
 
+#include "autograd/graph/graph_observer.h"
 #include "parallel/distributed/group/caps_table.h"
+#include "runtime/thread_local_state.h"
 
 namespace ramet::distributed::detail {
+
+std::function<void()> told(const char* kind, ArrayRef<Tensor> from, ArrayRef<Tensor> to) {
+  const uint64_t begun = autograd::movement_begins();
+  if (RAMET_LIKELY(begun == 0)) return nullptr;
+  return [kind, from = from.vec(), to = to.vec(), begun,
+          caller = std::make_shared<const ThreadLocalState>()] {
+    const ThreadLocalStateGuard as(*caller);
+    autograd::tell_moved(kind, from, to, begun);
+  };
+}
 
 Task task_of(const ProcessGroup& group, Op op, const CollectiveOptions& o, int root) {
   Task t;

@@ -7,6 +7,10 @@
 
 namespace ramet::distributed::detail {
 
+/// What tells observers of the graph, as the calling thread would, that an operation that begins
+/// now has brought something somewhere on this rank: Task::told. Empty where nobody observes.
+std::function<void()> told(const char* kind, ArrayRef<Tensor> from, ArrayRef<Tensor> to);
+
 /// The parts of a header that every operation has.
 Task task_of(const ProcessGroup& group, Op op, const CollectiveOptions& o, int root = -1);
 Reduction reduction_of(const ProcessGroup& group, Op op, const CollectiveOptions& o,

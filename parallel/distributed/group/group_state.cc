@@ -198,6 +198,7 @@ void ProcessGroup::State::serve_one(std::unique_lock<std::mutex>& lock) {
   const void* const outer = std::exchange(serving, this);
   const std::exception_ptr error = run(q.task);
   serving = outer;
+  if (q.task.told && !error) q.task.told();
   lock.lock();
   ring_.on_ended(q.task.ticket, !error);
   const Work work = q.work;
@@ -284,8 +285,9 @@ Work ProcessGroup::State::start(detail::Message message) {
       std::exception_ptr error;
       try {
         run(m);
+        if (m.told) m.told();
       } catch (...) { error = fail_with(m.header.text()); }
-      m.tensor = {};
+      m.tensor = {}, m.told = nullptr;
       {
         const std::lock_guard done(mutex_);
         ring_.on_ended(m.ticket, !error);

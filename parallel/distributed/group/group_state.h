@@ -30,6 +30,7 @@ struct Task {
   /// What differs from pair to pair; may be empty.
   std::function<void(int rank, Header&)> to_each;
   std::function<void(Channel&)> run;  // may be empty
+  std::function<void()> told;         // of told(): once it has ended well
   uint64_t ticket = 0;                // OperationRing
 };
 
@@ -42,6 +43,7 @@ struct Message {
   bool sends = false;
   uint64_t tag = 0;
   Operand tensor;
+  std::function<void()> told;
   uint64_t ticket = 0;
 };
 

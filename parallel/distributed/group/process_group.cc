@@ -62,6 +62,7 @@ Work ProcessGroup::broadcast(Tensor t, int root, const CollectiveOptions& o) {
   detail::Task task = task_of(*this, Op::broadcast, o, root);
   task.header.set_shape(t);
   task.place.device = t.device();
+  task.told = rank() == root ? detail::told("broadcast", t, {}) : detail::told("broadcast", {}, t);
   task.run = [x, root, direct = o.undefined_on_failure](Channel& c) {
     detail::broadcast_from(c, root, c.rank() == root ? x.data(c) : nullptr, x.bytes(),
                            direct ? x.landing(c) : nullptr,
@@ -76,6 +77,7 @@ Work ProcessGroup::all_gather(std::vector<Tensor> out, Tensor t, const Collectiv
   detail::Task task = task_of(*this, Op::all_gather, o);
   task.header.set_shape(t);
   task.place.device = CommonDevice("all_gather").add(x).add(results).device();
+  task.told = detail::told("all_gather", t, out);
   task.run = [x, results, direct = o.undefined_on_failure, n = size(), me = rank()](Channel& c) {
     Parts parts(c);
     std::vector<detail::Outgoing> sends;
@@ -111,6 +113,7 @@ Work ProcessGroup::all_to_all(std::vector<Tensor> out, std::vector<Tensor> in,
     h.gives = inputs[static_cast<size_t>(r)].bytes();
     h.wants = results[static_cast<size_t>(r)].bytes();
   };
+  task.told = detail::told("all_to_all", in, out);
   task.run = [=, n = size()](Channel& c) {
     c.headers();  // sizes differ from pair to pair
     Parts parts(c);
@@ -142,6 +145,7 @@ Work ProcessGroup::scatter(Tensor out, std::vector<Tensor> in, int root,
                 " tensors");
   task.header.set_shape(out);
   task.place.device = CommonDevice("scatter").add(y).add(inputs).device();
+  task.told = detail::told("scatter", in, out);
   task.run = [=, n = size(), me = rank()](Channel& c) {
     if (me != root) {
       Parts parts(c);
@@ -168,6 +172,7 @@ Work ProcessGroup::gather(std::vector<Tensor> out, Tensor t, int root, const Col
                 " tensors");
   task.header.set_shape(t);
   task.place.device = CommonDevice("gather").add(x).add(results).device();
+  task.told = detail::told("gather", t, out);
   task.run = [=, n = size(), me = rank()](Channel& c) {
     if (me != root) return c.move({{root, x.data(c), x.bytes()}}, {});
     Parts parts(c);
@@ -236,12 +241,15 @@ Work ProcessGroup::send(Tensor t, int to, int tag, const CollectiveOptions& o) {
   const Operand x("send", "tensor", t);
   detail::Message m = message_of(*this, "send", x, t, to, tag, o);
   m.sends = true;
+  m.told = detail::told("send", t, {});
   return state_->start(std::move(m));
 }
 
 Work ProcessGroup::recv(Tensor t, int from, int tag, const CollectiveOptions& o) {
   const Operand x("recv", "tensor", t);
-  return state_->start(message_of(*this, "recv", x, t, from, tag, o));
+  detail::Message m = message_of(*this, "recv", x, t, from, tag, o);
+  m.told = detail::told("recv", {}, t);
+  return state_->start(std::move(m));
 }
 
 }  // namespace ramet::distributed

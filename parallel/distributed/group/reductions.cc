@@ -48,6 +48,7 @@ Work ProcessGroup::all_reduce(Tensor t, const CollectiveOptions& o) {
   task.header.set_shape(t);
   task.place.device = t.device();
   const Reduction reduction = reduction_of(*this, Op::all_reduce, o, t.scalar_type(), task.header);
+  task.told = detail::told("all_reduce", t, t);
   task.run = [x, reduction, n = size()](Channel& c) {
     const auto all = [&] {
       return std::vector{Member{0, x.numel(), std::vector<bool>(static_cast<size_t>(n), true)}};
@@ -70,6 +71,7 @@ Work ProcessGroup::reduce(Tensor t, int root, const CollectiveOptions& o) {
   task.header.set_shape(t);
   task.place.device = t.device();
   const Reduction reduction = reduction_of(*this, Op::reduce, o, t.scalar_type(), task.header);
+  task.told = detail::told("reduce", t, rank() == root ? ArrayRef<Tensor>(t) : ArrayRef<Tensor>());
   task.run = [x, reduction, root](Channel& c) {
     detail::reduce_to(c, reduction, x.data(c), x.numel(), root,
                       [&](const char* result) { x.write(c, "reduce", result); });
@@ -114,6 +116,7 @@ Work ProcessGroup::all_reduce_members(std::vector<Tensor> list, const Collective
   const Reduction reduction = reduction_of(*this, Op::all_reduce_members, o, dtype, h);
 
   const std::vector<bool> mine = present.empty() ? std::vector<bool>(list.size(), true) : present;
+  task.told = detail::told("all_reduce", list, list);
   task.run = [=, undo = !o.undefined_on_failure, n = size()](Channel& c) {
     const auto bytes_of = [&](size_t first, size_t last) {
       const int64_t elements = offsets[last - 1] + members[last - 1].numel() - offsets[first];
@@ -168,6 +171,7 @@ Work ProcessGroup::reduce_scatter(Tensor out, std::vector<Tensor> in, const Coll
   task.place.device = CommonDevice("reduce_scatter").add(y).add(inputs).device();
   const Reduction reduction =
       reduction_of(*this, Op::reduce_scatter, o, out.scalar_type(), task.header);
+  task.told = detail::told("reduce_scatter", in, out);
   task.run = [=, n = size(), me = rank()](Channel& c) {
     detail::Parts parts(c);
     std::vector<detail::Outgoing> sends;

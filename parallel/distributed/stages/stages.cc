@@ -169,7 +169,10 @@ Work CommStages::all_reduce(std::vector<Tensor> members, const std::vector<std::
                             CollectiveOptions o, const std::vector<bool>& present, double rows,
                             const std::shared_ptr<MemberReport>& report) {
   const auto group = group_now();
-  if (!computes()) return group->all_reduce_members(std::move(members), o, present, rows, report);
+  if (!computes()) {
+    const ScopedValue<uint8_t> told(ramet::detail::tls.watching, 0);  // as a bucket: ddp/
+    return group->all_reduce_members(std::move(members), o, present, rows, report);
+  }
   constexpr const char* op = "all_reduce_stages";
   RAMET_CHECK(!members.empty() && members.size() <= detail::kMaxMembers, op, "members: got ",
               members.size(), ", expected 1 to ", detail::kMaxMembers);

@@ -88,6 +88,82 @@ TEST(RecordingRanks, EachRanksBucketsAndAllOfThemTogether) {
   EXPECT_EQ(count(both, "backward_begin"), 2u);
 }
 
+// Each operation of a group is a movement: what came from this rank's tensors, and to which.
+TEST(RecordingRanks, OperationsOfAGroupAreMovements) {
+  auto groups = distributed::make_local_groups(2);
+  std::vector<RecordingData> ranks(2);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] {
+      const auto r = static_cast<size_t>(rank);
+      distributed::ProcessGroup& group = *groups[r];
+      const Tensor t = full({8}, rank + 1.0);
+      const auto two = [&] { return std::vector<Tensor>{zeros({8}), zeros({8})}; };
+      group.all_reduce(t.clone()).wait();  // nobody looks yet
+      Recording recording;
+      group.all_reduce(t).wait();
+      group.broadcast(t, 1).wait();
+      group.reduce(t, 0).wait();
+      group.all_gather(two(), t).wait();
+      group.reduce_scatter(t, two()).wait();
+      group.all_to_all(two(), two()).wait();
+      group.scatter(t, rank == 0 ? two() : std::vector<Tensor>(), 0).wait();
+      group.gather(rank == 0 ? two() : std::vector<Tensor>(), t, 0).wait();
+      group.all_reduce_members({t, t.clone()}).wait();
+      if (rank == 0) group.send(t, 1).wait();
+      else group.recv(t, 0).wait();
+      group.barrier().wait();  // moves nothing
+      EXPECT_THROW(group.broadcast(rank ? t : zeros({3})).wait(), distributed::CommError);
+      ranks[r] = recording.data();
+      group.abort("done");
+      EXPECT_THROW(group.all_reduce(t).wait(), distributed::CommError);
+    });
+  for (std::thread& t : threads) t.join();
+  struct Expected {
+    const char* kind;
+    size_t from, to;
+    int64_t bytes;
+  };
+  const std::vector<Expected> expected[2] = {{{"all_reduce", 1, 1, 32},
+                                              {"broadcast", 0, 1, 32},
+                                              {"reduce", 1, 1, 32},
+                                              {"all_gather", 1, 2, 64},
+                                              {"reduce_scatter", 2, 1, 32},
+                                              {"all_to_all", 2, 2, 64},
+                                              {"scatter", 2, 1, 32},
+                                              {"gather", 1, 2, 64},
+                                              {"all_reduce", 2, 2, 64},
+                                              {"send", 1, 0, 32}},
+                                             {{"all_reduce", 1, 1, 32},
+                                              {"broadcast", 1, 0, 32},
+                                              {"reduce", 1, 0, 32},
+                                              {"all_gather", 1, 2, 64},
+                                              {"reduce_scatter", 2, 1, 32},
+                                              {"all_to_all", 2, 2, 64},
+                                              {"scatter", 0, 1, 32},
+                                              {"gather", 1, 0, 32},
+                                              {"all_reduce", 2, 2, 64},
+                                              {"recv", 0, 1, 32}}};
+  for (size_t r = 0; r < 2; ++r) {
+    const RecordingData& d = ranks[r];
+    EXPECT_EQ(from_json(to_json(d), "rank"), d);
+    ASSERT_EQ(d.movements.size(), expected[r].size());
+    uint64_t before = 0;
+    for (size_t i = 0; i < d.movements.size(); ++i) {
+      const MovementRow& m = d.movements[i];
+      const Expected& e = expected[r][i];
+      EXPECT_EQ(m.kind, e.kind);
+      EXPECT_EQ(m.from.size(), e.from) << m.kind;
+      EXPECT_EQ(m.to.size(), e.to) << m.kind;
+      EXPECT_EQ(m.bytes, e.bytes) << m.kind;
+      EXPECT_EQ(m.operation, -1) << m.kind;
+      EXPECT_GE(m.start, before) << m.kind;
+      EXPECT_GT(m.end, m.start) << m.kind;
+      before = m.end;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace see
 }  // namespace ramet

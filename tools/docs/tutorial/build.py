@@ -4,7 +4,8 @@
     tools/docs/tutorial/build.py OUT [--recordings FOLDER]
 
 OUT gets one page a chapter, index.html, and what they need: they open from the file, without a network. FOLDER has the explorer's
-pages NN_name.html of the chapters' recordings (the programs recorded_NN write them); without it there are none. Wants Debian's
+pages NN_name.html of the chapters' recordings (the programs recorded_NN write them), and in gallery those of //tools/see:gallery;
+without it there are none. Wants Debian's
 python3-markdown, python3-pygments and katex. Where OUT/../index.html is, pages lead there.
 """
 import argparse
@@ -192,6 +193,14 @@ def turn(before, after):
     return f'<nav class="turn">{links}</nav>'
 
 
+def gallery(recordings):
+    """Links to the pages of //tools/see:gallery, where the recordings have them."""
+    pages = sorted((recordings / 'gallery').glob('*.html')) if recordings else []
+    titles = [re.search(r'<title>(.*?)</title>', p.read_text(encoding='utf-8')).group(1) for p in pages]
+    items = ''.join(f'<li><a href="recordings/gallery/{p.name}">{title}</a></li>' for p, title in zip(pages, titles))
+    return f'<h2>Steps to look at</h2><p>Whole training steps, recorded: walk through them event by event.</p><ul>{items}</ul>' if items else ''
+
+
 def build(out, recordings):
     formulas = Formulas()
     chapters = [Chapter(p, formulas, recordings) for p in sorted(HERE.glob('[0-9][0-9]_*.md'))]
@@ -206,7 +215,7 @@ def build(out, recordings):
                            turn=turn(chapters[i - 1] if i else None, chapters[i + 1] if i + 1 < len(chapters) else None), **common)
         (out / c.file).write_text(formulas.put_back(page), encoding='utf-8')
     listed = ''.join(f'<li value="{int(c.number)}"><a href="{c.file}">{int(c.number)}. {c.title}</a><p>{c.summary()}</p></li>' for c in chapters)
-    body = f'<h1>{front.title}</h1>\n' + front.html.replace('<!--CHAPTERS-->', f'<ol class="chapters">{listed}</ol>')
+    body = f'<h1>{front.title}</h1>\n' + front.html.replace('<!--GALLERY-->', gallery(recordings)).replace('<!--CHAPTERS-->', f'<ol class="chapters">{listed}</ol>')
     page = PAGE.format(title=f'{front.title} - Ramet', contents=contents(chapters, front), body=body, turn=turn(None, chapters[0]), **common)
     (out / 'index.html').write_text(formulas.put_back(page), encoding='utf-8')
     for sheet in (HERE.parent / 'style.css', HERE / 'tutorial.css'):

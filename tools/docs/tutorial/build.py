@@ -9,6 +9,7 @@ without it there are none. Wants Debian's
 python3-markdown, python3-pygments and katex. Where OUT/../index.html is, pages lead there.
 """
 import argparse
+import gzip
 import html
 import json
 import os
@@ -195,9 +196,11 @@ def turn(before, after):
 
 def gallery(recordings):
     """Links to the pages of //tools/see:gallery, where the recordings have them."""
-    pages = sorted((recordings / 'gallery').glob('*.html')) if recordings else []
-    titles = [re.search(r'<title>(.*?)</title>', p.read_text(encoding='utf-8')).group(1) for p in pages]
-    items = ''.join(f'<li><a href="recordings/gallery/{p.name}">{title}</a></li>' for p, title in zip(pages, titles))
+    items = ''
+    for page in sorted((recordings / 'gallery').glob('*.html')) if recordings else []:
+        with gzip.open(page.with_suffix('.ramet.gz'), 'rt', encoding='utf-8') as f:
+            title = json.load(f)['title']
+        items += f'<li><a href="recordings/gallery/{page.name}">{html.escape(title)}</a></li>'
     return f'<h2>Steps to look at</h2><p>Whole training steps, recorded: walk through them event by event.</p><ul>{items}</ul>' if items else ''
 
 

@@ -25,7 +25,7 @@ def problems(site):
             found.append("%s: needs a network" % page.relative_to(site))
     for page, targets in links:
         for target in sorted(targets):
-            if re.match(r"(https?|mailto|javascript):", target):
+            if re.match(r"(https?|mailto|javascript|data):", target):
                 continue
             path, _, place = urllib.parse.unquote(target).partition("#")
             other = (page.parent / path.partition("?")[0]).resolve() if path else page.resolve()

@@ -31,7 +31,7 @@ echo "ran with $*"
 exit "${PROGRAM_CODE:-0}"
 E2
 chmod +x "$work"/bin/* "$work/program"
-for name in train{,_gpus,_processes,_processes_gpus}; do cp "$work/program" "$work/out/tools/training/$name"; done
+for name in train{,_gpus,_processes,_processes_gpus,_explorer,_gpus_explorer}; do cp "$work/program" "$work/out/tools/training/$name"; done
 cp "$work/program" "$work/out/tools/benchmarks/bench"
 
 fail() {

@@ -54,7 +54,9 @@ template <class T> Statistics of(const T* x, int64_t n) {
 Statistics statistics_of(const Tensor& t) {
   const NoGradGuard off;
   const ScalarType type = t.scalar_type() == kFloat ? kFloat : kDouble;
-  const Tensor host = t.detach().to(Device(kCPU, 0), type).contiguous();
+  // A shallow one: what lies channels-last stays so, and the next operation's bits with it (Note
+  // [Internal layout]).
+  const Tensor host = t.shallow().to(Device(kCPU, 0), type).contiguous();
   const int64_t n = host.numel();
   Statistics s = type == kFloat ? of(static_cast<const float*>(host.ptr()), n)
                                 : of(static_cast<const double*>(host.ptr()), n);

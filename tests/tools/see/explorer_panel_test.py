@@ -134,6 +134,14 @@ def test_tabs_and_timeline(p):
     p.click_at("timeline", x, y)
     p.frame()
     check("Memory at its peak" in p.text("#panel"), "the peak is explained")
+    # Memory goes up and down in steps, also where several fall on one pixel.
+    lines = p.js("""const t = explorer.timeline, row = t.model.memory[0], c = t.context, found = [];
+        for (let i = 0; i < 40; ++i) row.curve.push([t.duration * 0.9 + i, row.peak * (40 - i) / 80]);
+        let at = null, drawn = false;
+        const watch = {moveTo: (x, y) => { at = [x, y]; }, lineTo: (x, y) => { if (!drawn) found.push([at, [x, y]]); at = [x, y]; }, stroke: () => { drawn = true; }};
+        t.drawMemory(new Proxy(c, {get: (o, k) => watch[k] || (typeof o[k] === 'function' ? o[k].bind(o) : o[k]), set: (o, k, v) => { o[k] = v; return true; }}), 0, 60);
+        return found""")
+    check(len(lines) > 20 and all(abs(a[0] - b[0]) < 0.6 or abs(a[1] - b[1]) < 0.01 for a, b in lines), lines)
     p.keys("t")
     check(p.js("return document.documentElement.dataset.theme") == "dark", "dark")
     p.press("theme")

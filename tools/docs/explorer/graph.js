@@ -303,7 +303,7 @@ class GraphView {
       const narrow = b - a < 90;
       c.arc(narrow ? b - 8 : a + 12, 14, narrow ? 3 : 4, 0, 7);
       c.fill();
-      const name = (this.prefix || '') + this.model.laneName(lane.lane), kind = row.kind && !row.name.startsWith(row.kind) ? '  ' + row.kind : '';
+      const name = (narrow ? '' : this.prefix || '') + this.model.laneName(lane.lane), kind = row.kind && !row.name.startsWith(row.kind) ? '  ' + row.kind : '';
       c.font = '600 ' + (narrow ? 10 : 12) + 'px system-ui, sans-serif';
       c.textAlign = 'left';
       c.textBaseline = 'middle';

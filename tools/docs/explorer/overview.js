@@ -88,7 +88,7 @@ Object.assign(Details.prototype, {
       case 'result': return m.nodeTitle(gap.next) + ' needed the result of ' + m.nodeTitle(gap.from) + ' on ' + m.laneName(m.lane(gap.from));
       case 'end': return 'it had nothing left; the backward ended with ' + name(gap.from) + ' on ' + m.laneName(m.lane(gap.from));
       case 'thread': return 'then ' + name(gap.next) + ' ran';
-      case 'moved': return moveWords(m, gap.movement) + ' came before ' + name(gap.next);
+      case 'moved': return gap.name + ' needed the ' + moveWords(m, gap.movement);
       case 'lane': return m.laneName(gap.other) + ' ran ' + gap.ran + ' until ' + formatTime(gap.end - gap.until) + ' before it went on';
       default: return 'then ' + (gap.next >= 0 ? m.nodeTitle(gap.next) : gap.name) + ' ran';
     }

@@ -65,7 +65,7 @@ class Sums {
     const {model, events} = this;
     const shortest = model.duration * 0.02, lanes = model.devices.map(() => []);
     model.operations.forEach((op) => {
-      if (op.device >= 0 && !(op.node >= 0 && model.nodes[op.node].in_backward)) lanes[op.device].push({start: op.start, end: op.end, node: op.node, name: op.name, forward: true});
+      if (op.device >= 0 && !(op.node >= 0 && model.nodes[op.node].in_backward)) lanes[op.device].push({start: op.start, end: op.end, lane: op.device, node: op.node, name: op.name, forward: true});
     });
     for (const span of this.backwards()) lanes[model.lane(span.node)].push(span);
     this.gaps = [];
@@ -93,8 +93,8 @@ class Sums {
       const op = next && next.forward ? model.operationOf(next.node) : null;
       const late = op ? op.inputs.map((t) => model.operations[model.producers.get(t)]).find((o) => o && o.device !== op.device && o.node >= 0 && o.end > end && o.end <= op.start) : null;
       if (late) return {from: late.node, why: 'result', next: next.node};
-      // Data that came from other lanes or ranks meanwhile.
-      const moved = model.movements.findIndex((m) => m.end > end && m.end <= span.start && [...m.from, ...m.to].some((d) => d !== model.lane(Math.max(0, span.node))));
+      // Data that came from other lanes meanwhile.
+      const moved = model.movements.findIndex((m) => m.end > end && m.end <= span.start && m.to.includes(span.lane) && m.from.some((d) => d !== span.lane));
       return {from: -1, why: moved >= 0 ? 'moved' : 'program', movement: moved};
     }
     const ready = events.last(events.ready, span.node, span.event + 1), at = ready >= 0 ? events.times[ready] : end;

@@ -207,6 +207,7 @@ class Timeline {
         last = bytes;
       }
       const right = this.x(this.duration);
+      c.lineTo(drawnAt, y(last));
       c.lineTo(right, y(last));
       c.strokeStyle = colors.forward;
       c.setLineDash([[], [5, 3], [2, 2], [8, 2, 2, 2]][i % 4]);

@@ -26,7 +26,7 @@ std::string value_text(const Tensor& t) {
   std::string text = short_name_of(t.scalar_type());
   text += ramet::detail::join(t.sizes());
   if (t.device() != Device(kCPU, 0)) text += " " + t.device().str();
-  const Tensor values = t.detach().to(Device(kCPU, 0), kDouble).contiguous();
+  const Tensor values = t.shallow().to(Device(kCPU, 0), kDouble).contiguous();
   // Not data_ptr(), which refuses memory of cpu:0 to code that runs for cpu:1: a replica's
   // observer.
   const auto* const v = static_cast<const double*>(values.ptr());

@@ -98,7 +98,7 @@ void read_planes(Planes& p, const Tensor& x, const ShowOptions& options, int64_t
                  int64_t most_columns) {
   const NoGradGuard off;
   p.facts = facts_of(x);
-  Tensor drawn = x.detach();
+  Tensor drawn = x.shallow();
   if (p.left_out > 0) {
     const bool filters = p.kind == Kind::kFilters && x.dim() == 4;
     drawn = drawn.slice(0, 0, filters ? kMostFilters : p.count);

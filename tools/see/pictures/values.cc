@@ -23,7 +23,7 @@ void check_shown(const char* op, const Tensor& x, int64_t lowest, int64_t highes
 void each_value(const Tensor& x, const std::function<void(const double*, int64_t)>& f) {
   constexpr int64_t kPiece = 1 << 16;
   const NoGradGuard off;
-  const Tensor flat = x.detach().to(Device(kCPU, 0)).contiguous().view({-1});
+  const Tensor flat = x.shallow().to(Device(kCPU, 0)).contiguous().view({-1});
   for (int64_t at = 0; at < flat.numel(); at += kPiece) {
     const Tensor piece =
         flat.slice(0, at, std::min(at + kPiece, flat.numel())).to(kDouble).contiguous();

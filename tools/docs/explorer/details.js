@@ -203,14 +203,16 @@ class Details {
     };
     const begin = this.events.reduceBegin.first[b], end = this.events.reduceEnd.first[b];
     return [
-      el('h2', {text: 'Bucket ' + b}), el('p', {class: 'muted', text: row.kind + ': gradients of ' + (row.kind === 'all_reduce' ? 'the ranks' : 'replicas') + ' that are reduced by one call'}),
+      el('h2', {text: 'Bucket ' + b}),
+      el('p', {class: 'muted', text: row.kind + ': gradients of ' + (row.kind === 'all_reduce' ? 'the ranks' : 'replicas') + ' that are reduced by one call'}),
       el('span', {class: 'state ' + s.state, text: s.state === 'done' ? 'reduced' : s.state === 'running' ? 'being reduced' : s.full + ' of ' + s.all + ' members complete'}),
       el('div', {class: 'row'}, at('reduceBegin', 'Go to its reduction')),
       facts([['device', row.device >= 0 && m.laneName(row.device)], ['size', formatBytes(row.bytes)],
              ['reduced', begin >= 0 && end >= 0 && formatTime(this.events.times[end] - this.events.times[begin]) + ' from ' + formatTime(this.events.times[begin])],
              ['the backward', begin >= 0 && this.overlap(begin)], ['came last', this.cameLast(b)]]),
-      m.partners[b].length ? [el('h3', {text: 'Meets'}), m.partners[b].map((other) => el('p', {}, el('button', {class: 'link', text: 'bucket ' + other, on: {click: () => this.app.chooseBucket(other)}}),
-                                                                                       ' of ' + m.laneName(Math.max(0, m.buckets[other].device))))] : null,
+      m.partners[b].length ? el('h3', {text: 'Meets'}) : null,
+      m.partners[b].map((other) => el('p', {}, el('button', {class: 'link', text: 'bucket ' + other, on: {click: () => this.app.chooseBucket(other)}}),
+                                      ' of ' + m.laneName(Math.max(0, m.buckets[other].device)))),
       el('h3', {text: 'Members'}),
       row.members.map((n) => {
         const [full, all] = this.events.filled(n, this.app.position);

@@ -251,7 +251,8 @@ class GraphView {
         c.textAlign = 'center';
         c.textBaseline = 'middle';
         c.fillStyle = s.state === 'running' ? colors.bg : colors.ink;
-        const long = (this.model.buckets[b.bucket].kind === 'all_reduce' ? 'all-reduce ' : 'bucket ') + b.bucket + '  ' + (s.state === 'done' ? 'reduced' : s.state === 'running' ? 'reducing' : s.full + '/' + s.all);
+        const word = this.model.buckets[b.bucket].kind === 'all_reduce' ? 'all-reduce ' : 'bucket ';
+        const long = word + b.bucket + '  ' + (s.state === 'done' ? 'reduced' : s.state === 'running' ? 'reducing' : s.full + '/' + s.all);
         c.fillText(b.h > 92 ? long : 'b' + b.bucket, 0, 1);
         c.restore();
       }

@@ -108,7 +108,8 @@ class Model {
     const last = new Map();  // by thread
     this.operations.forEach((op, o) => {
       const before = last.get(op.thread);
-      if (op.node >= 0 && op.start === op.end && before !== undefined && this.operations[before].node < 0 && this.operations[before].module === op.module) this.ranBefore.set(o, before);
+      const other = before === undefined ? null : this.operations[before];
+      if (op.node >= 0 && op.start === op.end && other && other.node < 0 && other.module === op.module) this.ranBefore.set(o, before);
       last.set(op.thread, o);
     });
   }

@@ -7,16 +7,18 @@ Object.assign(Details.prototype, {
     const m = this.model;
     const peak = m.memory.reduce((most, row) => !most || row.peak > most.peak ? row : most, null);
     const second = m.nodes.filter((row) => row.in_backward).length;
+    const link = (text, f) => el('button', {class: 'link', text, on: {click: f}});
+    const counts = [[m.operations.length, 'operation'], [m.nodes.length, 'node'], [m.parameters.length, 'parameter'], [this.events.length, 'event']];
     return [
       el('h2', {text: m.title || m.program || 'A recording'}),
       facts([
         ['program', [m.program, m.created && m.created.replace('T', ' ').replace('Z', '')].filter(Boolean).join(', ')],
         ['devices', m.devices.map((d, i) => m.laneName(i) + (d.kind && !d.name.startsWith(d.kind) ? ' (' + d.kind + ')' : '')).join(', ')],
-        ['holds', plural(m.operations.length, 'operation') + ', ' + plural(m.nodes.length, 'node') + ', ' + plural(m.parameters.length, 'parameter') + ', ' + plural(this.events.length, 'event')],
+        ['holds', counts.map(([n, word]) => plural(n, word)).join(', ')],
         ['time', formatTime(m.duration)],
-        ['memory', peak && [formatBytes(peak.peak) + ' at most, on ' + m.laneName(peak.device) + ' ', el('button', {class: 'link', text: 'of what', on: {click: () => this.app.openTab('memory')}})]],
+        ['memory', peak && [formatBytes(peak.peak) + ' at most, on ' + m.laneName(peak.device) + ' ', link('of what', () => this.app.openTab('memory'))]],
         ['second graph', second && [plural(second, 'node') + ' that a backward recorded (create_graph): ',
-                                    el('button', {class: 'link', text: 'the first', on: {click: () => this.app.showNode(m.nodes.findIndex((row) => row.in_backward))}})]],
+                                    link('the first', () => this.app.showNode(m.nodes.findIndex((row) => row.in_backward)))]],
       ]),
       m.notes.map((text) => el('p', {class: 'note', text})),
       el('h3', {text: 'Where it went'}),
@@ -73,10 +75,15 @@ Object.assign(Details.prototype, {
     const gpus = m.devices.some((d) => d.kind !== 'cpu') ? ' Of a GPU: where the host queued nothing for it.' : '';
     const measured = m.statistics.length ? 'the recording measured values, or ' : '';
     const go = (time) => { this.app.player.pause(); this.app.goTo(this.events.positionAt(time)); };
-    const bars = (gaps, note) => this.sumBars(gaps.map((gap) => ({parts: [[gap.end - gap.start, 'other']], text: formatTime(gap.end - gap.start) + ' from ' + formatTime(gap.start) + ': ' + this.whyIdle(gap),
-                                                                link: el('button', {class: 'link', text: m.laneName(gap.lane), on: {click: () => go(gap.start)}})})), note);
+    const bar = (gap) => ({
+      parts: [[gap.end - gap.start, 'other']],
+      text: formatTime(gap.end - gap.start) + ' from ' + formatTime(gap.start) + ': ' + this.whyIdle(gap),
+      link: el('button', {class: 'link', text: m.laneName(gap.lane), on: {click: () => go(gap.start)}}),
+    });
+    const bars = (gaps, note) => this.sumBars(gaps.map(bar), note);
     const waits = all.filter(waited).slice(0, 8), others = all.filter((gap) => !waited(gap)).slice(0, 4);
-    return [waits.length ? bars(waits, 'Where a device ran nothing since it waited for another one.' + gpus) : el('p', {class: 'muted', text: 'No device waited for another one.' + gpus}),
+    return [waits.length ? bars(waits, 'Where a device ran nothing since it waited for another one.' + gpus)
+                : el('p', {class: 'muted', text: 'No device waited for another one.' + gpus}),
             others.length ? bars(others, 'Where a device ran nothing, and nothing was missing: ' + measured + 'the machine ran other threads.') : null];
   },
 
@@ -102,5 +109,6 @@ function legend(second) {
                 ['backward done, gradient there', 'solid', c.backward, c.ready], ['adds up or reduces gradients', 'solid', c.reduce, c.node],
                 ['moves data between devices', 'solid', c.copy, c.node], ['optimizer', 'solid', c.optimizer, c.optimizer]];
   if (second) rows.splice(7, 0, ['of the second graph: a backward recorded it', 'double', c.forward, c.node]);
-  return el('div', {class: 'legend'}, rows.map(([name, line, edge, fill]) => [el('i', {style: {borderStyle: line, borderColor: edge, background: fill, borderWidth: line === 'double' ? '5px' : ''}}), el('span', {text: name})]));
+  return el('div', {class: 'legend'}, rows.map(([name, line, edge, fill]) => [
+    el('i', {style: {borderStyle: line, borderColor: edge, background: fill, borderWidth: line === 'double' ? '5px' : ''}}), el('span', {text: name})]));
 }

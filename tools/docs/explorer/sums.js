@@ -34,7 +34,7 @@ class Sums {
     return this.spans.sort((a, b) => a.start - b.start);
   }
 
-  // [{module, forward, backward, kept, own}] with what is inside of them, in the order of a tree whose siblings are sorted by time.
+  // [{module, depth, forward, backward, kept}] with what is inside of them, in the order of a tree whose siblings are sorted by time.
   get modules() {
     if (this.tree) return this.tree;
     const {model} = this, none = () => ({forward: 0, backward: 0, kept: 0});
@@ -64,8 +64,8 @@ class Sums {
     if (this.gaps) return this.gaps;
     const {model, events} = this;
     const shortest = model.duration * 0.02, lanes = model.devices.map(() => []);
-    model.operations.forEach((op) => {
-      if (op.device >= 0 && !(op.node >= 0 && model.nodes[op.node].in_backward)) lanes[op.device].push({start: op.start, end: op.end, lane: op.device, node: op.node, name: op.name, forward: true});
+    model.operations.forEach(({device, node, name, start, end}) => {
+      if (device >= 0 && !(node >= 0 && model.nodes[node].in_backward)) lanes[device].push({start, end, lane: device, node, name, forward: true});
     });
     for (const span of this.backwards()) lanes[model.lane(span.node)].push(span);
     this.gaps = [];
@@ -73,7 +73,10 @@ class Sums {
       list.sort((a, b) => a.start - b.start);
       let end = list.length ? list[0].end : 0;
       list.forEach((span, i) => {
-        if (span.start - end > shortest) this.gaps.push({lane, start: end, end: span.start, next: span.node, name: span.name, ...this.reason(span, end, list.slice(i).find((s) => s.node >= 0))});
+        if (span.start - end > shortest) {
+          const why = this.reason(span, end, list.slice(i).find((s) => s.node >= 0));
+          this.gaps.push({lane, start: end, end: span.start, next: span.node, name: span.name, ...why});
+        }
         end = Math.max(end, span.end);
       });
       // Until the last lane's backward is through.
@@ -91,7 +94,8 @@ class Sums {
     if (span.forward) {
       // A result of another lane that came meanwhile.
       const op = next && next.forward ? model.operationOf(next.node) : null;
-      const late = op ? op.inputs.map((t) => model.operations[model.producers.get(t)]).find((o) => o && o.device !== op.device && o.node >= 0 && o.end > end && o.end <= op.start) : null;
+      const came = (o) => o && o.device !== op.device && o.node >= 0 && o.end > end && o.end <= op.start;
+      const late = op ? op.inputs.map((t) => model.operations[model.producers.get(t)]).find(came) : null;
       if (late) return {from: late.node, why: 'result', next: next.node};
       // Data that came from other lanes meanwhile.
       const moved = model.movements.findIndex((m) => m.end > end && m.end <= span.start && m.to.includes(span.lane) && m.from.some((d) => d !== span.lane));
@@ -125,9 +129,10 @@ class Sums {
   // By which of its lanes' gradients a sum was complete last: {lane, first, last} in ns, or null. `users`: [node, edge].
   lastToCome(users) {
     const {events, model} = this;
-    const came = users.map(([user, i]) => [events.delivered.first[model.edgeOffset[user] + i], model.lane(user)]).filter(([at]) => at >= 0).map(([at, lane]) => [events.times[at], lane]);
-    if (new Set(came.map(([, lane]) => lane)).size < 2) return null;
-    came.sort((a, b) => a[0] - b[0]);
-    return {lane: came[came.length - 1][1], first: came[0][0], last: came[came.length - 1][0], by: came};
+    const came = users.map(([user, i]) => ({at: events.delivered.first[model.edgeOffset[user] + i], lane: model.lane(user)})).filter(({at}) => at >= 0);
+    if (new Set(came.map(({lane}) => lane)).size < 2) return null;
+    came.sort((a, b) => a.at - b.at);
+    const last = came[came.length - 1];
+    return {lane: last.lane, first: events.times[came[0].at], last: events.times[last.at]};
   }
 }

@@ -34,15 +34,17 @@ class Tables {
       const row = m.parameters[p], v = value(row), g = gradient(row);
       const arrived = row.node >= 0 && app.events.gradientAt(row.node, app.position) >= 0;
       const bad = g && (g.nans || g.infinities);
+      const shown = !row.requires_grad ? 'frozen' : row.gradient < 0 ? 'none' : bad ? (g.nans ? 'NaN' : 'infinite') : !arrived ? 'not yet' : g ? formatNumber(g.deviation) : 'there';
+      const bar = arrived && g && g.deviation > 0 ? 100 * (Math.log10(g.deviation) - low) / Math.max(1e-9, high - low) : 0;
       return el('tr', {class: 'pick', 'data-parameter': p, on: {click: () => app.showParameter(p)}},
                 el('td', {}, el('span', {text: row.name}), el('div', {class: 'muted', text: row.tensor >= 0 ? formatShape(m.tensors[row.tensor]) : ''})),
                 el('td', {class: 'r', text: formatBytes(size(row))}), values ? el('td', {class: 'r', text: v ? formatNumber(v.deviation) : ''}) : null,
-                el('td', {class: 'r', 'data-gradient': true}, !row.requires_grad ? 'frozen' : row.gradient < 0 ? 'none' : bad ? 'NaN' : !arrived ? 'not yet' : g ? formatNumber(g.deviation) : 'there',
-                   arrived && g && g.deviation > 0 ? el('div', {class: 'log'}, el('i', {style: {width: 100 * (Math.log10(g.deviation) - low) / Math.max(1e-9, high - low) + '%'}})) : null),
+                el('td', {class: 'r', 'data-gradient': true}, shown, bar ? el('div', {class: 'log'}, el('i', {style: {width: bar + '%'}})) : null),
                 el('td', {class: 'r', text: from(row) || ''}));
     });
     clear(panel, el('h2', {text: plural(m.parameters.length, 'parameter')}),
-          el('p', {class: 'muted', text: '± is the standard deviation, its bar by powers of ten. Gradients are shown once they have come, at this event; "from" counts who contributed.'}),
+          el('p', {class: 'muted', text: '± is the standard deviation, its bar by powers of ten. Gradients are shown once they have come, at this event; ' +
+            '"from" counts who contributed.'}),
           el('table', {}, el('thead', {}, el('tr', {}, heads.map(([name], i) => i === 2 && !values ? null : el('th', {class: i ? 'r' : ''},
             el('button', {text: name + (this.sort.key === i ? this.sort.up ? ' ▲' : ' ▼' : ''), on: {click: () => this.by(i, panel)}}))))),
              el('tbody', {}, rows)),
@@ -73,7 +75,8 @@ class Tables {
     const where = (row) => row.parameter >= 0 ? () => this.app.showParameter(row.parameter) : row.node >= 0 ? () => this.app.showNode(row.node)
         : row.operation >= 0 && m.operations[row.operation].node >= 0 ? () => this.app.showNode(m.operations[row.operation].node) : null;
     clear(panel, el('h2', {text: m.findings.length ? plural(m.findings.length, 'finding') : 'Nothing found'}),
-          el('p', {class: 'muted', text: m.findings.length ? 'What looks wrong, or costs much.' : 'No parameter without a gradient, no vanishing or exploding gradient, no dead ReLU, no NaN, no large saved tensor, no host wait, no late replica.'}),
+          el('p', {class: 'muted', text: m.findings.length ? 'What looks wrong, or costs much.'
+              : 'No parameter without a gradient, no vanishing or exploding gradient, no dead ReLU, no NaN, no large saved tensor, no host wait, no late replica.'}),
           [...cards.values()].map(({rows, reason}) => {
             const [row] = rows, op = row.operation >= 0 && row.parameter >= 0 ? m.operations[row.operation].node : -1;
             return el('div', {class: 'card' + (/nan|explod|no gradient/.test(row.kind) ? ' bad' : '')}, el('b', {text: row.kind}),

@@ -54,7 +54,8 @@ AnyValue call_boxed(Module& module, std::vector<AnyValue>&& arguments,
   };
   if (!run_post(result.try_get<Tensor>()) && !run_post(result.try_get<std::vector<Tensor>>()) &&
       !run_post(result.try_get<std::tuple<Tensor, Tensor>>()) &&
-      !run_post(result.try_get<std::tuple<Tensor, Tensor, Tensor>>()))
+      !run_post(result.try_get<std::tuple<Tensor, Tensor, Tensor>>()) &&
+      !run_post(result.try_get<std::tuple<Tensor, std::tuple<Tensor, Tensor>>>()))
     hooks->run_post(module, inputs, outputs);
   return result;
 }

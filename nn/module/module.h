@@ -41,11 +41,11 @@ struct ModuleHolderIndicator {};
 template <class T> using is_module_holder = std::is_base_of<ModuleHolderIndicator, std::decay_t<T>>;
 }  // namespace detail
 
-/// Before forward. `inputs` are the tensors among the arguments, in order; one that the hook
-/// replaces is replaced for forward.
+/// Before forward. `inputs` are the tensors among the arguments, those of tuples (an LSTM's states)
+/// too, in order; one that the hook replaces is replaced for forward.
 using ForwardPreHook = std::function<void(Module& module, std::vector<Tensor>& inputs)>;
-/// After forward. `outputs` are the tensors of a Tensor, std::tuple or std::vector<Tensor> result;
-/// replaceable too.
+/// After forward. `outputs` are the tensors of a Tensor, std::tuple (tuples in it, too) or
+/// std::vector<Tensor> result; replaceable too.
 using ForwardHook = std::function<void(Module& module, const std::vector<Tensor>& inputs,
                                        std::vector<Tensor>& outputs)>;
 /// Around a call: entered before the pre-hooks; what it returns is destroyed when the call is over,

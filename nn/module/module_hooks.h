@@ -1,5 +1,6 @@
 // nn::call(): forward with the module's hooks around it.
 #pragma once
+#include <optional>
 #include <tuple>
 
 #include "nn/module/module.h"
@@ -34,16 +35,40 @@ namespace detail {
 
 template <class T> using is_tensor = std::is_same<std::decay_t<T>, Tensor>;
 
-// Tensors are copied, so that a hook can replace them; everything else is passed on as it came.
-template <class A> using HookedArg = std::conditional_t<is_tensor<A>::value, Tensor, A&&>;
+// Tensors, and those in tuples, which may be optional: an LSTM's states.
+template <class T> struct HoldsTensors : is_tensor<T> {};
+template <class... T>
+struct HoldsTensors<std::tuple<T...>> : std::disjunction<HoldsTensors<T>...> {};
+template <class T> struct HoldsTensors<std::optional<T>> : HoldsTensors<T> {};
+template <class T> struct IsOptional : std::false_type {};
+template <class T> struct IsOptional<std::optional<T>> : std::true_type {};
 
-template <class A> void gather_tensor(std::vector<Tensor>& out, const A& arg) {
-  if constexpr (is_tensor<A>::value) out.push_back(arg);
-  (void)out, (void)arg;
+// What holds tensors is copied, so that a hook can replace them; everything else is passed on as it
+// came.
+template <class A>
+using HookedArg = std::conditional_t<HoldsTensors<std::decay_t<A>>::value, std::decay_t<A>, A&&>;
+
+// f(tensor) for each of them, in order.
+template <class A, class F> void each_tensor(A& held, const F& f) {
+  if constexpr (is_tensor<A>::value) {
+    f(held);
+  } else if constexpr (HoldsTensors<std::decay_t<A>>::value) {
+    if constexpr (IsOptional<std::decay_t<A>>::value) {
+      if (held) each_tensor(*held, f);
+    } else {
+      std::apply([&f](auto&... item) { (each_tensor(item, f), ...); }, held);
+    }
+  }
+  (void)held, (void)f;
 }
-template <class A> void put_tensor(const std::vector<Tensor>& from, size_t& next, A& arg) {
-  if constexpr (is_tensor<A>::value) arg = from[next++];
-  (void)from, (void)next, (void)arg;
+template <class A> void gather_tensors(std::vector<Tensor>& out, const A& held) {
+  each_tensor(held, [&out](const Tensor& t) { out.push_back(t); });
+}
+// The reverse, from the `next`-th on.
+template <class A> void put_tensors(const std::vector<Tensor>& from, size_t& next, A& held) {
+  if constexpr (HoldsTensors<std::decay_t<A>>::value)
+    each_tensor(held, [&from, &next](Tensor& t) { t = from[next++]; });
+  (void)from, (void)next, (void)held;
 }
 
 template <class R> struct Outputs {  // a result without tensors
@@ -60,11 +85,11 @@ template <> struct Outputs<std::vector<Tensor>> {
 };
 template <class... T> struct Outputs<std::tuple<T...>> {
   static void gather(std::vector<Tensor>& out, const std::tuple<T...>& result) {
-    std::apply([&](const auto&... item) { (gather_tensor(out, item), ...); }, result);
+    gather_tensors(out, result);
   }
   static void put(const std::vector<Tensor>& from, std::tuple<T...>& result) {
     size_t next = 0;
-    std::apply([&](auto&... item) { (put_tensor(from, next, item), ...); }, result);
+    put_tensors(from, next, result);
   }
 };
 
@@ -75,10 +100,10 @@ auto call_with_hooks(M& module, A&&... args) -> decltype(module.forward(std::for
   const std::vector<std::shared_ptr<void>> scopes = hooks->enter(module);
   std::tuple<HookedArg<A>...> held(std::forward<A>(args)...);
   std::vector<Tensor> inputs;
-  std::apply([&](const auto&... arg) { (gather_tensor(inputs, arg), ...); }, held);
+  std::apply([&](const auto&... arg) { (gather_tensors(inputs, arg), ...); }, held);
   hooks->run_pre(module, inputs);
   size_t next = 0;
-  std::apply([&](auto&... arg) { (put_tensor(inputs, next, arg), ...); }, held);
+  std::apply([&](auto&... arg) { (put_tensors(inputs, next, arg), ...); }, held);
   (void)next;
   auto forward = [&module](auto&... arg) -> Result {
     return module.forward(std::forward<A>(arg)...);

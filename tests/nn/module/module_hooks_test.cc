@@ -3,6 +3,7 @@
 #include "autograd/ops/factory.h"
 #include "nn/layers/functional_module.h"
 #include "nn/layers/linear.h"
+#include "nn/layers/recurrent.h"
 #include "nn/module/sequential.h"
 #include "tests/nn/support.h"
 
@@ -54,6 +55,31 @@ TEST(ModuleHooks, ADirectForwardBypassesThem) {
   EXPECT_EQ(calls, 0);
   call(*add, ones({1}), 1, ones({1}));
   EXPECT_EQ(calls, 1);
+}
+
+// Tensors in tuples, given and returned: an LSTM's states.
+TEST(ModuleHooks, SeeStatesAndReplaceThem) {
+  LSTM lstm(2, 3);
+  std::vector<size_t> given, made;
+  lstm->register_forward_pre_hook([&](Module&, std::vector<Tensor>& in) {
+    given.push_back(in.size());
+    if (in.size() == 3) in[1] = ones({1, 1, 3});
+  });
+  const Tensor x = ones({4, 1, 2}), zero = zeros({1, 1, 3}), one = ones({1, 1, 3});
+  const auto plain = lstm->forward(x, std::make_tuple(one, zero));
+  const auto with = lstm(x, std::make_tuple(zero, zero));
+  EXPECT_TRUE(std::get<0>(with).equal(std::get<0>(plain)));
+  lstm->register_forward_hook([&](Module&, const std::vector<Tensor>&, std::vector<Tensor>& out) {
+    made.push_back(out.size());
+    out[2] = out[1] * 2;
+  });
+  const auto [y, states] = lstm(x);
+  EXPECT_TRUE(std::get<1>(states).equal(std::get<0>(states) * 2));
+  AnyModule any(lstm);
+  const auto boxed = any.forward<std::tuple<Tensor, LSTMImpl::States>>(x);
+  EXPECT_TRUE(std::get<1>(std::get<1>(boxed)).equal(std::get<1>(states)));
+  EXPECT_EQ(given, (std::vector<size_t>{3, 1, 1}));
+  EXPECT_EQ(made, (std::vector<size_t>{3, 3}));
 }
 
 TEST(ModuleHooks, RunInSequentialAndAnyModule) {

@@ -24,6 +24,8 @@ const OnnxLayers& layers() {
     add_norm_layers(made);
     add_recurrent_layers(made);
     add_attention_layers(made);
+    add_rare_layers(made);
+    add_losses(made);
     return made;
   }();
   return all;
@@ -37,7 +39,8 @@ const OnnxLayer* layer_of(const nn::Module& m) {
 // The module in evaluation mode with each call watched; as it was before when this goes.
 class Watch {
  public:
-  explicit Watch(nn::Module& root) : tensors_(graph_) {
+  explicit Watch(nn::Module& root)
+      : seen_(std::make_shared<OnnxSeen>()), looks_on_(seen_), tensors_(graph_, *seen_) {
     std::map<nn::Module*, std::string> paths;
     std::map<std::string, nn::Module*> modules;
     root.apply([&](const std::string& path, nn::Module& m) {
@@ -103,12 +106,15 @@ class Watch {
     if (!layer || call.names.empty()) return;
     inside_ = false;
     call.out = out;
+    if (out.empty()) call.refuse("returns no tensors that the exporter knows");
     const std::vector<std::string> names = layer->add(graph_, call, module);
     for (size_t i = 0; i < out.size(); ++i)
       if (out[i].defined()) know(out[i], names[i]);
   }
 
   OnnxGraph graph_;
+  const std::shared_ptr<OnnxSeen> seen_;
+  const autograd::GraphObserverGuard looks_on_;
   OnnxTensors tensors_;
   std::vector<Before> before_;
   std::vector<OnnxCall> calls_;  // under way, outermost first

@@ -10,12 +10,6 @@ namespace {
 
 constexpr const char* kOp = "export_onnx";
 
-bool same_bits(const Tensor& a, const Tensor& b) {
-  if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
-  const Tensor x = a.to(Device(kCPU, 0)).contiguous(), y = b.to(Device(kCPU, 0)).contiguous();
-  return std::memcmp(x.data_ptr(), y.data_ptr(), x.nbytes()) == 0;
-}
-
 // The dimension of `from` without which it is `to`, or that is shorter there.
 struct Cut {
   int64_t dim, start;
@@ -55,6 +49,12 @@ std::optional<std::vector<int64_t>> order_of(const Tensor& from, const Tensor& t
 }
 
 }  // namespace
+
+bool same_bits(const Tensor& a, const Tensor& b) {
+  if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
+  const Tensor x = a.to(Device(kCPU, 0)).contiguous(), y = b.to(Device(kCPU, 0)).contiguous();
+  return std::memcmp(x.data_ptr(), y.data_ptr(), x.nbytes()) == 0;
+}
 
 void OnnxTensors::know(const Tensor& t, const std::string& name) {
   const auto [place, is_new] = places_.emplace(t.impl(), known_.size());
@@ -97,10 +97,36 @@ bool OnnxTensors::view_of(const Known& from, const Tensor& t, std::string& name)
   return true;
 }
 
-std::string OnnxTensors::name_of(const Tensor& t, const std::string& where,
-                                 const std::string& whose) {
+// x is `from`, of which `result` is a view.
+void OnnxTensors::guess_view(const std::string& node, const Term& x, const Tensor& from,
+                             const Tensor& result, Terms& made) {
+  if (result.storage_impl() != from.storage_impl() || !same_bits(x.value, from)) return;
+  const int64_t offset = result.storage_offset() - from.storage_offset();
+  const bool expands = node == "ExpandBackward0";
+  const bool reshapes = offset == 0 && result.numel() == from.numel() && result.is_contiguous() &&
+                        from.is_contiguous();
+  if (!expands && !reshapes && !(offset == 0 && order_of(from, result)) &&
+      !cut_of(from, result, offset))
+    return;
+  put(
+      made, [&] { return result; },
+      [this, x, from, result, expands, prefix = prefix_] {
+        const std::string in = x.add();
+        prefix_ = prefix;
+        std::string name;
+        if (!expands) return view_of({from, from.version(), in}, result, name), name;
+        // 1: as it is there. New dimensions come in front.
+        std::vector<int64_t> sizes = result.sizes().vec();
+        const size_t more = sizes.size() - from.sizes().size();
+        for (size_t d = 0; d < from.sizes().size(); ++d)
+          if (sizes[more + d] == from.sizes()[d]) sizes[more + d] = 1;
+        return graph_.node(prefix, "Expand",
+                           {in, graph_.integers(onnx_name(prefix, "integers"), sizes)});
+      });
+}
+
+std::string OnnxTensors::plain_name(const Tensor& t) {
   if (const Known* known = current(t.impl())) return known->name;
-  prefix_ = where;
   std::string name;
   for (const Known& known : known_) {
     if (known.tensor.storage_impl() != t.storage_impl() || !current(known.tensor.impl()) ||
@@ -109,18 +135,21 @@ std::string OnnxTensors::name_of(const Tensor& t, const std::string& where,
     know(t, name);
     return name;
   }
-  if (!t.grad_fn()) {
-    const auto p = std::find_if(parameters_.begin(), parameters_.end(), [&t](const Parameter& q) {
-      return q.tensor.defined() && q.tensor.is_same(t);
-    });
-    if (p == parameters_.end()) constants_.push_back({t, where, whose});
-    name = graph_.tensor(p != parameters_.end() ? p->name
-                         : where.empty()        ? std::string("constant")
-                                                : where + ".constant",
-                         t);
-    know(t, name);
-    return name;
-  }
+  if (t.grad_fn()) return "";
+  const auto p = std::find_if(parameters_.begin(), parameters_.end(), [&t](const Parameter& q) {
+    return q.tensor.defined() && q.tensor.is_same(t);
+  });
+  if (p == parameters_.end()) constants_.push_back({t, prefix_, whose_});
+  name = graph_.tensor(p != parameters_.end() ? p->name : onnx_name(prefix_, "constant"), t);
+  know(t, name);
+  return name;
+}
+
+std::string OnnxTensors::name_of(const Tensor& t, const std::string& where,
+                                 const std::string& whose) {
+  prefix_ = where, whose_ = whose;
+  std::string name = plain_name(t);
+  if (!name.empty()) return name;
   looked_at_.clear();
   const Terms& guesses = terms(*t.grad_fn(), t->slot, {&t, 0}, 0);
   const Term* right = nullptr;

@@ -1,10 +1,10 @@
 // What happens to tensors between layers, told from where they came from: their memory, or the
 // graph of gradients behind them.
 //
-// A node of that graph says which operation it was ("AddBackward0") and what led to it, not with
-// which numbers (along which dimension, say), and the tensors in the middle are gone. So a guess is
-// made for each way that it may have been, and computed; the one that gives the last tensor's bits
-// is it. Two that do are refused.
+// A node of that graph says which operation it was ("AddBackward0") and what led to it, not along
+// which dimension, say. So a guess is made for each way that it may have been, and computed; those
+// that give the bits of what the node made (onnx_seen_internal.h) remain. Two that remain of the
+// last one are refused.
 #pragma once
 #include <functional>
 #include <map>
@@ -16,13 +16,17 @@
 #include "autograd/graph/node.h"
 #include "nn/formats/onnx_graph_internal.h"
 #include "nn/formats/onnx_layers_internal.h"
+#include "nn/formats/onnx_seen_internal.h"
 
 namespace ramet {
 namespace formats {
 
+/// Same dtype, sizes and bytes in row-major order?
+bool same_bits(const Tensor& a, const Tensor& b);
+
 class OnnxTensors {
  public:
-  explicit OnnxTensors(OnnxGraph& graph) : graph_(graph) {}
+  OnnxTensors(OnnxGraph& graph, const OnnxSeen& seen) : graph_(graph), seen_(seen) {}
 
   /// `t`, as it is now, has this name in the graph.
   void know(const Tensor& t, const std::string& name);
@@ -63,15 +67,25 @@ class OnnxTensors {
     int64_t last = 0;
   };
 
+  static constexpr size_t kMost = 512;  // guesses
+
   const Known* current(const TensorImpl* t) const;
   bool view_of(const Known& from, const Tensor& t, std::string& name);
+  /// The name of what is known, a view of such or has no history; "": of another.
+  std::string plain_name(const Tensor& t);
   /// What the gradient `slot` of `node` belongs to.
   const Terms& terms(autograd::Node& node, uint32_t slot, const Hint& hint, int depth);
   Terms guesses(autograd::Node& node, uint32_t slot, const Hint& hint, int depth);
+  Terms node_guesses(autograd::Node& node, const OnnxSeen::Made* made, const Hint& hint, int depth);
   Terms layer_guesses(autograd::Node& node, const Parameter& p, int depth);
   void guess_one(const std::string& node, const Terms& x, const Hint& hint, Terms& made);
+  void guess_number(const std::string& node, const Term& x, OnnxSeen::Numbers n, Terms& made);
+  void guess_reduction(const std::string& node, const Term& x, const Tensor& result, Terms& made);
+  void guess_view(const std::string& node, const Term& x, const Tensor& from, const Tensor& result,
+                  Terms& made);
+  void guess_product(const std::string& node, const std::vector<const Terms*>& of, Terms& made);
   void guess_two(const std::string& node, const Terms& x, const Terms& y, Terms& made);
-  void guess_cat(const std::vector<const Terms*>& parts, Terms& made);
+  void guess_cat(const std::vector<const Terms*>& parts, bool stacked, Terms& made);
   /// Adds a guess, unless there are too many or `compute` refuses: then it was not that.
   void put(Terms& made, const std::function<Tensor()>& compute,
            const std::function<std::string()>& add);
@@ -81,7 +95,8 @@ class OnnxTensors {
   [[noreturn]] void refuse(const Tensor& t, const std::string& where, const std::string& whose);
 
   OnnxGraph& graph_;
-  std::string prefix_;                                    // of names that are added
+  const OnnxSeen& seen_;
+  std::string prefix_, whose_;                            // what name_of() was given
   std::vector<Known> known_;                              // in the order of the forward
   std::unordered_map<const TensorImpl*, size_t> places_;  // in it
   std::map<Key, const TensorImpl*> by_node_;

@@ -90,7 +90,7 @@ std::vector<std::string> OnnxGraph::nodes(const std::string& name, const char* o
   ProtoMessage node;
   for (const std::string& input : inputs) node.text(kInput, input);
   std::vector<std::string> made;
-  const std::string where = (name.empty() ? "" : name + ".") + op;
+  const std::string where = onnx_name(name, op);
   for (size_t i = 0; i < outputs; ++i) made.push_back(unused(where));
   for (const std::string& output : made) node.text(kOutput, output);
   node.text(kName, made[0]).text(kOp, op);

@@ -28,6 +28,11 @@ class OnnxAttributes {
 /// ONNX's number of a dtype.
 int64_t onnx_type(ScalarType dtype);
 
+/// "features.0.weight"; of the whole model ("") "weight".
+inline std::string onnx_name(const std::string& path, const std::string& what) {
+  return path.empty() ? what : path + "." + what;
+}
+
 class OnnxGraph {
  public:
   /// Adds an operator; its outputs' names. `name` says where it comes from ("features.0"); it and

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <list>
 #include <memory>
 #include <optional>
 
@@ -10,7 +11,6 @@ namespace ramet::formats {
 namespace {
 
 constexpr int kDeepest = 256;  // operations behind one another
-constexpr size_t kMost = 512;  // guesses
 
 struct Unary {
   const char *node, *op;
@@ -23,6 +23,15 @@ const Unary kUnary[] = {
     {"ExpBackward0", "Exp", [](const Tensor& x) { return x.exp(); }},
     {"NegBackward0", "Neg", [](const Tensor& x) { return x.neg(); }},
     {"CloneBackward0", "Identity", [](const Tensor& x) { return x.clone(); }},
+    {"AbsBackward0", "Abs", [](const Tensor& x) { return x.abs(); }},
+    {"SqrtBackward0", "Sqrt", [](const Tensor& x) { return x.sqrt(); }},
+    {"LogBackward0", "Log", [](const Tensor& x) { return x.log(); }},
+    {"SinBackward0", "Sin", [](const Tensor& x) { return x.sin(); }},
+    {"CosBackward0", "Cos", [](const Tensor& x) { return x.cos(); }},
+    {"ErfBackward0", "Erf", [](const Tensor& x) { return x.erf(); }},
+    {"ReciprocalBackward0", "Reciprocal", [](const Tensor& x) { return x.reciprocal(); }},
+    {"SoftplusBackward0", "Softplus", [](const Tensor& x) { return softplus(x); }},
+    {"EluBackward0", "Elu", [](const Tensor& x) { return elu(x); }},
 };
 struct Binary {
   const char *node, *op;
@@ -33,6 +42,9 @@ const Binary kBinary[] = {
     {"SubBackward0", "Sub", [](const Tensor& a, const Tensor& b) { return a.sub(b); }},
     {"MulBackward0", "Mul", [](const Tensor& a, const Tensor& b) { return a.mul(b); }},
     {"DivBackward0", "Div", [](const Tensor& a, const Tensor& b) { return a.div(b); }},
+    {"PowBackward1", "Pow", [](const Tensor& a, const Tensor& b) { return a.pow(b); }},
+    {"MaximumBackward0", "Max", [](const Tensor& a, const Tensor& b) { return maximum(a, b); }},
+    {"MinimumBackward0", "Min", [](const Tensor& a, const Tensor& b) { return minimum(a, b); }},
     {"MmBackward0", "MatMul", [](const Tensor& a, const Tensor& b) { return a.mm(b); }},
     {"BmmBackward0", "MatMul", [](const Tensor& a, const Tensor& b) { return a.bmm(b); }},
 };
@@ -90,25 +102,61 @@ OnnxTensors::Terms OnnxTensors::guesses(autograd::Node& node, uint32_t slot, con
     if (p->layer) return blocked_ = "parameter '" + p->name + "' outside of its layer", Terms();
     return {{p->tensor.detach(), [this, p] { return graph_.tensor(p->name, p->tensor); }}};
   }
-  const std::string name = blocked_ = node.name();
+  const std::string name = node.name();
+  const OnnxSeen::Made* const made = seen_.made(node);
+  const Tensor result = made && slot < made->results.size() ? made->results[slot].now() : Tensor();
+  blocked_ = name;
+  Terms terms =
+      node_guesses(node, made, !hint.tensor && result.defined() ? Hint{&result, 0} : hint, depth);
+  if (!result.defined()) return terms;
+  // The result itself goes on: what is computed with it has its strides, too.
+  Terms right;
+  for (Term& guess : terms)
+    if (same_bits(guess.value, result.detach()))
+      right.push_back({result.detach(), std::move(guess.add)});
+  return right;
+}
+
+OnnxTensors::Terms OnnxTensors::node_guesses(autograd::Node& node, const OnnxSeen::Made* seen,
+                                             const Hint& hint, int depth) {
+  const std::string name = node.name();
   if (depth == kDeepest) return {};
   std::vector<const Terms*> of;
+  std::list<Terms> constants;
   const auto edges = node.next_edges();
   for (const auto& edge : edges) {
     const Parameter* p = edge.is_valid() ? parameter_of(*edge.function) : nullptr;
     if (p && p->layer) return layer_guesses(node, *p, depth);
   }
-  for (const auto& edge : edges) {
-    if (!edge.is_valid())
+  const bool inputs_known = seen && seen->inputs.size() == edges.size();
+  for (size_t i = 0; i < edges.size(); ++i) {
+    const auto& edge = edges[i];
+    if (edge.is_valid()) {
+      of.push_back(&terms(*edge.function, edge.input_nr, {}, depth + 1));
+      if (of.back()->empty()) return {};
+      continue;
+    }
+    const Tensor input = inputs_known ? seen->inputs[i].now() : Tensor();
+    if (!input.defined() || input.grad_fn())
       return blocked_ = name + " with something that no input leads to", Terms();
-    of.push_back(&terms(*edge.function, edge.input_nr, {}, depth + 1));
-    if (of.back()->empty()) return {};
+    constants.push_back({{input.detach(), [this, input] { return plain_name(input); }}});
+    of.push_back(&constants.back());
   }
   blocked_ = name;
   Terms made;
-  if (name == "CatBackward0") guess_cat(of, made);
+  if (name == "CatBackward0" || name == "StackBackward0")
+    guess_cat(of, name == "StackBackward0", made);
+  else if (name == "LinearBackward0" || name == "AddmmBackward0") guess_product(name, of, made);
   else if (of.size() == 1) guess_one(name, *of[0], hint, made);
   else if (of.size() == 2) guess_two(name, *of[0], *of[1], made);
+  if (of.size() != 1) return made;
+  const Tensor input = inputs_known ? seen->inputs[0].now() : Tensor();
+  for (const Term& x : *of[0]) {
+    if (seen) guess_number(name, x, seen->numbers, made);
+    if (hint.tensor) guess_reduction(name, x, *hint.tensor, made);
+    if (hint.tensor && input.defined() && made.empty())
+      guess_view(name, x, input.detach(), hint.tensor->detach(), made);
+  }
   return made;
 }
 
@@ -160,6 +208,12 @@ void OnnxTensors::guess_one(const std::string& node, const Terms& terms, const H
             const std::string in = add();
             return graph_.node(prefix, "Mul", {in, graph_.node(prefix, "Sigmoid", {in})});
           });
+    if (is("RsqrtBackward0"))
+      put(
+          made, [&] { return v.rsqrt(); },
+          [this, add = x.add, prefix = prefix_] {
+            return graph_.node(prefix, "Reciprocal", {graph_.node(prefix, "Sqrt", {add()})});
+          });
     for (const bool by_tanh : {false, true}) {
       if (!is("GeluBackward0")) break;
       put(
@@ -184,8 +238,8 @@ void OnnxTensors::guess_one(const std::string& node, const Terms& terms, const H
             [this, add = x.add, axis, index, prefix = prefix_] {
               const std::string from = add();
               const Tensor place = full({}, index, kLong);
-              return graph_.node(prefix, "Gather", {from, graph_.tensor(prefix + ".index", place)},
-                                 axis);
+              return graph_.node(prefix, "Gather",
+                                 {from, graph_.tensor(onnx_name(prefix, "index"), place)}, axis);
             });
       }
       for (int64_t b = d + 1; is("TransposeBackward0") && b < v.dim(); ++b) {
@@ -242,7 +296,7 @@ void OnnxTensors::guess_two(const std::string& node, const Terms& first, const T
   }
 }
 
-void OnnxTensors::guess_cat(const std::vector<const Terms*>& parts, Terms& made) {
+void OnnxTensors::guess_cat(const std::vector<const Terms*>& parts, bool stacked, Terms& made) {
   std::vector<size_t> choice(parts.size());  // a guess for each part, counted up like digits
   for (bool more = !parts.empty(); more && made.size() < kMost;) {
     std::vector<Tensor> values;
@@ -253,12 +307,16 @@ void OnnxTensors::guess_cat(const std::vector<const Terms*>& parts, Terms& made)
       values.push_back(x.value), adds.push_back(x.add);
       one_type = one_type && x.value.scalar_type() == values[0].scalar_type();
     }
-    for (int64_t d = 0; one_type && d < values[0].dim(); ++d) {
+    for (int64_t d = 0; one_type && d < values[0].dim() + stacked; ++d) {
       put(
-          made, [&] { return cat(values, d); },
-          [this, adds, d, prefix = prefix_] {
+          made, [&] { return stacked ? stack(values, d) : cat(values, d); },
+          [this, adds, d, stacked, prefix = prefix_] {
             std::vector<std::string> in;
-            for (const auto& add : adds) in.push_back(add());
+            for (const auto& add : adds)
+              in.push_back(stacked ? graph_.node(prefix, "Unsqueeze",
+                                                 {add(), graph_.integers(
+                                                             onnx_name(prefix, "integers"), {d})})
+                                   : add());
             return graph_.node(prefix, "Concat", in, OnnxAttributes().integer("axis", d));
           });
     }

@@ -19,7 +19,7 @@ struct OnnxCall {
   std::vector<std::string> names;  // of `in` in the graph; "" of an undefined one
 
   /// The name of something of the layer: "features.0.weight".
-  std::string own(const std::string& what) const { return path.empty() ? what : path + "." + what; }
+  std::string own(const std::string& what) const { return onnx_name(path, what); }
   ScalarType dtype() const { return out[0].scalar_type(); }
   /// "[export_onnx] 'features.0': ..."
   template <class... Parts> [[noreturn]] void refuse(const Parts&... parts) const {
@@ -40,14 +40,19 @@ void add_window_layers(OnnxLayers& layers);     // convolutions, pools, pads, up
 void add_norm_layers(OnnxLayers& layers);       // norms
 void add_recurrent_layers(OnnxLayers& layers);  // RNN, LSTM, GRU
 void add_attention_layers(OnnxLayers& layers);  // MultiheadAttention
+void add_rare_layers(OnnxLayers& layers);       // Fold, Unfold, EmbeddingBag, LocalResponseNorm
+void add_losses(OnnxLayers& layers);            // losses of two tensors
 
 /// One result. By the exact class: one that derives from a layer may compute something else.
 template <class M, class F> void add_layer(OnnxLayers& layers, F f) {
-  layers[typeid(M)] = {
-      [f](OnnxGraph& g, const OnnxCall& c, nn::Module& m) {
-        return std::vector<std::string>{f(g, c, static_cast<M&>(m))};
-      },
-      [](nn::Module& m, const Tensor& x) -> Tensor { return static_cast<M&>(m).forward(x); }};
+  OnnxLayer& layer = layers[typeid(M)];
+  layer.add = [f](OnnxGraph& g, const OnnxCall& c, nn::Module& m) {
+    return std::vector<std::string>{f(g, c, static_cast<M&>(m))};
+  };
+  if constexpr (requires(M & m, const Tensor& x) { m.forward(x); })
+    layer.forward = [](nn::Module& m, const Tensor& x) -> Tensor {
+      return static_cast<M&>(m).forward(x);
+    };
 }
 
 /// Operators of one call, as an expression.
@@ -68,6 +73,21 @@ struct OnnxOps {
     return op("Transpose", {x}, OnnxAttributes().integers("perm", order));
   }
 };
+
+/// A layer that is refused, and why.
+template <class M> void add_refused(OnnxLayers& layers, const char* why) {
+  layers[typeid(M)].add = [why](OnnxGraph&, const OnnxCall& c,
+                                nn::Module&) -> std::vector<std::string> { c.refuse(why); };
+}
+
+/// `f` of an input of d dimensions behind batch and channels. The batch is added for a while where
+/// there is none.
+template <class F> std::string batched(OnnxGraph& g, const OnnxCall& c, size_t d, const F& f) {
+  if (c.in[0].dim() == static_cast<int64_t>(d) + 2) return f(c.names[0]);
+  const OnnxOps o{g, c};
+  const std::string axis = o.integers({0});
+  return o.op("Squeeze", {f(o.op("Unsqueeze", {c.names[0], axis})), axis});
+}
 
 /// gelu(x): by its approximation with tanh, or by the error function.
 std::string gelu_operators(const OnnxOps& o, const std::string& x, bool by_tanh);

@@ -1,6 +1,7 @@
 // Convolutions, pools, pads, upsampling.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "autograd/ops/factory.h"
 #include "nn/formats/onnx_layers_internal.h"
@@ -14,12 +15,14 @@
 namespace ramet::formats {
 namespace {
 
-// `f` of an input with a batch dimension, which it gets for a while where it has none.
-template <class F> std::string batched(OnnxGraph& g, const OnnxCall& c, size_t d, const F& f) {
-  if (c.in[0].dim() == static_cast<int64_t>(d) + 2) return f(c.names[0]);
-  const OnnxOps o{g, c};
-  const std::string axis = o.integers({0});
-  return o.op("Squeeze", {f(o.op("Unsqueeze", {c.names[0], axis})), axis});
+// x[begin:end] along a dimension that is counted from the end.
+std::string slice(const OnnxOps& o, const std::string& x, int64_t dim, int64_t begin,
+                  int64_t end = std::numeric_limits<int64_t>::max()) {
+  return o.op("Slice", {x, o.integers({begin}), o.integers({end}), o.integers({dim})});
+}
+std::string concat(const OnnxOps& o, const std::vector<std::string>& parts, int64_t dim) {
+  return parts.size() == 1 ? parts[0]
+                           : o.op("Concat", parts, OnnxAttributes().integer("axis", dim));
 }
 
 // {before of each dimension..., behind of each...}
@@ -57,14 +60,22 @@ template <size_t D, class M> void add_conv(OnnxLayers& layers) {
     const auto& options = m.options;
     std::vector<int64_t> pads = padding_of<D>(options);
     std::vector<std::string> in = operands(g, c, m);
-    if (holds_alternative<enumtype::kCircular>(options.padding_mode()))
-      c.refuse("circular padding has no operator in this operator set");
+    const bool circular = holds_alternative<enumtype::kCircular>(options.padding_mode());
     const bool zeros = holds_alternative<enumtype::kZeros>(options.padding_mode());
     const bool reflect = holds_alternative<enumtype::kReflect>(options.padding_mode());
     return batched(g, c, D, [&](const std::string& x) {
       const OnnxOps o{g, c};
       in[0] = x;
-      if (!zeros) {  // before the convolution, along its dimensions
+      for (size_t d = 0; circular && d < D; ++d) {  // Pad knows it from operator set 19 on
+        const int64_t dim = static_cast<int64_t>(d) - static_cast<int64_t>(D);
+        std::vector<std::string> parts{in[0]};
+        if (pads[d] > 0) parts.insert(parts.begin(), slice(o, in[0], dim, -pads[d]));
+        if (pads[D + d] > 0) parts.push_back(slice(o, in[0], dim, 0, pads[D + d]));
+        in[0] = concat(o, parts, dim);
+      }
+      if (circular) {
+        std::fill(pads.begin(), pads.end(), 0);
+      } else if (!zeros) {  // before the convolution, along its dimensions
         std::vector<int64_t> all(2 * (D + 2));
         std::copy_n(pads.begin(), D, all.begin() + 2);
         std::copy_n(pads.begin() + D, D, all.begin() + D + 4);
@@ -158,21 +169,37 @@ template <size_t D, class M> void add_avg_pool(OnnxLayers& layers) {
   });
 }
 
+// Windows of unlike sizes: each is cut out and reduced, a dimension after the other.
+std::string window_by_window(const OnnxOps& o, std::string x, size_t dims, const char* reduce) {
+  for (int64_t dim = -static_cast<int64_t>(dims); dim < 0; ++dim) {
+    const int64_t n = o.c.in[0].size(dim), wanted = o.c.out[0].size(dim);
+    std::vector<std::string> parts;
+    for (int64_t i = 0; i < wanted; ++i) {
+      OnnxAttributes a;
+      parts.push_back(o.op(reduce,
+                           {slice(o, x, dim, i * n / wanted, ceil_div((i + 1) * n, wanted))},
+                           a.integers("axes", {dim}).integer("keepdims", 1)));
+    }
+    x = concat(o, parts, dim);
+  }
+  return x;
+}
+
 template <size_t D, class M>
-void add_adaptive(OnnxLayers& layers, const char* op, const char* global) {
-  add_layer<M>(layers, [op, global](OnnxGraph& g, const OnnxCall& c, M&) {
+void add_adaptive(OnnxLayers& layers, const char* op, const char* global, const char* reduce) {
+  add_layer<M>(layers, [op, global, reduce](OnnxGraph& g, const OnnxCall& c, M&) {
     std::vector<int64_t> kernel;
-    bool whole = true;
+    bool whole = true, alike = true;
     for (size_t d = 0; d < D; ++d) {
       const int64_t k = static_cast<int64_t>(d) - static_cast<int64_t>(D);
       const int64_t n = c.in[0].size(k), wanted = c.out[0].size(k);
-      if (n % wanted != 0)
-        c.refuse("pools ", n, " places to ", wanted, ", expected a number that divides ", n);
+      alike = alike && n % wanted == 0;
       kernel.push_back(n / wanted);
       whole = whole && wanted == 1;
     }
     return batched(g, c, D, [&](const std::string& x) {
       if (whole) return g.node(c.path, global, {x});
+      if (!alike) return window_by_window(OnnxOps{g, c}, x, D, reduce);
       OnnxAttributes a;
       return g.node(c.path, op, {x},
                     a.integers("kernel_shape", kernel).integers("strides", kernel));
@@ -234,8 +261,8 @@ void add_windows(OnnxLayers& layers) {
   add_conv_transpose<D, Transposed>(layers);
   add_max_pool<D, Max>(layers);
   add_avg_pool<D, Avg>(layers);
-  add_adaptive<D, ToAvg>(layers, "AveragePool", "GlobalAveragePool");
-  add_adaptive<D, ToMax>(layers, "MaxPool", "GlobalMaxPool");
+  add_adaptive<D, ToAvg>(layers, "AveragePool", "GlobalAveragePool", "ReduceMean");
+  add_adaptive<D, ToMax>(layers, "MaxPool", "GlobalMaxPool", "ReduceMax");
 }
 template <class M> void add_pad(OnnxLayers& layers, const char* mode) {
   add_layer<M>(layers, [mode](OnnxGraph& g, const OnnxCall& c, M& m) {

@@ -6,10 +6,13 @@
 #include "nn/layers/activation.h"
 #include "nn/layers/batchnorm.h"
 #include "nn/layers/conv.h"
+#include "nn/layers/embedding_bag.h"
 #include "nn/layers/linear.h"
+#include "nn/layers/loss.h"
 #include "nn/layers/pixel_shuffle.h"
 #include "nn/layers/pooling.h"
 #include "nn/layers/recurrent.h"
+#include "nn/layers/recurrent_cells.h"
 #include "nn/module/sequential.h"
 #include "nn/serialize/safetensors.h"
 #include "tests/error_text.h"
@@ -153,14 +156,23 @@ TEST(Onnx, RefusesByTheModulesPath) {
     const nn::Sequential net(nn::Identity(), nn::Sequential(nn::Identity(), module));
     EXPECT_ERROR_TEXT(export_onnx(net, zeros(sizes), "/nowhere/net.onnx"), "'1.1': " + part);
   };
-  refused(nn::Conv1d(nn::Conv1dOptions(2, 2, 3).padding(1).padding_mode(kCircular)), {1, 2, 5},
-          "circular padding");
-  refused(nn::AdaptiveAvgPool1d(3), {1, 2, 5}, "pools 5 places to 3");
   refused(nn::AvgPool1d(nn::AvgPool1dOptions(2).ceil_mode(true)), {1, 2, 5}, "ceil_mode");
   refused(nn::AvgPool2d(nn::AvgPool2dOptions(2).divisor_override(3)), {1, 2, 4, 4}, "divisor");
   refused(nn::BatchNorm1d(nn::BatchNorm1dOptions(2).track_running_stats(false)), {3, 2},
           "a batch norm without running statistics");
   refused(nn::PixelShuffle(2), {4, 3, 3}, "PixelShuffle");
+  EXPECT_ERROR_TEXT(export_onnx(nn::LSTM(nn::LSTMOptions(3, 4).proj_size(2)), ones({2, 1, 3}), "x"),
+                    "'': proj_size has no operator");
+  EXPECT_ERROR_TEXT(
+      export_onnx(nn::CrossEntropyLoss(nn::CrossEntropyLossOptions().label_smoothing(0.1)),
+                  {ones({2, 3}), ones({2}).to(kLong)}, "x"),
+      "label_smoothing");
+  EXPECT_ERROR_TEXT(export_onnx(nn::CrossEntropyLoss(), {ones({2, 3}), ones({2, 3})}, "x"),
+                    "targets that are probabilities");
+  EXPECT_ERROR_TEXT(export_onnx(nn::EmbeddingBag(nn::EmbeddingBagOptions(3, 2).padding_idx(0)),
+                                ones({2, 2}).to(kLong), "x"),
+                    "padding_idx");
+  EXPECT_ERROR_TEXT(export_onnx(nn::GRUCell(3, 4), ones({3}), "x"), "expected 2 dimensions");
   EXPECT_ERROR_TEXT(export_onnx(nn::Conv2d(1, 1, 1), zeros({1, 1, 2, 2}), "/nowhere/net.onnx"),
                     "/nowhere");
   EXPECT_ERROR_TEXT(export_onnx(nn::Linear(2, 2), zeros({0, 2}), "x"), "expected an example");
@@ -181,12 +193,23 @@ TEST(Onnx, RefusesByTheModulesPath) {
 }
 
 TEST(Onnx, RefusesWhatItCannotTell) {
-  expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x.pow(3)); }),
+  expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x.cumsum(1)); }),
               "in the forward of '': what 'fc' is given, float32[2, 3] on cpu, comes by an "
-              "operation that cannot be exported: got PowBackward0");
-  expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x) * 2; }), "an output");
+              "operation that cannot be exported: got CumsumBackward0");
+  expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x).cumsum(0); }), "an output");
+  // Views that are no slice with step 1, permutation or reshape.
+  expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x).slice(1, 0, 3, 2) * 2; }),
+              "got SliceBackward0");
+  expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x).diagonal() + 1; }),
+              "got DiagonalBackward0");
+  // What the forward makes may come of the input, whatever it is.
   expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x) + ones({3}); }),
-              "with something that no input leads to");
+              "an output, float32[3] on cpu, is made there");
+  expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x) * (x > -9).to(kFloat); }),
+              "is made there");
+  // A number that comes of the input.
+  expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x) * x.sum().item(); }),
+              "does other things for other numbers");
   // No history, and no constant either: the same in both runs, but by chance.
   expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x.gt(-9).to(kFloat)); }),
               "what 'fc' is given, float32[2, 3] on cpu, is made there");
@@ -208,7 +231,7 @@ TEST(Onnx, RefusesWhatItCannotTell) {
                 const Tensor zero = ones({1, 2, 3});
                 return std::get<0>(m.lstm(x.unsqueeze(0), std::make_tuple(zero, zero)));
               }),
-              "'lstm': an LSTM that is given its first states");
+              "what 'lstm' is given, float32[1, 2, 3] on cpu, is made there");
 }
 
 }  // namespace

@@ -145,32 +145,9 @@ template <class M>
 void add(const std::string& name, const M& module, const std::vector<Tensor>& inputs,
          const OnnxOptions& options = {}) {
   auto& m = formats::module_of(module);
-  // Norms' statistics and scales that are no 0s and 1s.
-  const NoGradGuard set;
-  double phase = 0;
-  for (const auto& list : {m.named_buffers(), m.named_parameters()}) {
-    for (const auto& item : list) {
-      Tensor t = item.value();
-      if (!t.is_floating_point()) continue;
-      const bool positive = item.key().find("running_var") != std::string::npos;
-      const Tensor step = arange(t.numel(), TensorOptions(kDouble)) * 0.7 + ++phase;
-      t.copy_((step.sin() * (positive ? 0.4 : 0.5) + (positive ? 1 : 0)).view(t.sizes()));
-    }
-  }
-  OnnxModel made{name, inputs, {}, {}};
-  const auto forward = formats::forward_of(m);
-  made.bytes = formats::onnx_bytes(m, inputs, options, forward);
-  m.eval();
-  made.outputs = forward(inputs);
-  models.push_back(std::move(made));
+  models.push_back(onnx_model(name, m, formats::forward_of(m), inputs, options));
 }
-
-// Numbers below 0 and above, the same each time.
-Tensor numbers(IntArrayRef sizes, double scale = 2) {
-  int64_t n = 1;
-  for (int64_t s : sizes) n *= s;
-  return ((arange(n, TensorOptions(kDouble)) * 1.3 + 0.2).sin() * scale).view(sizes).to(kFloat);
-}
+Tensor numbers(IntArrayRef sizes, double scale = 2) { return onnx_numbers(sizes, scale); }
 
 void add_activations() {
   const Tensor x = numbers({3, 4, 5}, 4), image = numbers({2, 4, 3, 5}, 4);
@@ -277,6 +254,31 @@ void add_norms() {
 
 }  // namespace
 
+Tensor onnx_numbers(IntArrayRef sizes, double scale) {
+  int64_t n = 1;
+  for (int64_t s : sizes) n *= s;
+  return ((arange(n, TensorOptions(kDouble)) * 1.3 + 0.2).sin() * scale).view(sizes).to(kFloat);
+}
+
+OnnxModel onnx_model(const std::string& name, nn::Module& m, const formats::OnnxForward& forward,
+                     const std::vector<Tensor>& inputs, const OnnxOptions& options) {
+  const NoGradGuard set;
+  double phase = 0;
+  for (const auto& list : {m.named_buffers(), m.named_parameters()}) {
+    for (const auto& item : list) {
+      Tensor t = item.value();
+      if (!t.is_floating_point()) continue;
+      const bool positive = item.key().find("running_var") != std::string::npos;
+      const Tensor step = arange(t.numel(), TensorOptions(kDouble)) * 0.7 + ++phase;
+      t.copy_((step.sin() * (positive ? 0.4 : 0.5) + (positive ? 1 : 0)).view(t.sizes()));
+    }
+  }
+  OnnxModel made{name, inputs, {}, formats::onnx_bytes(m, inputs, options, forward)};
+  m.eval();
+  made.outputs = forward(inputs);
+  return made;
+}
+
 std::vector<OnnxModel> onnx_models() {
   models.clear();
   add("Linear", Linear(4, 3), {numbers({5, 4})});
@@ -330,6 +332,7 @@ std::vector<OnnxModel> onnx_models() {
   add("tagger", Tagger(), {tensor({{0, 6, 2}, {1, 1, 5}}), numbers({3, 2})});
   add("attention", Attention(), {numbers({3, 4, 6})}, free);
   add("gated", Gated(), {numbers({5, 2, 3}), numbers({2, 2, 4})});
+  add_onnx_models_between(models);
   return std::move(models);
 }
 

@@ -8,11 +8,18 @@
 namespace ramet::testing {
 namespace {
 
-// Short lists of whole numbers are shown where they are used.
+// Short lists of whole numbers, and single ones of float32, are shown where they are used.
 std::map<std::string, std::string> small_lists(std::string_view graph) {
   std::map<std::string, std::string> lists;
   for (const ProtoField& t : fields_of(graph, 5)) {
     const std::string_view raw = text_of(t.text, 9);
+    if (integer_of(t.text, 2) == 1 && raw.size() == 4 && fields_of(t.text, 1).empty()) {
+      float v;
+      std::memcpy(&v, raw.data(), 4);
+      std::ostringstream number;
+      number << v;
+      lists[std::string(text_of(t.text, 8))] = number.str();
+    }
     if (integer_of(t.text, 2) != 7 || raw.size() > 96) continue;
     std::string list;
     for (size_t i = 0; i < raw.size(); i += 8) {

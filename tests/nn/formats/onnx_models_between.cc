@@ -1,0 +1,224 @@
+// Models with operations between layers, rare layers and losses.
+#include "autograd/autograd.h"
+#include "autograd/ops.h"
+#include "nn/functional/functional.h"
+#include "nn/layers/conv.h"
+#include "nn/layers/distance.h"
+#include "nn/layers/embedding_bag.h"
+#include "nn/layers/fold.h"
+#include "nn/layers/linear.h"
+#include "nn/layers/loss.h"
+#include "nn/layers/margin_loss.h"
+#include "nn/layers/pooling.h"
+#include "nn/layers/recurrent.h"
+#include "nn/layers/recurrent_cells.h"
+#include "nn/layers/response_norm.h"
+#include "nn/module/module_hooks.h"
+#include "tests/nn/formats/onnx_models.h"
+
+namespace ramet::testing {
+namespace {
+
+using namespace nn;
+using Tensors = std::vector<Tensor>;
+
+// A module with a layer fc, a buffer and a parameter, whose forward is a function.
+struct WithImpl : Module {
+  using F = std::function<Tensors(WithImpl&, const Tensors&)>;
+  WithImpl() {
+    fc = register_module("fc", Linear(6, 4));
+    place = register_buffer("place", zeros({1, 4}));
+    scale = register_parameter("scale", zeros({4}));
+  }
+  Linear fc{nullptr};
+  Tensor place, scale;
+};
+
+struct Adder {
+  std::vector<OnnxModel>& models;
+
+  template <class M>
+  void operator()(const std::string& name, const M& module, const Tensors& inputs,
+                  const OnnxOptions& options = {}) const {
+    auto& m = formats::module_of(module);
+    models.push_back(onnx_model(name, m, formats::forward_of(m), inputs, options));
+  }
+  // The rows of a function of what `fc` makes; their number is free.
+  void rows(const std::string& name, const std::function<Tensor(const Tensor&)>& f) const {
+    of(name, {onnx_numbers({3, 6})}, OnnxOptions().batch_dim(0),
+       [f](WithImpl& m, const Tensors& in) { return Tensors{f(m.fc(in[0]))}; });
+  }
+  void of(const std::string& name, const Tensors& inputs, const OnnxOptions& options,
+          const WithImpl::F& f) const {
+    WithImpl m;
+    models.push_back(onnx_model(
+        name, m, [&](const Tensors& in) { return f(m, in); }, inputs, options));
+  }
+};
+
+void add_numbers(const Adder& add) {
+  add.rows("scalar_products", [](const Tensor& x) { return x * 0.5 / 3; });
+  add.rows("scalar_sums", [](const Tensor& x) { return 2 - (x + 1 - 0.3).add(0.2, 3); });
+  add.rows("scalar_whole", [](const Tensor& x) { return 3 * x + 1; });
+  add.rows("scalar_inverse", [](const Tensor& x) { return 1.5 / (x.square() + 1e-3); });
+  add.rows("powers", [](const Tensor& x) { return x.pow(2) + x.pow(3) + x.abs().pow(1.7); });
+  add.rows("power_of", [](const Tensor& x) { return pow(Scalar(2), x); });
+  add.rows("roots", [](const Tensor& x) {
+    const Tensor y = x.abs() + 0.1;
+    return y.sqrt() + y.rsqrt() + y.pow(0.5) + y.log().sin().cos();
+  });
+  add.rows("clamps", [](const Tensor& x) {
+    return x.clamp(-0.3, 0.6) + x.clamp_min(0.1) + x.clamp_max(0.2) + leaky_relu(x, 0.2);
+  });
+  add.rows("standardized", [](const Tensor& x) {  // a layer norm by hand
+    const Tensor centred = x - x.mean(-1, true);
+    return centred / (centred.pow(2).mean(-1, true) + 1e-5).sqrt();
+  });
+  add.rows("reduced", [](const Tensor& x) {
+    return stack({x.sum(1), x.mean(1), x.amax(1), x.amin(1), x.norm(2, 1), std::get<0>(x.max(1))},
+                 1);
+  });
+  add.rows("cut", [](const Tensor& x) {
+    const Tensors halves = x.chunk(2, 1);
+    return cat({halves[1] * 2, x.slice(1, 1, 3) + 1, halves[0].sigmoid()}, 1).permute({1, 0}) + 0.5;
+  });
+  add.of("expanded", {onnx_numbers({3, 6})}, {}, [](WithImpl& m, const Tensors& in) {
+    const Tensor x = m.fc(in[0]);
+    return Tensors{x.unsqueeze(1).expand({3, 2, 4}) * 2 + x.sum()};
+  });
+  // A buffer, a bare parameter, and a product without a layer.
+  add.of("constants", {onnx_numbers({3, 6})}, OnnxOptions().batch_dim(0),
+         [](WithImpl& m, const Tensors& in) {
+           const Tensor x = m.fc(in[0]) + m.place;
+           return Tensors{x * m.scale + 1,
+                          functional::linear(x, m.place) + maximum(x, m.place).sum(1, true)};
+         });
+}
+
+struct StatesImpl : Module {  // of a two-way LSTM, given and returned
+  StatesImpl() {
+    lstm = register_module("lstm", LSTM(LSTMOptions(3, 4).num_layers(2).bidirectional(true)));
+    fc = register_module("fc", Linear(8, 2));
+  }
+  std::tuple<Tensor, Tensor, Tensor> forward(const Tensor& x, const Tensor& h, const Tensor& c) {
+    const auto [y, states] = lstm(x, std::make_tuple(h, c));
+    const auto& [last, cell] = states;
+    return {y * 0.5, cell, fc(cat({last[-2], last.select(0, 3)}, 1))};
+  }
+  LSTM lstm{nullptr};
+  Linear fc{nullptr};
+};
+struct LastImpl : Module {  // as classifiers of sequences are written
+  LastImpl() {
+    lstm = register_module("lstm", LSTM(LSTMOptions(3, 4).batch_first(true)));
+    gru = register_module("gru", GRU(GRUOptions(3, 4).num_layers(2)));
+    fc = register_module("fc", Linear(4, 2));
+  }
+  std::tuple<Tensor, Tensor> forward(const Tensor& x) {
+    const auto [h, c] = std::get<1>(lstm(x));
+    const Tensor last = std::get<1>(gru(x.transpose(0, 1)));
+    return {fc(h[-1]) + fc(c.squeeze(0)), last[-1]};
+  }
+  LSTM lstm{nullptr};
+  GRU gru{nullptr};
+  Linear fc{nullptr};
+};
+struct CellsImpl : Module {  // steps by hand
+  CellsImpl() {
+    rnn = register_module("rnn", RNNCell(RNNCellOptions(3, 4).nonlinearity(kReLU)));
+    lstm = register_module("lstm", LSTMCell(LSTMCellOptions(4, 5).bias(false)));
+    gru = register_module("gru", GRUCell(5, 2));
+  }
+  std::tuple<Tensor, Tensor> forward(const Tensor& x) {
+    Tensor a, g;
+    std::optional<std::tuple<Tensor, Tensor>> states;
+    for (int64_t t = 0; t < 3; ++t) {
+      a = a.defined() ? rnn(x[t], a) : rnn(x[t]);
+      states = states ? lstm(a, states) : lstm(a);
+      g = g.defined() ? gru(std::get<0>(*states), g) : gru(std::get<0>(*states));
+    }
+    return {g, std::get<1>(*states)};
+  }
+  RNNCell rnn{nullptr};
+  LSTMCell lstm{nullptr};
+  GRUCell gru{nullptr};
+};
+
+void add_states(const Adder& add) {
+  add("states", std::make_shared<StatesImpl>(),
+      {onnx_numbers({5, 2, 3}), onnx_numbers({4, 2, 4}), onnx_numbers({4, 2, 4}, 1)});
+  add("last_states", std::make_shared<LastImpl>(), {onnx_numbers({2, 5, 3})},
+      OnnxOptions().batch_dim(0));
+  add("cells", std::make_shared<CellsImpl>(), {onnx_numbers({3, 2, 3})});
+}
+
+void add_rare(const Adder& add) {
+  const Tensor line = onnx_numbers({2, 4, 10}), image = onnx_numbers({2, 4, 8, 6});
+  add("Conv1d_circular", Conv1d(Conv1dOptions(4, 3, 4).padding(kSame).padding_mode(kCircular)),
+      {line});
+  add("Conv2d_circular",
+      Conv2d(Conv2dOptions(4, 3, 3).padding({2, 1}).stride(2).padding_mode(kCircular)), {image});
+  add("AdaptiveAvgPool1d_uneven", AdaptiveAvgPool1d(7), {line});
+  add("AdaptiveAvgPool2d_uneven", AdaptiveAvgPool2d(AdaptiveAvgPool2dOptions({3, 9})), {image});
+  add("AdaptiveMaxPool2d_uneven", AdaptiveMaxPool2d(AdaptiveMaxPool2dOptions({5, 4})),
+      {image[0].clone()});
+  add("Unfold", Unfold(UnfoldOptions({2, 3}).dilation(2).padding({1, 2}).stride({1, 3})), {image});
+  // Its last row and column no block reaches.
+  add("Fold", Fold(FoldOptions({6, 9}, {3, 2}).stride({2, 3}).padding({0, 1})),
+      {onnx_numbers({2, 12, 8})});
+  add("EmbeddingBag_max", EmbeddingBag(EmbeddingBagOptions(7, 3).mode(kMax)),
+      {tensor({{0, 6, 2}, {1, 1, 5}})});
+  EmbeddingBag weighted(EmbeddingBagOptions(7, 3).mode(kSum));
+  add.models.push_back(
+      onnx_model("EmbeddingBag_weights", *weighted,
+                 [&](const Tensors& in) { return Tensors{weighted(in[0], Tensor(), in[1])}; },
+                 {tensor({{0, 6, 2}, {1, 1, 5}}), onnx_numbers({2, 3})}, {}));
+  add("LocalResponseNorm", LocalResponseNorm(LocalResponseNormOptions(3).alpha(0.5)), {image});
+  add("LocalResponseNorm_even", LocalResponseNorm(LocalResponseNormOptions(2).alpha(0.5).k(2)),
+      {line});
+  add("CosineSimilarity", CosineSimilarity(CosineSimilarityOptions().dim(2)),
+      {line, line.sin().contiguous()});
+  add("PairwiseDistance", PairwiseDistance(PairwiseDistanceOptions().keepdim(true)),
+      {onnx_numbers({5, 4}), onnx_numbers({5, 4}, 1)});
+}
+
+void add_losses(const Adder& add) {
+  const Tensor x = onnx_numbers({5, 4}), y = onnx_numbers({5, 4}, 1.5).flip({0}).contiguous();
+  const Tensor chance = x.sigmoid(), other = y.sigmoid();
+  const Tensor weight = tensor({0.5f, 2.f, 1.f, 0.25f});
+  const Tensor classes = tensor({int64_t{3}, int64_t{0}, int64_t{2}, int64_t{1}, int64_t{2}});
+  add("L1Loss", L1Loss(kSum), {x, y});
+  add("MSELoss", MSELoss(), {x, y});
+  add("SmoothL1Loss", SmoothL1Loss(SmoothL1LossOptions().beta(0.3)), {x, y});
+  add("HuberLoss", HuberLoss(HuberLossOptions().delta(0.7).reduction(kSum)), {x, y});
+  add("BCELoss", BCELoss(BCELossOptions().weight(weight)), {chance, other});
+  add("BCEWithLogitsLoss",
+      BCEWithLogitsLoss(BCEWithLogitsLossOptions().weight(weight).pos_weight(weight + 1)),
+      {x * 9, other});
+  add("KLDivLoss", KLDivLoss(KLDivLossOptions(kBatchMean)),
+      {onnx_numbers({2, 2}), tensor({{0.f, .5f}, {.3f, .7f}})});
+  add("KLDivLoss_log", KLDivLoss(KLDivLossOptions(kSum).log_target(true)), {x, y});
+  add("NLLLoss", NLLLoss(NLLLossOptions().weight(weight).ignore_index(1)), {x, classes});
+  add("CrossEntropyLoss", CrossEntropyLoss(), {x, classes}, OnnxOptions().batch_dim(0));
+  add("CrossEntropyLoss_weights",
+      CrossEntropyLoss(CrossEntropyLossOptions().weight(weight).reduction(kSum)), {x, classes});
+  add("CrossEntropyLoss_places", CrossEntropyLoss(CrossEntropyLossOptions().reduction(kNone)),
+      {onnx_numbers({2, 4, 3}), tensor({{0, 3, 1}, {2, 2, 0}})});
+  add("PoissonNLLLoss", PoissonNLLLoss(), {x, chance});
+  add("MarginRankingLoss", MarginRankingLoss(MarginRankingLossOptions().margin(0.3)),
+      {x, y, chance.sub(0.5).sign()});
+  add("SoftMarginLoss", SoftMarginLoss(), {x, chance.sub(0.5).sign()});
+  add("TripletMarginLoss", TripletMarginLoss(), {x, y, chance});
+}
+
+}  // namespace
+
+void add_onnx_models_between(std::vector<OnnxModel>& models) {
+  const Adder add{models};
+  add_numbers(add);
+  add_states(add);
+  add_rare(add);
+  add_losses(add);
+}
+
+}  // namespace ramet::testing

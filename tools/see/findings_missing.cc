@@ -13,7 +13,8 @@ namespace {
 struct Call {
   uint64_t start;
   const std::vector<Id>*in, *out;
-  Id operation;  // -1: a movement
+  Id operation;                  // -1: a movement
+  bool each_on_its_own = false;  // what came of one tensor is the one at its place
 };
 
 class Gradients {
@@ -24,7 +25,10 @@ class Gradients {
       const OperationRow& op = d.operations[i];
       calls_.push_back({op.start, &op.inputs, &op.outputs, static_cast<Id>(i)});
     }
-    for (const MovementRow& m : d.movements) calls_.push_back({m.start, &m.from, &m.to, -1});
+    for (const MovementRow& m : d.movements)
+      calls_.push_back(
+          {m.start, &m.from, &m.to, -1,
+           m.kind == "broadcast" && !m.from.empty() && m.to.size() % m.from.size() == 0});
     std::stable_sort(calls_.begin(), calls_.end(),
                      [](const Call& a, const Call& b) { return a.start < b.start; });
     std::vector<Id> stack;
@@ -46,9 +50,13 @@ class Gradients {
       stack.pop_back();
       for (const NodeRow::Edge& e : n.edges) reach(e.to);
     }
-    for (const NodeRow& n : d.nodes)
-      for (const NodeRow::Edge& e : n.edges)
-        if (row(d.nodes, e.to)) used_[static_cast<size_t>(e.to)] = &n;
+    users_.resize(d.nodes.size());
+    for (size_t i = 0; i < d.nodes.size(); ++i)
+      for (const NodeRow::Edge& e : d.nodes[i].edges)
+        if (row(d.nodes, e.to)) {
+          used_[static_cast<size_t>(e.to)] = &d.nodes[i];
+          users_[static_cast<size_t>(e.to)].push_back(static_cast<Id>(i));
+        }
   }
 
   bool backward_ran() const { return backward_ran_; }
@@ -72,8 +80,13 @@ class Gradients {
                         : std::string(".")),
               user ? user->operation : -1};
     }
-    const std::vector<size_t> users = behind({p.tensor}, 0);
-    if (users.empty() && !user && takes_without_history(p, users) < 0)
+    const std::set<Id> came = results_of_users(p.node);
+    std::set<Id> start = came;
+    start.insert(p.tensor);
+    const std::vector<size_t> users = behind(start, 0);
+    const bool computed = std::any_of(users.begin(), users.end(),
+                                      [this](size_t i) { return calls_[i].operation >= 0; });
+    if (!computed && !user && takes_without_history(p, came, users) < 0)
       return {"the forward never used it.", -1};
     for (const size_t i : users) {
       if (calls_[i].operation < 0) continue;
@@ -86,7 +99,7 @@ class Gradients {
                            "nothing behind it leads back.",
               calls_[i].operation};
     }
-    if (const Id at = takes_without_history(p, users); at >= 0)
+    if (const Id at = takes_without_history(p, came, users); at >= 0)
       return {"its history was cut: " + call_of(d_, d_.operations[static_cast<size_t>(at)]) +
                   " is given what came of it without its history, as detach() and data leave it.",
               at};
@@ -110,10 +123,36 @@ class Gradients {
       if (std::none_of(c.in->begin(), c.in->end(), [&](Id t) { return tensors.count(t) != 0; }))
         continue;
       found.push_back(i);
-      tensors.insert(c.out->begin(), c.out->end());
+      if (!c.each_on_its_own) {
+        tensors.insert(c.out->begin(), c.out->end());
+        continue;
+      }
+      for (size_t j = 0; j < c.out->size(); ++j)
+        if (tensors.count((*c.in)[j % c.in->size()])) tensors.insert((*c.out)[j]);
     }
     return found;
   }
+
+  // Results of the operations whose gradients lead to a collector, through sums of replicas, whose
+  // parameters are tensors of their own.
+  std::set<Id> results_of_users(Id node) const {
+    std::set<Id> out;
+    std::vector<Id> stack;
+    if (row(d_.nodes, node)) stack.push_back(node);
+    while (!stack.empty()) {
+      const Id at = stack.back();
+      stack.pop_back();
+      for (const Id user : users_[static_cast<size_t>(at)]) {
+        const NodeRow& n = d_.nodes[static_cast<size_t>(user)];
+        if (n.reduces && n.operation < 0) stack.push_back(user);
+        if (const OperationRow* op = row(d_.operations, n.operation))
+          out.insert(op->outputs.begin(), op->outputs.end());
+      }
+    }
+    out.erase(-1);
+    return out;
+  }
+
   bool leads_to_loss(const OperationRow& op, size_t next) const {
     for (const size_t i : behind({op.outputs.begin(), op.outputs.end()}, next)) {
       const OperationRow* user = row(d_.operations, calls_[i].operation);
@@ -125,7 +164,8 @@ class Gradients {
 
   // Nobody tells of detach(), which computes nothing. But what it gives shows memory that the
   // parameter, or something that came of it, has, and no operation made it.
-  Id takes_without_history(const ParameterRow& p, const std::vector<size_t>& users) const {
+  Id takes_without_history(const ParameterRow& p, const std::set<Id>& came,
+                           const std::vector<size_t>& users) const {
     const auto storage_of = [this](Id tensor) {
       const TensorRow* t = row(d_.tensors, tensor);
       return t ? t->storage : -1;
@@ -135,8 +175,11 @@ class Gradients {
     const auto here = [&](const ParameterRow& q) { return storage_of(q.tensor) == own; };
     if (std::count_if(d_.parameters.begin(), d_.parameters.end(), here) == 1) storages.insert(own);
     for (const Call& c : calls_) made.insert(c.out->begin(), c.out->end());
-    for (const size_t i : users)
+    for (const Id t : came) storages.insert(storage_of(t));
+    for (const size_t i : users) {
+      if (calls_[i].each_on_its_own) continue;  // copies of all parameters, in one piece of memory
       for (const Id t : *calls_[i].out) storages.insert(storage_of(t));
+    }
     storages.erase(-1);
     for (size_t i = users.empty() ? 0 : users[0]; i < calls_.size(); ++i) {
       if (calls_[i].operation < 0) continue;
@@ -154,7 +197,8 @@ class Gradients {
   const RecordingData& d_;
   std::vector<Call> calls_;  // by time
   std::vector<bool> reached_;
-  std::vector<const NodeRow*> used_;  // one of those whose edges lead there
+  std::vector<const NodeRow*> used_;    // one of those whose edges lead there
+  std::vector<std::vector<Id>> users_;  // all of them
   std::vector<bool> accumulated_;
   const EventRow* failed_ = nullptr;
   bool backward_ran_ = false;

@@ -184,6 +184,44 @@ TEST(Findings, ParameterBehindADetachNamesItsLine) {
   EXPECT_EQ(m.findings[0].operation, detach);
 }
 
+// Replicas' parameters are copied by one broadcast into one piece of memory, and are tensors of
+// their own when they are used: what came of one parameter is told by the graph.
+TEST(Findings, ParametersOfReplicas) {
+  Made d;
+  const auto in_storage = [&d](Id storage) {
+    const Id t = d.tensor();
+    d.tensors[static_cast<size_t>(t)].storage = storage;
+    return t;
+  };
+  const Id w = in_storage(1), u = in_storage(1), copy_w = in_storage(2), copy_u = in_storage(2);
+  d.parameter("w", w);
+  d.parameter("u", u);
+  MovementRow m;
+  m.kind = "broadcast";
+  m.from = {w, u};
+  m.to = {copy_w, copy_u};
+  m.start = ++d.now;
+  d.movements.push_back(m);
+  const Id used = in_storage(2), y = in_storage(3), cut = in_storage(3), head = d.tensor(),
+           loss = d.tensor();
+  NodeRow sum;
+  sum.name = "ReduceAdd(w)";
+  sum.reduces = true;
+  sum.edges.push_back({d.node_of(w), 0, -1});
+  d.nodes.push_back(sum);
+  d.made_by[used] = last(d.nodes.size());
+  d.operation("linear", {used}, {y});
+  d.parameter("head", head, d.tensor());
+  const Id after = d.operation("mul", {cut, head}, {loss});
+  d.source(after, "net.cc", 7);
+  d.backward(loss);
+  d.look();
+  EXPECT_THAT(d.texts(),
+              testing::ElementsAre(
+                  AllOf(HasSubstr("w has no gradient: its history was cut"), HasSubstr("net.cc:7")),
+                  "no gradient: u has no gradient: the forward never used it."));
+}
+
 TEST(Findings, ParameterBehindAnOperationWithoutHistory) {
   Made m;
   const Id w = m.tensor(), v = m.tensor(), h = m.tensor(), loss = m.tensor();

@@ -178,6 +178,7 @@ Id Recorder::node_of(Node& asked) {
 }
 
 void Recorder::on_node_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> results) {
+  const uint64_t ended = now();  // what follows is the recorder's own time
   std::vector<std::unique_ptr<Statistics>> statistics(results.size());
   for (size_t i = 0; i < results.size(); ++i) {
     TensorImpl* const t = results[i].impl;
@@ -215,7 +216,7 @@ void Recorder::on_node_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> 
   op.replica = tls.replica;
   op.thread = t.number;
   op.node = id;
-  op.start = op.end = now();
+  op.start = op.end = ended;
   for (const Input& in : inputs) {
     op.inputs.push_back(tensor_of(in.impl));
     op.versions.push_back(in.impl ? in.impl->storage->version().load() : 0);

@@ -150,7 +150,13 @@ const std::vector<SourceLines::Frame>& SourceLines::frames_at(uintptr_t address)
     file = absolute(name, unit);
   }
   Dwarf_Die* scopes = nullptr;
-  const int count = unit ? dwarf_getscopes(unit, address - bias, &scopes) : 0;
+  int count = unit ? dwarf_getscopes(unit, address - bias, &scopes) : 0;
+  if (count > 0) {
+    Dwarf_Die innermost = scopes[0];
+    std::free(scopes);
+    scopes = nullptr;
+    count = dwarf_getscopes_die(&innermost, &scopes);
+  }
   for (int i = 0; i < count; ++i) {  // innermost first
     const int tag = dwarf_tag(&scopes[i]);
     if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine) continue;

@@ -82,7 +82,7 @@ def test_what_newcomers_ask(p):
     p.press("tab-memory")
     check("parameters in one block" in p.text("#panel") and "saved by" in p.text("#panel"), p.text("#panel"))
     # Why has this parameter no gradient?
-    for name, word in (("stem.weight", "detach()"), ("features.norm1.bias", "frozen")):
+    for name, word in (("stem.weight", "detach()"), ("features.norm1.bias", "frozen"), ("auxiliary.bias", "never used it")):
         p.js("explorer.showParameter(explorer.model.parameters.findIndex((q) => q.name === arguments[0]))", name)
         p.frame()
         check("It has none." in p.text("#panel") and word in p.text("#panel"), p.text("#panel"))
@@ -95,7 +95,11 @@ def test_what_newcomers_ask(p):
     node = next(i for i, n in enumerate(cnn["nodes"]) if n["name"].startswith("Convolution"))
     p.js("explorer.showNode(arguments[0])", node)
     p.frame()
-    check("made by" in p.text("#panel"), p.text("#panel"))
+    lines = pathlib.Path(__file__).resolve().parents[3].joinpath("tools/docs/explorer/gallery.cc")
+    check("gallery.cc:" in p.text("#panel"), p.text("#panel"))
+    if lines.exists():
+        number = int(p.text("#panel").split("gallery.cc:")[1].split(" ")[0])
+        check("stem(x)" in lines.read_text().split("\n")[number - 1], number)
     # Where do the ranks' gradients meet?
     ranks = data_of("ranks")
     p.open(page_of("ranks"))

@@ -614,6 +614,14 @@ TEST(Recording, StatisticsOfNoNumbers) {
   return x.exp();
 }
 
+TEST(Recording, NamesOfOperations) {
+  const Tensor x = rand({1, 1, 4, 4}, TensorOptions(kDouble).requires_grad(true));
+  Recording r;
+  (void)std::get<0>(max_pool2d_with_indices(avg_pool2d(x, 2), 2)).log_softmax(1);
+  EXPECT_EQ(names(r.data()),
+            (std::vector<std::string>{"avg_pool2d", "max_pool2d_with_indices", "log_softmax"}));
+}
+
 TEST(Recording, TheProgramsOwnLine) {
   const Tensor x = leaf({1.0});
   Recording r({.source_lines = true});

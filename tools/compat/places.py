@@ -42,8 +42,8 @@ CAFFE2 = "TypeMeta".split()
 OWN = {
     "": """
         AutogradSlot CaptureState Captured CapturedCounters Checkpoint ChromeTrace Context EnableGradGuard
-        GeneratorState KernelCall KernelObserver LogHandler LogLevel LogListener MemoryStats Observer PhiloxKey
-        RandomRegion RecordScope ReplicaRandom ReplicaRandomGuard ReplicaRandomRef RestoreState ScalarTypeOf Scope
+        GeneratorState HostWait KernelCall KernelObserver LogHandler LogLevel LogListener MemoryStats Observer PhiloxKey
+        RandomRegion RecordScope RecordWait ReplicaRandom ReplicaRandomGuard ReplicaRandomRef RestoreState ScalarTypeOf Scope
         ScopedValue ShardNumbers add_observer add_ref batch_norm_relu_max_pool2d broadcast_sizes compute_type config
         cpu_device_count cross_entropy_loss_consuming current_device debug_memory default_generator deviceTypeToBackend describe drop_ref
         empty_cache expand fail fused_gru_cell fused_lstm_cell generator_states initial_seed is_floating is_integral item_size kDefaultSeed

@@ -14,6 +14,7 @@ using ::ramet::Checkpoint;  // Ramet's class: include the door, no forward decla
 using ::ramet::ChromeTrace;  // Ramet's class: include the door, no forward declaration
 using ::ramet::EnableGradGuard;  // Ramet's class: include the door, no forward declaration
 using ::ramet::GeneratorState;  // Ramet's class: include the door, no forward declaration
+using ::ramet::HostWait;  // Ramet's class: include the door, no forward declaration
 using ::ramet::KernelCall;  // Ramet's class: include the door, no forward declaration
 using ::ramet::KernelObserver;
 using ::ramet::LogHandler;
@@ -23,6 +24,7 @@ using ::ramet::MemoryStats;  // Ramet's class: include the door, no forward decl
 using ::ramet::Observer;  // Ramet's class: include the door, no forward declaration
 using ::ramet::PhiloxKey;  // Ramet's class: include the door, no forward declaration
 using ::ramet::RandomRegion;  // Ramet's class: include the door, no forward declaration
+using ::ramet::RecordWait;  // Ramet's class: include the door, no forward declaration
 using ::ramet::ReplicaRandom;  // Ramet's class: include the door, no forward declaration
 using ::ramet::ReplicaRandomGuard;  // Ramet's class: include the door, no forward declaration
 using ::ramet::ReplicaRandomRef;  // Ramet's class: include the door, no forward declaration

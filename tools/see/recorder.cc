@@ -1,6 +1,7 @@
 // What a recorder is told while the program runs.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "autograd/graph/engine.h"
 #include "runtime/capture.h"
@@ -125,11 +126,17 @@ Id Recorder::tensor_of(const TensorImpl* t, Id statistics) {
 }
 
 void Recorder::name_tensor(const Tensor& t, const std::string& name, bool parameter) {
+  std::optional<Statistics> s;
+  if (wants_statistics(t.impl()))  // as what an observer does itself, which is not observed
+    autograd::detail::tell_observers([&](autograd::GraphObserver& o) {
+      if (&o == this) s = statistics_of(t);
+    });
   const std::lock_guard lock(mutex_);
   if (!names_.try_emplace(t.impl(), name).second) return;  // tied: the first name
   named_.push_back({t, name, parameter});
-  const Id id = tensor_of(t.impl());
-  data_.tensors[static_cast<size_t>(id)].name = name;
+  TensorRow& row = data_.tensors[static_cast<size_t>(tensor_of(t.impl()))];
+  row.name = name;
+  if (row.statistics < 0) row.statistics = add_statistics(s ? &*s : nullptr);
 }
 
 // ---- nodes

@@ -27,7 +27,8 @@
 //
 // While nothing is recorded an operation pays nothing, see Note [Observing the graph] in
 // autograd/graph/graph_observer.h. While one is, an operation costs some microseconds, a statistic
-// several passes over the tensor and, on a GPU, a wait.
+// two passes over the tensor (0.5 to 1 ns an element) and, on a GPU, a wait: with statistics a step
+// of a small CNN or MLP takes three times as long on a CPU.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -41,7 +42,8 @@ namespace see {
 
 struct RecordingOptions {
   std::string title = {};
-  /// Of results, gradients on their way, and leaves' gradients. Not while a capture is made.
+  /// Of results, gradients on their way, leaves' gradients, and what parameters and buffers are
+  /// when they get their names (watch()). Not while a capture is made.
   bool statistics = false;
   /// The program's lines that called operations: where it was compiled with -g; else its
   /// functions.

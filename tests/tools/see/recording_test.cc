@@ -219,6 +219,8 @@ TEST(Recording, AModuleItsPathsItsParametersAndAStep) {
   net->parameters()[0].set_requires_grad(false);  // 0.weight
   optim::SGD step(net->parameters(), 0.1);
   const Tensor x = ones({5, 4});
+  std::vector<double> before;
+  for (const Tensor& p : net->parameters()) before.push_back(p.sum().item<double>());
   Recording r({.statistics = true});
   r.watch(net, "net.");
   net->forward(x).sum().backward();
@@ -241,6 +243,8 @@ TEST(Recording, AModuleItsPathsItsParametersAndAStep) {
   const ParameterRow& frozen = *find_parameter(d, "net.0.weight");
   EXPECT_FALSE(frozen.requires_grad);
   EXPECT_EQ(frozen.gradient, -1);
+  for (size_t i = 0; i < 4; ++i)  // as they were before the step
+    EXPECT_NEAR(sum_of(statistics(d, d.parameters[i].tensor)), before[i], 1e-5);
   for (const auto& item : net->named_parameters()) {
     if (!item.value().requires_grad()) continue;
     const ParameterRow& p = *find_parameter(d, "net." + item.key());

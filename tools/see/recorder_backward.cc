@@ -100,7 +100,9 @@ void Recorder::on_delivered(const void*, Node& from, int edge, const Tensor& gra
   e.node = node_of(from);
   e.edge = edge;
   e.device = device_of(gradient.device());
-  e.tensor = add_tensor(gradient.impl(), add_statistics(statistics.get()));
+  const Id of_it = add_statistics(statistics.get());
+  thread().delivered = {gradient->data, gradient.version(), of_it};
+  e.tensor = add_tensor(gradient.impl(), of_it);
   NodeRow::Edge& row = data_.nodes[static_cast<size_t>(e.node)].edges[static_cast<size_t>(edge)];
   if (row.tensor < 0) row.tensor = e.tensor;
   if (data_.nodes[static_cast<size_t>(row.to)].leaf) contributors_[row.to].insert(e.node);
@@ -108,15 +110,22 @@ void Recorder::on_delivered(const void*, Node& from, int edge, const Tensor& gra
 }
 
 void Recorder::on_accumulated(Node& leaf, const Tensor& gradient) {
-  std::unique_ptr<Statistics> statistics;
-  if (wants_statistics(gradient.impl()))
-    statistics = std::make_unique<Statistics>(statistics_of(gradient));
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  // A leaf's first gradient is the one that was delivered.
+  const auto& delivered = thread().delivered;
+  const bool same = delivered.data == gradient->data && delivered.version == gradient.version();
+  Id statistics = same ? delivered.statistics : -1;
+  if (statistics < 0 && wants_statistics(gradient.impl())) {
+    lock.unlock();
+    const Statistics s = statistics_of(gradient);
+    lock.lock();
+    statistics = add_statistics(&s);
+  }
   if (stopped_) return;
   EventRow e;
   e.node = node_of(leaf);
   e.device = device_of(gradient.device());
-  e.tensor = add_tensor(gradient.impl(), add_statistics(statistics.get()));
+  e.tensor = add_tensor(gradient.impl(), statistics);
   gradients_[e.node] = e.tensor;
   event("accumulated", e);
 }

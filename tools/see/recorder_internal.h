@@ -67,6 +67,11 @@ class Recorder final : public autograd::GraphObserver {
   };
   struct Thread {
     uint64_t number = 0;
+    struct {
+      const void* data = nullptr;
+      uint32_t version = 0;
+      Id statistics = -1;
+    } delivered;  // the last one
     std::vector<Id> running;  // nodes
     std::vector<Id> modules;
     std::vector<Id> reducing;  // buckets

@@ -19,7 +19,7 @@ struct Statistics {
   int64_t count = 0, zeros = 0, nans = 0, infinities = 0;
   double min = 0, max = 0, mean = 0, deviation = 0;  // 0 where no element is finite
   std::array<int64_t, 32> histogram{};               // equal bins from min to max
-  uint64_t digest = 0;  // xxHash64 of the elements in row-major order: equal bits; 0: not taken
+  uint64_t digest = 0;  // xxHash64 of the elements' bytes, row-major: equal bits; 0: not taken
   RAMET_API bool operator==(const Statistics&) const;
 };
 

@@ -6,8 +6,8 @@
 namespace ramet {
 namespace see {
 
-/// Of any dtype, layout and device; waits for a GPU. Means and deviations (over all finite
-/// elements) are in double.
+/// Of any dtype, layout and device; waits for a GPU. Two passes over the values, by all of a CPU's
+/// threads, with the same bits for any number of them; sums are in double.
 Statistics statistics_of(const Tensor& t);
 
 }  // namespace see

@@ -14,6 +14,7 @@
 #include "runtime/checked_size.h"
 #include "runtime/debug_memory.h"
 #include "runtime/gpu.h"
+#include "runtime/memory_observer.h"
 #include "runtime/pool.h"
 
 namespace ramet {
@@ -21,6 +22,13 @@ namespace {
 
 struct alignas(64) Counters {
   std::atomic<int64_t> current{0}, peak{0}, allocations{0}, limit{0};
+  // What else there is to do: nothing, or some of these.
+  static constexpr uint32_t kLimit = 1, kObserved = 2;
+  std::atomic<uint32_t> watch{0};
+  void set(uint32_t bit, bool on) {
+    if (on) watch.fetch_or(bit);
+    else watch.fetch_and(~bit);
+  }
 };
 constinit Counters g_counters[kMaxDevices];
 
@@ -132,7 +140,9 @@ void set_memory_limit(Device device, int64_t bytes) {
   device = resolve(device);
   if (!device.is_cpu())
     return gpu::library()->set_memory_limit(device.index(), static_cast<size_t>(bytes));
-  g_counters[device.ordinal()].limit = bytes;
+  Counters& c = g_counters[device.ordinal()];
+  c.limit = bytes;
+  c.set(Counters::kLimit, bytes != 0);
 }
 
 void empty_cache() {
@@ -153,14 +163,11 @@ void check_room(const char* op, const char* what, uint64_t count, uint64_t each)
                          std::to_string(room) + " bytes of memory are left");
 }
 
-namespace detail {
+namespace {
 
-void* allocate_block(size_t block, size_t bytes, int device) {
+[[gnu::always_inline]] inline void* allocate_counted(size_t block, size_t bytes, int device) {
   Counters& c = g_counters[device];
   const auto want = static_cast<int64_t>(bytes);
-  const int64_t limit = c.limit.load(std::memory_order_relaxed);
-  if (RAMET_UNLIKELY(limit != 0 && c.current.load(std::memory_order_relaxed) + want > limit))
-    over_limit(bytes, device);
   void* p = block <= pool::kLargeMax ? pool::allocate(block) : allocate_large(block, device);
   const int64_t now = c.current.fetch_add(want, std::memory_order_relaxed) + want;
   c.allocations.fetch_add(1, std::memory_order_relaxed);
@@ -169,7 +176,40 @@ void* allocate_block(size_t block, size_t bytes, int device) {
   return p;
 }
 
+// Observers are told of what is behind the storage's header.
+[[gnu::cold, gnu::noinline]] void tell(void* p, size_t block, size_t bytes, int device, bool made) {
+  if (memory_observed())
+    detail::tell_memory(
+        {static_cast<char*>(p) + (block - bytes), bytes, Device::from_ordinal(device), made});
+}
+
+[[gnu::cold, gnu::noinline]] void* allocate_watched(size_t block, size_t bytes, int device) {
+  const Counters& c = g_counters[device];
+  const int64_t limit = c.limit.load(std::memory_order_relaxed);
+  if (limit != 0 && c.current.load(std::memory_order_relaxed) + static_cast<int64_t>(bytes) > limit)
+    over_limit(bytes, device);
+  void* p = allocate_counted(block, bytes, device);
+  tell(p, block, bytes, device, true);
+  return p;
+}
+
+}  // namespace
+
+namespace detail {
+
+void observe_blocks(bool on) {
+  for (Counters& c : g_counters) c.set(Counters::kObserved, on);
+}
+
+void* allocate_block(size_t block, size_t bytes, int device) {
+  if (RAMET_UNLIKELY(g_counters[device].watch.load(std::memory_order_relaxed) != 0))
+    return allocate_watched(block, bytes, device);
+  return allocate_counted(block, bytes, device);
+}
+
 void free_block(void* p, size_t block, size_t bytes, int device) {
+  if (RAMET_UNLIKELY(g_counters[device].watch.load(std::memory_order_relaxed) != 0))
+    tell(p, block, bytes, device, false);
   g_counters[device].current.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
   if (block <= pool::kLargeMax) return pool::deallocate(p, block);
   free_large(p, block, device);

@@ -36,5 +36,7 @@ namespace detail {
 /// Counts `bytes`.
 RAMET_API void* allocate_block(size_t block, size_t bytes, int device_ordinal);
 RAMET_API void free_block(void* p, size_t block, size_t bytes, int device_ordinal);
+/// Tells memory observers of blocks that are made and freed, or no longer.
+void observe_blocks(bool on);
 }  // namespace detail
 }  // namespace ramet

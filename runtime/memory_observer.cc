@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/allocator.h"
 #include "runtime/context.h"
 #include "runtime/error.h"
 
@@ -49,6 +50,7 @@ uint64_t add_memory_observer(MemoryObserver observer) {
   list.emplace_back(++r.last, std::move(shared));
   r.list = std::make_shared<const List>(std::move(list));
   detail::memory_observers = static_cast<uint32_t>(r.list->size());
+  detail::observe_blocks(true);
   return r.last;
 }
 
@@ -65,6 +67,7 @@ void remove_memory_observer(uint64_t number) {
   list.erase(at);
   r.list = std::make_shared<const List>(std::move(list));
   detail::memory_observers = static_cast<uint32_t>(r.list->size());
+  if (r.list->empty()) detail::observe_blocks(false);
 }
 
 }  // namespace ramet

@@ -64,9 +64,7 @@ StorageImpl* StorageImpl::make(size_t bytes, Device device) {
   check_bytes(bytes);
   if (RAMET_UNLIKELY(!device.is_cpu())) return make_on_gpu(bytes, device);
   void* p = detail::allocate_block(sizeof(StorageImpl) + bytes, bytes, device.ordinal());
-  auto* const s = new (p) StorageImpl(bytes, device.ordinal());
-  if (memory_observed()) tell(*s, true);
-  return s;
+  return new (p) StorageImpl(bytes, device.ordinal());
 }
 
 StorageImpl* StorageImpl::alias(StorageImpl* memory, void* data, size_t bytes,
@@ -127,7 +125,6 @@ void StorageImpl::destroy() {
     memory_of->release();
     return pool::deallocate(this, sizeof(StorageImpl));
   }
-  if (memory_observed()) tell(*this, false);
   detail::free_block(this, sizeof(StorageImpl) + bytes, bytes, static_cast<int>(device));
 }
 

@@ -57,6 +57,31 @@ struct Watch {  // an observer that writes a journal
   ~Watch() { remove_observer(number); }
 };
 
+TEST(Observer, WaitsForAGpu) {
+  std::vector<HostWait> seen;
+  const Device gpu(kCUDA, 1);
+  { const RecordWait nobody("item", gpu); }
+  Observer o;
+  o.host_wait = [&](const HostWait& w) {
+    seen.push_back(w);
+    const RecordWait own("item", gpu);  // what an observer does is not observed
+  };
+  const uint64_t number = add_observer(std::move(o));
+  { const RecordWait wait("copy", gpu); }
+  try {
+    const RecordWait fails("item", gpu);
+    throw std::runtime_error("lost");
+  } catch (const std::runtime_error&) {}
+  remove_observer(number);
+  { const RecordWait nobody("item", gpu); }
+  ASSERT_EQ(seen.size(), 1u);
+  EXPECT_STREQ(seen[0].what, "copy");
+  EXPECT_EQ(seen[0].device, gpu);
+  EXPECT_EQ(seen[0].from, nullptr);
+  EXPECT_GT(seen[0].start, 0u);
+  EXPECT_GE(seen[0].end, seen[0].start);
+}
+
 TEST(Observer, NobodyLooks) {
   EXPECT_FALSE(observed());
   RecordScope scope("unseen");

@@ -1,11 +1,14 @@
-// What a recorder is told of backwards, reductions and movements.
+// What a recorder is told of backwards, reductions, movements and waits.
 #include <algorithm>
 #include <cstring>
 #include <memory>
 
 #include "autograd/graph/engine.h"
 #include "tools/see/recorder_internal.h"
+#include "tools/see/source_lines.h"
 #include "tools/see/statistics_of.h"
+
+using ramet::detail::tls;
 
 namespace ramet {
 namespace see {
@@ -220,6 +223,36 @@ void Recorder::on_moved(const char* kind, ArrayRef<Tensor> from, ArrayRef<Tensor
   if (!t.running.empty()) m.node = t.running.back();
   else t.movements.push_back(static_cast<Id>(data_.movements.size()));
   data_.movements.push_back(std::move(m));
+}
+
+// ---- waits
+
+// An operation: it has a line and a module, and a node's may turn out to be the same one.
+void Recorder::on_host_wait(const HostWait& wait) {
+  if (!autograd::detail::tells(*this)) return;
+  std::vector<uintptr_t> stack;
+  if (options_.source_lines) stack = return_addresses();
+  const std::lock_guard lock(mutex_);
+  if (full()) return;
+  Thread& t = thread();
+  OperationRow op;
+  op.name = wait.what;
+  op.module = t.modules.empty() ? -1 : t.modules.back();
+  op.scope = scope_text();
+  op.device = device_of(wait.device);
+  op.replica = tls.replica;
+  op.thread = t.number;
+  op.start = std::max(wait.start, began_) - began_;
+  op.end = std::max(wait.end, began_) - began_;
+  if (wait.from) {
+    op.inputs.push_back(tensor_of(wait.from));
+    op.versions.push_back(wait.from->storage->version().load());
+  }
+  if (wait.to) op.outputs.push_back(tensor_of(wait.to));
+  t.copied = static_cast<Id>(data_.operations.size());
+  t.copied_to = wait.to;
+  data_.operations.push_back(std::move(op));
+  if (!stack.empty()) stacks_.emplace_back(t.copied, std::move(stack));
 }
 
 }  // namespace see

@@ -11,6 +11,8 @@
 #include "ramet.h"
 #include "runtime/thread_pool.h"
 #include "tests/autograd/check.h"
+#include "tests/tools/see/recording_looks.h"
+#include "tools/see/recording.h"
 
 namespace ramet {
 namespace see {
@@ -41,7 +43,7 @@ Statistics by_hand(const std::vector<double>& x) {
 }
 
 // Values whose bins are exact in each dtype, in sizes around those of vectors, buffers and pieces.
-TEST(StatisticsOf, StatisticsAreThoseByTheirDefinition) {
+TEST(StatisticsOf, AreThoseByTheirDefinition) {
   for (const ScalarType type : {kFloat, kDouble, kHalf, kBFloat16, kLong, kInt, kShort, kChar})
     for (const int64_t n : {1, 2, 31, 32, 33, 4095, 4097, 32768, 32769, 100003}) {
       std::vector<double> x(static_cast<size_t>(n));
@@ -80,7 +82,7 @@ TEST(StatisticsOf, StatisticsAreThoseByTheirDefinition) {
   EXPECT_EQ(statistics_of(zeros({0})), Statistics());
 }
 
-TEST(StatisticsOf, StatisticsOfVeryLargeAndVerySmallNumbers) {
+TEST(StatisticsOf, VeryLargeAndVerySmallNumbers) {
   for (const ScalarType type : {kFloat, kDouble}) {
     const double large =
         type == kFloat ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
@@ -120,6 +122,29 @@ TEST(StatisticsOf, DigestsOfDifferentBitsDiffer) {
     EXPECT_NE(digest(full({3}, 1, type)), digest(zeros({3}, type))) << name_of(type);
     EXPECT_EQ(digest(full({3}, 1, type)), digest(ones({3}, type))) << name_of(type);
   }
+}
+
+TEST(StatisticsOf, NoNumbers) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  const Tensor x = leaf({nan, inf, -inf, 1e308, -1e308});
+  Recording r({.statistics = true});
+  (void)(x * 1);
+  (void)(leaf({nan}) * 1);
+  const RecordingData d = r.data();
+  expect_whole(d);
+  const Statistics& s = statistics(d, d.operations.at(0).outputs.at(0));
+  EXPECT_EQ(s.nans, 1);
+  EXPECT_EQ(s.infinities, 2);
+  EXPECT_EQ(s.min, -1e308);
+  EXPECT_EQ(s.max, 1e308);
+  EXPECT_EQ(s.mean, 0);
+  EXPECT_NEAR(s.deviation / 1e308, 1, 1e-9);
+  EXPECT_EQ(s.histogram[0], 1);
+  EXPECT_EQ(s.histogram[31], 1);
+  const Statistics& none = statistics(d, d.operations.at(1).outputs.at(0));
+  EXPECT_EQ(none.nans, 1);
+  EXPECT_EQ(none.max, 0);
+  EXPECT_EQ(none.histogram, Statistics().histogram);
 }
 
 }  // namespace

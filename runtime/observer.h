@@ -52,13 +52,13 @@ struct HostWait {
 /// observing never changes what a program computes.
 struct Observer {
   /// A scope begins or ends.
-  std::function<void(const Scope&)> scope_begin, scope_end;
+  std::function<void(const Scope&)> scope_begin = {}, scope_end = {};
   /// Before a kernel runs (on a GPU: is queued).
-  std::function<void(const KernelCall&)> kernel_begin;
+  std::function<void(const KernelCall&)> kernel_begin = {};
   /// `call.start` is the time before the call.
-  std::function<void(const KernelCall&)> kernel_end;
+  std::function<void(const KernelCall&)> kernel_end = {};
   /// After it.
-  std::function<void(const HostWait&)> host_wait;
+  std::function<void(const HostWait&)> host_wait = {};
 };
 
 /// From now on `observer` sees scopes and kernels of all threads. An observer sees the end of a

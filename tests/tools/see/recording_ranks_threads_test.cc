@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "parallel/distributed/data_parallel.h"
+#include "parallel/distributed/fully_shard.h"
 #include "parallel/distributed/process_group.h"
 #include "ramet.h"
 #include "tools/see/recording.h"
@@ -161,6 +162,35 @@ TEST(RecordingRanks, OperationsOfAGroupAreMovements) {
       EXPECT_GT(m.end, m.start) << m.kind;
       before = m.end;
     }
+  }
+}
+
+// Values are gathered before they are used, in the backward too, and gradients become parts.
+TEST(RecordingRanks, AFullyShardedStep) {
+  auto groups = distributed::make_local_groups(2);
+  std::vector<RecordingData> ranks(2);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] {
+      const auto r = static_cast<size_t>(rank);
+      manual_seed(1);
+      nn::Sequential net(nn::Linear(4, 8), nn::ReLU(), nn::Linear(8, 2));
+      for (const size_t layer : {0, 2}) distributed::fully_shard(net->ptr(layer), groups[r]);
+      const Tensor x = full({3, 4}, rank + 1.0);
+      net->forward(x).sum().backward();
+      Recording recording;
+      net->forward(x).sum().backward();
+      ranks[r] = recording.data();
+    });
+  for (std::thread& t : threads) t.join();
+  for (const RecordingData& d : ranks) {
+    EXPECT_EQ(from_json(to_json(d), "rank"), d);
+    const auto moved = [&](const char* kind) {
+      return std::ranges::count(d.movements, std::string(kind), &MovementRow::kind);
+    };
+    EXPECT_GE(moved("all_gather"), 2);
+    EXPECT_EQ(moved("reduce_scatter"), 2);
+    for (const MovementRow& m : d.movements) EXPECT_GT(m.bytes, 0) << m.kind;
   }
 }
 

@@ -50,6 +50,8 @@ std::string type_name(const nn::Module& module) {
 void Recorder::stop() {
   std::unique_lock lock(mutex_);
   if (stopped_) return;
+  for (auto& [id, t] : threads_)
+    if (t.running.empty() && t.walks == 0) leave_unclaimed(t);
   data_.duration = now();
   stopped_ = true;
   lock.unlock();

@@ -128,16 +128,18 @@ TEST(Recording, WhatLeavesNoNodeIsKnownByItsKernels) {
     twice = w * 2;
   }
   const Tensor y = b * w;  // claims its own kernel only
+  const Tensor last = a.neg();
   const RecordingData d = r.data();
   expect_whole(d);
-  ASSERT_EQ(d.operations.size(), 3u);
+  ASSERT_EQ(d.operations.size(), 4u);
+  EXPECT_EQ(d.operations[3].name, "neg");
   EXPECT_EQ(d.operations[0].name, "exp");
   EXPECT_EQ(d.operations[0].node, -1);
   EXPECT_EQ(d.operations[1].node, -1);
   EXPECT_EQ(d.operations[2].name, "mul");
   EXPECT_EQ(row(d.nodes, d.operations[2].node).name, "MulBackward0");
-  ASSERT_EQ(d.kernels.size(), 3u);
-  for (Id k = 0; k < 3; ++k) EXPECT_EQ(d.kernels[at(k)].operation, k);
+  ASSERT_EQ(d.kernels.size(), 4u);
+  for (Id k = 0; k < 4; ++k) EXPECT_EQ(d.kernels[at(k)].operation, k);
 }
 
 // Two kernels that are given the same number of elements have no memory in common.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "autograd/graph/engine.h"
 #include "tools/see/recorder_internal.h"
@@ -104,20 +105,27 @@ void Recorder::on_delivered(const void*, Node& from, int edge, const Tensor& gra
   e.edge = edge;
   e.device = device_of(gradient.device());
   const Id of_it = add_statistics(statistics.get());
-  thread().delivered = {gradient->data, gradient.version(), of_it};
   e.tensor = add_tensor(gradient.impl(), of_it);
   NodeRow::Edge& row = data_.nodes[static_cast<size_t>(e.node)].edges[static_cast<size_t>(edge)];
   if (row.tensor < 0) row.tensor = e.tensor;
-  if (data_.nodes[static_cast<size_t>(row.to)].leaf) contributors_[row.to].insert(e.node);
+  if (data_.nodes[static_cast<size_t>(row.to)].leaf) {
+    contributors_[row.to].insert(e.node);
+    const int before = delivered_[row.to].count;
+    delivered_[row.to] = {before + 1, gradient->data, gradient.version(), of_it};
+  }
   event("delivered", e);
 }
 
 void Recorder::on_accumulated(Node& leaf, const Tensor& gradient) {
   std::unique_lock lock(mutex_);
-  // A leaf's first gradient is the one that was delivered.
-  const auto& delivered = thread().delivered;
-  const bool same = delivered.data == gradient->data && delivered.version == gradient.version();
-  Id statistics = same ? delivered.statistics : -1;
+  if (stopped_) return;
+  EventRow e;
+  e.node = node_of(leaf);
+  // A leaf's first gradient is what was delivered, if that was one.
+  const Delivered came = std::exchange(delivered_[e.node], {});
+  const bool same =
+      came.count == 1 && came.data == gradient->data && came.version == gradient.version();
+  Id statistics = same ? came.statistics : -1;
   if (statistics < 0 && wants_statistics(gradient.impl())) {
     lock.unlock();
     const Statistics s = statistics_of(gradient);
@@ -125,8 +133,6 @@ void Recorder::on_accumulated(Node& leaf, const Tensor& gradient) {
     statistics = add_statistics(&s);
   }
   if (stopped_) return;
-  EventRow e;
-  e.node = node_of(leaf);
   e.device = device_of(gradient.device());
   e.tensor = add_tensor(gradient.impl(), statistics);
   gradients_[e.node] = e.tensor;

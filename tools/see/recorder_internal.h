@@ -65,13 +65,15 @@ class Recorder final : public autograd::GraphObserver {
     Id kernel;
     std::vector<uintptr_t> words;
   };
+  // What has come to a leaf that has not added it yet.
+  struct Delivered {
+    int count = 0;
+    const void* data = nullptr;
+    uint32_t version = 0;
+    Id statistics = -1;
+  };
   struct Thread {
     uint64_t number = 0;
-    struct {
-      const void* data = nullptr;
-      uint32_t version = 0;
-      Id statistics = -1;
-    } delivered;  // the last one
     std::vector<Id> running;  // nodes
     std::vector<Id> modules;
     std::vector<Id> reducing;  // buckets
@@ -144,6 +146,7 @@ class Recorder final : public autograd::GraphObserver {
   std::unordered_map<Id, Id> leaf_tensors_;                    // of leaves' collectors
   std::map<Id, Id> gradients_;                                 // leaf -> its gradient now
   std::map<Id, std::set<Id>> contributors_;                    // leaf -> nodes
+  std::map<Id, Delivered> delivered_;                          // by leaf
   std::map<Id, std::pair<Id, uint64_t>> reductions_;           // bucket -> movement, begin
   std::vector<std::pair<Id, std::vector<uintptr_t>>> stacks_;  // of operations
   MemoryOverTime memory_;

@@ -110,7 +110,9 @@ struct KernelRow {
 
 /// Data that went from devices to devices.
 struct MovementRow {
-  std::string kind;          // "scatter", "gather", "broadcast", "reduce_add", "copy", "all_reduce"
+  // "scatter", "gather", "broadcast", "reduce_add", and of ranks "all_reduce", "all_gather",
+  // "send"...
+  std::string kind;
   std::vector<Id> from, to;  // tensors
   int64_t bytes = 0;
   Id operation = -1, node = -1, bucket = -1;

@@ -207,6 +207,20 @@ TEST(Recording, AGraphFromBeforeIsThereWithItsEdges) {
   EXPECT_EQ(count(d, "delivered"), 3u);  // both edges of x * x
 }
 
+// A leaf's gradient is what came, the sum of what came, or that and what it had.
+TEST(Recording, StatisticsOfALeafsGradientAreOfTheSum) {
+  const Tensor x = ones({1000}).set_requires_grad(true);
+  Recording r({.statistics = true});
+  (x * 3).sum().backward();
+  (x * x).sum().backward();
+  (x * 4).sum().backward();
+  const RecordingData d = r.data();
+  std::vector<double> means;
+  for (const EventRow& e : d.events)
+    if (e.kind == "accumulated") means.push_back(statistics(d, e.tensor).mean);
+  EXPECT_EQ(means, (std::vector<double>{3, 5, 9}));
+}
+
 TEST(Recording, AFailureIsAnEventAndTheRecordingIsWhole) {
   const Tensor x = leaf({2.0});
   const Tensor y = autograd::DelayedError("on purpose", 1).apply({x})[0].sum();

@@ -28,7 +28,7 @@
 // While nothing is recorded an operation pays nothing, see Note [Observing the graph] in
 // autograd/graph/graph_observer.h. While one is, an operation costs some microseconds, a statistic
 // two passes over the tensor (0.5 to 1 ns an element) and, on a GPU, a wait: with statistics a step
-// of a small CNN or MLP takes three times as long on a CPU.
+// of a small CNN or MLP takes three to four times as long on a CPU.
 #pragma once
 #include <cstddef>
 #include <memory>

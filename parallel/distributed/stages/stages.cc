@@ -170,7 +170,7 @@ Work CommStages::all_reduce(std::vector<Tensor> members, const std::vector<std::
                             const std::shared_ptr<MemberReport>& report) {
   const auto group = group_now();
   if (!computes()) {
-    const ScopedValue<uint8_t> told(ramet::detail::tls.watching, 0);  // as a bucket: ddp/
+    const ScopedValue<uint8_t> told(ramet::detail::tls.watching, 0);  // ddp/ tells of the bucket
     return group->all_reduce_members(std::move(members), o, present, rows, report);
   }
   constexpr const char* op = "all_reduce_stages";

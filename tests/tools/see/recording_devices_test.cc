@@ -157,7 +157,7 @@ TEST(RecordingDevices, ReplaysOfACapturedStepAreMarked) {
   return x.item<double>();
 }
 
-// A GPU is linked, without kernels.
+// An emulated GPU is linked, without kernels.
 TEST(RecordingDevices, WaitsOfTheHostAreOperationsWithTheirLines) {
   const Device gpu(kCUDA, 0);
   const Tensor w = leaf({6}), one = constant({1}).to(gpu);

@@ -310,19 +310,11 @@ TEST(Recording, TheProgramsOwnLine) {
   const RecordingData d = r.data();
   expect_whole(d);
   ASSERT_EQ(d.operations.size(), 1u);
-#if defined(RAMET_HAS_LINES)  // compiled with -g
   const SourceRow& source = row(d.sources, d.operations[0].source);
   EXPECT_NE(source.file.find("tests/tools/see/recording_test.cc"), std::string::npos)
       << source.file;
   EXPECT_EQ(source.line, line);
   EXPECT_NE(source.function.find("called_here"), std::string::npos) << source.function;
-#else
-  // Without, only names tell, and these here are in namespace ramet. A sanitizer's build has lines.
-  if (d.operations[0].source >= 0) {
-    const int got = row(d.sources, d.operations[0].source).line;
-    EXPECT_TRUE(got == 0 || got == line) << got;
-  }
-#endif
 }
 
 }  // namespace

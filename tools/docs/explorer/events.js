@@ -37,8 +37,8 @@ class Events {
                  tensor: row.outputs.length ? row.outputs[0] : -1});
     });
     model.movements.forEach((row, m) => {
-      if (row.bucket >= 0 || !row.to.length) return;
-      const device = row.to.length ? row.to[0] : -1;
+      const [device] = [...row.to, ...row.from];  // of a rank that only sends there is no `to`
+      if (row.bucket >= 0 || device === undefined) return;
       list.push({kind: 'move_begin', time: row.start, movement: m, node: -1, device, order: row.start < row.end ? 2 : 0});
       list.push({kind: 'move_end', time: row.end, movement: m, node: -1, device, order: 0});
     });
@@ -229,5 +229,6 @@ class Events {
 function moveWords(model, m) {
   const row = model.movements[m];
   const names = (lanes) => lanes.length > 4 ? lanes.length + ' devices' : lanes.map((d) => model.laneName(d)).join(', ');
-  return row.kind + ' of ' + formatBytes(row.bytes) + ' from ' + names(row.from) + ' to ' + names(row.to);
+  return row.kind + ' of ' + formatBytes(row.bytes) + (row.from.length ? ' from ' + names(row.from) : '') +
+      (row.to.length ? ' to ' + names(row.to) : '');
 }

@@ -63,7 +63,7 @@ class Timeline {
     });
     model.movements.forEach((row, m) => {
       const kind = row.bucket >= 0 || /reduce/.test(row.kind) ? 'reduce' : 'copy';
-      for (const lane of new Set(row.to)) {
+      for (const lane of new Set(row.to.length ? row.to : row.from)) {
         add(lane, 2, {start: row.start, end: row.end, kind, text: row.kind, node: row.node, movement: m, bucket: row.bucket});
       }
     });

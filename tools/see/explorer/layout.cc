@@ -296,6 +296,7 @@ class Maker {
       const MovementRow& m = data_.movements[i];
       if (is_own(m, data_)) continue;
       const Ids from = lanes_of(m.from, data_), to = lanes_of(m.to, data_);
+      if (from.empty() && to.empty()) continue;
       const auto next =
           std::lower_bound(begins.begin(), begins.end(), std::pair<uint64_t, int>(m.start, -1));
       auto& here = bars[next == begins.end() ? layers_ + 1 : next->second];

@@ -53,7 +53,6 @@ ramet_packages() {
       ;;
     see) echo libcairo2-dev libdw-dev ;; # of tools/see
     train) echo libcairo2-dev dataset-fashion-mnist ;; # Cairo brings a font, too
-    explore) echo libdw-dev ;;                         # what records a step
     openblas) echo libopenblas-dev ;; # a peer in benchmarks
     mpi) echo libopenmpi-dev openmpi-bin ;; # a test of the C interface, which is skipped without
     docs) echo doxygen g++ python3 python3-markdown python3-pygments katex nodejs ;; # the last four: the tutorial
@@ -233,10 +232,6 @@ ramet_build_train() {
       break
     fi
   done
-  if [[ " ${words[*]} " == *" --explore "* ]]; then
-    ramet_need explore
-    label+=_explorer
-  fi
   ramet_build "$label" --//tools/bazel:variants="$(ramet_variant)"
 }
 

@@ -286,9 +286,6 @@ TEST_F(TrainTest, RefusesBeforeWritingAnything) {
       [](Options& o) { o.ddp = true; },
       "--ddp: this program is linked without process groups; expected what ./tools/train builds "
       "for --ddp (//tools/training:train_processes)");
-  refused([](Options& o) { o.explore = true; },
-          "--explore: this program is linked without the explorer; expected what ./tools/train "
-          "builds for --explore (//tools/training:train_explorer)");
   refused(
       [](Options& o) {
         o.devices = "cpu:0,cpu:1,cpu:2";

@@ -7,16 +7,12 @@
 #include <csignal>
 #include <limits>
 #include <map>
-#include <set>
-#include <string>
 #include <thread>
 
 #include "autograd/ops.h"
-#include "nn/serialize/safetensors.h"
 #include "tests/error_text.h"
 #include "tests/tools/pictures.h"
 #include "tests/tools/train_support.h"
-#include "tools/see/recording_file.h"
 #include "tools/training/curve.h"
 #include "tools/training/graph_svg.h"
 #include "tools/training/history.h"
@@ -204,33 +200,6 @@ TEST_F(TrainTest, ANewRunRemovesTheOldResults) {
   std::signal(SIGINT, SIG_DFL);
   EXPECT_FALSE(exists(out("model.safetensors")))
       << "the old run's model beside the new run's checkpoint";
-}
-
-TEST_F(TrainTest, AStepIsRecorded) {
-  Options o = options("plain");
-  o.epochs = 1;
-  o.devices = "cpu:0,cpu:1";
-  printed(o);
-  o.out = folder_ + "/out";
-  o.explore = true;
-  const std::string text = printed(o);
-  EXPECT_EQ(digest(), digest("plain")) << "to look changes no bit";
-  expect_part(text, "step 6 of cnn on cpu:0,cpu:1, batch 16: ");  // caches are warm
-  expect_part(text, "page: " + out("step.html") + "\n");
-  const see::RecordingData step = see::read(out("step.ramet.gz"));
-  EXPECT_EQ(step.title, "step 6 of cnn on cpu:0,cpu:1, batch 16");
-  std::set<std::string> names, modules;
-  for (const see::ParameterRow& p : step.parameters) names.insert(p.name);
-  const auto model = serialize::load_safetensors(out("model.safetensors"));
-  EXPECT_TRUE(names.count("conv1.weight") && names.count("fc2.bias"));
-  for (const std::string& name : names) EXPECT_NE(model.find(name), nullptr) << name;
-  for (const see::ModuleRow& m : step.modules) modules.insert(m.path);
-  EXPECT_TRUE(modules.count("conv1") && modules.count("fc2"));
-  EXPECT_GT(step.movements.size(), 0u) << "gradients of two replicas";
-  expect_part(read_file(out("step.html")), "<canvas");
-  o.explore = false;
-  printed(o);
-  EXPECT_FALSE(exists(out("step.html"))) << "of another run";
 }
 
 TEST(Progress, LineFitsAndSaysWhatMatters) {

@@ -173,8 +173,6 @@ for script in train quickstart; do
   builds train_gpus $script --devices cuda
   builds train_gpus $script --devices=cpu:0,cuda:1
   builds train_processes $script --ddp --devices cpu:0
-  builds train_explorer $script --explore
-  builds train_gpus_explorer $script --explore --devices cuda
   builds train_processes_gpus $script --devices cuda --ddp
 done
 grep -q "^ran with .*--devices cuda --ddp\$" "$work/stdout" || fail "$call: other arguments"

@@ -219,7 +219,7 @@ def ramet_tests(deps, settings = {}, shared = True, tags = [], exclude = [], loc
       *_cxx17_test.cc    is compiled as C++17 against the C++20 library
     Args:
       deps: what is tested.
-      settings: further arguments by test name, for example {"pool_test": {"shard_count": 4}}. "tags", "data" and "deps" are added.
+      settings: further arguments by test name, for example {"pool_test": {"shard_count": 4}}. "tags" and "data" are added.
       shared: whether the other files make a library here.
       tags: of all of them.
       exclude: patterns of files that are no concern of this rule.
@@ -262,7 +262,6 @@ def ramet_tests(deps, settings = {}, shared = True, tags = [], exclude = [], loc
             fail("%s: expected in one of gpu_cases and emulated_only" % src)
         extra.setdefault("local_defines", local_defines)
         own_data = extra.pop("data", [])
-        own_deps = extra.pop("deps", [])
         ramet_test(
             name = name,
             srcs = [src],
@@ -270,7 +269,7 @@ def ramet_tests(deps, settings = {}, shared = True, tags = [], exclude = [], loc
             cases = src in gpu_cases,
             data = data + own_data,
             tags = tags,
-            deps = deps + own_deps + ([":support"] if helpers else []),
+            deps = deps + ([":support"] if helpers else []),
             **extra
         )
     if gpu_cases:

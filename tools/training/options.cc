@@ -148,9 +148,6 @@ std::optional<Usage> parse(std::vector<std::string> arguments, Options& o) {
       "go on from the checkpoint in DIR; settings that are not given are the checkpoint's");
   app.add_flag("--digest", o.digest,
                "print one hash of parameters, buffers and optimizer state at the end");
-  app.add_flag("--explore", o.explore,
-               "record one step and draw it: DIR/step.html, a page for a browser, and "
-               "DIR/step.ramet.gz, which ./tools/explore compares with another one");
   app.add_flag(
       "--ddp", o.ddp,
       "one of several processes, which tools/launch, mpirun or srun started; --devices are "

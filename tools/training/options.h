@@ -12,7 +12,7 @@ struct Options {
               out = "runs/train", make_data;
   int64_t epochs = 3, batch = 128, limit = 0, seed = 1, threads = 0, timeout = 300;
   double dropout = 0, lr = 2e-3;
-  bool resume = false, digest = false, ddp = false, explore = false;
+  bool resume = false, digest = false, ddp = false;
   /// Long names of the options that the command line gave.
   std::vector<std::string> given;
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kResults[] = {"model.safetensors", "metrics.jsonl", "summary.json",
                                     "curve.png",         "graph.svg",     "trace.json",
-                                    "pictures.png",      "step.html",     "step.ramet.gz"};
+                                    "pictures.png"};
 
 // The process whose AtomicFile has that temporary name, where it is one of a result; otherwise 0.
 pid_t writer_of(const std::string& temporary) {

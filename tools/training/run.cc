@@ -17,7 +17,6 @@
 #include "tools/training/digest.h"
 #include "tools/training/graph_svg.h"
 #include "tools/training/image_data.h"
-#include "tools/training/recorded_step.h"
 #include "tools/training/results.h"
 #include "tools/training/run_state.h"
 
@@ -43,10 +42,6 @@ Run::Run(Options& o) : options_(o) {
       !o.ddp || join_processes, "train",
       "--ddp: this program is linked without process groups; expected what ./tools/train builds "
       "for --ddp (//tools/training:train_processes)");
-  RAMET_CHECK(
-      !o.explore || record_step, "train",
-      "--explore: this program is linked without the explorer; expected what ./tools/train builds "
-      "for --explore (//tools/training:train_explorer)");
   if (o.ddp && started_again() && left_by_this_launch(file("checkpoint"))) o.resume = true;
   const std::string resumed = o.resume ? file("checkpoint") : "";
   if (o.resume) {
@@ -181,15 +176,11 @@ bool Run::train_epoch(ProgressBar& bar) {
   const auto begun = Clock::now();
   const int64_t images_before = images_;
   // A few steps in which caches are warm; in a run of a single step, that one.
-  const int64_t left_in_epoch = steps_per_epoch_ - first_step_ % steps_per_epoch_,
-                traced = first_step_ + std::min<int64_t>(2, left_in_epoch - 1);
-  const int64_t explored = std::min(traced + 3, first_step_ + left_in_epoch - 1);
+  const int64_t traced =
+      first_step_ + std::min<int64_t>(2, steps_per_epoch_ - first_step_ % steps_per_epoch_ - 1);
   for (auto& batch : *loader_) {
     if (step_ == traced && processes_->writes()) trace_.start();
-    std::unique_ptr<RecordedStep> recorded;
-    if (options_.explore && step_ == explored) recorded = begin_recording();
     const StepRecord r = train_step(batch);
-    if (recorded) write_recorded(*recorded, bar);
     const int64_t in_epoch = (step_ - 1) % steps_per_epoch_ + 1;
     if (step_ > traced && processes_->writes() &&
         (step_ == traced + 3 || (step_ < traced + 3 && in_epoch == steps_per_epoch_))) {

@@ -7,7 +7,6 @@
 #include "runtime/thread_pool.h"
 #include "tools/training/curve.h"
 #include "tools/training/progress.h"
-#include "tools/training/results.h"
 #include "tools/training/run_state.h"
 
 namespace ramet::training {
@@ -37,27 +36,6 @@ void Run::report_epoch(const EpochRecord& r) const {
       static_cast<int>(r.epoch), static_cast<int>(options_.epochs), fixed(loss / steps, 4).c_str(),
       100 * accuracy / steps, text_of(more, "  ").c_str(), fixed(r.test_loss, 4).c_str(),
       100 * r.test_accuracy, text_of(r.more, "  test ").c_str(), clock_text(seconds_).c_str());
-  std::fflush(stdout);
-}
-
-std::unique_ptr<RecordedStep> Run::begin_recording() {
-  return record_step(*model_, "step " + std::to_string(step_ + 1) + " of " + options_.model +
-                                  " on " + options_.devices + ", batch " +
-                                  std::to_string(options_.batch));
-}
-
-// Each process has a file; the page that rank 0 draws is its own step.
-void Run::write_recorded(RecordedStep& step, ProgressBar& bar) {
-  if (!processes_->writes()) make_folders(options_.out);
-  const std::string part =
-      options_.ddp ? file("step.rank") + std::to_string(processes_->rank()) : file("step");
-  const std::string text = step.write(part, processes_->writes());
-  if (!processes_->writes()) return;
-  bar.clear();
-  std::printf("%spage: %s.html\n", text.c_str(), part.c_str());
-  if (options_.ddp)
-    std::printf("all ranks on one page: ./tools/explore --ranks %s.rank*.ramet.gz\n",
-                file("step").c_str());
   std::fflush(stdout);
 }
 

@@ -19,7 +19,6 @@
 #include "tools/training/jobs.h"
 #include "tools/training/processes.h"
 #include "tools/training/progress.h"
-#include "tools/training/recorded_step.h"
 #include "tools/training/replicas.h"
 
 namespace ramet::training {
@@ -104,8 +103,6 @@ class Run {
   void check_batches() const;
   bool train_epoch(ProgressBar& bar);
   StepRecord train_step(data::Example<>& batch);
-  std::unique_ptr<RecordedStep> begin_recording();
-  void write_recorded(RecordedStep& step, ProgressBar& bar);
   Job::Pass train_pass(int number, const data::Example<>& batch, bool last);
   EpochRecord test();
   void write_curve() const;

@@ -232,6 +232,10 @@ ramet_build_train() {
       break
     fi
   done
+  if [[ " ${words[*]} " == *" --explore "* ]]; then
+    ramet_need see
+    label+=_explore
+  fi
   ramet_build "$label" --//tools/bazel:variants="$(ramet_variant)"
 }
 

@@ -31,16 +31,53 @@ two=$(run two 2)
 four=$(run four 4)
 [[ $four == "$one" ]] || fail "4 processes: digest $four, expected $one"
 # Processes and devices of each combine.
-both=$(run both 2 --devices cpu:0,cpu:1)
+both=$(run both 2 --devices cpu:0,cpu:1 --explore)
 [[ $both == "$one" ]] || fail "2 processes of 2 devices: digest $both, expected $one"
 grep -q '"processes": 2' "$work/both/summary.json" || fail "the summary does not say how many processes"
 cmp -s "$work/one/model.safetensors" "$work/four/model.safetensors" || fail "another model file"
 ! grep -q '^\[1\]' "$work/stdout" || fail "rank 1 prints"
+grep -qxF "[0] step 5 recorded: $work/both/step.html is its page, $work/both/step.ramet.gz for ./tools/explore" "$work/stdout" ||
+  fail "it does not say what was recorded"
 
 # Nor does it matter that they are processes.
-"$train" "${common[@]}" --devices cpu:0,cpu:1 --out "$work/alone" >"$work/stdout" 2>"$work/stderr" || fail "no processes: exit code $?"
+"$train" "${common[@]}" --devices cpu:0,cpu:1 --out "$work/alone" --explore "$work/page" >"$work/stdout" 2>"$work/stderr" || fail "no processes: exit code $?"
 alone=$(sed -n 's/^digest //p' "$work/stdout")
 [[ $alone == "$one" ]] || fail "no processes: digest $alone, expected $one"
+
+# What --explore has recorded: all of one step, and nothing else. Its gradients are the same bits wherever they were computed.
+python3 - "$work/both/model.safetensors" "$work"/{both/step,page}.ramet.gz "$work"/{both/step.html,page} <<'E2' || fail "recordings"
+import gzip
+import json
+import struct
+import sys
+
+with open(sys.argv[1], "rb") as f:
+    names = set(json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))) - {"__metadata__"}
+names = {n for n in names if not n.endswith(("running_mean", "running_var", "num_batches_tracked"))}
+gradients = []
+for path, ranks in zip(sys.argv[2:4], (2, 1)):
+    r = json.load(gzip.open(path))
+    assert r["ranks"] == ranks and r["title"].startswith("cnn on ") and ", step 5: cpu:0,cpu:1, batch 52" in r["title"], r["title"]
+    assert [(d["name"], d["rank"]) for d in r["devices"]] == [(d, k) for k in range(ranks) for d in ("cpu:0", "cpu:1")], r["devices"]
+    replicas = sorted(o["replica"] for o in r["operations"] if o["name"] == "convolution")  # two layers of four in all
+    assert replicas == sorted([k for k in range(4 // ranks)] * 2 * ranks), replicas
+    events = [e["kind"] for e in r["events"]]
+    for kind in ("backward_begin", "backward_end", "step_begin", "step_end"):
+        assert events.count(kind) == ranks, (kind, events.count(kind))
+    kinds = {m["kind"] for m in r["movements"]}
+    assert {"scatter", "gather", "all_reduce" if ranks > 1 else "reduce_add"} <= kinds, kinds
+    scopes = {s for k in r["kernels"] for s in k["scope"].split(" > ")}
+    assert {"step", "forward", "backward", "optimizer"} <= scopes, scopes
+    for rank in range(ranks):
+        mine = [p for p in r["parameters"] if r["devices"][r["tensors"][p["tensor"]]["device"]]["rank"] == rank]
+        assert {p["name"] for p in mine} >= names, (names, mine)
+        gradients.append({p["name"]: r["statistics"][r["tensors"][p["gradient"]]["statistics"]]["digest"] for p in mine if p["name"] in names})
+assert all(g == gradients[0] for g in gradients) and all(gradients[0].values()), gradients
+for path in sys.argv[4:]:
+    with open(path) as page:
+        assert page.read(15).lower() == "<!doctype html>", path
+E2
+[[ ! -e $work/four/step.html ]] || fail "a page that nobody asked for"
 
 # Killed in the middle: the launcher starts all again, they go on from the checkpoint, and end at the same bits.
 cat >"$work/fragile" <<E2
@@ -80,8 +117,9 @@ common=(--data "$work/data" --model mlp --epochs 2 --limit 186 --batch 62 --redu
 gpu_one=$(run gpu_one 1 --devices cuda)
 gpu_two=$(run gpu_two 2 --devices cuda)
 [[ $gpu_one =~ ^[0-9a-f]{16}$ && $gpu_two == "$gpu_one" ]] || fail "2 GPUs: digest $gpu_two, expected $gpu_one"
-gpu_both=$(run gpu_both 2 --devices cuda:1,cuda:0)
+gpu_both=$(run gpu_both 2 --devices cuda:1,cuda:0 --explore)
 [[ $gpu_both == "$gpu_one" ]] || fail "2 processes of 2 GPUs: digest $gpu_both, expected $gpu_one"
+zcat "$work/gpu_both/step.ramet.gz" | grep -qE '"kind":"(emulated )?gpu"' || fail "2 processes of 2 GPUs: no GPU in the recording"
 code=0
 "$launch" --nproc 4 -- "$train" --ddp "${common[@]}" --devices cuda --out "$work/x" >"$work/stdout" 2>"$work/stderr" || code=$?
 [[ $code == 2 ]] || fail "4 processes with 2 GPUs: exit code $code"

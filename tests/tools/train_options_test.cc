@@ -5,6 +5,7 @@
 #include "runtime/error.h"
 #include "tests/error_text.h"
 #include "tests/tools/train_support.h"
+#include "tools/training/explore.h"
 #include "tools/training/options.h"
 #include "tools/training/replicas.h"
 
@@ -51,7 +52,8 @@ TEST(TrainOptions, EveryOptionIsTaken) {
                       "tree:4",   "--epochs",  "7",           "--batch",     "62",    "--lr",
                       "0.5",      "--dropout", "0.25",        "--limit",     "500",   "--seed",
                       "9",        "--threads", "3",           "--out",       "o",     "--resume",
-                      "--digest", "--timeout", "11",          "--make-data", "m"},
+                      "--digest", "--timeout", "11",          "--make-data", "m",     "--explore",
+                      "p"},
                      o));
   EXPECT_EQ(o.data, "d");
   EXPECT_EQ(o.model, "mlp");
@@ -67,8 +69,37 @@ TEST(TrainOptions, EveryOptionIsTaken) {
   EXPECT_EQ(o.timeout, 11);
   EXPECT_EQ(o.out, "o");
   EXPECT_EQ(o.make_data, "m");
+  EXPECT_EQ(o.explore, "p");
   EXPECT_TRUE(o.resume && o.digest);
   EXPECT_TRUE(o.was_given("batch"));
+}
+
+TEST(TrainOptions, AStepIsExploredWhereItIsAskedFor) {
+  Options without, plain, last, named;
+  EXPECT_FALSE(parse({"--epochs", "1"}, without));
+  EXPECT_EQ(without.explore, "");
+  EXPECT_FALSE(parse({"--explore", "--out", "o"}, plain));
+  EXPECT_EQ(plain.explore, "o/step.html");
+  EXPECT_FALSE(parse({"--out=o", "--explore"}, last));
+  EXPECT_EQ(last.explore, "o/step.html");
+  EXPECT_FALSE(parse({"--explore=a/b.html"}, named));
+  EXPECT_EQ(named.explore, "a/b.html");
+  EXPECT_EQ(recording_beside("a/b.html"), "a/b.ramet.gz");
+  EXPECT_EQ(recording_beside("a.html/b"), "a.html/b.ramet.gz");
+  EXPECT_EQ(recording_beside(".html"), ".html.ramet.gz");
+}
+
+// Before anything runs: the step is over by the time it is written.
+TEST_F(TrainTest, RefusesAPageThatCannotBeWritten) {
+  check_page(folder_ + "/step.html", "o");
+  check_page("o/step.html", "o");
+  check_page("step.html", "o");
+  const auto refused = [](const std::string& page, const std::string& part) {
+    expect_part(error_of([&] { check_page(page, "o"); }), part);
+  };
+  refused(folder_ + "/none/step.html", "--explore: cannot write into \"" + folder_ + "/none/\"");
+  refused(folder_, "--explore: got \"" + folder_ + "\", expected the name of a file");
+  refused(folder_ + "/", "expected the name of a file");
 }
 
 TEST(TrainOptions, WrongCommandLinesAreOneLineAndCode2) {
@@ -292,6 +323,9 @@ TEST_F(TrainTest, RefusesBeforeWritingAnything) {
         o.reduce = "tree:4";
       },
       "tree");
+  refused([](Options& o) { o.explore = "step.html"; },
+          "--explore: this program is linked without recordings; expected what ./tools/train "
+          "builds for --explore (//tools/training:train_explore)");
   refused([](Options& o) { o.reduce = "tree:5"; }, "--reduce: got \"tree:5\"");
   refused([](Options& o) { o.data = "/nonexistent"; }, "--data: got \"/nonexistent\"");
   refused([](Options& o) { o.resume = true; }, "cannot open the file");

@@ -31,7 +31,7 @@ echo "ran with $*"
 exit "${PROGRAM_CODE:-0}"
 E2
 chmod +x "$work"/bin/* "$work/program"
-for name in train{,_gpus,_processes,_processes_gpus,_explorer,_gpus_explorer}; do cp "$work/program" "$work/out/tools/training/$name"; done
+for name in train{,_gpus,_processes,_processes_gpus}{,_explore}; do cp "$work/program" "$work/out/tools/training/$name"; done
 cp "$work/program" "$work/out/tools/benchmarks/bench"
 
 fail() {
@@ -174,8 +174,10 @@ for script in train quickstart; do
   builds train_gpus $script --devices=cpu:0,cuda:1
   builds train_processes $script --ddp --devices cpu:0
   builds train_processes_gpus $script --devices cuda --ddp
+  builds train_explore $script --epochs 1 --explore
+  builds train_processes_gpus_explore $script --explore=step.html --devices cuda --ddp
 done
-grep -q "^ran with .*--devices cuda --ddp\$" "$work/stdout" || fail "$call: other arguments"
+grep -q "^ran with .*--explore=step.html --devices cuda --ddp\$" "$work/stdout" || fail "$call: other arguments"
 # variant NAME FLAGS: of a machine whose processor has the flags.
 variant() {
   call="flags: $2"

@@ -9,6 +9,7 @@
 
 #include "CLI/CLI.hpp"
 #include "runtime/error.h"
+#include "tools/training/explore.h"
 #include "tools/training/jobs.h"
 
 namespace ramet::training {
@@ -140,6 +141,15 @@ std::optional<Usage> parse(std::vector<std::string> arguments, Options& o) {
   app.add_option("--make-data", o.make_data,
                  "write the images of --data shapes into DIR, as CIFAR-10's files, and end")
       ->type_name("DIR");
+  CLI::Option* explore =
+      app.add_option(
+             "--explore", o.explore,
+             "record one step, a few after the first, with every replica's and rank's part in it, "
+             "and write it as a page for a browser (default: step.html in --out) and, for "
+             "./tools/explore, as a file .ramet.gz beside it; that step is slower, the result has "
+             "the same bits")
+          ->type_name("FILE")
+          ->expected(0, 1);
   add_number(app, "--threads", o.threads, "threads for computation; 0: one for each core")
       ->type_name("N");
   app.add_option("--out", o.out, "folder for the results")->type_name("DIR")->capture_default_str();
@@ -170,6 +180,7 @@ std::optional<Usage> parse(std::vector<std::string> arguments, Options& o) {
   for (const CLI::Option* option : app.get_options())
     if (option->count() > 0 && !option->get_lnames().empty())
       o.given.push_back(option->get_lnames()[0]);
+  if (explore->count() > 0 && o.explore.empty()) o.explore = o.out + "/" + kPage;
   if (o.ddp && !o.was_given("devices")) o.devices = "cpu:0";
   if (const JobDefaults* defaults = defaults_of(o.model)) {
     if (!o.was_given("data")) o.data = defaults->data;

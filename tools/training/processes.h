@@ -29,6 +29,8 @@ class Processes {
   virtual void sum(std::vector<double>&) const {}
   /// Rank 0's numbers; as many everywhere.
   virtual std::vector<int64_t> of_rank_0(std::vector<int64_t> numbers) const { return numbers; }
+  /// One of each rank, in their order.
+  virtual std::vector<std::string> of_all_ranks(const std::string& mine) const { return {mine}; }
   /// Waits for all; an Error where their digests differ.
   virtual void finish(const std::string&) const {}
 };

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "runtime/error.h"
+#include "tools/training/explore.h"
 
 namespace ramet::training {
 
@@ -17,7 +18,7 @@ namespace {
 
 constexpr const char* kResults[] = {"model.safetensors", "metrics.jsonl", "summary.json",
                                     "curve.png",         "graph.svg",     "trace.json",
-                                    "pictures.png"};
+                                    "pictures.png",      kPage,           "step.ramet.gz"};
 
 // The process whose AtomicFile has that temporary name, where it is one of a result; otherwise 0.
 pid_t writer_of(const std::string& temporary) {

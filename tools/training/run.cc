@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 #include <optional>
+#include <utility>
 
 #include "autograd/grad_mode.h"
 #include "autograd/graph_print.h"
@@ -42,6 +43,9 @@ Run::Run(Options& o) : options_(o) {
       !o.ddp || join_processes, "train",
       "--ddp: this program is linked without process groups; expected what ./tools/train builds "
       "for --ddp (//tools/training:train_processes)");
+  RAMET_CHECK(o.explore.empty() || record_step, "train",
+              "--explore: this program is linked without recordings; expected what ./tools/train "
+              "builds for --explore (//tools/training:train_explore)");
   if (o.ddp && started_again() && left_by_this_launch(file("checkpoint"))) o.resume = true;
   const std::string resumed = o.resume ? file("checkpoint") : "";
   if (o.resume) {
@@ -87,6 +91,7 @@ Run::Run(Options& o) : options_(o) {
   first_step_ = step_;
   // Everything that can be wrong with the input has been found: from here on results are written.
   // Until here a signal ends the program at once, with the folder as it was.
+  if (!o.explore.empty() && processes_->writes()) check_page(o.explore, o.out);
   signals_.emplace();
   if (!processes_->writes()) return;
   make_folders(o.out);
@@ -168,6 +173,13 @@ StepRecord Run::train_step(data::Example<>& batch) {
   return r;
 }
 
+void Run::write_explored() {
+  const std::vector<std::string> ranks = processes_->of_all_ranks(recording_->text());
+  if (processes_->writes()) recording_->write(ranks, options_.explore);
+  recording_.reset();
+  explored_ = step_;
+}
+
 // False: interrupted.
 bool Run::train_epoch(ProgressBar& bar) {
   model_->train();
@@ -176,11 +188,15 @@ bool Run::train_epoch(ProgressBar& bar) {
   const auto begun = Clock::now();
   const int64_t images_before = images_;
   // A few steps in which caches are warm; in a run of a single step, that one.
-  const int64_t traced =
-      first_step_ + std::min<int64_t>(2, steps_per_epoch_ - first_step_ % steps_per_epoch_ - 1);
+  const int64_t traced = early_step(2), explored = options_.explore.empty() ? -1 : early_step(5);
   for (auto& batch : *loader_) {
     if (step_ == traced && processes_->writes()) trace_.start();
+    if (step_ == explored)
+      recording_ = record_step(model_, options_.model + " on " + job_->data().name + ", step " +
+                                           grouped(step_ + 1) + ": " + options_.devices +
+                                           ", batch " + grouped(batch.data.size(0)));
     const StepRecord r = train_step(batch);
+    if (recording_) write_explored();
     const int64_t in_epoch = (step_ - 1) % steps_per_epoch_ + 1;
     if (step_ > traced && processes_->writes() &&
         (step_ == traced + 3 || (step_ < traced + 3 && in_epoch == steps_per_epoch_))) {
@@ -246,6 +262,10 @@ int Run::train() {
     while (epoch_ < options_.epochs) {
       const bool finished = train_epoch(bar);
       bar.clear();
+      if (explored_ > 0)
+        std::printf("step %s recorded: %s is its page, %s for ./tools/explore\n",
+                    grouped(std::exchange(explored_, 0)).c_str(), options_.explore.c_str(),
+                    recording_beside(options_.explore).c_str());
       if (!finished) {
         save_checkpoint();
         write_curve();

@@ -14,6 +14,7 @@
 #include "runtime/chrome_trace.h"
 #include "runtime/devices.h"
 #include "runtime/generator.h"
+#include "tools/training/explore.h"
 #include "tools/training/history.h"
 #include "tools/training/interrupt.h"
 #include "tools/training/jobs.h"
@@ -101,6 +102,12 @@ class Run {
   void agree_on_random_numbers() { random_->go_on_from(processes_->of_rank_0(random_->now())); }
 
   void check_batches() const;
+  /// The step `after` more than this process's first one, or the last of that epoch.
+  int64_t early_step(int64_t after) const {
+    const int64_t left = steps_per_epoch_ - first_step_ % steps_per_epoch_ - 1;
+    return first_step_ + std::min(after, left);
+  }
+  void write_explored();
   bool train_epoch(ProgressBar& bar);
   StepRecord train_step(data::Example<>& batch);
   Job::Pass train_pass(int number, const data::Example<>& batch, bool last);
@@ -124,6 +131,8 @@ class Run {
   std::unique_ptr<Loader> loader_;
   History history_;
   ChromeTrace trace_;
+  std::unique_ptr<StepRecording> recording_;  // while one step runs
+  int64_t explored_ = 0;                      // the step that was recorded, counted from 1
   std::string config_, launch_;  // launch_id() of the processes that wrote the checkpoint
   int64_t steps_per_epoch_ = 0, parameters_ = 0;
   int64_t epoch_ = 0, step_ = 0, images_ = 0;  // done so far

@@ -274,7 +274,7 @@ if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   RAMET_PROGRAM=setup
   for argument in "$@"; do
     case $argument in
-      build | test | train | openblas | mpi | beside | docs | page) ;;
+      build | test | see | train | openblas | mpi | beside | docs | page) ;;
       -h | --help)
         ramet_usage
         exit 0

@@ -375,13 +375,10 @@ template <int N, class F> struct LambdaNode final : Node {
     for (RawEdge& e : edge) release(e.node);
   }
   RawEdge* edges() override { return edge; }
-  // Where F saves nothing that could be freed, the node may be walked again: as in LibTorch.
   void release_saved() override {
-    if constexpr (!std::is_trivially_destructible<F>::value) {
-      if (flags & kReleased) return;
-      flags |= kReleased;
-      f.~F();
-    }
+    if (flags & kReleased) return;
+    flags |= kReleased;
+    f.~F();
   }
   void apply(Tensor* in, Tensor* out) override {
     if (RAMET_UNLIKELY((flags & kReleased) != 0)) backward_twice(*this);

@@ -15,7 +15,6 @@
 #include "autograd/gradcheck.h"
 #include "autograd/graph/function.h"
 #include "autograd/graph/graph_observer.h"
-#include "autograd/ops.h"
 #include "runtime/pool.h"
 #include "tests/autograd/check.h"
 #include "tests/autograd/graph/small_stack.h"
@@ -122,57 +121,6 @@ TEST(Engine, SecondBackwardNeedsRetainGraph) {
   EXPECT_NE(
       error_of([&] { y.backward(); }).find("Trying to backward through the graph a second time"),
       std::string::npos);
-}
-
-// What LibTorch 2.15 walks twice: nodes that have nothing to free.
-TEST(Engine, SecondBackwardThroughWhatSavesNothing) {
-  const Tensor a = leaf({1.0, 2.0, 3.0, 4.0});
-  const Tensor b = leaf({5.0, 6.0, 7.0, 8.0});
-  const std::vector<std::pair<const char*, std::function<Tensor()>>> twice = {
-      {"sum", [&] { return a.sum(); }},
-      {"add", [&] { return a + b; }},
-      {"sub", [&] { return a - b; }},
-      {"view",
-       [&] {
-         return a.view({2, 2});
-       }},
-      {"mean", [&] { return a.mean(); }},
-      {"sum(0)",
-       [&] {
-         return a.view({2, 2}).sum(0);
-       }},
-      {"select", [&] { return a.select(0, 1); }},
-      {"clone", [&] { return a.clone(); }},
-      {"neg", [&] { return -a; }}};
-  for (const auto& [name, f] : twice) {
-    a.mutable_grad() = Tensor();
-    const Tensor y = f();
-    const Tensor g = ones_like(y);
-    y.backward(g);
-    const std::vector<double> once = values(a.grad());
-    y.backward(g);
-    std::vector<double> expected = once;
-    for (double& v : expected) v *= 2;
-    EXPECT_EQ(values(a.grad()), expected) << name;
-  }
-  for (const auto& f : std::vector<std::function<Tensor()>>{
-           [&] { return a * b; }, [&] { return a.exp(); }, [&] { return a.dot(b); }}) {
-    const Tensor y = f();
-    const Tensor g = ones_like(y);
-    y.backward(g);
-    EXPECT_NE(error_of([&] { y.backward(g); }).find("a second time"), std::string::npos);
-  }
-  struct Doubled : autograd::Function<Doubled> {
-    static Tensor forward(autograd::AutogradContext*, const Tensor& x) { return x * 2; }
-    static autograd::tensor_list backward(autograd::AutogradContext*, autograd::tensor_list g) {
-      return {g[0] * 2};
-    }
-  };
-  a.mutable_grad() = Tensor();
-  const Tensor y = Doubled::apply(a).sum();
-  y.backward();
-  y.backward();
-  EXPECT_EQ(values(a.grad()), (std::vector<double>{4, 4, 4, 4}));
 }
 
 TEST(Engine, ErrorsNameWhatIsWrong) {

@@ -331,8 +331,10 @@ void backward_twice(const Node& node) {
       "freed). Specify retain_graph=true if you need to backward through the graph a second time.");
 }
 
-ListNode::ListNode(const char* n, ArrayRef<Tensor> inputs, Backward f)
-    : Node(n, static_cast<int>(inputs.size()), 1, sizeof(ListNode)), f_(std::move(f)) {
+ListNode::ListNode(const char* n, ArrayRef<Tensor> inputs, Backward f, bool keeps)
+    : Node(n, static_cast<int>(inputs.size()), 1, sizeof(ListNode)),
+      f_(std::move(f)),
+      keeps_(keeps) {
   RAMET_CHECK(inputs.size() < (1u << 16), n, "inputs: got ", inputs.size(),
               ", expected at most 65535");
   edges_.reserve(inputs.size());
@@ -348,6 +350,7 @@ ListNode::~ListNode() {
   for (RawEdge& e : edges_) release(e.node);
 }
 void ListNode::release_saved() {
+  if (!keeps_) return;
   flags |= kReleased;
   f_ = nullptr;
 }
@@ -358,11 +361,12 @@ void ListNode::apply(Tensor* in, Tensor* out) {
   std::move(grads.begin(), grads.end(), out);
 }
 
-Tensor record_list(const char* name, ArrayRef<Tensor> inputs, Tensor out, ListNode::Backward f) {
+Tensor record_list(const char* name, ArrayRef<Tensor> inputs, Tensor out, ListNode::Backward f,
+                   bool keeps) {
   void* const memory = pool::allocate(sizeof(ListNode));
   ListNode* node;
   try {
-    node = new (memory) ListNode(name, inputs, std::move(f));
+    node = new (memory) ListNode(name, inputs, std::move(f), keeps);
   } catch (...) {
     pool::deallocate(memory, sizeof(ListNode));
     throw;

@@ -363,6 +363,15 @@ struct Input {       // borrowed
 [[gnu::cold]] RAMET_API void tell_made(Node& node, ArrayRef<Input> inputs,
                                        ArrayRef<Input> results) noexcept;
 
+/// A backward function that keeps sizes and numbers, and no tensor: nothing of it is freed, so that
+/// it may run again, as LibTorch's. One that captures nothing but numbers is known without this.
+template <class F> struct SavesNothing : F {};
+template <class F> SavesNothing<std::decay_t<F>> saves_nothing(F&& f) {
+  return {std::forward<F>(f)};
+}
+template <class F> constexpr bool keeps_tensors = !std::is_trivially_destructible<F>::value;
+template <class F> constexpr bool keeps_tensors<SavesNothing<F>> = false;
+
 /// A node of N edges whose backward is the function F, what that captures included.
 template <int N, class F> struct LambdaNode final : Node {
   RawEdge edge[N];  // to the inputs' nodes
@@ -371,14 +380,12 @@ template <int N, class F> struct LambdaNode final : Node {
   };
   LambdaNode(const char* n, F&& fn) : Node(n, N, 1, sizeof(LambdaNode)), f(std::move(fn)) {}
   ~LambdaNode() override {
-    LambdaNode::release_saved();
+    drop();
     for (RawEdge& e : edge) release(e.node);
   }
   RawEdge* edges() override { return edge; }
   void release_saved() override {
-    if (flags & kReleased) return;
-    flags |= kReleased;
-    f.~F();
+    if constexpr (keeps_tensors<F>) drop();
   }
   void apply(Tensor* in, Tensor* out) override {
     if (RAMET_UNLIKELY((flags & kReleased) != 0)) backward_twice(*this);
@@ -389,6 +396,13 @@ template <int N, class F> struct LambdaNode final : Node {
       static_assert(std::tuple_size<decltype(r)>::value == N, "one gradient per input");
       for (int i = 0; i < N; ++i) out[i] = std::move(r[static_cast<size_t>(i)]);
     }
+  }
+
+ private:
+  void drop() {
+    if (flags & kReleased) return;
+    flags |= kReleased;
+    f.~F();
   }
 };
 
@@ -434,7 +448,7 @@ class RAMET_API ListNode final : public Node {
  public:
   /// From the result's gradient to those of the inputs that need one.
   using Backward = std::function<void(const Node&, const Tensor&, std::vector<Tensor>&)>;
-  ListNode(const char* n, ArrayRef<Tensor> inputs, Backward f);
+  ListNode(const char* n, ArrayRef<Tensor> inputs, Backward f, bool keeps);
   ~ListNode() override;
   RawEdge* edges() override { return edges_.data(); }
   void release_saved() override;
@@ -443,10 +457,15 @@ class RAMET_API ListNode final : public Node {
  private:
   std::vector<RawEdge> edges_;
   Backward f_;
+  const bool keeps_;  // tensors, which release_saved() frees
 };
 /// As record(), for a list of inputs. f writes one gradient per input into the vector it gets.
 RAMET_API Tensor record_list(const char* name, ArrayRef<Tensor> inputs, Tensor out,
-                             ListNode::Backward f);
+                             ListNode::Backward f, bool keeps = true);
+template <class F>
+Tensor record_list(const char* name, ArrayRef<Tensor> inputs, Tensor out, SavesNothing<F> f) {
+  return record_list(name, inputs, std::move(out), ListNode::Backward(std::move(f)), false);
+}
 
 /// Hangs one result of a node with several (unbind, max with indices ... where more than one result
 /// is differentiable).

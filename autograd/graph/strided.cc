@@ -103,9 +103,9 @@ Tensor scatter_strided(const Tensor& g, const Geometry& base, Geometry at) {
   }
   if (!recording(v)) return out;
   return record("AsStridedScatterBackward0", {v}, std::move(out),
-                [base, at, type = v.scalar_type()](const Node&, const Tensor& gg) {
+                saves_nothing([base, at, type = v.scalar_type()](const Node&, const Tensor& gg) {
                   return gathered(laid_out(gg, base), at).to(type);
-                });
+                }));
 }
 
 // The gradient of x's geometry `base` from that of a look `at` the same storage. Where both show
@@ -154,9 +154,9 @@ Tensor zero_at(const Tensor& g, const Geometry& at) {
   }
   if (!recording(g)) return out;
   return record("ZeroAtBackward0", {g}, std::move(out),
-                [at, layout = geometry_of(g, 0)](const Node&, const Tensor& gg) {
+                saves_nothing([at, layout = geometry_of(g, 0)](const Node&, const Tensor& gg) {
                   return zero_at(laid_out(gg, layout), at);
-                });
+                }));
 }
 
 bool shown_by(const Tensor& x, const Tensor& v, int64_t offset) {
@@ -190,9 +190,10 @@ bool shown_by(const Tensor& x, const Tensor& v, int64_t offset) {
 
 Tensor record_strided(const Tensor& x, Tensor v, int64_t offset) {
   if (!recording(x)) return v;
-  return record("AsStridedBackward0", {x}, std::move(v),
-                [base = geometry_of(x, 0), at = geometry_of(v, offset)](
-                    const Node&, const Tensor& g) { return look_gradient(g, base, at); });
+  return record(
+      "AsStridedBackward0", {x}, std::move(v),
+      saves_nothing([base = geometry_of(x, 0), at = geometry_of(v, offset)](
+                        const Node&, const Tensor& g) { return look_gradient(g, base, at); }));
 }
 
 }  // namespace autograd

@@ -119,11 +119,11 @@ std::array<Tensor, 3> backward(const Node& self, const Tensor& g, const Tensor& 
         [s](const std::vector<Tensor>& in) { return composed_dw(in[0], in[1], s); }, g, x);
   if (r[2].defined() && recording(g))
     r[2] = record("SumBackward1", {g}, std::move(r[2]),
-                  [like = Meta(x)](const Node&, const Tensor& v) {
+                  saves_nothing([like = Meta(x)](const Node&, const Tensor& v) {
                     std::vector<int64_t> sizes(like.shape().size(), 1);
                     sizes[1] = v.numel();
                     return v.reshape(sizes).expand(like.shape());
-                  });
+                  }));
   return r;
 }
 

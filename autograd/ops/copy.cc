@@ -300,8 +300,9 @@ Tensor& Tensor::copy_(const Tensor& src, bool non_blocking) const {
   wrote("copy_", *this);
   // Whole numbers of floating-point ones are constants.
   if (!is_floating(scalar_type()) || !recording(*this, src)) return as_mutable(*this);
-  record_inplace("CopyBackwards", {src}, *this,
-                 [from = Meta(src)](const Node&, const Tensor& g) { return from.reduce(g); });
+  record_inplace(
+      "CopyBackwards", {src}, *this,
+      saves_nothing([from = Meta(src)](const Node&, const Tensor& g) { return from.reduce(g); }));
   if (src->device != p_->device) static_cast<Node*>(p_->node)->flags |= Node::kSpans;
   return as_mutable(*this);
 }
@@ -337,8 +338,9 @@ Tensor converted(const Tensor& x, ScalarType dtype, Device device,
   if (non_blocking) copy_values_later(out, x, /*fresh=*/true);
   else copy_values(out, x);
   if (!is_floating(dtype) || !recording(x)) return out;
-  out = record("ToCopyBackward0", {x}, std::move(out),
-               [from = Meta(x)](const Node&, const Tensor& g) { return from.reduce(g); });
+  out = record(
+      "ToCopyBackward0", {x}, std::move(out),
+      saves_nothing([from = Meta(x)](const Node&, const Tensor& g) { return from.reduce(g); }));
   if (device != x.device()) static_cast<Node*>(out->node)->flags |= Node::kSpans;
   return out;
 }

@@ -66,17 +66,18 @@ Tensor diagonal_scatter(const Tensor& self, const Tensor& src, int64_t offset, i
     diagonal(out, offset, dim1, dim2).copy_(src.shallow());
   }
   if (!recording(self, src)) return out;
-  return record("DiagonalScatterBackward0", {self, src}, std::move(out),
-                [m = Meta(src), offset, dim1, dim2](const Node& node, const Tensor& g) {
-                  std::array<Tensor, 2> r;
-                  if (node.needs(0)) {
-                    Tensor none(TensorBase::empty(m.shape(), g.scalar_type(), g.device()));
-                    fill_values(none, 0);
-                    r[0] = diagonal_scatter(g, none, offset, dim1, dim2);
-                  }
-                  if (node.needs(1)) r[1] = m.reduce(diagonal(g, offset, dim1, dim2));
-                  return r;
-                });
+  return record(
+      "DiagonalScatterBackward0", {self, src}, std::move(out),
+      saves_nothing([m = Meta(src), offset, dim1, dim2](const Node& node, const Tensor& g) {
+        std::array<Tensor, 2> r;
+        if (node.needs(0)) {
+          Tensor none(TensorBase::empty(m.shape(), g.scalar_type(), g.device()));
+          fill_values(none, 0);
+          r[0] = diagonal_scatter(g, none, offset, dim1, dim2);
+        }
+        if (node.needs(1)) r[1] = m.reduce(diagonal(g, offset, dim1, dim2));
+        return r;
+      }));
 }
 
 Tensor& Tensor::fill_diagonal_(const Scalar& value, bool wrap) const {

@@ -77,9 +77,10 @@ std::array<Tensor, 3> layer_norm_backward(const Wanted& wanted, const Tensor& g,
         },
         g, x);
   if (r[2].defined() && recording(g)) {
-    r[2] = record(
-        "SumBackward1", {g}, std::move(r[2]),
-        [sizes = x.sizes().vec()](const Node&, const Tensor& v) { return expand(v, sizes); });
+    r[2] = record("SumBackward1", {g}, std::move(r[2]),
+                  saves_nothing([sizes = x.sizes().vec()](const Node&, const Tensor& v) {
+                    return expand(v, sizes);
+                  }));
   }
   return r;
 }

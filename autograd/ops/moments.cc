@@ -61,9 +61,10 @@ MomentsResult moments(const char* op, ReduceOp kind, const Tensor& x, OptionalIn
   if (!recording(x)) return r;
   if (with_mean) {
     r.mean = record("MeanBackward1", {x}, std::move(r.mean),
-                    [dims, m = Meta(x), n = reduced_count(x, dims)](const Node&, const Tensor& g) {
+                    saves_nothing([dims, m = Meta(x), n = reduced_count(x, dims)](const Node&,
+                                                                                  const Tensor& g) {
                       return spread(g.div(Scalar(static_cast<double>(n))), m.shape(), dims);
-                    });
+                    }));
   }
   if (kind == ReduceOp::kVar) {
     r.spread_out = record("VarBackward0", {x}, std::move(r.spread_out),

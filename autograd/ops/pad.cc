@@ -135,7 +135,9 @@ Tensor extended(const Tensor& x, const Sides& sides, Mode mode) {
   }
   if (!recording(x)) return out;
   return record("PadBackward0", {x}, std::move(out),
-                [sides, mode](const Node&, const Tensor& g) { return folded(g, sides, mode); });
+                saves_nothing([sides, mode](const Node&, const Tensor& g) {
+                  return folded(g, sides, mode);
+                }));
 }
 // Its adjoint: what lies in borders is added to where it came from.
 Tensor folded(const Tensor& whole, const Sides& sides, Mode mode) {
@@ -152,7 +154,9 @@ Tensor folded(const Tensor& whole, const Sides& sides, Mode mode) {
   }
   if (!recording(whole)) return out;
   return record("PadBackwardBackward0", {whole}, std::move(out),
-                [sides, mode](const Node&, const Tensor& v) { return extended(v, sides, mode); });
+                saves_nothing([sides, mode](const Node&, const Tensor& v) {
+                  return extended(v, sides, mode);
+                }));
 }
 
 // LibTorch's rule of which dimensions are padded, and how far.
@@ -222,8 +226,9 @@ Tensor constant_pad_nd(const Tensor& x, IntArrayRef pad, const Scalar& value) {
   if (!recording(x)) return out;
   std::vector<int64_t> back(pad.begin(), pad.end());
   for (int64_t& n : back) n = -n;
-  return record("ConstantPadNdBackward0", {x}, std::move(out),
-                [back](const Node&, const Tensor& g) { return constant_pad_nd(g, back); });
+  return record(
+      "ConstantPadNdBackward0", {x}, std::move(out),
+      saves_nothing([back](const Node&, const Tensor& g) { return constant_pad_nd(g, back); }));
 }
 
 Tensor pad(const Tensor& x, IntArrayRef pad, const std::string& mode, std::optional<double> value) {

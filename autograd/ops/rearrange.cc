@@ -151,7 +151,9 @@ Tensor roll(const Tensor& self, IntArrayRef shifts, IntArrayRef dims) {
   }
   if (!recording(self)) return out;
   return record("RollBackward0", {self}, std::move(out),
-                [back, places](const Node&, const Tensor& g) { return roll(g, back, places); });
+                saves_nothing([back, places](const Node&, const Tensor& g) {
+                  return roll(g, back, places);
+                }));
 }
 
 Tensor rot90(const Tensor& self, int64_t k, IntArrayRef dims) {
@@ -185,8 +187,9 @@ Tensor flip(const Tensor& self, IntArrayRef dims) {
   Tensor y = empty_like_layout(self, self.scalar_type());
   copy_reversed(y, self, turned);
   if (!recording(self)) return y;
-  return record("FlipBackward0", {self}, std::move(y),
-                [dims = dims.vec()](const Node&, const Tensor& g) { return flip(g, dims); });
+  return record(
+      "FlipBackward0", {self}, std::move(y),
+      saves_nothing([dims = dims.vec()](const Node&, const Tensor& g) { return flip(g, dims); }));
 }
 Tensor fliplr(const Tensor& self) {
   check_defined("fliplr", self);

@@ -27,9 +27,10 @@ Tensor sum_over(const char* node, const Tensor& self, OptionalIntArrayRef dim, b
   const ReducedDims dims = reduced_dims("sum", x, dim, keepdim);
   Tensor out = run_reduce(ReduceOp::kSum, x, dims, sum_type(x, dtype));
   if (!recording(x)) return out;
-  return record(node, {x}, std::move(out), [dims, m = Meta(x)](const Node&, const Tensor& g) {
-    return spread(g, m.shape(), dims);
-  });
+  return record(node, {x}, std::move(out),
+                saves_nothing([dims, m = Meta(x)](const Node&, const Tensor& g) {
+                  return spread(g, m.shape(), dims);
+                }));
 }
 
 Tensor mean_over(const char* node, const Tensor& self, OptionalIntArrayRef dim, bool keepdim,
@@ -41,10 +42,11 @@ Tensor mean_over(const char* node, const Tensor& self, OptionalIntArrayRef dim, 
   const ReducedDims dims = reduced_dims("mean", x, dim, keepdim);
   Tensor out = run_reduce(ReduceOp::kMean, x, dims, x.scalar_type());
   if (!recording(x)) return out;
-  return record(node, {x}, std::move(out),
-                [dims, m = Meta(x), n = reduced_count(x, dims)](const Node&, const Tensor& g) {
-                  return spread(g.div(Scalar(static_cast<double>(n))), m.shape(), dims);
-                });
+  return record(
+      node, {x}, std::move(out),
+      saves_nothing([dims, m = Meta(x), n = reduced_count(x, dims)](const Node&, const Tensor& g) {
+        return spread(g.div(Scalar(static_cast<double>(n))), m.shape(), dims);
+      }));
 }
 
 // Where a group holds a 0, result / x cannot say what the others multiply to. To any order: each

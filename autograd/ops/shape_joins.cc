@@ -91,17 +91,18 @@ Tensor cat(TensorList tensors, int64_t dim) {
   for (const Tensor& t : tensors) inputs.emplace_back(t);
   return record_list(
       "CatBackward0", tensors, std::move(out),
-      [d = j.dim, inputs](const Node& node, const Tensor& g, std::vector<Tensor>& grads) {
-        int64_t start = 0;
-        for (size_t i = 0; i < inputs.size(); ++i) {
-          const Meta& m = inputs[i];
-          const bool skip = m.rank == 1 && m.sizes[0] == 0;
-          const int64_t n = skip ? 0 : m.shape()[static_cast<size_t>(d)];
-          if (node.needs(static_cast<int>(i)))
-            grads[i] = m.reduce(skip ? g.reshape(-1).narrow(0, 0, 0) : g.narrow(d, start, n));
-          start += n;
-        }
-      });
+      saves_nothing(
+          [d = j.dim, inputs](const Node& node, const Tensor& g, std::vector<Tensor>& grads) {
+            int64_t start = 0;
+            for (size_t i = 0; i < inputs.size(); ++i) {
+              const Meta& m = inputs[i];
+              const bool skip = m.rank == 1 && m.sizes[0] == 0;
+              const int64_t n = skip ? 0 : m.shape()[static_cast<size_t>(d)];
+              if (node.needs(static_cast<int>(i)))
+                grads[i] = m.reduce(skip ? g.reshape(-1).narrow(0, 0, 0) : g.narrow(d, start, n));
+              start += n;
+            }
+          }));
 }
 
 Tensor& cat_out(Tensor& out, TensorList tensors, int64_t dim) {
@@ -142,12 +143,13 @@ Tensor stack(TensorList tensors, int64_t dim) {
   }
   std::vector<ScalarType> dtypes;
   for (const Tensor& t : tensors) dtypes.push_back(t.scalar_type());
-  return record_list("StackBackward0", tensors, std::move(out),
-                     [d, dtypes](const Node& node, const Tensor& g, std::vector<Tensor>& grads) {
-                       for (size_t i = 0; i < dtypes.size(); ++i)
-                         if (node.needs(static_cast<int>(i)))
-                           grads[i] = g.select(d, static_cast<int64_t>(i)).to(dtypes[i]);
-                     });
+  return record_list(
+      "StackBackward0", tensors, std::move(out),
+      saves_nothing([d, dtypes](const Node& node, const Tensor& g, std::vector<Tensor>& grads) {
+        for (size_t i = 0; i < dtypes.size(); ++i)
+          if (node.needs(static_cast<int>(i)))
+            grads[i] = g.select(d, static_cast<int64_t>(i)).to(dtypes[i]);
+      }));
 }
 
 Tensor hstack(TensorList tensors) {
@@ -217,11 +219,11 @@ Tensor block_diag(TensorList tensors) {
   if (!any_records(tensors)) return out;
   return record_list(
       "BlockDiagBackward0", tensors, std::move(out),
-      [block, inputs](const Node& node, const Tensor& g, std::vector<Tensor>& grads) {
+      saves_nothing([block, inputs](const Node& node, const Tensor& g, std::vector<Tensor>& grads) {
         for (size_t i = 0; i < inputs.size(); ++i)
           if (node.needs(static_cast<int>(i)))
             grads[i] = inputs[i].reduce(block(g, i).reshape(inputs[i].shape()));
-      });
+      }));
 }
 
 Tensor atleast_1d(const Tensor& self) {

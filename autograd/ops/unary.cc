@@ -54,6 +54,11 @@ Tensor gradient_of(const Rule& r, const Node& self, const Tensor& g, const Saved
                     r.saves == Saves::kOutput ? y.get(self) : Tensor());
 }
 
+// Of a row that reads neither: nothing is kept, so that it may run twice.
+auto gradient_without(const Rule& r) {
+  return [&r](const Node&, const Tensor& g) { return r.gradient(g, Tensor(), Tensor()); };
+}
+
 inline Tensor run(const Rule& r, const Tensor& x) {
   check_defined(r.name, x);
   Tensor out;
@@ -65,6 +70,7 @@ inline Tensor run(const Rule& r, const Tensor& x) {
     pointwise_into(r.kernel, out, compute_type(dtype), x);
   }
   if (!recording(x)) return out;
+  if (r.saves == Saves::kNothing) return record(r.node, {x}, std::move(out), gradient_without(r));
   return record(r.node, {x}, std::move(out),
                 [&r, sx = save_if(r.saves == Saves::kInput, x),
                  sy = r.saves == Saves::kOutput ? save_output(out) : SavedOutput()](
@@ -78,7 +84,9 @@ Tensor& run_in_place(const Rule& r, const Tensor& x) {
   const Saved sx = save_overwritten(records && r.saves == Saves::kInput, x);
   pointwise_into(r.kernel, x, compute_type(x.scalar_type()), x);
   wrote(r.in_place, x);
-  if (records) {
+  if (records && r.saves == Saves::kNothing) {
+    record_inplace(r.node, {x}, x, gradient_without(r));
+  } else if (records) {
     record_inplace(
         r.node, {x}, x,
         [&r, sx, sy = r.saves == Saves::kOutput ? save_output(x) : SavedOutput()](

@@ -75,7 +75,9 @@ Tensor view_with(const char* name, const Tensor& x, const Sizes& sizes, const Si
   Tensor v = make_view(x, sizes, strides, 0);
   if (!recording(x)) return v;
   return record(name, {x}, std::move(v),
-                [old = x.sizes().vec()](const Node&, const Tensor& g) { return reshape(g, old); });
+                saves_nothing([old = x.sizes().vec()](const Node&, const Tensor& g) {
+                  return reshape(g, old);
+                }));
 }
 
 }  // namespace
@@ -154,8 +156,9 @@ Tensor permute(const Tensor& self, IntArrayRef dims) {
   }
   Tensor v = make_view(self, sizes, strides, 0);
   if (!recording(self)) return v;
-  return record("PermuteBackward0", {self}, std::move(v),
-                [inverse](const Node&, const Tensor& g) { return permute(g, inverse); });
+  return record(
+      "PermuteBackward0", {self}, std::move(v),
+      saves_nothing([inverse](const Node&, const Tensor& g) { return permute(g, inverse); }));
 }
 
 Tensor movedim(const Tensor& self, IntArrayRef source, IntArrayRef destination) {
@@ -300,9 +303,10 @@ Tensor expand(const Tensor& self, IntArrayRef size) {
   }
   Tensor v = make_view(self, sizes, strides, 0);
   if (!recording(self)) return v;
-  return record(
-      "ExpandBackward0", {self}, std::move(v),
-      [old = self.sizes().vec()](const Node&, const Tensor& g) { return fold_to(g, old); });
+  return record("ExpandBackward0", {self}, std::move(v),
+                saves_nothing([old = self.sizes().vec()](const Node&, const Tensor& g) {
+                  return fold_to(g, old);
+                }));
 }
 
 std::vector<Tensor> broadcast_tensors(TensorList tensors) {

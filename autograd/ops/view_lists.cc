@@ -61,11 +61,12 @@ Tensor side_by_side(const Parts& p, const Tensor* grads, Tensor out) {
     places.push_back(i);
   }
   if (inputs.empty()) return out;
-  return record_list(p.name, inputs, std::move(out),
-                     [p, places](const Node&, const Tensor& g, std::vector<Tensor>& in) {
-                       const std::vector<Tensor> parts = parts_of(g, p);
-                       for (size_t i = 0; i < places.size(); ++i) in[i] = parts[places[i]];
-                     });
+  return record_list(
+      p.name, inputs, std::move(out),
+      saves_nothing([p, places](const Node&, const Tensor& g, std::vector<Tensor>& in) {
+        const std::vector<Tensor> parts = parts_of(g, p);
+        for (size_t i = 0; i < places.size(); ++i) in[i] = parts[places[i]];
+      }));
 }
 
 // A slot for each part.

@@ -52,12 +52,13 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
   strides[d] = stepped_stride(strides[d], step);
   Tensor v = make_view(self, sizes, strides, offset_of(self, d, from));
   if (!recording(self)) return v;
-  return record("SliceBackward0", {self}, std::move(v),
-                [old = self.sizes().vec(), d, from, to, step](const Node&, const Tensor& g) {
-                  return placed("SliceBackward0", g, old, [d, from, to, step](const Tensor& t) {
-                    return slice(t, static_cast<int64_t>(d), from, to, step);
-                  });
-                });
+  return record(
+      "SliceBackward0", {self}, std::move(v),
+      saves_nothing([old = self.sizes().vec(), d, from, to, step](const Node&, const Tensor& g) {
+        return placed("SliceBackward0", g, old, [d, from, to, step](const Tensor& t) {
+          return slice(t, static_cast<int64_t>(d), from, to, step);
+        });
+      }));
 }
 
 Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
@@ -96,11 +97,11 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
   Tensor v = make_view(self, sizes, strides, offset_of(self, d, index));
   if (!recording(self)) return v;
   return record("SelectBackward0", {self}, std::move(v),
-                [old = self.sizes().vec(), d, index](const Node&, const Tensor& g) {
+                saves_nothing([old = self.sizes().vec(), d, index](const Node&, const Tensor& g) {
                   return placed("SelectBackward0", g, old, [d, index](const Tensor& t) {
                     return select(t, static_cast<int64_t>(d), index);
                   });
-                });
+                }));
 }
 
 Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
@@ -126,12 +127,13 @@ Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) 
   strides.push_back(step);
   Tensor v = make_view(self, sizes, strides, first);
   if (!recording(self)) return v;
-  return record("DiagonalBackward0", {self}, std::move(v),
-                [old = self.sizes().vec(), offset, dim1, dim2](const Node&, const Tensor& g) {
-                  return placed("DiagonalBackward0", g, old, [offset, dim1, dim2](const Tensor& t) {
-                    return diagonal(t, offset, dim1, dim2);
-                  });
-                });
+  return record(
+      "DiagonalBackward0", {self}, std::move(v),
+      saves_nothing([old = self.sizes().vec(), offset, dim1, dim2](const Node&, const Tensor& g) {
+        return placed("DiagonalBackward0", g, old, [offset, dim1, dim2](const Tensor& t) {
+          return diagonal(t, offset, dim1, dim2);
+        });
+      }));
 }
 
 // Sliding windows. Elements share memory where windows overlap.
@@ -156,7 +158,8 @@ Tensor Tensor::unfold(int64_t dimension, int64_t size, int64_t step) const {
   Tensor v = make_view(*this, sizes, steps, 0);
   if (!recording(*this)) return v;
   return record("UnfoldBackward0", {*this}, std::move(v),
-                [old = this->sizes().vec(), d, windows, size, step](const Node&, const Tensor& g) {
+                saves_nothing([old = this->sizes().vec(), d, windows, size, step](const Node&,
+                                                                                  const Tensor& g) {
                   if (old.empty()) return g.sum();
                   // Each window's elements are added where they came from.
                   const TensorOptions on = TensorOptions().dtype(kLong).device(g.device());
@@ -164,7 +167,7 @@ Tensor Tensor::unfold(int64_t dimension, int64_t size, int64_t step) const {
                   const Tensor places = (first + arange(size, on)).flatten();
                   const Tensor laid = g.movedim(-1, d + 1).flatten(d, d + 1);
                   return index_add_zeros(old, d, places, laid);
-                });
+                }));
 }
 
 #include "autograd/forms/definitions.inc"

@@ -107,11 +107,13 @@ static RAMET_INLINE auto gradients_of(std::index_sequence<I...> all,
     const int read = kRead == 0 ? 0 : ((wants_grad(*x[I]) ? Row::kReads[I] : 0) | ...);
     using Operands =
         std::tuple<RowOperand<(kRead >> I & 1) != 0, std::conditional_t<I == 0, First, Others>>...>;
-    return [operands = Operands(OperandNow{*x[I], (read >> I & 1) != 0}...), all, numbers...](
-               const Node& self, const Tensor& g) {
+    auto f = [operands = Operands(OperandNow{*x[I], (read >> I & 1) != 0}...), all, numbers...](
+                 const Node& self, const Tensor& g) {
       return std::array<Tensor, sizeof...(I)>{
           gradient_at<Row, I>(all, operands, self, g, numbers...)...};
     };
+    if constexpr (kRead == 0) return saves_nothing(std::move(f));
+    else return f;
   }
 }
 template <class Row, class First = Own, class Others = First, class... Numbers>

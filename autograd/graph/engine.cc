@@ -9,6 +9,7 @@
 #include "autograd/graph/graph_observer_internal.h"
 #include "runtime/capture.h"
 #include "runtime/devices.h"
+#include "runtime/logging.h"
 #include "runtime/observer.h"
 
 using ramet::detail::tls;
@@ -308,6 +309,13 @@ void backward(const variable_list& tensors, const variable_list& grad_tensors,
               std::optional<bool> retain_graph, bool create_graph, const variable_list& inputs) {
   std::vector<Root> roots = roots_of("backward", tensors, grad_tensors);
   const bool retain = retain_graph.value_or(create_graph);
+  if (RAMET_UNLIKELY(create_graph))
+    RAMET_WARN_ONCE(
+        "Using backward() with create_graph=True will create a reference cycle between the "
+        "parameter and its gradient which can cause a memory leak. We recommend using "
+        "autograd.grad when creating the graph to avoid this. If you have to use this function, "
+        "make sure to reset the .grad fields of your parameters to None after use to break the "
+        "cycle and avoid the leak.");
   if (inputs.empty()) return run_backward(roots, retain, create_graph);
   std::vector<RawEdge> edges;
   for (const Tensor& t : inputs) {

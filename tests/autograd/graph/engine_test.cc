@@ -17,6 +17,7 @@
 #include "autograd/graph/function.h"
 #include "autograd/graph/graph_observer.h"
 #include "autograd/ops.h"
+#include "runtime/logging.h"
 #include "runtime/pool.h"
 #include "tests/autograd/check.h"
 #include "tests/autograd/graph/small_stack.h"
@@ -268,6 +269,28 @@ TEST(Engine, DoubleBackward) {
   const Tensor h = autograd::grad({g.sum()}, {x}, {}, std::nullopt, true)[0];
   EXPECT_EQ(values(h), (std::vector<double>{12}));
   EXPECT_EQ(values(autograd::grad({h.sum()}, {x})[0]), (std::vector<double>{6}));
+}
+
+// In PyTorch's words, which a grad() does not need.
+TEST(Engine, BackwardThatCreatesAGraphWarnsOnce) {
+  const Tensor x = leaf({2.0});
+  std::vector<std::string> heard;
+  set_log_handler([&](LogLevel level, const std::string& m) {
+    heard.push_back(ramet::detail::join(level, ": ", m));
+  });
+  (x * x).sum().backward();
+  autograd::grad({(x * x).sum()}, {x}, {}, std::nullopt, /*create_graph=*/true);
+  EXPECT_TRUE(heard.empty());
+  for (int i = 0; i < 2; ++i) (x * x).sum().backward({}, std::nullopt, /*create_graph=*/true);
+  set_log_handler({});
+  ASSERT_EQ(heard.size(), 1u);
+  EXPECT_EQ(heard[0],
+            "warning: Using backward() with create_graph=True will create a reference cycle "
+            "between the parameter and its gradient which can cause a memory leak. We recommend "
+            "using autograd.grad when creating the graph to avoid this. If you have to use this "
+            "function, make sure to reset the .grad fields of your parameters to None after use "
+            "to break the cycle and avoid the leak.");
+  x.mutable_grad() = Tensor();
 }
 
 TEST(Engine, CreateGraphDoesNotChangeFirstOrderBits) {

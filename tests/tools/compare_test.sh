@@ -36,6 +36,10 @@ for name in add conv2d sum argmax; do
   grep -q "^DIFFERS $name, draw [0-9]* of seed 7$" "$work/out" || fail "a difference names case, draw and seed: $name"
 done
 
+# First, number and largest: the last number is the one that was changed most.
+grep -Eq '^  .*, element 0: [^;]*; 2 of ([0-9]+) elements differ, most of all element [1-9][0-9]*: ' "$work/out" ||
+  { cat "$work/out"; fail "a difference tells how many elements differ and which most"; }
+
 # Declarations, with a LibTorch of two methods that are declared here; then with another default and a function that is not.
 include=$work/torch/include/ATen
 mkdir -p "$include/core" "$include/ops"

@@ -47,6 +47,14 @@ std::string line_of(const CompareResult& r, int64_t i) {
   return '"' + std::string(r.wholes + first, r.wholes + last) + '"';
 }
 
+/// How far apart two elements are; infinitely, where one of them is no finite number.
+double distance(const CompareResult& a, const CompareResult& b, int64_t i) {
+  if (!a.reals)
+    return std::fabs(static_cast<double>(a.wholes[i]) - static_cast<double>(b.wholes[i]));
+  const double d = std::fabs(a.reals[i] - b.reals[i]);
+  return std::isnan(d) ? INFINITY : d;
+}
+
 /// What is wrong with `a` (this library's) beside `b` (LibTorch's), or "".
 std::string difference(const CompareResult& a, const CompareResult& b, const CompareReport& r,
                        double scale) {
@@ -70,12 +78,23 @@ std::string difference(const CompareResult& a, const CompareResult& b, const Com
     return what + ": strides " + shown(a.strides, a.rank) + ", LibTorch " +
            shown(b.strides, b.rank);
   const compare::Tolerance& t = compare::tolerance(a.dtype, r.coarsest);
-  for (int64_t i = 0; i < a.count; ++i)
-    if (a.reals ? !compare::close(a.reals[i], b.reals[i], t, r.strict, a.stage, scale)
-                : a.wholes[i] != b.wholes[i])
-      return what + " (" + a.dtype + "), element " + std::to_string(i) + ": " + shown(a, i) +
-             ", LibTorch " + shown(b, i);
-  return "";
+  int64_t first = -1, largest = -1, differ = 0;
+  for (int64_t i = 0; i < a.count; ++i) {
+    if (a.reals ? compare::close(a.reals[i], b.reals[i], t, r.strict, a.stage, scale)
+                : a.wholes[i] == b.wholes[i])
+      continue;
+    if (differ++ == 0) first = largest = i;
+    else if (distance(a, b, i) > distance(a, b, largest)) largest = i;
+  }
+  if (differ == 0) return "";
+  const auto element = [&](int64_t i) {
+    return "element " + std::to_string(i) + ": " + shown(a, i) + ", LibTorch " + shown(b, i);
+  };
+  std::string text = what + " (" + a.dtype + "), " + element(first);
+  if (differ > 1)
+    text += "; " + std::to_string(differ) + " of " + std::to_string(a.count) +
+            " elements differ, most of all " + element(largest);
+  return text;
 }
 
 const char* const kStages[] = {"the operation", "its gradient", "its second gradient"};
@@ -140,8 +159,8 @@ bool accounts(const compare::Known& k, const char* name, const CompareReport& a,
   return lists(a.known, k.name, '|');
 }
 
-/// A report with the first number of its last result changed: a comparison that does not see this
-/// sees nothing.
+/// A report with the first number of its last result changed, and the last by twice as much: a
+/// comparison that does not see this sees nothing.
 struct Spoiled {
   CompareReport report;
   std::vector<CompareResult> results;
@@ -152,11 +171,14 @@ struct Spoiled {
     CompareResult& last = results.back();
     if (last.count > 0 && last.reals) {
       reals.assign(last.reals, last.reals + last.count);
-      reals[0] += 2 * (report.scale + std::fabs(reals[0]));
+      const double by = 2 * (report.scale + std::fabs(reals.front()) + std::fabs(reals.back()));
+      reals.front() += by;
+      if (last.count > 1) reals.back() += 2 * by;
       last.reals = reals.data();
     } else if (last.count > 0) {
       wholes.assign(last.wholes, last.wholes + last.count);
-      ++wholes[0];
+      ++wholes.front();
+      if (last.count > 1) wholes.back() += 2;
       last.wholes = wholes.data();
     }
     report.results = results.data();
@@ -305,7 +327,7 @@ int main(int argc, char** argv) {
   app.add_flag("--list", list, "print the cases and the functions they cover, and end");
   app.add_flag("--self", self,
                "compare this library with itself: shows that the cases run and that draws repeat");
-  app.add_flag("--spoil", spoil, "change one number of each draw's other side: all must differ");
+  app.add_flag("--spoil", spoil, "change two numbers of each draw's other side: all must differ");
   std::regex wanted;
   try {
     app.parse(argc, argv);

@@ -193,8 +193,8 @@ Tensor FunctionNode::fitted(Tensor g, size_t i) const {
   return g.scalar_type() == to.dtype ? g : g.to(to.dtype);
 }
 
+// A second time, too: get_saved_variables() is what refuses then.
 void FunctionNode::apply(Tensor* in, Tensor* out) {
-  if (RAMET_UNLIKELY((flags & kReleased) != 0)) backward_twice(*this);
   tensor_list grads(in, in + slot_count);
   for (size_t i = 0; i < grads.size(); ++i) {
     if (grads[i].defined() || !ctx.materialize_ || !outputs_[i].defined) continue;

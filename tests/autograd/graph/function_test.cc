@@ -195,6 +195,18 @@ TEST(Function, DirtyInputs) {
   EXPECT_EQ(values(x.grad()), (Values{21}));
 }
 
+// As in LibTorch: what was saved is gone, and who asks for nothing of it may run again.
+TEST(Function, ASecondBackward) {
+  const Tensor x = leaf({1.0, 2.0});
+  const Tensor y = Identity::apply(x).sum();
+  y.backward();
+  y.backward();
+  EXPECT_EQ(values(x.grad()), (Values{10, 10}));
+  const Tensor z = Cube::apply(x, 2.0).sum();
+  z.backward();
+  EXPECT_THROW(z.backward(), Error);
+}
+
 TEST(Function, InputHandedThrough) {
   const Tensor x = leaf({1});
   const Tensor y = Identity::apply(x);

@@ -51,10 +51,10 @@ def check_names(site):
 def check_links(site):
     """What is wrong is noticed."""
     problems.extend(check_site.problems(site))
-    (site / "wrong.html").write_text('<a href="nowhere.html">x</a><a href="index.html#nothing">y</a><img src="https://example.org/a.png"/>')
+    (site / "wrong.html").write_text('<a href="nowhere.html">x</a><a href="index.html#nothing">y</a><img src="https://example.org/a.png"/><iframe src="gone.html"></iframe>')
     wrong = [p for p in check_site.problems(site) if p.startswith("wrong.html")]
-    if len(wrong) != 3:
-        problems.append("a page with three mistakes: got %s" % wrong)
+    if len(wrong) != 4:
+        problems.append("a page with four mistakes: got %s" % wrong)
 
 
 if not shutil.which("doxygen"):

@@ -11,7 +11,7 @@ import sys
 import urllib.parse
 
 LINK = re.compile(r"""<(?:a|link|script|img|iframe)\b[^>]*?\s(?:href|src)=["']([^"']*)["']""")
-REMOTE = re.compile(r"""<(?:link|script|img|iframe)\b[^>]*?\s(?:href|src)=["'](?:https?:)?//""")
+REMOTE = re.compile(r"""<(?:link|script|img|iframe)\b[^>]*?\s(?:href|src)=["'](?:https?:)?//|(?:url\(|@import)\s*["']?(?:https?:)?//""")
 PLACE = re.compile(r"""\s(?:id|name)=["']([^"']*)["']""")
 
 

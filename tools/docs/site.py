@@ -1,9 +1,9 @@
 """Makes the reference pages: one folder that opens from a file without a network.
 
-    tools/docs/site.py OUT [--recordings FOLDER]     (./tools/make_docs calls it; FOLDER: see tutorial/build.py)
+    tools/docs/site.py OUT [--recordings FOLDER]     (./tools/make_docs calls it)
 
 pages.py writes what Doxygen reads, Doxygen the pages; from its list of what it has come the names that the search box finds. A
-warning of Doxygen's is an error.
+warning of Doxygen's is an error. FOLDER: of the explorer's pages that the tutorial's chapters show (tutorial/build.py).
 """
 
 import json
@@ -104,7 +104,7 @@ def main(arguments):
         listed = names(work / "tags.xml", sorted(writer.book.names()))
         (site / "names.js").write_text("window.ramet_names=%s;\n" % json.dumps(listed, separators=(",", ":")).replace("],[", "],\n["))
         if tutorial.exists():
-            good = subprocess.run([sys.executable, str(tutorial), str(site / "tutorial"), *arguments[1:]]).returncode == 0 and good
+            good = subprocess.run([sys.executable, str(tutorial), str(site / "tutorial")] + arguments[1:]).returncode == 0 and good
         problems = check_site.problems(site)
         print("\n".join(problems), file=sys.stderr, end="\n" if problems else "")
         if not good or problems:

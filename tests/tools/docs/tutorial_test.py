@@ -13,8 +13,13 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).absolute().parent.parent.parent.parent
 TUTORIAL = ROOT / "tools/docs/tutorial"
+sys.path[:0] = [str(ROOT / "tools/docs")]
+
+import check_site  # noqa: E402
+
 PROGRAMS = {re.search(r"chapter_(\d\d)$", p).group(1): p for p in sys.argv[1:]}
 problems = []
 
@@ -91,15 +96,27 @@ with tempfile.TemporaryDirectory() as folder:
     program.write_text("#!/bin/sh\necho last words\nexit 3\n")
     wants("a program that fails", literate("check", page, program), "ended with 3", "last words")
 
-    # As a site.
-    out = pathlib.Path(folder) / "site/tutorial"
-    made = subprocess.run([sys.executable, TUTORIAL / "build.py", out], capture_output=True, text=True)
+    # As a site, with pages that stand in for those of recordings.
+    site, out, recordings = (pathlib.Path(folder) / name for name in ("site", "site/tutorial", "recordings"))
+    recordings.mkdir()
+    shown = sorted("%s_%s.html" % (p.name[:2], name) for p in pages for name in re.findall(r"^```recording (\w+)$", p.read_text(), flags=re.M))
+    for name in shown + ["99_of_no_chapter.html"]:
+        (recordings / name).write_text('<!DOCTYPE html><title>%s</title><link rel="icon" href="data:,">' % name)
+    build = [sys.executable, TUTORIAL / "build.py", out]
+    made = subprocess.run(build + ["--recordings", recordings], capture_output=True, text=True)
     if made.returncode and re.search(r"(are|is) missing|No such file or directory: 'node'|KaTeX: ", made.stderr):
         print("pages were not made: %s" % made.stderr.strip().splitlines()[-1])
     elif made.returncode:
         problems.append("build.py: " + made.stderr)
     else:
+        problems += check_site.problems(site)
+        if sorted(p.name for p in (out / "recordings").iterdir()) != shown or len(shown) < 4:
+            problems.append("recordings: %s, expected %s" % (list((out / "recordings").iterdir()), shown))
         texts = {p.name: p.read_text() for p in out.glob("*.html")}
+        for name in shown:
+            chapter = next(text for page, text in texts.items() if page.startswith(name[:3]))
+            if 'iframe src="recordings/%s"' % name not in chapter or 'href="recordings/%s"' % name not in texts["index.html"]:
+                problems.append("%s is not shown" % name)
         if sorted(texts) != sorted([p.stem + ".html" for p in pages] + ["index.html"]):
             problems.append("pages: %s" % sorted(texts))
         for name, text in texts.items():
@@ -115,6 +132,15 @@ with tempfile.TemporaryDirectory() as folder:
         for part in ("20 additions: gradient 1048576, apply called 2097151 times", "static void pass_on(Node& node, double grad) {"):
             if part not in plain:
                 problems.append("03_the_walk.html: without %s" % part)
+        # One is missing; none is asked for, over pages that had some.
+        (recordings / shown[0]).unlink()
+        lacks = subprocess.run(build + ["--recordings", recordings], capture_output=True, text=True)
+        if lacks.returncode == 0 or "there is no %s: recorded_" % (recordings / shown[0]) not in lacks.stderr:
+            problems.append("a recording that is missing: %s" % lacks)
+        subprocess.run(build, check=True, capture_output=True)
+        if any("recordings/" in p.read_text() for p in out.glob("*.html")) or (out / "recordings").exists():
+            problems.append("without recordings: there are some")
+        problems += check_site.problems(site)
 
 print("\n".join(problems) if problems else "the tutorial's programs print what its pages show")
 sys.exit(1 if problems else 0)

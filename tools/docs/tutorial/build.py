@@ -4,9 +4,8 @@
     tools/docs/tutorial/build.py OUT [--recordings FOLDER]
 
 OUT gets one page a chapter, index.html, and what they need: they open from the file, without a network. FOLDER has the explorer's
-pages NN_name.html of the chapters' recordings (the programs recorded_NN write them), and in gallery those of //tools/see:gallery;
-without it there are none. Wants Debian's
-python3-markdown, python3-pygments and katex. Where OUT/../index.html is, pages lead there.
+pages NN_name.html of all recordings that chapters show (the programs recorded_NN write them); without it there are none. Wants
+Debian's python3-markdown, python3-pygments and katex. Where OUT/../index.html is, pages lead there.
 """
 import argparse
 import gzip
@@ -34,6 +33,7 @@ except ImportError:  # another Python than Debian's comes first in PATH
 import literate  # noqa: E402
 
 KATEX = [pathlib.Path('/usr/share/javascript/katex'), pathlib.Path('/usr/share/nodejs/katex/dist')]
+PICTURES = {'light': 'step.png', 'dark': 'step_dark.png'}  # of the explorer
 RENDER = """
 const katex = require('katex');
 const all = JSON.parse(require('fs').readFileSync(0, 'utf8'));
@@ -125,6 +125,10 @@ class Formulas:
         return re.sub(r'FORMULA(\d+)END', lambda m: self.made[int(m.group(1))], text)
 
 
+def page_of(block, number):
+    return f'{number}_{block.values["name"]}.html'
+
+
 def block_html(block, recordings, number):
     text = '\n'.join(block.text)
     if block.kind == 'output':
@@ -134,9 +138,11 @@ def block_html(block, recordings, number):
     if block.kind == 'text':
         return f'<pre class="drawing">{html.escape(text, quote=False)}</pre>'
     if block.kind == 'recording':
-        page = f'{number}_{block.values["name"]}.html'
-        if not recordings or not (recordings / page).is_file():
+        if not recordings:
             return ''
+        page = page_of(block, number)
+        if not (recordings / page).is_file():
+            sys.exit(f'docs: there is no {recordings / page}: recorded_{number} writes it')
         return (f'<figure class="recording"><iframe src="recordings/{page}" loading="lazy" title="{html.escape(text)}"></iframe>'
                 f'<figcaption><span>{html.escape(text)}: step through it.</span>'
                 f'<a href="recordings/{page}">Open the page</a></figcaption></figure>')
@@ -185,6 +191,24 @@ def contents(chapters, here):
     return f'<details open><summary>Chapters</summary><ol>{"".join(items)}</ol></details>'
 
 
+def recorded(chapters):
+    """What the front page says of the explorer's pages: a picture, and where each is."""
+    items = ''
+    for c in chapters:
+        for block in c.blocks:
+            if block.kind == 'recording':
+                title = html.escape(' '.join(block.text).strip(), quote=False)
+                items += f'<li><a href="recordings/{page_of(block, c.number)}">{title}</a>, of <a href="{c.file}">chapter {int(c.number)}</a></li>'
+    pictures = ''.join(f'<img class="{theme}" src="pictures/{name}" width="1366" height="768" alt="A data-parallel step in the '
+                       f'middle of its backward: the graph, the timeline and one operation\'s details">' for theme, name in PICTURES.items())
+    return f'''<h2 id="recordings">Steps to walk through</h2>
+<p>The programs of these chapters were recorded while they ran. Each recording is a page: its slider, or the arrow keys, walk forward and
+backward through everything that happened, and a click on a node says what it got, what it keeps and what it gives.
+<code>./tools/train --explore</code> makes such a page of a network in training.</p>
+<figure class="recording">{pictures}<figcaption>A small network, data-parallel, in the middle of its backward.</figcaption></figure>
+<ul>{items}</ul>'''
+
+
 def turn(before, after):
     links = ''
     if before:
@@ -218,7 +242,8 @@ def build(out, recordings):
                            turn=turn(chapters[i - 1] if i else None, chapters[i + 1] if i + 1 < len(chapters) else None), **common)
         (out / c.file).write_text(formulas.put_back(page), encoding='utf-8')
     listed = ''.join(f'<li value="{int(c.number)}"><a href="{c.file}">{int(c.number)}. {c.title}</a><p>{c.summary()}</p></li>' for c in chapters)
-    body = f'<h1>{front.title}</h1>\n' + front.html.replace('<!--GALLERY-->', gallery(recordings)).replace('<!--CHAPTERS-->', f'<ol class="chapters">{listed}</ol>')
+    body = f'<h1>{front.title}</h1>\n' + front.html.replace('<!--CHAPTERS-->', f'<ol class="chapters">{listed}</ol>')
+    body = body.replace('<!--RECORDINGS-->', recorded(chapters) if recordings else '')
     page = PAGE.format(title=f'{front.title} - Ramet', contents=contents(chapters, front), body=body, turn=turn(None, chapters[0]), **common)
     (out / 'index.html').write_text(formulas.put_back(page), encoding='utf-8')
     for sheet in (HERE.parent / 'style.css', HERE / 'tutorial.css'):
@@ -231,9 +256,14 @@ def build(out, recordings):
     shutil.copy(katex / 'katex.min.css', out / 'katex')
     for font in (katex / 'fonts').glob('*.woff2'):  # what every browser of today reads
         shutil.copy(font, out / 'katex/fonts')
-    if recordings:
-        shutil.copytree(recordings, out / 'recordings', dirs_exist_ok=True)
-    print(f'tutorial: {len(chapters)} chapters, {len(formulas.all)} formulas')
+    shown = [page_of(b, c.number) for c in chapters for b in c.blocks if b.kind == 'recording'] if recordings else []
+    for folder, files in (('recordings', [recordings / page for page in shown]),
+                          ('pictures', [HERE.parent / 'explorer/pictures' / name for name in PICTURES.values() if shown])):
+        shutil.rmtree(out / folder, ignore_errors=True)
+        for file in files:
+            (out / folder).mkdir(exist_ok=True)
+            shutil.copy(file, out / folder)
+    print(f'tutorial: {len(chapters)} chapters, {len(formulas.all)} formulas, {len(shown)} recordings')
 
 
 def main():
@@ -241,7 +271,7 @@ def main():
     parser.add_argument('out', type=pathlib.Path)
     parser.add_argument('--recordings', type=pathlib.Path)
     a = parser.parse_args()
-    build(a.out.absolute(), a.recordings)
+    build(a.out.absolute(), a.recordings and a.recordings.absolute())
 
 
 if __name__ == '__main__':

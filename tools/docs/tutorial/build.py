@@ -4,8 +4,9 @@
     tools/docs/tutorial/build.py OUT [--recordings FOLDER]
 
 OUT gets one page a chapter, index.html, and what they need: they open from the file, without a network. FOLDER has the explorer's
-pages NN_name.html of all recordings that chapters show (the programs recorded_NN write them); without it there are none. Wants
-Debian's python3-markdown, python3-pygments and katex. Where OUT/../index.html is, pages lead there.
+pages NN_name.html of all recordings that chapters show (the programs recorded_NN write them); without it there are none. Where it
+has a folder gallery, that holds those of //tools/see:gallery. Wants Debian's python3-markdown, python3-pygments and katex. Where
+OUT/../index.html is, pages lead there.
 """
 import argparse
 import gzip
@@ -33,7 +34,7 @@ except ImportError:  # another Python than Debian's comes first in PATH
 import literate  # noqa: E402
 
 KATEX = [pathlib.Path('/usr/share/javascript/katex'), pathlib.Path('/usr/share/nodejs/katex/dist')]
-PICTURES = {'light': 'step.png', 'dark': 'step_dark.png'}  # of the explorer
+PICTURES = {'light': 'cnn.png', 'dark': 'gpus_dark.png'}  # of the explorer
 RENDER = """
 const katex = require('katex');
 const all = JSON.parse(require('fs').readFileSync(0, 'utf8'));
@@ -191,7 +192,17 @@ def contents(chapters, here):
     return f'<details open><summary>Chapters</summary><ol>{"".join(items)}</ol></details>'
 
 
-def recorded(chapters):
+def gallery(recordings):
+    """Links to whole training steps, which //tools/see:gallery has recorded into a folder of the recordings."""
+    items = ''
+    for page in sorted((recordings / 'gallery').glob('*.html')):
+        with gzip.open(page.with_suffix('.ramet.gz'), 'rt', encoding='utf-8') as f:
+            title = json.load(f)['title']
+        items += f'<li><a href="recordings/gallery/{page.name}">{html.escape(title, quote=False)}</a></li>'
+    return items
+
+
+def recorded(chapters, recordings):
     """What the front page says of the explorer's pages: a picture, and where each is."""
     items = ''
     for c in chapters:
@@ -206,7 +217,7 @@ def recorded(chapters):
 backward through everything that happened, and a click on a node says what it got, what it keeps and what it gives.
 <code>./tools/train --explore</code> makes such a page of a network in training.</p>
 <figure class="recording">{pictures}<figcaption>A small network, data-parallel, in the middle of its backward.</figcaption></figure>
-<ul>{items}</ul>'''
+<ul>{items}{gallery(recordings)}</ul>'''
 
 
 def turn(before, after):
@@ -216,16 +227,6 @@ def turn(before, after):
     if after:
         links += f'<a class="next" href="{after.file}"><span>Next</span>{after.title}</a>'
     return f'<nav class="turn">{links}</nav>'
-
-
-def gallery(recordings):
-    """Links to the pages of //tools/see:gallery, where the recordings have them."""
-    items = ''
-    for page in sorted((recordings / 'gallery').glob('*.html')) if recordings else []:
-        with gzip.open(page.with_suffix('.ramet.gz'), 'rt', encoding='utf-8') as f:
-            title = json.load(f)['title']
-        items += f'<li><a href="recordings/gallery/{page.name}">{html.escape(title)}</a></li>'
-    return f'<h2>Steps to look at</h2><p>Whole training steps, recorded: walk through them event by event.</p><ul>{items}</ul>' if items else ''
 
 
 def build(out, recordings):
@@ -243,7 +244,7 @@ def build(out, recordings):
         (out / c.file).write_text(formulas.put_back(page), encoding='utf-8')
     listed = ''.join(f'<li value="{int(c.number)}"><a href="{c.file}">{int(c.number)}. {c.title}</a><p>{c.summary()}</p></li>' for c in chapters)
     body = f'<h1>{front.title}</h1>\n' + front.html.replace('<!--CHAPTERS-->', f'<ol class="chapters">{listed}</ol>')
-    body = body.replace('<!--RECORDINGS-->', recorded(chapters) if recordings else '')
+    body = body.replace('<!--RECORDINGS-->', recorded(chapters, recordings) if recordings else '')
     page = PAGE.format(title=f'{front.title} - Ramet', contents=contents(chapters, front), body=body, turn=turn(None, chapters[0]), **common)
     (out / 'index.html').write_text(formulas.put_back(page), encoding='utf-8')
     for sheet in (HERE.parent / 'style.css', HERE / 'tutorial.css'):
@@ -263,6 +264,8 @@ def build(out, recordings):
         for file in files:
             (out / folder).mkdir(exist_ok=True)
             shutil.copy(file, out / folder)
+    if recordings and (recordings / 'gallery').is_dir():
+        shutil.copytree(recordings / 'gallery', out / 'recordings/gallery', ignore=shutil.ignore_patterns('*.gz'))
     print(f'tutorial: {len(chapters)} chapters, {len(formulas.all)} formulas, {len(shown)} recordings')
 
 

@@ -18,6 +18,7 @@
 #include "autograd/ops/multiply.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape_joins.h"
+#include "autograd/ops/triangle.h"
 #include "autograd/ops/unary.h"
 #include "autograd/ops/view.h"
 #include "autograd/ops/view_parts.h"
@@ -286,16 +287,43 @@ Tensor cdist(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t
   });
 }
 
+// Distances of each of the first `rows` rows to all behind it, pair by pair: none is a row's to
+// itself, which has no second derivative.
+static Tensor behind_norm(const Tensor& x, int64_t rows, double p) {
+  const Tensor at = triu_indices(rows, x.size(0), 1, TensorOptions(kLong).device(x.device()));
+  const auto side = [&](int64_t k) { return x.index_select(0, at.select(0, k)); };
+  const Tensor apart = side(0).sub(side(1));
+  return apart.numel() == 0 ? apart.sum(1) : norm(apart, std::optional<Scalar>(p), 1, false);
+}
+
 Tensor pdist(const Tensor& self, double p) {
   const char* op = "pdist";
   check_floating(op, self);
   RAMET_CHECK(self.dim() == 2, op, "only supports 2D tensors, got: ", self.dim(), "D");
   RAMET_CHECK(p >= 0, op, "only supports non-negative p values: got ", p);
-  const TensorOptions on = TensorOptions(kLong).device(self.device());
-  const Tensor pairs = combinations(arange(self.size(0), on), 2);
-  const auto rows = [&](int64_t column) { return self.index_select(0, pairs.select(1, column)); };
-  const Tensor apart = rows(0).sub(rows(1));
-  return apart.numel() == 0 ? apart.sum(1) : norm(apart, std::optional<Scalar>(p), 1, false);
+  const int64_t n = self.size(0), width = std::max<int64_t>(self.size(1), 1);
+  if (n < 2) return self.narrow(0, 0, 0).sum(1);
+  // Some rows, each with those behind it: their differences stay in a cache.
+  constexpr int64_t kMost = int64_t{1} << 18;
+  std::vector<Tensor> pieces;
+  for (int64_t i = 0; i < n - 1;) {
+    const int64_t left = n - i, rows = std::clamp<int64_t>(kMost / width / left, 1, left - 1);
+    const auto f = [p, rows](const Tensor& x) { return behind_norm(x, rows, p); };
+    if (rows == n - 1) return f(self);
+    const Tensor part = self.narrow(0, i, left);
+    Tensor out;
+    {
+      const NoGradGuard off;
+      out = f(part.shallow());
+    }
+    if (recording(part))  // made again in the backward, as in cdist
+      out = record_composed(
+          "PdistBackward0", std::move(out), [f](const std::vector<Tensor>& x) { return f(x[0]); },
+          part);
+    pieces.push_back(std::move(out));
+    i += rows;
+  }
+  return cat(pieces, 0);
 }
 
 Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p, double eps, bool keepdim) {

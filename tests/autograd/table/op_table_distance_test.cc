@@ -170,7 +170,7 @@ void add_distances(Table& t) {
          return out;
        })
       .within(8)
-      .big({real({97, 13})})
+      .big({real({197, 13})})
       .small("there are as many as the square of the rows")
       .in_one("all rows with all");
   const Samples two = {

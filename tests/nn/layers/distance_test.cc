@@ -1,9 +1,9 @@
 // CosineSimilarity and PairwiseDistance against PyTorch 2.15 in float64.
 #include "nn/layers/distance.h"
 
+#include "autograd/autograd.h"
 #include "autograd/gradcheck.h"
-#include "autograd/ops/factory.h"
-#include "autograd/ops/view.h"
+#include "autograd/ops.h"
 #include "tests/nn/support.h"
 
 namespace ramet::nn {
@@ -61,6 +61,36 @@ TEST(Distances, AreDifferentiableTwice) {
   EXPECT_TRUE(autograd::gradgradcheck(cosine, x));
   EXPECT_TRUE(autograd::gradcheck(distance, x));
   EXPECT_TRUE(autograd::gradgradcheck(distance, x));
+}
+
+// Many rows go in pieces: the same as pair by pair, to the second derivative.
+TEST(Distances, PairsInPieces) {
+  for (const double p : {0.5, 1., 2., 3., double(INFINITY)}) {
+    const int64_t n = 173, d = 23;
+    Tensor x = sines(n * d, 0.7391).view({n, d}).detach().requires_grad_();
+    const Tensor pairs = combinations(arange(n, kLong), 2);
+    const auto rows = [&](int64_t k) { return x.index_select(0, pairs.select(1, k)); };
+    const Tensor weight = sines(n * (n - 1) / 2, 0.317), along = sines(n * d, 0.551).view({n, d});
+    std::vector<Tensor> got[2];
+    for (int way = 0; way < 2; ++way) {
+      const Tensor y =
+          way ? norm(rows(0).sub(rows(1)), std::optional<Scalar>(p), 1, false) : F::pdist(x, p);
+      const Tensor first =
+          autograd::grad({y.mul(weight).sum()}, {x}, {}, std::nullopt, /*create_graph=*/true)[0];
+      got[way] = {y.detach(), first.detach()};
+      if (first.requires_grad())
+        got[way].push_back(autograd::grad({first.mul(along).sum()}, {x}, {}, std::nullopt, false,
+                                          /*allow_unused=*/true)[0]);
+    }
+    ASSERT_EQ(got[0][0].sizes(), IntArrayRef({n * (n - 1) / 2}));
+    for (size_t k = 0; k < std::min(got[0].size(), got[1].size()); ++k) {
+      if (!got[1][k].defined()) continue;
+      ASSERT_TRUE(got[0][k].defined());
+      const double scale = got[1][k].abs().max().item<double>() + 1;
+      EXPECT_LT((got[0][k] - got[1][k]).abs().max().item<double>() / scale, 1e-12)
+          << "p " << p << ", derivative " << k;
+    }
+  }
 }
 
 TEST(Distances, Refuse) {

@@ -139,7 +139,11 @@ std::string ProcessGroup::State::place(const std::string& op_text) const {
 }
 
 void ProcessGroup::State::tell(const detail::Failure& f, const std::string& op_text) {
-  abort(f.kind, f.ranks, place(op_text) + f.what, /*wait=*/true);
+  // A mismatch names ranks and operations itself. Who sees it first is chance: no part of the text.
+  const std::string where = f.kind == CommError::Kind::mismatch
+                                ? "[process_group] group '" + options.name + "': "
+                                : place(op_text);
+  abort(f.kind, f.ranks, where + f.what, /*wait=*/true);
 }
 
 std::exception_ptr ProcessGroup::State::fail_with(const std::string& op_text) {

@@ -140,17 +140,23 @@ const std::vector<Header>& Channel::headers() {
 void Channel::compare_headers() {
   const Disagreement d = compare(all_);
   if (!d.text.empty()) fail({CommError::Kind::mismatch, d.ranks, d.text});
-  // What differs from pair to pair.
+  // What differs from pair to pair: both of a pair say the same, the lower rank's first.
   for (size_t k = 0; k < all_.size(); ++k) {
-    const uint64_t wanted = shown_[k].wants, given = all_[k].gives;
-    if (wanted == given) continue;
-    const auto peer = static_cast<int>(k);
-    fail({CommError::Kind::mismatch,
-          {std::min(rank_, peer), std::max(rank_, peer)},
-          "Detected mismatch between collectives on ranks. Rank " + std::to_string(rank_) +
-              " expects " + std::to_string(wanted) + " bytes of rank " + std::to_string(peer) +
-              ", which gives it " + std::to_string(given) + ": " + shown_[k].text() + " and " +
-              all_[k].text()});
+    const auto peer = static_cast<int>(k), low = std::min(rank_, peer),
+               high = std::max(rank_, peer);
+    const Header &of_low = low == rank_ ? shown_[k] : all_[k],
+                 &of_high = low == rank_ ? all_[k] : shown_[k];
+    const auto compare = [&](int to, const Header& wants, int from, const Header& gives) {
+      if (wants.wants == gives.gives) return;
+      fail({CommError::Kind::mismatch,
+            {low, high},
+            "Detected mismatch between collectives on ranks. Rank " + std::to_string(to) +
+                " expects " + std::to_string(wants.wants) + " bytes of rank " +
+                std::to_string(from) + ", which gives it " + std::to_string(gives.gives) + ": " +
+                wants.text() + " and " + gives.text()});
+    };
+    compare(low, of_low, high, of_high);
+    compare(high, of_high, low, of_low);
   }
 }
 

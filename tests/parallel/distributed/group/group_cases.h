@@ -398,7 +398,8 @@ TEST(ProcessGroup, CapsSayWhatWorks) {
 
 // Scenario 58.
 TEST(ProcessGroup, DifferentShapes) {
-  with_groups(2, seconds(60), [](const Group& g) {
+  std::string said[2];  // the same on all ranks, whichever saw it first
+  with_groups(2, seconds(60), [&](const Group& g) {
     Tensor t = full({g->rank() ? 8 : 4}, g->rank() + 1.0);
     const Tensor before = t.clone();
     try {
@@ -412,9 +413,26 @@ TEST(ProcessGroup, DifferentShapes) {
                   "Rank 1 is running collective: all_reduce(operation 1, \"bucket 3\", "
                   "float32[8], sum, fixed)");
       EXPECT_EQ(e.ranks(), (std::vector<int>{0, 1}));
+      said[g->rank()] = e.what();
     }
     EXPECT_TRUE(same_bits(t, before));
   });
+  EXPECT_EQ(said[0], said[1]);
+  EXPECT_EQ(said[0].find(", rank "), std::string::npos) << said[0];
+}
+
+// Both of a pair disagree with the other: what is said begins with the lower rank.
+TEST(ProcessGroup, DifferentPieces) {
+  std::string said[2];
+  with_groups(2, seconds(60), [&](const Group& g) {
+    const int me = g->rank();
+    std::vector<Tensor> out{zeros({2}), zeros({2})}, in{ones({me ? 4 : 2}), ones({me ? 2 : 3})};
+    said[me] = error_of([&] { g->all_to_all(out, in).wait(); });
+    expect_part(said[me],
+                "group 'world': Detected mismatch between collectives on ranks. Rank 0 expects 8 "
+                "bytes of rank 1, which gives it 16: ");
+  });
+  EXPECT_EQ(said[0], said[1]);
 }
 
 TEST(ProcessGroup, EverythingThatMayDiffer) {

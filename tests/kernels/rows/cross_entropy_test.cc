@@ -128,6 +128,61 @@ TEST(CrossEntropy, PixelsOfImages) {
   check({64, 3000, kFloat, LossReduction::kNone, 0, false, false, false, 64});
 }
 
+// An image's bits are its own: what else is in the batch, and where in a sweep its pixels come,
+// does not matter; nor does the number of its pixels.
+TEST(CrossEntropy, ImagesAloneAndInABatch) {
+  const int64_t images = 5, cols = 37;
+  for (const ScalarType t : {kFloat, kDouble})
+    for (const double smoothing : {0.0, 0.1}) {
+      // Of the first `n` images from `from` on, the first `inner` of `all` pixels each.
+      const int64_t all = 83;
+      raw::Values values(7);
+      Buffer x(images * cols * all, t), grad(images * all, t), target(images * all, kLong);
+      x.fill(values, 4), grad.fill(values);
+      for (int64_t r = 0; r < target.size; ++r)
+        target.set(r, static_cast<double>(r % 5 == 1 ? -100 : values.below(cols)));
+      const auto run = [&](int64_t from, int64_t n, int64_t inner) {
+        const int64_t rows = n * inner;
+        Buffer px(rows * cols, t), pg(rows, t), pt(rows, kLong), loss(rows, t), st(rows * 2, t),
+            total(1, kDouble), dx(rows * cols, t),
+            workspace(cross_entropy_workspace(t, rows, cols, max_parallel_slots()), kByte);
+        for (int64_t k = 0; k < n; ++k)
+          for (int64_t i = 0; i < inner; ++i) {
+            pg.set(k * inner + i, grad[(from + k) * all + i]);
+            pt.set(k * inner + i, target[(from + k) * all + i]);
+            for (int64_t c = 0; c < cols; ++c)
+              px.set((k * cols + c) * inner + i, x[((from + k) * cols + c) * all + i]);
+          }
+        cross_entropy_forward(
+            raw::kCpuStream,
+            {px.data(), pt.as<int64_t>(), nullptr, loss.data(), st.data(), total.as<double>(),
+             workspace.data(), rows, cols, -100, smoothing, t, LossReduction::kNone, false, inner});
+        cross_entropy_backward(raw::kCpuStream,
+                               {px.data(), pt.as<int64_t>(), nullptr, pg.data(), st.data(),
+                                total.as<double>(), dx.data(), workspace.data(), rows, cols, -100,
+                                smoothing, t, LossReduction::kNone, false, inner});
+        std::vector<double> found;  // by image and pixel: loss, then gradients
+        for (int64_t k = 0; k < n; ++k)
+          for (int64_t i = 0; i < std::min<int64_t>(inner, 17); ++i) {
+            found.push_back(loss[k * inner + i]);
+            for (int64_t c = 0; c < cols; ++c) found.push_back(dx[(k * cols + c) * inner + i]);
+          }
+        return found;
+      };
+      const std::vector<double> whole = run(0, images, all);
+      for (const int64_t inner : {17, 64, 83}) {
+        SCOPED_TRACE(inner);
+        EXPECT_EQ(run(0, images, inner), whole);
+        std::vector<double> joined;
+        for (const auto& [from, n] : {std::pair<int64_t, int64_t>{0, 2}, {2, 1}, {3, 2}}) {
+          const std::vector<double> part = run(from, n, inner);
+          joined.insert(joined.end(), part.begin(), part.end());
+        }
+        EXPECT_EQ(joined, whole);
+      }
+    }
+}
+
 // Beyond the class that is meant, and what is ignored: an infinity, a NaN.
 TEST(CrossEntropy, PixelsThatAreNotFinite) {
   const int64_t pixels = 20;

@@ -366,9 +366,11 @@ struct Input {       // borrowed
 /// A backward function that keeps sizes and numbers, and no tensor: nothing of it is freed, so that
 /// it may run again, as LibTorch's. One that captures nothing but numbers is known without this.
 template <class F> struct SavesNothing : F {};
+/// `f` as one: record(..., saves_nothing([sizes](...) { ... })).
 template <class F> SavesNothing<std::decay_t<F>> saves_nothing(F&& f) {
   return {std::forward<F>(f)};
 }
+/// Does release_saved() free something of such a backward function?
 template <class F> constexpr bool keeps_tensors = !std::is_trivially_destructible<F>::value;
 template <class F> constexpr bool keeps_tensors<SavesNothing<F>> = false;
 

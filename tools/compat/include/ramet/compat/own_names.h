@@ -122,6 +122,7 @@ using ::ramet::autograd::RawEdge;  // Ramet's class: include the door, no forwar
 using ::ramet::autograd::ReduceBucket;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::Saved;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::SavedOutput;  // Ramet's class: include the door, no forward declaration
+using ::ramet::autograd::SavesNothing;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::add_reduce_edge;
 using ::ramet::autograd::attach;
 using ::ramet::autograd::backward_twice;
@@ -140,6 +141,7 @@ using ::ramet::autograd::gradgradcheck;
 using ::ramet::autograd::in_turn;
 using ::ramet::autograd::index_add_zeros;
 using ::ramet::autograd::is_recorded;
+using ::ramet::autograd::keeps_tensors;
 using ::ramet::autograd::make_node;
 using ::ramet::autograd::new_node;
 using ::ramet::autograd::node_count;
@@ -155,6 +157,7 @@ using ::ramet::autograd::repeated_positions;
 using ::ramet::autograd::save;
 using ::ramet::autograd::save_if;
 using ::ramet::autograd::save_output;
+using ::ramet::autograd::saves_nothing;
 using ::ramet::autograd::scatter_zeros;
 using ::ramet::autograd::set_grad_destination;
 using ::ramet::autograd::set_reduce_bucket;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "kernels/index/cumulative_sum.h"
+#include "kernels/index/embedding_bag.h"
 #include "kernels/index/mask.h"
 #include "tests/kernels/raw.h"
 
@@ -315,6 +316,46 @@ TEST(Index, CumulativeSum) {
               sum += x[p];
               ASSERT_NEAR(y[p], sum, (t == kBFloat16 ? 0.01 : 1e-6) * (1 + std::fabs(sum)));
             }
+          }
+      }
+}
+
+// Bags of every width against sums in double; nothing is written behind the last.
+TEST(EmbeddingBag, AgainstTwin) {
+  const std::vector<double> indices{4, 1, 6, 6, 2, 0, 5, 3, 3, 1, 4, 2, 6}, offsets{0, 1, 1, 4, 11};
+  const int64_t rows = 7, bags = 5, total = 13, padding = 2;
+  for (const ScalarType t : {kFloat, kDouble})
+    for (const BagMode mode : {BagMode::kSum, BagMode::kMean, BagMode::kMax})
+      for (const int64_t cols : {1, 15, 16, 17, 31, 64, 79, 80}) {
+        SCOPED_TRACE(cols);
+        raw::Values values(static_cast<uint64_t>(cols));
+        Buffer weight(rows * cols, t), at(total, kLong), from(bags, kLong), y(bags * cols, t),
+            places(bags * cols, kLong), counts(bags, kLong);
+        weight.fill(values, 4);
+        for (int64_t c = 0; c < cols; ++c)  // a maximum below 0, of the first
+          weight.set(4 * cols + c, -1 - std::fabs(weight[4 * cols + c]));
+        for (int64_t i = 0; i < total; ++i) at.set(i, indices[static_cast<size_t>(i)]);
+        for (int64_t i = 0; i < bags; ++i) from.set(i, offsets[static_cast<size_t>(i)]);
+        const bool max = mode == BagMode::kMax;
+        embedding_bag(raw::kCpuStream,
+                      {weight.data(), at.as<int64_t>(), from.as<int64_t>(), nullptr, y.data(),
+                       max ? places.as<int64_t>() : nullptr, counts.as<int64_t>(), rows, cols, bags,
+                       bags, total, padding, mode, t});
+        EXPECT_TRUE(y.guards_intact() && places.guards_intact() && counts.guards_intact());
+        for (int64_t b = 0; b < bags; ++b)
+          for (int64_t c = 0; c < cols; ++c) {
+            double want = 0, row = 0;
+            int64_t n = 0;
+            for (int64_t k = static_cast<int64_t>(from[b]);
+                 k < (b + 1 < bags ? static_cast<int64_t>(from[b + 1]) : total); ++k) {
+              if (static_cast<int64_t>(at[k]) == padding) continue;
+              const double x = weight[static_cast<int64_t>(at[k]) * cols + c];
+              if (++n == 1 || !max || x > want) want = max ? x : want + x, row = at[k];
+            }
+            if (mode == BagMode::kMean && n > 1) want /= static_cast<double>(n);
+            EXPECT_NEAR(y[b * cols + c], want, t == kFloat ? 1e-5 : 1e-13);
+            EXPECT_EQ(counts[b], static_cast<double>(n));
+            if (max) EXPECT_EQ(places[b * cols + c], row);
           }
       }
 }

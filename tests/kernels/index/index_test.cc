@@ -355,7 +355,7 @@ TEST(EmbeddingBag, AgainstTwin) {
             if (mode == BagMode::kMean && n > 1) want /= static_cast<double>(n);
             EXPECT_NEAR(y[b * cols + c], want, t == kFloat ? 1e-5 : 1e-13);
             EXPECT_EQ(counts[b], static_cast<double>(n));
-            if (max) EXPECT_EQ(places[b * cols + c], row);
+            if (max) { EXPECT_EQ(places[b * cols + c], row); }
           }
       }
 }

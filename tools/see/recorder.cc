@@ -87,7 +87,10 @@ Id Recorder::add_tensor(const TensorImpl* t, Id statistics) {
   row.shape.assign(t->sizes(), t->sizes() + t->rank);
   row.dtype = name_of(t->dtype);
   row.device = device_of(Device::from_ordinal(t->device));
-  row.storage = memory_.storage_of(const_cast<TensorImpl*>(t)->storage);
+  // A result that was settled is elsewhere and the same: Note [Internal layout].
+  StorageImpl* const settled = t->storage->version_of;
+  row.storage = memory_.storage_of(
+      settled && settled->external != StorageImpl::kAbsent ? settled : t->storage);
   row.bytes = t->numel * static_cast<int64_t>(item_size(t->dtype));
   row.statistics = statistics;
   if (const auto name = names_.find(t); name != names_.end()) row.name = name->second;

@@ -309,6 +309,22 @@ TEST(Recording, StatisticsChangeNoBits) {
   for (size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(equal(plain[i], seen[i])) << i;
 }
 
+// What is detached has been settled, so it lies elsewhere.
+TEST(Recording, ADetachedConvolutionIsFound) {
+  for (const bool statistics : {false, true}) {
+    nn::Sequential stem(nn::Conv2d(nn::Conv2dOptions(3, 32, 3).padding(1)));
+    nn::Conv2d head(32, 8, 3);
+    Recording r({.statistics = statistics});
+    r.watch(stem, "stem");
+    r.watch(head, "head");
+    head(stem->forward(randn({5, 3, 12, 12})).detach()).square().mean().backward();
+    std::string texts;
+    for (const FindingRow& f : r.data().findings) texts += f.text + "\n";
+    EXPECT_NE(texts.find("stem.0.weight has no gradient"), std::string::npos) << texts;
+    EXPECT_NE(texts.find("gets it without its history (detach()"), std::string::npos) << texts;
+  }
+}
+
 [[gnu::noinline]] Tensor called_here(const Tensor& x, int& line) {
   line = __LINE__ + 1;
   return x.exp();

@@ -315,8 +315,8 @@ TEST(Recording, ADetachedConvolutionIsFound) {
     nn::Sequential stem(nn::Conv2d(nn::Conv2dOptions(3, 32, 3).padding(1)));
     nn::Conv2d head(32, 8, 3);
     Recording r({.statistics = statistics});
-    r.watch(stem, "stem");
-    r.watch(head, "head");
+    r.watch(stem, "stem.");
+    r.watch(head, "head.");
     head(stem->forward(randn({5, 3, 12, 12})).detach()).square().mean().backward();
     std::string texts;
     for (const FindingRow& f : r.data().findings) texts += f.text + "\n";

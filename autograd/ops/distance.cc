@@ -252,6 +252,16 @@ Tensor euclidean(const Tensor& x1, const Tensor& x2, bool product) {
                 });
 }
 
+// f({x...}), made again in the backward: the differences are larger than all else.
+template <class F, class... T> Tensor made_again(const char* node, F f, const T&... x) {
+  Tensor out;
+  {
+    const NoGradGuard off;
+    out = f(std::vector<Tensor>{x.shallow()...});
+  }
+  return recording(x...) ? record_composed(node, std::move(out), std::move(f), x...) : out;
+}
+
 }  // namespace
 
 Tensor cdist(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> compute_mode) {
@@ -274,15 +284,8 @@ Tensor cdist(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t
   if (p == 2)
     return euclidean(x1, x2, mode == 1 || (mode == 0 && (x1.size(-2) > 25 || x2.size(-2) > 25)));
   return by_rows(x1, x2, [p](const Tensor& a, const Tensor& b) {
-    Tensor out;
-    {
-      const NoGradGuard off;
-      out = differences_norm(a.shallow(), b.shallow(), p);
-    }
-    if (!recording(a, b)) return out;
-    // Made again in the backward: differences are larger than all else.
-    return record_composed(
-        "CdistBackward0", std::move(out),
+    return made_again(
+        "CdistBackward0",
         [p](const std::vector<Tensor>& x) { return differences_norm(x[0], x[1], p); }, a, b);
   });
 }
@@ -308,19 +311,11 @@ Tensor pdist(const Tensor& self, double p) {
   std::vector<Tensor> pieces;
   for (int64_t i = 0; i < n - 1;) {
     const int64_t left = n - i, rows = std::clamp<int64_t>(kMost / width / left, 1, left - 1);
-    const auto f = [p, rows](const Tensor& x) { return behind_norm(x, rows, p); };
-    if (rows == n - 1) return f(self);
-    const Tensor part = self.narrow(0, i, left);
-    Tensor out;
-    {
-      const NoGradGuard off;
-      out = f(part.shallow());
-    }
-    if (recording(part))  // made again in the backward, as in cdist
-      out = record_composed(
-          "PdistBackward0", std::move(out), [f](const std::vector<Tensor>& x) { return f(x[0]); },
-          part);
-    pieces.push_back(std::move(out));
+    if (rows == n - 1) return behind_norm(self, rows, p);
+    pieces.push_back(made_again(
+        "PdistBackward0",
+        [p, rows](const std::vector<Tensor>& x) { return behind_norm(x[0], rows, p); },
+        self.narrow(0, i, left)));
     i += rows;
   }
   return cat(pieces, 0);

@@ -82,25 +82,20 @@ void find_host_waits(RecordingData& d) {
   for (size_t i = 0; i < d.operations.size(); ++i) {
     const OperationRow& op = d.operations[i];
     if (op.start >= step_end || between_steps(op.start)) continue;
-    const auto any_on_gpu = [&](const std::vector<Id>& ids) {
-      return std::any_of(ids.begin(), ids.end(), [&](Id t) { return on_gpu(d, t); });
-    };
-    const bool to_host = op.inputs.size() == 1 && op.outputs.size() == 1 &&
-                         on_gpu(d, op.inputs[0]) && on_host(d, op.outputs[0]);
-    const bool asks = asks_for_a_number(op.name) && any_on_gpu(op.inputs);
+    const auto there = std::ranges::find_if(op.inputs, [&](Id t) { return on_gpu(d, t); });
+    const bool reads = there != op.inputs.end();
+    const bool to_host =
+        reads && op.inputs.size() == 1 && op.outputs.size() == 1 && on_host(d, op.outputs[0]);
+    const bool asks = reads && asks_for_a_number(op.name);
     const bool synchronizes = op.name == "synchronize" && is_gpu(d, op.device);
     if (!to_host && !asks && !synchronizes) continue;
-    add_finding(
-        d, "host wait",
-        "In the middle of the step " + call_of(d, op) + " waits for " +
-            device_of(d, synchronizes
-                             ? op.device
-                             : d.tensors[static_cast<size_t>(*std::ranges::find_if(
-                                             op.inputs, [&](Id t) { return on_gpu(d, t); }))]
-                                   .device) +
-            ": the program cannot queue further work before the device has done all of "
-            "this. What needs the result can be done after the step.",
-        op.node, static_cast<Id>(i), -1);
+    const Id device = synchronizes ? op.device : d.tensors[static_cast<size_t>(*there)].device;
+    add_finding(d, "host wait",
+                "In the middle of the step " + call_of(d, op) + " waits for " +
+                    device_of(d, device) +
+                    ": the program cannot queue further work before the device has done all of "
+                    "this. What needs the result can be done after the step.",
+                op.node, static_cast<Id>(i), -1);
   }
 }
 

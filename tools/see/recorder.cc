@@ -180,6 +180,18 @@ Id Recorder::node_of(Node& asked) {
   return result;
 }
 
+OperationRow Recorder::operation_of(const Thread& t, std::string name, std::string scope,
+                                    Id device) {
+  OperationRow op;
+  op.name = std::move(name);
+  op.module = t.modules.empty() ? -1 : t.modules.back();
+  op.scope = std::move(scope);
+  op.device = device;
+  op.replica = tls.replica;
+  op.thread = t.number;
+  return op;
+}
+
 void Recorder::on_node_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> results) {
   const uint64_t ended = now();  // what follows is the recorder's own time
   std::vector<std::unique_ptr<Statistics>> statistics(results.size());
@@ -211,13 +223,7 @@ void Recorder::on_node_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> 
     return;
   }
   if (full()) return;
-  OperationRow op;
-  op.name = operation_name(row.name);
-  op.module = t.modules.empty() ? -1 : t.modules.back();
-  op.scope = scope_text();
-  op.device = row.device;
-  op.replica = tls.replica;
-  op.thread = t.number;
+  OperationRow op = operation_of(t, operation_name(row.name), scope_text(), row.device);
   op.node = id;
   op.start = op.end = ended;
   for (const Input& in : inputs) {

@@ -9,8 +9,6 @@
 #include "tools/see/source_lines.h"
 #include "tools/see/statistics_of.h"
 
-using ramet::detail::tls;
-
 namespace ramet {
 namespace see {
 
@@ -198,7 +196,7 @@ void Recorder::on_reduce_ended(const void* bucket, uint64_t when) {
   e.device = data_.buckets[static_cast<size_t>(e.bucket)].device;
   event("reduce_end", e);
   if (const auto at = reductions_.find(e.bucket); at != reductions_.end()) {
-    const uint64_t end = when > began_ ? when - began_ : 0;
+    const uint64_t end = time_of(when);
     data_.movements[static_cast<size_t>(at->second.first)].end = std::max(end, at->second.second);
     if (!data_.events.empty() && data_.events.back().kind == "reduce_end")
       data_.events.back().time = std::max(end, at->second.second);
@@ -223,7 +221,7 @@ void Recorder::on_moved(const char* kind, ArrayRef<Tensor> from, ArrayRef<Tensor
   if (to.empty())  // another process has what came of it
     for (const Tensor& x : from)
       if (x.defined()) m.bytes += static_cast<int64_t>(x.nbytes());
-  m.start = begun > began_ ? begun - began_ : 0;
+  m.start = time_of(begun);
   m.end = now();
   if (!t.reducing.empty()) m.bucket = t.reducing.back();
   if (!t.running.empty()) m.node = t.running.back();
@@ -241,15 +239,8 @@ void Recorder::on_host_wait(const HostWait& wait) {
   const std::lock_guard lock(mutex_);
   if (full()) return;
   Thread& t = thread();
-  OperationRow op;
-  op.name = wait.what;
-  op.module = t.modules.empty() ? -1 : t.modules.back();
-  op.scope = scope_text();
-  op.device = device_of(wait.device);
-  op.replica = tls.replica;
-  op.thread = t.number;
-  op.start = std::max(wait.start, began_) - began_;
-  op.end = std::max(wait.end, began_) - began_;
+  OperationRow op = operation_of(t, wait.what, scope_text(), device_of(wait.device));
+  op.start = time_of(wait.start), op.end = time_of(wait.end);
   if (wait.from) {
     op.inputs.push_back(tensor_of(wait.from));
     op.versions.push_back(wait.from->storage->version().load());

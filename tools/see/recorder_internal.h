@@ -102,6 +102,8 @@ class Recorder final : public autograd::GraphObserver {
 
   // All of these under the lock.
   uint64_t now() const { return monotonic_ns() - began_; }
+  /// Of monotonic_ns(): what began before the recording began with it.
+  uint64_t time_of(uint64_t clock) const { return clock > began_ ? clock - began_ : 0; }
   bool full();
   Thread& thread();
   Id device_of(Device device);
@@ -117,6 +119,8 @@ class Recorder final : public autograd::GraphObserver {
   std::vector<Id> claim_kernels(Thread& t, ArrayRef<autograd::Input> inputs,
                                 ArrayRef<autograd::Input> results);
   void leave_unclaimed(Thread& t);
+  /// What this thread calls, without its times and tensors.
+  static OperationRow operation_of(const Thread& t, std::string name, std::string scope, Id device);
   void add_parameters(RecordingData& d) const;
   void name_owners(RecordingData& d) const;
 

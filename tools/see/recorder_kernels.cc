@@ -71,13 +71,7 @@ void Recorder::leave_unclaimed(Thread& t) {
   for (const Unclaimed& k : t.kernels) {
     if (full()) break;
     KernelRow& row = data_.kernels[static_cast<size_t>(k.kernel)];
-    OperationRow op;
-    op.name = row.name;
-    op.module = t.modules.empty() ? -1 : t.modules.back();
-    op.scope = row.scope;
-    op.device = row.device;
-    op.replica = tls.replica;
-    op.thread = t.number;
+    OperationRow op = operation_of(t, row.name, row.scope, row.device);
     op.start = row.start, op.end = row.end;
     row.operation = static_cast<Id>(data_.operations.size());
     data_.operations.push_back(std::move(op));
@@ -96,7 +90,7 @@ void Recorder::on_kernel(const KernelCall& call) {
   row.device = device_of(call.stream.device);
   row.scope = scope_text();
   row.thread = t.number;
-  row.start = call.start > began_ ? call.start - began_ : 0;
+  row.start = time_of(call.start);
   row.end = now();
   row.bytes = cost.bytes, row.flops = cost.flops;
   row.replayed = capture::replaying();

@@ -45,9 +45,7 @@ void OnnxSeen::on_kernel(const KernelCall& call) {
   if (std::this_thread::get_id() != thread_) return;
   const std::string name = call.name;
   constexpr std::string_view kStrided = "_strided";
-  const bool strided = name.size() > kStrided.size() &&
-                       name.compare(name.size() - kStrided.size(), kStrided.size(), kStrided) == 0;
-  if (strided && is_pointwise(name.substr(0, name.size() - kStrided.size())))
+  if (name.ends_with(kStrided) && is_pointwise(name.substr(0, name.size() - kStrided.size())))
     last_ = numbers_of<kernels::PointwiseStridedArgs>(call);
   else if (is_pointwise(name)) last_ = numbers_of<kernels::PointwiseArgs>(call);
 }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <thread>
 
 #include "parallel/distributed/data_parallel.h"
@@ -19,30 +20,41 @@ size_t count(const RecordingData& d, const std::string& kind) {
   return static_cast<size_t>(std::ranges::count(d.events, kind, &EventRow::kind));
 }
 
-TEST(RecordingRanks, EachRanksBucketsAndAllOfThemTogether) {
+using Group = std::shared_ptr<distributed::ProcessGroup>;
+
+// What `step` gives for each of two ranks, by threads of their own.
+template <class Step> std::vector<RecordingData> of_two_ranks(const Step& step) {
   auto groups = distributed::make_local_groups(2);
   std::vector<RecordingData> ranks(2);
-  std::vector<std::vector<double>> sums(2);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 2; ++rank)
     threads.emplace_back([&, rank] {
       const auto r = static_cast<size_t>(rank);
-      manual_seed(1);
-      nn::Sequential net(nn::Linear(4, 300), nn::ReLU(), nn::Linear(300, 2));
-      distributed::DdpOptions options;
-      options.bucket_bytes = 1024;  // a bucket a layer
-      options.devices = {Device(kCPU, static_cast<DeviceIndex>(rank))};
-      distributed::DistributedDataParallel<nn::Sequential> ddp(net, groups[r], options);
-      const Tensor x = full({3, 4}, rank + 1.0);
-      ddp(x).sum().backward();
-      net->zero_grad();
-      Recording recording({.title = "ranks", .statistics = true});
-      recording.watch(net);
-      ddp(x).sum().backward();
-      for (const Tensor& p : net->parameters()) sums[r].push_back(p.grad().sum().item<double>());
-      ranks[r] = recording.data();
+      ranks[r] = step(rank, groups[r]);
     });
   for (std::thread& t : threads) t.join();
+  return ranks;
+}
+
+TEST(RecordingRanks, EachRanksBucketsAndAllOfThemTogether) {
+  std::vector<std::vector<double>> sums(2);
+  const std::vector<RecordingData> ranks = of_two_ranks([&](int rank, const Group& group) {
+    manual_seed(1);
+    nn::Sequential net(nn::Linear(4, 300), nn::ReLU(), nn::Linear(300, 2));
+    distributed::DdpOptions options;
+    options.bucket_bytes = 1024;  // a bucket a layer
+    options.devices = {Device(kCPU, static_cast<DeviceIndex>(rank))};
+    distributed::DistributedDataParallel<nn::Sequential> ddp(net, group, options);
+    const Tensor x = full({3, 4}, rank + 1.0);
+    ddp(x).sum().backward();
+    net->zero_grad();
+    Recording recording({.title = "ranks", .statistics = true});
+    recording.watch(net);
+    ddp(x).sum().backward();
+    for (const Tensor& p : net->parameters())
+      sums[static_cast<size_t>(rank)].push_back(p.grad().sum().item<double>());
+    return recording.data();
+  });
   for (size_t r = 0; r < 2; ++r) {
     const RecordingData& d = ranks[r];
     EXPECT_EQ(from_json(to_json(d), "rank"), d);
@@ -91,35 +103,30 @@ TEST(RecordingRanks, EachRanksBucketsAndAllOfThemTogether) {
 
 // Each operation of a group is a movement: what came from this rank's tensors, and to which.
 TEST(RecordingRanks, OperationsOfAGroupAreMovements) {
-  auto groups = distributed::make_local_groups(2);
-  std::vector<RecordingData> ranks(2);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 2; ++rank)
-    threads.emplace_back([&, rank] {
-      const auto r = static_cast<size_t>(rank);
-      distributed::ProcessGroup& group = *groups[r];
-      const Tensor t = full({8}, rank + 1.0);
-      const auto two = [&] { return std::vector<Tensor>{zeros({8}), zeros({8})}; };
-      group.all_reduce(t.clone()).wait();  // nobody looks yet
-      Recording recording;
-      group.all_reduce(t).wait();
-      group.broadcast(t, 1).wait();
-      group.reduce(t, 0).wait();
-      group.all_gather(two(), t).wait();
-      group.reduce_scatter(t, two()).wait();
-      group.all_to_all(two(), two()).wait();
-      group.scatter(t, rank == 0 ? two() : std::vector<Tensor>(), 0).wait();
-      group.gather(rank == 0 ? two() : std::vector<Tensor>(), t, 0).wait();
-      group.all_reduce_members({t, t.clone()}).wait();
-      if (rank == 0) group.send(t, 1).wait();
-      else group.recv(t, 0).wait();
-      group.barrier().wait();  // moves nothing
-      EXPECT_THROW(group.broadcast(rank ? t : zeros({3})).wait(), distributed::CommError);
-      ranks[r] = recording.data();
-      group.abort("done");
-      EXPECT_THROW(group.all_reduce(t).wait(), distributed::CommError);
-    });
-  for (std::thread& t : threads) t.join();
+  const std::vector<RecordingData> ranks = of_two_ranks([](int rank, const Group& shared) {
+    distributed::ProcessGroup& group = *shared;
+    const Tensor t = full({8}, rank + 1.0);
+    const auto two = [&] { return std::vector<Tensor>{zeros({8}), zeros({8})}; };
+    group.all_reduce(t.clone()).wait();  // nobody looks yet
+    Recording recording;
+    group.all_reduce(t).wait();
+    group.broadcast(t, 1).wait();
+    group.reduce(t, 0).wait();
+    group.all_gather(two(), t).wait();
+    group.reduce_scatter(t, two()).wait();
+    group.all_to_all(two(), two()).wait();
+    group.scatter(t, rank == 0 ? two() : std::vector<Tensor>(), 0).wait();
+    group.gather(rank == 0 ? two() : std::vector<Tensor>(), t, 0).wait();
+    group.all_reduce_members({t, t.clone()}).wait();
+    if (rank == 0) group.send(t, 1).wait();
+    else group.recv(t, 0).wait();
+    group.barrier().wait();  // moves nothing
+    EXPECT_THROW(group.broadcast(rank ? t : zeros({3})).wait(), distributed::CommError);
+    RecordingData data = recording.data();
+    group.abort("done");
+    EXPECT_THROW(group.all_reduce(t).wait(), distributed::CommError);
+    return data;
+  });
   struct Expected {
     const char* kind;
     size_t from, to;
@@ -167,22 +174,16 @@ TEST(RecordingRanks, OperationsOfAGroupAreMovements) {
 
 // Values are gathered before they are used, in the backward too, and gradients become parts.
 TEST(RecordingRanks, AFullyShardedStep) {
-  auto groups = distributed::make_local_groups(2);
-  std::vector<RecordingData> ranks(2);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 2; ++rank)
-    threads.emplace_back([&, rank] {
-      const auto r = static_cast<size_t>(rank);
-      manual_seed(1);
-      nn::Sequential net(nn::Linear(4, 8), nn::ReLU(), nn::Linear(8, 2));
-      for (const size_t layer : {0, 2}) distributed::fully_shard(net->ptr(layer), groups[r]);
-      const Tensor x = full({3, 4}, rank + 1.0);
-      net->forward(x).sum().backward();
-      Recording recording;
-      net->forward(x).sum().backward();
-      ranks[r] = recording.data();
-    });
-  for (std::thread& t : threads) t.join();
+  const std::vector<RecordingData> ranks = of_two_ranks([](int rank, const Group& group) {
+    manual_seed(1);
+    nn::Sequential net(nn::Linear(4, 8), nn::ReLU(), nn::Linear(8, 2));
+    for (const size_t layer : {0, 2}) distributed::fully_shard(net->ptr(layer), group);
+    const Tensor x = full({3, 4}, rank + 1.0);
+    net->forward(x).sum().backward();
+    Recording recording;
+    net->forward(x).sum().backward();
+    return recording.data();
+  });
   for (const RecordingData& d : ranks) {
     EXPECT_EQ(from_json(to_json(d), "rank"), d);
     const auto moved = [&](const char* kind) {

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/see/explore.h"
@@ -37,11 +38,8 @@ int main(int argc, char** argv) {
     if (ranks) all = {merge(all)};
     if (out.empty()) {
       out = files[0];
-      for (const char* ending : {".gz", ".json", ".ramet"}) {
-        const std::string end = ending;
-        if (out.size() > end.size() && out.compare(out.size() - end.size(), end.size(), end) == 0)
-          out.resize(out.size() - end.size());
-      }
+      for (const std::string_view end : {".gz", ".json", ".ramet"})
+        if (out.size() > end.size() && out.ends_with(end)) out.resize(out.size() - end.size());
       out += ".html";
     }
     std::string text;

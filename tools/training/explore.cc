@@ -5,16 +5,16 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include "runtime/error.h"
 
 namespace ramet::training {
 
 std::string recording_beside(const std::string& page) {
-  const std::string ending = ".html";
-  const bool has = page.size() > ending.size() &&
-                   page.compare(page.size() - ending.size(), ending.size(), ending) == 0;
-  return (has ? page.substr(0, page.size() - ending.size()) : page) + ".ramet.gz";
+  constexpr std::string_view kEnding = ".html";
+  const bool has = page.size() > kEnding.size() && page.ends_with(kEnding);
+  return (has ? page.substr(0, page.size() - kEnding.size()) : page) + ".ramet.gz";
 }
 
 void check_page(const std::string& page, const std::string& made) {

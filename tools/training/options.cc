@@ -147,8 +147,7 @@ std::optional<Usage> parse(std::vector<std::string> arguments, Options& o) {
              "record one step, a few after the first, with every replica's and rank's part in it, "
              "and write it as a page for a browser (default: step.html in --out) and, for "
              "./tools/explore, as a file .ramet.gz beside it; that step runs eagerly, as all do "
-             "here, and slower; the result has "
-             "the same bits")
+             "here, and slower; the result has the same bits")
           ->type_name("FILE")
           ->expected(0, 1);
   add_number(app, "--threads", o.threads, "threads for computation; 0: one for each core")

@@ -2,7 +2,7 @@
 ! threads work, and how modules are described in JSON). Compile this file with the program and link Ramet and the C++
 ! runtime:
 !
-!   gfortran ramet.f90 program.f90 -lramet -lstdc++
+!   gfortran ramet.f90 program.f90 $(pkg-config --libs ramet-c)
 !
 !   type(ramet_module) :: net
 !   type(ramet_optimizer) :: adam

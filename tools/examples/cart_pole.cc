@@ -1,5 +1,6 @@
 // A pole on a cart that learns to stand: proximal policy optimisation (Schulman et al. 2017) on the
 // cart-pole of Barto, Sutton and Anderson (1983), 16 carts at a time. The carts are tensors too.
+#include <cmath>
 #include <iomanip>
 #include <iostream>
 #include <vector>

@@ -10,6 +10,10 @@ namespace torch = ramet;
 
 int main() {
   setenv("RAMET_EMULATED_DEVICES", "2", /*overwrite=*/0);  // real ones do not read it
+  if (!torch::cuda::is_available()) {
+    std::cout << "no GPU\n";
+    return 0;
+  }
   const torch::Device host(torch::kCPU, 0), gpu(torch::kCUDA, 0), second(torch::kCUDA, 1);
   const bool two = torch::cuda::device_count() > 1;
   torch::manual_seed(1);

@@ -37,6 +37,7 @@ int main() {
   setenv("RAMET_EMULATED_DEVICES", "4", /*overwrite=*/0);  // real ones do not read it
   const int count = static_cast<int>(torch::cuda::device_count());
   std::cout << count << " CUDA devices\n";
+  if (count == 0) return 0;
   const torch::Tensor one = train(1);
   bool same = true;
   for (int n = 2; n <= 4 && n <= count; n *= 2) {

@@ -2,7 +2,17 @@
 
 # name in BUILD: (lines of CMake, target that is linked, pkg-config's words)
 FINDS = {
-    "Threads": ("set(THREADS_PREFER_PTHREAD_FLAG ON)\nfind_dependency(Threads)", "Threads::Threads", "-pthread"),
+    # CMake asks a compiler of C or C++, which a project in Fortran may not have.
+    "Threads": (
+        "if(CMAKE_C_COMPILER_LOADED OR CMAKE_CXX_COMPILER_LOADED)\n"
+        "  set(THREADS_PREFER_PTHREAD_FLAG ON)\n"
+        "  find_dependency(Threads)\n"
+        "endif()",
+        "$<IF:$<TARGET_EXISTS:Threads::Threads>,Threads::Threads,-pthread>",
+        "-pthread",
+    ),
+    # Behind the library: gcc, which links programs in C and Fortran, adds neither, and some systems' drops what nothing before it needs.
+    "Maths": ("", "m", "-lm"),
     "ZLIB": ("find_dependency(ZLIB)", "ZLIB::ZLIB", "-lz"),
     # Debian's package has a configuration; others' may not.
     "Gloo": (
@@ -46,9 +56,21 @@ FINDS = {
         "${Ramet_DW_LIBRARY};${Ramet_ELF_LIBRARY}",
         "-ldw -lelf",
     ),
-    # Of what other languages call. (CMake knows that the archive is of C++.)
-    "C++": ("", "", "-lstdc++ -lm"),
-    "CUDAToolkit": ("find_dependency(CUDAToolkit)", "CUDA::cudart_static", "-lcudart_static -lrt"),
+    # Of what other languages call. (CMake knows that the archive is of C++, and links it so where the project has that language.)
+    "C++": (
+        "set(_ramet_runtime stdc++)\n"
+        "if(CMAKE_CXX_COMPILER_LOADED)\n"
+        '  set(_ramet_runtime "")\n'
+        "endif()",
+        "${_ramet_runtime}",
+        "-lstdc++",
+    ),
+    # A library that may be loaded late cannot hold the static one (make_tree.py, add_cudart).
+    "CUDAToolkit": (
+        "find_dependency(CUDAToolkit)",
+        "$<IF:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>,CUDA::cudart_static,CUDA::cudart>",
+        "-lcudart_static -lrt",
+    ),
 }
 
 # What a component has inside, compiled in and not linked, and Debian's package with its licence.

@@ -29,6 +29,7 @@ from components import FILES, FINDS, LICENCES  # noqa: E402
 MANIFEST = "share/ramet/manifest"
 EXAMPLES = "share/ramet/examples/"
 TORCH = "share/ramet/libtorch/"  # laid out as LibTorch's own folder
+MOST_THREAD_LOCAL = 512  # bytes: what a library that is loaded late can count on
 
 
 class Tree:
@@ -124,6 +125,21 @@ def emulated(component):
     return any("/emulated/" in path for path in component["archives"])
 
 
+def add_cudart(tree):
+    """The toolkit's CUDA runtime beside libramet.so; the linker's words for it.
+
+    Not inside: all of its thread-local memory, 4 KiB on a page's border, would be initial-exec with Ramet's, which is more than the C
+    library has for one that is loaded at run time.
+    """
+    toolkit = pathlib.Path(os.environ.get("CUDA_PATH", "/usr/local/cuda"))
+    found, licence = toolkit / "lib64/libcudart.so", toolkit / "EULA.txt"
+    name = re.search(r"SONAME.*\[(.+)\]", run("readelf", "-dW", found)).group(1)
+    shutil.copyfile(found, tree.path("lib/ramet/" + name))
+    if licence.is_file():
+        shutil.copyfile(licence, tree.path("share/doc/ramet/LICENSE.CUDA"))
+    return [tree.folder / "lib/ramet" / name, "-Wl,-rpath,$ORIGIN/ramet"]
+
+
 def add_shared(tree, components, words):
     """libramet.so has all components: what they share among themselves is hidden, so they cannot be libraries apart."""
     components = [c for c in components if not emulated(c)]
@@ -132,7 +148,7 @@ def add_shared(tree, components, words):
     script.write_text(filled("ramet.map", **words))
     libraries = [word for c in components for find in c["finds"] for word in FINDS[find][2].split()]
     if any("CUDAToolkit" in c["finds"] for c in components):
-        libraries.insert(0, "-L%s/lib64" % os.environ.get("CUDA_PATH", "/usr/local/cuda"))
+        libraries = [word for word in libraries if word != "-lcudart_static"] + add_cudart(tree)
     run(
         compiler(), "-shared", "-o", tree.path("lib/" + name), "-fuse-ld=lld", "-Wl,-soname,libramet.so." + words["SOVERSION"],
         "-Wl,--version-script=%s" % script, "-Wl,-z,nodelete", "-Wl,--no-gnu-unique", "-Wl,-Bsymbolic-functions",
@@ -140,6 +156,10 @@ def add_shared(tree, components, words):
         *[tree.folder / "lib" / library(c) for c in components], "-Wl,--no-whole-archive", *libraries, "-ldl", "-pthread",
     )  # fmt: skip
     script.unlink()
+    bytes_of = re.search(r"^ +TLS +\S+ \S+ \S+ \S+ (\S+)", run("readelf", "-lW", tree.folder / "lib" / name), flags=re.M)
+    if int(bytes_of.group(1), 16) > MOST_THREAD_LOCAL:
+        raise SystemExit("[make_tree] libramet.so: got %s bytes of thread-local memory, expected at most %d, or it cannot be loaded late"
+                         % (bytes_of.group(1), MOST_THREAD_LOCAL))  # fmt: skip
     tree.link("lib/libramet.so." + words["SOVERSION"], name)
     tree.link("lib/libramet.so", "libramet.so." + words["SOVERSION"])
     # Where a system's gdb looks when it sees the library of /usr/lib, a Debian package's. Not beside the library: ldconfig complains.
@@ -154,14 +174,14 @@ def add_cmake(tree, components, words):
         if not core:
             links[:0] = ["Ramet::" + need for need in needs(component)]
         archive_of = "${Ramet_PREFIX}/lib/" + library(component)
-        if whole:
-            # Nothing names what is inside, so the linker is told to take all of it.
-            links.insert(0, "-Wl,--whole-archive,%s,--no-whole-archive" % archive_of)
+        # Nothing names what is inside, so the linker is told to take all of it: as an option, in front of all libraries, whatever the
+        # program names first.
+        options = ["LINKER:--whole-archive,%s,--no-whole-archive" % archive_of] if whole else []
         so = "${Ramet_PREFIX}/lib/libramet.so."
         tree.write("lib/cmake/Ramet/Ramet-%s.cmake" % name, filled(
             "Ramet-component.cmake", NAME=name, FINDS="\n".join(
                 ['include("${CMAKE_CURRENT_LIST_DIR}/Ramet-%s.cmake")' % need for need in component["needs"]] + [find[0] for find in finds if find[0]]
-            ), LINKS=";".join(links),
+            ), LINKS=";".join(links), OPTIONS=";".join(options + ["LINKER:--exclude-libs," + library(component), "LINKER:--gc-sections"]),
             LIBRARY=library(component), KIND="INTERFACE" if whole else "STATIC",
             ARCHIVE="" if whole else 'IMPORTED_LINK_INTERFACE_LANGUAGES CXX\n      IMPORTED_LOCATION "%s"' % archive_of,
             SHARED_KIND="SHARED" if core else "INTERFACE",

@@ -164,6 +164,26 @@ check_see() {
     -DCMAKE_PREFIX_PATH="$prefix" -DRAMET_COMPONENTS_WANTED=see -DRamet_DW_LIBRARY=
 }
 
+# Projects in C alone and in Fortran alone; and pkg-config's words, where the linker drops libraries that nothing before them needs.
+check_languages() {
+  local project=$work/languages language
+  for language in C Fortran; do
+    mkdir -p "$project/$language"
+    printf 'cmake_minimum_required(VERSION 3.16)\nproject(alone %s)\nfind_package(Ramet CONFIG REQUIRED COMPONENTS c)\nadd_executable(alone ${SOURCES})\ntarget_link_libraries(alone PRIVATE Ramet::c)\n' \
+      $language >"$project/$language/CMakeLists.txt"
+  done
+  cc -Wl,--as-needed -I "$prefix/include" "$here/program/plain.c" -o "$work/plain" $(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --libs ramet-c)
+  "$work/plain"
+  configured C "$project/C" -DCMAKE_PREFIX_PATH="$prefix" -DSOURCES="$here/program/plain.c"
+  cmake --build "$work/build_C" >"$work/log_C" 2>&1 || die "$(cat "$work/log_C")"
+  "$work/build_C/alone"
+  command -v gfortran >/dev/null || return 0
+  configured Fortran "$project/Fortran" -DCMAKE_PREFIX_PATH="$prefix" \
+    -DSOURCES="$prefix/include/ramet/ramet.f90;$prefix/share/ramet/examples/c/arrays.f90"
+  cmake --build "$work/build_Fortran" >"$work/log_Fortran" 2>&1 || die "$(cat "$work/log_Fortran")"
+  (cd "$work" && build_Fortran/alone)
+}
+
 # Ranks of an MPI program, in C and in Fortran: the installed examples.
 check_mpi() {
   local program=mpi_training
@@ -189,7 +209,7 @@ check_pkg_config() {
     "$work/two_lines_$package"
   done
   # With processes: no program for it, which check_components has.
-  pkg-config --libs ramet-c_processes | grep -q -- "-l:libramet_c_processes.a.*-l:libramet_processes.a.*-lgloo.*-l:libramet_c.a.*-lstdc++.*-l:libramet.a" ||
+  pkg-config --libs ramet-c_processes | grep -q -- "-l:libramet_c_processes.a.*-l:libramet_processes.a.*-lgloo.*-l:libramet_c.a.*-lstdc++.*-l:libramet.a.*-lm" ||
     die "the order of the libraries"
   pkg-config --exact-version=0.1.0 ramet
 
@@ -323,8 +343,9 @@ check_unit() {
   "$work/unit_clang" | cmp - "$work/unit_ramet.out"
 }
 
-# What gives standard containers another layout is one error that says so.
+# What gives standard containers another layout is one error that says so; an older standard is named before what it lacks.
 check_defines() {
+  refused standard "Ramet wants C++17 or later" g++ -Wfatal-errors -std=c++14 -fsyntax-only -I "$prefix/include" "$here/program/two_lines.cc"
   refused debug "compiled without _GLIBCXX_DEBUG" g++ -Wfatal-errors -D_GLIBCXX_DEBUG -fsyntax-only -I "$prefix/include" "$here/program/two_lines.cc"
   refused abi "with _GLIBCXX_USE_CXX11_ABI=1" g++ -Wfatal-errors -D_GLIBCXX_USE_CXX11_ABI=0 -fsyntax-only -I "$prefix/include" "$here/program/two_lines.cc"
 }

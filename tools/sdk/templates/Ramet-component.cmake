@@ -11,7 +11,7 @@ if(NOT _ramet_missing AND NOT TARGET Ramet::@NAME@)
     set_target_properties(Ramet::@NAME@ PROPERTIES
       @ARCHIVE@
       INTERFACE_LINK_LIBRARIES "@LINKS@"
-      INTERFACE_LINK_OPTIONS "LINKER:--exclude-libs,@LIBRARY@;LINKER:--gc-sections")
+      INTERFACE_LINK_OPTIONS "@OPTIONS@")
   endif()
   set_target_properties(Ramet::@NAME@ PROPERTIES
     INTERFACE_INCLUDE_DIRECTORIES "${Ramet_INCLUDE_DIR}"

@@ -4,6 +4,9 @@
 // of the headers it was compiled with, and the library defines that of its own. (A comparison at run time would come after
 // the layouts had already been mixed up, and want a constructor in every unit.)
 #pragma once
+#if __cplusplus < 201703L
+#error "Ramet wants C++17 or later: compile this unit with -std=c++17"
+#endif
 #include <string>
 
 #if defined(_GLIBCXX_DEBUG)

@@ -158,9 +158,10 @@ int ramet_optimizer_load(ramet_optimizer* optimizer, const char* path) {
     serialize::InputArchive archive;
     archive.load_from(text(path, op, "path"));
     IValue name;
-    archive.read("class", name);
-    RAMET_CHECK(name.isString() && name.toStringRef() == object->name, op, "\"", path,
-                "\" is of another optimizer: expected ", object->name);
+    const bool named = archive.try_read("class", name) && name.isString();
+    RAMET_CHECK(named && name.toStringRef() == object->name, op, "\"", path,
+                "\" is of another optimizer: expected ", object->name, ", got ",
+                named ? name.toStringRef() : "a file of none");
     archive >> *object->optimizer;
   });
 }

@@ -1,5 +1,7 @@
 #include "nn/data/worker_pool.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
@@ -75,8 +77,17 @@ struct WorkerPool::State {
   size_t in_flight = 0;
   bool quit = false;
   std::vector<std::thread> threads;
+  const pid_t process = ::getpid();
 
   explicit State(bool keep_order) : ordered(keep_order) {}
+  // A child of fork() has none of the threads: to wait for them, or for a lock they held, would
+  // never end.
+  bool is_of_parent() const { return ::getpid() != process; }
+  void check_process() const {
+    RAMET_CHECK(!is_of_parent(), "fork",
+                "the DataLoader's workers stayed in the process that was forked: expected a loader "
+                "that is made after fork()");
+  }
 
   void run(const Work& work) {
     std::unique_lock<std::mutex> lock(mutex);
@@ -133,9 +144,13 @@ WorkerPool::WorkerPool(std::vector<Work> work, bool ordered)
   }
 }
 
-WorkerPool::~WorkerPool() { state_->stop(); }
+WorkerPool::~WorkerPool() {
+  if (state_->is_of_parent()) (void)state_.release();  // nobody can end it here
+  else state_->stop();
+}
 
 void WorkerPool::push(std::shared_ptr<void> request, BatchRandom random) {
+  state_->check_process();
   State::Results one;
   one.emplace(0, Result());
   State::Job job{std::move(request), random, std::make_shared<ThreadLocalState>(),
@@ -152,11 +167,13 @@ void WorkerPool::push(std::shared_ptr<void> request, BatchRandom random) {
 }
 
 size_t WorkerPool::in_flight() const {
+  state_->check_process();
   std::lock_guard<std::mutex> lock(state_->mutex);
   return state_->in_flight;
 }
 
 WorkerPool::Result WorkerPool::pop(std::optional<std::chrono::milliseconds> timeout) {
+  state_->check_process();
   std::unique_lock<std::mutex> lock(state_->mutex);
   const auto ready = [&] { return state_->ready(); };
   if (!timeout) {
@@ -174,6 +191,7 @@ WorkerPool::Result WorkerPool::pop(std::optional<std::chrono::milliseconds> time
 }
 
 void WorkerPool::drain() {
+  state_->check_process();
   std::deque<State::Job> jobs;
   State::Results results;
   std::unique_lock<std::mutex> lock(state_->mutex);

@@ -36,7 +36,8 @@ class RAMET_API WorkerPool {
 
   /// One thread for each of `work`. `ordered`: results come in the order of their requests.
   WorkerPool(std::vector<Work> work, bool ordered);
-  /// Drops what is queued and waits for what runs.
+  /// Drops what is queued and waits for what runs; in a child of fork(), which has none of the
+  /// threads, it does neither, and all that follows is an Error there.
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;

@@ -337,6 +337,18 @@ Node* Pickle::rebuild_tensor(const std::string& function, std::vector<Node*>& ar
       place_.bad(opcode_at_, "got ", args[4]->kind(), " as requires_grad, expected a bool");
     note.requires_grad = *grad;
   }
+  // Of a lazy view ("neg", "conj"): its values are not those in the storage.
+  if (args.size() == most && (v2 || v3) && !args.back()->as<std::monostate>()) {
+    const auto* metadata = args.back()->as<NodeDict>();
+    if (!metadata)
+      place_.bad(opcode_at_, "got ", args.back()->kind(), " as metadata, expected a dictionary");
+    if (!metadata->items.empty()) {
+      const auto* name = metadata->items[0].first->as<std::string>();
+      place_.bad(opcode_at_, "got a tensor whose values are not as they are stored (\"",
+                 name ? name->substr(0, 60) : "metadata",
+                 "\"), expected a plain one: in Python, save tensor.resolve_neg()");
+    }
+  }
   if (v3) {
     const auto* dtype = args[6]->as<NodeGlobal>();
     const TypeName* type = dtype ? type_of_dtype(dtype->name) : nullptr;

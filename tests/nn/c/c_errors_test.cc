@@ -96,7 +96,10 @@ TEST_F(CErrors, OfOptimizers) {
   const File file("lbfgs");
   ASSERT_EQ(ramet_optimizer_save(lbfgs, file.path.c_str()), RAMET_OK) << last();
   EXPECT_EQ(ramet_optimizer_load(adam, file.path.c_str()), RAMET_INVALID);
-  expect_part(last(), "is of another optimizer: expected Adam");
+  expect_part(last(), "is of another optimizer: expected Adam, got LBFGS");
+  ASSERT_EQ(ramet_module_save(net, file.path.c_str()), RAMET_OK) << last();
+  EXPECT_EQ(ramet_optimizer_load(adam, file.path.c_str()), RAMET_INVALID);
+  expect_part(last(), file.path + "\" is of another optimizer: expected Adam, got a file of none");
   EXPECT_EQ(ramet_optimizer_load(adam, "/nonexistent-folder/x"), RAMET_INVALID);
   EXPECT_EQ(ramet_optimizer_save(adam, "/nonexistent-folder/x"), RAMET_INVALID);
   ramet_optimizer_free(adam);

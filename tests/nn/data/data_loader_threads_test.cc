@@ -1,5 +1,7 @@
 // DataLoader: batches, order, workers, exceptions, timeouts, leaving early, resuming.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -354,6 +356,32 @@ TEST(DataLoader, DestroyedInTheMiddleAndJoined) {
       EXPECT_THROW(loader->begin(), Error);
     }
   }
+}
+
+// It has none of the workers, so nothing may wait for them.
+TEST(DataLoader, AChildOfForkIsTold) {
+  auto loader =
+      make_data_loader<samplers::SequentialSampler>(Echo(10), DataLoaderOptions(2).workers(2));
+  auto at = loader->begin();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    const auto told = [](const auto& f) {
+      try {
+        f();
+      } catch (const Error& e) { return std::strstr(e.what(), "[fork]") != nullptr; }
+      return false;
+    };
+    const bool good = told([&] { ++at; }) && told([&] { loader->begin(); });
+    loader.reset();
+    ::_exit(good ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  size_t batches = 0;
+  for (; at != loader->end(); ++at) ++batches;
+  EXPECT_EQ(batches, 5u);
 }
 
 TEST(DataLoader, WholeBatchesMadeAhead) {

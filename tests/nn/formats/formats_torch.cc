@@ -145,8 +145,10 @@ TEST(Pt, PicklesThatLie) {
            count + "tQ";
   };
   const auto tensor = [&](const std::string& of, const std::string& offset,
-                          const std::string& sizes, const std::string& strides) {
-    return "ctorch._utils\n_rebuild_tensor_v2\n(" + of + offset + sizes + strides + "\x89}tR";
+                          const std::string& sizes, const std::string& strides,
+                          const std::string& metadata = "") {
+    return "ctorch._utils\n_rebuild_tensor_v2\n(" + of + offset + sizes + strides + "\x89}" +
+           metadata + "tR";
   };
   const std::string zero = "K\0"s, one = "K\x01", two = "K\x02", three = "K\x03",
                     most = "\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f", minus = "J\xff\xff\xff\xff",
@@ -156,6 +158,14 @@ TEST(Pt, PicklesThatLie) {
             "[load_pt] \"f\", entry \"a/data.pkl\", offset 97: got a tensor of sizes "
             "[9223372036854775807], strides [0] and offset 1, expected one inside the 8 bytes of "
             "storage \"0\"");
+  // What PyTorch says of a view that is negated when it is read.
+  const auto described = [&](const std::string& metadata) {
+    return tensor(good, zero, two + size1, one + size1, metadata) + ".";
+  };
+  EXPECT_EQ(error_of_pickle(described("}")), "no error");
+  EXPECT_EQ(error_of_pickle(described("N")), "no error");
+  refused(described("}" + text("neg") + "\x88s"), "values are not as they are stored (\"neg\")");
+  refused(described("]"), "got a list as metadata");
   const std::string inside = "expected one inside the 8 bytes of storage \"0\"";
   refused(tensor(good, zero, three + size1, one + size1) + ".", inside);
   refused(tensor(good, one, two + size1, one + size1) + ".", inside);

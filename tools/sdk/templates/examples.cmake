@@ -58,7 +58,7 @@ foreach(program IN LISTS programs)
   endif()
   set(arguments "")
   if(name STREQUAL "language_model")  # a text, and a few steps of what would take longer
-    set(arguments ARGUMENTS "${CMAKE_CURRENT_SOURCE_DIR}/language_model.cc" 20)
+    set(arguments ARGUMENTS "${CMAKE_CURRENT_SOURCE_DIR}/language_model.cc" 200)
   endif()
   example(${name} "${libraries}" ${name}.cc ${arguments})
 endforeach()

@@ -30,7 +30,7 @@ function(example name libraries)
     endif()
   endforeach()
   add_executable(${name} EXCLUDE_FROM_ALL ${example_UNPARSED_ARGUMENTS})
-  target_link_libraries(${name} PRIVATE ${libraries})
+  target_link_libraries(${name} PRIVATE ${libraries} m)  # which programs in C name themselves
   # Modules of Fortran, one folder a program: each compiles them.
   set_target_properties(${name} PROPERTIES Fortran_MODULE_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/modules_${name}")
   add_dependencies(examples ${name})

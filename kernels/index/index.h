@@ -161,9 +161,9 @@ struct IndexKeys {
 /// their sums are rounded. Asked on the host.
 inline constexpr int64_t kFewMeetings = 64;
 [[gnu::always_inline]] inline bool sorts_meetings(const IndexArgs& a, bool cpu) {
-  const bool add = a.mode == IndexMode::kAdd, rounds = is_converted(a.dtype);
+  const bool adds = a.mode == IndexMode::kAdd, rounds = is_converted(a.dtype);
   const bool apart = a.mode == IndexMode::kGet || a.mode == IndexMode::kMove;
-  if (cpu ? !add || !rounds : apart) return false;
+  if (cpu ? !adds || !rounds : apart) return false;
   return IndexDimensions(a).meetings > (cpu ? 1 : kFewMeetings);
 }
 /// Bytes of workspace of a loop: keys and numbers of tuples, and what sorts them.

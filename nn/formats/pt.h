@@ -35,6 +35,10 @@ RAMET_API IValue load_pt(const char* data, size_t bytes, const std::string& name
 /// what it cannot do here (maximize).
 RAMET_API serialize::InputArchive torch_archive(const std::string& path,
                                                 std::optional<Device> device = std::nullopt);
+inline serialize::InputArchive torch_archive(const char* path,
+                                             std::optional<Device> device = std::nullopt) {
+  return torch_archive(std::string(path), device);  // an IValue may be a text, too
+}
 /// Of a part of a file: `torch_archive(load_pt(path).toGenericDict().at("optimizer"))`; `name`
 /// stands for it in errors.
 RAMET_API serialize::InputArchive torch_archive(const IValue& tree,

@@ -132,15 +132,15 @@ template <class Row, class... T> static RAMET_INLINE auto gradients_together(con
   return [operands = std::tuple<Each<T>...>(OperandNow{x, true}...)](const Node& self,
                                                                      const Tensor& g) {
     return std::apply(
-        [&](const auto&... x) {
-          auto r =
-              Row::gradients([&self](int i) { return self.needs(i); }, g, x.saved.get(self)...);
+        [&](const auto&... operand) {
+          auto r = Row::gradients([&self](int i) { return self.needs(i); }, g,
+                                  operand.saved.get(self)...);
           size_t i = 0;
-          const auto reduce = [&](const auto& x) {
-            if (r[i].defined()) r[i] = x.reduce(r[i], g);
+          const auto reduce = [&](const auto& one) {
+            if (r[i].defined()) r[i] = one.reduce(r[i], g);
             ++i;
           };
-          (reduce(x), ...);
+          (reduce(operand), ...);
           return r;
         },
         operands);

@@ -423,8 +423,9 @@ void goes_on(const char* name, std::vector<Tensor> before, const std::vector<Ten
 }
 template <class Optimizer, class Options> void goes_on_cpp(const char* name) {
   const Tensors p = formats::state_dict(kGoldens + "libtorch_" + name + "_steps.pt");
-  goes_on<Optimizer, Options>(name, {p["0"], p["1"]}, {p["2"], p["3"]},
-                              formats::torch_archive(kGoldens + "libtorch_" + name + ".pt"));
+  goes_on<Optimizer, Options>(
+      name, {p["0"], p["1"]}, {p["2"], p["3"]},
+      formats::torch_archive((kGoldens + "libtorch_" + name + ".pt").c_str()));
 }
 template <class Optimizer, class Options> void goes_on_python(const char* name, const IValue& all) {
   const auto& found = all.toGenericDict().at(name).toGenericDict();

@@ -316,15 +316,22 @@ check_exports() {
 
 strict="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror"
 
-# Not as system headers, whose warnings compilers keep to themselves.
+# Not as system headers, whose warnings compilers keep to themselves. all.cc: every header but the door's and the one that wants Eigen.
+all_headers() {
+  (cd "$prefix/include" && find ramet -name '*.h' | grep -vE '^ramet/(door|compat|nn/formats/eigen)' | sort | sed 's/.*/#include <&>/') >"$1"
+}
 check_warnings_gcc() {
   local standard
   for standard in c++17 c++20 c++23; do g++ -std=$standard $strict -fsyntax-only -I "$prefix/include" -include ramet/see.h "$here/manners/unit.cc"; done
+  all_headers "$work/all_gcc.cc"
+  g++ -std=c++20 $strict -fsyntax-only -I "$prefix/include" "$work/all_gcc.cc"
 }
 check_warnings_clang() {
   local standard clang
   clang=$(compgen -G '/usr/bin/clang++*' | sort -V | tail -n 1)
   for standard in c++17 c++20 c++2b; do "$clang" -std=$standard $strict -fsyntax-only -I "$prefix/include" -include ramet/see.h "$here/manners/unit.cc"; done
+  all_headers "$work/all_clang.cc"
+  "$clang" -std=c++17 $strict -fsyntax-only -I "$prefix/include" "$work/all_clang.cc"
 }
 
 # One object of C++17 with the archive and with the shared library, whose exceptions it catches; a program of clang's.

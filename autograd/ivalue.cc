@@ -146,9 +146,15 @@ const std::vector<double>& IValue::toDoubleVector() const {
 const std::vector<Tensor>& IValue::toTensorVector() const {
   return get<List<Tensor>>("tensor list").vec();
 }
-List<int64_t> IValue::toIntList() const { return get<List<int64_t>>("int list"); }
-List<double> IValue::toDoubleList() const { return get<List<double>>("double list"); }
-List<Tensor> IValue::toTensorList() const { return get<List<Tensor>>("tensor list"); }
+template <class T> List<T> IValue::list_of(const char* wanted) const {
+  if (!is<GenericList>()) return get<List<T>>(wanted);
+  List<T> made;
+  for (const IValue& item : toListRef()) made.push_back(item.to<T>());
+  return made;
+}
+List<int64_t> IValue::toIntList() const { return list_of<int64_t>("int list"); }
+List<double> IValue::toDoubleList() const { return list_of<double>("double list"); }
+List<Tensor> IValue::toTensorList() const { return list_of<Tensor>("tensor list"); }
 const IValue::GenericDict& IValue::toGenericDict() const { return get<GenericDict>("dict"); }
 const IValue::TuplePtr& IValue::toTuple() const { return get<TuplePtr>("tuple"); }
 ArrayRef<IValue> IValue::toListRef() const { return get<GenericList>("list").vec(); }

@@ -108,6 +108,7 @@ class RAMET_API IValue {
   Text toString() const { return {toStringRef()}; }
   /// Lists by LibTorch's names: handles of what is held, not copies of it; an Error where the value
   /// is of another kind:
+  /// A list of any values, as files have them, becomes one where all its items are of that kind:
   List<int64_t> toIntList() const;
   List<double> toDoubleList() const;
   List<Tensor> toTensorList() const;
@@ -152,6 +153,7 @@ class RAMET_API IValue {
   struct Held;
   struct Shown;
   template <class T> bool is() const;
+  template <class T> List<T> list_of(const char* wanted) const;
   template <class T> const T& get(const char* wanted) const;
   std::shared_ptr<const Held> held_;  // which nobody changes, so copies share it; none: None
 };

@@ -261,15 +261,16 @@ void write_value(serialize::OutputArchive& archive, const std::string& key, cons
     archive.write(key, nested);
     return;
   }
-  if (!value.isTuple() && !value.isList()) {
+  const bool typed = value.isIntList() || value.isDoubleList() || value.isTensorList();
+  if (typed || (!value.isTuple() && !value.isList())) {
     archive.write(key, value);
     return;
   }
   const std::vector<IValue> items =
       value.isTuple() ? value.toTupleRef().elements() : value.toList().vec();
-  const IValue typed = typed_list(items);
-  if (!typed.isNone()) {
-    archive.write(key, typed);
+  const IValue list = typed_list(items);
+  if (!list.isNone()) {
+    archive.write(key, list);
     return;
   }
   serialize::OutputArchive nested;

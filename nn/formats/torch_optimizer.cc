@@ -5,6 +5,7 @@
 // {"lr": ...}}, "state0": {...}}.
 #include <cmath>
 
+#include "autograd/ops/factory.h"
 #include "nn/formats/pickle_internal.h"
 #include "nn/formats/torch_optimizer_internal.h"
 
@@ -80,6 +81,8 @@ class Translation {
       if (name == "betas") add_pair(ours, name, "beta1", "beta2", value);
       else if (name == "etas") add_pair(ours, name, "etaminus", "etaplus", value);
       else if (name == "step_sizes") add_pair(ours, name, "step_size_min", "step_size_max", value);
+      else if (name == "max_iter" || name == "max_eval" || name == "history_size")
+        ours.insert_or_assign(name, value);
       else if (name != "params") ours.insert_or_assign(name, number(value));
     }
     add_class(class_by(options), ours);
@@ -102,6 +105,7 @@ class Translation {
     if (has("rho")) return "Adadelta";
     if (has("initial_accumulator_value")) return "Adagrad";
     if (has("centered")) return "RMSprop";
+    if (has("history_size")) return "LBFGS";
     if (has("dampening")) return "SGD";
     if (!has("decoupled_weight_decay")) return "";
     if (!has("amsgrad")) return "RAdam";
@@ -131,6 +135,15 @@ class Translation {
   static IValue number(const IValue& value) {
     return value.isInt() ? IValue(static_cast<double>(value.toInt())) : value;
   }
+  IValue tensors(const std::string& name, const IValue& value) const {
+    if (!value.isList()) bad(name, "no list");
+    std::vector<Tensor> list;
+    for (const IValue& item : value.toList().vec()) {
+      if (!item.isTensor()) bad(name, "a list of other things than tensors");
+      list.push_back(item.toTensor());
+    }
+    return list;
+  }
   void add_state(const IValue& state) {
     if (!state.isGenericDict()) bad("state", "no dictionary of a parameter");
     IValue::GenericDict ours;
@@ -143,7 +156,13 @@ class Translation {
       } else if ((name == "mu_product" || name == "eta") && value.isTensor()) {
         if (value.toTensor().numel() != 1) bad(name, "no number");
         ours.insert(name, value.toTensor().item<double>());
-      } else {
+      } else if (name == "t" || name == "prev_loss") {  // of LBFGS, as all that follow
+        ours.insert(name, number(value));
+      } else if (name == "H_diag" && value.isInt()) {
+        ours.insert(name, full({}, value.toInt(), TensorOptions(kFloat)));
+      } else if (name == "old_dirs" || name == "old_stps" || name == "ro") {
+        ours.insert(name, tensors(name, value));
+      } else if (name != "al") {  // which each step writes anew
         ours.insert(name, value);
       }
     }

@@ -16,6 +16,7 @@
 #include "nn/optim/adam.h"
 #include "nn/optim/adamax.h"
 #include "nn/optim/asgd.h"
+#include "nn/optim/lbfgs.h"
 #include "nn/optim/nadam.h"
 #include "nn/optim/radam.h"
 #include "nn/optim/rmsprop.h"
@@ -407,6 +408,12 @@ TEST(LibTorch, ModulesTensorsLists) {
   std::ostringstream text;
   text << load_pt(kGoldens + "libtorch_values.pt");
   EXPECT_EQ(text.str(), "[3, [0.5, 2.], text, True, None]");
+  const auto back = [](const IValue& value) { return pickle_load(pickle_save(value)); };
+  EXPECT_EQ(back(std::vector<int64_t>{3, 4}).toIntList().vec(), (std::vector<int64_t>{3, 4}));
+  EXPECT_EQ(back(std::vector<double>{0.5}).toDoubleList().vec(), std::vector<double>{0.5});
+  expect_same(back(std::vector<Tensor>{arange(3)}).toTensorList().vec().at(0), arange(3), "back");
+  EXPECT_EQ(back(std::vector<Tensor>()).toTensorList().size(), 0u);
+  EXPECT_ERROR_TEXT(back(std::vector<double>{0.5}).toIntList(), "got double, expected int");
 }
 
 // Two steps there, one more there and here, from the parameters `before`.
@@ -449,6 +456,33 @@ TEST(LibTorch, OptimizersGoOn) {
   goes_on_python<optim::RAdam, optim::RAdamOptions>("RAdam", all);
   goes_on_python<optim::Rprop, optim::RpropOptions>("Rprop", all);
   goes_on_python<optim::ASGD, optim::ASGDOptions>("ASGD", all);
+}
+
+TEST(LibTorch, LbfgsGoesOn) {
+  const IValue all = load_pt(kGoldens + "lbfgs.pt");
+  const auto steps = all.toGenericDict().at("steps").toList();
+  Tensor p = steps.get(0).toTensor().clone().requires_grad_();
+  optim::LBFGS lbfgs({p}, optim::LBFGSOptions(0.5).max_iter(7));
+  auto state = formats::torch_archive(all.toGenericDict().at("optimizer"), "lbfgs.pt");
+  state >> lbfgs;
+  lbfgs.step([&] {
+    lbfgs.zero_grad();
+    Tensor loss = (arange(1, 7, kFloat).view({2, 3}) * (p - 1).pow(2)).sum();
+    loss.backward();
+    return loss;
+  });
+  EXPECT_TRUE(allclose(p.detach(), steps.get(1).toTensor(), 1e-6, 1e-6)) << p;
+  // After its first step it has no differences yet.
+  const auto& first = all.toGenericDict().at("optimizer").toGenericDict();
+  for (const char* name : {"old_dirs", "old_stps", "ro"})
+    first.at("state").toGenericDict().begin()->value().toGenericDict().insert_or_assign(
+        name, IValue::GenericList(std::vector<IValue>()));
+  auto early = formats::torch_archive(first, "lbfgs.pt");
+  early >> lbfgs;
+  EXPECT_FALSE(allclose(steps.get(0).toTensor(), steps.get(1).toTensor(), 1e-3, 1e-3));
+  optim::SGD sgd({p}, optim::SGDOptions(0.5));
+  auto other = formats::torch_archive(all.toGenericDict().at("optimizer"), "lbfgs.pt");
+  EXPECT_ERROR_TEXT(other >> sgd, "got ramet::optim::LBFGSOptions, expected");
 }
 
 TEST(LibTorch, AnotherOptimizersStateIsRefused) {

@@ -135,6 +135,27 @@ def optimizers():
     return found
 
 
+def lbfgs():
+    """The same of LBFGS, which asks for the gradient itself: of (weights * (p - 1) ** 2).sum()."""
+    p = values(torch.float32, 2, 3).requires_grad_()
+    optimizer = torch.optim.LBFGS([p], lr=1, max_iter=2, history_size=3)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (torch.arange(1.0, 7.0).view(2, 3) * (p - 1) ** 2).sum()
+        loss.backward()
+        return loss
+
+    steps = []
+    for i in range(3):
+        optimizer.step(closure)
+        if i > 0:
+            steps.append(p.detach().clone())
+        if i == 1:
+            state = copy.deepcopy(optimizer.state_dict())
+    return {"optimizer": state, "steps": steps}
+
+
 def torch_files():
     torch.save(state(), HERE / "state.pt")
     torch.save(state(), HERE / "old.pt", _use_new_zipfile_serialization=False)
@@ -144,6 +165,7 @@ def torch_files():
     torch.save(values(torch.float32, 2, 3), HERE / "tensor.pt")
     big_endian(HERE / "big.pt")
     torch.save(optimizers(), HERE / "optimizers.pt")
+    torch.save(lbfgs(), HERE / "lbfgs.pt")
     # What is not read: each asks for something else than data.
     torch.save(torch.nn.Linear(2, 1), HERE / "refused_module.pt")
     torch.save({"x": np.float64(1)}, HERE / "refused_scalar.pt")

@@ -106,9 +106,9 @@ class RAMET_API IValue {
   };
   /// The string; an Error where it is none.
   Text toString() const { return {toStringRef()}; }
-  /// Lists by LibTorch's names: handles of what is held, not copies of it; an Error where the value
-  /// is of another kind:
-  /// A list of any values, as files have them, becomes one where all its items are of that kind:
+  /// Lists by LibTorch's names: handles of what is held, not copies of it. A list of any values, as
+  /// files have them, becomes a new one of its items. An Error where the value or an item is of
+  /// another kind.
   List<int64_t> toIntList() const;
   List<double> toDoubleList() const;
   List<Tensor> toTensorList() const;

@@ -104,13 +104,15 @@ class Header {
     skip();
     if (at_ < text_.size() && (text_[at_] == '[' || text_[at_] == '('))
       bad("type: got a structure of several fields, expected one type");
-    const std::string descr = quoted();
+    const std::string written = quoted();
+    // Without an order it is this machine's, as for NumPy.
+    const std::string descr = written.size() == 2 ? "=" + written : written;
     const bool ordered = descr.size() == 3 && std::strchr("<>|=", descr[0]);
     const TypeName* found = nullptr;
     for (const TypeName& t : kTypes)
       if (ordered && descr[1] == t.kind && descr[2] == t.size) found = &t;
     if (!found) {
-      bad("type: got '", descr, "' (", other_type(descr),
+      bad("type: got '", written, "' (", other_type(descr),
           "), expected bool, uint8, int8 to int64, float16, float32 or float64");
     }
     dtype = found->dtype;

@@ -20,6 +20,7 @@ struct ArchiveContent {
   std::map<std::string, Tensor> tensors;  // undefined: an undefined tensor was written
   std::map<std::string, IValue> values;
   std::set<std::string> archives;  // nested ones by full key; needed for those without entries
+  std::string where = "an archive that nothing was loaded into";  // in errors: "in \"net.pt\""
 
   bool has_below(const std::string& prefix) const {
     const auto below = [&](const auto& map) {
@@ -130,6 +131,7 @@ Safetensors to_file(const detail::ArchiveContent& content) {
 
 std::shared_ptr<const detail::ArchiveContent> from_file(Safetensors file, const std::string& name) {
   auto content = std::make_shared<detail::ArchiveContent>();
+  content->where = "\"" + name + "\"";
   for (auto& [key, tensor] : file.tensors) content->tensors[key] = std::move(tensor);
   const auto entry = file.metadata.find(kEntry);
   if (entry == file.metadata.end()) return content;  // another program's file: tensors only
@@ -253,12 +255,14 @@ void InputArchive::load_from(const std::function<size_t(uint64_t, void*, size_t)
 }
 
 namespace {
-[[noreturn]] void missing(const std::string& key, const char* what) {
-  fail("InputArchive", "no ", what, " under the key \"", key, "\"");
+[[noreturn]] void missing(const detail::ArchiveContent& content, const std::string& key,
+                          const char* what) {
+  fail("InputArchive", "no ", what, " under the key \"", key, "\" in ", content.where);
 }
-void check_dtype(const std::string& key, const Tensor& into, const Tensor& from) {
+void check_dtype(const detail::ArchiveContent& content, const std::string& key, const Tensor& into,
+                 const Tensor& from) {
   RAMET_CHECK(into.scalar_type() == from.scalar_type(), "InputArchive", "dtype of \"", key,
-              "\": got ", describe(from), " in the file, expected ", describe(into));
+              "\": got ", describe(from), " in ", content.where, ", expected ", describe(into));
 }
 }  // namespace
 
@@ -272,27 +276,27 @@ bool InputArchive::try_read(const std::string& key, Tensor& tensor, bool) {
   } else if (!tensor.defined()) {
     tensor = from.clone();  // a reader may write into what it gets, and there may be another reader
   } else {
-    check_dtype(prefix_ + key, tensor, from);
+    check_dtype(*content_, prefix_ + key, tensor, from);
     if (same_sizes(tensor, from)) tensor.copy_(from);
     else tensor.set_data(from.to(tensor.device(), false, /*copy=*/true));
   }
   return true;
 }
 void InputArchive::read(const std::string& key, Tensor& tensor, bool is_buffer) {
-  if (!try_read(key, tensor, is_buffer)) missing(prefix_ + key, "tensor");
+  if (!try_read(key, tensor, is_buffer)) missing(*content_, prefix_ + key, "tensor");
 }
 
 void InputArchive::read_values(const std::string& key, const Tensor& tensor) {
   const std::string full = prefix_ + key;
   const auto it = content_->tensors.find(full);
-  if (it == content_->tensors.end()) missing(full, "tensor");
+  if (it == content_->tensors.end()) missing(*content_, full, "tensor");
   const Tensor& from = it->second;
   RAMET_CHECK(tensor.defined() && from.defined(), "InputArchive", "\"", full, "\": got ",
-              from.defined() ? "values" : "an undefined tensor", " in the file, expected ",
-              tensor.defined() ? describe(tensor) : "an undefined tensor");
+              from.defined() ? "values" : "an undefined tensor", " in ", content_->where,
+              ", expected ", tensor.defined() ? describe(tensor) : "an undefined tensor");
   RAMET_CHECK(same_sizes(tensor, from), "InputArchive", "shape of \"", full, "\": got ",
-              describe(from), " in the file, expected ", describe(tensor));
-  check_dtype(full, tensor, from);
+              describe(from), " in ", content_->where, ", expected ", describe(tensor));
+  check_dtype(*content_, full, tensor, from);
   NoGradGuard no_grad;
   tensor.copy_(from);
 }
@@ -309,7 +313,7 @@ bool InputArchive::try_read(const std::string& key, IValue& value) {
   return true;
 }
 void InputArchive::read(const std::string& key, IValue& value) {
-  if (!try_read(key, value)) missing(prefix_ + key, "value");
+  if (!try_read(key, value)) missing(*content_, prefix_ + key, "value");
 }
 
 bool InputArchive::try_read(const std::string& key, InputArchive& archive) {
@@ -320,7 +324,7 @@ bool InputArchive::try_read(const std::string& key, InputArchive& archive) {
   return true;
 }
 void InputArchive::read(const std::string& key, InputArchive& archive) {
-  if (!try_read(key, archive)) missing(prefix_ + key, "archive");
+  if (!try_read(key, archive)) missing(*content_, prefix_ + key, "archive");
 }
 
 std::vector<std::string> InputArchive::keys() {

@@ -65,7 +65,7 @@ FINDS = {
         "${_ramet_runtime}",
         "-lstdc++",
     ),
-    # A library that may be loaded late cannot hold the static one (make_tree.py, add_cudart).
+    # A library that may be loaded late cannot hold the static one (make_tree.py, shared_cudart).
     "CUDAToolkit": (
         "find_dependency(CUDAToolkit)",
         "$<IF:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>,CUDA::cudart_static,CUDA::cudart>",

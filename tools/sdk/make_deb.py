@@ -29,6 +29,8 @@ LIBRARIES = {
     "libstdc++.so.6": "libstdc++6",
     "libgcc_s.so.1": "libgcc-s1",
 }
+# The C library's own (its version is asked for below), and the CUDA runtime, which comes with a toolkit that is no package of Debian's.
+OTHERS = re.compile(r"(libc|libm|libdl|libpthread|librt|ld-linux.*|libcudart)\.so(\..*)?")
 CONTROL = """Package: {name}
 Version: {version}
 Architecture: {architecture}
@@ -55,7 +57,11 @@ def depends(tree):
     needs = {package for c in components for package in NEEDS.get(c, "").split()}
     shared = next(tree.glob("lib/libramet.so.*.*.*"), None)
     if shared:
-        needs.update(LIBRARIES[n] for n in re.findall(r"NEEDED\s+(\S+)", run("objdump", "-p", shared)) if n in LIBRARIES)
+        for library in re.findall(r"NEEDED\s+(\S+)", run("objdump", "-p", shared)):
+            if library in LIBRARIES:
+                needs.add(LIBRARIES[library])
+            elif not OTHERS.fullmatch(library):
+                raise SystemExit("[make_deb] %s: got %s among the libraries that it needs, expected one of %s" % (shared, library, ", ".join(LIBRARIES)))
         needs.add("libc6 (>= %s)" % max(re.findall(r"GLIBC_([0-9.]+)", run("objdump", "-T", shared)), key=lambda v: [int(n) for n in v.split(".")]))
     return sorted(needs), components + (["shared library"] if shared else [])
 

@@ -125,19 +125,14 @@ def emulated(component):
     return any("/emulated/" in path for path in component["archives"])
 
 
-def add_cudart(tree):
-    """The toolkit's CUDA runtime beside libramet.so; the linker's words for it.
+def shared_cudart():
+    """The linker's words for the toolkit's CUDA runtime, which libramet.so finds where the toolkit is, else where the loader looks.
 
-    Not inside: all of its thread-local memory, 4 KiB on a page's border, would be initial-exec with Ramet's, which is more than the C
-    library has for one that is loaded at run time.
+    Not the static one: all of its thread-local memory, 4 KiB on a page's border, would be initial-exec with Ramet's, which is more than
+    the C library has for what is loaded at run time.
     """
-    toolkit = pathlib.Path(os.environ.get("CUDA_PATH", "/usr/local/cuda"))
-    found, licence = toolkit / "lib64/libcudart.so", toolkit / "EULA.txt"
-    name = re.search(r"SONAME.*\[(.+)\]", run("readelf", "-dW", found)).group(1)
-    shutil.copyfile(found, tree.path("lib/ramet/" + name))
-    if licence.is_file():
-        shutil.copyfile(licence, tree.path("share/doc/ramet/LICENSE.CUDA"))
-    return [tree.folder / "lib/ramet" / name, "-Wl,-rpath,$ORIGIN/ramet"]
+    folder = pathlib.Path(os.environ.get("CUDA_PATH", "/usr/local/cuda"), "lib64")
+    return ["-L%s" % folder, "-lcudart", "-Wl,-rpath,%s" % folder]
 
 
 def add_shared(tree, components, words):
@@ -148,7 +143,7 @@ def add_shared(tree, components, words):
     script.write_text(filled("ramet.map", **words))
     libraries = [word for c in components for find in c["finds"] for word in FINDS[find][2].split()]
     if any("CUDAToolkit" in c["finds"] for c in components):
-        libraries = [word for word in libraries if word != "-lcudart_static"] + add_cudart(tree)
+        libraries = [word for word in libraries if word != "-lcudart_static"] + shared_cudart()
     run(
         compiler(), "-shared", "-o", tree.path("lib/" + name), "-fuse-ld=lld", "-Wl,-soname,libramet.so." + words["SOVERSION"],
         "-Wl,--version-script=%s" % script, "-Wl,-z,nodelete", "-Wl,--no-gnu-unique", "-Wl,-Bsymbolic-functions",

@@ -92,6 +92,10 @@ TEST(Npy, RefusesWhatItDoesNotHave) {
   wrong(good + "x", "ab", "expected the header to end here");
   EXPECT_EQ(load_npy(header(good, "ab").data(), header(good, "ab").size()).sizes(),
             IntArrayRef({2}));
+  const std::string plain = "{'descr': 'f4', 'fortran_order': False, 'shape': ()}";  // no order
+  const std::string one_and_half = header(plain, std::string("\0\0\xc0\x3f", 4));
+  EXPECT_EQ(load_npy(one_and_half.data(), one_and_half.size()).item<float>(), 1.5f);
+  wrong("{'descr': 'f3', 'fortran_order': False, 'shape': ()}", "abc", "got 'f3' (floats of");
   EXPECT_ERROR_TEXT(load_npy("\x93NUMPY\x04\0ab", 10), "got version 4.0");
   EXPECT_ERROR_TEXT(load_npy("PK", 2), "is truncated: got 2 bytes");
   EXPECT_ERROR_TEXT(load_npy(kGoldens + "none.npy"), "cannot open the file");

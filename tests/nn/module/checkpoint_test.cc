@@ -163,8 +163,8 @@ TEST(Checkpoint, ErrorsNameWhatIsMissing) {
   right.add("step", step);
   EXPECT_EQ(error(right), "no error") << "parts may be left out";
   shape.add("model", *large);
-  EXPECT_NE(error(shape).find("shape of \"model.weight\": got float32[2, 2] on cpu in the file, "
-                              "expected float32[3, 2]"),
+  EXPECT_NE(error(shape).find("shape of \"model.weight\": got float32[2, 2] on cpu in \"" + path +
+                              "\", expected float32[3, 2]"),
             std::string::npos)
       << error(shape);
   more.add("model", *small).add("epoch", step);

@@ -101,7 +101,7 @@ TEST(Archive, NestsAndListsKeys) {
   EXPECT_TRUE(c.keys().empty());
   EXPECT_FALSE(in.try_read("chil", c));
   EXPECT_FALSE(in.try_read("children", c));
-  expect_error([&] { b.read("v", w); }, "no tensor under the key \"child.deep.v\"");
+  expect_error([&] { b.read("v", w); }, "no tensor under the key \"child.deep.v\" in \"stream\"");
   expect_error([&] { a.read("x", c); }, "no archive under the key \"child.x\"");
   IValue v;
   expect_error([&] { a.read("m", v); }, "no value under the key \"child.m\"");
@@ -141,7 +141,7 @@ TEST(Archive, ReadsInPlaceWhereSizesAgree) {
       [&] {
         in.read_values("x", floats({0, 0, 0}));
       },
-      "shape of \"x\": got float32[2] on cpu in the file, expected float32[3] on cpu");
+      "shape of \"x\": got float32[2] on cpu in \"stream\", expected float32[3] on cpu");
 
   Tensor first, second;
   in.read("x", first);
@@ -153,10 +153,10 @@ TEST(Archive, ReadsInPlaceWhereSizesAgree) {
   in.read("undefined", gone);
   EXPECT_FALSE(gone.defined());
   expect_error([&] { in.read_values("undefined", floats({1})); },
-               "got an undefined tensor in the file");
+               "got an undefined tensor in \"stream\", expected");
   Tensor integers(TensorBase::empty({2}, kLong, Device(kCPU, 0)));
   expect_error([&] { in.read("x", integers); },
-               "dtype of \"x\": got float32[2] on cpu in the file, expected int64[2]");
+               "dtype of \"x\": got float32[2] on cpu in \"stream\", expected int64[2]");
 }
 
 TEST(Archive, LoadsToADevice) {

@@ -89,6 +89,10 @@ using ::ramet::OutOfMemoryError;
   throw ::ramet::compat::errors::Kind(RAMET_COMPAT_HERE, message)
 #define C10_BUILD_ERROR(Kind, message) ::ramet::compat::errors::Kind(RAMET_COMPAT_HERE, message)
 
+#if defined(__clang__)  // C++17 has no other way to leave a comma out
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wgnu-zero-variadic-macro-arguments"
+#endif
 // A statement as LibTorch's is, an `if` with a block: what compiles there compiles here, and the
 // other way round. The parts are evaluated only where the condition fails.
 #define TORCH_CHECK_WITH(Kind, condition, ...)                                      \
@@ -176,6 +180,9 @@ using ::ramet::OutOfMemoryError;
 #define CAFFE_ENFORCE_LE(a, b, ...) RAMET_COMPAT_ENFORCE_OP(<=, a, b, ##__VA_ARGS__)
 #define CAFFE_ENFORCE_GT(a, b, ...) RAMET_COMPAT_ENFORCE_OP(>, a, b, ##__VA_ARGS__)
 #define CAFFE_ENFORCE_GE(a, b, ...) RAMET_COMPAT_ENFORCE_OP(>=, a, b, ##__VA_ARGS__)
+#if defined(__clang__)
+#pragma clang diagnostic pop
+#endif
 
 namespace ramet {
 namespace compat {

@@ -108,7 +108,7 @@ class RAMET_API IValue {
   Text toString() const { return {toStringRef()}; }
   /// Lists by LibTorch's names: handles of what is held, not copies of it. A list of any values, as
   /// files have them, becomes a new one of its items. An Error where the value or an item is of
-  /// another kind.
+  /// another kind:
   List<int64_t> toIntList() const;
   List<double> toDoubleList() const;
   List<Tensor> toTensorList() const;

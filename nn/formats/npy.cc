@@ -106,7 +106,8 @@ class Header {
       bad("type: got a structure of several fields, expected one type");
     const std::string written = quoted();
     // Without an order it is this machine's, as for NumPy.
-    const std::string descr = written.size() == 2 ? "=" + written : written;
+    const bool plain = written.size() == 2 && !std::strchr("<>|=", written[0]);
+    const std::string descr = plain ? "=" + written : written;
     const bool ordered = descr.size() == 3 && std::strchr("<>|=", descr[0]);
     const TypeName* found = nullptr;
     for (const TypeName& t : kTypes)

@@ -77,8 +77,8 @@ tests.list has Rows/RandomTable.Draws/0, a case for CPUs
 tests.list is without 1 of 55 cases: Scenario.Two ...
 E2
 
-tools/gpu_package --help | grep -q '^ *\./tools/gpu_package' || fail "gpu_package --help"
-tools/gpu_package --help | grep -q 'of CUDA 13, 580 or later' || fail "gpu_package --help: which driver"
+grep -q '^ *\./tools/gpu_package' <(tools/gpu_package --help) || fail "gpu_package --help"
+grep -q 'of CUDA 13, 580 or later' <(tools/gpu_package --help) || fail "gpu_package --help: which driver"
 code=0
 CUDA_PATH=$work/none tools/gpu_package >"$work/stdout" 2>"$work/stderr" || code=$?
 [[ $code -eq 3 && $(cat "$work/stderr") == "gpu_package: no CUDA toolkit: $work/none/bin/nvcc is missing (CUDA_PATH names where one is)" ]] ||

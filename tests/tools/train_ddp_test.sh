@@ -119,7 +119,7 @@ gpu_two=$(run gpu_two 2 --devices cuda)
 [[ $gpu_one =~ ^[0-9a-f]{16}$ && $gpu_two == "$gpu_one" ]] || fail "2 GPUs: digest $gpu_two, expected $gpu_one"
 gpu_both=$(run gpu_both 2 --devices cuda:1,cuda:0 --explore)
 [[ $gpu_both == "$gpu_one" ]] || fail "2 processes of 2 GPUs: digest $gpu_both, expected $gpu_one"
-zcat "$work/gpu_both/step.ramet.gz" | grep -qE '"kind":"(emulated )?gpu"' || fail "2 processes of 2 GPUs: no GPU in the recording"
+grep -qE '"kind":"(emulated )?gpu"' <(zcat "$work/gpu_both/step.ramet.gz") || fail "2 processes of 2 GPUs: no GPU in the recording"
 code=0
 "$launch" --nproc 4 -- "$train" --ddp "${common[@]}" --devices cuda --out "$work/x" >"$work/stdout" 2>"$work/stderr" || code=$?
 [[ $code == 2 ]] || fail "4 processes with 2 GPUs: exit code $code"

@@ -107,7 +107,7 @@ check_shared() {
   local program=$work/shared_installed/bin/trains
   "$work/build_shared/trains"
   "$program"
-  ldd "$program" | grep -q "libramet.so.0.1 => $prefix/lib" || die "$(ldd "$program")"
+  grep -q "libramet.so.0.1 => $prefix/lib" <(ldd "$program") || die "$(ldd "$program")"
   [[ $(stat -c %s "$program") -lt 1000000 ]] || die "the program holds the library"
   # A library of other headers under the same name is not taken: the loader says what is wrong.
   mkdir "$work/stale"
@@ -123,8 +123,8 @@ check_components() {
   (cd "$work" && build_components/files)
   "$work/build_components/plain"
   "$work/build_components/pair"
-  ldd "$work/build_components/ranks" | grep -q libgloo || die "processes do not link Gloo"
-  ! ldd "$work/build_components/gpus" | grep -q libgloo || die "Gloo where nobody asked for processes"
+  grep -q libgloo <(ldd "$work/build_components/ranks") || die "processes do not link Gloo"
+  ! grep -q libgloo <(ldd "$work/build_components/gpus") || die "Gloo where nobody asked for processes"
   cd "$work"
   refused component 'lacks the component "teleport":' cmake -S "$here/program" \
     -B "$work/build_1" -DCMAKE_PREFIX_PATH="$prefix" -DRAMET_COMPONENTS_WANTED=teleport
@@ -151,7 +151,7 @@ check_see() {
   done
   local library
   for library in libcairo libdw libelf; do
-    ldd "$work/build_see/recorded" | grep -q $library || die "see does not link $library"
+    grep -q $library <(ldd "$work/build_see/recorded") || die "see does not link $library"
   done
   configured examples_see "$prefix/share/ramet/examples"
   cmake --build "$work/build_examples_see" --target recorded_step >"$work/log_examples_see" 2>&1 || die "$(cat "$work/log_examples_see")"
@@ -307,7 +307,7 @@ check_exports() {
   ! grep -vE ' (_ZN?[A-Z]*K?[RO]?5ramet|_Z[A-Z]+[RK]*N?[RK]*5ramet|_ZT[hv][n0-9_]+N?K?5ramet|_ZT[hv][n0-9_]+NK?5ramet|_ZG?V?ZNK?5ramet|ramet_|RAMET_)' "$names" |
     grep -v ' RAMET_0.1$' || die "names that are not Ramet's"
   ! grep '^u ' "$names" || die "unique symbols"
-  readelf -dW "$so" | grep -q NODELETE || die "the library may be unloaded under its threads"
+  grep -q NODELETE <(readelf -dW "$so") || die "the library may be unloaded under its threads"
   # What programs call of the headers' functions, module by module, leaves: the tests' modules use all of them.
   awk '{ print $2 }' "$names" | sort -u >"$work/defined"
   nm -u "$built"/tests/libmodules.a | awk '$1 == "U" { print $2 }' | grep 5ramet | sort -u >"$work/called"

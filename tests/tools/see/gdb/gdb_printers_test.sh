@@ -15,7 +15,7 @@ gdb -q -nx -batch -ex "source $printers" -ex 'python check_layout()' "$layout" >
 grep -q '^layout: 0 wrong$' "$work/layout" || { echo "FAILED: offsets" && cat "$work/layout" && exit 1; }
 
 # Where a process may not trace another, gdb cannot do anything.
-if ! gdb -q -nx -batch -ex 'break main' -ex run "$program" 2>&1 | grep -q '^Breakpoint 1, '; then
+if ! grep -q '^Breakpoint 1, ' <(gdb -q -nx -batch -ex 'break main' -ex run "$program" 2>&1); then
   echo "skipped: gdb cannot run a program here (the offsets are right):"
   gdb -q -nx -batch -ex 'break main' -ex run "$program" 2>&1 | tail -5
   exit 0

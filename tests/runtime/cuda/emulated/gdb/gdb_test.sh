@@ -14,7 +14,7 @@ write=$(line write) read=$(line read)
 export RAMET_EMULATED_STREAMS=eager RAMET_EMULATED_WORKERS=1
 
 # Where a process may not trace another, gdb cannot do anything.
-if ! gdb -q -nx -batch -ex 'break main' -ex run "$program" 2>&1 | grep -q '^Breakpoint 1, '; then
+if ! grep -q '^Breakpoint 1, ' <(gdb -q -nx -batch -ex 'break main' -ex run "$program" 2>&1); then
   echo "skipped: gdb cannot run a program here:"
   gdb -q -nx -batch -ex 'break main' -ex run "$program" 2>&1 | tail -5
   exit 0

@@ -198,7 +198,7 @@ void write_idx(const std::string& path, const Tensor& tensor) {
     swap_bytes(reinterpret_cast<unsigned char*>(&content[start]), tensor.numel(),
                tensor.element_size());
   }
-  const bool zipped = path.size() > 3 && path.compare(path.size() - 3, 3, ".gz") == 0;
+  const bool zipped = path.size() > 3 && path.ends_with(".gz");
   AtomicFile whole(path);
   // gzclose closes the duplicate
   gzFile file = gzdopen(::dup(whole.descriptor()), zipped ? "wb6" : "wbT");

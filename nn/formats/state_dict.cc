@@ -95,7 +95,7 @@ OrderedDict<std::string, Tensor> read(const std::string& path, std::optional<Dev
   if (first == "PK\x03\x04") {
     const detail::ZipReader zip("state_dict", path);
     const auto is_array = [](const detail::ZipReader::Entry& e) {
-      return e.name.size() > 4 && e.name.compare(e.name.size() - 4, 4, ".npy") == 0;
+      return e.name.size() > 4 && e.name.ends_with(".npy");
     };
     if (std::any_of(zip.entries().begin(), zip.entries().end(), is_array))
       return load_npz(path, device);

@@ -101,8 +101,7 @@ Safetensors map_safetensors_index(const std::string& path, bool verify) {
 void save_safetensors_index(const std::string& path, const Safetensors& content, uint64_t most) {
   constexpr const char* kSave = "save_safetensors_index";
   const std::string ending = ".safetensors.index.json";
-  RAMET_CHECK(path.size() > ending.size() &&
-                  path.compare(path.size() - ending.size(), ending.size(), ending) == 0 &&
+  RAMET_CHECK(path.size() > ending.size() && path.ends_with(ending) &&
                   path[path.size() - ending.size() - 1] != '/',
               kSave, "path: got \"", path, "\", expected NAME", ending);
   RAMET_CHECK(most > 0, kSave, "bytes of a file: got 0, expected at least 1");

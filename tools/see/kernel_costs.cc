@@ -21,7 +21,7 @@ bool is_pointwise(const std::string& name, const char* end) {
 #undef RAMET_X
   };
   const size_t tail = std::strlen(end);
-  return name.size() > tail && name.compare(name.size() - tail, tail, end) == 0 &&
+  return name.size() > tail && name.ends_with(end) &&
          all.count(name.substr(0, name.size() - tail)) != 0;
 }
 bool is_one_flop(const std::string& name) {

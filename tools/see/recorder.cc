@@ -315,7 +315,7 @@ void Recorder::on_scope(const Scope& scope, bool begins) {
   scopes_.erase(&scope);  // the name of another one, or nobody's any more
   Thread& t = thread();
   if (t.walks == 0 && t.running.empty() && !tls.task) leave_unclaimed(t);
-  if (scope.name.size() > 5 && scope.name.compare(scope.name.size() - 5, 5, ".step") == 0) {
+  if (scope.name.size() > 5 && scope.name.ends_with(".step")) {
     EventRow e;
     e.text = scope.name;
     event(begins ? "step_begin" : "step_end", e);

@@ -38,8 +38,7 @@ std::string utc(std::time_t seconds) {
 std::string type_name(const nn::Module& module) {
   std::string name = module.name();
   if (const size_t at = name.rfind("::"); at != std::string::npos) name.erase(0, at + 2);
-  if (name.size() > 4 && name.compare(name.size() - 4, 4, "Impl") == 0)
-    name.resize(name.size() - 4);
+  if (name.size() > 4 && name.ends_with("Impl")) name.resize(name.size() - 4);
   return name;
 }
 

@@ -118,9 +118,7 @@ std::string settled(const std::string& svg) {
 }  // namespace
 
 Format format_of(const char* op, const std::string& path) {
-  const auto ends = [&](const char* ending) {
-    return path.size() > 4 && path.compare(path.size() - 4, 4, ending) == 0;
-  };
+  const auto ends = [&](const char* ending) { return path.size() > 4 && path.ends_with(ending); };
   RAMET_CHECK(ends(".png") || ends(".svg"), op, "path: got \"", path,
               "\", expected a name that ends in .png or .svg");
   return ends(".png") ? Format::kPng : Format::kSvg;

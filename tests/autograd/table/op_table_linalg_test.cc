@@ -283,7 +283,7 @@ void add_numbers(Table& t) {
 }
 
 void add_decompositions(Table& t) {
-  const Samples some = shapes({{4, 3}, {2, 3, 3}, {2, 4}, {1, 1}, {0, 3, 2}}, -1, 1),
+  const Samples some = shapes({{4, 3}, {2, 3, 3}, {2, 4}, {1, 2}, {1, 1}, {0, 3, 2}}, -1, 1),
                 squares = shapes({{3, 3}, {2, 4, 4}, {1, 1}, {0, 3, 3}}, -1, 1);
   const Sample many = {real({2000, 4, 3}, -1, 1)}, many_squares = {real({2000, 3, 3}, -1, 1)};
 #define MATRIX(name, samples, large, f, reference)                                                 \

@@ -204,10 +204,11 @@ TEST(Scenario, S38_CurrentDevice) {
   EXPECT_EQ(replica_index(), -1);
 }
 
-// Parameters after three steps of SGD.
-Values trained(int n, int tree, bool plain = false) {
+// Parameters, which are on `home`, after three steps of SGD.
+Values trained(int n, int tree, bool plain = false, Device home = kHost) {
   SmallConv m;
   set_parameters(*m, 39);
+  m->to(home);
   DataParallelOptions options(many(n));
   if (tree) options.order = ReduceOrder::tree(tree);
   DataParallel<SmallConv> dp(m, options);
@@ -228,6 +229,7 @@ TEST(Scenario, S39_TrainingEqualsOneDevice) {
   const Values tree = trained(1, 4);
   expect_close(tree, one, 1e-6);
   for (int n : {2, 4}) EXPECT_EQ(trained(n, 4), tree) << "tree(4) on " << n << " devices";
+  EXPECT_EQ(trained(1, 2, false, d(0)), trained(2, 2)) << "one device, where the module is";
 }
 
 // A layer of each kind is one operation, also of a replica's parameters.

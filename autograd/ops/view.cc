@@ -387,7 +387,8 @@ Tensor& take_over(const char* op, const Tensor& x, const Tensor& v) {
     AutogradSlot::release(std::exchange(x->node, node));
     x->slot = v->slot;
     x->flags |= TensorImpl::kRequiresGrad;
-    ++x->generation;
+    // Nothing was written: views of x keep their histories. A view's own is of its base's now.
+    if (x->base) x->generation = v->generation;
   }
   return as_mutable(x);
 }

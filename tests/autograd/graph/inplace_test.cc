@@ -2,6 +2,8 @@
 // are worked out by hand or by the same computation without in-place operations.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "autograd/autograd.h"
 #include "autograd/gradcheck.h"
 #include "autograd/graph/function.h"
@@ -305,6 +307,38 @@ TEST(Inplace, SqueezeInPlaceKeepsHistory) {
   EXPECT_EQ(z.sizes(), IntArrayRef({2, 1}));
   (z * z).sum().backward();
   EXPECT_EQ(values(x.grad()), (Values{8, 16}));
+}
+
+// A view whose geometry was changed in place still follows its base, whoever writes.
+TEST(Inplace, ViewsOfAnotherGeometryFollow) {
+  const std::function<void(const Tensor&)> changes[] = {
+      [](const Tensor& v) { v.unsqueeze_(1); }, [](const Tensor& v) { v.squeeze_(); },
+      [](const Tensor& v) { v.transpose_(0, 2); }, [](const Tensor& v) { v.swapdims_(1, 2); },
+      [](const Tensor& v) {
+        v.as_strided_({2, 2}, {1, 2});
+      }};
+  for (size_t i = 0; i < std::size(changes); ++i) {
+    SCOPED_TRACE(i);
+    for (const char* writer : {"view", "base", "other"}) {
+      SCOPED_TRACE(writer);
+      const Tensor x = leaf({1, 2, 3, 4});
+      const Tensor base = x * 3, v = base.view({2, 1, 2}), other = base.view({4});
+      changes[i](v);
+      for (const double slope : {15., 75.}) {
+        (*writer == 'v' ? v : *writer == 'b' ? base : other).mul_(5);
+        for (const Tensor& t : {v, base, other})
+          EXPECT_EQ(values(autograd::grad({t}, {x}, {ones_like(t)}, true)[0]), (Values(4, slope)));
+      }
+    }
+  }
+}
+
+TEST(Inplace, ViewsOfWhatHasAnotherGeometryKeepTheirHistory) {
+  const Tensor x = leaf({1, 2, 3, 4});
+  const Tensor y = x * 3, last = y.slice(0, 2);
+  y.as_strided_({2}, {1});
+  last.sum().backward();  // of elements that y does not show any more
+  EXPECT_EQ(values(x.grad()), (Values{0, 0, 3, 3}));
 }
 
 // Where a node saves what a later one writes, or a view of it, nothing may keep itself alive.

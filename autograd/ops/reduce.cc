@@ -57,7 +57,7 @@ Tensor prod_backward(const Tensor& g, const Tensor& x, const Tensor& y, ReducedD
   const Tensor zero = x.eq(0);
   // A GPU is asked only where the answer saves n x n elements.
   const bool may_ask = x.is_cpu() || GradMode::is_enabled();
-  if (may_ask && !zero.any().item<bool>()) return gx.mul(yx).div(x);
+  if (may_ask && !zero.any().item<bool>()) return gx.mul(yx.div(x));
   if (!GradMode::is_enabled()) {
     const Tensor others = x.masked_fill(zero, 1);
     Tensor count = zero, product = others;

@@ -123,7 +123,7 @@ template <class T> struct Powers : Fold<T, Add> {
   static constexpr int64_t kColumns = kTile;
   static RAMET_INLINE void of(const T* x, int64_t n, double p, T* out) {
     for (int64_t i = 0; i < n; ++i)
-      out[i] = static_cast<T>(__builtin_pow(static_cast<double>(x[i] < 0 ? -x[i] : x[i]), p));
+      out[i] = static_cast<T>(__builtin_pow(__builtin_fabs(static_cast<double>(x[i])), p));
   }
   static void block(void* state, const void* data, int64_t n, int64_t first, double p) {
     T t[kReduceBlock];

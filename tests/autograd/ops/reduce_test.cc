@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "autograd/grad_mode.h"
+#include "autograd/ops/factory.h"
 #include "autograd/ops/view.h"
 #include "tests/autograd/derivatives.h"
 
@@ -145,6 +146,17 @@ TEST(Reduce, Derivatives) {
   expect_derivatives([](const In& v) { return v[0].square().cumsum(1); }, {x});
   expect_derivatives([](const In& v) { return v[0].square().sum(0).mean(-1); },
                      {constant({0.3}).view(IntArrayRef()).detach().requires_grad_()});
+}
+
+TEST(Reduce, LargeGradientsOfProducts) {  // g times the product is no float, the gradients are
+  const Tensor x = tensor({1e160, 1e140}, kDouble).requires_grad_();
+  x.prod().backward(tensor(1e20, kDouble));
+  expect_values(x.grad().div(1e160), {1, 1e20});
+}
+
+TEST(Reduce, NormsOfNegativeZero) {  // -0 ^ -1 is -infinity, |-0| ^ -1 is not
+  const Tensor x = tensor({0.f, -0.f, 1.f});
+  for (double p : {-1.0, -3.0, -0.5}) EXPECT_EQ(x.norm(p).item<float>(), 0);
 }
 
 TEST(Reduce, ProductsWithZeros) {

@@ -240,6 +240,7 @@ Tensor Tensor::detach() const {
 
 Tensor& Tensor::detach_() const {
   RAMET_CHECK(defined(), "detach_", "undefined tensor");
+  autograd::leave_lonely_base(*this);
   RAMET_CHECK(!p_->base, "detach_", "Can't detach views in-place. Use detach() instead. Got ",
               describe(*this));
   if (RAMET_UNLIKELY(capture::active())) capture::used(p_);

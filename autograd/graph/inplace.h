@@ -22,7 +22,8 @@
 // of it from then on, so that the rules for a leaf's views hold for them; written where it is no
 // such leaf any more, it is a view of its own base all the same. Views made in no_grad mode and in
 // inference mode know their base, too, but derive from nothing: it can only be refused to use them
-// where the base has another history by now, and to write them.
+// where the base has another history by now, and to write them; but where nobody else has a base
+// without a history, its view is a tensor of its own: the result of an operation, say.
 #pragma once
 #include "autograd/graph/node.h"
 

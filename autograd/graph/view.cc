@@ -144,6 +144,13 @@ void renew_view(TensorImpl* view) {
   make_again(view, old.nodes);
 }
 
+void leave_lonely_base(const Tensor& x) {
+  const TensorImpl* base = x->base;
+  if (!base || base->base || base->refs.load(std::memory_order_acquire) != 1) return;
+  x->set(TensorImpl::kNoGradView, false);
+  const Tensor goes(std::exchange(x->base, nullptr));
+}
+
 void check_normal(const char* op, const Tensor& x) {
   RAMET_CHECK(!x.is_inference() || tls.inference_mode, op,
               "Inplace update to inference tensor outside InferenceMode is not allowed. You can "
@@ -171,6 +178,7 @@ void check_inplace(const char* op, const Tensor& x, bool records) {
               "a replica's parameter is being used in an in-place operation: it follows its "
               "source. Change the source, or use NoGradGuard. Got ",
               describe(x), x->node ? " of " + static_cast<Node*>(x->node)->name() : std::string());
+  if (x->is(TensorImpl::kNoGradView) && x->base && !wants_grad(x->base)) leave_lonely_base(x);
   RAMET_CHECK(
       !x->is(TensorImpl::kNoGradView), op,
       "A view was created in no_grad mode (or in InferenceMode, or in the forward of a Function, "

@@ -18,5 +18,9 @@ RAMET_API Tensor record_strided(const Tensor& x, Tensor v, int64_t offset);
 /// Is every element that v shows, `offset` elements behind x's first on, surely one of x's?
 RAMET_API bool shown_by(const Tensor& x, const Tensor& v, int64_t offset);
 
+/// Makes a view a tensor of its own where nobody else has its base: what operations return whose
+/// last step is a look at what they have made. REQUIRES: x's history is not of the base, or goes.
+RAMET_API void leave_lonely_base(const Tensor& x);
+
 }  // namespace autograd
 }  // namespace ramet

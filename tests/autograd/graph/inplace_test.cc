@@ -8,6 +8,7 @@
 #include "autograd/gradcheck.h"
 #include "autograd/graph/function.h"
 #include "autograd/graph/node.h"
+#include "autograd/ops.h"
 #include "autograd/ops/factory.h"
 #include "autograd/ops/shape_joins.h"
 #include "autograd/ops/view.h"
@@ -262,6 +263,63 @@ TEST(Inplace, NoGradViewIsRefused) {
   }
   EXPECT_NE(error_of([&] { v.add_(1); }).find("A view was created in no_grad mode"),
             std::string::npos);
+}
+
+// Operations whose last step is a look at what they have made give results like any other.
+TEST(Inplace, ResultsThatAreLooksMayBeWritten) {
+  const std::function<Tensor(const Tensor&)> makes[] = {
+      [](const Tensor& x) { return softmax(x, 0); },
+      [](const Tensor& x) {
+        return log_softmax(x.repeat({1, 5}), 0);
+      },
+      [](const Tensor& x) {
+        return pixel_shuffle(x.view({4, 2, 2}), 2);
+      },
+      [](const Tensor& x) {
+        return pixel_unshuffle(x.view({1, 4, 4}), 2);
+      },
+      [](const Tensor& x) {
+        return channel_shuffle(x.view({1, 4, 4}), 2);
+      },
+      [](const Tensor& x) {
+        return im2col(x.view({1, 4, 4}), {2, 2}, {1, 1}, {0, 0}, {1, 1});
+      },
+      [](const Tensor& x) {
+        return col2im(x.view({4, 4}), {4, 4}, {2, 2}, {1, 1}, {0, 0}, {2, 2});
+      },
+      [](const Tensor& x) { return linalg_pinv(x); },
+      [](const Tensor& x) {
+        return matmul(x.view({2, 2, 4}), x);
+      },
+      [](const Tensor& x) {
+        return x.repeat({2, 1});
+      }};
+  for (size_t i = 0; i < std::size(makes); ++i) {
+    SCOPED_TRACE(i);
+    const auto& make = makes[i];
+    const Tensor x = arange(16, kDouble).view({4, 4}).sin().detach().requires_grad_(),
+                 w = full({}, 3, kDouble).requires_grad_();
+    const Tensor y = make(x), want = y.detach() * 3;
+    const Tensor plain = autograd::grad({make(x)}, {x}, {ones_like(y)})[0];
+    const std::string saves = y.grad_fn()->name();  // its result, so it has no gradient below
+    y.mul_(w);
+    EXPECT_TRUE(equal(y, want));
+    if (saves.find("Softmax") == std::string::npos && saves.find("Pinv") == std::string::npos) {
+      EXPECT_TRUE(allclose(autograd::grad({y}, {x}, {ones_like(y)}, true)[0], plain * 3));
+    }
+    EXPECT_TRUE(allclose(autograd::grad({y}, {w}, {ones_like(y)})[0], want.sum() / 3));
+    Tensor constant;
+    {
+      NoGradGuard off;
+      constant = make(x);
+    }
+    constant.mul_(w);
+    EXPECT_TRUE(equal(constant, want));
+    EXPECT_TRUE(allclose(autograd::grad({constant}, {w}, {ones_like(y)})[0], want.sum() / 3));
+    const Tensor alone = make(x);
+    alone.detach_();
+    EXPECT_FALSE(alone.requires_grad());
+  }
 }
 
 TEST(Inplace, DoubleBackwardThroughCopySlices) {

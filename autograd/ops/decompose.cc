@@ -340,7 +340,7 @@ Tensor pinv_of(const Tensor& A, const Tolerance& tolerance) {
     } else {
       const Tensor none = tolerance.above(d.s).logical_not(),
                    inverse = d.s.masked_fill(none, 1).reciprocal().masked_fill(none, 0);
-      out = transposed(d.vh).mul(inverse.unsqueeze(-2)).matmul(transposed(d.u));
+      out = own(transposed(d.vh).mul(inverse.unsqueeze(-2)).matmul(transposed(d.u)));
     }
   }
   if (!recording(A)) return out;

@@ -131,7 +131,7 @@ Tensor image(const Tensor& cols, const Blocks& b) {
                         .narrow(3, x.from, x.count));
         }
     }
-    out = out.to(t).view(shaped(b, {b.c, h, w}));
+    out = own(out.to(t).view(shaped(b, {b.c, h, w})));
   }
   if (!recording(cols)) return out;
   return record("Col2ImBackward0", {cols}, std::move(out),
@@ -158,9 +158,9 @@ Tensor columns(const Tensor& x, const Blocks& b) {
       }
       whole = constant_pad_nd(whole, pad);
     }
-    out = blocks_of(whole.contiguous(), b, extent[0], extent[1])
-              .clone(MemoryFormat::Contiguous)
-              .view(sizes);
+    out = own(blocks_of(whole.contiguous(), b, extent[0], extent[1])
+                  .clone(MemoryFormat::Contiguous)
+                  .view(sizes));
   }
   if (!recording(x)) return out;
   return record("Im2ColBackward0", {x}, std::move(out),

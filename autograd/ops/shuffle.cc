@@ -27,11 +27,11 @@ Tensor moved(const Tensor& x, size_t last, const Sizes& sizes, const Sizes& orde
   Sizes dims;
   for (int64_t d = 0; d < front; ++d) dims.push_back(d);
   for (const int64_t d : order) dims.push_back(front + d);
-  return x.shallow()
-      .reshape(behind(sizes))
-      .permute(dims)
-      .clone(MemoryFormat::Contiguous)
-      .view(behind(result));
+  return own(x.shallow()
+                 .reshape(behind(sizes))
+                 .permute(dims)
+                 .clone(MemoryFormat::Contiguous)
+                 .view(behind(result)));
 }
 
 void check_pixels(const char* op, const char* name, const Tensor& x, int64_t factor) {

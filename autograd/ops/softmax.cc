@@ -43,8 +43,8 @@ struct Rows {
   Tensor back(const Tensor& made, int64_t dim, IntArrayRef sizes) const {
     if (inner == 0 && (made.dim() == 0 || dim == made.dim() - 1)) return made;
     const NoGradGuard off;
-    if (turned) return made.transpose(0, 1).contiguous().view(sizes);
-    return inner == 0 ? transpose(made, dim, -1).contiguous() : made;
+    if (turned) return own(made.transpose(0, 1).contiguous().view(sizes));
+    return inner == 0 ? own(transpose(made, dim, -1).contiguous()) : made;
   }
 };
 Tensor workspace_of(const Tensor& x, int64_t cols) {

@@ -369,8 +369,8 @@ Tensor Tensor::view(ScalarType dtype) const {
 Tensor Tensor::expand(IntArrayRef size, bool) const { return ramet::expand(*this, size); }
 
 namespace {
-// x takes over the geometry and history of v, a view of x.
-Tensor& take_over(const char* op, const Tensor& x, const Tensor& v) {
+// x takes over the geometry of v, a view of x, and its history where it has one of now.
+Tensor& take_over(const char* op, const Tensor& x, const Tensor& v, bool recorded) {
   check_inplace(op, x);
   RAMET_CHECK(v.dim() <= kInlineRank && x.dim() <= kInlineRank, op, "rank: got ", x.dim(),
               ", expected at most ", kInlineRank);
@@ -382,7 +382,7 @@ Tensor& take_over(const char* op, const Tensor& x, const Tensor& v) {
     x->strides()[d] = v->strides()[d];
   }
   x->set(TensorImpl::kContiguous, v.raw_contiguous());
-  if (recording(v)) {
+  if (recorded) {
     Node* node = edge_of(v.impl()).node;
     AutogradSlot::release(std::exchange(x->node, node));
     x->slot = v->slot;
@@ -392,9 +392,19 @@ Tensor& take_over(const char* op, const Tensor& x, const Tensor& v) {
   }
   return as_mutable(x);
 }
-// x = f(x), a view of it: squeeze_, as_strided_ and their kin.
+// x = f(x), a view of it: squeeze_, as_strided_ and their kin. The numbers stay, so a history does,
+// in no_grad mode too.
 template <class F> Tensor& become(const char* op, const Tensor& x, const F& f) {
-  return take_over(op, x, f(x));
+  const bool has_history =
+      x.defined() && x->node && !(static_cast<const Node*>(x->node)->flags & Node::kSink);
+  bool recorded = false;
+  const Tensor v = [&] {
+    const AutoGradMode mode(GradMode::is_enabled() || has_history);
+    const Tensor made = f(x);
+    recorded = recording(made);
+    return made;
+  }();
+  return take_over(op, x, v, recorded);
 }
 }  // namespace
 

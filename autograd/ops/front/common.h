@@ -28,6 +28,9 @@ inline Tensor scratch(int64_t bytes, Device device) {
   return bytes > 0 ? Tensor(TensorBase::empty(bytes, kByte, device)) : Tensor();
 }
 
+/// What an operation has made in no_grad mode, whose last step may be a look: nobody's view.
+inline Tensor own(Tensor made) { return made->base ? made.shallow() : std::move(made); }
+
 /// Types of 16 bits, which compute in float.
 inline bool is_narrow(ScalarType t) { return t == kHalf || t == kBFloat16; }
 /// A number as a value of 16 bits where `dtype` is one, else as it is. Where a result jumps at a

@@ -316,6 +316,11 @@ TEST(Inplace, ResultsThatAreLooksMayBeWritten) {
     constant.mul_(w);
     EXPECT_TRUE(equal(constant, want));
     EXPECT_TRUE(allclose(autograd::grad({constant}, {w}, {ones_like(y)})[0], want.sum() / 3));
+    const Tensor looked = make(x);
+    if (i < 8) {
+      EXPECT_FALSE(looked.is_view());
+      looked.select(0, 0).mul_(w);
+    }
     const Tensor alone = make(x);
     alone.detach_();
     EXPECT_FALSE(alone.requires_grad());
@@ -389,6 +394,24 @@ TEST(Inplace, ViewsOfAnotherGeometryFollow) {
       }
     }
   }
+}
+
+TEST(Inplace, AnotherGeometryInNoGradMode) {
+  for (const bool view : {true, false}) {
+    const Tensor x = leaf({1, 2, 3, 4}), weights = tensor({5, 6, 7, 8}, kFloat).view({2, 2});
+    const Tensor y = view ? (x * 3).view({2, 2}) : x.view({2, 2}) * 3;
+    {
+      NoGradGuard off;
+      y.t_();
+    }
+    EXPECT_TRUE(y.requires_grad());
+    y.mul(weights).sum().backward();
+    EXPECT_EQ(values(x.grad()), (Values{15, 21, 18, 24}));
+  }
+  const Tensor w = leaf({1, 2, 3}).detach().view({3, 1}).requires_grad_();
+  NoGradGuard off;
+  w.t_();
+  EXPECT_TRUE(w.is_leaf() && w.requires_grad());
 }
 
 TEST(Inplace, ViewsOfWhatHasAnotherGeometryKeepTheirHistory) {

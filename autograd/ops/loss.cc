@@ -297,8 +297,8 @@ Tensor kl_div(const Tensor& x, const Tensor& target, int64_t reduction, bool log
   check_pair("kl_div", x, target, reduction);
   check_floating("kl_div", x, target);
   if (log_target) return reduced(target.exp().mul(target.sub(x)), reduction);
-  // 0 log 0 = 0, with gradient 0.
-  const Tensor safe = target.masked_fill(target.le(0), 1);
+  // 0 log 0 = 0, with gradient 0; of a negative target it is NaN.
+  const Tensor safe = target.masked_fill(target.eq(0), 1);
   return reduced(safe.log().mul(target).sub(target.mul(x)), reduction);
 }
 

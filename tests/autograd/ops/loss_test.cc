@@ -330,6 +330,9 @@ TEST(Loss, AsPyTorch) {
                 {0.8400972121481386});
   expect_values(kl_div(a.log(), b), {0.1560822398652791});
   expect_values(kl_div(a.log(), b, Reduction::Sum), {0.4682467195958373});
+  const Tensor shares = kl_div(constant({-1, -1, -1}), constant({0, -0.5, 0.5}), Reduction::None);
+  EXPECT_TRUE(equal(shares.isnan(), constant({0, 1, 0}).to(kBool)));  // no share is negative
+  expect_values(shares.nan_to_num(), {0, 0, 0.15342640972002736});
   expect_values(mse_loss(a, b, Reduction::None), {0.01, 0.09, 0.01});
   expect_values(binary_cross_entropy(constant({0, 1, 1}), constant({0, 1, 0}), {}, Reduction::None),
                 {0, 0, 100});

@@ -78,12 +78,15 @@ class Translation {
     for (const auto& entry : options.toGenericDict()) {
       const std::string name = key_text(entry.key());
       const IValue& value = entry.value();
-      if (name == "betas") add_pair(ours, name, "beta1", "beta2", value);
-      else if (name == "etas") add_pair(ours, name, "etaminus", "etaplus", value);
-      else if (name == "step_sizes") add_pair(ours, name, "step_size_min", "step_size_max", value);
-      else if (name == "max_iter" || name == "max_eval" || name == "history_size")
+      if (name == "betas") add_parts(ours, name, {"beta1", "beta2"}, value);
+      else if (name == "etas") add_parts(ours, name, {"etaminus", "etaplus"}, value);
+      else if (name == "step_sizes")
+        add_parts(ours, name, {"step_size_min", "step_size_max"}, value);
+      else if (name == "ns_coefficients") add_parts(ours, name, {"ns_a", "ns_b", "ns_c"}, value);
+      else if (name == "max_iter" || name == "max_eval" || name == "history_size" ||
+               name == "ns_steps")
         ours.insert_or_assign(name, value);
-      else if (name != "params") ours.insert_or_assign(name, number(value));
+      else if (name != "params") ours.insert_or_assign(name, number(name, value));
     }
     add_class(class_by(options), ours);
     for (const std::string& key : keys) {
@@ -107,6 +110,7 @@ class Translation {
     if (has("centered")) return "RMSprop";
     if (has("history_size")) return "LBFGS";
     if (has("dampening")) return "SGD";
+    if (has("ns_coefficients")) return "Muon";
     if (!has("decoupled_weight_decay")) return "";
     if (!has("amsgrad")) return "RAdam";
     const IValue& decoupled = *find(options, "decoupled_weight_decay");
@@ -125,15 +129,20 @@ class Translation {
       bad("param_groups", "groups of several optimizers");
   }
 
-  void add_pair(const IValue::GenericDict& ours, const std::string& name, const char* first,
-                const char* second, const IValue& value) const {
-    if (!value.isTuple() || value.toTupleRef().size() != 2) bad(name, "no pair");
-    ours.insert(first, number(value.toTupleRef().elements()[0]));
-    ours.insert(second, number(value.toTupleRef().elements()[1]));
+  // Several numbers under one name there, each under its own here.
+  void add_parts(const IValue::GenericDict& ours, const std::string& name,
+                 const std::vector<const char*>& parts, const IValue& value) const {
+    if (!value.isTuple() || value.toTupleRef().size() != parts.size())
+      bad(name, "another number of values");
+    for (size_t i = 0; i < parts.size(); ++i)
+      ours.insert(parts[i], number(name, value.toTupleRef().elements()[i]));
   }
-  // Python writes whole numbers where somebody said lr=1.
-  static IValue number(const IValue& value) {
-    return value.isInt() ? IValue(static_cast<double>(value.toInt())) : value;
+  // Python writes whole numbers where somebody said lr=1, and tensors where the rate is one.
+  IValue number(const std::string& name, const IValue& value) const {
+    if (value.isInt()) return IValue(static_cast<double>(value.toInt()));
+    if (!value.isTensor()) return value;
+    if (value.toTensor().numel() != 1) bad(name, "no number");
+    return value.toTensor().item<double>();
   }
   IValue tensors(const std::string& name, const IValue& value) const {
     if (!value.isList()) bad(name, "no list");
@@ -157,7 +166,7 @@ class Translation {
         if (value.toTensor().numel() != 1) bad(name, "no number");
         ours.insert(name, value.toTensor().item<double>());
       } else if (name == "t" || name == "prev_loss") {  // of LBFGS, as all that follow
-        ours.insert(name, number(value));
+        ours.insert(name, number(name, value));
       } else if (name == "H_diag" && value.isInt()) {
         ours.insert(name, full({}, value.toInt(), TensorOptions(kFloat)));
       } else if (name == "old_dirs" || name == "old_stps" || name == "ro") {

@@ -17,6 +17,7 @@
 #include "nn/optim/adamax.h"
 #include "nn/optim/asgd.h"
 #include "nn/optim/lbfgs.h"
+#include "nn/optim/muon.h"
 #include "nn/optim/nadam.h"
 #include "nn/optim/radam.h"
 #include "nn/optim/rmsprop.h"
@@ -456,6 +457,8 @@ TEST(LibTorch, OptimizersGoOn) {
   goes_on_python<optim::RAdam, optim::RAdamOptions>("RAdam", all);
   goes_on_python<optim::Rprop, optim::RpropOptions>("Rprop", all);
   goes_on_python<optim::ASGD, optim::ASGDOptions>("ASGD", all);
+  goes_on_python<optim::Adam, optim::AdamOptions>("Adam of tensors", all);
+  goes_on_python<optim::Muon, optim::MuonOptions>("Muon", all);
 }
 
 TEST(LibTorch, LbfgsGoesOn) {
@@ -500,6 +503,10 @@ TEST(LibTorch, AnotherOptimizersStateIsRefused) {
   EXPECT_ERROR_TEXT(formats::torch_archive(state("Adam"), "adam.pt"),
                     "\"adam.pt\", optimizer's \"maximize\": got true");
   EXPECT_EQ(adam.param_groups()[0].options().get_lr(), 0.5);
+  group.toGenericDict().insert_or_assign("maximize", false);
+  group.toGenericDict().insert_or_assign("lr", zeros({2}));
+  EXPECT_ERROR_TEXT(formats::torch_archive(state("Adam"), "adam.pt"),
+                    "\"adam.pt\", optimizer's \"lr\": got no number");
 }
 
 }  // namespace

@@ -117,12 +117,15 @@ def big_endian(target):
 def optimizers():
     """Each after two steps of known gradients: its state, the parameter then, and after one more."""
     found = {}
+    tensors = {"lr": torch.tensor(0.25), "betas": (torch.tensor(0.5), torch.tensor(0.75))}
+    muon = {"ns_coefficients": (3.0, -4.0, 2.0), "ns_steps": 4, "adjust_lr_fn": "match_rms_adamw"}
     for name, options in (("Adam", {"betas": (0.5, 0.75)}), ("AdamW", {"amsgrad": True}), ("SGD", {"momentum": 0.5, "nesterov": True}),
                           ("RMSprop", {"momentum": 0.25, "centered": True}), ("Adagrad", {"maximize": True}), ("Adadelta", {}),
-                          ("Adamax", {}), ("NAdam", {"decoupled_weight_decay": True}), ("RAdam", {}), ("Rprop", {}), ("ASGD", {})):
+                          ("Adamax", {}), ("NAdam", {"decoupled_weight_decay": True}), ("RAdam", {}), ("Rprop", {}), ("ASGD", {}),
+                          ("Adam of tensors", tensors), ("Muon", muon)):
         p = values(torch.float32, 2, 3).requires_grad_()
         decay = {} if name == "Rprop" else {"weight_decay": 0.125}
-        optimizer = getattr(torch.optim, name)([p], lr=0.25, **decay, **options)
+        optimizer = getattr(torch.optim, name.split()[0])([p], **{"lr": 0.25, **decay, **options})
         steps = []
         for i in range(3):
             p.grad = values(torch.float32, 2, 3)

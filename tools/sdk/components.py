@@ -67,7 +67,10 @@ FINDS = {
     ),
     # A library that may be loaded late cannot hold the static one (make_tree.py, shared_cudart).
     "CUDAToolkit": (
-        "find_dependency(CUDAToolkit)",
+        "find_package(CUDAToolkit QUIET)\n"
+        "if(NOT CUDAToolkit_FOUND)\n"
+        '  set(_ramet_missing "the CUDA toolkit (CUDAToolkit_ROOT says where it is)")\n'
+        "endif()",
         "$<IF:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>,CUDA::cudart_static,CUDA::cudart>",
         "-lcudart_static -lrt",
     ),

@@ -28,11 +28,12 @@ has() {
   }
 }
 
-# refused NAME TEXT COMMAND...: fails, and says so
+# refused NAME TEXT COMMAND...: fails, and says so (CMake breaks its lines where paths before the text are long)
 refused() {
   local log=$work/refused_$1
   ! "${@:3}" >"$log" 2>&1 || die "$1: was not refused"
-  has "$2" "$log"
+  tr -s '[:space:]' ' ' <"$log" >"$log.line"
+  has "$2" "$log.line"
 }
 
 # configured FOLDER ARGUMENTS...: a CMake project, built in $work/FOLDER's name
@@ -130,6 +131,23 @@ check_components() {
     -B "$work/build_1" -DCMAKE_PREFIX_PATH="$prefix" -DRAMET_COMPONENTS_WANTED=teleport
   refused version 'version: 0.1.0' cmake -S "$here/program" -B "$work/build_2" -DCMAKE_PREFIX_PATH="$prefix" -DRAMET_VERSION_WANTED=0.2
   refused old_version 'version: 0.1.0' cmake -S "$here/program" -B "$work/build_3" -DCMAKE_PREFIX_PATH="$prefix" -DRAMET_VERSION_WANTED=0.0.9
+  # Archives here and the shared library there, in one folder, would be two libraries in one program.
+  local both=$work/both
+  mkdir "$both"
+  printf 'cmake_minimum_required(VERSION 3.16)\nproject(both CXX)\nset(Ramet_SHARED ${FIRST})\nfind_package(Ramet CONFIG REQUIRED)\n' >"$both/CMakeLists.txt"
+  printf 'unset(Ramet_SHARED)\nunset(Ramet_SHARED CACHE)\nif(DEFINED THEN)\n  set(Ramet_SHARED ${THEN})\nendif()\nfind_package(Ramet CONFIG REQUIRED COMPONENTS formats)\n' >>"$both/CMakeLists.txt"
+  printf 'get_target_property(kind Ramet::formats TYPE)\nmessage(STATUS "formats: ${kind}")\n' >>"$both/CMakeLists.txt"
+  refused both_1 "Ramet_SHARED must be alike" cmake -S "$both" -B "$work/build_9" -DCMAKE_PREFIX_PATH="$prefix" -DFIRST=OFF -DTHEN=ON
+  refused both_2 "Ramet_SHARED must be alike" cmake -S "$both" -B "$work/build_10" -DCMAKE_PREFIX_PATH="$prefix" -DFIRST=ON -DTHEN=OFF
+  configured both "$both" -DCMAKE_PREFIX_PATH="$prefix" -DFIRST=ON
+  has "formats: INTERFACE_LIBRARY" "$work/build_both/configure.log"
+  # On a machine that lacks what optional components want, the examples are those of the rest.
+  configured few "$prefix/share/ramet/examples" -DRamet_CAIRO_LIBRARY= -DRamet_ZIP_LIBRARY= -DRamet_GLOO_LIBRARY= \
+    -DCMAKE_DISABLE_FIND_PACKAGE_Gloo=ON -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON
+  cmake --build "$work/build_few" --target help >"$work/few"
+  has "... first_program" "$work/few"
+  has "... game_loop" "$work/few"
+  ! grep -E "(pictures|weights_of_others|processes_.*|.*_gpus)$" "$work/few" || die "examples whose libraries are not there"
 }
 
 # The library see, beside formats, with which it shares pictures; from the archives by CMake and pkg-config, and from libramet.so.

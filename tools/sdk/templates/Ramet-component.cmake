@@ -1,7 +1,7 @@
 # The component "@NAME@" of Ramet @VERSION@; RametConfig.cmake includes it.
 @FINDS@
 if(NOT _ramet_missing AND NOT TARGET Ramet::@NAME@)
-  if(Ramet_SHARED)
+  if(_ramet_shared)
     add_library(Ramet::@NAME@ @SHARED_KIND@ IMPORTED)
     set_target_properties(Ramet::@NAME@ PROPERTIES
       @SHARED@)

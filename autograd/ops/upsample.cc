@@ -142,7 +142,10 @@ Tensor upsample(const Kind& k, const Tensor& x, IntArrayRef size, bool align_cor
          k.backward};
   for (size_t i = 0; i < dims; ++i) {
     ResampleAxis& axis = p.axes[3 - dims + i];
-    axis = {in[i], size[i], scales[i].value_or(0), k.how, align_corners};
+    // As LibTorch on CPUs, of images alone: what stays or doubles does so whatever the factor was.
+    const bool whole = k.how == Resampling::kNearest && k.dims == 2 &&
+                       (size[i] == in[i] || (size[i] % 2 == 0 && size[i] / 2 == in[i]));
+    axis = {in[i], size[i], whole ? 0 : scales[i].value_or(0), k.how, align_corners};
     checked_mul(k.op, "weights", 64 * kernels::resample_taps(axis), size[i]);
   }
   if (t == kByte && !nearest) return of_bytes(x, p);

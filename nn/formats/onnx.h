@@ -41,7 +41,10 @@
 //   AvgPool with divisor_override,   no operator, or it would write its weight
 //   Embedding with max_norm
 //   EmbeddingBag                     with offsets, padding_idx: bags of unlike sizes
-//   ConvTranspose                    called with output_size: output_padding says the same
+//   ConvTranspose                    called with output_size: output_padding says the same; with
+//                                    output_padding of a stride or more that is more than padding
+//   Upsample                         with factors that leave all extents (but linear, and nearest
+//                                    of images), or make other extents in float32
 //   CrossEntropyLoss                 with label_smoothing, of probabilities
 //   CTCLoss, MultiMarginLoss, MultiLabelMarginLoss, CosineEmbeddingLoss
 //   between layers: where, masked_fill, indices, strided slices, sorts, cumulative sums, ...

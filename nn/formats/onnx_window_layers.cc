@@ -95,6 +95,8 @@ template <size_t D, class M> void add_conv_transpose(OnnxLayers& layers) {
   add_layer<M>(layers, [](OnnxGraph& g, const OnnxCall& c, M& m) {
     std::vector<std::string> in = operands(g, c, m);
     const auto& options = m.options;
+    std::vector<int64_t> pads = twice(options.padding()),
+                         more(options.output_padding()->begin(), options.output_padding()->end());
     for (size_t d = 0; d < D; ++d) {
       const int64_t n = c.in[0].size(static_cast<int64_t>(d) - static_cast<int64_t>(D));
       const int64_t wanted = c.out[0].size(static_cast<int64_t>(d) - static_cast<int64_t>(D));
@@ -102,13 +104,19 @@ template <size_t D, class M> void add_conv_transpose(OnnxLayers& layers) {
                           (*options.dilation())[d] * ((*options.kernel_size())[d] - 1) +
                           (*options.output_padding())[d] + 1;
       if (got != wanted) c.refuse("called with an output_size: give it output_padding instead");
+      // ONNX Runtime takes no more than a stride; less padding behind is the same.
+      if (more[d] < (*options.stride())[d]) continue;
+      const int64_t less = std::min(more[d], pads[D + d]);
+      pads[D + d] -= less, more[d] -= less;
+      if (more[d] >= (*options.stride())[d])
+        c.refuse("output_padding that is a stride or more, and more than the padding");
     }
     return batched(g, c, D, [&](const std::string& x) {
       in[0] = x;
       OnnxAttributes a;
       a.integers("kernel_shape", options.kernel_size()).integers("strides", options.stride());
-      a.integers("pads", twice(options.padding())).integers("dilations", options.dilation());
-      a.integers("output_padding", options.output_padding());
+      a.integers("pads", pads).integers("dilations", options.dilation());
+      a.integers("output_padding", more);
       return g.node(c.path, "ConvTranspose", in, a.integer("group", options.groups()));
     });
   });
@@ -243,8 +251,20 @@ std::string upsample(OnnxGraph& g, const OnnxCall& c, nn::UpsampleImpl& m) {
   if (options.scale_factor()) {
     const Tensor scales = empty({rank}, kFloat);
     float* s = scales.data_ptr<float>();
-    for (int64_t d = 0; d < rank; ++d)
+    bool all_stay = true, all_ones = true;
+    for (int64_t d = 0; d < rank; ++d) {
+      const int64_t n = c.in[0].size(d), wanted = c.out[0].size(d);
       s[d] = d < 2 ? 1 : static_cast<float>((*options.scale_factor())[static_cast<size_t>(d - 2)]);
+      // Where the factor does not count here, it must not count there.
+      const bool plain = nearest ? rank == 4 : !cubic;
+      if (plain && wanted == n) s[d] = 1;
+      if (plain && nearest && wanted == 2 * n) s[d] = 2;
+      if (d >= 2 && static_cast<int64_t>(static_cast<float>(n) * s[d]) != wanted)
+        c.refuse("a scale_factor that makes another extent of ", n, " in float32, which ONNX has");
+      all_stay = all_stay && wanted == n, all_ones = all_ones && s[d] == 1;
+    }
+    if (all_stay && !all_ones && !corners)
+      c.refuse("a scale_factor that leaves the extents as they are: ONNX Runtime copies then");
     return o.op("Resize", {c.names[0], "", g.tensor(c.own("scales"), scales)}, a);
   }
   // Batch and channels as they come.

@@ -6,6 +6,7 @@
 #include "nn/layers/activation.h"
 #include "nn/layers/batchnorm.h"
 #include "nn/layers/conv.h"
+#include "nn/layers/conv_transpose.h"
 #include "nn/layers/embedding_bag.h"
 #include "nn/layers/linear.h"
 #include "nn/layers/loss.h"
@@ -13,6 +14,7 @@
 #include "nn/layers/pooling.h"
 #include "nn/layers/recurrent.h"
 #include "nn/layers/recurrent_cells.h"
+#include "nn/layers/upsampling.h"
 #include "nn/module/sequential.h"
 #include "nn/serialize/safetensors.h"
 #include "tests/error_text.h"
@@ -161,6 +163,14 @@ TEST(Onnx, RefusesByTheModulesPath) {
   refused(nn::BatchNorm1d(nn::BatchNorm1dOptions(2).track_running_stats(false)), {3, 2},
           "a batch norm without running statistics");
   refused(nn::PixelShuffle(2), {4, 3, 3}, "PixelShuffle");
+  using Factors = std::vector<double>;
+  const auto cubic = nn::UpsampleOptions().mode(kBicubic);
+  refused(nn::Upsample(nn::UpsampleOptions(cubic).scale_factor(Factors{1.1, 1.2})), {1, 2, 3, 4},
+          "a scale_factor that leaves the extents as they are");
+  refused(nn::Upsample(nn::UpsampleOptions(cubic).scale_factor(Factors{1, 0.29})), {1, 1, 2, 100},
+          "a scale_factor that makes another extent of 100 in float32");
+  refused(nn::ConvTranspose1d(nn::ConvTranspose1dOptions(1, 1, 2).dilation(2).output_padding(1)),
+          {1, 1, 3}, "output_padding that is a stride or more");
   EXPECT_ERROR_TEXT(export_onnx(nn::LSTM(nn::LSTMOptions(3, 4).proj_size(2)), ones({2, 1, 3}), "x"),
                     "'': proj_size has no operator");
   EXPECT_ERROR_TEXT(

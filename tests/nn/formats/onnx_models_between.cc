@@ -3,6 +3,7 @@
 #include "autograd/ops.h"
 #include "nn/functional/functional.h"
 #include "nn/layers/conv.h"
+#include "nn/layers/conv_transpose.h"
 #include "nn/layers/distance.h"
 #include "nn/layers/embedding_bag.h"
 #include "nn/layers/fold.h"
@@ -13,6 +14,7 @@
 #include "nn/layers/recurrent.h"
 #include "nn/layers/recurrent_cells.h"
 #include "nn/layers/response_norm.h"
+#include "nn/layers/upsampling.h"
 #include "nn/module/module_hooks.h"
 #include "tests/nn/formats/onnx_models.h"
 
@@ -173,6 +175,16 @@ void add_rare(const Adder& add) {
       onnx_model("EmbeddingBag_weights", *weighted,
                  [&](const Tensors& in) { return Tensors{weighted(in[0], Tensor(), in[1])}; },
                  {tensor({{0, 6, 2}, {1, 1, 5}}), onnx_numbers({2, 3})}, {}));
+  // Factors that do not count where an extent stays or doubles; more output_padding than a stride.
+  using Factors = std::vector<double>;
+  add("Upsample_nearest_stays", Upsample(UpsampleOptions().scale_factor(Factors{1.1, 2.1})),
+      {image});
+  add("Upsample_bilinear_stays",
+      Upsample(UpsampleOptions().scale_factor(Factors{1.1, 1.3}).mode(kBilinear)), {image});
+  add("ConvTranspose2d_dilated",
+      ConvTranspose2d(
+          ConvTranspose2dOptions(4, 3, 2).dilation({2, 3}).padding({1, 2}).output_padding({1, 2})),
+      {image});
   add("LocalResponseNorm", LocalResponseNorm(LocalResponseNormOptions(3).alpha(0.5)), {image});
   add("LocalResponseNorm_even", LocalResponseNorm(LocalResponseNormOptions(2).alpha(0.5).k(2)),
       {line});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <map>
 
 #include "autograd/grad_mode.h"
@@ -61,10 +62,13 @@ class Watch {
       nn::Module& m = *b.module;
       const std::string path = paths[&m];
       const OnnxLayer* const layer = layer_of(m);
-      m.register_forward_pre_hook(
-          [this, path, layer](nn::Module&, std::vector<Tensor>& in) { begin(path, layer, in); });
-      m.register_forward_hook([this, layer](nn::Module& called, const std::vector<Tensor>&,
-                                            std::vector<Tensor>& out) { end(called, layer, out); });
+      m.register_forward_pre_hook([this, path, layer](nn::Module&, std::vector<Tensor>& in) {
+        kept([&] { begin(path, layer, in); });
+      });
+      m.register_forward_hook([this, path, layer](nn::Module& called, const std::vector<Tensor>&,
+                                                  std::vector<Tensor>& out) {
+        kept([&] { end(path, called, layer, out); });
+      });
     }
     root.eval();
   }
@@ -74,6 +78,12 @@ class Watch {
       if (b.module->is_training() != b.training) b.module->train(b.training);
   }
   Watch(const Watch&) = delete;
+
+  /// Behind the forward: what it caught was thrown all the same.
+  void check() const {
+    if (refusal_) std::rethrow_exception(refusal_);
+    if (!calls_.empty()) caught();
+  }
 
   OnnxGraph& graph() { return graph_; }
   const OnnxTensors& tensors() const { return tensors_; }
@@ -90,6 +100,14 @@ class Watch {
     bool training;
   };
 
+  template <class F> void kept(const F& f) {
+    try {
+      f();
+    } catch (...) {
+      if (!refusal_) refusal_ = std::current_exception();
+      throw;
+    }
+  }
   void begin(const std::string& path, const OnnxLayer* layer, const std::vector<Tensor>& in) {
     OnnxCall call;
     call.path = path;
@@ -100,7 +118,13 @@ class Watch {
     }
     calls_.push_back(std::move(call));
   }
-  void end(nn::Module& module, const OnnxLayer* layer, const std::vector<Tensor>& out) {
+  [[noreturn]] void caught() const {
+    fail(kOp, "a forward caught what '", calls_.back().path,
+         "' threw, and went on: such a way is not followed");
+  }
+  void end(const std::string& path, nn::Module& module, const OnnxLayer* layer,
+           const std::vector<Tensor>& out) {
+    if (calls_.back().path != path) caught();
     OnnxCall call = std::move(calls_.back());
     calls_.pop_back();
     if (!layer || call.names.empty()) return;
@@ -119,6 +143,7 @@ class Watch {
   std::vector<Before> before_;
   std::vector<OnnxCall> calls_;  // under way, outermost first
   bool inside_ = false;          // of a layer: what it calls is its own affair
+  std::exception_ptr refusal_;   // the first
 };
 
 // Numbers in the range of the example's that do not repeat: where one operation or another one
@@ -180,6 +205,7 @@ Run run(nn::Module& module, const std::vector<Tensor>& inputs, const OnnxOptions
   }
   Run result;
   result.outputs = forward(given);
+  watch.check();
   RAMET_CHECK(!result.outputs.empty(), kOp, "the module returns no tensors");
   const auto out_names = names_of("output", options.output_names(), result.outputs.size());
   for (size_t i = 0; i < result.outputs.size(); ++i) {

@@ -207,6 +207,16 @@ TEST(Onnx, RefusesWhatItCannotTell) {
               "in the forward of '': what 'fc' is given, float32[2, 3] on cpu, comes by an "
               "operation that cannot be exported: got CumsumBackward0");
   expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x).cumsum(0); }), "an output");
+  // A forward that catches does not hide it; nor that it went another way.
+  const auto caught = [](auto& m, const Tensor& x, const Tensor& first) {
+    try {
+      return m.fc(first);
+    } catch (const Error&) { return m.fc(x); }
+  };
+  expect_part(refusal([&](auto& m, const Tensor& x) { return caught(m, x, x.cumsum(1)); }),
+              "got CumsumBackward0");
+  expect_part(refusal([&](auto& m, const Tensor& x) { return caught(m, x, x.t()); }),
+              "a forward caught what 'fc' threw");
   // Views that are no slice with step 1, permutation or reshape.
   expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x).slice(1, 0, 3, 2) * 2; }),
               "got SliceBackward0");

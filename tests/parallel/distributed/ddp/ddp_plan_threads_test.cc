@@ -121,6 +121,8 @@ TEST(DdpPlan, ParametersOfAnotherDtype) {
     step();
     EXPECT_EQ(ddp.plan().size(), 2u);
     EXPECT_EQ(net->w[1].grad().scalar_type(), kDouble);
+    expect_part(error_of([&] { ddp.set_plan({{"w0", "w1"}}); }),
+                "expected dtype and device of the others in its bucket, float32[2]");
   });
 }
 

@@ -68,6 +68,19 @@ TEST(HostAddress, SeveralHosts) {
   }
 }
 
+// Of several addresses the one by which the other host is reached, not the first interface's.
+TEST(HostAddress, TowardsTheOtherHost) {
+  const auto all = interface_addresses();
+  int seen = 0;
+  for (const InterfaceAddress& a : all ? *all : std::vector<InterfaceAddress>()) {
+    if (!a.up || a.loopback || a.text.rfind("fe80", 0) == 0)
+      continue;  // link-local: of an interface
+    EXPECT_EQ(address_among({{"a", "127.0.0.1"}, {"b", a.text}}, 0), a.text);
+    ++seen;
+  }
+  if (seen < 2) GTEST_SKIP() << "this host has " << seen << " addresses, of which any will do";
+}
+
 // A name of this host's own that leads to loopback here (as /etc/hosts of many systems says) leads
 // others elsewhere: the store is served there, too.
 TEST(HostAddress, TheStoreIsServedBehindTheHostsName) {

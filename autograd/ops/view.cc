@@ -370,7 +370,7 @@ Tensor Tensor::expand(IntArrayRef size, bool) const { return ramet::expand(*this
 
 namespace {
 // x takes over the geometry of v, a view of x, and its history where it has one of now.
-Tensor& take_over(const char* op, const Tensor& x, const Tensor& v, bool recorded) {
+void take_over(const char* op, const Tensor& x, const Tensor& v, bool recorded) {
   check_inplace(op, x);
   RAMET_CHECK(v.dim() <= kInlineRank && x.dim() <= kInlineRank, op, "rank: got ", x.dim(),
               ", expected at most ", kInlineRank);
@@ -390,10 +390,9 @@ Tensor& take_over(const char* op, const Tensor& x, const Tensor& v, bool recorde
     // Nothing was written: views of x keep their histories. A view's own is of its base's now.
     if (x->base) x->generation = v->generation;
   }
-  return as_mutable(x);
 }
 // x = f(x), a view of it: squeeze_, as_strided_ and their kin. The numbers stay, so a history does,
-// in no_grad mode too.
+// in no_grad mode too. A tensor without one may be what a node has saved: it counts as written.
 template <class F> Tensor& become(const char* op, const Tensor& x, const F& f) {
   const bool has_history =
       x.defined() && x->node && !(static_cast<const Node*>(x->node)->flags & Node::kSink);
@@ -404,7 +403,9 @@ template <class F> Tensor& become(const char* op, const Tensor& x, const F& f) {
     recorded = recording(made);
     return made;
   }();
-  return take_over(op, x, v, recorded);
+  take_over(op, x, v, recorded);
+  if (!has_history) wrote(op, x);
+  return as_mutable(x);
 }
 }  // namespace
 

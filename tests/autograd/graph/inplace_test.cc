@@ -416,6 +416,22 @@ TEST(Inplace, AnotherGeometryInNoGradMode) {
   EXPECT_TRUE(w.is_leaf() && w.requires_grad());
 }
 
+TEST(Inplace, AnotherGeometryOfWhatIsSaved) {
+  const Tensor x = leaf({1, 2, 3, 4}), square = x.view({2, 2});
+  const Tensor constant = tensor({5, 6, 7, 8}, kFloat).view({2, 2}).clone(),
+               weight = constant.clone().requires_grad_(), between = weight * 1;
+  const auto turned = [&](const Tensor& t) {
+    const Tensor y = square * t;
+    NoGradGuard off;
+    t.t_();
+    return autograd::grad({y}, {x}, {ones_like(y)})[0];
+  };
+  for (const Tensor& t : {constant, weight})
+    EXPECT_NE(error_of([&] { turned(t); }).find("modified by an inplace operation"),
+              std::string::npos);
+  EXPECT_EQ(values(turned(between)), (Values{5, 6, 7, 8}));
+}
+
 TEST(Inplace, ViewsOfWhatHasAnotherGeometryKeepTheirHistory) {
   const Tensor x = leaf({1, 2, 3, 4});
   const Tensor y = x * 3, last = y.slice(0, 2);

@@ -44,7 +44,7 @@ void Program::push(const std::string& text, Tensor t, const Shape& sizes,
 
 void Program::step() {
   if (vars_.size() > kMaxVars) vars_.erase(vars_.begin());
-  const int64_t kind = vars_.empty() ? 0 : tape_.below(20);
+  const int64_t kind = vars_.empty() ? 0 : tape_.below(22);
   if (kind < 2) push_new();
   else if (kind < 8) push_view();
   else if (kind < 10) push_unary();
@@ -52,7 +52,8 @@ void Program::step() {
   else if (kind < 13) push_joined();
   else if (kind < 14) push_reduced();
   else if (kind < 15) push_alias();
-  else write_inplace(kind == 19);
+  else if (kind < 20) write_inplace(kind == 19);
+  else turn(tape_.one_in(3));
 }
 
 void Program::check_values() {

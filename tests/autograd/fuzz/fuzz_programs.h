@@ -48,6 +48,8 @@ class Program {
   void push_reduced();
   void push_alias();
   void write_inplace(bool no_grad);
+  /// Another geometry in place.
+  void turn(bool no_grad);
 
   Var& pick() {
     return vars_[static_cast<size_t>(tape_.below(static_cast<int64_t>(vars_.size())))];

@@ -91,5 +91,26 @@ void Program::write_inplace(bool no_grad) {
   write(x.w, v, !no_grad);
 }
 
+void Program::turn(bool no_grad) {
+  Var& x = pick();
+  // A leaf's gradient has the shape of the leaf.
+  if (x.w.history->leaf || x.t.dim() > 4 || !writable(x, no_grad)) return;
+  std::optional<NoGradGuard> guard;
+  if (no_grad) guard.emplace();
+  const int64_t rank = x.t.dim(), d = tape_.below(rank + 1), e = tape_.below(rank + 1);
+  const bool turns = d < rank && e < rank;
+  if (turns) x.t.transpose_(d, e);
+  else x.t.unsqueeze_(d);
+  Shape sizes(x.t.sizes().begin(), x.t.sizes().end());
+  x.w = view_of(x.w, sizes, [=](Shape i) {
+    if (turns) std::swap(i[static_cast<size_t>(d)], i[static_cast<size_t>(e)]);
+    else i.erase(i.begin() + d);
+    return i;
+  });
+  overwritten_ |= x.w.memory->saved;
+  say((no_grad ? "no_grad: v" : "v") + std::to_string(x.number) +
+      (turns ? ".transpose_ " : ".unsqueeze_ ") + std::to_string(d) + " " + std::to_string(e));
+}
+
 }  // namespace fuzz
 }  // namespace ramet

@@ -12,6 +12,9 @@
 
 using ramet::detail::tls;
 
+// ./tools/install adds it (tools/sdk/templates/symbol.c); elsewhere it has no address.
+extern "C" __attribute__((weak, visibility("default"))) int ramet_is_mixed();
+
 namespace ramet {
 
 namespace detail {
@@ -196,7 +199,17 @@ struct ExitGuard {
   }
 };
 
+// Of two copies of the archive that see each other's inline functions, each would do a part: a
+// guard in one, the operation in the other. Once a thread, so that it costs nothing.
+[[gnu::cold]] void refuse_mixed() {
+  fail("ramet", "this process holds several copies of libramet.a that call each other, in the ",
+       "program and in shared libraries that it is linked with (or loads with RTLD_GLOBAL): ",
+       "expected all to be linked with libramet.so (CMake: Ramet_SHARED, pkg-config: ",
+       "ramet-shared), or each of the shared libraries with -Wl,-Bsymbolic");
+}
+
 [[gnu::noinline]] Heap* acquire_heap() {
+  if (ramet_is_mixed && ramet_is_mixed()) refuse_mixed();
   thread_local ExitGuard guard;  // registers the destructor on this thread
   (void)&guard;
   std::lock_guard lock(g_mutex);

@@ -97,10 +97,7 @@ def add_archives(tree, components, built, words):
         if component["name"] == "ramet":
             with tempfile.TemporaryDirectory() as folder:
                 source, made = pathlib.Path(folder, "symbol.c"), pathlib.Path(folder, "symbol.o")
-                # The second says that the library is an installed one: tools/see/source_lines.cc asks.
-                source.write_text("".join(
-                    '__attribute__((visibility("default"))) const char %s = 0;\n' % name for name in (words["SYMBOL"], "ramet_installed")
-                ))  # fmt: skip
+                source.write_text(filled("symbol.c", **words))
                 run(compiler(), "-x", "c", "-c", "-fPIC", "-O2", source, "-o", made)
                 objects.append(("runtime.symbol.o", made.read_bytes()))
         archive.write(tree.path("lib/" + library(component)), objects)

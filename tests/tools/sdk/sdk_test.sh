@@ -424,6 +424,22 @@ check_plugins() {
   timeout 120 "$work/host" shared "$work"/ramet-shared_{one,two}.so
 }
 
+# A shared library that the program is linked with sees what the program's headers define. With the archive in both, that is one clear
+# error; bound to its own, it has a library of its own; with libramet.so both have one.
+check_copies() {
+  export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+  local part=$work/libpart.so
+  g++ -std=c++17 -O2 -c -I "$prefix/include" "$here/manners/copies.cc" -o "$work/copies.o"
+  g++ -std=c++17 -O2 -fPIC -fvisibility=hidden -DLIBRARY -c -I "$prefix/include" "$here/manners/copies.cc" -o "$work/part.o"
+  copies() {  # copies KIND [OPTIONS]: of the library
+    g++ -shared "$work/part.o" -o "$part" ${2:-} $(pkg-config --libs "$1") &&
+      g++ "$work/copies.o" -o "$work/copies" "$part" -Wl,-rpath,"$work" $(pkg-config --libs "$1") && "$work/copies"
+  }
+  refused copies "several copies of libramet.a that call each other" copies ramet
+  copies ramet -Wl,-Bsymbolic
+  copies ramet-shared
+}
+
 # In ./tools/test --long, which installs these: OpenBLAS, OpenMP, oneTBB, Boost, MPI and OpenCV's core in one program.
 long_beside() {
   local flags

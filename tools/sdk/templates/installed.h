@@ -18,6 +18,12 @@
 
 extern "C" {
 extern __attribute__((visibility("default"))) const char @SYMBOL@;
+/// The library that inline functions of these headers call. A shared library that holds the archive and is linked, not loaded on its
+/// own, calls the program's function where the program holds one, too: then two libraries would each do a part, and the first
+/// allocation says so (runtime/pool.cc).
+__attribute__((visibility("default"))) inline const void* ramet_library_in_use() {
+  return &@SYMBOL@;
+}
 }
 
 namespace ramet {
@@ -28,7 +34,7 @@ namespace {
 #else
 [[gnu::used]]
 #endif
-const char* const library_of_these_headers = &@SYMBOL@;
+const void* (*const library_of_these_headers)() = &ramet_library_in_use;
 }  // namespace
 }  // namespace detail
 }  // namespace ramet

@@ -90,6 +90,21 @@ TEST(SharedMemory, OneRankThatCannotIsEnough) {
                          }});
 }
 
+// Sizes of blocks are rounded up, to 2 MiB: by one byte, too.
+TEST(SharedMemory, OneByteMoreThanABlock) {
+  Ranks ranks;
+  ranks.start(2, [](int rank, const std::string& url, Shared&) {
+    const auto group = init_process_group(url, within(seconds(60)));
+    const int64_t n = (int64_t{2} << 20) + 1;
+    Tensor t = full({n}, rank + 1, kByte);
+    group->all_reduce(t).wait();
+    const bool right = t.equal(full({n}, 3, kByte)) && group->shared_bytes() == uint64_t(n);
+    group->barrier().wait();
+    return right ? 0 : 1;
+  });
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(ranks.finish(i), 0) << "rank " << i;
+}
+
 // Blocks that grow once, and then must not.
 TEST(SharedMemory, KeepsWhatItHasWhereMoreIsRefused) {
   Ranks ranks;

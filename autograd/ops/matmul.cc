@@ -1,5 +1,6 @@
 #include "autograd/ops/matmul.h"
 
+#include "autograd/graph/view.h"
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/front/matmul_front.h"
 #include "autograd/ops/front/out_front.h"
@@ -101,8 +102,17 @@ int64_t product_of(IntArrayRef sizes) {
   for (int64_t s : sizes) n *= s;
   return n;
 }
-// What is a look at the product, as nobody's view in no_grad mode: its parts may be written later.
-Tensor made(const Tensor& look) { return GradMode::is_enabled() ? look : own(look); }
+// look(product): in no_grad mode nobody's view, so that its parts may be written later.
+template <class Look> Tensor looked_at(Tensor product, const Look& look) {
+  Tensor out = look(product);
+  if (GradMode::is_enabled()) return out;
+  product = Tensor();  // the look alone has it now, and leaves it without another tensor made
+  leave_lonely_base(out);
+  return own(std::move(out));
+}
+Tensor shaped(Tensor product, IntArrayRef sizes) {
+  return looked_at(std::move(product), [&](const Tensor& x) { return x.reshape(sizes); });
+}
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
@@ -117,18 +127,19 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
     if (a.dim() == 1) return dot(a, b);
     if (a.dim() == 2) return mv(a, b);
     const IntArrayRef lead = a.sizes().slice(0, static_cast<size_t>(a.dim() - 1));
-    return made(mv(a.reshape({product_of(lead), a.size(-1)}), b).reshape(lead));
+    return shaped(mv(a.reshape({product_of(lead), a.size(-1)}), b), lead);
   }
   if (a.dim() == 1) {
-    if (b.dim() == 2) return made(mm(a.unsqueeze(0), b).squeeze(0));
-    return made(matmul(a.unsqueeze(0), b).squeeze(-2));
+    const Tensor row = a.unsqueeze(0);
+    return looked_at(b.dim() == 2 ? mm(row, b) : matmul(row, b),
+                     [](const Tensor& x) { return x.squeeze(-2); });
   }
   if (a.dim() == 2 && b.dim() == 2) return mm(a, b);
   if (b.dim() == 2) {  // the leading dimensions are rows
     std::vector<int64_t> sizes = a.sizes().vec();
     sizes.back() = b.size(1);
-    return made(mm(a.reshape({product_of(a.sizes().slice(0, sizes.size() - 1)), a.size(-1)}), b)
-                    .reshape(sizes));
+    return shaped(mm(a.reshape({product_of(a.sizes().slice(0, sizes.size() - 1)), a.size(-1)}), b),
+                  sizes);
   }
   const IntArrayRef lead_a = a.sizes().slice(0, static_cast<size_t>(a.dim() - 2)),
                     lead_b = b.sizes().slice(0, static_cast<size_t>(b.dim() - 2));
@@ -141,7 +152,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   };
   std::vector<int64_t> sizes = lead;
   sizes.insert(sizes.end(), {a.size(-2), b.size(-1)});
-  return made(bmm(batched(a), batched(b)).reshape(sizes));
+  return shaped(bmm(batched(a), batched(b)), sizes);
 }
 Tensor& matmul_out(Tensor& out, const Tensor& a, const Tensor& b) {
   RAMET_CHECK(!recording(a, b), "matmul_out",
@@ -177,9 +188,9 @@ Tensor linear(const Tensor& x, const Tensor& w, const std::optional<Tensor>& may
   if (x.dim() != 2) {
     std::vector<int64_t> sizes = x.sizes().vec();
     sizes.back() = w.size(0);
-    return made(
-        linear(x.reshape({product_of(x.sizes().slice(0, sizes.size() - 1)), x.size(-1)}), w, bias)
-            .reshape(sizes));
+    return shaped(
+        linear(x.reshape({product_of(x.sizes().slice(0, sizes.size() - 1)), x.size(-1)}), w, bias),
+        sizes);
   }
   const bool with_bias = bias.defined();
   Tensor out = product(x, false, w, true, {1, 0, with_bias ? &bias : nullptr});

@@ -163,8 +163,7 @@ class Translation {
       if (name == "step") {
         ours.insert(name, whole(value, name));
       } else if ((name == "mu_product" || name == "eta") && value.isTensor()) {
-        if (value.toTensor().numel() != 1) bad(name, "no number");
-        ours.insert(name, value.toTensor().item<double>());
+        ours.insert(name, number(name, value));
       } else if (name == "t" || name == "prev_loss") {  // of LBFGS, as all that follow
         ours.insert(name, number(name, value));
       } else if (name == "H_diag" && value.isInt()) {

@@ -1,3 +1,12 @@
+// Note [Own thread-local memory]
+// Thread-local memory is initial-exec (.bazelrc): an access is one instruction and no call. That
+// holds for variables of other libraries too, and the loader may have no fixed place for those. A
+// process that loads libstdc++ late (Python with PyTorch or ONNX Runtime) has none for libstdc++'s
+// variables once they were used. A library that asks for one is refused then: "cannot allocate
+// memory in static TLS block".
+// So no object of the library names a thread-local variable of another one. std::call_once,
+// std::promise, std::packaged_task and std::async do. A static variable of a function, or a mutex,
+// takes their place. tests/tools/sdk checks it.
 #include "runtime/thread_local_state.h"
 
 #include <algorithm>

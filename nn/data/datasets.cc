@@ -38,8 +38,8 @@ std::optional<size_t> TensorDataset::size() const {
 
 struct MNIST::Data {
   Tensor raw_images, targets;
-  std::once_flag converted;
-  Tensor images;
+  std::mutex converting;
+  Tensor images;  // undefined before the first call of images()
 };
 
 MNIST::MNIST(const std::string& root, Mode mode) : data_(std::make_shared<Data>()), mode_(mode) {
@@ -95,12 +95,14 @@ Example<> MNIST::get(size_t index) {
 }
 
 const Tensor& MNIST::images() const {
-  std::call_once(data_->converted, [&] {
+  // Not by std::call_once: Note [Own thread-local memory] in runtime/thread_local_state.cc.
+  const std::lock_guard lock(data_->converting);
+  if (!data_->images.defined()) {
     const Tensor& raw = data_->raw_images;
     Tensor all(TensorBase::empty(raw.sizes(), kFloat, Device(kCPU, 0)));
     to_unit_range(raw.data_ptr<uint8_t>(), all.data_ptr<float>(), all.numel());
     data_->images = all;
-  });
+  }
   return data_->images;
 }
 const Tensor& MNIST::targets() const { return data_->targets; }

@@ -137,23 +137,24 @@ void take(const std::string& path) {
   on = !path.empty();
 }
 
-// At first; what the program says goes before.
-std::once_flag environment_was_read;
-void from_environment() {
-  std::call_once(environment_was_read, [] {
-    const char* path = std::getenv("RAMET_CUDA_MEASUREMENTS");
+// Once, at the first call; what the program has said goes before. Not by std::call_once: Note [Own
+// thread-local memory] in runtime/thread_local_state.cc.
+void read_environment(bool program_has_said) {
+  [[maybe_unused]] static const bool read = [&] {
+    const char* path = program_has_said ? nullptr : std::getenv("RAMET_CUDA_MEASUREMENTS");
     if (path && *path) take(path);
-  });
+    return true;
+  }();
 }
 
 }  // namespace
 
 void set_measurements(const std::string& path) {
   take(path);
-  std::call_once(environment_was_read, [] {});
+  read_environment(true);
 }
 bool has_measurements() {
-  from_environment();
+  read_environment(false);
   return on.load(std::memory_order_relaxed);
 }
 uint64_t measurements_made() {

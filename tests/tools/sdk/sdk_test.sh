@@ -383,11 +383,22 @@ check_defines() {
   refused abi "with _GLIBCXX_USE_CXX11_ABI=1" g++ -Wfatal-errors -D_GLIBCXX_USE_CXX11_ABI=0 -fsyntax-only -I "$prefix/include" "$here/program/two_lines.cc"
 }
 
+# foreign FILE...: fails, and names them, where objects name thread-local variables that none of them defines
+foreign() {
+  readelf -sW "$@" | awk '$4 == "TLS" { sub(/@.*/, "", $8); if ($7 == "UND") asked[$8]; else there[$8] }
+    END { for (name in asked) if (!(name in there)) { print name; failed = 1 }; exit failed }'
+}
+
 # Nothing runs before main(), and thread-local memory is so little that a library that is loaded late still gets it.
 check_static() {
   ! nm "$prefix"/lib/libramet{,_processes,_formats,_see,_c,_c_processes}.a 2>/dev/null | grep _GLOBAL__sub_I || die "static constructors"
   ! readelf -SW "$prefix"/lib/libramet{,_processes,_formats,_see,_c,_c_processes}.a 2>/dev/null | grep -E '\.(init_array|ctors)' || die "static constructors"
   ! readelf -rW "$prefix/lib/libramet.so" | grep -E 'R_X86_64_(DTPMOD|DTPOFF|TLSDESC)' || die "thread-local memory that is found by a call"
+  # None of other libraries: Note [Own thread-local memory].
+  foreign "$prefix"/lib/libramet*.a || die "thread-local memory of other libraries in an archive"
+  foreign "$prefix/lib/libramet.so" || die "thread-local memory of other libraries in libramet.so"
+  g++ -O1 -fPIC -ftls-model=initial-exec -c "$here/manners/once.cc" -o "$work/once.o"
+  ! foreign "$work/once.o" >/dev/null || die "std::call_once was not found"
   local bytes
   bytes=$((0x$(readelf -lW "$prefix/lib/libramet.so" | awk '$1 == "TLS" { print substr($6, 3) }')))
   echo "thread-local: $bytes bytes"
@@ -422,6 +433,27 @@ check_plugins() {
   ! nm -DC --defined-only "$work/ramet_one.so" | grep ' [TDB] ramet::' || die "a plug-in shows the archive that it holds"
   timeout 120 "$work/host" static "$work"/ramet_{one,two}.so
   timeout 120 "$work/host" shared "$work"/ramet-shared_{one,two}.so
+}
+
+# A host that has loaded libstdc++ late and used its thread-local variables, as with PyTorch and ONNX Runtime. They have no fixed
+# places then, and the loader refuses what asks for some (Note [Own thread-local memory]).
+check_late() {
+  export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+  local images=/usr/share/datasets/fashion-mnist kind library
+  gcc "$here/manners/late.c" -o "$work/late" -ldl
+  ! ldd "$work/late" | grep -F 'libstdc++' || die "the host has libstdc++ from the start"
+  g++ -shared -fPIC "$here/manners/once.cc" -o "$work/once.so"
+  g++ -shared -fPIC -ftls-model=initial-exec "$here/manners/once.cc" -o "$work/once_fixed.so"
+  refused late "static TLS block" "$work/late" "$work/once.so" "$work/once_fixed.so"
+  "$work/late" "$work/once.so" "$prefix/lib/libramet.so"
+  g++ -std=c++17 -fPIC -fvisibility=hidden -c -I "$prefix/include" "$here/manners/reads.cc" -o "$work/reads.o"
+  for kind in ramet ramet-shared; do
+    library=$work/reads_$kind.so
+    g++ -shared "$work/reads.o" -o "$library" $(pkg-config --libs $kind)
+    "$work/late" "$work/once.so" "$library" reads "$images"
+    python3 -c 'import ctypes, sys; ctypes.CDLL(sys.argv[1]).once(); sys.exit(ctypes.CDLL(sys.argv[2]).reads(sys.argv[3].encode()))' \
+      "$work/once.so" "$library" "$images"
+  done
 }
 
 # A shared library that the program is linked with sees what the program's headers define. With the archive in both, that is one clear

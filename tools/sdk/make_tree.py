@@ -154,6 +154,9 @@ def add_shared(tree, components, words):
                          % (bytes_of.group(1), MOST_THREAD_LOCAL))  # fmt: skip
     tree.link("lib/libramet.so." + words["SOVERSION"], name)
     tree.link("lib/libramet.so", "libramet.so." + words["SOVERSION"])
+    if any(c["name"] == "c" for c in components):
+        # What a program in another language opens: the same library, so that a process never has two.
+        tree.link("lib/libramet_c.so", "libramet.so." + words["SOVERSION"])
     # Where a system's gdb looks when it sees the library of /usr/lib, a Debian package's. Not beside the library: ldconfig complains.
     tree.write("share/gdb/auto-load/usr/lib/%s-gdb.py" % name, (HERE / "templates/auto_load_gdb.py").read_text())
 

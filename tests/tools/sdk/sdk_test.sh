@@ -86,7 +86,11 @@ check_uninstall() {
 # ---- CMake and pkg-config -----------------------------------------------------------------------
 
 check_cmake() {
-  configured examples "$prefix/share/ramet/examples"
+  # Without MPI, whatever is there: FindMPI makes its targets all the same. (check_mpi has the examples with MPI.)
+  configured examples "$prefix/share/ramet/examples" -DMPI_SKIP_GUESSING=ON -DMPI_SKIP_COMPILER_WRAPPER=ON -DMPI_ASSUME_NO_BUILTIN_MPI=ON
+  cmake --build "$work/build_examples" --target help >"$work/examples"
+  has "... processes_training" "$work/examples"
+  ! grep mpi_ "$work/examples" || die "examples of MPI where there is none"
   cmake --build "$work/build_examples" >"$work/log_examples" 2>&1 || die "$(cat "$work/log_examples")"
   "$work/build_examples/first_program" >/dev/null
 
@@ -203,6 +207,17 @@ check_languages() {
     -DSOURCES="$prefix/include/ramet/ramet.f90;$prefix/share/ramet/examples/c/arrays.f90"
   cmake --build "$work/build_Fortran" >"$work/log_Fortran" 2>&1 || die "$(cat "$work/log_Fortran")"
   (cd "$work" && build_Fortran/alone)
+}
+
+# From Python: the shared library under the name for other languages, with all functions that the headers declare.
+check_ctypes() {
+  local library=$prefix/lib/libramet_c.so
+  RAMET_LIBRARY=$library python3 "$prefix/share/ramet/examples/c/ramet_ctypes.py"
+  printf '#include <ramet/c.h>\n#include <ramet/c_processes.h>\n' | gcc -E -P -I "$prefix/include" - |
+    grep -o '\bramet_[a-z0-9_]*(' | tr -d '(' | sort -u >"$work/declared_c"
+  nm -D --defined-only "$library" | awk '{ sub(/@.*/, "", $3); print $3 }' | sort -u >"$work/defined_c"
+  [[ $(wc -l <"$work/declared_c") -gt 50 ]] || die "$(cat "$work/declared_c")"
+  ! comm -23 "$work/declared_c" "$work/defined_c" | grep . || die "declared for C, and not in libramet_c.so"
 }
 
 # Ranks of an MPI program, in C and in Fortran: the installed examples.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Ramet from Python, by ctypes and nothing else: a module of some hundred lines, and what it does when it is run.
 
-    RAMET_LIBRARY=/usr/lib/libramet_c.so python3 ramet_ctypes.py
+    RAMET_LIBRARY=/usr/local/lib/libramet_c.so python3 ramet_ctypes.py       (./tools/install --shared --c)
 
 Tensors lie over memory that Python has: an array.array, a bytearray, a NumPy array, whatever has the buffer protocol.
 """

@@ -83,10 +83,13 @@ if(CMAKE_Fortran_COMPILER)
 endif()
 
 if(TARGET Ramet::c_processes)
+  # CMake makes the targets MPI::MPI_C and MPI::MPI_Fortran where it finds no MPI, too.
   find_package(MPI QUIET OPTIONAL_COMPONENTS ${languages})
   set(run "${MPIEXEC_EXECUTABLE}" "${MPIEXEC_NUMPROC_FLAG}" 2)
-  example(mpi_training "Ramet::c_processes;MPI::MPI_C" c/mpi_training.c COMMAND ${run})
-  if(CMAKE_Fortran_COMPILER)
+  if(MPI_C_FOUND)
+    example(mpi_training "Ramet::c_processes;MPI::MPI_C" c/mpi_training.c COMMAND ${run})
+  endif()
+  if(MPI_Fortran_FOUND)
     example(mpi_ranks "Ramet::c_processes;MPI::MPI_Fortran" c/mpi_ranks.f90 ${fortran}
       "${Ramet_INCLUDE_DIR}/ramet/ramet_processes.f90" COMMAND ${run})
   endif()

@@ -1,6 +1,8 @@
 #include "runtime/generator.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
 #include <mutex>
 #include <random>
 #include <vector>
@@ -37,6 +39,12 @@ PhiloxKey reserve_in(ReplicaRandom& r, int64_t n, int64_t rows) {
   return key;
 }
 
+// Of 53 bits, as LibTorch's: scripts that keep it as a double keep all of it.
+uint64_t seed_of_entropy() {
+  std::random_device entropy;
+  return (static_cast<uint64_t>(entropy()) << 32 | entropy()) & ((uint64_t{1} << 53) - 1);
+}
+
 }  // namespace
 
 uint64_t random_draws() { return g_draws; }
@@ -60,8 +68,7 @@ Device Generator::device() const {
 void Generator::set_current_seed(uint64_t seed) { set_state({seed, 0}); }
 
 uint64_t Generator::seed() {
-  std::random_device entropy;
-  const uint64_t fresh = static_cast<uint64_t>(entropy()) << 32 | entropy();
+  const uint64_t fresh = seed_of_entropy();
   set_current_seed(fresh);
   return fresh;
 }
@@ -101,12 +108,25 @@ PhiloxKey Generator::reserve(int64_t n, int64_t rows) {
   return key;
 }
 
+uint64_t detail::seed_at_start() {
+  const char* text = std::getenv("RAMET_SEED");
+  if (!text || !*text) return seed_of_entropy();
+  char* end = nullptr;
+  errno = 0;
+  const uint64_t seed = std::strtoull(text, &end, 10);
+  RAMET_CHECK(*text >= '0' && *text <= '9' && *end == 0 && errno == 0, "RAMET_SEED", "got \"", text,
+              "\", expected a number from 0 to ", UINT64_MAX);
+  return seed;
+}
+
 Generator detail::default_generator_of(int ordinal) {
   // Never destroyed: destructors of static objects may still draw.
   static const std::vector<Generator>& all = *[] {
+    const uint64_t seed = seed_at_start();
     auto* list = new std::vector<Generator>(kMaxDevices);
     for (int d = 0; d < kMaxDevices; ++d) {
       auto state = std::make_shared<Generator::State>();
+      state->now = {seed, 0};
       state->device = d;
       state->is_default = true;
       (*list)[static_cast<size_t>(d)].state_ = std::move(state);

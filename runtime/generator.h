@@ -7,7 +7,8 @@
 // `seed` and a counter made of `offset` and `base + i` (kernels/random/random.h). So the numbers do
 // not depend on the device, on the thread count or on which thread draws, and the generator's whole
 // state is two numbers. All devices start from one seed: two devices in the same state draw the
-// same numbers.
+// same numbers. That seed is another one in each process until manual_seed() or RAMET_SEED says
+// which.
 //
 // Replicas. Whoever runs a data-parallel forward opens a RandomRegion on the source's device and
 // gives each shard of the batch its ReplicaRandom. Inside, the k-th operation of a shard that draws
@@ -51,13 +52,16 @@ inline bool operator==(GeneratorState a, GeneratorState b) {
 }
 inline bool operator!=(GeneratorState a, GeneratorState b) { return !(a == b); }
 
-inline constexpr uint64_t kDefaultSeed = 67280421310721u;  // LibTorch's
+/// Of generators that are made without one (LibTorch's); those of devices start elsewhere.
+inline constexpr uint64_t kDefaultSeed = 67280421310721u;
 
 class Generator;
 namespace detail {
 /// The default generator of the device of this number (Device::ordinal), whether it exists or not:
 /// asks no driver.
 RAMET_API Generator default_generator_of(int ordinal);
+/// What they start from: RAMET_SEED, or a new number each time.
+RAMET_API uint64_t seed_at_start();
 }  // namespace detail
 
 /// A handle: copies share the state. Every call is thread safe.
@@ -76,7 +80,7 @@ class RAMET_API Generator {
   void set_current_seed(uint64_t seed);
   /// The seed that it started from.
   uint64_t current_seed() const { return get_state().seed; }
-  /// Starts again from a seed of the system's entropy, and returns it (as LibTorch's).
+  /// Starts again from a seed of the system's entropy, of 53 bits, and returns it (as LibTorch's).
   uint64_t seed();
   /// Its seed and how many operations have drawn since.
   GeneratorState get_state() const;
@@ -104,7 +108,8 @@ class RAMET_API Generator {
   std::shared_ptr<State> state_;
 };
 
-/// The generator that operations on `device` use when they are given none.
+/// The generator that operations on `device` use when they are given none. Without manual_seed() it
+/// starts from RAMET_SEED, or else from the system's entropy: all devices from the same seed.
 RAMET_API Generator default_generator(Device device);
 /// Puts the default generator of every device into the state (seed, 0).
 RAMET_API void manual_seed(uint64_t seed);

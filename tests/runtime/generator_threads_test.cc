@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 #include <thread>
 #include <tuple>
@@ -53,6 +54,36 @@ TEST(Generator, SeedsFromTheSystem) {
   const uint64_t a = g.seed();
   EXPECT_EQ(g.get_state(), (GeneratorState{a, 0}));
   EXPECT_NE(g.seed(), a);
+}
+
+// What the generators of a process start from that has set no seed.
+TEST(Generator, AProgramWithoutASeed) {
+  const char* const given = std::getenv("RAMET_SEED");
+  const std::string before = given ? given : "";
+  const auto starts = [](const char* variable) {
+    if (variable) setenv("RAMET_SEED", variable, 1);
+    else unsetenv("RAMET_SEED");
+    return detail::seed_at_start();
+  };
+  // Each call reads the environment, or the system's entropy, again.
+  EXPECT_EQ(starts("7"), 7u);
+  EXPECT_EQ(starts("0"), 0u);
+  EXPECT_EQ(starts("18446744073709551615"), UINT64_MAX);
+  std::set<uint64_t> drawn;
+  for (int i = 0; i < 20; ++i) drawn.insert(starts(nullptr)), drawn.insert(starts(""));
+  EXPECT_EQ(drawn.size(), 40u);
+  EXPECT_LT(*drawn.rbegin(), uint64_t{1} << 53);
+  for (const char* bad : {"x", "-1", "1x", "18446744073709551616", " 1", "1.5"})
+    EXPECT_ERROR(starts(bad), Error, "[RAMET_SEED] got \"" + std::string(bad) + "\"");
+  setenv("RAMET_SEED", before.c_str(), 1);
+}
+// Tests set theirs (tools/bazel/test_seed.cc), and so a program's own seed counts more than the
+// variable.
+TEST(Generator, TestsStartFromOneSeed) {
+  for (int d = 0; d < cpu_device_count(); ++d) {
+    const GeneratorState state = default_generator(cpu(d)).get_state();
+    if (state.offset == 0) { EXPECT_EQ(state.seed, kDefaultSeed); }
+  }
 }
 
 TEST(Generator, DefaultsArePerDeviceFromOneSeed) {

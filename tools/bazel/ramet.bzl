@@ -185,7 +185,10 @@ def ramet_test(name, srcs, deps = [], tags = [], size = "small", copts = [], loc
         linkstatic = True,
         local_defines = local_defines,
     )
-    deps = deps + ["//tools/bazel:test_headers"]
+    deps = deps + [
+        "//tools/bazel:test_headers",
+        "//tools/bazel:test_seed",
+    ]
     if cases:
         native.cc_library(
             name = name + "_cases",

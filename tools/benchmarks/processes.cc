@@ -77,6 +77,7 @@ nn::Sequential cnn() {
 
 int main(int count, char** words) {
   set_num_threads(1);
+  manual_seed(1);
   Job job;
   job.group = distributed::init_process_group();
   if (count > 1) job.seconds = std::strtod(words[1], nullptr);

@@ -17,5 +17,6 @@ ramet::Tensor best_stage(ramet::nn::BatchNorm2d& norm, const ramet::Tensor& x) {
 
 BenchArm open_ramet_arm(int threads) {
   ramet::set_num_threads(threads);
+  ramet::manual_seed(1);
   return {"Ramet", kRows, static_cast<int>(sizeof kRows / sizeof *kRows)};
 }

@@ -73,6 +73,7 @@ int main() try {
   // Real ones do not read it. The double of NCCL connects threads alone: under a launcher only real
   // ones count.
   setenv("RAMET_EMULATED_DEVICES", std::getenv("RANK") ? "0" : "2", /*overwrite=*/0);
+  manual_seed(1);
   if (!cuda::is_available()) {
     std::printf("no GPU\n");
     return 0;

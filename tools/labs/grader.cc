@@ -3,6 +3,7 @@
 #include <typeinfo>
 
 #include "runtime/demangle.h"
+#include "runtime/generator.h"
 
 namespace ramet::labs {
 
@@ -35,6 +36,7 @@ int run(int argc, char** argv, const std::function<void(Report&)>& grade) {
     std::fprintf(stderr, "usage: %s REPORT\n", argc ? argv[0] : "check");
     return 2;
   }
+  manual_seed(kDefaultSeed);
   Report report(to);
   grade(report);
   report.done();

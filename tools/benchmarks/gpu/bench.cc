@@ -232,6 +232,7 @@ int run(int argc, char** argv) {
     std::fprintf(stderr, "gpu_bench: no GPU to measure: %s\n", gpu::library()->why_none().c_str());
     return 1;
   }
+  manual_seed(1);
   if (serve) {
     Server(tiny).run();
     return 0;

@@ -148,6 +148,8 @@ def extract(path, folder, record):
                         f'ramet::see::explore(recording_{page}, folder_of_pages + "/{number_of(path)}_{page}.html");']
         out += ['}'] + (['}  // namespace'] if k else [])
     out += ['int main(int, char** argv) {', 'folder_of_pages = argv[1];'] if record else ['int main() {']
+    if any('ramet.h' in line for b in blocks if b.code and 'file' not in b.values for line in b.text if line.startswith('#include')):
+        out += ['ramet::manual_seed(ramet::kDefaultSeed);']
     out += ['run_chapter();'] + [f'solution_{k}::run();' for k in solutions] + ['}']
     files[f'{"recorded" if record else "chapter"}_{number_of(path)}.cc'] = out
     os.makedirs(folder, exist_ok=True)

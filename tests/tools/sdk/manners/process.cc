@@ -167,6 +167,7 @@ void beside_openmp() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ramet::manual_seed(1);
   const std::string what = argc > 1 ? argv[1] : "";
   if (what == "threads" && argc == 3) count_threads(std::atoi(argv[2]));
   else if (what == "fork") fork_and_go_on();

@@ -35,6 +35,7 @@ RAMET_MODULE(Net);
 }  // namespace
 
 int main() {
+  manual_seed(1);
   const Tensor x = arange(6, kFloat).view({2, 3}).t();  // not contiguous: 0 3 / 1 4 / 2 5
   const Tensor leaf = full({2, 2}, 1.5, kDouble).requires_grad_();
   const Tensor half = full({3}, -2.5, kBFloat16);

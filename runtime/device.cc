@@ -11,12 +11,31 @@
 using ramet::detail::tls;
 
 namespace ramet {
+namespace {
+
+struct Kind {
+  DeviceType type;
+  const char *name, *lower;
+};
+constexpr Kind kKinds[] = {{kCPU, "CPU", "cpu"},
+                           {kCUDA, "CUDA", "cuda"},
+                           {kHIP, "HIP", "hip"},
+                           {kXPU, "XPU", "xpu"},
+                           {kMPS, "MPS", "mps"}};
+const Kind& kind_of(DeviceType type) {
+  for (const Kind& kind : kKinds)
+    if (kind.type == type) return kind;
+  fail("DeviceType", "got number ", static_cast<int>(type), ", which no kind of device has");
+}
+
+}  // namespace
 
 Device::Device(const std::string& text) : type_(DeviceType::CPU), index_(-1) {
   const size_t colon = text.find(':');
   const std::string kind = text.substr(0, colon);
-  bool good = kind == "cpu" || kind == "cuda";
-  if (kind == "cuda") type_ = DeviceType::CUDA;
+  bool good = false;
+  for (const Kind& known : kKinds)
+    if (kind == known.lower) good = true, type_ = known.type;
   if (good && colon != std::string::npos) {
     const std::string digits = text.substr(colon + 1);
     good = digits.size() == 1 && digits[0] >= '0' && digits[0] < '0' + kMaxDevicesPerType;
@@ -27,8 +46,8 @@ Device::Device(const std::string& text) : type_(DeviceType::CPU), index_(-1) {
 }
 
 std::string Device::str() const {
-  std::string s = is_cpu() ? "cpu" : "cuda";
-  if (index_ > 0 || (index_ == 0 && is_cuda())) s += ":" + std::to_string(static_cast<int>(index_));
+  std::string s = kind_of(type_).lower;
+  if (index_ > 0 || (index_ == 0 && !is_cpu())) s += ":" + std::to_string(static_cast<int>(index_));
   return s;
 }
 
@@ -39,13 +58,12 @@ void Device::set_index(DeviceIndex index) {
 }
 
 std::string DeviceTypeName(DeviceType type, bool lower_case) {
-  if (type == DeviceType::CPU) return lower_case ? "cpu" : "CPU";
-  return lower_case ? "cuda" : "CUDA";
+  return lower_case ? kind_of(type).lower : kind_of(type).name;
 }
 
 std::ostream& operator<<(std::ostream& out, Device device) { return out << device.str(); }
 std::ostream& operator<<(std::ostream& out, DeviceType type) {
-  return out << (type == DeviceType::CPU ? "cpu" : "cuda");
+  return out << kind_of(type).lower;
 }
 
 int cpu_device_count() {
@@ -68,6 +86,8 @@ DeviceIndex cuda::device_count() {
 
 namespace {
 [[gnu::cold]] Device resolve_gpu(Device device) {
+  RAMET_CHECK(device.is_cuda(), "device", "device ", device.str(),
+              " does not exist: there are no devices of this kind, expected cpu or cuda");
   gpu::Library* gpus = gpu::library();
   if (!gpus)
     fail("device", "device ", device.str(),
@@ -90,6 +110,11 @@ void cuda::synchronize(int64_t index) {
   const int device = gpu_of("synchronize", index);
   const RecordWait wait("synchronize", Device(kCUDA, static_cast<DeviceIndex>(device)));
   gpu::library()->synchronize(device);
+}
+
+int cuda::card(int64_t index) {
+  const int device = gpu_of("card", index);
+  return gpu::library()->card(device);
 }
 
 CUstream_st* cuda::current_stream(int64_t index) {

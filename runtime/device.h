@@ -1,4 +1,5 @@
-// Devices: `cpu` (= cpu:0), `cpu:k`, `cuda:k`.
+// Devices: `cpu` (= cpu:0), `cpu:k`, `cuda:k`; and names of kinds that are not here, which programs
+// ask for before they take another.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -11,10 +12,13 @@ struct CUstream_st;  // CUDA's: cudaStream_t points to one
 
 namespace ramet {
 
-/// The host, or a GPU.
-enum class DeviceType : int8_t { CPU = 0, CUDA = 1 };
+/// The host, or a GPU. Of the other three kinds, with LibTorch's numbers, there is never a device:
+/// they can be named, compared and printed, and resolve() refuses them.
+enum class DeviceType : int8_t { CPU = 0, CUDA = 1, HIP = 6, XPU = 12, MPS = 13 };
 /// LibTorch's names of the kinds of devices.
-inline constexpr DeviceType kCPU = DeviceType::CPU, kCUDA = DeviceType::CUDA;
+inline constexpr DeviceType kCPU = DeviceType::CPU, kCUDA = DeviceType::CUDA,
+                            kHIP = DeviceType::HIP, kXPU = DeviceType::XPU,
+                            kMPS = DeviceType::MPS;
 /// Number of a device of its kind; -1: the current one.
 using DeviceIndex = int8_t;
 
@@ -32,7 +36,7 @@ class RAMET_API Device {
   /// LibTorch's name of it inside the class.
   using Type = DeviceType;
   constexpr Device(DeviceType type, DeviceIndex index = -1) : type_(type), index_(index) {}
-  /// "cpu", "cpu:3", "cuda", "cuda:1". Anything else is an Error naming the text.
+  /// "cpu", "cpu:3", "cuda", "cuda:1"; "hip", "xpu" and "mps" likewise. Anything else is an Error naming the text.
   Device(const std::string& text);
   Device(const char* text) : Device(std::string(text)) {}
 
@@ -48,11 +52,17 @@ class RAMET_API Device {
   constexpr bool is_cpu() const { return type_ == DeviceType::CPU; }
   /// A GPU?
   constexpr bool is_cuda() const { return type_ == DeviceType::CUDA; }
+  /// Of a kind that is not here?
+  constexpr bool is_hip() const { return type_ == DeviceType::HIP; }
+  /// Likewise.
+  constexpr bool is_xpu() const { return type_ == DeviceType::XPU; }
+  /// Likewise.
+  constexpr bool is_mps() const { return type_ == DeviceType::MPS; }
   /// "cpu" for cpu and cpu:0, otherwise "cpu:k", "cuda", "cuda:k".
   std::string str() const;
 
-  /// Dense number in [0, kMaxDevices): what tables and lanes are indexed by. REQUIRES a definite
-  /// index.
+  /// Dense number in [0, kMaxDevices): what tables and lanes are indexed by. REQUIRES a cpu or cuda
+  /// device with a definite index.
   constexpr int ordinal() const {
     return static_cast<int>(type_) * kMaxDevicesPerType + (index_ < 0 ? 0 : index_);
   }
@@ -74,7 +84,7 @@ class RAMET_API Device {
 
 RAMET_API std::ostream& operator<<(std::ostream& out, Device device);
 RAMET_API std::ostream& operator<<(std::ostream& out, DeviceType type);
-/// "CPU", "CUDA".
+/// "CPU", "CUDA", "HIP", "XPU", "MPS"; or in lower case.
 RAMET_API std::string DeviceTypeName(DeviceType type, bool lower_case = false);
 
 /// Number of logical CPU devices (8, or RAMET_CPU_DEVICES).
@@ -97,7 +107,17 @@ RAMET_API void synchronize(int64_t device_index = -1);
 /// (cudaSetDevice), as a launch needs it. Ramet owns the stream. An Error without such a device,
 /// and while a step is captured: a replay would leave out what Ramet does not see.
 RAMET_API CUstream_st* current_stream(int64_t device_index = -1);
+/// The number that CUDA has for the device (-1: the current one); -1 for an emulated GPU.
+RAMET_API int card(int64_t device_index = -1);
 }  // namespace cuda
+namespace mps {  // LibTorch's names
+/// false: there are no devices of this kind.
+inline bool is_available() { return false; }
+}  // namespace mps
+namespace xpu {
+/// false: there are no devices of this kind.
+inline bool is_available() { return false; }
+}  // namespace xpu
 /// Replaces an index of -1 by the current device of that type; an Error when the device does not
 /// exist.
 RAMET_API Device resolve(Device device);

@@ -82,6 +82,7 @@ def forms():
 # Functions and methods with integer arguments that need no row of random sizes (tests/autograd/fuzz/fuzz_sizes_*.cc), with
 # the reason. Out forms and methods take their functions' numbers.
 NO_SIZES = {
+    "_unsafe_view": "in the row of view",
     "cross_entropy_loss_consuming": "cross_entropy_loss, over the memory of its input",
     "broadcast_to": "in the row of expand",
     "as_strided_": "in the row of as_strided",
@@ -89,6 +90,7 @@ NO_SIZES = {
     "concatenate": "another name of cat",
     "moveaxis": "in the row of movedim",
     "residual_layer_norm": "in the row of layer_norm",
+    "size": "wrapped as every dimension is",
     "swapaxes": "in the row of transpose",
     "swapdims": "another name of transpose",
 }
@@ -112,7 +114,7 @@ def size_rows():
 
 def row_names(text):
     # A row's name is the first argument of what makes the row.
-    names = re.findall(r"[({]\s*\"([a-zT_0-9]+)(?:\.[a-z_0-9]+)?\"\s*,", text)
+    names = re.findall(r"[({]\s*\"([a-zHT_0-9]+)(?:\.[a-z_0-9]+)?\"\s*,", text)
     # Draws without moments are tests of their own.
     names += [name.lower() for name in re.findall(r"\bTEST\(RandomRows, (\w+)\)", text) if name == name.capitalize()]
     return set(names) - {"name"}

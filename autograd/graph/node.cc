@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <ostream>
 
 #include "autograd/grad_mode.h"
 #include "autograd/graph/captured_internal.h"
@@ -56,6 +57,10 @@ int64_t nodes_alive() {
   int64_t sum = g_late.load();
   for (NodeCount* c = g_counts.load(); c; c = c->next) sum += c->balance.load();
   return sum;
+}
+
+std::ostream& operator<<(std::ostream& out, const NodePtr& p) {
+  return p ? out << p->name() : out << "nullptr";
 }
 
 Node::~Node() {

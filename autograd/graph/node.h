@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <iosfwd>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -179,7 +180,7 @@ struct RAMET_API Node : AutogradSlot {
 inline void release(Node* n) { AutogradSlot::release(n); }
 
 /// One reference to a node: what grad_fn() returns. May be kept as a std::shared_ptr, too. As
-/// LibTorch's it is a bool where one is asked for, and prints as one.
+/// LibTorch's it is a bool where one is asked for.
 class RAMET_API NodePtr {
  public:
   using element_type = Node;
@@ -220,6 +221,8 @@ class RAMET_API NodePtr {
   friend bool operator<(const NodePtr& a, const NodePtr& b) {
     return std::less<Node*>()(a.node_, b.node_);
   }
+  /// The node's name, "MulBackward0", or "nullptr". (LibTorch's prints as the bool: 1 or 0.)
+  friend RAMET_API std::ostream& operator<<(std::ostream& out, const NodePtr& p);
 
  private:
   Node* node_ = nullptr;

@@ -21,4 +21,9 @@ RAMET_API Tensor& arcsinh_(Tensor& self);
 RAMET_API Tensor& arccosh_(Tensor& self);
 RAMET_API Tensor& arctanh_(Tensor& self);
 
+/// The method size.
+inline int64_t size(const Tensor& self, int64_t dim) { return self.size(dim); }
+/// The method view; what LibTorch calls inside where it knows that nothing else shows the memory.
+inline Tensor _unsafe_view(const Tensor& self, IntArrayRef size) { return self.view(size); }
+
 }  // namespace ramet

@@ -2,10 +2,12 @@
 #include <cmath>
 
 #include "autograd/ops/arithmetic.h"
+#include "autograd/grad_mode.h"
 #include "autograd/ops/comparison.h"
 #include "autograd/ops/front/pointwise_front.h"
 #include "autograd/ops/front/random_front.h"
 #include "autograd/ops/random.h"
+#include "autograd/ops/softmax.h"
 #include "autograd/ops/view.h"
 #include "kernels/random/counts.h"
 
@@ -42,6 +44,25 @@ Tensor binomial(const Tensor& count, const Tensor& prob, std::optional<Generator
         out.stream(), {out.ptr(), trials.ptr(), p.ptr(), out.numel(), key, out.scalar_type()});
   });
   return without_derivative("binomial", {count, prob}, std::move(t));
+}
+
+// ---- shares -------------------------------------------------------------------------------------
+
+Tensor _sample_dirichlet(const Tensor& self, std::optional<Generator> generator) {
+  const char* op = "_sample_dirichlet";
+  check_floating(op, self);
+  const Tensor given_alpha = self.detach();
+  check_all(op, self, given_alpha.gt(0).logical_and(given_alpha.lt(HUGE_VAL)),
+            "expected every concentration to be above 0 and finite");
+  const NoGradGuard off;
+  const Tensor alpha = given_alpha.to(kDouble).contiguous();
+  Tensor logs(TensorBase::empty(self.sizes(), kDouble, self.device()));
+  draw_into(logs, given(generator), [&](const TensorBase& out, const kernels::RandomKey& key) {
+    kernels::random_log_gamma(out.stream(),
+                              {out.ptr(), alpha.ptr(), nullptr, out.numel(), key, kDouble});
+  });
+  // Gammas over their sum.
+  return without_derivative(op, {self}, softmax(logs, -1).to(self.scalar_type()));
 }
 
 // ---- in-place fills -----------------------------------------------------------------------------

@@ -25,6 +25,11 @@ RAMET_API Tensor poisson(const Tensor& self, std::optional<Generator> generator 
 /// gives NaN. It has no derivative.
 RAMET_API Tensor binomial(const Tensor& count, const Tensor& prob,
                           std::optional<Generator> generator = std::nullopt);
+/// Shares that add up to 1 along the last dimension: a draw of the Dirichlet distribution with
+/// these concentrations, above 0 and finite, in self's floating-point dtype. However small they
+/// are, no draw is NaN: it is computed from logarithms. It has no derivative.
+RAMET_API Tensor _sample_dirichlet(const Tensor& self,
+                                   std::optional<Generator> generator = std::nullopt);
 RAMET_API Tensor& bernoulli_out(Tensor& out, const Tensor& self, double p = 0.5,
                                 std::optional<Generator> generator = std::nullopt);
 

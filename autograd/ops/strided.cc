@@ -84,12 +84,17 @@ Tensor as_strided_scatter(const Tensor& self, const Tensor& src, IntArrayRef siz
 
 // ---- methods ------------------------------------------------------------------------------------
 
-Tensor Tensor::mT() const {
-  check_defined("mT", *this);
-  RAMET_CHECK(dim() != 1, "mT", "only supported on matrices or batches of matrices: got ",
-              describe(*this));
-  return dim() == 0 ? permute({}) : transpose(-2, -1);
+namespace {
+Tensor matrix_transposed(const char* op, const Tensor& x) {
+  check_defined(op, x);
+  RAMET_CHECK(x.dim() != 1, op, "only supported on matrices or batches of matrices: got ",
+              describe(x));
+  return x.dim() == 0 ? x.permute({}) : x.transpose(-2, -1);
 }
+}  // namespace
+Tensor Tensor::mT() const { return matrix_transposed("mT", *this); }
+Tensor Tensor::mH() const { return matrix_transposed("mH", *this); }
+Tensor adjoint(const Tensor& self) { return matrix_transposed("adjoint", self); }
 
 Tensor Tensor::numpy_T() const {
   check_defined("numpy_T", *this);

@@ -35,5 +35,8 @@ void random_poisson(const RandomCountsArgs& args) {
 void random_binomial(const RandomCountsArgs& args) {
   draw_all(args, [](double n, double p, ElementDraws& draws) { return binomial(n, p, draws); });
 }
+void random_log_gamma(const RandomCountsArgs& args) {
+  draw_all(args, [](double shape, double, ElementDraws& draws) { return log_gamma(shape, draws); });
+}
 
 }  // namespace ramet::kernels::RAMET_VARIANT

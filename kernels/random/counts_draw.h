@@ -1,6 +1,7 @@
 // One draw of counts.h: small means by the gaps between events, large ones by transformed rejection
 // (W. Hoermann: The transformed rejection method for generating Poisson random variables, 1993,
-// PTRS; The generation of binomial random variates, 1993, BTRS). In plain arithmetic on doubles, so
+// PTRS; The generation of binomial random variates, 1993, BTRS); the gamma distribution by that of
+// a cube (G. Marsaglia, W. W. Tsang: A simple method for generating gamma variables, 2000). In plain arithmetic on doubles, so
 // that every variant and GPUs have the same bits. REQUIRES: no contraction of a * b + c.
 #pragma once
 #include "kernels/random/counts.h"
@@ -125,6 +126,31 @@ RAMET_INLINE double binomial(double trials, double p, ElementDraws& draws) {
   if (n < 1 || p <= 0) return 0;
   if (p >= 1 || !(n < 1e300)) return n;
   return p <= 0.5 ? binomial_half(n, p, draws) : n - binomial_half(n, 1 - p, draws);
+}
+
+/// Below 1 a draw of shape + 1 times u^(1 / shape).
+RAMET_INLINE double log_gamma(double shape, ElementDraws& draws) {
+  if (shape != shape) return shape;
+  double small = 0;
+  if (shape < 1) {
+    small = log_plain(draws.next()) / shape;
+    if (!(small > -0x1p1023)) small = -0x1p1023;  // of shapes near 0: differences stay numbers
+    shape += 1;
+  }
+  const double d = shape - 1.0 / 3, c = 1 / RAMET_LIBM(sqrt)(9 * d);
+  for (;;) {
+    const double u1 = draws.next(), u2 = draws.next(), u = draws.next();
+    double x, unused;
+    box_muller(u1, u2, &x, &unused);
+    const double root = 1 + c * x, v = root * root * root;
+    if (!(root > 0)) {
+      if (draws.used_up()) return log_plain(d) + small;
+      continue;
+    }
+    const double log_v = log_plain(v);
+    if (log_plain(u) < 0.5 * x * x + d * (1 - v + log_v) || draws.used_up())
+      return log_plain(d) + log_v + small;
+  }
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

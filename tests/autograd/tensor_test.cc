@@ -310,6 +310,9 @@ TEST(GradFn, IsKeptComparedAndPrinted) {
     std::unordered_set<autograd::NodePtr> seen{y.grad_fn()};
     EXPECT_EQ(ordered.count(kept) + seen.count(y.grad_fn()), 2u);
     EXPECT_EQ(y.grad_fn()->getptr(), y.grad_fn());
+    std::ostringstream text;
+    text << y.grad_fn() << " " << autograd::NodePtr();
+    EXPECT_EQ(text.str(), "MulBackward0 nullptr");
   }
   const int64_t alive = autograd::nodes_alive();
   EXPECT_EQ(kept->name(), "MulBackward0");  // outlives its tensor

@@ -27,6 +27,31 @@ TEST(Device, Prints) {
   EXPECT_EQ(text.str(), "cpu cpu cpu:2 cuda cuda:0 cuda");
 }
 
+// Programs ask for these before they take another: they can be named, and nothing is ever on one.
+TEST(Device, KindsThatAreNotHere) {
+  const std::pair<DeviceType, const char*> kinds[] = {{kHIP, "hip"}, {kXPU, "xpu"}, {kMPS, "mps"}};
+  for (const auto& [type, name] : kinds) {
+    SCOPED_TRACE(name);
+    const Device device(type), first(type, 0);
+    std::ostringstream text;
+    text << device << " " << first << " " << type;
+    EXPECT_EQ(text.str(), std::string(name) + " " + name + ":0 " + name);
+    EXPECT_EQ(DeviceTypeName(type, true), name);
+    EXPECT_EQ(Device(name), device);
+    EXPECT_EQ(Device(std::string(name) + ":0"), first);
+    EXPECT_TRUE(device != Device(kCPU) && device != Device(kCUDA) && device != first);
+    EXPECT_FALSE(device.is_cpu() || device.is_cuda());
+    EXPECT_EQ(device.is_hip(), type == kHIP);
+    EXPECT_EQ(device.is_xpu(), type == kXPU);
+    EXPECT_EQ(device.is_mps(), type == kMPS);
+    EXPECT_ERROR(resolve(device), Error, std::string("device ") + name + " does not exist");
+    EXPECT_ERROR(DeviceGuard{first}, Error, "expected cpu or cuda");
+  }
+  EXPECT_EQ(DeviceTypeName(kMPS), "MPS");
+  EXPECT_FALSE(Device(kCPU).is_mps() || Device(kCUDA).is_mps());
+  EXPECT_FALSE(mps::is_available() || xpu::is_available());
+}
+
 TEST(Device, Compares) {
   EXPECT_TRUE(Device(kCPU) == Device(kCPU, 0) &&
               Device(kCPU, 0) == Device(kCPU));  // `cpu` is `cpu:0`

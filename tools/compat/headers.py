@@ -2,7 +2,14 @@
 
 A program that includes some other header of LibTorch's finds no file of that name, and that is the clear error: nearly all
 of them are LibTorch's inside, without a counterpart here.
+
+Those of one operation, ATen/ops/NAME.h, are hundreds. They are not in the repository: names.py, Bazel and the installation write
+them, from LibTorch's names of functions and methods (upstream.txt).
 """
+
+import re
+
+import upstream
 
 # {folder: names}. A name without a dot is a header's, without its .h.
 HEADERS = {
@@ -111,6 +118,19 @@ TRAP = """// LibTorch's own headers include this one, and programs do not. Writt
 #error "a header of a real LibTorch in a unit with Ramet's door: take one of the two off the include path"
 #include <a_real_LibTorch_and_the_door_in_one_unit>  // stops here
 """
+
+
+# Folder, and what programs include of what upstream.txt leaves out as LibTorch's inside.
+OPERATIONS = "ATen/ops/"
+MORE_OPERATIONS = "_sample_dirichlet _unsafe_view size"
+
+
+def operations():
+    """{path below include/: text} of the headers of single operations."""
+    areas, _, _ = upstream.stored()
+    listed = set().union(*(areas[area] for area in ("functions", "linear_algebra", "methods", "out_forms")))
+    names = {re.sub(r"(_out|_)$", "", name) for name in listed} | set(MORE_OPERATIONS.split())
+    return {OPERATIONS + name + ".h": FORWARDING for name in sorted(names)}
 
 
 def forwarding():

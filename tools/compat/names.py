@@ -3,6 +3,8 @@
 
     tools/compat/names.py           writes them
     tools/compat/names.py --check   says which differ from what it would write, and fails
+    tools/compat/names.py --operations FOLDER
+                                    writes <ATen/ops/NAME.h> alone, below FOLDER
 
 Run it after a public name was added. A name that LibTorch does not have goes into OWN of places.py first: public names
 are LibTorch's unless they stand there.
@@ -108,23 +110,32 @@ def stale(spaces):
                 yield "places.py: OWN has %s, which is no public name" % joined("ramet", space, name)
 
 
+def write(folder, files):
+    for path, text in sorted(files.items()):
+        file = folder / path
+        if not file.exists() or file.read_text() != text:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+
+
 def main(arguments):
+    if arguments[:1] == ["--operations"]:
+        write(pathlib.Path(arguments[1]), headers.operations())
+        return 0
     spaces = public(public_names.scan(os.environ.get("CXX", "g++"), ROOT).found)
     wanted = {"ramet/compat/names.h": names_header(spaces), "ramet/compat/own_names.h": own_header(spaces)}
     wanted.update(headers.forwarding())
     problems = list(stale(spaces))
-    for path, text in sorted(wanted.items()):
-        file = INCLUDE / path
-        if file.exists() and file.read_text() == text:
-            continue
-        if "--check" in arguments:
-            problems.append("%s is not what tools/compat/names.py writes: run it" % file.relative_to(ROOT))
-        else:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text)
+    if "--check" in arguments:
+        for path, text in sorted(wanted.items()):
+            file = INCLUDE / path
+            if not file.exists() or file.read_text() != text:
+                problems.append("%s is not what tools/compat/names.py writes: run it" % file.relative_to(ROOT))
+    else:
+        write(INCLUDE, {**wanted, **headers.operations()})
     for file in sorted(INCLUDE.rglob("*.h*")):
         path = str(file.relative_to(INCLUDE))
-        if path not in wanted and not path.startswith("ramet/") and not path in headers.WRITTEN:
+        if path not in wanted and not path.startswith(("ramet/", headers.OPERATIONS)) and not path in headers.WRITTEN:
             problems.append("%s: names.py does not write it, and headers.py does not name it" % file.relative_to(ROOT))
     print("\n".join(problems + ["names: %d namespaces, %d headers, %d problems" % (len(spaces), len(wanted), len(problems))]))
     return 1 if problems else 0

@@ -7,7 +7,7 @@ C10 = """
     OneOf OptionalIntArrayRef OutOfMemoryError Scalar ScalarType SourceLocation Storage StorageImpl Stream TensorImpl TensorOptions
     backendToDeviceType canCast contiguous_strides device device_index dtype elementSize fmap get_if holds_alternative
     get_default_dtype get_default_dtype_as_scalartype isComplexType isFloatingType isIntegralType
-    isReducedFloatingType isSignedType kBFloat16 kBool kByte kCPU kCUDA kChar kDouble kFloat kHalf kInt kLong kShort
+    isReducedFloatingType isSignedType kBFloat16 kBool kByte kCPU kCUDA kChar kDouble kFloat kHIP kHalf kInt kLong kMPS kShort kXPU
     kStrided layout memory_format nullopt nullopt_t optTypeMetaToScalarType optional promoteTypes requires_grad
     scalarTypeToTypeMeta scalar_to_tensor set_default_dtype toString typeMetaToScalarType
 """.split()
@@ -65,7 +65,7 @@ OWN = {
         wants_grad with_history_of_now zero_grad
     """.split(),
     "cuda": """
-        current_stream
+        card current_stream
     """.split(),
     "data": """
         IdxHeader find_idx read_idx read_idx_header write_idx

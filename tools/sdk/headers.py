@@ -7,7 +7,9 @@ name "ramet/nn/optim/adam.h": a program that has a folder nn of its own gets wha
 import hashlib
 import pathlib
 import re
+import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parent.parent))
 import check_layers  # noqa: E402
@@ -58,6 +60,11 @@ def door(root):
     for path in sorted((root / DOOR).rglob("*.h*")):
         name = str(path.relative_to(root / DOOR))
         texts[name if name.startswith("ramet/") else "ramet/door/" + name] = rewritten(root, path.read_text())
+    # Those of single operations are in no clone.
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, root / "tools/compat/names.py", "--operations", folder], check=True)
+        for path in pathlib.Path(folder).rglob("*.h"):
+            texts["ramet/door/%s" % path.relative_to(folder)] = path.read_text()
     return texts
 
 

@@ -208,7 +208,8 @@ TEST(RandomFronts, WhatIsDrawnHasLibTorchsHistory) {
   zeros_of("PoissonBackward0", poisson(x));
   Tensor filled = x * 1;
   EXPECT_EQ(filled.bernoulli_(.5).grad_fn()->name(), std::string("BernoulliBackward2"));
-  for (const Tensor& drawn : {bernoulli(x, .5), binomial(full({3, 4}, 5.), x)}) {
+  for (const Tensor& drawn :
+       {bernoulli(x, .5), binomial(full({3, 4}, 5.), x), _sample_dirichlet(x)}) {
     EXPECT_EQ(drawn.grad_fn()->name(), std::string("NotImplemented"));
     EXPECT_NE(error_of([&] { drawn.sum().backward(); }).find("is not implemented"),
               std::string::npos);
@@ -217,6 +218,52 @@ TEST(RandomFronts, WhatIsDrawnHasLibTorchsHistory) {
   EXPECT_FALSE(bernoulli(x).requires_grad());
   EXPECT_FALSE(bernoulli(x, .5).requires_grad());
   EXPECT_FALSE(normal(x, row).requires_grad());
+}
+
+// Shares: their sum, their means and variances by the distribution's formulas.
+TEST(RandomFronts, Dirichlet) {
+  manual_seed(21);
+  const std::vector<double> alpha{0.3, 1, 4.7};
+  const double whole = 6;
+  const int64_t n = 40000;
+  for (const ScalarType t : {kFloat, kDouble}) {
+    const Tensor rows = _sample_dirichlet(tensor(alpha).to(t).expand({n, 3}));
+    EXPECT_EQ(rows.scalar_type(), t);
+    EXPECT_EQ(rows.sizes().vec(), (std::vector<int64_t>{n, 3}));
+    EXPECT_LT((rows.to(kDouble).sum(1) - 1).abs().max().item<double>(), 1e-6);
+    EXPECT_GE(rows.min().item<double>(), 0);
+    const Tensor wide = rows.to(kDouble), mean = wide.mean(0), variance = wide.var(0);
+    for (int64_t i = 0; i < 3; ++i) {
+      const double share = alpha[static_cast<size_t>(i)] / whole,
+                   spread = share * (1 - share) / (whole + 1);
+      EXPECT_NEAR(mean[i].item<double>(), share, 5 * std::sqrt(spread / double(n)));
+      EXPECT_NEAR(variance[i].item<double>() / spread, 1, 0.05);
+    }
+  }
+  // All of it goes to one of them where concentrations are small, and no share is NaN.
+  for (const double tiny : {1e-3, 1e-30}) {
+    const Tensor one = _sample_dirichlet(full({500, 4}, tiny));
+    EXPECT_LT((one.sum(1) - 1).abs().max().item<double>(), 1e-6);
+    EXPECT_GT(std::get<0>(one.max(1)).median().item<double>(), 0.99);
+    const Tensor which = std::get<1>(one.max(1));
+    for (int64_t k = 0; k < 4; ++k) EXPECT_NEAR(which.eq(k).sum().item<double>() / 500, .25, .08);
+  }
+  EXPECT_LT((_sample_dirichlet(full({1000}, 1e30)) * 1000 - 1).abs().max().item<double>(), 1e-4);
+  EXPECT_EQ(values(_sample_dirichlet(tensor(0.5))), (std::vector<double>{1}));
+  EXPECT_EQ(_sample_dirichlet(empty({0})).numel(), 0);
+  EXPECT_EQ(_sample_dirichlet(empty({2, 0})).sizes().vec(), (std::vector<int64_t>{2, 0}));
+  EXPECT_NEAR(_sample_dirichlet(ones({8}, kHalf)).sum().item<double>(), 1, 4e-3);
+  Generator a(Device(kCPU, 0), 5), b(Device(kCPU, 0), 5);
+  EXPECT_EQ(values(_sample_dirichlet(ones({9}), a)), values(_sample_dirichlet(ones({9}), b)));
+  // Refused before anything is drawn.
+  const GeneratorState before = default_generator(Device(kCPU, 0)).get_state();
+  for (const double bad : {0.0, -1.0, double(NAN), HUGE_VAL})
+    EXPECT_NE(error_of([&] { _sample_dirichlet(tensor({1.0, bad})); })
+                  .find("[_sample_dirichlet] expected every concentration to be above 0"),
+              std::string::npos);
+  EXPECT_NE(error_of([] { _sample_dirichlet(ones({2}, kLong)); }).find("[_sample_dirichlet]"),
+            std::string::npos);
+  EXPECT_TRUE(default_generator(Device(kCPU, 0)).get_state() == before);
 }
 
 TEST(RandomFronts, InPlaceFillsCountAsWritesAndCutHistory) {

@@ -115,6 +115,14 @@ std::vector<Random> draws() {
       {"binomial.large", kFloats,
        [](Sizes n, S t) { return binomial(plain(n, t, 400), plain({1}, t, 0.75)); }, 300, 75, 0,
        400},
+      // The first of two shares, which is uniform.
+      {"_sample_dirichlet", kFloats,
+       [](Sizes n, S t) {
+         std::vector<int64_t> pairs = n.vec();
+         pairs.push_back(2);
+         return _sample_dirichlet(plain(pairs, t, 1)).select(-1, 0);
+       },
+       0.5, 1.0 / 12, 0, 1},
       {"multinomial", kFloats,
        [](Sizes n, S t) {
          return multinomial(tensor({1.0, 2.0, 1.0}).to(t), count(n), true).reshape(n);

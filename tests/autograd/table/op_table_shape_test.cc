@@ -87,19 +87,21 @@ void add_views(Table& t) {
   row(
       "ravel", {{3, 4}, {2, 3, 4}, {0, 2}, {}}, [](V x) { return ravel(x[0]); },
       as([](const Plain& x) { return Index{count(x.sizes)}; }));
-  row(
-      "mT", {{2, 3, 4}, {3, 4}, {0, 4}, {}}, [](V x) { return x[0].mT(); },
-      moved(
-          [](const Plain& x) {
-            Index sizes = x.sizes;
-            if (x.rank()) std::swap(sizes[sizes.size() - 1], sizes[sizes.size() - 2]);
-            return sizes;
-          },
-          [](const Index& i, const Plain& x) {
-            Index from = i;
-            if (x.rank()) std::swap(from[from.size() - 1], from[from.size() - 2]);
-            return from;
-          }));
+  const auto transposed = moved(
+      [](const Plain& x) {
+        Index sizes = x.sizes;
+        if (x.rank()) std::swap(sizes[sizes.size() - 1], sizes[sizes.size() - 2]);
+        return sizes;
+      },
+      [](const Index& i, const Plain& x) {
+        Index from = i;
+        if (x.rank()) std::swap(from[from.size() - 1], from[from.size() - 2]);
+        return from;
+      });
+  const std::vector<Index> matrices = {{2, 3, 4}, {3, 4}, {0, 4}, {}};
+  row("mT", matrices, [](V x) { return x[0].mT(); }, transposed);
+  row("mH", matrices, [](V x) { return x[0].mH(); }, transposed);
+  row("adjoint", matrices, [](V x) { return adjoint(x[0]); }, transposed);
   row(
       "numpy_T", {{2, 3, 4}, {0, 4}, {}}, [](V x) { return x[0].numpy_T(); },
       moved([](const Plain& x) { return Index(x.sizes.rbegin(), x.sizes.rend()); },

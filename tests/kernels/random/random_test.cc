@@ -3,6 +3,8 @@
 #include "kernels/random/random.h"
 
 #include <algorithm>
+#include <boost/math/special_functions/gamma.hpp>
+#include <cmath>
 #include <functional>
 
 #include "kernels/random/counts.h"
@@ -326,11 +328,48 @@ TEST(RandomCounts, ManyTrials) {
   }
 }
 
+// Kolmogorov's distance to the distribution function, which is Boost's.
+TEST(RandomLogGamma, IsDistributedAsTheGammaFunctionSays) {
+  for (const double shape : {1e-3, 0.05, 0.3, 0.999, 1.0, 2.5, 30.0, 1e4}) {
+    SCOPED_TRACE(shape);
+    Buffer shapes(100000, kDouble), out(100000, kDouble);
+    for (int64_t i = 0; i < shapes.size; ++i) shapes.set(i, shape);
+    random_log_gamma(raw::kCpuStream,
+                     {out.data(), shapes.data(), nullptr, out.size, {11, 2, 5}, kDouble});
+    std::vector<double> drawn(static_cast<size_t>(out.size));
+    for (int64_t i = 0; i < out.size; ++i) drawn[static_cast<size_t>(i)] = out[i];
+    std::sort(drawn.begin(), drawn.end());
+    const auto n = static_cast<double>(drawn.size());
+    double distance = 0;
+    for (size_t i = 0; i < drawn.size(); ++i) {
+      // Of numbers that double has not, the leading term of the series.
+      const double p = drawn[i] < -600 ? std::exp(shape * drawn[i] - std::lgamma(shape + 1))
+                                       : boost::math::gamma_p(shape, std::exp(drawn[i]));
+      distance = std::max({distance, p - static_cast<double>(i) / n,
+                           static_cast<double>(i + 1) / n - p});
+    }
+    EXPECT_LT(distance * std::sqrt(n), 1.95);  // exceeded once in a thousand draws
+  }
+}
+TEST(RandomLogGamma, IsFiniteForEveryFiniteShape) {
+  for (const double shape : {5e-324, 1e-300, 1e-38, 1e-10, 1e15, 1e100, 1.7e308}) {
+    Buffer shapes(1000, kDouble), out(1000, kDouble);
+    for (int64_t i = 0; i < shapes.size; ++i) shapes.set(i, shape);
+    random_log_gamma(raw::kCpuStream,
+                     {out.data(), shapes.data(), nullptr, out.size, {1, 1, 0}, kDouble});
+    for (int64_t i = 0; i < out.size; ++i) {
+      ASSERT_TRUE(std::isfinite(out[i])) << shape;
+      // Nearly no spread around the shape.
+      if (shape > 1e14) { ASSERT_NEAR(out[i], std::log(shape), 1e-6) << shape; }
+    }
+  }
+}
+
 TEST(RandomCounts, EveryElementFromItsIndexAlone) {
   for (ScalarType t : {kFloat, kDouble, kHalf}) {
     Buffer a(20001, t), p(20001, t), all(20001, t), lowest(20001, t);
     for (int64_t i = 0; i < a.size; ++i) a.set(i, (i % 90) / 3), p.set(i, (i % 17) / 16.0);
-    for (const auto draw : {random_poisson, random_binomial}) {
+    for (const auto draw : {random_poisson, random_binomial, random_log_gamma}) {
       raw::expect_same_bits(all, [&](Buffer& y) {
         draw(raw::kCpuStream, {y.data(), a.data(), p.data(), y.size, {3, 4, 11}, t});
       });

@@ -1,5 +1,13 @@
 // What programs do with LibTorch's namespaces. Compiled only, each name once in each way in which
 // programs reach it.
+
+// As CUDA's own header would declare them.
+struct cudaDeviceProp {
+  char name[256];
+  int major;
+};
+inline int cudaGetDeviceProperties(cudaDeviceProp*, int) { return 0; }
+
 #include <ATen/ATen.h>
 #include <c10/core/ScalarType.h>
 #include <torch/script.h>
@@ -167,5 +175,8 @@ int main() {
   std::cout << std::setprecision(3) << std::sqrt(2.0) << sizes << sum << describe(Captured{3})
             << resolve(2) << without_directives::all() << '\n';
   assert(!torch::cuda::is_available());
+  if (torch::cuda::is_available())
+    std::cout << at::cuda::getDeviceProperties(0)->name
+              << at::cuda::getCurrentDeviceProperties()->major;
   return 0;
 }

@@ -11,6 +11,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 HERE = pathlib.Path(__file__).absolute().parent
 ROOT = HERE.parent.parent.parent
@@ -85,6 +86,18 @@ def all_headers(compiler):
     return ["all headers with %s:\n%s" % (compiler, said)] if code else []
 
 
+def operation_headers(compiler):
+    """<ATen/ops/NAME.h>, which are in no clone: one program includes all of them."""
+    with tempfile.TemporaryDirectory() as folder:
+        code, said = run([sys.executable, "tools/compat/names.py", "--operations", folder])
+        found = sorted(str(path.relative_to(folder)) for path in pathlib.Path(folder).rglob("*.h"))
+        if code or len(found) < 500 or "ATen/ops/matmul.h" not in found:
+            return ["names.py --operations: %d headers\n%s" % (len(found), said)]
+        text = "".join("#include <%s>\n" % path for path in found) + "at::Tensor x = at::matmul(at::ones({2}), at::ones({2}));\n"
+        code, said = run([compiler, "-std=c++17", "-x", "c++", *FLAGS, "-I" + folder, *DOOR, "-"], text)
+    return ["headers of operations with %s:\n%s" % (compiler, said)] if code else []
+
+
 def refused(compiler, path, folders):
     code, said = run([compiler, "-std=c++17", *FLAGS, *folders, "tests/tools/door/" + path])
     problems = [] if code else ["%s with %s: compiles" % (path, compiler)]
@@ -101,6 +114,7 @@ def main():
         for compiler in ("g++", clang):
             started += [pool.submit(accepted, compiler, standard) for standard in ("c++17", "c++20")]
             started.append(pool.submit(all_headers, compiler))
+            started.append(pool.submit(operation_headers, compiler))
             for path, folders in (
                 ("refused.cc", DOOR),
                 ("alias_before.cc", DOOR),

@@ -17,6 +17,12 @@
 namespace at {
 
 enum class Float32MatmulPrecision { HIGHEST, HIGH, MEDIUM };
+/// May cuBLAS add up 16-bit products in 16 bits, and cut a sum into parts?
+enum class CuBLASReductionOption : uint8_t {
+  AllowReducedPrecisionWithSplitK = 0,
+  DisallowReducedPrecisionAllowSplitK = 1,
+  DisallowReducedPrecisionDisallowSplitK = 2,
+};
 
 /// The settings of the process. Of LibTorch's class of that name what programs ask and set.
 class RAMET_API Context {
@@ -40,6 +46,12 @@ class RAMET_API Context {
   RAMET_COMPAT_SWITCH(bool, userEnabledMemEfficientSDP, setSDPUseMemEfficient, true)
   RAMET_COMPAT_SWITCH(bool, userEnabledMathSDP, setSDPUseMath, true)
   RAMET_COMPAT_SWITCH(bool, userEnabledCuDNNSDP, setSDPUseCuDNN, true)
+  RAMET_COMPAT_SWITCH(bool, userEnabledFA3SDP, setSDPUseFA3, false)
+  RAMET_COMPAT_SWITCH(bool, userEnabledFA4SDP, setSDPUseFA4, false)
+  RAMET_COMPAT_SWITCH(bool, userEnabledOverrideableSDP, setSDPUseOverrideable, true)
+  RAMET_COMPAT_SWITCH(bool, allowFP16BF16ReductionMathSDP, setAllowFP16BF16ReductionMathSDP, false)
+  RAMET_COMPAT_SWITCH(bool, immediateMiopen, setImmediateMiopen, false)
+  RAMET_COMPAT_SWITCH(bool, preferCublasltGroupedGemm, setPreferCublasltGroupedGemm, false)
   RAMET_COMPAT_SWITCH(bool, allowTF32CuDNN, setAllowTF32CuDNN, true)
   RAMET_COMPAT_SWITCH(bool, allowTF32OneDNN, setAllowTF32OneDNN, false)
   RAMET_COMPAT_SWITCH(bool, allowFP16AccumulationCuBLAS, setAllowFP16AccumulationCuBLAS, false)
@@ -48,6 +60,24 @@ class RAMET_API Context {
   RAMET_COMPAT_SWITCH(bool, deterministicFillUninitializedMemory,
                       setDeterministicFillUninitializedMemory, true)
 #undef RAMET_COMPAT_SWITCH
+#define RAMET_COMPAT_REDUCTION(getter, setter)                                             \
+ private:                                                                                  \
+  std::atomic<CuBLASReductionOption> getter##_{                                            \
+      CuBLASReductionOption::AllowReducedPrecisionWithSplitK};                             \
+                                                                                           \
+ public:                                                                                   \
+  CuBLASReductionOption getter() const { return getter##_; }                               \
+  void setter(bool allow_reduced_precision, bool allow_splitk = true) {                    \
+    RAMET_CHECK(allow_splitk || !allow_reduced_precision, #setter,                         \
+                "allow_splitk: got false with allow_reduced_precision, expected true");    \
+    getter##_ = allow_reduced_precision                                                    \
+                    ? CuBLASReductionOption::AllowReducedPrecisionWithSplitK               \
+                : allow_splitk ? CuBLASReductionOption::DisallowReducedPrecisionAllowSplitK \
+                               : CuBLASReductionOption::DisallowReducedPrecisionDisallowSplitK; \
+  }
+  RAMET_COMPAT_REDUCTION(allowFP16ReductionCuBLAS, setAllowFP16ReductionCuBLAS)
+  RAMET_COMPAT_REDUCTION(allowBF16ReductionCuBLAS, setAllowBF16ReductionCuBLAS)
+#undef RAMET_COMPAT_REDUCTION
   Float32MatmulPrecision float32MatmulPrecision() const { return precision_; }
   void setFloat32MatmulPrecision(Float32MatmulPrecision precision) { precision_ = precision; }
   /// "highest", "high" or "medium".

@@ -2,6 +2,7 @@
 // kernels of their own, emptyCache. Further streams and handles of CUDA's libraries have no
 // counterpart here.
 #pragma once
+#include <mutex>
 #include <optional>
 
 #include "ramet/compat/macros.h"
@@ -19,6 +20,8 @@
 /// Behind a launch: throws where it was refused. What the kernel does wrong shows later.
 #define C10_CUDA_KERNEL_LAUNCH_CHECK() C10_CUDA_CHECK(cudaGetLastError())
 #define AT_CUDA_CHECK(EXPR) C10_CUDA_CHECK(EXPR)
+
+struct cudaDeviceProp;  // CUDA's
 
 namespace c10 {
 
@@ -142,5 +145,29 @@ namespace at {
 namespace cuda {
 using namespace c10::cuda;
 inline bool is_available() { return ::ramet::cuda::is_available(); }
+/// What CUDA says of a device, asked once. For programs that have included CUDA's own
+/// header, cuda_runtime_api.h, ahead of this one. An Error of an emulated GPU.
+template <class Properties = ::cudaDeviceProp>
+Properties* getDeviceProperties(::ramet::DeviceIndex index) {
+  constexpr const char* kOp = "getDeviceProperties";
+  static Properties all[::ramet::kMaxDevicesPerType];
+  static bool known[::ramet::kMaxDevicesPerType];
+  static std::mutex mutex;
+  const ::ramet::Device device = ::ramet::resolve(::ramet::Device(::ramet::kCUDA, index));
+  const auto i = static_cast<size_t>(device.index());
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (!known[i]) {
+    const int card = ::ramet::cuda::card(device.index());
+    RAMET_CHECK(card >= 0, kOp, "got ", device, ", an emulated GPU, expected a real one");
+    const auto error = static_cast<int>(cudaGetDeviceProperties(&all[i], card));
+    RAMET_CHECK(error == 0, kOp, "got CUDA's error ", error, " of ", device);
+    known[i] = true;
+  }
+  return &all[i];
+}
+/// Those of the current device.
+template <class Properties = ::cudaDeviceProp> Properties* getCurrentDeviceProperties() {
+  return getDeviceProperties<Properties>(-1);
+}
 }  // namespace cuda
 }  // namespace at

@@ -71,11 +71,14 @@ using ::ramet::kCUDA;
 using ::ramet::kChar;
 using ::ramet::kDouble;
 using ::ramet::kFloat;
+using ::ramet::kHIP;
 using ::ramet::kHalf;
 using ::ramet::kInt;
 using ::ramet::kLong;
+using ::ramet::kMPS;
 using ::ramet::kShort;
 using ::ramet::kStrided;
+using ::ramet::kXPU;
 using ::ramet::layout;
 using ::ramet::memory_format;
 using ::ramet::nullopt;
@@ -118,8 +121,10 @@ using ::ramet::TensorList;
 using ::ramet::ThreadLocalState;  // Ramet's class: include the door, no forward declaration
 using ::ramet::ThreadLocalStateGuard;  // Ramet's class: include the door, no forward declaration
 using ::ramet::TypeMeta;  // Ramet's class: include the door, no forward declaration
+using ::ramet::_sample_dirichlet;
 using ::ramet::_unique;
 using ::ramet::_unique2;
+using ::ramet::_unsafe_view;
 using ::ramet::_upsample_bicubic2d_aa;
 using ::ramet::_upsample_bicubic2d_aa_out;
 using ::ramet::_upsample_bilinear2d_aa;
@@ -166,6 +171,7 @@ using ::ramet::addmv_;
 using ::ramet::addmv_out;
 using ::ramet::addr;
 using ::ramet::addr_out;
+using ::ramet::adjoint;
 using ::ramet::all;
 using ::ramet::all_out;
 using ::ramet::allclose;
@@ -887,6 +893,7 @@ using ::ramet::sinc_out;
 using ::ramet::sinh;
 using ::ramet::sinh_;
 using ::ramet::sinh_out;
+using ::ramet::size;
 using ::ramet::slice;
 using ::ramet::slice_scatter;
 using ::ramet::slice_scatter_out;
@@ -1295,6 +1302,10 @@ using ::ramet::linalg::solve_triangular;
 using ::ramet::linalg::svd;
 using ::ramet::linalg::svdvals;
 }  // namespace torch::linalg
+
+namespace torch::mps {
+using ::ramet::mps::is_available;
+}  // namespace torch::mps
 
 namespace torch::nn {
 using ::ramet::nn::AdaptiveAvgPool1d;  // Ramet's class: include the door, no forward declaration
@@ -1939,3 +1950,7 @@ namespace torch::serialize {
 using ::ramet::serialize::InputArchive;  // Ramet's class: include the door, no forward declaration
 using ::ramet::serialize::OutputArchive;  // Ramet's class: include the door, no forward declaration
 }  // namespace torch::serialize
+
+namespace torch::xpu {
+using ::ramet::xpu::is_available;
+}  // namespace torch::xpu

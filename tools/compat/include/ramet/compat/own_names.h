@@ -194,6 +194,7 @@ using ::ramet::capture::used;
 }  // namespace torch::capture
 
 namespace torch::cuda {
+using ::ramet::cuda::card;
 using ::ramet::cuda::current_stream;
 }  // namespace torch::cuda
 

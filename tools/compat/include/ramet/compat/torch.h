@@ -13,16 +13,27 @@
 #include <a_real_LibTorch_and_the_door_in_one_unit>  // stops here
 #endif
 
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <bitset>
 #include <cassert>
 #include <cmath>
+#include <complex>
+#include <condition_variable>
 #include <deque>
 #include <fstream>
 #include <iomanip>
 #include <iostream>
+#include <list>
 #include <numeric>
 #include <queue>
+#include <ranges>
+#include <span>
 #include <stack>
 #include <thread>
+#include <typeindex>
+#include <unordered_set>
 
 #include "ramet.h"
 

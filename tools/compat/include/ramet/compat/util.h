@@ -2,6 +2,7 @@
 // ...
 #pragma once
 #include <algorithm>
+#include <complex>
 #include <functional>
 #include <initializer_list>
 #include <iterator>
@@ -239,6 +240,10 @@ template <class T> bool add_overflows(T a, T b, T* out) {
 template <class T> bool mul_overflows(T a, T b, T* out) {
   return __builtin_mul_overflow(a, b, out);
 }
+
+/// T, or the T of a complex<T>: `std::numeric_limits<typename scalar_value_type<T>::type>`.
+template <class T> struct scalar_value_type { using type = T; };
+template <class T> struct scalar_value_type<std::complex<T>> { using type = T; };
 
 inline size_t hash_combine(size_t seed, size_t value) {
   return seed ^ (value + 0x9e3779b9u + (seed << 6) + (seed >> 2));

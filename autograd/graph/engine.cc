@@ -7,6 +7,7 @@
 #include "autograd/autograd.h"
 #include "autograd/graph/captured_internal.h"
 #include "autograd/graph/graph_observer_internal.h"
+#include "autograd/graph/graph_task.h"
 #include "runtime/capture.h"
 #include "runtime/devices.h"
 #include "runtime/logging.h"

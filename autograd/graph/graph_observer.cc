@@ -151,10 +151,10 @@ void tell_moved(const char* kind, ArrayRef<Tensor> from, ArrayRef<Tensor> to,
   detail::tell_observers([&](GraphObserver& o) { o.on_moved(kind, from, to, begun); });
 }
 
-bool detail::somebody_walks_alone() {
-  bool alone = false;
-  tell_observers([&](GraphObserver& o) { alone = alone || o.walks_alone(); });
-  return alone;
+bool detail::an_observer_wants_one_thread() {
+  bool one = false;
+  tell_observers([&](GraphObserver& o) { one = one || o.wants_one_thread(); });
+  return one;
 }
 
 void detail::run_observed(Node* n, Tensor* in, Tensor* out, void (*run)(Node*, Tensor*, Tensor*)) {

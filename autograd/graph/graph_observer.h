@@ -47,8 +47,8 @@ class RAMET_API GraphObserver {
   // -------------------------------------------------
 
   /// Shall one thread run the lanes of all devices, in an order that timing does not change? Asked
-  /// when a walk begins.
-  virtual bool walks_alone() const { return false; }
+  /// when a backward pass begins.
+  virtual bool wants_one_thread() const { return false; }
   virtual void on_backward_begun(const void* walk, const std::vector<Root>& roots, bool create);
   /// `failed`: it throws.
   virtual void on_backward_ended(const void* walk, bool failed);

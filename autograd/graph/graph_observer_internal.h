@@ -34,7 +34,7 @@ class ObservedReduction {
   const void* const bucket_;
 };
 
-[[gnu::cold]] bool somebody_walks_alone();
+[[gnu::cold]] bool an_observer_wants_one_thread();
 /// Tells that `n` begins and ends, around `run`.
 [[gnu::cold]] void run_observed(Node* n, Tensor* in, Tensor* out,
                                 void (*run)(Node*, Tensor*, Tensor*));

@@ -138,7 +138,7 @@ PeerSum peer_sum(const nn::FlatRun& run, ScalarType dtype, ReduceOrder order) {
   return s;
 }
 
-void BesideStream::join() {
+void ConcurrentSums::join() {
   const std::vector<Tensor> kept = std::move(kept_);  // until the end
   if (!std::exchange(used_, false)) return;
   const Stream sums{device_, gpu::kCommunication};
@@ -154,7 +154,7 @@ void BesideStream::join() {
 
 // Under any order, where each contribution is on a GPU of its own and one of them is the
 // destination. With n = 0 this is a question only.
-bool sum_by_library(Device device, const PeerSum& sum, BesideStream* beside) {
+bool sum_by_library(Device device, const PeerSum& sum, ConcurrentSums* concurrent) {
   if (!&gpu::sum_in_any_order || !device.is_cuda()) return false;
   std::array<const void*, kernels::kMaxSummands> in;
   std::array<int, kernels::kMaxSummands> devices;
@@ -174,17 +174,17 @@ bool sum_by_library(Device device, const PeerSum& sum, BesideStream* beside) {
   capture::in_turn([=, out = sum.args.out, n = sum.args.n, dtype = sum.args.dtype] {
     gpu::sum_in_any_order(kOp, in.data(), devices.data(), count, out, root, n, dtype);
   });
-  BesideStream now(device);
-  BesideStream& streams = beside ? *beside : now;
+  ConcurrentSums now(device);
+  ConcurrentSums& streams = concurrent ? *concurrent : now;
   streams.used_ = streams.at_peers_ = true;
   for (int i = 0; i < count; ++i)
     if (i != root) streams.peer_[devices[static_cast<size_t>(i)]] = true;
-  if (!beside) now.join();
+  if (!concurrent) now.join();
   return true;
 }
 
-void run_sum(Device device, const PeerSum& sum, BesideStream* beside) {
-  if (sum.any_order && sum_by_library(device, sum, beside)) return;
+void run_sum(Device device, const PeerSum& sum, ConcurrentSums* concurrent) {
+  if (sum.any_order && sum_by_library(device, sum, concurrent)) return;
   kernels::NarySumArgs args = sum.args;
   const int64_t bytes = args.n * static_cast<int64_t>(item_size(args.dtype));
   std::vector<Tensor> staged;
@@ -200,18 +200,18 @@ void run_sum(Device device, const PeerSum& sum, BesideStream* beside) {
   }
   if (device.is_cpu()) return kernels::nary_sum({device, 0}, args);
 
-  const Stream stream{device, beside ? gpu::kCommunication : gpu::kCompute};
+  const Stream stream{device, concurrent ? gpu::kCommunication : gpu::kCompute};
   const auto of_peers = [&](auto&& act) {
     for (int k = 0; k < kMaxDevicesPerType; ++k)
       if (peer[k]) act(Stream{Device(kCUDA, static_cast<DeviceIndex>(k)), gpu::kCompute}, k);
   };
-  if (beside) order({device, gpu::kCompute}, stream);
+  if (concurrent) order({device, gpu::kCompute}, stream);
   of_peers([&](Stream owner, int) { order(owner, stream); });
   kernels::nary_sum(stream, args);
-  if (!beside) return of_peers([&](Stream owner, int) { order(stream, owner); });
-  beside->used_ = true;
-  of_peers([&](Stream, int k) { beside->peer_[k] = true; });
-  beside->keep(std::move(staged));
+  if (!concurrent) return of_peers([&](Stream owner, int) { order(stream, owner); });
+  concurrent->used_ = true;
+  of_peers([&](Stream, int k) { concurrent->peer_[k] = true; });
+  concurrent->keep(std::move(staged));
 }
 
 }  // namespace detail

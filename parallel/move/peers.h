@@ -63,20 +63,21 @@ struct PeerSum {
 /// Of the run's operands 1, 2 ... into operand 0.
 PeerSum peer_sum(const nn::FlatRun& run, ScalarType dtype, ReduceOrder order);
 
-/// Sums that run beside the kernels of their device, on its communication stream. What they use has
-/// to stay until join().
-class BesideStream {
+/// Sums that run concurrently with the kernels of their device, on its communication stream. The
+/// memory that they use has to stay until join().
+class ConcurrentSums {
  public:
-  explicit BesideStream(Device device) : device_(device) {}
+  explicit ConcurrentSums(Device device) : device_(device) {}
   /// Kernels of the device, and of all GPUs whose memory was summed, wait for the sums from now on.
   void join();
+  /// Keeps `operands` until join().
   void keep(std::vector<Tensor> operands) {
     for (Tensor& t : operands) kept_.push_back(std::move(t));
   }
 
  private:
-  friend void run_sum(Device device, const PeerSum& sum, BesideStream* beside);
-  friend bool sum_by_library(Device device, const PeerSum& sum, BesideStream* beside);
+  friend void run_sum(Device device, const PeerSum& sum, ConcurrentSums* concurrent);
+  friend bool sum_by_library(Device device, const PeerSum& sum, ConcurrentSums* concurrent);
   Device device_;
   bool used_ = false;
   bool peer_[kMaxDevicesPerType] = {};
@@ -84,8 +85,9 @@ class BesideStream {
   std::vector<Tensor> kept_;
 };
 
-/// Runs the sum on `device`; a GPU's on `beside`, if that is not null, else among its kernels.
-void run_sum(Device device, const PeerSum& sum, BesideStream* beside = nullptr);
+/// Forms the sum on `device`: of a GPU as one of `concurrent`, or among its kernels if that is
+/// null.
+void run_sum(Device device, const PeerSum& sum, ConcurrentSums* concurrent = nullptr);
 
 }  // namespace detail
 }  // namespace parallel

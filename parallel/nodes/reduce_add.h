@@ -2,27 +2,26 @@
 // one gradient of the source.
 //
 // Note [Gradients are born in slots]
-// A source parameter has one ReduceAdd node with a slot per shard; copy number j of the parameter
-// is a non-leaf whose edge is (node, j). Each slot has memory in its shard's flat store, and the
-// node offers it as the destination of the gradient that the shard's backward computes. Shard 0,
-// where it shares the source's device, has none: its slot is the source's own gradient memory, so
-// that the sum is formed in place, and a single shard costs nothing. Nodes whose slots are
-// neighbours form a GradBucket: the thread that delivers a bucket's last gradient sums all of it
-// with one kernel call, while the rest of the backward still runs. A slot belongs to the backward
-// that claimed the bucket: a second backward at the same time, create_graph, autograd::grad and a
-// gradient that somebody kept get fresh memory.
+// A source parameter has one ReduceAdd node with a slot for each shard. Copy number j of the
+// parameter is a non-leaf, and its edge is (node, j). Each slot has memory in the flat store of its
+// shard. The backward pass of the shard writes the gradient directly there: the node returns that
+// memory as the gradient's destination.
 //
-// On a GPU the sums run on the communication stream, beside the kernels of the backward, where
-// nothing is done with them before it ends: the first and only gradients of their leaves, in a
-// backward that runs no user's code (hooks, Functions). Its end puts them before all that follows;
-// so does a backward of another thread that comes to one of these leaves meanwhile.
+// Shard 0 has no slot memory where it shares the source's device. Its slot is the source's own
+// gradient memory, so the sum is formed in place and a single shard costs nothing.
 //
-// A node lives as long as something refers to it, its replica set or a graph; one backward never
-// frees it. Where reduce hooks are set nothing is formed in place, because they may keep what
-// they see. A shard that did not use the parameter delivers nothing and is passed over; if none
-// did, the source's gradient stays undefined.
+// Nodes with neighbouring slots form a GradBucket. The thread that delivers the bucket's last
+// gradient sums the whole bucket with one kernel call, while the rest of the backward pass runs.
+//
+// A slot belongs to the backward pass that claimed the bucket. These get fresh memory instead: a
+// concurrent second backward pass, create_graph, autograd::grad, and a gradient that the program
+// still holds.
+//
+// A node lives as long as something refers to it: its replica set or a graph. A backward pass never
+// frees it. Where reduce hooks are set nothing is formed in place, because hooks may keep what they
+// see. A shard that did not use the parameter delivers nothing and is skipped. If no shard used it,
+// the source's gradient stays undefined.
 #pragma once
-#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -36,10 +35,6 @@ namespace ramet {
 namespace parallel {
 
 class GradBucket;
-class ReduceAdd;
-namespace detail {
-class BesideStream;
-}
 
 class RAMET_API ReduceAdd final : public autograd::Node {
  public:
@@ -73,17 +68,25 @@ class RAMET_API ReduceAdd final : public autograd::Node {
   /// A graph may outlive the set: from now on sums are formed in fresh memory, one parameter at a
   /// time.
   void leave_bucket();
-  /// Of the set that this node belongs to. Before the first backward.
+  /// Of the set that this node belongs to. Before the first backward pass.
   void set_hooks(std::shared_ptr<const ReduceHooks> hooks) { hooks_ = std::move(hooks); }
   /// Makes `copy` the copy number `slot` of the parameter. Its storage and values are not touched.
   void attach_copy(const Tensor& copy, uint32_t slot);
 
  private:
   friend class GradBucket;
-  Tensor sum_alone(Tensor* in);
-  bool leave_to_keeper(const Tensor* in, const autograd::GraphTask* task);
+  /// An Error unless all defined gradients have one size and dtype. Counts the undefined ones.
+  void check_slots(const std::vector<Tensor>& in) const;
+  /// The sum in fresh memory, recorded in grad mode: outside a bucket, under create_graph and for
+  /// autograd::grad.
+  Tensor sum_alone(const std::vector<Tensor>& slots) const;
+  /// True where this backward pass runs inside that of a replica. Then it has handed the gradients
+  /// over to the outer pass (Note [Backwards inside replicas]).
+  bool leave_to_outer_backward(const Tensor* in, const autograd::GraphTask* task);
   void run_post_hooks(Tensor& sum) const;
-  bool ends_in_place(autograd::GraphTask& task) const;
+  /// Is the sum formed where the leaf keeps its gradient, and read by nothing before the backward
+  /// pass ends?
+  bool is_unread_until_end(autograd::GraphTask& task) const;
   bool hooked() const { return hooks_ && hooks_->any(); }
   autograd::RawEdge next_;  // the source's gradient edge
   std::string full_name_;
@@ -93,42 +96,12 @@ class RAMET_API ReduceAdd final : public autograd::Node {
   std::shared_ptr<const ReduceHooks> hooks_;
 };
 
-/// Parameters that are reduced together. Owned by a replica set.
-class RAMET_API GradBucket final : public autograd::ReduceBucket {
- public:
-  GradBucket(int shards, ReduceOrder order) : shards_(shards), order_(order) {}
-  std::vector<Tensor> reduce(const std::vector<std::pair<autograd::Node*, std::vector<Tensor>>>& in,
-                             autograd::GraphTask& task) override;
-  /// Tells the leaf's own bucket, long before the sum goes there with those of all members.
-  void on_last_contribution(autograd::Node* member, size_t parts) override;
-  void on_reduced(autograd::Node* member, Tensor& sum) override;
-  void on_backward_ended() override;
-
-  /// In order of registration. For inspection; changed only while no backward runs.
-  const std::vector<ReduceAdd*>& members() const { return members_; }
-  /// How often it was reduced.
-  uint64_t reductions() const { return reductions_; }
-  /// Of the last reduction, by monotonic_ns(): its last gradient came; its sum was complete:
-  uint64_t ready_at() const { return ready_; }
-  uint64_t done_at() const { return done_; }
-
- private:
-  friend class ReduceAdd;
-  void mark_leaves(bool sum_under_way);
-  const int shards_;
-  const ReduceOrder order_;
-  std::vector<ReduceAdd*> members_;
-  std::shared_ptr<detail::BesideStream> beside_;  // sums of this backward that nobody waits for yet
-  bool sum_under_way_ = false;                    // as the leaves are marked
-  std::atomic<uint64_t> reductions_{0}, ready_{0}, done_{0};
-};
-
 }  // namespace parallel
 
 namespace autograd {
-/// Makes each of `copies` (no history of their own, same sizes and dtype as `source`) a copy of
-/// `source`: their gradients, added from left to right, become source's. The values are the
-/// caller's business. An Error for a source that requires no grad.
+/// Makes each of `copies` a copy of `source`: their gradients, added from left to right, become
+/// source's. The copies have no history of their own, and the sizes and dtype of `source`. The
+/// values are the caller's business. An Error for a source that requires no grad.
 RAMET_API void add_reduce_edge(const Tensor& source, ArrayRef<Tensor> copies,
                                const std::string& full_name = "");
 }  // namespace autograd

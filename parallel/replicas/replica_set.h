@@ -33,6 +33,7 @@
 
 #include "nn/module/module.h"
 #include "parallel/move/options.h"
+#include "parallel/nodes/grad_bucket.h"
 #include "parallel/nodes/reduce_add.h"
 
 namespace ramet {

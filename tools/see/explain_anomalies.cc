@@ -217,7 +217,7 @@ struct ExplainAnomalies::State final : autograd::GraphObserver {
 
   // ---- the backward ----------------------------------------------------------------------------
 
-  bool walks_alone() const override { return true; }
+  bool wants_one_thread() const override { return true; }
 
   // The nodes that can be reached from the root, each with the one before it.
   using Reached = std::unordered_map<const Node*, const Node*>;

@@ -121,7 +121,7 @@ struct Stepper::Walk final : autograd::GraphObserver, std::enable_shared_from_th
   }
   bool breaks_here() const { return breaks.count(node) || (!leaf.empty() && breaks.count(leaf)); }
 
-  bool walks_alone() const override { return true; }
+  bool wants_one_thread() const override { return true; }
   void on_backward_begun(const void*, const std::vector<autograd::Root>&, bool) override {
     if (mine()) ++depth;
   }

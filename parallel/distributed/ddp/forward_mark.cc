@@ -1,6 +1,6 @@
 #include "parallel/distributed/ddp/forward_mark.h"
 
-#include "autograd/graph/engine.h"
+#include "autograd/graph/graph_task.h"
 #include "parallel/distributed/ddp/gradient_reducer.h"
 
 namespace ramet::distributed::detail {

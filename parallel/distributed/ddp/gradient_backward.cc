@@ -161,7 +161,7 @@ void GradientReducer::on_accumulated(size_t leaf) {
 bool GradientReducer::may_grow(const Bucket& b) const {
   if (!task_) return false;
   return task_->may_meet() || std::ranges::any_of(b.members, [this](const Member& m) {
-           return task_->may_come_to(leaves_[m.leaf]->sink);
+           return task_->may_reach(leaves_[m.leaf]->sink);
          });
 }
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "autograd/graph/engine.h"
+#include "autograd/graph/graph_task.h"
 #include "parallel/distributed/data_parallel.h"
 #include "parallel/distributed/model/leaves.h"
 #include "parallel/distributed/step_timeline.h"

@@ -22,8 +22,8 @@ namespace {
 
 constexpr const char* kOp = "fully_shard";
 
-bool may_come_to(const ShardGroup::Member& m, GraphTask& task) {
-  return task.may_come_to(m.edge->edges()[0].node);
+bool may_reach(const ShardGroup::Member& m, GraphTask& task) {
+  return task.may_reach(m.edge->edges()[0].node);
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ Tensor ShardGroup::gradient_place(size_t u, size_t i) {
   Unit& unit = units[u];
   Member& m = unit.members[i];
   // A backward inside this one has its part there, or may still come with it.
-  if (m.reached || may_come_to(m, *tls.task)) return {};
+  if (m.reached || may_reach(m, *tls.task)) return {};
   const Tensor& place = unit.place(i);
   return place.unique() ? place.shallow() : Tensor();
 }
@@ -80,7 +80,7 @@ std::vector<Tensor> ShardGroup::reduce(const std::vector<std::pair<Node*, std::v
 bool ShardGroup::may_grow(GraphTask& task) const {
   return std::ranges::any_of(units, [&task](const Unit& u) {
     return std::ranges::any_of(u.members,
-                               [&task](const Member& m) { return may_come_to(m, task); });
+                               [&task](const Member& m) { return may_reach(m, task); });
   });
 }
 

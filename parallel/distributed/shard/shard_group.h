@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "autograd/graph/engine.h"
+#include "autograd/graph/graph_task.h"
 #include "parallel/distributed/fully_shard.h"
 #include "parallel/distributed/shard/shard_layout.h"
 #include "runtime/storage_ref.h"

@@ -1,5 +1,5 @@
 // The graph, the two walks, leaves, hooks, double backward, deep chains.
-#include "autograd/graph/engine.h"
+#include "autograd/graph/graph_task.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -444,7 +444,7 @@ struct Told final : autograd::GraphObserver {
     lines.push_back(line);
     threads.insert(std::this_thread::get_id());
   }
-  bool walks_alone() const override { return alone; }
+  bool wants_one_thread() const override { return alone; }
   void on_node_made(autograd::Node& n, ArrayRef<autograd::Input> in,
                     ArrayRef<autograd::Input> out) override {
     say("made " + n.name() + " " + std::to_string(in.size()) + " " + std::to_string(out.size()));

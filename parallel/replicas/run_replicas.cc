@@ -82,102 +82,147 @@ struct ErrorCollector {
   }
 };
 
+namespace {
+
+// One call of run_replicas. The replicas of a device form its lane: its worker runs them one after
+// the other, the calling thread those of its own device. Replicas that meet (synchronised batch
+// normalisation) wait for one another, so there each one has a thread.
+class ReplicaRun {
+ public:
+  ReplicaRun(ArrayRef<Device> device_of, const std::function<void(int)>& run,
+             ReplicaMeeting* meeting)
+      : device_of_(device_of),
+        run_(run),
+        meeting_(meeting),
+        collector_{std::vector<std::exception_ptr>(device_of.size()), device_of},
+        last_(start_ + static_cast<uint64_t>(count()) * kCounterStep) {
+    for (Device d : device_of) used_[d.ordinal()] = true;
+    share_ = share();
+  }
+
+  void run() {
+    start_others();
+    if (used_[home_] && !unable_) run_lane(home_, first_of_home());
+    for (uint64_t t : tickets_) devices::wait(t);
+    for (std::thread& t : threads_) t.join();
+    tls.counter = last_;
+    if (unable_) std::rethrow_exception(unable_);
+    collector_.rethrow_first();
+  }
+
+ private:
+  static constexpr int kWholeLane = -1;
+  int count() const { return static_cast<int>(device_of_.size()); }
+  int device(int replica) const { return device_of_[static_cast<size_t>(replica)].ordinal(); }
+  std::exception_ptr& error(int replica) { return collector_.errors[static_cast<size_t>(replica)]; }
+
+  // The threads that the kernels of one replica may use; 0: all.
+  uint8_t share() const {
+    const int lanes = static_cast<int>(std::count(used_, used_ + kMaxDevices, true));
+    const int concurrent = meeting_ ? count() : lanes;
+    // A capture is replayed one kernel after the other, each by all threads.
+    if (concurrent <= 1 || capture::active()) return tls.share;
+    const int threads = tls.share ? tls.share : get_num_threads();
+    return static_cast<uint8_t>(std::clamp(threads / concurrent, 1, 255));
+  }
+
+  // Starts what does not run on the calling thread.
+  void start_others() {
+    try {
+      bool begun[kMaxDevices] = {};
+      for (int i = 0; i < count(); ++i) start(i, !std::exchange(begun[device(i)], true));
+    } catch (...) {
+      unable_ = std::current_exception();
+      if (meeting_) meeting_->close();
+    }
+    if (meeting_ && !unable_) meeting_->start();
+  }
+
+  void start(int i, bool first_of_device) {
+    const int d = device(i);
+    const bool is_home = d == home_;
+    const bool own_thread =
+        !first_of_device || (!is_home && (capturing_ || (meeting_ && meeting_->waits_elsewhere())));
+    if (own_thread && meeting_)
+      threads_.emplace_back([this, i, d] { run_lane_elsewhere(i, d, i); });
+    else if (first_of_device && !is_home)
+      tickets_.push_back(devices::post(Device::from_ordinal(d), [this, i, d] {
+        run_lane_elsewhere(i, d, meeting_ ? i : kWholeLane);
+      }));
+  }
+
+  // Where replicas meet the calling thread runs one of them.
+  int first_of_home() const {
+    for (int i = 0; meeting_ && i < count(); ++i)
+      if (device(i) == home_) return i;
+    return kWholeLane;
+  }
+
+  // On another thread, which takes over the caller's state.
+  void run_lane_elsewhere(int replica, int device, int only) {
+    try {
+      ThreadLocalStateGuard guard(state_);
+      // Replicas that meet take turns, each on a thread of its own, and make one capture together.
+      const ScopedValue<uint8_t> together(tls.capturing, capturing_);
+      run_lane(device, only);
+    } catch (...) {  // no memory for the thread's state
+      error(replica) = std::current_exception();
+    }
+  }
+
+  void run_lane(int lane, int only) {
+    const DeviceGuard current(Device::from_ordinal(lane));
+    const ScopedValue<uint8_t> cores(tls.share, share_);
+    const ScopedValue<autograd::GraphTask*> outside(tls.task, nullptr);
+    const uint64_t before = tls.counter;
+    for (int i = 0; i < count(); ++i)
+      if (device(i) == lane && (only == kWholeLane || only == i)) run_replica(i);
+    tls.counter = before;
+  }
+
+  void run_replica(int i) {
+    const ScopedValue<int16_t> number(tls.replica, static_cast<int16_t>(i));
+    // Later operations come first in the backward pass: replica 0's, then replica 1's, ...
+    tls.counter = start_ + static_cast<uint64_t>(count() - 1 - i) * kCounterStep;
+    ReplicaMeeting::Seat seat(meeting_, i);
+    if (!seat.admitted()) return;
+    try {
+      run_(i);
+    } catch (const ReplicaAbsent&) {
+      error(i) = std::current_exception();
+      seat.failed(/*left_waiting=*/true);
+    } catch (...) {
+      error(i) = std::current_exception();
+      seat.failed(/*left_waiting=*/false);
+    }
+    uint64_t seen = last_.load();
+    while (seen < tls.counter && !last_.compare_exchange_weak(seen, tls.counter)) {}
+  }
+
+  const ArrayRef<Device> device_of_;
+  const std::function<void(int)>& run_;
+  ReplicaMeeting* const meeting_;
+  const int home_ = current_device().ordinal();  // the calling thread serves this device's lane
+  const ThreadLocalState state_;
+  const uint8_t capturing_ = tls.capturing;
+  const uint64_t start_ = tls.counter;
+  ErrorCollector collector_;
+  std::atomic<uint64_t> last_;  // the largest counter that a replica has reached
+  bool used_[kMaxDevices] = {};
+  uint8_t share_ = 0;
+  std::vector<uint64_t> tickets_;  // of lanes that workers run
+  std::vector<std::thread> threads_;
+  std::exception_ptr unable_;  // to start a thread or to queue a task
+};
+
+}  // namespace
+
 namespace detail {
 
 void run_replicas(ArrayRef<Device> device_of, const std::function<void(int)>& run,
                   ReplicaMeeting* meeting) {
   t_failed.reset();
-  const int n = static_cast<int>(device_of.size());
-  const int home = current_device().ordinal();
-  bool used[kMaxDevices] = {};
-  int lanes = 0;
-  for (Device d : device_of)
-    if (!std::exchange(used[d.ordinal()], true)) ++lanes;
-  const int threads = tls.share ? tls.share : get_num_threads();
-  const int side_by_side = meeting ? n : lanes;
-  // A capture is replayed one kernel after the other, each by all threads.
-  const uint8_t share = side_by_side > 1 && !capture::active()
-                            ? static_cast<uint8_t>(std::clamp(threads / side_by_side, 1, 255))
-                            : tls.share;
-
-  const ThreadLocalState state;
-  const uint64_t start = tls.counter;
-  std::atomic<uint64_t> last{start + static_cast<uint64_t>(n) * kCounterStep};
-  ErrorCollector collector{std::vector<std::exception_ptr>(static_cast<size_t>(n)), device_of};
-
-  auto one = [&](int i) {
-    ScopedValue<int16_t> number(tls.replica, static_cast<int16_t>(i));
-    // Later operations come first in backward: replica 0's, then replica 1's, ...
-    tls.counter = start + static_cast<uint64_t>(n - 1 - i) * kCounterStep;
-    ReplicaMeeting::Seat seat(meeting, i);
-    if (!seat.admitted()) return;
-    try {
-      run(i);
-    } catch (const ReplicaAbsent&) {
-      collector.errors[static_cast<size_t>(i)] = std::current_exception();
-      seat.failed(/*left_waiting=*/true);
-    } catch (...) {
-      collector.errors[static_cast<size_t>(i)] = std::current_exception();
-      seat.failed(/*left_waiting=*/false);
-    }
-    uint64_t seen = last.load();
-    while (seen < tls.counter && !last.compare_exchange_weak(seen, tls.counter)) {}
-  };
-  // Replicas of one device, or one of them alone.
-  auto lane = [&](int device, int only) {
-    const Device d = Device::from_ordinal(device);
-    DeviceGuard current(d);
-    ScopedValue<uint8_t> cores(tls.share, share);
-    ScopedValue<autograd::GraphTask*> outside(tls.task, nullptr);
-    const uint64_t before = tls.counter;
-    for (int i = 0; i < n; ++i)
-      if (device_of[static_cast<size_t>(i)].ordinal() == device && (only < 0 || only == i)) one(i);
-    tls.counter = before;
-  };
-  const uint8_t capturing = tls.capturing;
-  auto elsewhere = [&](int i, int device, int only) {
-    try {
-      ThreadLocalStateGuard guard(state);
-      // Replicas that meet take turns, each on a thread of its own, and make one capture together.
-      const ScopedValue<uint8_t> together(tls.capturing, capturing);
-      lane(device, only);
-    } catch (...) {  // no memory for the way there
-      collector.errors[static_cast<size_t>(i)] = std::current_exception();
-    }
-  };
-
-  std::vector<uint64_t> tickets;
-  std::vector<std::thread> own;
-  std::exception_ptr unable;  // to start a thread or to queue a task
-  try {
-    bool first[kMaxDevices] = {};
-    for (int i = 0; i < n; ++i) {
-      const int d = device_of[static_cast<size_t>(i)].ordinal();
-      const bool again = std::exchange(first[d], true);
-      const bool apart =
-          again || (d != home && (capturing || (meeting && meeting->waits_elsewhere())));
-      if (apart && meeting) own.emplace_back([&elsewhere, d, i] { elsewhere(i, d, i); });
-      else if (!again && d != home)
-        tickets.push_back(devices::post(Device::from_ordinal(d), [&elsewhere, d, i, meeting] {
-          elsewhere(i, d, meeting ? i : -1);
-        }));
-    }
-  } catch (...) {
-    unable = std::current_exception();
-    if (meeting) meeting->close();
-  }
-  if (meeting && !unable) meeting->start();
-  if (used[home] && !unable) {
-    int only = -1;
-    for (int i = n; meeting && i-- > 0;)
-      if (device_of[static_cast<size_t>(i)].ordinal() == home) only = i;
-    lane(home, only);
-  }
-  for (uint64_t t : tickets) devices::wait(t);
-  for (std::thread& t : own) t.join();
-  tls.counter = last;
-  if (unable) std::rethrow_exception(unable);
-  collector.rethrow_first();
+  ReplicaRun(device_of, run, meeting).run();
 }
 
 }  // namespace detail

@@ -101,6 +101,29 @@ namespace {
 const char* const kOp = "multi_head_attention_forward";
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 
+// Those of functional::detail::multi_head_attention_forward, in its order.
+struct Arguments {
+  const Tensor &query, &key, &value;
+  int64_t embed_dim_to_check, num_heads;
+  const Tensor &in_proj_weight, &in_proj_bias, &bias_k, &bias_v;
+  bool add_zero_attn;
+  double dropout_p;
+  const Tensor &out_proj_weight, &out_proj_bias;
+  bool training;
+  const Tensor& key_padding_mask;
+  bool need_weights;
+  const Tensor& attn_mask;
+  bool use_separate_proj_weight;
+  const Tensor &q_proj_weight, &k_proj_weight, &v_proj_weight, &static_k, &static_v;
+  bool average_attn_weights, is_causal, batch_first;
+
+  int64_t batch_dim() const { return batch_first ? 0 : 1; }
+  int64_t row_dim() const { return batch_first ? 1 : 0; }
+  int64_t embed_dim() const { return query.size(2); }
+  // Keys that are appended: those of the biases, and one of zeros.
+  int64_t added_keys() const { return (bias_k.defined() ? 1 : 0) + (add_zero_attn ? 1 : 0); }
+};
+
 struct Extents {
   int64_t batch, rows, keys, heads, columns;
 };
@@ -155,6 +178,137 @@ Tensor joined_mask(const Tensor& attn_mask, const Tensor& key_padding_mask, bool
   return sum.add(zeros(none.sizes(), query.options()).masked_fill(none, kNone));
 }
 
+void check_inputs(const Arguments& a) {
+  const int64_t embed_dim = a.embed_dim();
+  RAMET_CHECK(embed_dim == a.embed_dim_to_check, kOp, "was expecting embedding dimension of ",
+              a.embed_dim_to_check, ", but got query ", describe(a.query));
+  RAMET_CHECK(a.num_heads > 0, kOp, "num_heads must be greater than 0: got ", a.num_heads);
+  RAMET_CHECK(embed_dim > 0 && embed_dim % a.num_heads == 0, kOp,
+              "embed_dim must be divisible by num_heads: got ", embed_dim, " and ", a.num_heads);
+  RAMET_CHECK(a.dropout_p >= 0 && a.dropout_p <= 1, kOp,
+              "dropout probability has to be between 0 and 1, but got ", a.dropout_p);
+  RAMET_CHECK(a.key.size(a.batch_dim()) == a.query.size(a.batch_dim()), kOp, "key: got ",
+              describe(a.key), ", expected the batch of query ", describe(a.query));
+  RAMET_CHECK(a.key.size(0) == a.value.size(0) && a.key.size(1) == a.value.size(1), kOp,
+              "key's sequence and batch dims do not match value's: got ", describe(a.key), " and ",
+              describe(a.value));
+  RAMET_CHECK(a.bias_k.defined() == a.bias_v.defined(), kOp,
+              "bias_k and bias_v: got one of them, expected both or none");
+  RAMET_CHECK(!a.bias_k.defined() || !a.static_k.defined(), kOp,
+              "bias cannot be added to static key.");
+  RAMET_CHECK(!a.bias_v.defined() || !a.static_v.defined(), kOp,
+              "bias cannot be added to static value.");
+}
+
+void check_weights(const Arguments& a) {
+  const int64_t embed_dim = a.embed_dim();
+  if (a.use_separate_proj_weight) {
+    check_sizes("q_proj_weight", a.q_proj_weight, {embed_dim, embed_dim});
+    check_sizes("k_proj_weight", a.k_proj_weight, {embed_dim, a.key.size(2)});
+    check_sizes("v_proj_weight", a.v_proj_weight, {embed_dim, a.value.size(2)});
+  } else {
+    RAMET_CHECK(a.key.size(2) == embed_dim && a.value.size(2) == embed_dim, kOp,
+                "key and value: got ", describe(a.key), " and ", describe(a.value), ", expected ",
+                embed_dim, " features");
+    check_sizes("in_proj_weight", a.in_proj_weight, {3 * embed_dim, embed_dim});
+  }
+  if (a.in_proj_bias.defined()) check_sizes("in_proj_bias", a.in_proj_bias, {3 * embed_dim});
+  check_sizes("out_proj_weight", a.out_proj_weight, {embed_dim, embed_dim});
+  for (const auto& [what, t] : {std::pair{"bias_k", &a.bias_k}, {"bias_v", &a.bias_v}})
+    if (t->defined()) check_sizes(what, *t, {1, 1, embed_dim});
+}
+
+void check_keys_and_masks(const Arguments& a, const Extents& e) {
+  for (const auto& [what, t] : {std::pair{"static_k", &a.static_k}, {"static_v", &a.static_v}})
+    if (t->defined()) check_sizes(what, *t, {e.batch * e.heads, e.keys, e.columns});
+  RAMET_CHECK(a.static_v.defined() || e.keys == a.key.size(a.row_dim()), kOp, "static_k: got ",
+              describe(a.static_k), ", expected as many keys as value ", describe(a.value));
+  if (a.key_padding_mask.defined())
+    check_sizes("key_padding_mask", a.key_padding_mask, {e.batch, e.keys});
+  if (!a.attn_mask.defined()) return;
+  RAMET_CHECK(a.attn_mask.dim() == 2 || a.attn_mask.dim() == 3, kOp, "attn_mask's dimension ",
+              a.attn_mask.dim(), " is not supported: expected 2 or 3");
+  if (a.attn_mask.dim() == 2) check_sizes("attn_mask", a.attn_mask, {e.rows, e.keys});
+  else check_sizes("attn_mask", a.attn_mask, {e.batch * e.heads, e.rows, e.keys});
+}
+
+Extents extents_of(const Arguments& a) {
+  const bool given = a.static_k.defined() && a.static_k.dim() == 3;
+  return {a.query.size(a.batch_dim()), a.query.size(a.row_dim()),
+          given ? a.static_k.size(1) : a.key.size(a.row_dim()), a.num_heads,
+          a.embed_dim() / a.num_heads};
+}
+
+// The projections of query, key and value, each [.., .., heads, columns]; one tensor is projected
+// by one product. Undefined where the caller gives the keys or values.
+std::vector<Tensor> all_projected(const Arguments& a, const Extents& e) {
+  const auto part = [&a](const Tensor& t, int64_t from, int64_t to) {
+    return t.defined() ? t.slice(0, from * a.embed_dim(), to * a.embed_dim()) : t;
+  };
+  const auto one = [&](const Tensor& x, const Tensor& separate, int64_t i) {
+    return projected(x, a.use_separate_proj_weight ? separate : part(a.in_proj_weight, i, i + 1),
+                     part(a.in_proj_bias, i, i + 1), 1, e)[0];
+  };
+  const bool value_is_key = !a.use_separate_proj_weight && a.value.is_same(a.key) &&
+                            !a.static_k.defined() && !a.static_v.defined();
+  if (value_is_key && a.key.is_same(a.query))
+    return projected(a.query, a.in_proj_weight, a.in_proj_bias, 3, e);
+  if (value_is_key) {
+    std::vector<Tensor> qkv =
+        projected(a.key, part(a.in_proj_weight, 1, 3), part(a.in_proj_bias, 1, 3), 2, e);
+    qkv.insert(qkv.begin(), one(a.query, {}, 0));
+    return qkv;
+  }
+  return {one(a.query, a.q_proj_weight, 0),
+          a.static_k.defined() ? Tensor() : one(a.key, a.k_proj_weight, 1),
+          a.static_v.defined() ? Tensor() : one(a.value, a.v_proj_weight, 2)};
+}
+
+// A projection, or what the caller gives instead, as [batch, heads, rows, columns] without a copy;
+// with the bias as one more row.
+Tensor as_heads(const Arguments& a, const Extents& e, const Tensor& projection, const Tensor& given,
+                const Tensor& bias) {
+  if (given.defined()) return given.reshape({e.batch, e.heads, e.keys, e.columns});
+  const Tensor t =
+      a.batch_first ? projection.permute({0, 2, 1, 3}) : projection.permute({1, 2, 0, 3});
+  if (!bias.defined()) return t;
+  const Tensor last = bias.view({1, e.heads, 1, e.columns});
+  return cat({t, last.expand({e.batch, e.heads, 1, e.columns})}, 2);
+}
+
+// Of three-dimensional inputs.
+std::tuple<Tensor, Tensor> attend(const Arguments& a) {
+  check_inputs(a);
+  check_weights(a);
+  const Extents e = extents_of(a);
+  check_keys_and_masks(a, e);
+
+  const std::vector<Tensor> qkv = all_projected(a, e);
+  const Tensor q = as_heads(a, e, qkv[0], {}, {});
+  Tensor k = as_heads(a, e, qkv[1], a.static_k, a.bias_k),
+         v = as_heads(a, e, qkv[2], a.static_v, a.bias_v);
+  if (a.add_zero_attn) {
+    const Tensor zero = zeros({e.batch, e.heads, 1, e.columns}, q.detach().options());
+    k = cat({k, zero}, 2);
+    v = cat({v, zero}, 2);
+  }
+  const int64_t added = a.added_keys();
+  const bool causal_alone = a.is_causal && !a.key_padding_mask.defined() && added == 0;
+  const Tensor mask = joined_mask(a.is_causal ? Tensor() : a.attn_mask, a.key_padding_mask,
+                                  a.is_causal && !causal_alone, e, added, a.query);
+  const double p = a.training ? a.dropout_p : 0;
+  Tensor y, weights;
+  if (a.need_weights) {
+    std::tie(y, weights) = autograd::attention_with_weights(q, k, v, mask, p, causal_alone);
+    if (a.average_attn_weights) weights = weights.mean(1);
+  } else {
+    y = scaled_dot_product_attention(
+        q, k, v, mask.defined() ? std::optional<Tensor>(mask) : std::nullopt, p, causal_alone);
+  }
+  y = a.batch_first ? y.permute({0, 2, 1, 3}) : y.permute({2, 0, 1, 3});
+  return {linear(y.reshape(a.query.sizes()), a.out_proj_weight, a.out_proj_bias), weights};
+}
+
 }  // namespace
 
 std::tuple<Tensor, Tensor> detail::multi_head_attention_forward(
@@ -171,115 +325,41 @@ std::tuple<Tensor, Tensor> detail::multi_head_attention_forward(
   for (const auto& [what, t] : {std::pair{"key", &key}, {"value", &value}})
     RAMET_CHECK(t->defined() && t->dim() == query.dim(), kOp, what, ": got ", describe(*t),
                 ", expected ", query.dim(), " dimensions as query has");
-  if (query.dim() == 2) {
-    const int64_t at = batch_first ? 0 : 1;
-    const Tensor q = query.unsqueeze(at), k = key.is_same(query) ? q : key.unsqueeze(at),
-                 v = value.is_same(key) ? k : value.unsqueeze(at);
-    const auto [y, weights] = multi_head_attention_forward(
-        q, k, v, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v,
-        add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training,
-        key_padding_mask.defined() ? key_padding_mask.unsqueeze(0) : key_padding_mask, need_weights,
-        attn_mask, use_separate_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight, static_k,
-        static_v, average_attn_weights, is_causal, batch_first);
-    return {y.squeeze(at), weights.defined() ? weights.squeeze(0) : weights};
-  }
-  const int64_t embed_dim = query.size(2), batch_at = batch_first ? 0 : 1, row_at = 1 - batch_at;
-  RAMET_CHECK(embed_dim == embed_dim_to_check, kOp, "was expecting embedding dimension of ",
-              embed_dim_to_check, ", but got query ", describe(query));
-  RAMET_CHECK(num_heads > 0, kOp, "num_heads must be greater than 0: got ", num_heads);
-  RAMET_CHECK(embed_dim > 0 && embed_dim % num_heads == 0, kOp,
-              "embed_dim must be divisible by num_heads: got ", embed_dim, " and ", num_heads);
-  RAMET_CHECK(dropout_p >= 0 && dropout_p <= 1, kOp,
-              "dropout probability has to be between 0 and 1, but got ", dropout_p);
-  RAMET_CHECK(key.size(batch_at) == query.size(batch_at), kOp, "key: got ", describe(key),
-              ", expected the batch of query ", describe(query));
-  RAMET_CHECK(key.size(0) == value.size(0) && key.size(1) == value.size(1), kOp,
-              "key's sequence and batch dims do not match value's: got ", describe(key), " and ",
-              describe(value));
-  RAMET_CHECK(bias_k.defined() == bias_v.defined(), kOp,
-              "bias_k and bias_v: got one of them, expected both or none");
-  RAMET_CHECK(!bias_k.defined() || !static_k.defined(), kOp, "bias cannot be added to static key.");
-  RAMET_CHECK(!bias_v.defined() || !static_v.defined(), kOp,
-              "bias cannot be added to static value.");
-  const int64_t keys =
-      static_k.defined() && static_k.dim() == 3 ? static_k.size(1) : key.size(row_at);
-  const Extents e{query.size(batch_at), query.size(row_at), keys, num_heads, embed_dim / num_heads};
-  const int64_t added = (bias_k.defined() ? 1 : 0) + (add_zero_attn ? 1 : 0);
-  if (use_separate_proj_weight) {
-    check_sizes("q_proj_weight", q_proj_weight, {embed_dim, embed_dim});
-    check_sizes("k_proj_weight", k_proj_weight, {embed_dim, key.size(2)});
-    check_sizes("v_proj_weight", v_proj_weight, {embed_dim, value.size(2)});
-  } else {
-    RAMET_CHECK(key.size(2) == embed_dim && value.size(2) == embed_dim, kOp, "key and value: got ",
-                describe(key), " and ", describe(value), ", expected ", embed_dim, " features");
-    check_sizes("in_proj_weight", in_proj_weight, {3 * embed_dim, embed_dim});
-  }
-  if (in_proj_bias.defined()) check_sizes("in_proj_bias", in_proj_bias, {3 * embed_dim});
-  check_sizes("out_proj_weight", out_proj_weight, {embed_dim, embed_dim});
-  for (const auto& [what, t] : {std::pair{"bias_k", &bias_k}, {"bias_v", &bias_v}})
-    if (t->defined()) check_sizes(what, *t, {1, 1, embed_dim});
-  for (const auto& [what, t] : {std::pair{"static_k", &static_k}, {"static_v", &static_v}})
-    if (t->defined()) check_sizes(what, *t, {e.batch * e.heads, keys, e.columns});
-  RAMET_CHECK(static_v.defined() || keys == key.size(row_at), kOp, "static_k: got ",
-              describe(static_k), ", expected as many keys as value ", describe(value));
-  if (key_padding_mask.defined())
-    check_sizes("key_padding_mask", key_padding_mask, {e.batch, keys});
-  if (attn_mask.defined()) {
-    RAMET_CHECK(attn_mask.dim() == 2 || attn_mask.dim() == 3, kOp, "attn_mask's dimension ",
-                attn_mask.dim(), " is not supported: expected 2 or 3");
-    if (attn_mask.dim() == 2) check_sizes("attn_mask", attn_mask, {e.rows, keys});
-    else check_sizes("attn_mask", attn_mask, {e.batch * e.heads, e.rows, keys});
-  }
-
-  const auto part = [&](const Tensor& t, int64_t from, int64_t to) {
-    return t.defined() ? t.slice(0, from * embed_dim, to * embed_dim) : t;
+  const auto of = [&](const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& padding) {
+    return attend({q,
+                   k,
+                   v,
+                   embed_dim_to_check,
+                   num_heads,
+                   in_proj_weight,
+                   in_proj_bias,
+                   bias_k,
+                   bias_v,
+                   add_zero_attn,
+                   dropout_p,
+                   out_proj_weight,
+                   out_proj_bias,
+                   training,
+                   padding,
+                   need_weights,
+                   attn_mask,
+                   use_separate_proj_weight,
+                   q_proj_weight,
+                   k_proj_weight,
+                   v_proj_weight,
+                   static_k,
+                   static_v,
+                   average_attn_weights,
+                   is_causal,
+                   batch_first});
   };
-  const auto one = [&](const Tensor& x, const Tensor& separate, int64_t i) {
-    return projected(x, use_separate_proj_weight ? separate : part(in_proj_weight, i, i + 1),
-                     part(in_proj_bias, i, i + 1), 1, e)[0];
-  };
-  std::vector<Tensor> qkv;
-  const bool of_one =
-      !use_separate_proj_weight && value.is_same(key) && !static_k.defined() && !static_v.defined();
-  if (of_one && key.is_same(query)) {
-    qkv = projected(query, in_proj_weight, in_proj_bias, 3, e);
-  } else if (of_one) {
-    qkv = projected(key, part(in_proj_weight, 1, 3), part(in_proj_bias, 1, 3), 2, e);
-    qkv.insert(qkv.begin(), one(query, {}, 0));
-  } else {
-    qkv = {one(query, q_proj_weight, 0), static_k.defined() ? Tensor() : one(key, k_proj_weight, 1),
-           static_v.defined() ? Tensor() : one(value, v_proj_weight, 2)};
-  }
-  // [batch, heads, rows, columns], read where they lie.
-  const auto heads = [&](const Tensor& projection, const Tensor& given, const Tensor& bias) {
-    if (given.defined()) return given.reshape({e.batch, e.heads, e.keys, e.columns});
-    const Tensor t =
-        batch_first ? projection.permute({0, 2, 1, 3}) : projection.permute({1, 2, 0, 3});
-    if (!bias.defined()) return t;
-    const Tensor last = bias.view({1, e.heads, 1, e.columns});
-    return cat({t, last.expand({e.batch, e.heads, 1, e.columns})}, 2);
-  };
-  const Tensor q = heads(qkv[0], {}, {});
-  Tensor k = heads(qkv[1], static_k, bias_k), v = heads(qkv[2], static_v, bias_v);
-  if (add_zero_attn) {
-    const Tensor zero = zeros({e.batch, e.heads, 1, e.columns}, q.detach().options());
-    k = cat({k, zero}, 2);
-    v = cat({v, zero}, 2);
-  }
-  const bool causal_alone = is_causal && !key_padding_mask.defined() && added == 0;
-  const Tensor mask = joined_mask(is_causal ? Tensor() : attn_mask, key_padding_mask,
-                                  is_causal && !causal_alone, e, added, query);
-  const double p = training ? dropout_p : 0;
-  Tensor y, weights;
-  if (need_weights) {
-    std::tie(y, weights) = autograd::attention_with_weights(q, k, v, mask, p, causal_alone);
-    if (average_attn_weights) weights = weights.mean(1);
-  } else {
-    y = scaled_dot_product_attention(
-        q, k, v, mask.defined() ? std::optional<Tensor>(mask) : std::nullopt, p, causal_alone);
-  }
-  y = batch_first ? y.permute({0, 2, 1, 3}) : y.permute({2, 0, 1, 3});
-  return {linear(y.reshape(query.sizes()), out_proj_weight, out_proj_bias), weights};
+  if (query.dim() == 3) return of(query, key, value, key_padding_mask);
+  const int64_t at = batch_first ? 0 : 1;
+  const Tensor q = query.unsqueeze(at), k = key.is_same(query) ? q : key.unsqueeze(at),
+               v = value.is_same(key) ? k : value.unsqueeze(at);
+  const auto [y, weights] =
+      of(q, k, v, key_padding_mask.defined() ? key_padding_mask.unsqueeze(0) : key_padding_mask);
+  return {y.squeeze(at), weights.defined() ? weights.squeeze(0) : weights};
 }
 
 std::tuple<Tensor, Tensor> multi_head_attention_forward(

@@ -114,7 +114,7 @@ GraphPicture collect_graph(ArrayRef<Tensor> roots,
 }
 
 std::string GraphPicture::text() const {
-  std::ostringstream out;
+  auto out = ramet::detail::classic<std::ostringstream>();
   size_t next = 0;
   for (size_t i = 0; i < vertices.size(); ++i) {
     const Vertex& v = vertices[i];
@@ -132,7 +132,7 @@ std::string GraphPicture::text() const {
 }
 
 std::string GraphPicture::dot() const {
-  std::ostringstream out;
+  auto out = ramet::detail::classic<std::ostringstream>();
   out << "digraph autograd {\n  rankdir=TB;\n  node [shape=box, style=filled, fillcolor=white, "
          "fontname=\"sans-serif\"];\n";
   for (size_t i = 0; i < vertices.size(); ++i) {

@@ -11,7 +11,7 @@ namespace {
 
 // All digits of a number, and a point where a whole number would look like an integer.
 void show(std::ostream& out, double x) {
-  std::ostringstream text;
+  auto text = detail::classic<std::ostringstream>();
   text.precision(std::numeric_limits<double>::max_digits10);
   text << x;
   out << text.str();
@@ -193,6 +193,7 @@ IValue::GenericList IValue::toList() const {
 }
 
 std::ostream& operator<<(std::ostream& out, const IValue& value) {
+  const detail::ClassicScope classic(out);
   IValue::Shown{out, nullptr, nullptr, 0}(value);
   return out;
 }

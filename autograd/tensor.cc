@@ -367,7 +367,7 @@ std::string Tensor::toString() const {
 }
 
 void Tensor::print() const {
-  std::ostringstream text;
+  auto text = detail::classic<std::ostringstream>();
   if (defined()) text << '[' << toString() << ' ' << sizes() << "]\n";
   else text << "[UndefinedTensor]\n";
   std::fputs(text.str().c_str(), stderr);

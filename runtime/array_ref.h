@@ -95,6 +95,7 @@ template <class T> bool operator!=(ArrayRef<T> a, const std::vector<T>& b) { ret
 
 /// "[2, 3]"
 template <class T> std::ostream& operator<<(std::ostream& out, ArrayRef<T> list) {
+  const detail::ClassicScope classic(out);
   out << '[';
   for (size_t i = 0; i < list.size(); ++i) out << (i ? ", " : "") << list[i];
   return out << ']';

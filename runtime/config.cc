@@ -35,7 +35,7 @@ const char* processor() {
 const char* version() { return RAMET_VERSION; }
 
 std::string runtime_config() {
-  std::ostringstream out;
+  auto out = detail::classic<std::ostringstream>();
   out << "ramet: " << version() << "\n"
       << "compiler: " << compiler() << "\n"
       << "processor: " << processor() << "\n"

@@ -83,12 +83,17 @@ int64_t Scalar::integer_in(int64_t low, uint64_t high, const char* type) const {
   return i_;
 }
 
-std::ostream& operator<<(std::ostream& out, Half value) { return out << static_cast<float>(value); }
+std::ostream& operator<<(std::ostream& out, Half value) {
+  const detail::ClassicScope classic(out);
+  return out << static_cast<float>(value);
+}
 std::ostream& operator<<(std::ostream& out, BFloat16 value) {
+  const detail::ClassicScope classic(out);
   return out << static_cast<float>(value);
 }
 
 std::ostream& operator<<(std::ostream& out, const Scalar& s) {
+  const detail::ClassicScope classic(out);
   if (s.isFloatingPoint()) return out << s.toDouble();
   if (s.isBoolean()) return out << (s.toBool() ? "true" : "false");
   return out << s.toLong();

@@ -3,6 +3,7 @@
 namespace ramet {
 
 std::ostream& operator<<(std::ostream& out, const SourceLocation& where) {
+  const detail::ClassicScope classic(out);
   return out << where.function << " at " << where.file << ':' << where.line;
 }
 

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/classic.h"
+
 /// What programs may call: a name that leaves the shared library.
 #define RAMET_API __attribute__((visibility("default")))
 /// Says to the compiler which way a condition mostly goes:
@@ -105,7 +107,7 @@ namespace detail {
 [[noreturn, gnu::cold]] RAMET_API void throw_error(const char* op, const std::string& message);
 
 template <class... Parts> std::string join(const Parts&... parts) {
-  std::ostringstream text;
+  auto text = classic<std::ostringstream>();
   (text << ... << parts);
   return text.str();
 }

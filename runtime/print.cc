@@ -243,7 +243,8 @@ std::ostream& print(std::ostream& out, const TensorBase& t, int64_t line_size) {
 }
 
 void print(const TensorBase& t, int64_t line_size) {
-  std::ostringstream text;  // not std::cout: <iostream> is a static constructor in every program
+  // Not std::cout: <iostream> is a static constructor in every program.
+  auto text = detail::classic<std::ostringstream>();
   print(text, t, line_size);
   std::fputs(text.str().c_str(), stdout);
   std::fflush(stdout);

@@ -24,10 +24,12 @@ Slice::Slice(std::optional<int64_t> start, std::optional<int64_t> stop, std::opt
 }
 
 std::ostream& operator<<(std::ostream& out, const Slice& slice) {
+  const ramet::detail::ClassicScope classic(out);
   return out << slice.start() << ':' << slice.stop() << ':' << slice.step();
 }
 
 std::ostream& operator<<(std::ostream& out, const TensorIndex& index) {
+  const ramet::detail::ClassicScope classic(out);
   switch (index.type()) {
     case TensorIndexType::None: return out << "None";
     case TensorIndexType::Ellipsis: return out << "...";

@@ -35,8 +35,7 @@ namespace detail {
 std::string plain_word(const std::string& name) {
   std::string plain;
   for (const char c : name)
-    if (std::isalnum(static_cast<unsigned char>(c)))
-      plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (ramet::detail::is_letter_or_digit(c)) plain += ramet::detail::lower(c);
   return plain;
 }
 }  // namespace detail

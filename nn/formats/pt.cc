@@ -282,7 +282,7 @@ void write_value(serialize::OutputArchive& archive, const std::string& key, cons
 
 std::string detail::key_text(const IValue& key) {
   if (key.isString()) return key.toStringRef();
-  std::ostringstream text;
+  auto text = ramet::detail::classic<std::ostringstream>();
   text << key;
   return text.str();
 }

@@ -150,7 +150,10 @@ NameMap::~NameMap() = default;
 namespace {
 std::regex regex_of(const std::string& pattern) {
   try {
-    return std::regex(pattern);
+    std::regex made;
+    made.imbue(std::locale::classic());
+    made.assign(pattern);
+    return made;
   } catch (const std::regex_error& e) {
     fail("NameMap", "pattern: got \"", pattern, "\" (", e.what(),
          "), expected a regular expression");
@@ -190,7 +193,7 @@ NameMap& NameMap::ignore(const std::string& pattern) {
 
 namespace {
 std::string shape_text(const Tensor& t) {
-  std::ostringstream text;
+  auto text = ramet::detail::classic<std::ostringstream>();
   text << short_name_of(t.scalar_type()) << t.sizes();
   return text.str();
 }
@@ -256,7 +259,7 @@ class StateLoader {
         case NameMap::Rule::kRegex: name = std::regex_replace(name, rule.pattern, rule.to); break;
         case NameMap::Rule::kPermute: {
           if (!std::regex_match(name, rule.pattern)) break;
-          std::ostringstream text;
+          auto text = ramet::detail::classic<std::ostringstream>();
           text << IntArrayRef(rule.dims);
           if (static_cast<size_t>(tensor.dim()) != rule.dims.size()) {
             add_note(note, "not permuted " + text.str() + ": another rank");
@@ -325,7 +328,7 @@ std::string LoadReport::table() const {
     lines.push_back({kinds[static_cast<int>(row.kind)], row.name,
                      row.from == row.name ? "" : row.from, row.got, row.expected, row.note});
   }
-  std::ostringstream text;
+  auto text = ramet::detail::classic<std::ostringstream>();
   text << loaded << " tensors loaded";
   if (lines.size() == 1) return text.str() + "\n";
   text << ":\n";

@@ -61,7 +61,7 @@ RAMET_API void print_convolution(std::ostream& stream, const std::string& paddin
 /// "" where it is `usual`.
 template <size_t D> std::string printed(const ExpandingArray<D>& numbers, int64_t usual) {
   if (*numbers == *ExpandingArray<D>(usual)) return "";
-  std::ostringstream text;
+  auto text = ramet::detail::classic<std::ostringstream>();
   text << numbers;
   return text.str();
 }

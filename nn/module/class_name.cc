@@ -1,7 +1,5 @@
 #include "nn/module/class_name.h"
 
-#include <cctype>
-
 #include "nn/module/any_value.h"
 #include "runtime/demangle.h"
 
@@ -24,7 +22,7 @@ std::string with_root_namespace(std::string text) {
   const std::string root = std::string(root_namespace()) + "::";
   if (root == kOwn) return text;
   const auto in_name = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == ':';
+    return ramet::detail::is_letter_or_digit(c) || c == '_' || c == ':';
   };
   for (size_t at = text.find(kOwn); at != std::string::npos; at = text.find(kOwn, at)) {
     if (at > 0 && in_name(text[at - 1])) {

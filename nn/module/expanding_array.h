@@ -40,6 +40,7 @@ template <size_t D, class T = int64_t> class RAMET_API ExpandingArray {
 /// "3" for D = 1, else "[3, 3]".
 template <size_t D, class T>
 std::ostream& operator<<(std::ostream& stream, const ExpandingArray<D, T>& array) {
+  const detail::ClassicScope classic(stream);
   if (D == 1) return stream << array->front();
   return stream << static_cast<ArrayRef<T>>(array);
 }
@@ -68,6 +69,7 @@ class RAMET_API ExpandingArrayWithOptionalElem : public ExpandingArray<D, std::o
 
 template <size_t D, class T>
 std::ostream& operator<<(std::ostream& stream, const ExpandingArrayWithOptionalElem<D, T>& array) {
+  const detail::ClassicScope classic(stream);
   if (D > 1) stream << '[';
   for (size_t i = 0; i < D; ++i) {
     if (i) stream << ", ";

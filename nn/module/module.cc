@@ -329,6 +329,7 @@ void Module::print_tree(std::ostream& stream, const std::string& indentation) co
 }
 
 std::ostream& operator<<(std::ostream& stream, const Module& module) {
+  const ramet::detail::ClassicScope classic(stream);
   module.print_tree(stream, "");
   return stream;
 }

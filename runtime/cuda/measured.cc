@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "runtime/atomic_file.h"
 #include "runtime/cuda/check.h"
@@ -43,37 +43,46 @@ Measurements& measurements() {
 }
 std::atomic<bool> on{false};
 
+// Of what write() writes after the name: a tab and a number, twice.
+std::optional<Times> times_of(const std::string& text) {
+  double numbers[2];
+  const char* at = text.c_str();
+  for (double& number : numbers) {
+    char* end = nullptr;
+    if (*at != '\t') return std::nullopt;
+    number = ramet::detail::read_double(at + 1, &end);
+    if (end == at + 1 || !(number > 0)) return std::nullopt;
+    at = end;
+  }
+  if (at != text.c_str() + text.size()) return std::nullopt;
+  return Times{numbers[0], numbers[1]};
+}
+
 // What a file has; nothing where it is not there.
 Table read(const std::string& path) {
   Table table;
   if (::access(path.c_str(), F_OK) != 0) return table;
-  std::ifstream in(path);
+  auto in = ramet::detail::classic<std::ifstream>(path);
   RAMET_CHECK(in, kOp, path, ": cannot be read");
   std::string line;
   for (int number = 1; std::getline(in, line); ++number) {
     if (number == 1 && line == kFirstLine) continue;
     const size_t tab = line.find('\t');
-    Times t{};
-    int end = 0;
-    RAMET_CHECK(
-        number > 1 && tab != std::string::npos && tab > 0 &&
-            std::sscanf(line.c_str() + tab, "\t%lf\t%lf%n", &t.first, &t.second, &end) == 2 &&
-            tab + static_cast<size_t>(end) == line.size() && t.first > 0 && t.second > 0,
-        kOp, path, ", line ", number, ": got '", line.substr(0, 80), "', expected ",
-        number == 1 ? std::string("'") + kFirstLine + "'"
-                    : std::string("what was measured and two times, with tabs between"));
-    table[line.substr(0, tab)] = t;
+    const std::optional<Times> t =
+        tab != std::string::npos ? times_of(line.substr(tab)) : std::nullopt;
+    RAMET_CHECK(number > 1 && tab > 0 && t, kOp, path, ", line ", number, ": got '",
+                line.substr(0, 80), "', expected ",
+                number == 1 ? std::string("'") + kFirstLine + "'"
+                            : std::string("what was measured and two times, with tabs between"));
+    table[line.substr(0, tab)] = *t;
   }
   return table;
 }
 
 void write(const std::string& path, const Table& table) {
   std::string text = std::string(kFirstLine) + '\n';
-  for (const auto& [what, t] : table) {
-    char times[80];
-    std::snprintf(times, sizeof times, "\t%.3f\t%.3f\n", t.first, t.second);
-    text += what + times;
-  }
+  for (const auto& [what, t] : table)
+    text += what + ramet::detail::formatted("\t%.3f\t%.3f\n", t.first, t.second);
   write_file_atomically(path, text);
 }
 

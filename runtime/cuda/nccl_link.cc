@@ -254,7 +254,7 @@ std::unique_ptr<gpu::Link> gpu::make_link(const std::string& id, int device, int
 uint64_t gpu::card_identity(int device) {
   static const std::string host = [] {
     std::string line;
-    std::ifstream("/proc/sys/kernel/random/boot_id") >> line;
+    ramet::detail::classic<std::ifstream>("/proc/sys/kernel/random/boot_id") >> line;
     return line;
   }();
   char bus[64] = {};

@@ -2,18 +2,13 @@
 #include "tools/see/findings.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "tools/see/findings_internal.h"
 
 namespace ramet {
 namespace see {
 
-std::string number(double x) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", x);
-  return text;
-}
+std::string number(double x) { return ramet::detail::formatted("%.3g", x); }
 
 std::string percent(double part) {
   if (part < 1 && part > 0.99) return number(std::floor(part * 1000) / 10) + " %";

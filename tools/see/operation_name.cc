@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string_view>
 #include <utility>
+
+#include "runtime/classic.h"
 
 namespace ramet {
 namespace see {
@@ -25,15 +26,12 @@ std::string operation_name(const std::string& node) {
   const std::string_view words(node.data(), end);
   for (const auto& [known, name] : kOthers)
     if (words == known) return std::string(name);
-  const auto small = [&](size_t i) {
-    return i < end && std::islower(static_cast<unsigned char>(node[i]));
-  };
+  const auto small = [&](size_t i) { return i < end && node[i] >= 'a' && node[i] <= 'z'; };
   std::string out;
   for (size_t i = 0; i < end; ++i) {
-    const auto c = static_cast<unsigned char>(node[i]);
-    if (std::isupper(c) && i > 0 && node[i - 1] != '_' && (small(i - 1) || small(i + 1)))
-      out += '_';
-    out += static_cast<char>(std::tolower(c));
+    const char c = ramet::detail::lower(node[i]);
+    if (c != node[i] && i > 0 && node[i - 1] != '_' && (small(i - 1) || small(i + 1))) out += '_';
+    out += c;
   }
   return out;
 }

@@ -28,7 +28,7 @@ constexpr int kMostLevels = 8;
 constexpr size_t kMostText = size_t{4} << 30;
 
 template <class... What> [[noreturn]] void refuse(const std::string& name, const What&... what) {
-  std::ostringstream text;
+  auto text = ramet::detail::classic<std::ostringstream>();
   (text << ... << what);
   throw Error("[see] " + name + ": " + text.str());
 }
@@ -349,8 +349,8 @@ void write(const RecordingData& data, const std::string& path) {
 }
 
 RecordingData read(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream bytes;
+  auto in = ramet::detail::classic<std::ifstream>(path, std::ios::binary);
+  auto bytes = ramet::detail::classic<std::ostringstream>();
   if (in.peek() != std::ifstream::traits_type::eof()) bytes << in.rdbuf();
   if (!in.is_open() || in.bad())
     refuse(path, "cannot be read: got \"", std::strerror(errno), "\", expected a file");

@@ -321,6 +321,7 @@ void Stepper::set_outgoing(size_t edge, const Tensor& gradient) {
 
 std::ostream& operator<<(std::ostream& out, const Stepper& s) {
   const Stepper::Walk& w = *s.walk_;
+  const ramet::detail::ClassicScope classic(out);
   if (!w.standing) return out << (w.over ? "the backward is over\n" : "no step was made yet\n");
   const std::string margin(static_cast<size_t>(s.depth()) * 2, ' ');
   out << margin << '#' << (w.before ? w.steps : w.steps - 1) << ' ' << w.node;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
@@ -13,9 +12,7 @@ namespace {
 
 std::string number(double x) {
   if (std::isnan(x)) return "nan";  // of either sign
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", x);
-  return text;
+  return ramet::detail::formatted("%.4g", x);
 }
 
 }  // namespace

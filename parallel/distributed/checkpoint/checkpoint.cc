@@ -47,7 +47,7 @@ struct PlanPart {
     loaded.clear();
     for (int64_t i = 0; i < n.toInt(); ++i) {
       archive.read(key(i), text);
-      std::istringstream lines(text.toStringRef());
+      auto lines = ramet::detail::classic<std::istringstream>(text.toStringRef());
       loaded.emplace_back();
       for (std::string name; std::getline(lines, name);) loaded.back().push_back(name);
     }

@@ -149,7 +149,7 @@ void write_manifest(const std::string& path, const Manifest& m, const Stage& at)
 Manifest read_manifest(const std::string& path) {
   const std::string name = fs::path(path).filename().string();
   const auto damaged = [&](const std::string& why) -> Damaged { return Damaged(name + " " + why); };
-  std::ifstream in(path, std::ios::binary);
+  auto in = ramet::detail::classic<std::ifstream>(path, std::ios::binary);
   if (!in) throw damaged("cannot be read");
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   try {

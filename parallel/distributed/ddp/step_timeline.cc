@@ -1,8 +1,6 @@
 #include "parallel/distributed/step_timeline.h"
 
 #include <algorithm>
-#include <cstdarg>
-#include <cstdio>
 
 #include "autograd/graph/graph_observer.h"
 #include "parallel/distributed/ddp/gradient_reducer.h"
@@ -25,33 +23,21 @@ std::optional<size_t> StepTimeline::held_back_by(size_t bucket) const {
   return latest == bucket ? std::nullopt : std::optional(latest);
 }
 
-namespace {
-
-[[gnu::format(printf, 2, 3)]] void append(std::string& out, const char* format, ...) {
-  char line[160];
-  va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(line, sizeof(line), format, arguments);
-  va_end(arguments);
-  out += line;
-}
-
-}  // namespace
-
 std::string StepTimeline::table() const {
-  std::string out;
+  using ramet::detail::formatted;
   if (step == 0) return "no synchronised backward yet\n";
-  append(out, "step %lld: gradients computed %.3f ms, reduced %.3f ms, waited %.3f ms\n",
-         static_cast<long long>(step), 1e3 * backward, 1e3 * end, 1e3 * exposed());
-  append(out, "%6s %12s %10s %10s %10s %10s %10s %10s  %s\n", "bucket", "bytes", "gradients",
-         "first", "complete", "launched", "done", "waited", "stalled by");
+  std::string out =
+      formatted("step %lld: gradients computed %.3f ms, reduced %.3f ms, waited %.3f ms\n",
+                static_cast<long long>(step), 1e3 * backward, 1e3 * end, 1e3 * exposed());
+  out += formatted("%6s %12s %10s %10s %10s %10s %10s %10s  %s\n", "bucket", "bytes", "gradients",
+                   "first", "complete", "launched", "done", "waited", "stalled by");
   for (size_t i = 0; i < buckets.size(); ++i) {
     const BucketTimeline& b = buckets[i];
     const std::string gradients =
         std::to_string(b.gradients) + " of " + std::to_string(b.parameters);
-    append(out, "%6zu %12lld %10s %10.3f %10.3f %10.3f %10.3f %10.3f  ", i,
-           static_cast<long long>(b.bytes), gradients.c_str(), 1e3 * b.first, 1e3 * b.complete,
-           1e3 * b.launched, 1e3 * b.done, 1e3 * b.waited);
+    out += formatted("%6zu %12lld %10s %10.3f %10.3f %10.3f %10.3f %10.3f  ", i,
+                     static_cast<long long>(b.bytes), gradients.c_str(), 1e3 * b.first,
+                     1e3 * b.complete, 1e3 * b.launched, 1e3 * b.done, 1e3 * b.waited);
     // Names may be long.
     out += b.parameters == 0  ? "nothing: it takes no part"
            : b.gradients == 0 ? "nothing: no gradient of this rank"

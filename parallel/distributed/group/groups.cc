@@ -99,7 +99,7 @@ std::string try_together(Store& store, const std::vector<int>& ranks, size_t me,
   } else {
     do {
       const std::string all = store.find("together", deadline).value_or("");
-      std::istringstream numbers(all);
+      auto numbers = ramet::detail::classic<std::istringstream>(all);
       std::string number;
       for (size_t i = 0; i <= me && std::getline(numbers, number, ','); ++i)
         if (i == me && number == mine) return all;

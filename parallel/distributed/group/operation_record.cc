@@ -68,11 +68,9 @@ using State = OperationRecord::State;
 constexpr size_t kTold = 5;  // operations of a rank in a report
 
 std::string line_of(const OperationRecord& r, double now) {
-  char times[96];
   const double since = r.began.value_or(r.called), until = r.ended.value_or(now);
-  std::snprintf(times, sizeof(times), "%-7s at %.3f s, %s%.3f s: ", name_of(r.state), since,
-                r.ended ? "took " : "for ", until - since);
-  std::string out = times;
+  std::string out = ramet::detail::formatted("%-7s at %.3f s, %s%.3f s: ", name_of(r.state), since,
+                                             r.ended ? "took " : "for ", until - since);
   if (r.peer >= 0) out += (r.sends ? "to rank " : "from rank ") + std::to_string(r.peer) + ", ";
   return out + r.text;
 }
@@ -86,7 +84,7 @@ struct Told {
   std::string packed() const { return std::to_string(done) + "\n" + next + "\n" + lines; }
   static Told unpacked(const std::string& text) {
     Told t;
-    std::istringstream in(text);
+    auto in = ramet::detail::classic<std::istringstream>(text);
     std::string number;
     std::getline(in, number);
     std::getline(in, t.next);

@@ -32,7 +32,7 @@ constexpr uint64_t kFormat = 0x31656c6946536d52;  // "RmSFile1"
 enum class Kind : uint64_t { set, erase, failure };
 
 std::string first_line(const char* path) {
-  std::ifstream in(path);
+  auto in = ramet::detail::classic<std::ifstream>(path);
   std::string line;
   std::getline(in, line);
   return line;
@@ -43,7 +43,7 @@ uint64_t start_time_of(uint64_t pid) {
   const std::string stat = first_line(("/proc/" + std::to_string(pid) + "/stat").c_str());
   const size_t name_end = stat.rfind(')');  // names may hold spaces
   if (name_end == std::string::npos) return 0;
-  std::istringstream rest(stat.substr(name_end + 1));
+  auto rest = ramet::detail::classic<std::istringstream>(stat.substr(name_end + 1));
   std::string word;
   for (int field = 3; field <= 22 && rest >> word; ++field) {
     if (field == 3 && (word == "Z" || word == "X")) return 0;

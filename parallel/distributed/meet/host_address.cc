@@ -46,7 +46,7 @@ HostAddress HostAddress::parse(const std::string& text) {
 
 std::string this_network() {
   std::string boot;
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  auto file = ramet::detail::classic<std::ifstream>("/proc/sys/kernel/random/boot_id");
   std::getline(file, boot);
   // A copy of a running virtual machine has its boot, too: hence the name.
   std::array<char, 256> host{}, space{};

@@ -24,7 +24,7 @@ std::vector<Row> table_of(const nn::Module& module, const Exceptions& exceptions
   const auto add = [&](const char* kind, const std::string& name, const Tensor& t,
                        nn::BufferPolicy policy) {
     if (exceptions.tensor(t)) return;
-    std::ostringstream what;
+    auto what = ramet::detail::classic<std::ostringstream>();
     static const char* const names[] = {"first", "merge_stats", "mean", "sum",
                                         "max",   "all_equal",   "sync", "per_replica"};
     if (policy != nn::BufferPolicy::first)
@@ -58,7 +58,7 @@ std::string packed(const std::vector<Row>& rows) {
 
 std::vector<Row> unpacked(const std::string& text) {
   std::vector<Row> rows;
-  std::istringstream in(text);
+  auto in = ramet::detail::classic<std::istringstream>(text);
   for (std::string line; std::getline(in, line);) {
     const size_t a = line.find('\t'), b = line.find('\t', a + 1);
     if (a == std::string::npos || b == std::string::npos) continue;

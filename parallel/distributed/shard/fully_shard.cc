@@ -78,7 +78,8 @@ class Collector {
   }
   std::vector<FoundParameter> found;
   std::set<std::shared_ptr<ShardGroup>> below;
-  std::ostringstream table;  // what the ranks compare: a line for each name of a parameter
+  // what the ranks compare: a line for each name of a parameter
+  std::ostringstream table = ramet::detail::classic<std::ostringstream>();
 
  private:
   void visit(nn::Module& m, const std::string& prefix) {
@@ -139,7 +140,7 @@ void check_one_device(const Collector& collector) {
 }
 
 std::string table_of(const FullyShardOptions& options) {
-  std::ostringstream text;
+  auto text = ramet::detail::classic<std::ostringstream>();
   const auto& reshard = options.reshard_after_forward;
   text << "average " << detail::text_of(options.average) << "\norder "
        << detail::text_of(options.order) << "\nreshard_after_forward "
@@ -166,7 +167,8 @@ void check_same(const ShardLanes& lanes, const std::string& name,
     }
     for (size_t r = 0; r < all.size() && problem.empty(); ++r) {
       if (all[r] == mine) continue;
-      std::istringstream ours(mine), theirs(all[r]);
+      auto ours = ramet::detail::classic<std::istringstream>(mine);
+      auto theirs = ramet::detail::classic<std::istringstream>(all[r]);
       std::string a, b;
       while (a == b) {
         if (!std::getline(ours, a)) a = "nothing";

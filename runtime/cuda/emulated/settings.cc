@@ -54,7 +54,7 @@ struct Variable {
 
 size_t parse_bytes(const Variable& variable, const std::string& text, const char* expected) {
   char* end = nullptr;
-  double number = std::strtod(text.c_str(), &end);
+  double number = ramet::detail::read_double(text.c_str(), &end);
   if (end == text.c_str() || !std::isfinite(number) || number < 0) variable.refuse(expected);
   switch (*end) {
     case 'K': number *= double(1 << 10), ++end; break;
@@ -68,7 +68,7 @@ size_t parse_bytes(const Variable& variable, const std::string& text, const char
 
 double parse_speed(const Variable& variable) {
   char* end = nullptr;
-  const double number = std::strtod(variable.value.c_str(), &end);
+  const double number = ramet::detail::read_double(variable.value.c_str(), &end);
   if (*end != '\0' || !std::isfinite(number) || number < 0)
     variable.refuse("a number of at least 0, in 10^9 bytes a second");
   return number;

@@ -22,7 +22,7 @@ namespace {
 // one, and a row is one of dot's ranks.
 std::string question(const RecordingData& data, const std::vector<Place>& places,
                      const std::vector<Id>& nodes) {
-  std::ostringstream out;
+  auto out = ramet::detail::classic<std::ostringstream>();
   out << "digraph g { rankdir=TB; nodesep=0.1; ranksep=0.3; node [shape=box, fixedsize=true, "
          "width=1, height=0.3, label=\"\"];\n";
   std::map<int, std::vector<Id>> rows;
@@ -52,9 +52,11 @@ std::map<Id, double> places_of(std::FILE* answer) {
   std::map<Id, double> x;
   char line[4096];
   while (std::fgets(line, sizeof line, answer)) {
-    int id = 0;
-    double at = 0;
-    if (std::sscanf(line, "node n%d %lf", &id, &at) == 2) x[id] = at;
+    int id = 0, number = 0;
+    if (std::sscanf(line, "node n%d %n", &id, &number) != 1) continue;
+    char* end = nullptr;
+    const double at = ramet::detail::read_double(line + number, &end);
+    if (end != line + number) x[id] = at;
   }
   return x;
 }
@@ -67,7 +69,7 @@ std::vector<int> columns_by_dot(const RecordingData& data, const std::vector<Pla
   const int file = ::mkstemp(path);
   if (file < 0) return {};
   ::close(file);
-  std::ofstream(path) << question(data, places, nodes);
+  ramet::detail::classic<std::ofstream>(path) << question(data, places, nodes);
   std::map<Id, double> x;
   if (std::FILE* answer =
           ::popen(("dot -Tplain " + std::string(path) + " 2>/dev/null").c_str(), "r")) {

@@ -50,7 +50,7 @@ void judge(ComparedRow& row, const Together& a, const Together& b) {
   }
   const Statistics &x = a.all, &y = b.all;
   const bool single = a.pieces == 1 && b.pieces == 1;
-  std::ostringstream out;
+  auto out = ramet::detail::classic<std::ostringstream>();
   out.precision(9);
   say(out, "elements", static_cast<double>(x.count), static_cast<double>(y.count));
   say(out, "zeros", static_cast<double>(x.zeros), static_cast<double>(y.zeros));

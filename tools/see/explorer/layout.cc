@@ -1,7 +1,6 @@
 #include "tools/see/explorer/layout.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <numeric>
 #include <set>
@@ -34,7 +33,7 @@ bool is_own(const MovementRow& m, const RecordingData& data) {
   for (const char c : m.kind)
     if (c != '_') kind += c;
   std::string name = data.nodes[m.node].name.substr(0, kind.size());
-  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (char& c : name) c = ramet::detail::lower(c);
   return name == kind;
 }
 

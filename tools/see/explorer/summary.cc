@@ -18,18 +18,14 @@ std::string bytes_of(int64_t n) {
     x /= 1024;
     ++unit;
   }
-  char text[32];
-  std::snprintf(text, sizeof text, unit && x < 10 ? "%.1f %s" : "%.0f %s", x, kUnits[unit]);
-  return text;
+  return ramet::detail::formatted("%.*f %s", unit && x < 10 ? 1 : 0, x, kUnits[unit]);
 }
 
 std::string time_of(uint64_t ns) {
-  char text[32];
   const double x = static_cast<double>(ns);
-  if (x < 1e6) std::snprintf(text, sizeof text, "%.3g us", x / 1e3);
-  else if (x < 1e9) std::snprintf(text, sizeof text, "%.3g ms", x / 1e6);
-  else std::snprintf(text, sizeof text, "%.3g s", x / 1e9);
-  return text;
+  if (x < 1e6) return ramet::detail::formatted("%.3g us", x / 1e3);
+  if (x < 1e9) return ramet::detail::formatted("%.3g ms", x / 1e6);
+  return ramet::detail::formatted("%.3g s", x / 1e9);
 }
 
 // A terminal's control characters, and what would break the line, are left out.
@@ -55,18 +51,15 @@ void longest(std::ostringstream& out, const char* head,
                    [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
   if (rows.empty()) return;
   out << head << '\n';
-  for (size_t i = 0; i < std::min<size_t>(rows.size(), 5); ++i) {
-    char line[160];
-    std::snprintf(line, sizeof line, "  %-44s %10s  %d x\n", plain(rows[i].first, 44).c_str(),
-                  time_of(rows[i].second.first).c_str(), rows[i].second.second);
-    out << line;
-  }
+  for (size_t i = 0; i < std::min<size_t>(rows.size(), 5); ++i)
+    out << ramet::detail::formatted("  %-44s %10s  %d x\n", plain(rows[i].first, 44).c_str(),
+                                    time_of(rows[i].second.first).c_str(), rows[i].second.second);
 }
 
 }  // namespace
 
 std::string summary(const RecordingData& d) {
-  std::ostringstream out;
+  auto out = ramet::detail::classic<std::ostringstream>();
   out << plain(d.title.empty() ? d.program : d.title, 100) << ": "
       << many(d.operations.size(), "operation") << ", " << many(d.nodes.size(), "node") << ", "
       << many(d.events.size(), "event") << " in " << time_of(d.duration) << '\n';

@@ -13,6 +13,7 @@
 #include "parallel/distributed/step_timeline.h"
 #include "tests/parallel/distributed/local_groups.h"
 #include "tests/parallel/distributed/shard/given_gradients.h"
+#include "tests/runtime/foreign_locale.h"
 
 namespace ramet::distributed {
 namespace {
@@ -422,6 +423,7 @@ TEST(StepTimeline, ReadBesideSteps) {
 }
 
 TEST(StepTimeline, Table) {
+  const ForeignLocale locale;  // has no part in it
   EXPECT_EQ(StepTimeline().table(), "no synchronised backward yet\n");
   StepTimeline t;
   t.step = 7;

@@ -21,6 +21,7 @@ ostream& operator<<(ostream& out, const pair<First, Second>& p);
 namespace c10 {
 /// The elements with blanks between them; of more than 100 the first hundred and " ...".
 template <class Iterator> void PrintSequence(std::ostream& out, Iterator begin, Iterator end) {
+  const ::ramet::detail::ClassicScope classic(out);
   for (int i = 0; begin != end && i < 100; ++i, ++begin) out << (i > 0 ? " " : "") << *begin;
   if (begin != end) out << " ...";
 }
@@ -41,6 +42,7 @@ template <class... Types> ostream& operator<<(ostream& out, const set<Types...>&
 }
 template <class First, class Second>
 ostream& operator<<(ostream& out, const pair<First, Second>& p) {
+  const ::ramet::detail::ClassicScope classic(out);
   return out << '(' << p.first << ", " << p.second << ')';
 }
 }  // namespace std

@@ -78,7 +78,7 @@ class RAMET_API MessageLogger {
   ::ramet::SourceLocation where_;
   int severity_;
   bool exit_on_fatal_;
-  std::stringstream text_;
+  std::stringstream text_ = ::ramet::detail::classic<std::stringstream>();
 };
 
 /// Makes a stream expression one of type void: weaker than <<, stronger than ?:.

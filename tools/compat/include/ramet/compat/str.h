@@ -46,7 +46,7 @@ using std::to_string;
 
 /// The parts, one behind the other, as operator<< prints them.
 template <class... Parts> [[nodiscard]] inline std::string str(const Parts&... parts) {
-  std::ostringstream text;
+  auto text = ::ramet::detail::classic<std::ostringstream>();
   (::ramet::compat::stream_one(text, parts), ...);
   return text.str();
 }
@@ -57,7 +57,7 @@ template <class... Parts> [[nodiscard]] inline std::string str(const Parts&... p
 /// The elements of `list` with `delimiter` between them.
 template <class Container>
 [[nodiscard]] std::string Join(const std::string& delimiter, const Container& list) {
-  std::ostringstream text;
+  auto text = ::ramet::detail::classic<std::ostringstream>();
   bool first = true;
   for (const auto& element : list) {
     if (!first) text << delimiter;

@@ -1,0 +1,49 @@
+// Text in the classic locale: what the library prints and parses is the same whatever locale the
+// program has chosen, by std::locale::global, by setlocale or by imbuing a stream.
+//
+// Streams are made by classic<Stream>(); a stream of the program is switched by ClassicScope; real
+// numbers are printed by formatted() and read by read_double(). tools/check_layers.py finds what
+// does without them.
+#pragma once
+#include <ios>
+#include <ostream>
+#include <string>
+#include <utility>
+
+namespace ramet {
+namespace detail {
+
+/// A standard stream (std::ostringstream, std::ifstream, ...) made of `arguments`.
+template <class Stream, class... Arguments> Stream classic(Arguments&&... arguments) {
+  Stream stream(std::forward<Arguments>(arguments)...);
+  stream.imbue(std::locale::classic());
+  return stream;
+}
+
+/// Switches a stream to the classic locale until the end of the scope.
+class __attribute__((visibility("default"))) ClassicScope {  // RAMET_API, which comes after this
+ public:
+  explicit ClassicScope(std::ostream& stream);
+  ~ClassicScope();
+  ClassicScope(const ClassicScope&) = delete;
+  ClassicScope& operator=(const ClassicScope&) = delete;
+
+ private:
+  std::ostream& stream_;
+  const std::locale before_;
+  const bool switches_;
+};
+
+/// What std::printf would print.
+[[gnu::format(printf, 1, 2)]] std::string formatted(const char* format, ...);
+/// std::strtod.
+double read_double(const char* text, char** end);
+/// A letter of ASCII in lower case; any other character as it is.
+constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+/// Is it a letter or a digit of ASCII?
+constexpr bool is_letter_or_digit(char c) {
+  return (lower(c) >= 'a' && lower(c) <= 'z') || (c >= '0' && c <= '9');
+}
+
+}  // namespace detail
+}  // namespace ramet

@@ -1,7 +1,6 @@
 #include "runtime/thread_pool.h"
 
 #include <pthread.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -18,6 +17,7 @@
 #include "runtime/context.h"
 #include "runtime/device.h"
 #include "runtime/float_modes_internal.h"
+#include "runtime/machine_internal.h"
 #include "runtime/parallel_regions_internal.h"
 
 using ramet::detail::tls;
@@ -26,13 +26,6 @@ namespace ramet {
 namespace {
 
 constexpr int kMaxThreads = 256;
-
-int hardware_threads() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
-    return std::clamp(CPU_COUNT(&set), 1, kMaxThreads);
-  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMaxThreads);
-}
 
 int64_t number_from_environment(const char* name, int64_t fallback, int64_t low, int64_t high) {
   const char* text = std::getenv(name);
@@ -216,8 +209,8 @@ int get_num_threads() {
   int n = g_threads.load(std::memory_order_relaxed);
   if (RAMET_LIKELY(n != 0)) return n;
   n = threads_of_openmp();
-  n = static_cast<int>(
-      number_from_environment("RAMET_NUM_THREADS", n ? n : hardware_threads(), 1, kMaxThreads));
+  if (n == 0) n = std::min(detail::usable_threads(), kMaxThreads);
+  n = static_cast<int>(number_from_environment("RAMET_NUM_THREADS", n, 1, kMaxThreads));
   g_threads.store(n, std::memory_order_relaxed);
   return n;
 }

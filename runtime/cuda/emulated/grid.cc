@@ -11,6 +11,7 @@
 #include "runtime/cuda/emulated/grid_run.h"
 #include "runtime/cuda/emulated/settings.h"
 #include "runtime/cuda/emulated/worker.h"
+#include "runtime/machine_internal.h"
 
 namespace ramet::emulated {
 namespace {
@@ -86,8 +87,7 @@ class Pool {
  private:
   void offer(const std::shared_ptr<GridRun>& run) {
     std::lock_guard<std::mutex> lock(mutex_);
-    const int wanted = settings().workers ? settings().workers
-                                          : static_cast<int>(std::thread::hardware_concurrency());
+    const int wanted = settings().workers ? settings().workers : ramet::detail::usable_threads();
     if (wanted < 2) return;
     while (static_cast<int>(threads_.size()) < wanted - 1)  // the caller is one, too
       threads_.emplace_back([this] { loop(); });

@@ -1,19 +1,15 @@
 #include "runtime/allocator.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <map>
-#include <mutex>
-#include <new>
 #include <string>
 
+#include "runtime/arena_internal.h"
 #include "runtime/checked_size.h"
 #include "runtime/debug_memory.h"
 #include "runtime/gpu.h"
+#include "runtime/machine_internal.h"
 #include "runtime/memory_observer.h"
 #include "runtime/pool.h"
 
@@ -32,74 +28,21 @@ struct alignas(64) Counters {
 };
 constinit Counters g_counters[kMaxDevices];
 
-// Freed blocks above pool::kLargeMax, by size. Rounded to 2 MiB, so a training step finds its own
-// sizes again.
-constexpr size_t kHuge = size_t{2} << 20;
-struct Cache {
-  std::mutex mutex;
-  std::multimap<size_t, std::pair<void*, int>> blocks;
-  int64_t bytes[kMaxDevices] = {};
-  ~Cache() { clear(); }
-  void clear() {
-    std::lock_guard lock(mutex);
-    for (auto& [size, block] : blocks) std::free(block.first);
-    blocks.clear();
-    std::fill_n(bytes, kMaxDevices, int64_t{0});
-  }
-};
-// Never destroyed before the last storage: storages of static objects may die after it. Reachable
-// at exit, so not a leak; under sanitizers nothing is cached.
-Cache& cache() {
-  static Cache* c = new Cache;
-  return *c;
-}
-constexpr int64_t kCacheMax = int64_t{1} << 30;
-
-size_t rounded(size_t block) { return (block + kHuge - 1) / kHuge * kHuge; }
-
 void* allocate_large(size_t block, int device) {
   pool::count_allocation(block);
-  const size_t size = rounded(block);
-  if (!pool::kPassThrough) {
-    Cache& c = cache();
-    std::lock_guard lock(c.mutex);
-    // Exactly the size: it tells free_block how large the block is.
-    for (auto [it, end] = c.blocks.equal_range(size); it != end; ++it) {
-      if (it->second.second != device) continue;
-      void* p = it->second.first;
-      c.bytes[device] -= static_cast<int64_t>(it->first);
-      c.blocks.erase(it);
-      return p;
-    }
-  }
-  void* p = std::aligned_alloc(kHuge, size);
-  if (!p) {
-    cache().clear();
-    p = std::aligned_alloc(kHuge, size);
-  }
-  if (!p) {
-    throw OutOfMemoryError("[allocate] out of memory on " + Device::from_ordinal(device).str() +
-                           ": got a request of " + std::to_string(block) + " bytes, " +
-                           std::to_string(g_counters[device].current.load()) + " bytes are in use");
-  }
-  if (!pool::kPassThrough) madvise(p, size, MADV_HUGEPAGE);
-  return p;
+  void* p = nullptr;
+  if (!pool::kPassThrough) p = detail::arena(device).allocate(block);
+  else if (posix_memalign(&p, 64, block) != 0) p = nullptr;
+  if (p) return p;
+  throw OutOfMemoryError("[allocate] out of memory on " + Device::from_ordinal(device).str() +
+                         ": got a request of " + std::to_string(block) + " bytes, " +
+                         std::to_string(g_counters[device].current.load()) + " bytes are in use");
 }
 
 void free_large(void* p, size_t block, int device) {
-  const size_t size = rounded(block);
-  if (!pool::kPassThrough) {
-    if (RAMET_UNLIKELY(debug_memory())) detail::poison_freed(p, block);
-    Cache& c = cache();
-    std::lock_guard lock(c.mutex);
-    if (c.bytes[device] + static_cast<int64_t>(size) <= kCacheMax) try {
-        c.blocks.emplace(size, std::pair(p, device));
-        c.bytes[device] += static_cast<int64_t>(size);
-        return;
-      } catch (const std::bad_alloc&) {  // no memory to remember it by
-      }
-  }
-  std::free(p);
+  if (pool::kPassThrough) return std::free(p);
+  if (RAMET_UNLIKELY(debug_memory())) detail::poison_freed(p, block);
+  detail::arena(device).free(p, block);
 }
 
 [[noreturn, gnu::cold]] void over_limit(size_t bytes, int device) {
@@ -121,9 +64,8 @@ MemoryStats memory_stats(Device device) {
   s.current = c.current.load();
   s.peak = c.peak.load();
   s.allocations = c.allocations.load();
-  Cache& held = cache();
-  std::lock_guard lock(held.mutex);
-  s.cached = held.bytes[d];
+  if (detail::Arena* const arena = detail::existing_arena(d))
+    s.cached = static_cast<int64_t>(arena->counts().kept);
   return s;
 }
 
@@ -143,20 +85,19 @@ void set_memory_limit(Device device, int64_t bytes) {
   Counters& c = g_counters[device.ordinal()];
   c.limit = bytes;
   c.set(Counters::kLimit, bytes != 0);
+  detail::arena(device.ordinal()).set_limit(static_cast<size_t>(bytes));
 }
 
 void empty_cache() {
-  cache().clear();
+  detail::release_arenas();
   if (gpu::Library* gpus = gpu::library()) gpus->empty_cache();
 }
 
 void check_room(const char* op, const char* what, uint64_t count, uint64_t each) {
   const Counters& c = g_counters[0];
   const int64_t limit = c.limit.load(std::memory_order_relaxed);
-  static const auto machine =
-      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  const uint64_t room =
-      limit ? static_cast<uint64_t>(std::max<int64_t>(limit - c.current.load(), 0)) : machine;
+  const auto room = static_cast<uint64_t>(limit ? std::max<int64_t>(limit - c.current.load(), 0)
+                                                : detail::usable_memory());
   if (RAMET_LIKELY(count <= room / each)) return;
   throw OutOfMemoryError("[" + std::string(op) + "] " + what + ": got " + std::to_string(count) +
                          ", expected at most " + std::to_string(room / each) + ", for which " +

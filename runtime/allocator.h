@@ -1,7 +1,8 @@
-// Data memory of a device: statistics, limits, and a cache of large blocks.
+// Data memory of a device: statistics, limits, and large blocks.
 //
-// Blocks up to 4 MB come from the calling thread's size classes (runtime/pool.h). Larger ones are
-// asked for with huge pages and kept when freed: first touch of 43 MB costs 20 ms in 4 KiB pages.
+// Blocks up to 4 MB come from the calling thread's size classes (runtime/pool.h). Larger ones come
+// from the device's arena, which has huge pages and keeps some of what is freed (Note [Kept memory]
+// in runtime/arena_internal.h).
 // Data of at most 768 bytes lives inside the block of its TensorImpl and is not counted here
 // (runtime/tensor_base.h).
 #pragma once
@@ -17,7 +18,7 @@ namespace ramet {
 struct MemoryStats {
   int64_t current = 0;      ///< held by live storages
   int64_t peak = 0;         ///< largest `current` since the start or the last reset
-  int64_t cached = 0;       ///< freed large blocks kept for reuse
+  int64_t cached = 0;       ///< free memory that is kept for large blocks
   int64_t allocations = 0;  ///< storages made so far
 };
 
@@ -26,9 +27,9 @@ RAMET_API MemoryStats memory_stats(Device device);
 /// `peak` starts again from `current`.
 RAMET_API void reset_peak_memory_stats(Device device);
 /// From now on a request that would raise `current` above `bytes` throws OutOfMemoryError. 0: no
-/// limit.
+/// limit. What is kept counts only in that it goes where the limit has no space for it.
 RAMET_API void set_memory_limit(Device device, int64_t bytes);
-/// Gives cached large blocks of all devices back to the system.
+/// Gives the memory that all devices keep back to the system, or to the driver.
 RAMET_API void empty_cache();
 
 namespace detail {

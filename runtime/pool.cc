@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 
+#include "runtime/arena_internal.h"
 #include "runtime/debug_memory.h"
 
 using ramet::detail::tls;
@@ -56,7 +57,9 @@ size_t g_heaps = 0;
 // To the byte, so that a sanitizer sees the first one beyond the end.
 void* aligned(size_t alignment, size_t bytes) {
   void* p = nullptr;
-  if (posix_memalign(&p, alignment, bytes) != 0) refuse(bytes);
+  if (posix_memalign(&p, alignment, bytes) == 0) return p;
+  // What is kept for large blocks may be what the system lacks.
+  if (!detail::release_arenas() || posix_memalign(&p, alignment, bytes) != 0) refuse(bytes);
   return p;
 }
 

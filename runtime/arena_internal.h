@@ -1,0 +1,87 @@
+// Memory of large blocks: an arena for each CPU device, which keeps what is freed for the next
+// ones.
+//
+// Note [Kept memory]
+// Memory comes from the system with huge pages and in multiples of 2 MiB: the first touch of 43 MB
+// costs 20 ms in pages of 4 KiB. A freed block joins the free memory before and after it; a request
+// takes the smallest free range that holds it and leaves the rest. So a step's blocks serve the
+// next step's, of other sizes too, and a steady state asks the system for nothing. Where nothing
+// fits, the largest free range grows to the size that is wanted, if its neighbourhood is free.
+//
+// What is kept is bounded, or a container is killed with little in use. After a free, and after
+// memory was asked for, whole huge pages of free ranges go back until all of this holds:
+// - Free ranges and blocks in use are no more than the most that was in use of late (in this period
+//   of kPeriod requests and in the last one), a sixteenth of that and 4 MiB: what a step needs at
+//   its peak is kept for the next step.
+// - Free ranges are no more than the blocks in use, or an eighth of what the process may use of
+//   memory (at most 4 GiB) where that is more: a model that is gone leaves little.
+// - With the blocks of all arenas they are no more than three quarters of what the process may use.
+// All free ranges of all arenas go back where the system has no more, and where the process's
+// control group is close to its limit when memory is asked for.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <set>
+#include <utility>
+
+namespace ramet {
+namespace detail {
+
+class Arena {
+ public:
+  /// `usable`: bytes of memory that the process may use.
+  explicit Arena(size_t usable) : usable_(usable) {}
+  /// No block may be in use.
+  ~Arena() { release(0); }
+  Arena(const Arena&) = delete;
+
+  /// A block that starts at a multiple of 64 bytes; null where the system has no more.
+  void* allocate(size_t bytes);
+  /// With the same `bytes`, from any thread.
+  void free(void* block, size_t bytes) noexcept;
+  /// Gives free ranges back to the system until at most `keep` bytes of them are left.
+  void release(size_t keep) noexcept;
+  /// From now on blocks in use and free ranges are no more than `bytes` where blocks alone are not.
+  /// 0: no such limit.
+  void set_limit(size_t bytes) noexcept;
+
+  /// Bytes, and how often the system was asked for memory and given some back.
+  struct Counts {
+    size_t used = 0, kept = 0, asked = 0, returned = 0;
+  };
+  Counts counts();
+
+ private:
+  static constexpr size_t kUnit = 16 << 10, kHuge = size_t{2} << 20;
+  static constexpr uint32_t kPeriod = 1 << 14;
+
+  // All REQUIRE the lock.
+  void* take(size_t size);
+  void add(char* at, size_t size) noexcept;
+  bool grow(size_t size, bool extend);
+  size_t allowed() const;
+  void trim(size_t keep) noexcept;
+  void remove(std::map<char*, size_t>::iterator range);
+
+  const size_t usable_;
+  std::mutex mutex_;
+  std::map<char*, size_t> free_;              // ranges by address; no two touch
+  std::set<std::pair<size_t, char*>> sizes_;  // the same by size
+  size_t used_ = 0, kept_ = 0, limit_ = 0, asked_ = 0, returned_ = 0;
+  std::array<size_t, 2> most_{};  // in use at once: in this period and in the last one
+  uint32_t requests_ = 0;         // in this period
+};
+
+/// That of a CPU device, made at need and never destroyed: storages of static objects may go after
+/// it.
+Arena& arena(int device_ordinal);
+/// The same, or null where the device has none yet.
+Arena* existing_arena(int device_ordinal);
+/// Gives the free ranges of all arenas back. True: there were some.
+bool release_arenas() noexcept;
+
+}  // namespace detail
+}  // namespace ramet

@@ -83,8 +83,9 @@ class RAMET_API SequentialSampler : public Sampler<> {
 };
 
 /// Each of `num_replicas` processes draws its own part of the examples. All parts are of one size:
-/// with `allow_duplicates` the smallest that covers everything, some indices being given twice;
-/// without, the largest, some being left out.
+/// with `allow_duplicates` the smallest that covers everything, some indices being given again;
+/// without, the largest, some being left out. They are taken from the order that is cut: in a random
+/// one all indices are equally likely, where LibTorch always repeats the first.
 template <class BatchRequest = std::vector<size_t>>
 class DistributedSampler : public Sampler<BatchRequest> {
  public:

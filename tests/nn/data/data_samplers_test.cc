@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>
@@ -195,6 +196,43 @@ TEST(Samplers, DistributedRandomDependsOnTheEpochAlone) {
   EXPECT_NE(parts<DistributedRandomSampler>(50, 2, true, 1), a);
   const auto sequential = parts<DistributedSequentialSampler>(6, 2, true, 4);
   EXPECT_EQ(sequential[1], (Indices{3, 4, 5}));
+}
+
+// Parts that do not divide the set repeat some indices. A random order is shuffled first and then
+// continued, so that over many epochs each index is repeated as often as another. LibTorch adds
+// 0, 1, ... before it shuffles, and an index beyond the set where there are more than twice as many
+// parts as examples.
+TEST(Samplers, NoIndexIsRepeatedMoreThanOthers) {
+  struct Case {
+    size_t size, replicas;
+  };
+  for (const Case c : {Case{10, 4}, Case{3, 8}, Case{5, 7}, Case{7, 2}}) {
+    const size_t count = (c.size + c.replicas - 1) / c.replicas, all = count * c.replicas;
+    constexpr size_t kEpochs = 2000;
+    std::vector<double> given(c.size);
+    for (size_t epoch = 0; epoch < kEpochs; ++epoch) {
+      std::vector<size_t> now(c.size);
+      for (const Indices& part : parts<DistributedRandomSampler>(c.size, c.replicas, true, epoch)) {
+        ASSERT_EQ(part.size(), count);
+        for (const size_t i : part) {
+          ASSERT_LT(i, c.size);
+          ++now[i], ++given[i];
+        }
+      }
+      for (const size_t n : now) {  // all of them, and none much more often than another
+        ASSERT_GE(n, all / c.size);
+        ASSERT_LE(n, (all + c.size - 1) / c.size);
+      }
+    }
+    // An index is among the repeated ones of an epoch with probability p: five deviations.
+    const double p = static_cast<double>(all % c.size) / static_cast<double>(c.size),
+                 mean = kEpochs * (static_cast<double>(all / c.size) + p),
+                 deviation = std::sqrt(kEpochs * p * (1 - p));
+    for (const double n : given) EXPECT_NEAR(n, mean, 5 * deviation + 1e-9) << c.size;
+  }
+  // In order the first ones are repeated, as by LibTorch.
+  EXPECT_EQ(parts<DistributedSequentialSampler>(3, 8, true, 0),
+            (std::vector<Indices>{{0}, {1}, {2}, {0}, {1}, {2}, {0}, {1}}));
 }
 
 TEST(Samplers, WrongArgumentsAreErrors) {

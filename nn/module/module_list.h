@@ -12,7 +12,8 @@ class RAMET_API ModuleListImpl : public Cloneable<ModuleListImpl> {
   using ConstIterator = std::vector<std::shared_ptr<Module>>::const_iterator;
 
   ModuleListImpl() = default;
-  /// Modules by value, by shared_ptr or by holder; named "0", "1", ...
+  /// Modules by value, by shared_ptr or by holder; named "0", "1", ... In braces they are made in
+  /// this order, as for Sequential.
   template <
       class... Modules,
       std::enable_if_t<(sizeof...(Modules) > 0) &&

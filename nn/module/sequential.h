@@ -14,7 +14,9 @@ class RAMET_API SequentialImpl : public Cloneable<SequentialImpl> {
   using ConstIterator = std::vector<AnyModule>::const_iterator;
 
   SequentialImpl() = default;
-  /// Modules by value, by shared_ptr, by holder, or AnyModules; named "0", "1", ...
+  /// Modules by value, by shared_ptr, by holder, or AnyModules; named "0", "1", ... In braces,
+  /// Sequential{Linear(2, 8), Linear(8, 1)}, they are made in this order. In parentheses C++ lets
+  /// each compiler choose one, and weights are drawn in it.
   template <
       class... Modules,
       std::enable_if_t<(sizeof...(Modules) > 0) &&

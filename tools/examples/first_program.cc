@@ -7,7 +7,7 @@ namespace torch = ramet;  // what a LibTorch program needs to change, beside its
 
 int main() {
   torch::manual_seed(1);
-  torch::nn::Sequential net(torch::nn::Linear(2, 8), torch::nn::Tanh(), torch::nn::Linear(8, 1));
+  torch::nn::Sequential net{torch::nn::Linear(2, 8), torch::nn::Tanh(), torch::nn::Linear(8, 1)};
   torch::optim::Adam adam(net->parameters(), torch::optim::AdamOptions(0.05));
   const torch::Tensor x = torch::tensor({{0.f, 0.f}, {0.f, 1.f}, {1.f, 0.f}, {1.f, 1.f}});
   const torch::Tensor y = torch::tensor({{0.f}, {1.f}, {1.f}, {0.f}});

@@ -135,6 +135,37 @@ TEST(Sequential, TakesModulesInEveryForm) {
   EXPECT_EQ(from_dict->size(), 3u);
 }
 
+// What is made first is drawn first. Statements and braces have an order; that of arguments in
+// parentheses is the compiler's, so both are made by statements here.
+TEST(Sequential, InBracesModulesAreMadeInOrder) {
+  const auto weights = [](const auto& make) {
+    manual_seed(3);
+    std::string all;
+    for (const Tensor& p : make()->parameters())
+      for (const double v : values(p)) all += std::to_string(v) + " ";
+    return all;
+  };
+  const std::string in_order = weights([] {
+    Linear a(2, 3);
+    Linear b(3, 4);
+    return Sequential(a, Tanh(), b);
+  });
+  const std::string reversed = weights([] {
+    Linear b(3, 4);
+    Linear a(2, 3);
+    return Sequential(a, Tanh(), b);
+  });
+  EXPECT_NE(in_order, reversed);
+  EXPECT_EQ(weights([] { return Sequential{Linear(2, 3), Tanh(), Linear(3, 4)}; }), in_order);
+  EXPECT_EQ(weights([] { return ModuleList{Linear(2, 3), Tanh(), Linear(3, 4)}; }), in_order);
+  EXPECT_EQ(weights([] {
+              return Sequential({{"a", Linear(2, 3)}, {"b", Tanh()}, {"c", Linear(3, 4)}});
+            }),
+            in_order);
+  const std::string open = weights([] { return Sequential(Linear(2, 3), Tanh(), Linear(3, 4)); });
+  EXPECT_TRUE(open == in_order || open == reversed);
+}
+
 TEST(Sequential, Nests) {
   Sequential s(Scale(2), Sequential(Scale(3), Sequential(Scale(5), ReLU())), Scale(7));
   expect_values(s(ones({1})), {210});

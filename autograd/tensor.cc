@@ -76,6 +76,7 @@ bool Tensor::is_nonzero() const {
   RAMET_CHECK(numel() == 1, "is_nonzero", "Boolean value of Tensor with ",
               numel() == 0 ? "no values" : "more than one value", " is ambiguous: got ",
               describe(*this));
+  capture::refuse("is_nonzero", "the host reads a value");
   return item().to<bool>();
 }
 

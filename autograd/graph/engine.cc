@@ -44,6 +44,7 @@ void run_for_anomalies(Node* n, Tensor* in, Tensor* out) {
   try {
     n->apply(in, out);
     if (!tls.anomaly_check_nan) return;
+    capture::refuse("DetectAnomalyGuard", "the host looks for NaN; set check_nan to false");
     NoGradGuard off;
     for (int i = 0; i < n->edge_count; ++i) {
       if (!out[i].defined() || !is_floating(out[i].scalar_type())) continue;

@@ -382,7 +382,10 @@ Tensor linalg_pinv(const Tensor& A, double rcond, bool hermitian) {
 Tensor linalg_pinv(const Tensor& A, const Tensor& rcond, bool hermitian) {
   return linalg_pinv(A, for_each("linalg_pinv", A, 0), rcond, hermitian);
 }
-Tensor pinverse(const Tensor& self, double rcond) { return linalg_pinv(self, rcond); }
+Tensor pinverse(const Tensor& self, double rcond) {
+  refuse_capture("pinverse");
+  return linalg_pinv(self, rcond);
+}
 
 Tensor linalg_matrix_rank(const Tensor& A, const std::optional<Tensor>& atol,
                           const std::optional<Tensor>& rtol, bool hermitian) {

@@ -9,6 +9,7 @@
 #include "autograd/ops/extremum.h"
 #include "autograd/ops/factory.h"
 #include "autograd/ops/front/composed.h"
+#include "autograd/ops/front/linalg_front.h"
 #include "autograd/ops/front/matmul_front.h"
 #include "autograd/ops/front/out_front.h"
 #include "autograd/ops/grids.h"
@@ -96,6 +97,7 @@ Tensor largest(const Tensor& x, int64_t dim, bool keepdim) {
 enum class Singular { kLargest, kSmallest, kSum };
 Tensor singular_norm(const char* op, const Tensor& self, std::array<int64_t, 2> dims,
                      std::optional<ScalarType> dtype, Singular which, bool keepdim) {
+  refuse_capture(op);
   const ScalarType type = dtype.value_or(self.scalar_type());
   RAMET_CHECK(!is_narrow(type), op, "Low precision dtypes not supported. Got ", name_of(type));
   const Tensor s = linalg_svdvals(self.to(type).movedim(dims, {-2, -1}));
@@ -156,6 +158,7 @@ Tensor linalg_norm(const Tensor& self, const std::optional<Scalar>& ord, Optiona
   }
   if (!ord || dims == 1 || (dims == 0 && self.dim() == 1))
     return linalg_vector_norm(self, ord.value_or(2), dim, keepdim, dtype);
+  if (std::fabs(ord->toDouble()) == 2) refuse_capture(op);
   const int64_t last[] = {-2, -1};
   return linalg_matrix_norm(self, *ord, dims ? dim.value() : IntArrayRef(last), keepdim, dtype);
 }
@@ -166,6 +169,7 @@ Tensor linalg_norm(const Tensor& self, std::string_view ord, OptionalIntArrayRef
   check_norm(op, self, dtype);
   RAMET_CHECK(dim.has_value() ? dim.value().size() == 2 : self.dim() == 2, op, "order ", ord,
               " is of matrices: it takes two dimensions, or a matrix. Got ", describe(self));
+  if (ord == "nuc") refuse_capture(op);
   const int64_t last[] = {-2, -1};
   return linalg_matrix_norm(self, ord, dim.has_value() ? dim.value() : IntArrayRef(last), keepdim,
                             dtype);

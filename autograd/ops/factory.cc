@@ -211,6 +211,7 @@ Scalar end_of(const Tensor& t) {
   check_defined("linspace", t);
   RAMET_CHECK(t.dim() == 0, "linspace", "only supports 0-dimensional start and end tensors: got ",
               describe(t));
+  capture::refuse("linspace", "the host reads the ends; give numbers");
   return t.item();
 }
 }  // namespace
@@ -339,7 +340,10 @@ Tensor one_hot(const Tensor& self, int64_t classes) {
   // Given the number of classes, a GPU is not waited for: Note [Errors in data]. Nor is a value
   // looked at that a capture will compute.
   const bool told = classes != -1 && (!self.is_cpu() || capture::active());
-  if (self.numel() && !told) low = self.min().item<int64_t>(), high = self.max().item<int64_t>();
+  if (self.numel() && !told) {
+    capture::refuse("one_hot", "the size of the result depends on values; give num_classes");
+    low = self.min().item<int64_t>(), high = self.max().item<int64_t>();
+  }
   RAMET_CHECK(low >= 0, "one_hot", "Class values must be non-negative: got ", low);
   if (classes == -1) {
     RAMET_CHECK(self.numel() > 0, "one_hot",

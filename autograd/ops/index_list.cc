@@ -8,6 +8,7 @@
 #include "autograd/ops/copy.h"
 #include "autograd/ops/front/index_front.h"
 #include "autograd/ops/view.h"
+#include "runtime/capture.h"
 
 namespace ramet {
 
@@ -133,10 +134,10 @@ Viewed apply_views(const char* op, const Tensor& self, ArrayRef<TensorIndex> lis
       }
       case indexing::TensorIndexType::Tensor: {
         const Tensor& t = i.tensor();
-        if (t.dim() == 0 && is_mask(t)) {
-          add_truth(t.item<bool>());
-        } else if (t.dim() == 0 && is_integral(t.scalar_type())) {
-          choose(t.item<int64_t>());
+        if (t.dim() == 0 && is_integral(t.scalar_type())) {
+          capture::refuse(op, "the host reads an index; give a number");
+          if (is_mask(t)) add_truth(t.item<bool>());
+          else choose(t.item<int64_t>());
         } else {
           add(t);
           keep(is_mask(t) ? t.dim() : 1);

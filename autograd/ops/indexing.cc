@@ -8,6 +8,7 @@
 #include "autograd/ops/front/out_front.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/view.h"
+#include "runtime/capture.h"
 
 namespace ramet {
 
@@ -40,6 +41,7 @@ void append_mask(const char* op, const Tensor& self, const Tensor& mask, std::ve
                                   origin.dims.empty() ? self.sizes() : origin.sizes, " at index ",
                                   origin.dim(d + i)));
   }
+  capture::refuse(op, "the size of a mask's result depends on values");
   for (Tensor& t : unbind(mask.nonzero(), 1)) at.push_back(std::move(t));
 }
 

@@ -36,7 +36,10 @@ Tensor linalg_inv(const Tensor& A) {
                   return t.matmul(g).matmul(t).neg();
                 });
 }
-Tensor inverse(const Tensor& self) { return linalg_inv(self); }
+Tensor inverse(const Tensor& self) {
+  refuse_capture("inverse");
+  return linalg_inv(self);
+}
 
 namespace {
 
@@ -185,6 +188,7 @@ std::tuple<Tensor, Tensor> slogdet(const Tensor& self) { return linalg_slogdet(s
 std::tuple<Tensor, Tensor> Tensor::slogdet() const { return linalg_slogdet(*this); }
 
 Tensor logdet(const Tensor& self) {
+  refuse_capture("logdet");
   const auto [sign, logabs] = linalg_slogdet(self);
   return logabs.add(sign.log());  // log 1, NaN of -1
 }
@@ -244,6 +248,7 @@ Tensor linalg_matrix_power(const Tensor& A, int64_t n) {
   check_defined(op, A);
   check_square(op, A);
   if (n < 0) {
+    refuse_capture(op);
     // Not -n: INT64_MIN has none.
     const Tensor inverse = linalg_inv(A);
     return n == -1 ? inverse : linalg_matrix_power(inverse, -(n + 1)).matmul(inverse);

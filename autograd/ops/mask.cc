@@ -52,8 +52,11 @@ Tensor counts_of(const Tensor& mask) {
   return counts;
 }
 const int64_t* values(const Tensor& counts) { return static_cast<const int64_t*>(counts->data); }
-int64_t total(const Tensor& counts) {
-  capture::refuse("nonzero", "the size of the result depends on values");
+void refuse_size(const char* op) {
+  capture::refuse(op, "the size of the result depends on values");
+}
+int64_t total(const char* op, const Tensor& counts) {
+  refuse_size(op);
   return value_of(counts.select(0, counts.numel() - 1)).toLong();
 }
 
@@ -82,7 +85,7 @@ Tensor place_dense(const Tensor& g, const Tensor& mask) {
 // x and the dense mask have the same sizes.
 Tensor select_dense(const Tensor& x, const Tensor& mask) {
   const Tensor dense = x.shallow().contiguous(), counts = counts_of(mask);
-  Tensor out(TensorBase::empty(total(counts), x.scalar_type(), x.device()));
+  Tensor out(TensorBase::empty(total("masked_select", counts), x.scalar_type(), x.device()));
   move(mask, counts, dense.ptr(), out->data, x.scalar_type(), false);
   if (!recording(x)) return out;
   return record("MaskedSelectBackward0", {x}, std::move(out),
@@ -176,7 +179,7 @@ Tensor masked_scatter(const Tensor& self, const Tensor& mask_, const Tensor& sou
   check_same_device("masked_scatter", self, source);
   const std::vector<int64_t> shape = broadcast_sizes("masked_scatter", self.sizes(), mask_.sizes());
   const Tensor mask = expanded_mask(mask_, shape), counts = counts_of(mask);
-  const int64_t n = total(counts);
+  const int64_t n = total("masked_scatter", counts);
   RAMET_CHECK(n <= source.numel(), "masked_scatter", "source: got ", source.numel(),
               " elements, expected at least ", n, ", one for each true of the mask");
   Tensor out(TensorBase::empty(shape, self.scalar_type(), self.device()));
@@ -203,7 +206,7 @@ Tensor nonzero(const Tensor& self) {
   check_defined("nonzero", self);
   const Tensor mask = (self.scalar_type() == kBool ? self : self.ne(0)).contiguous(),
                counts = counts_of(mask);
-  const int64_t n = total(counts), rank = self.dim();
+  const int64_t n = total("nonzero", counts), rank = self.dim();
   Tensor out(TensorBase::empty({n, rank}, kLong, self.device()));
   if (n == 0 || rank == 0) return out;
   kernels::NonzeroArgs a;
@@ -228,7 +231,10 @@ Tensor nonzero(const Tensor& self) {
   return out;
 }
 
-Tensor argwhere(const Tensor& self) { return nonzero(self); }
+Tensor argwhere(const Tensor& self) {
+  refuse_size("argwhere");
+  return nonzero(self);
+}
 
 Tensor nonzero_static(const Tensor& self, int64_t size, int64_t fill_value) {
   check_defined("nonzero_static", self);
@@ -256,6 +262,7 @@ Tensor nonzero_static(const Tensor& self, int64_t size, int64_t fill_value) {
 std::vector<Tensor> Tensor::nonzero_numpy() const { return ramet::nonzero_numpy(*this); }
 std::vector<Tensor> nonzero_numpy(const Tensor& self) {
   check_defined("nonzero_numpy", self);
+  refuse_size("nonzero_numpy");
   return unbind(nonzero(self.dim() == 0 ? self.unsqueeze(0) : self), 1);
 }
 

@@ -138,6 +138,7 @@ Tensor randint_like(const Tensor& self, const Tensor& high, std::optional<Genera
   check_defined("randint_like", high);
   RAMET_CHECK(high.numel() == 1, "randint_like", "high: got ", describe(high),
               ", expected one element");
+  capture::refuse("randint_like", "the host reads the bound; give a number");
   return randint_like(self, 0, high.item<int64_t>(), std::move(generator), options, format);
 }
 Tensor randint_like(const Tensor& self, int64_t low, int64_t high,

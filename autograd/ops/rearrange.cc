@@ -8,6 +8,7 @@
 #include "autograd/ops/index.h"
 #include "autograd/ops/shape_joins.h"
 #include "autograd/ops/view.h"
+#include "runtime/capture.h"
 #include "runtime/checked_size.h"
 
 namespace ramet {
@@ -76,9 +77,12 @@ Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_si
     const Tensor ends = counts.cumsum(0);
     report_where(kInterleave, ends.lt(0), "the sum of repeats is more than an int64 holds");
     const Tensor last = ends.narrow(0, counts.numel() - 1, 1);
-    if (output_size)
+    if (output_size) {
       report_where(kInterleave, last.ne(sum), "allocated size does not match required size");
-    else sum = last.item<int64_t>();
+    } else {
+      capture::refuse(kInterleave, "the size of the result depends on values; give output_size");
+      sum = last.item<int64_t>();
+    }
   }
   return repeated_positions(counts, sum).to(repeats.scalar_type());
 }

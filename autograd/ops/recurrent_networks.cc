@@ -9,6 +9,7 @@
 #include "autograd/ops/shape_joins.h"
 #include "autograd/ops/view.h"
 #include "autograd/ops/view_parts.h"
+#include "runtime/capture.h"
 #include "runtime/checked_size.h"
 
 namespace ramet {
@@ -149,6 +150,7 @@ RecurrentResult run_recurrence(const Recurrence& r, TensorList weights, const Te
   RAMET_CHECK(batch_sizes.defined() && batch_sizes.is_cpu() && batch_sizes.dim() == 1 &&
                   batch_sizes.scalar_type() == kLong,
               r.op, "batch_sizes: got ", describe(batch_sizes), ", expected a 1D CPU int64 tensor");
+  capture::refuse(r.op, "the host reads batch_sizes of packed sequences");
   const Tensor sizes = batch_sizes.contiguous();
   const int64_t* at = sizes.const_data_ptr<int64_t>();
   RecurrentInput input{data, {at, at + sizes.numel()}};

@@ -4,6 +4,7 @@
 #include "autograd/ops/front/reduce_front.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/view.h"
+#include "runtime/capture.h"
 
 namespace ramet {
 
@@ -51,21 +52,21 @@ Tensor mean_over(const char* node, const Tensor& self, OptionalIntArrayRef dim, 
 
 // Where a group holds a 0, result / x cannot say what the others multiply to. To any order: each
 // element's product of the others is a product of a copy in which it was replaced by 1, n x n
-// elements. First order only: count the zeros.
+// elements. First order only: count the zeros. Without a zero every way has the bits of the first.
 Tensor prod_backward(const Tensor& g, const Tensor& x, const Tensor& y, ReducedDims dims) {
   const Tensor gx = spread(g, x.sizes(), dims), yx = spread(y, x.sizes(), dims);
   const Tensor zero = x.eq(0);
-  // A GPU is asked only where the answer saves n x n elements.
-  const bool may_ask = x.is_cpu() || GradMode::is_enabled();
+  // A GPU is asked only where the answer saves n x n elements. A capture cannot ask.
+  const bool may_ask = (x.is_cpu() || GradMode::is_enabled()) && !capture::active();
   if (may_ask && !zero.any().item<bool>()) return gx.mul(yx.div(x));
   if (!GradMode::is_enabled()) {
     const Tensor others = x.masked_fill(zero, 1);
-    Tensor count = zero, product = others;
-    for (int64_t d = 0; d < x.dim(); ++d)
-      if (dims.has(d))
-        count = count.sum(OptionalIntArrayRef(d), true), product = product.prod(d, true);
-    const Tensor alone = product.masked_fill(count.ne(1), 0),
-                 free = product.masked_fill(count.ne(0), 0);
+    ReducedDims kept = dims;
+    kept.keepdim = true;
+    const Tensor count = run_reduce(ReduceOp::kSum, zero, kept, kLong),
+                 alone = run_reduce(ReduceOp::kProd, others, kept, y.scalar_type())
+                             .masked_fill(count.ne(1), 0),
+                 free = y.reshape(count.sizes()).masked_fill(count.ne(0), 0);
     return gx.mul(alone.expand(x.sizes()).where(zero, free.div(others)));
   }
   // The reduced dimensions as one, last.
@@ -82,7 +83,9 @@ Tensor prod_backward(const Tensor& g, const Tensor& x, const Tensor& y, ReducedD
   self.zero_();
   self.diagonal().fill_(true);
   const Tensor others = rows.masked_fill(self, 1).prod(-1).reshape(moved.sizes()).permute(back);
-  return gx.mul(others);
+  const Tensor exact = gx.mul(others);
+  if (!capture::active()) return exact;
+  return exact.where(zero.any(), gx.mul(yx.div(x.masked_fill(zero, 1))));  // at each replay
 }
 
 Tensor prod_over(const char* node, const Tensor& self, OptionalIntArrayRef dim, bool keepdim,

@@ -13,6 +13,7 @@
 #include "autograd/ops/view.h"
 #include "autograd/ops/where.h"
 #include "kernels/index/search.h"
+#include "runtime/capture.h"
 
 namespace ramet {
 
@@ -126,6 +127,7 @@ Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, int64_
                 "weights should be 1-d and have the same length as input: got ", describe(*weights),
                 " for ", describe(self));
   }
+  capture::refuse(op, "the size of the result depends on values");
   const Tensor at = self.to(kLong);
   const int64_t least = at.min().item<int64_t>(), most = at.max().item<int64_t>();
   RAMET_CHECK(least >= 0, op, "only supports 1-d non-negative integral inputs: got ", least, " in ",
@@ -154,7 +156,10 @@ Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& 
   // In the compute type: a product of 16 bits may be more than these hold.
   const Tensor x = self.shallow().to(compute_type(dtype)).reshape({-1});
   double low = min.toDouble(), high = max.toDouble();
-  if (low == high && x.numel() > 0) low = x.min().item<double>(), high = x.max().item<double>();
+  if (low == high && x.numel() > 0) {
+    capture::refuse(op, "the host reads the range; give min and max");
+    low = x.min().item<double>(), high = x.max().item<double>();
+  }
   if (low == high) low -= 1, high += 1;
   RAMET_CHECK(std::isfinite(low) && std::isfinite(high), op, "range of [", low, ", ", high,
               "] is not finite");

@@ -5,6 +5,7 @@
 #include "autograd/ops/index.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/view.h"
+#include "runtime/capture.h"
 
 namespace ramet {
 
@@ -39,7 +40,8 @@ Tensor run_numbers(const Tensor& starts, const Tensor& places) {
 
 // What is asked for of n elements or slices whose runs begin at `starts` [1, n], in an order that
 // has places[0][i] at i: where runs begin, numbers of runs, lengths of runs.
-Three runs(const Tensor& starts, const Tensor& places, bool inverse, bool counts) {
+Three runs(const char* op, const Tensor& starts, const Tensor& places, bool inverse, bool counts) {
+  capture::refuse(op, "the size of the result depends on values");
   const int64_t n = starts.size(1);
   const Tensor begin = starts.nonzero().select(1, 1);
   Tensor lengths;
@@ -63,7 +65,7 @@ Three of_elements(const char* op, const Tensor& self, bool sorts, bool inverse, 
   const Tensor x = self.shallow().contiguous().view({1, self.numel()});
   Tensor line = x, places;
   if (sorts) std::tie(line, places) = ordered(x, 1, OrderPick::kFirst, x.size(1), false, true);
-  auto [at, numbers, lengths] = runs(run_starts(line), places, inverse, counts);
+  auto [at, numbers, lengths] = runs(op, run_starts(line), places, inverse, counts);
   return {x.select(0, 0).index_select(0, at), inverse ? numbers.view(self.sizes()) : numbers,
           lengths};
 }
@@ -119,7 +121,7 @@ Three of_slices(const char* op, const Tensor& self, int64_t dim, bool sorts) {
       starts.narrow(1, 1, n - 1)
           .copy_(rows.narrow(0, 1, n - 1).ne(rows.narrow(0, 0, n - 1)).any(1).unsqueeze(0));
   }
-  auto [at, numbers, lengths] = runs(starts, places, true, true);
+  auto [at, numbers, lengths] = runs(op, starts, places, true, true);
   return {x.index_select(d, at), numbers, lengths};
 }
 

@@ -5,6 +5,7 @@
 #include "autograd/ops/copy.h"
 #include "autograd/ops/front/common.h"
 #include "autograd/ops/view_parts.h"
+#include "runtime/capture.h"
 #include "runtime/checked_size.h"
 
 namespace ramet {
@@ -267,6 +268,7 @@ std::vector<Tensor> tensor_split(const Tensor& self, const Tensor& places, int64
               "expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional "
               "tensor, but got a tensor with ",
               places.dim(), " dims");
+  capture::refuse("tensor_split", "the host reads where to cut; give numbers");
   if (places.dim() == 0) return tensor_split(self, places.item<int64_t>(), dim);
   const Tensor dense = places.contiguous();
   return tensor_split(

@@ -6,6 +6,7 @@
 #include "autograd/ops/factory.h"
 #include "autograd/ops/front/common.h"
 #include "autograd/ops/index.h"
+#include "runtime/capture.h"
 #include "runtime/checked_size.h"
 
 namespace ramet {
@@ -78,6 +79,7 @@ Tensor narrow(const Tensor& self, int64_t dim, const Tensor& start, int64_t leng
   check_defined("narrow", start);
   RAMET_CHECK(start.dim() == 0 && is_integral(start.scalar_type(), false), "narrow",
               "start must be an 0-dim integral Tensor: got ", describe(start));
+  capture::refuse("narrow", "the host reads where to begin; give a number");
   return narrow(self, dim, start.item<int64_t>(), length);
 }
 

@@ -8,6 +8,7 @@
 #include "autograd/ops/front/out_front.h"
 #include "autograd/ops/index.h"
 #include "kernels/pointwise/rows/choice.h"
+#include "runtime/capture.h"
 
 namespace ramet {
 
@@ -57,7 +58,10 @@ Tensor& where_out(Tensor& out, const Tensor& condition, const Tensor& a, const T
   return pointwise_out("where_out", RAMET_POINTWISE(where), out, dtype, compute_type(dtype),
                        condition, a, b);
 }
-std::vector<Tensor> where(const Tensor& condition) { return nonzero_numpy(condition); }
+std::vector<Tensor> where(const Tensor& condition) {
+  capture::refuse("where", "the size of the result depends on values");
+  return nonzero_numpy(condition);
+}
 Tensor Tensor::where(const Tensor& condition, const Tensor& other) const {
   return ramet::where(condition, *this, other);
 }

@@ -55,8 +55,17 @@ void BatchNormState::reset_parameters() {
   init::zeros_(bias);
 }
 
-double BatchNormState::next_momentum() const {
-  return options.momentum() ? *options.momentum() : 1 / (num_batches_tracked.item<double>() + 1);
+// Moves `running` towards `values` * times / over, of a batch that has been counted. Without a
+// momentum it is the mean of all batches, in double. Their number is a tensor that the host does
+// not read: no forward waits for a GPU, and replays of a capture go on counting.
+void BatchNormState::follow(const Tensor& running, const Tensor& values, double times,
+                            double over) const {
+  if (const auto momentum = options.momentum()) {
+    running.mul_(1 - *momentum).add_(values.to(running.scalar_type()), *momentum * times / over);
+    return;
+  }
+  const Tensor before = running.to(kDouble), mean = values.to(kDouble).mul(times / over);
+  running.copy_(mean.sub(before).div(num_batches_tracked).add(before));
 }
 // When the batch was taken: one that is refused changes nothing.
 void BatchNormState::count_batch() {
@@ -70,14 +79,22 @@ Tensor BatchNormState::forward(const Tensor& input, bool training, BufferPolicy 
   const bool track = training && options.track_running_stats();
   if (training && policy == BufferPolicy::sync && ReplicaMeeting::current())
     return pool ? max_pool2d(relu(synchronised(input)), 2) : synchronised(input);
-  if (track && policy == BufferPolicy::merge_stats) {
+  const bool merged = policy == BufferPolicy::merge_stats;
+  if (track && (merged || !options.momentum())) {
     // With momentum 1 the "running" statistics that the operation writes are the batch's own.
     const Tensor mean = zeros_like(running_mean), var = zeros_like(running_var);
     Tensor y = normalise(input, mean, var, weight, bias, true, 1.0, options.eps());
-    deposits->forwards.push_back({input.numel() / std::max<int64_t>(input.size(1), 1), mean, var});
+    if (merged) {
+      const int64_t count = input.numel() / std::max<int64_t>(input.size(1), 1);
+      deposits->forwards.push_back({count, mean, var});
+      return y;
+    }
+    const NoGradGuard off;
+    count_batch();
+    if (input.numel() > 0) follow(running_mean, mean), follow(running_var, var);
     return y;
   }
-  const double momentum = track ? next_momentum() : 0.0;
+  const double momentum = track ? *options.momentum() : 0.0;
   Tensor y = normalise(input, running_mean, running_var, weight, bias,
                        training || !options.track_running_stats(), momentum, options.eps());
   if (track) count_batch();
@@ -121,14 +138,10 @@ Tensor BatchNormState::synchronised(const Tensor& given) {
   if (shift.defined()) y = y + shift.view(shape);
   if (options.track_running_stats() && !ReplicaMeeting::current()->computes_again()) {
     const NoGradGuard off;
-    const double momentum = next_momentum();
     count_batch();
     if (count > 0) {  // empty batches teach nothing
-      const auto move = [&](const Tensor& running, const Tensor& values, double by) {
-        running.mul_(1 - momentum).add_(values.to(running.scalar_type()), by);
-      };
-      move(running_mean, mean, momentum);
-      move(running_var, var, momentum * count / (count - 1));
+      follow(running_mean, mean);
+      follow(running_var, var, count, count - 1);
     }
   }
   return y.to(given.scalar_type());
@@ -184,7 +197,7 @@ struct Union {
 
 }  // namespace
 
-// On the buffers' device, without a look at values but for the counter that momentum nullopt reads.
+// On the buffers' device, where no value is read.
 void BatchNormState::merge(ArrayRef<const BatchNormState*> replicas) {
   const NoGradGuard off;
   size_t forwards = 0;
@@ -196,14 +209,10 @@ void BatchNormState::merge(ArrayRef<const BatchNormState*> replicas) {
     for (const BatchNormState* r : replicas)
       if (r && i < r->deposits->forwards.size()) parts.push_back(&r->deposits->forwards[i]);
     const Union seen(parts, running_mean.device());
-    const double momentum = next_momentum();
     count_batch();
     if (seen.count == 0) continue;  // empty batches teach nothing
-    const auto move = [&](const Tensor& running, const Tensor& values) {
-      running.mul_(1 - momentum).add_(values.to(running.scalar_type()), momentum);
-    };
-    move(running_mean, seen.mean);
-    move(running_var, seen.m2.div(seen.count - 1));
+    follow(running_mean, seen.mean);
+    follow(running_var, seen.m2.div(seen.count - 1));
   }
   for (const BatchNormState* r : replicas)
     if (r) r->deposits->forwards.clear();

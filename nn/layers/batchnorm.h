@@ -63,7 +63,7 @@ struct RAMET_API BatchNormState {
   void discard();
 
  private:
-  double next_momentum() const;
+  void follow(const Tensor& running, const Tensor& values, double times = 1, double over = 1) const;
   void count_batch();
   Tensor synchronised(const Tensor& input);
 };

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "autograd/ops.h"
+#include "runtime/capture.h"
 
 namespace ramet::nn::utils::rnn {
 namespace {
@@ -70,6 +71,7 @@ Tensor invert_permutation(const Tensor& permutation) {
 PackedSequence pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first,
                                     bool enforce_sorted) {
   constexpr const char* kOp = "pack_padded_sequence";
+  capture::refuse(kOp, "the host reads the lengths");
   RAMET_CHECK(input.defined() && input.dim() >= 2, kOp, "input: got ", describe(input),
               ", expected [time, batch, ...]");
   RAMET_CHECK(lengths.defined() && lengths.is_cpu() && lengths.dim() == 1 &&
@@ -121,6 +123,7 @@ PackedSequence pack_padded_sequence(Tensor input, Tensor lengths, bool batch_fir
 std::tuple<Tensor, Tensor> pad_packed_sequence(const PackedSequence& sequence, bool batch_first,
                                                double padding_value,
                                                std::optional<int64_t> total_length) {
+  capture::refuse("pad_packed_sequence", "the host reads batch_sizes");
   const std::vector<int64_t> sizes = numbers(sequence.batch_sizes());
   const Tensor& data = sequence.data();
   const auto longest = static_cast<int64_t>(sizes.size());
@@ -151,6 +154,7 @@ std::tuple<Tensor, Tensor> pad_packed_sequence(const PackedSequence& sequence, b
 }
 
 PackedSequence pack_sequence(TensorList sequences, bool enforce_sorted) {
+  capture::refuse("pack_sequence", "the host reads the lengths");
   std::vector<int64_t> lengths;
   for (const Tensor& s : sequences) {
     RAMET_CHECK(s.defined() && s.dim() >= 1, "pack_sequence", "got ", describe(s),

@@ -18,13 +18,16 @@ inline void check_square(const char* op, const Tensor& A) {
   RAMET_CHECK(A.size(-1) == A.size(-2), op, "A must be batches of square matrices, but they are ",
               A.size(-2), " by ", A.size(-1), " matrices: got ", describe(A));
 }
-/// Defined, at least one dimension per side, of a type that has factorisations.
+/// Refused while a capture is made: the host factors the matrices.
+inline void refuse_capture(const char* op) { capture::refuse(op, "the host factors the matrices"); }
+/// Defined, at least one dimension per side, of a type that has factorisations; no capture is made.
 inline void check_matrices(const char* op, const Tensor& A, bool square) {
   check_defined(op, A);
   RAMET_CHECK(is_floating(A.scalar_type()), op, "Expected a floating point tensor as input. Got ",
               name_of(A.scalar_type()));
   RAMET_CHECK(!is_narrow(A.scalar_type()), op, "Low precision dtypes not supported. Got ",
               name_of(A.scalar_type()));
+  refuse_capture(op);
   if (square) return check_square(op, A);
   RAMET_CHECK(A.dim() >= 2, op, "The input tensor A must have at least 2 dimensions: got ",
               describe(A));
@@ -42,7 +45,7 @@ class HostMatrices {
 
  private:
   static Tensor copied(const char* op, const Tensor& A) {
-    capture::refuse(op, "the host factors the matrices");
+    refuse_capture(op);
     const NoGradGuard off;
     return A.to(A.is_cpu() ? A.device() : Device(kCPU), kDouble).contiguous();
   }

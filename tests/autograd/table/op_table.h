@@ -123,7 +123,7 @@ struct Row {
   // Why a row is not asked for what every row is asked for (check_complete).
   std::string no_special, no_empty, no_scalar, no_threads, no_slices, why_ordinary, why_fewest;
   std::string reads_host, gradient_asks, few_threads, no_million;  ///< of GPUs, likewise
-  std::string no_capture;
+  std::string no_capture, refusing;
   bool host_computes = false;
 
   Row& gives(ScalarType (*rule)(ScalarType)) { return result = rule, *this; }
@@ -158,6 +158,8 @@ struct Row {
   Row& asks(const char* reason) { return gradient_asks = reason, *this; }
   /// A capture refuses it, on a CPU too.
   Row& uncapturable(const char* reason) { return no_capture = reason, *this; }
+  /// In the name of this function, which the call makes before it.
+  Row& refused_as(const char* function) { return refusing = function, *this; }
   /// On a GPU fewer than 1,024 threads work on 10^6 elements.
   Row& narrow(const char* reason) { return few_threads = reason, *this; }
   /// On a GPU also many elements in few columns, channels or lines, or in many short ones, where

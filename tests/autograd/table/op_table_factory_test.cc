@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "autograd/graph/captured.h"
 #include "autograd/ops.h"
 #include "tests/autograd/table/op_table_suite.h"
 
@@ -319,6 +320,15 @@ TEST_P(FactoryTable, ValuesDtypesAndHistory) {
     }
   }
 }
+TEST_P(FactoryTable, Captured) {
+  const Factory& row = GetParam();
+  Captured step([&] { return row.make({}); });
+  for (int call = 0; call < 2; ++call) {
+    const Tensor got = step(), want = row.make({});
+    EXPECT_EQ(got.sizes(), want.sizes());
+    if (!row.want.v.empty()) { EXPECT_TRUE(bits(got) == bits(want)); }
+  }
+}
 INSTANTIATE_TEST_SUITE_P(Rows, FactoryTable, ::testing::ValuesIn(factories()),
                          [](const ::testing::TestParamInfo<Factory>& info) {
                            std::string name = info.param.name;
@@ -359,7 +369,8 @@ void add_likes(Table& t) {
        [](P x) { return x[0]; })
       .big(large, 1)
       .no_gradient()
-      .uncapturable("data_ptr: nobody sees what is done with it");
+      .uncapturable("data_ptr: what is done with it is unknown")
+      .refused_as("data_ptr");
   t.row(
        "from_blob.strides", kAll, shapes({{3, 4}, {4, 0}}, -9, 9),
        [](V x) {
@@ -375,7 +386,8 @@ void add_likes(Table& t) {
       .big(large)
       .sliced({0}, 1)
       .no_gradient()
-      .uncapturable("data_ptr: nobody sees what is done with it");
+      .uncapturable("data_ptr: what is done with it is unknown")
+      .refused_as("data_ptr");
   // From a file that has the bytes of a tensor, and whose name goes before the tensor does.
   t.row(
        "from_file", kAll, some,
@@ -395,7 +407,8 @@ void add_likes(Table& t) {
       .alone("memory of a file: nothing is computed")
       .by_host("a file is in memory of a CPU")
       .no_gradient()
-      .uncapturable("data_ptr: nobody sees what is done with it");
+      .uncapturable("data_ptr: what is done with it is unknown")
+      .refused_as("data_ptr");
   // A number does not widen what it meets.
   t.row(
        "scalar_to_tensor", kAll, some,

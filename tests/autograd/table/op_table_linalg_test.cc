@@ -185,6 +185,7 @@ void add_inverses(Table& t) {
       .writes([](Tensor& o, V x) { return linalg_cholesky_out(o, definite(x[0])); });
   INVERSE("cholesky_inverse", cholesky_inverse(linalg_cholesky(definite(x[0]))), definite,
           inverted(positive_of(a)))
+      .refused_as("linalg_cholesky")
       .writes(
           [](Tensor& o, V x) { return cholesky_inverse_out(o, linalg_cholesky(definite(x[0]))); });
 #undef INVERSE
@@ -250,6 +251,7 @@ void add_equations(Table& t) {
                 [](V x) { return cholesky_solve(x[1], linalg_cholesky(definite(x[0]))); },
                 reference(inverse_of_positive)))
       .big(many, 3)
+      .refused_as("linalg_cholesky")
       .writes([](Tensor& o, V x) {
         return cholesky_solve_out(o, x[1], linalg_cholesky(definite(x[0])));
       });

@@ -4,10 +4,12 @@
 #include <cmath>
 
 #include "autograd/gradcheck.h"
+#include "autograd/graph/captured.h"
 #include "autograd/ops.h"
 #include "runtime/generator.h"
 #include "runtime/thread_pool.h"
 #include "tests/autograd/table/op_table_suite.h"
+#include "tests/error_text.h"
 
 namespace ramet {
 namespace op_table {
@@ -224,6 +226,22 @@ TEST_P(RandomTable, ThreadsAgree) {
     if (first.empty()) first = b;
     EXPECT_TRUE(b == first) << threads << " threads";
   }
+}
+
+// Replays draw what eager calls would have drawn.
+TEST_P(RandomTable, Captured) {
+  const auto draw = [] { return GetParam().draw({30, 20}, kFloat); };
+  manual_seed(5);
+  const std::string first = bits(draw()), second = bits(draw());
+  manual_seed(5);
+  Captured step(draw);
+  if (std::string(GetParam().name).find(".out") != std::string::npos) {  // which it resizes
+    EXPECT_ERROR_TEXT(step(), "[set_data] not capturable: the tensor would be given other memory");
+    return;
+  }
+  EXPECT_TRUE(bits(step()) == first);
+  EXPECT_TRUE(bits(step()) == second);
+  EXPECT_EQ(step.counters().replays, 1u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, RandomTable, ::testing::ValuesIn(draws()),

@@ -39,6 +39,12 @@ TEST(BatchNorm, WithoutMomentumItAveragesAllBatches) {
   norm(doubles({0, 3}).view({2, 1}));
   expect_values(norm->running_mean, {(2 + 7 + 1.5) / 3});
   expect_values(norm->running_var, {(2 + 8 + 4.5) / 3});
+  EXPECT_EQ(norm->num_batches_tracked.item<int64_t>(), 3);
+  // A hundred batches of 16 bits: their mean, as near as 16 bits say it.
+  BatchNorm1d narrow(BatchNorm1dOptions(1).momentum(nullopt));
+  narrow->to(kHalf);
+  for (int i = 0; i < 100; ++i) narrow(doubles({1, 3}).view({2, 1}).to(kHalf));
+  expect_values(narrow->running_mean.to(kDouble), {2}, 1e-3);
 }
 
 TEST(BatchNorm, WithoutStatisticsItUsesTheBatchInEvaluationToo) {

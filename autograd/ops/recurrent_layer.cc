@@ -204,6 +204,8 @@ void backward(const Node& self, const std::shared_ptr<const Layer>& l, const Kep
               std::vector<Tensor>& grads) {
   std::vector<Tensor> in;
   for (const Saved& s : saved) in.push_back(s.get(self));
+  // Before shallow(): a sharded weight is gathered when its memory is asked for.
+  (void)in[kIh].ptr(), (void)in[kHh].ptr();
   const Tensor x = in[kX].shallow(), ih = in[kIh].shallow(), hh = in[kHh].shallow();
   Deltas d = run_backward(*l, kept, hh, self.needs(kHidden), v);
   const auto of = [&](int i, const Tensor& a, bool flip_a, const Tensor& b) {

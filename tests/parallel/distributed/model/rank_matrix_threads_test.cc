@@ -80,10 +80,12 @@ TEST(RankMatrix, DistributedDataParallelWithEveryOptimizer) {
     EXPECT_EQ(replicated(module_row("Sequential"), optimizer), "") << optimizer.name;
 }
 
-std::string sharded(const ModuleRow& row, const AnyOptimizer& optimizer) {
+// `resharded`: the backward gathers again what the forward has given back.
+std::string sharded(const ModuleRow& row, const AnyOptimizer& optimizer, bool resharded = false) {
   return on_ranks(row, optimizer, [&](const Group& group, Held net) {
     FullyShardOptions options;
     options.average = Average::sum;
+    if (resharded) options.reshard_after_forward = true;
     fully_shard(net, group, options);
     train(row, Steps(optimizer, net->parameters()), net, group,
           [&](const Tensors& x) { return net(x); });
@@ -93,6 +95,9 @@ std::string sharded(const ModuleRow& row, const AnyOptimizer& optimizer) {
 }
 TEST(RankMatrix, FullyShard) {
   expect_of_modules(Check::kShards, [](const ModuleRow& row) { return sharded(row, sgd()); });
+}
+TEST(RankMatrix, FullyShardThatGathersAgain) {
+  expect_of_modules(Check::kShards, [](const ModuleRow& row) { return sharded(row, sgd(), true); });
 }
 TEST(RankMatrix, FullyShardWithEveryOptimizer) {
   for (const AnyOptimizer& optimizer : every_optimizer()) {

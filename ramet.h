@@ -1,6 +1,9 @@
 // Ramet: the umbrella header. A program written for the LibTorch C++ front end includes this and
 // says `namespace torch = ramet;`.
 #pragma once
+// clang-format off
+#include "runtime/supported.h"  // says what is wrong before anything else does
+// clang-format on
 #include "autograd/autograd.h"
 #include "autograd/gradcheck.h"
 #include "autograd/graph/captured.h"

@@ -1,5 +1,5 @@
-// Text in the classic locale: what the library prints and parses is the same whatever locale the
-// program has chosen, by std::locale::global, by setlocale or by imbuing a stream.
+// Text in the classic locale. What the library prints and parses does not depend on the program's
+// locale: std::locale::global, setlocale or a stream's own.
 //
 // Streams are made by classic<Stream>(); a stream of the program is switched by ClassicScope; real
 // numbers are printed by formatted() and read by read_double(). tools/check_layers.py finds what

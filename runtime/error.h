@@ -4,6 +4,9 @@
 // check costs its caller one compare and one branch. `Error` is catchable across shared-library
 // borders.
 #pragma once
+// clang-format off
+#include "runtime/supported.h"  // says what is wrong before anything else does
+// clang-format on
 #include <cstdint>
 #include <iosfwd>
 #include <sstream>

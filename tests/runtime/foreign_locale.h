@@ -18,9 +18,9 @@ namespace ramet {
 class ForeignLocale {
  public:
   ForeignLocale() : before_(std::locale::global({std::locale::classic(), new Numbers})) {
-    // LC_NUMERIC as the C library reads it: a number for its kind, how many items there are, where
-    // they begin; then point, separator, groups, the first two as wide characters, name of the
-    // encoding.
+    // LC_NUMERIC as the C library reads it. First a number for its kind, how many items there are
+    // and where they begin. Then the items: point, separator, groups, the first two as wide
+    // characters, name of the encoding.
     const std::string file = ::testing::TempDir() + "/foreign";
     mkdir(file.c_str(), 0700);
     const std::string numeric(

@@ -35,9 +35,8 @@ TEST(ForeignLocale, LargeNumbersAndFractions) {
   EXPECT_EQ(shown(nn::Sequential(nn::Linear(1234, 5678))),
             "ramet::nn::Sequential(\n"
             "  (0): ramet::nn::Linear(in_features=1234, out_features=5678, bias=true)\n)");
-  EXPECT_EQ(
-      shown(nn::Conv2d(nn::Conv2dOptions(1024, 2048, 3).padding(1000))),
-      "ramet::nn::Conv2d(1024, 2048, kernel_size=[3, 3], stride=[1, 1], padding=[1000, 1000])");
+  EXPECT_EQ(shown(nn::Conv2d(nn::Conv2dOptions(1024, 2, 3).padding(1000))),
+            "ramet::nn::Conv2d(1024, 2, kernel_size=[3, 3], stride=[1, 1], padding=[1000, 1000])");
 }
 
 TEST(ForeignLocale, ErrorsIndicesAndValues) {

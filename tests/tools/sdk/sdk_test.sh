@@ -87,7 +87,8 @@ check_uninstall() {
 
 check_cmake() {
   # Without MPI, whatever is there: FindMPI makes its targets all the same. (check_mpi has the examples with MPI.)
-  configured examples "$prefix/share/ramet/examples" -DMPI_SKIP_GUESSING=ON -DMPI_SKIP_COMPILER_WRAPPER=ON -DMPI_ASSUME_NO_BUILTIN_MPI=ON
+  configured examples "$prefix/share/ramet/examples" -DMPI_SKIP_GUESSING=ON -DMPI_SKIP_COMPILER_WRAPPER=ON -DMPI_ASSUME_NO_BUILTIN_MPI=ON \
+    -DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON
   cmake --build "$work/build_examples" --target help >"$work/examples"
   has "... processes_training" "$work/examples"
   ! grep mpi_ "$work/examples" || die "examples of MPI where there is none"
@@ -393,7 +394,14 @@ check_unit() {
 
 # What gives standard containers another layout is one error that says so; an older standard is named before what it lacks.
 check_defines() {
+  local option compiler
   refused standard "Ramet wants C++17 or later" g++ -Wfatal-errors -std=c++14 -fsyntax-only -I "$prefix/include" "$here/program/two_lines.cc"
+  for option in "bits -m32" "rtti -fno-rtti" "exceptions -fno-exceptions" "libc++ -D_LIBCPP_VERSION=1"; do
+    for compiler in g++ "$(compgen -G '/usr/bin/clang++*' | sort -V | tail -n 1)"; do
+      refused "${option% *}" "compile this unit without -" "$compiler" -Wfatal-errors -std=c++17 "${option#* }" -fsyntax-only -I "$prefix/include" \
+        "$here/program/two_lines.cc"
+    done
+  done
   refused debug "compiled without _GLIBCXX_DEBUG" g++ -Wfatal-errors -D_GLIBCXX_DEBUG -fsyntax-only -I "$prefix/include" "$here/program/two_lines.cc"
   refused abi "with _GLIBCXX_USE_CXX11_ABI=1" g++ -Wfatal-errors -D_GLIBCXX_USE_CXX11_ABI=0 -fsyntax-only -I "$prefix/include" "$here/program/two_lines.cc"
 }

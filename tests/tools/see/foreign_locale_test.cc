@@ -1,4 +1,4 @@
-// What is told of values does not depend on the program's locale.
+// Texts about values do not depend on the program's locale.
 #include "tests/runtime/foreign_locale.h"
 
 #include <gtest/gtest.h>

@@ -7,6 +7,8 @@
 #if __cplusplus < 201703L
 #error "Ramet wants C++17 or later: compile this unit with -std=c++17"
 #endif
+#include "ramet/runtime/supported.h"
+
 #include <string>
 
 #if defined(_GLIBCXX_DEBUG)

@@ -1,0 +1,16 @@
+// What a unit that includes Ramet has to be compiled for. Anything else is one error that says so.
+#pragma once
+
+#if __SIZEOF_POINTER__ != 8
+#error "Ramet wants a 64-bit target: compile this unit without -m32"
+#endif
+#if !defined(__GXX_RTTI)
+#error "Ramet wants run-time type information: compile this unit without -fno-rtti"
+#endif
+#if !defined(__cpp_exceptions)
+#error "Ramet reports errors by exceptions: compile this unit without -fno-exceptions"
+#endif
+#include <cstddef>
+#if defined(_LIBCPP_VERSION)
+#error "Ramet wants libstdc++: compile this unit without -stdlib=libc++"
+#endif

@@ -6,6 +6,7 @@
 #include "autograd/ops/recurrent_internal.h"
 #include "nn/layers/recurrent_internal.h"
 #include "nn/module/class_name.h"
+#include "nn/module/module_hooks.h"
 #include "runtime/checked_size.h"
 #include "runtime/logging.h"
 
@@ -107,14 +108,39 @@ RecurrentResult RNNImplBase<Derived>::run(const Tensor& input, const Tensor& hid
                                   options_base.batch_first(), hidden, cell);
 }
 
+// forward_with_packed_input() is a forward, and yet LibTorch's programs call it as a method. So the
+// module's hooks run here: fully_shard gathers the weights in one, weight_norm computes them.
 template <class Derived>
-RecurrentResult RNNImplBase<Derived>::run(const PackedSequence& input, const Tensor& hidden,
-                                          const Tensor& cell) const {
+RecurrentResult RNNImplBase<Derived>::run(const PackedSequence& input, Tensor hidden, Tensor cell) {
+  const std::shared_ptr<const ModuleHooks> hooks = this->forward_hooks();
+  if (RAMET_LIKELY(!hooks)) return run_rows(input, input.data(), hidden, cell);
+  const auto scopes = hooks->enter(*this);
+  Tensor rows = input.data();
+  // Hooks see and replace the rows and the states that are given, then those that come out.
+  const auto run_them = [](const std::vector<Tensor*>& all, const auto& run) {
+    std::vector<Tensor*> there;
+    std::vector<Tensor> tensors;
+    for (Tensor* t : all)
+      if (t->defined()) there.push_back(t), tensors.push_back(*t);
+    run(tensors);
+    for (size_t i = 0; i < there.size(); ++i) *there[i] = tensors[i];
+    return tensors;
+  };
+  const std::vector<Tensor> inputs =
+      run_them({&rows, &hidden, &cell}, [&](auto& t) { hooks->run_pre(*this, t); });
+  RecurrentResult r = run_rows(input, rows, hidden, cell);
+  run_them({&r.output, &r.hidden, &r.cell}, [&](auto& t) { hooks->run_post(*this, inputs, t); });
+  return r;
+}
+
+template <class Derived>
+RecurrentResult RNNImplBase<Derived>::run_rows(const PackedSequence& input, const Tensor& rows,
+                                               const Tensor& hidden, const Tensor& cell) const {
   const auto permuted = [](const Tensor& t, const Tensor& indices) {
     return t.defined() && indices.defined() ? t.index_select(1, indices) : t;
   };
   RecurrentResult r = autograd::run_recurrence(
-      recurrence(options_base, this->is_training()), weights_, input.data(), input.batch_sizes(),
+      recurrence(options_base, this->is_training()), weights_, rows, input.batch_sizes(),
       permuted(hidden, input.sorted_indices()), permuted(cell, input.sorted_indices()));
   r.hidden = permuted(r.hidden, input.unsorted_indices());
   r.cell = permuted(r.cell, input.unsorted_indices());

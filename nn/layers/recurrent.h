@@ -101,11 +101,13 @@ template <class Derived> class RAMET_API RNNImplBase : public Cloneable<Derived>
   /// zeros.
   autograd::RecurrentResult run(const Tensor& input, const Tensor& hidden,
                                 const Tensor& cell) const;
-  /// The same of rows as they are packed.
-  autograd::RecurrentResult run(const utils::rnn::PackedSequence& input, const Tensor& hidden,
-                                const Tensor& cell) const;
+  /// The same of rows as they are packed, with the module's hooks.
+  autograd::RecurrentResult run(const utils::rnn::PackedSequence& input, Tensor hidden,
+                                Tensor cell);
 
  private:
+  autograd::RecurrentResult run_rows(const utils::rnn::PackedSequence& input, const Tensor& rows,
+                                     const Tensor& hidden, const Tensor& cell) const;
   // Whole, where the registry has a rank's shards of them (fully_shard).
   std::vector<Tensor> weights_;
 };
@@ -121,6 +123,8 @@ class RAMET_API RNNImpl : public detail::RNNImplBase<RNNImpl> {
   /// default. The output of the last layer, [time, batch, directions * hidden_size], and the last
   /// states.
   std::tuple<Tensor, Tensor> forward(const Tensor& input, Tensor hx = {});
+  /// The same of packed rows, with the module's hooks, which the call of a method passes by
+  /// elsewhere. They see the rows and the states.
   std::tuple<utils::rnn::PackedSequence, Tensor> forward_with_packed_input(
       const utils::rnn::PackedSequence& packed_input, Tensor hx = {});
 

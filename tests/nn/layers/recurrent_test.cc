@@ -203,6 +203,44 @@ TEST(Recurrent, PackedSequencesDoNotMeet) {
   }
 }
 
+// The call of a method passes hooks by; this one is a forward.
+TEST(Recurrent, PackedSequencesMeetTheHooks) {
+  LSTM lstm(2, 3);
+  GRU gru(2, 3);
+  fill(lstm), fill(gru);
+  const PackedSequence x = pack_padded_sequence(sines(12).view({3, 2, 2}), tensor({3, 2}));
+  const Tensor h = sines(6).view({1, 2, 3});
+  const auto want = lstm->forward_with_packed_input(x, States(h, h));
+  const auto doubled = lstm->forward_with_packed_input(
+      PackedSequence(x.data() * 2, x.batch_sizes()), States(h * 2, h * 2));
+  std::vector<size_t> seen;
+  bool doubles = false;
+  const auto before = [&](nn::Module&, std::vector<Tensor>& in) {
+    seen.push_back(in.size());
+    if (!doubles) return;
+    for (Tensor& t : in) t = t * 2;
+  };
+  const auto after = [&](nn::Module&, const std::vector<Tensor>&, std::vector<Tensor>& out) {
+    seen.push_back(out.size());
+    if (doubles) out[0] = out[0] + 1;
+  };
+  for (nn::Module* m :
+       {static_cast<nn::Module*>(lstm.get()), static_cast<nn::Module*>(gru.get())}) {
+    m->register_forward_pre_hook(before);
+    m->register_forward_hook(after);
+  }
+  const auto same = lstm->forward_with_packed_input(x, States(h, h));
+  expect_values(std::get<0>(same).data(), values(std::get<0>(want).data()), 0);
+  lstm->forward_with_packed_input(x);
+  gru->forward_with_packed_input(x);
+  gru->forward_with_packed_input(x, h);
+  EXPECT_EQ(seen, (std::vector<size_t>{3, 3, 1, 3, 1, 2, 2, 2}));
+  doubles = true;
+  const auto changed = lstm->forward_with_packed_input(x, States(h, h));
+  expect_values(std::get<0>(changed).data(), values(std::get<0>(doubled).data() + 1), 0);
+  expect_values(std::get<1>(std::get<1>(changed)), values(std::get<1>(std::get<1>(doubled))), 0);
+}
+
 TEST(Recurrent, HasDerivativesToTheSecondOrder) {
   LSTM lstm(LSTMOptions(2, 2).num_layers(2).bidirectional(true));
   GRU gru(2, 2);

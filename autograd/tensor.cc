@@ -14,6 +14,7 @@
 #include "autograd/graph/under_way_internal.h"
 #include "autograd/graph/view.h"
 #include "runtime/capture.h"
+#include "runtime/logging.h"
 #include "runtime/print.h"
 
 using ramet::detail::tls;
@@ -119,10 +120,19 @@ Tensor* retained_of(TensorImpl* t) {
 }
 }  // namespace
 
+namespace {
+[[gnu::cold]] void warn_of_no_gradient(const Tensor& t) {
+  RAMET_WARN_MISTAKE("[grad] the gradient of ", describe(t),
+                     ", which is not a leaf, is being accessed: a backward does not keep it. Call "
+                     "retain_grad() on it before, or access the leaf");
+}
+}  // namespace
+
 const Tensor& Tensor::grad() const {
   static const Tensor none;
   RAMET_CHECK(defined(), "grad", "undefined tensor");
   if (!p_->node) {
+    if (RAMET_UNLIKELY(p_->base != nullptr) && !is_leaf()) warn_of_no_gradient(*this);
     // Before a replay somebody may give it one, of which an optimizer would then make use.
     if (RAMET_UNLIKELY(capture::active()) && is_floating(scalar_type()))
       autograd::note_gradient(grad_accumulator(p_));
@@ -135,6 +145,7 @@ const Tensor& Tensor::grad() const {
     return sink->grad;
   }
   const Tensor* kept = retained_of(p_);
+  if (RAMET_UNLIKELY(!kept)) warn_of_no_gradient(*this);
   return kept ? *kept : none;
 }
 

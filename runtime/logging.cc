@@ -13,7 +13,8 @@ struct Sink {
   std::recursive_mutex mutex;  // a handler may set another handler
   std::shared_ptr<LogHandler> handler;
   bool inside = false;
-  int listeners = 0;  // threads that have one
+  bool chosen = false;  // a handler, or silence
+  int listeners = 0;    // threads that have one
   void update() { detail::log_enabled = handler != nullptr || listeners > 0; }
 };
 Sink& sink() {  // never destroyed: destructors of static objects may log
@@ -46,8 +47,8 @@ namespace detail {
 
 constinit std::atomic<bool> log_enabled{false};
 
-void log_message(LogLevel level, const std::string& message) noexcept {
-  if (own.inside) return;
+bool log_message(LogLevel level, const std::string& message) noexcept {
+  if (own.inside) return true;
   if (own.listener) {
     bool taken = true;
     own.inside = true;
@@ -56,11 +57,11 @@ void log_message(LogLevel level, const std::string& message) noexcept {
     } catch (...) {  // as below
     }
     own.inside = false;
-    if (taken) return;
+    if (taken) return true;
   }
   Sink& s = sink();
   std::lock_guard lock(s.mutex);
-  if (!s.handler || s.inside) return;
+  if (!s.handler || s.inside) return s.chosen;
   const std::shared_ptr<LogHandler> handler = s.handler;
   s.inside = true;
   try {
@@ -68,6 +69,12 @@ void log_message(LogLevel level, const std::string& message) noexcept {
   } catch (...) {  // a message must not change what the program computes
   }
   s.inside = false;
+  return true;
+}
+
+void warn_of_mistake(std::atomic<bool>& printed, const std::string& message) noexcept {
+  if (log_message(LogLevel::Warning, message) || printed.exchange(true)) return;
+  std::fprintf(stderr, "ramet: warning: %s\n", message.c_str());
 }
 
 }  // namespace detail
@@ -81,6 +88,7 @@ std::ostream& operator<<(std::ostream& out, LogLevel level) {
 void set_log_handler(LogHandler handler) {
   Sink& s = sink();
   std::lock_guard lock(s.mutex);
+  s.chosen = true;
   s.handler = handler ? std::make_shared<LogHandler>(std::move(handler)) : nullptr;
   s.update();
 }

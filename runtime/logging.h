@@ -1,5 +1,5 @@
-// Messages of the library. It prints nothing by itself: a program that wants to see them sets a
-// handler.
+// Messages of the library: a program that wants to see them sets a handler. Without one nothing is
+// printed but probable mistakes of the program itself (RAMET_WARN_MISTAKE).
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -32,10 +32,16 @@ RAMET_API LogListener set_thread_log_listener(LogListener listener);
 
 namespace detail {
 RAMET_API extern std::atomic<bool> log_enabled;
-RAMET_API void log_message(LogLevel level, const std::string& message) noexcept;
+/// Was it heard?
+RAMET_API bool log_message(LogLevel level, const std::string& message) noexcept;
 }  // namespace detail
 /// Is there anybody to hear it?
 inline bool logging() { return detail::log_enabled.load(std::memory_order_relaxed); }
+
+namespace detail {
+/// A warning that goes to standard error where no handler was ever set, unless `printed`.
+RAMET_API void warn_of_mistake(std::atomic<bool>& printed, const std::string& message) noexcept;
+}  // namespace detail
 
 /// Streams `parts` into one message; does nothing while there is no handler.
 template <class... Parts> void log(LogLevel level, const Parts&... parts) {
@@ -46,7 +52,16 @@ template <class... Parts> void log(LogLevel level, const Parts&... parts) {
 
 /// RAMET_WARN("[op] what is worth knowing: ", value)
 #define RAMET_WARN(...) ::ramet::log(::ramet::LogLevel::Warning, __VA_ARGS__)
-/// The same, the first time that somebody listens.
+/// The same of what is probably a mistake of the program, as LibTorch warns of it. A program that
+/// has set no handler reads the first of each place on standard error; set_log_handler({}) ends
+/// that.
+#define RAMET_WARN_MISTAKE(...)                                                            \
+  do {                                                                                     \
+    static ::std::atomic<bool> ramet_printed{false};                                       \
+    if (::ramet::logging() || !ramet_printed.load(::std::memory_order_relaxed))            \
+      ::ramet::detail::warn_of_mistake(ramet_printed, ::ramet::detail::join(__VA_ARGS__)); \
+  } while (false)
+/// RAMET_WARN, the first time that there is a handler or a listener.
 #define RAMET_WARN_ONCE(...)                                                \
   do {                                                                      \
     static ::std::atomic<bool> ramet_warned{false};                         \

@@ -12,10 +12,10 @@ bool differ(const Tensor& input, const Tensor& target) {
 }
 void warn_of_broadcast(const char* op, const Tensor& input, const Tensor& target) {
   if (differ(input, target))
-    RAMET_WARN("[", op, "] Using a target size (", target.sizes(),
-               ") that is different to the input size (", input.sizes(),
-               "). This will likely lead to incorrect results due to broadcasting. Please ensure "
-               "they have the same size.");
+    RAMET_WARN_MISTAKE("[", op, "] Using a target size (", target.sizes(),
+                       ") that is different to the input size (", input.sizes(),
+                       "). This will likely lead to incorrect results due to broadcasting. Please "
+                       "ensure they have the same size.");
 }
 
 }  // namespace

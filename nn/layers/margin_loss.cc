@@ -87,10 +87,10 @@ template <class Options> int64_t reduction_of(const Options& o) {
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, const HuberLossFuncOptions& o) {
   if (input.defined() && target.defined() && input.sizes() != target.sizes())
-    RAMET_WARN("[huber_loss] Using a target size (", target.sizes(),
-               ") that is different to the input size (", input.sizes(),
-               "). This will likely lead to incorrect results due to broadcasting. Please ensure "
-               "they have the same size.");
+    RAMET_WARN_MISTAKE("[huber_loss] Using a target size (", target.sizes(),
+                       ") that is different to the input size (", input.sizes(),
+                       "). This will likely lead to incorrect results due to broadcasting. Please "
+                       "ensure they have the same size.");
   return ramet::huber_loss(input, target, reduction_of(o), o.delta());
 }
 

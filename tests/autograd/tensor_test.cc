@@ -16,6 +16,7 @@
 #include "autograd/graph/node.h"
 #include "autograd/ivalue.h"
 #include "autograd/ops.h"
+#include "runtime/logging.h"
 #include "tests/autograd/check.h"
 
 namespace ramet {
@@ -328,6 +329,26 @@ void walk(const autograd::NodePtr& node, std::vector<std::string>& names) {
   names.push_back(node->name());
   for (const autograd::Edge& edge : node->next_edges())
     if (edge.is_valid()) walk(edge.function, names);
+}
+
+// A backward keeps no gradient there: LibTorch warns of it, too.
+TEST(Grad, OfANonLeafWarns) {
+  std::vector<std::string> heard;
+  set_log_handler([&](LogLevel, const std::string& m) { heard.push_back(m); });
+  const Tensor w = leaf({1, 2}), base = leaf({3, 4}).mul(2), y = w * 2;
+  EXPECT_FALSE(y.grad().defined());
+  ASSERT_EQ(heard.size(), 1u);
+  expect_part(heard[0], "[grad] the gradient of float64[2] on cpu, which is not a leaf");
+  expect_part(heard[0], "retain_grad()");
+  EXPECT_FALSE(base.view({2, 1}).grad().defined());
+  EXPECT_EQ(heard.size(), 2u);
+  y.retain_grad();
+  y.sum().backward();
+  EXPECT_TRUE(y.grad().defined() && w.grad().defined());
+  EXPECT_FALSE(constant({1}).grad().defined());
+  EXPECT_FALSE(constant({1, 2}).view({2, 1}).grad().defined());
+  EXPECT_EQ(heard.size(), 2u);
+  set_log_handler({});
 }
 
 TEST(GradFn, IsWalked) {

@@ -13,6 +13,28 @@
 namespace ramet {
 namespace {
 
+// Of a program that has set no handler yet: so this test is the first.
+TEST(Logging, MistakesArePrintedWhereNoHandlerWasSet) {
+  const auto place = [](int i) { RAMET_WARN_MISTAKE("mistake ", i); };
+  const auto other = [](int i) { RAMET_WARN_MISTAKE("other ", i); };
+  testing::internal::CaptureStderr();
+  RAMET_WARN("no mistake");
+  std::thread([&] { place(1); }).join();
+  place(2);
+  const std::string printed = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(printed, "ramet: warning: mistake 1\n");
+  testing::internal::CaptureStderr();
+  std::vector<std::string> heard;
+  set_log_handler(
+      [&](LogLevel level, const std::string& m) { heard.push_back(detail::join(level, ": ", m)); });
+  place(3), other(4), other(5);
+  set_log_handler({});
+  place(6), other(7);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(heard, (std::vector<std::string>{"warning: mistake 3", "warning: other 4",
+                                             "warning: other 5"}));
+}
+
 TEST(Logging, QuietUntilAsked) {
   int evaluated = 0;
   EXPECT_FALSE(logging());

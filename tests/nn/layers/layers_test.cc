@@ -15,6 +15,7 @@
 #include "nn/layers/linear.h"
 #include "nn/layers/loss.h"
 #include "nn/layers/pooling.h"
+#include "runtime/logging.h"
 #include "tests/nn/support.h"
 
 namespace ramet::nn {
@@ -437,6 +438,22 @@ TEST(Layers, Activations) {
   Tensor inplace = doubles({-1, 1});
   EXPECT_TRUE(ReLU(true)(inplace).is_same(inplace));
   expect_values(inplace, {0, 1});
+}
+
+// Repeating one of them is mostly a mistake: LibTorch warns of it, too.
+TEST(Losses, OfTwoShapesWarn) {
+  std::vector<std::string> heard;
+  set_log_handler([&](LogLevel, const std::string& m) { heard.push_back(m); });
+  const Tensor column = ones({8, 1}), row = ones({8});
+  namespace F = functional;
+  F::mse_loss(column, row), F::l1_loss(column, row), F::smooth_l1_loss(column, row);
+  F::huber_loss(column, row), MSELoss()(column, row);
+  F::mse_loss(row, row);
+  set_log_handler({});
+  ASSERT_EQ(heard.size(), 5u);
+  for (const std::string& m : heard)
+    expect_part(m,
+                "_loss] Using a target size ([8]) that is different to the input size ([8, 1])");
 }
 
 TEST(Layers, Losses) {

@@ -39,8 +39,10 @@ VolumeShape shape_of(int64_t n, int64_t ci, int64_t co, int64_t groups, const Ax
 
 void check_operand(const char* op, const char* name, const Tensor& t, const Tensor& x) {
   check_same_device(op, x, t, name);
-  RAMET_CHECK(t.scalar_type() == x.scalar_type(), op, name, ": got ", describe(t),
-              ", expected the dtype of input ", describe(x));
+  RAMET_CHECK(t.scalar_type() == x.scalar_type(), op, "Input type (",
+              short_name_of(x.scalar_type()), ") and ", name, " type (",
+              short_name_of(t.scalar_type()), ") should be the same: got input ", describe(x),
+              " and ", name, " ", describe(t));
 }
 void check_bias(const char* op, const Tensor& bias, const Tensor& x, int64_t channels) {
   if (!bias.defined()) return;
@@ -102,23 +104,35 @@ template <size_t D> std::string text_of(const std::array<Int128, D>& list) {
   return text;
 }
 
+// The channels of x, the input with a batch, are not `channels`. `given`: as the caller has it.
+[[noreturn, gnu::cold]] void wrong_channels(const char* op, const std::string& kind,
+                                            const Tensor& x, const Tensor& w, const Tensor& given,
+                                            Int128 channels) {
+  fail(op, "Given ", kind, ", weight of size ", w.sizes(), ", expected input to have ",
+       text_of(channels), " channels, but got ", x.size(1), " channels instead: got input ",
+       describe(given),
+       given.size(0) == x.size(1) && given.size(1) != x.size(1)
+           ? ", which is one sample without a batch: its dimension 0 has the channels"
+           : "");
+}
+
 // Zeros before and after; none: "same".
 template <size_t D> using Padding = std::optional<Numbers<D>>;
 
 template <size_t D>
-Tensor convolution(const char* op, const Tensor& x, const Tensor& w, const Tensor& bias,
-                   const Numbers<D>& stride, const Padding<D>& padding, const Numbers<D>& dilation,
-                   int64_t groups) {
+Tensor convolution(const char* op, const Tensor& given, const Tensor& x, const Tensor& w,
+                   const Tensor& bias, const Numbers<D>& stride, const Padding<D>& padding,
+                   const Numbers<D>& dilation, int64_t groups) {
   check_numbers(op, stride, dilation, groups);
   if (padding) check_not_negative(op, "padding", *padding);
   check_operand(op, "weight", w, x);
   const int64_t ci = x.size(1), co = w.size(0);
   check_extents<D>(op, x, w);
-  RAMET_CHECK((groups == 1 || (co % groups == 0 && ci % groups == 0)) &&
-                  w.size(1) == (groups == 1 ? ci : ci / groups),
-              op, "Given groups=", groups, ", weight of size ", w.sizes(),
-              ", expected input to have ", text_of(Int128{w.size(1)} * groups),
-              " channels and groups to divide ", co, ": got input ", describe(x));
+  RAMET_CHECK(co % groups == 0, op, "Given groups=", groups,
+              ", expected weight to be divisible by ", groups, " at dimension 0, but got weight ",
+              describe(w));
+  if (Int128{w.size(1)} * groups != ci)
+    wrong_channels(op, "groups=" + std::to_string(groups), x, w, given, Int128{w.size(1)} * groups);
   check_bias(op, bias, x, co);
   Tensor taps = w;  // a part of the weight, where that is all that matters
   Axes<D> axes;
@@ -166,8 +180,8 @@ Tensor convolution(const char* op, const Tensor& x, const Tensor& w, const Tenso
 }
 
 template <size_t D>
-Tensor transposed(const char* op, const Tensor& x, const Tensor& w, const Tensor& bias,
-                  const Numbers<D>& stride, const Numbers<D>& padding,
+Tensor transposed(const char* op, const Tensor& given, const Tensor& x, const Tensor& w,
+                  const Tensor& bias, const Numbers<D>& stride, const Numbers<D>& padding,
                   const Numbers<D>& output_padding, const Numbers<D>& dilation, int64_t groups) {
   check_numbers(op, stride, dilation, groups);
   check_not_negative(op, "padding", padding);
@@ -177,8 +191,7 @@ Tensor transposed(const char* op, const Tensor& x, const Tensor& w, const Tensor
   RAMET_CHECK(w.size(1) > 0 && w.size(0) % groups == 0, op, "Given groups=", groups,
               ", expected weight to be divisible by ", groups,
               " at dimension 0 and not empty at dimension 1, but got weight ", describe(w));
-  RAMET_CHECK(x.size(1) == w.size(0), op, "Given transposed=1, weight of size ", w.sizes(),
-              ", expected input to have ", w.size(0), " channels: got input ", describe(x));
+  if (x.size(1) != w.size(0)) wrong_channels(op, "transposed=1", x, w, given, w.size(0));
   const int64_t channels = checked_mul(op, "output channels", w.size(1), groups);
   check_bias(op, bias, x, channels);
   Axes<D> axes;
@@ -242,7 +255,7 @@ Tensor with_numbers(const char* op, const Tensor& x, const Tensor& w,
   return of_rank(op, dimensions, x, w, bias,
                  [&](const Tensor& in, const Tensor& k, const Tensor& b) {
                    return convolution<seen(dimensions)>(
-                       op, in, k, b, numbers<dimensions>(op, "stride", stride, 1),
+                       op, x, in, k, b, numbers<dimensions>(op, "stride", stride, 1),
                        numbers<dimensions>(op, "padding", padding, 0),
                        numbers<dimensions>(op, "dilation", dilation, 1), groups);
                  });
@@ -259,11 +272,11 @@ Tensor with_name(const char* op, const Tensor& x, const Tensor& w,
         RAMET_CHECK(padding == "valid" || padding == "same", op, "padding: got \"", padding,
                     "\", expected \"valid\" or \"same\"");
         if (padding == "valid")
-          return convolution<D>(op, in, k, b, steps, Numbers<D>{}, apart, groups);
+          return convolution<D>(op, x, in, k, b, steps, Numbers<D>{}, apart, groups);
         for (const int64_t s : steps)
           RAMET_CHECK(s == 1, op, "padding='same' is not supported for strided convolutions: got ",
                       "stride ", stride);
-        return convolution<D>(op, in, k, b, steps, std::nullopt, apart, groups);
+        return convolution<D>(op, x, in, k, b, steps, std::nullopt, apart, groups);
       });
 }
 template <int dimensions>
@@ -273,7 +286,7 @@ Tensor transposed_of(const char* op, const Tensor& x, const Tensor& w,
   return of_rank(op, dimensions, x, w, bias,
                  [&](const Tensor& in, const Tensor& k, const Tensor& b) {
                    return transposed<seen(dimensions)>(
-                       op, in, k, b, numbers<dimensions>(op, "stride", stride, 1),
+                       op, x, in, k, b, numbers<dimensions>(op, "stride", stride, 1),
                        numbers<dimensions>(op, "padding", padding, 0),
                        numbers<dimensions>(op, "output_padding", output_padding, 0),
                        numbers<dimensions>(op, "dilation", dilation, 1), groups);

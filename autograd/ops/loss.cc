@@ -234,6 +234,10 @@ Tensor binary_cross_entropy_with_logits(const Tensor& given, const Tensor& targe
   const char* op = "binary_cross_entropy_with_logits";
   check_pair(op, given, target, reduction);
   check_floating(op, given, target);
+  // As LibTorch: whole numbers are mostly class numbers, which this loss does not take.
+  RAMET_CHECK(is_floating(target.scalar_type()), op, "target: got ", describe(target),
+              ", expected probabilities of a floating-point dtype; class numbers are "
+              "cross_entropy's");
   RAMET_CHECK(repeats_to(given, target.sizes()), op, "target size ", target.sizes(),
               " must be the same as input size ", given.sizes(), ", or what that repeats to");
   const Tensor x = same_sizes(given, target) ? given : given.expand(target.sizes());

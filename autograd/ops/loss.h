@@ -16,7 +16,8 @@ namespace ramet {
 RAMET_API Tensor l1_loss(const Tensor& self, const Tensor& target,
                          int64_t reduction = Reduction::Mean);
 /// The same of sigmoid(x), without overflow; pos_weight multiplies the term of t, and has no
-/// derivative: an Error where it requires one. The loss has the target's shape; an input that
+/// derivative: an Error where it requires one. So is a target of whole numbers. The loss has the
+/// target's shape; an input that
 /// repeats to it is taken.
 RAMET_API Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target,
                                                   const std::optional<Tensor>& weight = {},

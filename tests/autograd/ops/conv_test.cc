@@ -151,7 +151,34 @@ TEST(Conv2d, Errors) {
             }).find("[conv2d] stride: got [1, 1, 1]"),
             0u);
   EXPECT_EQ(error_of([&] { conv2d(x, w, varied({3})); }).find("[conv2d] bias"), 0u);
-  EXPECT_EQ(error_of([&] { conv2d(x, w.to(kFloat)); }).find("[conv2d] weight"), 0u);
+  const auto types = [&](const Tensor& in, const Tensor& weight, const Tensor& b) {
+    return error_of([&] { conv2d(in, weight, b); });
+  };
+  expect_part(types(x.to(kByte), w.to(kFloat), {}),
+              "[conv2d] Input type (uint8) and weight type (float32) should be the same: got input "
+              "uint8[1, 2, 4, 4] on cpu and weight float32[2, 2, 3, 3] on cpu");
+  expect_part(types(x, w, zeros({2})), "Input type (float64) and bias type (float32) should be");
+  // Channels as the caller has them.
+  const Tensor kernel = varied({8, 1, 3, 3});
+  expect_part(
+      error_of([&] {
+        conv2d(varied({64, 28, 27}), kernel);
+      }),
+      "[conv2d] Given groups=1, weight of size [8, 1, 3, 3], expected input to have 1 "
+      "channels, but got 64 channels instead: got input float64[64, 28, 27] on cpu, which is "
+      "one sample without a batch: its dimension 0 has the channels");
+  const std::string batched = error_of([&] { conv2d(varied({1, 1, 5, 5}), w); });
+  expect_part(batched,
+              "to have 2 channels, but got 1 channels instead: got input float64[1, 1, 5, 5]");
+  EXPECT_EQ(batched.find("without a batch"), std::string::npos);
+  expect_part(error_of([&] {
+                conv1d(varied({3, 9}), varied({4, 2, 3}));
+              }),
+              "but got 3 channels instead: got input float64[3, 9] on cpu, which is one sample");
+  expect_part(error_of([&] {
+                conv2d(x, varied({2, 1, 3, 3}), {}, 1, 0, 1, 3);
+              }),
+              "[conv2d] Given groups=3, expected weight to be divisible by 3 at dimension 0");
   EXPECT_EQ(error_of([&] {
               conv2d(varied({2, 4}), w);
             }).find("[conv2d] Expected 3D (unbatched) or 4D (batched) input"),
@@ -200,8 +227,9 @@ TEST(ConvTranspose, Errors) {
             0u);
   EXPECT_EQ(error_of([&] { conv_transpose2d(x, w, varied({2})); }).find("[conv_transpose2d] bias"),
             0u);
-  EXPECT_EQ(error_of([&] { conv_transpose2d(x, w.to(kFloat)); }).find("[conv_transpose2d] weight"),
-            0u);
+  expect_part(
+      error_of([&] { conv_transpose2d(x, w.to(kFloat)); }),
+      "[conv_transpose2d] Input type (float64) and weight type (float32) should be the same");
   EXPECT_EQ(error_of([&] {
               conv_transpose3d(x, w);
             }).find("[conv_transpose3d] weight: got float64[2, 3, 3, 3] on cpu, expected 5"),

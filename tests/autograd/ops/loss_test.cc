@@ -384,6 +384,16 @@ TEST(Loss, BinaryTargetsOfAnotherShape) {
   EXPECT_THROW(binary_cross_entropy_with_logits(rows, t), Error);
 }
 
+// Class numbers are cross_entropy's. LibTorch refuses them too.
+TEST(Loss, LogitsMeetNoWholeNumbers) {
+  const Tensor x = ones({2});
+  for (const ScalarType t : {kLong, kInt, kByte, kBool})
+    expect_part(error_of([&] { binary_cross_entropy_with_logits(x, ones({2}, t)); }),
+                "[binary_cross_entropy_with_logits] target: got " + std::string(short_name_of(t)) +
+                    "[2] on cpu, expected probabilities");
+  EXPECT_NO_THROW(binary_cross_entropy_with_logits(x, ones({2}, kDouble)));
+}
+
 TEST(Loss, Derivatives) {
   const Tensor x = varied_leaf({3, 4}), t = varied_leaf({3, 4}, 3), row = varied_leaf({4}, 8);
   for (int64_t reduction : {Reduction::None, Reduction::Mean, Reduction::Sum}) {

@@ -21,6 +21,11 @@ void refuse_devices(const char* op, const Tensor& a, const Tensor& b, const char
        a.device(), " and ", b.device(), "! Got ", describe(a), " and ", name, *name ? " " : "",
        describe(b));
 }
+void refuse_undefined(const char* op) {
+  fail(op,
+       "undefined tensor: got Tensor(), or the grad() of a tensor that no backward has reached, "
+       "expected a tensor with values");
+}
 void refuse_gradient(const char* op, const char* name) {
   throw NotImplementedError(
       detail::join("[", op, "] the derivative for '", name, "' is not implemented"));

@@ -10,8 +10,9 @@
 namespace ramet {
 namespace autograd {
 
+[[noreturn]] RAMET_API void refuse_undefined(const char* op);
 inline void check_defined(const char* op, const Tensor& x) {
-  if (RAMET_UNLIKELY(!x.defined())) fail(op, "undefined tensor");
+  if (RAMET_UNLIKELY(!x.defined())) refuse_undefined(op);
 }
 /// x, of which strides may be read: row-major if its layout was internal.
 inline const Tensor& settled(const char* op, const Tensor& x) {

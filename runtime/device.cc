@@ -62,9 +62,7 @@ std::string DeviceTypeName(DeviceType type, bool lower_case) {
 }
 
 std::ostream& operator<<(std::ostream& out, Device device) { return out << device.str(); }
-std::ostream& operator<<(std::ostream& out, DeviceType type) {
-  return out << kind_of(type).lower;
-}
+std::ostream& operator<<(std::ostream& out, DeviceType type) { return out << kind_of(type).lower; }
 
 int cpu_device_count() {
   static const int count = [] {

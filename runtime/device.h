@@ -17,8 +17,7 @@ namespace ramet {
 enum class DeviceType : int8_t { CPU = 0, CUDA = 1, HIP = 6, XPU = 12, MPS = 13 };
 /// LibTorch's names of the kinds of devices.
 inline constexpr DeviceType kCPU = DeviceType::CPU, kCUDA = DeviceType::CUDA,
-                            kHIP = DeviceType::HIP, kXPU = DeviceType::XPU,
-                            kMPS = DeviceType::MPS;
+                            kHIP = DeviceType::HIP, kXPU = DeviceType::XPU, kMPS = DeviceType::MPS;
 /// Number of a device of its kind; -1: the current one.
 using DeviceIndex = int8_t;
 
@@ -36,7 +35,8 @@ class RAMET_API Device {
   /// LibTorch's name of it inside the class.
   using Type = DeviceType;
   constexpr Device(DeviceType type, DeviceIndex index = -1) : type_(type), index_(index) {}
-  /// "cpu", "cpu:3", "cuda", "cuda:1"; "hip", "xpu" and "mps" likewise. Anything else is an Error naming the text.
+  /// "cpu", "cpu:3", "cuda", "cuda:1"; "hip", "xpu" and "mps" likewise. Anything else is an Error
+  /// naming the text.
   Device(const std::string& text);
   Device(const char* text) : Device(std::string(text)) {}
 

@@ -1,8 +1,8 @@
 // Draws from further distributions. Their methods' rows stand in random.inc.
 #include <cmath>
 
-#include "autograd/ops/arithmetic.h"
 #include "autograd/grad_mode.h"
+#include "autograd/ops/arithmetic.h"
 #include "autograd/ops/comparison.h"
 #include "autograd/ops/front/pointwise_front.h"
 #include "autograd/ops/front/random_front.h"
@@ -54,7 +54,6 @@ Tensor _sample_dirichlet(const Tensor& self, std::optional<Generator> generator)
   const Tensor given_alpha = self.detach();
   check_all(op, self, given_alpha.gt(0).logical_and(given_alpha.lt(HUGE_VAL)),
             "expected every concentration to be above 0 and finite");
-  const NoGradGuard off;
   const Tensor alpha = given_alpha.to(kDouble).contiguous();
   Tensor logs(TensorBase::empty(self.sizes(), kDouble, self.device()));
   draw_into(logs, given(generator), [&](const TensorBase& out, const kernels::RandomKey& key) {

@@ -1,8 +1,9 @@
 // One draw of counts.h: small means by the gaps between events, large ones by transformed rejection
 // (W. Hoermann: The transformed rejection method for generating Poisson random variables, 1993,
 // PTRS; The generation of binomial random variates, 1993, BTRS); the gamma distribution by that of
-// a cube (G. Marsaglia, W. W. Tsang: A simple method for generating gamma variables, 2000). In plain arithmetic on doubles, so
-// that every variant and GPUs have the same bits. REQUIRES: no contraction of a * b + c.
+// a cube (G. Marsaglia, W. W. Tsang: A simple method for generating gamma variables, 2000). In
+// plain arithmetic on doubles, so that every variant and GPUs have the same bits. REQUIRES: no
+// contraction of a * b + c.
 #pragma once
 #include "kernels/random/counts.h"
 #include "kernels/random/philox.h"

@@ -131,6 +131,8 @@ inline __attribute__((always_inline)) void by_uniform_bits(ScalarType t, const F
     case ScalarType::Short:
     case ScalarType::Int:
     case ScalarType::Long:
+    case ScalarType::UInt16:
+    case ScalarType::UInt32:
     case ScalarType::Undefined: break;
   }
   __builtin_trap();

@@ -1,5 +1,6 @@
 // Part of every test: what it draws is the same at every start, also by hand. RAMET_SEED moves what
-// random tests draw (tests/fuzz.h) and nothing else, so that others compare the same numbers under each.
+// random tests draw (tests/fuzz.h) and nothing else, so that others compare the same numbers under
+// each.
 #include <cstdint>
 
 namespace ramet {

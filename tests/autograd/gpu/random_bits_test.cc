@@ -52,10 +52,10 @@ std::vector<Case> cases() {
                                    arange(odd, on(d)).remainder(101).div(100), g);
                  }});
   // Also shapes below 1, which take one number more.
-  all.push_back({"dirichlet", [=](Device d, Generator g) {
-                   return _sample_dirichlet(
-                       linspace(0.1, 4, 300 * 7, on(d, kDouble)).view({300, 7}), g);
-                 }});
+  all.push_back(
+      {"dirichlet", [=](Device d, Generator g) {
+         return _sample_dirichlet(linspace(0.1, 4, 300 * 7, on(d, kDouble)).view({300, 7}), g);
+       }});
   all.push_back({"strided", [=](Device d, Generator g) {
                    return zeros({50, 70}, on(d)).t().uniform_(0, 1, g);
                  }});

@@ -258,8 +258,9 @@ TEST(RandomFronts, Dirichlet) {
   // Refused before anything is drawn.
   const GeneratorState before = default_generator(Device(kCPU, 0)).get_state();
   for (const double bad : {0.0, -1.0, double(NAN), HUGE_VAL})
-    EXPECT_NE(error_of([&] { _sample_dirichlet(tensor({1.0, bad})); })
-                  .find("[_sample_dirichlet] expected every concentration to be above 0"),
+    EXPECT_NE(error_of([&] {
+                _sample_dirichlet(tensor({1.0, bad}));
+              }).find("[_sample_dirichlet] expected every concentration to be above 0"),
               std::string::npos);
   EXPECT_NE(error_of([] { _sample_dirichlet(ones({2}, kLong)); }).find("[_sample_dirichlet]"),
             std::string::npos);

@@ -99,9 +99,12 @@ void add_views(Table& t) {
         return from;
       });
   const std::vector<Index> matrices = {{2, 3, 4}, {3, 4}, {0, 4}, {}};
-  row("mT", matrices, [](V x) { return x[0].mT(); }, transposed);
-  row("mH", matrices, [](V x) { return x[0].mH(); }, transposed);
-  row("adjoint", matrices, [](V x) { return adjoint(x[0]); }, transposed);
+  row(
+      "mT", matrices, [](V x) { return x[0].mT(); }, transposed);
+  row(
+      "mH", matrices, [](V x) { return x[0].mH(); }, transposed);
+  row(
+      "adjoint", matrices, [](V x) { return adjoint(x[0]); }, transposed);
   row(
       "numpy_T", {{2, 3, 4}, {0, 4}, {}}, [](V x) { return x[0].numpy_T(); },
       moved([](const Plain& x) { return Index(x.sizes.rbegin(), x.sizes.rend()); },

@@ -1,5 +1,5 @@
-// Names outside the front end: of at, of devices that are not here, of switches, and of the standard
-// headers that LibTorch brings.
+// Names outside the front end: of at, of devices that are not here, of switches, and of the
+// standard headers that LibTorch brings.
 #include <torch/torch.h>
 
 template <class T> typename at::scalar_value_type<T>::type lowest() {

@@ -60,20 +60,19 @@ class RAMET_API Context {
   RAMET_COMPAT_SWITCH(bool, deterministicFillUninitializedMemory,
                       setDeterministicFillUninitializedMemory, true)
 #undef RAMET_COMPAT_SWITCH
-#define RAMET_COMPAT_REDUCTION(getter, setter)                                             \
- private:                                                                                  \
-  std::atomic<CuBLASReductionOption> getter##_{                                            \
-      CuBLASReductionOption::AllowReducedPrecisionWithSplitK};                             \
-                                                                                           \
- public:                                                                                   \
-  CuBLASReductionOption getter() const { return getter##_; }                               \
-  void setter(bool allow_reduced_precision, bool allow_splitk = true) {                    \
-    RAMET_CHECK(allow_splitk || !allow_reduced_precision, #setter,                         \
-                "allow_splitk: got false with allow_reduced_precision, expected true");    \
-    getter##_ = allow_reduced_precision                                                    \
-                    ? CuBLASReductionOption::AllowReducedPrecisionWithSplitK               \
-                : allow_splitk ? CuBLASReductionOption::DisallowReducedPrecisionAllowSplitK \
-                               : CuBLASReductionOption::DisallowReducedPrecisionDisallowSplitK; \
+#define RAMET_COMPAT_REDUCTION(getter, setter)                                                       \
+ private:                                                                                            \
+  std::atomic<CuBLASReductionOption> getter##_{                                                      \
+      CuBLASReductionOption::AllowReducedPrecisionWithSplitK};                                       \
+                                                                                                     \
+ public:                                                                                             \
+  CuBLASReductionOption getter() const { return getter##_; }                                         \
+  void setter(bool allow_reduced_precision, bool allow_splitk = true) {                              \
+    RAMET_CHECK(allow_splitk || !allow_reduced_precision, #setter,                                   \
+                "allow_splitk: got false with allow_reduced_precision, expected true");              \
+    getter##_ = allow_reduced_precision ? CuBLASReductionOption::AllowReducedPrecisionWithSplitK     \
+                : allow_splitk          ? CuBLASReductionOption::DisallowReducedPrecisionAllowSplitK \
+                               : CuBLASReductionOption::DisallowReducedPrecisionDisallowSplitK;      \
   }
   RAMET_COMPAT_REDUCTION(allowFP16ReductionCuBLAS, setAllowFP16ReductionCuBLAS)
   RAMET_COMPAT_REDUCTION(allowBF16ReductionCuBLAS, setAllowBF16ReductionCuBLAS)

@@ -8,7 +8,7 @@
 namespace ramet {
 namespace kernels {
 
-static_assert(kScalarTypes == 10, "which of these is a new dtype?");
+static_assert(kScalarTypes == 12, "which of these is a new dtype?");
 /// Is it computed in another type? Elements then pass through buffers of that one.
 [[gnu::always_inline]] constexpr bool is_converted(ScalarType t) {
   return t == ScalarType::Half || t == ScalarType::BFloat16;

@@ -7,7 +7,7 @@
 
 namespace ramet::kernels::RAMET_VARIANT {
 
-static_assert(kScalarTypes == 10, "compute_type_of() orders all dtypes: where does a new one go?");
+static_assert(kScalarTypes == 12, "compute_type_of() orders all dtypes: where does a new one go?");
 RAMET_INLINE ScalarType compute_type_of(ScalarType t) {
   return t == ScalarType::Double ? t : t >= ScalarType::Half ? ScalarType::Float : ScalarType::Long;
 }
@@ -29,7 +29,9 @@ inline __attribute__((always_inline)) auto by_compute_type(ScalarType t, const F
     case ScalarType::Char:
     case ScalarType::Short:
     case ScalarType::Int:
-    case ScalarType::Long: return f(int64_t{});
+    case ScalarType::Long:
+    case ScalarType::UInt16:
+    case ScalarType::UInt32: return f(int64_t{});
     case ScalarType::Half:
     case ScalarType::BFloat16:
     case ScalarType::Float: return f(float{});
@@ -53,6 +55,8 @@ inline __attribute__((always_inline)) auto by_floating_type(ScalarType t, const 
     case ScalarType::Short:
     case ScalarType::Int:
     case ScalarType::Long:
+    case ScalarType::UInt16:
+    case ScalarType::UInt32:
     case ScalarType::Undefined: break;
   }
   __builtin_trap();

@@ -22,9 +22,9 @@ RAMET_INLINE int64_t product(const int64_t* sizes, int n) {
 
 /// Bytes of one element (item_size of runtime/dtype.h, always inlined).
 RAMET_INLINE int64_t bytes_of(ScalarType t) {
-  static_assert(kScalarTypes == 10, "a digit for each dtype");
+  static_assert(kScalarTypes == 12, "a digit for each dtype");
   // One byte per type, two bits each would do as well; the constant keeps the table out of memory.
-  return static_cast<int64_t>((0x0842'2842'111ull >> (4 * static_cast<int>(t))) & 15);
+  return static_cast<int64_t>((0x8422'4284'2111ull >> (4 * static_cast<int>(t))) & 15);
 }
 
 /// The address of element `i`.

@@ -9,14 +9,15 @@
 namespace ramet {
 
 const char* name_of(ScalarType t) {
-  static const char* const names[] = {"Bool", "Byte",     "Char",  "Short",  "Int",      "Long",
-                                      "Half", "BFloat16", "Float", "Double", "Undefined"};
+  static const char* const names[] = {"Bool",  "Byte",   "Char",     "Short", "Int",
+                                      "Long",  "UInt16", "UInt32",   "Half",  "BFloat16",
+                                      "Float", "Double", "Undefined"};
   return names[static_cast<int>(t)];
 }
 
 const char* short_name_of(ScalarType t) {
-  static const char* const names[] = {"bool",    "uint8",   "int8",     "int16",
-                                      "int32",   "int64",   "float16",  "bfloat16",
+  static const char* const names[] = {"bool",    "uint8",   "int8",     "int16",   "int32",
+                                      "int64",   "uint16",  "uint32",   "float16", "bfloat16",
                                       "float32", "float64", "undefined"};
   return names[static_cast<int>(t)];
 }
@@ -30,6 +31,8 @@ std::string_view TypeMeta::name() const {
                                                "short int",
                                                "int",
                                                "long int",
+                                               "short unsigned int",
+                                               "unsigned int",
                                                "c10::Half",
                                                "c10::BFloat16",
                                                "float",
@@ -44,6 +47,9 @@ ScalarType promote_types(ScalarType a, ScalarType b) {
   if (a == ScalarType::Undefined || b == ScalarType::Undefined) return ScalarType::Undefined;
   if (a > b) return promote_types(b, a);
   if (a == ScalarType::Byte && b == ScalarType::Char) return ScalarType::Short;
+  if (b == ScalarType::UInt16)
+    return is_unsigned(a) ? b : a == ScalarType::Long ? a : ScalarType::Int;
+  if (b == ScalarType::UInt32) return is_unsigned(a) ? b : ScalarType::Long;
   if (a == ScalarType::Half && b == ScalarType::BFloat16) return ScalarType::Float;
   return b;
 }

@@ -17,6 +17,8 @@ enum class ScalarType : uint8_t {
   Short,
   Int,
   Long,  // bool, uint8, int8, int16, int32, int64
+  UInt16,
+  UInt32,  // computed as int64, which has all their numbers; of uint64 it has not, so there is none
   Half,
   BFloat16,
   Float,
@@ -26,7 +28,7 @@ enum class ScalarType : uint8_t {
 /// LibTorch's name of it in torch::.
 using Dtype = ScalarType;
 /// How many there are, Undefined not counted.
-inline constexpr int kScalarTypes = 10;
+inline constexpr int kScalarTypes = 12;
 
 /// The element types by all of LibTorch's names.
 inline constexpr ScalarType kBool = ScalarType::Bool, kByte = ScalarType::Byte,
@@ -41,11 +43,13 @@ inline constexpr ScalarType kBool = ScalarType::Bool, kByte = ScalarType::Byte,
                             kDouble = ScalarType::Double, kFloat64 = ScalarType::Double,
                             kF64 = ScalarType::Double, kI8 = ScalarType::Char,
                             kI16 = ScalarType::Short, kI32 = ScalarType::Int,
-                            kI64 = ScalarType::Long, kU8 = ScalarType::Byte;
+                            kI64 = ScalarType::Long, kU8 = ScalarType::Byte,
+                            kUInt16 = ScalarType::UInt16, kUInt32 = ScalarType::UInt32,
+                            kU16 = ScalarType::UInt16, kU32 = ScalarType::UInt32;
 
 namespace detail {
 // Not inside the function: C++17 would build it on the stack at each call.
-inline constexpr unsigned char kItemSizes[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 0};
+inline constexpr unsigned char kItemSizes[] = {1, 1, 1, 2, 4, 8, 2, 4, 2, 2, 4, 8, 0};
 }  // namespace detail
 /// Bytes of an element; 0 of Undefined.
 constexpr size_t item_size(ScalarType t) { return detail::kItemSizes[static_cast<int>(t)]; }
@@ -55,7 +59,12 @@ constexpr bool is_floating(ScalarType t) {
 }
 /// An integer, or (unless include_bool is false) bool?
 constexpr bool is_integral(ScalarType t, bool include_bool = true) {
-  return t <= ScalarType::Long && (include_bool || t != ScalarType::Bool);
+  return t <= ScalarType::UInt32 && (include_bool || t != ScalarType::Bool);
+}
+/// Has it no numbers below 0? bool and the unsigned integers.
+constexpr bool is_unsigned(ScalarType t) {
+  return t == ScalarType::Bool || t == ScalarType::Byte || t == ScalarType::UInt16 ||
+         t == ScalarType::UInt32;
 }
 /// The type arithmetic is done in: float, double, or int64 for every integer and bool.
 constexpr ScalarType compute_type(ScalarType t) {
@@ -69,7 +78,9 @@ RAMET_API const char* short_name_of(ScalarType t);
 RAMET_API std::ostream& operator<<(std::ostream& out, ScalarType t);
 
 /// LibTorch's `promoteTypes`: bool < uint8/int8 < int16 < int32 < int64 < half/bfloat16 < float <
-/// double; uint8 with int8 gives int16, half with bfloat16 gives float.
+/// double; uint8 with int8 gives int16, half with bfloat16 gives float. uint16 and uint32, which
+/// LibTorch promotes with floating-point types alone, give the smallest integer type that has all
+/// numbers of both.
 RAMET_API ScalarType promote_types(ScalarType a, ScalarType b);
 
 /// The element type of the C++ type T, as `value`:
@@ -78,6 +89,12 @@ template <> struct ScalarTypeOf<bool> { static constexpr ScalarType value = Scal
 template <> struct ScalarTypeOf<uint8_t> { static constexpr ScalarType value = ScalarType::Byte; };
 template <> struct ScalarTypeOf<int8_t> { static constexpr ScalarType value = ScalarType::Char; };
 template <> struct ScalarTypeOf<int16_t> { static constexpr ScalarType value = ScalarType::Short; };
+template <> struct ScalarTypeOf<uint16_t> {
+  static constexpr ScalarType value = ScalarType::UInt16;
+};
+template <> struct ScalarTypeOf<uint32_t> {
+  static constexpr ScalarType value = ScalarType::UInt32;
+};
 template <> struct ScalarTypeOf<int32_t> { static constexpr ScalarType value = ScalarType::Int; };
 template <> struct ScalarTypeOf<int64_t> { static constexpr ScalarType value = ScalarType::Long; };
 template <> struct ScalarTypeOf<long long> {

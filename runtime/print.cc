@@ -156,6 +156,8 @@ double load_as_double(const void* p, ScalarType t) {
     case ScalarType::Short: return load<int16_t>(p);
     case ScalarType::Int: return load<int32_t>(p);
     case ScalarType::Long: return load<int64_t>(p);
+    case ScalarType::UInt16: return load<uint16_t>(p);
+    case ScalarType::UInt32: return load<uint32_t>(p);
     case ScalarType::Half: return load<Half>(p);
     case ScalarType::BFloat16: return load<BFloat16>(p);
     case ScalarType::Float: return load<float>(p);

@@ -82,10 +82,8 @@ constexpr bool isIntegralType(ScalarType t, bool includeBool) {
 }
 /// false: there are no complex numbers.
 constexpr bool isComplexType(ScalarType) { return false; }
-/// Has it numbers below 0? Not bool and uint8.
-constexpr bool isSignedType(ScalarType t) {
-  return t != ScalarType::Bool && t != ScalarType::Byte && t != ScalarType::Undefined;
-}
+/// Has it numbers below 0? Not bool and unsigned integers.
+constexpr bool isSignedType(ScalarType t) { return !is_unsigned(t) && t != ScalarType::Undefined; }
 /// promote_types by LibTorch's name.
 inline ScalarType promoteTypes(ScalarType a, ScalarType b) { return promote_types(a, b); }
 /// May a result of type `from` be written into a tensor of type `to`? Not floating point into

@@ -21,8 +21,8 @@ const DeprecatedTypeProperties& DeprecatedTypeProperties::of(Backend backend, Sc
 #define RAMET_ALL_OF(b)                                                                            \
   {                                                                                                \
     RAMET_OF(b, Bool), RAMET_OF(b, Byte), RAMET_OF(b, Char), RAMET_OF(b, Short), RAMET_OF(b, Int), \
-        RAMET_OF(b, Long), RAMET_OF(b, Half), RAMET_OF(b, BFloat16), RAMET_OF(b, Float),           \
-        RAMET_OF(b, Double), RAMET_OF(b, Undefined)                                                \
+        RAMET_OF(b, Long), RAMET_OF(b, UInt16), RAMET_OF(b, UInt32), RAMET_OF(b, Half),            \
+        RAMET_OF(b, BFloat16), RAMET_OF(b, Float), RAMET_OF(b, Double), RAMET_OF(b, Undefined)     \
   }
   static constexpr DeprecatedTypeProperties all[3][kScalarTypes + 1] = {
       RAMET_ALL_OF(CPU), RAMET_ALL_OF(CUDA), RAMET_ALL_OF(Undefined)};

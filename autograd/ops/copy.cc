@@ -30,6 +30,8 @@ uint64_t bits_of(const Scalar& value, ScalarType t) {
     case kShort: put(value.to<int16_t>()); break;
     case kInt: put(value.to<int32_t>()); break;
     case kLong: put(value.to<int64_t>()); break;
+    case kUInt16: put(value.to<uint16_t>()); break;
+    case kUInt32: put(value.to<uint32_t>()); break;
     case kHalf: put(value.to<Half>()); break;
     case kBFloat16: put(value.to<BFloat16>()); break;
     case kFloat: put(value.toFloat()); break;
@@ -199,6 +201,8 @@ Scalar value_of(const TensorBase& t) {
     case kShort: return *static_cast<const int16_t*>(p);
     case kInt: return *static_cast<const int32_t*>(p);
     case kLong: return *static_cast<const int64_t*>(p);
+    case kUInt16: return *static_cast<const uint16_t*>(p);
+    case kUInt32: return *static_cast<const uint32_t*>(p);
     case kHalf: return *static_cast<const Half*>(p);
     case kBFloat16: return *static_cast<const BFloat16*>(p);
     case kFloat: return *static_cast<const float*>(p);

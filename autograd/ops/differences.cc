@@ -28,7 +28,8 @@ Dims given(const Tensor& self, std::optional<int64_t> dim) {
 Dims checked(const Tensor& self, const Dims& dims, std::optional<size_t> spacings,
              int64_t edge_order) {
   check_defined(kOp, self);
-  RAMET_CHECK(self.scalar_type() != kByte, kOp, "does not support uint8: got ", describe(self));
+  RAMET_CHECK(!is_unsigned(self.scalar_type()) || self.scalar_type() == kBool, kOp,
+              "does not support ", short_name_of(self.scalar_type()), ": got ", describe(self));
   RAMET_CHECK(edge_order == 1 || edge_order == 2, kOp,
               "only supports edge_order=1 and edge_order=2: got ", edge_order);
   RAMET_CHECK(!spacings || *spacings == dims.size(), kOp,

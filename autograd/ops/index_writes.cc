@@ -66,6 +66,8 @@ Scalar neutral(Join join, ScalarType t) {
     case kShort: return low ? lowest<int16_t>() : highest<int16_t>();
     case kInt: return low ? lowest<int32_t>() : highest<int32_t>();
     case kLong: return low ? lowest<int64_t>() : highest<int64_t>();
+    case kUInt16: return low ? lowest<uint16_t>() : highest<uint16_t>();
+    case kUInt32: return low ? lowest<uint32_t>() : highest<uint32_t>();
     default: return low ? lowest<double>() : highest<double>();
   }
 }

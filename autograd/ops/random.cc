@@ -61,6 +61,8 @@ int64_t largest(ScalarType t) {
     case kChar: return 127;
     case kShort: return 32767;
     case kInt: return INT32_MAX;
+    case kUInt16: return 65535;
+    case kUInt32: return UINT32_MAX;
     case kHalf: return 1 << 11;
     case kBFloat16: return 1 << 8;
     case kFloat: return 1 << 24;
@@ -71,10 +73,10 @@ int64_t largest(ScalarType t) {
 void check_range(const char* op, int64_t low, int64_t high, ScalarType t) {
   RAMET_CHECK(low < high, op, "expects 'from' to be less than 'to', but got from=", low,
               " >= to=", high);
-  const int64_t top = largest(t), bottom = t == kBool || t == kByte ? 0
-                                           : t == kLong             ? INT64_MIN
-                                           : is_floating(t)         ? -top
-                                                                    : -top - 1;
+  const int64_t top = largest(t), bottom = is_unsigned(t)   ? 0
+                                           : t == kLong     ? INT64_MIN
+                                           : is_floating(t) ? -top
+                                                            : -top - 1;
   RAMET_CHECK(low >= bottom && high - 1 <= top, op, "got the range [", low, ", ", high,
               "), expected one inside [", bottom, ", ", top, "] for ", short_name_of(t));
 }

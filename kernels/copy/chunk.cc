@@ -44,6 +44,8 @@ template <class C> void load_any(const void* p, ScalarType t, int64_t stride, in
     case ScalarType::Short: return load_as<int16_t>(p, stride, n, out);
     case ScalarType::Int: return load_as<int32_t>(p, stride, n, out);
     case ScalarType::Long: return load_as<int64_t>(p, stride, n, out);
+    case ScalarType::UInt16: return load_as<uint16_t>(p, stride, n, out);
+    case ScalarType::UInt32: return load_as<uint32_t>(p, stride, n, out);
     case ScalarType::Half: return load_as<HalfBits>(p, stride, n, out);
     case ScalarType::BFloat16: return load_as<BfloatBits>(p, stride, n, out);
     case ScalarType::Float: return load_as<float>(p, stride, n, out);
@@ -59,6 +61,8 @@ template <class C> void store_any(void* p, ScalarType t, int64_t stride, int64_t
     case ScalarType::Short: return store_as<int16_t>(p, stride, n, in);
     case ScalarType::Int: return store_as<int32_t>(p, stride, n, in);
     case ScalarType::Long: return store_as<int64_t>(p, stride, n, in);
+    case ScalarType::UInt16: return store_as<uint16_t>(p, stride, n, in);
+    case ScalarType::UInt32: return store_as<uint32_t>(p, stride, n, in);
     case ScalarType::Half: return store_as<HalfBits>(p, stride, n, in);
     case ScalarType::BFloat16: return store_as<BfloatBits>(p, stride, n, in);
     case ScalarType::Float: return store_as<float>(p, stride, n, in);

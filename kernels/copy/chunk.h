@@ -7,8 +7,8 @@
 // Rules, LibTorch's on x86-64:
 //   floating point -> integer   truncates; out of range and NaN as the processor's conversion:
 //                               int64 and int32 give their
-//                               smallest value, int8 and int16 wrap the int32 result, uint8 wraps
-//                                   the int64 result
+//                               smallest value, int8 and int16 wrap the int32 result, unsigned
+//                                   types wrap the int64 result
 //   integer -> smaller integer  wraps
 //   anything -> bool            x != 0 (NaN is true)
 //   anything -> 16-bit float    through float, to nearest even

@@ -17,6 +17,8 @@ template <class F> RAMET_INLINE void by_type(ScalarType t, const F& f) {
     case ScalarType::Short: return f(int16_t{});
     case ScalarType::Int: return f(int32_t{});
     case ScalarType::Long: return f(int64_t{});
+    case ScalarType::UInt16: return f(uint16_t{});
+    case ScalarType::UInt32: return f(uint32_t{});
     case ScalarType::Half: return f(HalfBits{});
     case ScalarType::BFloat16: return f(BfloatBits{});
     case ScalarType::Float: return f(float{});

@@ -24,6 +24,8 @@ template <class U> struct OrderKeys {
       case ScalarType::Long: break;
       case ScalarType::Bool:
       case ScalarType::Byte:
+      case ScalarType::UInt16:
+      case ScalarType::UInt32:
       case ScalarType::Undefined: return;
     }
     sign = static_cast<U>(U{1} << (8 * sizeof(U) - 1));

@@ -82,6 +82,8 @@ template <class F> void by_row_type(ScalarType t, const F& f) {
     case ScalarType::Short:
     case ScalarType::Int:
     case ScalarType::Long:
+    case ScalarType::UInt16:
+    case ScalarType::UInt32:
     case ScalarType::Undefined: break;
   }
   __builtin_trap();

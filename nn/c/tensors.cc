@@ -27,7 +27,7 @@ ScalarType type_of(int dtype, const char* op) {
 const Dtype& dtype_of(ScalarType type) {
   for (const Dtype& d : kDtypes)
     if (d.type == type) return d;
-  fail("ramet", "a dtype without a number in C");
+  fail("ramet", "dtype: got ", short_name_of(type), ", which has no number in C");
 }
 
 IntArrayRef sizes_of(int64_t dim, const int64_t* sizes, const char* op) {

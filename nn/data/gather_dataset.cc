@@ -108,6 +108,8 @@ Example<> GatherDataset::get_batch(ArrayRef<size_t> indices) {
     case kShort: numbers(rows_.data_ptr<int16_t>()); break;
     case kInt: numbers(rows_.data_ptr<int32_t>()); break;
     case kLong: numbers(rows_.data_ptr<int64_t>()); break;
+    case kUInt16: numbers(rows_.data_ptr<uint16_t>()); break;
+    case kUInt32: numbers(rows_.data_ptr<uint32_t>()); break;
     case kHalf: numbers(rows_.data_ptr<Half>()); break;
     case kBFloat16: numbers(rows_.data_ptr<BFloat16>()); break;
     case kDouble: numbers(rows_.data_ptr<double>()); break;

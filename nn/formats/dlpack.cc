@@ -67,8 +67,9 @@ static_assert(sizeof(DLManagedTensorVersioned) == 80 &&
 namespace ramet {
 namespace {
 
-constexpr TypeCode kCodes[kScalarTypes] = {kDLBool, kDLUInt,  kDLInt,    kDLInt,   kDLInt,
-                                           kDLInt,  kDLFloat, kDLBfloat, kDLFloat, kDLFloat};
+constexpr TypeCode kCodes[kScalarTypes] = {kDLBool,  kDLUInt,   kDLInt,   kDLInt,
+                                           kDLInt,   kDLInt,    kDLUInt,  kDLUInt,
+                                           kDLFloat, kDLBfloat, kDLFloat, kDLFloat};
 
 DeviceOf device_of(const char* op, const Tensor& t) {
   const Device device = t.device();
@@ -129,7 +130,7 @@ ScalarType type_of(const char* op, const ElementType& type) {
                                            "bfloat16", "complex", "bool"};
   fail(op, "got elements of ", int{type.bits}, " bits of DLPack's type code ", int{type.code},
        type.code < 7 ? std::string(" (") + kNames[type.code] + ")" : "",
-       ", expected bool, uint8, int8 to int64, float16, bfloat16, float32 or float64");
+       ", expected bool, uint8 to uint32, int8 to int64, float16, bfloat16, float32 or float64");
 }
 
 Device device_of(const char* op, const DeviceOf& of) {

@@ -22,14 +22,15 @@ struct TypeName {
   char kind, size;
   ScalarType dtype;
 };
-constexpr TypeName kTypes[] = {{'b', '1', kBool},  {'u', '1', kByte},  {'i', '1', kChar},
-                               {'i', '2', kShort}, {'i', '4', kInt},   {'i', '8', kLong},
-                               {'f', '2', kHalf},  {'f', '4', kFloat}, {'f', '8', kDouble}};
+constexpr TypeName kTypes[] = {{'b', '1', kBool},   {'u', '1', kByte},  {'i', '1', kChar},
+                               {'i', '2', kShort},  {'i', '4', kInt},   {'i', '8', kLong},
+                               {'f', '2', kHalf},   {'f', '4', kFloat}, {'f', '8', kDouble},
+                               {'u', '2', kUInt16}, {'u', '4', kUInt32}};
 
 // What NumPy has besides: the reason of a refusal.
 std::string other_type(const std::string& descr) {
   switch (descr.size() < 2 ? ' ' : descr[1]) {
-    case 'u': return "unsigned integers of more than 8 bits";
+    case 'u': return "unsigned integers of 64 bits";
     case 'f': return "floats of another size";
     case 'c': return "complex numbers";
     case 'O': return "Python objects, which are never loaded";

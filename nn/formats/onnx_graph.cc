@@ -36,7 +36,7 @@ ProtoMessage value_info(const std::string& name, ScalarType dtype, const ProtoMe
 }  // namespace
 
 int64_t onnx_type(ScalarType dtype) {
-  static constexpr int64_t kTypes[kScalarTypes] = {9, 2, 3, 5, 6, 7, 10, 16, 1, 11};
+  static constexpr int64_t kTypes[kScalarTypes] = {9, 2, 3, 5, 6, 7, 4, 12, 10, 16, 1, 11};
   return kTypes[static_cast<int>(dtype)];
 }
 

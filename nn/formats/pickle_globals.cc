@@ -8,7 +8,7 @@ namespace ramet::formats::detail {
 namespace {
 
 struct TypeName {
-  const char* storage;  // torch.FloatStorage
+  const char* storage;  // torch.FloatStorage; null: bytes, and the dtype is named after them
   const char* dtype;    // torch.float32
   ScalarType type;
 };
@@ -17,14 +17,13 @@ constexpr TypeName kTypes[] = {
     {"CharStorage", "int8", kChar},      {"ShortStorage", "int16", kShort},
     {"IntStorage", "int32", kInt},       {"LongStorage", "int64", kLong},
     {"HalfStorage", "float16", kHalf},   {"BFloat16Storage", "bfloat16", kBFloat16},
-    {"FloatStorage", "float32", kFloat}, {"DoubleStorage", "float64", kDouble}};
+    {"FloatStorage", "float32", kFloat}, {"DoubleStorage", "float64", kDouble},
+    {nullptr, "uint16", kUInt16},        {nullptr, "uint32", kUInt32}};
 
 // What PyTorch has besides. These are read, to say by name what cannot be had.
 constexpr const char* kOtherTypes[] = {"complex32",
                                        "complex64",
                                        "complex128",
-                                       "uint16",
-                                       "uint32",
                                        "uint64",
                                        "float8_e4m3fn",
                                        "float8_e5m2",
@@ -82,7 +81,7 @@ const TypeName* type_of_storage(const std::string& global) {
   std::string name = after(global, "torch.cuda.");
   if (name.empty()) name = after(global, "torch.");
   for (const TypeName& t : kTypes)
-    if (name == t.storage) return &t;
+    if (t.storage && name == t.storage) return &t;
   return nullptr;
 }
 const TypeName* type_of_dtype(const std::string& global) {

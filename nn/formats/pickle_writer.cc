@@ -17,11 +17,8 @@ namespace {
 
 constexpr int kMaxDepth = 256;
 
-const char* storage_class(ScalarType dtype) {
-  static const char* const names[] = {"Bool", "Byte", "Char",     "Short", "Int",
-                                      "Long", "Half", "BFloat16", "Float", "Double"};
-  return names[static_cast<int>(dtype)];
-}
+// PyTorch has no storages of these: they are written as bytes, and the dtype is named after them.
+bool is_untyped(ScalarType dtype) { return dtype == kUInt16 || dtype == kUInt32; }
 
 // Protocol 2, without a memo.
 class Writer {
@@ -150,18 +147,22 @@ class Writer {
       }
       storages_.push_back(detail::as_written(memory));
     }
-    text_ += "ctorch._utils\n_rebuild_tensor_v2\n((";
+    const bool untyped = is_untyped(dtype);
+    text_ += std::string("ctorch._utils\n_rebuild_tensor_v") + (untyped ? '3' : '2') + "\n((";
     write(std::string("storage"));
-    text_ += std::string("ctorch\n") + storage_class(dtype) + "Storage\n";
+    text_ += untyped ? std::string("ctorch.storage\nUntypedStorage\n")
+                     : std::string("ctorch\n") + name_of(dtype) + "Storage\n";
     write(std::to_string(number));
     write(std::string("cpu"));
-    write(storages_[number].numel());
+    write(storages_[number].numel() * (untyped ? item : 1));
     text_ += "tQ";
     write(shared ? t.storage_offset() : int64_t{0});
     write(t.sizes());
     write(shared ? t.strides() : IntArrayRef(contiguous_strides(t.sizes())));
     write(t.requires_grad());
-    text_ += "ccollections\nOrderedDict\n)RtR";
+    text_ += "ccollections\nOrderedDict\n)R";
+    if (untyped) text_ += std::string("ctorch\n") + short_name_of(dtype) + "\n";
+    text_ += "tR";
   }
 
   const char* op_;

@@ -38,9 +38,10 @@ struct TypeName {
   const char* name;
   ScalarType dtype;
 };
-constexpr TypeName kTypes[] = {
-    {"BOOL", kBool}, {"U8", kByte},  {"I8", kChar},       {"I16", kShort}, {"I32", kInt},
-    {"I64", kLong},  {"F16", kHalf}, {"BF16", kBFloat16}, {"F32", kFloat}, {"F64", kDouble}};
+constexpr TypeName kTypes[] = {{"BOOL", kBool},  {"U8", kByte},       {"I8", kChar},
+                               {"I16", kShort},  {"I32", kInt},       {"I64", kLong},
+                               {"F16", kHalf},   {"BF16", kBFloat16}, {"F32", kFloat},
+                               {"F64", kDouble}, {"U16", kUInt16},    {"U32", kUInt32}};
 
 const char* type_name(ScalarType t) {
   for (const TypeName& n : kTypes)

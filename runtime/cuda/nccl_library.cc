@@ -143,6 +143,7 @@ int nccl_type(ScalarType t) {
     case ScalarType::Byte: return ncclUint8;
     case ScalarType::Int: return ncclInt32;
     case ScalarType::Long: return ncclInt64;
+    case ScalarType::UInt32: return ncclUint32;
     case ScalarType::Half: return ncclFloat16;
     case ScalarType::Float: return ncclFloat32;
     case ScalarType::Double: return ncclFloat64;

@@ -29,6 +29,7 @@ enum {
   ncclInt8 = 0,
   ncclUint8 = 1,
   ncclInt32 = 2,
+  ncclUint32 = 3,
   ncclInt64 = 4,
   ncclFloat16 = 6,
   ncclFloat32 = 7,

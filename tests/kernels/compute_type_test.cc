@@ -12,8 +12,8 @@
 namespace ramet::kernels::here {
 namespace {
 
-constexpr ScalarType kAll[] = {kBool,  kUInt8, kInt8,     kInt16, kInt32,
-                               kInt64, kHalf,  kBFloat16, kFloat, kDouble};
+constexpr ScalarType kAll[] = {kBool,   kUInt8,  kInt8, kInt16,    kInt32, kInt64,
+                               kUInt16, kUInt32, kHalf, kBFloat16, kFloat, kDouble};
 static_assert(sizeof kAll / sizeof *kAll == kScalarTypes);
 
 const auto tag_of = [](auto t) { return ComputeTag<decltype(t)>::value; };

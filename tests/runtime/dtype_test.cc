@@ -12,12 +12,21 @@
 namespace ramet {
 namespace {
 
-// torch.promote_types of PyTorch 2.15, in the order of ScalarType.
+// torch.promote_types of PyTorch 2.15, in the order of ScalarType. It refuses uint16 (6) and uint32
+// (7) with other integers and bool: there NumPy's promote_types.
 constexpr int kPromoted[kScalarTypes][kScalarTypes] = {
-    {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, {1, 1, 3, 3, 4, 5, 6, 7, 8, 9}, {2, 3, 2, 3, 4, 5, 6, 7, 8, 9},
-    {3, 3, 3, 3, 4, 5, 6, 7, 8, 9}, {4, 4, 4, 4, 4, 5, 6, 7, 8, 9}, {5, 5, 5, 5, 5, 5, 6, 7, 8, 9},
-    {6, 6, 6, 6, 6, 6, 6, 8, 8, 9}, {7, 7, 7, 7, 7, 7, 8, 7, 8, 9}, {8, 8, 8, 8, 8, 8, 8, 8, 8, 9},
-    {9, 9, 9, 9, 9, 9, 9, 9, 9, 9},
+    {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
+    {1, 1, 3, 3, 4, 5, 6, 7, 8, 9, 10, 11},
+    {2, 3, 2, 3, 4, 5, 4, 5, 8, 9, 10, 11},
+    {3, 3, 3, 3, 4, 5, 4, 5, 8, 9, 10, 11},
+    {4, 4, 4, 4, 4, 5, 4, 5, 8, 9, 10, 11},
+    {5, 5, 5, 5, 5, 5, 5, 5, 8, 9, 10, 11},
+    {6, 6, 4, 4, 4, 5, 6, 7, 8, 9, 10, 11},
+    {7, 7, 5, 5, 5, 5, 7, 7, 8, 9, 10, 11},
+    {8, 8, 8, 8, 8, 8, 8, 8, 8, 10, 10, 11},
+    {9, 9, 9, 9, 9, 9, 9, 9, 10, 9, 10, 11},
+    {10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 11},
+    {11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11},
 };
 
 TEST(Dtype, PromotionIsLibTorchs) {
@@ -35,7 +44,7 @@ template <class T> void same_size() {
 
 TEST(Dtype, Sizes) {
   same_size<bool>(), same_size<uint8_t>(), same_size<int8_t>(), same_size<int16_t>(),
-      same_size<int32_t>();
+      same_size<int32_t>(), same_size<uint16_t>(), same_size<uint32_t>();
   same_size<int64_t>(), same_size<long long>(), same_size<Half>(), same_size<BFloat16>(),
       same_size<float>(), same_size<double>();
 }
@@ -43,13 +52,16 @@ TEST(Dtype, Sizes) {
 TEST(Dtype, Groups) {
   EXPECT_TRUE(is_integral(kBool));
   EXPECT_FALSE(is_integral(kBool, false));
-  for (const ScalarType t : {kByte, kChar, kShort, kInt, kLong})
+  for (const ScalarType t : {kByte, kChar, kShort, kInt, kLong, kUInt16, kUInt32})
     EXPECT_TRUE(is_integral(t, false) && !is_floating(t)) << t;
   for (const ScalarType t : {kHalf, kBFloat16, kFloat, kDouble})
     EXPECT_TRUE(is_floating(t) && !is_integral(t)) << t;
   EXPECT_FALSE(is_floating(ScalarType::Undefined) || is_integral(ScalarType::Undefined));
   EXPECT_EQ(compute_type(kBool), kLong);
   EXPECT_EQ(compute_type(kShort), kLong);
+  EXPECT_EQ(compute_type(kUInt32), kLong);
+  EXPECT_TRUE(is_unsigned(kUInt16) && is_unsigned(kByte) && !is_unsigned(kInt));
+  EXPECT_TRUE(kU16 == kUInt16 && kU32 == kUInt32);
   EXPECT_EQ(compute_type(kHalf), kFloat);
   EXPECT_EQ(compute_type(kBFloat16), kFloat);
   EXPECT_EQ(compute_type(kFloat), kFloat);
@@ -188,6 +200,8 @@ TEST(TypeMeta, NamesAreThoseOfCpp) {
                                "short int",
                                "int",
                                "long int",
+                               "short unsigned int",
+                               "unsigned int",
                                "c10::Half",
                                "c10::BFloat16",
                                "float",
@@ -214,7 +228,8 @@ TEST(TypeMeta, QuestionsAboutTypes) {
   EXPECT_TRUE(isFloatingType(kHalf) && !isFloatingType(kLong) && isReducedFloatingType(kBFloat16));
   EXPECT_TRUE(isIntegralType(kBool, true) && !isIntegralType(kBool, false));
   EXPECT_TRUE(isSignedType(kChar) && isSignedType(kFloat));
-  EXPECT_FALSE(isSignedType(kByte) || isSignedType(kBool) || isComplexType(kFloat));
+  EXPECT_FALSE(isSignedType(kUInt16) || isSignedType(kUInt32) || isSignedType(kByte) ||
+               isSignedType(kBool) || isComplexType(kFloat));
   EXPECT_EQ(promoteTypes(kByte, kChar), kShort);
   EXPECT_TRUE(canCast(kLong, kFloat) && canCast(kDouble, kHalf) && canCast(kBool, kByte));
   EXPECT_FALSE(canCast(kFloat, kLong) || canCast(kByte, kBool) || canCast(kFloat, kBool));

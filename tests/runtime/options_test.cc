@@ -76,8 +76,18 @@ TEST(TensorOptions, Prints) {
             "pinned_memory=false (default), memory_format=Preserve)");
   EXPECT_TRUE(text.flags() & std::ios::boolalpha) << "as LibTorch leaves it";
   // What LibTorch 2.15 calls the dtypes there.
-  const char* const names[] = {"bool",     "unsigned char", "signed char",   "short int", "int",
-                               "long int", "c10::Half",     "c10::BFloat16", "float",     "double"};
+  const char* const names[] = {"bool",
+                               "unsigned char",
+                               "signed char",
+                               "short int",
+                               "int",
+                               "long int",
+                               "short unsigned int",
+                               "unsigned int",
+                               "c10::Half",
+                               "c10::BFloat16",
+                               "float",
+                               "double"};
   for (int i = 0; i < kScalarTypes; ++i) {
     std::ostringstream one;
     one << TensorOptions(static_cast<ScalarType>(i));

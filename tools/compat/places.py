@@ -7,7 +7,7 @@ C10 = """
     OneOf OptionalIntArrayRef OutOfMemoryError Scalar ScalarType SourceLocation Storage StorageImpl Stream TensorImpl TensorOptions
     backendToDeviceType canCast contiguous_strides device device_index dtype elementSize fmap get_if holds_alternative
     get_default_dtype get_default_dtype_as_scalartype isComplexType isFloatingType isIntegralType
-    isReducedFloatingType isSignedType kBFloat16 kBool kByte kCPU kCUDA kChar kDouble kFloat kHIP kHalf kInt kLong kMPS kShort kXPU
+    isReducedFloatingType isSignedType kBFloat16 kBool kByte kCPU kCUDA kChar kDouble kFloat kHIP kHalf kInt kLong kMPS kShort kUInt16 kUInt32 kXPU
     kStrided layout memory_format nullopt nullopt_t optTypeMetaToScalarType optional promoteTypes requires_grad
     scalarTypeToTypeMeta scalar_to_tensor set_default_dtype toString typeMetaToScalarType
 """.split()
@@ -18,7 +18,7 @@ TORCH = """
     kCircular kConstant kConv1D kConv2D kConv3D kConvTranspose1D kConvTranspose2D kConvTranspose3D kF16 kF32 kF64
     kFanIn kFanOut kFloat16 kFloat32 kFloat64 kGELU kGRU kI16 kI32 kI64 kI8 kInt16 kInt32 kInt64 kInt8 kLSTM
     kLeakyReLU kLinear kMax kMean kMish kNearest kNearestExact kNone kRNN_RELU kRNN_TANH kReLU kReflect kReflection
-    kReplicate kSame kSiLU kSigmoid kSum kTanh kTrilinear kU8 kUInt8 kValid kZeros load pickle_load pickle_save save
+    kReplicate kSame kSiLU kSigmoid kSum kTanh kTrilinear kU16 kU32 kU8 kUInt8 kValid kZeros load pickle_load pickle_save save
 """.split()
 
 # Declared in torch and in at by LibTorch, so that a program may add overloads to torch's.
@@ -46,7 +46,7 @@ OWN = {
         RandomRegion RecordScope RecordWait ReplicaRandom ReplicaRandomGuard ReplicaRandomRef RestoreState ScalarTypeOf Scope
         ScopedValue ShardNumbers add_observer add_ref batch_norm_relu_max_pool2d broadcast_sizes compute_type config
         cpu_device_count cross_entropy_loss_consuming current_device debug_memory default_generator deviceTypeToBackend describe drop_ref
-        empty_cache expand fail fused_gru_cell fused_lstm_cell generator_states initial_seed is_floating is_integral item_size kDefaultSeed
+        empty_cache expand fail fused_gru_cell fused_lstm_cell generator_states initial_seed is_floating is_integral is_unsigned item_size kDefaultSeed
         kInlineRank kMaxDevices kMaxDevicesPerType kMaxRank kPrintLine kScalarTypes kUndefinedTensor load_as_double log_to_stderr
         logging max_parallel_slots memory_stats monotonic_ns name_of non_overlapping_and_dense observed parallel_grain
         parallel_tasks pinned_memory register_thread_local_state remove_observer repeat reserve_random

@@ -274,6 +274,8 @@ Statistics of(const Tensor& t) {
     case kShort: return of<float>(static_cast<const int16_t*>(x), n);
     case kInt: return of<double>(static_cast<const int32_t*>(x), n);
     case kLong: return of<double>(static_cast<const int64_t*>(x), n);
+    case kUInt16: return of<float>(static_cast<const uint16_t*>(x), n);
+    case kUInt32: return of<double>(static_cast<const uint32_t*>(x), n);
     case kFloat: return of<float>(static_cast<const float*>(x), n);
     case kDouble: return of<double>(static_cast<const double*>(x), n);
     default: return of(t.to(kFloat));  // has all values of half and bfloat16

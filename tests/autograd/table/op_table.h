@@ -72,6 +72,13 @@ inline constexpr uint16_t kWide = set_of(kFloat) | set_of(kDouble),
                           kBits = kInts | kTruth, kNumbers = kFloats | kInts,
                           kAll = kNumbers | kTruth;
 
+/// With uint16 and uint32 where uint8 is: LibTorch has few of their operations, so rows do not name
+/// them (tests/autograd/ops/unsigned_test.cc).
+constexpr uint16_t with_unsigned(uint16_t dtypes) {
+  return static_cast<uint16_t>(dtypes |
+                               (dtypes & set_of(kByte) ? set_of(kUInt16) | set_of(kUInt32) : 0));
+}
+
 /// Rules for a result's dtype.
 inline ScalarType same(ScalarType t) { return t; }
 inline ScalarType floating(ScalarType t) { return is_floating(t) ? t : kFloat; }

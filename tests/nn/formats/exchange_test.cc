@@ -42,7 +42,7 @@ using Old = Foreign<DLManagedTensor>;
 using New = Foreign<DLManagedTensorVersioned>;
 
 TEST(Dlpack, ExportsEveryDtypeWithItsGeometry) {
-  const uint8_t codes[] = {6, 1, 0, 0, 0, 0, 2, 4, 2, 2};
+  const uint8_t codes[] = {6, 1, 0, 0, 0, 0, 1, 1, 2, 4, 2, 2};
   for (int k = 0; k < kScalarTypes; ++k) {
     const auto dtype = static_cast<ScalarType>(k);
     const Tensor whole = zeros({3, 4, 5}, dtype), t = whole.transpose(0, 2).slice(1, 1, 4, 2);

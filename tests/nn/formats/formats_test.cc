@@ -51,6 +51,14 @@ TEST(Npy, ReadsNumPysFiles) {
   EXPECT_EQ(compressed["named"].device(), Device(kCPU, 1));
 }
 
+TEST(Npy, UnsignedIntegers) {
+  const Tensor narrow = load_npy(kGoldens + "uint16.npy"), wide = load_npy(kGoldens + "uint32.npy");
+  EXPECT_EQ(narrow.scalar_type(), kUInt16);
+  EXPECT_EQ(wide.scalar_type(), kUInt32);
+  EXPECT_TRUE(equal(narrow.to(kLong), tensor({1, 2, 65535})));
+  EXPECT_TRUE(equal(wide.to(kLong), tensor({{int64_t{0}, int64_t{4294967295}}})));
+}
+
 TEST(Npy, RefusesWhatItDoesNotHave) {
   const auto refused = [](const std::string& file, const std::string& part) {
     const std::string error = error_of([&] { load_npy(kGoldens + file); });
@@ -60,7 +68,7 @@ TEST(Npy, RefusesWhatItDoesNotHave) {
   refused("complex.npy", "got '<c8' (complex numbers)");
   refused("objects.npy", "got '|O' (Python objects, which are never loaded)");
   refused("texts.npy", "got '<U2' (texts)");
-  refused("uint16.npy", "got '<u2' (unsigned integers of more than 8 bits)");
+  refused("uint64.npy", "got '<u8' (unsigned integers of 64 bits)");
   refused("fields.npy", "got a structure of several fields");
   refused("raw.npy", "bfloat16 say");
   const auto header = [](const std::string& text, const std::string& data) {

@@ -98,6 +98,23 @@ TEST(Pt, ReadsTreesOfEveryProtocol) {
   expect_same(big["c"].to(kHost), known(kDouble, {2}), "c");
 }
 
+// PyTorch has no storages of these dtypes: bytes, and the dtype is named after them.
+TEST(Pt, UnsignedIntegersComeAndGo) {
+  const IValue read = load_pt(kGoldens + "unsigned.pt");
+  const auto check = [](const IValue& value) {
+    const Tensor a = value.toGenericDict().at("a").toTensor(),
+                 b = value.toGenericDict().at("b").toTensor();
+    EXPECT_EQ(a.scalar_type(), kUInt16);
+    EXPECT_EQ(b.scalar_type(), kUInt32);
+    EXPECT_TRUE(equal(a.to(kLong), tensor({1, 2, 65535})));
+    EXPECT_TRUE(equal(b.to(kLong), tensor({{int64_t{0}, int64_t{4294967295}}})));
+  };
+  check(read);
+  const std::string path = ::testing::TempDir() + "/unsigned.pt";
+  save_pt(path, read);
+  check(load_pt(path));
+}
+
 TEST(Pt, NothingButDataIsRead) {
   const auto refused = [](const std::string& file, const std::string& entry,
                           const std::string& part) {
@@ -112,7 +129,7 @@ TEST(Pt, NothingButDataIsRead) {
   refused("refused_module", data("refused_module"), "\"torch.nn.modules.linear.Linear\"");
   refused("refused_old_code", "", "\"posix.system\"");
   refused("refused_complex", data("refused_complex"), "of type \"torch.ComplexFloatStorage\"");
-  refused("refused_uint16", data("refused_uint16"), "the global \"torch.uint16\"");
+  refused("refused_uint64", data("refused_uint64"), "the global \"torch.uint64\"");
   EXPECT_FALSE(std::filesystem::exists("ran_code"));
   EXPECT_ERROR_TEXT(load_pt(kGoldens + "v1.npy"), "neither a zip archive nor a pickle");
   EXPECT_ERROR_TEXT(load_pt(kGoldens + "arrays.npz"), "a zip archive without data.pkl");

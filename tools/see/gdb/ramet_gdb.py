@@ -38,6 +38,7 @@ INLINE_RANK, MAX_RANK = 8, 64
 # ScalarType in its order: name, struct's letter ("b": bfloat16), bytes.
 DTYPES = (
     ("bool", "?", 1), ("uint8", "B", 1), ("int8", "b", 1), ("int16", "h", 2), ("int32", "i", 4), ("int64", "q", 8),
+    ("uint16", "H", 2), ("uint32", "I", 4),
     ("float16", "e", 2), ("bfloat16", "bfloat16", 2), ("float32", "f", 4), ("float64", "d", 8), ("undefined", "", 0),
 )  # fmt: skip
 SHOWN = 8  # elements of a tensor

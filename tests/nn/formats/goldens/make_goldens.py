@@ -62,11 +62,13 @@ def numpy_files():
         arrays[name + "_fortran"] = np.asfortranarray(array(name, 3, 4)).astype(">" + code, order="K")
     np.savez(HERE / "arrays.npz", **arrays)
     np.savez_compressed(HERE / "compressed.npz", array("float32", 50, 4), named=array("int64", 3))
+    np.save(HERE / "uint16.npy", np.array([1, 2, 65535], np.uint16))
+    np.save(HERE / "uint32.npy", np.array([[0, 2**32 - 1]], np.uint32))
     # What is not read.
     np.save(HERE / "complex.npy", np.zeros(2, np.complex64))
     np.save(HERE / "objects.npy", np.array([{}, None], dtype=object), allow_pickle=True)
     np.save(HERE / "texts.npy", np.array(["a", "bc"]))
-    np.save(HERE / "uint16.npy", np.zeros(2, np.uint16))
+    np.save(HERE / "uint64.npy", np.zeros(2, np.uint64))
     np.save(HERE / "fields.npy", np.zeros(2, [("a", "<f4"), ("b", "<i2")]))
     np.save(HERE / "raw.npy", np.zeros(2, "V2"))
 
@@ -169,11 +171,13 @@ def torch_files():
     big_endian(HERE / "big.pt")
     torch.save(optimizers(), HERE / "optimizers.pt")
     torch.save(lbfgs(), HERE / "lbfgs.pt")
+    unsigned = {"a": torch.tensor([1, 2, 65535], dtype=torch.uint16), "b": torch.tensor([[0, 2**32 - 1]], dtype=torch.uint32)}
+    torch.save(unsigned, HERE / "unsigned.pt")
     # What is not read: each asks for something else than data.
     torch.save(torch.nn.Linear(2, 1), HERE / "refused_module.pt")
     torch.save({"x": np.float64(1)}, HERE / "refused_scalar.pt")
     torch.save({"x": values(torch.float32, 2).to(torch.complex64)}, HERE / "refused_complex.pt")
-    torch.save({"x": values(torch.int32, 2).to(torch.uint16)}, HERE / "refused_uint16.pt")
+    torch.save({"x": torch.zeros(2, dtype=torch.uint64)}, HERE / "refused_uint64.pt")
     torch.save({"x": torch.eye(2).to_sparse()}, HERE / "refused_sparse.pt")
 
 

@@ -58,8 +58,8 @@ inline void expect_caps(const Group& g, Device device) {
   EXPECT_STREQ(caps.backend(), g->backend(device.type()));
   EXPECT_TRUE(caps.takes(device.type()));
   EXPECT_EQ(caps.why_not(), "");
-  const std::vector<ScalarType> dtypes = {kBool, kByte, kChar,     kShort, kInt,
-                                          kLong, kHalf, kBFloat16, kFloat, kDouble};
+  const std::vector<ScalarType> dtypes = {kBool,   kByte,   kChar, kShort,    kInt,   kLong,
+                                          kUInt16, kUInt32, kHalf, kBFloat16, kFloat, kDouble};
   ASSERT_EQ(dtypes.size(), static_cast<size_t>(kScalarTypes));
   const std::vector<ReduceOp> reductions = {ReduceOp::sum, ReduceOp::average, ReduceOp::product,
                                             ReduceOp::min, ReduceOp::max};

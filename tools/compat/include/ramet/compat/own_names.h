@@ -56,6 +56,7 @@ using ::ramet::generator_states;
 using ::ramet::initial_seed;
 using ::ramet::is_floating;
 using ::ramet::is_integral;
+using ::ramet::is_unsigned;
 using ::ramet::item_size;
 using ::ramet::kDefaultSeed;
 using ::ramet::kInlineRank;

@@ -22,7 +22,7 @@ void show(std::ostream& out, double x) {
 
 struct IValue::Held {
   std::variant<double, int64_t, bool, std::string, Tensor, List<int64_t>, List<double>,
-               List<Tensor>, GenericDict, GenericList, TuplePtr>
+               List<Tensor>, GenericDict, GenericList, TuplePtr, Opaque>
       value;
 };
 
@@ -39,6 +39,7 @@ struct IValue::Shown {
   void operator()(bool x) const { out << (x ? "True" : "False"); }
   void operator()(const std::string& x) const { out << x; }
   void operator()(const Tensor& x) const { out << x; }
+  void operator()(const Opaque& x) const { out << '<' << x.name << '>'; }
   void operator()(const IValue& x) const {
     if (x.isNone()) out << "None";
     else std::visit(*this, x.held_->value);
@@ -82,7 +83,7 @@ struct IValue::Shown {
 
 namespace {
 const char* const kNames[] = {"double",      "int",         "bool", "string", "Tensor", "int list",
-                              "double list", "tensor list", "dict", "list",   "tuple"};
+                              "double list", "tensor list", "dict", "list",   "tuple",  "opaque"};
 }
 
 IValue::IValue(double v) : held_(std::make_shared<Held>(Held{v})) {}
@@ -103,6 +104,7 @@ IValue::IValue(List<Tensor> v) : held_(std::make_shared<Held>(Held{std::move(v)}
 IValue::IValue(GenericDict v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
 IValue::IValue(GenericList v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
 IValue::IValue(TuplePtr v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
+IValue::IValue(Opaque v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
 IValue::IValue(const Scalar& v)
     : IValue(v.isFloatingPoint() ? IValue(v.toDouble())
              : v.isBoolean()     ? IValue(v.toBool())
@@ -112,6 +114,8 @@ template <class T> bool IValue::is() const {
   return held_ && std::holds_alternative<T>(held_->value);
 }
 template <class T> const T& IValue::get(const char* wanted) const {
+  RAMET_CHECK(is<T>() || !isOpaque(), "IValue", "got ", *this,
+              ", which a file has and this library cannot hold, expected ", wanted);
   RAMET_CHECK(is<T>(), "IValue", "got ", held_ ? kNames[held_->value.index()] : "None",
               ", expected ", wanted);
   return std::get<T>(held_->value);
@@ -128,6 +132,7 @@ bool IValue::isDoubleList() const { return is<List<double>>(); }
 bool IValue::isTensorList() const { return is<List<Tensor>>(); }
 bool IValue::isGenericDict() const { return is<GenericDict>(); }
 bool IValue::isTuple() const { return is<TuplePtr>(); }
+bool IValue::isOpaque() const { return is<Opaque>(); }
 bool IValue::isList() const {
   return isIntList() || isDoubleList() || isTensorList() || is<GenericList>();
 }
@@ -158,6 +163,7 @@ List<Tensor> IValue::toTensorList() const { return list_of<Tensor>("tensor list"
 const IValue::GenericDict& IValue::toGenericDict() const { return get<GenericDict>("dict"); }
 const IValue::TuplePtr& IValue::toTuple() const { return get<TuplePtr>("tuple"); }
 ArrayRef<IValue> IValue::toListRef() const { return get<GenericList>("list").vec(); }
+const IValue::Opaque& IValue::toOpaque() const { return get<Opaque>("opaque"); }
 Scalar IValue::toScalar() const {
   if (isInt()) return toInt();
   if (isBool()) return toBool();

@@ -24,8 +24,8 @@ template <> struct DictLess<IValue> {
 }  // namespace detail
 
 /// Nothing, a number, a bool, a string, a tensor, a list of numbers or tensors, or a list, tuple or
-/// dictionary of any values. Copies share lists and dictionaries; one that holds itself is never
-/// freed.
+/// dictionary of any values; or the name of what a file has and this library cannot hold. Copies
+/// share lists and dictionaries; one that holds itself is never freed.
 class RAMET_API IValue {
  public:
   using GenericDict = Dict<IValue, IValue>;
@@ -43,6 +43,11 @@ class RAMET_API IValue {
   };
   /// How an IValue holds it.
   using TuplePtr = std::shared_ptr<const Tuple>;
+  /// What a file has and this library does not: an object of a class of Python, a tensor of another
+  /// dtype. All other conversions of it are Errors with its name.
+  struct Opaque {
+    std::string name;  // "argparse.Namespace", "tensor of torch.complex64"
+  };
 
   IValue() = default;
   IValue(double v);
@@ -64,6 +69,7 @@ class RAMET_API IValue {
   IValue(GenericDict v);
   IValue(GenericList v);
   IValue(TuplePtr v);
+  IValue(Opaque v);
   template <class... T>
   IValue(std::tuple<T...> v)
       : IValue(std::apply(
@@ -86,6 +92,7 @@ class RAMET_API IValue {
   bool isGenericDict() const;
   bool isTuple() const;
   bool isList() const;
+  bool isOpaque() const;
 
   /// The value; an Error where it is of another kind:
   double toDouble() const;
@@ -115,6 +122,7 @@ class RAMET_API IValue {
   const GenericDict& toGenericDict() const;
   const TuplePtr& toTuple() const;
   const Tuple& toTupleRef() const { return *toTuple(); }
+  const Opaque& toOpaque() const;
   /// Of a list of numbers or tensors one that was made of it.
   GenericList toList() const;
   /// The items of a list of any values.
@@ -145,7 +153,8 @@ class RAMET_API IValue {
   }
 
   /// As LibTorch's: "None", "True", "3", "3.", "text", "[1, 2]", "(1, 2)", "{a: 1}", tensors as
-  /// they print. What holds itself is "..." there, and so is what is deeper than 256 levels.
+  /// they print; "<argparse.Namespace>". What holds itself is "..." there, and so is what is deeper
+  /// than 256 levels.
   friend RAMET_API std::ostream& operator<<(std::ostream& out, const IValue& value);
   friend struct detail::DictLess<IValue>;
 

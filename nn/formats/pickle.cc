@@ -27,9 +27,6 @@ const char* other_opcode(uint8_t c) {
     case 0x82:
     case 0x83:
     case 0x84: return "EXT, which names a class by a number";
-    case 0x8f:
-    case 0x90:
-    case 0x91: return "a set";
     case 0x97:
     case 0x98: return "a buffer outside the pickle";
     default: return "no opcode";
@@ -60,6 +57,7 @@ std::string Node::kind() const {
   if (const auto* g = std::get_if<NodeGlobal>(&value)) return "the global \"" + g->name + "\"";
   if (const auto* o = std::get_if<std::unique_ptr<NodeObject>>(&value))
     return "an object of \"" + (*o)->name + "\"";
+  if (const auto* o = std::get_if<NodeOpaque>(&value)) return "\"" + o->name + "\"";
   static const char* const names[] = {"None",
                                       "a bool",
                                       "an integer",
@@ -73,7 +71,8 @@ std::string Node::kind() const {
                                       "a storage",
                                       "a tensor",
                                       "an integer of more than 64 bits",
-                                      "a mark"};
+                                      "a mark",
+                                      "an opaque value"};
   return names[value.index()];
 }
 
@@ -148,6 +147,7 @@ std::vector<Node*> Pickle::pop_mark() {
 void Pickle::remember(uint64_t index) { memo_[index] = top(); }
 
 void Pickle::set_items(Node* dict, const std::vector<Node*>& items) {
+  if (dict->as<NodeOpaque>()) return;
   auto* d = dict->as<NodeDict>();
   if (!d) place_.bad(opcode_at_, "got ", dict->kind(), ", expected a dictionary to put items into");
   if (items.size() % 2) place_.bad(opcode_at_, "got a key without a value");
@@ -155,6 +155,7 @@ void Pickle::set_items(Node* dict, const std::vector<Node*>& items) {
 }
 
 void Pickle::append(Node* list, const std::vector<Node*>& items) {
+  if (list->as<NodeOpaque>()) return;
   auto* l = list->as<NodeList>();
   if (!l) place_.bad(opcode_at_, "got ", list->kind(), ", expected a list to append to");
   l->items.insert(l->items.end(), items.begin(), items.end());
@@ -291,6 +292,17 @@ void Pickle::step(uint8_t opcode) {
       break;
     }
 
+    case 0x8f: push(opaque("builtins.set")); break;  // EMPTY_SET
+    case 0x90:                                       // ADDITEMS
+      pop_mark();
+      if (!top()->as<NodeOpaque>())
+        place_.bad(opcode_at_, "got ", top()->kind(), ", expected a set to add to");
+      break;
+    case 0x91:  // FROZENSET
+      pop_mark();
+      push(opaque("builtins.frozenset"));
+      break;
+
     case 'q': remember(number(1)); break;
     case 'r': remember(number(4)); break;
     case 0x94: remember(memo_.size()); break;
@@ -330,9 +342,11 @@ void Pickle::step(uint8_t opcode) {
     case 0x92: {  // NEWOBJ_EX
       Node* named = pop();
       Node *arguments = pop(), *function = pop();
-      if (!named->as<NodeDict>() || !named->as<NodeDict>()->items.empty())
+      Node* made = call(function, arguments, "NEWOBJ_EX");
+      const bool none = named->as<NodeDict>() && named->as<NodeDict>()->items.empty();
+      if (!none && !made->as<NodeOpaque>())
         place_.bad(opcode_at_, "got arguments by name for ", function->kind(), ", expected none");
-      push(call(function, arguments, "NEWOBJ_EX"));
+      push(made);
       break;
     }
     case 'b': {  // BUILD

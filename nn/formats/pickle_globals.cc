@@ -1,5 +1,6 @@
 // What the globals of a pickle stand for: the whole list (Note [Restricted pickles]).
 #include <cstring>
+#include <sstream>
 
 #include "nn/formats/pickle_internal.h"
 #include "runtime/tensor_base.h"
@@ -20,51 +21,40 @@ constexpr TypeName kTypes[] = {
     {"FloatStorage", "float32", kFloat}, {"DoubleStorage", "float64", kDouble},
     {nullptr, "uint16", kUInt16},        {nullptr, "uint32", kUInt32}};
 
-// What PyTorch has besides. These are read, to say by name what cannot be had.
-constexpr const char* kOtherTypes[] = {"complex32",
-                                       "complex64",
-                                       "complex128",
-                                       "uint64",
-                                       "float8_e4m3fn",
-                                       "float8_e5m2",
-                                       "float8_e4m3fnuz",
-                                       "float8_e5m2fnuz",
-                                       "float8_e8m0fnu",
-                                       "qint8",
-                                       "quint8",
-                                       "qint32",
-                                       "quint4x2",
-                                       "quint2x4",
-                                       "bits8",
-                                       "ComplexFloatStorage",
-                                       "ComplexDoubleStorage",
-                                       "QInt8Storage",
-                                       "QUInt8Storage",
-                                       "QInt32Storage",
-                                       "QUInt4x2Storage",
-                                       "QUInt2x4Storage"};
+// Other types of PyTorch. Their tensors are opaque, but their storages have to be skipped.
+struct OtherType {
+  const char* storage;  // "": always torch.UntypedStorage
+  const char* dtype;
+  size_t bytes;
+};
+constexpr OtherType kOtherTypes[] = {{"ComplexFloatStorage", "torch.complex64", 8},
+                                     {"ComplexDoubleStorage", "torch.complex128", 16},
+                                     {"", "torch.complex32", 4},
+                                     {"", "torch.uint64", 8},
+                                     {"", "torch.float8_e4m3fn", 1},
+                                     {"", "torch.float8_e5m2", 1},
+                                     {"", "torch.float8_e4m3fnuz", 1},
+                                     {"", "torch.float8_e5m2fnuz", 1},
+                                     {"", "torch.float8_e8m0fnu", 1},
+                                     {"QInt8Storage", "torch.qint8", 1},
+                                     {"QUInt8Storage", "torch.quint8", 1},
+                                     {"QInt32Storage", "torch.qint32", 4},
+                                     {"QUInt4x2Storage", "torch.quint4x2", 1},
+                                     {"QUInt2x4Storage", "torch.quint2x4", 1},
+                                     {"", "torch.bits8", 1}};
 
 constexpr const char* kUntyped[] = {"torch.storage.UntypedStorage", "torch.UntypedStorage",
                                     "torch.storage._UntypedStorage", "torch.cuda.UntypedStorage"};
-
-constexpr const char* kFunctions[] = {"collections.OrderedDict",
-                                      "torch._utils._rebuild_tensor",
-                                      "torch._utils._rebuild_tensor_v2",
-                                      "torch._utils._rebuild_tensor_v3",
-                                      "torch._utils._rebuild_parameter",
-                                      "torch._utils._rebuild_parameter_with_state",
-                                      "torch._tensor._rebuild_from_type_v2",
-                                      "torch.nn.parameter.Parameter",
-                                      "torch.Tensor",
-                                      "torch.Size",
-                                      "torch.device",
-                                      "torch.serialization._get_layout",
-                                      "torch.jit._pickle.build_intlist",
-                                      "torch.jit._pickle.build_doublelist",
-                                      "torch.jit._pickle.build_boollist",
-                                      "torch.jit._pickle.build_tensorlist",
-                                      "torch.jit._pickle.restore_type_tag",
-                                      "_codecs.encode"};
+constexpr const char* kTensors[] = {"torch._utils._rebuild_tensor",
+                                    "torch._utils._rebuild_tensor_v2",
+                                    "torch._utils._rebuild_tensor_v3"};
+constexpr const char* kParameters[] = {"torch._utils._rebuild_parameter",
+                                       "torch._utils._rebuild_parameter_with_state"};
+// What they are called with first is what they give.
+constexpr const char* kPassed[] = {
+    "torch.serialization._get_layout",    "torch.jit._pickle.build_intlist",
+    "torch.jit._pickle.build_doublelist", "torch.jit._pickle.build_boollist",
+    "torch.jit._pickle.build_tensorlist", "torch.jit._pickle.restore_type_tag"};
 bool starts(const std::string& text, const char* with) { return text.rfind(with, 0) == 0; }
 template <size_t N> bool has(const char* const (&list)[N], const std::string& name) {
   for (const char* item : list)
@@ -77,9 +67,13 @@ std::string after(const std::string& text, const char* start) {
   return starts(text, start) ? text.substr(std::strlen(start)) : "";
 }
 
+// FloatStorage, of any device.
+std::string storage_of(const std::string& global) {
+  const std::string name = after(global, "torch.cuda.");
+  return name.empty() ? after(global, "torch.") : name;
+}
 const TypeName* type_of_storage(const std::string& global) {
-  std::string name = after(global, "torch.cuda.");
-  if (name.empty()) name = after(global, "torch.");
+  const std::string name = storage_of(global);
   for (const TypeName& t : kTypes)
     if (t.storage && name == t.storage) return &t;
   return nullptr;
@@ -90,28 +84,29 @@ const TypeName* type_of_dtype(const std::string& global) {
     if (name == t.dtype) return &t;
   return nullptr;
 }
+const OtherType* other_of_storage(const std::string& global) {
+  const std::string name = storage_of(global);
+  for (const OtherType& t : kOtherTypes)
+    if (!name.empty() && name == t.storage) return &t;
+  return nullptr;
+}
 
 }  // namespace
 
 bool Pickle::names_dtype(const std::string& global) {
-  return type_of_dtype(global) ||
-         (has(kOtherTypes, after(global, "torch.")) && global.find("Storage") == std::string::npos);
+  for (const OtherType& t : kOtherTypes)
+    if (global == t.dtype) return true;
+  return type_of_dtype(global) != nullptr;
+}
+
+Node* Pickle::opaque(const std::string& name) {
+  copying(name.size());
+  return make(NodeOpaque{name});
 }
 
 void Pickle::push_global(const std::string& module, const std::string& name) {
   copying(module.size() + name.size());
-  const std::string global = module + "." + name;
-  const std::string torchs = module == "torch" || module == "torch.cuda" ? name : "";
-  const bool known = has(kFunctions, global) || has(kUntyped, global) || type_of_storage(global) ||
-                     type_of_dtype(global) || has(kOtherTypes, torchs) ||
-                     (dialect_ == Dialect::kLibTorch && is_class(global));
-  if (!known) {
-    place_.bad(opcode_at_, "got the global \"", global,
-               "\", expected one that tensors and dictionaries are written with. A pickle may make "
-               "Python call anything; here nothing but data is read. In Python, save the tensors "
-               "alone: torch.save(model.state_dict(), ...)");
-  }
-  push_new(NodeGlobal{global});
+  push_new(NodeGlobal{module + "." + name});
 }
 
 // ---- calls --------------------------------------------------------------------------------------
@@ -119,6 +114,7 @@ void Pickle::push_global(const std::string& module, const std::string& name) {
 Node* Pickle::call(Node* function, Node* arguments, const char* opcode) {
   const auto* f = function->as<NodeGlobal>();
   auto* a = arguments->as<NodeTuple>();
+  if (const auto* o = function->as<NodeOpaque>(); o && a) return opaque(o->name);
   if (!f || !a) {
     place_.bad(opcode_at_, "got a call (", opcode, ") of ", function->kind(), " with ",
                arguments->kind(), ", expected a global and a tuple");
@@ -148,9 +144,10 @@ Node* Pickle::call(Node* function, Node* arguments, const char* opcode) {
     }
     return dict;
   }
-  if (starts(name, "torch._utils._rebuild_tensor")) return rebuild_tensor(name, args);
-  if (starts(name, "torch._utils._rebuild_parameter")) {
+  if (has(kTensors, name)) return rebuild_tensor(name, args);
+  if (has(kParameters, name)) {
     need(3, 4);  // data, requires_grad, hooks, what Python hangs onto the object
+    if (args[0]->as<NodeOpaque>()) return args[0];
     auto* t = args[0]->as<std::unique_ptr<NodeTensor>>();
     auto* grad = args[1]->as<bool>();
     if (!t || !grad)
@@ -162,13 +159,14 @@ Node* Pickle::call(Node* function, Node* arguments, const char* opcode) {
   }
   if (name == "torch._tensor._rebuild_from_type_v2") {  // a tensor with Python's attributes
     need(4, 4);
-    const auto* type = args[1]->as<NodeGlobal>();
-    if (!type || (type->name != "torch.Tensor" && type->name != "torch.nn.parameter.Parameter"))
-      place_.bad(opcode_at_, "got a tensor of ", args[1]->kind(),
-                 ", expected torch.Tensor or torch.nn.parameter.Parameter");
-    const auto* inner = args[0]->as<NodeGlobal>();
-    if (!inner || !starts(inner->name, "torch._utils._rebuild_"))
-      place_.bad(opcode_at_, "got ", args[0]->kind(), ", expected what makes a tensor");
+    const auto *inner = args[0]->as<NodeGlobal>(), *type = args[1]->as<NodeGlobal>();
+    if (!inner || !type) {
+      place_.bad(opcode_at_, "got a tensor of ", args[1]->kind(), " made by ", args[0]->kind(),
+                 ", expected a class and a function");
+    }
+    if (type->name != "torch.Tensor" && type->name != "torch.nn.parameter.Parameter")
+      return opaque(type->name);
+    if (!has(kTensors, inner->name) && !has(kParameters, inner->name)) return opaque(inner->name);
     return call(args[0], args[2], opcode);
   }
   if (name == "torch.Size") {
@@ -186,10 +184,6 @@ Node* Pickle::call(Node* function, Node* arguments, const char* opcode) {
     if (!index) place_.bad(opcode_at_, "got ", args[1]->kind(), ", expected a device's number");
     copying(args[0]->as<std::string>()->size());
     return make(*args[0]->as<std::string>() + ":" + std::to_string(*index));
-  }
-  if (name == "torch.serialization._get_layout") {
-    need(1, 1);
-    return args[0];
   }
   if (name == "_codecs.encode") {  // how protocol 2 writes bytes
     need(2, 2);
@@ -209,23 +203,24 @@ Node* Pickle::call(Node* function, Node* arguments, const char* opcode) {
     }
     return make(std::move(bytes));
   }
-  if (starts(name, "torch.jit._pickle.")) {
+  if (has(kPassed, name)) {
     need(1, 2);
     return args[0];
   }
-  if (is_class(name)) {
+  if (dialect_ == Dialect::kLibTorch && is_class(name)) {
     need(0, 0);
     copying(name.size());
     auto object = std::make_unique<NodeObject>();
     object->name = name;
     return make(std::move(object));
   }
-  place_.bad(opcode_at_, "got a call (", opcode, ") of \"", name, "\", which is no function here");
+  return opaque(name);
 }
 
 // What Python hangs onto a dictionary (a state dict's _metadata) is no data; a TorchScript object's
 // attributes are.
 void Pickle::build(Node* object, Node* state) {
+  if (object->as<NodeOpaque>()) return;
   if (object->as<NodeDict>()) {
     if (!state->as<NodeDict>())
       place_.bad(opcode_at_, "got ", state->kind(), ", expected a dictionary of attributes");
@@ -242,10 +237,13 @@ void Pickle::build(Node* object, Node* state) {
 
 // ---- tensors ------------------------------------------------------------------------------------
 
-// ("storage", torch.FloatStorage, key, location, number of elements[, view])
+// ("storage", torch.FloatStorage, key, location, number of elements[, view]); before PyTorch 1.6
+// also ("module", class, file, source).
 Node* Pickle::storage(Node* id) {
   const auto* t = id->as<NodeTuple>();
   const std::string* tag = t && !t->items.empty() ? t->items[0]->as<std::string>() : nullptr;
+  if (tag && *tag == "module" && t->items.size() == 4 && t->items[1]->as<NodeGlobal>())
+    return t->items[1];
   if (!tag || *tag != "storage" || t->items.size() < 5 || t->items.size() > 6) {
     place_.bad(opcode_at_, "got ", tag ? "a persistent \"" + tag->substr(0, 60) + "\"" : id->kind(),
                ", expected a storage");
@@ -261,14 +259,12 @@ Node* Pickle::storage(Node* id) {
   if (t->items.size() == 6 && !t->items[5]->as<std::monostate>())
     place_.bad(opcode_at_, "got a storage that is a view of another, expected a whole one");
   const TypeName* typed = type_of_storage(type->name);
-  if (!typed && !has(kUntyped, type->name)) {
-    place_.bad(opcode_at_, "got storage \"", *key, "\" of type \"", type->name,
-               "\", whose elements this library does not have");
-  }
+  const OtherType* other = other_of_storage(type->name);
+  if (!typed && !other && !has(kUntyped, type->name)) return opaque(type->name);
   const ScalarType dtype = typed ? typed->type : kByte;
   copying(key->size());
   StorageNote note;
-  note.key = *key, note.unit = item_size(dtype), note.at = opcode_at_;
+  note.key = *key, note.unit = other ? other->bytes : item_size(dtype), note.at = opcode_at_;
   if (__builtin_mul_overflow(static_cast<uint64_t>(*count), note.unit, &note.bytes) ||
       note.bytes > static_cast<uint64_t>(INT64_MAX)) {
     place_.bad(opcode_at_, "got a storage of ", *count, " elements, more than this machine has");
@@ -279,7 +275,7 @@ Node* Pickle::storage(Node* id) {
     place_.bad(opcode_at_, "got storage \"", *key, "\" of ", note.bytes, " bytes, expected ",
                storages_[at->second].bytes, " as before");
   }
-  return make(NodeStorage{at->second, dtype});
+  return make(NodeStorage{at->second, dtype, other ? other->dtype : nullptr});
 }
 
 std::vector<int64_t> Pickle::extents(Node* node, const char* what) {
@@ -311,6 +307,7 @@ Node* Pickle::rebuild_tensor(const std::string& function, std::vector<Node*>& ar
     place_.bad(opcode_at_, "got ", args.size(), " arguments for \"", function, "\", expected ",
                least, " to ", most);
   }
+  if (args[0]->as<NodeOpaque>()) return args[0];
   const auto* storage = args[0]->as<NodeStorage>();
   const auto* offset = args[1]->as<int64_t>();
   if (!storage || !offset || *offset < 0) {
@@ -336,26 +333,30 @@ Node* Pickle::rebuild_tensor(const std::string& function, std::vector<Node*>& ar
       place_.bad(opcode_at_, "got ", args[4]->kind(), " as requires_grad, expected a bool");
     note.requires_grad = *grad;
   }
-  // Of a lazy view ("neg", "conj"): its values are not those in the storage.
+  // What this library cannot hold: another dtype, or a lazy view ("neg", "conj"), which has other
+  // values than its storage.
+  std::string other = storage->other ? storage->other : "";
+  if (v3) {
+    const auto* dtype = args[6]->as<NodeGlobal>();
+    if (!dtype) place_.bad(opcode_at_, "got a tensor of ", args[6]->kind(), ", expected a dtype");
+    const TypeName* type = type_of_dtype(dtype->name);
+    if (type) note.dtype = type->type;
+    else other = dtype->name;
+  }
   if (args.size() == most && (v2 || v3) && !args.back()->as<std::monostate>()) {
     const auto* metadata = args.back()->as<NodeDict>();
     if (!metadata)
       place_.bad(opcode_at_, "got ", args.back()->kind(), " as metadata, expected a dictionary");
     if (!metadata->items.empty()) {
       const auto* name = metadata->items[0].first->as<std::string>();
-      place_.bad(opcode_at_, "got a tensor whose values are not as they are stored (\"",
-                 name ? name->substr(0, 60) : "metadata",
-                 "\"), expected a plain one: in Python, save tensor.resolve_neg()");
+      if (other.empty()) other = std::string("torch.") + short_name_of(note.dtype);
+      other += " (" + (name ? name->substr(0, 60) : "metadata") + ")";
     }
   }
-  if (v3) {
-    const auto* dtype = args[6]->as<NodeGlobal>();
-    const TypeName* type = dtype ? type_of_dtype(dtype->name) : nullptr;
-    if (!type) {
-      place_.bad(opcode_at_, "got a tensor of ", args[6]->kind(),
-                 ", expected a dtype that this library has");
-    }
-    note.dtype = type->type;
+  if (!other.empty()) {
+    auto text = ramet::detail::classic<std::ostringstream>();
+    text << other << IntArrayRef(note.sizes);
+    return opaque(text.str());
   }
   // All elements inside the storage.
   int64_t last = note.offset, bytes = 0;

@@ -1,12 +1,14 @@
 // Python's pickles, as far as they hold data. Nothing is ever imported or called: the few globals
-// that tensors and dictionaries are written with stand for what is made here.
+// that tensors and dictionaries are written with stand for what is made here. All others, and what
+// a pickle says that Python should do with them, are a name.
 //
 // Note [Restricted pickles]
 // A pickle is a program for a machine with a stack, and Python's machine calls whatever it names.
 // This one knows protocols 2 to 5 without what builds classes, and an exact list of globals
-// (pickle_globals.cc). Everything that it makes is a node of its own; nodes belong to the pickle,
-// so that neither cycles nor depth matter while it runs, and cost a constant for each byte read.
-// What a call copies out of its arguments, which may be the same ones each time, is counted.
+// (pickle_globals.cc). Any other global, and what a call of one gives, is an opaque node: its name,
+// which nothing is done with. Everything that it makes is a node of its own. Nodes belong to the
+// pickle, so that neither cycles nor depth matter while it runs. They cost a constant for each byte
+// read. What a call copies out of its arguments, which may be the same ones each time, is counted.
 // Tensors are descriptions until the whole of a pickle has been read and its storages have been
 // compared with the bytes that are there (torch_storages.cc).
 #pragma once
@@ -77,6 +79,7 @@ struct NodeGlobal {
 struct NodeStorage {
   size_t number;
   ScalarType dtype;
+  const char* other = nullptr;  // the dtype's name, where this library does not have it
 };
 struct NodeTensor {
   TensorNote note;
@@ -85,11 +88,15 @@ struct NodeLong {
   std::string bytes;
 };  // an integer of more than 64 bits
 struct NodeMark {};
+/// What this library cannot hold.
+struct NodeOpaque {
+  std::string name;  // "argparse.Namespace", "torch.complex64[2]"
+};
 
 struct Node {
   std::variant<std::monostate, bool, int64_t, double, std::string, NodeList, NodeTuple, NodeDict,
                std::unique_ptr<NodeObject>, NodeGlobal, NodeStorage, std::unique_ptr<NodeTensor>,
-               NodeLong, NodeMark>
+               NodeLong, NodeMark, NodeOpaque>
       value;
   uint64_t at = 0;  // of the opcode that made it
 
@@ -121,8 +128,8 @@ class Pickle {
   static bool names_dtype(const std::string& global);
 
   /// What a node stands for; a dtype is its name. `tensor` makes the tensors; a node that is met
-  /// twice is one list, dictionary or tensor. Errors on what is no data (globals, cycles) and on
-  /// too much depth.
+  /// twice is one list, dictionary or tensor. What is no data (globals, storages) is opaque. Errors
+  /// on cycles and on too much depth.
   IValue value(Node* node, const std::function<Tensor(const TensorNote&, uint64_t at)>& tensor);
 
  private:
@@ -142,6 +149,7 @@ class Pickle {
   void set_items(Node* dict, const std::vector<Node*>& items);
   void append(Node* list, const std::vector<Node*>& items);
   void copying(uint64_t bytes);
+  Node* opaque(const std::string& name);
   // pickle_globals.cc
   void push_global(const std::string& module, const std::string& name);
   Node* call(Node* function, Node* arguments, const char* opcode);
@@ -166,6 +174,11 @@ class Pickle {
 
 /// Is a text valid UTF-8, as pickles have to have it?
 bool is_utf8(const std::string& text);
+
+/// What an error says of a file that has tensors only inside of what cannot be read.
+inline constexpr const char* kSaveAlone =
+    ", which this library cannot hold, expected tensors: in Python, save them alone "
+    "(torch.save(model.state_dict(), ...))";
 
 /// How names show a dictionary's key.
 std::string key_text(const IValue& key);

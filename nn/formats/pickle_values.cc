@@ -25,8 +25,12 @@ class Values {
     if (const auto* v = n->as<int64_t>()) return *v;
     if (const auto* v = n->as<double>()) return *v;
     if (const auto* v = n->as<std::string>()) return text(n, *v);
-    if (const auto* v = n->as<NodeGlobal>())
+    if (const auto* v = n->as<NodeGlobal>()) {
       if (Pickle::names_dtype(v->name)) return text(n, v->name);
+      return opaque(n, v->name);
+    }
+    if (const auto* v = n->as<NodeOpaque>()) return opaque(n, v->name);
+    if (n->as<NodeLong>() || n->as<NodeStorage>()) return opaque(n, n->kind());
     const auto made = made_.find(n);
     if (made != made_.end()) {
       count(n, made->second.second);
@@ -50,11 +54,12 @@ class Values {
     if (values_ > most_values_) place_.bad(n->at, "got the same values very many times");
   }
   // Each use of a text is a copy, though the pickle names it once.
-  IValue text(Node* n, const std::string& s) {
+  const std::string& text(Node* n, const std::string& s) {
     if (s.size() > most_text_) place_.bad(n->at, "got the same long texts many times");
     most_text_ -= s.size();
     return s;
   }
+  IValue opaque(Node* n, const std::string& name) { return IValue::Opaque{text(n, name)}; }
   std::vector<IValue> items(const std::vector<Node*>& nodes, int depth) {
     std::vector<IValue> list;
     list.reserve(nodes.size());
@@ -70,8 +75,9 @@ class Values {
       IValue::GenericDict dict;
       for (const auto& [k, v] : d->items) {
         const IValue key = of(k, depth + 1);
+        // A part of it would pass for the whole.
         if (!key.isNone() && !key.isScalar() && !key.isString())
-          place_.bad(k->at, "got ", k->kind(), " as a key, expected a text, a number or None");
+          return opaque(n, "dictionary with " + k->kind() + " as a key");
         dict.insert_or_assign(key, of(v, depth + 1));
       }
       return dict;

@@ -114,7 +114,9 @@ class Writer {
     else if (v.isDoubleList()) write_list(v.toDoubleVector());
     else if (v.isTensorList()) write_list(v.toTensorVector());
     else if (v.isList()) write_list(v.toList());
-    else if (v.isTuple()) {
+    else if (v.isOpaque()) {
+      fail(op_, "got ", v, ", which a file has and this library cannot hold, expected data");
+    } else if (v.isTuple()) {
       text_ += '(';
       for (const IValue& item : v.toTupleRef().elements()) write(item);
       text_ += 't';

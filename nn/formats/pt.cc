@@ -102,11 +102,8 @@ IValue load_zip(ZipReader& zip, std::optional<Device> device) {
     }
     entries.push_back(e);
   }
-  Storages storages(pickle, order == "big", device);
-  for (size_t i = 0; i < entries.size(); ++i) {
-    storages.fill(i, "\"" + zip.file() + "\", entry \"" + entries[i]->name + "\"",
-                  [&](void* to) { zip.read(*entries[i], to); });
-  }
+  Storages storages(pickle, order == "big", device,
+                    [&](size_t i, void* to) { zip.read(*entries[i], to); });
   return pickle.value(
       top, [&](const detail::TensorNote& note, uint64_t) { return storages.tensor(note); });
 }
@@ -139,7 +136,7 @@ IValue load_old(const char* op, const std::string& name, Source& in, std::option
   const auto* keys = pickle.run(at)->as<detail::NodeList>();
   if (!keys) bad(begin, "got no list of storages, expected one");
   // What is where, before the first is read.
-  std::vector<std::pair<size_t, uint64_t>> places;  // number, offset
+  std::vector<uint64_t> places(pickle.storages().size());
   std::vector<bool> seen(pickle.storages().size());
   for (Node* key : keys->items) {
     const auto* text = key->as<std::string>();
@@ -161,7 +158,7 @@ IValue load_old(const char* op, const std::string& name, Source& in, std::option
       bad(at, "got ", count, " elements of storage \"", note.key, "\", expected ",
           note.bytes / note.unit);
     }
-    places.emplace_back(i, at + 8);
+    places[i] = at + 8;
     at += 8 + note.bytes;
   }
   for (size_t i = 0; i < seen.size(); ++i) {
@@ -169,12 +166,9 @@ IValue load_old(const char* op, const std::string& name, Source& in, std::option
     if (!seen[i]) bad(note.at, "got no data of storage \"", note.key, "\", expected it");
   }
   if (at != in.size()) bad(at, "got ", in.size() - at, " bytes behind the end, expected 0");
-  Storages storages(pickle, !*little, device);
-  for (const auto& [i, from] : places) {
-    storages.fill(
-        i, "\"" + name + "\", storage \"" + pickle.storages()[i].key + "\"",
-        [&, from = from, n = pickle.storages()[i].bytes](void* to) { in.read(from, to, n); });
-  }
+  Storages storages(pickle, !*little, device, [&](size_t i, void* to) {
+    in.read(places[i], to, pickle.storages()[i].bytes);
+  });
   return pickle.value(
       top, [&](const detail::TensorNote& note, uint64_t) { return storages.tensor(note); });
 }
@@ -251,6 +245,7 @@ IValue typed_list(const std::vector<IValue>& items) {
 // `above`: bytes of the keys above it, which each value's name in the archive has.
 void write_value(serialize::OutputArchive& archive, const std::string& key, const IValue& value,
                  size_t above = 0) {
+  if (value.isOpaque()) return;
   above += key.size() + 1;
   RAMET_CHECK(above <= kMaxName, "torch_archive", "name of a value: got one of ", above,
               " bytes or more, expected at most ", kMaxName);
@@ -288,6 +283,7 @@ std::string detail::key_text(const IValue& key) {
 }
 
 serialize::InputArchive torch_archive(const IValue& tree, const std::string& name) {
+  RAMET_CHECK(!tree.isOpaque(), "torch_archive", "\"", name, "\": got ", tree, detail::kSaveAlone);
   serialize::OutputArchive out;
   if (detail::is_optimizer(tree)) {
     const IValue ours = detail::optimizer_archive(tree, "\"" + name + "\"");

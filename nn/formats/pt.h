@@ -1,9 +1,9 @@
 // Files of PyTorch and LibTorch: what torch.save() wrote in Python and torch::save() in C++.
 //
-// Data alone is read: tensors, numbers, texts, lists, tuples, dictionaries. A file that asks for
-// anything else (a class, a function) is refused by its name, and nothing in a file is ever run:
-// the code in TorchScript's archives is not looked at. What a file says of sizes is compared with
-// the bytes that are there before memory is asked for.
+// Data alone is read: tensors, numbers, texts, lists, tuples, dictionaries. Anything else (an
+// object of a class, a tensor of a dtype that is not here) is its name alone, an opaque value.
+// Nothing in a file is ever run: the code in TorchScript's archives is not looked at. What a file
+// says of sizes is compared with the bytes that are there before memory is asked for.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -22,8 +22,9 @@ namespace formats {
 /// the one before PyTorch 1.6, and of LibTorch's torch::save(), where a module, optimizer or tensor
 /// is the dictionary of its attributes. Tensors that shared a storage share memory again (tied
 /// weights), with their strides; they are on `device` (cpu:0 by default), wherever they were.
-/// Byte orders of both kinds are read. dtypes are texts ("torch.float32"). An Error names file,
-/// entry and offset.
+/// Byte orders of both kinds are read. dtypes are texts ("torch.float32"). What cannot be read is
+/// opaque (IValue::isOpaque()), and a conversion of it is an Error. unread_of() (state_dict.h)
+/// lists all such values. An Error names file, entry and offset.
 RAMET_API IValue load_pt(const std::string& path, std::optional<Device> device = std::nullopt);
 /// From memory; `name` stands for the file in errors.
 RAMET_API IValue load_pt(const char* data, size_t bytes, const std::string& name = "memory",
@@ -32,7 +33,7 @@ RAMET_API IValue load_pt(const char* data, size_t bytes, const std::string& name
 /// What LibTorch's torch::save() wrote of a module, an optimizer, a tensor or a list of tensors, or
 /// a state dict of Python's (of modules and optimizers), as the archive that it would be here. An
 /// optimizer's class is not in the file; where its options tell, another one's is an Error, as is
-/// what it cannot do here (maximize).
+/// what it cannot do here (maximize). Opaque values are left out.
 RAMET_API serialize::InputArchive torch_archive(const std::string& path,
                                                 std::optional<Device> device = std::nullopt);
 inline serialize::InputArchive torch_archive(const char* path,

@@ -3,18 +3,23 @@
 #include <algorithm>
 #include <map>
 #include <ostream>
-#include <regex>
 #include <sstream>
 
 #include "autograd/grad_mode.h"
 #include "nn/formats/npz.h"
 #include "nn/formats/pickle_internal.h"
 #include "nn/formats/pt.h"
+#include "nn/formats/state_dict_internal.h"
 #include "nn/formats/zip_internal.h"
 #include "nn/serialize/safetensors.h"
 #include "nn/serialize/source_internal.h"
+#include "runtime/logging.h"
 
 namespace ramet::formats {
+
+using detail::add_note;
+using detail::NamedTensor;
+using detail::shape_text;
 
 // ---- names of a file's tensors ------------------------------------------------------------------
 
@@ -23,21 +28,26 @@ namespace {
 // std::regex calls itself for each character, and each tensor of a tree has the keys above it.
 constexpr size_t kMaxName = 4096, kMostNames = size_t{1} << 28;
 
+struct Content {
+  OrderedDict<std::string, Tensor> tensors{"Tensor"};
+  std::vector<std::pair<std::string, std::string>> unread;  // name, what it is
+};
+
 class Flat {
  public:
-  OrderedDict<std::string, Tensor> found{"Tensor"};
+  Content content;
   void add(const std::string& name, const IValue& value) {
     RAMET_CHECK(name.size() <= kMaxName, "state_dict", "name of a tensor: got one of ", name.size(),
                 " bytes or more, expected at most ", kMaxName);
-    const std::string inner = name.empty() ? "" : name + ".";
+    const std::string inner = name.empty() ? "" : name + ".", full = name.empty() ? "0" : name;
     if (value.isTensor()) {
-      const std::string full = name.empty() ? "0" : name;
-      RAMET_CHECK(!found.contains(full), "state_dict", "name of a tensor: got \"", full,
+      RAMET_CHECK(!content.tensors.contains(full), "state_dict", "name of a tensor: got \"", full,
                   "\" twice, expected once");
-      names_ += full.size();
-      RAMET_CHECK(names_ <= kMostNames, "state_dict", "names of tensors: got more than ",
-                  kMostNames, " bytes");
-      found.insert(full, value.toTensor());
+      count(full);
+      content.tensors.insert(full, value.toTensor());
+    } else if (value.isOpaque()) {
+      count(full + value.toOpaque().name);
+      content.unread.emplace_back(full, value.toOpaque().name);
     } else if (value.isGenericDict()) {
       for (const auto& entry : value.toGenericDict())
         add(inner + detail::key_text(entry.key()), entry.value());
@@ -50,38 +60,67 @@ class Flat {
 
  private:
   size_t names_ = 0;
+  void count(const std::string& name) {
+    names_ += name.size();
+    RAMET_CHECK(names_ <= kMostNames, "state_dict", "names of tensors: got more than ", kMostNames,
+                " bytes");
+  }
   void add_all(const std::string& inner, const std::vector<IValue>& items) {
     for (size_t i = 0; i < items.size(); ++i) add(inner + std::to_string(i), items[i]);
   }
 };
 
-OrderedDict<std::string, Tensor> only_below(OrderedDict<std::string, Tensor> all,
-                                            const std::string& below) {
-  if (below.empty()) return all;
-  const std::string prefix = below + ".";
+Content flattened(const IValue& tree) {
+  Flat flat;
+  flat.add("", tree);
+  return std::move(flat.content);
+}
+
+// Is `below` the name, or one above it?
+bool is_below(const std::string& name, const std::string& below) {
+  return below.empty() || (name + ".").compare(0, below.size() + 1, below + ".") == 0;
+}
+
+// What was not read and is below `below`, or around it; "" where there is nothing.
+std::string unread_text(const Content& content, const std::string& below) {
+  constexpr size_t kMost = 20;
+  std::string text;
+  size_t n = 0;
+  for (const auto& [name, what] : content.unread) {
+    if (!is_below(name, below) && !is_below(below, name)) continue;
+    if (++n <= kMost) text += (n > 1 ? ", \"" : "\"") + name + "\" (" + what + ")";
+  }
+  return n > kMost ? text + " and " + std::to_string(n - kMost) + " more" : text;
+}
+
+OrderedDict<std::string, Tensor> only_below(Content content, const std::string& below) {
   OrderedDict<std::string, Tensor> some("Tensor");
   std::vector<std::string> first;
-  for (auto& item : all) {
-    if (item.key().compare(0, prefix.size(), prefix) == 0) {
-      some.insert(item.key().substr(prefix.size()), item.value());
-    }
-    const std::string part = item.key().substr(0, item.key().find('.'));
+  for (auto& item : content.tensors) {
+    const std::string& name = item.key();
+    if (below.empty()) some.insert(name, item.value());
+    else if (name != below && is_below(name, below))
+      some.insert(name.substr(below.size() + 1), item.value());
+    const std::string part = name.substr(0, name.find('.'));
     if (first.size() < 20 && std::find(first.begin(), first.end(), part) == first.end())
       first.push_back(part);
   }
   if (!some.is_empty()) return some;
+  const std::string unread = unread_text(content, below);
+  if (!unread.empty()) fail("state_dict", "got no tensors but ", unread, detail::kSaveAlone);
+  if (below.empty()) return some;
   std::string names;
   for (const std::string& part : first) names += (names.empty() ? "" : ", ") + part;
   fail("state_dict", "got no tensors below \"", below, "\", expected some below one of: ", names);
 }
 
-OrderedDict<std::string, Tensor> named(serialize::Safetensors content) {
-  OrderedDict<std::string, Tensor> all("Tensor");
-  for (auto& [name, tensor] : content.tensors) all.insert(name, std::move(tensor));
-  return all;
+Content named(serialize::Safetensors file) {
+  Content content;
+  for (auto& [name, tensor] : file.tensors) content.tensors.insert(name, std::move(tensor));
+  return content;
 }
 
-OrderedDict<std::string, Tensor> read(const std::string& path, std::optional<Device> device) {
+Content read(const std::string& path, std::optional<Device> device) {
   serialize::detail::FileSource in("state_dict", path, "a file of tensors");
   char head[9] = {};
   in.read(0, head, std::min<uint64_t>(in.size(), 9));
@@ -98,10 +137,10 @@ OrderedDict<std::string, Tensor> read(const std::string& path, std::optional<Dev
       return e.name.size() > 4 && e.name.ends_with(".npy");
     };
     if (std::any_of(zip.entries().begin(), zip.entries().end(), is_array))
-      return load_npz(path, device);
-    return tensors_of(load_pt(path, device));
+      return {load_npz(path, device), {}};
+    return flattened(load_pt(path, device));
   }
-  if (head[0] == '\x80') return tensors_of(load_pt(path, device));
+  if (head[0] == '\x80') return flattened(load_pt(path, device));
   if (head[0] == '{') {
     return named(stays ? serialize::map_safetensors_index(path, /*verify=*/true)
                        : serialize::load_safetensors_index(path, device));
@@ -112,14 +151,23 @@ OrderedDict<std::string, Tensor> read(const std::string& path, std::optional<Dev
 }  // namespace
 
 OrderedDict<std::string, Tensor> tensors_of(const IValue& tree, const std::string& below) {
-  Flat flat;
-  flat.add("", tree);
-  return only_below(std::move(flat.found), below);
+  return only_below(flattened(tree), below);
+}
+
+std::vector<std::pair<std::string, std::string>> unread_of(const IValue& tree) {
+  return flattened(tree).unread;
 }
 
 OrderedDict<std::string, Tensor> state_dict(const std::string& path, const std::string& below,
                                             std::optional<Device> device) {
-  return only_below(read(path, device), below);
+  Content content = read(path, device);
+  const std::string unread = unread_text(content, below);
+  OrderedDict<std::string, Tensor> tensors = only_below(std::move(content), below);
+  if (!unread.empty()) {
+    RAMET_WARN("[state_dict] \"", path, "\": left out ", unread,
+               ", which this library cannot hold");
+  }
+  return tensors;
 }
 
 OrderedDict<std::string, Tensor> state_dict(const nn::Module& module) {
@@ -131,76 +179,16 @@ OrderedDict<std::string, Tensor> state_dict(const nn::Module& module) {
   return all;
 }
 
-// ---- rules --------------------------------------------------------------------------------------
-
-struct NameMap::Rule {
-  enum { kExact, kPrefix, kRegex, kPermute, kIgnore } what;
-  std::string from, to;
-  std::regex pattern;
-  std::vector<int64_t> dims;
-};
-
-NameMap::NameMap() = default;
-NameMap::NameMap(const NameMap&) = default;
-NameMap::NameMap(NameMap&&) noexcept = default;
-NameMap& NameMap::operator=(const NameMap&) = default;
-NameMap& NameMap::operator=(NameMap&&) noexcept = default;
-NameMap::~NameMap() = default;
-
-namespace {
-std::regex regex_of(const std::string& pattern) {
-  try {
-    std::regex made;
-    made.imbue(std::locale::classic());
-    made.assign(pattern);
-    return made;
-  } catch (const std::regex_error& e) {
-    fail("NameMap", "pattern: got \"", pattern, "\" (", e.what(),
-         "), expected a regular expression");
-  }
-}
-}  // namespace
-
-NameMap& NameMap::rename(const std::string& from, const std::string& to) {
-  rules_.push_back({Rule::kExact, from, to, {}, {}});
-  return *this;
-}
-NameMap& NameMap::rename_prefix(const std::string& from, const std::string& to) {
-  rules_.push_back({Rule::kPrefix, from, to, {}, {}});
-  return *this;
-}
-NameMap& NameMap::rename_regex(const std::string& pattern, const std::string& to) {
-  rules_.push_back({Rule::kRegex, pattern, to, regex_of(pattern), {}});
-  return *this;
-}
-NameMap& NameMap::transpose(const std::string& pattern) { return permute(pattern, {1, 0}); }
-NameMap& NameMap::permute(const std::string& pattern, std::vector<int64_t> dims) {
-  std::vector<int64_t> sorted = dims;
-  std::sort(sorted.begin(), sorted.end());
-  for (size_t i = 0; i < sorted.size(); ++i) {
-    RAMET_CHECK(sorted[i] == static_cast<int64_t>(i), "NameMap", "dimensions: got ",
-                IntArrayRef(dims), ", expected each from 0 to ", dims.size() - 1, " once");
-  }
-  rules_.push_back({Rule::kPermute, pattern, "", regex_of(pattern), std::move(dims)});
-  return *this;
-}
-NameMap& NameMap::ignore(const std::string& pattern) {
-  rules_.push_back({Rule::kIgnore, pattern, "", regex_of(pattern), {}});
-  return *this;
-}
-
 // ---- loading ------------------------------------------------------------------------------------
 
-namespace {
-std::string shape_text(const Tensor& t) {
+std::string detail::shape_text(const Tensor& t) {
   auto text = ramet::detail::classic<std::ostringstream>();
   text << short_name_of(t.scalar_type()) << t.sizes();
   return text.str();
 }
-void add_note(std::string& note, const std::string& more) {
+void detail::add_note(std::string& note, const std::string& more) {
   note += (note.empty() ? "" : ", ") + more;
 }
-}  // namespace
 
 class StateLoader {
  public:
@@ -208,10 +196,18 @@ class StateLoader {
 
   StateLoader(nn::Module& module, const OrderedDict<std::string, Tensor>& tensors,
               const NameMap& names) {
+    std::vector<NamedTensor> entries;
     for (const auto& item : tensors) {
       RAMET_CHECK(item.value().defined(), "load_state_dict", "tensor \"", item.key(),
                   "\": got an undefined one, expected values");
-      map(item.key(), item.value(), names);
+      RAMET_CHECK(item.key().size() <= kMaxName, "load_state_dict", "name of a tensor: got one of ",
+                  item.key().size(), " bytes, expected at most ", kMaxName);
+      entries.push_back({item.key(), item.key(), "", item.value().detach(), entries.size()});
+    }
+    names.apply(entries);
+    for (NamedTensor& entry : entries) {
+      if (entry.ignored) add_other(Kind::kIgnored, entry, "");
+      else given_[entry.name].push_back(std::move(entry));
     }
     const auto match_all = [&](const OrderedDict<std::string, Tensor>& members) {
       for (const auto& item : members)
@@ -219,10 +215,9 @@ class StateLoader {
     };
     match_all(module.named_parameters());
     match_all(module.named_buffers());
-    for (const auto& [name, entries] : given_)
-      for (const Given& g : entries)
-        if (!used_.count(name))
-          others_[g.order] = {Kind::kUnexpected, name, g.from, shape_text(g.tensor), "", g.note};
+    for (const auto& [name, given] : given_)
+      if (!used_.count(name))
+        for (const NamedTensor& entry : given) add_other(Kind::kUnexpected, entry, entry.note);
     for (auto& other : others_) report.rows.push_back(std::move(other.second));
   }
 
@@ -235,49 +230,10 @@ class StateLoader {
   LoadReport report;
 
  private:
-  struct Given {
-    std::string from, note;
-    Tensor tensor;
-    size_t order;
-  };
-
-  void map(const std::string& from, Tensor tensor, const NameMap& names) {
-    NoGradGuard no_grad;
-    RAMET_CHECK(from.size() <= kMaxName, "load_state_dict", "name of a tensor: got one of ",
-                from.size(), " bytes, expected at most ", kMaxName);
-    std::string name = from, note;
-    const size_t order = order_++;
-    for (const NameMap::Rule& rule : names.rules_) {
-      switch (rule.what) {
-        case NameMap::Rule::kExact:
-          if (name == rule.from) name = rule.to;
-          break;
-        case NameMap::Rule::kPrefix:
-          if (name.compare(0, rule.from.size(), rule.from) == 0)
-            name = rule.to + name.substr(rule.from.size());
-          break;
-        case NameMap::Rule::kRegex: name = std::regex_replace(name, rule.pattern, rule.to); break;
-        case NameMap::Rule::kPermute: {
-          if (!std::regex_match(name, rule.pattern)) break;
-          auto text = ramet::detail::classic<std::ostringstream>();
-          text << IntArrayRef(rule.dims);
-          if (static_cast<size_t>(tensor.dim()) != rule.dims.size()) {
-            add_note(note, "not permuted " + text.str() + ": another rank");
-            break;
-          }
-          tensor = tensor.permute(rule.dims);
-          add_note(note, "permuted " + text.str());
-          break;
-        }
-        case NameMap::Rule::kIgnore:
-          if (!std::regex_match(name, rule.pattern)) break;
-          others_[order] = {Kind::kIgnored, name, from, shape_text(tensor), "", ""};
-          return;
-      }
-    }
-    given_[name].push_back({from, note, tensor.detach(), order});
+  void add_other(Kind kind, const NamedTensor& entry, const std::string& note) {
+    others_.emplace(entry.order, LoadReport::Row{kind, entry.name, entry.from,
+                                                 shape_text(entry.tensor), "", note});
   }
-
   void match(const std::string& name, const Tensor& member) {
     used_.insert({name, true});
     const auto found = given_.find(name);
@@ -286,7 +242,7 @@ class StateLoader {
       return;
     }
     const bool twice = found->second.size() > 1;
-    for (Given& g : found->second) {
+    for (const NamedTensor& g : found->second) {
       LoadReport::Row row{Kind::kLoaded,      name,  g.from, shape_text(g.tensor),
                           shape_text(member), g.note};
       if (twice) row.kind = Kind::kTwice;
@@ -298,10 +254,9 @@ class StateLoader {
       moves_.emplace_back(member, found->second.front().tensor);
   }
 
-  size_t order_ = 0;
-  std::map<std::string, std::vector<Given>> given_;  // by the module's names
+  std::map<std::string, std::vector<NamedTensor>> given_;  // by the module's names
   std::map<std::string, bool> used_;
-  std::map<size_t, LoadReport::Row> others_;  // of the file alone, in its order
+  std::multimap<size_t, LoadReport::Row> others_;  // of the file alone, in its order
   std::vector<std::pair<Tensor, Tensor>> moves_;
 };
 

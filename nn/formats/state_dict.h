@@ -17,17 +17,24 @@
 
 namespace ramet {
 namespace formats {
+namespace detail {
+struct NamedTensor;
+}
 
 /// The tensors of a tree (load_pt()), by names with dots between: {"model": {"fc.weight": t}} has
 /// "model.fc.weight", [t] has "0". Numbers, texts and None are left out. With `below`, those under
 /// that name alone ("model", "model.encoder"), by the rest of their names; an Error where there is
-/// none. An Error, too, where two have one name.
+/// none. An Error, too, where two have one name, and where there are opaque values and no tensors.
 RAMET_API OrderedDict<std::string, Tensor> tensors_of(const IValue& tree,
                                                       const std::string& below = "");
 
+/// The opaque values of a tree: of each its name, as tensors_of()'s, and what it is: {"args",
+/// "argparse.Namespace"}, {"spectrum", "torch.complex64[2, 3]"}.
+RAMET_API std::vector<std::pair<std::string, std::string>> unread_of(const IValue& tree);
+
 /// The tensors of a file, by name, whoever wrote it: PyTorch, LibTorch, safetensors or an
 /// index of such files (mapped, with their checksums compared, where they stay on cpu:0), or NumPy.
-/// `below` as tensors_of()'s.
+/// `below` as tensors_of()'s. A warning names opaque values that are left out.
 RAMET_API OrderedDict<std::string, Tensor> state_dict(const std::string& path,
                                                       const std::string& below = "",
                                                       std::optional<Device> device = std::nullopt);
@@ -59,10 +66,20 @@ class RAMET_API NameMap {
   NameMap& permute(const std::string& pattern, std::vector<int64_t> dims);
   /// Entries whose whole name matches are not asked for.
   NameMap& ignore(const std::string& pattern);
+  /// Several entries become one: those that match the patterns with all of their names follow each
+  /// other along `dim`, in the order of the patterns. `to` may use $1, $2, ...; entries with the same result
+  /// belong together: join({"(.*)q\\.(.*)", "(.*)k\\.(.*)", "(.*)v\\.(.*)"}, "$1in_proj_$2") makes
+  /// MultiheadAttention's weights and biases of three Linears. Where one is missing or of other
+  /// sizes, the entries stay, and the report says why.
+  NameMap& join(const std::vector<std::string>& patterns, const std::string& to, int64_t dim = 0);
+  /// The reverse: an entry that matches with all of its name becomes as many equal parts along
+  /// `dim` as there are names. Where it does not divide, it stays, and the report says so.
+  NameMap& split(const std::string& pattern, std::vector<std::string> to, int64_t dim = 0);
 
  private:
   friend class StateLoader;
   struct Rule;
+  void apply(std::vector<detail::NamedTensor>& entries) const;
   std::vector<Rule> rules_;
 };
 

@@ -38,7 +38,7 @@ class Translation {
   IValue::GenericDict made;
 
  private:
-  [[noreturn]] void bad(const std::string& key, const char* what) const {
+  [[noreturn]] void bad(const std::string& key, const std::string& what) const {
     fail("torch_archive", where_, ", optimizer's \"", key, "\": got ", what,
          ", expected what PyTorch's or LibTorch's optimizers write");
   }
@@ -140,6 +140,7 @@ class Translation {
   // Python writes whole numbers where somebody said lr=1, and tensors where the rate is one.
   IValue number(const std::string& name, const IValue& value) const {
     if (value.isInt()) return IValue(static_cast<double>(value.toInt()));
+    if (value.isOpaque()) bad(name, value.toOpaque().name);
     if (!value.isTensor()) return value;
     if (value.toTensor().numel() != 1) bad(name, "no number");
     return value.toTensor().item<double>();

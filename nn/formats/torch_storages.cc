@@ -4,10 +4,11 @@
 
 namespace ramet::formats::detail {
 
-Storages::Storages(Pickle& pickle, bool swapped, std::optional<Device> device)
+Storages::Storages(Pickle& pickle, bool swapped, std::optional<Device> device, Read read)
     : pickle_(pickle),
       swapped_(swapped),
       device_(device ? std::optional(resolve(*device)) : std::nullopt),
+      read_(std::move(read)),
       memory_(pickle.storages().size()) {
   for (const StorageNote& note : pickle.storages()) {
     if (note.bools && note.mixed) {  // which of its bytes have to be 0 or 1?
@@ -22,20 +23,21 @@ Storages::Storages(Pickle& pickle, bool swapped, std::optional<Device> device)
   }
 }
 
-void Storages::fill(size_t number, const std::string& where,
-                    const std::function<void(void*)>& read) {
+void Storages::fill(size_t number) {
   NoGradGuard no_grad;
   const StorageNote& note = pickle_.storages()[number];
   Tensor t(TensorBase::empty({static_cast<int64_t>(note.bytes)}, kByte, Device(kCPU, 0)));
-  read(t.data_ptr());
+  read_(number, t.data_ptr());
   if (swapped_ && note.item > 1) swap_bytes(t.data_ptr(), note.bytes, note.item);
-  if (note.bools)
-    check_bools(pickle_.place().op, where,
+  if (note.bools) {
+    check_bools(pickle_.place().op, pickle_.place().name + ", storage \"" + note.key + "\"",
                 Tensor(TensorBase::over(t.storage_impl(), 0, t.sizes(), t.raw_strides(), kBool)));
+  }
   memory_[number] = device_ ? t.to(*device_) : t;
 }
 
-Tensor Storages::tensor(const TensorNote& note) const {
+Tensor Storages::tensor(const TensorNote& note) {
+  if (!memory_[note.storage].defined()) fill(note.storage);
   const Tensor& memory = memory_[note.storage];
   Tensor t(TensorBase::over(memory.storage_impl(),
                             note.offset * static_cast<int64_t>(item_size(note.dtype)), note.sizes,

@@ -10,21 +10,23 @@ namespace ramet {
 namespace formats {
 namespace detail {
 
-/// Memory of a pickle's storages, and the tensors over it.
+/// Memory of a pickle's storages, each from its first tensor on, and the tensors over it.
 class Storages {
  public:
+  /// Gives memory the bytes of a storage, by its number.
+  using Read = std::function<void(size_t number, void* to)>;
   /// `swapped`: the bytes of each element are the other way around in the file.
-  Storages(Pickle& pickle, bool swapped, std::optional<Device> device);
-  /// Gives a storage its bytes: `read` fills memory. Errors call the place `where`.
-  void fill(size_t number, const std::string& where, const std::function<void(void*)>& read);
-  bool filled(size_t number) const { return memory_[number].defined(); }
-  /// A tensor over them, all of which have been filled.
-  Tensor tensor(const TensorNote& note) const;
+  Storages(Pickle& pickle, bool swapped, std::optional<Device> device, Read read);
+  /// A tensor over one of them.
+  Tensor tensor(const TensorNote& note);
 
  private:
+  void fill(size_t number);
+
   Pickle& pickle_;
   bool swapped_;
   std::optional<Device> device_;
+  Read read_;
   std::vector<Tensor> memory_;  // bytes
 };
 

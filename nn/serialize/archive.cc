@@ -171,10 +171,11 @@ void OutputArchive::write(const std::string& key, const IValue& value) {
   if (value.isTensor()) return write(key, value.toTensor());
   const bool typed = value.isIntList() || value.isDoubleList() || value.isTensorList();
   RAMET_CHECK(
-      !value.isGenericDict() && !value.isTuple() && (typed || !value.isList()), "OutputArchive",
-      "value under \"", key, "\": got a ",
+      !value.isGenericDict() && !value.isTuple() && !value.isOpaque() && (typed || !value.isList()),
+      "OutputArchive", "value under \"", key, "\": got a ",
       value.isGenericDict() ? "dictionary"
       : value.isTuple()     ? "tuple"
+      : value.isOpaque()    ? "value that a file has and this library cannot hold"
                             : "list of any values",
       ", expected a number, a text, a tensor or a list of numbers or tensors (nested archives "
       "are dictionaries)");

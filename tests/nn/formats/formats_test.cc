@@ -1,6 +1,6 @@
-// Files of other programs (PyTorch's in formats_torch.cc): those checked in, which NumPy, PyTorch
-// and LibTorch wrote (goldens/make_goldens.py), files that these write now, where Python has them,
-// and damaged ones.
+// Files of other programs. NumPy, PyTorch and LibTorch wrote those that are checked in
+// (goldens/make_goldens.py); where Python has them, they also write some now. Others are damaged.
+// Parts of this program: formats_torch.cc (PyTorch), formats_pickles.cc, formats_names.cc.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -12,8 +12,6 @@
 #include "nn/formats/pt.h"
 #include "nn/formats/state_dict.h"
 #include "nn/formats/zip_internal.h"
-#include "nn/layers/linear.h"
-#include "nn/module/sequential.h"
 #include "nn/serialize/safetensors.h"
 #include "tests/nn/formats/formats_support.h"
 #include "tests/nn/formats/fuzz_formats.h"
@@ -23,8 +21,6 @@ namespace {
 
 using formats::load_npy;
 using formats::load_npz;
-using formats::NameMap;
-using Kind = formats::LoadReport::Kind;
 
 // ---- NumPy --------------------------------------------------------------------------------------
 
@@ -179,79 +175,6 @@ TEST(Npz, RoundTrips) {
   twice.insert("a/b", known(kFloat, {2}));
   formats::save_npz(folder / "z.npz", twice);
   EXPECT_TRUE(load_npz(folder / "z.npz").contains("a/b"));
-}
-
-// ---- names --------------------------------------------------------------------------------------
-
-TEST(StateDict, NamesAreMappedAndReported) {
-  nn::Sequential net(nn::Linear(3, 2), nn::Linear(2, 1));
-  Tensors file;
-  file.insert("module.dense/kernel", known(kDouble, {3, 2}));
-  file.insert("module.dense/bias", known(kFloat, {2}));
-  file.insert("module.out.weight", known(kFloat, {1, 2}));
-  file.insert("module.out.bias", known(kFloat, {1}));
-  file.insert("module.step", known(kLong, {}));
-  const NameMap names = NameMap()
-                            .rename_prefix("module.", "")
-                            .rename_regex("^dense/(.*)$", "0.$1")
-                            .rename("0.kernel", "0.weight")
-                            .rename_regex("^out\\.", "1.")
-                            .transpose("0\\.weight")
-                            .ignore("step");
-  const formats::LoadReport report = formats::load_state_dict(*net, file, names);
-  EXPECT_TRUE(report.ok());
-  EXPECT_EQ(report.loaded, 4u);
-  expect_same(net->named_parameters()["0.weight"].detach(), known(kFloat, {3, 2}).t(), "0.weight");
-  EXPECT_EQ(report.table(),
-            "4 tensors loaded:\n"
-            "what     name      in the file          got            expected       note\n"
-            "loaded   0.weight  module.dense/kernel  float64[2, 3]  float32[2, 3]  permuted [1, "
-            "0], converted\n"
-            "loaded   0.bias    module.dense/bias    float32[2]     float32[2]\n"
-            "loaded   1.weight  module.out.weight    float32[1, 2]  float32[1, 2]\n"
-            "loaded   1.bias    module.out.bias      float32[1]     float32[1]\n"
-            "ignored  step      module.step          int64[]\n");
-}
-
-TEST(StateDict, NothingIsHalfLoaded) {
-  nn::Sequential net(nn::Linear(3, 2), nn::Linear(2, 1));
-  const Tensors before = formats::state_dict(*net);
-  Tensors old;
-  for (const auto& item : before) old.insert(item.key(), item.value().clone());
-  Tensors file;
-  file.insert("0.weight", known(kFloat, {2, 3}));
-  file.insert("0.bias", known(kFloat, {3}));
-  file.insert("extra", known(kHalf, {1}));
-  file.insert("1.weight", known(kFloat, {1, 2}));
-  file.insert("second", known(kFloat, {1, 2}));
-  const NameMap names = NameMap().rename("second", "1.weight").transpose("extra");
-  const std::string error = error_of([&] { formats::load_state_dict(*net, file, names); });
-  expect_part(error,
-              "[load_state_dict] got 1 missing, 1 unexpected, 1 mis-shaped and 2 doubled tensors, "
-              "expected none; nothing was changed, 0 tensors loaded:\n");
-  expect_part(error, "\nmisshaped   0.bias                 float32[3]     float32[2]\n");
-  expect_part(error, "\nmissing     1.bias                                float32[1]\n");
-  expect_part(error, "\ntwice       1.weight  second       float32[1, 2]  float32[1, 2]\n");
-  expect_part(error, "not permuted [1, 0]: another rank\n");
-  expect_all(formats::state_dict(*net), old);
-  EXPECT_ERROR_TEXT(formats::load_state_dict(*net, file, names, /*strict=*/false),
-                    "expected none of the last two");
-  expect_all(formats::state_dict(*net), old);
-  // Not strict: what is there is taken.
-  Tensors part;
-  part.insert("0.weight", known(kFloat, {2, 3}));
-  part.insert("extra", known(kHalf, {1}));
-  EXPECT_ERROR_TEXT(formats::load_state_dict(*net, part), "got 3 missing, 1 unexpected");
-  const formats::LoadReport report =
-      formats::load_state_dict(*net, part, NameMap(), /*strict=*/false);
-  EXPECT_FALSE(report.ok());
-  EXPECT_EQ(report.names(Kind::kMissing),
-            (std::vector<std::string>{"0.bias", "1.weight", "1.bias"}));
-  EXPECT_EQ(report.names(Kind::kUnexpected), std::vector<std::string>{"extra"});
-  expect_same(before["0.weight"], known(kFloat, {2, 3}), "0.weight");
-  expect_same(before["1.weight"], old["1.weight"], "1.weight");
-  EXPECT_ERROR_TEXT(NameMap().rename_regex("(", ""), "got \"(\"");
-  EXPECT_ERROR_TEXT(NameMap().permute("a", {0, 2}), "expected each from 0 to 1 once");
 }
 
 // ---- safetensors --------------------------------------------------------------------------------

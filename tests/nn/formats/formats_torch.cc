@@ -2,11 +2,11 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "nn/formats/pt.h"
 #include "nn/formats/state_dict.h"
-#include "nn/formats/zip_internal.h"
 #include "nn/layers/activation.h"
 #include "nn/layers/batchnorm.h"
 #include "nn/layers/linear.h"
@@ -24,6 +24,7 @@
 #include "nn/optim/rprop.h"
 #include "nn/optim/sgd.h"
 #include "nn/serialize/save.h"
+#include "runtime/logging.h"
 #include "tests/nn/formats/formats_support.h"
 
 namespace ramet {
@@ -115,220 +116,118 @@ TEST(Pt, UnsignedIntegersComeAndGo) {
   check(load_pt(path));
 }
 
-TEST(Pt, NothingButDataIsRead) {
-  const auto refused = [](const std::string& file, const std::string& entry,
-                          const std::string& part) {
-    const std::string error = error_of([&] { load_pt(kGoldens + file + ".pt"); });
-    expect_part(error, "[load_pt] \"" + kGoldens + file + ".pt\", " + entry + "offset ");
-    expect_part(error, part);
+TEST(Pt, WhatCannotBeReadIsANameAndTheRestIsRead) {
+  const auto texts = [](const std::vector<std::pair<std::string, std::string>>& list) {
+    std::map<std::string, std::string> found(list.begin(), list.end());
+    EXPECT_EQ(found.size(), list.size());
+    return found;
   };
-  const auto data = [](const std::string& stem) { return "entry \"" + stem + "/data.pkl\", "; };
-  for (const char* global : {"refused_code", "refused_module", "refused_scalar", "refused_sparse"})
-    refused(global, data(global), "got the global \"");
-  refused("refused_code", data("refused_code"), "\"posix.system\", expected one that tensors");
-  refused("refused_module", data("refused_module"), "\"torch.nn.modules.linear.Linear\"");
-  refused("refused_old_code", "", "\"posix.system\"");
-  refused("refused_complex", data("refused_complex"), "of type \"torch.ComplexFloatStorage\"");
-  refused("refused_uint64", data("refused_uint64"), "the global \"torch.uint64\"");
+  for (const char* file : {"mixed.pt", "mixed_protocol4.pt", "mixed_old.pt"}) {
+    SCOPED_TRACE(file);
+    const IValue tree = load_pt(kGoldens + file);
+    const auto& d = tree.toGenericDict();
+    EXPECT_EQ(d.size(), 15u);
+    EXPECT_EQ(d.at("epoch").toInt(), 3);
+    EXPECT_EQ(d.at("list").toListRef()[0].toInt(), 1);
+    expect_same(d.at("list").toListRef()[2].toTensor(), known(kLong, {2}), "list.2");
+    const std::string builtin =
+        std::string(file) == "mixed_protocol4.pt" ? "builtins." : "__builtin__.";
+    const std::map<std::string, std::string> expected = {
+        {"model.spectrum", "torch.complex64[2]"},
+        {"model.counts", "torch.uint64[4]"},
+        {"model.small", "torch.float8_e5m2[2]"},
+        {"model.sparse", "torch._utils._rebuild_sparse_tensor"},
+        {"model.negated", "torch.float32 (neg)[1]"},
+        {"model.quantized", "torch._utils._rebuild_qtensor"},
+        {"args", "argparse.Namespace"},
+        {"best", "numpy._core.multiarray.scalar"},
+        {"seen", builtin + "set"},
+        {"fixed", builtin + "frozenset"},
+        {"array", "numpy._core.multiarray._reconstruct"},
+        {"by_pair", "dictionary with a tuple as a key"},
+        {"huge", "an integer of more than 64 bits"},
+        {"class", "argparse.Namespace"},
+        {"path", "pathlib.PurePosixPath"},
+        {"counter", "collections.Counter"},
+        {"default", "collections.defaultdict"},
+        {"net", "torch.nn.modules.linear.Linear"},
+        {"list.1", "argparse.Namespace"}};
+    EXPECT_EQ(texts(formats::unread_of(tree)), expected);
+    // An Error follows where one of them is asked for, and nowhere else.
+    EXPECT_TRUE(d.at("args").isOpaque());
+    EXPECT_FALSE(d.at("args").isNone());
+    EXPECT_EQ(d.at("args").toOpaque().name, "argparse.Namespace");
+    EXPECT_ERROR_TEXT(d.at("args").toGenericDict(),
+                      "[IValue] got <argparse.Namespace>, which a file has and this library cannot "
+                      "hold, expected dict");
+    EXPECT_ERROR_TEXT(d.at("best").toDouble(), "got <numpy._core.multiarray.scalar>, which");
+    EXPECT_ERROR_TEXT(d.at("epoch").toOpaque(), "got int, expected opaque");
+    const Tensors model = formats::tensors_of(tree, "model");
+    ASSERT_EQ(model.size(), 2u);
+    expect_same(model["weight"], known(kFloat, {2, 3}), "weight");
+    expect_same(model["bias"].detach(), known(kFloat, {2}), "bias");
+    EXPECT_ERROR_TEXT(
+        formats::tensors_of(tree, "net"),
+        "[state_dict] got no tensors but \"net\" (torch.nn.modules.linear.Linear), "
+        "which this library cannot hold, expected tensors: in Python, save them alone");
+    EXPECT_ERROR_TEXT(formats::tensors_of(tree, "net.weight"), "got no tensors but \"net\" (");
+    EXPECT_ERROR_TEXT(formats::tensors_of(tree, "other"), "expected some below one of: model");
+    EXPECT_ERROR_TEXT(pickle_save(tree), "[pickle_save] got <");
+    // As an archive: what is there is read.
+    serialize::InputArchive archive = formats::torch_archive(tree), net;
+    Tensor weight, spectrum;
+    archive.read("model", net);
+    net.read("weight", weight);
+    expect_same(weight, known(kFloat, {2, 3}), "weight");
+    EXPECT_FALSE(net.try_read("spectrum", spectrum));
+  }
+  // state_dict() names what it leaves out, in a warning.
+  static std::vector<std::string> said;
+  const auto before = set_thread_log_listener([](LogLevel, const std::string& message) {
+    said.push_back(message);
+    return true;
+  });
+  EXPECT_EQ(formats::state_dict(kGoldens + "mixed.pt", "model").size(), 2u);
+  formats::state_dict(kGoldens + "checkpoint.pt");
+  set_thread_log_listener(before);
+  ASSERT_EQ(said.size(), 1u);
+  expect_part(said[0], "[state_dict] \"" + kGoldens +
+                           "mixed.pt\": left out \"model.spectrum\" (torch.complex64[2]), "
+                           "\"model.counts\" (torch.uint64[4]), ");
+  // An optimizer needs all of its numbers.
+  IValue::GenericDict group = {{"params", IValue::GenericList()},
+                               {"lr", IValue::Opaque{"numpy.float64"}}};
+  IValue::GenericList groups;
+  groups.push_back(group);
+  const IValue::GenericDict adam = {{"state", IValue::GenericDict()}, {"param_groups", groups}};
+  EXPECT_ERROR_TEXT(formats::torch_archive(adam),
+                    "optimizer's \"lr\": got numpy.float64, expected");
+  serialize::OutputArchive out;
+  EXPECT_ERROR_TEXT(out.write("a", IValue(IValue::Opaque{"numpy.float64"})),
+                    "got a value that a file has and this library cannot hold");
+}
+
+TEST(Pt, NothingIsEverRun) {
+  const auto x = [](const std::string& file) {
+    return load_pt(kGoldens + file + ".pt").toGenericDict().at("x").toOpaque().name;
+  };
+  EXPECT_EQ(x("refused_code"), "posix.system");
+  EXPECT_EQ(x("refused_old_code"), "posix.system");
+  EXPECT_EQ(x("refused_complex"), "torch.complex64[2]");
+  EXPECT_EQ(x("refused_uint64"), "torch.uint64[2]");
+  EXPECT_EQ(x("refused_sparse"), "torch._utils._rebuild_sparse_tensor");
+  EXPECT_EQ(x("refused_scalar"), "numpy._core.multiarray.scalar");
   EXPECT_FALSE(std::filesystem::exists("ran_code"));
+  const std::string module = kGoldens + "refused_module.pt",
+                    text = "torch.nn.modules.linear.Linear";
+  EXPECT_EQ(load_pt(module).toOpaque().name, text);
+  EXPECT_ERROR_TEXT(formats::state_dict(module), "got no tensors but \"0\" (" + text + ")");
+  EXPECT_ERROR_TEXT(formats::torch_archive(module),
+                    "[torch_archive] \"" + module + "\": got <" + text + ">, which this library");
   EXPECT_ERROR_TEXT(load_pt(kGoldens + "v1.npy"), "neither a zip archive nor a pickle");
   EXPECT_ERROR_TEXT(load_pt(kGoldens + "arrays.npz"), "a zip archive without data.pkl");
   EXPECT_ERROR_TEXT(load_pt("", 0), "got an empty file");
   EXPECT_ERROR_TEXT(load_pt("\x80\x02K\x01.", 5), "without PyTorch's magic number");
-}
-
-// Pickles by hand, each in an archive whose storage "0" has 8 bytes.
-using Entries = std::vector<std::pair<std::string, std::string>>;
-std::string error_of_entries(const Entries& entries) {
-  std::vector<formats::detail::ZipPart> parts;
-  for (const auto& [name, text] : entries) parts.push_back({name, {{text.data(), text.size()}}});
-  const std::vector<char> zip = formats::detail::zip_bytes("test", parts, /*deflate=*/false);
-  return error_of([&] { load_pt(zip.data(), zip.size(), "f"); });
-}
-std::string error_of_pickle(const std::string& text, const std::string& more = "") {
-  return error_of_entries(
-      {{"a/data.pkl", "\x80\x02" + text}, {"a/data/0", "12345678"}, {"a/" + more, ""}});
-}
-
-TEST(Pt, PicklesThatLie) {
-  using namespace std::string_literals;
-  const auto refused = [](const std::string& pickle, const std::string& part) {
-    const std::string error = error_of_pickle(pickle);
-    expect_part(error, "[load_pt] \"f\", entry \"a/data.pkl\", offset ");
-    expect_part(error, part);
-  };
-  const auto text = [](const std::string& s) { return "\x8c"s + static_cast<char>(s.size()) + s; };
-  const auto storage = [&](const std::string& key, const std::string& count,
-                           const std::string& type = "Float") {
-    return "(" + text("storage") + "ctorch\n" + type + "Storage\n" + text(key) + text("cpu") +
-           count + "tQ";
-  };
-  const auto tensor = [&](const std::string& of, const std::string& offset,
-                          const std::string& sizes, const std::string& strides,
-                          const std::string& metadata = "") {
-    return "ctorch._utils\n_rebuild_tensor_v2\n(" + of + offset + sizes + strides + "\x89}" +
-           metadata + "tR";
-  };
-  const std::string zero = "K\0"s, one = "K\x01", two = "K\x02", three = "K\x03",
-                    most = "\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f", minus = "J\xff\xff\xff\xff",
-                    size1 = "\x85", size2 = "\x86", good = storage("0", two);
-  EXPECT_EQ(error_of_pickle(tensor(good, zero, two + size1, one + size1) + "."), "no error");
-  EXPECT_EQ(error_of_pickle(tensor(good, one, most + size1, zero + size1) + "."),
-            "[load_pt] \"f\", entry \"a/data.pkl\", offset 97: got a tensor of sizes "
-            "[9223372036854775807], strides [0] and offset 1, expected one inside the 8 bytes of "
-            "storage \"0\"");
-  // What PyTorch says of a view that is negated when it is read.
-  const auto described = [&](const std::string& metadata) {
-    return tensor(good, zero, two + size1, one + size1, metadata) + ".";
-  };
-  EXPECT_EQ(error_of_pickle(described("}")), "no error");
-  EXPECT_EQ(error_of_pickle(described("N")), "no error");
-  refused(described("}" + text("neg") + "\x88s"), "values are not as they are stored (\"neg\")");
-  refused(described("]"), "got a list as metadata");
-  const std::string inside = "expected one inside the 8 bytes of storage \"0\"";
-  refused(tensor(good, zero, three + size1, one + size1) + ".", inside);
-  refused(tensor(good, one, two + size1, one + size1) + ".", inside);
-  refused(tensor(good, most, one + size1, one + size1) + ".", inside);
-  refused(tensor(good, zero, two + size1, most + size1) + ".", inside);
-  refused(tensor(good, zero, two + two + size2, one + one + size2) + ".", inside);
-  refused(tensor(good, three, zero + size1, one + size1) + ".", inside);
-  refused(tensor(good, minus, one + size1, one + size1) + ".", "a tensor of a storage from -1");
-  refused(tensor(good, zero, minus + size1, one + size1) + ".", "got -1 among a tensor's sizes");
-  refused(tensor(good, zero, one + size1, minus + size1) + ".", "got -1 among a tensor's strides");
-  refused(tensor(good, zero, one + size1, one + one + size2) + ".", "got 1 sizes and 2 strides");
-  refused(tensor(one, zero, one + size1, one + size1) + ".", "got a tensor of an integer");
-  refused(storage("0", three) + ".", "got 8 bytes in entry \"a/data/0\", expected 12");
-  refused(storage("0", most, "Long") + ".", "more than this machine has");
-  refused(storage("0", minus) + ".", "expected its type, key, location and number of elements");
-  refused(storage("9", two) + ".", "got no entry \"a/data/9\"");
-  refused("(" + good + storage("0", one) + "t.", "got storage \"0\" of 4 bytes, expected 8");
-  refused(good + ".", "got a storage as a value, expected data");
-  refused("(" + text("module") + "NNNNtQ.", "got a persistent \"module\", expected a storage");
-  refused("NQ.", "got None, expected a storage");
-  // Trees that are none, or never end.
-  refused("]q\0h\0a."s, "got a list that holds itself");
-  refused("}q\0X\1\0\0\0ah\0s."s, "got a dictionary that holds itself");
-  refused(std::string(300, ']') + std::string(299, 'a') + ".", "nested deeper than 256");
-  std::string doubled = "]q\0"s;
-  for (int i = 0; i < 40; ++i) {
-    const char from = static_cast<char>(i), to = static_cast<char>(i + 1);
-    doubled += "](h"s + from + "h" + from + "eq" + to;
-  }
-  refused("(" + doubled + "t.", "the same values very many times");
-  std::string long_text = "X\0\0\x10\0"s + std::string(1 << 20, 'x') + "q\0("s;
-  for (int i = 0; i < 40; ++i) long_text += "h\0"s;
-  refused(long_text + "t\x86.", "the same long texts many times");
-  // What is not there.
-  refused("h\5.", "got number 5 of the memo, which was not stored");
-  refused("N", "the pickle ends in the middle");
-  refused(".", "got nothing on the stack");
-  refused("NN.", "got more than one value at the end");
-  refused("t.", "got no mark on the stack");
-  refused(
-      "X\xff\xff\xff\x7f"
-      "a.",
-      "got a text of 2147483647 bytes, expected at most the 2 that");
-  refused("\x8d\xff\xff\xff\xff\xff\xff\xff\xff.", "got a text of 18446744073709551615 bytes");
-  refused("\x95\xff\0\0\0\0\0\0\0N."s, "got a frame of 255 bytes");
-  refused("X\1\0\0\0\xff."s, "no valid UTF-8");
-  refused("NNNs.", "got None, expected a dictionary to put items into");
-  refused("NNa.", "got None, expected a list to append to");
-  refused("}]Ns.", "got a list as a key");
-  refused("\x8a\x09\1\2\3\4\5\6\7\1\1.", "got an integer of more than 64 bits as a value");
-  // What would run, or make objects of any class.
-  refused("cos\nsystem\n.", "got the global \"os.system\"");
-  refused(text("builtins") + text("eval") + "\x93.", "got the global \"builtins.eval\"");
-  refused("(ios\nsystem\n.", "got the opcode 0x69 (INST or OBJ, which make objects of any class)");
-  refused("\x82\1.", "got the opcode 0x82 (EXT, which names a class by a number)");
-  refused("\x8f.", "got the opcode 0x8f (a set)");
-  refused("V1\n.",
-          "got the opcode 0x56 (an opcode of protocol 0, in which PyTorch writes nothing)");
-  refused("ctorch\nSize\n.", "got the global \"torch.Size\" as a value");
-  refused("ctorch\nFloatStorage\n)R.", "\"torch.FloatStorage\", which is no function here");
-  refused("N)R.", "got a call (REDUCE) of None with a tuple");
-  refused("ccollections\nOrderedDict\n)RNb.", "got None, expected a dictionary of attributes");
-  refused("]}b.", "got attributes (BUILD) for a list");
-  // TorchScript's classes, in archives that have its constants.
-  const std::string object = "c__torch__\nModule\n)\x81}X\1\0\0\0aK\1sb."s;
-  refused(object, "got the global \"__torch__.Module\"");
-  EXPECT_EQ(error_of_pickle(object, "constants.pkl"), "no error");
-  // The archive around it.
-  const Entries entries = {{"a/data.pkl", "\x80\x02N."}};
-  const auto with = [&](const std::string& name, const std::string& content) {
-    Entries more = entries;
-    more.emplace_back(name, content);
-    return error_of_entries(more);
-  };
-  EXPECT_EQ(error_of_entries(entries), "no error");
-  expect_part(with("a/version", "11\n"), "entry \"a/version\": got \"11\", expected at most 10");
-  expect_part(with("a/byteorder", "middle"), "got \"middle\", expected little or big");
-  expect_part(with("b/data.pkl", "N."), "got \"b/data.pkl\" besides \"a/data.pkl\"");
-  expect_part(error_of_entries({{"a/data.pkl", "\x80\x02N.N"}}), "got 1 bytes behind the pickle's");
-  expect_part(error_of_entries({{"a/data.pkl", "\x80\x06N."}}), "got a pickle of protocol 6");
-}
-
-// Small files whose reading would cost gigabytes.
-TEST(Pt, WhatIsNamedOnceIsNotCopiedForEver) {
-  const auto archive = [](const std::string& pickle, bool deflate) {
-    const std::string storage(256, '\1'), none = "\x80\x02).";
-    return formats::detail::zip_bytes("test",
-                                      {{"a/data.pkl", {{pickle.data(), pickle.size()}}},
-                                       {"a/constants.pkl", {{none.data(), none.size()}}},
-                                       {"a/data/0", {{storage.data(), storage.size()}}}},
-                                      deflate);
-  };
-  const auto text = [](const std::string& s) {
-    std::string made = "X";
-    for (int i = 0; i < 4; ++i) made += static_cast<char>(s.size() >> (8 * i));
-    return made + s;
-  };
-  const auto times = [](int n, const std::string& s) {
-    std::string made;
-    for (int i = 0; i < n; ++i) made += s;
-    return made;
-  };
-  const auto error = [&](const std::string& pickle, bool deflate = false) {
-    const auto bytes = archive("\x80\x02" + pickle + ".", deflate);
-    return error_of([&] { formats::tensors_of(load_pt(bytes.data(), bytes.size(), "f")); });
-  };
-  const std::string much(100000, 'a'), call = "h\1h\2R0", again = "calls with the same long";
-  // One list of pairs, made a dictionary again and again; one text; one class's name.
-  const std::string pair = "K\1K\2\x86q\3", ordered = "ccollections\nOrderedDict\nq\1";
-  const auto dicts = [&](int pairs, int calls) {
-    return ordered + "](" + pair + times(pairs, "h\3") + "e\x85q\2" + "00" + times(calls, call) +
-           "N";
-  };
-  expect_part(error(dicts(20000, 200)), again);
-  EXPECT_EQ(error(dicts(20000, 2)), "no error");
-  expect_part(error("c_codecs\nencode\nq\1" + text(much) + text("latin1") + "\x86q\2" + "00" +
-                    times(300, call) + "N"),
-              again);
-  expect_part(error(text("__torch__") + "q\1" + text(much) + "q\2" + "00" +
-                    times(300, "h\1h\2\x93" + std::string("0")) + "N"),
-              again);
-  // Each tensor of a dictionary has the names above it.
-  const auto tensor = [&](const char* how, const char* type, const std::string& count) {
-    return std::string("ctorch._utils\n_rebuild_tensor_") + how + "\n((" + text("storage") + type +
-           text("0") + text("cpu") + count + "tQK" + std::string(1, '\0') + "K\1\x85K\1\x85\x89" +
-           ordered + ")R";
-  };
-  const std::string floats = tensor("v2", "ctorch\nFloatStorage\n", "K@") + "tR";
-  const auto below = [&](size_t name) {
-    return "}" + text(std::string(name, 'a')) + "}" + text("b") + floats + "ss";
-  };
-  EXPECT_EQ(error(below(1000)), "no error");
-  expect_part(error(below(5000)), "name of a tensor: got one of 5000 bytes");
-  const auto long_name = archive("\x80\x02" + below(5000) + ".", false);
-  const IValue tree = load_pt(long_name.data(), long_name.size(), "f");
-  EXPECT_ERROR_TEXT(formats::torch_archive(tree), "name of a value: got one of 5001 bytes");
-  // Floats' bytes that are said to be bools as well.
-  const std::string bools =
-      tensor("v3", "ctorch.storage\nUntypedStorage\n", {'M', '\0', '\1'}) + "ctorch\nbool\ntR";
-  EXPECT_EQ(error(bools), "no error");
-  expect_part(error(bools + floats + "\x86"), "with bools and elements of other sizes");
-  // A pickle that is nothing but marks, deflated.
-  expect_part(error(std::string(8 << 20, '(') + "N", true),
-              "entry \"a/data.pkl\": got 8388612 bytes, expected at most ");
 }
 
 TEST(Pt, RoundTripsOfItsOwn) {

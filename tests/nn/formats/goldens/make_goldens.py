@@ -10,6 +10,7 @@ Values are known without the files: element i of a tensor is i % 2 of bool, 7 i 
 floating point, cast to its type.
 """
 
+import argparse
 import collections
 import copy
 import io
@@ -99,6 +100,20 @@ def checkpoint():
             "layout": torch.strided, "bytes": b"\x00\xff", "many": [values(torch.int64, 2), values(torch.int64, 3)]}
 
 
+def mixed():
+    """A training program's checkpoint: between the data, what other libraries do not have."""
+    text = (1, "x")
+    return {"model": collections.OrderedDict(weight=values(torch.float32, 2, 3), spectrum=values(torch.float32, 2).to(torch.complex64),
+                                             counts=values(torch.int32, 4).to(torch.uint64), small=values(torch.float32, 2).to(torch.float8_e5m2),
+                                             sparse=torch.eye(2).to_sparse(), negated=torch.tensor([1 + 2j]).conj().imag,
+                                             quantized=torch.quantize_per_tensor(torch.ones(2), 0.5, 0, torch.quint8),
+                                             bias=torch.nn.Parameter(values(torch.float32, 2))),
+            "args": argparse.Namespace(lr=0.1, layers=[1, 2]), "best": np.float64(0.5), "seen": {1, 2}, "fixed": frozenset([3]),
+            "array": np.arange(3), "by_pair": {text: 1}, "huge": 2**80, "class": argparse.Namespace, "path": pathlib.PurePosixPath("a"),
+            "counter": collections.Counter("aab"), "default": collections.defaultdict(list, a=[1]), "net": torch.nn.Linear(2, 1),
+            "list": [1, argparse.Namespace(), values(torch.int64, 2)], "epoch": 3}
+
+
 def big_endian(target):
     """A state dict as a machine of the other byte order writes it: PyTorch's own file, with its storages' bytes turned around."""
     d = {"a": values(torch.int16, 2, 3), "b": values(torch.float32, 4), "c": values(torch.float64, 2)}
@@ -173,7 +188,10 @@ def torch_files():
     torch.save(lbfgs(), HERE / "lbfgs.pt")
     unsigned = {"a": torch.tensor([1, 2, 65535], dtype=torch.uint16), "b": torch.tensor([[0, 2**32 - 1]], dtype=torch.uint32)}
     torch.save(unsigned, HERE / "unsigned.pt")
-    # What is not read: each asks for something else than data.
+    torch.save(mixed(), HERE / "mixed.pt")
+    torch.save(mixed(), HERE / "mixed_protocol4.pt", pickle_protocol=4)
+    torch.save(mixed(), HERE / "mixed_old.pt", _use_new_zipfile_serialization=False)
+    # Each asks for something else than data, of which the name alone is read.
     torch.save(torch.nn.Linear(2, 1), HERE / "refused_module.pt")
     torch.save({"x": np.float64(1)}, HERE / "refused_scalar.pt")
     torch.save({"x": values(torch.float32, 2).to(torch.complex64)}, HERE / "refused_complex.pt")

@@ -134,6 +134,37 @@ TEST(Onnx, ParametersKeepNamesAndBytes) {
   EXPECT_EQ(fields_of(text_of(once, 7), 5).size(), 2u);
 }
 
+// A convolution's result lies in an order of its own, in which its sums are added.
+TEST(Onnx, ReducesWhatAConvolutionMade) {
+  nn::Conv2d conv(3, 4, 3);
+  for (const int64_t images : {1, 2}) {
+    OnnxOptions options;
+    const auto reduces = [&](const std::string& node, const std::function<Tensor(Tensor)>& f) {
+      const auto forward = [&](const Tensors& in) { return Tensors{f(nn::call(*conv, in[0]))}; };
+      const std::string text =
+          onnx_text(formats::onnx_bytes(*conv, {randn({images, 3, 8, 8})}, options, forward));
+      expect_part(text, node + "\n");
+    };
+    reduces("ReduceMean(Conv) keepdims=0 axes=2,3", [](Tensor x) { return x.mean({2, 3}); });
+    reduces("ReduceMean(Conv) keepdims=1 axes=2,3", [](Tensor x) {
+      return x.mean({-2, -1}, true);
+    });
+    reduces("ReduceMean(Conv) keepdims=0 axes=2", [](Tensor x) { return x.mean(2); });
+    reduces("ReduceMean(Conv) keepdims=0 axes=3", [](Tensor x) { return x.mean(3); });
+    reduces("ReduceMean(Conv) keepdims=0 axes=1", [](Tensor x) { return x.mean(1); });
+    reduces("ReduceMean(Conv) keepdims=0", [](Tensor x) { return x.mean(); });
+    reduces("ReduceSum(Conv, [2 3]) keepdims=0", [](Tensor x) { return x.sum({2, 3}); });
+    reduces("ReduceSum(Conv, [1 2 3]) keepdims=0", [](Tensor x) { return x.sum({1, 2, 3}); });
+    reduces("ReduceL2(Conv) keepdims=0 axes=2,3", [](Tensor x) { return x.norm(2, {2, 3}); });
+    reduces("ReduceMax(Conv) keepdims=0 axes=2,3", [](Tensor x) { return amax(x, {2, 3}); });
+    reduces("ReduceMean(Relu) keepdims=0 axes=2,3", [](Tensor x) { return x.relu().mean({2, 3}); });
+    reduces("ReduceMean(ReduceMean) keepdims=0 axes=2", [](Tensor x) { return x.mean(3).mean(2); });
+    options.batch_dim(0);
+    reduces("ReduceMean(Conv) keepdims=0 axes=2,3", [](Tensor x) { return x.mean({2, 3}); });
+    reduces("ReduceMean(Conv) keepdims=1 axes=2,3", [](Tensor x) { return x.mean({2, 3}, true); });
+  }
+}
+
 template <class F> struct FunctionalImpl : nn::Module {
   explicit FunctionalImpl(F f) : f_(f) {
     fc = register_module("fc", nn::Linear(3, 3));

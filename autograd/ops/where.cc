@@ -87,14 +87,14 @@ ScalarType clamped_type(const char* op, const Tensor& x, const Bound& low, const
 // x.
 template <class Run>
 decltype(auto) with_bounds(const Bound& low, const Bound& high, const Run& run) {
-  if (low && high) return run(RAMET_POINTWISE(clamp), Operand(), *low, *high);
-  return low ? run(RAMET_POINTWISE(maximum), Operand(*low), Scalar(0), Scalar(0))
-             : run(RAMET_POINTWISE(minimum), Operand(*high), Scalar(0), Scalar(0));
+  if (low && high) return run(RAMET_POINTWISE(clamp), Operand(), *low, high);
+  return low ? run(RAMET_POINTWISE(maximum), Operand(*low), Scalar(0), Bound())
+             : run(RAMET_POINTWISE(minimum), Operand(*high), Scalar(0), Bound());
 }
 void clamp_into(const Tensor& out, ScalarType dtype, const Tensor& x, const Bound& low,
                 const Bound& high) {
   with_bounds(low, high,
-              [&](const PointwiseKernel& k, const Operand& b, const Scalar& s, const Scalar& t) {
+              [&](const PointwiseKernel& k, const Operand& b, const Scalar& s, const Bound& t) {
                 pointwise_into(k, out, compute_type(dtype), x, b, {}, s, t);
               });
 }
@@ -159,7 +159,7 @@ Tensor& clamp_out(Tensor& out, const Tensor& x, const std::optional<Scalar>& low
   const ScalarType dtype = clamped_type("clamp_out", x, low, high);
   return with_bounds(
       low, high,
-      [&](const PointwiseKernel& k, const Operand& b, const Scalar& s, const Scalar& t) -> Tensor& {
+      [&](const PointwiseKernel& k, const Operand& b, const Scalar& s, const Bound& t) -> Tensor& {
         return pointwise_out("clamp_out", k, out, dtype, compute_type(dtype), x, b, {}, s, t);
       });
 }

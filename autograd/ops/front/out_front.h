@@ -54,7 +54,7 @@ template <class... T> bool operands_record(const T&... operands) {
 RAMET_API Tensor& pointwise_out(const char* op, const PointwiseKernel& kernel, Tensor& out,
                                 ScalarType dtype, ScalarType compute, const Operand& a,
                                 const Operand& b = {}, const Operand& c = {}, const Scalar& s = 0,
-                                const Scalar& t = 0);
+                                const std::optional<Scalar>& t = std::nullopt);
 
 /// out = value, which is a fresh result: all checks of an out form, then a copy.
 RAMET_API Tensor& deliver(const char* op, Tensor& out, const Tensor& value, OutType type);

@@ -35,12 +35,12 @@ struct Prepared {
 
 void pointwise_into(const PointwiseKernel& kernel, const TensorBase& out, ScalarType compute,
                     const Operand& a, const Operand& b, const Operand& c, const Scalar& s,
-                    const Scalar& t) {
+                    const std::optional<Scalar>& t) {
   if (out.numel() == 0) return;
   const Operand* const operands[3] = {&a, &b, &c};
   Prepared in[3];
-  Scalar scalar = t;
-  bool taken = false;  // one operand at most can be the number `t`
+  Scalar scalar = t ? *t : Scalar(0);
+  bool taken = t.has_value();  // by the row's second number, or one operand at most
   for (int i = 0; i < 3; ++i) {
     const Operand& o = *operands[i];
     if (!o.given) continue;
@@ -136,9 +136,9 @@ Tensor pointwise_result(const char* op, ScalarType dtype, const Tensor& a, const
 }
 
 Tensor pointwise_gradient(const PointwiseKernel& kernel, const Tensor& g, const Tensor& x,
-                          const Scalar& s, const Scalar& t) {
+                          const Scalar& s, const std::optional<Scalar>& t) {
   if (RAMET_LIKELY(plain_float(g, x)))
-    return plain_pointwise(kernel.dense, g, x, s.toDouble(), t.toDouble());
+    return plain_pointwise(kernel.dense, g, x, s.toDouble(), t ? t->toDouble() : 0);
   const char* op = kernel.dense.name;
   common_device(op, g, x);
   RAMET_CHECK(same_sizes(g, x), op, "shapes: got gradient ", describe(g), " for ", describe(x));
@@ -180,7 +180,7 @@ void prepare_out(const char* op, const Tensor& out, IntArrayRef shape, ScalarTyp
 
 Tensor& pointwise_out(const char* op, const PointwiseKernel& kernel, Tensor& out, ScalarType dtype,
                       ScalarType compute, const Operand& a, const Operand& b, const Operand& c,
-                      const Scalar& s, const Scalar& t) {
+                      const Scalar& s, const std::optional<Scalar>& t) {
   const Tensor* largest = nullptr;
   Device device(kCPU);
   std::vector<int64_t> shape;

@@ -1,6 +1,8 @@
 // How fronts run pointwise kernels: promotion, broadcasting, layouts, in-place and out forms.
 // Private to autograd/ops.
 #pragma once
+#include <optional>
+
 #include "autograd/ops/copy.h"
 #include "autograd/ops/front/common.h"
 #include "autograd/ops/view.h"
@@ -48,11 +50,14 @@ struct Operand {
   Operand(const Scalar& v) : value(v), given(true) {}
 };
 
-/// out[...] = f(a, b, c; s, t) in the compute type; operands broadcast to out. A tensor operand of
-/// one element (0-dim) is read as a number where that is safe. Raw: no history, no version change.
+/// out[...] = f(a, b, c; s, t) in the compute type; operands broadcast to out. A 0-dim operand on a
+/// host is read as a number where that is safe. The kernel has one place, `t`, for such an operand
+/// and for the row's second number: where `t` is given, no operand is a number. Raw: no history, no
+/// version change.
 RAMET_API void pointwise_into(const PointwiseKernel& kernel, const TensorBase& out,
                               ScalarType compute, const Operand& a, const Operand& b = {},
-                              const Operand& c = {}, const Scalar& s = 0, const Scalar& t = 0);
+                              const Operand& c = {}, const Scalar& s = 0,
+                              const std::optional<Scalar>& t = std::nullopt);
 
 /// A fresh result of `dtype`, with the operands' common shape, device and, where they share one,
 /// dense layout.
@@ -103,7 +108,8 @@ inline Tensor plain_pointwise(const Kernel& kernel, const Tensor& a, const Tenso
 /// The gradient f(g, x; s, t) of a function of x: one pass over two tensors of one shape, which it
 /// checks. Floating-point dtypes only. No history.
 RAMET_API Tensor pointwise_gradient(const PointwiseKernel& kernel, const Tensor& g, const Tensor& x,
-                                    const Scalar& s = 0, const Scalar& t = 0);
+                                    const Scalar& s = 0,
+                                    const std::optional<Scalar>& t = std::nullopt);
 
 }  // namespace autograd
 }  // namespace ramet

@@ -350,6 +350,11 @@ TEST_P(OpTable, GpuCaptured) {
   check_captured(GetParam(), gpu);
 }
 
+TEST_P(OpTable, GpuScalars) {
+  RAMET_NEED_GPU();
+  check_scalars(GetParam(), gpu);
+}
+
 TEST_P(OpTable, GpuMillion) {
   RAMET_NEED_GPU();
   const Row& row = GetParam();

@@ -209,6 +209,44 @@ TEST(CrossEntropy, ImagesAreRows) {
         }
 }
 
+// A 0-dim tensor in either place is its value for every element: the formula, in double.
+TEST(Huber, OfAScalarTensor) {
+  const double bend = 1.5, t = 0.5;
+  const Tensor dense = varied({4, 4}).mul(3);
+  const auto huber = [&](double d) {
+    d = std::fabs(d);
+    return d < bend ? d * d / 2 : bend * (d - bend / 2);
+  };
+  for (const Tensor& x : {dense, dense.t(), dense.to(kFloat), dense.slice(1, 0, 4, 2)}) {
+    const Tensor scalar = full({}, t, x.scalar_type()), wide = x.to(kDouble);
+    Values want, want_smooth;
+    for (double v : values(wide)) want.push_back(huber(v - t));
+    for (double v : want) want_smooth.push_back(v / bend);
+    double sum = 0;
+    for (double v : want) sum += v;
+    for (const bool first : {false, true}) {
+      const Tensor &a = first ? scalar : x, &b = first ? x : scalar;
+      const auto close = [](const Tensor& got, const Values& want) {
+        expect_values(got.to(kDouble), want, 1e-5);
+      };
+      close(huber_loss(a, b, Reduction::None, bend).reshape({-1}), want);
+      close(smooth_l1_loss(a, b, Reduction::None, bend).reshape({-1}), want_smooth);
+      close(huber_loss(a, b, Reduction::Sum, bend), {sum});
+      Tensor out = empty({0}, x.scalar_type());
+      close(huber_loss_out(out, a, b, Reduction::None, bend).reshape({-1}), want);
+      close(smooth_l1_loss_out(out, a, b, Reduction::Sum, bend), {sum / bend});
+    }
+  }
+  for (const int64_t reduction : {Reduction::None, Reduction::Mean, Reduction::Sum})
+    for (const bool first : {false, true}) {
+      const Tensor one = leaf({0.3}).detach().reshape({}).requires_grad_(), many = varied_leaf({3, 2});
+      const In in = {first ? one : many, first ? many : one};
+      expect_derivatives([&](const In& v) { return huber_loss(v[0], v[1], reduction, 0.6); }, in);
+      expect_derivatives([&](const In& v) { return smooth_l1_loss(v[0], v[1], reduction, 0.6); },
+                         in);
+    }
+}
+
 TEST(CrossEntropy, Errors) {
   const Tensor x = logits();
   EXPECT_NE(error_of([&] {

@@ -36,6 +36,7 @@ TEST_P(OpTable, Positions) { check_positions(GetParam()); }
 TEST_P(OpTable, InPlace) { check_in_place(GetParam()); }
 TEST_P(OpTable, Out) { check_out(GetParam()); }
 TEST_P(OpTable, Captured) { check_captured(GetParam()); }
+TEST_P(OpTable, Scalars) { check_scalars(GetParam()); }
 
 }  // namespace op_table
 }  // namespace ramet

@@ -19,7 +19,8 @@ using namespace autograd;
 
 Tensor poisson(const Tensor& self, std::optional<Generator> generator) {
   check_floating("poisson", self);
-  check_all("poisson", self, self.detach().ge(0), "expected every rate to be non-negative");
+  report_unless("poisson", self.detach().ge(0), self.detach(),
+                "expected every rate to be non-negative");
   const Tensor mean = self.detach().contiguous();
   Tensor t(TensorBase::empty(self.sizes(), self.scalar_type(), self.device()));
   draw_into(t, given(generator), [&](const TensorBase& out, const kernels::RandomKey& key) {

@@ -11,6 +11,7 @@
 #include "autograd/ops/indexing.h"
 #include "autograd/ops/mask.h"
 #include "autograd/ops/reduce.h"
+#include "autograd/ops/shape_joins.h"
 #include "autograd/ops/unary.h"
 #include "autograd/ops/view.h"
 #include "autograd/ops/where.h"
@@ -126,14 +127,14 @@ void check_offsets(const Tensor& offsets, int64_t total) {
   const NoGradGuard off;
   const int64_t n = offsets.size(0);
   if (n == 0) return;
-  report_where(kOp, offsets.narrow(0, 0, 1).ne(0),
-               "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start "
-               "from position 0");
-  report_where(kOp, offsets.narrow(0, n - 1, 1).gt(total),
-               "offsets[-1] can not be greater than input's length");
-  if (n > 1)
-    report_where(kOp, offsets.narrow(0, 1, n - 1).lt(offsets.narrow(0, 0, n - 1)),
-                 "offsets have to ascend");
+  check_indices(kOp, offsets.narrow(0, 0, 1), 0, 1,
+                "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start "
+                "from position 0");
+  check_indices(kOp, offsets.narrow(0, n - 1, 1), 0, total + 1,
+                "offsets[-1] can not be greater than input's length");
+  if (n == 1) return;
+  const Tensor before = cat({offsets.narrow(0, 0, 1), offsets.narrow(0, 0, n - 1)});
+  report_unless(kOp, offsets.ge(before), offsets, "offsets have to ascend");
 }
 
 // Indices and offsets as the kernel takes them, and the padding's row or -1.

@@ -8,7 +8,6 @@
 #include "autograd/ops/front/out_front.h"
 #include "autograd/ops/front/reduce_front.h"
 #include "autograd/ops/where.h"
-#include "runtime/capture.h"
 
 namespace ramet {
 
@@ -181,12 +180,8 @@ Tensor binary_cross_entropy(const Tensor& x, const Tensor& given,
   const Tensor target = shaped_as(op, x, given);
   {
     const NoGradGuard off;
-    // A NaN is let through, as by LibTorch.
-    constexpr const char* kWhat = "all elements of input should be between 0 and 1";
-    const Tensor outside = x.lt(0).logical_or(x.gt(1));
-    if (x.is_cpu() && !capture::active())
-      RAMET_CHECK(!outside.any().item<bool>(), op, kWhat, ": got ", describe(x));
-    else report_where(op, outside, kWhat);
+    report_unless(op, x.ge(0).logical_and(x.le(1)), x,
+                  "all elements of input should be between 0 and 1");
   }
   // The clamped logarithms have the gradients of LibTorch's kernel, (x - t) / max((1 - x) x,
   // 1e-12), where no clamp is active; at x = 0 and x = 1 LibTorch's is -+1e12 times less than

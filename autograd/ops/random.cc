@@ -33,7 +33,7 @@ void bernoulli_into(const Tensor& x, double p, const Generator& generator = {}) 
 void bernoulli_into(const Tensor& x, const Tensor& p, const Generator& generator = {}) {
   {
     const NoGradGuard off;
-    check_all("bernoulli", p, p.ge(0).logical_and(p.le(1)), "expects every p to be in [0, 1]");
+    report_unless("bernoulli", p.ge(0).logical_and(p.le(1)), p, "expects every p to be in [0, 1]");
   }
   Tensor dense = p;
   if (p.sizes() != x.sizes() || !p.raw_contiguous()) {
@@ -185,11 +185,7 @@ Tensor drawn(const Tensor& mean, const Tensor& std, const std::optional<Generato
   check_floating("normal", mean);
   check_floating("normal", std);
   NoGradGuard no_grad;
-  const Tensor negative = std.lt(0);
-  constexpr const char* kWhat = "expects all elements of std >= 0.0";
-  if (std.is_cpu() && !capture::active())
-    RAMET_CHECK(!negative.any().item<bool>(), "normal", kWhat, ": got ", describe(std));
-  else report_where("normal", negative, kWhat);
+  report_unless("normal", std.ge(0), std, "expects all elements of std >= 0.0");
   Tensor t = pointwise_result("normal", result_type(mean, std), mean, &std);
   normal_into(t, 0, 1, given(generator));
   t.mul_(std).add_(mean);
@@ -257,12 +253,15 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement,
               samples, " and ", n);
   const NoGradGuard constants;
   const Tensor p = self.to(kDouble).reshape({rows, n}).contiguous();
-  report_where("multinomial", p.ge(0).logical_and(p.isfinite()).logical_not(),
-               "probability tensor contains either `inf`, `nan` or element < 0");
+  report_unless("multinomial", p.ge(0).logical_and(p.isfinite()), p,
+                "probability tensor contains either `inf`, `nan` or element < 0");
   const Tensor sums = p.cumsum(1);
   constexpr const char* kNoSum = "invalid multinomial distribution (sum of probabilities <= 0)";
   RAMET_CHECK(n > 0 || rows == 0, "multinomial", kNoSum);
-  if (n > 0) report_where("multinomial", sums.select(1, n - 1).le(0), kNoSum);
+  if (n > 0) {
+    const Tensor sum = sums.select(1, n - 1);
+    report_unless("multinomial", sum.gt(0), sum, kNoSum);
+  }
   if (!replacement)
     report_where(
         "multinomial", p.gt(0).sum(1).lt(samples),

@@ -68,7 +68,7 @@ Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_si
   RAMET_CHECK(!output_size || *output_size >= 0, kInterleave, "output_size: got ", *output_size,
               ", expected 0 or more");
   const Tensor counts = repeats.to(kLong);
-  report_where(kInterleave, counts.lt(0), "repeats can not be negative");
+  report_unless(kInterleave, counts.ge(0), counts, "repeats can not be negative");
   int64_t sum = output_size.value_or(0);
   if (counts.numel() == 0) {
     RAMET_CHECK(sum == 0, kInterleave, "allocated size does not match required size: got ", sum,

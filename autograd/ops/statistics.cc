@@ -121,8 +121,8 @@ Tensor quantiles(const char* op, const Tensor& self, const Tensor& q, std::optio
               "q tensor must be same dtype as the input tensor: got ", describe(q));
   check_same_device(op, self, q);
   const int64_t d = dim ? wrap_dim(op, *dim, self.dim()) : 0;
-  report_where(op, logical_and(q.detach().ge(0), q.detach().le(1)).logical_not(),
-               "q values must be in the range [0, 1]");
+  report_unless(op, logical_and(q.detach().ge(0), q.detach().le(1)), q.detach(),
+                "q values must be in the range [0, 1]");
   // Rows of what is reduced, and the shape that the result has in their place.
   const Tensor lines = !dim              ? self.reshape(-1)
                        : self.dim() == 0 ? self.reshape(1)
@@ -204,7 +204,7 @@ void check_weights(const char* name, const Tensor& w, const Tensor& self, int64_
   RAMET_CHECK(w.dim() == 1 && w.numel() == n, "cov", "expected ", name,
               " to be a vector with one weight for each of ", n, " observations: got ",
               describe(w));
-  report_where("cov", w.detach().lt(0), "fweights and aweights cannot be negative");
+  report_unless("cov", w.detach().ge(0), w.detach(), "fweights and aweights cannot be negative");
 }
 
 }  // namespace

@@ -53,6 +53,26 @@ void report_where(const char* op, const Tensor& bad, const char* what) {
   look(bad.to(kLong).contiguous(), std::nullopt, {op, what, false, 0, 1});
 }
 
+void report_unless(const char* op, const Tensor& fine, const Tensor& values, const char* what) {
+  if (fine.numel() == 0) return;
+  if (!fine.is_cpu())
+    return look(fine.to(kLong).contiguous(), std::nullopt, {op, what, false, 1, 2});
+  Tensor of = values;
+  if (RAMET_UNLIKELY(capture::active())) {
+    of = values.contiguous().shallow();
+    of.ptr();  // the capture owns its memory from here on
+  }
+  capture::in_turn([op, what, of, seen = fine.contiguous()] {
+    const auto* first = static_cast<const char*>(seen.ptr());
+    const void* fault = std::memchr(first, 0, static_cast<size_t>(seen.numel()));
+    if (RAMET_LIKELY(!fault)) return;
+    const NoGradGuard off;
+    const int64_t position = static_cast<const char*>(fault) - first;
+    fail(op, what, ": got ", of.reshape({-1}).select(0, position).item(), " at position ", position,
+         " of ", describe(of));
+  });
+}
+
 namespace {
 
 // Where the first index that is out of range stands in memory, or -1.

@@ -24,6 +24,11 @@ RAMET_API void check_indices(const char* op, const Tensor& index, int64_t low, i
 /// An Error with `what` where a bool tensor has a true element; of one on a GPU, later: Note
 /// [Errors in data]. While a capture is made it is one of the replays.
 RAMET_API void report_where(const char* op, const Tensor& bad, const char* what);
+/// The same unless the bool tensor `fine` is true everywhere. So a NaN, of which no comparison is
+/// true, is at fault. The Error has the position of the first fault and, on a host, which of `values`
+/// (of the sizes of `fine`) it is.
+RAMET_API void report_unless(const char* op, const Tensor& fine, const Tensor& values,
+                             const char* what);
 
 /// b is defined and on a's device.
 RAMET_API void same_place(const char* op, const Tensor& a, const Tensor& b);

@@ -6,7 +6,6 @@
 #include "autograd/ops/front/index_front.h"
 #include "autograd/ops/reduce.h"
 #include "kernels/random/random.h"
-#include "runtime/capture.h"
 #include "runtime/generator.h"
 
 namespace ramet {
@@ -47,14 +46,6 @@ inline void check_floating(const char* op, const Tensor& x) {
   RAMET_CHECK(is_floating(x.scalar_type()), op, "only for floating-point dtypes: got ",
               describe(x));
 }
-// An Error unless `fine` is true everywhere, of p's elements.
-inline void check_all(const char* op, const Tensor& p, const Tensor& fine, const char* what) {
-  if (p.is_cpu() && !capture::active())
-    RAMET_CHECK(fine.all().item<bool>(), op, what, ", but got values from ", p.min().item(), " to ",
-                p.max().item());
-  else report_where(op, fine.logical_not(), what);
-}
-
 // What every in-place fill does around its kernel.
 template <class Fill>
 Tensor& in_place(const char* op, const char* node, const Tensor& x, const Fill& fill) {

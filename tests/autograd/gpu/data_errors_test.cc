@@ -77,6 +77,20 @@ TEST(DataErrors, EveryOperationThatLooks) {
                   "between 0 and 1"));
 }
 
+TEST(DataErrors, ANaNIsOutsideEveryRange) {
+  const Tensor bad = tensor({0.5f, float(NAN)}).to(gpu), fine = full({2}, 0.5).to(gpu),
+               x = ones({3, 2}).to(gpu);
+  EXPECT_TRUE(has(told([&] { binary_cross_entropy(bad, fine); }), "between 0 and 1 at position 1"));
+  EXPECT_TRUE(has(told([&] { normal(0., bad); }), "std >= 0.0 at position 1"));
+  EXPECT_TRUE(has(told([&] { cov(x, 1, {}, bad); }), "cannot be negative at position 1"));
+  EXPECT_TRUE(has(told([&] { bernoulli(bad); }), "in [0, 1] at position 1"));
+  EXPECT_TRUE(has(told([&] { poisson(bad); }), "to be non-negative at position 1"));
+  EXPECT_TRUE(has(told([&] { quantile(x, bad); }), "in the range [0, 1] at position 1"));
+  const Tensor w = ones({4, 3}).to(gpu), i = longs({1, 2});
+  EXPECT_TRUE(has(told([&] { embedding_bag(w, i, longs({0, 7})); }), "got 7 at position 0"));
+  EXPECT_TRUE(has(told([&] { embedding_bag(w, i, longs({0, 2, 1})); }), "ascend at position 2"));
+}
+
 // What a NaN is as an int64; no number stands for "no index".
 TEST(DataErrors, TheLeastNumberIsNoIndex) {
   const int64_t least = std::numeric_limits<int64_t>::min();

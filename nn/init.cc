@@ -15,14 +15,17 @@ double fan_of(const Tensor& tensor, const FanModeType& mode) {
   return static_cast<double>(holds_alternative<enumtype::kFanIn>(mode) ? in : out);
 }
 
+// A tensor with a fan of 0 has no elements to draw.
 double kaiming_std(const Tensor& tensor, double a, const FanModeType& mode,
                    const NonlinearityType& nonlinearity) {
-  return calculate_gain(nonlinearity, a) / std::sqrt(fan_of(tensor, mode));
+  const double fan = fan_of(tensor, mode);
+  return fan > 0 ? calculate_gain(nonlinearity, a) / std::sqrt(fan) : 0;
 }
 
 double xavier_std(const Tensor& tensor, double gain) {
   const auto [in, out] = _calculate_fan_in_and_fan_out(tensor);
-  return gain * std::sqrt(2.0 / (static_cast<double>(in) + static_cast<double>(out)));
+  const double fans = static_cast<double>(in) + static_cast<double>(out);
+  return fans > 0 ? gain * std::sqrt(2.0 / fans) : 0;
 }
 
 // An initialiser that computes its values one by one does so in double on the host: write(p) gets

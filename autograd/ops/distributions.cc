@@ -67,6 +67,14 @@ Tensor _sample_dirichlet(const Tensor& self, std::optional<Generator> generator)
 
 // ---- in-place fills -----------------------------------------------------------------------------
 
+namespace {
+// Half of the distance of uniform numbers.
+double half_step(ScalarType compute) { return compute == kDouble ? 0x1p-54 : 0x1p-25; }
+double smallest_above_zero(ScalarType t) {
+  return t == kDouble ? 0x1p-1074 : t == kFloat ? 0x1p-149 : t == kHalf ? 0x1p-24 : 0x1p-133;
+}
+}  // namespace
+
 Tensor& Tensor::exponential_(double lambda, std::optional<Generator> generator) const {
   check_floating("exponential_", *this);
   RAMET_CHECK(lambda > 0, "exponential_", "expects lambda > 0.0, but found lambda=", lambda);
@@ -76,9 +84,14 @@ Tensor& Tensor::exponential_(double lambda, std::optional<Generator> generator) 
     const Tensor u =
         compute == scalar_type() ? *this : Tensor(TensorBase::empty(sizes(), compute, device()));
     uniform_into(u, 0, 1, given(generator));
+    // An exponential number is above 0, as LibTorch's: u = 0 stands for all below half a step.
+    const double half = half_step(compute), least = smallest_above_zero(scalar_type());
+    pointwise_into(RAMET_POINTWISE(maximum), u, compute, u, Scalar(half));
     pointwise_into(RAMET_POINTWISE(neg), u, compute, u);
     pointwise_into(RAMET_POINTWISE(log1p), u, compute, u);
     pointwise_into(RAMET_POINTWISE(mul), *this, compute, u, Scalar(-1 / lambda));
+    if (half / lambda < least && !std::isinf(lambda))
+      pointwise_into(RAMET_POINTWISE(maximum), *this, compute, *this, Scalar(least));
   });
 }
 
@@ -108,8 +121,7 @@ Tensor& Tensor::cauchy_(double median, double sigma, std::optional<Generator> ge
   check_floating("cauchy_", *this);
   RAMET_CHECK(sigma > 0, "cauchy_", "expects sigma > 0.0, but found sigma=", sigma);
   const ScalarType compute = compute_type(scalar_type());
-  // Half a step, so that both tails are as long.
-  const double half = compute == kDouble ? 0x1p-54 : 0x1p-25;
+  const double half = half_step(compute);  // so that both tails are as long
   return filled_by(
       "cauchy_", "CauchyBackward0", *this, compute,
       [&](const Tensor& u) { uniform_into(u, 0, 1, given(generator)); },

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/factory.h"
@@ -79,6 +80,19 @@ void check_range(const char* op, int64_t low, int64_t high, ScalarType t) {
                                                             : -top - 1;
   RAMET_CHECK(low >= bottom && high - 1 <= top, op, "got the range [", low, ", ", high,
               "), expected one inside [", bottom, ", ", top, "] for ", short_name_of(t));
+}
+
+// The dtype holds the bounds and their difference. A NaN is none.
+void check_bounds(const char* op, double from, double to, ScalarType t) {
+  const double most = largest_finite(t);
+  for (const auto& [name, value] : {std::pair("from", from), std::pair("to", to)})
+    RAMET_CHECK(value >= -most && value <= most, op, name, " is out of bounds for ",
+                short_name_of(t), ": got ", value, ", expected a number in [", -most, ", ", most,
+                "]");
+  RAMET_CHECK(from <= to, op, "expects to return a [from, to) range, but found from=", from,
+              " > to=", to);
+  RAMET_CHECK(to - from <= most, op, "expects to - from to be at most ", most, " for ",
+              short_name_of(t), ", but found from=", from, " and to=", to);
 }
 
 Tensor with_grad(Tensor t, const TensorOptions& options) {
@@ -295,8 +309,7 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement,
 
 Tensor& Tensor::uniform_(double from, double to, std::optional<Generator> generator) const {
   check_floating("uniform_", *this);
-  RAMET_CHECK(from <= to, "uniform_", "expects to return a [from, to) range, but found from=", from,
-              " > to=", to);
+  check_bounds("uniform_", from, to, scalar_type());
   return in_place("uniform_", "UniformBackward0", *this,
                   [&] { uniform_into(*this, from, to, given(generator)); });
 }

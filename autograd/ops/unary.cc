@@ -241,20 +241,11 @@ Tensor logit(const Tensor& x, std::optional<double> eps) {
                 });
 }
 
-namespace {
-double largest(ScalarType dtype) {
-  return dtype == kDouble  ? std::numeric_limits<double>::max()
-         : dtype == kFloat ? std::numeric_limits<float>::max()
-         : dtype == kHalf  ? 65504
-                           : 0x1.FEp127;
-}
-}  // namespace
-
 Tensor nan_to_num(const Tensor& x, std::optional<double> nan, std::optional<double> posinf,
                   std::optional<double> neginf) {
   check_defined("nan_to_num", x);
   if (!is_floating(x.scalar_type())) return x.clone();
-  const double most = largest(x.scalar_type());
+  const double most = largest_finite(x.scalar_type());
   Tensor out =
       computed(RAMET_POINTWISE(nan_to_num), x, posinf.value_or(most), neginf.value_or(-most));
   if (nan && (*nan != 0 || std::signbit(*nan))) out = where(isnan(x), *nan, out);

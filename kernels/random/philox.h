@@ -3,6 +3,7 @@
 #pragma once
 #include <type_traits>
 
+#include "kernels/copy/cast.h"
 #include "kernels/random/random.h"
 #include "kernels/util.h"
 
@@ -91,29 +92,52 @@ RAMET_INLINE void normals(uint32_t w0, uint32_t w1, uint32_t w2, uint32_t w3, do
   box_muller(unit53(w0, w1) + 0x1p-53, unit53(w2, w3), z0, z1);
 }
 
-/// low + (high - low) u, below high: the rounding of the sum may reach it. (16-bit types round once
-/// more at the store.) Made on the host.
+/// The 16-bit type of uniform numbers with so many bits.
+template <int kBits>
+using UniformBits = typename std::conditional<kBits == 11, HalfBits, BfloatBits>::type;
+
+/// The number before x, which is not -infinity, in its 16-bit type.
+template <class Bits> RAMET_INLINE float before(Bits x) {
+  const float v = widen(x);
+  return widen(Bits{static_cast<uint16_t>(v > 0 ? x.bits - 1 : v < 0 ? x.bits + 1 : 0x8001)});
+}
+
+/// low + (high - low) u, at most `last`: the number before high in the dtype of so many bits. The
+/// rounding of the sum may reach high, as may that of the store to 16 bits. Where low and high are
+/// one number of that dtype, `last` is infinity, and the store makes `low` of all. Made on the host.
 template <int kBits> struct FloatRange {
-  float low, width, high, below;
+  float low, width, last;
   FloatRange(double a, double b)
       : low(static_cast<float>(a)),
-        width(static_cast<float>(b) - low),
-        high(static_cast<float>(b)),
-        below(__builtin_nextafterf(high, low)) {}
+        // The two roundings may add up to more than the largest number.
+        width(__builtin_fminf(static_cast<float>(b) - low, __FLT_MAX__)),
+        last(last_below(static_cast<float>(b))) {}
   RAMET_INLINE float at(uint32_t word) const {
     const float u = static_cast<float>(static_cast<int32_t>(word >> (32 - kBits))) *
                     (1.0f / static_cast<float>(1 << kBits));
     const float y = low + width * u;
-    return y >= high && width > 0 ? below : y;
+    return y > last ? last : y;
+  }
+
+ private:
+  float last_below(float high) const {
+    if constexpr (kBits == 24) {
+      if (low < high) return __builtin_nextafterf(high, low);
+    } else {
+      using Bits = UniformBits<kBits>;
+      const Bits end = Cast<float, Bits>::store(high);
+      if (widen(Cast<float, Bits>::store(low)) < widen(end)) return before(end);
+    }
+    return __builtin_inff();
   }
 };
 struct DoubleRange {
-  double low, width, high, below;
+  double low, width, last;
   DoubleRange(double a, double b)
-      : low(a), width(b - a), high(b), below(__builtin_nextafter(b, a)) {}
+      : low(a), width(b - a), last(a < b ? __builtin_nextafter(b, a) : __builtin_inf()) {}
   RAMET_INLINE double at(uint32_t w0, uint32_t w1) const {
     const double y = low + width * unit53(w0, w1);
-    return y >= high && width > 0 ? below : y;
+    return y > last ? last : y;
   }
 };
 

@@ -32,8 +32,10 @@ struct RandomKey {
 };
 
 /// out[i] = a + (b - a) u, u in [0, 1) with 24 bits (float), 53 (double), 11 (half), 8 (bfloat16).
-/// Float and double stay below b. REQUIRES: dtype is floating point, out is dense. random_normal:
-/// out[i] = a + b z, z standard normal; |z| < 6.7 for float, 8.6 for double.
+/// a and b are rounded to the dtype: every out[i] is at least a and below b. Where both are rounded
+/// to one number, it is that. REQUIRES: dtype is floating point, out is dense; a <= b, and the dtype
+/// holds a, b and b - a. random_normal: out[i] = a + b z, z standard normal; |z| < 6.7 for float, 8.6
+/// for double.
 struct RandomArgs {
   void* out;
   int64_t n;

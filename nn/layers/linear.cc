@@ -22,8 +22,9 @@ void LinearImpl::reset() {
 void LinearImpl::reset_parameters() {
   init::kaiming_uniform_(weight, std::sqrt(5.0));
   if (!bias.defined()) return;
-  const double bound =
-      1 / std::sqrt(static_cast<double>(std::get<0>(init::_calculate_fan_in_and_fan_out(weight))));
+  const auto fan_in =
+      static_cast<double>(std::get<0>(init::_calculate_fan_in_and_fan_out(weight)));
+  const double bound = fan_in > 0 ? 1 / std::sqrt(fan_in) : 0;  // as PyTorch's
   init::uniform_(bias, -bound, bound);
 }
 

@@ -88,6 +88,23 @@ TEST_F(Init, Distributions) {
   expect_normal(init::kaiming_normal_(empty({50, 20, 5, 5})), 0, std::sqrt(2.0 / 500));
 }
 
+TEST_F(Init, UniformStaysBelowItsEndInSixteenBits) {
+  for (const ScalarType t : {kHalf, kBFloat16}) {
+    const Tensor end = full({}, 1.01, t), x = init::uniform_(empty({200, 100}, t), 1, 1.01);
+    EXPECT_LT(x.max().item<double>(), end.item<double>());
+  }
+  EXPECT_ERROR_TEXT(init::uniform_(empty({3}, kHalf), 0, 1e5), "to is out of bounds for float16");
+}
+
+// As PyTorch's modules; a bias of no inputs is 0 there.
+TEST_F(Init, WeightsWithoutElements) {
+  EXPECT_EQ(init::kaiming_uniform_(empty({3, 0})).numel(), 0);
+  EXPECT_EQ(init::kaiming_normal_(empty({0, 3}), 0, kFanOut).numel(), 0);
+  EXPECT_EQ(init::xavier_uniform_(empty({0, 0})).numel(), 0);
+  EXPECT_EQ(init::xavier_normal_(empty({0, 0})).numel(), 0);
+  expect_values(Linear(0, 3)->bias.detach(), {0, 0, 0}, 0);
+}
+
 TEST_F(Init, Orthogonal) {
   for (auto [rows, cols] : {std::pair<int, int>{20, 30}, {30, 20}}) {
     Tensor w = init::orthogonal_(empty({rows, cols}, kDouble), 3);

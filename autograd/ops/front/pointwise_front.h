@@ -40,6 +40,14 @@ inline kernels::Number number(const Scalar& v, ScalarType compute) {
   return n;
 }
 
+/// The largest finite number of a floating-point dtype.
+inline double largest_finite(ScalarType dtype) {
+  return dtype == kDouble  ? 0x1.fffffffffffffp1023
+         : dtype == kFloat ? 0x1.fffffep127
+         : dtype == kHalf  ? 65504
+                           : 0x1.fep127;
+}
+
 /// What an operation takes: a tensor, a number, or nothing.
 struct Operand {
   const Tensor* tensor = nullptr;

@@ -32,6 +32,13 @@ std::vector<Case> cases() {
                    }});
     all.push_back({"normal" + type,
                    [=](Device d, Generator g) { return empty({odd}, on(d, t)).normal_(1, 2, g); }});
+    // Where the end would be reached by rounding, and where there are two or three numbers.
+    all.push_back({"uniform_narrow" + type, [=](Device d, Generator g) {
+                     const Tensor x = empty({odd}, on(d, t)), below = full({}, 1.01, on(host, t));
+                     EXPECT_LT(x.uniform_(1, 1.01, g).max().item<double>(), below.item<double>());
+                     EXPECT_LT(x.uniform_(-1e-7, 0, g).max().item<double>(), 0);
+                     return x.uniform_(1000, 1001, g);
+                   }});
     all.push_back({"bernoulli" + type, [=](Device d, Generator g) {
                      return empty({odd}, on(d, t)).bernoulli_(0.3, g);
                    }});

@@ -174,6 +174,27 @@ TEST(Random, UniformStaysBelowItsUpperBound) {
   EXPECT_EQ(x[17], 3);
 }
 
+// 16 bits round once more, at the store.
+TEST(Random, UniformStaysBelowItsUpperBoundInEveryType) {
+  const std::pair<double, double> bounds[] = {{0, 1},       {0.1, 0.7},     {1, 1.01},    {-5, -4.9},
+                                              {1000, 1001}, {1000, 1000.1}, {0, 1e-7},    {-1e-7, 0},
+                                              {-0.1, 0.1},  {-1, 0},        {60000, 65504}};
+  raw::for_each_variant([&](Variant) {
+    for (ScalarType t : {kHalf, kBFloat16, kFloat, kDouble})
+      for (const auto& [a, b] : bounds) {
+        SCOPED_TRACE(::testing::Message() << short_name_of(t) << " " << a << " " << b);
+        Buffer x(5000, t), ends(2, t);
+        ends.set(0, a), ends.set(1, b);
+        random_uniform(raw::kCpuStream, {x.data(), x.size, {2, 2, 7}, a, b, t});
+        for (int64_t i = 0; i < x.size; ++i) {
+          ASSERT_GE(x[i], ends[0]);
+          if (ends[0] < ends[1]) ASSERT_LT(x[i], ends[1]);
+          else ASSERT_EQ(x[i], ends[0]);
+        }
+      }
+  });
+}
+
 // Sums that grow and fall by rounding alone, as a GPU's may (CumulativeSumArgs), and the draws that
 // lie between two of them: nobody picks what has no probability.
 TEST(Random, PicksNothingWithoutProbability) {

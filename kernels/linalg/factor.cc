@@ -2,6 +2,7 @@
 
 #include <Eigen/Cholesky>
 #include <Eigen/Eigenvalues>
+#include <Eigen/Householder>
 #include <Eigen/LU>
 #include <Eigen/QR>
 #include <Eigen/SVD>
@@ -96,19 +97,24 @@ void solve_triangular(int64_t batch, int64_t n, int64_t k, bool upper, bool unit
 void determinant(int64_t batch, int64_t n, const double* a, double* sign, double* logabs,
                  double* det) {
   each(batch, n * n * n, [&](int64_t i) -> int64_t {
-    double s = 1, log = 0, product = 1;
+    double s = 1, log = 0, product = 1;  // times 2^exponent: a part of it may have no double
+    int64_t exponent = 0;
     if (n > 0) {
       const Lu lu(read(a + i * n * n, n, n));
       s = static_cast<double>(lu.permutationP().determinant());
       product = s;
       for (int64_t k = 0; k < n; ++k) {
         const double pivot = lu.matrixLU()(k, k);
-        product *= pivot;
+        int power = 0, again = 0;
+        product = std::frexp(product * std::frexp(pivot, &power), &again);
+        exponent += power + again;
         log += std::log(std::fabs(pivot));
         s *= pivot > 0 ? 1 : pivot < 0 ? -1 : pivot;  // of 0 and NaN itself
       }
     }
-    sign[i] = s, logabs[i] = log, det[i] = product;
+    constexpr int64_t kMost = 1 << 20;  // far beyond a double's exponents
+    sign[i] = s, logabs[i] = log;
+    det[i] = std::ldexp(product, static_cast<int>(std::clamp(exponent, -kMost, kMost)));
     return 0;
   });
 }
@@ -129,15 +135,63 @@ Failure cholesky(int64_t batch, int64_t n, const double* a, double* l) {
   });
 }
 
+namespace {
+
+// The reflection 1 - tau v v^T, v_0 = 1, that takes x to (beta, 0, 0, ...): v's other elements and
+// beta are left in x. Squares of numbers beyond 1e154 have no double, so x is brought near 1 first
+// (Eigen's own reflections are not). The power of 2 changes no digit.
+template <class Vector> double reflect(Vector x) {
+  const Eigen::Index n = x.size() - 1;
+  auto tail = x.tail(n);
+  if (n == 0 || (tail.array() == 0).all()) return 0;
+  int power = 0;
+  const double largest = x.cwiseAbs().maxCoeff();
+  if (largest > 0 && std::isfinite(largest)) std::frexp(largest, &power);
+  for (double& e : x) e = std::ldexp(e, -power);
+  const double first = x(0), norm = std::sqrt(first * first + tail.squaredNorm()),
+               beta = first >= 0 ? -norm : norm;
+  tail /= first - beta;
+  x(0) = std::ldexp(beta, power);
+  return (beta - first) / beta;
+}
+
+// Reflections as Eigen::HouseholderQR leaves them: r above, the vectors below the diagonal. Some
+// columns by themselves, then all others by these together.
+void reflect_columns(Matrix& a, Eigen::VectorXd& taus) {
+  constexpr Eigen::Index kTogether = 48;
+  const Eigen::Index k = std::min(a.rows(), a.cols());
+  taus.resize(k);
+  Eigen::VectorXd work(a.cols());
+  for (Eigen::Index first = 0; first < k; first += kTogether) {
+    const Eigen::Index rows = a.rows() - first, width = std::min(kTogether, k - first),
+                       others = a.cols() - first - width;
+    auto columns = a.block(first, first, rows, width);
+    for (Eigen::Index j = 0; j < width; ++j) {
+      const Eigen::Index left = rows - j;
+      const double tau = taus(first + j) = reflect(columns.col(j).tail(left));
+      columns.bottomRightCorner(left, width - j - 1)
+          .applyHouseholderOnTheLeft(columns.col(j).tail(left - 1), tau, work.data());
+    }
+    if (others > 0)
+      a.block(first, first + width, rows, others)
+          .applyOnTheLeft(
+              Eigen::householderSequence(columns, taus.segment(first, width)).transpose());
+  }
+}
+
+}  // namespace
+
 void qr(int64_t batch, int64_t m, int64_t n, int64_t columns, const double* a, double* q,
         double* r) {
   each(batch, m * n * std::min(m, n), [&](int64_t i) -> int64_t {
     Matrix left = Matrix::Identity(m, columns), right = Matrix::Zero(columns, n);
     if (m > 0 && n > 0) {
-      const Eigen::HouseholderQR<Matrix> done(read(a + i * m * n, m, n));
-      if (q) left.applyOnTheLeft(done.householderQ());
+      Matrix x = read(a + i * m * n, m, n);
+      Eigen::VectorXd taus;
+      reflect_columns(x, taus);
+      if (q) left.applyOnTheLeft(Eigen::householderSequence(x, taus));
       const int64_t k = std::min(m, n);
-      right.topRows(k) = done.matrixQR().topRows(k).triangularView<Eigen::Upper>();
+      right.topRows(k) = x.topRows(k).triangularView<Eigen::Upper>();
     }
     if (q) write(q + i * m * columns, left);
     write(r + i * columns * n, right);

@@ -1,17 +1,19 @@
 #include "autograd/ops/decompose.h"
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <limits>
 
+#include "autograd/ops/decompose_internal.h"
 #include "autograd/ops/diagonals.h"
 #include "autograd/ops/factory.h"
+#include "autograd/ops/front/composed.h"
 #include "autograd/ops/front/linalg_front.h"
 #include "autograd/ops/front/out_front.h"
 #include "autograd/ops/linalg.h"
+#include "autograd/ops/moments.h"
 #include "autograd/ops/shape_joins.h"
 #include "autograd/ops/triangle.h"
-#include "autograd/ops/where.h"
 
 namespace ramet {
 
@@ -20,31 +22,26 @@ using namespace autograd;
 namespace factor = kernels::linalg;
 
 // Note [Results of decompositions]
-// Each result has a node of its own, whose gradient is that of the others' being 0: gradients add
-// up. A node needs all results; it keeps them without history, so that no two nodes keep each other
-// alive, and where the gradient itself is recorded decomposes A once more, which gives the same
+// One node has all results, and keeps them without history, so that they do not keep each other
+// alive. Where the gradient itself is recorded it decomposes A once more, which gives the same
 // bits.
 
+// Note [Derivatives of vectors]
+// Two vectors turn into each other by (difference of their gradients) / (difference of their
+// values). Both are computed in double, for float32 matrices too. Values count as equal where the
+// factorisation cannot separate them, or their type cannot: the loss sees rounded values. Where the
+// values are equal and the gradients' difference is lost in rounding, the quotient is unknown:
+// - A loss of the vectors alone that no turn of them changes has no derivative there: 0.
+// - A loss that also takes the values, such as V f(L) V^T, may have any derivative there: NaN.
+//   Between vectors and values with gradients of exactly 0 it is 0.
+// Everything else is divided, by 0 also: the derivative then is infinite.
+
 namespace {
-
-double epsilon_of(const Tensor& x) {
-  return x.scalar_type() == kDouble ? std::numeric_limits<double>::epsilon()
-                                    : std::numeric_limits<float>::epsilon();
-}
-
-// 1 / (x_j - x_i) [*, k, k] of x [*, k] in order; 0 where they count as equal.
-Tensor gaps(const Tensor& x, const Tensor& difference) {
-  if (x.size(-1) == 0) return difference;  // of nothing there is no largest
-  const Tensor plain = x.detach(), between = plain.unsqueeze(-2).sub(plain.unsqueeze(-1)).abs(),
-               largest = plain.abs().amax(-1, true).unsqueeze(-1),
-               equal = between.le(largest.mul(8 * epsilon_of(x)));
-  return difference.masked_fill(equal, 1).reciprocal().masked_fill(equal, 0);
-}
 
 // ---- QR -----------------------------------------------------------------------------------------
 
 struct Qr {
-  Tensor q, r;
+  Tensor q, r;  // q is undefined where it is not asked for
 };
 Qr decomposed(const char* op, const Tensor& A, int64_t columns, bool with_q) {
   const HostMatrices a(op, A);
@@ -55,8 +52,8 @@ Qr decomposed(const char* op, const Tensor& A, int64_t columns, bool with_q) {
   return {with_q ? back(q, A) : Tensor(), back(r, A)};
 }
 
-// The gradient of A = q r, q [*, m, k] and r [*, k, k]; one of gq and gr may be undefined. With M =
-// r gr^T - gq^T q: (gq + q (M's lower triangle, mirrored)) r^-T.
+// The gradient of A = q r, q [*, m, k] and r [*, k, k]; either of gq and gr may be undefined. With
+// M = r gr^T - gq^T q: (gq + q (M's lower triangle, mirrored)) r^-T.
 Tensor square_qr_gradient(const Tensor& gq, const Tensor& gr, const Tensor& q, const Tensor& r) {
   Tensor m;
   if (gr.defined()) m = r.matmul(transposed(gr));
@@ -91,57 +88,118 @@ std::tuple<Tensor, Tensor> linalg_qr(const Tensor& A, std::string_view mode) {
               "qr received unrecognized mode '", mode,
               "' but expected one of 'reduced' (default), 'r', or 'complete'");
   const int64_t m = A.size(-2), n = A.size(-1), columns = mode == "complete" ? m : std::min(m, n);
-  Qr out = decomposed(op, A, columns, mode != "r");
-  if (mode == "r") out.q = empty({0}, A.options().requires_grad(false));
-  if (!recording(A)) return {out.q, out.r};
-  const auto recorded = [&, again = std::string(mode)](Tensor result, bool is_q) {
-    return record("LinalgQrBackward0", {A}, std::move(result),
-                  [sa = save(A), sq = save(out.q.shallow()), sr = save(out.r.shallow()), again,
-                   is_q](const Node& self, const Tensor& g) {
-                    Tensor q = sq.get(self), r = sr.get(self);
-                    RAMET_CHECK(again != "r", "linalg_qr",
-                                "mode 'r' is not differentiable: expected 'reduced'");
-                    RAMET_CHECK(again != "complete" || r.size(-2) <= r.size(-1), "linalg_qr",
-                                "mode 'complete' is not differentiable with more rows than "
-                                "columns: got ",
-                                r.size(-2), " and ", r.size(-1));
-                    if (GradMode::is_enabled()) std::tie(q, r) = linalg_qr(sa.get(self), again);
-                    return is_q ? qr_gradient(g, Tensor(), q, r) : qr_gradient(Tensor(), g, q, r);
-                  });
-  };
-  const Tensor r = recorded(out.r.shallow(), false);
-  return {mode == "r" ? out.q : recorded(out.q.shallow(), true), r};
+  const Qr out = decomposed(op, A, columns, mode != "r");
+  std::vector<Tensor> both = {out.q, out.r};
+  if (recording(A)) {
+    record_results("LinalgQrBackward0", {A}, both,
+                   [sa = save(A), sq = save_if(mode != "r", out.q.shallow()),
+                    sr = save(out.r.shallow()), again = std::string(mode)](
+                       const Node& self, const std::vector<Tensor>& v, std::vector<Tensor>& grads) {
+                     RAMET_CHECK(again != "r", "linalg_qr",
+                                 "mode 'r' is not differentiable: expected 'reduced'");
+                     Tensor q = sq.get(self), r = sr.get(self);
+                     RAMET_CHECK(
+                         again != "complete" || r.size(-2) <= r.size(-1), "linalg_qr",
+                         "mode 'complete' is not differentiable with more rows than columns: got ",
+                         r.size(-2), " and ", r.size(-1));
+                     if (GradMode::is_enabled()) std::tie(q, r) = linalg_qr(sa.get(self), again);
+                     grads[0] = qr_gradient(v[0], v[1], q, r);
+                   });
+  }
+  return {mode == "r" ? empty({0}, A.options().requires_grad(false)) : both[0], both[1]};
 }
 
-// ---- singular values ----------------------------------------------------------------------------
+// ---- derivatives of vectors ---------------------------------------------------------------------
 
 namespace {
 
-struct Svd {
-  Tensor u, s, vh;
+Tensor skew(const Tensor& x) { return x.sub(transposed(x)); }
+Tensor as_double(const Tensor& x) { return x.defined() ? x.to(kDouble) : x; }
+// A host's result as backward needs it, on A's device.
+Tensor kept(const Tensor& host, const Tensor& A) {
+  const NoGradGuard off;
+  return host.shallow().to(A.device());
+}
+
+// The quotients of Note [Derivatives of vectors], of values x [*, k]. add_vectors() takes gradients
+// [*, n, k] with a column for each vector, add_values() then that of x. Either may be undefined.
+class Quotients {
+ public:
+  Quotients(const Tensor& x, double epsilon)
+      : near_(8 * std::sqrt(static_cast<double>(std::max<int64_t>(x.size(-1), 1)))),
+        epsilon_(epsilon),
+        size_(x.detach().abs()),
+        error_(size_.amax(-1, true).mul(near_ * std::numeric_limits<double>::epsilon())),
+        scale_(zeros_like(size_)) {}
+
+  void add_vectors(const Tensor& g) {
+    if (g.defined()) scale_ = scale_.add(g.detach().norm(2, -2));
+  }
+  void add_values(const Tensor& g) {
+    if (g.defined()) used_ = scale_.ne(0).logical_or(g.detach().ne(0));
+  }
+
+  // over / under, of pairs [*, k, k]: under is a difference or sum of values.
+  Tensor of_pairs(const Tensor& over, const Tensor& under) const {
+    const auto both = [](const Tensor& t, const auto& f) {
+      return f(t.unsqueeze(-2), t.unsqueeze(-1));
+    };
+    const auto sum = [](const Tensor& a, const Tensor& b) { return a.add(b); };
+    const Tensor rounding = both(size_.mul(near_ * epsilon_), sum),
+                 equal = under.detach().abs().le(rounding.maximum(error_.unsqueeze(-1)));
+    Tensor unknown;
+    if (used_.defined()) {
+      unknown = both(used_, [](const Tensor& a, const Tensor& b) { return a.logical_or(b); });
+      unknown = unknown.tril(-1).logical_or(unknown.triu(1));  // a vector with itself: 0
+    }
+    return of(over, under, equal, both(scale_, sum), unknown);
+  }
+  // over / x, of vectors' parts [*, n, k] outside of their space.
+  Tensor of_vectors(const Tensor& over, const Tensor& x) const {
+    const Tensor equal = x.detach().le(error_).unsqueeze(-2);
+    return of(over, x.unsqueeze(-2), equal, scale_.unsqueeze(-2),
+              used_.defined() ? used_.unsqueeze(-2) : Tensor());
+  }
+
+ private:
+  Tensor of(const Tensor& over, const Tensor& under, const Tensor& equal, const Tensor& scale,
+            const Tensor& unknown) const {
+    const Tensor lost = over.detach().abs().le(scale.mul(near_ * epsilon_)).logical_and(equal),
+                 y = over.masked_fill(lost, 0).div(under.masked_fill(lost, 1));
+    return unknown.defined() ? y.masked_fill(lost.logical_and(unknown), std::nan("")) : y;
+  }
+  double near_, epsilon_;
+  Tensor size_, error_, scale_, used_;
 };
-Svd svd_of(const char* op, const Tensor& A, bool full, bool vectors) {
+
+}  // namespace
+
+// ---- singular values ----------------------------------------------------------------------------
+
+Svd autograd::host_svd(const char* op, const Tensor& A, bool full, bool vectors) {
   check_matrices(op, A, false);
   const HostMatrices a(op, A);
   const int64_t k = std::min(a.m, a.n);
   std::vector<int64_t> values = A.sizes().vec();
   values.pop_back();
   values.back() = k;
-  const Tensor s = host_result(values);
-  Tensor u, vh;
+  Svd d;
+  d.s = host_result(values);
   if (vectors) {
-    u = host_result(with_matrix(A, a.m, full ? a.m : k));
-    vh = host_result(with_matrix(A, full ? a.n : k, a.n));
+    d.u = host_result(with_matrix(A, a.m, full ? a.m : k));
+    d.vh = host_result(with_matrix(A, full ? a.n : k, a.n));
   }
   check_factored(op, A,
-                 factor::svd(a.batch, a.m, a.n, full, a.data(), vectors ? numbers(u) : nullptr,
-                             numbers(s), vectors ? numbers(vh) : nullptr),
+                 factor::svd(a.batch, a.m, a.n, full, a.data(), vectors ? numbers(d.u) : nullptr,
+                             numbers(d.s), vectors ? numbers(d.vh) : nullptr),
                  [](int64_t) {
                    return "The algorithm failed to converge because the input matrix contained "
                           "non-finite values";
                  });
-  return {vectors ? back(u, A) : u, back(s, A), vectors ? back(vh, A) : vh};
+  return d;
 }
+
+namespace {
 
 void check_driver(const char* op, const Tensor& A, std::optional<std::string_view> driver) {
   check_defined(op, A);
@@ -154,27 +212,42 @@ void check_driver(const char* op, const Tensor& A, std::optional<std::string_vie
               "unknown svd driver ", *driver, ": expected one of gesvd, gesvdj, gesvda");
 }
 
-Tensor skew(const Tensor& x) { return x.sub(transposed(x)); }
-
-// The gradient of A where one of gu [*, m, k], gs [*, k] and gvh [*, k, n] is defined.
-Tensor svd_gradient(const Tensor& gu, const Tensor& gs, const Tensor& gvh, const Svd& d) {
+// The gradient of A: g has those of d, any undefined. a is U^T gU less its transpose, b is Vh gVh^T
+// less its transpose. The vectors' part is
+// U ((a + b) / (s_j - s_i) + (a - b) / (s_j + s_i)) Vh / 2.
+Tensor svd_gradient(const Svd& g, const Svd& d, double epsilon) {
   const Tensor &u = d.u, &s = d.s, &vh = d.vh;
-  if (gs.defined()) return u.mul(gs.unsqueeze(-2)).matmul(vh);
-  const int64_t k = s.size(-1);
-  const Tensor row = s.unsqueeze(-2), column = s.unsqueeze(-1),
-               gap = gaps(s, row.sub(column).mul(row.add(column))), none = s.eq(0),
-               inverse = s.masked_fill(none, 1).reciprocal().masked_fill(none, 0);
-  if (gu.defined()) {
-    const Tensor ug = transposed(u).matmul(gu), inner = skew(ug).mul(gap).mul(row);
-    Tensor left = u.matmul(inner);
-    if (u.size(-2) > k) left = left.add(gu.sub(u.matmul(ug)).mul(inverse.unsqueeze(-2)));
-    return left.matmul(vh);
+  if (s.size(-1) == 0) return u.matmul(vh);  // no values: zeros
+  if (!g.u.defined() && !g.vh.defined()) return u.mul(g.s.unsqueeze(-2)).matmul(vh);
+  Quotients quotients(s, epsilon);
+  quotients.add_vectors(g.u);
+  if (g.vh.defined()) quotients.add_vectors(transposed(g.vh));
+  quotients.add_values(g.s);
+  const Tensor row = s.unsqueeze(-2), column = s.unsqueeze(-1);
+  Tensor ug, vg, sum, difference;
+  if (g.u.defined()) {
+    ug = transposed(u).matmul(g.u);
+    sum = difference = skew(ug);
   }
-  const Tensor vg = vh.matmul(transposed(gvh)), inner = column.mul(skew(vg).mul(gap));
-  Tensor right = inner.matmul(vh);
-  if (vh.size(-1) > k)
-    right = right.add(inverse.unsqueeze(-1).mul(gvh.sub(transposed(vg).matmul(vh))));
-  return u.matmul(right);
+  if (g.vh.defined()) {
+    vg = vh.matmul(transposed(g.vh));
+    const Tensor b = skew(vg);
+    sum = sum.defined() ? sum.add(b) : b;
+    difference = difference.defined() ? difference.sub(b) : b.neg();
+  }
+  Tensor inner = quotients.of_pairs(sum, row.sub(column))
+                     .add(quotients.of_pairs(difference, row.add(column)))
+                     .mul(.5);
+  if (g.s.defined()) inner = inner.add(diag_embed(g.s));
+  Tensor left = u.matmul(inner);
+  if (ug.defined() && u.size(-2) > s.size(-1))
+    left = left.add(quotients.of_vectors(g.u.sub(u.matmul(ug)), s));
+  Tensor out = left.matmul(vh);
+  if (vg.defined() && vh.size(-1) > s.size(-1)) {
+    const Tensor beyond = transposed(g.vh).sub(transposed(vh).matmul(vg));
+    out = out.add(u.matmul(transposed(quotients.of_vectors(beyond, s))));
+  }
+  return out;
 }
 
 }  // namespace
@@ -182,23 +255,26 @@ Tensor svd_gradient(const Tensor& gu, const Tensor& gs, const Tensor& gvh, const
 std::tuple<Tensor, Tensor, Tensor> linalg_svd(const Tensor& A, bool full_matrices,
                                               std::optional<std::string_view> driver) {
   check_driver("linalg_svd", A, driver);
-  const Svd all = svd_of("linalg_svd", A, full_matrices, true);
-  if (!recording(A)) return {all.u, all.s, all.vh};
-  const int64_t k = all.s.size(-1);
-  const Svd kept{all.u.narrow(-1, 0, k), all.s, all.vh.narrow(-2, 0, k)};
-  const auto recorded = [&](const Tensor& result, int which) {
-    return record("LinalgSvdBackward0", {A}, result.shallow(),
-                  [sa = save(A), su = save(kept.u.shallow()), ss = save(kept.s.shallow()),
-                   sv = save(kept.vh.shallow()), which, k](const Node& self, const Tensor& g) {
-                    Svd d{su.get(self), ss.get(self), sv.get(self)};
-                    if (GradMode::is_enabled())
-                      std::tie(d.u, d.s, d.vh) = linalg_svd(sa.get(self), false);
-                    return svd_gradient(which == 0 ? g.narrow(-1, 0, k) : Tensor(),
-                                        which == 1 ? g : Tensor(),
-                                        which == 2 ? g.narrow(-2, 0, k) : Tensor(), d);
-                  });
-  };
-  return {recorded(all.u, 0), recorded(all.s, 1), recorded(all.vh, 2)};
+  const Svd host = host_svd("linalg_svd", A, full_matrices, true);
+  std::vector<Tensor> all = {back(host.u, A), back(host.s, A), back(host.vh, A)};
+  if (recording(A)) {
+    const int64_t k = all[1].size(-1);
+    const auto first = [k](const Tensor& g, int64_t dim) {
+      return g.defined() ? as_double(g.narrow(dim, 0, k)) : g;
+    };
+    record_results(
+        "LinalgSvdBackward0", {A}, all,
+        [sa = save(A), su = save(kept(host.u, A).narrow(-1, 0, k)), ss = save(kept(host.s, A)),
+         sv = save(kept(host.vh, A).narrow(-2, 0, k)),
+         first](const Node& self, const std::vector<Tensor>& v, std::vector<Tensor>& grads) {
+          const Tensor a = sa.get(self);
+          Svd d{su.get(self), ss.get(self), sv.get(self)};
+          if (GradMode::is_enabled()) std::tie(d.u, d.s, d.vh) = linalg_svd(as_double(a), false);
+          const Svd g{first(v[0], -1), as_double(v[1]), first(v[2], -2)};
+          grads[0] = svd_gradient(g, d, epsilon_of(a)).to(a.scalar_type());
+        });
+  }
+  return {all[0], all[1], all[2]};
 }
 std::tuple<Tensor&, Tensor&, Tensor&> linalg_svd_out(Tensor& U, Tensor& S, Tensor& Vh,
                                                      const Tensor& A, bool full_matrices,
@@ -209,7 +285,7 @@ std::tuple<Tensor&, Tensor&, Tensor&> linalg_svd_out(Tensor& U, Tensor& S, Tenso
 Tensor linalg_svdvals(const Tensor& A, std::optional<std::string_view> driver) {
   check_driver("linalg_svdvals", A, driver);
   if (recording(A)) return std::get<1>(linalg_svd(A, false));
-  return svd_of("linalg_svdvals", A, false, false).s;
+  return back(host_svd("linalg_svdvals", A, false, false).s, A);
 }
 std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& self, bool some, bool compute_uv) {
   if (!compute_uv) {
@@ -237,8 +313,8 @@ namespace {
 struct Eigh {
   Tensor w, v;
 };
-// Of the lower triangles.
-Eigh eigh_of(const char* op, const Tensor& A, bool vectors) {
+// Of the lower triangles: doubles on the host.
+Eigh host_eigh(const char* op, const Tensor& A, bool vectors) {
   const HostMatrices a(op, A);
   std::vector<int64_t> values = A.sizes().vec();
   values.pop_back();
@@ -248,7 +324,21 @@ Eigh eigh_of(const char* op, const Tensor& A, bool vectors) {
   check_factored(op, A,
                  factor::eigh(a.batch, a.n, a.data(), numbers(w), vectors ? numbers(v) : nullptr),
                  [](int64_t) { return "The algorithm failed to converge"; });
-  return {back(w, A), vectors ? back(v, A) : v};
+  return {w, v};
+}
+
+// The gradient of A = V diag(w) V^T: g has those of d, any undefined.
+Tensor eigh_gradient(const Eigh& g, const Eigh& d, double epsilon) {
+  const Tensor t = transposed(d.v);
+  if (d.w.size(-1) == 0) return d.v.matmul(t);  // no values: zeros
+  if (!g.v.defined()) return d.v.mul(g.w.unsqueeze(-2)).matmul(t);
+  Quotients quotients(d.w, epsilon);
+  quotients.add_vectors(g.v);
+  quotients.add_values(g.w);
+  Tensor inner =
+      quotients.of_pairs(skew(t.matmul(g.v)), d.w.unsqueeze(-2).sub(d.w.unsqueeze(-1))).mul(.5);
+  if (g.w.defined()) inner = inner.add(diag_embed(g.w));
+  return d.v.matmul(inner).matmul(t);
 }
 
 // A, or its transpose where the upper triangle is to be read.
@@ -264,149 +354,25 @@ Tensor lower_of(const char* op, const Tensor& A, std::string_view UPLO) {
 
 std::tuple<Tensor, Tensor> linalg_eigh(const Tensor& A, std::string_view UPLO) {
   const Tensor lower = lower_of("linalg_eigh", A, UPLO);
-  const Eigh out = eigh_of("linalg_eigh", lower, true);
-  if (!recording(A)) return {out.w, out.v};
-  const auto recorded = [&](const Tensor& result, bool values) {
-    return record("LinalgEighBackward0", {lower}, result.shallow(),
-                  [sa = save(lower), sw = save(out.w.shallow()), sv = save(out.v.shallow()),
-                   values](const Node& self, const Tensor& g) {
-                    Eigh d{sw.get(self), sv.get(self)};
-                    if (GradMode::is_enabled()) std::tie(d.w, d.v) = linalg_eigh(sa.get(self), "L");
-                    const Tensor t = transposed(d.v);
-                    if (values) return d.v.mul(g.unsqueeze(-2)).matmul(t);
-                    const Tensor gap = gaps(d.w, d.w.unsqueeze(-2).sub(d.w.unsqueeze(-1)));
-                    return d.v.matmul(t.matmul(g).mul(gap)).matmul(t);
-                  });
-  };
-  return {recorded(out.w, true), recorded(out.v, false)};
+  const Eigh host = host_eigh("linalg_eigh", lower, true);
+  std::vector<Tensor> both = {back(host.w, A), back(host.v, A)};
+  if (recording(A)) {
+    record_results("LinalgEighBackward0", {lower}, both,
+                   [sa = save(lower), sw = save(kept(host.w, A)), sv = save(kept(host.v, A))](
+                       const Node& self, const std::vector<Tensor>& v, std::vector<Tensor>& grads) {
+                     const Tensor a = sa.get(self);
+                     Eigh d{sw.get(self), sv.get(self)};
+                     if (GradMode::is_enabled())
+                       std::tie(d.w, d.v) = linalg_eigh(as_double(a), "L");
+                     grads[0] = eigh_gradient({as_double(v[0]), as_double(v[1])}, d, epsilon_of(a))
+                                    .to(a.scalar_type());
+                   });
+  }
+  return {both[0], both[1]};
 }
 Tensor linalg_eigvalsh(const Tensor& A, std::string_view UPLO) {
   if (A.defined() && recording(A)) return std::get<0>(linalg_eigh(A, UPLO));
-  return eigh_of("linalg_eigvalsh", lower_of("linalg_eigvalsh", A, UPLO), false).w;
-}
-
-// ---- what is made of them -----------------------------------------------------------------------
-
-namespace {
-
-// Symmetric: the lower triangle and its mirror image.
-Tensor mirrored(const Tensor& A) { return A.tril().add(transposed(A.tril(-1))); }
-
-// A number for every matrix of A.
-std::optional<Tensor> for_each(const char* op, const Tensor& A, std::optional<double> x) {
-  check_defined(op, A);
-  if (!x) return std::nullopt;
-  return full({}, *x, TensorOptions(kDouble).device(A.device()));
-}
-
-// Which singular values count as 0.
-class Tolerance {
- public:
-  using Given = std::optional<Tensor>;
-  Tolerance(const char* op, const Tensor& A, const Given& atol, const Given& rtol)
-      : atol_(atol), rtol_(rtol), lead_(A.sizes().vec()) {
-    lead_.resize(lead_.size() - 2);
-    for (const Given* x : {&atol, &rtol}) {
-      if (!*x) continue;
-      common_device(op, A, **x);
-      if (A.numel()) lead_ = broadcast_sizes(op, lead_, (*x)->sizes());
-    }
-    if (!rtol_) {
-      const double usual = epsilon_of(A) * static_cast<double>(std::max(A.size(-2), A.size(-1)));
-      rtol_ = for_each(op, A, usual);
-      if (atol_) rtol_ = where(atol_->gt(0), 0, *rtol_);
-    }
-  }
-  /// The leading dimensions of A and the tolerances together.
-  const std::vector<int64_t>& lead() const { return lead_; }
-  /// Which of s [*, k] are above; k > 0.
-  Tensor above(const Tensor& s) const {
-    const Tensor share = rtol_->unsqueeze(-1).mul(s.amax(-1, true));
-    return s.gt(atol_ ? maximum(atol_->unsqueeze(-1), share) : share);
-  }
-
- private:
-  Given atol_, rtol_;
-  std::vector<int64_t> lead_;
-};
-
-Tensor pinv_of(const Tensor& A, const Tolerance& tolerance) {
-  Tensor out;
-  {
-    const NoGradGuard off;
-    const Svd d = svd_of("linalg_pinv", A, false, true);
-    if (A.numel() == 0) {
-      out = zeros(with_matrix(A, A.size(-1), A.size(-2)), A.options().requires_grad(false));
-    } else {
-      const Tensor none = tolerance.above(d.s).logical_not(),
-                   inverse = d.s.masked_fill(none, 1).reciprocal().masked_fill(none, 0);
-      out = own(transposed(d.vh).mul(inverse.unsqueeze(-2)).matmul(transposed(d.u)));
-    }
-  }
-  if (!recording(A)) return out;
-  // dP = -P dA P + P P^T dA^T (1 - A P) + (1 - P A) dA^T P^T P: Golub and Pereyra, "The
-  // differentiation of pseudo-inverses" (1973).
-  return record("LinalgPinvBackward0", {A}, std::move(out),
-                [sa = save(A), y = save_output(out)](const Node& self, const Tensor& g) {
-                  const Tensor a = sa.get(self), p = y.get(self), pt = transposed(p),
-                               gt = transposed(g), ptgt = pt.matmul(p).matmul(gt),
-                               gtp = gt.matmul(p).matmul(pt);
-                  return gtp.sub(a.matmul(p).matmul(gtp))
-                      .add(ptgt.sub(ptgt.matmul(p).matmul(a)))
-                      .sub(pt.matmul(g).matmul(pt));
-                });
-}
-
-}  // namespace
-
-Tensor linalg_pinv(const Tensor& A, const std::optional<Tensor>& atol,
-                   const std::optional<Tensor>& rtol, bool hermitian) {
-  const char* op = "linalg_pinv";
-  check_matrices(op, A, hermitian);
-  check_constant(op, "atol", atol.value_or(Tensor()));
-  check_constant(op, "rtol", rtol.value_or(Tensor()));
-  const Tolerance tolerance(op, A, atol, rtol);
-  std::vector<int64_t> sizes = tolerance.lead();
-  sizes.insert(sizes.end(), {A.size(-2), A.size(-1)});
-  const Tensor all = A.sizes() == IntArrayRef(sizes) ? A : A.expand(sizes);
-  return pinv_of(hermitian ? mirrored(all) : all, tolerance);
-}
-Tensor linalg_pinv(const Tensor& A, std::optional<double> atol, std::optional<double> rtol,
-                   bool hermitian) {
-  const char* op = "linalg_pinv";
-  return linalg_pinv(A, for_each(op, A, atol), for_each(op, A, rtol), hermitian);
-}
-Tensor linalg_pinv(const Tensor& A, double rcond, bool hermitian) {
-  return linalg_pinv(A, std::optional<double>(0), rcond, hermitian);
-}
-Tensor linalg_pinv(const Tensor& A, const Tensor& rcond, bool hermitian) {
-  return linalg_pinv(A, for_each("linalg_pinv", A, 0), rcond, hermitian);
-}
-Tensor pinverse(const Tensor& self, double rcond) {
-  refuse_capture("pinverse");
-  return linalg_pinv(self, rcond);
-}
-
-Tensor linalg_matrix_rank(const Tensor& A, const std::optional<Tensor>& atol,
-                          const std::optional<Tensor>& rtol, bool hermitian) {
-  const char* op = "linalg_matrix_rank";
-  check_matrices(op, A, hermitian);
-  const Tolerance tolerance(op, A, atol, rtol);
-  const NoGradGuard off;
-  if (A.numel() == 0) return zeros(tolerance.lead(), TensorOptions(kLong).device(A.device()));
-  const Tensor s = hermitian ? linalg_eigvalsh(A).abs() : linalg_svdvals(A);
-  return tolerance.above(s).sum(-1);
-}
-Tensor linalg_matrix_rank(const Tensor& A, std::optional<double> atol, std::optional<double> rtol,
-                          bool hermitian) {
-  const char* op = "linalg_matrix_rank";
-  return linalg_matrix_rank(A, for_each(op, A, atol), for_each(op, A, rtol), hermitian);
-}
-Tensor linalg_matrix_rank(const Tensor& A, double tol, bool hermitian) {
-  return linalg_matrix_rank(A, std::optional<double>(tol), 0, hermitian);
-}
-Tensor linalg_matrix_rank(const Tensor& A, const Tensor& tol, bool hermitian) {
-  return linalg_matrix_rank(A, tol, for_each("linalg_matrix_rank", A, 0), hermitian);
+  return back(host_eigh("linalg_eigvalsh", lower_of("linalg_eigvalsh", A, UPLO), false).w, A);
 }
 
 namespace {

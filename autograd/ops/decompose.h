@@ -3,8 +3,11 @@
 // autograd/ops/linalg.h.
 //
 // Derivatives are those of Giles (2008) and of Townsend, "Differentiating the singular value
-// decomposition" (2016). They divide by differences of values: values nearer to each other than 8
-// epsilon times the largest (of the tensor's type) count as equal.
+// decomposition" (2016). They divide by differences of values, in float64 for float32 matrices too.
+// Between equal values the gradient through vectors is 0 where the loss takes vectors alone, and no
+// turn of these vectors changes it. Where the loss also takes the values it is NaN, because their
+// gradients do not determine it. V f(L) V^T and most second derivatives are such losses. Where all
+// gradients of both vectors and values are exactly 0 it is 0.
 #pragma once
 #include <optional>
 #include <string_view>
@@ -19,13 +22,11 @@ namespace ramet {
 
 /// U, S, Vh with A = U diag(S) Vh; S [*, k] of k = min(m, n), largest first, U [*, m, m] and Vh
 /// [*, n, n] with `full_matrices`, else [*, m, k] and [*, k, n]. Signs are not defined, nor which
-/// vectors span the space of equal values. The gradient through U and Vh leaves pairs of equal
-/// singular values out, and (1 / S) is that of a pseudo-inverse: right where the loss does not
-/// depend on what is not defined. Of full
-/// matrices the gradient of the first k vectors alone is taken, as by LibTorch. NaN or infinities
-/// in A are a LinAlgError. `driver`, the name of a function of cuSOLVER ("gesvd", "gesvdj",
-/// "gesvda"), is refused for matrices on a CPU, as by LibTorch, and changes nothing of a GPU's: the
-/// host factors these, too.
+/// vectors span the space of equal values; of their gradients see above, where values that are 0
+/// count as equal too. Of full matrices the gradient of the first k vectors alone is taken, as by
+/// LibTorch. NaN or infinities in A are a LinAlgError. `driver` is the name of a function of
+/// cuSOLVER ("gesvd", "gesvdj", "gesvda"). It is refused for matrices on a CPU, as by LibTorch. It
+/// changes nothing of a GPU's: the host factors these, too.
 RAMET_API std::tuple<Tensor, Tensor, Tensor> linalg_svd(
     const Tensor& A, bool full_matrices = true,
     std::optional<std::string_view> driver = std::nullopt);

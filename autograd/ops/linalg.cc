@@ -1,6 +1,7 @@
 #include "autograd/ops/linalg.h"
 
 #include <array>
+#include <limits>
 #include <string>
 
 #include "autograd/ops/decompose.h"
@@ -8,6 +9,7 @@
 #include "autograd/ops/factory.h"
 #include "autograd/ops/front/linalg_front.h"
 #include "autograd/ops/front/out_front.h"
+#include "autograd/ops/shape_joins.h"
 #include "autograd/ops/triangle.h"
 #include "kernels/linalg/factor.h"
 
@@ -150,16 +152,60 @@ Determinants determinants(const char* op, const Tensor& A) {
   return {back(sign, A), back(logabs, A), back(det, A)};
 }
 
-// d det / dA, the cofactors, of matrices some of which are singular: det U det V U diag(p) Vh,
-// where p_i is the product of all singular values but the ith.
-Tensor cofactors(const Tensor& A) {
-  const auto [U, S, Vh] = linalg_svd(A, false);
-  const Tensor own = eye(A.size(-1), S.options().requires_grad(false)).to(kBool),
-               others = S.unsqueeze(-2).masked_fill(own, 1).prod(-1),
-               sign = linalg_det(U.detach()).mul(linalg_det(Vh.detach()));
-  return U.mul(others.mul(sign.unsqueeze(-1)).unsqueeze(-2)).matmul(Vh);
+// p_ij [*, n, n]: the product of all values but the ith and the jth, and 0 for i = j. No division.
+Tensor products_of_others(const Tensor& values) {
+  const int64_t n = values.size(-1);
+  const Tensor one = ones_like(values.narrow(-1, 0, 1)),
+               before = cat({one, values.narrow(-1, 0, n - 1)}, -1).cumprod(-1),
+               after =
+                   cat({one, values.flip({-1}).narrow(-1, 0, n - 1)}, -1).cumprod(-1).flip({-1}),
+               later = ones({n, n}, values.options().requires_grad(false)).triu(1).eq(0),
+               run = values.unsqueeze(-2).masked_fill(later, 1).cumprod(-1),
+               between = cat({ones_like(run.narrow(-1, 0, 1)), run.narrow(-1, 0, n - 1)}, -1);
+  const Tensor upper = before.unsqueeze(-1).mul(between).mul(after.unsqueeze(-2)).triu(1);
+  return upper.add(transposed(upper));
 }
 
+struct Factors {
+  Tensor u, s, vh, sign;  // sign = det u det vh
+};
+Factors factors_of(const Tensor& A) {
+  const auto [u, s, vh] = linalg_svd(A.to(kDouble), false);
+  const NoGradGuard off;
+  const Tensor sign = linalg_det(u.detach()).mul(linalg_det(vh.detach()));
+  return {u, s, vh, sign.unsqueeze(-1).unsqueeze(-1)};
+}
+
+// d det / dA, the cofactors, of matrices of any rank: sign U diag(p) Vh, p_i the product of all
+// singular values but the ith. The second derivative divides by nothing either: det(S + E) =
+// det S + ... + the sum of p_ij (E_ii E_jj - E_ij E_ji) over i < j.
+Tensor cofactors(const Tensor& A) {
+  Tensor out;
+  {
+    const NoGradGuard off;
+    const Factors f = factors_of(A);
+    const Tensor own = eye(A.size(-1), f.s.options()).to(kBool),
+                 others = f.s.unsqueeze(-2).masked_fill(own, 1).prod(-1);
+    out = f.u.mul(others.unsqueeze(-2)).matmul(f.vh).mul(f.sign).to(A.scalar_type());
+  }
+  if (!recording(A)) return out;
+  return record(
+      "CofactorsBackward0", {A}, std::move(out), [sa = save(A)](const Node& self, const Tensor& g) {
+        const Tensor a = sa.get(self);
+        const Factors f = factors_of(a);
+        const Tensor h = transposed(f.u).matmul(g.to(kDouble)).matmul(transposed(f.vh)).mul(f.sign);
+        const Tensor p = products_of_others(f.s),
+                     own = p.matmul(h.diagonal(0, -2, -1).unsqueeze(-1)).squeeze(-1),
+                     inner = diag_embed(own).sub(p.mul(transposed(h)));
+        return f.u.matmul(inner).matmul(f.vh).to(a.scalar_type());
+      });
+}
+
+// The smallest number above 0 of x's type that has all digits.
+double smallest_of(const Tensor& x) {
+  return x.scalar_type() == kDouble ? std::numeric_limits<double>::min()
+                                    : std::numeric_limits<float>::min();
+}
 Tensor each_matrix(const Tensor& x) { return x.unsqueeze(-1).unsqueeze(-1); }
 
 }  // namespace
@@ -170,7 +216,10 @@ Tensor linalg_det(const Tensor& A) {
   return record("LinalgDetBackward0", {A}, std::move(out),
                 [sa = save(A), y = save_output(out)](const Node& self, const Tensor& g) {
                   const Tensor a = sa.get(self), d = y.get(self);
-                  if (d.detach().eq(0).any().item<bool>()) return each_matrix(g).mul(cofactors(a));
+                  // Where det says nothing of its parts, or not all: singular, beyond its type.
+                  const Tensor size = d.detach().abs();
+                  if (size.lt(smallest_of(d)).logical_or(size.isinf()).any().item<bool>())
+                    return each_matrix(g).mul(cofactors(a));
                   return each_matrix(g.mul(d)).mul(transposed(linalg_inv(a)));
                 });
 }

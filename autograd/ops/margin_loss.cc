@@ -8,6 +8,7 @@
 #include "autograd/ops/distance.h"
 #include "autograd/ops/extremum.h"
 #include "autograd/ops/factory.h"
+#include "autograd/ops/front/index_front.h"
 #include "autograd/ops/front/loss_front.h"
 #include "autograd/ops/front/out_front.h"
 #include "autograd/ops/index.h"
@@ -17,6 +18,7 @@
 #include "autograd/ops/unary.h"
 #include "autograd/ops/view.h"
 #include "autograd/ops/where.h"
+#include "kernels/rows/label_margins.h"
 
 namespace ramet {
 
@@ -47,6 +49,22 @@ void check_classes(const char* op, const Tensor& target) {
 Tensor of_samples(const Tensor& loss, bool batch, int64_t reduction) {
   if (reduction == Reduction::None && !batch) return loss.view(IntArrayRef());
   return reduced(loss, reduction);
+}
+// For each class of each sample what it adds to the loss; all of x's shape, labels and counts
+// dense.
+Tensor label_margins(const Tensor& input, const Tensor& labels, const Tensor& counts) {
+  const Tensor x = input.shallow().contiguous();
+  const bool kept = recording(input);
+  Tensor loss(TensorBase::empty(x.sizes(), x.scalar_type(), x.device()));
+  const Tensor slope =
+      kept ? Tensor(TensorBase::empty(x.sizes(), x.scalar_type(), x.device())) : Tensor();
+  if (loss.numel() > 0)
+    kernels::label_margins(
+        x.stream(), {x.ptr(), counts.ptr(), static_cast<const int64_t*>(labels.ptr()), loss->data,
+                     pointer(slope), x.size(0), x.size(1), x.scalar_type()});
+  if (!kept) return loss;
+  return record("MultilabelMarginLossBackward0", {input}, std::move(loss),
+                [slope](const Node&, const Tensor& g) { return g.mul(slope); });
 }
 
 }  // namespace
@@ -163,15 +181,19 @@ Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, int64_t
   check_classes(op, target);
   RAMET_CHECK(target.sizes() == input.sizes(), op, "inconsistent target size: ", target.sizes(),
               " for input of size: ", input.sizes());
-  const Tensor y = target.reshape(x.sizes());
-  // Those before the first -1. What they name is looked up for all, so that others are refused.
-  const Tensor counts = y.lt(0).cumsum(1).eq(0), classes = y.add(y.eq(-1).to(kLong));
-  const Tensor own = x.gather(1, classes).unsqueeze(2);
-  const Tensor is_class =
-      zeros_like(y).scatter_add(1, classes, counts.to(kLong)).gt(0).unsqueeze(1);
-  const Tensor none = is_class.logical_or(counts.logical_not().unsqueeze(2));
-  const Tensor loss = x.unsqueeze(1).sub(own).add(1).clamp_min(0).masked_fill(none, 0);
-  return of_samples(loss.sum(IntArrayRef({1, 2})).div(x.size(1)), input.dim() == 2, reduction);
+  Tensor labels, counts;
+  {
+    const NoGradGuard constants;
+    labels = target.reshape(x.sizes()).contiguous();
+    // Those after the first -1 are no classes of the sample, but numbers out of range are refused.
+    const Tensor listed = labels.lt(0).cumsum(1).eq(0),
+                 classes = labels.add(labels.eq(-1).to(kLong));
+    check_indices(op, classes, 0, x.size(1), "target");
+    counts = zeros_like(labels, compute_type(x.scalar_type()))
+                 .scatter_add(1, classes, listed.to(compute_type(x.scalar_type())));
+  }
+  const Tensor loss = label_margins(x.to(counts.scalar_type()), labels, counts);
+  return of_samples(loss.sum(1).div(x.size(1)), input.dim() == 2, reduction).to(x.scalar_type());
 }
 
 #include "autograd/forms/definitions.inc"

@@ -2,6 +2,9 @@
 // float64, CTC also against the sum over all alignments.
 #include "nn/layers/margin_loss.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "autograd/autograd.h"
 #include "autograd/gradcheck.h"
 #include "autograd/ops/arithmetic.h"
@@ -16,6 +19,7 @@
 #include "autograd/ops/view.h"
 #include "nn/layers/ctc_loss.h"
 #include "nn/module/module_list.h"
+#include "runtime/allocator.h"
 #include "tests/nn/support.h"
 
 namespace ramet::nn {
@@ -188,6 +192,58 @@ TEST(MarginLosses, WhereFormulasOverflow) {
   expect_values(
       F::multilabel_margin_loss(doubles({0.1, 0.2, 0.4, 0.8}), doubles({3, 0, -1, 1}).to(kLong)),
       {0.85});
+}
+
+// Labels that repeat, lists that end at once or never; terms of 0 and NaN.
+TEST(MarginLosses, OfManyLabels) {
+  const int64_t n = 7, c = 9;
+  std::vector<double> x;
+  std::vector<int64_t> y;
+  for (int64_t i = 0; i < n * c; ++i) {
+    x.push_back(i % 5 == 0 ? double(i % 4) / 2 : std::sin(double(i)) * 2);
+    y.push_back(i / c == 0 || (i / c == 3 && i % c > 3) ? -1 : i * i % (i / c == 5 ? c : 4));
+  }
+  x[3 * c + 7] = std::nan("");
+  std::vector<double> losses, slopes(x.size(), 0.);
+  for (int64_t i = 0; i < n; ++i) {
+    const double* const row = x.data() + i * c;
+    std::vector<int64_t> labels;
+    for (int64_t j = 0; j < c && y[size_t(i * c + j)] >= 0; ++j)
+      labels.push_back(y[size_t(i * c + j)]);
+    double sum = 0;
+    for (const int64_t label : labels)
+      for (int64_t k = 0; k < c; ++k) {
+        const double term = 1 - row[label] + row[k];
+        if (std::count(labels.begin(), labels.end(), k) > 0 || term <= 0) continue;
+        sum += term;
+        slopes[size_t(i * c + k)] += 1. / c;
+        slopes[size_t(i * c + label)] -= 1. / c;
+      }
+    losses.push_back(sum / c);
+  }
+  const Tensor targets = tensor(y).view({n, c});
+  Tensor in = doubles(x).view({n, c}).requires_grad_();
+  const Tensor got = F::multilabel_margin_loss(in, targets, kNone);
+  got.sum().backward();
+  for (int64_t i = 0; i < n; ++i) {
+    if (i == 3) EXPECT_TRUE(std::isnan(got[i].item<double>()));
+    else EXPECT_NEAR(got[i].item<double>(), losses[size_t(i)], 1e-12) << i;
+  }
+  const Tensor slope = in.grad().reshape({-1});
+  for (size_t i = 0; i < slopes.size(); ++i)
+    EXPECT_NEAR(slope[int64_t(i)].item<double>(), slopes[i], 1e-12) << i;
+}
+
+// No pair of classes has memory of its own: here they would be 64 MB.
+TEST(MarginLosses, MemoryGrowsAsTheClasses) {
+  const int64_t n = 16, c = 1000;
+  const Tensor x = sines(n * c).to(kFloat).view({n, c}).requires_grad_();
+  const Tensor y = full({n, c}, -1, kLong);
+  y.narrow(1, 0, 3).copy_(arange(3 * n).view({n, 3}));
+  reset_peak_memory_stats(kCPU);
+  const int64_t before = memory_stats(kCPU).current;
+  F::multilabel_margin_loss(x, y).backward();
+  EXPECT_LE(memory_stats(kCPU).peak - before, n * c * 64);
 }
 
 // Every loss of no samples: a mean of nothing is NaN and their sum 0, as in PyTorch, whose

@@ -56,6 +56,11 @@ class Tolerance {
   std::vector<int64_t> lead_;
 };
 
+// x y z of x [m, n], y [n, m] and z [m, n]: the first product is the one with the smaller result.
+Tensor through(const Tensor& x, const Tensor& y, const Tensor& z) {
+  return x.size(-2) > x.size(-1) ? x.matmul(y.matmul(z)) : x.matmul(y).matmul(z);
+}
+
 Tensor pinv_of(const Tensor& A, const Tolerance& tolerance) {
   Tensor out;
   {
@@ -76,11 +81,11 @@ Tensor pinv_of(const Tensor& A, const Tolerance& tolerance) {
   return record("LinalgPinvBackward0", {A}, std::move(out),
                 [sa = save(A), y = save_output(out)](const Node& self, const Tensor& g) {
                   const Tensor a = sa.get(self), p = y.get(self), pt = transposed(p),
-                               gt = transposed(g), ptgt = pt.matmul(p).matmul(gt),
-                               gtp = gt.matmul(p).matmul(pt);
-                  return gtp.sub(a.matmul(p).matmul(gtp))
-                      .add(ptgt.sub(ptgt.matmul(p).matmul(a)))
-                      .sub(pt.matmul(g).matmul(pt));
+                               gt = transposed(g), ptgt = through(pt, p, gt),
+                               gtp = through(gt, p, pt);
+                  return gtp.sub(through(a, p, gtp))
+                      .add(ptgt.sub(through(ptgt, p, a)))
+                      .sub(through(pt, g, pt));
                 });
 }
 

@@ -2,7 +2,7 @@
 // ones.
 //
 // Note [Kept memory]
-// Memory comes from the system with huge pages and in multiples of 2 MiB: the first touch of 43 MB
+// Memory comes from the system in multiples of 2 MiB, with huge pages. The first touch of 43 MB
 // costs 20 ms in pages of 4 KiB. A freed block joins the free memory before and after it; a request
 // takes the smallest free range that holds it and leaves the rest. So a step's blocks serve the
 // next step's, of other sizes too, and a steady state asks the system for nothing. Where nothing
@@ -10,14 +10,15 @@
 //
 // What is kept is bounded, or a container is killed with little in use. After a free, and after
 // memory was asked for, whole huge pages of free ranges go back until all of this holds:
-// - Free ranges and blocks in use are no more than the most that was in use of late (in this period
-//   of kPeriod requests and in the last one), a sixteenth of that and 4 MiB: what a step needs at
-//   its peak is kept for the next step.
-// - Free ranges are no more than the blocks in use, or an eighth of what the process may use of
-//   memory (at most 4 GiB) where that is more: a model that is gone leaves little.
+// - Free ranges and blocks in use are no more than the most that was in use of late, a sixteenth of
+//   that and 4 MiB. So what a step needs at its peak is kept for the next step. "Of late" is in
+//   this period of kPeriod requests and in the last one.
+// - Free ranges are no more than the blocks in use. Where that is less, they are no more than an
+//   eighth of what the process may use of memory, and than 4 GiB: a model that is gone leaves
+//   little.
 // - With the blocks of all arenas they are no more than three quarters of what the process may use.
-// All free ranges of all arenas go back where the system has no more, and where the process's
-// control group is close to its limit when memory is asked for.
+// The free ranges of all arenas go back where the system has no more. They go back, too, where the
+// process's control group is close to its limit when memory is asked for.
 #pragma once
 #include <array>
 #include <cstddef>

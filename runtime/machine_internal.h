@@ -1,8 +1,8 @@
 // What this process may use of its machine: processors and memory.
 //
 // A container sees all processors and all memory of its machine; its control groups say how much of
-// both it may use. A process that does not ask starts 64 threads that share one and a half
-// processors, or is killed with memory in use that it did not need.
+// both it may use. A process that does not ask starts 64 threads, which share one and a half
+// processors. Or it is killed for memory that it did not need.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -17,16 +17,17 @@ namespace detail {
 struct GroupLimits {
   double processors = 0;  ///< processor seconds in a second; 0: no limit
   int64_t memory = 0;     ///< bytes; 0: no limit
-  /// The file that counts the memory of the group with the smallest limit, and the word in it after
-  /// which the bytes stand that are no cache of files.
-  std::string usage_file, usage_word;
+  /// The file that counts the memory of the group with the smallest limit.
+  std::string usage_file;
+  /// What precedes its number of bytes that are no cache of files.
+  std::string usage_word;
 };
 
 /// Of this process. `root` is put before every path that is read: tests make such files. What is
 /// missing or is no number sets no limit.
 GroupLimits group_limits(const std::string& root = "");
-/// Bytes that `limits` counts as in use now and that no cache of files could give back; 0 where
-/// there is no limit or no such file.
+/// Bytes in use in the group whose limit counts, without caches of files. 0 where there is no limit
+/// or no such file.
 int64_t group_memory_in_use(const GroupLimits& limits);
 /// Threads that have a processor each: 1.5 processors are 2 threads, and no more than there are
 /// `processors` to run on. At least 1.

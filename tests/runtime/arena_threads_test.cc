@@ -159,7 +159,7 @@ TEST(Arena, KeepsToALimit) {
   arena.free(b, 40 * kMega);
 }
 
-// Blocks change hands, and meanwhile somebody gives free ranges back.
+// Meanwhile another thread gives free ranges back.
 TEST(Arena, SharedByThreads) {
   Arena arena(64 * kGiga);
   std::atomic<int> running{3}, wrong{0};

@@ -47,7 +47,7 @@ class Watch {
     root.apply([&](const std::string& path, nn::Module& m) {
       const auto& hooks = m.forward_hooks();
       RAMET_CHECK(!hooks || (hooks->pre.empty() && hooks->post.empty() && hooks->scopes.empty()),
-                  kOp, '\'', path, "' has forward hooks, which cannot be exported");
+                  kOp, named(path), " has forward hooks, which cannot be exported");
       modules[path] = &m;
       if (paths.emplace(&m, path).second) before_.push_back({&m, hooks, m.is_training()});
     });
@@ -119,8 +119,8 @@ class Watch {
     calls_.push_back(std::move(call));
   }
   [[noreturn]] void caught() const {
-    fail(kOp, "a forward caught what '", calls_.back().path,
-         "' threw, and went on: such a way is not followed");
+    fail(kOp, "a forward caught what ", named(calls_.back().path),
+         " threw, and went on: such a way is not followed");
   }
   void end(const std::string& path, nn::Module& module, const OnnxLayer* layer,
            const std::vector<Tensor>& out) {
@@ -254,11 +254,11 @@ std::string onnx_bytes(nn::Module& module, const std::vector<Tensor>& inputs,
   // What lives in both runs was there before; what a forward makes may come from the inputs.
   for (size_t i = 0; i < made.constants.size() && i < other.constants.size(); ++i) {
     const OnnxTensors::Constant& c = made.constants[i];
-    RAMET_CHECK(
-        c.tensor.is_set_to(other.constants[i].tensor), kOp, "in the forward of '", c.where,
-        "': ", c.whose.empty() ? std::string("an output") : "what '" + c.whose + "' is given", ", ",
-        describe(c.tensor), ", is made there, of something that is not recorded; ",
-        "expected what comes from an input, or, of a constant, a buffer");
+    RAMET_CHECK(c.tensor.is_set_to(other.constants[i].tensor), kOp, "in the forward of ",
+                named(c.where), ": ",
+                c.whose.empty() ? std::string("an output") : "what '" + c.whose + "' is given",
+                ", ", describe(c.tensor), ", is made there, of something that is not recorded; ",
+                "expected what comes from an input, or, of a constant, a buffer");
   }
   RAMET_CHECK(other.outputs.size() == made.outputs.size() && other.operators == made.operators, kOp,
               "the model does other things ",

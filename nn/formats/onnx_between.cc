@@ -167,8 +167,8 @@ std::string OnnxTensors::name_of(const Tensor& t, const std::string& where,
 }
 
 void OnnxTensors::refuse(const Tensor& t, const std::string& where, const std::string& whose) {
-  fail(kOp, "in the forward of '", where,
-       "': ", whose.empty() ? std::string("an output") : "what '" + whose + "' is given", ", ",
+  fail(kOp, "in the forward of ", named(where), ": ",
+       whose.empty() ? std::string("an output") : "what '" + whose + "' is given", ", ",
        describe(t), ", comes by an operation that cannot be exported: got ", blocked_,
        ", expected layers, or what onnx.h lists as \"between\"");
 }

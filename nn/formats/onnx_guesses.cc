@@ -162,7 +162,7 @@ OnnxTensors::Terms OnnxTensors::node_guesses(autograd::Node& node, const OnnxSee
 
 // A layer whose forward() was called, so that nobody was told.
 OnnxTensors::Terms OnnxTensors::layer_guesses(autograd::Node& node, const Parameter& p, int depth) {
-  const std::string what = "what the forward() of '" + p.path + "' did: call it as a module";
+  const std::string what = "what the forward() of " + named(p.path) + " did: call it as a module";
   blocked_ = what;
   if (!p.layer->forward) return {};
   autograd::Edge input;

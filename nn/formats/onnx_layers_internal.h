@@ -12,6 +12,11 @@
 namespace ramet {
 namespace formats {
 
+/// A module in error texts: 'features.0', or "the root module" for the empty path.
+inline std::string named(const std::string& path) {
+  return path.empty() ? "the root module" : "'" + path + "'";
+}
+
 /// A call of a layer, in evaluation mode.
 struct OnnxCall {
   std::string path;  // "features.0"; "" for the whole model
@@ -23,7 +28,7 @@ struct OnnxCall {
   ScalarType dtype() const { return out[0].scalar_type(); }
   /// "[export_onnx] 'features.0': ..."
   template <class... Parts> [[noreturn]] void refuse(const Parts&... parts) const {
-    fail("export_onnx", '\'', path, "': ", parts...);
+    fail("export_onnx", named(path), ": ", parts...);
   }
 };
 

@@ -29,6 +29,9 @@ std::vector<std::string> recurrent(OnnxGraph& g, const OnnxCall& c, M& m, const 
   const size_t states = kind.op == std::string("LSTM") ? 2 : 1;
   const auto& base = m.options_base;
   if (base.proj_size() > 0) c.refuse("proj_size has no operator");
+  if (c.in[0].dim() != 3)
+    c.refuse(kind.op, " of ", c.in[0].sizes(),
+             ", expected 3 dimensions: time and batch, not a packed sequence");
   const int64_t directions = base.bidirectional() ? 2 : 1, hidden = base.hidden_size();
   const OnnxOps o{g, c};
   attributes.integer("hidden_size", hidden);

@@ -184,6 +184,18 @@ template <class F> std::string refusal(F f, const OnnxOptions& options = {}) {
   return text;
 }
 
+// Rows of packed sequences are no sequence of the operator.
+struct PackedNetImpl : nn::Cloneable<PackedNetImpl> {
+  PackedNetImpl() { PackedNetImpl::reset(); }
+  void reset() override { lstm = register_module("lstm", nn::LSTM(3, 4)); }
+  Tensor forward(const Tensor& x) {
+    const auto rows = nn::utils::rnn::pack_padded_sequence(x, tensor({2, 2}));
+    return std::get<0>(lstm->forward_with_packed_input(rows)).data();
+  }
+  nn::LSTM lstm{nullptr};
+};
+RAMET_MODULE_IMPL(PackedNet, PackedNetImpl);
+
 TEST(Onnx, RefusesByTheModulesPath) {
   const auto refused = [](const auto& module, IntArrayRef sizes, const std::string& part) {
     const nn::Sequential net(nn::Identity(), nn::Sequential(nn::Identity(), module));
@@ -203,7 +215,8 @@ TEST(Onnx, RefusesByTheModulesPath) {
   refused(nn::ConvTranspose1d(nn::ConvTranspose1dOptions(1, 1, 2).dilation(2).output_padding(1)),
           {1, 1, 3}, "output_padding that is a stride or more");
   EXPECT_ERROR_TEXT(export_onnx(nn::LSTM(nn::LSTMOptions(3, 4).proj_size(2)), ones({2, 1, 3}), "x"),
-                    "'': proj_size has no operator");
+                    "[export_onnx] the root module: proj_size has no operator");
+  EXPECT_ERROR_TEXT(export_onnx(PackedNet(), ones({2, 2, 3}), "x"), "'lstm'");
   EXPECT_ERROR_TEXT(
       export_onnx(nn::CrossEntropyLoss(nn::CrossEntropyLossOptions().label_smoothing(0.1)),
                   {ones({2, 3}), ones({2}).to(kLong)}, "x"),
@@ -234,9 +247,10 @@ TEST(Onnx, RefusesByTheModulesPath) {
 }
 
 TEST(Onnx, RefusesWhatItCannotTell) {
-  expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x.cumsum(1)); }),
-              "in the forward of '': what 'fc' is given, float32[2, 3] on cpu, comes by an "
-              "operation that cannot be exported: got CumsumBackward0");
+  expect_part(
+      refusal([](auto& m, const Tensor& x) { return m.fc(x.cumsum(1)); }),
+      "in the forward of the root module: what 'fc' is given, float32[2, 3] on cpu, comes by an "
+      "operation that cannot be exported: got CumsumBackward0");
   expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x).cumsum(0); }), "an output");
   // A forward that catches does not hide it; nor that it went another way.
   const auto caught = [](auto& m, const Tensor& x, const Tensor& first) {

@@ -147,7 +147,8 @@ void check_pt(Tape& tape) {
   static const std::vector<std::string> names = {
       "state.pt",           "checkpoint.pt",      "protocol5.pt",     "big.pt",
       "tensor.pt",          "optimizers.pt",      "libtorch_list.pt", "libtorch_adam.pt",
-      "libtorch_values.pt", "libtorch_module.pt", "refused_code.pt",  "libtorch_pickle.pt"};
+      "libtorch_values.pt", "libtorch_module.pt", "refused_code.pt",  "libtorch_pickle.pt",
+      "mixed.pt",           "mixed_protocol4.pt"};
   const std::string& good = golden(tape.one_of(names));
   if (tape.one_in(4)) {
     std::string bad = good;
@@ -175,7 +176,7 @@ void check_pt(Tape& tape) {
 
 void check_old_pt(Tape& tape) {
   static const std::vector<std::string> names = {"old.pt", "old_protocol4.pt",
-                                                 "refused_old_code.pt"};
+                                                 "refused_old_code.pt", "mixed_old.pt"};
   std::string bad = golden(tape.one_of(names));
   const size_t cut = static_cast<size_t>(tape.below(static_cast<int64_t>(bad.size()) + 1));
   std::string end = bad.substr(cut);
@@ -239,6 +240,12 @@ void check_pickle(Tape& tape) {
                                                   "c__torch__\nModule\n",
                                                   "ctorch.jit._pickle\nrestore_type_tag\n",
                                                   "ctorch\nfloat32\n",
+                                                  "ctorch\nuint16\n",
+                                                  "ca\nb\n",
+                                                  "\x8f",
+                                                  "\x90",
+                                                  "\x91",
+                                                  "\x92",
                                                   tensor,
                                                   "X\x01\0\0\0w"s + tensor + "s",
                                                   "]" + tensor + "a"};

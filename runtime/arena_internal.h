@@ -13,9 +13,8 @@
 // - Free ranges and blocks in use are no more than the most that was in use of late, a sixteenth of
 //   that and 4 MiB. So what a step needs at its peak is kept for the next step. "Of late" is in
 //   this period of kPeriod requests and in the last one.
-// - Free ranges are no more than the blocks in use. Where that is less, they are no more than an
-//   eighth of what the process may use of memory, and than 4 GiB: a model that is gone leaves
-//   little.
+// - Free ranges are no more than the blocks in use. Where few are in use, an eighth of what the
+//   process may use is kept, and at most 4 GiB. So a model that is gone leaves little.
 // - With the blocks of all arenas they are no more than three quarters of what the process may use.
 // The free ranges of all arenas go back where the system has no more. They go back, too, where the
 // process's control group is close to its limit when memory is asked for.

@@ -26,8 +26,8 @@ struct GroupLimits {
 /// Of this process. `root` is put before every path that is read: tests make such files. What is
 /// missing or is no number sets no limit.
 GroupLimits group_limits(const std::string& root = "");
-/// Bytes in use in the group whose limit counts, without caches of files. 0 where there is no limit
-/// or no such file.
+/// Bytes in use in the group with the smallest limit, without caches of files. 0 where there is no
+/// limit or no such file.
 int64_t group_memory_in_use(const GroupLimits& limits);
 /// Threads that have a processor each: 1.5 processors are 2 threads, and no more than there are
 /// `processors` to run on. At least 1.

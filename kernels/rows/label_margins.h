@@ -6,9 +6,11 @@ namespace ramet {
 namespace kernels {
 
 /// The classes of sample n are labels[n, 0], labels[n, 1], ... up to the first negative one;
-/// counts[n, c] says how often class c is among them. A class that is not has
-///   loss[n, c] = sum_j max(0, 1 - x[n, labels[n, j]] + x[n, c]);
-///   slope[n, c] = how many of these terms are above 0 (or NaN).
+/// counts[n, c] says how often class c is among them. For a class that is not:
+///
+///   loss[n, c] = sum_j max(0, 1 - x[n, labels[n, j]] + x[n, c])
+///
+/// Its slope[n, c] is how many of these terms are above 0 (or NaN).
 /// A class that is has loss 0 and slope -counts[n, c] times its terms above 0. So the slopes are
 /// the derivatives of the sum of all losses. Work: samples * classes * labels.
 ///

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <optional>
 
+#include "autograd/grad_mode.h"
 #include "autograd/ops.h"
 #include "nn/formats/onnx_between_internal.h"
 
@@ -57,17 +58,18 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 }
 
 void OnnxTensors::know(const Tensor& t, const std::string& name) {
-  const auto [place, is_new] = places_.emplace(t.impl(), known_.size());
-  if (is_new) known_.emplace_back();
-  known_[place->second] = {t, t.version(), name};
-  if (t->node) by_node_[{t->node, t->slot}] = t.impl();
+  places_[t.impl()] = known_.size();
+  if (t->node) by_node_[{t->node, t->slot}] = known_.size();
+  known_.push_back({t, t.version(), name});
+  const NoGradGuard only_values;
+  if (t->node) known_.back().value = t.detach().clone();
 }
 
 const OnnxTensors::Known* OnnxTensors::current(const TensorImpl* t) const {
   const auto found = places_.find(t);
   if (found == places_.end()) return nullptr;
   const Known& known = known_[found->second];
-  return known.tensor.version() == known.version ? &known : nullptr;
+  return known.current() ? &known : nullptr;
 }
 
 bool OnnxTensors::view_of(const Known& from, const Tensor& t, std::string& name) {
@@ -129,7 +131,7 @@ std::string OnnxTensors::plain_name(const Tensor& t) {
   if (const Known* known = current(t.impl())) return known->name;
   std::string name;
   for (const Known& known : known_) {
-    if (known.tensor.storage_impl() != t.storage_impl() || !current(known.tensor.impl()) ||
+    if (known.tensor.storage_impl() != t.storage_impl() || !known.current() ||
         known.tensor.scalar_type() != t.scalar_type() || !view_of(known, t, name))
       continue;
     know(t, name);

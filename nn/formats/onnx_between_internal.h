@@ -53,6 +53,8 @@ class OnnxTensors {
     Tensor tensor;
     uint32_t version;
     std::string name;
+    Tensor value = {};  // a copy, of what has a node: it may be written in place
+    bool current() const { return tensor.version() == version; }
   };
   /// A guess: what the values would be, and how its operators are added, once.
   struct Term {
@@ -98,8 +100,8 @@ class OnnxTensors {
   const OnnxSeen& seen_;
   std::string prefix_, whose_;                            // what name_of() was given
   std::vector<Known> known_;                              // in the order of the forward
-  std::unordered_map<const TensorImpl*, size_t> places_;  // in it
-  std::map<Key, const TensorImpl*> by_node_;
+  std::unordered_map<const TensorImpl*, size_t> places_;  // in it, of the last of each
+  std::map<Key, size_t> by_node_;                         // in it
   std::vector<Parameter> parameters_;
   std::map<Key, Terms> looked_at_;  // for one tensor: graphs join again
   std::vector<Constant> constants_;

@@ -94,9 +94,9 @@ OnnxTensors::Terms OnnxTensors::guesses(autograd::Node& node, uint32_t slot, con
                                         int depth) {
   const NoGradGuard only_values;
   if (const auto found = by_node_.find({&node, slot}); found != by_node_.end()) {
-    const Known* known = current(found->second);
-    if (!known) return blocked_ = "a tensor that was written in place since", Terms();
-    return {{known->tensor.detach(), [name = known->name] { return name; }}};
+    const Known& known = known_[found->second];
+    return {{known.current() ? known.tensor.detach() : known.value,
+             [name = known.name] { return name; }}};
   }
   if (const Parameter* p = parameter_of(node)) {
     if (p->layer) return blocked_ = "parameter '" + p->name + "' outside of its layer", Terms();

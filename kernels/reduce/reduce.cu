@@ -155,6 +155,9 @@ template <class T> void run_as(const ReduceArgs& a, Stream where) {
     case ReduceOp::kStd:
       if constexpr (!std::is_integral<T>::value) return run<T, Variance<T>>(a, where);
       else return;
+    case ReduceOp::kNorm2:
+      if constexpr (std::is_same<T, double>::value) return run<T, Norm2>(a, where);
+      else return run<T, Fold<T>>(a, where);
     default: return run<T, Fold<T>>(a, where);
   }
 }

@@ -7,6 +7,7 @@
 #include "kernels/gpu/gpu_elements.h"
 // clang-format off: the first decides what the other means
 #include "kernels/reduce/reduce.h"
+#include "kernels/reduce/squares.h"
 // clang-format on
 
 namespace ramet::kernels::RAMET_VARIANT {
@@ -55,6 +56,29 @@ template <class T> struct Fold {
       case ReduceOp::kNormP: return static_cast<T>(::pow(v, 1 / a.parameter));
       default: return static_cast<T>(s);
     }
+  }
+};
+
+/// Norms of doubles: their squares may overflow or vanish. A double has those of every float.
+struct Norm2 {
+  using State = Squares;
+  static RAMET_INLINE Squares start(const ReduceArgs&) { return {0, 1}; }
+  static RAMET_INLINE Squares join(const ReduceArgs&, const Squares& x, const Squares& y) {
+    return RAMET_VARIANT::join(x, y);
+  }
+  static RAMET_INLINE double sum(const double (&x)[kPack], int n, double unit) {
+    double s = 0;
+    for (int j = 0; j < kPack; ++j)
+      if (j < n) s += (x[j] * unit) * (x[j] * unit);
+    return s;
+  }
+  static RAMET_INLINE void take(const ReduceArgs&, Squares& s, const double (&x)[kPack], int n,
+                                int64_t) {
+    const double plain = sum(x, n, 1), unit = unit_of<double>(plain);
+    s = RAMET_VARIANT::join(s, {unit == 1 ? plain : sum(x, n, unit), unit});
+  }
+  static RAMET_INLINE double result(const ReduceArgs&, const Squares& s, int64_t) {
+    return ::sqrt(s.sum) / s.unit;
   }
 };
 

@@ -1,7 +1,8 @@
-// Every kind of reduction: sums, products, norms, any and all, variance; the extrema stand in their
-// own file.
+// Every kind of reduction: sums, products, norms, any and all; extrema and variance stand in their
+// own files.
 #pragma once
 #include "kernels/reduce/reduce_extrema.h"
+#include "kernels/reduce/reduce_variance.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
@@ -118,27 +119,91 @@ struct Fold : FoldStates<typename LaneOf<T>::state, typename Op::Join> {
   }
 };
 
-// The general norm is rare: a scalar pow into a copy, summed as any other.
-template <class T> struct Powers : Fold<T, Add> {
-  static constexpr int64_t kColumns = kTile;
-  static RAMET_INLINE void of(const T* x, int64_t n, double p, T* out) {
-    for (int64_t i = 0; i < n; ++i)
-      out[i] = static_cast<T>(__builtin_pow(__builtin_fabs(static_cast<double>(x[i])), p));
+// Where a block's squares overflow or vanish it is summed again, times a power of 2.
+template <class T> struct Norm2 {
+  using Plain = Fold<T, AddSquare>;
+  static constexpr int64_t kColumns = kWide;
+  static void init(void* states, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) static_cast<Squares*>(states)[i] = {0, 1};
+  }
+  static void merge(void* into, const void* from, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) add(into, i, static_cast<const Squares*>(from)[i]);
   }
   static void block(void* state, const void* data, int64_t n, int64_t first, double p) {
-    T t[kReduceBlock];
-    of(static_cast<const T*>(data), n, p, t);
-    Fold<T, Add>::block(state, t, n, first, p);
+    double sum = 0;
+    Plain::block(&sum, data, n, first, p);
+    const double unit = unit_of<T>(sum);
+    if (unit != 1) {
+      T t[kReduceBlock];
+      scale(static_cast<const T*>(data), n, unit, t);
+      sum = 0;
+      Plain::block(&sum, t, n, first, p);
+    }
+    add(state, 0, squares<T>(sum, unit));
   }
   static void columns(void* states, const void* const* data, int64_t count, int64_t w,
                       int64_t first, double p) {
+    double sums[kWide] = {};
+    Plain::columns(sums, data, count, w, first, p);
+    for (int64_t c = 0; c < w; c += kTile) {
+      const int64_t n = imin(kTile, w - c);
+      double units[kTile];
+      bool up = false, down = false;
+      for (int64_t i = 0; i < n; ++i) {
+        units[i] = unit_of<T>(sums[c + i]);
+        up = up || units[i] > 1, down = down || units[i] < 1;
+      }
+      if (up) again(data, count, c, n, SquaresOf<T>::kUp, units, sums);
+      if (down) again(data, count, c, n, SquaresOf<T>::kDown, units, sums);
+      for (int64_t i = 0; i < n; ++i) add(states, c + i, squares<T>(sums[c + i], units[i]));
+    }
+  }
+
+ private:
+  static RAMET_INLINE void add(void* states, int64_t i, const Squares& part) {
+    Squares& out = static_cast<Squares*>(states)[i];
+    out = join(out, part);
+  }
+  static RAMET_INLINE void scale(const T* x, int64_t n, double unit, T* out) {
+    for (int64_t i = 0; i < n; ++i) out[i] = x[i] * static_cast<T>(unit);
+  }
+  // Columns c to c + n, of which those with this unit are wanted.
+  static void again(const void* const* data, int64_t count, int64_t c, int64_t n, double unit,
+                    const double* units, double* sums) {
     T t[kReduceRows * kTile];
+    const void* rows[kReduceRows];
+    double found[kTile] = {};
+    for (int64_t r = 0; r < count; ++r) {
+      scale(static_cast<const T*>(data[r]) + c, n, unit, t + r * kTile);
+      rows[r] = t + r * kTile;
+    }
+    Plain::columns(found, rows, count, n, 0, 0);
+    for (int64_t i = 0; i < n; ++i)
+      if (units[i] == unit) sums[c + i] = found[i];
+  }
+};
+
+// The general norm is rare: a scalar pow into a copy, summed as any other, in double.
+template <class T> struct Powers : Fold<double, Add> {
+  static constexpr int64_t kColumns = kTile;
+  static RAMET_INLINE void of(const T* x, int64_t n, double p, double* out) {
+    for (int64_t i = 0; i < n; ++i)
+      out[i] = __builtin_pow(__builtin_fabs(static_cast<double>(x[i])), p);
+  }
+  static void block(void* state, const void* data, int64_t n, int64_t first, double p) {
+    double t[kReduceBlock];
+    of(static_cast<const T*>(data), n, p, t);
+    Fold<double, Add>::block(state, t, n, first, p);
+  }
+  static void columns(void* states, const void* const* data, int64_t count, int64_t w,
+                      int64_t first, double p) {
+    double t[kReduceRows * kTile];
     const void* rows[kReduceRows];
     for (int64_t r = 0; r < count; ++r) {
       of(static_cast<const T*>(data[r]), w, p, t + r * kTile);
       rows[r] = t + r * kTile;
     }
-    Fold<T, Add>::columns(states, rows, count, w, first, p);
+    Fold<double, Add>::columns(states, rows, count, w, first, p);
   }
 };
 
@@ -168,88 +233,6 @@ struct Truth {  // the state: 1 where an element decided the result (any: true, 
   }
 };
 
-// ---- variance -----------------------------------------------------------------------------------
-// Chan, Golub, LeVeque (1979): parts with counts n, m, means a, b and squared deviations A, B about
-// them join to the mean a + d m/(n+m) and A + B + d^2 nm/(n+m), where d = b - a.
-struct Moments {
-  double n, mean, m2;
-};
-static_assert(sizeof(Moments) == kReducePartial);
-RAMET_INLINE void join(Moments& a, double n, double mean, double m2) {
-  if (a.n == 0) {  // no difference of means, whose square may be infinite
-    a = {n, mean, m2};
-    return;
-  }
-  const double d = mean - a.mean, share = n / (a.n + n);
-  a.m2 += m2 + d * d * (a.n * share);
-  a.mean += d * share;
-  a.n += n;
-}
-template <class T> struct Variance {
-  static constexpr int64_t kColumns = kTile;
-  static void init(void* states, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) static_cast<Moments*>(states)[i] = {0, 0, 0};
-  }
-  static void block(void* state, const void* data, int64_t n, int64_t, double) {
-    constexpr int last = kAccumulators<T> - 1;
-    const T* x = static_cast<const T*>(data);
-    Accumulators<T> s, q;
-    lfill<T>(s, 0);
-    sweep<T>(
-        n, [&](int64_t i, int u) { s[u] = s[u] + lload(x + i); },
-        [&](int64_t i, int64_t left) { s[last] = s[last] + lload_n<T>(x + i, left, T(0)); });
-    // The block is in the first-level cache: deviations from its rounded mean, then that mean is
-    // corrected by theirs.
-    const T m = lfold_add<T>(s) / static_cast<T>(n);
-    const Lanes<T> M = lset(m);
-    lfill<T>(s, 0), lfill<T>(q, 0);
-    sweep<T>(
-        n,
-        [&](int64_t i, int u) {
-          const Lanes<T> d = lload(x + i) - M;
-          s[u] = s[u] + d, q[u] = lfma(d, d, q[u]);
-        },
-        [&](int64_t i, int64_t left) {
-          const Lanes<T> d = lload_n<T>(x + i, left, m) - M;
-          s[last] = s[last] + d, q[last] = lfma(d, d, q[last]);
-        });
-    const double d = lfold_add<T>(s), count = static_cast<double>(n);
-    join(*static_cast<Moments*>(state), count, m + d / count, lfold_add<T>(q) - d * d / count);
-  }
-  static void columns(void* states, const void* const* data, int64_t count, int64_t w, int64_t,
-                      double) {
-    Moments* out = static_cast<Moments*>(states);
-    const double n = static_cast<double>(count);
-    for (int64_t c = 0; c < w; c += 16) {
-      const int64_t left = imin(16, w - c);
-      const auto row = [&](int64_t r) {
-        const T* x = static_cast<const T*>(data[r]) + c;
-        return left == 16 ? lload(x) : lload_n<T>(x, left, T(0));
-      };
-      Lanes<T> s = lset<T>(0), q = lset<T>(0);
-      for (int64_t r = 0; r < count; ++r) s = s + row(r);
-      const Lanes<T> M = s * lset<T>(T(1) / static_cast<T>(count));
-      s = lset<T>(0);
-      for (int64_t r = 0; r < count; ++r) {
-        const Lanes<T> d = row(r) - M;
-        s = s + d, q = lfma(d, d, q);
-      }
-      T m[16], d[16], m2[16];
-      lstore(m, M), lstore(d, s), lstore(m2, q);
-      for (int64_t i = 0; i < left; ++i) {
-        const double e = d[i];
-        join(out[c + i], n, m[i] + e / n, m2[i] - e * e / n);
-      }
-    }
-  }
-  static void merge(void* into, const void* from, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) {
-      const Moments& b = static_cast<const Moments*>(from)[i];
-      join(static_cast<Moments*>(into)[i], b.n, b.mean, b.m2);
-    }
-  }
-};
-
 template <class T> const Kind& kind_of(ReduceOp op) {
   using S = typename LaneOf<T>::state;
   switch (op) {
@@ -264,8 +247,8 @@ template <class T> const Kind& kind_of(ReduceOp op) {
   }
   if constexpr (ComputeTag<T>::value != ScalarType::Long) {
     switch (op) {
-      case ReduceOp::kSumSquares:
-      case ReduceOp::kNorm2: return kKindOf<T, S, Fold<T, AddSquare>>;
+      case ReduceOp::kSumSquares: return kKindOf<T, S, Fold<T, AddSquare>>;
+      case ReduceOp::kNorm2: return kKindOf<T, Squares, Norm2<T>>;
       case ReduceOp::kNorm0: return kKindOf<T, S, Fold<T, AddNonzero>>;
       case ReduceOp::kNorm1: return kKindOf<T, S, Fold<T, AddAbs>>;
       case ReduceOp::kNormP: return kKindOf<T, S, Powers<T>>;
@@ -289,8 +272,10 @@ template <class T> void finish(const ReduceArgs& a, const void* states, int64_t 
         value[i] = static_cast<T>(static_cast<double>(sums[i]) / count);
       break;
     case ReduceOp::kNorm2:
-      for (int64_t i = 0; i < n; ++i)
-        value[i] = static_cast<T>(__builtin_sqrt(static_cast<double>(sums[i])));
+      for (int64_t i = 0; i < n; ++i) {
+        const Squares& s = static_cast<const Squares*>(states)[i];
+        value[i] = static_cast<T>(__builtin_sqrt(s.sum) / s.unit);
+      }
       break;
     case ReduceOp::kNormP:
       for (int64_t i = 0; i < n; ++i)

@@ -344,6 +344,34 @@ TEST(SumsOnGpu, MasksOfManyBlocks) {
   EXPECT_EQ(numbers(nonzero(mask)), want);
 }
 
+// From 1e-300 to 1e300, in one sequence: what threads, warps and segments join.
+TEST(SumsOnGpu, NormsOfWhatHasNoSquare) {
+  for (const ScalarType t : {kDouble, kFloat}) {
+    const std::vector<double> sizes = t == kDouble
+                                          ? std::vector<double>{1e300, 1e200, 1, 1e-200, 1e-300}
+                                          : std::vector<double>{1e35, 1e20, 1, 1e-20, 1e-30};
+    for (const double first : sizes)
+      for (const double second : sizes)
+        for (const int64_t n : {1, 3000}) {
+          SCOPED_TRACE(std::to_string(n) + " " + std::to_string(first));
+          const Tensor a = drawn({n, 5}, kDouble, 1).mul(first), b = drawn({n, 5}, kDouble, 2);
+          const Tensor x = cat({a, b.mul(second), zeros_like(a)}, 0).to(t), y = x.to(kGpu);
+          const auto near = [&](const Tensor& got, const Tensor& want) {
+            const Tensor w = want.to(kDouble);
+            EXPECT_LE(got.to(kHost).to(kDouble).sub(w).abs().div(w).max().item<double>(),
+                      tolerance_of(t));
+          };
+          near(y.norm(2, 0), x.norm(2, 0));
+          near(y.t().contiguous().norm(2, 1), x.norm(2, 0));
+          near(y.norm(), x.norm());
+        }
+  }
+  const double inf = INFINITY, nan = NAN;
+  EXPECT_EQ(tensor({1e200, inf}, kDouble).to(kGpu).norm().item<double>(), inf);
+  EXPECT_EQ(zeros({3}, kDouble).to(kGpu).norm().item<double>(), 0);
+  EXPECT_TRUE(std::isnan(tensor({1e-200, nan}, kDouble).to(kGpu).norm().item<double>()));
+}
+
 // Losses of so many rows that their groups are joined by several warps; weights of more classes
 // than a block of threads has packs for.
 TEST(SumsOnGpu, LossesOfManyRows) {

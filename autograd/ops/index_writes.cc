@@ -73,9 +73,8 @@ Scalar neutral(Join join, ScalarType t) {
 }
 
 // How many values each element of a mean has, at least 1.
-Tensor counts_of(IntArrayRef sizes, int64_t dim, const Tensor& index, bool include_self,
-                 ScalarType dtype) {
-  const TensorOptions on = TensorOptions(dtype).device(index.device());
+Tensor counts_of(IntArrayRef sizes, int64_t dim, const Tensor& index, bool include_self) {
+  const TensorOptions on = TensorOptions(kLong).device(index.device());
   Tensor counts = full(sizes, include_self ? 1 : 0, on);
   counts.scatter_add_(dim, index, ones(index.sizes(), on));
   return include_self ? counts : counts.clamp_min_(1);
@@ -94,8 +93,7 @@ Tensor joined(Join join, const Tensor& self, int64_t d, const Tensor& index, con
   if (!include_self) out.scatter_(d, index, neutral(join, t));
   gather_loop(mode_of(join), at_least_1d(out), d, at_least_1d(index), at_least_1d(values));
   if (join == Join::kMean) {
-    const Tensor counts =
-        counts_of(self.sizes(), d, index, include_self, is_integral(t) ? kLong : out.scalar_type());
+    const Tensor counts = counts_of(self.sizes(), d, index, include_self);
     if (is_integral(t)) out.copy_(out.to(kLong).div_(counts, "floor"));
     else out.div_(counts);
   }
@@ -161,11 +159,10 @@ Pair join_gradients(const Node& node, Join join, const Tensor& g, const Tensor& 
     return product_gradients(node, g, self, d, index, src, result, include_self);
   if (join == Join::kMax || join == Join::kMin)
     return extremum_gradients(node, g, self, d, index, src, result, include_self);
-  const Tensor part =
-      join == Join::kMean
-          ? g.div(counts_of(g.sizes(), d, index, include_self, compute_type(g.scalar_type())))
-                .to(g.scalar_type())
-          : g;
+  const Tensor part = join == Join::kMean ? g.to(compute_type(g.scalar_type()))
+                                                .div(counts_of(g.sizes(), d, index, include_self))
+                                                .to(g.scalar_type())
+                                          : g;
   return {!node.needs(0) ? Tensor()
           : include_self ? part
                          : g.scatter(d, index, 0),

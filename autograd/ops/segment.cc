@@ -51,8 +51,13 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce,
   const int64_t segments = given.size(d) - (by_lengths ? 0 : 1);
   RAMET_CHECK(segments >= 0, op, "offsets: got ", describe(given), ", expected one at least");
 
+  // A mean of sixteen bits is rounded once: its sum may be beyond what they hold.
+  if (mean && is_narrow(data.scalar_type()))
+    return segment_reduce(data.to(kFloat), reduce, lengths, indices, offsets, axis, unsafe, initial)
+        .to(data.scalar_type());
+
   // Where each segment ends, and so which one an element is of; `segments` for those of none.
-  Tensor ends, place;
+  Tensor ends, place, count;
   {
     const NoGradGuard off;
     const Tensor numbers = given.to(kLong);
@@ -68,7 +73,14 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce,
         arange(n, TensorOptions(kLong).device(data.device())).expand(to).contiguous();
     place = segments == 0 ? zeros_like(each) : searchsorted(ends, each, false, /*right=*/true);
     if (!by_lengths) place = place.masked_fill(each.lt(numbers.narrow(d, 0, 1)), segments);
-    while (place.dim() < data.dim()) place = place.unsqueeze(-1);
+    if (mean) {
+      to[static_cast<size_t>(d)] = segments + 1;
+      count =
+          zeros(to, each.options()).scatter_add(d, place, ones_like(place)).narrow(d, 0, segments);
+      if (initial) count = count.clamp_min(1);
+    }
+    for (; place.dim() < data.dim(); place = place.unsqueeze(-1))
+      if (mean) count = count.unsqueeze(-1);
     place = place.expand(data.sizes());
   }
   const double nothing = reduce == "max"    ? -INFINITY
@@ -87,12 +99,7 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce,
     const Tensor kept = joined == "amax" ? y.ge(*initial) : y.le(*initial);
     y = y.masked_fill(kept.logical_or(y.isnan()).logical_not(), *initial);
   }
-  if (mean) {
-    const Tensor count = data.new_zeros(sizes)
-                             .scatter_add(d, place, ones_like(data.detach()))
-                             .narrow(d, 0, segments);
-    y = y.div(initial ? count.clamp_min(1) : count);
-  }
+  if (mean) y = y.div(count);
   return y.contiguous();
 }
 

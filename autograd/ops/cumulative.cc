@@ -119,12 +119,13 @@ Tensor cumprod_backward(const Tensor& g, const Tensor& x, const Tensor& y, int64
 }
 
 // sum over k >= i of g_k exp(x_i - y_k): of positive and negative g apart, by logarithms. To any
-// order as it stands, n x n terms.
+// order as it stands, n x n terms. Sums of -inf alone have no part in it.
 Tensor logcumsumexp_backward(const Tensor& g, const Tensor& x, const Tensor& y, int64_t dim) {
+  const Tensor none = y.detach().eq(-INFINITY);
   if (!GradMode::is_enabled()) {
     const ScalarType wide = compute_type(g.scalar_type());  // logarithms of 16 bits say little
     const auto part = [&](const Tensor& of) {
-      const Tensor log = of.clamp_min(0).log().sub(y.to(wide));
+      const Tensor log = of.clamp_min(0).log().sub(y.to(wide)).masked_fill(none, -INFINITY);
       return std::get<0>(run(RunningOp::kLogSumExp, log, dim, wide, true)).add(x.to(wide)).exp();
     };
     return part(g.to(wide)).sub(part(g.to(wide).neg())).to(g.scalar_type());
@@ -132,7 +133,9 @@ Tensor logcumsumexp_backward(const Tensor& g, const Tensor& x, const Tensor& y, 
   const Tensor xs = lines_last(x, dim), ys = lines_last(y, dim);
   const Tensor terms = xs.unsqueeze(-1)
                            .sub(ys.unsqueeze(-2))
-                           .masked_fill(below_diagonal(xs.size(-1), x.device()), -INFINITY)
+                           .masked_fill(below_diagonal(xs.size(-1), x.device())
+                                            .logical_or(lines_last(none, dim).unsqueeze(-2)),
+                                        -INFINITY)
                            .exp();
   return lines_back(terms.mul(lines_last(g, dim).unsqueeze(-2)).sum(-1), dim, x.sizes());
 }

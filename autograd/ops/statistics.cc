@@ -108,6 +108,26 @@ Between between(const char* op, std::string_view name) {
   return Between::kNearest;
 }
 
+// lerp(a, b, w), and where one is infinite, that one: its formula has inf - inf or 0 inf there. Of
+// both infinities it is NaN.
+Tensor lerp_to_infinity(const Tensor& a, const Tensor& b, const Tensor& w) {
+  Tensor y;
+  {
+    const NoGradGuard off;
+    y = where(isinf(a).logical_or(isinf(b)), a.add(b), lerp(a, b, w));
+  }
+  if (!recording(a, b, w)) return y;
+  return record("LerpBackward1", {a, b, w}, std::move(y),
+                [sa = save(a), sb = save(b), sw = save(w)](const Node& self, const Tensor& g) {
+                  const Tensor a = sa.get(self), b = sb.get(self), w = sw.get(self);
+                  std::array<Tensor, 3> r;
+                  if (self.needs(0)) r[0] = g.mul(w.neg().add(1));
+                  if (self.needs(1)) r[1] = g.mul(w);
+                  if (self.needs(2)) r[2] = g.mul(b.sub(a).masked_fill(a.eq(b), 0));
+                  return r;
+                });
+}
+
 Tensor quantiles(const char* op, const Tensor& self, const Tensor& q, std::optional<int64_t> dim,
                  bool keepdim, std::string_view interpolation, bool skips) {
   const Between way = between(op, interpolation);
@@ -158,8 +178,9 @@ Tensor quantiles(const char* op, const Tensor& self, const Tensor& q, std::optio
     values = at(below);
     if (way != Between::kLower) {
       const Tensor above = at(ceil(rank));
-      values = way == Between::kMidpoint ? lerp(values, above, 0.5)
-                                         : lerp(values, above, rank.sub(below));
+      const Tensor share =
+          way == Between::kMidpoint ? full_like(below, .5).expand_as(values) : rank.sub(below);
+      values = lerp_to_infinity(values, above, share);
     }
   }
   if (q.dim() == 0) return values.reshape(shape);

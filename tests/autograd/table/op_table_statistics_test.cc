@@ -81,7 +81,7 @@ void add_reductions(Table& t) {
       });
 }
 
-// The q-quantile, between two elements as lerp.
+// The q-quantile, between two elements as lerp, or the infinite one of them.
 double quantile_of(Values v, double q, const std::string& way, bool skips) {
   const size_t all = v.size();
   v = numbers(v);
@@ -92,6 +92,7 @@ double quantile_of(Values v, double q, const std::string& way, bool skips) {
   if (way == "lower") return a;
   if (way == "higher") return b;
   if (way == "nearest") return v[size_t(std::nearbyint(rank))];
+  if (std::isinf(a) || std::isinf(b)) return a + b;
   const double w = way == "midpoint" ? 0.5 : rank - std::floor(rank);
   return w < 0.5 ? a + w * (b - a) : b - (b - a) * (1 - w);
 }

@@ -108,7 +108,9 @@ class RAMET_API ReduceLROnPlateauScheduler {
  public:
   /// Whether smaller or larger metrics are better.
   enum SchedulerMode { min, max };
-  /// Whether the threshold is a share of the best metric or a number.
+  /// Whether the threshold is a share of the best metric or a number. By LibTorch's rule of rel a
+  /// metric is better below best * (1 - threshold), with max above best * (1 + threshold). Of a
+  /// best metric below 0 that takes worse ones for better: use abs where metrics may be negative.
   enum ThresholdMode { rel, abs };
   ReduceLROnPlateauScheduler(Optimizer& optimizer, SchedulerMode mode = min, float factor = 0.1f,
                              int patience = 10, double threshold = 1e-4,

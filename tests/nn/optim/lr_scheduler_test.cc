@@ -84,6 +84,13 @@ TEST(ReduceLROnPlateau, AsInLibTorch) {
   }
   EXPECT_EQ(rates, (std::vector<double>{1, 1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25}));
   EXPECT_ERROR_TEXT(Plateau(optimizer, Plateau::min, 1.5f), "Factor should be < 1.0");
+  // LibTorch's rule: below 0 a share of the best metric makes worse ones better, a number does not.
+  for (const auto mode : {Plateau::rel, Plateau::abs}) {
+    SGD other = optimizer_with(1);
+    Plateau of_negative(other, Plateau::min, 0.5, 0, 1e-2, mode);
+    for (float metric : {-1.f, -.995f, -.99f}) of_negative.step(metric);
+    EXPECT_EQ(lr_of(other), mode == Plateau::rel ? 1 : 0.25);
+  }
   // A group that came later has no smallest rate.
   optimizer.add_param_group(OptimizerParamGroup({ones({1}).requires_grad_()}));
   for (int i = 0; i < 5; ++i)

@@ -1,6 +1,8 @@
 // Losses of two tensors of one shape.
 #include "autograd/ops/loss.h"
 
+#include <cmath>
+
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/front/composed.h"
 #include "autograd/ops/front/index_front.h"
@@ -254,7 +256,6 @@ Tensor binary_cross_entropy_with_logits(const Tensor& given, const Tensor& targe
   };
   const bool weighted = pos_weight && pos_weight->defined();
   const Tensor p = weighted ? *pos_weight : Tensor();
-  check_constant(op, "pos_weight", p);
   // The usual case has kernels of its own.
   const bool plain = !weighted && x.scalar_type() == target.scalar_type();
   if (plain) {
@@ -266,28 +267,29 @@ Tensor binary_cross_entropy_with_logits(const Tensor& given, const Tensor& targe
     if (weighted) log_terms = log_terms.mul(p.sub(1).mul(target).add(1));
     loss = target.neg().add(1).mul(x).add(log_terms);  // at infinity x - t x would be NaN
   }
-  if (recording(x, target)) {
-    loss = record(
-        "BinaryCrossEntropyWithLogitsBackward0", {x, target}, std::move(loss),
-        [p, plain, terms, sx = save(x), st = save(target)](const Node& self, const Tensor& g) {
-          const Tensor &x = sx.get(self), &t = st.get(self);
-          std::array<Tensor, 2> r;
-          if (self.needs(0)) {  // 1 - t - l (1 - sigmoid(x))
-            if (plain) {
-              r[0] = bce_logits_backward(g, x, t);
-            } else if (p.defined()) {
-              const Tensor pt = p.mul(t);
-              r[0] = g.mul(pt.add(1).sub(t).mul(x.sigmoid()).sub(pt));
-            } else {
-              r[0] = g.mul(x.sigmoid().sub(t));
-            }
-          }
-          if (self.needs(1))
-            // -p log sigmoid(x) + log(1 - sigmoid(x)), of which one is infinite at
-            // infinity
-            r[1] = g.mul(p.defined() ? p.mul(terms(x)).sub(terms(x.neg())) : x.neg());
-          return r;
-        });
+  if (recording(x, target, p)) {
+    loss = record("BinaryCrossEntropyWithLogitsBackward0", {x, target, p}, std::move(loss),
+                  [plain, terms, sx = save(x), st = save(target), sp = save_if(weighted, p),
+                   m = weighted ? Meta(p) : Meta(x)](const Node& self, const Tensor& g) {
+                    const Tensor &x = sx.get(self), &t = st.get(self), p = sp.get(self);
+                    std::array<Tensor, 3> r;
+                    if (self.needs(0)) {  // 1 - t - l (1 - sigmoid(x))
+                      if (plain) {
+                        r[0] = bce_logits_backward(g, x, t);
+                      } else if (p.defined()) {
+                        const Tensor pt = p.mul(t);
+                        r[0] = g.mul(pt.add(1).sub(t).mul(x.sigmoid()).sub(pt));
+                      } else {
+                        r[0] = g.mul(x.sigmoid().sub(t));
+                      }
+                    }
+                    if (self.needs(1))
+                      // -p log sigmoid(x) + log(1 - sigmoid(x)), of which one is infinite at
+                      // infinity
+                      r[1] = g.mul(p.defined() ? p.mul(terms(x)).sub(terms(x.neg())) : x.neg());
+                    if (self.needs(2)) r[2] = m.reduce(g.mul(t).mul(terms(x)));
+                    return r;
+                  });
   }
   return reduced(times_weight(op, loss, weight), reduction);
 }
@@ -295,10 +297,11 @@ Tensor binary_cross_entropy_with_logits(const Tensor& given, const Tensor& targe
 Tensor kl_div(const Tensor& x, const Tensor& target, int64_t reduction, bool log_target) {
   check_pair("kl_div", x, target, reduction);
   check_floating("kl_div", x, target);
-  if (log_target) return reduced(target.exp().mul(target.sub(x)), reduction);
-  // 0 log 0 = 0, with gradient 0; of a negative target it is NaN.
-  const Tensor safe = target.masked_fill(target.eq(0), 1);
-  return reduced(safe.log().mul(target).sub(target.mul(x)), reduction);
+  // exp(t) (t - x), 0 where t is -inf; or t log t - t x, of t = 0 0, with gradient 0, and of a
+  // negative target NaN. Where a term is 0 it is so for any x.
+  const Tensor none = target.eq(log_target ? -INFINITY : 0), own = x.masked_fill(none, 0);
+  if (log_target) return reduced(target.exp().mul(target.masked_fill(none, 0).sub(own)), reduction);
+  return reduced(target.masked_fill(none, 1).log().mul(target).sub(target.mul(own)), reduction);
 }
 
 #include "autograd/forms/definitions.inc"

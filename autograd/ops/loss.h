@@ -15,15 +15,14 @@ namespace ramet {
 /// |input - target|
 RAMET_API Tensor l1_loss(const Tensor& self, const Tensor& target,
                          int64_t reduction = Reduction::Mean);
-/// The same of sigmoid(x), without overflow; pos_weight multiplies the term of t, and has no
-/// derivative: an Error where it requires one. So is a target of whole numbers. The loss has the
-/// target's shape; an input that
-/// repeats to it is taken.
+/// The same of sigmoid(x), without overflow; pos_weight multiplies the term of t. The loss has the
+/// target's shape; an input that repeats to it is taken. A target of whole numbers is an Error.
 RAMET_API Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target,
                                                   const std::optional<Tensor>& weight = {},
                                                   const std::optional<Tensor>& pos_weight = {},
                                                   int64_t reduction = Reduction::Mean);
-/// t (log t - x), or exp(t) (t - x) with log_target; x are log-probabilities.
+/// t (log t - x), or exp(t) (t - x) with log_target; x are log-probabilities. A target of
+/// probability 0 adds 0, whatever x.
 RAMET_API Tensor kl_div(const Tensor& self, const Tensor& target,
                         int64_t reduction = Reduction::Mean, bool log_target = false);
 

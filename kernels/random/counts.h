@@ -1,5 +1,5 @@
 // Distributions of which a draw takes as many random numbers as it needs: Poisson's, the binomial
-// and the gamma distribution. Philox streams as in random.h; element i takes the blocks i, i +
+// and the gamma distribution. Philox streams as in random.h. Element i takes the blocks i, i +
 // 2^56, i + 2 * 2^56 and so on, of which each gives two numbers of 53 bits, until its draw is done.
 // So it depends on seed, stream and index alone, and is the same on CPUs and GPUs.
 #pragma once

@@ -8,7 +8,7 @@
 // themselves.
 //
 // | element type | DLPack's |
-// | bool, uint8, int8 ... int64 | kDLBool, kDLUInt, kDLInt |
+// | bool, uint8 to uint32, int8 to int64 | kDLBool, kDLUInt, kDLInt |
 // | half, float, double; bfloat16 | kDLFloat; kDLBfloat |
 // | cpu:k (all are the host's memory) | kDLCPU, device 0 |
 // | cuda:k | kDLCUDA, the number that CUDA gives its card |

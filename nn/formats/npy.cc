@@ -115,7 +115,7 @@ class Header {
       if (ordered && descr[1] == t.kind && descr[2] == t.size) found = &t;
     if (!found) {
       bad("type: got '", written, "' (", other_type(descr),
-          "), expected bool, uint8, int8 to int64, float16, float32 or float64");
+          "), expected bool, uint8 to uint32, int8 to int64, float16, float32 or float64");
     }
     dtype = found->dtype;
     swapped = descr[0] == '>' && item_size(dtype) > 1;

@@ -120,7 +120,7 @@ std::vector<Random> draws() {
       // The first of two shares, which is uniform.
       {"_sample_dirichlet", kFloats,
        [](Sizes n, S t) {
-         std::vector<int64_t> pairs = n.vec();
+         Index pairs = n;
          pairs.push_back(2);
          return _sample_dirichlet(plain(pairs, t, 1)).select(-1, 0);
        },

@@ -87,7 +87,7 @@ void add_views(Table& t) {
   row(
       "ravel", {{3, 4}, {2, 3, 4}, {0, 2}, {}}, [](V x) { return ravel(x[0]); },
       as([](const Plain& x) { return Index{count(x.sizes)}; }));
-  const auto transposed = moved(
+  const auto last_two_swapped = moved(
       [](const Plain& x) {
         Index sizes = x.sizes;
         if (x.rank()) std::swap(sizes[sizes.size() - 1], sizes[sizes.size() - 2]);
@@ -100,11 +100,11 @@ void add_views(Table& t) {
       });
   const std::vector<Index> matrices = {{2, 3, 4}, {3, 4}, {0, 4}, {}};
   row(
-      "mT", matrices, [](V x) { return x[0].mT(); }, transposed);
+      "mT", matrices, [](V x) { return x[0].mT(); }, last_two_swapped);
   row(
-      "mH", matrices, [](V x) { return x[0].mH(); }, transposed);
+      "mH", matrices, [](V x) { return x[0].mH(); }, last_two_swapped);
   row(
-      "adjoint", matrices, [](V x) { return adjoint(x[0]); }, transposed);
+      "adjoint", matrices, [](V x) { return adjoint(x[0]); }, last_two_swapped);
   row(
       "numpy_T", {{2, 3, 4}, {0, 4}, {}}, [](V x) { return x[0].numpy_T(); },
       moved([](const Plain& x) { return Index(x.sizes.rbegin(), x.sizes.rend()); },

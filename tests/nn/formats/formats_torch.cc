@@ -112,7 +112,7 @@ TEST(Pt, UnsignedIntegersComeAndGo) {
   };
   check(read);
   const std::string path = ::testing::TempDir() + "/unsigned.pt";
-  save_pt(path, read);
+  formats::save_pt(path, read);
   check(load_pt(path));
 }
 

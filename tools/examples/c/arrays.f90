@@ -45,6 +45,7 @@ program arrays
 
   ! A column of a(features, samples) is a sample.
   a = reshape([1, 2, 3, 4, 5, 6], [2, 3])
+  call ramet_seed(1)
   net = ramet_module_new(linear)
   t = ramet_view(a, reversed=.true.)
   row = ramet_forward(net, t)

@@ -13,6 +13,7 @@ static int run(const char* address, int rank) {
   float numbers[2] = {1, 2}, sums[2];
   const int64_t sizes[2] = {1, 2}, two = 2;
   double mine = 0, both = 0;
+  ramet_manual_seed(1);
   ramet_group* group = ramet_group_new(address, rank, 2, 60);
   ramet_module* net =
       ramet_module_new("{\"type\": \"Linear\", \"in_features\": 2, \"out_features\": 1}", NULL);

@@ -6,6 +6,7 @@ int main(void) {
   float numbers[6] = {1, 2, 3, 4, 5, 6};
   const int64_t sizes[2] = {2, 3};
   double before = 0, after = 0;
+  ramet_manual_seed(1);
   ramet_module* net =
       ramet_module_new("{\"type\": \"Linear\", \"in_features\": 3, \"out_features\": 3}", NULL);
   ramet_optimizer* sgd = ramet_optimizer_new(net, "SGD", "{\"lr\": 0.01}");

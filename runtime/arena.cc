@@ -125,20 +125,21 @@ size_t Arena::allowed() const {
   return limit_ ? std::min(keep, less(limit_, used)) : keep;
 }
 
-// The largest ranges first, of which whole huge pages go.
+// The largest ranges first, of which whole huge pages go. Where nothing is kept all of them goes.
 void Arena::trim(size_t keep) noexcept {
+  const size_t page = keep == 0 ? kUnit : kHuge;
   auto largest = sizes_.end();
   while (kept_ > keep && largest != sizes_.begin()) {
     --largest;
     const auto [size, at] = *largest;
-    char* const start = up(at, kHuge);
+    char* const start = up(at, page);
     const size_t before = static_cast<size_t>(start - at);
-    const size_t whole = less(size, before) / kHuge * kHuge;
+    const size_t whole = less(size, before) / page * page;
     if (whole == 0) {
-      if (size < kHuge) return;  // so are the others
+      if (size < page) return;  // so are the others
       continue;
     }
-    const size_t going = std::min(whole, up(kept_ - keep, kHuge));
+    const size_t going = std::min(whole, up(kept_ - keep, page));
     if (munmap(start, going) != 0) return;  // too many mappings
     g_mapped -= going;
     ++returned_;

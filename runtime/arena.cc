@@ -61,22 +61,23 @@ bool should_return(size_t more) {
 
 }  // namespace
 
+// The upper end of a range: the system puts new mappings below the last one, so that what is left
+// at the lower end can grow.
 void* Arena::take(size_t size) {
   const auto found = sizes_.lower_bound({size, nullptr});
   if (found == sizes_.end()) return nullptr;
   auto by_size = sizes_.extract(found);
   auto& [left, at] = by_size.value();
-  char* const block = at;
-  auto by_address = free_.extract(block);
+  const auto by_address = free_.find(at);
   kept_ -= size;
   left -= size;
-  if (left == 0) return block;
-  // The same nodes hold the rest, so nothing can fail.
-  at += size;
-  by_address.key() = at;
-  by_address.mapped() = left;
-  sizes_.insert(std::move(by_size));
-  free_.insert(std::move(by_address));
+  char* const block = at + left;
+  if (left == 0) {
+    free_.erase(by_address);
+  } else {
+    by_address->second = left;
+    sizes_.insert(std::move(by_size));  // the same node, so nothing can fail
+  }
   return block;
 }
 

@@ -80,6 +80,21 @@ TEST(Arena, WhatIsFreedServesOtherSizes) {
   arena.free(whole, 64 * kMega);
 }
 
+// Sizes just above a multiple of the pages: what is left of one range is the start of the next.
+TEST(Arena, EqualBlocksLieTogether) {
+  Arena arena(64 * kGiga);
+  std::vector<void*> blocks;
+  for (int i = 0; i < 20; ++i) blocks.push_back(arena.allocate(8 * kMega + 64));
+  const Arena::Counts before = arena.counts();
+  for (int i = 0; i < 100; ++i) {
+    arena.free(blocks.back(), 8 * kMega + 64);
+    blocks.back() = arena.allocate(8 * kMega + 64);
+  }
+  EXPECT_EQ(arena.counts().asked, before.asked);
+  EXPECT_EQ(arena.counts().returned, before.returned);
+  for (void* p : blocks) arena.free(p, 8 * kMega + 64);
+}
+
 // The steps of a training: the second one and all later ones ask the system for nothing.
 TEST(Arena, ASteadyStateAsksForNothing) {
   Arena arena(64 * kGiga);

@@ -61,8 +61,8 @@ bool should_return(size_t more) {
 
 }  // namespace
 
-// The upper end of a range: the system puts new mappings below the last one, so that what is left
-// at the lower end can grow.
+// The upper end of a range. The system puts new mappings below the last one, so a rest at the lower
+// end can grow.
 void* Arena::take(size_t size) {
   const auto found = sizes_.lower_bound({size, nullptr});
   if (found == sizes_.end()) return nullptr;

@@ -30,6 +30,7 @@
 //   exp, log, neg, abs, sqrt, rsqrt, reciprocal, sin, cos, erf, silu, gelu, softplus, softmax,
 //   log_softmax; sum, mean, norm (1 and 2), amax, amin, max and min of all or some dimensions; mm,
 //   bmm, addmm, functional::linear; cat, stack; max_pool2d and avg_pool2d with windows of 2 or 3;
+//   adaptive_avg_pool2d to extents that divide the image's;
 //   reshapes, select, narrow, chunk, transpose, permute, expand
 //
 // Refused, by name (of each module of nn with common options: goldens/onnx_modules.txt of the

@@ -83,6 +83,7 @@ class OnnxTensors {
   void guess_one(const std::string& node, const Terms& x, const Hint& hint, Terms& made);
   void guess_number(const std::string& node, const Term& x, OnnxSeen::Numbers n, Terms& made);
   void guess_reduction(const std::string& node, const Term& x, const Tensor& result, Terms& made);
+  void guess_adaptive(const Term& x, const Tensor& result, Terms& made);
   void guess_view(const std::string& node, const Term& x, const Tensor& from, const Tensor& result,
                   Terms& made);
   void guess_product(const std::string& node, const std::vector<const Terms*>& of, Terms& made);

@@ -262,6 +262,7 @@ void OnnxTensors::guess_one(const std::string& node, const Terms& terms, const H
                    return avg_pool2d(t, {k, k}, {s, s}, {p, p});
                  });
     }
+    if (is("AdaptiveAvgPool2DBackward0") && hint.tensor) guess_adaptive(x, *hint.tensor, made);
     if (is("ViewBackward0") || is("UnsqueezeBackward0") || is("SqueezeBackward0")) {
       if (!hint.tensor && !hint.last) continue;
       const std::vector<int64_t> to =

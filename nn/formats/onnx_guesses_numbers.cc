@@ -66,20 +66,27 @@ const Reduction kReductions[] = {
      [](const Tensor& x, IntArrayRef d, bool keep) { return amin(x, d, keep); }, false},
 };
 
-// Is `result` what the row gives of x? A convolution's result lies in another order until its
-// strides are asked for. A sum of it was added in that order, and may be rounded otherwise.
+// Is `result` the sum `value`? A convolution's result lies in another order until its strides are
+// asked for. A sum of it was added in that order, and may be rounded otherwise. `most`: the same
+// sum of magnitudes.
+bool same_but_rounded(const Tensor& value, const Tensor& result, const Tensor& most) {
+  if (same_bits(value, result)) return true;
+  const ScalarType dtype = value.scalar_type();
+  if (dtype != result.scalar_type() || !is_floating(dtype)) return false;
+  const double unit = dtype == kHalf       ? 0x1p-11
+                      : dtype == kBFloat16 ? 0x1p-8
+                      : dtype == kFloat    ? 0x1p-24
+                                           : 0x1p-53;
+  const Tensor apart = (value.to(kDouble) - result.to(kDouble)).abs();
+  return apart.le(most.to(kDouble) * (16 * unit)).all().item<bool>();
+}
+
+// Is `result` what the row gives of x?
 bool gives(const Reduction& row, const Tensor& x, IntArrayRef dims, bool keep,
            const Tensor& result) {
   const Tensor value = row.function(x, dims, keep);
-  if (same_bits(value, result)) return true;
-  if (!row.rounds || value.scalar_type() != result.scalar_type() || !x.is_floating_point())
-    return false;
-  const double unit = x.scalar_type() == kHalf       ? 0x1p-11
-                      : x.scalar_type() == kBFloat16 ? 0x1p-8
-                      : x.scalar_type() == kFloat    ? 0x1p-24
-                                                     : 0x1p-53;
-  const Tensor most = row.function(x.abs().to(kDouble), dims, keep) * (16 * unit);
-  return (value.to(kDouble) - result.to(kDouble)).abs().le(most).all().item<bool>();
+  return row.rounds ? same_but_rounded(value, result, row.function(x.abs(), dims, keep))
+                    : same_bits(value, result);
 }
 
 std::vector<int64_t> reduced_sizes(IntArrayRef sizes, const std::vector<bool>& gone, bool keep) {
@@ -171,6 +178,27 @@ void OnnxTensors::guess_reduction(const std::string& node, const Term& x, const 
       }
     }
   }
+}
+
+// Windows of one size, as they are where the output's extents divide the input's.
+void OnnxTensors::guess_adaptive(const Term& x, const Tensor& result, Terms& made) {
+  const Tensor& v = x.value;
+  if (v.dim() != 4) return;
+  const int64_t height = result.size(2), width = result.size(3);
+  if (v.size(2) % height != 0 || v.size(3) % width != 0) return;
+  const auto pooled = [height, width](const Tensor& t) {
+    return adaptive_avg_pool2d(t, {height, width});
+  };
+  if (!same_but_rounded(pooled(v), result.detach(), pooled(v.abs()))) return;
+  put(
+      made, [&] { return result.detach(); },
+      [this, x, v, height, width, prefix = prefix_] {
+        if (height == 1 && width == 1) return graph_.node(prefix, "GlobalAveragePool", {x.add()});
+        const std::vector<int64_t> window{v.size(2) / height, v.size(3) / width};
+        OnnxAttributes a;
+        a.integers("kernel_shape", window).integers("strides", window);
+        return graph_.node(prefix, "AveragePool", {x.add()}, a);
+      });
 }
 
 void OnnxTensors::guess_product(const std::string& node, const std::vector<const Terms*>& of,

@@ -159,6 +159,12 @@ TEST(Onnx, ReducesWhatAConvolutionMade) {
     reduces("ReduceMax(Conv) keepdims=0 axes=2,3", [](Tensor x) { return amax(x, {2, 3}); });
     reduces("ReduceMean(Relu) keepdims=0 axes=2,3", [](Tensor x) { return x.relu().mean({2, 3}); });
     reduces("ReduceMean(ReduceMean) keepdims=0 axes=2", [](Tensor x) { return x.mean(3).mean(2); });
+    // Output's extents that divide the image's.
+    const auto pooled = [](int64_t height, int64_t width) {
+      return [=](Tensor x) { return adaptive_avg_pool2d(x, {height, width}).flatten(1); };
+    };
+    reduces("GlobalAveragePool(Conv)", pooled(1, 1));
+    reduces("AveragePool(Conv) kernel_shape=2,3 strides=2,3", pooled(3, 2));
     options.batch_dim(0);
     reduces("ReduceMean(Conv) keepdims=0 axes=2,3", [](Tensor x) { return x.mean({2, 3}); });
     reduces("ReduceMean(Conv) keepdims=1 axes=2,3", [](Tensor x) { return x.mean({2, 3}, true); });

@@ -50,8 +50,8 @@ void check_out(const Row& row, Device device = kHost);
 /// A capture (autograd/graph/captured.h) of op and of its gradients, replayed with other values in
 /// the inputs, gives the eager bits of these; or the host reads a value, which is refused.
 void check_captured(const Row& row, Device device = kHost);
-/// Values, derivatives, strides, in-place and out forms and captures of the first sample with a 0-dim
-/// operand in each place but of an index, and in several. A row may refuse one, and one may give
+/// The first sample with a 0-dim operand in each place but of an index, and in several: values,
+/// derivatives, strides, in-place and out forms, captures. A row may refuse one, and one may give
 /// another shape, which is printed: else it is its value repeated.
 void check_scalars(const Row& row);
 /// The same on a GPU, also where 0-dim operands stay on the host.

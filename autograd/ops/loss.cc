@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "autograd/ops/arithmetic.h"
+#include "autograd/ops/comparison.h"
 #include "autograd/ops/front/composed.h"
 #include "autograd/ops/front/index_front.h"
 #include "autograd/ops/front/loss_front.h"
@@ -298,8 +299,9 @@ Tensor kl_div(const Tensor& x, const Tensor& target, int64_t reduction, bool log
   check_pair("kl_div", x, target, reduction);
   check_floating("kl_div", x, target);
   // exp(t) (t - x), 0 where t is -inf; or t log t - t x, of t = 0 0, with gradient 0, and of a
-  // negative target NaN. Where a term is 0 it is so for any x.
-  const Tensor none = target.eq(log_target ? -INFINITY : 0), own = x.masked_fill(none, 0);
+  // negative target NaN. Where a term is 0 it is so for infinite x too, and NaN stays.
+  const Tensor none = target.eq(log_target ? -INFINITY : 0),
+               own = x.masked_fill(none.logical_and(isinf(x)), 0);
   if (log_target) return reduced(target.exp().mul(target.masked_fill(none, 0).sub(own)), reduction);
   return reduced(target.masked_fill(none, 1).log().mul(target).sub(target.mul(own)), reduction);
 }

@@ -22,7 +22,7 @@ RAMET_API Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tens
                                                   const std::optional<Tensor>& pos_weight = {},
                                                   int64_t reduction = Reduction::Mean);
 /// t (log t - x), or exp(t) (t - x) with log_target; x are log-probabilities. A target of
-/// probability 0 adds 0, whatever x.
+/// probability 0 adds 0 for infinite x too.
 RAMET_API Tensor kl_div(const Tensor& self, const Tensor& target,
                         int64_t reduction = Reduction::Mean, bool log_target = false);
 

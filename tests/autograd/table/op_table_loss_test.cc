@@ -103,10 +103,16 @@ void add_pairs(Table& t) {
   const Sample logs = {real({3, 4}, -3, -0.1), real({3, 4}, 0.1, 0.9)};
   add_elementwise(t, {"kl_div", "kl_div.none", "kl_div.sum", logs,
                       [](V x, int64_t r) { return kl_div(x[0], x[1], r); },
-                      [](D x) { return (x[1] == 0 ? 0 : x[1] * std::log(x[1])) - x[1] * x[0]; }});
+                      [](D x) {
+                        if (x[1] == 0) return std::isnan(x[0]) ? x[0] : 0;
+                        return x[1] * std::log(x[1]) - x[1] * x[0];
+                      }});
   add_elementwise(t, {"kl_div.log", "kl_div.log_none", "kl_div.log_sum", logs,
                       [](V x, int64_t r) { return kl_div(x[0], x[1], r, true); },
-                      [](D x) { return std::exp(x[1]) * (x[1] - x[0]); }});
+                      [](D x) {
+                        if (x[1] == -INFINITY) return std::isnan(x[0]) ? x[0] : 0;
+                        return std::exp(x[1]) * (x[1] - x[0]);
+                      }});
 }
 
 // ---- margins; a target is the sign of what is drawn

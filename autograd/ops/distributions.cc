@@ -53,8 +53,8 @@ Tensor _sample_dirichlet(const Tensor& self, std::optional<Generator> generator)
   const char* op = "_sample_dirichlet";
   check_floating(op, self);
   const Tensor given_alpha = self.detach();
-  check_all(op, self, given_alpha.gt(0).logical_and(given_alpha.lt(HUGE_VAL)),
-            "expected every concentration to be above 0 and finite");
+  report_unless(op, given_alpha.gt(0).logical_and(given_alpha.lt(HUGE_VAL)), given_alpha,
+                "expected every concentration to be above 0 and finite");
   const Tensor alpha = given_alpha.to(kDouble).contiguous();
   Tensor logs(TensorBase::empty(self.sizes(), kDouble, self.device()));
   draw_into(logs, given(generator), [&](const TensorBase& out, const kernels::RandomKey& key) {

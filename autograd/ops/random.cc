@@ -9,6 +9,7 @@
 #include "autograd/ops/front/out_front.h"
 #include "autograd/ops/front/random_front.h"
 #include "autograd/ops/front/sort_front.h"
+#include "runtime/capture.h"
 
 namespace ramet {
 

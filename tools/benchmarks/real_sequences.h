@@ -184,9 +184,9 @@ struct WhisperEncoderImpl : nn::Module {
   }
   static Tensor sinusoids(int64_t length, int64_t channels) {
     const double step = std::log(10000.0) / double(channels / 2 - 1);
-    const Tensor rates = torch::exp(torch::arange(channels / 2, torch::kFloat) * -step);
-    const Tensor angles = torch::arange(length, torch::kFloat).unsqueeze(1) * rates.unsqueeze(0);
-    return torch::cat({angles.sin(), angles.cos()}, 1);
+    const Tensor rates = torch::exp(torch::arange(channels / 2, torch::kDouble) * -step);
+    const Tensor angles = torch::arange(length, torch::kDouble).unsqueeze(1) * rates.unsqueeze(0);
+    return torch::cat({angles.sin(), angles.cos()}, 1).to(torch::kFloat);
   }
   Tensor forward(Tensor x) {
     x = F::gelu(conv1(x));

@@ -33,7 +33,7 @@ TEST(TrainOptions, DefaultsAreTheMainJob) {
 TEST(TrainOptions, DefaultsAreTheModels) {
   Options gpt, lstm, gan, pairs;
   EXPECT_FALSE(parse({"--model", "gpt"}, gpt));
-  EXPECT_EQ(gpt.data, "README.md");
+  EXPECT_EQ(gpt.data, "CONTRIBUTING.md");
   EXPECT_FALSE(parse({"--model", "lstm", "--data", "fashion-mnist"}, lstm));
   EXPECT_EQ(lstm.data, "fashion-mnist");
   EXPECT_FALSE(parse({"--model", "dcgan"}, gan));
@@ -120,7 +120,7 @@ TEST(TrainOptions, WrongCommandLinesAreOneLineAndCode2) {
     expect_part(help.text, model);
   expect_part(help.text, "Usage: ./tools/train ");
   expect_part(help.text, "  --model resnet: --data shapes --batch 64 --epochs 12\n");
-  expect_part(help.text, "  --model gpt: --data README.md --batch 32 --epochs 5\n");
+  expect_part(help.text, "  --model gpt: --data CONTRIBUTING.md --batch 32 --epochs 5\n");
   EXPECT_EQ(help.text.find("--model mlp:"), std::string::npos) << "it has cnn's";
 }
 

@@ -1,6 +1,6 @@
 // A small GPT that reads a text character by character and goes on in its manner.
 //
-//   language_model [TEXT [STEPS]]     of README.md, 1000 steps
+//   language_model [TEXT [STEPS]]     of CONTRIBUTING.md, 1000 steps
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -68,7 +68,7 @@ std::pair<torch::Tensor, torch::Tensor> pieces(const torch::Tensor& text) {
 }
 
 int main(int argc, char** argv) {
-  const std::string path = argc > 1 ? argv[1] : "README.md";
+  const std::string path = argc > 1 ? argv[1] : "CONTRIBUTING.md";
   const int steps = argc > 2 ? std::stoi(argv[2]) : 1000;
   std::ifstream file(path, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(file)), {});

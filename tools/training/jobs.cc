@@ -23,8 +23,8 @@ constexpr Row kJobs[] = {
     {"resnet", kClasses, {"shapes", 2e-3, 64, 12}, make_classifier},
     {"dcgan", "draws images", {"fashion-mnist", 2e-4, 64}, make_dcgan},
     {"unet", "tells which shape each pixel is of", {"shapes", 4e-3, 16, 10}, make_unet},
-    {"gpt", kNext, {"README.md", 2e-3, 32, 5}, make_text_job},
-    {"lstm", kNext, {"README.md", 2e-3, 32, 10}, make_text_job},
+    {"gpt", kNext, {"CONTRIBUTING.md", 2e-3, 32, 5}, make_text_job},
+    {"lstm", kNext, {"CONTRIBUTING.md", 2e-3, 32, 10}, make_text_job},
     {"seq2seq", "rewrites strings", {"dates", 2e-3, 64}, make_seq2seq},
 };
 

@@ -110,7 +110,7 @@ std::optional<Usage> parse(std::vector<std::string> arguments, Options& o) {
          "--data", o.data,
          "of images fashion-mnist, shapes (made by --seed; all that unet takes), or a folder with "
          "MNIST's four IDX files or CIFAR's binary files; for gpt and lstm a text (by default "
-         "README.md); for seq2seq dates or reverse (made by --seed)")
+         "CONTRIBUTING.md); for seq2seq dates or reverse (made by --seed)")
       ->type_name("NAME|DIR")
       ->capture_default_str();
   app.add_option("--model", o.model,

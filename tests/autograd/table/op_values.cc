@@ -197,7 +197,7 @@ double value_of(const Input& in, ScalarType dtype, double u, uint64_t at) {
   if (in.kind == Kind::kIndex) return std::floor(in.lo + u * (in.hi - in.lo));
   if (is_floating(dtype)) return in.lo + u * (in.hi - in.lo);
   if (dtype == kBool) return in.lo > 0 || u < 0.5;
-  const double lo = std::max(std::ceil(in.lo), dtype == kByte ? 0.0 : -128.0);
+  const double lo = std::max(std::ceil(in.lo), is_unsigned(dtype) ? 0.0 : -128.0);
   return lo + std::floor(u * std::max(1.0, std::floor(in.hi) - lo + 1));
 }
 
@@ -211,6 +211,8 @@ template <class F> void with_elements(const Tensor& t, F&& f) {
     case kLong: return f(static_cast<int64_t*>(t.ptr()));
     case kInt: return f(static_cast<int32_t*>(t.ptr()));
     case kShort: return f(static_cast<int16_t*>(t.ptr()));
+    case kUInt16: return f(static_cast<uint16_t*>(t.ptr()));
+    case kUInt32: return f(static_cast<uint32_t*>(t.ptr()));
     case kChar: return f(static_cast<int8_t*>(t.ptr()));
     case kByte: return f(static_cast<uint8_t*>(t.ptr()));
     case kBool: return f(static_cast<bool*>(t.ptr()));

@@ -93,10 +93,10 @@ inline void expect_caps(const Group& g, Device device) {
         }
       }
   }
-  // 6 that move, of 10 dtypes. Three that have five reductions: 10 sums, 4 means, 3 x 9 others; one
+  // 6 that move, of 12 dtypes. Three that have five reductions: 12 sums, 4 means, 3 x 11 others; one
   // that has two.
-  EXPECT_EQ(allowed, 6 * 10 + 3 * (10 + 4 + 27) + (10 + 4));
-  EXPECT_EQ(refused, 4 * 50 - 3 * 41 - 14);
+  EXPECT_EQ(allowed, 6 * 12 + 3 * (12 + 4 + 33) + (12 + 4));
+  EXPECT_EQ(refused, 4 * 60 - 3 * 49 - 16);
   g->barrier().wait();  // the group is whole
 }
 

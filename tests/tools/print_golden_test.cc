@@ -14,12 +14,17 @@
 namespace ramet {
 namespace {
 
+// As compare::PrintType numbers them.
+constexpr ScalarType kTypes[] = {kBool, kByte, kChar,     kShort, kInt,
+                                 kLong, kHalf, kBFloat16, kFloat, kDouble};
+static_assert(std::size(kTypes) == compare::kPrintTypes);
+
 TEST(PrintGolden, RandomTensorsAreLibTorchs) {
   int differ = 0;
   for (size_t n = 0; n < std::size(kPrintGolden) && differ < 3; ++n) {
     compare::Source source(compare::kPrintSeed, "print", n);
     const compare::PrintDraw d = compare::draw_print(source);
-    const auto type = static_cast<ScalarType>(d.type);  // numbered alike
+    const ScalarType type = kTypes[d.type];
     const TensorBase memory = TensorBase::empty(
         {static_cast<int64_t>(d.memory.size() / item_size(type))}, type, Device(kCPU, 0));
     std::memcpy(memory.ptr(), d.memory.data(), d.memory.size());

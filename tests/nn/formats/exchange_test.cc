@@ -174,8 +174,8 @@ TEST(Dlpack, RefusesByNameAndTakesNothingOver) {
   };
   refused("complex elements", [](New& f) { f.managed.dl_tensor.dtype = {5, 64, 1}; });
   refused("4 lanes", [](New& f) { f.managed.dl_tensor.dtype.lanes = 4; });
-  refused("16 bits of DLPack's type code 1 (uint)", [](New& f) {
-    f.managed.dl_tensor.dtype = {1, 16, 1};
+  refused("64 bits of DLPack's type code 1 (uint)", [](New& f) {
+    f.managed.dl_tensor.dtype = {1, 64, 1};
   });
   refused("8 bits of DLPack's type code 10", [](New& f) {
     f.managed.dl_tensor.dtype = {10, 8, 1};

@@ -217,7 +217,7 @@ TEST(Pt, WhatIsNamedOnceIsNotCopiedForEver) {
   // One long name of what cannot be read, in a list that is there many times.
   const std::string opaque = text("m") + text(much) + "\x93";
   EXPECT_EQ(error("]" + opaque + "a]" + floats + "a\x86"), "no error");
-  expect_part(error("]" + opaque + "aq\4](" + times(4000, "h\4") + "e" + floats + "\x86"),
+  expect_part(error("]" + opaque + "aq\4](" + times(4000, "h\4") + "e" + floats + "\x87"),
               "names of tensors: got more than");
   // Floats' bytes that are said to be bools as well.
   const std::string bools =

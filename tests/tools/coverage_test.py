@@ -123,7 +123,7 @@ with tempfile.TemporaryDirectory() as folder:
     wants("and it is not written away", root, [], 1, "relu was covered")
     if page.read_text() != before:
         problems.append("a page without relu was written")
-    wants("it is let go", root, ["--forget", "relu"], 0, "# What Ramet has of LibTorch")
+    wants("it is let go", root, ["--forget", "relu"], 0, "# What Ramet has")
     wants("what was written", root, ["--check"], 0, ", 0 problems")
     edit(names, "using ::ramet::nn::Linear;", "using ::ramet::nn::Identity;")
     wants("a module that disappeared", root, ["--check"], 1, "Modules: Linear was covered and is not any more")

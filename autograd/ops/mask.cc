@@ -94,8 +94,9 @@ Tensor select_dense(const Tensor& x, const Tensor& mask) {
                 });
 }
 
-Tensor expanded_mask(const Tensor& mask, IntArrayRef sizes) {
-  return expand(mask, sizes).contiguous();
+// On the device whose kernels read it: a 0-dim mask may be a host's.
+Tensor expanded_mask(const Tensor& mask, IntArrayRef sizes, Device device) {
+  return expand(mask.to(device), sizes).contiguous();
 }
 
 }  // namespace
@@ -167,7 +168,7 @@ Tensor masked_select(const Tensor& self, const Tensor& mask) {
   check_mask("masked_select", self, mask);
   const std::vector<int64_t> shape = broadcast_sizes("masked_select", self.sizes(), mask.sizes());
   return select_dense(self.sizes() == shape ? self : expand(self, shape),
-                      expanded_mask(mask, shape));
+                      expanded_mask(mask, shape, self.device()));
 }
 
 Tensor masked_scatter(const Tensor& self, const Tensor& mask_, const Tensor& source) {
@@ -178,7 +179,7 @@ Tensor masked_scatter(const Tensor& self, const Tensor& mask_, const Tensor& sou
               describe(source));
   check_same_device("masked_scatter", self, source);
   const std::vector<int64_t> shape = broadcast_sizes("masked_scatter", self.sizes(), mask_.sizes());
-  const Tensor mask = expanded_mask(mask_, shape), counts = counts_of(mask);
+  const Tensor mask = expanded_mask(mask_, shape, self.device()), counts = counts_of(mask);
   const int64_t n = total("masked_scatter", counts);
   RAMET_CHECK(n <= source.numel(), "masked_scatter", "source: got ", source.numel(),
               " elements, expected at least ", n, ", one for each true of the mask");

@@ -4,7 +4,7 @@
 #include "autograd/autograd.h"
 #include "autograd/grad_mode.h"
 #include "autograd/graph/captured.h"
-#include "autograd/graph/engine.h"
+#include "autograd/graph/reduce_bucket.h"
 #include "nn/module/sequential.h"
 #include "nn/utils/clip_grad.h"
 #include "runtime/devices.h"

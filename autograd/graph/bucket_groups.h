@@ -31,7 +31,7 @@ class BucketGroups {
 
   /// Did begin() claim the bucket's slots?
   bool owns(const ReduceBucket* b) const { return owned_.count(const_cast<ReduceBucket*>(b)) != 0; }
-  /// Tells the claimed buckets that the pass is over.
+  /// Reports to the claimed buckets that the pass is over.
   void end();
   /// Gives the claimed buckets back.
   void release(GraphTask* task);

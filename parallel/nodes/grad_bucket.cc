@@ -50,7 +50,7 @@ class GradBucket::Reduction {
     run_.clear();
   }
 
-  // Tells the graph's observers what moved.
+  // Reports to the graph's observers what moved.
   void report(const std::vector<Tensor>& sums) const {
     if (begun_) autograd::tell_moved("reduce_add", observed_, sums, begun_);
   }

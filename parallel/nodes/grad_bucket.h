@@ -38,7 +38,7 @@ class RAMET_API GradBucket final : public autograd::ReduceBucket {
   /// The gradients of some members, [member][slot].
   using Contributions = std::vector<std::pair<autograd::Node*, std::vector<Tensor>>>;
   std::vector<Tensor> reduce(const Contributions& in, autograd::GraphTask& task) override;
-  /// Tells the leaf's own bucket, long before the sum goes there with those of all members.
+  /// Informs the leaf's own bucket, long before the sum goes there with those of all members.
   void on_last_contribution(autograd::Node* member, size_t parts) override;
   void on_reduced(autograd::Node* member, Tensor& sum) override;
   void on_backward_ended() override;

@@ -70,9 +70,6 @@ Tensor _sample_dirichlet(const Tensor& self, std::optional<Generator> generator)
 namespace {
 // Half of the distance of uniform numbers.
 double half_step(ScalarType compute) { return compute == kDouble ? 0x1p-54 : 0x1p-25; }
-double smallest_above_zero(ScalarType t) {
-  return t == kDouble ? 0x1p-1074 : t == kFloat ? 0x1p-149 : t == kHalf ? 0x1p-24 : 0x1p-133;
-}
 }  // namespace
 
 Tensor& Tensor::exponential_(double lambda, std::optional<Generator> generator) const {

@@ -3,6 +3,7 @@
 #include "autograd/ops/comparison.h"
 #include "autograd/ops/front/arithmetic_front.h"
 #include "autograd/ops/front/out_front.h"
+#include "autograd/ops/front/pointwise_front.h"
 #include "autograd/ops/unary.h"
 #include "autograd/ops/where.h"
 #include "kernels/pointwise/rows/pair.h"
@@ -70,13 +71,10 @@ namespace {
 Tensor neighbour(const Tensor& a, const Tensor& b) {
   const ScalarType dtype = a.scalar_type();
   const ScalarType whole = dtype == kDouble ? kLong : dtype == kFloat ? kInt : kShort;
-  const double least = dtype == kDouble  ? 0x1p-1074
-                       : dtype == kFloat ? 0x1p-149
-                       : dtype == kHalf  ? 0x1p-24
-                                         : 0x1p-133;
   const Tensor bits = a.view(whole), away = eq(gt(b, a), gt(a, 0));
   const Tensor moved = where(away, add(bits, 1), sub(bits, 1)).view(dtype);
-  const Tensor y = where(eq(a, 0), copysign(scalar_to_tensor(least).to(dtype), b), moved);
+  const Tensor y =
+      where(eq(a, 0), copysign(scalar_to_tensor(smallest_above_zero(dtype)).to(dtype), b), moved);
   return where(isnan(a), a, where(logical_or(eq(a, b), isnan(b)), b, y));
 }
 

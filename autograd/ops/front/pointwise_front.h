@@ -47,6 +47,13 @@ inline double largest_finite(ScalarType dtype) {
          : dtype == kHalf  ? 65504
                            : 0x1.fep127;
 }
+/// The smallest number above 0 of a floating-point dtype.
+inline double smallest_above_zero(ScalarType dtype) {
+  return dtype == kDouble  ? 0x1p-1074
+         : dtype == kFloat ? 0x1p-149
+         : dtype == kHalf  ? 0x1p-24
+                           : 0x1p-133;
+}
 
 /// What an operation takes: a tensor, a number, or nothing.
 struct Operand {

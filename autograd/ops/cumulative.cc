@@ -85,15 +85,18 @@ Tensor below_diagonal(int64_t n, Device device) {
 // sum over k >= i of g_k y_k / x_i. Beyond a 0 that quotient says nothing: before the first 0 of a
 // line sums end there; of the first 0 itself products are made without it; elements after it have
 // none. To any order with a 0: each product without one element, n x n of them. Without a zero
-// every way has the bits of the first.
+// every way has the bits of the first. One element is its own product: a quotient would have a
+// rounding error for a second derivative, and NaN at infinity.
 Tensor cumprod_backward(const Tensor& g, const Tensor& x, const Tensor& y, int64_t dim) {
+  const bool single = x.dim() == 0 || x.size(dim) == 1;
+  if (single && !GradMode::is_enabled()) return g;
   const Tensor zero = x.eq(0);
   // As of prod: a capture cannot ask.
   const bool may_ask = (x.is_cpu() || GradMode::is_enabled()) && !capture::active();
   const auto quotient = [&](const Tensor& of) {
     return running_sum(g.mul(y), dim, g.scalar_type(), true).div(of);
   };
-  if (may_ask && !zero.any().item<bool>()) return quotient(x);
+  if (may_ask && !single && !zero.any().item<bool>()) return quotient(x);
   if (!GradMode::is_enabled()) {
     const Tensor zeros = zero.cumsum(dim), first = zero.logical_and(zeros.eq(1)),
                  one = x.masked_fill(first, 1), products = one.cumprod(dim);
@@ -114,7 +117,7 @@ Tensor cumprod_backward(const Tensor& g, const Tensor& x, const Tensor& y, int64
       below_diagonal(n, x.device()), 0);
   const Tensor exact =
       lines_back(products.mul(lines_last(g, dim).unsqueeze(-2)).sum(-1), dim, x.sizes());
-  if (!capture::active()) return exact;
+  if (single || !capture::active()) return exact;
   return exact.where(zero.any(), quotient(x.masked_fill(zero, 1)));  // at each replay
 }
 

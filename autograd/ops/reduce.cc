@@ -53,12 +53,16 @@ Tensor mean_over(const char* node, const Tensor& self, OptionalIntArrayRef dim, 
 // Where a group holds a 0, result / x cannot say what the others multiply to. To any order: each
 // element's product of the others is a product of a copy in which it was replaced by 1, n x n
 // elements. First order only: count the zeros. Without a zero every way has the bits of the first.
+// One element is its own product: a quotient would have a rounding error for a second derivative,
+// and NaN at infinity.
 Tensor prod_backward(const Tensor& g, const Tensor& x, const Tensor& y, ReducedDims dims) {
   const Tensor gx = spread(g, x.sizes(), dims), yx = spread(y, x.sizes(), dims);
+  const int64_t n = reduced_count(x, dims);
+  if (n == 1 && !GradMode::is_enabled()) return gx;
   const Tensor zero = x.eq(0);
   // A GPU is asked only where the answer saves n x n elements. A capture cannot ask.
   const bool may_ask = (x.is_cpu() || GradMode::is_enabled()) && !capture::active();
-  if (may_ask && !zero.any().item<bool>()) return gx.mul(yx.div(x));
+  if (may_ask && n != 1 && !zero.any().item<bool>()) return gx.mul(yx.div(x));
   if (!GradMode::is_enabled()) {
     const Tensor others = x.masked_fill(zero, 1);
     ReducedDims kept = dims;
@@ -77,14 +81,13 @@ Tensor prod_backward(const Tensor& g, const Tensor& x, const Tensor& y, ReducedD
         back[static_cast<size_t>(d)] = static_cast<int64_t>(order.size());
         order.push_back(d);
       }
-  const int64_t n = reduced_count(x, dims);
   const Tensor moved = x.permute(order), rows = moved.reshape({-1, 1, n}).expand({-1, n, n});
   Tensor self(TensorBase::empty({n, n}, kBool, x.device()));
   self.zero_();
   self.diagonal().fill_(true);
   const Tensor others = rows.masked_fill(self, 1).prod(-1).reshape(moved.sizes()).permute(back);
   const Tensor exact = gx.mul(others);
-  if (!capture::active()) return exact;
+  if (n == 1 || !capture::active()) return exact;
   return exact.where(zero.any(), gx.mul(yx.div(x.masked_fill(zero, 1))));  // at each replay
 }
 

@@ -177,10 +177,26 @@ constexpr Known kKnownResults[] = {
      .shows = "second gradient of",
      .reason = "the derivatives of a norm that is 0, or of nothing, are 0; LibTorch's second ones "
                "divide by it"},
-    {.name = "no rows",
+    {.name = "empty matrix",
      .cases = "added",
-     .shows = "result 0: [0], LibTorch [",
-     .reason = "of no rows the product is no numbers; LibTorch's is the one number added to it"},
+     .shows = "], LibTorch [",
+     .reason = "the sum with an empty product has the product's size; LibTorch's addmv gives the "
+               "size of what is added"},
+    {.name = "one column",
+     .cases = "conv1d conv2d conv3d",
+     .shows = " (bfloat16), element",
+     .reason = "a convolution with strides, also one that a gradient is made of, is computed as any "
+               "other; LibTorch's bfloat16 numbers are wrong where its result is one column wide"},
+    {.name = "product of one",
+     .cases = "prod cumprod",
+     .shows = "second gradient of",
+     .reason = "one number is its own product: the second derivative is 0; LibTorch's is a "
+               "rounding error"},
+    {.name = "bias in gaps",
+     .cases = "conv_transpose",
+     .shows = "LibTorch 0",
+     .reason = "every element has the bias; LibTorch's bfloat16 has 0 between kernels that are "
+               "smaller than the stride"},
     {.name = "summed integers",
      .cases = "einsum",
      .shows = "result 0: int64, LibTorch ",

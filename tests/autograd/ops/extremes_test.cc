@@ -170,6 +170,26 @@ TEST(Extremes, QuantilesBesideInfinity) {
                       tensor({.3, .7}, kDouble).requires_grad_()});
 }
 
+// A quotient of the product would be a rounding error or NaN.
+TEST(Extremes, OneNumberIsItsOwnProduct) {
+  using Product = std::function<Tensor(const Tensor&)>;
+  const Product products[] = {[](const Tensor& x) { return x.prod(); },
+                              [](const Tensor& x) { return x.prod(-1); },
+                              [](const Tensor& x) { return x.cumprod(-1); }};
+  for (const Product& product : products)
+    for (const double value : {3e-5, 0., 1e30, kInf, -kInf})
+      for (const bool scalar : {true, false}) {
+        const Tensor x = (scalar ? tensor(value, kFloat) : tensor({value}, kFloat));
+        x.requires_grad_();
+        for (const bool create_graph : {false, true}) {
+          const Tensor g =
+              autograd::grad({product(x).mul(1e6).sum()}, {x}, {}, create_graph, create_graph)[0];
+          expect_values(g, {1e6});
+          if (create_graph) expect_values(autograd::grad({g.sum()}, {x})[0], {0});
+        }
+      }
+}
+
 TEST(Extremes, WeightsOfPositivesHaveADerivative) {
   const Tensor x = tensor({.3, -.2, 2., -1., .5, 0.}, kDouble).view({2, 3}).requires_grad_(),
                t = tensor({1., .4, 0., .7, .1, 1.}, kDouble).view({2, 3}),

@@ -349,37 +349,37 @@ class RAMET_API Tensor : public TensorBase {
 
   // ---- methods of the functions in autograd/ops -------------------------------------------------
 #include "autograd/forms/methods.inc"
-#include "autograd/ops/activation_composed.inc"
-#include "autograd/ops/addmm.inc"
-#include "autograd/ops/aliases.inc"
-#include "autograd/ops/arithmetic.inc"
-#include "autograd/ops/decompose.inc"
-#include "autograd/ops/diagonals.inc"
-#include "autograd/ops/distance.inc"
-#include "autograd/ops/extremum.inc"
-#include "autograd/ops/index.inc"
-#include "autograd/ops/index_writes.inc"
-#include "autograd/ops/linalg.inc"
-#include "autograd/ops/mask.inc"
-#include "autograd/ops/matmul.inc"
-#include "autograd/ops/moments.inc"
-#include "autograd/ops/multiply.inc"
-#include "autograd/ops/pair.inc"
-#include "autograd/ops/power.inc"
-#include "autograd/ops/products.inc"
-#include "autograd/ops/random.inc"
-#include "autograd/ops/rearrange.inc"
-#include "autograd/ops/reduce.inc"
-#include "autograd/ops/search.inc"
-#include "autograd/ops/softmax.inc"
-#include "autograd/ops/sort.inc"
-#include "autograd/ops/statistics.inc"
-#include "autograd/ops/ternary.inc"
-#include "autograd/ops/triangle.inc"
-#include "autograd/ops/unary.inc"
-#include "autograd/ops/view.inc"
-#include "autograd/ops/view_parts.inc"
-#include "autograd/ops/where.inc"
+#include "autograd/ops/index/gather_scatter.inc"
+#include "autograd/ops/index/mask.inc"
+#include "autograd/ops/index/scatter_reduce.inc"
+#include "autograd/ops/index/search.inc"
+#include "autograd/ops/index/sort.inc"
+#include "autograd/ops/layers/softmax.inc"
+#include "autograd/ops/matrix/addmm.inc"
+#include "autograd/ops/matrix/decompose.inc"
+#include "autograd/ops/matrix/diagonals.inc"
+#include "autograd/ops/matrix/distance.inc"
+#include "autograd/ops/matrix/linalg.inc"
+#include "autograd/ops/matrix/matmul.inc"
+#include "autograd/ops/matrix/products.inc"
+#include "autograd/ops/matrix/triangle.inc"
+#include "autograd/ops/pointwise/activation_composed.inc"
+#include "autograd/ops/pointwise/aliases.inc"
+#include "autograd/ops/pointwise/arithmetic.inc"
+#include "autograd/ops/pointwise/multiply.inc"
+#include "autograd/ops/pointwise/pair.inc"
+#include "autograd/ops/pointwise/power.inc"
+#include "autograd/ops/pointwise/ternary.inc"
+#include "autograd/ops/pointwise/unary.inc"
+#include "autograd/ops/pointwise/where.inc"
+#include "autograd/ops/random/random.inc"
+#include "autograd/ops/reduce/extremum.inc"
+#include "autograd/ops/reduce/moments.inc"
+#include "autograd/ops/reduce/reduce.inc"
+#include "autograd/ops/reduce/statistics.inc"
+#include "autograd/ops/shape/rearrange.inc"
+#include "autograd/ops/shape/view.inc"
+#include "autograd/ops/shape/view_parts.inc"
   /// As linalg_slogdet().
   std::tuple<Tensor, Tensor> slogdet() const;
   std::tuple<Tensor, Tensor, Tensor> svd(bool some = true, bool compute_uv = true) const;
@@ -437,7 +437,8 @@ class RAMET_API Tensor : public TensorBase {
   Tensor& clip_(const std::optional<Tensor>& min = std::nullopt,
                 const std::optional<Tensor>& max = std::nullopt) const;
 
-  // ---- comparison and logic (autograd/ops/comparison.h): the result is bool, in place 0 or 1 ----
+  // ---- comparison and logic (autograd/ops/pointwise/comparison.h): the result is bool, in place 0
+  // or 1 ----
 #define RAMET_COMPARE_METHOD(name, Row)       \
   Tensor name(const Tensor& other) const;     \
   Tensor name(const Scalar& other) const;     \

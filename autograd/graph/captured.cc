@@ -7,8 +7,8 @@
 #include "autograd/graph/captured_internal.h"
 #include "autograd/graph/layout.h"
 #include "autograd/graph/node.h"
-#include "autograd/ops/copy.h"
-#include "autograd/ops/front/common.h"
+#include "autograd/ops/front/common_internal.h"
+#include "autograd/ops/make/copy.h"
 #include "runtime/capture.h"
 #include "runtime/program_internal.h"
 

@@ -4,7 +4,7 @@
 
 #include "autograd/graph/inplace.h"
 #include "autograd/graph/layout.h"
-#include "autograd/ops/front/common.h"
+#include "autograd/ops/front/common_internal.h"
 
 using ramet::detail::tls;
 

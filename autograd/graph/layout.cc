@@ -1,6 +1,6 @@
 #include "autograd/graph/layout.h"
 
-#include "autograd/ops/copy.h"
+#include "autograd/ops/make/copy.h"
 
 namespace ramet {
 namespace autograd {

@@ -1,4 +1,4 @@
-// How a view is made and tracked. The view operations themselves are in autograd/ops/view.h.
+// How a view is made and tracked. The view operations themselves are in autograd/ops/shape/view.h.
 #pragma once
 #include "autograd/graph/node.h"
 

@@ -15,7 +15,7 @@ namespace kernels {
 /// above, and as many below as oh asks for. REQUIRES: groups divides ci and co; every extent but n,
 /// ci and co is positive. Memory and time go with (oh - 1) sh + (kh - 1) dh, rows that are not in
 /// the image included, and with the like of the columns: fronts cut away what meets no pixel (Note
-/// [Taps that meet the image] in autograd/ops/front/conv_front.h).
+/// [Taps that meet the image] in autograd/ops/front/conv_internal.h).
 struct Conv2dShape {
   int64_t n, ci, h, w, co, oh, ow;
   int64_t kh, kw, sh, sw, ph, pw, dh, dw, groups;

@@ -10,7 +10,7 @@
 // A name is a line, and another does not move it.
 // clang-format off
 
-// ---- unary.h: autograd/ops/unary.h ----
+// ---- unary.h: autograd/ops/pointwise/unary.h ----
 
 /// Functions of one tensor: name(x), name_(x), name_out(out, x), x.name(), x.name_().
 #define RAMET_UNARY_FUNCTIONS(X)                                                     \
@@ -55,7 +55,7 @@
 #define RAMET_UNARY_METHODS(X)                                                       \
   X(sign, Sign)     /* -1, 0 or 1; derivative 0 */                                   \
   X(erfinv, Erfinv) /* the inverse of erf: infinite at -1 and 1, NaN outside */
-/// The same as the first without a kernel: compositions, written out in autograd/ops/unary.cc.
+/// The same as the first without a kernel: compositions, written out in autograd/ops/pointwise/unary.cc.
 #define RAMET_UNARY_COMPOSED(X)                        \
   X(log10, Log10) /* to base 10; -inf at 0, NaN below */ \
   X(tan, Tan)     /* sin x / cos x */
@@ -69,7 +69,7 @@
   X(frexp_exponent, FrexpExponent)
 #define RAMET_UNARY_OPS(X) RAMET_UNARY_FUNCTIONS(X) RAMET_UNARY_METHODS(X) RAMET_UNARY_PARTS(X)
 
-// ---- activation.h: autograd/ops/activation.h ----
+// ---- activation.h: autograd/ops/pointwise/activation.h ----
 
 #define RAMET_ACTIVATION_OPS(X)             \
   X(leaky_relu, LeakyRelu)                  \
@@ -86,7 +86,7 @@
   X(silu, Silu)                             \
   X(silu_backward, SiluBackward)
 
-// ---- choice.h: autograd/ops/where.h ----
+// ---- choice.h: autograd/ops/pointwise/where.h ----
 
 #define RAMET_CHOICE_OPS(X)    \
   X(maximum, Maximum)          \
@@ -96,7 +96,7 @@
   X(clamp_tensor, ClampTensor) \
   X(clamp_backward, ClampBackward)
 
-// ---- arithmetic.h: autograd/ops/arithmetic.h, power.h ----
+// ---- arithmetic.h: autograd/ops/pointwise/arithmetic.h, power.h ----
 
 /// Of integers, with the forms of comparisons and name(number, y), name_out(out, number, y).
 #define RAMET_BITS_FUNCTIONS(X)                                                               \
@@ -122,7 +122,7 @@
   RAMET_BITS_FUNCTIONS(X)                                                                     \
   X(bitwise_not, BitwiseNot)
 
-// ---- pair.h: autograd/ops/pair.h ----
+// ---- pair.h: autograd/ops/pointwise/pair.h ----
 
 #define RAMET_PAIR_OPS(X)   \
   X(atan2, Atan2)           \
@@ -140,7 +140,7 @@
   X(bitwise_left_shift, LeftShift) \
   X(bitwise_right_shift, RightShift)
 
-// ---- fused.h: autograd/ops/loss.h, activation_composed.h ----
+// ---- fused.h: autograd/ops/loss/loss.h, activation_composed.h ----
 
 #define RAMET_FUSED_OPS(X)         \
   X(glu, Glu)                      \
@@ -150,7 +150,7 @@
   X(bce_logits, BceLogits)         \
   X(bce_logits_backward, BceLogitsBackward)
 
-// ---- compare.h: autograd/ops/comparison.h ----
+// ---- compare.h: autograd/ops/pointwise/comparison.h ----
 
 /// Of two tensors, or a tensor and a number: name(x, y), name_out(out, x, y), x.name(y), x.name_(y).
 #define RAMET_COMPARE_FUNCTIONS(X)                                                            \

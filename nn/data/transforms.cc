@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "autograd/graph/node.h"
-#include "autograd/ops/shape_joins.h"
+#include "autograd/ops/shape/cat.h"
 
 namespace ramet {
 namespace data {

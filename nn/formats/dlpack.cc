@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "autograd/ops/factory.h"
+#include "autograd/ops/make/factory.h"
 #include "runtime/capture.h"
 #include "runtime/checked_size.h"
 #include "runtime/gpu.h"

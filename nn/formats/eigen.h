@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "autograd/ops/factory.h"
+#include "autograd/ops/make/factory.h"
 #include "autograd/tensor.h"
 
 namespace ramet {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "autograd/ops/factory.h"
+#include "autograd/ops/make/factory.h"
 #include "nn/formats/onnx_graph_internal.h"
 
 namespace ramet::formats {

@@ -1,7 +1,7 @@
 // Norms.
 #include <limits>
 
-#include "autograd/ops/factory.h"
+#include "autograd/ops/make/factory.h"
 #include "nn/formats/onnx_layers_internal.h"
 #include "nn/layers/batchnorm.h"
 #include "nn/layers/group_norm.h"

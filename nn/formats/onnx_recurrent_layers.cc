@@ -1,6 +1,6 @@
 // RNN, LSTM, GRU: an operator a layer, with both directions. Their cells.
 #include "autograd/grad_mode.h"
-#include "autograd/ops/shape_joins.h"
+#include "autograd/ops/shape/cat.h"
 #include "nn/formats/onnx_layers_internal.h"
 #include "nn/layers/recurrent.h"
 #include "nn/layers/recurrent_cells.h"

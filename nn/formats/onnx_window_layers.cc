@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "autograd/ops/factory.h"
+#include "autograd/ops/make/factory.h"
 #include "nn/formats/onnx_layers_internal.h"
 #include "nn/layers/conv.h"
 #include "nn/layers/conv_transpose.h"

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/shape_joins.h"
+#include "autograd/ops/shape/cat.h"
 #include "nn/formats/state_dict_internal.h"
 
 namespace ramet::formats {

@@ -5,7 +5,7 @@
 // {"lr": ...}}, "state0": {...}}.
 #include <cmath>
 
-#include "autograd/ops/factory.h"
+#include "autograd/ops/make/factory.h"
 #include "nn/formats/pickle_internal.h"
 #include "nn/formats/torch_optimizer_internal.h"
 

@@ -1,14 +1,14 @@
 #include "nn/functional/functional.h"
 
-#include "autograd/ops/batch_norm.h"
-#include "autograd/ops/conv.h"
-#include "autograd/ops/embedding.h"
-#include "autograd/ops/factory.h"
-#include "autograd/ops/layer_norm.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/pool.h"
-#include "autograd/ops/pool3d.h"
-#include "autograd/ops/random.h"
+#include "autograd/ops/layers/batch_norm.h"
+#include "autograd/ops/layers/conv.h"
+#include "autograd/ops/layers/embedding.h"
+#include "autograd/ops/layers/layer_norm.h"
+#include "autograd/ops/layers/pool.h"
+#include "autograd/ops/layers/pool3d.h"
+#include "autograd/ops/make/factory.h"
+#include "autograd/ops/matrix/matmul.h"
+#include "autograd/ops/random/random.h"
 #include "nn/layers/embedding_internal.h"
 
 namespace ramet::nn::functional {

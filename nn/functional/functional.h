@@ -208,7 +208,8 @@ RAMET_API std::tuple<Tensor, Tensor> adaptive_max_pool3d_with_indices(
 RAMET_API Tensor batch_norm(const Tensor& input, const Tensor& running_mean,
                             const Tensor& running_var, const BatchNormFuncOptions& options = {});
 RAMET_API Tensor layer_norm(const Tensor& input, const LayerNormFuncOptions& options);
-/// layer_norm(input + residual) and input + residual, in one pass (autograd/ops/layer_norm.h).
+/// layer_norm(input + residual) and input + residual, in one pass
+/// (autograd/ops/layers/layer_norm.h).
 RAMET_API std::tuple<Tensor, Tensor> residual_layer_norm(const Tensor& input,
                                                          const Tensor& residual,
                                                          const LayerNormFuncOptions& options);

@@ -1,5 +1,5 @@
 // The losses of nn::functional.
-#include "autograd/ops/loss.h"
+#include "autograd/ops/loss/loss.h"
 #include "nn/functional/functional.h"
 #include "runtime/logging.h"
 

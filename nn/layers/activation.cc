@@ -2,10 +2,10 @@
 
 #include <ostream>
 
-#include "autograd/ops/activation.h"
-#include "autograd/ops/activation_composed.h"
-#include "autograd/ops/factory.h"
-#include "autograd/ops/front/common.h"
+#include "autograd/ops/front/common_internal.h"
+#include "autograd/ops/make/factory.h"
+#include "autograd/ops/pointwise/activation.h"
+#include "autograd/ops/pointwise/activation_composed.h"
 #include "nn/init.h"
 #include "nn/module/class_name.h"
 

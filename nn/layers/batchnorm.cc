@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/factory.h"
-#include "autograd/ops/pool.h"
-#include "autograd/ops/unary.h"
+#include "autograd/ops/layers/pool.h"
+#include "autograd/ops/make/factory.h"
+#include "autograd/ops/pointwise/unary.h"
 #include "kernels/reduce/merge_moments.h"
 #include "nn/functional/functional.h"
 #include "nn/init.h"

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <ostream>
 
-#include "autograd/ops/bilinear.h"
-#include "autograd/ops/factory.h"
+#include "autograd/ops/layers/bilinear.h"
+#include "autograd/ops/make/factory.h"
 #include "nn/init.h"
 #include "nn/module/class_name.h"
 

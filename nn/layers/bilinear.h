@@ -36,7 +36,7 @@ RAMET_MODULE(Bilinear);
 
 namespace functional {
 
-/// bilinear of autograd/ops/bilinear.h.
+/// bilinear of autograd/ops/layers/bilinear.h.
 RAMET_API Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight,
                           const Tensor& bias = Tensor());
 

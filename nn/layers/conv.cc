@@ -4,7 +4,7 @@
 #include <cmath>
 #include <ostream>
 
-#include "autograd/ops/factory.h"
+#include "autograd/ops/make/factory.h"
 #include "nn/functional/functional.h"
 #include "nn/init.h"
 #include "nn/module/class_name.h"

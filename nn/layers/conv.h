@@ -42,7 +42,7 @@ template <size_t D> struct ConvOptions {
   RAMET_ARG(ExpandingArray<D>, dilation) = 1;
   RAMET_ARG(int64_t, groups) = 1;
   RAMET_ARG(bool, bias) = true;
-  /// What `padding` puts around the input: zeros, or what pad (autograd/ops/pad.h) makes of it.
+  /// What `padding` puts around the input: zeros, or as pad says (autograd/ops/shape/pad.h).
   RAMET_ARG(padding_mode_t, padding_mode) = kZeros;
 };
 using Conv1dOptions = ConvOptions<1>;
@@ -68,9 +68,9 @@ template <size_t D> std::string printed(const ExpandingArray<D>& numbers, int64_
 }  // namespace detail
 
 /// Each output is the sum of a window of the input times `weight`, plus `bias`: cross-correlation,
-/// with the output extents of autograd/ops/conv.h. `weight` is (out_channels, in_channels / groups,
-/// kernel...), `bias` (out_channels) or undefined; both start uniform in +-1/sqrt(n), n the
-/// weight's elements but for dimension 0.
+/// with the output extents of autograd/ops/layers/conv.h. `weight` is [out_channels,
+/// in_channels / groups, kernel...], `bias` [out_channels] or undefined. Both start uniform in
+/// +-1/sqrt(n), where n is the number of the weight's elements per output channel.
 template <size_t D, class Derived> class RAMET_API ConvNdImpl : public Cloneable<Derived> {
  public:
   explicit ConvNdImpl(const ConvOptions<D>& options_);

@@ -2,8 +2,8 @@
 
 #include <ostream>
 
-#include "autograd/ops/conv.h"
-#include "autograd/ops/factory.h"
+#include "autograd/ops/layers/conv.h"
+#include "autograd/ops/make/factory.h"
 #include "nn/module/class_name.h"
 #include "runtime/checked_size.h"
 

@@ -32,7 +32,7 @@ using ConvTranspose1dOptions = ConvTransposeOptions<1>;
 using ConvTranspose2dOptions = ConvTransposeOptions<2>;
 using ConvTranspose3dOptions = ConvTransposeOptions<3>;
 
-/// The gradient of a convolution's input, as a layer (autograd/ops/conv.h). `weight` is
+/// The gradient of a convolution's input, as a layer (autograd/ops/layers/conv.h). `weight` is
 /// (in_channels, out_channels / groups, kernel...), `bias` (out_channels) or undefined. Both start
 /// uniform in +-1/sqrt(out_channels / groups * kernel elements).
 template <size_t D, class Derived> class RAMET_API ConvTransposeNdImpl : public Cloneable<Derived> {

@@ -2,7 +2,7 @@
 
 #include <ostream>
 
-#include "autograd/ops/ctc_loss.h"
+#include "autograd/ops/loss/ctc_loss.h"
 #include "nn/module/class_name.h"
 
 namespace ramet::nn {

@@ -13,7 +13,7 @@ struct RAMET_API CTCLossOptions {
   RAMET_ARG(bool, zero_infinity) = false;
 };
 
-/// ctc_loss (autograd/ops/ctc_loss.h) of log-probabilities [steps, batch, classes], as of
+/// ctc_loss (autograd/ops/loss/ctc_loss.h) of log-probabilities [steps, batch, classes], as of
 /// log_softmax.
 class RAMET_API CTCLossImpl : public Cloneable<CTCLossImpl> {
  public:

@@ -2,7 +2,7 @@
 
 #include <ostream>
 
-#include "autograd/ops/distance.h"
+#include "autograd/ops/matrix/distance.h"
 #include "nn/module/class_name.h"
 
 namespace ramet::nn {

@@ -63,8 +63,8 @@ class RAMET_API Dropout3dImpl : public DropoutImplBase<Dropout3dImpl> {
 extern template class Cloneable<Dropout3dImpl>;
 RAMET_MODULE(Dropout3d);
 
-/// Keeps mean 0 and variance 1 (autograd/ops/dropout.h). As LibTorch's, the module does not know
-/// `inplace`: it prints it.
+/// Keeps mean 0 and variance 1 (autograd/ops/random/dropout.h). As LibTorch's, the module does not
+/// know `inplace`: it prints it.
 class RAMET_API AlphaDropoutImpl : public DropoutImplBase<AlphaDropoutImpl> {
  public:
   using DropoutImplBase::DropoutImplBase;

@@ -2,10 +2,10 @@
 
 #include <ostream>
 
-#include "autograd/ops/embedding_bag.h"
-#include "autograd/ops/embedding_bag_internal.h"
-#include "autograd/ops/factory.h"
-#include "autograd/ops/view.h"
+#include "autograd/ops/layers/embedding_bag.h"
+#include "autograd/ops/layers/embedding_bag_internal.h"
+#include "autograd/ops/make/factory.h"
+#include "autograd/ops/shape/view.h"
 #include "nn/layers/embedding_internal.h"
 #include "nn/module/class_name.h"
 

@@ -1,9 +1,9 @@
 // What Embedding and EmbeddingBag share. Private to nn.
 #pragma once
 #include "autograd/grad_mode.h"
-#include "autograd/ops/embedding_bag.h"
-#include "autograd/ops/factory.h"
-#include "autograd/ops/view.h"
+#include "autograd/ops/layers/embedding_bag.h"
+#include "autograd/ops/make/factory.h"
+#include "autograd/ops/shape/view.h"
 #include "nn/init.h"
 
 namespace ramet::nn::detail {

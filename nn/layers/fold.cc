@@ -2,7 +2,7 @@
 
 #include <ostream>
 
-#include "autograd/ops/im2col.h"
+#include "autograd/ops/layers/im2col.h"
 #include "nn/module/class_name.h"
 
 namespace ramet::nn {

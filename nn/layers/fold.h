@@ -66,7 +66,7 @@ RAMET_API Tensor unfold(const Tensor& input, ExpandingArray<2> kernel_size,
                         ExpandingArray<2> dilation, ExpandingArray<2> padding,
                         ExpandingArray<2> stride);
 }  // namespace detail
-/// col2im of autograd/ops/im2col.h.
+/// col2im of autograd/ops/layers/im2col.h.
 RAMET_API Tensor fold(const Tensor& input, const FoldFuncOptions& options);
 /// im2col of [n, c, h, w].
 RAMET_API Tensor unfold(const Tensor& input, const UnfoldFuncOptions& options);

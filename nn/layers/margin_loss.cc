@@ -2,11 +2,11 @@
 
 #include <ostream>
 
-#include "autograd/ops/activation_composed.h"
-#include "autograd/ops/distance.h"
-#include "autograd/ops/front/loss_front.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/margin_loss.h"
+#include "autograd/ops/front/loss_internal.h"
+#include "autograd/ops/loss/loss.h"
+#include "autograd/ops/loss/margin_loss.h"
+#include "autograd/ops/matrix/distance.h"
+#include "autograd/ops/pointwise/activation_composed.h"
 #include "nn/module/class_name.h"
 #include "runtime/logging.h"
 

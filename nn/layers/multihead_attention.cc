@@ -5,7 +5,7 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
-#include "autograd/ops/attention_internal.h"
+#include "autograd/ops/layers/attention_internal.h"
 #include "nn/functional/functional.h"
 #include "nn/init.h"
 #include "nn/module/class_name.h"

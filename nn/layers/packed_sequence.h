@@ -3,7 +3,7 @@
 #include <optional>
 #include <tuple>
 
-#include "autograd/ops/pad.h"
+#include "autograd/ops/shape/pad.h"
 #include "autograd/tensor.h"
 
 namespace ramet::nn::utils::rnn {

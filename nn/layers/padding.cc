@@ -2,7 +2,7 @@
 
 #include <ostream>
 
-#include "autograd/ops/pad.h"
+#include "autograd/ops/shape/pad.h"
 #include "nn/module/class_name.h"
 
 namespace ramet::nn {

@@ -11,7 +11,7 @@
 
 namespace ramet::nn {
 
-// autograd/ops/pad.h says what the numbers are.
+// autograd/ops/shape/pad.h says what the numbers are.
 #define RAMET_PAD_OPTIONS(Kind)                                         \
   template <size_t D> struct Kind##Options {                            \
     Kind##Options(ExpandingArray<D * 2> padding) : padding_(padding) {} \

@@ -2,7 +2,7 @@
 
 #include <ostream>
 
-#include "autograd/ops/shuffle.h"
+#include "autograd/ops/layers/shuffle.h"
 #include "nn/module/class_name.h"
 
 namespace ramet::nn {

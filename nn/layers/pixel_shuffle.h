@@ -50,7 +50,7 @@ namespace detail {
 RAMET_API Tensor pixel_shuffle(const Tensor& input, int64_t upscale_factor);
 RAMET_API Tensor pixel_unshuffle(const Tensor& input, int64_t downscale_factor);
 }  // namespace detail
-/// The functions of these names in autograd/ops/shuffle.h.
+/// The functions of these names in autograd/ops/layers/shuffle.h.
 RAMET_API Tensor pixel_shuffle(const Tensor& input, const PixelShuffleFuncOptions& options);
 RAMET_API Tensor pixel_unshuffle(const Tensor& input, const PixelUnshuffleFuncOptions& options);
 

@@ -57,7 +57,7 @@ using AdaptiveMaxPool2dOptions = AdaptiveMaxPoolOptions<ExpandingArrayWithOption
 using AdaptiveMaxPool3dOptions = AdaptiveMaxPoolOptions<ExpandingArrayWithOptionalElem<3>>;
 
 /// The maximum of each window: (N, C, ...) or (C, ...) with D spatial dimensions
-/// (autograd/ops/pool.h).
+/// (autograd/ops/layers/pool.h).
 template <size_t D, class Derived> class RAMET_API MaxPoolImpl : public Cloneable<Derived> {
  public:
   MaxPoolImpl(ExpandingArray<D> kernel_size) : MaxPoolImpl(MaxPoolOptions<D>(kernel_size)) {}
@@ -99,7 +99,7 @@ extern template class Cloneable<MaxPool3dImpl>;
 RAMET_MODULE(MaxPool3d);
 
 /// The mean of each window: (N, C, ...) or (C, ...) with D spatial dimensions
-/// (autograd/ops/pool.h).
+/// (autograd/ops/layers/pool.h).
 template <size_t D, class Derived> class RAMET_API AvgPoolImpl : public Cloneable<Derived> {
  public:
   AvgPoolImpl(ExpandingArray<D> kernel_size) : AvgPoolImpl(AvgPoolOptions<D>(kernel_size)) {}

@@ -2,8 +2,8 @@
 
 #include <ostream>
 
-#include "autograd/ops/factory.h"
-#include "autograd/ops/recurrent_internal.h"
+#include "autograd/ops/layers/recurrent_internal.h"
+#include "autograd/ops/make/factory.h"
 #include "nn/layers/recurrent_internal.h"
 #include "nn/module/class_name.h"
 #include "nn/module/module_hooks.h"

@@ -2,9 +2,9 @@
 
 #include <ostream>
 
-#include "autograd/ops/factory.h"
-#include "autograd/ops/recurrent_internal.h"
-#include "autograd/ops/view.h"
+#include "autograd/ops/layers/recurrent_internal.h"
+#include "autograd/ops/make/factory.h"
+#include "autograd/ops/shape/view.h"
 #include "nn/layers/recurrent_internal.h"
 #include "nn/module/class_name.h"
 #include "runtime/checked_size.h"

@@ -2,11 +2,11 @@
 
 #include <ostream>
 
-#include "autograd/ops/arithmetic.h"
-#include "autograd/ops/pad.h"
-#include "autograd/ops/pool.h"
-#include "autograd/ops/power.h"
-#include "autograd/ops/view.h"
+#include "autograd/ops/layers/pool.h"
+#include "autograd/ops/pointwise/arithmetic.h"
+#include "autograd/ops/pointwise/power.h"
+#include "autograd/ops/shape/pad.h"
+#include "autograd/ops/shape/view.h"
 #include "nn/module/class_name.h"
 
 namespace ramet::nn {

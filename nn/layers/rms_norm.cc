@@ -2,8 +2,8 @@
 
 #include <ostream>
 
-#include "autograd/ops/factory.h"
-#include "autograd/ops/instance_norm.h"
+#include "autograd/ops/layers/instance_norm.h"
+#include "autograd/ops/make/factory.h"
 #include "nn/init.h"
 #include "nn/module/class_name.h"
 

@@ -13,7 +13,7 @@ struct RAMET_API RMSNormOptions {
   RMSNormOptions(std::vector<int64_t> normalized_shape)
       : normalized_shape_(std::move(normalized_shape)) {}
   RAMET_ARG(std::vector<int64_t>, normalized_shape);
-  /// nullopt: as rms_norm chooses it (autograd/ops/instance_norm.h).
+  /// nullopt: as rms_norm chooses it (autograd/ops/layers/instance_norm.h).
   RAMET_ARG(std::optional<double>, eps) = std::nullopt;
   RAMET_ARG(bool, elementwise_affine) = true;
 };

@@ -2,8 +2,8 @@
 
 #include <limits>
 
-#include "autograd/ops/factory.h"
-#include "autograd/ops/triangle.h"
+#include "autograd/ops/make/factory.h"
+#include "autograd/ops/matrix/triangle.h"
 #include "nn/init.h"
 
 namespace ramet::nn {

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <ostream>
 
-#include "autograd/ops/pool.h"
-#include "autograd/ops/upsample.h"
-#include "autograd/ops/view.h"
+#include "autograd/ops/layers/pool.h"
+#include "autograd/ops/layers/upsample.h"
+#include "autograd/ops/shape/view.h"
 #include "nn/module/class_name.h"
 #include "runtime/checked_size.h"
 #include "runtime/logging.h"

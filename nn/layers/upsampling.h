@@ -62,8 +62,8 @@ RAMET_API Tensor interpolate(const Tensor& input, const std::optional<std::vecto
 }  // namespace detail
 /// input [n, c, l] (kNearest, kNearestExact, kLinear, kArea), [n, c, h, w] (the same with kBilinear
 /// and kBicubic for kLinear) or [n, c, d, h, w] (with kTrilinear) at other extents: floor(extent *
-/// scale_factor), or `size`. autograd/ops/upsample.h says what each mode computes; kArea: adaptive
-/// averages. Not given, align_corners is false; kNearest and kArea refuse it.
+/// scale_factor), or `size`. autograd/ops/layers/upsample.h says what each mode computes; kArea:
+/// adaptive averages. Not given, align_corners is false; kNearest and kArea refuse it.
 RAMET_API Tensor interpolate(const Tensor& input, const InterpolateFuncOptions& options = {});
 
 }  // namespace functional

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/copy.h"
+#include "autograd/ops/make/copy.h"
 
 namespace ramet::nn {
 

@@ -4,8 +4,8 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/graph/node.h"
-#include "autograd/ops/copy.h"
-#include "autograd/ops/factory.h"
+#include "autograd/ops/make/copy.h"
+#include "autograd/ops/make/factory.h"
 #include "runtime/capture.h"
 #include "runtime/storage_ref.h"
 

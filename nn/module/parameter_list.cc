@@ -3,7 +3,7 @@
 #include <ostream>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/copy.h"
+#include "autograd/ops/make/copy.h"
 #include "nn/module/class_name.h"
 
 namespace ramet::nn {

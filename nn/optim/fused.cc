@@ -2,8 +2,8 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/graph/inplace.h"
-#include "autograd/ops/copy.h"
-#include "autograd/ops/factory.h"
+#include "autograd/ops/make/copy.h"
+#include "autograd/ops/make/factory.h"
 #include "nn/serialize/archive.h"
 #include "runtime/capture.h"
 #include "runtime/observer.h"

@@ -1,6 +1,6 @@
 #include "nn/optim/gradient_accumulation.h"
 
-#include "autograd/ops/arithmetic.h"
+#include "autograd/ops/pointwise/arithmetic.h"
 
 namespace ramet::optim {
 

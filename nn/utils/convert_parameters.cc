@@ -1,6 +1,6 @@
 #include "nn/utils/convert_parameters.h"
 
-#include "autograd/ops/shape_joins.h"
+#include "autograd/ops/shape/cat.h"
 
 namespace ramet::nn::utils {
 namespace {

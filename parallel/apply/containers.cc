@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "autograd/ops/reduce.h"
+#include "autograd/ops/reduce/reduce.h"
 
 namespace ramet {
 namespace nn {

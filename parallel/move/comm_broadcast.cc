@@ -4,7 +4,7 @@
 #include "autograd/graph/graph_observer.h"
 #include "autograd/graph/inplace.h"
 #include "autograd/graph/layout.h"
-#include "autograd/ops/copy.h"
+#include "autograd/ops/make/copy.h"
 #include "parallel/move/comm.h"
 #include "parallel/move/movement.h"
 #include "parallel/move/peers.h"

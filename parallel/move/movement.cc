@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "autograd/graph/layout.h"
-#include "autograd/ops/copy.h"
+#include "autograd/ops/make/copy.h"
 #include "runtime/checked_size.h"
 #include "runtime/devices.h"
 

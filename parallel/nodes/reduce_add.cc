@@ -4,7 +4,7 @@
 
 #include "autograd/graph/graph_observer.h"
 #include "autograd/graph/graph_task.h"
-#include "autograd/ops/front/common.h"
+#include "autograd/ops/front/common_internal.h"
 #include "parallel/move/counters.h"
 #include "parallel/nodes/broadcast_reduce.h"
 #include "parallel/nodes/grad_bucket.h"

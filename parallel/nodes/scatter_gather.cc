@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "autograd/graph/node.h"
-#include "autograd/ops/copy.h"
+#include "autograd/ops/make/copy.h"
 #include "parallel/move/movement.h"
 #include "parallel/move/pieces.h"
 #include "runtime/logging.h"

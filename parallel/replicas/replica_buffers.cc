@@ -5,7 +5,7 @@
 #include <map>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/copy.h"
+#include "autograd/ops/make/copy.h"
 #include "parallel/move/comm.h"
 #include "parallel/move/counters.h"
 #include "parallel/move/movement.h"

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/copy.h"
+#include "autograd/ops/make/copy.h"
 #include "nn/module/flat_store.h"
 #include "parallel/move/bucket.h"
 #include "parallel/move/counters.h"

@@ -6,7 +6,7 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/graph/graph_observer.h"
-#include "autograd/ops/copy.h"
+#include "autograd/ops/make/copy.h"
 #include "nn/module/replica_meeting.h"
 #include "parallel/move/counters.h"
 #include "parallel/move/movement.h"

@@ -1,6 +1,6 @@
 #include "nn/init.h"
 
-#include "autograd/ops/factory.h"
+#include "autograd/ops/make/factory.h"
 #include "nn/layers/conv.h"
 #include "nn/layers/embedding.h"
 #include "nn/layers/linear.h"

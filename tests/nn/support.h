@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "autograd/ops/copy.h"
+#include "autograd/ops/make/copy.h"
 #include "autograd/tensor.h"
 #include "tests/error_text.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/copy.h"
+#include "autograd/ops/make/copy.h"
 #include "autograd/tensor.h"
 #include "runtime/gpu.h"
 #include "runtime/half.h"

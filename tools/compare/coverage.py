@@ -3,7 +3,7 @@
 
   compare --list | tools/compare/coverage.py
 
-Functions are those of autograd/ops/*.h, methods those of autograd/tensor.h. It fails on a function that neither has a case nor
+Functions are those of autograd/ops/*/*.h, methods those of autograd/tensor.h. It fails on a function that neither has a case nor
 stands in NOT_COMPARED below with a reason, on an entry there that has a case, and on a case that covers no such name.
 """
 

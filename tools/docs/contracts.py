@@ -61,7 +61,7 @@ def rows():
 def aliases():
     """{another name: the function it is a name of} of the rows of lists of operations."""
     found = {}
-    for path in sorted((ROOT / "autograd/ops").glob("*.inc")):
+    for path in sorted((ROOT / "autograd/ops").rglob("*.inc")):
         for macro, row in re.findall(r"^(RAMET_\w*ALIAS\w*)\((.*)", path.read_text(), flags=re.M):
             words = declarations.split(row)
             name, of = words[1:3] if macro == "RAMET_ALIAS" else words[:2]

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "autograd/ops/cross_entropy.h"
+#include "autograd/ops/loss/cross_entropy.h"
 #include "nn/data.h"
 
 namespace ramet::training {

@@ -1,7 +1,7 @@
-#include "autograd/ops/front/common.h"
+#include "autograd/ops/front/common_internal.h"
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/factory.h"
+#include "autograd/ops/make/factory.h"
 
 using ramet::detail::tls;
 

@@ -1,7 +1,7 @@
-#include "autograd/ops/front/composed.h"
+#include "autograd/ops/front/composed_internal.h"
 
 #include "autograd/autograd.h"
-#include "autograd/ops/view.h"
+#include "autograd/ops/shape/view.h"
 
 namespace ramet {
 namespace autograd {

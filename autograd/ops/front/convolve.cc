@@ -1,10 +1,10 @@
 // The convolutions' histories, the same for images and volumes.
-#include "autograd/ops/front/convolve.h"
+#include "autograd/ops/front/convolve_internal.h"
 
-#include "autograd/ops/arithmetic.h"
-#include "autograd/ops/front/conv_front.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/view.h"
+#include "autograd/ops/front/conv_internal.h"
+#include "autograd/ops/pointwise/arithmetic.h"
+#include "autograd/ops/reduce/reduce.h"
+#include "autograd/ops/shape/view.h"
 
 using ramet::detail::tls;
 

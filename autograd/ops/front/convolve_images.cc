@@ -1,9 +1,9 @@
 // Convolutions of images and their gradients, without history: in one call of a kernel, or in
 // parts.
-#include "autograd/ops/copy.h"
-#include "autograd/ops/front/conv_front.h"
-#include "autograd/ops/front/convolve.h"
-#include "autograd/ops/view.h"
+#include "autograd/ops/front/conv_internal.h"
+#include "autograd/ops/front/convolve_internal.h"
+#include "autograd/ops/make/copy.h"
+#include "autograd/ops/shape/view.h"
 #include "runtime/thread_pool.h"
 
 namespace ramet {

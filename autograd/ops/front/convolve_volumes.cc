@@ -7,10 +7,10 @@
 // arithmetic as a sum of kd convolutions of planes but writes its result once: about 2 kd + 4
 // passes over a volume against 4 kd + 2, and single channels, which medical volumes have, fill the
 // register tile kd times as well. A whole unfolding would be kh kw times as large.
-#include "autograd/ops/arithmetic.h"
-#include "autograd/ops/copy.h"
-#include "autograd/ops/front/convolve.h"
-#include "autograd/ops/view.h"
+#include "autograd/ops/front/convolve_internal.h"
+#include "autograd/ops/make/copy.h"
+#include "autograd/ops/pointwise/arithmetic.h"
+#include "autograd/ops/shape/view.h"
 
 namespace ramet {
 namespace autograd {

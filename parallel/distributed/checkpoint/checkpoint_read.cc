@@ -9,7 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "autograd/ops/factory.h"
+#include "autograd/ops/make/factory.h"
 
 namespace ramet::distributed::detail {
 namespace {

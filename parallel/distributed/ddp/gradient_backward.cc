@@ -5,7 +5,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/graph/graph_observer.h"
 #include "autograd/ops.h"
-#include "autograd/ops/front/common.h"
+#include "autograd/ops/front/common_internal.h"
 #include "parallel/distributed/ddp/gradient_reducer.h"
 
 namespace ramet::distributed::detail {

@@ -5,7 +5,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/graph/inplace.h"
 #include "autograd/ops.h"
-#include "autograd/ops/copy.h"
+#include "autograd/ops/make/copy.h"
 #include "runtime/devices.h"
 
 namespace ramet::distributed::detail {

@@ -3,8 +3,8 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
-#include "autograd/ops/copy.h"
-#include "autograd/ops/front/common.h"
+#include "autograd/ops/front/common_internal.h"
+#include "autograd/ops/make/copy.h"
 #include "parallel/distributed/model/leaves.h"
 #include "parallel/distributed/shard/shard_context.h"
 #include "parallel/distributed/shard/shard_group.h"

@@ -4,7 +4,7 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
-#include "autograd/ops/copy.h"
+#include "autograd/ops/make/copy.h"
 #include "parallel/distributed/group/group_state.h"
 #include "parallel/distributed/shard/shard_context.h"
 #include "runtime/absent_storage.h"

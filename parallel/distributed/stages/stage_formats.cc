@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "autograd/ops/copy.h"
+#include "autograd/ops/make/copy.h"
 #include "kernels/random/random.h"
 #include "parallel/distributed/group/collectives.h"
 #include "parallel/distributed/stages.h"

@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "autograd/ops.h"
-#include "autograd/ops/copy.h"
+#include "autograd/ops/make/copy.h"
 #include "parallel/distributed/wire/channel.h"
 
 namespace ramet::distributed::detail {

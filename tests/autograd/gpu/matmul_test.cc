@@ -1,6 +1,6 @@
 // Products of matrices on a GPU by cuBLASLt and by the library's own kernel, against float64 on the
 // CPU.
-#include "autograd/ops/matmul.h"
+#include "autograd/ops/matrix/matmul.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,8 +10,8 @@
 
 #include "autograd/autograd.h"
 #include "autograd/graph/layout.h"
-#include "autograd/ops/conv.h"
-#include "autograd/ops/factory.h"
+#include "autograd/ops/layers/conv.h"
+#include "autograd/ops/make/factory.h"
 #include "kernels/matrix/matmul.h"
 #include "runtime/allocator.h"
 #include "runtime/cuda/blas.h"

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "autograd/autograd.h"
-#include "autograd/ops/copy.h"
+#include "autograd/ops/make/copy.h"
 #include "runtime/cuda/blas.h"
 #include "runtime/cuda/copies.h"
 #include "runtime/gpu.h"

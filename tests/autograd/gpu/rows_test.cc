@@ -6,11 +6,11 @@
 #include <limits>
 
 #include "autograd/autograd.h"
-#include "autograd/ops/ctc_loss.h"
-#include "autograd/ops/group_norm.h"
-#include "autograd/ops/layer_norm.h"
-#include "autograd/ops/loss.h"
-#include "autograd/ops/softmax.h"
+#include "autograd/ops/layers/group_norm.h"
+#include "autograd/ops/layers/layer_norm.h"
+#include "autograd/ops/layers/softmax.h"
+#include "autograd/ops/loss/ctc_loss.h"
+#include "autograd/ops/loss/loss.h"
 #include "tests/autograd/gpu/gpu_tensors.h"
 #include "tests/share.h"
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "autograd/ops.h"
-#include "autograd/ops/front/sort_front.h"
+#include "autograd/ops/front/sort_internal.h"
 
 namespace ramet {
 namespace {

@@ -9,9 +9,9 @@
 #include "autograd/graph/function.h"
 #include "autograd/graph/node.h"
 #include "autograd/ops.h"
-#include "autograd/ops/factory.h"
-#include "autograd/ops/shape_joins.h"
-#include "autograd/ops/view.h"
+#include "autograd/ops/make/factory.h"
+#include "autograd/ops/shape/cat.h"
+#include "autograd/ops/shape/view.h"
 #include "tests/autograd/check.h"
 
 namespace ramet {

@@ -8,10 +8,10 @@
 
 #include "autograd/autograd.h"
 #include "autograd/graph/function.h"
-#include "autograd/ops/batch_norm.h"
-#include "autograd/ops/conv.h"
-#include "autograd/ops/factory.h"
-#include "autograd/ops/layer_norm.h"
+#include "autograd/ops/layers/batch_norm.h"
+#include "autograd/ops/layers/conv.h"
+#include "autograd/ops/layers/layer_norm.h"
+#include "autograd/ops/make/factory.h"
 #include "tests/autograd/check.h"
 
 namespace ramet {

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"
-#include "autograd/ops/factory.h"
-#include "autograd/ops/indexing.h"
-#include "autograd/ops/pool.h"
-#include "autograd/ops/view.h"
+#include "autograd/ops/index/index_put.h"
+#include "autograd/ops/layers/pool.h"
+#include "autograd/ops/make/factory.h"
+#include "autograd/ops/shape/view.h"
 #include "tests/autograd/check.h"
 
 namespace ramet {

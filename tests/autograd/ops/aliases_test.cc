@@ -1,5 +1,5 @@
 // Where the forms of a name stand for another's.
-#include "autograd/ops/aliases.h"
+#include "autograd/ops/pointwise/aliases.h"
 
 #include "autograd/graph/node.h"
 #include "autograd/ops.h"

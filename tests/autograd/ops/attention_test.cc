@@ -1,6 +1,6 @@
 // Attention as a public function. Values of many shapes: tests/kernels; on a GPU:
 // tests/autograd/gpu.
-#include "autograd/ops/attention.h"
+#include "autograd/ops/layers/attention.h"
 
 #include "autograd/autograd.h"
 #include "autograd/ops.h"

@@ -1,4 +1,4 @@
-#include "autograd/ops/factory.h"
+#include "autograd/ops/make/factory.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -9,9 +9,9 @@
 #include <iterator>
 #include <string>
 
-#include "autograd/ops/copy.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/view.h"
+#include "autograd/ops/make/copy.h"
+#include "autograd/ops/random/random.h"
+#include "autograd/ops/shape/view.h"
 #include "tests/autograd/check.h"
 
 namespace ramet {

@@ -1,5 +1,5 @@
 // Grids, joins and splits: what PyTorch 2.15 gives and refuses at the edges, and what errors say.
-#include "autograd/ops/grids.h"
+#include "autograd/ops/make/grids.h"
 
 #include "autograd/ops.h"
 #include "tests/autograd/check.h"

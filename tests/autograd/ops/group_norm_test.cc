@@ -1,18 +1,18 @@
 // group_norm as a public operation; numbers from PyTorch 2.15. Kernels:
 // tests/kernels/rows/group_norm_test.cc.
-#include "autograd/ops/group_norm.h"
+#include "autograd/ops/layers/group_norm.h"
 
 #include "autograd/autograd.h"
 #include "autograd/graph/layout.h"
 #include "autograd/graph/node.h"
-#include "autograd/ops/arithmetic.h"
-#include "autograd/ops/batch_norm.h"
-#include "autograd/ops/conv.h"
-#include "autograd/ops/factory.h"
-#include "autograd/ops/layer_norm.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/unary.h"
-#include "autograd/ops/view.h"
+#include "autograd/ops/layers/batch_norm.h"
+#include "autograd/ops/layers/conv.h"
+#include "autograd/ops/layers/layer_norm.h"
+#include "autograd/ops/make/factory.h"
+#include "autograd/ops/pointwise/arithmetic.h"
+#include "autograd/ops/pointwise/unary.h"
+#include "autograd/ops/reduce/reduce.h"
+#include "autograd/ops/shape/view.h"
 #include "tests/autograd/derivatives.h"
 
 namespace ramet {

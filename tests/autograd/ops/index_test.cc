@@ -1,16 +1,16 @@
 // gather, scatter, index_select, masks, x.index(...), embedding, cat and stack as public
 // operations.
-#include "autograd/ops/index.h"
+#include "autograd/ops/index/gather_scatter.h"
 
 #include <cmath>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/embedding.h"
-#include "autograd/ops/factory.h"
-#include "autograd/ops/indexing.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape_joins.h"
-#include "autograd/ops/view.h"
+#include "autograd/ops/index/index_put.h"
+#include "autograd/ops/layers/embedding.h"
+#include "autograd/ops/make/factory.h"
+#include "autograd/ops/reduce/reduce.h"
+#include "autograd/ops/shape/cat.h"
+#include "autograd/ops/shape/view.h"
 #include "tests/autograd/derivatives.h"
 
 namespace ramet {

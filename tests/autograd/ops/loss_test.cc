@@ -1,15 +1,15 @@
 // Losses against PyTorch 2.15 and differences.
-#include "autograd/ops/loss.h"
+#include "autograd/ops/loss/loss.h"
 
 #include <cmath>
 #include <limits>
 
 #include "autograd/autograd.h"
-#include "autograd/ops/comparison.h"
-#include "autograd/ops/factory.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/softmax.h"
-#include "autograd/ops/view.h"
+#include "autograd/ops/layers/softmax.h"
+#include "autograd/ops/make/factory.h"
+#include "autograd/ops/pointwise/comparison.h"
+#include "autograd/ops/reduce/reduce.h"
+#include "autograd/ops/shape/view.h"
 #include "tests/autograd/derivatives.h"
 
 namespace ramet {
@@ -239,7 +239,8 @@ TEST(Huber, OfAScalarTensor) {
   }
   for (const int64_t reduction : {Reduction::None, Reduction::Mean, Reduction::Sum})
     for (const bool first : {false, true}) {
-      const Tensor one = leaf({0.3}).detach().reshape({}).requires_grad_(), many = varied_leaf({3, 2});
+      const Tensor one = leaf({0.3}).detach().reshape({}).requires_grad_(),
+                   many = varied_leaf({3, 2});
       const In in = {first ? one : many, first ? many : one};
       expect_derivatives([&](const In& v) { return huber_loss(v[0], v[1], reduction, 0.6); }, in);
       expect_derivatives([&](const In& v) { return smooth_l1_loss(v[0], v[1], reduction, 0.6); },

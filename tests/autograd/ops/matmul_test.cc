@@ -1,5 +1,5 @@
 // Matrix products as public operations. Values: tests/kernels/matrix/matmul_test.cc.
-#include "autograd/ops/matmul.h"
+#include "autograd/ops/matrix/matmul.h"
 
 #include "autograd/autograd.h"
 #include "autograd/graph/node.h"

@@ -1,5 +1,5 @@
 // Padding: derivatives, dtypes and strides, what is copied, what is refused.
-#include "autograd/ops/pad.h"
+#include "autograd/ops/shape/pad.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
 // Pooling as public operations. Values: tests/kernels/image/pool2d_test.cc.
-#include "autograd/ops/pool.h"
+#include "autograd/ops/layers/pool.h"
 
 #include "autograd/autograd.h"
 #include "autograd/graph/layout.h"
 #include "autograd/graph/node.h"
-#include "autograd/ops/conv.h"
-#include "autograd/ops/factory.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/view.h"
+#include "autograd/ops/layers/conv.h"
+#include "autograd/ops/make/factory.h"
+#include "autograd/ops/reduce/reduce.h"
+#include "autograd/ops/shape/view.h"
 #include "tests/autograd/derivatives.h"
 
 namespace ramet {

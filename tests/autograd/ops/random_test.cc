@@ -1,6 +1,6 @@
 // Random fills, draws and dropout through their fronts: the generator, shapes, layouts, errors,
 // gradients. The numbers themselves are the subject of tests/kernels/random/random_test.cc.
-#include "autograd/ops/random.h"
+#include "autograd/ops/random/random.h"
 
 #include <gtest/gtest.h>
 
@@ -11,10 +11,10 @@
 #include "autograd/autograd.h"
 #include "autograd/gradcheck.h"
 #include "autograd/graph/node.h"
-#include "autograd/ops/arithmetic.h"
-#include "autograd/ops/copy.h"
-#include "autograd/ops/factory.h"
-#include "autograd/ops/view.h"
+#include "autograd/ops/make/copy.h"
+#include "autograd/ops/make/factory.h"
+#include "autograd/ops/pointwise/arithmetic.h"
+#include "autograd/ops/shape/view.h"
 #include "tests/autograd/check.h"
 
 namespace ramet {

@@ -1,6 +1,6 @@
 // Triangles, diagonals and copies with elements moved: what PyTorch 2.15 gives and refuses at the
 // edges, which the operation table does not ask, and what errors say.
-#include "autograd/ops/rearrange.h"
+#include "autograd/ops/shape/rearrange.h"
 
 #include <cmath>
 

@@ -1,12 +1,12 @@
 // Reductions as public operations: shapes, dtypes, derivatives, errors. Values over dtypes and
 // layouts: tests/kernels/reduce/reduce_test.cc.
-#include "autograd/ops/reduce.h"
+#include "autograd/ops/reduce/reduce.h"
 
 #include <cmath>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/factory.h"
-#include "autograd/ops/view.h"
+#include "autograd/ops/make/factory.h"
+#include "autograd/ops/shape/view.h"
 #include "tests/autograd/derivatives.h"
 
 namespace ramet {

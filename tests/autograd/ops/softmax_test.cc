@@ -1,12 +1,12 @@
 // Softmax, log-softmax and layer norm as public operations. Values: tests/kernels.
-#include "autograd/ops/softmax.h"
+#include "autograd/ops/layers/softmax.h"
 
 #include <cmath>
 
 #include "autograd/autograd.h"
-#include "autograd/ops/factory.h"
-#include "autograd/ops/layer_norm.h"
-#include "autograd/ops/view.h"
+#include "autograd/ops/layers/layer_norm.h"
+#include "autograd/ops/make/factory.h"
+#include "autograd/ops/shape/view.h"
 #include "tests/autograd/derivatives.h"
 
 namespace ramet {

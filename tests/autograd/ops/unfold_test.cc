@@ -2,9 +2,9 @@
 // at a storage, whose gradients are PyTorch's numbers.
 #include "autograd/autograd.h"
 #include "autograd/gradcheck.h"
-#include "autograd/ops/factory.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/view.h"
+#include "autograd/ops/make/factory.h"
+#include "autograd/ops/reduce/reduce.h"
+#include "autograd/ops/shape/view.h"
 #include "tests/autograd/derivatives.h"
 
 namespace ramet {

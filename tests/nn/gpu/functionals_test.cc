@@ -2,9 +2,9 @@
 // and all of it queued there.
 #include "autograd/autograd.h"
 #include "autograd/grad_mode.h"
-#include "autograd/ops/arithmetic.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/view.h"
+#include "autograd/ops/pointwise/arithmetic.h"
+#include "autograd/ops/reduce/reduce.h"
+#include "autograd/ops/shape/view.h"
 #include "nn/formats/dlpack.h"
 #include "nn/formats/onnx.h"
 #include "nn/functional/functional.h"

@@ -5,14 +5,14 @@
 
 #include "autograd/autograd.h"
 #include "autograd/gradcheck.h"
-#include "autograd/ops/activation_composed.h"
-#include "autograd/ops/arithmetic.h"
-#include "autograd/ops/comparison.h"
-#include "autograd/ops/factory.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape_joins.h"
-#include "autograd/ops/view.h"
-#include "autograd/ops/view_parts.h"
+#include "autograd/ops/make/factory.h"
+#include "autograd/ops/pointwise/activation_composed.h"
+#include "autograd/ops/pointwise/arithmetic.h"
+#include "autograd/ops/pointwise/comparison.h"
+#include "autograd/ops/reduce/reduce.h"
+#include "autograd/ops/shape/cat.h"
+#include "autograd/ops/shape/view.h"
+#include "autograd/ops/shape/view_parts.h"
 #include "tests/nn/support.h"
 
 namespace ramet::nn {

@@ -2,11 +2,11 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/graph/node.h"
-#include "autograd/ops/batch_norm.h"
-#include "autograd/ops/factory.h"
-#include "autograd/ops/pool.h"
-#include "autograd/ops/shape_joins.h"
-#include "autograd/ops/unary.h"
+#include "autograd/ops/layers/batch_norm.h"
+#include "autograd/ops/layers/pool.h"
+#include "autograd/ops/make/factory.h"
+#include "autograd/ops/pointwise/unary.h"
+#include "autograd/ops/shape/cat.h"
 #include "tests/nn/support.h"
 
 namespace ramet::nn {

@@ -1,7 +1,7 @@
 // Layers of windows besides the plain ones of layers_test.cc, against numbers from PyTorch 2.15 in
 // float64: padding modes, transposed convolutions, volumes.
 #include "autograd/autograd.h"
-#include "autograd/ops/factory.h"
+#include "autograd/ops/make/factory.h"
 #include "nn/functional/functional.h"
 #include "nn/layers/conv.h"
 #include "nn/layers/conv_transpose.h"

@@ -2,7 +2,7 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/graph/node.h"
-#include "autograd/ops/factory.h"
+#include "autograd/ops/make/factory.h"
 #include "nn/layers/linear.h"
 #include "nn/module/sequential.h"
 #include "nn/optim/adam.h"

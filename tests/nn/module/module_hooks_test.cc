@@ -1,6 +1,6 @@
 #include "nn/module/module_hooks.h"
 
-#include "autograd/ops/factory.h"
+#include "autograd/ops/make/factory.h"
 #include "nn/layers/functional_module.h"
 #include "nn/layers/linear.h"
 #include "nn/layers/recurrent.h"

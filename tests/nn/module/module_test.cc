@@ -1,8 +1,8 @@
 #include "nn/module/module.h"
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/factory.h"
-#include "autograd/ops/matmul.h"
+#include "autograd/ops/make/factory.h"
+#include "autograd/ops/matrix/matmul.h"
 #include "nn/layers/batchnorm.h"
 #include "nn/layers/conv.h"
 #include "nn/layers/linear.h"

@@ -1,6 +1,6 @@
 #include "nn/optim/lr_scheduler.h"
 
-#include "autograd/ops/factory.h"
+#include "autograd/ops/make/factory.h"
 #include "nn/optim/sgd.h"
 #include "nn/serialize/archive.h"
 #include "tests/nn/support.h"

@@ -4,9 +4,9 @@
 #include <cstdlib>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/copy.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/view.h"
+#include "autograd/ops/make/copy.h"
+#include "autograd/ops/random/random.h"
+#include "autograd/ops/shape/view.h"
 #include "runtime/generator.h"
 #include "runtime/pool.h"
 #include "tests/optimizers.h"

@@ -2,7 +2,7 @@
 // of the test's own in long double.
 #pragma once
 #include "autograd/grad_mode.h"
-#include "autograd/ops/factory.h"
+#include "autograd/ops/make/factory.h"
 #include "nn/serialize/archive.h"
 #include "tests/nn/support.h"
 

@@ -1,6 +1,6 @@
 // Schedules of two groups' rates, against numbers from PyTorch 2.15.
 #pragma once
-#include "autograd/ops/factory.h"
+#include "autograd/ops/make/factory.h"
 #include "nn/optim/adam.h"
 #include "nn/optim/lr_cycles.h"
 #include "nn/optim/lr_factors.h"

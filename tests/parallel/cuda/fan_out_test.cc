@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/copy.h"
+#include "autograd/ops/make/copy.h"
 #include "parallel/move/comm.h"
 #include "parallel/replicas/replica_set.h"
 #include "runtime/devices.h"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "autograd/graph/layout.h"
-#include "autograd/ops/copy.h"
+#include "autograd/ops/make/copy.h"
 #include "parallel/move/counters.h"
 #include "tests/parallel/support.h"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the code of every operation's value and gradient as a C++ table, for the explorer's page.
 
-    formulas.py FILE...    prints the table; of FILEs it looks at kernels/pointwise/rows/*.h and autograd/ops/*.cc
+    formulas.py FILE...    prints the table; of FILEs it looks at kernels/pointwise/rows/*.h and autograd/ops/*/*.cc
 
 A row's struct is named after its node: Relu makes ReluBackward0. A front names its node where it records it.
 """
@@ -88,7 +88,7 @@ def quoted(text):
 def main():
     found = {}
     for name in sorted(sys.argv[1:]):
-        if not re.search(r"kernels/pointwise/rows/\w+\.h$|autograd/ops/\w+\.cc$", name):
+        if not re.search(r"kernels/pointwise/rows/\w+\.h$|autograd/ops/\w+/\w+\.cc$", name):
             continue
         text = pathlib.Path(name).read_text(encoding="utf-8")
         short = name[max(name.find("kernels/pointwise/rows"), name.find("autograd/ops/")):]

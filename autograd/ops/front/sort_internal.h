@@ -1,0 +1,44 @@
+// Putting elements in order, for fronts. Private to autograd/ops.
+#pragma once
+#include <tuple>
+
+#include "autograd/ops/front/common_internal.h"
+#include "kernels/index/order.h"
+
+namespace ramet {
+namespace autograd {
+
+/// The positions of the elements of each row of `keys`, smallest element first, equal ones in their
+/// order. keys: int64 [rows, n], dense, compared as unsigned numbers below 2^bits; it is sorted
+/// itself. The result is int64 [rows, n].
+RAMET_API Tensor sorted_positions(const Tensor& keys, int bits = 64);
+
+/// A dense tensor around one of its dimensions; of a 0-dim one, which has one element.
+struct Axis {
+  int64_t outer = 1, n = 1, inner = 1;
+  Axis(const Tensor& x, int64_t dim) {
+    for (int64_t d = 0; d < x.dim(); ++d) (d < dim ? outer : d == dim ? n : inner) *= x.size(d);
+  }
+};
+/// The extent of a (wrapped) dimension.
+inline int64_t extent(const Tensor& x, int64_t dim) { return x.dim() == 0 ? 1 : x.size(dim); }
+
+/// Which results of ordered() are wanted; others stay undefined.
+enum class Want : uint8_t { kBoth, kValues, kPositions };
+/// What kernels/index/order.h picks of each line of x along `dim`, and where it was (int64). With
+/// kFirst the results have `count` in that dimension, others are without it or, with `keepdim`,
+/// have 1. No history.
+RAMET_API std::tuple<Tensor, Tensor> ordered(const Tensor& x, int64_t dim, kernels::OrderPick pick,
+                                             int64_t count, bool descending, bool keepdim,
+                                             Want want = Want::kBoth);
+/// ordered() with the values recorded: their gradient goes to the positions.
+RAMET_API std::tuple<Tensor, Tensor> ordered_recorded(const char* node, const Tensor& x,
+                                                      int64_t dim, kernels::OrderPick pick,
+                                                      int64_t count, bool descending, bool keepdim);
+/// `values`, which were taken from x at `positions` along `dim`, recorded; `lost`: they lack that
+/// dimension.
+RAMET_API Tensor taken(const char* node, const Tensor& x, int64_t dim, Tensor values,
+                       const Tensor& positions, bool lost);
+
+}  // namespace autograd
+}  // namespace ramet

@@ -1,0 +1,16 @@
+// Values that are joined, put or filled in at named positions: LibTorch's functions of the same
+// names. As autograd/ops/index/gather_scatter.h: indices are checked before anything is written,
+// all writes happen in the order of the index, sixteen-bit sums and products are rounded once.
+// Differentiable to any order in everything but indices.
+#pragma once
+#include <optional>
+#include <string_view>
+
+#include "autograd/tensor.h"
+
+namespace ramet {
+
+#include "autograd/forms/functions.inc"
+#include "autograd/ops/index/scatter_reduce.inc"
+
+}  // namespace ramet

@@ -1,0 +1,13 @@
+// Places among sorted numbers, and how many elements are where: LibTorch's functions of the same
+// names. Results are counts, without history.
+#pragma once
+#include <string_view>
+
+#include "autograd/tensor.h"
+
+namespace ramet {
+
+#include "autograd/forms/functions.inc"
+#include "autograd/ops/index/search.inc"
+
+}  // namespace ramet

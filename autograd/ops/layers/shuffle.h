@@ -1,0 +1,14 @@
+// Copies that move channels among pixels (Shi et al. 2016) or among groups (Zhang et al. 2018):
+// LibTorch's functions of the same names. Any dtype; differentiable to any order.
+#pragma once
+#include "autograd/tensor.h"
+
+namespace ramet {
+
+#include "autograd/forms/functions.inc"
+#include "autograd/ops/layers/shuffle.inc"
+
+/// channel_shuffle.
+RAMET_API Tensor native_channel_shuffle(const Tensor& self, int64_t groups);
+
+}  // namespace ramet

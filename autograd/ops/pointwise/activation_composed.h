@@ -1,0 +1,14 @@
+// Activations that are made of other functions: LibTorch's functions of the same names. Of
+// floating-point dtypes, unless it is said otherwise; differentiable to any order.
+#pragma once
+#include <optional>
+
+#include "autograd/tensor.h"
+#include "runtime/generator.h"
+
+namespace ramet {
+
+#include "autograd/forms/functions.inc"
+#include "autograd/ops/pointwise/activation_composed.inc"
+
+}  // namespace ramet

@@ -1,0 +1,36 @@
+// Random tensors and random choices: LibTorch's functions of the same names (the numbers differ:
+// Note [Random numbers] in runtime/generator.h). They draw from `generator`, or from the default
+// generator of the result's device.
+#pragma once
+#include <optional>
+
+#include "autograd/ops/random/dropout.h"
+#include "autograd/tensor.h"
+#include "runtime/generator.h"
+
+namespace ramet {
+
+#include "autograd/forms/functions.inc"
+#include "autograd/ops/random/random.inc"
+
+/// Normal with the given mean and standard deviation. std >= 0.
+RAMET_API Tensor normal(double mean, double std, IntArrayRef size,
+                        std::optional<Generator> generator = std::nullopt,
+                        const TensorOptions& options = {});
+/// A number of events where self[i] >= 0 of them are expected, in self's dtype. Its derivative is
+/// 0.
+RAMET_API Tensor poisson(const Tensor& self, std::optional<Generator> generator = std::nullopt);
+/// Successes among count[i] trials (cut off to a whole number) of probability prob[i]; both of one
+/// floating-point dtype, broadcast. A probability below 0 counts as 0, one above 1 as 1; a NaN
+/// gives NaN. It has no derivative.
+RAMET_API Tensor binomial(const Tensor& count, const Tensor& prob,
+                          std::optional<Generator> generator = std::nullopt);
+/// Shares that add up to 1 along the last dimension: a draw of the Dirichlet distribution with
+/// these concentrations, above 0 and finite, in self's floating-point dtype. However small they
+/// are, no draw is NaN: it is computed from logarithms. It has no derivative.
+RAMET_API Tensor _sample_dirichlet(const Tensor& self,
+                                   std::optional<Generator> generator = std::nullopt);
+RAMET_API Tensor& bernoulli_out(Tensor& out, const Tensor& self, double p = 0.5,
+                                std::optional<Generator> generator = std::nullopt);
+
+}  // namespace ramet

@@ -1,0 +1,13 @@
+// Largest and smallest elements and their positions. As all reductions
+// (autograd/ops/reduce/reduce.h).
+#pragma once
+#include <tuple>
+
+#include "autograd/tensor.h"
+
+namespace ramet {
+
+#include "autograd/forms/functions.inc"
+#include "autograd/ops/reduce/extremum.inc"
+
+}  // namespace ramet

@@ -1,0 +1,16 @@
+// Reductions: LibTorch's functions of the same names. `dim` lists the dimensions to reduce
+// (negative ones count from the end; no list or an empty one: all), `keepdim` leaves them with
+// extent 1. How sums are cut and rounded: Note [How a reduction is cut] in kernels/reduce/reduce.h.
+// Unless stated otherwise differentiable to any order. All of them; here are sums, products and
+// truth values.
+#pragma once
+#include "autograd/ops/reduce/extremum.h"
+#include "autograd/ops/reduce/moments.h"
+#include "autograd/tensor.h"
+
+namespace ramet {
+
+#include "autograd/forms/functions.inc"
+#include "autograd/ops/reduce/reduce.inc"
+
+}  // namespace ramet

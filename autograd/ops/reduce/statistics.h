@@ -1,0 +1,35 @@
+// Sums that skip NaNs, quantiles, covariances, integrals by the trapezoidal rule: LibTorch's
+// functions of the same names. Differentiable to any order where it is not said otherwise.
+#pragma once
+#include <optional>
+#include <string_view>
+#include <tuple>
+
+#include "autograd/tensor.h"
+
+namespace ramet {
+
+#include "autograd/forms/functions.inc"
+#include "autograd/ops/reduce/statistics.inc"
+
+/// (amin, amax) along `dim`, or of all.
+RAMET_API std::tuple<Tensor, Tensor> aminmax(const Tensor& self,
+                                             std::optional<int64_t> dim = std::nullopt,
+                                             bool keepdim = false);
+/// Both have self's dtype.
+RAMET_API std::tuple<Tensor&, Tensor&> aminmax_out(Tensor& min, Tensor& max, const Tensor& self,
+                                                   std::optional<int64_t> dim = std::nullopt,
+                                                   bool keepdim = false);
+
+/// The integral of y along `dim` by the trapezoidal rule: samples at x (a vector, or what
+/// broadcasts to y), or dx apart. Of no samples: 0.
+RAMET_API Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t dim = -1);
+RAMET_API Tensor trapezoid(const Tensor& y, const Scalar& dx = 1, int64_t dim = -1);
+/// trapezoid() by its older name.
+RAMET_API Tensor trapz(const Tensor& y, const Tensor& x, int64_t dim = -1);
+RAMET_API Tensor trapz(const Tensor& y, double dx = 1, int64_t dim = -1);
+/// Its running values: one fewer than samples.
+RAMET_API Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, int64_t dim = -1);
+RAMET_API Tensor cumulative_trapezoid(const Tensor& y, const Scalar& dx = 1, int64_t dim = -1);
+
+}  // namespace ramet

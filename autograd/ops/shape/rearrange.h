@@ -1,0 +1,25 @@
+// Copies with elements repeated, rolled or turned: LibTorch's functions of the same names,
+// differentiable to any order. repeat is in autograd/ops/index/gather_scatter.h.
+#pragma once
+#include <optional>
+
+#include "autograd/tensor.h"
+
+namespace ramet {
+
+#include "autograd/forms/functions.inc"
+#include "autograd/ops/shape/rearrange.inc"
+
+/// Number i repeats[i] times, for each i of a vector of integers: repeats' dtype.
+RAMET_API Tensor repeat_interleave(const Tensor& repeats,
+                                   std::optional<int64_t> output_size = std::nullopt);
+RAMET_API Tensor& repeat_interleave_out(Tensor& out, const Tensor& repeats,
+                                        std::optional<int64_t> output_size = std::nullopt);
+
+namespace autograd {
+/// The same of an int64 vector whose sum is known: nothing is read, so that it may be captured.
+/// Linear in both.
+RAMET_API Tensor repeated_positions(const Tensor& repeats, int64_t sum);
+}  // namespace autograd
+
+}  // namespace ramet

@@ -2,7 +2,7 @@
 // says `namespace torch = ramet;`.
 #pragma once
 // clang-format off
-#include "runtime/supported.h"  // says what is wrong before anything else does
+#include "runtime/base/supported.h"  // says what is wrong before anything else does
 // clang-format on
 #include "autograd/autograd.h"
 #include "autograd/gradcheck.h"
@@ -83,13 +83,13 @@
 #include "parallel/nodes/scatter_gather.h"
 #include "parallel/replicas/replica_member.h"
 #include "parallel/replicas/replica_set.h"
-#include "runtime/allocator.h"
-#include "runtime/chrome_trace.h"
-#include "runtime/devices.h"
-#include "runtime/generator.h"
-#include "runtime/logging.h"
-#include "runtime/observer.h"
-#include "runtime/options.h"
-#include "runtime/print.h"
-#include "runtime/thread_local_state.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/logging.h"
+#include "runtime/base/thread_pool.h"
+#include "runtime/devices/devices.h"
+#include "runtime/devices/generator.h"
+#include "runtime/memory/allocator.h"
+#include "runtime/observe/chrome_trace.h"
+#include "runtime/observe/observer.h"
+#include "runtime/observe/thread_local_state.h"
+#include "runtime/tensor/options.h"
+#include "runtime/tensor/print.h"

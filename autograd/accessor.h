@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "runtime/array_ref.h"
+#include "runtime/base/array_ref.h"
 
 #if defined(__CUDACC__)
 #define RAMET_BOTH_SIDES __host__ __device__

@@ -1,6 +1,6 @@
 // Scoped switches of the calling thread: what is recorded, and how.
 #pragma once
-#include "runtime/context.h"
+#include "runtime/base/context.h"
 
 namespace ramet {
 

@@ -13,9 +13,9 @@
 #include "autograd/graph/node.h"
 #include "autograd/graph/under_way_internal.h"
 #include "autograd/graph/view.h"
-#include "runtime/capture.h"
-#include "runtime/logging.h"
-#include "runtime/print.h"
+#include "runtime/base/logging.h"
+#include "runtime/capture/capture.h"
+#include "runtime/tensor/print.h"
 
 using ramet::detail::tls;
 

@@ -19,13 +19,13 @@
 
 #include "autograd/accessor.h"
 #include "kernels/pointwise/lists.h"
-#include "runtime/debug_memory.h"
-#include "runtime/generator.h"
-#include "runtime/options.h"
-#include "runtime/scalar.h"
-#include "runtime/storage.h"
-#include "runtime/tensor_base.h"
-#include "runtime/type_properties.h"
+#include "runtime/base/scalar.h"
+#include "runtime/devices/generator.h"
+#include "runtime/memory/debug_memory.h"
+#include "runtime/tensor/options.h"
+#include "runtime/tensor/storage.h"
+#include "runtime/tensor/tensor_base.h"
+#include "runtime/tensor/type_properties.h"
 
 namespace ramet {
 
@@ -167,7 +167,7 @@ class RAMET_API Tensor : public TensorBase {
 
   // ---- raw data ---------------------------------------------------------------------------------
   /// Pointer to the first element; waits for pending writes. T must be the dtype's C++ type. With
-  /// memory checks on an Error in code that runs on another device (runtime/debug_memory.h).
+  /// memory checks on an Error in code that runs on another device (runtime/memory/debug_memory.h).
   template <class T> T* data_ptr() const {
     check_type(ScalarTypeOf<std::remove_const_t<T>>::value);
     return static_cast<T*>(data_ptr());
@@ -321,8 +321,8 @@ class RAMET_API Tensor : public TensorBase {
   Tensor cuda() const { return to(Device(kCUDA)); }
   /// A copy of this CPU tensor in pinned memory, from and to which `to` and `copy_` with
   /// non_blocking copy while the host goes on (Note [Copies that nobody waits for] in
-  /// runtime/pinned.h); this tensor where it is pinned already or the program has no GPU. `device`
-  /// has no meaning: the memory is pinned for all of them. Differentiable.
+  /// runtime/tensor/pinned.h); this tensor where it is pinned already or the program has no GPU.
+  /// `device` has no meaning: the memory is pinned for all of them. Differentiable.
   Tensor pin_memory(std::optional<Device> device = std::nullopt) const;
   /// Does it lie in pinned memory?
   bool is_pinned(std::optional<Device> device = std::nullopt) const;

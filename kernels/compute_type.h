@@ -3,7 +3,7 @@
 // named here (-Werror=switch).
 #pragma once
 #include "kernels/simd/inline.h"
-#include "runtime/dtype.h"
+#include "runtime/base/dtype.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 

@@ -25,9 +25,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "runtime/dtype.h"
-#include "runtime/kernel_call.h"
-#include "runtime/stream.h"
+#include "runtime/base/dtype.h"
+#include "runtime/base/stream.h"
+#include "runtime/observe/kernel_call.h"
 
 #if defined(__x86_64__)
 #define RAMET_ALL_VARIANTS 1

@@ -6,13 +6,13 @@
 
 #include "kernels/compute_type.h"
 #include "kernels/simd/inline.h"
-#include "runtime/dtype.h"
+#include "runtime/base/dtype.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 
 RAMET_INLINE int64_t imin(int64_t a, int64_t b) { return a < b ? a : b; }
 RAMET_INLINE int64_t imax(int64_t a, int64_t b) { return a > b ? a : b; }
-/// a / b rounded up, right for every a and b > 0; as runtime/checked_size.h has it.
+/// a / b rounded up, right for every a and b > 0; as runtime/base/checked_size.h has it.
 RAMET_INLINE int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }
 RAMET_INLINE int64_t product(const int64_t* sizes, int n) {
   int64_t p = 1;
@@ -20,7 +20,7 @@ RAMET_INLINE int64_t product(const int64_t* sizes, int n) {
   return p;
 }
 
-/// Bytes of one element (item_size of runtime/dtype.h, always inlined).
+/// Bytes of one element (item_size of runtime/base/dtype.h, always inlined).
 RAMET_INLINE int64_t bytes_of(ScalarType t) {
   static_assert(kScalarTypes == 12, "a digit for each dtype");
   // One byte per type, two bits each would do as well; the constant keeps the table out of memory.

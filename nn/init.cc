@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "autograd/grad_mode.h"
-#include "runtime/capture.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet::nn::init {
 namespace {

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "autograd/ops.h"
-#include "runtime/allocator.h"
+#include "runtime/memory/allocator.h"
 #include "tests/share.h"
 
 namespace ramet {

@@ -29,7 +29,7 @@ from check_layers import OPTIONAL, is_internal  # noqa: E402
 STANDARDS = {"C++17": "c++17", "C++20": "c++20", "C++23": "c++2b"}
 ALONE_IF_QUICK = ("g++", "C++17")
 FLAGS = ["-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-I.", "-Itools/compat/include"]
-# GCC forgets `#pragma GCC diagnostic` in precompiled headers. What runtime/array_ref.h switches off there is checked where
+# GCC forgets `#pragma GCC diagnostic` in precompiled headers. What runtime/base/array_ref.h switches off there is checked where
 # no precompiled header is used, in runtime and in ramet.h.
 FORGOTTEN = ["-Wno-init-list-lifetime"]
 

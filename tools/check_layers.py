@@ -10,7 +10,7 @@
     c10d headers: and process groups), no `#pragma once`, an #error apart; and in a layer, an include of the door;
   - in a kernel file (.cu, .cuh), what only one of its two compilers understands: <<<>>>, extern __shared__, inline
     assembly, __constant__ and __device__ variables, __activemask() (Note [The dialect of kernel files]);
-  - text that follows the program's locale, in a layer, tools/see or the door: a stream that runtime/classic.h has not made, a real
+  - text that follows the program's locale, in a layer, tools/see or the door: a stream that runtime/base/classic.h has not made, a real
     number printed or read by the C library, a letter that it has sorted;
   - a pattern of .bazelrc for some files' options that matches no file;
   - a top-level folder that should not be there, or a root file that is missing;
@@ -73,19 +73,19 @@ DIALECT = tuple(
         (r"\b__activemask\b", "name the lanes by a mask"),
     )
 )
-# What of it is found in a text without comments: runtime/classic.h says what to write instead.
+# What of it is found in a text without comments: runtime/base/classic.h says what to write instead.
 LOCALE = tuple(
     (re.compile(pattern), text)
     for pattern, text in (
-        (r"std::[io]?(?:string|f)stream(?: \w+[;({]|\()", "a stream in the program's locale: classic<Stream>(), runtime/classic.h"),
-        (r"printf\([^;]*?%[-+ #0-9.*]*[aefgAEFG][^;]*;", "a real number in the program's locale: formatted(), runtime/classic.h"),
-        (r"scanf\([^;]*?%[*0-9]*l?[aefgAEFG][^;]*;", "a real number in the program's locale: read_double(), runtime/classic.h"),
-        (r"\b(?:strto[df]|sto[df]|atof)\(", "a real number in the program's locale: read_double(), runtime/classic.h"),
-        (r"\bstd::(?:to(?:lower|upper)|is(?:al(?:pha|num)|lower|upper|space|punct))\(", "letters of the program's locale: lower(), runtime/classic.h"),
+        (r"std::[io]?(?:string|f)stream(?: \w+[;({]|\()", "a stream in the program's locale: classic<Stream>(), runtime/base/classic.h"),
+        (r"printf\([^;]*?%[-+ #0-9.*]*[aefgAEFG][^;]*;", "a real number in the program's locale: formatted(), runtime/base/classic.h"),
+        (r"scanf\([^;]*?%[*0-9]*l?[aefgAEFG][^;]*;", "a real number in the program's locale: read_double(), runtime/base/classic.h"),
+        (r"\b(?:strto[df]|sto[df]|atof)\(", "a real number in the program's locale: read_double(), runtime/base/classic.h"),
+        (r"\bstd::(?:to(?:lower|upper)|is(?:al(?:pha|num)|lower|upper|space|punct))\(", "letters of the program's locale: lower(), runtime/base/classic.h"),
         (r"\bstd::regex\(", "a regular expression in the program's locale: imbue() it before assign()"),
     )
 )
-CLASSIC = ("runtime/classic.h", "runtime/classic.cc")
+CLASSIC = ("runtime/base/classic.h", "runtime/base/classic.cc")
 
 STANDARD = set(
     """algorithm any array atomic bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes climits clocale

@@ -9,8 +9,8 @@
 #include "autograd/graph/node.h"
 #include "autograd/ops/front/common_internal.h"
 #include "autograd/ops/make/copy.h"
-#include "runtime/capture.h"
-#include "runtime/program_internal.h"
+#include "runtime/capture/capture.h"
+#include "runtime/capture/program_internal.h"
 
 using ramet::detail::tls;
 

@@ -8,10 +8,10 @@
 #include "autograd/graph/captured_internal.h"
 #include "autograd/graph/graph_observer_internal.h"
 #include "autograd/graph/graph_task.h"
-#include "runtime/capture.h"
-#include "runtime/devices.h"
-#include "runtime/logging.h"
-#include "runtime/observer.h"
+#include "runtime/base/logging.h"
+#include "runtime/capture/capture.h"
+#include "runtime/devices/devices.h"
+#include "runtime/observe/observer.h"
 
 using ramet::detail::tls;
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 namespace ramet {
 namespace autograd {

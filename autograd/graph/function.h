@@ -34,7 +34,7 @@
 #include "autograd/graph/forward_context.h"
 #include "autograd/graph/node.h"
 #include "autograd/ivalue.h"
-#include "runtime/demangle.h"
+#include "runtime/base/demangle.h"
 
 namespace ramet {
 namespace autograd {

@@ -5,8 +5,8 @@
 #include <mutex>
 
 #include "autograd/graph/graph_observer_internal.h"
-#include "runtime/logging.h"
-#include "runtime/thread_local_state.h"
+#include "runtime/base/logging.h"
+#include "runtime/observe/thread_local_state.h"
 
 using ramet::detail::tls;
 

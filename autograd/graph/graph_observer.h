@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "autograd/graph/node.h"
-#include "runtime/observer.h"
+#include "runtime/observe/observer.h"
 
 namespace ramet {
 namespace autograd {

@@ -8,9 +8,9 @@
 #include "autograd/graph/engine.h"
 #include "autograd/graph/function.h"
 #include "autograd/graph/graph_observer_internal.h"
-#include "runtime/capture.h"
-#include "runtime/devices.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
+#include "runtime/capture/capture.h"
+#include "runtime/devices/devices.h"
 
 using ramet::detail::tls;
 

@@ -15,8 +15,8 @@
 #include "autograd/graph/bucket_groups.h"
 #include "autograd/graph/graph_order.h"
 #include "autograd/graph/nested_sums.h"
-#include "runtime/devices.h"
-#include "runtime/thread_local_state.h"
+#include "runtime/devices/devices.h"
+#include "runtime/observe/thread_local_state.h"
 
 namespace ramet {
 namespace autograd {

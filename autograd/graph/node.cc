@@ -8,9 +8,9 @@
 #include "autograd/graph/captured_internal.h"
 #include "autograd/graph/graph_observer.h"
 #include "autograd/graph/view.h"
-#include "runtime/capture.h"
-#include "runtime/devices.h"
-#include "runtime/gpu.h"
+#include "runtime/capture/capture.h"
+#include "runtime/devices/devices.h"
+#include "runtime/devices/gpu.h"
 
 using ramet::detail::tls;
 

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "autograd/tensor.h"
-#include "runtime/context.h"
+#include "runtime/base/context.h"
 
 namespace ramet {
 namespace autograd {

@@ -53,7 +53,7 @@ RAMET_INLINE BfloatBits to_bfloat(float x) {
   return b;
 }
 #else
-// The arithmetic of runtime/half.h without branches, so that these loops become vector code.
+// The arithmetic of runtime/base/half.h without branches, so that these loops become vector code.
 RAMET_INLINE float widen(HalfBits h) {
   const uint32_t sign = static_cast<uint32_t>(h.bits & 0x8000u) << 16, rest = h.bits & 0x7fffu;
   const float tiny = static_cast<float>(static_cast<int32_t>(rest)) * 0x1p-24f;

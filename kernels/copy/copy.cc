@@ -3,7 +3,7 @@
 #include "kernels/copy/chunk.h"
 #include "kernels/copy/copy_plan.h"
 #include "kernels/simd/vec.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {

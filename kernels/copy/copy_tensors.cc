@@ -1,7 +1,7 @@
 #include "kernels/copy/copy_tensors.h"
 
 #include "kernels/copy/tensor_tiles.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {

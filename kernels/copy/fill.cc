@@ -1,7 +1,7 @@
 #include "kernels/copy/fill.h"
 
 #include "kernels/copy/chunk.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 
-#include "runtime/dtype.h"
+#include "runtime/base/dtype.h"
 
 namespace ramet {
 namespace kernels {

@@ -4,9 +4,9 @@
 
 #include "kernels/gpu/gpu_math.h"
 #include "kernels/util.h"
+#include "runtime/base/stream.h"
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
-#include "runtime/stream.h"
 
 // Arrays stay in registers only where all loops over them are unrolled.
 #if RAMET_GPU_EMULATED

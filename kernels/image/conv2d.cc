@@ -4,7 +4,7 @@
 #include "kernels/image/conv2d_slab.h"
 #include "kernels/image/conv2d_wide.h"
 #include "kernels/matrix/micro.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {

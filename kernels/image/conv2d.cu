@@ -5,7 +5,7 @@
 #include "kernels/rows/row_sums_gpu.h"
 #include "runtime/cuda/blas.h"
 #include "runtime/cuda/measured.h"
-#include "runtime/gpu.h"
+#include "runtime/devices/gpu.h"
 // clang-format on
 
 namespace ramet::kernels::RAMET_VARIANT {

@@ -2,7 +2,7 @@
 
 #include "kernels/matrix/gemm.h"
 #include "kernels/simd/vec.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {

@@ -6,7 +6,7 @@
 // are added to, all parts of one tile after the other. Both give the same bits.
 #include "kernels/image/conv2d_slab.h"
 #include "kernels/matrix/micro.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {

@@ -3,7 +3,7 @@
 #include "kernels/image/conv2d_wide.h"
 
 #include "kernels/matrix/gemm_wide.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {

@@ -12,7 +12,7 @@ namespace kernels {
 
 /// *first_bad = the smallest i with index[i * stride] outside [low, high), -1 where there is none.
 /// `ignored` is never bad where `ignores`: every number can be an index, so none says "nothing". On
-/// a GPU it goes to `fault` instead (runtime/gpu.h).
+/// a GPU it goes to `fault` instead (runtime/devices/gpu.h).
 struct CheckIndexArgs {
   const int64_t* index;
   int64_t n, stride, low, high, ignored;

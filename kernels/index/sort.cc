@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "kernels/util.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {

@@ -11,7 +11,7 @@
 #include <new>
 #include <vector>
 
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
 
 namespace ramet {
 namespace kernels {

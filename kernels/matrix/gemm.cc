@@ -4,7 +4,7 @@
 #include "kernels/matrix/gemm.h"
 
 #include "kernels/matrix/micro.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 

@@ -2,7 +2,7 @@
 // in the compiler's vector extension. No contraction, so every variant gives the same bits.
 #include "kernels/matrix/gemm_wide.h"
 
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {

@@ -2,7 +2,7 @@
 #include "kernels/reduce/finish_gpu.h"
 #include "kernels/rows/row_sums_gpu.h"
 #include "runtime/cuda/blas.h"
-#include "runtime/gpu.h"
+#include "runtime/devices/gpu.h"
 // clang-format off: the first decides what the others mean
 #include "kernels/matrix/matmul.h"
 // clang-format on

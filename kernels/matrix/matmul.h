@@ -126,7 +126,7 @@ RAMET_PLAN int64_t wide_pack_b(int64_t n, int64_t k) {
 }
 
 /// Bytes of workspace `args` needs (pointers are not looked at) when regions have at most `slots`
-/// threads (max_parallel_slots() of runtime/thread_pool.h).
+/// threads (max_parallel_slots() of runtime/base/thread_pool.h).
 RAMET_PLAN int64_t matmul_workspace(const MatmulArgs& args, int slots) {
   if (args.dtype == ScalarType::Float) return matmul_float_workspace(args, slots);
   if (is_converted(args.dtype)) {

@@ -7,7 +7,7 @@
 #include "kernels/copy/chunk.h"
 #include "kernels/pointwise/formula.h"
 #include "kernels/pointwise/pointwise.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 

@@ -3,7 +3,7 @@
 #pragma once
 #include "kernels/gpu/gpu_launch.h"
 #include "kernels/util.h"
-#include "runtime/dtype.h"
+#include "runtime/base/dtype.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {

@@ -6,7 +6,7 @@
 #pragma once
 #include "kernels/simd/vmath.h"
 #include "kernels/util.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 

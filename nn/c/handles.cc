@@ -5,9 +5,9 @@
 
 #include "autograd/grad_mode.h"
 #include "nn/c/handles_internal.h"
-#include "runtime/config.h"
-#include "runtime/generator.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/config.h"
+#include "runtime/base/thread_pool.h"
+#include "runtime/devices/generator.h"
 
 namespace ramet::c {
 namespace {

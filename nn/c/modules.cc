@@ -6,7 +6,7 @@
 #include "nn/c/layers_internal.h"
 #include "nn/serialize/safetensors.h"
 #include "nn/utils/clip_grad.h"
-#include "runtime/print.h"
+#include "runtime/tensor/print.h"
 
 namespace ramet::c {
 namespace {

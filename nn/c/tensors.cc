@@ -1,7 +1,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
 #include "nn/c/handles_internal.h"
-#include "runtime/checked_size.h"
+#include "runtime/base/checked_size.h"
 
 namespace ramet::c {
 namespace {

@@ -95,7 +95,7 @@ Example<> MNIST::get(size_t index) {
 }
 
 const Tensor& MNIST::images() const {
-  // Not by std::call_once: Note [Own thread-local memory] in runtime/thread_local_state.cc.
+  // Not by std::call_once: Note [Own thread-local memory] in runtime/observe/thread_local_state.cc.
   const std::lock_guard lock(data_->converting);
   if (!data_->images.defined()) {
     const Tensor& raw = data_->raw_images;

@@ -11,7 +11,7 @@
 #include <memory>
 #include <type_traits>
 
-#include "runtime/atomic_file.h"
+#include "runtime/base/atomic_file.h"
 
 namespace ramet {
 namespace data {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 namespace ramet {
 namespace data {

@@ -5,10 +5,10 @@
 
 #include "kernels/random/random.h"
 #include "nn/serialize/archive.h"
-#include "runtime/capture.h"
-#include "runtime/checked_size.h"
-#include "runtime/devices.h"
-#include "runtime/generator.h"
+#include "runtime/base/checked_size.h"
+#include "runtime/capture/capture.h"
+#include "runtime/devices/devices.h"
+#include "runtime/devices/generator.h"
 
 namespace ramet {
 namespace data {

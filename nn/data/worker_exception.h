@@ -3,7 +3,7 @@
 #include <exception>
 #include <string>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 namespace ramet {
 namespace data {

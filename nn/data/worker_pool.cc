@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "nn/data/worker_exception.h"
-#include "runtime/devices.h"
-#include "runtime/thread_local_state.h"
+#include "runtime/devices/devices.h"
+#include "runtime/observe/thread_local_state.h"
 
 namespace ramet {
 namespace data {

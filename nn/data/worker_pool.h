@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 namespace ramet {
 namespace data {

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "autograd/ops/make/factory.h"
-#include "runtime/capture.h"
-#include "runtime/checked_size.h"
-#include "runtime/gpu.h"
-#include "runtime/storage_ref.h"
+#include "runtime/base/checked_size.h"
+#include "runtime/capture/capture.h"
+#include "runtime/devices/gpu.h"
+#include "runtime/tensor/storage_ref.h"
 
 // DLPack's structs, from its description (version 1.0): an interface between binaries, so sizes and
 // places are all there is to it. Its header is not needed, whose versions do not agree on what they

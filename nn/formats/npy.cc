@@ -7,7 +7,7 @@
 #include "autograd/grad_mode.h"
 #include "nn/formats/npy_internal.h"
 #include "nn/serialize/source_internal.h"
-#include "runtime/atomic_file.h"
+#include "runtime/base/atomic_file.h"
 
 namespace ramet::formats {
 namespace detail {

@@ -9,8 +9,8 @@
 #include "autograd/ops.h"
 #include "nn/formats/onnx_between_internal.h"
 #include "nn/formats/onnx_layers_internal.h"
-#include "runtime/atomic_file.h"
-#include "runtime/capture.h"
+#include "runtime/base/atomic_file.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet::formats {
 namespace {

@@ -10,7 +10,7 @@
 #include "nn/layers/padding.h"
 #include "nn/layers/pooling.h"
 #include "nn/layers/upsampling.h"
-#include "runtime/checked_size.h"
+#include "runtime/base/checked_size.h"
 
 namespace ramet::formats {
 namespace {

@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "nn/formats/pickle_internal.h"
-#include "runtime/tensor_base.h"
+#include "runtime/tensor/tensor_base.h"
 
 namespace ramet::formats::detail {
 namespace {

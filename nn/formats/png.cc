@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "nn/formats/png_internal.h"
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 namespace ramet::formats {
 namespace {

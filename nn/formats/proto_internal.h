@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/array_ref.h"
+#include "runtime/base/array_ref.h"
 
 namespace ramet {
 namespace formats {

@@ -13,7 +13,7 @@
 #include "nn/formats/zip_internal.h"
 #include "nn/serialize/safetensors.h"
 #include "nn/serialize/source_internal.h"
-#include "runtime/logging.h"
+#include "runtime/base/logging.h"
 
 namespace ramet::formats {
 

@@ -5,7 +5,7 @@
 
 #include "nn/formats/zip_internal.h"
 #include "nn/serialize/source_internal.h"
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 namespace ramet::formats::detail {
 namespace {

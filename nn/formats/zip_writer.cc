@@ -8,8 +8,8 @@
 
 #include "nn/formats/pickle_internal.h"
 #include "nn/formats/zip_internal.h"
-#include "runtime/atomic_file.h"
-#include "runtime/error.h"
+#include "runtime/base/atomic_file.h"
+#include "runtime/base/error.h"
 
 namespace ramet::formats::detail {
 namespace {

@@ -1,7 +1,7 @@
 // The losses of nn::functional.
 #include "autograd/ops/loss/loss.h"
 #include "nn/functional/functional.h"
-#include "runtime/logging.h"
+#include "runtime/base/logging.h"
 
 namespace ramet::nn::functional {
 namespace {

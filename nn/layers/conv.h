@@ -67,10 +67,10 @@ template <size_t D> std::string printed(const ExpandingArray<D>& numbers, int64_
 }
 }  // namespace detail
 
-/// Each output is the sum of a window of the input times `weight`, plus `bias`: cross-correlation,
-/// with the output extents of autograd/ops/layers/conv.h. `weight` is [out_channels,
-/// in_channels / groups, kernel...], `bias` [out_channels] or undefined. Both start uniform in
-/// +-1/sqrt(n), where n is the number of the weight's elements per output channel.
+/// Each output is the sum of a window of the input times `weight`, plus `bias`: a
+/// cross-correlation. autograd/ops/layers/conv.h says the output's extents. `weight` is
+/// [out_channels, in_channels / groups, kernel...], `bias` [out_channels] or undefined. Both start
+/// uniform in +-1/sqrt(n), where n is the number of the weight's elements per output channel.
 template <size_t D, class Derived> class RAMET_API ConvNdImpl : public Cloneable<Derived> {
  public:
   explicit ConvNdImpl(const ConvOptions<D>& options_);

@@ -5,7 +5,7 @@
 #include "autograd/ops/layers/conv.h"
 #include "autograd/ops/make/factory.h"
 #include "nn/module/class_name.h"
-#include "runtime/checked_size.h"
+#include "runtime/base/checked_size.h"
 
 namespace ramet::nn {
 

@@ -8,7 +8,7 @@
 #include "autograd/ops/matrix/distance.h"
 #include "autograd/ops/pointwise/activation_composed.h"
 #include "nn/module/class_name.h"
-#include "runtime/logging.h"
+#include "runtime/base/logging.h"
 
 namespace ramet::nn {
 

@@ -9,7 +9,7 @@
 #include "nn/functional/functional.h"
 #include "nn/init.h"
 #include "nn/module/class_name.h"
-#include "runtime/checked_size.h"
+#include "runtime/base/checked_size.h"
 
 namespace ramet::nn {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "autograd/ops.h"
-#include "runtime/capture.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet::nn::utils::rnn {
 namespace {

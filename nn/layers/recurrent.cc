@@ -7,8 +7,8 @@
 #include "nn/layers/recurrent_internal.h"
 #include "nn/module/class_name.h"
 #include "nn/module/module_hooks.h"
-#include "runtime/checked_size.h"
-#include "runtime/logging.h"
+#include "runtime/base/checked_size.h"
+#include "runtime/base/logging.h"
 
 namespace ramet::nn {
 

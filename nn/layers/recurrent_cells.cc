@@ -7,7 +7,7 @@
 #include "autograd/ops/shape/view.h"
 #include "nn/layers/recurrent_internal.h"
 #include "nn/module/class_name.h"
-#include "runtime/checked_size.h"
+#include "runtime/base/checked_size.h"
 
 namespace ramet::nn {
 namespace detail {

@@ -7,8 +7,8 @@
 #include "autograd/ops/layers/upsample.h"
 #include "autograd/ops/shape/view.h"
 #include "nn/module/class_name.h"
-#include "runtime/checked_size.h"
-#include "runtime/logging.h"
+#include "runtime/base/checked_size.h"
+#include "runtime/base/logging.h"
 
 namespace ramet::nn {
 

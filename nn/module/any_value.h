@@ -3,7 +3,7 @@
 #include <memory>
 #include <typeinfo>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 namespace ramet {
 namespace nn {

@@ -1,7 +1,7 @@
 #include "nn/module/checkpoint.h"
 
-#include "runtime/device.h"
-#include "runtime/generator.h"
+#include "runtime/base/device.h"
+#include "runtime/devices/generator.h"
 
 namespace ramet {
 

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "nn/serialize/archive.h"
-#include "runtime/device.h"
+#include "runtime/base/device.h"
 
 namespace ramet {
 

@@ -1,7 +1,7 @@
 #include "nn/module/class_name.h"
 
 #include "nn/module/any_value.h"
-#include "runtime/demangle.h"
+#include "runtime/base/demangle.h"
 
 // Note [The door's prefix]. Not declared in a header: where the door defines it, it is an inline
 // function, which may not be declared weak.

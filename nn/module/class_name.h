@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 namespace ramet {
 namespace nn {

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <variant>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 namespace ramet {
 

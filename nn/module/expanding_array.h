@@ -8,7 +8,7 @@
 #include <ostream>
 #include <vector>
 
-#include "runtime/array_ref.h"
+#include "runtime/base/array_ref.h"
 
 namespace ramet {
 

@@ -6,8 +6,8 @@
 #include "autograd/graph/node.h"
 #include "autograd/ops/make/copy.h"
 #include "autograd/ops/make/factory.h"
-#include "runtime/capture.h"
-#include "runtime/storage_ref.h"
+#include "runtime/capture/capture.h"
+#include "runtime/tensor/storage_ref.h"
 
 namespace ramet::nn {
 namespace {

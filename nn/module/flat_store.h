@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "autograd/tensor.h"
-#include "runtime/capture.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet::nn {
 

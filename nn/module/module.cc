@@ -9,8 +9,8 @@
 #include "autograd/grad_mode.h"
 #include "autograd/graph/node.h"
 #include "nn/module/any_value.h"
-#include "runtime/capture.h"
-#include "runtime/logging.h"
+#include "runtime/base/logging.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet::nn {
 namespace {

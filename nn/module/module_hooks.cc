@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "nn/module/computed_parameter.h"
-#include "runtime/capture.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet::nn {
 

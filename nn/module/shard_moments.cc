@@ -5,7 +5,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/graph/node.h"
 #include "autograd/ops.h"
-#include "runtime/devices.h"
+#include "runtime/devices/devices.h"
 
 using ramet::detail::tls;
 

@@ -5,7 +5,7 @@
 #include "autograd/ops.h"
 #include "nn/layers/batchnorm.h"
 #include "nn/module/class_name.h"
-#include "runtime/capture.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet::optim {
 namespace {

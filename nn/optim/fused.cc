@@ -5,8 +5,8 @@
 #include "autograd/ops/make/copy.h"
 #include "autograd/ops/make/factory.h"
 #include "nn/serialize/archive.h"
-#include "runtime/capture.h"
-#include "runtime/observer.h"
+#include "runtime/capture/capture.h"
+#include "runtime/observe/observer.h"
 
 namespace ramet::optim {
 

@@ -11,7 +11,7 @@
 
 #include "nn/module/flat_store.h"
 #include "nn/optim/fields.h"
-#include "runtime/capture.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet::kernels {
 template <class Args> struct Kernel;

@@ -13,7 +13,7 @@
 #include <functional>
 
 #include "autograd/tensor.h"
-#include "runtime/capture.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet::optim {
 

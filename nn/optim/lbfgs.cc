@@ -10,8 +10,8 @@
 #include "autograd/ops.h"
 #include "nn/optim/fields_internal.h"
 #include "nn/serialize/archive.h"
-#include "runtime/capture.h"
-#include "runtime/observer.h"
+#include "runtime/capture/capture.h"
+#include "runtime/observe/observer.h"
 
 namespace ramet::optim {
 namespace {

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "nn/serialize/archive.h"
-#include "runtime/capture.h"
-#include "runtime/logging.h"
+#include "runtime/base/logging.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet::optim {
 

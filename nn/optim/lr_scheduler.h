@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "nn/optim/optimizer.h"
-#include "runtime/capture.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet::optim {
 namespace detail {

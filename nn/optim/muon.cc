@@ -7,7 +7,7 @@
 #include "autograd/ops.h"
 #include "kernels/optim/optimizer_step.h"
 #include "nn/optim/fields_internal.h"
-#include "runtime/observer.h"
+#include "runtime/observe/observer.h"
 
 namespace ramet::optim {
 namespace {

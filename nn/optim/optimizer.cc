@@ -7,7 +7,7 @@
 #include "autograd/graph/node.h"
 #include "nn/module/class_name.h"
 #include "nn/serialize/archive.h"
-#include "runtime/demangle.h"
+#include "runtime/base/demangle.h"
 
 namespace ramet::optim {
 namespace {

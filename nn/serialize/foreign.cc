@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "nn/serialize/foreign_internal.h"
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 namespace ramet::serialize::detail {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "nn/serialize/json_internal.h"
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 namespace ramet {
 namespace serialize {

@@ -11,8 +11,8 @@
 #include "nn/serialize/foreign_internal.h"
 #include "nn/serialize/json_internal.h"
 #include "nn/serialize/source_internal.h"
-#include "runtime/atomic_file.h"
-#include "runtime/storage_ref.h"
+#include "runtime/base/atomic_file.h"
+#include "runtime/tensor/storage_ref.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

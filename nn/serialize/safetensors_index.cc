@@ -7,7 +7,7 @@
 #include "nn/serialize/json_internal.h"
 #include "nn/serialize/safetensors.h"
 #include "nn/serialize/source_internal.h"
-#include "runtime/atomic_file.h"
+#include "runtime/base/atomic_file.h"
 
 namespace ramet {
 namespace serialize {

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "nn/serialize/source_internal.h"
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 namespace ramet::serialize::detail {
 

@@ -5,7 +5,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
 #include "nn/optim/call_batch_internal.h"
-#include "runtime/capture.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet::nn::utils {
 namespace {

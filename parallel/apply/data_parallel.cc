@@ -6,12 +6,12 @@
 
 #include "autograd/grad_mode.h"
 #include "parallel/replicas/replica_state.h"
-#include "runtime/devices.h"
-#include "runtime/generator.h"
-#include "runtime/gpu.h"
-#include "runtime/logging.h"
-#include "runtime/observer.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/logging.h"
+#include "runtime/base/thread_pool.h"
+#include "runtime/devices/devices.h"
+#include "runtime/devices/generator.h"
+#include "runtime/devices/gpu.h"
+#include "runtime/observe/observer.h"
 
 namespace ramet {
 namespace nn {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 namespace ramet {
 namespace distributed {

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 namespace ramet {
 namespace distributed {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <mutex>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 namespace ramet {
 namespace distributed {

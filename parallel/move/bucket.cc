@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "runtime/checked_size.h"
+#include "runtime/base/checked_size.h"
 
 namespace ramet {
 namespace parallel {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/array_ref.h"
-#include "runtime/dtype.h"
+#include "runtime/base/array_ref.h"
+#include "runtime/base/dtype.h"
 
 namespace ramet {
 namespace parallel {

@@ -9,7 +9,7 @@
 #include "parallel/move/movement.h"
 #include "parallel/move/peers.h"
 #include "parallel/move/pieces.h"
-#include "runtime/storage_ref.h"
+#include "runtime/tensor/storage_ref.h"
 
 namespace ramet {
 namespace parallel {

@@ -9,7 +9,7 @@
 #include "parallel/move/comm.h"
 #include "parallel/move/movement.h"
 #include "parallel/move/pieces.h"
-#include "runtime/checked_size.h"
+#include "runtime/base/checked_size.h"
 
 using ramet::detail::tls;
 

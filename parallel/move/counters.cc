@@ -3,8 +3,8 @@
 #include <atomic>
 
 #include "autograd/graph/node.h"
-#include "runtime/counters.h"
-#include "runtime/devices.h"
+#include "runtime/base/counters.h"
+#include "runtime/devices/devices.h"
 
 namespace ramet {
 namespace parallel {

@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 
-#include "runtime/device.h"
+#include "runtime/base/device.h"
 
 namespace ramet {
 namespace parallel {

@@ -6,8 +6,8 @@
 
 #include "autograd/graph/layout.h"
 #include "autograd/ops/make/copy.h"
-#include "runtime/checked_size.h"
-#include "runtime/devices.h"
+#include "runtime/base/checked_size.h"
+#include "runtime/devices/devices.h"
 
 namespace ramet {
 namespace parallel {

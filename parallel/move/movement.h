@@ -14,15 +14,15 @@
 
 #include "autograd/tensor.h"
 #include "parallel/move/counters.h"
-#include "runtime/pinned.h"
+#include "runtime/tensor/pinned.h"
 
 namespace ramet {
 namespace parallel {
 namespace detail {
 
 /// The ticket of the task that still uses t's memory; 0: none. Copies that nobody waits for
-/// (runtime/pinned.h) are none: kernels are put behind them, and where they use the host's memory
-/// this waits.
+/// (runtime/tensor/pinned.h) are none: kernels are put behind them, and where they use the host's
+/// memory this waits.
 inline uint64_t ticket_of(const Tensor& t) {
   StorageImpl& s = *t.storage_impl();
   uint64_t ticket = s.pending.load(std::memory_order_acquire);

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "runtime/array_ref.h"
-#include "runtime/checked_size.h"
+#include "runtime/base/array_ref.h"
+#include "runtime/base/checked_size.h"
 
 namespace ramet {
 namespace parallel {

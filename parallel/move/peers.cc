@@ -6,9 +6,9 @@
 #include "kernels/copy/copy.h"
 #include "parallel/move/counters.h"
 #include "parallel/move/movement.h"
-#include "runtime/capture.h"
-#include "runtime/gpu_sums.h"
-#include "runtime/logging.h"
+#include "runtime/base/logging.h"
+#include "runtime/capture/capture.h"
+#include "runtime/devices/gpu_sums.h"
 
 namespace ramet {
 namespace parallel {

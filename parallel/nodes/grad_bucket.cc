@@ -10,7 +10,7 @@
 #include "parallel/move/peers.h"
 #include "parallel/nodes/broadcast_reduce.h"
 #include "parallel/nodes/reduce_add.h"
-#include "runtime/observer.h"
+#include "runtime/observe/observer.h"
 
 namespace ramet {
 namespace parallel {

@@ -8,8 +8,8 @@
 #include "parallel/move/counters.h"
 #include "parallel/nodes/broadcast_reduce.h"
 #include "parallel/nodes/grad_bucket.h"
-#include "runtime/capture.h"
-#include "runtime/devices.h"
+#include "runtime/capture/capture.h"
+#include "runtime/devices/devices.h"
 
 using ramet::detail::tls;
 

@@ -7,7 +7,7 @@
 #include "autograd/ops/make/copy.h"
 #include "parallel/move/movement.h"
 #include "parallel/move/pieces.h"
-#include "runtime/logging.h"
+#include "runtime/base/logging.h"
 
 using ramet::detail::tls;
 

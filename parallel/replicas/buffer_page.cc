@@ -2,7 +2,7 @@
 
 #include "autograd/graph/node.h"
 #include "parallel/move/movement.h"
-#include "runtime/capture.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet {
 namespace parallel {

@@ -12,7 +12,7 @@
 #include "parallel/move/peers.h"
 #include "parallel/replicas/buffer_page.h"
 #include "parallel/replicas/replica_state.h"
-#include "runtime/capture.h"
+#include "runtime/capture/capture.h"
 
 using ramet::detail::tls;
 

@@ -11,7 +11,7 @@
 #include "parallel/move/counters.h"
 #include "parallel/move/movement.h"
 #include "parallel/replicas/replica_build_internal.h"
-#include "runtime/storage_ref.h"
+#include "runtime/tensor/storage_ref.h"
 
 using ramet::detail::tls;
 

@@ -24,8 +24,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/array_ref.h"
-#include "runtime/error.h"
+#include "runtime/base/array_ref.h"
+#include "runtime/base/error.h"
 
 namespace ramet {
 namespace nn {

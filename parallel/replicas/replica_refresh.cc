@@ -13,11 +13,11 @@
 #include "parallel/move/peers.h"
 #include "parallel/replicas/replica_state.h"
 #include "parallel/replicas/run_replicas.h"
-#include "runtime/capture.h"
-#include "runtime/debug_memory.h"
-#include "runtime/logging.h"
-#include "runtime/observer.h"
-#include "runtime/storage_ref.h"
+#include "runtime/base/logging.h"
+#include "runtime/capture/capture.h"
+#include "runtime/memory/debug_memory.h"
+#include "runtime/observe/observer.h"
+#include "runtime/tensor/storage_ref.h"
 
 using ramet::detail::tls;
 

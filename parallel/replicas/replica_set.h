@@ -103,7 +103,7 @@ class RAMET_API ReplicaSet {
   /// error is thrown: Note [Errors of a replica].
   void apply(const std::function<void(int)>& run, int count = -1);
   /// The source's values were changed through a raw pointer. With memory checks on
-  /// (runtime/debug_memory.h) refresh() warns of a parameter that was, where nobody said so.
+  /// (runtime/memory/debug_memory.h) refresh() warns of a parameter that was, where nobody said so.
   void mark_dirty() { all_dirty_ = true; }
   /// Makes the shells again before the next forward.
   void rebuild() { stale_ = true; }

@@ -5,7 +5,7 @@
 #include "parallel/replicas/buffer_page.h"
 #include "parallel/replicas/lost_members_internal.h"
 #include "parallel/replicas/replica_build_internal.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 
 namespace ramet::nn::parallel {
 

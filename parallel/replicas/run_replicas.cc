@@ -6,11 +6,11 @@
 #include <typeinfo>
 
 #include "nn/module/replica_meeting.h"
-#include "runtime/capture.h"
-#include "runtime/devices.h"
-#include "runtime/observer.h"
-#include "runtime/thread_local_state.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
+#include "runtime/capture/capture.h"
+#include "runtime/devices/devices.h"
+#include "runtime/observe/observer.h"
+#include "runtime/observe/thread_local_state.h"
 
 using ramet::detail::tls;
 

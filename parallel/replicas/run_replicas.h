@@ -3,11 +3,12 @@
 // Note [Workers of a data-parallel call]
 // Replica i runs on the worker of its device; replicas of the caller's own device run on the
 // caller's thread, one after the other. Each sees the caller's thread-local state
-// (runtime/thread_local_state.h) with its device current, its share of the cores (Note [Shares] in
-// runtime/devices.h) and its number. Every replica runs to its end whatever happens to the others.
-// Nodes that replica i records are numbered from a place that depends on i and the number of
-// replicas alone, so the order of every sum in a later backward does not depend on how many devices
-// there are, or on timing; replica 0's come first in backward, and so do its errors.
+// (runtime/observe/thread_local_state.h) with its device current, its share of the cores (Note
+// [Shares] in runtime/devices/devices.h) and its number. Every replica runs to its end whatever
+// happens to the others. Nodes that replica i records are numbered from a place that depends on i
+// and the number of replicas alone, so the order of every sum in a later backward does not depend
+// on how many devices there are, or on timing; replica 0's come first in backward, and so do its
+// errors.
 //
 // Note [Errors of a replica]
 // The failure of the lowest replica is thrown when all have ended. Standard exceptions and
@@ -20,10 +21,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/array_ref.h"
-#include "runtime/context.h"
-#include "runtime/device.h"
-#include "runtime/error.h"
+#include "runtime/base/array_ref.h"
+#include "runtime/base/context.h"
+#include "runtime/base/device.h"
+#include "runtime/base/error.h"
 
 namespace ramet {
 namespace nn {

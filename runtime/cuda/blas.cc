@@ -9,13 +9,13 @@
 #include <map>
 #include <mutex>
 
+#include "runtime/base/logging.h"
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/cuda/graphs.h"
 #include "runtime/cuda/libraries.h"
 #include "runtime/cuda/per_device.h"
 #include "runtime/cuda/scratch.h"
-#include "runtime/logging.h"
 #if RAMET_GPU_EMULATED
 #include "runtime/cuda/emulated/blas_api.h"
 #else

@@ -5,8 +5,8 @@
 #include <functional>
 #include <string>
 
-#include "runtime/dtype.h"
-#include "runtime/error.h"
+#include "runtime/base/dtype.h"
+#include "runtime/base/error.h"
 
 namespace ramet {
 namespace cuda {

@@ -31,8 +31,8 @@
 #include <set>
 #include <vector>
 
-#include "runtime/allocator.h"
 #include "runtime/cuda/gpu.h"
+#include "runtime/memory/allocator.h"
 
 namespace ramet {
 namespace cuda {

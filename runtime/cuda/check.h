@@ -1,7 +1,7 @@
 // CUDA's error codes as Errors.
 #pragma once
+#include "runtime/base/error.h"
 #include "runtime/cuda/gpu.h"
-#include "runtime/error.h"
 
 namespace ramet {
 namespace cuda {

@@ -10,13 +10,13 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/base/logging.h"
 #include "runtime/cuda/caching_allocator.h"
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/cuda/host_copies.h"
 #include "runtime/cuda/peer_read.h"
 #include "runtime/cuda/pinned_places.h"
-#include "runtime/logging.h"
 
 namespace ramet {
 namespace cuda {

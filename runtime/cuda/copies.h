@@ -19,9 +19,9 @@
 #pragma once
 #include <cstddef>
 
+#include "runtime/base/device.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/cuda/events.h"
-#include "runtime/device.h"
 
 namespace ramet {
 namespace cuda {

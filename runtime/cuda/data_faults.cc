@@ -12,7 +12,7 @@
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/cuda/host_copies.h"
-#include "runtime/devices.h"
+#include "runtime/devices/devices.h"
 
 namespace ramet {
 namespace cuda {

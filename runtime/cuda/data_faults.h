@@ -1,4 +1,4 @@
-// What kernels report of their operands: Note [Errors in data] in runtime/gpu.h.
+// What kernels report of their operands: Note [Errors in data] in runtime/devices/gpu.h.
 //
 // Note [Looks]
 // A look is a kernel, or a graph with such kernels, that may write the device's fault words. Looks
@@ -26,7 +26,7 @@
 
 #include "runtime/cuda/fault_words.h"
 #include "runtime/cuda/gpu.h"
-#include "runtime/gpu.h"
+#include "runtime/devices/gpu.h"
 
 namespace ramet {
 namespace cuda {

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "runtime/base/device.h"
 #include "runtime/cuda/check.h"
-#include "runtime/device.h"
 
 namespace ramet {
 namespace cuda {

@@ -9,7 +9,7 @@
 // that a copy out does not hold up the next kernels (they wait for it only where its memory is
 // given back). A copy to another GPU does: the sender goes on after it, so where there are several
 // the receivers fetch them (FanOut in parallel/move/peers.h). Copies that the host does not wait
-// for wait for less: Note in runtime/pinned.h.
+// for wait for less: Note in runtime/tensor/pinned.h.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -19,10 +19,10 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/device.h"
+#include "runtime/base/error.h"
 #include "runtime/cuda/data_faults.h"
 #include "runtime/cuda/gpu.h"
-#include "runtime/device.h"
-#include "runtime/error.h"
 
 namespace ramet {
 namespace cuda {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "runtime/cuda/device_state.h"
-#include "runtime/gpu.h"
+#include "runtime/devices/gpu.h"
 
 namespace ramet {
 namespace cuda {

@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "runtime/context.h"
+#include "runtime/base/context.h"
 #include "runtime/cuda/caching_allocator.h"
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"

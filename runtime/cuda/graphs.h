@@ -3,7 +3,7 @@
 #include <functional>
 #include <memory>
 
-#include "runtime/gpu.h"
+#include "runtime/devices/gpu.h"
 
 namespace ramet {
 namespace cuda {

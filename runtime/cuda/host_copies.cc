@@ -11,7 +11,7 @@
 #include "runtime/cuda/caching_allocator.h"
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/kept_memory.h"
-#include "runtime/pinned.h"
+#include "runtime/tensor/pinned.h"
 
 namespace ramet {
 namespace cuda {

@@ -1,5 +1,5 @@
 // Pinned host memory and the copies that nobody waits for: gpu::HostCopies. See the Note in
-// runtime/pinned.h.
+// runtime/tensor/pinned.h.
 #pragma once
 #include <cstddef>
 #include <memory>

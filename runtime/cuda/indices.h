@@ -1,6 +1,6 @@
 // Of how many bits positions in kernels are.
 #pragma once
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 namespace ramet {
 namespace cuda {

@@ -3,7 +3,7 @@
 #pragma once
 #include <functional>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 namespace ramet {
 namespace cuda {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/device.h"
+#include "runtime/base/device.h"
 
 namespace ramet {
 namespace cuda {

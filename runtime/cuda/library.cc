@@ -1,5 +1,6 @@
 #include "runtime/cuda/library.h"
 
+#include "runtime/base/logging.h"
 #include "runtime/cuda/caching_allocator.h"
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/copies.h"
@@ -10,9 +11,8 @@
 #include "runtime/cuda/host_copies.h"
 #include "runtime/cuda/kept_memory.h"
 #include "runtime/cuda/nccl.h"
-#include "runtime/gpu_sums.h"
-#include "runtime/logging.h"
-#include "runtime/pinned.h"
+#include "runtime/devices/gpu_sums.h"
+#include "runtime/tensor/pinned.h"
 
 namespace ramet {
 namespace cuda {

@@ -1,6 +1,6 @@
-// The GPUs behind runtime/gpu.h, and how tests end them.
+// The GPUs behind runtime/devices/gpu.h, and how tests end them.
 #pragma once
-#include "runtime/gpu.h"
+#include "runtime/devices/gpu.h"
 
 namespace ramet {
 namespace cuda {

@@ -12,10 +12,10 @@
 #include <mutex>
 #include <optional>
 
-#include "runtime/atomic_file.h"
+#include "runtime/base/atomic_file.h"
+#include "runtime/base/logging.h"
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
-#include "runtime/logging.h"
 
 namespace ramet {
 namespace cuda {
@@ -147,7 +147,7 @@ void take(const std::string& path) {
 }
 
 // Once, at the first call; what the program has said goes before. Not by std::call_once: Note [Own
-// thread-local memory] in runtime/thread_local_state.cc.
+// thread-local memory] in runtime/observe/thread_local_state.cc.
 void read_environment(bool program_has_said) {
   [[maybe_unused]] static const bool read = [&] {
     const char* path = program_has_said ? nullptr : std::getenv("RAMET_CUDA_MEASUREMENTS");

@@ -14,8 +14,8 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/dtype.h"
-#include "runtime/error.h"
+#include "runtime/base/dtype.h"
+#include "runtime/base/error.h"
 
 namespace ramet {
 namespace cuda {

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/logging.h"
 #include "runtime/cuda/caching_allocator.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/cuda/nccl_library.h"
-#include "runtime/gpu_link.h"
-#include "runtime/logging.h"
+#include "runtime/devices/gpu_link.h"
 
 namespace ramet {
 namespace cuda {

@@ -2,8 +2,8 @@
 #pragma once
 #include <cstdint>
 
-#include "runtime/device.h"
-#include "runtime/dtype.h"
+#include "runtime/base/device.h"
+#include "runtime/base/dtype.h"
 
 namespace ramet {
 namespace cuda {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/dtype.h"
 #include "runtime/cuda/gpu.h"
-#include "runtime/dtype.h"
 #ifndef RAMET_GPU_TOOLKIT
 #include "runtime/cuda/emulated/nccl_api.h"
 #else

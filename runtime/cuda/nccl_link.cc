@@ -12,12 +12,12 @@
 #include <optional>
 #include <thread>
 
+#include "runtime/base/logging.h"
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/cuda/kept_memory.h"
 #include "runtime/cuda/nccl_library.h"
-#include "runtime/gpu_link.h"
-#include "runtime/logging.h"
+#include "runtime/devices/gpu_link.h"
 
 namespace ramet {
 namespace cuda {

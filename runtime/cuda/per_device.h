@@ -5,8 +5,8 @@
 #include <atomic>
 #include <mutex>
 
-#include "runtime/device.h"
-#include "runtime/error.h"
+#include "runtime/base/device.h"
+#include "runtime/base/error.h"
 
 namespace ramet {
 namespace cuda {

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 namespace ramet {
 namespace cuda {

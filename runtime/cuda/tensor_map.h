@@ -2,8 +2,8 @@
 #pragma once
 #include <cstdint>
 
+#include "runtime/base/error.h"
 #include "runtime/cuda/gpu.h"
-#include "runtime/error.h"
 
 namespace ramet {
 namespace cuda {

@@ -16,7 +16,7 @@
 #include "autograd/graph/node.h"
 #include "autograd/ivalue.h"
 #include "autograd/ops.h"
-#include "runtime/logging.h"
+#include "runtime/base/logging.h"
 #include "tests/autograd/check.h"
 
 namespace ramet {

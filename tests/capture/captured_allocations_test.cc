@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "runtime/pool.h"
+#include "runtime/memory/pool.h"
 #include "tests/capture/support.h"
 
 namespace {

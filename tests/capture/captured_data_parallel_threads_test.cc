@@ -5,7 +5,7 @@
 
 #include "parallel/move/movement.h"
 #include "parallel/replicas/replica_member.h"
-#include "runtime/allocator.h"
+#include "runtime/memory/allocator.h"
 #include "tests/capture/data_parallel.h"
 
 namespace ramet {

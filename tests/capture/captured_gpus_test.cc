@@ -1,9 +1,9 @@
 // Captured data-parallel steps on several GPUs, and on GPUs and CPUs together.
 #include "nn/module/sequential.h"
 #include "parallel/nodes/broadcast_reduce.h"
-#include "runtime/allocator.h"
 #include "runtime/cuda/copies.h"
 #include "runtime/cuda/nccl.h"
+#include "runtime/memory/allocator.h"
 #include "tests/capture/data_parallel.h"
 #include "tests/runtime/cuda/gpus.h"
 

@@ -7,8 +7,8 @@
 #include "autograd/graph/reduce_bucket.h"
 #include "nn/module/sequential.h"
 #include "nn/utils/clip_grad.h"
-#include "runtime/devices.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
+#include "runtime/devices/devices.h"
 #include "tests/capture/support.h"
 
 namespace ramet {

@@ -9,8 +9,8 @@
 #include "nn/module/sequential.h"
 #include "nn/serialize/archive.h"
 #include "nn/utils/clip_grad.h"
-#include "runtime/allocator.h"
-#include "runtime/print.h"
+#include "runtime/memory/allocator.h"
+#include "runtime/tensor/print.h"
 #include "tests/capture/support.h"
 
 namespace ramet {

@@ -14,7 +14,7 @@
 #include "nn/layers/recurrent_cells.h"
 #include "parallel/apply/data_parallel.h"
 #include "parallel/move/movement.h"
-#include "runtime/devices.h"
+#include "runtime/devices/devices.h"
 #include "tests/capture/support.h"
 
 namespace ramet {

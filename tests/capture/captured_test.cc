@@ -7,8 +7,8 @@
 #include "nn/layers/activation.h"
 #include "nn/module/sequential.h"
 #include "nn/utils/clip_grad.h"
-#include "runtime/allocator.h"
-#include "runtime/observer.h"
+#include "runtime/memory/allocator.h"
+#include "runtime/observe/observer.h"
 #include "tests/capture/support.h"
 
 using ramet::detail::tls;

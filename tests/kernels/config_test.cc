@@ -9,7 +9,7 @@
 
 #include "kernels/copy/fill.h"
 #include "kernels/kernel.h"
-#include "runtime/observer.h"
+#include "runtime/observe/observer.h"
 #include "tests/variants.h"
 
 namespace ramet {

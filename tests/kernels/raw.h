@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "kernels/kernel.h"
-#include "runtime/half.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/half.h"
+#include "runtime/base/thread_pool.h"
 #include "tests/variants.h"
 
 #ifdef __SANITIZE_ADDRESS__

@@ -4,7 +4,7 @@
 #include "nn/layers/conv.h"
 #include "nn/layers/embedding.h"
 #include "nn/layers/linear.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 #include "tests/nn/support.h"
 
 namespace ramet::nn {

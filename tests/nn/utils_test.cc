@@ -15,7 +15,7 @@
 #include "nn/utils/clip_grad.h"
 #include "nn/utils/convert_parameters.h"
 #include "nn/utils/weight_norm.h"
-#include "runtime/observer.h"
+#include "runtime/observe/observer.h"
 #include "tests/nn/support.h"
 
 namespace ramet::nn::utils {

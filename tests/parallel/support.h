@@ -12,8 +12,8 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/make/copy.h"
 #include "autograd/tensor.h"
-#include "runtime/gpu.h"
-#include "runtime/half.h"
+#include "runtime/base/half.h"
+#include "runtime/devices/gpu.h"
 #include "tests/error_text.h"
 
 namespace ramet {

@@ -1,9 +1,9 @@
-#include "runtime/allocator.h"
+#include "runtime/memory/allocator.h"
 
 #include <cstdint>
 
-#include "runtime/pool.h"
-#include "runtime/storage_impl.h"
+#include "runtime/memory/pool.h"
+#include "runtime/memory/storage_impl.h"
 #include "tests/runtime/expect_error.h"
 
 namespace ramet {

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/arena_internal.h"
+#include "runtime/memory/arena_internal.h"
 
 namespace ramet {
 namespace {

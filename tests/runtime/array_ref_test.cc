@@ -1,4 +1,4 @@
-#include "runtime/array_ref.h"
+#include "runtime/base/array_ref.h"
 
 #include <array>
 #include <numeric>

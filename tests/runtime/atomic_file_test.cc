@@ -1,4 +1,4 @@
-#include "runtime/atomic_file.h"
+#include "runtime/base/atomic_file.h"
 
 #include <dirent.h>
 #include <signal.h>

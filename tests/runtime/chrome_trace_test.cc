@@ -1,4 +1,4 @@
-#include "runtime/chrome_trace.h"
+#include "runtime/observe/chrome_trace.h"
 
 #include <cctype>
 #include <cstdio>
@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/devices.h"
-#include "runtime/observer.h"
+#include "runtime/devices/devices.h"
+#include "runtime/observe/observer.h"
 #include "tests/runtime/expect_error.h"
 
 namespace ramet {

@@ -1,14 +1,14 @@
-#include "runtime/classic.h"
+#include "runtime/base/classic.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <sstream>
 
-#include "runtime/config.h"
-#include "runtime/options.h"
-#include "runtime/print.h"
-#include "runtime/scalar.h"
+#include "runtime/base/config.h"
+#include "runtime/base/scalar.h"
+#include "runtime/tensor/options.h"
+#include "runtime/tensor/print.h"
 #include "tests/runtime/foreign_locale.h"
 
 namespace ramet {

@@ -5,12 +5,12 @@
 #include <cstdlib>
 #include <thread>
 
-#include "runtime/allocator.h"
-#include "runtime/config.h"
-#include "runtime/debug_memory.h"
-#include "runtime/devices.h"
-#include "runtime/pool.h"
-#include "runtime/tensor_base.h"
+#include "runtime/base/config.h"
+#include "runtime/devices/devices.h"
+#include "runtime/memory/allocator.h"
+#include "runtime/memory/debug_memory.h"
+#include "runtime/memory/pool.h"
+#include "runtime/tensor/tensor_base.h"
 #include "tests/runtime/expect_error.h"
 
 namespace ramet {

@@ -1,10 +1,10 @@
-#include "runtime/device.h"
+#include "runtime/base/device.h"
 
 #include <cstdlib>
 #include <sstream>
 #include <unordered_set>
 
-#include "runtime/devices.h"
+#include "runtime/devices/devices.h"
 #include "tests/runtime/expect_error.h"
 
 namespace ramet {

@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/context.h"
-#include "runtime/devices.h"
-#include "runtime/tensor_base.h"
+#include "runtime/base/context.h"
+#include "runtime/devices/devices.h"
+#include "runtime/tensor/tensor_base.h"
 #include "tests/runtime/thrown.h"
 
 using ramet::detail::tls;

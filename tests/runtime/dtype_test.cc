@@ -1,4 +1,4 @@
-#include "runtime/dtype.h"
+#include "runtime/base/dtype.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <limits>
 #include <sstream>
 
-#include "runtime/type_meta.h"
+#include "runtime/base/type_meta.h"
 
 namespace ramet {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 #define EXPECT_ERROR(statement, Type, text)                                     \
   try {                                                                         \

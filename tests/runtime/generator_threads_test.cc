@@ -5,8 +5,8 @@
 #include <tuple>
 #include <vector>
 
-#include "runtime/devices.h"
-#include "runtime/generator.h"
+#include "runtime/devices/devices.h"
+#include "runtime/devices/generator.h"
 #include "tests/runtime/expect_error.h"
 
 namespace ramet {

@@ -1,4 +1,4 @@
-#include "runtime/logging.h"
+#include "runtime/base/logging.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/config.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/config.h"
+#include "runtime/base/thread_pool.h"
 
 namespace ramet {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/machine_internal.h"
+#include "runtime/base/machine_internal.h"
 
 namespace ramet {
 namespace {

@@ -6,10 +6,10 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/devices.h"
-#include "runtime/logging.h"
-#include "runtime/observer.h"
-#include "runtime/thread_local_state.h"
+#include "runtime/base/logging.h"
+#include "runtime/devices/devices.h"
+#include "runtime/observe/observer.h"
+#include "runtime/observe/thread_local_state.h"
 #include "tests/runtime/expect_error.h"
 
 using ramet::detail::tls;

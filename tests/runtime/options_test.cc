@@ -1,4 +1,4 @@
-#include "runtime/options.h"
+#include "runtime/tensor/options.h"
 
 #include <sstream>
 #include <thread>

@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <functional>
 
-#include "runtime/allocator.h"
-#include "runtime/pool.h"
-#include "runtime/tensor_base.h"
+#include "runtime/memory/allocator.h"
+#include "runtime/memory/pool.h"
+#include "runtime/tensor/tensor_base.h"
 #include "tests/runtime/expect_error.h"
 
 namespace ramet {

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/pool.h"
-#include "runtime/tensor_base.h"
+#include "runtime/memory/pool.h"
+#include "runtime/tensor/tensor_base.h"
 
 namespace ramet {
 namespace {

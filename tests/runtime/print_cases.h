@@ -3,7 +3,7 @@
 #include <limits>
 #include <vector>
 
-#include "runtime/dtype.h"
+#include "runtime/base/dtype.h"
 
 namespace ramet::print_cases {
 

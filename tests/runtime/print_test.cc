@@ -1,5 +1,5 @@
 // Printing: the texts are LibTorch's, whatever the strides, the stream and the width of a line.
-#include "runtime/print.h"
+#include "runtime/tensor/print.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/scalar.h"
+#include "runtime/base/scalar.h"
 
 #include <cmath>
 #include <limits>

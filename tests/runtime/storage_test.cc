@@ -1,8 +1,8 @@
 #include <cstring>
 
-#include "runtime/allocator.h"
-#include "runtime/storage_impl.h"
-#include "runtime/tensor_base.h"
+#include "runtime/memory/allocator.h"
+#include "runtime/memory/storage_impl.h"
+#include "runtime/tensor/tensor_base.h"
 #include "tests/runtime/expect_error.h"
 
 namespace ramet {

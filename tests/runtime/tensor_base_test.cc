@@ -1,12 +1,12 @@
-#include "runtime/tensor_base.h"
+#include "runtime/tensor/tensor_base.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
 
-#include "runtime/allocator.h"
-#include "runtime/checked_size.h"
-#include "runtime/context.h"
+#include "runtime/base/checked_size.h"
+#include "runtime/base/context.h"
+#include "runtime/memory/allocator.h"
 #include "tests/runtime/expect_error.h"
 
 using ramet::detail::tls;

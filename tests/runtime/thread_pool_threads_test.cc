@@ -8,10 +8,10 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/context.h"
-#include "runtime/devices.h"
-#include "runtime/machine_internal.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/context.h"
+#include "runtime/base/machine_internal.h"
+#include "runtime/base/thread_pool.h"
+#include "runtime/devices/devices.h"
 #include "tests/runtime/expect_error.h"
 #include "tests/runtime/thrown.h"
 

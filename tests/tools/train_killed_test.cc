@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "nn/serialize/archive.h"
-#include "runtime/observer.h"
+#include "runtime/observe/observer.h"
 #include "tests/share.h"
 #include "tests/tools/train_support.h"
 #include "tools/training/run.h"

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "nn/serialize/safetensors.h"
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 #include "tests/error_text.h"
 #include "tests/tools/train_support.h"
 #include "tools/training/explore.h"

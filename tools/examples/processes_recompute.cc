@@ -9,7 +9,7 @@
 
 #include "parallel/distributed/data_parallel.h"
 #include "ramet.h"
-#include "runtime/allocator.h"
+#include "runtime/memory/allocator.h"
 
 using namespace ramet;
 

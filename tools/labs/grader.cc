@@ -2,8 +2,8 @@
 
 #include <typeinfo>
 
-#include "runtime/demangle.h"
-#include "runtime/generator.h"
+#include "runtime/base/demangle.h"
+#include "runtime/devices/generator.h"
 
 namespace ramet::labs {
 

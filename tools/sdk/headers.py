@@ -24,7 +24,7 @@ NAMES = {
     "parallel/c/c_processes.h": "ramet/c_processes.h",
     SEE + "see.h": "ramet/see.h",
 }
-LOWEST = "runtime/error.h"  # where the check of the installation stands: every other header includes it
+LOWEST = "runtime/base/error.h"  # where the check of the installation stands: every other header includes it
 
 
 def public(root, listed, lower=()):

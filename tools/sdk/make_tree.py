@@ -65,7 +65,7 @@ def filled(template, **words):
 
 
 def version():
-    text = (ROOT / "runtime/version.h").read_text()
+    text = (ROOT / "runtime/base/version.h").read_text()
     return [re.search(r"#define RAMET_VERSION_%s (\d+)" % part, text).group(1) for part in ("MAJOR", "MINOR", "PATCH")]
 
 

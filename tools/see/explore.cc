@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "runtime/atomic_file.h"
-#include "runtime/error.h"
+#include "runtime/base/atomic_file.h"
+#include "runtime/base/error.h"
 #include "tools/see/explorer/compare.h"
 #include "tools/see/explorer/layout.h"
 #include "tools/see/explorer/page.h"

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "runtime/kernel_call.h"
+#include "runtime/observe/kernel_call.h"
 
 namespace ramet {
 namespace see {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "runtime/allocator.h"
-#include "runtime/tensor_base.h"
+#include "runtime/memory/allocator.h"
+#include "runtime/tensor/tensor_base.h"
 
 namespace ramet {
 namespace see {

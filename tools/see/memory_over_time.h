@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "runtime/memory_observer.h"
-#include "runtime/storage_impl.h"
+#include "runtime/memory/memory_observer.h"
+#include "runtime/memory/storage_impl.h"
 #include "tools/see/recording_data.h"
 
 namespace ramet {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "runtime/classic.h"
+#include "runtime/base/classic.h"
 
 namespace ramet {
 namespace see {

@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "autograd/graph/engine.h"
-#include "runtime/capture.h"
-#include "runtime/gpu.h"
+#include "runtime/capture/capture.h"
+#include "runtime/devices/gpu.h"
 #include "tools/see/operation_name.h"
 #include "tools/see/recorder_internal.h"
 #include "tools/see/source_lines.h"

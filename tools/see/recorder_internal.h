@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "autograd/graph/graph_observer.h"
-#include "runtime/memory_observer.h"
-#include "runtime/observer.h"
+#include "runtime/memory/memory_observer.h"
+#include "runtime/observe/observer.h"
 #include "tools/see/memory_over_time.h"
 #include "tools/see/recording.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/capture.h"
+#include "runtime/capture/capture.h"
 #include "tools/see/kernel_costs.h"
 #include "tools/see/recorder_internal.h"
 

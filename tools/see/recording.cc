@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "autograd/grad_mode.h"
-#include "runtime/config.h"
-#include "runtime/demangle.h"
+#include "runtime/base/config.h"
+#include "runtime/base/demangle.h"
 #include "tools/see/findings.h"
 #include "tools/see/recorder_internal.h"
 #include "tools/see/recording_file.h"

@@ -13,8 +13,8 @@
 #include <sstream>
 #include <utility>
 
-#include "runtime/atomic_file.h"
-#include "runtime/error.h"
+#include "runtime/base/atomic_file.h"
+#include "runtime/base/error.h"
 #include "tools/see/recording_fields.h"
 
 namespace ramet {

@@ -3,7 +3,7 @@
 #include <limits>
 #include <utility>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 #include "tools/see/recording_fields.h"
 #include "tools/see/recording_file.h"
 

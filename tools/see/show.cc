@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/atomic_file.h"
+#include "runtime/base/atomic_file.h"
 #include "tools/see/pictures/axis.h"
 #include "tools/see/pictures/draw_planes.h"
 #include "tools/see/pictures/heading.h"

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "runtime/demangle.h"
+#include "runtime/base/demangle.h"
 
 // ./tools/install adds it to the library; elsewhere it has no address.
 extern "C" __attribute__((weak, visibility("default"))) const char ramet_installed;

@@ -11,7 +11,7 @@
 #include <xxhash.h>
 
 #include "autograd/grad_mode.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
 
 namespace ramet {
 namespace see {

@@ -12,9 +12,9 @@
 #include "autograd/autograd.h"
 #include "autograd/grad_mode.h"
 #include "autograd/graph/graph_observer.h"
-#include "runtime/capture.h"
-#include "runtime/devices.h"
-#include "runtime/thread_local_state.h"
+#include "runtime/capture/capture.h"
+#include "runtime/devices/devices.h"
+#include "runtime/observe/thread_local_state.h"
 #include "tools/see/value_text.h"
 
 using ramet::detail::tls;

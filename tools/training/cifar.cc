@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "autograd/ops.h"
-#include "runtime/atomic_file.h"
+#include "runtime/base/atomic_file.h"
 
 namespace ramet::training {
 

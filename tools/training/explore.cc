@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 namespace ramet::training {
 

@@ -11,7 +11,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "runtime/atomic_file.h"
+#include "runtime/base/atomic_file.h"
 
 namespace ramet::training {
 

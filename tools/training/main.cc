@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/logging.h"
+#include "runtime/base/logging.h"
 #include "tools/training/options.h"
 #include "tools/training/run.h"
 

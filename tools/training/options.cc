@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "CLI/CLI.hpp"
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 #include "tools/training/explore.h"
 #include "tools/training/jobs.h"
 

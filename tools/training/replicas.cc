@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "runtime/gpu.h"
+#include "runtime/devices/gpu.h"
 
 namespace ramet::training {
 

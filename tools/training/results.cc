@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 #include "tools/training/explore.h"
 
 namespace ramet::training {

@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "runtime/atomic_file.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/atomic_file.h"
+#include "runtime/base/thread_pool.h"
 #include "tools/training/curve.h"
 #include "tools/training/progress.h"
 #include "tools/training/run_state.h"

@@ -4,7 +4,7 @@
 #include "autograd/ops/front/convolve_internal.h"
 #include "autograd/ops/make/copy.h"
 #include "autograd/ops/shape/view.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
 
 namespace ramet {
 namespace autograd {

@@ -5,8 +5,8 @@
 
 #include "autograd/ops/make/copy.h"
 #include "autograd/ops/shape/view.h"
-#include "runtime/capture.h"
-#include "runtime/gpu.h"
+#include "runtime/capture/capture.h"
+#include "runtime/devices/gpu.h"
 
 namespace ramet {
 namespace autograd {

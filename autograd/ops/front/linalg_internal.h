@@ -5,7 +5,7 @@
 
 #include "autograd/ops/front/common_internal.h"
 #include "kernels/linalg/factor.h"
-#include "runtime/capture.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet {
 namespace autograd {

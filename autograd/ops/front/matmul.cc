@@ -7,7 +7,7 @@
 #include "autograd/ops/reduce/reduce.h"
 #include "autograd/ops/shape/view.h"
 #include "kernels/matrix/matmul.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
 
 using ramet::detail::tls;
 

@@ -5,7 +5,7 @@
 #include "autograd/ops/front/index_internal.h"
 #include "autograd/ops/front/out_internal.h"
 #include "kernels/copy/coalesce.h"
-#include "runtime/capture.h"
+#include "runtime/capture/capture.h"
 
 using ramet::detail::tls;
 

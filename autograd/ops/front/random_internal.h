@@ -6,7 +6,7 @@
 #include "autograd/ops/make/copy.h"
 #include "autograd/ops/reduce/reduce.h"
 #include "kernels/random/random.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 
 namespace ramet {
 namespace autograd {

@@ -2,7 +2,7 @@
 
 #include "autograd/ops/index/gather_scatter.h"
 #include "kernels/index/sort.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
 
 namespace ramet {
 namespace autograd {

@@ -8,7 +8,7 @@
 #include "autograd/ops/index/gather_scatter.h"
 #include "autograd/ops/make/copy.h"
 #include "autograd/ops/shape/view.h"
-#include "runtime/capture.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet {
 

@@ -13,7 +13,7 @@
 #include "autograd/ops/reduce/reduce.h"
 #include "autograd/ops/shape/view.h"
 #include "kernels/index/search.h"
-#include "runtime/capture.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet {
 

@@ -6,7 +6,7 @@
 #include "autograd/ops/pointwise/arithmetic.h"
 #include "autograd/ops/reduce/reduce.h"
 #include "autograd/ops/shape/view.h"
-#include "runtime/checked_size.h"
+#include "runtime/base/checked_size.h"
 
 namespace ramet {
 

@@ -7,7 +7,7 @@
 #include "autograd/ops/front/convolve_internal.h"
 #include "autograd/ops/make/copy.h"
 #include "autograd/ops/shape/view.h"
-#include "runtime/checked_size.h"
+#include "runtime/base/checked_size.h"
 
 namespace ramet {
 

@@ -5,7 +5,7 @@
 #include "autograd/ops/reduce/reduce.h"
 #include "autograd/ops/shape/view.h"
 #include "kernels/rows/layer_norm.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
 
 using ramet::detail::tls;
 

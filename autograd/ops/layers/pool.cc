@@ -5,7 +5,7 @@
 #include "autograd/ops/make/copy.h"
 #include "autograd/ops/shape/view.h"
 #include "kernels/image/pool2d.h"
-#include "runtime/checked_size.h"
+#include "runtime/base/checked_size.h"
 
 namespace ramet {
 

@@ -9,7 +9,7 @@
 #include "autograd/ops/make/factory.h"
 #include "autograd/ops/pointwise/arithmetic.h"
 #include "autograd/ops/shape/view.h"
-#include "runtime/checked_size.h"
+#include "runtime/base/checked_size.h"
 
 namespace ramet {
 

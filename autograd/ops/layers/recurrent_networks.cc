@@ -9,8 +9,8 @@
 #include "autograd/ops/shape/cat.h"
 #include "autograd/ops/shape/view.h"
 #include "autograd/ops/shape/view_parts.h"
-#include "runtime/capture.h"
-#include "runtime/checked_size.h"
+#include "runtime/base/checked_size.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet {
 namespace autograd {

@@ -3,7 +3,7 @@
 #include "autograd/ops/front/common_internal.h"
 #include "autograd/ops/front/out_internal.h"
 #include "autograd/ops/shape/view.h"
-#include "runtime/checked_size.h"
+#include "runtime/base/checked_size.h"
 
 namespace ramet {
 

@@ -7,8 +7,8 @@
 #include "autograd/ops/pointwise/unary.h"
 #include "autograd/ops/shape/view.h"
 #include "kernels/image/resample.h"
-#include "runtime/checked_size.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/checked_size.h"
+#include "runtime/base/thread_pool.h"
 
 namespace ramet {
 

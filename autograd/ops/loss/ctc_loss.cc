@@ -17,7 +17,7 @@
 #include "autograd/ops/shape/cat.h"
 #include "autograd/ops/shape/view.h"
 #include "kernels/rows/ctc_loss.h"
-#include "runtime/checked_size.h"
+#include "runtime/base/checked_size.h"
 
 namespace ramet {
 

@@ -7,10 +7,10 @@
 #include "kernels/copy/coalesce.h"
 #include "kernels/copy/copy.h"
 #include "kernels/copy/fill.h"
-#include "runtime/capture.h"
-#include "runtime/gpu.h"
-#include "runtime/observer.h"
-#include "runtime/pinned.h"
+#include "runtime/capture/capture.h"
+#include "runtime/devices/gpu.h"
+#include "runtime/observe/observer.h"
+#include "runtime/tensor/pinned.h"
 
 namespace ramet {
 

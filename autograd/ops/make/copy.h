@@ -30,7 +30,7 @@ RAMET_API void copy_values(const TensorBase& dst, const TensorBase& src);
 RAMET_API void copy_reversed(const TensorBase& dst, const TensorBase& src, uint64_t dims);
 /// The same as copy_values, but where one side is in pinned memory and the other on a GPU, and
 /// nothing has to be converted on the host, nobody waits: Note [Copies that nobody waits for] in
-/// runtime/pinned.h. `fresh`: nothing has used dst since it was allocated.
+/// runtime/tensor/pinned.h. `fresh`: nothing has used dst since it was allocated.
 RAMET_API void copy_values_later(const TensorBase& dst, const TensorBase& src, bool fresh);
 /// An Error unless the number can be an element of this dtype: fractions are cut off, and -1 is 255
 /// as uint8, but nothing beyond the dtype's range wraps around.

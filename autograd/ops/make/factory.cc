@@ -8,10 +8,10 @@
 #include "autograd/ops/front/out_internal.h"
 #include "autograd/ops/make/copy.h"
 #include "kernels/copy/fill.h"
-#include "runtime/capture.h"
-#include "runtime/checked_size.h"
-#include "runtime/pinned.h"
-#include "runtime/storage_ref.h"
+#include "runtime/base/checked_size.h"
+#include "runtime/capture/capture.h"
+#include "runtime/tensor/pinned.h"
+#include "runtime/tensor/storage_ref.h"
 
 using ramet::detail::tls;
 

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "autograd/ops/make/factory.h"
-#include "runtime/checked_size.h"
+#include "runtime/base/checked_size.h"
 
 namespace ramet {
 

@@ -9,8 +9,8 @@
 #include "autograd/ops/pointwise/arithmetic.h"
 #include "autograd/ops/pointwise/power.h"
 #include "kernels/copy/fill.h"
-#include "runtime/capture.h"
-#include "runtime/checked_size.h"
+#include "runtime/base/checked_size.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet {
 

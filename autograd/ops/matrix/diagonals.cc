@@ -7,7 +7,7 @@
 #include "autograd/ops/reduce/reduce.h"
 #include "autograd/ops/shape/view.h"
 #include "autograd/ops/shape/view_parts.h"
-#include "runtime/checked_size.h"
+#include "runtime/base/checked_size.h"
 
 namespace ramet {
 

@@ -6,7 +6,7 @@
 #include "autograd/ops/make/factory.h"
 #include "autograd/ops/shape/cat.h"
 #include "autograd/ops/shape/rearrange.h"
-#include "runtime/checked_size.h"
+#include "runtime/base/checked_size.h"
 
 namespace ramet {
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "autograd/tensor.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 
 namespace ramet {
 

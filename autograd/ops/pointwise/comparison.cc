@@ -2,7 +2,7 @@
 
 #include "autograd/ops/front/arithmetic_internal.h"
 #include "autograd/ops/front/out_internal.h"
-#include "runtime/capture.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet {
 

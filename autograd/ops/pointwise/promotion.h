@@ -1,8 +1,8 @@
 // Which dtype an operation on operands of several dtypes computes in: LibTorch's functions of the
-// same names (promote_types, of two dtypes, is in runtime/dtype.h).
+// same names (promote_types, of two dtypes, is in runtime/base/dtype.h).
 #pragma once
 #include "autograd/tensor.h"
-#include "runtime/type_meta.h"
+#include "runtime/base/type_meta.h"
 
 namespace ramet {
 

@@ -8,7 +8,7 @@
 #include "autograd/ops/pointwise/arithmetic.h"
 #include "autograd/ops/pointwise/comparison.h"
 #include "kernels/pointwise/rows/choice.h"
-#include "runtime/capture.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet {
 

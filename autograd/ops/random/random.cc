@@ -9,7 +9,7 @@
 #include "autograd/ops/front/sort_internal.h"
 #include "autograd/ops/make/factory.h"
 #include "autograd/ops/pointwise/arithmetic.h"
-#include "runtime/capture.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet {
 

@@ -1,12 +1,12 @@
 // Random tensors and random choices: LibTorch's functions of the same names (the numbers differ:
-// Note [Random numbers] in runtime/generator.h). They draw from `generator`, or from the default
-// generator of the result's device.
+// Note [Random numbers] in runtime/devices/generator.h). They draw from `generator`, or from the
+// default generator of the result's device.
 #pragma once
 #include <optional>
 
 #include "autograd/ops/random/dropout.h"
 #include "autograd/tensor.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 
 namespace ramet {
 

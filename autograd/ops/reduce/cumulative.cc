@@ -8,7 +8,7 @@
 #include "autograd/ops/shape/view.h"
 #include "kernels/index/cumulative_sum.h"
 #include "kernels/index/running.h"
-#include "runtime/capture.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet {
 

@@ -4,7 +4,7 @@
 #include "autograd/ops/front/reduce_internal.h"
 #include "autograd/ops/index/gather_scatter.h"
 #include "autograd/ops/shape/view.h"
-#include "runtime/capture.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet {
 

@@ -5,8 +5,8 @@
 #include "autograd/ops/front/common_internal.h"
 #include "autograd/ops/make/copy.h"
 #include "autograd/ops/shape/view_parts.h"
-#include "runtime/capture.h"
-#include "runtime/checked_size.h"
+#include "runtime/base/checked_size.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet {
 

@@ -4,7 +4,7 @@
 
 #include "autograd/graph/view.h"
 #include "autograd/ops/front/common_internal.h"
-#include "runtime/checked_size.h"
+#include "runtime/base/checked_size.h"
 
 namespace ramet {
 

@@ -6,8 +6,8 @@
 #include "autograd/ops/front/common_internal.h"
 #include "autograd/ops/index/gather_scatter.h"
 #include "autograd/ops/make/factory.h"
-#include "runtime/capture.h"
-#include "runtime/checked_size.h"
+#include "runtime/base/checked_size.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet {
 

@@ -9,8 +9,8 @@
 
 #include "autograd/grad_mode.h"
 #include "nn/serialize/safetensors.h"
-#include "runtime/atomic_file.h"
-#include "runtime/logging.h"
+#include "runtime/base/atomic_file.h"
+#include "runtime/base/logging.h"
 
 namespace ramet::distributed::detail {
 namespace {

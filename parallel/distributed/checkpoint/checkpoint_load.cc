@@ -2,7 +2,7 @@
 
 #include "parallel/distributed/checkpoint.h"
 #include "parallel/distributed/checkpoint/checkpoint_read.h"
-#include "runtime/logging.h"
+#include "runtime/base/logging.h"
 
 namespace ramet::distributed {
 

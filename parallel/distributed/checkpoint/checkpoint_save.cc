@@ -3,7 +3,7 @@
 
 #include "parallel/distributed/checkpoint.h"
 #include "parallel/distributed/checkpoint/checkpoint_folder.h"
-#include "runtime/logging.h"
+#include "runtime/base/logging.h"
 
 namespace ramet::distributed {
 

@@ -11,7 +11,7 @@
 #include "parallel/distributed/ddp/gradient_reducer.h"
 #include "parallel/distributed/ddp/replicated.h"
 #include "parallel/distributed/model/model_table.h"
-#include "runtime/capture.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet::distributed::detail {
 

@@ -9,7 +9,7 @@
 #include "parallel/distributed/ddp/gradient_reducer.h"
 #include "parallel/distributed/meet/socket.h"
 #include "parallel/distributed/model/model_table.h"
-#include "runtime/logging.h"
+#include "runtime/base/logging.h"
 
 namespace ramet::distributed::detail {
 

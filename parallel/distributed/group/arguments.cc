@@ -5,7 +5,7 @@
 
 #include "autograd/graph/graph_observer.h"
 #include "parallel/distributed/group/caps_table.h"
-#include "runtime/thread_local_state.h"
+#include "runtime/observe/thread_local_state.h"
 
 namespace ramet::distributed::detail {
 

@@ -2,7 +2,7 @@
 #include <iterator>
 
 #include "parallel/distributed/group/caps_table.h"
-#include "runtime/gpu_link.h"
+#include "runtime/devices/gpu_link.h"
 
 namespace ramet::distributed {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "runtime/checked_size.h"
+#include "runtime/base/checked_size.h"
 
 namespace ramet::distributed::detail {
 

@@ -5,9 +5,9 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/graph/function.h"
-#include "runtime/capture.h"
-#include "runtime/devices.h"
-#include "runtime/observer.h"
+#include "runtime/capture/capture.h"
+#include "runtime/devices/devices.h"
+#include "runtime/observe/observer.h"
 
 namespace ramet::distributed {
 

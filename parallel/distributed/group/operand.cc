@@ -6,7 +6,7 @@
 #include "autograd/graph/inplace.h"
 #include "autograd/ops.h"
 #include "autograd/ops/make/copy.h"
-#include "runtime/devices.h"
+#include "runtime/devices/devices.h"
 
 namespace ramet::distributed::detail {
 

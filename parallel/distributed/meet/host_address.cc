@@ -10,7 +10,7 @@
 #include <fstream>
 
 #include "parallel/distributed/meet/socket.h"
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 namespace ramet::distributed::detail {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "runtime/checked_size.h"
+#include "runtime/base/checked_size.h"
 
 namespace ramet::distributed {
 

@@ -26,7 +26,7 @@
 #include <thread>
 
 #include "parallel/distributed/meet/socket.h"
-#include "runtime/config.h"
+#include "runtime/base/config.h"
 
 namespace ramet::distributed {
 

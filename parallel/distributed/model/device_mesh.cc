@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/checked_size.h"
+#include "runtime/base/checked_size.h"
 
 namespace ramet::distributed {
 namespace {

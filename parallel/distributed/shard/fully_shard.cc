@@ -14,7 +14,7 @@
 #include "parallel/distributed/group/group_state.h"
 #include "parallel/distributed/model/model_table.h"
 #include "parallel/distributed/shard/shard_context.h"
-#include "runtime/capture.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet::distributed {
 

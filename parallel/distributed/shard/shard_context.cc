@@ -9,7 +9,7 @@
 #include "autograd/graph/function.h"
 #include "autograd/ops.h"
 #include "parallel/distributed/model/leaves.h"
-#include "runtime/capture.h"
+#include "runtime/capture/capture.h"
 
 using ramet::detail::tls;
 

@@ -7,8 +7,8 @@
 #include "autograd/ops/make/copy.h"
 #include "parallel/distributed/group/group_state.h"
 #include "parallel/distributed/shard/shard_context.h"
-#include "runtime/absent_storage.h"
-#include "runtime/logging.h"
+#include "runtime/base/logging.h"
+#include "runtime/memory/absent_storage.h"
 
 using ramet::detail::tls;
 

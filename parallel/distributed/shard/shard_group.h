@@ -8,7 +8,7 @@
 #include "autograd/graph/graph_task.h"
 #include "parallel/distributed/fully_shard.h"
 #include "parallel/distributed/shard/shard_layout.h"
-#include "runtime/storage_ref.h"
+#include "runtime/tensor/storage_ref.h"
 
 namespace ramet::distributed::detail {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "nn/module/flat_store.h"
-#include "runtime/checked_size.h"
+#include "runtime/base/checked_size.h"
 
 namespace ramet::distributed::detail {
 

@@ -7,7 +7,7 @@
 #include "autograd/ops.h"
 #include "parallel/distributed/shard/shard_context.h"
 #include "parallel/distributed/tensor_parallel.h"
-#include "runtime/capture.h"
+#include "runtime/capture/capture.h"
 
 namespace ramet::distributed {
 

@@ -8,7 +8,7 @@
 #include "kernels/random/random.h"
 #include "parallel/distributed/group/collectives.h"
 #include "parallel/distributed/stages.h"
-#include "runtime/checked_size.h"
+#include "runtime/base/checked_size.h"
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

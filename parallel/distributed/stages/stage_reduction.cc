@@ -6,7 +6,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
 #include "parallel/distributed/group/collectives.h"
-#include "runtime/checked_size.h"
+#include "runtime/base/checked_size.h"
 
 namespace ramet::distributed::detail {
 

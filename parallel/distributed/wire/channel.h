@@ -23,7 +23,7 @@
 #include "parallel/distributed/wire/inbox.h"
 #include "parallel/distributed/wire/shared_memory.h"
 #include "parallel/distributed/wire/staging.h"
-#include "runtime/gpu_link.h"
+#include "runtime/devices/gpu_link.h"
 
 namespace ramet::distributed::detail {
 

@@ -31,7 +31,7 @@
 
 #include "parallel/distributed/meet/meeting.h"
 #include "parallel/distributed/wire/gloo_transfer.h"
-#include "runtime/logging.h"
+#include "runtime/base/logging.h"
 
 namespace ramet::distributed::detail {
 namespace {

@@ -7,11 +7,11 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/base/machine_internal.h"
 #include "runtime/cuda/emulated/checks.h"
 #include "runtime/cuda/emulated/grid_run.h"
 #include "runtime/cuda/emulated/settings.h"
 #include "runtime/cuda/emulated/worker.h"
-#include "runtime/machine_internal.h"
 
 namespace ramet::emulated {
 namespace {

@@ -1,8 +1,8 @@
 // __half and __nv_bfloat16 for a host compiler: rounded to nearest even, computed in float,
 // trivially constructible, so that __shared__ arrays of them are legal.
 //
-// runtime/half.h has 16-bit types too; kernels see CUDA's names, whose conversions are implicit and
-// whose NaN is CUDA's canonical 0x7fff.
+// runtime/base/half.h has 16-bit types too; kernels see CUDA's names, whose conversions are
+// implicit and whose NaN is CUDA's canonical 0x7fff.
 #pragma once
 #include "runtime/cuda/emulated/types.h"
 

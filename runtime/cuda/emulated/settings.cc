@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <limits>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 namespace ramet::emulated {
 namespace {

@@ -1,7 +1,7 @@
 // Convolutions and pools whose windows reach far beyond the image, against sums over all taps whose
 // places are numbers of 128 bits.
 #pragma once
-#include "runtime/device.h"
+#include "runtime/base/device.h"
 #include "tests/fuzz.h"
 
 namespace ramet {

@@ -1,7 +1,7 @@
 // RAMET_CUDA_ATTENTION, which a process reads once: which body of attention runs, as its bits say.
 #include <cstdlib>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 #include "tests/autograd/gpu/attention_check.h"
 
 namespace ramet::kernels {

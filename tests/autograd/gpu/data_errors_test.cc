@@ -1,5 +1,5 @@
 // What is wrong with the data shows when somebody waits, names the operation, and leaves the device
-// usable: Note [Errors in data] in runtime/gpu.h.
+// usable: Note [Errors in data] in runtime/devices/gpu.h.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "autograd/ops.h"
-#include "runtime/device.h"
-#include "runtime/observer.h"
+#include "runtime/base/device.h"
+#include "runtime/observe/observer.h"
 
 namespace ramet {
 namespace {

@@ -7,7 +7,7 @@
 #include "autograd/autograd.h"
 #include "autograd/graph/layout.h"
 #include "kernels/gpu/divisor.h"
-#include "runtime/allocator.h"
+#include "runtime/memory/allocator.h"
 #include "tests/autograd/fuzz/fuzz_windows.h"
 #include "tests/autograd/gpu/gpu_tensors.h"
 #include "tests/autograd/gpu/wide_positions.h"

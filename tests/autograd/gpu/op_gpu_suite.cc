@@ -13,7 +13,7 @@
 #include "autograd/ops/make/copy.h"
 #include "runtime/cuda/blas.h"
 #include "runtime/cuda/copies.h"
-#include "runtime/gpu.h"
+#include "runtime/devices/gpu.h"
 #include "tests/autograd/gpu/launch_record.h"
 #include "tests/autograd/table/op_checks.h"
 #include "tests/autograd/table/op_table_suite.h"

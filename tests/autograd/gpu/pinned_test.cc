@@ -1,7 +1,7 @@
-// Pinned memory and the copies that nobody waits for: Note in runtime/pinned.h. Every dependency
-// holds in every mode of streams; what has no dependency is shown to run in any order, by streams
-// that run only what somebody waits for.
-#include "runtime/pinned.h"
+// Pinned memory and the copies that nobody waits for: Note in runtime/tensor/pinned.h. Every
+// dependency holds in every mode of streams; what has no dependency is shown to run in any order,
+// by streams that run only what somebody waits for.
+#include "runtime/tensor/pinned.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include "autograd/ops.h"
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
-#include "runtime/devices.h"
+#include "runtime/devices/devices.h"
 #include "tests/autograd/gpu/gpu_tensors.h"
 #include "tests/runtime/cuda/caching.h"
 #include "tests/runtime/cuda/gpus.h"

@@ -15,8 +15,8 @@
 #include "autograd/gradcheck.h"
 #include "autograd/graph/function.h"
 #include "autograd/graph/graph_observer.h"
-#include "runtime/logging.h"
-#include "runtime/pool.h"
+#include "runtime/base/logging.h"
+#include "runtime/memory/pool.h"
 #include "tests/autograd/check.h"
 #include "tests/autograd/graph/small_stack.h"
 

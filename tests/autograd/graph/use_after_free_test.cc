@@ -5,7 +5,7 @@
 #include "autograd/autograd.h"
 #include "autograd/graph/node.h"
 #include "autograd/ops.h"
-#include "runtime/pool.h"
+#include "runtime/memory/pool.h"
 
 namespace ramet {
 namespace {

@@ -2,7 +2,7 @@
 // nothing, and no number wraps.
 #include "autograd/autograd.h"
 #include "autograd/ops.h"
-#include "runtime/allocator.h"
+#include "runtime/memory/allocator.h"
 #include "tests/autograd/derivatives.h"
 #include "tests/autograd/fuzz/fuzz_windows.h"
 

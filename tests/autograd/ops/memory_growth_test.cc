@@ -10,7 +10,7 @@
 
 #include "autograd/autograd.h"
 #include "autograd/ops.h"
-#include "runtime/allocator.h"
+#include "runtime/memory/allocator.h"
 
 namespace ramet {
 namespace {

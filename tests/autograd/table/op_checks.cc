@@ -9,8 +9,8 @@
 #include "autograd/autograd.h"
 #include "autograd/gradcheck.h"
 #include "kernels/kernel.h"
-#include "runtime/parallel_regions_internal.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/parallel_regions_internal.h"
+#include "runtime/base/thread_pool.h"
 #include "tests/share.h"
 #include "tests/variants.h"
 

@@ -6,8 +6,8 @@
 #include "autograd/gradcheck.h"
 #include "autograd/graph/captured.h"
 #include "autograd/ops.h"
-#include "runtime/generator.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
+#include "runtime/devices/generator.h"
 #include "tests/autograd/table/op_table_suite.h"
 #include "tests/error_text.h"
 

@@ -2,7 +2,7 @@
 #include "tests/autograd/table/op_table_suite.h"
 
 #include "kernels/kernel.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
 #include "tests/autograd/table/op_checks.h"
 #include "tests/variants.h"
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "nn/c/c.h"
-#include "runtime/allocator.h"
+#include "runtime/memory/allocator.h"
 #include "tests/error_text.h"
 #include "tests/fuzz.h"
 #include "tests/nn/c/c_support.h"

@@ -10,9 +10,9 @@
 #include "autograd/ops.h"
 #include "nn/c/c.h"
 #include "nn/serialize/safetensors.h"
-#include "runtime/allocator.h"
-#include "runtime/generator.h"
-#include "runtime/pool.h"
+#include "runtime/devices/generator.h"
+#include "runtime/memory/allocator.h"
+#include "runtime/memory/pool.h"
 #include "tests/error_text.h"
 #include "tests/nn/c/c_support.h"
 #include "tests/nn/c/twins.h"
@@ -22,7 +22,7 @@ namespace {
 
 using namespace nn;
 
-// Allocations are counted from the start, so that they can be made to fail (runtime/pool.h).
+// Allocations are counted from the start, so that they can be made to fail (runtime/memory/pool.h).
 [[maybe_unused]] const int g_set = setenv("RAMET_FAIL_ALLOC", "0", 1);
 
 struct CErrors : CInterface {};

@@ -17,7 +17,7 @@
 #include "nn/optim/adam.h"
 #include "nn/optim/lbfgs.h"
 #include "nn/serialize/safetensors.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 #include "tests/error_text.h"
 #include "tests/nn/c/c_support.h"
 #include "tests/nn/c/module_rows.h"

@@ -14,7 +14,7 @@
 #include "nn/optim/adam.h"
 #include "nn/optim/rmsprop.h"
 #include "nn/optim/sgd.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 
 namespace ramet {
 

@@ -12,7 +12,7 @@
 #include "autograd/grad_mode.h"
 #include "nn/data/gather_dataset.h"
 #include "nn/data/transforms.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 #include "tests/nn/data/data_loader_sets.h"
 #include "tests/nn/support.h"
 

@@ -11,7 +11,7 @@
 
 #include "nn/data/samplers.h"
 #include "nn/serialize/archive.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 
 namespace ramet {
 namespace {

@@ -24,7 +24,7 @@
 #include "nn/optim/rprop.h"
 #include "nn/optim/sgd.h"
 #include "nn/serialize/save.h"
-#include "runtime/logging.h"
+#include "runtime/base/logging.h"
 #include "tests/nn/formats/formats_support.h"
 
 namespace ramet {

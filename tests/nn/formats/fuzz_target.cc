@@ -15,7 +15,7 @@
 #include "nn/formats/zip_internal.h"
 #include "nn/serialize/safetensors.h"
 #include "nn/serialize/save.h"
-#include "runtime/allocator.h"
+#include "runtime/memory/allocator.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "autograd/tensor.h"
-#include "runtime/allocator.h"
+#include "runtime/memory/allocator.h"
 #include "tests/fuzz.h"
 
 namespace ramet {

@@ -13,7 +13,7 @@
 #include "nn/layers/recurrent_cells.h"
 #include "nn/layers/transformer.h"
 #include "nn/utils/weight_norm.h"
-#include "runtime/gpu.h"
+#include "runtime/devices/gpu.h"
 #include "tests/autograd/gpu/gpu_tensors.h"
 
 namespace ramet::kernels {

@@ -13,7 +13,7 @@
 #include "nn/functional/functional.h"
 #include "nn/layers/activation.h"
 #include "nn/serialize/save.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 #include "tests/nn/support.h"
 
 namespace ramet::nn {

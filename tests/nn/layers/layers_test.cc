@@ -15,7 +15,7 @@
 #include "nn/layers/linear.h"
 #include "nn/layers/loss.h"
 #include "nn/layers/pooling.h"
-#include "runtime/logging.h"
+#include "runtime/base/logging.h"
 #include "tests/nn/support.h"
 
 namespace ramet::nn {

@@ -19,7 +19,7 @@
 #include "autograd/ops/shape/view.h"
 #include "nn/layers/ctc_loss.h"
 #include "nn/module/module_list.h"
-#include "runtime/allocator.h"
+#include "runtime/memory/allocator.h"
 #include "tests/nn/support.h"
 
 namespace ramet::nn {

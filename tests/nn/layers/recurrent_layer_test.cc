@@ -9,7 +9,7 @@
 #include "autograd/graph/node.h"
 #include "autograd/ops.h"
 #include "nn/layers/recurrent.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
 #include "tests/nn/support.h"
 
 namespace ramet::nn {

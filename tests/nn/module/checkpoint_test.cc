@@ -20,7 +20,7 @@
 #include "nn/optim/sgd.h"
 #include "nn/serialize/safetensors.h"
 #include "nn/serialize/save.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 
 namespace ramet {
 namespace {

@@ -7,7 +7,7 @@
 #include "nn/module/sequential.h"
 #include "nn/optim/adam.h"
 #include "nn/optim/sgd.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 #include "tests/nn/support.h"
 
 namespace ramet::nn {

@@ -13,7 +13,7 @@
 #include "nn/layers/linear.h"
 #include "nn/layers/pooling.h"
 #include "nn/module/sequential.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 
 namespace ramet {
 namespace {

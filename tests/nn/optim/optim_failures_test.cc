@@ -7,8 +7,8 @@
 #include "autograd/ops/make/copy.h"
 #include "autograd/ops/random/random.h"
 #include "autograd/ops/shape/view.h"
-#include "runtime/generator.h"
-#include "runtime/pool.h"
+#include "runtime/devices/generator.h"
+#include "runtime/memory/pool.h"
 #include "tests/optimizers.h"
 
 namespace ramet {

@@ -10,7 +10,7 @@
 #include "nn/optim/adam.h"
 #include "nn/optim/gradient_accumulation.h"
 #include "nn/optim/sgd.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 #include "tests/error_text.h"
 
 namespace ramet {

@@ -10,8 +10,8 @@
 
 #include "autograd/autograd.h"
 #include "parallel/move/counters.h"
-#include "runtime/allocator.h"
-#include "runtime/devices.h"
+#include "runtime/devices/devices.h"
+#include "runtime/memory/allocator.h"
 #include "tests/parallel/scenarios/fragile.h"
 #include "tests/runtime/thrown.h"
 

@@ -4,7 +4,7 @@
 
 #include "autograd/autograd.h"
 #include "autograd/graph/function.h"
-#include "runtime/devices.h"
+#include "runtime/devices/devices.h"
 #include "tests/parallel/models.h"
 
 namespace ramet::testing {

@@ -9,9 +9,9 @@
 #include "autograd/autograd.h"
 #include "nn/optim/adam.h"
 #include "parallel/move/counters.h"
-#include "runtime/allocator.h"
-#include "runtime/devices.h"
-#include "runtime/pool.h"
+#include "runtime/devices/devices.h"
+#include "runtime/memory/allocator.h"
+#include "runtime/memory/pool.h"
 #include "tests/parallel/models.h"
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/lsan_interface.h>

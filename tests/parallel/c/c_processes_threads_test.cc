@@ -15,7 +15,7 @@
 #include "nn/optim/sgd.h"
 #include "parallel/c/c_processes.h"
 #include "parallel/distributed/replicate.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 #include "tests/error_text.h"
 
 namespace ramet {

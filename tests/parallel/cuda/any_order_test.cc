@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "parallel/nodes/broadcast_reduce.h"
-#include "runtime/allocator.h"
+#include "runtime/base/logging.h"
 #include "runtime/cuda/nccl.h"
-#include "runtime/logging.h"
+#include "runtime/memory/allocator.h"
 #include "tests/parallel/cuda/gpu_models.h"
 #include "tests/runtime/cuda/greedy.h"
 #if RAMET_GPU_EMULATED

@@ -10,8 +10,8 @@
 #include "autograd/ops.h"
 #include "nn/layers/linear.h"
 #include "parallel/apply/data_parallel.h"
-#include "runtime/devices.h"
-#include "runtime/gpu.h"
+#include "runtime/devices/devices.h"
+#include "runtime/devices/gpu.h"
 
 namespace ramet {
 namespace {

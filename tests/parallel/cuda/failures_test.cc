@@ -3,10 +3,10 @@
 
 #include "autograd/graph/captured.h"
 #include "parallel/nodes/broadcast_reduce.h"
-#include "runtime/allocator.h"
+#include "runtime/base/logging.h"
 #include "runtime/cuda/blas.h"
-#include "runtime/devices.h"
-#include "runtime/logging.h"
+#include "runtime/devices/devices.h"
+#include "runtime/memory/allocator.h"
 #include "tests/parallel/cuda/gpu_models.h"
 #include "tests/runtime/cuda/greedy.h"
 

@@ -7,7 +7,7 @@
 #include "autograd/ops/make/copy.h"
 #include "parallel/move/comm.h"
 #include "parallel/replicas/replica_set.h"
-#include "runtime/devices.h"
+#include "runtime/devices/devices.h"
 #include "tests/parallel/cuda/gpu_models.h"
 #include "tests/runtime/cuda/gate.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 #include "tests/parallel/models.h"
 #include "tests/runtime/cuda/gpus.h"
 

@@ -8,10 +8,10 @@
 #include "parallel/move/counters.h"
 #include "parallel/nodes/broadcast_reduce.h"
 #include "parallel/nodes/scatter_gather.h"
-#include "runtime/allocator.h"
-#include "runtime/devices.h"
-#include "runtime/logging.h"
-#include "runtime/observer.h"
+#include "runtime/base/logging.h"
+#include "runtime/devices/devices.h"
+#include "runtime/memory/allocator.h"
+#include "runtime/observe/observer.h"
 #include "tests/parallel/cuda/gpu_models.h"
 
 namespace ramet::testing {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "parallel/nodes/broadcast_reduce.h"
+#include "runtime/base/logging.h"
 #include "runtime/cuda/blas.h"
 #include "runtime/cuda/nccl.h"
-#include "runtime/logging.h"
 #include "tests/error_text.h"
 #include "tests/parallel/cuda/gpu_models.h"
 

@@ -10,7 +10,7 @@
 
 #include "autograd/graph/function.h"
 #include "nn/layers/linear.h"
-#include "runtime/observer.h"
+#include "runtime/observe/observer.h"
 #include "tests/parallel/cuda/gpu_models.h"
 
 namespace ramet::testing {

@@ -6,8 +6,8 @@
 #include "autograd/autograd.h"
 #include "autograd/graph/node.h"
 #include "parallel/move/counters.h"
-#include "runtime/devices.h"
-#include "runtime/generator.h"
+#include "runtime/devices/devices.h"
+#include "runtime/devices/generator.h"
 #include "tests/parallel/models.h"
 
 namespace ramet {

@@ -6,7 +6,7 @@
 
 #include "autograd/autograd.h"
 #include "nn/optim/sgd.h"
-#include "runtime/logging.h"
+#include "runtime/base/logging.h"
 #include "tests/parallel/models.h"
 
 namespace ramet {

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "autograd/autograd.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 #include "tests/parallel/replicas/replica_set.h"
 
 namespace ramet {

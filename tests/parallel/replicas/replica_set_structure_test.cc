@@ -6,7 +6,7 @@
 
 #include "autograd/autograd.h"
 #include "parallel/move/counters.h"
-#include "runtime/logging.h"
+#include "runtime/base/logging.h"
 #include "tests/parallel/replicas/replica_set.h"
 
 namespace ramet {

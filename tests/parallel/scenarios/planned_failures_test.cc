@@ -10,9 +10,9 @@
 #include "nn/optim/adam.h"
 #include "nn/serialize/save.h"
 #include "parallel/move/counters.h"
-#include "runtime/allocator.h"
-#include "runtime/devices.h"
-#include "runtime/pool.h"
+#include "runtime/devices/devices.h"
+#include "runtime/memory/allocator.h"
+#include "runtime/memory/pool.h"
 #include "tests/parallel/models.h"
 #include "tests/share.h"
 

@@ -10,8 +10,8 @@
 #include "nn/layers/recurrent.h"
 #include "nn/module/sequential.h"
 #include "nn/optim/gradient_accumulation.h"
-#include "runtime/devices.h"
-#include "runtime/generator.h"
+#include "runtime/devices/devices.h"
+#include "runtime/devices/generator.h"
 #include "tests/parallel/models.h"
 
 namespace ramet {

@@ -6,7 +6,7 @@
 #include "nn/module/sequential.h"
 #include "nn/utils/weight_norm.h"
 #include "parallel/move/counters.h"
-#include "runtime/devices.h"
+#include "runtime/devices/devices.h"
 #include "tests/parallel/models.h"
 
 namespace ramet {

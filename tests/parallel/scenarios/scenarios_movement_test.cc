@@ -8,7 +8,7 @@
 #include "parallel/move/counters.h"
 #include "parallel/nodes/broadcast_reduce.h"
 #include "parallel/nodes/scatter_gather.h"
-#include "runtime/logging.h"
+#include "runtime/base/logging.h"
 #include "tests/parallel/support.h"
 
 namespace ramet {

@@ -9,7 +9,7 @@
 #include "parallel/move/counters.h"
 #include "parallel/nodes/broadcast_reduce.h"
 #include "parallel/nodes/scatter_gather.h"
-#include "runtime/devices.h"
+#include "runtime/devices/devices.h"
 #include "tests/parallel/support.h"
 
 namespace ramet {

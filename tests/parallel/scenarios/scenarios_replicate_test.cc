@@ -6,8 +6,8 @@
 #include "autograd/gradcheck.h"
 #include "nn/optim/sgd.h"
 #include "parallel/move/counters.h"
-#include "runtime/allocator.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
+#include "runtime/memory/allocator.h"
 #include "tests/parallel/models.h"
 
 namespace ramet {

@@ -10,10 +10,10 @@
 
 #include "parallel/nodes/broadcast_reduce.h"
 #include "parallel/nodes/scatter_gather.h"
-#include "runtime/devices.h"
-#include "runtime/generator.h"
-#include "runtime/observer.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
+#include "runtime/devices/devices.h"
+#include "runtime/devices/generator.h"
+#include "runtime/observe/observer.h"
 #include "tests/fuzz.h"
 #include "tests/parallel/scenarios/fragile.h"
 

@@ -9,7 +9,7 @@
 
 #include "nn/data/dataloader.h"
 #include "nn/data/datasets.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 #include "tests/parallel/schedules/schedules.h"
 
 namespace ramet {

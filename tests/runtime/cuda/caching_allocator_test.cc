@@ -8,7 +8,7 @@
 #include "runtime/cuda/copies.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/cuda/graphs.h"
-#include "runtime/tensor_base.h"
+#include "runtime/tensor/tensor_base.h"
 #include "tests/runtime/cuda/caching.h"
 #include "tests/runtime/cuda/gpus.h"
 

@@ -2,7 +2,7 @@
 // that it is gone. With a cache it sees none of that: to it a segment is one allocation. Other
 // builds have no checker: there these tests are skipped.
 #include "runtime/cuda/device_state.h"
-#include "runtime/tensor_base.h"
+#include "runtime/tensor/tensor_base.h"
 #include "tests/runtime/cuda/caching.h"
 #include "tests/runtime/cuda/emulated/checked.h"
 #include "tests/runtime/cuda/emulated/planted.h"

@@ -7,8 +7,8 @@
 #include "runtime/cuda/copies.h"
 #include "runtime/cuda/device_list.h"
 #include "runtime/cuda/device_state.h"
-#include "runtime/devices.h"
-#include "runtime/pinned.h"
+#include "runtime/devices/devices.h"
+#include "runtime/tensor/pinned.h"
 #include "tests/runtime/cuda/gpus.h"
 
 namespace ramet::testing {

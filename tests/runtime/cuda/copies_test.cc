@@ -7,11 +7,11 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/base/logging.h"
 #include "runtime/cuda/caching_allocator.h"
 #include "runtime/cuda/host_copies.h"
-#include "runtime/devices.h"
-#include "runtime/logging.h"
-#include "runtime/tensor_base.h"
+#include "runtime/devices/devices.h"
+#include "runtime/tensor/tensor_base.h"
 #include "tests/runtime/cuda/caching.h"
 #include "tests/runtime/cuda/emulated/kernels.h"
 #include "tests/runtime/cuda/gpus.h"

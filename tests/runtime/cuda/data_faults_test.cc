@@ -8,12 +8,12 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/allocator.h"
 #include "runtime/cuda/caching_allocator.h"
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/copies.h"
 #include "runtime/cuda/device_state.h"
-#include "runtime/devices.h"
+#include "runtime/devices/devices.h"
+#include "runtime/memory/allocator.h"
 #include "tests/runtime/cuda/gate.h"
 #include "tests/runtime/cuda/gpus.h"
 

@@ -1,10 +1,10 @@
 // Which logical devices there are, and what is said where there are none.
 #include "runtime/cuda/device_list.h"
 
-#include "runtime/allocator.h"
+#include "runtime/base/device.h"
 #include "runtime/cuda/device_state.h"
-#include "runtime/device.h"
-#include "runtime/devices.h"
+#include "runtime/devices/devices.h"
+#include "runtime/memory/allocator.h"
 #include "tests/runtime/cuda/gpus.h"
 
 namespace ramet::testing {

@@ -5,7 +5,7 @@
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/data_faults.h"
 #include "runtime/cuda/device_state.h"
-#include "runtime/devices.h"
+#include "runtime/devices/devices.h"
 #include "tests/runtime/cuda/gate.h"
 #include "tests/runtime/cuda/gpus.h"
 

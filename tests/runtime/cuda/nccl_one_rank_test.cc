@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "runtime/cuda/copies.h"
-#include "runtime/gpu_link.h"
+#include "runtime/devices/gpu_link.h"
 #include "tests/runtime/cuda/gpus.h"
 
 namespace ramet::testing {

@@ -7,8 +7,8 @@
 #include "runtime/cuda/copies.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/cuda/host_copies.h"
-#include "runtime/gpu.h"
-#include "runtime/pinned.h"
+#include "runtime/devices/gpu.h"
+#include "runtime/tensor/pinned.h"
 #include "tests/runtime/cuda/emulated/kernels.h"
 #include "tests/runtime/cuda/greedy.h"
 

@@ -2,12 +2,12 @@
 // kernel reads: copies go through the host, and nothing waits for what the trial left behind.
 #include <tuple>
 
+#include "runtime/base/logging.h"
 #include "runtime/cuda/caching_allocator.h"
 #include "runtime/cuda/copies.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/cuda/peer_read.h"
-#include "runtime/logging.h"
-#include "runtime/pinned.h"
+#include "runtime/tensor/pinned.h"
 #include "tests/runtime/cuda/caching.h"
 #include "tests/runtime/cuda/gate.h"
 

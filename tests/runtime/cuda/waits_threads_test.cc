@@ -7,12 +7,12 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/base/logging.h"
 #include "runtime/cuda/caching_allocator.h"
 #include "runtime/cuda/copies.h"
 #include "runtime/cuda/kept_memory.h"
 #include "runtime/cuda/nccl.h"
-#include "runtime/gpu_link.h"
-#include "runtime/logging.h"
+#include "runtime/devices/gpu_link.h"
 #include "tests/runtime/cuda/caching.h"
 #include "tests/runtime/cuda/gate.h"
 #include "tests/runtime/cuda/gpus.h"

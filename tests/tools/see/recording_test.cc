@@ -10,8 +10,8 @@
 
 #include "nn/module/module_hooks.h"
 #include "ramet.h"
-#include "runtime/memory_observer.h"
-#include "runtime/observer.h"
+#include "runtime/memory/memory_observer.h"
+#include "runtime/observe/observer.h"
 #include "tests/autograd/check.h"
 #include "tests/tools/see/recording_looks.h"
 

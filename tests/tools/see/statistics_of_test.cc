@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ramet.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
 #include "tests/autograd/check.h"
 #include "tests/tools/see/recording_looks.h"
 #include "tools/see/recording.h"

@@ -20,10 +20,10 @@
 #include <sstream>
 
 #include "kernels/config.h"
-#include "runtime/allocator.h"
+#include "runtime/base/device.h"
 #include "runtime/cuda/check.h"
-#include "runtime/device.h"
-#include "runtime/gpu.h"
+#include "runtime/devices/gpu.h"
+#include "runtime/memory/allocator.h"
 #include "tools/benchmarks/gpu/rows.h"
 
 namespace ramet::gpu_bench {

@@ -3,7 +3,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
 #include "kernels/rows/cross_entropy.h"
-#include "runtime/thread_pool.h"
+#include "runtime/base/thread_pool.h"
 #include "tools/benchmarks/gpu/rows.h"
 
 namespace ramet::gpu_bench {

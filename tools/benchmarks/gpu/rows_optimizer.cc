@@ -5,7 +5,7 @@
 #include "nn/optim/adam.h"
 #include "nn/utils/clip_grad.h"
 #include "parallel/move/comm.h"
-#include "runtime/device.h"
+#include "runtime/base/device.h"
 #include "tools/benchmarks/gpu/rows.h"
 
 namespace ramet::gpu_bench {

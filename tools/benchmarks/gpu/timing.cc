@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include "runtime/base/device.h"
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
-#include "runtime/device.h"
 #include "tools/benchmarks/gpu/launch.h"
 #include "tools/benchmarks/gpu/rows.h"
 

@@ -1,4 +1,4 @@
-// Made by ./tools/install of Ramet @VERSION@; runtime/error.h, which all headers include, includes it.
+// Made by ./tools/install of Ramet @VERSION@; runtime/base/error.h, which all headers include, includes it.
 //
 // Headers and library are of one build, or the program does not link: each unit asks for a symbol that carries a digest
 // of the headers it was compiled with, and the library defines that of its own. (A comparison at run time would come after
@@ -7,7 +7,7 @@
 #if __cplusplus < 201703L
 #error "Ramet wants C++17 or later: compile this unit with -std=c++17"
 #endif
-#include "ramet/runtime/supported.h"
+#include "ramet/runtime/base/supported.h"
 
 #include <string>
 
@@ -22,7 +22,7 @@ extern "C" {
 extern __attribute__((visibility("default"))) const char @SYMBOL@;
 /// The library that inline functions of these headers call. A shared library that holds the archive and is linked, not loaded on its
 /// own, calls the program's function where the program holds one, too: then two libraries would each do a part, and the first
-/// allocation says so (runtime/pool.cc).
+/// allocation says so (runtime/memory/pool.cc).
 __attribute__((visibility("default"))) inline const void* ramet_library_in_use() {
   return &@SYMBOL@;
 }

@@ -7,5 +7,5 @@ __attribute__((visibility("default"))) const char ramet_installed = 0;
 
 /// Of ramet/installed.h, in the program or in the shared library that this archive is linked into.
 extern const void* ramet_library_in_use(void) __attribute__((weak));
-/// Whether what was compiled with the headers calls another copy of the library than this one (runtime/pool.cc).
+/// Whether what was compiled with the headers calls another copy of the library than this one (runtime/memory/pool.cc).
 __attribute__((visibility("hidden"))) int ramet_is_mixed(void) { return ramet_library_in_use && ramet_library_in_use() != &@SYMBOL@; }

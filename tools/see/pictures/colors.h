@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 namespace ramet {
 namespace see {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 #include "tools/see/pictures/legend.h"
 
 namespace ramet::see {

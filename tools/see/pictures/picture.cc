@@ -9,7 +9,7 @@
 #include <map>
 
 #include "nn/formats/png_internal.h"
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 #ifdef __SANITIZE_ADDRESS__
 // Fontconfig keeps what it has read until the program ends, behind pointers that are stored as

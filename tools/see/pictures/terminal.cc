@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 #include "tools/see/pictures/wrap.h"
 
 namespace ramet::see {

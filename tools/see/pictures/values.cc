@@ -5,7 +5,7 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
-#include "runtime/capture.h"
+#include "runtime/capture/capture.h"
 #include "tools/see/pictures/axis.h"
 
 namespace ramet::see {

@@ -1,7 +1,7 @@
 // Checkpoints hold what GPUs draw next, whichever of them a rank has.
 #include "nn/module/checkpoint.h"
 #include "parallel/distributed/checkpoint.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 #include "tests/parallel/distributed/cuda/gpu_groups.h"
 #include "tests/parallel/distributed/support.h"
 

@@ -3,7 +3,7 @@
 #include <mutex>
 #include <thread>
 
-#include "runtime/logging.h"
+#include "runtime/base/logging.h"
 #include "tests/parallel/distributed/cuda/gpu_groups.h"
 #include "tests/runtime/cuda/gate.h"
 

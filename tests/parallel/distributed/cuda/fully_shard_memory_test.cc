@@ -2,7 +2,7 @@
 #include "autograd/graph/captured.h"
 #include "nn/module/sequential.h"
 #include "nn/optim/adam.h"
-#include "runtime/allocator.h"
+#include "runtime/memory/allocator.h"
 #include "tests/parallel/distributed/cuda/gpu_groups.h"
 #include "tests/parallel/distributed/shard/sharded_nets.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/gpu_link.h"
+#include "runtime/devices/gpu_link.h"
 #include "tests/parallel/cuda/gpu_models.h"
 #include "tests/parallel/distributed/groups.h"
 

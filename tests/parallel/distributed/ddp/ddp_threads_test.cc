@@ -14,7 +14,7 @@
 #include "nn/module/cloneable.h"
 #include "nn/optim/sgd.h"
 #include "parallel/distributed/data_parallel.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 #include "tests/parallel/distributed/local_groups.h"
 
 namespace ramet::distributed {

@@ -8,7 +8,7 @@
 #include "nn/optim/sgd.h"
 #include "parallel/distributed/data_parallel.h"
 #include "parallel/distributed/replicate.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 #include "tests/parallel/distributed/local_groups.h"
 
 namespace ramet::distributed {

@@ -14,7 +14,7 @@
 #include "nn/module/sequential.h"
 #include "parallel/apply/data_parallel.h"
 #include "parallel/distributed/replicate.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 #include "tests/parallel/distributed/ddp/recomputed.h"
 #include "tests/parallel/distributed/local_groups.h"
 #include "tests/share.h"

@@ -10,7 +10,7 @@
 #include "parallel/distributed/data_parallel.h"
 #include "parallel/distributed/fully_shard.h"
 #include "parallel/distributed/replicate.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 #include "tests/parallel/distributed/ddp/recomputed.h"
 #include "tests/parallel/distributed/local_groups.h"
 #include "tests/share.h"

@@ -9,7 +9,7 @@
 #include "nn/module/cloneable.h"
 #include "parallel/apply/data_parallel.h"
 #include "parallel/distributed/data_parallel.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 #include "tests/parallel/distributed/ddp/recomputed.h"
 #include "tests/parallel/distributed/local_groups.h"
 

@@ -10,7 +10,7 @@
 #include "parallel/distributed/device_mesh.h"
 #include "parallel/distributed/managed.h"
 #include "parallel/distributed/replicate.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 #include "tests/parallel/distributed/local_groups.h"
 
 namespace ramet::distributed {

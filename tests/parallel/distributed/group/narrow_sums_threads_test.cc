@@ -9,7 +9,7 @@
 #include "nn/optim/sgd.h"
 #include "parallel/distributed/data_parallel.h"
 #include "parallel/distributed/device_mesh.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 #include "tests/parallel/distributed/local_groups.h"
 #include "tests/parallel/distributed/shard/sharded_nets.h"
 

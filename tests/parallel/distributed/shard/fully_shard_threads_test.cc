@@ -7,8 +7,8 @@
 #include "nn/optim/adam.h"
 #include "nn/optim/sgd.h"
 #include "parallel/distributed/shard/shard_layout.h"
-#include "runtime/allocator.h"
-#include "runtime/devices.h"
+#include "runtime/devices/devices.h"
+#include "runtime/memory/allocator.h"
 #include "tests/parallel/distributed/local_groups.h"
 #include "tests/parallel/distributed/shard/sharded_nets.h"
 

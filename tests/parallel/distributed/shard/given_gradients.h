@@ -7,7 +7,7 @@
 
 #include "nn/module/cloneable.h"
 #include "parallel/distributed/data_parallel.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 #include "tests/parallel/distributed/groups.h"
 
 namespace ramet::distributed {

@@ -10,7 +10,7 @@
 #include "nn/layers/linear.h"
 #include "nn/module/cloneable.h"
 #include "parallel/distributed/fully_shard.h"
-#include "runtime/generator.h"
+#include "runtime/devices/generator.h"
 
 namespace ramet::distributed {
 

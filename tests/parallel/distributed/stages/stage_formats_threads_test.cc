@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cmath>
 
-#include "runtime/half.h"
+#include "runtime/base/half.h"
 #include "tests/parallel/distributed/local_groups.h"
 #include "tests/parallel/distributed/shard/given_gradients.h"
 

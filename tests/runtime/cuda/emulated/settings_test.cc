@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 namespace ramet::emulated {
 namespace {

@@ -21,7 +21,7 @@ cat >main.cc <<'END'
 extern "C" const char* plugin_name();
 int main() { std::puts(plugin_name()); }
 END
-printf '#include "%s"\n' nn/module/class_name.cc runtime/demangle.cc >library.cc
+printf '#include "%s"\n' nn/module/class_name.cc runtime/base/demangle.cc >library.cc
 echo '#include "ramet/compat/prefix.h"' >door.cc
 cat >host.cc <<'END'
 #include <dlfcn.h>

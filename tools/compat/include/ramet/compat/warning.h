@@ -2,7 +2,7 @@
 //
 // A warning goes to the calling thread's handler. The one that every thread has at first prints to
 // the standard error stream. A thread that sets one of its own also hears what Ramet itself warns
-// of on that thread; without one runtime/logging.h says what is printed.
+// of on that thread; without one runtime/base/logging.h says what is printed.
 #pragma once
 #include <atomic>
 #include <variant>

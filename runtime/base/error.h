@@ -1,0 +1,131 @@
+// Errors. Every message reads `[op] what is wrong: got X, expected Y`.
+//
+// Checks are RAMET_CHECK(condition, op, parts...); the failing side is out of line and cold, so a
+// check costs its caller one compare and one branch. `Error` is catchable across shared-library
+// borders.
+#pragma once
+// clang-format off
+#include "runtime/base/supported.h"  // says what is wrong before anything else does
+// clang-format on
+#include <cstdint>
+#include <iosfwd>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "runtime/base/classic.h"
+
+/// What programs may call: a name that leaves the shared library.
+#define RAMET_API __attribute__((visibility("default")))
+/// Says to the compiler which way a condition mostly goes:
+#define RAMET_LIKELY(x) __builtin_expect(!!(x), 1)
+#define RAMET_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+namespace ramet {
+
+/// A line of somebody's source, as in LibTorch's errors and warnings.
+struct SourceLocation {
+  /// Name of the function.
+  const char* function;
+  /// Path of the source.
+  const char* file;
+  /// Line in it, from 1.
+  uint32_t line;
+
+  /// Where it is called.
+  static constexpr SourceLocation current(const char* file = __builtin_FILE(),
+                                          const char* function = __builtin_FUNCTION(),
+                                          uint32_t line = __builtin_LINE()) noexcept {
+    return {function, file, line};
+  }
+};
+/// "main at net.cc:12"
+RAMET_API std::ostream& operator<<(std::ostream& out, const SourceLocation& where);
+
+/// Base of everything the library throws for wrong use. `what()` is the whole message.
+class RAMET_API Error : public std::runtime_error {
+ public:
+  explicit Error(const std::string& message) : std::runtime_error(message), text_(message) {}
+  /// what() ends in a line that says where; what_without_backtrace() and msg() do without it.
+  Error(const SourceLocation& where, const std::string& message);
+  /// LibTorch's older form: what() goes on with the backtrace.
+  Error(const std::string& message, const std::string& backtrace);
+  ~Error() override;
+  /// The message with its contexts and, where it was given, place or backtrace.
+  const char* what() const noexcept override {
+    return whole_.empty() ? std::runtime_error::what() : whole_.c_str();
+  }
+  /// As LibTorch's c10::Error: the message with its contexts, without a place or a backtrace.
+  virtual const char* what_without_backtrace() const noexcept {
+    return without_.empty() ? text_.c_str() : without_.c_str();
+  }
+  /// The message as it was thrown.
+  const std::string& msg() const { return text_; }
+
+  /// Tells more about where it happened, for one who catches it and throws it on: "msg (context)",
+  /// from the second one each on a line of its own.
+  void add_context(const std::string& context);
+  /// What add_context() was told.
+  const std::vector<std::string>& context() const { return context_; }
+  /// The message goes on with `text`, as it is.
+  void append(const std::string& text);
+
+ private:
+  void write();
+  std::string text_, place_;
+  std::vector<std::string> context_;
+  std::string without_, whole_;  // empty: text_ alone
+};
+
+/// An index outside its range (LibTorch throws the same type from `select`, `index` and friends).
+class RAMET_API IndexError : public Error {
+ public:
+  using Error::Error;
+  ~IndexError() override;
+};
+
+/// A request for memory that could not be met. The message names device, request and statistics.
+class RAMET_API OutOfMemoryError : public Error {
+ public:
+  using Error::Error;
+  ~OutOfMemoryError() override;
+};
+
+/// A feature that exists in LibTorch and is absent here, or has no derivative.
+class RAMET_API NotImplementedError : public Error {
+ public:
+  using Error::Error;
+  ~NotImplementedError() override;
+};
+
+/// A matrix that has no such factorisation: singular, not positive definite, not finite.
+class RAMET_API LinAlgError : public Error {
+ public:
+  using Error::Error;
+  ~LinAlgError() override;
+};
+
+namespace detail {
+[[noreturn, gnu::cold]] RAMET_API void throw_error(const char* op, const std::string& message);
+
+template <class... Parts> std::string join(const Parts&... parts) {
+  auto text = classic<std::ostringstream>();
+  (text << ... << parts);
+  return text.str();
+}
+}  // namespace detail
+
+/// Throws `Error("[op] parts...")`.
+template <class... Parts>
+[[noreturn, gnu::cold, gnu::noinline]] void fail(const char* op, const Parts&... parts) {
+  detail::throw_error(op, detail::join(parts...));
+}
+
+}  // namespace ramet
+
+/// Throws `Error("[op] ...")` unless `condition` holds. The remaining arguments are streamed.
+#define RAMET_CHECK(condition, op, ...)                               \
+  do {                                                                \
+    if (RAMET_UNLIKELY(!(condition))) ::ramet::fail(op, __VA_ARGS__); \
+  } while (false)

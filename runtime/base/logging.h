@@ -1,0 +1,70 @@
+// Messages of the library: a program that wants to see them sets a handler. Without one nothing is
+// printed but probable mistakes of the program itself (RAMET_WARN_MISTAKE).
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <string>
+
+#include "runtime/base/error.h"
+
+namespace ramet {
+
+/// How bad it is; the library itself says Info and Warning.
+enum class LogLevel : uint8_t { Info, Warning, Error };
+RAMET_API std::ostream& operator<<(std::ostream& out, LogLevel level);
+
+/// Is given a message, without a newline.
+using LogHandler = std::function<void(LogLevel, const std::string&)>;
+/// From now on every message goes to `handler`, one at a time, on the thread it comes from. An
+/// empty handler: silence. What a handler logs itself is dropped; what it throws is caught.
+RAMET_API void set_log_handler(LogHandler handler);
+/// A handler that prints "ramet: warning: ..." to the standard error stream.
+RAMET_API LogHandler log_to_stderr();
+
+/// From now on `listener` is asked first about what the calling thread has to say: where it returns
+/// true the handler does not hear it. Until the thread sets another, or nullptr. Returns the one of
+/// before. What a listener logs itself is dropped, while it hears what a handler logs; what it
+/// throws is caught. Other threads that work for this one have their own:
+using LogListener = bool (*)(LogLevel, const std::string&);
+RAMET_API LogListener set_thread_log_listener(LogListener listener);
+
+namespace detail {
+RAMET_API extern std::atomic<bool> log_enabled;
+/// Was it heard?
+RAMET_API bool log_message(LogLevel level, const std::string& message) noexcept;
+}  // namespace detail
+/// Is there anybody to hear it?
+inline bool logging() { return detail::log_enabled.load(std::memory_order_relaxed); }
+
+namespace detail {
+/// A warning that goes to standard error where no handler was ever set, unless `printed`.
+RAMET_API void warn_of_mistake(std::atomic<bool>& printed, const std::string& message) noexcept;
+}  // namespace detail
+
+/// Streams `parts` into one message; does nothing while there is no handler.
+template <class... Parts> void log(LogLevel level, const Parts&... parts) {
+  if (RAMET_UNLIKELY(logging())) detail::log_message(level, detail::join(parts...));
+}
+
+}  // namespace ramet
+
+/// RAMET_WARN("[op] what is worth knowing: ", value)
+#define RAMET_WARN(...) ::ramet::log(::ramet::LogLevel::Warning, __VA_ARGS__)
+/// The same of what is probably a mistake of the program, as LibTorch warns of it. A program that
+/// has set no handler reads the first of each place on standard error; set_log_handler({}) ends
+/// that.
+#define RAMET_WARN_MISTAKE(...)                                                            \
+  do {                                                                                     \
+    static ::std::atomic<bool> ramet_printed{false};                                       \
+    if (::ramet::logging() || !ramet_printed.load(::std::memory_order_relaxed))            \
+      ::ramet::detail::warn_of_mistake(ramet_printed, ::ramet::detail::join(__VA_ARGS__)); \
+  } while (false)
+/// RAMET_WARN, the first time that there is a handler or a listener.
+#define RAMET_WARN_ONCE(...)                                                \
+  do {                                                                      \
+    static ::std::atomic<bool> ramet_warned{false};                         \
+    if (RAMET_UNLIKELY(::ramet::logging()) && !ramet_warned.exchange(true)) \
+      RAMET_WARN(__VA_ARGS__);                                              \
+  } while (false)

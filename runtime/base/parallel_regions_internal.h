@@ -1,0 +1,14 @@
+// For tests that ask whether an operation was shared among threads at all.
+#pragma once
+#include <cstdint>
+
+#include "runtime/base/error.h"
+
+namespace ramet {
+namespace detail {
+
+/// Regions that this thread started and that other threads could take tasks of, so far.
+RAMET_API uint64_t shared_regions();
+
+}  // namespace detail
+}  // namespace ramet

@@ -1,0 +1,114 @@
+// The workers of devices.h: devices.cc runs them, devices_wait.cc waits for them.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "runtime/base/context.h"
+#include "runtime/base/thread_pool.h"
+#include "runtime/devices/devices.h"
+
+namespace ramet {
+namespace devices {
+
+constexpr uint64_t kNumber = (uint64_t{1} << 56) - 1;
+
+struct Task {
+  uint64_t number, origin;
+  uint64_t modes;  // of whoever posted it
+  std::function<void()> run;
+};
+struct Worker {
+  std::deque<Task> queue;
+  std::condition_variable wake;
+  // finished before an older one: by nesting, or while that one is parked
+  std::set<uint64_t> early;
+  std::atomic<uint64_t> posted{0}, finished{0};  // all tasks up to `finished` are done
+  // in a child of fork(): tasks that were not done then, and count as done, are in (before, until]
+  // and not in done_then
+  uint64_t lost_before = 0, lost_until = 0;
+  std::set<uint64_t> done_then;
+  bool waits_inside = false;
+  std::thread thread;
+};
+
+// Of this thread. t_worker: which device's worker it is; t_running: the innermost task that runs on
+// it; t_ready: OperandsReady; t_origin: of the task that runs here, 0: none does
+extern constinit thread_local int t_worker;
+extern constinit thread_local uint64_t t_running, t_origin;
+extern constinit thread_local bool t_ready;
+
+struct Parked {  // a task whose predecessors are not all done
+  int device;
+  std::vector<uint64_t> after;
+  Task task;
+};
+
+struct Workers {
+  std::mutex mutex;
+  std::condition_variable finished;
+  Worker of[kMaxDevices];
+  std::vector<Parked> parked;                     // in order of posting
+  std::map<uint64_t, std::exception_ptr> failed;  // what tasks threw, by their tickets
+  std::atomic<bool> any_failed{false};
+  bool stop = false;
+  const Workers* of_parent = nullptr;  // in a child of fork(), for leak checkers
+  // Spinning pays while every worker can have a core of its own; beyond that it steals from the
+  // ones that compute.
+  std::atomic<int> started{0};
+  bool may_spin() const { return started.load(std::memory_order_relaxed) < get_num_threads(); }
+};
+
+/// Made by the first parallel operation.
+Workers& workers();
+/// Under the lock.
+bool is_done(Workers& workers, uint64_t ticket);
+/// The next task of `w`, for which it gives up the lock.
+void run_one(Workers& workers, Worker& w, std::unique_lock<std::mutex>& lock);
+/// What is made without saying where is made on this device.
+void make_current(int ordinal);
+
+// While it lives the thread has a new task's state; what belongs to the thread itself goes on.
+class FreshTask {
+ public:
+  FreshTask() : outer_(ramet::detail::tls) {
+    ramet::detail::tls = Context();
+    keep(outer_);
+  }
+  ~FreshTask() {
+    const Context inner = ramet::detail::tls;
+    ramet::detail::tls = outer_;
+    keep(inner);
+  }
+  FreshTask(const FreshTask&) = delete;
+  FreshTask& operator=(const FreshTask&) = delete;
+
+ private:
+  static void keep(const Context& from) {
+    ramet::detail::tls.heap = from.heap;
+    ramet::detail::tls.heap_gone = from.heap_gone;
+    ramet::detail::tls.draining = from.draining;
+    ramet::detail::tls.dead = from.dead;
+  }
+  const Context outer_;
+};
+
+// Yielding, not pausing: on a core of one's own it costs a microsecond, and where the scheduler has
+// put both threads on one core (a busy neighbour is enough) a pausing waiter keeps off the
+// processor the very thread it waits for: 120 us, not 16.
+template <class Done> void spin(Done&& is_done) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(50);
+  while (!is_done() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+}
+
+}  // namespace devices
+}  // namespace ramet

@@ -1,0 +1,239 @@
+#include "runtime/devices/generator.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <mutex>
+#include <random>
+#include <vector>
+
+#include "runtime/base/counters.h"
+#include "runtime/capture/capture.h"
+#include "runtime/capture/capture_regions_internal.h"
+
+namespace ramet {
+
+struct Generator::State {
+  mutable std::mutex mutex;
+  std::mutex users;  // the program's: held while it calls what takes the other
+  GeneratorState now{kDefaultSeed, 0};
+  int device;
+  bool is_default = false;  // of a device: inside a replica numbers are keyed by sample
+};
+
+namespace {
+
+// An open region holds this many operations back, so that a stranger's draws do not fall among
+// them.
+constexpr uint64_t kSpan = uint64_t{1} << 32;
+constexpr int kShardShift = 40, kNestedShift = 8;
+
+constinit std::atomic<uint64_t> g_draws{0};
+
+PhiloxKey reserve_in(ReplicaRandom& r, int64_t n, int64_t rows) {
+  const uint64_t k = r.operations.fetch_add(1, std::memory_order_relaxed);
+  const bool by_sample = rows > 0 && rows == r.samples;
+  const PhiloxKey key{r.seed, r.offset + k,
+                      by_sample ? r.sample_base * (n / rows) : r.shard << kShardShift};
+  if (RAMET_UNLIKELY(capture::active())) capture::region_reserved(key);
+  return key;
+}
+
+// Of 53 bits, as LibTorch's: scripts that keep it as a double keep all of it.
+uint64_t seed_of_entropy() {
+  std::random_device entropy;
+  return (static_cast<uint64_t>(entropy()) << 32 | entropy()) & ((uint64_t{1} << 53) - 1);
+}
+
+}  // namespace
+
+uint64_t random_draws() { return g_draws; }
+void reset_random_draws() { g_draws = 0; }
+
+Generator::Generator(Device device, uint64_t seed) : state_(std::make_shared<State>()) {
+  capture::refuse("Generator", "its numbers would start again at each replay");
+  state_->device = resolve(device).ordinal();
+  state_->now = {seed, 0};
+}
+
+Generator::State& Generator::checked(const char* op) const {
+  RAMET_CHECK(state_, op, "generator: got an undefined Generator, expected a defined one");
+  return *state_;
+}
+
+Device Generator::device() const {
+  return Device::from_ordinal(checked("Generator::device").device);
+}
+
+void Generator::set_current_seed(uint64_t seed) { set_state({seed, 0}); }
+
+uint64_t Generator::seed() {
+  const uint64_t fresh = seed_of_entropy();
+  set_current_seed(fresh);
+  return fresh;
+}
+
+GeneratorState Generator::get_state() const {
+  State& s = checked("Generator::get_state");
+  std::lock_guard lock(s.mutex);
+  return s.now;
+}
+
+void Generator::set_state(GeneratorState state) {
+  capture::refuse("Generator::set_state", "its numbers would start again at each replay");
+  State& s = checked("Generator::set_state");
+  std::lock_guard lock(s.mutex);
+  s.now = state;
+}
+
+Generator Generator::clone() const {
+  Generator copy(device());
+  copy.set_state(get_state());
+  return copy;
+}
+
+std::mutex& Generator::mutex() const { return checked("Generator::mutex").users; }
+
+PhiloxKey Generator::reserve(int64_t n, int64_t rows) {
+  State& s = checked("Generator::reserve");
+  g_draws.fetch_add(1, std::memory_order_relaxed);
+  if (ReplicaRandom* r = ReplicaRandom::current(); r && s.is_default)
+    return reserve_in(*r, n, rows);
+  PhiloxKey key;
+  {
+    std::lock_guard lock(s.mutex);
+    key = {s.now.seed, s.now.offset++, 0};
+  }
+  if (RAMET_UNLIKELY(capture::active())) capture::reserved(*this, n, rows, key);
+  return key;
+}
+
+uint64_t detail::seed_at_start() {
+  const char* text = std::getenv("RAMET_SEED");
+  if (!text || !*text) return seed_of_entropy();
+  char* end = nullptr;
+  errno = 0;
+  const uint64_t seed = std::strtoull(text, &end, 10);
+  RAMET_CHECK(*text >= '0' && *text <= '9' && *end == 0 && errno == 0, "RAMET_SEED", "got \"", text,
+              "\", expected a number from 0 to ", UINT64_MAX);
+  return seed;
+}
+
+Generator detail::default_generator_of(int ordinal) {
+  // Never destroyed: destructors of static objects may still draw.
+  static const std::vector<Generator>& all = *[] {
+    const uint64_t seed = seed_at_start();
+    auto* list = new std::vector<Generator>(kMaxDevices);
+    for (int d = 0; d < kMaxDevices; ++d) {
+      auto state = std::make_shared<Generator::State>();
+      state->now = {seed, 0};
+      state->device = d;
+      state->is_default = true;
+      (*list)[static_cast<size_t>(d)].state_ = std::move(state);
+    }
+    return list;
+  }();
+  return all[static_cast<size_t>(ordinal)];
+}
+
+Generator default_generator(Device device) {
+  return detail::default_generator_of(resolve(device).ordinal());
+}
+
+void manual_seed(uint64_t seed) {
+  for (int d = 0; d < kMaxDevices; ++d) detail::default_generator_of(d).set_current_seed(seed);
+}
+
+namespace cuda {
+void manual_seed(uint64_t seed) {
+  if (is_available()) default_generator(Device(kCUDA)).set_current_seed(seed);
+}
+void manual_seed_all(uint64_t seed) {
+  for (int d = kMaxDevicesPerType; d < kMaxDevices; ++d)
+    detail::default_generator_of(d).set_current_seed(seed);
+}
+}  // namespace cuda
+
+uint64_t initial_seed() { return default_generator(kCPU).current_seed(); }
+
+std::vector<GeneratorState> generator_states() {
+  std::vector<GeneratorState> states;
+  for (int d = 0; d < cpu_device_count(); ++d)
+    states.push_back(detail::default_generator_of(d).get_state());
+  for (int d = kMaxDevicesPerType; d < kMaxDevices; ++d)
+    states.push_back(detail::default_generator_of(d).get_state());
+  return states;
+}
+
+void set_generator_states(const std::vector<GeneratorState>& states) {
+  const auto cpus = static_cast<size_t>(cpu_device_count());
+  RAMET_CHECK(states.size() == cpus || states.size() == cpus + kMaxDevicesPerType,
+              "set_generator_states", "states: got ", states.size(), " of them, expected ", cpus,
+              ", one a device, or those of GPUs after them");
+  for (size_t d = 0; d < states.size(); ++d)
+    detail::default_generator_of(static_cast<int>(d < cpus ? d : kMaxDevicesPerType + d - cpus))
+        .set_state(states[d]);
+}
+
+PhiloxKey reserve_random(Device device, IntArrayRef sizes, const Generator& generator) {
+  int64_t n = 1;
+  for (int64_t s : sizes) n *= s;
+  RAMET_CHECK(!generator.defined() || generator.device().type() == device.type(), "generator",
+              "device: got a generator of ", generator.device().str(), " for a tensor on ",
+              device.str(), ", expected one of the same kind of device");
+  Generator from = generator.defined() ? generator : default_generator(device);
+  return from.reserve(n, sizes.empty() ? -1 : sizes[0]);
+}
+
+ReplicaRandomRef ReplicaRandomRef::again() const {
+  return ReplicaRandomRef(new ReplicaRandom(*p_, p_->operations));
+}
+
+RandomRegion::RandomRegion(Device source) : outer_(ReplicaRandomRef::current()) {
+  if (ReplicaRandom* r = outer_.get()) {
+    seed_ = r->seed;
+    offset_ = r->offset + r->operations.fetch_add(kSpan);
+    return;
+  }
+  source_ = default_generator(source);
+  Generator::State& s = *source_.state_;
+  std::lock_guard lock(s.mutex);
+  seed_ = s.now.seed;
+  offset_ = s.now.offset;
+  s.now.offset += kSpan;
+  if (RAMET_UNLIKELY(capture::active())) capture::region_opened(source_, {seed_, offset_});
+}
+
+ReplicaRandomRef RandomRegion::shard(int64_t shard, int64_t sample_base, int64_t samples) {
+  RAMET_CHECK(open_, "RandomRegion::shard", "got a closed region, expected an open one");
+  ShardNumbers numbers{seed_, offset_, sample_base, samples, shard};
+  if (const ReplicaRandom* outer = outer_.get()) {
+    // Shards of different outer shards never share a key.
+    numbers.shard += outer->shard << kNestedShift;
+    if (outer->samples >= 0) numbers.sample_base += outer->sample_base;
+  }
+  return shards_.emplace_back(new ReplicaRandom(numbers));
+}
+
+void RandomRegion::close() {
+  if (!open_) return;
+  open_ = false;
+  uint64_t most = 0;
+  for (const ReplicaRandomRef& r : shards_) {
+    r.get()->closed.store(true, std::memory_order_release);
+    most = std::max(most, r.get()->operations.load());
+  }
+  shards_.clear();
+  if (ReplicaRandom* outer = outer_.get()) {
+    uint64_t expected = offset_ - outer->offset + kSpan;
+    outer->operations.compare_exchange_strong(expected, expected - kSpan + most);
+    return;
+  }
+  if (RAMET_UNLIKELY(capture::active())) capture::region_closed(most);
+  Generator::State& s = *source_.state_;
+  std::lock_guard lock(s.mutex);
+  // Unless somebody else has drawn, seeded or restored meanwhile.
+  if (s.now == GeneratorState{seed_, offset_ + kSpan}) s.now.offset = offset_ + most;
+}
+
+}  // namespace ramet

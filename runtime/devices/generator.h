@@ -1,0 +1,236 @@
+// Random numbers: counter-based generators, one a device, and what keys them inside a replica.
+//
+// Note [Random numbers]
+// A generator is a seed and the number of operations that have drawn from it (`offset`). An
+// operation reserves a PhiloxKey, which costs the generator one, however many numbers it draws;
+// number `i` of the operation is a pure function of (seed, offset, base + i): Philox with key
+// `seed` and a counter made of `offset` and `base + i` (kernels/random/random.h). So the numbers do
+// not depend on the device, on the thread count or on which thread draws, and the generator's whole
+// state is two numbers. All devices start from one seed: two devices in the same state draw the
+// same numbers. That seed is another one in each process until manual_seed() or RAMET_SEED says
+// which.
+//
+// Replicas. Whoever runs a data-parallel forward opens a RandomRegion on the source's device and
+// gives each shard of the batch its ReplicaRandom. Inside, the k-th operation of a shard that draws
+// from a default generator, whatever its device, gets (seed and offset of the source's generator
+// when the region opened, plus k); its base is the index of its first element in the global batch
+// where dimension 0 is the shard's part of the batch (global sample index times elements per
+// sample), and `shard * 2^40` where it is not. Closing the region advances the source's generator
+// by the largest k of any shard. So a forward draws the same numbers on 1, 2 or 4 replicas and
+// without any, and leaves the generator in the same state. Regions nest: the inner one takes its
+// seed and its operations from the shard that opened it, sample indices add up. What a user's
+// Function computes again in its backward draws what its forward drew (autograd/graph/function.cc).
+// A generator of one's own that is passed to an operation is not keyed by sample: it draws in the
+// order of the calls.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/array_ref.h"
+#include "runtime/base/context.h"
+#include "runtime/base/device.h"
+#include "runtime/memory/storage_impl.h"
+
+namespace ramet {
+
+/// Where an operation's random numbers lie: element i is numbered base + i.
+struct PhiloxKey {
+  uint64_t seed, offset;  // the generator's, when it gave them out
+  int64_t base;
+};
+
+/// Everything a generator knows. Small enough for a checkpoint.
+struct GeneratorState {
+  uint64_t seed, offset;  // where it started; operations that have drawn since
+};
+inline bool operator==(GeneratorState a, GeneratorState b) {
+  return a.seed == b.seed && a.offset == b.offset;
+}
+inline bool operator!=(GeneratorState a, GeneratorState b) { return !(a == b); }
+
+/// Of generators that are made without one (LibTorch's); those of devices start elsewhere.
+inline constexpr uint64_t kDefaultSeed = 67280421310721u;
+
+class Generator;
+namespace detail {
+/// The default generator of the device of this number (Device::ordinal), whether it exists or not:
+/// asks no driver.
+RAMET_API Generator default_generator_of(int ordinal);
+/// What they start from: RAMET_SEED, or a new number each time.
+RAMET_API uint64_t seed_at_start();
+}  // namespace detail
+
+/// A handle: copies share the state. Every call is thread safe.
+class RAMET_API Generator {
+ public:
+  /// No generator: what an optional argument holds when the device's default one is meant.
+  Generator() = default;
+  /// A generator of its own, in the state (seed, 0).
+  explicit Generator(Device device, uint64_t seed = kDefaultSeed);
+
+  /// Is it one?
+  bool defined() const { return state_ != nullptr; }
+  /// The device that it draws for; an Error where it is undefined. So are those below.
+  Device device() const;
+  /// Starts again from `seed`, offset 0.
+  void set_current_seed(uint64_t seed);
+  /// The seed that it started from.
+  uint64_t current_seed() const { return get_state().seed; }
+  /// Starts again from a seed of the system's entropy, of 53 bits, and returns it (as LibTorch's).
+  uint64_t seed();
+  /// Its seed and how many operations have drawn since.
+  GeneratorState get_state() const;
+  /// Goes on from there.
+  void set_state(GeneratorState state);
+  /// A generator of its own in the same state.
+  Generator clone() const;
+  /// For programs that lock it around their calls, as LibTorch asks them to: it guards nothing
+  /// here.
+  std::mutex& mutex() const;
+
+  /// The numbers of one operation that draws `n` of them. `rows`: extent of dimension 0 of what
+  /// they fill, -1 where there is none. From a default generator, inside a replica: see Note
+  /// [Random numbers].
+  PhiloxKey reserve(int64_t n, int64_t rows = -1);
+
+  bool operator==(const Generator& o) const { return state_ == o.state_; }
+  bool operator!=(const Generator& o) const { return state_ != o.state_; }
+
+ private:
+  struct State;
+  friend class RandomRegion;
+  friend Generator detail::default_generator_of(int ordinal);
+  State& checked(const char* op) const;
+  std::shared_ptr<State> state_;
+};
+
+/// The generator that operations on `device` use when they are given none. Without manual_seed() it
+/// starts from RAMET_SEED, or else from the system's entropy: all devices from the same seed.
+RAMET_API Generator default_generator(Device device);
+/// Puts the default generator of every device into the state (seed, 0).
+RAMET_API void manual_seed(uint64_t seed);
+namespace cuda {  // LibTorch's names
+/// The same for the current CUDA device alone; nothing where there is none.
+RAMET_API void manual_seed(uint64_t seed);
+/// The same for every CUDA device that there may be.
+RAMET_API void manual_seed_all(uint64_t seed);
+}  // namespace cuda
+/// The seed that the current cpu device's generator started from.
+RAMET_API uint64_t initial_seed();
+
+/// The states of the default generators of all devices, the host's first, then those of all GPUs
+/// that there may be: what is kept while user code runs that must not count as drawing (building a
+/// replica's shell). No driver is asked.
+RAMET_API std::vector<GeneratorState> generator_states();
+/// `states`: one a device as above, or the host's alone; an Error otherwise.
+RAMET_API void set_generator_states(const std::vector<GeneratorState>& states);
+
+/// One reserve() for a tensor of `sizes`, from `generator` or, where it is undefined, from
+/// `device`'s default one.
+RAMET_API PhiloxKey reserve_random(Device device, IntArrayRef sizes,
+                                   const Generator& generator = {});
+
+/// Where the random numbers of a shard lie.
+struct ShardNumbers {
+  uint64_t seed, offset;         // of operation 0
+  int64_t sample_base, samples;  // its part of the batch: [sample_base, sample_base + samples)
+  int64_t shard;
+};
+
+/// Random context of one shard of a data-parallel forward; made by RandomRegion::shard. Counted
+/// references: thread state that was captured inside a replica may outlive the region, and then
+/// draws from the generators like everybody else.
+struct ReplicaRandom : ShardNumbers {
+  explicit ReplicaRandom(const ShardNumbers& numbers, uint64_t drawn = 0)
+      : ShardNumbers(numbers), operations(drawn) {}
+  /// The calling thread's, while its region is open; else null.
+  static ReplicaRandom* current() {
+    ReplicaRandom* const r = ramet::detail::tls.random;
+    return r && !r->closed.load(std::memory_order_acquire) ? r : nullptr;
+  }
+
+  /// How many hold it.
+  std::atomic<uint32_t> refs{1};
+  /// Its region has ended: nobody draws by it any more.
+  std::atomic<bool> closed{false};
+  std::atomic<uint64_t> operations;  // drawn so far
+};
+
+/// A counted pointer to a ReplicaRandom, or nothing.
+class RAMET_API ReplicaRandomRef {
+ public:
+  ReplicaRandomRef() = default;
+  /// Takes over one reference.
+  explicit ReplicaRandomRef(ReplicaRandom* owned) : p_(owned) {}
+  ReplicaRandomRef(const ReplicaRandomRef& o) : p_(o.p_) {
+    if (p_) add_ref(p_->refs);
+  }
+  ReplicaRandomRef(ReplicaRandomRef&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
+  ReplicaRandomRef& operator=(ReplicaRandomRef o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
+  ~ReplicaRandomRef() {
+    if (p_ && drop_ref(p_->refs)) delete p_;
+  }
+  /// What it points at, or null.
+  ReplicaRandom* get() const { return p_; }
+  /// One of its own that draws what this one would draw next. Not of nothing.
+  ReplicaRandomRef again() const;
+  /// What the calling thread draws by; nothing once its region has closed.
+  static ReplicaRandomRef current() {
+    ReplicaRandom* const r = ReplicaRandom::current();
+    if (r) add_ref(r->refs);
+    return ReplicaRandomRef(r);
+  }
+
+ private:
+  ReplicaRandom* p_ = nullptr;
+};
+
+/// From construction to close() a data-parallel forward of a module on `source` runs. Belongs to
+/// one thread, the caller's. Another thread that meanwhile draws from the same generator gets
+/// numbers of its own.
+class RAMET_API RandomRegion {
+ public:
+  explicit RandomRegion(Device source);
+  ~RandomRegion() { close(); }
+  RandomRegion(const RandomRegion&) = delete;
+  RandomRegion& operator=(const RandomRegion&) = delete;
+
+  /// The context of shard number `shard` (>= 0), which holds `samples` samples of the batch from
+  /// `sample_base` on. `samples` is -1 where the batch is not cut along dimension 0: then
+  /// everything is keyed by shard.
+  ReplicaRandomRef shard(int64_t shard, int64_t sample_base, int64_t samples);
+  /// After all shards have ended: advances the source's generator. Idempotent.
+  void close();
+
+ private:
+  ReplicaRandomRef outer_;  // the shard this region was opened in
+  Generator source_;
+  uint64_t seed_, offset_;
+  std::vector<ReplicaRandomRef> shards_;
+  bool open_ = true;
+};
+
+/// Draws by `random` while it lives; an empty reference means "no replica".
+class ReplicaRandomGuard {
+ public:
+  explicit ReplicaRandomGuard(ReplicaRandomRef random)
+      : random_(std::move(random)), before_(ramet::detail::tls.random) {
+    ramet::detail::tls.random = random_.get();
+  }
+  ~ReplicaRandomGuard() { ramet::detail::tls.random = before_; }
+  ReplicaRandomGuard(const ReplicaRandomGuard&) = delete;
+  ReplicaRandomGuard& operator=(const ReplicaRandomGuard&) = delete;
+
+ private:
+  ReplicaRandomRef random_;
+  ReplicaRandom* before_;
+};
+
+}  // namespace ramet

@@ -1,13 +1,13 @@
 #include "nn/c/layers_internal.h"
-#include "nn/layers/conv.h"
-#include "nn/layers/conv_transpose.h"
-#include "nn/layers/fold.h"
-#include "nn/layers/instance_norm.h"
-#include "nn/layers/padding.h"
-#include "nn/layers/pixel_shuffle.h"
-#include "nn/layers/pooling.h"
-#include "nn/layers/response_norm.h"
-#include "nn/layers/upsampling.h"
+#include "nn/layers/image/conv.h"
+#include "nn/layers/image/conv_transpose.h"
+#include "nn/layers/image/fold.h"
+#include "nn/layers/image/padding.h"
+#include "nn/layers/image/pixel_shuffle.h"
+#include "nn/layers/image/pooling.h"
+#include "nn/layers/image/upsampling.h"
+#include "nn/layers/norm/instance_norm.h"
+#include "nn/layers/norm/response_norm.h"
 
 namespace ramet::c {
 namespace {

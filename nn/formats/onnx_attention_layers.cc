@@ -5,7 +5,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
 #include "nn/formats/onnx_layers_internal.h"
-#include "nn/layers/multihead_attention.h"
+#include "nn/layers/sequence/multihead_attention.h"
 
 namespace ramet::formats {
 namespace {

@@ -2,12 +2,12 @@
 #include <cmath>
 
 #include "nn/formats/onnx_layers_internal.h"
-#include "nn/layers/activation.h"
-#include "nn/layers/dropout.h"
-#include "nn/layers/embedding.h"
-#include "nn/layers/flatten.h"
-#include "nn/layers/linear.h"
-#include "nn/layers/pixel_shuffle.h"
+#include "nn/layers/basic/activation.h"
+#include "nn/layers/basic/dropout.h"
+#include "nn/layers/basic/flatten.h"
+#include "nn/layers/basic/linear.h"
+#include "nn/layers/image/pixel_shuffle.h"
+#include "nn/layers/sequence/embedding.h"
 
 namespace ramet::formats {
 

@@ -1,9 +1,9 @@
 // Losses: of a prediction and a target. The others consist of operations between layers, or are
 // refused.
 #include "nn/formats/onnx_layers_internal.h"
-#include "nn/layers/ctc_loss.h"
-#include "nn/layers/loss.h"
-#include "nn/layers/margin_loss.h"
+#include "nn/layers/loss/ctc_loss.h"
+#include "nn/layers/loss/loss.h"
+#include "nn/layers/loss/margin_loss.h"
 
 namespace ramet::formats {
 namespace {

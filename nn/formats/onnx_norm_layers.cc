@@ -3,11 +3,11 @@
 
 #include "autograd/ops/make/factory.h"
 #include "nn/formats/onnx_layers_internal.h"
-#include "nn/layers/batchnorm.h"
-#include "nn/layers/group_norm.h"
-#include "nn/layers/instance_norm.h"
-#include "nn/layers/layer_norm.h"
-#include "nn/layers/rms_norm.h"
+#include "nn/layers/norm/batchnorm.h"
+#include "nn/layers/norm/group_norm.h"
+#include "nn/layers/norm/instance_norm.h"
+#include "nn/layers/norm/layer_norm.h"
+#include "nn/layers/norm/rms_norm.h"
 
 namespace ramet::formats {
 namespace {

@@ -3,10 +3,10 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
 #include "nn/formats/onnx_layers_internal.h"
-#include "nn/layers/distance.h"
-#include "nn/layers/embedding_bag.h"
-#include "nn/layers/fold.h"
-#include "nn/layers/response_norm.h"
+#include "nn/layers/image/fold.h"
+#include "nn/layers/loss/distance.h"
+#include "nn/layers/norm/response_norm.h"
+#include "nn/layers/sequence/embedding_bag.h"
 
 namespace ramet::formats {
 namespace {

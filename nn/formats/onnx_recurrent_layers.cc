@@ -2,8 +2,8 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/shape/cat.h"
 #include "nn/formats/onnx_layers_internal.h"
-#include "nn/layers/recurrent.h"
-#include "nn/layers/recurrent_cells.h"
+#include "nn/layers/sequence/recurrent.h"
+#include "nn/layers/sequence/recurrent_cells.h"
 
 namespace ramet::formats {
 namespace {

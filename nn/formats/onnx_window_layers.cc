@@ -5,11 +5,11 @@
 
 #include "autograd/ops/make/factory.h"
 #include "nn/formats/onnx_layers_internal.h"
-#include "nn/layers/conv.h"
-#include "nn/layers/conv_transpose.h"
-#include "nn/layers/padding.h"
-#include "nn/layers/pooling.h"
-#include "nn/layers/upsampling.h"
+#include "nn/layers/image/conv.h"
+#include "nn/layers/image/conv_transpose.h"
+#include "nn/layers/image/padding.h"
+#include "nn/layers/image/pooling.h"
+#include "nn/layers/image/upsampling.h"
 #include "runtime/base/checked_size.h"
 
 namespace ramet::formats {

@@ -9,7 +9,7 @@
 #include "autograd/ops/make/factory.h"
 #include "autograd/ops/matrix/matmul.h"
 #include "autograd/ops/random/random.h"
-#include "nn/layers/embedding_internal.h"
+#include "nn/layers/sequence/embedding_internal.h"
 
 namespace ramet::nn::functional {
 namespace detail {

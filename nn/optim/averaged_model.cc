@@ -3,7 +3,7 @@
 #include <ostream>
 
 #include "autograd/ops.h"
-#include "nn/layers/batchnorm.h"
+#include "nn/layers/norm/batchnorm.h"
 #include "nn/module/class_name.h"
 #include "runtime/capture/capture.h"
 

@@ -2,7 +2,7 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
-#include "nn/layers/conv_transpose.h"
+#include "nn/layers/image/conv_transpose.h"
 #include "nn/module/any_value.h"
 #include "nn/module/computed_parameter.h"
 

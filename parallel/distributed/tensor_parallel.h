@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "nn/layers/embedding.h"
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/linear.h"
+#include "nn/layers/sequence/embedding.h"
 #include "nn/module/module_holder.h"
 #include "parallel/distributed/process_group.h"
 #include "parallel/distributed/tensor_part.h"

@@ -2,8 +2,8 @@
 //
 // Blocks up to 4 MB come from the calling thread's size classes (runtime/memory/pool.h). Larger
 // ones come from the device's arena, which has huge pages and keeps some of what is freed. Note
-// [Kept memory] in runtime/memory/arena_internal.h has the rules. Data of at most 768 bytes lives inside the
-// block of its TensorImpl and is not counted here (runtime/tensor/tensor_base.h).
+// [Kept memory] in runtime/memory/arena_internal.h has the rules. Data of at most 768 bytes lives
+// inside the block of its TensorImpl and is not counted here (runtime/tensor/tensor_base.h).
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "autograd/graph/node.h"
-#include "nn/layers/activation.h"
+#include "nn/layers/basic/activation.h"
 #include "nn/module/sequential.h"
 #include "nn/utils/clip_grad.h"
 #include "runtime/memory/allocator.h"

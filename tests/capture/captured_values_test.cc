@@ -2,8 +2,8 @@
 // same bits, or refuses them in their own name.
 #include "autograd/autograd.h"
 #include "autograd/grad_mode.h"
-#include "nn/layers/packed_sequence.h"
-#include "nn/layers/recurrent.h"
+#include "nn/layers/sequence/packed_sequence.h"
+#include "nn/layers/sequence/recurrent.h"
 #include "tests/capture/support.h"
 
 namespace ramet {

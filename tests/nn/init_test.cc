@@ -1,9 +1,9 @@
 #include "nn/init.h"
 
 #include "autograd/ops/make/factory.h"
-#include "nn/layers/conv.h"
-#include "nn/layers/embedding.h"
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/linear.h"
+#include "nn/layers/image/conv.h"
+#include "nn/layers/sequence/embedding.h"
 #include "runtime/devices/generator.h"
 #include "tests/nn/support.h"
 

@@ -9,7 +9,7 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
-#include "nn/layers/functional_module.h"
+#include "nn/layers/basic/functional_module.h"
 #include "nn/serialize/safetensors.h"
 #include "tests/error_text.h"
 #include "tests/share.h"

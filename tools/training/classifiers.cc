@@ -1,11 +1,11 @@
 // The classifiers: cnn, mlp and resnet.
-#include "nn/layers/activation.h"
-#include "nn/layers/batchnorm.h"
-#include "nn/layers/conv.h"
-#include "nn/layers/dropout.h"
-#include "nn/layers/flatten.h"
-#include "nn/layers/linear.h"
-#include "nn/layers/pooling.h"
+#include "nn/layers/basic/activation.h"
+#include "nn/layers/basic/dropout.h"
+#include "nn/layers/basic/flatten.h"
+#include "nn/layers/basic/linear.h"
+#include "nn/layers/image/conv.h"
+#include "nn/layers/image/pooling.h"
+#include "nn/layers/norm/batchnorm.h"
 #include "tools/training/image_data.h"
 
 namespace ramet::training {

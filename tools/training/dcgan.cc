@@ -6,12 +6,12 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
 #include "nn/init.h"
-#include "nn/layers/activation.h"
-#include "nn/layers/batchnorm.h"
-#include "nn/layers/conv.h"
-#include "nn/layers/conv_transpose.h"
-#include "nn/layers/flatten.h"
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/activation.h"
+#include "nn/layers/basic/flatten.h"
+#include "nn/layers/basic/linear.h"
+#include "nn/layers/image/conv.h"
+#include "nn/layers/image/conv_transpose.h"
+#include "nn/layers/norm/batchnorm.h"
 #include "tools/training/image_data.h"
 
 namespace ramet::training {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "autograd/ops.h"
-#include "nn/layers/embedding.h"
-#include "nn/layers/linear.h"
-#include "nn/layers/transformer.h"
+#include "nn/layers/basic/linear.h"
+#include "nn/layers/sequence/embedding.h"
+#include "nn/layers/sequence/transformer.h"
 #include "tools/training/draw.h"
 #include "tools/training/job.h"
 #include "tools/training/options.h"

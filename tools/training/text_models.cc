@@ -5,12 +5,12 @@
 #include <iterator>
 
 #include "autograd/ops.h"
-#include "nn/layers/activation.h"
-#include "nn/layers/dropout.h"
-#include "nn/layers/embedding.h"
-#include "nn/layers/layer_norm.h"
-#include "nn/layers/linear.h"
-#include "nn/layers/recurrent.h"
+#include "nn/layers/basic/activation.h"
+#include "nn/layers/basic/dropout.h"
+#include "nn/layers/basic/linear.h"
+#include "nn/layers/norm/layer_norm.h"
+#include "nn/layers/sequence/embedding.h"
+#include "nn/layers/sequence/recurrent.h"
 #include "tools/training/job.h"
 #include "tools/training/options.h"
 

@@ -2,11 +2,11 @@
 #include <algorithm>
 
 #include "autograd/ops.h"
-#include "nn/layers/activation.h"
-#include "nn/layers/batchnorm.h"
-#include "nn/layers/conv.h"
-#include "nn/layers/conv_transpose.h"
-#include "nn/layers/dropout.h"
+#include "nn/layers/basic/activation.h"
+#include "nn/layers/basic/dropout.h"
+#include "nn/layers/image/conv.h"
+#include "nn/layers/image/conv_transpose.h"
+#include "nn/layers/norm/batchnorm.h"
 #include "tools/training/image_data.h"
 #include "tools/training/made_images.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "autograd/grad_mode.h"
-#include "nn/layers/batchnorm.h"
+#include "nn/layers/norm/batchnorm.h"
 #include "parallel/distributed/group/tensor_bytes.h"
 #include "parallel/distributed/meet/socket.h"
 

@@ -5,7 +5,7 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
-#include "nn/layers/batchnorm.h"
+#include "nn/layers/norm/batchnorm.h"
 #include "parallel/distributed/group/tensor_bytes.h"
 #include "parallel/distributed/meet/socket.h"
 #include "parallel/replicas/buffer_page.h"

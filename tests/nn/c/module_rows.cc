@@ -1,10 +1,10 @@
 #include "tests/nn/c/module_rows.h"
 
 #include "nn/functional/functional.h"
-#include "nn/layers/flatten.h"
-#include "nn/layers/linear.h"
-#include "nn/layers/recurrent.h"
-#include "nn/layers/transformer_layers.h"
+#include "nn/layers/basic/flatten.h"
+#include "nn/layers/basic/linear.h"
+#include "nn/layers/sequence/recurrent.h"
+#include "nn/layers/sequence/transformer_layers.h"
 
 namespace ramet {
 

@@ -12,7 +12,7 @@
 #include "autograd/ops.h"
 #include "nn/formats/png_internal.h"
 #include "nn/formats/tensorboard.h"
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/linear.h"
 #include "tests/error_text.h"
 #include "tests/nn/formats/exchange_support.h"
 #include "tests/nn/formats/proto_reader.h"

@@ -1,7 +1,7 @@
 // Names of a file's tensors as names of a module: a part of the program formats_test.
 #include "nn/formats/state_dict.h"
-#include "nn/layers/linear.h"
-#include "nn/layers/multihead_attention.h"
+#include "nn/layers/basic/linear.h"
+#include "nn/layers/sequence/multihead_attention.h"
 #include "nn/module/sequential.h"
 #include "tests/nn/formats/formats_support.h"
 

@@ -7,9 +7,9 @@
 
 #include "nn/formats/pt.h"
 #include "nn/formats/state_dict.h"
-#include "nn/layers/activation.h"
-#include "nn/layers/batchnorm.h"
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/activation.h"
+#include "nn/layers/basic/linear.h"
+#include "nn/layers/norm/batchnorm.h"
 #include "nn/module/sequential.h"
 #include "nn/optim/adadelta.h"
 #include "nn/optim/adagrad.h"

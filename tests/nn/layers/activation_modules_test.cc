@@ -11,7 +11,7 @@
 #include "autograd/ops/shape/view.h"
 #include "autograd/ops/shape/view_parts.h"
 #include "nn/functional/functional.h"
-#include "nn/layers/activation.h"
+#include "nn/layers/basic/activation.h"
 #include "nn/serialize/save.h"
 #include "runtime/devices/generator.h"
 #include "tests/nn/support.h"

@@ -1,5 +1,5 @@
 // Activations against numbers from PyTorch 2.15 in float64.
-#include "nn/layers/activation.h"
+#include "nn/layers/basic/activation.h"
 
 #include <limits>
 

@@ -1,4 +1,4 @@
-#include "nn/layers/batchnorm.h"
+#include "nn/layers/norm/batchnorm.h"
 
 #include "autograd/grad_mode.h"
 #include "autograd/graph/node.h"

@@ -1,5 +1,5 @@
 // CosineSimilarity and PairwiseDistance against PyTorch 2.15 in float64.
-#include "nn/layers/distance.h"
+#include "nn/layers/loss/distance.h"
 
 #include "autograd/autograd.h"
 #include "autograd/gradcheck.h"

@@ -1,6 +1,6 @@
 // GroupNorm, InstanceNorm, RMSNorm, LocalResponseNorm and their functions, BatchNorm3d, against
 // numbers from PyTorch 2.15 in float64.
-#include "nn/layers/group_norm.h"
+#include "nn/layers/norm/group_norm.h"
 
 #include <sstream>
 

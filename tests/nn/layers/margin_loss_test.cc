@@ -1,6 +1,6 @@
 // Losses with margins, Huber, KLDiv, PoissonNLL and CTC against numbers from PyTorch 2.15 in
 // float64, CTC also against the sum over all alignments.
-#include "nn/layers/margin_loss.h"
+#include "nn/layers/loss/margin_loss.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,7 @@
 #include "autograd/ops/pointwise/unary.h"
 #include "autograd/ops/reduce/reduce.h"
 #include "autograd/ops/shape/view.h"
-#include "nn/layers/ctc_loss.h"
+#include "nn/layers/loss/ctc_loss.h"
 #include "nn/module/module_list.h"
 #include "runtime/memory/allocator.h"
 #include "tests/nn/support.h"

@@ -1,12 +1,12 @@
 // Pad modules and pad against numbers from PyTorch 2.15 in float64.
-#include "nn/layers/padding.h"
+#include "nn/layers/image/padding.h"
 
 #include "autograd/autograd.h"
 #include "autograd/ops/make/factory.h"
 #include "autograd/ops/pointwise/arithmetic.h"
 #include "autograd/ops/reduce/reduce.h"
 #include "autograd/ops/shape/view.h"
-#include "nn/layers/conv.h"
+#include "nn/layers/image/conv.h"
 #include "nn/module/sequential.h"
 #include "tests/nn/support.h"
 

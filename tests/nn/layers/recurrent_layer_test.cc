@@ -8,7 +8,7 @@
 #include "autograd/graph/captured.h"
 #include "autograd/graph/node.h"
 #include "autograd/ops.h"
-#include "nn/layers/recurrent.h"
+#include "nn/layers/sequence/recurrent.h"
 #include "runtime/base/thread_pool.h"
 #include "tests/nn/support.h"
 

@@ -1,6 +1,6 @@
 // RNN, LSTM, GRU and their cells against numbers from PyTorch 2.15 in float64, and packed sequences
 // against each sequence alone.
-#include "nn/layers/recurrent.h"
+#include "nn/layers/sequence/recurrent.h"
 
 #include <cmath>
 #include <functional>
@@ -11,7 +11,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/gradcheck.h"
 #include "autograd/ops.h"
-#include "nn/layers/recurrent_cells.h"
+#include "nn/layers/sequence/recurrent_cells.h"
 #include "nn/module/sequential.h"
 #include "nn/serialize/save.h"
 #include "tests/nn/support.h"

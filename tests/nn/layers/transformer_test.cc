@@ -1,6 +1,6 @@
 // MultiheadAttention and the layers and models made of it against numbers from PyTorch 2.15 in
 // float64.
-#include "nn/layers/transformer.h"
+#include "nn/layers/sequence/transformer.h"
 
 #include <cmath>
 #include <limits>

@@ -1,5 +1,5 @@
 // What changes resolution, against numbers from PyTorch 2.15 in float64.
-#include "nn/layers/upsampling.h"
+#include "nn/layers/image/upsampling.h"
 
 #include <cmath>
 #include <limits>

@@ -3,9 +3,9 @@
 #include "autograd/autograd.h"
 #include "autograd/ops/make/factory.h"
 #include "nn/functional/functional.h"
-#include "nn/layers/conv.h"
-#include "nn/layers/conv_transpose.h"
-#include "nn/layers/pooling.h"
+#include "nn/layers/image/conv.h"
+#include "nn/layers/image/conv_transpose.h"
+#include "nn/layers/image/pooling.h"
 #include "nn/module/sequential.h"
 #include "tests/nn/support.h"
 

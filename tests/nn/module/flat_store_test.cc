@@ -3,7 +3,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/graph/node.h"
 #include "autograd/ops/make/factory.h"
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/linear.h"
 #include "nn/module/sequential.h"
 #include "nn/optim/adam.h"
 #include "nn/optim/sgd.h"

@@ -8,9 +8,9 @@
 
 #include "autograd/ivalue.h"
 #include "autograd/ops.h"
-#include "nn/layers/conv.h"
-#include "nn/layers/dropout.h"
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/dropout.h"
+#include "nn/layers/basic/linear.h"
+#include "nn/layers/image/conv.h"
 #include "nn/module/sequential.h"
 #include "nn/serialize/safetensors.h"
 #include "tests/modules.h"

@@ -1,9 +1,9 @@
 #include "nn/module/module_hooks.h"
 
 #include "autograd/ops/make/factory.h"
-#include "nn/layers/functional_module.h"
-#include "nn/layers/linear.h"
-#include "nn/layers/recurrent.h"
+#include "nn/layers/basic/functional_module.h"
+#include "nn/layers/basic/linear.h"
+#include "nn/layers/sequence/recurrent.h"
 #include "nn/module/sequential.h"
 #include "tests/nn/support.h"
 

@@ -1,7 +1,7 @@
 // Optimizers against numbers from PyTorch 2.15 in float64.
 #include "autograd/grad_mode.h"
 #include "autograd/ops/make/factory.h"
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/linear.h"
 #include "nn/serialize/archive.h"
 #include "tests/nn/support.h"
 #include "tests/optimizers.h"

@@ -5,7 +5,7 @@
 #include "autograd/autograd.h"
 #include "autograd/graph/node.h"
 #include "autograd/ops.h"
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/linear.h"
 #include "nn/module/sequential.h"
 #include "nn/optim/adam.h"
 #include "nn/optim/gradient_accumulation.h"

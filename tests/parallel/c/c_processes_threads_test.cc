@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "autograd/ops.h"
-#include "nn/layers/activation.h"
-#include "nn/layers/batchnorm.h"
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/activation.h"
+#include "nn/layers/basic/linear.h"
+#include "nn/layers/norm/batchnorm.h"
 #include "nn/module/sequential.h"
 #include "nn/optim/sgd.h"
 #include "parallel/c/c_processes.h"

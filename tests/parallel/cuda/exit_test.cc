@@ -8,7 +8,7 @@
 
 #include "autograd/graph/captured.h"
 #include "autograd/ops.h"
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/linear.h"
 #include "parallel/apply/data_parallel.h"
 #include "runtime/devices/devices.h"
 #include "runtime/devices/gpu.h"

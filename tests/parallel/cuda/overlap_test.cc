@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "autograd/graph/function.h"
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/linear.h"
 #include "runtime/observe/observer.h"
 #include "tests/parallel/cuda/gpu_models.h"
 

@@ -3,8 +3,8 @@
 #pragma once
 #include <gtest/gtest.h>
 
-#include "nn/layers/embedding.h"
-#include "nn/layers/layer_norm.h"
+#include "nn/layers/norm/layer_norm.h"
+#include "nn/layers/sequence/embedding.h"
 #include "nn/optim/adam.h"
 #include "nn/utils/clip_grad.h"
 #include "tests/parallel/cuda/gpu_models.h"

@@ -5,9 +5,9 @@
 #include <map>
 
 #include "autograd/autograd.h"
-#include "nn/layers/activation.h"
-#include "nn/layers/linear.h"
-#include "nn/layers/recurrent.h"
+#include "nn/layers/basic/activation.h"
+#include "nn/layers/basic/linear.h"
+#include "nn/layers/sequence/recurrent.h"
 #include "nn/module/sequential.h"
 #include "nn/optim/gradient_accumulation.h"
 #include "runtime/devices/devices.h"

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"
-#include "nn/layers/transformer.h"
+#include "nn/layers/sequence/transformer.h"
 #include "nn/module/sequential.h"
 #include "nn/utils/weight_norm.h"
 #include "parallel/move/counters.h"

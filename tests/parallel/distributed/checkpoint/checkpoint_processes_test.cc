@@ -13,10 +13,10 @@
 #include <iterator>
 
 #include "nn/functional/functional.h"
-#include "nn/layers/activation.h"
-#include "nn/layers/batchnorm.h"
-#include "nn/layers/dropout.h"
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/activation.h"
+#include "nn/layers/basic/dropout.h"
+#include "nn/layers/basic/linear.h"
+#include "nn/layers/norm/batchnorm.h"
 #include "nn/module/sequential.h"
 #include "nn/optim/adam.h"
 #include "nn/optim/lr_scheduler.h"

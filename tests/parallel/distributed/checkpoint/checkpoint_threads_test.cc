@@ -7,7 +7,7 @@
 #include <map>
 
 #include "nn/functional/functional.h"
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/linear.h"
 #include "nn/module/sequential.h"
 #include "nn/optim/adam.h"
 #include "nn/optim/lr_scheduler.h"

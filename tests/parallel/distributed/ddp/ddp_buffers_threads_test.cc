@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "autograd/grad_mode.h"
-#include "nn/layers/batchnorm.h"
+#include "nn/layers/norm/batchnorm.h"
 #include "nn/module/cloneable.h"
 #include "parallel/distributed/data_parallel.h"
 #include "parallel/distributed/replicate.h"

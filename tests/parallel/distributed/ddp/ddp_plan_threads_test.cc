@@ -4,7 +4,7 @@
 #include <cmath>
 #include <functional>
 
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/linear.h"
 #include "nn/module/cloneable.h"
 #include "parallel/distributed/data_parallel.h"
 #include "tests/parallel/distributed/local_groups.h"

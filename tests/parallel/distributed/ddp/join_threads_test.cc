@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "autograd/grad_mode.h"
-#include "nn/layers/batchnorm.h"
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/linear.h"
+#include "nn/layers/norm/batchnorm.h"
 #include "nn/module/cloneable.h"
 #include "nn/optim/sgd.h"
 #include "parallel/distributed/data_parallel.h"

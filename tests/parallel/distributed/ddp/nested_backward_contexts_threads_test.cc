@@ -7,8 +7,8 @@
 
 #include "autograd/autograd.h"
 #include "autograd/graph/forward_context.h"
-#include "nn/layers/batchnorm.h"
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/linear.h"
+#include "nn/layers/norm/batchnorm.h"
 #include "nn/module/cloneable.h"
 #include "nn/module/replica_meeting.h"
 #include "nn/module/sequential.h"

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"
-#include "nn/layers/batchnorm.h"
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/linear.h"
+#include "nn/layers/norm/batchnorm.h"
 #include "nn/module/cloneable.h"
 #include "nn/module/sequential.h"
 #include "parallel/distributed/data_parallel.h"

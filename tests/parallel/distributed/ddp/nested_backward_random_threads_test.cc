@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "autograd/autograd.h"
-#include "nn/layers/dropout.h"
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/dropout.h"
+#include "nn/layers/basic/linear.h"
 #include "nn/module/cloneable.h"
 #include "parallel/apply/data_parallel.h"
 #include "parallel/distributed/data_parallel.h"

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "autograd/autograd.h"
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/linear.h"
 #include "parallel/distributed/data_parallel.h"
 #include "parallel/distributed/replicate.h"
 #include "tests/parallel/distributed/ddp/recomputed.h"

@@ -3,8 +3,8 @@
 
 #include "autograd/autograd.h"
 #include "autograd/grad_mode.h"
-#include "nn/layers/batchnorm.h"
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/linear.h"
+#include "nn/layers/norm/batchnorm.h"
 #include "nn/module/cloneable.h"
 #include "parallel/distributed/contract.h"
 #include "parallel/distributed/device_mesh.h"

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <thread>
 
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/linear.h"
 #include "nn/module/cloneable.h"
 #include "parallel/distributed/replicate.h"
 #include "parallel/distributed/step_timeline.h"

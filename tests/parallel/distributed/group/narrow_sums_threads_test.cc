@@ -4,7 +4,7 @@
 
 #include "autograd/autograd.h"
 #include "nn/functional/functional.h"
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/linear.h"
 #include "nn/module/cloneable.h"
 #include "nn/optim/sgd.h"
 #include "parallel/distributed/data_parallel.h"

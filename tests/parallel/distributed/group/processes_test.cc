@@ -11,8 +11,8 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
-#include "nn/layers/batchnorm.h"
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/linear.h"
+#include "nn/layers/norm/batchnorm.h"
 #include "nn/module/sequential.h"
 #include "parallel/distributed/replicate.h"
 #include "tests/error_text.h"

@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "autograd/grad_mode.h"
-#include "nn/layers/batchnorm.h"
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/linear.h"
+#include "nn/layers/norm/batchnorm.h"
 #include "nn/module/cloneable.h"
 #include "parallel/distributed/data_parallel.h"
 #include "tests/parallel/distributed/groups.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/linear.h"
 #include "nn/module/cloneable.h"
 #include "nn/module/sequential.h"
 #include "parallel/distributed/data_parallel.h"

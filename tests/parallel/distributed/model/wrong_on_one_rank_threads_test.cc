@@ -2,7 +2,7 @@
 // once, and can go on.
 #include <gtest/gtest.h>
 
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/linear.h"
 #include "nn/module/sequential.h"
 #include "parallel/distributed/data_parallel.h"
 #include "parallel/distributed/device_mesh.h"

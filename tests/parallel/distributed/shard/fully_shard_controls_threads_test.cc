@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/linear.h"
 #include "nn/optim/sgd.h"
 #include "tests/parallel/distributed/local_groups.h"
 #include "tests/parallel/distributed/shard/sharded_nets.h"

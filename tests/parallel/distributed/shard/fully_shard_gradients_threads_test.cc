@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "autograd/autograd.h"
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/linear.h"
 #include "nn/module/sequential.h"
 #include "nn/optim/sgd.h"
 #include "parallel/distributed/replicate.h"

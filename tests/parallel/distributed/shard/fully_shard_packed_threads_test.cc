@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"
-#include "nn/layers/recurrent.h"
+#include "nn/layers/sequence/recurrent.h"
 #include "nn/optim/sgd.h"
 #include "tests/parallel/distributed/local_groups.h"
 #include "tests/parallel/distributed/shard/sharded_nets.h"

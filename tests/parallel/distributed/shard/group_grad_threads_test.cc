@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/linear.h"
 #include "parallel/distributed/data_parallel.h"
 #include "parallel/distributed/group_grad.h"
 #include "tests/parallel/distributed/local_groups.h"

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"
-#include "nn/layers/embedding.h"
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/linear.h"
+#include "nn/layers/sequence/embedding.h"
 #include "parallel/distributed/tensor_parallel.h"
 #include "tests/parallel/distributed/groups.h"
 

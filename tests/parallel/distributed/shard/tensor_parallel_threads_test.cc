@@ -3,7 +3,7 @@
 
 #include <sstream>
 
-#include "nn/layers/activation.h"
+#include "nn/layers/basic/activation.h"
 #include "nn/module/sequential.h"
 #include "nn/optim/sgd.h"
 #include "tests/parallel/distributed/local_groups.h"

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "autograd/grad_mode.h"
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/linear.h"
 #include "nn/serialize/archive.h"
 #include "tests/parallel/distributed/local_groups.h"
 #include "tests/parallel/distributed/shard/given_gradients.h"

@@ -2,7 +2,7 @@
 // checkpoints keep what they remember.
 #include <gtest/gtest.h>
 
-#include "nn/layers/linear.h"
+#include "nn/layers/basic/linear.h"
 #include "nn/module/sequential.h"
 #include "nn/optim/sgd.h"
 #include "parallel/distributed/checkpoint.h"

@@ -1,0 +1,109 @@
+// ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, and their functions.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "nn/layers/image/conv.h"
+#include "nn/module/any_module.h"
+
+namespace ramet::nn {
+
+template <size_t D> struct ConvTransposeOptions {
+  using padding_mode_t = detail::conv_padding_mode_t;
+  ConvTransposeOptions(int64_t in_channels, int64_t out_channels, ExpandingArray<D> kernel_size)
+      : in_channels_(in_channels),
+        out_channels_(out_channels),
+        kernel_size_(std::move(kernel_size)) {}
+  RAMET_ARG(int64_t, in_channels);
+  RAMET_ARG(int64_t, out_channels);
+  RAMET_ARG(ExpandingArray<D>, kernel_size);
+  RAMET_ARG(ExpandingArray<D>, stride) = 1;
+  /// Rows of the output that are left out on either side.
+  RAMET_ARG(ExpandingArray<D>, padding) = 0;
+  /// Rows that the output has besides, on one side: less than the stride or the dilation.
+  RAMET_ARG(ExpandingArray<D>, output_padding) = 0;
+  RAMET_ARG(int64_t, groups) = 1;
+  RAMET_ARG(bool, bias) = true;
+  RAMET_ARG(ExpandingArray<D>, dilation) = 1;
+  /// Another one than kZeros is an Error of forward.
+  RAMET_ARG(padding_mode_t, padding_mode) = kZeros;
+};
+using ConvTranspose1dOptions = ConvTransposeOptions<1>;
+using ConvTranspose2dOptions = ConvTransposeOptions<2>;
+using ConvTranspose3dOptions = ConvTransposeOptions<3>;
+
+/// The gradient of a convolution's input, as a layer (autograd/ops/layers/conv.h). `weight` is
+/// (in_channels, out_channels / groups, kernel...), `bias` (out_channels) or undefined. Both start
+/// uniform in +-1/sqrt(out_channels / groups * kernel elements).
+template <size_t D, class Derived> class RAMET_API ConvTransposeNdImpl : public Cloneable<Derived> {
+ public:
+  ConvTransposeNdImpl(int64_t in_channels, int64_t out_channels, ExpandingArray<D> kernel_size)
+      : ConvTransposeNdImpl(ConvTransposeOptions<D>(in_channels, out_channels, kernel_size)) {}
+  explicit ConvTransposeNdImpl(const ConvTransposeOptions<D>& options_);
+  void reset() override;
+  void reset_parameters();
+  void pretty_print(std::ostream& stream) const override;
+  /// output_size: the result's spatial extents (or all of them), from which output_padding follows,
+  /// the options' aside; as Python's, which knows dilation and inputs without a batch.
+  Tensor forward(const Tensor& input, const std::optional<IntArrayRef>& output_size = std::nullopt);
+
+  ConvTransposeOptions<D> options;
+  Tensor weight, bias;
+
+ protected:
+  RAMET_FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(std::optional<IntArrayRef>())})
+  std::vector<int64_t> _output_padding(const Tensor& input,
+                                       const std::optional<IntArrayRef>& output_size) const;
+};
+
+// Inputs (N, C, ...) or (C, ...).
+#define RAMET_CONV_TRANSPOSE(D)                                                 \
+  class RAMET_API ConvTranspose##D##dImpl                                       \
+      : public ConvTransposeNdImpl<D, ConvTranspose##D##dImpl> {                \
+   public:                                                                      \
+    using ConvTransposeNdImpl<D, ConvTranspose##D##dImpl>::ConvTransposeNdImpl; \
+  };                                                                            \
+  extern template class Cloneable<ConvTranspose##D##dImpl>;                     \
+  extern template class ConvTransposeNdImpl<D, ConvTranspose##D##dImpl>;        \
+  RAMET_MODULE(ConvTranspose##D##d);
+RAMET_CONV_TRANSPOSE(1)
+RAMET_CONV_TRANSPOSE(2)
+RAMET_CONV_TRANSPOSE(3)
+#undef RAMET_CONV_TRANSPOSE
+
+namespace functional {
+
+/// The options of conv_transpose1d, conv_transpose2d and conv_transpose3d but for the weight.
+template <size_t D> struct ConvTransposeFuncOptions {
+  RAMET_ARG(Tensor, bias);
+  RAMET_ARG(ExpandingArray<D>, stride) = 1;
+  RAMET_ARG(ExpandingArray<D>, padding) = 0;
+  RAMET_ARG(ExpandingArray<D>, output_padding) = 0;
+  RAMET_ARG(int64_t, groups) = 1;
+  RAMET_ARG(ExpandingArray<D>, dilation) = 1;
+};
+using ConvTranspose1dFuncOptions = ConvTransposeFuncOptions<1>;
+using ConvTranspose2dFuncOptions = ConvTransposeFuncOptions<2>;
+using ConvTranspose3dFuncOptions = ConvTransposeFuncOptions<3>;
+
+namespace detail {
+RAMET_API Tensor conv_transpose1d(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                                  IntArrayRef stride, IntArrayRef padding,
+                                  IntArrayRef output_padding, int64_t groups, IntArrayRef dilation);
+RAMET_API Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                                  IntArrayRef stride, IntArrayRef padding,
+                                  IntArrayRef output_padding, int64_t groups, IntArrayRef dilation);
+RAMET_API Tensor conv_transpose3d(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                                  IntArrayRef stride, IntArrayRef padding,
+                                  IntArrayRef output_padding, int64_t groups, IntArrayRef dilation);
+}  // namespace detail
+
+RAMET_API Tensor conv_transpose1d(const Tensor& input, const Tensor& weight,
+                                  const ConvTranspose1dFuncOptions& options = {});
+RAMET_API Tensor conv_transpose2d(const Tensor& input, const Tensor& weight,
+                                  const ConvTranspose2dFuncOptions& options = {});
+RAMET_API Tensor conv_transpose3d(const Tensor& input, const Tensor& weight,
+                                  const ConvTranspose3dFuncOptions& options = {});
+
+}  // namespace functional
+}  // namespace ramet::nn

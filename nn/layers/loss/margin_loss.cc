@@ -1,0 +1,164 @@
+#include "nn/layers/loss/margin_loss.h"
+
+#include <ostream>
+
+#include "autograd/ops/front/loss_internal.h"
+#include "autograd/ops/loss/loss.h"
+#include "autograd/ops/loss/margin_loss.h"
+#include "autograd/ops/matrix/distance.h"
+#include "autograd/ops/pointwise/activation_composed.h"
+#include "nn/module/class_name.h"
+#include "runtime/base/logging.h"
+
+namespace ramet::nn {
+
+// ---- modules ------------------------------------------------------------------------------------
+
+namespace {
+
+// As in loss.cc: a clone's reset() must register a tensor of its own.
+Tensor own(const Tensor& t) { return t.defined() ? t.detach().clone() : Tensor(); }
+
+}  // namespace
+
+// Name, function, its operands (with and without their types), and what is printed.
+#define RAMET_LOSS(Name, function, params, args, printed)                         \
+  Name##Impl::Name##Impl(Name##Options options_) : options(std::move(options_)) { \
+    Name##Impl::reset();                                                          \
+  }                                                                               \
+  void Name##Impl::pretty_print(std::ostream& stream) const {                     \
+    stream << detail::qualified("nn::" #Name) printed;                            \
+  }                                                                               \
+  Tensor Name##Impl::forward params { return functional::function args; }         \
+  template class Cloneable<Name##Impl>;
+#define RAMET_PLAIN_LOSS(Name, function, printed)                                          \
+  RAMET_LOSS(Name, function, (const Tensor& x, const Tensor& y), (x, y, options), printed) \
+  void Name##Impl::reset() {}
+#define RAMET_TRIPLE_LOSS(Name, function, printed)                                \
+  RAMET_LOSS(Name, function, (const Tensor& x, const Tensor& y, const Tensor& z), \
+             (x, y, z, options), printed)                                         \
+  void Name##Impl::reset() {}
+RAMET_PLAIN_LOSS(HuberLoss, huber_loss, )
+RAMET_PLAIN_LOSS(KLDivLoss, kl_div, << "()")
+RAMET_PLAIN_LOSS(PoissonNLLLoss, poisson_nll_loss, << "()")
+RAMET_PLAIN_LOSS(HingeEmbeddingLoss, hinge_embedding_loss, << "(margin=" << options.margin() << ")")
+RAMET_PLAIN_LOSS(SoftMarginLoss, soft_margin_loss, << "()")
+RAMET_PLAIN_LOSS(MultiLabelMarginLoss, multilabel_margin_loss, << "()")
+RAMET_TRIPLE_LOSS(CosineEmbeddingLoss, cosine_embedding_loss,
+                  << "(margin=" << options.margin() << ")")
+RAMET_TRIPLE_LOSS(MarginRankingLoss, margin_ranking_loss, << "()")
+RAMET_TRIPLE_LOSS(TripletMarginLoss, triplet_margin_loss,
+                  << std::boolalpha << "(margin=" << options.margin() << ", p=" << options.p()
+                  << ", eps=" << options.eps() << ", swap=" << options.swap() << ")")
+RAMET_TRIPLE_LOSS(TripletMarginWithDistanceLoss, triplet_margin_with_distance_loss,
+                  << std::boolalpha << "(margin=" << options.margin() << ", swap=" << options.swap()
+                  << ")")
+
+RAMET_LOSS(MultiMarginLoss, multi_margin_loss, (const Tensor& x, const Tensor& y),
+           (x, y, MultiMarginLossOptions(options).weight(weight)),
+           << "(p=" << options.p() << ", margin=" << options.margin()
+           << ", weight=" << options.weight()
+           << ", reduction=" << enumtype::get_enum_name(options.reduction()) << ")")
+void MultiMarginLossImpl::reset() {
+  RAMET_CHECK(options.p() == 1 || options.p() == 2, "MultiMarginLoss",
+              "only p == 1 and p == 2 supported: got ", options.p());
+  RAMET_CHECK(!options.weight().defined() || options.weight().dim() == 1, "MultiMarginLoss",
+              "weight must be one-dimensional: got ", describe(options.weight()));
+  weight = register_buffer("weight", own(options.weight()));
+}
+RAMET_LOSS(MultiLabelSoftMarginLoss, multilabel_soft_margin_loss,
+           (const Tensor& x, const Tensor& y),
+           (x, y, MultiLabelSoftMarginLossOptions(options).weight(weight)), << "()")
+void MultiLabelSoftMarginLossImpl::reset() {
+  weight = register_buffer("weight", own(options.weight()));
+}
+
+// ---- functions ----------------------------------------------------------------------------------
+
+namespace functional {
+
+namespace {
+
+template <class Options> int64_t reduction_of(const Options& o) {
+  return enumtype::reduction_get_enum(o.reduction());
+}
+
+}  // namespace
+
+Tensor huber_loss(const Tensor& input, const Tensor& target, const HuberLossFuncOptions& o) {
+  if (input.defined() && target.defined() && input.sizes() != target.sizes())
+    RAMET_WARN_MISTAKE("[huber_loss] Using a target size (", target.sizes(),
+                       ") that is different to the input size (", input.sizes(),
+                       "). This will likely lead to incorrect results due to broadcasting. Please "
+                       "ensure they have the same size.");
+  return ramet::huber_loss(input, target, reduction_of(o), o.delta());
+}
+
+Tensor kl_div(const Tensor& input, const Tensor& target, const KLDivFuncOptions& o) {
+  const bool batch = holds_alternative<enumtype::kBatchMean>(o.reduction());
+  if (holds_alternative<enumtype::kMean>(o.reduction()))
+    RAMET_WARN(
+        "[kl_div] reduction: 'mean' divides the total loss by both the batch size and the "
+        "support size. 'batchmean' divides only by the batch size, and aligns with the KL "
+        "div math definition.");
+  const int64_t reduction = batch ? int64_t{Reduction::Sum} : reduction_of(o);
+  const Tensor loss = ramet::kl_div(input, target, reduction, o.log_target());
+  return batch && input.dim() != 0 ? loss.div(input.size(0)) : loss;
+}
+
+Tensor poisson_nll_loss(const Tensor& input, const Tensor& target,
+                        const PoissonNLLLossFuncOptions& o) {
+  return ramet::poisson_nll_loss(input, target, o.log_input(), o.full(), o.eps(), reduction_of(o));
+}
+Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target,
+                            const HingeEmbeddingLossFuncOptions& o) {
+  return ramet::hinge_embedding_loss(input, target, o.margin(), reduction_of(o));
+}
+Tensor soft_margin_loss(const Tensor& input, const Tensor& target,
+                        const SoftMarginLossFuncOptions& o) {
+  return ramet::soft_margin_loss(input, target, reduction_of(o));
+}
+Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
+                           const MarginRankingLossFuncOptions& o) {
+  return ramet::margin_ranking_loss(input1, input2, target, o.margin(), reduction_of(o));
+}
+Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
+                             const CosineEmbeddingLossFuncOptions& o) {
+  return ramet::cosine_embedding_loss(input1, input2, target, o.margin(), reduction_of(o));
+}
+Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                           const TripletMarginLossFuncOptions& o) {
+  return ramet::triplet_margin_loss(anchor, positive, negative, o.margin(), o.p(), o.eps(),
+                                    o.swap(), reduction_of(o));
+}
+Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive,
+                                         const Tensor& negative,
+                                         const TripletMarginWithDistanceLossFuncOptions& o) {
+  const auto distance = [&o](const Tensor& a, const Tensor& b) {
+    return o.distance_function() ? (*o.distance_function())(a, b) : ramet::pairwise_distance(a, b);
+  };
+  return ramet::detail::triplet_loss("triplet_margin_with_distance_loss", anchor, positive,
+                                     negative, distance, o.margin(), o.swap(), reduction_of(o));
+}
+Tensor multi_margin_loss(const Tensor& input, const Tensor& target,
+                         const MultiMarginLossFuncOptions& o) {
+  return ramet::multi_margin_loss(input, target, o.p(), o.margin(), o.weight(), reduction_of(o));
+}
+Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target,
+                              const MultilabelMarginLossFuncOptions& o) {
+  return ramet::multilabel_margin_loss(input, target, reduction_of(o));
+}
+
+Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target,
+                                   const MultilabelSoftMarginLossFuncOptions& o) {
+  autograd::common_device("multilabel_soft_margin_loss", input, target);
+  RAMET_CHECK(input.dim() > 0, "multilabel_soft_margin_loss",
+              "Dimension specified as -1 but tensor has no dimensions: got ", describe(input));
+  Tensor loss =
+      target.mul(log_sigmoid(input)).add(target.neg().add(1).mul(log_sigmoid(input.neg()))).neg();
+  if (o.weight().defined()) loss = loss.mul(o.weight());
+  return autograd::reduced(loss.sum(input.dim() - 1).div(input.size(-1)), reduction_of(o));
+}
+
+}  // namespace functional
+}  // namespace ramet::nn

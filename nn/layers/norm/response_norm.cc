@@ -1,0 +1,48 @@
+#include "nn/layers/norm/response_norm.h"
+
+#include <ostream>
+
+#include "autograd/ops/layers/pool.h"
+#include "autograd/ops/pointwise/arithmetic.h"
+#include "autograd/ops/pointwise/power.h"
+#include "autograd/ops/shape/pad.h"
+#include "autograd/ops/shape/view.h"
+#include "nn/module/class_name.h"
+
+namespace ramet::nn {
+
+void LocalResponseNormImpl::pretty_print(std::ostream& stream) const {
+  stream << detail::qualified("nn::LocalResponseNorm(") << options.size()
+         << ", alpha=" << options.alpha() << ", beta=" << options.beta() << ", k=" << options.k()
+         << ")";
+}
+Tensor LocalResponseNormImpl::forward(const Tensor& input) {
+  return functional::local_response_norm(input, options);
+}
+
+template class Cloneable<LocalResponseNormImpl>;
+
+namespace functional {
+
+Tensor detail::local_response_norm(const Tensor& input, int64_t size, double alpha, double beta,
+                                   double k) {
+  constexpr const char* kOp = "local_response_norm";
+  RAMET_CHECK(input.defined(), kOp, "undefined tensor");
+  RAMET_CHECK(input.dim() >= 3, kOp, "Expected 3D or higher dimensionality input (got ",
+              input.dim(), " dimensions)");
+  RAMET_CHECK(size > 0, kOp, "size: got ", size, ", expected a positive number");
+  if (input.numel() == 0) return input.clone();
+  // Channels as rows of an image; those that are not there are zeros.
+  const int64_t n = input.size(0), c = input.size(1);
+  const Tensor squares = input.square().reshape({n, 1, c, input.numel() / (n * c)}),
+               around = constant_pad_nd(squares, {0, 0, size / 2, (size - 1) / 2}),
+               means = avg_pool2d(around, {size, 1}, 1);
+  return input / means.reshape(input.sizes()).mul(alpha).add(k).pow(beta);
+}
+Tensor local_response_norm(const Tensor& input, const LocalResponseNormFuncOptions& options) {
+  return detail::local_response_norm(input, options.size(), options.alpha(), options.beta(),
+                                     options.k());
+}
+
+}  // namespace functional
+}  // namespace ramet::nn

@@ -18,8 +18,7 @@
   - a folder of tests of GPUs whose cases //tools/gpu:gpu_tests, the program for a machine with a real one, does not have;
   - a function of CUDA's runtime that the layers call and tests/runtime/cuda/driver_calls.cc does not count.
 
-A header named *_internal.h is not public: only sources and other internal headers may include it. Nor is one in a room (a
-sub-folder) of parallel/distributed. Nor are those of runtime/cuda, which bring CUDA's own names: a public header may not
+A header named *_internal.h is not public: only sources and other internal headers may include it. Nor are those of runtime/cuda, which bring CUDA's own names: a public header may not
 include them. The layers know the emulated GPUs only as what runtime/cuda/gpu.h means.
 """
 
@@ -38,8 +37,7 @@ DOOR = "tools/compat/include/"
 OF_LIBTORCH = {"ranges", "span", "sys/time.h", "unistd.h"}
 # What the door includes to stop a compiler there.
 NO_FILE = "a_real_LibTorch_and_the_door_in_one_unit"
-# Rooms of a folder, lower ones first; those in one string are of one height. A public header of parallel/distributed belongs
-# to the room where the .cc of its stem stands; one without a .cc is below all rooms.
+# Sub-folders of a folder, lower ones first; those in one string are of one height.
 ROOMS = {
     "nn": ("serialize", "module", "functional layers", "data optim utils"),
     "parallel": ("move", "nodes", "replicas", "apply"),
@@ -149,15 +147,11 @@ def check_includes(path):
 
 
 def room(path):
-    """A file's (folder of rooms, height of its room there), or None; a height of -1 is below all rooms."""
-    folder, name = os.path.split(path)
-    parent, last = os.path.split(folder)
+    """A file's (folder of rooms, height of its room there), or None."""
+    parent, last = os.path.split(os.path.dirname(path))
     for height, names in enumerate(ROOMS.get(parent, ())):
         if last in names.split():
             return parent, height
-    if folder in APART:
-        sources = ["%s/%s/%s.cc" % (folder, r, name[:-2]) for r in " ".join(ROOMS.get(folder, ())).split()]
-        return next((room(s) for s in sources if (ROOT / s).is_file()), (folder, -1))
     return None
 
 
@@ -193,7 +187,7 @@ def check_locale(path):
 
 
 def is_internal(header):
-    return header.endswith("_internal.h") or any(header.startswith(a + "/") and "/" in header[len(a) + 1:] for a in APART)
+    return header.endswith("_internal.h")
 
 
 def public_headers(files):

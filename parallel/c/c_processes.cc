@@ -5,10 +5,10 @@
 
 #include "autograd/grad_mode.h"
 #include "nn/c/handles_internal.h"
-#include "parallel/distributed/own_address.h"
-#include "parallel/distributed/process_group.h"
-#include "parallel/distributed/replicate.h"
-#include "parallel/distributed/tcp_store.h"
+#include "parallel/distributed/ddp/replicate.h"
+#include "parallel/distributed/group/process_group.h"
+#include "parallel/distributed/meet/own_address.h"
+#include "parallel/distributed/meet/tcp_store.h"
 
 namespace ramet::c {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "parallel/distributed/data_parallel.h"
+#include "parallel/distributed/ddp/data_parallel.h"
 #include "ramet.h"
 
 namespace {

@@ -13,8 +13,8 @@
 #include <filesystem>
 #include <string>
 
-#include "parallel/distributed/checkpoint.h"
-#include "parallel/distributed/data_parallel.h"
+#include "parallel/distributed/checkpoint/checkpoint.h"
+#include "parallel/distributed/ddp/data_parallel.h"
 #include "ramet.h"
 
 using namespace ramet;

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "parallel/distributed/data_parallel.h"
-#include "parallel/distributed/model_averager.h"
+#include "parallel/distributed/ddp/data_parallel.h"
+#include "parallel/distributed/ddp/model_averager.h"
 #include "ramet.h"
 
 using namespace ramet;

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "parallel/distributed/process_group.h"
+#include "parallel/distributed/group/process_group.h"
 #include "ramet.h"
 
 using namespace ramet;

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "parallel/distributed/fully_shard.h"
+#include "parallel/distributed/shard/fully_shard.h"
 #include "ramet.h"
 
 using namespace ramet;

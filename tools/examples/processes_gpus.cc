@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "parallel/distributed/data_parallel.h"
-#include "parallel/distributed/fully_shard.h"
+#include "parallel/distributed/ddp/data_parallel.h"
+#include "parallel/distributed/shard/fully_shard.h"
 #include "ramet.h"
 
 using namespace ramet;

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "parallel/distributed/data_parallel.h"
+#include "parallel/distributed/ddp/data_parallel.h"
 #include "ramet.h"
 #include "runtime/memory/allocator.h"
 

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "parallel/distributed/caps.h"
+#include "parallel/distributed/group/caps.h"
 #include "ramet.h"
 
 using namespace ramet;

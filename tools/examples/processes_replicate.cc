@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "parallel/distributed/replicate.h"
-#include "parallel/distributed/stages.h"
+#include "parallel/distributed/ddp/replicate.h"
+#include "parallel/distributed/stages/stages.h"
 #include "ramet.h"
 
 using namespace ramet;

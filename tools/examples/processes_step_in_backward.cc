@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <map>
 
-#include "parallel/distributed/fully_shard.h"
+#include "parallel/distributed/shard/fully_shard.h"
 #include "ramet.h"
 
 using namespace ramet;

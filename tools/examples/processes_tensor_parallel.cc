@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "parallel/distributed/tensor_parallel.h"
+#include "parallel/distributed/shard/tensor_parallel.h"
 #include "ramet.h"
 
 using namespace ramet;

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "autograd/ops.h"
-#include "parallel/distributed/data_parallel.h"
+#include "parallel/distributed/ddp/data_parallel.h"
 #include "tools/training/processes.h"
 
 namespace ramet::training {

@@ -1,10 +1,10 @@
-#include "parallel/distributed/checkpoint.h"
+#include "parallel/distributed/checkpoint/checkpoint.h"
 
 #include <algorithm>
 #include <cctype>
 #include <sstream>
 
-#include "parallel/distributed/checkpoint/checkpoint_content.h"
+#include "parallel/distributed/checkpoint/checkpoint_content_internal.h"
 
 namespace ramet::distributed {
 

@@ -1,4 +1,4 @@
-#include "parallel/distributed/checkpoint/checkpoint_content.h"
+#include "parallel/distributed/checkpoint/checkpoint_content_internal.h"
 
 #include <cstdio>
 

@@ -1,4 +1,4 @@
-#include "parallel/distributed/checkpoint/checkpoint_folder.h"
+#include "parallel/distributed/checkpoint/checkpoint_folder_internal.h"
 
 #include <algorithm>
 #include <cctype>

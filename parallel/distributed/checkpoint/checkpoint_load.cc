@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "parallel/distributed/checkpoint.h"
-#include "parallel/distributed/checkpoint/checkpoint_read.h"
+#include "parallel/distributed/checkpoint/checkpoint.h"
+#include "parallel/distributed/checkpoint/checkpoint_read_internal.h"
 #include "runtime/base/logging.h"
 
 namespace ramet::distributed {

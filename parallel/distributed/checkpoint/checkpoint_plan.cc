@@ -1,4 +1,4 @@
-#include "parallel/distributed/checkpoint/checkpoint_plan.h"
+#include "parallel/distributed/checkpoint/checkpoint_plan_internal.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "parallel/distributed/checkpoint/checkpoint_read.h"
+#include "parallel/distributed/checkpoint/checkpoint_read_internal.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

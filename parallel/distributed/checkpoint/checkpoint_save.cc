@@ -1,8 +1,8 @@
 #include <filesystem>
 #include <random>
 
-#include "parallel/distributed/checkpoint.h"
-#include "parallel/distributed/checkpoint/checkpoint_folder.h"
+#include "parallel/distributed/checkpoint/checkpoint.h"
+#include "parallel/distributed/checkpoint/checkpoint_folder_internal.h"
 #include "runtime/base/logging.h"
 
 namespace ramet::distributed {

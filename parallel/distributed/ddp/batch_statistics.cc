@@ -1,11 +1,11 @@
-#include "parallel/distributed/ddp/batch_statistics.h"
+#include "parallel/distributed/ddp/batch_statistics_internal.h"
 
 #include <algorithm>
 
 #include "autograd/grad_mode.h"
 #include "nn/layers/norm/batchnorm.h"
-#include "parallel/distributed/group/tensor_bytes.h"
-#include "parallel/distributed/meet/socket.h"
+#include "parallel/distributed/group/tensor_bytes_internal.h"
+#include "parallel/distributed/meet/socket_internal.h"
 
 namespace ramet::distributed::detail {
 

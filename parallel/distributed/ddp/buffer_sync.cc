@@ -1,4 +1,4 @@
-#include "parallel/distributed/ddp/buffer_sync.h"
+#include "parallel/distributed/ddp/buffer_sync_internal.h"
 
 #include <algorithm>
 #include <set>
@@ -6,8 +6,8 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
 #include "nn/layers/norm/batchnorm.h"
-#include "parallel/distributed/group/tensor_bytes.h"
-#include "parallel/distributed/meet/socket.h"
+#include "parallel/distributed/group/tensor_bytes_internal.h"
+#include "parallel/distributed/meet/socket_internal.h"
 #include "parallel/replicas/buffer_page.h"
 
 namespace ramet::distributed::detail {

@@ -1,9 +1,9 @@
-#include "parallel/distributed/ddp/companion.h"
+#include "parallel/distributed/ddp/companion_internal.h"
 
 #include <cstring>
 
-#include "parallel/distributed/group/group_state.h"
-#include "parallel/distributed/meet/socket.h"
+#include "parallel/distributed/group/group_state_internal.h"
+#include "parallel/distributed/meet/socket_internal.h"
 
 namespace ramet::distributed::detail {
 namespace {

@@ -1,16 +1,16 @@
-#include "parallel/distributed/data_parallel.h"
+#include "parallel/distributed/ddp/data_parallel.h"
 
 #include <algorithm>
 #include <optional>
 #include <thread>
 
 #include "autograd/graph/function.h"
-#include "parallel/distributed/ddp/batch_statistics.h"
-#include "parallel/distributed/ddp/buffer_sync.h"
-#include "parallel/distributed/ddp/forward_mark.h"
-#include "parallel/distributed/ddp/gradient_reducer.h"
-#include "parallel/distributed/ddp/replicated.h"
-#include "parallel/distributed/model/model_table.h"
+#include "parallel/distributed/ddp/batch_statistics_internal.h"
+#include "parallel/distributed/ddp/buffer_sync_internal.h"
+#include "parallel/distributed/ddp/forward_mark_internal.h"
+#include "parallel/distributed/ddp/gradient_reducer_internal.h"
+#include "parallel/distributed/ddp/replicated_internal.h"
+#include "parallel/distributed/model/model_table_internal.h"
 #include "runtime/capture/capture.h"
 
 namespace ramet::distributed::detail {

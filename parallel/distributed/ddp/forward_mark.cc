@@ -1,7 +1,7 @@
-#include "parallel/distributed/ddp/forward_mark.h"
+#include "parallel/distributed/ddp/forward_mark_internal.h"
 
 #include "autograd/graph/graph_task.h"
-#include "parallel/distributed/ddp/gradient_reducer.h"
+#include "parallel/distributed/ddp/gradient_reducer_internal.h"
 
 namespace ramet::distributed::detail {
 namespace {

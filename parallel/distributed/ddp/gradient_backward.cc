@@ -6,7 +6,7 @@
 #include "autograd/graph/graph_observer.h"
 #include "autograd/ops.h"
 #include "autograd/ops/front/common_internal.h"
-#include "parallel/distributed/ddp/gradient_reducer.h"
+#include "parallel/distributed/ddp/gradient_reducer_internal.h"
 
 namespace ramet::distributed::detail {
 

@@ -5,7 +5,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/graph/under_way_internal.h"
 #include "autograd/ops.h"
-#include "parallel/distributed/ddp/gradient_reducer.h"
+#include "parallel/distributed/ddp/gradient_reducer_internal.h"
 
 namespace ramet::distributed::detail {
 

@@ -4,10 +4,10 @@
 #include <numeric>
 #include <set>
 
-#include "parallel/distributed/ddp/gradient_reducer.h"
-#include "parallel/distributed/meet/meeting.h"
-#include "parallel/distributed/meet/socket.h"
-#include "parallel/distributed/wire/channel.h"
+#include "parallel/distributed/ddp/gradient_reducer_internal.h"
+#include "parallel/distributed/meet/meeting_internal.h"
+#include "parallel/distributed/meet/socket_internal.h"
+#include "parallel/distributed/wire/channel_internal.h"
 #include "parallel/move/bucket.h"
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -1,8 +1,8 @@
-#include "parallel/distributed/ddp/gradient_reducer.h"
+#include "parallel/distributed/ddp/gradient_reducer_internal.h"
 
 #include <algorithm>
 
-#include "parallel/distributed/group/group_state.h"
+#include "parallel/distributed/group/group_state_internal.h"
 
 namespace ramet::distributed::detail {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "parallel/distributed/ddp/gradient_reducer.h"
+#include "parallel/distributed/ddp/gradient_reducer_internal.h"
 
 namespace ramet::distributed::detail {
 

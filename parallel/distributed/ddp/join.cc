@@ -4,11 +4,11 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
-#include "parallel/distributed/ddp/buffer_sync.h"
-#include "parallel/distributed/ddp/companion.h"
-#include "parallel/distributed/ddp/gradient_reducer.h"
-#include "parallel/distributed/meet/socket.h"
-#include "parallel/distributed/model/model_table.h"
+#include "parallel/distributed/ddp/buffer_sync_internal.h"
+#include "parallel/distributed/ddp/companion_internal.h"
+#include "parallel/distributed/ddp/gradient_reducer_internal.h"
+#include "parallel/distributed/meet/socket_internal.h"
+#include "parallel/distributed/model/model_table_internal.h"
 #include "runtime/base/logging.h"
 
 namespace ramet::distributed::detail {

@@ -1,4 +1,4 @@
-#include "parallel/distributed/model_averager.h"
+#include "parallel/distributed/ddp/model_averager.h"
 
 #include <map>
 

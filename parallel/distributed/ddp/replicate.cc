@@ -1,4 +1,4 @@
-#include "parallel/distributed/replicate.h"
+#include "parallel/distributed/ddp/replicate.h"
 
 #include <algorithm>
 #include <map>
@@ -9,10 +9,10 @@
 #include "autograd/graph/forward_context.h"
 #include "nn/module/module_hooks.h"
 #include "nn/module/replica_meeting.h"
-#include "parallel/distributed/contract.h"
-#include "parallel/distributed/ddp/gradient_reducer.h"
-#include "parallel/distributed/ddp/replicated.h"
-#include "parallel/distributed/managed.h"
+#include "parallel/distributed/ddp/gradient_reducer_internal.h"
+#include "parallel/distributed/ddp/replicated_internal.h"
+#include "parallel/distributed/model/contract.h"
+#include "parallel/distributed/model/managed.h"
 
 namespace ramet::distributed {
 

@@ -1,9 +1,9 @@
-#include "parallel/distributed/step_timeline.h"
+#include "parallel/distributed/ddp/step_timeline.h"
 
 #include <algorithm>
 
 #include "autograd/graph/graph_observer.h"
-#include "parallel/distributed/ddp/gradient_reducer.h"
+#include "parallel/distributed/ddp/gradient_reducer_internal.h"
 
 namespace ramet::distributed {
 

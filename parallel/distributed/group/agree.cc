@@ -1,4 +1,4 @@
-#include "parallel/distributed/group/agree.h"
+#include "parallel/distributed/group/agree_internal.h"
 
 #include <map>
 

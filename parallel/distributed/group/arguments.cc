@@ -1,10 +1,10 @@
-#include "parallel/distributed/group/arguments.h"
+#include "parallel/distributed/group/arguments_internal.h"
 
 #include <algorithm>
 #include <numeric>
 
 #include "autograd/graph/graph_observer.h"
-#include "parallel/distributed/group/caps_table.h"
+#include "parallel/distributed/group/caps_table_internal.h"
 #include "runtime/observe/thread_local_state.h"
 
 namespace ramet::distributed::detail {

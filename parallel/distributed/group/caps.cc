@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "parallel/distributed/group/caps_table.h"
+#include "parallel/distributed/group/caps_table_internal.h"
 #include "runtime/devices/gpu_link.h"
 
 namespace ramet::distributed {

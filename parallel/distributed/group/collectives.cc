@@ -1,4 +1,4 @@
-#include "parallel/distributed/group/collectives.h"
+#include "parallel/distributed/group/collectives_internal.h"
 
 #include <algorithm>
 #include <optional>

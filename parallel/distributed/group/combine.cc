@@ -1,4 +1,4 @@
-#include "parallel/distributed/group/combine.h"
+#include "parallel/distributed/group/combine_internal.h"
 
 #include <algorithm>
 

@@ -6,9 +6,9 @@
 // the receiver, when it has found that both sides mean the same message, says which one is next.
 #include <cstring>
 
-#include "parallel/distributed/group/caps_table.h"
-#include "parallel/distributed/group/group_state.h"
-#include "parallel/distributed/meet/meeting.h"
+#include "parallel/distributed/group/caps_table_internal.h"
+#include "parallel/distributed/group/group_state_internal.h"
+#include "parallel/distributed/meet/meeting_internal.h"
 
 namespace ramet::distributed {
 

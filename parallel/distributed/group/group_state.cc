@@ -1,4 +1,4 @@
-#include "parallel/distributed/group/group_state.h"
+#include "parallel/distributed/group/group_state_internal.h"
 
 #include <optional>
 #include <typeinfo>

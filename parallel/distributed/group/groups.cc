@@ -4,11 +4,11 @@
 #include <sstream>
 #include <thread>
 
-#include "parallel/distributed/group/group_state.h"
-#include "parallel/distributed/meet/meeting.h"
-#include "parallel/distributed/wire/channel.h"
-#include "parallel/distributed/wire/gloo_engine.h"
-#include "parallel/distributed/wire/inproc_engine.h"
+#include "parallel/distributed/group/group_state_internal.h"
+#include "parallel/distributed/meet/meeting_internal.h"
+#include "parallel/distributed/wire/channel_internal.h"
+#include "parallel/distributed/wire/gloo_engine_internal.h"
+#include "parallel/distributed/wire/inproc_engine_internal.h"
 
 namespace ramet::distributed {
 

@@ -1,4 +1,4 @@
-#include "parallel/distributed/group/operand.h"
+#include "parallel/distributed/group/operand_internal.h"
 
 #include <cstring>
 

@@ -1,12 +1,12 @@
-#include "parallel/distributed/operation_record.h"
+#include "parallel/distributed/group/operation_record.h"
 
 #include <cstdio>
 #include <map>
 #include <sstream>
 
-#include "parallel/distributed/group/group_state.h"
-#include "parallel/distributed/meet/meeting.h"
-#include "parallel/distributed/wire/channel.h"
+#include "parallel/distributed/group/group_state_internal.h"
+#include "parallel/distributed/meet/meeting_internal.h"
+#include "parallel/distributed/wire/channel_internal.h"
 
 namespace ramet::distributed {
 

@@ -1,6 +1,6 @@
-#include "parallel/distributed/process_group.h"
+#include "parallel/distributed/group/process_group.h"
 
-#include "parallel/distributed/group/arguments.h"
+#include "parallel/distributed/group/arguments_internal.h"
 
 namespace ramet::distributed {
 

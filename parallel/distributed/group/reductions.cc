@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "parallel/distributed/group/arguments.h"
+#include "parallel/distributed/group/arguments_internal.h"
 
 namespace ramet::distributed {
 

@@ -1,4 +1,4 @@
-#include "parallel/distributed/group/tensor_bytes.h"
+#include "parallel/distributed/group/tensor_bytes_internal.h"
 
 #include <cstring>
 

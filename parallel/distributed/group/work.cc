@@ -1,9 +1,9 @@
-#include "parallel/distributed/work.h"
+#include "parallel/distributed/group/work.h"
 
 #include <utility>
 
-#include "parallel/distributed/comm_error.h"
-#include "parallel/distributed/store.h"
+#include "parallel/distributed/meet/store.h"
+#include "parallel/distributed/wire/comm_error.h"
 
 namespace ramet::distributed {
 

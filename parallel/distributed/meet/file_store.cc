@@ -4,7 +4,7 @@
 // is a frame of (kind, key, value); reading the log from its start gives the map, and every process
 // reads on from where it stopped. All of it under flock(), also the reading: a record is whole or
 // absent.
-#include "parallel/distributed/file_store.h"
+#include "parallel/distributed/meet/file_store.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -18,7 +18,7 @@
 #include <sstream>
 #include <thread>
 
-#include "parallel/distributed/meet/socket.h"
+#include "parallel/distributed/meet/socket_internal.h"
 #include "runtime/base/config.h"
 
 namespace ramet::distributed {

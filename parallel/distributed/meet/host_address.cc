@@ -1,4 +1,4 @@
-#include "parallel/distributed/meet/host_address.h"
+#include "parallel/distributed/meet/host_address_internal.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -9,7 +9,7 @@
 #include <array>
 #include <fstream>
 
-#include "parallel/distributed/meet/socket.h"
+#include "parallel/distributed/meet/socket_internal.h"
 #include "runtime/base/error.h"
 
 namespace ramet::distributed::detail {

@@ -1,9 +1,9 @@
-#include "parallel/distributed/meet/inproc_rendezvous.h"
+#include "parallel/distributed/meet/inproc_rendezvous_internal.h"
 
 #include <algorithm>
 #include <set>
 
-#include "parallel/distributed/meet/meeting.h"
+#include "parallel/distributed/meet/meeting_internal.h"
 
 namespace ramet::distributed::detail {
 namespace {

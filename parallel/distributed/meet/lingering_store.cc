@@ -1,4 +1,4 @@
-#include "parallel/distributed/meet/lingering_store.h"
+#include "parallel/distributed/meet/lingering_store_internal.h"
 
 #include <unistd.h>
 

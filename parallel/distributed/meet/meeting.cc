@@ -1,4 +1,4 @@
-#include "parallel/distributed/meet/meeting.h"
+#include "parallel/distributed/meet/meeting_internal.h"
 
 #include <algorithm>
 

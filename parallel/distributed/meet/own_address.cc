@@ -1,4 +1,4 @@
-#include "parallel/distributed/own_address.h"
+#include "parallel/distributed/meet/own_address.h"
 
 #include <netdb.h>
 #include <sys/socket.h>
@@ -7,7 +7,7 @@
 #include <array>
 #include <memory>
 
-#include "parallel/distributed/meet/socket.h"
+#include "parallel/distributed/meet/socket_internal.h"
 
 namespace ramet::distributed {
 

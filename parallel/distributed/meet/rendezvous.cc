@@ -1,16 +1,16 @@
-#include "parallel/distributed/rendezvous.h"
+#include "parallel/distributed/meet/rendezvous.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <limits>
 
-#include "parallel/distributed/file_store.h"
-#include "parallel/distributed/meet/host_address.h"
-#include "parallel/distributed/meet/inproc_rendezvous.h"
-#include "parallel/distributed/meet/lingering_store.h"
-#include "parallel/distributed/meet/meeting.h"
-#include "parallel/distributed/tcp_store.h"
+#include "parallel/distributed/meet/file_store.h"
+#include "parallel/distributed/meet/host_address_internal.h"
+#include "parallel/distributed/meet/inproc_rendezvous_internal.h"
+#include "parallel/distributed/meet/lingering_store_internal.h"
+#include "parallel/distributed/meet/meeting_internal.h"
+#include "parallel/distributed/meet/tcp_store.h"
 
 namespace ramet::distributed {
 namespace {

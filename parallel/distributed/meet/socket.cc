@@ -1,4 +1,4 @@
-#include "parallel/distributed/meet/socket.h"
+#include "parallel/distributed/meet/socket_internal.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include <memory>
 #include <thread>
 
-#include "parallel/distributed/meet/host_address.h"
+#include "parallel/distributed/meet/host_address_internal.h"
 
 namespace ramet::distributed::detail {
 namespace {

@@ -1,4 +1,4 @@
-#include "parallel/distributed/store.h"
+#include "parallel/distributed/meet/store.h"
 
 #include <algorithm>
 #include <charconv>

@@ -13,7 +13,7 @@
 //
 // A rank that has left and comes again, to meet the others anew at the same address, may find the
 // store of before, which rank 0 has not left yet: it is told to come later.
-#include "parallel/distributed/tcp_store.h"
+#include "parallel/distributed/meet/tcp_store.h"
 
 #include <sys/socket.h>
 
@@ -25,7 +25,7 @@
 #include <set>
 #include <thread>
 
-#include "parallel/distributed/meet/socket.h"
+#include "parallel/distributed/meet/socket_internal.h"
 #include "runtime/base/config.h"
 
 namespace ramet::distributed {

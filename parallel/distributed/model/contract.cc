@@ -1,4 +1,4 @@
-#include "parallel/distributed/contract.h"
+#include "parallel/distributed/model/contract.h"
 
 #include <algorithm>
 #include <map>

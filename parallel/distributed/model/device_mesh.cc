@@ -1,4 +1,4 @@
-#include "parallel/distributed/device_mesh.h"
+#include "parallel/distributed/model/device_mesh.h"
 
 #include <algorithm>
 

@@ -1,11 +1,11 @@
-#include "parallel/distributed/model/leaves.h"
+#include "parallel/distributed/model/leaves_internal.h"
 
 #include <fnmatch.h>
 
 #include <map>
 
 #include "autograd/graph/node.h"
-#include "parallel/distributed/managed.h"
+#include "parallel/distributed/model/managed.h"
 
 namespace ramet::distributed::detail {
 namespace {

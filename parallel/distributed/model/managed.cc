@@ -1,6 +1,6 @@
-#include "parallel/distributed/managed.h"
+#include "parallel/distributed/model/managed.h"
 
-#include "parallel/distributed/contract.h"
+#include "parallel/distributed/model/contract.h"
 
 namespace ramet::distributed {
 

@@ -1,10 +1,10 @@
-#include "parallel/distributed/model/model_table.h"
+#include "parallel/distributed/model/model_table_internal.h"
 
 #include <algorithm>
 #include <map>
 #include <sstream>
 
-#include "parallel/distributed/group/agree.h"
+#include "parallel/distributed/group/agree_internal.h"
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

@@ -1,4 +1,4 @@
-#include "parallel/distributed/fully_shard.h"
+#include "parallel/distributed/shard/fully_shard.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,11 +9,11 @@
 
 #include "autograd/grad_mode.h"
 #include "nn/module/module_hooks.h"
-#include "parallel/distributed/contract.h"
-#include "parallel/distributed/group/agree.h"
-#include "parallel/distributed/group/group_state.h"
-#include "parallel/distributed/model/model_table.h"
-#include "parallel/distributed/shard/shard_context.h"
+#include "parallel/distributed/group/agree_internal.h"
+#include "parallel/distributed/group/group_state_internal.h"
+#include "parallel/distributed/model/contract.h"
+#include "parallel/distributed/model/model_table_internal.h"
+#include "parallel/distributed/shard/shard_context_internal.h"
 #include "runtime/capture/capture.h"
 
 namespace ramet::distributed {

@@ -1,9 +1,9 @@
-#include "parallel/distributed/group_grad.h"
+#include "parallel/distributed/shard/group_grad.h"
 
 #include "autograd/autograd.h"
 #include "autograd/ops.h"
-#include "parallel/distributed/group/agree.h"
-#include "parallel/distributed/tensor_parallel.h"
+#include "parallel/distributed/group/agree_internal.h"
+#include "parallel/distributed/shard/tensor_parallel.h"
 
 namespace ramet::distributed {
 

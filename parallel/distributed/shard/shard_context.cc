@@ -1,4 +1,4 @@
-#include "parallel/distributed/shard/shard_context.h"
+#include "parallel/distributed/shard/shard_context_internal.h"
 
 #include <algorithm>
 #include <exception>
@@ -8,7 +8,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/graph/function.h"
 #include "autograd/ops.h"
-#include "parallel/distributed/model/leaves.h"
+#include "parallel/distributed/model/leaves_internal.h"
 #include "runtime/capture/capture.h"
 
 using ramet::detail::tls;

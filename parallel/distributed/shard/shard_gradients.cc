@@ -5,9 +5,9 @@
 #include "autograd/ops.h"
 #include "autograd/ops/front/common_internal.h"
 #include "autograd/ops/make/copy.h"
-#include "parallel/distributed/model/leaves.h"
-#include "parallel/distributed/shard/shard_context.h"
-#include "parallel/distributed/shard/shard_group.h"
+#include "parallel/distributed/model/leaves_internal.h"
+#include "parallel/distributed/shard/shard_context_internal.h"
+#include "parallel/distributed/shard/shard_group_internal.h"
 
 using ramet::detail::tls;
 

@@ -1,12 +1,12 @@
-#include "parallel/distributed/shard/shard_group.h"
+#include "parallel/distributed/shard/shard_group_internal.h"
 
 #include <algorithm>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
 #include "autograd/ops/make/copy.h"
-#include "parallel/distributed/group/group_state.h"
-#include "parallel/distributed/shard/shard_context.h"
+#include "parallel/distributed/group/group_state_internal.h"
+#include "parallel/distributed/shard/shard_context_internal.h"
 #include "runtime/base/logging.h"
 #include "runtime/memory/absent_storage.h"
 

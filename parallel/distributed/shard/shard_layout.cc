@@ -1,4 +1,4 @@
-#include "parallel/distributed/shard/shard_layout.h"
+#include "parallel/distributed/shard/shard_layout_internal.h"
 
 #include <algorithm>
 

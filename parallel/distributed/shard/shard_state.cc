@@ -5,8 +5,8 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
-#include "parallel/distributed/shard/shard_context.h"
-#include "parallel/distributed/tensor_parallel.h"
+#include "parallel/distributed/shard/shard_context_internal.h"
+#include "parallel/distributed/shard/tensor_parallel.h"
 #include "runtime/capture/capture.h"
 
 namespace ramet::distributed {

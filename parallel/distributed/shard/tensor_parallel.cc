@@ -1,4 +1,4 @@
-#include "parallel/distributed/tensor_parallel.h"
+#include "parallel/distributed/shard/tensor_parallel.h"
 
 #include <ostream>
 

@@ -1,4 +1,4 @@
-#include "parallel/distributed/tensor_part.h"
+#include "parallel/distributed/shard/tensor_part.h"
 
 #include <algorithm>
 

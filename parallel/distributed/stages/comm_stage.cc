@@ -1,4 +1,4 @@
-#include "parallel/distributed/comm_stage.h"
+#include "parallel/distributed/stages/comm_stage.h"
 
 namespace ramet::distributed {
 

@@ -6,8 +6,8 @@
 
 #include "autograd/ops/make/copy.h"
 #include "kernels/random/random.h"
-#include "parallel/distributed/group/collectives.h"
-#include "parallel/distributed/stages.h"
+#include "parallel/distributed/group/collectives_internal.h"
+#include "parallel/distributed/stages/stages.h"
 #include "runtime/base/checked_size.h"
 #define XXH_INLINE_ALL
 #include <xxhash.h>

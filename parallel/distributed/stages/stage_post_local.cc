@@ -1,7 +1,7 @@
 // Post-local SGD: whose gradients are averaged depends on the step.
 #include <numeric>
 
-#include "parallel/distributed/stages.h"
+#include "parallel/distributed/stages/stages.h"
 
 namespace ramet::distributed {
 namespace {

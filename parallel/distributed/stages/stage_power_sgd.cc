@@ -5,7 +5,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
 #include "kernels/random/random.h"
-#include "parallel/distributed/stages.h"
+#include "parallel/distributed/stages/stages.h"
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

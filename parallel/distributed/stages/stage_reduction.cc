@@ -1,11 +1,11 @@
-#include "parallel/distributed/stages/stage_reduction.h"
+#include "parallel/distributed/stages/stage_reduction_internal.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
-#include "parallel/distributed/group/collectives.h"
+#include "parallel/distributed/group/collectives_internal.h"
 #include "runtime/base/checked_size.h"
 
 namespace ramet::distributed::detail {

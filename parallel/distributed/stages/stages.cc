@@ -1,4 +1,4 @@
-#include "parallel/distributed/stages.h"
+#include "parallel/distributed/stages/stages.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,11 +6,11 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
 #include "nn/serialize/archive.h"
-#include "parallel/distributed/group/agree.h"
-#include "parallel/distributed/group/arguments.h"
-#include "parallel/distributed/group/collectives.h"
-#include "parallel/distributed/group/group_state.h"
-#include "parallel/distributed/stages/stage_reduction.h"
+#include "parallel/distributed/group/agree_internal.h"
+#include "parallel/distributed/group/arguments_internal.h"
+#include "parallel/distributed/group/collectives_internal.h"
+#include "parallel/distributed/group/group_state_internal.h"
+#include "parallel/distributed/stages/stage_reduction_internal.h"
 
 namespace ramet::distributed {
 

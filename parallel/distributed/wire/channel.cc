@@ -1,8 +1,8 @@
-#include "parallel/distributed/wire/channel.h"
+#include "parallel/distributed/wire/channel_internal.h"
 
 #include <algorithm>
 
-#include "parallel/distributed/meet/meeting.h"
+#include "parallel/distributed/meet/meeting_internal.h"
 
 namespace ramet::distributed::detail {
 

@@ -4,7 +4,7 @@
 
 #include "autograd/ops.h"
 #include "autograd/ops/make/copy.h"
-#include "parallel/distributed/wire/channel.h"
+#include "parallel/distributed/wire/channel_internal.h"
 
 namespace ramet::distributed::detail {
 namespace {

@@ -13,7 +13,7 @@
 // A connection is locked while a thread works on it, and Gloo's event loop, when it finds it
 // locked, asks epoll again and again: where the thread was descheduled in a send, for a whole time
 // slice on a core that somebody needs. So messages are begun by the loop itself (Poster).
-#include "parallel/distributed/wire/gloo_engine.h"
+#include "parallel/distributed/wire/gloo_engine_internal.h"
 
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
@@ -29,8 +29,8 @@
 #include <utility>
 #include <vector>
 
-#include "parallel/distributed/meet/meeting.h"
-#include "parallel/distributed/wire/gloo_transfer.h"
+#include "parallel/distributed/meet/meeting_internal.h"
+#include "parallel/distributed/wire/gloo_transfer_internal.h"
 #include "runtime/base/logging.h"
 
 namespace ramet::distributed::detail {

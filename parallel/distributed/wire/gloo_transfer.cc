@@ -1,4 +1,4 @@
-#include "parallel/distributed/wire/gloo_transfer.h"
+#include "parallel/distributed/wire/gloo_transfer_internal.h"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

@@ -1,4 +1,4 @@
-#include "parallel/distributed/wire/header.h"
+#include "parallel/distributed/wire/header_internal.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "parallel/distributed/wire/inbox.h"
+#include "parallel/distributed/wire/inbox_internal.h"
 
 namespace ramet::distributed::detail {
 

@@ -1,12 +1,12 @@
 // A message is copied once, from the sender's memory to the receiver's, by the receiver.
-#include "parallel/distributed/wire/inproc_engine.h"
+#include "parallel/distributed/wire/inproc_engine_internal.h"
 
 #include <condition_variable>
 #include <map>
 #include <mutex>
 #include <tuple>
 
-#include "parallel/distributed/meet/meeting.h"
+#include "parallel/distributed/meet/meeting_internal.h"
 
 namespace ramet::distributed::detail {
 namespace {

@@ -1,4 +1,4 @@
-#include "parallel/distributed/wire/shared_memory.h"
+#include "parallel/distributed/wire/shared_memory_internal.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -13,7 +13,7 @@
 #include <cstring>
 #include <string>
 
-#include "parallel/distributed/wire/channel.h"
+#include "parallel/distributed/wire/channel_internal.h"
 
 namespace ramet::distributed::detail {
 namespace {

@@ -1,4 +1,4 @@
-#include "parallel/distributed/wire/staging.h"
+#include "parallel/distributed/wire/staging_internal.h"
 
 #include <algorithm>
 #include <vector>

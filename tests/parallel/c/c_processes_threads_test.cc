@@ -14,7 +14,7 @@
 #include "nn/module/sequential.h"
 #include "nn/optim/sgd.h"
 #include "parallel/c/c_processes.h"
-#include "parallel/distributed/replicate.h"
+#include "parallel/distributed/ddp/replicate.h"
 #include "runtime/devices/generator.h"
 #include "tests/error_text.h"
 

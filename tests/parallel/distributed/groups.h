@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "autograd/ops.h"
-#include "parallel/distributed/process_group.h"
+#include "parallel/distributed/group/process_group.h"
 #include "tests/error_text.h"
 #include "tests/parallel/distributed/support.h"
 

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "parallel/distributed/process_group.h"
+#include "parallel/distributed/group/process_group.h"
 #include "tests/parallel/distributed/support.h"
 
 namespace ramet::distributed {

@@ -5,9 +5,9 @@
 #include <memory>
 #include <thread>
 
-#include "parallel/distributed/data_parallel.h"
-#include "parallel/distributed/fully_shard.h"
-#include "parallel/distributed/process_group.h"
+#include "parallel/distributed/ddp/data_parallel.h"
+#include "parallel/distributed/group/process_group.h"
+#include "parallel/distributed/shard/fully_shard.h"
 #include "ramet.h"
 #include "tools/see/recording.h"
 #include "tools/see/recording_file.h"

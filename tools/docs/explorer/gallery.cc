@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "parallel/distributed/data_parallel.h"
-#include "parallel/distributed/process_group.h"
+#include "parallel/distributed/ddp/data_parallel.h"
+#include "parallel/distributed/group/process_group.h"
 #include "ramet.h"
 #include "tools/see/explore.h"
 #include "tools/see/recording.h"

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <random>
 
-#include "parallel/distributed/checkpoint.h"
+#include "parallel/distributed/checkpoint/checkpoint.h"
 #include "tests/parallel/distributed/checkpoint/checkpoint_support.h"
 #include "tests/parallel/distributed/local_groups.h"
 #include "tests/share.h"

@@ -21,7 +21,7 @@
 #include "nn/optim/adam.h"
 #include "nn/optim/lr_scheduler.h"
 #include "nn/serialize/save.h"
-#include "parallel/distributed/data_parallel.h"
+#include "parallel/distributed/ddp/data_parallel.h"
 #include "tests/error_text.h"
 #include "tests/parallel/distributed/checkpoint/checkpoint_kills.h"
 

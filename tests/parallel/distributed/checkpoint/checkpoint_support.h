@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "autograd/ops.h"
-#include "parallel/distributed/checkpoint.h"
+#include "parallel/distributed/checkpoint/checkpoint.h"
 #include "tests/parallel/distributed/support.h"
 
 namespace ramet::distributed {

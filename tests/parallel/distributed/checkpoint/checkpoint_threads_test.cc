@@ -13,8 +13,8 @@
 #include "nn/optim/lr_scheduler.h"
 #include "nn/optim/sgd.h"
 #include "nn/serialize/safetensors.h"
-#include "parallel/distributed/checkpoint.h"
-#include "parallel/distributed/data_parallel.h"
+#include "parallel/distributed/checkpoint/checkpoint.h"
+#include "parallel/distributed/ddp/data_parallel.h"
 #include "tests/parallel/distributed/checkpoint/checkpoint_support.h"
 #include "tests/parallel/distributed/local_groups.h"
 

@@ -1,6 +1,6 @@
 // Checkpoints hold what GPUs draw next, whichever of them a rank has.
 #include "nn/module/checkpoint.h"
-#include "parallel/distributed/checkpoint.h"
+#include "parallel/distributed/checkpoint/checkpoint.h"
 #include "runtime/devices/generator.h"
 #include "tests/parallel/distributed/cuda/gpu_groups.h"
 #include "tests/parallel/distributed/support.h"

@@ -1,7 +1,7 @@
 // DistributedDataParallel over GPUs: ranks as threads, an emulated GPU or several each.
 #include "autograd/graph/node.h"
 #include "nn/module/sequential.h"
-#include "parallel/distributed/data_parallel.h"
+#include "parallel/distributed/ddp/data_parallel.h"
 #include "tests/parallel/distributed/cuda/gpu_groups.h"
 
 namespace ramet::testing {

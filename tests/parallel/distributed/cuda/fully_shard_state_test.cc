@@ -5,7 +5,7 @@
 #include "autograd/graph/captured.h"
 #include "nn/module/sequential.h"
 #include "nn/optim/adam.h"
-#include "parallel/distributed/checkpoint.h"
+#include "parallel/distributed/checkpoint/checkpoint.h"
 #include "tests/parallel/distributed/cuda/gpu_groups.h"
 #include "tests/parallel/distributed/shard/sharded_nets.h"
 

@@ -1,5 +1,5 @@
 // Layers cut over ranks with an emulated GPU each, against the whole ones on one GPU, in double.
-#include "parallel/distributed/fully_shard.h"
+#include "parallel/distributed/shard/fully_shard.h"
 #include "tests/parallel/distributed/cuda/gpu_groups.h"
 #include "tests/parallel/distributed/shard/tensor_parallel_cases.h"
 

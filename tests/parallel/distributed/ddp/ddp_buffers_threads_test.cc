@@ -7,8 +7,8 @@
 #include "autograd/grad_mode.h"
 #include "nn/layers/norm/batchnorm.h"
 #include "nn/module/cloneable.h"
-#include "parallel/distributed/data_parallel.h"
-#include "parallel/distributed/replicate.h"
+#include "parallel/distributed/ddp/data_parallel.h"
+#include "parallel/distributed/ddp/replicate.h"
 #include "tests/parallel/distributed/local_groups.h"
 
 namespace ramet::distributed {

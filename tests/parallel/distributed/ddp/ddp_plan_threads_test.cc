@@ -6,7 +6,7 @@
 
 #include "nn/layers/basic/linear.h"
 #include "nn/module/cloneable.h"
-#include "parallel/distributed/data_parallel.h"
+#include "parallel/distributed/ddp/data_parallel.h"
 #include "tests/parallel/distributed/local_groups.h"
 
 namespace ramet::distributed {

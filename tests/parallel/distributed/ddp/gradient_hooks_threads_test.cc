@@ -5,7 +5,7 @@
 #include "autograd/autograd.h"
 #include "autograd/grad_mode.h"
 #include "nn/layers/basic/linear.h"
-#include "parallel/distributed/replicate.h"
+#include "parallel/distributed/ddp/replicate.h"
 #include "tests/parallel/distributed/local_groups.h"
 #include "tests/parallel/distributed/shard/given_gradients.h"
 

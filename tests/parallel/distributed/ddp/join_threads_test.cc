@@ -6,8 +6,8 @@
 #include "nn/layers/norm/batchnorm.h"
 #include "nn/module/cloneable.h"
 #include "nn/optim/sgd.h"
-#include "parallel/distributed/data_parallel.h"
-#include "parallel/distributed/replicate.h"
+#include "parallel/distributed/ddp/data_parallel.h"
+#include "parallel/distributed/ddp/replicate.h"
 #include "runtime/devices/generator.h"
 #include "tests/parallel/distributed/local_groups.h"
 

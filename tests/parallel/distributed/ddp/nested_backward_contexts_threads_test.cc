@@ -13,7 +13,7 @@
 #include "nn/module/replica_meeting.h"
 #include "nn/module/sequential.h"
 #include "parallel/apply/data_parallel.h"
-#include "parallel/distributed/replicate.h"
+#include "parallel/distributed/ddp/replicate.h"
 #include "runtime/devices/generator.h"
 #include "tests/parallel/distributed/ddp/recomputed.h"
 #include "tests/parallel/distributed/local_groups.h"

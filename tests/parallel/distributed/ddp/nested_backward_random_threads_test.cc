@@ -8,7 +8,7 @@
 #include "nn/layers/basic/linear.h"
 #include "nn/module/cloneable.h"
 #include "parallel/apply/data_parallel.h"
-#include "parallel/distributed/data_parallel.h"
+#include "parallel/distributed/ddp/data_parallel.h"
 #include "runtime/devices/generator.h"
 #include "tests/parallel/distributed/ddp/recomputed.h"
 #include "tests/parallel/distributed/local_groups.h"

@@ -6,8 +6,8 @@
 
 #include "autograd/autograd.h"
 #include "nn/layers/basic/linear.h"
-#include "parallel/distributed/data_parallel.h"
-#include "parallel/distributed/replicate.h"
+#include "parallel/distributed/ddp/data_parallel.h"
+#include "parallel/distributed/ddp/replicate.h"
 #include "tests/parallel/distributed/ddp/recomputed.h"
 #include "tests/parallel/distributed/local_groups.h"
 #include "tests/parallel/distributed/shard/sharded_nets.h"

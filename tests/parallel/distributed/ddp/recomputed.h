@@ -12,7 +12,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/graph/function.h"
 #include "nn/module/module.h"
-#include "parallel/distributed/data_parallel.h"
+#include "parallel/distributed/ddp/data_parallel.h"
 
 namespace ramet::distributed {
 

@@ -7,8 +7,8 @@
 
 #include "nn/optim/adam.h"
 #include "nn/optim/sgd.h"
-#include "parallel/distributed/replicate.h"
-#include "parallel/distributed/stages.h"
+#include "parallel/distributed/ddp/replicate.h"
+#include "parallel/distributed/stages/stages.h"
 #include "tests/parallel/distributed/local_groups.h"
 #include "tests/parallel/distributed/shard/sharded_nets.h"
 

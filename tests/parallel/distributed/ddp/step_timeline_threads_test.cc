@@ -9,8 +9,8 @@
 
 #include "nn/layers/basic/linear.h"
 #include "nn/module/cloneable.h"
-#include "parallel/distributed/replicate.h"
-#include "parallel/distributed/step_timeline.h"
+#include "parallel/distributed/ddp/replicate.h"
+#include "parallel/distributed/ddp/step_timeline.h"
 #include "tests/parallel/distributed/local_groups.h"
 #include "tests/parallel/distributed/shard/given_gradients.h"
 #include "tests/runtime/foreign_locale.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "parallel/distributed/caps.h"
+#include "parallel/distributed/group/caps.h"
 #include "tests/parallel/distributed/groups.h"
 
 namespace ramet::distributed {

@@ -12,7 +12,7 @@
 
 #include "autograd/graph/captured.h"
 #include "autograd/ops.h"
-#include "parallel/distributed/process_group.h"
+#include "parallel/distributed/group/process_group.h"
 #include "tests/error_text.h"
 #include "tests/parallel/distributed/group/caps_cases.h"
 #include "tests/parallel/distributed/groups.h"

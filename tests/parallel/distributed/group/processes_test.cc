@@ -14,7 +14,7 @@
 #include "nn/layers/basic/linear.h"
 #include "nn/layers/norm/batchnorm.h"
 #include "nn/module/sequential.h"
-#include "parallel/distributed/replicate.h"
+#include "parallel/distributed/ddp/replicate.h"
 #include "tests/error_text.h"
 #include "tests/fuzz.h"
 #include "tests/parallel/distributed/shard/given_gradients.h"

@@ -1,5 +1,5 @@
 // By which address a rank is reached: loopback for one host, never where there are several.
-#include "parallel/distributed/meet/host_address.h"
+#include "parallel/distributed/meet/host_address_internal.h"
 
 #include <gtest/gtest.h>
 #include <ifaddrs.h>
@@ -9,8 +9,8 @@
 #include <array>
 #include <map>
 
-#include "parallel/distributed/meet/socket.h"
-#include "parallel/distributed/rendezvous.h"
+#include "parallel/distributed/meet/rendezvous.h"
+#include "parallel/distributed/meet/socket_internal.h"
 #include "tests/error_text.h"
 #include "tests/parallel/distributed/support.h"
 

@@ -12,7 +12,7 @@
 #include "nn/layers/basic/linear.h"
 #include "nn/layers/norm/batchnorm.h"
 #include "nn/module/cloneable.h"
-#include "parallel/distributed/data_parallel.h"
+#include "parallel/distributed/ddp/data_parallel.h"
 #include "tests/parallel/distributed/groups.h"
 
 namespace ramet::distributed::meeting {

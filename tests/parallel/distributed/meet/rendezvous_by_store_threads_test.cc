@@ -6,8 +6,8 @@
 #include <future>
 #include <thread>
 
-#include "parallel/distributed/rendezvous.h"
-#include "parallel/distributed/tcp_store.h"
+#include "parallel/distributed/meet/rendezvous.h"
+#include "parallel/distributed/meet/tcp_store.h"
 #include "tests/error_text.h"
 #include "tests/parallel/distributed/support.h"
 

@@ -13,9 +13,9 @@
 #include <fstream>
 #include <thread>
 
-#include "parallel/distributed/file_store.h"
-#include "parallel/distributed/rendezvous.h"
-#include "parallel/distributed/tcp_store.h"
+#include "parallel/distributed/meet/file_store.h"
+#include "parallel/distributed/meet/rendezvous.h"
+#include "parallel/distributed/meet/tcp_store.h"
 #include "tests/error_text.h"
 #include "tests/parallel/distributed/support.h"
 

@@ -8,8 +8,8 @@
 #include "nn/layers/norm/batchnorm.h"
 #include "nn/module/cloneable.h"
 #include "nn/module/sequential.h"
-#include "parallel/distributed/data_parallel.h"
-#include "parallel/distributed/replicate.h"
+#include "parallel/distributed/ddp/data_parallel.h"
+#include "parallel/distributed/ddp/replicate.h"
 #include "tests/parallel/distributed/ddp/recomputed.h"
 #include "tests/parallel/distributed/local_groups.h"
 

@@ -2,7 +2,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
 #include "nn/optim/sgd.h"
-#include "parallel/distributed/fully_shard.h"
+#include "parallel/distributed/shard/fully_shard.h"
 #include "tests/modules.h"
 #include "tests/optimizers.h"
 #include "tests/parallel/distributed/local_groups.h"

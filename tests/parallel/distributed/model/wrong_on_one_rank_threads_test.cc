@@ -4,11 +4,11 @@
 
 #include "nn/layers/basic/linear.h"
 #include "nn/module/sequential.h"
-#include "parallel/distributed/data_parallel.h"
-#include "parallel/distributed/device_mesh.h"
-#include "parallel/distributed/fully_shard.h"
-#include "parallel/distributed/replicate.h"
-#include "parallel/distributed/stages.h"
+#include "parallel/distributed/ddp/data_parallel.h"
+#include "parallel/distributed/ddp/replicate.h"
+#include "parallel/distributed/model/device_mesh.h"
+#include "parallel/distributed/shard/fully_shard.h"
+#include "parallel/distributed/stages/stages.h"
 #include "tests/parallel/distributed/local_groups.h"
 
 namespace ramet::distributed {

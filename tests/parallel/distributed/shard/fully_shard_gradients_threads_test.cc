@@ -9,7 +9,7 @@
 #include "nn/layers/basic/linear.h"
 #include "nn/module/sequential.h"
 #include "nn/optim/sgd.h"
-#include "parallel/distributed/replicate.h"
+#include "parallel/distributed/ddp/replicate.h"
 #include "tests/parallel/distributed/local_groups.h"
 #include "tests/parallel/distributed/shard/sharded_nets.h"
 

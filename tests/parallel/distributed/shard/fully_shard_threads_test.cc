@@ -6,7 +6,7 @@
 #include "autograd/autograd.h"
 #include "nn/optim/adam.h"
 #include "nn/optim/sgd.h"
-#include "parallel/distributed/shard/shard_layout.h"
+#include "parallel/distributed/shard/shard_layout_internal.h"
 #include "runtime/devices/devices.h"
 #include "runtime/memory/allocator.h"
 #include "tests/parallel/distributed/local_groups.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "nn/module/cloneable.h"
-#include "parallel/distributed/data_parallel.h"
+#include "parallel/distributed/ddp/data_parallel.h"
 #include "runtime/devices/generator.h"
 #include "tests/parallel/distributed/groups.h"
 

@@ -4,8 +4,8 @@
 
 #include "autograd/autograd.h"
 #include "nn/layers/basic/linear.h"
-#include "parallel/distributed/data_parallel.h"
-#include "parallel/distributed/group_grad.h"
+#include "parallel/distributed/ddp/data_parallel.h"
+#include "parallel/distributed/shard/group_grad.h"
 #include "tests/parallel/distributed/local_groups.h"
 
 namespace ramet::distributed {

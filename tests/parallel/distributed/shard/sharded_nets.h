@@ -9,7 +9,7 @@
 #include "nn/layers/norm/layer_norm.h"
 #include "nn/layers/sequence/embedding.h"
 #include "nn/module/cloneable.h"
-#include "parallel/distributed/fully_shard.h"
+#include "parallel/distributed/shard/fully_shard.h"
 #include "runtime/devices/generator.h"
 
 namespace ramet::distributed {

@@ -5,7 +5,7 @@
 #include "autograd/autograd.h"
 #include "nn/layers/basic/linear.h"
 #include "nn/layers/sequence/embedding.h"
-#include "parallel/distributed/tensor_parallel.h"
+#include "parallel/distributed/shard/tensor_parallel.h"
 #include "tests/parallel/distributed/groups.h"
 
 namespace ramet::distributed {

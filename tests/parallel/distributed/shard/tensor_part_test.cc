@@ -1,5 +1,5 @@
 // Parts of tensors against a twin that marks every element.
-#include "parallel/distributed/tensor_part.h"
+#include "parallel/distributed/shard/tensor_part.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 
 #include "autograd/grad_mode.h"
 #include "nn/serialize/archive.h"
-#include "parallel/distributed/model_averager.h"
+#include "parallel/distributed/ddp/model_averager.h"
 #include "tests/parallel/distributed/local_groups.h"
 #include "tests/parallel/distributed/shard/given_gradients.h"
 

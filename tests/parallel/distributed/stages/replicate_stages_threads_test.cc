@@ -5,9 +5,9 @@
 #include "nn/layers/basic/linear.h"
 #include "nn/module/sequential.h"
 #include "nn/optim/sgd.h"
-#include "parallel/distributed/checkpoint.h"
-#include "parallel/distributed/replicate.h"
-#include "parallel/distributed/stages.h"
+#include "parallel/distributed/checkpoint/checkpoint.h"
+#include "parallel/distributed/ddp/replicate.h"
+#include "parallel/distributed/stages/stages.h"
 #include "tests/parallel/distributed/checkpoint/checkpoint_support.h"
 #include "tests/parallel/distributed/local_groups.h"
 

@@ -5,8 +5,8 @@
 #include <map>
 
 #include "autograd/ops.h"
-#include "parallel/distributed/wire/channel.h"
-#include "parallel/distributed/wire/inproc_engine.h"
+#include "parallel/distributed/wire/channel_internal.h"
+#include "parallel/distributed/wire/inproc_engine_internal.h"
 #include "tests/parallel/distributed/support.h"
 
 namespace ramet::distributed::detail {

@@ -1,6 +1,6 @@
 // Reductions through memory that processes of one host share, beside the same by messages. This
 // process starts no thread, so that its children may.
-#include "parallel/distributed/wire/shared_memory.h"
+#include "parallel/distributed/wire/shared_memory_internal.h"
 
 #include <gtest/gtest.h>
 #include <sys/prctl.h>

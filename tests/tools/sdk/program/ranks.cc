@@ -5,7 +5,7 @@
 #include <string>
 #include <thread>
 
-#include "ramet/parallel/distributed/process_group.h"
+#include "ramet/parallel/distributed/group/process_group.h"
 
 int main() {
   float sums[2] = {};

@@ -1,4 +1,4 @@
-// LibTorch's process groups over Ramet's (parallel/distributed/process_group.h): its lists of
+// LibTorch's process groups over Ramet's (parallel/distributed/group/process_group.h): its lists of
 // tensors, options and handles. What goes wrong, when, and with which values left in the tensors is
 // Ramet's: Note [Collectives]; errors of the arguments are thrown by the call, others by wait().
 //

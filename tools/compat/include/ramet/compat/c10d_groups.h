@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "parallel/distributed/own_address.h"
+#include "parallel/distributed/meet/own_address.h"
 #include "ramet/compat/c10d.h"
 
 namespace c10d {

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "parallel/distributed/file_store.h"
-#include "parallel/distributed/store.h"
-#include "parallel/distributed/tcp_store.h"
+#include "parallel/distributed/meet/file_store.h"
+#include "parallel/distributed/meet/store.h"
+#include "parallel/distributed/meet/tcp_store.h"
 #include "ramet/compat/torch.h"
 
 namespace c10d {

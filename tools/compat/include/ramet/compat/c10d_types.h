@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "parallel/distributed/process_group.h"
+#include "parallel/distributed/group/process_group.h"
 #include "ramet/compat/torch.h"
 
 constexpr auto kNoTimeout = std::chrono::milliseconds(0);

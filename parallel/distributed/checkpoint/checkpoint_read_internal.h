@@ -1,0 +1,43 @@
+// Reading a step: where its tensors lie in the files, and parts of them.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "parallel/distributed/checkpoint/checkpoint_folder_internal.h"
+
+namespace ramet::distributed::detail {
+
+/// Thread safety: const functions.
+class StoredStep {
+ public:
+  struct Piece {
+    std::string file;
+    uint64_t offset;            // in the file
+    std::vector<PartRun> runs;  // which elements of the tensor lie there
+    int64_t bytes;
+    std::string digests;  // of each kBlock bytes
+  };
+  struct Stored {
+    ScalarType dtype = ScalarType::Undefined;
+    std::vector<int64_t> sizes;  // of the whole
+    std::vector<Piece> pieces;
+  };
+
+  /// Reads manifest and headers; Damaged where they, or the files' sizes, are not what was written.
+  StoredStep(const std::string& folder, const CheckpointName& name);
+  const Manifest& manifest() const { return manifest_; }
+  const std::map<std::string, Stored>& tensors() const { return tensors_; }
+  /// The part `name` and `cuts` of a tensor, as a tensor of this shape in main memory. Damaged
+  /// where a checksum is wrong or an element missing.
+  Tensor read(const std::string& name, const std::vector<Cut>& cuts,
+              const std::vector<int64_t>& shape) const;
+
+ private:
+  void read_header(const DataFile& file);
+  std::string folder_;
+  Manifest manifest_;
+  std::map<std::string, Stored> tensors_;
+};
+
+}  // namespace ramet::distributed::detail

@@ -1,0 +1,46 @@
+// The memory behind recent_operations().
+#pragma once
+#include <chrono>
+#include <optional>
+#include <vector>
+
+#include "parallel/distributed/group/operation_record.h"
+#include "parallel/distributed/wire/header_internal.h"
+
+namespace ramet::distributed::detail {
+
+/// The last operations of a group on this rank. Not thread safe: the group's lock is held.
+class OperationRing {
+ public:
+  using State = OperationRecord::State;
+  /// A name for what was called now; of a message the other rank, else peer = -1.
+  uint64_t on_called(const Header& header, int peer = -1, bool sends = false);
+  /// These do nothing where others have overwritten it.
+  void on_began(uint64_t ticket);
+  void on_ended(uint64_t ticket, bool well);
+  /// The oldest first.
+  std::vector<OperationRecord> records() const;
+  /// Seconds since it was made; needs no lock.
+  double age() const { return seconds(Clock::now()); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Entry {
+    Shown what;
+    int peer;
+    bool sends;
+    State state;
+    Clock::time_point called;
+    std::optional<Clock::time_point> began, ended;
+  };
+  Entry* find(uint64_t ticket);
+  double seconds(Clock::time_point t) const {
+    return std::chrono::duration<double>(t - made_).count();
+  }
+
+  std::vector<Entry> entries_;
+  uint64_t next_ = 0;  // ticket
+  const Clock::time_point made_ = Clock::now();
+};
+
+}  // namespace ramet::distributed::detail

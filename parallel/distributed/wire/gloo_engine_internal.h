@@ -1,0 +1,15 @@
+// Ranks that are processes, connected by Gloo's TCP pairs.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "parallel/distributed/wire/engine_internal.h"
+
+namespace ramet::distributed::detail {
+
+/// All ranks call it with the same store prefix, each with its own address (empty: found out from
+/// the host's name). Errors: a rank does not come until the deadline, or cannot be reached.
+std::unique_ptr<Engine> gloo_engine(const std::shared_ptr<Store>& store, int rank, int size,
+                                    const std::string& address, Deadline deadline);
+
+}  // namespace ramet::distributed::detail

@@ -1,0 +1,3 @@
+// Moved. This name stays for one release.
+#pragma once
+#include "runtime/base/demangle.h"

@@ -46,8 +46,8 @@ RAMET_API IValue pickle_load__link_Ramet_formats_too(const std::vector<char>& da
 }  // namespace detail
 
 /// LibTorch's: the bytes of a file that torch.load() in Python reads, and what torch.save() or
-/// pickle_save() made (nn/formats/pt.h says what that may be). In the library //nn/formats, which a
-/// program that calls them links besides.
+/// pickle_save() made (nn/formats/pytorch/pt.h says what that may be). In the library //nn/formats,
+/// which a program that calls them links besides.
 inline std::vector<char> pickle_save(const IValue& ivalue) {
   return detail::pickle_save__link_Ramet_formats_too(ivalue);
 }

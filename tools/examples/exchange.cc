@@ -8,8 +8,8 @@
 
 #include "nn/formats/dlpack.h"
 #include "nn/formats/eigen.h"
-#include "nn/formats/onnx.h"
-#include "nn/formats/tensorboard.h"
+#include "nn/formats/onnx/onnx.h"
+#include "nn/formats/tensorboard/tensorboard.h"
 #include "ramet.h"
 
 namespace torch = ramet;

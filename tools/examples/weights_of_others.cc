@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <iostream>
 
-#include "nn/formats/npz.h"
-#include "nn/formats/pt.h"
-#include "nn/formats/state_dict.h"
+#include "nn/formats/numpy/npz.h"
+#include "nn/formats/pytorch/pt.h"
+#include "nn/formats/pytorch/state_dict.h"
 #include "ramet.h"
 
 namespace torch = ramet;

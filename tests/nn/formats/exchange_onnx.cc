@@ -2,7 +2,7 @@
 #include <iostream>
 
 #include "autograd/ops.h"
-#include "nn/formats/onnx.h"
+#include "nn/formats/onnx/onnx.h"
 #include "nn/layers/basic/activation.h"
 #include "nn/layers/basic/linear.h"
 #include "nn/layers/image/conv.h"

@@ -10,8 +10,8 @@
 #include <set>
 
 #include "autograd/ops.h"
-#include "nn/formats/png_internal.h"
-#include "nn/formats/tensorboard.h"
+#include "nn/formats/tensorboard/png_internal.h"
+#include "nn/formats/tensorboard/tensorboard.h"
 #include "nn/layers/basic/linear.h"
 #include "tests/error_text.h"
 #include "tests/nn/formats/exchange_support.h"

@@ -1,5 +1,5 @@
 // Names of a file's tensors as names of a module: a part of the program formats_test.
-#include "nn/formats/state_dict.h"
+#include "nn/formats/pytorch/state_dict.h"
 #include "nn/layers/basic/linear.h"
 #include "nn/layers/sequence/multihead_attention.h"
 #include "nn/module/sequential.h"

@@ -1,7 +1,7 @@
 // Pickles by hand, and what small files may cost: a part of the program formats_test.
-#include "nn/formats/pt.h"
-#include "nn/formats/state_dict.h"
-#include "nn/formats/zip_internal.h"
+#include "nn/formats/pytorch/pt.h"
+#include "nn/formats/pytorch/state_dict.h"
+#include "nn/formats/zip/zip_internal.h"
 #include "tests/nn/formats/formats_support.h"
 
 namespace ramet {

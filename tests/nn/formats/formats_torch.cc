@@ -5,8 +5,8 @@
 #include <map>
 #include <sstream>
 
-#include "nn/formats/pt.h"
-#include "nn/formats/state_dict.h"
+#include "nn/formats/pytorch/pt.h"
+#include "nn/formats/pytorch/state_dict.h"
 #include "nn/layers/basic/activation.h"
 #include "nn/layers/basic/linear.h"
 #include "nn/layers/norm/batchnorm.h"

@@ -5,11 +5,11 @@
 #include <fstream>
 #include <map>
 
-#include "nn/formats/npy.h"
-#include "nn/formats/npz.h"
-#include "nn/formats/pt.h"
-#include "nn/formats/state_dict.h"
-#include "nn/formats/zip_internal.h"
+#include "nn/formats/numpy/npy.h"
+#include "nn/formats/numpy/npz.h"
+#include "nn/formats/pytorch/pt.h"
+#include "nn/formats/pytorch/state_dict.h"
+#include "nn/formats/zip/zip_internal.h"
 #include "nn/serialize/safetensors.h"
 #include "nn/serialize/save.h"
 #include "tests/nn/fuzz/fuzz_files.h"

@@ -14,7 +14,7 @@ if [[ -z $clang ]] || ! "$clang" -fsanitize=fuzzer "$work/none.cc" -o "$work/non
 fi
 
 options=(-std=c++20 -O1 -g1 -I. -fno-math-errno -ffp-contract=off -fsanitize=address -DNDEBUG)
-sources=(nn/formats/{np,pickle,pt,state_dict,torch_,zip_}*.cc nn/serialize/*.cc nn/data/idx.cc nn/c/*.cc)
+sources=(nn/formats/{numpy,pytorch,zip}/*.cc nn/serialize/*.cc nn/data/idx.cc nn/c/*.cc)
 printf '%s\n' "${sources[@]}" | xargs -P "$(nproc)" -I{} bash -c \
   "$clang ${options[*]} -fsanitize=fuzzer-no-link -c {} -o $work/\$(basename {} .cc).o"
 objects=()

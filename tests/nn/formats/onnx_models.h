@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "nn/formats/onnx.h"
+#include "nn/formats/onnx/onnx.h"
 
 namespace ramet::testing {
 

@@ -6,7 +6,7 @@
 #include "autograd/ops/reduce/reduce.h"
 #include "autograd/ops/shape/view.h"
 #include "nn/formats/dlpack.h"
-#include "nn/formats/onnx.h"
+#include "nn/formats/onnx/onnx.h"
 #include "nn/functional/functional.h"
 #include "nn/layers/basic/linear.h"
 #include "nn/layers/sequence/recurrent.h"

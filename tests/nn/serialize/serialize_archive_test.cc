@@ -276,8 +276,8 @@ TEST(Save, FilesOfLibTorchAreRefusedByName) {
   Tensor x;
   expect_error([&] { load(x, path); },
                "safetensors.torch.save_file(torch.jit.load(\"" + path + "\").state_dict(), ");
-  expect_error([&] { load(x, path); },
-               "ramet::formats::load_torch(value, \"" + path + "\") of \"nn/formats/pt.h\"");
+  expect_error([&] { load(x, path); }, "ramet::formats::load_torch(value, \"" + path +
+                                           "\") of \"nn/formats/pytorch/pt.h\"");
   refused(zip_of({"archive/data.pkl", "archive/data/0", "archive/version"}),
           got + "an archive that PyTorch or LibTorch wrote (torch.save)");
   refused(zip_of({"archive/data.pkl"}).substr(0, 200), got + "an archive that PyTorch");

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <map>
 
-#include "nn/formats/png_internal.h"
+#include "nn/formats/tensorboard/png_internal.h"
 #include "runtime/base/error.h"
 
 #ifdef __SANITIZE_ADDRESS__

@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "ramet/nn/formats/dlpack.h"
-#include "ramet/nn/formats/npz.h"
+#include "ramet/nn/formats/numpy/npz.h"
 
 int main() {
   ramet::OrderedDict<std::string, ramet::Tensor> arrays;

@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "ramet/nn/formats/tensorboard.h"
+#include "ramet/nn/formats/tensorboard/tensorboard.h"
 
 namespace see = ramet::see;
 

@@ -1,0 +1,274 @@
+#include "nn/formats/onnx/onnx.h"
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <map>
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops.h"
+#include "nn/formats/onnx/between_internal.h"
+#include "nn/formats/onnx/layers_internal.h"
+#include "runtime/base/atomic_file.h"
+#include "runtime/capture/capture.h"
+
+namespace ramet::formats {
+namespace {
+
+constexpr const char* kOp = "export_onnx";
+
+const OnnxLayers& layers() {
+  static const OnnxLayers all = [] {
+    OnnxLayers made;
+    add_basic_layers(made);
+    add_window_layers(made);
+    add_norm_layers(made);
+    add_recurrent_layers(made);
+    add_attention_layers(made);
+    add_rare_layers(made);
+    add_losses(made);
+    return made;
+  }();
+  return all;
+}
+
+const OnnxLayer* layer_of(const nn::Module& m) {
+  const auto row = layers().find(typeid(m));
+  return row == layers().end() ? nullptr : &row->second;
+}
+
+// The module in evaluation mode with each call watched; as it was before when this goes.
+class Watch {
+ public:
+  explicit Watch(nn::Module& root)
+      : seen_(std::make_shared<OnnxSeen>()), looks_on_(seen_), tensors_(graph_, *seen_) {
+    std::map<nn::Module*, std::string> paths;
+    std::map<std::string, nn::Module*> modules;
+    root.apply([&](const std::string& path, nn::Module& m) {
+      const auto& hooks = m.forward_hooks();
+      RAMET_CHECK(!hooks || (hooks->pre.empty() && hooks->post.empty() && hooks->scopes.empty()),
+                  kOp, named(path), " has forward hooks, which cannot be exported");
+      modules[path] = &m;
+      if (paths.emplace(&m, path).second) before_.push_back({&m, hooks, m.is_training()});
+    });
+    for (const auto& item : root.named_parameters()) {
+      const std::string& name = item.key();
+      const size_t dot = name.rfind('.');
+      const std::string owner = dot == std::string::npos ? "" : name.substr(0, dot);
+      nn::Module* const m = modules[owner];
+      tensors_.parameter({item.value(), name, owner, m, m ? layer_of(*m) : nullptr});
+    }
+    for (const Before& b : before_) {
+      nn::Module& m = *b.module;
+      const std::string path = paths[&m];
+      const OnnxLayer* const layer = layer_of(m);
+      m.register_forward_pre_hook([this, path, layer](nn::Module&, std::vector<Tensor>& in) {
+        kept([&] { begin(path, layer, in); });
+      });
+      m.register_forward_hook([this, path, layer](nn::Module& called, const std::vector<Tensor>&,
+                                                  std::vector<Tensor>& out) {
+        kept([&] { end(path, called, layer, out); });
+      });
+    }
+    root.eval();
+  }
+  ~Watch() {
+    for (const Before& b : before_) b.module->set_forward_hooks(b.hooks);
+    for (const Before& b : before_)  // parents come first
+      if (b.module->is_training() != b.training) b.module->train(b.training);
+  }
+  Watch(const Watch&) = delete;
+
+  /// Behind the forward: what it caught was thrown all the same.
+  void check() const {
+    if (refusal_) std::rethrow_exception(refusal_);
+    if (!calls_.empty()) caught();
+  }
+
+  OnnxGraph& graph() { return graph_; }
+  const OnnxTensors& tensors() const { return tensors_; }
+  void know(const Tensor& t, const std::string& name) { tensors_.know(t, name); }
+  std::string name_of(const Tensor& t, const std::string& whose) {
+    const std::string where = calls_.empty() ? "" : calls_.back().path;
+    return t.defined() ? tensors_.name_of(t, where, whose) : "";
+  }
+
+ private:
+  struct Before {
+    nn::Module* module;
+    std::shared_ptr<const nn::ModuleHooks> hooks;
+    bool training;
+  };
+
+  template <class F> void kept(const F& f) {
+    try {
+      f();
+    } catch (...) {
+      if (!refusal_) refusal_ = std::current_exception();
+      throw;
+    }
+  }
+  void begin(const std::string& path, const OnnxLayer* layer, const std::vector<Tensor>& in) {
+    OnnxCall call;
+    call.path = path;
+    if (layer && !inside_) {
+      call.in = in;
+      for (const Tensor& t : in) call.names.push_back(name_of(t, path));
+      inside_ = true;
+    }
+    calls_.push_back(std::move(call));
+  }
+  [[noreturn]] void caught() const {
+    fail(kOp, "a forward caught what ", named(calls_.back().path),
+         " threw, and went on: such a way is not followed");
+  }
+  void end(const std::string& path, nn::Module& module, const OnnxLayer* layer,
+           const std::vector<Tensor>& out) {
+    if (calls_.back().path != path) caught();
+    OnnxCall call = std::move(calls_.back());
+    calls_.pop_back();
+    if (!layer || call.names.empty()) return;
+    inside_ = false;
+    call.out = out;
+    if (out.empty()) call.refuse("returns no tensors that the exporter knows");
+    const std::vector<std::string> names = layer->add(graph_, call, module);
+    for (size_t i = 0; i < out.size(); ++i)
+      if (out[i].defined()) know(out[i], names[i]);
+  }
+
+  OnnxGraph graph_;
+  const std::shared_ptr<OnnxSeen> seen_;
+  const autograd::GraphObserverGuard looks_on_;
+  OnnxTensors tensors_;
+  std::vector<Before> before_;
+  std::vector<OnnxCall> calls_;  // under way, outermost first
+  bool inside_ = false;          // of a layer: what it calls is its own affair
+  std::exception_ptr refusal_;   // the first
+};
+
+// Numbers in the range of the example's that do not repeat: where one operation or another one
+// would give the same for the example, they differ here.
+Tensor other_numbers(const Tensor& example, double phase) {
+  if (!example.is_floating_point()) return example.clone();
+  double low = example.min().to(kDouble).item<double>();
+  double high = example.max().to(kDouble).item<double>();
+  if (!std::isfinite(high - low)) low = high = 0;
+  if (!(high - low > 1e-6)) low -= 1, high += 1;
+  // Multiples of the inverse of the golden ratio, without their whole parts.
+  Tensor t = arange(example.numel(), TensorOptions(kDouble)) * 0.61803398874989484820 + phase;
+  t = (t - t.floor()) * (high - low) + low;
+  return t.view(example.sizes()).to(example.device(), example.scalar_type()).clone();
+}
+
+struct Run {
+  std::string operators, bytes;
+  std::vector<Tensor> outputs;
+  std::vector<OnnxTensors::Constant> constants;
+};
+
+std::vector<std::string> names_of(const char* what, const std::vector<std::string>& given,
+                                  size_t count) {
+  if (!given.empty()) {
+    RAMET_CHECK(given.size() == count, kOp, "got ", given.size(), " names of ", what,
+                "s, expected ", count);
+    return given;
+  }
+  std::vector<std::string> names;
+  for (size_t i = 0; i < count; ++i)
+    names.push_back(count == 1 ? what : what + ("_" + std::to_string(i)));
+  return names;
+}
+
+// `like`: the outputs of a run with another extent of the batch; where those differ is no number.
+Run run(nn::Module& module, const std::vector<Tensor>& inputs, const OnnxOptions& options,
+        const OnnxForward& forward, const Run* like) {
+  const AutoGradMode recording(true);
+  Watch watch(module);
+  const auto names = names_of("input", options.input_names(), inputs.size());
+  std::vector<Tensor> given;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    Tensor x = inputs[i];
+    // No leaf: those may not be written in place.
+    if (x.is_floating_point()) x = x.requires_grad_().clone();
+    const std::string name = watch.graph().unused(names[i]);
+    RAMET_CHECK(name == names[i] && !name.empty(), kOp, "got the input's name '", names[i],
+                "' twice");
+    watch.know(x, name);
+    ProtoMessage shape;
+    for (int64_t d = 0; d < x.dim(); ++d) {
+      ProtoMessage extent;
+      const bool free = options.batch_dim() && wrap_dim(kOp, *options.batch_dim(), x.dim()) == d;
+      shape.message(1, free ? extent.text(2, "batch") : extent.integer(1, x.size(d)));
+    }
+    watch.graph().input(name, x.scalar_type(), shape);
+    given.push_back(std::move(x));
+  }
+  Run result;
+  result.outputs = forward(given);
+  watch.check();
+  RAMET_CHECK(!result.outputs.empty(), kOp, "the module returns no tensors");
+  const auto out_names = names_of("output", options.output_names(), result.outputs.size());
+  for (size_t i = 0; i < result.outputs.size(); ++i) {
+    Tensor& y = result.outputs[i];
+    const std::string value = watch.name_of(y, "");
+    const std::string name = watch.graph().unused(out_names[i]);
+    RAMET_CHECK(name == out_names[i], kOp, "got the output's name '", out_names[i],
+                "', which something else in the graph has");
+    ProtoMessage shape;
+    for (int64_t d = 0; d < y.dim(); ++d) {
+      ProtoMessage extent;
+      const bool free =
+          like && like->outputs[i].dim() == y.dim() && like->outputs[i].size(d) != y.size(d);
+      shape.message(1, free ? extent.text(2, "batch") : extent.integer(1, y.size(d)));
+    }
+    watch.graph().output(name, value, y.scalar_type(), shape);
+    y = y.detach();
+  }
+  result.constants = watch.tensors().constants();
+  result.operators = watch.graph().operators();
+  result.bytes = watch.graph().bytes();
+  return result;
+}
+
+}  // namespace
+
+std::string onnx_bytes(nn::Module& module, const std::vector<Tensor>& inputs,
+                       const OnnxOptions& options, const OnnxForward& forward) {
+  capture::refuse(kOp, "it runs the module's forward twice");
+  RAMET_CHECK(!InferenceMode::is_enabled(), kOp, "called in inference mode, which records nothing");
+  std::vector<Tensor> first, second;
+  for (const Tensor& x : inputs) {
+    RAMET_CHECK(x.defined() && x.numel() > 0, kOp, "got ",
+                x.defined() ? describe(x) : "an undefined tensor",
+                ", expected an example with elements");
+    const NoGradGuard data;
+    const Tensor example = x.detach();
+    first.push_back(other_numbers(example, 0.1));
+    const bool free = options.batch_dim().has_value();
+    second.push_back(other_numbers(
+        free ? cat({example, example}, wrap_dim(kOp, *options.batch_dim(), x.dim())) : example,
+        0.7));
+  }
+  const Run other = run(module, second, options, forward, nullptr);
+  const Run made = run(module, first, options, forward, options.batch_dim() ? &other : nullptr);
+  // What lives in both runs was there before; what a forward makes may come from the inputs.
+  for (size_t i = 0; i < made.constants.size() && i < other.constants.size(); ++i) {
+    const OnnxTensors::Constant& c = made.constants[i];
+    RAMET_CHECK(c.tensor.is_set_to(other.constants[i].tensor), kOp, "in the forward of ",
+                named(c.where), ": ",
+                c.whose.empty() ? std::string("an output") : "what '" + c.whose + "' is given",
+                ", ", describe(c.tensor), ", is made there, of something that is not recorded; ",
+                "expected what comes from an input, or, of a constant, a buffer");
+  }
+  RAMET_CHECK(other.outputs.size() == made.outputs.size() && other.operators == made.operators, kOp,
+              "the model does other things ",
+              options.batch_dim() ? "for another extent of batch_dim" : "for other numbers",
+              ", which a graph cannot");
+  return made.bytes;
+}
+
+void write_onnx(const std::string& path, const std::string& bytes) {
+  write_file_atomically(path, bytes);
+}
+
+}  // namespace ramet::formats

@@ -1,0 +1,392 @@
+// What the globals of a pickle stand for: the whole list (Note [Restricted pickles]).
+#include <cstring>
+#include <sstream>
+
+#include "nn/formats/pytorch/pickle_internal.h"
+#include "runtime/tensor/tensor_base.h"
+
+namespace ramet::formats::detail {
+namespace {
+
+struct TypeName {
+  const char* storage;  // torch.FloatStorage; null: bytes, and the dtype is named after them
+  const char* dtype;    // torch.float32
+  ScalarType type;
+};
+constexpr TypeName kTypes[] = {
+    {"BoolStorage", "bool", kBool},      {"ByteStorage", "uint8", kByte},
+    {"CharStorage", "int8", kChar},      {"ShortStorage", "int16", kShort},
+    {"IntStorage", "int32", kInt},       {"LongStorage", "int64", kLong},
+    {"HalfStorage", "float16", kHalf},   {"BFloat16Storage", "bfloat16", kBFloat16},
+    {"FloatStorage", "float32", kFloat}, {"DoubleStorage", "float64", kDouble},
+    {nullptr, "uint16", kUInt16},        {nullptr, "uint32", kUInt32}};
+
+// Other types of PyTorch. Their tensors are opaque, but their storages have to be skipped.
+struct OtherType {
+  const char* storage;  // "": always torch.UntypedStorage
+  const char* dtype;
+  size_t bytes;
+};
+constexpr OtherType kOtherTypes[] = {{"ComplexFloatStorage", "torch.complex64", 8},
+                                     {"ComplexDoubleStorage", "torch.complex128", 16},
+                                     {"", "torch.complex32", 4},
+                                     {"", "torch.uint64", 8},
+                                     {"", "torch.float8_e4m3fn", 1},
+                                     {"", "torch.float8_e5m2", 1},
+                                     {"", "torch.float8_e4m3fnuz", 1},
+                                     {"", "torch.float8_e5m2fnuz", 1},
+                                     {"", "torch.float8_e8m0fnu", 1},
+                                     {"QInt8Storage", "torch.qint8", 1},
+                                     {"QUInt8Storage", "torch.quint8", 1},
+                                     {"QInt32Storage", "torch.qint32", 4},
+                                     {"QUInt4x2Storage", "torch.quint4x2", 1},
+                                     {"QUInt2x4Storage", "torch.quint2x4", 1},
+                                     {"", "torch.bits8", 1}};
+
+constexpr const char* kUntyped[] = {"torch.storage.UntypedStorage", "torch.UntypedStorage",
+                                    "torch.storage._UntypedStorage", "torch.cuda.UntypedStorage"};
+constexpr const char* kTensors[] = {"torch._utils._rebuild_tensor",
+                                    "torch._utils._rebuild_tensor_v2",
+                                    "torch._utils._rebuild_tensor_v3"};
+constexpr const char* kParameters[] = {"torch._utils._rebuild_parameter",
+                                       "torch._utils._rebuild_parameter_with_state"};
+// What they are called with first is what they give.
+constexpr const char* kPassed[] = {
+    "torch.serialization._get_layout",    "torch.jit._pickle.build_intlist",
+    "torch.jit._pickle.build_doublelist", "torch.jit._pickle.build_boollist",
+    "torch.jit._pickle.build_tensorlist", "torch.jit._pickle.restore_type_tag"};
+bool starts(const std::string& text, const char* with) { return text.rfind(with, 0) == 0; }
+template <size_t N> bool has(const char* const (&list)[N], const std::string& name) {
+  for (const char* item : list)
+    if (name == item) return true;
+  return false;
+}
+// TorchScript's classes, also under the mangled names of their second use.
+bool is_class(const std::string& name) { return starts(name, "__torch__."); }
+std::string after(const std::string& text, const char* start) {
+  return starts(text, start) ? text.substr(std::strlen(start)) : "";
+}
+
+// FloatStorage, of any device.
+std::string storage_of(const std::string& global) {
+  const std::string name = after(global, "torch.cuda.");
+  return name.empty() ? after(global, "torch.") : name;
+}
+const TypeName* type_of_storage(const std::string& global) {
+  const std::string name = storage_of(global);
+  for (const TypeName& t : kTypes)
+    if (t.storage && name == t.storage) return &t;
+  return nullptr;
+}
+const TypeName* type_of_dtype(const std::string& global) {
+  const std::string name = after(global, "torch.");
+  for (const TypeName& t : kTypes)
+    if (name == t.dtype) return &t;
+  return nullptr;
+}
+const OtherType* other_of_storage(const std::string& global) {
+  const std::string name = storage_of(global);
+  for (const OtherType& t : kOtherTypes)
+    if (!name.empty() && name == t.storage) return &t;
+  return nullptr;
+}
+
+}  // namespace
+
+bool Pickle::names_dtype(const std::string& global) {
+  for (const OtherType& t : kOtherTypes)
+    if (global == t.dtype) return true;
+  return type_of_dtype(global) != nullptr;
+}
+
+Node* Pickle::opaque(const std::string& name) {
+  copying(name.size());
+  return make(NodeOpaque{name});
+}
+
+void Pickle::push_global(const std::string& module, const std::string& name) {
+  copying(module.size() + name.size());
+  push_new(NodeGlobal{module + "." + name});
+}
+
+// ---- calls --------------------------------------------------------------------------------------
+
+Node* Pickle::call(Node* function, Node* arguments, const char* opcode) {
+  const auto* f = function->as<NodeGlobal>();
+  auto* a = arguments->as<NodeTuple>();
+  if (const auto* o = function->as<NodeOpaque>(); o && a) return opaque(o->name);
+  if (!f || !a) {
+    place_.bad(opcode_at_, "got a call (", opcode, ") of ", function->kind(), " with ",
+               arguments->kind(), ", expected a global and a tuple");
+  }
+  std::vector<Node*>& args = a->items;
+  const std::string& name = f->name;
+  const auto need = [&](size_t least, size_t most) {
+    if (args.size() < least || args.size() > most) {
+      place_.bad(opcode_at_, "got ", args.size(), " arguments for \"", name, "\", expected ", least,
+                 " to ", most);
+    }
+  };
+  if (name == "collections.OrderedDict") {
+    need(0, 1);
+    Node* dict = make(NodeDict());
+    if (args.empty()) return dict;
+    auto* pairs = args[0]->as<NodeList>();
+    if (!pairs) place_.bad(opcode_at_, "got ", args[0]->kind(), ", expected a list of pairs");
+    copying(sizeof(pairs->items[0]) * 2 * pairs->items.size());
+    for (Node* pair : pairs->items) {
+      const std::vector<Node*>* items = nullptr;
+      if (auto* t = pair->as<NodeTuple>()) items = &t->items;
+      if (auto* l = pair->as<NodeList>()) items = &l->items;
+      if (!items || items->size() != 2)
+        place_.bad(opcode_at_, "got ", pair->kind(), ", expected a pair of key and value");
+      set_items(dict, *items);
+    }
+    return dict;
+  }
+  if (has(kTensors, name)) return rebuild_tensor(name, args);
+  if (has(kParameters, name)) {
+    need(3, 4);  // data, requires_grad, hooks, what Python hangs onto the object
+    if (args[0]->as<NodeOpaque>()) return args[0];
+    auto* t = args[0]->as<std::unique_ptr<NodeTensor>>();
+    auto* grad = args[1]->as<bool>();
+    if (!t || !grad)
+      place_.bad(opcode_at_, "got ", args[0]->kind(), " and ", args[1]->kind(),
+                 ", expected a tensor and whether it wants a gradient");
+    auto parameter = std::make_unique<NodeTensor>(**t);
+    parameter->note.requires_grad = *grad;
+    return make(std::move(parameter));
+  }
+  if (name == "torch._tensor._rebuild_from_type_v2") {  // a tensor with Python's attributes
+    need(4, 4);
+    const auto *inner = args[0]->as<NodeGlobal>(), *type = args[1]->as<NodeGlobal>();
+    if (!inner || !type) {
+      place_.bad(opcode_at_, "got a tensor of ", args[1]->kind(), " made by ", args[0]->kind(),
+                 ", expected a class and a function");
+    }
+    if (type->name != "torch.Tensor" && type->name != "torch.nn.parameter.Parameter")
+      return opaque(type->name);
+    if (!has(kTensors, inner->name) && !has(kParameters, inner->name)) return opaque(inner->name);
+    return call(args[0], args[2], opcode);
+  }
+  if (name == "torch.Size") {
+    need(1, 1);
+    if (!args[0]->as<NodeTuple>() && !args[0]->as<NodeList>())
+      place_.bad(opcode_at_, "got ", args[0]->kind(), ", expected sizes");
+    return args[0];
+  }
+  if (name == "torch.device") {
+    need(1, 2);
+    if (!args[0]->as<std::string>())
+      place_.bad(opcode_at_, "got ", args[0]->kind(), ", expected a device's name");
+    if (args.size() == 1) return args[0];
+    const auto* index = args[1]->as<int64_t>();
+    if (!index) place_.bad(opcode_at_, "got ", args[1]->kind(), ", expected a device's number");
+    copying(args[0]->as<std::string>()->size());
+    return make(*args[0]->as<std::string>() + ":" + std::to_string(*index));
+  }
+  if (name == "_codecs.encode") {  // how protocol 2 writes bytes
+    need(2, 2);
+    const auto *text = args[0]->as<std::string>(), *code = args[1]->as<std::string>();
+    if (!text || !code || *code != "latin1")
+      place_.bad(opcode_at_, "got ", args[0]->kind(), ", expected bytes as a text in latin1");
+    copying(text->size());
+    std::string bytes;
+    for (size_t i = 0; i < text->size(); ++i) {
+      const auto c = static_cast<unsigned char>((*text)[i]);
+      if (c < 0x80) {
+        bytes += static_cast<char>(c);
+        continue;
+      }
+      if (c > 0xc3) place_.bad(opcode_at_, "got a character that is not in latin1");
+      bytes += static_cast<char>((c & 3) << 6 | ((*text)[++i] & 0x3f));
+    }
+    return make(std::move(bytes));
+  }
+  if (has(kPassed, name)) {
+    need(1, 2);
+    return args[0];
+  }
+  if (dialect_ == Dialect::kLibTorch && is_class(name)) {
+    need(0, 0);
+    copying(name.size());
+    auto object = std::make_unique<NodeObject>();
+    object->name = name;
+    return make(std::move(object));
+  }
+  return opaque(name);
+}
+
+// What Python hangs onto a dictionary (a state dict's _metadata) is no data; a TorchScript object's
+// attributes are.
+void Pickle::build(Node* object, Node* state) {
+  if (object->as<NodeOpaque>()) return;
+  if (object->as<NodeDict>()) {
+    if (!state->as<NodeDict>())
+      place_.bad(opcode_at_, "got ", state->kind(), ", expected a dictionary of attributes");
+    return;
+  }
+  if (auto* o = object->as<std::unique_ptr<NodeObject>>()) {
+    if ((*o)->state) place_.bad(opcode_at_, "got ", object->kind(), " twice, expected once");
+    (*o)->state = state;
+    return;
+  }
+  place_.bad(opcode_at_, "got attributes (BUILD) for ", object->kind(),
+             ", expected a dictionary or an object");
+}
+
+// ---- tensors ------------------------------------------------------------------------------------
+
+// ("storage", torch.FloatStorage, key, location, number of elements[, view]); before PyTorch 1.6
+// also ("module", class, file, source).
+Node* Pickle::storage(Node* id) {
+  const auto* t = id->as<NodeTuple>();
+  const std::string* tag = t && !t->items.empty() ? t->items[0]->as<std::string>() : nullptr;
+  if (tag && *tag == "module" && t->items.size() == 4 && t->items[1]->as<NodeGlobal>())
+    return t->items[1];
+  if (!tag || *tag != "storage" || t->items.size() < 5 || t->items.size() > 6) {
+    place_.bad(opcode_at_, "got ", tag ? "a persistent \"" + tag->substr(0, 60) + "\"" : id->kind(),
+               ", expected a storage");
+  }
+  const auto* type = t->items[1]->as<NodeGlobal>();
+  const auto* key = t->items[2]->as<std::string>();
+  const auto* count = t->items[4]->as<int64_t>();
+  if (!type || !key || !count || *count < 0 || !t->items[3]->as<std::string>()) {
+    place_.bad(opcode_at_, "got a storage of ", t->items[1]->kind(), ", ", t->items[2]->kind(),
+               ", ", t->items[3]->kind(), ", ", t->items[4]->kind(),
+               ", expected its type, key, location and number of elements");
+  }
+  if (t->items.size() == 6 && !t->items[5]->as<std::monostate>())
+    place_.bad(opcode_at_, "got a storage that is a view of another, expected a whole one");
+  const TypeName* typed = type_of_storage(type->name);
+  const OtherType* other = other_of_storage(type->name);
+  if (!typed && !other && !has(kUntyped, type->name)) return opaque(type->name);
+  const ScalarType dtype = typed ? typed->type : kByte;
+  copying(key->size());
+  StorageNote note;
+  note.key = *key, note.unit = other ? other->bytes : item_size(dtype), note.at = opcode_at_;
+  if (__builtin_mul_overflow(static_cast<uint64_t>(*count), note.unit, &note.bytes) ||
+      note.bytes > static_cast<uint64_t>(INT64_MAX)) {
+    place_.bad(opcode_at_, "got a storage of ", *count, " elements, more than this machine has");
+  }
+  const auto [at, is_new] = storage_numbers_.emplace(*key, storages_.size());
+  if (is_new) storages_.push_back(std::move(note));
+  else if (storages_[at->second].bytes != note.bytes) {
+    place_.bad(opcode_at_, "got storage \"", *key, "\" of ", note.bytes, " bytes, expected ",
+               storages_[at->second].bytes, " as before");
+  }
+  return make(NodeStorage{at->second, dtype, other ? other->dtype : nullptr});
+}
+
+std::vector<int64_t> Pickle::extents(Node* node, const char* what) {
+  const std::vector<Node*>* items = nullptr;
+  if (auto* t = node->as<NodeTuple>()) items = &t->items;
+  if (auto* l = node->as<NodeList>()) items = &l->items;
+  if (!items || items->size() > static_cast<size_t>(kMaxRank)) {
+    place_.bad(opcode_at_, "got ", node->kind(), " as a tensor's ", what,
+               ", expected a tuple of at most ", kMaxRank);
+  }
+  std::vector<int64_t> list;
+  for (Node* item : *items) {
+    const auto* n = item->as<int64_t>();
+    if (!n || *n < 0) {
+      place_.bad(opcode_at_, "got ", n ? std::to_string(*n) : item->kind(), " among a tensor's ",
+                 what, ", expected whole numbers from 0");
+    }
+    list.push_back(*n);
+  }
+  return list;
+}
+
+// _rebuild_tensor(storage, offset, sizes, strides); v2: ..., requires_grad, hooks[, metadata];
+// v3: ..., requires_grad, hooks, dtype[, metadata]
+Node* Pickle::rebuild_tensor(const std::string& function, std::vector<Node*>& args) {
+  const bool v3 = function.back() == '3', v2 = function.back() == '2';
+  const size_t least = v3 ? 7 : v2 ? 6 : 4, most = v3 ? 8 : v2 ? 7 : 4;
+  if (args.size() < least || args.size() > most) {
+    place_.bad(opcode_at_, "got ", args.size(), " arguments for \"", function, "\", expected ",
+               least, " to ", most);
+  }
+  if (args[0]->as<NodeOpaque>()) return args[0];
+  const auto* storage = args[0]->as<NodeStorage>();
+  const auto* offset = args[1]->as<int64_t>();
+  if (!storage || !offset || *offset < 0) {
+    place_.bad(opcode_at_, "got a tensor of ", args[0]->kind(), " from ",
+               offset ? std::to_string(*offset) : args[1]->kind(),
+               ", expected a storage and the number of its first element");
+  }
+  auto tensor = std::make_unique<NodeTensor>();
+  TensorNote& note = tensor->note;
+  note.storage = storage->number;
+  note.dtype = storage->dtype;
+  note.offset = *offset;
+  note.sizes = extents(args[2], "sizes");
+  note.strides = extents(args[3], "strides");
+  note.requires_grad = false;
+  if (note.sizes.size() != note.strides.size()) {
+    place_.bad(opcode_at_, "got ", note.sizes.size(), " sizes and ", note.strides.size(),
+               " strides, expected as many");
+  }
+  if (v2 || v3) {
+    const auto* grad = args[4]->as<bool>();
+    if (!grad)
+      place_.bad(opcode_at_, "got ", args[4]->kind(), " as requires_grad, expected a bool");
+    note.requires_grad = *grad;
+  }
+  // What this library cannot hold: another dtype, or a lazy view ("neg", "conj"), which has other
+  // values than its storage.
+  std::string other = storage->other ? storage->other : "";
+  if (v3) {
+    const auto* dtype = args[6]->as<NodeGlobal>();
+    if (!dtype) place_.bad(opcode_at_, "got a tensor of ", args[6]->kind(), ", expected a dtype");
+    const TypeName* type = type_of_dtype(dtype->name);
+    if (type) note.dtype = type->type;
+    else other = dtype->name;
+  }
+  if (args.size() == most && (v2 || v3) && !args.back()->as<std::monostate>()) {
+    const auto* metadata = args.back()->as<NodeDict>();
+    if (!metadata)
+      place_.bad(opcode_at_, "got ", args.back()->kind(), " as metadata, expected a dictionary");
+    if (!metadata->items.empty()) {
+      const auto* name = metadata->items[0].first->as<std::string>();
+      if (other.empty()) other = std::string("torch.") + short_name_of(note.dtype);
+      other += " (" + (name ? name->substr(0, 60) : "metadata") + ")";
+    }
+  }
+  if (!other.empty()) {
+    auto text = ramet::detail::classic<std::ostringstream>();
+    text << other << IntArrayRef(note.sizes);
+    return opaque(text.str());
+  }
+  // All elements inside the storage.
+  int64_t last = note.offset, bytes = 0;
+  bool empty = false, fits = true;
+  for (size_t i = 0; i < note.sizes.size(); ++i) {
+    int64_t reach = 0;
+    empty = empty || note.sizes[i] == 0;
+    fits = fits && !__builtin_mul_overflow(note.sizes[i] - 1, note.strides[i], &reach) &&
+           !__builtin_add_overflow(last, reach, &last);
+    if (empty) break;
+  }
+  const int64_t item = static_cast<int64_t>(item_size(note.dtype));
+  const auto there = static_cast<int64_t>(storages_[note.storage].bytes);
+  if (empty) fits = note.offset <= there / item;
+  else
+    fits = fits && !__builtin_add_overflow(last, 1, &last) &&
+           !__builtin_mul_overflow(last, item, &bytes) && bytes <= there;
+  int64_t numel = 1;
+  for (const int64_t n : note.sizes) fits = fits && !__builtin_mul_overflow(numel, n, &numel);
+  fits = fits && !__builtin_mul_overflow(numel, item, &bytes);
+  if (!fits) {
+    place_.bad(opcode_at_, "got a tensor of sizes ", IntArrayRef(note.sizes), ", strides ",
+               IntArrayRef(note.strides), " and offset ", note.offset, ", expected one inside the ",
+               there, " bytes of storage \"", storages_[note.storage].key, "\"");
+  }
+  StorageNote& known = storages_[note.storage];
+  known.mixed = known.mixed || (known.item != 0 && known.item != item_size(note.dtype));
+  known.item = item_size(note.dtype);
+  known.bools = known.bools || note.dtype == kBool;
+  return make(std::move(tensor));
+}
+
+}  // namespace ramet::formats::detail

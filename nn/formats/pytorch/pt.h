@@ -1,0 +1,74 @@
+// Files of PyTorch and LibTorch: what torch.save() wrote in Python and torch::save() in C++.
+//
+// Data alone is read: tensors, numbers, texts, lists, tuples, dictionaries. Anything else (an
+// object of a class, a tensor of a dtype that is not here) is its name alone, an opaque value.
+// Nothing in a file is ever run: the code in TorchScript's archives is not looked at. What a file
+// says of sizes is compared with the bytes that are there before memory is asked for.
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "autograd/ivalue.h"
+#include "autograd/tensor.h"
+#include "nn/module/ordered_dict.h"
+#include "nn/serialize/archive.h"
+
+namespace ramet {
+namespace formats {
+
+/// All that a .pt or .pth file holds, as a tree: of torch.save() in Python, with the zip format or
+/// the one before PyTorch 1.6, and of LibTorch's torch::save(), where a module, optimizer or tensor
+/// is the dictionary of its attributes. Tensors that shared a storage share memory again (tied
+/// weights), with their strides; they are on `device` (cpu:0 by default), wherever they were.
+/// Byte orders of both kinds are read. dtypes are texts ("torch.float32"). What cannot be read is
+/// opaque (IValue::isOpaque()), and a conversion of it is an Error. unread_of() (state_dict.h)
+/// lists all such values. An Error names file, entry and offset.
+RAMET_API IValue load_pt(const std::string& path, std::optional<Device> device = std::nullopt);
+/// From memory; `name` stands for the file in errors.
+RAMET_API IValue load_pt(const char* data, size_t bytes, const std::string& name = "memory",
+                         std::optional<Device> device = std::nullopt);
+
+/// What LibTorch's torch::save() wrote of a module, an optimizer, a tensor or a list of tensors, or
+/// a state dict of Python's (of modules and optimizers), as the archive that it would be here. An
+/// optimizer's class is not in the file; where its options tell, another one's is an Error, as is
+/// what it cannot do here (maximize). Opaque values are left out.
+RAMET_API serialize::InputArchive torch_archive(const std::string& path,
+                                                std::optional<Device> device = std::nullopt);
+inline serialize::InputArchive torch_archive(const char* path,
+                                             std::optional<Device> device = std::nullopt) {
+  return torch_archive(std::string(path), device);  // an IValue may be a text, too
+}
+/// Of a part of a file: `torch_archive(load_pt(path).toGenericDict().at("optimizer"))`; `name`
+/// stands for it in errors.
+RAMET_API serialize::InputArchive torch_archive(const IValue& tree,
+                                                const std::string& name = "value");
+
+/// load() (nn/serialize/save.h) of such a file: `load_torch(net, "net.pt")`, `load_torch(adam,
+/// ...)`. For modules, load_state_dict() (nn/formats/pytorch/state_dict.h) compares all first and
+/// maps names.
+template <class Value>
+void load_torch(Value& value, const std::string& path,
+                std::optional<Device> device = std::nullopt) {
+  serialize::InputArchive archive = torch_archive(path, device);
+  archive >> value;
+}
+/// Appends to `tensors`, as load().
+RAMET_API void load_torch(std::vector<Tensor>& tensors, const std::string& path,
+                          std::optional<Device> device = std::nullopt);
+
+/// A file that torch.load() reads in Python, with weights_only too: zip format, pickle protocol 2.
+/// Numbers, texts, tensors, lists, tuples and dictionaries of them, 256 deep at most; an undefined
+/// tensor is None. Tensors of one dtype that share a storage share it in the file; others are
+/// written dense, wherever they are. Whole or not at all; the same content is the same file.
+RAMET_API void save_pt(const std::string& path, const IValue& value);
+/// A state dict.
+RAMET_API void save_pt(const std::string& path, const OrderedDict<std::string, Tensor>& tensors);
+
+}  // namespace formats
+
+// Here are also pickle_load() and pickle_save() of nn/serialize/save.h: load_pt() and save_pt() in
+// memory.
+
+}  // namespace ramet

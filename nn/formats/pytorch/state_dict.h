@@ -1,0 +1,128 @@
+// State dicts: the tensors of a file by name, and how they become a module's parameters and
+// buffers.
+//
+//   auto weights = formats::state_dict("resnet.pth");
+//   formats::LoadReport report = formats::load_state_dict(*net, weights,
+//       formats::NameMap().rename_prefix("module.", "").transpose("fc\\d+\\.weight"));
+#pragma once
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "autograd/ivalue.h"
+#include "autograd/tensor.h"
+#include "nn/module/module.h"
+#include "nn/module/ordered_dict.h"
+
+namespace ramet {
+namespace formats {
+namespace detail {
+struct NamedTensor;
+}
+
+/// The tensors of a tree (load_pt()), by names with dots between: {"model": {"fc.weight": t}} has
+/// "model.fc.weight", [t] has "0". Numbers, texts and None are left out. With `below`, those under
+/// that name alone ("model", "model.encoder"), by the rest of their names; an Error where there is
+/// none. An Error, too, where two have one name, and where there are opaque values and no tensors.
+RAMET_API OrderedDict<std::string, Tensor> tensors_of(const IValue& tree,
+                                                      const std::string& below = "");
+
+/// The opaque values of a tree: of each its name, as tensors_of()'s, and what it is: {"args",
+/// "argparse.Namespace"}, {"spectrum", "torch.complex64[2, 3]"}.
+RAMET_API std::vector<std::pair<std::string, std::string>> unread_of(const IValue& tree);
+
+/// The tensors of a file, by name, whoever wrote it: PyTorch, LibTorch, safetensors or an
+/// index of such files (mapped, with their checksums compared, where they stay on cpu:0), or NumPy.
+/// `below` as tensors_of()'s. A warning names opaque values that are left out.
+RAMET_API OrderedDict<std::string, Tensor> state_dict(const std::string& path,
+                                                      const std::string& below = "",
+                                                      std::optional<Device> device = std::nullopt);
+
+/// A module's parameters and buffers that are defined, detached, by name.
+RAMET_API OrderedDict<std::string, Tensor> state_dict(const nn::Module& module);
+
+/// How names of a file become a module's, and its tensors with them. Rules apply to each entry of
+/// the file in the order in which they were added, each to what the ones before it left.
+class RAMET_API NameMap {
+ public:
+  NameMap();
+  NameMap(const NameMap&);
+  NameMap(NameMap&&) noexcept;
+  NameMap& operator=(const NameMap&);
+  NameMap& operator=(NameMap&&) noexcept;
+  ~NameMap();
+
+  /// The file's `from` is the module's `to`; of prefixes, what follows stays:
+  NameMap& rename(const std::string& from, const std::string& to);
+  NameMap& rename_prefix(const std::string& from, const std::string& to);
+  /// Each match (ECMAScript) anywhere in a name; `to` may use $1, $2, ... A pattern that is none is
+  /// an Error.
+  NameMap& rename_regex(const std::string& pattern, const std::string& to);
+  /// Entries whose whole name matches: rows and columns change places (a Linear of TensorFlow). Of
+  /// other ranks than 2, and where permute() does not fit, the report says so.
+  NameMap& transpose(const std::string& pattern);
+  /// The same for any rank, as Tensor::permute (a convolution of TensorFlow: {3, 2, 0, 1}).
+  NameMap& permute(const std::string& pattern, std::vector<int64_t> dims);
+  /// Entries whose whole name matches are not asked for.
+  NameMap& ignore(const std::string& pattern);
+  /// Several entries become one: those that match the patterns with all of their names follow each
+  /// other along `dim`, in the order of the patterns. `to` may use $1, $2, ...; entries with the same result
+  /// belong together: join({"(.*)q\\.(.*)", "(.*)k\\.(.*)", "(.*)v\\.(.*)"}, "$1in_proj_$2") makes
+  /// MultiheadAttention's weights and biases of three Linears. Where one is missing or of other
+  /// sizes, the entries stay, and the report says why.
+  NameMap& join(const std::vector<std::string>& patterns, const std::string& to, int64_t dim = 0);
+  /// The reverse: an entry that matches with all of its name becomes as many equal parts along
+  /// `dim` as there are names. Where it does not divide, it stays, and the report says so.
+  NameMap& split(const std::string& pattern, std::vector<std::string> to, int64_t dim = 0);
+
+ private:
+  friend class StateLoader;
+  struct Rule;
+  void apply(std::vector<detail::NamedTensor>& entries) const;
+  std::vector<Rule> rules_;
+};
+
+/// What load_state_dict() found, a row for each name of either side that did not simply fit, or was
+/// renamed, moved or converted.
+struct RAMET_API LoadReport {
+  /// What became of a name.
+  enum class Kind {
+    kLoaded,      // as it was, or renamed, permuted, converted
+    kIgnored,     // by a rule
+    kMissing,     // the module has it, the file has not
+    kUnexpected,  // the file has it, the module has not
+    kMisshaped,   // other sizes
+    kTwice,       // two of the file for one of the module
+  };
+  /// What became of one name.
+  struct Row {
+    Kind kind;             // what
+    std::string name;      // the module's, where it has one
+    std::string from;      // the file's
+    std::string got;       // "float32[3, 4]", of the file after the rules
+    std::string expected;  // of the module
+    std::string note;      // "permuted [1, 0], converted"
+  };
+  std::vector<Row> rows;  // in the order of the module, then of the file
+  size_t loaded = 0;      // how many of the module have got values
+
+  /// The names (Row::name) of that kind, in the order of the rows.
+  std::vector<std::string> names(Kind kind) const;
+  /// Nothing missing, unexpected, mis-shaped or twice.
+  bool ok() const;
+  /// One table of all rows but those that were loaded as they are.
+  std::string table() const;
+  friend RAMET_API std::ostream& operator<<(std::ostream& out, const LoadReport& report);
+};
+
+/// Gives a module's parameters and buffers the values of the tensors of their names: in place, each
+/// converted to its dtype and device. First everything is compared; nothing is changed where an
+/// Error follows, which ends in the report's table. Strict: on anything missing, unexpected,
+/// mis-shaped or twice. Not strict: on mis-shaped ones and twice; what is missing stays as it is.
+RAMET_API LoadReport load_state_dict(nn::Module& module,
+                                     const OrderedDict<std::string, Tensor>& tensors,
+                                     const NameMap& names = NameMap(), bool strict = true);
+
+}  // namespace formats
+}  // namespace ramet

@@ -1,0 +1,63 @@
+// Event files that TensorBoard shows: scalars, histograms, pictures and graphs.
+//
+//   EventWriter events("runs/first");             // tensorboard --logdir runs
+//   events.add_scalar("loss", loss.item<double>(), step);
+//   events.add_histogram("fc.weight", fc->weight, step);
+//
+// A writer makes one file in the folder, events.out.tfevents.<seconds>.<host>.<process>.<number>;
+// TensorBoard joins the files of a folder, so a run that goes on writes another one. The file is a
+// row of records: length (8 bytes), its check sum, an Event message, its check sum; check sums are
+// CRC-32C, masked. Records are only ever appended: a program that is killed leaves a file whose
+// complete records can be read, and readers leave out what is cut off.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "autograd/graph_print.h"
+#include "autograd/tensor.h"
+
+namespace ramet {
+
+/// Belongs to one thread, as a stream does. An Error that names file and reason where something
+/// cannot be written; the destructor writes what is left and says nothing.
+class RAMET_API EventWriter {
+ public:
+  /// Makes the folder where there is none, and the file. Records are collected and written when
+  /// there are `buffer_bytes` of them; 0: each at once.
+  explicit EventWriter(const std::string& folder, size_t buffer_bytes = size_t{1} << 16);
+  ~EventWriter();
+  EventWriter(EventWriter&&) noexcept;
+  EventWriter& operator=(EventWriter&&) noexcept;
+
+  // `wall_time` in seconds since 1970; now by default.
+
+  /// One number at `step` of the curve `tag`.
+  void add_scalar(const std::string& tag, double value, int64_t step,
+                  std::optional<double> wall_time = std::nullopt);
+  /// How often each value occurs, in TensorFlow's buckets, which grow by a tenth each. Any dtype,
+  /// shape and device. NaN and infinities are left out.
+  void add_histogram(const std::string& tag, const Tensor& values, int64_t step,
+                     std::optional<double> wall_time = std::nullopt);
+  /// (channels, height, width) of 1, 3 or 4 channels, or (height, width): bytes, or floating-point
+  /// numbers from 0 to 1 (others are clipped; NaN is 0). Written as PNG.
+  void add_image(const std::string& tag, const Tensor& image, int64_t step,
+                 std::optional<double> wall_time = std::nullopt);
+  /// The graph behind a tensor, as autograd::collect_graph gave it: a node an operation; a
+  /// parameter "fc.weight" stands in a box "fc".
+  void add_graph(const autograd::GraphPicture& graph,
+                 std::optional<double> wall_time = std::nullopt);
+
+  /// Hands everything to the system, so that it is there though the program is killed. `to_disk`:
+  /// waits until the disk has it.
+  void flush(bool to_disk = false);
+  /// The file that it writes.
+  const std::string& path() const;
+
+ private:
+  struct File;
+  std::unique_ptr<File> file_;
+};
+
+}  // namespace ramet

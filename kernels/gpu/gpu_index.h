@@ -5,7 +5,6 @@
 // clang-format off: the first decides what the others mean
 #include "kernels/gpu/divisor.h"
 #include "kernels/gpu/gpu_reach.h"
-#include "kernels/image/image.h"
 #include "kernels/util.h"
 #include "runtime/cuda/indices.h"
 // clang-format on
@@ -29,17 +28,5 @@ template <class F> void by_types(ScalarType t, double most, const F& f) {
     else by_index(most, [&](auto i) { f(c, i); });
   });
 }
-
-/// Images in elements of type T; strides as I.
-template <class T, class I> struct Images {
-  T* data;
-  I n, c, h, w;
-  explicit Images(const ImageView& v)
-      : data(static_cast<T*>(v.data)),
-        n(static_cast<I>(v.n)),
-        c(static_cast<I>(v.c)),
-        h(static_cast<I>(v.h)),
-        w(static_cast<I>(v.w)) {}
-};
 
 }  // namespace ramet::kernels::RAMET_VARIANT

@@ -3,6 +3,7 @@
 #include "kernels/reduce/joins_gpu.h"
 // clang-format off: the first decides what the others mean
 #include "kernels/image/batch_norm.h"
+#include "kernels/image/reach.h"
 // clang-format on
 
 namespace ramet::kernels::RAMET_VARIANT {

@@ -9,6 +9,7 @@
 // clang-format off: the first decides what the others mean
 #include "kernels/image/conv2d.h"
 #include "kernels/image/conv2d_weight_cut.h"
+#include "kernels/image/images_gpu.h"
 // clang-format on
 
 namespace ramet::kernels::RAMET_VARIANT {

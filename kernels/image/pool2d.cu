@@ -3,6 +3,7 @@
 #include "kernels/gpu/gpu_elements.h"
 #include "kernels/gpu/gpu_launch.h"
 // clang-format off: the first two decide what the others mean
+#include "kernels/image/images_gpu.h"
 #include "kernels/image/pool2d_window.h"
 // clang-format on
 

@@ -172,9 +172,6 @@ class Pickle {
   uint64_t buffer_at_ = 0;
 };
 
-/// Is a text valid UTF-8, as pickles have to have it?
-bool is_utf8(const std::string& text);
-
 /// What an error says of a file that has tensors only inside of what cannot be read.
 inline constexpr const char* kSaveAlone =
     ", which this library cannot hold, expected tensors: in Python, save them alone "

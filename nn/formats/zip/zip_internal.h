@@ -72,6 +72,9 @@ class ZipReader {
   std::map<std::string, size_t> by_name_;
 };
 
+/// Is a text valid UTF-8, as names of entries and texts of pickles have to be?
+bool is_utf8(const std::string& text);
+
 /// An entry in pieces of memory, which have to stay until write_zip() returns.
 struct ZipPart {
   std::string name;

@@ -6,7 +6,6 @@
 #include <exception>
 #include <memory>
 
-#include "nn/formats/pytorch/pickle_internal.h"
 #include "nn/formats/zip/zip_internal.h"
 #include "runtime/base/atomic_file.h"
 #include "runtime/base/error.h"
@@ -136,6 +135,22 @@ void write_to(const char* op, const std::string& where, Target& target,
 }
 
 }  // namespace
+
+bool is_utf8(const std::string& s) {
+  for (size_t i = 0; i < s.size();) {
+    const auto c = static_cast<unsigned char>(s[i]);
+    const int more = c < 0x80                ? 0
+                     : c >= 0xc2 && c < 0xe0 ? 1
+                     : c >= 0xe0 && c < 0xf0 ? 2
+                     : c >= 0xf0 && c < 0xf5 ? 3
+                                             : -1;
+    if (more < 0 || s.size() - i <= static_cast<size_t>(more)) return false;
+    for (int k = 1; k <= more; ++k)
+      if ((static_cast<unsigned char>(s[i + static_cast<size_t>(k)]) & 0xc0) != 0x80) return false;
+    i += static_cast<size_t>(more) + 1;
+  }
+  return true;
+}
 
 void write_zip(const char* op, const std::string& path, const std::vector<ZipPart>& parts,
                bool deflate) {

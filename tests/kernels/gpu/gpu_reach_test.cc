@@ -1,6 +1,6 @@
 // Of how many bits positions are on a GPU: never fewer than the largest one needs, found by going
 // through all of them, and not 64 long before that.
-#include "kernels/gpu/gpu_reach.h"
+#include "kernels/image/reach.h"
 
 #include <algorithm>
 #include <functional>

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks the shape of the tree: fails, with file and line, on
 
-  - an include that points up the layers (tools > parallel > nn > autograd > kernels > runtime), or up the rooms of a layer
-    (ROOMS), or, in a layer, one in quotes that is no file of this repository named from its root;
+  - an include that points up the layers (tools > parallel > nn > autograd > kernels > runtime), or up the folders of a
+    layer (ORDER), or, in a layer, one in quotes that is no file of this repository named from its root;
   - in a public header (every header of runtime, autograd, nn and parallel, ramet.h, and whatever these include): a
     header that is neither standard C++17 nor ours, a macro whose name does not start with RAMET_, a look at __cplusplus,
     no `#pragma once`;
@@ -10,7 +10,7 @@
     c10d headers: and process groups), no `#pragma once`, an #error apart; and in a layer, an include of the door;
   - in a kernel file (.cu, .cuh), what only one of its two compilers understands: <<<>>>, extern __shared__, inline
     assembly, __constant__ and __device__ variables, __activemask() (Note [The dialect of kernel files]);
-  - text that follows the program's locale, in a layer, tools/see or the door: a stream that runtime/base/classic.h has not made, a real
+  - text that follows the program's locale, in a layer, tools/see, tools/emulated_gpu or the door: a stream that runtime/base/classic.h has not made, a real
     number printed or read by the C library, a letter that it has sorted;
   - a pattern of .bazelrc for some files' options that matches no file;
   - a top-level folder that should not be there, or a root file that is missing;
@@ -19,7 +19,7 @@
   - a function of CUDA's runtime that the layers call and tests/runtime/cuda/driver_calls.cc does not count.
 
 A header named *_internal.h is not public: only sources and other internal headers may include it. Nor are those of runtime/cuda, which bring CUDA's own names: a public header may not
-include them. The layers know the emulated GPUs only as what runtime/cuda/gpu.h means.
+include them. The layers know emulated GPUs only as headers with the names of the CUDA toolkit's; tests may name more of them.
 """
 
 import os
@@ -31,18 +31,29 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LAYERS = ("runtime", "kernels", "autograd", "nn", "parallel")
 PUBLIC = ("runtime", "autograd", "nn", "parallel")
 CUDA = "runtime/cuda/"
-EMULATED = CUDA + "emulated/"
+EMULATED = "tools/emulated_gpu/"
 DOOR = "tools/compat/include/"
 # What LibTorch's torch/torch.h brings of C++20's and the system's headers.
 OF_LIBTORCH = {"ranges", "span", "sys/time.h", "unistd.h"}
 # What the door includes to stop a compiler there.
 NO_FILE = "a_real_LibTorch_and_the_door_in_one_unit"
-# Sub-folders of a folder, lower ones first; those in one string are of one height.
-ROOMS = {
+# Sub-folders of a folder, lower ones first; those in one string are of one height. No file includes one of a higher folder.
+ORDER = {
     "nn": ("serialize", "module", "functional layers", "data optim utils"),
     "parallel": ("move", "nodes", "replicas", "apply"),
     "parallel/distributed": ("meet", "wire", "group", "model", "stages", "ddp", "shard", "checkpoint"),
 }
+# The same of headers alone: functions of one library call each other, whatever their folders.
+ORDER_OF_HEADERS = {
+    "runtime": ("base", "memory", "tensor devices", "observe", "capture"),
+    "kernels": ("simd", "copy", "gpu", "pointwise random rows optim linalg", "index matrix reduce", "image"),
+    "autograd": ("forms", "graph", "ops"),
+    "autograd/ops": ("index layers loss make matrix pointwise random reduce shape", "front"),
+    "nn/layers": ("basic image loss norm", "sequence"),
+    "nn/formats": ("zip numpy onnx tensorboard", "pytorch"),
+    EMULATED[:-1]: ("executor", "checker", "runtime", "blas nccl", "include"),
+}
+MOST_FILES = 60  # in a folder, those of its sub-folders left out
 # Libraries of their own inside a layer's folder, with those of them that each may include; nothing else in the layers includes
 # them.
 APART = {
@@ -137,38 +148,39 @@ def check_includes(path):
         if not (ROOT / ours).is_file():
             if path.startswith(LAYERS):
                 yield "%s:%d: \"%s\" is no file of this repository (others go in <>)" % (path, number, ours)
-        elif ours.startswith(EMULATED) and path.startswith(LAYERS) and not path.startswith(CUDA):
-            yield "%s:%d: the emulated GPU by name: include runtime/cuda/gpu.h" % (path, number)
         elif (apart(ours) and path.startswith(LAYERS + ("ramet.h",)) and apart(path) != apart(ours)
               and apart(ours) not in APART.get(apart(path), ())):
             yield "%s:%d: includes \"%s\", a library apart, which only programs that ask for it link" % (path, number, ours)
-        elif rank(ours) > level and not (path.startswith("tests/") and ours.startswith("tests/")):
+        elif rank(ours) > level and not (path.startswith("tests/") and ours.startswith(("tests/", EMULATED))):
             yield "%s:%d: includes \"%s\" of a higher layer" % (path, number, ours)
 
 
-def room(path):
-    """A file's (folder of rooms, height of its room there), or None."""
+def height(path):
+    """A file's (folder with an order, height of its sub-folder in that order), or None."""
     parent, last = os.path.split(os.path.dirname(path))
-    for height, names in enumerate(ROOMS.get(parent, ())):
-        if last in names.split():
-            return parent, height
-    return None
+    order = ORDER.get(parent) or (ORDER_OF_HEADERS.get(parent, ()) if path.endswith(".h") else ())
+    return next(((parent, h) for h, names in enumerate(order) if last in names.split()), None)
 
 
-def check_rooms(path):
-    here = room(path)
-    for number, ours, _ in includes(path) if here else ():
-        there = ours and room(ours)
-        if there and there[0] == here[0] and there[1] > here[1]:
-            yield "%s:%d: includes \"%s\" of a higher room" % (path, number, ours)
+def check_order(path):
+    own = height(path)
+    for number, ours, _ in includes(path) if own else ():
+        other = ours and height(ours)
+        if other and other[0] == own[0] and other[1] > own[1]:
+            yield "%s:%d: includes \"%s\" of a higher folder" % (path, number, ours)
 
 
-def check_room_names():
-    for folder, rooms in ROOMS.items():
-        there = sorted(p.name for p in (ROOT / folder).iterdir() if p.is_dir() and not (p / "BUILD").exists())
-        named = sorted(" ".join(rooms).split())
+def check_sub_folders():
+    for folder, order in (ORDER | ORDER_OF_HEADERS).items():
+        there = sorted(p.name for p in (ROOT / folder).iterdir() if p.is_dir() and p.name[0] not in "._" and not (p / "BUILD").exists())
+        named = sorted(" ".join(order).split())
         if there != named:
-            yield "%s/: its rooms are %s, tools/check_layers.py has %s" % (folder, " ".join(there), " ".join(named))
+            yield "%s/: its folders are %s, tools/check_layers.py has %s" % (folder, " ".join(there), " ".join(named))
+    for folder in FOLDERS:
+        for directory, _, files in os.walk(ROOT / folder):
+            count = sum(not name.endswith(".pyc") for name in files)
+            if count > MOST_FILES:
+                yield "%s/: %d files, at most %d in a folder" % (os.path.relpath(directory, ROOT), count, MOST_FILES)
 
 
 def check_dialect(path):
@@ -266,8 +278,8 @@ def check_builds():
     for layer in LAYERS:
         builds = sorted(str(p.relative_to(ROOT)) for p in (ROOT / layer).rglob("BUILD*"))
         wanted = [layer + "/BUILD"] + [a + "/BUILD" for a in APART if a.startswith(layer + "/")]
-        if layer == "runtime":  # packages of their own, so that the plain library carries nothing of CUDA
-            wanted += [CUDA + "BUILD", EMULATED + "BUILD"]
+        if layer == "runtime":  # a package of its own, so that the plain library carries nothing of CUDA
+            wanted += [CUDA + "BUILD"]
         if builds != sorted(wanted):
             yield "%s/: one BUILD file a folder, got: %s" % (layer, " ".join(builds))
     # tools/bazel stands in for repositories that Bazel would download.
@@ -300,7 +312,7 @@ def check_driver_calls():
     for layer in LAYERS:
         for path in sorted((ROOT / layer).rglob("*.[ch]*")):
             name = str(path.relative_to(ROOT))
-            if name.startswith(EMULATED) or path.suffix not in (".cc", ".cu", ".h"):
+            if path.suffix not in (".cc", ".cu", ".h"):
                 continue
             for call in sorted(set(re.findall(r"\bcuda[A-Z]\w+(?=\()", path.read_text())) - NOT_COUNTED):
                 if not re.search(r"\b(__wrap_)?%s\b" % call, counted):
@@ -309,13 +321,13 @@ def check_driver_calls():
 
 def main():
     files = list(sources())
-    problems = list(check_options(files)) + list(check_folders()) + list(check_room_names()) + list(check_builds()) + list(check_gpu_tests()) + list(check_driver_calls())
+    problems = list(check_options(files)) + list(check_folders()) + list(check_sub_folders()) + list(check_builds()) + list(check_gpu_tests()) + list(check_driver_calls())
     for path in files:
         problems += check_includes(path)
-        problems += check_rooms(path)
+        problems += check_order(path)
         if path.endswith((".cu", ".cuh")):
             problems += check_dialect(path)
-        if path.startswith(LAYERS + ("tools/see/", DOOR)) and not path.endswith(".cu") and path not in CLASSIC:
+        if path.startswith(LAYERS + ("tools/see/", EMULATED, DOOR)) and not path.endswith(".cu") and path not in CLASSIC:
             problems += check_locale(path)
         if path.startswith(DOOR):
             problems += check_door(path)

@@ -1,5 +1,6 @@
 #include "runtime/cuda/blas.h"
 
+#include <cublasLt.h>
 #include <dlfcn.h>
 
 #include <array>
@@ -16,11 +17,6 @@
 #include "runtime/cuda/libraries.h"
 #include "runtime/cuda/per_device.h"
 #include "runtime/cuda/scratch.h"
-#if RAMET_GPU_EMULATED
-#include "runtime/cuda/emulated/blas_api.h"
-#else
-#include <cublasLt.h>
-#endif
 
 namespace ramet {
 namespace cuda {

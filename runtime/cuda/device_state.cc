@@ -1,5 +1,8 @@
 #include "runtime/cuda/device_state.h"
 
+#include <cuda.h>
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <bit>
 #include <optional>
@@ -7,12 +10,6 @@
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_list.h"
 #include "runtime/cuda/per_device.h"
-#if RAMET_GPU_EMULATED
-#include "runtime/cuda/emulated/control.h"
-#else
-#include <cuda.h>
-#include <dlfcn.h>
-#endif
 
 namespace ramet {
 namespace cuda {

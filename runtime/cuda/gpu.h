@@ -1,6 +1,6 @@
-// The one header that kernel files and their launchers include. Under nvcc it is CUDA; for a host
-// compiler it is the emulated GPU (runtime/cuda/emulated), unless the build says that host files
-// see the toolkit's types (RAMET_GPU_TOOLKIT, set by --config=cuda).
+// The one header that kernel files and their launchers include. Under nvcc, and where the build
+// sets RAMET_GPU_TOOLKIT (--config=cuda), <cuda_runtime.h> and its like are the toolkit's. In other
+// builds they are the emulated GPUs' (tools/emulated_gpu/include).
 //
 // Note [The dialect of kernel files]: CUDA C++ with three rules.
 //   1. No <<<>>>: launch(kernel<T>, grid, block, shared_bytes, stream, arguments...).
@@ -60,36 +60,6 @@ cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t 
 #else
 
 #define RAMET_GPU_EMULATED 1
-#include "runtime/cuda/emulated/arithmetic.h"
-#include "runtime/cuda/emulated/launch.h"
-#include "runtime/cuda/emulated/runtime_api.h"
-#include "runtime/cuda/emulated/synchronize.h"
-
-#define RAMET_GPU_ASSERT(condition)                                       \
-  ((condition)                                                            \
-       ? (void)0                                                          \
-       : ::ramet::emulated::device_fail(::ramet::emulated::Fault::Assert, \
-                                        "assertion failed: " #condition, __FILE__, __LINE__))
-
-namespace ramet {
-
-template <class T> T* dynamic_shared() {
-  return static_cast<T*>(emulated::dynamic_shared_memory());
-}
-
-template <class... Parameters, class... Arguments>
-cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
-                   cudaStream_t stream, Arguments&&... arguments) {
-  static_assert(sizeof...(Parameters) == sizeof...(Arguments), "one argument for each parameter");
-  using Call = emulated::KernelCall<Parameters...>;
-  // By value, as CUDA copies them: the caller's objects may be gone when the kernel runs.
-  auto call = std::make_shared<Call>(
-      Call{kernel, {static_cast<Parameters>(std::forward<Arguments>(arguments))...}});
-  const emulated::KernelLaunch what{reinterpret_cast<const void*>(kernel), &Call::run, call,
-                                    sizeof(Call)};
-  return emulated::launch_kernel(what, grid, block, shared_bytes, stream);
-}
-
-}  // namespace ramet
+#include <cuda_runtime.h>
 
 #endif

@@ -10,7 +10,7 @@
 #include "runtime/base/dtype.h"
 #include "runtime/cuda/gpu.h"
 #ifndef RAMET_GPU_TOOLKIT
-#include "runtime/cuda/emulated/nccl_api.h"
+#include <nccl.h>
 #else
 
 // The part of NCCL 2's interface that is used. Its header is no part of the toolkit.

@@ -4,9 +4,7 @@
 #pragma once
 #include "runtime/cuda/gpu.h"
 
-#if RAMET_GPU_EMULATED
-#include "runtime/cuda/emulated/tensor_core.h"
-#else
+#if !RAMET_GPU_EMULATED
 
 namespace ramet::ptx {
 

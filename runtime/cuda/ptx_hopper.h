@@ -39,9 +39,7 @@ __host__ __device__ constexpr uint64_t tile_operand(unsigned address, unsigned n
 
 }  // namespace ramet::ptx
 
-#if RAMET_GPU_EMULATED
-#include "runtime/cuda/emulated/hopper.h"
-#else
+#if !RAMET_GPU_EMULATED
 
 namespace ramet::ptx {
 

@@ -1,13 +1,9 @@
 #include "runtime/cuda/tensor_map.h"
 
+#include <cuda.h>
+
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
-
-#if RAMET_GPU_EMULATED
-#include "runtime/cuda/emulated/hopper.h"
-#else
-#include <cuda.h>
-#endif
 
 namespace ramet {
 namespace cuda {

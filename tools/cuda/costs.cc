@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <functional>
 
-#include "runtime/cuda/emulated/grid.h"
 #include "runtime/cuda/gpu.h"
+#include "tools/emulated_gpu/executor/grid.h"
 
 namespace ramet {
 namespace {

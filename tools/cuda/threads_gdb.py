@@ -10,7 +10,7 @@ RAMET_EMULATED_STREAMS=eager RAMET_EMULATED_WORKERS=1.
 
 import gdb
 
-# ThreadState of runtime/cuda/emulated/worker.h.
+# ThreadState of tools/emulated_gpu/executor/worker.h.
 STATES = ["not started", "ready", "running", "at __syncthreads()", "in a warp primitive", "at a barrier of copies", "done"]
 # What ramet_emulated_switch() leaves on a stack, lowest address first.
 SAVED = ["r15", "r14", "r13", "r12", "rbx", "rbp", "rip"]

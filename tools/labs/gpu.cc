@@ -4,8 +4,8 @@
 #include <cmath>
 #include <sstream>
 
-#include "runtime/cuda/emulated/checks.h"
-#include "runtime/cuda/emulated/control.h"
+#include "tools/emulated_gpu/checker/checks.h"
+#include "tools/emulated_gpu/runtime/control.h"
 
 namespace ramet::labs {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/cuda/emulated/settings.h"
 #include "runtime/cuda/gpu.h"
+#include "tools/emulated_gpu/executor/settings.h"
 #include "tools/labs/grader.h"
 
 namespace ramet::labs {

@@ -119,7 +119,7 @@ def needs(component):
 
 def emulated(component):
     """GPUs that are not there: their threads' memory is thread-local, more than a library that is loaded at run time may have."""
-    return any("/emulated/" in path for path in component["archives"])
+    return any("/emulated_gpu/" in path for path in component["archives"])
 
 
 def shared_cudart():

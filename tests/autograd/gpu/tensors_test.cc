@@ -12,8 +12,8 @@
 #include "runtime/cuda/device_state.h"
 #include "runtime/memory/allocator.h"
 #include "tests/autograd/table/op_table.h"
-#include "tests/runtime/cuda/emulated/kernels.h"
 #include "tests/runtime/cuda/gpus.h"
+#include "tests/tools/emulated_gpu/kernels.h"
 
 namespace ramet {
 namespace {

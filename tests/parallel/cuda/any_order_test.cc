@@ -8,7 +8,7 @@
 #include "tests/parallel/cuda/gpu_models.h"
 #include "tests/runtime/cuda/greedy.h"
 #if RAMET_GPU_EMULATED
-#include "runtime/cuda/emulated/nccl_control.h"
+#include "tools/emulated_gpu/nccl/nccl_control.h"
 #endif
 
 namespace ramet::testing {

@@ -4,9 +4,9 @@
 #include "runtime/cuda/device_state.h"
 #include "runtime/tensor/tensor_base.h"
 #include "tests/runtime/cuda/caching.h"
-#include "tests/runtime/cuda/emulated/checked.h"
-#include "tests/runtime/cuda/emulated/planted.h"
 #include "tests/runtime/cuda/gpus.h"
+#include "tests/tools/emulated_gpu/checked.h"
+#include "tests/tools/emulated_gpu/planted.h"
 
 namespace ramet::testing {
 namespace {

@@ -13,8 +13,8 @@
 #include "runtime/devices/devices.h"
 #include "runtime/tensor/tensor_base.h"
 #include "tests/runtime/cuda/caching.h"
-#include "tests/runtime/cuda/emulated/kernels.h"
 #include "tests/runtime/cuda/gpus.h"
+#include "tests/tools/emulated_gpu/kernels.h"
 
 namespace ramet::testing {
 namespace {

@@ -9,7 +9,7 @@
 #include "tests/runtime/cuda/gpus.h"
 
 #if RAMET_GPU_EMULATED
-#include "runtime/cuda/emulated/checks.h"
+#include "tools/emulated_gpu/checker/checks.h"
 /// For tests in which something runs while a gate is closed.
 #define RAMET_SKIP_IF_ONE_AT_A_TIME()       \
   if (ramet::emulated::checks().grid_begin) \

@@ -11,7 +11,7 @@
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/library.h"
 #if RAMET_GPU_EMULATED
-#include "runtime/cuda/emulated/control.h"
+#include "tools/emulated_gpu/runtime/control.h"
 /// What only emulated GPUs can be asked for: skips the test on real ones, with the reason.
 #define RAMET_EMULATED_ONLY(reason) (void)0
 #else

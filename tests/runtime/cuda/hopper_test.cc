@@ -11,7 +11,7 @@
 
 #include "tests/runtime/cuda/gpus.h"
 #if RAMET_GPU_EMULATED
-#include "runtime/cuda/emulated/checks.h"
+#include "tools/emulated_gpu/checker/checks.h"
 #endif
 
 namespace ramet::testing {

@@ -9,8 +9,8 @@
 #include "runtime/cuda/host_copies.h"
 #include "runtime/devices/gpu.h"
 #include "runtime/tensor/pinned.h"
-#include "tests/runtime/cuda/emulated/kernels.h"
 #include "tests/runtime/cuda/greedy.h"
+#include "tests/tools/emulated_gpu/kernels.h"
 
 namespace ramet::testing {
 namespace {

@@ -4,9 +4,9 @@
 #include "runtime/cuda/copies.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/devices/devices.h"
-#include "tests/runtime/cuda/emulated/planted.h"
 #include "tests/runtime/cuda/gate.h"
 #include "tests/runtime/cuda/gpus.h"
+#include "tests/tools/emulated_gpu/planted.h"
 
 namespace ramet::testing {
 namespace {

@@ -17,7 +17,7 @@
 #include "tests/runtime/cuda/gate.h"
 #include "tests/runtime/cuda/gpus.h"
 #if RAMET_GPU_EMULATED
-#include "runtime/cuda/emulated/nccl_control.h"
+#include "tools/emulated_gpu/nccl/nccl_control.h"
 #endif
 
 namespace ramet::testing {

@@ -48,7 +48,7 @@ def compiled(source, root, libraries, folder):
     """The program's path."""
     compiler = os.environ.get("CXX", "g++")
     made, program = folder / "program.o", folder / "program"
-    done = run([compiler, *OPTIONS, "-I%s" % root, "-I%s" % source.parent, "-c", source, "-o", made])
+    done = run([compiler, *OPTIONS, "-I%s" % root, "-isystem", root / "tools/emulated_gpu/include", "-I%s" % source.parent, "-c", source, "-o", made])
     if done.returncode:
         raise Problem("%s does not compile:\n%s" % (source.name, done.stderr))
     whole = [p for p in libraries if p.endswith(".lo") or p.endswith(".o")]
@@ -104,7 +104,7 @@ class Call:
         path, _, line = place.split(" ")[0].rpartition(":")
         self.path = os.path.normpath(path)
         self.line = int(line) if line.isdigit() else 0
-        others = ("/usr/", "runtime/cuda/emulated/", "tools/see/step/trace.cc", "external/")
+        others = ("/usr/", "tools/emulated_gpu/", "tools/see/step/trace.cc", "external/")
         self.users = self.line > 0 and not any(o in self.path for o in others)
 
     def text(self):

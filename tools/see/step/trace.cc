@@ -1,6 +1,7 @@
 // Writes down what each CUDA thread of one block does: every access to memory, barrier and warp
 // primitive, with where in the program, what was read and what was written. step_kernel.py shows
-// it. Linked with the checker (runtime/cuda/emulated/checker.h), whose calls tell of the accesses.
+// it. Linked with the checker (tools/emulated_gpu/checker/checker.h), whose calls tell of the
+// accesses.
 //
 // From the environment: RAMET_STEP_TRACE=FILE asks for it; RAMET_STEP_KERNEL=part of its name (any
 // kernel), RAMET_STEP_LAUNCH=which of these launches (0), RAMET_STEP_BLOCK=which of its blocks (0).
@@ -19,8 +20,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/cuda/emulated/checker.h"
-#include "runtime/cuda/emulated/report.h"
+#include "tools/emulated_gpu/checker/checker.h"
+#include "tools/emulated_gpu/executor/report.h"
 
 namespace ramet::see {
 namespace {

@@ -14,7 +14,7 @@
 #include "tests/parallel/distributed/groups.h"
 
 #if RAMET_GPU_EMULATED
-#include "runtime/cuda/emulated/nccl_control.h"
+#include "tools/emulated_gpu/nccl/nccl_control.h"
 /// In a build for real GPUs, where ranks have a card each: skips the test where there are fewer
 /// than n cards, with the reason.
 #define RAMET_NEEDS_CARDS(n) (void)0

@@ -1,9 +1,0 @@
-#include "tests/runtime/cuda/emulated/digest.h"
-
-namespace ramet::testing {
-namespace {
-
-TEST(Digest, IsOneForTwentySeeds) { expect_one_digest(20); }
-
-}  // namespace
-}  // namespace ramet::testing

@@ -1,0 +1,139 @@
+#include "tools/emulated_gpu/blas/blas_algorithm.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tools/emulated_gpu/checker/checks.h"
+#include "tools/emulated_gpu/runtime/control.h"
+
+namespace ramet::emulated {
+namespace {
+
+constexpr const char* kNames[] = {"A", "B", "C", "D"};
+/// More would be in a small device's way.
+constexpr uint64_t kMostWorkspace = 2048;
+
+// Long sums of few elements, as the library does.
+constexpr int64_t kLongSum = 512, kFewElements = 4096;
+bool takes_halves(const MatrixProduct& p, uint32_t reductions) {
+  constexpr uint32_t narrow =
+      CUBLASLT_REDUCTION_SCHEME_INPLACE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+  const int64_t k = p.transpose_a ? p.a.rows : p.a.columns;
+  return (reductions & narrow) && k >= kLongSum && p.d.rows * p.d.columns <= kFewElements;
+}
+
+/// The largest power of two that divides it, at most 256.
+uint16_t alignment_of(uint64_t bytes) {
+  bytes |= 256;
+  return static_cast<uint16_t>(bytes & (~bytes + 1));
+}
+
+/// What all lines and matrices of a batch are aligned to beside the first.
+uint16_t lines_of(const Layout& layout) {
+  uint64_t all = 0;
+  if ((layout.row_major ? layout.rows : layout.columns) > 1) all |= uint64_t(layout.stride);
+  if (layout.batch > 1) all |= uint64_t(layout.batch_stride);
+  return alignment_of(all * layout.element_bytes());
+}
+
+const Layout& layout_of(const MatrixProduct& p, int i) {
+  const Layout* const all[] = {&p.a, &p.b, &p.c, &p.d};
+  return *all[i];
+}
+
+/// Empty where `elements` from `data` on lie in one allocation that the device reaches.
+std::string misplaced(const std::string& name, const void* data, int64_t elements,
+                      size_t element_bytes, int device) {
+  if (!elements) return "";
+  Allocation allocation;
+  if (!find_allocation(data, &allocation)) return name + " is no device memory";
+  const auto before =
+      size_t(static_cast<const char*>(data) - static_cast<const char*>(allocation.base));
+  if (size_t(elements) * element_bytes > allocation.bytes - before)
+    return name + " does not lie in one allocation";
+  if (allocation.device != device && !peer_access_enabled(device, data))
+    return name + " is memory of cuda:" + std::to_string(allocation.device) +
+           ", to which cuda:" + std::to_string(device) + " has no access";
+  return "";
+}
+
+std::string number(uint64_t n) { return std::to_string(n); }
+
+}  // namespace
+
+// As if each sum were cut into parts: each has a result of its own. Without room for them, one
+// that cuts none.
+Algorithm algorithm_for(const MatrixProduct& p, const Preference& preference) {
+  Algorithm algorithm{};
+  const auto elements = uint64_t(std::max<int64_t>(1, p.d.rows * p.d.columns));
+  const uint64_t wanted = std::min(kMostWorkspace, (elements * sizeof(float) + kWorkspaceUnit - 1) /
+                                                       kWorkspaceUnit * kWorkspaceUnit);
+  if (wanted <= preference.workspace) algorithm.workspace = static_cast<uint32_t>(wanted);
+  for (int i = 0; i < 4; ++i) {
+    algorithm.pointers[i] = alignment_of(preference.alignment[i]);
+    algorithm.lines[i] = std::min(algorithm.pointers[i], lines_of(layout_of(p, i)));
+  }
+  algorithm.halves = takes_halves(p, preference.reductions);
+  return algorithm;
+}
+
+Algorithm algorithm_for_call(const MatrixProduct& p) {
+  Preference as_it_is;
+  for (uint32_t& alignment : as_it_is.alignment) alignment = 1;
+  return algorithm_for(p, as_it_is);
+}
+
+std::string objection(const Algorithm& algorithm, const MatrixProduct& p, const ProductMemory& m,
+                      int device) {
+  const size_t width = p.d.element_bytes();
+  const void* const data[] = {m.a, m.b, m.c, m.d};
+  for (int i = 0; i < 4; ++i) {
+    if (i == 2 && p.beta == 0) continue;  // is not read
+    const Layout& layout = layout_of(p, i);
+    const std::string name = kNames[i];
+    if (std::string text = misplaced(name, data[i], layout.extent(), width, device); !text.empty())
+      return text;
+    if (!layout.extent()) continue;
+    const size_t wanted = std::max<size_t>(algorithm.pointers[i], width);
+    if (const auto at = alignment_of(reinterpret_cast<uintptr_t>(data[i])); at < wanted)
+      return name + " begins at a multiple of " + number(at) +
+             " bytes, and the algorithm was chosen for one of " + number(wanted);
+    if (const auto lines = lines_of(layout); lines < algorithm.lines[i])
+      return "strides of " + name + " are multiples of " + number(lines) +
+             " bytes, and the algorithm was chosen for multiples of " + number(algorithm.lines[i]);
+  }
+  if (p.bias) {
+    if (std::string text = misplaced("the bias", p.bias, p.d.rows, width, device); !text.empty())
+      return text;
+    if (reinterpret_cast<uintptr_t>(p.bias) % width) return "the bias begins within an element";
+  }
+  if (p.d.batch > 1 && p.d.batch_stride < p.d.extent() - (p.d.batch - 1) * p.d.batch_stride)
+    return "the matrices of D overlap";
+  const auto is_like = [](const Layout& x, const Layout& y) {
+    return x.stride == y.stride && x.batch_stride == y.batch_stride;
+  };
+  if (p.beta != 0 && m.c == m.d && !is_like(p.c, p.d))
+    return "C is D, and their strides are not the same";
+  if (m.workspace_bytes < algorithm.workspace || (algorithm.workspace && !m.workspace))
+    return "the workspace has " + number(m.workspace ? m.workspace_bytes : 0) +
+           " bytes, and the algorithm wants " + number(algorithm.workspace);
+  if (reinterpret_cast<uintptr_t>(m.workspace) % kWorkspaceUnit)
+    return "the workspace does not begin at a multiple of 256";
+  return m.workspace
+             ? misplaced("the workspace", m.workspace, int64_t(m.workspace_bytes), 1, device)
+             : "";
+}
+
+// NaN in every type: whoever keeps something there, reads it or counts on zeros sees it.
+void run_with_workspace(const Algorithm& algorithm, const MatrixProduct& p,
+                        const ProductMemory& m) {
+  const auto fill = [&] {
+    if (algorithm.workspace) std::memset(m.workspace, 0xff, algorithm.workspace);
+  };
+  if (algorithm.workspace) host_writes(m.workspace, algorithm.workspace);
+  fill();
+  run_product(p, m.a, m.b, m.c, m.d);
+  fill();
+}
+
+}  // namespace ramet::emulated

@@ -1,0 +1,48 @@
+// The algorithms of the cuBLASLt double: how one is chosen, and what it wants of every call that
+// uses it. The real ones read past what they were promised or write where they should not, or
+// refuse; here every call that breaks a promise is refused with a report.
+#pragma once
+#include <string>
+
+#include "tools/emulated_gpu/blas/matrix_product.h"
+
+namespace ramet::emulated {
+
+/// What a cublasLtMatmulPreference_t holds: the library's defaults.
+struct Preference {
+  uint64_t workspace = 0;
+  uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
+  uint32_t alignment[4] = {256, 256, 256, 256};  // of A, B, C and D
+};
+
+/// What a cublasLtMatmulAlgo_t holds.
+struct Algorithm {
+  uint32_t workspace;    // bytes
+  uint16_t pointers[4];  // alignment that was promised of A, B, C and D
+  uint16_t lines[4];     // and that their strides then kept, to each line and each matrix
+  bool halves;           // MatrixProduct::halves
+};
+
+/// Workspaces begin at a multiple of this.
+constexpr size_t kWorkspaceUnit = 256;
+
+Algorithm algorithm_for(const MatrixProduct& product, const Preference& preference);
+/// Of a call without one: the library asks itself, for these operands and without a workspace.
+Algorithm algorithm_for_call(const MatrixProduct& product);
+
+/// A call's memory.
+struct ProductMemory {
+  const void *a, *b, *c;
+  void *d, *workspace;
+  size_t workspace_bytes;
+};
+
+/// What is wrong with a call on `device`; empty where nothing is.
+std::string objection(const Algorithm& algorithm, const MatrixProduct& product,
+                      const ProductMemory& memory, int device);
+
+/// run_product(), in whose workspace other things stand before it and after it.
+void run_with_workspace(const Algorithm& algorithm, const MatrixProduct& product,
+                        const ProductMemory& memory);
+
+}  // namespace ramet::emulated

@@ -1,0 +1,39 @@
+// 2^x as the emulated GPUs compute it (ptx::ex2).
+//
+// Note [Approximations]: PTX says of ex2.approx.ftz.f32 how far it may be off, 2 units in the last
+// place, what it does with infinities, NaN, zeros and subnormal numbers, and nothing of its bits
+// (PTX ISA, "ex2"); those are the same from run to run on one model of card, no more. So a digest
+// of what uses it is a promise for one device model, as it is for mma.sync, whose order of summing
+// inside an instruction is not said either. The emulated GPU is a device model of its own. For its
+// digests to be defined by this source, and not by the C library of some machine, the twin is
+// arithmetic that IEEE 754 defines to the last bit: double precision without contraction, rounded
+// once. It is within half a unit (and 1e-6 of one), so tests of formulas see no other error than on
+// a card, or a smaller one. (Accurate functions, as the logarithm of a row's sum in attention, are
+// the C library's here and CUDA's there, as everywhere.)
+// The rejected option: a polynomial in float on the card, too, which has the same bits on both
+// sides. It is ten instructions where the processor has one for it, and the products before and
+// behind it differ all the same.
+#pragma once
+#include <cstdint>
+
+#include "tools/emulated_gpu/executor/half_types.h"
+
+namespace ramet::emulated {
+
+inline float power_of_two(float x) {
+  if (x != x) return float_of(0x7fffffffu);
+  if (x >= 128) return float_of(0x7f800000u);
+  if (x < -126) return 0;  // the result would be subnormal
+  // x = n + r, |r| <= 1/2, both exact.
+  const double shifted = x + 0x1.8p52, n = shifted - 0x1.8p52, y = (x - n) * 0x1.62e42fefa39efp-1;
+  // e^y by its series: |y| <= 0.347, so that what is left out is below 7e-15.
+  const double y2 = y * y, y4 = y2 * y2, a = (1 + y) + y2 * (1.0 / 2 + y * (1.0 / 6)),
+               b = (1.0 / 24 + y * (1.0 / 120)) + y2 * (1.0 / 720 + y * (1.0 / 5040)),
+               c = (1.0 / 40320 + y * (1.0 / 362880)) + y2 * (1.0 / 3628800 + y * (1.0 / 39916800));
+  const auto exponent = static_cast<uint64_t>(static_cast<int64_t>(n) + 1023) << 52;
+  double scale;
+  std::memcpy(&scale, &exponent, sizeof scale);
+  return static_cast<float>((a + y4 * (b + y4 * c)) * scale);
+}
+
+}  // namespace ramet::emulated

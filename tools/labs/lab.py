@@ -25,6 +25,7 @@ import sys
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).absolute().parent
 ROOT = HERE.parent.parent
+CUDA_HEADERS = ROOT / "tools/emulated_gpu/include"  # <cuda_runtime.h> of the emulated GPUs
 sys.path.insert(0, str(HERE))
 import sources  # noqa: E402
 
@@ -78,7 +79,7 @@ def start(number, to):
     (to / lab.file).write_text(text)
     (to / ".lab").write_text(lab.name + "\n")
     # clangd and the editors that ask it take their options from here.
-    (to / "compile_flags.txt").write_text("-xc++\n-std=c++20\n-iquote\n%s\n" % ROOT)
+    (to / "compile_flags.txt").write_text("-xc++\n-std=c++20\n-iquote\n%s\n-isystem\n%s\n" % (ROOT, CUDA_HEADERS))
     print("lab %d, %s\nread %s/task.md, fill the holes of %s/%s, then: ./tools/lab check %s" % (lab.number, lab.title(), to, to, lab.file, to))
 
 
@@ -143,7 +144,7 @@ class Check:
         options = kernel_options() if self.lab.is_kernel else ["-O0"]
         done = subprocess.run(
             [os.environ.get("CXX", "g++"), "-std=c++20", "-Wall", "-Wno-unknown-pragmas", "-ffp-contract=off", "-fdiagnostics-color=never",
-             "-iquote", ROOT, *options, "-c", self.glue, "-o", self.object],
+             "-iquote", ROOT, "-isystem", CUDA_HEADERS, *options, "-c", self.glue, "-o", self.object],
             capture_output=True, text=True, errors="replace", cwd=ROOT)  # fmt: skip
         lines = [line.replace(str(self.file), self.lab.file) for line in done.stderr.split("\n") if line]
         mine = re.compile(re.escape(self.lab.file) + r":(\d+):(?:\d+:)? (warning|(?:fatal )?error): ")

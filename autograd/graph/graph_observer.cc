@@ -15,6 +15,10 @@ namespace autograd {
 
 GraphObserver::~GraphObserver() = default;
 void GraphObserver::on_node_made(Node&, ArrayRef<Input>, ArrayRef<Input>) {}
+void GraphObserver::on_operation(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> results,
+                                 const Arguments&) {
+  on_node_made(node, inputs, results);
+}
 void GraphObserver::on_saved(const Tensor&) {}
 void GraphObserver::on_backward_begun(const void*, const std::vector<Root>&, bool) {}
 void GraphObserver::on_backward_ended(const void*, bool) {}
@@ -134,12 +138,22 @@ GraphObserverGuard::~GraphObserverGuard() {
 // ---- what the graph and the walks call ----------------------------------------------------------
 
 void tell_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> results) noexcept {
+  tell_made(node, inputs, results, nullptr, nullptr);
+}
+void tell_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> results, const void* what,
+               AddArguments add) noexcept {
   if (tls.watching & Context::kAnomaly) {
     try {
       node.more().place = scope_path();
     } catch (const std::bad_alloc&) {}  // an error of its backward says less
   }
-  detail::tell_observers([&](GraphObserver& o) { o.on_node_made(node, inputs, results); });
+  if (!graph_observed()) return;
+  Arguments arguments;
+  try {
+    if (add) add(what, arguments);
+  } catch (const std::bad_alloc&) {}  // observers are told of the node all the same
+  detail::tell_observers(
+      [&](GraphObserver& o) { o.on_operation(node, inputs, results, arguments); });
 }
 
 void tell_saved(const Tensor& t) noexcept {

@@ -39,6 +39,10 @@ class RAMET_API GraphObserver {
   /// that was undefined; empty: not known, a leaf's collector. `results`: what it is the history
   /// of, a leaf for its collector; empty: not known.
   virtual void on_node_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> results);
+  /// The same with the arguments that the operation was called with, besides `inputs`. They live
+  /// during the call; copy what is kept. Calls on_node_made where it is not overridden.
+  virtual void on_operation(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> results,
+                            const Arguments& arguments);
   /// An operation keeps `t`, whose version is the one of now, for its backward: that of the node
   /// which this thread makes next.
   virtual void on_saved(const Tensor& t);

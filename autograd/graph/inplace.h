@@ -67,6 +67,14 @@ void record_inplace(const char* name, const Input (&inputs)[N], const Tensor& x,
   if (RAMET_UNLIKELY(ramet::detail::tls.watching)) tell_made(*node, inputs, Input(x));
   rebase_history(x, node);
 }
+/// The same of an operation with arguments (record).
+template <size_t N, class F, class A>
+void record_inplace(const char* name, const Input (&inputs)[N], const Tensor& x, F&& f,
+                    const A& arguments) {
+  Node* const node = make_node(name, inputs, x->device, std::move(f));
+  if (RAMET_UNLIKELY(ramet::detail::tls.watching)) tell_made(*node, inputs, Input(x), arguments);
+  rebase_history(x, node);
+}
 
 /// x's values were replaced by ones without history (fill_, copy_ of a constant): x no longer
 /// depends on what it was. Needed only where `recording(x)` holds.

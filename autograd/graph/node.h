@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "autograd/graph/arguments.h"
 #include "autograd/tensor.h"
 #include "runtime/base/context.h"
 
@@ -365,6 +366,18 @@ struct Input {       // borrowed
 /// the operation was called with and what came of it.
 [[gnu::cold]] RAMET_API void tell_made(Node& node, ArrayRef<Input> inputs,
                                        ArrayRef<Input> results) noexcept;
+/// The same of an operation that has arguments; `add` adds them, and is called with `what`.
+using AddArguments = void (*)(const void* what, Arguments& to);
+[[gnu::cold]] RAMET_API void tell_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> results,
+                                       const void* what, AddArguments add) noexcept;
+/// The same where a lambda adds them.
+template <class A>
+[[gnu::cold]] void tell_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> results,
+                             const A& arguments) noexcept {
+  tell_made(node, inputs, results, &arguments, [](const void* what, Arguments& to) {
+    (*static_cast<const A*>(what))(to);
+  });
+}
 
 /// A backward function that keeps sizes and numbers, and no tensor: nothing of it is freed, so that
 /// it may run again, as LibTorch's. One that captures nothing but numbers is known without this.
@@ -447,6 +460,16 @@ Tensor record(const char* name, const Input (&inputs)[N], Tensor&& out, F f) {
     tell_made(*static_cast<Node*>(out->node), inputs, Input(out));
   return std::move(out);
 }
+/// The same of an operation with arguments. `arguments(Arguments&)` adds them; it is called only
+/// while an observer is registered.
+template <size_t N, class F, class A>
+Tensor record(const char* name, const Input (&inputs)[N], Tensor&& out, F f, const A& arguments) {
+  out->node = make_node(name, inputs, out->device, std::move(f));
+  out->flags |= TensorImpl::kRequiresGrad;
+  if (RAMET_UNLIKELY(ramet::detail::tls.watching))
+    tell_made(*static_cast<Node*>(out->node), inputs, Input(out), arguments);
+  return std::move(out);
+}
 
 /// A node with any number of inputs and one result (cat, stack, index): edges in a vector.
 class RAMET_API ListNode final : public Node {
@@ -466,10 +489,19 @@ class RAMET_API ListNode final : public Node {
 };
 /// As record(), for a list of inputs. f writes one gradient per input into the vector it gets.
 RAMET_API Tensor record_list(const char* name, ArrayRef<Tensor> inputs, Tensor out,
-                             ListNode::Backward f, bool keeps = true);
+                             ListNode::Backward f, bool keeps = true,
+                             const void* what = nullptr, AddArguments add = nullptr);
 template <class F>
 Tensor record_list(const char* name, ArrayRef<Tensor> inputs, Tensor out, SavesNothing<F> f) {
   return record_list(name, inputs, std::move(out), ListNode::Backward(std::move(f)), false);
+}
+/// The same of an operation with arguments (record).
+template <class F, class A>
+Tensor record_list(const char* name, ArrayRef<Tensor> inputs, Tensor out, SavesNothing<F> f,
+                   const A& arguments) {
+  return record_list(
+      name, inputs, std::move(out), ListNode::Backward(std::move(f)), false, &arguments,
+      [](const void* what, Arguments& to) { (*static_cast<const A*>(what))(to); });
 }
 
 /// Hangs one result of a node with several (unbind, max with indices ... where more than one result

@@ -154,7 +154,11 @@ template <class Row, class... Numbers>
 static RAMET_INLINE Tensor recorded(const char* node, Tensor&& out, const Tensor& a,
                                     const Tensor& b, const Numbers&... numbers) {
   if (!recording(a, b)) return std::move(out);
-  return record(node, {a, b}, std::move(out), gradients_of<Row>(a, b, numbers...));
+  if constexpr (sizeof...(numbers) == 0)
+    return record(node, {a, b}, std::move(out), gradients_of<Row>(a, b));
+  else
+    return record(node, {a, b}, std::move(out), gradients_of<Row>(a, b, numbers...),
+                  [&](Arguments& to) { (to("number", numbers), ...); });
 }
 template <class Row, class... Numbers>
 static RAMET_INLINE Tensor recorded(const char* node, Tensor&& out, const Tensor& a,
@@ -163,7 +167,8 @@ static RAMET_INLINE Tensor recorded(const char* node, Tensor&& out, const Tensor
   return record(node, {a}, std::move(out),
                 [dtype = a.scalar_type(), b, numbers...](const Node&, const Tensor& g) {
                   return Row::gradient_a(g, g, b, numbers...).to(dtype);
-                });
+                },
+                [&](Arguments& to) { to("other", b), (to("number", numbers), ...); });
 }
 
 /// a = the row's value of a and b, with its history.
@@ -182,7 +187,8 @@ static Tensor& overwrite(const char* op, const char* node, const PointwiseKernel
   if (recording(a, b)) {
     auto backward = gradients_of<Row, Overwritten, Own>(a, b, numbers...);
     run();
-    record_inplace(node, {a, b}, a, std::move(backward));
+    record_inplace(node, {a, b}, a, std::move(backward),
+                   [&]([[maybe_unused]] Arguments& to) { (to("number", numbers), ...); });
   } else {
     run();
   }
@@ -196,9 +202,12 @@ static Tensor& overwrite(const char* op, const char* node, const PointwiseKernel
   pointwise_into(k, a, compute_type(dtype), a, b, {}, numbers...);
   wrote(op, a);
   if (recording(a))
-    record_inplace(node, {a}, a, [b, numbers...](const Node&, const Tensor& g) {
-      return Row::gradient_a(g, g, b, numbers...);
-    });
+    record_inplace(
+        node, {a}, a,
+        [b, numbers...](const Node&, const Tensor& g) {
+          return Row::gradient_a(g, g, b, numbers...);
+        },
+        [&](Arguments& to) { to("other", b), (to("number", numbers), ...); });
   return as_mutable(a);
 }
 

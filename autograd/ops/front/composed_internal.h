@@ -50,7 +50,8 @@ Tensor record_composed(const char* name, Tensor&& out, F f, const T&... inputs) 
 using ResultsBackward =
     std::function<void(const Node& self, const std::vector<Tensor>& v, std::vector<Tensor>& grads)>;
 RAMET_API void record_results(const char* name, ArrayRef<Tensor> inputs,
-                              std::vector<Tensor>& results, ResultsBackward f);
+                              std::vector<Tensor>& results, ResultsBackward f,
+                              const void* what = nullptr, AddArguments add = nullptr);
 
 /// record_results() of a fused operation that computed `results` from `inputs` (some of each may be
 /// undefined) as the composition `f` would: the gradients are f's.

@@ -28,6 +28,16 @@ bool one_pass(const VolumeShape&) { return false; }
 void raw_weight_and_bias(const Node&, const Tensor&, const Tensor&, const VolumeShape&, Tensor&,
                          Tensor&) {}
 
+void add_numbers(Arguments& to, const Conv2dShape& s, bool transposed) {
+  to("stride", std::vector<int64_t>{s.sh, s.sw});
+  to("padding", std::vector<int64_t>{s.ph, s.pw});
+  to("dilation", std::vector<int64_t>{s.dh, s.dw});
+  to("groups", s.groups);
+  to("transposed", transposed);
+}
+// Those of volumes are not told.
+void add_numbers(Arguments&, const VolumeShape&, bool) {}
+
 template <class Shape>
 std::array<Tensor, 3> gradients(const Node& self, const Tensor& g, const Saved& x, const Saved& w,
                                 const Shape& s, ImageLayout layout) {
@@ -54,11 +64,13 @@ Tensor result(const Tensor& x, const Tensor& w, const Tensor& bias, const Shape&
                       const Node& self, const Tensor& g) {
                     auto r = gradients(self, g, sx, sw, s, layout);
                     return std::array<Tensor, 2>{std::move(r[0]), std::move(r[1])};
-                  });
+                  },
+                  [&](Arguments& to) { add_numbers(to, s, false); });
   return record(
       "ConvolutionBackward0", {x, w, bias}, std::move(y),
       [sx = save_if(wants_grad(w), x), sw = save_if(wants_grad(x), w), s, layout](
-          const Node& self, const Tensor& g) { return gradients(self, g, sx, sw, s, layout); });
+          const Node& self, const Tensor& g) { return gradients(self, g, sx, sw, s, layout); },
+      [&](Arguments& to) { add_numbers(to, s, false); });
 }
 
 // As g lies, where x has rows.
@@ -108,13 +120,16 @@ Tensor transposed(const Tensor& x, const Tensor& w, const Tensor& bias, const Sh
     return std::array<Tensor, 2>{self.needs(0) ? result(g, sw.get(self), Tensor(), s) : Tensor(),
                                  self.needs(1) ? of_weight(sx.get(self), g, s) : Tensor()};
   };
-  if (!bias.defined()) return record("ConvolutionBackward0", {x, w}, std::move(y), of_operands);
+  const auto numbers = [&](Arguments& to) { add_numbers(to, s, true); };
+  if (!bias.defined())
+    return record("ConvolutionBackward0", {x, w}, std::move(y), of_operands, numbers);
   return record("ConvolutionBackward0", {x, w, bias}, std::move(y),
                 [of_operands](const Node& self, const Tensor& g) {
                   auto [dx, dw] = of_operands(self, g);
                   return std::array<Tensor, 3>{std::move(dx), std::move(dw),
                                                self.needs(2) ? of_bias(g) : Tensor()};
-                });
+                },
+                numbers);
 }
 
 }  // namespace

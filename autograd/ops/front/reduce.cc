@@ -27,6 +27,14 @@ ReducedDims reduced_dims(const char* op, const Tensor& x, OptionalIntArrayRef di
   return dims;
 }
 
+void add_dims(Arguments& to, ReducedDims dims, const Tensor& x) {
+  std::vector<int64_t> list;
+  for (int64_t d = 0; d < x.dim(); ++d)
+    if (dims.has(d)) list.push_back(d);
+  to("dim", list);
+  to("keepdim", dims.keepdim);
+}
+
 int64_t reduced_count(const Tensor& x, ReducedDims dims) {
   int64_t n = 1;
   for (int64_t d = 0; d < x.dim(); ++d)

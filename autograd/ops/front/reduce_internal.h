@@ -18,6 +18,8 @@ struct ReducedDims {
 /// empty one.
 RAMET_API ReducedDims reduced_dims(const char* op, const Tensor& x, OptionalIntArrayRef dim,
                                    bool keepdim);
+/// The arguments of a reduction of x.
+RAMET_API void add_dims(Arguments& to, ReducedDims dims, const Tensor& x);
 /// Elements reduced to one.
 RAMET_API int64_t reduced_count(const Tensor& x, ReducedDims dims);
 /// Errors where the extremum of nothing would be asked for.

@@ -64,6 +64,10 @@ Tensor taken(const char* node, const Tensor& x, int64_t dim, Tensor values, cons
                   const Tensor& index = at.get(self);
                   return move_to_zeros(m.shape(), dim, lost ? index.unsqueeze(dim) : index,
                                        lost ? g.unsqueeze(dim) : g);
+                },
+                [&](Arguments& to) {
+                  to("dim", x.dim() == 0 ? std::vector<int64_t>() : std::vector<int64_t>{dim});
+                  to("keepdim", !lost);
                 });
 }
 

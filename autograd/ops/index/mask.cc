@@ -110,7 +110,8 @@ Tensor masked_fill(const Tensor& self, const Tensor& mask, const Scalar& value) 
   return record("MaskedFillBackward0", {self}, std::move(out),
                 [m = Meta(self), sm = save(mask)](const Node& node, const Tensor& g) {
                   return m.reduce(g.masked_fill(sm.get(node), 0));
-                });
+                },
+                [&](Arguments& to) { to("mask", mask), to("value", value); });
 }
 
 Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) {
@@ -124,7 +125,8 @@ Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) 
       [m = Meta(self), mv = Meta(value), sm = save(mask)](const Node& node, const Tensor& g) {
         return std::array{node.needs(0) ? m.reduce(g.masked_fill(sm.get(node), 0)) : Tensor(),
                           node.needs(1) ? value_gradient(g, sm.get(node), mv) : Tensor()};
-      });
+      },
+      [&](Arguments& to) { to("mask", mask); });
 }
 
 Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) const {
@@ -137,9 +139,10 @@ Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) const {
   fill_into(*this, *this, mask, value);
   wrote("masked_fill_", *this);
   if (recording(*this)) {
-    record_inplace("MaskedFillBackward0", {*this}, *this, [sm](const Node& node, const Tensor& g) {
-      return g.masked_fill(sm.get(node), 0);
-    });
+    record_inplace(
+        "MaskedFillBackward0", {*this}, *this,
+        [sm](const Node& node, const Tensor& g) { return g.masked_fill(sm.get(node), 0); },
+        [&](Arguments& to) { to("mask", mask), to("value", value); });
   }
   return as_mutable(*this);
 }

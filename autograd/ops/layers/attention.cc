@@ -173,7 +173,8 @@ Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, const Setting& s
                     const Node& self, const Tensor& g) {
                   return backward(self, g, sq.get(self), sk.get(self), sv.get(self),
                                   so.get(self).detach(), log_sum, s);
-                });
+                },
+                [&](Arguments& to) { to("is_causal", s.causal), to("scale", s.scale); });
 }
 
 // ---- checks -------------------------------------------------------------------------------------

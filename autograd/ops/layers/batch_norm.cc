@@ -196,6 +196,10 @@ Tensor normalise(const Tensor& x, const Tensor& w, const Tensor& b, const Tensor
   return record("NativeBatchNormBackward0", {x, w, b}, std::move(y),
                 [s, sx = save(x), sw = save_if(w.defined(), w)](const Node& self, const Tensor& g) {
                   return backward(self, g, sx.get(self), sw.get(self), s);
+                },
+                [&](Arguments& to) {
+                  to("running_mean", running_mean), to("running_var", running_var);
+                  to("training", training), to("eps", eps);
                 });
 }
 

@@ -89,7 +89,8 @@ Tensor embedding(const Tensor& weight, const Tensor& indices_, int64_t padding_i
                                                                                   const Tensor& g) {
                   return embedding_backward(g, at.get(self), rows, cols, padding_idx,
                                             scale_grad_by_freq);
-                });
+                },
+                [&](Arguments& to) { to("indices", indices); });
 }
 
 Tensor& embedding_out(Tensor& out, const Tensor& weight, const Tensor& indices, int64_t padding_idx,

@@ -115,7 +115,8 @@ Tensor normalise(const Tensor& x, const Tensor& w, const Tensor& b, const Shape&
                 [s, sx = save(x), sw = save_if(w.defined(), w), mean, rstd](const Node& self,
                                                                             const Tensor& g) {
                   return backward(self, g, sx.get(self), sw.get(self), mean, rstd, s);
-                });
+                },
+                [&](Arguments& to) { to("num_groups", s.groups), to("eps", s.eps); });
 }
 
 void check_parameter(const char* name, const Tensor& p, const Tensor& x) {

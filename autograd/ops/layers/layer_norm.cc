@@ -198,7 +198,8 @@ Tensor layer_norm(const Tensor& x, IntArrayRef normalized_shape,
                  mean, rstd](const Node& self, const Tensor& g) {
                   return layer_norm_backward({self.needs(0), self.needs(1), self.needs(2)}, g,
                                              sx.get(self), sw.get(self), mean, rstd, s, shape);
-                });
+                },
+                [&](Arguments& to) { to("normalized_shape", normalized_shape), to("eps", eps); });
 }
 
 std::tuple<Tensor, Tensor> residual_layer_norm(const Tensor& x, const Tensor& residual,

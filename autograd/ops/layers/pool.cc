@@ -22,6 +22,13 @@ Tensor image_of(ImageLayout layout, const Pool2dShape& s, bool output, ScalarTyp
   return empty_image(layout, s.n, s.c, output ? s.oh : s.h, output ? s.ow : s.w, t, d);
 }
 
+void add_window(Arguments& to, const Pool2dShape& s) {
+  to("kernel_size", std::vector<int64_t>{s.kh, s.kw});
+  to("stride", std::vector<int64_t>{s.sh, s.sw});
+  to("padding", std::vector<int64_t>{s.ph, s.pw});
+  to("dilation", std::vector<int64_t>{s.dh, s.dw});
+}
+
 // ---- maximum: scatter and gather by the indices are each other's derivative ---------------------
 
 Tensor max_gather(const Tensor& x, const Tensor& index, const Pool2dShape& s, ImageLayout layout);
@@ -61,7 +68,8 @@ Tensor max_pool(const Tensor& x, const Pool2dShape& s, Tensor* index) {
   return record("MaxPool2DWithIndicesBackward0", {x}, std::move(y),
                 [index = save(places), s, layout](const Node& self, const Tensor& g) {
                   return max_scatter(g, index.get(self), s, layout);
-                });
+                },
+                [&](Arguments& to) { add_window(to, s); });
 }
 
 // ---- average: linear, forward and backward are each other's derivative --------------------------
@@ -82,8 +90,14 @@ Tensor average(const Tensor& x, const Average& a) {
     kernels::avg_pool2d_forward(x.stream(), {a.shape, image_view(x), image_view(y), x.scalar_type(),
                                              a.adaptive, a.count_include_pad, a.divisor_override});
   if (!recording(x)) return y;
-  return record(a.forward, {x}, std::move(y),
-                [a](const Node&, const Tensor& g) { return average_backward(g, a); });
+  return record(
+      a.forward, {x}, std::move(y),
+      [a](const Node&, const Tensor& g) { return average_backward(g, a); },
+      [&](Arguments& to) {
+        if (a.adaptive) return to("output_size", std::vector<int64_t>{a.shape.oh, a.shape.ow});
+        add_window(to, a.shape);
+        to("count_include_pad", a.count_include_pad), to("divisor_override", a.divisor_override);
+      });
 }
 Tensor average_backward(const Tensor& g, const Average& a) {
   Tensor dx = image_of(a.layout, a.shape, false, g.scalar_type(), g.device());

@@ -256,7 +256,12 @@ std::pair<Tensor, RecurrentState> run_as_one(RecurrentCell cell, const Recurrent
     record_results(
         l->lstm ? "LstmLayerBackward0" : "GruLayerBackward0", in, results,
         [l, kept, saved](const Node& self, const std::vector<Tensor>& v,
-                         std::vector<Tensor>& grads) { backward(self, l, kept, saved, v, grads); });
+                         std::vector<Tensor>& grads) { backward(self, l, kept, saved, v, grads); },
+        l.get(),
+        [](const void* layer, Arguments& to) {
+          const Layer& l = *static_cast<const Layer*>(layer);
+          to("rows", l.rows), to("reverse", l.reverse);
+        });
   }
   return {results[0], {results[1], results[2]}};
 }

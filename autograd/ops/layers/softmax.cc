@@ -74,7 +74,8 @@ Tensor softmax_any(const char* op, const char* node, const Tensor& self, int64_t
   return record(node, {x}, std::move(out),
                 [d, log, sy = save_output(out)](const Node& node, const Tensor& g) {
                   return softmax_backward(g, sy.get(node), d, log);
-                });
+                },
+                [&](Arguments& to) { to("dim", d); });
 }
 
 }  // namespace

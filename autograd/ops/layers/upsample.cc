@@ -82,7 +82,11 @@ Tensor resampled(const Tensor& x, const Plan& p, bool back) {
   Tensor y = computed(x, p, back);
   if (!recording(x)) return y;
   return record(back ? p.backward : p.forward, {x}, std::move(y),
-                [p, back](const Node&, const Tensor& g) { return resampled(g, p, !back); });
+                [p, back](const Node&, const Tensor& g) { return resampled(g, p, !back); },
+                [&](Arguments& to) {
+                  to("align_corners", p.axes[2].align_corners);
+                  for (int d = 3 - p.dims; d < 3; ++d) to("scale", p.axis(d).scale);
+                });
 }
 
 // Of uint8, rounded and limited behind each dimension, the last one first.

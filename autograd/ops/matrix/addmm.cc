@@ -55,7 +55,8 @@ Tensor add_product(const char* op, const char* node, const Tensor& self, const T
                                     : Tensor(),
                       self.needs(2) ? product_gradient(self, 2, x.get(self), true, g, false, alpha)
                                     : Tensor()};
-                });
+                },
+                [&](Arguments& to) { to("beta", beta), to("alpha", alpha); });
 }
 
 }  // namespace

@@ -35,6 +35,10 @@ template <class Row, class... Numbers> Tensor fresh(const Tensor& x, const Numbe
   return record(names.node, {x}, std::move(out),
                 [sx = save(x), numbers...](const Node& self, const Tensor& g) {
                   return Row::gradient(g, sx.get(self), numbers...);
+                },
+                [&](Arguments& to) {
+                  if (std::is_same<Row, rows::GeluTanh>::value) to("approximate", "tanh");
+                  (to("number", numbers), ...);
                 });
 }
 template <class Row, class... Numbers>
@@ -106,7 +110,8 @@ Tensor& leaky_relu_(Tensor& x, const Scalar& slope) {
     record_inplace("LeakyReluBackward1", {x}, x,
                    [sy = save_output(x), slope](const Node& self, const Tensor& g) {
                      return leaky_relu_backward(g, sy.get(self), slope, true);
-                   });
+                   },
+                   [&](Arguments& to) { to("number", slope); });
   }
   return x;
 }

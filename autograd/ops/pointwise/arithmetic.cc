@@ -125,7 +125,8 @@ Tensor rsub(const Tensor& a, const Scalar& b, const Scalar& alpha) {
   return record("RsubBackward1", {a}, std::move(out),
                 [alpha, dtype = a.scalar_type()](const Node&, const Tensor& g) {
                   return rows::Sub::gradient_b(g, g, g, alpha).to(dtype);
-                });
+                },
+                [&](Arguments& to) { to("other", b), to("number", alpha); });
 }
 Tensor operator-(const Scalar& a, const Tensor& b) { return rsub(b, a); }
 

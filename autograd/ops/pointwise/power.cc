@@ -62,7 +62,8 @@ Tensor pow(const Tensor& x, const Scalar& p) {
   return record("PowBackward0", {x}, std::move(out),
                 [sx = save(x), p, dtype = x.scalar_type()](const Node& self, const Tensor& g) {
                   return base_gradient(g, sx.get(self), p).to(dtype);
-                });
+                },
+                [&](Arguments& to) { to("exponent", p); });
 }
 Tensor pow(const Tensor& x, const Tensor& p) {
   common_device("pow", x, p);
@@ -92,7 +93,8 @@ Tensor pow(const Scalar& x, const Tensor& p) {
                     return where(ge(p, 0), 0, mul(g, mul(sy.get(self), -INFINITY))).to(dtype);
                   }
                   return mul(mul(g, sy.get(self)), std::log(x.toDouble())).to(dtype);
-                });
+                },
+                [&](Arguments& to) { to("self", x); });
 }
 Tensor& pow_out(Tensor& out, const Tensor& x, const Tensor& p) {
   common_device("pow_out", x, p);
@@ -108,9 +110,10 @@ Tensor& Tensor::pow_(const Scalar& p) const {
   pow_into(*this, dtype, *this, p);
   wrote("pow_", *this);
   if (records)
-    record_inplace("PowBackward0", {*this}, *this, [sx, p](const Node& self, const Tensor& g) {
-      return base_gradient(g, sx.get(self), p);
-    });
+    record_inplace(
+        "PowBackward0", {*this}, *this,
+        [sx, p](const Node& self, const Tensor& g) { return base_gradient(g, sx.get(self), p); },
+        [&](Arguments& to) { to("exponent", p); });
   return as_mutable(*this);
 }
 Tensor& Tensor::pow_(const Tensor& p) const {

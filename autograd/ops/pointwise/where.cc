@@ -40,7 +40,8 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
         const Tensor& mask = c.get(self);
         return Pair{self.needs(0) ? ma.reduce(rows::Where::gradient_a(g, mask)) : Tensor(),
                     self.needs(1) ? mb.reduce(rows::Where::gradient_b(g, mask)) : Tensor()};
-      });
+      },
+      [&](Arguments& to) { to("condition", condition); });
 }
 Tensor where(const Tensor& condition, const Scalar& a, const Tensor& b) {
   return where(condition, scalar_to_tensor(a), b);
@@ -137,7 +138,8 @@ Tensor& clamp_in_place(const char* op, const Tensor& x, const Bound& low, const 
     auto gradient = clamp_gradient(x.clone(), low, high);  // x itself is overwritten
     clamp_into(x, dtype, x, low, high);
     wrote(op, x);
-    record_inplace(clamp_node(low, high), {x}, x, std::move(gradient));
+    record_inplace(clamp_node(low, high), {x}, x, std::move(gradient),
+                   [&](Arguments& to) { to("min", low), to("max", high); });
   } else {
     clamp_into(x, dtype, x, low, high);
     wrote(op, x);
@@ -152,7 +154,8 @@ Tensor clamp(const Tensor& x, const std::optional<Scalar>& low, const std::optio
   Tensor out = empty_like_layout(x, dtype);
   clamp_into(out, dtype, x, low, high);
   if (!recording(x)) return out;
-  return record(clamp_node(low, high), {x}, std::move(out), clamp_gradient(x, low, high));
+  return record(clamp_node(low, high), {x}, std::move(out), clamp_gradient(x, low, high),
+                [&](Arguments& to) { to("min", low), to("max", high); });
 }
 Tensor& clamp_out(Tensor& out, const Tensor& x, const std::optional<Scalar>& low,
                   const std::optional<Scalar>& high) {

@@ -31,7 +31,8 @@ Tensor extremum(const char* op, const char* node, ReduceOp kind, const Tensor& x
   return record(node, {x}, std::move(out),
                 [dims, sx = save(x), sy = save_output(out)](const Node& self, const Tensor& g) {
                   return share(g, sx.get(self), sy.get(self).detach(), dims);
-                });
+                },
+                [&](Arguments& to) { add_dims(to, dims, x); });
 }
 
 std::tuple<Tensor, Tensor> with_places(const char* op, const char* node, ReduceOp kind,

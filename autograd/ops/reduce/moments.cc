@@ -121,7 +121,8 @@ Tensor norm_over(const char* node, const Tensor& self, const std::optional<Scala
   return record(node, {x}, std::move(out),
                 [dims, p, sx = save(x), sy = save_output(out)](const Node& self, const Tensor& g) {
                   return norm_backward(g, sx.get(self), sy.get(self), p, dims);
-                });
+                },
+                [&](Arguments& to) { to("p", p), add_dims(to, dims, x); });
 }
 
 }  // namespace

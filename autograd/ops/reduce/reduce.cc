@@ -31,7 +31,8 @@ Tensor sum_over(const char* node, const Tensor& self, OptionalIntArrayRef dim, b
   return record(node, {x}, std::move(out),
                 saves_nothing([dims, m = Meta(x)](const Node&, const Tensor& g) {
                   return spread(g, m.shape(), dims);
-                }));
+                }),
+                [&](Arguments& to) { add_dims(to, dims, x); });
 }
 
 Tensor mean_over(const char* node, const Tensor& self, OptionalIntArrayRef dim, bool keepdim,
@@ -47,7 +48,8 @@ Tensor mean_over(const char* node, const Tensor& self, OptionalIntArrayRef dim, 
       node, {x}, std::move(out),
       saves_nothing([dims, m = Meta(x), n = reduced_count(x, dims)](const Node&, const Tensor& g) {
         return spread(g.div(Scalar(static_cast<double>(n))), m.shape(), dims);
-      }));
+      }),
+      [&](Arguments& to) { add_dims(to, dims, x); });
 }
 
 // Where a group holds a 0, result / x cannot say what the others multiply to. To any order: each
@@ -100,7 +102,8 @@ Tensor prod_over(const char* node, const Tensor& self, OptionalIntArrayRef dim, 
   return record(node, {x}, std::move(out),
                 [dims, sx = save(x), sy = save_output(out)](const Node& self, const Tensor& g) {
                   return prod_backward(g, sx.get(self), sy.get(self), dims);
-                });
+                },
+                [&](Arguments& to) { add_dims(to, dims, x); });
 }
 
 Tensor truth(const char* op, ReduceOp kind, const Tensor& x, OptionalIntArrayRef dim,

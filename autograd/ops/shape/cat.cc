@@ -102,7 +102,8 @@ Tensor cat(TensorList tensors, int64_t dim) {
                 grads[i] = m.reduce(skip ? g.reshape(-1).narrow(0, 0, 0) : g.narrow(d, start, n));
               start += n;
             }
-          }));
+          }),
+      [&](Arguments& to) { to("dim", j.dim); });
 }
 
 Tensor& cat_out(Tensor& out, TensorList tensors, int64_t dim) {
@@ -149,7 +150,8 @@ Tensor stack(TensorList tensors, int64_t dim) {
         for (size_t i = 0; i < dtypes.size(); ++i)
           if (node.needs(static_cast<int>(i)))
             grads[i] = g.select(d, static_cast<int64_t>(i)).to(dtypes[i]);
-      }));
+      }),
+      [&](Arguments& to) { to("dim", d); });
 }
 
 Tensor hstack(TensorList tensors) {

@@ -120,7 +120,8 @@ std::vector<Tensor> parts_of(const Tensor& x, Parts p) {
   Node* const node = new_node<PartsBackward>(x, std::move(p));
   for (size_t i = 0; i < out.size(); ++i) attach(out[i], node, static_cast<uint32_t>(i));
   if (RAMET_UNLIKELY(ramet::detail::tls.watching))
-    tell_made(*node, Input(x), std::vector<Input>(out.begin(), out.end()));
+    tell_made(*node, Input(x), std::vector<Input>(out.begin(), out.end()),
+              [&](Arguments& to) { to("dim", d); });
   release(node);
   return out;
 }

@@ -131,7 +131,8 @@ Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1) {
   Tensor v = make_view(self, sizes, strides, 0);
   if (!recording(self)) return v;
   return record("TransposeBackward0", {self}, std::move(v),
-                [dim0, dim1](const Node&, const Tensor& g) { return transpose(g, dim0, dim1); });
+                [dim0, dim1](const Node&, const Tensor& g) { return transpose(g, dim0, dim1); },
+                [&](Arguments& to) { to("dim0", a), to("dim1", b); });
 }
 
 Tensor t(const Tensor& self) {
@@ -158,7 +159,8 @@ Tensor permute(const Tensor& self, IntArrayRef dims) {
   if (!recording(self)) return v;
   return record(
       "PermuteBackward0", {self}, std::move(v),
-      saves_nothing([inverse](const Node&, const Tensor& g) { return permute(g, inverse); }));
+      saves_nothing([inverse](const Node&, const Tensor& g) { return permute(g, inverse); }),
+      [&](Arguments& to) { to("dims", dims); });
 }
 
 Tensor movedim(const Tensor& self, IntArrayRef source, IntArrayRef destination) {

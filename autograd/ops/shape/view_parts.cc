@@ -47,19 +47,20 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
   const auto d = static_cast<size_t>(wrap_dim("slice", dim, self.dim()));
   const int64_t n = self.sizes()[d];
   auto clamped = [n](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + n : i, 0, n); };
-  const int64_t from = clamped(start.value_or(0)), to = std::max(clamped(end.value_or(n)), from);
+  const int64_t from = clamped(start.value_or(0)), until = std::max(clamped(end.value_or(n)), from);
   Sizes sizes = self.sizes().vec(), strides = self.raw_strides().vec();
-  sizes[d] = ceil_div(to - from, step);
+  sizes[d] = ceil_div(until - from, step);
   strides[d] = stepped_stride(strides[d], step);
   Tensor v = make_view(self, sizes, strides, offset_of(self, d, from));
   if (!recording(self)) return v;
   return record(
       "SliceBackward0", {self}, std::move(v),
-      saves_nothing([old = self.sizes().vec(), d, from, to, step](const Node&, const Tensor& g) {
-        return placed("SliceBackward0", g, old, [d, from, to, step](const Tensor& t) {
-          return slice(t, static_cast<int64_t>(d), from, to, step);
+      saves_nothing([old = self.sizes().vec(), d, from, until, step](const Node&, const Tensor& g) {
+        return placed("SliceBackward0", g, old, [d, from, until, step](const Tensor& t) {
+          return slice(t, static_cast<int64_t>(d), from, until, step);
         });
-      }));
+      }),
+      [&](Arguments& to) { to("dim", d), to("start", from), to("end", until), to("step", step); });
 }
 
 Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
@@ -103,7 +104,8 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
                   return placed("SelectBackward0", g, old, [d, index](const Tensor& t) {
                     return select(t, static_cast<int64_t>(d), index);
                   });
-                }));
+                }),
+                [&](Arguments& to) { to("dim", d), to("index", index); });
 }
 
 Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {

@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <exception>
 #include <map>
+#include <optional>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
-#include "nn/formats/onnx/between_internal.h"
 #include "nn/formats/onnx/layers_internal.h"
+#include "nn/formats/onnx/tensors_internal.h"
 #include "runtime/base/atomic_file.h"
 #include "runtime/capture/capture.h"
 
@@ -41,23 +43,17 @@ const OnnxLayer* layer_of(const nn::Module& m) {
 class Watch {
  public:
   explicit Watch(nn::Module& root)
-      : seen_(std::make_shared<OnnxSeen>()), looks_on_(seen_), tensors_(graph_, *seen_) {
+      : history_(std::make_shared<OnnxHistory>()),
+        observing_(history_),
+        tensors_(graph_, *history_, [this](int64_t extent) { return free_extent(extent); }) {
     std::map<nn::Module*, std::string> paths;
-    std::map<std::string, nn::Module*> modules;
     root.apply([&](const std::string& path, nn::Module& m) {
       const auto& hooks = m.forward_hooks();
       RAMET_CHECK(!hooks || (hooks->pre.empty() && hooks->post.empty() && hooks->scopes.empty()),
                   kOp, named(path), " has forward hooks, which cannot be exported");
-      modules[path] = &m;
       if (paths.emplace(&m, path).second) before_.push_back({&m, hooks, m.is_training()});
     });
-    for (const auto& item : root.named_parameters()) {
-      const std::string& name = item.key();
-      const size_t dot = name.rfind('.');
-      const std::string owner = dot == std::string::npos ? "" : name.substr(0, dot);
-      nn::Module* const m = modules[owner];
-      tensors_.parameter({item.value(), name, owner, m, m ? layer_of(*m) : nullptr});
-    }
+    for (const auto& item : root.named_parameters()) tensors_.parameter(item.value(), item.key());
     for (const Before& b : before_) {
       nn::Module& m = *b.module;
       const std::string path = paths[&m];
@@ -79,7 +75,7 @@ class Watch {
   }
   Watch(const Watch&) = delete;
 
-  /// Behind the forward: what it caught was thrown all the same.
+  /// After the forward: what it caught was thrown all the same.
   void check() const {
     if (refusal_) std::rethrow_exception(refusal_);
     if (!calls_.empty()) caught();
@@ -88,6 +84,10 @@ class Watch {
   OnnxGraph& graph() { return graph_; }
   const OnnxTensors& tensors() const { return tensors_; }
   void know(const Tensor& t, const std::string& name) { tensors_.know(t, name); }
+  /// Dimension `dim` of this input is the batch, whose extent is free and is now `extent`.
+  void batch(const std::string& input, int64_t dim, int64_t extent) {
+    if (batch_input_.empty()) batch_input_ = input, batch_dim_ = dim, batch_ = extent;
+  }
   std::string name_of(const Tensor& t, const std::string& whose) {
     const std::string where = calls_.empty() ? "" : calls_.back().path;
     return t.defined() ? tensors_.name_of(t, where, whose) : "";
@@ -99,6 +99,17 @@ class Watch {
     std::shared_ptr<const nn::ModuleHooks> hooks;
     bool training;
   };
+
+  // The batch's extent as an ONNX value of one number; "" of another extent.
+  std::string free_extent(int64_t extent) {
+    if (batch_input_.empty() || extent != batch_) return "";
+    if (batch_extent_.empty())
+      batch_extent_ = graph_.node("batch", "Gather",
+                                  {graph_.node("batch", "Shape", {batch_input_}),
+                                   graph_.integers("batch.dim", {batch_dim_})},
+                                  OnnxAttributes().integer("axis", 0));
+    return batch_extent_;
+  }
 
   template <class F> void kept(const F& f) {
     try {
@@ -137,13 +148,15 @@ class Watch {
   }
 
   OnnxGraph graph_;
-  const std::shared_ptr<OnnxSeen> seen_;
-  const autograd::GraphObserverGuard looks_on_;
+  const std::shared_ptr<OnnxHistory> history_;
+  const autograd::GraphObserverGuard observing_;
   OnnxTensors tensors_;
   std::vector<Before> before_;
   std::vector<OnnxCall> calls_;  // under way, outermost first
-  bool inside_ = false;          // of a layer: what it calls is its own affair
-  std::exception_ptr refusal_;   // the first
+  std::string batch_input_, batch_extent_;
+  int64_t batch_dim_ = 0, batch_ = 0;
+  bool inside_ = false;         // of a layer: what it calls is its own affair
+  std::exception_ptr refusal_;  // the first
 };
 
 // Numbers in the range of the example's that do not repeat: where one operation or another one
@@ -198,6 +211,7 @@ Run run(nn::Module& module, const std::vector<Tensor>& inputs, const OnnxOptions
     for (int64_t d = 0; d < x.dim(); ++d) {
       ProtoMessage extent;
       const bool free = options.batch_dim() && wrap_dim(kOp, *options.batch_dim(), x.dim()) == d;
+      if (free) watch.batch(name, d, x.size(d));
       shape.message(1, free ? extent.text(2, "batch") : extent.integer(1, x.size(d)));
     }
     watch.graph().input(name, x.scalar_type(), shape);
@@ -230,6 +244,69 @@ Run run(nn::Module& module, const std::vector<Tensor>& inputs, const OnnxOptions
   return result;
 }
 
+bool same_bits(const Tensor& a, const Tensor& b) {
+  if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
+  const Tensor x = a.detach().to(Device(kCPU, 0)).contiguous(),
+               y = b.detach().to(Device(kCPU, 0)).contiguous();
+  return x.nbytes() == 0 || std::memcmp(x.data_ptr(), y.data_ptr(), x.nbytes()) == 0;
+}
+
+// Which constants of a run are new tensors in another one: the forward makes them.
+std::vector<size_t> made_anew(const Run& a, const Run& b) {
+  std::vector<size_t> places;
+  for (size_t i = 0; i < a.constants.size() && i < b.constants.size(); ++i)
+    if (!a.constants[i].tensor.is_set_to(b.constants[i].tensor)) places.push_back(i);
+  return places;
+}
+[[noreturn]] void refuse_constant(const OnnxTensors::Constant& c) {
+  fail(kOp, "in the forward of ", named(c.where), ": ",
+       c.whose.empty() ? std::string("an output") : "what '" + c.whose + "' is given", ", ",
+       describe(c.tensor), ", is made there, of something that is not recorded; ",
+       "expected what comes from an input, or a constant that does not");
+}
+
+// Inputs that change what was computed from them without a history, comparisons above all. Floating
+// point inputs are filled with `value`; whole numbers are in the other order. Empty where that
+// changes no input.
+std::vector<Tensor> probe(const std::vector<Tensor>& inputs, double value) {
+  std::vector<Tensor> out;
+  bool integers = false, changed = false;
+  for (const Tensor& x : inputs) {
+    const bool floating = x.is_floating_point();
+    std::vector<int64_t> dims;
+    for (int64_t d = 0; d < x.dim(); ++d) dims.push_back(d);
+    out.push_back(floating ? full_like(x, value) : x.dim() == 0 ? x.clone() : x.flip(dims));
+    integers = integers || !floating;
+    changed = changed || (!floating && !same_bits(x, out.back()));
+  }
+  return integers && !changed ? std::vector<Tensor>() : out;
+}
+
+// What a forward makes may come from the inputs. It is a constant if no input changes it.
+void check_constants(const Run& run_of_first, const Run& other, const std::vector<Tensor>& first,
+                     const std::function<Run(const std::vector<Tensor>&)>& run_with) {
+  const std::vector<size_t> places = made_anew(run_of_first, other);
+  if (places.empty()) return;
+  const auto compare = [&](const Run& again) {
+    for (const size_t i : places) {
+      const OnnxTensors::Constant& c = run_of_first.constants[i];
+      if (i >= again.constants.size() || !same_bits(c.tensor, again.constants[i].tensor))
+        refuse_constant(c);
+    }
+  };
+  compare(other);
+  for (const double value : {std::nan(""), HUGE_VAL, -HUGE_VAL, 0.}) {
+    const std::vector<Tensor> inputs = probe(first, value);
+    if (inputs.empty()) refuse_constant(run_of_first.constants[places[0]]);
+    std::optional<Run> again;
+    try {
+      again = run_with(inputs);
+    } catch (const Error&) {}  // a forward that does not take such numbers
+    if (!again) refuse_constant(run_of_first.constants[places[0]]);
+    compare(*again);
+  }
+}
+
 }  // namespace
 
 std::string onnx_bytes(nn::Module& module, const std::vector<Tensor>& inputs,
@@ -251,15 +328,9 @@ std::string onnx_bytes(nn::Module& module, const std::vector<Tensor>& inputs,
   }
   const Run other = run(module, second, options, forward, nullptr);
   const Run made = run(module, first, options, forward, options.batch_dim() ? &other : nullptr);
-  // What lives in both runs was there before; what a forward makes may come from the inputs.
-  for (size_t i = 0; i < made.constants.size() && i < other.constants.size(); ++i) {
-    const OnnxTensors::Constant& c = made.constants[i];
-    RAMET_CHECK(c.tensor.is_set_to(other.constants[i].tensor), kOp, "in the forward of ",
-                named(c.where), ": ",
-                c.whose.empty() ? std::string("an output") : "what '" + c.whose + "' is given",
-                ", ", describe(c.tensor), ", is made there, of something that is not recorded; ",
-                "expected what comes from an input, or, of a constant, a buffer");
-  }
+  check_constants(made, other, first, [&](const std::vector<Tensor>& probes) {
+    return run(module, probes, options, forward, nullptr);
+  });
   RAMET_CHECK(other.outputs.size() == made.outputs.size() && other.operators == made.operators, kOp,
               "the model does other things ",
               options.batch_dim() ? "for another extent of batch_dim" : "for other numbers",

@@ -2,14 +2,13 @@
 //
 //   export_onnx(net, torch::zeros({1, 1, 28, 28}), "net.onnx");
 //
-// How: the module's forward runs in evaluation mode while every module of the tree is watched (Note
-// [Module hooks] in nn/module/module.h), and every node of the graph of gradients that it makes.
-// Each layer that is called becomes its operators, joined by the tensors that go from one to the
-// next. What happens to a tensor between layers must be one of the operations that can be told from
-// their node, their numbers and their results ("between"); anything else is an Error that names the
-// module in whose forward it happens, and nothing is written. Not the example's numbers are used,
-// but others in their range: where a forward asks for values, those decide. It runs twice, with
-// different numbers (whole ones stay as they are), and must give the same graph.
+// How: the module's forward runs in evaluation mode. Hooks see each module that is called (Note
+// [Module hooks] in nn/module/module.h), and an observer sees each operation that is recorded, with
+// its arguments (autograd/graph/graph_observer.h). Each layer that is called becomes its operators.
+// So does each operation between layers. An operation without an operator is an Error that names it
+// and the module in whose forward it happens, and nothing is written. The example gives shapes and
+// the range of its numbers: the forward runs twice with other numbers in that range and must give
+// the same graph. A forward that asks for values is refused so.
 //
 // Exported:
 // - maps, shapes: Linear, Bilinear, Embedding, EmbeddingBag of matrices, Identity, Flatten,
@@ -24,14 +23,14 @@
 // - activations: all; Dropout and its kin are nothing
 // - losses: L1Loss, MSELoss, SmoothL1Loss, HuberLoss, BCELoss, BCEWithLogitsLoss, KLDivLoss,
 //   NLLLoss, CrossEntropyLoss of classes, and what consists of operations between layers
-// - between layers: sums, differences, products, quotients, powers, maximum and minimum of two
-//   tensors that come from inputs, or are parameters, buffers or other tensors that outlive the
-//   forward; the same with a number on either side; clamp; relu, leaky_relu, elu, sigmoid, tanh,
-//   exp, log, neg, abs, sqrt, rsqrt, reciprocal, sin, cos, erf, silu, gelu, softplus, softmax,
-//   log_softmax; sum, mean, norm (1 and 2), amax, amin, max and min of all or some dimensions; mm,
-//   bmm, addmm, functional::linear; cat, stack; max_pool2d and avg_pool2d with windows of 2 or 3;
-//   adaptive_avg_pool2d to extents that divide the image's;
-//   reshapes, select, narrow, chunk, transpose, permute, expand
+// - between layers, as functions: sums, differences, products, quotients, powers, maximum and
+//   minimum of tensors and numbers; where, masked_fill; clamp; relu, leaky_relu, sigmoid, tanh, exp,
+//   log, neg, abs, sqrt, rsqrt, reciprocal, erf, silu, gelu, softplus and trigonometric functions;
+//   softmax, log_softmax; sum, mean, prod, norm (1 and 2), amax, amin, max and min; mm, bmm, mv,
+//   addmm, matmul, linear, embedding, scaled_dot_product_attention; cat, stack; convolutions and
+//   pools of images, upsampling, layer_norm, batch_norm in evaluation mode; reshapes, select,
+//   slices, split, unbind, transpose, permute, expand. Parameters, buffers and tensors that the
+//   forward makes of nothing else are constants
 //
 // Refused, by name (of each module of nn with common options: goldens/onnx_modules.txt of the
 // tests):
@@ -48,12 +47,11 @@
 //                                    of images), or make other extents in float32
 //   CrossEntropyLoss                 with label_smoothing, of probabilities
 //   CTCLoss, MultiMarginLoss, MultiLabelMarginLoss, CosineEmbeddingLoss
-//   between layers: where, masked_fill, indices, strided slices, sorts, cumulative sums, ...
+//   between layers: indices by tensors, sorts, cumulative sums, comparisons of inputs, ...
 //
-// Layers are called as modules, `fc(x)`, or in a Sequential. Of `fc->forward(x)` nobody is told; it
-// is found where it is one operation: a Linear of rows, a convolution, a batch norm. Parameters
-// keep their names. Gates: PyTorch has those of an LSTM in the order i, f, g, o and of a GRU as r,
-// z, n; ONNX's are i, o, f, c and z, r, h (with linear_before_reset). They are exchanged, and those
+// A layer may be called as a module, `fc(x)`, in a Sequential, or by its forward(), `fc->forward(x)`:
+// then its operations are exported one by one. Parameters keep their names. PyTorch has the gates of an LSTM in the order i, f, g, o and of a GRU as r, z,
+// n. ONNX's are i, o, f, c and z, r, h (with linear_before_reset). They are exchanged, and those
 // tensors are called W_l0, R_l0, B_l0, ...
 #pragma once
 #include <functional>

@@ -1,7 +1,8 @@
 // RNN, LSTM, GRU: an operator a layer, with both directions. Their cells.
 #include "autograd/grad_mode.h"
-#include "autograd/ops/shape/cat.h"
-#include "nn/formats/onnx/layers_internal.h"
+#include "autograd/graph/node.h"
+#include "autograd/ops.h"
+#include "nn/formats/onnx/operations_internal.h"
 #include "nn/layers/sequence/recurrent.h"
 #include "nn/layers/sequence/recurrent_cells.h"
 
@@ -105,6 +106,47 @@ std::vector<std::string> cell(OnnxGraph& g, const OnnxCall& c, M& m, const Kind&
 }
 
 }  // namespace
+
+std::vector<std::string> onnx_recurrent_layer(const OnnxOperation& o) {
+  enum : size_t { kX, kHidden, kCell, kIh, kHh, kBiasIh, kBiasHh };
+  const bool lstm = o.node == "LstmLayerBackward0";
+  const std::vector<int64_t>& rows = o.arguments.integers("rows");
+  if (rows.empty() || rows.front() != rows.back())
+    o.call.refuse("a packed sequence, expected sequences of one length");
+  for (const size_t i : {kIh, kHh, kBiasIh, kBiasHh})
+    if (o.in(i).defined() && o.in(i).grad_fn()) o.call.refuse("a weight that is computed");
+  const std::vector<int64_t> order =
+      lstm ? std::vector<int64_t>{0, 3, 1, 2} : std::vector<int64_t>{1, 0, 2};
+  const OnnxOps ops = o.ops();
+  const auto steps = static_cast<int64_t>(rows.size()), hidden = o.in(kHh).size(1);
+  std::vector<std::string> in{ops.shaped(o.name(), {steps, -1, o.in(kX).size(1)}),
+                              o.graph.tensor(o.call.own("W"), reordered(o.in(kIh), order)),
+                              o.graph.tensor(o.call.own("R"), reordered(o.in(kHh), order)), "", ""};
+  if (o.in(kBiasIh).defined())
+    in[3] =
+        o.graph.tensor(o.call.own("B"),
+                       cat({reordered(o.in(kBiasIh), order), reordered(o.in(kBiasHh), order)}, 1));
+  // Without initial states they are zeros, of any batch.
+  const auto given = [&](size_t i) {
+    return !o.call.names[i].empty() || o.in(i).ne(0).any().item<bool>();
+  };
+  const std::string front = ops.integers({0});
+  if (given(kHidden) || (lstm && given(kCell)))
+    for (size_t i = kHidden; i <= (lstm ? kCell : kHidden); ++i)
+      in.push_back(ops.op("Unsqueeze", {o.name(i), front}));
+  while (in.back().empty()) in.pop_back();
+  OnnxAttributes a;
+  a.integer("hidden_size", hidden);
+  a.text("direction", o.arguments.flag("reverse") ? "reverse" : "forward");
+  if (!lstm) a.integer("linear_before_reset", 1);
+  const size_t states = lstm ? 2 : 1;
+  const std::vector<std::string> y =
+      o.graph.nodes(o.call.path, lstm ? "LSTM" : "GRU", in, 1 + states, a);
+  std::vector<std::string> out{ops.shaped(y[0], {-1, hidden})};
+  for (size_t i = 0; i < states; ++i) out.push_back(ops.op("Squeeze", {y[1 + i], front}));
+  out.resize(o.call.out.size());
+  return out;
+}
 
 void add_recurrent_layers(OnnxLayers& layers) {
   const Kind lstm{"LSTM", {0, 3, 1, 2}}, gru{"GRU", {1, 0, 2}}, rnn{"RNN", {0}};

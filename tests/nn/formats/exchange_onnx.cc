@@ -293,14 +293,10 @@ TEST(Onnx, RefusesWhatItCannotTell) {
               "got CumsumBackward0");
   expect_part(refusal([&](auto& m, const Tensor& x) { return caught(m, x, x.t()); }),
               "a forward caught what 'fc' threw");
-  // Views that are no slice with step 1, permutation or reshape.
-  expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x).slice(1, 0, 3, 2) * 2; }),
-              "got SliceBackward0");
   expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x).diagonal() + 1; }),
               "got DiagonalBackward0");
-  // What the forward makes may come of the input, whatever it is.
-  expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x) + ones({3}); }),
-              "an output, float32[3] on cpu, is made there");
+  // What the forward makes and some input changes is no constant, even where it is the same for
+  // all numbers in the example's range.
   expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x) * (x > -9).to(kFloat); }),
               "is made there");
   // A number that comes of the input.
@@ -309,7 +305,8 @@ TEST(Onnx, RefusesWhatItCannotTell) {
   // No history, and no constant either: the same in both runs, but by chance.
   expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x.gt(-9).to(kFloat)); }),
               "what 'fc' is given, float32[2, 3] on cpu, is made there");
-  expect_part(refusal([](auto&, const Tensor&) { return ones({3}); }), "an output, float32[3]");
+  expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x) + (x < -9).to(kFloat); }),
+              "is made there");
   int calls = 0;
   expect_part(refusal([&calls](auto& m, const Tensor& x) {
                 return ++calls % 2 ? m.fc(x) : m.fc(x).tanh();

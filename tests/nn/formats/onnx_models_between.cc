@@ -97,6 +97,62 @@ void add_numbers(const Adder& add) {
          });
 }
 
+// Functions where others write modules, and modules' forward() called by name.
+void add_functions(const Adder& add) {
+  namespace F = functional;
+  add.rows("activations", [](const Tensor& x) {
+    return softplus(x, 2) + gelu(x, "tanh") + silu(x) + hardtanh(x) + mish(x) + hardswish(x);
+  });
+  add.rows("strided", [](const Tensor& x) { return x.slice(1, 0, 4, 2) * 2; });
+  add.rows("made_constants", [](const Tensor& x) { return x * arange(4, kFloat) + ones({4}); });
+  add.rows("unbound", [](const Tensor& x) {
+    const Tensors parts = x.unbind(1), sizes = x.split_with_sizes({1, 3}, 1);
+    return parts[0] * parts[3] + sizes[1].sum(1) * sizes[0].squeeze(1);
+  });
+  add.of("masked", {onnx_numbers({2, 4, 4})}, OnnxOptions().batch_dim(0),
+         [](WithImpl& m, const Tensors& in) {
+           const Tensor later = ones({4, 4}).triu(1).eq(1), x = in[0] * m.scale;
+           return Tensors{x.masked_fill(later, -1e9).softmax(-1), ramet::where(later, x, x * 2)};
+         });
+  add.of("attention", {onnx_numbers({2, 3, 5, 4})}, OnnxOptions().batch_dim(0),
+         [](WithImpl& m, const Tensors& in) {
+           const Tensor q = in[0] * m.scale, k = in[0] + 1, v = in[0] * 2;
+           return Tensors{scaled_dot_product_attention(q, k, v),
+                          scaled_dot_product_attention(q, k, v, {}, 0., true)};
+         });
+  add.of("normed", {onnx_numbers({3, 6})}, OnnxOptions().batch_dim(0),
+         [](WithImpl& m, const Tensors& in) {
+           const Tensor x = m.fc->forward(in[0]);
+           return Tensors{layer_norm(x, {4}, m.scale, m.place.view({4})), layer_norm(x, {4})};
+         });
+  // The batch's extent is read from the input.
+  add.of("token", {onnx_numbers({3, 2, 4})}, OnnxOptions().batch_dim(0),
+         [](WithImpl& m, const Tensors& in) {
+           const Tensor token = m.scale.view({1, 1, 4}).expand({in[0].size(0), -1, -1});
+           return Tensors{cat({token, in[0]}, 1)};
+         });
+  add.of("tied", {onnx_numbers({3, 6})}, OnnxOptions().batch_dim(0),
+         [](WithImpl& m, const Tensors& in) {
+           return Tensors{F::linear(m.fc(in[0]), m.fc->weight.t())};
+         });
+  add.of("images", {onnx_numbers({2, 4, 6, 6})}, OnnxOptions().batch_dim(0),
+         [](WithImpl& m, const Tensors& in) {
+           const Tensor weight = m.fc->weight.view({2, 4, 3, 1}), x = conv2d(in[0], weight);
+           const auto up = [&x](F::InterpolateFuncOptions::mode_t mode, bool corners) {
+             auto options =
+                 F::InterpolateFuncOptions().mode(mode).scale_factor(std::vector<double>{2, 2});
+             if (corners) options.align_corners(true);
+             return F::interpolate(x, options);
+           };
+           return Tensors{max_pool2d(x, 2, 2) + avg_pool2d(x, 2, 2),
+                          adaptive_avg_pool2d(x, {2, 3}),
+                          up(kNearest, false),
+                          up(kBilinear, false),
+                          up(kBilinear, true),
+                          conv_transpose2d(x, weight, {}, 2, 1, 1)};
+         });
+}
+
 struct StatesImpl : Module {  // of a two-way LSTM, given and returned
   StatesImpl() {
     lstm = register_module("lstm", LSTM(LSTMOptions(3, 4).num_layers(2).bidirectional(true)));
@@ -228,6 +284,7 @@ void add_losses(const Adder& add) {
 void add_onnx_models_between(std::vector<OnnxModel>& models) {
   const Adder add{models};
   add_numbers(add);
+  add_functions(add);
   add_states(add);
   add_rare(add);
   add_losses(add);

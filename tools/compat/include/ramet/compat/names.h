@@ -1140,7 +1140,10 @@ using ::ramet::Reduction::Sum;
 
 namespace torch::autograd {
 using ::ramet::autograd::AccumulateGrad;  // Ramet's class: include the door, no forward declaration
+using ::ramet::autograd::AddArguments;
 using ::ramet::autograd::AnomalyMode;  // Ramet's class: include the door, no forward declaration
+using ::ramet::autograd::Argument;  // Ramet's class: include the door, no forward declaration
+using ::ramet::autograd::Arguments;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::AutoGradMode;
 using ::ramet::autograd::AutogradContext;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::Broadcast;  // Ramet's class: include the door, no forward declaration

@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
-#include "nn/formats/onnx/between_internal.h"
+#include "nn/formats/onnx/operations_internal.h"
+#include "nn/formats/onnx/tensors_internal.h"
 
 namespace ramet::formats {
 namespace {
@@ -51,18 +51,10 @@ std::optional<std::vector<int64_t>> order_of(const Tensor& from, const Tensor& t
 
 }  // namespace
 
-bool same_bits(const Tensor& a, const Tensor& b) {
-  if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
-  const Tensor x = a.to(Device(kCPU, 0)).contiguous(), y = b.to(Device(kCPU, 0)).contiguous();
-  return std::memcmp(x.data_ptr(), y.data_ptr(), x.nbytes()) == 0;
-}
-
 void OnnxTensors::know(const Tensor& t, const std::string& name) {
   places_[t.impl()] = known_.size();
-  if (t->node) by_node_[{t->node, t->slot}] = known_.size();
+  if (t->node) by_node_[{t->node, t->slot}] = name;
   known_.push_back({t, t.version(), name});
-  const NoGradGuard only_values;
-  if (t->node) known_.back().value = t.detach().clone();
 }
 
 const OnnxTensors::Known* OnnxTensors::current(const TensorImpl* t) const {
@@ -99,34 +91,6 @@ bool OnnxTensors::view_of(const Known& from, const Tensor& t, std::string& name)
   return true;
 }
 
-// x is `from`, of which `result` is a view.
-void OnnxTensors::guess_view(const std::string& node, const Term& x, const Tensor& from,
-                             const Tensor& result, Terms& made) {
-  if (result.storage_impl() != from.storage_impl() || !same_bits(x.value, from)) return;
-  const int64_t offset = result.storage_offset() - from.storage_offset();
-  const bool expands = node == "ExpandBackward0";
-  const bool reshapes = offset == 0 && result.numel() == from.numel() && result.is_contiguous() &&
-                        from.is_contiguous();
-  if (!expands && !reshapes && !(offset == 0 && order_of(from, result)) &&
-      !cut_of(from, result, offset))
-    return;
-  put(
-      made, [&] { return result; },
-      [this, x, from, result, expands, prefix = prefix_] {
-        const std::string in = x.add();
-        prefix_ = prefix;
-        std::string name;
-        if (!expands) return view_of({from, from.version(), in}, result, name), name;
-        // 1: as it is there. New dimensions come in front.
-        std::vector<int64_t> sizes = result.sizes().vec();
-        const size_t more = sizes.size() - from.sizes().size();
-        for (size_t d = 0; d < from.sizes().size(); ++d)
-          if (sizes[more + d] == from.sizes()[d]) sizes[more + d] = 1;
-        return graph_.node(prefix, "Expand",
-                           {in, graph_.integers(onnx_name(prefix, "integers"), sizes)});
-      });
-}
-
 std::string OnnxTensors::plain_name(const Tensor& t) {
   if (const Known* known = current(t.impl())) return known->name;
   std::string name;
@@ -147,31 +111,86 @@ std::string OnnxTensors::plain_name(const Tensor& t) {
   return name;
 }
 
+bool OnnxTensors::has_name(autograd::Node& node, uint32_t slot) {
+  if (by_node_.count({&node, slot})) return true;
+  for (const Parameter& p : parameters_) {
+    if (!p.tensor.defined() || p.tensor->node != &node) continue;
+    by_node_[{&node, slot}] = graph_.tensor(p.name, p.tensor);
+    return true;
+  }
+  return false;
+}
+
+std::string OnnxTensors::name_of_node(autograd::Node& node, uint32_t slot) {
+  std::vector<autograd::Node*> waiting;
+  if (!has_name(node, slot)) waiting.push_back(&node);
+  while (!waiting.empty()) {
+    autograd::Node* const next = waiting.back();
+    const size_t before = waiting.size();
+    const auto edges = next->next_edges();
+    for (auto edge = edges.rbegin(); edge != edges.rend(); ++edge) {
+      if (!edge->is_valid() || has_name(*edge->function, edge->input_nr)) continue;
+      waiting.push_back(edge->function.get());
+    }
+    if (waiting.size() != before) continue;
+    waiting.pop_back();
+    if (!by_node_.count({next, 0})) add(*next);
+  }
+  const auto found = by_node_.find({&node, slot});
+  if (found == by_node_.end() || found->second.empty()) refuse(node.name());
+  return found->second;
+}
+
+std::string OnnxTensors::input_name(const OnnxHistory::Operation& operation, autograd::Node& node,
+                                    size_t i) {
+  const auto& input = operation.inputs[i];
+  const autograd::Edge edge = node.next_edge(i);
+  if (edge.is_valid()) {
+    const std::string& name = by_node_.at({edge.function.get(), edge.input_nr});
+    if (name.empty()) refuse(edge.function->name());
+    return name;
+  }
+  if (!input.tensor.defined()) return "";
+  const Tensor t = input.now();
+  if (!t.defined() || t.grad_fn()) refuse(node.name() + " with something that no input leads to");
+  return "";  // a constant: the operator asks for its name
+}
+
+void OnnxTensors::add(autograd::Node& node) {
+  const std::string name = node.name();
+  const OnnxOperator f = onnx_operator(name);
+  const OnnxHistory::Operation* const operation = history_.of(node);
+  if (!f || !operation || operation->inputs.size() != node.num_outputs()) refuse(name);
+  OnnxCall call{prefix_, {}, {}, {}};
+  for (size_t i = 0; i < operation->inputs.size(); ++i) {
+    call.in.push_back(operation->inputs[i].tensor);
+    call.names.push_back(input_name(*operation, node, i));
+  }
+  for (const OnnxHistory::At& result : operation->results) call.out.push_back(result.tensor);
+  const NoGradGuard constants;
+  const std::vector<std::string> names =
+      f({name, graph_, call, operation->arguments,
+         [this](const Tensor& t) { return plain_name(t); }, free_extent_});
+  if (names.size() != node.num_inputs()) refuse(name);
+  for (uint32_t slot = 0; slot < names.size(); ++slot) by_node_[{&node, slot}] = names[slot];
+}
+
 std::string OnnxTensors::name_of(const Tensor& t, const std::string& where,
                                  const std::string& whose) {
-  prefix_ = where, whose_ = whose;
-  std::string name = plain_name(t);
-  if (!name.empty()) return name;
-  looked_at_.clear();
-  const Terms& guesses = terms(*t.grad_fn(), t->slot, {&t, 0}, 0);
-  const Term* right = nullptr;
-  for (const Term& guess : guesses) {
-    if (!same_bits(guess.value, t)) continue;
-    if (right) blocked_ += ", of which two ways give the same";
-    if (right) refuse(t, where, whose);
-    right = &guess;
-  }
-  if (!right) refuse(t, where, whose);
-  name = right->add();
-  looked_at_.clear();
+  prefix_ = where, whose_ = whose, asked_ = &t;
+  std::string name;
+  if (t.grad_fn() && !current(t.impl()) && history_.of(*t.grad_fn()))
+    name = name_of_node(*t.grad_fn(), t->slot);
+  else name = plain_name(t);
+  if (name.empty()) refuse(t.grad_fn()->name());
   know(t, name);
   return name;
 }
 
-void OnnxTensors::refuse(const Tensor& t, const std::string& where, const std::string& whose) {
-  fail(kOp, "in the forward of ", named(where), ": ",
-       whose.empty() ? std::string("an output") : "what '" + whose + "' is given", ", ",
-       describe(t), ", comes by an operation that cannot be exported: got ", blocked_,
+void OnnxTensors::refuse(const std::string& what) const {
+  fail(kOp, "in the forward of ", named(prefix_), ": ",
+       whose_.empty() ? std::string("an output") : "what '" + whose_ + "' is given", ", ",
+       describe(*asked_), ", comes by an operation that cannot be exported: got ", what,
        ", expected layers, or what onnx.h lists as \"between\"");
 }
 

@@ -1,0 +1,128 @@
+#include <cmath>
+
+#include "autograd/ops.h"
+#include "nn/formats/onnx/images_internal.h"
+
+namespace ramet::formats {
+namespace {
+
+using Op = const OnnxOperation&;
+
+std::vector<int64_t> twice(std::vector<int64_t> pads) {
+  const std::vector<int64_t> before = pads;
+  pads.insert(pads.end(), before.begin(), before.end());
+  return pads;
+}
+
+// What kernel, stride, padding and dilation make of the input's extents; more where the windows
+// that the input's end cuts count, too (ceil_mode).
+bool counts_cut_windows(Op o) {
+  const autograd::Arguments& a = o.arguments;
+  for (size_t i = 0; i < 2; ++i) {
+    const auto d = static_cast<int64_t>(i) + 2;
+    const int64_t reach = a.integers("dilation")[i] * (a.integers("kernel_size")[i] - 1) + 1;
+    const int64_t room = o.in(0).size(d) + 2 * a.integers("padding")[i] - reach;
+    if (o.out().size(d) > room / a.integers("stride")[i] + 1) return true;
+  }
+  return false;
+}
+OnnxAttributes window(Op o) {
+  OnnxAttributes a;
+  a.integers("kernel_shape", o.arguments.integers("kernel_size"));
+  a.integers("strides", o.arguments.integers("stride"));
+  a.integers("pads", twice(o.arguments.integers("padding")));
+  if (counts_cut_windows(o)) a.integer("ceil_mode", 1);
+  return a;
+}
+
+}  // namespace
+
+std::string onnx_convolution(Op o) {
+  const autograd::Arguments& in = o.arguments;
+  if (!in.find("stride")) o.call.refuse("a convolution of volumes as a function: use the module");
+  const bool transposed = in.flag("transposed");
+  OnnxAttributes a;
+  std::vector<int64_t> kernel = o.in(1).sizes().slice(2).vec();
+  a.integers("kernel_shape", kernel).integers("strides", in.integers("stride"));
+  a.integers("pads", twice(in.integers("padding"))).integers("dilations", in.integers("dilation"));
+  a.integer("group", in.integer("groups"));
+  if (transposed) {
+    std::vector<int64_t> more;
+    for (size_t i = 0; i < 2; ++i) {
+      const auto d = static_cast<int64_t>(i) + 2;
+      const int64_t made = (o.in(0).size(d) - 1) * in.integers("stride")[i] -
+                           2 * in.integers("padding")[i] +
+                           in.integers("dilation")[i] * (kernel[i] - 1) + 1;
+      more.push_back(o.out().size(d) - made);
+    }
+    a.integers("output_padding", more);
+  }
+  std::vector<std::string> operands{o.name(), o.name(1)};
+  if (o.call.in.size() > 2 && o.in(2).defined()) operands.push_back(o.name(2));
+  return o.ops().op(transposed ? "ConvTranspose" : "Conv", operands, a);
+}
+
+std::string onnx_max_pool(Op o) {
+  return o.ops().op("MaxPool", {o.name()},
+                    window(o).integers("dilations", o.arguments.integers("dilation")));
+}
+
+std::string onnx_average_pool(Op o) {
+  if (o.arguments.integer("divisor_override") != 0)
+    o.call.refuse("an average with a divisor_override, which no operator has");
+  OnnxAttributes a = window(o);
+  if (counts_cut_windows(o))
+    o.call.refuse("an average of windows that are cut off: ONNX divides by another number");
+  return o.ops().op("AveragePool", {o.name()},
+                    a.integer("count_include_pad", o.arguments.flag("count_include_pad")));
+}
+
+std::string onnx_adaptive_pool(Op o) {
+  const std::vector<int64_t>& size = o.arguments.integers("output_size");
+  if (size[0] == 1 && size[1] == 1) return o.ops().op("GlobalAveragePool", {o.name()});
+  std::vector<int64_t> window;
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t extent = o.in(0).size(static_cast<int64_t>(i) + 2);
+    if (extent % size[i] != 0)
+      o.call.refuse("an adaptive average of ", extent, " to ", size[i],
+                    ", which does not divide it: use the module");
+    window.push_back(extent / size[i]);
+  }
+  OnnxAttributes a;
+  a.integers("kernel_shape", window).integers("strides", window);
+  return o.ops().op("AveragePool", {o.name()}, a);
+}
+
+std::string onnx_upsample(Op o) {
+  const OnnxOps ops = o.ops();
+  const std::string& node = o.node;
+  const bool nearest = node.find("Nearest") != std::string::npos;
+  const bool cubic = node.find("Bicubic") != std::string::npos;
+  const bool corners = o.arguments.flag("align_corners");
+  OnnxAttributes a;
+  a.text("mode", nearest ? "nearest" : cubic ? "cubic" : "linear");
+  a.text("coordinate_transformation_mode", nearest   ? "asymmetric"
+                                           : corners ? "align_corners"
+                                                     : "half_pixel");
+  if (nearest) a.text("nearest_mode", "floor");
+  if (cubic) a.real("cubic_coeff_a", -0.75);
+  const IntArrayRef from = o.in(0).sizes(), to = o.out().sizes();
+  // A factor that is not the extents' ratio counts in Ramet; ONNX computes it from the sizes.
+  for (size_t d = 2; d < from.size(); ++d) {
+    const double scale = o.arguments.number("scale", d - 2).value_or(0);
+    const bool said = scale != 0 && !corners;
+    const double ratio = static_cast<double>(to[d]) / static_cast<double>(from[d]);
+    if (said && std::fabs(scale - ratio) > 1e-12 * ratio)
+      o.call.refuse("a scale_factor of ", scale, " where the extents' ratio is ", ratio,
+                    ": use the module, or a size");
+  }
+  // Batch and channels as they come.
+  const std::string shape = ops.op("Shape", {o.name()});
+  const std::string front =
+      ops.op("Slice", {shape, ops.integers({0}), ops.integers({2}), ops.integers({0})});
+  const std::string sizes =
+      ops.op("Concat", {front, ops.integers(to.slice(2))}, OnnxAttributes().integer("axis", 0));
+  return ops.op("Resize", {o.name(), "", "", sizes}, a);
+}
+
+}  // namespace ramet::formats

@@ -1,0 +1,405 @@
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <unordered_map>
+
+#include "autograd/ops.h"
+#include "nn/formats/onnx/images_internal.h"
+#include "nn/formats/onnx/operations_internal.h"
+
+namespace ramet::formats {
+namespace {
+
+using Op = const OnnxOperation&;
+
+// An input in the result's dtype: ONNX's operators want one.
+std::string operand(Op o, size_t i) {
+  if (o.in(i).scalar_type() == o.out().scalar_type()) return o.name(i);
+  return o.ops().op("Cast", {o.name(i)},
+                    OnnxAttributes().integer("to", onnx_type(o.out().scalar_type())));
+}
+std::string times(Op o, const std::string& x, double factor) {
+  return factor == 1 ? x : o.ops().op("Mul", {x, o.ops().number(factor)});
+}
+double number(Op o, const char* name, size_t n = 0, double otherwise = 1) {
+  return o.arguments.number(name, n).value_or(otherwise);
+}
+
+// ---- maps ---------------------------------------------------------------------------------------
+
+std::string gelu(Op o) {
+  return gelu_operators(o.ops(), o.name(), o.arguments.find("approximate") != nullptr);
+}
+std::string silu(Op o) { return o.ops().op("Mul", {o.name(), o.ops().op("Sigmoid", {o.name()})}); }
+std::string rsqrt(Op o) { return o.ops().op("Reciprocal", {o.ops().op("Sqrt", {o.name()})}); }
+std::string softplus(Op o) {
+  const double beta = number(o, "number");
+  return times(o, o.ops().op("Softplus", {times(o, o.name(), beta)}), 1 / beta);
+}
+std::string leaky_relu(Op o) {
+  return o.ops().op("LeakyRelu", {o.name()}, OnnxAttributes().real("alpha", number(o, "number")));
+}
+std::string clamp(Op o) {
+  std::vector<std::string> in{operand(o, 0)};
+  for (const char* name : {"min", "max"}) {
+    const std::optional<double> bound = o.arguments.number(name);
+    in.push_back(bound ? o.ops().number(*bound) : "");
+  }
+  while (in.back().empty()) in.pop_back();
+  return o.ops().op("Clip", in);
+}
+std::string cast(Op o) { return operand(o, 0); }
+
+// ---- arithmetic ---------------------------------------------------------------------------------
+
+// self op alpha * other, of two tensors.
+template <const char* const& op> std::string of_two(Op o) {
+  return o.ops().op(op, {operand(o, 0), times(o, operand(o, 1), number(o, "number"))});
+}
+// Of a tensor and a number.
+template <const char* const& op> std::string of_number(Op o) {
+  const double other = number(o, "other") * number(o, "number");
+  return o.ops().op(op, {operand(o, 0), o.ops().number(other)});
+}
+constexpr const char *kAdd = "Add", *kSub = "Sub", *kMul = "Mul", *kDiv = "Div", *kPow = "Pow",
+                     *kMax = "Max", *kMin = "Min", *kMatMul = "MatMul";
+// other - alpha * self.
+std::string reverse_sub(Op o) {
+  const std::string x = times(o, operand(o, 0), number(o, "number"));
+  return o.ops().op("Sub", {o.ops().number(number(o, "other")), x});
+}
+std::string power_of(Op o) {
+  return o.ops().op("Pow", {operand(o, 0), o.ops().number(number(o, "exponent"))});
+}
+std::string number_to_power(Op o) {
+  return o.ops().op("Pow", {o.ops().number(number(o, "self")), operand(o, 0)});
+}
+std::string where(Op o) {
+  const std::string condition = o.constant(o.arguments.tensor("condition"));
+  return o.ops().op("Where", {condition, operand(o, 0), operand(o, 1)});
+}
+std::string masked_fill(Op o) {
+  const std::string mask = o.constant(o.arguments.tensor("mask"));
+  const std::string value =
+      o.call.in.size() > 1 ? operand(o, 1) : o.ops().number(number(o, "value"));
+  return o.ops().op("Where", {mask, value, o.name()});
+}
+
+// ---- products -----------------------------------------------------------------------------------
+
+std::string turned(Op o, const std::string& weight) { return o.ops().moved(weight, {1, 0}); }
+std::string linear(Op o) {
+  if (o.in(1).dim() != 2) o.call.refuse("linear with a weight of ", o.in(1).sizes());
+  const std::string y = o.ops().op("MatMul", {o.name(), turned(o, o.name(1))});
+  const bool bias = o.call.in.size() > 2 && o.in(2).defined();
+  return bias ? o.ops().op("Add", {y, o.name(2)}) : y;
+}
+std::string addmm(Op o) {
+  const std::string product = o.ops().op("MatMul", {o.name(1), o.name(2)});
+  return o.ops().op("Add",
+                    {times(o, product, number(o, "alpha")), times(o, o.name(), number(o, "beta"))});
+}
+// softmax(scale q k' + mask) v
+std::string attention(Op o) {
+  const OnnxOps ops = o.ops();
+  std::vector<int64_t> order;
+  for (int64_t d = 0; d < o.in(1).dim(); ++d) order.push_back(d);
+  std::swap(order[order.size() - 1], order[order.size() - 2]);
+  const std::string q = times(o, o.name(), number(o, "scale"));
+  std::string scores = ops.op("MatMul", {q, ops.moved(o.name(1), order)});
+  if (o.arguments.flag("is_causal")) {
+    const int64_t rows = o.in(0).size(-2), keys = o.in(1).size(-2);
+    const Tensor later =
+        full({rows, keys}, -std::numeric_limits<double>::infinity(), o.out().scalar_type());
+    scores = ops.op("Add", {scores, o.graph.tensor(o.call.own("mask"), later.triu(1))});
+  }
+  const std::string weights = ops.op("Softmax", {scores}, OnnxAttributes().integer("axis", -1));
+  return ops.op("MatMul", {weights, o.name(2)});
+}
+
+// ---- reductions, softmax ------------------------------------------------------------------------
+
+std::string reduced(Op o, const char* op) {
+  const std::vector<int64_t>& dims = o.arguments.integers("dim");
+  OnnxAttributes a;
+  a.integer("keepdims", o.arguments.flag("keepdim"));
+  std::vector<std::string> in{operand(o, 0)};
+  if (dims.size() == static_cast<size_t>(o.in(0).dim())) return o.ops().op(op, in, a);
+  if (op == std::string("ReduceSum")) in.push_back(o.ops().integers(dims));
+  else a.integers("axes", dims);
+  return o.ops().op(op, in, a);
+}
+std::string sum(Op o) { return reduced(o, "ReduceSum"); }
+std::string mean(Op o) { return reduced(o, "ReduceMean"); }
+std::string product(Op o) { return reduced(o, "ReduceProd"); }
+std::string largest(Op o) { return reduced(o, "ReduceMax"); }
+std::string smallest(Op o) { return reduced(o, "ReduceMin"); }
+std::string norm(Op o) {
+  const double p = number(o, "p");
+  if (p != 1 && p != 2) o.call.refuse("a norm of order ", p, ", expected 1 or 2");
+  return reduced(o, p == 1 ? "ReduceL1" : "ReduceL2");
+}
+OnnxAttributes axis(int64_t dim) { return OnnxAttributes().integer("axis", dim); }
+std::string softmax(Op o) {
+  return o.ops().op("Softmax", {o.name()}, axis(o.arguments.integer("dim")));
+}
+std::string log_softmax(Op o) {
+  return o.ops().op("LogSoftmax", {o.name()}, axis(o.arguments.integer("dim")));
+}
+
+// ---- norms --------------------------------------------------------------------------------------
+
+std::string or_filled(Op o, size_t i, IntArrayRef sizes, double value) {
+  if (i < o.call.in.size() && o.in(i).defined()) return o.name(i);
+  return o.graph.tensor(o.call.own(value == 0 ? "zeros" : "ones"),
+                        full(sizes, value, o.out().scalar_type()));
+}
+OnnxAttributes epsilon(Op o) { return OnnxAttributes().real("epsilon", number(o, "eps")); }
+
+std::string batch_norm(Op o) {
+  if (o.arguments.flag("training"))
+    o.call.refuse("a batch norm that normalises with the statistics of its batch");
+  const IntArrayRef channels(o.in(0).sizes().begin() + 1, 1);
+  return o.ops().op("BatchNormalization",
+                    {o.name(), or_filled(o, 1, channels, 1), or_filled(o, 2, channels, 0),
+                     o.constant(o.arguments.tensor("running_mean")),
+                     o.constant(o.arguments.tensor("running_var"))},
+                    epsilon(o));
+}
+std::string layer_norm(Op o) {
+  const std::vector<int64_t>& shape = o.arguments.integers("normalized_shape");
+  std::vector<std::string> in{o.name(), or_filled(o, 1, shape, 1)};
+  if (o.in(2).defined()) in.push_back(o.name(2));
+  return o.ops().op("LayerNormalization", in,
+                    epsilon(o).integer("axis", -static_cast<int64_t>(shape.size())));
+}
+
+// ---- shapes -------------------------------------------------------------------------------------
+
+std::string reshape(Op o) {
+  if (o.in(0).sizes() == o.out().sizes()) return o.name();
+  return o.ops().shaped(o.name(), reshape_sizes(o.in(0).sizes(), o.out().sizes()));
+}
+std::string same(Op o) { return o.ops().op("Identity", {o.name()}); }
+std::string transpose(Op o) {
+  std::vector<int64_t> order;
+  for (int64_t d = 0; d < o.in(0).dim(); ++d) order.push_back(d);
+  if (order.empty()) return o.name();
+  std::swap(order[static_cast<size_t>(o.arguments.integer("dim0"))],
+            order[static_cast<size_t>(o.arguments.integer("dim1"))]);
+  return o.ops().moved(o.name(), order);
+}
+std::string permute(Op o) {
+  std::vector<int64_t> order = o.arguments.integers("dims");
+  for (int64_t& d : order) d = wrap_dim("export_onnx", d, o.in(0).dim());
+  return o.ops().moved(o.name(), order);
+}
+std::string select(Op o) {
+  const Tensor index = full({}, o.arguments.integer("index"), kLong);
+  return o.ops().op("Gather", {o.name(), o.graph.tensor(o.call.own("index"), index)},
+                    axis(o.arguments.integer("dim")));
+}
+std::string slice(Op o, int64_t dim, int64_t begin, int64_t end, int64_t step) {
+  const OnnxOps ops = o.ops();
+  std::vector<std::string> in{o.name(), ops.integers({begin}), ops.integers({end}),
+                              ops.integers({dim})};
+  if (step != 1) in.push_back(ops.integers({step}));
+  return ops.op("Slice", in);
+}
+std::string slice(Op o) {
+  const autograd::Arguments& a = o.arguments;
+  const int64_t dim = a.integer("dim"), begin = a.integer("start"), end = a.integer("end");
+  const bool whole = begin == 0 && end == o.in(0).size(dim);  // whatever the extent is
+  if (whole && a.integer("step") == 1) return o.name();
+  return slice(o, dim, begin, whole ? std::numeric_limits<int64_t>::max() : end, a.integer("step"));
+}
+// The sizes as they come; a free extent is read from the model's input.
+std::string expand(Op o) {
+  const IntArrayRef from = o.in(0).sizes(), to = o.out().sizes();
+  if (from == to) return o.name();
+  const OnnxOps ops = o.ops();
+  const size_t more = to.size() - from.size();
+  std::vector<std::string> parts;
+  std::vector<int64_t> fixed;
+  const auto flush = [&] {
+    if (!fixed.empty()) parts.push_back(ops.integers(fixed));
+    fixed.clear();
+  };
+  for (size_t d = 0; d < to.size(); ++d) {
+    const bool stays = d >= more && from[d - more] == to[d];  // 1: as it is there
+    const std::string free = stays ? "" : o.free_extent(to[d]);
+    if (free.empty()) {
+      fixed.push_back(stays ? 1 : to[d]);
+      continue;
+    }
+    flush();
+    parts.push_back(free);
+  }
+  flush();
+  const std::string sizes = parts.size() == 1 ? parts[0] : ops.op("Concat", parts, axis(0));
+  return ops.op("Expand", {o.name(), sizes});
+}
+std::string cat(Op o) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < o.call.in.size(); ++i) parts.push_back(operand(o, i));
+  return o.ops().op("Concat", parts, axis(o.arguments.integer("dim")));
+}
+std::string stack(Op o) {
+  const int64_t dim = o.arguments.integer("dim");
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < o.call.in.size(); ++i)
+    parts.push_back(o.ops().op("Unsqueeze", {operand(o, i), o.ops().integers({dim})}));
+  return o.ops().op("Concat", parts, axis(dim));
+}
+std::vector<std::string> split(Op o) {
+  const int64_t dim = o.arguments.integer("dim");
+  std::vector<std::string> parts;
+  int64_t begin = 0;
+  for (const Tensor& part : o.call.out) {
+    const int64_t end = begin + part.size(dim);
+    parts.push_back(slice(o, dim, begin, end, 1));
+    begin = end;
+  }
+  return parts;
+}
+std::vector<std::string> unbind(Op o) {
+  const int64_t dim = o.arguments.integer("dim");
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < o.call.out.size(); ++i) {
+    const Tensor index = full({}, static_cast<int64_t>(i), kLong);
+    parts.push_back(
+        o.ops().op("Gather", {o.name(), o.graph.tensor(o.call.own("index"), index)}, axis(dim)));
+  }
+  return parts;
+}
+std::string embedding(Op o) {
+  return o.ops().op("Gather", {o.name(), o.constant(o.arguments.tensor("indices"))});
+}
+
+// ---- rows ---------------------------------------------------------------------------------------
+
+template <std::string (*f)(Op)> std::vector<std::string> one(Op o) { return {f(o)}; }
+template <const char* const& op> std::string plain(Op o) { return o.ops().op(op, {o.name()}); }
+
+#define RAMET_PLAIN(X) \
+  X(Relu, Relu)        \
+  X(Sigmoid, Sigmoid)  \
+  X(Tanh, Tanh)        \
+  X(Exp, Exp)          \
+  X(Neg, Neg)          \
+  X(Abs, Abs)          \
+  X(Sqrt, Sqrt)        \
+  X(Log, Log)          \
+  X(Sin, Sin)          \
+  X(Cos, Cos)          \
+  X(Tan, Tan)          \
+  X(Asin, Asin)        \
+  X(Acos, Acos)        \
+  X(Atan, Atan)        \
+  X(Sinh, Sinh)        \
+  X(Cosh, Cosh)        \
+  X(Erf, Erf)          \
+  X(Reciprocal, Reciprocal)
+#define RAMET_X(node, op) constexpr const char* k##node##Operator = #op;
+RAMET_PLAIN(RAMET_X)
+#undef RAMET_X
+
+using Table = std::unordered_map<std::string, OnnxOperator>;
+const Table& table() {
+  static const Table all = {
+#define RAMET_X(node, op) {#node "Backward0", one<plain<k##node##Operator>>},
+      RAMET_PLAIN(RAMET_X)
+#undef RAMET_X
+          {"CloneBackward0", one<same>},
+      {"ToCopyBackward0", one<cast>},
+      {"GeluBackward0", one<gelu>},
+      {"SiluBackward0", one<silu>},
+      {"RsqrtBackward0", one<rsqrt>},
+      {"SoftplusBackward0", one<softplus>},
+      {"LeakyReluBackward0", one<leaky_relu>},
+      {"LeakyReluBackward1", one<leaky_relu>},
+      {"ClampBackward1", one<clamp>},
+      {"ClampMinBackward0", one<clamp>},
+      {"ClampMaxBackward0", one<clamp>},
+      {"AddBackward0", one<of_two<kAdd>>},
+      {"SubBackward0", one<of_two<kSub>>},
+      {"MulBackward0", one<of_two<kMul>>},
+      {"DivBackward0", one<of_two<kDiv>>},
+      {"PowBackward1", one<of_two<kPow>>},
+      {"MaximumBackward0", one<of_two<kMax>>},
+      {"MinimumBackward0", one<of_two<kMin>>},
+      {"MmBackward0", one<of_two<kMatMul>>},
+      {"BmmBackward0", one<of_two<kMatMul>>},
+      {"MvBackward0", one<of_two<kMatMul>>},
+      {"AddBackward1", one<of_number<kAdd>>},
+      {"SubBackward1", one<of_number<kSub>>},
+      {"MulBackward1", one<of_number<kMul>>},
+      {"DivBackward1", one<of_number<kDiv>>},
+      {"RsubBackward1", one<reverse_sub>},
+      {"PowBackward0", one<power_of>},
+      {"PowBackward2", one<number_to_power>},
+      {"WhereBackward0", one<where>},
+      {"MaskedFillBackward0", one<masked_fill>},
+      {"MaskedFillBackward1", one<masked_fill>},
+      {"LinearBackward0", one<linear>},
+      {"AddmmBackward0", one<addmm>},
+      {"ScaledDotProductAttentionBackward0", one<attention>},
+      {"SumBackward0", one<sum>},
+      {"SumBackward1", one<sum>},
+      {"MeanBackward0", one<mean>},
+      {"MeanBackward1", one<mean>},
+      {"ProdBackward0", one<product>},
+      {"ProdBackward1", one<product>},
+      {"NormBackward0", one<norm>},
+      {"NormBackward1", one<norm>},
+      {"NormBackward2", one<norm>},
+      {"NormBackward3", one<norm>},
+      {"AmaxBackward0", one<largest>},
+      {"AminBackward0", one<smallest>},
+      {"MaxBackward0", one<largest>},
+      {"MinBackward0", one<smallest>},
+      {"MaxBackward1", one<largest>},
+      {"MinBackward1", one<smallest>},
+      {"SoftmaxBackward0", one<softmax>},
+      {"LogSoftmaxBackward0", one<log_softmax>},
+      {"NativeBatchNormBackward0", one<batch_norm>},
+      {"NativeLayerNormBackward0", one<layer_norm>},
+      {"ViewBackward0", one<reshape>},
+      {"UnsqueezeBackward0", one<reshape>},
+      {"SqueezeBackward0", one<reshape>},
+      {"TransposeBackward0", one<transpose>},
+      {"PermuteBackward0", one<permute>},
+      {"SelectBackward0", one<select>},
+      {"SliceBackward0", one<slice>},
+      {"ExpandBackward0", one<expand>},
+      {"CatBackward0", one<cat>},
+      {"StackBackward0", one<stack>},
+      {"SplitBackward0", split},
+      {"SplitWithSizesBackward0", split},
+      {"UnbindBackward0", unbind},
+      {"EmbeddingBackward0", one<embedding>},
+      {"LstmLayerBackward0", onnx_recurrent_layer},
+      {"GruLayerBackward0", onnx_recurrent_layer},
+      {"ConvolutionBackward0", one<onnx_convolution>},
+      {"MaxPool2DWithIndicesBackward0", one<onnx_max_pool>},
+      {"AvgPool2DBackward0", one<onnx_average_pool>},
+      {"AdaptiveAvgPool2DBackward0", one<onnx_adaptive_pool>},
+      {"UpsampleNearest1DBackward0", one<onnx_upsample>},
+      {"UpsampleNearest2DBackward0", one<onnx_upsample>},
+      {"UpsampleNearest3DBackward0", one<onnx_upsample>},
+      {"UpsampleLinear1DBackward0", one<onnx_upsample>},
+      {"UpsampleBilinear2DBackward0", one<onnx_upsample>},
+      {"UpsampleTrilinear3DBackward0", one<onnx_upsample>},
+      {"UpsampleBicubic2DBackward0", one<onnx_upsample>},
+  };
+  return all;
+}
+
+}  // namespace
+
+OnnxOperator onnx_operator(const std::string& node) {
+  const auto found = table().find(node);
+  return found == table().end() ? nullptr : found->second;
+}
+
+}  // namespace ramet::formats

@@ -1,0 +1,82 @@
+// Names of tensors in the graph of operators. A tensor that goes from one layer to the next has the
+// name that its layer gave it. Another one gets the operators of the operations that made it, which
+// its history tells.
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "autograd/graph/node.h"
+#include "nn/formats/onnx/graph_internal.h"
+#include "nn/formats/onnx/history_internal.h"
+#include "nn/formats/onnx/layers_internal.h"
+
+namespace ramet {
+namespace formats {
+
+class OnnxTensors {
+ public:
+  /// `free_extent`: as in OnnxOperation.
+  OnnxTensors(OnnxGraph& graph, const OnnxHistory& history,
+              std::function<std::string(int64_t)> free_extent)
+      : graph_(graph), history_(history), free_extent_(std::move(free_extent)) {}
+
+  /// `t`, as it is now, has this name in the graph.
+  void know(const Tensor& t, const std::string& name);
+  void parameter(const Tensor& t, const std::string& name) { parameters_.push_back({t, name}); }
+  /// Tensors without a history that are no parameters: constants, if the forward did not make them.
+  struct Constant {
+    Tensor tensor;
+    std::string where, whose;
+  };
+  const std::vector<Constant>& constants() const { return constants_; }
+  /// Adds operators where `t` is not known. `where`: in which module's forward; `whose`: the layer
+  /// that gets it, "" for an output. An Error that says so where an operation has no operator.
+  std::string name_of(const Tensor& t, const std::string& where, const std::string& whose);
+
+ private:
+  struct Known {
+    Tensor tensor;
+    uint32_t version;
+    std::string name;
+    bool current() const { return tensor.version() == version; }
+  };
+  struct Parameter {
+    Tensor tensor;
+    std::string name;
+  };
+  using Key = std::pair<const AutogradSlot*, uint32_t>;
+
+  const Known* current(const TensorImpl* t) const;
+  bool view_of(const Known& from, const Tensor& t, std::string& name);
+  /// Of a tensor whose history is not asked for: what is known, a view of such, a parameter, a
+  /// constant.
+  std::string plain_name(const Tensor& t);
+  /// Of what the gradient `slot` of `node` belongs to. Adds the operators of the operations before
+  /// it that have none yet, the first ones first; recursion would be as deep as the model.
+  std::string name_of_node(autograd::Node& node, uint32_t slot);
+  /// Is the name there, or made at once?
+  bool has_name(autograd::Node& node, uint32_t slot);
+  /// REQUIRES: the inputs have names.
+  void add(autograd::Node& node);
+  std::string input_name(const OnnxHistory::Operation& operation, autograd::Node& node, size_t i);
+
+  OnnxGraph& graph_;
+  const OnnxHistory& history_;
+  const std::function<std::string(int64_t)> free_extent_;
+  std::string prefix_, whose_;                            // what name_of() was given
+  const Tensor* asked_ = nullptr;                         // the same
+  std::vector<Known> known_;                              // in the order of the forward
+  std::unordered_map<const TensorImpl*, size_t> places_;  // in it, of the last of each
+  std::map<Key, std::string> by_node_;
+  std::vector<Parameter> parameters_;
+  std::vector<Constant> constants_;
+
+  [[noreturn]] void refuse(const std::string& what) const;
+};
+
+}  // namespace formats
+}  // namespace ramet

@@ -11,18 +11,19 @@ namespace kernels {
 /// co, oh, ow] with
 ///   y[n,o,i,j] = bias[o] + sum over c,r,s of weight[o,c,r,s] * x[n, c, i*sh - ph + r*dh, j*sw - pw
 ///       + s*dw],
-/// where c runs over the ci/groups channels of o's group and x outside its extents is zero: ph rows
+/// where c runs over the ci/groups channels of o's group. x outside its extents is zero: ph rows
 /// above, and as many below as oh asks for. REQUIRES: groups divides ci and co; every extent but n,
-/// ci and co is positive. Memory and time go with (oh - 1) sh + (kh - 1) dh, rows that are not in
-/// the image included, and with the like of the columns: fronts cut away what meets no pixel (Note
-/// [Taps that meet the image] in autograd/ops/front/conv_internal.h).
+/// ci and co is positive. Memory and time are proportional to (oh - 1) sh + (kh - 1) dh, and
+/// likewise for the columns. That counts rows outside the image, too. So fronts cut away taps that
+/// meet no pixel (Note [Taps that meet the image] in autograd/ops/front/conv_internal.h).
 struct Conv2dShape {
   int64_t n, ci, h, w, co, oh, ow;
   int64_t kh, kw, sh, sw, ph, pw, dh, dw, groups;
 };
 
-/// weight (and its gradient) are contiguous; bias is null or co values; all of one dtype: float,
-/// double or int64. Which of the three functions: see below. Unused operands are null.
+/// weight (and its gradient) are contiguous; bias is null or co values. All have one dtype: float,
+/// double or int64. The three functions below define the use of each operand. Unused operands are
+/// null.
 struct Conv2dArgs {
   Conv2dShape shape;
   ImageView x, y;
@@ -36,13 +37,13 @@ RAMET_KERNEL(conv2d_forward, Conv2dArgs);
 /// Gradient of x, written to `x`, from the gradient of y in `y` and weight.
 RAMET_KERNEL(conv2d_backward_input, Conv2dArgs);
 /// Gradient of the weight, written to `weight`, and of the bias (unless null) from x and the
-/// gradient of y in `y`. Images are summed in groups that follow from the shape, the groups in
-/// order; on a GPU, which does not need the workspace, also parts of images. Zeros for n = 0.
+/// gradient of y in `y`. Images are summed in groups that follow from the shape, then the groups in
+/// order. A GPU also sums parts of images, and does not need the workspace. Zeros for n = 0.
 RAMET_KERNEL(conv2d_backward_weight, Conv2dArgs);
 
-// A 1x1 filter that moves by whole pixels sees no rows: an image may be cut into rows of any
-// length, here the largest divisor of its pixels up to 1024. For fronts, before they ask for the
-// workspace; changes nothing elsewhere.
+// A 1x1 filter that moves by whole pixels does not depend on rows. So an image may be cut into rows
+// of any length, here the largest divisor of its pixels up to 1024. For fronts, before they ask for
+// the workspace. Does nothing to other shapes.
 RAMET_PLAN void conv2d_simplify(Conv2dArgs& a) {
   Conv2dShape& s = a.shape;
   if (s.kh != 1 || s.kw != 1 || s.sh != 1 || s.sw != 1 || s.ph != 0 || s.pw != 0) return;
@@ -56,20 +57,22 @@ RAMET_PLAN void conv2d_simplify(Conv2dArgs& a) {
   a.x.h = line * a.x.w, a.y.h = line * a.y.w;
 }
 
-// Note [Convolution without im2col]. Float convolutions run the register tile of the matrix product
-// on a slab: some rows of the image as [row][column][channel] with a border of zeros. For one row
-// of the output, operand A is "pixel i, tap and channel": a row stride of sw * ci, and a run of
-// channels for each tap of the filter, at an offset that does not depend on the pixel. So the k
-// loop is a list of runs (Tile::aoff); with one group and no dilation the taps of a filter row are
-// neighbours and become one run. The gradient of the input is the same function on a slab of the
-// output's gradient: input rows are taken by their residue modulo the stride, each residue sees its
-// own subset of the taps, and in each of them the step is 1. The gradient of the weight reads A by
-// column, with the rows of the image as runs.
+// Note [Convolution without im2col]
+// Float convolutions run the register tile of the matrix product on a slab. A slab is some rows of
+// the image as [row][column][channel] with a border of zeros. For one row of the output, operand A
+// is "pixel i, tap and channel". It has a row stride of sw * ci, and a run of channels for each tap
+// of the filter, at an offset that does not depend on the pixel. So the k loop is a list of runs
+// (Tile::aoff). With one group and no dilation the taps of a filter row are neighbours and become
+// one run. The gradient of the input is the same function on a slab of the output's gradient. Input
+// rows are grouped by their residue modulo the stride. Each residue has its own subset of the taps,
+// and the step in it is 1. The gradient of the weight reads A by column, with the rows of the image
+// as runs.
 //
 // Three kinds of shapes would leave most of a tile unused. Rows of few pixels: a tile is one pixel
 // of several images (by_images). Few channels in a result, or in each group of it: vectors are
 // pixels, of a slab of planes (plane). Filters larger than images: the gradient of the weight is
-// formed tile by tile for all images (by_tiles). An element is the same chain in all of them.
+// formed tile by tile for all images (by_tiles). Each element is computed by the same chain of
+// operations in all of them.
 
 struct Conv2dPlan {
   int64_t rows;                           // rows of the result in one task
@@ -89,11 +92,11 @@ RAMET_PLAN int64_t conv2d_rows(int64_t images, int64_t rows, int64_t floats_per_
   const int64_t by_cache = 128 * 1024 / (floats_per_row > 0 ? floats_per_row : 1);
   return by_parts < by_cache ? by_parts : by_cache > 1 ? by_cache : 1;
 }
-// Columns that the outputs of a row see.
+// Columns that the outputs of a row read.
 RAMET_PLAN int64_t conv2d_seen(const Conv2dShape& s) {
   return (s.ow - 1) * s.sw + (s.kw - 1) * s.dw + 1;
 }
-// Those of a slab. (With as much padding on the right as on the left a few more than are seen.)
+// Columns of a slab. (With equal padding on both sides, these are a few more than are read.)
 RAMET_PLAN int64_t conv2d_slab_columns(const Conv2dShape& s) {
   const int64_t even = s.w + 2 * s.pw, seen = conv2d_seen(s);
   return even > seen ? even : seen;
@@ -102,9 +105,9 @@ RAMET_PLAN int64_t conv2d_slab_columns(const Conv2dShape& s) {
 RAMET_PLAN bool conv2d_in_place(const Conv2dShape& s, const ImageView& x) {
   return s.ph == 0 && s.pw == 0 && x.c == 1 && conv2d_seen(s) <= s.w;
 }
-// Short rows of a result (of `row` pixels) fill a part of a register tile. One pixel of several
-// images fills all of it, where these are small enough to stay in the second-level cache, and taps
-// of a row are neighbours.
+// Short rows of a result (of `row` pixels) fill only a part of a register tile. One pixel of
+// several images fills all of it. That needs images small enough for the second-level cache, and
+// taps of a row that are neighbours.
 RAMET_PLAN void conv2d_by_images(const Conv2dShape& s, int64_t source, int64_t row, int64_t pixels,
                                  Conv2dPlan& p) {
   p.by_images =
@@ -112,8 +115,8 @@ RAMET_PLAN void conv2d_by_images(const Conv2dShape& s, int64_t source, int64_t r
   p.image = conv2d_round(source);
   if (p.by_images) p.slab = 0, p.out = 14 * pixels * 32;  // of the largest tile
 }
-// Few channels of a result (in each group) would fill a part of a vector. Neighbouring pixels fill
-// all of it.
+// Few channels of a result (in each group) would fill only a part of a vector. Neighbouring pixels
+// fill all of it.
 RAMET_PLAN void conv2d_by_planes(const Conv2dShape& s, int64_t from, int64_t to, int64_t row,
                                  int64_t step, Conv2dPlan& p) {
   if (to > 4 * s.groups || (s.groups == 1 && from < 8) || row < 4 || p.by_images) return;
@@ -181,8 +184,8 @@ RAMET_PLAN Conv2dWeightPlan conv2d_backward_weight_plan(const Conv2dShape& s) {
   p.slab_rows = (p.rows - 1) * s.sh + (s.kh - 1) * s.dh + 1;
   p.slab = conv2d_round(p.slab_rows * p.slab_columns * s.ci);
   p.dy = conv2d_round(p.rows * s.ow * s.co);
-  // Of small images several, so that the sums of a tile, if all are many, stay in the first-level
-  // cache meanwhile.
+  // Several images if they are small. If the sums of a tile over all of them are many, they must
+  // stay in the first-level cache.
   const bool single = p.rows < s.oh || p.weights <= 8 * 1024;
   const int64_t fit_images = single ? 1 : 96 * 1024 / (p.slab + p.dy);
   p.batch = fit_images < 1 ? 1 : fit_images < p.per ? fit_images : p.per;

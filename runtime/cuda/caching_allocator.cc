@@ -40,8 +40,8 @@ void* CachingAllocator::take(size_t size) {
   list.erase(found);
   Block& block = blocks_.at(at);
   block.free = false;
-  // What is left over is worth a block where a request of this kind could use it, or where the
-  // limit has no room for it.
+  // The rest becomes a block if a request of this kind could use it, or if it would exceed the
+  // limit.
   const size_t rest = block.size - size;
   const bool too_much = rest && limit_ && current_ + block.size > limit_;
   if (too_much || rest >= (small(size) ? kAlign : (size_t{1} << 20))) {
@@ -71,7 +71,7 @@ void CachingAllocator::count(size_t size) {
   ++allocations_;
 }
 
-// The first answers of both calls are looked at: later, free() has nobody to tell.
+// Checks the first result of both calls here, because a later free() cannot report an error.
 bool CachingAllocator::pooled() {
   if (pair_ == Pair::kNotTried) {
     const DeviceState& state = device_state(device_, "allocate");
@@ -98,11 +98,11 @@ bool CachingAllocator::pooled() {
   return pair_ == Pair::kPool;
 }
 
-// Null where the card has no more. No lock is held: the call may wait for the card.
+// Null where the GPU has no more memory. No lock is held, because the call may wait for the GPU.
 void* CachingAllocator::from_driver(size_t bytes) {
   const bool pool = !caches_ && pooled();
   const CardGuard guard("allocate", device_);
-  const ComputeStreamGuard beside(-1, nullptr);  // beside the graph that this thread may be making
+  const ComputeStreamGuard beside(-1, nullptr);  // no part of a graph that is being made
   void* memory = nullptr;
   const cudaError_t code =
       pool ? cudaMallocAsync(&memory, bytes,
@@ -116,8 +116,8 @@ void* CachingAllocator::from_driver(size_t bytes) {
   return memory;
 }
 
-// Without a wait, in which this thread might hold up the one that queues what it waits for; beside
-// the graph that it may be making.
+// Does not wait: a wait could delay the thread that queues the work that this one waits for. The
+// call is no part of the graph that this thread may be making.
 void CachingAllocator::to_driver(void* memory) noexcept {
   try {
     DeviceState& state = device_state(device_, "free");
@@ -133,7 +133,7 @@ void CachingAllocator::to_driver(void* memory) noexcept {
     const cudaStream_t stream = state.stream(Queue::kCompute, "free");
     ignore(cudaFreeAsync(memory, stream));
     freed_ = stream;
-  } catch (const std::exception&) {}  // of a lost device, which the next call tells again
+  } catch (const std::exception&) {}  // from a lost device; the next call reports it again
 }
 
 void CachingAllocator::free_kept() {
@@ -145,10 +145,10 @@ void CachingAllocator::free_kept() {
     const std::lock_guard lock(mutex_);
     going.swap(kept_);
   }
-  for (void* memory : going) ignore(cudaFree(memory));  // waits for the card
+  for (void* memory : going) ignore(cudaFree(memory));  // waits for the GPU
 }
 
-// Null where the card has no more. The lock is held before and after.
+// Null where the GPU has no more memory. The lock is held before and after.
 void* CachingAllocator::allocate_block(size_t size, size_t bytes,
                                        std::unique_lock<std::mutex>& lock) {
   if (caches_)
@@ -163,7 +163,7 @@ void* CachingAllocator::allocate_block(size_t size, size_t bytes,
   if (!at) return nullptr;
   if (caches_) {
     add_segment(at, wanted);
-    check_limit(size, bytes, lock);  // others may have taken something meanwhile
+    check_limit(size, bytes, lock);  // other threads may have allocated since
     return take(size);
   }
   if (limit_ && current_ + size > limit_) {
@@ -235,9 +235,9 @@ void CachingAllocator::empty_cache() {
   RAMET_CHECK(!ComputeStreamGuard::captures(), "empty_cache", "cuda:", device_,
               ": got a call while this thread makes a graph, expected none: the memory that goes "
               "back is waited for");
-  // Who finds the card full while another thread's segments are on their way to the driver waits
-  // for them: for that card alone, as it would in a cudaFree() of its own.
-  static constinit std::mutex freeing[64];  // by card
+  // Another thread's segments may be on their way to the driver. A thread that finds the GPU full
+  // then waits here for them. It waits for that GPU alone, as a cudaFree() of its own would.
+  static constinit std::mutex freeing[64];  // by GPU
   const std::lock_guard lock(freeing[device_state(device_, "empty_cache").card % 64]);
   give_back_free_segments();
 }
@@ -265,9 +265,9 @@ void CachingAllocator::give_back_free_segments() {
     }
   }
   for (const auto& [at, size] : going) {
-    const cudaError_t code = cudaFree(at);  // waits for the card
+    const cudaError_t code = cudaFree(at);  // waits for the GPU
     if (RAMET_LIKELY(code == cudaSuccess)) continue;
-    ignore(code);  // of a lost device, which the next call tells again; the memory is still ours
+    ignore(code);  // from a lost device; the next call reports it. We keep the memory
     const std::lock_guard lock(mutex_);
     add_segment(at, size);
     blocks_.at(at).freed = turn_;  // kernels that used it may still be running

@@ -2,27 +2,28 @@
 //
 // Note [Caching memory of a GPU]
 // cudaMalloc and cudaFree take from microseconds to milliseconds, and cudaFree waits for the
-// device. So memory is asked for in segments, of which blocks are cut; a freed block joins its free
-// neighbours and is given out again at once, without waiting: everything that uses memory is
-// ordered with the compute stream (Note [Streams of a device]), so what the next owner queues comes
-// after what the last one queued. Small requests (up to 1 MiB) are cut from segments of 2 MiB,
-// larger ones from segments of 20 MiB, those of 10 MiB and more from one of their own, rounded to 2
-// MiB. The smallest block that fits is taken (best fit), the lowest address among equals, so that
-// the same program gets the same addresses again.
+// device. So the allocator asks the driver for segments and cuts them into blocks. A freed block
+// joins its free neighbours and can be given out again at once, without a wait. That is safe
+// because all work that uses memory is ordered with the compute stream (Note [Streams of a
+// device]). The work of the next owner comes after the work of the last one. Small requests (up to
+// 1 MiB) are cut from segments of 2 MiB, larger ones from segments of 20 MiB. A request of 10 MiB
+// or more gets its own segment, rounded up to 2 MiB. The smallest block that fits is taken (best
+// fit), the lowest address among equals. So the same program gets the same addresses again.
 //
-// Where a card has no more, segments that are wholly free go back. cudaFree() waits for all that
-// the card was given, which may be a collective that waits for other ranks, threads of this process
-// with cards of their own. So only what logical devices of the same card hold goes back; it is
-// taken out of the books first, and no lock that anybody needs in order to go on is held while the
-// driver waits, nor while cudaMalloc() does. A thread that makes a graph gives nothing back: it
-// gets the error, and make_graph() begins again.
+// When a GPU has no more memory, segments that are wholly free go back to the driver. cudaFree()
+// waits for all work of the GPU. That may be a collective that waits for other ranks, which are
+// threads of this process with their own GPUs. So only segments that logical devices of the same
+// GPU hold go back. The allocator first removes such a segment from its records. While the driver
+// waits, and during cudaMalloc(), the thread holds no lock that another thread needs to go on. A
+// thread that makes a graph gives nothing back. It gets the error, and make_graph() begins again.
 //
-// With RAMET_CUDA_CACHING=0 every block is one of cudaMallocAsync(), of as many bytes as were asked
-// for, and goes back by cudaFreeAsync(), both on the compute stream: behind all that uses it, as
-// above, and nobody waits. Who looks after a kernel's accesses (the emulated GPUs' checker,
-// compute-sanitizer) then sees where a tensor ends, that nobody has written it and that it is gone;
-// within a segment all bytes look alike. A card without memory pools (cudaDevAttrMemoryPools-
-// Supported) has cudaMalloc() and cudaFree(), which waits; the two pairs are never mixed.
+// With RAMET_CUDA_CACHING=0 every block comes from cudaMallocAsync(), with exactly the bytes of the
+// request. It goes back by cudaFreeAsync(). Both are on the compute stream, so the block goes back
+// after all work that uses it, and no thread waits. Tools that check a kernel's accesses (the
+// emulated GPUs' checker, compute-sanitizer) then see where a tensor ends. They also see that it is
+// uninitialised or freed. Within a segment all bytes are the same to them. A GPU without memory
+// pools (cudaDevAttrMemoryPoolsSupported) uses cudaMalloc() and cudaFree(), which waits. The two
+// pairs are never mixed.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -43,27 +44,27 @@ class RAMET_API CachingAllocator {
   ~CachingAllocator();
   CachingAllocator(const CachingAllocator&) = delete;
 
-  /// Where the card is full, segments that are wholly free go back (here and on the other logical
-  /// devices of the card), and it tries once more; then an OutOfMemoryError names the request and
-  /// the statistics. While the thread makes a graph nothing goes back.
+  /// If the GPU is full, it gives back segments that are wholly free (its own and those of the
+  /// other logical devices of the GPU) and tries once more. If that fails, an OutOfMemoryError
+  /// names the request and the statistics. While the thread makes a graph, nothing goes back.
   void* allocate(size_t bytes);
   void free(void* memory) noexcept;
-  /// Waits for the device and gives back all segments that are wholly free; without a cache, waits
-  /// until the driver has what was freed. An Error while the thread makes a graph.
+  /// Waits for the device and gives back all segments that are wholly free. Without a cache, waits
+  /// until the driver has all freed memory. An Error while the thread makes a graph.
   void empty_cache();
   MemoryStats stats();
   void reset_peak();
   void set_limit(size_t bytes);
   /// Bytes taken from the driver.
   size_t reserved();
-  /// A turn of frees ends and another begins; its number, from 2 on. Whoever then puts a stream
-  /// behind the compute stream has put it behind all kernels that used what was freed in earlier
-  /// turns.
+  /// Ends a turn of frees and begins the next one. Returns its number, from 2 on. A caller that
+  /// then orders a stream after the compute stream has ordered it after all kernels that used
+  /// memory freed in earlier turns.
   uint64_t next_turn();
-  /// The turn in which this memory, allocated since, was freed last; 0: never. Without a cache, the
-  /// turn in which it was allocated: the compute stream has it from then on.
+  /// The last turn in which this memory was freed before it was allocated; 0: never. Without a
+  /// cache, the turn of the allocation: the compute stream owns it from then on.
   uint64_t last_freed(void* memory);
-  /// Kernels and copies of that card are to reach the memory here: pools want to be told.
+  /// Lets kernels and copies of that GPU reach the memory here. Memory pools need an explicit call.
   void open_to(int card);
 
  private:
@@ -104,7 +105,7 @@ class RAMET_API CachingAllocator {
   size_t current_ = 0, peak_ = 0, reserved_ = 0, limit_ = 0;
   int64_t allocations_ = 0;
   uint64_t turn_ = 1;
-  // Without a cache: the stream of what was freed since somebody waited for it, or null.
+  // Without a cache: the stream of memory that was freed since the last wait for it, or null.
   std::atomic<cudaStream_t> freed_{nullptr};
   enum class Pair : uint8_t { kNotTried, kPool, kPlain };
   std::atomic<Pair> pair_{Pair::kNotTried};  // of calls, without a cache
@@ -113,9 +114,9 @@ class RAMET_API CachingAllocator {
 
 /// That of cuda:k, made at need.
 RAMET_API CachingAllocator& caching_allocator(int device);
-/// Gives back what the logical devices of this one's card have cached.
+/// Gives back the cached memory of all logical devices of this one's GPU.
 RAMET_API void empty_caches_of_card(int device);
-/// Gives back what all of them have cached: waits for all cards.
+/// Gives back all cached memory. Waits for all GPUs.
 RAMET_API void empty_all_caches();
 /// Destroys all of them. No block may be in use.
 RAMET_API void destroy_allocators();

@@ -26,8 +26,8 @@ std::atomic<uint64_t> count_to_device, count_to_host, count_direct, count_throug
 std::atomic<int> trial_deadline{5000};
 std::atomic<TrialRead> trial_read{read_peer};
 
-// One copy from card to card and what a kernel reads there, of which nobody knows whether they end:
-// Note [Copies].
+// A trial copy between two GPUs, and a trial read by a kernel. It is unknown whether they end: Note
+// [Copies].
 class Trial {
  public:
   static constexpr const char* kOp = "peer access";
@@ -36,7 +36,7 @@ class Trial {
   Trial(const Trial&) = delete;
   void begin();
   bool ended() { return over(done_); }
-  /// What is wrong with what came; "" where nothing is.
+  /// The reason why the data is wrong; "" if it is right.
   std::string damage();
   const char* what_is_late() {
     return over(copied_) ? "what a kernel reads there" : "a trial copy";
@@ -44,7 +44,7 @@ class Trial {
 
  private:
   static constexpr size_t kBytes = 4096;
-  // And waits: nothing that was queued before has to do with the memory from here on.
+  // And waits, so no work that was queued before uses the memory from here on.
   void fill(int device, void* memory, const std::vector<unsigned char>& with);
   void give_back();
   bool over(const EventHandle& event) const;
@@ -52,7 +52,7 @@ class Trial {
   const int from_, to_;
   std::vector<unsigned char> sent_;
   void* source_ = nullptr;
-  char* target_ = nullptr;  // what was copied, and behind it what was read
+  char* target_ = nullptr;  // the copied data, followed by the data that was read
   EventHandle copied_, done_;
   cudaStream_t stream_ = nullptr;
 };
@@ -62,14 +62,14 @@ struct Shared {
   std::mutex mutex;
   std::unique_ptr<PinnedPlaces> in[kMaxDevicesPerType], out[kMaxDevicesPerType];
   Route route[kMaxDevicesPerType][kMaxDevicesPerType] = {};
-  std::vector<EventHandle> marks[kMaxDevicesPerType];  // of order_across(), while nobody uses them
-  std::vector<std::unique_ptr<Trial>> trials;          // under way; those that are late, for ever
+  std::vector<EventHandle> marks[kMaxDevicesPerType];  // of order_across(), unused ones
+  std::vector<std::unique_ptr<Trial>> trials;          // under way; late ones stay for ever
 };
 Shared& shared() {  // never destroyed: see device_state.cc
   static auto* s = new Shared;
   return *s;
 }
-// An event that is waited for may be recorded again: the wait is for what it was then.
+// An event may be recorded again while it is waited for: the wait is for the earlier record.
 EventHandle take_mark(const char* op, int device) {
   {
     const std::lock_guard lock(shared().mutex);
@@ -85,7 +85,7 @@ void give_back_mark(int device, EventHandle mark) {
   const std::lock_guard lock(shared().mutex);
   shared().marks[device].push_back(std::move(mark));
 }
-// A copy to the host waits for itself, so two halves are enough.
+// A copy to the host waits until it is done, so two halves are enough.
 PinnedPlaces& places(std::unique_ptr<PinnedPlaces>& of, size_t halves) {
   std::lock_guard lock(shared().mutex);
   if (!of) of = std::make_unique<PinnedPlaces>(halves);
@@ -94,7 +94,7 @@ PinnedPlaces& places(std::unique_ptr<PinnedPlaces>& of, size_t halves) {
 PinnedPlaces& places_in(int device) { return places(shared().in[device], 4); }
 PinnedPlaces& places_out(int device) { return places(shared().out[device], 2); }
 
-// Behind `earlier`, or where that is null behind all that the compute stream was given.
+// After `earlier`, or if that is null, after all work of the compute stream.
 void begin_behind(const char* op, DeviceState& state, Queue copies, CardEvent* earlier) {
   if (earlier) earlier->wait_on(state, copies);
   else state.order(Queue::kCompute, copies, op);
@@ -196,9 +196,9 @@ Trial::Trial(int from, int to)
     fill(to, target_, std::vector<unsigned char>(2 * kBytes, 0));
     const CardGuard guard(kOp, to);
     RAMET_CUDA_ALLOCATING(kOp, to, cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-    // The kernel is loaded now. At its first launch the driver may wait for the whole card (CUDA
-    // Programming Guide, "Lazy Loading", "Concurrent Execution"): behind a copy that never ends
-    // the launch would not return.
+    // The kernel is loaded now. At its first launch the driver may wait for the whole GPU (CUDA
+    // Programming Guide, "Lazy Loading", "Concurrent Execution"). After a copy that never ends the
+    // launch would not return.
     RAMET_CUDA(kOp, to, read_peer(target_ + kBytes, target_, kBytes, stream_));
     RAMET_CUDA(kOp, to, cudaStreamSynchronize(stream_));
   } catch (...) {
@@ -249,7 +249,7 @@ std::string Trial::damage() {
   return "";
 }
 
-// Here before anything of it is queued, away when all has ended.
+// Added before any of its work is queued, removed when all has ended.
 Trial& add_trial(std::unique_ptr<Trial> trial) {
   const std::lock_guard lock(shared().mutex);
   return *shared().trials.emplace_back(std::move(trial));
@@ -293,7 +293,7 @@ std::string try_direct(int from, int to) {
       }
       std::this_thread::yield();
     }
-  } catch (...) {  // what was queued before may be under way
+  } catch (...) {  // work that was queued before may still run
     sender.keep_cached_memory();
     receiver.keep_cached_memory();
     throw;

@@ -30,8 +30,8 @@ Checks& checks() {  // never destroyed: see device_state.cc
   static auto* c = new Checks;
   return *c;
 }
-// As many different ones (an operation and its bounds) are told apart; further ones share a number
-// whose text says so.
+// So many different checks have a number each, an operation with its bounds. Further ones share a
+// number, and its text says so.
 constexpr size_t kMostChecks = size_t{1} << 16;
 
 uint32_t number_of(const gpu::DataCheck& check) {
@@ -144,14 +144,14 @@ void DataFaults::merge() {
   for (size_t i = 0; i < kFaultWords; ++i) {
     if (!host_[i].check) continue;
     const uint64_t bit = uint64_t{1} << i, owner = owner_[i].load(std::memory_order_relaxed);
-    // Of a thread's faults the first one is told.
+    // Of the faults of one thread, the first one is kept.
     if ((waiting_.load() & bit) && faults_[i].origin == owner) continue;
     faults_[i] = {host_[i], owner, false};
     waiting_.fetch_or(bit, std::memory_order_release);
   }
 }
 
-// What this thread is to be told: its own fault, else one that nobody was told of.
+// The fault that this thread must get: its own, else one that no thread has got yet.
 const DataFaults::Fault* DataFaults::next() {
   const uint64_t waiting = waiting_.load(), mine = devices::origin();
   Fault* first = nullptr;
@@ -190,7 +190,7 @@ bool DataFaults::reported(int device) {
   return std::any_of(here, here + kFaultWords, [](const FaultWord& w) { return w.check != 0; });
 }
 
-// May what another thread waits for have been cleared already, and not been kept yet?
+// Another thread waits for its reading. Are the words perhaps cleared, but not yet merged?
 bool DataFaults::cleared_meanwhile(int device) {
   if (!reading_ || !queued_.load()) return false;
   const cudaError_t code = cudaEventQuery(copied_);
@@ -200,7 +200,7 @@ bool DataFaults::cleared_meanwhile(int device) {
 }
 
 void DataFaults::raise_up_to(uint64_t looks, int device, cudaStream_t compute) {
-  looks = std::min(looks, this->looks());  // of an event that has survived a shutdown()
+  looks = std::min(looks, this->looks());  // the event may be older than a shutdown()
   if (!pending(looks)) return;
   if (read_.load() < looks) {
     const bool found = reported(device);

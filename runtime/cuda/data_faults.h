@@ -2,22 +2,24 @@
 //
 // Note [Looks]
 // A look is a kernel, or a graph with such kernels, that may write the device's fault words. Looks
-// are counted when they have been queued, under the lock under which whoever waits queues the
-// reading and the clearing of the words: so a fault is in the reading or comes after the clearing,
-// and is never lost to another thread's wait. A device that was ordered behind this one, and an
-// event, remember the count of that moment: whoever waits for them asks for the faults up to it.
-// That is read on a stream of its own, because the compute stream may have been given more since:
-// perhaps a collective that waits for the very thread that asks. So it runs beside kernels that
-// report and beside the clearing (fault_words.h). For the same reason no lock is
-// held while a thread waits for the compute stream: one reading at a time is under way, who wants
-// the next one waits for it, and who asks for an earlier count passes by.
+// are counted when they have been queued, under a lock. A thread that waits holds the same lock
+// while it queues the reading and the clearing of the words. So each fault is either in the reading
+// or comes after the clearing. Another thread's wait never loses it. An event, and a device that is
+// ordered after this one, remember the count of that moment. A thread that waits for them asks for
+// the faults up to that count. They are read on a separate stream, because the compute stream may
+// have got more work since. That work may be a collective that waits for the very thread that asks.
+// So this reading runs concurrently with kernels that report and with the clearing (fault_words.h).
+// For the same reason no thread holds a lock while it waits for the compute stream. One reading at
+// a time is under way. A thread that wants the next one waits for it. A thread that asks for an
+// earlier count does not wait.
 //
 // Note [Whose fault]
-// Threads have words of their own (kFaultWords of them; threads beyond that share), so that one's
-// fault does not hide another's. A worker looks for the thread that posted its task
-// (devices::origin), a graph for the one that made it. Whoever waits is told of its own thread's
-// fault first, then of one that nobody was told of yet: what it reads may come from there. The
-// thread that caused a fault is told at its next wait, whoever was told before.
+// Threads have separate words, so that a fault of one does not hide a fault of another. There are
+// kFaultWords of them; further threads share. A worker looks for the thread that posted its task
+// (devices::origin), a graph for the thread that made it. A thread that waits first gets a fault of
+// its own, then a fault that no thread has got yet, because the data that it reads may come from
+// there. The thread that caused a fault always gets it at its next wait, even if another thread got
+// it before.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -41,7 +43,7 @@ class DataFaults {
   /// Gives the words back. Nothing may be running.
   void forget(int device);
 
-  /// Around the queueing of a look: who waits for the lock wants the same stream.
+  /// Called around the queueing of a look. A thread that waits for this lock wants the same stream.
   void begin_look() { queueing_.lock(); }
   void end_look() {
     looks_.fetch_add(1, std::memory_order_release);
@@ -49,50 +51,50 @@ class DataFaults {
   }
   /// Looks queued so far.
   uint64_t looks() const { return looks_.load(std::memory_order_acquire); }
-  /// May one of the first `looks` have something to tell?
+  /// May one of the first `looks` have a fault to raise?
   bool pending(uint64_t looks) const {
     return read_.load(std::memory_order_acquire) < looks || waiting();
   }
-  /// Is there a fault of which its thread was not told?
+  /// Is there a fault that its thread has not got yet?
   bool waiting() const { return waiting_.load(std::memory_order_acquire) != 0; }
 
-  /// Waits for what `compute` has so far, clears what was reported since, and throws what this
-  /// thread is to be told.
+  /// Waits for the work that `compute` has so far and clears what was reported since. Then throws
+  /// the fault that this thread must get.
   void raise(int device, cudaStream_t compute);
-  /// The first `looks` are known to be done: the same, but waits for `compute` only where something
+  /// The first `looks` are known to be done. Does the same, but waits for `compute` only if a fault
   /// was reported.
   void raise_up_to(uint64_t looks, int device, cudaStream_t compute);
 
  private:
   struct Fault {
     FaultWord word;
-    uint64_t origin;  // who is to be told
-    bool told;        // somebody was
+    uint64_t origin;  // the thread that must get it
+    bool told;        // a thread has got it
   };
   using Lock = std::unique_lock<std::mutex>;
   bool reported(int device);
   bool cleared_meanwhile(int device);
-  // REQUIRES: raising_. tell() gives it back and throws, where there is something to tell.
+  // REQUIRES: raising_. tell() releases it, and throws if there is a fault for this thread.
   void collect(int device, cudaStream_t compute, Lock& lock);
   void merge();
   const Fault* next();
   void tell(int device, Lock lock);
 
   std::mutex queueing_;  // Note [Looks]
-  std::mutex making_;    // of what the first check of a device makes: who waits wants the same
-  std::mutex asking_;    // of own_, which waits for nothing, and of the second half of host_
-  std::mutex raising_;   // of faults_ and reading_; no call of CUDA's under it but questions
+  std::mutex making_;    // for what the first check makes: waiters want it, too
+  std::mutex asking_;    // of own_, which never waits, and of the 2nd half of host_
+  std::mutex raising_;   // of faults_ and reading_; under it CUDA is only queried
   std::condition_variable read_on_;
   bool reading_ = false;             // a thread waits for the first half of host_
-  std::atomic<bool> queued_{false};  // and its copy is in the compute stream, behind it copied_
+  std::atomic<bool> queued_{false};  // its copy is in the compute stream, followed by copied_
   cudaEvent_t copied_ = nullptr;
   std::atomic<uint64_t> looks_{0}, read_{0};
   std::atomic<FaultWord*> words_{nullptr};
-  std::atomic<uint64_t> owner_[kFaultWords] = {};  // whose looks use this word
+  std::atomic<uint64_t> owner_[kFaultWords] = {};  // the thread that this word is for
   FaultWord* host_ = nullptr;                      // pinned, twice as many
   cudaStream_t own_ = nullptr;
-  Fault faults_[kFaultWords];         // read, where waiting_ has their bit
-  std::atomic<uint64_t> waiting_{0};  // one bit a word
+  Fault faults_[kFaultWords];         // read, where their bit is in waiting_
+  std::atomic<uint64_t> waiting_{0};  // one bit for each word
 };
 static_assert(kFaultWords <= 64, "a bit each");
 

@@ -41,7 +41,7 @@ bool has_context(int card) {
 bool is_in_use(int card) {
   return (cards_in_use.load(std::memory_order_relaxed) & bit_of(card)) || has_context(card);
 }
-// Where nobody can be told of an error it must not stay either: a later launch would find it.
+// A caller that cannot report the error must clear it. Otherwise a later launch would find it.
 bool try_card(int card) {
   if (cudaSetDevice(card) == cudaSuccess) return true;
   (void)cudaGetLastError();
@@ -136,7 +136,7 @@ cudaStream_t DeviceState::stream(Queue queue, const char* op) {
 void DeviceState::order(Queue earlier, Queue later, const char* op) {
   const cudaStream_t from = stream(earlier, op), to = stream(later, op);
   const CardGuard guard(op, *this);
-  // An event that is waited for may be recorded again: the wait is for what it was then.
+  // An event may be recorded again while it is waited for: the wait is for the earlier record.
   const auto spare = [this]() -> std::optional<EventHandle> {
     const std::lock_guard lock(mutex_);
     if (marks_.empty()) return std::nullopt;

@@ -1,15 +1,15 @@
-// What each logical device cuda:k has of its own: streams, events, names for error texts. Made at
-// its first use.
+// The state of each logical device cuda:k: streams, events, names for error texts. The first use of
+// the device makes it.
 //
 // Note [Streams of a device]
 // Kernels and allocations belong to the compute stream. Copies from and to the host and other
-// devices have streams of their own, so that they overlap with kernels: a copy waits for what the
-// compute stream was given before it, and the compute stream waits for the copy. So in the order of
-// the program nothing changes; what is gained is that the two directions go on side by side, and
-// that a copy out does not hold up the next kernels (they wait for it only where its memory is
-// given back). A copy to another GPU does: the sender goes on after it, so where there are several
-// the receivers fetch them (FanOut in parallel/move/peers.h). Copies that the host does not wait
-// for wait for less: Note in runtime/tensor/pinned.h.
+// devices have their own streams, so that they overlap with kernels. A copy waits for the work that
+// the compute stream had before it, and the compute stream waits for the copy. So the order of the
+// program does not change. But the two directions of copies run concurrently. And a copy out does
+// not delay the next kernels: they wait for it only where its memory is freed. A copy to another
+// GPU does delay its sender, which goes on after the copy. So where there are several, the
+// receivers fetch them (FanOut in parallel/move/peers.h). Copies that do not block the host wait
+// for less: Note in runtime/tensor/pinned.h.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -32,21 +32,23 @@ inline constexpr int kQueues = 4;
 
 class DeviceState;
 
-/// Of each device, how many of its looks somebody comes behind: Note [Looks].
+/// For each device: how many of its looks the work here comes after. See Note [Looks].
 struct Looks {
   uint64_t of[kMaxDevicesPerType] = {};
 };
-/// Throws what they reported. They are known to be done.
+/// Throws the faults that these looks reported. The caller knows that the looks are done.
 RAMET_API void raise_faults(const Looks& looks);
 
-/// Makes the card of cuda:k the calling thread's while it lives, and bound to it: libraries need
-/// that, and a thread which has done nothing yet is not, though CUDA calls card 0 its own.
+/// While it lives, the calling thread's current GPU is that of cuda:k, and the thread is bound to
+/// it. Libraries need that binding. A fresh thread has none, although CUDA names GPU 0 as its
+/// current one.
 ///
-/// Note [Contexts]: the first call that needs one makes a context on the thread's card, and so does
-/// cudaSetDevice(). It takes some hundred megabytes, so a program that uses cuda:1 alone must not
-/// get one on card 0, the card of every fresh thread. Hence the guard gives the thread back the
-/// card it had only where that card has a context; else the thread keeps this one. Calls that
-/// belong to no device come behind use_any_card().
+/// Note [Contexts]
+/// The first call that needs a context makes one on the thread's current GPU, and so does
+/// cudaSetDevice(). A context takes some hundred megabytes. So a program that uses cuda:1 alone
+/// must not get one on GPU 0, the current GPU of every fresh thread. Hence the guard restores the
+/// thread's previous GPU only if that GPU has a context. Otherwise the thread keeps this one. Calls
+/// that belong to no device call use_any_card() first.
 class RAMET_API CardGuard {
  public:
   CardGuard(const char* op, int device);
@@ -59,10 +61,10 @@ class RAMET_API CardGuard {
   int before_ = -1;
 };
 
-/// The device's card becomes the calling thread's, for good. Returns the one it had.
+/// The device's GPU becomes the calling thread's, for good. Returns the previous one.
 int use_card(const char* op, const DeviceState& state);
-/// For calls that belong to no device, like those that give something back: a thread whose card has
-/// no context gets a card that is in use. False where none is.
+/// For calls that belong to no device, like calls that free something. A thread whose current GPU
+/// has no context gets a GPU that is in use. False where none is.
 RAMET_API bool use_any_card() noexcept;
 
 /// An event that its owner records again and again; without times it costs less.
@@ -94,42 +96,41 @@ class RAMET_API DeviceState {
 
   /// The stream of this queue, made at need.
   cudaStream_t stream(Queue queue, const char* op);
-  /// `later` does not begin what it is given from now on before `earlier` has done what it was
-  /// given.
+  /// Work that `later` gets from now on begins after all work that `earlier` has got so far.
   void order(Queue earlier, Queue later, const char* op);
   /// Waits for all streams.
   void wait(const char* op);
   /// wait(), then raise_fault().
   void synchronize(const char* op);
-  /// The stream of this queue, for a kernel of so many threads that the caller queues at once:
-  /// noted for errors that show later, and for launches().
+  /// The stream of this queue, for a kernel of so many threads that the caller queues at once. The
+  /// kernel is recorded for errors that show later, and for launches().
   cudaStream_t launching(const char* kernel, uint64_t threads, Queue queue);
   /// "kernel a" or "one of the kernels a, b": those queued since the device was last waited for.
   std::string suspects();
   /// What was queued since the last forget_launches().
   Launches launches();
   void forget_launches();
-  /// For kernels that look at their operands, on the compute stream.
+  /// For kernels that check their operands, on the compute stream.
   gpu::DataFault fault(const gpu::DataCheck& check);
-  /// Throws what they reported, and those of devices that this one was ordered behind, after a wait
-  /// for them.
+  /// For use after a wait(). Throws the faults that kernels of this device have reported, and those
+  /// of devices that this one was ordered after.
   void raise_fault();
-  /// What work that is queued here now comes behind: taken before an event is recorded.
+  /// The looks that work queued here now comes after. Call it before an event is recorded.
   Looks looks() const;
-  /// This device's further work comes behind those.
+  /// This device's further work comes after those.
   void came_behind(const Looks& earlier);
-  /// Something that will never end is queued: what waits for the whole device would never return.
+  /// The queue holds something that never ends: a wait for the whole device would not return.
   void keep_cached_memory() { keeps_ = true; }
   bool keeps_cached_memory() const { return keeps_; }
   /// Before all memory goes back. Nothing may be running.
   void forget_faults() { faults_.forget(device); }
 
  private:
-  // Under none of the locks here is a call of CUDA's made: each may wait, for room in a stream or
-  // for memory, and others need the locks to go on.
+  // No thread calls CUDA while it holds one of these locks. Each CUDA call may wait, for space in a
+  // stream or for memory, and other threads need the locks to go on.
   std::atomic<cudaStream_t> streams_[kQueues] = {};
   std::mutex mutex_;
-  std::vector<EventHandle> marks_;  // of order(), while nobody uses them
+  std::vector<EventHandle> marks_;  // of order(), while not in use
   std::mutex launches_mutex_;
   static constexpr int kRemembered = 8;
   const char* recent_[kRemembered] = {};
@@ -140,11 +141,11 @@ class RAMET_API DeviceState {
   friend void raise_faults(const Looks& looks);
   void raise_fault_up_to(uint64_t looks);
   DataFaults faults_;
-  // Of other devices: the looks that this one's work comes behind, and up to which somebody asked.
+  // By device: the looks that work here comes after, and the looks that were already checked.
   std::atomic<uint64_t> behind_[kMaxDevicesPerType] = {}, asked_[kMaxDevicesPerType] = {};
 };
 
-/// Lives while a kernel or graph that looks at its operands is queued on the compute stream, or is
+/// Lives while a kernel or graph that checks its operands is queued on the compute stream, or is
 /// put into a graph: Note [Looks].
 class RAMET_API Look {
  public:
@@ -157,13 +158,13 @@ class RAMET_API Look {
   DataFaults* faults_;  // null: into a graph
 };
 
-/// While it lives, what this thread gives to the compute stream of cuda:k goes to `stream`, of
-/// which a graph is made.
+/// While it lives, work that this thread gives to the compute stream of cuda:k goes to `stream`. A
+/// graph is made of that stream.
 class RAMET_API ComputeStreamGuard {
  public:
   ComputeStreamGuard(int device, cudaStream_t stream);
   ~ComputeStreamGuard();
-  /// Has a Look lived meanwhile?
+  /// Has a Look lived since this guard was made?
   bool looked() const { return looked_; }
   /// Does this thread make a graph?
   static bool captures() noexcept;
@@ -183,8 +184,8 @@ class RAMET_API ComputeStreamGuard {
 RAMET_API DeviceState& device_state(int device, const char* op);
 /// The one that exists already, or null: for error texts and clean-up.
 RAMET_API DeviceState* existing_state(int device);
-/// Destroys all states and forgets which cards are in use. Nothing may be running, and nothing
-/// refer to them.
+/// Destroys all states and forgets which GPUs are in use. Nothing may be running, and nothing may
+/// refer to the states.
 RAMET_API void destroy_states();
 
 }  // namespace cuda

@@ -1,20 +1,23 @@
-// PTX of compute capability 9.0 alone (sm_90a), each instruction with an emulation: products of a
-// warpgroup (four neighbouring warps, the first one's number a multiple of four), bulk copies of
-// tiles and the barriers in shared memory that count them. As in ptx.h, whose rules hold here too.
-// Sources: "PTX ISA", sections "wgmma", "cp.async.bulk.tensor", "mbarrier", "setmaxnreg".
+// PTX for compute capability 9.0 alone (sm_90a), each instruction with an emulation. There are
+// products of a warpgroup, bulk copies of tiles and the barriers in shared memory that count them.
+// A warpgroup is four neighbouring warps, and the number of the first one is a multiple of four.
+// The rules of ptx.h hold here, too. Sources: "PTX ISA", sections "wgmma", "cp.async.bulk.tensor",
+// "mbarrier", "setmaxnreg".
 //
-// Note [Tiles of Hopper]: a tile has rows of 128 bytes, 64 elements, and begins at a multiple of
-// 1024 bytes. Of row r the 16 bytes with number c lie where those with number c ^ r % 8 would
-// without the swizzle: so eight rows of one column, and eight columns of one row, lie in different
-// banks. Bulk copies write so, products read so, and both go by bits of the address, so an operand
-// may begin at any 32 bytes of a row, or at any eighth row. What is wider lies in several tiles.
+// Note [Tiles of Hopper]
+// A tile has rows of 128 bytes, 64 elements, and begins at a multiple of 1024 bytes. Without the
+// swizzle, row r would hold 16-byte pieces in order. With it, piece c of row r is at place c ^ r %
+// 8. So eight rows of one column, and eight columns of one row, lie in different banks. Bulk copies
+// write this layout and products read it. Both compute the place from bits of the address. So an
+// operand may begin at any 32 bytes of a row, or at any eighth row. A wider matrix takes several
+// tiles.
 #pragma once
 #include <cstdint>
 
 #include "runtime/cuda/ptx.h"
 #include "runtime/cuda/tensor_map.h"
 
-// Whether this pass of the compiler knows these instructions. What uses them is empty elsewhere.
+// Does this pass of the compiler know these instructions? Code that uses them is empty elsewhere.
 #if RAMET_GPU_EMULATED || defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define RAMET_HOPPER_CODE 1
 #else
@@ -25,11 +28,11 @@ namespace ramet::ptx {
 
 using cuda::TensorMap;
 
-/// What tiles begin at a multiple of: bytes of eight rows.
+/// Alignment of tiles: bytes of eight rows.
 constexpr unsigned kTileAlignment = 1024;
 
-/// A product's operand that begins at `address` of shared memory. Its groups of eight rows lie 1024
-/// bytes apart; where its rows are those of the product's depth, its groups of 64 columns lie
+/// A product's operand that begins at `address` of shared memory. Its groups of eight rows are 1024
+/// bytes apart. If its rows are those of the product's depth, its groups of 64 columns are
 /// `next_columns` bytes apart.
 __host__ __device__ constexpr uint64_t tile_operand(unsigned address, unsigned next_columns = 16) {
   constexpr uint64_t kSwizzle128 = 1;
@@ -43,8 +46,8 @@ __host__ __device__ constexpr uint64_t tile_operand(unsigned address, unsigned n
 
 namespace ramet::ptx {
 
-/// A barrier whose phases end when `count` threads have arrived and all bytes that were expected
-/// are there. Others see it after barriers_ready() and __syncthreads().
+/// A barrier. Each of its phases ends when `count` threads have arrived and all expected bytes are
+/// there. Other threads see the barrier after barriers_ready() and __syncthreads().
 __device__ __forceinline__ void barrier_init(uint64_t* barrier, unsigned count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count)
                : "memory");
@@ -57,16 +60,16 @@ __device__ __forceinline__ void barrier_arrive(uint64_t* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
                : "memory");
 }
-/// Arrives, and the phase waits for so many bytes of bulk copies more.
+/// Arrives. The phase also waits for this many more bytes of bulk copies.
 __device__ __forceinline__ void barrier_expect(uint64_t* barrier, unsigned bytes) {
   asm volatile(
       "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
       "r"(bytes)
       : "memory");
 }
-/// Waits for the end of the running phase if its parity is `parity` (the first one's is 0), for
-/// nothing if it is the other one. (A line of PTX that begins with a brace ends a kernel, for
-/// ptx_loops.py: those of a block have a tab before.)
+/// Waits for the end of the running phase if its parity is `parity` (0 for the first one).
+/// Otherwise does not wait. (For ptx_loops.py a line of PTX that begins with a brace ends a kernel.
+/// So braces of a block have a tab before them.)
 __device__ __forceinline__ void barrier_wait(uint64_t* barrier, unsigned parity) {
   const unsigned address = shared_address(barrier);
   unsigned done = 0;
@@ -80,9 +83,9 @@ __device__ __forceinline__ void barrier_wait(uint64_t* barrier, unsigned parity)
         : "memory");
 }
 
-/// Starts to copy a tile of the matrix to shared memory: 64 columns from `column` on, as many rows
-/// as the map says from `row` on, of this head and batch; zeros where the matrix has none. Its
-/// bytes are counted by the barrier.
+/// Starts to copy a tile of the matrix to shared memory: of this head and batch, 64 columns from
+/// `column` on, and the map's number of rows from `row` on. Elements outside the matrix are zeros.
+/// The barrier counts the bytes.
 __device__ __forceinline__ void tile_copy(void* target, const TensorMap& map, int column, int row,
                                           int head, int batch, uint64_t* barrier) {
   asm volatile(
@@ -92,7 +95,7 @@ __device__ __forceinline__ void tile_copy(void* target, const TensorMap& map, in
       : "memory");
 }
 
-/// The warpgroup gives registers back, or waits for more: `count` for each of its threads from now
+/// The warpgroup gives registers back, or waits for more. Each of its threads has `count` from now
 /// on. (24 to 256, a multiple of 8.)
 template <int count> __device__ __forceinline__ void fewer_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
@@ -101,7 +104,7 @@ template <int count> __device__ __forceinline__ void more_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
 }
 
-/// Between what writes to registers of products and the first product that uses them.
+/// Separates writes to registers of products from the first product that uses them.
 __device__ __forceinline__ void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
@@ -109,12 +112,12 @@ __device__ __forceinline__ void wgmma_fence() {
 __device__ __forceinline__ void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-/// Waits until at most the last `pending` groups are under way. Of the others' sums `done` has to
-/// be said before they are used.
+/// Waits until at most the last `pending` groups are under way. Call `done` on the sums of the
+/// other groups before they are used.
 template <int pending> __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
 }
-/// The compiler reads these no earlier than here.
+/// Keeps the compiler from reading these sums earlier.
 template <int kFragments> __device__ __forceinline__ void done(float (&d)[kFragments][4]) {
 #pragma unroll
   for (int j = 0; j < kFragments; ++j) {
@@ -123,8 +126,8 @@ template <int kFragments> __device__ __forceinline__ void done(float (&d)[kFragm
   }
 }
 
-/// x, of which the compiler does not know that it is the same every time: what follows from it is
-/// computed here and not kept.
+/// Returns x, but the compiler cannot know that it is the same every time. So it computes what
+/// depends on x here and does not keep it in registers.
 __device__ __forceinline__ unsigned here(unsigned x) {
   asm volatile("" : "+r"(x));
   return x;
@@ -150,8 +153,8 @@ __device__ __forceinline__ unsigned here(unsigned x) {
 #define RAMET_WGMMA(columns, type) \
   "wgmma.mma_async.sync.aligned.m64n" columns "k16.f32." type "." type " "
 
-/// d = a b' (d += a b' with `add`): 64 rows of a and 128 of b by a depth of 16, both with the depth
-/// along their rows (tile_operand). A thread's part of d: CoreSums, its warp's 16 rows.
+/// d = a b' (d += a b' with `add`). Takes 64 rows of a and 128 of b, with a depth of 16. Both have
+/// the depth along their rows (tile_operand). A thread's part of d: CoreSums, its warp's 16 rows.
 template <bool bfloat, bool add>
 __device__ __forceinline__ void wgmma_tiles(float (&d)[16][4], uint64_t a, uint64_t b) {
   if constexpr (bfloat)
@@ -165,8 +168,8 @@ __device__ __forceinline__ void wgmma_tiles(float (&d)[16][4], uint64_t a, uint6
                  : RAMET_SUMS_128
                  : "l"(a), "l"(b), "n"(int(add)));
 }
-/// d += a b: a as the left operand of mma_bf16 holds its warp's 16 rows, 16 rows of b, which are
-/// the depth, and 64 or 128 of its columns.
+/// d += a b. a holds its warp's 16 rows, laid out as the left operand of mma_bf16. b has 16 rows,
+/// which are the depth, and 64 or 128 columns.
 template <bool bfloat>
 __device__ __forceinline__ void wgmma_rows(float (&d)[8][4], const unsigned (&a)[4], uint64_t b) {
   if constexpr (bfloat)

@@ -24,25 +24,25 @@ constexpr uint64_t kNumber = (uint64_t{1} << 56) - 1;
 
 struct Task {
   uint64_t number, origin;
-  uint64_t modes;  // of whoever posted it
+  uint64_t modes;  // of the thread that posted it
   std::function<void()> run;
 };
 struct Worker {
   std::deque<Task> queue;
   std::condition_variable wake;
-  // finished before an older one: by nesting, or while that one is parked
+  // tasks that finished before an older one: by nesting, or while the older one was parked
   std::set<uint64_t> early;
   std::atomic<uint64_t> posted{0}, finished{0};  // all tasks up to `finished` are done
-  // in a child of fork(): tasks that were not done then, and count as done, are in (before, until]
-  // and not in done_then
+  // In a child of fork(): tasks that were not done at the fork count as done. They are those in
+  // (before, until] that are not in done_then.
   uint64_t lost_before = 0, lost_until = 0;
   std::set<uint64_t> done_then;
   bool waits_inside = false;
   std::thread thread;
 };
 
-// Of this thread. t_worker: which device's worker it is; t_running: the innermost task that runs on
-// it; t_ready: OperandsReady; t_origin: of the task that runs here, 0: none does
+// Of this thread. t_worker: the device whose worker it is. t_running: the innermost task that it
+// runs. t_ready: OperandsReady. t_origin: the origin of that task; 0: it runs none.
 extern constinit thread_local int t_worker;
 extern constinit thread_local uint64_t t_running, t_origin;
 extern constinit thread_local bool t_ready;
@@ -61,7 +61,7 @@ struct Workers {
   std::map<uint64_t, std::exception_ptr> failed;  // what tasks threw, by their tickets
   std::atomic<bool> any_failed{false};
   bool stop = false;
-  const Workers* of_parent = nullptr;  // in a child of fork(), for leak checkers
+  const Workers* of_parent = nullptr;  // the parent's in a child of fork(), for leak checkers
   // Spinning pays while every worker can have a core of its own; beyond that it steals from the
   // ones that compute.
   std::atomic<int> started{0};
@@ -74,10 +74,10 @@ Workers& workers();
 bool is_done(Workers& workers, uint64_t ticket);
 /// The next task of `w`, for which it gives up the lock.
 void run_one(Workers& workers, Worker& w, std::unique_lock<std::mutex>& lock);
-/// What is made without saying where is made on this device.
+/// Objects that are made without a device are made on this device.
 void make_current(int ordinal);
 
-// While it lives the thread has a new task's state; what belongs to the thread itself goes on.
+// While it lives the thread has a new task's state. State of the thread itself is unchanged.
 class FreshTask {
  public:
   FreshTask() : outer_(ramet::detail::tls) {
@@ -102,9 +102,9 @@ class FreshTask {
   const Context outer_;
 };
 
-// Yielding, not pausing: on a core of one's own it costs a microsecond, and where the scheduler has
-// put both threads on one core (a busy neighbour is enough) a pausing waiter keeps off the
-// processor the very thread it waits for: 120 us, not 16.
+// Yields and does not pause. On a free core that costs a microsecond. But the scheduler may have
+// put both threads on one core (one busy neighbour is enough). There a pausing waiter keeps the
+// thread that it waits for off the processor: 120 us instead of 16.
 template <class Done> void spin(Done&& is_done) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(50);
   while (!is_done() && std::chrono::steady_clock::now() < until) std::this_thread::yield();

@@ -1,27 +1,28 @@
-// Random numbers: counter-based generators, one a device, and what keys them inside a replica.
+// Random numbers: one counter-based generator for each device, and the keys inside a replica.
 //
 // Note [Random numbers]
 // A generator is a seed and the number of operations that have drawn from it (`offset`). An
-// operation reserves a PhiloxKey, which costs the generator one, however many numbers it draws;
-// number `i` of the operation is a pure function of (seed, offset, base + i): Philox with key
-// `seed` and a counter made of `offset` and `base + i` (kernels/random/random.h). So the numbers do
-// not depend on the device, on the thread count or on which thread draws, and the generator's whole
-// state is two numbers. All devices start from one seed: two devices in the same state draw the
-// same numbers. That seed is another one in each process until manual_seed() or RAMET_SEED says
-// which.
+// operation reserves a PhiloxKey. That advances the generator by one, however many numbers the
+// operation draws. Number `i` of the operation is a pure function of (seed, offset, base + i):
+// Philox with key `seed` and a counter made of `offset` and `base + i` (kernels/random/random.h).
+// So the numbers do not depend on the device, on the thread count or on the thread that draws. The
+// generator's whole state is two numbers. All devices start from one seed: two devices in the same
+// state draw the same numbers. Each process starts from another seed, unless manual_seed() or
+// RAMET_SEED sets it.
 //
-// Replicas. Whoever runs a data-parallel forward opens a RandomRegion on the source's device and
-// gives each shard of the batch its ReplicaRandom. Inside, the k-th operation of a shard that draws
-// from a default generator, whatever its device, gets (seed and offset of the source's generator
-// when the region opened, plus k); its base is the index of its first element in the global batch
-// where dimension 0 is the shard's part of the batch (global sample index times elements per
-// sample), and `shard * 2^40` where it is not. Closing the region advances the source's generator
-// by the largest k of any shard. So a forward draws the same numbers on 1, 2 or 4 replicas and
-// without any, and leaves the generator in the same state. Regions nest: the inner one takes its
-// seed and its operations from the shard that opened it, sample indices add up. What a user's
-// Function computes again in its backward draws what its forward drew (autograd/graph/function.cc).
-// A generator of one's own that is passed to an operation is not keyed by sample: it draws in the
-// order of the calls.
+// Replicas. A data-parallel forward pass opens a RandomRegion on the source's device and gives each
+// shard of the batch its ReplicaRandom. Inside, operations of a shard that draw from a default
+// generator are counted, whatever their device. The k-th one gets the seed and offset that the
+// source's generator had when the region opened, plus k. Its base depends on dimension 0 of the
+// tensor. If that is the shard's part of the batch, the base is the index of the first element in
+// the global batch (global sample index times elements per sample). Otherwise the base is `shard *
+// 2^40`. The end of the region advances the source's generator by the largest k of any shard. So a
+// forward pass draws the same numbers on 1, 2 or 4 replicas and without any, and leaves the
+// generator in the same state. Regions nest: the inner one takes its seed and its operations from
+// the shard that opened it, and sample indices add up. A user's Function that computes something
+// again in its backward pass draws the same numbers as in the forward pass
+// (autograd/graph/function.cc). A generator that the caller passes to an operation is not keyed by
+// sample: it draws in the order of the calls.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -43,7 +44,7 @@ struct PhiloxKey {
   int64_t base;
 };
 
-/// Everything a generator knows. Small enough for a checkpoint.
+/// The whole state of a generator. Small enough for a checkpoint.
 struct GeneratorState {
   uint64_t seed, offset;  // where it started; operations that have drawn since
 };
@@ -52,15 +53,15 @@ inline bool operator==(GeneratorState a, GeneratorState b) {
 }
 inline bool operator!=(GeneratorState a, GeneratorState b) { return !(a == b); }
 
-/// Of generators that are made without one (LibTorch's); those of devices start elsewhere.
+/// For generators that are made without a seed (as in LibTorch). Those of devices start elsewhere.
 inline constexpr uint64_t kDefaultSeed = 67280421310721u;
 
 class Generator;
 namespace detail {
-/// The default generator of the device of this number (Device::ordinal), whether it exists or not:
-/// asks no driver.
+/// The default generator of the device with this number (Device::ordinal), even if there is no such
+/// device: asks no driver.
 RAMET_API Generator default_generator_of(int ordinal);
-/// What they start from: RAMET_SEED, or a new number each time.
+/// The seed that default generators start from: RAMET_SEED, or a new number each time.
 RAMET_API uint64_t seed_at_start();
 }  // namespace detail
 
@@ -72,29 +73,29 @@ class RAMET_API Generator {
   /// A generator of its own, in the state (seed, 0).
   explicit Generator(Device device, uint64_t seed = kDefaultSeed);
 
-  /// Is it one?
+  /// Is this a generator?
   bool defined() const { return state_ != nullptr; }
-  /// The device that it draws for; an Error where it is undefined. So are those below.
+  /// The device that it draws for. An Error where it is undefined, as for the calls below.
   Device device() const;
   /// Starts again from `seed`, offset 0.
   void set_current_seed(uint64_t seed);
   /// The seed that it started from.
   uint64_t current_seed() const { return get_state().seed; }
-  /// Starts again from a seed of the system's entropy, of 53 bits, and returns it (as LibTorch's).
+  /// Starts again from a seed of 53 bits from the system's entropy, and returns it (as LibTorch
+  /// does).
   uint64_t seed();
   /// Its seed and how many operations have drawn since.
   GeneratorState get_state() const;
-  /// Goes on from there.
+  /// Continues from this state.
   void set_state(GeneratorState state);
   /// A generator of its own in the same state.
   Generator clone() const;
-  /// For programs that lock it around their calls, as LibTorch asks them to: it guards nothing
-  /// here.
+  /// For programs that lock it around their calls, as LibTorch requires. It guards nothing here.
   std::mutex& mutex() const;
 
-  /// The numbers of one operation that draws `n` of them. `rows`: extent of dimension 0 of what
-  /// they fill, -1 where there is none. From a default generator, inside a replica: see Note
-  /// [Random numbers].
+  /// The numbers of one operation that draws `n` of them. `rows`: extent of dimension 0 of the
+  /// tensor that they fill, -1 where there is none. From a default generator, inside a replica: see
+  /// Note [Random numbers].
   PhiloxKey reserve(int64_t n, int64_t rows = -1);
 
   bool operator==(const Generator& o) const { return state_ == o.state_; }
@@ -122,15 +123,15 @@ RAMET_API void manual_seed_all(uint64_t seed);
 /// The seed that the current cpu device's generator started from.
 RAMET_API uint64_t initial_seed();
 
-/// The states of the default generators of all devices, the host's first, then those of all GPUs
-/// that there may be: what is kept while user code runs that must not count as drawing (building a
-/// replica's shell). No driver is asked.
+/// The states of the default generators of all devices: first the host's, then all possible GPUs'.
+/// They are saved while user code runs that must not count as drawing (a replica module is made).
+/// No driver is asked.
 RAMET_API std::vector<GeneratorState> generator_states();
-/// `states`: one a device as above, or the host's alone; an Error otherwise.
+/// `states`: one for each device as above, or the host's alone. Otherwise an Error.
 RAMET_API void set_generator_states(const std::vector<GeneratorState>& states);
 
-/// One reserve() for a tensor of `sizes`, from `generator` or, where it is undefined, from
-/// `device`'s default one.
+/// One reserve() for a tensor of `sizes`, from `generator`. If that is undefined, from `device`'s
+/// default one.
 RAMET_API PhiloxKey reserve_random(Device device, IntArrayRef sizes,
                                    const Generator& generator = {});
 
@@ -141,9 +142,9 @@ struct ShardNumbers {
   int64_t shard;
 };
 
-/// Random context of one shard of a data-parallel forward; made by RandomRegion::shard. Counted
-/// references: thread state that was captured inside a replica may outlive the region, and then
-/// draws from the generators like everybody else.
+/// Random context of one shard of a data-parallel forward pass. RandomRegion::shard makes it.
+/// References are counted: thread state that was captured inside a replica may outlive the region.
+/// It then draws from the default generators, as outside a replica.
 struct ReplicaRandom : ShardNumbers {
   explicit ReplicaRandom(const ShardNumbers& numbers, uint64_t drawn = 0)
       : ShardNumbers(numbers), operations(drawn) {}
@@ -153,11 +154,11 @@ struct ReplicaRandom : ShardNumbers {
     return r && !r->closed.load(std::memory_order_acquire) ? r : nullptr;
   }
 
-  /// How many hold it.
+  /// The number of references.
   std::atomic<uint32_t> refs{1};
-  /// Its region has ended: nobody draws by it any more.
+  /// Its region has ended: no operation draws by it any more.
   std::atomic<bool> closed{false};
-  std::atomic<uint64_t> operations;  // drawn so far
+  std::atomic<uint64_t> operations;  // that have drawn so far
 };
 
 /// A counted pointer to a ReplicaRandom, or nothing.
@@ -179,9 +180,9 @@ class RAMET_API ReplicaRandomRef {
   }
   /// What it points at, or null.
   ReplicaRandom* get() const { return p_; }
-  /// One of its own that draws what this one would draw next. Not of nothing.
+  /// A new one that draws the numbers that this one would draw next. Not for an empty reference.
   ReplicaRandomRef again() const;
-  /// What the calling thread draws by; nothing once its region has closed.
+  /// The calling thread's; empty once its region has closed.
   static ReplicaRandomRef current() {
     ReplicaRandom* const r = ReplicaRandom::current();
     if (r) add_ref(r->refs);
@@ -192,9 +193,9 @@ class RAMET_API ReplicaRandomRef {
   ReplicaRandom* p_ = nullptr;
 };
 
-/// From construction to close() a data-parallel forward of a module on `source` runs. Belongs to
-/// one thread, the caller's. Another thread that meanwhile draws from the same generator gets
-/// numbers of its own.
+/// From construction to close() a data-parallel forward pass of a module runs on `source`. Belongs
+/// to one thread, the caller's. If another thread draws from the same generator during that time,
+/// it gets numbers of its own.
 class RAMET_API RandomRegion {
  public:
   explicit RandomRegion(Device source);
@@ -217,7 +218,7 @@ class RAMET_API RandomRegion {
   bool open_ = true;
 };
 
-/// Draws by `random` while it lives; an empty reference means "no replica".
+/// While it lives, the thread draws by `random`. An empty reference means "no replica".
 class ReplicaRandomGuard {
  public:
   explicit ReplicaRandomGuard(ReplicaRandomRef random)

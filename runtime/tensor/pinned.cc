@@ -7,7 +7,7 @@ namespace ramet {
 
 namespace {
 
-// From the first element to behind the last one.
+// Bytes from the first element to the end of the last one.
 size_t extent_of(const TensorBase& t) {
   if (t.numel() == 0) return 0;
   int64_t last = 0;
@@ -48,7 +48,7 @@ bool gpu::copy_later(const TensorBase& to, const TensorBase& from, bool fresh) {
   if (!(in && is_pinned(from)) && !(out && is_pinned(to))) return false;
   const TensorBase &here = in ? from : to, &there = in ? to : from;
   StorageImpl &host = *here.storage_impl(), &device = *there.storage_impl();
-  if (host.has_aliases()) return false;  // whose words would say nothing of it
+  if (host.has_aliases()) return false;  // the aliases' words would hold no ticket
   // Copies of the host's memory are ordered by the library, without a wait.
   const uint64_t before = host.pending.load(std::memory_order_acquire);
   if (before && !is_copy(before)) wait_pending(host);

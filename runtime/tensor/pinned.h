@@ -1,21 +1,22 @@
-// Pinned host memory, which GPUs read and write by themselves, and copies from and to it that
-// nobody waits for.
+// Pinned host memory, which GPUs read and write by themselves, and copies from and to it that do
+// not block the host.
 //
 // Note [Copies that nobody waits for]
-// Between pinned memory and a GPU `non_blocking` returns when the copy is queued on the device's
-// copy stream. It runs beside kernels that have nothing to do with its memory:
+// Between pinned memory and a GPU, a `non_blocking` copy returns when it is queued on the device's
+// copy stream. It runs concurrently with kernels that do not use its memory:
 //
-// - It begins after the kernels that were queued before it; into memory that was allocated for it,
-//   only after those that used this memory for an earlier owner.
+// - It begins after the kernels that were queued before it. A copy into memory that was allocated
+//   for it begins only after the kernels that used this memory for an earlier owner.
 // - It leaves a ticket in the pending words of both storages (Note [Pending storages] in
-//   runtime/devices/devices.h). Whoever next asks for the GPU's memory (TensorBase::ptr) puts the
-//   compute stream behind the copy; the host does not wait. Whoever asks for the host's waits. A
-//   raw pointer that was taken earlier is good after synchronize() or an Event.
-// - Where other storages may see the GPU's memory, whose words say nothing, the compute stream is
-//   put behind the copy at once. Where others see the host's (Tensor::data), the copy is waited
-//   for.
+//   runtime/devices/devices.h). The next call that asks for the GPU's memory (TensorBase::ptr)
+//   orders the compute stream after the copy, and the host does not wait. A call that asks for the
+//   host's memory waits. A raw pointer that was taken earlier is valid after synchronize() or an
+//   Event.
+// - Other storages may share the GPU's memory, and their pending words hold no ticket. Then the
+//   compute stream is at once ordered after the copy. If other storages share the host's memory
+//   (Tensor::data), the host waits for the copy.
 //
-// Pinned memory that is released goes to nobody else before the copies from and to it are done.
+// Pinned memory that is released is not given out again before the copies from and to it are done.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +30,7 @@ namespace gpu {
 inline constexpr uint64_t kCopyTicket = uint64_t{1} << 63;
 inline bool is_copy(uint64_t ticket) { return (ticket & kCopyTicket) != 0; }
 
-/// What //runtime/cuda does of it. Thread safety: all of it.
+/// The part of it that //runtime/cuda implements. Thread safety: all of it.
 class RAMET_API HostCopies {
  public:
   /// Pinned memory, aligned to 64 bytes. Throws OutOfMemoryError.
@@ -40,12 +41,12 @@ class RAMET_API HostCopies {
   /// used the target since it was allocated. Returns the ticket.
   virtual uint64_t copy(void* to, Device to_device, const void* from, Device from_device,
                         size_t bytes, bool fresh) = 0;
-  /// The device's kernels that are queued from now on come behind that copy.
+  /// Orders kernels of the device that are queued from now on after that copy.
   virtual void order(uint64_t ticket) = 0;
-  /// Waits for all copies from and to the pinned memory that holds this address, then throws what
-  /// kernels before copies into it reported. True where there was something to wait for.
+  /// Waits for all copies from and to the pinned memory that holds this address. Then throws faults
+  /// that kernels before copies into it reported. True where there was something to wait for.
   virtual bool wait(const void* memory) = 0;
-  /// Gives back what nobody uses.
+  /// Gives unused memory back.
   virtual void empty_cache() = 0;
 
  protected:
@@ -55,20 +56,20 @@ class RAMET_API HostCopies {
 /// Weak, as linked() is: null without //runtime/cuda.
 [[gnu::weak]] HostCopies* host_copies();
 
-/// to = from, dense alike and of one dtype, queued where one is on a GPU and the other in pinned
-/// memory; false, and nothing done, elsewhere. Not while a step is captured.
+/// to = from, both dense in the same way and of one dtype. Queues the copy if one is on a GPU and
+/// the other in pinned memory. Otherwise false, and nothing is done. Not while a step is captured.
 RAMET_API bool copy_later(const TensorBase& to, const TensorBase& from, bool fresh);
-/// What wait_pending() does where the pending word holds a copy's ticket. True where the host had
-/// to wait.
+/// Does the work of wait_pending() where the pending word holds a copy's ticket. True where the
+/// host had to wait.
 RAMET_API bool wait_copy(StorageImpl& storage, uint64_t ticket);
 
 }  // namespace gpu
 
 /// Is the memory pinned?
 RAMET_API bool is_pinned(const TensorBase& t);
-/// Uninitialised, with the sizes, strides, dtype and CPU device of `like`, in pinned memory; `like`
-/// itself where the program has no GPU, since there is nobody to pin memory for. Pinned memory is
-/// no part of memory_stats(). Throws OutOfMemoryError; an Error while a step is captured.
+/// Uninitialised pinned memory with the sizes, strides, dtype and CPU device of `like`. If the
+/// program has no GPU, pinned memory has no use and `like` itself is returned. memory_stats() does
+/// not count pinned memory. Throws OutOfMemoryError; an Error while a step is captured.
 RAMET_API TensorBase empty_pinned(const TensorBase& like);
 
 }  // namespace ramet

@@ -3,9 +3,10 @@
 //
 // Note [One block for a small tensor]
 // A TensorImpl is three cache lines: bookkeeping, extents, strides. Up to 768 bytes of data follow
-// it in the same block, with their storage header between: making and releasing a small tensor is
-// one trip to a free list. The block goes when the implementation and the storage are both gone; a
-// re-pointed implementation keeps its embedded storage until it dies.
+// it in the same block, with their storage header between. So a small tensor costs one trip to a
+// free list when it is made, and one when it is released. The block is freed when the
+// implementation and the storage are both gone. A re-pointed implementation keeps its embedded
+// storage until it dies.
 #pragma once
 #include <cstring>
 #include <utility>
@@ -18,10 +19,10 @@
 
 namespace ramet {
 
-/// What runtime knows of the graph: something with a reference count. autograd::Node derives from
+/// The runtime's view of the graph: an object with a reference count. autograd::Node derives from
 /// it.
 struct AutogradSlot {
-  std::atomic<uint32_t> refs{1};  // how many hold it
+  std::atomic<uint32_t> refs{1};  // number of references
   /// Called by release().
   virtual void last_reference_gone() noexcept = 0;
   /// One reference more.
@@ -35,11 +36,11 @@ struct AutogradSlot {
   ~AutogradSlot() = default;
 };
 
-/// Ranks up to the first need no memory of their own, ranks above the second are refused.
+/// Ranks up to the first need no separate memory; ranks above the second are refused.
 inline constexpr int kInlineRank = 8, kMaxRank = 64;
 
-/// What all handles of one tensor share: its dtype, device, sizes and strides, where its memory is,
-/// and its slot in the graph.
+/// The state that all handles of one tensor share: dtype, device, sizes and strides, memory, and
+/// its slot in the graph.
 struct alignas(64) TensorImpl {
   enum : uint8_t {
     kContiguous = 1,  // row-major without gaps (extents of 1 ignored); every empty tensor
@@ -57,19 +58,19 @@ struct alignas(64) TensorImpl {
   std::atomic<uint32_t> refs{1};  // handles, and views of it
   ScalarType dtype;
   uint8_t device;        // Device::ordinal()
-  uint8_t rank, flags;   // how many dimensions; what of the above holds
+  uint8_t rank, flags;   // number of dimensions; set bits of the enum above
   void* data;            // cached: no operation touches the storage header for it
   int64_t numel;         // how many elements
   StorageImpl* storage;  // its memory
   // the whole autograd slot: grad_fn, or the node that owns a leaf's gradient
   AutogradSlot* node = nullptr;
-  uint32_t slot = 0;  // which gradient of `node` this tensor's is
+  uint32_t slot = 0;  // number of this tensor's gradient in `node`
   // Of a base: how often an in-place operation on one of its views has rewritten its history. Of a
   // view: the base's value when this view's history was made. See Note [In-place operations on
   // views] in autograd/graph/inplace.h.
   uint32_t generation = 0;
-  // This one is a view of it, one reference. Mostly the tensor that has the memory; a view itself
-  // where that was a leaf of its own when this one was made.
+  // The tensor of which this one is a view; one reference. Mostly the tensor that owns the memory.
+  // It is a view itself if it was a separate leaf when this view was made.
   TensorImpl* base = nullptr;
   int64_t* geometry = nullptr;  // extents and strides of ranks above kInlineRank
   alignas(64) int64_t sizes_[kInlineRank];
@@ -93,23 +94,24 @@ struct alignas(64) TensorImpl {
         flags(kContiguous),
         data(s->data),
         storage(s) {}
-  /// What the last reference does.
+  /// Called when the last reference is gone.
   RAMET_API void destroy();
   /// The storage in its block, where kEmbedded is set.
   StorageImpl* embedded() { return reinterpret_cast<StorageImpl*>(this + 1); }
-  /// Has it a reference to `s`? Also while it shows other memory, where `s` lies in its block.
+  /// Does it hold a reference to `s`? True also while it shows other memory but `s` is in its
+  /// block.
   bool holds(const StorageImpl* s) const {
     return storage == s || (is(kEmbedded) && const_cast<TensorImpl*>(this)->embedded() == s);
   }
-  /// In acquire order: who finds kInternalLayout gone sees what settling the tensor wrote.
+  /// In acquire order: a thread that sees kInternalLayout cleared also sees what settle() wrote.
   uint8_t all_flags() const { return __atomic_load_n(&flags, __ATOMIC_ACQUIRE); }
-  /// Is it set?
+  /// Is the flag set?
   bool is(uint8_t flag) const { return all_flags() & flag; }
   /// Sets it or clears it.
   void set(uint8_t flag, bool on) {
     flags = static_cast<uint8_t>(on ? flags | flag : flags & ~flag);
   }
-  /// `rank` extents, wherever they lie; and as many strides, in elements:
+  /// `rank` extents, and as many strides, in elements:
   int64_t* sizes() { return RAMET_LIKELY(rank <= kInlineRank) ? sizes_ : geometry; }
   int64_t* strides() { return RAMET_LIKELY(rank <= kInlineRank) ? strides_ : geometry + rank; }
   const int64_t* sizes() const { return const_cast<TensorImpl*>(this)->sizes(); }
@@ -120,13 +122,12 @@ struct alignas(64) TensorImpl {
     std::memcpy(&k, &dtype, 2);
     return k;
   }
-  /// Sets kContiguous as sizes and strides are.
+  /// Sets kContiguous according to sizes and strides.
   void refresh_contiguous();
 };
 static_assert(sizeof(TensorImpl) == 192, "three cache lines");
 
-/// What an undefined tensor shows of itself: sizes [0], contiguous, of no type. No tensor points
-/// at it.
+/// The properties of an undefined tensor: sizes [0], contiguous, no type. No tensor points at it.
 RAMET_API extern const TensorImpl kUndefinedTensor;
 
 namespace capture {
@@ -134,7 +135,7 @@ namespace capture {
 RAMET_API bool unique(const TensorImpl* t);
 }  // namespace capture
 
-/// Waits until nobody writes the storage any more. See Note [Pending storages] in
+/// Waits until no queued work writes the storage. See Note [Pending storages] in
 /// runtime/devices/devices.h.
 RAMET_API void wait_pending(StorageImpl& storage);
 
@@ -162,14 +163,14 @@ class RAMET_API TensorBase {
   }
   /// Exchanges the handles.
   void swap(TensorBase& o) noexcept { std::swap(p_, o.p_); }
-  /// Gives up the reference without dropping it; null of an undefined tensor.
+  /// Gives up the reference without dropping it; null for an undefined tensor.
   TensorImpl* release() && noexcept { return std::exchange(p_, nullptr); }
 
   /// Uninitialised, contiguous. `device` has a definite index. Throws on negative sizes, overflow
   /// and lack of memory.
   static TensorBase empty(IntArrayRef sizes, ScalarType dtype, Device device);
-  /// Uninitialised, contiguous, with the sizes and device of the contiguous `like`: nothing is left
-  /// to check, so this is the quick way to a result of a pointwise operation.
+  /// Uninitialised, contiguous, with the sizes and device of the contiguous `like`. It checks
+  /// nothing, so this is the quick way to a result of a pointwise operation.
   static TensorBase empty_alike(const TensorBase& like, ScalarType dtype);
   /// Uninitialised memory just large enough for the geometry.
   static TensorBase empty_strided(IntArrayRef sizes, IntArrayRef strides, ScalarType dtype,
@@ -180,23 +181,24 @@ class RAMET_API TensorBase {
 
   /// Is there a tensor?
   bool defined() const noexcept { return p_ != nullptr; }
-  /// What it points at; null of an undefined tensor.
+  /// The implementation; null for an undefined tensor.
   TensorImpl* impl() const noexcept { return p_; }
-  /// LibTorch's name of it: the key under which an optimizer keeps a parameter's state.
+  /// LibTorch's name for it: the key under which an optimizer keeps a parameter's state.
   TensorImpl* unsafeGetTensorImpl() const noexcept { return p_; }
   TensorImpl* operator->() const noexcept { return p_; }
   /// Handles of one tensor?
   bool is_same(const TensorBase& o) const noexcept { return p_ == o.p_; }
-  /// How many handles there are of it; 0 of an undefined tensor.
+  /// Number of handles; 0 for an undefined tensor.
   int64_t use_count() const noexcept { return p_ ? static_cast<int64_t>(p_->refs.load()) : 0; }
 
-  // An undefined tensor answers as LibTorch's: one dimension of 0 elements of no type, on no
-  // device; what it has not (a device, strides, an element's size, memory) is an Error.
-  /// How many dimensions.
+  // An undefined tensor gives the same answers as in LibTorch: one dimension of 0 elements, no
+  // type, no device. A property that it does not have (device, strides, element size, memory) is an
+  // Error.
+  /// Number of dimensions.
   int64_t dim() const { return shown()->rank; }
   /// dim() by its older name.
   int64_t ndimension() const { return dim(); }
-  /// How many elements: the product of the extents, 1 of a 0-dim tensor.
+  /// Number of elements: the product of the extents, 1 for a 0-dim tensor.
   int64_t numel() const { return shown()->numel; }
   /// The extents, borrowed: they change with the tensor.
   IntArrayRef sizes() const {
@@ -212,7 +214,7 @@ class RAMET_API TensorBase {
   ScalarType scalar_type() const { return shown()->dtype; }
   /// scalar_type() as LibTorch prints it.
   TypeMeta dtype() const { return TypeMeta(scalar_type()); }
-  /// Bytes of an element, and of all that it shows:
+  /// Bytes of an element, and of all elements:
   size_t element_size() const { return item_size(defined_impl("element_size")->dtype); }
   size_t itemsize() const { return element_size(); }
   size_t nbytes() const { return static_cast<size_t>(numel()) * element_size(); }
@@ -235,8 +237,8 @@ class RAMET_API TensorBase {
   /// Is the physical layout row-major without gaps?
   bool raw_contiguous() const { return shown()->is(TensorImpl::kContiguous); }
   /// First element; waits for a stream that still writes the storage. For kernels: no version
-  /// change. A capture owns the memory from then on, so what a kernel is given comes from here, or
-  /// was made by the operation itself.
+  /// change. From then on an active capture owns the memory. So a kernel's memory comes from this
+  /// call, or the operation itself has made it.
   void* ptr() const {
     StorageImpl* storage = storage_impl();
     if (RAMET_UNLIKELY(
@@ -244,9 +246,9 @@ class RAMET_API TensorBase {
       look(*storage);
     return p_->data;
   }
-  /// Its memory; settled meanwhile by another thread, the old or the new one.
+  /// Its memory. If another thread settles the tensor at the same time: the old or the new one.
   StorageImpl* storage_impl() const { return __atomic_load_n(&p_->storage, __ATOMIC_ACQUIRE); }
-  /// May the two show some of the same memory?
+  /// May the two share memory?
   bool may_overlap(const TensorBase& o) const {
     (void)defined_impl("storage"), (void)o.defined_impl("storage");
     return storage_impl()->overlaps(*o.storage_impl());
@@ -257,13 +259,13 @@ class RAMET_API TensorBase {
     return (static_cast<const char*>(p_->data) - static_cast<const char*>(storage_impl()->data)) /
            static_cast<int64_t>(item_size(p_->dtype));
   }
-  /// How often the memory was written; 0 of an undefined tensor.
+  /// How often the memory was written; 0 for an undefined tensor.
   uint32_t version() const {
     return RAMET_LIKELY(p_ != nullptr) ? storage_impl()->version().load(std::memory_order_relaxed)
                                        : 0;
   }
-  /// Nobody else can see the memory: an engine may add into it. Not even through a base, which
-  /// lives as long as its view and holds this memory unless set_data() gave it other.
+  /// No other tensor shares the memory, so an engine may add into it. A base shares it, too: it
+  /// lives as long as its view and has this memory, unless set_data() gave it other memory.
   bool unique() const {
     if (RAMET_UNLIKELY(ramet::detail::tls.capturing != 0)) return capture::unique(p_);
     const TensorImpl* base = p_->base;
@@ -273,31 +275,30 @@ class RAMET_API TensorBase {
            (!base || (base->refs.load(std::memory_order_acquire) == 1 && !base->base));
   }
 
-  /// A new implementation over the same storage and versions: same geometry, no history, no flags
-  /// but the layout's.
+  /// A new implementation over the same storage and versions: same geometry, no history, and of the
+  /// flags only the layout's.
   TensorImpl* shallow_impl() const;
-  /// What an operation reads that understands the internal layout: this tensor, or, while it is in
-  /// that layout, a shallow one that another thread's look at this one does not change.
+  /// The operand of an operation that supports the internal layout: normally this tensor. In that
+  /// layout it is a shallow copy, which does not change when another thread settles this tensor.
   TensorBase steady() const {
     return RAMET_UNLIKELY(p_->is(TensorImpl::kInternalLayout)) ? TensorBase(shallow_impl()) : *this;
   }
   /// The same with another geometry, `offset` in elements from this tensor's first.
   TensorImpl* view_impl(IntArrayRef sizes, IntArrayRef strides, int64_t offset) const;
-  /// What an in-place operation calls first where the storage is copy-on-write (a piece of scatter
-  /// that shows its input's memory): the implementation gets memory of its own with the same
-  /// values, geometry and version. An Error where other tensors see the memory through the same
-  /// storage.
+  /// For a copy-on-write storage (a piece of scatter that shares its input's memory). An in-place
+  /// operation calls this first. The implementation gets its own memory with the same values,
+  /// geometry and version. An Error where other tensors share the memory through the same storage.
   void own_memory(const char* op) const;
-  /// Gives one in internal layout row-major memory with the same values; nothing happens to others.
-  /// All handles follow. Other threads may read the tensor at the same time, through steady(): the
-  /// memory that they see lives as long as the implementation.
+  /// Gives a tensor in internal layout row-major memory with the same values; does nothing to
+  /// others. All handles follow. Other threads may read the tensor at the same time, through
+  /// steady(). The memory that they read lives as long as the implementation.
   void settle(const TensorBase& row_major) const;
   /// Points the implementation at another storage (the reference is taken over), contiguous. All
   /// handles follow.
   void repoint(StorageImpl* storage, void* data = nullptr) const;
 
  protected:
-  /// The implementation, or what an undefined tensor shows of itself.
+  /// The implementation, or kUndefinedTensor for an undefined tensor.
   const TensorImpl* shown() const { return RAMET_LIKELY(p_ != nullptr) ? p_ : &kUndefinedTensor; }
   /// The implementation; an Error naming `what` was asked of an undefined tensor.
   TensorImpl* defined_impl(const char* what) const {

@@ -1,5 +1,5 @@
-// What attention on tensor cores is made of: tiles in shared memory, how they get there, and the
-// products of fragments with them. For .cu files only.
+// The parts of attention on tensor cores: tiles in shared memory, the copies that fill them, and
+// the products of fragments with them. For .cu files only.
 #pragma once
 #include "kernels/matrix/attention_gpu.h"
 #include "runtime/cuda/ptx.h"
@@ -15,8 +15,8 @@ namespace ramet::kernels::RAMET_VARIANT {
 
 constexpr int kTensorWarps = 4, kTensorThreads = kTensorWarps * 32;
 
-/// Blocks of 16 rows of each warp: two use an operand from shared memory twice, where registers are
-/// enough for their sums (and operands, which are of two matrices in the backward).
+/// Blocks of 16 rows of each warp. Two blocks use an operand from shared memory twice. That needs
+/// enough registers for their sums (and operands, which are of two matrices in the backward pass).
 template <int kColumns> constexpr int kRowBlocks = kColumns <= 64 ? 2 : 1;
 template <int kColumns, bool kOfKeys>
 constexpr int kBackwardBlocks = kColumns <= (kOfKeys ? 32 : 64) ? 2 : 1;
@@ -99,8 +99,8 @@ template <int kColumns> struct RowCopy {
   static __device__ __forceinline__ int column() {
     return static_cast<int>(threadIdx.x) % kPieces * 8;
   }
-  /// Starts to copy rows `begin` on, `n` of them or as many as the tile has; zeros behind them.
-  /// (Of an address that is not in the matrix no byte is read.)
+  /// Starts to copy rows from `begin` on: `n` of them, or as many as the tile has. Further rows are
+  /// zeros. (It reads no byte at an address outside the matrix.)
   template <int kRows>
   __device__ __forceinline__ void start(CoreTile<kColumns, kRows>& to, int begin, int n) const {
     const uint16_t* source = from + begin * stride;
@@ -122,7 +122,7 @@ template <int kColumns> struct RowCopy {
 /// kBlocks blocks of 16 rows as left operands of a product over all columns.
 template <int kBlocks, int kColumns> struct RowFragments {
   unsigned a[kBlocks][kColumns / 16][4];
-  /// Rows from r0 on of tiles that lie one behind the other. All rows are in one of them.
+  /// Rows from r0 on of consecutive tiles. All rows are in one of the tiles.
   template <int kRows>
   __device__ __forceinline__ void get(const CoreTile<kColumns, kRows>* tiles, int r0) {
     static_assert(kRows % (16 * kBlocks) == 0);
@@ -150,7 +150,7 @@ template <int kBlocks, int kColumns> struct RowFragments {
   }
 };
 
-/// The same where registers are not enough for them: each operand is read when it is wanted.
+/// For the case that registers are not enough: reads each operand when it is needed.
 template <int kColumns> struct SharedRows {
   const CoreTile<kColumns, 16>* rows;
   __device__ __forceinline__ void operand(unsigned (&to)[4], int, int d) const {
@@ -187,8 +187,7 @@ template <int kBlocks, int kWidth> struct CoreSums {
       }
     }
   }
-  /// What rows do not see counts for nothing: of columns, the first sees(block, row of it) are
-  /// seen.
+  /// Removes columns that rows do not see. The first sees(block, row of it) columns are seen.
   template <class F> __device__ __forceinline__ void hide(const F& sees) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     RAMET_UNROLL
@@ -298,8 +297,8 @@ template <class Op> __device__ __forceinline__ float over_quad(float x, const Op
   return op(x, __shfl_xor_sync(0xffffffffu, x, 2));
 }
 
-/// What a thread's rows have of the keys so far: the largest product, and the sum of 2^(factor
-/// times what a product is below that).
+/// The state of a thread's rows after the keys so far: the largest product, and the sum of
+/// 2^(factor times (product - largest product)).
 template <int kBlocks> struct SeenKeys {
   float most[kBlocks][2], sum[kBlocks][2];
   __device__ __forceinline__ void clear() {
@@ -309,7 +308,7 @@ template <int kBlocks> struct SeenKeys {
       for (int half = 0; half < 2; ++half) most[b][half] = -INFINITY, sum[b][half] = 0;
     }
   }
-  /// Products with further keys become powers; `keep`: what the rows have is to be multiplied with.
+  /// Turns products with further keys into powers. `keep`: the factor for the rows' results so far.
   template <int kWidth>
   __device__ __forceinline__ void add(CoreSums<kBlocks, kWidth>& s, float factor,
                                       float (&keep)[kBlocks][2]) {
@@ -338,8 +337,8 @@ template <int kBlocks> struct SeenKeys {
       }
     }
   }
-  /// Writes the logarithms of the sums of those of the thread's rows, from `row` on, that are
-  /// before `rows`; k: what its rows of the result are to be multiplied with.
+  /// Writes the logarithms of the sums of the thread's rows, from `row` on, that are before `rows`.
+  /// k: the factor for its rows of the result.
   __device__ __forceinline__ void finish(float (&k)[kBlocks][2], float* log_sum, int row, int rows,
                                          float factor) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;

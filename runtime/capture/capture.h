@@ -1,25 +1,26 @@
-// What the library tells a capture while it is being made (autograd/graph/captured.h).
+// How the library reports to a capture while it is being made (autograd/graph/captured.h).
 //
 // Note [Capture]
-// While a capture is made, no kernel runs: the calls of this thread (and of those of replicas that
-// meet in their forward, one at a time) are written down with their argument blocks
-// (kernels/kernel.h), and then the list is run once, as it will be at each replay.
-// So a function that cannot be captured has changed no memory. (Where the first run fails, at an
-// index out of range, the calls before it have happened, as they have in an eager step.) Three
-// things beside kernels have to come along:
+// While a capture is made, no kernel runs. The kernel calls of this thread are recorded with their
+// argument blocks (kernels/kernel.h). So are those of replicas that meet in their forward pass, one
+// at a time. Then the list is run once, as it will be at each replay. So a function that cannot be
+// captured has changed no memory. (If the first run fails, at an index out of range, the calls
+// before it have happened, as in an eager step.) A capture handles three more things:
 //
-// - Memory. Nothing that the list names may be reused by others, so every storage that is made
-//   meanwhile, and every one that a kernel is given (TensorBase::ptr), is kept until the capture
-//   dies. Within the list what is done with serves again (spare_memory): each replay makes the
-//   calls in one order. So what the host writes while it is being made needs memory from elsewhere.
-// - What the host computes from state that changes from step to step: an optimizer's step count, a
-//   learning rate, a generator's offset. Whoever does that says so: effect() for what is to be done
-//   again, patch_last_call() for what goes into an argument block. host_work() is for work of the
-//   host on tensors, which happens at its place in the list.
-// - What the list depends on: guard(). A capture is used only while all its guards hold.
+// - Memory. No other code may reuse memory that the list names. So the capture keeps every storage
+//   that is made during the capture, and every storage that a kernel gets (TensorBase::ptr), until
+//   it dies. Within the list, memory that is no longer used is reused (spare_memory), because each
+//   replay makes the calls in one order. So memory that the host writes during the capture must
+//   come from elsewhere.
+// - Values that the host computes from state that changes from step to step: an optimizer's step
+//   count, a learning rate, a generator's offset. The code that computes them registers them.
+//   effect() registers an action to repeat, patch_last_call() a value that goes into an argument
+//   block. host_work() registers work of the host on tensors, which happens at its place in the
+//   list.
+// - Conditions: guard(). A capture is used only while all its guards hold.
 //
-// Whoever needs a value that the list will compute cannot be captured and calls refuse(). One
-// capture is made at a time in a process; others wait.
+// Code that needs a value that the list will compute cannot be captured and calls refuse(). One
+// capture is made at a time in a process; other threads wait.
 #pragma once
 #include <functional>
 #include <memory>
@@ -47,24 +48,24 @@ inline void refuse(const char* op, const char* why) {
 
 // The rest is for threads that are making a capture.
 
-/// Done by the host already; `again` does it at each replay, at its place. `undo`, which must not
-/// throw, makes it good where the capture fails; the last effect is undone first.
+/// The host has done it already. `again` repeats it at each replay, at its place. `undo`, which
+/// must not throw, reverts it if the capture fails. The last effect is undone first.
 RAMET_API void effect(std::function<void()> again, std::function<void()> undo);
-/// Only what makes good.
+/// Only the undo part of effect().
 RAMET_API void on_failure(std::function<void()> undo);
 /// Not done yet: `work` runs at its place, at the end of the capture and at each replay. It may
-/// throw, as the operation would.
+/// throw what the operation would throw.
 RAMET_API void host_work(std::function<void()> work);
-/// For any thread: host_work() where it makes a capture, else at once. The work may be a GPU's, in
-/// any of its streams, with memory that is named by pointers.
+/// For any thread: host_work() if it makes a capture, else the work runs at once. The work may be a
+/// GPU's, in any of its streams, with memory that is named by pointers.
 RAMET_API void queued_work(std::function<void()> work);
-/// queued_work() where this thread makes a capture; else `work` runs at once, and its type is
-/// nobody's business.
+/// queued_work() if this thread makes a capture. Otherwise `work` runs at once, without a
+/// std::function.
 template <class Work> void in_turn(const Work& work) {
   if (RAMET_UNLIKELY(active())) queued_work(work);
   else work();
 }
-/// Before each replay of the last kernel call of the list `patch` gets its argument block.
+/// Before each replay of the last kernel call of the list, `patch` gets its argument block.
 RAMET_API void patch_last_call(std::function<void(void* args)> patch);
 /// The same for a block of type Args.
 template <class Args, class Patch> void patch_last(Patch patch) {
@@ -73,7 +74,8 @@ template <class Args, class Patch> void patch_last(Patch patch) {
 /// `holds` says before a call whether the capture may be used. One guard is kept for each `of`.
 /// `what` is static text: "training mode".
 RAMET_API void guard(const void* of, const char* what, std::function<bool()> holds);
-/// Is an object that guards and effects name still there? A member of it; copies have their own.
+/// Does an object that guards and effects refer to still exist? The object has a Life as a member;
+/// copies get a new one.
 class Life {
  public:
   Life() : token_(std::make_shared<char>()) {}
@@ -85,15 +87,16 @@ class Life {
  private:
   std::shared_ptr<const void> token_;
 };
-/// What was captured happens once, like the first step of an optimizer, which makes its state.
+/// The captured work happens only once, like the first step of an optimizer, which makes its state.
 RAMET_API void once();
-/// A generator has given out `key`: kernels that get it get the next one at each replay.
+/// A generator has given out `key`. Kernels that get it get the next key at each replay.
 RAMET_API void reserved(const Generator& from, int64_t n, int64_t rows, const PhiloxKey& key);
 
-/// A kernel gets memory of `t`. TensorBase::ptr() says so; whoever takes pointers otherwise does.
+/// A kernel gets memory of `t`. TensorBase::ptr() calls it; code that takes pointers in another way
+/// must call it, too.
 RAMET_API void used(TensorImpl* t);
-/// For StorageImpl and its makers: memory of so many bytes that was made meanwhile and that nothing
-/// but the list uses any more, or null; and what was made or taken over.
+/// For StorageImpl and its makers: memory of so many bytes that was made during the capture and
+/// that only the list still uses, or null.
 StorageImpl* spare_memory(size_t bytes, Device device);
 /// A storage that was made or taken over while the capture is made: it is kept.
 void born(StorageImpl* made);

@@ -90,8 +90,7 @@ bool can_be_used() {
       refuse(op, device, #name, status);                             \
   } while (0)
 
-// A call that may find no memory on the card, of which the status says as much: as
-// RAMET_CUDA_ALLOCATING.
+// A call that may find no memory on the GPU; its status says so. The same as RAMET_CUDA_ALLOCATING.
 template <class F>
 cublasStatus_t allocating(const char* op, int device, const char* call, const F& f) {
   cublasStatus_t status = f();
@@ -103,7 +102,7 @@ cublasStatus_t allocating(const char* op, int device, const char* call, const F&
   return status;
 }
 
-// Hopper's kernels want 32 MiB for splitting long sums.
+// Hopper's kernels need 32 MiB to split long sums.
 constexpr size_t kWorkspace = size_t{32} << 20;
 
 // All that the choice of an algorithm depends on.
@@ -113,7 +112,7 @@ struct Choice {
   cublasLtMatmulAlgo_t algorithm;
   size_t workspace;
 };
-// No library call is made under the lock: it may take memory, and wait for the card.
+// No thread calls the library under the lock: such a call may allocate, and wait for the GPU.
 struct DeviceBlas {
   std::atomic<cublasLtHandle_t> handle{nullptr};
   std::mutex mutex;  // of the choices
@@ -148,9 +147,9 @@ cudaDataType_t type_of(ScalarType t) {
   }
 }
 
-// The largest power of two, at most 16, that divides all addresses of rows. Of more nothing is
-// told: a member of flat memory and a tensor of its own, or a replica's copy, may lie on other
-// multiples, and are to have the same algorithm, and bits.
+// The largest power of two, at most 16, that divides all addresses of rows. The library never
+// learns of a larger one. A member of flat memory and a separate tensor, or a replica's copy, may
+// have other alignments. They must get the same algorithm, and bits.
 uint32_t alignment(const void* p, int64_t ld, int64_t batch, ScalarType t) {
   const auto bytes = static_cast<uint64_t>(item_size(t));
   uint64_t all = reinterpret_cast<uint64_t>(p) | 16;
@@ -218,7 +217,7 @@ Choice search(const char* op, int device, const Descriptors& d, cublasLtHandle_t
   const uint64_t most = kWorkspace;
   RAMET_BLAS(op, device, MatmulPreferenceSetAttribute, preference.p,
              CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most);
-  // The others add up the parts of a long sum in the output's type: a 16-bit one would round each.
+  // The other schemes add the parts of a long sum in the output's type. A 16-bit one rounds each.
   const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   RAMET_BLAS(op, device, MatmulPreferenceSetAttribute, preference.p,
              CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof reductions);
@@ -234,7 +233,7 @@ Choice search(const char* op, int device, const Descriptors& d, cublasLtHandle_t
   const cublasStatus_t status =
       functions().MatmulAlgoGetHeuristic(handle, d.product, d.matrix[0], d.matrix[1], d.matrix[2],
                                          d.matrix[2], preference.p, 1, &result, &count);
-  // Not for these operands: one is as good as the other.
+  // There is none for these operands. Both statuses mean the same.
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
       (status == CUBLAS_STATUS_SUCCESS && (count == 0 || result.state != CUBLAS_STATUS_SUCCESS))) {
     if (status == CUBLAS_STATUS_INVALID_VALUE)
@@ -263,7 +262,7 @@ std::string blas_why_none() { return functions().why_none; }
 
 namespace {
 
-// What a call needs of a product: its descriptors, the algorithm and whose it is.
+// The state of a call for a product: its descriptors, the algorithm and the key.
 struct Asked {
   Asked(const char* op, int device, const BlasProduct& p) : descriptors(op, device, p) {
     const uint32_t aligned[3] = {alignment(p.b, p.ldb, p.b_batch, p.dtype),
@@ -308,7 +307,7 @@ struct Asked {
   cublasLtHandle_t handle = nullptr;
 };
 
-// False where there is no algorithm: nothing of it is queued then.
+// False if there is no algorithm. Then nothing of it is queued.
 bool multiply(const char* op, int device, DeviceState& state, const BlasProduct& p,
               const std::function<void()>& before) {
   const Asked asked(op, device, p);

@@ -1,5 +1,5 @@
-// Products of matrices by cuBLASLt. On a machine with a GPU the library is opened at the first
-// product (libraries.h); on emulated GPUs it is their double.
+// Products of matrices by cuBLASLt. On a machine with a GPU the first product opens the library
+// (libraries.h). Emulated GPUs have an emulated version of it.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -11,10 +11,10 @@
 namespace ramet {
 namespace cuda {
 
-/// C[s] = alpha op(A[s]) op(B[s]) + beta C[s] + bias for s < batch, all row-major: op(A) is m x k,
-/// A itself with `ta` k x m, rows lda elements apart; so op(B), k x n, and C, m x n. `bias` is null
-/// or n elements. Floating dtypes; float32 never computes with fewer bits (no TF32), 16-bit types
-/// add up in float32.
+/// C[s] = alpha op(A[s]) op(B[s]) + beta C[s] + bias for s < batch, all row-major. op(A) is m x k;
+/// A itself is k x m with `ta`, and its rows are lda elements apart. Likewise op(B), k x n, and C,
+/// m x n. `bias` is null or n elements. Floating dtypes. float32 never computes with fewer bits (no
+/// TF32); 16-bit types add up in float32.
 struct BlasProduct {
   const void *a, *b, *bias;
   void* c;
@@ -25,36 +25,37 @@ struct BlasProduct {
   bool ta, tb;
 };
 
-/// What has come of a product.
+/// The result of a call.
 enum class BlasResult {
   kNone,         // nothing is queued
-  kWithoutBias,  // it is queued, but for the bias: the caller adds it
+  kWithoutBias,  // queued, but without the bias: the caller adds it
   kDone
 };
 
-/// Queues the product on the compute stream of cuda:k, unless cuBLASLt is not there, is switched
-/// off or has no algorithm for it. The algorithm is asked for once for each shape, layout,
-/// alignment and dtype and kept, so that the same product gives the same bits again. `before` is
-/// called where there is one, and queues what writes an operand (in vain, where the library then
-/// refuses a product of that shape for the first time).
+/// Queues the product on the compute stream of cuda:k, unless cuBLASLt is absent, switched off or
+/// has no algorithm for it. For each shape, layout, alignment and dtype it asks once for an
+/// algorithm and keeps it, so the same product gives the same bits again. If there is an algorithm,
+/// it first calls `before`, which queues the writes of an operand. (These are in vain if the
+/// library then refuses a product of that shape for the first time.)
 ///
-/// Note [Epilogues of cuBLASLt]: the bias is cuBLASLt's epilogue. The table of types in
-/// NVIDIA's documentation of cublasLtMatmul() (13.0: "Datatypes Supported", the column "Bias Type")
-/// has one for all types here, doubles included (CUBLAS_COMPUTE_64F with a bias of CUDA_R_64F;
-/// "Epilogue is not supported" stands beside integers and complex numbers). Whether a version, card
-/// and shape has it, only the library's answer says: where it has none, the product is asked for
-/// without a bias, of 16-bit dtypes not, whose results would be rounded twice. A ReLU is none of
-/// it: cuBLASLt's makes 0 of a NaN (forums.developer.nvidia.com, thread 329783), Ramet's keeps it.
+/// Note [Epilogues of cuBLASLt]
+/// The bias is cuBLASLt's epilogue. NVIDIA's documentation of cublasLtMatmul() has a table of types
+/// (13.0: "Datatypes Supported", the column "Bias Type"). It has a bias for all types here, doubles
+/// included (CUBLAS_COMPUTE_64F with a bias of CUDA_R_64F). It says "Epilogue is not supported" for
+/// integers and complex numbers. Only the library's answer shows whether a version, GPU and shape
+/// support it. If not, the product is requested without a bias, except for 16-bit dtypes, whose
+/// results would be rounded twice. A ReLU is never part of it. cuBLASLt's turns a NaN into 0
+/// (forums.developer.nvidia.com, thread 329783), and Ramet's keeps it.
 RAMET_API BlasResult blas_multiply(const char* op, int device, const BlasProduct& product,
                                    const std::function<void()>& before = nullptr);
 
 /// Empty where cuBLASLt can be used (it is opened), else the reason.
 RAMET_API std::string blas_why_none();
-/// With false products are computed by the library's own kernels alone; RAMET_CUDA_BLAS=0 says so
-/// from the start.
+/// With false only the library's own kernels compute products. RAMET_CUDA_BLAS=0 sets that from the
+/// start.
 RAMET_API void set_blas_enabled(bool enabled);
 RAMET_API bool blas_enabled();
-/// Algorithms asked for since the start: tests see that they are kept.
+/// Searches for algorithms since the start. Tests check that results are kept.
 RAMET_API uint64_t blas_searches();
 
 }  // namespace cuda

@@ -11,9 +11,9 @@ namespace ramet {
 namespace cuda {
 namespace {
 
-// After these every call of the process fails: those of which the CUDA runtime's list of errors
-// says that the process must be terminated, and uncorrectable errors of memory and links. By
-// number: the emulation has names for a few of them only.
+// After these every call of the process fails. The CUDA runtime's list of errors says of them that
+// the process must be terminated; uncorrectable errors of memory and links are here, too. They are
+// numbers, because the emulation has names for only a few.
 constexpr int kSticky[] = {
     214,  // uncorrectable ECC error
     220,  // uncorrectable NVLink error
@@ -35,7 +35,7 @@ bool is_sticky(cudaError_t code) {
   return std::find(std::begin(kSticky), std::end(kSticky), static_cast<int>(code)) !=
          std::end(kSticky);
 }
-// The others come from outside and met whatever ran.
+// The other sticky errors come from outside and hit any kernel that runs.
 bool left_by_a_kernel(cudaError_t code) { return code >= 700 && code <= 721; }
 
 std::string function_of(const char* call) {
@@ -49,7 +49,7 @@ void raise(cudaError_t code, const char* op, const char* call, int device) {
   std::string what = function_of(call);
   if (device >= 0) what += " on cuda:" + std::to_string(device);
   what += std::string(" failed: ") + cudaGetErrorString(code) + " (" + cudaGetErrorName(code) + ")";
-  (void)cudaGetLastError();  // one that is not sticky has been told now
+  (void)cudaGetLastError();  // clears an error that is not sticky
   if (code == cudaErrorMemoryAllocation)
     throw OutOfMemoryError(std::string("[") + op + "] " + what);
   if (is_sticky(code)) {
@@ -65,7 +65,7 @@ void raise(cudaError_t code, const char* op, const char* call, int device) {
 void free_caches(cudaError_t code, const char* op, const char* call, int device) {
   if (code != cudaErrorMemoryAllocation) raise(code, op, call, device);
   if (ComputeStreamGuard::captures()) raise_again(code, op, call, device);
-  (void)cudaGetLastError();  // it is dealt with
+  (void)cudaGetLastError();  // the error is handled
   if (device >= 0) empty_caches_of_card(device);
   else empty_all_caches();
 }

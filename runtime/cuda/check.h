@@ -6,31 +6,32 @@
 namespace ramet {
 namespace cuda {
 
-/// Throws "[op] cudaMemcpyAsync on cuda:1 failed: invalid argument (cudaErrorInvalidValue)". Of an
-/// error that a kernel left behind it names the kernels that may have done it. `device`: k of
+/// Throws "[op] cudaMemcpyAsync on cuda:1 failed: invalid argument (cudaErrorInvalidValue)". If a
+/// kernel caused the error, the text names the kernels that may have done it. `device`: k of
 /// cuda:k, or -1.
 [[noreturn, gnu::cold]] RAMET_API void raise(cudaError_t code, const char* op, const char* call,
                                              int device);
 
-/// After a call for which the driver takes memory: where it had none, gives back all that is
-/// cached, so that the call may be made once more. Throws what is another error, and this one where
-/// the thread makes a graph: to free memory is to wait for the device (make_graph() begins again).
+/// After a call for which the driver allocates memory. If it had none, gives all cached memory
+/// back, so that the caller can repeat the call. Throws any other error. Throws this one, too, if
+/// the thread makes a graph, because a free waits for the device (make_graph() begins again).
 [[gnu::cold]] RAMET_API void free_caches(cudaError_t code, const char* op, const char* call,
                                          int device);
-/// The call has failed again: an OutOfMemoryError with the statistics, or what raise() throws.
+/// The call has failed again: throws an OutOfMemoryError with the statistics, or what raise()
+/// throws.
 [[noreturn, gnu::cold]] RAMET_API void raise_again(cudaError_t code, const char* op,
                                                    const char* call, int device);
 
-/// Whether a query's answer is "not ready". That is no error, but may stay the thread's last one,
-/// which others may ask for: it does not stay.
+/// Is the result of a query "not ready"? That is no error. But the thread would keep it as its last
+/// error, which other code may ask for. So this function clears it.
 inline bool is_not_ready(cudaError_t code) {
   if (code != cudaErrorNotReady) return false;
   (void)cudaGetLastError();
   return true;
 }
 
-/// For calls that give something back, where nobody can be told of an error: it does not stay
-/// either. (Of an error that a kernel left behind the next call that can tells again.)
+/// For calls that free something, where an error cannot be reported. Clears the error, too. (An
+/// error caused by a kernel is reported again by the next call that can.)
 inline void ignore(cudaError_t code) noexcept {
   if (RAMET_UNLIKELY(code != cudaSuccess)) (void)cudaGetLastError();
 }
@@ -41,8 +42,8 @@ inline void ignore(cudaError_t code) noexcept {
     if (const cudaError_t ramet_code = (call); RAMET_UNLIKELY(ramet_code != cudaSuccess)) \
       ::ramet::cuda::raise(ramet_code, op, #call, device);                                \
   } while (0)
-/// The same for calls for which the driver takes memory, which are made twice where it has none.
-/// Not where the lock of an allocator is held.
+/// The same for calls for which the driver allocates memory. If there is none, the call is repeated
+/// once. Not for use under the lock of an allocator.
 #define RAMET_CUDA_ALLOCATING(op, device, call)                                                 \
   do {                                                                                          \
     if (cudaError_t ramet_code = (call); RAMET_UNLIKELY(ramet_code != cudaSuccess)) {           \

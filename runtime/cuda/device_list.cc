@@ -43,9 +43,9 @@ DeviceList found_devices() {
   int count = 0;
   const cudaError_t code = cudaGetDeviceCount(&count);
   if (code != cudaSuccess) {
-    (void)cudaGetLastError();  // not sticky: nobody else shall meet it
+    (void)cudaGetLastError();  // clears the error, so that no other code gets it
     count = 0;
-    // Of a driver that is not there the runtime says that it is too old.
+    // If there is no driver, the runtime reports that the driver is too old.
     int driver = 0;
     const bool none = cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0;
     l.why_none = std::string(none ? "no NVIDIA driver was found" : cudaGetErrorString(code)) +
@@ -53,7 +53,7 @@ DeviceList found_devices() {
   }
   const char* named = std::getenv("RAMET_CUDA_DEVICES");
   if (code != cudaSuccess && named) {
-    // What is wrong is the driver or its absence, unless the list is none.
+    // The fault is the driver's, unless the list itself is invalid.
     (void)parse_device_list(named, 1000);
     return l;
   }

@@ -27,7 +27,7 @@ class RAMET_API CardEvent final : public gpu::Event {
 
   const int device_;
   const EventHandle event_;
-  std::vector<EventHandle> copies_;  // that nobody waited for, and that run beside the kernels
+  std::vector<EventHandle> copies_;  // after copies that do not block the host
   Looks looks_;
 };
 

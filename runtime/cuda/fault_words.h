@@ -1,6 +1,6 @@
-// What kernels that look at data leave behind (data_faults.h), and the two kernels by which the host
-// asks for it and forgets it. Both may run beside each other, the first beside kernels that report,
-// too: all that they share is `check`, which is written and read whole, by atomics and volatile
+// The faults that kernels write (data_faults.h), and the two kernels by which the host reads and
+// clears them. Both kernels may run concurrently, and the first also concurrently with kernels that
+// report. They share only `check`, which is written and read whole, by atomics and volatile
 // accesses. Copies and fills promise no such thing.
 #pragma once
 #include <cstddef>
@@ -11,13 +11,13 @@
 namespace ramet {
 namespace cuda {
 
-/// In device memory, zero while nothing is wrong. Kernels of one stream follow each other, so the
-/// first one of its thread with a fault keeps the word.
+/// In device memory, zero while there is no fault. Kernels of one stream run one after the other,
+/// so the first kernel of a thread with a fault keeps the word.
 struct FaultWord {
   unsigned long long most;  ///< ~position of the first fault of the kernel that runs, by atomicMax
-  unsigned long long arrived;  ///< its blocks that are done
+  unsigned long long arrived;  ///< number of its blocks that are done
   int64_t position, value;
-  unsigned long long check;  ///< 0: nothing is wrong
+  unsigned long long check;  ///< 0: no fault
 };
 
 inline constexpr size_t kFaultWords = 64;

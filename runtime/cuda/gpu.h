@@ -5,7 +5,7 @@
 // Note [The dialect of kernel files]: CUDA C++ with three rules.
 //   1. No <<<>>>: launch(kernel<T>, grid, block, shared_bytes, stream, arguments...).
 //   2. No `extern __shared__`: float* s = dynamic_shared<float>(). Plain __shared__ arrays stay.
-//   3. Inline PTX only in runtime/cuda/ptx.h, and in ptx_hopper.h what one card has; each
+//   3. Inline PTX only in runtime/cuda/ptx.h, or in ptx_hopper.h if only one GPU has it; each
 //      instruction with a host version. No __device__ or __constant__ variables: all emulated
 //      devices would share them. Pass structs by value.
 #pragma once
@@ -30,19 +30,19 @@
 #if defined(__CUDACC__)
 namespace ramet {
 
-/// The block's dynamic shared memory, as large as the launch says.
+/// The block's dynamic shared memory, with the size that the launch gives.
 template <class T> __device__ __forceinline__ T* dynamic_shared() {
   extern __shared__ __align__(128) unsigned char ramet_dynamic_shared[];
   return reinterpret_cast<T*>(ramet_dynamic_shared);
 }
 
-/// Starts a kernel. Arguments are converted to the kernel's parameter types first. Returns what the
-/// launch returns; faults of the kernel itself show at a later call.
+/// Starts a kernel. Converts the arguments to the kernel's parameter types first. Returns the error
+/// of the launch. Faults of the kernel itself show at a later call.
 template <class... Parameters, class... Arguments>
 cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
                    cudaStream_t stream, Arguments&&... arguments) {
   static_assert(sizeof...(Parameters) == sizeof...(Arguments), "one argument for each parameter");
-  // Not <<<>>>: the error of that call is the thread's last one, which others may have left behind.
+  // Not <<<>>>: its error is the thread's last error, which may come from another call.
   std::tuple<Parameters...> values(static_cast<Parameters>(std::forward<Arguments>(arguments))...);
   return std::apply(
       [&](Parameters&... each) {

@@ -67,7 +67,7 @@ std::unique_ptr<gpu::Graph> captured(int device, cudaStream_t stream,
 
 std::unique_ptr<gpu::Graph> make_graph(int device, const std::function<void()>& queue) {
   const CardGuard card(kOp, device);
-  // A stream of its own: other threads may give work to the device's meanwhile.
+  // A separate stream: other threads may queue work on the device's stream at the same time.
   struct Stream {
     cudaStream_t stream = nullptr;
     ~Stream() {
@@ -75,7 +75,7 @@ std::unique_ptr<gpu::Graph> make_graph(int device, const std::function<void()>& 
     }
   } own;
   RAMET_CUDA_ALLOCATING(kOp, device, cudaStreamCreateWithFlags(&own.stream, cudaStreamNonBlocking));
-  for (bool freed = false;;) {  // nothing of a graph that was not made has run
+  for (bool freed = false;;) {  // nothing of a graph runs before it is made
     try {
       return captured(device, own.stream, queue);
     } catch (const OutOfMemoryError&) {

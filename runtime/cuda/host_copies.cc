@@ -20,17 +20,18 @@ namespace {
 constexpr const char* kOp = "copy";
 
 // The copies of one device in one direction. They run in the order of their numbers, so the event
-// of a later one stands for an earlier one, too, and a ring of events is enough.
+// of a later copy also covers an earlier one. A ring of events is enough.
 class Lane {
  public:
-  // Around the queueing of a copy: who waits for it wants the same stream, which may be full.
+  // Around the queueing of a copy. A thread that waits for it wants the same stream, which may be
+  // full.
   std::mutex queueing;
-  // Frees in turns before this one are of memory that the copy stream is behind. Under `queueing`.
+  // The copy stream is after all frees of turns before this one. Under `queueing`.
   uint64_t behind = 1;
   std::mutex mutex;  // of the rest; taken after `queueing`
   uint64_t copies = 0;
 
-  /// Before a copy is queued: what mark() needs is there. REQUIRES: `queueing`.
+  /// Before a copy is queued: makes what mark() needs. REQUIRES: `queueing`.
   void prepare(int device) {
     if (ring_.size() != copies % kRing) return;
     EventHandle fresh(kOp, device);  // may wait for memory
@@ -39,7 +40,7 @@ class Lane {
   }
   /// The last copy is queued: its number. REQUIRES: `queueing`.
   uint64_t mark(int device, cudaStream_t stream) {
-    // Without the lock: the stream may be full, and others ask for events of earlier copies.
+    // No lock: the stream may be full, and other threads ask for events of earlier copies.
     RAMET_CUDA(kOp, device, cudaEventRecord(ring_[copies % kRing].get(), stream));
     const std::lock_guard lock(mutex);
     return ++copies;
@@ -57,7 +58,7 @@ class Lane {
   std::vector<EventHandle> ring_;
 };
 
-// What a ticket says.
+// The content of a ticket.
 struct Ticket {
   int device;
   Queue queue;
@@ -77,13 +78,13 @@ Ticket unpacked(uint64_t t) {
 // One block of pinned memory.
 struct Block {
   size_t size;
-  // Its last copy in each lane, and, of copies into it, what they came behind.
+  // Its last copy in each lane. For copies into it, also the looks that they came after.
   struct Use {
     Ticket last;
     Looks looks;
   };
   std::vector<Use> uses = {};
-  uint64_t owner = 0;  // the last one's number
+  uint64_t owner = 0;  // number of the last owner
 };
 
 struct Shared {
@@ -102,7 +103,8 @@ Lane& lane(const Ticket& t) {
   return (t.queue == Queue::kCopyIn ? shared().in : shared().out)[t.device];
 }
 
-// Null: it is done, of before a shutdown(). The event may stand for a later copy when it is used.
+// Null: the copy is done (it was before a shutdown()). The event may belong to a later copy when
+// the caller uses it.
 cudaEvent_t event_of(const Ticket& t) {
   Lane& of = lane(t);
   const std::lock_guard lock(of.mutex);
@@ -119,7 +121,7 @@ bool done(const Ticket& t) {
   return true;
 }
 
-// `stream` of `device` comes behind the copy.
+// Orders `stream` of `device` after the copy.
 void put_behind(const Ticket& t, int device, cudaStream_t stream) {
   const cudaEvent_t event = event_of(t);
   if (!event) return;
@@ -159,7 +161,7 @@ bool idle(const Block& block) {
 }
 
 // Takes free blocks that no copy uses any more from the list: at most `most`, of this size (0: of
-// any). done() takes a lane's lock, so not under the other one.
+// any). done() takes a lane's lock, so it is not called under the other lock.
 std::vector<char*> take_idle(size_t size, size_t most) {
   Shared& s = shared();
   std::vector<std::pair<char*, Block>> candidates;
@@ -175,7 +177,7 @@ std::vector<char*> take_idle(size_t size, size_t most) {
     const std::lock_guard lock(s.mutex);
     for (auto [at, end] = s.free.equal_range(block.size); at != end; ++at) {
       if (at->second != memory) continue;
-      // Another thread may have been quicker, and have given it back with a copy under way.
+      // Another thread may have taken it first, and given it back with a copy under way.
       Block& now = s.blocks.at(memory);
       if (now.owner != block.owner) break;
       s.free.erase(at);
@@ -232,7 +234,7 @@ class PinnedMemory final : public gpu::HostCopies {
     DeviceState& state = device_state(device, kOp);
     const CardGuard card(kOp, state);
     const cudaStream_t stream = state.stream(made.queue, kOp);
-    // Two copies out of the host's memory have nothing to do with each other.
+    // Two copies that only read the host's memory need no order.
     for (const Block::Use& use : uses_of(host))
       if (!in || use.last.queue == Queue::kCopyOut) put_behind(use.last, device, stream);
     Lane& mine = lane(made);
@@ -296,7 +298,7 @@ class PinnedMemory final : public gpu::HostCopies {
         s.blocks.erase(memory);
       }
     }
-    for (char* memory : going) ignore(cudaFreeHost(memory));  // waits for all cards
+    for (char* memory : going) ignore(cudaFreeHost(memory));  // waits for all GPUs
   }
 };
 

@@ -15,7 +15,7 @@ namespace {
 using Questions = std::vector<std::function<bool()>>;
 struct Kept {
   std::mutex mutex;
-  std::map<int, Questions> until;  // by card
+  std::map<int, Questions> until;  // by GPU
 };
 Kept& kept() {  // never destroyed: see device_state.cc
   static auto* k = new Kept;
@@ -29,7 +29,7 @@ void keep_memory_until(int card, std::function<bool()> ended) {
   kept().until[card].push_back(std::move(ended));
 }
 
-// An answer may be one of CUDA's, so nobody is asked under the lock.
+// An answer may call CUDA, so no question is asked under the lock.
 bool keeps_memory(int card) {
   for (int k = 0; k < kMaxDevicesPerType; ++k)
     if (const DeviceState* state = existing_state(k);

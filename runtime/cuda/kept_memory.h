@@ -1,5 +1,5 @@
-// Cards whose work may not end: what waits for them, as cudaFree() and cudaFreeHost() do, is not
-// called.
+// GPUs with work that may never end. Calls that wait for such a GPU, like cudaFree() and
+// cudaFreeHost(), are not made.
 #pragma once
 #include <functional>
 
@@ -8,14 +8,14 @@
 namespace ramet {
 namespace cuda {
 
-/// Until `ended` says so, something is under way on the card that may never end. (For ever:
+/// Until `ended` returns true, the GPU has work that may never end. (For ever:
 /// DeviceState::keep_cached_memory().)
 void keep_memory_until(int card, std::function<bool()> ended);
-/// Is there such work on the card, whichever of its logical devices gave it?
+/// Has any logical device given such work to the GPU?
 RAMET_API bool keeps_memory(int card);
-/// On any card?
+/// On any GPU?
 bool any_card_keeps_memory();
-/// All of it. Before states go.
+/// Forgets all of it. Call it before the states are destroyed.
 void forget_kept_memory();
 
 }  // namespace cuda

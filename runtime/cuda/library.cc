@@ -49,7 +49,7 @@ class Cards final : public gpu::Library {
     if (from == to) state.order(queue(earlier), queue(later), kOp);
     else order_across(kOp, state, queue(earlier), device_state(to, kOp), queue(later));
   }
-  // Where nothing was done there is nothing to wait for.
+  // A device without work needs no wait.
   void wait(int device) override {
     if (DeviceState* state = existing_state(device)) state->wait("synchronize");
   }
@@ -99,7 +99,7 @@ void shutdown() {
     if (!state) continue;
     try {
       state->synchronize("shutdown");
-    } catch (const Error& e) { log(LogLevel::Warning, e.what()); }  // nobody asked any more
+    } catch (const Error& e) { log(LogLevel::Warning, e.what()); }  // no caller asked for it
     state->forget_faults();
   }
   destroy_communicators();

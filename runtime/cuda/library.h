@@ -1,4 +1,4 @@
-// The GPUs behind runtime/devices/gpu.h, and how tests end them.
+// The library of GPUs for runtime/devices/gpu.h, and how tests end it.
 #pragma once
 #include "runtime/devices/gpu.h"
 

@@ -43,7 +43,7 @@ Measurements& measurements() {
 }
 std::atomic<bool> on{false};
 
-// Of what write() writes after the name: a tab and a number, twice.
+// Reads what write() writes after the name: a tab and a number, twice.
 std::optional<Times> times_of(const std::string& text) {
   double numbers[2];
   const char* at = text.c_str();
@@ -58,7 +58,7 @@ std::optional<Times> times_of(const std::string& text) {
   return Times{numbers[0], numbers[1]};
 }
 
-// What a file has; nothing where it is not there.
+// The entries of a file; empty if it does not exist.
 Table read(const std::string& path) {
   Table table;
   if (::access(path.c_str(), F_OK) != 0) return table;
@@ -86,7 +86,7 @@ void write(const std::string& path, const Table& table) {
   write_file_atomically(path, text);
 }
 
-// Asked for once: a driver may take a millisecond for it.
+// Asked once: a driver may take a millisecond for it.
 std::string name_of_card(const Measured& what, int card) {
   static auto* const mutex = new std::mutex;
   static auto* const names = new std::map<int, std::string>;
@@ -108,7 +108,7 @@ std::string text_of(const Measured& what, const DeviceState& state) {
   return text;
 }
 
-// The best of a few times, the two in turn, after one that counts for neither.
+// The best of a few times, the two in turn, after one run of each that does not count.
 Times measure(const Measured& what, DeviceState& state, Way first, Way second) {
   const CardGuard card(what.op, state);
   const cudaStream_t stream = state.stream(Queue::kCompute, what.op);
@@ -128,7 +128,7 @@ Times measure(const Measured& what, DeviceState& state, Way first, Way second) {
   return best;
 }
 
-// Nothing runs then, and waiting would end it.
+// Nothing runs during a capture, and a wait would end it.
 bool makes_graph(const Measured& what, DeviceState& state) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   RAMET_CUDA(what.op, what.device,
@@ -140,13 +140,13 @@ void take(const std::string& path) {
   Measurements& m = measurements();
   const std::lock_guard lock(m.mutex);
   Table table = path.empty() ? Table() : read(path);
-  if (!path.empty()) write(path, table);  // can it be?
+  if (!path.empty()) write(path, table);  // checks that it can be written
   m.path = path;
   m.table = std::move(table);
   on = !path.empty();
 }
 
-// Once, at the first call; what the program has said goes before. Not by std::call_once: Note [Own
+// Once, at the first call; set_measurements() has priority. Not by std::call_once: Note [Own
 // thread-local memory] in runtime/observe/thread_local_state.cc.
 void read_environment(bool program_has_said) {
   [[maybe_unused]] static const bool read = [&] {
@@ -181,15 +181,15 @@ bool second_is_quicker(const Measured& what, bool estimate, Way first, Way secon
   if (const auto at = m.table.find(text); at != m.table.end())
     return at->second.second_is_quicker();
   if (m.path.empty()) return estimate;
-  // The stream may wait for what another rank, a thread that wants to measure too, has not begun.
+  // The stream may wait for another rank, a thread that wants to measure, too, and has not begun.
   lock.unlock();
   if (makes_graph(what, state)) return estimate;
   const Times times = measure(what, state, first, second);
   lock.lock();
   if (m.path.empty()) return estimate;
   ++m.made;
-  // What another thread or process has measured meanwhile stands; a file that cannot be kept is no
-  // reason to stop, or to measure again.
+  // An entry that another thread or process has made first stays. An error of the file is no reason
+  // to stop, or to measure again.
   m.table.try_emplace(text, times);
   try {
     Table now = read(m.path);

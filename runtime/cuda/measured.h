@@ -1,15 +1,15 @@
-// Which of two ways an operation takes on a card, where only a measurement can say.
+// The choice between two ways of an operation on a GPU, where only a measurement can decide.
 //
 // Note [Measured choices]
-// Some operations have two ways, and which one is quicker depends on the card: a convolution as an
-// implicit product, or by columns and cuBLASLt. Their results differ in rounding, so a choice by
-// timing alone would break "the same bits from run to run". Hence an estimate in the source
-// decides, unless the program names a table of measurements (set_measurements(), or
-// RAMET_CUDA_MEASUREMENTS=FILE): then what the table has for this card, operation, dtype and shape
-// decides; what it has not is measured at the first call, which waits for the device, and added to
-// the file. With the same complete table the bits are the same. Where several processes begin with
-// an incomplete one they may measure differently: let one run first. Calls that are captured
-// measure nothing.
+// Some operations have two ways, and the GPU decides which one is quicker. An example is a
+// convolution as an implicit product, or by columns and cuBLASLt. The results differ in rounding,
+// so a choice by timing alone would break "the same bits from run to run". Hence an estimate in the
+// source decides by default. A program may name a table of measurements (set_measurements(), or
+// RAMET_CUDA_MEASUREMENTS=FILE). Then the table's entry for this GPU, operation, dtype and shape
+// decides. If there is no entry, the first call measures both ways, which waits for the device, and
+// adds the entry to the file. With the same complete table the bits are the same. Several processes
+// that begin with an incomplete table may measure differently: let one run first. Calls that are
+// captured measure nothing.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -20,15 +20,15 @@
 namespace ramet {
 namespace cuda {
 
-/// The file of measurements that decides from now on; it is read at once, and made where it is not
-/// there. Empty: none. Throws an Error that names the file, and the line that is no measurement.
+/// The file of measurements that decides from now on. It is read at once, and made if it does not
+/// exist. Empty: none. Throws an Error that names the file, and the line that is no measurement.
 RAMET_API void set_measurements(const std::string& path);
 /// Is there one?
 RAMET_API bool has_measurements();
-/// Choices measured since the start: tests see that they are kept.
+/// Choices measured since the start. Tests check that results are kept.
 RAMET_API uint64_t measurements_made();
 
-/// What is chosen for: `op` on `shape`, in which all stands that the time depends on.
+/// The case for which a way is chosen: `op` on `shape`, which holds all that the time depends on.
 struct Measured {
   const char* op;
   int device;  // cuda:k
@@ -43,7 +43,7 @@ struct Way {
   void* with;
 };
 
-/// Is the second way to be taken? `estimate` where there is no table, or it cannot be asked.
+/// Should the second way be used? Returns `estimate` if there is no table or it cannot be used.
 RAMET_API bool second_is_quicker(const Measured& what, bool estimate, Way first, Way second);
 
 }  // namespace cuda

@@ -31,7 +31,7 @@ void check(const char* op, const char* call, ncclResult_t code) {
   if (code != ncclSuccess) fail(op, call, " failed: ", nccl()->text(code));
 }
 
-// Ends also after an error: else all that the thread asks of NCCL later would wait for it.
+// Ends the group also after an error. Otherwise the thread's later NCCL calls would wait for it.
 struct OpenGroup {
   explicit OpenGroup(const char* op) { check(op, "ncclGroupStart", nccl()->group_start()); }
   ~OpenGroup() {
@@ -45,12 +45,12 @@ struct OpenGroup {
   bool open = true;
 };
 
-// Communicators by the cards of their ranks. Calls of NCCL's may wait for these cards, so `mutex`,
-// of the map, is not held across them.
+// Communicators by the GPUs of their ranks. Calls of NCCL may wait for these GPUs. So no thread
+// holds `mutex`, which guards the map, during such a call.
 struct Communicators {
   std::mutex mutex;
   std::map<std::vector<int>, std::vector<ncclComm_t>> of;
-  std::mutex one_at_a_time[64];  // by card
+  std::mutex one_at_a_time[64];  // by GPU
 };
 Communicators& communicators() {
   static auto* c = new Communicators;
@@ -58,8 +58,8 @@ Communicators& communicators() {
 }
 std::atomic<uint64_t> sums{0};
 
-// One group at a time on each card: NCCL wants the same order of calls on all cards of a group.
-// Who waits wants one of these cards.
+// One group at a time on each GPU: NCCL needs the same order of calls on all GPUs of a group. A
+// thread that waits wants one of these GPUs.
 std::vector<std::unique_lock<std::mutex>> lock_cards(std::vector<int> cards) {
   for (int& card : cards) card %= 64;
   std::sort(cards.begin(), cards.end());
@@ -69,8 +69,8 @@ std::vector<std::unique_lock<std::mutex>> lock_cards(std::vector<int> cards) {
   return locks;
 }
 
-// Of communicators some of whose ranks may wait for the others for ever. False where that is not
-// over in time.
+// Aborts communicators of which some ranks may wait for the others for ever. False if that is not
+// done in time.
 bool abort_all(const std::vector<int>& cards, const std::vector<ncclComm_t>& ranks) {
   const Nccl& library = *nccl();
   if (!library.abort) {  // before 2.14
@@ -147,8 +147,9 @@ void nccl_sum(const char* op, const void* const* in, const int* devices, int cou
     const ncclResult_t end = group.end();
     return code == ncclSuccess ? end : code;
   };
-  // What has failed is not used again: some ranks may wait for the others for ever. No sum is
-  // complete without all of them, so that it can be begun again. Other groups of cards go on.
+  // After a failure the communicators are not used again: some ranks may wait for the others for
+  // ever. No sum is complete without all ranks, so it can be begun again. Other groups of GPUs go
+  // on.
   const auto forget = [&] {
     std::vector<ncclComm_t> ranks;
     {
@@ -169,8 +170,9 @@ void nccl_sum(const char* op, const void* const* in, const int* devices, int cou
     }
     if (code == ncclSuccess) break;
     const bool over = forget();
-    // Of what CUDA had against it NCCL does not tell. It may be memory for buffers and connections,
-    // and that may be in caches; which would not come back where the cards are still busy.
+    // NCCL does not report which CUDA error it got. The reason may be missing memory for buffers
+    // and connections, and caches may hold that memory. They could not give it back while the GPUs
+    // are busy.
     if (again || !over || code != ncclUnhandledCudaError) check(op, call, code);
     (void)cudaGetLastError();
     for (int i = 0; i < count; ++i) empty_caches_of_card(devices[i]);

@@ -1,4 +1,4 @@
-// Sums over several cards by NCCL, for whoever asked for any order.
+// Sums over several GPUs by NCCL, for callers that accept any order.
 #pragma once
 #include <cstdint>
 
@@ -9,15 +9,16 @@ namespace ramet {
 namespace cuda {
 
 /// out = the sum of in[0], in[1] ... in[count), n elements each, in[i] on cuda:`devices[i]`, out on
-/// cuda:`devices[root]`, on the communication stream of each: queued behind what its compute stream
-/// was given. Where nccl_can_sum(). After an error the next sum makes new communicators.
+/// cuda:`devices[root]`. Queued on the communication stream of each device, after the current work
+/// of its compute stream. REQUIRES: nccl_can_sum(). After an error the next sum makes new
+/// communicators.
 RAMET_API void nccl_sum(const char* op, const void* const* in, const int* devices, int count,
                         void* out, int root, int64_t n, ScalarType dtype);
-/// False where NCCL cannot: it is not there or two of the devices are one card (the log says so
-/// once), there is one device alone, or it has no such type.
+/// False where NCCL cannot. It may be absent, or two of the devices may be one GPU (the log says so
+/// once). There may be only one device, or NCCL does not support the type.
 RAMET_API bool nccl_can_sum(const char* op, const int* devices, int count, ScalarType dtype);
 
-/// Sums so far: what tests count.
+/// Sums so far, for tests.
 RAMET_API uint64_t nccl_sums();
 
 /// Gives all communicators back. No sum may be running.

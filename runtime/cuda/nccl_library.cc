@@ -45,7 +45,7 @@ Opened open() {
       !has("ncclGroupStart", n->group_start) || !has("ncclGroupEnd", n->group_end) ||
       !has("ncclReduce", n->reduce))
     return o;
-  // gpu::why_no_links() looks at the version before it uses these.
+  // gpu::why_no_links() checks the version before it uses these.
   find(library, "ncclGetUniqueId", n->unique_id);
   find(library, "ncclCommInitRankConfig", n->init_rank);
   find(library, "ncclCommGetAsyncError", n->async_error);

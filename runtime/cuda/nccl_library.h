@@ -13,7 +13,7 @@
 #include <nccl.h>
 #else
 
-// The part of NCCL 2's interface that is used. Its header is no part of the toolkit.
+// The part of NCCL 2's interface that Ramet uses. The toolkit does not contain its header.
 typedef struct ncclComm* ncclComm_t;
 typedef int ncclResult_t;
 typedef int ncclDataType_t;
@@ -39,7 +39,7 @@ enum {
 typedef struct {
   char internal[128];
 } ncclUniqueId;
-// As of 2.14: later versions take it for what its size and version say.
+// As of 2.14. Later versions use only the fields that `size` and `version` cover.
 typedef struct {
   size_t size;
   unsigned int magic, version;
@@ -59,7 +59,7 @@ struct Nccl {
   ncclResult_t (*group_end)() = nullptr;
   ncclResult_t (*reduce)(const void*, void*, size_t, ncclDataType_t, ncclRedOp_t, int, ncclComm_t,
                          cudaStream_t) = nullptr;
-  // Between processes; null before 2.14.
+  // For connections between processes; null before 2.14.
   ncclResult_t (*unique_id)(ncclUniqueId*) = nullptr;
   ncclResult_t (*init_rank)(ncclComm_t*, int, ncclUniqueId, int, ncclConfig_t*) = nullptr;
   ncclResult_t (*async_error)(ncclComm_t, ncclResult_t*) = nullptr;
@@ -73,22 +73,22 @@ struct Nccl {
                              cudaStream_t) = nullptr;
 };
 
-/// Opened at the first call. Null where it cannot be, or does not say its version; `why` (may be
-/// null) gets the reason.
+/// Opened at the first call. Null if it cannot be opened, or does not report its version. `why`
+/// (may be null) gets the reason.
 const Nccl* nccl_library(std::string* why);
-/// ncclCommAbort() for communicators of these cards, each on a thread of its own: the call waits
-/// for NCCL's kernels and threads to end, which may take what the work would have taken, or for the
-/// abort of a neighbour.
+/// ncclCommAbort() for communicators of these GPUs, each on a thread of its own. The call waits for
+/// NCCL's kernels and threads to end. That may take as long as the work would have taken, or until
+/// a neighbour aborts.
 class Aborts {
  public:
   Aborts(const Nccl& library, const std::vector<std::pair<int, ncclComm_t>>& ranks);
-  /// True where all calls are back by the deadline. The others go on by themselves; until they are
-  /// back their cards keep what is cached.
+  /// True if all calls have returned by the deadline. The others go on by themselves. Until they
+  /// return, their GPUs keep all cached memory.
   bool are_back_by(std::chrono::steady_clock::time_point deadline);
 
  private:
   struct Calls;
-  const std::shared_ptr<Calls> calls_;  // of the threads that outlive this, too
+  const std::shared_ptr<Calls> calls_;  // shared with threads that outlive this object
   std::vector<int> cards_;
 };
 /// NCCL's number for it; -1 where it has no such type.

@@ -1,9 +1,9 @@
-// gpu::Link by an NCCL communicator and a stream of its own: groups that share a card do not wait
+// gpu::Link by an NCCL communicator and a separate stream. So groups that share a GPU do not wait
 // for each other's operations in one queue, which each rank might have filled in another order.
 //
-// Communicators are made with blocking = 0: no call of NCCL's waits for another rank, so the
+// Communicators are made with blocking = 0. Then no call of NCCL waits for another rank, so the
 // caller's deadline holds, and an abort reaches everything. After such a call nothing may be queued
-// behind it before the communicator says that it took it over (settled()).
+// before the communicator reports that it has accepted the call (settled()).
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -41,7 +41,7 @@ struct OwnStream {
 
 Deadline patience() { return std::chrono::steady_clock::now() + gpu::kLinkAbortTakes; }
 
-// Until `done` says so; false at the deadline.
+// Waits until `done` returns true; false at the deadline.
 template <class F> bool comes_by(Deadline deadline, const F& done) {
   while (!done()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
@@ -211,7 +211,7 @@ class NcclLink final : public gpu::Link {
   const Nccl& library_;
   const OwnStream stream_;
   const EventHandle mark_, between_;
-  const std::shared_ptr<EventHandle> end_;  // of work that goes on although it was aborted
+  const std::shared_ptr<EventHandle> end_;  // marks the end of work that goes on after its abort
   ncclComm_t comm_ = nullptr;
   std::optional<Aborts> aborts_;  // under way
 };
@@ -250,7 +250,7 @@ std::unique_ptr<gpu::Link> gpu::make_link(const std::string& id, int device, int
   return std::make_unique<cuda::NcclLink>(id, device, rank, size);
 }
 
-// By the host's start and the card's place on its bus.
+// By the host's boot and the GPU's place on its bus.
 uint64_t gpu::card_identity(int device) {
   static const std::string host = [] {
     std::string line;

@@ -1,5 +1,5 @@
-// What a kernel reads of another card's memory: the trial of peer access (copies.cc) lets one try,
-// because kernels read there, too (parallel/move/peers.h), and a link may carry copies alone.
+// A kernel that reads another GPU's memory, for the trial of peer access (copies.cc). Kernels read
+// there, too (parallel/move/peers.h), and a link may support copies alone.
 #pragma once
 #include <cstddef>
 
@@ -8,7 +8,7 @@
 namespace ramet {
 namespace cuda {
 
-/// to = from, by a kernel on `stream`. A multiple of 16 bytes, aligned to as many.
+/// to = from, by a kernel on `stream`. Size and addresses are multiples of 16 bytes.
 cudaError_t read_peer(void* to, const void* from, size_t bytes, cudaStream_t stream);
 
 }  // namespace cuda

@@ -1,6 +1,5 @@
-// One T for each cuda:k, made at its first use. For static objects: nothing is destroyed by the
-// program's end, since tensors of other static objects may die after it, and the driver may be gone
-// before it.
+// One T for each cuda:k, made at its first use. For static objects. The program's end destroys none
+// of them: tensors of other static objects may die later, and the driver may be gone earlier.
 #pragma once
 #include <atomic>
 #include <mutex>
@@ -13,7 +12,8 @@ namespace cuda {
 
 template <class T> class PerDevice {
  public:
-  /// That of cuda:k, or what make() returns (a new T), once. REQUIRES: 0 <= k < kMaxDevicesPerType.
+  /// The one of cuda:k. The first call makes it by make(), which returns a new T. REQUIRES: 0 <= k
+  /// < kMaxDevicesPerType.
   template <class Make> T& get(int k, const Make& make) {
     T* found = all_[k].load(std::memory_order_acquire);
     if (RAMET_LIKELY(found != nullptr)) return *found;
@@ -27,7 +27,7 @@ template <class T> class PerDevice {
   }
   /// The one that exists already, or null.
   T* existing(int k) const { return all_[k].load(std::memory_order_acquire); }
-  /// Destroys all. Nothing may be running, and nothing refer to them.
+  /// Destroys all. Nothing may be running, and nothing may refer to them.
   void destroy() {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (auto& one : all_) delete one.exchange(nullptr);

@@ -1,4 +1,4 @@
-// Pinned memory through which copies between a card and pageable memory go: Note [Copies].
+// Pinned memory for copies between a GPU and pageable memory: Note [Copies].
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace cuda {
 
 inline constexpr size_t kPiece = size_t{4} << 20;
 
-// A piece of pinned memory, and when it is free again. Under its lock.
+// A piece of pinned memory, and the event after which it is free again. Under its lock.
 struct Place {
   std::mutex mutex;
   char* memory = nullptr;
@@ -34,9 +34,10 @@ struct Place {
 };
 
 // Pinned memory of one device and direction: Note [Copies]. Places have a running index over all
-// copies, so that a copy waits for the one of many copies ago, not for the last one, whose stream
-// may be waiting for something long. A lock of one place is held while its copy is waited for: who
-// wants the lock wants that memory, and tries the other places first.
+// copies. So a copy waits for the copy that used the place many copies ago, not for the last one.
+// The stream of the last one may be waiting for something long. A thread holds a place's lock while
+// it waits for the copy. Another thread that wants the lock wants that memory, and tries the other
+// places first.
 class PinnedPlaces {
  public:
   static constexpr size_t kSmall = size_t{128} << 10;
@@ -56,8 +57,8 @@ class PinnedPlaces {
     Place& place;
     std::unique_lock<std::mutex> lock;
   };
-  /// For a copy of at most kSmall bytes: before any of it is queued, for this may fail. Nothing
-  /// uses it any more.
+  /// For a copy of at most kSmall bytes. Called before any of it is queued, because it may fail. No
+  /// copy uses the place any more.
   Taken small(const char* op, int device) {
     const size_t first = next_.fetch_add(1, std::memory_order_relaxed);
     for (size_t i = 0;; ++i) {
@@ -73,8 +74,8 @@ class PinnedPlaces {
     }
   }
 
-  std::mutex pipeline;  // one large copy at a time: who waits wants the same memory
-  /// What a large copy needs: before any of it is queued, for this may fail.
+  std::mutex pipeline;  // one large copy at a time: a waiting thread wants the same memory
+  /// Makes what a large copy needs. Called before any of it is queued, because it may fail.
   void prepare(const char* op, int device, size_t bytes) {
     for (size_t i = 0; i < halves_ && i * kPiece < bytes; ++i) {
       Place& p = half(i);
@@ -82,14 +83,14 @@ class PinnedPlaces {
       if (!p.memory) p.memory = static_cast<char*>(host_memory(op, device, kPiece));
     }
   }
-  /// That of the i-th piece of the copy under way.
+  /// The place of the i-th piece of the copy under way.
   Place& half(size_t i) { return large_[(turn_ + i) % halves_]; }
-  /// It had so many pieces.
+  /// The copy had so many pieces.
   void end(size_t pieces) { turn_ += pieces; }
 
  private:
   char* small_memory(const char* op, int device) {
-    const std::lock_guard lock(making_);  // who waits wants the same memory
+    const std::lock_guard lock(making_);  // a waiting thread wants the same memory
     if (!small_memory_)
       small_memory_ = static_cast<char*>(host_memory(op, device, kPlaces * kSmall));
     return small_memory_;

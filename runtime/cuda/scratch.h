@@ -1,11 +1,12 @@
-// Memory that a back function needs besides its arguments, while what it queues runs: columns of a
+// Memory that a back function needs besides its arguments, while its queued work runs: columns of a
 // convolution, a workspace of cuBLASLt.
 //
 // Note [Scratch memory]
-// Outside of captures it comes from the caching allocator and goes back as soon as the work is
-// queued: whoever gets it next queues behind that. A graph runs its work again later, when somebody
-// else may have the memory, so a graph keeps what was taken while it was made. What it holds runs
-// in one order, so one call's scratch memory serves the next.
+// Outside of captures it comes from the caching allocator and is freed as soon as the work is
+// queued. The work of the next owner is queued after that. A graph runs its work again later, when
+// another owner may have the memory. So a graph keeps the scratch memory that was taken while it
+// was made. The work in a graph runs in one order, so one call's scratch memory is reused by the
+// next.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -15,7 +16,7 @@
 namespace ramet {
 namespace cuda {
 
-/// What a graph of one device keeps.
+/// The scratch memory that a graph of one device keeps.
 class RAMET_API ScratchStore {
  public:
   explicit ScratchStore(int device) : device_(device) {}
@@ -48,8 +49,8 @@ class RAMET_API ScratchStore {
   std::vector<Block> blocks_;
 };
 
-/// Scratch memory of cuda:k, on its compute stream, for what is queued while it lives. Null for 0
-/// bytes. Throws OutOfMemoryError.
+/// Scratch memory of cuda:k, on its compute stream, for the work that is queued while it lives.
+/// Null for 0 bytes. Throws OutOfMemoryError.
 class RAMET_API Scratch {
  public:
   Scratch(int device, size_t bytes);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kElement = 2, kMostStride = int64_t(1) << 40, kMostRows = 256;
 
-// Bytes between neighbours. Where there is one only, nobody steps, and the number must be legal.
+// Bytes between neighbours. An extent of 1 never uses the stride, but the number must be legal.
 int64_t step(int64_t extent, int64_t stride) { return (extent > 1 ? stride : 8) * kElement; }
 bool legal(int64_t extent, int64_t stride) {
   const int64_t bytes = step(extent, stride);
@@ -21,7 +21,7 @@ bool legal(int64_t extent, int64_t stride) {
 #if !RAMET_GPU_EMULATED
 using Encode = decltype(&cuTensorMapEncodeTiled);
 
-// Asked of the driver, so that a program needs none to start.
+// The driver is asked for the function, so a program starts without a driver.
 Encode encoder(const char* op, int device) {
   static const Encode found = [op, device] {
     void* function = nullptr;
@@ -65,8 +65,8 @@ TensorMap tensor_map(const char* op, int device, const TiledMatrix& m) {
 #else
   static_assert(sizeof map == sizeof(CUtensorMap) && alignof(TensorMap) >= alignof(CUtensorMap));
   const uint32_t every[4] = {1, 1, 1, 1};
-  const CardGuard card(op, device);  // a driver call wants a context
-  // Elements are copied as they are, so their type does not matter, nor what it means by zero.
+  const CardGuard card(op, device);  // a driver call needs a context
+  // Elements are copied as they are, so neither their type nor its zero matters.
   const CUresult result =
       encoder(op, device)(reinterpret_cast<CUtensorMap*>(&map), CU_TENSOR_MAP_DATA_TYPE_UINT16, 4,
                           const_cast<void*>(m.data), extents, strides, tile, every,

@@ -22,7 +22,7 @@ namespace {
 // Small numbers of threads. Never destroyed: threads may end after static objects.
 struct Origins {
   std::mutex mutex;
-  std::vector<uint16_t> back;  // given back
+  std::vector<uint16_t> back;  // numbers for reuse
   uint16_t most = 0;
   uint64_t given = 0;
 };
@@ -50,8 +50,9 @@ struct OwnOrigin {
   }
 };
 
-// Static destruction: no thread survives main. But where a task has called exit(): it never ends,
-// nor what is parked behind it or waits for it, so all of them go on until the process ends.
+// Static destruction: no thread survives main. The exception is a task that has called exit(). It
+// never ends, and neither do the tasks parked after it or waiting for it. So all of them go on
+// until the process ends.
 struct LastWord {
   Workers*& workers;
   ~LastWord() {
@@ -76,11 +77,11 @@ struct LastWord {
 Workers& workers() {
   static auto* w = new Workers;  // threads may outlive static objects
   static const LastWord last{w};
-  // A child of fork() has none of the threads: it makes its own, and remembers what is lost.
+  // A child of fork() has none of the threads: it makes its own, and remembers the lost tasks.
   static const int forks = pthread_atfork(nullptr, nullptr, [] {
     Workers& before = *w;
     const bool quiet = before.mutex.try_lock();
-    w = new Workers;  // never destroyed, nor the other one: its lock may be held, it has threads
+    w = new Workers;  // neither is ever destroyed: the old one has threads and perhaps a held lock
     w->of_parent = &before;
     for (int d = 0; d < kMaxDevices; ++d) {
       Worker &now = w->of[d], &then = before.of[d];
@@ -114,7 +115,7 @@ void enqueue(Workers& p, int device, Task task) {
   if (w.waits_inside) p.finished.notify_all();
 }
 
-// After a task has ended: parked ones that waited for it join their queues.
+// After a task has ended: parked tasks that waited for it join their queues.
 void release_parked(Workers& p) {
   if (p.parked.empty()) return;
   std::vector<Parked> still;
@@ -141,7 +142,7 @@ void run_one(Workers& p, Worker& w, std::unique_lock<std::mutex>& lock) {
   try {
     task.run();
   } catch (...) { error = std::current_exception(); }
-  task.run = nullptr;  // what it captured dies before anyone hears that it is done
+  task.run = nullptr;  // its captures die before any thread learns that it is done
   ramet::detail::set_float_modes(outer_modes);
   t_running = outer;
   t_origin = outer_origin;
@@ -181,8 +182,8 @@ void serve(int ordinal) {
   }
 }
 
-// A capture writes down what the workers would do, in an order in which they might do it. Whoever
-// posts has everything done that the task waits for.
+// A capture records the work of the workers, in an order in which they might do it. The caller has
+// already done everything that the task waits for.
 [[gnu::cold]] void run_here(int d, const std::function<void()>& task) {
   const FreshTask fresh;
   tls.capturing = 1;
@@ -205,7 +206,7 @@ uint64_t post_after(Device device, std::vector<uint64_t> after, std::function<vo
   Workers& p = workers();
   Worker& w = p.of[d];
   std::lock_guard lock(p.mutex);
-  // first of all: where the system gives no thread, nothing has been promised
+  // First of all: if the system gives no thread, nothing has changed yet.
   if (!w.thread.joinable()) {
     w.thread = std::thread(serve, d);
     ++p.started;

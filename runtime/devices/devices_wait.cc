@@ -24,7 +24,7 @@ bool done(uint64_t ticket) {
 
 namespace {
 
-// Returns when `ready()`; on a worker, runs that worker's own queue meanwhile.
+// Returns when `ready()`. A worker runs its own queue while it waits.
 template <class Ready>
 void wait_until(Workers& p, std::unique_lock<std::mutex>& lock, Ready&& ready) {
   Worker* own = t_worker >= 0 ? &p.of[t_worker] : nullptr;
@@ -51,7 +51,7 @@ void wait_until_done(uint64_t ticket) {
   wait_until(p, lock, [&] { return is_done(p, ticket); });
 }
 
-// What a task that is done has thrown; `taken`: it is told once.
+// Rethrows the exception of a task that is done. `taken`: it is thrown only once.
 void rethrow_failure(uint64_t ticket, bool taken) {
   Workers& p = workers();
   if (RAMET_LIKELY(!p.any_failed.load(std::memory_order_acquire))) return;
@@ -76,7 +76,7 @@ void wait(uint64_t ticket) {
 
 namespace {
 
-// Was it computing what nobody can wait for now?
+// Throws if the task was lost in a fork().
 void refuse_lost(uint64_t ticket) {
   Workers& p = workers();
   const Worker& w = p.of[ticket >> 56];
@@ -106,7 +106,7 @@ void synchronize() {
   }
   lock.unlock();
   if (thrown) std::rethrow_exception(thrown);
-  // Not up to device_count(): who has used no GPU need not have a list of them that can be read.
+  // Not up to device_count(): a program that has used no GPU may have an invalid list of GPUs.
   gpu::Library* gpus = gpu::library();
   if (!gpus) return;
   std::exception_ptr lost[kMaxDevicesPerType];
@@ -134,7 +134,7 @@ void wait_pending(StorageImpl& s) {
       devices::g_host_syncs.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  // a task may use what it is itself writing
+  // a task may use the memory that it writes
   if (!ticket || devices::t_ready || ticket == devices::t_running) return;
   devices::refuse_lost(ticket);
   if (!devices::done(ticket)) {
@@ -142,7 +142,7 @@ void wait_pending(StorageImpl& s) {
     devices::wait_until_done(ticket);
   }
   devices::rethrow_failure(ticket, /*taken=*/false);  // nothing was written there
-  uint64_t expected = ticket;  // whoever saw it done may clear it; a newer ticket stays
+  uint64_t expected = ticket;  // any thread that saw it done may clear it; a newer ticket stays
   s.pending.compare_exchange_strong(expected, 0);
 }
 

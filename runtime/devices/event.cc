@@ -23,7 +23,7 @@ void Event::record(Device device) {
   device_ = device;
   host_time_ = timing_ && !point ? std::make_shared<double>() : nullptr;
   const int d = device.ordinal();
-  std::vector<uint64_t> parked;  // posted earlier, yet not in the queue
+  std::vector<uint64_t> parked;  // tasks posted earlier that are not in the queue yet
   bool idle;
   {
     auto& p = devices::workers();
@@ -34,7 +34,7 @@ void Event::record(Device device) {
     idle = w.posted.load() == w.finished.load() ||
            (devices::t_worker == d && w.queue.empty() && parked.empty());
   }
-  if (point && idle) {  // what the device was given is in its stream
+  if (point && idle) {  // all work of the device is in its stream
     point->record();
     ticket_ = 0;
   } else {
@@ -43,7 +43,7 @@ void Event::record(Device device) {
       if (!point) return;
       try {
         point->record();
-      } catch (const Error&) {}  // a lost device: whoever waits is told the same
+      } catch (const Error&) {}  // a lost device; a wait for the event reports the same
     });
   }
   on_gpu_ = std::move(point);

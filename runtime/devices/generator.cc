@@ -15,15 +15,15 @@ namespace ramet {
 
 struct Generator::State {
   mutable std::mutex mutex;
-  std::mutex users;  // the program's: held while it calls what takes the other
+  std::mutex users;  // for the program: held while it makes calls that take the other mutex
   GeneratorState now{kDefaultSeed, 0};
   int device;
-  bool is_default = false;  // of a device: inside a replica numbers are keyed by sample
+  bool is_default = false;  // of a device: inside a replica its numbers are keyed by sample
 };
 
 namespace {
 
-// An open region holds this many operations back, so that a stranger's draws do not fall among
+// An open region reserves this many operations, so that draws by other threads do not fall among
 // them.
 constexpr uint64_t kSpan = uint64_t{1} << 32;
 constexpr int kShardShift = 40, kNestedShift = 8;
@@ -39,7 +39,7 @@ PhiloxKey reserve_in(ReplicaRandom& r, int64_t n, int64_t rows) {
   return key;
 }
 
-// Of 53 bits, as LibTorch's: scripts that keep it as a double keep all of it.
+// 53 bits, as in LibTorch: scripts that store it as a double keep all of it.
 uint64_t seed_of_entropy() {
   std::random_device entropy;
   return (static_cast<uint64_t>(entropy()) << 32 | entropy()) & ((uint64_t{1} << 53) - 1);
@@ -232,7 +232,7 @@ void RandomRegion::close() {
   if (RAMET_UNLIKELY(capture::active())) capture::region_closed(most);
   Generator::State& s = *source_.state_;
   std::lock_guard lock(s.mutex);
-  // Unless somebody else has drawn, seeded or restored meanwhile.
+  // Unless another thread has drawn, seeded or restored since.
   if (s.now == GeneratorState{seed_, offset_ + kSpan}) s.now.offset = offset_ + most;
 }
 

@@ -1,5 +1,5 @@
-// A storage without memory: of a tensor whose values are elsewhere just now, so that whoever asks
-// for them is noticed. Parameters of sharded modules have it between their uses.
+// A storage without memory, for a tensor whose values are elsewhere at the moment. An access to the
+// values is detected. Parameters of sharded modules have it between their uses.
 #pragma once
 #include <functional>
 
@@ -7,12 +7,12 @@
 
 namespace ramet {
 
-/// `touched` is called each time somebody asks for the values, by TensorBase::ptr(): it points the
-/// tensors at their values (TensorBase::repoint), or throws. The versions are counted as anywhere.
+/// TensorBase::ptr() calls `touched` at each access to the values. `touched` points the tensors at
+/// their values (TensorBase::repoint), or throws. Versions are counted as for any storage.
 RAMET_API StorageImpl* absent_storage(Device device, std::function<void()> touched);
 
 namespace detail {
-// Such a storage always has a pending ticket, so that ptr() looks.
+// Such a storage always has a pending ticket, so that ptr() takes its slow path.
 void touch_absent(StorageImpl& storage);
 void destroy_absent(StorageImpl& storage);
 }  // namespace detail

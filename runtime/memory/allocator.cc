@@ -18,7 +18,7 @@ namespace {
 
 struct alignas(64) Counters {
   std::atomic<int64_t> current{0}, peak{0}, allocations{0}, limit{0};
-  // What else there is to do: nothing, or some of these.
+  // Further work for each block: nothing, or some of these.
   static constexpr uint32_t kLimit = 1, kObserved = 2;
   std::atomic<uint32_t> watch{0};
   void set(uint32_t bit, bool on) {
@@ -117,7 +117,7 @@ namespace {
   return p;
 }
 
-// Observers are told of what is behind the storage's header.
+// Reports to observers the memory after the storage's header.
 [[gnu::cold, gnu::noinline]] void tell(void* p, size_t block, size_t bytes, int device, bool made) {
   if (memory_observed())
     detail::tell_memory(

@@ -12,8 +12,8 @@
 
 namespace ramet {
 
-/// Bytes of tensor data on one device, blocks inside a TensorImpl (at most 768 bytes of data) left
-/// out.
+/// Bytes of tensor data on one device, without blocks inside a TensorImpl (at most 768 bytes of
+/// data).
 struct MemoryStats {
   int64_t current = 0;      ///< held by live storages
   int64_t peak = 0;         ///< largest `current` since the start or the last reset
@@ -21,14 +21,14 @@ struct MemoryStats {
   int64_t allocations = 0;  ///< storages made so far
 };
 
-/// What the device's tensors hold now.
+/// The statistics of the device's tensors now.
 RAMET_API MemoryStats memory_stats(Device device);
 /// `peak` starts again from `current`.
 RAMET_API void reset_peak_memory_stats(Device device);
 /// From now on a request that would raise `current` above `bytes` throws OutOfMemoryError. 0: no
-/// limit. What is kept counts only in that it goes where the limit has no space for it.
+/// limit. Cached memory does not count, but it is freed if the limit has no space for it.
 RAMET_API void set_memory_limit(Device device, int64_t bytes);
-/// Gives the memory that all devices keep back to the system, or to the driver.
+/// Gives the cached memory of all devices back to the system, or to the driver.
 RAMET_API void empty_cache();
 
 namespace detail {
@@ -36,7 +36,7 @@ namespace detail {
 /// Counts `bytes`.
 RAMET_API void* allocate_block(size_t block, size_t bytes, int device_ordinal);
 RAMET_API void free_block(void* p, size_t block, size_t bytes, int device_ordinal);
-/// Tells memory observers of blocks that are made and freed, or no longer.
+/// Starts or stops reports to memory observers about blocks that are made and freed.
 void observe_blocks(bool on);
 }  // namespace detail
 }  // namespace ramet

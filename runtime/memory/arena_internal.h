@@ -1,5 +1,4 @@
-// Memory of large blocks: an arena for each CPU device, which keeps what is freed for the next
-// ones.
+// Memory of large blocks: an arena for each CPU device, which keeps freed memory for later blocks.
 //
 // Note [Kept memory]
 // Memory comes from the system in multiples of 2 MiB, with huge pages. The first touch of 43 MB
@@ -75,8 +74,8 @@ class Arena {
   uint32_t requests_ = 0;         // in this period
 };
 
-/// That of a CPU device, made at need and never destroyed: storages of static objects may go after
-/// it.
+/// The arena of a CPU device. Made at its first use and never destroyed: storages of static objects
+/// may be destroyed after it.
 Arena& arena(int device_ordinal);
 /// The same, or null where the device has none yet.
 Arena* existing_arena(int device_ordinal);

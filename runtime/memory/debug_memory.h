@@ -1,19 +1,21 @@
-// Checks of memory that cost too much for every day.
+// Memory checks that cost too much for normal use.
 //
-// RAMET_DEBUG_MEMORY=1 turns them on for a process, =0 off; without it they are on in builds whose
-// assertions are on (no NDEBUG; the sanitizer configurations). Asked once, at the first allocation.
+// RAMET_DEBUG_MEMORY=1 turns them on for a process, and =0 turns them off. Without it they are on
+// in builds with assertions (no NDEBUG; the sanitizer configurations). The first allocation reads
+// it.
 //
-//   - Freed blocks are filled with 0xff bytes, NaN as any floating-point type: who still reads them
-//     computes NaN. They go through one heap with a lock. Under ASan and TSan, which report such a
-//     read themselves, free() gets them instead (runtime/memory/pool.h).
-//   - A data pointer of another device's memory (data_ptr(), accessor()) is an Error in a replica
-//     and on a device's worker: Note [Raw reads].
+// - Freed blocks are filled with 0xff bytes, NaN as any floating-point type. Code that still reads
+//   them computes NaN. They go through one heap with a lock. Under ASan and TSan, which report such
+//   a read themselves, free() gets them instead (runtime/memory/pool.h).
+// - A data pointer of another device's memory (data_ptr(), accessor()) is an Error in a replica and
+//   on a device's worker: Note [Raw reads].
 //
 // Note [Raw reads]
-// Logical CPU devices share the host's memory, so a pointer to another device's works here by
-// accident and nowhere else. Operations on tensors of another device are no raw reads: they run for
-// that device (Note [What an operation on a logical device means] in runtime/devices/devices.h),
-// and to(), copy_() and the movements carry values over. Outside of replicas and workers a thread
+// Logical CPU devices share the host's memory, so a pointer to another device's memory works here
+// by accident and nowhere else. Operations on tensors of another device are no raw reads: they run
+// for that device (Note [What an operation on a logical device means] in
+// runtime/devices/devices.h). And to(), copy_() and the movements transfer values. Outside of
+// replicas and workers a thread belongs to the host, which may read all CPU memory.
 // is the host's, which may read all CPU memory.
 #pragma once
 #include <atomic>
@@ -30,7 +32,7 @@ class TensorBase;
 RAMET_API bool debug_memory();
 
 namespace detail {
-// 0: off; else on, or not asked yet
+// 0: off; otherwise on, or not read yet
 RAMET_API extern std::atomic<int> debug_memory_state;
 /// Fills a block that is being freed.
 RAMET_API void poison_freed(void* p, size_t bytes);

@@ -1,4 +1,4 @@
-// Observers of memory: who is told when a storage is made and when it goes.
+// Observers of memory: functions that are called when a storage is made and when it is destroyed.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -9,26 +9,26 @@
 
 namespace ramet {
 
-/// A storage with memory of its own: what memory_stats() counts. Small ones inside a TensorImpl,
-/// aliases and foreign memory are none.
+/// A storage with its own memory, as memory_stats() counts them. Small ones inside a TensorImpl,
+/// aliases and foreign memory do not count.
 struct MemoryEvent {
   const void* data;  ///< its first byte: on a GPU an address there
   size_t bytes;
   Device device;
-  bool made;  ///< false: it goes, on whatever thread had the last reference
+  bool made;  ///< false: destroyed, on the thread that had the last reference
 };
 using MemoryObserver = std::function<void(const MemoryEvent&)>;
 
-/// From now on `observer` is told of the storages of all threads, on the thread where they are made
-/// or go. It must not throw, and what it does with tensors itself is told to nobody. Returns a
-/// number, never 0, that remove_memory_observer takes.
+/// From now on `observer` gets an event for each storage of any thread, on the thread where it is
+/// made or destroyed. It must not throw. Its own tensor operations are not reported. Returns a
+/// number, never 0, for remove_memory_observer.
 RAMET_API uint64_t add_memory_observer(MemoryObserver observer);
-/// Calls under way on other threads may still reach it. An Error for an unknown number.
+/// Calls that already run on other threads may still reach it. An Error for an unknown number.
 RAMET_API void remove_memory_observer(uint64_t number);
 
 namespace detail {
-RAMET_API extern std::atomic<uint32_t> memory_observers;  // how many
-/// Nothing where there are none.
+RAMET_API extern std::atomic<uint32_t> memory_observers;  // their number
+/// Does nothing where there are none.
 [[gnu::cold]] RAMET_API void tell_memory(const MemoryEvent& event) noexcept;
 }  // namespace detail
 inline bool memory_observed() {

@@ -45,7 +45,7 @@ namespace {
 // abandoned heaps; trivially destructible, so usable at any time
 std::mutex g_mutex;
 Heap* g_abandoned = nullptr;
-// serves threads whose thread-locals are gone; always used under g_mutex
+// for threads after the end of their thread-locals; always used under g_mutex
 Heap* g_shared = nullptr;
 size_t g_heaps = 0;
 
@@ -54,11 +54,11 @@ size_t g_heaps = 0;
                          " bytes");
 }
 
-// To the byte, so that a sanitizer sees the first one beyond the end.
+// Exactly `bytes`, so that a sanitizer detects the first byte after the end.
 void* aligned(size_t alignment, size_t bytes) {
   void* p = nullptr;
   if (posix_memalign(&p, alignment, bytes) == 0) return p;
-  // What is kept for large blocks may be what the system lacks.
+  // The memory that arenas keep for large blocks may be missing now.
   if (!detail::release_arenas() || posix_memalign(&p, alignment, bytes) != 0) refuse(bytes);
   return p;
 }
@@ -202,8 +202,8 @@ struct ExitGuard {
   }
 };
 
-// Of two copies of the archive that see each other's inline functions, each would do a part: a
-// guard in one, the operation in the other. Once a thread, so that it costs nothing.
+// Two copies of the archive may share inline functions. Then each would do a part: a guard in one,
+// the operation in the other. Checked once for each thread, so it costs nothing.
 [[gnu::cold]] void refuse_mixed() {
   fail("ramet", "this process holds several copies of libramet.a that call each other, in the ",
        "program and in shared libraries that it is linked with (or loads with RTLD_GLOBAL): ",
@@ -258,7 +258,7 @@ bool failures_enabled() {
 }
 
 void fail_allocation_after(uint64_t n) {
-  failures_enabled();  // asks what the environment says, which would be taken for newer otherwise
+  failures_enabled();  // reads the environment first; later it would override this call
   g_counted = 0;
   g_fail_at = n;
 }

@@ -1,12 +1,13 @@
 // Memory for implementations, storages, nodes and data up to 4 MB: size-class free lists, owned by
 // a thread.
 //
-// A block freed on another thread goes to its owner's `remote` list (one atomic push); the owner
-// takes the whole list back when a class runs dry. What is kept is bounded: at most kSpareSlabs
-// empty slabs per thread, at most kLargeKept bytes per large class. Safe at thread exit (the heap
-// object is immortal, is offered to the next new thread, and meanwhile whoever frees into it drains
-// it under a lock) and in static destructors. Under ASan and TSan every call goes to malloc,
-// because a recycled block hides a use-after-free and invents happens-before edges.
+// A block freed on another thread goes to its owner's `remote` list (one atomic push). The owner
+// takes the whole list back when a class has no free block. The kept memory is bounded: at most
+// kSpareSlabs empty slabs per thread, and at most kLargeKept bytes per large class. It is safe in
+// static destructors and at thread exit. The heap object is never destroyed and is offered to the
+// next new thread. Until then, each thread that frees into it drains it under a lock. Under ASan
+// and TSan every call goes to malloc. A recycled block would hide a use-after-free and invent
+// happens-before edges.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,14 +18,14 @@ namespace ramet {
 namespace pool {
 
 struct Heap;
-/// What a free block holds: the next one, and its own size.
+/// The content of a free block: the next one, and its own size.
 struct Free {
   Free* next;
   size_t bytes;  // of a large block
 };
 /// First 64 bytes of a slab (found by masking a small block's address) and of a large block (at p -
-/// 64): whose it is, its `free` blocks, how many blocks are `used`, and of which `size_class`; its
-/// `heap` takes it back.
+/// 64). It holds the owner `heap`, its `free` blocks, the number of `used` blocks, and the
+/// `size_class`.
 struct alignas(64) Slab {
   Heap* heap;
   Free* free;
@@ -34,11 +35,11 @@ struct alignas(64) Slab {
 /// Sizes of the classes of small blocks, and of the slab that they are cut from.
 inline constexpr size_t kStep = 64, kSmallMax = 1024, kSmallClasses = kSmallMax / kStep,
                         kSlabBytes = 32 << 10;
-/// payload of the largest class; above: runtime/memory/allocator.h
+/// payload of the largest class; for larger blocks see runtime/memory/allocator.h
 inline constexpr size_t kLargeMax = size_t{4} << 20;
 
-struct HeapFront {                 // what the inline path needs of a Heap
-  Slab* open[kSmallClasses] = {};  // of each class one with two free blocks or more, or null
+struct HeapFront {                 // the part of a Heap that the inline path needs
+  Slab* open[kSmallClasses] = {};  // of each class a slab with two free blocks or more, or null
 };
 
 // Under sanitizers every block is malloc's.
@@ -58,7 +59,7 @@ inline constexpr bool kPassThrough = true;
 inline constexpr bool kPassThrough = false;
 #endif
 
-/// What allocate() and deallocate() leave to a function:
+/// The slow paths of allocate() and deallocate():
 RAMET_API void* allocate_slow(size_t bytes);
 RAMET_API void deallocate_slow(void* p, size_t bytes);
 
@@ -103,18 +104,18 @@ struct Counts {
   /// Slabs in use and empty ones, bytes of large blocks that are kept, heaps of all threads.
   size_t slabs, spare, large_bytes, heaps;
 };
-/// How it stands.
+/// The current counts.
 RAMET_API Counts counts();
 
 /// Planned failures. With RAMET_FAIL_ALLOC=n in the environment (n >= 0) every allocation of the
-/// library is counted and the n-th one (from 1) throws OutOfMemoryError; free lists are bypassed in
-/// such a process. n = 0 only counts.
+/// library is counted, and the n-th one (from 1) throws OutOfMemoryError. Such a process bypasses
+/// the free lists. n = 0 only counts.
 RAMET_API bool failures_enabled();
 /// In such a process: the n-th allocation from now fails (0: none).
 RAMET_API void fail_allocation_after(uint64_t n);
 /// Allocations since the last call of fail_allocation_after.
 RAMET_API uint64_t allocations_counted();
-/// Called by the allocators for every request; throws when its turn has come.
+/// The allocators call it for every request. Throws at the request that must fail.
 RAMET_API void count_allocation(size_t bytes);
 
 }  // namespace pool

@@ -69,7 +69,7 @@ StorageImpl* StorageImpl::make(size_t bytes, Device device) {
 
 StorageImpl* StorageImpl::alias(StorageImpl* memory, void* data, size_t bytes,
                                 StorageImpl* versions) {
-  // Its own pending word will say nothing of a copy.
+  // The alias's own pending word will not show a copy.
   if (const uint64_t ticket = memory->pending.load(std::memory_order_acquire);
       RAMET_UNLIKELY(gpu::is_copy(ticket)))
     gpu::wait_copy(*memory, ticket);
@@ -93,12 +93,12 @@ StorageImpl* StorageImpl::foreign(void* data, size_t bytes, Device device,
       ExternalStorage(data, bytes, device, std::move(deleter));
 }
 
-// Somebody still uses the memory. Pinned memory knows itself which copies do.
+// Waits for a pending use of the memory. Pinned memory itself knows which copies use it.
 void StorageImpl::leave(uint64_t ticket) noexcept {
   if (gpu::is_copy(ticket) && external == kPinned) return;
   try {
     gpu::is_copy(ticket) ? (void)gpu::wait_copy(*this, ticket) : wait_pending(*this);
-  } catch (...) {}  // a lost device, a task that threw: whoever waits for it is told
+  } catch (...) {}  // a lost device, or a task that threw: a wait for it reports that
 }
 
 void StorageImpl::destroy() {

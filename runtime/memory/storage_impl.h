@@ -9,8 +9,8 @@
 
 namespace ramet {
 
-/// One reference less; true for the last. The holder of the only one needs no locked instruction to
-/// know it: no other thread can take another.
+/// One reference less; true for the last. The holder of the only reference needs no locked
+/// instruction to detect it: no other thread can take another.
 inline bool drop_ref(std::atomic<uint32_t>& refs) {
   return refs.load(std::memory_order_acquire) == 1 ||
          refs.fetch_sub(1, std::memory_order_acq_rel) == 1;
@@ -26,21 +26,21 @@ struct alignas(64) StorageImpl {
   // Foreign memory; our own on a GPU; our own that is pinned (runtime/tensor/pinned.h); none
   // (runtime/memory/absent_storage.h).
   static constexpr uint64_t kForeign = 1, kOnGpu = 2, kPinned = 3, kAbsent = 4;
-  std::atomic<uint32_t> refs{1};         // how many hold it
-  std::atomic<uint32_t> own_version{0};  // how often it was written
-  // 0, or the ticket of what still uses it: a task (runtime/devices/devices.h) or a copy
+  std::atomic<uint32_t> refs{1};         // number of references
+  std::atomic<uint32_t> own_version{0};  // number of writes
+  // 0, or the ticket of the last pending use: a task (runtime/devices/devices.h) or a copy
   // (runtime/tensor/pinned.h)
   std::atomic<uint64_t> pending{0};
   void* data;             // the first byte
   uint64_t bytes : 48;    // of data
   uint64_t device : 8;    // Device::ordinal()
-  uint64_t external : 4;  // not 0: `this` is an ExternalStorage, of which kind
-  // 1: an alias of memory that its holder may read only: TensorBase::own_memory
+  uint64_t external : 4;  // not 0: `this` is an ExternalStorage of this kind
+  // 1: an alias of memory that its holder may only read: TensorBase::own_memory
   uint64_t copy_on_write : 4;
   const char* writer = "nobody";  // last in-place operation: the second name in a version error
   StorageImpl* memory_of = nullptr;
   StorageImpl* version_of = nullptr;
-  // given at a request, never reused; 0: none yet. What a replica's refresh compares
+  // given at the first request, never reused; 0: none yet. A replica's refresh compares it
   std::atomic<uint64_t> serial_{0};
 
   StorageImpl(size_t n, int device_ordinal)
@@ -53,26 +53,27 @@ struct alignas(64) StorageImpl {
 
   /// Uninitialised memory. Throws OutOfMemoryError.
   RAMET_API static StorageImpl* make(size_t bytes, Device device);
-  /// Memory of `memory` seen as a storage of its own. Takes references, none is handed over.
+  /// A part of `memory` as a separate storage. Adds references for itself.
   RAMET_API static StorageImpl* alias(StorageImpl* memory, void* data, size_t bytes,
                                       StorageImpl* versions);
-  /// Foreign memory; `deleter` (may be empty) is called with `data` when the last reference goes.
-  /// An Error (then nobody calls it) where there are kMaxStorageBytes or more.
+  /// Foreign memory. `deleter` (may be empty) is called with `data` when the last reference is
+  /// gone. An Error (without a call of `deleter`) at kMaxStorageBytes or more.
   RAMET_API static StorageImpl* foreign(void* data, size_t bytes, Device device,
                                         std::function<void(void*)> deleter);
 
-  /// The storage that owns the memory: an alias's comes and goes.
+  /// The storage that owns the memory. Its aliases come and go.
   StorageImpl* root() {
     StorageImpl* s = this;
     while (s->memory_of && s->memory_of != s) s = s->memory_of;
     return s;
   }
-  /// The counter of writes that counts for it.
+  /// The version counter of this memory.
   std::atomic<uint32_t>& version() { return version_of ? version_of->own_version : own_version; }
   /// The operation that wrote it last: static text.
   const char* last_writer() const { return version_of ? version_of->writer : writer; }
-  /// Every write through a public operation ends here: raises the version and notes who wrote.
-  /// Tensor::data() counts its versions alone, so the storage it shows gets another serial number.
+  /// Each write through a public operation ends here: raises the version and records the operation.
+  /// Tensor::data() has separate versions, so the storage that it shares gets another serial
+  /// number.
   void wrote(const char* op) {
     (version_of ? version_of->writer : writer) = op;
     version().fetch_add(1, std::memory_order_relaxed);
@@ -93,7 +94,7 @@ struct alignas(64) StorageImpl {
   void release() {
     if (drop_ref(refs)) destroy();
   }
-  /// What the last reference does.
+  /// Called when the last reference is gone.
   RAMET_API void destroy();
 
  private:

@@ -1,5 +1,5 @@
-// What workspaces depend on of a floating dtype; fronts, which ask for them, look here too. Always
-// inlined, as all that variants of kernels share (kernels/kernel.h).
+// The size of the type in which a floating dtype is computed. Workspaces depend on it, so fronts
+// use it, too. Always inlined, like all code that variants of kernels share (kernels/kernel.h).
 #pragma once
 #include <cstdint>
 
@@ -9,11 +9,11 @@ namespace ramet {
 namespace kernels {
 
 static_assert(kScalarTypes == 12, "which of these is a new dtype?");
-/// Is it computed in another type? Elements then pass through buffers of that one.
+/// Is it computed in another type? Then its elements pass through buffers of that type.
 [[gnu::always_inline]] constexpr bool is_converted(ScalarType t) {
   return t == ScalarType::Half || t == ScalarType::BFloat16;
 }
-/// Bytes of what an element is computed in.
+/// Bytes of the type in which an element is computed.
 [[gnu::always_inline]] constexpr int64_t compute_bytes(ScalarType t) {
   return t == ScalarType::Double ? 8 : 4;
 }

@@ -1,6 +1,6 @@
-// The type that elements of a dtype are computed in, and the functions that choose a kernel's code
-// by it. They name every dtype and have no default branch: a new one does not compile before it is
-// named here (-Werror=switch).
+// The type in which elements of a dtype are computed, and the functions that choose a kernel's code
+// by it. They name every dtype and have no default branch. So a new dtype does not compile before
+// it is named here (-Werror=switch).
 #pragma once
 #include "kernels/simd/inline.h"
 #include "runtime/base/dtype.h"
@@ -17,8 +17,8 @@ template <> struct ComputeTag<float> { static constexpr ScalarType value = Scala
 template <> struct ComputeTag<double> { static constexpr ScalarType value = ScalarType::Double; };
 template <> struct ComputeTag<int64_t> { static constexpr ScalarType value = ScalarType::Long; };
 
-// Not RAMET_INLINE: of the host, in .cu files too. A dtype that the caller has no code for, which
-// its front has refused, ends the process: other code would compute something.
+// Not RAMET_INLINE: host code, in .cu files too. The front has refused a dtype for which the caller
+// has no code. Here it ends the process, because other code would compute a wrong result.
 
 /// f(T{}) with the compute type of `t`: float, double or int64_t.
 template <class F>

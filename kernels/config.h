@@ -1,4 +1,4 @@
-// The whole of what this build and this process are.
+// The complete configuration of this build and this process.
 #pragma once
 #include <string>
 
@@ -6,8 +6,8 @@
 
 namespace ramet {
 
-/// `name: value` lines: runtime_config() and the CPU kernels' variant, which this call chooses if
-/// no kernel has yet.
+/// `name: value` lines: runtime_config() and the CPU kernels' variant. If no kernel has chosen one
+/// yet, this call chooses it.
 RAMET_API std::string config();
 
 }  // namespace ramet

@@ -17,10 +17,10 @@ const char* variant_name(Variant variant) { return kNames[static_cast<int>(varia
 
 namespace {
 
-// Whether this processor runs it.
+// Can this processor run it?
 bool runs(Variant variant) {
 #if defined(RAMET_ALL_VARIANTS)
-  // What the x86-64-v3 and -v4 levels promise and the compiler may use.
+  // The features of the x86-64-v3 and -v4 levels, which the compiler may use.
   const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                   __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
   const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -32,7 +32,7 @@ bool runs(Variant variant) {
 #endif
 }
 
-// Whether this program has it: all, or the one that the build names.
+// Does this program contain it? It has all variants, or the one that the build names.
 constexpr bool linked([[maybe_unused]] Variant variant) {
 #if defined(RAMET_ONLY_VARIANT)
   return variant == Variant::RAMET_ONLY_VARIANT;
@@ -60,7 +60,7 @@ uint8_t choose_variant() {
     RAMET_CHECK(v < kVariants, "RAMET_ISA", "got \"", text, "\", expected base, v3 or v4");
     set_variant(static_cast<Variant>(v));
   } else {
-    // The best one. Where the program has no other, that one, or an Error that it cannot run.
+    // The best one. If the program has only one variant, that one, or an Error if it cannot run.
     Variant best = Variant::kBase;
     for (Variant v : {Variant::kV3, Variant::kV4})
       if (linked(v) && (runs(v) || !linked(Variant::kBase))) best = v;

@@ -1,10 +1,9 @@
 // The one place where a kernel is called.
 //
-// A back function is pure: it gets a small trivially copyable argument block (pointers, extents,
-// strides, scalars, workspace), allocates nothing (on a GPU: nothing but runtime/cuda/scratch.h),
+// A back function is pure. It gets a small trivially copyable argument block (pointers, extents,
+// strides, scalars, workspace). It allocates nothing (on a GPU: only runtime/cuda/scratch.h),
 // throws nothing, reads no thread-local state and never synchronises. So a list of (kernel,
-// argument block) pairs is a training step: profiling, capture and replay hook in here and nowhere
-// else.
+// argument block) pairs is a training step. Profiling, capture and replay use only this hook.
 //
 // Declaring a kernel in a stem's header:
 //
@@ -12,10 +11,11 @@
 //   struct SoftmaxArgs { const void* x; void* y; int64_t rows, cols; ScalarType dtype; };
 //   RAMET_KERNEL(softmax_forward, SoftmaxArgs);
 //
-// declares the function once per CPU variant (namespaces base, v3, v4: kernels/*.cc is compiled
-// three times with RAMET_VARIANT naming the namespace) and once for CUDA (weak: null where no CUDA
-// code is linked), and defines the constant `softmax_forward` that fronts call:
-// softmax_forward(x.stream(), {...}). There is no registry: what is not called is not linked.
+// declares the function once per CPU variant and once for CUDA, and defines the constant
+// `softmax_forward`. The namespaces of the variants are base, v3 and v4: kernels/*.cc is compiled
+// three times, and RAMET_VARIANT names the namespace. The CUDA function is weak: null where no CUDA
+// code is linked. Fronts call the constant: softmax_forward(x.stream(), {...}). There is no
+// registry: kernels that are not called are not linked.
 //
 // Only x86-64 has v3 and v4. A build may have one variant alone (--//tools/bazel:variants): the
 // others' functions are then traps that nothing calls.
@@ -74,7 +74,7 @@ template <class Args> struct Kernel {
   }
 
  private:
-  // Kernels that draw random numbers call the member so (kernels/random/random.h).
+  // Kernels that draw random numbers have this member (kernels/random/random.h).
   template <class A> static auto key_of(const A& args, int) -> decltype(&args.key) {
     return &args.key;
   }

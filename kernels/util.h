@@ -1,5 +1,5 @@
-// Small helpers of the kernel files: integer arithmetic, element sizes, addresses, cutting work.
-// All always inlined (inline.h); GPU code too.
+// Small helpers of the kernel files: integer arithmetic, element sizes, addresses, task sizes. All
+// are always inlined (inline.h), for GPU code too.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -12,7 +12,7 @@ namespace ramet::kernels::RAMET_VARIANT {
 
 RAMET_INLINE int64_t imin(int64_t a, int64_t b) { return a < b ? a : b; }
 RAMET_INLINE int64_t imax(int64_t a, int64_t b) { return a > b ? a : b; }
-/// a / b rounded up, right for every a and b > 0; as runtime/base/checked_size.h has it.
+/// a / b rounded up, correct for every a and b > 0; as in runtime/base/checked_size.h.
 RAMET_INLINE int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }
 RAMET_INLINE int64_t product(const int64_t* sizes, int n) {
   int64_t p = 1;
@@ -35,8 +35,8 @@ RAMET_INLINE char* at(void* p, ScalarType t, int64_t i) {
   return static_cast<char*>(p) + i * bytes_of(t);
 }
 
-/// Walks the index tuples of `rank` dimensions (the last one fastest) and keeps an element offset
-/// per operand. The start may be any linear index, so a task can begin in the middle.
+/// Visits the index tuples of `rank` dimensions (the last one fastest) and keeps an element offset
+/// for each operand. The start may be any linear index, so a task can begin in the middle.
 template <int kOperands> struct Odometer {
   int rank;
   const int64_t* sizes;

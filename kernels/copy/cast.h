@@ -1,5 +1,5 @@
 // How one element of any type is read as a compute type and written from it, on CPUs and GPUs. The
-// rules stand in chunk.h.
+// rules are in chunk.h.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -9,8 +9,8 @@
 
 namespace ramet::kernels::RAMET_VARIANT {
 
-// Storage types: how one element lies in memory. Plain integers and floating-point numbers stand
-// for themselves.
+// Storage types: the representation of one element in memory. Plain integers and floating-point
+// numbers represent themselves.
 struct BoolByte {
   uint8_t bits;
 };
@@ -34,7 +34,7 @@ RAMET_INLINE float float32(uint32_t u) {
 
 RAMET_INLINE float widen(BfloatBits b) { return float32(static_cast<uint32_t>(b.bits) << 16); }
 #if defined(RAMET_GPU_MATH)
-// One instruction each; the sign and payload of a NaN are not the CPU's.
+// One instruction each. The sign and payload of a NaN may differ from the CPU's.
 RAMET_INLINE float widen(HalfBits h) {
   __half x;
   memcpy(&x, &h, sizeof x);

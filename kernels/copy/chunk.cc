@@ -5,7 +5,7 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-// Strided loops gain nothing as gathers and would triple the code.
+// Strided loops do not become faster as gathers, and the code would be three times as large.
 #define RAMET_KEEP_SCALAR __asm__ volatile("")
 
 template <class S, class C> void load_as(const void* p, int64_t stride, int64_t n, C* out) {

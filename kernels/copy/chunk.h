@@ -1,7 +1,7 @@
 // Conversion between any element type and a compute type, a chunk at a time.
 //
-// Arithmetic is written for three compute types (float, double, int64); operands of any other type,
-// or with a stride, pass through a buffer of kChunk elements on the stack that stays in the
+// Arithmetic is written for three compute types (float, double, int64). Operands of another type or
+// with a stride pass through a buffer of kChunk elements. It is on the stack and stays in the
 // first-level cache. So no kernel is a template over the types of its operands.
 //
 // Rules, LibTorch's on x86-64:
@@ -33,7 +33,7 @@ void store_chunk(void* p, ScalarType t, int64_t stride, int64_t n, const float* 
 void store_chunk(void* p, ScalarType t, int64_t stride, int64_t n, const double* in);
 void store_chunk(void* p, ScalarType t, int64_t stride, int64_t n, const int64_t* in);
 
-/// The elements themselves where they are dense and of type C, else a copy in `buffer` (n <= its
+/// The elements themselves if they are dense and of type C. Otherwise a copy in `buffer` (n <= its
 /// size).
 template <class C>
 RAMET_INLINE const C* chunk_in(const void* p, ScalarType t, int64_t stride, int64_t n, C* buffer) {
@@ -41,8 +41,7 @@ RAMET_INLINE const C* chunk_in(const void* p, ScalarType t, int64_t stride, int6
   load_chunk(p, t, stride, n, buffer);
   return buffer;
 }
-/// Where to write n results: in place, or in `buffer`; then `chunk_done` converts what went to the
-/// buffer.
+/// Where to write n results: in place, or in `buffer`. In that case `chunk_done` converts them.
 template <class C> RAMET_INLINE C* chunk_out(void* p, ScalarType t, int64_t stride, C* buffer) {
   return t == ComputeTag<C>::value && stride == 1 ? static_cast<C*>(p) : buffer;
 }

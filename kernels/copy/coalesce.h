@@ -6,13 +6,13 @@
 namespace ramet {
 namespace kernels {
 
-/// Dimensions a tensor can have, so what a front may pass in.
+/// The most dimensions of a tensor, so of the operands of a front.
 inline constexpr int kMaxTensorRank = 64;
 
 /// Rewrites a loop over `rank` dimensions of some operands (strides[operand][dimension], in
-/// elements) into one that visits the same element tuples in the same order with fewer dimensions:
-/// those of size 1 go, neighbours that every operand walks as one are merged. Returns the new rank,
-/// 0 for a single tuple. REQUIRES: no size is 0.
+/// elements). The new loop visits the same element tuples in the same order with fewer dimensions.
+/// Dimensions of size 1 are removed. Neighbours are merged if they are contiguous in every operand.
+/// Returns the new rank, 0 for a single tuple. REQUIRES: no size is 0.
 inline int merge_neighbours(int operands, int rank, int64_t* sizes,
                             int64_t (*strides)[kMaxTensorRank]) {
   int r = 0;
@@ -30,8 +30,8 @@ inline int merge_neighbours(int operands, int rank, int64_t* sizes,
 }
 
 /// The same for N operands (strides 0 where one is broadcast; operand 0 is the output) with the
-/// fewest dimensions, in another order: before neighbours are merged, dimensions are ordered so
-/// that the output's strides do not increase (the output is written in memory order).
+/// fewest dimensions, in another order. Before neighbours are merged, dimensions are sorted so that
+/// the output's strides do not increase (the output is written in memory order).
 template <int N> int coalesce(int rank, int64_t* sizes, int64_t (*strides)[kMaxTensorRank]) {
   int r = 0;
   for (int d = 0; d < rank; ++d) {
@@ -56,7 +56,7 @@ template <int N> int coalesce(int rank, int64_t* sizes, int64_t (*strides)[kMaxT
 }
 
 /// Calls run(offset) for every tuple of the first `outer` dimensions, in order, with each operand's
-/// offset: what is left of a loop with more dimensions than a kernel takes. Once for outer = 0.
+/// offset. A kernel then runs over the other dimensions. Once for outer = 0.
 template <int N, class Run>
 void over_outer(int outer, const int64_t* sizes, const int64_t (*strides)[kMaxTensorRank],
                 const Run& run) {

@@ -56,8 +56,8 @@ __global__ void convert_strided_kernel(const void* in, ScalarType in_type, void*
 
 constexpr int kTile = 32, kThreadRows = 8;
 
-// out[j * out_row + i] = in[i * in_row + j], i < m, j < n, of `matrices` of them: tiles of 32 x 32
-// through shared memory, so that reads and writes both run along memory.
+// out[j * out_row + i] = in[i * in_row + j], i < m, j < n, for each of `matrices`. Uses tiles of 32
+// x 32 in shared memory, so that reads and writes both follow memory order.
 template <class T>
 __global__ void transpose_kernel(const T* in, T* out, int64_t m, int64_t n, int64_t in_row,
                                  int64_t out_row, int64_t matrices, Offsets<2> offsets) {
@@ -104,8 +104,8 @@ void copy_dense(const CopyDenseArgs& a, Stream where) {
       return start_for("copy", where, ceil_div(bytes, 16), copy_bytes_kernel,
                        static_cast<const unsigned char*>(a.in), static_cast<unsigned char*>(a.out),
                        bytes);
-    // As a slice is: neighbours still read and write neighbours, so the elements will do. Memory
-    // of a user's may lie at multiples of less.
+    // For example a slice. Neighbouring threads still read and write neighbours, so words of an
+    // element's size are fast enough. A user's memory may have a smaller alignment.
     const auto word_bytes = std::gcd(static_cast<int64_t>(places | 16), bytes_of(a.in_type));
     return by_word(word_bytes, [&](auto word) {
       using T = decltype(word);

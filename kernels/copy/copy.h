@@ -17,10 +17,10 @@ struct CopyDenseArgs {
 };
 RAMET_KERNEL(copy_dense, CopyDenseArgs);
 
-/// out[index] = in[index] over `rank` dimensions; strides in elements, the input's may be 0
-/// (broadcast) or negative (reversed). REQUIRES: the output's elements are distinct and none is an
-/// input element with another index. Fastest after coalesce(): dense runs, transposed matrices
-/// (tiles) and broadcast runs have paths of their own.
+/// out[index] = in[index] over `rank` dimensions. Strides are in elements; the input's may be 0
+/// (broadcast) or negative (reversed). REQUIRES: the output's elements are distinct, and none is an
+/// input element with another index. Fastest after coalesce(). Dense runs, transposed matrices
+/// (tiles) and broadcast runs have separate paths.
 struct CopyStridedArgs {
   const void* in;
   void* out;

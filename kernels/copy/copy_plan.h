@@ -1,4 +1,4 @@
-// What the strided copies of CPUs and GPUs find out before they begin.
+// The analysis before strided copies, for CPUs and GPUs.
 #pragma once
 #include "kernels/copy/copy.h"
 #include "kernels/util.h"
@@ -6,7 +6,7 @@
 namespace ramet::kernels::RAMET_VARIANT {
 
 // Is this a stack of transposed matrices: output dense along the last dimension, input dense along
-// another? Moves that dimension to the place before the last and says so.
+// another? If so, moves that dimension to the place before the last and returns true.
 RAMET_INLINE bool as_transpose(CopyStridedArgs& a) {
   const int last = a.rank - 1;
   if (a.in_type != a.out_type || a.rank < 2 || a.out_strides[last] != 1 ||

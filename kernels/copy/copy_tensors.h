@@ -1,5 +1,5 @@
-// Many tensors copied by one call: packed into one buffer, taken out of one, or from one set of
-// places to another.
+// Copies of many tensors in one call: into one buffer, out of one buffer, or from one set of places
+// to another.
 #pragma once
 #include <cstdint>
 
@@ -9,7 +9,7 @@
 namespace ramet {
 namespace kernels {
 
-/// Tensors of one call: what an argument block holds, which CUDA limits to 4 KB.
+/// Tensors of one call: as many as fit an argument block, which CUDA limits to 4 KB.
 inline constexpr int kCopiedTensors = 160;
 
 /// n bytes from `from` to `to`, for each. REQUIRES: no target overlaps a source or another target.
@@ -19,7 +19,7 @@ struct CopiedTensor {
   int64_t n;
 };
 struct CopyTensorsArgs {
-  int32_t count;  // of tensors; those behind are not looked at
+  int32_t count;  // number of tensors; later entries are unused
   CopiedTensor tensors[kCopiedTensors];
 };
 RAMET_KERNEL(copy_tensors, CopyTensorsArgs);

@@ -39,7 +39,7 @@ struct ArangeArgs {
 };
 RAMET_KERNEL(arange, ArangeArgs);
 
-/// n evenly spaced numbers from start to end, both included; as in LibTorch the second half counts
+/// n evenly spaced numbers from start to end, both included. As in LibTorch the second half counts
 /// down from `end`, so both ends are exact. In double; integer types truncate. One element is
 /// `start`.
 struct LinspaceArgs {

@@ -1,5 +1,6 @@
-// How the elements of many tensors become tiles, of one tensor each: tasks on CPUs, blocks of
-// threads on GPUs. `Args` has `count` tensors in `tensors`, each with `n` elements.
+// How the elements of many tensors are cut into tiles, each within one tensor. A tile is a task on
+// a CPU and a block of threads on a GPU. `Args` has `count` tensors in `tensors`, each with `n`
+// elements.
 #pragma once
 #include "kernels/util.h"
 
@@ -10,7 +11,7 @@ template <class Args> RAMET_INLINE int64_t tensor_tiles(const Args& a, int64_t t
   for (int32_t t = 0; t < a.count; ++t) tiles += ceil_div(a.tensors[t].n, tile);
   return tiles;
 }
-/// Tile i of them: which tensor, and which part of it.
+/// Tile i: its tensor, and its part of the tensor.
 struct TensorTile {
   int32_t tensor;
   int64_t begin, end;

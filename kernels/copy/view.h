@@ -1,5 +1,5 @@
-// What a kernel sees of a tensor: a pointer, an element type, extents and strides. Plain data,
-// passed by value.
+// A kernel's view of a tensor: a pointer, an element type, extents and strides. Plain data, passed
+// by value.
 #pragma once
 #include <cstdint>
 
@@ -8,8 +8,8 @@
 namespace ramet {
 namespace kernels {
 
-/// Dimensions a strided kernel handles. Fronts coalesce adjacent dimensions first; what still has
-/// more is cut by the front.
+/// The most dimensions of a strided kernel. Fronts coalesce adjacent dimensions first. If there are
+/// still more, the front splits the operation.
 inline constexpr int kMaxKernelRank = 8;
 
 /// Strides are in elements. Extents and strides from `rank` on are not initialised.

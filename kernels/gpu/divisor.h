@@ -1,9 +1,10 @@
-// Division by a number that is known before a kernel starts, as a multiplication: on a GPU a
-// quotient of two int64 takes more than a hundred instructions, this one three (eight of 64 bits).
+// Division by a number that is known before a kernel starts, as a multiplication. On a GPU a
+// quotient of two int64 takes more than a hundred instructions. This one takes three (eight of 64
+// bits).
 //
-// With 2^(s-1) < d <= 2^s and m = ceil(2^(N-1+s) / d), n / d = floor(n m / 2^(N-1+s)) for all
-// 0 <= n < 2^(N-1), since m d - 2^(N-1+s) < d <= 2^s (Granlund and Montgomery 1994, theorem 4.2);
-// m has N bits, so 2 n m needs no more than 2 N.
+// Let 2^(s-1) < d <= 2^s and m = ceil(2^(N-1+s) / d). Then n / d = floor(n m / 2^(N-1+s)) for all 0
+// <= n < 2^(N-1), since m d - 2^(N-1+s) < d <= 2^s (Granlund and Montgomery 1994, theorem 4.2). m
+// has N bits, so 2 n m needs no more than 2 N.
 #pragma once
 #include <cstdint>
 #include <type_traits>
@@ -25,7 +26,7 @@ template <class I> struct Divisor {
   int32_t shift;
 
   Divisor() = default;
-  /// On the host. What I cannot hold, or 0, is an extent of something that has no elements, and
+  /// On the host. A number that I cannot hold, or 0, is an extent of a tensor without elements, and
   /// counts as 1.
   [[gnu::always_inline]] explicit Divisor(int64_t d)
       : by(d < 1 || static_cast<I>(d) != d ? 1 : static_cast<I>(d)), shift(0) {
@@ -34,7 +35,7 @@ template <class I> struct Divisor {
     magic = static_cast<U>((power + static_cast<Double>(by - 1)) / static_cast<Double>(by));
   }
 
-  /// n / by. REQUIRES: n >= 0 (of others the result has no meaning).
+  /// n / by. REQUIRES: n >= 0 (the result for other n has no meaning).
   RAMET_INLINE I operator()(I n) const {
     const U twice = static_cast<U>(n) * 2;
     return static_cast<I>(static_cast<U>(static_cast<Double>(magic) * twice >> kBits) >> shift);

@@ -1,6 +1,6 @@
-// Elements in a GPU's memory: reading and writing them as a compute type whatever their type, one
-// at a time or eight by 16-byte accesses. The type is looked at at run time; all threads take the
-// same way, so that costs nothing beside the access.
+// Elements in a GPU's memory. Reads and writes elements of any type as a compute type, one at a
+// time or eight by 16-byte accesses. The type is checked at run time. All threads take the same
+// branch, so the check costs nothing compared with the access.
 #pragma once
 #include "kernels/copy/view.h"
 #include "kernels/gpu/gpu_index.h"
@@ -27,7 +27,8 @@ template <class F> RAMET_INLINE void by_type(ScalarType t, const F& f) {
   }
 }
 
-/// f(word of the size of an element of `bytes`): what moves elements needs to know no more of them.
+/// f(word of the size of an element of `bytes`): code that only moves elements needs just their
+/// size.
 template <class F> void by_word(int64_t bytes, const F& f) {
   switch (bytes) {
     case 1: return f(uint8_t{});
@@ -56,7 +57,7 @@ template <class C> RAMET_INLINE void store_element(void* p, ScalarType t, int64_
 /// Elements that a thread reads, computes and writes together.
 constexpr int kPack = 8;
 
-/// May packs of elements of type t begin at p? (Then all 8 * k elements on do.)
+/// May packs of elements of type t begin at p? (Then they may begin at each 8 * k elements from p.)
 inline bool packs_fit(const void* p, ScalarType t) {
   const int64_t bytes = kPack * bytes_of(t);
   return reinterpret_cast<uintptr_t>(p) % static_cast<uintptr_t>(bytes < 16 ? bytes : 16) == 0;
@@ -113,8 +114,8 @@ template <int kOperands> struct Offsets {
   Divisor<int64_t> by[kMaxKernelRank];
   int64_t strides[kOperands][kMaxKernelRank];
 
-  /// On the host, over dimensions with `count` elements in all; strides, in elements, are set
-  /// beside it.
+  /// On the host, over dimensions with `count` elements in all. The caller sets the strides, in
+  /// elements.
   void set(int dims, const int64_t* extents, int64_t count) {
     rank = dims;
     narrow = count == 0 || is_narrow(static_cast<double>(count));

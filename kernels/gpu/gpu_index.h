@@ -1,5 +1,5 @@
-// Positions in a GPU's memory: of 32 bits where all of an operation's fit them, which halves what
-// is computed for each, else of 64. For .cu files only.
+// Positions in a GPU's memory have 32 bits if all positions of an operation fit them, which halves
+// the computation for each. Otherwise they have 64. For .cu files only.
 #pragma once
 #include "kernels/gpu/gpu_math.h"
 // clang-format off: the first decides what the others mean
@@ -11,7 +11,7 @@
 
 namespace ramet::kernels::RAMET_VARIANT {
 
-/// Do 32 bits do where nothing is larger than `most` (gpu_reach.h)?
+/// Are 32 bits enough if nothing is larger than `most` (gpu_reach.h)?
 inline bool is_narrow(double most) {
   return most <= kNarrowMost && ::ramet::cuda::narrow_indices();
 }

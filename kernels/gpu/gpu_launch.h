@@ -8,7 +8,7 @@
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
 
-// Arrays stay in registers only where all loops over them are unrolled.
+// Arrays stay in registers only if all loops over them are unrolled.
 #if RAMET_GPU_EMULATED
 #define RAMET_UNROLL
 #else
@@ -17,11 +17,11 @@
 
 namespace ramet::kernels::RAMET_VARIANT {
 
-/// Threads of a block where nothing asks for another number.
+/// Threads of a block by default.
 constexpr int kThreads = 256;
 
-/// A grid of `blocks`, or blocks for `items` with one thread each. A kernel that may have more to
-/// do than kMostBlocks can takes further items in steps of the grid (first_item, item_step).
+/// A grid of `blocks`, or blocks for `items` with one thread each. If there are more items than
+/// kMostBlocks can take, a kernel takes further items in steps of the grid (first_item, item_step).
 constexpr int64_t kMostBlocks = 1 << 16;
 inline dim3 grid_of(int64_t blocks) {
   return dim3(static_cast<unsigned>(imax(1, imin(blocks, kMostBlocks))));
@@ -34,9 +34,9 @@ __device__ __forceinline__ int64_t item_step() {
   return static_cast<int64_t>(gridDim.x) * blockDim.x;
 }
 
-/// Queues kernel(arguments...) on the stream `where` (gpu::kCompute, if nobody says otherwise).
-/// Errors name `name`, the kernel as users know it, which also is who is suspected when the device
-/// reports a fault later.
+/// Queues kernel(arguments...) on the stream `where` (by default gpu::kCompute). Errors contain
+/// `name`, the kernel's name for users. If the device reports a fault later, the error names `name`
+/// as a possible cause.
 template <class... Parameters, class... Arguments>
 void start(const char* name, Stream where, dim3 grid, int threads, size_t shared_bytes,
            void (*kernel)(Parameters...), Arguments&&... arguments) {
@@ -47,7 +47,7 @@ void start(const char* name, Stream where, dim3 grid, int threads, size_t shared
   const cudaStream_t stream =
       state.launching(name, static_cast<uint64_t>(grid.x) * grid.y * grid.z * block.x,
                       static_cast<::ramet::cuda::Queue>(where.id));
-  // Not forwarded: where the driver has no memory for it, it is called again.
+  // Not forwarded: if the driver has no memory for it, it is called again.
   RAMET_CUDA_ALLOCATING(name, device,
                         launch(kernel, grid, block, shared_bytes, stream, arguments...));
 }

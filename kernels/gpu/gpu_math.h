@@ -1,9 +1,9 @@
-// The vocabulary of formulas (pointwise/rows) on a GPU, where a thread computes one float, double
-// or int64. The first header of a .cu file: it makes the helpers that GPU and CPU kernels share
-// (scalar_math.h, cast.h, util.h) device code in the namespace `cuda`.
+// The functions that formulas (pointwise/rows) may call on a GPU, where a thread computes one
+// float, double or int64. This is the first header of a .cu file. It makes the helpers that GPU and
+// CPU kernels share (scalar_math.h, cast.h, util.h) device code in the namespace `cuda`.
 //
-// Floats use CUDA's accurate functions, at most 2 ulp as the CPU's own (vmath.h); the fast,
-// approximate ones are used by nothing here (attention on tensor cores has one, in ptx.h).
+// Floats use CUDA's accurate functions, at most 2 ulp, like the CPU's own (vmath.h). Nothing here
+// uses the fast, approximate ones (attention on tensor cores has one, in ptx.h).
 #pragma once
 #include "runtime/cuda/gpu.h"
 

@@ -1,7 +1,7 @@
-// How far the positions of an operation go. .cu files compute positions in 32 bits where all of an
-// operation's fit them (gpu_index.h).
+// The largest positions of an operation. .cu files compute positions in 32 bits if all positions of
+// an operation fit them (gpu_index.h).
 //
-// Doubles: a product of extents and strides is asked about before it is known to fit 64 bits.
+// Doubles: the product of extents and strides is needed before it is known to fit 64 bits.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -11,9 +11,9 @@
 namespace ramet {
 namespace kernels {
 
-/// Positions have 32 bits where none is larger. Below 2^31 by more than a step of any grid
-/// (kMostBlocks blocks of 256 threads) and of a tile, so that nothing wraps that is looked at only
-/// to see that it is too far.
+/// Positions have 32 bits if none is larger. It is below 2^31 by more than a step of any grid
+/// (kMostBlocks blocks of 256 threads) and of a tile. So a position that is only compared with a
+/// bound does not wrap, either.
 inline constexpr double kNarrowMost = 0x1p31 - 0x1p25;
 
 inline double largest_of(std::initializer_list<double> numbers) {
@@ -26,7 +26,7 @@ inline double product_of(std::initializer_list<int64_t> extents) {
   for (const int64_t x : extents) all *= static_cast<double>(x);
   return all;
 }
-/// How far into memory an element lies at most, of positions {most, stride}.
+/// The largest distance of an element from the start of memory, for positions {most, stride}.
 inline double farthest(std::initializer_list<std::pair<int64_t, int64_t>> positions) {
   double sum = 0;
   for (const auto& [most, stride] : positions)

@@ -1,4 +1,4 @@
-// Steps that divide by what gradients have been, element by element:
+// Optimizer steps that divide by a state of past gradients, element by element:
 // kernels/optim/optimizer_step.h.
 #pragma once
 #include "kernels/optim/step.h"

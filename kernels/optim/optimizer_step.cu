@@ -11,8 +11,8 @@ namespace {
 /// Elements of a tile: a block of threads has four 16-byte pieces of floats for each.
 constexpr int64_t kTileElements = 4 * 4 * kThreads;
 
-// one(tensor, i, constant count) for all elements: as 16-byte pieces where `aligned`(tensor) says
-// so, one at a time else and behind them.
+// one(tensor, i, constant count) for all elements: in 16-byte pieces where `aligned`(tensor) is
+// true. Elsewhere, and for the elements after them, one at a time.
 template <class T, class Args, class Aligned, class One>
 __device__ __forceinline__ void over_tiles(const Args& a, int64_t tiles, const Aligned& aligned,
                                            const One& one) {
@@ -44,8 +44,8 @@ template <class T, int kCount> __device__ __forceinline__ void put(T* p, const T
   else *p = v[0];
 }
 
-// kCount elements from i on, as T, whatever they are stored as where kConverts; more than one by 16
-// bytes.
+// Loads kCount elements from i on, as T. They may be stored as another type where kConverts. More
+// than one are loaded by 16 bytes.
 template <bool kConverts, class T, int kCount>
 __device__ __forceinline__ void load_some(const void* p, ScalarType t, int64_t i, T (&v)[kCount]) {
   if constexpr (!kConverts) get(static_cast<const T*>(p) + i, v);
@@ -58,7 +58,7 @@ __device__ __forceinline__ void store_some(void* p, ScalarType t, int64_t i, con
   else if constexpr (kCount > 1) store_pack(p, t, i, v);
   else store_element(p, t, i, v[0]);
 }
-/// What over_tiles moves by 16 bytes: a pack of 16-bit elements, or T.
+/// The element type that over_tiles moves by 16 bytes: 16-bit elements, or T.
 template <bool kConverts, class T> using Stored = std::conditional_t<kConverts, HalfBits, T>;
 
 template <class T> struct Alone { using V = T; };
@@ -102,7 +102,7 @@ __global__ void step_kernel(typename Step::Args a, int64_t tiles) {
 
 constexpr int kWarp = 32;
 
-// f(0) + f(1) + ... by one warp, in lane 0: lanes as on the CPU. Several reads are under way at a
+// f(0) + f(1) + ... by one warp, in lane 0, with the CPU's lanes. Several reads are under way at a
 // time, whatever the order of the sum.
 template <class F> __device__ __forceinline__ double in_lanes(int64_t n, const F& f) {
   constexpr int kReads = 8;
@@ -132,7 +132,7 @@ __global__ void sum_squares_kernel(SumSquaresArgs a, int64_t blocks, int64_t chu
     const TensorTile tile = tensor_tile(a, kSumSquaresBlock, block);
     const void* x = a.tensors[tile.tensor].x;
     double sum = 0;
-    by_type(a.dtype, [&](auto s) {  // looked at here: reads wait for nothing
+    by_type(a.dtype, [&](auto s) {  // checked here, so that reads do not wait
       const auto* elements = static_cast<const decltype(s)*>(x);
       for (int64_t c = tile.begin; c < tile.end; c += chunk)
         sum += in_lanes(imin(tile.end - c, chunk), [&](int64_t i) {
@@ -143,7 +143,7 @@ __global__ void sum_squares_kernel(SumSquaresArgs a, int64_t blocks, int64_t chu
     if (threadIdx.x % kWarp == 0) a.partials[block] = sum;
   }
 }
-// A warp a tensor.
+// One warp for each tensor.
 __global__ void sum_partials_kernel(SumSquaresArgs a) {
   const int t = static_cast<int>(blockIdx.x);
   const double* partials = a.partials;
@@ -152,7 +152,7 @@ __global__ void sum_partials_kernel(SumSquaresArgs a) {
       in_lanes(ceil_div(a.tensors[t].n, kSumSquaresBlock), [&](int64_t i) { return partials[i]; });
   if (threadIdx.x == 0) a.sums[t] = sum;
 }
-// One block reads, and a thread adds: in order, as on the CPU.
+// One block reads, and one thread adds in order, as on the CPU.
 __global__ void total_norm_kernel(TotalNormArgs a) {
   __shared__ double sums[kThreads];
   const int thread = static_cast<int>(threadIdx.x);

@@ -1,12 +1,12 @@
-// One optimizer step of many tensors, in one pass over memory and one launch; their gradients' norm
-// and its limit. Order of operations as in LibTorch (torch/csrc/api/src/optim). Dense tensors or
-// runs of a module's flat store; an element's bits depend neither on the other tensors nor on its
-// place, and are the same on CPUs and GPUs.
+// One optimizer step of many tensors, in one pass over memory and one launch. Also the norm of
+// their gradients and its limit. Order of operations as in LibTorch (torch/csrc/api/src/optim). For
+// dense tensors or runs of a module's flat store. An element's bits depend neither on the other
+// tensors nor on its position, and are the same on CPUs and GPUs.
 //
-// A step is an argument block, a formula and a name in RAMET_OPTIMIZER_STEPS; kernels for all
-// dtypes, CPUs and GPUs come from these (16-bit ones compute in float and round once). The formula
-// is for kernels alone, of a compute type P::V: a vector of floats, a float or a double. SGD, Adam
-// and RMSprop are here, others in the headers that are included.
+// A step is an argument block, a formula and a name in RAMET_OPTIMIZER_STEPS. From these the
+// kernels for all dtypes, CPUs and GPUs are made (16-bit ones compute in float and round once).
+// Only kernels use the formula. Its compute type P::V is a vector of floats, a float or a double.
+// SGD, Adam and RMSprop are here, the others in the included headers.
 #pragma once
 #include "kernels/optim/adaptive_steps.h"
 #include "kernels/optim/plain_steps.h"
@@ -46,9 +46,9 @@ struct RmspropArgs : StepArgs<3> {  // v, buffer, mean
 };
 RAMET_KERNEL(rmsprop_step, RmspropArgs);
 
-/// sums[t] = the sum of x[i]^2 over tensor t, in double: 32 lanes over blocks of 8192 elements, and
-/// 32 lanes over the blocks' sums, folded in a fixed order. Dense tensors of any type. `partials`
-/// holds sum_squares_partials(n) doubles for each tensor, one after the other.
+/// sums[t] = the sum of x[i]^2 over tensor t, in double. It uses 32 lanes over blocks of 8192
+/// elements, then 32 lanes over the blocks' sums, folded in a fixed order. Dense tensors of any
+/// type. `partials` holds sum_squares_partials(n) doubles for each tensor, one after the other.
 struct DenseTensor {
   void* x;
   int64_t n;
@@ -74,8 +74,8 @@ struct TotalNormArgs {
 };
 RAMET_KERNEL(total_norm, TotalNormArgs);
 
-/// x *= factor, factor = max_norm / (*norm + 1e-6), where that is less than 1 or NaN; else nothing.
-/// Floating dtypes; 16-bit ones in float.
+/// x *= factor, factor = max_norm / (*norm + 1e-6), if that is less than 1 or NaN. Otherwise
+/// nothing. Floating dtypes; 16-bit ones in float.
 struct LimitNormArgs {
   const double* norm;
   double max_norm;
@@ -191,11 +191,11 @@ template <class P> struct RmspropStep {
   X(nadam_step, NAdamStep)       \
   X(asgd_step, AsgdStep)
 
-/// f(constant with the states that are in use in `a`), on the host.
+/// f(constant with the states in use in `a`), on the host.
 template <class Args, unsigned... kUse, class F>
 inline __attribute__((always_inline)) void by_use(const Args& a, StatesInUse<kUse...>, const F& f) {
   if (a.count == 0) return;
-  // By doubling, not by a shift: under UBSan GCC 12 took a null pointer here for one that is not.
+  // By doubling, not by a shift: under UBSan GCC 12 treated a null pointer here as not null.
   unsigned use = 0, bit = 1;
   for (const void* state : a.tensors[0].states) {
     if (state) use |= bit;

@@ -1,4 +1,4 @@
-// Steps that look at the sign or the size of a gradient alone: kernels/optim/optimizer_step.h.
+// Optimizer steps that use only the sign or the size of a gradient: kernels/optim/optimizer_step.h.
 #pragma once
 #include "kernels/optim/step.h"
 

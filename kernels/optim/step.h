@@ -1,4 +1,4 @@
-// What the steps of all optimizers have in common: kernels/optim/optimizer_step.h.
+// The common parts of all optimizers' steps: kernels/optim/optimizer_step.h.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -12,10 +12,10 @@
 namespace ramet {
 namespace kernels {
 
-/// Tensors of one call: what an argument block holds, which CUDA limits to 4 KB.
+/// Tensors of one call: as many as fit an argument block, which CUDA limits to 4 KB.
 inline constexpr int kOptimizerTensors = 64;
 
-/// What the step of one tensor works on. A state that is not in use is null, for all tensors of a
+/// The operands of the step of one tensor. A state that is not in use is null, for all tensors of a
 /// call or none.
 template <int kStates> struct StepTensor {
   void* parameter;
@@ -27,14 +27,14 @@ template <int kStateCount> struct StepArgs {
   static constexpr int kStates = kStateCount;
   ScalarType dtype;  // floating
   bool maximize;     // steps with -gradient
-  int32_t count;     // of tensors; those behind are not looked at
+  int32_t count;     // number of tensors; later entries are unused
   StepTensor<kStates> tensors[kOptimizerTensors];
 };
 
 #if defined(RAMET_VARIANT)
 namespace RAMET_VARIANT {
 
-/// Which states a kernel exists for: a bit each.
+/// The sets of states for which kernels exist: a bit for each state.
 template <unsigned... kUse> using StatesInUse = std::integer_sequence<unsigned, kUse...>;
 
 }  // namespace RAMET_VARIANT

@@ -1,7 +1,7 @@
-// Distributions of which a draw takes as many random numbers as it needs: Poisson's, the binomial
-// and the gamma distribution. Philox streams as in random.h. Element i takes the blocks i, i +
-// 2^56, i + 2 * 2^56 and so on, of which each gives two numbers of 53 bits, until its draw is done.
-// So it depends on seed, stream and index alone, and is the same on CPUs and GPUs.
+// Distributions whose draws take a variable number of random numbers: Poisson's, the binomial and
+// the gamma distribution. Philox streams as in random.h. Element i takes the blocks i, i + 2^56, i
+// + 2 * 2^56 and so on, until its draw is done. Each block gives two numbers of 53 bits. So a draw
+// depends on seed, stream and index alone, and is the same on CPUs and GPUs.
 #pragma once
 #include "kernels/random/random.h"
 
@@ -9,10 +9,10 @@ namespace ramet {
 namespace kernels {
 
 /// All of one floating-point type and dense. random_poisson: out[i] with the mean a[i] >= 0; b is
-/// null. random_binomial: successes among floor(a[i]) trials of probability b[i]; 0 of fewer than
-/// one trial, probabilities count as from [0, 1]. A NaN gives NaN. random_log_gamma: the logarithm
-/// of a draw with the shape a[i] > 0 and the scale 1, finite for every finite shape, of doubles; b
-/// is null.
+/// null. random_binomial: successes among floor(a[i]) trials of probability b[i]. It gives 0 for
+/// fewer than one trial, and clamps probabilities to [0, 1]. A NaN gives NaN. random_log_gamma: the
+/// logarithm of a draw with the shape a[i] > 0 and the scale 1. It is finite for every finite
+/// shape. Doubles only; b is null.
 struct RandomCountsArgs {
   void* out;
   const void *a, *b;

@@ -1,9 +1,9 @@
-// One draw of counts.h: small means by the gaps between events, large ones by transformed rejection
+// One draw of counts.h. Small means use the gaps between events, large ones transformed rejection.
 // (W. Hoermann: The transformed rejection method for generating Poisson random variables, 1993,
-// PTRS; The generation of binomial random variates, 1993, BTRS); the gamma distribution by that of
-// a cube (G. Marsaglia, W. W. Tsang: A simple method for generating gamma variables, 2000). In
-// plain arithmetic on doubles, so that every variant and GPUs have the same bits. REQUIRES: no
-// contraction of a * b + c.
+// PTRS; The generation of binomial random variates, 1993, BTRS.) The gamma distribution uses the
+// rejection method with a cube. (G. Marsaglia, W. W. Tsang: A simple method for generating gamma
+// variables, 2000.) In plain arithmetic on doubles, so that every variant and GPUs have the same
+// bits. REQUIRES: no contraction of a * b + c.
 #pragma once
 #include "kernels/random/counts.h"
 #include "kernels/random/philox.h"
@@ -25,7 +25,7 @@ struct ElementDraws {
     has_kept = true;
     return unit53(x.w[0], x.w[1]) + 0x1p-53;
   }
-  /// What surely is enough: the next ones would be those of another element.
+  /// More draws than any element needs: further ones would belong to another element.
   RAMET_INLINE bool used_up() const { return round > 255; }
 };
 
@@ -34,7 +34,7 @@ RAMET_INLINE double log1p_plain(double x) {
   const double u = 1 + x;
   return u == 1 ? x : log_plain(u) * x / (u - 1);
 }
-/// log(k!) of a k below 20, whose factorial is exact.
+/// log(k!) for k below 20, for which the factorial is exact.
 RAMET_INLINE double log_small_factorial(double k) {
   double f = 1;
   for (double j = 2; j <= k; ++j) f *= j;
@@ -42,9 +42,9 @@ RAMET_INLINE double log_small_factorial(double k) {
 }
 constexpr double kTwoPi = 6.283185307179586476925;
 
-/// log of the probability of k events where `mean` >= 10 are expected: Stirling's series, and the
-/// mean's distance from k without cancellation (C. Loader, Fast and accurate computation of
-/// binomial probabilities, 2000).
+/// log of the probability of k events with an expected number `mean` >= 10. Stirling's series, and
+/// the mean's distance from k without cancellation. (C. Loader, Fast and accurate computation of
+/// binomial probabilities, 2000.)
 RAMET_INLINE double log_poisson(double k, double mean) {
   if (k < 16) return k * log_plain(mean) - mean - log_small_factorial(k);
   const double x = (mean - k) / k;
@@ -91,7 +91,7 @@ RAMET_INLINE double stirling_rest(double k) {
   return (1.0 / 12 - z * (1.0 / 360 - z * (1.0 / 1260))) / n;
 }
 
-/// Of whole n > 0 and p in (0, 1/2].
+/// For whole n > 0 and p in (0, 1/2].
 RAMET_INLINE double binomial_half(double n, double p, ElementDraws& draws) {
   if (n * p < 10) {
     const double per_gap = 1 / log1p_plain(-p);
@@ -112,8 +112,8 @@ RAMET_INLINE double binomial_half(double n, double p, ElementDraws& draws) {
     const double k = RAMET_LIBM(floor)((2 * a / side + b) * u + c);
     if ((side >= 0.07 && v <= quick) || draws.used_up()) return k < 0 ? 0 : k > n ? n : k;
     if (k < 0 || k > n) continue;
-    // The log of k's probability less that of the likeliest number, in terms of how far they are
-    // apart: nothing as large as n is rounded.
+    // The log of k's probability minus that of the likeliest number, as a function of their
+    // distance. So no number as large as n is rounded.
     const double below = m - k;
     const double most = below * likeliest + (k + 0.5) * log1p_plain(below / (k + 1)) -
                         (n - k + 0.5) * log1p_plain(below / (n - m + 1)) + stirling_rest(m) +

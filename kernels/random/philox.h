@@ -1,5 +1,5 @@
-// From words of a Philox stream (random.h says which) to numbers: the same arithmetic, and so the
-// same bits, on CPUs and GPUs. REQUIRES: no contraction of a * b + c.
+// Conversion of words of a Philox stream (see random.h) to numbers. The arithmetic, and so the
+// bits, are the same on CPUs and GPUs. REQUIRES: no contraction of a * b + c.
 #pragma once
 #include <type_traits>
 
@@ -14,7 +14,7 @@
 namespace ramet::kernels::RAMET_VARIANT {
 
 constexpr int kLanes = 16;          // blocks computed together
-constexpr int kGroup = 4 * kLanes;  // their words: elements of a one-word kind
+constexpr int kGroup = 4 * kLanes;  // their words: elements of a kind that takes one word
 
 /// One of the ten rounds of Philox4x32 on a counter c0..c3 with the round's key.
 RAMET_INLINE void philox_round(uint32_t& c0, uint32_t& c1, uint32_t& c2, uint32_t& c3, uint32_t k0,
@@ -103,8 +103,9 @@ template <class Bits> RAMET_INLINE float before(Bits x) {
 }
 
 /// low + (high - low) u, at most `last`: the number before high in the dtype of so many bits. The
-/// rounding of the sum may reach high, as may that of the store to 16 bits. Where low and high are
-/// one number of that dtype, `last` is infinity, and the store makes `low` of all. Made on the host.
+/// rounding of the sum may reach high, and so may the store to 16 bits. If low and high are the
+/// same number of that dtype, `last` is infinity, and the store makes all results `low`. Made on
+/// the host.
 template <int kBits> struct FloatRange {
   float low, width, last;
   FloatRange(double a, double b)
@@ -175,7 +176,7 @@ RAMET_INLINE int32_t threshold24(double p) {
   return static_cast<int32_t>(RAMET_LIBM(ceil)(p * 16777216.0));
 }
 
-/// Where a draw falls among n running sums: random_pick.
+/// The index of a draw among n running sums: random_pick.
 RAMET_INLINE int64_t picked(const double* cumulative, const double* probabilities, int64_t n,
                             double draw) {
   const double at = draw * cumulative[n - 1];

@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kTaskElements = 16 * 1024;  // whole groups
 
 // Words of blocks first..first + 15, word by word: out[w * 16 + lane]. The ten rounds are written
-// out here rather than taken from Random123 because the lanes have to become vector code.
+// out here and not taken from Random123, because the lanes have to become vector code.
 [[gnu::noinline]] void philox(uint64_t first, const RandomKey& key, uint32_t* out) {
   uint32_t c0[kLanes], c1[kLanes], c2[kLanes], c3[kLanes];
   for (int l = 0; l < kLanes; ++l) {
@@ -28,9 +28,9 @@ constexpr int64_t kTaskElements = 16 * 1024;  // whole groups
   memcpy(out + 2 * kLanes, c2, sizeof c2), memcpy(out + 3 * kLanes, c3, sizeof c3);
 }
 
-// Runs make(group, values) for the groups of kElements that cover [base, base + n) and hands on
-// what lies inside: put(i, values + skip, count) for elements i.. of the output. C is the type of a
-// value.
+// Runs make(group, values) for the groups of kElements that cover [base, base + n). Then calls
+// put(i, values + skip, count) with the values inside the range, for elements i.. of the output. C
+// is the type of a value.
 template <int kElements, class C, class Make, class Put>
 void by_group(const RandomKey& key, int64_t n, int64_t bytes, const Make& make, const Put& put) {
   auto part = [&](int64_t begin, int64_t end) {

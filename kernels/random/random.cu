@@ -1,4 +1,4 @@
-// A thread computes one block of the stream, and the two or four elements that its words make.
+// A thread computes one block of the stream, and the two or four elements made of its words.
 #include "kernels/gpu/gpu_elements.h"
 #include "kernels/gpu/gpu_launch.h"
 // clang-format off: the first two decide what the others mean

@@ -1,8 +1,8 @@
 // Random numbers from a counter: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel Random
 // Numbers: As Easy as 1, 2, 3, 2011).
 //
-// A number depends on the seed, the stream and its element's index, on nothing else: not on
-// threads, on where a chunk begins or on what stands beside it. `base` is the index of the first
+// A number depends only on the seed, the stream and its element's index. It does not depend on
+// threads, on the start of a chunk or on neighbouring elements. `base` is the index of the first
 // element, so a shard of a batch draws by global index.
 //
 // Block j of a stream is Philox with key (seed) and counter (j, stream), 64 bits each, low word
@@ -25,17 +25,17 @@
 namespace ramet {
 namespace kernels {
 
-/// Which numbers: part of every argument block.
+/// The key of the numbers: part of every argument block.
 struct RandomKey {
   uint64_t seed, stream;
   int64_t base;  // index of the first element, >= 0
 };
 
 /// out[i] = a + (b - a) u, u in [0, 1) with 24 bits (float), 53 (double), 11 (half), 8 (bfloat16).
-/// a and b are rounded to the dtype: every out[i] is at least a and below b. Where both are rounded
-/// to one number, it is that. REQUIRES: dtype is floating point, out is dense; a <= b, and the dtype
-/// holds a, b and b - a. random_normal: out[i] = a + b z, z standard normal; |z| < 6.7 for float, 8.6
-/// for double.
+/// a and b are rounded to the dtype. Every out[i] is at least a and below b; if both are the same
+/// number, it is that. REQUIRES: dtype is floating point, out is dense; a <= b, and the dtype holds
+/// a, b and b - a. random_normal: out[i] = a + b z, z standard normal; |z| < 6.7 for float, 8.6 for
+/// double.
 struct RandomArgs {
   void* out;
   int64_t n;
@@ -83,11 +83,12 @@ struct DropoutArgs {
 };
 RAMET_KERNEL(dropout_forward, DropoutArgs);
 
-/// out[r][s] = an i with cumulative[r][i - 1] <= draws[r][s] * cumulative[r][n - 1] <
-/// cumulative[r][i], found by bisection; where rounding leaves none, the last one. Running sums of
-/// a GPU may grow, or fall, by rounding alone (CumulativeSumArgs), so of an i that has no
-/// probability it is the next one that has, or else the one before. Dense rows; a draw is in [0,
-/// 1), a last sum and a probability of each row above 0.
+/// out[r][s] is the i, found by bisection, for which the draw is between two running sums:
+///   cumulative[r][i - 1] <= draws[r][s] * cumulative[r][n - 1] < cumulative[r][i]
+/// Where rounding leaves none, it is the last one. Running sums of a GPU may grow, or fall, by
+/// rounding alone (CumulativeSumArgs). So if i has no probability, the result is the next one that
+/// has, or else the one before. Dense rows; a draw is in [0, 1). The last sum and a probability of
+/// each row are above 0.
 struct RandomPickArgs {
   const double *cumulative, *probabilities, *draws;
   int64_t* out;

@@ -1,5 +1,5 @@
-// A borrowed list, as LibTorch's ArrayRef: from one element, a braced list, a vector or an array.
-// Never store one.
+// A list that it does not own, as LibTorch's ArrayRef: from one element, a braced list, a vector or
+// an array. Never store one.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -38,7 +38,7 @@ template <class T> class ArrayRef {
 #pragma GCC diagnostic pop
 #endif
 
-  /// As std::vector's, of what is borrowed:
+  /// As std::vector's:
   constexpr const T* begin() const { return data_; }
   constexpr const T* end() const { return data_ + size_; }
   constexpr const T* data() const { return data_; }
@@ -101,7 +101,7 @@ template <class T> std::ostream& operator<<(std::ostream& out, ArrayRef<T> list)
   return out << ']';
 }
 
-/// Sizes, strides, dimensions: a borrowed list of int64.
+/// Sizes, strides, dimensions: a list of int64 that it does not own.
 using IntArrayRef = ArrayRef<int64_t>;
 
 /// "No list" or a list: LibTorch's OptionalIntArrayRef (`x.sum({})`, `x.mean(std::nullopt)`).

@@ -7,10 +7,10 @@
 
 namespace ramet {
 
-/// A file written under a temporary name in its own folder and moved to its name by commit().
-/// Killed at any moment, the program leaves under the name either the old contents or the new,
-/// complete and on disk; a temporary `NAME.tmp.*` may stay behind. Errors name path and reason.
-/// Belongs to one thread.
+/// A file that is written under a temporary name in its own folder. commit() moves it to its name.
+/// If the program is killed at any moment, the name has either the old contents or the new,
+/// complete and on disk. A temporary `NAME.tmp.*` may remain. Errors name path and reason. Belongs
+/// to one thread.
 class RAMET_API AtomicFile {
  public:
   /// Throws where the temporary file cannot be made.
@@ -33,8 +33,8 @@ class RAMET_API AtomicFile {
   int fd_ = -1;
 };
 
-/// Waits until the names of a folder's files are on disk: after one was removed or moved there.
-/// Nothing where the file system cannot, or the folder may not be read.
+/// Waits until the names of a folder's files are on disk, after one was removed or moved there.
+/// Does nothing where the file system cannot, or the folder may not be read.
 RAMET_API void sync_folder(const std::string& folder);
 
 /// The whole of a file at once.

@@ -23,7 +23,7 @@ int64_t checked_extent(const char* op, IntArrayRef sizes, IntArrayRef strides, i
               " of them, expected ", sizes.size(), " as there are sizes");
   RAMET_CHECK(offset >= 0, op, "storage_offset: got ", offset, ", expected 0 or more");
   const auto width = static_cast<int64_t>(item_size(dtype));
-  // Zeros count as ones: the product of some sizes of an empty tensor is no surprise to anybody.
+  // Zeros count as ones. So no later product of some sizes of an empty tensor overflows.
   int64_t elements = 1, bytes = 0;
   bool fits = true, none = false, negative = false;
   for (int64_t size : sizes) {
@@ -33,7 +33,7 @@ int64_t checked_extent(const char* op, IntArrayRef sizes, IntArrayRef strides, i
   }
   fits &= none || !__builtin_mul_overflow(elements, width, &bytes);
   for (size_t d = 0; d < sizes.size(); ++d) negative |= strides[d] < 0 && sizes[d] != 1;
-  // (Where sizes do not fit, strides that were made of them may have wrapped.)
+  // (If sizes do not fit, strides that were computed from them may have wrapped.)
   RAMET_CHECK(!fits || !negative, op, "got strides ", strides, ", expected none negative");
   if (fits) {
     const int64_t extent = strided_extent(sizes, strides, offset);

@@ -1,4 +1,4 @@
-// Arithmetic on numbers that users give as sizes, counts and strides: nothing wraps.
+// Arithmetic without overflow on sizes, counts and strides that users give.
 #pragma once
 #include <cstdint>
 
@@ -8,10 +8,10 @@
 
 namespace ramet {
 
-/// a / b rounded up, right for every a and b > 0 (a + b - 1 may be more than an int64).
+/// a / b rounded up, correct for every a and b > 0 (a + b - 1 may be more than an int64).
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }
 
-/// a + b, or an Error of `op` that says that `what` is more than an int64 holds.
+/// a + b, or an Error of `op` which says that `what` is more than an int64 holds.
 inline int64_t checked_add(const char* op, const char* what, int64_t a, int64_t b) {
   int64_t sum;
   RAMET_CHECK(!__builtin_add_overflow(a, b, &sum), op, what, ": ", a, " + ", b,
@@ -19,7 +19,7 @@ inline int64_t checked_add(const char* op, const char* what, int64_t a, int64_t 
   return sum;
 }
 
-/// a * b, or an Error as checked_add's.
+/// a * b, or the Error of checked_add.
 inline int64_t checked_mul(const char* op, const char* what, int64_t a, int64_t b) {
   int64_t product;
   RAMET_CHECK(!__builtin_mul_overflow(a, b, &product), op, what, ": ", a, " * ", b,
@@ -27,28 +27,30 @@ inline int64_t checked_mul(const char* op, const char* what, int64_t a, int64_t 
   return product;
 }
 
-/// The stride of every step-th place along a dimension. More than an int64 holds it only where one
-/// place is left, or none: such strides are never used, and this one stays as it is.
+/// The stride of every step-th element along a dimension. It can overflow only where at most one
+/// element is left. Such a stride is never used, so `stride` is returned unchanged.
 inline int64_t stepped_stride(int64_t stride, int64_t step) {
   int64_t product;
   return __builtin_mul_overflow(stride, step, &product) ? stride : product;
 }
 
-/// A storage has fewer bytes: what addresses of this machine reach, and what its header can hold.
+/// A storage has fewer bytes than this. The limits are the machine's addresses and the storage
+/// header.
 constexpr int64_t kMaxStorageBytes = int64_t{1} << 47;
 
-/// How many elements of a storage a tensor needs, from the first one on, whose own first element is
-/// number `offset`: 0 where it has none; -1 where they are more than an int64 holds. Nothing is
-/// negative, but strides of sizes of 1, along which no place lies.
+/// The number of elements that a tensor needs, counted from the start of its storage. `offset` is
+/// the number of its first element. 0 for a tensor without elements; -1 if the number is more than
+/// an int64 holds. REQUIRES: nothing is negative, except strides of sizes of 1, which do not
+/// matter.
 RAMET_API int64_t strided_extent(IntArrayRef sizes, IntArrayRef strides, int64_t offset = 0);
 
-/// The bytes of that. An Error of `op` on a negative size or stride, and on what reaches over
-/// kMaxStorageBytes or has more elements than have fewer than 2^63 bytes (strides of 0 hide them).
+/// The bytes of strided_extent(). An Error of `op` on a negative size or stride. Also an Error on
+/// more than kMaxStorageBytes, and on more elements than fit 2^63 bytes (strides of 0 hide them).
 RAMET_API int64_t checked_extent(const char* op, IntArrayRef sizes, IntArrayRef strides,
                                  int64_t offset, ScalarType dtype);
 
 /// An OutOfMemoryError where a list of `count` items of `each` bytes is more than the memory limit
-/// of cpu:0 leaves, or than the machine has. For lists on the host that are as long as a user says.
+/// of cpu:0 leaves, or than the machine has. For lists on the host whose length a user sets.
 RAMET_API void check_room(const char* op, const char* what, uint64_t count, uint64_t each);
 
 }  // namespace ramet

@@ -11,7 +11,7 @@
 namespace ramet::detail {
 namespace {
 
-// The C library's own, which exists without being loaded.
+// The C library's classic locale, which exists without being loaded.
 locale_t c_locale() {
   static const locale_t classic = ::newlocale(LC_ALL_MASK, "C", nullptr);
   return classic;

@@ -1,9 +1,9 @@
 // Text in the classic locale. What the library prints and parses does not depend on the program's
 // locale: std::locale::global, setlocale or a stream's own.
 //
-// Streams are made by classic<Stream>(); a stream of the program is switched by ClassicScope; real
-// numbers are printed by formatted() and read by read_double(). tools/check_layers.py finds what
-// does without them.
+// classic<Stream>() makes streams. ClassicScope switches a stream of the program. formatted()
+// prints real numbers, and read_double() reads them. tools/check_layers.py finds code that does not
+// use these.
 #pragma once
 #include <ios>
 #include <ostream>

@@ -1,4 +1,4 @@
-// What this build and this process are: for bug reports and benchmark records.
+// Describes this build and this process, for bug reports and benchmark records.
 #pragma once
 #include <string>
 

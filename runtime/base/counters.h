@@ -1,5 +1,5 @@
-// What the runtime has done so far, in plain integers. parallel/move/counters.h lists them with
-// its own.
+// Counters of the runtime's work, in plain integers. parallel/move/counters.h lists them with its
+// own.
 #pragma once
 #include <cstdint>
 

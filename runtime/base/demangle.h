@@ -1,4 +1,4 @@
-// The name that a program's text has for a type.
+// The name that the source of a program has for a type.
 #pragma once
 #include <string>
 
@@ -7,7 +7,7 @@
 namespace ramet {
 namespace detail {
 
-/// Of std::type_info::name(); what is no such name comes back as it is.
+/// From std::type_info::name(). A text that is no such name is returned unchanged.
 RAMET_API std::string demangled(const char* name);
 
 }  // namespace detail

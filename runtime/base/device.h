@@ -1,5 +1,5 @@
-// Devices: `cpu` (= cpu:0), `cpu:k`, `cuda:k`; and names of kinds that are not here, which programs
-// ask for before they take another.
+// Devices: `cpu` (= cpu:0), `cpu:k`, `cuda:k`. Also names of kinds that Ramet does not support,
+// because programs ask for those before they choose another.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -12,8 +12,8 @@ struct CUstream_st;  // CUDA's: cudaStream_t points to one
 
 namespace ramet {
 
-/// The host, or a GPU. Of the other three kinds, with LibTorch's numbers, there is never a device:
-/// they can be named, compared and printed, and resolve() refuses them.
+/// The host, or a GPU. The other three kinds have LibTorch's numbers, and no device. They can be
+/// named, compared and printed, and resolve() refuses them.
 enum class DeviceType : int8_t { CPU = 0, CUDA = 1, HIP = 6, XPU = 12, MPS = 13 };
 /// LibTorch's names of the kinds of devices.
 inline constexpr DeviceType kCPU = DeviceType::CPU, kCUDA = DeviceType::CUDA,
@@ -52,7 +52,7 @@ class RAMET_API Device {
   constexpr bool is_cpu() const { return type_ == DeviceType::CPU; }
   /// A GPU?
   constexpr bool is_cuda() const { return type_ == DeviceType::CUDA; }
-  /// Of a kind that is not here?
+  /// Of a kind that Ramet does not support?
   constexpr bool is_hip() const { return type_ == DeviceType::HIP; }
   /// Likewise.
   constexpr bool is_xpu() const { return type_ == DeviceType::XPU; }
@@ -91,23 +91,23 @@ RAMET_API std::string DeviceTypeName(DeviceType type, bool lower_case = false);
 RAMET_API int cpu_device_count();
 namespace cuda {  // LibTorch's names
 /// CUDA devices that this program can use: 0 where it is linked without CUDA support, or where
-/// there is no driver or no card.
+/// there is no driver or no GPU.
 RAMET_API DeviceIndex device_count();
 /// Is there one?
 inline bool is_available() { return device_count() > 0; }
-/// false: the kernels of GPUs are this library's own, cuDNN is not among them.
+/// false: Ramet has its own GPU kernels and does not use cuDNN.
 inline bool cudnn_is_available() { return false; }
-/// Waits for everything queued on the device (-1: the current one), then throws what its kernels
-/// reported.
+/// Waits for everything queued on the device (-1: the current one). Then throws faults that its
+/// kernels reported.
 RAMET_API void synchronize(int64_t device_index = -1);
-/// For kernels of the program's own: the stream (a cudaStream_t) into which this thread's
-/// operations on the device (-1: the current one) are queued. What is launched into it comes behind
-/// the operations before it and ahead of those after it, tensors that it uses may die once it is
-/// launched, and nothing is to be waited for. The device's card becomes the calling thread's
-/// (cudaSetDevice), as a launch needs it. Ramet owns the stream. An Error without such a device,
-/// and while a step is captured: a replay would leave out what Ramet does not see.
+/// For the program's own kernels: the stream (a cudaStream_t) of this thread's operations on the
+/// device (-1: the current one). A kernel launched into it runs after the operations before it and
+/// before those after it. Tensors that it uses may be released after the launch, and no wait is
+/// needed. The device's GPU becomes the calling thread's current one (cudaSetDevice), as a launch
+/// needs. Ramet owns the stream. An Error without such a device, and while a step is captured: a
+/// replay would leave out the program's kernel.
 RAMET_API CUstream_st* current_stream(int64_t device_index = -1);
-/// The number that CUDA has for the device (-1: the current one); -1 for an emulated GPU.
+/// CUDA's number for the device (-1: the current one); -1 for an emulated GPU.
 RAMET_API int card(int64_t device_index = -1);
 }  // namespace cuda
 namespace mps {  // LibTorch's names

@@ -1,7 +1,7 @@
 // Errors. Every message reads `[op] what is wrong: got X, expected Y`.
 //
-// Checks are RAMET_CHECK(condition, op, parts...); the failing side is out of line and cold, so a
-// check costs its caller one compare and one branch. `Error` is catchable across shared-library
+// Checks are RAMET_CHECK(condition, op, parts...). The failing side is out of line and cold. So a
+// check costs its caller one compare and one branch. `Error` can be caught across shared-library
 // borders.
 #pragma once
 // clang-format off
@@ -16,15 +16,15 @@
 
 #include "runtime/base/classic.h"
 
-/// What programs may call: a name that leaves the shared library.
+/// For functions that programs may call: the shared library exports the name.
 #define RAMET_API __attribute__((visibility("default")))
-/// Says to the compiler which way a condition mostly goes:
+/// Hints to the compiler which way a condition mostly goes:
 #define RAMET_LIKELY(x) __builtin_expect(!!(x), 1)
 #define RAMET_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 namespace ramet {
 
-/// A line of somebody's source, as in LibTorch's errors and warnings.
+/// A line of source code, as in LibTorch's errors and warnings.
 struct SourceLocation {
   /// Name of the function.
   const char* function;
@@ -47,28 +47,28 @@ RAMET_API std::ostream& operator<<(std::ostream& out, const SourceLocation& wher
 class RAMET_API Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message) : std::runtime_error(message), text_(message) {}
-  /// what() ends in a line that says where; what_without_backtrace() and msg() do without it.
+  /// what() ends in a line with the location; what_without_backtrace() and msg() leave it out.
   Error(const SourceLocation& where, const std::string& message);
-  /// LibTorch's older form: what() goes on with the backtrace.
+  /// LibTorch's older form: what() continues with the backtrace.
   Error(const std::string& message, const std::string& backtrace);
   ~Error() override;
-  /// The message with its contexts and, where it was given, place or backtrace.
+  /// The message with its contexts and, if given, location or backtrace.
   const char* what() const noexcept override {
     return whole_.empty() ? std::runtime_error::what() : whole_.c_str();
   }
-  /// As LibTorch's c10::Error: the message with its contexts, without a place or a backtrace.
+  /// As LibTorch's c10::Error: the message with its contexts, without location or backtrace.
   virtual const char* what_without_backtrace() const noexcept {
     return without_.empty() ? text_.c_str() : without_.c_str();
   }
   /// The message as it was thrown.
   const std::string& msg() const { return text_; }
 
-  /// Tells more about where it happened, for one who catches it and throws it on: "msg (context)",
-  /// from the second one each on a line of its own.
+  /// Adds context about the error, for a caller that catches it and throws it again: "msg
+  /// (context)". From the second one on, each context has a line of its own.
   void add_context(const std::string& context);
-  /// What add_context() was told.
+  /// The texts given to add_context().
   const std::vector<std::string>& context() const { return context_; }
-  /// The message goes on with `text`, as it is.
+  /// Adds `text` to the message, unchanged.
   void append(const std::string& text);
 
  private:
@@ -99,7 +99,7 @@ class RAMET_API NotImplementedError : public Error {
   ~NotImplementedError() override;
 };
 
-/// A matrix that has no such factorisation: singular, not positive definite, not finite.
+/// A matrix without such a factorisation: singular, not positive definite, not finite.
 class RAMET_API LinAlgError : public Error {
  public:
   using Error::Error;

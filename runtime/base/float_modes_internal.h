@@ -1,5 +1,5 @@
-// How this thread rounds and what it does with denormal numbers: a result must not depend on which
-// thread computed it, so what works for a thread takes over that thread's modes.
+// How this thread rounds and handles denormal numbers. A result must not depend on the thread that
+// computed it. So a thread that works for another one uses that thread's modes.
 #pragma once
 #include <cfenv>
 #include <cstdint>

@@ -18,7 +18,7 @@ inline float float_of(uint32_t u) {
   return x;
 }
 
-// IEEE 754 binary16, round to nearest even; every NaN stays a (quiet) NaN.
+// IEEE 754 binary16, round to nearest even. Every NaN becomes a quiet NaN.
 inline uint16_t half_from_float(float value) {
   const uint32_t u = bits_of(value), sign = (u >> 16) & 0x8000u, magnitude = u & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);

@@ -1,5 +1,5 @@
-// What programs do with single 16-bit numbers: std::numeric_limits of them, and compound
-// assignment, which computes in float and rounds once.
+// Support for single 16-bit numbers in programs: std::numeric_limits, and compound assignment,
+// which computes in float and rounds once.
 #pragma once
 #include <limits>
 
@@ -22,8 +22,9 @@ template <class T> constexpr T of_bits(uint16_t bits) {
   x.bits = bits;
   return x;
 }
-// For a format of 16 bits with `Fraction` of them behind the point, and a bias of 2^(15 - Fraction
-// - 1) - 1. IEEE 754, section 3.4.
+// For a format of 16 bits with `Fraction` of them after the point, and a bias of 2^(15 - Fraction -
+// 1)
+// - 1. IEEE 754, section 3.4.
 template <class T, int Fraction> struct LimitsOf16Bits {
   static constexpr int kBias = (1 << (14 - Fraction)) - 1;
   static constexpr int kInfinity = ((1 << (15 - Fraction)) - 1) << Fraction;

@@ -22,7 +22,7 @@ Sink& sink() {  // never destroyed: destructors of static objects may log
   return *s;
 }
 
-// A thread's own listener. Not among what follows work onto another thread: it is one thread's.
+// A thread's own listener. It does not follow work onto another thread.
 struct ThreadListener {
   LogListener listener = nullptr;
   bool inside = false;

@@ -1,5 +1,5 @@
-// Messages of the library: a program that wants to see them sets a handler. Without one nothing is
-// printed but probable mistakes of the program itself (RAMET_WARN_MISTAKE).
+// Messages of the library. A program that wants to see them sets a handler. Without one the library
+// prints only probable mistakes of the program itself (RAMET_WARN_MISTAKE).
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace ramet {
 
-/// How bad it is; the library itself says Info and Warning.
+/// Severity; the library itself uses Info and Warning.
 enum class LogLevel : uint8_t { Info, Warning, Error };
 RAMET_API std::ostream& operator<<(std::ostream& out, LogLevel level);
 
-/// Is given a message, without a newline.
+/// It gets a message, without a newline.
 using LogHandler = std::function<void(LogLevel, const std::string&)>;
 /// From now on every message goes to `handler`, one at a time, on the thread it comes from. An
 /// empty handler: silence. What a handler logs itself is dropped; what it throws is caught.
@@ -23,19 +23,19 @@ RAMET_API void set_log_handler(LogHandler handler);
 /// A handler that prints "ramet: warning: ..." to the standard error stream.
 RAMET_API LogHandler log_to_stderr();
 
-/// From now on `listener` is asked first about what the calling thread has to say: where it returns
-/// true the handler does not hear it. Until the thread sets another, or nullptr. Returns the one of
-/// before. What a listener logs itself is dropped, while it hears what a handler logs; what it
-/// throws is caught. Other threads that work for this one have their own:
+/// From now on the calling thread's messages first go to `listener`. If it returns true, the
+/// handler does not get them. Holds until the thread sets another, or nullptr. Returns the previous
+/// one. Messages that a listener logs are dropped. It gets messages that a handler logs. Its
+/// exceptions are caught. Other threads that work for this one have their own:
 using LogListener = bool (*)(LogLevel, const std::string&);
 RAMET_API LogListener set_thread_log_listener(LogListener listener);
 
 namespace detail {
 RAMET_API extern std::atomic<bool> log_enabled;
-/// Was it heard?
+/// Did a handler or listener get it?
 RAMET_API bool log_message(LogLevel level, const std::string& message) noexcept;
 }  // namespace detail
-/// Is there anybody to hear it?
+/// Is there a handler or a listener?
 inline bool logging() { return detail::log_enabled.load(std::memory_order_relaxed); }
 
 namespace detail {
@@ -50,10 +50,10 @@ template <class... Parts> void log(LogLevel level, const Parts&... parts) {
 
 }  // namespace ramet
 
-/// RAMET_WARN("[op] what is worth knowing: ", value)
+/// RAMET_WARN("[op] the message: ", value)
 #define RAMET_WARN(...) ::ramet::log(::ramet::LogLevel::Warning, __VA_ARGS__)
-/// The same of what is probably a mistake of the program, as LibTorch warns of it. A program that
-/// has set no handler reads the first of each place on standard error; set_log_handler({}) ends
+/// The same for a probable mistake of the program, as LibTorch warns of it. If the program has set
+/// no handler, the first message of each place goes to standard error. set_log_handler({}) ends
 /// that.
 #define RAMET_WARN_MISTAKE(...)                                                            \
   do {                                                                                     \

@@ -43,20 +43,20 @@ bool has_piece(std::string_view text, char separator, std::string_view wanted) {
   return found;
 }
 
-// The number that `text` starts with, or -1: "max", nothing, a negative number.
+// The number at the start of `text`, or -1: "max", nothing, a negative number.
 int64_t number_of(const std::string& text) {
   char* end = nullptr;
   const long long n = std::strtoll(text.c_str(), &end, 10);
   return end == text.c_str() || n < 0 ? -1 : n;
 }
 
-// Where a hierarchy of groups is mounted, and which of its groups lies there.
+// The mount point of a hierarchy of groups, and the group that is there.
 struct Mount {
   std::string at, group;
 };
 
-// Of version 2 without a controller, else of version 1 with that controller. A line is
-// "31 23 0:28 /group /sys/fs/cgroup rw,relatime shared:9 - cgroup cgroup rw,cpu".
+// The mount of version 2 without a controller, or of version 1 with that controller. A line is
+//   "31 23 0:28 /group /sys/fs/cgroup rw,relatime shared:9 - cgroup cgroup rw,cpu".
 Mount mount_of(const std::string& mounts, std::string_view controller) {
   Mount found;
   each(mounts, '\n', [&](std::string_view line) {
@@ -76,7 +76,7 @@ Mount mount_of(const std::string& mounts, std::string_view controller) {
   return found;
 }
 
-// The process's group in that hierarchy: of lines "4:cpu,cpuacct:/group", and "0::/group".
+// The process's group in that hierarchy, from lines "4:cpu,cpuacct:/group", and "0::/group".
 std::string group_in(const std::string& groups, std::string_view controller) {
   std::string found;
   each(groups, '\n', [&](std::string_view line) {
@@ -91,7 +91,7 @@ std::string group_in(const std::string& groups, std::string_view controller) {
 }
 
 // Calls f(folder) for the process's group and those above it. A container may see its own group at
-// the mount point, under whatever name it has outside: folders that are not there have no files.
+// the mount point, under any name that it has outside. Missing folders have no files.
 template <class F>
 void each_group(const std::string& root, const std::string& groups, const std::string& mounts,
                 std::string_view controller, const F& f) {
@@ -115,7 +115,7 @@ void limit_processors(GroupLimits& limits, int64_t quota, int64_t period) {
 }
 
 void limit_memory(GroupLimits& limits, int64_t bytes, const std::string& folder, const char* word) {
-  // Version 1 says "no limit" with a number that no machine has.
+  // Version 1 writes "no limit" as a number that no machine has.
   if (bytes < 0 || bytes >= std::numeric_limits<int64_t>::max() / 2) return;
   if (limits.memory != 0 && bytes >= limits.memory) return;
   limits.memory = std::max<int64_t>(bytes, 1);
@@ -165,7 +165,7 @@ int usable_threads(const GroupLimits& limits, int processors) {
 }
 
 const GroupLimits& my_group_limits() {
-  static const GroupLimits& limits = *new GroupLimits(group_limits());  // static objects may ask
+  static const GroupLimits& limits = *new GroupLimits(group_limits());  // for static objects
   return limits;
 }
 

@@ -1,8 +1,8 @@
 // What this process may use of its machine: processors and memory.
 //
-// A container sees all processors and all memory of its machine; its control groups say how much of
-// both it may use. A process that does not ask starts 64 threads, which share one and a half
-// processors. Or it is killed for memory that it did not need.
+// A container sees all processors and all memory of its machine. Its control groups define how much
+// of both it may use. Without these limits a process would start 64 threads, which share one and a
+// half processors. Or it would be killed for memory that it did not need.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,19 +12,19 @@
 namespace ramet {
 namespace detail {
 
-/// What the control groups of a process allow. Of groups in groups the smallest limit counts.
+/// The limits by the control groups of a process. For nested groups the smallest limit counts.
 /// Versions 1 and 2 are read, and both in one system.
 struct GroupLimits {
   double processors = 0;  ///< processor seconds in a second; 0: no limit
   int64_t memory = 0;     ///< bytes; 0: no limit
   /// The file that counts the memory of the group with the smallest limit.
   std::string usage_file;
-  /// What precedes its number of bytes that are no cache of files.
+  /// the word before its number of bytes without file caches
   std::string usage_word;
 };
 
-/// Of this process. `root` is put before every path that is read: tests make such files. What is
-/// missing or is no number sets no limit.
+/// Of this process. `root` is put before every path that is read, so tests can make such files. A
+/// value that is missing or no number sets no limit.
 GroupLimits group_limits(const std::string& root = "");
 /// Bytes in use in the group with the smallest limit, without caches of files. 0 where there is no
 /// limit or no such file.

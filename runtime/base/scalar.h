@@ -55,7 +55,7 @@ class RAMET_API Scalar {
   int toInt() const { return to<int>(); }
   bool toBool() const { return to_bool(); }
   Scalar operator-() const;
-  /// Are both the same number? 1 and 1.0 are, and true is 1.
+  /// Are both the same number? 1 equals 1.0 and true.
   bool equal(const Scalar& o) const;
 
  private:

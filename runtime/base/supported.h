@@ -1,4 +1,4 @@
-// What a unit that includes Ramet has to be compiled for. Anything else is one error that says so.
+// Requirements on the compilation of a file that includes Ramet. Others get one clear error.
 #pragma once
 
 #if __SIZEOF_POINTER__ != 8

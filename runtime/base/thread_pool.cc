@@ -37,8 +37,8 @@ int64_t number_from_environment(const char* name, int64_t fallback, int64_t low,
   return value;
 }
 
-// What the process's other libraries were told: the first number of "4" and "4,2" (nested levels).
-// What is no such number is for OpenMP to complain of.
+// The setting of other libraries of the process: the first number of "4" and "4,2" (nested levels).
+// OpenMP itself complains about anything else.
 int threads_of_openmp() {
   const char* text = std::getenv("OMP_NUM_THREADS");
   if (!text) return 0;
@@ -52,8 +52,8 @@ int threads_of_openmp() {
 std::atomic<int> g_threads{0};  // 0: not asked yet
 
 // The helpers of one device. Tasks are claimed from one 64-bit ticket (generation, tasks left) by
-// compare-exchange: a late helper can never run a stale task, and the caller waits for claimed
-// tasks only, so a parked helper never delays it.
+// compare-exchange. So a late helper can never run a stale task. The caller waits for claimed tasks
+// only, so a parked helper never delays it.
 class Team {
  public:
   explicit Team() = default;
@@ -65,14 +65,14 @@ class Team {
   }
 
   std::mutex busy;            // one region at a time; tried, not taken
-  Team* forgotten = nullptr;  // of the parent process, kept for leak checkers
+  Team* forgotten = nullptr;  // the parent process's, kept for leak checkers
 
   void run(int64_t tasks, int width, void (*fn)(void*, int64_t, int), void* context) {
     while (static_cast<int>(helpers_.size()) < width - 1) {
       const int slot = static_cast<int>(helpers_.size()) + 1;
       try {
         helpers_.emplace_back([this, slot] { serve(slot); });
-        // no more threads from the system: those that are there do the work
+        // the system gives no more threads: the existing ones do the work
       } catch (const std::exception&) { break; }
     }
     fn_ = fn;
@@ -120,8 +120,8 @@ class Team {
     uint32_t seen = 0;
     for (;;) {
       uint32_t g = generation_.load(std::memory_order_acquire);
-      // Yielding, not pausing: on a core of one's own it costs a microsecond; on a shared one a
-      // pausing waiter keeps off the processor the very thread it waits for.
+      // Yields and does not pause. On a free core that costs a microsecond. On a shared core a
+      // pausing waiter would keep the thread that it waits for off the processor.
       const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(50);
       while (g == seen) {
         for (int i = 0; i < 8 && g == seen; ++i) {
@@ -170,7 +170,7 @@ struct Teams {
 };
 Teams& teams() {
   static Teams t;
-  // A child of fork() has none of the helpers, and joining one would never end: it makes its own.
+  // A child of fork() has none of the helpers, and a join would never end: it makes new ones.
   static const int forks = pthread_atfork(nullptr, nullptr, [] {
     new (&t.mutex) std::mutex;
     for (auto& known : g_known) known = nullptr;
@@ -195,7 +195,7 @@ Team* team_of(int device) {  // null during static destruction
   return all.of[device].get();
 }
 
-__thread uint64_t regions = 0;  // of this thread that were shared
+__thread uint64_t regions = 0;  // of this thread, only shared ones
 
 int width_here() {
   if (tls.in_parallel) return 1;

@@ -1,9 +1,10 @@
 // Fork and join inside one operation.
 //
-// Every logical CPU device has a share of the cores: cpu:0 uses the whole pool (RAMET_NUM_THREADS),
-// cpu:k (k > 0) is one worker thread whose operations run on it alone unless more cores than
-// devices exist. A region is cut into tasks by the caller, by shape alone and never by thread
-// count: which thread runs a task may change, what a task computes may not.
+//
+// Every logical CPU device has a share of the cores. cpu:0 uses the whole pool (RAMET_NUM_THREADS).
+// cpu:k (k > 0) is one worker thread. Its operations run on that thread alone, unless there are
+// more cores than devices. The caller cuts a region into tasks, by shape alone and never by thread
+// count. So the thread that runs a task may change, but not the result of the task.
 #pragma once
 #include <cstdint>
 
@@ -27,10 +28,10 @@ namespace detail {
 RAMET_API void parallel_run(int64_t tasks, void (*fn)(void*, int64_t, int), void* context);
 }  // namespace detail
 
-/// Runs f(task, slot) for every task, on this thread and idle pool threads; returns when all are
-/// done. What f throws comes out here: of several tasks, that of the first; whether the later ones
-/// ran is not said. A region inside a region, or one that finds the pool busy with another
-/// device's region, runs on the caller.
+/// Runs f(task, slot) for every task, on this thread and idle pool threads. Returns when all are
+/// done. Rethrows an exception of f: of several tasks, that of the first. Later tasks may or may
+/// not have run. A region inside a region runs on the caller. So does one that finds the pool busy
+/// with another device's region.
 template <class F> inline void parallel_tasks(int64_t tasks, const F& f) {
   if (tasks == 1) {
     f(int64_t{0}, 0);

@@ -1,6 +1,6 @@
-// TypeMeta: what dtype() returns. It holds a ScalarType, converts to one, and prints and names
-// itself as LibTorch's, by the C++ type: "float", "long int", "c10::Half". And LibTorch's names of
-// the questions about element types.
+// TypeMeta: the result of dtype(). It holds a ScalarType and converts to one. It prints and names
+// itself as LibTorch's, by the C++ type: "float", "long int", "c10::Half". Also LibTorch's names of
+// queries about element types.
 #pragma once
 #include <functional>
 #include <iosfwd>
@@ -60,7 +60,7 @@ RAMET_API std::ostream& operator<<(std::ostream& out, TypeMeta type);
 RAMET_API std::ostream& operator<<(std::ostream& out, Half value);
 RAMET_API std::ostream& operator<<(std::ostream& out, BFloat16 value);
 
-/// From the one to the other:
+/// Conversions between the two:
 constexpr ScalarType typeMetaToScalarType(TypeMeta t) { return t; }
 constexpr TypeMeta scalarTypeToTypeMeta(ScalarType t) { return TypeMeta(t); }
 inline std::optional<ScalarType> optTypeMetaToScalarType(std::optional<TypeMeta> t) { return t; }

@@ -1,7 +1,6 @@
 // The version of these headers; `ramet::version()` (runtime/base/config.h) is that of the library.
 //
-// 0.y: y counts what may break a program that compiles, so that libramet.so.0.y has one set of
-// headers.
+// 0.y: y grows when a program that compiles may break. So libramet.so.0.y has one set of headers.
 #pragma once
 
 #define RAMET_VERSION_MAJOR 0

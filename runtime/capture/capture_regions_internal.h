@@ -1,5 +1,5 @@
-// What data-parallel forwards tell a capture: Note [Capture] in runtime/capture/capture.h. For
-// threads that make one.
+// How data-parallel forward passes report to a capture: Note [Capture] in
+// runtime/capture/capture.h. For threads that make one.
 #pragma once
 #include <cstdint>
 
@@ -12,7 +12,7 @@ namespace capture {
 void region_opened(const Generator& from, GeneratorState first);
 /// One of its shards, or a region inside it, has given out `key`.
 void region_reserved(const PhiloxKey& key);
-/// Its shards have drawn by `taken` operations.
+/// Its shards have drawn numbers in `taken` operations.
 void region_closed(uint64_t taken);
 
 }  // namespace capture

@@ -20,9 +20,9 @@ std::mutex& one_at_a_time() {  // never destroyed: static destructors may run op
   static auto* m = new std::mutex;
   return *m;
 }
-// The one that is being made. Read by the threads that make it alone.
+// The capture that is being made. Only the threads that make it read this.
 Program* current = nullptr;
-// Memory that was made meanwhile.
+// Memory that was made during the capture.
 std::unordered_set<const StorageImpl*>& born_here() {  // as above
   static auto* all = new std::unordered_set<const StorageImpl*>;
   return *all;
@@ -33,7 +33,7 @@ uint8_t looked_at(const TensorImpl* t) {
                            TensorImpl::kInternalLayout | TensorImpl::kInference);
 }
 
-// Of sizes and strides; that of an extent of 1 has no meaning.
+// Hash of sizes and strides; the stride of an extent of 1 has no meaning.
 uint64_t geometry_of(const TensorImpl* t) {
   uint64_t h = t->rank;
   for (int i = 0; i < t->rank; ++i)
@@ -94,7 +94,7 @@ Program::Recording::~Recording() {
 
 void Program::Recording::finish() {
   tls.capturing = 0;
-  if (!program_.refused_.empty()) throw Error(program_.refused_);  // the function went on
+  if (!program_.refused_.empty()) throw Error(program_.refused_);  // the function caught it
   program_.drop_temporaries();
   program_.make_graphs();
   for (const Step& s : program_.steps_)
@@ -113,7 +113,7 @@ void Program::undo() noexcept {
         continue;
       t->set(TensorImpl::kRequiresGrad, (seen.flags & TensorImpl::kRequiresGrad) != 0);
       if (t->is(TensorImpl::kRequiresGrad)) continue;
-      t->slot = 0;  // the history that it was given
+      t->slot = 0;  // the history that the capture gave it
       AutogradSlot::release(std::exchange(t->node, nullptr));
     }
   };
@@ -229,7 +229,7 @@ void region_opened(const Generator& from, GeneratorState first) {
 
 void region_reserved(const PhiloxKey& key) {
   Program::Region* region = current->open_;
-  // Or a backward computes again what a forward drew.
+  // Or a backward pass computes something again that a forward pass drew.
   for (auto r = current->regions_.rbegin(); !region && r != current->regions_.rend(); ++r)
     if (key.seed == r->first.seed && key.offset - r->first.offset < r->taken) region = &*r;
   if (!region) refused("data_parallel", "random numbers of a region that the capture is inside");
@@ -249,7 +249,7 @@ void Program::keep(StorageImpl* memory) {
   if (memory_.insert(memory).second) add_ref(memory->refs);
 }
 
-// A small one lies in its tensor's block.
+// A small one is in its tensor's block.
 void born(StorageImpl* made) {
   born_here().insert(made->root());
   current->keep(made);
@@ -260,7 +260,7 @@ void born(StorageImpl* made) {
 
 StorageImpl* spare_memory(size_t bytes, Device device) { return current->spare(bytes, device); }
 
-// The header is as if it were new. (Nothing that is embedded comes here: it has this many bytes.)
+// The header is like new. (Nothing embedded comes here: it has this many bytes.)
 StorageImpl* Program::spare(size_t bytes, Device device) {
   const auto take = [&]() -> StorageImpl* {
     const auto [first, last] = spare_.equal_range(bytes);
@@ -277,7 +277,7 @@ StorageImpl* Program::spare(size_t bytes, Device device) {
     return nullptr;
   };
   if (StorageImpl* s = take()) return s;
-  // A look takes as long as there are tensors: once for so much more memory.
+  // The search takes time in proportion to the number of tensors: once for so much more memory.
   fresh_since_ += bytes;
   if (fresh_since_ * 16 >= fresh_) {
     fresh_since_ = 0;
@@ -288,8 +288,8 @@ StorageImpl* Program::spare(size_t bytes, Device device) {
   return nullptr;
 }
 
-// What nobody else holds has ended: only its memory is needed. Dropping one may end the history
-// that holds others.
+// Tensors that only the capture holds are not used again: only their memory is needed. Dropping one
+// may end the history that holds others.
 template <class Which> void Program::drop(const Which& which) {
   for (bool any = true; any;) {
     std::vector<TensorImpl*> dead;
@@ -303,9 +303,9 @@ template <class Which> void Program::drop(const Which& which) {
   }
 }
 
-// Whatever used the memory comes before what will, in the one order of a compute stream or of a
-// CPU's calls. Not so where something else stood in the list while it was in use: it may still be
-// read by a copy, by another device, on another stream.
+// On a compute stream, or in a CPU's calls, past uses of the memory come before new ones. That is
+// not so if a step outside that order was in the list during its use. A copy, another device or
+// another stream may still read it.
 void Program::find_spare() {
   std::unordered_set<const StorageImpl*> ours;
   for (const Made& m : made_) ours.insert(m.memory);
@@ -313,7 +313,7 @@ void Program::find_spare() {
     return !seen.by_name && ours.count(t->storage->root()) != 0;
   });
   const auto spared = std::remove_if(made_.begin(), made_.end(), [this](const Made& m) {
-    if (m.off != off_) return true;  // stays what it is
+    if (m.off != off_) return true;  // stays as it is
     if (m.memory->refs.load(std::memory_order_acquire) != 1 || m.memory->pending.load())
       return false;
     spare_.emplace(static_cast<size_t>(m.memory->bytes), m.memory);
@@ -406,17 +406,17 @@ void Program::replay() {
   };
   try {
     for (const Step& s : steps_) s.invoke(s.what, s.stream, s.args);
-  } catch (...) {  // in the middle: some of it has happened
+  } catch (...) {  // in the middle: a part of it has happened
     written();
     throw;
   }
   written();
 }
 
-// Neighbouring calls on one GPU's compute stream whose arguments stay as they are become one graph
-// (a single one too: a graph keeps its scratch memory). What the host does about its own state
-// meanwhile may as well be done before. Other streams, copies and the order of streams stand in the
-// list by themselves.
+// Neighbouring calls on one GPU's compute stream whose arguments do not change become one graph.
+// (Also a single call: a graph keeps its scratch memory.) Work of the host on its own state in
+// between can run before the graph. Other streams, copies and the order of streams stay in the list
+// by themselves.
 void Program::make_graphs() {
   const auto fixed = [](const Step& s) {
     return s.name && !s.patched && !s.stream.device.is_cpu() && s.stream.id == gpu::kCompute;

@@ -28,12 +28,12 @@ class RAMET_API Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  /// While it lives, this thread writes down what it does. Waits for another thread's; an Error on
-  /// a thread that has one.
+  /// While it lives, this thread's calls are recorded. Waits for another thread's recording; an
+  /// Error on a thread that has one.
   class RAMET_API Recording {
    public:
     explicit Recording(Program& into);
-    /// Unless finished: undoes what the host has done.
+    /// Unless finished: reverts the work of the host.
     ~Recording();
     Recording(const Recording&) = delete;
     Recording& operator=(const Recording&) = delete;
@@ -47,19 +47,19 @@ class RAMET_API Program {
 
   /// The first guard that does not hold, or null.
   const char* failed_guard() const;
-  /// The list again. Allocates nothing.
+  /// Runs the list again. Allocates nothing.
   void replay();
 
-  /// Keeps a reference to `t`, which is not counted by TensorBase::unique() meanwhile. `by_name`:
-  /// the caller has a pointer to it, too, until forget().
+  /// Keeps a reference to `t`, which TensorBase::unique() does not count until then. `by_name`: the
+  /// caller also has a pointer to it, until forget().
   void hold(TensorImpl* t, bool by_name = false);
-  /// No longer, and it is not watched. While it is being made.
+  /// No longer holds or watches it. Only during the capture.
   void forget(TensorImpl* t);
-  /// Said by once(): the list may not be run again.
+  /// once() was called: the list may not be run again.
   bool is_for_once() const { return once_; }
-  /// Keeps the memory that `t` lies in. While it is being made.
+  /// Keeps the memory of `t`. Only during the capture.
   void keep_memory_of(const TensorImpl* t);
-  /// Is the memory `t` lies in among what the list uses?
+  /// Does the list use the memory of `t`?
   bool uses_memory_of(const TensorImpl* t) const;
   size_t calls() const { return calls_; }
 
@@ -102,7 +102,7 @@ class RAMET_API Program {
     bool written = false, by_name = false;
     const char* changed(const TensorImpl* t) const;  // null: it is as it was
   };
-  struct Made {  // memory, and how many steps off the one order (off_) there were before
+  struct Made {  // memory, and how many steps outside the one order (off_) came before
     StorageImpl* memory;
     size_t off;
   };
@@ -115,7 +115,7 @@ class RAMET_API Program {
     int64_t n, rows;
     PhiloxKey key;
     std::vector<void*> places;
-    uint64_t operation;  // of a region: how far from its first
+    uint64_t operation;  // in a region: its distance from the first operation
     void put() const;
   };
   struct Region {
@@ -144,7 +144,7 @@ class RAMET_API Program {
   std::vector<std::unique_ptr<std::byte[]>> blocks_;  // of argument blocks
   size_t room_ = 0, room_used_ = 0;
   std::unordered_set<StorageImpl*> memory_;
-  // While it is being made: memory that was made meanwhile; what of it nobody has, by size.
+  // During the capture: memory made since its start; the unused part of it, by size.
   std::vector<Made> made_;
   std::unordered_multimap<size_t, StorageImpl*> spare_;
   size_t fresh_ = 0, fresh_since_ = 0;  // bytes: in all, since find_spare()

@@ -16,7 +16,6 @@
 // for that device (Note [What an operation on a logical device means] in
 // runtime/devices/devices.h). And to(), copy_() and the movements transfer values. Outside of
 // replicas and workers a thread belongs to the host, which may read all CPU memory.
-// is the host's, which may read all CPU memory.
 #pragma once
 #include <atomic>
 #include <cstddef>

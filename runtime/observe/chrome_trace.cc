@@ -42,8 +42,8 @@ void append_microseconds(std::string& out, uint64_t ns) {
   out += std::to_string(ns / 1000) + "." + std::string(3 - fraction.size(), '0') + fraction;
 }
 
-// Lane of every event, so that those of one lane nest: the first lane whose innermost open event
-// holds it, or is over.
+// The lane of every event. Events of one lane must nest: takes the first lane whose innermost open
+// event contains this one, or has ended.
 std::vector<int> lanes_of(const std::vector<Event>& events) {
   std::vector<int> lanes(events.size());
   std::map<int, std::vector<std::vector<uint64_t>>> open;  // device -> lane -> ends of open events

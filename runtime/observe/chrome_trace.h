@@ -9,19 +9,19 @@
 
 namespace ramet {
 
-/// Collects what happens between start() and stop(). One lane (tid) a device; a device gets further
+/// Collects events between start() and stop(). Each device has one lane (tid). It gets further
 /// lanes only where threads overlap on it, because the events of one lane must nest. Thread safe.
 class RAMET_API ChromeTrace {
  public:
-  /// At most `max_events` are kept, the first ones; json() tells how many were not.
+  /// Keeps at most `max_events`, the first ones; json() contains the number of dropped ones.
   explicit ChromeTrace(size_t max_events = size_t{1} << 20);
   ~ChromeTrace();
   ChromeTrace(const ChromeTrace&) = delete;
   ChromeTrace& operator=(const ChromeTrace&) = delete;
 
-  /// Forgets what was collected and collects anew.
+  /// Forgets all collected events and starts again.
   void start();
-  /// What is still under way is not collected. Without start(): nothing happens.
+  /// Drops events that have not ended. Without start() it does nothing.
   void stop();
   /// Events collected.
   size_t size() const;

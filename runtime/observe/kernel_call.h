@@ -9,8 +9,8 @@
 
 namespace ramet {
 
-/// A kernel call, seen twice: before it and, with `done` set, after it returned (on a GPU: was
-/// queued).
+/// A kernel call. The hook gets it twice: before the call, and after its return (on a GPU: after
+/// the kernel was queued) with `done` set.
 struct KernelCall {
   /// Of the kernel: "mul_forward".
   const char* name;
@@ -23,8 +23,7 @@ struct KernelCall {
   bool done = false;
   /// Set by the hook before the kernel: it does not run, and the hook is not called again.
   bool skip = false;
-  /// invoke(kernel, stream, copy of args) makes the same call again, seen by the hook like any
-  /// other.
+  /// invoke(kernel, stream, copy of args) repeats the call. The hook sees it like any other.
   void (*invoke)(const void* kernel, Stream stream, const void* args) = nullptr;
   const void* kernel = nullptr;
   /// The RandomKey among the arguments; null where there is none.
@@ -34,8 +33,8 @@ struct KernelCall {
 using KernelObserver = void (*)(KernelCall&);
 
 namespace detail {
-/// Null, or a function called around every kernel on whatever thread calls it. It must not throw
-/// but on a thread that is making a capture.
+/// Null, or a function called around every kernel, on the thread that calls the kernel. It may
+/// throw only on a thread that is making a capture.
 RAMET_API extern std::atomic<KernelObserver> kernel_observer;
 }  // namespace detail
 }  // namespace ramet

@@ -74,7 +74,7 @@ void set_hook(Registry& r) {
   bool kernels = r.captures;
   for (const auto& [number, observer] : *r.list)
     kernels |= observer->kernel_begin || observer->kernel_end;
-  // Somebody else's raw hook is left alone.
+  // Leaves alone a raw hook that other code has set.
   KernelObserver expected = kernels ? nullptr : &on_kernel;
   detail::kernel_observer.compare_exchange_strong(expected, kernels ? &on_kernel : nullptr);
 }
@@ -151,7 +151,7 @@ void RecordScope::begin(const char* name) {
   Scope::hold(tls.scope);
   tls.scope = scope_;
   tell(&Observer::scope_begin, *scope_);
-  scope_->start = monotonic_ns();  // again: what observers took is not the scope's
+  scope_->start = monotonic_ns();  // again, so that the time of observers does not count
 }
 
 void RecordScope::end() noexcept {

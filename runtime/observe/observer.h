@@ -1,7 +1,7 @@
-// Observers of scopes, kernel calls and waits. runtime/observe/chrome_trace.h is built on them.
+// Observers of scopes, kernel calls and waits. runtime/observe/chrome_trace.h uses them.
 //
-// A scope is a named stretch of time on one thread ("DataParallel.forward", "MulBackward"). While
-// nobody observes, a scope costs one load, a kernel call another, and a wait for a GPU a third.
+// A scope is a named period of time on one thread ("DataParallel.forward", "MulBackward"). Without
+// an observer, a scope costs one load, a kernel call another, and a wait for a GPU a third.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -19,12 +19,12 @@ namespace ramet {
 
 struct TensorImpl;
 
-/// Nanoseconds of a clock that never goes back.
+/// Nanoseconds of a monotonic clock.
 RAMET_API uint64_t monotonic_ns();
 
 /// One observed scope. Scopes inside it, on other threads too, point to it as their parent.
 struct Scope {
-  std::atomic<uint32_t> refs{1};  // how many hold it
+  std::atomic<uint32_t> refs{1};  // number of references
   std::string name;               // "MulBackward"
   const Scope* parent;            // one reference, or null
   Device device;                  // the current cpu device of the thread it runs on
@@ -37,19 +37,19 @@ struct Scope {
   RAMET_API static void release(const Scope* s);
 };
 
-/// The host has waited until a GPU had done what it was given, for numbers that come from there.
+/// The host has waited for a GPU's work, because it needs numbers from there.
 struct HostWait {
   const char* what;  // "item", "copy", "print", "synchronize"
   Device device;     // the GPU
-  /// What was read there, and where a copy went; null where there is none, or none that is a
-  /// tensor. They live during the call.
+  /// The tensor that was read, and the target of a copy. Null where there is none, or no tensor.
+  /// They live during the call.
   TensorImpl *from, *to;
   uint64_t start, end;  // monotonic_ns()
 };
 
-/// Empty functions are skipped. They are called on the thread where the thing happens, several
-/// threads at a time; what they do is not observed. An exception is caught, logged and forgotten:
-/// observing never changes what a program computes.
+/// Empty functions are skipped. Each function runs on the thread of the event, several threads at a
+/// time. Its own operations are not observed. An exception is caught, logged and forgotten, so that
+/// an observer never changes what a program computes.
 struct Observer {
   /// A scope begins or ends.
   std::function<void(const Scope&)> scope_begin = {}, scope_end = {};
@@ -57,18 +57,18 @@ struct Observer {
   std::function<void(const KernelCall&)> kernel_begin = {};
   /// `call.start` is the time before the call.
   std::function<void(const KernelCall&)> kernel_end = {};
-  /// After it.
+  /// After the wait.
   std::function<void(const HostWait&)> host_wait = {};
 };
 
-/// From now on `observer` sees scopes and kernels of all threads. An observer sees the end of a
-/// scope that began before it. Returns a number, never 0, that remove_observer takes.
+/// From now on `observer` gets scopes and kernels of all threads. It also gets the end of a scope
+/// that began earlier. Returns a number, never 0, for remove_observer.
 RAMET_API uint64_t add_observer(Observer observer);
-/// Calls under way on other threads may still reach it. An Error for an unknown number.
+/// Calls that already run on other threads may still reach it. An Error for an unknown number.
 RAMET_API void remove_observer(uint64_t number);
 
 namespace detail {
-RAMET_API extern std::atomic<uint32_t> observers;  // how many
+RAMET_API extern std::atomic<uint32_t> observers;  // their number
 }
 /// Is there an observer?
 inline bool observed() { return detail::observers.load(std::memory_order_relaxed) != 0; }
@@ -92,7 +92,7 @@ class RAMET_API RecordScope {
   Scope* scope_ = nullptr;
 };
 
-/// Around what makes the host wait for a GPU. Tells nobody where an exception ends it.
+/// Surrounds code that makes the host wait for a GPU. Reports nothing if an exception ends it.
 class RAMET_API RecordWait {
  public:
   RecordWait(const char* what, Device device, TensorImpl* from = nullptr, TensorImpl* to = nullptr)
@@ -110,7 +110,7 @@ class RAMET_API RecordWait {
 };
 
 /// "outermost > ... > innermost": the scopes around the caller, empty outside of any. Scopes are
-/// known while somebody observes them or the graph, or anomaly mode is on.
+/// known only with an observer of scopes or of the graph, or in anomaly mode.
 RAMET_API std::string scope_path();
 
 }  // namespace ramet

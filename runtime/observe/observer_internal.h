@@ -1,4 +1,4 @@
-// Between observers (observer.cc) and captures (program.cc), which share the one hook at kernels.
+// Connects observers (observer.cc) and captures (program.cc), which share the one hook at kernels.
 #pragma once
 #include "runtime/observe/kernel_call.h"
 
@@ -9,7 +9,7 @@ void observe_captures(bool on);
 }  // namespace detail
 
 namespace capture {
-/// Writes the call down and makes it skip the kernel.
+/// Records the call and makes it skip the kernel.
 void record(KernelCall& call);
 }  // namespace capture
 }  // namespace ramet

@@ -1,12 +1,11 @@
 // Note [Own thread-local memory]
 // Thread-local memory is initial-exec (.bazelrc): an access is one instruction and no call. That
-// holds for variables of other libraries too, and the loader may have no fixed place for those. A
+// also holds for variables of other libraries, but the loader may have no fixed place for those. A
 // process that loads libstdc++ late (Python with PyTorch or ONNX Runtime) has none for libstdc++'s
-// variables once they were used. A library that asks for one is refused then: "cannot allocate
-// memory in static TLS block".
-// So no object of the library names a thread-local variable of another one. std::call_once,
-// std::promise, std::packaged_task and std::async do. A static variable of a function, or a mutex,
-// takes their place. tests/tools/sdk checks it.
+// variables once they were used. Then the loader refuses a library that asks for one: "cannot
+// allocate memory in static TLS block". So no object of the library names a thread-local variable
+// of another one. std::call_once, std::promise, std::packaged_task and std::async do that. A static
+// variable of a function, or a mutex, replaces them. tests/tools/sdk checks it.
 #include "runtime/observe/thread_local_state.h"
 
 #include <algorithm>
@@ -40,7 +39,7 @@ Registry& registry() {  // never destroyed: see pool
 }
 std::atomic<bool> g_any{false};
 
-// A new member of Context has to be put on one side: carried, or the thread's own.
+// A new member of Context must be classified: carried, or the thread's own.
 static_assert(sizeof(void*) != 8 || sizeof(Context) == 64,
               "decide about the new member, then mend the number");
 

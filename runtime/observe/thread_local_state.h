@@ -1,9 +1,9 @@
-// What must follow work onto another thread.
+// State that must follow work onto another thread.
 //
 // Captured: grad mode, inference mode, anomaly mode, current devices and thread share, default
-// dtype, replica index and random context, profiler scope, and whatever users registered. Not
-// captured, because it belongs to the thread: free lists, the operation counter, the dead-node
-// list, the running backward, "inside a fork/join region".
+// dtype, replica index and random context, profiler scope, and states registered by users. Some
+// state belongs to the thread and is not captured: free lists, the operation counter, the dead-node
+// list, the running backward pass, "inside a fork/join region".
 //
 //   auto state = std::make_shared<ThreadLocalState>();
 //   devices::post(device, [state] { ThreadLocalStateGuard guard(*state); work(); });
@@ -18,9 +18,9 @@
 
 namespace ramet {
 
-/// A user's own thread-local state. `capture` is called on the thread that captures, `restore` with
-/// its result on the thread that does the work, and once more there with what was before when the
-/// work ends. `restore` must not throw.
+/// A user's own thread-local state. `capture` runs on the thread that captures. `restore` runs with
+/// its result on the thread that does the work. When the work ends, it runs there again with the
+/// previous state. `restore` must not throw.
 using CaptureState = std::function<std::shared_ptr<void>()>;
 /// The other half of it.
 using RestoreState = std::function<void(const std::shared_ptr<void>&)>;
@@ -57,7 +57,7 @@ class RAMET_API ThreadLocalStateGuard {
   ThreadLocalStateGuard& operator=(const ThreadLocalStateGuard&) = delete;
 
  private:
-  ThreadLocalState inside_;  // keeps alive what the thread points to meanwhile
+  ThreadLocalState inside_;  // keeps alive the objects that the thread points to
   ThreadLocalState before_;
 };
 

@@ -1,6 +1,6 @@
-// TensorOptions: what a factory makes beside its shape. As LibTorch's: every part is optional,
-// setters return copies, and a dtype, a device or a layout alone converts to options, so `zeros({2,
-// 3}, kDouble)` and `zeros({2}, "cpu:1")` read well.
+// TensorOptions: the properties of a factory's result besides its shape. As in LibTorch every part
+// is optional, and setters return copies. A dtype, a device or a layout alone converts to options.
+// So `zeros({2, 3}, kDouble)` and `zeros({2}, "cpu:1")` read well.
 #pragma once
 #include <iosfwd>
 #include <optional>
@@ -13,14 +13,14 @@
 
 namespace ramet {
 
-// The same entities as in namespace std, so that a program that opens both namespaces meets no
+// The same entities as in namespace std, so that a program that opens both namespaces gets no
 // ambiguity.
 using std::nullopt;
 using std::nullopt_t;
 using std::optional;
 
-/// How elements are found from indices. Strided is the only one; the name exists because options
-/// carry it.
+/// How indices map to elements. Strided is the only one. The name exists because options contain
+/// it.
 enum class Layout : int8_t { Strided };
 /// LibTorch's name of the layout.
 inline constexpr Layout kStrided = Layout::Strided;
@@ -31,8 +31,8 @@ RAMET_API std::ostream& operator<<(std::ostream& out, Layout layout);
 enum class MemoryFormat : int8_t { Contiguous, Preserve, ChannelsLast };
 RAMET_API std::ostream& operator<<(std::ostream& out, MemoryFormat format);
 
-/// Floating-point type of factories and of `tensor({1.5})` when no dtype is given. One per thread,
-/// Float at first; work that the library moves to another thread takes the caller's along.
+/// Floating-point type of factories and of `tensor({1.5})` without a dtype. One per thread,
+/// initially Float. Work that the library moves to another thread uses the caller's.
 inline TypeMeta get_default_dtype() { return TypeMeta(ramet::detail::tls.default_dtype); }
 /// The same as an enumerator.
 inline ScalarType get_default_dtype_as_scalartype() { return ramet::detail::tls.default_dtype; }
@@ -52,8 +52,8 @@ class RAMET_API TensorOptions {
                 (sizeof...(Args) > 0) && std::is_constructible<Device, Args&&...>::value, int> = 0>
   TensorOptions(Args&&... args) : device_(std::forward<Args>(args)...), has_device_(true) {}
 
-  // Setters. A nullopt takes the setting away.
-  /// A copy with this dtype; without the setting of nullopt. As all setters: none changes *this.
+  // Setters. A nullopt removes the setting.
+  /// A copy with this dtype; nullopt removes the setting. As all setters: none changes *this.
   [[nodiscard]] TensorOptions dtype(std::optional<ScalarType> t) const {
     TensorOptions o = *this;
     o.has_dtype_ = t.has_value();
@@ -63,8 +63,8 @@ class RAMET_API TensorOptions {
   template <class T> [[nodiscard]] TensorOptions dtype() const {
     return dtype(ScalarTypeOf<T>::value);
   }
-  /// A copy with this device: a Device or what makes one, as "cuda:1". Whether it exists is asked
-  /// where a tensor is made.
+  /// A copy with this device: a Device or a value that converts to one, as "cuda:1". The factory
+  /// checks whether it exists.
   [[nodiscard]] TensorOptions device(std::optional<Device> d) const {
     TensorOptions o = *this;
     o.has_device_ = d.has_value();
@@ -95,8 +95,8 @@ class RAMET_API TensorOptions {
     o.requires_grad_ = on.value_or(false);
     return o;
   }
-  /// In pinned memory, which GPUs copy from and to while the host goes on (Tensor::pin_memory). Of
-  /// CPU tensors; where the program has no GPU it changes nothing.
+  /// In pinned memory, which GPUs copy from and to while the host continues (Tensor::pin_memory).
+  /// For CPU tensors; where the program has no GPU it changes nothing.
   [[nodiscard]] TensorOptions pinned_memory(std::optional<bool> on) const {
     TensorOptions o = *this;
     o.has_pinned_memory_ = on.has_value();

@@ -220,7 +220,7 @@ std::string type_string(const TensorBase& t) {
 }
 
 std::ostream& print(std::ostream& out, const TensorBase& t, int64_t line_size) {
-  // Set aside, as LibTorch does: it is there for what is written after the tensor.
+  // Unused, as in LibTorch: the width is for the output after the tensor.
   const std::streamsize width = out.width(0);
   if (!t.defined()) {
     out << "[ Tensor (undefined) ]";

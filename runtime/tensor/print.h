@@ -6,12 +6,13 @@
 //   [ CPUFloatType{2,2} ]
 //
 // Note [Printed numbers]
-// One format for a whole matrix (vector, 2-D slice). Whole numbers print with six significant
-// digits while they have at most 9 (12345678 as 1.23457e+07: LibTorch's habit); others with four
-// decimals; with a common factor of a power of ten when the largest number is below 0.1 or from 1e5
-// on; scientific when largest and smallest are more than four digits apart. Matrices wider than the
-// line are cut into ranges of columns. A 0-dim tensor prints the shortest text that reads back as
-// the same double. All elements are printed, however many there are.
+// One format applies to a whole matrix (vector, 2-D slice). Whole numbers print with six
+// significant digits while they have at most 9 (12345678 as 1.23457e+07: LibTorch's habit). Others
+// print with four decimals. They have a common factor of a power of ten when the largest number is
+// below 0.1 or from 1e5 on. They are scientific when largest and smallest are more than four digits
+// apart. Matrices wider than the line are cut into ranges of columns. A 0-dim tensor prints the
+// shortest text that reads back as the same double. All elements are printed, however many there
+// are.
 #pragma once
 #include <cstdint>
 #include <iosfwd>
@@ -24,8 +25,8 @@ namespace ramet {
 /// Characters in a line, as LibTorch has it.
 inline constexpr int64_t kPrintLine = 80;
 
-/// Any strides; waits for whoever still writes the tensor. Stream flags, width and fill are neither
-/// used nor changed. Where a line is narrower than a number, it is as wide as one. An undefined
+/// Any strides. Waits for pending writes of the tensor. Neither uses nor changes stream flags,
+/// width and fill. Where a line is narrower than a number, it is as wide as one. An undefined
 /// tensor prints "[ Tensor (undefined) ]". No newline at the end.
 RAMET_API std::ostream& print(std::ostream& out, const TensorBase& t,
                               int64_t line_size = kPrintLine);
@@ -33,8 +34,8 @@ RAMET_API std::ostream& print(std::ostream& out, const TensorBase& t,
 RAMET_API void print(const TensorBase& t, int64_t line_size = kPrintLine);
 RAMET_API std::ostream& operator<<(std::ostream& out, const TensorBase& t);
 
-/// LibTorch's switch, on at first and one for all threads: off, what would be scientific prints
-/// with four decimals, in columns of the same width.
+/// LibTorch's switch, initially on and one for all threads. When it is off, scientific numbers
+/// print with four decimals instead, in columns of the same width.
 RAMET_API void set_printoption_sci_mode(bool enabled);
 
 /// "Float", "UNKNOWN_SCALAR": what operator<< prints, as LibTorch's.

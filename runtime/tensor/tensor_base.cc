@@ -26,7 +26,7 @@ int64_t checked_numel(IntArrayRef sizes, ScalarType dtype) {
   for (size_t i = 0; i < sizes.size(); ++i)
     RAMET_CHECK(sizes[i] >= 0, "empty", "Trying to create tensor with negative dimension ",
                 sizes[i], ": got ", sizes, ", expected sizes of 0 or more");
-  // Zeros count as ones: the product of some extents of an empty tensor is no surprise to anybody.
+  // Zeros count as ones. So no later product of some extents of an empty tensor overflows.
   int64_t numel = 1;
   bool any = true;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -52,7 +52,7 @@ void set_contiguous_strides(const int64_t* sizes, int rank, int64_t* strides) {
 }
 
 [[gnu::cold, gnu::noinline]] void set_long_geometry(TensorImpl* t) {
-  // destroying it now must not look at the geometry
+  // so that a destructor does not read the geometry
   const uint8_t rank = std::exchange(t->rank, uint8_t{0});
   try {
     t->geometry = static_cast<int64_t*>(pool::allocate(sizeof(int64_t) * 2 * rank));
@@ -62,7 +62,7 @@ void set_contiguous_strides(const int64_t* sizes, int rank, int64_t* strides) {
   }
   t->rank = rank;
 }
-// Of a new implementation that holds its storage. Where it throws, the implementation is gone.
+// For a new implementation that holds its storage. If it throws, it has freed the implementation.
 inline void set_geometry_storage(TensorImpl* t) {
   if (RAMET_UNLIKELY(t->rank > kInlineRank)) set_long_geometry(t);
 }
@@ -118,11 +118,11 @@ void TensorImpl::destroy() {
     storage->release();
     return pool::deallocate(this, sizeof(TensorImpl));
   }
-  // re-pointed: the embedded one was kept for the block's sake
+  // re-pointed: the embedded storage was kept, because it holds the block
   if (storage != embedded()) storage->release();
   StorageImpl* block = embedded();
 #if defined(__SANITIZE_ADDRESS__)
-  // A view may keep the block; this object is gone all the same. free() makes this good again.
+  // A view may keep the block, but this object is gone. free() removes the poison again.
   __asan_poison_memory_region(this, sizeof(TensorImpl));
 #endif
   // the last reference frees the block, this object with it
@@ -157,8 +157,7 @@ TensorBase TensorBase::empty_alike(const TensorBase& like, ScalarType dtype) {
   if (RAMET_UNLIKELY(rank > kInlineRank)) return empty(like.sizes(), dtype, like.device());
   TensorImpl* t = make(rank, from->numel, static_cast<size_t>(from->numel) * item_size(dtype),
                        dtype, like.device());
-  // All eight: a few wide moves instead of a loop, and instead of the call that a compiler makes of
-  // it.
+  // All eight: a few wide moves. A loop, or the call that a compiler makes of it, is slower.
   std::memcpy(t->sizes_, from->sizes_, sizeof t->sizes_);
   std::memcpy(t->strides_, from->strides_, sizeof t->strides_);
   return TensorBase(t);
@@ -203,7 +202,7 @@ static std::mutex& layout_mutex() {
 }
 
 TensorImpl* TensorBase::shallow_impl() const {
-  if (RAMET_UNLIKELY(tls.capturing)) capture::used(p_);  // through what is made here
+  if (RAMET_UNLIKELY(tls.capturing)) capture::used(p_);  // through the new tensor
   std::unique_lock<std::mutex> lock;
   if (RAMET_UNLIKELY(p_->is(TensorImpl::kInternalLayout))) lock = std::unique_lock(layout_mutex());
   auto* t = new (pool::allocate(sizeof(TensorImpl)))
@@ -227,7 +226,7 @@ TensorImpl* TensorBase::view_impl(IntArrayRef sizes, IntArrayRef strides, int64_
     wrapped |= __builtin_mul_overflow(numel, n | (n == 0), &numel);
     any &= n != 0;
   }
-  if (RAMET_UNLIKELY(wrapped)) checked_numel(sizes, p_->dtype);  // refuses them
+  if (RAMET_UNLIKELY(wrapped)) checked_numel(sizes, p_->dtype);  // throws for them
   if (!any) numel = 0;
   auto* t = new (pool::allocate(sizeof(TensorImpl)))
       TensorImpl(p_->dtype, p_->device, static_cast<int>(sizes.size()), p_->storage);
@@ -250,7 +249,7 @@ void TensorBase::repoint(StorageImpl* s, void* data) const {
   p_->data = data ? data : s->data;
   set_contiguous_strides(p_->sizes(), p_->rank, p_->strides());
   const auto device = static_cast<uint8_t>(s->device);
-  if (p_->device != device) p_->device = device;  // of settle() others read it meanwhile
+  if (p_->device != device) p_->device = device;  // other threads may read it during settle()
   __atomic_store_n(&p_->storage, s, __ATOMIC_RELEASE);
   const auto flags = (p_->flags | TensorImpl::kContiguous) & ~TensorImpl::kInternalLayout;
   __atomic_store_n(&p_->flags, static_cast<uint8_t>(flags), __ATOMIC_RELEASE);
@@ -260,8 +259,8 @@ void TensorBase::repoint(StorageImpl* s, void* data) const {
 void TensorBase::settle(const TensorBase& row_major) const {
   std::lock_guard lock(layout_mutex());
   if (!p_->is(TensorImpl::kInternalLayout)) return;  // another thread was quicker
-  // Versions go on where they were: a Saved that holds this implementation must find the one that
-  // it knows. That also keeps the old memory.
+  // Versions continue from the old counter: a Saved that holds this implementation must find the
+  // version that it knows. That also keeps the old memory.
   StorageImpl* seen = StorageImpl::alias(row_major.storage_impl(), row_major->data,
                                          row_major.nbytes(), p_->storage);
   repoint(seen);

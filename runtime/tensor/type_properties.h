@@ -1,5 +1,5 @@
-// What Tensor::type() returns: a backend and an element type. LibTorch's older way to say
-// `options()`, of which programs print the name, compare, and make further tensors.
+// The result of Tensor::type(): a backend and an element type. LibTorch's older form of
+// `options()`. Programs print its name, compare it, and make further tensors with it.
 #pragma once
 #include <iosfwd>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace ramet {
 
-/// What LibTorch calls the kind of a device here.
+/// LibTorch's name here for the kind of a device.
 enum class Backend : uint8_t { CPU, CUDA, Undefined };
 RAMET_API const char* toString(Backend backend);
 RAMET_API std::ostream& operator<<(std::ostream& out, Backend backend);

@@ -28,7 +28,7 @@ __global__ void copy_tensors_kernel(CopyTensorsArgs a, int64_t tiles) {
     const int64_t n = tile.end - tile.begin;
     const auto source = reinterpret_cast<uintptr_t>(from), target = reinterpret_cast<uintptr_t>(to);
     int64_t done = 0;
-    if ((source ^ target) % 16 == 0) {  // by 16 bytes from the first address that is aligned in both
+    if ((source ^ target) % 16 == 0) {  // by 16 bytes from the first address aligned in both
       done = copy_words<uint8_t>(from, to, imin(n, static_cast<int64_t>((16 - source % 16) % 16)));
       done += copy_words<uint4>(from + done, to + done, n - done);
     } else if ((source | target) % 4 == 0) {

@@ -10,7 +10,7 @@ namespace {
 
 template <class T> RAMET_INLINE T* data_of(const ChannelView& v) { return static_cast<T*>(v.data); }
 
-// The values as one of two pictures: rows of channels, or planes.
+// The values in one of two layouts: rows of channels, or planes.
 struct Layout {
   bool inside;           // channels innermost
   int64_t rows, chunks;  // rows: all of them (inside); chunks of the whole batch
@@ -31,11 +31,13 @@ template <class F> RAMET_INLINE void run(int64_t tasks, int64_t bytes, const F& 
 
 // ---- float: vectors of channels, or 64 lanes along a plane --------------------------------------
 
-// Neighbouring vectors of channels that are added up together: lines of memory are read whole.
+// Neighbouring vectors of channels that are summed together, so that whole lines of memory are
+// read.
 constexpr int kVectors = 4;
 
-// Of a chunk: about its mean, rounded to float, the sum of squares and of what the rounding left
-// over. part[0..c) the means, then the squares, then the rests; or one channel's three values.
+// The moments of a chunk about its mean, which is rounded to float. They are the sum of squares and
+// the rest that the rounding leaves. part[0..c) holds the means, then the squares, then the rests;
+// or one channel's three values.
 void chunk_moments_rows(const float* x, int64_t stride, int64_t rows, int64_t c, float* part) {
   const float inverse = 1.0f / static_cast<float>(rows);
   int64_t j = 0;
@@ -187,8 +189,8 @@ void combine(const BatchNormBackwardArgs& g, const float* a, const float* b, con
   });
 }
 
-// rows(chunk, first row, rows) or plane(chunk, sample, channel, first, count) for every chunk of
-// the batch.
+// Calls rows(chunk, first row, rows) or plane(chunk, sample, channel, first, count) for every chunk
+// of the batch.
 template <class Rows, class Plane>
 RAMET_INLINE void for_chunks(const Layout& layout, int64_t n, int64_t c, int64_t l,
                              const Rows& rows, const Plane& plane) {
@@ -215,8 +217,8 @@ struct Moments {  // of one channel
   double mean, square;
 };
 
-// Channels whose chunks are put together side by side: their values of a chunk lie in a line or
-// two.
+// Channels whose chunks are combined together: their values of a chunk are in one or two cache
+// lines.
 constexpr int64_t kBeside = 16;
 
 // f(first, end) for groups of kBeside channels of `chunks` chunks.
@@ -225,9 +227,9 @@ template <class F> RAMET_INLINE void beside(int64_t c, int64_t chunks, const F& 
       [&](int64_t t, int) { f(t * kBeside, imin(c, t * kBeside + kBeside)); });
 }
 
-// sum = sum of size * mean + rest; a chunk's squares about the total mean are square - 2 d rest +
-// size d^2, d the distance. About an infinite mean the rest is NaN, and says nothing. `count`
-// channels from `part` on.
+// sum = sum of size * mean + rest. A chunk's squares about the total mean are square - 2 d rest +
+// size d^2, where d is the distance of the means. If a mean is infinite, the rest is NaN and is not
+// used. `count` channels from `part` on.
 RAMET_INLINE void combine_moments(const Layout& layout, int64_t l, int64_t c, int64_t count,
                                   const float* part, double total, Moments* m) {
   double sum[kBeside] = {}, square[kBeside] = {}, mean[kBeside];
@@ -350,7 +352,7 @@ void backward(const BatchNormBackwardArgs& g, float) {
     }
   });
   if (g.dx.data && g.training) combine(g, a, b, k, mean);
-  // x does not matter: it may be infinite
+  // x is not read, because it may be infinite
   else if (g.dx.data) affine(g.n, c, g.l, g.dy, g.dx, a, k);
 }
 

@@ -1,5 +1,6 @@
-// Sums over a channel are made in parts that follow from the shape, each by one block (32 channels
-// at once where they lie innermost); a group of threads joins the parts of a channel.
+// Sums over a channel are made in parts that follow from the shape, each by one block. If channels
+// are innermost, a block takes 32 channels at once. A group of threads joins the parts of a
+// channel.
 #include "kernels/reduce/joins_gpu.h"
 // clang-format off: the first decides what the others mean
 #include "kernels/image/batch_norm.h"
@@ -20,8 +21,8 @@ struct Channels {
   }
   int64_t blocks() const { return (inside ? ceil_div(c, kWarp) : c) * parts; }
 };
-/// Where a value lies: n, of its sample or, where channels lie innermost, of any value of a
-/// channel; and the place l in a plane.
+/// The position of a value. n: its sample or, if channels are innermost, its number among the
+/// values of a channel. l: its place in a plane.
 template <class I> struct Place { I n, c, l; };
 /// Values in memory, by positions of type I.
 template <class T, class I> struct Values {
@@ -73,8 +74,9 @@ template <bool kInside> __device__ double over_channel(double value, double* sha
   return sum;
 }
 
-// Calls f(channel, part, first position of this thread, end, step); the channel is -1 for threads
-// that only go along, and `first_of_channel` true for one thread of each.
+// Calls f(channel, part, first position of this thread, end, step). The channel is -1 for threads
+// without a channel, which only take part in the joins. `first_of_channel` is true for one thread
+// of each channel.
 template <bool kInside, class F> __device__ void over_parts(const Channels& s, const F& f) {
   const int64_t tiles = kInside ? ceil_div(s.c, kWarp) : s.c;
   const int lane = static_cast<int>(threadIdx.x) % kWarp,
@@ -115,7 +117,7 @@ __global__ void moments_kernel(Values<const T, I> x, Places<I> at, Channels s, d
   });
 }
 
-// Joined as in kernels/reduce/reduce_gpu.h, but that infinite means of one sign stay.
+// Joined as in kernels/reduce/reduce_gpu.h, but infinite means of one sign are kept.
 struct Moments {
   double n, mean, m2;
 };
@@ -200,7 +202,7 @@ __global__ void products_kernel(BatchNormBackwardArgs a, Values<const T, I> x,
       });
 }
 
-// factors[c * 3]: what dy, the distance from the mean and 1 are multiplied with in dx.
+// factors[c * 3]: the factors of dy, of the distance from the mean and of 1 in dx.
 template <class T>
 __global__ void factors_kernel(BatchNormBackwardArgs a, Channels s, const double* partials,
                                double* factors, int group) {
@@ -231,7 +233,7 @@ __global__ void backward_kernel(BatchNormBackwardArgs a, Values<const T, I> x,
     const Place<I> p = places.at(i);
     const double* f = factors + static_cast<int64_t>(p.c) * 3;
     double dx = f[0] * static_cast<double>(dy[p]);
-    // Otherwise x does not matter: it may be infinite.
+    // Otherwise x is not read, because it may be infinite.
     if (a.training)
       dx += f[1] * (static_cast<double>(x[p]) -
                     static_cast<double>(static_cast<const T*>(a.mean)[p.c])) +

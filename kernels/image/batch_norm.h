@@ -8,15 +8,15 @@
 namespace ramet {
 namespace kernels {
 
-/// n samples of c channels of l values by element strides.
-/// REQUIRES: planes (l-stride 1), or channels innermost (c-stride 1) with samples that follow each
-/// other (n-stride = l times the l-stride, or l = 1). All views of one call are of the same kind.
+/// n samples of c channels of l values by element strides. REQUIRES: planes (l-stride 1), or
+/// channels innermost (c-stride 1) with consecutive samples (n-stride = l times the l-stride, or l
+/// = 1). All views of one call are of the same kind.
 struct ChannelView {
   void* data;
   int64_t n, c, l;
 };
 
-/// Everything is of one dtype, float or double; per-channel operands hold c values.
+/// All operands have one dtype, float or double. Per-channel operands hold c values.
 struct BatchNormArgs {
   int64_t n, c, l;
   ChannelView x, y;
@@ -29,10 +29,10 @@ struct BatchNormArgs {
   void* workspace;  // batch_norm_workspace bytes, aligned to 64
 };
 /// training: mean and invstd = 1 / sqrt(var + eps) over the n*l values of a channel with the biased
-/// variance; running_mean and running_var (if any) move by `momentum` towards the mean and the
+/// variance. Then running_mean and running_var (if any) move by `momentum` towards the mean and the
 /// unbiased variance. Otherwise mean = running_mean and invstd = 1 / sqrt(running_var + eps). Sums
-/// of chunks about the chunk's own mean, chunks combined in double in order; on a GPU other chunks
-/// (batch_norm_gpu_part), combined as a tree.
+/// of chunks are about the chunk's own mean, and chunks are combined in double in order. A GPU uses
+/// other chunks (batch_norm_gpu_part), combined as a tree.
 RAMET_KERNEL(batch_norm_statistics, BatchNormArgs);
 /// y = x * scale + shift with scale = weight * invstd, shift = bias - mean * scale.
 RAMET_KERNEL(batch_norm_forward, BatchNormArgs);
@@ -63,9 +63,9 @@ RAMET_PLAN int64_t batch_norm_chunks(int64_t n, int64_t c, int64_t l, bool chann
   if (channels_inside) return (n * l + batch_norm_rows(c) - 1) / batch_norm_rows(c);
   return n * ((l + kBatchNormPlane - 1) / kBatchNormPlane);
 }
-/// Values of a channel that a block adds up on a GPU (of 32 channels at once, where they lie
-/// innermost): few enough that they are still in a cache when they are read again, and of all
-/// channels together pieces for a nominal card (gpu_cuts.h).
+/// Values of a channel that a block sums on a GPU (of 32 channels at once, if channels are
+/// innermost). They are few enough to be still in a cache when they are read again. Over all
+/// channels they give enough pieces for a nominal GPU (gpu_cuts.h).
 RAMET_PLAN int64_t batch_norm_gpu_part(int64_t n, int64_t c, int64_t l, bool channels_inside) {
   const int64_t tiles = channels_inside ? (c + 31) / 32 : c,
                 wanted = kNominalBlocks / (tiles > 0 ? tiles : 1),

@@ -22,7 +22,7 @@ template <class Args> void affine_of(const Args& a, float* scale, float* shift) 
   }
 }
 
-// The four inputs of a window, and which of them receives the gradient: the first maximum, or the
+// The four inputs of a window, and the one that receives the gradient: the first maximum, or the
 // last NaN.
 struct Window {
   vf x[4];
@@ -90,8 +90,8 @@ void sums_of(const BatchNormReluPoolBackwardArgs& a, const float* scale, const f
   }
 }
 
-// dx = a * routed dy + b * (x - mean) + k, of rows of windows (and of what lies behind the last
-// window). Without kTraining b = k = 0, and x does not matter (it may be infinite).
+// dx = a * routed dy + b * (x - mean) + k, for rows of windows (and for inputs after the last
+// window). Without kTraining b = k = 0, and x is not read, because it may be infinite.
 template <bool kTraining>
 void route(const BatchNormReluPoolBackwardArgs& s, const float* scale, const float* shift,
            const float* a, const float* b, const float* k, int64_t n, int64_t first, int64_t end) {

@@ -34,8 +34,8 @@ template <class I> struct Geometry {
         by_oh(oh),
         by_ow(ow) {}
 };
-/// A window: its four inputs, their greatest result (a NaN wins) and whose it is: the first
-/// greatest, or the last NaN.
+/// A window: its four inputs, their greatest result (a NaN wins) and the input that has it. That is
+/// the first greatest, or the last NaN.
 struct Window {
   float x[4], best;
   int whose;
@@ -63,8 +63,8 @@ template <class I> __global__ void forward_kernel(BatchNormReluPoolArgs a, Geome
   }
 }
 
-// Sums of the routed gradient, and of its products with the distance from the mean, of rows of
-// windows: a warp takes 32 channels, eight warps take turns in columns.
+// Sums of the routed gradient, and of its products with the distance from the mean, for rows of
+// windows. A warp takes 32 channels, and eight warps take turns in columns.
 template <class I>
 __global__ void sums_kernel(BatchNormReluPoolBackwardArgs a, Geometry<I> g, int64_t parts,
                             int64_t rows, float* partials) {
@@ -98,8 +98,8 @@ __global__ void sums_kernel(BatchNormReluPoolBackwardArgs a, Geometry<I> g, int6
   }
 }
 
-// factors[k * c + channel]: what the routed dy, the distance from the mean and 1 are multiplied
-// with. A group of threads has a channel.
+// factors[k * c + channel]: the factors of the routed dy, of the distance from the mean and of 1. A
+// group of threads has a channel.
 __global__ void factors_kernel(BatchNormReluPoolBackwardArgs a, int64_t parts,
                                const float* partials, float* factors, int group) {
   __shared__ TwoSums shared[kThreads];
@@ -128,7 +128,7 @@ __global__ void backward_kernel(BatchNormReluPoolBackwardArgs a, Geometry<I> g, 
   for (I item = static_cast<I>(first_item()); item < items; item += static_cast<I>(item_step())) {
     I n = item;
     const I c = g.by_c.take(n), x = g.by_w.take(n), y = g.by_h.take(n), i = y / 2, j = x / 2;
-    // Otherwise x does not matter: it may be infinite.
+    // Otherwise x is not read, because it may be infinite.
     float dx =
         a.training ? fma(factors[g.c + c], a.x[item] - a.mean[c], factors[2 * g.c + c]) : 0.0f;
     if (i < g.oh && j < g.ow) {

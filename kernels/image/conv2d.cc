@@ -24,7 +24,7 @@ struct Taps {
   int64_t stride;
   int64_t plane;  // floats between channels, where those of a pixel are not neighbours
 };
-// Which of some places lie in an image: the taps that do not see the border alone.
+// The places of a range that are inside an image: the taps that do not read only the border.
 struct Inside {
   int64_t from, to;
   // Of `taps` places from `first` on, `step` apart, those in [0, size).
@@ -43,7 +43,7 @@ struct Result {
   int64_t row, pixel, channel;  // strides; channels of tiles are dense
 };
 
-// Of R result rows, `row` apart in the slab, one channel of n in its group: a vector is
+// For R result rows, `row` apart in the slab, and one channel of n in its group. A vector is
 // neighbouring pixels, which fill it where channels are few.
 template <int R>
 void plane_rows(const Taps& taps, const float* weights, const Inside& inside, const float* a,
@@ -130,23 +130,24 @@ void convolve(const Taps& taps, const float* slab, int64_t slab_first, int64_t s
     }
 }
 
-// What a pixel of the result sees, in all images alike.
+// The taps for a pixel of the result, the same in all images.
 struct Window {
-  int64_t a;             // where its first tap lies in an image
+  int64_t a;             // offset of its first tap in an image
   const float* weights;  // a matrix of `lines` rows, in slivers; that tap's row is `first`
   int64_t lines, first;
-  int64_t rows, aseg, step;  // row taps; what leads from one to the next in the image and matrix
+  int64_t rows, aseg, step;  // row taps; the steps between them in the image and matrix
   int64_t k;                 // channels of the taps in one of them
 };
-// Tiles of one pixel of several images: no taps beyond the border are read. An element is
-// the same chain as elsewhere. `window(y, x, line)` for rows of the source `line` apart.
+// Tiles of one pixel of several images. They read no taps outside the border. An element is the
+// same chain of operations as elsewhere. Calls `window(y, x, line)`; rows of the source are `line`
+// apart.
 template <class F>
 void by_images(const Conv2dPlan& p, int64_t n, const ImageView& from, int64_t h, int64_t w,
                int64_t c, const ImageView& to, int64_t rows, int64_t columns, int64_t channels,
                const float* bias, float* workspace, const F& window) {
   const float* source = data_of(from);
   int64_t image = from.n, line = from.h;
-  // (Images a multiple of 4 KB apart would share the sets of the first-level cache.)
+  // (If images were a multiple of 4 KB apart, they would share the sets of the first-level cache.)
   if (from.c != 1 || from.w != c || image % 1024 == 0) {
     parallel_tasks(n, [&](int64_t i, int) {
       load_slab(source + i * from.n, from, h, w, c, 0, h, 0, w, workspace + i * p.image);
@@ -257,8 +258,8 @@ void forward(const Conv2dArgs& a) {
   });
 }
 
-// Taps of the residue `phase` modulo the stride, in the order of the source: source index = t + q
-// with q ascending.
+// The taps of the residue `phase` modulo the stride, in the order of the source: source index = t +
+// q with q ascending.
 struct Phase {
   int64_t taps, first_tap, tap_step;  // tap r of source order x: first_tap - x * tap_step
   int64_t first, step;                // q of source order x: first + x * step

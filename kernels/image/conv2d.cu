@@ -60,15 +60,15 @@ template <class T, class I> __global__ void columns_kernel(Columns<T, I> a) {
   }
 }
 
-// The other way: an element of the images' gradient is the sum of those of the columns' that were
-// read from it, in the order of the taps.
+// The opposite direction. An element of the images' gradient is the sum of all columns' elements
+// that were read from it, in the order of the taps.
 template <class T, class I> struct ColumnSums {
   ConvGeometry<I> g;
   Images<T, I> to;
   Divisor<I> by_c;
   const T* columns;
   I k, items;
-  bool inside;  // channels lie innermost
+  bool inside;  // channels are innermost
   ColumnSums(const Conv2dArgs& a, const void* memory, int64_t taps)
       : g(a.shape),
         to(a.x),
@@ -107,9 +107,9 @@ constexpr int64_t kMostColumnBytes = int64_t{256} << 20;
 
 enum class Pass { kForward, kInput, kWeight };
 
-// What columns and the implicit product are compared by. The products, of the images' columns
-// [m, k], the result or its gradient [m, n] and the weight [n, k]: y = columns weight^T; the
-// gradient of the columns = dy weight; that of the weight = dy^T columns.
+// The comparison of columns with the implicit product. The products use the images' columns [m, k],
+// the result or its gradient [m, n] and the weight [n, k]. y = columns weight^T, the gradient of
+// the columns = dy weight, and that of the weight = dy^T columns.
 struct Ways {
   const Pass pass;
   const Conv2dArgs& a;
@@ -128,11 +128,11 @@ struct Ways {
            : pass == Pass::kInput ? "conv2d_backward_input"
                                   : "conv2d_backward_weight";
   }
-  // Of dense channels-last memory.
+  // Is this dense channels-last memory?
   static bool dense(const ImageView& v, int64_t channels, int64_t h, int64_t w) {
     return v.c == 1 && v.w == channels && v.h == w * channels && v.n == h * w * channels;
   }
-  // Images that are their own columns: of filters of one pixel that meet each pixel once.
+  // Are the images their own columns? True for filters of one pixel that meet each pixel once.
   bool are_columns() const {
     const Conv2dShape& s = a.shape;
     return s.kh == 1 && s.kw == 1 && s.sh == 1 && s.sw == 1 && s.ph == 0 && s.pw == 0 &&
@@ -146,9 +146,10 @@ struct Ways {
            (pass != Pass::kForward || reinterpret_cast<uintptr_t>(a.bias) % 16 == 0) &&
            dense(a.y, n, s.oh, s.ow);
   }
-  // An estimate (the implicit product reads each pixel kh kw times through the caches and writes
-  // nothing in between): columns are worth being written and read again where many channels of the
-  // output use each of them. Note [Measured choices] in runtime/cuda/measured.h.
+  // An estimate. The implicit product reads each pixel kh kw times through the caches and writes
+  // nothing in between. Writing and reading columns pays where many channels of the output use each
+  // of them.
+  // Note [Measured choices] in runtime/cuda/measured.h.
   bool columns_may_pay() const {
     return n >= 32 && static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) >=
                           static_cast<double>(1 << 24);
@@ -201,7 +202,7 @@ struct Ways {
       else weight_product<T, I>(name(), a, where);
     });
   }
-  // False where cuBLASLt cannot; nothing is written to the result then.
+  // False if cuBLASLt cannot do it. Then nothing is written to the result.
   bool columns() const {
     const int device = static_cast<int>(where.device.index());
     const bool own = are_columns();

@@ -1,9 +1,10 @@
 // Convolutions as products of matrices that are read where the images lie
 // (kernels/matrix/gemm_gpu.h), with positions of type I. For .cu files only.
 //
-// Depth k of the forward and of the gradient of the input is (row of the filter, its column,
-// channel), the channel fastest. What a pixel, a tap and a channel add to an element's place is
-// added up apart, so that an element takes two comparisons and an addition.
+// Depth k of the forward pass and of the gradient of the input is (row of the filter, its column,
+// channel), the channel fastest. The position of an element is a sum of three terms: of the pixel,
+// the tap and the channel. They are computed separately, so an element costs two comparisons and an
+// addition.
 #pragma once
 #include "kernels/matrix/gemm_gpu.h"
 // clang-format off: the first decides what the others mean
@@ -14,7 +15,7 @@
 
 namespace ramet::kernels::RAMET_VARIANT {
 
-/// What the products of a convolution ask of a Conv2dShape, with its divisions prepared.
+/// The parts of a Conv2dShape that the products of a convolution need, with prepared divisions.
 template <class I> struct ConvGeometry {
   I h, w, oh, ow, kh, kw, ph, pw, dh, dw, sh, sw;
   I in, out;  // channels of a group
@@ -45,10 +46,10 @@ template <class I> struct ConvGeometry {
         by_in(in),
         by_out(out) {}
 };
-/// A pixel around which a filter lies: where its first tap is, and the element there.
+/// A pixel around which a filter is placed: the position of its first tap, and the element there.
 template <class I> struct ConvPixel { I y, x, at; };
-/// Of a tap and channel: its distance from the first tap, and what it adds to the places of the
-/// elements of both operands.
+/// For a tap and channel: the distance from the first tap, and the offsets of the elements of both
+/// operands.
 template <class I> struct alignas(16) ConvDepth { I y, x, a, b; };
 
 /// Rows: pixels of the output. Columns: channels of the output. One batch a group.
@@ -113,7 +114,7 @@ template <class T, class I> struct BackwardInput {
   using Value = T;
   using Index = I;
   using Batch = I;           // group
-  using Row = ConvPixel<I>;  // the last tap's, in steps of one; the image's first element
+  using Row = ConvPixel<I>;  // position of the last tap, in steps of one; the image's first element
   using Column = I;          // where the taps of a channel begin in the first filter
   using Depth = ConvDepth<I>;
   struct Out {
@@ -167,14 +168,14 @@ template <class T, class I> struct BackwardInput {
 
 static_assert(kConvTile == kTileRows && kConvTile == kTileColumns && kConvTileDepth == kTileDepth);
 
-/// Rows: channels of the output. Columns: taps. Depth: pixels of the output in a part. One batch a
-/// group and part; the parts are added afterwards.
+/// Rows: channels of the output. Columns: taps. Depth: pixels of the output in a part. One batch
+/// for each group and part; the parts are added afterwards.
 template <class T, class I> struct BackwardWeight {
   using Value = T;
   using Index = I;
   struct Batch {
     I group, image, pixel;  // where the part begins
-    int64_t sums;           // where its sums do
+    int64_t sums;           // where its sums begin
   };
   using Row = I;                // where a channel of the output begins
   using Column = ConvPixel<I>;  // a tap, and a channel of the input

@@ -39,8 +39,8 @@ void load_planes(const float* src, int64_t sc, int64_t sw, int64_t c, int64_t w,
       for (int64_t j = 0; j < w; ++j) dst[i * plane + j] = src[i * sc + j * sw];
 }
 
-// Elements r0 .. r0+VL of row p of the transposed matrix (p < k, source s[r*ld + p], r < rows) go
-// to dst_of(p, r0); nothing is written after them.
+// Writes elements r0 .. r0+VL of row p of the transposed matrix to dst_of(p, r0), for p < k. The
+// source is s[r*ld + p], r < rows. Nothing is written after them.
 template <class F>
 RAMET_INLINE void transpose_rows(const float* s, int64_t ld, int64_t rows, int64_t k,
                                  const F& dst_of) {
@@ -99,7 +99,7 @@ void store_row(const float* src, int64_t c, int64_t w, float* dst, int64_t sc, i
     for (int64_t i = 0; i < c; ++i) dst[i * sc + j * sw] = src[j * c + i];
 }
 
-// Where element (row k, column j) of a tap's matrix lies, of `columns` columns.
+// The address of element (row k, column j) of a tap's matrix of `columns` columns.
 RAMET_INLINE float* packed(float* dst, const TapPlace& tap, int64_t k, int64_t j, int64_t columns) {
   const int64_t sliver = j / kNR * kNR;
   return dst + tap.base + sliver * tap.rows + (tap.row + k) * imin(kNR, columns - sliver) + j -

@@ -1,4 +1,4 @@
-// What the float convolutions share: slabs of an image, packed filters. Not for fronts.
+// Shared parts of the float convolutions: slabs of an image, packed filters. Not for fronts.
 #pragma once
 #include "kernels/image/conv2d.h"
 #include "kernels/util.h"
@@ -6,14 +6,14 @@
 namespace ramet::kernels::RAMET_VARIANT {
 
 /// Rows first .. first+rows of one image (h x w pixels, c channels, strides of `v`) as
-/// dst[row][columns][c], shifted right by `left` columns (left if negative); zeros outside the
-/// image. May set up to 15 floats after the end to zero.
+/// dst[row][columns][c]. They are shifted right by `left` columns (left if negative), with zeros
+/// outside the image. May set up to 15 floats after the end to zero.
 void load_slab(const float* image, const ImageView& v, int64_t h, int64_t w, int64_t c,
                int64_t first, int64_t rows, int64_t left, int64_t columns, float* dst);
 
-/// The same as dst[c][row][columns], channels `plane` floats apart, 15 at least more than they
-/// have. Of the columns, a multiple of `step`, every step-th ones are neighbours: 0, step, ...; 1,
-/// ...
+/// The same as dst[c][row][columns], channels `plane` floats apart, at least 15 more than they
+/// have. `columns` is a multiple of `step`. Every step-th column is a neighbour of the one before:
+/// 0, step, ...; 1, ...
 void load_plane_slab(const float* image, const ImageView& v, int64_t h, int64_t w, int64_t c,
                      int64_t first, int64_t rows, int64_t left, int64_t columns, int64_t step,
                      int64_t plane, float* dst);
@@ -21,15 +21,15 @@ void load_plane_slab(const float* image, const ImageView& v, int64_t h, int64_t 
 /// src[w][c], dense, to one row of an image with channel stride sc and pixel stride sw.
 void store_row(const float* src, int64_t c, int64_t w, float* dst, int64_t sc, int64_t sw);
 
-/// Where the channels of one tap lie in a packed filter: rows row .. of a matrix of `rows` rows,
-/// which starts at `base` and is stored in slivers of kNR columns: element (k, j) of the sliver
-/// from column s on at s*rows + k*width + j - s, where width is the sliver's (the last one's may be
-/// smaller). So the tile reads a sliver from first to last byte.
+/// The place of the channels of one tap in a packed filter: rows row .. of a matrix of `rows` rows.
+/// The matrix starts at `base` and is stored in slivers of kNR columns. Element (k, j) of the
+/// sliver from column s on is at s*rows + k*width + j - s, where width is the sliver's. (The last
+/// one's may be smaller.) So the tile reads a sliver from first to last byte.
 struct TapPlace {
   int64_t base, rows, row;
 };
 
-/// Element (c, o) of tap's matrix = weight[g*cog + o][c][tap]; the groups follow each other.
+/// Element (c, o) of tap's matrix = weight[g*cog + o][c][tap]. The groups are consecutive.
 void pack_filter(const float* weight, int64_t groups, int64_t cog, int64_t cig, int64_t taps,
                  const TapPlace* place, float* dst);
 

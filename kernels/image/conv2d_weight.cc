@@ -1,9 +1,10 @@
 // The gradient of a float convolution's weight: Note [Convolution without im2col] in conv2d.h.
 //
-// An element's sum is that of parts of the images, a part's that of its images, an image's one
-// chain of its pixels; each in order. Who forms them when is chosen by the shape: tiles of one part
-// after the other, or, where images are so small that sums would be in memory more often than they
-// are added to, all parts of one tile after the other. Both give the same bits.
+// An element's sum is that of parts of the images. The sum of a part is that of its images, and the
+// sum of an image is one chain of its pixels; each in order. The shape decides how tasks are
+// formed. Normally a task goes through the tiles of one part. If images are small, sums would be
+// moved to and from memory more often than they are added to. Then a task goes through all parts of
+// one tile. Both give the same bits.
 #include "kernels/image/conv2d_slab.h"
 #include "kernels/matrix/micro.h"
 #include "runtime/base/thread_pool.h"
@@ -13,8 +14,7 @@ namespace {
 
 RAMET_INLINE const float* data_of(const ImageView& v) { return static_cast<const float*>(v.data); }
 
-// Rows of x (the first is row y0 * sh of the padded image) and of dy, of images one after the
-// other.
+// Rows of x (the first is row y0 * sh of the padded image) and of dy, for consecutive images.
 struct Images {
   const float *x, *dy;
   int64_t next_x, next_dy;
@@ -38,7 +38,7 @@ struct Job {
     runs = neighbours ? 1 : s.kw, k = neighbours ? s.kw * cig : cig;
   }
 
-  // Output rows y0 .. y0+rows of image n, where they are not read in place.
+  // Output rows y0 .. y0+rows of image n, if they are not read in place.
   void load(int64_t n, int64_t y0, int64_t rows, float* slab, float* dy) const {
     if (!in_place)
       load_slab(data_of(a.x) + n * a.x.n, a.x, s.h, s.w, s.ci, y0 * s.sh - s.ph,
@@ -51,13 +51,13 @@ struct Job {
             dy_in_place ? data_of(a.y) + n * a.y.n + y0 * dy_row : dys, in_place ? a.x.n : p.slab,
             dy_in_place ? a.y.n : p.dy};
   }
-  // Where the gradient of filter row r, run q lies: [g][r][s][c][o].
+  // The offset of the gradient of filter row r, run q: [g][r][s][c][o].
   int64_t place(int64_t g, int64_t r, int64_t q) const {
     return ((g * s.kh + r) * s.kw + q) * cig * cog;
   }
 };
 
-// Some images' sums for filter row r, run q of group g; the rows of its matrix are the run's
+// The sums of some images for filter row r, run q of group g. The rows of its matrix are the run's
 // channels.
 struct Row {
   Tile t{};
@@ -68,7 +68,7 @@ struct Row {
       int64_t q)
       : from(images) {
     const Conv2dShape& s = job.s;
-    // Output rows whose tap r lies in the image.
+    // Output rows whose tap r is inside the image.
     int64_t first = 0, end = rows;
     while (first < end && (y0 + first) * s.sh - s.ph + r * s.dh < 0) ++first;
     while (end > first && (y0 + end - 1) * s.sh - s.ph + r * s.dh >= s.h) --end;
@@ -78,7 +78,7 @@ struct Row {
     x = from.x + (first * s.sh + r * s.dh) * job.slab_row + q * s.dw * job.pixel + g * job.cig;
     dy = from.dy + first * job.dy_row + g * job.cog;
   }
-  // Of `count` images from the n-th on: to c, or added to it.
+  // The sum of `count` images from the n-th on: written to c, or added to it.
   RAMET_INLINE void add(Micro fn, int64_t i, int64_t j, int64_t n, int64_t count, bool adds,
                         float* c) {
     t.c = c, t.beta = adds ? 1.0f : 0.0f;
@@ -89,8 +89,8 @@ struct Row {
   }
 };
 
-// One channel a group: vectors are those of neighbouring groups, whose taps q of filter row r are
-// added up side by side.
+// One channel for each group. Vectors hold neighbouring groups, and several taps q of filter row r
+// are summed at once.
 void add_depthwise(const Job& job, const Images& from, int64_t y0, int64_t rows, int64_t images,
                    int64_t r, bool adds, float* sums) {
   constexpr int kTaps = 4;
@@ -190,7 +190,7 @@ void by_parts(const Job& job, float* sums, float* biases, float* slots) {
   });
 }
 
-// A task has some tiles, of all images; what they add up to is written once.
+// A task has some tiles, of all images. Their sums are written once.
 void by_tiles(const Job& job, float* sums, float* biases, float* slabs) {
   const Conv2dShape& s = job.s;
   const Conv2dWeightPlan& p = job.p;

@@ -1,4 +1,4 @@
-// How a GPU cuts the gradient of a convolution's weight into parts, which it adds up afterwards:
+// How a GPU cuts the gradient of a convolution's weight into parts. It sums the parts afterwards:
 // Note [Cuts for a nominal card] in kernels/gpu/gpu_cuts.h.
 #pragma once
 #include "kernels/image/conv2d.h"
@@ -13,8 +13,8 @@ inline constexpr int64_t kConvTile = 64, kConvTileDepth = 16;
 struct ConvWeightCut {
   int64_t images, bands, pixels, parts;
   RAMET_INLINE explicit ConvWeightCut(const Conv2dShape& s) {
-    // As many as keep a large GPU busy, where a tile then still has enough to add up. About
-    // kNominalBlocks, but the number is part of the bits: it stays what it was.
+    // Enough parts to keep a large GPU busy, if a tile then still has enough to add. About
+    // kNominalBlocks, but the number affects the bits, so it stays as it is.
     constexpr int64_t kBlocks = 512, kLeast = 512;
     const int64_t of_image = s.oh * s.ow,
                   tiles = s.groups * ceil_div(s.co / s.groups, kConvTile) *

@@ -24,7 +24,8 @@ template <class T> struct Slot {
 };
 
 // Calls f(column element, image element) for every tap of output rows y0 .. y0+rows of group g that
-// lies in the image; column elements in [pixel][c][r][s] order. `outside` for the others.
+// is inside the image. Column elements are in [pixel][c][r][s] order. Calls `outside` for the
+// others.
 template <class F, class G>
 RAMET_INLINE void for_taps(const Conv2dShape& s, const ImageView& x, int64_t g, int64_t y0,
                            int64_t rows, const F& f, const G& outside) {

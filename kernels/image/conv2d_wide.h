@@ -1,4 +1,4 @@
-// The double and int64 side of conv2d.h.
+// The double and int64 part of conv2d.h.
 #pragma once
 #include "kernels/image/conv2d.h"
 

@@ -1,4 +1,4 @@
-// A batch of images as kernels see it.
+// A kernel's view of a batch of images.
 #pragma once
 #include <cstdint>
 

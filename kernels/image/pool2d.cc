@@ -37,16 +37,16 @@ template <class F> RAMET_INLINE void for_pieces(const Pool2dShape& s, const F& f
 
 // ---- maximum ------------------------------------------------------------------------------------
 
-constexpr int64_t kRow = 256;  // results of a row that are worked on together
+constexpr int64_t kRow = 256;  // results of a row that are computed together
 
 template <class T> RAMET_INLINE T lowest();
 template <> RAMET_INLINE float lowest() { return -__builtin_inff(); }
 template <> RAMET_INLINE double lowest() { return -__builtin_inf(); }
 template <> RAMET_INLINE int64_t lowest() { return INT64_MIN; }
 
-// Results j0 .. j0+count of a row, and the taps that may lie in the input for one of them: a few
-// are all looked at, of many those that do. Where windows lie further apart than the input is wide,
-// one result at a time: no tap between those of two windows is looked at.
+// Results j0 .. j0+count of a row, and the taps that may be inside the input for one of them. If
+// there are few taps, all are tried; of many, only those. If windows are farther apart than the
+// input is wide, a block is one result: no tap between those of two windows is tried.
 struct Block {
   int64_t j0, count, from, to;
   RAMET_INLINE Block(const Pool2dShape& s, int64_t first, int64_t dilation)
@@ -56,7 +56,8 @@ struct Block {
     to = Taps(j0, s.sw, s.pw, dilation, s.kw, s.w).to;
   }
 };
-// Those of a block, from .. to relative to j0, whose tap lies in the input, at j * stride + shift.
+// The results of a block, from .. to relative to j0, whose tap at j * stride + shift is in the
+// input.
 struct Reach {
   int64_t from, to;
   RAMET_INLINE Reach(const Block& b, int64_t stride, int64_t shift, int64_t extent) {
@@ -116,7 +117,7 @@ template <class T, class Index> void max_forward_rows(const MaxPool2dArgs& a) {
   });
 }
 
-// Places in a plane fit 32 bits.
+// Do positions in a plane fit 32 bits?
 bool small_plane(const Pool2dShape& s) { return s.h < INT32_MAX && s.w < INT32_MAX / s.h; }
 
 template <class T> void max_forward(const MaxPool2dArgs& a) {
@@ -334,7 +335,7 @@ void add_ranges(const T* share, const Range* columns, int64_t count, T* x, int64
     for (int64_t ix = columns[j].from; ix < columns[j].to; ++ix)
       x[ix * step] = plus(x[ix * step], share[j]);
 }
-// The same tap by tap, the last one first: a column's windows come in their order.
+// The same, tap by tap, the last one first: a column gets its windows in their order.
 template <class T>
 void add_taps(const T* share, const Block& block, const Pool2dShape& s, T* x, int64_t step) {
   for (int64_t q = block.to; q-- > block.from;) {
@@ -349,8 +350,8 @@ void add_taps(const T* share, const Block& block, const Pool2dShape& s, T* x, in
     by == 1 ? loop(1) : by == 2 ? loop(2) : loop(by);
   }
 }
-// A block of a row of outputs at a time: each is divided once, and what it adds to a row of the
-// input is the same for all rows of the windows. An element gets its outputs in their order.
+// A block of a row of outputs at a time. Each output is divided once. It adds the same to a row of
+// the input for all rows of the windows. An element gets its outputs in their order.
 template <class T> void avg_backward(const AvgPool2dArgs& a) {
   if (a.x.c == 1 && a.y.c == 1) return avg_backward_inside<T>(a);
   const Pool2dShape& s = a.shape;

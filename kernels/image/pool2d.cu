@@ -1,5 +1,5 @@
-// A thread has an element of what is written and looks for what goes into it: no sum depends on the
-// order in which threads come.
+// A thread has one element of the result and finds all its contributions. So no sum depends on the
+// order of threads.
 #include "kernels/gpu/gpu_elements.h"
 #include "kernels/gpu/gpu_launch.h"
 // clang-format off: the first two decide what the others mean
@@ -41,8 +41,8 @@ template <class I> struct Geometry {
 };
 
 template <class I> struct Place { I n, c, y, x; };
-// The item-th element of images of c channels, h x w: the channel varies fastest where channels lie
-// innermost, so that neighbouring threads read neighbours.
+// The item-th element of images of c channels, h x w. If channels are innermost, the channel varies
+// fastest, so that neighbouring threads read neighbours.
 template <class I>
 RAMET_INLINE Place<I> place_of(I item, const Geometry<I>& g, const Divisor<I>& h,
                                const Divisor<I>& w) {

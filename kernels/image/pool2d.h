@@ -7,19 +7,20 @@ namespace ramet {
 namespace kernels {
 
 /// Input [n, c, h, w], output [n, c, oh, ow]; all operands of one dtype: float, double or int64.
-/// Maximum: the window of output (i, j) is the elements (i*sh - ph + r*dh, j*sw - pw + q*dw), r <
-/// kh, q < kw, that lie in the input. Average: as for the maximum with dilation 1, over the divisor
-/// below. Adaptive: rows floor(i*h/oh) to ceil((i+1)*h/oh), columns likewise; the other numbers are
-/// not used. REQUIRES: for the maximum and the average every window starts inside the input or its
-/// left and upper padding, and for the maximum it holds at least one element. Paddings and extents
-/// add up to an int64, and so do dh (kh - 1) and dw (kw - 1) of a maximum.
+/// Maximum: the window of output (i, j) is the elements in the input at (i*sh - ph + r*dh, j*sw -
+/// pw + q*dw), r < kh, q < kw. Average: as for the maximum with dilation 1, over the divisor below.
+/// Adaptive: rows floor(i*h/oh) to ceil((i+1)*h/oh), columns likewise; the other numbers are not
+/// used. REQUIRES: for the maximum and the average every window starts inside the input or its left
+/// and upper padding. For the maximum it holds at least one element. The sum of paddings and
+/// extents fits an int64, and so do dh (kh - 1) and dw (kw - 1) of a maximum.
 struct Pool2dShape {
   int64_t n, c, h, w, oh, ow;
   int64_t kh, kw, sh, sw, ph, pw, dh, dw;
 };
 
-/// y = the first maximum of each window in row-major order; a NaN wins over everything, the last
-/// one. `index`, unless its data is null, gets int64 values y*w + x of the place in the input.
+/// y = the first maximum of each window in row-major order. A NaN wins over everything; of several,
+/// the last one. `index`, unless its data is null, gets int64 values y*w + x of the place in the
+/// input.
 struct MaxPool2dArgs {
   Pool2dShape shape;
   ImageView x, y, index;
@@ -31,9 +32,9 @@ RAMET_KERNEL(max_pool2d_backward, MaxPool2dArgs);
 /// y = x[index]: the derivative of the gradient, and of the pooling in forward direction.
 RAMET_KERNEL(max_pool2d_gather, MaxPool2dArgs);
 
-/// y = the sum of each window over a divisor: divisor_override unless 0; else the elements of the
-/// window, those in the padding included with count_include_pad (but at most `ph`, `pw` beyond the
-/// input). A window of padding alone gives 0.
+/// y = the sum of each window over a divisor. That is divisor_override unless 0; else the number of
+/// elements of the window. With count_include_pad it includes those in the padding (but at most
+/// `ph`, `pw` outside the input). A window that is only padding gives 0.
 struct AvgPool2dArgs {
   Pool2dShape shape;
   ImageView x, y;

@@ -1,6 +1,6 @@
-// What of a window lies in the input, and what an average divides by, on CPUs and GPUs. Windows may
-// be far larger than the input, with as much padding: nobody walks over what lies outside, and no
-// sum of kernel and place is formed.
+// The part of a window that is inside the input, and the divisor of an average, on CPUs and GPUs.
+// Windows may be far larger than the input, with as much padding. No code iterates over the part
+// outside, and no sum of kernel and position is formed.
 #pragma once
 #include <type_traits>
 
@@ -11,8 +11,8 @@
 
 namespace ramet::kernels::RAMET_VARIANT {
 
-// Numbers are int64, or of fewer bits where a GPU's fit them; what is divided by is a number, or
-// there a Divisor.
+// Numbers are int64, or have fewer bits where a GPU's numbers fit them. Divisors are numbers, or on
+// a GPU a Divisor.
 RAMET_INLINE int64_t over(int64_t n, int64_t by) { return n / by; }
 RAMET_INLINE int64_t over_up(int64_t n, int64_t by) { return ceil_div(n, by); }
 template <class I> RAMET_INLINE I over(I n, const Divisor<I>& by) { return by(n); }
@@ -27,7 +27,8 @@ template <class I, class By> RAMET_INLINE I steps_to(I a, const By& b) {
   return a > 0 ? over(static_cast<I>(a - 1), b) + 1 : 0;
 }
 
-/// Taps from .. to of output i in one dimension lie in the input, tap r at origin + r * dilation.
+/// Taps from .. to of output i in one dimension are inside the input, with tap r at origin + r *
+/// dilation.
 template <class I> struct TapsOf {
   I from, to, origin;
   template <class By> RAMET_INLINE TapsOf(I i, I stride, I pad, const By& dilation, I k, I extent) {
@@ -39,8 +40,8 @@ template <class I> struct TapsOf {
 };
 using Taps = TapsOf<int64_t>;
 
-/// Elements from .. to of an average's window in one dimension, and how many it has with those in
-/// the padding.
+/// Elements from .. to of an average's window in one dimension, and their number including the
+/// padding.
 template <class I> struct RangeOf {
   I from, to, full;
   RangeOf() = default;
@@ -53,7 +54,7 @@ template <class I> struct RangeOf {
       return;
     }
     const I start = i * stride - pad;
-    // May be more than an int64 holds as a signed number.
+    // The difference may be too large for a signed int64.
     const U room = static_cast<U>(extent + pad) - static_cast<U>(start);
     full = room < static_cast<U>(k) ? static_cast<I>(room) : k;
     from = start > 0 ? start : 0, to = least<I>(start + full, extent);
@@ -70,8 +71,8 @@ RAMET_INLINE Range columns_of(const AvgPool2dArgs& a, int64_t j) {
   return {a.adaptive, j, s.ow, s.sw, s.pw, s.kw, s.w};
 }
 
-/// rows * columns, rounded once where both are exact; of integers, whose quotient by it is 0
-/// anyway, the largest where that is larger.
+/// rows * columns, rounded once if both are exact. For integers at most the largest int64: a
+/// quotient by such a number is 0 anyway.
 template <class T> RAMET_INLINE T area(int64_t rows, int64_t columns) {
   return static_cast<T>(rows) * static_cast<T>(columns);
 }

@@ -1,4 +1,4 @@
-// How far the positions of convolutions, pools and batch norm go, from their shapes alone
+// The largest positions of convolutions, pools and batch norm, from their shapes alone
 // (kernels/gpu/gpu_reach.h). For .cu files and tests.
 #pragma once
 #include "kernels/gpu/gpu_reach.h"
@@ -9,8 +9,8 @@
 namespace ramet {
 namespace kernels {
 
-/// The largest number that the products of a convolution meet: positions, with those of pixels
-/// around an image that taps name, and what is counted.
+/// The largest number in the products of a convolution: positions, including those of pixels
+/// outside an image that taps name, and counts.
 inline double conv2d_reach(const Conv2dArgs& a) {
   const Conv2dShape& s = a.shape;
   const double rows = farthest({{s.oh, s.sh}, {s.kh, s.dh}, {s.ph, 1}, {s.h, 1}}),
@@ -24,8 +24,8 @@ inline double conv2d_reach(const Conv2dArgs& a) {
                      product_of({s.n, s.oh, s.ow}), product_of({s.n, s.h, s.w})});
 }
 
-/// The largest number that a pool meets: places of taps, also outside of the image, of elements,
-/// and what an adaptive pool divides.
+/// The largest number in a pool: positions of taps, also outside of the image, positions of
+/// elements, and the numbers that an adaptive pool divides.
 inline double pool2d_reach(const Pool2dShape& s, std::initializer_list<ImageView> views) {
   double most = largest_of({farthest({{s.oh, s.sh}, {s.ph, 1}, {s.kh, s.dh}, {s.h, 1}}),
                             farthest({{s.ow, s.sw}, {s.pw, 1}, {s.kw, s.dw}, {s.w, 1}}),

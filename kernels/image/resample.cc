@@ -1,6 +1,6 @@
-// What an output is made of is looked up in tables, which are small beside the images. Along rows
-// the weights of one tap lie together, so that neighbours are computed together; down columns whole
-// rows are added. Whichever way there is less to do comes first, a row at a time, in the caches.
+// Tables, which are small compared with the images, hold the inputs of each output. Along rows the
+// weights of one tap are contiguous, so that neighbours are computed together. Down columns whole
+// rows are added. The direction with less work comes first, a row at a time, in the caches.
 #include "kernels/image/resample.h"
 
 #include "kernels/copy/chunk.h"
@@ -45,7 +45,7 @@ template <class T> Table<T> table_of(const ResampleAxis& a, bool backward, Arena
   for (int64_t o = 0; o < a.out; ++o)
     f.close(o, resample_row(a, taps, o, f.first + o, f.weight + f.begin[o]));
   if (!backward) return f;
-  // Those outputs that have input i are neighbours too.
+  // The outputs that have input i are also neighbours.
   Table<T> t(a.in, a.out, entries, arena);
   for (int64_t i = 0, low = 0, end = 0; i < a.in; ++i) {
     while (low < a.out && f.first[low] + f.count(low) <= i) ++low;
@@ -58,7 +58,7 @@ template <class T> Table<T> table_of(const ResampleAxis& a, bool backward, Arena
   return t;
 }
 
-// A table by taps: what a result has not is the element behind the inputs, a 0, times 0.
+// A table by taps. A missing tap of a result is the element after the inputs, a 0, times 0.
 template <class T> struct Columns {
   int64_t rows, taps = 0;
   int32_t* at;
@@ -125,7 +125,7 @@ template <class T> struct Images {
   RAMET_INLINE int64_t stride_in() const { return in + 16; }
   RAMET_INLINE int64_t stride_out() const { return out + 16; }
 
-  // n elements from `from` on of row r: where they lie, or converted.
+  // n elements from `from` on of row r: in place, or converted.
   RAMET_INLINE const T* source(int64_t from, int64_t n, T* buffer) const {
     const char* p = at(a.x, a.dtype, from);
     if (direct()) return reinterpret_cast<const T*>(p);
@@ -203,7 +203,7 @@ template <class T> struct Images {
       done(to, out, result);
     }
   }
-  // The same where nothing changes along a row: piece by piece.
+  // The same if nothing changes along a row: piece by piece.
   void columns_alone(int64_t plane, int64_t o0, int64_t o1) const {
     T first[kChunk], second[kChunk], result[kChunk];
     for (int64_t o = o0; o < o1; ++o)
@@ -227,7 +227,7 @@ template <class T> void run(const ResampleArgs& a) {
                 each = imax(1, kTask / imax(1, each_row)), all = a.planes * h.rows,
                 buffer = 3 * images.stride_in() + (kResampleRows + 1) * images.stride_out();
   T* buffers = arena.take<T>(0);
-  // Pieces of so many rows, which may begin and end inside of a plane.
+  // Pieces of so many rows, which may begin and end inside a plane.
   run_tasks(ceil_div(all, each),
             a.planes * (h.inputs * images.in + h.rows * images.out) * bytes_of(a.dtype),
             [&](int64_t task, int slot) {

@@ -1,4 +1,4 @@
-// A thread has a result and looks for what goes into it, by tables that small kernels make first.
+// A thread has a result and finds its inputs in tables, which small kernels make first.
 #include "kernels/gpu/gpu_elements.h"
 #include "kernels/gpu/gpu_launch.h"
 // clang-format off: the first two decide what the others mean
@@ -34,7 +34,7 @@ template <class T> __global__ void rows_kernel(ResampleAxis a, AxisTable<T> t) {
 }
 template <class T> __global__ void spans_kernel(ResampleAxis a, AxisTable<T> t) {
   for (int64_t i = first_item(); i < a.in; i += item_step()) {
-    // The first output whose last input is i or behind it, and the first that begins behind it.
+    // The first output whose last input is i or later, and the first that begins after i.
     const auto first_where = [&](const auto& holds) {
       int64_t from = 0, to = a.out;
       while (from < to) {
@@ -49,7 +49,7 @@ template <class T> __global__ void spans_kernel(ResampleAxis a, AxisTable<T> t) 
   }
 }
 
-// What goes into result r: `count` elements from `from` on.
+// The inputs of result r: `count` elements from `from` on.
 template <class T, class I> struct Inputs {
   const AxisTable<T>& table;
   I result, from, count;

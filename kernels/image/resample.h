@@ -5,9 +5,8 @@
 namespace ramet {
 namespace kernels {
 
-/// Which inputs make output o of `in` -> `out`, and by which weights (image/resample_weights.h).
-/// With step = 1 / scale where a scale above 0 is given, else in / out; with align_corners
-/// (in - 1) / (out - 1), or 0:
+/// The inputs and weights of output o of `in` -> `out` (image/resample_weights.h). step = 1 / scale
+/// where a scale above 0 is given, else in / out; with align_corners (in - 1) / (out - 1), or 0:
 ///   kNearest       floor(step o)                kNearestExact  floor(step (o + 0.5))
 ///   kLinear        two around x = step (o + 0.5) - 0.5, not below 0; with align_corners step o
 ///   kCubic         four around x, a = -0.75; those outside are the border's (Keys 1981)
@@ -30,10 +29,10 @@ struct ResampleAxis {
   bool align_corners;
 };
 
-/// x: dense [planes][h.in][w.in][inner], y: [planes][h.out][w.out][inner]; backward, which is the
-/// adjoint: the other way round, with a y of the axes' inputs. Every sum has one owner and is
-/// formed in the order of what is added. float64 is computed in double, all else in float.
-/// REQUIRES: a floating dtype, or uint8 with kNearest and kNearestExact.
+/// x: dense [planes][h.in][w.in][inner], y: [planes][h.out][w.out][inner]. backward is the adjoint:
+/// x has the axes' outputs and y their inputs. Every sum has one owner and is formed in the order
+/// of its terms. float64 is computed in double, all else in float. REQUIRES: a floating dtype, or
+/// uint8 with kNearest and kNearestExact.
 struct ResampleArgs {
   int64_t planes, inner;
   ResampleAxis h, w;
@@ -45,10 +44,10 @@ struct ResampleArgs {
 };
 RAMET_KERNEL(resample, ResampleArgs);
 
-/// Rows of intermediate results that are kept, and inputs of a result that are padded to.
+/// Rows of intermediate results that are kept, and inputs to which a result is padded.
 constexpr int64_t kResampleRows = 8;
 
-/// An output has at most so many inputs.
+/// The most inputs of an output.
 constexpr int64_t resample_taps(const ResampleAxis& a) {
   switch (a.how) {
     case Resampling::kNone:

@@ -1,6 +1,6 @@
 // The inputs of one output of a resampled axis, and their weights; on CPUs and GPUs. T is float or
-// double. LibTorch's formulas, in the same type: where an output lies between two inputs decides
-// which one is nearest.
+// double. LibTorch's formulas, in the same type: the exact position of an output between two inputs
+// decides which one is nearest.
 #pragma once
 #include "kernels/image/resample.h"
 #include "kernels/util.h"
@@ -62,9 +62,9 @@ RAMET_INLINE int64_t wide_row(const ResampleAxis& a, int64_t taps, int64_t o, in
   return count;
 }
 
-/// Output o is the sum of w[j] times input first + j, j < the result, which is at most `taps`
-/// (resample_taps, which a kernel cannot call). `first` and the last input
-/// never fall as o grows.
+/// Output o is the sum of w[j] times input first + j, for j < the result. The result is at most
+/// `taps` (resample_taps, which a kernel cannot call). `first` and the last input never fall as o
+/// grows.
 template <class T>
 RAMET_INLINE int64_t resample_row(const ResampleAxis& a, int64_t taps, int64_t o, int64_t* first,
                                   T* w) {

@@ -6,12 +6,12 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-// What running sums are kept in.
+// The type of running sums.
 template <class T> struct Running { using type = double; };
 template <> struct Running<int64_t> { using type = uint64_t; };
 
-// Running sums along VL rows of n floats: side by side, so that no sum waits for the one before it
-// alone.
+// Running sums along VL rows of n floats at once, so that one sum does not only wait for the sum
+// before it.
 void along_rows(const float* in, float* out, int64_t rows, int64_t n, bool reverse) {
   typedef double Sums __attribute__((vector_size(VL * 8)));
   Sums sum{};

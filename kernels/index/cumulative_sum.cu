@@ -26,9 +26,9 @@ __global__ void cumulative_sum_kernel(CumulativeSumArgs a, Divisor<int64_t> by_i
   }
 }
 
-// A block has a segment of a line. Sums of whole segments first; then a block adds up those before
-// its own and goes along it, each thread with kRun neighbours at a time. All orders follow from the
-// shape.
+// A block has a segment of a line. First the sums of whole segments are made. Then a block adds
+// those before its own and goes along it, each thread with kRun neighbours at a time. All orders
+// follow from the shape.
 struct Segments {
   CumulativeSumArgs a;
   int64_t length;                      // elements of a segment

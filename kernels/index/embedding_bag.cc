@@ -1,5 +1,5 @@
-// A bag's sum stays in registers while rows go by, strip by strip of its columns; where values are
-// converted, and maxima, in the first-level cache.
+// A bag's sum stays in registers during the loop over rows, strip by strip of its columns. For
+// converted values, and for maxima, it stays in the first-level cache.
 #include "kernels/index/embedding_bag.h"
 
 #include "kernels/copy/chunk.h"
@@ -50,11 +50,11 @@ void columns(const EmbeddingBagArgs& a, int64_t bag, int64_t from, int64_t to, i
   store_chunk(at(a.y, a.dtype, bag * a.cols + c), a.dtype, 1, n, sum);
 }
 
-// n columns from c on of a bag's sum or mean: 16 of each strip, or less of a single one.
+// n columns from c on of a bag's sum or mean: 16 of each strip, or fewer of a single one.
 template <class T, int kStrips>
 RAMET_INLINE void sum_strips(const EmbeddingBagArgs& a, int64_t bag, int64_t from, int64_t to,
                              int64_t c, int64_t n) {
-  constexpr int64_t kAhead = 8;  // rows that are on their way
+  constexpr int64_t kAhead = 8;  // rows that are prefetched
   const T *weight = static_cast<const T*>(a.weight) + c, *scale = static_cast<const T*>(a.scale);
   const bool whole = kStrips > 1 || n == 16;
   Lanes<T> sum[kStrips];
@@ -96,7 +96,7 @@ void one_bag(const EmbeddingBagArgs& a, int64_t bag, int64_t from, int64_t to, P
     for (; c < a.cols; c += 16) sum_strips<T, 1>(a, bag, from, to, c, imin(16, a.cols - c));
     return;
   }
-  // Without columns there are still counts.
+  // Without columns the counts are still written.
   for (int64_t c = 0; c < imax(1, a.cols); c += kChunk)
     columns(a, bag, from, to, c, imin(kChunk, a.cols - c), p);
 }

@@ -37,7 +37,7 @@ __global__ void bag_kernel(EmbeddingBagArgs a, int64_t columns, Divisor<int64_t>
 }  // namespace
 
 void embedding_bag(const EmbeddingBagArgs& a, Stream where) {
-  // Without columns there are still counts.
+  // Without columns the counts are still written.
   const int64_t columns = imax(1, a.cols);
   by_floating_type(a.dtype, [&](auto t) {
     start_for("embedding_bag", where, a.bags * columns, bag_kernel<decltype(t)>, a, columns,

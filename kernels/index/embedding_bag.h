@@ -7,12 +7,12 @@ namespace kernels {
 
 enum class BagMode : uint8_t { kSum, kMean, kMax };
 
-/// y[b] = the sum, mean or maximum of weight[indices[k]] over the k of bag b, offsets[b] to
-/// offsets[b + 1] or, of the last of `given`, to `total`; without those that are `padding`. 0 of
-/// none. A maximum is the first value that no later one is larger than. Sums are formed in the
-/// order of k, in float (double of float64), each row times scale[k] where there is one. REQUIRES:
-/// dense memory; a floating dtype of weight and y, its compute type of scale. Offsets and indices
-/// beyond their ranges are taken as nothing there.
+/// y[b] = the sum, mean or maximum of weight[indices[k]] over the k of bag b, without those that
+/// are `padding`. Bag b goes from offsets[b] to offsets[b + 1]; the last of `given` bags goes to
+/// `total`. An empty bag gives 0. A maximum is the first value that no later one exceeds. Sums are
+/// formed in the order of k, in float (in double for float64). Each row is multiplied by scale[k]
+/// if there is one. REQUIRES: dense memory; weight and y of a floating dtype; scale of its compute
+/// type. Offsets and indices out of range count as nothing.
 struct EmbeddingBagArgs {
   const void* weight;
   const int64_t *indices, *offsets;

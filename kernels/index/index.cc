@@ -11,7 +11,7 @@ namespace {
 template <class T> struct Unsigned { using type = T; };
 template <> struct Unsigned<int64_t> { using type = uint64_t; };
 
-// One task's share of the loop: all of it except one dimension, of which it has [begin, begin +
+// One task's part of the loop: all of it except one dimension, of which it has [begin, begin +
 // sizes[d]).
 struct Box {
   int64_t sizes[kMaxKernelRank];
@@ -22,7 +22,7 @@ RAMET_INLINE int64_t place(int64_t i, int64_t size, int64_t step) {
   return (i < 0 ? i + size : i) * step;
 }
 
-// Whether an index can be the one that is left out.
+// Can an index have the value to be skipped?
 RAMET_INLINE bool may_skip(const IndexArgs& a) {
   return a.indices > 0 && a.skipped >= -a.index_size[0] && a.skipped < a.index_size[0];
 }
@@ -66,7 +66,7 @@ template <class T> RAMET_INLINE bool is_nan(T v) {
   if constexpr (std::is_integral<T>::value) return false;
   else return v != v;
 }
-// What n elements become. L is T, unsigned where integers wrap.
+// Joins n elements by the mode. L is T, unsigned where integers wrap.
 template <class T> void join(IndexMode mode, T* to, const T* from, int64_t n) {
   using L = typename Unsigned<T>::type;
   L* p = reinterpret_cast<L*>(to);
@@ -85,7 +85,7 @@ template <class T> void join(IndexMode mode, T* to, const T* from, int64_t n) {
       for (int64_t i = 0; i < n; ++i) p[i] += q[i];
   }
 }
-// x += y, or as the mode says, for n elements of distinct places.
+// x += y, or the mode's operation, for n elements at distinct places.
 template <class T>
 void join_run(IndexMode mode, void* x, int64_t x_stride, const void* y, int64_t y_stride, int64_t n,
               ScalarType t, ScalarType y_type) {
@@ -109,7 +109,7 @@ void join_elements(const IndexArgs& a, int64_t x, int64_t x_stride, int64_t y, i
   });
 }
 
-// Along the last dimension every element may lie elsewhere.
+// Along the last dimension every element may have another place.
 template <class Move>
 RAMET_INLINE void each_element(const IndexArgs& a, int64_t x, int64_t y, const int64_t* offset,
                                int64_t n, Move move) {
@@ -158,7 +158,7 @@ void add_each(const IndexArgs& a, int64_t x, int64_t y, const int64_t* offset, i
 }
 void run_each(const IndexArgs& a, int64_t x, int64_t y, const int64_t* offset, int64_t n) {
   if (a.mode == IndexMode::kAdd) {
-    // Quick ways of these few; the last one serves every dtype and mode.
+    // Fast paths for a few types; the last one handles every dtype and mode.
     const auto is = [&](ScalarType to, ScalarType from) {
       return a.dtype == to && a.y_dtype == from;
     };
@@ -181,7 +181,8 @@ void run_each(const IndexArgs& a, int64_t x, int64_t y, const int64_t* offset, i
   }
 }
 
-// row(place of its first element, element of y) for the tuples along the last dimension but one.
+// Calls row(place of its first element, element of y) for the tuples along the last dimension but
+// one.
 template <class F>
 RAMET_INLINE void each_row(const IndexArgs& a, int64_t x, int64_t y, const int64_t* index,
                            int64_t rows, const F& row) {
@@ -193,7 +194,7 @@ RAMET_INLINE void each_row(const IndexArgs& a, int64_t x, int64_t y, const int64
     if (i != skipped) row(x + r * xs + place(i, size, index_step), y + r * ys);
   }
 }
-// Are tuples along the last dimension rows that lie dense in x and y, for run_rows?
+// Are the tuples along the last dimension dense rows in x and y, for run_rows?
 bool is_of_rows(const IndexArgs& a) {
   const int last = a.rank - 1;
   if (a.indices != 1 || last < 1 || a.index_strides[0][last] != 0 || a.x_strides[last] != 1 ||
@@ -223,7 +224,7 @@ void run_rows(const IndexArgs& a, int64_t x, int64_t y, const int64_t* index, in
 void run_box(const IndexArgs& a, const Box& b) {
   const int last = a.rank - 1;
   const int64_t n = b.sizes[last], bytes = bytes_of(a.dtype);
-  // Does the index stand still along the last dimension? (Sums into one place are made one by one.)
+  // Is the index constant along the last dimension? (Sums into one place are made one by one.)
   bool runs = !joins(a.mode) || a.x_strides[last] != 0;
   for (int k = 0; k < a.indices; ++k) runs = runs && a.index_strides[k][last] == 0;
   int64_t x = b.x, y = b.y, offset[kMaxIndexTensors], tuple[kMaxKernelRank] = {};
@@ -264,9 +265,9 @@ void run_box(const IndexArgs& a, const Box& b) {
 
 constexpr int64_t kColumns = 64;  // of the last dimension stay together: whole cache lines
 
-// Sums that are rounded when they are stored. Tuples are sorted by where they go, so that an
-// element's are neighbours, still in the order of the loop: it is read once, added to in float, and
-// rounded once.
+// Sums that are rounded when they are stored. Tuples are sorted by destination, so the tuples of an
+// element are neighbours, still in the order of the loop. The element is read once, added to in
+// float, and rounded once.
 void add_sorted(const IndexArgs& a) {
   const IndexDimensions d(a);
   const IndexKeys by(a);
@@ -282,7 +283,7 @@ void add_sorted(const IndexArgs& a) {
     }
   });
   sort_pairs({keys, tuples, d.rows, d.meetings, by.bits, tuples + pairs});
-  // A task has some pairs, those whose place begins among them, and a stretch of the columns.
+  // A task has the pairs whose destination begins in its range, and a range of the columns.
   const int32_t last = d.column_rank - 1;
   const int64_t width = last < 0 ? 1 : a.sizes[d.column[last]],
                 xs = last < 0 ? 1 : a.x_strides[d.column[last]],
@@ -319,11 +320,11 @@ void add_sorted(const IndexArgs& a) {
 }  // namespace
 
 void check_index(const CheckIndexArgs& a) {
-  constexpr int64_t kBlock = 1024, kBlocks = 16;  // looked at together; of a task
+  constexpr int64_t kBlock = 1024, kBlocks = 16;  // checked together; blocks of a task
   const auto bad = [&](int64_t v) {
     return ((v < a.low) | (v >= a.high)) & !(a.ignores & (v == a.ignored));
   };
-  int64_t least = a.n;  // of what was found: its number does not depend on who was first
+  int64_t least = a.n;  // the smallest one found, so it does not depend on which task is first
   run_tasks(ceil_div(a.n, kBlock * kBlocks), a.n * 8, [&](int64_t task, int) {
     for (int64_t block = task * kBlocks; block < (task + 1) * kBlocks; ++block) {
       const int64_t first = block * kBlock, end = imin(a.n, first + kBlock);
@@ -350,8 +351,8 @@ void index_elements(const IndexArgs& a) {
   int64_t total = 1, split = -1, units = 1;
   for (int d = 0; d < a.rank; ++d) {
     total *= a.sizes[d];
-    // Tasks may not meet in an element they write: cut where x moves with the tuple. Prefer the
-    // longest such dimension.
+    // No two tasks may write the same element. So the cut is along a dimension in which x moves
+    // with the tuple, preferably the longest.
     const int64_t n = d == a.rank - 1 ? ceil_div(a.sizes[d], kColumns) : a.sizes[d];
     if ((apart || a.x_strides[d] != 0) && n > units) split = d, units = n;
   }

@@ -7,15 +7,15 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-// Items of one thread: few blocks meet in the word.
+// Items of one thread, so that few blocks access the word.
 constexpr int64_t kChecked = 16;
 
-// The smallest faulty position of all blocks, whichever of them finds it first: the last block to
-// be done writes it down.
+// The smallest faulty position of all blocks, whichever block finds it first. The last block that
+// ends writes it.
 __global__ void check_index_kernel(CheckIndexArgs a) {
   using Bits = unsigned long long;
   auto* word = static_cast<::ramet::cuda::FaultWord*>(a.fault_word);
-  if (word->check != 0) return;  // an earlier kernel's; of this stream, as who clears it
+  if (word->check != 0) return;  // from an earlier kernel of this stream; the kernel that clears it runs there, too
   __shared__ int64_t shared[kWarps];
   int64_t first = a.n;
   for (int64_t i = first_item(); i < a.n && first == a.n; i += item_step()) {
@@ -32,7 +32,7 @@ __global__ void check_index_kernel(CheckIndexArgs a) {
   if (most == 0) return;
   word->position = static_cast<int64_t>(~most);
   word->value = a.index[word->position * a.stride];
-  atomicExch(&word->check, Bits{a.fault_check});  // beside readers
+  atomicExch(&word->check, Bits{a.fault_check});  // concurrently with readers
 }
 
 // ---- the loop over index tensors ----------------------------------------------------------------
@@ -78,7 +78,7 @@ template <class T> __global__ void move_kernel(Loop loop, int64_t items) {
   }
 }
 
-// What an element becomes where y's value is joined to it.
+// The new value of an element to which y's value is joined.
 template <class T> RAMET_INLINE T joined(IndexMode mode, T x, T y) {
   switch (mode) {
     case IndexMode::kMul: return vmul(x, y);
@@ -88,8 +88,9 @@ template <class T> RAMET_INLINE T joined(IndexMode mode, T x, T y) {
   }
 }
 
-// Of the tuples that meet in an element one thread does the work of all, in the order of the loop:
-// no atomics, one result. Here the first of few finds the others by looking.
+// One thread does the work of all tuples that meet in an element, in the order of the loop. So
+// there are no atomics and one result. If tuples are few, the first one finds the others by a
+// search.
 // T: the compute type to join in, else a word of the element's size.
 template <class T, bool kJoins> __global__ void few_kernel(Loop loop, int64_t items) {
   const IndexArgs& a = loop.a;
@@ -122,7 +123,7 @@ template <class T, bool kJoins> __global__ void few_kernel(Loop loop, int64_t it
   }
 }
 
-// Many are sorted by where they go. keys[row][tuple].
+// Many tuples are sorted by destination. keys[row][tuple].
 __global__ void keys_kernel(Loop loop, IndexKeys by, uint64_t* keys, int64_t items) {
   const IndexArgs& a = loop.a;
   const IndexDimensions& d = loop.d;
@@ -136,7 +137,7 @@ __global__ void keys_kernel(Loop loop, IndexKeys by, uint64_t* keys, int64_t ite
   }
 }
 
-// The first of equal keys joins them all, the last one's value stays.
+// The first of equal keys joins them all; with kPut the last one's value remains.
 template <class T, bool kJoins>
 __global__ void sorted_kernel(Loop loop, const uint64_t* all_keys, const int64_t* all_tuples,
                               uint64_t none, int64_t items) {

@@ -1,5 +1,5 @@
-// Reading and writing at positions that index tensors name: gather, scatter, index_select,
-// index_add, embedding and advanced indexing are one loop.
+// Reads and writes at positions given by index tensors. One loop implements gather, scatter,
+// index_select, index_add, embedding and advanced indexing.
 #pragma once
 #include "kernels/compute_bytes.h"
 #include "kernels/copy/view.h"
@@ -10,9 +10,9 @@
 namespace ramet {
 namespace kernels {
 
-/// *first_bad = the smallest i with index[i * stride] outside [low, high), -1 where there is none.
-/// `ignored` is never bad where `ignores`: every number can be an index, so none says "nothing". On
-/// a GPU it goes to `fault` instead (runtime/devices/gpu.h).
+/// *first_bad = the smallest i with index[i * stride] outside [low, high), -1 if there is none.
+/// With `ignores` the value `ignored` is never bad; a flag is needed because every number can be an
+/// index. On a GPU it goes to `fault` instead (runtime/devices/gpu.h).
 struct CheckIndexArgs {
   const int64_t* index;
   int64_t n, stride, low, high, ignored;
@@ -27,29 +27,29 @@ inline constexpr int kMaxIndexTensors = 8;
 
 enum class IndexMode : uint8_t {
   kGet,   // y = x[...]
-  kPut,   // x[...] = y: of several values for one element the last one stays
-  kMove,  // x[...] = y: no two tuples name one element
+  kPut,   // x[...] = y: of several values for one element the last one remains
+  kMove,  // x[...] = y: all tuples name different elements
   kAdd,   // x[...] += y: in the order of the loop, in the compute type, rounded once
   kMul,   // x[...] *= y: likewise, rounded each time where it has sixteen bits
   kMax,   // x[...] = the larger of both, a NaN wins
   kMin,   // the smaller, likewise
 };
-/// Does x keep what it was, beside y?
+/// Does the result depend on the old value of x as well as on y?
 constexpr bool joins(IndexMode mode) { return mode >= IndexMode::kAdd; }
 
-/// A loop over `rank` dimensions, row-major. At tuple i the element of y is y[i . y_strides], the
-/// element of x is x[i . x_strides + sum_k wrap(index[k][i . index_strides[k]], index_size[k]) *
-/// index_step[k]], where wrap adds the size to a negative value. A dimension in which an index
-/// tensor takes the place of x's own has x_stride 0. REQUIRES: every index in [-size, size)
-/// (check_index; on a GPU tuples with another index are left out and read 0); x and y not
-/// overlapping; different tuples with different coordinates in a dimension with x_stride != 0 name
-/// different elements of x. Tuples where index[0] is `skipped` are left out (kAdd); index_size[0],
-/// which is no index, skips none.
+/// A loop over `rank` dimensions, row-major. At tuple i the element of y is y[i . y_strides], and
+/// the element of x is
+///   x[i . x_strides + sum_k wrap(index[k][i . index_strides[k]], index_size[k]) * index_step[k]],
+/// where wrap adds the size to a negative value. A dimension in which an index tensor replaces x's
+/// own position has x_stride 0. REQUIRES: every index is in [-size, size). (check_index; a GPU
+/// skips tuples with another index, and they read 0.) x and y do not overlap. Tuples with different
+/// coordinates in a dimension with x_stride != 0 name different elements of x. kAdd skips tuples
+/// where index[0] is `skipped`. If `skipped` is index_size[0], which is no index, none is skipped.
 struct IndexArgs {
   void* x;
   void* y;  // only read unless kGet
   ScalarType dtype;
-  ScalarType y_dtype;  // dtype, but that sixteen-bit numbers may be added to float ones
+  ScalarType y_dtype;  // dtype, except that 16-bit numbers may be added to float ones
   IndexMode mode;
   int32_t rank, indices;
   int64_t skipped;
@@ -61,8 +61,8 @@ struct IndexArgs {
 };
 RAMET_KERNEL(index_elements, IndexArgs);
 
-/// The dimensions of a loop by what tuples do along them: meet in elements of x; or keep apart,
-/// with index tensors that move (rows) or do not (columns).
+/// The dimensions of a loop, by the effect of a step. Tuples meet in elements of x, or they stay
+/// apart. In the second case the index tensors move (rows) or do not move (columns).
 struct IndexDimensions {
   int32_t meeting[kMaxKernelRank], row[kMaxKernelRank], column[kMaxKernelRank];
   int32_t meeting_rank = 0, row_rank = 0, column_rank = 0;
@@ -79,9 +79,9 @@ struct IndexDimensions {
   }
 };
 
-/// What a tuple adds up to: in y, in x without the index tensors, and in each of these.
+/// The offsets of a tuple: in y, in x without the index tensors, and in each index tensor.
 struct IndexTuple {
-  /// No place: an index is out of range, or to be left out.
+  /// No place: an index is out of range, or to be skipped.
   static constexpr int64_t kNowhere = -1;
   int64_t y = 0, x = 0, index[kMaxIndexTensors] = {};
 
@@ -98,8 +98,8 @@ struct IndexTuple {
       linear /= size;
     }
   }
-  /// What the index tensors add up to with these steps. With a.index_step it is the place in x:
-  /// steps are not negative, so neither is the sum.
+  /// The weighted sum of the index tensors with these steps. With a.index_step it is the place in
+  /// x. Steps are not negative, so neither is the sum.
   RAMET_INLINE int64_t sum(const IndexArgs& a, const int64_t* steps) const {
     int64_t at = 0;
     for (int32_t k = 0; k < a.indices; ++k) {
@@ -118,18 +118,17 @@ struct IndexTuple {
   }
 };
 
-/// What tuples are sorted by: numbers that are equal where places are. A place carries the steps of
-/// the index tensors, the length of a row of an embedding; a key counts the places that there can
-/// be, and so has fewer bits to sort by.
+/// The sort keys of tuples: numbers that are equal if places are equal. A place includes the steps
+/// of the index tensors, such as the length of a row of an embedding. A key only counts the
+/// possible places, so it has fewer bits to sort by.
 struct IndexKeys {
   int64_t steps[kMaxIndexTensors];
-  uint64_t none = 1;  // more than every key: of tuples that go nowhere
+  uint64_t none = 1;  // more than every key: for tuples without a place
   int32_t bits = 1;   // of `none`
 
   RAMET_INLINE explicit IndexKeys(const IndexArgs& a) {
-    // From the least step on. As long as each goes beyond all that those before it add up to,
-    // different indices name different places; else (a tensor that overlaps itself) keys are
-    // places.
+    // From the smallest step on. If each step exceeds the largest sum of those before it, different
+    // indices name different places. Otherwise (a tensor that overlaps itself) keys are places.
     uint64_t farthest = 0, places = 1;
     bool apart = true, taken[kMaxIndexTensors] = {};
     for (int32_t n = 0; n < a.indices; ++n) {
@@ -157,8 +156,8 @@ struct IndexKeys {
   }
 };
 
-/// Tuples that meet are put into order on a GPU, where there are more than so many; on a CPU where
-/// their sums are rounded. Asked on the host.
+/// A GPU sorts tuples that meet if there are more than so many. A CPU sorts them if their sums are
+/// rounded. Called on the host.
 inline constexpr int64_t kFewMeetings = 64;
 [[gnu::always_inline]] inline bool sorts_meetings(const IndexArgs& a, bool cpu) {
   const bool adds = a.mode == IndexMode::kAdd, rounds = is_converted(a.dtype);
@@ -166,7 +165,7 @@ inline constexpr int64_t kFewMeetings = 64;
   if (cpu ? !adds || !rounds : apart) return false;
   return IndexDimensions(a).meetings > (cpu ? 1 : kFewMeetings);
 }
-/// Bytes of workspace of a loop: keys and numbers of tuples, and what sorts them.
+/// Bytes of workspace of a loop: keys and numbers of tuples, and the workspace of the sort.
 inline int64_t index_workspace(const IndexArgs& a, bool cpu) {
   if (!sorts_meetings(a, cpu)) return 0;
   const IndexDimensions d(a);

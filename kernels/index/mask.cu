@@ -1,4 +1,4 @@
-// What lies under a mask: counted, moved, and where it is.
+// The elements under a mask: counted, moved and located.
 #include "kernels/index/running_gpu.h"
 // clang-format off: the first decides what the others mean
 #include "kernels/index/mask.h"
@@ -48,7 +48,7 @@ __global__ void mask_sums_kernel(MaskCountArgs a) {
 }
 
 // Calls f(i, k) for the elements under a true mask: the k-th of all is element i. A thread has a
-// run of the block and counts what the threads before it have.
+// run of the block and adds the counts of the threads before it.
 template <class F>
 __device__ void over_true(const uint8_t* mask, const int64_t* offsets, int64_t n, const F& f) {
   __shared__ int32_t shared[kWarps];

@@ -1,4 +1,4 @@
-// What lies under a mask: counted, moved, and where it is.
+// The elements under a mask: counted, moved and located.
 #pragma once
 #include "kernels/copy/view.h"
 #include "kernels/kernel.h"
@@ -7,7 +7,7 @@ namespace ramet {
 namespace kernels {
 
 inline constexpr int64_t kMaskBlock = 4096;
-/// int64 values mask_count writes.
+/// Number of int64 values that mask_count writes.
 constexpr int64_t mask_offsets(int64_t n) { return (n + kMaskBlock - 1) / kMaskBlock + 1; }
 
 /// offsets[b] = number of true bytes in mask[0, b * kMaskBlock); the last of mask_offsets(n) values

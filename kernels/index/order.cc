@@ -8,7 +8,7 @@ namespace {
 
 // ---- pairs of key and position ------------------------------------------------------------------
 
-using Narrow = uint64_t;  // the key's 32 bits above those of the position
+using Narrow = uint64_t;  // the key's 32 bits above the 32 bits of the position
 struct Wide {
   uint64_t position, key;
 };
@@ -27,7 +27,7 @@ RAMET_INLINE void set(Narrow& p, uint64_t key, int64_t position) {
 RAMET_INLINE void set(Wide& p, uint64_t key, int64_t position) {
   p = {static_cast<uint64_t>(position), key};
 }
-// Digits of 8 bits, those of the position first: half of them.
+// Digits of 8 bits; the lower half are those of the position.
 constexpr int kBits = 8, kDigits = 1 << kBits;
 RAMET_INLINE uint64_t digit(Narrow p, int d) { return p >> (kBits * d) & (kDigits - 1); }
 RAMET_INLINE uint64_t digit(const Wide& p, int d) {
@@ -35,7 +35,7 @@ RAMET_INLINE uint64_t digit(const Wide& p, int d) {
 }
 template <class P> constexpr int kOfPosition = sizeof(P) / 2;
 
-// Counting digits is not worth it for so few.
+// A count of digits does not pay for so few.
 constexpr int64_t kFew = 48;
 template <class P> void sort_few(P* p, int64_t n) {
   for (int64_t i = 1; i < n; ++i) {
@@ -46,7 +46,8 @@ template <class P> void sort_few(P* p, int64_t n) {
   }
 }
 
-// Sorts by digits [first, end), the others being sorted already; returns where the result is.
+// Sorts by digits [first, end); the pairs are sorted by the others already. Returns the result's
+// place.
 template <class P> [[gnu::noinline]] P* sort_all(P* p, P* other, int64_t n, int first, int end) {
   if (n <= kFew) return sort_few(p, n), p;
   int64_t counts[sizeof(P)][kDigits];
@@ -70,9 +71,9 @@ template <class P> [[gnu::noinline]] P* sort_all(P* p, P* other, int64_t n, int 
   return p;
 }
 
-// Puts pair number `rank` of the order at p[rank] and those before it, in any order, before it;
-// what comes after it is lost. Digit by digit: those with a smaller one are done, those with the
-// same one stay, in `other`.
+// Puts pair number `rank` of the order at p[rank], and the pairs before it, in any order, before
+// it. Later pairs are lost. Works digit by digit: pairs with a smaller digit are done, those with
+// the same one stay, in `other`.
 template <class P> [[gnu::noinline]] void select(P* p, P* other, int64_t n, int64_t rank, int end) {
   const P* from = p;
   int64_t left = n, done = 0;
@@ -121,8 +122,8 @@ template <class P, class U> void all_pairs(const Line<U>& line, P* p) {
     for (int64_t i = 0; i < line.n; ++i) set(p[i], line.keys.of(line.in[i * line.stride]), i);
 }
 
-// The first `count` pairs in order, where 0 < count and there is room for `room` pairs: elements
-// are looked at in blocks, and those that more than `count` found before them precede are passed.
+// The first `count` pairs in order, where 0 < count and there is space for `room` pairs. Elements
+// are read in blocks. An element is skipped if more than `count` elements found before precede it.
 template <class P, class U>
 P* first_pairs(const Line<U>& line, int64_t count, int64_t room, P* p, P* other) {
   constexpr int64_t kBlock = 64;

@@ -1,5 +1,5 @@
-// Elements of short lines count those before them. Long lines are sorted whole, as pairs of key and
-// position; then what is wanted of them is taken.
+// Elements of short lines count the elements before them. Long lines are sorted whole, as pairs of
+// key and position. Then the results are taken from them.
 #include "kernels/gpu/gpu_elements.h"
 #include "kernels/gpu/gpu_launch.h"
 // clang-format off: the first two decide what the others mean
@@ -10,14 +10,14 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-/// Where line `line` begins in a block of `n` along the middle axis.
+/// The start of line `line` in a block of `n` along the middle axis.
 RAMET_INLINE int64_t begin_of(int64_t line, int64_t n, const Divisor<int64_t>& by_inner) {
   int64_t outer = line;
   const int64_t inner = by_inner.take(outer);
   return outer * n * by_inner.by + inner;
 }
 
-// A thread has an element. For the mode all are put in order, line by line.
+// A thread has an element. For the mode all elements are put in order, line by line.
 template <class U>
 __global__ void ranks_kernel(OrderArgs a, OrderKeys<U> keys, int64_t results, Divisor<int64_t> by_n,
                              Divisor<int64_t> by_inner, uint64_t* sorted, int64_t* positions) {
@@ -72,7 +72,7 @@ __device__ int64_t mode_place(const uint64_t* sorted, int64_t n, const OrderKeys
   }
   return best;
 }
-// How many of a sorted line, the last ones, are NaNs.
+// The number of NaNs at the end of a sorted line.
 template <class U>
 __device__ int64_t nans_of(const uint64_t* sorted, int64_t n, const OrderKeys<U>& keys) {
   int64_t low = 0, high = n;

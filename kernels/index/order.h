@@ -1,4 +1,4 @@
-// What orders elements: sorts, the first of an order, medians and modes along an axis.
+// Operations that order elements: sorts, the first of an order, medians and modes along an axis.
 #pragma once
 #include "kernels/index/sort.h"
 #include "kernels/kernel.h"
@@ -6,21 +6,21 @@
 namespace ramet {
 namespace kernels {
 
-/// Which of a line's ordered elements are wanted.
+/// The elements of an ordered line that are the result.
 enum class OrderPick : uint8_t {
   kFirst,      // the first `count`, in order
-  kOne,        // number `count` alone, the first being 0
-  kMedian,     // the lower median; the first NaN where there is one
-  kNanMedian,  // the lower median of what is no NaN; the first NaN where nothing else is there
-  kMode,       // the smallest of the most frequent, where it is last; NaNs are all different
+  kOne,        // only number `count`, from 0
+  kMedian,     // the lower median; the first NaN if there is one
+  kNanMedian,  // the lower median of all but NaNs; the first NaN if there is nothing else
+  kMode,       // the smallest of the most frequent, at its last position; NaNs are all different
 };
 
-/// Orders each line of the middle axis of a dense outer x n x inner block. NaNs are the largest, 0
-/// and -0 equal, as are all NaNs; equal elements stay in their order, `descending` too: so there is
-/// one right result. values and positions (of elements in their line) are dense outer x results x
-/// inner, where results is `count` of kFirst and 1 of the others; each may be null. Elements are
-/// sorted as unsigned numbers by their digits (sort.h), and where only the first of many are wanted
-/// those that cannot be among them are left out first.
+/// Orders each line of the middle axis of a dense outer x n x inner block. NaNs are the largest; 0
+/// and -0 are equal, and so are all NaNs. Equal elements keep their order, with `descending` too,
+/// so there is one correct result. values and positions (of elements in their line) are dense outer
+/// x results x inner; each may be null. `results` is `count` for kFirst and 1 otherwise. Elements
+/// are sorted as unsigned numbers by their digits (sort.h). If only the first of many are wanted,
+/// elements that cannot be among them are removed first.
 /// REQUIRES: count <= n of kFirst, < n of kOne; n > 0 of the others.
 struct OrderArgs {
   const void* in;
@@ -40,8 +40,8 @@ RAMET_KERNEL(order_lines, OrderArgs);
   return a.pick == OrderPick::kFirst ? a.count : 1;
 }
 
-/// A CPU has so many pairs of key and position in hand: a line's, or those that may still be among
-/// the first. Pairs are 8 bytes where keys and positions have 32 bits at most, else 16.
+/// The number of pairs of key and position that a CPU keeps: those of a line, or those that may
+/// still be among the first. Pairs are 8 bytes if keys and positions have at most 32 bits, else 16.
 [[gnu::always_inline]] constexpr int64_t order_room(const OrderArgs& a) {
   const int64_t few = 4 * a.count > 192 ? 4 * a.count : 192;
   return a.pick == OrderPick::kFirst && few < a.n ? few : a.n;
@@ -57,10 +57,10 @@ RAMET_KERNEL(order_lines, OrderArgs);
   const int64_t each = order_lines_at_once(a);
   return (a.outer * a.inner + each - 1) / each;
 }
-/// Does a GPU count, for each element of a line, those before it?
+/// Does a GPU count, for each element of a line, the elements before it?
 [[gnu::always_inline]] constexpr bool order_counts(const OrderArgs& a) { return a.n <= 512; }
-/// Pairs twice for each task or slot, of whichever there are fewer; on a GPU keys and positions of
-/// all, where it does not do without, and what sorts them.
+/// On a CPU: the pairs twice, for each task or slot, of whichever there are fewer. On a GPU: keys
+/// and positions of all elements, if it needs them, and the workspace of the sort.
 [[gnu::always_inline]] constexpr int64_t order_workspace(const OrderArgs& a, bool cpu) {
   const int64_t lines = a.outer * a.inner, tasks = order_tasks(a);
   if (!cpu && order_counts(a)) return a.pick == OrderPick::kMode ? 16 * lines * a.n : 0;

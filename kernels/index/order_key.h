@@ -4,9 +4,9 @@
 
 namespace ramet::kernels::RAMET_VARIANT {
 
-/// How elements of a dtype, as words of their size, become keys. The sign bit of signed types and 0
-/// of others; the bits of infinity of floating-point types and 0 of others; all ones where the
-/// order descends.
+/// How elements of a dtype, as words of their size, become keys. `sign`: the sign bit of signed
+/// types, 0 for others. `infinity`: the bits of infinity of floating-point types, 0 for others.
+/// `flip`: all ones if the order descends.
 template <class U> struct OrderKeys {
   U sign = 0, infinity = 0, flip = 0;
 
@@ -31,7 +31,7 @@ template <class U> struct OrderKeys {
     sign = static_cast<U>(U{1} << (8 * sizeof(U) - 1));
   }
 
-  /// One key of all NaNs, one of 0 and -0.
+  /// All NaNs have one key, and so do 0 and -0.
   RAMET_INLINE U of(U bits) const {
     if (infinity == 0) return static_cast<U>(bits ^ sign ^ flip);
     const U size = static_cast<U>(bits & ~sign);
@@ -43,7 +43,7 @@ template <class U> struct OrderKeys {
   RAMET_INLINE bool nan(U key) const {
     return infinity != 0 && key == static_cast<U>(~U{0} ^ flip);
   }
-  /// The only element with this key, if there is one alone.
+  /// The only element with this key, if there is just one.
   RAMET_INLINE bool one(U key) const {
     return infinity == 0 || (!nan(key) && key != static_cast<U>(sign ^ flip));
   }
@@ -54,7 +54,7 @@ template <class U> struct OrderKeys {
   }
 };
 
-/// Which of a line's ordered elements, the first n - nans of which are numbers, is its median.
+/// The place of the median in an ordered line, of which the first n - nans elements are numbers.
 RAMET_INLINE int64_t median_place(int64_t n, int64_t nans, bool ignores_nan) {
   if (ignores_nan) return nans < n ? (n - nans - 1) / 2 : 0;
   return nans > 0 ? n - nans : (n - 1) / 2;

@@ -17,7 +17,7 @@ template <class T, class State> void run_as(const RunningArgs& a, int64_t cost) 
                   base = task / strips * a.n * a.inner + c;
     State state[kWidth];
     T row[kChunk];
-    // Lines side by side, or chunks of one line.
+    // Several lines at once, or chunks of one line.
     const bool line = w == 1;
     const int64_t step = a.reverse ? -a.inner : a.inner,
                   start = a.reverse ? base + (a.n - 1) * a.inner : base, each = line ? kChunk : 1;

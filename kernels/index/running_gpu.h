@@ -1,4 +1,4 @@
-// Running sums of what the threads of a block have.
+// Running sums over the threads of a block.
 #pragma once
 #include "kernels/rows/rows_gpu.h"
 

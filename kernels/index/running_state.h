@@ -1,5 +1,5 @@
-// What a running operation (kernels/index/running.h) keeps of the elements before, on CPUs and
-// GPUs. T: the compute type.
+// The state of a running operation (kernels/index/running.h) after the previous elements, on CPUs
+// and GPUs. T: the compute type.
 #pragma once
 #include <type_traits>
 
@@ -14,7 +14,7 @@ template <class T> struct RunningProduct {
   RAMET_INLINE T take(T v, int64_t) { return static_cast<T>(product *= static_cast<S>(v)); }
 };
 
-/// What compares with nothing is a NaN.
+/// A value for which no comparison is true is a NaN.
 template <class T, bool kLargest> struct RunningExtremum {
   static constexpr bool kPlaces = true;
   T best = T(0);

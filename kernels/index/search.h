@@ -5,14 +5,15 @@
 namespace ramet {
 namespace kernels {
 
-/// out[i] = how many of `n` ascending boundaries are below values[i] (not above it with `right`),
-/// by halving: what a NaN among them or too few of them in order would give, halving gives. Value i
-/// belongs to line i / per_line of the boundaries; where per_line is 0 there is one line. With
-/// `sorter` a line's boundaries are line[sorter[0]], line[sorter[1]], ... REQUIRES: dense; dtype is
-/// Float, Double or Long; sorter's elements in [0, n) (on a GPU others count as 0).
+/// out[i] = the number of the `n` ascending boundaries that are below values[i] (not above it with
+/// `right`), by bisection. With a NaN among them, or boundaries out of order, it is what bisection
+/// gives. Value i belongs to line i / per_line of the boundaries. If per_line is 0, there is one
+/// line. With `sorter` a line's boundaries are line[sorter[0]], line[sorter[1]], ... REQUIRES:
+/// dense; dtype is Float, Double or Long; sorter's elements are in [0, n) (a GPU takes others as
+/// 0).
 struct SearchArgs {
   const void* boundaries;
-  const int64_t* sorter;  // null: in order as they are
+  const int64_t* sorter;  // null: boundaries are in order
   const void* values;
   void* out;  // int32 or int64
   int64_t count, per_line, n;

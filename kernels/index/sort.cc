@@ -11,7 +11,7 @@ namespace {
 constexpr int kBits = 8;
 constexpr int kDigits = 1 << kBits;
 
-// Moves the pairs by one digit; false, and nothing moved, where all agree in it.
+// Moves the pairs by one digit. False, and nothing moved, if all have the same digit.
 bool pass(const uint64_t* keys, const int64_t* values, uint64_t* to_keys, int64_t* to_values,
           int64_t n, int shift) {
   int64_t next[kDigits] = {};
@@ -31,7 +31,7 @@ bool pass(const uint64_t* keys, const int64_t* values, uint64_t* to_keys, int64_
   return true;
 }
 
-// Counting digits is not worth it for so few.
+// A count of digits does not pay for so few.
 constexpr int64_t kFew = 32;
 void insert_row(uint64_t* keys, int64_t* values, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {

@@ -52,7 +52,7 @@ __global__ void count_kernel(Pass p) {
   }
 }
 
-// A block turns a row's counts into where each digit of each tile begins.
+// A block turns a row's counts into the start of each digit of each tile.
 __global__ void starts_kernel(Pass p) {
   __shared__ int64_t sums[kThreads];
   const int64_t all = kDigits * p.tiles, run = ceil_div(all, kThreads);
@@ -80,7 +80,7 @@ __global__ void starts_kernel(Pass p) {
   }
 }
 
-// A thread has a run of its tile: tiles, threads and runs in order keep the order of equal digits.
+// A thread has a run of its tile. Tiles, threads and runs in order keep the order of equal digits.
 __global__ void move_kernel(Pass p) {
   __shared__ int32_t places[kDigits][kThreads];
   for (int64_t block = blockIdx.x; block < p.rows * p.tiles; block += gridDim.x) {

@@ -27,7 +27,7 @@ void write(double* out, const Matrix& x) { Eigen::Map<Rows>(out, x.rows(), x.col
 
 constexpr int64_t kNoMemory = -1;
 
-// f(i) of each matrix; f returns where it failed, or 0. `flops`: of one, about.
+// f(i) for each matrix; f returns the place of the failure, or 0. `flops`: of one matrix, about.
 template <class F> Failure each(int64_t batch, int64_t flops, const F& f) {
   if (batch == 0) return {};
   std::vector<int64_t> failed(static_cast<size_t>(batch));
@@ -49,7 +49,7 @@ template <class F> Failure each(int64_t batch, int64_t flops, const F& f) {
 }
 
 using Lu = Eigen::PartialPivLU<Matrix>;
-// The first pivot that is 0, from 1; 0 where none is.
+// The first pivot that is 0, counted from 1; 0 if there is none.
 int64_t zero_pivot(const Lu& lu) {
   const auto& m = lu.matrixLU();
   for (Eigen::Index i = 0; i < m.rows(); ++i)
@@ -125,7 +125,7 @@ Failure cholesky(int64_t batch, int64_t n, const double* a, double* l) {
     const Matrix m = read(a + i * n * n, n, n);
     const Eigen::LLT<Matrix> llt(m);
     if (llt.info() != Eigen::Success) {
-      // Which minor: the first that has none by itself.
+      // Which minor: the first one that fails by itself.
       for (int64_t k = 1; k <= n; ++k)
         if (Eigen::LLT<Matrix>(m.topLeftCorner(k, k)).info() != Eigen::Success) return k;
       return n;
@@ -137,9 +137,9 @@ Failure cholesky(int64_t batch, int64_t n, const double* a, double* l) {
 
 namespace {
 
-// The reflection 1 - tau v v^T, v_0 = 1, that takes x to (beta, 0, 0, ...): v's other elements and
-// beta are left in x. Squares of numbers beyond 1e154 have no double, so x is brought near 1 first
-// (Eigen's own reflections are not). The power of 2 changes no digit.
+// The reflection 1 - tau v v^T, v_0 = 1, that takes x to (beta, 0, 0, ...). v's other elements and
+// beta are left in x. Squares of numbers above 1e154 have no double, so x is scaled to about 1
+// first. (Eigen's own reflections are not.) The power of 2 changes no digit.
 template <class Vector> double reflect(Vector x) {
   const Eigen::Index n = x.size() - 1;
   auto tail = x.tail(n);
@@ -155,8 +155,8 @@ template <class Vector> double reflect(Vector x) {
   return (beta - first) / beta;
 }
 
-// Reflections as Eigen::HouseholderQR leaves them: r above, the vectors below the diagonal. Some
-// columns by themselves, then all others by these together.
+// Reflections as Eigen::HouseholderQR leaves them: r above, the vectors below the diagonal. First
+// some columns by themselves, then all others by these together.
 void reflect_columns(Matrix& a, Eigen::VectorXd& taus) {
   constexpr Eigen::Index kTogether = 48;
   const Eigen::Index k = std::min(a.rows(), a.cols());
@@ -212,8 +212,8 @@ Failure svd(int64_t batch, int64_t m, int64_t n, bool full, const double* a, dou
     if (!x.allFinite()) return 1;
     const unsigned vectors = full ? Eigen::ComputeFullU | Eigen::ComputeFullV
                                   : Eigen::ComputeThinU | Eigen::ComputeThinV;
-    // Rotations, with a product of reflections before where x is not square: a quarter of the
-    // divide and conquer's compilation and code (30 s, 380 KB), and as fast up to some hundred
+    // Rotations, after a product of reflections if x is not square. Divide and conquer would take
+    // four times the compilation and code (30 s, 380 KB), and is not faster up to some hundred
     // columns.
     const Eigen::JacobiSVD<Matrix, Eigen::HouseholderQRPreconditioner> done(x,
                                                                             u || vh ? vectors : 0u);

@@ -15,7 +15,7 @@ constexpr int64_t kChecked = 16;
 __global__ void check_index_kernel(CheckIndexArgs a) {
   using Bits = unsigned long long;
   auto* word = static_cast<::ramet::cuda::FaultWord*>(a.fault_word);
-  if (word->check != 0) return;  // from an earlier kernel of this stream; the kernel that clears it runs there, too
+  if (word->check != 0) return;  // set by an earlier kernel; cleared on this stream, too
   __shared__ int64_t shared[kWarps];
   int64_t first = a.n;
   for (int64_t i = first_item(); i < a.n && first == a.n; i += item_step()) {

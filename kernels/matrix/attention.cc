@@ -107,7 +107,7 @@ template <class T> T dot_rows(const T* x, const T* y, int64_t n) {
       });
   return lfold_add<T>(s);
 }
-// What to take off scores so that exponentials stay finite.
+// The number to subtract from scores, so that exponentials stay finite.
 template <class T> T shift_of(T largest) { return largest == T(kNone) ? T(0) : largest; }
 
 // f(batch, head, first row, rows, slot) for all blocks of `rows` rows.
@@ -119,7 +119,7 @@ void by_blocks(int64_t batch, int64_t heads, int64_t rows, int64_t work, const F
     f(matrix / heads, matrix % heads, first, imin(kRows, rows - first), slot);
   });
 }
-// Bytes whose reading takes about as long as `products` products of all pairs of rows.
+// The number of bytes that take as long to read as `products` products of all pairs of rows.
 template <class Args> int64_t work_of(const Args& a, int64_t products) {
   return a.batch * a.heads * a.q_rows * a.k_rows * a.columns * products / 4;
 }
@@ -165,9 +165,9 @@ template <class T> struct Backward {
   const T* dots;  // d of every row of q
   void* slots;
 
-  // The probabilities (b.scores) and the gradient of the scores (b.slopes) of a block of q, in
-  // mine1 (and do in mine2), by one of k and v, in other1 and other2; or the other way round, which
-  // is what the products are told.
+  // The probabilities (b.scores) and the gradient of the scores (b.slopes) for a block of q by a
+  // block of k and v. q is in mine1 (and do in mine2), k and v in other1 and other2; or the other
+  // way round. The arguments of the products say which.
   void block(const Buffers<T>& b, const T* q, const T* grad, const T* k, const T* v, int64_t matrix,
              int64_t q0, int64_t rows, int64_t k0, int64_t n) const {
     product(Kind::kOfRows, rows, n, a.columns, a.scale, q, b.width, k, b.width, b.scores, kRows, b);
@@ -182,7 +182,7 @@ template <class T> struct Backward {
       const Lanes<T> d = lset(dot[r]);
       for (int64_t j = 0; j < kRows; j += 16) {
         const Lanes<T> slope = lload(p + j) * (lload(s + j) - d) * scale;
-        // What is not seen may be anything in s.
+        // s may contain anything where a query does not see a key.
         if (j + 16 <= seen) lstore(s + j, slope);
         else lstore(s + j, lfirst(slope, imax(0, seen - j)));
       }
@@ -216,7 +216,7 @@ template <class T> struct Backward {
     const int64_t matrix = batch * a.heads + head;
     get(a.k, matrix, k0, n, b.mine1, b.width), get(a.v, matrix, k0, n, b.mine2, b.width);
     clear(b.sum1, b.width), clear(b.sum2, b.width);
-    // The rows of a block of queries that see nothing of these keys add zeros.
+    // Rows of a block of queries that see none of these keys add zeros.
     for (int64_t q0 = a.causal ? k0 / kRows * kRows : 0; q0 < a.q_rows; q0 += kRows) {
       const int64_t rows = imin(kRows, a.q_rows - q0);
       get(a.q, matrix, q0, rows, b.other1, b.width),

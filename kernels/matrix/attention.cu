@@ -14,7 +14,7 @@ bool suits(const AttentionMatrix& m) {
   return !m.data || (reinterpret_cast<uintptr_t>(m.data) % 16 == 0 && m.batch % 8 == 0 &&
                      m.head % 8 == 0 && m.row % 8 == 0);
 }
-// Whether the environment asks for the body of Hopper's own instructions.
+// Does the environment ask for the kernel with Hopper's own instructions?
 bool wgmma_wanted() {
   static const bool wanted = [] {
     const char* text = std::getenv("RAMET_CUDA_ATTENTION");
@@ -27,7 +27,7 @@ bool wgmma_wanted() {
   return wanted;
 }
 
-// The body for these arguments, of those that the backward has, too.
+// The kernel for these arguments, among those that the backward pass has, too.
 template <class Args> AttentionBody body_of(const Args& a, bool operands_suit) {
   if (a.body == AttentionBody::kWgmma) return AttentionBody::kTensorCores;
   if (a.body != AttentionBody::kAuto) return a.body;
@@ -39,7 +39,7 @@ template <class Args> AttentionBody body_of(const Args& a, bool operands_suit) {
              ? AttentionBody::kTensorCores
              : AttentionBody::kPlain;
 }
-// Of the forward. mma.sync runs on all cards since compute_80, wgmma on one.
+// For the forward pass. mma.sync runs on all GPUs since compute_80, wgmma on one.
 AttentionBody forward_body_of(const AttentionArgs& a, bool operands_suit, Stream where) {
   const AttentionBody body = body_of(a, operands_suit);
   const bool wgmma = a.body == AttentionBody::kWgmma ||
@@ -48,7 +48,7 @@ AttentionBody forward_body_of(const AttentionArgs& a, bool operands_suit, Stream
   return wgmma ? AttentionBody::kWgmma : body;
 }
 
-// f(columns as a constant), the least that are enough.
+// f(columns as a constant), with the smallest number that is enough.
 template <class F> void by_columns(int64_t columns, const F& f) {
   if (columns <= 32) return f(std::integral_constant<int, 32>());
   if (columns <= 64) return f(std::integral_constant<int, 64>());

@@ -1,4 +1,4 @@
-// What the bodies of attention on a GPU share. For .cu files only.
+// Shared parts of the attention kernels on a GPU. For .cu files only.
 #pragma once
 #include "kernels/gpu/gpu_elements.h"
 #include "kernels/gpu/gpu_launch.h"
@@ -8,14 +8,14 @@
 
 namespace ramet::kernels::RAMET_VARIANT {
 
-/// Where row 0 of a matrix begins, in elements.
+/// The start of row 0 of a matrix, in elements.
 RAMET_INLINE int64_t start_of(const AttentionMatrix& m, int64_t matrix, int64_t heads) {
   return matrix / heads * m.batch + matrix % heads * m.head;
 }
 
-/// A backward kernel's block has rows of q (and sums up dq over the keys) or rows of k (dk and dv
-/// over the queries); `kOfKeys` says which. Either way it holds two matrices of its own rows, goes
-/// through two of others, and needs the scores of own by others:
+/// A block of a backward kernel has either rows of q (and sums dq over the keys) or rows of k (and
+/// sums dk and dv over the queries), by `kOfKeys`. In both cases it holds two matrices of its own
+/// rows and iterates over two others. It needs the scores of its own rows by the others:
 ///   of queries: q, grad by k, v;  dq += slopes k
 ///   of keys:    k, v by q, grad;  dk += slopes' q,  dv += probabilities' grad
 struct AttentionSides {
@@ -27,7 +27,7 @@ inline AttentionSides sides_of(const AttentionBackwardArgs& a, bool of_keys) {
   return {a.q, a.grad, a.k, a.v, a.dq, {}, a.q_rows, a.k_rows};
 }
 
-/// Scores no larger than this take part; what is taken off them is 0 where there are none.
+/// The number to subtract from scores of which `largest` is the largest; 0 if there are none.
 template <class T> RAMET_INLINE T attention_shift(T largest) {
   return largest == static_cast<T>(-INFINITY) ? T(0) : largest;
 }

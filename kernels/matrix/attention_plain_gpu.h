@@ -11,7 +11,7 @@ namespace ramet::kernels::RAMET_VARIANT {
 constexpr int kParts = 8;
 constexpr int kStaticShared = 0xc000;  // bytes of shared memory that every block may have
 
-/// Rows of a tile: `tiles` of them and two tiles of scores fit the shared memory.
+/// Rows of a tile, so that `tiles` tiles and two tiles of scores fit the shared memory.
 template <class T> constexpr int attention_tile(int tiles, int columns) {
   int rows = 32;
   while ((tiles * rows * (columns + 1) + 2 * rows * (rows + 1)) * static_cast<int>(sizeof(T)) >
@@ -20,7 +20,8 @@ template <class T> constexpr int attention_tile(int tiles, int columns) {
   return rows;
 }
 
-/// A tile of rows: `n` from `first` on of a matrix, zeros behind them and in columns >= `columns`.
+/// A tile of rows: `n` from `first` on of a matrix. Later rows, and columns >= `columns`, are
+/// zeros.
 template <class T, int kTile, int kColumns>
 __device__ void get_tile(T (&tile)[kTile][kColumns + 1], const void* data, ScalarType t,
                          int64_t start, int64_t stride, int64_t first, int n, int columns) {
@@ -134,14 +135,14 @@ __global__ void attention_plain_backward_kernel(AttentionBackwardArgs a, Attenti
     get(mine1, m.mine1, first, rows);
     get(mine2, m.mine2, first, rows);
     T sum1[kOwnColumns] = {}, sum2[kOwnColumns] = {};
-    // What sees nothing, or is not seen, is left out, but for the tiles on the diagonal.
+    // Skips tiles in which no query sees a key. Tiles on the diagonal are processed.
     const int64_t begin = a.causal && kOfKeys ? first / kTile * kTile : 0,
                   end = a.causal && !kOfKeys ? imin(m.others, first + rows) : m.others;
     for (int64_t o0 = begin; o0 < end; o0 += kTile) {
       const int n = static_cast<int>(imin(kTile, end - o0));
       const int64_t of_queries = matrix * a.q_rows + (kOfKeys ? o0 : first);
       const T *log_sum = static_cast<const T*>(a.log_sum) + of_queries, *dot = dots + of_queries;
-      // How far query 0 of this tile comes behind key 0, as far as it matters.
+      // How far query 0 of this tile is after key 0, limited to the range that matters.
       const int apart =
           static_cast<int>(imax(-kTile, imin(kTile, kOfKeys ? o0 - first : first - o0)));
       get(other1, m.other1, o0, n);

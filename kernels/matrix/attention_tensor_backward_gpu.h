@@ -1,7 +1,8 @@
 // Attention of 16-bit floats on tensor cores (mma.sync), backward. For .cu files only.
 //
-// As the forward: rows of the warp in registers, tiles of the others in two stages, powers of two.
-// What a query brings to the scores is worked out once, by attention_query_terms_kernel.
+// As in the forward pass: rows of the warp are in registers, tiles of the other matrices are in two
+// buffers, and powers of two replace exponentials. attention_query_terms_kernel computes once the
+// part of the scores that depends on the query alone.
 #pragma once
 #include "kernels/matrix/attention_tiles_gpu.h"
 
@@ -47,10 +48,10 @@ __global__ void __launch_bounds__(kTensorThreads, 2)
   constexpr bool kShared = kOfKeys && kColumns > 64;
   constexpr int kBlocks = kBackwardBlocks<kColumns, kOfKeys>, kOfWarp = 16 * kBlocks,
                 kMine = kTensorWarps * kOfWarp, kOthers = kShared ? 16 : kCoreRows<kColumns>,
-                // Others whose scores are in registers.
+                // other rows whose scores are in registers
       kStep = kColumns <= (kOfKeys ? 64 : 32) ? 32 : 16;
   using Tile = CoreTile<kColumns, kOthers>;
-  __shared__ Tile tiles[2][2];  // stages of the other matrices
+  __shared__ Tile tiles[2][2];  // buffers of the other matrices
   __shared__ Tile kept[kShared ? kTensorWarps : 1];
   __shared__ float4 of_others[2][kOfKeys ? kOthers / 2 : 1];  // the terms of two queries each
   const int lane = static_cast<int>(threadIdx.x) % 32,
@@ -58,7 +59,7 @@ __global__ void __launch_bounds__(kTensorThreads, 2)
   const int all_mine = static_cast<int>(m.mine), all_others = static_cast<int>(m.others),
             columns = static_cast<int>(a.columns);
   const float factor = attention_factor(a.scale), scale = static_cast<float>(a.scale);
-  // With `causal` the first keys and the last queries have the most work: they come first.
+  // With `causal` the first keys and the last queries have the most work, so they come first.
   const int tiles_of_mine = (all_mine + kMine - 1) / kMine,
             nth = static_cast<int>(blockIdx.x) % tiles_of_mine,
             first = (kOfKeys ? nth : tiles_of_mine - 1 - nth) * kMine,
@@ -67,7 +68,7 @@ __global__ void __launch_bounds__(kTensorThreads, 2)
   const QueryTerms* of_queries = terms + matrix * a.q_rows;
   RowFragments<kBlocks, kColumns> mine1;
   std::conditional_t<kShared, SharedRows<kColumns>, RowFragments<kBlocks, kColumns>> mine2{};
-  {  // They pass through the room of the others.
+  {  // They are loaded through the buffers of the others.
     constexpr int kTiles = kMine / kOthers;
     static_assert((kShared ? 1 : 2) * kTiles <= 4);
     const RowCopy<kColumns> of_mine1(m.mine1, matrix, a.heads, columns),
@@ -96,7 +97,7 @@ __global__ void __launch_bounds__(kTensorThreads, 2)
             of_queries[::min(first + r0 + b * 16 + lane / 4 + half * 8, all_mine - 1)];
     }
   }
-  // What sees nothing, or is not seen, is left out, but for the tiles on the diagonal.
+  // Skips tiles in which no query sees a key. Tiles on the diagonal are processed.
   const int begin = a.causal && kOfKeys ? first : 0,
             end = a.causal && !kOfKeys ? ::min(all_others, first + rows) : all_others;
   const RowCopy<kColumns> of_other1(m.other1, matrix, a.heads, columns),
@@ -117,13 +118,13 @@ __global__ void __launch_bounds__(kTensorThreads, 2)
   ptx::cp_async_commit();
   for (int t0 = begin, stage = 0; t0 < end; t0 += kOthers, stage ^= 1) {
     ptx::cp_async_wait<0>();
-    __syncthreads();  // this tile is here, and nobody needs the last one
+    __syncthreads();  // this tile has arrived, and no warp needs the last one
     if (t0 + kOthers < end) fetch(stage ^ 1, t0 + kOthers);
     ptx::cp_async_commit();
     const Tile &other1 = tiles[stage][0], &other2 = tiles[stage][1];
     RAMET_ROLLED
     for (int step = 0; step < kOthers; step += kStep) {
-      // Of this step; and how far the warp's first row comes behind the first other.
+      // Rows of this step, and how far the warp's first row is after the first other row.
       const int n = end - t0 - step, ahead = first + r0 - t0 - step;
       if (n <= 0 || r0 >= rows) break;
       if (a.causal && (kOfKeys ? ahead >= kStep : ahead + kOfWarp <= 0)) continue;

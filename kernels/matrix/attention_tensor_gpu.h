@@ -1,11 +1,11 @@
 // Attention of 16-bit floats on tensor cores (mma.sync), forward. For .cu files only.
 //
-// Each of four warps has 16 or 32 rows of q, whose operands stay in registers. Tiles of k and v go
-// by in two stages: while one is used the next one is on its way, and a tile costs one barrier.
-// Scores stay in the registers in which the product leaves them, and are the left operand of the
-// next product as they lie there (Dao 2023, section 3.3). Powers of two take the place of
-// exponentials, so that an element costs a maximum, a multiply-add, the power and the sum; which
-// keys a row sees is asked only in tiles that some row of the warp does not see whole.
+// Each of four warps has 16 or 32 rows of q, whose operands stay in registers. Tiles of k and v are
+// in two buffers. While one is used, the next one is loaded, and a tile costs one barrier. Scores
+// stay in the registers of the product's result, and in that layout they are the left operand of
+// the next product (Dao 2023, section 3.3). Powers of two replace exponentials. So an element costs
+// a maximum, a multiply-add, the power and the sum. The keys that a row sees are checked only in
+// tiles that some row of the warp does not see whole.
 #pragma once
 #include "kernels/matrix/attention_tiles_gpu.h"
 
@@ -16,13 +16,13 @@ __global__ void __launch_bounds__(kTensorThreads, 2) attention_tensor_kernel(Att
   using Tile = CoreTile<kColumns>;
   constexpr int kBlocks = kRowBlocks<kColumns>, kOfWarp = 16 * kBlocks,
                 kMine = kTensorWarps * kOfWarp, kOthers = Tile::kRows;
-  __shared__ Tile tiles[2][2];  // stages of k and v
+  __shared__ Tile tiles[2][2];  // buffers of k and v
   const int r0 = static_cast<int>(threadIdx.x) / 32 * kOfWarp;
   const int q_rows = static_cast<int>(a.q_rows), k_rows = static_cast<int>(a.k_rows),
             columns = static_cast<int>(a.columns);
-  // The largest score is the largest product only where the factor is positive: the sign goes to q.
+  // The largest score is the largest product only if the factor is positive. So q gets the sign.
   const float factor = ::fabsf(attention_factor(a.scale));
-  // With `causal` the last rows have the most work: they come first.
+  // With `causal` the last rows have the most work, so they come first.
   const int tiles_of_q = (q_rows + kMine - 1) / kMine,
             nth = static_cast<int>(blockIdx.x) % tiles_of_q, q0 = (tiles_of_q - 1 - nth) * kMine,
             rows = ::min(kMine, q_rows - q0), keys = a.causal ? ::min(k_rows, q0 + rows) : k_rows;
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(kTensorThreads, 2) attention_tensor_kernel(Att
     of_k.start(tiles[stage][0], k0, keys - k0);
     of_v.start(tiles[stage][1], k0, keys - k0);
   };
-  // q passes through the second stage.
+  // q is loaded through the second buffer.
   static_assert(kMine <= 2 * kOthers);
   RAMET_UNROLL
   for (int i = 0; i < kMine / kOthers; ++i)
@@ -52,10 +52,10 @@ __global__ void __launch_bounds__(kTensorThreads, 2) attention_tensor_kernel(Att
   out.clear();
   for (int k0 = 0, stage = 0; k0 < keys; k0 += kOthers, stage ^= 1) {
     ptx::cp_async_wait<0>();
-    __syncthreads();  // this tile is here, and nobody needs the last one
+    __syncthreads();  // this tile has arrived, and no warp needs the last one
     if (k0 + kOthers < keys) fetch(stage ^ 1, k0 + kOthers);
     ptx::cp_async_commit();
-    const int n = keys - k0, ahead = q0 + r0 - k0;  // of the warp's first row, of key 0 here
+    const int n = keys - k0, ahead = q0 + r0 - k0;  // the warp's first row, minus key 0 here
     if (r0 >= rows || (a.causal && ahead + kOfWarp <= 0)) continue;
     CoreSums<kBlocks, kOthers> s;
     scores_of<Cores>(s, q, tiles[stage][0], 0);

@@ -68,8 +68,8 @@ template <int kColumns, int kHeight = kCoreRows<kColumns>> struct CoreTile {
     const int lane = static_cast<int>(threadIdx.x) % 32, matrix = lane / 8;
     ptx::ldmatrix_x4<false>(a, &at[r0 + matrix % 2 * 8 + lane % 8][c0 + matrix / 2 * 8]);
   }
-  /// The same as two right operands, its rows the columns of the product: b[0], b[1] for the first
-  /// eight of them, b[2], b[3] for the others.
+  /// The same as two right operands. The tile's rows are the columns of the product: b[0], b[1] for
+  /// the first eight of them, b[2], b[3] for the others.
   __device__ __forceinline__ void right_of_rows(unsigned (&b)[4], int r0, int c0) const {
     const int lane = static_cast<int>(threadIdx.x) % 32, matrix = lane / 8;
     ptx::ldmatrix_x4<false>(b, &at[r0 + matrix / 2 * 8 + lane % 8][c0 + matrix % 2 * 8]);
@@ -82,12 +82,12 @@ template <int kColumns, int kHeight = kCoreRows<kColumns>> struct CoreTile {
 };
 
 /// How the block copies rows of a matrix. A thread has the same 16 bytes of every kStep-th row, so
-/// that what it has to know of columns it knows once.
+/// it computes what depends on the columns only once.
 template <int kColumns> struct RowCopy {
   static constexpr int kPieces = kColumns / 8, kStep = kTensorThreads / kPieces;
   const uint16_t* from;  // this thread's piece of its first row
   int64_t stride;        // elements between rows
-  int columns;           // of the matrix: there is nothing to read in others
+  int columns;           // of the matrix; others are not read
 
   __device__ __forceinline__ RowCopy(const AttentionMatrix& m, int64_t matrix, int64_t heads,
                                      int of_matrix)
@@ -137,7 +137,7 @@ template <int kBlocks, int kColumns> struct RowFragments {
     RAMET_UNROLL
     for (int e = 0; e < 4; ++e) to[e] = a[b][d][e];
   }
-  /// With the other sign, which 16-bit floats change without rounding.
+  /// With the other sign, which is exact for 16-bit floats.
   __device__ __forceinline__ void negate() {
     RAMET_UNROLL
     for (int b = 0; b < kBlocks; ++b) {
@@ -158,7 +158,7 @@ template <int kColumns> struct SharedRows {
   }
 };
 
-/// Sums of kBlocks blocks of 16 rows and kWidth columns, in fragments of eight columns: a thread's
+/// Sums of kBlocks blocks of 16 rows and kWidth columns, in fragments of eight columns. A thread's
 /// element e of a fragment is in row lane / 4 (+ 8 for the last two), column 2 (lane % 4) + e % 2.
 template <int kBlocks, int kWidth> struct CoreSums {
   static constexpr int kFragments = kWidth / 8;

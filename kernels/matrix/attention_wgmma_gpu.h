@@ -1,13 +1,13 @@
-// Attention of 16-bit floats by the products of warpgroups (wgmma) and bulk copies of Hopper,
-// forward. For .cu files only.
+// Forward pass of attention of 16-bit floats by the products of warpgroups (wgmma) and bulk copies
+// of Hopper. For .cu files only.
 //
-// A block is one warpgroup that copies and two or three that compute, each of which has 64 rows of
-// q. Tiles of 128 keys and values go by in two stages: a thread of the first asks for the next one
-// as soon as all others have said that they need the last one no more, and barriers in shared
-// memory count what has arrived (Note [Tiles of Hopper] in runtime/cuda/ptx_hopper.h). While the
-// products of a tile's probabilities with the values are under way, so are those of q with the next
-// keys (Shah et al. 2024, section 3.2), and a warpgroup's exponentials run beside the others'
-// products. What a thread has of a product, and what it does with it, is as in
+// A block is one warpgroup that copies and two or three that compute, each with 64 rows of q. Tiles
+// of 128 keys and values are in two buffers. A thread of the first warpgroup starts the next copy
+// as soon as all others have reported that they no longer need the last tile. Barriers in shared
+// memory count the arrived bytes (Note [Tiles of Hopper] in runtime/cuda/ptx_hopper.h). The
+// products of a tile's probabilities with the values run concurrently with those of q with the next
+// keys (Shah et al. 2024, section 3.2). A warpgroup's exponentials run concurrently with the
+// products of the others. A thread's part of a product, and its use, is as in
 // attention_tensor_gpu.h.
 #pragma once
 #include "kernels/matrix/attention_tiles_gpu.h"
@@ -17,11 +17,11 @@ namespace ramet::kernels::RAMET_VARIANT {
 
 /// The block, and its shared memory.
 template <int kColumns> struct WgmmaBlock {
-  // With few columns the registers of a multiprocessor are enough for three.
+  // With few columns there are enough registers on a multiprocessor for three.
   static constexpr int kGroups = kColumns == 64 ? 3 : 2;
   static constexpr int kThreads = 128 * (1 + kGroups), kRows = 64 * kGroups, kKeys = 128;
   static constexpr int kStages = 2, kPanels = kColumns / ::ramet::cuda::kTileColumns;
-  // Of 65536, as those of the first warpgroup are not needed there.
+  // Of 65536. The first warpgroup needs few.
   static constexpr int kFewRegisters = kGroups == 3 ? 32 : 24,
                        kManyRegisters = kGroups == 3 ? 160 : 240;
   static_assert(kColumns % ::ramet::cuda::kTileColumns == 0);
@@ -32,7 +32,7 @@ template <int kColumns> struct WgmmaBlock {
   Panels<kKeys> k[kStages], v[kStages];
   uint64_t q_full, k_full[kStages], k_free[kStages], v_full[kStages], v_free[kStages];
 
-  /// It begins where tiles may: what is asked for is enough wherever that is.
+  /// It begins at a tile's alignment; the size is enough for every start of the memory.
   static constexpr size_t bytes() {
     constexpr size_t kMost = 227 << 10;  // of a block on compute capability 9.0
     static_assert(sizeof(WgmmaBlock) + ptx::kTileAlignment <= kMost);
@@ -44,7 +44,7 @@ template <int kColumns> struct WgmmaBlock {
     return *reinterpret_cast<WgmmaBlock*>(memory + (ptx::kTileAlignment - over));
   }
   __device__ __forceinline__ void begin() {
-    constexpr unsigned kWarps = kGroups * 4;  // of which each says that it needs a tile no more
+    constexpr unsigned kWarps = kGroups * 4;  // each reports that it no longer needs a tile
     ptx::barrier_init(&q_full, 1);
     for (int i = 0; i < kStages; ++i) {
       ptx::barrier_init(&k_full[i], 1);
@@ -55,7 +55,7 @@ template <int kColumns> struct WgmmaBlock {
     ptx::barriers_ready();
   }
 };
-/// The stage of tile t, and the parity of its phase.
+/// The buffer of tile t, and the parity of its phase.
 RAMET_INLINE constexpr int stage_of(int t) { return t % 2; }
 RAMET_INLINE constexpr unsigned phase_of(int t) { return static_cast<unsigned>(t) / 2 % 2; }
 
@@ -75,7 +75,7 @@ template <class Cores, int kPanels, int kRows>
 __device__ __forceinline__ void start_scores(CoreSums<1, 128>& s,
                                              const uint16_t (&q)[kPanels][kRows][64], int r0,
                                              const uint16_t (&k)[kPanels][128][64]) {
-  // Addresses are not kept from tile to tile: registers are short.
+  // Addresses are computed again for each tile, because registers are short.
   const unsigned left = ptx::here(ptx::shared_address(q[0][r0])),
                  right = ptx::here(ptx::shared_address(k));
   RAMET_UNROLL
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(WgmmaBlock<kColumns>::kThreads, 1)
   constexpr int kRows = Block::kRows, kKeys = Block::kKeys;
   Block& block = Block::get();
   const int q_rows = static_cast<int>(a.q_rows), k_rows = static_cast<int>(a.k_rows);
-  // With `causal` the last rows have the most work: they come first.
+  // With `causal` the last rows have the most work, so they come first.
   const int blocks_of_q = (q_rows + kRows - 1) / kRows,
             nth = static_cast<int>(blockIdx.x) % blocks_of_q, q0 = (blocks_of_q - 1 - nth) * kRows,
             rows = ::min(kRows, q_rows - q0), keys = a.causal ? ::min(k_rows, q0 + rows) : k_rows,
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(WgmmaBlock<kColumns>::kThreads, 1)
       get_rows(block.q, q_map, q0, head, batch, &block.q_full);
       for (int t = 0; t < tiles; ++t) {
         const int stage = stage_of(t);
-        // Of the first tiles the phase before the first one, which counts as over.
+        // For the first tiles it waits for the phase before the first one, which counts as ended.
         ptx::barrier_wait(&block.k_free[stage], phase_of(t) ^ 1);
         get_rows(block.k[stage], k_map, t * kKeys, head, batch, &block.k_full[stage]);
         ptx::barrier_wait(&block.v_free[stage], phase_of(t) ^ 1);
@@ -139,10 +139,10 @@ __global__ void __launch_bounds__(WgmmaBlock<kColumns>::kThreads, 1)
 
   ptx::more_registers<Block::kManyRegisters>();
   const int r0 = group * 64;
-  // The first row of a warp: asked for where it is needed.
+  // The first row of a warp, computed where it is needed.
   const auto warp_row = [] { return static_cast<int>(ptx::here(threadIdx.x - 128) / 32 * 16); };
   const float factor = attention_factor(a.scale);
-  // Tiles of which the warpgroup sees something.
+  // The tiles of which the warpgroup sees something.
   const int mine = r0 >= rows ? 0
                    : a.causal ? (::min(keys, q0 + r0 + 64) + kKeys - 1) / kKeys
                               : tiles;
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(WgmmaBlock<kColumns>::kThreads, 1)
   CoreSums<1, kColumns> out;
   out.clear();
   unsigned p[8][4];
-  // Tile t; all but the first one with the results of the tile before, which then are there.
+  // Tile t. All but the first one include the results of the tile before, which are then complete.
   const auto tile = [&](int t, auto is_first) {
     constexpr bool kFirst = decltype(is_first)::value;
     CoreSums<1, kKeys> s;
@@ -203,7 +203,7 @@ __global__ void __launch_bounds__(WgmmaBlock<kColumns>::kThreads, 1)
     ptx::done(out.at[0]);
     give_back(&block.v_free[last]);
   }
-  // What others of the block see is taken notice of, so that phases go on.
+  // Tiles that only other warpgroups see are also released, so that phases go on.
   for (int t = mine; t < tiles; ++t) {
     ptx::barrier_wait(&block.k_full[stage_of(t)], phase_of(t));
     give_back(&block.k_free[stage_of(t)]);
@@ -217,12 +217,12 @@ __global__ void __launch_bounds__(WgmmaBlock<kColumns>::kThreads, 1)
 #endif
 }
 
-/// What a block copies of the matrix.
+/// The part of the matrix that a block copies.
 inline ::ramet::cuda::TiledMatrix tiled(const AttentionArgs& a, const AttentionMatrix& m,
                                         int64_t rows, int tile_rows) {
   return {m.data, a.batch, a.heads, rows, a.columns, m.batch, m.head, m.row, tile_rows};
 }
-/// Whether it takes these arguments, of those that tensor cores take.
+/// Does it support these arguments, among those that tensor cores support?
 inline bool wgmma_takes(const AttentionArgs& a) {
   return (a.columns == 64 || a.columns == 128) && a.scale > 0 &&
          ::ramet::cuda::has_tensor_map(tiled(a, a.q, a.q_rows, WgmmaBlock<64>::kRows)) &&
@@ -230,7 +230,7 @@ inline bool wgmma_takes(const AttentionArgs& a) {
          ::ramet::cuda::has_tensor_map(tiled(a, a.v, a.k_rows, WgmmaBlock<64>::kKeys));
 }
 
-/// Whether the card has these instructions: compute capability 9.0 alone does.
+/// Does the GPU have these instructions? Only compute capability 9.0 does.
 inline bool wgmma_runs_on(Stream where) {
   int major = 0, minor = 0;
   const auto& state = ::ramet::cuda::device_state(where.device.index(), "attention");

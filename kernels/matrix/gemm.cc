@@ -1,6 +1,7 @@
-// Products of float matrices. Every element of C is, per K block, one chain of fused multiply-adds
-// in increasing k, then the blocks in order: neither the tile it falls in, nor the thread, nor
-// packing changes its bits. The K blocks depend on k alone and are equal in all variants.
+// Products of float matrices. For each K block, every element of C is one chain of fused
+// multiply-adds in increasing k; then the blocks are added in order. So neither its tile, nor the
+// thread, nor packing changes its bits. The K blocks depend on k alone and are equal in all
+// variants.
 #include "kernels/matrix/gemm.h"
 
 #include "kernels/matrix/micro.h"
@@ -87,7 +88,7 @@ struct Block {  // columns jc .. jc+nc of C, k from pc to pc+kc
 
   // rows i0.., columns jc+j0..
   void tile(int64_t i0, int64_t m, int64_t j0, int64_t n, int slot) const {
-    // Rows that alias in the first-level cache are read eight ways at most.
+    // Rows that share the sets of the first-level cache are read at most seven at a time.
     const Cut slivers(m, !p.pa && !g.ta && g.lda % 1024 == 0 && kMR > 7 ? 7 : kMR);
     const float* ap = g.ta ? g.a + pc * g.lda + i0 : g.a + i0 * g.lda + pc;
     bool ta = g.ta;
@@ -120,9 +121,9 @@ struct Block {  // columns jc .. jc+nc of C, k from pc to pc+kc
   }
 };
 
-// Few rows (vector times matrix): B streams through once, row after row, with C's partial sums in
-// the first-level cache. The order of the additions is that of the tiles: a row's bits do not
-// depend on how many rows there are.
+// Few rows (vector times matrix). B is read once, row after row, with C's partial sums in the
+// first-level cache. The order of the additions is the same as with tiles. So a row's bits do not
+// depend on the number of rows.
 constexpr int64_t kFewColumns = 256;
 
 template <int R> void few_rows(const Gemm& g, const Plan& p, int64_t j0, int64_t n) {

@@ -1,11 +1,11 @@
-// C = A B on a GPU where A and B are read through functions: products of matrices with any strides
-// and types, and convolutions whose matrices never exist. For .cu files only.
+// C = A B on a GPU, where A and B are read through functions. It serves products of matrices with
+// any strides and types, and convolutions, whose matrices are never stored. For .cu files only.
 //
-// A block of 256 threads computes 64 x 64 elements of C, each thread 4 x 4 of them in registers; 16
+// A block of 256 threads computes 64 x 64 elements of C, each thread 4 x 4 of them in registers. 16
 // columns of A and rows of B at a time go through shared memory. An element is a sum over k in
-// order, so its bits do not depend on m and n. What is to be known of a batch, a row of A and a
-// column of B is computed once for a tile, what is to be known of a k once by one thread for all
-// others, for A and B together. What a problem says about itself:
+// order, so its bits do not depend on m and n. The data of a batch, a row of A and a column of B
+// are computed once for a tile. The data of a k are computed once by one thread for all others, for
+// A and B together. The interface of a problem:
 //
 //   struct Problem {
 //     using Value = float;                     // float, double, int64_t
@@ -32,8 +32,8 @@ namespace ramet::kernels::RAMET_VARIANT {
 constexpr int kTileRows = 64, kTileColumns = 64, kTileDepth = 16, kOwn = 4;
 static_assert(kTileRows / kOwn * (kTileColumns / kOwn) == kThreads && kTileRows == kTileColumns);
 
-/// Which four elements of a tile, 64 lines by 16 depths, a thread fetches: neighbouring threads
-/// neighbouring lines, or neighbouring depths.
+/// The four elements of a tile, 64 lines by 16 depths, that a thread fetches. Neighbouring threads
+/// fetch neighbouring lines, or neighbouring depths.
 struct Fetch {
   int depth0, line0, depth_step, line_step;
   __device__ explicit Fetch(bool lines_adjacent) {
@@ -61,11 +61,12 @@ struct Tiles {
 template <class Problem> __global__ void product_kernel(Problem p, Tiles tiles) {
   using T = typename Problem::Value;
   using I = typename Problem::Index;
-  // A column more than is used: what a warp reads and writes lies in different banks.
+  // One unused column, so that the accesses of a warp go to different banks.
   __shared__ T a[kTileDepth][kTileRows + 1], b[kTileDepth][kTileColumns + 1];
   __shared__ typename Problem::Depth depths[kTileDepth];
   const int t = static_cast<int>(threadIdx.x), x = t % kTileDepth, y = t / kTileDepth;
-  // Which elements of the tiles a thread fetches: neighbours in memory by neighbouring threads.
+  // The elements of the tiles that a thread fetches: neighbouring threads fetch neighbours in
+  // memory.
   const Fetch of_a(p.rows_adjacent), of_b(p.columns_adjacent);
   for (int64_t tile = blockIdx.x; tile < tiles.count; tile += gridDim.x) {
     int64_t rest = tile;
@@ -74,7 +75,7 @@ template <class Problem> __global__ void product_kernel(Problem p, Tiles tiles) 
     const auto batch = p.of(rest);
     typename Problem::Row rows[kOwn];
     typename Problem::Column columns[kOwn];
-    // Lines that the matrices do not have are zeros: `there` has no bit for them.
+    // Lines outside the matrices are zeros: `there` has no bit for them.
     uint32_t rows_there = 0, columns_there = 0;
     RAMET_UNROLL
     for (int i = 0; i < kOwn; ++i) {

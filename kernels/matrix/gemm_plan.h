@@ -1,23 +1,23 @@
-// The plan of a float product that follows from its shape: K blocks, and which operands are packed.
-// Shared by the kernels (all variants must agree on the K blocks, which are part of an element's
-// bits) and by the fronts (workspace sizes).
+// The plan of a float product, which follows from its shape: K blocks and packed operands. The
+// kernels use it (all variants must agree on the K blocks, which affect an element's bits), and so
+// do the fronts (workspace sizes).
 #pragma once
 #include <cstdint>
 
 namespace ramet {
 namespace kernels {
 
-// Always inlined: an out-of-line copy emitted by one variant's object could serve the whole program
-// (kernels/kernel.h).
+// Always inlined: an out-of-line copy from one variant's object could be linked for the whole
+// program (kernels/kernel.h).
 #define RAMET_PLAN [[gnu::always_inline]] inline
 
-// Longest K block: a sliver of B, 32 columns, takes 32 KB at most and stays in a first-level cache
-// of 48 KB beside one of A. Measured on Zen 5, where 512 loses 15-20 % at 1024^3; Zen 4 does not
-// mind.
+// Longest K block. A sliver of B, 32 columns, takes at most 32 KB. It stays in a first-level cache
+// of 48 KB together with a sliver of A. Measured on Zen 5, where 512 loses 15-20 % at 1024^3; on
+// Zen 4 it makes no difference.
 inline constexpr int64_t kGemmKC = 256;
 inline constexpr int64_t kGemmMC = 224;   // most rows of one task: 16 tiles of 14
 inline constexpr int64_t kGemmNC = 2048;  // columns of B packed at a time
-// Floats of an operand block that the second-level cache and the prefetchers serve well in place.
+// Floats of an operand block for which the second-level cache and the prefetchers need no packing.
 inline constexpr int64_t kGemmFits = 128 * 1024;
 // Packed B up to this size lives on the stack of the kernel.
 inline constexpr int64_t kGemmStackFloats = 8 * 1024;
@@ -30,7 +30,7 @@ RAMET_PLAN int64_t gemm_k_block(int64_t k) {
   const int64_t blocks = gemm_k_blocks(k);
   return (k + blocks - 1) / blocks;
 }
-// Rows whose stride is a multiple of 4 KB share the sets of the first-level cache, so they are
+// Rows with a stride of a multiple of 4 KB share the sets of the first-level cache. So they are
 // packed much earlier.
 RAMET_PLAN bool gemm_packs_b(int64_t m, int64_t n, int64_t k, int64_t ldb, bool tb) {
   return tb || (m > 28 && n * gemm_k_block(k) > (ldb % 1024 == 0 ? 16 * 1024 : kGemmFits));

@@ -5,12 +5,12 @@
 
 namespace ramet::kernels::RAMET_VARIANT {
 
-/// C[m,n] = alpha * A B + beta * C + bias with any strides of A and B and unit column stride of C,
-/// computed in T (double or int64_t); operands are of type `dtype`, whose compute type is T. C is
-/// not read when beta is 0. Integers wrap.
+/// C[m,n] = alpha * A B + beta * C + bias with any strides of A and B and unit column stride of C.
+/// It is computed in T (double or int64_t). Operands are of type `dtype`, whose compute type is T.
+/// C is not read when beta is 0. Integers wrap.
 ///
-/// Every element is, per K block of kWideKC, one chain acc += a * b (two roundings, so that all
-/// variants agree) in increasing k, then the blocks in order.
+/// For each K block of kWideKC, every element is one chain acc += a * b in increasing k; then the
+/// blocks are added in order. Each step has two roundings, so that all variants agree.
 template <class T> struct WideGemm {
   int64_t m, n, k;
   const void* a;

@@ -42,7 +42,7 @@ void float_product(const MatmulArgs& g) {
   const int64_t b_floats = pack_b <= kGemmStackFloats ? 0 : matmul_round(pack_b);
   const int64_t a_floats = gemm_packs_a(g.m, g.n, g.k, l.lda, l.ta) ? kGemmPackA : 0;
   if (g.n == 1 && g.m > 1 && l.ta && g.c_row == 1 && !g.bias && !a_floats && !b_floats) {
-    // A matrix that lies by columns, times a vector: the transposed product streams it once.
+    // A matrix stored by columns, times a vector: the transposed product reads it once, in order.
     one.m = 1, one.n = g.m;
     one.a = static_cast<const float*>(g.b), one.lda = l.ldb, one.ta = l.ldb != 1;
     one.b = static_cast<const float*>(g.a), one.ldb = l.lda, one.tb = false;
@@ -77,7 +77,7 @@ void float_product(const MatmulArgs& g) {
   });
 }
 
-// rows x cols matrices to dense float copies; `row` may be any stride, the columns' stride is 1 (or
+// rows x cols matrices to dense float copies. `row` may be any stride; the columns' stride is 1 (or
 // cols <= 1).
 void widen(const void* src, ScalarType dtype, int64_t batch, int64_t batch_stride, int64_t rows,
            int64_t row, int64_t cols, float* dst) {

@@ -14,12 +14,12 @@ template <class T> struct MatrixProduct {
   using Value = T;
   using Index = int64_t;
   using Batch = int64_t;
-  using Row = int64_t;     // where the row of A begins
-  using Column = int64_t;  // where the column of B begins
+  using Row = int64_t;     // start of the row of A
+  using Column = int64_t;  // start of the column of B
   struct alignas(16) Depth {
-    int64_t a, b;  // from there
+    int64_t a, b;  // offsets from there
   };
-  using Out = int64_t;  // where the row of C begins
+  using Out = int64_t;  // start of the row of C
   MatmulArgs g;
   int64_t batch, m, n, k;
   bool rows_adjacent, columns_adjacent;
@@ -54,7 +54,7 @@ template <class T> struct MatrixProduct {
       y = sum * static_cast<T>(g.alpha);
       if (g.beta != 0) y = fma(static_cast<T>(g.beta), load_element<T>(g.c, g.dtype, at), y);
       if (g.bias) y = y + load_element<T>(g.bias, g.dtype, j);
-      if (g.relu) y = y < T(0) ? T(0) : y;  // a NaN stays, which max() would not let
+      if (g.relu) y = y < T(0) ? T(0) : y;  // keeps a NaN, unlike max()
     }
     store_element(g.c, g.dtype, at, y);
   }
@@ -63,7 +63,7 @@ template <class T> struct MatrixProduct {
 template <class T>
 using DotSum = typename std::conditional<std::is_integral<T>::value, uint64_t, double>::type;
 
-// A block has a segment; its sum is the result where there is no other.
+// A block has a segment. If there is only one segment, its sum is the result.
 template <class T> __global__ void dot_kernel(DotArgs a, int64_t segment) {
   using Sum = DotSum<T>;
   __shared__ Sum shared[kWarps];
@@ -88,20 +88,20 @@ template <class T> __global__ void dot_segments_kernel(DotArgs a, int64_t segmen
   if (threadIdx.x == 0) store_element(a.out, a.dtype, 0, static_cast<T>(sum));
 }
 
-// Products of fewer multiplications than this (32^3) are over before cuBLASLt has looked at its
-// arguments. To be measured: a launch through cuBLASLt costs some microseconds of the host, a tile
-// of product_kernel takes k / 16 steps of about 100 ns.
+// Products of fewer multiplications than this (32^3) end before cuBLASLt has checked its arguments.
+// To be measured. A launch through cuBLASLt costs some microseconds of the host. A tile of
+// product_kernel takes k / 16 steps of about 100 ns.
 constexpr double kBlasProducts = 32768;
 
-// By cuBLASLt: where it is there, the product is large enough, and the matrices lie as it wants
-// them (rows that do not overlap; a bias at a multiple of 16 bytes).
+// Computes it by cuBLASLt if the library is there, the product is large enough, and the layout of
+// the matrices suits it. (Rows must not overlap; a bias is at a multiple of 16 bytes.)
 bool by_blas(const MatmulArgs& g, Stream where) {
   using ::ramet::cuda::BlasResult;
   if (compute_type_of(g.dtype) == ScalarType::Long || where.id != gpu::kCompute) return false;
   const double products =
       static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
   if (products < kBlasProducts) return false;
-  // A kernel does it behind the product, and 16-bit results would be rounded twice.
+  // A kernel computes the ReLU after the product, and would round 16-bit results twice.
   if (g.relu && bytes_of(g.dtype) < 4) return false;
   const MatmulLayout l = matmul_layout(g);
   // Rows and columns as they are stored.

@@ -8,16 +8,16 @@
 namespace ramet {
 namespace kernels {
 
-/// C[s] = act(alpha * A[s] B[s] + beta * C[s] + bias) for s < batch, with A[s] of m x k, B[s] of k
-/// x n, C[s] of m x n and `bias` null or n values (unit stride); act is max(0, x) with `relu`
+/// C[s] = act(alpha * A[s] B[s] + beta * C[s] + bias) for s < batch. A[s] is m x k, B[s] is k x n,
+/// C[s] is m x n, and `bias` is null or n values (unit stride). act is max(0, x) with `relu`
 /// (floating types only), which keeps a NaN. C is not read when beta is 0. k = 0 gives beta * C +
 /// bias.
 ///
-/// All operands are of one dtype: floating (float16 and bfloat16 compute in float, one rounding at
-/// the end) or an integer (computes modulo 2^64 with ialpha, ibeta; no relu). Strides in elements.
-/// REQUIRES: the column stride of C is 1; for floating types A and B have a unit stride in one of
-/// their two dimensions (or an extent of at most 1 there); C overlaps no other operand; matrices of
-/// C do not overlap; workspace of matmul_workspace bytes, aligned to 64.
+/// All operands have one dtype. Floating types: float16 and bfloat16 compute in float, with one
+/// rounding at the end. Integers compute modulo 2^64 with ialpha, ibeta; no relu. Strides are in
+/// elements. REQUIRES: the column stride of C is 1. For floating types A and B have a unit stride
+/// in one of their two dimensions (or an extent of at most 1 there). C overlaps no other operand,
+/// and matrices of C do not overlap. The workspace has matmul_workspace bytes, aligned to 64.
 ///
 /// Same bits for any number of threads, and an element's bits do not depend on m, n and batch.
 struct MatmulArgs {
@@ -37,7 +37,7 @@ struct MatmulArgs {
 RAMET_KERNEL(matmul, MatmulArgs);
 
 /// out = sum over i of a[i * a_stride] * b[i * b_stride], one value. Floating sums run over 64
-/// lanes in chunks that follow from n; chunks are added in order in double. On a GPU all is added
+/// lanes in chunks that follow from n. Chunks are added in order in double. A GPU adds everything
 /// in double, in pieces that follow from n (dot_cut), and as a tree.
 struct DotArgs {
   const void *a, *b;
@@ -50,14 +50,14 @@ RAMET_KERNEL(dot, DotArgs);
 
 /// How a GPU cuts a sum over n products.
 RAMET_PLAN GpuCut dot_cut(int64_t n) { return gpu_cut(n, 1, 2048, 16384); }
-/// Bytes of its workspace on a GPU: a sum of 8 bytes for each segment. On a CPU it needs none.
+/// Bytes of its workspace on a GPU: a sum of 8 bytes for each segment. A CPU needs none.
 RAMET_PLAN int64_t dot_workspace(int64_t n) {
   const int64_t segments = dot_cut(n).pieces;
   return segments > 1 ? 8 * segments : 0;
 }
 
 /// out[j] = sum over i < rows of a[i * row + j], j < n: the gradient of a bias. Rows are added in
-/// blocks of 64, the blocks in order, floats in float; on a GPU in double, in parts that follow
+/// blocks of 64, the blocks in order, floats in float. A GPU adds in double, in parts that follow
 /// from rows and n (kernels/rows/row_sums_gpu.h). dtype floating.
 struct SumRowsArgs {
   const void* a;
@@ -67,7 +67,7 @@ struct SumRowsArgs {
 };
 RAMET_KERNEL(sum_rows, SumRowsArgs);
 
-// How the operands of a float product look to the tile.
+// The layout of a float product's operands for the tile.
 struct MatmulLayout {
   int64_t lda, ldb;
   bool ta, tb;
@@ -85,7 +85,7 @@ RAMET_PLAN MatmulLayout matmul_layout(const MatmulArgs& g) {
   return l;
 }
 
-// Sizes, in elements, of the float copies that a product of 16-bit floats is computed on; all
+// Sizes, in elements, of the float copies on which a product of 16-bit floats is computed. All
 // offsets are multiples of 16.
 struct MatmulCopies {
   int64_t a, b, c, bias;
@@ -125,7 +125,7 @@ RAMET_PLAN int64_t wide_pack_b(int64_t n, int64_t k) {
   return ((n < kWideNC ? n : kWideNC) + 16) * (k < kWideKC ? k : kWideKC) + 8;
 }
 
-/// Bytes of workspace `args` needs (pointers are not looked at) when regions have at most `slots`
+/// Bytes of workspace that `args` needs (pointers are not used) when regions have at most `slots`
 /// threads (max_parallel_slots() of runtime/base/thread_pool.h).
 RAMET_PLAN int64_t matmul_workspace(const MatmulArgs& args, int slots) {
   if (args.dtype == ScalarType::Float) return matmul_float_workspace(args, slots);

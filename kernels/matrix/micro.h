@@ -1,10 +1,10 @@
-// The register tile: R rows x NV vectors of C stay in registers while k runs. A is read by
-// broadcast, either "row" (a[i*as + k]) or "column" (a[k*as + i]: packed or transposed); B by
-// vectors. The k range may consist of several segments (rows of an image, taps of a filter): that
-// one extra loop turns the GEMM tile into a direct convolution without im2col.
+// The register tile: R rows x NV vectors of C stay in registers during the loop over k. A is read
+// by broadcast, either "row" (a[i*as + k]) or "column" (a[k*as + i]: packed or transposed). B is
+// read by vectors. The k range may consist of several segments (rows of an image, taps of a
+// filter). This one extra loop turns the GEMM tile into a direct convolution without im2col.
 //
-// An element is one chain of fused multiply-adds in increasing k, segment after segment, whatever
-// tile it falls in.
+// An element is one chain of fused multiply-adds in increasing k, segment after segment, in any
+// tile.
 #pragma once
 #include <array>
 #include <utility>
@@ -31,7 +31,7 @@ template <int R, int NV, bool ACOL, bool EDGE> void micro(const Tile& t) {
   for (int i = 0; i < R; ++i)
 #pragma GCC unroll 2
     for (int j = 0; j < NV; ++j) acc[i][j] = vf{};
-  if (t.k >= 64)  // the rows of C arrive while k runs
+  if (t.k >= 64)  // the rows of C are loaded during the loop over k
 #pragma GCC unroll 16
     for (int i = 0; i < R; ++i) {
       __builtin_prefetch(t.c + i * t.cs, 1);
@@ -116,7 +116,7 @@ inline constexpr std::array<Micro, kMR> micro_of =
     micro_rows<NV, ACOL, EDGE>(std::make_integer_sequence<int, kMR>{});
 
 // [A by column][B edge masked][vectors - 1] -> functions by rows - 1. Masks are free in AVX-512, so
-// there every tile is the masked one: same speed, half the code.
+// every tile there is the masked one: same speed, half the code.
 constexpr bool kFree = VL == 16;
 inline constexpr const Micro* micro_table[2][2][2] = {
     {{micro_of<1, false, kFree>.data(), micro_of<2, false, kFree>.data()},
@@ -124,8 +124,8 @@ inline constexpr const Micro* micro_table[2][2][2] = {
     {{micro_of<1, true, kFree>.data(), micro_of<2, true, kFree>.data()},
      {micro_of<1, true, true>.data(), micro_of<2, true, true>.data()}}};
 
-// m cut into the fewest parts of at most `most`, sizes differing by at most one: never full tiles
-// and a stump.
+// m cut into the fewest parts of at most `most`, with sizes that differ by at most one. So there
+// are never full tiles and a small rest.
 struct Cut {
   int64_t parts, per, extra;
   RAMET_INLINE explicit Cut(int64_t m, int64_t most = kMR)

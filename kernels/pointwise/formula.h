@@ -1,5 +1,5 @@
-// What runs a row (row.h) in a kernel. The rows that are included after it are compiled for this
-// variant's vocabulary: simd/smath.h, or gpu/gpu_math.h on a GPU.
+// Runs a row (row.h) in a kernel. The rows that are included after this header are compiled for
+// this variant's functions: simd/smath.h, or gpu/gpu_math.h on a GPU.
 #pragma once
 #if !defined(RAMET_GPU_MATH)
 #include "kernels/simd/smath.h"
@@ -13,7 +13,7 @@
 
 namespace ramet::kernels::RAMET_VARIANT {
 
-/// The row's value of operands x, with as many of the numbers s and t as it takes.
+/// The row's value for operands x, with as many of the numbers s and t as it takes.
 template <class Row, class V, class... Operands>
 RAMET_INLINE auto with_numbers(V s, V t, Operands... x) {
   if constexpr (requires { Row::value(x..., s, t); }) return Row::value(x..., s, t);

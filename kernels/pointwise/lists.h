@@ -1,13 +1,13 @@
-// The names of all pointwise operations: X(name, Row), where Row is the struct of
-// kernels/pointwise/rows/<family>.h with the formula and its derivative. Nothing but names: headers
-// of tensor functions include it.
+// The names of all pointwise operations: X(name, Row). Row is the struct of
+// kernels/pointwise/rows/<family>.h with the formula and its derivative. There are only names here,
+// because headers of tensor functions include this file.
 //
-// A name gives its two kernels (pointwise.h). One in a list of functions also gives what that list
-// says: declarations and definitions in autograd, the rows of the operation table
+// A name gives its two kernels (pointwise.h). A name in a list of functions also gives the
+// following: declarations and definitions in autograd, the rows of the operation table
 // (tests/autograd/table) and the cases of the comparison with LibTorch (tools/compare).
 #pragma once
 
-// A name is a line, and another does not move it.
+// Each name has its own line, and does not move other lines.
 // clang-format off
 
 // ---- unary.h: autograd/ops/pointwise/unary.h ----
@@ -59,7 +59,7 @@
 #define RAMET_UNARY_COMPOSED(X)                        \
   X(log10, Log10) /* to base 10; -inf at 0, NaN below */ \
   X(tan, Tan)     /* sin x / cos x */
-/// Kernels alone: what other operations are made of. Here and below.
+/// Only kernels, which other operations use. Here and below.
 #define RAMET_UNARY_PARTS(X)           \
   X(cube, Cube)                        \
   X(polygamma, Polygamma)              \

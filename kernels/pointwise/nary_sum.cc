@@ -8,7 +8,7 @@ namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
 constexpr int64_t kTaskElements = 16 * 1024;
-constexpr int64_t kStreamElements = int64_t{8} << 20;  // past the last-level cache
+constexpr int64_t kStreamElements = int64_t{8} << 20;  // larger than the last-level cache
 
 // ---- all leaves present, float, 2, 4, 8 or 16 of them: in registers ----
 
@@ -35,7 +35,7 @@ void sum_registers(const float* const* leaves, float* out, int64_t begin, int64_
     for (int j = 0; j < N; ++j) v[j] = load(in[j] + k);
     return sum_of<N, kTree>(v);
   };
-  if (streams) {  // ordinary stores would read every output line first
+  if (streams) {  // ordinary stores would first read every output line
     for (; i + 16 <= end; i += 16) {
 #pragma GCC unroll 16
       for (int j = 0; j < N; ++j)
@@ -90,8 +90,7 @@ template <class T> RAMET_INLINE const T* add_parts(const T* a, const T* b, T* to
   for (int64_t i = 0; i < n; ++i) to[i] = add_one(a[i], b[i]);
   return to;
 }
-// The subtree over leaves first..first + count; its subtotal may use level[slot] and what lies
-// deeper.
+// The subtree over leaves first..first + count. Its subtotal may use level[slot] and deeper levels.
 template <class T> const T* tree_part(Parts<T>& p, int first, int count, int slot, int64_t n) {
   if (count == 1) return p.leaf[first];
   const int depth = slot / 2 + 1;

@@ -7,12 +7,12 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-// Leaves that are read in packs, as many as registers hold of them; of more a thread takes one
-// element each. Few have a kernel of their own, with fewer registers.
+// Leaves that are read in packs, as many as registers can hold. With more leaves a thread takes one
+// element of each. Few leaves have a separate kernel, with fewer registers.
 constexpr int kFew = 4;
 template <class T> constexpr int kPacked = sizeof(T) > 4 ? kFew : 2 * kFew;
 
-// The sum of the leaves whose bit is set in `there`, in the order that NarySumArgs describes.
+// The sum of the leaves with a bit set in `there`, in the order that NarySumArgs describes.
 template <class T, int kLeaves>
 __device__ __forceinline__ T sum_of(T (&v)[kLeaves], uint32_t there, bool tree) {
   if (!tree) {

@@ -39,7 +39,7 @@ template <class C> RAMET_INLINE C number_as(Number x) {
   }
 }
 
-// n elements of a run, converted a chunk at a time where type or stride ask for it.
+// n elements of a run. They are converted a chunk at a time if type or stride require it.
 template <class C> void segment(const Plan& plan, const Run& run, int64_t n) {
   const int operands = plan.op.operands;
   const ScalarType result =
@@ -61,7 +61,7 @@ template <class C> void segment(const Plan& plan, const Run& run, int64_t n) {
     *in[o] = direct_in[o] ? run.data[o + 1] : reinterpret_cast<char*>(buffer[o]);
     direct = direct && (direct_in[o] || (fixed && sizeof(C) == 4));
     if (!fixed) continue;
-    // one value for all: a register's worth of it for float, else a chunk's
+    // one value for all: copies that fill a register for float, else a chunk
     C value = number_as<C>(plan.t);
     if (run.data[o + 1]) load_chunk(run.data[o + 1], run.type[o + 1], 0, 1, &value);
     if (sizeof(C) == 4) fixed_ones |= 1u << o;
@@ -99,7 +99,7 @@ void segment_of(const Plan& plan, const Run& run, int64_t n) {
                                    [&](auto c) { segment<decltype(c)>(plan, run, n); });
 }
 
-// Bytes an operation touches, for the decision whether to share it.
+// The bytes that an operation reads and writes, to decide whether threads share the work.
 RAMET_INLINE int64_t bytes_touched(const ScalarType* type, int operands, int64_t n) {
   int64_t bytes = 0;
   for (int o = 0; o <= operands; ++o) bytes += bytes_of(type[o]);
@@ -139,7 +139,7 @@ void run_strided(const PointwiseStridedArgs& a, const PointwiseOp& op) {
     const int64_t begin = t * per_task, end = imin(begin + per_task, rows * segments);
     Odometer<4> row{
         outer, a.sizes, {a.strides[0], a.strides[1], a.strides[2], a.strides[3]}, {}, {}};
-    // Operands the operation does not take have no strides.
+    // Operands that the operation does not take have no strides.
     static constexpr int64_t kNone[kMaxKernelRank] = {};
     for (int o = op.operands + 1; o < 4; ++o) row.strides[o] = kNone;
     row.seek(begin / segments);

@@ -1,8 +1,7 @@
-// Pointwise kernels: two for each operation, `name` over dense operands and `name_strided` over
-// any.
+// Pointwise kernels. Each operation has two: `name` for dense operands and `name_strided` for any.
 //
-// The operations are listed in lists.h, their formulas are rows (row.h); each family is compiled in
-// a file of its own (pointwise_<family>.cc and .cu).
+// The operations are listed in lists.h, and their formulas are rows (row.h). Each family is
+// compiled in its own file (pointwise_<family>.cc and .cu).
 #pragma once
 #include <cstdint>
 
@@ -19,12 +18,12 @@ union Number {
   int64_t i;
 };
 
-/// out[i] = f(a[i], b[i], c[i]; s, t) for i < n. All operands are dense, in memory order alike.
-/// One of the operands an operation takes may be null: then it is the number `t` for every i (so a
-/// binary operation takes a scalar on either side). Operands it does not take are ignored.
-/// REQUIRES: the operation exists for `compute` (Float, Double or Long); out overlaps an operand
-/// entirely or not at all. Operands of other types are converted to the compute type, the result to
-/// the type of `out`, a chunk at a time.
+/// out[i] = f(a[i], b[i], c[i]; s, t) for i < n. All operands are dense, in the same memory order.
+/// One of the operands may be null: then it is the number `t` for every i (so a binary operation
+/// takes a scalar on either side). Operands that the operation does not take are ignored. REQUIRES:
+/// the operation exists for `compute` (Float, Double or Long); out overlaps an operand entirely or
+/// not at all. Operands of other types are converted to the compute type, and the result to the
+/// type of `out`, a chunk at a time.
 struct PointwiseArgs {
   const void *a, *b, *c;
   void* out;

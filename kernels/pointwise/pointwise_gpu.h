@@ -1,7 +1,7 @@
 // The loops that run a row's formula (row.h) over a GPU's memory. For pointwise_*.cu only.
 //
-// Each operation becomes two kernels per compute type: one over dense operands, eight elements a
-// thread by 16-byte accesses, and one over strides. Element types are looked at at run time
+// Each operation becomes two kernels per compute type. One is for dense operands, eight elements a
+// thread by 16-byte accesses, and one for strides. Element types are checked at run time
 // (gpu_elements.h).
 #pragma once
 #include "kernels/gpu/gpu_elements.h"
@@ -17,7 +17,7 @@ template <class C> RAMET_INLINE C number_as(Number x) {
   else return x.d;
 }
 
-// Of compute type C, as the output may be of any type: a truth value too.
+// In compute type C, because the output may have any type; also for truth values.
 template <class Row, class C> RAMET_INLINE C result(const C (&x)[3], C s, C t) {
   return static_cast<C>(formula<Row, C>(x[0], x[1], x[2], s, t));
 }
@@ -49,7 +49,7 @@ template <class Row, class C> __global__ void dense_kernel(PointwiseArgs a, bool
   }
 }
 
-/// Operands as PointwiseStridedArgs has them; what Offsets holds is not sent twice.
+/// The operands of PointwiseStridedArgs, without the part that Offsets already holds.
 struct StridedOperands {
   void* data[4];
   ScalarType type[4];
@@ -71,7 +71,7 @@ __global__ void strided_kernel(StridedOperands a, Offsets<Row::kOperands + 1> of
   }
 }
 
-/// f(compute type) for those the operation has.
+/// f(compute type) for the types of the operation.
 template <int kTypes, class F> void by_compute(ScalarType compute, const F& f) {
   if constexpr (kTypes == kOnFloating) by_dtype<float, double>(compute, f);
   else if constexpr (kTypes == kOnInteger) by_dtype<int64_t>(compute, f);

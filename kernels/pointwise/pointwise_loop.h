@@ -1,8 +1,8 @@
 // The loops that run a row's formula (row.h) over memory. For pointwise_*.cc only.
 //
 // Each operation becomes one function per compute type (a Loop: dense memory of that type in and
-// out) and two kernels that share their drivers, which do everything else: broadcasting,
-// conversion, cutting into tasks. See pointwise.cc.
+// out). It also becomes two kernels, which share their drivers. The drivers do everything else:
+// broadcasting, conversion, cutting into tasks. See pointwise.cc.
 #pragma once
 #include "kernels/copy/chunk.h"
 #include "kernels/pointwise/formula.h"
@@ -11,11 +11,11 @@
 
 namespace ramet::kernels::RAMET_VARIANT {
 
-/// n elements, dense memory of the compute type in and out: the types in `a` are not looked at. An
+/// n elements, dense memory of the compute type in and out. The types in `a` are not read. An
 /// operand whose bit is in `fixed` is one value repeated VL times (float loops only).
 using Loop = void (*)(const PointwiseArgs& a, unsigned fixed);
 
-/// An operation as the drivers see it.
+/// A driver's view of an operation.
 struct PointwiseOp {
   Loop loops[3];  // by compute type: float, double, int64; null where there is none
   int operands;

@@ -36,7 +36,7 @@ void over(const double* const (&in)[F::kIn], double* const (&out)[F::kOut], int6
   }
 }
 
-// `n` columns of one row from column `c` on. A result that nobody wants goes to a buffer.
+// `n` columns of one row from column `c` on. A null result is written to a buffer.
 template <class F, class T>
 void columns(const StepParts<F>& parts, ScalarType t, int64_t row, int64_t cols, int64_t c,
              int64_t n) {

@@ -8,8 +8,8 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-// A thread has one element, or eight neighbours of a row by 16-byte accesses; not of doubles, for
-// which there are too few registers.
+// A thread has one element, or eight neighbours of a row by 16-byte accesses. Doubles have no
+// packs, because registers are too few.
 template <class F, class C, class I, bool kPacked>
 __global__ void step_kernel(StepParts<F> parts, Divisor<I> by_row, I items, int64_t cols,
                             ScalarType t) {

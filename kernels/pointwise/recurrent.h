@@ -1,5 +1,5 @@
-// What a step of an LSTM or GRU does with the gates that its products gave, element by element. All
-// matrices are dense, of one floating dtype; 16-bit values compute in float and are rounded once.
+// Element-wise part of an LSTM or GRU step, after the products. All matrices are dense, of one
+// floating dtype. 16-bit values compute in float and are rounded once.
 #pragma once
 #include "kernels/kernel.h"
 
@@ -7,7 +7,7 @@ namespace ramet {
 namespace kernels {
 
 /// An LSTM (Hochreiter and Schmidhuber 1997). sums: [rows, 4 cols], the gates i, f, g, o before
-/// their functions; before: [rows, cols], the cell's state. Into `gates` (may be `sums`)
+/// their functions. before: [rows, cols], the cell's state. It writes `gates` (may be `sums`)
 ///   i, f, o = sigma(sums), g = tanh(sums)
 /// and cell (may be `before`) = f before + i g, hidden = o tanh(cell).
 struct LstmStepArgs {
@@ -19,8 +19,8 @@ struct LstmStepArgs {
 RAMET_KERNEL(lstm_step, LstmStepArgs);
 
 /// Its derivatives, from the gates and states above. d_hidden is the sum of two gradients, so that
-/// nobody adds them first; of these and d_cell any may be null, for zeros. d_sums as `gates`;
-/// d_before (may be d_cell; null: unwanted).
+/// no other code needs to add them. Any of these and of d_cell may be null, for zeros. d_sums has
+/// the layout of `gates`. d_before may be d_cell; null: unwanted.
 struct LstmStepBackwardArgs {
   const void *gates, *before, *cell, *d_hidden, *d_hidden_too, *d_cell;
   void *d_sums, *d_before;
@@ -29,9 +29,9 @@ struct LstmStepBackwardArgs {
 };
 RAMET_KERNEL(lstm_step_backward, LstmStepBackwardArgs);
 
-/// Gated recurrent units (Cho et al. 2014, with the bias of the hidden part of n inside, as cuDNN
-/// has it). input, state: [rows, 3 cols], what the step's input and the state before add to the
-/// gates r, z, n. `kept` ([rows, 4 cols], or null: no backward will ask) gets
+/// Gated recurrent units (Cho et al. 2014, with the bias of the hidden part of n inside, as in
+/// cuDNN). input, state: [rows, 3 cols], the contributions of the step's input and of the state
+/// before to the gates r, z, n. `kept` ([rows, 4 cols], or null without a backward pass) gets
 ///   r, z = sigma(input + state), n = tanh(input + r state), and the state's part of n,
 /// and hidden = n + z (before - n).
 struct GruStepArgs {
@@ -42,7 +42,7 @@ struct GruStepArgs {
 };
 RAMET_KERNEL(gru_step, GruStepArgs);
 
-/// Its derivatives; d_hidden as above. d_before is what comes to `before` by itself, and may be
+/// Its derivatives; d_hidden as above. d_before is the direct gradient of `before`. It may be
 /// d_hidden_too; null: unwanted.
 struct GruStepBackwardArgs {
   const void *kept, *before, *d_hidden, *d_hidden_too;

@@ -1,4 +1,4 @@
-// The formulas of recurrent.h for one element: of vectors of floats, of doubles and, on a GPU, of
+// The formulas of recurrent.h for one element: for vectors of floats, doubles and, on a GPU,
 // floats. Each reads all of its operands x before it writes its results y.
 #pragma once
 #include "kernels/pointwise/formula.h"
@@ -51,8 +51,8 @@ struct GruStepBackward {  // r, z, n, state's n, before, d_hidden, the same -> d
   }
 };
 
-/// Where the operands of a formula lie: matrix k begins `part` columns into rows of `width`
-/// matrices' columns, at p; null: zeros, or a result that nobody wants.
+/// The operands of a formula. Matrix k begins `part` columns into rows of `width` matrices'
+/// columns, at p. Null: zeros, or an unwanted result.
 struct StepPart {
   void* p;
   int32_t part, width;

@@ -1,7 +1,7 @@
-// What a row says of its operation besides the formulas, and what most rows say.
+// The properties of an operation in a row, besides the formulas, and their usual values.
 //
 // A pointwise operation is a struct in kernels/pointwise/rows/<family>.h, the row, and a name in
-// kernels/pointwise/lists.h. A row has
+// kernels/pointwise/lists.h. A row has:
 //
 //   value(operands..., s, t)     the formula, of one compute type V: a vector of floats, a double
 //                                or an int64; on a GPU a float in place of the vector. In the
@@ -16,7 +16,7 @@
 //                                are wanted at once.
 //   constants                    where it differs from the struct it derives from.
 //
-// So rows are compiled in several namespaces: RAMET_ROWS names the one that is meant.
+// So rows are compiled in several namespaces: RAMET_ROWS names the current one.
 #pragma once
 #include <cstdint>
 #include <type_traits>
@@ -29,23 +29,23 @@
 namespace ramet {
 namespace kernels {
 
-/// Compute types an operation exists for.
+/// Compute types for which an operation exists.
 enum PointwiseTypes : uint8_t { kOnFloating = 1, kOnInteger = 2, kOnAny = 3 };
-/// What it gives: values of the compute type, or truth values.
+/// The result: values of the compute type, or truth values.
 enum class PointwiseResult : uint8_t { kValue, kTruth };
 
-/// What integers and bool give.
+/// The result for integers and bool.
 enum class Integers : uint8_t {
   kPromoted,  ///< the default floating-point type
   kKept,      ///< their own
   kNumbers,   ///< their own; bool is refused
-  kCopied,    ///< themselves, which are whole already; bool is refused
-  kCounted,   ///< their own, a bool an int64; not in place of a bool
+  kCopied,    ///< themselves, because they are whole; bool is refused
+  kCounted,   ///< their own, int64 for bool; not in place for bool
   kRefused,   ///< an Error
 };
-/// What the gradient reads.
+/// The tensor that the gradient reads.
 enum class Saves : uint8_t { kNothing, kInput, kOutput };
-/// The same of several operands.
+/// The same for several operands.
 enum Reads : uint8_t { kNoOperand = 0, kA = 1, kB = 2, kC = 4 };
 
 struct Row {
@@ -58,13 +58,13 @@ struct Row {
   static constexpr const char* kNode = nullptr;
 };
 
-/// Of floating-point values; the gradient reads the input.
+/// For floating-point values; the gradient reads the input.
 struct Function : Row {
   static constexpr PointwiseTypes kTypes = kOnFloating;
   static constexpr Integers kIntegers = Integers::kPromoted;
   static constexpr Saves kSaves = Saves::kInput;
 };
-/// The same where the gradient reads the result.
+/// The same, but the gradient reads the result.
 struct FunctionByResult : Function {
   static constexpr Saves kSaves = Saves::kOutput;
 };
@@ -72,13 +72,14 @@ struct FunctionByResult : Function {
 struct Steps : Row {
   RAMET_GRADIENT gradient(const T& g, const T&, const T&) { return zeros_like(g); }
 };
-/// To a whole number.
+/// Rounds to a whole number.
 struct Rounding : Steps {
   static constexpr PointwiseTypes kTypes = kOnFloating;
   static constexpr Integers kIntegers = Integers::kCopied;
 };
-/// A fused derivative of floating-point values: operands are the gradient g that comes in, in which
-/// it is linear, and the input or result x. Its own gradient is that of x, given v that comes in.
+/// A fused derivative of floating-point values. Its operands are the incoming gradient g, in which
+/// it is linear, and the input or result x. Its own gradient is that of x, for the incoming
+/// gradient v.
 struct Backward : Row {
   static constexpr int kOperands = 2;
   static constexpr PointwiseTypes kTypes = kOnFloating;

@@ -1,7 +1,6 @@
-// The logarithm of the gamma function and its derivatives, of one double: scalar, for CPUs and GPUs
-// alike, so that all variants and emulated GPUs give the same bits. Formulas: NIST's Digital
-// Library of Mathematical Functions (DLMF), chapters 5 and 25. Floats are computed in double
-// (in_double).
+// The logarithm of the gamma function and its derivatives, for one double. Scalar, for CPUs and
+// GPUs, so that all variants and emulated GPUs give the same bits. Formulas: NIST's Digital Library
+// of Mathematical Functions (DLMF), chapters 5 and 25. Floats are computed in double (in_double).
 //
 // Largest errors in double, in units of the last place (of floats: half a unit and a thousandth):
 //   vlgamma     8, at 1.49; for x < -1/2, where it has zeros, 3 of |ln Gamma(1 - x)| + 2
@@ -19,7 +18,7 @@ template <class... T> RAMET_INLINE double horner(double x, double acc, double c,
   return horner(x, acc * x + c, rest...);
 }
 
-/// sin(pi r) for |r| <= 1/2: DLMF 4.19.1. The toolkit's sine has a stack, for angles of any size.
+/// sin(pi r) for |r| <= 1/2: DLMF 4.19.1. The toolkit's sine needs a stack, for angles of any size.
 RAMET_INLINE double sin_pi(double r) {
   return r * horner(r * r, -1.0518471716932065e-11, 5.392664662608129e-10, -2.2948428997269873e-08,
                     7.952054001475513e-07, -2.1915353447830217e-05, 0.00046630280576761255,
@@ -27,8 +26,8 @@ RAMET_INLINE double sin_pi(double r) {
                     2.5501640398773455, -5.16771278004997, 3.141592653589793);
 }
 
-/// ln Gamma(2 + z) for |z| <= 1/2: DLMF 5.7.3 for 1 + z, and 5.5.1. Exact to the last places at its
-/// zero.
+/// ln Gamma(2 + z) for |z| <= 1/2: DLMF 5.7.3 for 1 + z, and 5.5.1. Accurate to the last places at
+/// its zero.
 RAMET_INLINE double lgamma_near_2(double z) {
   return z * horner(z, 5.731367241678862e-10, -1.1921401405860912e-09, 2.4836745438024785e-09,
                     -5.183475041970047e-09, 1.0838659214896955e-08, -2.2711094608943164e-08,
@@ -71,8 +70,8 @@ RAMET_INLINE double lgamma_of(double x) {
   return reflected + sign * y;
 }
 
-/// psi(x) = (ln Gamma)'(x) for |x - x0| <= 1/2, x0 its zero: the Taylor series of psi(x + 1) (DLMF
-/// 5.15.1) less 1 / x (5.5.2), with the factor x - x0, x0 of twice the digits.
+/// psi(x) = (ln Gamma)'(x) for |x - x0| <= 1/2, where x0 is its zero. The Taylor series of psi(x +
+/// 1) (DLMF 5.15.1) minus 1 / x (5.5.2), with the factor x - x0. x0 has twice the digits.
 RAMET_INLINE double digamma_near_zero(double x) {
   const double t = (x - 1.4616321449683622) - 9.549995429965697e-17;
   return t * (0.6841666717870696 / x +
@@ -110,7 +109,7 @@ RAMET_INLINE double digamma_of(double x) {
   return y + (digamma_near_zero(x) + steps);
 }
 
-/// n! / a^e for e = n + 1 or n: in two halves, which go beyond the range only where the whole does.
+/// n! / a^e for e = n + 1 or n: in two halves, which overflow only if the whole does.
 struct FactorialOverPower {
   double n, half, lower, upper;
 
@@ -135,16 +134,16 @@ template <class... T> RAMET_INLINE double rising_series(double m, double q, doub
   return m * (m + 1) * q * (c + rising_series(m + 2, q, rest...));
 }
 
-/// n! zeta(n + 1, a), Hurwitz's zeta function of a > 0 and whole n >= 1: terms, then Euler and
-/// Maclaurin's sum (DLMF 25.11.28; coefficients B_2k / (2k)!).
+/// n! zeta(n + 1, a), Hurwitz's zeta function for a > 0 and whole n >= 1. First terms, then the sum
+/// of Euler and Maclaurin (DLMF 25.11.28; coefficients B_2k / (2k)!).
 RAMET_INLINE double hurwitz_zeta(const FactorialOverPower& term, double a) {
   const double n = term.n;
   double sum = 0;
-  // Fewer than 60 terms; beyond 2^53 a + 1 is a.
+  // Fewer than 60 terms; above 2^53 a + 1 is a.
   for (int k = 0; k < 1000 && a < n + 10; ++k, ++a) {
     const double next = term(a, n + 1);
     sum += next;
-    // what follows is less than next (1 + a / n)
+    // the rest is less than next (1 + a / n)
     if (next * (a + n) <= 1e-17 * n * sum || !(sum < __builtin_inf())) return sum;
   }
   const double q = 1 / (a * a);
@@ -163,9 +162,9 @@ RAMET_INLINE double polygamma_of(double n, double x) {
   if (n == 0) return digamma_of(x);
   if (x != x) return x;
   const double odd = n - 2 * vfloor(n / 2), sign = 2 * odd - 1;
-  // Terms (x + k)^-(n + 1), k = 0, 1, ...; for x < 0 on both sides of 0, and so those of two zetas,
-  // of the distance q to the next pole and of 1 - q, less those that come after x + k = 1 - x
-  // (25.11.3).
+  // Terms (x + k)^-(n + 1), k = 0, 1, ... For x < 0 they are on both sides of 0. So they are the
+  // terms of two zetas, of the distance q to the next pole and of 1 - q, without those after x + k
+  // = 1 - x (25.11.3).
   double from = x, other = 0;
   if (x <= 0) {
     const double r = x - vround(x), q = vabs(r);

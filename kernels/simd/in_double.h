@@ -1,5 +1,5 @@
-// How a function that is written once, of doubles, is part of the vocabulary of formulas for every
-// compute type: in_double(f, x...) is f of each float, rounded once.
+// Makes a function that is written once, for doubles, available to formulas of every compute type.
+// in_double(f, x...) is f of each float, rounded once.
 #pragma once
 #if !defined(RAMET_GPU_MATH)
 #include "kernels/simd/smath.h"

@@ -1,5 +1,5 @@
-// How the small functions of kernel files are declared: always inlined, so that no variant leaves a
-// weak symbol behind (kernel.h). Files that are GPU code too define it before (gpu_math.h).
+// Declares the small functions of kernel files as always inlined, so that no variant leaves a weak
+// symbol in the program (kernel.h). Files with GPU code define it first (gpu_math.h).
 #pragma once
 
 #if !defined(RAMET_INLINE)

@@ -1,8 +1,8 @@
 // Sixteen logical lanes of float, double or int64 for reductions and row kernels.
 //
-// A sum is defined over a fixed number of lanes and folded as a fixed tree, whatever the width of a
-// register: v3 and v4 give the same bits. The partial group at the end of a row runs the same code
-// on a padded register, so an element's result does not depend on where it stands.
+// A sum is defined over a fixed number of lanes and folded as a fixed tree, for any width of a
+// register. So v3 and v4 give the same bits. The partial group at the end of a row runs the same
+// code on a padded register. So an element's result does not depend on its position.
 #pragma once
 #include "kernels/simd/vmath.h"
 #include "kernels/util.h"
@@ -32,8 +32,8 @@ template <class T> RAMET_INLINE Lanes<T> lload(const T* p) {
 template <class T> RAMET_INLINE void lstore(T* p, const Lanes<T>& a) {
   RAMET_EACH __builtin_memcpy(p + e * Lanes<T>::kWidth, &a.v[e], sizeof a.v[e]);
 }
-/// Past the caches; p is 64-byte aligned. `stream_fence` must follow before another thread may
-/// look.
+/// Writes past the caches; p is 64-byte aligned. `stream_fence` must follow before another thread
+/// reads.
 RAMET_INLINE void lstream(float* p, const Lanes<float>& a) {
   for (int e = 0; e < Lanes<float>::kParts; ++e) stream(p + e * VL, a.v[e]);
 }
@@ -74,7 +74,7 @@ template <class T> RAMET_INLINE Lanes<T> lfma(Lanes<T> a, const Lanes<T>& b, con
   }
   return a;
 }
-/// The larger one; the second where either is NaN.
+/// The larger one; the second if either is NaN.
 template <class T> RAMET_INLINE Lanes<T> lmax(Lanes<T> a, const Lanes<T>& b) {
   if constexpr (sizeof(T) == 4) {
     RAMET_EACH a.v[e] = max(a.v[e], b.v[e]);
@@ -109,7 +109,7 @@ template <class T> RAMET_INLINE Lanes<T> labs(Lanes<T> a) {
   }
   return a;
 }
-/// 1 where x is not 0 (a NaN is not), else 0.
+/// 1 where x is not 0 (NaN gives 1), else 0.
 template <class T> RAMET_INLINE Lanes<T> lnonzero(Lanes<T> a) {
   if constexpr (sizeof(T) == 4) {
     RAMET_EACH a.v[e] = pick(eq(a.v[e], vf{}), vf{}, set1(1.0f));
@@ -147,7 +147,7 @@ RAMET_INLINE float log_of(float x) {
 RAMET_INLINE double log_of(double x) { return __builtin_log(x); }
 
 constexpr float kLaneIndex[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-/// The first n of 16 elements (n < 16), `fill` behind them.
+/// The first n of 16 elements (n < 16), followed by `fill`.
 template <class T> RAMET_INLINE Lanes<T> lload_n(const T* p, int64_t n, T fill) {
   if constexpr (sizeof(T) == 4) {
     Lanes<T> r;
@@ -166,7 +166,7 @@ template <class T> RAMET_INLINE Lanes<T> lload_n(const T* p, int64_t n, T fill) 
     return lload(t);
   }
 }
-/// The first n of 16 lanes (n < 16), 0 behind them.
+/// The first n of 16 lanes (n < 16), followed by 0.
 template <class T> RAMET_INLINE Lanes<T> lfirst(Lanes<T> a, int64_t n) {
   if constexpr (sizeof(T) == 4) {
     const vf limit = set1(static_cast<float>(n));
@@ -190,12 +190,12 @@ template <class T> RAMET_INLINE void lstore_n(T* p, const Lanes<T>& a, int64_t n
   }
 }
 
-// How two lanes join. Written once for whole Lanes, for plain vectors of the compiler and for
+// How two lanes are joined. Written once for whole Lanes, for plain vectors of the compiler and for
 // numbers.
 struct JoinAdd {
   template <class V> RAMET_INLINE V operator()(const V& a, const V& b) const { return a + b; }
 };
-struct JoinMax {  // the second where either is NaN
+struct JoinMax {  // the second if either is NaN
   template <class V> RAMET_INLINE V operator()(const V& a, const V& b) const {
     return a > b ? a : b;
   }
@@ -204,8 +204,8 @@ struct JoinMax {  // the second where either is NaN
   }
 };
 
-/// One register to one number: lane i with lane i + n/2, halves going down to 128 bits first (wide
-/// permutations are slow).
+/// Folds one register into one number: lane i with lane i + n/2. It halves down to 128 bits first,
+/// because wide permutations are slow.
 template <class T, class V, class Op> RAMET_INLINE T lfold_register(const V& v, Op op) {
   constexpr int n = static_cast<int>(sizeof(V) / sizeof(T));
   if constexpr (sizeof(V) > 16) {
@@ -256,8 +256,7 @@ template <class T> RAMET_INLINE void lfill(Accumulators<T>& s, T x) {
   for (int u = 0; u < kAccumulators<T>; ++u) s[u] = lset(x);
 }
 
-/// body(i, accumulator) for every whole group of 16 in a row of n; the rest goes through tail(i,
-/// count).
+/// body(i, accumulator) for every whole group of 16 in a row of n; tail(i, count) for the rest.
 template <class T, class Body, class Tail>
 RAMET_INLINE void sweep(int64_t n, Body body, Tail tail) {
   constexpr int A = kAccumulators<T>;
@@ -270,7 +269,8 @@ RAMET_INLINE void sweep(int64_t n, Body body, Tail tail) {
   if (i < n) tail(i, n - i);
 }
 
-/// f(task, slot) for task in [0, tasks): on the pool where the work, in bytes touched, is worth it.
+/// f(task, slot) for task in [0, tasks). Runs on the pool if the work, in bytes touched, is large
+/// enough.
 template <class F> RAMET_INLINE void run_tasks(int64_t tasks, int64_t bytes, const F& f) {
   if (tasks > 1 && bytes >= parallel_grain()) return parallel_tasks(tasks, f);
   for (int64_t t = 0; t < tasks; ++t) f(t, 0);

@@ -1,5 +1,6 @@
-// Functions of the C library (on a GPU of CUDA's, which has the same), of doubles: floats are
-// computed in double (in_double), half a unit of their last place and a thousandth off at most.
+// Functions of the C library (on a GPU, CUDA's functions of the same name), for doubles. Floats are
+// computed in double (in_double): the error is at most half a unit of their last place and a
+// thousandth.
 #pragma once
 #include "kernels/simd/in_double.h"
 

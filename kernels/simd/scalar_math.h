@@ -1,6 +1,6 @@
-// The vocabulary of formulas for one double or int64: on the CPU beside the vectors of smath.h, on
-// a GPU beside the floats of gpu_math.h, which includes this. Double uses the C library; a * b + c
-// has two roundings in every variant, so all variants agree.
+// The functions that formulas may call for one double or int64. On the CPU they complement the
+// vectors of smath.h, on a GPU the floats of gpu_math.h, which includes this. Double uses the C
+// library. a * b + c has two roundings in every variant, so all variants agree.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -30,7 +30,7 @@ RAMET_SCALAR_OPS(int64_t)
 RAMET_INLINE bool both(bool a, bool b) { return a && b; }
 RAMET_INLINE bool either(bool a, bool b) { return a || b; }
 
-// Wrap-around arithmetic: signed overflow has no meaning in C++, but has one in LibTorch.
+// Wrap-around arithmetic: signed overflow is undefined in C++, but defined in LibTorch.
 RAMET_INLINE double vadd(double a, double b) { return a + b; }
 RAMET_INLINE double vsub(double a, double b) { return a - b; }
 RAMET_INLINE double vmul(double a, double b) { return a * b; }
@@ -66,7 +66,7 @@ RAMET_INLINE double verf(double x) { return RAMET_LIBM(erf)(x); }
 RAMET_INLINE double vsigmoid(double x) { return 1.0 / (1.0 + RAMET_LIBM(exp)(-x)); }
 
 RAMET_INLINE double vpow(double a, double b) { return RAMET_LIBM(pow)(a, b); }
-/// By squaring, wrapping; a negative exponent gives the truncated reciprocal, as LibTorch.
+/// By squaring, wrapping. A negative exponent gives the truncated reciprocal, as in LibTorch.
 RAMET_INLINE int64_t vpow(int64_t a, int64_t b) {
   if (b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;
   int64_t r = 1;
@@ -77,7 +77,7 @@ RAMET_INLINE int64_t vpow(int64_t a, int64_t b) {
 
 /// C's fmod: the sign of a.
 RAMET_INLINE double vfmod(double a, double b) { return RAMET_LIBM(fmod)(a, b); }
-/// Integer division by zero gives 0 here: fronts have looked for zeros before.
+/// Integer division by zero gives 0 here; fronts have checked for zeros before.
 RAMET_INLINE int64_t vfmod(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
 RAMET_INLINE int64_t quotient(int64_t a, int64_t b) {
   return b == 0 ? 0 : b == -1 ? vsub(int64_t{0}, a) : a / b;

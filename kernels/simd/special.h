@@ -1,5 +1,5 @@
-// The inverse of the error function, and sin(pi x) / (pi x) with its derivatives, of one double:
-// scalar, as simd/gamma.h beside it, which has their polynomials.
+// The inverse of the error function, and sin(pi x) / (pi x) with its derivatives, for one double.
+// Scalar like simd/gamma.h, which has the polynomials that they use.
 //
 // Largest errors in double, in units of the last place (of floats: half a unit and a thousandth):
 //   verfinv           6
@@ -15,7 +15,7 @@ namespace ramet::kernels::RAMET_VARIANT {
 /// y with erf(y) = x: an infinity at -1 and 1, NaN outside. By the normal distribution's quantiles,
 /// M. J. Wichura's algorithm AS 241 (Applied Statistics 37, 1988).
 RAMET_INLINE double erfinv_of(double x) {
-  const double tail = (1 - vabs(x)) / 2;  // of what is beyond |y|, on one side
+  const double tail = (1 - vabs(x)) / 2;  // of the part above |y|, on one side
   if (!(tail > 0)) return tail == 0 ? x * __builtin_inf() : (x - x) / (x - x);
   if (vabs(x) <= 0.85) {
     const double r = 0.180625 - x * x / 4;
@@ -46,7 +46,7 @@ RAMET_INLINE double erfinv_of(double x) {
   return x < 0 ? -y : y;
 }
 
-/// sin(pi x + n pi / 2): the whole part of x is left out exactly. NaN of an infinity.
+/// sin(pi x + n pi / 2): the whole part of x is removed exactly. NaN for an infinity.
 RAMET_INLINE double sin_pi_from(double x, double n) {
   const double whole = vround(x), r = x - whole, quarter = n - 4 * vfloor(n / 4);
   const double y = quarter == 0 || quarter == 2 ? sin_pi(r) : sin_pi(0.5 - vabs(r));
@@ -58,12 +58,12 @@ RAMET_INLINE double sinc_of(double x) {
   return x == 0 ? 1 : sin_pi_from(x, 0) / (3.141592653589793 * x) + 0.0;
 }
 /// Its n-th derivative, n = 1, 2, ...: the integral of (pi t)^n cos(pi t x + n pi / 2) for t from 0
-/// to 1. Near 0 by the cosine's series, farther away from the derivative before.
+/// to 1. Near 0 by the cosine's series, farther away from the previous derivative.
 RAMET_INLINE double sinc_derivative_of(double n, double x) {
   constexpr double kPi = 3.141592653589793;
   const double z = kPi * x;
   if (vabs(z) < 2 + n / 3) {
-    double term = 1, sum = 0;  // z^j / j!, whose sign turns with every second j
+    double term = 1, sum = 0;  // z^j / j!; the sign changes with every second j
     for (double i = 1; i <= n; ++i) term *= kPi;
     const double odd = n - 2 * vfloor(n / 2), turns = vfloor((n + 1) / 2);
     if (odd != 0) term *= z;
@@ -95,27 +95,27 @@ template <class V> RAMET_INLINE V vsinc(V x) {
 template <class V> RAMET_INLINE V vsinc_derivative(V n, V x) {
   return in_double([](double m, double v) { return sinc_derivative_of(m, v); }, n, x);
 }
-/// a 2^b: nothing on the way goes beyond the range.
+/// a 2^b, without intermediate overflow or underflow.
 template <class V> RAMET_INLINE V vldexp(V a, V b) {
   return in_double(
       [](double v, double w) {
         if (w - w != 0) return v * RAMET_LIBM(exp2)(w);
-        // v first goes away from the end of the range that it is nearer to: the rest of the
-        // exponent neither makes it an infinity nor meets a denormal's few bits.
+        // v first moves away from the nearer end of the range. So the rest of the exponent does not
+        // make it an infinity, and loses no bits as a denormal.
         const double whole = vfloor(w), away = vabs(v) < 1 ? 64 : -64;
         return RAMET_LIBM(ldexp)(v * (away > 0 ? 0x1p64 : 0x1p-64) * RAMET_LIBM(exp2)(w - whole),
                                  static_cast<int>(min(max(whole, -5000.0), 5000.0) - away));
       },
       a, b);
 }
-/// e with |x| = m 2^e, 1/2 <= m < 1: 0 of 0, infinities and NaN.
+/// e with |x| = m 2^e, 1/2 <= m < 1: 0 for 0, infinities and NaN.
 template <class V> RAMET_INLINE V vexponent(V x) {
   return in_double([](double v) { return v == 0 || v - v != 0 ? 0.0 : RAMET_LIBM(logb)(v) + 1; },
                    x);
 }
 
-/// The largest whole number that divides both, of their absolute values: 0 of two zeros, and 2^63
-/// wraps around.
+/// The largest whole number that divides the absolute values of both. 0 for two zeros; 2^63 wraps
+/// around.
 RAMET_INLINE uint64_t gcd_of(uint64_t a, uint64_t b) {
   while (b != 0) {
     const uint64_t rest = a % b;

@@ -1,10 +1,10 @@
-// Vector layer: the only file that names an instruction set.  Compiled three times (-march=x86-64,
-// -v3, -v4); everything lands in the namespace ramet::kernels::RAMET_VARIANT given by the build, so
-// the variants coexist. vf: VL floats, vi: VL int32, vm: a truth value a lane. Comparisons with a
-// NaN are false, `ne` true; max and min return their second operand when one is a NaN, and when
-// both are equal.
+// Vector layer: the only file that names an instruction set. It is compiled three times
+// (-march=x86-64, -v3, -v4). Everything is in the namespace ramet::kernels::RAMET_VARIANT, which
+// the build defines, so the variants coexist. vf: VL floats, vi: VL int32, vm: a truth value a
+// lane. Comparisons with a NaN are false, `ne` true. max and min return their second operand when
+// one is a NaN, and when both are equal.
 #pragma once
-// GCC 12 takes the undefined operand inside _mm512_max_ps and others for a mistake of the caller's.
+// GCC 12 treats the undefined operand inside _mm512_max_ps and others as a mistake of the caller.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #include <immintrin.h>

@@ -1,5 +1,5 @@
-// Elementary functions on vectors of float: own minimax polynomials, at most 2 ulp, lane by lane: a
-// value's result does not depend on its position or, from v3 on, on the vector width. NaN and
+// Elementary functions on vectors of float: our own minimax polynomials, at most 2 ulp. They work
+// lane by lane: a result does not depend on the lane or, from v3 on, on the vector width. NaN and
 // infinities as in C.
 #pragma once
 #include "kernels/simd/vec.h"
@@ -77,7 +77,7 @@ RAMET_INLINE vf verf(vf x) {
   return pick(lt(a, set1(1.0f)), s, with_sign(l, x));
 }
 
-// f on every lane by itself: where a scalar library function is the best we have.
+// f on every lane by itself: for functions with only a scalar library version.
 template <class F> RAMET_INLINE vf each_lane(vf x, F f) {
   float t[VL];
   store(t, x);
@@ -144,8 +144,8 @@ RAMET_INLINE vf vlog1p(vf x) {
 }
 
 // sin and cos. Up to |x| = 1e5: x - k pi/2 with pi/2 in three parts; the first product is exact in
-// an fma. Beyond, and where there is no fma, the C library's function, lane by lane (exact
-// reduction at any size).
+// an fma. Above that, and without fma, the C library's function, lane by lane (exact reduction at
+// any size).
 RAMET_INLINE vf vsincos(vf x, int quarter) {
   const vf k = round(x * set1(0.636619772f));
   vf r = fma(k, set1(-0x1.921fb6p+0f), x);

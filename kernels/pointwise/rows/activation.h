@@ -1,5 +1,5 @@
-// Rows of activations and of their fused derivatives (kernels/pointwise/row.h). Numbers come after
-// the operands.
+// Rows of activations and of their fused derivatives (kernels/pointwise/row.h). Numbers follow the
+// operands.
 #pragma once
 #include "kernels/pointwise/row.h"
 
@@ -18,7 +18,7 @@ struct LeakyReluBackward : kernels::Backward {
   RAMET_FORMULA value(V g, V x, V slope) { return pick(lt(cst<V>(0), x), g, g * slope); }
 };
 
-/// g where x > threshold, else 0; a NaN in x lets g pass, as in LibTorch.
+/// g where x > threshold, else 0. If x is NaN, the result is g, as in LibTorch.
 struct ThresholdBackward : kernels::Backward {
   RAMET_FORMULA value(V g, V x, V threshold) { return pick(le(x, threshold), cst<V>(0), g); }
 };

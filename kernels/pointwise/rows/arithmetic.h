@@ -12,7 +12,7 @@ struct Binary : kernels::Row {
 struct Ternary : kernels::Row {
   static constexpr int kOperands = 3;
 };
-/// Where the gradient of the first operand is that of the result.
+/// For operations where the first operand's gradient is that of the result.
 struct Passing : Binary {
   static constexpr int kReads[] = {kNoOperand, kNoOperand};
   template <class T, class... Others> static T gradient_a(const T& g, const Others&...) {
@@ -64,7 +64,8 @@ struct DivTrunc : Binary {
     else return vtrunc(a / b);
   }
 };
-/// Python's a // b: from the exact remainder, so that it fits `remainder`; a / b where b is 0.
+/// Python's a // b: from the exact remainder, so that it agrees with `remainder`; a / b where b is
+/// 0.
 struct DivFloor : Binary {
   RAMET_FORMULA value(V a, V b) {
     if constexpr (std::is_integral<V>::value) {
@@ -80,7 +81,7 @@ struct DivFloor : Binary {
     }
   }
 };
-/// C's fmod: what is left of a, with its sign.
+/// C's fmod: the remainder, with the sign of a.
 struct Fmod : Passing {
   RAMET_FORMULA value(V a, V b) { return vfmod(a, b); }
   static constexpr int kReads[] = {kNoOperand, kA | kB};
@@ -106,8 +107,8 @@ struct Pow : Binary {
   RAMET_GRADIENT gradient_a(const T& g, const T& a, const T& b) {
     return where(eq(b, 0), 0, mul(g, mul(b, pow(a, sub(b, 1)))));
   }
-  // g y log a; 0 where a is 0 and b is not negative. The logarithm of whole numbers is as precise
-  // as y.
+  // g y log a; 0 where a is 0 and b is not negative. The logarithm of whole numbers has the
+  // precision of y.
   RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b, const T& y) {
     return where(logical_and(eq(a, 0), ge(b, 0)), 0, mul(g, mul(y, log(a.to(y.scalar_type())))));
   }

@@ -6,12 +6,12 @@
 
 namespace RAMET_ROWS {
 
-/// One of two. The one that is taken gets the gradient; of equal ones each gets half.
+/// One of two. The chosen one gets the gradient; of equal ones each gets half.
 struct Extremum : kernels::Row {
   static constexpr int kOperands = 2;
 
  protected:
-  // What is left of g where an operand loses, and where both are equal.
+  // The part of g for an operand: 0 where it is not chosen, half where both are equal.
   RAMET_GRADIENT share(const T& g, const T& loses, const T& equal) {
     return where(loses, 0, where(equal, div(g, 2), g));
   }
@@ -51,22 +51,22 @@ struct ClampTensor : kernels::Row {
   template <class T, class Needs>
   static std::array<T, 3> gradients(const Needs& needs, const T& g, const T& x, const T& low,
                                     const T& high) {
-    // The part of the gradient that each bound takes; x has the rest. Ties are shared, unless both
-    // bounds are x.
+    // The part of the gradient for each bound; x gets the rest. Equal values share it, unless both
+    // bounds equal x.
     const T crossed = lt(high, low), apart = ne(low, high);
     const T one = constant(g, 1), half = constant(g, 0.5), none = constant(g, 0);
     const auto part = [&](const T& beyond, const T& tie) {
       return where(beyond, one, where(logical_and(tie, apart), half, none));
     };
     const T to_low = where(crossed, none, part(lt(x, low), eq(x, low))).to(g.scalar_type());
-    // A NaN is x's, even between crossed bounds.
+    // For a NaN in x the gradient goes to x, even between crossed bounds.
     const T beyond = logical_or(logical_and(crossed, eq(x, x)), gt(x, high));
     const T to_high = part(beyond, eq(x, high)).to(g.scalar_type());
     return {needs(0) ? mul(g, sub(rsub(to_low, 1), to_high)) : T(), needs(1) ? mul(g, to_low) : T(),
             needs(2) ? mul(g, to_high) : T()};
   }
 };
-/// g where low < x < high, else 0 (strict, as LibTorch 2.15). An infinite bound is none.
+/// g where low < x < high, else 0 (strict, as LibTorch 2.15). An infinite bound has no effect.
 struct ClampBackward : kernels::Backward {
   RAMET_FORMULA value(V g, V x, V low, V high) {
     const V inf = cst<V>(__builtin_inf());

@@ -1,5 +1,5 @@
-// Rows of formulas that were several operations: losses and gated units (kernels/pointwise/row.h).
-// Their derivatives are rows too; those of these are compositions in the fronts (autograd/ops).
+// Rows that fuse several operations: losses and gated units (kernels/pointwise/row.h). Their
+// derivatives are rows too. The second derivatives are compositions in the fronts (autograd/ops).
 #pragma once
 #include "kernels/pointwise/row.h"
 
@@ -18,7 +18,8 @@ struct Glu : OfTwoValues {
   RAMET_FORMULA value(V a, V b) { return a * vsigmoid(b); }
 };
 /// g a y (1 - y), y = sigmoid(b): the gradient of b. With h = exp(-|b| / 2) it is g a (h / (1 +
-/// h^2))^2: of 1 - y little is left near 1. Roots, because e^-|b| is denormal from 88 on.
+/// h^2))^2, because 1 - y is inaccurate near 1. Square roots, because e^-|b| is denormal from 88
+/// on.
 struct GluBackward : OfThreeValues {
   RAMET_FORMULA value(V g, V a, V b) {
     const V h = vexp(cst<V>(-0.5) * vabs(b)), root = h / (cst<V>(1) + h * h);
@@ -26,7 +27,7 @@ struct GluBackward : OfThreeValues {
   }
 };
 
-/// Of d = a - b: quadratic where |d| < bend, linear with the slopes +-limit elsewhere.
+/// For d = a - b: quadratic where |d| < bend, linear with the slopes +-limit elsewhere.
 struct Huber : OfTwoValues {
   // limit / bend: 1 where both are infinite or 0, too.
   RAMET_FORMULA curvature(V bend, V limit) {
@@ -38,7 +39,7 @@ struct Huber : OfTwoValues {
                 (size - bend * half) * limit);
   }
 };
-/// Its slope times g; a NaN stays one.
+/// Its slope times g; a NaN stays NaN.
 struct HuberBackward : OfThreeValues {
   RAMET_FORMULA value(V g, V a, V b, V bend, V limit) {
     const V d = a - b, sign = keep(lt(cst<V>(0), d), cst<V>(1)) - keep(lt(d, cst<V>(0)), cst<V>(1));
@@ -46,7 +47,7 @@ struct HuberBackward : OfThreeValues {
   }
 };
 
-/// (1 - t) x - log sigmoid(x), which does not overflow in between.
+/// (1 - t) x - log sigmoid(x), without intermediate overflow.
 struct BceLogits : OfTwoValues {
   RAMET_FORMULA value(V x, V t) {
     const V zero = cst<V>(0),

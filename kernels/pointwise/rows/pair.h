@@ -6,7 +6,7 @@ namespace RAMET_ROWS {
 
 using kernels::kA, kernels::kB, kernels::Integers;
 
-/// Of floating-point values, both of which the gradients read.
+/// For floating-point values; the gradients read both operands.
 struct OfTwo : kernels::Row {
   static constexpr int kOperands = 2;
   static constexpr kernels::PointwiseTypes kTypes = kernels::kOnFloating;
@@ -28,7 +28,7 @@ struct Atan2 : OfTwo {
   }
   RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) { return gradient_a(neg(g), b, a); }
 };
-/// sqrt(a^2 + b^2), which does not overflow in between.
+/// sqrt(a^2 + b^2), without intermediate overflow.
 struct Hypot : OfTwoNumbers {
   RAMET_FORMULA value(V a, V b) { return vhypot(a, b); }
   RAMET_GRADIENT gradient_a(const T& g, const T& a, const T& b) {
@@ -36,7 +36,7 @@ struct Hypot : OfTwoNumbers {
   }
   RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) { return gradient_a(g, b, a); }
 };
-/// |a| with the sign of b, of a zero or NaN too.
+/// |a| with the sign of b, also of a zero or NaN.
 struct Copysign : OfTwo {
   RAMET_FORMULA value(V a, V b) { return vcopysign(a, b); }
   RAMET_GRADIENT gradient_a(const T& g, const T& a, const T& b) {
@@ -44,7 +44,7 @@ struct Copysign : OfTwo {
   }
   RAMET_GRADIENT gradient_b(const T& g, const T&, const T&) { return zeros_like(g); }
 };
-/// log(e^a + e^b), which does not overflow in between.
+/// log(e^a + e^b), without intermediate overflow.
 struct Logaddexp : OfTwoNumbers {
   RAMET_FORMULA value(V a, V b) {
     const V smaller = vexp(cst<V>(0) - vabs(a - b));
@@ -55,7 +55,7 @@ struct Logaddexp : OfTwoNumbers {
   }
   RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) { return gradient_a(g, b, a); }
 };
-/// The same to base 2.
+/// The same for base 2.
 struct Logaddexp2 : OfTwoNumbers {
   RAMET_FORMULA value(V a, V b) {
     const V smaller = vexp2(cst<V>(0) - vabs(a - b));
@@ -67,8 +67,8 @@ struct Logaddexp2 : OfTwoNumbers {
   RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) { return gradient_a(g, b, a); }
 };
 
-/// a log b: 0 where a is 0, whatever b is but a NaN. So are the derivatives where b is not above 0
-/// there: nothing is a multiple of an infinity.
+/// a log b; 0 where a is 0, for any b except NaN. There the derivatives are also 0 if b is not
+/// above 0: no infinity is multiplied.
 struct Xlogy : OfTwo {
   RAMET_FORMULA value(V a, V b) {
     return pick(ne(b, b), b, pick(eq(a, cst<V>(0)), cst<V>(0), a * vlog(b)));
@@ -84,12 +84,12 @@ struct Xlogy : OfTwo {
 
  private:
   RAMET_GRADIENT corner(const T& a, const T& b) { return logical_and(eq(a, 0), le(b, 0)); }
-  // b as what may be divided by.
+  // b, replaced by 1 where it may not be a divisor.
   RAMET_GRADIENT elsewhere(const T& at, const T& g, const T& b) {
     return where(at, 1, b.to(g.scalar_type()));
   }
 };
-/// 0 below 0, 1 above it, b at it; 0 of a NaN.
+/// 0 where a < 0, 1 where a > 0, b where a is 0; 0 for NaN.
 struct Heaviside : kernels::Row {
   static constexpr int kOperands = 2;
   RAMET_FORMULA value(V a, V b) {
@@ -109,7 +109,7 @@ struct Ldexp : OfTwo {
   }
 };
 
-/// Of whole numbers, not of bool.
+/// For whole numbers, not for bool.
 struct OfTwoWhole : kernels::Row {
   static constexpr int kOperands = 2;
   static constexpr kernels::PointwiseTypes kTypes = kernels::kOnInteger;
@@ -129,13 +129,13 @@ struct LeftShift : OfTwoWhole {
     return b < 0 || b > 63 ? 0 : static_cast<V>(static_cast<uint64_t>(a) << b);
   }
 };
-/// a 2^-b, rounded down: the sign alone is left for a negative b too, as LibTorch.
+/// a 2^-b, rounded down. A negative b leaves only the sign, as in LibTorch.
 struct RightShift : OfTwoWhole {
   RAMET_FORMULA value(V a, V b) { return a >> (b < 0 || b > 63 ? 63 : b); }
 };
 
-/// The larger of two; of a number and a NaN the number. The one that is taken gets the gradient; of
-/// equal ones each gets half.
+/// The larger of two; of a number and a NaN the number. The chosen one gets the gradient; of equal
+/// ones each gets half.
 struct Fmax : Extremum {
   RAMET_FORMULA value(V a, V b) { return pick(ne(b, b), a, pick(ne(a, a), b, max(a, b))); }
   template <class T, class Needs>

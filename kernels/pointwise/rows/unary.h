@@ -19,13 +19,13 @@ struct Abs : kernels::Row {
   RAMET_FORMULA value(V x) { return vabs(x); }
   RAMET_GRADIENT gradient(const T& g, const T& x, const T&) { return mul(g, sign(x)); }
 };
-/// -1, 0 or 1; 0 of a NaN, as LibTorch.
+/// -1, 0 or 1; 0 for NaN, as LibTorch.
 struct Sign : kernels::Steps {
   RAMET_FORMULA value(V x) {
     return vsub(keep(lt(cst<V>(0), x), cst<V>(1)), keep(lt(x, cst<V>(0)), cst<V>(1)));
   }
 };
-/// x^2: a power, and so an int64 of bool.
+/// x^2. It is a power, so it gives int64 for bool.
 struct Square : kernels::Row {
   static constexpr Integers kIntegers = Integers::kCounted;
   static constexpr Saves kSaves = Saves::kInput;
@@ -163,15 +163,15 @@ struct Erf : kernels::Function {
     return mul(g, mul(exp(neg(mul(x, x))), 1.1283791670955126));  // 2 / sqrt(pi)
   }
 };
-/// 1 - erf(x), accurate where that is small.
+/// 1 - erf(x), accurate where the result is small.
 struct Erfc : kernels::Function {
   RAMET_FORMULA value(V x) { return verfc(x); }
   RAMET_GRADIENT gradient(const T& g, const T& x, const T& y) {
     return Erf::gradient(neg(g), x, y);
   }
 };
-/// ln |Gamma(x)| (simd/gamma.h, which says how precise it and the next two are): +inf at the poles
-/// 0, -1, -2, ... and at both infinities.
+/// ln |Gamma(x)|: +inf at the poles 0, -1, -2, ... and at both infinities. simd/gamma.h has its
+/// precision and that of the next two.
 struct Lgamma : kernels::Function {
   RAMET_FORMULA value(V x) { return vlgamma(x); }
   RAMET_GRADIENT gradient(const T& g, const T& x, const T&) { return mul(g, digamma(x)); }
@@ -207,7 +207,7 @@ struct Ceil : kernels::Rounding {
 struct Round : kernels::Rounding {
   RAMET_FORMULA value(V x) { return vround(x); }
 };
-/// The whole number next to x on the side of 0.
+/// The nearest whole number in the direction of 0.
 struct Trunc : kernels::Rounding {
   RAMET_FORMULA value(V x) { return vtrunc(x); }
 };
@@ -219,11 +219,11 @@ struct Frac : kernels::Row {
   RAMET_FORMULA value(V x) { return x - vtrunc(x); }
   RAMET_GRADIENT gradient(const T& g, const T&, const T&) { return g; }
 };
-/// What is a multiple of x: an angle in another unit.
+/// A multiple of x: an angle in another unit.
 struct Multiple : kernels::Function {
   static constexpr Saves kSaves = Saves::kNothing;
 };
-/// sin(pi x) / (pi x), 1 at 0 (simd/special.h, which says how precise it and its derivatives are).
+/// sin(pi x) / (pi x), 1 at 0. simd/special.h has its precision and that of its derivatives.
 struct Sinc : kernels::Function {
   RAMET_FORMULA value(V x) { return vsinc(x); }
   RAMET_GRADIENT gradient(const T& g, const T& x, const T&) {
@@ -244,25 +244,25 @@ struct Erfinv : kernels::FunctionByResult {
     return mul(g, mul(exp(square(y)), 0.8862269254527580));  // sqrt(pi) / 2
   }
 };
-/// log(x / (1 - x)) of x between low and high, and of these outside.
+/// log(x / (1 - x)) for x between low and high; outside, x is clamped to them.
 struct Logit : kernels::Function {
   RAMET_FORMULA value(V x, V low, V high) {
     const V one = cst<V>(1), z = pick(lt(x, low), low, pick(lt(high, x), high, x));
-    // next to 1/2, where it is 0, by the distance from there, which is exact
+    // near 1/2, where it is 0, by the distance from 1/2, which is exact
     return pick(lt(z, cst<V>(0.25)), vlog(z / (one - z)), vlog1p((z + z - one) / (one - z)));
   }
-  // 1 / x + 1 / (1 - x); outside the bounds 0, or NaN where there are none. A NaN stays one.
+  // 1 / x + 1 / (1 - x). Outside the bounds 0, or NaN without bounds. A NaN stays NaN.
   RAMET_GRADIENT gradient(const T& g, const T& x, double low, double high, bool bounded) {
     const T beyond = logical_or(lt(x, low), gt(x, high));
-    // The infinities of an end stay out of the others. A NaN is added, so that it is one to any
-    // order; adding a 0 makes of two zeros the one above which x is.
+    // An infinity at one end must not reach other elements. A NaN is added, so that derivatives of
+    // any order are NaN. The addition of 0 turns -0 into +0.
     const T z = bounded ? add(where(beyond, 0.5, x), 0)
                         : add(x, where(beyond, __builtin_nan(""), zeros_like(x)));
     const T slope = mul(g, add(reciprocal(z), reciprocal(rsub(z, 1))));
     return bounded ? where(beyond, 0, slope) : slope;
   }
 };
-/// x, and in place of a NaN 0, of infinities `up` and `down`.
+/// x, but 0 for NaN, and `up` and `down` for the infinities.
 struct NanToNum : kernels::Function {
   RAMET_FORMULA value(V x, V up, V down) {
     const V inf = cst<V>(__builtin_inf()), y = pick(eq(x, inf), up, x);

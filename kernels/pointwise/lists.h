@@ -55,7 +55,7 @@
 #define RAMET_UNARY_METHODS(X)                                                       \
   X(sign, Sign)     /* -1, 0 or 1; derivative 0 */                                   \
   X(erfinv, Erfinv) /* the inverse of erf: infinite at -1 and 1, NaN outside */
-/// The same as the first without a kernel: compositions, written out in autograd/ops/pointwise/unary.cc.
+/// Like the first, without a kernel: compositions in autograd/ops/pointwise/unary.cc.
 #define RAMET_UNARY_COMPOSED(X)                        \
   X(log10, Log10) /* to base 10; -inf at 0, NaN below */ \
   X(tan, Tan)     /* sin x / cos x */
@@ -152,7 +152,7 @@
 
 // ---- compare.h: autograd/ops/pointwise/comparison.h ----
 
-/// Of two tensors, or a tensor and a number: name(x, y), name_out(out, x, y), x.name(y), x.name_(y).
+/// Of two tensors, or tensor and number: name(x, y), name_out(out, x, y), x.name(y), x.name_(y).
 #define RAMET_COMPARE_FUNCTIONS(X)                                                            \
   X(eq, Eq)                                                                                   \
   X(ne, Ne)                                                                                   \

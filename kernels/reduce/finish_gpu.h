@@ -1,4 +1,4 @@
-// Bias and ReLU of a product that cuBLASLt has written without them: Note [Epilogues of cuBLASLt]
+// Bias and ReLU for a product that cuBLASLt has written without them: Note [Epilogues of cuBLASLt]
 // in runtime/cuda/blas.h.
 #pragma once
 #include "kernels/gpu/gpu_launch.h"
@@ -8,8 +8,8 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-/// c[s][i][j] = act(c[s][i][j] + bias[j]), j < n adjacent; bias may be null, act is max(0, x) with
-/// `relu`, which keeps a NaN. Floats or doubles.
+/// c[s][i][j] = act(c[s][i][j] + bias[j]), for adjacent j < n. bias may be null. act is max(0, x)
+/// with `relu`, which keeps a NaN. Floats or doubles.
 struct FinishArgs {
   void* c;
   const void* bias;
@@ -26,7 +26,7 @@ template <class T> __global__ void finish_kernel(FinishArgs a) {
       for (int64_t j = threadIdx.x; j < a.n; j += blockDim.x) {
         T y = c[j];
         if (a.bias) y = y + static_cast<const T*>(a.bias)[j];
-        if (a.relu) y = y < T(0) ? T(0) : y;  // a NaN stays, which max() would not let
+        if (a.relu) y = y < T(0) ? T(0) : y;  // keeps a NaN, unlike max()
         c[j] = y;
       }
     }

@@ -1,7 +1,8 @@
-// Joining what the threads of a block have: partial sums, partial moments, extrema. For .cu files
+// Joins the states of a block's threads: partial sums, partial moments, extrema. For .cu files
 // only.
 //
-// The order is that of a tree, halves onto halves, and follows from the number of threads alone.
+// The order is a tree, the upper half joined to the lower one. It follows from the number of
+// threads alone.
 #pragma once
 #include "kernels/rows/rows_gpu.h"
 // clang-format off: the first decides what the other means
@@ -10,7 +11,7 @@
 
 namespace ramet::kernels::RAMET_VARIANT {
 
-/// Two sums that are made together.
+/// Two sums that are formed together.
 struct TwoSums {
   double first, second;
 };
@@ -34,8 +35,8 @@ template <class State> __device__ __forceinline__ State from_above(const State& 
 }
 
 /// The states of a thread and of those 32, 64 ... above it, `warps` in all (a power of two), as
-/// one, in the threads of the first of so many warps. REQUIRES: `shared` holds one for each thread;
-/// all threads of the block come here.
+/// one. Each thread in the first of so many warps gets one. REQUIRES: `shared` holds one for each
+/// thread; all threads of the block call this.
 template <class State, class Join>
 __device__ __forceinline__ State join_warps(State mine, int warps, State* shared,
                                             const Join& join) {
@@ -44,14 +45,14 @@ __device__ __forceinline__ State join_warps(State mine, int warps, State* shared
   shared[thread] = mine;
   __syncthreads();
   if (thread / kWarp % warps != 0) return mine;
-  State* own = shared + thread;  // this one, and those 32, 64 ... above it: nobody else's now
+  State* own = shared + thread;  // this one, and those 32, 64 ... above it: now ours alone
   for (int half = warps / 2; half > 0; half /= 2)
     for (int w = 0; w < half; ++w) own[w * kWarp] = join(own[w * kWarp], own[(w + half) * kWarp]);
   return *own;
 }
 
 /// The states of `group` neighbouring threads as one, in the first of them. REQUIRES: `group` is a
-/// power of two, at most a block of kThreads; else as join_warps.
+/// power of two, at most a block of kThreads; otherwise as for join_warps.
 template <class State, class Join>
 __device__ __forceinline__ State join_neighbours(State mine, int group, State* shared,
                                                  const Join& join) {
@@ -67,8 +68,8 @@ __device__ __forceinline__ State join_neighbours(State mine, int group, State* s
   return mine;
 }
 
-/// One result out of `pieces` partial ones: get(k) is the k-th. A thread of the group takes every
-/// group-th, beginning with its place; the result is in the group's first.
+/// One result from `pieces` partial ones: get(k) is the k-th. A thread of the group takes every
+/// group-th piece, from its place in the group on. The first thread of the group has the result.
 template <class State, class Get, class Join>
 __device__ __forceinline__ State join_pieces(State start, int64_t pieces, int group, State* shared,
                                              const Get& get, const Join& join) {
@@ -77,7 +78,7 @@ __device__ __forceinline__ State join_pieces(State start, int64_t pieces, int gr
   return join_neighbours(start, group, shared, join);
 }
 
-/// f(output, whether there is one), a group each: all threads of a block go along.
+/// f(output, whether there is one), a group for each. All threads of a block call f.
 template <class F> __device__ __forceinline__ void over_outputs(int64_t n, int group, const F& f) {
   const int64_t groups = static_cast<int>(blockDim.x) / group;
   for (int64_t b = blockIdx.x; b * groups < n; b += gridDim.x) {
@@ -93,7 +94,7 @@ void start_join(const char* name, Stream where, int64_t outputs, int64_t pieces,
   start(name, where, grid_of(join.blocks), kThreads, shared, kernel,
         std::forward<Arguments>(arguments)..., join.threads);
 }
-/// Threads of the one block that joins so many into one output: whole warps.
+/// Threads of the one block that joins so many pieces into one output: whole warps.
 inline int join_block(int64_t pieces) {
   return static_cast<int>(imax(kWarp, gpu_join(1, pieces).threads));
 }

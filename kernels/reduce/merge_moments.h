@@ -1,5 +1,5 @@
-// Means and variances of values that were seen in parts, as of all of them: what a batch norm does
-// with the statistics of its replicas.
+// Means and variances of all values, from those of their parts. Batch norm uses it for the
+// statistics of its replicas.
 #pragma once
 #include <cstdint>
 
@@ -16,12 +16,12 @@ struct MomentsPart {
   const double* var;
   double count;
 };
-/// mean[i] and m2[i], the sum of squared deviations from it, of `count` values take in the parts,
-/// one after the other (Chan, Golub and LeVeque 1979):
+/// Adds the parts to the mean mean[i] and to m2[i], the sum of squared deviations from it, of
+/// `count` values, one after the other (Chan, Golub and LeVeque 1979):
 ///   delta = part mean - mean, total = count + part count
 ///   mean += delta part_count / total
 ///   m2 += part var (part_count - 1) + delta^2 count part_count / total
-/// With count = 0 they are written only.
+/// With count = 0 they are only written.
 struct MergeMomentsArgs {
   double* mean;
   double* m2;

@@ -1,5 +1,5 @@
-// merge_moments.h for one channel. Written once for CPUs and GPUs, whose results have the same
-// bits.
+// The formula of merge_moments.h for one channel. Written once for CPUs and GPUs, so results have
+// the same bits.
 #pragma once
 #include "kernels/reduce/merge_moments.h"
 #include "kernels/simd/inline.h"
@@ -12,7 +12,7 @@ RAMET_INLINE void merge_moments_of(const MergeMomentsArgs& a, int64_t i) {
     const MomentsPart& part = a.part[p];
     const double n = part.count, total = count + n, delta = part.mean[i] - mean,
                  squares = part.var[i] * (n - 1);
-    if (count == 0) {  // the first one as it is: the square of its mean may be infinite
+    if (count == 0) {  // the first part is copied: the square of its mean may be infinite
       mean = part.mean[i], m2 = squares;
     } else {
       mean += delta * n / total;

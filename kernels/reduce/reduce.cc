@@ -1,4 +1,4 @@
-// The walks over a reduction's elements; Note [How a reduction is cut] in reduce.h.
+// The loops over a reduction's elements; Note [How a reduction is cut] in reduce.h.
 #include "kernels/reduce/reduce_kinds.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
@@ -10,7 +10,7 @@ struct Sequence {
   const Kind& kind;
   const int64_t inner, stride;
   const void* base = nullptr;
-  int64_t done = 0;  // in the present run along the innermost reduced dimension
+  int64_t done = 0;  // in the current run along the innermost reduced dimension
   Odometer<1> runs;
 
   RAMET_INLINE Sequence(const ReduceArgs& args, const Kind& k)
@@ -27,7 +27,7 @@ struct Sequence {
                          : position % inner;  // most start at the beginning, and a division is slow
     runs.seek(position == 0 ? 0 : position / inner);
   }
-  // The next n elements: where they lie, or copied into `buffer`.
+  // The next n elements: in place, or copied into `buffer`.
   RAMET_INLINE const void* next(int64_t n, char* buffer) {
     const void* x = buffer;
     for (int64_t have = 0; have < n;) {

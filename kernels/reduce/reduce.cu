@@ -1,6 +1,6 @@
-// The walks over a reduction's elements on a GPU; Note [How a reduction is cut] in reduce.h. A
-// sequence, or a segment of one, belongs to a group of threads: each takes every group-th eight
-// elements, then the group's states are joined as a tree. Which thread takes what depends on the
+// The loops over a reduction's elements on a GPU; Note [How a reduction is cut] in reduce.h. A
+// group of threads has a sequence, or a segment of one. Each thread takes every group-th eight
+// elements. Then the group's states are joined as a tree. The elements of each thread depend on the
 // shape alone.
 #include "kernels/reduce/joins_gpu.h"
 #include "kernels/reduce/reduce_gpu.h"
@@ -9,7 +9,7 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-/// Where the elements of a reduction lie.
+/// The positions of the elements of a reduction.
 struct Plan {
   ReduceArgs a;
   Offsets<1> kept, reduced;
@@ -37,8 +37,7 @@ __device__ __forceinline__ void read(const Plan& p, int64_t start, int64_t first
   }
 }
 
-// The state of every turns-th eight elements of a part of an output's sequence, beginning with the
-// turn-th.
+// The state of a part of an output's sequence: every turns-th eight elements, from the turn-th on.
 template <class T, class Kind>
 __device__ __forceinline__ StateOf<Kind> state_of(const Plan& p, int64_t output, int64_t part,
                                                   int64_t turn, int64_t turns) {
@@ -86,7 +85,7 @@ constexpr int kColumnsAtOnce = static_cast<int>(kReduceGpuColumns),
               kRowGroups = kThreads / kColumnsAtOnce;
 static_assert(kColumnsAtOnce == kWarp && kThreads == kReduceGpuThreads && kPack == kReduceGpuPack);
 
-// Neighbouring outputs lie side by side: a warp reads 32 of them, eight warps take turns in rows.
+// Neighbouring outputs are adjacent: a warp reads 32 of them, and eight warps take turns in rows.
 template <class T, class Kind> __global__ void columns_kernel(Plan p) {
   StateOf<Kind>* shared = dynamic_shared<StateOf<Kind>>();
   const ReduceArgs& a = p.a;

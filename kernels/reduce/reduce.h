@@ -2,15 +2,15 @@
 // all, variance.
 //
 // Note [How a reduction is cut]
-// The elements of one output are a sequence (its reduced dimensions, row-major). The sequence is
-// read in blocks of a fixed size; a block is reduced in fixed lanes (float in float), blocks are
-// combined in double (or int64), in order. So the error of a float sum does not grow with its
-// length. Long sequences with few outputs are cut into segments whose number follows from the shape
-// alone, combined in order afterwards (on a GPU into other segments, for more blocks, combined as a
-// tree: reduce_gpu_plan.h). Two walks: over the sequence of one output after another,
-// or, where neighbouring outputs lie closer in memory than neighbours of the sequence, over blocks
-// of columns at once. All of it is decided by plan_reduce (kernels/reduce/reduce_plan.h), from
-// extents and strides; nothing depends on the number of threads.
+// The elements of one output are a sequence (its reduced dimensions, row-major). It is read in
+// blocks of a fixed size. A block is reduced in fixed lanes (float in float). Blocks are combined
+// in double (or int64), in order. So the error of a float sum does not grow with its length. Long
+// sequences with few outputs are cut into segments, which are combined in order afterwards. The
+// shape alone decides the number of segments. A GPU uses other segments, for more blocks, combined
+// as a tree (reduce_gpu_plan.h). There are two loops. One goes over the sequence of one output
+// after another. The other goes over blocks of columns at once, if neighbouring outputs are closer
+// in memory than neighbours of the sequence. plan_reduce (kernels/reduce/reduce_plan.h) decides all
+// of it, from extents and strides. Nothing depends on the number of threads.
 #pragma once
 #include "kernels/copy/view.h"
 #include "kernels/kernel.h"
@@ -51,7 +51,7 @@ struct ReduceArgs {
   ScalarType
       out_dtype;  // REQUIRES for everything but kAny and kAll: compute_type as that of in_dtype
   ReduceOp op;
-  bool columns;                     // which walk
+  bool columns;                     // which loop: over columns
   int32_t kept_rank, reduced_rank;  // at least 1 each
   int64_t kept_sizes[kMaxKernelRank], kept_strides[kMaxKernelRank];
   int64_t reduced_sizes[kMaxKernelRank], reduced_strides[kMaxKernelRank];
@@ -64,8 +64,8 @@ struct ReduceArgs {
 
 RAMET_KERNEL(reduce, ReduceArgs);
 
-/// Elements of one output reduced together, columns walked together, rows of a column block, bytes
-/// a partial result takes.
+/// Elements of one output that are reduced together, columns that are processed together, rows of a
+/// column block, bytes of a partial result.
 inline constexpr int64_t kReduceBlock = 2048, kReduceColumns = 512, kReduceRows = 32,
                          kReducePartial = 24;
 

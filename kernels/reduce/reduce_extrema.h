@@ -1,4 +1,4 @@
-// max, min, argmax, argmin: their states and how they take elements in.
+// max, min, argmax, argmin: their states and how they add elements.
 #pragma once
 #include "kernels/reduce/reduce_kind.h"
 
@@ -21,7 +21,7 @@ template <class T, bool kMin> struct ExtremeStates {
       static_cast<T*>(into)[i] = join(static_cast<T*>(into)[i], static_cast<const T*>(from)[i]);
   }
 };
-template <bool kMin> struct JoinExtreme {  // the first where it is a NaN, the second where that is
+template <bool kMin> struct JoinExtreme {  // a NaN in `a`, or in `b`, wins
   template <class V> RAMET_INLINE V operator()(const V& a, const V& b) const {
     const V best = kMin ? (a < b ? a : b) : (a > b ? a : b);
     return a == a ? best : a;
@@ -85,7 +85,7 @@ template <class T, bool kMin> struct ExtremePlace {
   static void init(void* states, int64_t n) {
     for (int64_t i = 0; i < n; ++i) static_cast<Place<T>*>(states)[i] = {T(0), -1};
   }
-  // Most blocks hold no new extremum: it is found in lanes, its place only then looked for.
+  // Most blocks hold no new extremum. So it is found in lanes, and then its place only if needed.
   static void block(void* state, const void* data, int64_t n, int64_t first, double) {
     const T* x = static_cast<const T*>(data);
     Place<T>& out = *static_cast<Place<T>*>(state);

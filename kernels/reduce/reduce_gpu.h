@@ -1,7 +1,8 @@
-// What the kinds of reductions are made of on a GPU, for the walks in reduce.cu: a state for each
-// thread, taken elements eight at a time, joined in an order that follows from the shape alone.
+// The parts of each kind of reduction on a GPU, for the loops in reduce.cu. Each thread has a
+// state, which takes elements eight at a time. States are joined in an order that follows from the
+// shape alone.
 //
-// Floats are summed in double: beside the memory they come from that costs nothing here, and no
+// Floats are summed in double. Compared with the memory access that costs nothing here, and no
 // blocks are needed to keep the error small.
 #pragma once
 #include "kernels/gpu/gpu_elements.h"
@@ -59,7 +60,8 @@ template <class T> struct Fold {
   }
 };
 
-/// Norms of doubles: their squares may overflow or vanish. A double has those of every float.
+/// Norms of doubles: their squares may overflow or underflow. A double can hold those of every
+/// float.
 struct Norm2 {
   using State = Squares;
   static RAMET_INLINE Squares start(const ReduceArgs&) { return {0, 1}; }
@@ -86,7 +88,7 @@ RAMET_INLINE bool looks_for_least(ReduceOp op) {
   return op == ReduceOp::kMin || op == ReduceOp::kMinIndex || op == ReduceOp::kNormNegInf;
 }
 
-/// max, min, and the same of absolute values. A NaN wins.
+/// max, min, and those of absolute values. A NaN wins.
 template <class T> struct Extreme {
   using State = T;
   static RAMET_INLINE T start(const ReduceArgs& a) {
@@ -130,8 +132,8 @@ template <class T> struct Place {
   }
 };
 
-/// The state is 1 where an element decided the result: of any one that is not 0, of all one that
-/// is.
+/// The state is 1 if an element decided the result: for any, one that is not 0; for all, one that
+/// is 0.
 template <class T> struct Truth {
   using State = int64_t;
   static RAMET_INLINE int64_t start(const ReduceArgs&) { return 0; }
@@ -154,7 +156,7 @@ template <class T> struct Variance {
   static RAMET_INLINE State start(const ReduceArgs&) { return {0, 0, 0}; }
   static RAMET_INLINE State join(const ReduceArgs&, const State& x, const State& y) {
     if (y.n == 0) return x;
-    if (x.n == 0) return y;  // no difference of means, whose square may be infinite
+    if (x.n == 0) return y;  // without the difference of means, whose square may be infinite
     const double d = y.mean - x.mean, share = y.n / (x.n + y.n);
     return {x.n + y.n, x.mean + d * share, x.m2 + y.m2 + d * d * (x.n * share)};
   }
@@ -169,13 +171,13 @@ template <class T> struct Variance {
     s = join(a, s, {static_cast<double>(n), mean, m2});
   }
   static RAMET_INLINE T result(const ReduceArgs& a, const State& s, int64_t output) {
-    // Where the mean is infinite the deviations are not numbers; nor is the mean then, in LibTorch
-    // and on the CPU, whose joins come to the same.
+    // If the mean is infinite, the deviations are NaN. Then LibTorch and the CPU, whose joins have
+    // the same effect, return NaN as the mean.
     if (a.extra)
       store_element(a.extra, a.out_dtype, output,
                     static_cast<T>(
                         s.n > 0 && ::fabs(s.mean) != INFINITY ? s.mean : static_cast<double>(NAN)));
-    // Nothing has no variance, whatever the correction.
+    // An empty sequence has no variance, whatever the correction.
     const double count = static_cast<double>(a.count),
                  divisor = count > 0 && count > a.parameter ? count - a.parameter : 0;
     const double var = s.m2 / divisor;

@@ -1,5 +1,5 @@
 // How a GPU cuts a reduction; Note [Cuts for a nominal card] in gpu_cuts.h. For plan_reduce, tests,
-// and the kernel file, which starts what is planned here.
+// and the kernel file, which starts the planned kernels.
 #pragma once
 #include "kernels/gpu/gpu_cuts.h"
 #include "kernels/reduce/reduce.h"
@@ -7,18 +7,18 @@
 namespace ramet {
 namespace kernels {
 
-/// Threads of a block; elements that a thread reads together; columns of a block where columns are
-/// walked, and rows of them that it reads at once.
+/// Threads of a block; elements that a thread reads together; in the loop over columns the columns
+/// of a block, and their rows that it reads at once.
 inline constexpr int64_t kReduceGpuThreads = 256, kReduceGpuPack = 8, kReduceGpuColumns = 32,
                          kReduceGpuRows = kReduceGpuThreads / kReduceGpuColumns * kReduceGpuPack;
 
-/// Blocks where nothing is cut and each has one long sequence, or a tile of columns.
+/// Blocks if nothing is cut and each has one long sequence, or a tile of columns.
 RAMET_INLINE int64_t reduce_gpu_tasks(const ReduceArgs& a) {
   if (!a.columns || a.outputs == 0) return a.outputs;
   const int64_t columns = a.kept_sizes[a.kept_rank - 1];
   return a.outputs / columns * ((columns + kReduceGpuColumns - 1) / kReduceGpuColumns);
 }
-/// Sets segments, segment and workspace_bytes. What a block reads in eight turns stays whole.
+/// Sets segments, segment and workspace_bytes. A part that a block reads in eight turns is not cut.
 RAMET_INLINE void cut_reduce_for_gpu(ReduceArgs& a) {
   const int64_t at_once = a.columns ? kReduceGpuRows : kReduceGpuThreads * kReduceGpuPack;
   const GpuCut cut = gpu_cut(a.count, reduce_gpu_tasks(a), at_once, 8 * at_once);
@@ -26,8 +26,8 @@ RAMET_INLINE void cut_reduce_for_gpu(ReduceArgs& a) {
   a.workspace_bytes = a.segments > 1 ? a.segments * a.outputs * kReducePartial : 0;
 }
 
-/// What is started: `blocks` blocks, in which `group` threads have a sequence, or a segment of one,
-/// and (sequences walked) each of them every group-th pack; then, if it was cut, the join.
+/// The launch: `blocks` blocks, in which `group` threads have a sequence, or a segment of one. In
+/// the loop over sequences each thread has every group-th pack. If it was cut, the join follows.
 struct ReduceGrid {
   int group;
   int64_t blocks;
@@ -35,8 +35,8 @@ struct ReduceGrid {
 };
 RAMET_INLINE ReduceGrid reduce_gpu_grid(const ReduceArgs& a) {
   ReduceGrid grid{1, 0, gpu_join(a.segments > 1 ? a.outputs : 0, a.segments)};
-  // Of a sequence that was not cut a thread has two packs at least, if there are; a segment is a
-  // block's.
+  // In a sequence that was not cut a thread has at least two packs, if there are. A segment has a
+  // whole block.
   while (grid.group < kReduceGpuThreads &&
          (a.segments > 1 || grid.group * 2 * kReduceGpuPack < a.segment))
     grid.group *= 2;

@@ -1,4 +1,4 @@
-// What one kind of reduction is made of, for the walks in reduce.cc.
+// The parts of one kind of reduction, for the loops in reduce.cc.
 #pragma once
 #include "kernels/copy/chunk.h"
 #include "kernels/reduce/reduce.h"
@@ -7,29 +7,29 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-constexpr int64_t kTile = 64;  // columns taken in together
+constexpr int64_t kTile = 64;  // columns that are added together
 constexpr int64_t kWide =
     512;  // of a sum: long rows, eight at a time, suit the hardware's prefetching
 constexpr int64_t kBatch = 512;  // outputs finished together
 static_assert(kBatch >= kReduceColumns && kWide == kReduceColumns && kReduceColumns % kTile == 0 &&
               kReduceRows % 8 == 0);
 
-// What one kind of reduction is made of. Elements and states are untyped here: the walks below are
+// The parts of one kind of reduction. Elements and states are untyped here. So the loops below are
 // compiled once, not once for each compute type and operation. A state takes at most kReducePartial
 // bytes.
 struct Kind {
   int64_t bytes, element;  // of a state; of the compute type
-  int64_t tile;            // most columns at once
+  int64_t tile;            // the most columns at once
   void (*init)(void* states, int64_t n);
-  // Takes in x[0, n), the elements from position `first` on.
+  // Adds x[0, n), the elements from position `first` on.
   void (*block)(void* state, const void* x, int64_t n, int64_t first, double p);
   // The same for w <= `tile` columns at once: rows[r][c] is element first + r of column c.
   void (*columns)(void* states, const void* const* rows, int64_t count, int64_t w, int64_t first,
                   double p);
   void (*merge)(void* into, const void* from, int64_t n);
-  // The elements as the compute type, where they lie or in `buffer`.
+  // The elements as the compute type, in place or in `buffer`.
   const void* (*read)(const void* p, ScalarType t, int64_t stride, int64_t n, void* buffer);
-  // Copies them there.
+  // Copies the elements to `buffer`.
   void (*copy)(const void* p, ScalarType t, int64_t stride, int64_t n, void* buffer);
   // States to results, n <= kBatch, from output `first` on.
   void (*finish)(const ReduceArgs& a, const void* states, int64_t n, int64_t first);

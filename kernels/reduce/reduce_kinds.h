@@ -1,5 +1,5 @@
-// Every kind of reduction: sums, products, norms, any and all; extrema and variance stand in their
-// own files.
+// Every kind of reduction: sums, products, norms, any and all. Extrema and variance have separate
+// files.
 #pragma once
 #include "kernels/reduce/reduce_extrema.h"
 #include "kernels/reduce/reduce_variance.h"
@@ -119,7 +119,7 @@ struct Fold : FoldStates<typename LaneOf<T>::state, typename Op::Join> {
   }
 };
 
-// Where a block's squares overflow or vanish it is summed again, times a power of 2.
+// If a block's squares overflow or underflow, it is summed again, times a power of 2.
 template <class T> struct Norm2 {
   using Plain = Fold<T, AddSquare>;
   static constexpr int64_t kColumns = kWide;
@@ -167,7 +167,7 @@ template <class T> struct Norm2 {
   static RAMET_INLINE void scale(const T* x, int64_t n, double unit, T* out) {
     for (int64_t i = 0; i < n; ++i) out[i] = x[i] * static_cast<T>(unit);
   }
-  // Columns c to c + n, of which those with this unit are wanted.
+  // Columns c to c + n, only those that need this unit.
   static void again(const void* const* data, int64_t count, int64_t c, int64_t n, double unit,
                     const double* units, double* sums) {
     T t[kReduceRows * kTile];
@@ -183,7 +183,7 @@ template <class T> struct Norm2 {
   }
 };
 
-// The general norm is rare: a scalar pow into a copy, summed as any other, in double.
+// The general norm is rare: it writes scalar powers into a copy, and sums that in double.
 template <class T> struct Powers : Fold<double, Add> {
   static constexpr int64_t kColumns = kTile;
   static RAMET_INLINE void of(const T* x, int64_t n, double p, double* out) {
@@ -309,10 +309,10 @@ template <class T> void finish(const ReduceArgs& a, const void* states, int64_t 
           value[i] = static_cast<T>(m[i].n > 0 ? m[i].mean : __builtin_nan(""));
         store_chunk(at(a.extra, a.out_dtype, first), a.out_dtype, 1, n, value);
       }
-      // Nothing has no variance, whatever the correction.
+      // An empty sequence has no variance, whatever the correction.
       const double divisor = count > 0 && count > a.parameter ? count - a.parameter : 0;
       for (int64_t i = 0; i < n; ++i) {
-        // Rounding may leave a trace of minus zero variance; NaN stays.
+        // Rounding may give a tiny negative variance, which becomes 0; NaN stays.
         const double var = (m[i].m2 < 0 ? 0 : m[i].m2) / divisor;
         value[i] = static_cast<T>(a.op == ReduceOp::kStd ? __builtin_sqrt(var) : var);
       }

@@ -1,5 +1,5 @@
-// Geometry of a reduction. For fronts and tests; not for kernel files, whose variants must leave no
-// inline function behind.
+// Geometry of a reduction. For fronts and tests. Not for kernel files, whose variants must contain
+// no out-of-line copies of inline functions.
 #pragma once
 #include "kernels/reduce/reduce_gpu_plan.h"
 
@@ -32,8 +32,8 @@ struct ReduceDims {
   }
 };
 
-/// How far apart neighbours lie; what is repeated (stride 0) is best repeated as a whole, so it
-/// counts as far.
+/// The distance of neighbours. Repeated elements (stride 0) are best repeated as a whole, so they
+/// count as far apart.
 inline int64_t distance(int64_t stride) {
   return stride < 0 ? -stride : stride == 0 ? INT64_MAX : stride;
 }
@@ -47,7 +47,7 @@ inline void cut_reduce(ReduceArgs& a) {
       columns == 0 ? 0 : a.outputs / columns * ((columns + kReduceColumns - 1) / kReduceColumns);
   a.segments = 1, a.segment = a.count;
   if (tasks > 0 && tasks < 16 && a.count > 0) {
-    int64_t least = 65536 / width;  // elements of a sequence worth a task of its own
+    int64_t least = 65536 / width;  // elements of a sequence that pay for a task
     const int64_t most = 64;        // segments, columns; a partial result costs 24 bytes
     if (a.columns && (a.count + most - 1) / most > least) least = (a.count + most - 1) / most;
     a.segment = round_up(least, unit);
@@ -59,11 +59,11 @@ inline void cut_reduce(ReduceArgs& a) {
 }  // namespace detail
 
 /// Fills the geometry of `a` (ranks, extents, strides, counts, the cut, workspace_bytes) from a
-/// tensor's extents and strides; `reduced[d]` says which dimensions go, `gpu` for what the cut is
-/// made. op must be set. Outputs are
-/// in row-major order of the kept dimensions; positions of kMaxIndex and kMinIndex in row-major
-/// order of the reduced ones. False where more than 8 dimensions remain after merging neighbours:
-/// the front copies the tensor with the reduced dimensions last and calls again.
+/// tensor's extents and strides. `reduced[d]` marks the reduced dimensions; with `gpu` the cut is
+/// for a GPU. op must be set. Outputs are in row-major order of the kept dimensions. Positions of
+/// kMaxIndex and kMinIndex are in row-major order of the reduced ones. False if more than 8
+/// dimensions remain after neighbours are merged. Then the front copies the tensor with the reduced
+/// dimensions last and calls again.
 inline bool plan_reduce(ReduceArgs& a, int rank, const int64_t* sizes, const int64_t* strides,
                         const bool* reduced, bool gpu = false) {
   detail::ReduceDims kept, gone;

@@ -7,13 +7,13 @@ namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
 // Chan, Golub, LeVeque (1979): parts with counts n, m, means a, b and squared deviations A, B about
-// them join. With d = b - a the mean is a + d m/(n+m), the deviations A + B + d^2 nm/(n+m).
+// them are joined. With d = b - a the mean is a + d m/(n+m), the deviations A + B + d^2 nm/(n+m).
 struct Moments {
   double n, mean, m2;
 };
 static_assert(sizeof(Moments) == kReducePartial);
 RAMET_INLINE void join(Moments& a, double n, double mean, double m2) {
-  if (a.n == 0) {  // no difference of means: its square may be infinite
+  if (a.n == 0) {  // without the difference of means: its square may be infinite
     a = {n, mean, m2};
     return;
   }
@@ -24,7 +24,7 @@ RAMET_INLINE void join(Moments& a, double n, double mean, double m2) {
 }
 template <class T> struct Variance {
   static constexpr int64_t kColumns = kTile;
-  // Do the squared deviations of floats say too little?
+  // Are the squared deviations too inaccurate in float?
   static RAMET_INLINE bool leaves(T m2) {
     return sizeof(T) < sizeof(double) && unit_of<T>(static_cast<double>(m2)) != 1;
   }
@@ -39,8 +39,8 @@ template <class T> struct Variance {
     sweep<T>(
         n, [&](int64_t i, int u) { s[u] = s[u] + lload(x + i); },
         [&](int64_t i, int64_t left) { s[last] = s[last] + lload_n<T>(x + i, left, T(0)); });
-    // The block is in the first-level cache: deviations from its rounded mean, then that mean is
-    // corrected by theirs.
+    // The block is in the first-level cache. First come the deviations from its rounded mean. Then
+    // they correct that mean.
     const T m = lfold_add<T>(s) / static_cast<T>(n);
     const Lanes<T> M = lset(m);
     lfill<T>(s, 0), lfill<T>(q, 0);

@@ -1,4 +1,4 @@
-// Sums of squares that no double has: norms from 1e-300 to 1e300. For CPUs and GPUs.
+// Sums of squares that a double cannot hold: norms from 1e-300 to 1e300. For CPUs and GPUs.
 #pragma once
 #include "kernels/util.h"
 
@@ -9,8 +9,8 @@ struct Squares {
   double sum, unit;
 };
 
-/// Sums of plain squares of T that are neither too large nor too small, and what x is multiplied
-/// by elsewhere.
+/// The range in which sums of plain squares of T are neither too large nor too small. Outside it x
+/// is multiplied by kUp or kDown.
 template <class T> struct SquaresOf {
   static constexpr double kLeast = 0x1p-900, kMost = 0x1p900, kUp = 0x1p600, kDown = 0x1p-600;
 };
@@ -21,7 +21,7 @@ template <class T> RAMET_INLINE double unit_of(double plain_sum) {
   if (plain_sum >= SquaresOf<T>::kLeast && plain_sum <= SquaresOf<T>::kMost) return 1;
   return plain_sum < 1 ? SquaresOf<T>::kUp : SquaresOf<T>::kDown;
 }
-/// The squares of `unit` times elements of T. A double has those of every float.
+/// The squares of `unit` times elements of T. A double can hold those of every float.
 template <class T> RAMET_INLINE Squares squares(double sum, double unit) {
   if (sizeof(T) < sizeof(double)) return {sum / (unit * unit), 1};
   return {sum, unit};
@@ -31,7 +31,7 @@ RAMET_INLINE Squares join(const Squares& a, const Squares& b) {
   if (b.sum == 0) return a;
   if (a.sum == 0) return b;
   if (a.unit == b.unit) return {a.sum + b.sum, a.unit};
-  // Of two the one with the larger elements has the smaller unit.
+  // Of two, the one with the larger elements has the smaller unit.
   const Squares &large = a.unit < b.unit ? a : b, &small = a.unit < b.unit ? b : a;
   const double ratio = large.unit / small.unit;
   return {large.sum + small.sum * ratio * ratio, large.unit};

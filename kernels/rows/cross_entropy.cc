@@ -196,7 +196,7 @@ template <class T> void consume(const CrossEntropyConsumeArgs& a) {
     return plan.weight ? static_cast<double>(plan.weight[t]) : 1.0;
   };
   double total_weight = 0;
-  for (int64_t g = 0; g < groups; ++g) {  // groups as in the forward
+  for (int64_t g = 0; g < groups; ++g) {  // groups as in the forward pass
     double sum = 0;
     for (int64_t r = g * kLossGroup; r < imin(a.rows, (g + 1) * kLossGroup); ++r)
       if (a.target[r] != a.ignore_index) sum += weight_of(a.target[r]);

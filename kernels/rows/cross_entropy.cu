@@ -25,7 +25,7 @@ __device__ __forceinline__ T class_weight(const void* weight, ScalarType t, int6
   return weight ? load_element<T>(weight, t, c) : T(1);
 }
 
-// A target that is no class has been reported (check_index) and counts for nothing.
+// A target that is no class counts as nothing. check_index has already reported it.
 RAMET_INLINE bool counts_for(int64_t target, int64_t ignored, int64_t classes) {
   return target != ignored && target >= 0 && target < classes;
 }
@@ -46,24 +46,26 @@ __global__ void weight_sum_kernel(const void* weight, int64_t cols, double* out,
   if (threadIdx.x == 0) *out = weight ? sum : static_cast<double>(cols);
 }
 
-// The sum of f(i) over the rows of a loss group, i < count, by one warp; in its first lane.
+// The sum of f(i) over the rows of a loss group, i < count, by one warp; its first lane has the
+// result.
 template <class Sum, class F, class Join>
 __device__ __forceinline__ Sum over_loss_group(int64_t count, const F& f, const Join& join) {
   return join_pieces(Sum{}, count, kWarp, static_cast<Sum*>(nullptr), f, join);
 }
 
-// Two large blocks hide each other's waits; double's registers are enough for one.
+// With two large blocks one works while the other waits; with doubles there are registers for only
+// one.
 template <class S, int kGroup>
 constexpr int kBlocksAtOnce = kGroup > kThreads && sizeof(ComputeOf<S>) == 4 ? 2 : 1;
 
-// max and log sum exp(x - max) of a row, for all threads of its group, in one pass: a thread scales
+// max and log sum exp(x - max) of a row, for all threads of its group, in one pass. A thread scales
 // its sum down when its maximum rises (Milakov and Gimelshein 2018).
 template <class S, int kGroup>
 __device__ __forceinline__ void statistics_of(const Row<S>& x, int place, ComputeOf<S>& top,
                                               ComputeOf<S>& log_sum, ComputeOf<S>* shared) {
   using T = ComputeOf<S>;
   const T none = static_cast<T>(-INFINITY);
-  T v[kPack], own = none, sum = T(0);  // a NaN may escape the maximum, never the sum
+  T v[kPack], own = none, sum = T(0);  // the maximum may miss a NaN; the sum never does
   over_row_packs<kGroup>(x.n, place, [&](int64_t c) {
     x.get(c, v, none);
     T most = own;
@@ -75,7 +77,7 @@ __device__ __forceinline__ void statistics_of(const Row<S>& x, int place, Comput
     for (int j = 0; j < kPack; ++j) sum += vexp(v[j] - from);
   });
   top = over_group<kGroup>(own, Larger(), shared);
-  // NaN where nothing in the row is more than -inf: it has no softmax.
+  // NaN if nothing in the row is above -inf: such a row has no softmax.
   log_sum = vlog(over_group<kGroup>(sum * vexp(own - top), Plus(), shared));
 }
 template <class S, int kGroup>
@@ -92,14 +94,14 @@ __global__ void __launch_bounds__(kBlockOf<kGroup>, (kBlocksAtOnce<S, kGroup>))
   });
 }
 
-// What the gradient of a row is made of.
+// The terms of the gradient of a row.
 template <class T> struct Slope {
   T top, log_sum, all, each;  // all softmax(x) + each w - [c = target] one
   double one;
   int64_t target;
   bool log_probs;
 };
-// dx = the gradient of a row; x is not read with log_probs, and may be dx.
+// dx = the gradient of a row. x is not read with log_probs, and may be dx.
 template <class S, int kGroup>
 __device__ __forceinline__ void write_slopes(const Row<S>& x, const Row<S>& dx,
                                              const Row<S>& weight, int place,
@@ -219,7 +221,7 @@ __global__ void backward_kernel(CrossEntropyBackwardArgs a, const double* weight
 
 // ---- the loss and its gradient in one pass ------------------------------------------------------
 
-// f(row) summed over each loss group, a warp each; put(group, sum).
+// f(row) summed over each loss group, by a warp each; then put(group, sum).
 template <class F, class Put>
 __device__ __forceinline__ void over_loss_groups(int64_t rows, const F& f, const Put& put) {
   for (int64_t g = first_item() / kWarp; g < ceil_div(rows, kLossGroup);
@@ -268,7 +270,7 @@ __global__ void __launch_bounds__(kBlockOf<kGroup>, (kBlocksAtOnce<S, kGroup>))
                  weight = row_of<S>(a.weight, 0, a.cols, packed);
     const int64_t target = row < 0 ? a.ignore_index : a.target[row];
     const bool counts = counts_for(target, a.ignore_index, a.cols);
-    // Before the block's or the warp's barriers, behind which somebody overwrites it.
+    // Read before the barriers of the block or warp. After them another thread overwrites it.
     const T at_target = counts && place == 0 ? Cast<T, S>::load(x.p[target]) : T(0);
     T top, log_sum;
     statistics_of<S, kGroup>(x, place, top, log_sum, shared);
@@ -328,7 +330,7 @@ template <class T> void forward(const CrossEntropyArgs& a, Stream where) {
   const char* name = "cross_entropy";
   sum_weights(name, a, where);
   if (a.rows > 0) {
-    if (!a.log_probs)  // by the groups that consume() has, so that both find the same
+    if (!a.log_probs)  // in the groups of consume(), so that both find the same
       by_row_type(a.dtype, [&](auto s) {
         using S = decltype(s);
         start_long_rows(name, where, a.rows, a.cols, statistics_kernel<S, kWarp>,
@@ -355,7 +357,7 @@ template <class T> void consume(const CrossEntropyConsumeArgs& a, Stream where) 
   const char* name = "cross_entropy_consume";
   sum_weights(name, a, where);
   const int64_t groups = ceil_div(a.rows, kLossGroup);
-  // Behind what the other kernels need come the rows' losses.
+  // The rows' losses come after the memory that the other kernels need.
   auto* losses = reinterpret_cast<double*>(static_cast<char*>(a.workspace) +
                                            cross_entropy_workspace(a.dtype, a.rows, a.cols, 0));
   const int joining = join_block(groups);

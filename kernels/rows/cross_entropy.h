@@ -12,11 +12,11 @@ enum class LossReduction : uint8_t { kNone, kMean, kSum };  // the numbering of 
 /// For row r with target t (rows with t == ignore_index count as 0), l = log_softmax(x[r]),
 /// smoothing e, C classes:
 ///   loss[r] = -(1 - e) w[t] l[t] - e / C sum_c w[c] l[c]
-/// kNone: `loss` gets every loss[r]; kSum: their sum; kMean: the sum divided by the sum of w[t]
-/// over the rows that count (0 / 0 = NaN where there is none). With log_probs the rows of x are l
-/// themselves (nll_loss). Row losses are added in double, 64 rows after the other, the groups in
-/// order. With inner > 1 rows are pixels of images: x[r][c] lies at (r / inner cols + c) inner + r
-/// % inner. REQUIRES: a floating dtype, x dense; targets checked (first_bad_index of
+/// kNone: `loss` gets every loss[r]. kSum: their sum. kMean: the sum divided by the sum of w[t]
+/// over the rows that count (0 / 0 = NaN if there is none). With log_probs the rows of x are l
+/// themselves (nll_loss). Row losses are added in double, in groups of 64 rows, the groups in
+/// order. With inner > 1 rows are pixels of images: x[r][c] is at (r / inner cols + c) inner + r %
+/// inner. REQUIRES: a floating dtype, x dense; targets checked (first_bad_index of
 /// kernels/index/index.h); cols > 0. On a GPU, and for 16-bit floats, inner = 1.
 struct CrossEntropyArgs {
   const void* x;
@@ -36,10 +36,10 @@ struct CrossEntropyArgs {
 };
 RAMET_KERNEL(cross_entropy_forward, CrossEntropyArgs);
 
-/// dx[r][c] = g[r] (A[r] softmax(x[r])[c] - a[r][c]), where a[r][c] = (1 - e) w[t] [c = t] + e w[c]
-/// / C, A[r] = sum_c a[r][c], and g[r] is grad[r] (kNone), grad (kSum) or grad / total_weight
-/// (kMean); with log_probs dx[r][c] = -g[r] a[r][c]. Rows that do not count get 0.
-/// inner: as the forward's, of x and dx.
+/// dx[r][c] = g[r] (A[r] softmax(x[r])[c] - a[r][c]), where
+///   a[r][c] = (1 - e) w[t] [c = t] + e w[c] / C,  A[r] = sum_c a[r][c].
+/// g[r] is grad[r] (kNone), grad (kSum) or grad / total_weight (kMean). With log_probs dx[r][c] =
+/// -g[r] a[r][c]. Rows that do not count get 0. inner: as in the forward pass, for x and dx.
 struct CrossEntropyBackwardArgs {
   const void* x;  // unused with log_probs
   const int64_t* target;
@@ -59,8 +59,8 @@ struct CrossEntropyBackwardArgs {
 RAMET_KERNEL(cross_entropy_backward, CrossEntropyBackwardArgs);
 
 /// The loss (kMean, kSum) and, in the place of x, its gradient: x[r][c] = g (A[r] softmax(x[r])[c]
-/// - a[r][c]) as above with grad 1. A row is read, added up and overwritten while it is at hand.
-/// REQUIRES: as the forward's; x may be written.
+/// - a[r][c]) as above with grad 1. A row is read, summed and overwritten at once. REQUIRES: as for
+/// the forward pass; x may be written.
 struct CrossEntropyConsumeArgs {
   void* x;
   const int64_t* target;
@@ -75,7 +75,7 @@ struct CrossEntropyConsumeArgs {
 };
 RAMET_KERNEL(cross_entropy_consume, CrossEntropyConsumeArgs);
 
-/// x *= *factor, one element of x's dtype; nothing is read or written where that is 1.
+/// x *= *factor, one element of x's dtype. If it is 1, nothing is read or written.
 struct ScaleByArgs {
   void* x;
   const void* factor;

@@ -1,5 +1,5 @@
-// Cross entropy of images whose classes lie outside the pixels: vectors of pixels, class after
-// class. For cross_entropy.cc only.
+// Cross entropy of images in which the class is an outer dimension of the pixels. Works on vectors
+// of pixels, class after class. For cross_entropy.cc only.
 #pragma once
 #include "kernels/rows/cross_entropy.h"
 #include "kernels/rows/pixels.h"
@@ -16,7 +16,7 @@ struct Partial {
 
 static_assert(kLossGroup == kPixels, "a group is what a sweep takes");
 
-// Where row r's class 0 lies; its class c `inner` elements further each.
+// The position of class 0 of row r; the next classes follow at distances of `inner` elements.
 RAMET_INLINE int64_t first_class(int64_t r, int64_t cols, int64_t inner) {
   return r / inner * cols * inner + r % inner;
 }
@@ -26,11 +26,11 @@ RAMET_INLINE void by_image(int64_t first, int64_t end, int64_t inner, const F& f
   for (int64_t r = first, next; r < end; r = next)
     next = imin(end, (r / inner + 1) * inner), f(r, next - r);
 }
-// Of each of n pixels the two statistics of a row; with_weights: sum_c w[c] (x[c] - max), too.
+// The two statistics of a row for each of n pixels; with_weights: also sum_c w[c] (x[c] - max).
 template <class T> struct PixelStatistics {
   T top[kLossGroup], log_sum[kLossGroup], weighted[kLossGroup];
 
-  // known: the classes are log-probabilities, about 0.
+  // known: the classes are log-probabilities, relative to 0.
   void find(const T* x, const T* w, int64_t n, int64_t cols, int64_t inner, bool known,
             bool with_weights) {
     Lanes<T> m[kBeside], s[kBeside], sums[kBeside];
@@ -55,7 +55,7 @@ template <class T> struct PixelStatistics {
   }
 };
 
-// What the rows of a group add to the loss, and their statistics.
+// The contributions of a group's rows to the loss, and their statistics.
 template <class T>
 Partial forward_pixels(const CrossEntropyArgs& a, const T* weight, double weight_sum,
                        bool whole_rows, int64_t first, int64_t end) {

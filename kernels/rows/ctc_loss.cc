@@ -1,4 +1,4 @@
-// A sample is one thread's: its steps follow each other, the states of a step are lanes.
+// One thread computes a sample: its steps are sequential, and the states of a step are lanes.
 #include "kernels/rows/ctc_loss.h"
 
 #include "kernels/rows/ctc_loss_sample.h"
@@ -15,7 +15,7 @@ RAMET_INLINE Lanes<T> log_sum(const Lanes<T>& a, const Lanes<T>& b, const Lanes<
   return top + llog(lexp(a - top) + lexp(b - top) + lexp(c - top));
 }
 
-// skip[s]: 0 where a path may come from state s - 2, else -inf; two of these behind the last.
+// skip[s]: 0 where a path may come from state s - 2, else -inf; two of these after the last state.
 template <class T> void find_skips(const CtcSample& s, T* skip) {
   for (int64_t i = 0; i < s.row(); ++i)
     skip[i] = i < s.states() && s.skips(i) ? T(0) : ctc_never<T>();
@@ -30,8 +30,8 @@ void find_emissions(const CtcSamples& a, const CtcSample& s, int64_t t, int64_t 
   out[2 * s.count] = blank;
 }
 
-// f(load, store) for each 16 states; load(p, fill) reads at p + i. Returns the largest of what f
-// returns, -inf where that is NaN throughout.
+// f(load, store) for each 16 states; load(p, fill) reads at p + i. Returns the largest result of f,
+// or -inf if all are NaN.
 template <class T, class F> RAMET_INLINE T over_states(int64_t states, const F& f) {
   constexpr int last = kAccumulators<T> - 1;
   Accumulators<T> most;
@@ -112,8 +112,8 @@ template <class T> void backward(const CtcLossBackwardArgs& a, int64_t b) {
   T *const emission = skip + s.row(), *const beta = emission + s.row(),
            *const ahead = beta + s.row(), *const chance = ahead + s.row();
   find_skips(s, skip);
-  // beta[s] is the log of the sum over the paths' steps after t, from state s on, less `shift`;
-  // ahead[s] the same with the step t itself, -inf behind the last state.
+  // beta[s] is the log of the sum over the paths' steps after t, from state s on, minus `shift`.
+  // ahead[s] is the same with step t included, and -inf after the last state.
   ahead[states] = ahead[states + 1] = ctc_never<T>();
   const T g = static_cast<const T*>(a.grad)[b];
   T largest = T(0);
@@ -152,7 +152,7 @@ template <class T> void backward(const CtcLossBackwardArgs& a, int64_t b) {
   }
 }
 
-// Exponentials and logarithms count as bytes do.
+// The work in bytes: exponentials and logarithms count as bytes, too.
 int64_t work(const CtcSamples& a) {
   return a.time * (ctc_states(a.labels, a.batch) * 32 + a.batch * a.classes * 4);
 }

@@ -1,5 +1,5 @@
-// A block has a sample: its threads are states, and a step is a barrier. What does not follow from
-// the step before, which class a state's probability is for, is done for all steps at once.
+// A block has a sample: its threads are states, and a step is a barrier. Work that does not depend
+// on the previous step is done for all steps at once: which class a state's probability is for.
 #include "kernels/rows/rows_gpu.h"
 // clang-format off: the first decides what the other means
 #include "kernels/rows/ctc_loss_sample.h"
@@ -15,8 +15,8 @@ template <class T> __device__ __forceinline__ T log_sum(T a, T b, T c) {
   return top + vlog(vexp(a - top) + vexp(b - top) + vexp(c - top));
 }
 
-// The largest element of the row that a block has just written. Warps leave what they have found
-// in one of two places in turn, so that the barrier behind a row is enough.
+// The largest element of the row that a block has just written. Warps write their results into two
+// places in turn, so that the barrier after a row is enough.
 template <class T> struct Largest {
   T (*shared)[kWarps];
   __device__ void put(int64_t step, T own) const {
@@ -71,8 +71,9 @@ template <class T> __global__ void alpha_kernel(CtcLossArgs a) {
   }
 }
 
-// The workspace of a backward: for each label where it occurs again in its sample (-1: nowhere) and
-// whether it occurs there for the first time; the probability of each state; two rows of sums.
+// The workspace of a backward pass. For each label: where it occurs next in its sample (-1:
+// nowhere), and whether this is its first occurrence. Also the probability of each state, and two
+// rows of sums.
 template <class T> struct Room {
   int64_t *next, *first;
   T *chances, *ahead;
@@ -131,7 +132,7 @@ template <class T> __global__ void chance_kernel(CtcLossBackwardArgs a) {
   }
 }
 
-// A warp has a row of dx. Of a label's occurrences the first one adds up all, one after the other.
+// A warp has a row of dx. The first occurrence of a label adds up all of them, one after the other.
 template <class T> __global__ void classes_kernel(CtcLossBackwardArgs a) {
   const CtcSamples& all = a.samples;
   const Room<T> room(a);
@@ -155,7 +156,7 @@ template <class T> __global__ void classes_kernel(CtcLossBackwardArgs a) {
       blanks += chance[2 * i];
       if (i == s.count) continue;
       const int64_t label = s.labels[i];
-      if (label == s.blank) blanks += chance[2 * i + 1];  // nobody else writes to the blank's place
+      if (label == s.blank) blanks += chance[2 * i + 1];  // only this lane writes the blank
       else if (room.first[at + i] && label >= 0 && label < all.classes) {
         T sum = T(0);
         for (int64_t k = i; k >= 0; k = room.next[at + k]) sum += chance[2 * k + 1];

@@ -9,7 +9,7 @@ namespace ramet::kernels::RAMET_VARIANT {
 struct CtcSample {
   const int64_t* labels;
   int64_t steps, count;  // of the input; of labels
-  int64_t begin;         // of its states in a row of all samples' states
+  int64_t begin;         // of its states in a row with the states of all samples
   int64_t blank;
 
   RAMET_INLINE CtcSample(const CtcSamples& a, int64_t b) {
@@ -22,17 +22,17 @@ struct CtcSample {
     blank = a.blank;
   }
   RAMET_INLINE int64_t states() const { return 2 * count + 1; }
-  /// Elements of a row of its states and of the two that are never reached.
+  /// Elements of a row: its states and the two that no path reaches.
   RAMET_INLINE int64_t row() const { return states() + 2; }
   RAMET_INLINE int64_t label(int64_t state) const { return state % 2 ? labels[state / 2] : blank; }
-  /// Whether a path may come to this state from the one before the last.
+  /// May a path come to this state from state - 2?
   RAMET_INLINE bool skips(int64_t state) const {
     return state % 2 && state > 1 && labels[state / 2] != labels[state / 2 - 1];
   }
 };
 
 template <class T> RAMET_INLINE T ctc_never() { return -static_cast<T>(__builtin_inf()); }
-/// What a row's largest element is taken off the next one as: nothing where it is no number.
+/// The amount by which a row's largest element shifts the next row: 0 if it is not finite.
 template <class T> RAMET_INLINE T ctc_shift(T largest) {
   return largest - largest == T(0) ? largest : T(0);
 }
@@ -44,7 +44,7 @@ RAMET_INLINE T ctc_emission(const CtcSamples& a, int64_t t, int64_t b, int64_t l
   return static_cast<const T*>(
       a.log_probs)[t * a.strides[0] + b * a.strides[1] + label * a.strides[2]];
 }
-/// -log p from the last row of alphas and what was taken off it.
+/// -log p from the last row of alphas and the shift subtracted from it.
 template <class T>
 RAMET_INLINE double ctc_negative(const CtcSample& s, const T* last, double shift) {
   if (s.steps == 0) return s.count == 0 ? 0.0 : static_cast<double>(__builtin_inf());
@@ -54,7 +54,7 @@ RAMET_INLINE double ctc_negative(const CtcSample& s, const T* last, double shift
   if (a == ctc_never<double>() && b == a) return static_cast<double>(__builtin_inf());
   return -(shift + top + vlog(vexp(a - top) + vexp(b - top)));
 }
-/// A gradient where the loss is not finite: true, and what it is filled with.
+/// For a loss that is not finite: true, and the value that fills the gradient.
 RAMET_INLINE bool ctc_is_filled(double negative, bool zero_infinity, double& with) {
   if (negative - negative == 0) return false;
   const bool zero = zero_infinity && negative > 0;

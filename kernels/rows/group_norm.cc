@@ -1,5 +1,5 @@
-// Planes are summed in lanes along memory; where channels lie innermost, sixteen of them side by
-// side. Either way pieces are summed in T, and their sums in double.
+// Planes are summed in lanes along memory. If channels are innermost, sixteen channels are summed
+// at once. In both cases pieces are summed in T, and their sums in double.
 #include "kernels/rows/group_norm.h"
 
 #include "kernels/rows/rows.h"
@@ -7,11 +7,11 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-constexpr int64_t kPiece = 4096;     // along memory; of what is converted kChunk
-constexpr int64_t kPixels = 128;     // of channels side by side
-constexpr int64_t kTileGroups = 64;  // at most, of a task
+constexpr int64_t kPiece = 4096;     // along memory; kChunk for converted elements
+constexpr int64_t kPixels = 128;     // for several channels at once
+constexpr int64_t kTileGroups = 64;  // the most groups of a task
 
-// What an element becomes: (x - mean) a + b, or dy a + (x - mean) b + c.
+// The new value of an element: (x - mean) a + b, or dy a + (x - mean) b + c.
 struct Factors {
   double a, b, c;
 };
@@ -30,7 +30,7 @@ template <class T> RAMET_INLINE void put(void* p, int64_t i, double value) {
 }
 RAMET_INLINE int64_t group_size(const GroupNormShape& s) { return s.c / s.groups * s.l; }
 
-// Of channel c: how forward and backward write it. `of` are the group's sums of g and of g (x -
+// For channel c in the forward and the backward pass. `of` are the group's sums of g and of g (x -
 // mean).
 template <class T> RAMET_INLINE Factors forward_factors(const GroupNormArgs& a, int64_t c, T rstd) {
   return {static_cast<double>(rstd) * value_or<T>(a.weight, c, 1), value_or<T>(a.bias, c, 0), 0};
@@ -41,7 +41,7 @@ RAMET_INLINE Factors backward_factors(const GroupNormBackwardArgs& a, int64_t c,
   const double k = static_cast<double>(rstd), m = static_cast<double>(group_size(a.shape));
   return {k * value_or<T>(a.weight, c, 1), -k * k * k * (of.product / m), -k * (of.sum / m)};
 }
-// Sums over a channel of a sample, of dy and of dy h; those of its group grow by their share.
+// Sums over a channel of a sample, of dy and of dy h. Adds their part to the sums of the group.
 template <class T>
 RAMET_INLINE void keep_sums(const GroupNormBackwardArgs& a, int64_t n, int64_t c, T rstd,
                             const Sums& s, Sums& of) {
@@ -63,7 +63,7 @@ RAMET_INLINE const T* piece_in(const void* p, ScalarType t, int64_t i, int64_t n
   return chunk_in(at(p, t, i), t, 1, n, buffer);
 }
 
-// The sum of f(lanes) over the n elements from `first` on; f is 0 of `fill`.
+// The sum of f(lanes) over the n elements from `first` on. REQUIRES: f of `fill` is 0.
 template <class T, class F>
 RAMET_INLINE double sum_of(const GroupNormArgs& a, int64_t first, int64_t n, T fill, const F& f) {
   constexpr int last = kAccumulators<T> - 1;
@@ -202,7 +202,7 @@ RAMET_INLINE void strip_out(void* p, ScalarType t, int64_t i, int64_t left, cons
 template <int kStrips> struct Wide {};
 #define RAMET_EACH_STRIP _Pragma("GCC unroll 4") for (int q = 0; q < kStrips; ++q)
 
-// The groups that a task has of a sample: whole ones, of more than a cache line of channels.
+// The groups of a sample in a task: whole groups, with more channels than a cache line.
 struct Tile {
   int64_t n, first, end, channels;
   static RAMET_INLINE int64_t groups_of(const GroupNormShape& s) {
@@ -214,7 +214,8 @@ struct Tile {
     n = task / tiles, first = task % tiles * each, end = imin(s.groups, first + each);
     channels = s.c / s.groups;
   }
-  /// f(first channel, channels, Wide) for strips of sixteen, four side by side while there are.
+  /// f(first channel, channels, Wide) for strips of sixteen channels, four at once as long as
+  /// possible.
   template <class F> RAMET_INLINE void strips(const F& f) const {
     int64_t c = first * channels;
     for (; c + 64 <= end * channels; c += 64) f(c, int64_t{64}, Wide<4>());
@@ -230,8 +231,8 @@ struct Tile {
   }
 };
 
-// f(position, which of the strips, its sums) for strips of a sample's pixels adds to lanes; their
-// sums to `total`.
+// Calls f(position, index of the strip, its sums) for strips of a sample's pixels; f adds to lanes.
+// Adds their sums to `total`.
 template <class T, int kStrips, int kSums, class F>
 RAMET_INLINE void over_pixels(const GroupNormShape& s, int64_t n, int64_t c,
                               double (&total)[kSums][16 * kStrips], const F& f) {
@@ -250,7 +251,7 @@ RAMET_INLINE void over_pixels(const GroupNormShape& s, int64_t n, int64_t c,
   }
 }
 
-// Of the channels of a strip or four; `row` is the tile's first group.
+// For the channels of one strip or four; `row` is the tile's first group.
 template <class T, int kStrips>
 RAMET_INLINE void get_means(const Tile& tile, const void* mean, int64_t row, int64_t c,
                             int64_t count, Lanes<T> (&m)[kStrips]) {

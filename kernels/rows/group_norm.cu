@@ -1,4 +1,4 @@
-// Statistics of rows, sums of planes; then every element by itself.
+// Statistics of rows, sums of planes; then every element separately.
 #include "kernels/rows/row_sums_gpu.h"
 // clang-format off: the first decides what the others mean
 #include "kernels/rows/group_norm.h"
@@ -7,7 +7,7 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-/// What stands between the elements of a group and its factors.
+/// The divisions between the positions of elements and the factors of their groups.
 template <class I> struct Planes {
   Divisor<I> by_l, by_c, by_channels;
   I items, planes;
@@ -18,8 +18,8 @@ template <class I> struct Planes {
         items(static_cast<I>(s.n * s.c * s.l)),
         planes(static_cast<I>(s.n * s.c)) {}
 
-  /// Begins with element i: f(j) for the eight from there on, and with(channel, group) before the
-  /// first of each plane.
+  /// Calls f(j) for the eight elements from i on, and with(channel, group) before the first one of
+  /// each plane.
   template <class With, class F>
   __device__ __forceinline__ void over_pack(I i, const With& with, const F& f) const {
     I plane = i, place = by_l.take(plane);

@@ -8,7 +8,7 @@ namespace {
 RAMET_INLINE float root(float x) { return __builtin_sqrtf(x); }
 RAMET_INLINE double root(double x) { return __builtin_sqrt(x); }
 
-// Weight and bias as T: where they lie, or converted once at the start of the workspace.
+// Weight and bias as T: in place, or converted once at the start of the workspace.
 template <class T> const T* vector_in(const void* p, ScalarType t, int64_t cols, char*& workspace) {
   if (!p || t == ComputeTag<T>::value) return static_cast<const T*>(p);
   T* buffer = reinterpret_cast<T*>(workspace);
@@ -80,7 +80,7 @@ void forward_row(const T* x, const T* w, const T* b, T* y, T& mean, T& rstd, int
   }
 }
 
-// One row's share of dweight and dbias, then its dx.
+// One row's part of dweight and dbias, then its dx.
 template <class T>
 void backward_row(const T* x, const T* w, const T* g, const T* ds, T mean, T rstd, T* dx, T* dw,
                   T* db, int64_t n, bool past) {
@@ -137,7 +137,7 @@ template <class T> void forward(const LayerNormArgs& a) {
         T* sum = row_out<T>(a.sum, a.dtype, r, a.cols, buffers, 2);
         add_rows(x, row_in<T>(a.residual, a.dtype, r, a.cols, buffers, 3), sum, a.cols);
         row_done(a.sum, a.dtype, r, a.cols, sum);
-        x = row_in<T>(a.sum, a.dtype, r, a.cols, buffers, 2);  // as it was rounded
+        x = row_in<T>(a.sum, a.dtype, r, a.cols, buffers, 2);  // the rounded sum
       }
       T* y = row_out<T>(a.y, a.dtype, r, a.cols, buffers, 1);
       forward_row<T>(x, w, b, y, static_cast<T*>(a.mean)[r], static_cast<T*>(a.rstd)[r], a.cols,

@@ -23,7 +23,7 @@ template <class S, int kGroup> __global__ void forward_kernel(LayerNormArgs a, b
         for (int j = 0; j < kPack; ++j) v[j] += w[j];
         s.put(c, v);
       });
-      x = s;  // as it was rounded, by this thread
+      x = s;  // the rounded sum, from this thread
     }
     const RowMoments<T> m = row_moments<kGroup>(x, n, place, cols, a.eps, shared);
     const T mean = m.mean, rstd = m.rstd;
@@ -41,18 +41,18 @@ template <class S, int kGroup> __global__ void forward_kernel(LayerNormArgs a, b
   });
 }
 
-// The backward reads x and dy once, where a thread's share of a row fits into registers: up to
-// kMostPacks packs as they lie in memory, and as many of each of its sums over rows.
+// The backward pass reads x and dy once, if a thread's part of a row fits into registers. That is
+// up to kMostPacks packs in the layout of memory, and as many of each of its sums over rows.
 template <class T> constexpr int kMostPacks = sizeof(T) == 8 ? 2 : 4;
 template <class T> constexpr int64_t kMostColumns = kThreads* kPack* kMostPacks<T>;
-static_assert(kMostColumns<float> == kLayerNormPartColumns);  // what the workspace is for
+static_assert(kMostColumns<float> == kLayerNormPartColumns);  // the workspace is for these
 
-/// Eight neighbours of a row as they lie in memory. Who reads all of its share into these before it
-/// looks at any waits once for memory.
+/// Eight neighbours of a row in the layout of memory. A thread that reads all of its part into
+/// these before it uses any waits only once for memory.
 template <class S> struct Pack {
   uint4 words[kPack * sizeof(S) / 16];
 
-  /// Elements c to c + 7, zeros behind the end. REQUIRES: c < row.n.
+  /// Elements c to c + 7, and zeros after the end. REQUIRES: c < row.n.
   __device__ __forceinline__ void read(const Row<S>& row, int64_t c) {
     if (row.packed) {
       RAMET_GLOBAL(row.p);
@@ -72,8 +72,8 @@ template <class S> struct Pack {
   }
 };
 
-/// f(c, k) for this thread's packs of a row, the k-th of at most kPacks; with kPacks 0 for any
-/// number of them, k always 0.
+/// f(c, k) for this thread's packs of a row, the k-th of at most kPacks. With kPacks = 0 for any
+/// number of packs, and k is always 0.
 template <int kGroup, int kPacks, class F>
 __device__ __forceinline__ void over_share(int64_t n, int place, const F& f) {
   if constexpr (kPacks == 0) {
@@ -87,8 +87,8 @@ __device__ __forceinline__ void over_share(int64_t n, int place, const F& f) {
   }
 }
 
-/// Adds up the sums of a block's threads that have the same columns, warp after warp, and writes
-/// them to sums[0] and sums[stride] on. Whole packs: a row of partial sums has room for them.
+/// Adds the sums of a block's threads that have the same columns, warp after warp. Writes them from
+/// sums[0] and sums[stride] on, in whole packs: a row of partial sums is long enough for them.
 template <int kGroup, int kPacks, class T>
 __device__ __forceinline__ void put_sums(const T (&dw)[kPacks][kPack], const T (&db)[kPacks][kPack],
                                          T* sums, int64_t stride, int64_t cols) {
@@ -107,7 +107,7 @@ __device__ __forceinline__ void put_sums(const T (&dw)[kPacks][kPack], const T (
     for (int k = 0; k < kPacks; ++k) {
       const int64_t c = k * kThreads + thread;
       if (k * kThreads >= cols) continue;
-      __syncthreads();  // what is there has been read
+      __syncthreads();  // its content has been read
       store_bytes<sizeof dw[k]>(&of_warps[0][warp][first], dw[k]);
       store_bytes<sizeof db[k]>(&of_warps[1][warp][first], db[k]);
       __syncthreads();
@@ -121,12 +121,12 @@ __device__ __forceinline__ void put_sums(const T (&dw)[kPacks][kPack], const T (
   }
 }
 
-// Two blocks at once on a multiprocessor, where registers allow: while one waits the other works.
+// Two blocks at once on a multiprocessor, if registers allow: while one waits, the other works.
 template <class S, int kGroup, int kPacks>
 constexpr int kBlocksAtOnce =
     sizeof(S) == 2 && kGroup == kWarp&& kPacks > 0 && kPacks < kMostPacks<float> ? 2 : 1;
 
-// A block has `per` rows after another, and leaves their sums behind if kPacks is not 0.
+// A block has `per` consecutive rows, and writes their sums if kPacks is not 0.
 template <class S, int kGroup, int kPacks>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<S, kGroup, kPacks>)
     backward_kernel(LayerNormBackwardArgs a, bool packed, int64_t per, ComputeOf<S>* partials,
@@ -203,7 +203,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<S, kGroup, kPacks>)
   }
 }
 
-// For rows too long for that. A thread has a column of a group of rows: neighbours read neighbours.
+// For longer rows. A thread has a column of a group of rows, so neighbours read neighbours.
 template <class T>
 __global__ void columns_kernel(LayerNormBackwardArgs a, T* partials, int64_t groups,
                                int64_t stride) {
@@ -225,8 +225,8 @@ __global__ void columns_kernel(LayerNormBackwardArgs a, T* partials, int64_t gro
   }
 }
 
-// The sums of the partial sums. A block has eight columns, 32 threads each: a few threads with all
-// of a column would wait for memory longer than the rows took.
+// The sums of the partial sums. A block has eight columns, 32 threads each. With a few threads for
+// a whole column the wait for memory would be longer than the work on the rows.
 template <class T>
 __global__ void groups_kernel(LayerNormBackwardArgs a, const T* partials, int64_t groups,
                               int64_t stride) {
@@ -243,7 +243,7 @@ __global__ void groups_kernel(LayerNormBackwardArgs a, const T* partials, int64_
     if (c < a.cols)
       for (int64_t group = slice; group < groups; group += kSlices)
         sum += static_cast<double>(partials[(group * 2 + which) * stride + c]);
-    __syncthreads();  // what is there has been read
+    __syncthreads();  // its content has been read
     sums[slice][j] = sum;
     __syncthreads();
     if (slice > 0 || c >= a.cols) continue;
@@ -252,14 +252,15 @@ __global__ void groups_kernel(LayerNormBackwardArgs a, const T* partials, int64_
   }
 }
 
-// Starts the kernel of rows, with sums over them or without; how many rows of partial sums it has.
+// Starts the kernel of rows, with sums over them or without. Returns the number of rows of partial
+// sums.
 template <class S, int kGroup>
 int64_t start_backward(const char* name, const LayerNormBackwardArgs& a, Stream where, bool sums) {
   using T = ComputeOf<S>;
   constexpr int kMost = kMostPacks<T>;
   constexpr int64_t kAtOnce = kThreads / kGroup;
   const int64_t packs = ceil_div(a.cols, kGroup * kPack),
-                // Few rows are for many blocks, many rows for blocks that add up many.
+                // With few rows there are many blocks; with many rows each block adds many.
       fair = ceil_div(ceil_div(a.rows, kLayerNormParts), kAtOnce) * kAtOnce,
                 per = !sums ? kAtOnce
                             : imin(fair, kGroup == kWarp ? 2 * kLayerNormGroup : kLayerNormGroup),

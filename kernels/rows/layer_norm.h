@@ -7,9 +7,9 @@ namespace ramet {
 namespace kernels {
 
 /// y[r][c] = (x[r][c] - mean[r]) rstd[r] weight[c] + bias[c], rstd = 1 / sqrt(var + eps), var
-/// without correction. With a residual x is replaced by sum = x + residual, rounded to dtype.
-/// REQUIRES: a floating dtype; weight and bias (each may be null) of the same one; mean and rstd of
-/// its compute type.
+/// without correction. With a residual, x is replaced by sum = x + residual, rounded to dtype.
+/// REQUIRES: a floating dtype. weight and bias (each may be null) have the same dtype; mean and
+/// rstd have its compute type.
 struct LayerNormArgs {
   const void *x, *weight, *bias;
   void *y, *mean, *rstd;
@@ -24,9 +24,9 @@ RAMET_KERNEL(layer_norm_forward, LayerNormArgs);
 
 /// With h = (x - mean) rstd and g = dy weight:
 ///   dx = rstd (g - mean_c(g) - h mean_c(g h)),   dweight = sum_r dy h,   dbias = sum_r dy.
-/// and dx += dsum where that is not null (the gradient that x, a sum, has besides).
-/// Any of dx, dweight, dbias may be null. dweight and dbias: groups of rows, kLayerNormGroup on a
-/// CPU, are summed in an order that follows from the shape, the groups in double.
+/// dx += dsum if that is not null: the sum x also has this gradient. Any of dx, dweight, dbias may
+/// be null. dweight and dbias are sums over groups of rows (kLayerNormGroup on a CPU), in an order
+/// that follows from the shape. The groups are added in double.
 struct LayerNormBackwardArgs {
   const void *x, *weight, *dy;
   const void *mean, *rstd;
@@ -39,11 +39,11 @@ struct LayerNormBackwardArgs {
 RAMET_KERNEL(layer_norm_backward, LayerNormBackwardArgs);
 
 inline constexpr int64_t kLayerNormGroup = 64;
-/// On a GPU few rows make up to kLayerNormParts groups, that many blocks share them, and rows of
-/// more than kLayerNormPartColumns are cut as on a CPU.
+/// On a GPU few rows make up to kLayerNormParts groups, for as many blocks. Rows of more than
+/// kLayerNormPartColumns are cut as on a CPU.
 inline constexpr int64_t kLayerNormParts = 256, kLayerNormPartColumns = 8192;
 
-/// Groups that there is room for.
+/// Groups for which the workspace has space.
 constexpr int64_t layer_norm_groups(int64_t rows, int64_t cols) {
   const int64_t groups = (rows + kLayerNormGroup - 1) / kLayerNormGroup,
                 parts = rows < kLayerNormParts ? rows : kLayerNormParts;

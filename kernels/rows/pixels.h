@@ -1,5 +1,5 @@
-// Rows whose elements lie apart while neighbouring rows lie side by side (the classes of an image's
-// pixels): vectors of 16 rows, kBeside of them at a time, one element after the other.
+// Rows whose elements are far apart while neighbouring rows are adjacent (the classes of an image's
+// pixels). Works on vectors of 16 rows, kBeside of them at a time, one element after the other.
 #pragma once
 #include "kernels/simd/lanes.h"
 #include "kernels/util.h"
@@ -18,8 +18,8 @@ template <class T> RAMET_INLINE void put_pixels(T* y, int u, int64_t n, const La
   n - u * 16 >= 16 ? lstore(y + u * 16, v) : lstore_n(y + u * 16, v, n - u * 16);
 }
 
-// to[u] += plus(c, u, 0) for all c < cols: plus(c, u, sum) adds to a sum. In blocks, whose sums are
-// added up, so that the error grows with their number.
+// to[u] += plus(c, u, 0) for all c < cols: plus(c, u, sum) adds to a sum. It adds blocks, and then
+// their sums, so that the error grows only with the number of blocks.
 template <class T, class Plus>
 RAMET_INLINE void add_up(Lanes<T>* to, int parts, int64_t cols, const Plus& plus) {
   constexpr int64_t kBlock = 16;

@@ -1,10 +1,10 @@
-// Sums over rows on a GPU: gradients of biases, and partial results that are added up. For .cu
-// files only.
+// Sums over rows on a GPU: gradients of biases, and sums of partial results. For .cu files only.
 //
-// Few columns are as usual as many (a classifier's ten, an image's three), so it is the rows that
-// make work for a whole device (gpu_cuts.h): they are cut into parts, each for blocks of its own.
-// What the parts add up to are rows again, which the same kernel adds. Who adds what follows from
-// the extents, and from whether columns are neighbours in memory: not from addresses or the device.
+// Few columns are as usual as many (a classifier's ten, an image's three). So only the rows give
+// enough work for a whole device (gpu_cuts.h): they are cut into parts, each with separate blocks.
+// The sums of the parts are rows again, which the same kernel adds. The elements of each thread
+// follow from the extents, and from whether columns are neighbours in memory. They do not depend on
+// addresses or the device.
 #pragma once
 #include "kernels/rows/rows_gpu.h"
 // clang-format off: the first decides what the others mean
@@ -21,8 +21,8 @@ struct RowSums {
   ScalarType out_dtype;
   int64_t rows, columns, column;
   Offsets<1> row;
-  // The cut: tiles of columns; parts of the rows, of `per` rows each; threads of a block side by
-  // side, each with a column or a pack of them, and rows that a block reads at once.
+  // The cut: tiles of columns, and parts of the rows, of `per` rows each. `width` threads of a
+  // block are adjacent, each with a column or a pack of them. `at_once` rows are read at once.
   int64_t tiles, parts, per;
   int width, at_once;
   bool packed;  // 16 bytes at a time
@@ -30,7 +30,7 @@ struct RowSums {
 struct Extent {
   int64_t size, stride;
 };
-/// Rows numbered by these dimensions, the last one fastest.
+/// Rows in the order of these dimensions, the last one fastest.
 template <size_t kDims>
 RowSums row_sums(const void* data, const Extent (&dims)[kDims], int64_t columns, int64_t column,
                  void* out, ScalarType out_dtype) {
@@ -53,7 +53,7 @@ RowSums row_sums(const void* data, const Extent (&dims)[kDims], int64_t columns,
   return a;
 }
 
-/// What elements of compute type T are added in.
+/// The type in which elements of compute type T are added.
 template <class T>
 using RowSum = typename std::conditional<std::is_integral<T>::value, uint64_t, double>::type;
 
@@ -72,12 +72,12 @@ __device__ __forceinline__ void read(const RowSums& a, int64_t row, int64_t colu
   for (int j = 0; j < kWide; ++j) v[j] = p[j];
 }
 
-// S: how an element is stored; T: what the result is computed as; kWide: columns of a thread.
-// `partials`, if there are several parts: [part][column].
+// S: storage type of an element. T: type of the result. kWide: columns of a thread. `partials`, if
+// there are several parts: [part][column].
 template <class S, class T, int kWide>
 __global__ void row_sums_kernel(RowSums a, RowSum<T>* partials) {
   using Sum = RowSum<T>;
-  constexpr int kReads = kWide > 1 ? 4 : 8;  // at once: one wait for memory
+  constexpr int kReads = kWide > 1 ? 4 : 8;  // at once, for only one wait for memory
   __shared__ Sum shared[kWide][kThreads];
   const int thread = static_cast<int>(threadIdx.x), slot = thread / a.width;
   for (int64_t task = blockIdx.x; task < a.tiles * a.parts; task += gridDim.x) {
@@ -127,7 +127,7 @@ __global__ void row_sums_kernel(RowSums a, RowSum<T>* partials) {
   }
 }
 
-constexpr int64_t kSumReads = 16;  // of a thread, at least, if there are to be several parts
+constexpr int64_t kSumReads = 16;  // the least per thread, for several parts
 
 template <class S, class T>
 void start_row_sums(const char* name, Stream where, RowSums a, bool in_parts) {
@@ -154,7 +154,7 @@ void start_row_sums(const char* name, Stream where, RowSums a, bool in_parts) {
       false);
 }
 
-/// Queues the sums: of elements that are stored as S, computed as T.
+/// Queues the sums of elements that are stored as S and computed as T.
 template <class S, class T> void sum_rows_of(const char* name, Stream where, const RowSums& a) {
   if (a.columns > 0) start_row_sums<S, T>(name, where, a, true);
 }

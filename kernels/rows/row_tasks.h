@@ -9,7 +9,7 @@ namespace kernels {
 
 /// Elements between two row buffers.
 constexpr int64_t row_stride(int64_t cols) { return (cols + 15) / 16 * 16; }
-/// Bytes a row kernel needs that keeps `buffers` rows per thread; `slots` is max_parallel_slots().
+/// Bytes for a row kernel that keeps `buffers` rows per thread. `slots` is max_parallel_slots().
 constexpr int64_t row_workspace(ScalarType t, int64_t cols, int buffers, int slots) {
   return is_converted(t) ? slots * buffers * row_stride(cols) * 4 : 0;
 }

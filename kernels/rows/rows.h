@@ -1,5 +1,5 @@
-// What row kernels (softmax, layer norm, cross entropy) share: rows as their compute type, and how
-// rows become tasks.
+// Shared parts of row kernels (softmax, layer norm, cross entropy): rows as their compute type, and
+// their division into tasks.
 #pragma once
 #include "kernels/copy/chunk.h"
 #include "kernels/rows/row_tasks.h"
@@ -7,16 +7,16 @@
 
 namespace ramet::kernels::RAMET_VARIANT {
 
-/// f(first row, end row, slot), on the pool where the work is worth it. Results of a row never
-/// depend on the cut.
+/// f(first row, end row, slot), on the pool if there is enough work. Results of a row never depend
+/// on the cut.
 template <class F> RAMET_INLINE void by_rows(int64_t rows, int64_t cols, ScalarType t, const F& f) {
   const int64_t each = imax(1, imin(64, 32768 / imax(1, cols)));
   run_tasks(ceil_div(rows, each), rows * cols * bytes_of(t),
             [&](int64_t task, int slot) { f(task * each, imin(rows, (task + 1) * each), slot); });
 }
 
-/// Row r of a dense rows x cols block as T: where it lies, or converted into buffer number `which`
-/// of this slot (row_workspace in row_tasks.h; null where the dtype is T).
+/// Row r of a dense rows x cols block as T: in place, or converted into buffer number `which` of
+/// this slot (row_workspace in row_tasks.h; null if the dtype is T).
 template <class T>
 RAMET_INLINE const T* row_in(const void* x, ScalarType t, int64_t r, int64_t cols, char* buffers,
                              int which) {
@@ -40,7 +40,7 @@ RAMET_INLINE char* slot_buffers(void* workspace, int64_t cols, int buffers, int 
   return static_cast<char*>(workspace) + slot * buffers * row_stride(cols) * 4;
 }
 
-/// Non-temporal stores pay for results that no cache will hold; they need whole aligned groups.
+/// Non-temporal stores pay for results that fit no cache. They need whole aligned groups.
 RAMET_INLINE bool streams_past_caches(const void* y, ScalarType t, int64_t rows, int64_t cols) {
   return t == ScalarType::Float && reinterpret_cast<uintptr_t>(y) % 64 == 0 && cols % 16 == 0 &&
          rows * cols >= kStreamedElements;

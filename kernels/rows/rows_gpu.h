@@ -6,8 +6,8 @@
 #include "kernels/rows/row_tasks.h"
 // clang-format on
 
-// Tells the compiler, which cannot see it through a structure that may hold no pointer, that this
-// one is of global memory.
+// Informs the compiler that this pointer is to global memory. It cannot see that through a
+// structure that may hold a null pointer.
 #if RAMET_GPU_EMULATED
 #define RAMET_GLOBAL(pointer)
 #else
@@ -19,8 +19,8 @@ namespace ramet::kernels::RAMET_VARIANT {
 constexpr int kWarp = 32, kWarps = kThreads / kWarp;
 /// Rows up to this length have a warp each.
 constexpr int64_t kWarpColumns = 1024;
-/// Rows beyond this length that are read twice (start_long_rows) have a larger block: so few of
-/// them are under way at a time that the L2 cache still has what is read again.
+/// Longer rows that are read twice (start_long_rows) have a larger block. So fewer of them are
+/// under way at a time, and the second read still finds them in the L2 cache.
 constexpr int kLargeThreads = 512;
 constexpr int64_t kBlockColumns = 4 * kLargeThreads * kPack;
 /// Threads and warps of a block of groups of kGroup threads.
@@ -39,7 +39,7 @@ struct Smaller {
 
 /// op over the values of a group, for all its threads, in an order that depends on kGroup alone.
 /// REQUIRES: op is commutative; `shared` holds kWarpsOf<kGroup> values; all threads of the block
-/// come here.
+/// call this.
 template <int kGroup, class T, class Op> __device__ T over_group(T value, const Op& op, T* shared) {
   for (int step = kWarp / 2; step > 0; step /= 2)
     value = op(value, __shfl_xor_sync(0xffffffffu, value, step));
@@ -53,8 +53,8 @@ template <int kGroup, class T, class Op> __device__ T over_group(T value, const 
   return all;
 }
 
-/// Calls f(row, place) for every row, place in [0, kGroup); with `row` < 0 where a group has none
-/// left and goes along for the sake of over_group().
+/// Calls f(row, place) for every row, place in [0, kGroup). `row` is < 0 for a group without a row,
+/// which still has to call over_group().
 template <int kGroup, class F> __device__ void over_rows(int64_t rows, const F& f) {
   constexpr int kRowsAtOnce = kBlockOf<kGroup> / kGroup;
   const int place = static_cast<int>(threadIdx.x) % kGroup;
@@ -65,7 +65,7 @@ template <int kGroup, class F> __device__ void over_rows(int64_t rows, const F& 
   }
 }
 
-/// Storage types of rows, and what they are computed in.
+/// Storage types of rows, and their compute types.
 template <class S> struct RowCompute { using type = float; };
 template <> struct RowCompute<double> { using type = double; };
 template <class S> using ComputeOf = typename RowCompute<S>::type;
@@ -90,15 +90,15 @@ template <class F> void by_row_type(ScalarType t, const F& f) {
 }
 
 /// A row of n elements in memory. A thread of a group has eight neighbours at a time (over_packs),
-/// whatever the row's alignment: that decides how they are read and written, not who adds what, so
-/// a row's bits do not depend on where it lies.
+/// for any alignment of the row. The alignment affects only how they are read and written, not
+/// which thread adds which. So a row's bits do not depend on its address.
 template <class S> struct Row {
   using T = ComputeOf<S>;
   S* p;
   int64_t n;
   bool packed;  // 16 bytes at a time
 
-  /// Elements c to c + 7, `fill` behind the end.
+  /// Elements c to c + 7, followed by `fill` after the end.
   __device__ __forceinline__ void get(int64_t c, T (&v)[kPack], T fill = T(0)) const {
     S s[kPack];
     if (packed && c + kPack <= n) {
@@ -138,8 +138,8 @@ __device__ __forceinline__ void over_row_packs(int64_t n, int place, const F& f)
 }
 /// Mean and 1 / sqrt(var + eps) of a row.
 template <class T> struct RowMoments { T mean, rstd; };
-/// Of a row of `cols` elements, n of which are there: all, or 0 where a group has none left and
-/// goes along. REQUIRES: as over_group().
+/// For a row of `cols` elements, of which n exist: all, or 0 for a group without a row. REQUIRES:
+/// as for over_group().
 template <int kGroup, class S, class T>
 __device__ __forceinline__ RowMoments<T> row_moments(const Row<S>& x, int64_t n, int place, T cols,
                                                      double eps, T* shared) {
@@ -173,7 +173,7 @@ void start_rows(const char* name, Stream where, int64_t rows, int64_t cols,
   start(name, where, grid_of(blocks), kThreads, 0, warps ? by_warp : by_block,
         std::forward<Arguments>(arguments)...);
 }
-/// The same with a third kernel, for large blocks, which the length of a row alone decides on.
+/// The same with a third kernel, for large blocks. Only the length of a row selects it.
 template <class... Parameters, class... Arguments>
 void start_long_rows(const char* name, Stream where, int64_t rows, int64_t cols,
                      void (*by_warp)(Parameters...), void (*by_block)(Parameters...),

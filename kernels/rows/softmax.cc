@@ -20,9 +20,9 @@ template <class T, bool kLog> void forward_row(const T* x, T* y, int64_t n, bool
       });
   const T top = lfold_max<T>(m);
   const Lanes<T> M = lset(top);
-  Lanes<T> rest = M;  // the tail's exponentials stay in a register: a load behind a masked store
-                      // waits for the cache
-  // A NaN may escape the maximum, never the sum.
+  Lanes<T> rest = M;  // The tail's exponentials stay in a register: a load after a masked store
+                      // waits for the cache.
+  // The maximum may miss a NaN; the sum never does.
   sweep<T>(
       n,
       [&](int64_t i, int u) {

@@ -13,7 +13,7 @@ template <class S, int kGroup> __global__ void forward_kernel(SoftmaxArgs a, boo
   over_rows<kGroup>(a.rows, [&](int64_t row, int place) {
     const int64_t n = row < 0 ? 0 : a.cols;
     const Row<S> x = row_of<S>(a.x, row, a.cols, packed), y = row_of<S>(a.y, row, a.cols, packed);
-    T v[kPack], top = none, sum = T(0);  // a NaN may escape the maximum, never the sum
+    T v[kPack], top = none, sum = T(0);  // the maximum may miss a NaN; the sum never does
     over_row_packs<kGroup>(n, place, [&](int64_t c) {
       x.get(c, v, none);
       RAMET_UNROLL

@@ -1,5 +1,5 @@
-// Softmax and log-softmax over the last axis of a dense rows x cols block, where fronts bring the
-// axis, or over the middle one of [rows / inner, cols, inner].
+// Softmax and log-softmax. It is over the last axis of a dense rows x cols block (fronts move the
+// axis there), or over the middle one of [rows / inner, cols, inner].
 #pragma once
 #include "kernels/kernel.h"
 #include "kernels/rows/row_tasks.h"
@@ -9,9 +9,9 @@ namespace kernels {
 
 /// y[r] = exp(x[r] - m) / s, or x[r] - m - log s, where m = max of row r and s = sum exp(x[r] - m).
 /// A row with a NaN, with +inf, or with nothing but -inf gives NaN. x and y may be the same block.
-/// With inner > 0 element c of row r lies at (r / inner cols + c) inner + r % inner. REQUIRES:
-/// float, double, half or bfloat16; workspace of softmax_workspace bytes; on a GPU and for 16-bit
-/// floats inner = 0.
+/// With inner > 0 element c of row r is at (r / inner cols + c) inner + r % inner. REQUIRES: float,
+/// double, half or bfloat16; workspace of softmax_workspace bytes. On a GPU and for 16-bit floats
+/// inner = 0.
 struct SoftmaxArgs {
   const void* x;
   void* y;
@@ -24,7 +24,7 @@ struct SoftmaxArgs {
 RAMET_KERNEL(softmax_forward, SoftmaxArgs);
 
 /// From the result y and its gradient dy: dx = y (dy - sum y dy), or dy - exp(y) sum dy for
-/// log-softmax. inner: as the forward's.
+/// log-softmax. inner: as in the forward pass.
 struct SoftmaxBackwardArgs {
   const void *y, *dy;
   void* dx;  // may be dy

@@ -1,5 +1,5 @@
-// Softmax along an axis that is not the last: vectors of neighbours, one step of the axis after the
-// other. For softmax.cc only.
+// Softmax along an axis that is not the last. Works on vectors of neighbours, one step of the axis
+// after the other. For softmax.cc only.
 #pragma once
 #include "kernels/rows/pixels.h"
 #include "kernels/rows/rows.h"
@@ -27,7 +27,7 @@ template <class T, bool kLog> void forward_strips(const SoftmaxArgs& a) {
     for (int u = 0; u < parts; ++u) m[u] = lset(T(-__builtin_inf()));
     for (int64_t c = 0; c < a.cols; ++c)
       for (int u = 0; u < parts; ++u) m[u] = lmax(m[u], pixels(x + c * a.inner, u, width));
-    // A NaN may escape the maximum, never the sum.
+    // The maximum may miss a NaN; the sum never does.
     add_up(s, parts, a.cols, [&](int64_t c, int u, const Lanes<T>& sum) {
       const Lanes<T> e = lexp(pixels(x + c * a.inner, u, width) - m[u]);
       if (!kLog) put_pixels(y + c * a.inner, u, width, e);

@@ -217,8 +217,7 @@ struct Moments {  // of one channel
   double mean, square;
 };
 
-// Channels whose chunks are combined together: their values of a chunk are in one or two cache
-// lines.
+// So many channels are combined together: their values of a chunk are in one or two cache lines.
 constexpr int64_t kBeside = 16;
 
 // f(first, end) for groups of kBeside channels of `chunks` chunks.

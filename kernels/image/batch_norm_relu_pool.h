@@ -35,7 +35,7 @@ struct BatchNormReluPoolBackwardArgs {
 };
 RAMET_KERNEL(batch_norm_relu_pool_backward, BatchNormReluPoolBackwardArgs);
 
-// Rows of windows whose sums are one partial sum.
+// Rows of windows that make one partial sum.
 RAMET_PLAN int64_t batch_norm_relu_pool_rows(int64_t h) { return h / 2 < 16 ? h / 2 : 16; }
 RAMET_PLAN int64_t batch_norm_relu_pool_parts_of(int64_t n, int64_t h, int64_t rows) {
   return rows > 0 ? n * ((h / 2 + rows - 1) / rows) : 0;

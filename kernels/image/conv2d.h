@@ -61,7 +61,7 @@ RAMET_PLAN void conv2d_simplify(Conv2dArgs& a) {
 // Float convolutions run the register tile of the matrix product on a slab. A slab is some rows of
 // the image as [row][column][channel] with a border of zeros. For one row of the output, operand A
 // is "pixel i, tap and channel". It has a row stride of sw * ci, and a run of channels for each tap
-// of the filter, at an offset that does not depend on the pixel. So the k loop is a list of runs
+// of the filter. The offset of a run does not depend on the pixel. So the k loop is a list of runs
 // (Tile::aoff). With one group and no dilation the taps of a filter row are neighbours and become
 // one run. The gradient of the input is the same function on a slab of the output's gradient. Input
 // rows are grouped by their residue modulo the stride. Each residue has its own subset of the taps,
@@ -163,7 +163,7 @@ RAMET_PLAN int64_t conv2d_floats(const Conv2dShape& s, const Conv2dPlan& p, int 
          8 * conv2d_round(s.kh * s.kw);
 }
 struct Conv2dWeightPlan {
-  int64_t per, parts;  // images of a partial sum, and partial sums
+  int64_t per, parts;  // images of a partial sum; partial sums.
   // output rows taken at a time, of as many images: their slabs and gradients fit the second-level
   // cache
   int64_t rows, batch;

@@ -68,7 +68,7 @@ struct Row {
       int64_t q)
       : from(images) {
     const Conv2dShape& s = job.s;
-    // Output rows whose tap r is inside the image.
+    // Output rows that have tap r inside the image.
     int64_t first = 0, end = rows;
     while (first < end && (y0 + first) * s.sh - s.ph + r * s.dh < 0) ++first;
     while (end > first && (y0 + end - 1) * s.sh - s.ph + r * s.dh >= s.h) --end;

@@ -56,8 +56,8 @@ struct Block {
     to = Taps(j0, s.sw, s.pw, dilation, s.kw, s.w).to;
   }
 };
-// The results of a block, from .. to relative to j0, whose tap at j * stride + shift is in the
-// input.
+// The results of a block with the tap at j * stride + shift in the input: from .. to relative to
+// j0.
 struct Reach {
   int64_t from, to;
   RAMET_INLINE Reach(const Block& b, int64_t stride, int64_t shift, int64_t extent) {

@@ -59,7 +59,7 @@ RAMET_INLINE T& element(const Images<T, I>& v, const Place<I>& p, I y, I x) {
   return v.data[p.n * v.n + p.c * v.c + y * v.h + x * v.w];
 }
 
-// Outputs whose windows reach position `at` of an axis: first..last.
+// Outputs with windows that reach position `at` of an axis: first..last.
 template <class I> struct Reach { I first, last; };
 template <class I>
 RAMET_INLINE Reach<I> reach_of(I at, I kernel, const Divisor<I>& stride, I pad, I dilation,

@@ -7,12 +7,12 @@ namespace ramet {
 namespace kernels {
 
 /// Input [n, c, h, w], output [n, c, oh, ow]; all operands of one dtype: float, double or int64.
-/// Maximum: the window of output (i, j) is the elements in the input at (i*sh - ph + r*dh, j*sw -
-/// pw + q*dw), r < kh, q < kw. Average: as for the maximum with dilation 1, over the divisor below.
-/// Adaptive: rows floor(i*h/oh) to ceil((i+1)*h/oh), columns likewise; the other numbers are not
-/// used. REQUIRES: for the maximum and the average every window starts inside the input or its left
-/// and upper padding. For the maximum it holds at least one element. The sum of paddings and
-/// extents fits an int64, and so do dh (kh - 1) and dw (kw - 1) of a maximum.
+/// Maximum: the window of output (i, j) is the elements at (i*sh - ph + r*dh, j*sw - pw + q*dw), r
+/// < kh, q < kw. Only elements in the input count. Average: as for the maximum with dilation 1,
+/// over the divisor below. Adaptive: rows floor(i*h/oh) to ceil((i+1)*h/oh), columns likewise; the
+/// other numbers are not used. REQUIRES: for the maximum and the average every window starts inside
+/// the input or its left and upper padding. For the maximum it holds at least one element. The sum
+/// of paddings and extents fits an int64, and so do dh (kh - 1) and dw (kw - 1) of a maximum.
 struct Pool2dShape {
   int64_t n, c, h, w, oh, ow;
   int64_t kh, kw, sh, sw, ph, pw, dh, dw;

@@ -34,7 +34,7 @@ template <class T> __global__ void rows_kernel(ResampleAxis a, AxisTable<T> t) {
 }
 template <class T> __global__ void spans_kernel(ResampleAxis a, AxisTable<T> t) {
   for (int64_t i = first_item(); i < a.in; i += item_step()) {
-    // The first output whose last input is i or later, and the first that begins after i.
+    // The first output that ends at input i or later, and the first that begins after i.
     const auto first_where = [&](const auto& holds) {
       int64_t from = 0, to = a.out;
       while (from < to) {

@@ -39,8 +39,8 @@ struct Segments {
   }
   RAMET_INLINE int64_t all() const { return a.outer * a.inner * of_line.by; }
 };
-/// The segment of a task: elements [begin, end) of its line in the order of the sum, the k-th of
-/// them at(k); `own` of the line's segments are before it.
+/// The segment of a task: elements [begin, end) of its line in the order of the sum. The k-th is
+/// at(k). `own` of the line's segments are before it.
 struct Segment {
   int64_t own, begin, end, first, step;
   RAMET_INLINE Segment(const Segments& s, int64_t task) {

@@ -283,7 +283,7 @@ void add_sorted(const IndexArgs& a) {
     }
   });
   sort_pairs({keys, tuples, d.rows, d.meetings, by.bits, tuples + pairs});
-  // A task has the pairs whose destination begins in its range, and a range of the columns.
+  // A task has the destinations that begin in its range of pairs, and a range of the columns.
   const int32_t last = d.column_rank - 1;
   const int64_t width = last < 0 ? 1 : a.sizes[d.column[last]],
                 xs = last < 0 ? 1 : a.x_strides[d.column[last]],

@@ -36,9 +36,9 @@ Failure cholesky(int64_t batch, int64_t n, const double* a, double* l);
 /// null.
 void qr(int64_t batch, int64_t m, int64_t n, int64_t columns, const double* a, double* q,
         double* r);
-/// a = u diag(s) vh, m x n, s of min(m, n) values, largest first. u is m x m and vh n x n with
-/// `full`, else m x min(m, n) and min(m, n) x n; both may be null. A failure: no convergence, for
-/// example if a has a NaN or infinities.
+/// a = u diag(s) vh, m x n, s of min(m, n) values, largest first. With `full` u is m x m and vh n x
+/// n. Otherwise u is m x min(m, n) and vh min(m, n) x n. Both may be null. A failure: no
+/// convergence, for example if a has a NaN or infinities.
 Failure svd(int64_t batch, int64_t m, int64_t n, bool full, const double* a, double* u, double* s,
             double* vh);
 /// a = v diag(w) v^T for symmetric a. Only its lower triangle is read. w is ascending; v may be

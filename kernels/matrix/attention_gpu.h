@@ -13,9 +13,9 @@ RAMET_INLINE int64_t start_of(const AttentionMatrix& m, int64_t matrix, int64_t 
   return matrix / heads * m.batch + matrix % heads * m.head;
 }
 
-/// A block of a backward kernel has either rows of q (and sums dq over the keys) or rows of k (and
-/// sums dk and dv over the queries), by `kOfKeys`. In both cases it holds two matrices of its own
-/// rows and iterates over two others. It needs the scores of its own rows by the others:
+/// A block of a backward kernel has rows of q (and sums dq over the keys). With `kOfKeys` it has
+/// rows of k (and sums dk and dv over the queries). In both cases it holds two matrices of its own
+/// rows and iterates over two others. It needs the scores of its own rows by the others.
 ///   of queries: q, grad by k, v;  dq += slopes k
 ///   of keys:    k, v by q, grad;  dk += slopes' q,  dv += probabilities' grad
 struct AttentionSides {

@@ -1,7 +1,7 @@
 // Attention of 16-bit floats on tensor cores (mma.sync), backward. For .cu files only.
 //
-// As in the forward pass: rows of the warp are in registers, tiles of the other matrices are in two
-// buffers, and powers of two replace exponentials. attention_query_terms_kernel computes once the
+// As in the forward pass rows of the warp are in registers, and tiles of the other matrices are in
+// two buffers. Powers of two replace exponentials. attention_query_terms_kernel computes once the
 // part of the scores that depends on the query alone.
 #pragma once
 #include "kernels/matrix/attention_tiles_gpu.h"
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(kTensorThreads, 2)
   constexpr bool kShared = kOfKeys && kColumns > 64;
   constexpr int kBlocks = kBackwardBlocks<kColumns, kOfKeys>, kOfWarp = 16 * kBlocks,
                 kMine = kTensorWarps * kOfWarp, kOthers = kShared ? 16 : kCoreRows<kColumns>,
-                // other rows whose scores are in registers
+                // other rows that have scores in registers
       kStep = kColumns <= (kOfKeys ? 64 : 32) ? 32 : 16;
   using Tile = CoreTile<kColumns, kOthers>;
   __shared__ Tile tiles[2][2];  // buffers of the other matrices

@@ -1,10 +1,10 @@
 // Attention of 16-bit floats on tensor cores (mma.sync), forward. For .cu files only.
 //
-// Each of four warps has 16 or 32 rows of q, whose operands stay in registers. Tiles of k and v are
-// in two buffers. While one is used, the next one is loaded, and a tile costs one barrier. Scores
-// stay in the registers of the product's result, and in that layout they are the left operand of
-// the next product (Dao 2023, section 3.3). Powers of two replace exponentials. So an element costs
-// a maximum, a multiply-add, the power and the sum. The keys that a row sees are checked only in
+// Each of four warps has 16 or 32 rows of q as operands in registers. Tiles of k and v are in two
+// buffers. While one is used, the next one is loaded, and a tile costs one barrier. Scores stay in
+// the registers of the product's result, and in that layout they are the left operand of the next
+// product (Dao 2023, section 3.3). Powers of two replace exponentials. So an element costs a
+// maximum, a multiply-add, the power and the sum. The keys that a row sees are checked only in
 // tiles that some row of the warp does not see whole.
 #pragma once
 #include "kernels/matrix/attention_tiles_gpu.h"

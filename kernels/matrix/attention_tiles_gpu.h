@@ -4,7 +4,7 @@
 #include "kernels/matrix/attention_gpu.h"
 #include "runtime/cuda/ptx.h"
 
-// A loop whose body is large enough.
+// For a loop with a large body: it is not unrolled.
 #if RAMET_GPU_EMULATED
 #define RAMET_ROLLED
 #else

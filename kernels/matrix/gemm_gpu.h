@@ -1,5 +1,5 @@
 // C = A B on a GPU, where A and B are read through functions. It serves products of matrices with
-// any strides and types, and convolutions, whose matrices are never stored. For .cu files only.
+// any strides and types, and convolutions (their matrices are never stored). For .cu files only.
 //
 // A block of 256 threads computes 64 x 64 elements of C, each thread 4 x 4 of them in registers. 16
 // columns of A and rows of B at a time go through shared memory. An element is a sum over k in

@@ -6,8 +6,8 @@
 namespace ramet::kernels::RAMET_VARIANT {
 
 /// C[m,n] = alpha * A B + beta * C + bias with any strides of A and B and unit column stride of C.
-/// It is computed in T (double or int64_t). Operands are of type `dtype`, whose compute type is T.
-/// C is not read when beta is 0. Integers wrap.
+/// It is computed in T (double or int64_t). Operands are of type `dtype`, and its compute type is
+/// T. C is not read when beta is 0. Integers wrap.
 ///
 /// For each K block of kWideKC, every element is one chain acc += a * b in increasing k; then the
 /// blocks are added in order. Each step has two roundings, so that all variants agree.

@@ -8,8 +8,8 @@
 namespace ramet {
 namespace kernels {
 
-/// C[s] = act(alpha * A[s] B[s] + beta * C[s] + bias) for s < batch. A[s] is m x k, B[s] is k x n,
-/// C[s] is m x n, and `bias` is null or n values (unit stride). act is max(0, x) with `relu`
+/// C[s] = act(alpha * A[s] B[s] + beta * C[s] + bias) for s < batch. A[s] is m x k, B[s] is k x n
+/// and C[s] is m x n. `bias` is null or n values (unit stride). act is max(0, x) with `relu`
 /// (floating types only), which keeps a NaN. C is not read when beta is 0. k = 0 gives beta * C +
 /// bias.
 ///

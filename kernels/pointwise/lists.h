@@ -2,9 +2,9 @@
 // kernels/pointwise/rows/<family>.h with the formula and its derivative. There are only names here,
 // because headers of tensor functions include this file.
 //
-// A name gives its two kernels (pointwise.h). A name in a list of functions also gives the
-// following: declarations and definitions in autograd, the rows of the operation table
-// (tests/autograd/table) and the cases of the comparison with LibTorch (tools/compare).
+// A name gives its two kernels (pointwise.h). A name in a list of functions also gives declarations
+// and definitions in autograd. The operation table (tests/autograd/table) gets its rows, and the
+// comparison with LibTorch (tools/compare) its cases.
 #pragma once
 
 // Each name has its own line, and does not move other lines.

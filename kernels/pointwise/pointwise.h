@@ -19,8 +19,8 @@ union Number {
 };
 
 /// out[i] = f(a[i], b[i], c[i]; s, t) for i < n. All operands are dense, in the same memory order.
-/// One of the operands may be null: then it is the number `t` for every i (so a binary operation
-/// takes a scalar on either side). Operands that the operation does not take are ignored. REQUIRES:
+/// One of the operands may be null: then it is the number `t` for every i. So a binary operation
+/// takes a scalar on either side. Operands that the operation does not take are ignored. REQUIRES:
 /// the operation exists for `compute` (Float, Double or Long); out overlaps an operand entirely or
 /// not at all. Operands of other types are converted to the compute type, and the result to the
 /// type of `out`, a chunk at a time.

@@ -12,7 +12,7 @@
 namespace ramet::kernels::RAMET_VARIANT {
 
 /// n elements, dense memory of the compute type in and out. The types in `a` are not read. An
-/// operand whose bit is in `fixed` is one value repeated VL times (float loops only).
+/// operand with its bit in `fixed` is one value repeated VL times (float loops only).
 using Loop = void (*)(const PointwiseArgs& a, unsigned fixed);
 
 /// A driver's view of an operation.

@@ -7,9 +7,9 @@ namespace ramet {
 namespace kernels {
 
 /// An LSTM (Hochreiter and Schmidhuber 1997). sums: [rows, 4 cols], the gates i, f, g, o before
-/// their functions. before: [rows, cols], the cell's state. It writes `gates` (may be `sums`)
+/// their functions. before: [rows, cols], the cell's state. It writes `gates` (may be `sums`):
 ///   i, f, o = sigma(sums), g = tanh(sums)
-/// and cell (may be `before`) = f before + i g, hidden = o tanh(cell).
+/// Also cell (may be `before`) = f before + i g, and hidden = o tanh(cell).
 struct LstmStepArgs {
   const void *sums, *before;
   void *gates, *cell, *hidden;

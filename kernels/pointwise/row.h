@@ -1,4 +1,4 @@
-// The properties of an operation in a row, besides the formulas, and their usual values.
+// The properties of an operation in a row, other than the formulas, and their usual values.
 //
 // A pointwise operation is a struct in kernels/pointwise/rows/<family>.h, the row, and a name in
 // kernels/pointwise/lists.h. A row has:

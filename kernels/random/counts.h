@@ -1,6 +1,6 @@
-// Distributions whose draws take a variable number of random numbers: Poisson's, the binomial and
-// the gamma distribution. Philox streams as in random.h. Element i takes the blocks i, i + 2^56, i
-// + 2 * 2^56 and so on, until its draw is done. Each block gives two numbers of 53 bits. So a draw
+// Distributions with draws of a variable number of random numbers: Poisson's, the binomial and the
+// gamma distribution. Philox streams as in random.h. Element i takes the blocks i, i + 2^56, i + 2
+// * 2^56 and so on, until its draw is done. Each block gives two numbers of 53 bits. So a draw
 // depends on seed, stream and index alone, and is the same on CPUs and GPUs.
 #pragma once
 #include "kernels/random/random.h"

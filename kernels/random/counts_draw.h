@@ -1,6 +1,6 @@
 // One draw of counts.h. Small means use the gaps between events, large ones transformed rejection.
-// (W. Hoermann: The transformed rejection method for generating Poisson random variables, 1993,
-// PTRS; The generation of binomial random variates, 1993, BTRS.) The gamma distribution uses the
+// (W. Hoermann: "The transformed rejection method for generating Poisson random variables", 1993,
+// PTRS; "The generation of binomial random variates", 1993, BTRS.) The gamma distribution uses the
 // rejection method with a cube. (G. Marsaglia, W. W. Tsang: A simple method for generating gamma
 // variables, 2000.) In plain arithmetic on doubles, so that every variant and GPUs have the same
 // bits. REQUIRES: no contraction of a * b + c.

@@ -86,7 +86,7 @@ template <class F> __device__ __forceinline__ void over_outputs(int64_t n, int g
     f(output, output < n);
   }
 }
-/// Starts a kernel of over_outputs, whose last parameter is the group.
+/// Starts a kernel of over_outputs. The kernel's last parameter is the group.
 template <class... Parameters, class... Arguments>
 void start_join(const char* name, Stream where, int64_t outputs, int64_t pieces, size_t shared,
                 void (*kernel)(Parameters...), Arguments&&... arguments) {

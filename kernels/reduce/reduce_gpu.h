@@ -156,7 +156,7 @@ template <class T> struct Variance {
   static RAMET_INLINE State start(const ReduceArgs&) { return {0, 0, 0}; }
   static RAMET_INLINE State join(const ReduceArgs&, const State& x, const State& y) {
     if (y.n == 0) return x;
-    if (x.n == 0) return y;  // without the difference of means, whose square may be infinite
+    if (x.n == 0) return y;  // without the difference of means: its square may be infinite
     const double d = y.mean - x.mean, share = y.n / (x.n + y.n);
     return {x.n + y.n, x.mean + d * share, x.m2 + y.m2 + d * d * (x.n * share)};
   }
@@ -171,8 +171,8 @@ template <class T> struct Variance {
     s = join(a, s, {static_cast<double>(n), mean, m2});
   }
   static RAMET_INLINE T result(const ReduceArgs& a, const State& s, int64_t output) {
-    // If the mean is infinite, the deviations are NaN. Then LibTorch and the CPU, whose joins have
-    // the same effect, return NaN as the mean.
+    // If the mean is infinite, the deviations are NaN. Then LibTorch and the CPU return NaN as the
+    // mean, because their joins have the same effect.
     if (a.extra)
       store_element(a.extra, a.out_dtype, output,
                     static_cast<T>(

@@ -7,8 +7,8 @@
 namespace ramet {
 namespace kernels {
 
-/// Threads of a block; elements that a thread reads together; in the loop over columns the columns
-/// of a block, and their rows that it reads at once.
+/// Threads of a block; elements that a thread reads together. In the loop over columns: the columns
+/// of a block, and the rows that it reads at once.
 inline constexpr int64_t kReduceGpuThreads = 256, kReduceGpuPack = 8, kReduceGpuColumns = 32,
                          kReduceGpuRows = kReduceGpuThreads / kReduceGpuColumns * kReduceGpuPack;
 

@@ -1,4 +1,4 @@
-// Geometry of a reduction. For fronts and tests. Not for kernel files, whose variants must contain
+// Geometry of a reduction. For fronts and tests. Not for kernel files: their variants must contain
 // no out-of-line copies of inline functions.
 #pragma once
 #include "kernels/reduce/reduce_gpu_plan.h"

@@ -1,4 +1,4 @@
-// Rows whose elements are far apart while neighbouring rows are adjacent (the classes of an image's
+// Rows with distant elements, where neighbouring rows are adjacent (the classes of an image's
 // pixels). Works on vectors of 16 rows, kBeside of them at a time, one element after the other.
 #pragma once
 #include "kernels/simd/lanes.h"

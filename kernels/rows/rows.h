@@ -16,7 +16,7 @@ template <class F> RAMET_INLINE void by_rows(int64_t rows, int64_t cols, ScalarT
 }
 
 /// Row r of a dense rows x cols block as T: in place, or converted into buffer number `which` of
-/// this slot (row_workspace in row_tasks.h; null if the dtype is T).
+/// this slot. (Buffers: row_workspace in row_tasks.h; null if the dtype is T.)
 template <class T>
 RAMET_INLINE const T* row_in(const void* x, ScalarType t, int64_t r, int64_t cols, char* buffers,
                              int which) {

@@ -1,5 +1,5 @@
-// The functions that a formula (pointwise/rows), written once, may call for every compute type of
-// the CPU: a vector of floats (vec.h, vmath.h), a double, an int64.
+// The functions that a formula (pointwise/rows) may call for every compute type of the CPU. These
+// are a vector of floats (vec.h, vmath.h), a double and an int64.
 #pragma once
 #include "kernels/simd/scalar_math.h"
 #include "kernels/simd/vmath.h"

@@ -50,7 +50,7 @@ RAMET_API int64_t checked_extent(const char* op, IntArrayRef sizes, IntArrayRef 
                                  int64_t offset, ScalarType dtype);
 
 /// An OutOfMemoryError where a list of `count` items of `each` bytes is more than the memory limit
-/// of cpu:0 leaves, or than the machine has. For lists on the host whose length a user sets.
+/// of cpu:0 leaves, or than the machine has. For lists on the host if a user sets the length.
 RAMET_API void check_room(const char* op, const char* what, uint64_t count, uint64_t each);
 
 }  // namespace ramet

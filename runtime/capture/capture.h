@@ -4,7 +4,7 @@
 // While a capture is made, no kernel runs. The kernel calls of this thread are recorded with their
 // argument blocks (kernels/kernel.h). So are those of replicas that meet in their forward pass, one
 // at a time. Then the list is run once, as it will be at each replay. So a function that cannot be
-// captured has changed no memory. (If the first run fails, at an index out of range, the calls
+// captured has changed no memory. (The first run may fail at an index out of range. Then the calls
 // before it have happened, as in an eager step.) A capture handles three more things:
 //
 // - Memory. No other code may reuse memory that the list names. So the capture keeps every storage

@@ -413,7 +413,7 @@ void Program::replay() {
   written();
 }
 
-// Neighbouring calls on one GPU's compute stream whose arguments do not change become one graph.
+// Neighbouring calls on one GPU's compute stream become one graph if their arguments do not change.
 // (Also a single call: a graph keeps its scratch memory.) Work of the host on its own state in
 // between can run before the graph. Other streams, copies and the order of streams stay in the list
 // by themselves.

@@ -43,7 +43,7 @@ enum class BlasResult {
 /// (13.0: "Datatypes Supported", the column "Bias Type"). It has a bias for all types here, doubles
 /// included (CUBLAS_COMPUTE_64F with a bias of CUDA_R_64F). It says "Epilogue is not supported" for
 /// integers and complex numbers. Only the library's answer shows whether a version, GPU and shape
-/// support it. If not, the product is requested without a bias, except for 16-bit dtypes, whose
+/// support it. If not, the product is requested without a bias, except for 16-bit dtypes: their
 /// results would be rounded twice. A ReLU is never part of it. cuBLASLt's turns a NaN into 0
 /// (forums.developer.nvidia.com, thread 329783), and Ramet's keeps it.
 RAMET_API BlasResult blas_multiply(const char* op, int device, const BlasProduct& product,

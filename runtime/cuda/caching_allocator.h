@@ -44,8 +44,8 @@ class RAMET_API CachingAllocator {
   ~CachingAllocator();
   CachingAllocator(const CachingAllocator&) = delete;
 
-  /// If the GPU is full, it gives back segments that are wholly free (its own and those of the
-  /// other logical devices of the GPU) and tries once more. If that fails, an OutOfMemoryError
+  /// If the GPU is full, it gives back segments that are wholly free and tries once more. These
+  /// include segments of the other logical devices of the GPU. If that fails, an OutOfMemoryError
   /// names the request and the statistics. While the thread makes a graph, nothing goes back.
   void* allocate(size_t bytes);
   void free(void* memory) noexcept;

@@ -17,9 +17,8 @@
 // Threads have separate words, so that a fault of one does not hide a fault of another. There are
 // kFaultWords of them; further threads share. A worker looks for the thread that posted its task
 // (devices::origin), a graph for the thread that made it. A thread that waits first gets a fault of
-// its own, then a fault that no thread has got yet, because the data that it reads may come from
-// there. The thread that caused a fault always gets it at its next wait, even if another thread got
-// it before.
+// its own, then a fault that no thread has got yet: its data may come from there. The thread that
+// caused a fault always gets it at its next wait, even if another thread got it before.
 #pragma once
 #include <atomic>
 #include <condition_variable>

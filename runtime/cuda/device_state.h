@@ -63,8 +63,8 @@ class RAMET_API CardGuard {
 
 /// The device's GPU becomes the calling thread's, for good. Returns the previous one.
 int use_card(const char* op, const DeviceState& state);
-/// For calls that belong to no device, like calls that free something. A thread whose current GPU
-/// has no context gets a GPU that is in use. False where none is.
+/// For calls that belong to no device, like calls that free something. If the thread's current GPU
+/// has no context, it gets a GPU that is in use. False where none is.
 RAMET_API bool use_any_card() noexcept;
 
 /// An event that its owner records again and again; without times it costs less.

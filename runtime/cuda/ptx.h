@@ -40,8 +40,9 @@ template <int pending> __device__ __forceinline__ void cp_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 }
 
-/// Four 8 x 8 matrices of 16-bit elements from shared memory: lanes 8 i to 8 i + 7 give the rows of
-/// matrix i, lane l gets elements (l / 4, 2 (l % 4)) and the next of each; transposed on demand.
+/// Four 8 x 8 matrices of 16-bit elements from shared memory, transposed on demand. Lanes 8 i to 8
+/// i + 7 give the addresses of the rows of matrix i. Lane l gets elements (l / 4, 2 (l % 4)) and
+/// the next of each.
 template <bool transposed>
 __device__ __forceinline__ void ldmatrix_x4(unsigned (&r)[4], const void* row) {
   if constexpr (transposed)

@@ -83,9 +83,9 @@ __device__ __forceinline__ void barrier_wait(uint64_t* barrier, unsigned parity)
         : "memory");
 }
 
-/// Starts to copy a tile of the matrix to shared memory: of this head and batch, 64 columns from
-/// `column` on, and the map's number of rows from `row` on. Elements outside the matrix are zeros.
-/// The barrier counts the bytes.
+/// Starts to copy a tile of the matrix of this head and batch to shared memory. It has 64 columns
+/// from `column` on, and the map's number of rows from `row` on. Elements outside the matrix are
+/// zeros. The barrier counts the bytes.
 __device__ __forceinline__ void tile_copy(void* target, const TensorMap& map, int column, int row,
                                           int head, int batch, uint64_t* barrier) {
   asm volatile(

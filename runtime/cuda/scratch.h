@@ -1,5 +1,5 @@
-// Memory that a back function needs besides its arguments, while its queued work runs: columns of a
-// convolution, a workspace of cuBLASLt.
+// Memory that a back function needs in addition to its arguments, while its queued work runs:
+// columns of a convolution, a workspace of cuBLASLt.
 //
 // Note [Scratch memory]
 // Outside of captures it comes from the caching allocator and is freed as soon as the work is

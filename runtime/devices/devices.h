@@ -1,9 +1,9 @@
 // Logical CPU devices and their workers.
 //
 // Note [What an operation on a logical device means]
-// A CPU operation runs at once on the calling thread, whatever cpu:k its operands are on. A
-// device's worker is a thread with a queue, made at first use. It runs the tasks of parallel_apply,
-// of a multi-device backward pass or of an explicit post, in order.
+// A CPU operation runs at once on the calling thread, for operands on any cpu:k. A device's worker
+// is a thread with a queue, made at first use. It runs the tasks of parallel_apply, of a
+// multi-device backward pass or of an explicit post, in order.
 //
 // Note [Pending storages]
 // A queued task that will write a storage leaves its ticket in the storage's pending word. A ticket
@@ -55,7 +55,7 @@ class RAMET_API OperandsReady {
 RAMET_API bool done(uint64_t ticket);
 /// Returns when the task is done; throws what it threw. A worker runs its own queue while it waits.
 RAMET_API void wait(uint64_t ticket);
-/// The ordinal of the device whose worker this thread is; -1 elsewhere.
+/// If this thread is a device's worker, the device's ordinal; -1 elsewhere.
 RAMET_API int worker();
 /// Is this thread a device's worker?
 inline bool on_worker() { return worker() >= 0; }

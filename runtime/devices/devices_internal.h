@@ -41,13 +41,13 @@ struct Worker {
   std::thread thread;
 };
 
-// Of this thread. t_worker: the device whose worker it is. t_running: the innermost task that it
-// runs. t_ready: OperandsReady. t_origin: the origin of that task; 0: it runs none.
+// Of this thread. t_worker: the device for which it is the worker. t_running: the innermost task
+// that it runs. t_ready: OperandsReady. t_origin: the origin of that task; 0: it runs none.
 extern constinit thread_local int t_worker;
 extern constinit thread_local uint64_t t_running, t_origin;
 extern constinit thread_local bool t_ready;
 
-struct Parked {  // a task whose predecessors are not all done
+struct Parked {  // a task that waits for its predecessors
   int device;
   std::vector<uint64_t> after;
   Task task;
@@ -61,7 +61,7 @@ struct Workers {
   std::map<uint64_t, std::exception_ptr> failed;  // what tasks threw, by their tickets
   std::atomic<bool> any_failed{false};
   bool stop = false;
-  const Workers* of_parent = nullptr;  // the parent's in a child of fork(), for leak checkers
+  const Workers* of_parent = nullptr;  // the parent's in a child of fork(), for leak checkers.
   // Spinning pays while every worker can have a core of its own; beyond that it steals from the
   // ones that compute.
   std::atomic<int> started{0};

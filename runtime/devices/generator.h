@@ -3,24 +3,24 @@
 // Note [Random numbers]
 // A generator is a seed and the number of operations that have drawn from it (`offset`). An
 // operation reserves a PhiloxKey. That advances the generator by one, however many numbers the
-// operation draws. Number `i` of the operation is a pure function of (seed, offset, base + i):
-// Philox with key `seed` and a counter made of `offset` and `base + i` (kernels/random/random.h).
-// So the numbers do not depend on the device, on the thread count or on the thread that draws. The
-// generator's whole state is two numbers. All devices start from one seed: two devices in the same
-// state draw the same numbers. Each process starts from another seed, unless manual_seed() or
-// RAMET_SEED sets it.
+// operation draws. Number `i` of the operation is a pure function of (seed, offset, base + i). It
+// is Philox with key `seed` and a counter made of `offset` and `base + i`
+// (kernels/random/random.h). So the numbers do not depend on the device, on the thread count or on
+// the thread that draws. The generator's whole state is two numbers. All devices start from one
+// seed: two devices in the same state draw the same numbers. Each process starts from another seed,
+// unless manual_seed() or RAMET_SEED sets it.
 //
 // Replicas. A data-parallel forward pass opens a RandomRegion on the source's device and gives each
 // shard of the batch its ReplicaRandom. Inside, operations of a shard that draw from a default
 // generator are counted, whatever their device. The k-th one gets the seed and offset that the
 // source's generator had when the region opened, plus k. Its base depends on dimension 0 of the
-// tensor. If that is the shard's part of the batch, the base is the index of the first element in
-// the global batch (global sample index times elements per sample). Otherwise the base is `shard *
-// 2^40`. The end of the region advances the source's generator by the largest k of any shard. So a
-// forward pass draws the same numbers on 1, 2 or 4 replicas and without any, and leaves the
-// generator in the same state. Regions nest: the inner one takes its seed and its operations from
-// the shard that opened it, and sample indices add up. A user's Function that computes something
-// again in its backward pass draws the same numbers as in the forward pass
+// tensor. If that is the shard's part of the batch, the base is the index of its first element in
+// the global batch. That is the global sample index times elements per sample. Otherwise the base
+// is `shard * 2^40`. The end of the region advances the source's generator by the largest k of any
+// shard. So a forward pass draws the same numbers on 1, 2 or 4 replicas and without any, and leaves
+// the generator in the same state. Regions nest: the inner one takes its seed and its operations
+// from the shard that opened it, and sample indices add up. A user's Function that computes
+// something again in its backward pass draws the same numbers as in the forward pass
 // (autograd/graph/function.cc). A generator that the caller passes to an operation is not keyed by
 // sample: it draws in the order of the calls.
 #pragma once

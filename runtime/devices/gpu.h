@@ -121,7 +121,7 @@ class RAMET_API Library {
   virtual void set_memory_limit(int device, size_t bytes) = 0;
   virtual void empty_cache() = 0;
   virtual Capacity capacity(int device) = 0;
-  /// CUDA's number for the GPU of cuda:k. -1: an emulated one, whose memory no other library knows.
+  /// CUDA's number for the GPU of cuda:k. -1: an emulated one; no other library knows its memory.
   virtual int card(int device) = 0;
 
  protected:

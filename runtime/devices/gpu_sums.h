@@ -12,8 +12,8 @@ namespace gpu {
 /// of their kCompute streams. Weak, as linked() is: null without //runtime/cuda.
 [[gnu::weak]] void sum_in_any_order(const char* op, const void* const* in, const int* devices,
                                     int count, void* out, int root, int64_t n, ScalarType dtype);
-/// False where the library cannot: it is absent, two of the devices are one GPU, there is only one
-/// device, or it does not support the type.
+/// False where the library cannot. It may be absent, or not support the type. Two of the devices
+/// may be one GPU, or there is only one device.
 [[gnu::weak]] bool can_sum_in_any_order(const char* op, const int* devices, int count,
                                         ScalarType dtype);
 

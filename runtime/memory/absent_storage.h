@@ -1,5 +1,5 @@
-// A storage without memory, for a tensor whose values are elsewhere at the moment. An access to the
-// values is detected. Parameters of sharded modules have it between their uses.
+// A storage without memory, for a tensor with values that are elsewhere at the moment. An access to
+// the values is detected. Parameters of sharded modules have it between their uses.
 #pragma once
 #include <functional>
 

@@ -12,9 +12,9 @@
 //
 // Note [Raw reads]
 // Logical CPU devices share the host's memory, so a pointer to another device's memory works here
-// by accident and nowhere else. Operations on tensors of another device are no raw reads: they run
-// for that device (Note [What an operation on a logical device means] in
-// runtime/devices/devices.h). And to(), copy_() and the movements transfer values. Outside of
+// by accident and nowhere else. Operations on tensors of another device are no raw reads, because
+// they run for that device. (See Note [What an operation on a logical device means] in
+// runtime/devices/devices.h.) And to(), copy_() and the movements transfer values. Outside of
 // replicas and workers a thread belongs to the host, which may read all CPU memory.
 #pragma once
 #include <atomic>

@@ -42,8 +42,8 @@ void append_microseconds(std::string& out, uint64_t ns) {
   out += std::to_string(ns / 1000) + "." + std::string(3 - fraction.size(), '0') + fraction;
 }
 
-// The lane of every event. Events of one lane must nest: takes the first lane whose innermost open
-// event contains this one, or has ended.
+// The lane of every event. Events of one lane must nest. So an event takes the first lane where the
+// innermost open event contains it, or has ended.
 std::vector<int> lanes_of(const std::vector<Event>& events) {
   std::vector<int> lanes(events.size());
   std::map<int, std::vector<std::vector<uint64_t>>> open;  // device -> lane -> ends of open events

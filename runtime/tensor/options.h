@@ -1,6 +1,6 @@
-// TensorOptions: the properties of a factory's result besides its shape. As in LibTorch every part
-// is optional, and setters return copies. A dtype, a device or a layout alone converts to options.
-// So `zeros({2, 3}, kDouble)` and `zeros({2}, "cpu:1")` read well.
+// TensorOptions: the properties of a factory's result other than its shape. As in LibTorch every
+// part is optional, and setters return copies. A dtype, a device or a layout alone converts to
+// options. So `zeros({2, 3}, kDouble)` and `zeros({2}, "cpu:1")` read well.
 #pragma once
 #include <iosfwd>
 #include <optional>

@@ -62,7 +62,7 @@ inline __attribute__((always_inline)) auto by_floating_type(ScalarType t, const 
   __builtin_trap();
 }
 
-/// f(T{}) with the T that `t` itself is, of a caller that converts nothing.
+/// f(T{}) with the C++ type T of `t` itself, for a caller that converts nothing.
 template <class... T, class F>
 inline __attribute__((always_inline)) void by_dtype(ScalarType t, const F& f) {
   if (!((t == ComputeTag<T>::value && (f(T{}), true)) || ...)) __builtin_trap();

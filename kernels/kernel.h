@@ -17,8 +17,8 @@
 // code is linked. Fronts call the constant: softmax_forward(x.stream(), {...}). There is no
 // registry: kernels that are not called are not linked.
 //
-// Only x86-64 has v3 and v4. A build may have one variant alone (--//tools/bazel:variants): the
-// others' functions are then traps that nothing calls.
+// Only x86-64 has v3 and v4. A build may have only one variant (--//tools/bazel:variants). Then the
+// functions of the other variants are traps that nothing calls.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -47,12 +47,12 @@ inline constexpr int kVariants = 3;
 
 /// Index of the variant in use; kVariants before the first kernel call.
 RAMET_API extern std::atomic<uint8_t> chosen_variant;
-/// Chooses once: the best variant this processor runs, or the one RAMET_ISA=base|v3|v4 names (an
-/// Error if it cannot run).
+/// Chooses once: the best variant that this processor can run, or the one named by
+/// RAMET_ISA=base|v3|v4 (an Error if it cannot run).
 RAMET_API uint8_t choose_variant();
 /// For tests: from now on use `variant`. An Error if this processor cannot run it.
 RAMET_API void set_variant(Variant variant);
-/// Whether this processor runs it and this program has it.
+/// Can this processor run it, and does this program contain it?
 RAMET_API bool variant_supported(Variant variant);
 /// "base", "v3" or "v4".
 RAMET_API const char* variant_name(Variant variant);

@@ -23,7 +23,7 @@ RAMET_INLINE int64_t product(const int64_t* sizes, int n) {
 /// Bytes of one element (item_size of runtime/base/dtype.h, always inlined).
 RAMET_INLINE int64_t bytes_of(ScalarType t) {
   static_assert(kScalarTypes == 12, "a digit for each dtype");
-  // One byte per type, two bits each would do as well; the constant keeps the table out of memory.
+  // Four bits per type in one constant, which keeps the table out of memory.
   return static_cast<int64_t>((0x8422'4284'2111ull >> (4 * static_cast<int>(t))) & 15);
 }
 

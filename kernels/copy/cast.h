@@ -76,8 +76,8 @@ RAMET_INLINE BfloatBits to_bfloat(float x) {
 }
 #endif
 
-// The processor's truncation, without undefined behaviour. The value is replaced before it is
-// converted, so both selections are plain blends.
+// Truncates as the processor does, without undefined behaviour. A value out of range is replaced
+// before the conversion, so both selections are plain blends.
 template <class F> RAMET_INLINE int32_t trunc32(F x) {
   const bool fits = x > F(-2147483649.0) && x < F(2147483648.0);
   // -2147483649 is -2147483648 as a float

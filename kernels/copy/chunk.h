@@ -19,7 +19,7 @@
 
 namespace ramet::kernels::RAMET_VARIANT {
 
-/// Elements a chunk buffer holds. A multiple of 64 lanes.
+/// Elements of a chunk buffer. A multiple of 64 lanes.
 constexpr int64_t kChunk = 512;
 
 /// out[i] = element i * stride of p, of type t, for i < n. Any n; `stride` in elements, any sign, 0

@@ -60,8 +60,8 @@ template <class T> void move_row(const T* in, int64_t is, T* out, int64_t os, in
   }
 }
 
-// out[j * os + i] = in[i * is + j] for i < m, j < n: full tiles through registers, edges by
-// element.
+// out[j * os + i] = in[i * is + j] for i < m, j < n. Full tiles go through registers, edges element
+// by element.
 template <class T>
 void transpose_block(const T* in, int64_t is, T* out, int64_t os, int64_t m, int64_t n) {
   constexpr int64_t kTile = 16;

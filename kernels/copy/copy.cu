@@ -10,7 +10,8 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-// 16 bytes a thread, then the rest. REQUIRES: both at multiples of 16.
+// Each thread copies 16 bytes; then come the remaining bytes. REQUIRES: both addresses are
+// multiples of 16.
 __global__ void copy_bytes_kernel(const unsigned char* in, unsigned char* out, int64_t bytes) {
   const int64_t packs = bytes / 16;
   for (int64_t i = first_item(); i < packs; i += item_step()) {

@@ -7,7 +7,7 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-// 16 bytes a thread where `aligned`, the rest by elements.
+// With `aligned` each thread writes 16 bytes. The remaining elements are written one at a time.
 template <class T> __global__ void fill_kernel(T* out, int64_t n, T value, bool aligned) {
   constexpr int kEach = 16 / sizeof(T);
   const int64_t packs = aligned ? n / kEach : 0;

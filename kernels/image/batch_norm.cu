@@ -111,7 +111,7 @@ __global__ void moments_kernel(Values<const T, I> x, Places<I> at, Channels s, d
     rest = over_channel<kInside>(rest, shared);
     squares = over_channel<kInside>(squares, shared);
     if (!writes) return;
-    // Deviations from an infinite mean are not numbers, and do not correct it.
+    // Deviations from an infinite mean are NaN, so they do not correct it.
     partials[2 * (part * s.c + c)] = ::fabs(mean) == INFINITY ? mean : mean + rest / count;
     partials[2 * (part * s.c + c) + 1] = squares - rest * rest / count;
   });

@@ -352,7 +352,7 @@ void backward_input(const Conv2dArgs& a) {
         const int64_t pixels = j < s.w ? (s.w - j - 1) / s.sw + 1 : 0;
         const bool neighbours =
             s.groups == 1 && p.plane == 0 && columns.step == 1 && columns.taps > 1;
-        // A merged row of taps starts where its first one does; its table is read with a step.
+        // A merged row of taps starts at its first tap. Its table is read with a step.
         int64_t merged[64];
         const bool merge = neighbours && rows.taps <= 64;
         if (merge)

@@ -34,7 +34,7 @@ template <class T> void bias_sums(const char* name, const Conv2dArgs& a, Stream 
 
 // ---- by columns (im2col) and cuBLASLt -----------------------------------------------------------
 
-// columns[pixel of the output][channel][row of the filter][its column]: the weight's own order.
+// columns[pixel of the output][channel][row of the filter][its column]: in the order of the weight.
 template <class T, class I> struct Columns {
   ConvGeometry<I> g;
   Images<const T, I> from;

@@ -164,8 +164,8 @@ RAMET_PLAN int64_t conv2d_floats(const Conv2dShape& s, const Conv2dPlan& p, int 
 }
 struct Conv2dWeightPlan {
   int64_t per, parts;  // images of a partial sum; partial sums.
-  // output rows taken at a time, of as many images: their slabs and gradients fit the second-level
-  // cache
+  // output rows processed at a time, of so many images: their slabs and gradients fit the
+  // second-level cache
   int64_t rows, batch;
   bool by_tiles;
   int64_t slab_rows, slab_columns, slab, dy, weights, bias;

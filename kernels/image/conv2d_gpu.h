@@ -1,4 +1,4 @@
-// Convolutions as products of matrices that are read where the images lie
+// Convolutions as products of matrices that are read directly from the images
 // (kernels/matrix/gemm_gpu.h), with positions of type I. For .cu files only.
 //
 // Depth k of the forward pass and of the gradient of the input is (row of the filter, its column,
@@ -222,7 +222,7 @@ template <class T, class I> struct BackwardWeight {
   RAMET_INLINE Depth depth(const Batch& part, I at) const {
     I pixel = part.pixel + by_pixels.take(at);
     const I image = part.image + at, j = g.by_ow.take(pixel), i = pixel;
-    // The last part of the images, and the last band of an image, may have less.
+    // The last part of the images, and the last band of an image, may be smaller.
     if (image >= images || i >= g.oh) return {0, 0, -1, 0};
     const I y = i * g.sh - g.ph, x = j * g.sw - g.pw;
     return {y, x, image * dy.n + i * dy.h + j * dy.w, image * from.n + y * from.h + x * from.w};

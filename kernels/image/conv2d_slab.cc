@@ -14,7 +14,7 @@ RAMET_INLINE void copy(float* dst, const float* src, int64_t n) {
   std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(float));
 }
 
-// One row of c channels x w pixels to dst[w][c]. May set up to 15 floats after it to zero.
+// Copies one row of c channels x w pixels to dst[w][c]. May set up to 15 floats after it to zero.
 void load_row(const float* src, int64_t sc, int64_t sw, int64_t c, int64_t w, float* dst) {
   if (sc == 1 || c == 1) {
     if (sw == c) return copy(dst, src, c * w);
@@ -28,8 +28,8 @@ void load_row(const float* src, int64_t sc, int64_t sw, int64_t c, int64_t w, fl
     for (int64_t i = 0; i < c; ++i) dst[j * c + i] = src[i * sc + j * sw];
 }
 
-// One row of c channels x w pixels to dst[c][w], channels `plane` apart. May set up to 15 floats
-// after each to zero.
+// Copies one row of c channels x w pixels to dst[c][w], with channels `plane` apart. May set up to
+// 15 floats after each to zero.
 void load_planes(const float* src, int64_t sc, int64_t sw, int64_t c, int64_t w, float* dst,
                  int64_t plane) {
   if (sc == 1 && sw != 1) return pack_transposed(src, sw, w, c, dst, plane);

@@ -18,7 +18,7 @@ void load_plane_slab(const float* image, const ImageView& v, int64_t h, int64_t 
                      int64_t first, int64_t rows, int64_t left, int64_t columns, int64_t step,
                      int64_t plane, float* dst);
 
-/// src[w][c], dense, to one row of an image with channel stride sc and pixel stride sw.
+/// Copies src[w][c], dense, to one row of an image with channel stride sc and pixel stride sw.
 void store_row(const float* src, int64_t c, int64_t w, float* dst, int64_t sc, int64_t sw);
 
 /// The place of the channels of one tap in a packed filter: rows row .. of a matrix of `rows` rows.
@@ -37,7 +37,7 @@ void pack_filter(const float* weight, int64_t groups, int64_t cog, int64_t cig, 
 void pack_filter_transposed(const float* weight, int64_t groups, int64_t cog, int64_t cig,
                             int64_t taps, const TapPlace* place, float* dst);
 
-/// The float side of conv2d_backward_weight (conv2d_weight.cc).
+/// The float part of conv2d_backward_weight (conv2d_weight.cc).
 void conv2d_float_backward_weight(const Conv2dArgs& a);
 
 }  // namespace ramet::kernels::RAMET_VARIANT

@@ -148,7 +148,7 @@ void zero(float* p, int64_t n) {
   if (n > 0) std::memset(p, 0, static_cast<size_t>(n) * sizeof(float));
 }
 
-// A task has a part of the images, or of few parts some filter rows.
+// A task has a part of the images. If there are few parts, it has some filter rows of a part.
 void by_parts(const Job& job, float* sums, float* biases, float* slots) {
   const Conv2dShape& s = job.s;
   const Conv2dWeightPlan& p = job.p;
@@ -238,7 +238,8 @@ void by_tiles(const Job& job, float* sums, float* biases, float* slabs) {
   });
 }
 
-// `parts` sums in order, to [o][c][r][s]: vectors of outputs become runs of (c, r, s).
+// Adds `parts` sums in order and writes them to [o][c][r][s]. Vectors of outputs become runs of (c,
+// r, s).
 void finish(const Job& job, const float* sums, int64_t parts) {
   const Conv2dShape& s = job.s;
   float* out = static_cast<float*>(job.a.weight);

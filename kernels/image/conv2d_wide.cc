@@ -1,5 +1,6 @@
 // Double and int64 convolutions: blocks of output rows as a matrix of columns (im2col), then the
-// wide product. Not meant to be fast, but blocked, parallel over images, and in a fixed order.
+// wide product. It is not meant to be fast. But it is blocked, parallel over images, and in a fixed
+// order.
 #include "kernels/image/conv2d_wide.h"
 
 #include "kernels/matrix/gemm_wide.h"

@@ -169,8 +169,8 @@ __global__ void avg_backward_kernel(Geometry<I> g, AvgPool2dArgs a, Images<const
 double reach_of(const MaxPool2dArgs& a) { return pool2d_reach(a.shape, {a.x, a.y, a.index}); }
 double reach_of(const AvgPool2dArgs& a) { return pool2d_reach(a.shape, {a.x, a.y}); }
 
-// f(T{}, I{}, start), which calls start(kernel, arguments...): a thread for each place of the
-// inputs, or of the outputs.
+// Calls f(T{}, I{}, start). f calls start(kernel, arguments...), with a thread for each element of
+// the inputs, or of the outputs.
 enum class Over { kInputs, kOutputs };
 template <class Args, class F>
 void start_pool(const char* name, const Args& a, Stream where, Over over, const F& f) {

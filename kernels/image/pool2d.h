@@ -43,8 +43,8 @@ struct AvgPool2dArgs {
   int64_t divisor_override;
 };
 RAMET_KERNEL(avg_pool2d_forward, AvgPool2dArgs);
-/// x = the gradient: each y over its divisor, added to the elements of its window in order of the
-/// outputs.
+/// x = the gradient. Each y, divided by its divisor, is added to the elements of its window, in the
+/// order of the outputs.
 RAMET_KERNEL(avg_pool2d_backward, AvgPool2dArgs);
 
 }  // namespace kernels

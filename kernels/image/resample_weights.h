@@ -14,7 +14,7 @@ template <class T> RAMET_INLINE T resample_step(const ResampleAxis& a) {
   return a.scale > 0 ? static_cast<T>(1.0 / a.scale) : static_cast<T>(a.in) / static_cast<T>(a.out);
 }
 
-// floor(x), at most in - 1, of an x that is above -2 or NaN.
+// floor(x), at most in - 1, for an x that is above -2 or NaN.
 template <class T> RAMET_INLINE int64_t floor_within(T x, int64_t in) {
   if (!(x < static_cast<T>(in))) return in - 1;
   const auto i = static_cast<int64_t>(x);

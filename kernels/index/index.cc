@@ -47,7 +47,7 @@ void copy_elements(void* to, int64_t to_stride, const void* from, int64_t from_s
   }
 }
 
-// Rows are often a few cache lines: no call for each.
+// Rows are often a few cache lines, so it does not call memcpy for each.
 RAMET_INLINE void copy_dense(char* __restrict to, const char* __restrict from, int64_t bytes) {
   int64_t i = 0;
   for (; i + 64 <= bytes; i += 64) {

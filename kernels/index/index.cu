@@ -91,7 +91,7 @@ template <class T> RAMET_INLINE T joined(IndexMode mode, T x, T y) {
 // One thread does the work of all tuples that meet in an element, in the order of the loop. So
 // there are no atomics and one result. If tuples are few, the first one finds the others by a
 // search.
-// T: the compute type to join in, else a word of the element's size.
+// T: the compute type of the join, or without a join a word of the element's size.
 template <class T, bool kJoins> __global__ void few_kernel(Loop loop, int64_t items) {
   const IndexArgs& a = loop.a;
   const IndexDimensions& d = loop.d;

@@ -22,7 +22,7 @@ __global__ void mask_blocks_kernel(MaskCountArgs a) {
   }
 }
 
-// One block makes running sums of the counts, each thread of kRun neighbours at a time.
+// One block makes running sums of the counts. Each thread takes kRun neighbours at a time.
 __global__ void mask_sums_kernel(MaskCountArgs a) {
   __shared__ int64_t shared[kWarps];
   constexpr int kRun = 4;

@@ -20,8 +20,8 @@ enum class OrderPick : uint8_t {
 /// so there is one correct result. values and positions (of elements in their line) are dense outer
 /// x results x inner; each may be null. `results` is `count` for kFirst and 1 otherwise. Elements
 /// are sorted as unsigned numbers by their digits (sort.h). If only the first of many are wanted,
-/// elements that cannot be among them are removed first.
-/// REQUIRES: count <= n of kFirst, < n of kOne; n > 0 of the others.
+/// elements that cannot be among them are removed first. REQUIRES: count <= n for kFirst, count < n
+/// for kOne, n > 0 for the others.
 struct OrderArgs {
   const void* in;
   void* values;

@@ -19,7 +19,8 @@ namespace linalg {
 
 namespace {
 
-// One type for all, so that each factorisation is compiled once: Eigen's own layout, by columns.
+// One matrix type for all, so that each factorisation is compiled once. It has Eigen's own layout,
+// by columns.
 using Matrix = Eigen::MatrixXd;
 using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 Matrix read(const double* a, int64_t m, int64_t n) { return Eigen::Map<const Rows>(a, m, n); }

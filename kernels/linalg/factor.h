@@ -27,7 +27,7 @@ Failure solve(int64_t batch, int64_t n, int64_t k, const double* a, const double
 /// and counts as ones. A diagonal with zeros gives infinities.
 void solve_triangular(int64_t batch, int64_t n, int64_t k, bool upper, bool unit, const double* a,
                       const double* b, double* x);
-/// det a = sign e^logabs; sign is 1, -1 or, of a singular matrix, 0.
+/// det a = sign e^logabs; sign is 1, -1 or, for a singular matrix, 0.
 void determinant(int64_t batch, int64_t n, const double* a, double* sign, double* logabs,
                  double* det);
 /// a = l l^T for symmetric a. Only its lower triangle is read. A failure: not positive definite.

@@ -70,7 +70,7 @@ template <class T> T largest(const T* x, int64_t n) {
       [&](int64_t i, int64_t left) { m[last] = lmax(lload_n<T>(x + i, left, T(kNone)), m[last]); });
   return lfold_max<T>(m);
 }
-// x[i] = exp(x[i] - shift) for i < n, 0 for the rest of a block; their sum.
+// x[i] = exp(x[i] - shift) for i < n, 0 for the rest of a block. Returns their sum.
 template <class T> T exponentials(T* x, int64_t n, T shift) {
   constexpr int last = kAccumulators<T> - 1;
   const Lanes<T> S = lset(shift);

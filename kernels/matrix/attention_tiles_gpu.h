@@ -194,7 +194,7 @@ template <int kBlocks, int kWidth> struct CoreSums {
     for (int b = 0; b < kBlocks; ++b) {
       RAMET_UNROLL
       for (int half = 0; half < 2; ++half) {
-        // Compared with constants, which cost no registers.
+        // n is compared with constants, which cost no registers.
         const int n = sees(b, lane / 4 + half * 8) - lane % 4 * 2;
         RAMET_UNROLL
         for (int j = 0; j < kFragments; ++j) {

@@ -23,7 +23,7 @@ void pack_transposed(const float* s, int64_t ld, int64_t rows, int64_t k, float*
       }
       transpose(r);
       float* d = dst + k0 * stride + r0;
-      // a whole vector would reach into the next row, already written
+      // a whole vector would overwrite a part of the next row, which is already written
       if (r0 > 0 && nr < VL && stride < r0 + VL) {
         for (int64_t i = 0; i < nk; ++i) storen(d + i * stride, r[i], nr);
         continue;

@@ -19,7 +19,7 @@ inline constexpr int64_t kGemmMC = 224;   // most rows of one task: 16 tiles of 
 inline constexpr int64_t kGemmNC = 2048;  // columns of B packed at a time
 // Floats of an operand block for which the second-level cache and the prefetchers need no packing.
 inline constexpr int64_t kGemmFits = 128 * 1024;
-// Packed B up to this size lives on the stack of the kernel.
+// Packed B up to this size is on the stack of the kernel.
 inline constexpr int64_t kGemmStackFloats = 8 * 1024;
 inline constexpr int64_t kGemmPackA = kGemmMC * kGemmKC + 64;
 

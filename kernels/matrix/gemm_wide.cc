@@ -1,5 +1,6 @@
-// Double and integer products: both operands packed (and converted) into slivers, one register tile
-// in the compiler's vector extension. No contraction, so every variant gives the same bits.
+// Double and integer products. Both operands are packed (and converted) into slivers. There is one
+// register tile, in the compiler's vector extension. No contraction, so every variant gives the
+// same bits.
 #include "kernels/matrix/gemm_wide.h"
 
 #include "runtime/base/thread_pool.h"
@@ -61,7 +62,7 @@ template <class T> void tile(const T* a, const T* b, int64_t k, T* out) {  // ou
   for (int i = 0; i < kRows; ++i) __builtin_memcpy(out + i * kCols, acc[i], 2 * kBytes);
 }
 
-// The tile's values into C, a row at a time through the compute type.
+// Writes the tile's values into C, a row at a time through the compute type.
 template <class T>
 void finish(const WideGemm<T>& g, const T* out, int64_t i0, int64_t rows, int64_t j0, int64_t cols,
             bool first, bool last) {

@@ -124,8 +124,8 @@ template <class F> __device__ __forceinline__ double in_lanes(int64_t n, const F
   return sum;
 }
 
-// One warp a block of kSumSquaresBlock elements; lanes and chunks as on the CPU, so the bits are
-// the same. Floats and doubles have no chunks.
+// One warp for each block of kSumSquaresBlock elements. Lanes and chunks are as on the CPU, so the
+// bits are the same. Floats and doubles have no chunks.
 __global__ void sum_squares_kernel(SumSquaresArgs a, int64_t blocks, int64_t chunk) {
   // A warp leaves the loop as a whole.
   for (int64_t block = first_item() / kWarp; block < blocks; block += item_step() / kWarp) {

@@ -87,7 +87,7 @@ template <class Row> constexpr PointwiseOp make_op() {
   return op;
 }
 
-/// The common small call: dense floats (or one scalar) in and out, one pass, no driver.
+/// The common small call: dense floats (or one scalar) in and out. It takes one pass and no driver.
 template <class Row> RAMET_INLINE void run(const PointwiseArgs& a) {
   static constexpr PointwiseOp op = make_op<Row>();
   if constexpr (Row::kTypes & kOnFloating) {

@@ -129,7 +129,7 @@ RAMET_INLINE double binomial(double trials, double p, ElementDraws& draws) {
   return p <= 0.5 ? binomial_half(n, p, draws) : n - binomial_half(n, 1 - p, draws);
 }
 
-/// Below 1 a draw of shape + 1 times u^(1 / shape).
+/// For a shape below 1: a draw of shape + 1 times u^(1 / shape).
 RAMET_INLINE double log_gamma(double shape, ElementDraws& draws) {
   if (shape != shape) return shape;
   double small = 0;

@@ -96,7 +96,7 @@ RAMET_INLINE void normals(uint32_t w0, uint32_t w1, uint32_t w2, uint32_t w3, do
 template <int kBits>
 using UniformBits = typename std::conditional<kBits == 11, HalfBits, BfloatBits>::type;
 
-/// The number before x, which is not -infinity, in its 16-bit type.
+/// The number before x in its 16-bit type. REQUIRES: x is not -infinity.
 template <class Bits> RAMET_INLINE float before(Bits x) {
   const float v = widen(x);
   return widen(Bits{static_cast<uint16_t>(v > 0 ? x.bits - 1 : v < 0 ? x.bits + 1 : 0x8001)});
@@ -110,7 +110,7 @@ template <int kBits> struct FloatRange {
   float low, width, last;
   FloatRange(double a, double b)
       : low(static_cast<float>(a)),
-        // The two roundings may add up to more than the largest number.
+        // With both roundings the difference may exceed the largest number.
         width(__builtin_fminf(static_cast<float>(b) - low, __FLT_MAX__)),
         last(last_below(static_cast<float>(b))) {}
   RAMET_INLINE float at(uint32_t word) const {

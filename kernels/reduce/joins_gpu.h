@@ -21,7 +21,7 @@ struct PlusTwo {
   }
 };
 
-/// `value` of the lane `delta` above, word by word: a shuffle takes no structures.
+/// The `value` of the lane `delta` above, word by word, because a shuffle takes no structures.
 template <class State> __device__ __forceinline__ State from_above(const State& value, int delta) {
   using Word = typename std::conditional<sizeof(State) % 8 == 0, uint64_t, uint32_t>::type;
   static_assert(sizeof(State) % sizeof(Word) == 0);

@@ -31,7 +31,7 @@ struct Kind {
   const void* (*read)(const void* p, ScalarType t, int64_t stride, int64_t n, void* buffer);
   // Copies the elements to `buffer`.
   void (*copy)(const void* p, ScalarType t, int64_t stride, int64_t n, void* buffer);
-  // States to results, n <= kBatch, from output `first` on.
+  // Turns states into results, n <= kBatch, from output `first` on.
   void (*finish)(const ReduceArgs& a, const void* states, int64_t n, int64_t first);
 };
 template <class T>

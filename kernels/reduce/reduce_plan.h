@@ -12,7 +12,7 @@ struct ReduceDims {
   int rank = 0;
   int64_t sizes[64], strides[64];
 
-  /// Appends a dimension that varies faster than all before; false when a ninth is needed.
+  /// Appends a dimension that varies faster than all before. False if it would be the ninth.
   void push(int64_t size, int64_t stride) {
     if (size == 1) return;
     if (rank > 0 && strides[rank - 1] == size * stride) {

@@ -74,7 +74,7 @@ template <class T> void forward(const CrossEntropyArgs& a) {
   const Plan<T> plan(a.workspace, a.weight, a.dtype, a.rows, a.cols);
   const double sharp = 1 - a.smoothing, smooth = a.smoothing / static_cast<double>(a.cols);
   const int64_t groups = ceil_div(a.rows, kLossGroup);
-  // nll_loss without smoothing touches one element of a row.
+  // nll_loss without smoothing reads one element of a row.
   const bool whole_rows = !a.log_probs || a.smoothing != 0;
   run_tasks(
       groups, a.rows * (whole_rows ? a.cols : 16) * bytes_of(a.dtype),

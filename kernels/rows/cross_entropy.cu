@@ -132,7 +132,7 @@ __device__ __forceinline__ void write_zeros(const Row<S>& dx, int place, int ste
     dx.put(c, none);
 }
 
-// The rows of a loss group: one after the other for each warp, then added by one.
+// Each warp takes the rows of a loss group one after the other. Then one warp adds them.
 template <class T> __global__ void losses_kernel(CrossEntropyArgs a, const double* weight_sum) {
   __shared__ Partial of_row[kLossGroup];
   const int lane = static_cast<int>(threadIdx.x) % kWarp,

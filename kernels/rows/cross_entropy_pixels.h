@@ -98,7 +98,7 @@ template <class T, class Gradient, class Own>
 void backward_pixels(const CrossEntropyBackwardArgs& a, const T* w, double smooth_all,
                      double smooth, int64_t r, int64_t n, const Gradient& gradient_of,
                      const Own& own_of) {
-  // For every pixel; one that does not count is cleared at the end.
+  // For every pixel. A pixel that does not count is cleared at the end.
   T top[kLossGroup] = {}, log_sum[kLossGroup] = {}, scale[kLossGroup] = {}, each[kLossGroup] = {};
   const auto* statistics = static_cast<const T*>(a.statistics) + (a.log_probs ? 0 : 2 * r);
   for (int64_t i = 0; i < n; ++i) {

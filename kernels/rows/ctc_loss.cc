@@ -7,7 +7,7 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-// log(exp a + exp b + exp c): -inf where all are.
+// log(exp a + exp b + exp c): -inf if all three are -inf.
 template <class T>
 RAMET_INLINE Lanes<T> log_sum(const Lanes<T>& a, const Lanes<T>& b, const Lanes<T>& c) {
   constexpr T lowest = sizeof(T) == 4 ? T(-__FLT_MAX__) : T(-__DBL_MAX__);

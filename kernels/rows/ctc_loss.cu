@@ -8,7 +8,7 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-// log(exp a + exp b + exp c): -inf where all are.
+// log(exp a + exp b + exp c): -inf if all three are -inf.
 template <class T> __device__ __forceinline__ T log_sum(T a, T b, T c) {
   const T top = Larger()(a, Larger()(b, c));
   if (top == ctc_never<T>()) return a + b + c;  // NaN where one is

@@ -1,4 +1,4 @@
-// One sample of the CTC loss: its lengths, its states and where its memory is, for CPUs and GPUs.
+// One sample of the CTC loss: its lengths, its states and its memory, for CPUs and GPUs.
 #pragma once
 #include "kernels/rows/ctc_loss.h"
 #include "kernels/simd/scalar_math.h"

@@ -26,7 +26,7 @@ RAMET_INLINE const T* row_in(const void* x, ScalarType t, int64_t r, int64_t col
   load_chunk(p, t, 1, cols, buffer);
   return buffer;
 }
-/// Where to write row r; row_done then converts it.
+/// The place to write row r. Then row_done converts it.
 template <class T>
 RAMET_INLINE T* row_out(void* y, ScalarType t, int64_t r, int64_t cols, char* buffers, int which) {
   if (t == ComputeTag<T>::value) return static_cast<T*>(y) + r * cols;

@@ -125,7 +125,7 @@ template <class S> struct Row {
       if (c + j < n) p[c + j] = Cast<T, S>::store(v[j]);
   }
 };
-/// Row `row` of a dense block at p; of no elements where p is null or row < 0.
+/// Row `row` of a dense block at p. It has no elements if p is null or row < 0.
 template <class S>
 __device__ __forceinline__ Row<S> row_of(const void* p, int64_t row, int64_t cols, bool packed) {
   if (!p || row < 0) return {nullptr, 0, false};

@@ -8,7 +8,7 @@ namespace {
 
 template <class T> constexpr T kLowest = T(-__builtin_inf());
 
-// `past`: y is written past the caches. Softmax keeps its exponentials in y, so it never is.
+// `past`: y is written past the caches. Not for softmax, which keeps its exponentials in y.
 template <class T, bool kLog> void forward_row(const T* x, T* y, int64_t n, bool past) {
   constexpr int last = kAccumulators<T> - 1;
   Accumulators<T> m, s;

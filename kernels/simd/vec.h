@@ -83,7 +83,7 @@ RAMET_INLINE vf loadn(const float* p, long n) {
   const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   return _mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(int(n)), lane));
 }
-// masked stores are microcoded on Zen: pieces instead
+// stores pieces, because masked stores are microcoded on Zen
 RAMET_INLINE void storen(float* p, vf v, long n) {
   if (n >= 8) return store(p, v);
   __m128 h = _mm256_castps256_ps128(v);

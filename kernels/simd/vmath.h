@@ -116,7 +116,7 @@ RAMET_INLINE vf log_special(vf x, vf r, vf zero) {
   return pick(lt(x, zero), set1(__builtin_nanf("")), r);
 }
 
-// whole numbers for powers of two: log2(e) in two parts, the exponent last
+// Powers of two give whole numbers: log2(e) is in two parts, and the exponent is added last.
 RAMET_INLINE vf vlog2(vf x) {
   const vm tiny = lt(x, set1(1.17549435e-38f));
   const vf y = pick(tiny, x * set1(8388608.0f), x);
@@ -129,7 +129,7 @@ RAMET_INLINE vf vlog2(vf x) {
   return log_special(x, r + n, vf{});
 }
 
-// log of u = 1 + x with what the rounding of u lost, (x - (u - 1)) / u, put back
+// log of u = 1 + x, plus the correction (x - (u - 1)) / u for the rounding of u
 RAMET_INLINE vf vlog1p(vf x) {
   const vf u = set1(1.0f) + x;
   const vi b = bits(u), k = sra<23>(subi(b, seti(0x3f3504f3)));

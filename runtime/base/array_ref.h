@@ -61,7 +61,7 @@ template <class T> class ArrayRef {
     RAMET_CHECK(size_ > 0, "ArrayRef", "back() of an empty list");
     return data_[size_ - 1];
   }
-  /// `count` of them from number `start` on, or all from there; an Error outside the list.
+  /// `count` elements from number `start` on, or all from there. An Error outside the list.
   ArrayRef slice(size_t start, size_t count) const {
     RAMET_CHECK(start <= size_ && count <= size_ - start, "ArrayRef", "slice: got ", count,
                 " from ", start, ", expected a part of ", size_);

@@ -48,7 +48,8 @@ AtomicFile::AtomicFile(const std::string& path) : path_(target_of(path)) {
     errno = S_ISDIR(before.st_mode) ? EISDIR : EINVAL;
     failed("replace what is no plain file");
   }
-  // O_EXCL: two processes, or a leftover of a killed one with the same id, take different names.
+  // O_EXCL: two processes take different names. So do a process and a file that a killed process
+  // with the same id has left.
   for (int tries = 0; fd_ < 0; ++tries) {
     temporary_ = path_ + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(number++);
     fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -92,7 +93,7 @@ void sync_folder(const std::string& folder) {
   const int reason = errno;
   ::close(fd);
   errno = reason;
-  // File systems that cannot sync a folder say EINVAL.
+  // File systems that cannot sync a folder return EINVAL.
   if (result != 0 && reason != EINVAL && reason != ENOTSUP)
     cannot("write the folder to the disk", folder);
 }

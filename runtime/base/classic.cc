@@ -17,7 +17,7 @@ locale_t c_locale() {
   return classic;
 }
 
-// The calling thread's C locale, for functions that have no form with a locale.
+// Switches the calling thread's C locale, for functions without a locale argument.
 class ThreadLocale {
  public:
   ThreadLocale() : before_(::uselocale(c_locale())) {}

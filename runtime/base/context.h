@@ -43,7 +43,8 @@ struct Context {
   ScalarType default_dtype = ScalarType::Float;  // get_default_dtype()
   uint8_t cpu_device = 0;   // index of the current cpu device, for which this thread works
   uint8_t cuda_device = 0;  // index of the current GPU
-  // threads this one's regions may use, 0: all (Note [Shares] in runtime/devices/devices.h)
+  // number of threads for this thread's regions, 0: all (Note [Shares] in
+  // runtime/devices/devices.h)
   uint8_t share = 0;
   int16_t replica = -1;                 // replica index inside parallel_apply, -1 outside
   uint64_t counter = 1;                 // operation counter: orders the nodes of this thread

@@ -7,7 +7,7 @@
 
 namespace ramet {
 
-/// Operations that drew random numbers, from whatever generator, since the last reset.
+/// Operations that drew random numbers, from any generator, since the last reset.
 RAMET_API uint64_t random_draws();
 RAMET_API void reset_random_draws();
 

@@ -28,8 +28,8 @@ inline constexpr int kMaxDevicesPerType = 8;
 inline constexpr int kMaxDevices = 2 * kMaxDevicesPerType;
 
 /// A device. An index of -1 means "the current device of that type"; tensors always carry a
-/// definite index. `cpu` and `cpu:0` compare equal, so that `x.device() == kCPU` says what it says
-/// in LibTorch.
+/// definite index. `cpu` and `cpu:0` compare equal, so that `x.device() == kCPU` has the same
+/// result as in LibTorch.
 class RAMET_API Device {
  public:
   /// LibTorch's name of it inside the class.
@@ -61,8 +61,8 @@ class RAMET_API Device {
   /// "cpu" for cpu and cpu:0, otherwise "cpu:k", "cuda", "cuda:k".
   std::string str() const;
 
-  /// Dense number in [0, kMaxDevices): what tables and lanes are indexed by. REQUIRES a cpu or cuda
-  /// device with a definite index.
+  /// Dense number in [0, kMaxDevices): the index of tables and lanes. REQUIRES a cpu or cuda device
+  /// with a definite index.
   constexpr int ordinal() const {
     return static_cast<int>(type_) * kMaxDevicesPerType + (index_ < 0 ? 0 : index_);
   }

@@ -81,7 +81,7 @@ int64_t Scalar::integer_in(int64_t low, uint64_t high, const char* type) const {
     if (!fits || d_ >= 9223372036854775808.0) overflow(type);
     return static_cast<int64_t>(d_);
   }
-  // LibTorch's latitude: -1 is 255 as uint8, and so on down to -255.
+  // As in LibTorch, negative numbers are accepted: -1 is 255 as uint8, and so on down to -255.
   const bool fits = i_ >= 0    ? static_cast<uint64_t>(i_) <= high
                     : low == 0 ? 0 - static_cast<uint64_t>(i_) <= high
                                : i_ >= low;

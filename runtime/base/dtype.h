@@ -66,7 +66,7 @@ constexpr bool is_unsigned(ScalarType t) {
   return t == ScalarType::Bool || t == ScalarType::Byte || t == ScalarType::UInt16 ||
          t == ScalarType::UInt32;
 }
-/// The type arithmetic is done in: float, double, or int64 for every integer and bool.
+/// The type of arithmetic: float, double, or int64 for every integer and bool.
 constexpr ScalarType compute_type(ScalarType t) {
   return t == ScalarType::Double ? t : is_floating(t) ? ScalarType::Float : ScalarType::Long;
 }

@@ -43,7 +43,7 @@ struct SourceLocation {
 /// "main at net.cc:12"
 RAMET_API std::ostream& operator<<(std::ostream& out, const SourceLocation& where);
 
-/// Base of everything the library throws for wrong use. `what()` is the whole message.
+/// Base of all errors that the library throws for wrong use. `what()` is the whole message.
 class RAMET_API Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message) : std::runtime_error(message), text_(message) {}

@@ -7,8 +7,8 @@
 namespace ramet {
 namespace detail {
 
-/// Rounding, denormals as zero, flush to zero, and which exceptions trap; not the exceptions that
-/// have happened. Three nanoseconds.
+/// Rounding, denormals as zero, flush to zero, and the exceptions that trap. Not the exceptions
+/// that have happened. Takes three nanoseconds.
 inline uint64_t float_modes() {
 #if defined(__x86_64__)
   return __builtin_ia32_stmxcsr() & ~uint64_t{0x3f};

@@ -17,8 +17,8 @@ RAMET_API std::ostream& operator<<(std::ostream& out, LogLevel level);
 
 /// It gets a message, without a newline.
 using LogHandler = std::function<void(LogLevel, const std::string&)>;
-/// From now on every message goes to `handler`, one at a time, on the thread it comes from. An
-/// empty handler: silence. What a handler logs itself is dropped; what it throws is caught.
+/// From now on every message goes to `handler`, one at a time, on the thread that logs it. An empty
+/// handler: silence. Messages that a handler logs are dropped, and its exceptions are caught.
 RAMET_API void set_log_handler(LogHandler handler);
 /// A handler that prints "ramet: warning: ..." to the standard error stream.
 RAMET_API LogHandler log_to_stderr();

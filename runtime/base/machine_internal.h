@@ -1,4 +1,4 @@
-// What this process may use of its machine: processors and memory.
+// The processors and the memory of its machine that this process may use.
 //
 // A container sees all processors and all memory of its machine. Its control groups define how much
 // of both it may use. Without these limits a process would start 64 threads, which share one and a
@@ -29,8 +29,8 @@ GroupLimits group_limits(const std::string& root = "");
 /// Bytes in use in the group with the smallest limit, without caches of files. 0 where there is no
 /// limit or no such file.
 int64_t group_memory_in_use(const GroupLimits& limits);
-/// Threads that have a processor each: 1.5 processors are 2 threads, and no more than there are
-/// `processors` to run on. At least 1.
+/// The number of threads with a processor each: 1.5 processors are 2 threads. At least 1, and at
+/// most `processors`, the number to run on.
 int usable_threads(const GroupLimits& limits, int processors);
 
 /// The limits at the first call, for the life of the process.

@@ -1,4 +1,4 @@
-// For tests that ask whether an operation was shared among threads at all.
+// For tests that check whether several threads shared an operation.
 #pragma once
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// A number of unknown type: what `item()` returns and what scalar arguments take.
+// A number of any type: the result of `item()` and the type of scalar arguments.
 #pragma once
 #include <cstdint>
 #include <iosfwd>

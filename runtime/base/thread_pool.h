@@ -18,7 +18,7 @@ RAMET_API int get_num_threads();
 RAMET_API void set_num_threads(int threads);
 /// Upper bound of `slot` below: regions started now never use more than this many slots.
 RAMET_API int max_parallel_slots();
-/// Work below this many bytes touched (or 8 FLOP per byte) stays on the caller: 32 KB, or
+/// Work that touches fewer bytes than this (8 FLOP count as a byte) stays on the caller: 32 KB, or
 /// RAMET_PAR_GRAIN.
 RAMET_API int64_t parallel_grain();
 

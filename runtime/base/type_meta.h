@@ -17,7 +17,7 @@ class TypeMeta {
  public:
   /// ScalarType::Undefined: the dtype of an undefined tensor.
   constexpr TypeMeta() = default;
-  // Not implicit: `c ? x.dtype() : kFloat` has one meaning only where one of the two converts.
+  // Not implicit: `c ? x.dtype() : kFloat` is unambiguous only if just one of the two converts.
   explicit constexpr TypeMeta(ScalarType t) : type_(t) {}
   constexpr TypeMeta& operator=(ScalarType t) {
     type_ = t;

@@ -37,7 +37,7 @@ class RAMET_API Program {
     ~Recording();
     Recording(const Recording&) = delete;
     Recording& operator=(const Recording&) = delete;
-    /// The list is whole: runs it for the first time. Where that throws, the capture has failed.
+    /// The list is complete: runs it for the first time. If that throws, the capture has failed.
     void finish();
 
    private:

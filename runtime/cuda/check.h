@@ -36,7 +36,7 @@ inline void ignore(cudaError_t code) noexcept {
   if (RAMET_UNLIKELY(code != cudaSuccess)) (void)cudaGetLastError();
 }
 
-/// The function's name out of the text of a call.
+/// Makes a CUDA call and raises its error. Takes the function's name from the text of the call.
 #define RAMET_CUDA(op, device, call)                                                      \
   do {                                                                                    \
     if (const cudaError_t ramet_code = (call); RAMET_UNLIKELY(ramet_code != cudaSuccess)) \

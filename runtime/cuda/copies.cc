@@ -264,7 +264,8 @@ std::unique_ptr<Trial> take_trial(const Trial& trial) {
   return taken;
 }
 
-// A few kilobytes, copied and read by a kernel: do they arrive as they were, and in time?
+// Copies a few kilobytes, and reads them by a kernel. Returns "" if they arrive correct and in
+// time, else the reason.
 std::string try_direct(int from, int to) {
   DeviceState &sender = device_state(from, Trial::kOp), &receiver = device_state(to, Trial::kOp);
   if (sender.card == receiver.card) return "";

@@ -20,7 +20,8 @@ namespace {
 
 using Key = std::tuple<std::string, std::string, bool, int64_t, int64_t>;
 
-// Numbers of checks, for all devices. What kernels of captured graphs name stays.
+// Numbers of checks, for all devices. They are never freed, because kernels of captured graphs name
+// them.
 struct Checks {
   std::mutex mutex;
   std::map<Key, uint32_t> numbers;

@@ -67,7 +67,7 @@ int use_card(const char* op, const DeviceState& state);
 /// has no context, it gets a GPU that is in use. False where none is.
 RAMET_API bool use_any_card() noexcept;
 
-/// An event that its owner records again and again; without times it costs less.
+/// An event that its owner records many times. Without times it costs less.
 class RAMET_API EventHandle {
  public:
   EventHandle(const char* op, int device, bool timing = false);

@@ -19,7 +19,7 @@ class RAMET_API CardEvent final : public gpu::Event {
   double elapsed_time(gpu::Event& end) override;
   void wait_on(DeviceState& state, Queue later);
   int device() const { return device_; }
-  /// Throws what kernels before it reported. It is known to be reached.
+  /// Throws the faults that kernels before it reported. The caller knows that it is reached.
   void raise() const { raise_faults(looks_); }
 
  private:

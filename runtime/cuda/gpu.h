@@ -1,6 +1,6 @@
-// The one header that kernel files and their launchers include. Under nvcc, and where the build
-// sets RAMET_GPU_TOOLKIT (--config=cuda), <cuda_runtime.h> and its like are the toolkit's. In other
-// builds they are the emulated GPUs' (tools/emulated_gpu/include).
+// The one header that kernel files and their launchers include. Under nvcc, and if the build sets
+// RAMET_GPU_TOOLKIT (--config=cuda), <cuda_runtime.h> and similar headers are the toolkit's. In
+// other builds they are those of the emulated GPUs (tools/emulated_gpu/include).
 //
 // Note [The dialect of kernel files]: CUDA C++ with three rules.
 //   1. No <<<>>>: launch(kernel<T>, grid, block, shared_bytes, stream, arguments...).

@@ -6,7 +6,7 @@ namespace ramet {
 namespace cuda {
 
 /// Waits for all devices and gives everything back: memory, streams, buffers. No tensor may live on
-/// a GPU. The next use begins anew and reads RAMET_CUDA_DEVICES again.
+/// a GPU. The next use starts again and reads RAMET_CUDA_DEVICES again.
 RAMET_API void shutdown();
 
 }  // namespace cuda

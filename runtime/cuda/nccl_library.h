@@ -91,7 +91,7 @@ class Aborts {
   const std::shared_ptr<Calls> calls_;  // shared with threads that outlive this object
   std::vector<int> cards_;
 };
-/// NCCL's number for it; -1 where it has no such type.
+/// NCCL's number for the type; -1 if it has no such type.
 int nccl_type(ScalarType t);
 
 }  // namespace cuda

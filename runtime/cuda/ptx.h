@@ -1,6 +1,6 @@
 // The PTX instructions that kernels may use, each with an emulation. No other file of the tree
-// contains inline assembly for a GPU. Sources: "PTX ISA", sections "cp.async", "ldmatrix",
-// "mma.m16n8k16", "ex2".
+// except ptx_hopper.h contains inline assembly for a GPU. Sources: "PTX ISA", sections "cp.async",
+// "ldmatrix", "mma.m16n8k16", "ex2".
 #pragma once
 #include "runtime/cuda/gpu.h"
 

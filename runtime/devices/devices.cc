@@ -19,7 +19,7 @@ constinit thread_local bool t_ready = false;
 
 namespace {
 
-// Small numbers of threads. Never destroyed: threads may end after static objects.
+// Gives small numbers to threads. Never destroyed: threads may end after static objects.
 struct Origins {
   std::mutex mutex;
   std::vector<uint16_t> back;  // numbers for reuse

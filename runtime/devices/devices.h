@@ -67,7 +67,7 @@ RAMET_API uint64_t origin();
 /// that has one, or of the first task that threw and was not waited for. The next call throws the
 /// errors of other devices.
 RAMET_API void synchronize();
-/// Times a user's thread waited for a pending storage.
+/// How often a user's thread has waited for a pending storage.
 RAMET_API uint64_t host_syncs();
 /// host_syncs() counts from 0 again.
 RAMET_API void reset_host_syncs();
@@ -78,18 +78,18 @@ namespace gpu {
 class Event;
 }
 
-/// A point in a device's queue, like LibTorch's. Recording again moves it, its copies stay. Never
-/// recorded, it is done. Of a GPU: not while a step is captured.
+/// A point in a device's queue, like LibTorch's. A second record() moves it, but not its copies. An
+/// event that was never recorded is done. For a GPU: not while a step is captured.
 class RAMET_API Event {
  public:
   Event() = default;
   /// With times, for elapsed_time().
   explicit Event(bool enable_timing) : timing_(enable_timing) {}
-  /// After everything that `device` was given so far, copies included.
+  /// Moves the event after all current work of `device`, copies included.
   void record(Device device);
   /// Is everything before it done? Does not wait.
   bool query() const;
-  /// Waits for it. Throws what kernels before it reported: Note [Errors in data] in
+  /// Waits for it. Throws the faults that kernels before it reported: Note [Errors in data] in
   /// runtime/devices/gpu.h.
   void synchronize() const;
   /// Work that `later` gets from now on begins after it. Between GPUs the host does not wait. CPU

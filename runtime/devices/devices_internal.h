@@ -62,8 +62,8 @@ struct Workers {
   std::atomic<bool> any_failed{false};
   bool stop = false;
   const Workers* of_parent = nullptr;  // the parent's in a child of fork(), for leak checkers.
-  // Spinning pays while every worker can have a core of its own; beyond that it steals from the
-  // ones that compute.
+  // Spinning pays while every worker can have its own core. With more workers it takes time from
+  // those that compute.
   std::atomic<int> started{0};
   bool may_spin() const { return started.load(std::memory_order_relaxed) < get_num_threads(); }
 };
@@ -72,7 +72,7 @@ struct Workers {
 Workers& workers();
 /// Under the lock.
 bool is_done(Workers& workers, uint64_t ticket);
-/// The next task of `w`, for which it gives up the lock.
+/// Runs the next task of `w`, without the lock.
 void run_one(Workers& workers, Worker& w, std::unique_lock<std::mutex>& lock);
 /// Objects that are made without a device are made on this device.
 void make_current(int ordinal);

@@ -1,4 +1,4 @@
-// Waiting for tasks of devices' workers, and for memory that they have yet to write.
+// Waits for tasks of devices' workers, and for memory that they have not yet written.
 #include <utility>
 
 #include "runtime/devices/devices_internal.h"

@@ -38,7 +38,7 @@
 
 namespace ramet {
 
-/// Where an operation's random numbers lie: element i is numbered base + i.
+/// The numbers of an operation's random numbers: element i has number base + i.
 struct PhiloxKey {
   uint64_t seed, offset;  // the generator's, when it gave them out
   int64_t base;
@@ -68,9 +68,9 @@ RAMET_API uint64_t seed_at_start();
 /// A handle: copies share the state. Every call is thread safe.
 class RAMET_API Generator {
  public:
-  /// No generator: what an optional argument holds when the device's default one is meant.
+  /// No generator: an optional argument with this value means the device's default one.
   Generator() = default;
-  /// A generator of its own, in the state (seed, 0).
+  /// A new generator, in the state (seed, 0).
   explicit Generator(Device device, uint64_t seed = kDefaultSeed);
 
   /// Is this a generator?
@@ -88,7 +88,7 @@ class RAMET_API Generator {
   GeneratorState get_state() const;
   /// Continues from this state.
   void set_state(GeneratorState state);
-  /// A generator of its own in the same state.
+  /// A new generator in the same state.
   Generator clone() const;
   /// For programs that lock it around their calls, as LibTorch requires. It guards nothing here.
   std::mutex& mutex() const;
@@ -135,7 +135,7 @@ RAMET_API void set_generator_states(const std::vector<GeneratorState>& states);
 RAMET_API PhiloxKey reserve_random(Device device, IntArrayRef sizes,
                                    const Generator& generator = {});
 
-/// Where the random numbers of a shard lie.
+/// The numbers of the random numbers of a shard.
 struct ShardNumbers {
   uint64_t seed, offset;         // of operation 0
   int64_t sample_base, samples;  // its part of the batch: [sample_base, sample_base + samples)

@@ -2,8 +2,8 @@
 //
 // Note [Linking GPUs]
 // The runtime knows one weak function, gpu::linked(). //runtime/cuda defines it and is always
-// linked whole: out of a plain archive a weak entry stays null without a word. So a program that
-// links that library has cuda:k, and no other program carries a byte of it.
+// linked whole: from a plain archive a weak entry would stay null without an error. So a program
+// that links that library has cuda:k, and no other program carries a byte of it.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -60,12 +60,12 @@ class RAMET_API Event {
   virtual ~Event() = default;
   virtual void record() = 0;
   virtual bool query() = 0;
-  /// Waits for it, then throws what kernels before it reported.
+  /// Waits for it, then throws the faults that kernels before it reported.
   virtual void synchronize() = 0;
   /// Work that `later` gets from now on begins after it. The host does not wait.
   virtual void wait(Stream later) = 0;
   /// Milliseconds from this one to `end`, an event of the same device. Both are reached and were
-  /// made for it.
+  /// made with times.
   virtual double elapsed_time(Event& end) = 0;
 };
 
@@ -111,8 +111,8 @@ class RAMET_API Library {
   virtual DataFault fault(int device, const DataCheck& check) = 0;
 
   virtual std::unique_ptr<Event> event(int device, bool timing = false) = 0;
-  /// What `queue` gives to the device's compute stream from this thread, as a graph; nothing of it
-  /// runs. Where memory runs out it is called a second time.
+  /// The work that `queue` gives to the device's compute stream from this thread, as a graph. None
+  /// of it runs. If memory runs out, `queue` is called a second time.
   virtual std::unique_ptr<Graph> graph(int device, const std::function<void()>& queue) = 0;
 
   virtual MemoryStats memory_stats(int device) = 0;

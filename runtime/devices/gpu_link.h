@@ -50,7 +50,7 @@ class RAMET_API Link {
   virtual bool settled() = 0;
   /// Messages of device memory, all at once. Messages of no bytes are left out, on both sides.
   virtual void exchange(const std::vector<Outgoing>& out, const std::vector<Incoming>& in) = 0;
-  /// n elements become their sum over all ranks, in whatever order.
+  /// n elements become their sum over all ranks, in any order.
   virtual void sum(void* data, int64_t n, ScalarType dtype) = 0;
   virtual bool can_sum(ScalarType dtype) const = 0;
 
@@ -81,7 +81,7 @@ class RAMET_API Link {
 [[gnu::weak]] std::string why_no_links();
 /// One rank makes it and passes it to all ranks of a connection. An Error where it cannot be made.
 [[gnu::weak]] std::string make_link_id();
-/// This rank's end, on cuda:`device`; settled() when all ranks have made theirs.
+/// This rank's end, on cuda:`device`. It is settled() when all ranks have made theirs.
 [[gnu::weak]] std::unique_ptr<Link> make_link(const std::string& id, int device, int rank,
                                               int size);
 /// Distinguishes the GPU of cuda:`device` from all other GPUs, those of other hosts included. Not

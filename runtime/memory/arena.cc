@@ -50,8 +50,7 @@ char* map_anywhere(size_t bytes, size_t unit) {
   return start;
 }
 
-// Is there something to give back, and the process's control group so full that `more` bytes might
-// be too many?
+// Is there memory to give back, and might `more` bytes be too many for the process's control group?
 bool should_return(size_t more) {
   const GroupLimits& limits = my_group_limits();
   if (limits.memory == 0 || g_mapped == g_used) return false;
@@ -61,8 +60,8 @@ bool should_return(size_t more) {
 
 }  // namespace
 
-// The upper end of a range. The system puts new mappings below the last one, so a rest at the lower
-// end can grow.
+// Takes the upper end of a range. The system puts new mappings below the last one, so a rest at the
+// lower end can grow.
 void* Arena::take(size_t size) {
   const auto found = sizes_.lower_bound({size, nullptr});
   if (found == sizes_.end()) return nullptr;
@@ -126,7 +125,8 @@ size_t Arena::allowed() const {
   return limit_ ? std::min(keep, less(limit_, used)) : keep;
 }
 
-// The largest ranges first, of which whole huge pages go. Where nothing is kept all of them goes.
+// Gives back whole huge pages of the largest ranges first. If nothing is kept, it gives back whole
+// ranges.
 void Arena::trim(size_t keep) noexcept {
   const size_t page = keep == 0 ? kUnit : kHuge;
   auto largest = sizes_.end();

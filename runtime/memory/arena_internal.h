@@ -3,20 +3,23 @@
 // Note [Kept memory]
 // Memory comes from the system in multiples of 2 MiB, with huge pages. The first touch of 43 MB
 // costs 20 ms in pages of 4 KiB. A freed block joins the free memory before and after it; a request
-// takes the smallest free range that holds it and leaves the rest. So a step's blocks serve the
-// next step's, of other sizes too, and a steady state asks the system for nothing. Where nothing
-// fits, the largest free range grows to the size that is wanted, if its neighbourhood is free.
+// takes the smallest free range that holds it and leaves the rest. So a step's blocks are reused by
+// the next step, for other sizes too. A steady state asks the system for nothing. If nothing fits,
+// the largest free range grows to the required size, if the addresses next to it are free.
 //
-// What is kept is bounded, or a container is killed with little in use. After a free, and after
-// memory was asked for, whole huge pages of free ranges go back until all of this holds:
-// - Free ranges and blocks in use are no more than the most that was in use of late, a sixteenth of
-//   that and 4 MiB. So what a step needs at its peak is kept for the next step. "Of late" is in
-//   this period of kPeriod requests and in the last one.
-// - Free ranges are no more than the blocks in use. Where few are in use, an eighth of what the
-//   process may use is kept, and at most 4 GiB. So a model that is gone leaves little.
-// - With the blocks of all arenas they are no more than three quarters of what the process may use.
-// The free ranges of all arenas go back where the system has no more. They go back, too, where the
-// process's control group is close to its limit when memory is asked for.
+// The kept memory is bounded. Otherwise a container could be killed with little in use. After a
+// free, and after a request to the system, whole huge pages of free ranges go back until all of
+// this holds:
+// - Free ranges and blocks in use are at most the recent maximum in use, plus a sixteenth of that
+//   and 4 MiB. So the memory for a step's peak is kept for the next step. "Recent" is this period
+//   of kPeriod requests and the last one.
+// - Free ranges are no more than the blocks in use. If few are in use, an eighth of the memory that
+//   the process may use is kept, and at most 4 GiB. So a destroyed model leaves little.
+// - With the blocks of all arenas they are at most three quarters of the memory that the process
+//   may use.
+//
+// The free ranges of all arenas go back if the system has no more memory. They also go back if the
+// process's control group is close to its limit at a request.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -43,11 +46,11 @@ class Arena {
   void free(void* block, size_t bytes) noexcept;
   /// Gives free ranges back to the system until at most `keep` bytes of them are left.
   void release(size_t keep) noexcept;
-  /// From now on blocks in use and free ranges are no more than `bytes` where blocks alone are not.
-  /// 0: no such limit.
+  /// From now on blocks in use and free ranges are at most `bytes`, unless the blocks alone are
+  /// more. 0: no such limit.
   void set_limit(size_t bytes) noexcept;
 
-  /// Bytes, and how often the system was asked for memory and given some back.
+  /// Bytes, and the numbers of requests to the system and of returns.
   struct Counts {
     size_t used = 0, kept = 0, asked = 0, returned = 0;
   };

@@ -186,8 +186,8 @@ void* allocate_from(Heap* h, size_t bytes) {
 }
 
 // Gives the heap up at thread exit. Order matters: announce first, drain after. A freer pushes
-// first and reads `abandoned` after; with sequential consistency one of the two sees the other, so
-// no block is forgotten.
+// first and reads `abandoned` after; with sequential consistency one of the two sees the write of
+// the other, so no block is forgotten.
 struct ExitGuard {
   ~ExitGuard() {
     auto* h = static_cast<Heap*>(tls.heap);

@@ -23,7 +23,7 @@ inline void add_ref(std::atomic<uint32_t>& refs) { refs.fetch_add(1, std::memory
 /// until both are gone. An alias (flat-store member, replica parameter) has its data inside
 /// `memory_of` and counts its versions in `version_of`, or itself where that is null.
 struct alignas(64) StorageImpl {
-  // Foreign memory; our own on a GPU; our own that is pinned (runtime/tensor/pinned.h); none
+  // Foreign memory; Ramet's own on a GPU; Ramet's own pinned memory (runtime/tensor/pinned.h); none
   // (runtime/memory/absent_storage.h).
   static constexpr uint64_t kForeign = 1, kOnGpu = 2, kPinned = 3, kAbsent = 4;
   std::atomic<uint32_t> refs{1};         // number of references

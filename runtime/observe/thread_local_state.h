@@ -48,7 +48,7 @@ class RAMET_API ThreadLocalState {
   std::shared_ptr<const std::vector<Registered>> registered_;  // null: none
 };
 
-/// Makes a captured state the thread's while it lives.
+/// While it lives, the thread has the captured state.
 class RAMET_API ThreadLocalStateGuard {
  public:
   explicit ThreadLocalStateGuard(const ThreadLocalState& state);

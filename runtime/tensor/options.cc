@@ -38,7 +38,7 @@ std::ostream& operator<<(std::ostream& out, MemoryFormat format) {
 std::ostream& operator<<(std::ostream& out, const TensorOptions& o) {
   const auto defaulted = [](bool given) { return given ? "" : " (default)"; };
   const detail::ClassicScope classic(out);
-  // The stream keeps boolalpha, as LibTorch's does.
+  // boolalpha stays set in the stream, as in LibTorch.
   out << std::boolalpha << "TensorOptions(dtype=" << o.dtype() << defaulted(o.has_dtype())
       << ", device=" << o.device() << defaulted(o.has_device()) << ", layout=" << o.layout()
       << defaulted(o.has_layout()) << ", requires_grad=" << o.requires_grad()

@@ -46,7 +46,8 @@ class RAMET_API TensorOptions {
   TensorOptions(TypeMeta dtype) : dtype_(dtype), has_dtype_(true) {}
   TensorOptions(Layout layout) : layout_(layout), has_layout_(true) {}
   TensorOptions(MemoryFormat format) : memory_format_(format), has_memory_format_(true) {}
-  /// From a Device and from whatever makes one: a DeviceType, a DeviceType with an index, "cpu:1".
+  /// From a Device and from values that convert to one: a DeviceType, a DeviceType with an index,
+  /// "cpu:1".
   template <class... Args,
             std::enable_if_t<
                 (sizeof...(Args) > 0) && std::is_constructible<Device, Args&&...>::value, int> = 0>
@@ -113,7 +114,7 @@ class RAMET_API TensorOptions {
 
   // Getters: the setting, or the default where there is none.
   TypeMeta dtype() const { return has_dtype_ ? TypeMeta(dtype_) : get_default_dtype(); }
-  /// Without a setting `cpu` without index, which resolve() takes to the current cpu device.
+  /// Without a setting: `cpu` without index, which resolve() turns into the current cpu device.
   Device device() const { return has_device_ ? device_ : Device(kCPU); }
   DeviceIndex device_index() const { return device().index(); }
   Layout layout() const { return has_layout_ ? layout_ : kStrided; }

@@ -49,7 +49,7 @@ bool gpu::copy_later(const TensorBase& to, const TensorBase& from, bool fresh) {
   const TensorBase &here = in ? from : to, &there = in ? to : from;
   StorageImpl &host = *here.storage_impl(), &device = *there.storage_impl();
   if (host.has_aliases()) return false;  // the aliases' words would hold no ticket
-  // Copies of the host's memory are ordered by the library, without a wait.
+  // The library orders copies of the host's memory, without a wait.
   const uint64_t before = host.pending.load(std::memory_order_acquire);
   if (before && !is_copy(before)) wait_pending(host);
   (void)there.ptr();

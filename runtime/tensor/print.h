@@ -38,7 +38,7 @@ RAMET_API std::ostream& operator<<(std::ostream& out, const TensorBase& t);
 /// print with four decimals instead, in columns of the same width.
 RAMET_API void set_printoption_sci_mode(bool enabled);
 
-/// "Float", "UNKNOWN_SCALAR": what operator<< prints, as LibTorch's.
+/// "Float", "UNKNOWN_SCALAR": the text that operator<< prints, as LibTorch's.
 RAMET_API const char* toString(ScalarType t);
 /// "CPUFloatType", as in the last line of the print.
 RAMET_API std::string type_string(const TensorBase& t);

@@ -10,10 +10,10 @@ namespace ramet {
 struct ReleaseStorage {
   void operator()(StorageImpl* s) const { s->release(); }
 };
-/// One reference, given back at the end of the scope, an exception's end too.
+/// One reference, released at the end of the scope, also by an exception.
 using StorageRef = std::unique_ptr<StorageImpl, ReleaseStorage>;
 
-/// A tensor inside `flat`, `offset_bytes` from its start, with a storage of its own. Versions are
+/// A tensor inside `flat`, `offset_bytes` from its start, with a separate storage. Versions are
 /// counted in `versions`, or in the member itself.
 inline TensorBase member_of(const TensorBase& flat, int64_t offset_bytes, IntArrayRef sizes,
                             IntArrayRef strides, ScalarType dtype,

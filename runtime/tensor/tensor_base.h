@@ -131,7 +131,7 @@ static_assert(sizeof(TensorImpl) == 192, "three cache lines");
 RAMET_API extern const TensorImpl kUndefinedTensor;
 
 namespace capture {
-/// TensorBase::unique(), where a capture holds references of its own.
+/// TensorBase::unique(), while a capture holds additional references.
 RAMET_API bool unique(const TensorImpl* t);
 }  // namespace capture
 
@@ -200,7 +200,7 @@ class RAMET_API TensorBase {
   int64_t ndimension() const { return dim(); }
   /// Number of elements: the product of the extents, 1 for a 0-dim tensor.
   int64_t numel() const { return shown()->numel; }
-  /// The extents, borrowed: they change with the tensor.
+  /// The extents, not copied: they change with the tensor.
   IntArrayRef sizes() const {
     const TensorImpl* t = shown();
     return {t->sizes(), t->rank};
@@ -229,7 +229,7 @@ class RAMET_API TensorBase {
   /// Half, BFloat16, Float or Double?
   bool is_floating_point() const { return is_floating(scalar_type()); }
 
-  /// The physical layout, whatever the public view of it is.
+  /// The physical layout, which may differ from the public one.
   IntArrayRef raw_strides() const {
     const TensorImpl* t = defined_impl("strides");
     return {t->strides(), t->rank};

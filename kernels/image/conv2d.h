@@ -79,9 +79,9 @@ struct Conv2dPlan {
   int64_t slab_rows, slab_columns, slab;  // extents of a slab and its floats
   int64_t out;                            // floats of a result that is transposed afterwards
   int64_t weights;                        // floats of the packed weights
-  bool by_images;                         // tiles of one pixel of several images, then
+  bool by_images;                         // tiles of one pixel of several images
   int64_t image;                          // floats of a copy of a source image
-  int64_t plane;                          // not 0: a slab is [channel][row][column], these apart
+  int64_t plane;                          // not 0: a slab is [channel][row][column], planes so far apart
 };
 // with 16 floats of slack
 RAMET_PLAN int64_t conv2d_round(int64_t floats) { return (floats + 31) / 16 * 16; }
@@ -163,7 +163,7 @@ RAMET_PLAN int64_t conv2d_floats(const Conv2dShape& s, const Conv2dPlan& p, int 
          8 * conv2d_round(s.kh * s.kw);
 }
 struct Conv2dWeightPlan {
-  int64_t per, parts;  // images of a partial sum; partial sums.
+  int64_t per, parts;  // images of a partial sum; partial sums
   // output rows processed at a time, of so many images: their slabs and gradients fit the
   // second-level cache
   int64_t rows, batch;

@@ -98,7 +98,7 @@ void solve_triangular(int64_t batch, int64_t n, int64_t k, bool upper, bool unit
 void determinant(int64_t batch, int64_t n, const double* a, double* sign, double* logabs,
                  double* det) {
   each(batch, n * n * n, [&](int64_t i) -> int64_t {
-    double s = 1, log = 0, product = 1;  // times 2^exponent: a part of it may have no double
+    double s = 1, log = 0, product = 1;  // times 2^exponent, because a part of it may overflow
     int64_t exponent = 0;
     if (n > 0) {
       const Lu lu(read(a + i * n * n, n, n));

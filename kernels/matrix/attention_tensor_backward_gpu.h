@@ -1,4 +1,4 @@
-// Attention of 16-bit floats on tensor cores (mma.sync), backward. For .cu files only.
+// Backward pass of attention of 16-bit floats on tensor cores (mma.sync). For .cu files only.
 //
 // As in the forward pass rows of the warp are in registers, and tiles of the other matrices are in
 // two buffers. Powers of two replace exponentials. attention_query_terms_kernel computes once the

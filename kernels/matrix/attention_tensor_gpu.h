@@ -1,4 +1,4 @@
-// Attention of 16-bit floats on tensor cores (mma.sync), forward. For .cu files only.
+// Forward pass of attention of 16-bit floats on tensor cores (mma.sync). For .cu files only.
 //
 // Each of four warps has 16 or 32 rows of q as operands in registers. Tiles of k and v are in two
 // buffers. While one is used, the next one is loaded, and a tile costs one barrier. Scores stay in

@@ -135,7 +135,7 @@ RAMET_INLINE double log_gamma(double shape, ElementDraws& draws) {
   double small = 0;
   if (shape < 1) {
     small = log_plain(draws.next()) / shape;
-    if (!(small > -0x1p1023)) small = -0x1p1023;  // of shapes near 0: differences stay numbers
+    if (!(small > -0x1p1023)) small = -0x1p1023;  // for shapes near 0: differences are not NaN
     shape += 1;
   }
   const double d = shape - 1.0 / 3, c = 1 / RAMET_LIBM(sqrt)(9 * d);

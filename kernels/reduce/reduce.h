@@ -21,7 +21,7 @@ namespace kernels {
 enum class ReduceOp : uint8_t {
   kSum,
   kMean,
-  kProd,  // of nothing: 0, NaN, 1. Integers wrap; the mean of integers is not defined
+  kProd,  // of no elements: 0, NaN, 1. Integers wrap; the mean of integers is not defined
   kSumSquares,
   kNorm0,
   kNorm1,

@@ -23,8 +23,8 @@ struct CrossEntropyArgs {
   const int64_t* target;
   const void* weight;    // cols elements of dtype, or null: ones
   void* loss;            // rows elements, or one, of dtype
-  void* statistics;      // rows x 2 of the compute type: max and log sum exp(x - max); for the
-                         // backward. Null with log_probs
+  void* statistics;      // Rows x 2 of the compute type: max and log sum exp(x - max), for the
+                         // backward pass. Null with log_probs.
   double* total_weight;  // one double: sum of w[t] over the rows that count
   void* workspace;       // cross_entropy_workspace bytes
   int64_t rows, cols, ignore_index;

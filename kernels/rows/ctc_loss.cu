@@ -67,7 +67,7 @@ template <class T> __global__ void alpha_kernel(CtcLossArgs a) {
       const bool none = a.zero_infinity && negative == static_cast<double>(INFINITY);
       static_cast<T*>(a.loss)[b] = none ? T(0) : static_cast<T>(negative);
     }
-    __syncthreads();  // the next sample writes where this one has been read
+    __syncthreads();  // the next sample overwrites what this one reads
   }
 }
 
@@ -128,7 +128,7 @@ template <class T> __global__ void chance_kernel(CtcLossBackwardArgs a) {
       largest.put(t, most);
       __syncthreads();
     }
-    __syncthreads();  // the next sample writes where this one has been read
+    __syncthreads();  // the next sample overwrites what this one reads
   }
 }
 

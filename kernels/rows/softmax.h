@@ -1,5 +1,5 @@
-// Softmax and log-softmax. The axis is the last one of a dense rows x cols block (fronts move the
-// axis there), or the middle one of [rows / inner, cols, inner].
+// Softmax and log-softmax. The axis is the last one of a dense rows x cols block; fronts move it
+// there. Or it is the middle one of [rows / inner, cols, inner].
 #pragma once
 #include "kernels/kernel.h"
 #include "kernels/rows/row_tasks.h"

@@ -103,7 +103,7 @@ template <class T> RAMET_INLINE Lanes<T> lnan_or(const Lanes<T>& x, Lanes<T> y) 
 template <class T> RAMET_INLINE Lanes<T> labs(Lanes<T> a) {
   if constexpr (sizeof(T) == 4) {
     RAMET_EACH a.v[e] = vabs(a.v[e]);
-  } else {  // of a double: the sign bit cleared, NaN kept
+  } else {  // double: clears the sign bit, keeps NaN
     typedef int64_t Bits __attribute__((vector_size(VL * 4)));
     RAMET_EACH a.v[e] = (typename Lanes<T>::Vec)((Bits)a.v[e] & (INT64_MAX - Bits{}));
   }

@@ -83,12 +83,12 @@ void AtomicFile::commit() {
   if (::fsync(fd_) != 0) failed("write to the disk");
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) failed("rename");
   ::close(std::exchange(fd_, -1));
-  sync_folder(folder_of(path_));  // or a crash of the machine may forget the rename
+  sync_folder(folder_of(path_));  // otherwise a crash of the machine may lose the rename
 }
 
 void sync_folder(const std::string& folder) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return;  // a folder one may write but not read
+  if (fd < 0) return;  // a folder that may be written but not read
   const int result = ::fsync(fd);
   const int reason = errno;
   ::close(fd);

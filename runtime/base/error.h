@@ -5,7 +5,7 @@
 // borders.
 #pragma once
 // clang-format off
-#include "runtime/base/supported.h"  // says what is wrong before anything else does
+#include "runtime/base/supported.h"  // first, so that its error comes first
 // clang-format on
 #include <cstdint>
 #include <iosfwd>

@@ -72,7 +72,7 @@ class RAMET_API CachingAllocator {
     size_t size;
     bool free;
     char* segment;       // the start of the segment it was cut from
-    uint64_t freed = 0;  // in which turn, any part of it
+    uint64_t freed = 0;  // the last turn in which a part of it was freed
   };
   struct BySize {
     size_t size;

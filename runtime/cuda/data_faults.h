@@ -16,10 +16,10 @@
 // Note [Whose fault]
 // Threads have separate words, so that a fault of one does not hide a fault of another. There are
 // kFaultWords of them; further threads share. A fault in a worker's task belongs to the thread that
-// posted it (devices::origin), a fault in a graph to the thread that made it. A thread that waits
-// first gets a fault of its own, then a fault that no thread has got yet: its data may come from
-// there. The thread that caused a fault always gets it at its next wait, even if another thread got
-// it before.
+// posted it (devices::origin). A fault in a graph belongs to the thread that made it. A thread that
+// waits gets a fault of its own if there is one. Otherwise it gets a fault that no thread has got
+// yet, because its data may come from there. The thread that caused a fault always gets it at its
+// next wait, even if another thread got it before.
 #pragma once
 #include <atomic>
 #include <condition_variable>

@@ -8,8 +8,8 @@
 namespace ramet {
 namespace cuda {
 
-/// Code called by `queue` throws it for work that the graph needs but that cannot be done
-/// meanwhile.
+/// Code called by `queue` throws it. `what` is work that the graph needs and that must be done
+/// before the graph is made.
 struct BeforeAGraph {
   std::function<void()> what;
 };

@@ -106,7 +106,7 @@ class RAMET_API Event {
   bool timing_ = false;
   uint64_t ticket_ = 0;
   Device device_ = Device(kCPU);
-  std::shared_ptr<double> host_time_;  // ms of a steady clock; null: of a GPU, or without times
+  std::shared_ptr<double> host_time_;  // ms of a steady clock; null for a GPU, or without times
   std::shared_ptr<gpu::Event> on_gpu_;
 };
 

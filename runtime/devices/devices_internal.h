@@ -61,7 +61,7 @@ struct Workers {
   std::map<uint64_t, std::exception_ptr> failed;  // what tasks threw, by their tickets
   std::atomic<bool> any_failed{false};
   bool stop = false;
-  const Workers* of_parent = nullptr;  // the parent's in a child of fork(), for leak checkers.
+  const Workers* of_parent = nullptr;  // the parent's in a child of fork(), for leak checkers
   // Spinning pays while every worker can have its own core. With more workers it takes time from
   // those that compute.
   std::atomic<int> started{0};

@@ -13,7 +13,7 @@ struct AbsentStorage : StorageImpl {
       : StorageImpl(0, d.ordinal()), touched(std::move(f)) {
     data = nullptr;
     external = StorageImpl::kAbsent;
-    pending = 1;  // a ticket that was done long ago
+    pending = 1;  // a ticket that is done
   }
 };
 
@@ -25,7 +25,7 @@ StorageImpl* absent_storage(Device device, std::function<void()> touched) {
 
 void detail::touch_absent(StorageImpl& storage) {
   const auto touched =
-      static_cast<AbsentStorage&>(storage).touched;  // it may let go of the storage
+      static_cast<AbsentStorage&>(storage).touched;  // it may release the storage
   touched();
 }
 

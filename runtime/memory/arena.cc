@@ -75,7 +75,7 @@ void* Arena::take(size_t size) {
     free_.erase(by_address);
   } else {
     by_address->second = left;
-    sizes_.insert(std::move(by_size));  // the same node, so nothing can fail
+    sizes_.insert(std::move(by_size));  // reuses the node, so it cannot fail
   }
   return block;
 }
@@ -110,7 +110,7 @@ void Arena::add(char* at, size_t size) noexcept {
       throw;
     }
     kept_ += size;
-  } catch (const std::bad_alloc&) {  // no memory to remember it by
+  } catch (const std::bad_alloc&) {  // no memory for its record
     munmap(at, size);
     g_mapped -= size;
     ++returned_;

@@ -185,9 +185,9 @@ void* allocate_from(Heap* h, size_t bytes) {
   return reinterpret_cast<char*>(head) + kStep;
 }
 
-// Gives the heap up at thread exit. Order matters: announce first, drain after. A freer pushes
-// first and reads `abandoned` after; with sequential consistency one of the two sees the write of
-// the other, so no block is forgotten.
+// Gives the heap up at thread exit. Order matters: announce first, drain after. A thread that frees
+// pushes first and reads `abandoned` after. With sequential consistency one of the two sees the
+// write of the other, so no block is forgotten.
 struct ExitGuard {
   ~ExitGuard() {
     auto* h = static_cast<Heap*>(tls.heap);

@@ -59,7 +59,7 @@ struct alignas(64) TensorImpl {
   ScalarType dtype;
   uint8_t device;        // Device::ordinal()
   uint8_t rank, flags;   // number of dimensions; set bits of the enum above
-  void* data;            // cached: no operation touches the storage header for it
+  void* data;            // cached, so that operations do not read the storage header
   int64_t numel;         // how many elements
   StorageImpl* storage;  // its memory
   // the whole autograd slot: grad_fn, or the node that owns a leaf's gradient

@@ -81,7 +81,7 @@ struct Conv2dPlan {
   int64_t weights;                        // floats of the packed weights
   bool by_images;                         // tiles of one pixel of several images
   int64_t image;                          // floats of a copy of a source image
-  int64_t plane;                          // not 0: a slab is [channel][row][column], planes so far apart
+  int64_t plane;                          // distance of planes if a slab is by channels, or 0
 };
 // with 16 floats of slack
 RAMET_PLAN int64_t conv2d_round(int64_t floats) { return (floats + 31) / 16 * 16; }

@@ -25,7 +25,7 @@ StorageImpl* absent_storage(Device device, std::function<void()> touched) {
 
 void detail::touch_absent(StorageImpl& storage) {
   const auto touched =
-      static_cast<AbsentStorage&>(storage).touched;  // it may release the storage
+      static_cast<AbsentStorage&>(storage).touched;  // the call may release the storage
   touched();
 }
 

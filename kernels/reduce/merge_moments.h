@@ -16,8 +16,8 @@ struct MomentsPart {
   const double* var;
   double count;
 };
-/// Adds the parts to the mean mean[i] and to m2[i], the sum of squared deviations from it, of
-/// `count` values, one after the other (Chan, Golub and LeVeque 1979):
+/// mean[i] is the mean of `count` values, and m2[i] the sum of squared deviations from it. Adds the
+/// parts to both, one after the other (Chan, Golub and LeVeque 1979):
 ///   delta = part mean - mean, total = count + part count
 ///   mean += delta part_count / total
 ///   m2 += part var (part_count - 1) + delta^2 count part_count / total

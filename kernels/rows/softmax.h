@@ -7,11 +7,11 @@
 namespace ramet {
 namespace kernels {
 
-/// y[r] = exp(x[r] - m) / s, or x[r] - m - log s, where m = max of row r and s = sum exp(x[r] - m).
-/// A row with a NaN, with +inf, or with nothing but -inf gives NaN. x and y may be the same block.
-/// With inner > 0 element c of row r is at (r / inner cols + c) inner + r % inner. REQUIRES: float,
-/// double, half or bfloat16; workspace of softmax_workspace bytes. On a GPU and for 16-bit floats
-/// inner = 0.
+/// y[r] = exp(x[r] - m) / s, or x[r] - m - log s. m is the maximum of row r, and s = sum exp(x[r] -
+/// m). A row with a NaN, with +inf, or with nothing but -inf gives NaN. x and y may be the same
+/// block. With inner > 0 element c of row r is at (r / inner cols + c) inner + r % inner. REQUIRES:
+/// float, double, half or bfloat16; workspace of softmax_workspace bytes. On a GPU and for 16-bit
+/// floats inner = 0.
 struct SoftmaxArgs {
   const void* x;
   void* y;

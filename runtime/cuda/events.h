@@ -27,7 +27,7 @@ class RAMET_API CardEvent final : public gpu::Event {
 
   const int device_;
   const EventHandle event_;
-  std::vector<EventHandle> copies_;  // after copies that do not block the host
+  std::vector<EventHandle> copies_;  // after copies concurrent with the host and the kernels
   Looks looks_;
 };
 

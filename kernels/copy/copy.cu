@@ -105,8 +105,9 @@ void copy_dense(const CopyDenseArgs& a, Stream where) {
       return start_for("copy", where, ceil_div(bytes, 16), copy_bytes_kernel,
                        static_cast<const unsigned char*>(a.in), static_cast<unsigned char*>(a.out),
                        bytes);
-    // For example a slice. Neighbouring threads still read and write neighbours, so words of an
-    // element's size are fast enough. A user's memory may have a smaller alignment.
+    // Not aligned to 16 bytes, for example a slice. Neighbouring threads still read and write
+    // neighbours, so words of an element's size are fast enough. A user's memory may have a smaller
+    // alignment.
     const auto word_bytes = std::gcd(static_cast<int64_t>(places | 16), bytes_of(a.in_type));
     return by_word(word_bytes, [&](auto word) {
       using T = decltype(word);

@@ -1,5 +1,5 @@
-// A list that it does not own, as LibTorch's ArrayRef: from one element, a braced list, a vector or
-// an array. Never store one.
+// A view of a list that another object owns, as LibTorch's ArrayRef. It is made from one element, a
+// braced list, a vector or an array. Never store one.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -101,7 +101,7 @@ template <class T> std::ostream& operator<<(std::ostream& out, ArrayRef<T> list)
   return out << ']';
 }
 
-/// Sizes, strides, dimensions: a list of int64 that it does not own.
+/// Sizes, strides, dimensions: a view of a list of int64.
 using IntArrayRef = ArrayRef<int64_t>;
 
 /// "No list" or a list: LibTorch's OptionalIntArrayRef (`x.sum({})`, `x.mean(std::nullopt)`).

@@ -41,7 +41,7 @@ inline __attribute__((always_inline)) auto by_compute_type(ScalarType t, const F
   __builtin_trap();
 }
 
-/// The same of floating dtypes only: f(float{}) or f(double{}).
+/// The same for floating dtypes only: f(float{}) or f(double{}).
 template <class F>
 inline __attribute__((always_inline)) auto by_floating_type(ScalarType t, const F& f) {
   switch (t) {

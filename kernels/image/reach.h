@@ -41,7 +41,7 @@ inline double pool2d_reach(const Pool2dShape& s, std::initializer_list<ImageView
   return most;
 }
 
-/// The same of batch norm over n samples of c channels of l values.
+/// The same for batch norm over n samples of c channels of l values.
 inline double batch_norm_reach(int64_t n, int64_t c, int64_t l,
                                std::initializer_list<ChannelView> views) {
   double most = product_of({n, c, l});

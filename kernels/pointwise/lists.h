@@ -98,7 +98,7 @@
 
 // ---- arithmetic.h: autograd/ops/pointwise/arithmetic.h, power.h ----
 
-/// Of integers, with the forms of comparisons and name(number, y), name_out(out, number, y).
+/// For integers, with the forms of comparisons and name(number, y), name_out(out, number, y).
 #define RAMET_BITS_FUNCTIONS(X)                                                               \
   X(bitwise_and, BitwiseAnd)                                                                  \
   X(bitwise_or, BitwiseOr)                                                                    \
@@ -152,7 +152,7 @@
 
 // ---- compare.h: autograd/ops/pointwise/comparison.h ----
 
-/// Of two tensors, or tensor and number: name(x, y), name_out(out, x, y), x.name(y), x.name_(y).
+/// For two tensors, or tensor and number: name(x, y), name_out(out, x, y), x.name(y), x.name_(y).
 #define RAMET_COMPARE_FUNCTIONS(X)                                                            \
   X(eq, Eq)                                                                                   \
   X(ne, Ne)                                                                                   \
@@ -160,12 +160,12 @@
   X(le, Le)                                                                                   \
   X(gt, Gt)                                                                                   \
   X(ge, Ge)
-/// The same of two tensors: anything but zero is true.
+/// The same for two tensors: anything but zero is true.
 #define RAMET_LOGIC_FUNCTIONS(X)                                                              \
   X(logical_and, LogicalAnd)                                                                  \
   X(logical_or, LogicalOr)                                                                    \
   X(logical_xor, LogicalXor)
-/// Of one: name(x), x.name().
+/// For one tensor: name(x), x.name().
 #define RAMET_TEST_FUNCTIONS(X)                                                               \
   X(logical_not, LogicalNot)                                                                  \
   X(isnan, IsNan)                                                                             \

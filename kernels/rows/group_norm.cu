@@ -76,7 +76,7 @@ __global__ void forward_kernel(GroupNormArgs a, Planes<I> at, bool packed) {
   }
 }
 
-// Of each plane, sums of dy and of dy h.
+// The sums of dy and of dy h of each plane.
 template <class S, int kGroup>
 __global__ void sums_kernel(GroupNormBackwardArgs a, bool packed, ComputeOf<S>* sums) {
   using T = ComputeOf<S>;
@@ -104,7 +104,7 @@ __global__ void sums_kernel(GroupNormBackwardArgs a, bool packed, ComputeOf<S>* 
   });
 }
 
-// Of each group, means of g and of g h.
+// The means of g and of g h of each group.
 template <class T> __global__ void means_kernel(GroupNormBackwardArgs a, const T* sums, T* means) {
   const GroupNormShape& s = a.shape;
   const int64_t rows = s.n * s.groups, channels = s.c / s.groups, planes = s.n * s.c;

@@ -34,7 +34,7 @@ class __attribute__((visibility("default"))) ClassicScope {  // RAMET_API, which
   const bool switches_;
 };
 
-/// What std::printf would print.
+/// The text that std::printf would print.
 [[gnu::format(printf, 1, 2)]] std::string formatted(const char* format, ...);
 /// std::strtod.
 double read_double(const char* text, char** end);

@@ -24,7 +24,7 @@ using DeviceIndex = int8_t;
 /// Logical devices of one kind that a process can have. `cpu:0..7` exist on every machine
 /// (RAMET_CPU_DEVICES lowers the number, 1 to 8); they are made at first use.
 inline constexpr int kMaxDevicesPerType = 8;
-/// Of both kinds together.
+/// Logical devices of both kinds together.
 inline constexpr int kMaxDevices = 2 * kMaxDevicesPerType;
 
 /// A device. An index of -1 means "the current device of that type"; tensors always carry a
@@ -46,7 +46,7 @@ class RAMET_API Device {
   constexpr DeviceIndex index() const { return index_; }
   /// -1 to kMaxDevicesPerType - 1, or an Error.
   void set_index(DeviceIndex index);
-  /// Has it a number of its own?
+  /// Does it have a definite number?
   constexpr bool has_index() const { return index_ >= 0; }
   /// One of the host?
   constexpr bool is_cpu() const { return type_ == DeviceType::CPU; }

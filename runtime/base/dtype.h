@@ -61,7 +61,7 @@ constexpr bool is_floating(ScalarType t) {
 constexpr bool is_integral(ScalarType t, bool include_bool = true) {
   return t <= ScalarType::UInt32 && (include_bool || t != ScalarType::Bool);
 }
-/// Has it no numbers below 0? bool and the unsigned integers.
+/// Does it have no numbers below 0? True for bool and the unsigned integers.
 constexpr bool is_unsigned(ScalarType t) {
   return t == ScalarType::Bool || t == ScalarType::Byte || t == ScalarType::UInt16 ||
          t == ScalarType::UInt32;

@@ -33,7 +33,7 @@ struct SourceLocation {
   /// Line in it, from 1.
   uint32_t line;
 
-  /// Where it is called.
+  /// The place of the call.
   static constexpr SourceLocation current(const char* file = __builtin_FILE(),
                                           const char* function = __builtin_FUNCTION(),
                                           uint32_t line = __builtin_LINE()) noexcept {

@@ -23,9 +23,9 @@ class TypeMeta {
     type_ = t;
     return *this;
   }
-  /// Of an enumerator.
+  /// From an enumerator.
   static constexpr TypeMeta fromScalarType(ScalarType t) { return TypeMeta(t); }
-  /// Of a C++ type.
+  /// From a C++ type.
   template <class T> static constexpr TypeMeta Make() { return TypeMeta(ScalarTypeOf<T>::value); }
   /// Bytes of a T.
   template <class T> static constexpr size_t ItemSize() { return sizeof(T); }
@@ -38,7 +38,7 @@ class TypeMeta {
   /// Is it an element type (always), or this one?
   constexpr bool isScalarType() const { return true; }
   constexpr bool isScalarType(ScalarType t) const { return type_ == t; }
-  /// Is it that of the C++ type T?
+  /// Is it the type of the C++ type T?
   template <class T> constexpr bool Match() const { return type_ == ScalarTypeOf<T>::value; }
   /// Bytes of an element; 0 of Undefined.
   constexpr size_t itemsize() const { return item_size(type_); }
@@ -82,7 +82,7 @@ constexpr bool isIntegralType(ScalarType t, bool includeBool) {
 }
 /// false: there are no complex numbers.
 constexpr bool isComplexType(ScalarType) { return false; }
-/// Has it numbers below 0? Not bool and unsigned integers.
+/// Does it have numbers below 0? False for bool and unsigned integers.
 constexpr bool isSignedType(ScalarType t) { return !is_unsigned(t) && t != ScalarType::Undefined; }
 /// promote_types by LibTorch's name.
 inline ScalarType promoteTypes(ScalarType a, ScalarType b) { return promote_types(a, b); }

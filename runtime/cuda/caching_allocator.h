@@ -112,7 +112,7 @@ class RAMET_API CachingAllocator {
   std::vector<void*> kept_;  // for cudaFree(), which a thread that makes a graph does not call
 };
 
-/// That of cuda:k, made at need.
+/// The allocator of cuda:k. The first call makes it.
 RAMET_API CachingAllocator& caching_allocator(int device);
 /// Gives back the cached memory of all logical devices of this one's GPU.
 RAMET_API void empty_caches_of_card(int device);

@@ -47,7 +47,7 @@ RAMET_API void set_trial_deadline(int milliseconds);
 using TrialRead = cudaError_t (*)(void* to, const void* from, size_t bytes, cudaStream_t stream);
 RAMET_API void set_trial_read(TrialRead read);
 
-/// What tests count.
+/// Counters for tests.
 struct CopyCounts {
   uint64_t to_device = 0, to_host = 0, direct = 0, through_host = 0;
 };

@@ -1,4 +1,4 @@
-// What kernels report of their operands: Note [Errors in data] in runtime/devices/gpu.h.
+// Faults that kernels report about their operands: Note [Errors in data] in runtime/devices/gpu.h.
 //
 // Note [Looks]
 // A look is a kernel, or a graph with such kernels, that may write the device's fault words. Looks

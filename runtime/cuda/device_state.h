@@ -94,7 +94,7 @@ class RAMET_API DeviceState {
   ~DeviceState();
   const int device, card;
 
-  /// The stream of this queue, made at need.
+  /// The stream of this queue. The first call makes it.
   cudaStream_t stream(Queue queue, const char* op);
   /// Work that `later` gets from now on begins after all work that `earlier` has got so far.
   void order(Queue earlier, Queue later, const char* op);
@@ -107,7 +107,7 @@ class RAMET_API DeviceState {
   cudaStream_t launching(const char* kernel, uint64_t threads, Queue queue);
   /// "kernel a" or "one of the kernels a, b": those queued since the device was last waited for.
   std::string suspects();
-  /// What was queued since the last forget_launches().
+  /// The kernels queued since the last forget_launches().
   Launches launches();
   void forget_launches();
   /// For kernels that check their operands, on the compute stream.

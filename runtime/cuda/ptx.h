@@ -21,7 +21,7 @@ __device__ __forceinline__ void cp_async16(void* target, const void* source,
                : "memory");
 }
 
-/// The same of 8 bytes, both aligned to 8.
+/// The same for 8 bytes, both aligned to 8.
 __device__ __forceinline__ void cp_async8(void* target, const void* source,
                                           unsigned source_bytes = 8) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(shared_address(target)),
@@ -68,7 +68,7 @@ __device__ __forceinline__ void mma_bf16(float (&d)[4], const unsigned (&a)[4], 
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/// The same of float16.
+/// The same for float16.
 __device__ __forceinline__ void mma_f16(float (&d)[4], const unsigned (&a)[4], unsigned b0,
                                         unsigned b1) {
   asm volatile(

@@ -178,7 +178,7 @@ class RAMET_API ReplicaRandomRef {
   ~ReplicaRandomRef() {
     if (p_ && drop_ref(p_->refs)) delete p_;
   }
-  /// What it points at, or null.
+  /// The object that it points at, or null.
   ReplicaRandom* get() const { return p_; }
   /// A new one that draws the numbers that this one would draw next. Not for an empty reference.
   ReplicaRandomRef again() const;

@@ -99,7 +99,7 @@ inline void deallocate(void* p, size_t bytes) {
   deallocate_slow(p, bytes);
 }
 
-/// Of the calling thread's heap; for tests.
+/// Counts of the calling thread's heap; for tests.
 struct Counts {
   /// Slabs in use and empty ones, bytes of large blocks that are kept, heaps of all threads.
   size_t slabs, spare, large_bytes, heaps;

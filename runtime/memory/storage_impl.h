@@ -88,7 +88,7 @@ struct alignas(64) StorageImpl {
   }
   /// Its number, given at the first request and never to another.
   RAMET_API uint64_t serial();
-  /// Of pinned memory: do other storages show it?
+  /// For pinned memory: do other storages share it?
   RAMET_API bool has_aliases();
   /// One reference less; the last one destroys it.
   void release() {

@@ -12,12 +12,12 @@ namespace ramet {
 /// A kernel call. The hook gets it twice: before the call, and after its return (on a GPU: after
 /// the kernel was queued) with `done` set.
 struct KernelCall {
-  /// Of the kernel: "mul_forward".
+  /// Name of the kernel: "mul_forward".
   const char* name;
-  /// Where it runs.
+  /// The stream on which it runs.
   Stream stream;
   const void* args;  ///< trivially copyable: may be copied byte by byte
-  /// Of the arguments.
+  /// Size of the arguments.
   size_t bytes;
   uint64_t start = 0;  ///< for the hook's own use between the two calls
   bool done = false;

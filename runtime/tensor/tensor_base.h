@@ -76,7 +76,7 @@ struct alignas(64) TensorImpl {
   alignas(64) int64_t sizes_[kInlineRank];
   int64_t strides_[kInlineRank];  // [rank, 8) of both is not initialised
 
-  /// That of kUndefinedTensor.
+  /// The implementation of kUndefinedTensor.
   constexpr TensorImpl()
       : dtype(ScalarType::Undefined),
         device(0),
@@ -218,7 +218,7 @@ class RAMET_API TensorBase {
   size_t element_size() const { return item_size(defined_impl("element_size")->dtype); }
   size_t itemsize() const { return element_size(); }
   size_t nbytes() const { return static_cast<size_t>(numel()) * element_size(); }
-  /// Where it is, with a definite index.
+  /// The device of its memory, with a definite index.
   Device device() const { return Device::from_ordinal(defined_impl("device")->device); }
   /// Its device's default stream.
   Stream stream() const { return {device(), 0}; }

@@ -1,5 +1,5 @@
 // TensorAccessor: `a[i][j]` on raw memory, unchecked as LibTorch's. GenericPackedTensorAccessor:
-// the same with sizes and strides of its own, so that a kernel can take it by value.
+// the same, with its own sizes and strides, so that a kernel can take it by value.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,13 +15,13 @@
 
 namespace ramet {
 
-/// How an accessor points at its elements: `PtrType`.
+/// PtrType: the plain pointer type that an accessor uses for its elements.
 template <class T> struct DefaultPtrTraits { using PtrType = T*; };  // how it points
-/// Nothing else shows the memory.
+/// PtrType: a __restrict__ pointer. Only this accessor may reach the memory.
 template <class T> struct RestrictPtrTraits { using PtrType = T* __restrict__; };  // how it points
 
 namespace detail {
-/// list[d]; on the host an Error from N on.
+/// Returns list[d]. On the host an Error where d >= N.
 template <size_t N, class index_t> RAMET_BOTH_SIDES index_t nth(const index_t* list, size_t d) {
 #if !defined(__CUDA_ARCH__)
   RAMET_CHECK(d < N, "accessor", "dimension: got ", d, ", expected less than ", N);
@@ -36,11 +36,11 @@ template <class T, size_t N, template <class> class PtrTraits = DefaultPtrTraits
           class index_t = int64_t>
 class TensorAccessor {
  public:
-  /// A pointer to its elements, as the traits have it.
+  /// The type of the pointer to the elements, as the traits define it.
   using PtrType = typename PtrTraits<T>::PtrType;
   RAMET_BOTH_SIDES TensorAccessor(PtrType data, const index_t* sizes, const index_t* strides)
       : data_(data), sizes_(sizes), strides_(strides) {}
-  /// An element of one dimension, an accessor of more.
+  /// An element where N is 1, otherwise an accessor of one dimension less.
   RAMET_BOTH_SIDES decltype(auto) operator[](index_t i) const {
     if constexpr (N == 1) {
       T& element = data_[i * strides_[0]];
@@ -50,13 +50,13 @@ class TensorAccessor {
                                                           strides_ + 1);
     }
   }
-  /// The first element.
+  /// A pointer to the first element.
   RAMET_BOTH_SIDES PtrType data() const { return data_; }
-  /// An Error from N on.
+  /// The size of dimension d. An Error where d >= N.
   RAMET_BOTH_SIDES index_t size(size_t d) const { return detail::nth<N>(sizes_, d); }
-  /// In elements; an Error from N on.
+  /// The stride of dimension d, in elements. An Error where d >= N.
   RAMET_BOTH_SIDES index_t stride(size_t d) const { return detail::nth<N>(strides_, d); }
-  /// All N of them:
+  /// All N sizes, or strides:
   ArrayRef<index_t> sizes() const { return {sizes_, N}; }
   ArrayRef<index_t> strides() const { return {strides_, N}; }
 
@@ -65,13 +65,13 @@ class TensorAccessor {
   const index_t *sizes_, *strides_;
 };
 
-/// Trivially copyable. Memory is borrowed, sizes and strides are held; with an index_t of 32 bits
-/// kernels compute less.
+/// The same, but trivially copyable: it borrows the memory and holds sizes and strides itself. With
+/// a 32-bit index_t, kernels compute less.
 template <class T, size_t N, template <class> class PtrTraits = DefaultPtrTraits,
           class index_t = int64_t>
 class GenericPackedTensorAccessor {
  public:
-  /// A pointer to its elements, as the traits have it.
+  /// The type of the pointer to the elements, as the traits define it.
   using PtrType = typename PtrTraits<T>::PtrType;
   template <class From>
   GenericPackedTensorAccessor(PtrType data, const From* sizes, const From* strides) : data_(data) {
@@ -83,11 +83,12 @@ class GenericPackedTensorAccessor {
   RAMET_BOTH_SIDES decltype(auto) operator[](index_t i) const {
     return TensorAccessor<T, N, PtrTraits, index_t>(data_, sizes_, strides_)[i];
   }
-  /// The first element; extents and strides (in elements), an Error from N on:
+  /// A pointer to the first element; size and stride (in elements) of dimension d, an Error where d
+  /// >= N:
   RAMET_BOTH_SIDES PtrType data() const { return data_; }
   RAMET_BOTH_SIDES index_t size(size_t d) const { return detail::nth<N>(sizes_, d); }
   RAMET_BOTH_SIDES index_t stride(size_t d) const { return detail::nth<N>(strides_, d); }
-  /// The two dimensions exchanged; an Error from N on.
+  /// A copy with the two dimensions exchanged. An Error where one is >= N.
   GenericPackedTensorAccessor transpose(index_t dim1, index_t dim2) const {
     const auto a = static_cast<size_t>(dim1), b = static_cast<size_t>(dim2);
     const index_t sizes[] = {size(a), size(b)};  // checks both

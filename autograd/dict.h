@@ -17,27 +17,28 @@ namespace detail {
 template <class Key> struct DictLess : std::less<Key> {};
 }  // namespace detail
 
-/// In the order of insertion. A copy is another handle of the same entries; copy() copies them.
+/// A map in the order of insertion. A copy is another handle of the same entries; copy() copies
+/// them.
 template <class Key, class Value> class Dict final {
  public:
-  /// What it maps from and to:
+  /// The types of keys and values:
   using key_type = Key;
   using mapped_type = Value;
-  /// One entry: its key stays, its value may be set.
+  /// One entry: its key is fixed, its value may be set.
   class Entry {
    public:
     Entry(Key key, Value value) : key_(std::move(key)), value_(std::move(value)) {}
-    /// The two, borrowed:
+    /// The key and the value, borrowed:
     const Key& key() const { return key_; }
     const Value& value() const { return value_; }
-    /// The entry maps to this from now on, in every handle.
+    /// Sets the entry's value, in every handle.
     void setValue(Value value) const { value_ = std::move(value); }
 
    private:
     Key key_;
     mutable Value value_;
   };
-  /// Over entries, in the order of insertion.
+  /// Iterates over the entries in the order of insertion.
   using iterator = typename std::vector<Entry>::const_iterator;
 
   Dict() : impl_(std::make_shared<Impl>()) {}
@@ -45,39 +46,40 @@ template <class Key, class Value> class Dict final {
     for (const auto& [key, value] : entries) insert_or_assign(key, value);
   }
 
-  /// As std::map's, over all handles' entries:
+  /// As std::map's; they concern the entries that all handles share:
   size_t size() const { return impl_->entries.size(); }
   bool empty() const { return size() == 0; }
   iterator begin() const { return impl_->entries.begin(); }
   iterator end() const { return impl_->entries.end(); }
-  /// Where the key is, or end().
+  /// The position of the key, or end().
   iterator find(const Key& key) const {
     const auto at = impl_->places.find(key);
     return at == impl_->places.end() ? end() : begin() + static_cast<std::ptrdiff_t>(at->second);
   }
-  /// Is there such a key? And as a number:
+  /// Is there such a key? The same as a number:
   bool contains(const Key& key) const { return impl_->places.count(key) != 0; }
   size_t count(const Key& key) const { return impl_->places.count(key); }
-  /// An IndexError where the key is absent.
+  /// The value of the key. An IndexError where the key is absent.
   const Value& at(const Key& key) const {
     const iterator it = find(key);
     if (it == end()) throw IndexError("[Dict] got a key that is absent, expected one of the keys");
     return it->value();
   }
-  /// Leaves what is there already, and says so.
+  /// Inserts the pair unless the key exists. Returns the position, and whether it inserted.
   std::pair<iterator, bool> insert(Key key, Value value) const {
     const auto made = impl_->places.emplace(key, size());
     if (made.second) impl_->entries.emplace_back(std::move(key), std::move(value));
     return {begin() + static_cast<std::ptrdiff_t>(made.first->second), made.second};
   }
-  /// Where it is now, and whether it was not there before.
+  /// Inserts the pair, or sets the value of the key that exists. Returns the position, and whether
+  /// the key is new.
   std::pair<iterator, bool> insert_or_assign(Key key, Value value) const {
     const iterator there = find(key);
     if (there == end()) return insert(std::move(key), std::move(value));
     there->setValue(std::move(value));
     return {there, false};
   }
-  /// The entries behind it move up.
+  /// Removes the key's entry, and moves the later entries up. Returns how many it removed.
   size_t erase(const Key& key) const {
     const auto at = impl_->places.find(key);
     if (at == impl_->places.end()) return 0;
@@ -88,11 +90,11 @@ template <class Key, class Value> class Dict final {
       if (later.second > place) --later.second;
     return 1;
   }
-  /// Removes all entries, of all handles.
+  /// Removes all entries, in every handle.
   void clear() const { impl_->entries.clear(), impl_->places.clear(); }
-  /// Room for n entries.
+  /// Reserves memory for n entries.
   void reserve(size_t n) const { impl_->entries.reserve(n); }
-  /// One with entries of its own.
+  /// A Dict with its own copy of the entries.
   Dict copy() const {
     Dict other;
     *other.impl_ = *impl_;
@@ -100,7 +102,7 @@ template <class Key, class Value> class Dict final {
   }
   /// Are both handles of the same entries?
   bool is(const Dict& other) const { return impl_ == other.impl_; }
-  /// The same for handles of the same entries.
+  /// An address that is the same for all handles of the same entries.
   const void* id() const { return impl_.get(); }
 
  private:
@@ -123,24 +125,24 @@ template <class T> class List final {
   explicit List(std::vector<T> items)
       : items_(std::make_shared<std::vector<T>>(std::move(items))) {}
 
-  /// As std::vector's, over all handles' items:
+  /// As std::vector's; they concern the items that all handles share:
   size_t size() const { return items_->size(); }
   bool empty() const { return items_->empty(); }
   iterator begin() const { return items_->begin(); }
   iterator end() const { return items_->end(); }
-  /// An IndexError outside [0, size()).
+  /// Item i. An IndexError outside [0, size()).
   T& operator[](size_t i) const { return (*items_)[checked(i)]; }
   /// A copy of item i. An IndexError outside [0, size()).
   T get(size_t i) const { return (*items_)[checked(i)]; }
   /// Item i becomes the value, in every handle. An IndexError outside [0, size()).
   void set(size_t i, T value) const { (*items_)[checked(i)] = std::move(value); }
-  /// One more item, in every handle.
+  /// Appends an item, in every handle.
   void push_back(T value) const { items_->push_back(std::move(value)); }
-  /// One more item, made of these.
+  /// Appends an item made of these arguments, in every handle.
   template <class... Args> void emplace_back(Args&&... args) const {
     items_->emplace_back(std::forward<Args>(args)...);
   }
-  /// Without the last; an IndexError of an empty list.
+  /// Removes the last item, in every handle. An IndexError where the list is empty.
   void pop_back() const {
     checked(0);
     items_->pop_back();
@@ -151,7 +153,7 @@ template <class T> class List final {
   void clear() const { items_->clear(); }
   /// The items themselves.
   const std::vector<T>& vec() const { return *items_; }
-  /// One with items of its own.
+  /// A List with its own copy of the items.
   List copy() const { return List(vec()); }
   /// Are both handles of the same items?
   bool is(const List& other) const { return items_ == other.items_; }

@@ -4,36 +4,39 @@
 
 namespace ramet {
 
-/// Off in InferenceMode, whatever is asked there.
+/// Grad mode: are the thread's operations recorded? In InferenceMode it is always off.
 struct GradMode {
   /// Are this thread's operations recorded?
   static bool is_enabled() { return ramet::detail::tls.grad_mode; }
-  /// Whether they are from now on. InferenceMode is stronger: in it they are not.
+  /// Turns grad mode on or off. In InferenceMode operations are not recorded, whatever is set.
   static void set_enabled(bool on) {
     ramet::detail::tls.grad_mode = on && !ramet::detail::tls.inference_mode;
   }
 };
-/// Sets grad mode while it lives.
+/// Sets grad mode during its lifetime.
 struct AutoGradMode : ScopedValue<bool> {
   explicit AutoGradMode(bool on)
       : ScopedValue<bool>(ramet::detail::tls.grad_mode, on && !ramet::detail::tls.inference_mode) {}
 };
-/// Nothing is recorded while it lives.
+/// During its lifetime nothing is recorded.
 struct NoGradGuard : AutoGradMode {
   NoGradGuard() : AutoGradMode(false) {}
 };
-/// Operations are recorded while it lives, inside NoGradGuard too.
+/// During its lifetime operations are recorded, inside NoGradGuard too.
 struct EnableGradGuard : AutoGradMode {
   EnableGradGuard() : AutoGradMode(true) {}
 };
-/// As NoGradGuard, and what is allocated inside is an inference tensor, as are views of one, made
-/// anywhere: it tracks neither versions nor views. All other tensors are normal ones, inside as
-/// well, and stay so: written inside they count versions, and their views made inside are normal
-/// tensors. Outside an inference tensor may be read by any operation that does not save it for a
-/// backward (clone() it for that: a normal tensor), but not be written in place, and it begins to
-/// require a gradient only inside. One that does is refused where something is recorded. A view
-/// made inside of a normal tensor is refused where it is written in place with history.
-/// InferenceMode(false) inside is the normal mode, with grad mode on.
+/// As NoGradGuard; and a tensor allocated inside is an inference tensor, as is any view of one,
+/// made inside or outside. An inference tensor tracks neither versions nor views. All other tensors
+/// are normal ones, inside as well, and stay normal: writes inside raise their versions, and their
+/// views made inside are normal tensors.
+///
+/// Outside, any operation that does not save an inference tensor for a backward may read it.
+/// clone() it for one that does: the clone is a normal tensor. The inference tensor must not be
+/// written in place there. It can begin to require a gradient only inside; one that requires a
+/// gradient is refused where something is recorded. A view made inside of a normal tensor is
+/// refused where it is written in place with history. InferenceMode(false) inside is the normal
+/// mode, with grad mode on.
 struct InferenceMode {
   explicit InferenceMode(bool enabled = true)
       : grad_(ramet::detail::tls.grad_mode, enabled ? false : true),
@@ -51,11 +54,11 @@ using ramet::GradMode;
 using ramet::InferenceMode;
 using ramet::NoGradGuard;
 
-/// Debugging: a backward error names the scopes around the forward call that made the failing node,
-/// and with `check_nan` a NaN in a gradient is an error naming the operation.
+/// For debugging. An error in a backward names the scopes around the forward call that made the
+/// failing node. With `check_nan` a NaN in a gradient is an error that names the operation.
 struct DetectAnomalyGuard {
   explicit DetectAnomalyGuard(bool check_nan = true);
-  /// As it was before.
+  /// Restores the former setting.
   ~DetectAnomalyGuard();
   DetectAnomalyGuard(const DetectAnomalyGuard&) = delete;
   DetectAnomalyGuard& operator=(const DetectAnomalyGuard&) = delete;
@@ -64,11 +67,12 @@ struct DetectAnomalyGuard {
   const bool mode_;
   ScopedValue<bool> nan_;
 };
-/// Errors of a backward say where the forward of the operation was called.
+/// The switch of DetectAnomalyGuard: errors of a backward say where the operation's forward was
+/// called.
 struct AnomalyMode {
   /// Is it on in this thread?
   static bool is_enabled() { return ramet::detail::tls.watching & Context::kAnomaly; }
-  /// From now on; with check_nan a NaN in a gradient is an Error, too.
+  /// Turns it on or off. With check_nan a NaN in a gradient is an Error, too.
   static void set_enabled(bool on, bool check_nan = true) {
     uint8_t& watching = ramet::detail::tls.watching;
     watching =

@@ -10,7 +10,7 @@ namespace ramet {
 namespace autograd {
 namespace {
 
-// Empty where there is no tensor.
+// The elements; empty for an undefined tensor.
 std::vector<double> values(const Tensor& t) {
   if (!t.defined()) return {};
   NoGradGuard off;
@@ -42,7 +42,7 @@ Tensor one_at(const Tensor& like, int64_t at) {
   return t;
 }
 
-// Puts an element back, also where the function throws while it is moved.
+// Moves an element, and restores it at the end, also where the function throws.
 class Moved {
  public:
   explicit Moved(double* element) : element_(element), was_(*element) {}
@@ -56,7 +56,7 @@ class Moved {
   const double was_;
 };
 
-// What becomes of outputs without history: `kIgnored`, or they must not move (`kConstant`).
+// How to treat outputs without history: ignore them, or require that they stay constant.
 enum class Others { kIgnored, kConstant };
 
 void check_first_order(const char* name, const CheckedFunction& f,

@@ -11,9 +11,9 @@ namespace autograd {
 
 namespace {
 
-// Depth first without recursion; a node is appended when all behind it were, so the reversed list
-// is a topological order. Among independent nodes the later operation comes first, as in a
-// backward.
+// Depth first without recursion. A node is appended after all nodes that it leads to, so the
+// reversed list is a topological order. Among independent nodes the later operation comes first, as
+// in a backward.
 struct Walk {
   struct Frame {
     Node* node;

@@ -9,7 +9,7 @@
 namespace ramet {
 namespace {
 
-// All digits of a number, and a point where a whole number would look like an integer.
+// Prints all digits of a number, and a point where a whole number would look like an integer.
 void show(std::ostream& out, double x) {
   auto text = detail::classic<std::ostringstream>();
   text.precision(std::numeric_limits<double>::max_digits10);
@@ -26,7 +26,7 @@ struct IValue::Held {
       value;
 };
 
-// What is being printed: this list, tuple or dictionary, inside of `around`.
+// The list, tuple or dictionary that is being printed; `around` is the one that contains it.
 struct IValue::Shown {
   static constexpr int kMaxDepth = 256;
   std::ostream& out;
@@ -50,7 +50,7 @@ struct IValue::Shown {
       (*this)(list[i]);
     }
   }
-  // Around f(), which prints what `of` holds.
+  // Calls f(), which prints what `of` holds.
   template <class F>
   void nested(const void* of, const char* open, const char* close, const F& f) const {
     out << open;

@@ -1,4 +1,4 @@
-// A small any-type: what AutogradContext::saved_data and module attributes hold.
+// A small any-type: the value type of AutogradContext::saved_data and of module attributes.
 #pragma once
 #include <iosfwd>
 #include <memory>
@@ -17,34 +17,36 @@ namespace ramet {
 class IValue;
 
 namespace detail {
-/// Keys are nothing, numbers, bools and strings, each its own kind; of others an Error.
+/// Keys are None, numbers, bools and strings; each kind is distinct. A key of another kind is an
+/// Error.
 template <> struct DictLess<IValue> {
   RAMET_API bool operator()(const IValue& a, const IValue& b) const;
 };
 }  // namespace detail
 
-/// Nothing, a number, a bool, a string, a tensor, a list of numbers or tensors, or a list, tuple or
-/// dictionary of any values; or the name of what a file has and this library cannot hold. Copies
-/// share lists and dictionaries; one that holds itself is never freed.
+/// Holds nothing (None), a number, a bool, a string, a tensor, or a list of numbers or tensors. Or
+/// holds a list, tuple or dictionary of any values. It may also hold the name of a value in a file
+/// that this library cannot hold. Copies share lists and dictionaries; one that contains itself is
+/// never freed.
 class RAMET_API IValue {
  public:
   using GenericDict = Dict<IValue, IValue>;
   using GenericList = List<IValue>;
-  /// Several values that stay as they are.
+  /// Several values that cannot be changed.
   class Tuple {
    public:
     explicit Tuple(std::vector<IValue> elements) : elements_(std::move(elements)) {}
-    /// They, and how many:
+    /// The values, and their number:
     const std::vector<IValue>& elements() const { return elements_; }
     size_t size() const { return elements_.size(); }
 
    private:
     std::vector<IValue> elements_;
   };
-  /// How an IValue holds it.
+  /// The pointer by which an IValue holds a tuple.
   using TuplePtr = std::shared_ptr<const Tuple>;
-  /// What a file has and this library does not: an object of a class of Python, a tensor of another
-  /// dtype. All other conversions of it are Errors with its name.
+  /// A value from a file that this library cannot hold: an object of a Python class, or a tensor of
+  /// another dtype. Every other conversion of it is an Error with its name.
   struct Opaque {
     std::string name;  // "argparse.Namespace", "tensor of torch.complex64"
   };
@@ -104,18 +106,18 @@ class RAMET_API IValue {
   const std::vector<double>& toDoubleVector() const;
   const std::vector<Tensor>& toTensorVector() const;
   Scalar toScalar() const;
-  /// LibTorch keeps texts and lists behind pointers: `toString()->string()`.
+  /// LibTorch returns strings and lists as pointers: `toString()->string()`.
   struct Text {
     std::string text;  // the text
-    /// The same.
+    /// The text.
     const std::string& string() const { return text; }
     const Text* operator->() const { return this; }
   };
-  /// The string; an Error where it is none.
+  /// The string. An Error where the value is none.
   Text toString() const { return {toStringRef()}; }
-  /// Lists by LibTorch's names: handles of what is held, not copies of it. A list of any values, as
-  /// files have them, becomes a new one of its items. An Error where the value or an item is of
-  /// another kind:
+  /// Lists by LibTorch's names: handles of the list that this holds, not copies. A list of any
+  /// values, as in files, becomes a new list of its items. An Error where the value or an item is
+  /// of another kind:
   List<int64_t> toIntList() const;
   List<double> toDoubleList() const;
   List<Tensor> toTensorList() const;
@@ -123,13 +125,13 @@ class RAMET_API IValue {
   const TuplePtr& toTuple() const;
   const Tuple& toTupleRef() const { return *toTuple(); }
   const Opaque& toOpaque() const;
-  /// Of a list of numbers or tensors one that was made of it.
+  /// A list of any values; from a list of numbers or tensors it makes a new one.
   GenericList toList() const;
   /// The items of a list of any values.
   ArrayRef<IValue> toListRef() const;
 
-  /// The value as one of the types above, or as an integer or a floating-point number of another
-  /// size: an Error where it does not fit.
+  /// The value as one of the types above, or as an integer or floating-point number of another
+  /// size. An Error where it does not fit.
   template <class T> T to() const {
     if constexpr (std::is_same<T, bool>::value) return toBool();
     else if constexpr (std::is_integral<T>::value) return Scalar(toInt()).to<T>();
@@ -147,14 +149,14 @@ class RAMET_API IValue {
     else if constexpr (std::is_same<T, GenericList>::value) return toList();
     else static_assert(sizeof(T) == 0, "IValue::to<T>: no value is of that type");
   }
-  /// Nothing where this is None.
+  /// The value, or nothing where this is None.
   template <class T> std::optional<T> toOptional() const {
     return isNone() ? std::nullopt : std::optional<T>(to<T>());
   }
 
-  /// As LibTorch's: "None", "True", "3", "3.", "text", "[1, 2]", "(1, 2)", "{a: 1}", tensors as
-  /// they print; "<argparse.Namespace>". What holds itself is "..." there, and so is what is deeper
-  /// than 256 levels.
+  /// Prints as LibTorch does: "None", "True", "3", "3.", "text", "[1, 2]", "(1, 2)", "{a: 1}",
+  /// tensors as they print; "<argparse.Namespace>". A value inside itself prints as "...", and so
+  /// does one deeper than 256 levels.
   friend RAMET_API std::ostream& operator<<(std::ostream& out, const IValue& value);
   friend struct detail::DictLess<IValue>;
 
@@ -164,7 +166,7 @@ class RAMET_API IValue {
   template <class T> bool is() const;
   template <class T> List<T> list_of(const char* wanted) const;
   template <class T> const T& get(const char* wanted) const;
-  std::shared_ptr<const Held> held_;  // which nobody changes, so copies share it; none: None
+  std::shared_ptr<const Held> held_;  // never changes, so copies share it; none: None
 };
 
 namespace impl {

@@ -40,7 +40,7 @@ const DeprecatedTypeProperties& Tensor::type() const {
 
 bool Tensor::leaf_slot() const { return static_cast<Node*>(p_->node)->flags & Node::kSink; }
 
-// A view may get a history when it is next looked at.
+// A view may get a history when it is next used.
 bool Tensor::leaf_view() const {
   if (p_->node && !leaf_slot()) return false;
   return p_->is(TensorImpl::kRequiresGrad | TensorImpl::kNoGradView) ||
@@ -94,7 +94,7 @@ const Tensor& Tensor::requires_grad_(bool on) const {
   RAMET_CHECK(
       !p_->is(TensorImpl::kInference) || !on || tls.inference_mode, "requires_grad_",
       "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
-  // Not even of a view made in no_grad mode whose base has another history by now.
+  // An Error also for a view made in no_grad mode, where its base has another history by now.
   if (on && p_->base) (void)autograd::wants_grad(p_);
   AccumulateGrad* sink = is_leaf() ? grad_accumulator(p_) : nullptr;
   RAMET_CHECK(sink != nullptr, "requires_grad_",
@@ -133,7 +133,7 @@ const Tensor& Tensor::grad() const {
   RAMET_CHECK(defined(), "grad", "undefined tensor");
   if (!p_->node) {
     if (RAMET_UNLIKELY(p_->base != nullptr) && !is_leaf()) warn_of_no_gradient(*this);
-    // Before a replay somebody may give it one, of which an optimizer would then make use.
+    // Before a replay it may get a gradient, which an optimizer would then use.
     if (RAMET_UNLIKELY(capture::active()) && is_floating(scalar_type()))
       autograd::note_gradient(grad_accumulator(p_));
     return none;
@@ -174,8 +174,8 @@ autograd::NodePtr Tensor::grad_fn() const {
 
 namespace {
 
-// Replicas that run side by side share the ReduceAdd node of a parameter, and their forwards may
-// put hooks on it.
+// Replicas that run concurrently share the ReduceAdd node of a parameter. Their forwards may put
+// hooks on it.
 std::unique_lock<std::mutex> hooks_of(const Node* node) {
   static std::mutex mutex;
   return node && (node->flags & Node::kReduce) ? std::unique_lock(mutex)
@@ -228,8 +228,8 @@ unsigned Tensor::register_post_accumulate_grad_hook(std::function<void(const Ten
               "post accumulate grad hooks cannot be registered on non-leaf tensors or ones that do "
               "not require grad: got ",
               describe(*this));
-  // The hook gets a handle made at the call: one kept here would hold this node, which holds the
-  // hook.
+  // The hook gets a handle made at the call. A handle kept here would hold this node, which holds
+  // the hook.
   const Tensor alias = shallow();
   autograd::NodeExtra& extra = sink->more();
   sink->flags |= Node::kSpans;  // Note [Hooks of leaves]
@@ -266,7 +266,8 @@ Tensor& Tensor::detach_() const {
 Tensor Tensor::data() const {
   RAMET_CHECK(defined(), "data", "undefined tensor");
   settle();
-  // Of a piece of scatter that shows its input: what is written here must not reach that.
+  // Where this is a piece of scatter that shares its input's memory: writes here must not reach the
+  // input.
   if (p_->storage->copy_on_write && p_->storage->refs.load(std::memory_order_acquire) == 1)
     own_memory("data");
   const bool shows_input = p_->storage->copy_on_write;

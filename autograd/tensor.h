@@ -1,9 +1,9 @@
 // Tensor: the one public tensor class, with LibTorch's methods.
 //
 // A Tensor is one intrusive pointer; copies share everything. Operations are free functions
-// (autograd/ops/*.h) and methods of the same name; the lists of those that are both are
-// autograd/ops/*.inc (autograd/forms/rows.inc). Unless a comment says otherwise a method has the
-// meaning, parameter order and defaults of LibTorch's method of the same name.
+// (autograd/ops/*.h) and methods of the same name. The lists autograd/ops/*.inc name those that are
+// both (autograd/forms/rows.inc). Unless a comment says otherwise, a method has the meaning,
+// parameter order and defaults of LibTorch's method of the same name.
 #pragma once
 #include <functional>
 #include <initializer_list>
@@ -30,7 +30,7 @@
 namespace ramet {
 
 class Tensor;
-/// A borrowed list of tensors, and one of its own:
+/// A list of tensors: one that borrows them, and one that owns them:
 using TensorList = ArrayRef<Tensor>;
 using tensor_list = std::vector<Tensor>;
 namespace indexing {
@@ -40,15 +40,15 @@ namespace autograd {
 struct Node;
 class NodePtr;
 
-/// wants_grad() of a view that is no leaf and had no history when it was last looked at.
+/// wants_grad() of a view that is no leaf and had no history when last checked.
 RAMET_API bool view_wants_grad(const TensorImpl* view);
 /// Throws the Error of an inference tensor that requires a gradient.
 [[noreturn, gnu::cold]] RAMET_API void refuse_inference_leaf(const TensorImpl* t);
-/// Does an operation on it have a gradient to send there? Not the question of requires_grad(),
-/// which is also true of views of what requires one that have no history: those made in no_grad
-/// mode or in inference mode, and those from before their base became a leaf that requires a
-/// gradient. An Error of an inference tensor that requires one (LibTorch loses it in some
-/// operations), and of a view made in no_grad mode whose base has another history by now.
+/// Does an operation on this tensor have to send it a gradient? That differs from requires_grad(),
+/// which is also true for some views without history. These are views of a tensor that requires a
+/// gradient, made in no_grad mode, in inference mode, or before their base became such a leaf. An
+/// Error for an inference tensor that requires a gradient (LibTorch loses it in some operations).
+/// Also an Error for a view made in no_grad mode, where its base has another history by now.
 inline bool wants_grad(const TensorImpl* t) {
   if (!t) return false;
   const uint8_t flags = t->all_flags();
@@ -68,8 +68,8 @@ class RAMET_API Tensor : public TensorBase {
   explicit Tensor(TensorBase base) noexcept : TensorBase(std::move(base)) {}
   Tensor(const Tensor&) noexcept = default;
   Tensor(Tensor&&) noexcept = default;
-  // On a named tensor, assignment rebinds the handle; on a temporary (`x[0] = y`, `p.grad().data()
-  // = g`) it copies into it.
+  // On a named tensor, assignment rebinds the handle. On a temporary (`x[0] = y`, `p.grad().data()
+  // = g`) it copies into the tensor.
   Tensor& operator=(const Tensor& o) & noexcept {
     TensorBase::operator=(o);
     return *this;
@@ -90,41 +90,41 @@ class RAMET_API Tensor : public TensorBase {
     settle();
     return raw_strides();
   }
-  /// strides()[d], negative counted from the end. An IndexError outside [-dim, dim).
+  /// strides()[d]; a negative d counts from the end. An IndexError outside [-dim, dim).
   int64_t stride(int64_t d) const {
     settle();
     const TensorImpl* t = defined_impl("stride");
     return t->strides()[wrapped(t, d)];
   }
-  /// Row-major without gaps, extents of 1 ignored; with `format` channels-last as well.
+  /// Is it row-major without gaps, extents of 1 ignored? With `format`, channels-last as well.
   bool is_contiguous() const {
     settle();
     return raw_contiguous();
   }
   bool is_contiguous(MemoryFormat format) const;
-  /// Its dtype and device: what a factory needs to make another of its kind. Without requires_grad.
+  /// Its dtype and device, which a factory needs to make a similar tensor. Without requires_grad.
   TensorOptions options() const;
-  /// kStrided.
+  /// Always kStrided.
   Layout layout() const { return kStrided; }
-  /// Prints "CPUFloatType"; of an undefined tensor "UndefinedType".
+  /// Prints as "CPUFloatType"; for an undefined tensor as "UndefinedType".
   const DeprecatedTypeProperties& type() const;
-  /// Not the result of a recorded operation: its gradient is collected here.
+  /// Is it not the result of a recorded operation? A leaf collects its gradient itself.
   bool is_leaf() const {
     const TensorImpl* t = defined_impl("is_leaf");
     return RAMET_UNLIKELY(t->base != nullptr) ? leaf_view() : !t->node || leaf_slot();
   }
-  /// Made in InferenceMode (autograd/grad_mode.h).
+  /// Was it made in InferenceMode (autograd/grad_mode.h)?
   bool is_inference() const { return shown()->is(TensorImpl::kInference); }
-  /// Does it show another tensor's memory by a recorded or unrecorded view?
+  /// Does it share another tensor's memory as a view, recorded or not?
   bool is_view() const { return defined_impl("is_view")->base != nullptr; }
-  /// Is its element not 0? An Error unless it has one element; waits for it.
+  /// Is its element not 0? An Error unless it has exactly one element. Waits for its value.
   bool is_nonzero() const;
   std::string toString() const;
-  /// "[CPUFloatType [2, 3]]" and a newline to standard error, as LibTorch's.
+  /// Prints "[CPUFloatType [2, 3]]" and a newline to standard error, as LibTorch does.
   void print() const;
-  /// How often the memory was written; an Error of an inference tensor, of which nobody counts it.
+  /// How often the memory was written. An Error for an inference tensor, which has no counter.
   int64_t _version() const;
-  /// What LibTorch asks its other kinds of tensors, of which there are none here; always false:
+  /// LibTorch's questions about other kinds of tensors, which do not exist here; always false:
   bool is_complex() const { return false; }
   bool is_sparse() const { return false; }
   bool is_sparse_csr() const { return false; }
@@ -138,36 +138,38 @@ class RAMET_API Tensor : public TensorBase {
   bool is_hip() const { return false; }
   bool is_conj() const { return false; }
   bool is_neg() const { return false; }
-  /// Has it memory? Not of an undefined tensor.
+  /// Does it have memory? False for an undefined tensor.
   bool has_storage() const { return defined(); }
-  /// All of the memory of which this tensor shows some; waits for pending writes.
+  /// The whole memory that this tensor shows part of; waits for pending writes.
   Storage storage() const {
     (void)data_ptr();
     return Storage(*this);
   }
-  /// One memory for both?
+  /// Do both share the same memory?
   bool is_alias_of(const Tensor& other) const { return may_overlap(other); }
-  /// The same sizes?
+  /// Do both have the same sizes?
   bool is_same_size(const Tensor& other) const { return sizes() == other.sizes(); }
-  /// The same look at the same storage?
+  /// Are both the same view of the same storage?
   bool is_set_to(const Tensor& tensor) const;
-  /// Always empty: nobody gives a tensor a name.
+  /// Always empty: tensors have no names here.
   const std::string& name() const;
   /// Is it row-major, or a permutation of that: no gap, no overlap?
   bool is_non_overlapping_and_dense() const {
     settle();
     return ramet::non_overlapping_and_dense(*this);
   }
-  /// Has its dtype numbers below 0? Not bool and uint8.
+  /// Does its dtype have numbers below 0? False for bool and uint8.
   bool is_signed() const { return isSignedType(defined_impl("is_signed")->dtype); }
-  /// The index of the device: 0 for the CPU (LibTorch: -1), whose other indices are replicas.
+  /// The index of the device. CPU devices have indices as well: 0 is the CPU (LibTorch: -1), others
+  /// are replicas.
   int64_t get_device() const { return device().index(); }
-  /// Becomes undefined; other handles keep the tensor.
+  /// Makes this handle undefined; other handles keep the tensor.
   void reset() noexcept { TensorBase::operator=(TensorBase()); }
 
   // ---- raw data ---------------------------------------------------------------------------------
   /// Pointer to the first element; waits for pending writes. T must be the dtype's C++ type. With
-  /// memory checks on an Error in code that runs on another device (runtime/memory/debug_memory.h).
+  /// memory checks on, an Error in code that runs on another device
+  /// (runtime/memory/debug_memory.h).
   template <class T> T* data_ptr() const {
     check_type(ScalarTypeOf<std::remove_const_t<T>>::value);
     return static_cast<T*>(data_ptr());
@@ -179,7 +181,7 @@ class RAMET_API Tensor : public TensorBase {
     return ptr();
   }
   template <class T> T* data() const { return data_ptr<T>(); }  // its older name
-  /// data_ptr() for reading, or by LibTorch's name for writing:
+  /// data_ptr() for reading, or LibTorch's name for the one for writing:
   template <class T> const T* const_data_ptr() const { return data_ptr<T>(); }
   const void* const_data_ptr() const { return data_ptr(); }
   template <class T> T* mutable_data_ptr() const { return data_ptr<T>(); }
@@ -190,7 +192,7 @@ class RAMET_API Tensor : public TensorBase {
     check_rank(N);
     return TensorAccessor<T, N>(data, p_->sizes(), p_->strides());
   }
-  /// For kernels that take it by value.
+  /// An accessor that kernels take by value.
   template <class T, size_t N, template <class> class PtrTraits = DefaultPtrTraits,
             class index_t = int64_t>
   GenericPackedTensorAccessor<T, N, PtrTraits, index_t> generic_packed_accessor() const {
@@ -203,7 +205,7 @@ class RAMET_API Tensor : public TensorBase {
   }
   template <class T, size_t N, template <class> class PtrTraits = DefaultPtrTraits,
             class index_t = int64_t>
-  /// generic_packed_accessor() by its older name.
+  /// generic_packed_accessor() under its older name.
   GenericPackedTensorAccessor<T, N, PtrTraits, index_t> packed_accessor() const {
     return generic_packed_accessor<T, N, PtrTraits, index_t>();
   }
@@ -212,7 +214,8 @@ class RAMET_API Tensor : public TensorBase {
   PackedTensorAccessor64<T, N, PtrTraits> packed_accessor64() const {
     return generic_packed_accessor<T, N, PtrTraits, int64_t>();
   }
-  /// An Error where an element lies further than 2^31 - 1 elements from the first.
+  /// generic_packed_accessor() with 32-bit indices. An Error where an element lies further than
+  /// 2^31 - 1 elements from the first.
   template <class T, size_t N, template <class> class PtrTraits = DefaultPtrTraits>
   PackedTensorAccessor32<T, N, PtrTraits> packed_accessor32() const {
     return generic_packed_accessor<T, N, PtrTraits, int32_t>();
@@ -222,14 +225,14 @@ class RAMET_API Tensor : public TensorBase {
   template <class T> T item() const { return item().to<T>(); }
 
   // ---- autograd ---------------------------------------------------------------------------------
-  /// As LibTorch: also of a view without history of a tensor that requires a gradient.
+  /// As in LibTorch: also true for a view without history of a tensor that requires a gradient.
   bool requires_grad() const {
     const TensorImpl* t = p_;
     while (t && !t->is(TensorImpl::kRequiresGrad)) t = t->base;
     return t != nullptr;
   }
-  /// From now on what is computed of this leaf is recorded, or is not. An Error of a non-leaf that
-  /// is to stop, and of dtypes that are not floating-point.
+  /// Starts or stops recording what is computed from this leaf. An Error where a non-leaf is to
+  /// stop, and for dtypes that are not floating-point.
   const Tensor& requires_grad_(bool requires_grad = true) const;
   /// requires_grad_() by another name.
   const Tensor& set_requires_grad(bool requires_grad) const {
@@ -237,30 +240,32 @@ class RAMET_API Tensor : public TensorBase {
   }
   /// The gradient collected so far; undefined where there is none.
   const Tensor& grad() const;
-  /// grad(), to be assigned. An Error of an undefined tensor.
+  /// grad(), for assignment. An Error where this tensor is undefined.
   Tensor& mutable_grad() const;
   /// The node that made this tensor; null for a leaf.
   autograd::NodePtr grad_fn() const;
-  /// Which of grad_fn()'s gradients is this tensor's; 0 for a leaf.
+  /// The slot of grad_fn() that receives this tensor's gradient; 0 for a leaf.
   int64_t output_nr() const { return is_leaf() ? 0 : p_->slot; }
-  /// d(this)/d(leaves), added into their grad(); only into that of `inputs` where those are given,
-  /// leaves or not. `gradient` is needed unless this has one element.
+  /// Adds d(this)/d(leaves) into the grad() of the leaves. With `inputs`, only those tensors
+  /// receive it, leaves or not. `gradient` is needed unless this tensor has one element.
   void backward(const Tensor& gradient = {}, std::optional<bool> retain_graph = std::nullopt,
                 bool create_graph = false, std::optional<TensorList> inputs = std::nullopt) const;
-  /// Keeps this non-leaf's gradient at the next backwards.
+  /// Keeps this non-leaf's gradient in later backward passes.
   void retain_grad() const;
   /// Was retain_grad() called for this non-leaf?
   bool retains_grad() const;
-  /// Called with each gradient of this tensor before it goes on; a hook may return a replacement.
-  /// Returns a handle. F: void(Tensor) or Tensor(Tensor).
+  /// Registers a function that is called with each gradient of this tensor before it goes on. It
+  /// may return a replacement. Returns a handle. F: void(Tensor) or Tensor(Tensor).
   template <class F> unsigned register_hook(F&& hook) const;
-  /// Of either kind. An Error where this tensor has no such hook (any more).
+  /// Removes a hook of either kind. An Error where this tensor does not have such a hook (any
+  /// more).
   void remove_hook(unsigned handle) const;
-  /// Called with this leaf after a gradient was added into its grad(). Returns a handle.
+  /// Registers a function that is called with this leaf after a gradient was added into its grad().
+  /// Returns a handle.
   unsigned register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook) const;
-  /// Shares memory and versions, cut off from the graph.
+  /// A tensor that shares memory and versions, but is cut off from the graph.
   Tensor detach() const;
-  /// Cuts this tensor itself off from the graph: a leaf from now on. Not of views.
+  /// Cuts this tensor itself off from the graph: a leaf from now on. Not for views.
   Tensor& detach_() const;
   /// As detach(), with a version counter of its own.
   Tensor data() const;
@@ -269,9 +274,10 @@ class RAMET_API Tensor : public TensorBase {
   Tensor tensor_data() const { return detach(); }
   /// Replaces memory, sizes and dtype by those of `new_data`, keeping the autograd identity.
   void set_data(const Tensor& new_data) const;
-  /// Shows source's memory from now on, or `size` elements of its storage (`stride` apart,
-  /// row-major without it), or none; of a storage all elements of this dtype without `size`. An
-  /// Error while history is recorded and either requires a gradient.
+  /// Makes this tensor show source's memory, or `size` elements of its storage, or no memory.
+  /// `stride` is the distance of elements in each dimension, row-major by default. A storage
+  /// without `size` gives all its elements of this dtype. An Error while history is recorded and
+  /// either requires a gradient.
   Tensor& set_(const Tensor& source) const;
   Tensor& set_(const Tensor& source, int64_t storage_offset, IntArrayRef size,
                IntArrayRef stride = {}) const;
@@ -279,23 +285,24 @@ class RAMET_API Tensor : public TensorBase {
   Tensor& set_(const Storage& source, int64_t storage_offset, IntArrayRef size,
                IntArrayRef stride = {}) const;
   Tensor& set_() const;
-  /// The tensor whose memory this view shows; undefined if it is none.
+  /// The tensor that this view shares its memory with; undefined where this is no view.
   Tensor _base() const;
-  /// Nothing: memory that a stream may still use is not handed out again, whichever stream it is.
+  /// Does nothing: memory that any stream may still use is not handed out again.
   void record_stream(Stream stream) const;
 
   // ---- copies and conversions -------------------------------------------------------------------
-  /// This tensor where it is contiguous in that format, else a copy that is. Differentiable.
+  /// This tensor where it is contiguous in that format, else a contiguous copy. Differentiable.
   Tensor contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
-  /// A copy with memory of its own: in the order of this one's dimensions where that has no gaps,
-  /// or in that format. Differentiable.
+  /// A copy with its own memory. It keeps the order of this tensor's dimensions where they have no
+  /// gaps, or has the given format. Differentiable.
   Tensor clone(std::optional<MemoryFormat> format = std::nullopt) const;
   /// Writes src, broadcast and cast, into this tensor. With non_blocking the host does not wait for
-  /// a copy between pinned memory and a GPU; whoever uses either tensor afterwards comes behind it.
-  /// In to() as well, whose result on the CPU is pinned then.
+  /// a copy between pinned memory and a GPU; later uses of either tensor come after it. The same
+  /// holds for to(); its result on the CPU is then pinned.
   Tensor& copy_(const Tensor& src, bool non_blocking = false) const;
-  /// With another dtype, device or memory format: this tensor itself where nothing changes, unless
-  /// `copy`. Any dtype is cast; floating point to integers cuts. Differentiable.
+  /// A tensor with another dtype, device or memory format: this tensor itself where nothing
+  /// changes, unless `copy`. Casts between any dtypes; floating point to integers truncates.
+  /// Differentiable.
   Tensor to(const TensorOptions& options = {}, bool non_blocking = false, bool copy = false,
             std::optional<MemoryFormat> format = std::nullopt) const;
   Tensor to(Device device, ScalarType dtype, bool non_blocking = false, bool copy = false,
@@ -308,25 +315,26 @@ class RAMET_API Tensor : public TensorBase {
             std::optional<MemoryFormat> format = std::nullopt) const {
     return to(dtype.toScalarType(), non_blocking, copy, format);
   }
-  /// to() by LibTorch's older names, of a dtype, a type(), a kind of device or as another tensor:
+  /// to() under LibTorch's older names: for a dtype, a type(), a kind of device, or another
+  /// tensor's:
   Tensor toType(ScalarType dtype) const { return to(dtype); }
   Tensor toType(const DeprecatedTypeProperties& type, bool non_blocking = false) const {
     return to(type.options(), non_blocking);
   }
   Tensor toBackend(Backend backend) const { return to(Device(backendToDeviceType(backend))); }
   Tensor type_as(const Tensor& other) const { return to(other); }
-  /// to() of cpu:0.
+  /// to() the device cpu:0.
   Tensor cpu() const { return to(Device(kCPU, 0)); }
-  /// to() of the current GPU.
+  /// to() the current GPU.
   Tensor cuda() const { return to(Device(kCUDA)); }
-  /// A copy of this CPU tensor in pinned memory, from and to which `to` and `copy_` with
-  /// non_blocking copy while the host goes on (Note [Copies that nobody waits for] in
-  /// runtime/tensor/pinned.h); this tensor where it is pinned already or the program has no GPU.
-  /// `device` has no meaning: the memory is pinned for all of them. Differentiable.
+  /// A copy of this CPU tensor in pinned memory; this tensor where it is pinned already or the
+  /// program has no GPU. With non_blocking, `to` and `copy_` copy from and to pinned memory while
+  /// the host goes on. See Note [Copies that nobody waits for] in runtime/tensor/pinned.h. `device`
+  /// has no meaning: the memory is pinned for all GPUs. Differentiable.
   Tensor pin_memory(std::optional<Device> device = std::nullopt) const;
-  /// Does it lie in pinned memory?
+  /// Is its memory pinned?
   bool is_pinned(std::optional<Device> device = std::nullopt) const;
-  /// Every element becomes the value, cast. A `value` that is a tensor is 0-dim; its gradient is
+  /// Sets every element to the value, cast. A `value` that is a tensor is 0-dim; its gradient is
   /// the sum of all gradients. A number cuts the history (autograd/NOTES.md).
   Tensor& fill_(const Scalar& value) const;
   Tensor& fill_(const Tensor& value) const;
@@ -339,11 +347,11 @@ class RAMET_API Tensor : public TensorBase {
   Tensor new_zeros(IntArrayRef size, const TensorOptions& options = {}) const;
   Tensor new_ones(IntArrayRef size, const TensorOptions& options = {}) const;
   Tensor new_full(IntArrayRef size, const Scalar& value, const TensorOptions& options = {}) const;
-  /// Has these sizes from now on, where they differ in other memory: the first elements of a
-  /// contiguous tensor are kept, further ones not initialised. An Error while history is
+  /// Gives this tensor these sizes. Where they differ, it gets other memory: the first elements of
+  /// a contiguous tensor are kept, further ones are not initialised. An Error while history is
   /// recorded, where it requires a gradient.
   Tensor& resize_(IntArrayRef size, std::optional<MemoryFormat> memory_format = std::nullopt) const;
-  /// resize_() to the sizes of another one.
+  /// resize_() to the sizes of another tensor.
   Tensor& resize_as_(const Tensor& the_template,
                      std::optional<MemoryFormat> memory_format = std::nullopt) const;
 
@@ -387,7 +395,7 @@ class RAMET_API Tensor : public TensorBase {
                                      bool keepdim = false) const;
   Tensor max(const Tensor& other) const { return maximum(other); }
   Tensor min(const Tensor& other) const { return minimum(other); }
-  /// view(), reshape() or expand() to the sizes of another one:
+  /// view(), reshape() or expand() to the sizes of another tensor:
   Tensor view_as(const Tensor& other) const { return view(other.sizes()); }
   Tensor reshape_as(const Tensor& other) const { return reshape(other.sizes()); }
   Tensor expand_as(const Tensor& other) const { return expand(other.sizes()); }
@@ -400,7 +408,7 @@ class RAMET_API Tensor : public TensorBase {
   Tensor& index_put_(ArrayRef<indexing::TensorIndex> indices, const Tensor& values,
                      bool accumulate = false) const;
   Tensor& index_put_(ArrayRef<indexing::TensorIndex> indices, const Scalar& value) const;
-  /// A copy with that.
+  /// A copy with that change.
   Tensor index_put(ArrayRef<indexing::TensorIndex> indices, const Tensor& values,
                    bool accumulate = false) const;
   Tensor index_put(std::initializer_list<indexing::TensorIndex> indices, const Tensor& values,
@@ -452,10 +460,10 @@ class RAMET_API Tensor : public TensorBase {
   Tensor& name##_(const Tensor& other) const;
   RAMET_LOGIC_FUNCTIONS(RAMET_LOGIC_METHOD)
 #undef RAMET_LOGIC_METHOD
-  /// Same sizes, dtype and values.
+  /// Do both have the same sizes, dtype and values?
   bool equal(const Tensor& other) const;
-  /// Where |self - other| <= atol + rtol |other|, or both are the same infinity or (with equal_nan)
-  /// NaN: bool. Not differentiable.
+  /// A bool tensor: where |self - other| <= atol + rtol |other|, or where both are the same
+  /// infinity or (with equal_nan) NaN. Not differentiable.
   Tensor isclose(const Tensor& other, double rtol = 1e-05, double atol = 1e-08,
                  bool equal_nan = false) const;
   bool allclose(const Tensor& other, double rtol = 1e-05, double atol = 1e-08,
@@ -480,7 +488,7 @@ class RAMET_API Tensor : public TensorBase {
   Tensor operator~() const { return bitwise_not(); }
 
   // ---- for the library --------------------------------------------------------------------------
-  /// Shares storage and versions: no history, no requires_grad.
+  /// A tensor that shares storage and versions: no history, no requires_grad.
   Tensor shallow() const { return Tensor(shallow_impl()); }
 
  private:

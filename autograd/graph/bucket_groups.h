@@ -11,20 +11,20 @@
 namespace ramet {
 namespace autograd {
 
-/// Not thread safe: the caller holds the lock of its backward pass, but for owns().
+/// Not thread safe: except for owns(), the caller holds the lock of its backward pass.
 class BucketGroups {
  public:
   using Member = std::pair<Node*, GraphOrder::Entry*>;
 
-  /// Announces `task` to the buckets that it reaches. `claim`: their slots too, where no other
-  /// backward pass has them.
+  /// Announces `task` to the buckets that it reaches. With `claim` it also claims their slots,
+  /// where no other backward pass has them.
   void begin(GraphOrder& order, GraphTask& task, bool claim);
-  /// Is `b` one of them?
+  /// Did begin() reach this bucket?
   bool contains(ReduceBucket* b) const { return groups_.count(b) != 0; }
-  /// Adds a member that is complete. True: it was the last one.
+  /// Adds a complete member. Returns true for the last one.
   bool add(ReduceBucket* b, Node* n, GraphOrder::Entry* entry);
-  /// Takes the complete members, in the order of the graph, not of their arrival: what the
-  /// reduction records is numbered from the first one's rank.
+  /// Takes the complete members, in the order of the graph, not of arrival. The operations that
+  /// the reduction records are numbered from the rank of the first member.
   std::vector<Member> take(ReduceBucket* b);
   /// Buckets with complete members that were not taken.
   std::vector<ReduceBucket*> waiting() const;

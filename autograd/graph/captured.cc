@@ -27,13 +27,13 @@ Tensor shared(TensorImpl* t) {
   return Tensor(t);
 }
 
-// Uninitialised, as `x` lies.
+// Uninitialised, with the memory layout of `x`.
 Tensor blank_like(const Tensor& x) {
   if (x->is(TensorImpl::kInternalLayout)) return autograd::empty_like_layout(x, x.scalar_type());
   return Tensor(TensorBase::empty_strided(x.sizes(), x.raw_strides(), x.scalar_type(), x.device()));
 }
 
-// The gradient of a leaf: as it was when the capture began, and as it was left.
+// A leaf's gradient: its state when the capture begins, and its state at the end.
 struct Gradient {
   autograd::NodePtr node;
   TensorImpl* entry = nullptr;  // while the capture is made; the program holds it
@@ -42,13 +42,14 @@ struct Gradient {
   const void* reduce = nullptr;
   uint32_t version = 0;  // while the capture is made
   bool written = false;
-  // Left behind: nothing, the leaf's flat place, or this tensor. The place is not held: it may be
-  // handed out only while nobody else has it.
+  // What the function leaves in the leaf: no gradient (not `left`), the leaf's own place
+  // (`in_place`), or the tensor `after`. The place is not held: AccumulateGrad hands it out only
+  // while nothing else refers to it.
   bool left = false, in_place = false;
   const void* place = nullptr;
   Tensor after;
 
-  // At the end of the function. The gradient that there was.
+  // Called at the end of the function. Returns the gradient from before.
   Tensor look(capture::Program& program) {
     const AccumulateGrad& s = sink();
     left = s.grad.defined();
@@ -59,7 +60,7 @@ struct Gradient {
     const Tensor before = shared(entry);
     if (entry && program.uses_memory_of(entry)) data = entry->data;
     if (left) program.keep_memory_of(s.grad.impl());
-    // What gradients are is watched here.
+    // This class watches the gradients itself.
     for (const TensorImpl* t : {before.impl(), s.grad.impl(), s.where.impl()})
       program.forget(const_cast<TensorImpl*>(t));
     entry = nullptr;
@@ -67,7 +68,7 @@ struct Gradient {
   }
 
   AccumulateGrad& sink() const { return static_cast<AccumulateGrad&>(*node); }
-  // A leaf that the function made and dropped: nobody sees its gradient.
+  // Has the function dropped this leaf? Then nothing can read its gradient.
   bool ended() const { return node->refs.load(std::memory_order_acquire) == 1; }
 
   bool as_before() const {
@@ -87,7 +88,7 @@ struct Gradient {
   }
 };
 
-// A view made in no_grad mode says that it requires a gradient and wants none.
+// A view made in no_grad mode reports that it requires a gradient, yet receives none.
 bool wants(const Tensor& t) {
   return t.is_inference() ? t.requires_grad() : autograd::wants_grad(t);
 }
@@ -96,8 +97,8 @@ bool wants(const Tensor& t) {
 
 struct detail::Captures::Capture {
   capture::Program program;
-  // outputs: what is handed out, and whoever has one may do to it what he likes; `results`: what
-  // they are made from again.
+  // `outputs`: the tensors that the caller gets, and may change as it likes. `results`: the
+  // originals that outputs are made from again.
   std::vector<Tensor> inputs, outputs, results;
   std::vector<Gradient> gradients;
   std::vector<autograd::NodePtr> unhooked;  // leaves that have no hooks
@@ -115,7 +116,8 @@ struct detail::Captures::Capture {
     return true;
   }
   void take(const Tensor* const* given) const {
-    // A result may be the memory of an input, and may come back in another place.
+    // A given tensor may share the memory of another input: a result that the caller passes back
+    // in.
     std::vector<std::pair<size_t, Tensor>> aside;
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!is_written_before(*given[i], i)) continue;
@@ -129,7 +131,7 @@ struct detail::Captures::Capture {
       inputs[i].storage_impl()->wrote(kOp);
     }
   }
-  // Is it the memory of an input that comes before number i, or another look at that of i?
+  // Does `given` share memory with an input before number i, or with input i at another address?
   bool is_written_before(const Tensor& given, size_t i) const {
     const StorageImpl* memory = given.storage_impl()->root();
     for (size_t k = 0; k < i; ++k)
@@ -161,7 +163,7 @@ struct detail::Captures::Capture {
 };
 
 namespace {
-// The gradients of the capture that is being made. Only threads that make it look.
+// The gradients of the capture that is being made. Only threads that make it read this.
 struct Noted {
   capture::Program* program;
   std::vector<Gradient>* gradients;
@@ -223,7 +225,7 @@ Captures::Capture& Captures::make(const Tensor* const* given, size_t count, Func
   }
   c.take(given);
   {
-    std::vector<Tensor> before;  // gradients that a failure gives back
+    std::vector<Tensor> before;  // gradients to restore after a failure
     Noted noted{&c.program, &c.gradients, &c.unhooked, &c.noted};
     capture::Program::Recording recording(c.program);
     const ScopedValue<Noted*> here(noted_by, &noted);

@@ -1,5 +1,4 @@
-// Captured: a step of a program that is run once and from then on repeated as a list of kernel
-// calls.
+// Captured: runs a step of a program once, and from then on repeats it as a list of kernel calls.
 //
 //   Captured step([&](const Tensor& x, const Tensor& y) {
 //     optimizer.zero_grad();
@@ -10,44 +9,54 @@
 //   });
 //   for (auto& batch : loader) total += step(batch.data, batch.target).item<float>();
 //
-// The first call runs the function, which writes its kernel calls down instead of making them, and
-// then makes them. A later call with inputs of the same shapes makes them again, without the
-// function: no graph, no allocation, no checks of shapes. On a GPU neighbouring calls are one graph
-// of the device.
+// The first call runs the function, which writes its kernel calls down instead of making them. Then
+// the call makes them. A later call with inputs of the same shapes makes them again, without the
+// function: no graph, no allocation, no checks of shapes. On a GPU, neighbouring calls form one
+// graph of the device.
 //
 // What a replay does is what the function would have done:
 //
-// - Inputs are copied into tensors of the capture, which are what the function sees: leaves,
-//   without the caller's history. The results are tensors of the capture too, without history; they
-//   hold their values until the next call, which may take them as inputs. What the caller does to
-//   one of them in place is gone with that call.
+// - Inputs are copied into tensors of the capture, which the function receives: leaves, without the
+//   caller's history. The results are tensors of the capture too, without history. They hold their
+//   values until the next call, which may take them as inputs. That call undoes what the caller
+//   does to a result in place.
 // - Random numbers, learning rates, schedulers' and optimizers' step counts and the counters of
-//   batch norm go on as in eager steps. The gradients that the function leaves behind are there
-//   after a replay as well, in the same memory: keep a copy of one that has to outlive it.
-// - A capture is used only where everything that it depends on is as it was: shapes, strides,
-//   dtypes, devices and requires_grad of inputs; storages, shapes, strides, dtypes and
-//   requires_grad of all tensors it uses, also through views; which gradients are defined; training
-//   mode and hooks of modules; states that optimizers have; the state of the thread (grad mode,
-//   default dtype, current devices, number of threads). Otherwise the function is captured again,
-//   and both captures are kept for their own cases.
+//   batch norm go on as in eager steps. After a replay, leaves have the gradients that the
+//   function leaves in them, in the same memory: copy a gradient that you need for longer.
+// - A capture is used only where everything that it depends on is unchanged:
+//   - shapes, strides, dtypes, devices and requires_grad of inputs;
+//   - storages, shapes, strides, dtypes and requires_grad of all tensors it uses, also through
+//     views;
+//   - which gradients are defined;
+//   - training mode and hooks of modules;
+//   - states that optimizers have;
+//   - the state of the thread (grad mode, default dtype, current devices, number of threads).
+//   Otherwise the function is captured again, and both captures are kept for their own cases.
 //
-// A data-parallel step is one list, too, on CPU devices, GPUs or both: its CPU kernels run one
-// after the other, each on all threads, those of several GPUs side by side, with the same bits.
+// A data-parallel step is one list, too, on CPU devices, GPUs or both. Its CPU kernels run one
+// after the other, each on all threads. Those of several GPUs run concurrently, with the same bits.
 //
-// What cannot be repeated throws `[op] not capturable`, and nothing has changed: values that the
-// host reads (item, nonzero, a boolean index, printing, data_ptr, saving), hooks, seeding, a
-// changed training mode, parameters that move, requires_grad or a shape that it changes of a tensor
-// from outside, a backward through a graph made outside, generators that it makes, optimizer steps
-// of dtypes without a kernel, replicas that merge replica_state, operations of process groups, a
-// capture inside a capture. To catch the error inside the function does not help. What the function
-// does outside of this library (its own counters, a rate that it sets, a tensor variable that it
-// assigns, thread-local state of its own) happens when it is captured, not at a replay, and so does
-// what a thread does that it starts, which must not use its tensors; tensors and modules that it
-// uses must stay the ones they were, and the settings of modules (a Dropout's p). An optimizer's
-// settings are read at each replay.
+// What cannot be repeated throws `[op] not capturable`, and nothing has changed:
 //
-// Thread safety: one thread at a time. A capture keeps all memory that the function used, and the
-// tensors; it dies with the Captured or when more than max_captures() others were used since.
+// - values that the host reads (item, nonzero, a boolean index, printing, data_ptr, saving);
+// - hooks, seeding, a changed training mode, parameters that move;
+// - a change of requires_grad or of the shape of a tensor from outside;
+// - a backward through a graph made outside;
+// - generators that the function makes, optimizer steps of dtypes without a kernel;
+// - replicas that merge replica_state, operations of process groups;
+// - a capture inside a capture.
+//
+// To catch the error inside the function does not help.
+//
+// What the function does outside of this library happens when it is captured, not at a replay.
+// Examples are its own counters, a rate that it sets, a tensor variable that it assigns, and its
+// own thread-local state. The same holds for a thread that it starts, which must not use its
+// tensors. The tensors and modules that the function uses must stay the same ones, and so must the
+// settings of modules (a Dropout's p). A replay reads an optimizer's settings each time.
+//
+// Thread safety: one thread at a time. A capture keeps the tensors, and all memory that the
+// function used. It is dropped with the Captured, or after more than max_captures() others were
+// used since.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -131,14 +140,14 @@ template <class... T> struct CapturedResult<std::tuple<T...>> {
 
 }  // namespace detail
 
-/// See the head of this file. `F` takes any number of `const Tensor&` and returns void, a Tensor,
-/// or a tuple, array or vector of them.
+/// See the head of this file. `F` takes any number of `const Tensor&`. It returns void, a Tensor,
+/// or a tuple, array or vector of tensors.
 template <class F> class Captured {
  public:
   explicit Captured(F function) : function_(std::move(function)) {}
 
-  /// Captures or replays. All inputs are defined. Errors: those of the function, where it is run;
-  /// IndexError at a replay, too, where an index is out of range; `[op] not capturable`.
+  /// Captures or replays. All inputs must be defined. Errors: those of the function, where it is
+  /// run; an IndexError, also at a replay, where an index is out of range; `[op] not capturable`.
   template <class... T> decltype(auto) operator()(const T&... inputs) {
     static_assert((std::is_base_of<Tensor, T>::value && ...), "a captured function takes tensors");
     using Result = std::decay_t<std::invoke_result_t<F&, const T&...>>;
@@ -149,16 +158,16 @@ template <class F> class Captured {
     else return detail::CapturedResult<Result>::get(out);
   }
 
-  /// How often it was captured and replayed.
+  /// How often the function was captured and replayed.
   CapturedCounters counters() const { return captures_.counters; }
-  /// Why the last capture that was made again was not replayed: "storages", "gradients", "training
-  /// mode" and so on; null while that never happened.
+  /// The reason for the last capture that replaced a replay: "storages", "gradients", "training
+  /// mode" and so on. Null where that never happened.
   const char* last_failed_guard() const { return captures_.last_failed_guard; }
-  /// How many captures are kept (16); the one that was not used for longest goes first.
+  /// Sets how many captures are kept (16 by default). The least recently used one is dropped first.
   void set_max_captures(size_t n) { captures_.max_captures = n; }
-  /// How many it keeps at most; the one used longest ago goes first.
+  /// How many captures are kept at most.
   size_t max_captures() const { return captures_.max_captures; }
-  /// Captures that are kept now.
+  /// How many captures are kept now.
   size_t size() const { return captures_.size(); }
   /// Drops all captures and their memory.
   void clear() { captures_.clear(); }

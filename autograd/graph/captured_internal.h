@@ -1,4 +1,4 @@
-// What the engine tells a capture.
+// Notifications from the engine to a capture.
 #pragma once
 
 namespace ramet {
@@ -7,15 +7,16 @@ namespace autograd {
 struct AccumulateGrad;
 struct Node;
 
-// All of them on a thread that makes a capture.
+// Call all of them on a thread that makes a capture.
 
-/// Before a leaf's gradient is looked at or changed.
+/// Call before reading or changing a leaf's gradient.
 void note_gradient(AccumulateGrad* sink);
-/// A gradient comes to a node, perhaps only to be returned (autograd::grad): a leaf's hooks would
+/// A gradient arrives at a node, perhaps only for autograd::grad to return. A leaf's hooks would
 /// run.
 void note_hooks(Node* node);
-/// Before a node runs, or what watches its gradients. An Error where it is older than the capture:
-/// a graph from outside may have other nodes, hooks and retained gradients at a replay.
+/// Call before a node runs, or before an observer of its gradients does. An Error where the node is
+/// older than the capture: at a replay, a graph from outside may have other nodes, hooks and
+/// retained gradients.
 void refuse_older(const Node* node);
 
 }  // namespace autograd

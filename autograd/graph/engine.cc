@@ -24,7 +24,7 @@ namespace {
       "\n  in the backward of " + n->name() +
       (n->extra && !n->extra->place.empty() ? ", whose forward was called in: " + n->extra->place
                                             : std::string());
-  // Of a copy: other threads may hold the one that was thrown.
+  // Changes a copy: other threads may hold the exception that was thrown.
   const auto with_place = [&](auto e) {
     e.append(where);
     return e;
@@ -89,7 +89,7 @@ template <bool kObserved> class FastWalk {
       Tensor* out = n->edge_count > 4 ? many.data() : few;
       if constexpr (kObserved) tell_ready(n);
       run_node(n, in, out);
-      if (!retain_) n->release_saved();  // frees activations while the walk goes on
+      if (!retain_) n->release_saved();  // frees activations while the pass goes on
       RawEdge* edges = n->edges();
       if constexpr (kObserved) tell_delivered(this, *n, out);
       for (int i = 0; i < n->edge_count; ++i) deliver(edges[i], std::move(out[i]));
@@ -119,7 +119,7 @@ template <bool kObserved> class FastWalk {
   void deliver(const RawEdge& e, Tensor g) {
     if (!e.node || !g.defined()) return;
     if (RAMET_UNLIKELY(e.node->slot_count > 1)) return collect_slot(e, std::move(g));
-    // This edge is all that leads there: nothing is to be collected.
+    // This edge is the only one to that node: there is nothing to sum up.
     if (!(e.node->flags & Node::kSink) && e.node->refs.load(std::memory_order_relaxed) == 1)
       return push(e.node, std::move(g));
     collect(e.node, std::move(g));
@@ -151,7 +151,7 @@ template <bool kObserved> class FastWalk {
       rest_.push_back(e);
       std::push_heap(rest_.begin(), rest_.end());
     }
-    std::move(gradient).release();  // the entry's
+    std::move(gradient).release();  // the heap entry owns it now
   }
   Entry pop() {
     const Entry e = std::exchange(first_, {});
@@ -164,8 +164,8 @@ template <bool kObserved> class FastWalk {
   }
   Tensor gradient_of(const Entry& e) { return e.gradient ? Tensor(e.gradient) : take(e.node); }
 
-  // Where gradients of `n` collect: the node's own inbox, unless another backward is using it just
-  // now.
+  // Where gradients of `n` are summed: the node's own inbox, unless another backward pass is using
+  // it.
   Tensor* inbox(Node* n) {
     void* owner = n->claimed.load(std::memory_order_relaxed);
     if (owner == this) return &n->inbox;
@@ -269,7 +269,7 @@ void run_backward(std::vector<Root>& roots, bool retain, bool create) {
     const Node* n = r.node.get();
     fast = fast && !(n->flags & Node::kSpans) && n->device == roots[0].node->device;
   }
-  // What a GPU has to do is queued from here as well as from its worker.
+  // This thread queues work for a GPU, as the GPU's worker does.
   const Device device = Device::from_ordinal(roots[0].node->device);
   if (fast && (device.is_cuda() || device.ordinal() == tls.cpu_device)) {
     std::optional<DeviceGuard> current;  // for hooks
@@ -294,7 +294,7 @@ void run_backward(std::vector<Root>& roots, bool retain, bool create) {
 
 namespace {
 
-// Gradients of `edges`, by the general walk.
+// Gradients of `edges`, by the general pass.
 std::vector<Tensor> captured_gradients(std::vector<Root>& roots, ArrayRef<RawEdge> edges,
                                        bool retain, bool create) {
   std::vector<Tensor> result(edges.size());

@@ -1,4 +1,4 @@
-// What a forward runs in, for backwards that compute parts of it again.
+// The context of a forward, for backwards that compute parts of the forward again.
 #pragma once
 #include <memory>
 #include <vector>
@@ -8,17 +8,19 @@
 namespace ramet {
 namespace autograd {
 
-/// Something that layers find around them while a forward runs, as the other replicas are for those
-/// that synchronise. A user's Function that is applied there finds it again around its backward.
+/// A context that layers find during a forward, for example the other replicas for layers that
+/// synchronise. A Function of the user that runs in such a forward has the same context in its
+/// backward.
 class RAMET_API ForwardContext {
  public:
   virtual ~ForwardContext();
-  /// Before such a backward, on its thread; several may run at once. The result goes when the
-  /// backward has run, or failed.
+  /// Called before such a backward, on its thread; several calls may run at once. The result is
+  /// destroyed when the backward has run, or failed.
   virtual std::shared_ptr<void> enter() = 0;
 };
 
-/// While it lives, Functions that this thread applies remember `context`, too. Null: nothing more.
+/// During its lifetime, Functions that this thread applies also remember `context`. A null
+/// `context` changes nothing.
 class RAMET_API ForwardContextGuard {
  public:
   explicit ForwardContextGuard(std::shared_ptr<ForwardContext> context);
@@ -26,7 +28,7 @@ class RAMET_API ForwardContextGuard {
   ForwardContextGuard(const ForwardContextGuard&) = delete;
   ForwardContextGuard& operator=(const ForwardContextGuard&) = delete;
 
-  /// Those of this thread, the outermost first.
+  /// The contexts of this thread, the outermost first.
   static std::vector<std::shared_ptr<ForwardContext>> all();
 
  private:

@@ -47,7 +47,7 @@ FunctionNode::FunctionNode(std::string function_name, size_t inputs, Backward f)
   flags |= kFunction;
 }
 
-// The innermost whose forward is running on this thread.
+// The innermost Function that is running its forward on this thread.
 static __thread FunctionNode* in_forward = nullptr;
 
 void note_meeting() noexcept {
@@ -61,7 +61,8 @@ FunctionNode::~FunctionNode() {
   for (RawEdge& e : edges_) release(e.node);
 }
 
-// Where gradients of a parameter end: those of replicas and of sharded modules are no leaves.
+// The node where gradients of a parameter end. The parameters of replicas and of sharded modules
+// are no leaves.
 static const Node* leaf_of(const Tensor& parameter) {
   auto* node = static_cast<Node*>(parameter->node);
   while (node && node->flags & Node::kReduce) node = node->edges()[0].node;
@@ -120,7 +121,8 @@ tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs,
   const auto is_dirty = [&dirty](const Tensor& y) {
     return y.defined() && std::ranges::any_of(dirty, [&](const Tensor& t) { return t.is_same(y); });
   };
-  // First what is saved and no result: written below, a view of it would lead back to this node.
+  // First save what is not an output. Below, outputs get their new history: a saved view of one
+  // would then lead back to this node.
   ctx.kept_.resize(ctx.to_save_.size());
   for (size_t s = 0; s < ctx.to_save_.size(); ++s) {
     const Tensor& t = ctx.to_save_[s];
@@ -147,9 +149,9 @@ tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs,
         rebase_history(y, this, static_cast<uint32_t>(i));
         kept_as = static_cast<int>(i);
       } else if (differentiable) {
-        // An input handed through is another tensor with another history. A view of one (made
-        // without grad, so that nobody writes it) stays a view; of what forward made it is none any
-        // more.
+        // An input that forward returns becomes another tensor with another history. A view of an
+        // input (made without grad, so it is not written with history) stays a view. A view of a
+        // tensor that forward made becomes a tensor of its own.
         const auto hides = [&](const Tensor& x) {
           return x.defined() && y->base != x.impl() && (!x->base || y->base != x->base);
         };
@@ -193,7 +195,7 @@ Tensor FunctionNode::fitted(Tensor g, size_t i) const {
   return g.scalar_type() == to.dtype ? g : g.to(to.dtype);
 }
 
-// A second time, too: get_saved_variables() is what refuses then.
+// May run a second time: then get_saved_variables() is what throws.
 void FunctionNode::apply(Tensor* in, Tensor* out) {
   tensor_list grads(in, in + slot_count);
   for (size_t i = 0; i < grads.size(); ++i) {
@@ -209,7 +211,7 @@ void FunctionNode::apply(Tensor* in, Tensor* out) {
     }
   } entered;
   for (const auto& context : contexts_) entered.all.push_back(context->enter());
-  // Note [Random numbers]. One that drew none may draw new ones.
+  // Note [Random numbers]. A forward that drew no numbers may draw new ones.
   const ReplicaRandomGuard numbers(random_.get() ? random_.again() : ReplicaRandomRef::current());
   tensor_list result = backward_(&ctx, std::move(grads));
   entered.leave();
@@ -228,7 +230,7 @@ void FunctionNode::apply(Tensor* in, Tensor* out) {
 
 namespace {
 
-// Tensors without a history, each with a node of its own that `backward` ends in.
+// Tensors without a history, each with a node of its own where `backward` ends.
 template <class Backward>
 tensor_list identity(const char* name, tensor_list inputs, bool copy, Backward backward) {
   for (Tensor& t : inputs) {

@@ -13,12 +13,12 @@
 //   };
 //   Tensor y = Cube::apply(x);
 //
-// forward runs without recording. backward returns one gradient per argument of forward (undefined
-// for a non-tensor or for "none"), and one per tensor of an argument that is a tensor_list, a
-// TensorList or anything that converts to one. An argument in which tensors would be overlooked (a
-// pair, a pointer, a map, a struct of them) does not compile; a class with constructors is taken to
-// hold none: pass its tensors beside it. A gradient of a shape that only broadcasts to the input's
-// is summed, one of another dtype cast.
+// forward runs without recording. backward returns one gradient for each argument of forward; it is
+// undefined for a non-tensor or for "none". For an argument that is a tensor_list, a TensorList or
+// convertible to one, backward returns one gradient for each tensor. An argument that could hide
+// tensors (a pair, a pointer, a map, a struct of them) does not compile. The library assumes that a
+// class with constructors holds no tensors: pass its tensors as separate arguments. A gradient
+// of a shape that only broadcasts to the input's is summed, and one of another dtype is cast.
 #pragma once
 #include <functional>
 #include <optional>
@@ -43,38 +43,39 @@ using ramet::tensor_list;
 using IndexRange = std::pair<size_t, size_t>;  // from the first to before the second
 struct FunctionNode;
 
-/// What a Function's forward leaves for its backward. Used from the thread that runs either.
+/// Carries data from a Function's forward to its backward. Only the thread that runs either uses
+/// it.
 class RAMET_API AutogradContext {
  public:
   AutogradContext() = default;
   AutogradContext(const AutogradContext&) = delete;
   AutogradContext& operator=(const AutogradContext&) = delete;
 
-  /// What forward leaves for backward besides tensors that have a history.
+  /// Values that forward leaves for backward, except tensors that have a history.
   std::unordered_map<std::string, IValue> saved_data;
 
-  /// Inputs or outputs of forward; the last call counts.
+  /// Saves inputs or outputs of forward; the last call counts.
   void save_for_backward(tensor_list tensors) { to_save_ = std::move(tensors); }
   /// In backward: the saved tensors, checked for later in-place changes.
   tensor_list get_saved_variables() const;
-  /// Inputs that forward changed in place and returns; one that it does not return, or that may not
-  /// be written in place where apply() is called, is an Error. Their versions are raised when
-  /// forward ends, so that one which was written through data_ptr counts as changed, too; the last
-  /// call counts.
+  /// Inputs that forward changed in place and returns; the last call counts. It is an Error where
+  /// forward does not return one, or where it may not be written in place at the call of apply().
+  /// Their versions are raised when forward ends, so an input written through data_ptr counts as
+  /// changed, too.
   void mark_dirty(tensor_list inputs) { dirty_ = std::move(inputs); }
   /// Outputs that carry no gradient.
   void mark_non_differentiable(const tensor_list& outputs);
-  /// True (the default): gradients that nobody delivered arrive in backward as zeros; false:
-  /// undefined.
+  /// True (the default): a gradient that no node delivered arrives in backward as zeros. False: it
+  /// arrives undefined.
   void set_materialize_grads(bool value) { materialize_ = value; }
-  /// In forward: the parameters (those of replicas and of sharded modules, too) to which backward()
-  /// leads by a backward of its own, as one does that computes activations again; {}: it runs none.
-  /// Where nothing is said it may lead to any, and reductions over processes wait until it has run;
-  /// so they do, whatever is said, where forward met other processes.
+  /// In forward: names the parameters that backward() may reach by a backward of its own, as one
+  /// does that computes activations again. They may be those of replicas and of sharded modules.
+  /// {}: it runs no backward. Without a call, backward() may reach any parameter, and reductions
+  /// over processes wait until it has run. They wait in any case where forward met other processes.
   void mark_differentiated(tensor_list tensors) { differentiated_ = std::move(tensors); }
   /// Does the i-th tensor argument want a gradient?
   bool needs_input_grad(size_t i) const { return i < needs_.size() && needs_[i]; }
-  /// Does any in one of these ranges [first, second)?
+  /// Does any tensor argument in one of these ranges [first, second) want a gradient?
   bool needs_input_grad(std::initializer_list<IndexRange> ranges) const {
     for (const IndexRange& range : ranges)
       for (size_t i = range.first; i < range.second; ++i)
@@ -87,7 +88,7 @@ class RAMET_API AutogradContext {
   struct Kept {
     Tensor tensor;
     uint32_t version = 0;
-    int output = -1;  // index of the output it is, or -1
+    int output = -1;  // the index of the output that it is, or -1
   };
   tensor_list to_save_;
   std::vector<Kept> kept_;
@@ -99,19 +100,20 @@ class RAMET_API AutogradContext {
   FunctionNode* node_ = nullptr;  // the node this context is part of
 };
 
-/// For who meets other processes: Functions whose forward runs on this thread meet them in their
-/// backward, too, so those of one backward run in its order (Node::kInTurn). The library calls it
-/// in everything collective; a Function that meets them in its backward alone calls it in forward.
+/// For functions that exchange data with other processes. Functions that run their forward on this
+/// thread then do so in their backward, too. So the Functions of one backward run in its order
+/// (Node::kInTurn). The library calls it in every collective operation. A Function that meets other
+/// processes in its backward alone calls it in forward.
 RAMET_API void note_meeting() noexcept;
 /// Is what this thread computes recorded? In a Function's forward, which records nothing: is the
-/// Function?
+/// Function recorded?
 RAMET_API bool is_recorded() noexcept;
 
 /// The node of a user's Function.
 struct RAMET_API FunctionNode final : Node {
-  /// A user's backward, with its context.
+  /// The type of a user's backward, which takes its context.
   using Backward = tensor_list (*)(AutogradContext*, tensor_list);
-  /// What forward and backward are given.
+  /// The context that forward and backward receive.
   AutogradContext ctx;
 
   FunctionNode(std::string function_name, size_t inputs, Backward f);
@@ -120,16 +122,16 @@ struct RAMET_API FunctionNode final : Node {
   RawEdge* edges() override { return edges_.data(); }
   void release_saved() override;
   void apply(Tensor* in, Tensor* out) override;
-  /// May backward() lead to this leaf by a backward of its own?
+  /// May backward() reach this leaf by a backward of its own?
   bool may_differentiate(const Node* leaf) const;
-  /// Was it made by a replica's forward?
+  /// Did a replica's forward make it?
   bool of_replica() const { return of_replica_; }
 
-  /// Before forward: edges from the tensor arguments; `argument` is their place among all
-  /// arguments.
+  /// Called before forward: makes edges from the tensor arguments. `argument`: their indices among
+  /// all arguments.
   void connect(const tensor_list& inputs, const std::vector<int>& argument, int arguments);
-  /// After forward: hangs the outputs, wraps what was saved. Returns the outputs to hand to the
-  /// user.
+  /// Called after forward: attaches this node to the outputs and wraps what was saved. Returns the
+  /// outputs for the user.
   tensor_list finish(tensor_list outputs, const tensor_list& inputs, bool record);
 
  private:
@@ -148,10 +150,10 @@ struct RAMET_API FunctionNode final : Node {
   std::string name_;
   Backward backward_;
   const bool of_replica_ = ramet::detail::tls.replica >= 0;
-  FunctionNode* around_ = nullptr;  // whose forward this one is called in
+  FunctionNode* around_ = nullptr;  // the Function that applies this one in its forward
   const bool recorded_ = is_recorded();
   std::vector<std::shared_ptr<ForwardContext>> contexts_;
-  ReplicaRandomRef random_;  // where forward draws by a replica's numbers: from where on
+  ReplicaRandomRef random_;  // the replica's random state at the start, where forward draws numbers
   std::vector<RawEdge> edges_;
   std::vector<int> argument_;
   int arguments_ = 0;
@@ -160,7 +162,7 @@ struct RAMET_API FunctionNode final : Node {
 
 namespace detail {
 
-/// What apply() takes as one argument or several; bare of references and const.
+/// How apply() takes a T, without references and const: as one tensor argument or as several.
 template <class T>
 inline constexpr bool is_tensor_argument = std::is_same_v<T, Tensor> ||
                                            std::is_same_v<T, std::optional<Tensor>> ||
@@ -170,9 +172,9 @@ template <class T, class = void> struct HidesTensors : std::false_type {};
 template <class T>
 inline constexpr bool shows_tensors =
     is_tensor_argument<T> || std::is_convertible_v<const T&, Tensor> || HidesTensors<T>::value;
-/// Are there tensors in a T that apply() would overlook? Seen are pointers, pairs, tuples,
-/// variants, containers and aggregates of up to 8 members, one in another; no other class of the
-/// user's.
+/// Are there tensors in a T that apply() would miss? The check sees into pointers, pairs, tuples,
+/// variants, containers and aggregates of up to 8 members, also nested. It sees into no other class
+/// of the user's.
 template <class T> inline constexpr bool hides_tensors = !is_tensor_argument<T> && shows_tensors<T>;
 
 template <class P>
@@ -255,7 +257,7 @@ struct ArgumentList {
   }
 };
 
-// A program's backward takes its gradients by value or by a reference of any kind.
+// The user's backward takes its gradients by value or by a reference of any kind.
 template <class X, class = void> struct TakesTemporaries : std::false_type {};
 template <class X>
 struct TakesTemporaries<X, std::void_t<decltype(X::backward(nullptr, std::declval<tensor_list>()))>>
@@ -272,8 +274,8 @@ inline void from_list(tensor_list l, tensor_list& t) { t = std::move(l); }
 
 }  // namespace detail
 
-/// The base of a user's differentiable operation, with forward(ctx, args...) and backward(ctx,
-/// gradients), which are static: `struct Cube : Function<Cube>`.
+/// The base class of a user's differentiable operation, `struct Cube : Function<Cube>`. The derived
+/// class has the static functions forward(ctx, args...) and backward(ctx, gradients).
 template <class T> struct Function {
   /// Calls T::forward(ctx, args...) and records T::backward. Returns what forward returns: a Tensor
   /// or a tensor_list.
@@ -301,23 +303,24 @@ template <class T> struct Function {
   }
 };
 
-/// A copy, through which no gradient comes back: with LibTorch a way to say "not
-/// differentiable", and the same here as an operation: UndefinedGrad()({x})[0].
+/// A copy that passes no gradient back. In LibTorch it says "not differentiable"; here it does so
+/// as an operation: UndefinedGrad()({x})[0].
 struct RAMET_API UndefinedGrad {
-  /// A copy of each.
+  /// A copy of each input.
   tensor_list apply(tensor_list inputs) const;
   tensor_list operator()(tensor_list inputs) const { return apply(std::move(inputs)); }
 };
-/// What UndefinedGrad records: an undefined gradient for each that it is given.
+/// The node that UndefinedGrad records: it returns an undefined gradient for each one that it
+/// receives.
 struct RAMET_API UndefinedGradBackward {
-  /// As many undefined tensors.
+  /// As many undefined tensors as `gradients` has.
   tensor_list apply(tensor_list gradients) const { return tensor_list(gradients.size()); }
   tensor_list operator()(tensor_list gradients) const { return apply(std::move(gradients)); }
 };
-/// The identity (the same memory), whose backward is an Error that says `message`.
+/// The identity (the same memory). Its backward throws an Error with the text `message`.
 struct RAMET_API DelayedError {
   DelayedError(std::string message, int64_t num_inputs);
-  /// The inputs, `num_inputs` of them.
+  /// The inputs; there must be `num_inputs` of them.
   tensor_list apply(tensor_list inputs) const;
   tensor_list operator()(tensor_list inputs) const { return apply(std::move(inputs)); }
   std::string msg;  // what the Error says

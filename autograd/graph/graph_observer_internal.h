@@ -1,4 +1,4 @@
-// What the walks call where somebody observes the graph.
+// What the backward passes call where the graph is observed.
 #pragma once
 #include "autograd/graph/graph_observer.h"
 
@@ -6,7 +6,7 @@ namespace ramet {
 namespace autograd {
 namespace detail {
 
-/// A walk that is observed: tells that it begins and, when it goes, that it ends.
+/// An observed pass: reports its begin when constructed, and its end when destroyed.
 class ObservedWalk {
  public:
   ObservedWalk(const void* walk, const std::vector<Root>& roots, bool create) : walk_(walk) {
@@ -15,7 +15,7 @@ class ObservedWalk {
   ~ObservedWalk() {
     tell_observers([this](GraphObserver& o) { o.on_backward_ended(walk_, failed); });
   }
-  bool failed = true;  // until somebody says otherwise
+  bool failed = true;  // until the pass sets it
 
  private:
   const void* const walk_;
@@ -35,7 +35,7 @@ class ObservedReduction {
 };
 
 [[gnu::cold]] bool an_observer_wants_one_thread();
-/// Tells that `n` begins and ends, around `run`.
+/// Reports the begin and the end of `n`, and calls `run` between them.
 [[gnu::cold]] void run_observed(Node* n, Tensor* in, Tensor* out,
                                 void (*run)(Node*, Tensor*, Tensor*));
 

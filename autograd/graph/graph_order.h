@@ -20,13 +20,13 @@ struct Root {
 /// own) are ordered by device. Neither addresses nor timing enter.
 class GraphOrder {
  public:
-  /// What arrives at one slot of a node.
+  /// A gradient that arrives at one slot of a node.
   struct Contribution {
     uint64_t key;  // the sender's rank + 1, by which contributions are added; 0: a root's
     uint32_t slot;
     Tensor gradient;
   };
-  /// A node's part in this backward pass.
+  /// The state of a node in this backward pass.
   struct Entry {
     int waits = 0;                                   // contributions still to come
     uint64_t rank = 0;                               // place in the order
@@ -35,16 +35,17 @@ class GraphOrder {
     std::vector<Contribution> contributions;
   };
 
-  /// Visits all that `roots` lead to, counts contributions and numbers the nodes.
+  /// Visits all nodes that `roots` lead to, counts contributions and numbers the nodes.
   void visit(const std::vector<Root>& roots);
-  /// Marks as wanted only what leads to one of the `captures`: the results of grad(), by index.
+  /// Marks as wanted only the nodes that lead to one of the `captures`: the results of grad(), by
+  /// index.
   void keep_what_leads_to(ArrayRef<RawEdge> captures);
 
   /// All nodes, in the order.
   const std::vector<Node*>& nodes() const { return nodes_; }
-  /// `n` was visited.
+  /// The entry of `n`. REQUIRES: `n` was visited.
   Entry& operator[](Node* n) { return entries_.find(n)->second; }
-  /// Null: `n` was not visited.
+  /// The entry of `n`; null where `n` was not visited.
   const Entry* find(const Node* n) const {
     const auto it = entries_.find(const_cast<Node*>(n));
     return it == entries_.end() ? nullptr : &it->second;

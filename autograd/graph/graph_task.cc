@@ -34,7 +34,7 @@ GraphTask::GraphTask(bool retain, bool create)
 
 GraphTask::~GraphTask() {
   buckets_.release(this);
-  for (const auto& f : at_end_) try {  // of a pass that did not come to its end
+  for (const auto& f : at_end_) try {  // for a pass that did not reach its end
       f(true);
     } catch (...) {}
 }
@@ -100,7 +100,8 @@ std::vector<Tensor> GraphTask::collect(Node* n, Entry& entry) {
       in[c.slot] = in[c.slot].defined() ? accumulate(std::move(in[c.slot]), c.gradient)
                                         : std::move(c.gradient);
   entry.contributions.clear();
-  // What is kept arrives at the end, together with what other Functions bring to the slot.
+  // A gradient that the outer pass keeps arrives at the end, with those that other Functions bring
+  // to the slot.
   const bool kept = n->flags & Node::kReduce && n->slot_count > 1 && keeper();
   if (RAMET_UNLIKELY(capture::active())) note_hooks(n);
   for (uint32_t s = 0; s < in.size() && !kept; ++s)
@@ -114,10 +115,10 @@ void GraphTask::failed(uint64_t rank) {
   failure_.note(rank);
 }
 
-// All members of a bucket.
+// Reduces all members of a bucket.
 std::vector<Tensor> GraphTask::reduce(
     ReduceBucket& bucket, const std::vector<std::pair<Node*, std::vector<Tensor>>>& in) {
-  // The sender reports what goes to other processes.
+  // The function that sends gradients to other processes reports them itself.
   if (!observed_ || !(in[0].first->flags & Node::kReduce)) return bucket.reduce(in, *this);
   std::vector<Node*> members;
   for (const auto& [node, slots] : in) members.push_back(node);
@@ -174,7 +175,7 @@ void GraphTask::process_node(Node* n, std::vector<Delivery>& out) {
       out.emplace_back(n->edges()[i], entry.rank, std::move(grads[size_t(i)]));
 }
 
-// Where backward passes that the node runs itself find this pass.
+// Runs a node so that backward passes inside it find this pass.
 void GraphTask::run_in_place(Node* n, const Entry& entry, Tensor* in, Tensor* out) {
   const bool of_replica =
       n->flags & Node::kFunction && static_cast<const FunctionNode*>(n)->of_replica();
@@ -335,7 +336,7 @@ void GraphTask::wait_for_lanes() {
     run_lane(home_);
     if (one_thread_ && run_another_lane()) continue;
     std::unique_lock lock(mutex_);
-    // Inside a task of a worker: others may wait for what its queue holds, so it goes on with that.
+    // Inside a task of a worker: other threads may wait for tasks in its queue, so run those too.
     while (nested_ && !posted_.empty()) {
       const uint64_t ticket = posted_.back();
       posted_.pop_back();
@@ -352,7 +353,7 @@ void GraphTask::wait_for_lanes() {
   }
 }
 
-// The sums over replicas, after everything else, and what they lead to.
+// Runs the kept sums over replicas, after everything else, and the nodes that they lead to.
 void GraphTask::send_kept() {
   std::vector<Root> roots = nested_sums_.take();
   if (roots.empty()) return;

@@ -1,4 +1,4 @@
-// GraphTask: the general backward pass, of grad(outputs, inputs) and of graphs that span devices.
+// GraphTask: the general backward pass, for grad(outputs, inputs) and for graphs that span devices.
 //
 // It first visits the graph and counts the contributions that every node will get (GraphOrder). A
 // node runs when all of them have come. Undefined gradients are delivered like any other, so every
@@ -30,15 +30,16 @@ class ObservedWalk;
 /// devices must not decide which of two branches meets them first: each rank has its own.
 class InTurn {
  public:
-  /// In the order of the graph.
+  /// Adds a node; call it in the order of the graph.
   void add(Node* n) { nodes_.push_back({n, false}); }
   /// `n` is complete. May it run now? If not, finish() returns it when its turn comes.
   bool may_run(Node* n);
-  /// The node of the present turn has run, or failed. The next one, if it is complete, else null.
+  /// The node of the present turn has run, or failed. Returns the next one if it is complete, else
+  /// null.
   Node* finish();
 
  private:
-  std::vector<std::pair<Node*, bool>> nodes_;  // complete before its turn
+  std::vector<std::pair<Node*, bool>> nodes_;  // true: complete before its turn
   size_t turn_ = 0;
 };
 
@@ -55,7 +56,7 @@ class PendingFunctions {
  private:
   struct Function {
     FunctionNode* node;
-    bool meets;  // as its flags said in the beginning: they change while others ask
+    bool meets;  // as its flags were at first: they change while other threads ask
   };
   std::vector<Function> functions_;
 };
@@ -63,7 +64,7 @@ class PendingFunctions {
 /// The failure that comes first in the order of the graph.
 class FirstFailure {
  public:
-  /// Takes the exception that is being handled, of the node with this rank.
+  /// Records the exception that is being handled, thrown by the node with this rank.
   void note(uint64_t rank) {
     if (rank < rank_) error_ = std::current_exception(), rank_ = rank;
   }
@@ -71,7 +72,7 @@ class FirstFailure {
   void rethrow() const {
     if (error_) std::rethrow_exception(error_);
   }
-  /// The rank of what runs after all nodes.
+  /// The rank for work that runs after all nodes.
   static constexpr uint64_t kAfterNodes = ~uint64_t{0} - 1;
 
  private:
@@ -84,7 +85,7 @@ class GraphTask {
  public:
   GraphTask(bool retain, bool create);
   ~GraphTask();
-  /// `captured`: receives the gradients of `captures`, by index; null: leaves accumulate theirs.
+  /// `captured`: receives the gradients of `captures`, by index. Null: leaves accumulate theirs.
   void prepare(std::vector<Root>& roots, ArrayRef<RawEdge> captures, std::vector<Tensor>* captured);
   void run();
   bool wanted(const Node* n) const {
@@ -92,25 +93,25 @@ class GraphTask {
     return entry && entry->wanted;
   }
   bool create_graph() const { return create_; }
-  /// Is it `outer`, or does it run inside a node of it, or of a backward pass inside that?
+  /// Is this pass `outer`, or does it run inside a node of `outer`, directly or in further passes?
   bool within(const GraphTask& outer) const;
   /// May a user's Function that has still to run lead to `leaf` by a backward pass of its own? Or
-  /// did one of a replica, whose part waits here for those of the others?
+  /// did a replica's Function do so, and its part waits here for those of the other replicas?
   bool may_reach(const Node* leaf);
-  /// Does this pass bring the leaf one gradient only, which has yet to come? And does no code of
-  /// the user run that could read it before the end? Then its kernel may run until the end.
+  /// Does this pass bring the leaf only one gradient, which has not come yet? And does no user code
+  /// run that could read it before the end? If both hold, its kernel may run until the end.
   bool is_unread_until_end(const Node* leaf);
-  /// Has a user's Function still to run whose forward met other processes?
+  /// Is there a user's Function that has still to run, and that met other processes in its forward?
   bool may_meet();
   bool several_devices() const { return several_devices_; }
-  /// Where this pass runs inside a Function of a replica: the pass around it. That one keeps what
-  /// goes to sums over replicas (Note [Backwards inside replicas]). Else null.
+  /// The pass around this one, where this one runs inside a Function of a replica; else null. The
+  /// outer pass keeps gradients that go to sums over replicas (Note [Backwards inside replicas]).
   GraphTask* keeper() const { return captured_ ? nullptr : keeper_; }
-  /// Keeps what the pass `from`, which runs inside this one, brings to a slot.
+  /// Keeps a gradient that the inner pass `from` brings to a slot.
   void keep(Node* sum, uint32_t slot, const GraphTask& from, const Tensor& gradient);
-  /// `f` runs once when the pass is over, on the thread that began it, before the first failure is
-  /// thrown. `failed`: there is one, or the pass never began. What `f` throws is thrown where
-  /// nothing failed before.
+  /// Registers `f`, which runs once when the pass is over, on the thread that began it, before the
+  /// first failure is thrown. `failed`: there is a failure, or the pass never began. An exception
+  /// of `f` is thrown where nothing failed before.
   void at_end(std::function<void(bool failed)> f) {
     const std::lock_guard lock(mutex_);
     at_end_.push_back(std::move(f));
@@ -122,13 +123,13 @@ class GraphTask {
   using Entry = GraphOrder::Entry;
   using Member = BucketGroups::Member;
   using Delivery = std::tuple<RawEdge, uint64_t, Tensor>;
-  // Where a node runs: its rank in its pass, and the node that the pass runs inside.
+  // The position of a running node: its rank in its pass, and the node around that pass.
   struct Place {
     const Place* outer;
     uint64_t rank;
   };
-  // What the thread runs: the pass, whatever tls.task says inside a fast one; the pass that keeps
-  // sums; the node's place.
+  // The state of this thread: the pass that it runs, the pass that keeps sums, and the node's
+  // place. Inside a fast pass, tls.task may say otherwise.
   static __thread GraphTask* running;
   static __thread GraphTask* running_keeper;
   static __thread const Place* running_place;
@@ -161,7 +162,7 @@ class GraphTask {
   std::vector<Tensor> collect(Node* n, Entry& entry);  // adds the contributions, runs hooks
   std::vector<Tensor> reduce(ReduceBucket& bucket,
                              const std::vector<std::pair<Node*, std::vector<Tensor>>>& in);
-  void failed(uint64_t rank);  // with the exception that is being handled
+  void failed(uint64_t rank);  // for the exception that is being handled
   // Scheduling; under mutex_.
   void deliver(RawEdge e, uint64_t key, Tensor g, int lane);
   void ready(Node* n, Entry& entry, int lane);  // all of its gradients have come
@@ -174,9 +175,9 @@ class GraphTask {
   void call_at_end();
 
   const bool retain_, create_, nested_;  // nested_: inside a task of a worker
-  GraphTask* const outer_;               // whose node runs this one; null: none
+  GraphTask* const outer_;               // the pass that runs this one inside a node, or null
   GraphTask* const keeper_;
-  const Place* const place_;  // of the node that runs this one; null: none
+  const Place* const place_;  // of the node that runs this one, or null
   const int home_;            // the device whose lane is run by the thread that began the pass
   const ThreadLocalState state_{};
   uint8_t share_ = 0;
@@ -198,7 +199,7 @@ class GraphTask {
   std::vector<std::function<void(bool)>> at_end_;
   detail::FirstFailure failure_;
   const bool observed_;    // graph_observed() where it began
-  const bool one_thread_;  // runs all lanes: a capture is made, or an observer wants it
+  const bool one_thread_;  // it runs all lanes: for a capture, or for an observer that wants it
   std::unique_ptr<detail::ObservedWalk> observed_pass_;
 };
 

@@ -1,5 +1,5 @@
-// What reducers and nodes ask of a general backward pass while it runs, and what it knows for the
-// answers (graph_task.h).
+// Answers to the questions that reducers and nodes ask a general backward pass while it runs, and
+// the state that the answers need (graph_task.h).
 #include <algorithm>
 
 #include "autograd/graph/function.h"

@@ -1,10 +1,9 @@
-// NestedSums: gradients that backward passes inside replicas' Functions bring to sums over
-// replicas.
+// NestedSums: gradients that backward passes inside replicas' Functions add to sums over replicas.
 //
 // Note [Backwards inside replicas]
-// A user's Function in a replica may run a backward pass of its own, whenever its device comes to
-// it. Sums over replicas in the order of these passes would depend on timing, and would be no tree.
-// So their gradients wait here until the pass around them has ended.
+// A user's Function in a replica may run a backward pass of its own. The time depends on its
+// device. So sums over replicas in the order of these passes would depend on timing, and would not
+// form a tree. Therefore their gradients wait here until the outer pass has ended.
 #pragma once
 #include <vector>
 
@@ -16,13 +15,13 @@ namespace autograd {
 /// Not thread safe: the caller holds the lock of its backward pass.
 class NestedSums {
  public:
-  /// Keeps a gradient for a slot of `sum`. `path`: the ranks of the nodes that the inner pass runs
-  /// in, outermost first. Several Functions of one replica may run on several devices, so the path
+  /// Keeps a gradient for a slot of `sum`. `path`: the ranks of the nodes around the inner pass,
+  /// outermost first. Several Functions of one replica may run on several devices. So the path
   /// decides the order, not the arrival.
   void keep(Node* sum, uint32_t slot, std::vector<uint64_t> path, Tensor gradient);
-  /// Does one of the sums go to `leaf`?
+  /// Does one of the sums lead to `leaf`?
   bool leads_to(const Node* leaf) const;
-  /// Takes what was kept, as roots of one more pass.
+  /// Takes the kept gradients, as roots of one more pass.
   std::vector<Root> take();
 
  private:

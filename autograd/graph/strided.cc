@@ -10,7 +10,7 @@ namespace ramet {
 namespace autograd {
 namespace {
 
-// Where the last element lies, from where the offset counts; of elements that lie in memory.
+// The position of the last element, counted like the offset. REQUIRES: at least one element.
 int64_t last_of(const Geometry& g) {
   int64_t last = g.offset;
   for (size_t d = 0; d < g.sizes.size(); ++d) last += (g.sizes[d] - 1) * g.strides[d];
@@ -20,15 +20,15 @@ bool is_empty(const Geometry& g) {
   return std::find(g.sizes.begin(), g.sizes.end(), 0) != g.sizes.end();
 }
 // Zeros with the layout of `like`, so that a geometry relative to `like` is valid relative to the
-// result. Between its elements, too.
+// result. The memory between its elements is zero, too.
 Tensor zeros_as(const Geometry& like, ScalarType dtype, Device device) {
   Tensor z(TensorBase::empty_strided(like.sizes, like.strides, dtype, device));
   if (!is_empty(like)) Tensor(z.view_impl({last_of(like) + 1}, {1}, 0)).zero_();
   return z;
 }
 
-// The shorter of two dimensions whose elements may lie on each other's, as the windows of unfold
-// do; -1 where surely none does.
+// A dimension along which elements may overlap, as the windows of unfold do: the shorter of the two
+// that overlap. -1 where surely none does.
 int overlapping_dim(const Geometry& g) {
   std::vector<size_t> order;
   for (size_t d = 0; d < g.sizes.size(); ++d) {
@@ -47,20 +47,20 @@ int overlapping_dim(const Geometry& g) {
   return -1;
 }
 
-// Does `at`, relative to base, lie outside of what is from base's first element to its last?
+// Does `at`, relative to base, reach memory before base's first element or after its last?
 bool reaches_out(const Geometry& base, const Geometry& at) {
   if (is_empty(at)) return false;
   return is_empty(base) || at.offset < 0 || last_of(at) > last_of(base);
 }
 
-// Does it show each element between its first and its last, once?
+// Does it contain each element between its first and its last exactly once?
 bool fills(const Geometry& g) {
   int64_t numel = 1;
   for (const int64_t n : g.sizes) numel *= n;
   return is_empty(g) || (overlapping_dim(g) < 0 && last_of(g) + 1 == numel);
 }
 
-// Adds v into the selected places of `out`, one window after the other where they overlap.
+// Adds v to the selected elements of `out`, one window after the other where they overlap.
 void add_strided(const Tensor& out, const Tensor& v, Geometry at) {
   const int d = overlapping_dim(at);
   if (d < 0) {
@@ -73,8 +73,8 @@ void add_strided(const Tensor& out, const Tensor& v, Geometry at) {
   for (int64_t i = 0; i < n; ++i, at.offset += stride) add_strided(out, v.select(d, i), at);
 }
 
-// The adjoint of `gathered`: g's elements added into zeros at the selected places. Expanded (stride
-// 0) dimensions are summed first. Sixteen-bit sums are made in float and rounded once.
+// The adjoint of `gathered`: adds g's elements to zeros at the selected positions. Expanded (stride
+// 0) dimensions are summed first. 16-bit sums are computed in float and rounded once.
 Tensor scatter_strided(const Tensor& g, const Geometry& base, Geometry at) {
   std::vector<int64_t> expanded;
   for (size_t d = 0; d < at.sizes.size(); ++d) {
@@ -84,7 +84,7 @@ Tensor scatter_strided(const Tensor& g, const Geometry& base, Geometry at) {
   }
   const ScalarType t = g.scalar_type();
   const bool adds = overlapping_dim(at) >= 0, rounds = adds && compute_type(t) != t;
-  // What is rounded later is not rounded here.
+  // Do not round here what is rounded later.
   Tensor v = g;
   if (!expanded.empty())
     v = v.sum(OptionalIntArrayRef(expanded), /*keepdim=*/true,
@@ -108,9 +108,9 @@ Tensor scatter_strided(const Tensor& g, const Geometry& base, Geometry at) {
                 }));
 }
 
-// The gradient of x's geometry `base` from that of a look `at` the same storage. Where both show
-// the same elements, or x has no others, it is scattered into x's layout; else into all the memory
-// that both reach, through which x then looks.
+// The gradient for x's geometry `base`, given the gradient g of a view `at` the same storage. Where
+// base fills its memory and `at` stays inside it, g is scattered into x's layout. Otherwise g is
+// scattered into all the memory that both reach, and x's elements are gathered from there.
 Tensor look_gradient(const Tensor& g, const Geometry& base, const Geometry& at) {
   if (is_empty(at)) {
     const Geometry plain = {base.sizes, contiguous_strides(base.sizes), 0};
@@ -167,8 +167,8 @@ bool shown_by(const Tensor& x, const Tensor& v, int64_t offset) {
   for (size_t d = 0; d < base.sizes.size(); ++d)
     if (base.strides[d] == 0) base.sizes[d] = 1;
   if (overlapping_dim(base) >= 0) return false;
-  // As steps along x's dimensions, the largest strides first, which is one way of several: the
-  // first element, and what each of v's dimensions adds at most.
+  // Express the offset and v's strides as steps along x's dimensions, the largest strides first
+  // (one way of several). They lead to v's first element, and to the end of each of its dimensions.
   std::vector<size_t> order;
   for (size_t d = 0; d < base.sizes.size(); ++d)
     if (base.sizes[d] > 1) order.push_back(d);

@@ -1,5 +1,5 @@
-// Looks at memory by sizes and strides, as operations with adjoints: what views and what is written
-// through them have as history. For autograd/graph.
+// Views of memory by sizes and strides, as operations with adjoints: the history of views and of
+// writes through them. For autograd/graph.
 #pragma once
 #include <vector>
 
@@ -8,7 +8,7 @@
 namespace ramet {
 namespace autograd {
 
-/// Elements of some memory; the offset counts from wherever the holder of it says.
+/// Selects elements of some memory. The owner of a Geometry defines where the offset counts from.
 struct Geometry {
   std::vector<int64_t> sizes, strides;
   int64_t offset;
@@ -19,10 +19,10 @@ inline Geometry geometry_of(const TensorBase& t, int64_t offset) {
 
 /// The elements of x that the geometry selects.
 Tensor gathered(const Tensor& x, const Geometry& at);
-/// g with the strides of `like`, for which a geometry relative to `like` holds.
+/// g copied to the strides of `like`, so that a geometry relative to `like` is valid for it.
 Tensor laid_out(const Tensor& g, const Geometry& like);
-/// A copy of g with the selected elements zero: what an overwritten part of a base passes on. Its
-/// own adjoint.
+/// A copy of g in which the selected elements are zero: the gradient that an overwritten base
+/// passes on. It is its own adjoint.
 Tensor zero_at(const Tensor& g, const Geometry& at);
 
 }  // namespace autograd

@@ -1,11 +1,11 @@
-// A leaf whose gradient is with somebody who reduces it.
+// The mark of a leaf while a reducer has taken its gradient.
 #pragma once
 #include <cstdint>
 
 namespace ramet::autograd {
 
-/// AccumulateGrad::mark while a gradient has been taken away, until it is brought back or given up.
-/// Who asks for it meanwhile (Tensor::grad()) would see none: an Error.
+/// AccumulateGrad::mark while a reducer has taken the gradient, until it returns or drops it. A
+/// read before that (Tensor::grad()) would find no gradient, so it is an Error.
 inline constexpr uint8_t kUnderWay = 254;
 
 }  // namespace ramet::autograd

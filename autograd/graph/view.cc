@@ -19,8 +19,8 @@ int64_t offset_in(const TensorImpl* base, const TensorImpl* view) {
          static_cast<int64_t>(item_size(view->dtype));
 }
 
-// Does a view lie between its base's first element and last? CopySlices writes into memory laid out
-// as the base.
+// Does a view lie between its base's first element and last? CopySlices writes into memory with the
+// layout of the base.
 bool lies_within(const TensorImpl* view) {
   const TensorImpl* base = view->base;
   int64_t last = offset_in(base, view), most = 0;
@@ -34,7 +34,7 @@ bool lies_within(const TensorImpl* view) {
 uint32_t generation_of(const TensorImpl* t) {
   return __atomic_load_n(&t->generation, __ATOMIC_ACQUIRE);
 }
-// Was anything that it is a view of changed since its history was made?
+// Has any base of it changed since its history was made?
 bool is_stale(const TensorImpl* t) {
   for (; t->base; t = t->base)
     if (generation_of(t) != generation_of(t->base)) return true;
@@ -47,7 +47,7 @@ bool leaf_that_requires(const TensorImpl* t) {
   return t->is(TensorImpl::kRequiresGrad) && !has_history(t);
 }
 
-// Whose gradient is kept follows the tensor to its new node.
+// Moves the request to keep a tensor's gradient to the tensor's new node.
 void move_retained(Node* from, uint32_t from_slot, Node* to, uint32_t to_slot) {
   if (!from || !to || !from->extra || (from->flags & Node::kSink)) return;
   auto& list = from->extra->retained;
@@ -130,11 +130,11 @@ static void make_again(TensorImpl* view, std::vector<AutogradSlot*>& old) {
 }
 
 void renew_view(TensorImpl* view) {
-  if (!is_stale(view)) return;  // so it is called again below, of bases
-  // Several threads may need it at the same time; the generation, written last, tells that it is
-  // done.
+  if (!is_stale(view)) return;  // the loop below calls this again for bases
+  // Several threads may need it at the same time. The generation is written last, and shows that
+  // the work is done.
   static std::mutex mutex;
-  struct Old {  // goes when the lock is gone
+  struct Old {  // destroyed after the lock is released
     std::vector<AutogradSlot*> nodes;
     ~Old() {
       for (AutogradSlot* n : nodes) AutogradSlot::release(n);
@@ -196,8 +196,9 @@ void check_inplace(const char* op, const Tensor& x, bool records) {
   RAMET_CHECK(x->base || has_history(x.impl()), op,
               "a leaf Variable that requires grad is being used in an in-place operation. Got ",
               describe(x));
-  // Any base, or the view itself, that was made a leaf: its gradient would never come. So it is
-  // where the view's history comes from no base: from such a leaf that requires none any more.
+  // Refuse where the view itself or any of its bases is a leaf that requires a gradient: its
+  // gradient would never come. The same holds where no base gives the view its history: the root
+  // was a leaf that requires a gradient no more.
   bool leaf = false;
   const TensorImpl* root = x.impl();
   for (const TensorImpl* t = root; t; t = t->base) {
@@ -250,8 +251,8 @@ void rebase_history(const Tensor& x, Node* node, uint32_t slot) {
 }
 
 void cut_history(const char* name, const Tensor& x) {
-  // One node without edges keeps x a non-leaf that requires grad (as LibTorch) and stops the walk
-  // there.
+  // One node without edges keeps x a non-leaf that requires grad (as LibTorch). It stops the
+  // backward pass there.
   Node* const node = make_node(name, {Input(Tensor())}, x->device,
                                [](const Node&, const Tensor&) { return Tensor(); });
   if (RAMET_UNLIKELY(tls.watching)) tell_made(*node, {}, Input(x));

@@ -1,5 +1,5 @@
-// What sums, products and quotients share: their kernels on any operands and on the common ones.
-// Private to autograd/ops.
+// Code shared by sums, products and quotients: their kernels for any operands and for the common
+// ones. Private to autograd/ops.
 #pragma once
 #include <tuple>
 #include <type_traits>
@@ -15,25 +15,26 @@ namespace autograd {
 
 using Pair = std::array<Tensor, 2>;
 
-/// a op b into a fresh tensor, any operands. Functions of their own: the argument block of the
-/// general path would give the fast one a frame of several hundred bytes.
+/// a op b in a fresh tensor, for any operands. These are separate functions, because the argument
+/// block of the general path would give the fast path a frame of several hundred bytes.
 RAMET_API Tensor pointwise_fresh(const PointwiseKernel& k, const Tensor& a, const Tensor& b,
                                  ScalarType dtype, const Scalar& s = 0);
 RAMET_API Tensor pointwise_fresh(const PointwiseKernel& k, const Tensor& a, const Scalar& b,
                                  ScalarType dtype, const Scalar& s = 0);
 
-/// Errors for bool: LibTorch has none of powers, remainders and functions of three operands for it.
+/// Errors for bool: for it LibTorch has no powers, no remainders and no functions of three
+/// operands.
 inline ScalarType not_bool(const char* op, ScalarType dtype) {
   RAMET_CHECK(dtype != kBool, op, "not implemented for bool");
   return dtype;
 }
 
-/// Not of `true`, which is refused as a factor of numbers.
+/// False for `true`, which is refused as a factor of numbers.
 inline bool is_one(const Scalar& s) {
   return RAMET_LIKELY(s.isIntegral(false)) ? s.toDouble() == 1 : s.isFloatingPoint() && s.equal(1);
 }
 
-/// s x, 1 - x, and a number among tensors: words of the rows' gradients.
+/// s x, 1 - x, and a number among tensors: helpers that the rows' gradients use.
 inline Tensor times(const Tensor& x, const Scalar& s) { return s.equal(1) ? x : mul(x, s); }
 struct One {};  // a factor
 inline const Tensor& times(const Tensor& x, One) { return x; }
@@ -41,8 +42,8 @@ inline Tensor one_minus(const Tensor& x) { return rsub(x, 1); }
 inline Scalar one_minus(const Scalar& x) { return 1 - x.toDouble(); }
 inline Tensor constant(const Tensor&, double value) { return scalar_to_tensor(value); }
 
-/// The shape and dtype that an operand's gradient gets: the operand's; the result's, where all
-/// operands are alike; where it is overwritten, those of the gradient that came.
+/// The shape and dtype of an operand's gradient. They are the operand's; the result's, where all
+/// operands are alike; or the incoming gradient's, where the operand is overwritten.
 struct Own {
   Meta meta;
   explicit Own(const Tensor& x) : meta(x) {}
@@ -56,13 +57,14 @@ struct Alike {
 };
 struct Overwritten {
   explicit Overwritten(const Tensor&) {}
-  // A wider factor does not widen the gradient of what stayed in its place.
+  // A wider factor does not widen the gradient of an operand that is overwritten.
   static Tensor reduce(Tensor r, const Tensor& g) {
     return r.scalar_type() == g.scalar_type() ? r : r.to(g.scalar_type());
   }
   static Saved save_it(bool wanted, const Tensor& x) { return save_overwritten(wanted, x); }
 };
-/// What a row's gradients have of an operand: that, and its value where one of them reads it.
+/// What a row's gradients know of an operand: its meta data, and its value where one of them reads
+/// it.
 struct OperandNow {
   const Tensor& x;
   bool wanted;
@@ -86,11 +88,11 @@ static Tensor gradient_at(std::index_sequence<I...>, const Operands& x, const No
   };
   const auto value = [&](auto at) -> const Tensor& {
     if constexpr ((Row::kReads[i] >> at() & 1) != 0) return std::get<at()>(x).saved.get(self);
-    else return g;  // nobody looks at it
+    else return g;  // no gradient reads it
   };
   return std::get<i>(x).reduce(of(value(std::integral_constant<size_t, I>())...), g);
 }
-/// The backward function of a row of operands x and numbers. An operand is saved for the gradients
+/// The backward function of a row of operands x and numbers. It saves an operand for the gradients
 /// that are wanted now, and before it is overwritten.
 template <class Row, class First, class Others, size_t... I, class... Numbers>
 static RAMET_INLINE auto gradients_of(std::index_sequence<I...> all,
@@ -98,7 +100,7 @@ static RAMET_INLINE auto gradients_of(std::index_sequence<I...> all,
                                       const Numbers&... numbers) {
   constexpr int kRead = (Row::kReads[I] | ...);
   if constexpr (kRead == 0 && std::is_same<Others, Alike>::value) {
-    return [](const Node& self, const Tensor& g) {  // nothing to keep
+    return [](const Node& self, const Tensor& g) {  // it keeps nothing
       const std::array<Alike, sizeof...(I)> operands{((void)I, Alike(g))...};
       return std::array<Tensor, sizeof...(I)>{
           gradient_at<Row, I>(std::index_sequence<I...>(), operands, self, g, Numbers()...)...};
@@ -126,7 +128,7 @@ static RAMET_INLINE auto gradients_of(const Tensor& a, const Tensor& b, const Te
   return gradients_of<Row, First, Others>(std::make_index_sequence<3>(), {&a, &b, &c}, numbers...);
 }
 
-/// The same of a row that gives all gradients at once.
+/// The same for a row that computes all gradients at once.
 template <class> using Each = RowOperand<true, Own>;
 template <class Row, class... T> static RAMET_INLINE auto gradients_together(const T&... x) {
   return [operands = std::tuple<Each<T>...>(OperandNow{x, true}...)](const Node& self,
@@ -149,7 +151,7 @@ template <class Row, class... T> static RAMET_INLINE auto gradients_together(con
 
 // ---- forms --------------------------------------------------------------------------------------
 
-/// `out`, which is the row's value of a and b, with its history.
+/// `out`, the row's value for a and b, with its history.
 template <class Row, class... Numbers>
 static RAMET_INLINE Tensor recorded(const char* node, Tensor&& out, const Tensor& a,
                                     const Tensor& b, const Numbers&... numbers) {
@@ -171,7 +173,7 @@ static RAMET_INLINE Tensor recorded(const char* node, Tensor&& out, const Tensor
                 [&](Arguments& to) { to("other", b), (to("number", numbers), ...); });
 }
 
-/// a = the row's value of a and b, with its history.
+/// a = the row's value for a and b, with its history.
 template <class Row, class... Numbers>
 static Tensor& overwrite(const char* op, const char* node, const PointwiseKernel& k,
                          ScalarType dtype, const Tensor& a, const Tensor& b,

@@ -63,7 +63,7 @@ Tensor drawn_from(const char* node, ArrayRef<Tensor> inputs, Tensor out) {
 
 namespace {
 
-// Bool, integer, floating point.
+// 0 for bool, 1 for integers, 2 for floating point.
 int category(ScalarType t) { return t == kBool ? 0 : is_integral(t) ? 1 : 2; }
 
 // `strong` decides unless `weak` is of a higher category.
@@ -76,7 +76,7 @@ ScalarType combine(ScalarType strong, ScalarType weak) {
 ScalarType of_number(ScalarType kind) { return kind == kDouble ? tls.default_dtype : kind; }
 
 ScalarType type_of(ArrayRef<const Tensor*> operands) {
-  // dims, 0-dim, number
+  // of tensors with dimensions, of 0-dim tensors, of numbers
   ScalarType by_rank[3] = {ScalarType::Undefined, ScalarType::Undefined, ScalarType::Undefined};
   for (const Tensor* t : operands) {
     const bool number = (*t)->is(TensorImpl::kWrappedNumber);

@@ -1,5 +1,5 @@
-// What the fronts of operations share: checks, promotion, the adjoint of broadcasting. Private to
-// autograd/ops.
+// Code shared by the fronts of operations: checks, promotion, the adjoint of broadcasting. Private
+// to autograd/ops.
 #pragma once
 #include "autograd/grad_mode.h"
 #include "autograd/graph/inplace.h"
@@ -14,77 +14,78 @@ namespace autograd {
 inline void check_defined(const char* op, const Tensor& x) {
   if (RAMET_UNLIKELY(!x.defined())) refuse_undefined(op);
 }
-/// x, of which strides may be read: row-major if its layout was internal.
+/// x with strides that may be read: made row-major first where its layout is internal.
 inline const Tensor& settled(const char* op, const Tensor& x) {
   check_defined(op, x);
   if (RAMET_UNLIKELY(x->is(TensorImpl::kInternalLayout))) settle(x);
   return x;
 }
 
-/// Where x's elements lie; null for an operand that is not there.
+/// The address of x's elements; null for an undefined operand.
 inline void* pointer(const Tensor& x) { return x.defined() ? x.ptr() : nullptr; }
 
-/// Memory that a kernel works in; undefined, of which pointer() is null, where it needs none.
+/// Scratch memory for a kernel. Undefined, with a null pointer(), where the kernel needs none.
 inline Tensor scratch(int64_t bytes, Device device) {
   return bytes > 0 ? Tensor(TensorBase::empty(bytes, kByte, device)) : Tensor();
 }
 
-/// What an operation has made in no_grad mode, whose last step may be a look: nobody's view.
+/// The result of an operation in no_grad mode. The operation may end with a view; its result is no
+/// view.
 inline Tensor own(Tensor made) { return made->base ? made.shallow() : std::move(made); }
 
-/// Types of 16 bits, which compute in float.
+/// Is it a 16-bit floating-point type? These compute in float.
 inline bool is_narrow(ScalarType t) { return t == kHalf || t == kBFloat16; }
-/// A number as a value of 16 bits where `dtype` is one, else as it is. Where a result jumps at a
-/// number (comparisons, bounds, remainders) both sides are rounded to the common dtype first, as by
-/// LibTorch: half(0.1) == 0.1.
+/// The number rounded to 16 bits where `dtype` has 16 bits, else unchanged. Some results jump at a
+/// number (comparisons, bounds, remainders). There both sides are first rounded to the common
+/// dtype, as in LibTorch: half(0.1) == 0.1.
 inline Scalar rounded(const Scalar& v, ScalarType dtype) {
   if (dtype == kHalf) return static_cast<float>(Half(static_cast<float>(v.toDouble())));
   if (dtype == kBFloat16) return static_cast<float>(BFloat16(static_cast<float>(v.toDouble())));
   return v;
 }
-/// Are operands of these types cast to `dtype`, the common one, before anything is computed?
+/// Does the operation first cast operands of these types to the common `dtype`, and then compute?
 inline bool cast_first(ScalarType dtype, ScalarType a, ScalarType b) {
   return RAMET_UNLIKELY(is_narrow(dtype)) && (a != dtype || b != dtype);
 }
 
-/// A 0-dim tensor on cpu:0: what LibTorch lets meet tensors of other devices. Other CPU devices
-/// count as devices.
+/// Is x a 0-dim tensor on cpu:0? LibTorch combines only those with tensors of other devices. The
+/// other CPU devices count as devices here.
 inline bool is_host_number(const Tensor& x) {
   return x.dim() == 0 && x.device() == Device(kCPU, 0);
 }
 [[noreturn]] RAMET_API void refuse_devices(const char* op, const Tensor& a, const Tensor& b,
                                            const char* name);
 [[noreturn]] RAMET_API void refuse_gradient(const char* op, const char* name);
-/// An Error naming both unless they are on one device; `name` says what b is.
+/// An Error that names both unless they are on one device; `name` says what b is.
 inline void check_same_device(const char* op, const Tensor& a, const Tensor& b,
                               const char* name = "") {
   if (RAMET_UNLIKELY(a->device != b->device)) refuse_devices(op, a, b, name);
 }
-/// An Error where x, for which the operation has no derivative, wants a gradient, which would be
-/// lost; `name` says what x is. As LibTorch.
+/// An Error where x wants a gradient. The operation has no derivative for x, so the gradient would
+/// be lost. `name` says what x is. As LibTorch.
 inline void check_constant(const char* op, const char* name, const Tensor& x) {
   if (RAMET_UNLIKELY(x.defined() && recording(x))) refuse_gradient(op, name);
 }
-/// `out` with LibTorch's history of what has no derivative for its inputs: "NotImplemented", an
-/// Error where a backward comes to it.
+/// `out` with LibTorch's history of a result without derivative: the node "NotImplemented", an
+/// Error where a backward reaches it.
 RAMET_API Tensor without_derivative(const char* op, ArrayRef<Tensor> inputs, Tensor out);
-/// `out` with LibTorch's history of what was drawn: gradients of zeros, however `inputs` (which
-/// `out` was broadcast from) looked.
+/// `out` with LibTorch's history of a random draw: gradients of zeros. `inputs`: the tensors that
+/// `out` was broadcast from.
 RAMET_API Tensor drawn_from(const char* node, ArrayRef<Tensor> inputs, Tensor out);
-/// The device an operation on a and b runs on: theirs, or the other's where one is a number on the
-/// host. An Error naming both otherwise.
+/// The device on which an operation on a and b runs: their common one. Where one of them is a
+/// number on the host, it is the other's device. Otherwise an Error that names both.
 RAMET_API Device common_device(const char* op, const Tensor& a, const Tensor& b);
 
-/// As autograd/ops/pointwise/promotion.h, of three, and of a list.
+/// As in autograd/ops/pointwise/promotion.h, but for three tensors or a list of them.
 RAMET_API ScalarType result_type(const Tensor& a, const Tensor& b, const Tensor& c);
 RAMET_API ScalarType result_type(TensorList list);
 using ramet::result_type;
 
-/// Sum of x over the dimensions in which it was broadcast from `sizes`. Differentiable; x itself
-/// where nothing was.
+/// The sum of x over the dimensions in which it was broadcast from `sizes`; x itself where it was
+/// not broadcast. Differentiable.
 RAMET_API Tensor sum_to(const Tensor& x, IntArrayRef sizes);
 
-/// What a backward function keeps of an input whose values it does not need.
+/// The data that a backward function keeps of an input if it does not need the input's values.
 struct RAMET_API Meta {
   int64_t sizes[kInlineRank];
   std::vector<int64_t> long_sizes;  // ranks above kInlineRank
@@ -101,8 +102,8 @@ struct RAMET_API Meta {
   IntArrayRef shape() const {
     return rank > kInlineRank ? IntArrayRef(long_sizes) : IntArrayRef(sizes, rank);
   }
-  /// A gradient of the broadcast, promoted result as one of this input: summed, cast and moved
-  /// where they differ.
+  /// Turns a gradient of the broadcast, promoted result into a gradient of this input. Sums it,
+  /// casts it and moves it, where they differ.
   Tensor reduce(const Tensor& g) const {
     if (RAMET_LIKELY(g.scalar_type() == dtype && g.sizes() == shape() && g.device() == device))
       return g;

@@ -15,7 +15,7 @@ std::vector<Tensor> composed_gradients(const std::vector<bool>& needed, const Li
   for (size_t i = 0; i < inputs.size(); ++i) {
     Tensor& x = inputs[i];
     if (!x.defined()) continue;
-    // A view of its own, so that two inputs that are one tensor are told apart.
+    // Give each input its own view, so that two inputs that are the same tensor are distinct.
     x = again ? x.reshape(x.sizes()) : x.detach();
     if (!needed[i] || !is_floating(x.scalar_type())) continue;
     if (!wants_grad(x)) x = x.detach().requires_grad_();

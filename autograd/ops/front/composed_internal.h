@@ -11,24 +11,25 @@
 namespace ramet {
 namespace autograd {
 
-/// The gradients of sum(f(inputs) . v) with respect to the inputs that `self` needs (others stay
-/// undefined), where f is the same function as the fused operation that made `self`, written with
-/// differentiable operations. While gradients of gradients are recorded, the results depend on the
-/// inputs; so a fused operation is differentiable to any order, and only its first derivative needs
-/// a kernel.
+/// Computes the gradients of sum(f(inputs) . v) with respect to the inputs that `self` needs;
+/// others stay undefined. f is the same function as the fused operation that made `self`, written
+/// with differentiable operations. While gradients of gradients are recorded, the results depend on
+/// the inputs. So a fused operation is differentiable to any order, and only its first derivative
+/// needs a kernel.
 RAMET_API std::vector<Tensor> composed_gradients(
     const Node& self, const std::function<Tensor(const std::vector<Tensor>&)>& f,
     std::vector<Tensor> inputs, const Tensor& v);
 
 using ListFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
-/// The same of a function with several results, whose gradients are v (undefined: nobody's), of the
-/// inputs whose place in `needed` is true; differentiable themselves where `again`.
+/// The same for a function with several results, with gradients v (undefined: no gradient).
+/// Computes the gradients of the inputs that are true in `needed`; with `again` they are
+/// differentiable.
 RAMET_API std::vector<Tensor> composed_gradients(const std::vector<bool>& needed,
                                                  const ListFunction& f, std::vector<Tensor> inputs,
                                                  const std::vector<Tensor>& v, bool again);
 
-/// record() of a fused operation that computed `out` from `inputs` (some may be undefined) as the
-/// composition `f`, which is given a list of them, would: the gradients are f's.
+/// record() of a fused operation that computed `out` from `inputs` (some may be undefined). The
+/// composition `f`, which takes a list of the inputs, defines the gradients.
 template <class F, class... T>
 Tensor record_composed(const char* name, Tensor&& out, F f, const T&... inputs) {
   return record(name, {inputs...}, std::move(out),
@@ -45,8 +46,8 @@ Tensor record_composed(const char* name, Tensor&& out, F f, const T&... inputs) 
                 });
 }
 
-/// Adds history to the defined ones of `results`, a slot each: f writes a gradient for each input
-/// that self.needs(i), given those of the results (undefined: nobody's).
+/// Adds history to the defined ones of `results`, one slot each. f gets the gradients of the
+/// results (undefined: no gradient), and writes a gradient for each input where self.needs(i).
 using ResultsBackward =
     std::function<void(const Node& self, const std::vector<Tensor>& v, std::vector<Tensor>& grads)>;
 RAMET_API void record_results(const char* name, ArrayRef<Tensor> inputs,
@@ -54,7 +55,7 @@ RAMET_API void record_results(const char* name, ArrayRef<Tensor> inputs,
                               const void* what = nullptr, AddArguments add = nullptr);
 
 /// record_results() of a fused operation that computed `results` from `inputs` (some of each may be
-/// undefined) as the composition `f` would: the gradients are f's.
+/// undefined). The composition `f` defines the gradients.
 RAMET_API void record_composed_results(const char* name, std::vector<Tensor>& results,
                                        ListFunction f, const std::vector<Tensor>& inputs);
 

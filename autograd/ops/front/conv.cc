@@ -24,8 +24,8 @@ Range both(const Range& a, const Range& b) {
 Int128 seen(const ConvAxis& a, Int128 output, Int128 tap) {
   return output * a.stride - a.pad + tap * a.dilation;
 }
-// Outputs (taps) that see an input through some of the taps (from some of the outputs), and what
-// lies between such.
+// The outputs that read an input through some of the taps, as a range from the first to the last.
+// taps_of() is the same for taps of some outputs.
 Range outputs_of(const ConvAxis& a, const Range& taps) {
   return {ceil_div(-seen(a, 0, taps.last), a.stride),
           floor_div(a.in - 1 - seen(a, 0, taps.first), a.stride)};

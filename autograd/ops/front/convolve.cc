@@ -19,10 +19,10 @@ template <class Shape>
 Tensor of_input(const Tensor& g, const Tensor& w, const Shape& s, ImageLayout layout);
 template <class Shape> Tensor of_weight(const Tensor& g, const Tensor& x, const Shape& s);
 
-// Of g, which has channels as dimension 1.
+// The bias's gradient: the sum of g over all dimensions but dimension 1, the channels.
 Tensor of_bias(const Tensor& g) { return g.dim() == 4 ? g.sum({0, 2, 3}) : g.sum({0, 2, 3, 4}); }
 
-// Both at once, where nothing records them.
+// May one pass compute both gradients? Only where neither is recorded.
 bool one_pass(const Conv2dShape& s) { return !tls.grad_mode && is_near(s); }
 bool one_pass(const VolumeShape&) { return false; }
 void raw_weight_and_bias(const Node&, const Tensor&, const Tensor&, const VolumeShape&, Tensor&,
@@ -73,7 +73,7 @@ Tensor result(const Tensor& x, const Tensor& w, const Tensor& bias, const Shape&
       [&](Arguments& to) { add_numbers(to, s, false); });
 }
 
-// As g lies, where x has rows.
+// x's `layout`; but internal, as g's is, where x is row-major.
 ImageLayout layout_for(const Tensor& g, ImageLayout layout) {
   return layout == ImageLayout::kRows && layout_of(g) == ImageLayout::kInternal
              ? ImageLayout::kInternal

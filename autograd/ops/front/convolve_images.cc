@@ -14,7 +14,7 @@ namespace {
 using kernels::Conv2dArgs;
 
 Tensor dense(const Tensor& t) { return t.raw_contiguous() ? t : t.contiguous(); }
-// Broadcast gradients (of a sum) have strides of 0, which only the slow way reads.
+// Broadcast gradients (of a sum) have strides of 0, which only the slow path reads.
 Tensor readable(const Tensor& t) {
   const Tensor look = t.shallow();
   return non_overlapping_and_dense(look) ? look : look.contiguous();
@@ -32,7 +32,7 @@ void run(const Kernel& kernel, const Bytes& bytes, const Conv2dShape& s, const T
                nullptr};
   kernels::conv2d_simplify(a);
   Tensor work;
-  if (x.device().is_cpu()) {  // those of GPUs take scratch memory, where they need some
+  if (x.device().is_cpu()) {  // GPUs take scratch memory where their kernels need it
     work =
         Tensor(TensorBase::empty(bytes(a.shape, a.dtype, max_parallel_slots()), kByte, x.device()));
     a.workspace = work.ptr();
@@ -48,7 +48,7 @@ Tensor result_in_parts(const Tensor& x, const Tensor& w, const Tensor& bias, con
   const std::vector<ConvParts> parts = conv_parts(s);
   const bool covered =
       parts.size() == 1 && parts[0].row.axis.out == s.oh && parts[0].column.axis.out == s.ow;
-  // Windows of an internal layout would settle it.
+  // A window of a tensor with internal layout would settle the tensor.
   if (!covered && layout == ImageLayout::kInternal) layout = ImageLayout::kRows;
   Tensor y = empty_image(layout, s.n, s.co, s.oh, s.ow, x.scalar_type(), x.device());
   if (!covered && bias.defined()) y.copy_(bias.reshape({1, s.co, 1, 1}).expand_as(y));
@@ -96,7 +96,7 @@ void weight_in_parts(const Tensor& dw, const Tensor& g, const Tensor& x, const C
 
 }  // namespace
 
-// Where the register tile runs on floats its results come channels-last.
+// Where the register tile runs on floats, results are channels-last.
 ImageLayout result_layout(const Tensor& x) {
   const ImageLayout layout = layout_of(x);
   return layout == ImageLayout::kRows && x.scalar_type() == kFloat ? ImageLayout::kInternal

@@ -1,12 +1,13 @@
 // Convolutions of volumes and their gradients, without history.
 //
 // Note [Depth as channels]
-// All planes under the filter's depth become channels of one image: a volume is unfolded along its
-// depth alone, into n od images of ci kd channels, and convolved with the same weight, seen as [co,
-// ci / groups kd, kh, kw]. That is one convolution of images with longer runs, which does the same
-// arithmetic as a sum of kd convolutions of planes but writes its result once: about 2 kd + 4
-// passes over a volume against 4 kd + 2, and single channels, which medical volumes have, fill the
-// register tile kd times as well. A whole unfolding would be kh kw times as large.
+// All planes under the filter's depth become channels of one image. A volume is unfolded along its
+// depth alone, into n od images of ci kd channels. They are convolved with the same weight, viewed
+// as [co, ci / groups kd, kh, kw]. That is one convolution of images with longer runs. It does the
+// same arithmetic as a sum of kd convolutions of planes, but writes its result once. That takes
+// about 2 kd + 4 passes over a volume against 4 kd + 2. Single channels, which medical volumes
+// have, fill the register tile kd times as well. Unfolding all dimensions would take kh kw times as
+// much memory.
 #include "autograd/ops/front/convolve_internal.h"
 #include "autograd/ops/make/copy.h"
 #include "autograd/ops/pointwise/arithmetic.h"
@@ -24,21 +25,21 @@ Conv2dShape image_shape(const VolumeShape& s) {
   return p;
 }
 
-// The depths that outputs see through tap r: output `first` sees `input`, each of the `count`
-// behind it one that lies sd further.
+// The depths that outputs read through tap r. Output `first` reads depth `input`; each of the next
+// `count` - 1 outputs reads sd further.
 struct Seen {
   int64_t first, count, input;
 };
 Seen seen_through(const VolumeShape& s, int64_t r) {
   using Wide = __int128;
-  const Wide before = Wide{s.pd} - Wide{r} * s.dd;  // output o sees o sd - before
+  const Wide before = Wide{s.pd} - Wide{r} * s.dd;  // output o reads o sd - before
   const Wide first = before > 0 ? (before + s.sd - 1) / s.sd : 0, last = s.d - 1 + before;
   const Wide end = last < 0 ? 0 : std::min<Wide>(last / s.sd + 1, s.od);
   if (first >= end) return {0, 0, 0};
   return {static_cast<int64_t>(first), static_cast<int64_t>(end - first),
           static_cast<int64_t>(first * s.sd - before)};
 }
-// Those depths of a volume [n, c, d, h, w], as [n, count, c, h, w].
+// Those depths of a volume [n, c, d, h, w], as a tensor [n, count, c, h, w].
 Tensor seen_of(const Tensor& x, const Seen& seen, int64_t stride) {
   return x.slice(2, seen.input, seen.input + (seen.count - 1) * stride + 1, stride).transpose(1, 2);
 }
@@ -58,7 +59,7 @@ Tensor unfolded(const Tensor& x, const VolumeShape& s) {
   }
   return out.view({p.n * s.od, p.ci * s.kd, p.h, p.w});
 }
-// Its adjoint.
+// The adjoint of unfolded().
 Tensor folded(const Tensor& images, const VolumeShape& s) {
   const Conv2dShape& p = s.plane;
   Tensor out(TensorBase::empty({p.n, p.ci, s.d, p.h, p.w}, images.scalar_type(), images.device()));
@@ -74,7 +75,7 @@ Tensor weight_of_images(const Tensor& w, const VolumeShape& s) {
   const Conv2dShape& p = s.plane;
   return w.contiguous().view({p.co, p.ci / p.groups * s.kd, p.kh, p.kw});
 }
-// A result as [n od, co, oh, ow].
+// A result viewed as [n od, co, oh, ow].
 Tensor results_as_images(const Tensor& g, const VolumeShape& s) {
   const Conv2dShape& p = s.plane;
   return g.transpose(1, 2).reshape({p.n * s.od, p.co, p.oh, p.ow});

@@ -1,5 +1,5 @@
-// What convolution and pooling fronts share: lists of one or two numbers, views of images for
-// kernels, layouts of results. Private to autograd/ops.
+// Code shared by the fronts of convolution and pooling: lists of one or two numbers, views of
+// images for kernels, layouts of results. Private to autograd/ops.
 #pragma once
 #include <array>
 
@@ -10,7 +10,7 @@
 namespace ramet {
 namespace autograd {
 
-/// A list of one number or of D as D.
+/// A list of one number or of D numbers, as D numbers.
 template <size_t D>
 std::array<int64_t, D> numbers_of(const char* op, const char* name, IntArrayRef list) {
   constexpr const char* kWords[] = {"", "one number", "one or two numbers", "one or three numbers"};
@@ -24,14 +24,15 @@ inline std::array<int64_t, 2> pair_of(const char* op, const char* name, IntArray
   return numbers_of<2>(op, name, list);
 }
 
-/// A 4-D tensor as kernels see it, in whatever layout it lies.
+/// The view of a 4-D tensor that kernels take, in any layout.
 inline kernels::ImageView image_view(const Tensor& t) {
   const TensorBase look = t.steady();
   const int64_t* s = look->strides();
   return {look.ptr(), s[0], s[1], s[2], s[3]};
 }
 
-/// `t` with channels innermost. Where x lay so in the forward, it may have been settled since.
+/// `t` with channels innermost. It may have been settled since the forward, where x had that
+/// layout.
 inline Tensor channels_innermost(const Tensor& t) {
   const Tensor look = t.shallow();
   if (is_channels_last(look)) return look;
@@ -40,16 +41,16 @@ inline Tensor channels_innermost(const Tensor& t) {
   copy_values(r, look);
   return r;
 }
-/// Row-major or with channels innermost, as `like` lies: a kernel wants one kind.
+/// `t` in the layout of `like`, row-major or channels innermost: a kernel takes one kind.
 inline Tensor in_layout_of(const Tensor& like, const Tensor& t) {
   return like.raw_contiguous() ? t.shallow().contiguous() : channels_innermost(t);
 }
 
-/// How the channels of an operation's result lie.
+/// The layout of an operation's result.
 enum class ImageLayout : uint8_t { kRows, kInternal, kChannelsLast };
 
-/// As `t` lies: row-major; channels-last unseen (Note [Internal layout]); or channels-last because
-/// the user made it so.
+/// The layout of `t`: row-major; internally channels-last (Note [Internal layout]); or
+/// channels-last because the user made it so.
 inline ImageLayout layout_of(const Tensor& t) {
   if (t->is(TensorImpl::kInternalLayout)) return ImageLayout::kInternal;
   return t.raw_contiguous() || !is_channels_last(t) ? ImageLayout::kRows

@@ -32,7 +32,7 @@ Tensor index_apart(const Tensor& index, const Tensor& self, bool in_place) {
 
 namespace {
 
-// Queues the kernel that looks, on a GPU.
+// On a GPU, queues the kernel that checks the indices.
 void look(const Tensor& dense, std::optional<int64_t> ignored, const gpu::DataCheck& check) {
   gpu::Library& gpus = gpu::required(check.op, dense.device());
   const gpu::DataFault fault = gpus.fault(dense.device().index(), check);
@@ -75,7 +75,7 @@ void report_unless(const char* op, const Tensor& fine, const Tensor& values, con
 
 namespace {
 
-// Where the first index that is out of range stands in memory, or -1.
+// The position in memory of the first index that is out of range, or -1.
 int64_t first_bad(const Tensor& dense, int64_t low, int64_t size, std::optional<int64_t> ignored) {
   int64_t bad = -1;
   kernels::check_index(dense.stream(),
@@ -84,7 +84,7 @@ int64_t first_bad(const Tensor& dense, int64_t low, int64_t size, std::optional<
   return bad;
 }
 
-// An index that was expanded, without what repeats: the index of rows for all of their columns.
+// An expanded index without its repetitions: the index of rows, used for all of their columns.
 Tensor unrepeated(const Tensor& index) {
   Tensor once = index;
   for (int64_t d = 0; d < index.dim(); ++d)
@@ -100,7 +100,7 @@ void check_indices(const char* op, const Tensor& index, int64_t low, int64_t siz
   if (RAMET_UNLIKELY(!index.is_cpu()))
     return look(index.contiguous(), ignored, {op, what, true, low, size});
   if (RAMET_UNLIKELY(capture::active())) {
-    // Ours, so that it lives as long as the list does.
+    // A handle of this function's own, so that the index lives as long as the capture's list.
     const Tensor seen = index.contiguous().shallow();
     seen.ptr();  // the capture owns its memory from here on
     capture::host_work([op, seen, low, size, what = std::string(what), ignored] {
@@ -166,9 +166,9 @@ int64_t check_select(const char* op, const Tensor& self, int64_t dim, const Tens
   return d;
 }
 
-// Sums of sixteen-bit numbers are rounded once: where the loop is cut into several, and on a CPU
-// where x is hardly larger than what is added, they are made in a float copy of x. (Elsewhere the
-// kernel sorts, which is not in proportion to x, and takes as long as some columns.)
+// Should 16-bit sums be computed in a float copy of x, so that each is rounded once? Yes, where the
+// loop is split into several. Also on a CPU, where x is hardly larger than the values added.
+// (Elsewhere the kernel sorts. Sorting takes as long as some columns, whatever the size of x.)
 bool IndexLoop::widens(kernels::IndexMode mode, const TensorBase& x) const {
   constexpr double kSorting = 16;
   if (mode != kernels::IndexMode::kAdd || item_size(x.scalar_type()) != 2 ||
@@ -186,7 +186,8 @@ bool IndexLoop::widens(kernels::IndexMode mode, const TensorBase& x) const {
                           (x.is_cpu() && places * columns <= meetings * (columns + kSorting)));
 }
 
-// What index tensors choose from and the dimensions in which x moves, as a dense tensor.
+// Copies the part of x that the loop may reach into a dense float tensor: the dimensions that the
+// index tensors choose from, and those in which x moves. Runs the loop there, and copies it back.
 void IndexLoop::run_wide(const TensorBase& x, const TensorBase& y, std::optional<int64_t> skipped) {
   std::vector<int64_t> extents(index_size, index_size + indices),
       steps(index_step, index_step + indices);
@@ -208,7 +209,7 @@ void IndexLoop::run(kernels::IndexMode mode, const TensorBase& tx, const TensorB
                     std::optional<int64_t> skipped) {
   for (int d = 0; d < rank; ++d)
     if (sizes[d] == 0) return;
-  // Order matters where tuples meet, so dimensions keep theirs.
+  // The order matters where several tuples name one element, so dimensions keep their order.
   rank = kernels::merge_neighbours(kIndices + indices, rank, sizes, strides);
   if (rank == 0) push(1, 0, 0);
   if (widens(mode, tx)) return run_wide(tx, ty, skipped);

@@ -1,4 +1,4 @@
-// What the fronts of linear algebra share: checks, and matrices as the host factors them. Private
+// Code shared by the fronts of linear algebra: checks, and matrices that the host factors. Private
 // to autograd/ops.
 #pragma once
 #include <string>
@@ -18,9 +18,10 @@ inline void check_square(const char* op, const Tensor& A) {
   RAMET_CHECK(A.size(-1) == A.size(-2), op, "A must be batches of square matrices, but they are ",
               A.size(-2), " by ", A.size(-1), " matrices: got ", describe(A));
 }
-/// Refused while a capture is made: the host factors the matrices.
+/// Refuses a capture: the host factors the matrices.
 inline void refuse_capture(const char* op) { capture::refuse(op, "the host factors the matrices"); }
-/// Defined, at least one dimension per side, of a type that has factorisations; no capture is made.
+/// Checks that A is defined, has at least two dimensions and a type that has factorisations, and
+/// that no capture is made.
 inline void check_matrices(const char* op, const Tensor& A, bool square) {
   check_defined(op, A);
   RAMET_CHECK(is_floating(A.scalar_type()), op, "Expected a floating point tensor as input. Got ",
@@ -33,7 +34,7 @@ inline void check_matrices(const char* op, const Tensor& A, bool square) {
               describe(A));
 }
 
-/// A's matrices on the host: doubles, row by row. Of a GPU's this waits.
+/// A's matrices on the host, as doubles in row-major order. For a GPU's tensor this waits.
 class HostMatrices {
  public:
   HostMatrices(const char* op, const Tensor& A)
@@ -52,17 +53,17 @@ class HostMatrices {
   Tensor host_;
 };
 
-/// What the host writes, and its numbers.
+/// A result for the host to write, and its numbers.
 inline Tensor host_result(IntArrayRef sizes) {
   return Tensor(TensorBase::empty(sizes, kDouble, Device(kCPU)));
 }
 inline double* numbers(const Tensor& host) { return static_cast<double*>(host.ptr()); }
-/// A host_result as a tensor of A's type, where A is.
+/// A host_result as a tensor of A's dtype, on A's device.
 inline Tensor back(const Tensor& host, const Tensor& A) {
   const NoGradGuard off;
   return host.to(A.device(), A.scalar_type());
 }
-/// A's sizes with other matrices.
+/// A's sizes with matrices of another size.
 inline std::vector<int64_t> with_matrix(const Tensor& A, int64_t rows, int64_t columns) {
   std::vector<int64_t> sizes = A.sizes().vec();
   sizes[sizes.size() - 2] = rows;
@@ -70,7 +71,7 @@ inline std::vector<int64_t> with_matrix(const Tensor& A, int64_t rows, int64_t c
   return sizes;
 }
 
-/// A LinAlgError with text(where in the matrix), if one failed.
+/// Throws a LinAlgError with text(position in the matrix) if a matrix failed.
 template <class F>
 void check_factored(const char* op, const Tensor& A, const kernels::linalg::Failure& f,
                     const F& text) {

@@ -1,4 +1,4 @@
-// What the fronts of losses share. Private to autograd/ops and the losses of nn.
+// Code shared by the fronts of losses. Private to autograd/ops and the losses of nn.
 #pragma once
 #include "autograd/ops/front/common_internal.h"
 #include "autograd/ops/loss/cross_entropy.h"

@@ -26,7 +26,7 @@ Matrix matrix_of(const Tensor& t, bool flip) {
 }
 
 namespace {
-// The tile reads rows or columns of neighbours.
+// The kernel's tile reads rows or columns of adjacent elements.
 bool readable(const Matrix& m) { return m.col == 1 || m.row == 1 || m.rows <= 1 || m.cols <= 1; }
 [[gnu::cold, gnu::noinline]] Tensor row_major(const Tensor& t) {
   const Tensor dense(TensorBase::empty(t.sizes(), t.scalar_type(), t.device()));

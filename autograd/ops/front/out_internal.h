@@ -1,4 +1,4 @@
-// In-place and out forms that have no kernel of their own. Private to autograd/ops.
+// In-place and out forms that have no kernel. Private to autograd/ops.
 #pragma once
 #include "autograd/ops/front/pointwise_internal.h"
 
@@ -19,7 +19,7 @@ inline void check_out_device(const char* op, const Tensor& out, Device device) {
               device);
 }
 
-/// Two operands, one of which may be a number: defined, and on one device.
+/// Checks two operands, one of which may be a number: both are defined and on one device.
 inline void check_operands(const char* op, const Tensor& a, const Tensor& b) {
   common_device(op, a, b);
 }
@@ -28,15 +28,16 @@ inline void check_operands(const char* op, const Scalar&, const Tensor& b) { che
 
 inline void check_operands(const char*, const Tensor&, const std::optional<std::string>&) {}
 
-/// LibTorch's error where an operand is `out` itself and would be resized before it is read.
+/// LibTorch's error where an operand is `out` itself and would be resized before the kernel reads
+/// it.
 inline void check_out_operand(const char* op, const Tensor& out, IntArrayRef shape,
                               const Tensor& operand) {
   RAMET_CHECK(out.sizes() == shape || !operand.is_same(out), op, "output with shape ", out.sizes(),
               " doesn't match the broadcast shape ", shape);
 }
 
-/// Does an operand want a gradient, which an out form refuses? Undefined tensors and what is no
-/// tensor do not.
+/// Does an operand want a gradient, which an out form refuses? Undefined tensors and non-tensors do
+/// not.
 template <class T> bool wants_record(const T&) { return false; }
 inline bool wants_record(const Tensor& x) { return x.defined() && recording(x); }
 inline bool wants_record(const std::optional<Tensor>& x) { return x && wants_record(*x); }
@@ -49,18 +50,19 @@ template <class... T> bool operands_record(const T&... operands) {
   return (wants_record(operands) || ...);
 }
 
-/// An out form whole: the operands' common shape and device, LibTorch's errors, then
-/// out = f(a, b, c; s, t) as pointwise_into. The result is of `dtype`, computed in `compute`.
+/// A complete out form: computes the operands' common shape and device, throws LibTorch's errors,
+/// then does out = f(a, b, c; s, t) as pointwise_into. The result is of `dtype`, computed in
+/// `compute`.
 RAMET_API Tensor& pointwise_out(const char* op, const PointwiseKernel& kernel, Tensor& out,
                                 ScalarType dtype, ScalarType compute, const Operand& a,
                                 const Operand& b = {}, const Operand& c = {}, const Scalar& s = 0,
                                 const std::optional<Scalar>& t = std::nullopt);
 
-/// out = value, which is a fresh result: all checks of an out form, then a copy.
+/// out = value, a fresh result: all checks of an out form, then a copy.
 RAMET_API Tensor& deliver(const char* op, Tensor& out, const Tensor& value, OutType type);
 
-/// out = f(), computed elsewhere, so that `out` may be one of f's operands. `records`: an operand
-/// wants a gradient, which an out form refuses.
+/// out = f(), computed in another tensor, so that `out` may be one of f's operands. `records`: an
+/// operand wants a gradient, which an out form refuses.
 template <class F>
 Tensor& computed_out(const char* op, Tensor& out, bool records, OutType type, const F& f) {
   check_defined(op, out);
@@ -69,14 +71,14 @@ Tensor& computed_out(const char* op, Tensor& out, bool records, OutType type, co
   return deliver(op, out, f(), type);
 }
 
-/// out = make(options), options of out's dtype and device.
+/// out = make(options), with options of out's dtype and device.
 template <class F> Tensor& made_out(const char* op, Tensor& out, const F& make) {
   check_defined(op, out);
   const TensorOptions options = TensorOptions(out.scalar_type()).device(out.device());
   return computed_out(op, out, false, OutType::kSame, [&] { return make(options); });
 }
 
-/// One of several results of x, which has the dtype `type`: what two_out and three_out check of it.
+/// Checks one of several results of x, which has the dtype `type`, for two_out and three_out.
 inline void check_one_of_outs(const char* op, const Tensor& out, const Tensor& x, ScalarType type) {
   check_out_device(op, out, x.device());
   check_out_history(op, out, recording(x));
@@ -84,8 +86,8 @@ inline void check_one_of_outs(const char* op, const Tensor& out, const Tensor& x
               ", but got ", name_of(out.scalar_type()));
 }
 
-/// first, second = f(), which computes a result of x's dtype and one of the dtype `other`, x's too
-/// without it.
+/// first, second = f(). f computes a result of x's dtype and one of the dtype `other`; without
+/// `other` both have x's dtype.
 template <class F>
 std::tuple<Tensor&, Tensor&> two_out(const char* op, Tensor& first, Tensor& second, const Tensor& x,
                                      const F& f, std::optional<ScalarType> other) {
@@ -98,7 +100,7 @@ std::tuple<Tensor&, Tensor&> two_out(const char* op, Tensor& first, Tensor& seco
   deliver(op, second, b, OutType::kSame);
   return {first, second};
 }
-/// The same of three, all of x's dtype.
+/// The same with three results, all of x's dtype.
 template <class F>
 std::tuple<Tensor&, Tensor&, Tensor&> three_out(const char* op, Tensor& first, Tensor& second,
                                                 Tensor& third, const Tensor& x, const F& f) {
@@ -113,8 +115,8 @@ std::tuple<Tensor&, Tensor&, Tensor&> three_out(const char* op, Tensor& first, T
   return {first, second, third};
 }
 
-/// How the out form of a row (autograd/forms/rows.inc) comes from its function. Rules that check
-/// more, or hand out what is not the function's result, derive from it.
+/// How the out form of a row (autograd/forms/rows.inc) comes from its function. A rule that checks
+/// more, or that returns another result than the function, derives from it.
 struct OutRule {
   OutType type;
   bool recorded = true;  ///< false: the function has no history
@@ -131,7 +133,7 @@ struct OutRule {
 inline constexpr OutRule kSame{OutType::kSame}, kCastable{OutType::kCastable},
     kSameUnrecorded{OutType::kSame, /*recorded=*/false};
 
-/// And the source of what is written, behind an index or a mask, is defined.
+/// The same; also the source of the values to write, after an index or a mask, must be defined.
 struct SourceRule : OutRule {
   template <class... T>
   void check(const char* op, const Tensor&, const Tensor& self, const Tensor&, const Tensor& source,
@@ -147,7 +149,7 @@ struct SourceRule : OutRule {
 };
 inline constexpr SourceRule kSameWithSource{{OutType::kSame}};
 
-/// Of two operands or more, on one device.
+/// A rule for two operands or more, on one device.
 struct OperandsRule : OutRule {
   template <class A, class B, class... T>
   void check(const char* op, const Tensor&, const A& a, const B& b, const T&... others) const {
@@ -157,7 +159,7 @@ struct OperandsRule : OutRule {
 };
 inline constexpr OperandsRule kOperands{{OutType::kCastable}};
 
-/// out = f() by a rule; `operands` are f's arguments, of which a rule may change one.
+/// out = f() by a rule. `operands` are f's arguments; a rule may change one of them.
 template <class Rule, class F, class... T>
 Tensor& out_form(const Rule& rule, const char* op, Tensor& out, const F& f, T&... operands) {
   rule.check(op, out, operands...);
@@ -168,7 +170,7 @@ Tensor& out_form(const Rule& rule, const char* op, Tensor& out, const F& f, T&..
 /// x = f(x), recorded: f's history with x's old values, then a copy.
 template <class F> Tensor& computed_in_place(const char* op, const Tensor& x, const F& f) {
   check_inplace(op, x);
-  // What f saves of x must outlive the write.
+  // The values of x that f saves must survive the write.
   const Tensor y = f(ramet::detail::tls.grad_mode ? x.clone() : x);
   check_output(op, x, y.sizes(), y.scalar_type());
   return x.copy_(y);

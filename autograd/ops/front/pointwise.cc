@@ -19,7 +19,7 @@ void* moved(void* p, int64_t elements, ScalarType t) {
   return static_cast<char*>(p) + elements * static_cast<int64_t>(item_size(t));
 }
 
-// Does `in` share memory with `out` other than element by element? Then it is read from a copy.
+// Does `in` share memory with `out`, except element by element? Then the kernel must read a copy.
 bool hazard(const TensorBase& out, const TensorBase& in) {
   if (!out.may_overlap(in)) return false;
   return !(out->data == in->data && same_sizes(out, in) && same_strides(out, in));
@@ -27,7 +27,7 @@ bool hazard(const TensorBase& out, const TensorBase& in) {
 
 struct Prepared {
   const TensorBase* tensor = nullptr;
-  TensorBase own;  // where the operand itself cannot be read
+  TensorBase own;  // a copy, where the operand itself cannot be read
   bool number = false;
 };
 
@@ -40,7 +40,7 @@ void pointwise_into(const PointwiseKernel& kernel, const TensorBase& out, Scalar
   const Operand* const operands[3] = {&a, &b, &c};
   Prepared in[3];
   Scalar scalar = t ? *t : Scalar(0);
-  bool taken = t.has_value();  // by the row's second number, or one operand at most
+  bool taken = t.has_value();  // is `t` taken: by the row's second number, or by one operand
   for (int i = 0; i < 3; ++i) {
     const Operand& o = *operands[i];
     if (!o.given) continue;
@@ -59,7 +59,7 @@ void pointwise_into(const PointwiseKernel& kernel, const TensorBase& out, Scalar
     if (!in[i].tensor) continue;
     const TensorBase& x = *in[i].tensor;
     const bool elsewhere = x.is_cpu() && !out.is_cpu();  // a host's number among a GPU's tensors
-    // A capture does not know the number: there it is a tensor like others.
+    // A capture does not know the number, so it treats this as any tensor.
     if (x.dim() == 0 && (out.dim() > 0 || elsewhere) && !taken && x.is_cpu() &&
         !capture::active()) {
       scalar = value_of(x);
@@ -68,7 +68,7 @@ void pointwise_into(const PointwiseKernel& kernel, const TensorBase& out, Scalar
     } else if (RAMET_UNLIKELY(elsewhere) || hazard(out, x)) {
       TensorBase copy = TensorBase::empty(x.sizes(), x.scalar_type(), out.device());
       copy_values(copy, x);
-      in[i].own = std::move(copy);  // x may have been this one
+      in[i].own = std::move(copy);  // x may refer to this one
       in[i].tensor = &in[i].own;
     }
   }
@@ -200,7 +200,8 @@ Tensor& pointwise_out(const char* op, const PointwiseKernel& kernel, Tensor& out
   // Truth values have no gradient.
   prepare_out(op, out, shape, dtype, records && dtype != kBool);
   if (dtype != compute_type(dtype) && out.scalar_type() != dtype) {
-    // The function's result, which wraps around, is rounded or is true as `dtype` is, then cast.
+    // The function's result, which wraps around, is rounded or is true as `dtype` is; then it is
+    // cast.
     const TensorBase result = TensorBase::empty(shape, dtype, device);
     pointwise_into(kernel, result, compute, a, b, c, s, t);
     copy_values(out, result);

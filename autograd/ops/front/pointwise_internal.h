@@ -19,8 +19,8 @@ struct PointwiseKernel {
 #define RAMET_POINTWISE(name) \
   (::ramet::autograd::PointwiseKernel{::ramet::kernels::name, ::ramet::kernels::name##_strided})
 
-/// What a front knows a row of kernels/pointwise/rows by, where gradients are instantiated
-/// (RAMET_ROWS): its kernels and the names of its forms and node.
+/// A front's knowledge of a row of kernels/pointwise/rows: its kernels, and the names of its forms
+/// and node. It is for places that instantiate gradients (RAMET_ROWS).
 struct RowNames {
   const char *name, *in_place, *out, *node;
   PointwiseKernel kernel;
@@ -55,7 +55,7 @@ inline double smallest_above_zero(ScalarType dtype) {
                            : 0x1p-133;
 }
 
-/// What an operation takes: a tensor, a number, or nothing.
+/// An operand of an operation: a tensor, a number, or nothing.
 struct Operand {
   const Tensor* tensor = nullptr;
   Scalar value;
@@ -67,30 +67,31 @@ struct Operand {
 
 /// out[...] = f(a, b, c; s, t) in the compute type; operands broadcast to out. A 0-dim operand on a
 /// host is read as a number where that is safe. The kernel has one place, `t`, for such an operand
-/// and for the row's second number: where `t` is given, no operand is a number. Raw: no history, no
-/// version change.
+/// and for the row's second number. So where `t` is given, no operand is a number. Adds no history
+/// and raises no version.
 RAMET_API void pointwise_into(const PointwiseKernel& kernel, const TensorBase& out,
                               ScalarType compute, const Operand& a, const Operand& b = {},
                               const Operand& c = {}, const Scalar& s = 0,
                               const std::optional<Scalar>& t = std::nullopt);
 
-/// A fresh result of `dtype`, with the operands' common shape, device and, where they share one,
-/// dense layout.
+/// A fresh result of `dtype`. It has the operands' common shape and device, and their common dense
+/// layout where they share one.
 RAMET_API Tensor pointwise_result(const char* op, ScalarType dtype, const Tensor& a,
                                   const Tensor* b = nullptr, const Tensor* c = nullptr);
 
-/// Checks an in-place or out form: the common shape must be out's, the result type castable to
-/// out's.
+/// Checks an in-place or out form: the common shape must be out's, and the result type must be
+/// castable to out's.
 RAMET_API void check_output(const char* op, const Tensor& out, IntArrayRef shape,
                             ScalarType result);
 /// LibTorch's error where an `_out` form would cut gradients.
 RAMET_API void check_out_history(const char* op, const Tensor& out, bool inputs_record);
-/// Resizes `out` (of an `_out` form) where its shape differs; refuses one that would cut gradients.
+/// Resizes `out` (of an `_out` form) where its shape differs. An Error where that would cut
+/// gradients.
 RAMET_API void prepare_out(const char* op, const Tensor& out, IntArrayRef shape, ScalarType result,
                            bool inputs_record);
 
 /// LibTorch's ZeroDivisionError: throws where integers are divided (`dtype` is integral) and the
-/// divisor has a zero. Nothing (an empty dividend) may be divided by anything.
+/// divisor has a zero. An empty dividend may be divided by anything.
 RAMET_API void check_divisor(const char* op, const Tensor& dividend, const Tensor& divisor,
                              ScalarType dtype);
 
@@ -101,13 +102,13 @@ inline bool alike(const Tensor& a, const Tensor& b) {
          (a->all_flags() & b->all_flags() & TensorImpl::kContiguous) &&
          same_sizes(a.impl(), b.impl());
 }
-/// Contiguous float32, what most small programs work on most of the time: no promotion, no
-/// broadcasting, no strides.
+/// Contiguous float32, the most frequent case in small programs: no promotion, no broadcasting, no
+/// strides.
 inline bool plain_float(const Tensor& x) { return x->dtype == kFloat && x.raw_contiguous(); }
 inline bool plain_float(const Tensor& a, const Tensor& b) {
   return alike(a, b) && a->dtype == kFloat;
 }
-/// A fresh f(a, b; s, t) of plain tensors, or f(a; s, t). Inline and small.
+/// A fresh tensor f(a, b; s, t), or f(a; s, t), for plain tensors. Inline and small.
 template <class Kernel>
 inline Tensor plain_pointwise(const Kernel& kernel, const Tensor& a, const Tensor& b = {},
                               double s = 1, double t = 1) {
@@ -120,8 +121,8 @@ inline Tensor plain_pointwise(const Kernel& kernel, const Tensor& a, const Tenso
   return out;
 }
 
-/// The gradient f(g, x; s, t) of a function of x: one pass over two tensors of one shape, which it
-/// checks. Floating-point dtypes only. No history.
+/// The gradient f(g, x; s, t) of a function of x, in one pass over two tensors of one shape
+/// (checked). Floating-point dtypes only. No history.
 RAMET_API Tensor pointwise_gradient(const PointwiseKernel& kernel, const Tensor& g, const Tensor& x,
                                     const Scalar& s = 0,
                                     const std::optional<Scalar>& t = std::nullopt);

@@ -7,7 +7,7 @@ namespace autograd {
 
 namespace {
 
-// Numbers of which users gave the terms.
+// For sums and products of numbers that users chose freely.
 using Int128 = __int128;
 
 int64_t extent_of(int64_t in, int64_t k, int64_t stride, int64_t pad, int64_t dilation,
@@ -21,21 +21,21 @@ int64_t extent_of(int64_t in, int64_t k, int64_t stride, int64_t pad, int64_t di
   return static_cast<int64_t>(out);  // at most in + 1, as the padding is at most half of the kernel
 }
 
-// Whether each window that begins in the padding on the left has an element: those further right
-// begin inside. Taps closer than the input is large find one, for at most half of a window is
-// padding.
+// Does each window that begins in the left padding contain an element? Those further right begin
+// inside. Where the distance of taps is at most the input's size, each window does: at most half of
+// a window is padding.
 bool reach_inside(int64_t in, int64_t out, int64_t stride, int64_t pad, int64_t dilation) {
   if (dilation <= in) return true;
   for (Int128 o = 0; o < out && o * stride < pad;) {
     // The first tap that is not in the padding on the left.
     const Int128 tap = (dilation - (pad - o * stride) % dilation) % dilation;
     if (tap >= in) return false;
-    o += (in - tap - 1) / stride + 1;  // to where that is beyond the input
+    o += (in - tap - 1) / stride + 1;  // to the output where the tap is beyond the input
   }
   return true;
 }
 
-// "c x in x in" of the named extents.
+// "c x in x in": the channels, and the extent of each axis that `of` picks.
 template <class F> std::string extents(const Tensor& x, ArrayRef<PoolAxis> axes, const F& of) {
   std::string text = std::to_string(x.size(1));
   for (const PoolAxis& a : axes) text += "x" + std::to_string(of(a));
@@ -57,7 +57,7 @@ void check_axes(const char* op, const Tensor& x, ArrayRef<PoolAxis> axes, bool c
   bool some = x.size(1) > 0, larger = true, reach = true;
   for (size_t i = 0; i < axes.size(); ++i) {
     const PoolAxis& a = axes[i];
-    // What kernels compute with places in the padded image.
+    // Kernels compute with positions in the padded image.
     RAMET_CHECK(a.pad <= INT64_MAX - a.in, op, "padding: got ", a.pad, " around ", describe(x),
                 ", expected places that an int64 holds");
     out[i] = extent_of(a.in, a.kernel, a.stride, a.pad, a.dilation, ceil_mode);

@@ -1,4 +1,4 @@
-// What pools of two and three dimensions share: windows along each dimension. Private to
+// Code shared by pools of two and three dimensions: windows along each dimension. Private to
 // autograd/ops.
 #pragma once
 #include "autograd/ops/front/image_internal.h"
@@ -6,7 +6,7 @@
 namespace ramet {
 namespace autograd {
 
-/// Lists of one or D numbers; no strides: the kernel's.
+/// Lists of one or D numbers; an empty list of strides stands for the kernel's sizes.
 struct PoolWindow {
   IntArrayRef kernel, stride, padding, dilation;
   bool ceil_mode;
@@ -15,8 +15,8 @@ struct PoolWindow {
 struct PoolAxis {
   int64_t in, out, kernel, stride, pad, dilation;
 };
-/// The output's extents, of axes of which all else is known and which lie in x's last dimensions.
-/// Errors for numbers that make no sense, results without elements, and windows of padding alone.
+/// Computes the output's extents. The axes have all other numbers, and are x's last dimensions.
+/// Errors for invalid numbers, results without elements, and windows with nothing but padding.
 void check_axes(const char* op, const Tensor& x, ArrayRef<PoolAxis> axes, bool ceil_mode,
                 int64_t* out);
 

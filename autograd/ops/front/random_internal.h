@@ -1,4 +1,4 @@
-// What draws share: keys, fills, checks. Private to autograd/ops.
+// Code shared by random draws: keys, fills, checks. Private to autograd/ops.
 #pragma once
 #include <optional>
 
@@ -18,8 +18,8 @@ inline kernels::RandomKey key_for(const TensorBase& t, const Generator& generato
   return {k.seed, k.offset, k.base};
 }
 
-// Runs draw(dense tensor, key) for x. Elements are numbered in row-major order whatever the memory
-// looks like.
+// Calls draw(dense tensor, key) for x. Elements are numbered in row-major order, whatever the
+// memory layout.
 template <class Draw>
 void draw_into(const Tensor& x, const Generator& generator, const Draw& draw) {
   const kernels::RandomKey key = key_for(x, generator);
@@ -46,7 +46,7 @@ inline void check_floating(const char* op, const Tensor& x) {
   RAMET_CHECK(is_floating(x.scalar_type()), op, "only for floating-point dtypes: got ",
               describe(x));
 }
-// What every in-place fill does around its kernel.
+// The steps around the kernel of every in-place fill.
 template <class Fill>
 Tensor& in_place(const char* op, const char* node, const Tensor& x, const Fill& fill) {
   check_inplace(op, x);

@@ -58,7 +58,7 @@ void check_not_empty(const char* op, const Tensor& x, ReducedDims dims, bool one
 
 namespace {
 
-// More than 8 dimensions that do not merge: a copy with the reduced ones last has two.
+// For more than 8 dimensions that do not merge: a copy with the reduced ones last has only two.
 [[gnu::noinline]] Tensor reduced_last(const Tensor& x, ReducedDims dims, bool* gone) {
   std::vector<int64_t> order;
   for (int pass = 0; pass < 2; ++pass)

@@ -1,4 +1,4 @@
-// How fronts run reductions: dimension lists, outputs, workspace, and the way back. Private to
+// How fronts run reductions: dimension lists, outputs, workspace, and the adjoint. Private to
 // autograd/ops.
 #pragma once
 #include "autograd/ops/front/common_internal.h"
@@ -14,28 +14,28 @@ struct ReducedDims {
   bool has(int64_t d) const { return mask >> d & 1; }
 };
 
-/// The dimensions of a list (negative ones wrapped, none twice); all where there is no list or an
-/// empty one.
+/// The dimensions of a list: negative ones wrapped, none twice. All dimensions where there is no
+/// list or an empty one.
 RAMET_API ReducedDims reduced_dims(const char* op, const Tensor& x, OptionalIntArrayRef dim,
                                    bool keepdim);
 /// The arguments of a reduction of x.
 RAMET_API void add_dims(Arguments& to, ReducedDims dims, const Tensor& x);
-/// Elements reduced to one.
+/// The number of elements that are reduced to one.
 RAMET_API int64_t reduced_count(const Tensor& x, ReducedDims dims);
-/// Errors where the extremum of nothing would be asked for.
+/// An Error where the operation would need the extremum of no elements.
 RAMET_API void check_not_empty(const char* op, const Tensor& x, ReducedDims dims, bool one_dim);
 
-/// Runs the kernel: a fresh result of `dtype`, no history. `extra`: receives positions (kMaxIndex,
-/// kMinIndex) or means (kVar, kStd). With `only_extra` the values are not computed and the result
-/// is undefined.
+/// Runs the kernel and returns a fresh result of `dtype`, without history. `extra` receives
+/// positions (kMaxIndex, kMinIndex) or means (kVar, kStd). With `only_extra` it does not compute
+/// the values, and the result is undefined.
 RAMET_API Tensor run_reduce(kernels::ReduceOp op, const Tensor& x, ReducedDims dims,
                             ScalarType dtype, double parameter = 0, Tensor* extra = nullptr,
                             bool only_extra = false);
 
-/// 1 / how many winners there are where `winners` is true, else 0; of dtype's compute type, for as
-/// many may tie as sixteen bits cannot count.
+/// 1 / (number of winners) where `winners` is true, else 0. The dtype is dtype's compute type,
+/// because more elements may tie than 16 bits can count.
 RAMET_API Tensor even_shares(const Tensor& winners, ReducedDims dims, ScalarType dtype);
-/// g, shaped like a reduction's result, as a view with the sizes of what was reduced: the adjoint
+/// g, shaped like a reduction's result, as a view with the sizes of the reduced tensor: the adjoint
 /// of sum. Recorded.
 RAMET_API Tensor spread(const Tensor& g, IntArrayRef sizes, ReducedDims dims);
 

@@ -25,7 +25,7 @@ Tensor zeros_of(IntArrayRef sizes, const Tensor& like) {
   fill_values(z, 0);
   return z;
 }
-// A copy that an index kernel may write: no element twice in memory.
+// A copy that an index kernel may write: no two elements share memory.
 Tensor fresh(const Tensor& x) {
   const NoGradGuard off;
   return x.shallow().clone(MemoryFormat::Contiguous);
@@ -34,7 +34,7 @@ Tensor fresh(const Tensor& x) {
 void write(IndexMode mode, const Tensor& out, int64_t d, const Tensor& index, const Tensor& src) {
   if (index.numel()) gather_loop(mode, at_least_1d(out.shallow()), d, at_least_1d(index), src);
 }
-// A number as a tensor with the index's sizes and no memory of its own per element.
+// A number as a tensor of the index's sizes, which stores the number once.
 Tensor repeated(const Scalar& value, const Tensor& like, const Tensor& index) {
   Tensor one(TensorBase::empty({}, like.scalar_type(), like.device()));
   fill_values(one, value);

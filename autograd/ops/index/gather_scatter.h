@@ -1,7 +1,7 @@
-// Reading and writing at named positions: LibTorch's functions of the same names. Index tensors are
-// int64 (or int32); an index outside its range is an IndexError that names position, value and
+// Reads and writes at given positions: LibTorch's functions of the same names. Index tensors are
+// int64 (or int32). An index outside its range is an IndexError that names position, value and
 // size, before anything is written. All writes happen in the order of the index, so repeated
-// positions give the same bits every time; sixteen-bit sums are made in float and rounded once.
+// positions give the same bits every time. 16-bit sums are computed in float and rounded once.
 // Differentiable to any order in everything but indices.
 #pragma once
 #include "autograd/ops/index/mask.h"
@@ -13,10 +13,10 @@ namespace ramet {
 #include "autograd/ops/index/gather_scatter.inc"
 
 namespace autograd {
-/// Zeros of these sizes with src added at `index` along `dim`: the adjoint of gather. Recorded.
+/// Adds src at `index` along `dim` to zeros of these sizes: the adjoint of gather. Recorded.
 RAMET_API Tensor scatter_zeros(IntArrayRef sizes, int64_t dim, const Tensor& index,
                                const Tensor& src);
-/// The same where no element is named twice.
+/// The same for an index that names no element twice.
 RAMET_API Tensor move_to_zeros(IntArrayRef sizes, int64_t dim, const Tensor& index,
                                const Tensor& src);
 /// The adjoint of index_select.

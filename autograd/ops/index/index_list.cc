@@ -1,5 +1,5 @@
-// x.index({...}) and x.index_put_({...}, v): views by integers, slices, None and Ellipsis, then
-// what indexing.cc does with index tensors.
+// x.index({...}) and x.index_put_({...}, v). First integers, slices, None and Ellipsis make a view;
+// then index_put.cc handles the index tensors.
 #include "autograd/ops/index/index_list.h"
 
 #include <algorithm>
@@ -67,8 +67,8 @@ Tensor truth_tensor(bool value, Device device) {
   return t;
 }
 
-// What integers, slices, None and Ellipsis make of a tensor: a view, and the index tensors that are
-// left, by its dimensions.
+// The result of applying integers, slices, None and Ellipsis to a tensor: a view, and the remaining
+// index tensors, by the view's dimensions.
 struct Viewed {
   Tensor x;
   IndexTensors tensors;
@@ -88,7 +88,7 @@ Viewed apply_views(const char* op, const Tensor& self, ArrayRef<TensorIndex> lis
                                   self.dim(), ": got ", specified));
   Viewed v{self, {}, {self.sizes(), {}}};
   std::vector<int64_t>& dims = v.origin.dims;
-  int64_t next = 0;  // of self's dimensions
+  int64_t next = 0;  // the next dimension of self
   bool ellipsis = false;
   const auto here = [&] { return static_cast<int64_t>(dims.size()); };
   const auto keep = [&](int64_t n) {
@@ -148,13 +148,13 @@ Viewed apply_views(const char* op, const Tensor& self, ArrayRef<TensorIndex> lis
   keep(self.dim() - next);
   return v;
 }
-// A mask of several dimensions takes several places: entries behind it move together.
+// A mask of several dimensions takes several positions. So later entries move together.
 IndexTensors by_dimension(const IndexTensors& tensors) {
   IndexTensors out;
   for (size_t i = 0; i < tensors.size(); ++i) {
     out.push_back(tensors[i]);
     if (tensors[i] && is_mask(*tensors[i]) && tensors[i]->dim() > 1)
-      i += static_cast<size_t>(tensors[i]->dim() - 1);  // the holes that apply_views left
+      i += static_cast<size_t>(tensors[i]->dim() - 1);  // the gaps that apply_views left
   }
   return out;
 }

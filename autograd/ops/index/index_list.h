@@ -9,9 +9,9 @@
 //                                                  of its true elements
 //   x.index_put_({Slice(), 2}, 7.0)                in place; values broadcast
 //
-// Where index tensors are not neighbours their common dimensions come first, as in NumPy and
-// LibTorch. Of several values for one element the last one stays. All differentiable to any order;
-// an in-place write keeps the histories of base and views right.
+// Where index tensors are not neighbours, their common dimensions come first, as in NumPy and
+// LibTorch. Of several values for one element the last one stays. All is differentiable to any
+// order; an in-place write keeps the histories of base and views right.
 #pragma once
 #include <iosfwd>
 #include <optional>
@@ -22,13 +22,14 @@
 namespace ramet {
 namespace indexing {
 
-/// What an index is. (Before the constants of the same names, which g++ 12 would call shadowed.)
+/// The kind of an index. (Before the constants of the same names, which g++ 12 would call
+/// shadowed.)
 enum class TensorIndexType { None, Ellipsis, Integer, Boolean, Slice, Tensor };
 
-/// A new dimension of extent 1; the open end of a Slice.
+/// Stands for a new dimension of extent 1, or for the open end of a Slice.
 inline constexpr std::nullopt_t None = std::nullopt;
 
-/// All dimensions that the other indices leave. Also "...".
+/// The type of Ellipsis: all dimensions that the other indices leave. Also "...".
 struct EllipsisIndexType final {};
 /// "...": as many ":" as dimensions are left.
 inline constexpr EllipsisIndexType Ellipsis{};
@@ -38,7 +39,7 @@ class RAMET_API Slice final {
  public:
   Slice(std::optional<int64_t> start = std::nullopt, std::optional<int64_t> stop = std::nullopt,
         std::optional<int64_t> step = std::nullopt);
-  /// As given; an open end is 0 or INT64_MAX, a step 1:
+  /// The given values; an open end is 0 or INT64_MAX, an omitted step is 1:
   int64_t start() const { return start_; }
   int64_t stop() const { return stop_; }
   int64_t step() const { return step_; }
@@ -61,7 +62,7 @@ class RAMET_API TensorIndex final {
   TensorIndex(Tensor tensor) : type_(TensorIndexType::Tensor), tensor_(std::move(tensor)) {}
   TensorIndex(const Scalar& value);  ///< an integer or a bool
 
-  /// What it is:
+  /// The kind of this entry, and questions about it:
   TensorIndexType type() const { return type_; }
   bool is_none() const { return type_ == TensorIndexType::None; }
   bool is_ellipsis() const { return type_ == TensorIndexType::Ellipsis; }
@@ -69,7 +70,7 @@ class RAMET_API TensorIndex final {
   bool is_boolean() const { return type_ == TensorIndexType::Boolean; }
   bool is_slice() const { return type_ == TensorIndexType::Slice; }
   bool is_tensor() const { return type_ == TensorIndexType::Tensor; }
-  /// What it holds, of the kind that type() says:
+  /// The value, of the kind that type() says:
   int64_t integer() const { return integer_; }
   bool boolean() const { return integer_ != 0; }
   const Slice& slice() const { return slice_; }
@@ -82,11 +83,11 @@ class RAMET_API TensorIndex final {
   Tensor tensor_;
 };
 
-/// "start:stop:step".
+/// Prints "start:stop:step".
 RAMET_API std::ostream& operator<<(std::ostream& out, const Slice& slice);
-/// "None", "...", what else it holds.
+/// Prints "None", "...", or the value that it holds.
 RAMET_API std::ostream& operator<<(std::ostream& out, const TensorIndex& index);
-/// "(1, None, 0:2:1)".
+/// Prints "(1, None, 0:2:1)".
 RAMET_API std::ostream& operator<<(std::ostream& out, const std::vector<TensorIndex>& indices);
 
 }  // namespace indexing

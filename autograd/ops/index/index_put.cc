@@ -17,16 +17,16 @@ using kernels::IndexMode;
 
 namespace {
 
-// Index tensors in place of dimensions of one tensor: all int64, of one common shape (each may be
-// broadcast), checked.
+// Index tensors for the dimensions of one tensor. All are checked, int64, and of one common shape
+// (each may be broadcast).
 struct Places {
   std::vector<Tensor> at;       // one per dimension; undefined: ":"
   std::vector<int64_t> common;  // their common shape
   std::vector<int64_t> result;  // shape of self[at]
-  int64_t first = 0;            // where the common dimensions stand in the result
+  int64_t first = 0;            // the position of the common dimensions in the result
 };
 
-// A mask over dims [d, d + mask.dim()) as the coordinates of its true elements.
+// Appends a mask over dims [d, d + mask.dim()), as the coordinates of its true elements.
 void append_mask(const char* op, const Tensor& self, const Tensor& mask, std::vector<Tensor>& at,
                  const IndexOrigin& origin) {
   const int64_t d = static_cast<int64_t>(at.size());
@@ -72,7 +72,7 @@ Places places_of(const char* op, const Tensor& self, const IndexTensors& indices
     throw IndexError(detail::join("[", op, "] too many indices for tensor of dimension ",
                                   self.dim(), ": got ", p.at.size()));
   p.at.resize(static_cast<size_t>(self.dim()));
-  // Neighbours? Then the common dimensions stand where the first one was, otherwise in front.
+  // Neighbours? Then the common dimensions replace the first one, otherwise they come in front.
   int64_t begin = -1, end = -1, count = 0;
   for (int64_t d = 0; d < self.dim(); ++d) {
     const Tensor& t = p.at[static_cast<size_t>(d)];
@@ -146,7 +146,7 @@ IndexTensors get_all(const std::vector<Saved>& saved, const Node& node) {
   return at;
 }
 
-// Zeros of these sizes with g added at the places: the adjoint of index.
+// Adds g to zeros of these sizes at the chosen positions: the adjoint of index.
 Tensor index_backward(const Tensor& g, IntArrayRef sizes, const IndexTensors& indices) {
   Tensor out(TensorBase::empty(sizes, g.scalar_type(), g.device()));
   fill_values(out, 0);

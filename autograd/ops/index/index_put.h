@@ -9,14 +9,14 @@
 
 namespace ramet {
 
-/// self[indices]: one index tensor (int64, int32, bool or uint8 mask) for each leading dimension,
-/// an undefined one for ":".
+/// self[indices]: for each leading dimension one index tensor (int64, int32, bool or uint8 mask),
+/// or an undefined one for ":".
 RAMET_API Tensor index(const Tensor& self, const std::vector<std::optional<Tensor>>& indices);
-/// self with self[indices] = values, or += with `accumulate`. values broadcast to self[indices].
+/// out = self[indices].
 RAMET_API Tensor& index_out(Tensor& out, const Tensor& self,
                             const std::vector<std::optional<Tensor>>& indices);
-/// self with self[indices] = values, or += with `accumulate`: values broadcast to self[indices]; of
-/// several for one element the last one stays, or all are added in order.
+/// self with self[indices] = values, or += with `accumulate`; values broadcast to self[indices].
+/// Where several values go to one element, the last one stays, or all are added in order.
 RAMET_API Tensor index_put(const Tensor& self, const std::vector<std::optional<Tensor>>& indices,
                            const Tensor& values, bool accumulate = false);
 RAMET_API Tensor& index_put_(Tensor& self, const std::vector<std::optional<Tensor>>& indices,

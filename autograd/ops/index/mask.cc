@@ -24,7 +24,7 @@ void check_mask(const char* op, const Tensor& x, const Tensor& mask) {
 }
 
 void fill_into(const Tensor& out, const Tensor& x, const Tensor& mask, const Operand& value) {
-  // As a bool a fraction is true; computed with whole numbers it would be 0.
+  // Converted to bool, a fraction is true; computed with whole numbers it would be 0.
   if (x.scalar_type() == kBool) {
     const Tensor as_bool = value.tensor ? value.tensor->detach().to(kBool) : Tensor();
     const Operand v = value.tensor ? Operand(as_bool) : Operand(Scalar(value.value.toBool()));
@@ -39,12 +39,12 @@ void check_value(const char* op, const Tensor& value) {
               describe(value));
 }
 
-// The tensor value's gradient: the sum of what it replaced.
+// The gradient of a tensor `value`: the sum over the elements that it replaced.
 Tensor value_gradient(const Tensor& g, const Tensor& mask, const Meta& value) {
   return value.reduce(g.masked_fill(mask.logical_not(), 0).sum());
 }
 
-// The prefix counts of a dense mask; the last one is their total.
+// The prefix counts of a dense mask; the last one is the total.
 Tensor counts_of(const Tensor& mask) {
   Tensor counts(TensorBase::empty(kernels::mask_offsets(mask.numel()), kLong, mask.device()));
   kernels::mask_count(mask.stream(),
@@ -68,8 +68,8 @@ void move(const Tensor& mask, const Tensor& counts, void* dense, void* packed, S
 
 Tensor select_dense(const Tensor& x, const Tensor& mask);
 
-// Zeros shaped like the mask with g's elements where it holds: the adjoint of select_dense, and the
-// reverse.
+// Puts g's elements where the mask is true, in zeros of the mask's shape: the adjoint of
+// select_dense().
 Tensor place_dense(const Tensor& g, const Tensor& mask) {
   Tensor out(TensorBase::empty(mask.sizes(), g.scalar_type(), g.device()));
   fill_values(out, 0);
@@ -82,7 +82,7 @@ Tensor place_dense(const Tensor& g, const Tensor& mask) {
                 });
 }
 
-// x and the dense mask have the same sizes.
+// Selects elements; x and the dense mask have the same sizes.
 Tensor select_dense(const Tensor& x, const Tensor& mask) {
   const Tensor dense = x.shallow().contiguous(), counts = counts_of(mask);
   Tensor out(TensorBase::empty(total("masked_select", counts), x.scalar_type(), x.device()));
@@ -94,7 +94,7 @@ Tensor select_dense(const Tensor& x, const Tensor& mask) {
                 });
 }
 
-// On the device whose kernels read it: a 0-dim mask may be a host's.
+// The mask on the device of the kernels that read it: a 0-dim mask may be on the host.
 Tensor expanded_mask(const Tensor& mask, IntArrayRef sizes, Device device) {
   return expand(mask.to(device), sizes).contiguous();
 }
@@ -249,8 +249,8 @@ Tensor nonzero_static(const Tensor& self, int64_t size, int64_t fill_value) {
       {any ? checked_add("nonzero_static", "size", size, 1) : size, rank}, kLong, self.device()));
   fill_values(rows, fill_value);
   if (!any) return rows;
-  // Element i is the counts[i]-th; the row behind the last one takes those that are none or too
-  // many, and -1 is before the first.
+  // Element i is the counts[i]-th. The row after the last one receives the elements that do not
+  // count or exceed the size; -1 is before the first.
   const Tensor mask = self.ne(0).reshape({n}),
                nth = mask.cumsum(0).sub(1).clamp_max(size).masked_fill(mask.logical_not(), size);
   Tensor flat = arange(n, TensorOptions(kLong).device(self.device()));

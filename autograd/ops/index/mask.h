@@ -1,5 +1,5 @@
-// Elements named by a bool mask, and where a tensor is not 0: LibTorch's functions of the same
-// names. Differentiable to any order in everything but masks.
+// Elements chosen by a bool mask, and the positions of elements that are not 0: LibTorch's
+// functions of the same names. Differentiable to any order in everything but masks.
 #pragma once
 #include "autograd/tensor.h"
 
@@ -8,7 +8,8 @@ namespace ramet {
 #include "autograd/forms/functions.inc"
 #include "autograd/ops/index/mask.inc"
 
-/// One vector of coordinates for each dimension; that of a 0-dim tensor counts as one dimension.
+/// nonzero() as one vector of coordinates for each dimension; a 0-dim tensor counts as one
+/// dimension.
 RAMET_API std::vector<Tensor> nonzero_numpy(const Tensor& self);
 
 }  // namespace ramet

@@ -54,7 +54,7 @@ template <class T> Scalar highest() {
   if constexpr (std::is_floating_point_v<T>) return std::numeric_limits<double>::infinity();
   else return static_cast<int64_t>(std::numeric_limits<T>::max());
 }
-// What changes nothing where it is joined.
+// The neutral element of a join.
 Scalar neutral(Join join, ScalarType t) {
   if (join == Join::kSum || join == Join::kMean) return 0;
   if (join == Join::kProd) return 1;
@@ -72,7 +72,7 @@ Scalar neutral(Join join, ScalarType t) {
   }
 }
 
-// How many values each element of a mean has, at least 1.
+// The number of values in each element of a mean, at least 1.
 Tensor counts_of(IntArrayRef sizes, int64_t dim, const Tensor& index, bool include_self) {
   const TensorOptions on = TensorOptions(kLong).device(index.device());
   Tensor counts = full(sizes, include_self ? 1 : 0, on);
@@ -80,12 +80,12 @@ Tensor counts_of(IntArrayRef sizes, int64_t dim, const Tensor& index, bool inclu
   return include_self ? counts : counts.clamp_min_(1);
 }
 
-// self with the values joined: no history. The index is as long as src.
+// self joined with the values, without history. The index is as long as src.
 Tensor joined(Join join, const Tensor& self, int64_t d, const Tensor& index, const Tensor& src,
               bool include_self) {
   const NoGradGuard off;
   const ScalarType t = self.scalar_type();
-  // Sixteen-bit products and means are rounded once; the kernel does that for sums.
+  // 16-bit products and means are rounded once; for sums the kernel does that.
   const bool widens = is_narrow(t) && (join == Join::kProd || join == Join::kMean);
   Tensor out = widens ? self.to(kFloat) : self.shallow().clone(MemoryFormat::Contiguous);
   const Tensor values = widens ? src.to(kFloat) : src.shallow();
@@ -103,7 +103,7 @@ Tensor joined(Join join, const Tensor& self, int64_t d, const Tensor& index, con
 Tensor recorded_join(const char* node, Join join, const Tensor& self, int64_t d,
                      const Tensor& index, const Tensor& src, bool include_self);
 
-// What an input gets of g: of extrema its share, where it is one.
+// The gradient of an input for extrema: its share of g, where it is an extremum.
 Pair extremum_gradients(const Node& node, const Tensor& g, const Tensor& self, int64_t d,
                         const Tensor& index, const Tensor& src, const Tensor& result,
                         bool include_self) {
@@ -123,8 +123,8 @@ Pair extremum_gradients(const Node& node, const Tensor& g, const Tensor& self, i
           node.needs(1) ? g.gather(d, index).mul(src_wins).to(t) : Tensor()};
 }
 
-// Of a product the product of the others: by division, but where a factor is 0 with it replaced by
-// 1, which is right where it is the only one.
+// The gradient of a factor is g times the product of the other factors, computed by division. A
+// factor of 0 is first replaced by 1, which is right where it is the only 0.
 Pair product_gradients(const Node& node, const Tensor& g, const Tensor& self, int64_t d,
                        const Tensor& index, const Tensor& src, const Tensor& result,
                        bool include_self) {
@@ -233,7 +233,7 @@ Tensor index_reduce(const Tensor& self, int64_t dim, const Tensor& index_, const
 
 namespace {
 
-// Checks; self's dimension wrapped. Negative indices count from the end.
+// Checks the operands, and returns self's wrapped dimension. Negative indices count from the end.
 int64_t fill_place(const char* op, const Tensor& self, int64_t dim, const Tensor& index_,
                    Tensor& index) {
   check_defined(op, self);
@@ -286,7 +286,7 @@ Tensor index_fill(const Tensor& self, int64_t dim, const Tensor& index_, const T
         const Tensor& index = at.get(node);
         Pair r;
         if (node.needs(0)) r[0] = index_fill(g, d, index, 0);
-        if (node.needs(1)) {  // what it was put in, once, however often it was named
+        if (node.needs(1)) {  // each replaced element once, however often it was named
           const Tensor others =
               ones(g.sizes(), TensorOptions(kBool).device(g.device())).index_fill_(d, index, false);
           r[1] = m.reduce(g.masked_fill(others, 0).sum());

@@ -1,6 +1,6 @@
-// Values that are joined, put or filled in at named positions: LibTorch's functions of the same
-// names. As autograd/ops/index/gather_scatter.h: indices are checked before anything is written,
-// all writes happen in the order of the index, sixteen-bit sums and products are rounded once.
+// Writes at given positions that join, put or fill in values: LibTorch's functions of the same
+// names. As in autograd/ops/index/gather_scatter.h, indices are checked before anything is written,
+// and all writes happen in the order of the index. 16-bit sums and products are rounded once.
 // Differentiable to any order in everything but indices.
 #pragma once
 #include <optional>

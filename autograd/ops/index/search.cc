@@ -65,7 +65,7 @@ Tensor places_among(const char* op, const Tensor& sequence, const Tensor& x, boo
   RAMET_CHECK(!narrow || n < INT32_MAX, op, "the size of boundaries' last dimension: got ", n,
               ", expected less than INT_MAX");
   const NoGradGuard off;
-  // Rounded to the common dtype, then as what it is computed in.
+  // Round to the common dtype, then convert to the compute type.
   const ScalarType common = result_type(sequence, x), dtype = compute_type(common);
   const auto dense = [&](const Tensor& t) { return t.shallow().to(common).to(dtype).contiguous(); };
   const Tensor boundaries = dense(sequence), values = dense(x);
@@ -153,7 +153,7 @@ Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& 
   RAMET_CHECK(is_floating(dtype), op, "only supports floating-point input: got ", describe(self));
   RAMET_CHECK(bins > 0, op, "bins must be > 0: got ", bins);
   const NoGradGuard off;
-  // In the compute type: a product of 16 bits may be more than these hold.
+  // Compute in the compute type: a 16-bit product may exceed the range.
   const Tensor x = self.shallow().to(compute_type(dtype)).reshape({-1});
   double low = min.toDouble(), high = max.toDouble();
   if (low == high && x.numel() > 0) {
@@ -186,18 +186,18 @@ Tensor isin(const Tensor& elements, const Tensor& test_elements, bool, bool inve
   check_same_device(op, elements, test_elements, "test_elements");
   const NoGradGuard off;
   ScalarType dtype = result_type(elements, test_elements);
-  // A number beside small integers may be none of theirs: it is not to wrap around to one.
+  // A number next to small integers may be outside of their range: it must not wrap around.
   if (!is_floating(dtype))
     dtype = promote_types(elements.scalar_type(), test_elements.scalar_type());
   const Tensor x = elements.shallow().to(dtype), tests = test_elements.shallow().to(dtype);
   const int64_t n = tests.numel();
-  constexpr int64_t kFew = 8;  // of these, looking at each is less work than an order
+  constexpr int64_t kFew = 8;  // up to this many, comparing with each costs less than sorting
   Tensor found;
-  if (n > kFew) {  // each beside the first that is not below it, of those in order
+  if (n > kFew) {  // compare each with the first sorted one that is not below it
     const Tensor line =
         std::get<0>(ordered(tests.reshape({-1}).contiguous(), 0, kernels::OrderPick::kFirst, n,
                             /*descending=*/false, /*keepdim=*/true, Want::kValues));
-    // NaNs, which are the last, would be below everything.
+    // NaNs come last in the order, so everything would be below them.
     const Tensor numbers =
         is_floating(dtype) ? line.masked_fill(line.isnan(), Scalar(INFINITY)) : line;
     const Tensor at = searchsorted(numbers, x).clamp_max_(n - 1);

@@ -1,5 +1,5 @@
-// Places among sorted numbers, and how many elements are where: LibTorch's functions of the same
-// names. Results are counts, without history.
+// Positions among sorted numbers, and counts of elements: LibTorch's functions of the same names.
+// Results are counts, without history.
 #pragma once
 #include <string_view>
 

@@ -26,7 +26,7 @@ Two sorted(const char* op, const char* node, const Tensor& x, int64_t dim, bool 
   return ordered_recorded(node, x, d, OrderPick::kFirst, extent(x, d), descending, true);
 }
 
-// Checks of what takes one element of each line; returns the wrapped dim.
+// Checks for operations that take one element of each line; returns the wrapped dim.
 int64_t one_of_lines(const char* op, const Tensor& x, int64_t dim, bool takes_bool = false) {
   const ReducedDims dims = reduced_dims(op, x, dim, false);
   if (!takes_bool) check_no_bool(op, x);
@@ -89,7 +89,7 @@ Two topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool) {
   RAMET_CHECK(k >= 0 && k <= n, "topk", "selected index k out of range: got ", k,
               ", expected 0 to ", n, " for ", describe(self));
   check_no_bool("topk", self);
-  // Of a number LibTorch gives the number where none is asked for.
+  // For a 0-dim tensor, LibTorch returns the number even for k = 0.
   return ordered_recorded("TopkBackward0", self, d, OrderPick::kFirst, self.dim() ? k : 1, largest,
                           true);
 }

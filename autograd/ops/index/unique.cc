@@ -17,8 +17,8 @@ namespace {
 
 Tensor no_positions(const Tensor& x) { return Tensor(TensorBase::empty(0, kLong, x.device())); }
 
-// Where runs begin along the last dimension of [lines, n]: true, then whether neighbours differ.
-// `nans_equal`: as the order has them.
+// Marks where runs begin along the last dimension of [lines, n]: true for the first, then whether
+// an element differs from the one before. `nans_equal`: as in the order of sort.
 Tensor run_starts(const Tensor& x, bool nans_equal = false) {
   const int64_t n = x.size(1);
   Tensor starts(TensorBase::empty(x.sizes(), kBool, x.device()));
@@ -31,15 +31,15 @@ Tensor run_starts(const Tensor& x, bool nans_equal = false) {
   starts.narrow(1, 1, n - 1).copy_(differ);
   return starts;
 }
-// The number of its run for each element, back where the element was: `places` of [lines, n], or
-// undefined where it did not move.
+// The number of its run for each element, at the element's old position. `places` of [lines, n] has
+// those positions; it is undefined where elements did not move.
 Tensor run_numbers(const Tensor& starts, const Tensor& places) {
   const Tensor numbers = starts.cumsum(1).sub(1);
   return places.defined() ? move_to_zeros(numbers.sizes(), 1, places, numbers) : numbers;
 }
 
-// What is asked for of n elements or slices whose runs begin at `starts` [1, n], in an order that
-// has places[0][i] at i: where runs begin, numbers of runs, lengths of runs.
+// The results for n elements or slices in sorted order: the positions where runs begin, numbers of
+// runs, lengths of runs. Runs begin at `starts` [1, n]; places[0][i] is the old position of i.
 Three runs(const char* op, const Tensor& starts, const Tensor& places, bool inverse, bool counts) {
   capture::refuse(op, "the size of the result depends on values");
   const int64_t n = starts.size(1);
@@ -70,9 +70,10 @@ Three of_elements(const char* op, const Tensor& self, bool sorts, bool inverse, 
           lengths};
 }
 
-// Where the lexicographic order has which row of [n, m], and where runs of equal ones begin, both
-// [1, n]. Columns become ranks, equal where elements are; then neighbouring columns become ranks of
-// their pairs, until one column is left: log2(m) sorts of as many lines as there are columns.
+// The lexicographic order of the rows of [n, m], and where runs of equal rows begin, both [1, n].
+// First, elements of each column become ranks, equal where elements are equal. Then pairs of
+// neighbouring columns become ranks of pairs, until one column is left: log2(m) sorts of as many
+// lines as there are columns.
 std::pair<Tensor, Tensor> rows_in_order(const Tensor& rows) {
   const int64_t n = rows.size(0);
   Tensor columns = rows.t().contiguous();

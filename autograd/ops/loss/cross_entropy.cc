@@ -28,7 +28,7 @@ struct Setting {
   int64_t inner = 1;  // pixels of an image: x is [n, cols, inner] where that is more than one
 };
 
-// [n, cols, inner] as rows and back.
+// Views [n, cols, inner] as rows, and back.
 Tensor as_rows(const Tensor& x, const Setting& s) {
   if (s.inner == 1) return x;
   return x.reshape({s.rows / s.inner, s.cols, s.inner}).transpose(1, 2).reshape({s.rows, s.cols});
@@ -51,7 +51,7 @@ Tensor workspace_of(const Tensor& x, const Setting& s) {
       x.device());
 }
 
-// The fused backward with operations: grad (A softmax(x) - a), or -grad a.
+// The fused backward, written with operations: grad (A softmax(x) - a), or -grad a.
 Tensor composed_backward(const Tensor& grad, const Tensor& given, const Tensor& target,
                          const Tensor& weight, const Tensor& total, const Setting& s) {
   const Tensor x = as_rows(given, s);
@@ -103,7 +103,7 @@ Tensor backward(const Tensor& grad, const Tensor& x, const Tensor& target, const
                 });
 }
 
-// x: contiguous rows x cols, or images of them (inner). The result is [rows] or 0-dim.
+// x: contiguous [rows, cols], or images of them (inner). The result is [rows] or 0-dim.
 Tensor fused(const char* node, const Tensor& x, const Tensor& target, const Tensor& weight,
              const Setting& s) {
   const ScalarType t = x.scalar_type(), stat = t == kDouble ? kDouble : kFloat;
@@ -127,7 +127,7 @@ Tensor fused(const char* node, const Tensor& x, const Tensor& target, const Tens
                 });
 }
 
-// The loss of x and, in x's memory, its gradient.
+// Returns the loss of x, and writes its gradient into x's memory.
 Tensor consumed(const Tensor& x, const Tensor& target, const Tensor& weight, const Setting& s) {
   const char* op = "cross_entropy_loss_consuming";
   const Device device = x.device();
@@ -160,7 +160,7 @@ Tensor consumed(const Tensor& x, const Tensor& target, const Tensor& weight, con
                 });
 }
 
-// Checks and shapes shared by all of them: x as rows of classes.
+// Checks and shapes for all of these losses: views x as rows of classes.
 Tensor by_index(const char* op, const char* node, const Tensor& self, const Tensor& target,
                 const std::optional<Tensor>& weight_, int64_t reduction, int64_t ignore_index,
                 double smoothing, bool log_probs, bool consuming = false) {
@@ -202,7 +202,7 @@ Tensor by_index(const char* op, const char* node, const Tensor& self, const Tens
   Tensor x = self;
   if (self.dim() > 2) {
     const int64_t pixels = t.numel() ? t.numel() / t.size(0) : 0;
-    // Vectors of pixels are as fast as rows of classes are, without a copy.
+    // Vectors of pixels are as fast as rows of classes, and need no copy.
     if (pixels >= 16 && self.is_cpu() && !is_narrow(self.scalar_type()) &&
         self.shallow().raw_contiguous())
       s.inner = pixels;

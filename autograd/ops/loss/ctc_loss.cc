@@ -27,11 +27,11 @@ namespace {
 
 constexpr const char* kOp = "ctc_loss";
 
-// What log_probs are aligned with, checked: int64, dense, on their device; not the caller's tensors
-// where there will be a backward.
+// The checked operands except log_probs: int64, dense, on the device of log_probs. They are
+// copies, not the caller's tensors, where there will be a backward.
 struct Aligned {
-  Tensor targets, input_lengths, target_lengths, offsets;  // offsets: of targets in one dimension
-  int64_t blank, padded;                                   // columns of targets in two
+  Tensor targets, input_lengths, target_lengths, offsets;  // offsets: of 1-D targets
+  int64_t blank, padded;                                   // padded: columns of 2-D targets
   bool zero_infinity;
 };
 
@@ -61,11 +61,11 @@ Tensor fresh(IntArrayRef sizes, ScalarType t, const Tensor& like) {
 
 // ---- the loss as a composition, for derivatives of its gradient ---------------------------------
 
-// A logarithm of 0 whose differences and derivatives are numbers.
+// Stands for the logarithm of 0; its differences and derivatives are finite.
 constexpr double kNever = -1e30;
 
-// The losses [batch] of x [steps, batch, classes], steps > 0. Where there is no alignment,
-// something large.
+// The losses [batch] of x [steps, batch, classes], steps > 0. A large number where there is no
+// alignment.
 Tensor composed_losses(const Aligned& a, const Tensor& x) {
   const int64_t steps = x.size(0), batch = x.size(1),
                 longest = a.offsets.defined() ? a.targets.numel() : a.padded,
@@ -117,7 +117,7 @@ Tensor composed_losses(const Aligned& a, const Tensor& x) {
   return last.logsumexp({1}).neg().masked_fill(here.select(0, 0).squeeze(1).logical_not(), 0);
 }
 
-// The fused backward with operations.
+// The fused backward, written with operations.
 Tensor composed_backward(const Aligned& a, const Tensor& grad, const Tensor& x,
                          const Tensor& negative) {
   if (x.numel() == 0) return x.mul(0);
@@ -125,7 +125,7 @@ Tensor composed_backward(const Aligned& a, const Tensor& grad, const Tensor& x,
       {true},
       [&](const std::vector<Tensor>& in) { return std::vector<Tensor>{composed_losses(a, in[0])}; },
       {x}, {grad}, GradMode::is_enabled())[0];
-  Tensor factor;  // 1, or what makes of a sample's gradient what the kernel fills it with
+  Tensor factor;  // 1, or the factor that gives a sample's gradient the kernel's fill value
   {
     const NoGradGuard constants;
     const double none = std::numeric_limits<double>::quiet_NaN();
@@ -169,7 +169,7 @@ Tensor backward(const Aligned& a, const Tensor& grad, const Tensor& x, const Ten
                 });
 }
 
-// Of x [steps, batch, classes], float or double: [batch].
+// The losses [batch] of x [steps, batch, classes], float or double.
 Tensor losses(const Aligned& a, const Tensor& x) {
   const int64_t steps = x.size(0), batch = x.size(1), states = states_of(a, x);
   const bool kept = recording(x);
@@ -202,7 +202,7 @@ Tensor as_lengths(const char* name, const Tensor& lengths, int64_t batch) {
   return lengths.to(kLong).reshape({-1}).contiguous();
 }
 
-// What depends on numbers. Of numbers on a GPU it is reported later.
+// Checks that depend on values. For values on a GPU they report later.
 void check_numbers(const Aligned& a, int64_t steps, int64_t classes) {
   const NoGradGuard off;
   const Tensor &targets = a.targets, &lengths = a.target_lengths;
@@ -254,7 +254,7 @@ Aligned aligned(const Tensor& x, const Tensor& targets, const Tensor& input_leng
     if (a.target_lengths.may_overlap(target_lengths)) a.target_lengths = a.target_lengths.clone();
   }
   if (targets.dim() == 1) {
-    // Whatever they are, samples lie apart.
+    // Samples do not overlap, whatever the values are.
     const Tensor counted = a.target_lengths.clamp(0, a.targets.numel());
     a.offsets = counted.cumsum(0).sub(counted);
   }

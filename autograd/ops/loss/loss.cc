@@ -22,7 +22,7 @@ void check_pair(const char* op, const Tensor& x, const Tensor& target, int64_t r
   common_device(op, x, target);
   check_reduction(op, reduction);
 }
-// Does t repeat to `sizes`?
+// Does t broadcast by repetition to `sizes`?
 bool repeats_to(const Tensor& t, IntArrayRef sizes) {
   const int64_t more = static_cast<int64_t>(sizes.size()) - t.dim();
   if (more < 0) return false;
@@ -30,8 +30,8 @@ bool repeats_to(const Tensor& t, IntArrayRef sizes) {
     if (t.size(d) != 1 && t.size(d) != sizes[static_cast<size_t>(d + more)]) return false;
   return true;
 }
-// The target in the shape of x. As LibTorch, which looks at both without their dimensions of size
-// 1: a column may meet a row, element by element, and a smaller target is repeated.
+// The target in the shape of x. As in LibTorch, dimensions of size 1 are dropped from both. So a
+// column and a row are compared element by element, and a smaller target is repeated.
 Tensor shaped_as(const char* op, const Tensor& x, const Tensor& target) {
   if (same_sizes(x, target)) return target;
   std::vector<int64_t> sizes;
@@ -48,7 +48,7 @@ Tensor times_weight(const char* op, const Tensor& loss, const std::optional<Tens
               ", expected one that repeats to ", loss.sizes());
   return loss.mul(*weight);
 }
-// The promoted dtype, which is a floating-point one.
+// The promoted dtype; an Error unless it is a floating-point one.
 ScalarType check_floating(const char* op, const Tensor& x, const Tensor& target) {
   const ScalarType dtype = result_type(x, target);
   RAMET_CHECK(is_floating(dtype), op, "not implemented for '", name_of(dtype), "': got ",
@@ -63,12 +63,12 @@ Tensor reduced_plain(const Tensor& loss, int64_t reduction) {
   return run_reduce(kind, loss, reduced_dims("loss", loss, std::nullopt, false),
                     loss.scalar_type());
 }
-// What the gradient of a reduced loss counts for each element.
+// The factor of each element in the gradient of a reduced loss.
 double share(const Tensor& loss, int64_t reduction) {
   return reduction == Reduction::Mean ? 1 / static_cast<double>(loss.numel()) : 1;
 }
 
-// 2 g (x - t) scale, one kernel. g: 0-dim, or of the loss's shape.
+// 2 g (x - t) scale, in one kernel. g: 0-dim, or of the loss's shape.
 Tensor mse_backward(const Tensor& g, const Tensor& x, const Tensor& t, double scale) {
   const ScalarType dtype = result_type(x, t);
   Tensor out = pointwise_result("mse_loss", dtype, x, &t);
@@ -79,7 +79,7 @@ Tensor mse_backward(const Tensor& g, const Tensor& x, const Tensor& t, double sc
                  st = save(t)](const Node& self, const Tensor& v) {
                   std::array<Tensor, 3> r;
                   if (self.needs(0))
-                    // Not x - t: of two bools, or of one, there is no difference.
+                    // Not x - t: there is no difference where one or both are bool.
                     r[0] = mg.reduce(
                         v.mul(sx.get(self).to(dtype).sub(st.get(self).to(dtype))).mul(2 * scale));
                   if (self.needs(1) || self.needs(2)) {
@@ -116,7 +116,7 @@ Tensor l1_loss(const Tensor& x, const Tensor& target, int64_t reduction) {
 
 namespace {
 
-// The gradient of huber_of: its slope, curvature d or +-limit, times g.
+// The gradient of huber_of: its slope times g; the slope is curvature d or +-limit.
 Tensor huber_gradient(const char* node, const Tensor& g, const Tensor& x, const Tensor& target,
                       double bend, double limit) {
   const ScalarType dtype = result_type(x, target);
@@ -134,9 +134,9 @@ Tensor huber_gradient(const char* node, const Tensor& g, const Tensor& x, const 
       g, x, target);
 }
 
-// A loss that is quadratic in d = x - target where |d| < bend and linear with slopes +-limit
-// elsewhere. Its slope is stated: composed, the quadratic branch would make NaN of an infinite
-// difference.
+// A loss that is quadratic in d = x - target where |d| < bend, and linear with slopes +-limit
+// elsewhere. Its slope has a formula here, because a composition would turn an infinite difference
+// into NaN in the quadratic branch.
 Tensor huber_of(const char* node, const char* second, const Tensor& x, const Tensor& target,
                 double bend, double limit) {
   const ScalarType dtype = result_type(x, target);
@@ -186,9 +186,9 @@ Tensor binary_cross_entropy(const Tensor& x, const Tensor& given,
     report_unless(op, x.ge(0).logical_and(x.le(1)), x,
                   "all elements of input should be between 0 and 1");
   }
-  // The clamped logarithms have the gradients of LibTorch's kernel, (x - t) / max((1 - x) x,
-  // 1e-12), where no clamp is active; at x = 0 and x = 1 LibTorch's is -+1e12 times less than
-  // infinity, so it is stated here.
+  // Where no clamp is active, the clamped logarithms have the gradients of LibTorch's kernel, (x -
+  // t) / max((1 - x) x, 1e-12). At x = 0 and x = 1 they would be infinite; LibTorch's are -+1e12
+  // there. So the gradient has a formula here.
   Tensor loss;
   {
     const NoGradGuard off;
@@ -212,7 +212,7 @@ Tensor binary_cross_entropy(const Tensor& x, const Tensor& given,
 
 namespace {
 
-// g (sigmoid(x) - t), of one shape and dtype.
+// g (sigmoid(x) - t); all have one shape and dtype.
 Tensor bce_logits_backward(const Tensor& g, const Tensor& x, const Tensor& t) {
   const char* node = "BinaryCrossEntropyWithLogitsBackwardBackward0";
   Tensor out = pointwise_result(node, x.scalar_type(), x, &t);
@@ -257,7 +257,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& given, const Tensor& targe
   };
   const bool weighted = pos_weight && pos_weight->defined();
   const Tensor p = weighted ? *pos_weight : Tensor();
-  // The usual case has kernels of its own.
+  // The usual case has its own kernels.
   const bool plain = !weighted && x.scalar_type() == target.scalar_type();
   if (plain) {
     loss = pointwise_result(op, x.scalar_type(), x, &target);
@@ -285,8 +285,8 @@ Tensor binary_cross_entropy_with_logits(const Tensor& given, const Tensor& targe
                       }
                     }
                     if (self.needs(1))
-                      // -p log sigmoid(x) + log(1 - sigmoid(x)), of which one is infinite at
-                      // infinity
+                      // -p log sigmoid(x) + log(1 - sigmoid(x)), where one of them is infinite at
+                      // infinite x
                       r[1] = g.mul(p.defined() ? p.mul(terms(x)).sub(terms(x.neg())) : x.neg());
                     if (self.needs(2)) r[2] = m.reduce(g.mul(t).mul(terms(x)));
                     return r;
@@ -298,8 +298,8 @@ Tensor binary_cross_entropy_with_logits(const Tensor& given, const Tensor& targe
 Tensor kl_div(const Tensor& x, const Tensor& target, int64_t reduction, bool log_target) {
   check_pair("kl_div", x, target, reduction);
   check_floating("kl_div", x, target);
-  // exp(t) (t - x), 0 where t is -inf; or t log t - t x, of t = 0 0, with gradient 0, and of a
-  // negative target NaN. Where a term is 0 it is so for infinite x too, and NaN stays.
+  // exp(t) (t - x), and 0 where t is -inf. Or t log t - t x, which for t = 0 is 0 with gradient 0,
+  // and for a negative target NaN. A term that is 0 is 0 for infinite x too; a NaN stays.
   const Tensor none = target.eq(log_target ? -INFINITY : 0),
                own = x.masked_fill(none.logical_and(isinf(x)), 0);
   if (log_target) return reduced(target.exp().mul(target.masked_fill(none, 0).sub(own)), reduction);

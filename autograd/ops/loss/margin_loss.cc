@@ -26,13 +26,13 @@ using namespace autograd;
 
 namespace {
 
-// All there, on one device; and how they are reduced.
+// Checks that all are defined and on one device, and that the reduction is valid.
 template <class... T>
 void check_loss(const char* op, int64_t reduction, const Tensor& x, const T&... others) {
   (common_device(op, x, others), ...);
   check_reduction(op, reduction);
 }
-// Samples as rows, and their classes.
+// Views samples and their classes as rows.
 Tensor rows_of(const char* op, const Tensor& x) {
   RAMET_CHECK(is_floating(x.scalar_type()), op, "only for floating-point dtypes: got ",
               describe(x));
@@ -45,13 +45,12 @@ void check_classes(const char* op, const Tensor& target) {
   RAMET_CHECK(target.scalar_type() == kLong, op, "expected scalar type int64: got ",
               describe(target));
 }
-// Losses of samples; of one without a batch, a number.
+// Reduces the losses of samples; the loss of one sample without a batch is a number.
 Tensor of_samples(const Tensor& loss, bool batch, int64_t reduction) {
   if (reduction == Reduction::None && !batch) return loss.view(IntArrayRef());
   return reduced(loss, reduction);
 }
-// For each class of each sample what it adds to the loss; all of x's shape, labels and counts
-// dense.
+// What each class of each sample adds to the loss. All have x's shape; labels and counts are dense.
 Tensor label_margins(const Tensor& input, const Tensor& labels, const Tensor& counts) {
   const Tensor x = input.shallow().contiguous();
   const bool kept = recording(input);
@@ -75,7 +74,7 @@ Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_inpu
   Tensor loss =
       log_input ? input.exp().sub(target.mul(input)) : input.sub(target.mul(input.add(eps).log()));
   if (full) {
-    // y log y - y + log(2 pi y) / 2; where it does not count its derivative is finite.
+    // y log y - y + log(2 pi y) / 2; the derivative is finite where the term does not count.
     const Tensor small = target.le(1), y = target.masked_fill(small, 1);
     const Tensor stirling = y.mul(y.log()).sub(y).add(y.mul(2 * M_PI).log().mul(0.5));
     loss = loss.add(stirling.masked_fill(small, 0));
@@ -185,7 +184,7 @@ Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, int64_t
   {
     const NoGradGuard constants;
     labels = target.reshape(x.sizes()).contiguous();
-    // Those after the first -1 are no classes of the sample, but numbers out of range are refused.
+    // Numbers after the first -1 are no classes of the sample, but must be in range.
     const Tensor listed = labels.lt(0).cumsum(1).eq(0),
                  classes = labels.add(labels.eq(-1).to(kLong));
     check_indices(op, classes, 0, x.size(1), "target");

@@ -186,8 +186,9 @@ bool IndexLoop::widens(kernels::IndexMode mode, const TensorBase& x) const {
                           (x.is_cpu() && places * columns <= meetings * (columns + kSorting)));
 }
 
-// Copies the part of x that the loop may reach into a dense float tensor: the dimensions that the
-// index tensors choose from, and those in which x moves. Runs the loop there, and copies it back.
+// Copies the part of x that the loop may reach into a dense float tensor. That part has the
+// dimensions that the index tensors choose from, and those in which x moves. Runs the loop there,
+// and copies the part back.
 void IndexLoop::run_wide(const TensorBase& x, const TensorBase& y, std::optional<int64_t> skipped) {
   std::vector<int64_t> extents(index_size, index_size + indices),
       steps(index_step, index_step + indices);

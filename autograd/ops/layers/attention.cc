@@ -35,7 +35,7 @@ struct Setting {
 
 // ---- with the matrix of scores ------------------------------------------------------------------
 
-// True where row i may not see key j.
+// True where row i must not attend to key j.
 Tensor later_keys(int64_t rows, int64_t keys, Device device) {
   const NoGradGuard constants;
   const TensorOptions options = TensorOptions().dtype(kLong).device(device);
@@ -46,7 +46,7 @@ Tensor scores_of(const Tensor& q, const Tensor& k, const Setting& s) {
   return s.causal ? scores.masked_fill(later_keys(q.size(-2), k.size(-2), q.device()), kNone)
                   : scores;
 }
-// Rows of -inf alone become zeros.
+// Rows that contain only -inf become zeros.
 Tensor probabilities_of(const Tensor& scores) {
   Tensor empty;
   {
@@ -68,7 +68,7 @@ std::pair<Tensor, Tensor> composed(const Tensor& q, const Tensor& k, const Tenso
   return {std::move(y), std::move(p)};
 }
 
-// The fused backward with operations.
+// The fused backward, written with operations.
 enum { kQuery, kKey, kValue };
 Tensor composed_gradient(int which, const Tensor& g, const Tensor& q, const Tensor& k,
                          const Tensor& v, const Setting& s) {
@@ -84,7 +84,7 @@ Tensor composed_gradient(int which, const Tensor& g, const Tensor& q, const Tens
 Tensor fresh(IntArrayRef sizes, ScalarType t, Device device) {
   return Tensor(TensorBase::empty(sizes, t, device));
 }
-// Any strides but neighbouring columns.
+// Rows may have any strides; the columns of a row must be adjacent.
 Tensor by_rows(const Tensor& t) {
   const Tensor look = settled(kOp, t).shallow();
   return look.raw_strides()[static_cast<size_t>(look.dim() - 1)] == 1 || look.size(-1) == 1
@@ -114,7 +114,7 @@ Tensor workspace_of(const Tensor& q, const Extents& e, bool backward) {
   return scratch(bytes, q.device());
 }
 
-// Gradients that self needs; each is a recorded operation of its own.
+// Computes the gradients that self needs; each is a recorded operation of its own.
 std::array<Tensor, 3> backward(const Node& self, const Tensor& g, const Tensor& q, const Tensor& k,
                                const Tensor& v, const Tensor& o, const Tensor& log_sum,
                                const Setting& s) {
@@ -124,7 +124,7 @@ std::array<Tensor, 3> backward(const Node& self, const Tensor& g, const Tensor& 
                orows = by_rows(o);
   std::array<Tensor, 3> r;
   if (self.needs(kQuery)) r[kQuery] = fresh(q.sizes(), t, q.device());
-  const bool of_keys = self.needs(kKey) || self.needs(kValue);  // one pass gives both
+  const bool of_keys = self.needs(kKey) || self.needs(kValue);  // one pass computes both
   if (of_keys) {
     r[kKey] = fresh(k.sizes(), t, q.device());
     r[kValue] = fresh(v.sizes(), t, q.device());
@@ -221,7 +221,7 @@ void check(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask
               ", expected the device of query ", describe(q));
 }
 
-// Each head as often as query's heads need it.
+// Repeats each head as often as query's heads need it.
 Tensor repeated_heads(const char* name, const Tensor& t, const Tensor& q) {
   RAMET_CHECK(q.dim() >= 3 && t.dim() >= 3 && t.size(-3) > 0 && q.size(-3) % t.size(-3) == 0, kOp,
               "enable_gqa: got ", name, " ", describe(t),

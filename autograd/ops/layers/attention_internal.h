@@ -1,4 +1,4 @@
-// What nn's attention layers ask of scaled_dot_product_attention besides its result.
+// A form of scaled_dot_product_attention for nn's attention layers, which need its weights too.
 #pragma once
 #include <utility>
 
@@ -7,8 +7,8 @@
 namespace ramet {
 namespace autograd {
 
-/// scaled_dot_product_attention by the matrix of scores, and that matrix after softmax and dropout:
-/// [..., l, s]. `mask` may be undefined.
+/// scaled_dot_product_attention by the matrix of scores. Also returns that matrix [..., l, s] after
+/// softmax and dropout. `mask` may be undefined.
 RAMET_API std::pair<Tensor, Tensor> attention_with_weights(const Tensor& query, const Tensor& key,
                                                            const Tensor& value, const Tensor& mask,
                                                            double dropout_p, bool is_causal);

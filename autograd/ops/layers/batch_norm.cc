@@ -26,11 +26,11 @@ constexpr const char* kOp = "batch_norm";
 struct Extents {
   int64_t n, c, l;
 };
-Extents extents(const Tensor& x) {  // no empty ones
+Extents extents(const Tensor& x) {  // x is not empty
   return {x.size(0), x.size(1), x.numel() / (x.size(0) * x.size(1))};
 }
 
-// [n, c, ...] as the kernel sees it: planes, or channels innermost. `t` is row-major or
+// The view of [n, c, ...] that the kernel takes: planes, or channels innermost. `t` is row-major or
 // channels-last.
 kernels::ChannelView channels(const Tensor& t, const Extents& e) {
   if (t.raw_contiguous()) return {t.ptr(), e.c * e.l, e.l, 1};
@@ -45,7 +45,7 @@ Tensor workspace(const Extents& e, Device device) {
   return Tensor(TensorBase::empty(kernels::batch_norm_workspace(e.n, e.c, e.l), kByte, device));
 }
 
-// [c] as [1, c, 1, ...].
+// [c] reshaped to [1, c, 1, ...].
 Tensor per_channel(const Tensor& t, const Tensor& x) {
   std::vector<int64_t> sizes(static_cast<size_t>(x.dim()), 1);
   sizes[1] = t.numel();
@@ -58,8 +58,8 @@ std::vector<int64_t> all_but_channels(const Tensor& x) {
   return dims;
 }
 
-// The fused gradients with operations, for derivatives of them. Fixed statistics (not training) are
-// constants.
+// The fused gradients, written with operations, for derivatives of them. Fixed statistics (not
+// training) are constants.
 struct Statistics {
   Tensor mean, invstd;
   bool training;
@@ -90,7 +90,7 @@ Tensor composed_dw(const Tensor& g, const Tensor& x, const Statistics& s) {
   return (g * n.d * n.invstd).sum(all_but_channels(x));
 }
 
-// All three gradients from one pass; each is a recorded operation of its own.
+// Computes all three gradients in one pass; each is a recorded operation of its own.
 std::array<Tensor, 3> backward(const Node& self, const Tensor& g, const Tensor& x, const Tensor& w,
                                const Statistics& s) {
   const Extents e = extents(x);
@@ -141,14 +141,14 @@ Tensor as_type(const Tensor& t, ScalarType type) {
 }
 Tensor dense(const Tensor& t) { return t.defined() && !t.raw_contiguous() ? t.contiguous() : t; }
 
-// Mean and 1 / sqrt(var + eps) for x; moves the running statistics when training.
+// Computes the mean and 1 / sqrt(var + eps) of x; updates the running statistics when training.
 Statistics statistics_of(const Tensor& xd, const Tensor& running_mean, const Tensor& running_var,
                          bool training, double momentum, double eps) {
   const ScalarType t = xd.scalar_type();
   const Extents e = extents(xd);
   const Statistics s{Tensor(TensorBase::empty(e.c, t, xd.device())),
                      Tensor(TensorBase::empty(e.c, t, xd.device())), training, eps};
-  // Running statistics of another type or with gaps are worked on in copies.
+  // Work on copies of running statistics that have another type or gaps.
   const Tensor mean =
                    dense(as_type(running_mean.defined() ? running_mean.detach() : running_mean, t)),
                var = dense(as_type(running_var.defined() ? running_var.detach() : running_var, t));
@@ -179,7 +179,7 @@ Statistics statistics_of(const Tensor& xd, const Tensor& running_mean, const Ten
   return s;
 }
 
-// x, w, b of the compute type, w and b dense.
+// x, w and b have the compute type; w and b are dense.
 Tensor normalise(const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& running_mean,
                  const Tensor& running_var, bool training, double momentum, double eps) {
   const ScalarType t = x.scalar_type();
@@ -229,8 +229,8 @@ int64_t stage_workspace(const Tensor& x) {
 }
 const float* floats(const Tensor& t) { return static_cast<const float*>(pointer(t)); }
 
-// g of the pooled result as a gradient of the normalised values: linear in g, constant in the rest
-// but for jumps.
+// Turns the gradient g of the pooled result into a gradient of the normalised values. It is linear
+// in g, and piecewise constant in the other arguments.
 Tensor routed(const Tensor& g, const Tensor& x, const Tensor& w, const Tensor& b,
               const Statistics& s) {
   Tensor z, index;
@@ -319,7 +319,7 @@ Tensor batch_norm(const Tensor& x, const std::optional<Tensor>& weight,
   const Tensor w = weight.value_or(Tensor()), b = bias.value_or(Tensor()),
                mean = running_mean.value_or(Tensor()), var = running_var.value_or(Tensor());
   check_all(x, w, b, mean, var, training);
-  if (x.numel() == 0) {  // LibTorch's answer: nothing to learn from, the right dtype and history
+  if (x.numel() == 0) {  // LibTorch's result: no update of statistics, the right dtype and history
     Tensor y = x.clone();
     if (w.defined() && w.numel()) y = y * w.select(0, 0);
     if (b.defined() && b.numel()) y = y + b.select(0, 0);

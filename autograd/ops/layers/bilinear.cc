@@ -43,8 +43,8 @@ Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight,
   for (int64_t d = 0; d + 1 < a.dim(); ++d) rows *= a.size(d);
   const int64_t outs = weight.size(0), in = weight.size(1), lines = weight.size(2);
   sizes.back() = outs;
-  // 16-bit numbers are rounded once. One product with the array as a matrix [i, (k, j)]; then each
-  // row with its own second input.
+  // 16-bit numbers are rounded once. First one product with the array as a matrix [i, (k, j)]; then
+  // each row with its own second input.
   const ScalarType t = a.scalar_type(), wide = is_narrow(t) ? kFloat : t;
   const Tensor matrix =
       weight.to(wide).permute({1, 0, 2}).reshape({in, checked_mul(op, "weight", outs, lines)});

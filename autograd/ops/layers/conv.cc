@@ -1,4 +1,4 @@
-// Checks and shapes of convolutions; what they compute: front/convolve_internal.h.
+// Checks and shapes of convolutions; front/convolve_internal.h has the computations.
 #include "autograd/ops/layers/conv.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ using namespace autograd;
 
 namespace {
 
-// The spatial dimensions that kernels see: a line is an image of one row.
+// How many spatial dimensions kernels have: a line is an image of one row.
 constexpr size_t seen(int dimensions) { return static_cast<size_t>(std::max(dimensions, 2)); }
 template <size_t D> using Numbers = std::array<int64_t, D>;
 template <size_t D> using Axes = std::array<ConvAxis, D>;
@@ -64,14 +64,14 @@ void check_not_negative(const char* op, const char* name, const Numbers<D>& numb
   for (const int64_t n : numbers)
     RAMET_CHECK(n >= 0, op, name, ": got ", n, ", expected no negative number");
 }
-// Of input and weight, all but the batch, `D` spatial dimensions each.
+// Checks the `D` spatial extents of input and weight, and their other extents except the batch.
 template <size_t D> void check_extents(const char* op, const Tensor& x, const Tensor& w) {
   bool fine = x.size(1) > 0 && w.size(0) > 0;
   for (size_t i = 2; i < D + 2; ++i) fine = fine && x.sizes()[i] > 0 && w.sizes()[i] > 0;
   RAMET_CHECK(fine, op, "got input ", describe(x), " and weight ", describe(w),
               ", expected extents above 0 (of the input, all but the batch)");
 }
-// Planes become images, taps along the depth channels.
+// Only volumes need this: planes become images, and taps along the depth become channels.
 void check_counts(const char*, const Conv2dShape&) {}
 void check_counts(const char* op, const VolumeShape& s) {
   const int64_t images = checked_mul(op, "images of a batch", s.plane.n, s.od),
@@ -79,7 +79,7 @@ void check_counts(const char* op, const VolumeShape& s) {
   checked_mul(op, "planes", images, std::max(channels, s.plane.co));
 }
 
-// Calls f in the types that kernels know; the result is of x's.
+// Calls f in a dtype that kernels support, and casts the result back to x's.
 template <class F>
 Tensor in_wide(const char* op, const Tensor& x, const Tensor& w, const Tensor& bias, const F& f) {
   const ScalarType t = x.scalar_type();
@@ -91,7 +91,7 @@ Tensor in_wide(const char* op, const Tensor& x, const Tensor& w, const Tensor& b
   return f(x.to(wide), w.to(wide), bias.defined() ? bias.to(wide) : bias).to(t);
 }
 
-// Numbers of which users gave the factors.
+// For products of factors that users choose freely.
 using Int128 = __int128;
 std::string text_of(Int128 x) {
   if (x > INT64_MAX) return "more than " + std::to_string(INT64_MAX);
@@ -104,7 +104,7 @@ template <size_t D> std::string text_of(const std::array<Int128, D>& list) {
   return text;
 }
 
-// The channels of x, the input with a batch, are not `channels`. `given`: as the caller has it.
+// Throws: the channels of x are not `channels`. x is the input with a batch, `given` the caller's.
 [[noreturn, gnu::cold]] void wrong_channels(const char* op, const std::string& kind,
                                             const Tensor& x, const Tensor& w, const Tensor& given,
                                             Int128 channels) {
@@ -116,7 +116,7 @@ template <size_t D> std::string text_of(const std::array<Int128, D>& list) {
            : "");
 }
 
-// Zeros before and after; none: "same".
+// The number of zeros before and after; std::nullopt stands for "same".
 template <size_t D> using Padding = std::optional<Numbers<D>>;
 
 template <size_t D>
@@ -134,7 +134,7 @@ Tensor convolution(const char* op, const Tensor& given, const Tensor& x, const T
   if (Int128{w.size(1)} * groups != ci)
     wrong_channels(op, "groups=" + std::to_string(groups), x, w, given, Int128{w.size(1)} * groups);
   check_bias(op, bias, x, co);
-  Tensor taps = w;  // a part of the weight, where that is all that matters
+  Tensor taps = w;  // a part of the weight, where only that matters
   Axes<D> axes;
   std::array<Int128, D> padded, filter, out;
   for (size_t i = 0; i < D; ++i) {
@@ -143,13 +143,14 @@ Tensor convolution(const char* op, const Tensor& given, const Tensor& x, const T
     const Int128 between = Int128{step} * (k - 1),
                  both = padding ? Int128{(*padding)[i]} * 2 : between;
     padded[i] = in + both, filter[i] = between + 1;
-    // "same" of more than an int64: pairs of taps that meet no pixel go, one at either end.
+    // Where the padding of "same" exceeds an int64: drop pairs of taps, one at either end, without
+    // a pixel.
     int64_t left_out = 0;
     if (both / 2 > INT64_MAX) {
       left_out = static_cast<int64_t>(std::min<Int128>((both / 2 - in) / step + 1, (k - 1) / 2));
       taps = taps.narrow(d, left_out, k - 2 * left_out);
     }
-    // With "same" the odd pixel goes right and below.
+    // With "same" the odd pixel goes to the right and below.
     axes[i] = {in,
                0,
                k - 2 * left_out,
@@ -219,8 +220,8 @@ Tensor transposed(const char* op, const Tensor& given, const Tensor& x, const Te
   });
 }
 
-// Calls f(image, filter, bias) for any rank the public functions accept, which the result has;
-// `dimensions`: spatial ones.
+// Calls f(image, filter, bias) for any rank that the public functions accept; the result has that
+// rank again. `dimensions`: the number of spatial ones.
 template <class F>
 Tensor of_rank(const char* op, int dimensions, const Tensor& x, const Tensor& w,
                const std::optional<Tensor>& bias, const F& f) {
@@ -240,7 +241,7 @@ Tensor of_rank(const char* op, int dimensions, const Tensor& x, const Tensor& w,
   const Tensor y = f(with_batch.unsqueeze(2), w.unsqueeze(2), b).squeeze(2);
   return batched ? y : y.squeeze(0);
 }
-// Numbers for each spatial dimension; `other` for the one that a line has not.
+// One number for each spatial dimension; `other` for the one that a line does not have.
 template <int dimensions>
 Numbers<seen(dimensions)> numbers(const char* op, const char* name, IntArrayRef list,
                                   [[maybe_unused]] int64_t other) {

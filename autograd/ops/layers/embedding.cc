@@ -70,7 +70,7 @@ Tensor embedding(const Tensor& weight, const Tensor& indices_, int64_t padding_i
     throw NotImplementedError(
         "[embedding] sparse gradients are not implemented: got sparse = true");
   const int64_t rows = weight.size(0), cols = weight.size(1);
-  // -1, LibTorch's "no padding row", counts no row; so do other negative numbers here.
+  // -1, LibTorch's "no padding row", names no row; nor do other negative numbers here.
   RAMET_CHECK(padding_idx < rows, "embedding", "padding_idx: got ", padding_idx,
               ", expected less than ", rows);
   const Tensor indices = index_as_long("embedding", indices_).contiguous();

@@ -30,10 +30,10 @@ struct Bags {
   int64_t rows, cols, bags, padding;  // -1: no padding
   BagMode mode;
   bool by_freq;
-  bool open;  // are there indices behind the last bag?
+  bool open;  // are there indices after the last bag?
 };
 
-// The bag of each index; `bags` behind the end of the last.
+// The bag of each index; `bags` for indices after the end of the last bag.
 Tensor bag_of(const Tensor& offsets, int64_t total) {
   const NoGradGuard off;
   const Tensor begun = zeros({total + 1}, offsets.options())
@@ -41,11 +41,11 @@ Tensor bag_of(const Tensor& offsets, int64_t total) {
   return begun.cumsum(0).narrow(0, 0, total).sub(1);
 }
 
-// The gradient of each row that an index names, before its own weight: differentiable in g.
+// The gradient of each named row, without its own weight. Differentiable in g.
 Tensor parts_of(const Bags& b, const Tensor& g, const Tensor& bag) {
   return g.index_select(0, b.open ? bag.clamp_max(b.bags - 1) : bag);
 }
-// 0 of indices that count as not there, of the type of `like`.
+// 1 for indices that count, 0 for others; in the type t.
 Tensor counted(const Bags& b, const Tensor& indices, const Tensor& bag, ScalarType t) {
   const NoGradGuard off;
   Tensor there = bag.lt(b.bags);
@@ -53,22 +53,22 @@ Tensor counted(const Bags& b, const Tensor& indices, const Tensor& bag, ScalarTy
   return there.to(t);
 }
 
-// Composed of operations that have a history of their own.
+// Composed of operations that record history.
 Tensor weight_gradient(const Bags& b, const Tensor& g, const Tensor& indices_, const Tensor& bag_,
                        const Tensor& counts, const Tensor& places, const Tensor& scale) {
   const ScalarType t = g.scalar_type(), wide = compute_type(t);
   const std::vector<int64_t> sizes{b.rows, b.cols};
   const Tensor gw = g.to(wide);
   if (b.mode == BagMode::kMax) {
-    // Bags of nothing name no row.
+    // Empty bags name no row.
     if (b.rows == 0) return zeros(sizes, TensorOptions(t).device(g.device()));
     const Tensor full = counts.gt(0).to(wide).unsqueeze(1);
     return scatter_zeros(sizes, 0, places, gw.mul(full)).to(t);
   }
-  // Without bags no index counts.
+  // Where there are no bags, no index counts.
   const Tensor indices = b.bags > 0 ? indices_ : indices_.narrow(0, 0, 0),
                bag = bag_.narrow(0, 0, indices.size(0));
-  Tensor share = gw;  // of each index in its bag's gradient
+  Tensor share = gw;  // the gradient of each bag, for one index
   if (b.mode == BagMode::kMean)
     share = gw.mul(counts.clamp_min(1).to(wide).reciprocal().unsqueeze(1));
   if (b.padding < 0 && !b.open && !b.by_freq && !scale.defined())
@@ -122,7 +122,7 @@ void check_types(const Tensor& weight, const Tensor& indices, const Tensor& offs
               ", expected a weight for each index");
 }
 
-// What offsets may not be. On a GPU it is reported later.
+// Checks the values of offsets. For a GPU's tensor it reports an error later.
 void check_offsets(const Tensor& offsets, int64_t total) {
   const NoGradGuard off;
   const int64_t n = offsets.size(0);
@@ -137,7 +137,7 @@ void check_offsets(const Tensor& offsets, int64_t total) {
   report_unless(kOp, offsets.ge(before), offsets, "offsets have to ascend");
 }
 
-// Indices and offsets as the kernel takes them, and the padding's row or -1.
+// Indices and offsets in the kernel's form, and the padding row or -1.
 struct Checked {
   Tensor indices, offsets;
   int64_t padding;
@@ -268,7 +268,7 @@ Tensor& embedding_renorm_(Tensor& self, const Tensor& indices_, double max_norm,
   const ScalarType t = self.scalar_type();
   const Tensor rows = self.index_select(0, indices).to(compute_type(t)),
                norms = rows.norm(norm_type, 1, /*keepdim=*/true);
-  // A row that is named twice is written twice, with the same numbers.
+  // A row that is named twice is written twice, with the same values.
   const Tensor limited = rows.mul(norms.add(1e-7).reciprocal().mul(max_norm));
   ramet::index_put_(self, {indices}, where(norms.gt(max_norm), limited, rows).to(t));
   return self;

@@ -1,12 +1,13 @@
-// The checks of embedding_bag, for those who change its weight first. Private to autograd and nn.
+// The checks of embedding_bag, for callers that change its weight first. Private to autograd and
+// nn.
 #pragma once
 #include "autograd/tensor.h"
 
 namespace ramet {
 namespace autograd {
 
-/// Throws what embedding_bag (autograd/ops/layers/embedding_bag.h) of these would refuse; what
-/// depends on values of a GPU's tensor is reported when somebody waits for it.
+/// Throws the errors that embedding_bag (autograd/ops/layers/embedding_bag.h) would throw for these
+/// arguments. Errors that depend on values of a GPU's tensor are reported at the next wait for it.
 RAMET_API void check_embedding_bag(const Tensor& weight, const Tensor& indices,
                                    const Tensor& offsets, int64_t mode, bool sparse,
                                    const Tensor& per_sample_weights, bool include_last_offset,

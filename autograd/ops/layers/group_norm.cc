@@ -19,11 +19,11 @@ struct Shape {
   int64_t n, c, l, groups;
   double eps;
   int64_t channels() const { return c / groups; }
-  /// Those that have values, and statistics.
+  /// The number of samples that have values, and so statistics.
   int64_t samples() const { return c * l > 0 ? n : 0; }
 };
 
-// As the kernel reads it: row-major or, on a CPU, with channels innermost.
+// A layout that the kernel reads: row-major or, on a CPU, channels innermost.
 Tensor readable(const Tensor& t) {
   const Tensor look = t.shallow();
   return look.raw_contiguous() || (look.is_cpu() && is_channels_last(look)) ? look
@@ -33,15 +33,15 @@ kernels::GroupNormShape kernel_shape(const Shape& s, const Tensor& readable) {
   const bool inside = !readable.raw_contiguous() || (s.l == 1 && readable.is_cpu());
   return {s.samples(), s.c, s.l, s.groups, inside};
 }
-// Dense, of the type that x is computed in.
+// The parameter, dense, in the compute type of x.
 Tensor parameter(const Tensor& p, ScalarType t) {
   if (!p.defined()) return p;
   const Tensor r = p.scalar_type() == t ? p : p.to(t);
   return r.raw_contiguous() ? r : r.contiguous();
 }
 
-// The fused gradients with operations, for derivatives of them. [n, groups, channels, l], in the
-// type that x is computed in.
+// The fused gradients, written with operations, for derivatives of them: [n, groups, channels, l]
+// in the compute type of x.
 struct Normal {
   Tensor d, rstd;  // distance from the mean; 1 / sqrt(var + eps)
   Normal(const Tensor& x, const Shape& s) {
@@ -67,7 +67,7 @@ Tensor composed_dw(const Tensor& g, const Tensor& x, const Shape& s) {
   return (Normal::groups_of(g, s) * n.d * n.rstd).sum({0, 3}).reshape({s.c});
 }
 
-// All three gradients from one pass; each is a recorded operation of its own.
+// Computes all three gradients in one pass; each is a recorded operation of its own.
 std::array<Tensor, 3> backward(const Node& self, const Tensor& g, const Tensor& x, const Tensor& w,
                                const Tensor& mean, const Tensor& rstd, const Shape& s) {
   const Tensor xd = readable(x), gd = in_layout_of(xd, g);
@@ -101,7 +101,7 @@ std::array<Tensor, 3> backward(const Node& self, const Tensor& g, const Tensor& 
   return r;
 }
 
-// x as it may be, w and b as parameter() makes them.
+// x in any form; w and b as parameter() makes them.
 Tensor normalise(const Tensor& x, const Tensor& w, const Tensor& b, const Shape& s) {
   const ScalarType t = x.scalar_type(), stat = compute_type(t);
   const Tensor xd = readable(x);
@@ -147,7 +147,7 @@ Tensor group_norm(const Tensor& x, int64_t num_groups, const std::optional<Tenso
                                            name_of(x.scalar_type()), "': got ", describe(x)));
   check_parameter("weight", w, x);
   check_parameter("bias", b, x);
-  // Without channels there may be any number of groups.
+  // Without channels, num_groups may be any number.
   Shape s{x.size(0), x.size(1), 1, x.size(1) > 0 ? num_groups : 1, eps};
   for (int64_t d = 2; d < x.dim(); ++d) s.l *= x.size(d);
   const ScalarType t = compute_type(x.scalar_type());

@@ -44,13 +44,14 @@ struct Blocks {
   Pair image, kernel, dilation, padding, stride, count;
   bool batched;
 
-  // In dimension d, what a block covers, of the image with its padding.
+  // How many elements of the padded image a block spans in dimension d.
   Int128 reach(size_t d) const { return Int128{dilation[d]} * (kernel[d] - 1) + 1; }
   Int128 blocks(size_t d) const {
     const Int128 room = Int128{image[d]} + Int128{padding[d]} * 2 - reach(d);
     return room < 0 ? -((-room + stride[d] - 1) / stride[d]) + 1 : room / stride[d] + 1;
   }
-  // Blocks whose element `tap` lies in the image, from .. to, and where it lies in the first.
+  // The blocks for which element `tap` is in the image: the first, their number, and the tap's
+  // position in the first.
   struct Range {
     int64_t from, count, at;
   };
@@ -84,8 +85,8 @@ void check_type(const char* op, const Tensor& x) {
                                            name_of(x.scalar_type()), "': got ", describe(x)));
 }
 
-// Step of places `apart` elements of a dimension from each other; of one place alone it is not
-// looked at, and may be more than an int64 holds.
+// The stride between positions that are `apart` elements of a dimension from each other. For a
+// single position it is not read, and could exceed an int64.
 int64_t step(int64_t places, int64_t apart, int64_t stride) {
   return places > 1 ? apart * stride : 0;
 }
@@ -104,7 +105,7 @@ std::vector<int64_t> shaped(const Blocks& b, std::vector<int64_t> sizes) {
 
 Tensor columns(const Tensor& x, const Blocks& b);
 
-// x: an image, whole. No history inside.
+// The whole image, in which the blocks are added up. Recorded as one operation.
 Tensor image(const Tensor& cols, const Blocks& b) {
   const ScalarType t = cols.scalar_type(), wide = is_narrow(t) ? kFloat : t;
   Tensor out;
@@ -147,7 +148,7 @@ Tensor columns(const Tensor& x, const Blocks& b) {
     Tensor whole = x.shallow();
     Pair extent = b.image;
     if (b.padded()) {
-      // What blocks cover, and no more.
+      // Pad to the extent that blocks cover, and no more.
       std::vector<int64_t> pad;
       for (const size_t d : {1, 0}) {
         // A block may end before the image begins.

@@ -1,5 +1,6 @@
-// Images as columns of blocks, and back: LibTorch's functions of the same names. Each list has two
-// numbers. Floating point and bool; differentiable to any order, in one order of additions.
+// Images as columns of blocks, and the reverse: LibTorch's functions of the same names. Each list
+// has two numbers. Floating point and bool. Differentiable to any order, with one order of
+// additions.
 #pragma once
 #include "autograd/tensor.h"
 

@@ -24,12 +24,12 @@ void check_floating(const char* op, const Tensor& x) {
                                            name_of(x.scalar_type()), "': got ", describe(x)));
 }
 
-// Each channel of each sample is one of a batch norm's, and has a copy of its running statistics,
-// which are averaged over the samples afterwards.
+// Each channel of each sample becomes a channel of a batch norm. It gets a copy of its running
+// statistics; afterwards the copies are averaged over the samples.
 Tensor with_running(const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& mean,
                     const Tensor& var, double momentum, double eps) {
   const int64_t n = x.size(0), c = x.size(1);
-  const ScalarType wide = compute_type(x.scalar_type());  // so that gradients add up in it
+  const ScalarType wide = compute_type(x.scalar_type());  // so that gradients are summed in it
   const auto repeated = [&](const Tensor& t) { return t.defined() ? t.to(wide).repeat(n) : t; };
   Tensor each_mean, each_var;
   {
@@ -76,7 +76,7 @@ Tensor instance_norm(const Tensor& x, const std::optional<Tensor>& weight,
   }
   check_constant(kOp, "running_mean", mean);
   check_constant(kOp, "running_var", var);
-  // Those without values are batch norm's, too: nothing is learnt from them.
+  // Inputs without values go to batch norm, too: they update no statistics.
   if (!use_input_stats || x.numel() == 0)
     return batch_norm(x, w, b, mean, var, use_input_stats, momentum, eps, true);
   if (mean.defined()) return with_running(x, w, b, mean, var, momentum, eps);

@@ -7,20 +7,21 @@
 
 namespace ramet {
 
-/// (x - mean) / sqrt(var + eps) * weight + bias of input [n, c, ...], floating point, per channel
-/// of each sample: group_norm with a channel a group. running_mean and running_var, both or neither
-/// [c], move by `momentum` towards the average over the samples of means and unbiased variances;
-/// where use_input_stats is false they are used instead. weight, bias: [c] or undefined.
-/// cudnn_enabled has no meaning here. Differentiable to any order.
+/// (x - mean) / sqrt(var + eps) * weight + bias for each channel of each sample: group_norm with
+/// one channel in each group. input is [n, c, ...], floating point. running_mean and running_var
+/// are both given, as [c], or neither. They move by `momentum` towards the average over the samples
+/// of means and unbiased variances. Where use_input_stats is false, the function uses them instead.
+/// weight, bias: [c] or undefined. cudnn_enabled has no meaning here. Differentiable to any order.
 RAMET_API Tensor instance_norm(const Tensor& input, const std::optional<Tensor>& weight,
                                const std::optional<Tensor>& bias,
                                const std::optional<Tensor>& running_mean,
                                const std::optional<Tensor>& running_var, bool use_input_stats,
                                double momentum, double eps, bool cudnn_enabled);
 
-/// x / sqrt(mean(x^2) + eps) * weight over the last dimensions, which are normalized_shape; weight
-/// has these sizes. eps: not given, the distance from 1 to the next number of the type that x is
-/// computed in (float; double for float64). The result has x's type and is rounded to it once.
+/// x / sqrt(mean(x^2) + eps) * weight over the last dimensions, which have the sizes
+/// normalized_shape; weight has these sizes. The default of eps is the distance from 1 to the next
+/// number of x's compute type (float; double for float64). The result has x's type, and is rounded
+/// to it once.
 RAMET_API Tensor rms_norm(const Tensor& input, IntArrayRef normalized_shape,
                           const std::optional<Tensor>& weight = {},
                           std::optional<double> eps = std::nullopt);

@@ -20,17 +20,17 @@ struct Shape {
   double eps;
 };
 
-// Itself where that will do: who asks a sharded parameter for its values gathers them.
+// t itself where it is contiguous: any access to a sharded parameter's values would gather them.
 Tensor dense(const Tensor& t) {
   return !t.defined() || t.raw_contiguous() ? t : t.shallow().contiguous();
 }
 
-// x as rows, normalised; differentiable.
+// The rows of x, normalised; differentiable.
 Tensor normalised(const Tensor& x, const Shape& s) {
   const Tensor rows = x.reshape({s.rows, s.cols}), d = rows.sub(rows.mean(1, true));
   return d.mul(d.square().mean(1, true).add(s.eps).rsqrt());
 }
-// rstd (g w - mean(g w) - h mean(g w h)): the fused dx with operations.
+// rstd (g w - mean(g w) - h mean(g w h)): the fused dx, written with operations.
 Tensor composed_dx(const Tensor& g, const Tensor& x, const Tensor& w, const Shape& s) {
   const Tensor rows = x.reshape({s.rows, s.cols}), d = rows.sub(rows.mean(1, true)),
                rstd = d.square().mean(1, true).add(s.eps).rsqrt();
@@ -42,11 +42,11 @@ Tensor composed_dw(const Tensor& g, const Tensor& x, const Shape& s, IntArrayRef
   return g.reshape({s.rows, s.cols}).mul(normalised(x, s)).sum(0).reshape(shape);
 }
 
-// Which of the gradients of x, weight and bias are wanted.
+// Which of the gradients of x, weight and bias the caller wants.
 using Wanted = std::array<bool, 3>;
 
-// All three gradients from one pass; each is a recorded operation of its own. `dsum`, which may be
-// undefined, is added to that of x.
+// Computes all three gradients in one pass; each is a recorded operation of its own. Adds `dsum`,
+// which may be undefined, to the gradient of x.
 std::array<Tensor, 3> layer_norm_backward(const Wanted& wanted, const Tensor& g, const Tensor& x,
                                           const Tensor& w, const Tensor& mean, const Tensor& rstd,
                                           const Shape& s, const std::vector<int64_t>& normalized,
@@ -96,7 +96,7 @@ void check_parameter(const char* op, const char* name, const Tensor& p, const Te
   check_same_device(op, x, p, name);
 }
 
-// Checks; rows and columns.
+// Checks the arguments; returns rows and columns.
 Shape shape_of(const char* op, const Tensor& x, IntArrayRef normalized_shape, const Tensor& w,
                const Tensor& b, double eps) {
   RAMET_CHECK(

@@ -7,18 +7,18 @@
 
 namespace ramet {
 
-/// (x - mean) / sqrt(var + eps) * weight + bias, moments over the last normalized_shape.size()
-/// dimensions (var without correction). weight and bias, where given, have sizes normalized_shape
-/// and input's dtype. Differentiable to any order.
+/// (x - mean) / sqrt(var + eps) * weight + bias, with mean and var (without correction) over the
+/// last normalized_shape.size() dimensions. weight and bias, where given, have sizes
+/// normalized_shape and input's dtype. Differentiable to any order.
 RAMET_API Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape,
                             const std::optional<Tensor>& weight = {},
                             const std::optional<Tensor>& bias = {}, double eps = 1e-05,
                             bool cudnn_enable = true);
 
-/// layer_norm(input + residual) and input + residual, in one pass over memory each way: what a
-/// pre-norm transformer block does between two of its parts. input and residual have one shape,
-/// dtype and device; the sum is rounded to that dtype before it is normalised, so the results are
-/// those of the two operations. Differentiable to any order. Not in LibTorch.
+/// layer_norm(input + residual) and input + residual, in one pass over memory in each direction. A
+/// pre-norm transformer block needs both between two of its parts. input and residual have one
+/// shape, dtype and device. The sum is rounded to that dtype before it is normalised, so the
+/// results are those of the two operations. Differentiable to any order. Not in LibTorch.
 RAMET_API std::tuple<Tensor, Tensor> residual_layer_norm(const Tensor& input,
                                                          const Tensor& residual,
                                                          IntArrayRef normalized_shape,

@@ -54,7 +54,7 @@ Tensor max_gather(const Tensor& x, const Tensor& index, const Pool2dShape& s, Im
                 });
 }
 
-// x: 4 dimensions; float, double or int64. With `index`, that too.
+// x: 4 dimensions; float, double or int64. With `index`, also stores the positions there.
 Tensor max_pool(const Tensor& x, const Pool2dShape& s, Tensor* index) {
   const auto layout = layout_of(x);
   Tensor y = image_of(layout, s, true, x.scalar_type(), x.device()), places;
@@ -85,7 +85,7 @@ struct Average {
 Tensor average_backward(const Tensor& g, const Average& a);
 Tensor average(const Tensor& x, const Average& a) {
   Tensor y = image_of(a.layout, a.shape, true, x.scalar_type(), x.device());
-  // An adaptive pool may give rows of no columns, as many as one likes.
+  // An adaptive pool's result may have any number of rows without columns.
   if (y.numel() > 0)
     kernels::avg_pool2d_forward(x.stream(), {a.shape, image_view(x), image_view(y), x.scalar_type(),
                                              a.adaptive, a.count_include_pad, a.divisor_override});
@@ -119,11 +119,11 @@ Pool2dShape shape_of(const char* op, const Tensor& x, const PoolWindow& w) {
           v.kernel,  h.stride,  v.stride, h.pad, v.pad, h.dilation, v.dilation};
 }
 
-// Numbers of which users gave the terms.
+// For sums and products of numbers that users choose freely.
 using Int128 = __int128;
 
-// Calls f on x as 4 dimensions of a type the kernels know, and takes rank and type of the results
-// back. `spatial`: 1 or 2.
+// Calls f on x, with 4 dimensions and in a dtype that kernels support. Gives the results x's rank
+// and dtype again. `spatial`: 1 or 2.
 template <class F> auto on_images(const char* op, int spatial, const Tensor& x, const F& f) {
   check_defined(op, x);
   RAMET_CHECK(x.dim() == spatial + 1 || x.dim() == spatial + 2, op, "Expected ", spatial + 1,
@@ -143,7 +143,7 @@ template <class F> auto on_images(const char* op, int spatial, const Tensor& x, 
   });
 }
 
-// One spatial dimension as two.
+// A number for one spatial dimension, as two numbers.
 struct Wide {
   std::array<int64_t, 2> two;
   Wide(const char* op, const char* name, IntArrayRef list, int64_t other) {
@@ -158,7 +158,7 @@ std::tuple<Tensor, Tensor> max_pool_any(const char* op, int spatial, const Tenso
   return on_images(op, spatial, x, [&](const Tensor& image, const auto& back) {
     Tensor index;
     Pool2dShape s = shape_of(op, image, w);
-    // Taps that no window has in the input, for they lie beyond it in the first one.
+    // Drop taps that meet the input in no window: they lie after it even in the first window.
     if (Int128{s.dh} * (s.kh - 1) >= s.h + s.ph) s.kh = (s.h + s.ph - 1) / s.dh + 1;
     if (Int128{s.dw} * (s.kw - 1) >= s.w + s.pw) s.kw = (s.w + s.pw - 1) / s.dw + 1;
     const Tensor y = max_pool(image, s, with_index ? &index : nullptr);
@@ -190,7 +190,7 @@ Tensor adaptive_any(const char* op, int spatial, const Tensor& x, std::array<int
                 describe(x), ", expected extents above 0 (but for the batch)");
     RAMET_CHECK(is_floating(x.scalar_type()), op, "not implemented for '", name_of(x.scalar_type()),
                 "': got ", describe(x));
-    // Kernels find a window's ends by products of the two.
+    // Kernels find a window's ends by products of these two numbers.
     for (int i : {0, 1})
       checked_mul(op, "output_size by the input's extent", image.size(i + 2) + 1,
                   checked_add(op, "output_size", out[static_cast<size_t>(i)], 1));

@@ -1,9 +1,9 @@
 // Pooling over the last one or two dimensions: LibTorch's functions of the same names. Inputs [n,
 // c, h, w] or [c, h, w] (1d: [n, c, l] or [c, l]); every dtype but bool. A list of one number
 // stands for both dimensions, an empty stride for the kernel size. Output extents: floor (ceil with
-// ceil_mode) of (in + 2 padding - dilation (k - 1) - 1) / stride, plus 1; with ceil_mode no window
-// starts in the padding on the right. What of a window lies outside costs nothing, however large
-// the numbers are; extent and padding have to add up to an int64.
+// ceil_mode) of (in + 2 padding - dilation (k - 1) - 1) / stride, plus 1. With ceil_mode no window
+// starts in the padding on the right. The part of a window outside of the image costs nothing,
+// however large the numbers are. The sum of extent and padding must fit in an int64.
 #pragma once
 #include <optional>
 #include <tuple>
@@ -16,7 +16,7 @@ namespace ramet {
 #include "autograd/ops/layers/pool.inc"
 
 /// The first maximum of each window; a NaN wins. Padding counts as -infinity and is at most half of
-/// the kernel; with a dilation, a window that would lie in padding alone is an error.
+/// the kernel. With a dilation, a window that contains nothing but padding is an error.
 RAMET_API Tensor max_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {},
                             IntArrayRef padding = 0, IntArrayRef dilation = 1,
                             bool ceil_mode = false);
@@ -24,7 +24,7 @@ RAMET_API Tensor max_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArra
 RAMET_API Tensor max_pool1d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {},
                             IntArrayRef padding = 0, IntArrayRef dilation = 1,
                             bool ceil_mode = false);
-/// And the place of each maximum in its row, as int64.
+/// max_pool1d, and the position of each maximum in its row, as int64.
 RAMET_API std::tuple<Tensor, Tensor> max_pool1d_with_indices(
     const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {}, IntArrayRef padding = 0,
     IntArrayRef dilation = 1, bool ceil_mode = false);

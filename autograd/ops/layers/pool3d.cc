@@ -1,5 +1,6 @@
-// Pools that are compositions of those of images. A window is a box, so its maximum is that of its
-// planes' maxima (ties and NaN too: both go by the order d, h, w), and its sum is the sum of sums.
+// Pools that are composed of pools of images. A window is a box. So its maximum is the maximum of
+// its planes' maxima. That is right for ties and NaN too: both follow the order d, h, w. Its sum is
+// the sum of its planes' sums.
 #include "autograd/ops/layers/pool3d.h"
 
 #include "autograd/ops/front/out_internal.h"
@@ -24,14 +25,14 @@ constexpr int64_t kOne = 1;  // a list borrows its number
                                          name_of(x.scalar_type()), "': got ", describe(x)));
 }
 
-// x with a batch.
+// x with a batch dimension.
 Tensor with_batch(const char* op, int64_t spatial, const Tensor& x) {
   check_defined(op, x);
   RAMET_CHECK(x.dim() == spatial + 1 || x.dim() == spatial + 2, op, "Expected ", spatial + 1,
               "D or ", spatial + 2, "D input: got ", describe(x));
   return x.dim() == spatial + 2 ? x : x.unsqueeze(0);
 }
-// And in a type the kernels know.
+// with_batch() in a dtype that kernels support.
 Tensor as_volume(const char* op, const Tensor& x) {
   const Tensor volume = with_batch(op, 3, x);
   if (x.scalar_type() == kBool) not_implemented(op, x);
@@ -43,8 +44,8 @@ Tensor like_given(const Tensor& y, const Tensor& x, ScalarType t) {
 
 using Axes = std::array<PoolAxis, 3>;
 
-// Planes as channels of images, then depths as rows of images of one channel: f(image, rows,
-// columns) each time, of the part of the windows that is meant.
+// Pools in two steps: first planes as channels of images, then depths as rows of images of one
+// channel. Calls f(image, rows, columns) in each step, with the axes to pool.
 template <class F> Tensor in_two(const char* op, const Tensor& x, const Axes& axes, const F& f) {
   const auto& [depth, row, column] = axes;
   const int64_t n = x.size(0), c = x.size(1),
@@ -74,7 +75,7 @@ std::tuple<Tensor, Tensor> max_pool(const char* op, const Tensor& x, const PoolW
   });
   const Tensor value = like_given(y, x, x.scalar_type());
   if (!with_index) return {value, Tensor()};
-  // Which of the planes' maxima, and where in its plane that lies.
+  // Which of the planes' maxima it is, and the position of that maximum in its plane.
   const auto& [depth, row, column] = axes;
   const int64_t lines = volume.size(0) * volume.size(1), pixels = row.out * column.out;
   const Tensor which = places[1].reshape({lines, depth.out * pixels}),
@@ -84,7 +85,7 @@ std::tuple<Tensor, Tensor> max_pool(const char* op, const Tensor& x, const PoolW
           like_given((plane * (row.in * column.in) + in_plane).reshape(y.sizes()), x, kLong)};
 }
 
-// How many elements the windows of an axis have.
+// The number of elements of each window of an axis.
 Tensor counts(const PoolAxis& a, bool count_include_pad, Device device) {
   const TensorOptions options = TensorOptions(kLong).device(device);
   const Tensor first = arange(a.out, options) * a.stride - a.pad,
@@ -92,7 +93,7 @@ Tensor counts(const PoolAxis& a, bool count_include_pad, Device device) {
   return count_include_pad ? end - first : end.clamp_max(a.in) - first.clamp_min(0);
 }
 
-// Checks output_size, of x with its batch, and the sizes of the result.
+// Checks output_size for x with its batch. Returns the sizes of the result.
 template <size_t D>
 std::vector<int64_t> adaptive_sizes(const char* op, const Tensor& x, IntArrayRef output_size) {
   const std::array<int64_t, D> out = numbers_of<D>(op, "output_size", output_size);
@@ -104,7 +105,7 @@ std::vector<int64_t> adaptive_sizes(const char* op, const Tensor& x, IntArrayRef
   for (int64_t d = 1; d < x.dim(); ++d)
     RAMET_CHECK(x.size(d) > 0, op, "got ", describe(x),
                 ", expected extents above 0 (but for the batch)");
-  // Windows are found by products of the two.
+  // Kernels find windows by products of these two numbers.
   for (size_t i = 0; i < D; ++i)
     checked_mul(op, "output_size by the input's extent", x.size(static_cast<int64_t>(i) + 2) + 1,
                 checked_add(op, "output_size", out[i], 1));
@@ -113,9 +114,9 @@ std::vector<int64_t> adaptive_sizes(const char* op, const Tensor& x, IntArrayRef
 
 // ---- adaptive maxima ----------------------------------------------------------------------------
 
-// Where the places of windows of one length lie, which are the elements of the adaptive ones, the
-// last repeated; undefined where they are as long by themselves. in / out is no whole number then,
-// and a window at most its floor and two long.
+// How to gather windows of one length from an axis, where adaptive windows have several lengths.
+// The windows have the elements of the adaptive ones, with the last one repeated. `from` is
+// undefined where all have one length. Otherwise a window has at most floor(in / out) + 2 elements.
 struct Spread {
   int64_t length;
   Tensor from;
@@ -135,8 +136,8 @@ template <size_t D> std::tuple<Tensor, Tensor> pool_with_indices(const Tensor& x
   else return max_pool3d_with_indices(x, k);
 }
 
-// The place of each maximum in x, [n, c, ...] of D spatial dimensions, all sizes of the result
-// above 0 but the batch.
+// The position of each maximum in x, [n, c, ...] with D spatial dimensions. All sizes of the result
+// except the batch are above 0.
 template <size_t D> Tensor places_of_maxima(const Tensor& x, IntArrayRef sizes) {
   std::array<int64_t, D> kernel;
   std::array<Tensor, D> from;
@@ -205,7 +206,7 @@ Tensor avg_pool3d(const Tensor& x, IntArrayRef kernel, IntArrayRef stride, IntAr
   RAMET_CHECK(!divisor || *divisor != 0, kOp, "divisor must be not zero: got ", *divisor);
   const Tensor volume = as_volume(kOp, x);
   const Axes axes = pool_axes<3>(kOp, volume, {kernel, stride, padding, kOne, ceil_mode});
-  // Of integers the sum is divided once, towards zero, by what a window has.
+  // For integers, the sum is divided once, towards zero, by the number of elements of the window.
   const bool sums = divisor || !is_floating(x.scalar_type());
   Tensor y = in_two(kOp, volume, axes, [&](const Tensor& image, auto row, auto column) {
     return avg_pool2d(image, Pair{row.kernel, column.kernel}, Pair{row.stride, column.stride},

@@ -1,5 +1,5 @@
-// Pooling of volumes [n, c, d, h, w] or [c, d, h, w]: LibTorch's functions of the same names, with
-// the numbers and errors of those in pool.h. A list of one number stands for all three dimensions.
+// Pooling of volumes [n, c, d, h, w] or [c, d, h, w]: LibTorch's functions of the same names.
+// Numbers and errors are those of pool.h. A list of one number stands for all three dimensions.
 #pragma once
 #include <optional>
 #include <tuple>
@@ -11,14 +11,14 @@ namespace ramet {
 #include "autograd/forms/functions.inc"
 #include "autograd/ops/layers/pool3d.inc"
 
-/// max_pool2d of volumes: self [n, c, d, h, w] or [c, d, h, w].
+/// max_pool2d for volumes: self [n, c, d, h, w] or [c, d, h, w].
 RAMET_API Tensor max_pool3d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {},
                             IntArrayRef padding = 0, IntArrayRef dilation = 1,
                             bool ceil_mode = false);
 
-/// Maxima over windows floor(i in / out) .. ceil((i + 1) in / out) of the last dimension (two,
-/// three of adaptive_max_pool2d and 3d), and their places as max_pool1d's to max_pool3d's. Floating
-/// point.
+/// Maxima over windows floor(i in / out) .. ceil((i + 1) in / out) of the last dimension, and their
+/// positions as those of max_pool1d. adaptive_max_pool2d and 3d do the same for the last two and
+/// three dimensions. Floating point.
 RAMET_API std::tuple<Tensor, Tensor> adaptive_max_pool1d(const Tensor& self,
                                                          IntArrayRef output_size);
 

@@ -19,7 +19,7 @@ Tensor like(const Tensor& t, int64_t parts = 1) {
   return Tensor(TensorBase::empty({t.size(0), parts * t.size(1)}, t.scalar_type(), t.device()));
 }
 
-// A matrix of `parts` times the state's columns, of its dtype and device.
+// Checks that `gates` is a matrix of `parts` times the state's columns, of its dtype and device.
 void check_gates(const char* op, const char* name, const Tensor& gates, int64_t parts,
                  const Tensor& state) {
   check_defined(op, gates);
@@ -37,15 +37,15 @@ void check_state(const char* op, const Tensor& state) {
               describe(state), ", expected a matrix of a floating-point type");
 }
 
-// ---- the kernels' derivatives with differentiable operations ------------------------------------
+// ---- the kernels' derivatives, written with differentiable operations ---------------------------
 //
-// Gates and states that a step has kept stand for themselves in a derivative of its derivative:
-// they have slots of its node, which so never needs the sums that they came from.
+// A step keeps gates and states. In a derivative of the step's derivative they are results of its
+// node, with slots of their own. So the node never needs the sums that they came from.
 
 struct SavedStates {
   Saved gates, after;
 };
-// A kept tensor, with the history of a result of `self` where one is being recorded.
+// A kept tensor. While recording, it has the history of a result of `self`.
 Tensor kept_result(const Node& self, const Saved& kept, uint32_t slot) {
   Tensor t = kept.get(self);
   if (!GradMode::is_enabled()) return t;
@@ -59,7 +59,8 @@ Tensor sum_of(const Tensor& a, const Tensor& b) {
 Tensor sigmoid_slope(const Tensor& g, const Tensor& y) { return g * y * (1 - y); }
 Tensor tanh_slope(const Tensor& g, const Tensor& y) { return g * (1 - y * y); }
 
-// active, before, after, gradients of hidden and cell -> those of sums and before.
+// From active, before, after and the gradients of hidden and cell: the gradients of sums and
+// before.
 std::vector<Tensor> lstm_gradients(const std::vector<Tensor>& in) {
   const std::vector<Tensor> y = in[0].chunk(4, 1);
   const Tensor &before = in[1], &dh = in[3], th = in[2].tanh(),
@@ -70,7 +71,7 @@ std::vector<Tensor> lstm_gradients(const std::vector<Tensor>& in) {
               1),
           dc * y[1]};
 }
-// Of active, by which it depends on the sums.
+// From a gradient v of active: the gradient of the sums.
 Tensor lstm_gate_gradients(const Tensor& v, const Tensor& active) {
   const std::vector<Tensor> g = v.chunk(4, 1), y = active.chunk(4, 1);
   return cat({sigmoid_slope(g[0], y[0]), sigmoid_slope(g[1], y[1]), tanh_slope(g[2], y[2]),
@@ -78,14 +79,15 @@ Tensor lstm_gate_gradients(const Tensor& v, const Tensor& active) {
              1);
 }
 
-// kept, before, the gradient of hidden -> those of what input and state added, and of before.
+// From kept, before and the gradient of hidden: the gradients of the parts of input and state, and
+// of before.
 std::vector<Tensor> gru_gradients(const std::vector<Tensor>& in) {
   const std::vector<Tensor> y = in[0].chunk(4, 1);
   const Tensor &dh = in[2], dn = tanh_slope(dh * (1 - y[1]), y[2]),
                dr = sigmoid_slope(dn * y[3], y[0]), dz = sigmoid_slope(dh * (in[1] - y[2]), y[1]);
   return {cat({dr, dz, dn}, 1), cat({dr, dz, dn * y[0]}, 1), dh * y[1]};
 }
-// Of kept, by which it depends on what input and state added.
+// From a gradient v of kept: the gradients of the parts of input and state.
 std::array<Tensor, 2> gru_gate_gradients(const Tensor& v, const Tensor& kept) {
   const std::vector<Tensor> g = v.chunk(4, 1), y = kept.chunk(4, 1);
   const Tensor dn = tanh_slope(g[2], y[2]), dr = sigmoid_slope(g[0] + dn * y[3], y[0]),

@@ -1,6 +1,7 @@
-// A layer of an LSTM or GRU in one direction as one operation: one product for the inputs of all
-// steps, one product and one kernel for each step, and of the backward one of each for each step,
-// then one product for each matrix of weights. Kept for it are inputs, activated gates and states.
+// A layer of an LSTM or GRU in one direction as one operation. The forward runs one product for the
+// inputs of all steps, then one product and one kernel for each step. The backward runs one of each
+// for each step, then one product for each weight matrix. It keeps inputs, activated gates and
+// states.
 #include <algorithm>
 #include <array>
 
@@ -16,7 +17,7 @@ namespace autograd {
 
 namespace {
 
-// Places of the inputs, also among the gradients.
+// The positions of the inputs, also among the gradients.
 enum : int { kX, kHidden, kCell, kIh, kHh, kBiasIh, kBiasHh, kInputs };
 using Inputs = std::array<Tensor, kInputs>;
 
@@ -40,7 +41,7 @@ struct Layer {
   }
   int64_t batch() const { return rows[0]; }
   size_t steps() const { return rows.size(); }
-  // The step that is the i-th to run.
+  // The i-th step to run.
   size_t at(size_t i) const { return reverse ? rows.size() - 1 - i : i; }
 };
 
@@ -53,8 +54,8 @@ Tensor matrix(const Tensor& like, int64_t rows, int64_t columns) {
 }
 Tensor dense(const Tensor& t) { return t.defined() ? t.contiguous() : t; }
 
-// A state before and after each step, rows as the input has them. Where all steps have the same
-// sequences, what is after one is before the next: one memory has both.
+// A state before and after each step, in the row order of the input. Where all steps have the same
+// sequences, the state after one step is the state before the next: they share one memory.
 struct Track {
   Tensor before, after;
   Track(const Layer& l, const Tensor& first) : first_(dense(first)) {
@@ -68,7 +69,7 @@ struct Track {
       after = matrix(first, l.total, l.columns);
     }
   }
-  // Makes what is before the i-th step to run.
+  // Fills in the state before the i-th step to run.
   void enter(const Layer& l, size_t i) {
     const size_t t = l.at(i);
     int64_t have = 0;
@@ -101,7 +102,7 @@ struct Kept {
   Tensor hidden_before, cell_before, cell_after;
 };
 
-// output, hidden, cell; `kept` is null where no backward will ask.
+// Returns output, hidden, cell. `kept` is null where no backward follows.
 std::vector<Tensor> run_forward(const Layer& l, const Inputs& in, Kept* kept) {
   const NoGradGuard off;
   const Tensor &x = in[kX], &ih = in[kIh], &hh = in[kHh];
@@ -142,14 +143,14 @@ std::vector<Tensor> run_forward(const Layer& l, const Inputs& in, Kept* kept) {
   std::vector<Tensor> results = {hidden.after, hidden.last(l), Tensor()};
   if (l.lstm) results[2] = cells ? cells->last(l) : cell;
   if (!kept) return results;
-  results[0] = results[0].clone();  // the caller's, who may write it
+  results[0] = results[0].clone();  // the caller's own, which it may write
   kept->hidden_before = hidden.before;
   if (cells) kept->cell_before = cells->before, kept->cell_after = cells->after;
   return results;
 }
 
-// What comes to the gates from the input, from the state (the same of an LSTM), and to the first
-// states.
+// The gradients of the gates' parts from the input and from the state (for an LSTM the same), and
+// of the first states.
 struct Deltas {
   Tensor input, state, hidden, cell;
 };
@@ -192,7 +193,7 @@ Deltas run_backward(const Layer& l, const Kept& kept, const Tensor& hh, bool of_
   return d;
 }
 
-// The same with differentiable operations.
+// run_forward, written with differentiable operations.
 std::vector<Tensor> composed(const Layer& l, const std::vector<Tensor>& in) {
   const RecurrentWeights w{in[kIh], in[kHh], in[kBiasIh], in[kBiasHh], {}};
   auto [output, last] = run_steps(l.cell, w, {in[kX], l.rows}, {in[kHidden], in[kCell]}, l.reverse);
@@ -204,7 +205,7 @@ void backward(const Node& self, const std::shared_ptr<const Layer>& l, const Kep
               std::vector<Tensor>& grads) {
   std::vector<Tensor> in;
   for (const Saved& s : saved) in.push_back(s.get(self));
-  // Before shallow(): a sharded weight is gathered when its memory is asked for.
+  // Before shallow(): a read of its memory gathers a sharded weight.
   (void)in[kIh].ptr(), (void)in[kHh].ptr();
   const Tensor x = in[kX].shallow(), ih = in[kIh].shallow(), hh = in[kHh].shallow();
   Deltas d = run_backward(*l, kept, hh, self.needs(kHidden), v);

@@ -1,4 +1,4 @@
-// Networks of recurrent cells: what is checked, layers and directions, and LibTorch's functions.
+// Networks of recurrent cells: checks, layers and directions, and LibTorch's functions.
 #include <algorithm>
 
 #include "autograd/ops/front/common_internal.h"
@@ -16,7 +16,7 @@ namespace ramet {
 namespace autograd {
 namespace {
 
-// Of these sizes, and of the dtype and device of the input.
+// Checks that t has these sizes, and the dtype and device of the input.
 void check_part(const char* op, const char* name, const Tensor& t, IntArrayRef sizes,
                 const Tensor& input) {
   RAMET_CHECK(t.defined() && t.sizes() == sizes, op, name, ": got ", describe(t), ", expected ",
@@ -26,11 +26,11 @@ void check_part(const char* op, const char* name, const Tensor& t, IntArrayRef s
   check_same_device(op, input, t, name);
 }
 
-// What the weights say of sizes.
+// The sizes that follow from the weights.
 struct Sizes {
-  int64_t gates, hidden, state;  // hidden: of a cell; state: of what goes on, other if projected
+  int64_t gates, hidden, state;  // hidden: of a cell; state: of its output, other if projected
   int64_t directions;
-  int64_t per;  // weights of a layer and direction
+  int64_t per;  // number of weights of a layer and direction
   bool projected;
 };
 Sizes sizes_of(const Recurrence& r, TensorList weights) {
@@ -74,7 +74,7 @@ void check_weights(const Recurrence& r, const Sizes& s, TensorList weights, cons
     if (s.projected) check_part(r.op, "weight_hr", w.hr, {s.state, s.hidden}, x);
   }
 }
-// Defined, of this shape; zeros where it is undefined.
+// A state that is checked for its shape; zeros where `given` is undefined.
 Tensor first_state(const Recurrence& r, const Sizes& s, const char* name, const Tensor& given,
                    int64_t batch, int64_t size, const Tensor& input) {
   const std::vector<int64_t> shape{r.num_layers * s.directions, batch, size};

@@ -18,7 +18,7 @@ namespace ramet {
 namespace autograd {
 namespace {
 
-// Rows of states that end before others, or begin after them.
+// Rows of states, for sequences that end before others, or (in reverse) begin after them.
 class Rows {
  public:
   Rows(RecurrentState first, bool reverse) : first_(std::move(first)), reverse_(reverse) {

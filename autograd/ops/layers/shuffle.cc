@@ -13,8 +13,8 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-// x as `sizes`, its dimensions in this order, copied as `result`. All three are of what comes
-// behind x's dimensions but for the last `last`.
+// Views x as `sizes`, puts its dimensions in this order, and copies it as `result`. All three lists
+// describe only the last `last` dimensions of x.
 Tensor moved(const Tensor& x, size_t last, const Sizes& sizes, const Sizes& order,
              const Sizes& result) {
   const NoGradGuard off;

@@ -8,7 +8,7 @@ namespace ramet {
 #include "autograd/forms/functions.inc"
 #include "autograd/ops/layers/shuffle.inc"
 
-/// channel_shuffle.
+/// channel_shuffle under LibTorch's other name.
 RAMET_API Tensor native_channel_shuffle(const Tensor& self, int64_t groups);
 
 }  // namespace ramet

@@ -14,9 +14,9 @@ using namespace autograd;
 
 namespace {
 
-// What a kernel takes: the axis last and dense, or on a CPU vectors of `inner` neighbours, which
-// are as fast without a copy. Which of them does not depend on how many neighbours there are: parts
-// of a tensor give the bits of the whole.
+// A form that kernels take: the axis last and dense, or on a CPU vectors of `inner` neighbours,
+// which are as fast without a copy. The choice does not depend on the number of neighbours, so
+// parts of a tensor give the bits of the whole.
 struct Rows {
   Tensor x;
   int64_t cols, inner = 0;
@@ -39,7 +39,7 @@ struct Rows {
     x = x.view({x.numel() / cols / inner, cols, inner}).transpose(0, 1).contiguous();
     inner = x.numel() / cols;
   }
-  // What the kernel made of x, in the shape that was given, with the axis at `dim`.
+  // The kernel's result for x, in the shape of the given tensor, with the axis at `dim`.
   Tensor back(const Tensor& made, int64_t dim, IntArrayRef sizes) const {
     if (inner == 0 && (made.dim() == 0 || dim == made.dim() - 1)) return made;
     const NoGradGuard off;
@@ -56,7 +56,7 @@ Tensor softmax_any(const char* op, const char* node, const Tensor& self, int64_t
                    std::optional<ScalarType> dtype, bool log) {
   check_defined(op, self);
   const Tensor x = dtype && *dtype != self.scalar_type() ? self.to(*dtype) : self;
-  // Of nothing, whatever the dtype: as in LibTorch.
+  // Any dtype is allowed for an empty tensor, as in LibTorch.
   RAMET_CHECK(is_floating(x.scalar_type()) || x.numel() == 0, op, "not implemented for '",
               name_of(x.scalar_type()), "': got ", describe(x),
               ", expected a floating point dtype");

@@ -11,8 +11,8 @@ namespace ramet {
 #include "autograd/ops/layers/softmax.inc"
 
 namespace autograd {
-/// The gradient of x from that of y = softmax(x) (log_softmax with `log`). Differentiable in both
-/// arguments.
+/// The gradient of x from the gradient of y = softmax(x) (log_softmax with `log`). Differentiable
+/// in both arguments.
 RAMET_API Tensor softmax_backward(const Tensor& grad, const Tensor& y, int64_t dim, bool log);
 }  // namespace autograd
 

@@ -33,7 +33,7 @@ struct Plan {
   int64_t to(int d, bool back) const { return back ? axis(d).in : axis(d).out; }
 };
 
-// The kernel on dense memory.
+// Runs the kernel on dense memory.
 Tensor pass(const Tensor& x, Tensor y, int64_t planes, int64_t inner, const ResampleAxis& h,
             const ResampleAxis& w, bool back) {
   kernels::ResampleArgs args{planes, inner, h, w, back, x.ptr(), y.ptr(), nullptr, x.scalar_type()};
@@ -44,7 +44,7 @@ Tensor pass(const Tensor& x, Tensor y, int64_t planes, int64_t inner, const Resa
   return y;
 }
 
-// No history. x as the plan's input, or output where it goes back.
+// No history. x is the plan's input, or with `back` a gradient of its output.
 Tensor computed(const Tensor& x, const Plan& p, bool back) {
   const NoGradGuard off;
   const ScalarType t = x.scalar_type();
@@ -89,7 +89,7 @@ Tensor resampled(const Tensor& x, const Plan& p, bool back) {
                 });
 }
 
-// Of uint8, rounded and limited behind each dimension, the last one first.
+// For uint8: rounds and clamps after each dimension, the last one first.
 Tensor of_bytes(const Tensor& x, const Plan& p) {
   const auto unchanged = [](int64_t n) {
     return ResampleAxis{n, n, 0, Resampling::kLinear, false};
@@ -146,7 +146,7 @@ Tensor upsample(const Kind& k, const Tensor& x, IntArrayRef size, bool align_cor
          k.backward};
   for (size_t i = 0; i < dims; ++i) {
     ResampleAxis& axis = p.axes[3 - dims + i];
-    // As LibTorch on CPUs, of images alone: what stays or doubles does so whatever the factor was.
+    // As LibTorch on CPUs, for images alone: an extent that stays or doubles ignores the factor.
     const bool whole = k.how == Resampling::kNearest && k.dims == 2 &&
                        (size[i] == in[i] || (size[i] % 2 == 0 && size[i] / 2 == in[i]));
     axis = {in[i], size[i], whole ? 0 : scales[i].value_or(0), k.how, align_corners};
@@ -156,7 +156,7 @@ Tensor upsample(const Kind& k, const Tensor& x, IntArrayRef size, bool align_cor
   return resampled(x, p, false);
 }
 
-// By one list of sizes or of factors.
+// Takes one list of sizes or of factors.
 Tensor upsample(const Kind& k, const Tensor& x, const OptionalIntArrayRef& size, bool align_corners,
                 const std::optional<ArrayRef<double>>& factors) {
   check_defined(k.op, x);
@@ -182,7 +182,7 @@ Tensor upsample(const Kind& k, const Tensor& x, const OptionalIntArrayRef& size,
 
 }  // namespace
 
-// A function's two forms.
+// The two forms of a function.
 #define RAMET_UPSAMPLE(name, dims, node, how, corners, arg, scales, factors)             \
   constexpr Kind kind_of_##name{#name, node "Backward0", node "BackwardBackward0", dims, \
                                 Resampling::how};                                        \

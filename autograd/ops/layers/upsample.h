@@ -1,13 +1,14 @@
 // Resampling of [n, c, l], [n, c, h, w] and [n, c, d, h, w] to other extents: LibTorch's functions
-// of the same names. Floating-point types (also where LibTorch has no half on CPUs), and uint8 of
-// the nearest and in two dimensions, without history there; a value between two of uint8 is rounded
-// to the nearest, where LibTorch computes with weights of 16 bits and may be one off.
+// of the same names. They take floating-point types (also half on CPUs, where LibTorch refuses it),
+// and uint8. uint8 works for the nearest modes and in two dimensions, without history. A value
+// between two of uint8 is rounded to the nearest; LibTorch computes with 16-bit weights and may be
+// one off.
 //
-// An output's place in the input is (place + 0.5) * step - 0.5 with step = 1 / scale, or input by
-// output extent without one; with align_corners, the corners' centres fall together and scales have
-// no meaning. A scale is not what sets the extents: output_size is. Differentiable to any order;
-// gradients have one owner each and are formed in one order. On a CPU the result keeps the memory
-// layout of a channels-last input.
+// An output's position in the input is (place + 0.5) * step - 0.5. Here step is 1 / scale, or
+// without a scale the input extent divided by the output extent. With align_corners, the corners'
+// centres coincide and scales have no meaning. output_size sets the extents, not a scale.
+// Differentiable to any order. One thread computes each sum of a gradient, in one order. On a CPU
+// the result keeps the memory layout of a channels-last input.
 #pragma once
 #include <optional>
 

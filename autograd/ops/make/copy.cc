@@ -40,8 +40,8 @@ uint64_t bits_of(const Scalar& value, ScalarType t) {
   return bits;
 }
 
-// Calls run(rank, sizes, strides, offsets) with at most kMaxKernelRank dimensions; outer ones
-// become a loop here.
+// Calls run(rank, sizes, strides, offsets) with at most kMaxKernelRank dimensions. Loops over the
+// outer ones here.
 template <int N, class Run>
 void over_blocks(int rank, int64_t* sizes, int64_t (*strides)[kernels::kMaxTensorRank], Run&& run) {
   rank = kernels::coalesce<N>(rank, sizes, strides);
@@ -55,8 +55,8 @@ void* at(void* p, int64_t elements, ScalarType t) {
   return static_cast<char*>(p) + elements * static_cast<int64_t>(item_size(t));
 }
 
-// Between devices of which one is a GPU at least. Another dtype, layout or a broadcast is made
-// where the fewer bytes travel; what travels is contiguous.
+// Copies between devices, at least one of which is a GPU. Conversions (dtype, layout, broadcast)
+// happen on the side with fewer bytes to transfer; the transferred memory is contiguous.
 enum class Copy : uint8_t { kNow, kLater, kLaterFresh };
 [[gnu::cold, gnu::noinline]] void copy_between(const TensorBase& dst, const TensorBase& src,
                                                Copy when) {
@@ -82,7 +82,7 @@ enum class Copy : uint8_t { kNow, kLater, kLaterFresh };
   if (!at_once) copy_values(dst, arrived);
 }
 
-// dst[index] = the element that index has by these strides from `from`.
+// dst[index] = the element at that index, with these strides from the address `from`.
 void copy_walk(const TensorBase& dst, void* from, ScalarType from_type,
                const int64_t* from_strides) {
   int64_t sizes[kernels::kMaxTensorRank], strides[2][kernels::kMaxTensorRank];
@@ -221,7 +221,7 @@ Scalar Tensor::item() const {
 
 namespace {
 
-// Uninitialised, for a copy of x in this format.
+// An uninitialised tensor for a copy of x in this format.
 Tensor empty_for_copy(const char* op, const Tensor& x, ScalarType dtype, Device device,
                       std::optional<MemoryFormat> format) {
   switch (format.value_or(MemoryFormat::Preserve)) {
@@ -233,7 +233,7 @@ Tensor empty_for_copy(const char* op, const Tensor& x, ScalarType dtype, Device 
       RAMET_CHECK(x.dim() == 4, op, "required rank 4 tensor to use channels_last format: got ",
                   describe(x));
       Tensor out = empty_channels_last(x.size(0), x.size(1), x.size(2), x.size(3), dtype, device);
-      out->set(TensorImpl::kInternalLayout, false);  // asked for, so shown
+      out->set(TensorImpl::kInternalLayout, false);  // the caller asked for it, so it is visible
       return out;
     }
     default: break;
@@ -295,14 +295,14 @@ Tensor& Tensor::copy_(const Tensor& src, bool non_blocking) const {
               describe(*this));
   if (may_overlap(src) &&
       !(ptr() == src.ptr() && same_sizes(*this, src) && same_strides(*this, src))) {
-    copy_values(*this, src.detach().clone());  // looks at one memory may overlap
+    copy_values(*this, src.detach().clone());  // views of one memory may overlap
   } else if (non_blocking) {
     copy_values_later(*this, src, /*fresh=*/false);
   } else {
     copy_values(*this, src);
   }
   wrote("copy_", *this);
-  // Whole numbers of floating-point ones are constants.
+  // Whole numbers that are copied from floating-point ones are constants.
   if (!is_floating(scalar_type()) || !recording(*this, src)) return as_mutable(*this);
   record_inplace(
       "CopyBackwards", {src}, *this,
@@ -331,12 +331,12 @@ Tensor& Tensor::zero_() const { return fill_(0); }
 
 namespace {
 
-// A copy with another dtype or device, recorded. Between devices it is a movement: the general walk
-// is needed behind it.
+// A copy with another dtype or device, recorded. Between devices it is a movement: its backward
+// needs the general pass.
 Tensor converted(const Tensor& x, ScalarType dtype, Device device,
                  std::optional<MemoryFormat> format, bool non_blocking) {
   Tensor out = empty_for_copy("to", x, dtype, device, format);
-  // As LibTorch: nobody waits, so the result is where nobody has to.
+  // As LibTorch: the copy is asynchronous, so its result is in pinned memory.
   if (non_blocking && x.is_cuda() && device.is_cpu() && !capture::active())
     out = Tensor(empty_pinned(out));
   if (non_blocking) copy_values_later(out, x, /*fresh=*/true);

@@ -6,7 +6,7 @@ namespace ramet {
 
 /// A copy with its own memory. Preserve (the default) keeps a dense layout. Differentiable.
 RAMET_API Tensor clone(const Tensor& self, std::optional<MemoryFormat> format = std::nullopt);
-/// The methods of these names:
+/// The methods of these names, as functions:
 inline Tensor detach(const Tensor& self) { return self.detach(); }
 inline Tensor& detach_(Tensor& self) { return self.detach_(); }
 inline Tensor& fill_(Tensor& self, const Scalar& value) { return self.fill_(value); }
@@ -22,20 +22,20 @@ RAMET_API Tensor scalar_to_tensor(const Scalar& value, Device device = Device(kC
 
 namespace autograd {
 /// dst = src, element by element: any strides, dtypes and CPU devices; src broadcasts to dst's
-/// sizes. Raw: no history, no version change. REQUIRES: dst does not overlap itself; shapes
-/// broadcast (checked by the callers).
+/// sizes. Adds no history and raises no version. REQUIRES: dst does not overlap itself; shapes
+/// broadcast (the callers check that).
 RAMET_API void copy_values(const TensorBase& dst, const TensorBase& src);
-/// dst = src with the dimensions whose bits `dims` has reversed; of one shape, dtype and device.
-/// Raw. REQUIRES: they do not overlap.
+/// dst = src, with the dimensions reversed that have a bit in `dims`. Both have one shape, dtype
+/// and device. Adds no history and raises no version. REQUIRES: they do not overlap.
 RAMET_API void copy_reversed(const TensorBase& dst, const TensorBase& src, uint64_t dims);
-/// The same as copy_values, but where one side is in pinned memory and the other on a GPU, and
-/// nothing has to be converted on the host, nobody waits: Note [Copies that nobody waits for] in
+/// copy_values() that does not wait where one side is in pinned memory and the other on a GPU, and
+/// the host has nothing to convert. See Note [Copies that nobody waits for] in
 /// runtime/tensor/pinned.h. `fresh`: nothing has used dst since it was allocated.
 RAMET_API void copy_values_later(const TensorBase& dst, const TensorBase& src, bool fresh);
-/// An Error unless the number can be an element of this dtype: fractions are cut off, and -1 is 255
-/// as uint8, but nothing beyond the dtype's range wraps around.
+/// An Error unless the number fits in this dtype. Fractions are cut off, and -1 is 255 as uint8.
+/// But a number beyond the dtype's range does not wrap around: it is an Error.
 RAMET_API void check_fits(const Scalar& value, ScalarType dtype);
-/// Every element of dst = value, which must fit. Raw.
+/// Sets every element of dst to value, which must fit. Adds no history and raises no version.
 RAMET_API void fill_values(const TensorBase& dst, const Scalar& value);
 /// The value of a one-element tensor.
 RAMET_API Scalar value_of(const TensorBase& t);

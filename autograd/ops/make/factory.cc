@@ -21,7 +21,7 @@ using namespace autograd;
 
 namespace {
 
-// Uninitialised t, in pinned memory where `options` ask for that.
+// Uninitialised t, moved to pinned memory where `options` ask for that.
 Tensor placed(Tensor t, const TensorOptions& options) {
   if (RAMET_LIKELY(!options.pinned_memory())) return t;
   return Tensor(empty_pinned(t));
@@ -42,7 +42,7 @@ Tensor filled(const char* op, IntArrayRef size, const Scalar& value, const Tenso
   fill_values(t, value);
   return finished(std::move(t), options);
 }
-// What `options` leave open is taken from `self`.
+// `options`, completed by self's.
 TensorOptions like(const char* op, const Tensor& self, const TensorOptions& options) {
   check_defined(op, self);
   return self.options().merge_in(options);
@@ -65,7 +65,7 @@ Tensor filled_like(const char* op, const Tensor& self, const Scalar& value,
   fill_values(t, value);
   return finished(std::move(t), options);
 }
-// The dtype of numbers: int64, bool or the default.
+// The dtype of a tensor of numbers: int64, bool or the default dtype.
 ScalarType natural(ScalarType t) {
   return t == kBool ? kBool : is_integral(t) ? kLong : get_default_dtype();
 }
@@ -79,7 +79,7 @@ Tensor empty(IntArrayRef size, const TensorOptions& options, std::optional<Memor
                 "required rank 4 tensor to use channels_last format: got sizes ", size);
     Tensor t = empty_channels_last(size[0], size[1], size[2], size[3], options.dtype(),
                                    resolve(options.device()));
-    t->set(TensorImpl::kInternalLayout, false);  // asked for, so shown
+    t->set(TensorImpl::kInternalLayout, false);  // the caller asked for it, so it is visible
     return finished(placed(std::move(t), options), options);
   }
   return finished(fresh("empty", size, options), options);
@@ -167,7 +167,7 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step,
               " by ", step);
   int64_t n;
   if (whole) {
-    // Doubles have rounded: 2^63 - 1 may lie behind an end of 2^63 - 2 that looks equal.
+    // Doubles are rounded: 2^63 - 1 may lie after an end of 2^63 - 2 that looks equal.
     __int128 gap = static_cast<__int128>(end.toLong()) - start.toLong(), stride = step.toLong();
     if (stride < 0) gap = -gap, stride = -stride;
     RAMET_CHECK(gap >= 0, "arange", "upper bound and lower bound inconsistent with step sign: got ",
@@ -182,7 +182,7 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step,
                 end, " by ", step);
     n = static_cast<int64_t>(count);
   }
-  // An Error where a number is none of an int64.
+  // An Error where a number does not fit in an int64.
   const int64_t first = is_integral(dtype) ? start.to<int64_t>() : 0,
                 apart = is_integral(dtype) ? step.to<int64_t>() : 0;
   Tensor t = fresh("arange", {n}, options.dtype(dtype));
@@ -196,7 +196,7 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps,
   RAMET_CHECK(steps >= 0, "linspace", "number of steps must be non-negative: got ", steps);
   Tensor t = fresh("linspace", {steps}, options);
   RAMET_CHECK(t.scalar_type() != kBool, "linspace", "not implemented for bool");
-  // Both ends are values of the dtype first, as LibTorch's.
+  // First convert both ends to values of the dtype, as LibTorch does.
   const auto end_value = [whole = is_integral(t.scalar_type())](const Scalar& v) {
     return whole ? std::trunc(v.toDouble()) : v.toDouble();
   };
@@ -271,7 +271,7 @@ Tensor TensorData::to_tensor(const TensorOptions& options) const {
                            : is_integral(type_)                             ? kLong
                                                                             : kDouble;
   const Tensor host = [&] {
-    const ScopedValue<uint8_t> apart(tls.capturing, 0);  // written here and now: of its own
+    const ScopedValue<uint8_t> apart(tls.capturing, 0);  // written now: not the capture's memory
     return Tensor(TensorBase::empty(sizes_, exact, Device(kCPU, 0)));
   }();
   for (size_t i = 0; i < values_.size(); ++i) {
@@ -337,8 +337,8 @@ Tensor one_hot(const Tensor& self, int64_t classes) {
   RAMET_CHECK(classes >= -1, "one_hot", "num_classes: got ", classes,
               ", expected a positive number, or -1 for one behind the largest value");
   int64_t low = 0, high = classes - 1;
-  // Given the number of classes, a GPU is not waited for: Note [Errors in data]. Nor is a value
-  // looked at that a capture will compute.
+  // With a given number of classes it does not wait for a GPU: Note [Errors in data]. Nor does it
+  // read a value that a capture will compute.
   const bool told = classes != -1 && (!self.is_cpu() || capture::active());
   if (self.numel() && !told) {
     capture::refuse("one_hot", "the size of the result depends on values; give num_classes");

@@ -1,8 +1,8 @@
 // Making tensors: LibTorch's functions of the same names, parameter lists and defaults.
 //
-// `options` gives dtype, device and requires_grad; without a setting the default dtype (float32),
-// the current cpu device, false. Functions that end in _like take what `options` leaves open from
-// `self`. Random ones are in autograd/ops/random/random.h.
+// `options` gives dtype, device and requires_grad. The defaults are the default dtype (float32),
+// the current cpu device, and false. Functions that end in _like take what `options` leaves open
+// from `self`. autograd/ops/random/random.h has the random ones.
 #pragma once
 #include <functional>
 #include <initializer_list>
@@ -17,26 +17,28 @@ namespace ramet {
 #include "autograd/forms/functions.inc"
 #include "autograd/ops/make/factory.inc"
 
-/// A tensor that is not initialised, its dimensions in that order in memory.
+/// A tensor that is not initialised, with its dimensions in that order in memory.
 RAMET_API Tensor empty(IntArrayRef size, const TensorOptions& options = {},
                        std::optional<MemoryFormat> memory_format = std::nullopt);
-/// `out` of that size; what it holds is not defined.
+/// Resizes `out` to that size; its contents are undefined.
 RAMET_API Tensor& empty_out(Tensor& out, IntArrayRef size,
                             std::optional<MemoryFormat> memory_format = std::nullopt);
-/// Memory just large enough for the geometry; strides in elements, not negative.
+/// An uninitialised tensor with just enough memory for the geometry. Strides are in elements, not
+/// negative.
 RAMET_API Tensor empty_strided(IntArrayRef size, IntArrayRef stride,
                                const TensorOptions& options = {});
-/// Of zeros, and of ones:
+/// A tensor of zeros, or of ones:
 RAMET_API Tensor zeros(IntArrayRef size, const TensorOptions& options = {});
 RAMET_API Tensor ones(IntArrayRef size, const TensorOptions& options = {});
-/// Without a dtype: int64 for an integer `fill_value`, bool for a bool, else the default dtype.
+/// A tensor filled with the value. Without a dtype: int64 for an integer `fill_value`, bool for a
+/// bool, else the default dtype.
 RAMET_API Tensor full(IntArrayRef size, const Scalar& fill_value,
                       const TensorOptions& options = {});
 /// A 0-dim tensor.
 RAMET_API Tensor scalar_tensor(const Scalar& s, const TensorOptions& options = {});
 
-/// The function without _like, with self's sizes; dtype, device and the order of the dimensions in
-/// memory too, where nothing else is said:
+/// The function without _like, with self's sizes. Also with self's dtype, device and order of
+/// dimensions in memory, unless the arguments say otherwise:
 RAMET_API Tensor empty_like(const Tensor& self, const TensorOptions& options = {},
                             std::optional<MemoryFormat> memory_format = std::nullopt);
 RAMET_API Tensor zeros_like(const Tensor& self, const TensorOptions& options = {},
@@ -48,8 +50,8 @@ RAMET_API Tensor full_like(const Tensor& self, const Scalar& fill_value,
                            std::optional<MemoryFormat> memory_format = std::nullopt);
 
 /// start, start + step, ... below (above, for a negative step) end: ceil((end - start) / step)
-/// elements. int64 when all numbers are integers, else the default dtype; computed in double (int64
-/// for integers) from the index.
+/// elements. The dtype is int64 when all numbers are integers, else the default dtype. Each element
+/// is computed from its index, in double (int64 for integers).
 RAMET_API Tensor arange(const Scalar& end, const TensorOptions& options = {});
 RAMET_API Tensor arange(const Scalar& start, const Scalar& end, const TensorOptions& options = {});
 RAMET_API Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step,
@@ -57,21 +59,21 @@ RAMET_API Tensor arange(const Scalar& start, const Scalar& end, const Scalar& st
 /// `steps` evenly spaced numbers from start to end, both included.
 RAMET_API Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps,
                           const TensorOptions& options = {});
-/// Ends given as 0-dim tensors are read.
+/// linspace() with ends as 0-dim tensors, which the host reads.
 RAMET_API Tensor linspace(const Tensor& start, const Tensor& end, int64_t steps,
                           const TensorOptions& options = {});
 RAMET_API Tensor linspace(const Tensor& start, const Scalar& end, int64_t steps,
                           const TensorOptions& options = {});
 RAMET_API Tensor linspace(const Scalar& start, const Tensor& end, int64_t steps,
                           const TensorOptions& options = {});
-/// Ones on the diagonal.
+/// A matrix with ones on the diagonal and zeros elsewhere.
 RAMET_API Tensor eye(int64_t n, const TensorOptions& options = {});
 RAMET_API Tensor eye(int64_t n, int64_t m, const TensorOptions& options = {});
 
 namespace detail {
 
-/// A number, a list, or lists of lists: what tensor() takes. All numbers are of one type and all
-/// lists at a depth of one length.
+/// The argument of tensor(): a number, a list, or lists of lists. All numbers have one type, and
+/// all lists at the same depth have the same length.
 class RAMET_API TensorData {
  public:
   TensorData() : sizes_{0}, type_(ScalarType::Undefined) {}
@@ -90,7 +92,7 @@ class RAMET_API TensorData {
       : sizes_{static_cast<int64_t>(list.size())}, type_(ScalarTypeOf<T>::value) {
     for (size_t i = 0; i < list.size(); ++i) values_.push_back(Scalar(static_cast<T>(list[i])));
   }
-  /// A C array, of numbers or of arrays (LibTorch takes its address for a bool).
+  /// A C array, of numbers or of arrays (LibTorch would convert its address to a bool).
   template <class T, size_t N, class = decltype(ScalarTypeOf<std::remove_all_extents_t<T>>::value)>
   TensorData(const T (&list)[N])
       : sizes_{static_cast<int64_t>(N)}, type_(ScalarTypeOf<std::remove_all_extents_t<T>>::value) {
@@ -110,16 +112,16 @@ class RAMET_API TensorData {
 
 }  // namespace detail
 
-/// From numbers: tensor(1.5), tensor({1, 2, 3}), tensor({{1., 2.}, {3., 4.}}),
-/// tensor(std::vector<float>{...}), 0-dim for a number. Without a dtype integers give int64,
+/// A tensor from numbers: tensor(1.5), tensor({1, 2, 3}), tensor({{1., 2.}, {3., 4.}}),
+/// tensor(std::vector<float>{...}); 0-dim for a number. Without a dtype, integers give int64,
 /// floating-point numbers the default dtype, bool bool.
 inline Tensor tensor(const detail::TensorData& data, const TensorOptions& options = {}) {
   return data.to_tensor(options);
 }
 
-/// A tensor over foreign memory, which must outlive it; `deleter` is called with `data` when the
-/// last tensor over it goes. `storage_offset` in elements. `target_device` stands for that of
-/// `options` where it is given.
+/// A tensor over foreign memory, which must outlive it. When the last tensor over the memory goes,
+/// the library calls `deleter` with `data`. `storage_offset` in elements. `target_device`, where
+/// given, replaces the device of `options`.
 RAMET_API Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options = {});
 RAMET_API Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides,
                            const TensorOptions& options = {});
@@ -135,15 +137,15 @@ RAMET_API Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides,
                            const TensorOptions& options = {},
                            std::optional<Device> target_device = std::nullopt);
 
-/// The first `size` elements of a file, mapped into memory of a CPU device. Not `shared`, the file
-/// must have them, and what is written stays in memory; shared, the file is made, or made longer,
-/// where it must be, and gets what is written. Other processes that cut the file off end this one.
-/// Without elements no file is looked at.
+/// The first `size` elements of a file, mapped into memory of a CPU device. Unless `shared`, the
+/// file must have that many elements, and writes stay in memory. With `shared`, writes go to the
+/// file, and the call makes the file or extends it where needed. If another process truncates the
+/// file, this process ends at the next access. Where size is 0, the call does not open the file.
 RAMET_API Tensor from_file(std::string_view filename, std::optional<bool> shared = std::nullopt,
                            std::optional<int64_t> size = 0, const TensorOptions& options = {});
 
-/// [..., num_classes] of int64: 1 at the class, else 0. `self` is int64 without negative values;
-/// num_classes -1 is largest + 1.
+/// [..., num_classes] of int64: 1 at the class, else 0. `self` is int64 without negative values.
+/// num_classes -1 stands for the largest value + 1.
 RAMET_API Tensor one_hot(const Tensor& self, int64_t num_classes = -1);
 
 }  // namespace ramet

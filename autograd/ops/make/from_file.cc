@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kOp = "from_file";
 
-// A file that is as it was before, or absent as before, unless keep() was called.
+// A file that the destructor restores to its former length, or absence, unless keep() was called.
 struct File {
   const std::string& path;
   int fd = -1;
@@ -30,7 +30,7 @@ struct File {
     if (fd >= 0 || errno != ENOENT || (flags & O_ACCMODE) == O_RDONLY) return;
     fd = ::open(path.c_str(), flags | O_CREAT | O_EXCL, 0600);
     is_new = fd >= 0;
-    if (!is_new) fd = ::open(path.c_str(), flags | O_CREAT, 0600);  // a link, or it came meanwhile
+    if (!is_new) fd = ::open(path.c_str(), flags | O_CREAT, 0600);  // a link, or it is new now
   }
   void keep() { is_new = false, longer_than = -1; }
   ~File() {
@@ -40,9 +40,9 @@ struct File {
   }
 };
 
-// The first bytes of a file; memory that goes with its last owner.
+// The first bytes of a file, as memory that is unmapped with its last owner.
 std::shared_ptr<void> mapped(const std::string& path, bool shared, int64_t bytes) {
-  // Without waiting for whoever writes into a pipe: that is refused.
+  // Opens without waiting for a process that writes into a pipe: a pipe is refused.
   File file{path};
   file.open((shared ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
   RAMET_CHECK(file.fd >= 0, kOp, "cannot open \"", path, "\" (", std::strerror(errno), ")");
@@ -73,7 +73,7 @@ Tensor from_file(std::string_view filename, std::optional<bool> shared, std::opt
   const auto bytes = checked_mul(kOp, "bytes", n, static_cast<int64_t>(item_size(options.dtype())));
   RAMET_CHECK(options.device().is_cpu(), kOp, "device: got ", options.device(), ", expected a CPU");
   RAMET_CHECK(!options.pinned_memory(), kOp, "tensors constructed from a file cannot be pinned");
-  Tensor none = empty({0}, options);  // whose checks are those of the options
+  Tensor none = empty({0}, options);  // empty() checks the options
   if (n == 0) return none;
   const auto memory = mapped(std::string(filename), shared.value_or(false), bytes);
   return from_blob(

@@ -56,7 +56,7 @@ Tensor cartesian_prod(TensorList tensors) {
 
 namespace {
 
-// How many ways there are to choose k of n.
+// The number of ways to choose k of n.
 int64_t choices(int64_t n, int64_t k) {
   __int128 count = 1;
   for (int64_t i = 1; i <= std::min(k, n - k); ++i) {
@@ -67,12 +67,13 @@ int64_t choices(int64_t n, int64_t k) {
   return static_cast<int64_t>(count);
 }
 
-// [choices, r] of int64: the rising sequences of r numbers below n, of which there are `count`.
+// [choices, r] of int64: all rising sequences of r numbers below n; there are `count` of them.
 Tensor rising(int64_t n, int64_t r, int64_t count, Device device) {
   const TensorOptions on = TensorOptions(kLong).device(device);
   if (count == 1) return arange(r, on).unsqueeze(0);
-  // Sequences of 1, 2, ... numbers: their last number, and which shorter one each continues with a
-  // number above its last one, below `end`.
+  // For sequences of 1, 2, ... numbers: the last number of each, and the index of the shorter
+  // sequence that it extends. The new number is above the last one of that sequence, and below
+  // `end`.
   std::vector<Tensor> last{arange(n - r + 1, on)}, continues{Tensor()};
   for (int64_t k = 1; k < r; ++k) {
     const int64_t end = n - r + k + 1, longer = choices(end, k + 1);
@@ -100,7 +101,8 @@ Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
   if (r == 0) return Tensor(TensorBase::empty(0, self.scalar_type(), self.device()));
   int64_t n = self.numel();
   const bool none = n == 0 || (!with_replacement && r > n);
-  // An element that comes again is one of r - 1 that lie behind the last.
+  // With replacement: choose r of n + r - 1 numbers, then subtract i from the i-th one of each
+  // choice.
   if (with_replacement && !none) n = checked_add("combinations", "size", n, r - 1);
   const int64_t count = none ? 0 : choices(n, r);
   check_room("combinations", "elements",

@@ -21,7 +21,7 @@ namespace {
 TensorOptions without_grad(const TensorOptions& options) {
   return options.requires_grad(std::nullopt);
 }
-// `values` as `options` want them: LibTorch's rounding of a float64 to the dtype.
+// `values` in the dtype and device of `options`: LibTorch's rounding of a float64 to the dtype.
 Tensor delivered(const Tensor& values, const TensorOptions& options) {
   Tensor t = empty(values.sizes(), without_grad(options));
   copy_values(t, values);
@@ -84,7 +84,7 @@ Tensor range(const Scalar& start, const Scalar& end, const Scalar& step,
   RAMET_CHECK(whole ? (up ? last >= first : last <= first) : (up ? b >= a : b <= a), op,
               "upper bound and lower bound inconsistent with step sign: got ", start, " to ", end,
               " by ", step);
-  // One less than there are.
+  // One less than the number of elements.
   const double steps =
       whole ? static_cast<double>((static_cast<__int128>(last) - first) / apart) : (b - a) / d;
   RAMET_CHECK(steps < 0x1p62, op, "invalid size, possible overflow: got ", start, " to ", end,
@@ -104,8 +104,8 @@ Tensor range(const Scalar& start, const Scalar& end, const TensorOptions& option
 
 namespace {
 
-// f(x) for n numbers x that lie evenly on [0, 1], without the last one if periodic. Made by the
-// host, which knows the formulas in float64: a window is short, and made once.
+// f(x) for n numbers x that lie evenly on [0, 1], without the last one if periodic. The host
+// computes them, in float64: a window is short, and computed once.
 template <class F>
 Tensor window(const char* op, int64_t n, bool periodic, const TensorOptions& options, const F& f) {
   RAMET_CHECK(n >= 0, op, "requires non-negative window_length, got window_length=", n);
@@ -121,8 +121,8 @@ Tensor window(const char* op, int64_t n, bool periodic, const TensorOptions& opt
 
 constexpr double kTurn = 6.283185307179586476925;
 
-// I0(x) / e^|x|: the mean of e^(x (cos t - 1)) over a turn, whose error falls faster than any power
-// of the number of points; of large x the asymptotic series.
+// I0(x) / e^|x|: the mean of e^(x (cos t - 1)) over a full turn. Its error falls faster than any
+// power of the number of points. For large x it uses the asymptotic series.
 double scaled_bessel0(double x) {
   x = std::fabs(x);
   if (!(x < 1e4)) {

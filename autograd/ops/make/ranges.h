@@ -10,11 +10,12 @@ namespace ramet {
 #include "autograd/forms/functions.inc"
 #include "autograd/ops/make/ranges.inc"
 
-/// base ^ e of `steps` evenly spaced e from start to end, both included: linspace and its power in
-/// float64, rounded once (cut off for integers, whose ends are cut off before).
+/// base ^ e for `steps` evenly spaced e from start to end, both included. linspace and the power
+/// are computed in float64 and rounded once. For integers, the results and first the ends are cut
+/// off.
 RAMET_API Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base = 10.0,
                           const TensorOptions& options = {});
-/// Ends given as 0-dim tensors are read.
+/// logspace() with ends as 0-dim tensors, which the host reads.
 RAMET_API Tensor logspace(const Tensor& start, const Tensor& end, int64_t steps, double base = 10.0,
                           const TensorOptions& options = {});
 RAMET_API Tensor logspace(const Tensor& start, const Scalar& end, int64_t steps, double base = 10.0,
@@ -22,19 +23,19 @@ RAMET_API Tensor logspace(const Tensor& start, const Scalar& end, int64_t steps,
 RAMET_API Tensor logspace(const Scalar& start, const Tensor& end, int64_t steps, double base = 10.0,
                           const TensorOptions& options = {});
 
-/// start, start + step, ... up to `end`, which may be one of them: (end - start) / step + 1
-/// elements, rounded down. Of the default dtype where `options` say no other; of integers all
-/// numbers are cut off first. LibTorch calls it deprecated: arange. As there, a step or options
-/// have to be given: either of these could be meant by range(0, 5).
+/// start, start + step, ... up to and including `end`: (end - start) / step + 1 elements, rounded
+/// down. The default dtype, unless `options` say otherwise; for integers all numbers are cut off
+/// first. LibTorch calls it deprecated: use arange. As there, the call needs a step or options,
+/// because range(0, 5) is ambiguous.
 RAMET_API Tensor range(const Scalar& start, const Scalar& end, const Scalar& step = 1,
                        const TensorOptions& options = {});
 RAMET_API Tensor range(const Scalar& start, const Scalar& end, const TensorOptions& options = {});
 
 // Windows of window_length numbers, in the default dtype or that of `options`, a floating-point
-// one. `periodic`: the first window_length of one more, as a discrete Fourier transform wants them.
-// Computed in float64 and rounded once. One number is 1.
+// one. `periodic`: the first window_length numbers of a window that is longer by one, for a
+// discrete Fourier transform. Computed in float64 and rounded once. A window of one number is 1.
 
-/// 1 - |2 n / N - 1|, n from 0 to N.
+/// The triangle 1 - |2 n / N - 1|, n from 0 to N.
 RAMET_API Tensor bartlett_window(int64_t window_length, const TensorOptions& options = {});
 RAMET_API Tensor bartlett_window(int64_t window_length, bool periodic,
                                  const TensorOptions& options = {});
@@ -54,16 +55,16 @@ RAMET_API Tensor hamming_window(int64_t window_length, bool periodic, double alp
 RAMET_API Tensor hann_window(int64_t window_length, const TensorOptions& options = {});
 RAMET_API Tensor hann_window(int64_t window_length, bool periodic,
                              const TensorOptions& options = {});
-/// I0(beta sqrt(1 - (2 n / N - 1)^2)) / I0(beta), I0 the modified Bessel function of the first kind
-/// of order 0.
+/// I0(beta sqrt(1 - (2 n / N - 1)^2)) / I0(beta), where I0 is the modified Bessel function of the
+/// first kind of order 0.
 RAMET_API Tensor kaiser_window(int64_t window_length, const TensorOptions& options = {});
 RAMET_API Tensor kaiser_window(int64_t window_length, bool periodic,
                                const TensorOptions& options = {});
 RAMET_API Tensor kaiser_window(int64_t window_length, bool periodic, double beta,
                                const TensorOptions& options = {});
 
-/// The powers N - 1 to 0 (0 to N - 1 with `increasing`) of each element of a vector, a row each; N
-/// is x's length where it is not given. Integers and bool give int64. Differentiable to any order.
+/// The powers N - 1 to 0 (0 to N - 1 with `increasing`) of each element of a vector, one row each.
+/// N is by default x's length. Integers and bool give int64. Differentiable to any order.
 RAMET_API Tensor vander(const Tensor& x, std::optional<int64_t> N = std::nullopt,
                         bool increasing = false);
 

@@ -26,7 +26,7 @@ void check_self(const char* op, const Tensor& self, const Tensor& a, IntArrayRef
               ", expected a shape that expands to ", sizes);
 }
 
-// out = beta * self + alpha * a b, out fresh or prepared.
+// out = beta * self + alpha * a b; `out` is fresh or prepared.
 void add_product_into(const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& b,
                       const Scalar& beta, const Scalar& alpha) {
   const bool row = self.dim() <= 2 && self.numel() == out.size(-1) && self.dim() > 0 &&

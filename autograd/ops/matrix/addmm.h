@@ -1,5 +1,5 @@
-// Matrix products added to a tensor: LibTorch's functions of the same names. As all products
-// (autograd/ops/matrix/matmul.h).
+// Matrix products added to a tensor: LibTorch's functions of the same names. They behave as all
+// products (autograd/ops/matrix/matmul.h).
 #pragma once
 #include "autograd/tensor.h"
 

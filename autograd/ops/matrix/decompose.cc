@@ -22,26 +22,27 @@ using namespace autograd;
 namespace factor = kernels::linalg;
 
 // Note [Results of decompositions]
-// One node has all results, and keeps them without history, so that they do not keep each other
-// alive. Where the gradient itself is recorded it decomposes A once more, which gives the same
-// bits.
+// One node has all results. It keeps them without history, so that they do not keep each other
+// alive. Where the gradient itself is recorded, the backward decomposes A once more, which gives
+// the same bits.
 
 // Note [Derivatives of vectors]
 // Two vectors turn into each other by (difference of their gradients) / (difference of their
 // values). Both are computed in double, for float32 matrices too. Values count as equal where the
-// factorisation cannot separate them, or their type cannot: the loss sees rounded values. Where the
-// values are equal and the gradients' difference is lost in rounding, the quotient is unknown:
-// - A loss of the vectors alone that no turn of them changes has no derivative there: 0.
+// factorisation cannot separate them, or where their type cannot, because the loss sees rounded
+// values. Where the values are equal and the gradients' difference is lost in rounding, the
+// quotient is unknown:
+// - A loss of the vectors alone that does not change when they turn has no derivative there: 0.
 // - A loss that also takes the values, such as V f(L) V^T, may have any derivative there: NaN.
-//   Between vectors and values with gradients of exactly 0 it is 0.
-// Everything else is divided, by 0 also: the derivative then is infinite.
+//   Where all gradients of these vectors and values are exactly 0, it is 0. In all other cases the
+//   quotient is computed, also with a divisor of 0: then the derivative is infinite.
 
 namespace {
 
 // ---- QR -----------------------------------------------------------------------------------------
 
 struct Qr {
-  Tensor q, r;  // q is undefined where it is not asked for
+  Tensor q, r;  // q is undefined where the caller does not want it
 };
 Qr decomposed(const char* op, const Tensor& A, int64_t columns, bool with_q) {
   const HostMatrices a(op, A);
@@ -52,8 +53,8 @@ Qr decomposed(const char* op, const Tensor& A, int64_t columns, bool with_q) {
   return {with_q ? back(q, A) : Tensor(), back(r, A)};
 }
 
-// The gradient of A = q r, q [*, m, k] and r [*, k, k]; either of gq and gr may be undefined. With
-// M = r gr^T - gq^T q: (gq + q (M's lower triangle, mirrored)) r^-T.
+// The gradient of A = q r, with q [*, m, k] and r [*, k, k]; gq or gr may be undefined. With M = r
+// gr^T - gq^T q it is (gq + q (M's lower triangle, mirrored)) r^-T.
 Tensor square_qr_gradient(const Tensor& gq, const Tensor& gr, const Tensor& q, const Tensor& r) {
   Tensor m;
   if (gr.defined()) m = r.matmul(transposed(gr));
@@ -65,7 +66,7 @@ Tensor square_qr_gradient(const Tensor& gq, const Tensor& gr, const Tensor& q, c
   if (gq.defined()) right = gq.add(right);
   return linalg_solve_triangular(transposed(r), right, false, false);
 }
-// With n > m the columns beyond the mth are q times theirs of r.
+// Where n > m, the columns after the mth are q times those of r.
 Tensor qr_gradient(const Tensor& gq, const Tensor& gr, const Tensor& q, const Tensor& r) {
   const int64_t k = r.size(-2), more = r.size(-1) - k;
   if (more <= 0) return square_qr_gradient(gq, gr, q, r);
@@ -115,14 +116,15 @@ namespace {
 
 Tensor skew(const Tensor& x) { return x.sub(transposed(x)); }
 Tensor as_double(const Tensor& x) { return x.defined() ? x.to(kDouble) : x; }
-// A host's result as backward needs it, on A's device.
+// A result of the host in the form that backward needs, on A's device.
 Tensor kept(const Tensor& host, const Tensor& A) {
   const NoGradGuard off;
   return host.shallow().to(A.device());
 }
 
-// The quotients of Note [Derivatives of vectors], of values x [*, k]. add_vectors() takes gradients
-// [*, n, k] with a column for each vector, add_values() then that of x. Either may be undefined.
+// The quotients of Note [Derivatives of vectors], for values x [*, k]. First call add_vectors()
+// with gradients [*, n, k], one column for each vector, then add_values() with that of x. Either
+// may be undefined.
 class Quotients {
  public:
   Quotients(const Tensor& x, double epsilon)
@@ -139,7 +141,7 @@ class Quotients {
     if (g.defined()) used_ = scale_.ne(0).logical_or(g.detach().ne(0));
   }
 
-  // over / under, of pairs [*, k, k]: under is a difference or sum of values.
+  // over / under, for pairs [*, k, k]; `under` is a difference or sum of values.
   Tensor of_pairs(const Tensor& over, const Tensor& under) const {
     const auto both = [](const Tensor& t, const auto& f) {
       return f(t.unsqueeze(-2), t.unsqueeze(-1));
@@ -150,11 +152,11 @@ class Quotients {
     Tensor unknown;
     if (used_.defined()) {
       unknown = both(used_, [](const Tensor& a, const Tensor& b) { return a.logical_or(b); });
-      unknown = unknown.tril(-1).logical_or(unknown.triu(1));  // a vector with itself: 0
+      unknown = unknown.tril(-1).logical_or(unknown.triu(1));  // for a vector and itself: 0
     }
     return of(over, under, equal, both(scale_, sum), unknown);
   }
-  // over / x, of vectors' parts [*, n, k] outside of their space.
+  // over / x, for the vectors' parts [*, n, k] outside of the space that the vectors span.
   Tensor of_vectors(const Tensor& over, const Tensor& x) const {
     const Tensor equal = x.detach().le(error_).unsqueeze(-2);
     return of(over, x.unsqueeze(-2), equal, scale_.unsqueeze(-2),
@@ -212,9 +214,9 @@ void check_driver(const char* op, const Tensor& A, std::optional<std::string_vie
               "unknown svd driver ", *driver, ": expected one of gesvd, gesvdj, gesvda");
 }
 
-// The gradient of A: g has those of d, any undefined. a is U^T gU less its transpose, b is Vh gVh^T
-// less its transpose. The vectors' part is
-// U ((a + b) / (s_j - s_i) + (a - b) / (s_j + s_i)) Vh / 2.
+// The gradient of A. g has the gradients of d's parts; any may be undefined. a is U^T gU less its
+// transpose, and b is Vh gVh^T less its transpose. The vectors' part is U ((a + b) / (s_j - s_i) +
+// (a - b) / (s_j + s_i)) Vh / 2.
 Tensor svd_gradient(const Svd& g, const Svd& d, double epsilon) {
   const Tensor &u = d.u, &s = d.s, &vh = d.vh;
   if (s.size(-1) == 0) return u.matmul(vh);  // no values: zeros
@@ -313,7 +315,7 @@ namespace {
 struct Eigh {
   Tensor w, v;
 };
-// Of the lower triangles: doubles on the host.
+// Decomposes the lower triangles; the results are doubles on the host.
 Eigh host_eigh(const char* op, const Tensor& A, bool vectors) {
   const HostMatrices a(op, A);
   std::vector<int64_t> values = A.sizes().vec();
@@ -327,7 +329,7 @@ Eigh host_eigh(const char* op, const Tensor& A, bool vectors) {
   return {w, v};
 }
 
-// The gradient of A = V diag(w) V^T: g has those of d, any undefined.
+// The gradient of A = V diag(w) V^T. g has the gradients of d's parts; any may be undefined.
 Tensor eigh_gradient(const Eigh& g, const Eigh& d, double epsilon) {
   const Tensor t = transposed(d.v);
   if (d.w.size(-1) == 0) return d.v.matmul(t);  // no values: zeros
@@ -341,7 +343,7 @@ Tensor eigh_gradient(const Eigh& g, const Eigh& d, double epsilon) {
   return d.v.matmul(inner).matmul(t);
 }
 
-// A, or its transpose where the upper triangle is to be read.
+// A; or its transpose where the caller chooses the upper triangle.
 Tensor lower_of(const char* op, const Tensor& A, std::string_view UPLO) {
   check_matrices(op, A, true);
   const bool lower = UPLO == "L" || UPLO == "l";

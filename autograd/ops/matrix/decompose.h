@@ -1,13 +1,14 @@
 // Decompositions of batches of matrices [*, m, n] of float32 or float64: QR, singular values,
-// eigenvalues of symmetric ones, and what is made of them. Who computes is said in
-// autograd/ops/matrix/linalg.h.
+// eigenvalues of symmetric ones, and functions composed of them. autograd/ops/matrix/linalg.h says
+// which device computes.
 //
 // Derivatives are those of Giles (2008) and of Townsend, "Differentiating the singular value
 // decomposition" (2016). They divide by differences of values, in float64 for float32 matrices too.
-// Between equal values the gradient through vectors is 0 where the loss takes vectors alone, and no
-// turn of these vectors changes it. Where the loss also takes the values it is NaN, because their
-// gradients do not determine it. V f(L) V^T and most second derivatives are such losses. Where all
-// gradients of both vectors and values are exactly 0 it is 0.
+// Between equal values, the gradient through vectors depends on the loss. Where the loss takes
+// vectors alone and does not change when these vectors turn, it is 0. Where the loss also takes the
+// values it is NaN, because their gradients do not determine it. V f(L) V^T and most second
+// derivatives are such losses. Where all gradients of both vectors and values are exactly 0 it is
+// 0.
 #pragma once
 #include <optional>
 #include <string_view>
@@ -20,21 +21,23 @@ namespace ramet {
 #include "autograd/forms/functions.inc"
 #include "autograd/ops/matrix/decompose.inc"
 
-/// U, S, Vh with A = U diag(S) Vh; S [*, k] of k = min(m, n), largest first, U [*, m, m] and Vh
-/// [*, n, n] with `full_matrices`, else [*, m, k] and [*, k, n]. Signs are not defined, nor which
-/// vectors span the space of equal values; of their gradients see above, where values that are 0
-/// count as equal too. Of full matrices the gradient of the first k vectors alone is taken, as by
-/// LibTorch. NaN or infinities in A are a LinAlgError. `driver` is the name of a function of
-/// cuSOLVER ("gesvd", "gesvdj", "gesvda"). It is refused for matrices on a CPU, as by LibTorch. It
-/// changes nothing of a GPU's: the host factors these, too.
+/// U, S, Vh with A = U diag(S) Vh. S is [*, k] with k = min(m, n), largest first. With
+/// `full_matrices` U is [*, m, m] and Vh [*, n, n], else [*, m, k] and [*, k, n]. Signs are not
+/// defined, nor which vectors span the space of equal values. For their gradients see above; there,
+/// values that are 0 count as equal too. Of full matrices, only the gradient of the first k vectors
+/// counts, as in LibTorch. NaN or infinities in A are a LinAlgError.
+///
+/// `driver` is the name of a function of cuSOLVER ("gesvd", "gesvdj", "gesvda"). It is refused for
+/// matrices on a CPU, as in LibTorch. For a GPU's matrices it changes nothing: the host factors
+/// these, too.
 RAMET_API std::tuple<Tensor, Tensor, Tensor> linalg_svd(
     const Tensor& A, bool full_matrices = true,
     std::optional<std::string_view> driver = std::nullopt);
 RAMET_API std::tuple<Tensor&, Tensor&, Tensor&> linalg_svd_out(
     Tensor& U, Tensor& S, Tensor& Vh, const Tensor& A, bool full_matrices = true,
     std::optional<std::string_view> driver = std::nullopt);
-/// The older form: U, S, V (not its transpose), reduced with `some`; zeros for U and V without
-/// `compute_uv`.
+/// The older form: U, S, V (not its transpose), reduced with `some`. Without `compute_uv`, U and V
+/// are zeros.
 RAMET_API std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& self, bool some = true,
                                                  bool compute_uv = true);
 RAMET_API std::tuple<Tensor&, Tensor&, Tensor&> svd_out(Tensor& U, Tensor& S, Tensor& V,

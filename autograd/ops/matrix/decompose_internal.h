@@ -1,4 +1,4 @@
-// What the functions that stand on a decomposition share. Private to autograd/ops.
+// Code shared by functions that use a decomposition. Private to autograd/ops.
 #pragma once
 #include <limits>
 
@@ -7,7 +7,7 @@
 namespace ramet {
 namespace autograd {
 
-/// Of x's type, float32 or float64.
+/// The epsilon of x's type, float32 or float64.
 inline double epsilon_of(const Tensor& x) {
   return x.scalar_type() == kDouble ? std::numeric_limits<double>::epsilon()
                                     : std::numeric_limits<float>::epsilon();
@@ -16,7 +16,7 @@ inline double epsilon_of(const Tensor& x) {
 struct Svd {
   Tensor u, s, vh;
 };
-/// A = u diag(s) vh: doubles on the host, without history. u and vh are undefined without
+/// A = u diag(s) vh, as doubles on the host, without history. u and vh are undefined without
 /// `vectors`.
 Svd host_svd(const char* op, const Tensor& A, bool full, bool vectors);
 

@@ -99,7 +99,7 @@ Tensor& Tensor::fill_diagonal_(const Scalar& value, bool wrap) const {
     const Tensor row = arange(rows, on).remainder(columns + 1).unsqueeze(1);
     return x.masked_fill_(row.eq(arange(columns, on)), value);
   }
-  int64_t step = 0;  // of one place alone it is never used
+  int64_t step = 0;  // for a single position it is never used
   for (int64_t d = 0; d < x.dim(); ++d)
     step = checked_add(op, "stride", step, x.size(d) == 1 ? 0 : x.stride(d));
   x.as_strided(std::min(rows, columns), step).fill_(value);

@@ -60,14 +60,14 @@ Tensor renorm(const Tensor& self, const Scalar& p_, int64_t dim, const Scalar& m
     if (i != d) others.push_back(i);
   const ScalarType t = compute_type(self.scalar_type());
   const Tensor norms = linalg_vector_norm(self, p, OptionalIntArrayRef(others), true, t);
-  // By a little less, so that the result is not above.
+  // Scale by a little less, so that the result is not above.
   const Tensor factor = where(norms.gt(most), norms.add(1e-7).reciprocal().mul(most), 1);
   return self.mul(factor).to(self.scalar_type());
 }
 
 namespace {
 
-// What every norm begins with.
+// The checks that every norm begins with.
 void check_norm(const char* op, const Tensor& self, std::optional<ScalarType> dtype) {
   check_floating(op, self);
   RAMET_CHECK(!dtype || is_floating(*dtype), op, "dtype should be floating point, but got ",
@@ -90,7 +90,7 @@ std::array<int64_t, 2> matrix_dims(const char* op, const Tensor& self, IntArrayR
   RAMET_CHECK(dims[0] != dims[1], op, "dims must be different. Got ", dim);
   return dims;
 }
-// The largest of no numbers above 0 is 0.
+// The largest of no elements is 0 here: the elements are not negative.
 Tensor largest(const Tensor& x, int64_t dim, bool keepdim) {
   return x.size(dim) == 0 ? x.sum(dim, keepdim) : amax(x, dim, keepdim);
 }
@@ -198,12 +198,12 @@ Tensor frobenius_norm(const Tensor& self, IntArrayRef dim, bool keepdim) {
 
 namespace {
 
-// Distances over the last dimension, of each row with each.
+// The distances of each row of x1 to each row of x2, over the last dimension.
 Tensor differences_norm(const Tensor& x1, const Tensor& x2, double p) {
   return norm(x1.unsqueeze(-2).sub(x2.unsqueeze(-3)), std::optional<Scalar>(p), -1, false);
 }
 
-// sqrt(|a|^2 - 2 a b + |b|^2) as one product.
+// sqrt(|a|^2 - 2 a b + |b|^2), as one product.
 Tensor by_product(const Tensor& x1, const Tensor& x2) {
   const Tensor a = x1.to(compute_type(x1.scalar_type())), b = x2.to(a.scalar_type());
   const auto squares = [](const Tensor& x) { return x.square().sum(-1, true); };
@@ -217,7 +217,7 @@ Tensor by_product(const Tensor& x1, const Tensor& x2) {
   return matmul(left, right.transpose(-2, -1)).clamp_min_(0).sqrt_().to(x1.scalar_type());
 }
 
-// x's rows in pieces, so that the differences of a piece to all of the others' rows are few MB.
+// Splits x1's rows into pieces, so that the differences of a piece to all rows of x2 take a few MB.
 template <class F> Tensor by_rows(const Tensor& x1, const Tensor& x2, const F& f) {
   constexpr int64_t kMost = int64_t{1} << 20;
   const int64_t rows = x1.size(-2), per_row = std::max<int64_t>(x1.numel() / rows, 1) * x2.size(-2),
@@ -256,7 +256,7 @@ Tensor euclidean(const Tensor& x1, const Tensor& x2, bool product) {
                 });
 }
 
-// f({x...}), made again in the backward: the differences are larger than all else.
+// f({x...}), computed again in the backward: the differences take more memory than all else.
 template <class F, class... T> Tensor made_again(const char* node, F f, const T&... x) {
   Tensor out;
   {
@@ -294,8 +294,8 @@ Tensor cdist(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t
   });
 }
 
-// Distances of each of the first `rows` rows to all behind it, pair by pair: none is a row's to
-// itself, which has no second derivative.
+// The distances of each of the first `rows` rows to all later rows, pair by pair. None is that of a
+// row to itself, which has no second derivative.
 static Tensor behind_norm(const Tensor& x, int64_t rows, double p) {
   const Tensor at = triu_indices(rows, x.size(0), 1, TensorOptions(kLong).device(x.device()));
   const auto side = [&](int64_t k) { return x.index_select(0, at.select(0, k)); };
@@ -310,7 +310,7 @@ Tensor pdist(const Tensor& self, double p) {
   RAMET_CHECK(p >= 0, op, "only supports non-negative p values: got ", p);
   const int64_t n = self.size(0), width = std::max<int64_t>(self.size(1), 1);
   if (n < 2) return self.narrow(0, 0, 0).sum(1);
-  // Some rows, each with those behind it: their differences stay in a cache.
+  // Take some rows at a time, each with all later rows: their differences stay in a cache.
   constexpr int64_t kMost = int64_t{1} << 18;
   std::vector<Tensor> pieces;
   for (int64_t i = 0; i < n - 1;) {

@@ -1,4 +1,4 @@
-// einsum: an equation read, operands brought to one order of dimensions, products of two.
+// einsum: reads the equation, brings operands to one order of dimensions, multiplies two at a time.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -76,7 +76,7 @@ Equation read(std::string_view equation) {
   }
 }
 
-// A tensor and the label of each of its dimensions, none twice.
+// A tensor, and the label of each of its dimensions; no label occurs twice.
 struct Term {
   Tensor t;
   std::vector<int> labels;
@@ -88,8 +88,8 @@ struct Term {
   int64_t size(int label) const { return t.size(find(label)); }
 };
 
-// The operand with its ellipsis named (the last dimension of all is the last label) and repeated
-// letters replaced by diagonals. A label may be given one extent and 1.
+// The operand with labels for the ellipsis (the last label of all for the last dimension), and with
+// diagonals for repeated letters. A label may have one extent and 1.
 Term term_of(const Tensor& x, const std::vector<int>& given, size_t number, int64_t& dots,
              std::array<int64_t, kLabels>& extents) {
   check_defined(kOp, x);
@@ -142,7 +142,7 @@ void drop(Term& x, int label) {
   x.t = x.t.squeeze(d);
   x.labels.erase(x.labels.begin() + d);
 }
-// Summed over the labels that nobody needs; integers become int64.
+// Sums over the labels that no later step needs; integers become int64.
 template <class Needed> void sum_out(Term& x, const Needed& needed) {
   std::vector<int64_t> dims;
   std::vector<int> left;
@@ -155,7 +155,7 @@ template <class Needed> void sum_out(Term& x, const Needed& needed) {
   x.labels = std::move(left);
 }
 
-// x's dimensions in groups of these labels, each group one dimension.
+// x with its dimensions in these groups of labels; each group becomes one dimension.
 Tensor grouped(const Term& x, std::initializer_list<const std::vector<int>*> groups) {
   std::vector<int64_t> order, sizes;
   for (const std::vector<int>* group : groups) {
@@ -169,9 +169,9 @@ Tensor grouped(const Term& x, std::initializer_list<const std::vector<int>*> gro
   return x.t.permute(order).reshape(sizes);
 }
 
-// The product of two, summed over what both have and nobody needs after.
+// The product of two terms, summed over the labels that both have and no later step needs.
 template <class Needed> Term contracted(Term a, Term b, const Needed& needed) {
-  // A dimension of one element stands aside for a longer one of the other, and is no sum.
+  // Drop a dimension of extent 1 where the other term has a longer one; there is nothing to sum.
   for (const int label : std::vector<int>(a.labels)) {
     if (!b.has(label)) continue;
     const bool one = a.size(label) == 1, both = one && b.size(label) == 1;
@@ -203,7 +203,7 @@ template <class Needed> Term contracted(Term a, Term b, const Needed& needed) {
     out.t = spread(a).mul(spread(b));
     return out;
   }
-  // Of integers one may have been summed before.
+  // Where both are integers, one may have been summed before.
   const ScalarType t = result_type(a.t, b.t);
   if (is_integral(t)) a.t = a.t.to(t), b.t = b.t.to(t);
   if (left.empty() && right.empty() && batch.empty()) {
@@ -217,7 +217,7 @@ template <class Needed> Term contracted(Term a, Term b, const Needed& needed) {
   return out;
 }
 
-// The labels of the result, of `dots` dimensions for an ellipsis.
+// The labels of the result; an ellipsis has `dots` dimensions.
 std::vector<int> result_labels(const Equation& e, int64_t dots,
                                const std::array<int64_t, kLabels>& extents) {
   std::vector<int> ellipsis(static_cast<size_t>(dots)), labels;
@@ -256,7 +256,7 @@ Tensor einsum(std::string_view equation, TensorList tensors, OptionalIntArrayRef
                   ? "fewer operands were provided than specified in the equation: got "
                   : "more operands were provided than specified in the equation: got ",
               tensors.size(), ", expected ", e.terms.size());
-  // The extent of each label; -1 of letters that no operand has.
+  // The extent of each label; -1 for letters that no operand has.
   std::array<int64_t, kLabels> extents;
   extents.fill(-1);
   for (const std::vector<int>& term : e.terms)

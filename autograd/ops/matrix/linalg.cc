@@ -45,7 +45,7 @@ Tensor inverse(const Tensor& self) {
 
 namespace {
 
-// Of matrices with the same leading dimensions.
+// solve for matrices with the same leading dimensions.
 Tensor solved(const Tensor& A, const Tensor& B) {
   const char* op = "linalg_solve";
   const HostMatrices a(op, A), b(op, B);
@@ -82,7 +82,7 @@ Tensor triangle_solved(const Tensor& A, const Tensor& B, bool upper, bool unit) 
       });
 }
 
-// f of A and B with the leading dimensions of both.
+// f(A, B), with the leading dimensions of both broadcast.
 template <class F> Tensor broadcast(const char* op, const Tensor& A, const Tensor& B, const F& f) {
   const auto lead = [](const Tensor& t) {
     return t.sizes().slice(0, static_cast<size_t>(t.dim() - 2));
@@ -152,7 +152,8 @@ Determinants determinants(const char* op, const Tensor& A) {
   return {back(sign, A), back(logabs, A), back(det, A)};
 }
 
-// p_ij [*, n, n]: the product of all values but the ith and the jth, and 0 for i = j. No division.
+// p_ij [*, n, n]: the product of all values except the ith and the jth, and 0 for i = j. No
+// division.
 Tensor products_of_others(const Tensor& values) {
   const int64_t n = values.size(-1);
   const Tensor one = ones_like(values.narrow(-1, 0, 1)),
@@ -176,9 +177,9 @@ Factors factors_of(const Tensor& A) {
   return {u, s, vh, sign.unsqueeze(-1).unsqueeze(-1)};
 }
 
-// d det / dA, the cofactors, of matrices of any rank: sign U diag(p) Vh, p_i the product of all
-// singular values but the ith. The second derivative divides by nothing either: det(S + E) =
-// det S + ... + the sum of p_ij (E_ii E_jj - E_ij E_ji) over i < j.
+// d det / dA, the cofactors, for matrices of any rank: sign U diag(p) Vh. p_i is the product of all
+// singular values except the ith. The second derivative does not divide either. It comes
+// from det(S + E) = det S + ... + the sum of p_ij (E_ii E_jj - E_ij E_ji) over i < j.
 Tensor cofactors(const Tensor& A) {
   Tensor out;
   {
@@ -201,7 +202,7 @@ Tensor cofactors(const Tensor& A) {
       });
 }
 
-// The smallest number above 0 of x's type that has all digits.
+// The smallest positive number of x's type with full precision.
 double smallest_of(const Tensor& x) {
   return x.scalar_type() == kDouble ? std::numeric_limits<double>::min()
                                     : std::numeric_limits<float>::min();
@@ -298,7 +299,7 @@ Tensor linalg_matrix_power(const Tensor& A, int64_t n) {
   check_square(op, A);
   if (n < 0) {
     refuse_capture(op);
-    // Not -n: INT64_MIN has none.
+    // Not -n: INT64_MIN has no negative.
     const Tensor inverse = linalg_inv(A);
     return n == -1 ? inverse : linalg_matrix_power(inverse, -(n + 1)).matmul(inverse);
   }

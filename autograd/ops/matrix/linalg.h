@@ -1,12 +1,12 @@
-// Inverses, equations and determinants of batches of matrices [*, m, n] of float32 or float64, as
-// LibTorch's at::linalg_* and the older functions beside them; torch::linalg::inv and so on are in
-// namespace linalg.
+// Inverses, equations and determinants of batches of matrices [*, m, n] of float32 or float64. They
+// are LibTorch's at::linalg_* and its older functions; namespace linalg has torch::linalg::inv and
+// so on.
 //
-// The host factors, in double, whatever the tensor's type (kernels/linalg/factor.h). A GPU's
-// matrices are brought to the host and the result back: each call waits for the device, and is
-// refused while a capture is made. All are differentiable to any order; the formulas are those of
-// Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
-// differentiation" (2008), with what is said here where they have no value.
+// The host factors the matrices, in double, whatever the tensor's type (kernels/linalg/factor.h). A
+// GPU's matrices are copied to the host, and the result back. So each call waits for the device,
+// and is refused while a capture is made. All are differentiable to any order. The formulas are
+// those of Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
+// differentiation" (2008). Where they have no value, the comment of a function says what it does.
 #pragma once
 #include <tuple>
 

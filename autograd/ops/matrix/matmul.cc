@@ -102,11 +102,11 @@ int64_t product_of(IntArrayRef sizes) {
   for (int64_t s : sizes) n *= s;
   return n;
 }
-// look(product): in no_grad mode nobody's view, so that its parts may be written later.
+// look(product). In no_grad mode the result is no view, so that its parts may be written later.
 template <class Look> Tensor looked_at(Tensor product, const Look& look) {
   Tensor out = look(product);
   if (GradMode::is_enabled()) return out;
-  product = Tensor();  // the look alone has it now, and leaves it without another tensor made
+  product = Tensor();  // only the view holds it now, and becomes its own tensor
   leave_lonely_base(out);
   return own(std::move(out));
 }

@@ -1,6 +1,6 @@
 // Matrix products: LibTorch's functions of the same names. Operands share one dtype (any but bool)
-// and device; float16 and bfloat16 compute in float and round once. The same bits for any number of
-// threads; a row of a result does not depend on the number of rows.
+// and device; float16 and bfloat16 compute in float and round once. The bits are the same for any
+// number of threads. A row of a result does not depend on the number of rows.
 #pragma once
 #include <optional>
 

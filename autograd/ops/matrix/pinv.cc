@@ -1,4 +1,4 @@
-// Pseudo-inverses and ranks, by singular values. Their rows stand in decompose.inc.
+// Pseudo-inverses and ranks, by singular values. decompose.inc has their rows.
 #include <algorithm>
 
 #include "autograd/ops/front/linalg_internal.h"
@@ -15,7 +15,7 @@ using namespace autograd;
 
 namespace {
 
-// Symmetric: the lower triangle and its mirror image.
+// A symmetric matrix: the lower triangle and its mirror image.
 Tensor mirrored(const Tensor& A) { return A.tril().add(transposed(A.tril(-1))); }
 
 // A number for every matrix of A.
@@ -25,7 +25,7 @@ std::optional<Tensor> for_each(const char* op, const Tensor& A, std::optional<do
   return full({}, *x, TensorOptions(kDouble).device(A.device()));
 }
 
-// Which singular values count as 0.
+// Decides which singular values count as 0.
 class Tolerance {
  public:
   using Given = std::optional<Tensor>;
@@ -43,9 +43,9 @@ class Tolerance {
       if (atol_) rtol_ = where(atol_->gt(0), 0, *rtol_);
     }
   }
-  /// The leading dimensions of A and the tolerances together.
+  /// The leading dimensions of A and of the tolerances, broadcast together.
   const std::vector<int64_t>& lead() const { return lead_; }
-  /// Which of s [*, k] are above; k > 0.
+  /// Which of s [*, k] are above the tolerance; k > 0.
   Tensor above(const Tensor& s) const {
     const Tensor share = rtol_->unsqueeze(-1).mul(s.amax(-1, true));
     return s.gt(atol_ ? maximum(atol_->unsqueeze(-1), share) : share);
@@ -56,7 +56,7 @@ class Tolerance {
   std::vector<int64_t> lead_;
 };
 
-// x y z of x [m, n], y [n, m] and z [m, n]: the first product is the one with the smaller result.
+// x y z for x [m, n], y [n, m] and z [m, n]: first the product with the smaller result.
 Tensor through(const Tensor& x, const Tensor& y, const Tensor& z) {
   return x.size(-2) > x.size(-1) ? x.matmul(y.matmul(z)) : x.matmul(y).matmul(z);
 }

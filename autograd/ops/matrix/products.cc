@@ -37,7 +37,7 @@ void check_expands(const char* op, const Tensor& self, IntArrayRef sizes) {
 
 namespace {
 
-// A contraction's side: the dimensions that stay, those that are summed over, and their sizes.
+// One side of a contraction: the dimensions that stay, those that are summed, and their sizes.
 struct Side {
   Tensor t;
   std::vector<int64_t> free, summed, sizes;
@@ -76,7 +76,7 @@ Tensor tensordot(const Tensor& self, const Tensor& other, IntArrayRef dims_self,
     RAMET_CHECK(s == t || s == 1 || t == 1, op,
                 "contracted dimensions need to match, but first has size ", s, " in dim ", p,
                 " and second has size ", t, " in dim ", q);
-    // One element times each is that times their sum.
+    // One element times each of several elements is that element times their sum.
     if (s != t && s == 1) b.t = b.t.sum(OptionalIntArrayRef(q), true, b.t.scalar_type());
     if (s != t && t == 1) a.t = a.t.sum(OptionalIntArrayRef(p), true, a.t.scalar_type());
     n = checked_mul(op, "size", n, s == t ? s : 1);
@@ -167,7 +167,7 @@ Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, co
   const int64_t sizes[] = {batch1.size(1), batch2.size(2)},
                 n = checked_mul(op, "size", batch1.size(0), batch1.size(2));
   check_expands(op, self, sizes);
-  // A sum of products is one product of matrices laid side by side.
+  // A sum of products is one product of matrices placed next to each other.
   return addmm(self, batch1.transpose(0, 1).reshape({sizes[0], n}), batch2.reshape({n, sizes[1]}),
                beta, alpha);
 }
@@ -237,7 +237,7 @@ Tensor cross(const Tensor& self, const Tensor& other, std::optional<int64_t> dim
 
 namespace {
 
-// The product of matrices first to last (inclusive), cut where `cuts` says.
+// The product of matrices first to last (inclusive), split where `cuts` says.
 Tensor chained(const std::vector<Tensor>& m, const std::vector<std::vector<size_t>>& cuts,
                size_t first, size_t last) {
   if (first == last) return m[first];
@@ -245,8 +245,8 @@ Tensor chained(const std::vector<Tensor>& m, const std::vector<std::vector<size_
   return mm(chained(m, cuts, first, cut), chained(m, cuts, cut + 1, last));
 }
 
-// Matrices of fitting sizes. The best way to bracket them, by the size of each part (Cormen et al.,
-// Introduction to Algorithms, matrix-chain multiplication).
+// The product of matrices of fitting sizes. Finds the best brackets by dynamic programming (Cormen
+// et al., Introduction to Algorithms, matrix-chain multiplication).
 Tensor cheapest(const std::vector<Tensor>& m) {
   const size_t n = m.size();
   const auto extent = [&](size_t i) {
@@ -258,7 +258,7 @@ Tensor cheapest(const std::vector<Tensor>& m) {
     for (size_t i = 0, j = length - 1; j < n; ++i, ++j) {
       for (size_t k = i; k < j; ++k) {
         const double c = cost[i][k] + cost[k + 1][j] + extent(i) * extent(k + 1) * extent(j + 1);
-        // Of equally good ones, as LibTorch: three from the left, more from the right.
+        // For equal costs as LibTorch: three matrices from the left, more from the right.
         if (k == i || c < cost[i][j] || (n == 3 && c == cost[i][j])) cost[i][j] = c, cuts[i][j] = k;
       }
     }

@@ -60,7 +60,7 @@ Tensor& keep(const Triangle& t, const Tensor& x, int64_t diagonal) {
 
 // ---- positions ----------------------------------------------------------------------------------
 
-// Rows first to last - 1 have elements in the triangle; `count` in all.
+// Rows first to last - 1 have elements in the triangle; `count` elements in all.
 struct Extent {
   int64_t first, last, count;
 };
@@ -94,7 +94,7 @@ Tensor positions(const char* op, bool upper, int64_t rows, int64_t cols, int64_t
   const int64_t k = std::clamp(offset, -rows, cols);
   const Extent e = extent(op, upper, rows, cols, k);
   const TensorOptions on = options.dtype(kLong);
-  // Each row in turn: how many of its columns count, and from which on.
+  // For each row: the first column that counts, and how many.
   const Tensor row = arange(e.first, e.last, on),
                from = upper ? row.add(k).clamp_min(0) : zeros_like(row),
                counts = upper ? from.neg().add(cols) : row.add(k).add(1).clamp_max(cols),

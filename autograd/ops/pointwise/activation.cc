@@ -25,7 +25,7 @@ void check_floating(const char* op, const Tensor& x) {
               describe(x));
 }
 
-// A row of one tensor and its numbers.
+// The function of a row with one tensor and its numbers.
 template <class Row, class... Numbers> Tensor fresh(const Tensor& x, const Numbers&... numbers) {
   constexpr const RowNames& names = kNames<Row>;
   check_floating(names.name, x);
@@ -48,8 +48,8 @@ Tensor& into(const char* op, Tensor& out, const Tensor& x, const Numbers&... num
                        x, {}, {}, numbers...);
 }
 
-// A fused derivative is an operation of its own: its first-order bits are the same with and without
-// create_graph. It is linear in g; where the row has a gradient it bends in x, too.
+// A fused derivative is an operation of its own, so its first-order bits are the same with and
+// without create_graph. It is linear in g; where the row has a gradient, it also depends on x.
 template <class Row, class... Numbers>
 Tensor backward(const Tensor& g, const Tensor& x, const Numbers&... numbers) {
   constexpr const RowNames& names = kNames<Row>;
@@ -101,7 +101,7 @@ Tensor& leaky_relu_(Tensor& x, const Scalar& slope) {
   check_inplace("leaky_relu_", x);
   check_floating("leaky_relu_", x);
   const bool records = recording(x);
-  // The result has the sign of the input, which is gone.
+  // The result has the sign of the input; the input itself is overwritten.
   RAMET_CHECK(!records || slope.toDouble() >= 0, "leaky_relu_",
               "in-place with a negative slope and a gradient is not possible: got slope ", slope);
   pointwise_into(RAMET_POINTWISE(leaky_relu), x, compute_type(x.scalar_type()), x, {}, {}, slope);

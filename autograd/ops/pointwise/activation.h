@@ -1,4 +1,4 @@
-// Activations that autograd/ops/pointwise/unary.h does not have: LibTorch's functions of the same
+// Activations beyond those of autograd/ops/pointwise/unary.h: LibTorch's functions of the same
 // names. Floating-point types only. Out forms as in autograd/ops/pointwise/unary.h.
 #pragma once
 #include <string>
@@ -16,7 +16,7 @@ namespace ramet {
 #undef RAMET_ACTIVATION
 #undef RAMET_DERIVATIVE
 
-/// x Phi(x) (Hendrycks and Gimpel 2016). approximate: "none" (by erf) or "tanh".
+/// x Phi(x) (Hendrycks and Gimpel 2016). approximate: "none" (with erf) or "tanh".
 RAMET_API Tensor gelu(const Tensor& self, const std::string& approximate = "none");
 RAMET_API Tensor& gelu_out(Tensor& out, const Tensor& self,
                            const std::string& approximate = "none");

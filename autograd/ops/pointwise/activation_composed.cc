@@ -32,22 +32,22 @@ const Tensor& numbers(const char* op, const Tensor& x) {
               describe(x));
   return x;
 }
-// A bound as a number of x's dtype, as LibTorch has it.
+// A bound as a number of x's dtype, as in LibTorch.
 Scalar own_number(const Tensor& x, const Scalar& s) {
   return is_floating(x.scalar_type()) ? s : Scalar(s.toLong());
 }
 
-// f(x), of 16-bit types computed in float and rounded once, as LibTorch's kernels do.
+// f(x). For 16-bit types it computes in float and rounds once, as LibTorch's kernels do.
 template <class F> Tensor rounded_once(const Tensor& x, const F& f) {
   return is_narrow(x.scalar_type()) ? f(x.to(kFloat)).to(x.scalar_type()) : f(x);
 }
 
-// x where x > 0, else 0. What is computed of it has a finite derivative where x is large, which
-// meets a gradient of 0 there.
+// x where x <= 0, else 0. So a function of it has a finite derivative where x is large, which is
+// then multiplied by a gradient of 0.
 Tensor below_zero(const Tensor& x, const Tensor& above) { return x.masked_fill(above, 0); }
 
-// expm1 with the derivative exp(x). From the result, which expm1 takes it from, no digit of it is
-// right where that is next to -1.
+// expm1 with the derivative exp(x), computed from x. expm1 computes it from its result, which is
+// wrong in every digit where the result is next to -1.
 Tensor expm1_of(const Tensor& x) {
   Tensor y;
   {
@@ -138,7 +138,7 @@ Tensor mish(const Tensor& given) {
                       [](const Tensor& x) { return x.mul(softplus(x).tanh()); });
 }
 Tensor log_sigmoid(const Tensor& x) {
-  // Beyond the threshold of 40 the difference is 4e-18.
+  // Above the threshold of 40 the difference is 4e-18.
   return softplus(floating("log_sigmoid", x).neg(), 1, 40).neg();
 }
 

@@ -1,5 +1,5 @@
-// Activations that are made of other functions: LibTorch's functions of the same names. Of
-// floating-point dtypes, unless it is said otherwise; differentiable to any order.
+// Activations that are composed of other functions: LibTorch's functions of the same names. For
+// floating-point dtypes, unless stated otherwise. Differentiable to any order.
 #pragma once
 #include <optional>
 

@@ -30,7 +30,7 @@ void check_sub(const Tensor& a, ScalarType other) {
 ScalarType type_of(const Tensor& x) { return x.scalar_type(); }
 ScalarType type_of(const Scalar& x) { return x.type(); }
 
-// What add and sub share: a + alpha * b or a - alpha * b, where b is a tensor or a number.
+// Code shared by add and sub: a + alpha * b or a - alpha * b, where b is a tensor or a number.
 template <class Row> struct Sum {
   const char *op, *node;
   const PointwiseKernel& kernel;
@@ -46,7 +46,7 @@ template <class Row> struct Sum {
     return recorded<Row>(node, pointwise_fresh(kernel, a, b, dtype(a, b, alpha), alpha), a, b,
                          alpha);
   }
-  // op is then the name of that form.
+  // Here `op` is the name of the in-place form.
   template <class B> Tensor& in_place(const Tensor& a, const B& b, const Scalar& alpha) const {
     return overwrite<Row>(op, node, kernel, dtype(a, b, alpha), a, b, alpha);
   }

@@ -49,7 +49,7 @@ Tensor& truth_out(const char* op, const PointwiseKernel& k, Tensor& out, const T
     return truth_out(op, k, out, a.detach().to(dtype), b);
   return pointwise_out(op, k, out, kBool, compute_type(dtype), a, rounded(b, dtype));
 }
-// 0 and 1 instead of a's values; what a was gets no gradient.
+// Replaces a's values by 0 and 1; the old values get no gradient.
 template <class Other>
 Tensor& truth_in_place(const char* op, const PointwiseKernel& k, const Tensor& a, const Other& b) {
   return computed_in_place(op, a, [&](const Tensor& old) { return truth(op, k, old, b); });
@@ -162,8 +162,8 @@ Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool 
   Tensor close = eq(a, b);
   if (equal_nan && is_floating(a.scalar_type())) close.logical_or_(logical_and(isnan(a), isnan(b)));
   if (rtol == 0 && atol == 0) return close;
-  // Every step in the tensors' dtype, integers as the default one: LibTorch's rounding, so that
-  // what lies on the border is close.
+  // Compute every step in the tensors' dtype (integers in the default dtype). That is LibTorch's
+  // rounding, so elements on the border count as close.
   const bool whole = is_integral(a.scalar_type());
   const Tensor x = a.scalar_type() == kBool ? a.to(get_default_dtype()) : a,
                y = whole ? b.to(get_default_dtype()) : b;

@@ -25,7 +25,7 @@ template <class Row> Tensor pair(const RowNames& row, const Tensor& a, const Ten
   RAMET_CHECK(!refused, row.name, "not implemented for ", dtype, ": got ", describe(a), " and ",
               describe(b));
   if (!is_floating(dtype) && Row::kIntegers == Integers::kPromoted) dtype = get_default_dtype();
-  // An exponent may be more than 16 bits hold.
+  // An exponent may exceed the range of 16-bit numbers.
   if (!std::is_same<Row, rows::Ldexp>::value && cast_first(dtype, a.scalar_type(), b.scalar_type()))
     return pair<Row>(row, a.to(dtype), b.to(dtype));
   Tensor out = pointwise_fresh(row.kernel, a, b, dtype);
@@ -66,8 +66,8 @@ RAMET_NUMBER(bitwise_right_shift)
 
 namespace {
 
-// Of one dtype. Read as whole numbers, neighbours on one side of 0 are a unit apart, infinities
-// among them.
+// a and b have one dtype. As whole numbers, the bits of neighbours on one side of 0 differ by 1,
+// infinities included.
 Tensor neighbour(const Tensor& a, const Tensor& b) {
   const ScalarType dtype = a.scalar_type();
   const ScalarType whole = dtype == kDouble ? kLong : dtype == kFloat ? kInt : kShort;

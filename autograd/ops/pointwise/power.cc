@@ -18,7 +18,7 @@ using namespace autograd;
 
 namespace {
 
-// x ^ p into out: the cheap exponents have kernels of their own.
+// x ^ p into out: the cheap exponents have their own kernels.
 void pow_into(const TensorBase& out, ScalarType dtype, const Tensor& x, const Scalar& p) {
   const ScalarType compute = compute_type(dtype);
   const double e = p.toDouble();
@@ -47,7 +47,7 @@ Tensor base_gradient(const Tensor& g, const Tensor& x, const Scalar& p) {
   if (e == 2) return mul(mul(g, x), 2);
   return mul(g, mul(pow(x, Scalar(e - 1)), e));
 }
-// The same of tensors. Where p is 0 x is left out, so that further derivatives are 0 there, too.
+// The same for tensors. Where p is 0, x is replaced, so that further derivatives are 0 there, too.
 Tensor base_gradient(const Tensor& g, const Tensor& x, const Tensor& p) {
   return rows::Pow::gradient_a(g, recording(x) ? where(eq(p, 0), 1, x) : x, p);
 }

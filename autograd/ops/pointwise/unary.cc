@@ -14,7 +14,7 @@
 
 namespace ramet {
 namespace autograd {
-// A word of rows: the n-th derivative of sinc.
+// A helper of rows: the n-th derivative of sinc.
 static Tensor sinc_derivative(int64_t n, const Tensor& x);
 }  // namespace autograd
 }  // namespace ramet
@@ -28,7 +28,7 @@ using kernels::Integers, kernels::Saves;
 
 namespace {
 
-// A row as data: what follows is compiled once.
+// A row as data, so that the functions below are compiled once.
 struct Rule : RowNames {
   Integers integers;
   Saves saves;
@@ -54,7 +54,7 @@ Tensor gradient_of(const Rule& r, const Node& self, const Tensor& g, const Saved
                     r.saves == Saves::kOutput ? y.get(self) : Tensor());
 }
 
-// Of a row that reads neither: nothing is kept, so that it may run twice.
+// The gradient of a row that reads neither input nor output. It keeps nothing, so it may run twice.
 auto gradient_without(const Rule& r) {
   return [&r](const Node&, const Tensor& g) { return r.gradient(g, Tensor(), Tensor()); };
 }
@@ -117,7 +117,7 @@ const Tensor* whole(const Rule& r, const Tensor& x) {
   return is_integral(x.scalar_type()) ? &x : nullptr;
 }
 
-// In place, but there is nothing to do.
+// The in-place form where the values do not change.
 Tensor& unchanged(const Rule& r, const Tensor& x) {
   check_inplace(r.in_place, x);
   wrote(r.in_place, x);
@@ -208,7 +208,7 @@ Tensor& Tensor::polygamma_(int64_t n) const {
 // ---- sinc's derivatives, logit, nan_to_num: rows with numbers -----------------------------------
 
 namespace {
-// A row of one tensor and its numbers, in floating point, without history.
+// The function of a row with one tensor and its numbers, in floating point, without history.
 template <class... Numbers>
 Tensor computed(const PointwiseKernel& kernel, const Tensor& x, const Numbers&... numbers) {
   const ScalarType dtype = promoted(x);
@@ -297,7 +297,7 @@ std::tuple<Tensor&, Tensor&> frexp_out(Tensor& mantissa, Tensor& exponent, const
       "frexp_out", mantissa, exponent, x, [&] { return frexp(x); }, kInt);
 }
 
-// ---- compositions: two operations, but one rounding: 16-bit types are not rounded between them --
+// ---- compositions: two operations, one rounding; 16-bit types are not rounded between them ------
 
 Tensor log10(const Tensor& x) {
   check_defined("log10", x);

@@ -84,8 +84,8 @@ ScalarType clamped_type(const char* op, const Tensor& x, const Bound& low, const
   RAMET_CHECK(t != kBool, op, "bool is not supported: got ", describe(x));
   return t;
 }
-// run(kernel, b, s, t) with the kernel that clamps x between these bounds, and what it takes beside
-// x.
+// Calls run(kernel, b, s, t) with the kernel that clamps x between these bounds, and with its
+// operands after x.
 template <class Run>
 decltype(auto) with_bounds(const Bound& low, const Bound& high, const Run& run) {
   if (low && high) return run(RAMET_POINTWISE(clamp), Operand(), *low, high);
@@ -115,7 +115,8 @@ double bound(const Bound& b, double otherwise, ScalarType dtype) {
 }
 
 auto clamp_gradient(const Tensor& x, const Bound& low, const Bound& high) {
-  // For the kernel an infinite bound is none; one that was given stops what lies on it.
+  // The kernel treats an infinite bound as none. But a given bound stops the gradient of elements
+  // on it.
   const ScalarType dtype = x.scalar_type();
   const double from = bound(low, -INFINITY, dtype), to = bound(high, INFINITY, dtype);
   const bool stops_low = low && from == -INFINITY, stops_high = high && to == INFINITY;

@@ -13,7 +13,7 @@ RAMET_API Tensor where(const Tensor& condition, const Tensor& self, const Tensor
 RAMET_API Tensor where(const Tensor& condition, const Scalar& self, const Tensor& other);
 RAMET_API Tensor where(const Tensor& condition, const Tensor& self, const Scalar& other);
 RAMET_API Tensor where(const Tensor& condition, const Scalar& self, const Scalar& other);
-/// The positions of the elements != 0: nonzero_numpy.
+/// The positions of the elements != 0, as from nonzero_numpy.
 RAMET_API std::vector<Tensor> where(const Tensor& condition);
 RAMET_API Tensor& where_out(Tensor& out, const Tensor& condition, const Tensor& self,
                             const Tensor& other);
@@ -36,12 +36,12 @@ RAMET_API Tensor& clip_out(Tensor& out, const Tensor& self,
                            const std::optional<Tensor>& min = std::nullopt,
                            const std::optional<Tensor>& max = std::nullopt);
 
-// Out forms with a kernel that writes them.
+// Out forms with a kernel that writes into `out`.
 RAMET_API Tensor& clamp_out(Tensor& out, const Tensor& self, const std::optional<Scalar>& min,
                             const std::optional<Scalar>& max = std::nullopt);
 RAMET_API Tensor& maximum_out(Tensor& out, const Tensor& self, const Tensor& other);
 RAMET_API Tensor& minimum_out(Tensor& out, const Tensor& self, const Tensor& other);
-/// maximum and minimum.
+/// Another name of maximum; min is one of minimum.
 RAMET_API Tensor max(const Tensor& self, const Tensor& other);
 RAMET_API Tensor min(const Tensor& self, const Tensor& other);
 RAMET_API Tensor& max_out(Tensor& out, const Tensor& self, const Tensor& other);

@@ -1,4 +1,4 @@
-// Draws from further distributions. Their methods' rows stand in random.inc.
+// Draws from further distributions. random.inc has the rows of their methods.
 #include <cmath>
 
 #include "autograd/grad_mode.h"
@@ -61,14 +61,14 @@ Tensor _sample_dirichlet(const Tensor& self, std::optional<Generator> generator)
     kernels::random_log_gamma(out.stream(),
                               {out.ptr(), alpha.ptr(), nullptr, out.numel(), key, kDouble});
   });
-  // Gammas over their sum.
+  // Gamma numbers divided by their sum.
   return without_derivative(op, {self}, softmax(logs, -1).to(self.scalar_type()));
 }
 
 // ---- in-place fills -----------------------------------------------------------------------------
 
 namespace {
-// Half of the distance of uniform numbers.
+// Half of the distance between neighbouring uniform numbers.
 double half_step(ScalarType compute) { return compute == kDouble ? 0x1p-54 : 0x1p-25; }
 }  // namespace
 
@@ -76,12 +76,13 @@ Tensor& Tensor::exponential_(double lambda, std::optional<Generator> generator) 
   check_floating("exponential_", *this);
   RAMET_CHECK(lambda > 0, "exponential_", "expects lambda > 0.0, but found lambda=", lambda);
   return in_place("exponential_", "ExponentialBackward0", *this, [&] {  // -log(1 - u) / lambda
-    // The 8 bits of a bfloat16 would cut the tail off: 16-bit types are drawn in float.
+    // The 8 bits of a bfloat16 would cut the tail off, so 16-bit types are drawn in float.
     const ScalarType compute = compute_type(scalar_type());
     const Tensor u =
         compute == scalar_type() ? *this : Tensor(TensorBase::empty(sizes(), compute, device()));
     uniform_into(u, 0, 1, given(generator));
-    // An exponential number is above 0, as LibTorch's: u = 0 stands for all below half a step.
+    // An exponential number is above 0, as LibTorch's: u = 0 stands for all numbers below half a
+    // step.
     const double half = half_step(compute), least = smallest_above_zero(scalar_type());
     pointwise_into(RAMET_POINTWISE(maximum), u, compute, u, Scalar(half));
     pointwise_into(RAMET_POINTWISE(neg), u, compute, u);
@@ -93,7 +94,7 @@ Tensor& Tensor::exponential_(double lambda, std::optional<Generator> generator) 
 }
 
 namespace {
-// Fills x with f(a tensor that `draw` has filled, of the compute type or float64).
+// Fills x with f(t), where `draw` has filled the tensor t of the dtype `compute`.
 template <class Draw, class F>
 Tensor& filled_by(const char* op, const char* node, const Tensor& x, ScalarType compute,
                   const Draw& draw, const F& f) {
@@ -118,7 +119,7 @@ Tensor& Tensor::cauchy_(double median, double sigma, std::optional<Generator> ge
   check_floating("cauchy_", *this);
   RAMET_CHECK(sigma > 0, "cauchy_", "expects sigma > 0.0, but found sigma=", sigma);
   const ScalarType compute = compute_type(scalar_type());
-  const double half = half_step(compute);  // so that both tails are as long
+  const double half = half_step(compute);  // so that both tails are equally long
   return filled_by(
       "cauchy_", "CauchyBackward0", *this, compute,
       [&](const Tensor& u) { uniform_into(u, 0, 1, given(generator)); },

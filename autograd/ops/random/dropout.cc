@@ -1,4 +1,5 @@
-// The mask is a byte an element, drawn and applied in one pass and kept for the gradient.
+// The mask has one byte for each element. It is drawn and applied in one pass, and kept for the
+// gradient.
 #include "autograd/ops/random/dropout.h"
 
 #include <cmath>
@@ -15,7 +16,7 @@ namespace {
 
 void check_dropout(const char* op, const Tensor& x, double p, bool train) {
   check_defined(op, x);
-  const bool drops = train && p > 0;  // what returns its input takes every dtype
+  const bool drops = train && p > 0;  // a call that returns its input takes every dtype
   RAMET_CHECK(!drops || is_floating(x.scalar_type()), op, "only for floating-point dtypes: got ",
               describe(x));
   RAMET_CHECK(p >= 0 && p <= 1, op, "dropout probability has to be between 0 and 1, but got ", p);
@@ -35,7 +36,7 @@ void drop(const Tensor& x, const Tensor& y, const Tensor& mask, double p) {
                                         x.scalar_type()});
 }
 
-// One number a channel: 1 with probability 1 - p, else 0.
+// One number for each channel: 1 with probability 1 - p, else 0.
 Tensor channels_kept(const char* op, const Tensor& x, double p) {
   RAMET_CHECK(x.dim() >= 2, op, "Feature dropout requires at least 2 dimensions in the input: got ",
               describe(x));
@@ -46,7 +47,7 @@ Tensor channels_kept(const char* op, const Tensor& x, double p) {
   noise.bernoulli_(1 - p);
   return noise;
 }
-// 0 or 1 / (1 - p).
+// 0 or 1 / (1 - p) for each channel.
 Tensor channel_noise(const char* op, const Tensor& x, double p) {
   const Tensor noise = channels_kept(op, x, p);
   pointwise_into(RAMET_POINTWISE(mul), noise, compute_type(x.scalar_type()), noise,
@@ -54,7 +55,7 @@ Tensor channel_noise(const char* op, const Tensor& x, double p) {
   return noise;
 }
 
-// What alpha dropout multiplies by and adds.
+// The factors and terms of alpha dropout.
 struct AlphaNoise {
   Tensor factor, term;
 };
@@ -109,7 +110,7 @@ Tensor native_dropout_backward(const Tensor& g, const Tensor& mask, double scale
 Tensor dropout(const Tensor& input, double p, bool train) {
   check_dropout("dropout", input, p, train);
   if (!train || p == 0 || input.numel() == 0) return input;
-  // numbers go by row-major index
+  // Random numbers go by row-major index.
   const Tensor x = input.raw_contiguous() ? input : input.detach().contiguous();
   Tensor y(TensorBase::empty(x.sizes(), x.scalar_type(), x.device())),
       mask(TensorBase::empty(x.sizes(), kBool, x.device()));

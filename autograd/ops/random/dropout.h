@@ -5,19 +5,19 @@
 
 namespace ramet {
 
-/// When training: each element is 0 with probability p, else input / (1 - p). Otherwise input
-/// itself, of any dtype.
+/// When training, each element becomes 0 with probability p, else input / (1 - p). Otherwise the
+/// result is input itself, of any dtype.
 RAMET_API Tensor dropout(const Tensor& input, double p, bool train);
 RAMET_API Tensor& dropout_(Tensor& self, double p, bool train);
-/// The same for whole channels (dimensions 0 and 1 choose) of a tensor of at least 2 dimensions.
+/// The same for whole channels (chosen by dimensions 0 and 1) of a tensor of at least 2 dimensions.
 RAMET_API Tensor feature_dropout(const Tensor& input, double p, bool train);
 RAMET_API Tensor& feature_dropout_(Tensor& self, double p, bool train);
-/// For self-normalising networks (Klambauer et al. 2017): dropped elements become selu's value at
-/// -infinity, and all are scaled and shifted so that mean 0 and variance 1 stay; with p = 1 all are
-/// 0.
+/// Dropout for self-normalising networks (Klambauer et al. 2017). Dropped elements become selu's
+/// value at -infinity. Then all are scaled and shifted so that mean 0 and variance 1 stay; with p =
+/// 1 all are 0.
 RAMET_API Tensor alpha_dropout(const Tensor& input, double p, bool train);
 RAMET_API Tensor& alpha_dropout_(Tensor& self, double p, bool train);
-/// The same for whole channels, as feature_dropout.
+/// alpha_dropout for whole channels, as feature_dropout.
 RAMET_API Tensor feature_alpha_dropout(const Tensor& input, double p, bool train);
 RAMET_API Tensor& feature_alpha_dropout_(Tensor& self, double p, bool train);
 /// grad * mask * scale: the derivative of dropout. Differentiable in grad.

@@ -19,7 +19,7 @@ namespace {
 
 constexpr OutRule kDraws{OutType::kAny};  // of zeros and ones
 
-// From low to `last`, both included.
+// Fills x with integers from low to `last`, both included.
 void integers_into(const Tensor& x, int64_t low, int64_t last, const Generator& generator = {}) {
   const uint64_t count = static_cast<uint64_t>(last) - static_cast<uint64_t>(low) + 1;  // 0: 2^64
   draw_into(x, generator, [&](const TensorBase& t, const kernels::RandomKey& key) {
@@ -55,7 +55,7 @@ void check_std(const char* op, double std) {
   RAMET_CHECK(std >= 0, op, "expects std >= 0.0, but found std ", std);
 }
 
-// Largest whole number that every integer up to it has an exact value of this dtype.
+// The largest integer such that this dtype has it and all smaller ones exactly.
 int64_t largest(ScalarType t) {
   switch (t) {
     case kBool: return 1;
@@ -83,7 +83,7 @@ void check_range(const char* op, int64_t low, int64_t high, ScalarType t) {
               "), expected one inside [", bottom, ", ", top, "] for ", short_name_of(t));
 }
 
-// The dtype holds the bounds and their difference. A NaN is none.
+// Checks that the dtype holds the bounds and their difference. A NaN does not pass.
 void check_bounds(const char* op, double from, double to, ScalarType t) {
   const double most = largest_finite(t);
   for (const auto& [name, value] : {std::pair("from", from), std::pair("to", to)})
@@ -174,7 +174,7 @@ Tensor randperm(int64_t n, std::optional<Generator> generator, const TensorOptio
   RAMET_CHECK(o.dtype() != kBool, "randperm", "not implemented for bool");
   RAMET_CHECK(n - 1 <= largest(o.dtype()), "randperm", "n = ", n, " is too large for ",
               short_name_of(o.dtype()));
-  // The order of as many random numbers: unlike a shuffle it can be made by many threads.
+  // The order of n random numbers. Unlike a shuffle, many threads can compute it.
   const Tensor draws(TensorBase::empty({1, n}, kLong, device));
   const PhiloxKey key = reserve_random(device, {n}, given(generator));
   if (n)
@@ -282,8 +282,8 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement,
         "multinomial", p.gt(0).sum(1).lt(samples),
         "invalid multinomial distribution (with replacement=False, not enough non-negative "
         "category to sample)");
-  // One uniform number a sample; without replacement one a category: the largest u^(1/p) win
-  // (Efraimidis and Spirakis 2006).
+  // Draws one uniform number for each sample; without replacement one for each category. Then the
+  // largest u^(1/p) win (Efraimidis and Spirakis 2006).
   const Tensor u(TensorBase::empty({rows, replacement ? samples : n}, kDouble, self.device()));
   const PhiloxKey key = reserve_random(self.device(), u.sizes(), generator.value_or(Generator()));
   if (u.numel())
@@ -298,8 +298,8 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement,
                        static_cast<const double*>(u.ptr()), static_cast<int64_t*>(chosen.ptr()),
                        rows, n, samples});
   } else {
-    // -log(1 - u) / p >= 0, whose order is that of its bits. Where p is 0 it is NaN, whose bits are
-    // behind those of infinity, which a small p may have.
+    // Sort by -log(1 - u) / p >= 0; such numbers have the order of their bits. Where p is 0 it is
+    // NaN. A NaN's bits come after those of infinity, which a small p may give.
     const Tensor wait = u.neg().log1p().neg().div(p).masked_fill(p.le(0), NAN);
     chosen = sorted_positions(wait.view(kLong)).narrow(1, 0, samples).contiguous();
   }
@@ -352,7 +352,7 @@ Tensor& Tensor::random_(std::optional<Generator> generator) const {
 }
 
 namespace {
-// Of a number and a tensor.
+// The rule for a number and a tensor.
 struct DeviationsRule : OutRule {
   void check(const char* op, const Tensor&, double, const Tensor& std,
              const std::optional<Generator>&) const {

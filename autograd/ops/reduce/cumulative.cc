@@ -1,4 +1,4 @@
-// Running sums, products, extrema and sums of exponentials. Their rows stand in reduce.inc.
+// Running sums, products, extrema and sums of exponentials. reduce.inc has their rows.
 #include <cmath>
 
 #include "autograd/ops/front/out_internal.h"
@@ -18,7 +18,7 @@ using Two = std::tuple<Tensor, Tensor>;
 
 namespace {
 
-// x as the type the caller wants it in; integers add and multiply as int64.
+// x in the dtype that the caller wants; integers add and multiply as int64.
 Tensor cast(const char* op, const Tensor& x, std::optional<ScalarType> dtype) {
   check_defined(op, x);
   return !dtype || *dtype == x.scalar_type() ? x : x.to(*dtype);
@@ -43,7 +43,7 @@ Tensor running_sum(const Tensor& x, int64_t dim, ScalarType dtype, bool reverse)
                 });
 }
 
-// Runs the kernel, no history.
+// Runs the kernel; no history.
 Two run(RunningOp op, const Tensor& x, int64_t dim, ScalarType dtype, bool reverse = false) {
   const NoGradGuard off;
   const Tensor in = x.shallow().contiguous();
@@ -69,29 +69,31 @@ Two extrema(const char* op, const char* node, RunningOp kind, const Tensor& x, i
           places};
 }
 
-// Elements k and i of a line as the last two dimensions: what is at k, of lines that end with
-// `dim`.
+// A tensor with lines along `dim`, as one with the lines in its last dimension. Below, k and i
+// number the elements of a line.
 Tensor lines_last(const Tensor& x, int64_t dim) { return x.dim() ? x.movedim(dim, -1) : x.view(1); }
 Tensor lines_back(const Tensor& x, int64_t dim, IntArrayRef sizes) {
   return sizes.empty() ? x.reshape({}) : x.movedim(-1, dim);
 }
-// true where row > column, of n x n.
+// True where row > column, in n x n.
 Tensor below_diagonal(int64_t n, Device device) {
   Tensor mask(TensorBase::empty({n, n}, kBool, device));
   mask.fill_(true);
   return mask.tril(-1);
 }
 
-// sum over k >= i of g_k y_k / x_i. Beyond a 0 that quotient says nothing: before the first 0 of a
-// line sums end there; of the first 0 itself products are made without it; elements after it have
-// none. To any order with a 0: each product without one element, n x n of them. Without a zero
-// every way has the bits of the first. One element is its own product: a quotient would have a
-// rounding error for a second derivative, and NaN at infinity.
+// sum over k >= i of g_k y_k / x_i. After a 0 that quotient is not defined. Before the first 0 of a
+// line, sums end there. For the first 0 itself, products are computed without it. Elements after it
+// have gradient 0.
+//
+// Where derivatives of any order are needed and there is a 0: each product without one element, n x
+// n of them. Without a 0, every way has the bits of the first. A line of one element is its own
+// product: a quotient would have a rounding error in a second derivative, and NaN at infinity.
 Tensor cumprod_backward(const Tensor& g, const Tensor& x, const Tensor& y, int64_t dim) {
   const bool single = x.dim() == 0 || x.size(dim) == 1;
   if (single && !GradMode::is_enabled()) return g;
   const Tensor zero = x.eq(0);
-  // As of prod: a capture cannot ask.
+  // As in prod: a capture cannot read values.
   const bool may_ask = (x.is_cpu() || GradMode::is_enabled()) && !capture::active();
   const auto quotient = [&](const Tensor& of) {
     return running_sum(g.mul(y), dim, g.scalar_type(), true).div(of);
@@ -109,7 +111,7 @@ Tensor cumprod_backward(const Tensor& g, const Tensor& x, const Tensor& y, int64
   }
   const Tensor lines = lines_last(x, dim);
   const int64_t n = lines.size(-1);
-  // Row i: products without element i, 0 before it, where it takes no part.
+  // Row i: the products without element i; 0 before it, where it is no factor.
   Tensor self(TensorBase::empty({n, n}, kBool, x.device()));
   self.zero_();
   self.diagonal().fill_(true);
@@ -121,8 +123,9 @@ Tensor cumprod_backward(const Tensor& g, const Tensor& x, const Tensor& y, int64
   return exact.where(zero.any(), quotient(x.masked_fill(zero, 1)));  // at each replay
 }
 
-// sum over k >= i of g_k exp(x_i - y_k): of positive and negative g apart, by logarithms. To any
-// order as it stands, n x n terms. Sums of -inf alone have no part in it.
+// sum over k >= i of g_k exp(x_i - y_k), by logarithms, separately for positive and negative g. For
+// derivatives of any order as the formula says, with n x n terms. Sums of -inf alone contribute
+// nothing.
 Tensor logcumsumexp_backward(const Tensor& g, const Tensor& x, const Tensor& y, int64_t dim) {
   const Tensor none = y.detach().eq(-INFINITY);
   if (!GradMode::is_enabled()) {

@@ -24,7 +24,7 @@ Dims given(const Tensor& self, std::optional<int64_t> dim) {
   return dim ? Dims{*dim} : all_dims(self);
 }
 
-// The dimensions, counted from the first. `spacings`: how many there are of a list.
+// The dimensions, checked and wrapped. `spacings`: the length of a list of spacings.
 Dims checked(const Tensor& self, const Dims& dims, std::optional<size_t> spacings,
              int64_t edge_order) {
   check_defined(kOp, self);
@@ -51,13 +51,14 @@ Dims checked(const Tensor& self, const Dims& dims, std::optional<size_t> spacing
   return out;
 }
 
-// Samples from `at` (the end's are negative) of dimension d, all but `fewer` of them.
+// The samples of dimension d from position `at` on (negative: from the end), all but `fewer` of
+// them.
 Tensor part(const Tensor& x, int64_t d, int64_t at, int64_t fewer) {
   return x.narrow(d, at, x.size(d) - fewer);
 }
 Tensor one(const Tensor& x, int64_t d, int64_t at) { return x.narrow(d, at, 1); }
 
-// Samples h apart.
+// The derivative of samples with distance h.
 Tensor even(const Tensor& x, int64_t d, const Scalar& h, int64_t edge_order) {
   const double step = h.toDouble();
   const auto edge = [&](int64_t a, int64_t b, int64_t c, double sign) {
@@ -71,7 +72,7 @@ Tensor even(const Tensor& x, int64_t d, const Scalar& h, int64_t edge_order) {
   return cat({edge(0, 1, 2, 1), inner, edge(-1, -2, -3, -1)}, d);
 }
 
-// Samples at these coordinates.
+// The derivative of samples at these coordinates.
 Tensor uneven(const Tensor& x, int64_t d, const Tensor& at, int64_t edge_order) {
   std::vector<int64_t> along(static_cast<size_t>(x.dim()), 1);
   along[static_cast<size_t>(d)] = -1;
@@ -82,7 +83,7 @@ Tensor uneven(const Tensor& x, int64_t d, const Tensor& at, int64_t edge_order) 
                            .mul(behind.neg().div(before.mul(both)))
                            .add(part(x, d, 1, 2).mul(behind.sub(before).div(before.mul(behind))))
                            .add(part(x, d, 2, 2).mul(before.div(behind.mul(both))));
-  // The derivative at sample a, from which b is `near` and c then `next` away.
+  // The derivative at sample a. Sample b lies `near` from it, and c lies `next` from b.
   const auto edge = [&](int64_t a, int64_t b, int64_t c, const Tensor& near, const Tensor& next) {
     const Tensor far = near.add(next);
     return one(x, d, a)

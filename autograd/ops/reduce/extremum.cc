@@ -13,8 +13,8 @@ using kernels::ReduceOp;
 
 namespace {
 
-// Elements that equal the extremum share its gradient evenly. Where the extremum is a NaN, the NaNs
-// do.
+// Elements that equal the extremum share its gradient evenly. Where the extremum is a NaN, all NaNs
+// share it.
 Tensor share(const Tensor& g, const Tensor& x, const Tensor& y, ReducedDims dims) {
   const Tensor winners = x.eq(spread(y, x.sizes(), dims)).logical_or(x.isnan());
   return spread(g, x.sizes(), dims)

@@ -1,4 +1,4 @@
-// Largest and smallest elements and their positions. As all reductions
+// Largest and smallest elements and their positions. They behave as all reductions
 // (autograd/ops/reduce/reduce.h).
 #pragma once
 #include <tuple>

@@ -19,7 +19,7 @@ namespace {
 using Weight = const std::optional<Tensor>&;
 using Range = std::optional<ArrayRef<double>>;
 
-// Samples as rows [n, D]; checks what all forms have.
+// The samples as rows [n, D]. Makes the checks that all forms share.
 Tensor points(const char* op, const Tensor& self, Weight weight) {
   RAMET_CHECK(is_floating(self.scalar_type()), op, "only for floating-point dtypes: got ",
               describe(self));
@@ -92,7 +92,7 @@ std::vector<Tensor> given_edges(const char* op, const Tensor& rows, TensorList b
   return edges;
 }
 
-// What lies in the bins between these edges. The weights keep their history.
+// The counts of the bins between these edges. The weights keep their history.
 Tensor counted(const char* op, const Tensor& rows, const std::vector<Tensor>& edges, Weight weight,
                bool density) {
   std::vector<int64_t> sizes;
@@ -141,7 +141,7 @@ const Tensor& of_points(const char* op, const Tensor& self) {
   return self;
 }
 
-// Numbers as points of one coordinate.
+// Treats numbers as points of one coordinate.
 template <class Edges>
 std::tuple<Tensor, Tensor> of_numbers(const Tensor& self, Weight weight, bool density,
                                       const Edges& edges_of) {

@@ -1,7 +1,7 @@
-// Histograms with edges of their bins: LibTorch's functions of the same names. Counts of
+// Histograms with edges of their bins: LibTorch's functions of the same names. They count
 // floating-point samples, in their dtype. A sample is a number (histogram) or a row of the last
-// dimension (histogramdd). Differentiable in the weights (LibTorch has no derivative), not in the
-// samples, which move from bin to bin.
+// dimension (histogramdd). Differentiable in the weights (LibTorch has no derivative), but not in
+// the samples, which move from bin to bin.
 #pragma once
 #include <optional>
 #include <tuple>
@@ -11,12 +11,12 @@
 
 namespace ramet {
 
-/// (counts, edges). Bin i has the samples from edge i up to edge i + 1, the last one with its upper
-/// end; samples outside and NaNs are left out. `bins` are the edges, in order, or how many bins of
-/// equal width there are from range[0] to range[1], without it from the smallest to the largest
-/// sample, which are read; 0.5 less and more where both are the same, and [0, 1] of no samples.
-/// With `weight`, of self's sizes and dtype, a sample counts that much. `density`: divided by their
-/// sum and the bins' widths.
+/// (counts, edges). Bin i has the samples from edge i up to edge i + 1; the last bin includes its
+/// upper end. Samples outside and NaNs are left out. `bins` are the edges, in order, or the number
+/// of bins of equal width from range[0] to range[1]. Without a range, the ends are the smallest and
+/// the largest sample, which are read. They become 0.5 less and more where both are equal, and [0,
+/// 1] where there are no samples. `weight`, of self's sizes and dtype, says how much each sample
+/// counts. `density`: counts are divided by their sum and by the bins' widths.
 RAMET_API std::tuple<Tensor, Tensor> histogram(const Tensor& self, const Tensor& bins,
                                                const std::optional<Tensor>& weight = {},
                                                bool density = false);
@@ -24,7 +24,7 @@ RAMET_API std::tuple<Tensor, Tensor> histogram(const Tensor& self, int64_t bins 
                                                std::optional<ArrayRef<double>> range = std::nullopt,
                                                const std::optional<Tensor>& weight = {},
                                                bool density = false);
-/// Into results of self's dtype.
+/// Writes into results of self's dtype.
 RAMET_API std::tuple<Tensor&, Tensor&> histogram_out(Tensor& hist, Tensor& bin_edges,
                                                      const Tensor& self, const Tensor& bins,
                                                      const std::optional<Tensor>& weight = {},
@@ -34,8 +34,9 @@ RAMET_API std::tuple<Tensor&, Tensor&> histogram_out(
     std::optional<ArrayRef<double>> range = std::nullopt, const std::optional<Tensor>& weight = {},
     bool density = false);
 
-/// The same of points: self is [..., D], `bins` the edges of each coordinate or how many bins it
-/// has (one number: each), `range` two numbers for each, weight has self's sizes but for the last.
+/// The same for points: self is [..., D]. `bins` are the edges of each coordinate, or the number of
+/// its bins (one number: the same for each). `range` has two numbers for each coordinate. weight
+/// has self's sizes except for the last.
 RAMET_API std::tuple<Tensor, std::vector<Tensor>> histogramdd(
     const Tensor& self, IntArrayRef bins, std::optional<ArrayRef<double>> range = std::nullopt,
     const std::optional<Tensor>& weight = {}, bool density = false);

@@ -29,9 +29,9 @@ Tensor mean_of(const Tensor& x, ReducedDims dims) {
   return mean(x, IntArrayRef(list, n), /*keepdim=*/true, compute_type(x.scalar_type()));
 }
 
-// d var = 2 / (n - correction) (x - mean). A divisor below 0 counts as 0 over all elements, as it
-// does in the variance; over named dimensions LibTorch divides by it. The mean of sixteen-bit
-// numbers and 1 / n have more digits than these.
+// d var = 2 / (n - correction) (x - mean). Over all elements, a divisor below 0 counts as 0, as in
+// the variance; over named dimensions LibTorch divides by it. For 16-bit numbers, the mean and 1 /
+// n are computed with more digits.
 Tensor var_backward(const Tensor& g, const Tensor& x, ReducedDims dims, double correction,
                     bool all) {
   const double divisor = static_cast<double>(reduced_count(x, dims)) - correction;
@@ -40,7 +40,7 @@ Tensor var_backward(const Tensor& g, const Tensor& x, ReducedDims dims, double c
       .mul(x.sub(mean_of(x, dims)))
       .to(x.scalar_type());
 }
-// g / y^p, and 0 where y is 0: to any order.
+// g / y^p, and 0 where y is 0; for derivatives of any order.
 Tensor quotient(const Tensor& g, const Tensor& y, double p = 1) {
   const Tensor zero = y.eq(0), safe = y.masked_fill(zero, 1);
   return g.div(p == 1 ? safe : safe.pow(p)).masked_fill(zero, 0);
@@ -204,7 +204,7 @@ Tensor norm(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim,
 
 Tensor logsumexp(const Tensor& self, IntArrayRef dim, bool keepdim) {
   check_defined("logsumexp", self);
-  // Several operations, one rounding.
+  // Several operations, but one rounding.
   if (is_narrow(self.scalar_type()))
     return logsumexp(self.to(kFloat), dim, keepdim).to(self.scalar_type());
   const Tensor x = is_floating(self.scalar_type()) ? self : self.to(get_default_dtype());

@@ -1,4 +1,4 @@
-// Variance, standard deviation, norms, log-sum-exp. As all reductions
+// Variance, standard deviation, norms, log-sum-exp. They behave as all reductions
 // (autograd/ops/reduce/reduce.h).
 #pragma once
 #include <optional>

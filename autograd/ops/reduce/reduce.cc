@@ -13,7 +13,7 @@ using kernels::ReduceOp;
 
 namespace {
 
-// x as the type the caller wants to reduce in.
+// x in the dtype that the caller wants to reduce in.
 Tensor cast(const char* op, const Tensor& x, std::optional<ScalarType> dtype) {
   check_defined(op, x);
   return !dtype || *dtype == x.scalar_type() ? x : x.to(*dtype);
@@ -52,17 +52,17 @@ Tensor mean_over(const char* node, const Tensor& self, OptionalIntArrayRef dim, 
       [&](Arguments& to) { add_dims(to, dims, x); });
 }
 
-// Where a group holds a 0, result / x cannot say what the others multiply to. To any order: each
-// element's product of the others is a product of a copy in which it was replaced by 1, n x n
-// elements. First order only: count the zeros. Without a zero every way has the bits of the first.
-// One element is its own product: a quotient would have a rounding error for a second derivative,
-// and NaN at infinity.
+// Where a group holds a 0, result / x does not give the product of the others. For first
+// derivatives only, it counts the zeros. For derivatives of any order, the product of the others is
+// a product of a copy with the element replaced by 1: n x n elements. Without a 0, every way has
+// the bits of the first. A group of one element is its own product: a quotient would have a
+// rounding error in a second derivative, and NaN at infinity.
 Tensor prod_backward(const Tensor& g, const Tensor& x, const Tensor& y, ReducedDims dims) {
   const Tensor gx = spread(g, x.sizes(), dims), yx = spread(y, x.sizes(), dims);
   const int64_t n = reduced_count(x, dims);
   if (n == 1 && !GradMode::is_enabled()) return gx;
   const Tensor zero = x.eq(0);
-  // A GPU is asked only where the answer saves n x n elements. A capture cannot ask.
+  // Read a value from a GPU only where that saves n x n elements. A capture cannot read values.
   const bool may_ask = (x.is_cpu() || GradMode::is_enabled()) && !capture::active();
   if (may_ask && n != 1 && !zero.any().item<bool>()) return gx.mul(yx.div(x));
   if (!GradMode::is_enabled()) {
@@ -75,7 +75,7 @@ Tensor prod_backward(const Tensor& g, const Tensor& x, const Tensor& y, ReducedD
                  free = y.reshape(count.sizes()).masked_fill(count.ne(0), 0);
     return gx.mul(alone.expand(x.sizes()).where(zero, free.div(others)));
   }
-  // The reduced dimensions as one, last.
+  // Make the reduced dimensions one, the last.
   std::vector<int64_t> order, back(static_cast<size_t>(x.dim()));
   for (int pass = 0; pass < 2; ++pass)
     for (int64_t d = 0; d < x.dim(); ++d)
@@ -111,7 +111,7 @@ Tensor truth(const char* op, ReduceOp kind, const Tensor& x, OptionalIntArrayRef
   const ReducedDims dims = reduced_dims(op, x, dim, keepdim);
   return run_reduce(kind, x, dims, x.scalar_type() == kByte ? kByte : kBool);
 }
-// An empty list reduces nothing: truth element by element.
+// An empty list reduces nothing: the result is each element's truth value.
 Tensor truth_over(const char* op, ReduceOp kind, const Tensor& x, OptionalIntArrayRef dim,
                   bool keepdim) {
   check_defined(op, x);
@@ -161,7 +161,7 @@ Tensor all(const Tensor& self, OptionalIntArrayRef dim, bool keepdim) {
 
 namespace {
 
-// Sums and products over dimensions compute in the dtype of `out`; a dtype given must be that.
+// Sums and products over dimensions compute in the dtype of `out`; a given dtype must equal it.
 struct OfOut : OutRule {
   void check(const char* op, const Tensor& out, const Tensor& self, int64_t,
              std::optional<ScalarType>& dtype) const {

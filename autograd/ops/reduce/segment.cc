@@ -51,12 +51,13 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce,
   const int64_t segments = given.size(d) - (by_lengths ? 0 : 1);
   RAMET_CHECK(segments >= 0, op, "offsets: got ", describe(given), ", expected one at least");
 
-  // A mean of sixteen bits is rounded once: its sum may be beyond what they hold.
+  // A mean of 16-bit numbers is rounded once: its sum may exceed their range.
   if (mean && is_narrow(data.scalar_type()))
     return segment_reduce(data.to(kFloat), reduce, lengths, indices, offsets, axis, unsafe, initial)
         .to(data.scalar_type());
 
-  // Where each segment ends, and so which one an element is of; `segments` for those of none.
+  // Where each segment ends, and from that the segment of each element; `segments` for those in
+  // none.
   Tensor ends, place, count;
   {
     const NoGradGuard off;
@@ -90,8 +91,8 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce,
   std::vector<int64_t> sizes = data.sizes().vec();
   sizes[static_cast<size_t>(d)] = segments + 1;
   const bool extremum = joined == "amax" || joined == "amin";
-  // Extrema share their gradient with data's elements alone: what an empty segment gives, or
-  // `initial`, has none.
+  // Extrema share their gradient among data's elements alone: `initial`, or the value of an empty
+  // segment, has none.
   Tensor y = data.new_full(sizes, initial.value_or(Scalar(nothing)))
                  .scatter_reduce(d, place, data, joined, /*include_self=*/!extremum)
                  .narrow(d, 0, segments);

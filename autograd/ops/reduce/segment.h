@@ -8,13 +8,13 @@
 
 namespace ramet {
 
-/// Each segment of dimension `axis` as one element, by `reduce`: "sum", "mean", "prod", "max" or
-/// "min". `lengths` (int64 or int32) has data's sizes up to `axis`, which is its last dimension, in
-/// which stand the segments' lengths, that together are the extent; `offsets` instead has one
-/// number more there, where each begins and the last one ends. `initial` takes part in each
-/// segment; an empty one gives it, or 0, NaN, 1, -infinity or infinity. With `unsafe` lengths are
-/// not looked at. Extrema that are equal share the gradient: those among the
-/// data, also where `initial` is one. There are no `indices`.
+/// Each segment of dimension `axis` reduced to one element, by `reduce`: "sum", "mean", "prod",
+/// "max" or "min". `lengths` (int64 or int32) has data's sizes up to `axis`. Its last dimension has
+/// the segments' lengths, which add up to the extent. `offsets` instead has one number more there:
+/// where each segment begins, and where the last one ends. `initial` takes part in each segment. An
+/// empty segment gives it, or by default 0, NaN, 1, -infinity or infinity. With `unsafe` lengths
+/// are not checked. Equal extrema in the data share the gradient, also where `initial` equals them.
+/// `indices` is not supported.
 RAMET_API Tensor segment_reduce(const Tensor& data, std::string_view reduce,
                                 const std::optional<Tensor>& lengths = {},
                                 const std::optional<Tensor>& indices = {},

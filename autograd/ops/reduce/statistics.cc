@@ -82,8 +82,8 @@ std::tuple<Tensor, Tensor> Tensor::aminmax(std::optional<int64_t> dim, bool keep
 
 namespace {
 
-// Whole numbers in the order of the elements of x, [rows, n]: of positive ones their bits, of
-// negative ones these turned round; NaNs last.
+// The order of the elements of each row of x, [rows, n]. It sorts whole numbers in the same order:
+// a positive element's bits with the sign bit set, a negative one's bits inverted; NaNs last.
 Tensor sorted_places(const Tensor& x) {
   const NoGradGuard off;
   const bool wide = x.scalar_type() == kDouble;
@@ -108,8 +108,8 @@ Between between(const char* op, std::string_view name) {
   return Between::kNearest;
 }
 
-// lerp(a, b, w), and where one is infinite, that one: its formula has inf - inf or 0 inf there. Of
-// both infinities it is NaN.
+// lerp(a, b, w); where one of a and b is infinite, that one, because the formula would have inf -
+// inf or 0 inf. For infinities of both signs it is NaN.
 Tensor lerp_to_infinity(const Tensor& a, const Tensor& b, const Tensor& w) {
   Tensor y;
   {
@@ -143,7 +143,7 @@ Tensor quantiles(const char* op, const Tensor& self, const Tensor& q, std::optio
   const int64_t d = dim ? wrap_dim(op, *dim, self.dim()) : 0;
   report_unless(op, logical_and(q.detach().ge(0), q.detach().le(1)), q.detach(),
                 "q values must be in the range [0, 1]");
-  // Rows of what is reduced, and the shape that the result has in their place.
+  // The rows to reduce, and the shape of the result in their place.
   const Tensor lines = !dim              ? self.reshape(-1)
                        : self.dim() == 0 ? self.reshape(1)
                                          : self.movedim(d, -1);
@@ -159,7 +159,7 @@ Tensor quantiles(const char* op, const Tensor& self, const Tensor& q, std::optio
   const Tensor x = lines.reshape({-1, n}), order = sorted_places(x);
   const int64_t rows = x.size(0);
 
-  // Where each quantile lies among the sorted elements: [rows, quantiles].
+  // The position of each quantile among the sorted elements: [rows, quantiles].
   const Tensor nan = isnan(x.detach()),
                last = skips ? nan.logical_not().sum(1, true).sub(1).clamp_min(0).to(q.scalar_type())
                             : full({rows, 1}, n - 1, q.options().requires_grad(false));
@@ -219,7 +219,7 @@ Tensor nanquantile(const Tensor& self, double q, std::optional<int64_t> dim, boo
 
 namespace {
 
-// Weights of `n` observations, none negative.
+// Checks the weights of `n` observations; none may be negative.
 void check_weights(const char* name, const Tensor& w, const Tensor& self, int64_t n) {
   check_same_device("cov", self, w);
   RAMET_CHECK(w.dim() == 1 && w.numel() == n, "cov", "expected ", name,
@@ -290,7 +290,7 @@ Tensor corrcoef(const Tensor& self) {
 
 namespace {
 
-// Checks; the wrapped dimension.
+// Checks y; returns the wrapped dimension.
 int64_t check_samples(const char* op, const Tensor& y, int64_t dim) {
   check_defined(op, y);
   const int64_t d = wrap_dim(op, dim, y.dim());
@@ -299,7 +299,7 @@ int64_t check_samples(const char* op, const Tensor& y, int64_t dim) {
               "supported");
   return d;
 }
-// The distances of samples at x, ready to broadcast to the trapezoids.
+// The distances of samples at x, in a shape that broadcasts to the trapezoids.
 Tensor widths(const char* op, const Tensor& y, const Tensor& x, int64_t d) {
   check_defined(op, x);
   check_same_device(op, y, x);
@@ -316,7 +316,7 @@ Tensor widths(const char* op, const Tensor& y, const Tensor& x, int64_t d) {
   line[static_cast<size_t>(d)] = -1;
   return diff(x, 1, 0).reshape(line);
 }
-// Each sample and the next one added.
+// The sums of each sample and the next one.
 Tensor pairs_of(const Tensor& y, int64_t d) { return slice(y, d, 0, -1).add(slice(y, d, 1)); }
 
 }  // namespace

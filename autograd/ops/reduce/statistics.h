@@ -12,23 +12,23 @@ namespace ramet {
 #include "autograd/forms/functions.inc"
 #include "autograd/ops/reduce/statistics.inc"
 
-/// (amin, amax) along `dim`, or of all.
+/// (amin, amax) along `dim`, or over all elements.
 RAMET_API std::tuple<Tensor, Tensor> aminmax(const Tensor& self,
                                              std::optional<int64_t> dim = std::nullopt,
                                              bool keepdim = false);
-/// Both have self's dtype.
+/// Writes into results that have self's dtype.
 RAMET_API std::tuple<Tensor&, Tensor&> aminmax_out(Tensor& min, Tensor& max, const Tensor& self,
                                                    std::optional<int64_t> dim = std::nullopt,
                                                    bool keepdim = false);
 
-/// The integral of y along `dim` by the trapezoidal rule: samples at x (a vector, or what
-/// broadcasts to y), or dx apart. Of no samples: 0.
+/// The integral of y along `dim` by the trapezoidal rule. Samples are at x (a vector, or a tensor
+/// that broadcasts to y), or have the distance dx. 0 for no samples.
 RAMET_API Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t dim = -1);
 RAMET_API Tensor trapezoid(const Tensor& y, const Scalar& dx = 1, int64_t dim = -1);
-/// trapezoid() by its older name.
+/// trapezoid() under its older name.
 RAMET_API Tensor trapz(const Tensor& y, const Tensor& x, int64_t dim = -1);
 RAMET_API Tensor trapz(const Tensor& y, double dx = 1, int64_t dim = -1);
-/// Its running values: one fewer than samples.
+/// The running values of trapezoid(): one fewer than samples.
 RAMET_API Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, int64_t dim = -1);
 RAMET_API Tensor cumulative_trapezoid(const Tensor& y, const Scalar& dx = 1, int64_t dim = -1);
 

@@ -1,4 +1,5 @@
-// Any look at a tensor's storage, by sizes and strides, and a few views that are made of others.
+// Any view of a tensor's storage, by sizes and strides, and a few views that are composed of
+// others.
 #include "autograd/graph/view.h"
 #include "autograd/ops/front/common_internal.h"
 #include "autograd/ops/make/copy.h"
@@ -12,10 +13,11 @@ using namespace autograd;
 namespace {
 
 int64_t width(const Tensor& x) { return static_cast<int64_t>(item_size(x.scalar_type())); }
-// How many elements x's storage holds.
+// The number of elements of x's storage.
 int64_t held(const Tensor& x) { return static_cast<int64_t>(x.storage_impl()->bytes) / width(x); }
 
-// Where a look at x's storage begins, from x's first element on. An Error unless it stays inside.
+// The start of a view of x's storage, from x's first element. An Error unless the view stays
+// inside.
 int64_t offset_from(const char* op, const Tensor& x, IntArrayRef sizes, IntArrayRef strides,
                     std::optional<int64_t> storage_offset) {
   RAMET_CHECK(sizes.size() == strides.size(), op, "mismatch in length of strides and shape: got ",
@@ -68,8 +70,8 @@ Tensor as_strided_scatter(const Tensor& self, const Tensor& src, IntArrayRef siz
                 "single memory location. Got a slice of size ",
                 size, " with strides ", stride);
   check_same_device(op, self, src);
-  // All of the storage, as the place may lie where self shows nothing; in row-major order where
-  // self shows something several times.
+  // Work on a copy of the whole storage, as the view may reach outside of self's elements. Where
+  // self has elements several times, work on a row-major copy.
   for (int64_t d = 0; d < self.dim(); ++d) {
     if (self->strides()[d] != 0 || self->sizes()[d] <= 1) continue;
     const Tensor copy = self.clone(MemoryFormat::Contiguous);
@@ -113,7 +115,7 @@ Tensor Tensor::sum_to_size(IntArrayRef size) const {
     fits = to == 1 || to == sizes()[rank - i];
   }
   RAMET_CHECK(fits, op, "size ", size, " is not expandable to size ", sizes());
-  return size.empty() ? sum() : sum_to(*this, size);  // of integers an int64 then, as in LibTorch
+  return size.empty() ? sum() : sum_to(*this, size);  // for integers an int64 then, as in LibTorch
 }
 
 }  // namespace ramet

@@ -192,7 +192,7 @@ Tensor block_diag(TensorList tensors) {
   const char* op = "block_diag";
   if (tensors.empty()) return empty({1, 0});
   std::vector<Meta> inputs;
-  std::vector<int64_t> corners;  // of each block: first row and column, and those behind the last
+  std::vector<int64_t> corners;  // of each block: first row and column, and end row and column
   int64_t rows = 0, cols = 0;
   for (const Tensor& t : tensors) {
     check_defined(op, t);

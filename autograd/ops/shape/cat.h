@@ -5,18 +5,18 @@
 
 namespace ramet {
 
-/// The tensors one behind the other along an existing dimension; all other extents must agree (an
+/// The tensors one after the other along an existing dimension. All other extents must agree (an
 /// empty vector is skipped). The dtype is the promotion of all.
 RAMET_API Tensor cat(TensorList tensors, int64_t dim = 0);
-/// Into `out`, resized where its shape differs; no history.
+/// Writes into `out`, which is resized where its shape differs; no history.
 RAMET_API Tensor& cat_out(Tensor& out, TensorList tensors, int64_t dim = 0);
 
-/// With dimensions of extent 1 as far as they are missing, views: [n] as [1, n] and [1, n, 1],
-/// [n, m] as [n, m, 1]. A tensor that has as many is returned as it is.
+/// A view with one dimension where the tensor has none. A tensor with dimensions is returned as it
+/// is.
 RAMET_API Tensor atleast_1d(const Tensor& self);
-/// With leading dimensions of extent 1, so that there are two at least.
+/// A view with leading dimensions of extent 1, so that there are at least two: [n] as [1, n].
 RAMET_API Tensor atleast_2d(const Tensor& self);
-/// With three at least: a number is [1, 1, 1], a vector [1, n, 1], a matrix [m, n, 1].
+/// A view with at least three: a number is [1, 1, 1], a vector [1, n, 1], a matrix [m, n, 1].
 RAMET_API Tensor atleast_3d(const Tensor& self);
 RAMET_API std::vector<Tensor> atleast_1d(TensorList tensors);
 RAMET_API std::vector<Tensor> atleast_2d(TensorList tensors);

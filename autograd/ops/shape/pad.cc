@@ -21,7 +21,7 @@ namespace {
 
 enum class Mode { kReflect, kReplicate, kCircular };
 
-// What is put before and behind dimension d; negative: cut off there. In the order of `pad`.
+// The elements to add before and after dimension d; negative: to cut off. In the order of `pad`.
 struct Side {
   int64_t dim, before, after;
 };
@@ -29,8 +29,8 @@ using Sides = std::vector<Side>;
 
 int64_t positive(int64_t n) { return std::max<int64_t>(n, 0); }
 
-// Every number of `pad`, of sizes that an int64 holds and that are at least `least` for sides that
-// are not 0.
+// All sides of `pad`. Checks that each resulting size fits in an int64 and is at least `least`, for
+// sides that are not 0.
 Sides checked_sides(const char* op, const Tensor& x, IntArrayRef pad, int64_t least) {
   check_defined(op, x);
   RAMET_CHECK(pad.size() % 2 == 0, op, "Padding length must be divisible by 2: got ", pad);
@@ -56,7 +56,7 @@ Sides checked_sides(const char* op, const Tensor& x, IntArrayRef pad, int64_t le
   return sides;
 }
 
-// x without what negative numbers cut off: a view.
+// x without the parts that negative numbers cut off: a view.
 Tensor cropped(const Tensor& x, const Sides& sides) {
   Tensor y = x;
   for (const Side& s : sides) {
@@ -66,7 +66,7 @@ Tensor cropped(const Tensor& x, const Sides& sides) {
   }
   return y;
 }
-// What x, grown by the positive numbers, was before: a view.
+// The inside of x, which has grown by the positive numbers: a view.
 Tensor inside(const Tensor& x, const Sides& sides) {
   Tensor y = x;
   for (const Side& s : sides) {
@@ -82,15 +82,16 @@ std::vector<int64_t> grown_sizes(const Tensor& x, const Sides& sides) {
   return sizes;
 }
 
-// ---- borders that come from what is inside ------------------------------------------------------
+// ---- borders filled from the inside -------------------------------------------------------------
 
-// A border of one side and where its numbers come from: two views of the same tensor, of one size
-// but for `replicate`, whose source is one element thick.
+// The border of one side, and the source of its numbers: two views of one tensor. They have one
+// size, except that the source of `replicate` has one element in that dimension.
 struct Border {
   Tensor border, source;
 };
 
-// Of a tensor that is `s.before` and `s.after` (not negative) larger along s.dim than its inside.
+// The borders of a tensor that is larger than its inside along s.dim, by s.before and s.after (>=
+// 0).
 std::vector<Border> borders(const Tensor& whole, const Side& s, Mode mode) {
   const int64_t d = s.dim, end = whole.size(d) - s.after, n = end - s.before;
   std::vector<Border> list;
@@ -115,7 +116,7 @@ std::vector<Border> borders(const Tensor& whole, const Side& s, Mode mode) {
   }
   return list;
 }
-// Sides 0..i are done: their borders count, those of the sides behind do not exist yet.
+// `whole` after sides 0..i: with their borders, without those of later sides.
 Tensor until(const Tensor& whole, const Sides& sides, size_t i) {
   return inside(whole, Sides(sides.begin() + static_cast<ptrdiff_t>(i) + 1, sides.end()));
 }
@@ -139,7 +140,7 @@ Tensor extended(const Tensor& x, const Sides& sides, Mode mode) {
                   return folded(g, sides, mode);
                 }));
 }
-// Its adjoint: what lies in borders is added to where it came from.
+// The adjoint of extended(): adds the borders to their sources.
 Tensor folded(const Tensor& whole, const Sides& sides, Mode mode) {
   Tensor out;
   {
@@ -159,7 +160,7 @@ Tensor folded(const Tensor& whole, const Sides& sides, Mode mode) {
                 }));
 }
 
-// LibTorch's rule of which dimensions are padded, and how far.
+// Checks LibTorch's rule of which dimensions are padded, and how far.
 void check_borders(const char* op, const Tensor& x, const Sides& sides, size_t numbers, Mode mode) {
   const int64_t dims = static_cast<int64_t>(numbers / 2);
   RAMET_CHECK(dims >= 1 && dims <= 3 && (x.dim() == dims + 1 || x.dim() == dims + 2), op,
@@ -193,7 +194,7 @@ Tensor bordered(const char* op, const Tensor& x, IntArrayRef pad, Mode mode) {
     if (s.before < 0 || s.after < 0)
       cut.push_back({s.dim, std::min<int64_t>(s.before, 0), std::min<int64_t>(s.after, 0)});
   }
-  // What is cut off is there for the borders but where they come from the other end.
+  // Borders use the parts that are cut off, except where they come from the other end.
   if (mode == Mode::kCircular) {
     const Tensor rest = cropped(x, cut);
     return grow.empty() ? rest.clone() : extended(rest, grow, mode);
@@ -202,7 +203,7 @@ Tensor bordered(const char* op, const Tensor& x, IntArrayRef pad, Mode mode) {
   return cut.empty() && !grow.empty() ? whole : cropped(whole, cut).clone();
 }
 
-// `pad` of so many dimensions.
+// bordered() for exactly this number of dimensions.
 Tensor padded(const char* op, size_t dims, const Tensor& x, IntArrayRef pad, Mode mode) {
   RAMET_CHECK(pad.size() == 2 * dims, op, "padding size is expected to be ", 2 * dims,
               ", but got: ", pad.size());

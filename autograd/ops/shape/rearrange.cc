@@ -26,13 +26,13 @@ Tensor tile(const Tensor& self, IntArrayRef dims) {
 
 namespace autograd {
 
-// A mark where each number begins; their running sum names it.
+// Puts a mark where each index begins; the running sum of the marks is the index.
 Tensor repeated_positions(const Tensor& repeats, int64_t sum) {
   const TensorOptions on = TensorOptions(kLong).device(repeats.device());
   Tensor marks(TensorBase::empty(checked_add("repeat_interleave", "sum of repeats", sum, 1), kLong,
                                  repeats.device()));
   fill_values(marks, 0);
-  // Within the marks, whatever the repeats are: a wrong sum is reported by those who may have it.
+  // Clamp to the marks, whatever the repeats are: callers that may pass a wrong sum report it.
   const Tensor begins = repeats.cumsum(0).sub(repeats).clamp(0, sum);
   marks.index_add_(0, begins, ones(repeats.sizes(), on));
   return marks.narrow(0, 0, sum).cumsum(0).sub(1);
@@ -50,7 +50,7 @@ void check_repeats(const Tensor& repeats) {
               "repeats has to be a tensor of integers: got ", describe(repeats));
 }
 
-// What it works on: self, or all of it as one dimension.
+// The tensor to repeat: self, or without `dim` self flattened.
 Tensor source(const Tensor& self, std::optional<int64_t> dim) {
   check_defined(kInterleave, self);
   if (dim && self.dim() == 0)
@@ -139,7 +139,7 @@ Tensor roll(const Tensor& self, IntArrayRef shifts, IntArrayRef dims) {
           detail::join("[roll] Dimension specified as ", dims[i], " but tensor has no dimensions"));
     if (!flat) places.push_back(wrap_dim("roll", dims[i], self.dim()));
     const int64_t n = flat ? self.numel() : self.size(places.back()), s = shifts[i] % n;
-    back.push_back(s > 0 ? n - s : -s);  // what comes first; rolled by as many it is as before
+    back.push_back(s > 0 ? n - s : -s);  // the first element now; a roll by it undoes this
   }
   Tensor out;
   {

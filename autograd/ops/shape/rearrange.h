@@ -10,15 +10,15 @@ namespace ramet {
 #include "autograd/forms/functions.inc"
 #include "autograd/ops/shape/rearrange.inc"
 
-/// Number i repeats[i] times, for each i of a vector of integers: repeats' dtype.
+/// Each index i repeats[i] times, for a vector of integers, in repeats' dtype.
 RAMET_API Tensor repeat_interleave(const Tensor& repeats,
                                    std::optional<int64_t> output_size = std::nullopt);
 RAMET_API Tensor& repeat_interleave_out(Tensor& out, const Tensor& repeats,
                                         std::optional<int64_t> output_size = std::nullopt);
 
 namespace autograd {
-/// The same of an int64 vector whose sum is known: nothing is read, so that it may be captured.
-/// Linear in both.
+/// The same for an int64 vector with a known sum. The host reads nothing, so a capture may call it.
+/// The time is linear in both.
 RAMET_API Tensor repeated_positions(const Tensor& repeats, int64_t sum);
 }  // namespace autograd
 

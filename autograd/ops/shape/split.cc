@@ -1,4 +1,4 @@
-// Lists of views that together are a tensor: one node for all of them.
+// Lists of views that together make up a tensor: one node for all of them.
 #include <algorithm>
 
 #include "autograd/graph/view.h"
@@ -16,13 +16,13 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-// Parts of a tensor along one dimension, in their order, that together are all of it.
+// The parts of a tensor along one dimension, in order; together they make up the tensor.
 struct Parts {
   const char* name;  // of the node
   Sizes whole;       // the tensor's sizes
   size_t d;
   Sizes extents;
-  bool dropped;  // each is one place, without the dimension
+  bool dropped;  // each is one position, without the dimension
 
   Sizes sizes_of(size_t part) const {
     Sizes sizes = whole;
@@ -42,8 +42,8 @@ struct Parts {
 
 std::vector<Tensor> parts_of(const Tensor& x, Parts p);
 
-// The adjoint of parts_of: into `out` the parts' gradients side by side, and zeros where nobody
-// delivered one.
+// The adjoint of parts_of: writes the parts' gradients next to each other into `out`, and zeros for
+// undefined ones.
 Tensor side_by_side(const Parts& p, const Tensor* grads, Tensor out) {
   const Sizes strides = p.strides_in(out);
   std::vector<Tensor> inputs;
@@ -70,7 +70,7 @@ Tensor side_by_side(const Parts& p, const Tensor* grads, Tensor out) {
       }));
 }
 
-// A slot for each part.
+// The node; it has one slot for each part.
 class PartsBackward final : public Node {
  public:
   PartsBackward(const Tensor& x, Parts parts)
@@ -94,8 +94,8 @@ class PartsBackward final : public Node {
   const Parts parts_;
 };
 
-// One node for all parts: a node for each would make a whole gradient of zeros for each. A part
-// that is written in place, or whose base is, gets a history of its own like any other view.
+// One node for all parts: with a node for each part, each would make a whole gradient of zeros. A
+// part gets a history of its own, like any other view, when it or its base is written in place.
 std::vector<Tensor> parts_of(const Tensor& x, Parts p) {
   settled(p.name, x);
   std::vector<Tensor> out;
@@ -103,7 +103,7 @@ std::vector<Tensor> parts_of(const Tensor& x, Parts p) {
   const bool records = recording(x);
   const auto d = static_cast<int64_t>(p.d);
   int64_t start = 0;
-  if (records && p.extents.size() > UINT16_MAX) {  // a node has no more slots
+  if (records && p.extents.size() > UINT16_MAX) {  // a node cannot have more slots
     for (const int64_t n : p.extents) {
       out.push_back(p.dropped ? select(x, d, start) : slice(x, d, start, start + n, 1));
       start += n;
@@ -126,7 +126,7 @@ std::vector<Tensor> parts_of(const Tensor& x, Parts p) {
   return out;
 }
 
-// A list of views costs memory of its own.
+// A list of views needs memory itself.
 void check_parts(const char* op, int64_t parts) {
   check_room(op, "parts", static_cast<uint64_t>(parts),
              sizeof(TensorImpl) + sizeof(Tensor) + 2 * sizeof(int64_t));
@@ -146,7 +146,7 @@ std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
 
 namespace {
 
-// Parts of these extents, of which dimension d is the sum.
+// Parts of these extents, which add up to dimension d.
 std::vector<Tensor> cut(const char* name, const Tensor& self, int64_t d, Sizes extents) {
   return parts_of(self, {name, self.sizes().vec(), static_cast<size_t>(d), std::move(extents),
                          /*dropped=*/false});
@@ -207,7 +207,7 @@ int64_t split_dim(const char* op, const Tensor& self, int64_t dim) {
   return wrap_dim(op, dim, self.dim());
 }
 
-// The dimension that hsplit, vsplit or dsplit cuts.
+// The dimension that hsplit, vsplit or dsplit splits.
 int64_t cut_dim(const char* op, const Tensor& self, int64_t dim) {
   check_defined(op, self);
   const int64_t least = dim == 1 ? 1 : dim == 0 ? 2 : 3;
@@ -240,7 +240,7 @@ std::vector<Tensor> tensor_split(const Tensor& self, IntArrayRef indices, int64_
   const int64_t d = split_dim("tensor_split", self, dim), n = self.size(d);
   Sizes extents;
   int64_t done = 0;
-  bool whole = true;  // in order, and no place twice
+  bool whole = true;  // in order, and no position twice
   for (int64_t end : indices) {
     end = std::clamp<int64_t>(end < 0 ? end + n : end, 0, n);
     whole = whole && end >= done;

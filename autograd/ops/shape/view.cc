@@ -18,7 +18,7 @@ using Sizes = std::vector<int64_t>;
 Sizes inferred(const char* op, IntArrayRef sizes, int64_t numel) {
   Sizes out = sizes.vec();
   int64_t known = 1;
-  bool wrapped = false, empty = false;  // a product that is too large is no tensor's, but for a 0
+  bool wrapped = false, empty = false;  // a product may overflow only where a size is 0
   ptrdiff_t hole = -1;
   for (size_t i = 0; i < out.size(); ++i) {
     if (out[i] == -1) {
@@ -43,9 +43,9 @@ Sizes inferred(const char* op, IntArrayRef sizes, int64_t numel) {
   return out;
 }
 
-// Strides that show the same memory with other sizes; false where no such strides exist. Old
-// dimensions are grouped into runs that are contiguous among themselves; each new dimension must
-// lie within one run.
+// Strides for the same memory with other sizes; false where no such strides exist. Groups the old
+// dimensions into runs that are contiguous in themselves. Each new dimension must lie within one
+// run.
 bool view_strides(const Tensor& x, const Sizes& sizes, Sizes& strides) {
   strides = contiguous_strides(sizes);
   if (x.numel() == 0 || x.raw_contiguous()) return true;
@@ -168,7 +168,7 @@ Tensor movedim(const Tensor& self, IntArrayRef source, IntArrayRef destination) 
   RAMET_CHECK(source.size() == destination.size(), "movedim", "got ", source.size(),
               " source dimensions and ", destination.size(), " destinations, expected as many");
   const auto rank = static_cast<size_t>(std::max<int64_t>(self.dim(), 1));
-  std::vector<int64_t> comes_from(rank, -1);  // of each dimension of the result
+  std::vector<int64_t> comes_from(rank, -1);  // for each dimension of the result
   std::vector<bool> moved(rank);
   for (size_t i = 0; i < source.size(); ++i) {
     const int64_t from = wrap_dim("movedim", source[i], self.dim()),
@@ -272,7 +272,7 @@ Tensor unsqueeze(const Tensor& self, int64_t dim) {
 }
 
 namespace {
-// Sum over what expand repeated.
+// The sum over the elements that expand repeated.
 Tensor fold_to(Tensor g, const Sizes& sizes) {
   while (g.dim() > static_cast<int64_t>(sizes.size())) g = g.sum(OptionalIntArrayRef(int64_t{0}));
   Sizes dims;
@@ -324,7 +324,7 @@ std::vector<Tensor> broadcast_tensors(TensorList tensors) {
 
 namespace {
 
-// LibTorch's rules: `what` must be a multiple of the ratio of the item sizes.
+// Checks LibTorch's rule: `what` must be a multiple of the ratio of the item sizes.
 void check_divisible(const Tensor& x, ScalarType dtype, const char* what, int64_t got,
                      int64_t ratio) {
   RAMET_CHECK(got % ratio == 0, "view", what, " must be divisible by ", ratio, " to view ",
@@ -334,7 +334,7 @@ void check_divisible(const Tensor& x, ScalarType dtype, const char* what, int64_
 
 }  // namespace
 
-// A leaf over the same storage and versions, as detach() makes one: bytes have no derivative.
+// A leaf with the same storage and versions, as from detach(): bytes have no derivative.
 Tensor Tensor::view(ScalarType dtype) const {
   const Tensor& x = settled("view", *this);
   const auto from = static_cast<int64_t>(item_size(x.scalar_type())),
@@ -371,7 +371,7 @@ Tensor Tensor::view(ScalarType dtype) const {
 Tensor Tensor::expand(IntArrayRef size, bool) const { return ramet::expand(*this, size); }
 
 namespace {
-// x takes over the geometry of v, a view of x, and its history where it has one of now.
+// x takes over the geometry of v, a view of x, and v's history if it was recorded.
 void take_over(const char* op, const Tensor& x, const Tensor& v, bool recorded) {
   check_inplace(op, x);
   RAMET_CHECK(v.dim() <= kInlineRank && x.dim() <= kInlineRank, op, "rank: got ", x.dim(),
@@ -389,12 +389,13 @@ void take_over(const char* op, const Tensor& x, const Tensor& v, bool recorded) 
     AutogradSlot::release(std::exchange(x->node, node));
     x->slot = v->slot;
     x->flags |= TensorImpl::kRequiresGrad;
-    // Nothing was written: views of x keep their histories. A view's own is of its base's now.
+    // Nothing was written: views of x keep their histories. A view is up to date with its base now.
     if (x->base) x->generation = v->generation;
   }
 }
-// x = f(x), a view of it: squeeze_, as_strided_ and their kin. The numbers stay, so a history does,
-// in no_grad mode too. A tensor without one may be what a node has saved: it counts as written.
+// x = f(x), which is a view of x: squeeze_, as_strided_ and similar ones. The values stay, so a
+// history stays, in no_grad mode too. A tensor without history may be saved by a node: it counts as
+// written.
 template <class F> Tensor& become(const char* op, const Tensor& x, const F& f) {
   const bool has_history =
       x.defined() && x->node && !(static_cast<const Node*>(x->node)->flags & Node::kSink);

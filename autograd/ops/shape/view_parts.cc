@@ -17,7 +17,7 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-// An adjoint of slicing: zeros of the given sizes with g at one place. Its own adjoint is the
+// An adjoint of slicing: zeros of the given sizes, with g at one place. Its own adjoint is the
 // slicing.
 template <class Place>
 Tensor placed(const char* name, const Tensor& g, const Sizes& sizes, Place place) {
@@ -121,7 +121,7 @@ Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) 
   const int64_t first = length == 0   ? 0
                         : offset >= 0 ? offset_of(self, b, offset)
                                       : offset_of(self, a, -offset);
-  int64_t step;  // more than an int64 holds only of one place at most: as in stepped_stride
+  int64_t step;  // overflows for at most one position: as in stepped_stride
   if (__builtin_add_overflow(strides[a], strides[b], &step)) step = strides[a];
   for (size_t d : {std::max(a, b), std::min(a, b)}) {
     sizes.erase(sizes.begin() + static_cast<ptrdiff_t>(d));
@@ -165,7 +165,7 @@ Tensor Tensor::unfold(int64_t dimension, int64_t size, int64_t step) const {
                 saves_nothing([old = this->sizes().vec(), d, windows, size, step](const Node&,
                                                                                   const Tensor& g) {
                   if (old.empty()) return g.sum();
-                  // Each window's elements are added where they came from.
+                  // Add each window's elements at their original positions.
                   const TensorOptions on = TensorOptions().dtype(kLong).device(g.device());
                   const Tensor first = arange(windows, on).mul(step).unsqueeze(1);
                   const Tensor places = (first + arange(size, on)).flatten();

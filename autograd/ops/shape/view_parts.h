@@ -8,8 +8,8 @@ namespace ramet {
 #include "autograd/ops/shape/view_parts.inc"
 
 namespace autograd {
-/// Where a part begins that starts at place `at` of dimension d, in elements. Strides of dimensions
-/// of one place and of empty tensors may be anything: nothing is multiplied by them.
+/// The start, in elements, of a part that begins at position `at` of dimension d. A dimension of
+/// one position, or of an empty tensor, may have any stride: it is not multiplied by it.
 RAMET_API int64_t offset_of(const Tensor& x, size_t d, int64_t at);
 }  // namespace autograd
 

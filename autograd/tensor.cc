@@ -1,4 +1,4 @@
-// The autograd side of Tensor, and what belongs to no operation.
+// The autograd part of Tensor, and methods that belong to no operation.
 #include "autograd/tensor.h"
 
 #include <cstdio>
@@ -303,7 +303,7 @@ void Tensor::set_data(const Tensor& new_data) const {
   p_->numel = from->numel;
   p_->set(TensorImpl::kContiguous, from.raw_contiguous());
   p_->set(TensorImpl::kInternalLayout, false);
-  // Its block, which the implementation holds anyway, may come back to it.
+  // No new reference where this is the implementation's embedded storage, which it holds anyway.
   if (!p_->is(TensorImpl::kEmbedded) || from->storage != p_->embedded())
     add_ref(from->storage->refs);
   StorageImpl* old = std::exchange(p_->storage, from->storage);

@@ -234,7 +234,7 @@ class RAMET_API Tensor : public TensorBase {
   /// Starts or stops recording what is computed from this leaf. An Error where a non-leaf is to
   /// stop, and for dtypes that are not floating-point.
   const Tensor& requires_grad_(bool requires_grad = true) const;
-  /// requires_grad_() by another name.
+  /// requires_grad_() under another name.
   const Tensor& set_requires_grad(bool requires_grad) const {
     return requires_grad_(requires_grad);
   }
@@ -267,12 +267,13 @@ class RAMET_API Tensor : public TensorBase {
   Tensor detach() const;
   /// Cuts this tensor itself off from the graph: a leaf from now on. Not for views.
   Tensor& detach_() const;
-  /// As detach(), with a version counter of its own.
+  /// As detach(), with its own version counter.
   Tensor data() const;
   /// data() and detach() by LibTorch's other names:
   Tensor variable_data() const { return data(); }
   Tensor tensor_data() const { return detach(); }
-  /// Replaces memory, sizes and dtype by those of `new_data`, keeping the autograd identity.
+  /// Replaces memory, sizes and dtype by those of `new_data`. The tensor keeps its place in the
+  /// graph.
   void set_data(const Tensor& new_data) const;
   /// Makes this tensor show source's memory, or `size` elements of its storage, or no memory.
   /// `stride` is the distance of elements in each dimension, row-major by default. A storage

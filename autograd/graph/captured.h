@@ -14,7 +14,7 @@
 // function: no graph, no allocation, no checks of shapes. On a GPU, neighbouring calls form one
 // graph of the device.
 //
-// What a replay does is what the function would have done:
+// A replay does what the function would have done:
 //
 // - Inputs are copied into tensors of the capture, which the function receives: leaves, without the
 //   caller's history. The results are tensors of the capture too, without history. They hold their

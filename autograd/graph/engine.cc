@@ -34,7 +34,7 @@ namespace {
   } catch (const IndexError& e) { throw with_place(e); } catch (const NotImplementedError& e) {
     throw with_place(e);
   } catch (const Error& e) {
-    if (typeid(e) != typeid(Error)) throw;  // a class that cannot be made again keeps its type
+    if (typeid(e) != typeid(Error)) throw;  // a copy would lose the derived class
     throw with_place(e);
   }
 }
@@ -191,7 +191,7 @@ template <bool kObserved> class FastWalk {
   std::vector<Entry> rest_;  // heap
   std::vector<Node*> sinks_;
   std::unordered_map<Node*, Tensor> side_;
-  std::unordered_map<Node*, std::vector<Tensor>> slots_;  // of nodes with several
+  std::unordered_map<Node*, std::vector<Tensor>> slots_;  // for nodes with several slots
 };
 
 RawEdge borrowed_edge(const Tensor& t) {

@@ -16,13 +16,13 @@ struct Root {
   Tensor grad;
 };
 
-/// Later operations come first, leaves last. Nodes of one counter (threads have counters of their
-/// own) are ordered by device. Neither addresses nor timing enter.
+/// Later operations come first, leaves last. Nodes with equal counters (each thread has its own)
+/// are ordered by device. Addresses and timing have no influence.
 class GraphOrder {
  public:
   /// A gradient that arrives at one slot of a node.
   struct Contribution {
-    uint64_t key;  // the sender's rank + 1, by which contributions are added; 0: a root's
+    uint64_t key;  // orders the additions: the sender's rank + 1, or 0 for a root
     uint32_t slot;
     Tensor gradient;
   };
@@ -30,7 +30,7 @@ class GraphOrder {
   struct Entry {
     int waits = 0;                                   // contributions still to come
     uint64_t rank = 0;                               // place in the order
-    bool wanted = true;                              // leads to something that was asked for
+    bool wanted = true;                              // leads to something that the caller asked for
     std::vector<std::pair<uint32_t, int>> captures;  // slot, index of the result
     std::vector<Contribution> contributions;
   };
@@ -50,7 +50,7 @@ class GraphOrder {
     const auto it = entries_.find(const_cast<Node*>(n));
     return it == entries_.end() ? nullptr : &it->second;
   }
-  /// Does one of the node's edges lead to something that was asked for?
+  /// Does one of the node's edges lead to something that the caller asked for?
   bool leads_to_wanted(Node* n) const;
 
  private:

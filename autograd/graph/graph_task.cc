@@ -51,7 +51,7 @@ void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<RawEdge> captures,
   note_special_nodes();
   share_threads();
   base_ = tls.counter;
-  // Numbers for the operations that create_graph records.
+  // Reserve numbers for the operations that create_graph records.
   tls.counter += (order_.nodes().size() + 1) << 12;
   start(roots);
 }

@@ -178,7 +178,7 @@ class GraphTask {
   GraphTask* const outer_;               // the pass that runs this one inside a node, or null
   GraphTask* const keeper_;
   const Place* const place_;  // of the node that runs this one, or null
-  const int home_;            // the device whose lane is run by the thread that began the pass
+  const int home_;            // the thread that began the pass runs this device's lane
   const ThreadLocalState state_{};
   uint8_t share_ = 0;
   bool several_devices_ = false;

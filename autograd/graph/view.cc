@@ -117,7 +117,7 @@ static void make_again(TensorImpl* view, std::vector<AutogradSlot*>& old) {
     add_ref(view->refs);
     const Tensor base(view->base), v(view);
     const Tensor fresh = [&] {
-      const InferenceMode normal(false);  // grad mode alone stays off inside of it
+      const InferenceMode normal(false);  // inside InferenceMode, grad mode cannot be on
       return gathered(base, geometry_of(v, offset_in(view->base, view)));
     }();
     old.push_back(std::exchange(view->node, std::exchange(fresh->node, nullptr)));

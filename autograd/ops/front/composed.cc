@@ -9,7 +9,7 @@ namespace autograd {
 std::vector<Tensor> composed_gradients(const std::vector<bool>& needed, const ListFunction& f,
                                        std::vector<Tensor> inputs, const std::vector<Tensor>& v,
                                        bool again) {
-  const InferenceMode on(false);  // grad mode alone stays off inside of it
+  const InferenceMode on(false);  // inside InferenceMode, grad mode cannot be on
   std::vector<Tensor> wanted;
   std::vector<size_t> at;
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -109,7 +109,7 @@ void check_indices(const char* op, const Tensor& index, int64_t low, int64_t siz
     return;
   }
   if (RAMET_LIKELY(first_bad(unrepeated(index).contiguous(), low, size, ignored) < 0)) return;
-  const Tensor dense = index.contiguous();  // all of it, for the position
+  const Tensor dense = index.contiguous();  // the whole index, to report the position
   const int64_t bad = first_bad(dense, low, size, ignored);
   const auto* values = static_cast<const int64_t*>(dense.ptr());
   throw IndexError(detail::join("[", op, "] index out of range: got ", values[bad], " at position ",

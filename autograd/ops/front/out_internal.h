@@ -9,7 +9,7 @@ namespace autograd {
 enum class OutType : uint8_t {
   kCastable,
   kSame,
-  kAny,  ///< where every dtype has the result's values
+  kAny,  ///< any dtype, where each one has the result's values
 };
 
 /// Errors unless `out` is on `device`.

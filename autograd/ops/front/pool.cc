@@ -27,7 +27,7 @@ int64_t extent_of(int64_t in, int64_t k, int64_t stride, int64_t pad, int64_t di
 bool reach_inside(int64_t in, int64_t out, int64_t stride, int64_t pad, int64_t dilation) {
   if (dilation <= in) return true;
   for (Int128 o = 0; o < out && o * stride < pad;) {
-    // The first tap that is not in the padding on the left.
+    // The first tap after the left padding.
     const Int128 tap = (dilation - (pad - o * stride) % dilation) % dilation;
     if (tap >= in) return false;
     o += (in - tap - 1) / stride + 1;  // to the output where the tap is beyond the input

@@ -210,7 +210,7 @@ Tensor index_put_at(const char* op, const Tensor& self, const IndexTensors& indi
     values = expand(values, p.result);
   }
   const bool history = recording(self, values_);
-  auto saved = history ? save_all(p) : decltype(save_all(p))();  // an Error here comes in time
+  auto saved = history ? save_all(p) : decltype(save_all(p))();  // an Error comes before the write
   run(accumulate ? IndexMode::kAdd : IndexMode::kPut, out, p, values);
   if (in_place) wrote(op, self);
   if (!history) return out;

@@ -1,4 +1,4 @@
-// Copies that move channels among pixels (Shi et al. 2016) or among groups (Zhang et al. 2018):
+// Copies that move channels between pixels (Shi et al. 2016) or between groups (Zhang et al. 2018):
 // LibTorch's functions of the same names. Any dtype; differentiable to any order.
 #pragma once
 #include "autograd/tensor.h"

@@ -20,7 +20,7 @@ namespace {
 struct Rows {
   Tensor x;
   int64_t cols, inner = 0;
-  bool turned = false;  // the axis first
+  bool turned = false;  // the axis comes first
 
   Rows(const Tensor& given, int64_t dim) {
     const NoGradGuard off;

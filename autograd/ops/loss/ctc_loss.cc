@@ -239,7 +239,7 @@ Aligned aligned(const Tensor& x, const Tensor& targets, const Tensor& input_leng
             blank,
             targets.dim() == 2 ? targets.size(1) : 0,
             zero_infinity};
-  // On the host where all of them are there, so that an Error comes at once.
+  // Check on the host where all of them are there, so that an Error comes at once.
   const auto move_to = [&](Device device) {
     for (Tensor* t : {&a.targets, &a.input_lengths, &a.target_lengths}) *t = t->to(device);
   };

@@ -55,8 +55,9 @@ void* at(void* p, int64_t elements, ScalarType t) {
   return static_cast<char*>(p) + elements * static_cast<int64_t>(item_size(t));
 }
 
-// Copies between devices, at least one of which is a GPU. Conversions (dtype, layout, broadcast)
-// happen on the side with fewer bytes to transfer; the transferred memory is contiguous.
+// Copies between devices, at least one of which is a GPU. A conversion of the dtype, layout or
+// shape runs before or after the transfer, so that fewer bytes travel. Transferred memory is
+// contiguous.
 enum class Copy : uint8_t { kNow, kLater, kLaterFresh };
 [[gnu::cold, gnu::noinline]] void copy_between(const TensorBase& dst, const TensorBase& src,
                                                Copy when) {

@@ -339,7 +339,7 @@ Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double
   const std::vector<int64_t> sizes = broadcast_sizes(op, x1.sizes(), x2.sizes());
   const auto unit = [&](const Tensor& x) {
     const Tensor y = x.to(dtype).expand(sizes);
-    // A norm below eps has its own derivative, as in LibTorch.
+    // A norm below eps counts as eps, but keeps its own derivative, as in LibTorch.
     const Tensor n = y.norm(2, dim, /*keepdim=*/true), own = n.detach();
     return y.div(n.add(own.clamp_min(eps).sub(own)));
   };

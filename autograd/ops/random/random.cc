@@ -17,7 +17,7 @@ using namespace autograd;
 
 namespace {
 
-constexpr OutRule kDraws{OutType::kAny};  // of zeros and ones
+constexpr OutRule kDraws{OutType::kAny};  // for draws of zeros and ones
 
 // Fills x with integers from low to `last`, both included.
 void integers_into(const Tensor& x, int64_t low, int64_t last, const Generator& generator = {}) {

@@ -129,7 +129,7 @@ Tensor cumprod_backward(const Tensor& g, const Tensor& x, const Tensor& y, int64
 Tensor logcumsumexp_backward(const Tensor& g, const Tensor& x, const Tensor& y, int64_t dim) {
   const Tensor none = y.detach().eq(-INFINITY);
   if (!GradMode::is_enabled()) {
-    const ScalarType wide = compute_type(g.scalar_type());  // logarithms of 16 bits say little
+    const ScalarType wide = compute_type(g.scalar_type());  // 16-bit logarithms have too few digits
     const auto part = [&](const Tensor& of) {
       const Tensor log = of.clamp_min(0).log().sub(y.to(wide)).masked_fill(none, -INFINITY);
       return std::get<0>(run(RunningOp::kLogSumExp, log, dim, wide, true)).add(x.to(wide)).exp();

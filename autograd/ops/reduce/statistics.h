@@ -1,5 +1,5 @@
 // Sums that skip NaNs, quantiles, covariances, integrals by the trapezoidal rule: LibTorch's
-// functions of the same names. Differentiable to any order where it is not said otherwise.
+// functions of the same names. Differentiable to any order unless stated otherwise.
 #pragma once
 #include <optional>
 #include <string_view>

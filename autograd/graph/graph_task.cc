@@ -118,7 +118,7 @@ void GraphTask::failed(uint64_t rank) {
 // Reduces all members of a bucket.
 std::vector<Tensor> GraphTask::reduce(
     ReduceBucket& bucket, const std::vector<std::pair<Node*, std::vector<Tensor>>>& in) {
-  // The function that sends gradients to other processes reports them itself.
+  // The code that sends gradients to other processes reports that itself.
   if (!observed_ || !(in[0].first->flags & Node::kReduce)) return bucket.reduce(in, *this);
   std::vector<Node*> members;
   for (const auto& [node, slots] : in) members.push_back(node);

@@ -130,7 +130,7 @@ static void make_again(TensorImpl* view, std::vector<AutogradSlot*>& old) {
 }
 
 void renew_view(TensorImpl* view) {
-  if (!is_stale(view)) return;  // the loop below calls this again for bases
+  if (!is_stale(view)) return;  // before the lock: make_again() may call this for a base
   // Several threads may need it at the same time. The generation is written last, and shows that
   // the work is done.
   static std::mutex mutex;

@@ -28,8 +28,8 @@ double xavier_std(const Tensor& tensor, double gain) {
   return fans > 0 ? gain * std::sqrt(2.0 / fans) : 0;
 }
 
-// An initialiser that computes its values one by one does so in double on the host: write(p) gets
-// as many zeros as the tensor has elements.
+// Runs an initialiser that computes its values one by one, in double on the host. write(p) gets a
+// pointer to as many zeros as the tensor has elements.
 template <class Write> Tensor assign(const Tensor& tensor, const Write& write) {
   const Tensor host(TensorBase::empty(tensor.sizes(), kDouble, Device(kCPU, 0)));
   auto* const values = static_cast<double*>(host.ptr());

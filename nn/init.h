@@ -32,8 +32,8 @@ RAMET_API Tensor normal_(Tensor tensor, double mean = 0, double std = 1);
 RAMET_API Tensor eye_(Tensor matrix);
 /// A convolution that passes on min(in, out) channels unchanged; three to five dimensions.
 RAMET_API Tensor dirac_(Tensor tensor);
-/// Rows (or columns, where these are fewer) are orthonormal, times `gain`: Saxe et al. 2013. At
-/// least two dimensions; those behind the first count as one.
+/// Makes rows (or columns, where these are fewer) orthonormal, times `gain`: Saxe et al. 2013. The
+/// tensor has at least two dimensions; all after the first count as one.
 RAMET_API Tensor orthogonal_(Tensor tensor, double gain = 1.0);
 /// In each column the fraction `sparsity` of the elements is zero, the others are normal.
 RAMET_API Tensor sparse_(Tensor tensor, double sparsity, double std = 0.01);

@@ -26,7 +26,7 @@ struct Table {
   std::vector<uint32_t> free;
   int64_t live = 0;
 };
-// Never destroyed: handles that are left at the end of the program are nobody's fault.
+// The table is never destroyed: handles that are left at the end of the program do no harm.
 Table& table() {
   static Table* const made = new Table;
   return *made;
@@ -125,7 +125,7 @@ void free_handle(Kind kind, const void* handle, const char* op) {
   const std::lock_guard<std::mutex> lock(t.mutex);
   Slot& slot = slot_of(t, kind, handle, op, "handle");
   object.swap(slot.object);
-  // A slot whose generations are used up stays empty.
+  // A slot that has used up all its generations stays empty.
   if (++slot.generation != 0) t.free.push_back(parts_of(handle).slot);
   --t.live;
 }

@@ -1,11 +1,12 @@
-// What is behind the handles of nn/c/c.h, and how an exception becomes a status.
+// The objects that the handles of nn/c/c.h stand for, and how an exception becomes a status.
 //
 // Note [Handles in C]
-// A handle is a number that stands in a pointer: a slot of one table, the slot's generation, the
-// kind of what is there. A slot that is used again has another generation. So what a caller does
-// wrong (NULL, a freed handle, a second free, a module for a tensor, which nothing in Fortran or
-// ctypes keeps them from) is looked up and refused; nothing is dereferenced. Whoever found an
-// object holds it, so that freeing its handle meanwhile does no harm.
+// A handle is a number stored in a pointer. It holds a slot of one table, the slot's generation and
+// the kind of the object. A slot that is used again gets another generation. So the table finds and
+// refuses each wrong handle without dereferencing it. Wrong are NULL, a freed handle, a second
+// free, and a module in place of a tensor; nothing in Fortran or ctypes prevents these. A function
+// that has found an object shares its ownership, so another thread may free the handle at the same
+// time.
 #pragma once
 #include <cstdint>
 #include <memory>

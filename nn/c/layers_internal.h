@@ -11,12 +11,12 @@ struct Layer {
   const char* type;
   nn::AnyModule (*make)(Reader& options);
 };
-/// In two files, for compilation's sake: what looks at one element or row, and what looks at
-/// planes.
+/// The layers are split over two files to shorten compilation: layers that work on single elements
+/// or rows, and layers that work on planes.
 const std::vector<Layer>& row_layers();
 const std::vector<Layer>& plane_layers();
 
-/// Of batch and instance norms, whose options have one list.
+/// Makes a batch or instance norm. Both have the same list of options.
 template <class Options, class Impl> nn::AnyModule norm_of_channels(Reader& r) {
   Options o{r.count("num_features")};
   r.read("eps", o.eps());

@@ -33,7 +33,8 @@ template <size_t D, class T> struct is_expanding<ExpandingArray<D, T>> : std::tr
 std::string plain_word(const std::string& name);
 }  // namespace detail
 
-/// One object. Each option is asked for by its name, then finish() refuses what nobody asked for.
+/// Reads one object. The caller asks for each option by its name; finish() refuses all other
+/// entries.
 class Reader {
  public:
   /// `what` the options are of, "Linear"; `path`: where the object stands, "layers[2]", "" for the
@@ -100,7 +101,7 @@ class Reader {
     return value;
   }
 
-  /// An Error that lists what `what` has, on an entry that nobody asked for.
+  /// On an entry that no call has asked for: an Error that lists what `what` has.
   void finish() const;
   /// "layers[2].bias: expected true or false, got 3".
   [[noreturn]] void refuse(const std::string& name, const std::string& expected) const;

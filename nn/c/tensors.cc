@@ -78,8 +78,8 @@ void check_reduction(int reduction, const char* op) {
               "reduction: expected RAMET_NONE, RAMET_MEAN or RAMET_SUM, got ", reduction);
 }
 
-// The two sides of a loss of elements. LibTorch broadcasts one to the other with a warning: [n, 1]
-// and [n] give n * n losses, which nobody has ever wanted.
+// The two sides of an elementwise loss. LibTorch broadcasts one to the other with a warning: [n, 1]
+// and [n] then give n * n losses, which is always a mistake.
 struct Sides {
   Sides(const ramet_tensor* input, const ramet_tensor* target, int reduction, const char* op)
       : x(tensor_of(input, op, "input")), y(tensor_of(target, op, "target")) {

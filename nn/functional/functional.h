@@ -1,8 +1,8 @@
 // nn::functional: what the modules compute, as functions. `namespace F = ramet::nn::functional;`
 //
-// Each takes its tensors and an options object, as LibTorch's function of the same name. The forms
-// in `detail` take plain arguments; the modules call those. A new one stands beside its module, in
-// nn/layers, and is here by its header.
+// Each function takes its tensors and an options object, as LibTorch's function of the same name.
+// Modules call the forms in `detail`, which take plain arguments. A new function is declared in its
+// module's header in nn/layers, and this header includes that one.
 #pragma once
 #include <optional>
 #include <string>

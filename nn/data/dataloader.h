@@ -1,13 +1,13 @@
-// DataLoader: batches of a dataset in the order of a sampler, made on worker threads if wanted. As
-// LibTorch's.
+// DataLoader: makes batches of a dataset in the order of a sampler, on worker threads if wanted.
+// Its interface is LibTorch's.
 //
 //   auto loader = data::make_data_loader(datasets::MNIST(root).map(transforms::Stack<>()),
 //       DataLoaderOptions(64).workers(2));
 //   for (auto& batch : *loader) train(batch.data, batch.target);
 //
-// Beside LibTorch's behaviour: an epoch may be left early and begin() called again; random numbers
-// drawn by datasets and transforms do not depend on the number of workers; save() and load() carry
-// the position inside an epoch. A loader and its iterators belong to one thread.
+// It does more than LibTorch's. A program may leave an epoch early and call begin() again. Random
+// numbers drawn by datasets and transforms do not depend on the number of workers. save() and
+// load() keep the position inside an epoch. A loader and its iterators belong to one thread.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -106,7 +106,7 @@ template <class Dataset, class Batch, class BatchRequest> class DataLoaderBase {
       return batch;
     });
   }
-  /// Behind the last batch.
+  /// The position after the last batch.
   Iterator<Batch> end() { return {}; }
 
   /// Ends the worker threads. No iteration afterwards. The destructor does it too.
@@ -204,7 +204,7 @@ template <class Dataset, class Batch, class BatchRequest> class DataLoaderBase {
             batch = main_thread_dataset_->get_batch(std::move(*request));
           });
         } catch (...) {
-          ++delivered_;  // the iteration may go on behind it
+          ++delivered_;  // the iteration may go on after it
           throw;
         }
       }
@@ -215,7 +215,7 @@ template <class Dataset, class Batch, class BatchRequest> class DataLoaderBase {
     while (pool_->in_flight() > 0) {
       detail::WorkerPool::Result result = pool_->pop(options_.timeout);
       if (result.exception) {
-        ++delivered_;  // the iteration may go on behind it
+        ++delivered_;  // the iteration may go on after it
         prefetch(1);
         throw WorkerException(result.exception);
       }

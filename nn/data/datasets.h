@@ -1,9 +1,9 @@
-// Datasets: what a DataLoader draws batches from, as LibTorch's torch/data/datasets.
+// Datasets: the sources of a DataLoader's batches, as LibTorch's torch/data/datasets.
 //
 // Note [Datasets are copied]
-// A DataLoader moves its dataset in and gives each worker thread a copy, so a dataset holds handles
-// (tensors, shared_ptr) and its get() is called from several threads, each on a copy of its own.
-// size() keeps answering after a move: programs ask it of the variable they moved from.
+// A DataLoader moves its dataset in and gives each worker thread a copy. So a dataset holds handles
+// (tensors, shared_ptr), and several threads call get(), each on its own copy. size() still answers
+// after a move, because programs call it on the variable they moved from.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -52,7 +52,7 @@ class BatchDataset {
   /// The number of examples, if there is one.
   virtual std::optional<size_t> size() const = 0;
 
-  /// This dataset with a transform behind it.
+  /// This dataset, followed by a transform of its examples.
   template <class TransformType> MapDataset<Self, TransformType> map(TransformType transform) & {
     return datasets::map(static_cast<Self&>(*this), std::move(transform));
   }

@@ -14,7 +14,7 @@ namespace data {
 
 /// An input iterator over what a function yields until it yields nothing. Copies share their
 /// position. The first batch is made at the first use, not at construction. After an exception the
-/// next use goes on with the batch behind the failed one.
+/// next use goes on with the batch after the failed one.
 template <class Batch> class Iterator {
  public:
   using difference_type = std::ptrdiff_t;

@@ -9,7 +9,7 @@ namespace ramet {
 namespace data {
 namespace datasets {
 
-/// A folder with four IDX files, plain or with ".gz" behind their names:
+/// Reads a folder with four IDX files, plain or with ".gz" after their names:
 /// {train,t10k}-images-idx3-ubyte and {train,t10k}-labels-idx1-ubyte. Images are uint8, (N, height,
 /// width) or (N, channels, height, width); labels are integers.
 ///

@@ -72,7 +72,8 @@ std::vector<size_t> from_tensor(const Tensor& t) {
   return indices;
 }
 
-// Of the i-th of `count` examples that process `rank` draws; behind the last one it goes on at 0.
+// The index of the i-th of `count` examples that process `rank` draws. After the last example it
+// starts again at 0.
 size_t place_of(size_t rank, size_t count, size_t i, size_t size) {
   return static_cast<size_t>((static_cast<unsigned __int128>(rank) * count + i) % size);
 }

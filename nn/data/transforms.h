@@ -82,7 +82,7 @@ template <class T = Example<>> struct Stack;
 
 /// Of data and targets, and of data alone:
 template <> struct Stack<Example<>> : public Collation<Example<>> {
-  /// All data, and all targets, one behind the other along a new first dimension.
+  /// Stacks all data, and all targets, along a new first dimension.
   Example<> apply_batch(std::vector<Example<>> examples) override {
     std::vector<Tensor> data, targets;
     data.reserve(examples.size());

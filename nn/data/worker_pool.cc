@@ -69,8 +69,8 @@ struct WorkerPool::State {
   mutable std::mutex mutex;
   std::condition_variable jobs_changed, results_changed;
   std::deque<Job> jobs;
-  Results results;           // by the job's number
-  uint64_t next_number = 0;  // of the next job
+  Results results;           // by the job's number.
+  uint64_t next_number = 0;  // of the next job.
   uint64_t next_result = 0;  // ordered: the number that is due
   uint64_t round = 0;        // raised by drain(): results of earlier rounds are dropped
   size_t at_work = 0;        // threads inside a Work
@@ -145,7 +145,7 @@ WorkerPool::WorkerPool(std::vector<Work> work, bool ordered)
 }
 
 WorkerPool::~WorkerPool() {
-  if (state_->is_of_parent()) (void)state_.release();  // nobody can end it here
+  if (state_->is_of_parent()) (void)state_.release();  // a child of fork() has no threads to end
   else state_->stop();
 }
 

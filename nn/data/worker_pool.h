@@ -15,9 +15,9 @@ namespace ramet {
 namespace data {
 namespace detail {
 
-/// What keys the random numbers that a batch draws: of one epoch, the number of the batch. Drawn
-/// with it, the same batch gets the same numbers whoever makes it, so augmentation does not depend
-/// on the number of workers.
+/// The key of the random numbers that a batch draws: its epoch's seed and the number of the batch.
+/// A batch draws the same numbers on every worker, so augmentation does not depend on the number of
+/// workers.
 struct BatchRandom {
   uint64_t seed = 0, batch = 0;
 };
@@ -36,15 +36,15 @@ class RAMET_API WorkerPool {
 
   /// One thread for each of `work`. `ordered`: results come in the order of their requests.
   WorkerPool(std::vector<Work> work, bool ordered);
-  /// Drops what is queued and waits for what runs; in a child of fork(), which has none of the
-  /// threads, it does neither, and all that follows is an Error there.
+  /// Drops queued requests and waits for running ones. A child of fork() has none of the threads:
+  /// there the destructor does neither, and every later call is an Error.
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   /// The thread-local state of the caller (grad mode and the like) goes along.
   void push(std::shared_ptr<void> request, BatchRandom random);
-  /// Requests whose result was not taken yet.
+  /// The number of requests still without a result taken by pop().
   size_t in_flight() const;
   /// The next result. REQUIRES in_flight() > 0. An Error after `timeout`; the result may still be
   /// taken later.

@@ -14,9 +14,9 @@
 #include "runtime/devices/gpu.h"
 #include "runtime/tensor/storage_ref.h"
 
-// DLPack's structs, from its description (version 1.0): an interface between binaries, so sizes and
-// places are all there is to it. Its header is not needed, whose versions do not agree on what they
-// declare.
+// DLPack's structs, as its description (version 1.0) defines them. They are an interface between
+// binaries, so only sizes and positions of the fields matter. This file does not need DLPack's
+// header, which declares different things in different versions.
 namespace {
 
 enum DeviceCode : int32_t { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3 };
@@ -78,7 +78,7 @@ DeviceOf device_of(const char* op, const Tensor& t) {
   const int card = gpus.card(device.index());
   RAMET_CHECK(card >= 0, op, "got ", describe(t), ", an emulated GPU, whose memory no other ",
               "library's CUDA knows; expected a tensor on a CPU: to(kCPU)");
-  gpus.synchronize(device.index());  // who takes it knows nothing of our streams
+  gpus.synchronize(device.index());  // the receiver does not know our streams
   return {kDLCUDA, card};
 }
 
@@ -184,7 +184,7 @@ template <class Managed> Tensor imported(const char* op, Managed* managed, bool 
     if (device.is_cuda()) {  // kernels that were given the memory may still run
       try {
         gpu::required("from_dlpack", device).wait(device.index());
-      } catch (const Error&) {}  // a lost device: whoever waits for it is told
+      } catch (const Error&) {}  // a lost device: every other wait for it reports the error
     }
     managed->deleter(managed);
   };

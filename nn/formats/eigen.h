@@ -1,13 +1,13 @@
-// Eigen's matrices and tensors over the same memory. Optional: for programs that have Eigen 3; the
-// library itself does not know this header.
+// Views of Eigen's matrices and tensors over the same memory. Only programs that have Eigen 3 use
+// this header; the library itself does not include it.
 //
 //   auto m = as_eigen_row_major<float>(tensor);   // m(i, j) is tensor[i][j], no copy
 //   Tensor t = from_eigen(a * b);                 // t[i][j] is (a * b)(i, j), copied
 //   Tensor v = view_of_eigen(matrix);             // v[i][j] is matrix(i, j), no copy
 //
-// Places always mean the same: row i, column j. Only the order in memory differs: Eigen's matrices
-// are column-major unless they say otherwise, so the type that names a tensor's memory says
-// RowMajor. Assign it to an Eigen::MatrixXf to get a column-major copy.
+// Positions always mean the same: row i, column j. Only the order in memory differs. Eigen's
+// matrices are column-major by default, so the type of a view of a tensor's memory says RowMajor.
+// Assign the view to an Eigen::MatrixXf to get a column-major copy.
 #pragma once
 #include <Eigen/Core>
 #include <memory>

@@ -1,9 +1,9 @@
-// Writes messages of Protocol Buffers' wire format: what ONNX and TensorBoard files consist of.
+// Writes messages in the wire format of Protocol Buffers, which ONNX and TensorBoard files use.
 //
-// Fields may come in any order; those of a repeated number come in theirs. A field is its number
-// and its kind in one varint, then a varint (7 bits a byte, lowest first), 4 or 8 bytes
-// (little-endian), or a length and so many bytes: text, a message, packed numbers.
-// (libprotobuf is not linked: two versions of it in one process do not get on.)
+// Fields may come in any order; fields with the same number keep theirs. A field starts with a
+// varint (7 bits a byte, lowest first) of its number and kind. Its value is a varint, 4 or 8 bytes
+// (little-endian), or a length and as many bytes: text, a message or packed numbers. The library
+// does not link libprotobuf, because two versions of it in one process conflict.
 #pragma once
 #include <cstdint>
 #include <cstring>

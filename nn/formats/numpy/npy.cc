@@ -27,7 +27,7 @@ constexpr TypeName kTypes[] = {{'b', '1', kBool},   {'u', '1', kByte},  {'i', '1
                                {'f', '2', kHalf},   {'f', '4', kFloat}, {'f', '8', kDouble},
                                {'u', '2', kUInt16}, {'u', '4', kUInt32}};
 
-// What NumPy has besides: the reason of a refusal.
+// Names NumPy's types that this library does not have, for the reason of a refusal.
 std::string other_type(const std::string& descr) {
   switch (descr.size() < 2 ? ' ' : descr[1]) {
     case 'u': return "unsigned integers of 64 bits";

@@ -10,10 +10,10 @@
 namespace ramet {
 namespace formats {
 
-/// What numpy.savez() and savez_compressed() wrote, by name ("arr_0" where no name was given), in
-/// the file's order. Errors name file, entry and offset: as load_npy()'s, and on an archive that is
-/// damaged (each entry's checksum is compared), on entries that are no arrays, on sizes that cannot
-/// be. Nothing is returned where one array is wrong.
+/// Loads the arrays that numpy.savez() or savez_compressed() wrote, by name ("arr_0" where no name
+/// was given), in the file's order. Errors are those of load_npy(), and name file, entry and
+/// offset. Also an Error: a damaged archive (each entry's checksum is compared), an entry that is
+/// no array, impossible sizes. One bad array makes the whole call fail.
 RAMET_API OrderedDict<std::string, Tensor> load_npz(const std::string& path,
                                                     std::optional<Device> device = std::nullopt);
 /// From memory; `name` stands for the file in errors.

@@ -1,16 +1,16 @@
-// Python's pickles, as far as they hold data. Nothing is ever imported or called: the few globals
-// that tensors and dictionaries are written with stand for what is made here. All others, and what
-// a pickle says that Python should do with them, are a name.
+// Reads the data of Python's pickles. It never imports or calls anything. The few globals that
+// tensors and dictionaries are written with create values of this library. Every other global, and
+// every other action that a pickle asks Python for, becomes a name only.
 //
 // Note [Restricted pickles]
-// A pickle is a program for a machine with a stack, and Python's machine calls whatever it names.
-// This one knows protocols 2 to 5 without what builds classes, and an exact list of globals
-// (pickle_globals.cc). Any other global, and what a call of one gives, is an opaque node: its name,
-// which nothing is done with. Everything that it makes is a node of its own. Nodes belong to the
-// pickle, so that neither cycles nor depth matter while it runs. They cost a constant for each byte
-// read. What a call copies out of its arguments, which may be the same ones each time, is counted.
-// Tensors are descriptions until the whole of a pickle has been read and its storages have been
-// compared with the bytes that are there (torch_storages.cc).
+// A pickle is a program for a stack machine, and Python's machine calls every function that it
+// names. This machine knows protocols 2 to 5 without the instructions that build classes, and an
+// exact list of globals (pickle_globals.cc). Any other global, and the result of calling one, is an
+// opaque node: a name that is not used further. Each object is a node. The pickle owns its nodes,
+// so neither cycles nor depth matter while it runs. Nodes cost a constant for each byte read. Calls
+// may copy the same arguments many times, so those copies are counted. Tensors stay descriptions
+// until the whole pickle has been read and its storages have been compared with the file's bytes
+// (torch_storages.cc).
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -43,8 +43,8 @@ struct Place {
 struct StorageNote {
   std::string key;
   uint64_t bytes;
-  size_t unit;         // bytes of what the pickle counts
-  size_t item = 0;     // bytes of an element of its tensors; 0: there are none
+  size_t unit;         // bytes of what the pickle counts.
+  size_t item = 0;     // bytes of an element of its tensors; 0: there are none.
   bool mixed = false;  // of several sizes
   bool bools = false;  // among them
   uint64_t at;         // where the pickle first names it

@@ -47,8 +47,8 @@ class Values {
   }
 
  private:
-  // Whoever walks over the tree sees a shared value once for each use: lists of lists of lists that
-  // are all the same one would never end.
+  // A traversal of the tree visits a shared value once for each use. A list of lists of lists that
+  // are all the same list would make it almost endless.
   void count(Node* n, uint64_t more) {
     values_ += more;
     if (values_ > most_values_) place_.bad(n->at, "got the same values very many times");

@@ -31,7 +31,7 @@ class Writer {
     write(value);
     text_ += '.';
   }
-  /// As the parts of an archive, whose memory is this object's.
+  /// The bytes as parts of an archive; this object owns their memory.
   std::vector<detail::ZipPart> parts() {
     const auto piece = [](const std::string& s) {
       return std::vector<std::pair<const void*, size_t>>{{s.data(), s.size()}};

@@ -25,7 +25,8 @@ using serialize::detail::MemorySource;
 using serialize::detail::Source;
 
 constexpr uint64_t kMaxPickle = uint64_t{1} << 30;  // without the tensors' data
-// PyTorch deflates none. One that somebody deflated costs some 70 bytes for each of its own.
+// PyTorch deflates no entry. A file deflated by other tools costs some 70 bytes for each of its
+// own.
 constexpr uint64_t kMostOfAByte = 16, kMostOfAnyFile = uint64_t{1} << 20;
 constexpr int kMaxVersion = 10;  // of the zip format, as PyTorch 2.15's
 constexpr const char kZip[] = "PK\x03\x04";
@@ -110,8 +111,8 @@ IValue load_zip(ZipReader& zip, std::optional<Device> device) {
 
 // ---- before 1.6 ---------------------------------------------------------------------------------
 
-// Five pickles in a row: a magic number, the version, the writer's machine, the object, the keys of
-// its storages; then each storage, its number of elements before it.
+// The file holds five pickles in a row: a magic number, the version, the writer's machine, the
+// object, and the keys of its storages. Then comes each storage, after its number of elements.
 IValue load_old(const char* op, const std::string& name, Source& in, std::optional<Device> device) {
   Pickle pickle({op, "\"" + name + "\""}, in, Pickle::Dialect::kPython);
   const auto bad = [&](uint64_t at, const auto&... parts) { pickle.place().bad(at, parts...); };

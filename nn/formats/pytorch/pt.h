@@ -18,22 +18,24 @@
 namespace ramet {
 namespace formats {
 
-/// All that a .pt or .pth file holds, as a tree: of torch.save() in Python, with the zip format or
-/// the one before PyTorch 1.6, and of LibTorch's torch::save(), where a module, optimizer or tensor
-/// is the dictionary of its attributes. Tensors that shared a storage share memory again (tied
-/// weights), with their strides; they are on `device` (cpu:0 by default), wherever they were.
-/// Byte orders of both kinds are read. dtypes are texts ("torch.float32"). What cannot be read is
-/// opaque (IValue::isOpaque()), and a conversion of it is an Error. unread_of() (state_dict.h)
-/// lists all such values. An Error names file, entry and offset.
+/// Loads all that a .pt or .pth file holds, as a tree. Files of torch.save() in Python may have the
+/// zip format or the one before PyTorch 1.6. In files of LibTorch's torch::save(), a module,
+/// optimizer or tensor is the dictionary of its attributes. Tensors that shared a storage (tied
+/// weights) share memory again, with their strides. All tensors are on `device` (cpu:0 by default),
+/// wherever they were. Big-endian and little-endian files are read. dtypes are texts
+/// ("torch.float32"). A value that cannot be read is opaque (IValue::isOpaque()); its conversion is
+/// an Error. unread_of() (state_dict.h) lists all opaque values. An Error names file, entry and
+/// offset.
 RAMET_API IValue load_pt(const std::string& path, std::optional<Device> device = std::nullopt);
 /// From memory; `name` stands for the file in errors.
 RAMET_API IValue load_pt(const char* data, size_t bytes, const std::string& name = "memory",
                          std::optional<Device> device = std::nullopt);
 
-/// What LibTorch's torch::save() wrote of a module, an optimizer, a tensor or a list of tensors, or
-/// a state dict of Python's (of modules and optimizers), as the archive that it would be here. An
-/// optimizer's class is not in the file; where its options tell, another one's is an Error, as is
-/// what it cannot do here (maximize). Opaque values are left out.
+/// Reads a module, an optimizer, a tensor or a list of tensors. LibTorch's torch::save() wrote
+/// them, or Python a state dict of a module or optimizer. Returns the archive that this library
+/// would have written. The file does not hold an optimizer's class. Reading is an Error where its
+/// options show another class than the reader's, or a feature that this library lacks (maximize).
+/// Opaque values are left out.
 RAMET_API serialize::InputArchive torch_archive(const std::string& path,
                                                 std::optional<Device> device = std::nullopt);
 inline serialize::InputArchive torch_archive(const char* path,

@@ -32,9 +32,10 @@ RAMET_API OrderedDict<std::string, Tensor> tensors_of(const IValue& tree,
 /// "argparse.Namespace"}, {"spectrum", "torch.complex64[2, 3]"}.
 RAMET_API std::vector<std::pair<std::string, std::string>> unread_of(const IValue& tree);
 
-/// The tensors of a file, by name, whoever wrote it: PyTorch, LibTorch, safetensors or an
-/// index of such files (mapped, with their checksums compared, where they stay on cpu:0), or NumPy.
-/// `below` as tensors_of()'s. A warning names opaque values that are left out.
+/// The tensors of a file, by name. The file may be PyTorch's, LibTorch's or NumPy's, safetensors or
+/// an index of safetensors files. Safetensors that stay on cpu:0 are mapped, and their checksums
+/// compared. `below` has the meaning it has in tensors_of(). A warning names opaque values that are
+/// left out.
 RAMET_API OrderedDict<std::string, Tensor> state_dict(const std::string& path,
                                                       const std::string& below = "",
                                                       std::optional<Device> device = std::nullopt);
@@ -59,18 +60,18 @@ class RAMET_API NameMap {
   /// Each match (ECMAScript) anywhere in a name; `to` may use $1, $2, ... A pattern that is none is
   /// an Error.
   NameMap& rename_regex(const std::string& pattern, const std::string& to);
-  /// Entries whose whole name matches: rows and columns change places (a Linear of TensorFlow). Of
-  /// other ranks than 2, and where permute() does not fit, the report says so.
+  /// Transposes the entries that match with their whole name (TensorFlow's Linear). The report
+  /// names entries of other ranks than 2, and those that permute() does not fit.
   NameMap& transpose(const std::string& pattern);
   /// The same for any rank, as Tensor::permute (a convolution of TensorFlow: {3, 2, 0, 1}).
   NameMap& permute(const std::string& pattern, std::vector<int64_t> dims);
-  /// Entries whose whole name matches are not asked for.
+  /// Skips the entries that match with their whole name; the report lists them as ignored.
   NameMap& ignore(const std::string& pattern);
-  /// Several entries become one: those that match the patterns with all of their names follow each
-  /// other along `dim`, in the order of the patterns. `to` may use $1, $2, ...; entries with the same result
-  /// belong together: join({"(.*)q\\.(.*)", "(.*)k\\.(.*)", "(.*)v\\.(.*)"}, "$1in_proj_$2") makes
-  /// MultiheadAttention's weights and biases of three Linears. Where one is missing or of other
-  /// sizes, the entries stay, and the report says why.
+  /// Joins several entries into one. The entries that match the patterns with their whole names
+  /// follow each other along `dim`, in the order of the patterns. `to` may use $1, $2, ...; entries
+  /// with the same result belong together. join({"(.*)q\\.(.*)", "(.*)k\\.(.*)", "(.*)v\\.(.*)"},
+  /// "$1in_proj_$2") makes MultiheadAttention's weights and biases of three Linears. Where an entry
+  /// is missing or has other sizes, the entries stay, and the report says why.
   NameMap& join(const std::vector<std::string>& patterns, const std::string& to, int64_t dim = 0);
   /// The reverse: an entry that matches with all of its name becomes as many equal parts along
   /// `dim` as there are names. Where it does not divide, it stays, and the report says so.
@@ -88,9 +89,9 @@ class RAMET_API NameMap {
 struct RAMET_API LoadReport {
   /// What became of a name.
   enum class Kind {
-    kLoaded,      // as it was, or renamed, permuted, converted
+    kLoaded,      // as it was, or renamed, permuted, converted.
     kIgnored,     // by a rule
-    kMissing,     // the module has it, the file has not
+    kMissing,     // the module has it, the file has not.
     kUnexpected,  // the file has it, the module has not
     kMisshaped,   // other sizes
     kTwice,       // two of the file for one of the module

@@ -137,7 +137,8 @@ class Translation {
     for (size_t i = 0; i < parts.size(); ++i)
       ours.insert(parts[i], number(name, value.toTupleRef().elements()[i]));
   }
-  // Python writes whole numbers where somebody said lr=1, and tensors where the rate is one.
+  // Python writes a whole number where a program said lr=1, and a tensor where the rate is a
+  // tensor.
   IValue number(const std::string& name, const IValue& value) const {
     if (value.isInt()) return IValue(static_cast<double>(value.toInt()));
     if (value.isOpaque()) bad(name, value.toOpaque().name);

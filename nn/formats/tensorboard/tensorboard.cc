@@ -57,8 +57,8 @@ double now() {
 
 // ---- values -------------------------------------------------------------------------------------
 
-// The upper ends of TensorFlow's buckets: 1e-12 * 1.1^k below 1e20, their negatives, 0, and the
-// largest double behind all.
+// The upper ends of TensorFlow's buckets: 1e-12 * 1.1^k below 1e20, their negatives, 0, and at the
+// end the largest double.
 const std::vector<double>& bucket_limits() {
   static const std::vector<double> limits = [] {
     std::vector<double> positive;

@@ -4,11 +4,11 @@
 //   events.add_scalar("loss", loss.item<double>(), step);
 //   events.add_histogram("fc.weight", fc->weight, step);
 //
-// A writer makes one file in the folder, events.out.tfevents.<seconds>.<host>.<process>.<number>;
-// TensorBoard joins the files of a folder, so a run that goes on writes another one. The file is a
-// row of records: length (8 bytes), its check sum, an Event message, its check sum; check sums are
-// CRC-32C, masked. Records are only ever appended: a program that is killed leaves a file whose
-// complete records can be read, and readers leave out what is cut off.
+// A writer makes one file in the folder, events.out.tfevents.<seconds>.<host>.<process>.<number>.
+// TensorBoard joins the files of a folder, so a resumed run writes another file. The file is a
+// sequence of records: length (8 bytes), its checksum, an Event message, its checksum. Checksums
+// are CRC-32C, masked. Records are only ever appended: a program that is killed leaves a file with
+// complete records, and readers skip a record that is cut off.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -44,7 +44,7 @@ class RAMET_API EventWriter {
   /// numbers from 0 to 1 (others are clipped; NaN is 0). Written as PNG.
   void add_image(const std::string& tag, const Tensor& image, int64_t step,
                  std::optional<double> wall_time = std::nullopt);
-  /// The graph behind a tensor, as autograd::collect_graph gave it: a node an operation; a
+  /// The graph that computed a tensor, from autograd::collect_graph. Each operation is a node; a
   /// parameter "fc.weight" stands in a box "fc".
   void add_graph(const autograd::GraphPicture& graph,
                  std::optional<double> wall_time = std::nullopt);

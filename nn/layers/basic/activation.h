@@ -73,8 +73,8 @@ struct RAMET_API PReLUOptions {
 
 // ---- modules ------------------------------------------------------------------------------------
 
-// Name, what its forward takes, and what the class has besides. What it computes is the function of
-// its name below.
+// Name, the type of forward's input, and the class's other members. The function of the same name
+// below says what it computes.
 #define RAMET_ACTIVATION(Name, Input, members)                \
   class RAMET_API Name##Impl : public Cloneable<Name##Impl> { \
    public:                                                    \

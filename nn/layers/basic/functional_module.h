@@ -7,8 +7,9 @@
 
 namespace ramet::nn {
 
-/// `Functional(relu)`, or with the arguments behind the first: `Functional(max_pool2d, 3, 2, 0, 1,
-/// false)`. Lists among them are given as containers that own their values.
+/// A function as a module: `Functional(relu)`, or with the arguments after the first one:
+/// `Functional(max_pool2d, 3, 2, 0, 1, false)`. List arguments are given as containers that own
+/// their values.
 class RAMET_API FunctionalImpl : public Cloneable<FunctionalImpl> {
  public:
   /// What it calls.

@@ -107,7 +107,7 @@ Tensor padded(const ConvOptions<D>& o, const Tensor& input, const Tensor& weight
   for (size_t d = 0; d < D; ++d) {
     int64_t both = 0, before = 0;
     if (std::holds_alternative<enumtype::kSame>(o.padding())) {
-      // The odd one goes behind.
+      // The odd one goes to the end.
       both = checked_mul("Conv", "padding", (*o.dilation())[d], (*o.kernel_size())[d] - 1);
       before = both / 2;
     } else if (const auto* numbers = std::get_if<ExpandingArray<D>>(&o.padding())) {

@@ -20,7 +20,7 @@ template <size_t D> struct ConvTransposeOptions {
   RAMET_ARG(ExpandingArray<D>, stride) = 1;
   /// Rows of the output that are left out on either side.
   RAMET_ARG(ExpandingArray<D>, padding) = 0;
-  /// Rows that the output has besides, on one side: less than the stride or the dilation.
+  /// Extra rows of the output, on one side: less than the stride or the dilation.
   RAMET_ARG(ExpandingArray<D>, output_padding) = 0;
   RAMET_ARG(int64_t, groups) = 1;
   RAMET_ARG(bool, bias) = true;
@@ -43,8 +43,9 @@ template <size_t D, class Derived> class RAMET_API ConvTransposeNdImpl : public 
   void reset() override;
   void reset_parameters();
   void pretty_print(std::ostream& stream) const override;
-  /// output_size: the result's spatial extents (or all of them), from which output_padding follows,
-  /// the options' aside; as Python's, which knows dilation and inputs without a batch.
+  /// output_size: the result's spatial extents (or all extents). They determine output_padding in
+  /// place of the option. As in Python, it takes the dilation into account and accepts inputs
+  /// without a batch.
   Tensor forward(const Tensor& input, const std::optional<IntArrayRef>& output_size = std::nullopt);
 
   ConvTransposeOptions<D> options;

@@ -7,7 +7,7 @@
 
 namespace ramet::nn {
 
-// Kind, mode and value, and what is printed behind the padding.
+// Kind, mode and value, and the text that is printed after the padding.
 #define RAMET_PAD(Kind, mode, value_, printed)                                                     \
   template <size_t D, class Derived>                                                               \
   void Kind##Impl<D, Derived>::pretty_print(std::ostream& stream) const {                          \

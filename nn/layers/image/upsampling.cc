@@ -50,7 +50,7 @@ void check_rank(const Tensor& x, int64_t dims, const char* mode) {
               "D input");
 }
 
-// The result's extents behind the channels.
+// The result's extents after the channels.
 std::vector<int64_t> extents(const Tensor& x, const std::optional<std::vector<int64_t>>& size,
                              const std::optional<std::vector<double>>& scale) {
   RAMET_CHECK(size || scale, kOp, "either size or scale_factor should be defined");

@@ -14,7 +14,8 @@ namespace ramet::nn {
 struct RAMET_API UpsampleOptions {
   using mode_t = OneOf<enumtype::kNearest, enumtype::kLinear, enumtype::kBilinear,
                        enumtype::kBicubic, enumtype::kTrilinear>;
-  /// Extents of the result behind the channels, or factors of them: one of the two.
+  /// Extents of the result after the channels (size), or factors of them (scale_factor): set one of
+  /// both.
   RAMET_ARG(std::optional<std::vector<int64_t>>, size) = std::nullopt;
   /// One number stands for all dimensions.
   RAMET_ARG(std::optional<std::vector<double>>, scale_factor) = std::nullopt;
@@ -60,10 +61,14 @@ RAMET_API Tensor interpolate(const Tensor& input, const std::optional<std::vecto
                              InterpolateFuncOptions::mode_t mode, std::optional<bool> align_corners,
                              std::optional<bool> recompute_scale_factor, bool antialias);
 }  // namespace detail
-/// input [n, c, l] (kNearest, kNearestExact, kLinear, kArea), [n, c, h, w] (the same with kBilinear
-/// and kBicubic for kLinear) or [n, c, d, h, w] (with kTrilinear) at other extents: floor(extent *
-/// scale_factor), or `size`. autograd/ops/layers/upsample.h says what each mode computes; kArea:
-/// adaptive averages. Not given, align_corners is false; kNearest and kArea refuse it.
+/// Resizes the input to other extents: floor(extent * scale_factor), or `size`. The input is one
+/// of:
+/// - [n, c, l] with kNearest, kNearestExact, kLinear, kArea;
+/// - [n, c, h, w] with the same modes, but kBilinear and kBicubic in place of kLinear;
+/// - [n, c, d, h, w] with the same, but kTrilinear.
+///
+/// autograd/ops/layers/upsample.h says what each mode computes; kArea: adaptive averages.
+/// align_corners is false by default; kNearest and kArea refuse it.
 RAMET_API Tensor interpolate(const Tensor& input, const InterpolateFuncOptions& options = {});
 
 }  // namespace functional

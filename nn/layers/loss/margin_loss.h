@@ -65,7 +65,7 @@ struct RAMET_API KLDivLossOptions {
   RAMET_ARG(bool, log_target) = false;
 };
 
-// A module whose forward is the function of its name below.
+// A module; the function of its name below is its forward.
 #define RAMET_LOSS(Name, members, ...)                        \
   class RAMET_API Name##Impl : public Cloneable<Name##Impl> { \
    public:                                                    \
@@ -130,12 +130,13 @@ RAMET_API Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target,
 /// log(1 + exp(-y x)), without overflow
 RAMET_API Tensor soft_margin_loss(const Tensor& input, const Tensor& target,
                                   const SoftMarginLossFuncOptions& options = {});
-/// Of samples x [n, c] or [c] and their classes y (int64, as x, up to the first -1):
-/// sum max(0, 1 - x[y[j]] + x[i]) / c over those j and all i that are no class of the sample
+/// Takes samples x [n, c] or [c] and their classes y (int64, as x, up to the first -1). The loss is
+/// sum max(0, 1 - x[y[j]] + x[i]) / c. The sum goes over those j and all i that are no class of the
+/// sample.
 RAMET_API Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target,
                                         const MultilabelMarginLossFuncOptions& options = {});
-/// Of [n, c] and y [n], or of [c] and a number: 1 - cos(x1, x2) where y is 1,
-/// max(0, cos(x1, x2) - margin) where y is -1
+/// Takes [n, c] and y [n], or [c] and a number. The loss is 1 - cos(x1, x2) where y is 1, max(0,
+/// cos(x1, x2) - margin) where y is -1.
 RAMET_API Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2,
                                        const Tensor& target,
                                        const CosineEmbeddingLossFuncOptions& options = {});
@@ -152,8 +153,8 @@ RAMET_API Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positiv
 RAMET_API Tensor triplet_margin_with_distance_loss(
     const Tensor& anchor, const Tensor& positive, const Tensor& negative,
     const TripletMarginWithDistanceLossFuncOptions& options = {});
-/// Of samples x [n, c] and their class y [n] (int64), or of [c] and a number:
-/// sum weight[y] max(0, margin - x[y] + x[i])^p / c over i != y
+/// Takes samples x [n, c] and their class y [n] (int64), or [c] and a number. The loss is sum
+/// weight[y] max(0, margin - x[y] + x[i])^p / c over i != y.
 RAMET_API Tensor multi_margin_loss(const Tensor& input, const Tensor& target,
                                    const MultiMarginLossFuncOptions& options = {});
 /// Of samples x [*, c] and y in [0, 1]: the mean over classes of

@@ -1,14 +1,14 @@
 // BatchNorm1d, BatchNorm2d, BatchNorm3d.
 //
 // Note [Batch norm in replicas]
-// A replica sees a part of the batch. It normalises with that part's statistics, as LibTorch's
-// does, but writes no running buffer: each forward in training deposits (count, mean, variance) of
-// what it saw. When all replicas have succeeded, the source combines the deposits of corresponding
-// forwards, in replica order, by Chan's formula (Chan, Golub, LeVeque 1979), and makes one running
-// update from the union. So the running buffers are those of one forward over the whole batch. With
-// BufferPolicy::sync on its buffers the replicas instead exchange their statistics during forward
-// and normalise with those of the whole batch; gradients flow through the exchange. In
-// data-parallel processes both go over all processes' replicas.
+// A replica sees a part of the batch. It normalises with that part's statistics, as LibTorch does,
+// but writes no running buffer. Instead each forward in training deposits (count, mean, variance)
+// of its part. When all replicas have succeeded, the source module combines the deposits of
+// corresponding forwards, in replica order, by Chan's formula (Chan, Golub, LeVeque 1979). From the
+// union it makes one running update. So the running buffers are those of one forward over the whole
+// batch. With BufferPolicy::sync on its buffers, the replicas instead exchange their statistics
+// during forward and normalise with those of the whole batch. Gradients flow through the exchange.
+// In data-parallel processes both kinds go over all processes' replicas.
 #pragma once
 #include <memory>
 #include <optional>
@@ -41,7 +41,7 @@ struct BatchDeposits;
 struct RAMET_API BatchNormState {
   BatchNormOptions options;
   Tensor weight, bias, running_mean, running_var, num_batches_tracked;
-  // behind a pointer: a deposit is no change of the module's own bytes
+  // in a shared_ptr: a deposit does not change the module's own bytes
   std::shared_ptr<BatchDeposits> deposits;
 
   explicit BatchNormState(const BatchNormOptions& o) : options(o) {}
@@ -125,9 +125,9 @@ class RAMET_API BatchNorm3dImpl : public BatchNormImplBase<3, BatchNorm3dImpl> {
 extern template class Cloneable<BatchNorm3dImpl>;
 RAMET_MODULE(BatchNorm3d);
 
-/// max_pool2d(relu(batch_norm(x)), 2) of (N, C, H, W): one pass over the input each way instead of
-/// three, and nothing kept between them; the same values up to rounding. Its parameters and buffers
-/// are those of BatchNorm2d. Not in LibTorch.
+/// max_pool2d(relu(batch_norm(x)), 2) of (N, C, H, W), with the same values up to rounding. Forward
+/// and backward make one pass over the input each instead of three, and keep nothing in between.
+/// Its parameters and buffers are those of BatchNorm2d. LibTorch does not have it.
 class RAMET_API BatchNormReLUMaxPool2dImpl
     : public BatchNormImplBase<2, BatchNormReLUMaxPool2dImpl, /*kPool=*/true> {
  public:

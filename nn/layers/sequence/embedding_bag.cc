@@ -102,7 +102,7 @@ Tensor detail::embedding_bag(const Tensor& input, const Tensor& weight, const Te
   const Tensor indices = matrix ? input.reshape(-1) : input,
                factors = scale.defined() ? scale.reshape(-1) : scale;
   const int64_t how = sums ? 0 : maxima ? 2 : 1;
-  // The starts of a matrix's rows have no end of the last one behind them.
+  // The starts of a matrix's rows are not followed by the end of the last one.
   const bool last = include_last_offset && !matrix;
   if (max_norm) {
     // Before the weight is changed.

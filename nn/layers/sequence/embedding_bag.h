@@ -46,8 +46,8 @@ struct RAMET_API EmbeddingBagFromPretrainedOptions {
   RAMET_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
 };
 
-/// Bags of rows of `weight` (num_embeddings, embedding_dim), which starts normal(0, 1): of a
-/// matrix of indices each row is a bag; a vector of indices is cut at `offsets`.
+/// Reduces bags of rows of `weight` (num_embeddings, embedding_dim), which starts normal(0, 1). In
+/// a matrix of indices each row is a bag; a vector of indices is cut at `offsets`.
 class RAMET_API EmbeddingBagImpl : public Cloneable<EmbeddingBagImpl> {
  public:
   EmbeddingBagImpl(int64_t num_embeddings, int64_t embedding_dim)

@@ -34,9 +34,10 @@ struct RAMET_API MultiheadAttentionOptions {
 /// concat(head_1 ... head_h) out_proj^T + bias, head_i = softmax(q_i k_i^T / sqrt(head_dim) + mask)
 /// v_i, with q, k and v projections of query, key and value.
 ///
-/// Parameters, named and drawn as PyTorch's: in_proj_weight (3 embed_dim, embed_dim), or, where
-/// kdim or vdim differs from embed_dim, q_proj_weight, k_proj_weight and v_proj_weight: Glorot's
-/// uniform; in_proj_bias: zeros; out_proj; bias_k and bias_v (1, 1, embed_dim): Glorot's normal.
+/// Parameters, named and drawn as PyTorch's: in_proj_weight (3 embed_dim, embed_dim), Glorot's
+/// uniform. Where kdim or vdim differs from embed_dim, q_proj_weight, k_proj_weight and
+/// v_proj_weight stand in its place. in_proj_bias: zeros. out_proj. bias_k and bias_v (1, 1,
+/// embed_dim): Glorot's normal.
 class RAMET_API MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
  public:
   MultiheadAttentionImpl(int64_t embed_dim, int64_t num_heads)
@@ -108,20 +109,21 @@ struct RAMET_API MultiheadAttentionForwardFuncOptions {
   RAMET_ARG(bool, batch_first) = false;
 };
 
-/// query [rows, batch, embed_dim], key [keys, batch, kdim] and value [keys, batch, vdim], or all
-/// without a batch (2 dimensions), give [rows, batch, embed_dim] and, with need_weights, the
-/// probabilities after dropout: [batch, rows, keys], the heads' mean, or [batch, heads, rows, keys]
-/// without average_attn_weights. The keys that bias_k and add_zero_attn add come last. static_k and
-/// static_v [batch * heads, keys, head_dim] stand for the projections of key and value.
+/// Inputs: query [rows, batch, embed_dim], key [keys, batch, kdim] and value [keys, batch, vdim],
+/// or all without a batch (2 dimensions). The first result is [rows, batch, embed_dim]. With
+/// need_weights the second holds the probabilities after dropout. These are [batch, rows, keys],
+/// the heads' mean, or [batch, heads, rows, keys] without average_attn_weights. The keys that
+/// bias_k and add_zero_attn add come last. static_k and static_v [batch * heads, keys, head_dim]
+/// replace the projections of key and value.
 ///
-/// attn_mask [rows, keys] or [batch * heads, rows, keys], key_padding_mask [batch, keys]: floats
-/// are added to the scores; true (bool) or not 0 (uint8) takes no part, in both as upstream's
-/// documentation says (LibTorch's code adds a bool attn_mask). A row that sees nothing has
-/// probabilities 0, where LibTorch has NaN.
+/// Masks: attn_mask [rows, keys] or [batch * heads, rows, keys], key_padding_mask [batch, keys].
+/// Float values are added to the scores. In both masks true (bool) or not 0 (uint8) excludes a key,
+/// as upstream's documentation says (LibTorch's code adds a bool attn_mask). Where all keys of a
+/// row are excluded, its probabilities are 0; LibTorch has NaN there.
 ///
-/// Where no weights are asked for, it is scaled_dot_product_attention: without masks and dropout
-/// its fused kernels, which need no memory for scores, with is_causal too. query, key and value
-/// that are one tensor are projected by one product.
+/// Without need_weights it is scaled_dot_product_attention. Without masks and dropout that runs its
+/// fused kernels, also with is_causal; they need no memory for scores. Where query, key and value
+/// are one tensor, one product projects all three.
 RAMET_API std::tuple<Tensor, Tensor> multi_head_attention_forward(
     const Tensor& query, const Tensor& key, const Tensor& value,
     const MultiheadAttentionForwardFuncOptions& options);

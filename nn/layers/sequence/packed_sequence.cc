@@ -30,7 +30,7 @@ std::vector<Run> runs_of(const std::vector<int64_t>& batch_sizes) {
   return runs;
 }
 
-// The sizes of an element, behind those of time and batch.
+// `first` (the sizes of time and batch), followed by the sizes of an element.
 std::vector<int64_t> with(std::initializer_list<int64_t> first, IntArrayRef rest) {
   std::vector<int64_t> sizes(first);
   sizes.insert(sizes.end(), rest.begin(), rest.end());

@@ -12,8 +12,9 @@ namespace ramet::nn::utils::rnn {
 /// second ones, ... Made by pack_padded_sequence and pack_sequence.
 class RAMET_API PackedSequence {
  public:
-  /// data: [sum of lengths, ...]; batch_sizes: int64 on the host, how many sequences have an
-  /// element 0, 1, ...; the indices (undefined: as they are) sort a batch and put it back.
+  /// data: [sum of lengths, ...]. batch_sizes: int64 on the host, how many sequences have an
+  /// element 0, 1, ... The indices sort a batch and restore its order; undefined means that it is
+  /// sorted already.
   explicit PackedSequence(Tensor data, Tensor batch_sizes, Tensor sorted_indices = {},
                           Tensor unsorted_indices = {});
 
@@ -42,9 +43,9 @@ class RAMET_API PackedSequence {
 /// Of positions 0 .. n - 1 (int64, [n]) where each one is; undefined of an undefined tensor.
 RAMET_API Tensor invert_permutation(const Tensor& permutation);
 
-/// input: [longest or more, batch, ...], or [batch, longest or more, ...] with batch_first;
-/// lengths: int64 [batch] on the host, each at least 1, in descending order unless enforce_sorted
-/// is false. Differentiable.
+/// input: [longest or more, batch, ...], or [batch, longest or more, ...] with batch_first.
+/// lengths: int64 [batch] on the host, each at least 1. They are in descending order unless
+/// enforce_sorted is false. Differentiable.
 RAMET_API PackedSequence pack_padded_sequence(Tensor input, Tensor lengths,
                                               bool batch_first = false, bool enforce_sorted = true);
 /// The way back: [longest, batch, ...] (or batch first) with padding_value in the gaps, and the

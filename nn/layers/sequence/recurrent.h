@@ -80,9 +80,10 @@ struct RAMET_API GRUOptions {
 
 namespace detail {
 
-/// Parameters weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_hr_l0, then those of
-/// _l0_reverse, _l1, ...: [gates * hidden, features] with the gates in LibTorch's order (i, f, g, o
-/// of an LSTM, r, z, n of a GRU), drawn from uniform(-1, 1) / sqrt(hidden_size).
+/// Parameters: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_hr_l0, then those of
+/// _l0_reverse, _l1, ... Their sizes are [gates * hidden, features]. The gates have LibTorch's
+/// order: i, f, g, o of an LSTM, r, z, n of a GRU. Values are drawn from uniform(-1, 1) /
+/// sqrt(hidden_size).
 template <class Derived> class RAMET_API RNNImplBase : public Cloneable<Derived> {
  public:
   explicit RNNImplBase(const RNNOptionsBase& options_);

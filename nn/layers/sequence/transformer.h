@@ -44,9 +44,9 @@ struct RAMET_API TransformerOptions {
   RAMET_ARG(int64_t, dim_feedforward) = 2048;
   RAMET_ARG(double, dropout) = 0.1;
   RAMET_ARG(activation_t, activation) = kReLU;
-  /// Instead of a TransformerEncoder, a module whose forward takes what its does up to
-  /// src_key_padding_mask (tensors); the Transformer has a clone of it. It decides about
-  /// batch_first and norm_first itself.
+  /// A module that replaces the TransformerEncoder. Its forward takes the same tensors up to
+  /// src_key_padding_mask. The Transformer holds a clone of it. The module itself decides about
+  /// batch_first and norm_first.
   RAMET_ARG(AnyModule, custom_encoder);
   RAMET_ARG(AnyModule, custom_decoder);
   /// As those of the layers.

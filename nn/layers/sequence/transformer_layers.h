@@ -41,9 +41,9 @@ struct RAMET_API TransformerDecoderLayerOptions {
   RAMET_ARG(bool, norm_first) = false;
 };
 
-// Masks are those of functional::multi_head_attention_forward, which attention here is without
-// weights; is_causal as there: row i sees the keys j <= i by the fused kernels, and the mask of
-// that attention is not read.
+// Masks are those of functional::multi_head_attention_forward, which computes the attention here,
+// without need_weights. With is_causal, row i sees the keys j <= i by the fused kernels, and the
+// mask of that attention is not read.
 
 /// Attention of the rows among themselves, then linear2(activation(linear1)), each added to its
 /// input and normalised.

@@ -1,4 +1,4 @@
-// AnyModule: a module of any class behind one type, called with any arguments.
+// AnyModule: one type that holds a module of any class and can be called with any arguments.
 //
 // The arguments of forward() must have exactly the types that the module's forward() declares, up
 // to references and const.
@@ -101,13 +101,13 @@ struct PlainModule final : AnyModuleBase<M, PlainModule<M, Result, Args...>> {
   }
 };
 
-/// nn::call() on boxed values: hooks see the arguments that are tensors, and the tensors of a
-/// result that is a Tensor, a vector of them, or a tuple of two or three.
+/// nn::call() on boxed values. Hooks see the arguments that are tensors. They see the tensors of a
+/// result that is a Tensor, a vector of tensors, or a tuple of two or three.
 RAMET_API AnyValue call_boxed(Module& module, std::vector<AnyValue>&& arguments,
                               const std::function<AnyValue(std::vector<AnyValue>&&)>& forward);
 
-/// A module whose forward() is a template and which says itself how to run on boxed values:
-/// Sequential.
+/// For a module with a template as forward(), such as Sequential. The module itself defines how it
+/// runs on boxed values (forward_values).
 template <class M> struct BoxedModule final : AnyModuleBase<M, BoxedModule<M>> {
   using AnyModuleBase<M, BoxedModule>::AnyModuleBase;
   AnyValue forward(std::vector<AnyValue>&& arguments) override {
@@ -134,7 +134,7 @@ std::unique_ptr<AnyModulePlaceholder> make_plain(std::shared_ptr<M> module,
 
 }  // namespace detail
 
-/// A module of any class behind one type; see above.
+/// Holds a module of any class; see above.
 class AnyModule {
  public:
   /// Empty.
@@ -255,9 +255,9 @@ RAMET_API std::vector<AnyValue> with_defaults(std::vector<AnyValue>&& arguments,
 
 }  // namespace ramet::nn
 
-/// In a module class, for its use in AnyModule and Sequential: which arguments of forward have
-/// defaults, as pairs of position and value in ascending order: `RAMET_FORWARD_HAS_DEFAULT_ARGS({1,
-/// nn::AnyValue(Tensor())})`.
+/// Stands in a module class that is used in AnyModule and Sequential. It says which arguments of
+/// forward have defaults, as pairs of position and value in ascending order:
+/// `RAMET_FORWARD_HAS_DEFAULT_ARGS({1, nn::AnyValue(Tensor())})`.
 #define RAMET_FORWARD_HAS_DEFAULT_ARGS(...)                                          \
   bool _forward_has_default_args() override { return true; }                         \
   unsigned int _forward_num_required_args() override {                               \

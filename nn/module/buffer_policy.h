@@ -15,9 +15,9 @@ enum class BufferPolicy : uint8_t {
   mean,
   sum,
   max,
-  all_equal,    // an Error where two replicas differ
-  sync,         // the module itself makes its replicas agree during forward
-  per_replica,  // each replica keeps its own value from step to step; the source's is not changed
+  all_equal,    // an Error where two replicas differ.
+  sync,         // the module itself makes its replicas agree during forward.
+  per_replica,  // each replica keeps its own value from step to step; the source's is not changed.
 };
 
 }  // namespace nn

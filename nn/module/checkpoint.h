@@ -6,11 +6,11 @@
 //   checkpoint.save("runs/checkpoint");      // at any time, in the middle of an epoch too
 //   checkpoint.load("runs/checkpoint");      // in a new process, into parts made in the same way
 //
-// A run that is resumed computes the same bits as one that was never interrupted: the file also
+// A resumed run computes the same bits as one that was never interrupted. For this the file also
 // holds the state of the default generators, and a DataLoader's position with the order of the
-// epoch under way. The file is an archive (nn/serialize/archive.h), so its tensors
-// ("model.fc.weight") can be read by whatever reads safetensors. It is written whole or not at all:
-// killed at any moment, the program leaves the old file or the new one.
+// current epoch. The file is an archive (nn/serialize/archive.h), so any program that reads
+// safetensors can read its tensors ("model.fc.weight"). It is written whole or not at all: a
+// program killed at any moment leaves the old file or the new one.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -27,9 +27,9 @@ namespace ramet {
 /// Keeps references: the parts must outlive it. Belongs to one thread, the one that trains.
 class RAMET_API Checkpoint {
  public:
-  /// A part with save(OutputArchive&) const and load(InputArchive&): module, optimizer, scheduler,
-  /// DataLoader, sampler, or your own; or an int64_t, double, bool or std::string variable. Names
-  /// are used once and hold no dot.
+  /// Adds a part: any object with save(OutputArchive&) const and load(InputArchive&), such as a
+  /// module, optimizer, scheduler, DataLoader or sampler. A part may also be an int64_t, double,
+  /// bool or std::string variable. Each name is used once and holds no dot.
   template <class Part> Checkpoint& add(const std::string& name, Part& part) {
     static_assert(!std::is_const<Part>::value, "load() writes into the part");
     if constexpr (kIsValue<Part>) {
@@ -60,15 +60,15 @@ class RAMET_API Checkpoint {
     }
   }
 
-  /// Whose generators are saved besides those of CPU devices. By default all GPUs', by number, and
-  /// they come back by number. With `devices` those in its list, by place: it is asked for at every
-  /// save and load, so that a run may go on with others.
+  /// By default a checkpoint saves the generators of CPU devices and of all GPUs, by number. With
+  /// this call it saves those of the GPUs in `devices`'s list instead of all GPUs', by position in
+  /// the list. Every save and load calls `devices`, so a resumed run may use other GPUs.
   Checkpoint& generators_of(std::function<std::vector<Device>()> devices);
 
   void save(const std::string& path) const;
-  /// An Error where the file is damaged (it has a checksum; nothing is loaded then), lacks a part,
-  /// or holds it in another shape; parts may then be half loaded. What the file holds beyond the
-  /// parts added here is left alone.
+  /// An Error where the file is damaged (it has a checksum; nothing is loaded then). Also an Error
+  /// where it lacks a part or holds it in another shape; parts may then be half loaded. Entries of
+  /// the file without a part added here are ignored.
   void load(const std::string& path);
   /// The same into and out of an archive.
   void save(serialize::OutputArchive& archive) const;

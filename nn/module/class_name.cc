@@ -3,7 +3,7 @@
 #include "nn/module/any_value.h"
 #include "runtime/base/demangle.h"
 
-// Note [The door's prefix]. Not declared in a header: where the door defines it, it is an inline
+// Note [The door's prefix]. No header declares it: the compatibility headers define it as an inline
 // function, which may not be declared weak.
 extern "C" __attribute__((weak, visibility("default"))) const char* ramet_root_namespace();
 

@@ -1,15 +1,15 @@
-// How this library calls its classes in what it prints and in error texts: "ramet::nn::Linear", or
-// "torch::nn::Linear" in a program that came in by the door (tools/compat).
+// The names of this library's classes in printed texts and error texts: "ramet::nn::Linear", or
+// "torch::nn::Linear" in a program that includes the LibTorch compatibility headers (tools/compat).
 //
 // Note [The door's prefix]
-// One library serves both kinds of programs, so the prefix is asked for when something is printed.
-// The library refers to a function that nobody has to define (a weak reference,
-// ramet_root_namespace); the door's header defines it in every file that includes it, with default
-// visibility whatever the program's own is. Whatever links the two together fills the reference in:
-// the linker where the library is static, the loader where it is a shared library (a linker exports
-// from a program what the shared libraries on its command line refer to). Nothing runs before
-// main(), and nothing is registered. A reference that found nobody when the library was loaded
-// stays empty: one prefix a copy of the library.
+// One library serves both kinds of programs, so it asks for the prefix when it prints. It refers
+// weakly to a function, ramet_root_namespace, that need not be defined. The compatibility header
+// defines that function in every file that includes it, with default visibility whatever the
+// program's own is. The linker fills in the reference where the library is static. The loader fills
+// it in where the library is shared: a linker exports from a program the symbols that shared
+// libraries on its command line refer to. Nothing runs before main(), and nothing is registered. A
+// reference that found no definition when the library was loaded stays empty. So each copy of the
+// library has one prefix.
 #pragma once
 #include <string>
 #include <string_view>

@@ -5,13 +5,13 @@
 namespace ramet {
 namespace nn {
 
-/// clone() copies the object, forgets the copy's registries, lets reset() register fresh tensors
-/// and children, and copies the values into them. So reset() registers everything, and the
-/// constructor calls reset().
+/// clone() copies the object and clears the copy's registries. Then reset() registers fresh tensors
+/// and children, and clone() copies the values into them. So reset() must register everything, and
+/// the constructor calls reset().
 ///
-/// The library's modules have theirs compiled once (`extern template class Cloneable<ReLUImpl>;` in
-/// the header, `template class Cloneable<ReLUImpl>;` in its .cc): to instantiate some forty of them
-/// was a quarter of a small program's compilation.
+/// The library compiles the templates of its own modules once. The header has `extern template
+/// class Cloneable<ReLUImpl>;`, its .cc `template class Cloneable<ReLUImpl>;`. To instantiate some
+/// forty of them was a quarter of a small program's compilation.
 template <class Derived> class RAMET_API Cloneable : public Module {
  public:
   using Module::Module;

@@ -1,13 +1,14 @@
-// A parameter of a module that is computed from others for each call, as weight_norm and
+// A parameter of a module that each call computes from other parameters, as weight_norm and
 // spectral_norm do.
 //
 // Note [Computed parameters]
-// The module no longer has the parameter but what it is computed from, which optimizers, files and
-// replicas see. Its member, which forward() reads, holds the computed tensor during a call and is
-// undefined between calls: a direct forward(x), which runs no hooks (Note [Module hooks]), is an
-// Error and no silent use of old values, and replicas see no member change. Where the member lies
-// is looked up once: the bytes of the object (Module::own_bytes) that hold the parameter's handle.
-// clone() lets reset() register the plain parameter, and takes it away again.
+// The module no longer has the parameter itself, only those it is computed from. Optimizers, files
+// and replicas see those. The module's member, which forward() reads, holds the computed tensor
+// during a call and is undefined between calls. A direct forward(x) runs no hooks (Note [Module
+// hooks]), so it is an Error and not a silent use of old values. Replicas see no change of the
+// member. The member's position is searched once: the bytes of the object (Module::own_bytes) that
+// hold the parameter's handle. In clone(), reset() registers the plain parameter, and clone()
+// removes it again.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
-// The enumerations of options, as LibTorch has them: each value is a type of its own with one
-// constant, `kMean` of type enumtype::kMean, and an option is one of those it allows, so that a
-// wrong one does not compile.
+// The enumerations of options, as LibTorch has them. Each value has its own type with one constant:
+// `kMean` of type enumtype::kMean. An option's type lists the values that it allows, so a wrong
+// value does not compile.
 #pragma once
 #include <string>
 #include <type_traits>
@@ -58,8 +58,8 @@ template <class... E> class OneOf {
 };
 }  // namespace ramet
 
-// LibTorch's options are std::variant: its programs ask for `std::get_if<...>(&options.mode())`.
-// (The standard lets nobody add overloads there; these take nothing but a class of ours.)
+// LibTorch's options are std::variant: its programs call `std::get_if<...>(&options.mode())`. (The
+// standard allows no added overloads there; these take only a class of this library.)
 namespace std {
 template <class T, class... E>
 constexpr bool holds_alternative(const ramet::OneOf<E...>& value) noexcept {

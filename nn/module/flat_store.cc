@@ -22,7 +22,7 @@ bool movable(const Tensor& t) {
   if (s->external == StorageImpl::kForeign || s->external == StorageImpl::kPinned ||
       s->version_of || s->copy_on_write)
     return false;
-  // Nobody else sees the memory, and the tensor is all of it.
+  // No other tensor shares the memory, and the tensor is all of it.
   return s->refs.load(std::memory_order_acquire) == 1 && t->data == s->data;
 }
 

@@ -1,21 +1,22 @@
-// Flat stores: a module's parameters, and their gradients, each in one piece of memory.
+// Flat stores: each holds a module's parameters, and their gradients, in one piece of memory.
 //
 // Note [Flat stores]
-// flatten_parameters moves the parameters of each (device, dtype) into one buffer and gives their
-// gradients another one with the same layout: members start at multiples of kFlatAlign bytes, in
-// the order of the list, gaps are zero. A flat buffer is what a coalesced broadcast, a bucket's
-// reduction and a fused optimizer step want: neighbours are handled by one call.
+// flatten_parameters moves the parameters of each (device, dtype) into one buffer. It gives their
+// gradients another buffer with the same layout. Members start at multiples of kFlatAlign bytes, in
+// the order of the list; gaps are zero. A coalesced broadcast, a bucket's reduction and a fused
+// optimizer step profit from a flat buffer: one call handles adjacent members.
 //
-// A flat parameter stays what it was: a leaf with its identity (its implementation is re-pointed,
-// so members, registries and optimizers follow), its history of versions, and a version counter of
-// its own: its storage is an alias inside the buffer and not a view. The first gradient of a
-// backward is born in its place (autograd::set_grad_destination); where the engine cannot do that
-// (create_graph, hooks that keep it, a gradient somebody still holds), the gradient has memory of
-// its own, and users of the store notice. Nobody keeps a list of what is flat: whoever works on
-// runs looks where each tensor lies now (FlatRun). So set_data, to(), an assigned or missing
-// gradient, freezing and late registration only split a run; nothing is overwritten.
+// A flat parameter remains the same leaf. Its implementation points to the new memory, so members,
+// registries and optimizers follow. It keeps its history of versions and its own version counter:
+// its storage is an alias inside the buffer and not a view. The first gradient of a backward is
+// written directly to its place in the buffer (autograd::set_grad_destination). Where the engine
+// cannot do that, the gradient has memory of its own, and users of the store notice. Reasons are
+// create_graph, hooks that keep the gradient, and a gradient that the program still holds. No list
+// records which tensors are flat: code that works on runs checks the present address of each tensor
+// (FlatRun). So set_data, to(), an assigned or missing gradient, freezing and late registration
+// only split a run; nothing is overwritten.
 //
-// Raw pointers that were taken from a parameter before it moved are stale, as after to().
+// Raw pointers that were taken from a parameter before the move are stale, as after to().
 #pragma once
 #include <vector>
 
@@ -48,9 +49,9 @@ struct FlatStore {
 /// What flatten_parameters() made.
 struct FlatParameters {
   std::vector<FlatStore> stores;  // one for each (device, dtype), in order of first appearance
-  /// Indices of those that were left alone: undefined, no leaf, not floating point, not contiguous,
-  /// over foreign memory, or sharing memory with another tensor (a view, a detach()), which moving
-  /// would separate. Repeated ones are left out of both.
+  /// Indices of the parameters that were not moved. They are undefined, no leaf, not floating point
+  /// or not contiguous, lie in foreign memory, or share memory with another tensor. Moving would
+  /// separate the latter (a view, a detach()). Repeated parameters are in neither list.
   std::vector<size_t> loose;
 };
 
@@ -68,13 +69,13 @@ class FlatRun {
   /// `next` are K dense tensors of equal size and dtype. False, and unchanged, if they do not
   /// continue the run.
   bool extend(const TensorBase* const* next, int count) { return grow<false>(next, count); }
-  /// The same for work that comes behind whatever still writes the operands: nothing is waited for.
-  /// Null operands, but for the first, are absent.
+  /// The same for work that is queued after all writes of the operands, so that the host waits for
+  /// none of them. Operands other than the first may be null: absent.
   bool extend_later(ArrayRef<const TensorBase*> next) {
     return grow<true>(next.data(), static_cast<int>(next.size()));
   }
-  /// Takes the next pieces in; where they do not continue the run (or `joins` is false), flush() is
-  /// called first, which works on it and clears it. True: the run starts with these pieces.
+  /// Adds the next pieces. Where they do not continue the run (or `joins` is false), it first calls
+  /// flush(), which processes the run and clears it. True: the run starts with these pieces.
   template <class Flush>
   bool take(const TensorBase* const* next, int count, bool joins, const Flush& flush) {
     if (!empty() && joins && extend(next, count)) return false;

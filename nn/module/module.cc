@@ -172,7 +172,7 @@ std::shared_ptr<Module> Module::shared_from_this_checked() const {
 
 void Module::captured() const {
   if (is_replica_) return;  // it follows its source
-  // Whoever captures a module that no shared_ptr owns keeps it alive by himself, as in an eager
+  // A program that captures a module without a shared_ptr must keep it alive itself, as in an eager
   // step.
   const bool owned = !weak_from_this().expired();
   capture::guard(

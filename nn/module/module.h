@@ -1,14 +1,14 @@
-// Module: named parameters, buffers and children, and what is done with all of them.
+// Module: named parameters, buffers and children, and operations on all of them.
 //
-// A program written for LibTorch's nn::Module works unchanged: members are plain tensors and
-// holders, assigned from register_parameter, register_buffer and register_module; a member and its
+// A program written for LibTorch's nn::Module works unchanged. Members are plain tensors and
+// holders, assigned from register_parameter, register_buffer and register_module. A member and its
 // registry entry share one implementation.
 //
 // Note [Module hooks]
-// Hooks run where the library calls a module: the holder's operator(), Sequential, AnyModule and
-// the data-parallel calls, all through nn::call(). A direct `module->forward(x)` bypasses them. The
-// list is an immutable snapshot: adding or removing a hook makes a new one, so a running call
-// finishes with the list it began with.
+// Hooks run where the library calls a module, always through nn::call(). Callers are the holder's
+// operator(), Sequential, AnyModule and the data-parallel calls. A direct `module->forward(x)`
+// bypasses the hooks. The list of hooks is an immutable snapshot: adding or removing a hook makes a
+// new one. So a running call finishes with the list it began with.
 #pragma once
 #include <functional>
 #include <iosfwd>
@@ -48,8 +48,8 @@ using ForwardPreHook = std::function<void(Module& module, std::vector<Tensor>& i
 /// std::vector<Tensor> result; replaceable too.
 using ForwardHook = std::function<void(Module& module, const std::vector<Tensor>& inputs,
                                        std::vector<Tensor>& outputs)>;
-/// Around a call: entered before the pre-hooks; what it returns is destroyed when the call is over,
-/// after the last hook or when an exception leaves it.
+/// Runs around a call: entered before the pre-hooks. Its result is destroyed when the call is over:
+/// after the last hook, or when an exception leaves the call.
 using ForwardScope = std::function<std::shared_ptr<void>(Module& module)>;
 
 class RAMET_API Module : public std::enable_shared_from_this<Module> {
@@ -79,8 +79,8 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
   virtual std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const;
 
   // ---- visiting: this module, then its children, depth first, in order of registration ----------
-  /// Calls the function with every module, and, where it takes one, with its name behind
-  /// name_prefix.
+  /// Calls the function with every module. A function that also takes a name gets name_prefix
+  /// followed by the module's name.
   void apply(const ModuleApplyFunction& function);
   void apply(const ConstModuleApplyFunction& function) const;
   void apply(const NamedModuleApplyFunction& function,
@@ -102,7 +102,7 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
   OrderedDict<std::string, Tensor> named_buffers(bool recurse = true) const;
   /// With `include_self` this module must be owned by a shared_ptr.
   std::vector<std::shared_ptr<Module>> modules(bool include_self = true) const;
-  /// The same with names: "child.grandchild", behind name_prefix.
+  /// The same with names: name_prefix, followed by "child.grandchild".
   OrderedDict<std::string, std::shared_ptr<Module>> named_modules(
       const std::string& name_prefix = std::string(), bool include_self = true) const;
   /// Its own modules alone.
@@ -239,7 +239,7 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
   /// Are its parameters pieces of their wholes (fully_shard)? Then it cannot be cloned:
   bool holds_shards() const noexcept { return holds_shards_; }
   void set_holds_shards(bool on) noexcept { holds_shards_ = on; }
-  /// For who makes replicas.
+  /// For code that makes replicas.
   void set_replica(bool on) noexcept { is_replica_ = on; }
   /// Called on the source, on the caller's thread, after every replica succeeded: takes over what
   /// they deposited during their forwards. `replicas` are this module's counterparts, in replica

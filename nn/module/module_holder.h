@@ -1,7 +1,7 @@
-// ModuleHolder: a shared_ptr to a module that reads like a value.
+// ModuleHolder: a shared_ptr to a module that is used like a value.
 //
-// `RAMET_MODULE(Net);` behind `struct NetImpl : nn::Module {...}` declares `class Net`, a holder:
-// `Net net(3);` makes the module, `Net net{nullptr};` an empty handle to be assigned later,
+// `RAMET_MODULE(Net);` after `struct NetImpl : nn::Module {...}` declares the holder `class Net`.
+// `Net net(3);` makes the module. `Net net{nullptr};` is an empty handle to be assigned later.
 // `net->forward(x)` or `net(x)` calls it.
 #pragma once
 #include "nn/module/module_hooks.h"
@@ -12,8 +12,8 @@ namespace nn {
 namespace detail {
 
 /// Shares a module as std::shared_ptr<T> does. A program that includes all modules has some 120
-/// holders; that many instances of std::shared_ptr are a tenth of its compilation, so this one
-/// becomes a std::shared_ptr<T> only where one is asked for.
+/// holders. As many instances of std::shared_ptr would take a tenth of its compilation. So this
+/// class becomes a std::shared_ptr<T> only where the program asks for one.
 template <class T> class SharedModule {
  public:
   SharedModule(std::nullptr_t) {}

@@ -12,9 +12,9 @@ class ComputedParameter;
 
 /// All hooks of a module, as a running call sees them; each with its handle.
 struct ModuleHooks {
-  std::vector<std::pair<unsigned, ForwardPreHook>> pre;   // before forward, in order
-  std::vector<std::pair<unsigned, ForwardHook>> post;     // behind it, in order
-  std::vector<std::pair<unsigned, ForwardScope>> scopes;  // around the call
+  std::vector<std::pair<unsigned, ForwardPreHook>> pre;   // before forward, in order.
+  std::vector<std::pair<unsigned, ForwardHook>> post;     // after forward, in order.
+  std::vector<std::pair<unsigned, ForwardScope>> scopes;  // around the call.
   unsigned next_id = 0;                                   // the next handle
   /// Around a call too, inside the scopes; they queue operations alone and may be captured.
   std::vector<std::shared_ptr<const ComputedParameter>> computed;

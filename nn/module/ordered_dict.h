@@ -48,7 +48,7 @@ template <class Key, class Value> class OrderedDict {
   /// How many there are, and whether there is none:
   size_t size() const noexcept { return items_.size(); }
   bool is_empty() const noexcept { return items_.empty(); }
-  /// Room for so many.
+  /// Reserves memory for `capacity` items.
   void reserve(size_t capacity) {
     items_.reserve(capacity);
     sorted_.reserve(capacity);

@@ -79,7 +79,8 @@ void ReplicaMeeting::start() {
   changed_.notify_all();
 }
 
-// To the first replica that has something to do. Where all wait, they hear why nobody will come.
+// Gives the turn to the first replica with work to do. Where all replicas wait, the turn goes to
+// the first of them, which then reports why the others will not come.
 void ReplicaMeeting::pass_on() {
   if (!in_turns_) return;
   for (const bool waiting : {false, true})
@@ -117,7 +118,7 @@ ReplicaMeeting::Share ReplicaMeeting::meet(const char* who, Share mine, const Co
   if (++present_ == replicas_) {
     error_ = nullptr;
     try {
-      // Under the lock: nobody else has anything to do here.
+      // Under the lock: every other replica only waits here.
       result_ = combine(elsewhere_, round, brought_);
     } catch (...) { error_ = std::current_exception(); }
     brought_.clear();

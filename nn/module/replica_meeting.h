@@ -47,9 +47,10 @@ class RAMET_API ReplicaMeeting {
   /// `brought`, with its history, and what is returned: [replica]. `round` numbers the calls.
   using Combine = std::function<std::vector<Share>(const Elsewhere& elsewhere, uint64_t round,
                                                    const std::vector<Share>& brought)>;
-  /// Every replica calls this the same number of times. The last one to come combines what all of
-  /// them brought; each gets its own part. What combine() throws is thrown to all. A ReplicaAbsent
-  /// if a replica failed, or ended its forward without coming here; `who` says who asks.
+  /// Every replica calls this the same number of times. The last replica to call it combines the
+  /// shares of all; each replica gets its own part. All replicas throw what combine() throws. A
+  /// ReplicaAbsent if a replica failed, or ended its forward without this call; `who` names the
+  /// calling layer.
   Share meet(const char* who, Share mine, const Combine& combine);
   /// Do replicas wait for other processes too? Then none of them runs on a device's worker, which
   /// others of this process may need.
@@ -58,7 +59,7 @@ class RAMET_API ReplicaMeeting {
   bool computes_again() const { return again_; }
   /// Every replica has its thread.
   void start();
-  /// Nobody waits any more, for this reason.
+  /// Ends all waiting; the waiting replicas report `why`.
   void close(std::string why = "the data-parallel call could not start all replicas");
 
   /// A replica's presence, on its thread. A null meeting is allowed.

@@ -31,8 +31,8 @@ Tensor tensor_of(const Numbers& numbers, Device device) {
   return tensor(numbers, TensorOptions(kDouble)).to(device);
 }
 
-// The sum of what all shards bring, in their order. `mine`: this process's, double, on one device;
-// undefined ones bring nothing. Undefined where nobody brings anything.
+// The sum of the tensors of all shards, in the shards' order. `mine`: those of this process,
+// double, on one device; undefined ones count as nothing. Undefined where no shard has a tensor.
 Tensor sum_over_shards(const Elsewhere& elsewhere, const std::string& what,
                        const std::vector<Tensor>& mine) {
   Tensor sum;

@@ -1,15 +1,16 @@
-// Means and variances over all shards of a batch, with gradients: what a batch norm that
-// synchronises needs.
+// Means and variances over all shards of a batch, with gradients, for a batch norm that
+// synchronises.
 //
 // Note [Moments of all shards]
-// Each shard (a replica's part of the batch) brings the mean and the sum of squared deviations of
-// its own values. They are combined in the order of the shards, in double, by Chan's formula (Chan,
-// Golub, LeVeque 1979), and every shard gets the same mean and variance. With n_i values in shard
-// i, N in all, and G the sums over all shards, in their order, of the gradients of what they got:
-//   gradient of mean_i = n_i / N (G_mean + 2 (mean_i - mean) G_var),   of m2_i = G_var / N
-// The sum over shards is a recorded operation whose gradient is the same sum of gradients, so
-// derivatives of any order go through. One node serves all shards of a process; the processes meet
-// once in the forward and once in each backward, in which each of them has to reach the node.
+// Each shard (a replica's part of the batch) computes the mean and the sum of squared deviations of
+// its own values. These are combined in the order of the shards, in double, by Chan's formula
+// (Chan, Golub, LeVeque 1979). Every shard gets the same mean and variance. Let n_i be the number
+// of values in shard i, and N the number of all values. G is the sum, over all shards in their
+// order, of the gradients of the shards' results. The gradients are:
+//   mean_i: n_i / N (G_mean + 2 (mean_i - mean) G_var).   m2_i: G_var / N.
+// The sum over shards is a recorded operation, and its gradient is the same sum of gradients. So
+// derivatives of any order exist. One node serves all shards of a process. The processes meet once
+// in the forward and once in each backward; every process must reach the node in that backward.
 #pragma once
 #include <memory>
 #include <string>
@@ -38,8 +39,8 @@ struct ShardMoments {
   Tensor mean, m2;
   double count = 0;
 };
-/// Means and (biased) variances over all shards, for each shard that was given in its dtype and on
-/// its device; zeros where there is no value at all. `total`: their count.
+/// Means and (biased) variances over all shards: one for each given shard, in its dtype and on its
+/// device. They are zero where no shard has a value. `total`: the number of values.
 struct MergedMoments {
   std::vector<Tensor> mean, var;
   double total = 0;

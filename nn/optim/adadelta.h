@@ -34,8 +34,8 @@ struct RAMET_API AdadeltaParamState
   }
 };
 
-/// g = grad + weight_decay p (maximize: -grad in place of grad);  v = rho v + (1 - rho) g^2;
-/// step = sqrt(u + eps) / sqrt(v + eps) g;  u = rho u + (1 - rho) step^2;  p -= lr step.
+/// g = grad + weight_decay p. With maximize, -grad replaces grad. v = rho v + (1 - rho) g^2. step =
+/// sqrt(u + eps) / sqrt(v + eps) g. u = rho u + (1 - rho) step^2. p -= lr step.
 class RAMET_API Adadelta : public FusedOptimizer {
  public:
   explicit Adadelta(const std::vector<OptimizerParamGroup>& param_groups,

@@ -53,9 +53,9 @@ struct RAMET_API AdamParamState
 };
 using AdamWParamState = AdamParamState;
 
-/// g = grad + weight_decay p;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
-/// p -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps), with the largest v so far under
-/// amsgrad.
+/// g = grad + weight_decay p. m = beta1 m + (1 - beta1) g. v = beta2 v + (1 - beta2) g^2. p -= lr /
+/// (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps). Under amsgrad the largest v so far
+/// replaces v.
 class RAMET_API Adam : public FusedOptimizer {
  public:
   explicit Adam(const std::vector<OptimizerParamGroup>& param_groups, AdamOptions defaults = {});

@@ -34,8 +34,8 @@ struct RAMET_API AdamaxParamState
   }
 };
 
-/// g = grad + weight_decay p (maximize: -grad in place of grad);  m = beta1 m + (1 - beta1) g;
-/// u = max(beta2 u, |g| + eps);  p -= lr / (1 - beta1^t) m / u.
+/// g = grad + weight_decay p. With maximize, -grad replaces grad. m = beta1 m + (1 - beta1) g. u =
+/// max(beta2 u, |g| + eps). p -= lr / (1 - beta1^t) m / u.
 class RAMET_API Adamax : public FusedOptimizer {
  public:
   explicit Adamax(const std::vector<OptimizerParamGroup>& param_groups,

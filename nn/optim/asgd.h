@@ -34,9 +34,9 @@ struct RAMET_API ASGDParamState
   }
 };
 
-/// g = grad + weight_decay p (maximize: -grad in place of grad);  p = (1 - lambd eta) p - eta g;
-/// ax += mu (p - ax), where mu = 1 / max(1, t - 1 - t0), in the first step 1. eta is lr in the
-/// first step; each step sets that of the next one, lr / (1 + lambd lr t)^alpha.
+/// g = grad + weight_decay p. With maximize, -grad replaces grad. p = (1 - lambd eta) p - eta g. ax
+/// += mu (p - ax), where mu = 1 / max(1, t - 1 - t0), in the first step 1. eta is lr in the first
+/// step. Each step sets the eta of the next one to lr / (1 + lambd lr t)^alpha.
 class RAMET_API ASGD : public FusedOptimizer {
  public:
   explicit ASGD(const std::vector<OptimizerParamGroup>& param_groups, ASGDOptions defaults = {});

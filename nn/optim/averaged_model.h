@@ -35,7 +35,7 @@ struct RAMET_API AveragedModelOptions {
   RAMET_ARG(std::optional<Device>, device);
   /// One of the two, or none for the mean.
   RAMET_ARG(AvgFn, avg_fn);
-  /// Beside avg_fn an Error.
+  /// An Error together with avg_fn.
   RAMET_ARG(MultiAvgFn, multi_avg_fn);
   /// Averages the buffers as well. Else they are the model's at the last update.
   RAMET_ARG(bool, use_buffers) = false;
@@ -99,8 +99,8 @@ inline const Tensor& input_of(const std::vector<Tensor>& batch) {
 
 }  // namespace detail
 
-/// A copy of `model`, which has to be Cloneable, whose parameters are averages of the model's. Its
-/// `module` is called as the model is; what it saves is "module.*" and "n_averaged".
+/// A copy of `model`, which must be Cloneable. The copy's parameters are averages of the model's.
+/// Its `module` is called as the model is. It saves "module.*" and "n_averaged".
 template <class Contained> class AveragedModelImpl : public detail::AveragedModelBase {
  public:
   explicit AveragedModelImpl(const Contained& model, AveragedModelOptions options = {})
@@ -140,9 +140,9 @@ class AveragedModel : public nn::ModuleHolder<AveragedModelImpl<typename Net::Co
       : nn::ModuleHolder<Impl>(std::make_shared<Impl>(*model, std::move(options))) {}
 };
 
-/// One pass over the batches of `loader` through `model`, a module's holder, without gradients:
-/// running statistics of its batch norms become the plain averages of all batches. A batch is a
-/// tensor, or begins with one (an Example's data), which goes to `device` if given.
+/// Runs `model`, a module's holder, once over the batches of `loader`, without gradients. The
+/// running statistics of its batch norms become the plain averages over all batches. A batch is a
+/// tensor, or begins with one (an Example's data). If `device` is given, that tensor moves to it.
 template <class Loader, class ModuleType>
 void update_bn(Loader&& loader, ModuleType& model,
                const std::optional<Device>& device = std::nullopt) {

@@ -5,14 +5,14 @@
 
 namespace ramet::nn::detail {
 
-/// Neighbours in a flat store become one piece of memory (FlatRun), up to kOptimizerTensors pieces
-/// of one device and dtype one call. Allocates nothing.
+/// Joins adjacent members of a flat store into one piece of memory (FlatRun). One call takes up to
+/// kOptimizerTensors pieces of one device and dtype. Allocates nothing.
 ///
 ///   mates(a, b)     may `a` and `b`, which have one device and dtype, be in one call?
 ///   piece(run, n)   the piece as the call takes it, n elements
-///   call(head, a)   makes the call, whose first piece begins with `head`
+///   call(head, a)   makes the call; `head` is the first item of its first piece
 ///
-/// What is added must stay where it is until flush().
+/// Added items must stay at their addresses until flush().
 template <class Args, class Item, class Mates, class Piece, class Call> class CallBatch {
  public:
   CallBatch(Mates mates, Piece piece, Call call) : mates_(mates), piece_(piece), call_(call) {

@@ -1,5 +1,5 @@
-// Options of an optimizer that are listed once: saving, loading, comparison, ranges and what a
-// group takes from the optimizer's defaults come from the list (nn/optim/fields_internal.h).
+// Options of an optimizer, listed once. Saving, loading, comparison, range checks and a group's
+// defaults from the optimizer all use the list (nn/optim/fields_internal.h).
 #pragma once
 #include "nn/optim/optimizer.h"
 

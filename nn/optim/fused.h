@@ -1,9 +1,9 @@
-// What the optimizers with a fused kernel share: parameters in flat stores, state beside them, and
-// steps over runs.
+// The common part of optimizers with a fused kernel: parameters in flat stores, state in buffers of
+// the same layout, and steps over runs.
 //
 // Note [A step is whole]
-// All memory of a step (state, copies) is taken for all groups before the first value changes.
-// Where that fails, parameters and state are as they were and the step can be made again. What then
+// A step allocates all its memory (state, copies) for all groups before the first value changes.
+// Where that fails, parameters and state are unchanged and the step can be repeated. The part that
 // changes values allocates nothing.
 #pragma once
 #include <array>
@@ -19,8 +19,8 @@ template <class Args> struct Kernel;
 
 namespace ramet::optim {
 
-/// What such an optimizer remembers of a parameter: tensors of its sizes, undefined where they are
-/// not in use, and how many steps it has seen where that matters.
+/// The optimizer's state for one parameter: tensors of its sizes, undefined where they are not in
+/// use, and the number of steps where it matters.
 class RAMET_API FusedParamState : public OptimizerParamState {
  public:
   void serialize(serialize::InputArchive& archive) override;
@@ -47,10 +47,10 @@ class RAMET_API FusedParamState : public OptimizerParamState {
   friend class FusedOptimizer;
 };
 
-/// Its parameters are flattened at construction (Note [Flat stores] in nn/module/flat_store.h), so
-/// that a step is one kernel call for each run of neighbours that have gradients in place. What no
-/// kernel takes as it lies (gaps, another layout or dtype than the parameter's) is copied for the
-/// step.
+/// The constructor flattens the parameters (Note [Flat stores] in nn/module/flat_store.h). So a
+/// step is one kernel call for each run of adjacent parameters with gradients in place. Operands
+/// that no kernel takes in place (gaps, another layout or dtype than the parameter's) are copied
+/// for the step.
 class RAMET_API FusedOptimizer : public Optimizer {
  public:
   Tensor step(LossClosure closure = nullptr) override;
@@ -66,7 +66,7 @@ class RAMET_API FusedOptimizer : public Optimizer {
   struct Update {
     const Tensor *parameter, *gradient;
     StateMembers state = {};         // empty where no tensor is wanted
-    int64_t number = 1;              // of the step: 1, 2, ...; where nobody counts: 1, 2, 2, ...
+    int64_t number = 1;              // of the step: 1, 2, ...; without a count: 1, 2, 2, ...
     const Copies* copies = nullptr;  // of operands() that no kernel takes; others undefined
   };
   /// Updates the parameters of a group: run(). Must not allocate tensors: Note [A step is whole].
@@ -107,10 +107,10 @@ class RAMET_API FusedOptimizer : public Optimizer {
       if (uses >> slot & 1) out[n++] = u.state.tensors[slot].at;
     return n;
   }
-  /// Copies those that have copies, before a call, or `back` behind it.
+  /// Copies the operands that have copies, before a call, or `back` after it.
   static void copy(const Update& u, unsigned uses, bool back);
-  /// State tensor number `slot` of a parameter: zeros of its sizes and dtype, beside those of its
-  /// neighbours.
+  /// State tensor number `slot` of a parameter: zeros of its sizes and dtype, stored next to those
+  /// of the adjacent parameters.
   Tensor new_state_tensor(const Tensor& parameter, size_t slot);
   /// Makes updates_ and ends_, with all memory that they need.
   void prepare();
@@ -125,11 +125,11 @@ class RAMET_API FusedOptimizer : public Optimizer {
   };
   void arrange();
   capture::Life life_;
-  std::unordered_map<const void*, Place> places_;  // by Tensor::impl(); none for a loose parameter
-  size_t group_ = 0;                               // which one step_group() is working on
-  size_t arranged_ = 0;                            // how many parameters there were
-  // of the step that is being made, group after group, and where each group ends; kept between
-  // steps for their memory
+  std::unordered_map<const void*, Place> places_;  // by Tensor::impl(); none for a loose parameter.
+  size_t group_ = 0;                               // the group of the present step_group().
+  size_t arranged_ = 0;                            // the number of parameters at that time.
+  // updates of the present step, group after group, and the end of each group; kept between steps
+  // to reuse their memory
   std::vector<Update> updates_;
   std::vector<size_t> ends_;
   std::vector<std::unique_ptr<Copies>> copies_;

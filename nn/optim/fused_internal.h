@@ -73,7 +73,7 @@ void FusedOptimizer::run_calls(const kernels::Kernel<Args>& kernel, const Optimi
 
 }  // namespace ramet::optim
 
-/// RAMET_OPTIMIZER and the constructor of groups, of one that has nothing to do besides.
+/// RAMET_OPTIMIZER and the constructor from groups, which does nothing else.
 #define RAMET_FUSED_OPTIMIZER(Name, State)                                                    \
   Name::Name(const std::vector<OptimizerParamGroup>& param_groups, Name##Options defaults)    \
       : FusedOptimizer(param_groups, std::make_unique<Name##Options>(std::move(defaults))) {} \

@@ -5,10 +5,11 @@
 //     if (step.backward(loss_of(net(part)))) optimizer.step(), optimizer.zero_grad();
 //
 // Replicas of one process (nn::parallel::DataParallel) need nothing else: each backward adds their
-// sums to the module's gradients. Between processes every backward would meet the other ranks; with
-// what has set_requires_gradient_sync() (DistributedDataParallel, the handles of replicate() and
-// fully_shard()) the first k - 1 stay on the rank, as under no_sync(), and the last one reduces
-// what has come together. DistributedDataParallel::accumulate() is the same.
+// sums to the module's gradients. Between processes every backward would exchange gradients with
+// the other ranks. Modules with set_requires_gradient_sync() avoid this: DistributedDataParallel,
+// and the handles of replicate() and fully_shard(). Their first k - 1 backwards stay on the rank,
+// as under no_sync(), and the last one reduces the sum. DistributedDataParallel::accumulate() does
+// the same.
 #pragma once
 #include <functional>
 

@@ -43,10 +43,10 @@ double cubic_minimum(const Point& a, const Point& b, double low, double high) {
   return std::min(std::max(at, low), high);
 }
 
-/// A point where the strong Wolfe conditions hold: first steps that grow until they enclose one,
-/// then smaller and smaller intervals. along(t) gives the point; at most `most` are looked at
-/// beside the first one, `evals` says how many were. `length` is the largest element of d. As in
-/// PyTorch, but that a loss which is not a number counts as too high.
+/// Returns a point where the strong Wolfe conditions hold. Steps first grow until they enclose such
+/// a point, then the interval shrinks. along(t) evaluates a point; it is called at most `most`
+/// times after the first one, and `evals` returns how often. `length` is the largest element of d.
+/// As in PyTorch, except that a NaN loss counts as too high.
 template <class F>
 Point strong_wolfe(const F& along, const Point& start, double t, double length, double tolerance,
                    int64_t most, int64_t& evals) {

@@ -62,16 +62,17 @@ struct RAMET_API LBFGSParamState : public OptimizerCloneableParamState<LBFGSPara
   template <class F> static void each_tensor(LBFGSParamState& state, const F& f);
 };
 
-/// Up to max_iter iterations p += t d a step, d = -H g, where H approximates the inverse of the
-/// second derivatives by the last history_size differences of gradients (y) and parameters (s), of
-/// which those with y s <= 1e-10 are left out. t is lr, in the very first iteration lr min(1, 1 /
-/// sum |g|); with "strong_wolfe" the line search begins there, and ends where the conditions hold
-/// (Nocedal and Wright, algorithms 3.5 and 3.6, c1 = 1e-4, c2 = 0.9), or at the best point when
-/// max_eval is used up.
+/// Makes up to max_iter iterations p += t d a step, with d = -H g. H approximates the inverse of
+/// the second derivatives. It is made from the last history_size differences of gradients (y) and
+/// parameters (s); differences with y s <= 1e-10 are left out. t is lr, in the very first iteration
+/// lr min(1, 1 / sum |g|). With "strong_wolfe" the line search begins at that t. It ends where the
+/// conditions hold (Nocedal and Wright, algorithms 3.5 and 3.6, c1 = 1e-4, c2 = 0.9), or at the
+/// best point when max_eval is used up.
 ///
-/// One parameter group, on one device; the whole of it counts as one vector, so it is not for the
-/// shards of fully_shard(). A closure that throws leaves parameters and state as they were before
-/// the step. Not in a capture: the number of iterations depends on values.
+/// It takes one parameter group, on one device. The whole group counts as one vector, so LBFGS
+/// cannot be used for the shards of fully_shard(). A closure that throws leaves parameters and
+/// state as they were before the step. A step cannot be captured: the number of iterations depends
+/// on values.
 class RAMET_API LBFGS : public Optimizer {
  public:
   /// An Error unless there is one group.
@@ -85,9 +86,9 @@ class RAMET_API LBFGS : public Optimizer {
  private:
   std::unique_ptr<OptimizerParamState> new_state() const override;
   void check_state(const Tensor& parameter, OptimizerParamState& state) const override;
-  /// All gradients behind one another; zeros where there is none.
+  /// All gradients as one vector; zeros where there is none.
   Tensor flat_gradient(bool maximize) const;
-  /// The parameters, behind one another, and back.
+  /// The parameters as one vector, and back.
   Tensor flat_parameters() const;
   void set_parameters(const Tensor& flat);
   void add(const Tensor& direction, double t);

@@ -1,7 +1,7 @@
-// Schedules that move the rates up and down, and the momentum against them, as
-// torch.optim.lr_scheduler has them in Python: CyclicLR (Smith 2015) and OneCycleLR (Smith and
-// Topin 2017). e is the number of the step, 0 for the optimizer's first one: the constructor sets
-// that rate. The momentum is an option that is called so, or the first of two betas.
+// Schedules that move the rates up and down, and the momentum in the opposite direction. They are
+// those of Python's torch.optim.lr_scheduler: CyclicLR (Smith 2015) and OneCycleLR (Smith and Topin
+// 2017). e is the number of the step, 0 for the optimizer's first one: the constructor sets that
+// rate. The momentum is the option "momentum", or the first of two betas.
 #pragma once
 #include <optional>
 
@@ -58,10 +58,11 @@ struct CyclicLROptions {
   RAMET_ARG(double, max_momentum) = 0.9;
 };
 
-/// From base_lr up to max_lr in step_size_up steps and down in step_size_down, again and again:
-/// base_lr + (max_lr - base_lr) s f, max_momentum - (max_momentum - base_momentum) s f, where s
-/// goes from 0 to 1 and back, and f is 1 (triangular), 2^(1 - cycle) (triangular2), gamma^e
-/// (exp_range), scale_fn(cycle), or scale_fn(e) (iterations); cycle = 1, 2, ...
+/// The rate goes from base_lr up to max_lr in step_size_up steps and down in step_size_down, again
+/// and again. The rate is base_lr + (max_lr - base_lr) s f. The momentum is max_momentum -
+/// (max_momentum - base_momentum) s f. s goes from 0 to 1 and back. f is 1 (triangular), 2^(1 -
+/// cycle) (triangular2), gamma^e (exp_range), scale_fn(cycle), or scale_fn(e) (iterations); cycle =
+/// 1, 2, ...
 class RAMET_API CyclicLR : public detail::MomentumCycle {
  public:
   /// An Error unless step_size_up > 0 and step_size_down >= 0.
@@ -99,10 +100,11 @@ struct OneCycleLROptions {
   RAMET_ARG(bool, three_phase) = false;
 };
 
-/// From max_lr / div_factor up to max_lr, which is reached in step number pct_start total_steps -
-/// 1, then down to max_lr / div_factor / final_div_factor; with three phases by way of max_lr /
-/// div_factor, as long as the way up. The momentum goes from max_momentum to base_momentum and
-/// back. The groups' initial rates are max_lr / div_factor from then on.
+/// The rate goes from max_lr / div_factor up to max_lr, which it reaches in step number pct_start
+/// total_steps - 1. Then it goes down to max_lr / div_factor / final_div_factor. With three phases
+/// it first goes down to max_lr / div_factor, in as many steps as it went up. The momentum goes
+/// from max_momentum to base_momentum and back. The constructor sets the groups' initial rates to
+/// max_lr / div_factor.
 class RAMET_API OneCycleLR : public detail::MomentumCycle {
  public:
   /// An Error unless total_steps > 0 and pct_start is in [0, 1]; step(), for more steps than

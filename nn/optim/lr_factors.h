@@ -97,9 +97,9 @@ class RAMET_API MultiplicativeLR : public detail::RateSchedule {
   const std::vector<Function> lambdas_;
 };
 
-/// From the initial rates down a half cosine to eta_min, again and again (SGDR, Loshchilov and
-/// Hutter 2016): eta_min + (rate - eta_min) (1 + cos(pi t / T)) / 2, t = 0, ..., T - 1, where T is
-/// T_0 at first and T_mult times as large each time.
+/// The rate goes from the initial rate down a half cosine to eta_min, again and again (SGDR,
+/// Loshchilov and Hutter 2016). It is eta_min + (rate - eta_min) (1 + cos(pi t / T)) / 2, with t =
+/// 0, ..., T - 1. T is T_0 at first, and T_mult times as large each time.
 class RAMET_API CosineAnnealingWarmRestarts : public detail::RateSchedule {
  public:
   /// An Error unless T_0 > 0 and T_mult >= 1.
@@ -112,9 +112,9 @@ class RAMET_API CosineAnnealingWarmRestarts : public detail::RateSchedule {
   const double eta_min_;
 };
 
-/// From the rates of now to swa_lr in anneal_epochs steps, along a half cosine ("cos") or in equal
-/// steps ("linear"), and swa_lr from then on: torch.optim.swa_utils.SWALR. One rate for all groups,
-/// or one each.
+/// The rate goes from the present rates to swa_lr in anneal_epochs steps, along a half cosine
+/// ("cos") or in equal steps ("linear"). After that it stays at swa_lr. It is Python's
+/// torch.optim.swa_utils.SWALR. One rate for all groups, or one each.
 class RAMET_API SWALR : public detail::RateSchedule {
  public:
   /// An Error unless anneal_epochs >= 0 and anneal_strategy is one of the two.

@@ -30,7 +30,8 @@ class RAMET_API LRScheduler {
   virtual std::vector<double> get_lrs() = 0;
   std::vector<double> get_current_lrs() const;
   void set_optimizer_lrs(const std::vector<double>& learning_rates);
-  /// OptimizerParamGroup::initial_lr() of the groups: the rates of now, where nobody has set it.
+  /// OptimizerParamGroup::initial_lr() of the groups. Where it is not set, it becomes the present
+  /// rate.
   std::vector<double> initial_lrs();
   void set_initial_lrs(const std::vector<double>& rates);
   Optimizer& optimizer() const noexcept { return optimizer_; }
@@ -84,13 +85,13 @@ class RAMET_API StepLR : public LRScheduler {
   const double gamma_;
 };
 
-/// Linear warm-up, then a half cosine (Loshchilov and Hutter 2016) from each group's initial rate
+/// A linear warm-up, then a half cosine (Loshchilov and Hutter 2016) from each group's initial rate
 /// down to eta_min:
-///   t < warmup:  rate (t + 1) / warmup
+///   t < warmup:  rate (t + 1) / warmup.
 ///   else:        eta_min + (rate - eta_min) (1 + cos(pi (t - warmup) / (t_max - warmup))) / 2, and
-///                eta_min from t_max on,
+///                eta_min from t_max on.
 /// t = 0 for the optimizer's first step: the constructor sets that rate. Without warm-up it is
-/// PyTorch's CosineAnnealingLR up to t_max (whose rate rises again behind it).
+/// PyTorch's CosineAnnealingLR up to t_max (after t_max PyTorch's rate rises again).
 class RAMET_API CosineAnnealingLR : public detail::RateSchedule {
  public:
   /// An Error unless warmup < t_max.

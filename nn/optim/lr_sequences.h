@@ -28,16 +28,16 @@ class RAMET_API Schedules : public LRScheduler {
 
 }  // namespace detail
 
-/// One schedule after the other: schedulers[i] from step number milestones[i - 1] on (the first
-/// from the beginning), each as if it had just been made; what comes later goes on from its rates.
-/// Made of schedules that have just been made:
+/// Runs one schedule after the other. schedulers[i] runs from step number milestones[i - 1] on (the
+/// first from the beginning), as if it had just been made. A later schedule goes on from the rates
+/// of the one before it. The schedules given must be new:
 ///
 ///   SequentialLR warmed(optimizer,
 ///                       {std::make_shared<LinearLR>(optimizer, 0.1, 1.0, 5),
 ///                        std::make_shared<ExponentialLR>(optimizer, 0.9)}, {5});
 ///
-/// Where one of them begins, the rates are from the groups' initial rates (MultiplicativeLR's:
-/// those of now times lr_lambda(0)).
+/// Where a schedule begins, it starts from the groups' initial rates (MultiplicativeLR: from the
+/// present rates times lr_lambda(0)).
 class RAMET_API SequentialLR : public detail::Schedules {
  public:
   /// An Error unless there is one milestone less than there are schedules, in ascending order.

@@ -1,5 +1,5 @@
-// Muon (Jordan et al. 2024): momentum whose matrices are made orthogonal, as torch.optim has it in
-// Python.
+// Muon (Jordan et al. 2024): momentum that makes its matrices orthogonal, as Python's torch.optim
+// has it.
 #pragma once
 #include <optional>
 #include <string>
@@ -24,9 +24,9 @@ struct RAMET_API MuonOptions : public detail::ListedOptions<MuonOptions> {
   RAMET_ARG(coefficients_t, ns_coefficients) = std::make_tuple(3.4445, -4.7750, 2.0315);
   RAMET_ARG(double, eps) = 1e-7;
   RAMET_ARG(int64_t, ns_steps) = 5;
-  /// How the rate follows the sizes (rows, columns): "original" (so too where there is none),
-  /// sqrt(max(1, rows / columns)); "match_rms_adamw", 0.2 sqrt(max(rows, columns));
-  /// "spectral_unclamped", sqrt(rows / columns).
+  /// How the rate follows the sizes (rows, columns). "original", also the default: sqrt(max(1, rows
+  /// / columns)). "match_rms_adamw": 0.2 sqrt(max(rows, columns)). "spectral_unclamped": sqrt(rows
+  /// / columns).
   RAMET_ARG(std::optional<std::string>, adjust_lr_fn);
 
  public:
@@ -45,14 +45,14 @@ struct RAMET_API MuonParamState
   Members members() override { return {{{{"momentum_buffer", &momentum_buffer_}}}, /*always=*/1}; }
 };
 
-/// m += (1 - momentum) (grad - m);  u = nesterov ? grad + momentum (m - grad) : m
-/// x = u / max(|u|, eps), and ns_steps times x = a x + (b x x' + c (x x')^2) x, in bfloat16: the
-/// singular values become about 1 (Newton and Schulz's iteration)
-/// p = (1 - lr weight_decay) p - lr adjusted x
+/// m += (1 - momentum) (grad - m);  u = nesterov ? grad + momentum (m - grad) : m.
+/// x = u / max(|u|, eps), and ns_steps times x = a x + (b x x' + c (x x')^2) x, in bfloat16.
+/// The singular values become about 1 (Newton and Schulz's iteration).
+/// p = (1 - lr weight_decay) p - lr adjusted x.
 ///
-/// For matrices alone: an Error for other parameters (biases, embeddings and kernels of
-/// convolutions are another optimizer's). Each is made orthogonal as a whole, so it is not for the
-/// shards of fully_shard().
+/// It takes matrices only: an Error for other parameters. Another optimizer must update biases,
+/// embeddings and kernels of convolutions. Each matrix is made orthogonal as a whole, so Muon
+/// cannot be used for the shards of fully_shard().
 class RAMET_API Muon : public FusedOptimizer {
  public:
   explicit Muon(const std::vector<OptimizerParamGroup>& param_groups, MuonOptions defaults = {});
@@ -66,7 +66,7 @@ class RAMET_API Muon : public FusedOptimizer {
   std::unique_ptr<OptimizerParamState> new_state() const override;
   void check_parameters() const;
   void guard_options();
-  /// What a step needs beside its state: made for all groups before anything changes.
+  /// A step's tensors in addition to its state: made for all groups before anything changes.
   struct Direction {
     Tensor momentum, update;
     size_t group;

@@ -40,9 +40,9 @@ struct RAMET_API NAdamParamState
   }
 };
 
-/// g = grad + weight_decay p (decoupled: p *= 1 - lr weight_decay in its place; maximize: -grad in
-/// place of grad);  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
-/// mu(t) = beta1 (1 - 0.96^(t momentum_decay) / 2), M(t) = mu(1) ... mu(t);
+/// g = grad + weight_decay p. With decoupled, p *= 1 - lr weight_decay replaces that term. With
+/// maximize, -grad replaces grad. m = beta1 m + (1 - beta1) g. v = beta2 v + (1 - beta2) g^2. mu(t)
+/// = beta1 (1 - 0.96^(t momentum_decay) / 2). M(t) = mu(1) ... mu(t).
 /// p -= lr ((1 - mu(t)) / (1 - M(t)) g + mu(t + 1) / (1 - M(t) mu(t + 1)) m)
 ///   / (sqrt(v / (1 - beta2^t)) + eps).
 class RAMET_API NAdam : public FusedOptimizer {

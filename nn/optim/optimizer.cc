@@ -12,7 +12,8 @@
 namespace ramet::optim {
 namespace {
 
-/// "ramet::optim::AdamOptions", through the door too: it goes into files.
+/// "ramet::optim::AdamOptions", also through the LibTorch compatibility headers: files hold the
+/// name.
 std::string class_of(const OptimizerOptions& options) {
   return ramet::detail::demangled(typeid(options).name());
 }

@@ -34,11 +34,11 @@ struct RAMET_API RAdamParamState
   }
 };
 
-/// g = grad + weight_decay p (decoupled: p *= 1 - lr weight_decay in its place; maximize: -grad in
-/// place of grad);  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
-/// b1 = 1 - beta1^t, b2 = 1 - beta2^t, rho = 2 / (1 - beta2) - 1, r = rho - 2 t beta2^t / b2;
-/// p -= lr m / b1, and where r > 5 also times sqrt(b2) / (sqrt(v) + eps)
-///   sqrt((r - 4) (r - 2) rho / ((rho - 4) (rho - 2) r)).
+/// g = grad + weight_decay p. With decoupled, p *= 1 - lr weight_decay replaces that term. With
+/// maximize, -grad replaces grad. m = beta1 m + (1 - beta1) g. v = beta2 v + (1 - beta2) g^2. b1 =
+/// 1 - beta1^t. b2 = 1 - beta2^t. rho = 2 / (1 - beta2) - 1. r = rho - 2 t beta2^t / b2. p -= lr m
+/// / b1. Where r > 5, this step is also multiplied by
+///   sqrt(b2) / (sqrt(v) + eps) sqrt((r - 4) (r - 2) rho / ((rho - 4) (rho - 2) r)).
 class RAMET_API RAdam : public FusedOptimizer {
  public:
   explicit RAdam(const std::vector<OptimizerParamGroup>& param_groups, RAdamOptions defaults = {});

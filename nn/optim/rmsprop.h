@@ -37,9 +37,9 @@ struct RAMET_API RMSpropParamState
   }
 };
 
-/// g = grad + weight_decay p;  v = alpha v + (1 - alpha) g^2;  step = g / (sqrt(v) + eps), centered
-/// with v - m^2 in place of v, m = alpha m + (1 - alpha) g;  p -= lr step, with momentum
-/// p -= lr buffer, buffer = momentum buffer + step.
+/// g = grad + weight_decay p. v = alpha v + (1 - alpha) g^2. step = g / (sqrt(v) + eps). Centered:
+/// v - m^2 replaces v, with m = alpha m + (1 - alpha) g. p -= lr step. With momentum: buffer =
+/// momentum buffer + step, p -= lr buffer.
 class RAMET_API RMSprop : public FusedOptimizer {
  public:
   explicit RMSprop(const std::vector<OptimizerParamGroup>& param_groups,

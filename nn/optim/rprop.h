@@ -38,9 +38,10 @@ struct RAMET_API RpropParamState
   }
 };
 
-/// Each element has a step size: the rate of the first step, later times etas[1] where two
-/// gradients have one sign, times etas[0] where they have not (and this gradient counts as 0),
-/// within step_sizes. p -= sign(grad) size (maximize: +). The sign of a NaN is 0, as in PyTorch.
+/// Each element has a step size: the rate in the first step. Later it is multiplied by etas[1]
+/// where two gradients have the same sign, otherwise by etas[0] (this gradient then counts as 0).
+/// It stays within step_sizes. p -= sign(grad) size (maximize: +). The sign of a NaN is 0, as in
+/// PyTorch.
 class RAMET_API Rprop : public FusedOptimizer {
  public:
   explicit Rprop(const std::vector<OptimizerParamGroup>& param_groups, RpropOptions defaults = {});

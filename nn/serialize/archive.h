@@ -1,10 +1,10 @@
 // Archives: what save() writes and load() reads. A tree of keys; leaves are tensors and small
 // values.
 //
-// Stored as safetensors (nn/serialize/safetensors.h): the tensor under key "b" of the nested
-// archive "a" is the entry "a.b". Values that are no tensors are one JSON text in the metadata,
-// under "ramet". So the weights in such a file can be read by whatever reads safetensors, and a
-// safetensors file of another program can be read as an archive.
+// Archives are stored as safetensors (nn/serialize/safetensors.h). The tensor under key "b" of the
+// nested archive "a" is the entry "a.b". Values that are no tensors are one JSON text in the
+// metadata, under "ramet". So any program that reads safetensors can read the weights, and this
+// library can read another program's safetensors file as an archive.
 #pragma once
 #include <functional>
 #include <iosfwd>
@@ -73,9 +73,9 @@ class RAMET_API InputArchive final {
   /// An Error naming the key where there is no such entry, or it is of another kind. try_read
   /// returns false instead.
   ///
-  /// A defined `tensor` of the entry's sizes receives the values in place (converted to its device;
-  /// keeps its memory, its identity and its autograd role); of other sizes, it takes over the
-  /// loaded memory, as LibTorch's. An undefined one becomes the loaded tensor. The dtypes must
+  /// A defined `tensor` of the entry's sizes receives the values in place, converted to its device.
+  /// It keeps its memory, its identity and its autograd role. A tensor of other sizes takes over
+  /// the loaded memory, as LibTorch's. An undefined one becomes the loaded tensor. The dtypes must
   /// agree.
   void read(const std::string& key, Tensor& tensor, bool is_buffer = false);
   /// read() that returns false where there is no such entry.

@@ -1,4 +1,5 @@
-// Which files are whose, by their first bytes and, of zip archives, by the names at their end.
+// Recognises files of other programs by their first bytes and, in zip archives, by the names at the
+// end.
 #include <algorithm>
 #include <string_view>
 

@@ -9,8 +9,8 @@ namespace ramet {
 namespace serialize {
 namespace detail {
 
-/// Does nothing unless the file, of which `read` gives any bytes, is one of LibTorch, PyTorch or
-/// NumPy: then an Error that says whose it is and what to do now.
+/// An Error where the file is one of LibTorch, PyTorch or NumPy: it names the program and says what
+/// to do now. Otherwise does nothing. `read` reads any bytes of the file.
 void refuse_foreign(const std::string& name, uint64_t size,
                     const std::function<void(uint64_t at, void* to, size_t bytes)>& read);
 

@@ -7,9 +7,9 @@ namespace ramet {
 namespace serialize {
 namespace detail {
 
-/// The value of `text`, which `what` says in errors ("header of \"x\""; they are `op`'s): of no
-/// more than `max_depth` levels, since what shows values calls itself for each, and without a key
-/// twice in an object, of which most parsers keep the last one silently.
+/// Parses `text`. Errors are those of `op` and call the text `what` ("header of \"x\""). At most
+/// `max_depth` levels are allowed, because functions that show values recurse once a level. A key
+/// may not stand twice in an object: most parsers silently keep the last one.
 nlohmann::json parse_json(const char* op, const std::string& what, const std::string& text,
                           int max_depth);
 

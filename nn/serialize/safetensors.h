@@ -1,16 +1,18 @@
-// The safetensors format: named tensors in one file that any tool can read and no reader executes.
+// The safetensors format: named tensors in one file that any tool can read. Readers execute
+// nothing.
 //
-// Layout (from the format's description): 8 bytes with the header's length N, little-endian; N
-// bytes of JSON
+// Layout (from the format's description). First 8 bytes with the header's length N, little-endian,
+// then N bytes of JSON:
 //   {"__metadata__": {"key": "text", ...}, "name": {"dtype": "F32", "shape": [2, 3],
 //       "data_offsets": [begin, end]}, ...}
-// padded with spaces; then the tensors' bytes, row-major and little-endian. Offsets count from the
-// end of the header. The tensors cover the data area without gap or overlap.
 //
-// This library adds to the metadata "xxh64", 16 hexadecimal digits: XXH64 of the data area followed
-// by the header without that entry as the shortest JSON with sorted keys (and "__metadata__" in any
-// case). A file that has it is checked when it is loaded. A program that changes such a file leaves
-// the entry out.
+// The JSON is padded with spaces. Then come the tensors' bytes, row-major and little-endian.
+// Offsets count from the end of the header. The tensors cover the data area without gap or overlap.
+//
+// This library adds "xxh64" to the metadata, 16 hexadecimal digits. It is XXH64 of the data area
+// followed by the header without that entry. The header is hashed as the shortest JSON with sorted
+// keys, and always with "__metadata__". Loading a file checks its "xxh64", if it has one. A program
+// that changes such a file leaves the entry out.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -47,11 +49,11 @@ using WriteFunction = std::function<size_t(const void* data, size_t bytes)>;
 RAMET_API void save_safetensors(const std::string& path, const Safetensors& content);
 RAMET_API void save_safetensors(const WriteFunction& write, const Safetensors& content);
 
-/// Reads the whole file; tensors are on `device` (cpu:0 by default). Strict: an Error that names
-/// the file and the entry on a header that is no valid JSON object, a name twice, an element type
-/// that this library does not have, a shape that disagrees with the number of bytes, offsets
-/// outside the file, overlaps, gaps, missing or extra bytes, and content that does not match the
-/// checksum, where there is one.
+/// Reads the whole file; tensors are on `device` (cpu:0 by default). It is strict; an Error names
+/// the file and the entry. Errors in the header are invalid JSON or no object, a name twice, and an
+/// element type that this library lacks. A shape that disagrees with the number of bytes is one,
+/// too. Errors in the data are offsets outside the file, overlaps, gaps, missing or extra bytes,
+/// and a wrong checksum, where there is one.
 RAMET_API Safetensors load_safetensors(const std::string& path,
                                        std::optional<Device> device = std::nullopt);
 /// From memory; `name` stands for the file in error texts.
@@ -59,28 +61,30 @@ RAMET_API Safetensors load_safetensors(const char* data, size_t bytes,
                                        const std::string& name = "memory",
                                        std::optional<Device> device = std::nullopt);
 
-/// The same, whose tensors on the CPU are the file's own pages: at once, whatever its size, and
-/// shared with other processes that do so. What a program writes into a tensor is its own (copied
-/// page by page) and never reaches the file. A tensor whose bytes do not lie where its elements may
-/// (a header whose length is no multiple of 8) is copied. The checksum is compared where there is
-/// one and `verify` asks for it, which reads every page. Whoever writes into the file meanwhile, or
-/// cuts it, changes or kills the reader: files that save_safetensors replaces are safe.
+/// The same, but tensors on the CPU are the file's own pages, shared with other processes that map
+/// it. So loading is immediate, regardless of the file's size. A program's writes to a tensor stay
+/// its own (copied page by page) and never reach the file. Tensors with misaligned elements are
+/// copied (the header's length is then no multiple of 8). The checksum is compared where there is
+/// one and `verify` asks for it, which reads every page. A program that overwrites or truncates the
+/// file while it is mapped changes the tensors or kills the reader. Files that save_safetensors
+/// replaces are safe.
 RAMET_API Safetensors map_safetensors(const std::string& path, bool verify = false);
 
-/// A model in several files: `path` is the JSON ("model.safetensors.index.json") whose "weight_map"
-/// says which file beside it each tensor is in, and whose "metadata" says something of the whole
-/// (here as texts; numbers as JSON writes them). Tensors come in the order of their names. All
-/// headers are read and compared with the map first: an Error on a file that is missing, that is
-/// no plain name (another folder), that lacks a tensor or has one the map does not name.
+/// Loads a model in several files. `path` is the JSON ("model.safetensors.index.json"). Its
+/// "weight_map" names the file of each tensor, in the same folder. Its "metadata" describes the
+/// whole (returned as texts; numbers as JSON writes them). Tensors come in the order of their
+/// names. First all headers are read and compared with the map. An Error where a file is missing or
+/// its name is no plain name (another folder). Also where a file lacks a tensor or has one that the
+/// map does not name.
 RAMET_API Safetensors load_safetensors_index(const std::string& path,
                                              std::optional<Device> device = std::nullopt);
 /// By map_safetensors.
 RAMET_API Safetensors map_safetensors_index(const std::string& path, bool verify = false);
 
-/// Writes `content` as such files of at most `most` bytes of tensors each (one tensor more than
-/// that has a file to itself): "NAME-00001-of-00003.safetensors" and, last,
-/// "NAME.safetensors.index.json", beside each other, where `path` is the latter. Each is written
-/// whole or not at all; a crash between two of them may leave new ones under the old index.
+/// Writes `content` as such files of at most `most` bytes of tensors each (a larger tensor has a
+/// file to itself). The files are "NAME-00001-of-00003.safetensors" and so on, and last
+/// "NAME.safetensors.index.json" in the same folder, which is `path`. Each file is written whole or
+/// not at all; a crash between two of them may leave new ones under the old index.
 RAMET_API void save_safetensors_index(const std::string& path, const Safetensors& content,
                                       uint64_t most);
 

@@ -1,5 +1,6 @@
-// save() and load(): a tensor, a vector of tensors, or whatever has operator<< and operator>> for
-// archives (modules by holder, by shared_ptr and by reference; optimizers).
+// save() and load(): for a tensor, a vector of tensors, or any object with operator<< and
+// operator>> for archives. Such are modules (by holder, by shared_ptr and by reference) and
+// optimizers.
 #pragma once
 #include <string>
 #include <utility>
@@ -45,9 +46,10 @@ RAMET_API std::vector<char> pickle_save__link_Ramet_formats_too(const IValue& iv
 RAMET_API IValue pickle_load__link_Ramet_formats_too(const std::vector<char>& data);
 }  // namespace detail
 
-/// LibTorch's: the bytes of a file that torch.load() in Python reads, and what torch.save() or
-/// pickle_save() made (nn/formats/pytorch/pt.h says what that may be). In the library //nn/formats,
-/// which a program that calls them links besides.
+/// LibTorch's functions: pickle_save makes the bytes of a file that Python's torch.load() reads.
+/// pickle_load reads what torch.save() or pickle_save() made (nn/formats/pytorch/pt.h lists what
+/// that may be). Both are in the library //nn/formats, which a program that calls them must also
+/// link.
 inline std::vector<char> pickle_save(const IValue& ivalue) {
   return detail::pickle_save__link_Ramet_formats_too(ivalue);
 }

@@ -47,8 +47,8 @@ class FileSource final : public Source {
   uint64_t bytes_ = 0;
 };
 
-/// All of a file in memory, whose pages are read when somebody looks at them. What is written there
-/// is this process's alone. As long as a copy of the pointer lives; null for an empty file.
+/// Maps a whole file into memory; the first access to a page reads it. Writes to it stay in this
+/// process. The mapping lives as long as a copy of the pointer; null for an empty file.
 std::shared_ptr<char> map_file(const char* op, const std::string& path, const FileSource& file);
 
 }  // namespace detail

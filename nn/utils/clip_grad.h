@@ -8,13 +8,13 @@
 
 namespace ramet::nn::utils {
 
-/// Scales all gradients by min(1, max_norm / (norm + 1e-6)), where norm is the norm_type-norm of
-/// them all taken as one vector; returns that norm. Parameters without a gradient are skipped. With
-/// `error_if_nonfinite` a norm that is infinite or NaN is an Error, before anything is scaled. The
-/// 2-norm is summed in double, in the order of the list. The host waits for the number of a GPU,
-/// once the scaling has been queued (with `error_if_nonfinite` before). So a capture cannot have
-/// it, `[clip_grad_norm_] not capturable`, nor should a loop that must not wait: both take
-/// get_total_norm and clip_grads_with_norm_, which do the same on the device.
+/// Scales all gradients by min(1, max_norm / (norm + 1e-6)) and returns norm, the norm_type-norm of
+/// all of them as one vector. Parameters without a gradient are skipped. With `error_if_nonfinite`
+/// a norm that is infinite or NaN is an Error, before anything is scaled. The 2-norm is summed in
+/// double, in the order of the list. The host waits for a GPU's result after it has queued the
+/// scaling (with `error_if_nonfinite` before). So it cannot be captured, `[clip_grad_norm_] not
+/// capturable`, and is wrong for a loop that must not wait. Use get_total_norm and
+/// clip_grads_with_norm_ there, which do the same on the device.
 RAMET_API double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm,
                                  double norm_type = 2.0, bool error_if_nonfinite = false);
 inline double clip_grad_norm_(std::initializer_list<Tensor> parameters, double max_norm,
@@ -27,13 +27,13 @@ inline double clip_grad_norm_(Tensor parameter, double max_norm, double norm_typ
                          error_if_nonfinite);
 }
 
-/// The norm_type-norm of all tensors taken as one vector, as a 0-dim float64 tensor on the first
-/// one's device (0 on the CPU of no tensors; the norm of order 0 is their number): PyTorch's
-/// torch.nn.utils.get_total_norm. Without `error_if_nonfinite` the host does not wait.
+/// The norm_type-norm of all tensors as one vector: PyTorch's torch.nn.utils.get_total_norm.
+/// Returns a 0-dim float64 tensor on the first tensor's device (without tensors: 0 on the CPU). The
+/// norm of order 0 is the number of tensors. Without `error_if_nonfinite` the host does not wait.
 RAMET_API Tensor get_total_norm(const std::vector<Tensor>& tensors, double norm_type = 2.0,
                                 bool error_if_nonfinite = false);
 /// Scales all gradients by min(1, max_norm / (total_norm + 1e-6)): PyTorch's
-/// torch.nn.utils.clip_grads_with_norm_. total_norm has one element; the host does not look at it.
+/// torch.nn.utils.clip_grads_with_norm_. total_norm has one element; the host does not read it.
 RAMET_API void clip_grads_with_norm_(const std::vector<Tensor>& parameters, double max_norm,
                                      const Tensor& total_norm);
 

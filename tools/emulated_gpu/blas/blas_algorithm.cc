@@ -28,7 +28,7 @@ uint16_t alignment_of(uint64_t bytes) {
   return static_cast<uint16_t>(bytes & (~bytes + 1));
 }
 
-/// What all lines and matrices of a batch are aligned to beside the first.
+/// The alignment of all lines and matrices of a batch after the first ones.
 uint16_t lines_of(const Layout& layout) {
   uint64_t all = 0;
   if ((layout.row_major ? layout.rows : layout.columns) > 1) all |= uint64_t(layout.stride);
@@ -61,8 +61,8 @@ std::string number(uint64_t n) { return std::to_string(n); }
 
 }  // namespace
 
-// As if each sum were cut into parts: each has a result of its own. Without room for them, one
-// that cuts none.
+// Takes a workspace as if it cut each sum into parts, with a result for each part. Where the
+// workspace is too small for them, the algorithm cuts no sum.
 Algorithm algorithm_for(const MatrixProduct& p, const Preference& preference) {
   Algorithm algorithm{};
   const auto elements = uint64_t(std::max<int64_t>(1, p.d.rows * p.d.columns));
@@ -124,7 +124,8 @@ std::string objection(const Algorithm& algorithm, const MatrixProduct& p, const 
              : "";
 }
 
-// NaN in every type: whoever keeps something there, reads it or counts on zeros sees it.
+// Fills the workspace with NaN (in every type) before and after the product. So code that keeps
+// data there, reads it or expects zeros gets NaN.
 void run_with_workspace(const Algorithm& algorithm, const MatrixProduct& p,
                         const ProductMemory& m) {
   const auto fill = [&] {

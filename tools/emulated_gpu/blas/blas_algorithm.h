@@ -1,6 +1,6 @@
-// The algorithms of the cuBLASLt double: how one is chosen, and what it wants of every call that
-// uses it. The real ones read past what they were promised or write where they should not, or
-// refuse; here every call that breaks a promise is refused with a report.
+// The algorithms of the emulated cuBLASLt: how one is chosen, and what it requires of every call
+// that uses it. The real ones read or write out of bounds, or refuse, where a call breaks a
+// promise. These refuse every such call with a report.
 #pragma once
 #include <string>
 
@@ -41,7 +41,7 @@ struct ProductMemory {
 std::string objection(const Algorithm& algorithm, const MatrixProduct& product,
                       const ProductMemory& memory, int device);
 
-/// run_product(), in whose workspace other things stand before it and after it.
+/// run_product() that also overwrites the workspace before and after the product.
 void run_with_workspace(const Algorithm& algorithm, const MatrixProduct& product,
                         const ProductMemory& memory);
 

@@ -1,5 +1,6 @@
 // The part of cuBLASLt's API that the emulated GPUs have, with cuBLASLt's names, values and
-// prototypes: column-major (or row-major) products with batches, strides and a bias, in four types.
+// prototypes. It has column-major (or row-major) products with batches, strides and a bias, in four
+// types.
 #pragma once
 #include "tools/emulated_gpu/runtime/runtime_api.h"
 

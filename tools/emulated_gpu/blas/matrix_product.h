@@ -14,7 +14,7 @@ struct Layout {
   int64_t batch = 1, batch_stride = 0;        // in elements
 
   size_t element_bytes() const;
-  /// Elements from the first to behind the last; 0 where there are none.
+  /// The number of elements from the first to the last; 0 where there are none.
   int64_t extent() const;
   bool legal() const;
 };
@@ -25,8 +25,8 @@ struct MatrixProduct {
   bool relu = false;
   const void* bias = nullptr;  // of D's type, one for each row of D
   double alpha = 1, beta = 0;
-  // The sum in two halves, of which the first is rounded to D's type before they are added up: what
-  // cuBLASLt may do where nobody forbids it.
+  // Computes the sum in two halves, and rounds the first to D's type before it adds them. cuBLASLt
+  // may do this unless the caller forbids it.
   bool halves = false;
 };
 

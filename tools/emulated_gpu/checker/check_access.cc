@@ -66,9 +66,10 @@ bool initialised(Region& region, const Access& access) {
 void remember(LastAccess& last, const Access& access, unsigned bytes) {
   const CheckState& state = check_state();
   const uint16_t epoch = uint16_t(access.position.block_epoch);
-  // Readers of one epoch add up: a later write must be ordered after all of them. Not those of
-  // other bytes: it need not be after those. Nor those of one warp before a primitive of it and
-  // this reader of the same warp after: who is ordered after this one is after them.
+  // Readers of one epoch add up: a later write must be ordered after all of them. Two kinds of
+  // earlier readers do not add up. Readers of other bytes: the write need not be after those.
+  // Readers of the same warp before a primitive that this reader comes after: a write after this
+  // reader is also after them.
   const bool of_one_warp = last.rank / 32 == access.position.rank / 32 && !last.across_warps;
   const bool adds = !access.write && last.instance == state.instance && last.block_epoch == epoch &&
                     (last.bytes & bytes) != 0 &&

@@ -37,14 +37,14 @@ void __ubsan_handle_out_of_bounds(void*, void* index) {
                  "OUT OF BOUNDS: index " + std::to_string(at) + " of an array");
 }
 
-// A value of a type that lies where the type must not: cards take vectors, and everything else,
-// from multiples of their size only.
+// Reports a value at an address that its type does not allow: GPUs read vectors, and all other
+// types, only from multiples of their size.
 void __ubsan_handle_type_mismatch_v1(void* data, void* pointer) {
   struct Type {
     uint16_t kind, info;
     char name[1];
   };
-  struct Mismatch {  // what the compiler tells, as its sanitizer's library reads it
+  struct Mismatch {  // the compiler's report, in the layout of its sanitizer's library
     const char* file;
     uint32_t line, column;
     const Type* type;

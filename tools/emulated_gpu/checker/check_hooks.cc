@@ -1,4 +1,4 @@
-// What the executor and the engine tell the checker.
+// The hooks through which the executor and the engine report to the checker.
 #include <algorithm>
 #include <mutex>
 
@@ -63,7 +63,7 @@ void copy_access(const void* memory, size_t bytes, bool write) {
     const unsigned which = ((1u << take) - 1) << offset;
     if ((region->owned[region->cell_of(start + done)] & which) != which)
       return report_unowned(*region, start + done, write);
-    // Copying what nobody has written is no sin.
+    // A copy of uninitialised bytes is allowed.
     track(*region, {(start + done) & ~uintptr_t(3), which, write, false, Position{}, nullptr},
           false);
     done += take;

@@ -1,27 +1,30 @@
 // The checker of --config=check: races, uninitialised and out-of-bounds accesses of kernels, and
 // unordered streams.
 //
-// Note [How the checker works]: Kernels are compiled with -fsanitize=thread (and bounds and
-// alignment, of which only the failures are called), but no program is
-// linked with it. The compiler then calls __tsan_read4() and the like before each access, and
-// check_compiler_calls.cc, not the sanitizer, answers. An access to a thread's own stack, to the
-// built-in variables or to the kernel's arguments is nobody's business; others fall into a region:
-// a device's memory, the block's dynamic shared memory, static shared variables. For every four
-// bytes of a region a cell remembers the last write and the last read: instruction, thread, bytes,
-// and between which barriers. Two accesses by different threads of a block, one of them a write,
-// need a
-// __syncthreads() between them or, in one warp, a warp primitive; by different blocks of a launch,
-// a fence and an atomic; by different operations, an order of their streams. Cells are never
-// cleared: each block gets a number, and older numbers are history.
+// Note [How the checker works]: Kernels are compiled with -fsanitize=thread, and with bounds and
+// alignment, of which only the failures are called. But no program is linked with the sanitizer.
+// The compiler inserts a call of __tsan_read4() or the like before each access.
+// check_compiler_calls.cc defines these functions in place of the sanitizer.
 //
-// What it misses: of many readers only the last two of different blocks are remembered, and of
-// single bytes beside each other only the last one's; a warp primitive with a partial mask counts
-// for the whole warp; fence and atomic order whole blocks. All static shared variables of a program
-// are one region, for the compiler lays them side by side and tells nobody where one ends: an
-// overrun of one into another is found only as the race or the uninitialised read that it makes
-// there. Where a library cuts its tensors out of larger allocations, all of one is a tensor's:
-// RAMET_CUDA_CACHING=0 ends that (runtime/cuda/caching_allocator.h). It never reports what is in
-// order.
+// The checker ignores accesses to a thread's own stack, to the built-in variables and to the
+// kernel's arguments. Every other access falls into a region: a device's memory, the block's
+// dynamic shared memory, or static shared variables. Each four bytes of a region have a cell. It
+// remembers the last write and the last read: instruction, thread, bytes, and between which
+// barriers.
+//
+// Two accesses, of which one is a write, must be ordered. Different threads of a block need a
+// __syncthreads() between them or, in one warp, a warp primitive. Different blocks of a launch need
+// a fence and an atomic. Different operations need an order of their streams. Cells are never
+// cleared: each block gets a number, and cells with older numbers are out of date.
+//
+// The checker misses some errors. Of many readers it remembers only the last two of different
+// blocks, and of adjacent single bytes only the last one's reader. A warp primitive with a partial
+// mask counts for the whole warp. Fence and atomic order whole blocks. All static shared variables
+// of a program are one region: the compiler places them next to each other and does not report
+// where one ends. So an overrun of one into another is found only as the race or the uninitialised
+// read that it causes there. Where a library cuts tensors out of larger allocations, a whole
+// allocation counts as one tensor; RAMET_CUDA_CACHING=0 avoids that
+// (runtime/cuda/caching_allocator.h). The checker never reports correct code.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -33,11 +36,11 @@ namespace ramet::emulated {
 
 /// The last write to, or read of, four bytes.
 struct LastAccess {
-  uint64_t code : 47;  // address behind the access; 0 for a copy
+  uint64_t code : 47;  // the address after the access; 0 for a copy
   uint64_t rank : 10;
   uint64_t bytes : 4;  // which of the four
   uint64_t atomic : 1;
-  uint64_t several : 1;       // readers of this epoch, of whom `rank` is the last
+  uint64_t several : 1;       // several readers of this epoch; `rank` is the last one
   uint64_t across_warps : 1;  // and they are not of one warp
   uint16_t block_epoch, warp_epoch;
   uint32_t instance;  // the block's number; 0: never
@@ -50,12 +53,12 @@ struct Cell {
   LastAccess write;
   // Of the lower and the upper two bytes: neighbouring 16-bit elements belong to different threads.
   LastAccess read[2];
-  // By another block or operation than `read`: who reads and then writes, as x += 1 does, must not
-  // hide the reader before it.
+  // By another block or operation than `read`. A thread that reads and then writes, as x += 1 does,
+  // must not hide the reader before it.
   LastAccess earlier_read;
 };
 
-/// Zeroed memory that only takes room where it is touched.
+/// Zeroed memory that takes physical memory only for pages that are touched.
 template <class T> class Shadow {
  public:
   explicit Shadow(size_t count = 0) : count_(count), data_(map(count * sizeof(T))) {}
@@ -161,7 +164,7 @@ std::string describe(const Region& region, uintptr_t address);
 void check_access(const void* memory, size_t bytes, bool write, bool atomic, const void* code);
 void note_atomic();
 void track(Region& region, const Access& access, bool check_initialised);
-/// Whether the running operation, which gives the memory back, comes behind all that used it.
+/// Checks that the running operation, which frees the memory, is ordered after all uses of it.
 void check_free(Region& region, uintptr_t address, size_t bytes);
 
 // check_reports.cc
@@ -176,7 +179,7 @@ void report_unordered(const Region& region, const Access& access, const LastAcce
 void report_unowned(const Region& region, uintptr_t address, bool write);
 /// A value of a type at an address that its alignment does not allow.
 void report_misaligned(const void* memory, const char* type, size_t alignment, const void* code);
-/// The block has touched more static shared memory than the launch left beside the dynamic one.
+/// The block has touched more static shared memory than the launch left next to the dynamic one.
 [[noreturn]] void report_too_much_shared(const Access& access);
 /// Ends the block, as the hardware would.
 void report_illegal(const Access& access, const std::string& what);

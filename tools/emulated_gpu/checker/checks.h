@@ -1,4 +1,4 @@
-// Where the checker (--config=check) looks on. Empty in every other build: no_checks.cc.
+// The hooks of the checker (--config=check). They are empty in every other build: no_checks.cc.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -27,7 +27,7 @@ struct CheckHooks {
   void (*arena_gone)(void* base) = nullptr;
   void (*allocated)(void* memory, size_t bytes) = nullptr;
   void (*freed)(void* memory, size_t bytes) = nullptr;
-  /// A stream, whose operation runs, is about to give it back.
+  /// The stream's running operation is about to free the memory.
   void (*freed_in_order)(const void* memory, size_t bytes) = nullptr;
   void (*pinned)(void* memory, size_t bytes, bool on) = nullptr;
   /// What copies, matrix products and collectives touch outside kernels.
@@ -40,8 +40,8 @@ struct CheckHooks {
 
 const CheckHooks& checks();
 
-/// Who writes down what each CUDA thread of a block does (tools/see/step). Called on the host
-/// thread that runs the block, whose running CUDA thread current_position() names.
+/// Hooks that record what each CUDA thread of a block does (tools/see/step). The host thread that
+/// runs the block calls them; current_position() names its running CUDA thread.
 struct StepHooks {
   void (*block_begun)(const Grid&, uint64_t block);
   void (*block_ended)();
@@ -53,7 +53,7 @@ struct StepHooks {
   void (*thread_ended)();
   void (*fault)(const std::string& text);
 };
-/// Null: nobody. Set before the first launch.
+/// Null: no recording. Set before the first launch.
 inline constinit const StepHooks* step_hooks = nullptr;
 
 inline void host_reads(const void* memory, size_t bytes) {

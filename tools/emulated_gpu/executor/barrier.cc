@@ -50,8 +50,8 @@ int Worker::wait_at_barrier(Vote vote, int predicate, const char* file, int line
   return 0;
 }
 
-// A thread reads the votes before it can reach the next barrier, and that one is not released
-// before all have reached it: one set of votes is enough.
+// One set of votes is enough. A thread reads the votes before it can reach the next barrier, and
+// that barrier is not released before all threads have reached it.
 void Worker::release_barrier() {
   if (step_hooks) step_hooks->barrier_passed();
   ++barrier_.epoch;

@@ -1,4 +1,4 @@
-// A place that execution can be switched to and from. Two implementations with one interface:
+// A place that execution can be switched to and from. Two implementations have one interface:
 //
 //   prepare(stack, bytes, entry, argument)  the next switch to this context calls entry(argument),
 //                                           which must not return

@@ -22,8 +22,8 @@ void device_fail(Fault fault, const char* what, const char* file, int line) {
   worker.abandon_block();
 }
 
-// Out of line: compilers warn about a fence in code that they instrument for TSan, and do not tell
-// the checker of it.
+// Out of line: compilers warn about a fence in code that they instrument for TSan, and insert no
+// call that reports it to the checker.
 void fence() {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   if (checks().fence) checks().fence();

@@ -12,8 +12,8 @@ bool on_device();
 enum class Vote : uint8_t { None, Count, And, Or };
 int block_barrier(Vote vote, int predicate, const char* file, int line);
 
-/// Every warp-level primitive is one of these: all live lanes of `mask` meet, and the last to
-/// arrive runs `function` over the lanes' argument blocks (null for absent lanes), which lie on the
+/// Every warp-level primitive calls this. All live lanes of `mask` meet, and the last to arrive
+/// runs `function` over the lanes' argument blocks (null for absent lanes). The blocks lie on the
 /// waiting fibers' stacks. A null function only synchronises.
 using WarpFunction = void (*)(void* const lanes[32], uint32_t mask);
 void warp_rendezvous(uint32_t mask, void* argument, WarpFunction function, const char* file,
@@ -22,7 +22,7 @@ void warp_rendezvous(uint32_t mask, void* argument, WarpFunction function, const
 /// __threadfence() and its kin.
 void fence();
 
-/// cp.async. A copy is made when it is waited for, not before, so that a missing wait shows as the
+/// cp.async. A copy is made when a thread waits for it, not before. So a missing wait shows as the
 /// poison that the issuer left in the target.
 struct AsyncCopy {
   void* target;

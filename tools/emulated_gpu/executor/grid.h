@@ -1,5 +1,5 @@
-// Runs a grid of CUDA blocks on host threads: blocks in parallel over a pool of workers, the
-// threads of a block as fibers of one worker.
+// Runs a grid of CUDA blocks on host threads. Blocks run in parallel over a pool of workers. The
+// threads of a block are fibers of one worker.
 #pragma once
 #include <string>
 
@@ -16,8 +16,8 @@ struct Grid {
   size_t shared_bytes = 0;
   size_t most_shared = kDefaultShared;  // of these and the kernel's __shared__ variables
   int device = 0;
-  /// Number of the launch in this process: what a random order depends on beside the seed, so that
-  /// it does not depend on which worker runs a block.
+  /// Number of the launch in this process. A random order depends on it and on the seed, not on the
+  /// worker that runs a block.
   uint64_t launch = 0;
   /// The kernel, for reports.
   const void* function = nullptr;

@@ -1,8 +1,8 @@
 // __half and __nv_bfloat16 for a host compiler: rounded to nearest even, computed in float,
 // trivially constructible, so that __shared__ arrays of them are legal.
 //
-// runtime/base/half.h has 16-bit types too; kernels see CUDA's names, whose conversions are
-// implicit and whose NaN is CUDA's canonical 0x7fff.
+// runtime/base/half.h has 16-bit types too. Kernels need types with CUDA's names, implicit
+// conversions and CUDA's canonical NaN, 0x7fff.
 #pragma once
 #include "tools/emulated_gpu/executor/types.h"
 
@@ -20,8 +20,8 @@ inline float float_of(uint32_t bits) {
   return value;
 }
 
-// The float next to `value` whose last bit says "inexact": rounding it again, to 16 bits, gives
-// what rounding `value` once would have given.
+// The float next to `value` in which the last bit says "inexact". Rounding it to 16 bits gives the
+// same result as rounding `value` once.
 inline float round_to_odd(double value) {
   const float near = static_cast<float>(value);
   const uint32_t bits = bits_of(near);

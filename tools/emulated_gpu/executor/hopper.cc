@@ -17,7 +17,7 @@ constexpr int kPoison = 0xff;  // bytes of a NaN in every format
 
 // The 64 bits of a barrier.
 struct Phase {
-  uint16_t count;      // who has to arrive
+  uint16_t count;      // how many arrivals a phase needs
   int16_t missing;     // of this phase
   int32_t bytes : 31;  // expected, not yet there
   uint32_t parity : 1;
@@ -37,7 +37,7 @@ struct TiledMap {
 };
 static_assert(sizeof(TiledMap) <= 128);
 
-// Whoever reads or writes 16 bytes at a shared address finds them here.
+// The address at which 16 bytes of a shared address are stored.
 unsigned swizzled(unsigned address) { return address ^ ((address / kRow % 8) * 16); }
 
 float element(unsigned address, bool bfloat) {

@@ -1,11 +1,11 @@
-// The instructions of runtime/cuda/ptx_hopper.h on the host. Contracts stand there.
+// The instructions of runtime/cuda/ptx_hopper.h on the host. Their contracts are in that file.
 //
-// Note [Late and early]: what is asynchronous happens as late as it may, and what it writes is NaN
-// until then. A bulk copy arrives when a thread waits for its barrier; a product reads its
-// operands, in registers or in shared memory, and writes its sums, when its group is waited for. So
-// a tile that is given back too early, an operand that is changed too early and a sum that is used
-// too early all show as NaN, in every run. The work is done in hopper.cc, of which the checker is
-// told nothing: what orders these accesses is barriers that it does not know.
+// Note [Late and early]: asynchronous work happens as late as it may, and its targets are NaN until
+// then. A bulk copy arrives when a thread waits for its barrier. A product reads its operands, in
+// registers or in shared memory, and writes its sums when a thread waits for its group. Three
+// errors show as NaN in every run: a tile reused too early, an operand changed too early, a sum
+// used too early. hopper.cc does this work and reports nothing to the checker, because the barriers
+// that order these accesses are unknown to it.
 #pragma once
 #include <cstring>
 
@@ -27,8 +27,8 @@ void phase_wait(uint64_t* barrier, unsigned parity, const char* file, int line);
 void bulk_copy(void* target, const void* map, const int at[4], uint64_t* barrier, const char* file,
                int line);
 
-/// d of `fragments` fragments += a b (= with `fresh`), a in registers or, where that is null, at
-/// `a_tile`; b's rows are the depth in the first case.
+/// d, of `fragments` fragments, += a b (with `fresh`: =). a is in registers or, where that is null,
+/// at `a_tile`. In the first case b's rows are the depth.
 struct WarpgroupProduct {
   float* d;
   int fragments;

@@ -1,18 +1,20 @@
 // 2^x as the emulated GPUs compute it (ptx::ex2).
 //
-// Note [Approximations]: PTX says of ex2.approx.ftz.f32 how far it may be off, 2 units in the last
-// place, what it does with infinities, NaN, zeros and subnormal numbers, and nothing of its bits
-// (PTX ISA, "ex2"); those are the same from run to run on one model of card, no more. So a digest
-// of what uses it is a promise for one device model, as it is for mma.sync, whose order of summing
-// inside an instruction is not said either. The emulated GPU is a device model of its own. For its
-// digests to be defined by this source, and not by the C library of some machine, the twin is
-// arithmetic that IEEE 754 defines to the last bit: double precision without contraction, rounded
-// once. It is within half a unit (and 1e-6 of one), so tests of formulas see no other error than on
-// a card, or a smaller one. (Accurate functions, as the logarithm of a row's sum in attention, are
-// the C library's here and CUDA's there, as everywhere.)
-// The rejected option: a polynomial in float on the card, too, which has the same bits on both
-// sides. It is ten instructions where the processor has one for it, and the products before and
-// behind it differ all the same.
+// Note [Approximations]: For ex2.approx.ftz.f32, PTX specifies the error: 2 units in the last
+// place. It also specifies the results for infinities, NaN, zeros and subnormal numbers. It does
+// not specify the bits (PTX ISA, "ex2"). They are the same from run to run on one GPU model, no
+// more. So a digest of results that use it holds for one device model. The same is true of
+// mma.sync: PTX does not specify its order of summing inside an instruction.
+// specify its order of summing inside an instruction.
+//
+// The emulated GPU is a device model of its own. This source, and not the C library of some
+// machine, defines its digests. So the function uses arithmetic that IEEE 754 defines to the last
+// bit: double precision without contraction, rounded once. It is within half a unit (and 1e-6 of
+// one), so tests of formulas see the same error as on a GPU, or a smaller one. (Accurate functions,
+// such as the logarithm of a row's sum in attention, are the C library's here and CUDA's there.)
+//
+// The rejected option: a polynomial in float on the GPU, too, with the same bits on both. It takes
+// ten instructions where the processor has one, and the products before and after it differ anyway.
 #pragma once
 #include <cstdint>
 

@@ -44,7 +44,7 @@ void Worker::fiber_main(Fiber* self) {
     }
     worker.idle_.push_back(self);
     if (worker.anyone_ready()) worker.resume(worker.pop_ready());
-    else switch_stack(*self, worker.host_);  // the block is done, or nobody can go on
+    else switch_stack(*self, worker.host_);  // the block is done, or no thread can go on
   }
 }
 

@@ -41,7 +41,7 @@ struct Variable {
     return list;
   }
 
-  /// The number behind "random:", or 1 where nothing stands behind "random".
+  /// The number after "random:", or 1 where nothing follows "random".
   bool is_random(uint64_t* seed) const {
     if (value.rfind("random", 0) != 0) return false;
     if (value.size() == 6) return true;

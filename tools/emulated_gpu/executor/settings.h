@@ -8,13 +8,15 @@
 
 namespace ramet::emulated {
 
-/// Who goes first among the blocks of a grid, the warps of a block and the lanes of a warp.
+/// The order of the blocks of a grid, the warps of a block and the lanes of a warp.
 enum class ThreadOrder : uint8_t { Forward, Reverse, Random };
 
 /// When queued work runs.
-/// Async: one executor thread a device. Eager: at once, on the caller's thread (for debuggers).
-/// Lazy: only what somebody waits for and what that needs, so that a missing dependency is never
-/// satisfied by luck. Random: whenever somebody waits, any operation that may run.
+/// - Async: one executor thread a device.
+/// - Eager: at once, on the caller's thread (for debuggers).
+/// - Lazy: only work that a thread waits for and what that needs, so that a missing dependency is
+///   never satisfied by luck.
+/// - Random: during each wait, any operation that may run.
 enum class StreamMode : uint8_t { Async, Eager, Lazy, Random };
 
 /// The version of CUDA that is emulated.
@@ -25,14 +27,15 @@ struct Settings {
   int devices = 1;
   /// RAMET_EMULATED_MEMORY=64M or 1G,256M: bytes of each device, the last value for the rest.
   std::vector<size_t> memory = {size_t(1) << 30};
-  /// RAMET_EMULATED_DRIVER_MEMORY=1M: what a device must have free for the driver to pin memory,
-  /// make streams, events and graphs, and launch something, and for cuBLASLt and NCCL. It is not
-  /// taken.
+  /// RAMET_EMULATED_DRIVER_MEMORY=1M: free memory that a device needs for some calls of the driver.
+  /// It needs it to pin memory, to make streams, events and graphs, to launch, for cuBLASLt and for
+  /// NCCL. The calls do not use the memory up.
   size_t driver_memory = 0;
-  /// RAMET_EMULATED_DRIVER_WAITS=1: cudaMalloc(), cudaHostAlloc(), cudaGraphInstantiate() and the
-  /// first launch of each kernel wait for all work of the device, as drivers may (Programming
-  /// Guide, "Lazy Loading"; NCCL's documentation, "Using multiple communicators concurrently"). A
-  /// program whose own work the device waits for then stands still, and a report says so.
+  /// RAMET_EMULATED_DRIVER_WAITS=1: some calls wait for all work of the device, as drivers may.
+  /// They are cudaMalloc(), cudaHostAlloc(), cudaGraphInstantiate() and the first launch of each
+  /// kernel. Sources: Programming Guide, "Lazy Loading"; NCCL's documentation, "Using multiple
+  /// communicators concurrently". A program then stands still if the device waits for the program's
+  /// own work, and a report says so.
   bool driver_waits = false;
   /// RAMET_EMULATED_FREE_IN_CAPTURE=0: cudaFree() and cudaFreeHost() of a thread that captures are
   /// refused, and break the capture, in relaxed mode too: they wait for the device.
@@ -45,12 +48,14 @@ struct Settings {
   /// RAMET_EMULATED_PEER=all, none or 0-1,2-3: which devices can reach each other's memory.
   bool all_peers = true;
   std::vector<std::pair<int, int>> peers;
-  /// RAMET_EMULATED_BROKEN_PEER=0-1: pairs that say they can, and whose copies arrive as rubbish.
-  /// There are boards like that, so whoever copies between devices should try it once.
+  /// RAMET_EMULATED_BROKEN_PEER=0-1: pairs of devices that report peer access, but the bytes of
+  /// their copies arrive wrong. Some boards do this, so a program should test a copy between
+  /// devices once.
   std::vector<std::pair<int, int>> broken_peers;
   /// RAMET_EMULATED_POOLS=0: there is no cudaMallocAsync().
   bool memory_pools = true;
-  /// RAMET_EMULATED_LOST_PEER=0-1: pairs that say they can, and whose copies never end.
+  /// RAMET_EMULATED_LOST_PEER=0-1: pairs of devices that report peer access, but their copies never
+  /// end.
   std::vector<std::pair<int, int>> lost_peers;
   /// RAMET_EMULATED_HOST_GBPS, RAMET_EMULATED_PEER_GBPS: 10^9 bytes a second of the link between
   /// the host and each device, and of each pair of devices. 0: a copy takes what it takes. Only
@@ -75,8 +80,8 @@ struct Settings {
   /// RAMET_EMULATED_BLAS_ALGORITHMS: it has algorithms for all products (2), for those without bias
   /// and ReLU (1), for none (0).
   int blas_algorithms = 2;
-  /// RAMET_EMULATED_HOST_GUARD=1: device memory is out of the host's reach while nothing runs on a
-  /// device, so that code which takes a device's pointer for one of its own crashes there and then.
+  /// RAMET_EMULATED_HOST_GUARD=1: the host cannot access device memory while nothing runs on a
+  /// device. So code that uses a device's pointer as a host pointer crashes at that place.
   bool guard_host = false;
   /// RAMET_EMULATED_REPORTS=1: faults are printed to the standard error stream; 0: only
   /// last_report().

@@ -131,7 +131,7 @@ template <bool transposed>
 void ldmatrix_x4(unsigned (&r)[4], const void* row, RAMET_EMULATED_CALLER) {
   emulated::require_aligned(row, RAMET_EMULATED_AT);
   emulated::LoadMatrixArgument argument;
-  // Read by this lane, so that the checker knows whose access it is.
+  // Read by this lane, so that the checker assigns the access to this lane.
   for (int i = 0; i < 8; ++i) argument.row[i] = static_cast<const uint16_t*>(row)[i];
   argument.transposed = transposed;
   emulated::warp_rendezvous(0xffffffffu, &argument, &emulated::load_matrix_lanes,

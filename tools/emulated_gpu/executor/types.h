@@ -28,9 +28,10 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __grid_constant__
 #define __align__(n) alignas(n)
-// The largest number of threads of a block stands in the kernel's code, as no-operations before its
-// first instruction, one for each warp: a launch reads it there (launch.cc). What g++ takes here
-// may depend on a template's parameters; clang++ wants a plain number, and is not asked.
+// The kernel's code holds the largest number of threads of a block as no-operations before its
+// first instruction, one for each warp. A launch reads it there (launch.cc). g++ accepts a number
+// here that depends on a template's parameters; clang++ accepts plain numbers only, so it does not
+// use this.
 #if defined(__x86_64__) && !defined(__clang__)
 #define __launch_bounds__(threads, ...) \
   __attribute__((patchable_function_entry(((threads) + 31) / 32)))

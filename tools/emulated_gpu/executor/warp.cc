@@ -76,7 +76,7 @@ void Worker::complete_group(unsigned warp_index, int index, bool include_current
     group.function(lanes, group.mask);
     running_stack = keep;
   }
-  // The lowest lane first, before everybody else who is ready (Note [Greedy]).
+  // The lowest lane first, before all other ready threads (Note [Greedy]).
   for (uint32_t rest = group.arrived; rest;) {
     const auto lane = 31u - static_cast<unsigned>(__builtin_clz(rest));
     rest &= ~(1u << lane);

@@ -1,13 +1,13 @@
 // One host thread's part of the executor: the block that it runs and the fibers of that block.
 //
 // Note [Threads of a block]: A worker starts thread 0 of a block on a fiber. If the thread returns,
-// the same fiber goes on with thread 1: a kernel that never synchronises costs no switch at all.
-// Only when a thread must wait does the worker take another fiber, for a thread that can run or for
-// the next one that has not started.
+// the same fiber goes on with thread 1. So a kernel that never synchronises costs no switch. Only
+// when a thread must wait does the worker take another fiber. It uses it for a thread that can run,
+// or for the next thread that has not started.
 //
 // Note [Greedy]: Threads that a barrier has released run one warp after the other, each as far as
-// it gets. Warps drift as far apart as the barriers allow, so that a missing barrier gives wrong
-// numbers in every run. A fair order keeps them nearly in step and hides it.
+// possible. Warps drift as far from each other as the barriers allow, so a missing barrier gives
+// wrong numbers in every run. A fair order keeps them nearly in step and hides it.
 #pragma once
 #include <array>
 #include <deque>
@@ -30,7 +30,7 @@ struct CudaThread {
   ThreadState state;
   Fiber* fiber;
   uint3 index;
-  // Where it waits, and for whom.
+  // Where it waits, and for which lanes.
   uint32_t mask;
   void* argument;
   const char* file;
@@ -73,7 +73,8 @@ struct AsyncCopies {
 /// Of hopper.h: a copy on its way, and a thread's products with the sums that they write.
 struct BulkCopy {
   void* target;
-  uint64_t map[16];  // the kernel's own, whose thread may be gone before it arrives
+  uint64_t map[16];  // a copy of the kernel's map: its thread may have ended before the copy
+                     // arrives
   int at[4];
   uint64_t* barrier;
 };

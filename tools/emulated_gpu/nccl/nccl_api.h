@@ -36,9 +36,9 @@ typedef struct {
   char internal[NCCL_UNIQUE_ID_BYTES];
 } ncclUniqueId;
 
-/// As of NCCL 2.14; of later ones `size` and `version` say more. Of it, `blocking` is looked at: 0
-/// means that no call waits for other ranks and ncclCommGetAsyncError() says when one was taken
-/// over; before that every other call is refused.
+/// As of NCCL 2.14; in later versions `size` and `version` say which fields follow. Only `blocking`
+/// is read. 0 means that no call waits for other ranks; ncclCommGetAsyncError() reports when a call
+/// was taken over. Before that every other call is refused.
 typedef struct {
   size_t size;
   unsigned int magic, version;

@@ -25,8 +25,8 @@ ncclResult_t check_buffer(const PendingCall& call, const void* buffer, size_t by
   return ncclSuccess;
 }
 
-/// Bytes of a ncclConfig_t as NCCL's header of this version has it: attributes were added at its
-/// end, and its size and version say which are there.
+/// Bytes of a ncclConfig_t in the NCCL header of this version. Later versions added attributes at
+/// its end; its size and version say which it has.
 size_t config_bytes(unsigned version) {
   if (version < 21700) return 24;
   if (version < 21800) return 40;

@@ -1,6 +1,6 @@
-// Messages between two ranks of the NCCL double. A group's messages go on side by side: a rank
-// first says of all it sends that it is there, then takes what others send to it, then waits until
-// its own was taken. So every order of the calls in a group is as good as another.
+// Messages between two ranks of the emulated NCCL. A group's messages go on concurrently. A rank
+// first announces all that it sends, then takes what others send to it, then waits until its own
+// was taken. So the order of the calls in a group does not matter.
 #include <atomic>
 #include <cstring>
 #include <utility>

@@ -90,8 +90,8 @@ enum class Finalize : uint8_t { No, Asked, Done };
 struct ncclComm {
   std::shared_ptr<ramet::emulated::Clique> clique;
   int rank, device;
-  // Not blocking: calls reach their streams when somebody asks for the second time whether they
-  // have. Whoever queues something behind them before that has it run too early.
+  // Not blocking: calls reach their streams at the program's second question whether they have.
+  // Work that is queued on the stream before that runs too early.
   bool blocking = true, asked = false;
   std::vector<ramet::emulated::PendingCall> taken_over_later = {};
   ncclResult_t broken = ncclSuccess;  // fail_next_nccl_group()

@@ -49,8 +49,8 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
 }
 
 // Waits for all work of the memory's device, as CUDA does: code that relies on it works here, too.
-// Not for memory of cudaMallocAsync(), whose uses CUDA then takes to be over (Programming Guide,
-// "Stream-Ordered Memory Allocator", "Basics": cudaFree).
+// It does not wait for memory of cudaMallocAsync(); CUDA assumes that all its uses are over
+// (Programming Guide, "Stream-Ordered Memory Allocator", "Basics": cudaFree).
 cudaError_t cudaFree(void* memory) {
   RAMET_EMULATED_ENTER;
   if (!memory) return cudaSuccess;
@@ -102,8 +102,8 @@ cudaError_t cudaMemPoolGetAccess(cudaMemAccessFlags* flags, cudaMemPool_t pool,
   return cudaSuccess;
 }
 
-// The memory is there at once and can be written at once: the stream's order only matters for what
-// cudaFreeAsync() gives back, which is counted as used until it has run.
+// The memory is available at once and can be written at once. The stream's order only matters for
+// memory that cudaFreeAsync() frees; it counts as used until that operation has run.
 cudaError_t cudaMallocAsync(void** memory, size_t bytes, cudaStream_t handle) {
   RAMET_EMULATED_ENTER;
   RAMET_EMULATED_STREAM(stream, handle);

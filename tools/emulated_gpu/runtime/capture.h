@@ -1,4 +1,4 @@
-// Streams whose operations are recorded into a graph instead of being queued.
+// Streams in capture: their operations are recorded into a graph instead of being queued.
 #pragma once
 #include <functional>
 #include <map>
@@ -33,8 +33,8 @@ struct Capture {
   bool holds_blocking_stream_of(int device) const;
   /// Every node but those that the origin's next operation would come after has a successor.
   bool all_joined() const;
-  /// The nodes so that each stands behind those it comes after; empty where that cannot be or where
-  /// a meeting lacks members.
+  /// The nodes in an order in which each comes after its dependencies. Empty where there is no such
+  /// order, or a meeting lacks members.
   std::vector<GraphNode> in_order();
 
  private:

@@ -29,8 +29,8 @@ std::shared_ptr<Meeting> make_meeting(int count, std::function<void()> work);
 cudaError_t join_meeting(cudaStream_t stream, const char* what, std::shared_ptr<Meeting> meeting,
                          const void* owner = nullptr);
 
-/// Whether a call has made a context on the device: cudaSetDevice(), and every call that needs one
-/// makes it on the thread's device, which is 0 until cudaSetDevice(). On a card it takes some
+/// Has a call made a context on the device? cudaSetDevice() makes one, and so does every call that
+/// needs one, on the thread's device (0 until cudaSetDevice()). On a GPU a context takes some
 /// hundred megabytes.
 bool has_context(int device);
 

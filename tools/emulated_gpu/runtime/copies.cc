@@ -1,6 +1,6 @@
-// Copies and fills: bounds and directions are checked, and host memory behaves as CUDA's does.
-// Pageable memory is staged when it is a source and waited for when it is a target; pinned memory
-// is read and written when the copy runs, which may be late.
+// Copies and fills: bounds and directions are checked, and host memory behaves as CUDA's does. A
+// pageable source is staged, and a copy to a pageable target is waited for. Pinned memory is read
+// and written when the copy runs, which may be late.
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -75,7 +75,7 @@ cudaError_t copy(void* to, const void* from, size_t bytes, enum cudaMemcpyKind k
                       }};
   operation.transfer = {source.place(), target.place(), bytes};
   if (settings().peer_is_lost(source.place(), target.place()))
-    operation.waits_for.push_back(std::make_shared<Mark>());  // which nobody will see done
+    operation.waits_for.push_back(std::make_shared<Mark>());  // a mark that is never done
   if (const cudaError_t error = call.engine.enqueue(stream, std::move(operation), call.lock))
     return result(error);
   if (!synchronous) return cudaSuccess;

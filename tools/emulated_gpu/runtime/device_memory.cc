@@ -13,7 +13,7 @@
 namespace ramet::emulated {
 namespace {
 
-/// Behind each allocation, owned by none.
+/// Bytes after each allocation that belong to none.
 constexpr size_t kRedZone = 512;
 
 constexpr uintptr_t kPage = 4096, kHugePage = uintptr_t{2} << 20;  // of the system
@@ -133,8 +133,8 @@ void* DeviceMemory::take_range(size_t bytes) {
 }
 
 void DeviceMemory::give_range(void* memory, size_t bytes) {
-  // Large blocks go back to the system, in whole pages, as the rest of a page is a neighbour's: 40
-  // tests with 64 MB devices should not need 2.5 GB.
+  // Large blocks go back to the system: 40 tests with 64 MB devices should not need 2.5 GB. Only
+  // whole pages go, because another allocation may own the rest of a page.
   if (bytes >= (size_t(1) << 20)) {
     const auto start = reinterpret_cast<uintptr_t>(memory);
     const uintptr_t low = (start + kPage - 1) / kPage * kPage,

@@ -11,8 +11,8 @@ namespace ramet::emulated {
 /// Alignment of cudaMalloc, and what sizes are rounded up to when the capacity is counted.
 constexpr size_t kMemoryUnit = 512;
 
-/// Addresses from one reserved range, twice as large as the capacity, so that fragments and the red
-/// zones between allocations never are the reason for running out. Under ASan every allocation
+/// Takes addresses from one reserved range, twice as large as the capacity. So fragments and the
+/// red zones between allocations never cause an out-of-memory error. Under ASan every allocation
 /// comes from the heap instead, with its exact size: an overrun then hits ASan's red zone at once.
 class DeviceMemory {
  public:

@@ -19,7 +19,7 @@ bool ramet::emulated::peer_access_enabled(int from, const void* address) {
     if (allocation.in_order) return device->pool_peers.count(from) != 0;
     return all.devices[static_cast<size_t>(from)]->enabled_peers.count(device->id) != 0;
   }
-  return true;  // nobody's: what else is wrong with it is said elsewhere
+  return true;  // no device owns it: other calls report what is wrong with the address
 }
 
 bool ramet::emulated::has_context(int device) {
@@ -54,7 +54,7 @@ cudaError_t cudaSetDevice(int device) {
   return cudaSuccess;
 }
 
-// Emulated cards belong to their process.
+// An emulated GPU belongs to its process.
 cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int device) {
   if (!exists(device)) return result(cudaErrorInvalidDevice);
   std::snprintf(id, static_cast<size_t>(length), "%08x:%02x:00.0", static_cast<unsigned>(getpid()),
@@ -62,8 +62,8 @@ cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int device) {
   return cudaSuccess;
 }
 
-// Compute capability 9.0 with the limits of an H100, except the number of multiprocessors, which
-// the settings give: small, so that grids of small tests already run several waves.
+// Compute capability 9.0 with the limits of an H100. Only the number of multiprocessors comes from
+// the settings: it is small, so that grids of small tests already run several waves.
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* properties, int device) {
   if (!exists(device)) return result(cudaErrorInvalidDevice);
   *properties = {};

@@ -1,5 +1,5 @@
-// What kernel files take from runtime/cuda/gpu.h besides CUDA's names: assertions, dynamic shared
-// memory, launches.
+// What kernel files take from runtime/cuda/gpu.h in addition to CUDA's names: assertions, dynamic
+// shared memory, launches.
 #pragma once
 #include <memory>
 #include <type_traits>

@@ -1,9 +1,10 @@
-// Streams and what is queued in them.
+// Streams and their queued operations.
 //
 // Note [One engine, four orders]: A stream is a queue of operations. An operation has work, marks
 // that it waits for ("this operation is done"), and a mark of its own. It may run when it is at the
-// head of its stream and its marks are done. The stream modes (settings.h) differ only in who runs
-// what next: executor threads, the enqueuing thread, or the thread that waits.
+// head of its stream and its marks are done. The stream modes (settings.h) differ in the order of
+// operations and in the thread that runs them. That is an executor thread, the enqueuing thread, or
+// the thread that waits.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -27,7 +28,8 @@ namespace ramet::emulated {
 
 struct Capture;
 
-/// "This operation is done": shared by the operation, events and whoever waits.
+/// "This operation is done": shared by the operation, events and all waiting threads and
+/// operations.
 struct Mark {
   bool done = false;
   double time = 0;
@@ -48,8 +50,8 @@ struct Operation {
   std::vector<MarkPtr> waits_for = {};
   Transfer transfer = {};
   std::shared_ptr<Meeting> meeting = nullptr;
-  const void* owner = nullptr;         // whom Engine::give_up() is asked for
-  std::function<void()> instead = {};  // of work that was given up
+  const void* owner = nullptr;         // the owner that Engine::give_up() names.
+  std::function<void()> instead = {};  // of work that was given up.
   // Set by enqueue(), but where others wait for it before it is queued (`announced`).
   MarkPtr mark = nullptr;
   bool announced = false;
@@ -102,8 +104,8 @@ struct Device {
   double gone_time = 0;
 };
 
-/// Everything but the constructor, the destructor and `devices` (whose number never changes) is
-/// used under `mutex`.
+/// `mutex` protects all members except `devices`; the constructor and the destructor need no lock.
+/// The number of devices never changes.
 class Engine {
  public:
   Engine();
@@ -140,13 +142,13 @@ class Engine {
   cudaError_t wait_as_drivers_may(Device& device, Lock& lock, const char* who);
   /// Code that is used on the device for the first time is loaded, for which drivers may wait, too.
   cudaError_t load(const void* code, Device& device, Lock& lock, const char* who);
-  /// A look at a mark; in modes without executors it also runs something, so that polling ends.
+  /// Is the mark done? In modes without executors it also runs something, so that polling ends.
   bool poll(const MarkPtr& mark, Lock& lock);
   /// Forgets the queued work of a device, its streams, events and memory.
   void reset_device(Device& device, Lock& lock);
   void remove_stream(CUstream_st* stream);
-  /// Operations of this owner that have not begun do what they have instead. Who waits for an
-  /// announced mark waits on.
+  /// Operations of this owner that have not begun run their `instead`. Waits for an announced mark
+  /// go on.
   void give_up(const void* owner);
   /// Its streams are ordinary streams again.
   void end_capture(std::shared_ptr<Capture> capture);
@@ -194,8 +196,8 @@ cudaError_t result(cudaError_t error);
 /// What calls answer where there are no devices.
 cudaError_t no_device();
 
-/// How a call of the API begins: no device, a sticky error and a call from a host function are
-/// answered at once, otherwise the engine is locked.
+/// The beginning of a call of the API. It answers at once where there is no device, a sticky error,
+/// or the call comes from a host function. Otherwise it locks the engine.
 struct Call {
   Engine& engine;
   Engine::Lock lock;

@@ -22,7 +22,7 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) {
   return cudaEventCreateWithFlags(event, cudaEventDefault);
 }
 
-// Who waits for it goes on waiting for what was recorded.
+// Operations that wait for the event go on waiting for its recorded mark.
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   RAMET_EMULATED_ENTER;
   RAMET_EMULATED_EVENT(event);

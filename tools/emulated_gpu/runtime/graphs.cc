@@ -1,8 +1,8 @@
 // Stream capture, and the graphs it makes.
 //
-// A replay is one operation of its stream. It runs the nodes in the order of their recording or,
-// where the streams' order is random, in any order that the captured dependencies allow: a missing
-// event between two captured streams shows there.
+// A replay is one operation of its stream. It runs the nodes in the order of their recording. Where
+// the streams' order is random, it runs them in any order that the captured dependencies allow. So
+// a missing event between two captured streams shows there.
 #include <algorithm>
 #include <utility>
 

@@ -59,7 +59,7 @@ cudaError_t Engine::wait_as_drivers_may(Device& device, Lock& lock, const char* 
 
 cudaError_t Engine::load(const void* code, Device& device, Lock& lock, const char* who) {
   if (!settings().driver_waits || loaded.count({code, device.id})) return cudaSuccess;
-  // Whoever comes meanwhile waits, too.
+  // A thread that launches the kernel during this wait waits, too.
   const cudaError_t error = wait_for_device(device, lock, who);
   if (error == cudaSuccess) loaded.insert({code, device.id});
   return error;

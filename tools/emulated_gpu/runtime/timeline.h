@@ -1,10 +1,10 @@
-// What event times are made of.
+// How event times are computed.
 //
 // Note [Emulated time]: Without link speeds, an operation takes as long as the host needs for it.
-// With a speed set (settings.h), time is that of copies alone: each takes its bytes divided by the
-// speed of its link, copies over one link in one direction take turns, and everything else takes
-// none. Waits move the host's clock. Nothing sleeps and nothing depends on the machine, so a test
-// can ask whether two copies overlap and get the same answer everywhere.
+// With a speed set (settings.h), only copies take time. Each takes its bytes divided by the speed
+// of its link. Copies over one link in one direction take turns. Everything else takes none. Waits
+// advance the host's clock. Nothing sleeps and nothing depends on the machine. So a test can ask
+// whether two copies overlap and get the same answer everywhere.
 #pragma once
 #include <chrono>
 #include <cstddef>

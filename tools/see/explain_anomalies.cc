@@ -21,7 +21,7 @@ using autograd::Node;
 
 namespace {
 
-// Paths of the modules whose forward this thread runs, outermost first.
+// The paths of the modules with a running forward on this thread, outermost first.
 thread_local std::vector<const std::string*> t_modules;
 
 Tensor borrowed(TensorImpl* impl) {
@@ -50,9 +50,9 @@ struct Birth {
 };
 constexpr size_t kMostBirths = 4096;
 
-// Keeps the first one of those that it is shown. Numbers order what one thread did; of replicas,
-// which run side by side, the first one that has any counts, against what was before and behind
-// them.
+// Keeps the first of the births that look() gets. Numbers order the operations of one thread.
+// Replicas run concurrently: the lowest replica with a birth counts, and its number is compared
+// with those of operations before and after the replicas.
 class First {
  public:
   void look(const Birth& b) {
@@ -124,7 +124,7 @@ struct ExplainAnomalies::State final : autograd::GraphObserver {
       }
       m.result.nans += &r == results.begin() ? 0 : s.nans;
     }
-    // Looked at before the lock: it may wait for a card.
+    // Read before the lock: it may wait for a GPU.
     const bool bad = m.result.nans > 0;
     struct Operand {
       bool floating = false, written = false, nan = false;

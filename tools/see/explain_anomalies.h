@@ -9,8 +9,8 @@
 //     input 0: float32[64, 10] from -0.1 to 2.4, mean 0.5; made by sub in encoder.0
 //     from there to the loss: log in encoder.1 -> mul -> mean
 //
-// autograd::DetectAnomalyGuard looks at the backward alone and names the scopes around the forward
-// call; this looks at the forward first, where nearly all NaN come from.
+// autograd::DetectAnomalyGuard only checks the backward and names the scopes around the forward
+// call. This class checks the forward first, where nearly all NaN come from.
 #pragma once
 #include <memory>
 #include <string>
@@ -30,27 +30,28 @@ struct AnomalyOptions {
   RAMET_ARG(int, rank) = -1;
 };
 
-/// While it lives every operation of this thread that makes a node, and of what other threads do
-/// for it (replicas, lanes), is looked at: some passes over each result and gradient, on a GPU a
-/// wait for each; a step of a perceptron took 4 times (batch of 256) to 12 times (8) as long. One
-/// thread serves all lanes of a backward, so that what is found first does not depend on timing.
-/// Destroyed on the thread that made it.
+/// While it lives, it checks every operation of this thread that makes a node. It also checks those
+/// that other threads run for this thread (replicas, lanes). A check makes some passes over each
+/// result and gradient, and on a GPU waits for each. A step of a perceptron took 4 times (batch of
+/// 256) to 12 times (8) as long. One thread serves all lanes of a backward, so the first finding
+/// does not depend on timing. Destroy it on the thread that made it.
 ///
-/// An operation made a NaN where a result has one and no input has. A loss that is NaN, and a
-/// gradient that is, end the backward with an Error, before anything is added to a leaf by the rest
-/// of it. A NaN that the forward made and something hid (where(), max()) ends nothing, but is told
-/// where a gradient is NaN besides. Infinities are no anomaly: where a NaN came of one, it is said
-/// where the first one was made.
+/// An operation made a NaN where a result has one and no input has. A NaN loss or gradient ends the
+/// backward with an Error, before the rest of the backward adds to any leaf. A forward NaN that a
+/// later operation hid (where(), max()) ends nothing. It is reported only where a gradient is NaN
+/// as well. Infinities are no anomaly. Where a NaN came from an infinity, the report says where the
+/// first infinity was made.
 ///
-/// Not seen: operations that record no history (they show as "it was there in an input"), and what
-/// comes from other ranks: that a leaf's gradient is NaN although all that was added to it was not
-/// is found by check_gradients().
+/// It does not see operations that record no history (they show as "it was there in an input"), nor
+/// values from other ranks. check_gradients() finds a leaf with a NaN gradient although all its
+/// contributions were not NaN.
 class RAMET_API ExplainAnomalies {
  public:
   using Options = AnomalyOptions;
   explicit ExplainAnomalies(Options options = {});
-  /// And the paths of its modules, as named_modules() calls them, are told. Until the guard is gone
-  /// they have a hook each, so a step that was captured before is captured again.
+  /// The same; reports also name the paths of the model's modules, as named_modules() does. Until
+  /// the guard is gone the modules have a hook each, so a step that was captured before is captured
+  /// again.
   explicit ExplainAnomalies(nn::Module& model, Options options = {});
   template <class M>
   explicit ExplainAnomalies(const nn::ModuleHolder<M>& model, Options options = {})
@@ -62,8 +63,8 @@ class RAMET_API ExplainAnomalies {
   /// What was found, as the Error says it; empty: nothing. Of the forward that the last backward
   /// belonged to, or that is under way.
   std::string report() const;
-  /// After a backward: an Error where a parameter of the model has a NaN gradient, the first one by
-  /// name, and whence, as far as this rank knows.
+  /// Call it after a backward. An Error where a parameter of the model has a NaN gradient. It names
+  /// the first one, by name, and where the NaN came from, as far as this rank knows.
   void check_gradients() const;
 
  private:

@@ -104,7 +104,8 @@ std::vector<Layer> layers_of(const RecordingData& d) {
     ordered = ordered && when != 0;
     layers.push_back({static_cast<Id>(i), when, root_mean_square(*g)});
   }
-  // Replicas use copies, whose order the parameters' own nodes do not tell: then as registered.
+  // Replicas use copies, and the parameters' own nodes do not give the copies' order. Then the
+  // order is that of registration.
   if (ordered)
     std::stable_sort(layers.begin(), layers.end(),
                      [](const Layer& a, const Layer& b) { return a.used < b.used; });

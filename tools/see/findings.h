@@ -10,9 +10,10 @@ struct FindingLimits {
   /// A ReLU is dead when at least this share of its outputs, and of the gradient that it passes on,
   /// is zero.
   double dead_zeros = 0.9;
-  /// A layer's gradient has vanished (exploded) when its root mean square is less than 1 / this
-  /// (more than this) times that of the layer nearest to the loss; it has also exploded when it is
-  /// this many times its parameter's own root mean square, or has an infinite element.
+  /// Limit of a layer's gradient, relative to the layer nearest to the loss. The gradient has
+  /// vanished when its root mean square is less than 1 / this times that one's, and exploded when
+  /// it is more than this times. It has also exploded when it is this many times its parameter's
+  /// own root mean square, or has an infinite element.
   double gradient_ratio = 1e4;
   /// A saved tensor is large when it has at least this share of its device's peak, and these bytes.
   double saved_share = 0.25;
@@ -23,21 +24,22 @@ struct FindingLimits {
   uint64_t idle_ns = 100000;
 };
 
-/// Fills data.findings, whatever was there, in this order with
-///   "no gradient": a parameter that has none, and why: frozen; no backward ran; never used;
-///     detached, where; used, but not for the loss; the backward failed before
-///   "dead relu": a ReLU nearly all of whose outputs and gradients are zero
-///   "vanishing", "exploding": of parameters with two dimensions or more (layers' weights); at the
-///     worst one, which names the others
-///   "nan": the first operation, or node, whose result has a NaN its inputs had not
-///   "large saved tensor": what the graph kept when memory was at its peak
-///   "host wait": an operation made the program wait for a GPU before the step's end: item(), a
-///     copy to the host, synchronize(), and what else asks for a number; not what stands between
-///     two steps
-///   "late replica": lanes of one backward that are busy for different times; of CPUs by nodes, of
-///     GPUs by kernels; an emulated GPU's times say nothing
-/// What was not recorded (statistics, source lines, memory, operands of what has no history) gives
-/// no finding. Reads nothing but `data`.
+/// Fills data.findings, replacing what it holds, with findings in this order:
+/// - "no gradient": a parameter that has none, and why: frozen; no backward ran; never used;
+///   detached, where; used, but not for the loss; the backward failed before.
+/// - "dead relu": a ReLU with nearly all outputs and gradients zero.
+/// - "vanishing", "exploding": of parameters with two dimensions or more (layers' weights); at the
+///   worst one, which names the others.
+/// - "nan": the first operation or node with a NaN in its result and none in its inputs.
+/// - "large saved tensor": what the graph kept when memory was at its peak.
+/// - "host wait": an operation made the program wait for a GPU before the step's end: item(), a
+///   copy to the host, synchronize(), and other requests for a number. Waits between two steps do
+///   not count.
+/// - "late replica": lanes of one backward that are busy for different times. Nodes give the times
+///   of CPUs, kernels those of GPUs; an emulated GPU's times mean nothing.
+///
+/// What was not recorded gives no finding: statistics, source lines, memory, operands of operations
+/// without history. Reads nothing but `data`.
 RAMET_API void find(RecordingData& data);
 RAMET_API void find(RecordingData& data, const FindingLimits& limits);
 

@@ -64,7 +64,7 @@ class Gradients {
     return p.gradient >= 0 || (row(d_.nodes, p.node) && accumulated_[static_cast<size_t>(p.node)]);
   }
 
-  // Words behind "has no gradient: "; the operation that they name.
+  // The words after "has no gradient: ", and the operation that they name.
   std::pair<std::string, Id> why(const ParameterRow& p) const {
     const NodeRow* const node = row(d_.nodes, p.node);
     const NodeRow* const user = node ? used_[static_cast<size_t>(p.node)] : nullptr;
@@ -133,8 +133,8 @@ class Gradients {
     return found;
   }
 
-  // Results of the operations whose gradients lead to a collector, through sums of replicas, whose
-  // parameters are tensors of their own.
+  // Results of the operations with gradients that lead to a collector. Sums of replicas may come
+  // between, because replicas' parameters are tensors of their own.
   std::set<Id> results_of_users(Id node) const {
     std::set<Id> out;
     std::vector<Id> stack;
@@ -162,8 +162,8 @@ class Gradients {
     return false;
   }
 
-  // Nobody tells of detach(), which computes nothing. But what it gives shows memory that the
-  // parameter, or something that came of it, has, and no operation made it.
+  // No event reports detach(), which computes nothing. But its result shares memory with the
+  // parameter or with a tensor computed from it, and no operation made that result.
   Id takes_without_history(const ParameterRow& p, const std::set<Id>& came,
                            const std::vector<size_t>& users) const {
     const auto storage_of = [this](Id tensor) {
@@ -197,7 +197,7 @@ class Gradients {
   const RecordingData& d_;
   std::vector<Call> calls_;  // by time
   std::vector<bool> reached_;
-  std::vector<const NodeRow*> used_;    // one of those whose edges lead there
+  std::vector<const NodeRow*> used_;    // one of those with edges to the node
   std::vector<std::vector<Id>> users_;  // all of them
   std::vector<bool> accumulated_;
   const EventRow* failed_ = nullptr;

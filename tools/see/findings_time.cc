@@ -30,7 +30,7 @@ void find_large_saved(RecordingData& d, const FindingLimits& limits) {
 
 namespace {
 
-// Functions whose result the host needs before it can go on.
+// Functions with a result that the host needs before it can go on.
 bool asks_for_a_number(std::string_view name) {
   constexpr std::array kNames = {"item",
                                  "is_nonzero",
@@ -72,7 +72,7 @@ void find_host_waits(RecordingData& d) {
   for (const OperationRow& op : d.operations)
     if (op.node >= 0) made.push_back(op.start);
   std::sort(made.begin(), made.end());
-  // Behind one step, before the forward of the next one has begun?
+  // After one step, before the forward of the next one has begun?
   const auto between_steps = [&](uint64_t time) {
     const auto after = std::upper_bound(steps_ended.begin(), steps_ended.end(), time);
     if (after == steps_ended.begin()) return false;

@@ -1,4 +1,4 @@
-// What a kernel call reads, writes and computes, as far as its arguments tell.
+// What a kernel call reads, writes and computes, as far as its arguments show it.
 #pragma once
 #include <cstdint>
 

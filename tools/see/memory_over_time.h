@@ -1,4 +1,4 @@
-// Bytes of live storages over time, and who held them at the peak.
+// Bytes of live storages over time, and their owners at the peak.
 #pragma once
 #include <array>
 #include <map>
@@ -42,7 +42,7 @@ class MemoryOverTime {
   };
   struct Known {
     Id storage;
-    uint64_t serial;  // StorageImpl::serial(), of small memory whose end nobody tells
+    uint64_t serial;  // StorageImpl::serial(), of small memory without an event at its end
   };
   struct Device {
     int64_t current = 0;

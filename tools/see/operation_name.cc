@@ -10,9 +10,9 @@
 namespace ramet {
 namespace see {
 
-// Nodes are named by writing each word of the function's name, and each letter behind a digit,
-// large: max_pool2d -> MaxPool2D, log1p -> Log1P, smooth_l1_loss -> SmoothL1Loss. So a large letter
-// begins a word where small letters are before or behind it.
+// A node's name has a capital for each word of the function's name, and for each letter after a
+// digit. Examples: max_pool2d -> MaxPool2D, log1p -> Log1P, smooth_l1_loss -> SmoothL1Loss. So a
+// capital begins a word where it stands before or after small letters.
 std::string operation_name(const std::string& node) {
   const size_t end = node.rfind("Backward");
   if (end == std::string::npos || end == 0) return node;

@@ -23,13 +23,13 @@ struct RAMET_API Curve {
   Curve(std::string name, std::vector<double> y);
   Curve(std::string name, std::vector<double> x, std::vector<double> y);
 
-  std::string name;  // in the legend, as far as that has room; empty: not there
+  std::string name;  // in the legend, as far as it fits; empty: not there
   std::vector<double> x, y;
   Style style = Style::kLine;
-  double width = 2;            // of the line, in pixels
-  std::optional<Color> color;  // else of a palette that colour-blind readers tell apart
-  /// Texts at the points, as many as there are points, or none; empty ones are left out, and those
-  /// without room: the last has it first, then the highest, then from the left.
+  double width = 2;            // of the line, in pixels.
+  std::optional<Color> color;  // else of a palette that colour-blind readers can distinguish.
+  /// Texts at the points, as many as there are points, or none. Empty texts are left out, and those
+  /// that do not fit. The last has priority, then the highest, then from the left.
   std::vector<std::string> labels;
 };
 
@@ -37,7 +37,7 @@ struct AxisOptions {
   AxisOptions(std::string label = "") : label_(std::move(label)) {}
   AxisOptions(const char* label) : label_(label) {}
   RAMET_ARG(std::string, label);
-  /// "ms": behind the label in brackets; where there is no label behind each number.
+  /// "ms": after the label in brackets; without a label after each number.
   RAMET_ARG(std::string, unit);
   RAMET_ARG(bool, log) = false;
   /// Ticks at whole numbers only; not of a logarithmic axis.
@@ -63,10 +63,11 @@ struct PlotOptions {
   RAMET_ARG(bool, colors) = false;
 };
 
-/// The file is written whole or not at all, PNG or SVG by its ending, the same bytes for the same
-/// curves on one machine. Errors: another ending, a folder that cannot be written to, x and y of
-/// different lengths, tensors that are undefined or have not one dimension, a width or height
-/// outside of 200 to 8192, an axis whose ends are not finite or in the wrong order, no curve.
+/// The file is written whole or not at all, PNG or SVG by its ending. On one machine it has the
+/// same bytes for the same curves. Errors: another ending, a folder that cannot be written to, no
+/// curve, x and y of different lengths. Also errors: a tensor that is undefined or has not one
+/// dimension, a width or height outside of 200 to 8192. An axis is an error if its ends are not
+/// finite or in the wrong order.
 RAMET_API void plot(const std::vector<Curve>& curves, const std::string& path,
                     const PlotOptions& options = {});
 /// One curve of y over 0, 1, 2 ...

@@ -1,4 +1,4 @@
-// What a recorder is told while the program runs.
+// The recorder's observer calls while the program runs.
 #include <algorithm>
 #include <optional>
 
@@ -98,8 +98,8 @@ Id Recorder::add_tensor(const TensorImpl* t, Id statistics) {
   return last(data_.tensors);
 }
 
-// A tensor with a history is known by where it comes from: addresses are used again. One without is
-// known by its address, as long as the same memory is behind it.
+// A tensor with a history is identified by its node and output, because addresses are used again. A
+// tensor without one is identified by its address, as long as the same memory is there.
 Id Recorder::tensor_of(const TensorImpl* t, Id statistics) {
   if (!t) return -1;
   if (t->node) {
@@ -256,7 +256,7 @@ void Recorder::on_node_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> 
   op.saved = std::move(t.saved);
   t.saved.clear();
   const std::vector<Id> kernels = claim_kernels(t, inputs, results);
-  // to() and the like, whose copy the host has waited for.
+  // to() and the like: the host has waited for their copy.
   const bool copied = t.copied_to && results.size() == 1 && inputs.size() == 1 &&
                       results[0].impl == t.copied_to && inputs[0].impl &&
                       inputs[0].impl->device != t.copied_to->device;
@@ -268,7 +268,8 @@ void Recorder::on_node_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> 
     op.start = std::min(op.start, data_.kernels[static_cast<size_t>(k)].start);
   }
   data_.nodes[static_cast<size_t>(id)].operation = operation;
-  // A movement is this one's if it brought the results; those that leave no node are nobody's.
+  // A movement belongs to this operation if it brought the results. Movements that leave no node
+  // belong to no operation.
   const auto storage_of = [this](Id tensor) {
     return tensor < 0 ? -1 : data_.tensors[static_cast<size_t>(tensor)].storage;
   };
@@ -312,7 +313,7 @@ const std::string& Recorder::scope_text() {
 void Recorder::on_scope(const Scope& scope, bool begins) {
   if (!autograd::detail::tells(*this)) return;
   const std::lock_guard lock(mutex_);
-  scopes_.erase(&scope);  // the name of another one, or nobody's any more
+  scopes_.erase(&scope);  // a new scope may have the same address
   Thread& t = thread();
   if (t.walks == 0 && t.running.empty() && !tls.task) leave_unclaimed(t);
   if (scope.name.size() > 5 && scope.name.ends_with(".step")) {
@@ -345,7 +346,7 @@ void Recorder::leave_module() {
 // ---- memory
 
 void Recorder::on_memory(const MemoryEvent& e) {
-  // What observers make and drop is nobody's.
+  // Memory that observers allocate and free is not recorded.
   if (autograd::detail::inside_graph_observer()) return;
   const std::lock_guard lock(mutex_);
   if (stopped_) return;

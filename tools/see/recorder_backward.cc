@@ -1,4 +1,4 @@
-// What a recorder is told of backwards, reductions, movements and waits.
+// The recorder's observer calls for backwards, reductions, movements and waits.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -171,7 +171,7 @@ void Recorder::on_reduce_begun(const void* bucket, const char* kind, ArrayRef<No
   e.bucket = bucket_of(bucket, kind);
   for (Node* const n : members) add_member(e.bucket, node_of(*n));
   e.device = data_.buckets[static_cast<size_t>(e.bucket)].device;
-  // Inside the backward's thread, or beside it.
+  // Inside the backward's thread, or concurrently with it.
   const bool beside = std::strcmp(kind, "all_reduce") == 0;
   if (beside) {
     if (!full()) {

@@ -1,4 +1,4 @@
-// What a recording collects, and how: the observer of the graph behind class Recording.
+// What a recording collects, and how: the observer of the graph that class Recording uses.
 #pragma once
 #include <map>
 #include <mutex>

@@ -21,9 +21,9 @@ bool is_start_of_memory(uintptr_t word) { return word % 64 == 0 && word >> kFar 
 
 }  // namespace
 
-// Which of the kernels that a thread has called since its last operation are this one's: those that
-// are given memory of its results, and, from the last to the first, those that share memory with
-// one of them that is no input's. The others belong to operations without a node.
+// Which of the kernels that a thread has called since its last operation belong to this operation?
+// Those that were given memory of its results. Then, from the last to the first, those that share
+// memory with one of them which is no input's. The others belong to operations without a node.
 std::vector<Id> Recorder::claim_kernels(Thread& t, ArrayRef<Input> inputs,
                                         ArrayRef<Input> results) {
   const auto range_of = [](const TensorImpl* of) {
@@ -97,7 +97,7 @@ void Recorder::on_kernel(const KernelCall& call) {
   replays_ = replays_ || row.replayed;
   if (!t.running.empty()) row.node = t.running.back();
   const Id id = static_cast<Id>(data_.kernels.size());
-  // Not those of walks, optimizers and replays: they are no operations of the program's.
+  // Not those of backward passes, optimizers and replays: they are no operations of the program.
   const bool step = row.scope.find(".step") != std::string::npos;
   const bool unclaimed = !row.replayed && !step && t.walks == 0 && !tls.task && t.reducing.empty();
   const bool in_node = !t.running.empty() && tls.grad_mode;

@@ -99,8 +99,9 @@ void Recorder::add_parameters(RecordingData& d) const {
   }
 }
 
-// Who holds the blocks at the peak. Several may hold one: a parameter before a gradient, before a
-// node that has yet to run, before whose result it is.
+// The owners of the blocks at the peak. A block may have several; the first one in this order
+// counts: a parameter, a buffer, a gradient, a node that saved it and has yet to run, a gradient on
+// its way. Last come the operations that use it.
 void Recorder::name_owners(RecordingData& d) const {
   struct Owner {
     int rank = 0;

@@ -1,4 +1,4 @@
-// A recording: what a program does between two moments, kept to be looked at.
+// A recording: what a program does between two moments, kept for a later view.
 //
 //   see::Recording r({.title = "one step", .statistics = true});
 //   r.watch(*net);
@@ -6,29 +6,30 @@
 //   r.write("step.ramet.gz");
 //
 // Note [What a recording sees]
-// What the thread that began it does, and what other threads do for that one: workers of devices,
-// replicas, lanes of a backward. Other threads of the program are not in it, but for memory, which
-// is a device's; they may make recordings of their own at the same time, as ranks that are threads
-// do. Recordings may be nested: each sees what happens while it lives.
+// A recording holds the actions of the thread that began it, and of the threads that work for that
+// one: workers of devices, replicas, lanes of a backward. It does not hold other threads of the
+// program, except for memory, which belongs to a device. Those threads may make recordings of their
+// own at the same time, as ranks that are threads do. Recordings may be nested: each sees what
+// happens while it lives.
 //
-// Operations are known by the nodes that they make. What leaves no node (no_grad, operands without
-// gradients) is known by its kernels alone, and stands under the name of the kernel, without
-// operands; where it was dropped at once and the next operation's result lies in its memory, it
-// counts as part of that one. Nodes that were made before the recording began are there with their
-// edges, without an operation, once something leads to them.
+// An operation is identified by the node that it makes. An operation that leaves no node (no_grad,
+// operands without gradients) is known by its kernels only. It has the name of the kernel and no
+// operands. If its result was dropped at once and the next operation's result lies in the same
+// memory, it counts as part of that operation. Nodes from before the recording appear with their
+// edges once an edge leads to them; they have no operation.
 //
-// Where the host waits for a GPU (item(), a copy to the host, printing, synchronize()) is an
-// operation too, with the time of the wait: "item", "copy", "print", "synchronize", or to() where
-// that leaves a node.
+// A wait of the host for a GPU (item(), a copy to the host, printing, synchronize()) is an
+// operation too, with the time of the wait. It is called "item", "copy", "print" or "synchronize",
+// or to() where that leaves a node.
 //
-// A kernel on a GPU begins and ends when the host queues it, since nothing waits for the card; how
-// long the card takes is not in a recording. Calls that a captured step makes again are marked;
-// what a GPU runs as a graph is no call at all.
+// A kernel on a GPU begins and ends when the host queues it, since no thread waits for the GPU. The
+// GPU's own time is not in a recording. Calls that a captured step makes again are marked; kernels
+// that a GPU runs as a graph are no calls at all.
 //
-// While nothing is recorded an operation pays nothing, see Note [Observing the graph] in
-// autograd/graph/graph_observer.h. While one is, an operation costs some microseconds, a statistic
-// two passes over the tensor (0.5 to 1 ns an element) and, on a GPU, a wait: with statistics a step
-// of a small CNN or MLP takes three to four times as long on a CPU.
+// Without a recording an operation costs nothing more, see Note [Observing the graph] in
+// autograd/graph/graph_observer.h. During one, an operation costs some microseconds. A statistic
+// costs two passes over the tensor (0.5 to 1 ns an element) and, on a GPU, a wait. With statistics
+// a step of a small CNN or MLP takes three to four times as long on a CPU.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -60,11 +61,12 @@ class RAMET_API Recording {
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
-  /// Names the parameters and buffers of `module` as named_parameters() does, frozen ones too, and
-  /// says in which of its submodules an operation was called, on replicas too (calls of forward()
-  /// that go around the module's hooks are the caller's). `prefix` stands before all names. Until
-  /// stop() the submodules have a hook each, so a step that was captured before is captured again:
-  /// without `calls` there are none, and no operation knows its module. An Error after stop().
+  /// Names the parameters and buffers of `module` as named_parameters() does, frozen ones too. Each
+  /// operation records the submodule that called it, on replicas too. A call of forward() that goes
+  /// around the module's hooks belongs to the calling module. `prefix` stands before all names.
+  /// Until stop() the submodules have a hook each, so a step that was captured before is captured
+  /// again. Without `calls` there are no hooks, and no operation knows its module. An Error after
+  /// stop().
   void watch(nn::Module& module, const std::string& prefix = "", bool calls = true);
   template <class M>
   void watch(const nn::ModuleHolder<M>& module, const std::string& prefix = "", bool calls = true) {

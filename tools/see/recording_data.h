@@ -32,7 +32,8 @@ struct SourceRow {
 
 struct DeviceRow {
   std::string name;  // "cpu:0", "cuda:1"
-  std::string kind;  // "cpu", "gpu", "emulated gpu": times of the last say nothing about a card
+  std::string kind;  // "cpu", "gpu", "emulated gpu": times of an emulated GPU say nothing about a
+                     // GPU
   int rank = 0;      // the process
   RAMET_API bool operator==(const DeviceRow&) const;
 };
@@ -58,14 +59,14 @@ struct TensorRow {
 /// A function that was called in the forward, and left a node or not.
 struct OperationRow {
   std::string name;   // "addmm"
-  Id module = -1;     // innermost module whose forward was running
+  Id module = -1;     // innermost module with a running forward
   std::string scope;  // RecordScopes around it, outermost first: "step > forward"
   Id source = -1;     // first frame outside of Ramet, where asked for
   std::vector<Id> inputs, outputs;
   std::vector<uint32_t> versions;  // of the inputs
   struct Saved {
     Id tensor = -1;
-    int64_t bytes = 0;  // that nobody else but this graph keeps alive is not known: its elements
+    int64_t bytes = 0;  // of its elements; not known: whether only this graph keeps them alive
     uint32_t version = 0;
     RAMET_API bool operator==(const Saved&) const;
   };
@@ -100,7 +101,7 @@ struct NodeRow {
 struct KernelRow {
   std::string name;
   Id device = -1;
-  Id operation = -1, node = -1;  // whose call it was, where known
+  Id operation = -1, node = -1;  // the caller, where known
   std::string scope;
   uint64_t thread = 0, start = 0, end = 0;
   int64_t bytes = -1, flops = -1;  // -1: not known
@@ -132,16 +133,16 @@ struct BucketRow {
 /// What happened, in the order in which it did. Stepping through a recording is reading these.
 struct EventRow {
   std::string kind;
-  // "backward_begin"  node: its first root
-  // "ready"           node: all of its gradients have come
-  // "begin", "end"    node ran on device
-  // "failed"          node threw: text
-  // "delivered"       node, edge: which of its edges; tensor: the gradient
-  // "accumulated"     node: a leaf added what it got; tensor: its gradient now
-  // "slot"            bucket, node: a member is complete
-  // "reduce_begin", "reduce_end"  bucket
-  // "backward_end"
-  // "step_begin", "step_end"      an optimizer's step: text is its name
+  // "backward_begin"  node: its first root.
+  // "ready"           node: all of its gradients have come.
+  // "begin", "end"    node ran on device.
+  // "failed"          node threw: text.
+  // "delivered"       node, edge: which of its edges; tensor: the gradient.
+  // "accumulated"     node: a leaf added its gradient; tensor: its gradient now.
+  // "slot"            bucket, node: a member is complete.
+  // "reduce_begin", "reduce_end"  bucket.
+  // "backward_end".
+  // "step_begin", "step_end"      an optimizer's step: text is its name.
   uint64_t time = 0;
   Id node = -1, edge = -1, bucket = -1, device = -1, tensor = -1;
   uint64_t thread = 0;
@@ -154,7 +155,7 @@ struct ParameterRow {
   Id tensor = -1, gradient = -1;  // tensors; -1: it has no gradient
   Id node = -1;                   // its collector, where the graph has it
   bool requires_grad = true;
-  std::vector<Id> contributors;  // nodes whose gradients came to it
+  std::vector<Id> contributors;  // nodes with gradients for it
   RAMET_API bool operator==(const ParameterRow&) const;
 };
 
@@ -185,8 +186,8 @@ struct FindingRow {
 };
 
 struct RecordingData {
-  std::string program;             // argv[0] without its folder
-  std::string title;               // given by who recorded
+  std::string program;             // argv[0] without its folder.
+  std::string title;               // given by the program that recorded.
   std::string library;             // ramet::version()
   std::string created;             // "2026-11-27T08:00:00Z"
   int64_t began = 0;               // microseconds since 1970 by the machine's clock

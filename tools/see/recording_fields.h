@@ -1,7 +1,8 @@
 // The members of a recording's rows by name, once: for writing, reading, checking and merging.
 //
-// A visitor has v(name, value) for what stands for itself, v.id(name, value, list) for an index
-// into a list of the recording, or a vector of them, and v.rows(name, vector) for rows in a row.
+// A visitor has three functions. v(name, value) takes plain values. v.id(name, value, list) takes
+// an index into a list of the recording, or a vector of indices. v.rows(name, vector) takes rows
+// inside a row.
 #pragma once
 #include <concepts>
 #include <type_traits>

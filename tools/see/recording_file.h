@@ -10,9 +10,9 @@ namespace see {
 
 /// Writes the file, whole or not at all.
 RAMET_API void write(const RecordingData& data, const std::string& path);
-/// What write() wrote. An Error, "[see] PATH: what: got X, expected Y", for what is no recording,
-/// of a newer version, cut short or damaged, and where an index leads nowhere: what comes back may
-/// be used without a look at them. Members that are not known are passed over.
+/// Reads a file that write() wrote. An Error, "[see] PATH: what: got X, expected Y", where the file
+/// is no recording, has a newer version, or is cut short or damaged. Also where an index leads
+/// nowhere: a caller may use the result's indices without checks. Unknown members are skipped.
 RAMET_API RecordingData read(const std::string& path);
 
 /// The text in the file; one line.
@@ -20,10 +20,10 @@ RAMET_API std::string to_json(const RecordingData& data);
 /// The reverse. `name` stands for PATH in errors.
 RAMET_API RecordingData from_json(const std::string& text, const std::string& name);
 
-/// The recordings of several ranks as one. Rank r's rows come after those of the ranks before it,
-/// its devices get `rank` r, and its times count from the earliest beginning of all, by the clocks
-/// of the ranks' machines: those of one machine are right, others as well as their clocks are set.
-/// An Error where one is itself of several ranks.
+/// Joins the recordings of several ranks. Rank r's rows come after those of the ranks before it,
+/// and its devices get `rank` r. Times count from the earliest beginning of all, by the clocks of
+/// the ranks' machines. Times of one machine are right; those of several are as exact as their
+/// clocks. An Error where one recording already has several ranks.
 RAMET_API RecordingData merge(const std::vector<RecordingData>& ranks);
 
 namespace detail {

@@ -13,15 +13,15 @@ class Tensor;
 namespace see {
 
 /// What is drawn.
-///   kAuto       by the number of dimensions: 1 kCurve, 2 kMatrix, 3 and 4 kImages where 1 or 3
-///               channels stand before height and width, else kFilters
-///   kCurve      1 dimension: the numbers over 0, 1, 2 ...
-///   kMatrix     2 dimensions: a coloured cell for each number, with a colour bar; the numbers too
-///               where cells have room
-///   kImages     (1 or 3, height, width) or (N, 1 or 3, height, width): pictures in rows
-///   kFilters    (N, height, width) or (N, C, height, width): a small matrix each, those of one N
-///               in a row, with one colour bar for all
-///   kHistogram  any number of dimensions: how often which numbers are there
+/// - kAuto: by the number of dimensions. 1 is kCurve, 2 is kMatrix. 3 and 4 are kImages where 1 or
+///   3 channels stand before height and width, else kFilters.
+/// - kCurve: 1 dimension. The numbers over 0, 1, 2 ...
+/// - kMatrix: 2 dimensions. A coloured cell for each number, with a colour bar; the numbers too
+///   where they fit into the cells.
+/// - kImages: (1 or 3, height, width) or (N, 1 or 3, height, width). Pictures in rows.
+/// - kFilters: (N, height, width) or (N, C, height, width). A small matrix each, those of one N in
+///   a row, with one colour bar for all.
+/// - kHistogram: any number of dimensions. How often each range of numbers occurs.
 enum class Kind { kAuto, kCurve, kMatrix, kImages, kFilters, kHistogram };
 
 struct ShowOptions {
@@ -48,24 +48,25 @@ struct ShowOptions {
   RAMET_ARG(bool, colors) = false;
 };
 
-/// The file is written whole or not at all, PNG or SVG by its ending, the same bytes for the same
-/// tensor and options on one machine. Any dtype; GPU tensors are brought to the host. NaN is grey,
-/// infinite numbers have the colour of the end, and how many there are stands in the picture.
+/// The file is written whole or not at all, PNG or SVG by its ending. On one machine it has the
+/// same bytes for the same tensor and options. Any dtype; GPU tensors are copied to the host. NaN
+/// is grey. Infinite numbers have the colour of the end. The picture says how many there are of
+/// both.
 ///
-/// A matrix or image that has more elements than the picture has room is drawn by means of blocks
-/// (a block with a NaN is one); of more than 256 images or 64 x 64 filters the first are drawn. The
+/// A matrix or image with more elements than fit into the picture is drawn by means of blocks (a
+/// block with a NaN is one). Of more than 256 images or 64 x 64 filters the first are drawn. The
 /// text under the title says so.
 ///
-/// Errors: another ending, a folder that cannot be written to, a tensor that is undefined, empty,
-/// without dimensions, or of a shape that the kind cannot draw; a range that is not finite or not
-/// rising; negative numbers of columns or bins.
+/// Errors: another ending, a folder that cannot be written to, a tensor that is undefined, empty or
+/// without dimensions. Also errors: a shape that the kind cannot draw, a range that is not finite
+/// or not rising, and negative numbers of columns or bins.
 RAMET_API void show(const Tensor& x, const std::string& path, const ShowOptions& options = {});
 /// The bytes of such a file; `ending`: ".png" or ".svg".
 RAMET_API std::string show_bytes(const Tensor& x, const std::string& ending,
                                  const ShowOptions& options = {});
 
-/// The same in characters, UTF-8 whatever the locale is: shades ░▒▓█ or colours for matrices and
-/// images, bars for histograms, dots for curves; lines of `columns` at most.
+/// The same in characters, UTF-8 whatever the locale is. Matrices and images are shades ░▒▓█ or
+/// colours, histograms are bars, curves are dots. Lines have `columns` characters at most.
 RAMET_API std::string show_text(const Tensor& x, const ShowOptions& options = {});
 
 }  // namespace see

@@ -1,15 +1,17 @@
-// The program's lines behind return addresses.
+// Finds the program's lines from return addresses.
 //
 // Note [Source lines]
-// While recording, only return addresses are taken (some microseconds). They become lines later, by
-// the debugging information of this very process: libdw says which functions and inlined functions
-// an address is in, and where each was called. The line that is wanted is the innermost one that is
-// not Ramet's own. A function is Ramet's where its file is in one of the folders of the library
-// that was compiled together with this file (of an installed one nothing but headers has lines: a
-// program may have a folder nn of its own), or in an installed include folder of it, and the
-// standard library's where its file is a system header. Without debugging information its name
-// decides: `ramet::` and `std::` are passed over, and the rest is given without a line. So a
-// program's own classes in namespace ramet need -g to be seen.
+// A recording only takes return addresses (some microseconds). They become lines later, by the
+// debugging information of this process. libdw says which functions and inlined functions an
+// address is in, and where each was called. The result is the innermost line that is not Ramet's
+// own.
+//
+// The file of a function decides. It is Ramet's if its file is in an installed include folder of
+// the library. It is also Ramet's in the folders of the library that was compiled together with
+// this file. (An installed library has lines of headers only: a program may have its own folder
+// nn.) It is the standard library's if its file is a system header. Without debugging information
+// the function's name decides: `ramet::` and `std::` are skipped, and others are given without a
+// line. So a program's own classes in namespace ramet need -g to be seen.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -97,7 +97,8 @@ template <class V> RAMET_ALWAYS void extent_of(const V* x, int64_t n, Extent& e)
   }
 }
 
-// At most kBuffer. What is not finite is in bin 32; which bin is whose is lost.
+// At most kBuffer values. Values that are not finite are in bin 32. The order of bins is not that
+// of the values.
 template <class V>
 RAMET_ALWAYS void bins_of(const V* x, int64_t n, const Scale& s, double& squares, uint8_t* bins) {
   using W = Wide<V>;
@@ -184,8 +185,8 @@ template <class V> Passes<V> passes() {
   return {extent_narrow<V>, spread_narrow<V>};
 }
 
-// f(values, n) for at most kBuffer of them at a time, with NaN behind the last ones up to a
-// multiple of kLanes, which are counted: the result.
+// Calls f(values, n) for at most kBuffer values at a time. NaN fill the last buffer up to a
+// multiple of kLanes; the result is their number.
 template <class V, class T, class F> int64_t over_buffers(const T* x, int64_t n, const F& f) {
   alignas(32) V buffer[kBuffer];
   int64_t more = 0;

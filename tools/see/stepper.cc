@@ -25,17 +25,18 @@ namespace see {
 using autograd::Node;
 
 // Note [A walk that stops]
-// The backward runs on a thread of its own, which waits inside the observer's calls while the
-// user's thread looks; one of the two runs at a time. The rejected option: a second stack on the
-// user's thread (ucontext). Everything thread-local would be that of the middle of a walk while
-// the user looks (grad mode, current device, the running walk, "inside an observer", exceptions
-// that are being handled), and would have to be put aside at each step by hand, for sanitizers,
-// too. This way the language does it, and what a backward inherits from its caller is carried as it
-// is to devices' workers (ThreadLocalState), the operation counter both ways. What remains: a
-// user's own thread_local variables in a hook are those of that thread, as on a worker.
+// The backward runs on a thread of its own. It waits inside the observer's calls while the user's
+// thread reads its state; only one of the two runs at a time. The rejected option: a second stack
+// on the user's thread (ucontext). While the user reads, every thread_local would have its value
+// from the middle of the backward pass. Such are grad mode, current device, the running pass,
+// "inside an observer" and exceptions being handled. Each step would have to save and restore them
+// by hand, for sanitizers, too. With a thread the language does this. The thread gets the caller's
+// state as devices' workers do (ThreadLocalState), and the operation counter goes both ways. One
+// effect remains: a user's own thread_local variables in a hook are those of that thread, as on a
+// worker.
 struct Stepper::Walk final : autograd::GraphObserver, std::enable_shared_from_this<Walk> {
   enum Until { kNode, kBehind, kBreak, kEnd };
-  struct Abandoned {};  // no std::exception: nobody's catch stops it
+  struct Abandoned {};  // no std::exception: no catch of the program stops it
 
   Tensor loss;
   StepperOptions options;
@@ -59,11 +60,11 @@ struct Stepper::Walk final : autograd::GraphObserver, std::enable_shared_from_th
   Device device{kCPU, 0};
   std::vector<Tensor> incoming, outgoing;
   std::vector<std::string> targets;
-  Tensor *in = nullptr, *out = nullptr;  // the walk's
+  Tensor *in = nullptr, *out = nullptr;  // of the backward pass
   std::string reduced, reduced_leaves;
   Device reduced_on{kCPU, 0};
 
-  // ---- on the walk's thread --------------------------------------------------------------------
+  // ---- on the thread of the backward pass ------------------------------------------------------
 
   void body() {
     {
@@ -148,7 +149,7 @@ struct Stepper::Walk final : autograd::GraphObserver, std::enable_shared_from_th
     if (gradients) outgoing.assign(gradients, gradients + n.edge_count);
     else outgoing = {static_cast<autograd::AccumulateGrad&>(n).grad};
     before = false;
-    // The walk's own array, which is not const.
+    // The array of the backward pass, which is not const.
     out = const_cast<Tensor*>(gradients);
     wait();
     forget();

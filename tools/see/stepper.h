@@ -9,7 +9,7 @@
 //     s.set_incoming(0, s.incoming(0) * 0.5);
 //   }
 //
-// It is the engine's own walk that stops: the same nodes, the same bits. Where the graph lies on
+// The engine's own backward pass stops: the same nodes, the same bits. Where the graph lies on
 // several devices, one thread serves their lanes in the order of captured steps.
 #pragma once
 #include <cstdint>
@@ -33,10 +33,10 @@ struct StepperOptions {
   RAMET_ARG(bool, create_graph) = false;
 };
 
-/// Used from the thread that made it. While it stands the graph is as in the middle of a backward:
-/// what has run is released (unless its graph is retained), leaves that were come to have their
-/// gradient. A Stepper that goes before the end leaves what a backward leaves that an exception
-/// ended there.
+/// Use it from the thread that made it. While it is stopped, the graph is as in the middle of a
+/// backward. Nodes that have run are released (unless their graph is retained), and the leaves that
+/// the backward has reached have their gradient. A Stepper that is destroyed before the end leaves
+/// the graph as an exception at that place would.
 class RAMET_API Stepper {
  public:
   using Names = std::vector<std::pair<std::string, Tensor>>;
@@ -53,8 +53,8 @@ class RAMET_API Stepper {
 
   // ---- going on. False: the backward is over. What it throws these throw, and it is over then
 
-  /// Runs the next node, the one it stands before if it does, and stops behind it, before anybody
-  /// has what it delivers. A reduction of a bucket of replicas' gradients counts as a node.
+  /// Runs the next node, or the node that it stopped before. Stops after it, before any other node
+  /// gets its results. A reduction of a bucket of replicas' gradients counts as a node.
   bool next();
   /// Stops before the next node, when all of its gradients are there and its hooks have run.
   bool into();
@@ -73,11 +73,11 @@ class RAMET_API Stepper {
   bool over() const;
   /// Nodes that have run.
   int64_t steps() const;
-  /// Is it before the node, or behind it?
+  /// Has it stopped before the node (or after it)?
   bool before() const;
   /// "AddmmBackward0"; of a reduction "ReduceAdd".
   const std::string& node() const;
-  /// Of a leaf's collector, and of a reduction whose sums go to named leaves; else empty.
+  /// The name of a leaf's collector, or of a reduction into named leaves; else empty.
   const std::string& leaf() const;
   Device device() const;
   /// 0; inside a backward that a node runs (checkpoint) 1, and so on.
@@ -85,15 +85,15 @@ class RAMET_API Stepper {
   /// One a slot; undefined where nothing was delivered. A reduction has none.
   const std::vector<Tensor>& incoming() const;
   const Tensor& incoming(size_t slot) const;
-  /// Behind the node, one an edge; undefined where its input wants none. Of a leaf's collector: its
-  /// gradient now.
+  /// After the node, one gradient an edge; undefined where the edge's input wants none. For a
+  /// leaf's collector: its gradient now.
   const std::vector<Tensor>& outgoing() const;
   const Tensor& outgoing(size_t edge) const;
   /// Where each edge leads: "AccumulateGrad fc1.weight", empty for an input that wants no gradient.
   const std::vector<std::string>& targets() const;
 
-  /// Before the node: it gets this one. Behind it: its target does. As a hook's result it must have
-  /// the shape, dtype and device of the one that is there.
+  /// Before the node, the node gets this gradient; after it, the node's target does. It must have
+  /// the shape, dtype and device of the present one, as a hook's result must.
   void set_incoming(size_t slot, const Tensor& gradient);
   void set_outgoing(size_t edge, const Tensor& gradient);
 

@@ -12,7 +12,7 @@ namespace see {
 
 namespace {
 
-constexpr int kStack = 8;          // leaves one below the other beside one operation
+constexpr int kStack = 8;          // the number of leaves below each other next to one operation
 constexpr size_t kDotNodes = 300;  // dot takes seconds for much more
 
 using Ids = std::vector<Id>;
@@ -167,8 +167,8 @@ class Maker {
     layers_ = bottom.empty() ? 0 : *std::max_element(bottom.begin(), bottom.end());
   }
 
-  // Parts in the order in which each of their lanes came to them. Lanes run beside each other, so
-  // clocks alone may tell that one replica was in its second part before another was in its first.
+  // Parts in the order in which each of their lanes reached them. Lanes run concurrently, so by the
+  // clock one replica may be in its second part before another is in its first.
   std::vector<int> parts_by_time() {
     const auto time = [this](size_t i) {
       const Id op = data_.nodes[i].operation;
@@ -227,8 +227,9 @@ class Maker {
     }
   }
 
-  // Rows of a layer: what moved before it outside of the graph, its nodes that move data between
-  // lanes, and the others, as many as the leaves that stand beside them need, two a row.
+  // Rows of a layer: first the movements before it outside of the graph, then its nodes that move
+  // data between lanes, then its other nodes. The leaves next to them decide how many rows these
+  // take, two leaves a row.
   void rows() {
     std::vector<std::vector<MovementBar>> bars(layers_ + 2);
     movement_bars(bars);
@@ -237,7 +238,7 @@ class Maker {
     std::vector<int> high(layers_ + 1, 1);
     for (size_t i = 0; i < n_; ++i)
       if (plain(static_cast<Id>(i))) (out_.nodes[i].bar ? moves : others)[layer_[i]] = 1;
-    // A reduction stands beside its leaf; the leaf's place is counted.
+    // A reduction stands next to its leaf; only the leaf takes a place.
     std::vector<int> stack(n_, 0);
     for (const Id i : order_) {
       if (plain(i)) continue;

@@ -1,17 +1,17 @@
-// Where the nodes of a recording's graph stand in a picture of it: lanes by sequence.
+// The positions of the nodes of a recording's graph in a picture: lanes by sequence.
 //
 // Note [Lanes by sequence]
-// A lane is a device, and has three zones from left to right: the collectors of leaves, the
-// reductions that lead to them, and everything else. Rows are shared by all lanes: a node stands
-// below all that its gradients go to, so the forward reads downwards and the backward upwards, and
-// replicas, whose graphs are alike, stand side by side row by row. A collector or reduction stands
-// beside the first operation that uses its parameter, two in a row. A graph that comes after
-// another one in the same lanes (the next step) stands below it, and what a backward recorded below
-// that backward's root. All this is a few passes over the edges, whatever the size, and gives the
-// same picture on every machine. Which rows and modules are shown is the page's business: it leaves
-// out rows and never changes their order.
+// A lane is a device. It has three zones from left to right: the collectors of leaves, the
+// reductions that lead to them, and everything else. All lanes share the rows. A node stands below
+// all nodes that its gradients go to. So the forward reads downwards and the backward upwards, and
+// replicas, which have equal graphs, stand next to each other row by row. A collector or reduction
+// stands next to the first operation that uses its parameter, two in a row. A graph that follows
+// another one in the same lanes (the next step) stands below it. A graph that a backward recorded
+// stands below that backward's root. The layout takes a few passes over the edges, whatever the
+// size, and gives the same picture on every machine. The page decides which rows and modules it
+// shows: it leaves out rows and never changes their order.
 //
-// Where Graphviz is there, and a graph is small, dot chooses the columns of a lane
+// Where Graphviz is installed and a graph is small, dot chooses the columns of a lane
 // (columns_dot.cc).
 #pragma once
 #include <string>
@@ -26,8 +26,8 @@ enum Zone : int { kLeaves, kReductions, kOperations, kZones };
 
 struct Place {
   int lane = 0, zone = kOperations, row = 0, column = 0;
-  int half = 0;      // of collectors and reductions: the upper or the lower place of the row
-  bool bar = false;  // a movement between lanes: drawn over all of them
+  int half = 0;      // of collectors and reductions: the upper or the lower place of the row.
+  bool bar = false;  // a movement between lanes: drawn over all of them.
   int part = 0;      // graphs that hang together have one number
 };
 
@@ -46,13 +46,13 @@ struct Layout {
   std::string columns_by;  // "dot" or "sequence"
 };
 
-/// Of a recording whose indices are right (check.h). Lanes are its devices.
-/// `dot` false: never asks for Graphviz.
+/// Lays out a recording with valid indices (check.h). Lanes are its devices. With `dot` false it
+/// never runs Graphviz.
 Layout lay_out(const RecordingData& data, bool dot = true);
 
 namespace detail {
-/// The columns of the nodes of one lane in the order that dot gives them, for `nodes` with their
-/// rows; empty where there is no dot or it failed.
+/// The columns of the nodes of one lane in the order that dot gives them. `nodes` have their rows
+/// already. Empty where dot is missing or failed.
 std::vector<int> columns_by_dot(const RecordingData& data, const std::vector<Place>& places,
                                 const std::vector<Id>& nodes);
 }  // namespace detail

@@ -12,8 +12,9 @@ std::string short_number(double value, int digits = 4);
 /// With exactly that many decimals; "nan" of either sign. None of the locale.
 std::string fixed_number(double value, int decimals);
 
-/// A range and its ticks: multiples of 1, 2 or 5 times a power of ten (Heckbert 1990, "Nice numbers
-/// for graph labels"); on a logarithmic axis powers of ten, or these multiples of them.
+/// A range and its ticks. The ticks are multiples of 1, 2 or 5 times a power of ten (Heckbert 1990,
+/// "Nice numbers for graph labels"). On a logarithmic axis they are powers of ten, or these
+/// multiples of powers of ten.
 struct Axis {
   double low = 0, high = 1;
   bool log = false;

@@ -36,7 +36,7 @@ template <size_t n> Color between(const uint32_t (&colors)[n], double t) {
 }
 
 // Okabe and Ito 2008, "Color universal design": eight colours that people with any kind of colour
-// blindness tell apart. Black is the theme's ink; what has too little contrast stands last.
+// blindness can distinguish. Black is the theme's ink; colours with too little contrast stand last.
 constexpr uint32_t kOnLight[kSeriesColors] = {0x0072b2, 0xd55e00, 0x009e73, 0xcc79a7,
                                               0xe69f00, 0x56b4e9, 0x000000};
 constexpr uint32_t kOnDark[kSeriesColors] = {0x56b4e9, 0xe69f00, 0x009e73, 0xcc79a7,

@@ -1,4 +1,4 @@
-// Colours of pictures: maps from numbers, series that everybody can tell apart, light and dark.
+// Colours of pictures: maps from numbers, series that every reader can distinguish, light and dark.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,8 +15,9 @@ struct Color {
 
 /// How numbers become colours.
 ///   kViridis   dark blue over green to yellow; brighter means larger, to every eye and in grey
-///   print kBalance   blue below the middle, white there, red above: for numbers of both signs
-///   kGray      black to white
+///              print.
+///   kBalance   blue below the middle, white there, red above: for numbers of both signs.
+///   kGray      black to white.
 enum class ColorMap { kViridis, kBalance, kGray };
 
 /// `t` from 0 to 1; what is outside, or NaN, counts as the nearer end, NaN as 0.

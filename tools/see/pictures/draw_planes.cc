@@ -71,7 +71,7 @@ std::vector<uint8_t> colors_of(const Planes& p, int64_t plane, Color nan) {
   return rgb;
 }
 
-// The numbers themselves, where cells have room for them.
+// Writes the numbers themselves, where they fit into the cells.
 void draw_numbers(Picture& picture, const Planes& p, const Layout& l, double left, double top,
                   Color nan) {
   const Cells& cells = p.first();
@@ -115,8 +115,8 @@ void draw_indices(Picture& picture, double left, double top, bool rows, int64_t 
   }
 }
 
-// From the largest number, above, to the smallest; both have their labels, ticks between where
-// there is room.
+// From the largest number, above, to the smallest. Both have their labels; ticks between them have
+// labels where they fit.
 void draw_bar(Picture& picture, const Scale& scale, double left, double top, double high, Color nan,
               bool dark) {
   const auto rows = static_cast<int>(high);

@@ -12,7 +12,7 @@ namespace see {
 inline constexpr double kMargin = 24;
 
 struct Heading {
-  std::string title;               // cut where it has no room
+  std::string title;               // cut where it does not fit
   std::vector<std::string> lines;  // of the text, broken between words
   double height;                   // with the margins: where the rest may begin
 };

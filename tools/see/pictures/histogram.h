@@ -13,10 +13,10 @@ struct Histogram {
   bool whole = false;  // the bins are of whole numbers: the edges lie between them
 };
 
-/// Of the finite elements, from the smallest to the largest, in equal bins: [a, b), the last with
-/// its end. `bins` 0: the square root of their number, 1 to 60; of integers and bool one for each
-/// number where that are not more, and else such that each has as many. Without a finite element:
-/// one bin of nothing. Every element is counted once.
+/// Counts the finite elements in equal bins from the smallest to the largest: [a, b), the last with
+/// its end. `bins` 0 means the square root of their number, 1 to 60. Integers and bool then get one
+/// bin for each number where these are not more bins. Otherwise each bin has equally many numbers.
+/// Without a finite element there is one empty bin. Every finite element is counted once.
 Histogram histogram_of(const Tensor& x, const Facts& facts, int64_t bins);
 
 }  // namespace see

@@ -6,8 +6,7 @@ namespace {
 constexpr Picture::Font kFont{13};
 constexpr double kSample = 24, kGap = 20, kRow = 20, kBelow = 10;
 
-// Calls f(curve's number, its name as far as it has room, x, y) for what has room; returns the
-// height.
+// Calls f(curve's number, its name cut to fit, x, y) for each entry that fits; returns the height.
 template <class F>
 double each_entry(const Picture& measure, const std::vector<Curve>& curves, double width,
                   double most, F&& f) {

@@ -11,8 +11,8 @@ Color color_of_curve(const std::vector<Curve>& curves, size_t i, bool dark);
 /// Once all colours of the palette are used curves are dashed: pixels, 0: not.
 double dash_of_curve(const std::vector<Curve>& curves, size_t i);
 
-/// The names of the curves in rows, as many as there is room for: how high that is, with the space
-/// below, 0 where there is none.
+/// The height of the names of the curves, in as many rows as fit, with the space below; 0 without
+/// names.
 double legend_height(const Picture& measure, const std::vector<Curve>& curves, double width,
                      double most);
 void draw_legend(Picture& picture, Area area, const std::vector<Curve>& curves, bool dark);

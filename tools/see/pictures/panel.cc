@@ -124,7 +124,7 @@ Area draw_frame(Picture& picture, Area slot, double head, const Panel& panel, Ax
   area.height = std::max(10.0, slot.top + slot.height - (x_label.empty() ? 26 : 50) - area.top);
   area = {std::round(area.left), std::round(area.top), std::round(area.width),
           std::round(area.height)};
-  // Ticks for the room there is, fewer until their labels stand apart.
+  // As many ticks as fit, fewer until their labels do not touch.
   int across = std::clamp(static_cast<int>(area.width / 80), 1, 10),
       up = std::clamp(static_cast<int>(area.height / 50), 1, 10);
   for (axes = axes_of(panel, across, up); across > 1 && !apart(picture, axes.x, area.width);)

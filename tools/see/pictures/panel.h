@@ -19,15 +19,15 @@ Axes axes_of(const Panel& panel, int x_ticks, int y_ticks);
 
 /// An Error of `plot` unless curves, axes and labels fit together.
 void check_panels(const std::vector<Panel>& panels);
-/// "time (ms)"; where there is no label the unit stands behind each number.
+/// "time (ms)"; without a label the unit stands after each number.
 std::string with_unit(const AxisOptions& o);
 /// Can this point be drawn on these axes?
 bool drawable(const Panel& panel, double x, double y);
 
-/// Of title and legend, whose last rows are left out where it would be more than `most`.
+/// The height of title and legend. Their last rows are left out where it would be more than `most`.
 double head_height(const Picture& measure, const Panel& panel, double width, double most);
-/// Title, legend, grid and ticks in the slot, the first two `head` high; returns the area that is
-/// left for the numbers, and in `axes` the panel's with as many ticks as have room.
+/// Draws title, legend, grid and ticks in the slot, the first two `head` high. Returns the area
+/// that is left for the numbers. `axes` gets the panel's axes with as many ticks as fit.
 Area draw_frame(Picture& picture, Area slot, double head, const Panel& panel, Axes& axes,
                 bool dark);
 

@@ -12,8 +12,8 @@
 #include "runtime/base/error.h"
 
 #ifdef __SANITIZE_ADDRESS__
-// Fontconfig keeps what it has read until the program ends, behind pointers that are stored as
-// distances, which LeakSanitizer cannot follow.
+// Fontconfig keeps what it has read until the program ends. It stores pointers to it as distances,
+// which LeakSanitizer cannot follow.
 extern "C" __attribute__((visibility("default"))) const char* __lsan_default_suppressions();
 const char* __lsan_default_suppressions() { return "leak:libfontconfig.so\n"; }
 #endif
@@ -83,9 +83,9 @@ std::string clean(const std::string& s) {
   return out;
 }
 
-// Cairo numbers what it writes by a counter of the whole process; here the numbers begin anew in
-// each picture, so that a picture's bytes depend on nothing that was drawn before. And blocks of
-// pixels have sharp edges however large the picture is shown.
+// Cairo numbers what it writes by a counter of the whole process. Here the numbers begin anew in
+// each picture, so a picture's bytes do not depend on pictures drawn before. Also, blocks of pixels
+// get sharp edges however large the picture is shown.
 std::string settled(const std::string& svg) {
   const std::string image = "<image";
   std::map<std::string, std::string> names;

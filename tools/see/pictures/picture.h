@@ -56,7 +56,7 @@ class Picture {
   /// `y`: the baseline. UTF-8; what is none shows as U+FFFD, line ends and tabs as blanks.
   void text(double x, double y, const std::string& s, Color color, Font font);
   double text_width(const std::string& s, Font font) const;
-  /// `s`, or as much of its beginning as has room, with "…" behind.
+  /// `s`, or as much of its beginning as fits, followed by "…".
   std::string fitted(const std::string& s, double room, Font font) const;
 
   /// rows * columns colours, three bytes each, over the area: sharp edges, nothing in between.

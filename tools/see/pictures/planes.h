@@ -1,4 +1,4 @@
-// A tensor as small rectangles of numbers, one beside the other: a matrix, images, filters.
+// A tensor as small rectangles of numbers next to each other: a matrix, images, filters.
 #pragma once
 #include <optional>
 #include <string>
@@ -21,8 +21,8 @@ struct Scale {
 };
 
 struct Planes {
-  Kind kind;             // kMatrix, kImages or kFilters
-  int64_t count = 1;     // of rectangles that are drawn
+  Kind kind;             // kMatrix, kImages or kFilters.
+  int64_t count = 1;     // of rectangles that are drawn.
   int64_t left_out = 0;  // and of those that are not
   int64_t in_row = 0;    // 0: as one likes
   bool indexed = false;  // rows and columns of rectangles are numbers of the shape

@@ -17,8 +17,8 @@ constexpr const char* kNan = "×";
 
 const char* shade(double t) { return kShades[std::clamp(static_cast<int>(t * 5), 0, 4)]; }
 
-// Rectangles in rows of what has room, a blank between; each number takes `wide` characters, or
-// with colours half of one.
+// Rectangles in rows, as many as fit, a blank between. Each number takes `wide` characters, or with
+// colours half of one.
 class Rectangles {
  public:
   Rectangles(const Planes& p, const ShowOptions& options, int64_t columns)
@@ -135,7 +135,7 @@ std::string show_text(const Tensor& x, const ShowOptions& options) {
   }
   Planes p = planes_of(x, kind, options);
   const int64_t in_row = p.in_row > 0 ? p.in_row : p.count;
-  // A rectangle alone may take everything; beside others a few columns at least.
+  // A single rectangle may take everything; one of several takes a few columns at least.
   const int64_t most_columns =
       p.count == 1 ? columns : std::max<int64_t>(8, (columns + 1) / in_row - 1);
   const int64_t most_rows = options.lines() * (options.colors() ? 2 : 1);

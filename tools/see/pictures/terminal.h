@@ -19,7 +19,7 @@ void check_lines(const char* op, int64_t lines);
 
 /// Columns that a text takes, which is UTF-8 with nothing wide in it.
 int64_t columns_of(const std::string& text);
-/// As much as has room, with "…" at the end of what has not.
+/// As much as fits, with "…" at the end of a text that is cut.
 std::string cut(const std::string& text, int64_t columns);
 /// In lines, broken between words; each ends with a line end.
 std::string wrapped(const std::string& text, int64_t columns);

@@ -36,15 +36,15 @@ std::string text_of(const Facts& facts);
 /// Numbers in a rectangle.
 struct Cells {
   int64_t rows = 0, columns = 0;
-  int64_t high = 1, wide = 1;  // the elements behind each: a cell is their mean
+  int64_t high = 1, wide = 1;  // the elements of each cell, which is their mean
   std::vector<double> values;
 
   double at(int64_t row, int64_t column) const {
     return values[static_cast<size_t>(row * columns + column)];
   }
 };
-/// A matrix as it is, or means of blocks of it so that no more than these rows and columns remain
-/// (the last blocks may be smaller). A block with a NaN is NaN.
+/// A matrix as it is, or the means of its blocks, so that no more than these rows and columns
+/// remain. The last blocks may be smaller. A block with a NaN is NaN.
 Cells cells_of(const Tensor& matrix, int64_t most_rows, int64_t most_columns);
 
 }  // namespace see

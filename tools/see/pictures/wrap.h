@@ -7,8 +7,8 @@
 namespace ramet {
 namespace see {
 
-/// Lines that `fits` says yes to, broken behind a comma, colon or semicolon where that is possible,
-/// else between words. A word alone is a line even where it does not fit.
+/// Breaks a text into lines that `fits` accepts: after a comma, colon or semicolon where possible,
+/// otherwise between words. A single word is a line even where it does not fit.
 std::vector<std::string> wrap(const std::string& text,
                               const std::function<bool(const std::string&)>& fits);
 

@@ -1,10 +1,14 @@
-// Writes down what each CUDA thread of one block does: every access to memory, barrier and warp
-// primitive, with where in the program, what was read and what was written. step_kernel.py shows
-// it. Linked with the checker (tools/emulated_gpu/checker/checker.h), whose calls tell of the
-// accesses.
+// Records what each CUDA thread of one block does: every access to memory, barrier and warp
+// primitive. Each record has its place in the program, and the value that was read or written.
+// step_kernel.py shows the file. Programs that link this also link the checker
+// (tools/emulated_gpu/checker/checker.h), which reports the accesses.
 //
-// From the environment: RAMET_STEP_TRACE=FILE asks for it; RAMET_STEP_KERNEL=part of its name (any
-// kernel), RAMET_STEP_LAUNCH=which of these launches (0), RAMET_STEP_BLOCK=which of its blocks (0).
+// Variables of the environment:
+// - RAMET_STEP_TRACE=FILE turns the recording on.
+// - RAMET_STEP_KERNEL=part of the kernel's name (default: any kernel).
+// - RAMET_STEP_LAUNCH=which of these launches (0).
+// - RAMET_STEP_BLOCK=which of its blocks (0).
+//
 // The file is lines of JSON, an object each: "kernel", "module", "argument", "place", "event",
 // "launch". It is written when the block has ended.
 #include <dlfcn.h>
@@ -48,7 +52,7 @@ struct Trace {
   std::string file, wanted;
   uint64_t launch = 0, block = 0;  // which one
 
-  uint64_t seen = 0;  // launches whose kernel fits
+  uint64_t seen = 0;  // launches of a kernel that fits
   uint64_t last_launch = ~uint64_t{0};
   std::vector<std::string> launches;
   bool on = false, done = false, cut = false;
@@ -76,7 +80,7 @@ struct Trace {
     if (fresh) places.push_back(it->first);
     return it->second;
   }
-  // A write is told of before it is made: its value is there when the next thing happens.
+  // A write is reported before it is made: its value is in memory when the next event happens.
   void settle() {
     if (events.empty()) return;
     Event& e = events.back();
@@ -158,8 +162,8 @@ void Trace::write() {
                  quoted(function_name_of(grid.function)).c_str(), extents(grid.grid).c_str(),
                  extents(grid.block).c_str(), extents(blockIdx).c_str(), grid.shared_bytes,
                  grid.device, cut ? "true" : "false");
-    // Words of the arguments that are addresses of device memory: what the kernel calls them the
-    // compiler does not tell.
+    // Words of the arguments that are addresses of device memory. The compiler does not give the
+    // kernel's names for them.
     for (size_t at = 0; at + 8 <= grid.argument_bytes; at += 8) {
       uintptr_t word;
       std::memcpy(&word, static_cast<const char*>(grid.arguments) + at, 8);
@@ -197,7 +201,7 @@ void Trace::write() {
   std::fclose(out);
 }
 
-// ---- what the executor and the checker tell ----------------------------------------------------
+// ---- calls of the executor and the checker -----------------------------------------------------
 
 void block_begun(const Grid& grid, uint64_t block) {
   Trace& t = trace();
@@ -229,7 +233,7 @@ void accesses(const void* memory, size_t bytes, bool write, bool atomic, const v
   if (!t.add(write ? (atomic ? Kind::Atomic : Kind::Write) : Kind::Read,
              static_cast<uint32_t>(bytes), reinterpret_cast<uintptr_t>(memory), code))
     return;
-  // An address that is nobody's is a fault, which follows.
+  // An address outside all regions is a fault, which follows.
   if (!write && region_of(reinterpret_cast<uintptr_t>(memory)))
     std::memcpy(t.events.back().value.data(), memory,
                 std::min<size_t>(bytes, t.events.back().value.size()));

@@ -1,5 +1,5 @@
-// ./tools/bench ops and models: this library's rows, and other libraries' in the same run,
-// interleaved A B C A B C with outputs compared first.
+// ./tools/bench ops and models: rows of this library and of other libraries in the same run. The
+// libraries take turns, A B C A B C; their outputs are compared first.
 #include <dlfcn.h>
 
 #include <CLI/CLI.hpp>
@@ -21,9 +21,9 @@
 
 namespace {
 
-// What is measured and what counts. Steps of models take so long that a shared machine leaves few
-// of them alone: their best time does, and where one thread does all of the work the processor's
-// time.
+// What is measured, and which value counts. A shared machine rarely leaves a model's step
+// undisturbed, because steps take so long. So their best time counts, and the processor's time
+// where one thread does all of the work.
 struct Measure {
   const char* name;
   double quantile;

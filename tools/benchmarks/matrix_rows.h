@@ -1,5 +1,5 @@
-// Rows of products and of row kernels for arms that are no tensor libraries (Eigen, OpenBLAS): such
-// an arm defines one function for each and includes this file.
+// Rows of products and of row kernels for arms that are no tensor libraries (Eigen, OpenBLAS). Such
+// an arm defines one function for each row and includes this file.
 #pragma once
 #include <vector>
 

@@ -1,5 +1,5 @@
-// The interface between the benchmark driver and one arm of it. An arm is a list of rows; this
-// library's arm is linked in, a LibTorch arm is the same source (rows_ops.inc) compiled against
+// The interface between the benchmark driver and one arm of it. An arm is a list of rows. This
+// library's arm is linked in. A LibTorch arm is the same source (rows_ops.inc), compiled against
 // LibTorch into a shared object and opened at run time.
 #pragma once
 
@@ -7,8 +7,8 @@ extern "C" {
 
 struct BenchRow {
   const char* name;
-  const char* unit;   // of one repetition: "ns", "us", "ms"
-  double per_second;  // units in a second
+  const char* unit;   // of one repetition: "ns", "us", "ms".
+  double per_second;  // units in a second.
   double goal;        // in units, 0: none
   long inner;         // repetitions between two readings of the clock
   void (*setup)();    // makes the row's data; called once before the first run

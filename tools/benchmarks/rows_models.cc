@@ -1,6 +1,6 @@
-// Rows of ./tools/bench models: training steps of models, and operations that they live on. A
-// program for LibTorch that is compiled twice as it is: with this library through the door, and
-// with LibTorch for ./tools/bench models --torch.
+// Rows of ./tools/bench models: training steps of models, and the operations that dominate them. It
+// is a program for LibTorch that is compiled twice without changes. One build uses this library
+// through the LibTorch compatibility headers, the other LibTorch for ./tools/bench models --torch.
 #include "rows_models.h"
 
 #include "rows_data.h"
@@ -15,7 +15,7 @@ Tensor model_out;
 
 namespace {
 
-// Those whose gradients arms are compared by.
+// The parameters for the comparison of the arms' gradients.
 std::vector<Tensor> parameters;
 
 Tensor filled(std::vector<int64_t> sizes, double scale, int seed = 0) {
@@ -51,7 +51,7 @@ template <class Net> Optimizer adam(const Net& net) {
   return std::make_shared<torch::optim::AdamW>(net->parameters(), torch::optim::AdamWOptions(1e-3));
 }
 
-/// A step whose loss is a function of net.
+/// A step with a loss that is a function of net.
 template <class Net, class Loss> Step training(Net net, Loss loss) {
   started(net);
   return [=, optimizer = adam(net)]() mutable {
@@ -365,6 +365,6 @@ const BenchRow kRows[] = {
 
 BenchArm open_models_arm(int threads) {
   torch::set_num_threads(threads);
-  // (Nobody asks for the name of this library's own arm.)
+  // (No caller asks for the name of this library's own arm.)
   return {"LibTorch " TORCH_VERSION, kRows, static_cast<int>(sizeof kRows / sizeof *kRows)};
 }

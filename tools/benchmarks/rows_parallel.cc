@@ -1,7 +1,7 @@
-// The parallel primitives beside the plain work that they replace. "one shard", "two shards": all
-// on one device, so that nothing is gained and the difference is what replication costs. "two
-// devices": one thread each, beside one device with one thread. "captured": a captured step, beside
-// the eager one.
+// The parallel primitives next to the plain work that they replace. "one shard", "two shards": all
+// on one device, so nothing is gained and the difference is the cost of replication. "two devices":
+// one thread each, next to one device with one thread. "captured": a captured step, next to the
+// eager one.
 #include <array>
 #include <memory>
 

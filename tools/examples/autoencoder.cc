@@ -1,5 +1,5 @@
-// A variational autoencoder (Kingma and Welling 2014) on Fashion-MNIST: pictures become 16 numbers
-// and pictures again, and numbers that are drawn become pictures nobody has seen.
+// A variational autoencoder (Kingma and Welling 2014) on Fashion-MNIST. It turns pictures into 16
+// numbers and back into pictures, and turns randomly drawn numbers into new pictures.
 //
 //   autoencoder [STEPS [FOLDER [GRID.pgm]]]     400 steps
 //

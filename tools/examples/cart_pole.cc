@@ -85,7 +85,7 @@ int main() {
         actions.push_back(action);
         values.push_back(policy->value(carts.state));
         const auto o = carts.push(action.squeeze(1).to(torch::kFloat));
-        // A point a step. Who stopped at the limit could have gone on.
+        // A point a step. A cart that stopped at the limit could have gone on.
         deltas.push_back(1 + gamma * policy->value(o.last) * (1 - o.fell) - values.back());
         stops.push_back(o.stopped);
         lengths.push_back(o.lengths);

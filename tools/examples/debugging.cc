@@ -25,7 +25,7 @@ int main() {
     right = right && std::string(error.what()).find("distance") != std::string::npos;
   }
 
-  // The graph behind a tensor, as text; dot() gives the same for a picture.
+  // The graph that computed a tensor, as text; dot() gives the same for a picture.
   const torch::Tensor loss = distance(a, torch::zeros({3}));
   const auto graph = torch::autograd::collect_graph({loss}, {{"a", a}});
   std::cout << graph.text() << '\n';

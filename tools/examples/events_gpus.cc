@@ -1,5 +1,5 @@
-// Events, pinned memory and copies that nobody waits for: batches travel to a GPU and results back
-// while both the host and the GPU go on. Without GPUs on emulated ones.
+// Events, pinned memory and copies without waits. Batches travel to a GPU and results travel back
+// while both the host and the GPU go on. Without GPUs it runs on emulated ones.
 #include <cstdlib>
 #include <iostream>
 #include <vector>
@@ -20,7 +20,7 @@ int main() {
   const torch::Tensor weight = torch::randn({32, 8}).to(gpu);
 
   // Two batches in pinned memory, filled in turn. The next one is on its way while the GPU works on
-  // this one: a copy waits for what uses its memory, and for nothing else.
+  // this one. A copy waits only for operations that use its memory.
   torch::Tensor batch[2] = {
       torch::empty({64, 32}, torch::TensorOptions().pinned_memory(true)),
       torch::empty({64, 32}, torch::TensorOptions().pinned_memory(true)),
@@ -35,7 +35,7 @@ int main() {
     x.fill_(step);  // waits until the copy of two steps ago has read it
     const torch::Tensor y = x.to(gpu, torch::kFloat, /*non_blocking=*/true).matmul(weight).sum(0);
     results.push_back(y.to(host, torch::kFloat, /*non_blocking=*/true));
-    done[static_cast<size_t>(step)].record(gpu);  // behind all of that
+    done[static_cast<size_t>(step)].record(gpu);  // after all of that
     expected += 64.f * static_cast<float>(step) * weight.to(host).sum(0);
   }
   end.record(gpu);
@@ -48,7 +48,7 @@ int main() {
   for (const torch::Tensor& y : results) total += y;  // a look through the tensor waits by itself
   bool well = done[5].query() && total.allclose(expected, 1e-3, 1e-3);
 
-  // What another GPU is given from now on comes behind this one; the host goes on.
+  // Work that is queued on the other GPU from now on comes after this sum; the host goes on.
   if (two) {
     const torch::Tensor sum = weight.sum();
     torch::Event ready;

@@ -1,6 +1,6 @@
-// Other libraries' memory, matrices, files: a batch that somebody else made is trained on where it
-// lies (DLPack), weights are looked at as Eigen's matrices, TensorBoard watches, and the trained
-// network goes to whatever runs ONNX.
+// Other libraries' memory, matrices and files. The program trains on a batch of another library in
+// place (DLPack), views weights as Eigen's matrices and logs to TensorBoard. It exports the trained
+// network for programs that run ONNX.
 #include <cmath>
 #include <filesystem>
 #include <iostream>
@@ -18,7 +18,7 @@ int main() {
   torch::manual_seed(1);
   const auto folder = std::filesystem::temp_directory_path() / "ramet_exchange";
 
-  // Memory of one's own, with strides: every second column, freed by whoever uses it last.
+  // Memory of one's own, with strides: every second column. The last user frees it.
   auto* numbers = new std::vector<float>(64 * 4);
   for (size_t i = 0; i < numbers->size(); ++i)
     (*numbers)[i] = static_cast<float>(std::sin(static_cast<double>(i)));

@@ -3,7 +3,7 @@
 
 #include "ramet.h"
 
-namespace torch = ramet;  // what a LibTorch program needs to change, beside its include
+namespace torch = ramet;  // a LibTorch program changes this line and the include
 
 int main() {
   torch::manual_seed(1);

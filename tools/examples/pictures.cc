@@ -48,8 +48,8 @@ int main(int argc, char** argv) {
   see::plot(curves, file("training.png"), options);
   see::plot(curves, file("training.svg"), see::PlotOptions(options).dark(true));
 
-  // A weight by its shape: 8 filters of 3 x 3; a matrix, whose cells have their numbers where there
-  // is room; how often which numbers are there.
+  // A weight by its shape: 8 filters of 3 x 3. A matrix, with its numbers in the cells where they
+  // fit. A histogram: how often each number occurs.
   const torch::Tensor filters = net->parameters()[0], weight = net->parameters()[2];
   see::show(filters.squeeze(1), file("filters.png"), see::ShowOptions().title("Filters"));
   see::show(weight.grad().view({2, 8, 100}).sum(2), file("gradient.png"),

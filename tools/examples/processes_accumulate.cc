@@ -1,5 +1,6 @@
-// A step of four backwards, each of a part of the rank's batch, which meets the other ranks once
-// instead of four times: accumulate(), and the same by hand. Start two processes on this host with
+// A step of four backwards, each of a part of the rank's batch. It meets the other ranks once
+// instead of four times: by accumulate(), and the same by hand. To start two processes on this
+// host:
 //
 //   tools/launch --nproc 2 -- bazel-bin/tools/examples/processes_accumulate
 //
@@ -110,6 +111,6 @@ int main() {
                      anywhere.operations == once.operations;
   std::printf("process %d of %d: gradients %s, %.1e from those of each backward\n", group->rank(),
               group->size(), same ? "the same" : "different", apart(once, each));
-  group->barrier().wait();  // nobody leaves while others still need it
+  group->barrier().wait();  // no rank leaves while others still need it
   return same && close && cheap ? 0 : 1;
 }

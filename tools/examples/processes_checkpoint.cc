@@ -1,10 +1,10 @@
-// A run of processes that goes on after a failure, from its last checkpoint, with as many processes
-// as before or others. Here the last of several kills itself in step 25, the first time:
+// A run of processes that goes on after a failure, from its last checkpoint. The number of
+// processes may change. Here the last of several kills itself in step 25, the first time:
 //
 //   tools/launch --nproc 4 --max-restarts 1 -- bazel-bin/tools/examples/processes_checkpoint FOLDER
 //
-// The launcher starts all four again; they go on from step 20 and end with the weights of a run
-// that nobody disturbed, and of one with 1 or 2 processes. Started alone, it is the only process.
+// The launcher starts all four again, and they go on from step 20. They end with the weights of an
+// undisturbed run, and of one with 1 or 2 processes. Started alone, it is the only process.
 //
 // usage: processes_checkpoint [FOLDER [STEPS]]
 #include <csignal>

@@ -100,6 +100,6 @@ int main() {
     show(*group, "post_local_sgd", train(ddp, net, 20, &averager));
   }
 
-  group->barrier().wait();  // nobody leaves while others still need it
+  group->barrier().wait();  // no rank leaves while others still need it
   return 0;
 }

@@ -1,6 +1,6 @@
-// What happens when a rank does not come, or differs: an error that names it, on every rank, and a
-// group of those that are left. The ranks are threads here; processes behave the same. How a run
-// goes on from a checkpoint after a rank was lost: processes_checkpoint.cc.
+// A rank that does not come, or that differs: every rank gets an error that names it, and the
+// remaining ranks form a new group. The ranks are threads here; processes behave the same.
+// processes_checkpoint.cc shows how a run goes on from a checkpoint after a rank was lost.
 #include <cstdio>
 #include <thread>
 #include <vector>
@@ -30,8 +30,8 @@ int main() {
         // "... all_reduce(operation 1, "the first sum", float32[4], sum, fixed): rank 1 did not
         // take part". t is as it was, and the program goes on.
         if (rank == 0) std::printf("%s\n", e.what());
-        // And how far each rank had come, which is what one wants to know of a run that hung: the
-        // group remembers its last operations, and ranks that ask for the report tell theirs.
+        // The report also says how far each rank had come, for a run that hung. The group remembers
+        // its last operations, and each rank that asks for the report sends its own.
         const std::string report = group->report();
         if (rank == 0) std::printf("%s", report.c_str());
       }

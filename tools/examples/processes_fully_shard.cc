@@ -1,5 +1,5 @@
-// A model that is cut over processes: each holds 1/N of the parameters, gradients and optimizer
-// state, and a layer's values are gathered while it computes. Start four on this host with
+// A model that is cut over processes. Each holds 1/N of the parameters, gradients and optimizer
+// state, and gathers a layer's values while the layer computes. Start four on this host with
 //
 //   tools/launch --nproc 4 -- bazel-bin/tools/examples/processes_fully_shard
 //
@@ -99,6 +99,6 @@ int main() {
     for (const auto& item : whole->named_parameters()) item.value().copy_(state[item.key()]);
     if (!whole->forward(x).equal(net(x))) return 1;
   }
-  group->barrier().wait();  // nobody leaves while others still need it
+  group->barrier().wait();  // no rank leaves while others still need it
   return last < first ? 0 : 1;
 }

@@ -1,4 +1,4 @@
-// Processes with a GPU each: gradients travel from card to card by NCCL. On a host with four GPUs
+// Processes with a GPU each: gradients travel from GPU to GPU by NCCL. On a host with four GPUs
 //
 //   tools/launch --nproc 4 -- bazel-bin/tools/examples/processes_gpus
 //
@@ -33,7 +33,7 @@ void train(const std::shared_ptr<distributed::ProcessGroup>& group, Device devic
   for (int step = 0; step < 60; ++step) {
     optimizer.zero_grad();
     const Tensor loss = cross_entropy_loss(ddp(x), y);
-    loss.backward();  // a bucket's sum over the ranks runs beside the rest of the backward
+    loss.backward();  // a bucket's sum over the ranks runs concurrently with the backward
     optimizer.step();
 
     Tensor mean = loss.detach().clone();
@@ -42,11 +42,11 @@ void train(const std::shared_ptr<distributed::ProcessGroup>& group, Device devic
       std::printf("step %d: mean loss of %d ranks %.4f, by %s\n", step + 1, group->size(),
                   mean.item<double>(), group->backend(kCUDA));
   }
-  group->barrier().wait();  // nobody leaves while others still need it
+  group->barrier().wait();  // no rank leaves while others still need it
 }
 
-// The same, with 1/N of the parameters, gradients and optimizer state on each card: a layer's
-// values are gathered while it computes.
+// The same, with 1/N of the parameters, gradients and optimizer state on each GPU: a layer's values
+// are gathered while it computes.
 void train_sharded(const std::shared_ptr<distributed::ProcessGroup>& group, Device device) {
   nn::Linear first(10, 32), last(32, 2);
   nn::Sequential model(first, nn::ReLU(), last);

@@ -30,8 +30,9 @@ struct Recomputed : autograd::Function<Recomputed> {
   static Tensor forward(autograd::AutogradContext* ctx, const Tensor& x, BlockImpl* block) {
     ctx->save_for_backward({x});
     ctx->saved_data["block"] = reinterpret_cast<int64_t>(block);
-    // What is reduced over processes may go on its way as soon as it is there; without this it
-    // waits until no such function is left, which might lead to it.
+    // With this call, gradients are reduced over processes as soon as they are complete. Without it
+    // the reduction waits until no such function is left, because each might still lead to the
+    // parameters.
     ctx->mark_differentiated(block->parameters());
     return block->forward(x);
   }
@@ -93,6 +94,6 @@ int main() {
     std::printf("kept for backward: %lld KiB, computed again: %lld KiB; gradients are %s\n",
                 static_cast<long long>(kept[0] >> 10), static_cast<long long>(kept[1] >> 10),
                 same ? "the same" : "different");
-  group->barrier().wait();  // nobody leaves while others still need it
+  group->barrier().wait();  // no rank leaves while others still need it
   return same && kept[1] < kept[0] / 2 ? 0 : 1;
 }

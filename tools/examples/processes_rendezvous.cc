@@ -1,5 +1,5 @@
-// How ranks find each other, beside tools/launch and env://: threads of one process by an inproc://
-// address, and by a scheme of one's own. What a group's backend can do.
+// Ranks find each other without tools/launch and env://. Threads of one process use an inproc://
+// address; other ranks use a scheme of the program. Also: what a group's backend can do.
 #include <atomic>
 #include <cstdio>
 #include <thread>

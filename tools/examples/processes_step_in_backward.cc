@@ -1,6 +1,6 @@
-// An optimizer's step inside the backward, where several processes train: each parameter takes its
-// step as soon as it has the gradient of all ranks, which is dropped at once. With shards nothing
-// else is left of a gradient then. Start it with
+// An optimizer's step inside the backward, where several processes train. Each parameter takes its
+// step as soon as it has the gradient of all ranks, and drops that gradient at once. With shards
+// nothing else is left of a gradient. Start it with
 //
 //   tools/launch --nproc 4 -- bazel-bin/tools/examples/processes_step_in_backward
 //

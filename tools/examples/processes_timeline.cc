@@ -47,13 +47,13 @@ int main() {
     optimizer.step();
 
     // For each bucket: when its first and last gradient were there, when its reduction began and
-    // ended, how long the backward stood still for it, and which parameter it had to wait for.
+    // ended. Also how long the backward stood still for it, and which parameter it had to wait for.
     const distributed::StepTimeline t = ddp.last_step();
     if (group->rank() == 0) std::printf("%s\n", t.table().c_str());
     for (size_t b = 0; b < t.buckets.size(); ++b) held[step] += t.held_back_by(b).has_value();
   }
-  // In the first step a bucket in front held those behind it back; since then they follow the order
-  // in which gradients come.
-  group->barrier().wait();  // nobody leaves while others still need it
+  // In the first step a bucket in front delayed those after it. Since then the buckets follow the
+  // order in which gradients come.
+  group->barrier().wait();  // no rank leaves while others still need it
   return held[0] > 0 && held[1] == 0 ? 0 : 1;
 }

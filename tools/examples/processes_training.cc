@@ -53,6 +53,6 @@ int main() {
       optimizer.step();
   }
 
-  group->barrier().wait();  // nobody leaves while others still need it
+  group->barrier().wait();  // no rank leaves while others still need it
   return 0;
 }

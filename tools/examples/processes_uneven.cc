@@ -1,5 +1,5 @@
-// join(): ranks with different numbers of batches. Who has none left takes part in the others'
-// steps with nothing. Start it with
+// join(): ranks with different numbers of batches. A rank without further batches takes part in the
+// others' steps without data. Start it with
 //
 //   tools/launch --nproc 4 -- bazel-bin/tools/examples/processes_uneven
 #include <cstdio>

@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
   for (const see::FindingRow& finding : data.findings) std::cout << finding.text << '\n';
   std::cout << see::summary(data);
   see::explore(data, file("step.html"));    // the page
-  see::write(data, file("step.ramet.gz"));  // to look at later, or beside another: see::read
+  see::write(data, file("step.ramet.gz"));  // to show later, or next to another: see::read
   std::cout << "open " << file("step.html") << '\n';
 
   // The same backward, a node at a time.

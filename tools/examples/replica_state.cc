@@ -1,5 +1,5 @@
-// What a module counts on the side while it runs on several devices: a state of each replica,
-// merged into the module's, and a list that all of them share.
+// Extra state of a module that runs on several devices. Each replica has a state, which is merged
+// into the module's. A list is shared by all replicas.
 #include <cstdint>
 #include <iostream>
 #include <numeric>

@@ -21,8 +21,8 @@ struct WriterImpl : torch::nn::Module {
   torch::Tensor embedded(const torch::Tensor& text) {
     return symbols(text) + places.slice(0, 0, text.size(1));
   }
-  // [batch, written, symbols]: what comes after each of the written symbols. Nobody looks at the
-  // ends of shorter strings.
+  // [batch, written, symbols]: the symbol after each of the written symbols. The values after the
+  // ends of shorter strings are not used.
   torch::Tensor forward(const torch::Tensor& read, const torch::Tensor& written) {
     const torch::Tensor none, padding = read.eq(kEnd);
     return out(model(embedded(read), embedded(written), none, none, none, padding, none, padding,

@@ -1,6 +1,6 @@
-// Weights of other programs: a state dict of PyTorch's becomes a module's parameters under other
-// names, a module becomes a file that torch.load() reads, and arrays go to NumPy. Links //:formats
-// besides.
+// Weights of other programs. A state dict of PyTorch becomes a module's parameters under other
+// names. A module becomes a file that torch.load() reads. Arrays go to NumPy. It also links
+// //:formats.
 #include <cstdio>
 #include <iostream>
 
@@ -14,8 +14,8 @@ namespace formats = ramet::formats;
 
 int main() {
   torch::manual_seed(1);
-  // What a program in Python would have left: torch.save({"model": model.state_dict(), "epoch": 3},
-  // ...) of a model that was wrapped in DataParallel, and whose first layer came from TensorFlow,
+  // A file as a Python program would have left it: torch.save({"model": model.state_dict(),
+  // "epoch": 3}, ...). The model was wrapped in DataParallel. Its first layer came from TensorFlow,
   // inputs first.
   const std::string path = "weights_of_others.pt";
   torch::IValue::GenericDict model, checkpoint;

@@ -33,8 +33,9 @@ void set_range(see::AxisOptions& axis, std::vector<double> losses) {
   axis.low(low).high(high + margin);
 }
 
-// The loss of single batches is noise around a curve: points behind, in front their average over a
-// window that is narrow where the loss falls fast, at the start.
+// The loss of single batches is noise around a curve. Points in the background show it; the line in
+// front is their average over a window. The window is narrow where the loss falls fast, at the
+// start.
 void add_loss(see::Panel& panel, const std::vector<StepRecord>& steps, size_t number,
               double per_epoch, const std::string& name) {
   Color color = number == 0 ? kLoss : kOther;

@@ -1,5 +1,5 @@
-// "dcgan": a generator that learns to draw images, and a discriminator that learns to tell them
-// from real ones (Radford, Metz, Chintala 2016).
+// "dcgan": a generator that learns to draw images, and a discriminator that learns to distinguish
+// them from real ones (Radford, Metz, Chintala 2016).
 #include <algorithm>
 #include <cmath>
 
@@ -20,9 +20,9 @@ namespace {
 
 constexpr int64_t kNoise = 64, kWidth = 32;
 
-/// Both networks as one module, which is what is replicated. Each halving of the image is a
-/// convolution of 4 x 4 with stride 2, as in the paper; an image of a quarter of the size is where
-/// the generator begins and the discriminator ends.
+/// Both networks as one module, which is the replicated module. Each halving of the image is a
+/// convolution of 4 x 4 with stride 2, as in the paper. The generator begins, and the discriminator
+/// ends, at an image of a quarter of the size.
 struct GanImpl : nn::Cloneable<GanImpl> {
   explicit GanImpl(const ImageShape& shape_) : shape(shape_) { GanImpl::reset(); }
   void reset() override {
@@ -71,10 +71,10 @@ struct GanImpl : nn::Cloneable<GanImpl> {
 };
 RAMET_MODULE(Gan);
 
-/// The distance of two sets of pictures (N, 1 or more, H, W) as Fréchet's between the normal
-/// distributions that have their means and covariances: |m - n|^2 + tr(A + B - 2 (A B)^1/2). Of
-/// small pictures of 7 x 7; 0 for equal sets, NaN where a picture has one. (What is known as FID is
-/// the same of a network's features.)
+/// The distance of two sets of pictures (N, 1 or more, H, W): Fréchet's distance between the normal
+/// distributions with their means and covariances. It is |m - n|^2 + tr(A + B - 2 (A B)^1/2),
+/// computed on small pictures of 7 x 7. It is 0 for equal sets, NaN where a picture has a NaN. (FID
+/// is the same distance of a network's features.)
 double frechet(const Tensor& a, const Tensor& b) {
   if (!isfinite(a).all().item<bool>() || !isfinite(b).all().item<bool>()) return std::nan("");
   struct Normal {

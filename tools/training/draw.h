@@ -4,8 +4,8 @@
 
 namespace ramet::training {
 
-/// SplitMix64 (Steele, Lea, Flood 2014) behind a seed and the place of what is made with it: the
-/// first rows of a set do not depend on how many there are.
+/// SplitMix64 (Steele, Lea, Flood 2014), started from a seed and the index of the item that it
+/// makes. So the first rows of a set do not depend on how many there are.
 class Draw {
  public:
   Draw(uint64_t seed, uint64_t set, uint64_t place) : state_(seed) {

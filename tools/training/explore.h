@@ -19,9 +19,9 @@ class StepRecording {
   virtual void write(const std::vector<std::string>& ranks, const std::string& page) const = 0;
 };
 
-/// From here on everything is recorded, with statistics of values and gradients. Null in a program
-/// that is linked without recordings (what ./tools/train builds unless --explore is given): a
-/// library apart, since it needs the one that reads debugging information.
+/// Records everything from here on, with statistics of values and gradients. Null in a program that
+/// is linked without recordings (./tools/train builds that unless --explore is given). It is a
+/// separate library, since it needs the one that reads debugging information.
 [[gnu::weak]] std::unique_ptr<StepRecording> record_step(const nn::Sequential& model,
                                                          const std::string& title);
 

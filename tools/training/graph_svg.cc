@@ -108,8 +108,8 @@ struct Layout {
     return count;
   }
 
-  // Every item wants to be above and below its neighbours; among all arrangements without overlap,
-  // the one nearest to the wishes (isotonic regression by pooling adjacent violators).
+  // Each item has a wanted position between its neighbours above and below. Takes the arrangement
+  // without overlap that is nearest to these (isotonic regression by pooling adjacent violators).
   void place() {
     for (auto& row : rows) {
       double x = 0;

@@ -1,5 +1,5 @@
-// What a run measured, step by step: kept in memory for the curve, and in metrics.jsonl for
-// everybody.
+// The measurements of a run, step by step: kept in memory for the curve, and in metrics.jsonl for
+// other programs.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace ramet::training {
 
-/// What a job measures beside loss and accuracy: "generator_loss", of a test "iou".
+/// A job's measure in addition to loss and accuracy: "generator_loss", of a test "iou".
 struct Measure {
   std::string name;
   double value;

@@ -15,11 +15,15 @@ struct Images {
   ImageShape shape;
 };
 
-/// By --data: "fashion-mnist" where Debian's dataset-fashion-mnist puts it (or in
-/// $RAMET_DATA/fashion-mnist); "shapes", which are made by --seed (made_images.h), 10000 and 2000
-/// of them; or a folder with IDX files or CIFAR's. The first --limit images of both sets (0: all).
-/// Errors as data::datasets::MNIST and read_cifar; also on a folder with files of two sets, empty
-/// sets, negative labels and sets that do not fit together.
+/// Loads what --data names:
+/// - "fashion-mnist", from the folder of Debian's dataset-fashion-mnist (or
+///   $RAMET_DATA/fashion-mnist);
+/// - "shapes", made by --seed (made_images.h), 10000 and 2000 of them;
+/// - a folder with IDX files or CIFAR's.
+///
+/// Takes the first --limit images of both sets (0: all). Errors are those of data::datasets::MNIST
+/// and read_cifar. Also errors: a folder with files of two sets, empty sets, negative labels and
+/// sets that do not fit together.
 Images load_images(const Options& options);
 /// Sets mean and stddev, by the training rows: bytes (N, channels, height, width).
 void measure(TrainingData& data);

@@ -25,8 +25,8 @@ struct TrainingData {
   data::datasets::GatherDataset batches(const Tensor& rows, const Tensor& targets) const;
 };
 
-/// Its data are there when it is made. Everything else has a default, which is that of a
-/// classifier: outputs are logits with the classes in dimension 1, of one answer a row or of many.
+/// Its constructor loads the data. Every other function has the default of a classifier. Outputs
+/// are logits with the classes in dimension 1, of one answer a row or of many.
 class Job {
  public:
   virtual ~Job() = default;

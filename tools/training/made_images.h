@@ -1,5 +1,5 @@
-// Pictures of shapes, made where no data set is at hand. Colours, places, sizes and turns are
-// drawn, and there is noise: only the shape tells what a picture, or a pixel, is of.
+// Pictures of shapes, for use without a data set. Colours, positions, sizes and rotations are
+// random, and there is noise: only the shape determines the class of a picture, or of a pixel.
 #pragma once
 #include "tools/training/cifar.h"
 

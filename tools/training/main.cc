@@ -11,7 +11,7 @@
 
 int main(int argc, char** argv) {
   using namespace ramet::training;
-  // Where the build emulates GPUs there are as many as a list can name, unless somebody said
+  // A build with emulated GPUs has as many as a list can name, unless the environment says
   // otherwise.
   setenv("RAMET_EMULATED_DEVICES", "8", /*overwrite=*/0);
   Options options;

@@ -40,9 +40,9 @@ class Processes {
 /// (//tools/training:train and :train_gpus). Errors: distributed::rendezvous.
 [[gnu::weak]] std::unique_ptr<Processes> join_processes(std::chrono::milliseconds timeout);
 
-/// What the environment of one of several processes says: threads each may use on this host, its
-/// number there, whether the launcher has started them again after a failure, and what it calls all
-/// of its attempts.
+/// Values from the environment of one of several processes: the number of threads that each may use
+/// on this host, and its number there. Also: has the launcher started the processes again after a
+/// failure, and the launcher's name for all of its attempts.
 int threads_beside_others();
 int number_on_host();
 bool started_again();

@@ -14,8 +14,8 @@ std::vector<Device> parse_devices(const std::string& list, int own_gpu = -1);
 /// "fixed", "any" or "tree:V". An Error otherwise.
 parallel::ReduceOrder parse_order(const std::string& text);
 
-/// How many of a batch's rows each replica gets: of this process alone, or (`processes` > 0) of
-/// those of --ddp, an Error where there is not one for each.
+/// How many of a batch's rows each replica gets. The replicas are those of this process alone, or
+/// (`processes` > 0) those of --ddp. An Error where there is not one row for each.
 std::vector<int64_t> shares_of(int64_t rows, size_t devices, int processes,
                                const std::string& reduce);
 

@@ -20,7 +20,7 @@ constexpr const char* kResults[] = {"model.safetensors", "metrics.jsonl", "summa
                                     "curve.png",         "graph.svg",     "trace.json",
                                     "pictures.png",      kPage,           "step.ramet.gz"};
 
-// The process whose AtomicFile has that temporary name, where it is one of a result; otherwise 0.
+// The id of the process that wrote the temporary file of a result (AtomicFile); otherwise 0.
 pid_t writer_of(const std::string& temporary) {
   const auto writer = [&](const std::string& name) -> pid_t {
     const std::string start = name + ".tmp.";

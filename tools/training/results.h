@@ -6,8 +6,8 @@ namespace ramet::training {
 
 /// With all folders above it. An Error where one cannot be made or nothing can be written.
 void make_folders(const std::string& path, const char* option = "out");
-/// Removes what runs that were killed while they wrote a file have left behind: `NAME.tmp.PID.N` of
-/// a result where no process has that id. Those of another run that is under way stay.
+/// Removes files that killed runs left: `NAME.tmp.PID.N` of a result where no process has that id.
+/// Those of another run that is under way stay.
 void remove_leftovers(const std::string& folder);
 /// Removes the results of an earlier run and nothing else; not its checkpoint, which the new run's
 /// first one has replaced.

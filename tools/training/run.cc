@@ -25,8 +25,8 @@ namespace ramet::training {
 
 namespace {
 
-// The launcher's second attempt goes on where the first one was; not from what an earlier run left
-// in the folder, where the first attempt ended before it wrote anything.
+// The launcher's second attempt goes on where the first one was. It must not go on from the files
+// of an earlier run, if the first attempt ended before it wrote anything.
 bool left_by_this_launch(const std::string& checkpoint) {
   if (::access(checkpoint.c_str(), R_OK) != 0) return false;
   serialize::InputArchive archive;
@@ -282,7 +282,7 @@ int Run::train() {
       report_epoch(last);
     }
   }
-  // resumed at the end of a run whose measurements are gone
+  // resumed at the end of a run without its measurements
   if (last.epoch != epoch_) last = test();
   save(model_, file("model.safetensors"));
   const std::string digest = digest_of(*model_, *optimizer_);

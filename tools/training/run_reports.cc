@@ -1,4 +1,4 @@
-// What a run says after an epoch, and what it writes beside the model.
+// What a run prints after an epoch, and the files that it writes next to the model.
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>

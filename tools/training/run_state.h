@@ -29,9 +29,9 @@ inline double seconds_since(Clock::time_point t) {
   return std::chrono::duration<double>(Clock::now() - t).count();
 }
 
-/// The generators that a run draws from, under no device's name, so that it may go on with another
-/// one: weights and order from the host's, dropout from that of the device that leads. On CPU
-/// devices the two are one.
+/// The generators that a run draws from, without the name of a device, so that the run may go on
+/// with another one. Weights and order come from the host's, dropout from that of the leading
+/// device. On CPU devices the two are one.
 struct LeadingGenerators {
   Device device;
   std::vector<int64_t> loaded = {};

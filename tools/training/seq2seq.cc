@@ -108,8 +108,8 @@ struct Alphabet {
   int64_t count() const { return static_cast<int64_t>(symbols.size()) + 2; }
   int64_t number(char c) const { return static_cast<int64_t>(symbols.find(c)) + 2; }
 
-  /// A row is what is read, then what is written behind its beginning; its targets are what is
-  /// written, and an end.
+  /// A row is the symbols to read, then a beginning mark and the symbols to write. Its targets are
+  /// the symbols to write and an end mark.
   void encode(const std::vector<Pair>& pairs, Tensor& rows, Tensor& targets) const {
     const auto n = static_cast<int64_t>(pairs.size());
     const int64_t written = longest_written + 1;
@@ -202,8 +202,8 @@ class Seq2seq : public Job {
     return model;
   }
 
-  // Loss and accuracy are of symbols behind right ones. What counts is whether all that the model
-  // writes by itself is right.
+  // Loss and accuracy are those of symbols that follow right ones. The measure that counts is
+  // whether all that the model writes by itself is right.
   Tested test(nn::Sequential& model, Device device) const override {
     Tested tested = test_classes(model, device, {});
     size_t exact = 0, at = 0;

@@ -94,9 +94,9 @@ struct LogitsImpl : nn::Cloneable<LogitsImpl> {
 };
 RAMET_MODULE(Logits);
 
-/// Pieces of 64 characters, one at every eighth, each with what follows its characters; of the
-/// first nine tenths of the file, and for tests of the rest. The first `limit` of both (0: all).
-/// An Error for a file that cannot be read or is too short.
+/// Pieces of 64 characters, one at every eighth character, each with the characters that follow its
+/// own. Training has those of the first nine tenths of the file, tests those of the rest. The first
+/// `limit` of both (0: all). An Error for a file that cannot be read or is too short.
 struct Text {
   TrainingData data;
   std::string symbols;  // a row has their numbers
@@ -154,7 +154,7 @@ class TextJob : public Job {
     return model;
   }
 
-  // How the model goes on behind the first characters: 100 more, drawn.
+  // The model's continuation of the first characters: 100 more, drawn.
   std::string samples(nn::Sequential& model, Device device) const override {
     Tensor said = data_.train_rows[0].to(kFloat).unsqueeze(0);
     for (int64_t i = 0; i < 100; ++i) {

@@ -16,8 +16,8 @@ namespace {
 
 constexpr int64_t kWidth = 16, kClasses = 4;
 
-/// Down to a half and a quarter of the size and up again; on the way up each level also sees what
-/// was there on the way down. Convolutions keep the size.
+/// Down to a half and a quarter of the size and up again. On the way up each level also gets the
+/// values that its level had on the way down. Convolutions keep the size.
 struct UNetImpl : nn::Cloneable<UNetImpl> {
   UNetImpl(int64_t channels_, double dropout_) : channels(channels_), dropout(dropout_) {
     UNetImpl::reset();

@@ -1,5 +1,5 @@
-// The GPU benchmark. Alone it prints a table; ./tools/gpu_check drives it line by line (--serve),
-// so that its rows and PyTorch's take turns.
+// The GPU benchmark. Started by a user, it prints a table. ./tools/gpu_check starts it with --serve
+// and drives it line by line, so that its rows and PyTorch's take turns.
 //
 //   gpu_bench [--tiny] [--only TEXT] [--rounds N] [--seconds N]
 //     no row is begun after so many seconds; the exit code is 3 where one was not
@@ -10,7 +10,7 @@
 //   gpu_bench --bare
 //     a context and nothing else
 //   gpu_bench --probe
-//     a context and a kernel: whether the card and its driver run what was built; how many cards
+//     a context and a kernel: do the GPU and its driver run what was built? Prints how many GPUs
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

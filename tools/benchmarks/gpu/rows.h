@@ -1,5 +1,6 @@
 // The rows of the GPU benchmark (`./tools/gpu_check --only bench`). torch_rows.py has PyTorch's
-// twin of each, under the same name and for the same shape: the data are the same numbers in both.
+// counterpart of each, under the same name and for the same shape. Both use the same numbers as
+// data.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -18,15 +19,15 @@ int main(int argc, char** argv);
 /// What a row's rate is a share of: a figure of the same run.
 enum class Limit : uint8_t {
   None,
-  Copy,     ///< bytes a second, both directions: the row limit.copy
-  Product,  ///< floating-point operations a second: the row limit.product
+  Copy,     ///< bytes a second, both directions: the row limit.copy.
+  Product,  ///< floating-point operations a second: the row limit.product.
   Launch,   ///< host time of a bare launch: the row limit.launch; what is beyond it counts
 };
 
 /// A row's data, and what is done with them.
 struct Work {
   std::function<void()> run;  // queues one repetition
-  /// Some of what the first repetition computed, for a comparison with the twin.
+  /// Some results of the first repetition, for a comparison with PyTorch's row.
   std::function<std::vector<double>()> outputs;
 };
 
@@ -65,8 +66,8 @@ std::vector<double> some_of(const Tensor& t);
 /// Elements of each tensor of a GPT-2 of 124M parameters, or of a tiny one: 148 sizes.
 std::vector<std::vector<int64_t>> gpt2_sizes(bool tiny);
 
-/// Seconds of one repetition out of `times`, by events around them; of a host row, by the host's
-/// clock around bursts that the queue of the device has room for.
+/// Seconds of one repetition out of `times`. Events around them measure it. The host's clock
+/// measures a host row, around bursts that fit into the device's queue.
 double seconds_of(const Row& row, const Work& work, int64_t times);
 
 /// A launch of a kernel that does nothing, on cuda:0's compute stream.

@@ -95,7 +95,7 @@ void add_optimizer_rows(std::vector<Row>& rows, bool tiny) {
     const auto run = [=] {
       const NoGradGuard off;
       auto copies = parallel::comm::broadcast_coalesced(p, devices);
-      // The copies are the other devices' work: cuda:0's events stand behind it.
+      // The other devices make the copies: cuda:0's events must come after them.
       for (int k = 1; k < 4; ++k) cuda::synchronize(k);
       return copies;
     };

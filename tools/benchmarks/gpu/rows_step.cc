@@ -11,7 +11,7 @@
 namespace ramet::gpu_bench {
 namespace {
 
-// Parameters in the order in which they are made, the same numbers in the twin.
+// Parameters in the order in which they are made; PyTorch's counterpart has the same numbers.
 class Weights {
  public:
   Tensor operator()(IntArrayRef sizes, double scale) {
@@ -111,7 +111,7 @@ void add_steps(std::vector<Row>& rows, bool tiny) {
   r.name = "mnist.step", r.anchor = "step", r.shape = {{"batch", batch}, {"hidden", hidden}};
   r.make = [=] { return mnist_step(batch, hidden, false); };
   rows.push_back(r);
-  // Replayed; beside PyTorch's eager step.
+  // Replayed; compared with PyTorch's eager step.
   r.name = "mnist.step.captured", r.goal_ratio = 5;
   r.make = [=] { return mnist_step(batch, hidden, true); };
   rows.push_back(r);

@@ -1,6 +1,6 @@
-// The interface between the comparison's driver and one arm of it. An arm is a list of cases; this
-// library's arm is linked in, LibTorch's is the same source (cases_*.inc) compiled against LibTorch
-// into a shared object and opened at run time. Only plain data crosses.
+// The interface between the comparison's driver and one arm of it. An arm is a list of cases. This
+// library's arm is linked in. LibTorch's is the same source (cases_*.inc), compiled against
+// LibTorch into a shared object and opened at run time. Only plain data crosses.
 #pragma once
 #include <cstdint>
 
@@ -21,8 +21,8 @@ struct CompareResult {
 
 /// What one draw gave.
 struct CompareReport {
-  int thrown;            // -1: nothing, otherwise the stage that threw
-  const char* message;   // what it threw
+  int thrown;            // -1: nothing, otherwise the stage that threw.
+  const char* message;   // the text of that error.
   const char* text;      // the draw in words
   const char* known;     // name of a deliberate difference (known.h) that this draw may show, or ""
   const char* coarsest;  // floating dtype among the inputs

@@ -7,11 +7,12 @@ namespace {
 inline bool same_sizes(const Tensor& a, const Tensor& b) {
   return a.sizes().vec() == b.sizes().vec();
 }
-/// A number below 0 beside a tensor of uint8.
+/// A number below 0 combined with a tensor of uint8.
 inline void beside_uint8(Draw& d, const Tensor& x, const Scalar& s) {
   if (x.scalar_type() == api::kByte && s.toDouble() < 0) d.known("negative uint8");
 }
-/// A tensor of one number that may be below 0 beside one of uint8, whose dtype is the result's.
+/// A tensor of one number that may be below 0, combined with one of uint8 that gives the result's
+/// dtype.
 inline void beside_uint8(Draw& d, const Tensor& a, const Tensor& b) {
   const auto one = [](const Tensor& x, const Tensor& number) {
     return x.scalar_type() == api::kByte && x.dim() > 0 && number.dim() == 0 &&
@@ -37,7 +38,7 @@ inline bool may_be_odd(const Tensor& x) {
   if (x.dim() != 4) return false;
   return x.size(0) == 1 || x.size(2) == 1 || x.size(3) == 1;
 }
-/// What the gradients of a normalisation depend on in LibTorch beside its formula.
+/// What the gradients of a normalisation depend on in LibTorch in addition to its formula.
 inline void normalises(Draw& d, const Tensor& x, const Opt<Tensor>& weight,
                        const Opt<Tensor>& bias) {
   if (weight && !weight->is_contiguous()) d.known("strided affine");
@@ -54,7 +55,7 @@ inline bool has_gaps(const Tensor& x) {
   for (int64_t k = 0; k < x.dim(); ++k) room += (x.size(k) - 1) * x.stride(k);
   return x.numel() > 0 && room != x.numel();
 }
-/// How much the numbers of a normalisation are those of rounding errors: where the numbers of one
+/// How strongly rounding errors determine the numbers of a normalisation. Where the numbers of one
 /// group (all dimensions but `rows`) lie close together, they are divided by their small distance.
 inline double alike_slack(const Tensor& x, const Sizes& rows) {
   if (!floating(x.scalar_type()) || x.numel() == 0) return 1;

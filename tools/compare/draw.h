@@ -1,6 +1,6 @@
-// One draw of a case, compiled once for each arm (RAMET_COMPARE_API is ramet or torch): makes
-// inputs, collects results, computes gradients. Every choice comes from the draw's source and in an
-// order that the language fixes (never two in one argument list), so both arms choose alike.
+// One draw of a case, compiled once for each arm (RAMET_COMPARE_API is ramet or torch). It makes
+// inputs, collects results and computes gradients. Every choice comes from the draw's source, in an
+// order that the language fixes (never two in one argument list). So both arms choose alike.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -255,7 +255,7 @@ class Draw {
     std::copy(v.begin(), v.end(), x.data_ptr<int64_t>());
     return x.view(sizes).to(t);
   }
-  /// A leaf that somebody else made becomes an input of the gradients.
+  /// Adds a leaf that the case made itself to the inputs of the gradients.
   void adopt(const Tensor& leaf) { inputs_.push_back(leaf); }
   Tensor mask(const Sizes& sizes) { return tensor(sizes, api::kBool, Values::Finite, false); }
   /// A shape that broadcasts with `full`, seldom one that does not.
@@ -269,8 +269,8 @@ class Draw {
     if (flag(.04) && !s.empty()) s.back() += 1;
     return s;
   }
-  /// Tensors in one place, to be written in place: a copy of x, or a view of a larger tensor of
-  /// copies, whose history then shows in `base`.
+  /// Tensors for in-place writes: `view` is a copy of x, or a view of a larger tensor of copies. In
+  /// the second case `base` is the larger tensor, and its history shows the write.
   struct Place {
     Tensor base, view;
   };
@@ -314,8 +314,8 @@ class Draw {
   bool special() const { return special_; }
 
   // ---- for cases to set before they draw
-  bool specials = true;   // inf, NaN, huge and tiny numbers among inputs
-  bool second = true;     // gradients of gradients
+  bool specials = true;   // inf, NaN, huge and tiny numbers among inputs.
+  bool second = true;     // gradients of gradients.
   bool strict = false;    // elements do not mix: compare each relative to itself
   bool gradients = true;  // any gradients
   double slack = 1;       // a factor on the tolerance, with a reason where it is set

@@ -1,7 +1,8 @@
-// Deliberate differences from LibTorch, with reasons. What differs in one of these ways is counted
-// and is no failure. A difference is known either by the text of the error that one of the two
-// throws, or because the case names the entry before a draw that may show it (Draw::known). An
-// entry of the latter kind that many draws no longer show is reported.
+// Deliberate differences from LibTorch, with reasons. A result that differs in one of these ways is
+// counted and is no failure. There are two kinds. In the first, the text of an error of one of the
+// two libraries identifies the difference. In the second, the case names the entry before a draw
+// that may show it (Draw::known). An entry of the second kind that many draws no longer show is
+// reported.
 #pragma once
 #include <array>
 

@@ -1,4 +1,4 @@
-// Deliberate differences from LibTorch of which an error tells: one of the two libraries refuses
+// Deliberate differences from LibTorch that appear as an error: one of the two libraries refuses
 // what the other computes. See known.h.
 #pragma once
 
@@ -6,8 +6,8 @@ namespace compare {
 
 struct Known {
   const char* name;
-  const char* cases = "";  // the only cases that may show it, with spaces between, or ""
-  const char* here = "";   // part of this library's error, or ""
+  const char* cases = "";  // the only cases that may show it, with spaces between, or "".
+  const char* here = "";   // part of this library's error, or "".
   const char* there = "";  // part of LibTorch's error, or ""; without either, cases name the entry
   const char* shows = "";  // parts of the difference in words, with bars between, or ""
   const char* reason;

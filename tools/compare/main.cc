@@ -55,7 +55,7 @@ double distance(const CompareResult& a, const CompareResult& b, int64_t i) {
   return std::isnan(d) ? INFINITY : d;
 }
 
-/// What is wrong with `a` (this library's) beside `b` (LibTorch's), or "".
+/// The difference between `a` (this library's) and `b` (LibTorch's) in words, or "".
 std::string difference(const CompareResult& a, const CompareResult& b, const CompareReport& r,
                        double scale) {
   if (std::strcmp(a.label, b.label)) return std::string(a.label) + ", LibTorch " + b.label;
@@ -159,8 +159,8 @@ bool accounts(const compare::Known& k, const char* name, const CompareReport& a,
   return lists(a.known, k.name, '|');
 }
 
-/// A report with the first number of its last result changed, and the last by twice as much: a
-/// comparison that does not see this sees nothing.
+/// A report with the first number of its last result changed, and the last number by twice as much.
+/// A comparison that misses this change finds nothing.
 struct Spoiled {
   CompareReport report;
   std::vector<CompareResult> results;
@@ -189,7 +189,7 @@ struct Counts {
   int64_t agreed = 0, refused = 0, differed = 0;
 };
 
-/// What is being drawn, for who dies of it: some of LibTorch's kernels do.
+/// The present draw, printed when a signal kills the program: some of LibTorch's kernels crash.
 char drawing[200];
 void say_and_die(int signal) {
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, drawing, std::strlen(drawing));
@@ -261,7 +261,8 @@ class Comparison {
   std::map<std::string, Counts> known_;
 };
 
-/// Entries whose cases are not there, so that they account for nothing; how many.
+/// Reports entries of known.h with cases that do not exist, and returns their number. Such entries
+/// explain no difference.
 int astray(const std::vector<File>& files) {
   std::string names;
   for (const File& f : files)

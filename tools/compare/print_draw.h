@@ -1,6 +1,6 @@
-// A tensor to print, and how, drawn for both libraries alike: the numbers are ours, the text is to
-// be LibTorch's. Numbers lie where a printer changes its mind: around powers of ten, at the ends of
-// each type, some decades apart, and among NaNs and infinities.
+// A tensor to print, and how, drawn for both libraries alike. The numbers are this library's; the
+// text must be LibTorch's. The numbers lie at a printer's limits: around powers of ten and at the
+// ends of each type. They also lie some decades from each other, and among NaNs and infinities.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -171,7 +171,8 @@ template <class S> PrintDraw draw_print(S& source) {
   return d;
 }
 
-/// Of the draws whose texts are checked in: `compare_torch --seed 28 --only print` draws the same.
+/// The seed of the draws with checked-in texts: `compare_torch --seed 28 --only print` draws the
+/// same.
 inline constexpr uint64_t kPrintSeed = 28;
 
 /// Fowler, Noll, Vo: FNV-1a.

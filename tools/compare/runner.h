@@ -1,5 +1,5 @@
-// Runs one draw of one case in one arm: values, gradients, gradients of gradients. Included by
-// every arm, whose file of cases then gives the list kCases.
+// Runs one draw of one case in one arm: values, gradients, gradients of gradients. Every arm
+// includes it; the arm's file of cases then defines the list kCases.
 #pragma once
 #include <utility>
 

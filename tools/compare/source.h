@@ -1,5 +1,5 @@
-// The random source of both arms: number `i` of a draw is a pure function of (seed, case, draw, i),
-// so a draw can be repeated alone, and both arms draw the same.
+// The random source of both arms. Number `i` of a draw is a pure function of (seed, case, draw, i).
+// So a draw can be repeated alone, and both arms draw the same.
 #pragma once
 #include <cmath>
 #include <cstdint>

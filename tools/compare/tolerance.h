@@ -5,9 +5,9 @@
 
 namespace compare {
 
-/// For each dtype: how far elements that no other element enters may differ, relative to
-/// themselves, and how far all others may, relative to the largest number of the draw (a sum's
-/// error is one of its largest term, not of the sum).
+/// For each dtype, two tolerances. The first is for elements that depend on no other element,
+/// relative to themselves. The second is for all others, relative to the largest number of the
+/// draw. (A sum's error is an error of its largest term, not of the sum.)
 struct Tolerance {
   const char* dtype;
   double own, largest;

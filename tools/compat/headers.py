@@ -87,7 +87,7 @@ API_FOLDERS = ("torch/nn", "torch/nn/functional", "torch/nn/modules", "torch/nn/
                "torch/nn/parallel", "torch/nn/utils", "torch/optim", "torch/optim/schedulers", "torch/data",
                "torch/data/datasets", "torch/data/samplers", "torch/data/transforms", "torch/serialize")
 
-# Process groups are not in the door: programs that have them link more. Folder: LibTorch's, and that of before 1.12.
+# Process groups are not in torch/torch.h: programs that have them link more. Folder: LibTorch's, and that of before 1.12.
 C10D_FOLDERS = ("torch/csrc/distributed/c10d", "c10d")
 C10D_HEADERS = """
     Backend.hpp FileStore.hpp HashStore.hpp PrefixStore.hpp ProcessGroup.hpp ProcessGroupGloo.hpp ProcessGroupMPI.hpp

@@ -34,11 +34,11 @@ OWN_SPACES = "capture devices gpu parallel pool".split()
 # Namespaces of at; torch has them by its using-directive, as in LibTorch.
 AT_SPACES = "Reduction indexing".split()
 
-# Besides, in namespace caffe2.
+# Also in namespace caffe2.
 CAFFE2 = "TypeMeta".split()
 
-# Names that LibTorch does not have there, by namespace, or has for something else. A program may have classes and functions
-# of its own that are called so, in namespace torch or beside a `using namespace torch`: these are ramet::NAME only.
+# Names that LibTorch does not have in these namespaces, or has for something else. A program may have classes and functions of its
+# own with these names, in namespace torch or next to a `using namespace torch`. So these are ramet::NAME only.
 OWN = {
     "": """
         AutogradSlot CaptureState Captured CapturedCounters Checkpoint ChromeTrace Context EnableGradGuard
@@ -105,5 +105,5 @@ OWN = {
     """.split(),
 }
 
-# Of these, what the door's own headers declare in LibTorch's namespaces.
+# Of these, the names that the compatibility headers themselves declare in LibTorch's namespaces.
 NEVER = {"": ["Context", "RecordScope"]}

@@ -161,7 +161,7 @@ class Scanner:
                 inner = inner + "::" + name if inner else name
         if inner.split("::")[0] == "ramet":  # others are opened for overloads
             self.namespaces.add(inner)
-        # What has no name is nobody's.
+        # An unnamed namespace has no public names.
         self.scope(inner if names else "")
 
     def using(self, space):

@@ -5,8 +5,8 @@
 #                                                  installs the packages of these groups (by default build, test and train)
 #   source tools/setup.sh                          gives the functions ramet_*; the caller then runs ramet_need GROUP...
 #
-# Variables: RAMET_BAZEL (default: bazel), RAMET_OUTPUT_BASE (Bazel's --output_base), RAMET_CACHE (the disk cache's folder;
-# default: ramet/bazel in the user's cache folder), RAMET_CACHE_GIB (what the disk cache may take; default: 24), RAMET_JOBS
+# Variables: RAMET_BAZEL (default: bazel), RAMET_OUTPUT_BASE (Bazel's --output_base), RAMET_CACHE (the disk cache's folder; default:
+# ramet/bazel in the user's cache folder). RAMET_CACHE_GIB (the most that the disk cache may take; default: 24), RAMET_JOBS
 # (compilations and tests at once; default: one for each core).
 set -euo pipefail
 
@@ -136,10 +136,10 @@ ramet_home() {
   fi
 }
 
-# The disk cache is shared by all clones. Objects depend on the compiler, which Bazel does not look into: its version is
-# in the path. Every ten minutes at most (a cold run of --all writes a GiB in two), entries nobody read for three weeks go, and
-# the ones read longest ago while all of them take more than RAMET_CACHE_GIB, or more than is free on the disk beside them;
-# where that is full, all go at once.
+# All clones share the disk cache. Objects depend on the compiler, which Bazel does not inspect: its version is in the path. The
+# cache is pruned at most every ten minutes (a cold run of --all writes a GiB in two). Entries that were not read for three weeks
+# go. The entries read longest ago go while all of them take more than RAMET_CACHE_GIB, or more than is free on the same disk. Where
+# the disk is full, all go at once.
 ramet_cache() {
   local root=${RAMET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ramet/bazel}
   local cache free limit=${RAMET_CACHE_GIB:-24}
@@ -254,8 +254,8 @@ ramet_need_torch() {
     ramet_misuse "no LibTorch in $1: include/torch/csrc/api/include/torch/torch.h or lib/libtorch_cpu.so is missing"
 }
 
-# ramet_torch_to_compare FOLDER: the same for that folder, or, where it is empty, for the usual places; where those have none
-# the program ends: nothing is compared.
+# ramet_torch_to_compare FOLDER: the same for that folder or, where it is empty, for the usual places. Where those have none, the
+# program ends without a comparison.
 ramet_torch_to_compare() {
   local python
   if [[ -n $1 ]]; then

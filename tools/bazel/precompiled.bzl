@@ -15,8 +15,8 @@ def _precompiled_header_impl(ctx):
     source = ctx.actions.declare_file(ctx.attr.name + "_source.h")
     ctx.actions.write(source, "".join(["#include <%s>\n" % header for header in ctx.attr.headers]))
 
-    # The compiler looks into NAME.h.gch/ for one that was made with its options, and reads NAME.h where there is none:
-    # that is empty, so whoever is compiled otherwise reads nothing.
+    # The compiler searches NAME.h.gch/ for a header that was made with its options. Where there is none it reads NAME.h, which is
+    # empty: a compilation with other options reads nothing.
     plain = ctx.actions.declare_file(ctx.attr.name + ".h")
     ctx.actions.write(plain, "")
     outputs = []
@@ -55,7 +55,7 @@ def _precompiled_header_impl(ctx):
     context = cc_common.create_compilation_context(headers = depset([plain] + outputs))
     return [CcInfo(compilation_context = context)]
 
-# Whoever has this among its `deps` and `-include PACKAGE/NAME.h` among its `copts` starts with the headers read.
+# A target with this among its `deps` and `-include PACKAGE/NAME.h` among its `copts` starts with the headers already parsed.
 #   headers: names between <>
 #   pic: whether Bazel compiles everything position-independent
 #   levels: further options, by name: those of per_file_copt are not known here

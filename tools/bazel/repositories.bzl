@@ -37,8 +37,8 @@ system_library = repository_rule(
     local = True,
 )
 
-# Only the named headers are linked, never all of /usr/include: an -isystem copy of it in front of the compiler's own
-# folders would break #include_next.
+# Only the named headers are linked, never all of /usr/include. An -isystem copy of it in front of the compiler's own folders would
+# break #include_next.
 _HEADERS = """
 cc_library(
     name = "{name}",

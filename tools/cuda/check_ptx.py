@@ -66,8 +66,8 @@ WIDE = {
     "pointwise_unary.cu": ["dense_kernel"],
 }
 
-# Integer divisions and remainders in the inner loops of a kernel (ptx_loops.py says which those are), and in all of it: those
-# of a task, or of a thread before it begins.
+# The most integer divisions and remainders in the inner loops of a kernel (ptx_loops.py says which those are), and in all of it.
+# The second kind belongs to a task, or to a thread before its loops.
 IN_LOOPS, AT_ALL = 0, 20
 # (file, part of the kernel's name): the most in inner loops, the most at all, and why.
 OPERATION = "dividing integers is what the operation does"

@@ -6,10 +6,10 @@ load("@local_cuda//:defs.bzl", "HAVE_CUDA", "HOST_FMA", "SMALL_CODE")
 _CODE = ["-gencode", "arch=compute_90a,code=sm_90a"]
 _FALLBACK = ["-gencode", "arch=compute_80,code=compute_80"]
 
-# The compiler calls the checker before every access to memory; nothing is linked with the sanitizer
-# itself. Function entries are nobody's business. A thread's own arrays lie on its stack, where the
-# checker sees no bounds: the compiler asks for those of an index itself. And whether a vector lies where
-# vectors may: what is read of one is cut into its elements before the checker sees it.
+# The compiler calls the checker before every access to memory; nothing is linked with the sanitizer itself. The checker needs no
+# calls at function entries. A thread's own arrays lie on its stack, where the checker sees no bounds: the compiler checks their
+# indices itself. It also checks the alignment of vectors, because it splits a read of a vector into elements before it calls the
+# checker.
 CHECK_COPTS = [
     "-fsanitize=thread,bounds,alignment",
     "--param=tsan-instrument-func-entry-exit=0",

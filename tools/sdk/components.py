@@ -11,7 +11,8 @@ FINDS = {
         "$<IF:$<TARGET_EXISTS:Threads::Threads>,Threads::Threads,-pthread>",
         "-pthread",
     ),
-    # Behind the library: gcc, which links programs in C and Fortran, adds neither, and some systems' drops what nothing before it needs.
+    # After the library: gcc, which links programs in C and Fortran, adds neither. Some systems' linkers drop a library that nothing
+    # before it needs.
     "Maths": ("", "m", "-lm"),
     "ZLIB": ("find_dependency(ZLIB)", "ZLIB::ZLIB", "-lz"),
     # Debian's package has a configuration; others' may not.

@@ -157,7 +157,8 @@ def add_shared(tree, components, words):
     if any(c["name"] == "c" for c in components):
         # What a program in another language opens: the same library, so that a process never has two.
         tree.link("lib/libramet_c.so", "libramet.so." + words["SOVERSION"])
-    # Where a system's gdb looks when it sees the library of /usr/lib, a Debian package's. Not beside the library: ldconfig complains.
+    # Where a system's gdb searches when it finds the library of /usr/lib, a Debian package's. Not next to the library: ldconfig
+    # complains.
     tree.write("share/gdb/auto-load/usr/lib/%s-gdb.py" % name, (HERE / "templates/auto_load_gdb.py").read_text())
 
 
@@ -169,8 +170,8 @@ def add_cmake(tree, components, words):
         if not core:
             links[:0] = ["Ramet::" + need for need in needs(component)]
         archive_of = "${Ramet_PREFIX}/lib/" + library(component)
-        # Nothing names what is inside, so the linker is told to take all of it: as an option, in front of all libraries, whatever the
-        # program names first.
+        # No program names what is inside, so an option makes the linker take all of it. The option comes before all libraries,
+        # whatever the program names first.
         options = ["LINKER:--whole-archive,%s,--no-whole-archive" % archive_of] if whole else []
         so = "${Ramet_PREFIX}/lib/libramet.so."
         tree.write("lib/cmake/Ramet/Ramet-%s.cmake" % name, filled(
@@ -264,7 +265,7 @@ def install(prefix, components, built, shared):
     }  # fmt: skip
     words["SONAME"] = "RAMET_" + words["SOVERSION"]
     prefix.mkdir(parents=True, exist_ok=True)
-    # Made beside and moved in at the end: nothing is half installed.
+    # Made in a temporary folder and moved in at the end: nothing is half installed.
     with tempfile.TemporaryDirectory(prefix=".ramet-", dir=prefix) as folder:
         tree = Tree(pathlib.Path(folder))
         add_headers(tree, components, words)

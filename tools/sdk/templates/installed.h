@@ -1,8 +1,10 @@
-// Made by ./tools/install of Ramet @VERSION@; runtime/base/error.h, which all headers include, includes it.
+// Made by ./tools/install of Ramet @VERSION@; runtime/base/error.h, which all headers include,
+// includes it.
 //
-// Headers and library are of one build, or the program does not link: each unit asks for a symbol that carries a digest
-// of the headers it was compiled with, and the library defines that of its own. (A comparison at run time would come after
-// the layouts had already been mixed up, and want a constructor in every unit.)
+// Headers and library are of one build, or the program does not link. Each unit refers to a symbol
+// with a digest of the headers that it was compiled with, and the library defines its own. (A
+// comparison at run time would come after two layouts had been mixed up, and would need a
+// constructor in every unit.)
 #pragma once
 #if __cplusplus < 201703L
 #error "Ramet wants C++17 or later: compile this unit with -std=c++17"
@@ -20,9 +22,10 @@
 
 extern "C" {
 extern __attribute__((visibility("default"))) const char @SYMBOL@;
-/// The library that inline functions of these headers call. A shared library that holds the archive and is linked, not loaded on its
-/// own, calls the program's function where the program holds one, too: then two libraries would each do a part, and the first
-/// allocation says so (runtime/memory/pool.cc).
+/// The library that inline functions of these headers call. A shared library with the archive may
+/// be linked into a program instead of loaded. Then it calls the program's function where the
+/// program has one, too. Two libraries would each do a part; the first allocation reports this
+/// (runtime/memory/pool.cc).
 __attribute__((visibility("default"))) inline const void* ramet_library_in_use() {
   return &@SYMBOL@;
 }

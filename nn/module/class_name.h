@@ -5,11 +5,11 @@
 // One library serves both kinds of programs, so it asks for the prefix when it prints. It refers
 // weakly to a function, ramet_root_namespace, that need not be defined. The compatibility header
 // defines that function in every file that includes it, with default visibility whatever the
-// program's own is. The linker fills in the reference where the library is static. The loader fills
-// it in where the library is shared: a linker exports from a program the symbols that shared
-// libraries on its command line refer to. Nothing runs before main(), and nothing is registered. A
-// reference that found no definition when the library was loaded stays empty. So each copy of the
-// library has one prefix.
+// program's own is. Where the library is static, the linker fills in the reference. Where it is
+// shared, the loader does: a linker exports from a program the symbols that shared libraries on its
+// command line refer to. Nothing runs before main(), and nothing is registered. A reference that
+// found no definition when the library was loaded stays empty. So each copy of the library has one
+// prefix.
 #pragma once
 #include <string>
 #include <string_view>

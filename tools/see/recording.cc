@@ -100,8 +100,8 @@ void Recorder::add_parameters(RecordingData& d) const {
 }
 
 // The owners of the blocks at the peak. A block may have several; the first one in this order
-// counts: a parameter, a buffer, a gradient, a node that saved it and has yet to run, a gradient on
-// its way. Last come the operations that use it.
+// counts. First a parameter, a buffer, then a gradient. Then a node that saved it and has yet to
+// run, and a gradient on its way. Last come the operations that use it.
 void Recorder::name_owners(RecordingData& d) const {
   struct Owner {
     int rank = 0;

@@ -6,11 +6,11 @@
 //   r.write("step.ramet.gz");
 //
 // Note [What a recording sees]
-// A recording holds the actions of the thread that began it, and of the threads that work for that
-// one: workers of devices, replicas, lanes of a backward. It does not hold other threads of the
-// program, except for memory, which belongs to a device. Those threads may make recordings of their
-// own at the same time, as ranks that are threads do. Recordings may be nested: each sees what
-// happens while it lives.
+// A recording holds the actions of the thread that began it. It also holds those of threads that
+// work for that one: workers of devices, replicas, lanes of a backward. It does not hold other
+// threads of the program, except for memory, which belongs to a device. Those threads may make
+// recordings of their own at the same time, as ranks that are threads do. Recordings may be nested:
+// each sees what happens while it lives.
 //
 // An operation is identified by the node that it makes. An operation that leaves no node (no_grad,
 // operands without gradients) is known by its kernels only. It has the name of the kernel and no
@@ -18,9 +18,9 @@
 // memory, it counts as part of that operation. Nodes from before the recording appear with their
 // edges once an edge leads to them; they have no operation.
 //
-// A wait of the host for a GPU (item(), a copy to the host, printing, synchronize()) is an
-// operation too, with the time of the wait. It is called "item", "copy", "print" or "synchronize",
-// or to() where that leaves a node.
+// A wait of the host for a GPU is an operation too, with the time of the wait. Such waits are
+// item(), a copy to the host, printing and synchronize(). The operation is called "item", "copy",
+// "print" or "synchronize", or to() where that leaves a node.
 //
 // A kernel on a GPU begins and ends when the host queues it, since no thread waits for the GPU. The
 // GPU's own time is not in a recording. Calls that a captured step makes again are marked; kernels

@@ -2,8 +2,8 @@
 #
 #   cmake -S . -B /tmp/examples && cmake --build /tmp/examples && /tmp/examples/first_program
 #
-# The default target is first_program alone; `cmake --build /tmp/examples --target examples` makes all for which the libraries are
-# there: those in c/ are of C and Fortran, mpi_* of MPI programs.
+# The default target is first_program alone. `cmake --build /tmp/examples --target examples` makes all examples that find their
+# libraries. Those in c/ are of C and Fortran, mpi_* of MPI programs.
 cmake_minimum_required(VERSION 3.16)
 project(RametExamples C CXX)
 

@@ -19,8 +19,8 @@ using FanModeType = OneOf<enumtype::kFanIn, enumtype::kFanOut>;
 /// The factor that keeps a layer's variance through a nonlinearity; `param` is leaky ReLU's slope.
 RAMET_API double calculate_gain(NonlinearityType nonlinearity, double param = 0.01);
 
-/// Every element becomes the value, 1, or 0. Like all here without history, and the tensor is
-/// returned:
+/// Every element becomes the value, 1, or 0. No history is recorded, as in all functions here, and
+/// the tensor is returned:
 RAMET_API Tensor constant_(Tensor tensor, Scalar value);
 RAMET_API Tensor ones_(Tensor tensor);
 RAMET_API Tensor zeros_(Tensor tensor);

@@ -47,7 +47,8 @@ struct OptimizerObject final : Object {
 
 /// The handle of a new slot.
 RAMET_API void* add_handle(Kind kind, std::shared_ptr<Object> object);
-/// An Error of `op` about `argument` where the handle is none of that kind.
+/// Finds an object. An Error of `op` about `argument` where the handle is not a valid one of that
+/// kind.
 RAMET_API std::shared_ptr<Object> find_handle(Kind kind, const void* handle, const char* op,
                                               const char* argument);
 /// NULL: nothing.

@@ -44,9 +44,9 @@ class Reader {
   const char* op() const { return op_; }
   const std::string& path() const { return path_; }
   void set_what(std::string what) { what_ = std::move(what); }
-  /// Where `name` stands.
+  /// The place of entry `name` in the text, for errors.
   std::string place(const std::string& name) const;
-  /// The entry, null if there is none; it is asked for then.
+  /// The entry, or null if there is none. Marks it as known for finish().
   const Json* entry(const char* name);
 
   // Where there is no such entry the value stays as it is.

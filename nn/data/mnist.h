@@ -36,7 +36,7 @@ class RAMET_API MNIST : public Dataset<MNIST> {
   const Tensor& images() const;
   /// All labels, int64 (N).
   const Tensor& targets() const;
-  /// The images as stored: uint8 (N, channels, height, width). What BatchLoader wants.
+  /// The images as stored: uint8 (N, channels, height, width). GatherDataset takes them.
   const Tensor& raw_images() const;
 
  private:

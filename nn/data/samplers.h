@@ -22,7 +22,7 @@ class InputArchive;
 namespace data {
 namespace samplers {
 
-/// Says what the next batch is asked for with: indices, or whatever the dataset takes.
+/// Yields the request for each next batch: indices, or another request that the dataset takes.
 template <class BatchRequest = std::vector<size_t>> class Sampler {
  public:
   using BatchRequestType = BatchRequest;
@@ -82,10 +82,11 @@ class RAMET_API SequentialSampler : public Sampler<> {
   size_t size_, index_ = 0;
 };
 
-/// Each of `num_replicas` processes draws its own part of the examples. All parts are of one size:
-/// with `allow_duplicates` the smallest that covers everything, some indices being given again;
-/// without, the largest, some being left out. They are taken from the order that is cut: in a random
-/// one all indices are equally likely, where LibTorch always repeats the first.
+/// Each of `num_replicas` processes draws its own part of the examples. All parts have one size.
+/// With `allow_duplicates` it is the smallest size that covers everything, and some indices are
+/// drawn twice. Without, it is the largest size, and some indices are left out. The order is cut
+/// into parts after it was made. So in a random order all indices are equally likely to be drawn
+/// twice or left out; LibTorch always repeats the first ones.
 template <class BatchRequest = std::vector<size_t>>
 class DistributedSampler : public Sampler<BatchRequest> {
  public:
@@ -96,8 +97,8 @@ class DistributedSampler : public Sampler<BatchRequest> {
     RAMET_CHECK(rank < num_replicas, "DistributedSampler", "rank: got ", rank,
                 ", expected less than num_replicas ", num_replicas);
   }
-  /// The epoch is what random orders depend on, the same in all processes. Set it before each
-  /// epoch.
+  /// Sets the epoch, on which random orders depend. It must be the same in all processes. Set it
+  /// before each epoch.
   void set_epoch(size_t epoch) { epoch_ = epoch; }
   /// The epoch that was set; 0 at first.
   size_t epoch() const { return epoch_; }

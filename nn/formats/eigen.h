@@ -47,8 +47,8 @@ template <class T> T* eigen_data(const char* op, const Tensor& t, int64_t dim) {
 }
 }  // namespace detail
 
-/// A 2-dimensional tensor's memory, with any strides, as a matrix; the tensor must outlive it. What
-/// is written through it is no operation: no version is counted and no history made.
+/// A 2-dimensional tensor's memory, with any strides, as a matrix; the tensor must outlive it. A
+/// write through the matrix is no operation: it changes no version counter and makes no history.
 template <class T> RowMajorMap<T> as_eigen_row_major(const Tensor& t) {
   T* const data = detail::eigen_data<T>("as_eigen_row_major", t, 2);
   return {data, t.size(0), t.size(1),

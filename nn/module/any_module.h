@@ -269,7 +269,8 @@ RAMET_API std::vector<AnyValue> with_defaults(std::vector<AnyValue>&& arguments,
     const std::pair<unsigned int, ::ramet::nn::AnyValue> defaults[] = {__VA_ARGS__}; \
     return ::ramet::nn::detail::with_defaults(std::move(arguments), defaults);       \
   }
-/// The same in two parts, in the class and in its .cc: what programs include spends nothing on it.
+/// The same in two parts, for the class and for its .cc: programs that include the class do not
+/// compile it.
 #define RAMET_FORWARD_DEFAULT_ARGS_ELSEWHERE()                       \
   bool _forward_has_default_args() override { return true; }         \
   unsigned int _forward_num_required_args() override;                \

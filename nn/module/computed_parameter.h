@@ -21,32 +21,32 @@ namespace nn {
 /// A parameter that is computed from others for each call; see above.
 class RAMET_API ComputedParameter {
  public:
-  /// `op` names it in error texts; `name`: of the parameter.
+  /// `op` names it in error texts; `name` is the parameter's name.
   ComputedParameter(std::string op, std::string name);
   virtual ~ComputedParameter();
-  /// What it is made by, and the parameter's name:
+  /// The function that made it, and the parameter's name:
   const std::string& op() const noexcept { return op_; }
   const std::string& name() const noexcept { return name_; }
 
-  /// A module's parameter `computed->name()` becomes what `computed` says. An Error, before
+  /// Replaces the module's parameter `computed->name()` by the computed one. An Error, before
   /// anything is changed, unless the module is Cloneable and has that parameter in a member.
   static void add(Module& module, const std::shared_ptr<ComputedParameter>& computed);
-  /// The plain parameter again, with the value that it would have in a call. An Error where `op`
-  /// has made none of it.
+  /// Registers the plain parameter again, with the value that it would have in a call. An Error
+  /// where `op` has not made it a computed parameter.
   static void remove(Module& module, const std::string& op, const std::string& name);
 
-  /// The member holds the parameter while what this returns lives.
+  /// The member holds the computed tensor while the result lives.
   std::shared_ptr<void> enter(Module& module) const;
-  /// `module`'s reset() has registered the plain parameter: its parts instead.
+  /// After `module`'s reset() registered the plain parameter: registers its parts in its place.
   void renew(Module& module) const;
 
  protected:
-  /// An Error where `parameter` is none that it can compute.
+  /// An Error where it cannot compute `parameter`.
   virtual void check(const Module& module, const Tensor& parameter) const = 0;
-  /// The names of what it is computed from, and their registration.
+  /// The names of the parts that it is computed from, and their registration.
   virtual std::vector<std::string> parts() const = 0;
   virtual void register_parts(Module& module, const Tensor& parameter) const = 0;
-  /// `in_call`: of a call, which may change buffers.
+  /// Computes the parameter. `in_call`: for a call, which may change buffers.
   virtual Tensor compute(Module& module, bool in_call) const = 0;
 
  private:

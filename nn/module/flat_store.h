@@ -55,14 +55,15 @@ struct FlatParameters {
   std::vector<size_t> loose;
 };
 
-/// Idempotent: parameters that lie in the wanted layout are not moved, and gradient places that do
-/// are kept. Otherwise they are moved, from another store too. Not while another thread uses the
-/// parameters.
+/// Idempotent: it moves no parameters that lie in the wanted layout, and keeps gradient places that
+/// do. It moves all others, also from another store. No other thread may use the parameters
+/// meanwhile.
 RAMET_API FlatParameters flatten_parameters(ArrayRef<Tensor> parameters);
 
-/// Adjacent pieces of several parallel operands, as one: parameter, gradient and optimizer state of
-/// neighbours, or what one kernel call copies or adds. Grows while every operand continues in its
-/// own allocation where it stopped, at the same distance for all.
+/// Adjacent pieces of several parallel operands, as one. The operands are the parameter, gradient
+/// and optimizer state of adjacent members, or tensors that one kernel call copies or adds. A run
+/// grows while every operand continues in its own allocation where it stopped, at the same distance
+/// for all.
 class FlatRun {
  public:
   static constexpr int kMaxOperands = 17;  // a sum and parallel::kMaxLeaves contributions

@@ -213,9 +213,7 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
   /// All hooks at once, of another module.
   void set_forward_hooks(std::shared_ptr<const ModuleHooks> hooks) { hooks_ = std::move(hooks); }
 
-  // ---- for replication (parallel/)
-  // ---------------------------------------------------------------------------------- The
-  // registries of this module alone, in order, undefined tensors and null children included.
+  // ---- for replication (parallel/) ------------------------------------------------------------
   /// The registries of this module alone, in order, undefined tensors and null children included:
   const OrderedDict<std::string, Tensor>& own_parameters() const noexcept { return parameters_; }
   const OrderedDict<std::string, Tensor>& own_buffers() const noexcept { return buffers_; }

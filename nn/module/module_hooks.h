@@ -16,7 +16,8 @@ struct ModuleHooks {
   std::vector<std::pair<unsigned, ForwardHook>> post;     // after forward, in order.
   std::vector<std::pair<unsigned, ForwardScope>> scopes;  // around the call.
   unsigned next_id = 0;                                   // the next handle
-  /// Around a call too, inside the scopes; they queue operations alone and may be captured.
+  /// Runs around a call too, inside the scopes. These hooks only queue operations, so a capture may
+  /// contain them.
   std::vector<std::shared_ptr<const ComputedParameter>> computed;
 
   /// Is there none?
@@ -43,8 +44,8 @@ template <class T> struct HoldsTensors<std::optional<T>> : HoldsTensors<T> {};
 template <class T> struct IsOptional : std::false_type {};
 template <class T> struct IsOptional<std::optional<T>> : std::true_type {};
 
-// What holds tensors is copied, so that a hook can replace them; everything else is passed on as it
-// came.
+// Arguments that hold tensors are copied, so that a hook can replace the tensors. All others are
+// passed on as they came.
 template <class A>
 using HookedArg = std::conditional_t<HoldsTensors<std::decay_t<A>>::value, std::decay_t<A>, A&&>;
 

@@ -21,9 +21,9 @@ class RAMET_API ReplicaAbsent : public Error {
   ~ReplicaAbsent() override;
 };
 
-/// Made by the data-parallel call for modules with a buffer of BufferPolicy::sync. Replicas that
-/// wait block their threads, so every replica has one of its own. `in_turns`: one of them runs at a
-/// time, until it waits or ends, and none before start(); a capture is made so.
+/// The data-parallel call makes it for modules with a buffer of BufferPolicy::sync. A replica that
+/// waits blocks its thread, so every replica has its own thread. With `in_turns` one replica runs
+/// at a time, until it waits or ends, and none before start(). A capture is made in this way.
 class RAMET_API ReplicaMeeting {
  public:
   explicit ReplicaMeeting(int replicas, bool in_turns = false,
@@ -37,14 +37,15 @@ class RAMET_API ReplicaMeeting {
 
   /// The meeting of the replica that runs on this thread; null outside of one.
   static ReplicaMeeting* current();
-  /// What a replica brings and what it gets.
+  /// A replica's contribution, and its result.
   struct Share {
     std::vector<Tensor> tensors;
     double number = 0;
   };
   /// Replicas of the same module in other processes; null: none.
   using Elsewhere = std::shared_ptr<ShardsElsewhere>;
-  /// `brought`, with its history, and what is returned: [replica]. `round` numbers the calls.
+  /// `brought` holds the shares, with their history; the result is [replica]. `round` numbers the
+  /// calls.
   using Combine = std::function<std::vector<Share>(const Elsewhere& elsewhere, uint64_t round,
                                                    const std::vector<Share>& brought)>;
   /// Every replica calls this the same number of times. The last replica to call it combines the
@@ -55,7 +56,7 @@ class RAMET_API ReplicaMeeting {
   /// Do replicas wait for other processes too? Then none of them runs on a device's worker, which
   /// others of this process may need.
   bool waits_elsewhere() const { return elsewhere_ != nullptr; }
-  /// Of what a backward computes again: nothing is learnt from it a second time.
+  /// A backward computes the forward again: it must not update statistics a second time.
   bool computes_again() const { return again_; }
   /// Every replica has its thread.
   void start();

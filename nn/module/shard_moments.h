@@ -25,9 +25,9 @@ namespace nn {
 class RAMET_API ShardsElsewhere {
  public:
   virtual ~ShardsElsewhere();
-  /// Numbers of each shard of this process; none: it has nothing to say. Returns those of all
-  /// shards of all processes, in the order of processes. Waits for the others; an Error where one
-  /// of them does not come. `what` must be the same everywhere.
+  /// `mine` holds the numbers of each shard of this process; it may be empty. Returns the numbers
+  /// of all shards of all processes, in the order of processes. Waits for the other processes; an
+  /// Error where one of them does not come. `what` must be the same everywhere.
   virtual std::vector<std::vector<double>> gather(const std::string& what,
                                                   const std::vector<std::vector<double>>& mine) = 0;
 };

@@ -21,8 +21,8 @@ template <class Args, class Item, class Mates, class Piece, class Call> class Ca
   CallBatch(const CallBatch&) = delete;
   CallBatch& operator=(const CallBatch&) = delete;
 
-  /// `operands`: the tensors of `item` that the kernel works on, the first of the call's dtype.
-  /// `alone`: a piece of its own.
+  /// `operands`: the tensors of `item` for the kernel, the first of the call's dtype. `alone`:
+  /// `item` stays a separate piece.
   void add(const Item& item, const TensorBase* const* operands, int count, bool alone = false) {
     const TensorBase& first = *operands[0];
     const bool joins = !alone && run_item_ && run_key_ == first->key() && mates_(*run_item_, item);
@@ -31,7 +31,7 @@ template <class Args, class Item, class Mates, class Piece, class Call> class Ca
     run_key_ = first->key();
     run_dtype_ = first.scalar_type();
   }
-  /// All that was added.
+  /// Launches everything that was added.
   void flush() {
     end_run();
     launch();

@@ -1,4 +1,4 @@
-// What an optimizer's options consist of, and what the list of it gives.
+// The settings that an optimizer's options consist of, and the functions that use their list.
 #pragma once
 #include <limits>
 #include <optional>
@@ -15,12 +15,12 @@ namespace ramet::optim::detail {
 struct Field {
   const char* name;  // in files
   std::variant<double*, bool*, int64_t*, std::optional<int64_t>*, std::optional<std::string>*> at;
-  /// Where a number has a range, what it is in "Invalid weight_decay value: -1".
+  /// For a number with a range: its name in error texts, "Invalid weight_decay value: -1".
   const char* called = nullptr;
   bool fraction = false;  // the range: below 1 too, not only from 0 on
 };
 
-/// The settings of `optimizer`, which error texts begin with.
+/// The settings of an optimizer. Error texts begin with `optimizer`.
 struct Fields {
   const char* optimizer;
   std::vector<Field> list;
@@ -28,7 +28,7 @@ struct Fields {
   void read(serialize::InputArchive& archive) const;
   void write(serialize::OutputArchive& archive) const;
   bool equals(const Fields& other) const;
-  /// Takes from `defaults` what is as in `fresh`.
+  /// Takes from `defaults` each setting that still has its value in `fresh`.
   void inherit(const Fields& fresh, const Fields& defaults) const;
   void check() const;
   /// OptimizerOptions::momentum_place().
@@ -77,8 +77,8 @@ template <class Derived> bool ListedOptions<Derived>::equal(Derived lhs, Derived
 
 }  // namespace ramet::optim::detail
 
-/// The rest of an optimizer `Name`, in its .cc: what its NameOptions get from their list, and the
-/// constructor that takes one group's parameters.
+/// The rest of an optimizer `Name`, in its .cc: the functions that its NameOptions get from their
+/// list, and the constructor from one group's parameters.
 #define RAMET_OPTIMIZER(Name, State)                                           \
   template class detail::ListedOptions<Name##Options>;                         \
   Name::Name(std::vector<Tensor> params, Name##Options defaults)               \

@@ -42,7 +42,7 @@ class RAMET_API FusedParamState : public OptimizerParamState {
     int64_t* step = nullptr;
     std::array<Number, 2> numbers = {};  // the first is what the step takes
   };
-  /// All that the class adds, in an order of its own.
+  /// All members that the class adds, in a fixed order.
   virtual Members members() = 0;
   friend class FusedOptimizer;
 };
@@ -73,20 +73,20 @@ class RAMET_API FusedOptimizer : public Optimizer {
   virtual void step_group(const OptimizerOptions& options, ArrayRef<Update> updates) = 0;
   /// Which of a state's tensors a step with these options uses: a bit each.
   virtual unsigned uses(const OptimizerOptions& options) const = 0;
-  /// What a state's tensor number `slot` is filled with at first.
+  /// The first value of a state's tensor number `slot`.
   virtual double first_value(const OptimizerOptions& options, size_t slot) const;
-  /// Makes the numbers of a state what they are in step `number`.
+  /// Sets the numbers of a state to their values in step `number`.
   virtual void advance(const OptimizerOptions& options, int64_t number,
                        const StateMembers& state) const;
   /// Name of the step in traces and version errors: "Adam.step".
   virtual const char* name() const = 0;
   void check_state(const Tensor& parameter, OptimizerParamState& state) const final;
-  /// The calls of `kernel` for a group. `numbers(args, options, n)` fills in the numbers of an
-  /// argument block for updates number n. (nn/optim/fused_internal.h)
+  /// Makes the calls of `kernel` for a group. `numbers(args, options, n)` fills the numbers of the
+  /// argument block for updates with step number n. (nn/optim/fused_internal.h)
   template <class Args, class Options>
   void run(const kernels::Kernel<Args>& kernel, const OptimizerOptions& options,
            ArrayRef<Update> updates, void (*numbers)(Args&, const Options&, int64_t));
-  /// With the first number of the state.
+  /// The same; `numbers` also gets the first number of the state.
   template <class Args, class Options>
   void run(const kernels::Kernel<Args>& kernel, const OptimizerOptions& options,
            ArrayRef<Update> updates, void (*numbers)(Args&, const Options&, int64_t, double));
@@ -98,7 +98,8 @@ class RAMET_API FusedOptimizer : public Optimizer {
   static double first_number(const StateMembers& state) {
     return state.numbers[0].at ? *state.numbers[0].at : 0;
   }
-  /// What a kernel is given: the parameter, its gradient, the tensors in use. Returns how many.
+  /// Collects the kernel's operands: the parameter, its gradient, the tensors in use. Returns their
+  /// number.
   template <class T>
   static int operands(const Update& u, unsigned uses, const T* (&out)[kOperands]) {
     int n = 0;
@@ -114,9 +115,9 @@ class RAMET_API FusedOptimizer : public Optimizer {
   Tensor new_state_tensor(const Tensor& parameter, size_t slot);
   /// Makes updates_ and ends_, with all memory that they need.
   void prepare();
-  /// A capture depends on groups and states being what they are now.
+  /// Makes a running capture depend on the present groups and states.
   void guard_states();
-  /// States have seen one step more.
+  /// Counts one more step in the states.
   void count_steps();
   struct Place {
     size_t store;  // in stores_

@@ -23,16 +23,16 @@ class RAMET_API GradientAccumulation {
  public:
   /// k from 1.
   explicit GradientAccumulation(int64_t k) : GradientAccumulation(k, Sync()) {}
-  /// `parallel`, which must outlive it, synchronises in the k-th backwards alone, and is switched
-  /// on between these calls.
+  /// `parallel`, which must outlive it, synchronises in every k-th backward only. Between these
+  /// calls its synchronisation is on.
   template <class Parallel>
   GradientAccumulation(int64_t k, Parallel& parallel)
       : GradientAccumulation(
             k, Sync([&parallel](bool on) { parallel.set_requires_gradient_sync(on); })) {}
 
-  /// Runs (loss / k).backward(). The k-th time true: the gradients are then those of the mean of
-  /// the k losses, and the next call begins anew. One that throws does not count. In a captured
-  /// step a capture is made for each position that calls begin at.
+  /// Runs (loss / k).backward(). Returns true at the k-th call: the gradients are then those of the
+  /// mean of the k losses, and the next call begins anew. A call that throws does not count. A
+  /// captured step gets one capture for each position at which its calls begin.
   bool backward(const Tensor& loss);
 
  private:

@@ -41,10 +41,10 @@ struct Safetensors {
 /// Writes bytes somewhere and returns how many it wrote; fewer are an Error.
 using WriteFunction = std::function<size_t(const void* data, size_t bytes)>;
 
-/// Writes the file whole or not at all (a crash leaves the old one). Tensors may live on any
-/// device, be non-contiguous or share memory; each is written in full. Ordered by element size,
-/// then by name, so that all are aligned. The values are read twice: for the checksum, and to be
-/// written. An Error on undefined tensors, on a name twice, on the name "__metadata__" and on
+/// Writes the file whole or not at all (a crash leaves the old one). Tensors may be on any device,
+/// be non-contiguous or share memory; each is written in full. They are ordered by element size,
+/// then by name, so that all are aligned. The values are read twice: for the checksum, and for
+/// writing. An Error on undefined tensors, on a name twice, on the name "__metadata__" and on
 /// metadata under "xxh64".
 RAMET_API void save_safetensors(const std::string& path, const Safetensors& content);
 RAMET_API void save_safetensors(const WriteFunction& write, const Safetensors& content);

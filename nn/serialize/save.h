@@ -41,7 +41,7 @@ template <class... From> void load(std::vector<Tensor>& tensors, From&&... from)
 }
 
 namespace detail {
-// In a library of its own, which links libzip: what a linker says where it is missing.
+// In a separate library, which links libzip. Where it is missing, the linker shows these names.
 RAMET_API std::vector<char> pickle_save__link_Ramet_formats_too(const IValue& ivalue);
 RAMET_API IValue pickle_load__link_Ramet_formats_too(const std::vector<char>& data);
 }  // namespace detail

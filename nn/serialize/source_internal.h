@@ -8,12 +8,12 @@ namespace ramet {
 namespace serialize {
 namespace detail {
 
-/// So many bytes, of which any can be had at any time.
+/// A source of bytes of a known size, with access to any of them at any time.
 class Source {
  public:
   virtual ~Source();
   virtual uint64_t size() const = 0;
-  /// REQUIRES: at + bytes <= size(). A reader compares what it was told with size() before.
+  /// REQUIRES: at + bytes <= size(). A reader first compares sizes that the file gives with size().
   virtual void read(uint64_t at, void* to, uint64_t bytes) = 0;
 };
 
@@ -28,8 +28,8 @@ class MemorySource final : public Source {
   uint64_t bytes_;
 };
 
-/// A plain file. Errors are `op`'s and name the path; what is no file is not the `what` that was
-/// expected.
+/// A plain file. Errors are `op`'s and name the path. Another kind of file is refused as not the
+/// expected `what`.
 class FileSource final : public Source {
  public:
   FileSource(const char* op, const std::string& path, const char* what);

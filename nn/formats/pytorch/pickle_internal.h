@@ -127,9 +127,9 @@ class Pickle {
   /// The dtypes that PyTorch has, by the globals that name them.
   static bool names_dtype(const std::string& global);
 
-  /// What a node stands for; a dtype is its name. `tensor` makes the tensors; a node that is met
-  /// twice is one list, dictionary or tensor. What is no data (globals, storages) is opaque. Errors
-  /// on cycles and on too much depth.
+  /// The value of a node; a dtype becomes its name. `tensor` makes the tensors. A node that is used
+  /// twice becomes one list, dictionary or tensor. Globals and storages are no data and become
+  /// opaque. Errors on cycles and on too much depth.
   IValue value(Node* node, const std::function<Tensor(const TensorNote&, uint64_t at)>& tensor);
 
  private:
@@ -172,7 +172,7 @@ class Pickle {
   uint64_t buffer_at_ = 0;
 };
 
-/// What an error says of a file that has tensors only inside of what cannot be read.
+/// The text of an error about a file with tensors only inside of objects that cannot be read.
 inline constexpr const char* kSaveAlone =
     ", which this library cannot hold, expected tensors: in Python, save them alone "
     "(torch.save(model.state_dict(), ...))";

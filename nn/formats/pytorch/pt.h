@@ -1,9 +1,9 @@
 // Files of PyTorch and LibTorch: what torch.save() wrote in Python and torch::save() in C++.
 //
-// Data alone is read: tensors, numbers, texts, lists, tuples, dictionaries. Anything else (an
-// object of a class, a tensor of a dtype that is not here) is its name alone, an opaque value.
-// Nothing in a file is ever run: the code in TorchScript's archives is not looked at. What a file
-// says of sizes is compared with the bytes that are there before memory is asked for.
+// Only data is read: tensors, numbers, texts, lists, tuples, dictionaries. Any other object (of a
+// class, or a tensor of an unknown dtype) becomes an opaque value, which holds its name only.
+// Nothing in a file is ever run, and the code in TorchScript's archives is not read. Sizes that a
+// file gives are compared with the file's bytes before memory is allocated.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -60,10 +60,12 @@ void load_torch(Value& value, const std::string& path,
 RAMET_API void load_torch(std::vector<Tensor>& tensors, const std::string& path,
                           std::optional<Device> device = std::nullopt);
 
-/// A file that torch.load() reads in Python, with weights_only too: zip format, pickle protocol 2.
-/// Numbers, texts, tensors, lists, tuples and dictionaries of them, 256 deep at most; an undefined
-/// tensor is None. Tensors of one dtype that share a storage share it in the file; others are
-/// written dense, wherever they are. Whole or not at all; the same content is the same file.
+/// Writes a file that torch.load() reads in Python, with weights_only too: zip format, pickle
+/// protocol
+/// 2. It may hold numbers, texts, tensors, and lists, tuples and dictionaries of them, at most 256
+///    deep. An undefined tensor becomes None. Tensors of one dtype that share a storage share it in
+///    the file; other tensors are written dense, on whatever device they are. The file is written
+///    whole or not at all. The same content gives the same file.
 RAMET_API void save_pt(const std::string& path, const IValue& value);
 /// A state dict.
 RAMET_API void save_pt(const std::string& path, const OrderedDict<std::string, Tensor>& tensors);

@@ -21,15 +21,16 @@ namespace detail {
 struct NamedTensor;
 }
 
-/// The tensors of a tree (load_pt()), by names with dots between: {"model": {"fc.weight": t}} has
-/// "model.fc.weight", [t] has "0". Numbers, texts and None are left out. With `below`, those under
-/// that name alone ("model", "model.encoder"), by the rest of their names; an Error where there is
-/// none. An Error, too, where two have one name, and where there are opaque values and no tensors.
+/// The tensors of a tree (load_pt()), with the keys on their path as names: {"model": {"fc.weight":
+/// t}} has "model.fc.weight", [t] has "0". Numbers, texts and None are left out. `below` ("model",
+/// "model.encoder") takes only the tensors under that name, named by the rest of their path. An
+/// Error where there are none. Also an Error where two tensors have one name, and where there are
+/// opaque values and no tensors.
 RAMET_API OrderedDict<std::string, Tensor> tensors_of(const IValue& tree,
                                                       const std::string& below = "");
 
-/// The opaque values of a tree: of each its name, as tensors_of()'s, and what it is: {"args",
-/// "argparse.Namespace"}, {"spectrum", "torch.complex64[2, 3]"}.
+/// The opaque values of a tree, each with its name (as in tensors_of()) and its description:
+/// {"args", "argparse.Namespace"}, {"spectrum", "torch.complex64[2, 3]"}.
 RAMET_API std::vector<std::pair<std::string, std::string>> unread_of(const IValue& tree);
 
 /// The tensors of a file, by name. The file may be PyTorch's, LibTorch's or NumPy's, safetensors or
@@ -43,8 +44,9 @@ RAMET_API OrderedDict<std::string, Tensor> state_dict(const std::string& path,
 /// A module's parameters and buffers that are defined, detached, by name.
 RAMET_API OrderedDict<std::string, Tensor> state_dict(const nn::Module& module);
 
-/// How names of a file become a module's, and its tensors with them. Rules apply to each entry of
-/// the file in the order in which they were added, each to what the ones before it left.
+/// Rules that turn a file's names and tensors into a module's. Each rule applies to every entry of
+/// the file, in the order in which the rules were added. It gets the results of the rules before
+/// it.
 class RAMET_API NameMap {
  public:
   NameMap();
@@ -54,11 +56,11 @@ class RAMET_API NameMap {
   NameMap& operator=(NameMap&&) noexcept;
   ~NameMap();
 
-  /// The file's `from` is the module's `to`; of prefixes, what follows stays:
+  /// Renames the file's `from` to the module's `to`. Of a prefix only the prefix is replaced:
   NameMap& rename(const std::string& from, const std::string& to);
   NameMap& rename_prefix(const std::string& from, const std::string& to);
-  /// Each match (ECMAScript) anywhere in a name; `to` may use $1, $2, ... A pattern that is none is
-  /// an Error.
+  /// Replaces each match (ECMAScript) anywhere in a name; `to` may use $1, $2, ... An invalid
+  /// pattern is an Error.
   NameMap& rename_regex(const std::string& pattern, const std::string& to);
   /// Transposes the entries that match with their whole name (TensorFlow's Linear). The report
   /// names entries of other ranks than 2, and those that permute() does not fit.
@@ -73,8 +75,8 @@ class RAMET_API NameMap {
   /// "$1in_proj_$2") makes MultiheadAttention's weights and biases of three Linears. Where an entry
   /// is missing or has other sizes, the entries stay, and the report says why.
   NameMap& join(const std::vector<std::string>& patterns, const std::string& to, int64_t dim = 0);
-  /// The reverse: an entry that matches with all of its name becomes as many equal parts along
-  /// `dim` as there are names. Where it does not divide, it stays, and the report says so.
+  /// The reverse: splits an entry that matches with its whole name into equal parts along `dim`,
+  /// one for each name. Where `dim` cannot be divided so, the entry stays, and the report says so.
   NameMap& split(const std::string& pattern, std::vector<std::string> to, int64_t dim = 0);
 
  private:
@@ -84,8 +86,8 @@ class RAMET_API NameMap {
   std::vector<Rule> rules_;
 };
 
-/// What load_state_dict() found, a row for each name of either side that did not simply fit, or was
-/// renamed, moved or converted.
+/// The result of load_state_dict(). It has a row for each name of either side that did not simply
+/// fit, or was renamed, moved or converted.
 struct RAMET_API LoadReport {
   /// What became of a name.
   enum class Kind {
@@ -117,10 +119,11 @@ struct RAMET_API LoadReport {
   friend RAMET_API std::ostream& operator<<(std::ostream& out, const LoadReport& report);
 };
 
-/// Gives a module's parameters and buffers the values of the tensors of their names: in place, each
-/// converted to its dtype and device. First everything is compared; nothing is changed where an
-/// Error follows, which ends in the report's table. Strict: on anything missing, unexpected,
-/// mis-shaped or twice. Not strict: on mis-shaped ones and twice; what is missing stays as it is.
+/// Gives a module's parameters and buffers the values of the tensors with their names: in place,
+/// each converted to its dtype and device. First it compares everything. On an Error nothing is
+/// changed; the Error ends in the report's table. Strict: an Error on anything missing, unexpected,
+/// mis-shaped or twice. Not strict: an Error on mis-shaped and twice; what is missing stays as it
+/// is.
 RAMET_API LoadReport load_state_dict(nn::Module& module,
                                      const OrderedDict<std::string, Tensor>& tensors,
                                      const NameMap& names = NameMap(), bool strict = true);

@@ -20,11 +20,11 @@
 
 namespace ramet {
 
-/// Belongs to one thread, as a stream does. An Error that names file and reason where something
-/// cannot be written; the destructor writes what is left and says nothing.
+/// A writer belongs to one thread, as a stream does. Errors name the file and the reason. The
+/// destructor writes the remaining records and reports no errors.
 class RAMET_API EventWriter {
  public:
-  /// Makes the folder where there is none, and the file. Records are collected and written when
+  /// Makes the folder, if it does not exist, and the file. Records are collected and written when
   /// there are `buffer_bytes` of them; 0: each at once.
   explicit EventWriter(const std::string& folder, size_t buffer_bytes = size_t{1} << 16);
   ~EventWriter();
@@ -49,7 +49,7 @@ class RAMET_API EventWriter {
   void add_graph(const autograd::GraphPicture& graph,
                  std::optional<double> wall_time = std::nullopt);
 
-  /// Hands everything to the system, so that it is there though the program is killed. `to_disk`:
+  /// Writes everything to the system, so that it survives if the program is killed. `to_disk`: also
   /// waits until the disk has it.
   void flush(bool to_disk = false);
   /// The file that it writes.

@@ -43,7 +43,8 @@ class RAMET_API DropoutImpl : public DropoutImplBase<DropoutImpl> {
 extern template class Cloneable<DropoutImpl>;
 RAMET_MODULE(Dropout);
 
-/// The same for whole channels: (N, C, H, W); what is not 4-D gets a batch of 1, so (C, H, W) too.
+/// The same for whole channels: (N, C, H, W). An input without 4 dimensions gets a batch of 1, so
+/// (C, H, W) works too.
 class RAMET_API Dropout2dImpl : public DropoutImplBase<Dropout2dImpl> {
  public:
   using DropoutImplBase::DropoutImplBase;
@@ -53,7 +54,7 @@ class RAMET_API Dropout2dImpl : public DropoutImplBase<Dropout2dImpl> {
 extern template class Cloneable<Dropout2dImpl>;
 RAMET_MODULE(Dropout2d);
 
-/// And of volumes: (N, C, D, H, W); what is not 5-D gets a batch of 1.
+/// The same for volumes: (N, C, D, H, W). An input without 5 dimensions gets a batch of 1.
 class RAMET_API Dropout3dImpl : public DropoutImplBase<Dropout3dImpl> {
  public:
   using DropoutImplBase::DropoutImplBase;
@@ -63,8 +64,8 @@ class RAMET_API Dropout3dImpl : public DropoutImplBase<Dropout3dImpl> {
 extern template class Cloneable<Dropout3dImpl>;
 RAMET_MODULE(Dropout3d);
 
-/// Keeps mean 0 and variance 1 (autograd/ops/random/dropout.h). As LibTorch's, the module does not
-/// know `inplace`: it prints it.
+/// Keeps mean 0 and variance 1 (autograd/ops/random/dropout.h). As in LibTorch, the module ignores
+/// `inplace`, except when it prints itself.
 class RAMET_API AlphaDropoutImpl : public DropoutImplBase<AlphaDropoutImpl> {
  public:
   using DropoutImplBase::DropoutImplBase;

@@ -34,10 +34,10 @@ using BatchNorm2dOptions = BatchNormOptions;
 using BatchNorm3dOptions = BatchNormOptions;
 
 namespace detail {
-/// What a replica saw, one entry a forward.
+/// The deposits of a replica, one for each forward.
 struct BatchDeposits;
 
-/// What the batch norms share and that depends on neither rank nor class.
+/// The part of the batch norms that depends on neither rank nor class.
 struct RAMET_API BatchNormState {
   BatchNormOptions options;
   Tensor weight, bias, running_mean, running_var, num_batches_tracked;
@@ -48,11 +48,11 @@ struct RAMET_API BatchNormState {
   void reset(Module& module);
   void reset_running_stats();
   void reset_parameters();
-  /// `policy`: of the running buffers inside a replica, `first` outside. `pool`: with ReLU and 2 x
-  /// 2 max pooling after it.
+  /// `policy`: that of the running buffers inside a replica, `first` outside. `pool`: adds ReLU and
+  /// 2 x 2 max pooling.
   Tensor forward(const Tensor& input, bool training, BufferPolicy policy, bool pool);
   void merge(ArrayRef<const BatchNormState*> replicas);
-  /// One entry a training forward inside a replica, and the same from another process.
+  /// A replica's deposit of one training forward, and the same from another process.
   struct Deposit {
     int64_t count;     // values per channel
     Tensor mean, var;  // of the batch; the unbiased variance
@@ -136,9 +136,9 @@ class RAMET_API BatchNormReLUMaxPool2dImpl
 extern template class Cloneable<BatchNormReLUMaxPool2dImpl>;
 RAMET_MODULE(BatchNormReLUMaxPool2d);
 
-/// Every batch norm of the tree normalises with the statistics of all replicas and processes from
-/// now on: BufferPolicy::sync on its buffers. (PyTorch's SyncBatchNorm.convert_sync_batchnorm,
-/// which makes other modules.) Before the module is replicated; outside of replicas nothing
+/// From now on every batch norm of the tree normalises with the statistics of all replicas and
+/// processes: BufferPolicy::sync on its buffers. (PyTorch's SyncBatchNorm.convert_sync_batchnorm,
+/// which makes other modules.) Call it before the module is replicated. Outside of replicas nothing
 /// changes.
 RAMET_API void convert_sync_batchnorm(Module& module);
 

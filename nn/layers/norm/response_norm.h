@@ -15,8 +15,8 @@ struct RAMET_API LocalResponseNormOptions {
 };
 
 /// x / (k + alpha / size * (sum of squares over `size` neighbouring channels))^beta of (N, C, ...),
-/// at least 3 dimensions: Krizhevsky et al. 2012. Channels that are not there are zeros; of an even
-/// size one more comes before.
+/// at least 3 dimensions: Krizhevsky et al. 2012. Missing channels count as zeros. With an even
+/// size there is one channel more before the centre than after it.
 class RAMET_API LocalResponseNormImpl : public Cloneable<LocalResponseNormImpl> {
  public:
   LocalResponseNormImpl(int64_t size) : LocalResponseNormImpl(LocalResponseNormOptions(size)) {}

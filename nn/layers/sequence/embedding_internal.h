@@ -24,7 +24,7 @@ inline void limit_rows(const Tensor& weight, const Tensor& input, double max_nor
   embedding_renorm_(limited, input, static_cast<float>(max_norm), static_cast<float>(norm_type));
 }
 
-/// reset() of both; `given` is what the class calls a weight of one's own in its Error.
+/// reset() of both. `given` is the class's name, in its Error, for a weight that the program gives.
 template <class Module> void reset_embedding(Module& module, const char* name, const char* given) {
   auto& options = module.options;
   const int64_t rows = options.num_embeddings(), cols = options.embedding_dim();

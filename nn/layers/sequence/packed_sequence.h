@@ -40,7 +40,7 @@ class RAMET_API PackedSequence {
   Tensor data_, batch_sizes_, sorted_indices_, unsorted_indices_;
 };
 
-/// Of positions 0 .. n - 1 (int64, [n]) where each one is; undefined of an undefined tensor.
+/// The inverse of a permutation of 0 .. n - 1 (int64, [n]); undefined of an undefined tensor.
 RAMET_API Tensor invert_permutation(const Tensor& permutation);
 
 /// input: [longest or more, batch, ...], or [batch, longest or more, ...] with batch_first.
@@ -48,7 +48,7 @@ RAMET_API Tensor invert_permutation(const Tensor& permutation);
 /// enforce_sorted is false. Differentiable.
 RAMET_API PackedSequence pack_padded_sequence(Tensor input, Tensor lengths,
                                               bool batch_first = false, bool enforce_sorted = true);
-/// The way back: [longest, batch, ...] (or batch first) with padding_value in the gaps, and the
+/// The reverse: [longest, batch, ...] (or batch first) with padding_value in the gaps, and the
 /// lengths. total_length: at least the longest.
 RAMET_API std::tuple<Tensor, Tensor> pad_packed_sequence(
     const PackedSequence& sequence, bool batch_first = false, double padding_value = 0.0,

@@ -109,7 +109,7 @@ template <class Derived> class RAMET_API RNNImplBase : public Cloneable<Derived>
  private:
   autograd::RecurrentResult run_rows(const utils::rnn::PackedSequence& input, const Tensor& rows,
                                      const Tensor& hidden, const Tensor& cell) const;
-  // Whole, where the registry has a rank's shards of them (fully_shard).
+  // Whole tensors, where the registry has a rank's shards of them (fully_shard).
   std::vector<Tensor> weights_;
 };
 
@@ -124,8 +124,8 @@ class RAMET_API RNNImpl : public detail::RNNImplBase<RNNImpl> {
   /// default. The output of the last layer, [time, batch, directions * hidden_size], and the last
   /// states.
   std::tuple<Tensor, Tensor> forward(const Tensor& input, Tensor hx = {});
-  /// The same of packed rows, with the module's hooks, which the call of a method passes by
-  /// elsewhere. They see the rows and the states.
+  /// The same for packed rows. Unlike other calls of a method, it runs the module's hooks; they see
+  /// the rows and the states.
   std::tuple<utils::rnn::PackedSequence, Tensor> forward_with_packed_input(
       const utils::rnn::PackedSequence& packed_input, Tensor hx = {});
 

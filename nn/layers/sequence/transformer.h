@@ -15,7 +15,8 @@ struct RAMET_API TransformerEncoderOptions {
   /// The layer that is cloned.
   RAMET_ARG(TransformerEncoderLayer, encoder_layer) = nullptr;
   RAMET_ARG(int64_t, num_layers);
-  /// Of the last layer's result: one tensor in, one out. The module has a clone of it.
+  /// A module that is applied to the last layer's result: one tensor in, one out. The encoder holds
+  /// a clone of it.
   RAMET_ARG(AnyModule, norm);
 };
 struct RAMET_API TransformerDecoderOptions {

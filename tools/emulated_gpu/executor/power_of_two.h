@@ -5,7 +5,6 @@
 // not specify the bits (PTX ISA, "ex2"). They are the same from run to run on one GPU model, no
 // more. So a digest of results that use it holds for one device model. The same is true of
 // mma.sync: PTX does not specify its order of summing inside an instruction.
-// specify its order of summing inside an instruction.
 //
 // The emulated GPU is a device model of its own. This source, and not the C library of some
 // machine, defines its digests. So the function uses arithmetic that IEEE 754 defines to the last

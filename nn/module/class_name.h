@@ -1,5 +1,6 @@
-// The names of this library's classes in printed texts and error texts: "ramet::nn::Linear", or
-// "torch::nn::Linear" in a program that includes the LibTorch compatibility headers (tools/compat).
+// The names of this library's classes in printed texts and error texts: "ramet::nn::Linear". They
+// are "torch::nn::Linear" in a program that includes the LibTorch compatibility headers
+// (tools/compat).
 //
 // Note [The door's prefix]
 // One library serves both kinds of programs, so it asks for the prefix when it prints. It refers

@@ -56,8 +56,8 @@ struct FlatParameters {
 };
 
 /// Idempotent: it moves no parameters that lie in the wanted layout, and keeps gradient places that
-/// do. It moves all others, also from another store. No other thread may use the parameters
-/// meanwhile.
+/// do. It moves all others, also from another store. No other thread may use the parameters at that
+/// time.
 RAMET_API FlatParameters flatten_parameters(ArrayRef<Tensor> parameters);
 
 /// Adjacent pieces of several parallel operands, as one. The operands are the parameter, gradient

@@ -87,7 +87,7 @@ void FusedOptimizer::prepare() {
     for (const Tensor& p : group.params()) {
       const Tensor& grad = p.grad();
       if (!grad.defined()) {
-        // Its gradients go elsewhere: left out, it would never change.
+        // Its gradients go to another tensor: left out, it would never change.
         RAMET_CHECK(!p->is(TensorImpl::kReplica), "optim", "parameter ", describe(p),
                     " has been sharded since this optimizer was made, or belongs to a replica: "
                     "expected an optimizer made after fully_shard(), of the module's parameters()");

@@ -239,7 +239,7 @@ Tensor LBFGS::step(LossClosure closure) {
   const auto loss_of = [&](const Tensor& l) { return o.maximize() ? -value(l) : value(l); };
   for (const Tensor& p : parameters()) {
     const Tensor& grad = p.grad();
-    // Its gradients go elsewhere: it would never change.
+    // Its gradients go to another tensor: it would never change.
     RAMET_CHECK(grad.defined() || !p->is(TensorImpl::kReplica), "LBFGS", "parameter ", describe(p),
                 " has been sharded since this optimizer was made, or belongs to a replica: got no "
                 "gradient, expected a module of its own");

@@ -47,7 +47,7 @@ std::string line_of(const CompareResult& r, int64_t i) {
   return '"' + std::string(r.wholes + first, r.wholes + last) + '"';
 }
 
-/// How far apart two elements are; infinitely, where one of them is no finite number.
+/// The distance of two elements; infinite, where one of them is no finite number.
 double distance(const CompareResult& a, const CompareResult& b, int64_t i) {
   if (!a.reals)
     return std::fabs(static_cast<double>(a.wholes[i]) - static_cast<double>(b.wholes[i]));

@@ -1,4 +1,4 @@
-// How far two results of one draw may lie apart.
+// How far two results of one draw may differ.
 #pragma once
 #include <cmath>
 #include <cstring>

@@ -8,7 +8,7 @@
 
 namespace torch = ramet;
 
-// sin(pi x) sin(pi y) solves it; the network is not told.
+// sin(pi x) sin(pi y) solves it; the network does not know that.
 torch::Tensor solution(const torch::Tensor& at) { return (at * M_PI).sin().prod(1); }
 torch::Tensor f(const torch::Tensor& at) { return solution(at) * (-2 * M_PI * M_PI); }
 

@@ -30,7 +30,7 @@ template <class Body> void on_threads(int n, const Body& body) {
 }  // namespace
 
 int main() {
-  // Three threads; the name keeps two runs of one process apart.
+  // Three threads; the name separates two runs of one process.
   on_threads(3, [](int i) { run("inproc://trainers?world_size=3&rank=" + std::to_string(i)); });
 
   // Ranks in the order in which they come. A handler of one's own would ask a scheduler.

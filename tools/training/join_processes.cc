@@ -1,4 +1,4 @@
-// --ddp: a library apart, since it brings process groups with it.
+// --ddp: a separate library, since it brings process groups with it.
 #include <algorithm>
 
 #include "autograd/ops.h"

@@ -1,4 +1,4 @@
-// --explore: a library apart, since it brings recordings and the explorer's page with it.
+// --explore: a separate library, since it brings recordings and the explorer's page with it.
 #include "tools/see/explore.h"
 #include "tools/see/recording.h"
 #include "tools/see/recording_file.h"

@@ -84,7 +84,7 @@ IValue load_zip(ZipReader& zip, std::optional<Device> device) {
               data.bytes, " bytes, expected at most ", most, " in a file of ", zip.bytes());
   const std::string text = zip.text(data);
   MemorySource in(text.data(), text.size());
-  // TorchScript's archives have their constants apart: those of torch::save(), too.
+  // TorchScript's archives hold their constants in a separate pickle, those of torch::save() too.
   const bool script = zip.find(root + "constants.pkl") != nullptr;
   Pickle pickle({zip.op(), "\"" + zip.file() + "\", entry \"" + data.name + "\""}, in,
                 script ? Pickle::Dialect::kLibTorch : Pickle::Dialect::kPython);

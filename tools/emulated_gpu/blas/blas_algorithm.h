@@ -8,14 +8,14 @@
 
 namespace ramet::emulated {
 
-/// What a cublasLtMatmulPreference_t holds: the library's defaults.
+/// The values of a cublasLtMatmulPreference_t: the library's defaults.
 struct Preference {
   uint64_t workspace = 0;
   uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
   uint32_t alignment[4] = {256, 256, 256, 256};  // of A, B, C and D
 };
 
-/// What a cublasLtMatmulAlgo_t holds.
+/// The values of a cublasLtMatmulAlgo_t.
 struct Algorithm {
   uint32_t workspace;    // bytes
   uint16_t pointers[4];  // alignment that was promised of A, B, C and D
@@ -27,7 +27,8 @@ struct Algorithm {
 constexpr size_t kWorkspaceUnit = 256;
 
 Algorithm algorithm_for(const MatrixProduct& product, const Preference& preference);
-/// Of a call without one: the library asks itself, for these operands and without a workspace.
+/// For a call without an algorithm: the library asks itself, for these operands and without a
+/// workspace.
 Algorithm algorithm_for_call(const MatrixProduct& product);
 
 /// A call's memory.

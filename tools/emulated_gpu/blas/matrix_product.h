@@ -1,4 +1,4 @@
-// One matrix product of the cuBLASLt double: what it computes, without handles and streams.
+// One matrix product of the emulated cuBLASLt: what it computes, without handles and streams.
 #pragma once
 #include <algorithm>
 
@@ -30,7 +30,7 @@ struct MatrixProduct {
   bool halves = false;
 };
 
-/// Whether the shapes fit, the types are one, the batches are, and the order of C and D is.
+/// Do the shapes fit, and do the types, the batches, and the orders of C and D agree?
 bool fits(const MatrixProduct& product);
 
 /// D = alpha op(A) op(B) + beta C + bias, then relu. Computed in float, for double in double. C is

@@ -1,4 +1,4 @@
-// What device code asks of the executor. Called on the fiber of a CUDA thread and nowhere else.
+// The functions of the executor that device code calls, only on the fiber of a CUDA thread.
 #pragma once
 #include "tools/emulated_gpu/executor/grid.h"
 
@@ -31,7 +31,7 @@ struct AsyncCopy {
 };
 void async_copy_issue(const AsyncCopy& copy);
 void async_copy_commit();
-/// The next copy of all groups but the last `keep`; false when there is none.
+/// Takes the next copy of all groups but the last `keep`; false when there is none.
 bool async_copy_take(int keep, AsyncCopy* copy);
 
 /// Lanes of the calling thread's warp that have not left the kernel.

@@ -19,7 +19,7 @@ struct Stack {
   Context context;
   char* low = nullptr;
   size_t bytes = 0;
-  // What the sanitizers know this stack by.
+  // The sanitizers' names for this stack.
   void* asan_fake_stack = nullptr;
   void* tsan_fiber = nullptr;
 };
@@ -32,8 +32,8 @@ class Fiber : public Stack {
   ~Fiber();
   Fiber(const Fiber&) = delete;
 
-  /// The next switch calls the entry again. What was on the stack is forgotten, destructors are not
-  /// run: a block that has failed is abandoned where it stands.
+  /// The next switch calls the entry again. The stack's contents are dropped without destructors: a
+  /// block that has failed is abandoned where it stands.
   void rewind();
   void run() { entry_(this); }
 
@@ -57,8 +57,8 @@ inline void switch_stack(Stack& from, Stack& to) {
 #endif
 }
 
-// Two CUDA threads that meet at a barrier: what one did before it, the other sees. Only TSan needs
-// to hear of it.
+// Two CUDA threads meet at a barrier: each sees what the other did before it. Only TSan needs to be
+// informed.
 #if defined(__SANITIZE_THREAD__)
 inline void happens_before(void* token) { __tsan_release(token); }
 inline void happens_after(void* token) { __tsan_acquire(token); }

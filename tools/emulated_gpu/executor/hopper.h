@@ -17,8 +17,8 @@ namespace ramet::emulated {
 void encode_tensor_map(void* map, const void* data, const uint64_t extents[4],
                        const uint64_t strides[3], const uint32_t tile[4]);
 
-/// Where it lies in shared memory. Dynamic memory begins at an odd multiple of 128 here, which is
-/// all that is promised.
+/// The object's address in shared memory. Dynamic memory begins at an odd multiple of 128 here,
+/// because CUDA promises no more.
 unsigned shared_address(const void* memory);
 
 void phase_init(uint64_t* barrier, unsigned count);

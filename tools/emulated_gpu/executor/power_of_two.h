@@ -9,7 +9,7 @@
 // The emulated GPU is a device model of its own. This source, and not the C library of some
 // machine, defines its digests. So the function uses arithmetic that IEEE 754 defines to the last
 // bit: double precision without contraction, rounded once. It is within half a unit (and 1e-6 of
-// one), so tests of formulas see the same error as on a GPU, or a smaller one. (Accurate functions,
+// one). So tests of formulas see the same error as on a GPU, or a smaller one. (Accurate functions,
 // such as the logarithm of a row's sum in attention, are the C library's here and CUDA's there.)
 //
 // The rejected option: a polynomial in float on the GPU, too, with the same bits on both. It takes

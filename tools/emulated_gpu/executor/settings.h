@@ -1,4 +1,4 @@
-// What the emulated GPUs are like: how many, how large, how they are linked, and in which order
+// The properties of the emulated GPUs: how many, how large, how they are linked, and in which order
 // their threads, blocks and streams run. Read once from the environment; tests set them directly.
 #pragma once
 #include <cstdint>
@@ -58,8 +58,8 @@ struct Settings {
   /// end.
   std::vector<std::pair<int, int>> lost_peers;
   /// RAMET_EMULATED_HOST_GBPS, RAMET_EMULATED_PEER_GBPS: 10^9 bytes a second of the link between
-  /// the host and each device, and of each pair of devices. 0: a copy takes what it takes. Only
-  /// event times show it, nothing sleeps (timeline.h).
+  /// the host and each device, and of each pair of devices. 0: a copy takes the time that the host
+  /// needs. Only event times show the speed, nothing sleeps (timeline.h).
   double host_gbps = 0, peer_gbps = 0;
   /// RAMET_EMULATED_THREADS=forward, reverse or random:SEED.
   ThreadOrder threads = ThreadOrder::Forward;
@@ -103,7 +103,7 @@ struct Settings {
 /// one of them is not understood.
 Settings settings_from_environment();
 
-/// What is in force. Read from the environment at first use.
+/// The settings in force. Read from the environment at first use.
 const Settings& settings();
 /// For restart() only: nothing may be running.
 void replace_settings(const Settings& next);

@@ -137,7 +137,7 @@ template <class T> unsigned __match_any_sync(unsigned mask, T value, RAMET_EMULA
                                    RAMET_EMULATED_AT);
   return argument.result;
 }
-/// An upper bound of what hardware would say; kernels should pass masks instead.
+/// An upper bound of the hardware's answer; kernels should pass masks instead.
 inline unsigned __activemask() { return ramet::emulated::live_lanes(); }
 
 [[noreturn]] inline void __trap(RAMET_EMULATED_CALLER) {

@@ -1,4 +1,4 @@
-// The instructions of runtime/cuda/ptx.h on the host. Contracts stand there.
+// The instructions of runtime/cuda/ptx.h on the host. Their contracts are in that file.
 #pragma once
 #include "tools/emulated_gpu/executor/arithmetic.h"
 #include "tools/emulated_gpu/executor/power_of_two.h"
@@ -14,7 +14,7 @@ template <int bytes = 16> void require_aligned(const void* memory, RAMET_EMULATE
                 RAMET_EMULATED_AT);
 }
 
-// Both instructions are for whole warps: hardware does what it likes without one of the lanes.
+// Both instructions are for whole warps: without one of the lanes, hardware's result is undefined.
 inline bool whole_warp(void* const lanes[32]) {
   for (int l = 0; l < 32; ++l)
     if (!lanes[l]) return false;
@@ -98,7 +98,7 @@ template <bool kBfloat> void mma_lanes(void* const lanes[32], uint32_t) {
 
 namespace ramet::ptx {
 
-// From its start the target is undefined: poison, and the data only when it is waited for.
+// From its start the copy's target is undefined: it holds poison, and the data only after the wait.
 template <int bytes>
 void cp_async(void* target, const void* source, unsigned source_bytes, const char* file, int line) {
   emulated::require_aligned<bytes>(target, file, line);

@@ -1,5 +1,5 @@
-// CUDA's qualifiers, dim3 and built-in vector types for a host compiler. The names are CUDA's: this
-// header stands in for the toolkit's, which the emulated build does not need.
+// CUDA's qualifiers, dim3 and built-in vector types for a host compiler, under CUDA's names. This
+// header replaces the toolkit's, which the emulated build does not need.
 #pragma once
 #include <cmath>
 #include <cstddef>

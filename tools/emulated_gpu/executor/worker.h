@@ -58,7 +58,7 @@ struct BlockBarrier {
   // Of the first to arrive.
   const char* file = nullptr;
   int line = 0;
-  // What the last release leaves for those it released.
+  // The last release leaves these for the threads that it released.
   unsigned released = 0;
   int released_votes = 0;
   uint32_t epoch = 0;

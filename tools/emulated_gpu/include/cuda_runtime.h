@@ -1,5 +1,5 @@
-// What the emulated GPUs have of the toolkit's header of this name, and of runtime/cuda/gpu.h's
-// dialect. A build for them finds it here; one with the toolkit finds the toolkit's.
+// The part of the toolkit's header of this name, and of runtime/cuda/gpu.h's dialect, that the
+// emulated GPUs have. A build for them finds it here; a build with the toolkit finds the toolkit's.
 #pragma once
 #include "tools/emulated_gpu/executor/arithmetic.h"
 #include "tools/emulated_gpu/executor/hopper.h"

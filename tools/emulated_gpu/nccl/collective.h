@@ -1,4 +1,4 @@
-// One collective of the NCCL double: what it computes, without communicators and streams.
+// One collective of the emulated NCCL: what it computes, without communicators and streams.
 #pragma once
 #include <vector>
 
@@ -24,8 +24,8 @@ size_t bytes_of(ncclDataType_t type);
 size_t send_bytes(const Collective& what, int rank, int ranks);
 size_t receive_bytes(const Collective& what, int rank, int ranks);
 
-/// Buffers in the order of ranks. A rank's two may be one. Sums run in the order of ranks, 16-bit
-/// types in float: the same bits in every run.
+/// Buffers in the order of ranks. A rank's two buffers may be the same. Sums run in the order of
+/// ranks, 16-bit types in float: the same bits in every run.
 void run_collective(const Collective& what, const std::vector<const void*>& send,
                     const std::vector<void*>& receive);
 

@@ -46,7 +46,7 @@ typedef struct {
 } ncclConfig_t;
 
 extern "C" {
-/// As RAMET_EMULATED_NCCL says.
+/// The version that RAMET_EMULATED_NCCL gives.
 ncclResult_t ncclGetVersion(int* version);
 const char* ncclGetErrorString(ncclResult_t result);
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id);
@@ -57,7 +57,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
 ncclResult_t ncclCommInitAll(ncclComm_t* comms, int ranks, const int* devices);
 ncclResult_t ncclCommDestroy(ncclComm_t comm);
 ncclResult_t ncclCommFinalize(ncclComm_t comm);
-/// What its rank has in streams ends without having run; other ranks wait on.
+/// Operations that this rank has in streams end without having run; other ranks go on waiting.
 ncclResult_t ncclCommAbort(ncclComm_t comm);
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error);
 const char* ncclGetLastError(ncclComm_t comm);
@@ -66,8 +66,8 @@ ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int* device);
 ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank);
 ncclResult_t ncclGroupStart();
 ncclResult_t ncclGroupEnd();
-/// The n-th message from one rank to another is the n-th that the other receives from it. Those of
-/// one group go on side by side. Not captured into graphs.
+/// The n-th message from one rank to another is the n-th that the other receives from it. Messages
+/// of one group go on concurrently. They are not captured into graphs.
 ncclResult_t ncclSend(const void* send, size_t count, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream);
 ncclResult_t ncclRecv(void* receive, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,

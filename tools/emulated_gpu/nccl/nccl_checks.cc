@@ -1,4 +1,4 @@
-// What NCCL's double refuses before a call does anything.
+// What the emulated NCCL refuses before a call does anything.
 #include <climits>
 
 #include "tools/emulated_gpu/nccl/nccl_control.h"

@@ -1,4 +1,4 @@
-// Communicators of the NCCL double, their ranks and what waits for the end of a group.
+// Communicators of the emulated NCCL, their ranks, and the calls that wait for the end of a group.
 #pragma once
 #include <condition_variable>
 #include <map>
@@ -63,21 +63,21 @@ struct PendingCall {
 ncclResult_t enqueue_all(const std::vector<PendingCall>& calls, bool grouped);
 /// The same for messages of one rank and stream alone.
 ncclResult_t enqueue_messages(const std::vector<PendingCall>& calls);
-/// What `comm` has in streams ends without having run.
+/// Operations that `comm` has in streams end without having run.
 void give_up_operations(ncclComm_t comm);
 
 // nccl_checks.cc
 const char* name_of(const PendingCall& call);
 /// "ncclSend of 8 elements by rank 1".
 std::string describe(const PendingCall& call);
-/// Whether its arguments can be what NCCL takes.
+/// Are the call's arguments valid for NCCL?
 ncclResult_t check(const PendingCall& call);
-/// Whether a communicator that does not block has more to do than it has said it did.
+/// Has a communicator that does not block more to do than it has reported as done?
 bool in_progress(ncclComm_t comm);
-/// Whether `call` may be made of it now.
+/// May `call` be made on the communicator now?
 ncclResult_t ready(ncclComm_t comm, const char* call);
 ncclResult_t check_config(const ncclConfig_t* config);
-/// What report_nccl_error() was given last.
+/// The last argument of report_nccl_error().
 ncclResult_t reported_nccl_error();
 
 /// Reports the text, returns the result.

@@ -11,8 +11,8 @@
 namespace ramet::emulated {
 
 /// Throws all devices away and starts again with `next`. Queued work that has not started never
-/// does; every handle and pointer from before is invalid. No other thread may use the devices
-/// meanwhile. The calling thread's device is 0 and its last error cudaSuccess.
+/// does. Every handle and pointer from before is invalid. No other thread may use the devices
+/// during the call. The calling thread's device is 0 and its last error cudaSuccess.
 void restart(const Settings& next);
 
 /// Text of the last fault: of a kernel, of a stream that waits for ever, of a collective. Empty
@@ -43,11 +43,11 @@ struct Allocation {
 };
 bool find_allocation(const void* address, Allocation* allocation);
 
-/// Makes `report` the last fault and prints it as the settings say: for calls that are refused with
-/// more to say than a code.
+/// Makes `report` the last fault and prints it as the settings say. For refused calls that need
+/// more explanation than a code.
 void note_report(const std::string& report);
 
-/// The same, and every device has the sticky error `error` from here on: for what is wrong outside
+/// The same, and every device has the sticky error `error` from here on. For errors outside
 /// kernels.
 void fail_all_devices(cudaError_t error, const std::string& report);
 

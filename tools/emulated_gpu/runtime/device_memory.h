@@ -8,7 +8,7 @@
 
 namespace ramet::emulated {
 
-/// Alignment of cudaMalloc, and what sizes are rounded up to when the capacity is counted.
+/// Alignment of cudaMalloc, and the unit to which sizes are rounded up for the capacity.
 constexpr size_t kMemoryUnit = 512;
 
 /// Takes addresses from one reserved range, twice as large as the capacity. So fragments and the

@@ -220,7 +220,7 @@ cudaError_t Engine::wait(const MarkPtr& mark, Lock& lock, const char* who) {
   constexpr std::chrono::milliseconds kLook{20};
   const std::chrono::milliseconds timeout(settings().timeout_ms);
   std::chrono::milliseconds idle{0};
-  // Opened once for all that this thread runs meanwhile: it costs as much as a small kernel.
+  // Opened once for all operations that this thread runs here: it costs as much as a small kernel.
   std::optional<OpenMemory> open;
   if (!mark->done && mode_ != StreamMode::Async) open.emplace(*this);
   while (!mark->done) {

@@ -99,7 +99,7 @@ struct Device {
   std::atomic<cudaError_t> sticky{cudaSuccess};
   std::atomic<bool> context{false};  // has_context()
   std::thread executor;
-  // What the streams that are gone have done.
+  // The clocks of the streams that were destroyed.
   VectorClock gone_clock;
   double gone_time = 0;
 };
@@ -129,18 +129,18 @@ class Engine {
 
   using Lock = std::unique_lock<std::mutex>;
 
-  /// Null unless the handle is one of ours; null and cudaStreamLegacy are the default stream of the
+  /// Null unless the handle is valid. Null and cudaStreamLegacy are the default stream of the
   /// calling thread's device.
   CUstream_st* stream_of(cudaStream_t handle);
   cudaError_t enqueue(CUstream_st* stream, Operation operation, Lock& lock);
-  /// Waits for a mark, and runs what the mode wants meanwhile.
-  /// `who`, a call that waits without being asked to, is named in the report of a deadlock.
+  /// Waits for a mark, and runs operations as the mode requires. The report of a deadlock names
+  /// `who`, a call that waits although the program did not ask it to.
   cudaError_t wait(const MarkPtr& mark, Lock& lock, const char* who = nullptr);
   /// Waits for all work of a device.
   cudaError_t wait_for_device(Device& device, Lock& lock, const char* who = nullptr);
   /// The same, of a call that waits on some drivers only: Settings::driver_waits.
   cudaError_t wait_as_drivers_may(Device& device, Lock& lock, const char* who);
-  /// Code that is used on the device for the first time is loaded, for which drivers may wait, too.
+  /// Loads code that is used on the device for the first time; drivers may wait for this, too.
   cudaError_t load(const void* code, Device& device, Lock& lock, const char* who);
   /// Is the mark done? In modes without executors it also runs something, so that polling ends.
   bool poll(const MarkPtr& mark, Lock& lock);
@@ -178,7 +178,7 @@ class Engine {
 
 Engine& engine();
 
-/// What the calling thread knows of CUDA.
+/// The calling thread's state in CUDA.
 struct CallerState {
   int device = 0;
   cudaError_t error = cudaSuccess;
@@ -193,7 +193,7 @@ void enter_context();
 /// Notes an error for cudaGetLastError() and returns it.
 cudaError_t result(cudaError_t error);
 
-/// What calls answer where there are no devices.
+/// The answer of calls where there are no devices.
 cudaError_t no_device();
 
 /// The beginning of a call of the API. It answers at once where there is no device, a sticky error,

@@ -70,8 +70,8 @@ void train_sharded(const std::shared_ptr<distributed::ProcessGroup>& group, Devi
 }
 
 int main() try {
-  // Real ones do not read it. The double of NCCL connects threads alone: under a launcher only real
-  // ones count.
+  // Real GPUs do not read it. The emulated NCCL connects threads only, so under a launcher only
+  // real GPUs count.
   setenv("RAMET_EMULATED_DEVICES", std::getenv("RANK") ? "0" : "2", /*overwrite=*/0);
   manual_seed(1);
   if (!cuda::is_available()) {

@@ -1,5 +1,5 @@
-// A recording as a page: the graph lane by lane, what happened step by step, when and with how much
-// memory. One file that asks the network for nothing.
+// A recording as a page: the graph lane by lane, and what happened step by step, when, and with how
+// much memory. The page is one file that loads nothing from the network.
 #pragma once
 #include <string>
 
@@ -8,14 +8,14 @@
 namespace ramet {
 namespace see {
 
-/// Writes the page. It goes to a temporary name first: an Error leaves what was there. Indices of
-/// the rows lead somewhere, as in all that a Recording or read() gives.
+/// Writes the page to a temporary name first: an Error leaves the old file. Indices in the rows
+/// must be valid, as they are in everything that a Recording or read() gives.
 RAMET_API void explore(const RecordingData& recording, const std::string& path);
-/// Two recordings side by side, with what compare() says about them.
+/// Two recordings next to each other, with the result of compare().
 RAMET_API void explore(const RecordingData& first, const RecordingData& second,
                        const std::string& path);
 
-/// Of a Recording (recording.h), which it stops.
+/// The page of a Recording (recording.h), which it stops.
 template <class R>
 auto explore(R& recording, const std::string& path) -> decltype(recording.data(), void()) {
   explore(recording.data(), path);
@@ -25,7 +25,7 @@ auto explore(R& recording, const std::string& path) -> decltype(recording.data()
 RAMET_API std::string explorer_page(const RecordingData& recording);
 RAMET_API std::string explorer_page(const RecordingData& first, const RecordingData& second);
 
-/// What a terminal can show of it: devices, time, the largest of everything, findings.
+/// The part of it that a terminal can show: devices, time, the largest of everything, findings.
 RAMET_API std::string summary(const RecordingData& recording);
 
 }  // namespace see

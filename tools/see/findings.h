@@ -5,7 +5,7 @@
 namespace ramet {
 namespace see {
 
-/// Where a finding begins. Each is a number that the text of the finding repeats.
+/// Thresholds of the findings. Each is a number that the text of the finding repeats.
 struct FindingLimits {
   /// A ReLU is dead when at least this share of its outputs, and of the gradient that it passes on,
   /// is zero.
@@ -18,8 +18,8 @@ struct FindingLimits {
   /// A saved tensor is large when it has at least this share of its device's peak, and these bytes.
   double saved_share = 0.25;
   int64_t saved_bytes = 1 << 20;
-  /// A replica waits when its lane is idle for this share of the backward more than the busiest
-  /// lane, and for this many ns.
+  /// A replica waits when its lane is idle much longer than the busiest lane: for this share of the
+  /// backward, and for this many ns.
   double idle_share = 0.25;
   uint64_t idle_ns = 100000;
 };

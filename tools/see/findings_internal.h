@@ -9,7 +9,7 @@
 namespace ramet {
 namespace see {
 
-/// Null where there is none, or where the index is not one of the list's.
+/// The row at `id`; null where there is none, or where the index is not in the list.
 template <class Row> const Row* row(const std::vector<Row>& list, Id id) {
   return id >= 0 && static_cast<size_t>(id) < list.size() ? &list[static_cast<size_t>(id)]
                                                           : nullptr;

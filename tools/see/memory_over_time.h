@@ -24,7 +24,7 @@ class MemoryOverTime {
   /// The number of the memory that `memory` shows.
   Id storage_of(StorageImpl* memory);
 
-  /// The number of what was made meanwhile and begins there; -1: nothing does.
+  /// The number of memory that was allocated during the recording and begins there; -1: none.
   Id made_at(const void* data) const;
 
   /// One row a device that had any; `device_of`: rows of devices by ordinal. The blocks have a

@@ -12,8 +12,9 @@ class Tensor;
 
 namespace see {
 
-/// Points in their order and what joins them. NaN and infinite numbers, and on a logarithmic axis
-/// what is not above 0, leave a gap. No points at all are fine: a curve that begins later.
+/// Points in their order, and what connects them. These points leave a gap: NaN, infinite numbers,
+/// and on a logarithmic axis numbers that are not above 0. A curve may have no points: it begins
+/// later.
 struct RAMET_API Curve {
   enum class Style { kLine, kPoints, kLineAndPoints };
 
@@ -40,9 +41,9 @@ struct AxisOptions {
   /// "ms": after the label in brackets; without a label after each number.
   RAMET_ARG(std::string, unit);
   RAMET_ARG(bool, log) = false;
-  /// Ticks at whole numbers only; not of a logarithmic axis.
+  /// Ticks at whole numbers only; not for a logarithmic axis.
   RAMET_ARG(bool, whole) = false;
-  /// Ends of the axis; else those of the numbers. What is outside is cut off.
+  /// Ends of the axis; by default those of the numbers. Points outside are cut off.
   RAMET_ARG(std::optional<double>, low);
   RAMET_ARG(std::optional<double>, high);
 };
@@ -79,15 +80,16 @@ struct Panel {
   std::string title;
   AxisOptions x, y;
 };
-/// Panels side by side; of the options title, subtitle, width, height and dark.
+/// Draws panels next to each other. It uses the options title, subtitle, width, height and dark.
 RAMET_API void plot(const std::vector<Panel>& panels, const std::string& path,
                     const PlotOptions& options = {});
 /// The bytes of such a file; `ending`: ".png" or ".svg".
 RAMET_API std::string plot_bytes(const std::vector<Panel>& panels, const std::string& ending,
                                  const PlotOptions& options = {});
 
-/// Of curves, in characters of 2 x 4 dots (Unicode's braille patterns), the axes around them: lines
-/// of `columns` at most, UTF-8 whatever the locale is. Without `colors` several curves look alike.
+/// Curves as text, in characters of 2 x 4 dots (Unicode's braille patterns), with axes around them.
+/// Lines have `columns` characters at most, in UTF-8 whatever the locale is. Without `colors`
+/// several curves have the same appearance.
 RAMET_API std::string plot_text(const std::vector<Curve>& curves, const PlotOptions& options = {});
 RAMET_API std::string plot_text(const Tensor& y, const PlotOptions& options = {});
 

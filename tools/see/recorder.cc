@@ -87,7 +87,7 @@ Id Recorder::add_tensor(const TensorImpl* t, Id statistics) {
   row.shape.assign(t->sizes(), t->sizes() + t->rank);
   row.dtype = name_of(t->dtype);
   row.device = device_of(Device::from_ordinal(t->device));
-  // A result that was settled is elsewhere and the same: Note [Internal layout].
+  // A settled result has other memory and counts as the same storage: Note [Internal layout].
   StorageImpl* const settled = t->storage->version_of;
   row.storage = memory_.storage_of(
       settled && settled->external != StorageImpl::kAbsent ? settled : t->storage);

@@ -18,8 +18,7 @@
 namespace ramet {
 namespace see {
 
-/// Thread safety: all of it. Its lock is taken last: nothing of the library is called under it that
-/// may wait.
+/// Thread-safe. Its lock is taken last: under it, it calls nothing of the library that may wait.
 class Recorder final : public autograd::GraphObserver {
  public:
   explicit Recorder(const RecordingOptions& options);
@@ -29,7 +28,7 @@ class Recorder final : public autograd::GraphObserver {
   Id add_module(const std::string& path, const std::string& type, Id parent);
   void enter_module(Id module);
   void leave_module();
-  /// With the gradients that parameters have now.
+  /// Stops, and takes the gradients that parameters have now.
   void stop();
   RecordingData data();
 
@@ -65,7 +64,7 @@ class Recorder final : public autograd::GraphObserver {
     Id kernel;
     std::vector<uintptr_t> words;
   };
-  // What has come to a leaf that has not added it yet.
+  // A gradient that has come to a leaf and was not added yet.
   struct Delivered {
     int count = 0;
     const void* data = nullptr;

@@ -43,8 +43,9 @@ namespace see {
 
 struct RecordingOptions {
   std::string title = {};
-  /// Of results, gradients on their way, leaves' gradients, and what parameters and buffers are
-  /// when they get their names (watch()). Not while a capture is made.
+  /// Takes statistics of results, of gradients on their way and of leaves' gradients. Also of
+  /// parameters and buffers, when they get their names (watch()). Takes none while a capture is
+  /// made.
   bool statistics = false;
   /// The program's lines that called operations: where it was compiled with -g; else its
   /// functions.
@@ -73,7 +74,7 @@ class RAMET_API Recording {
     watch(static_cast<nn::Module&>(*module.ptr()), prefix, calls);
   }
 
-  /// From now on nothing is recorded. Parameters are looked at now: their gradients.
+  /// From now on nothing is recorded. It reads the parameters' gradients at this moment.
   void stop();
   /// Stops, and gives what was recorded.
   RecordingData data();

@@ -14,7 +14,8 @@ namespace see {
 /// An index into a list of RecordingData; -1: none.
 using Id = int32_t;
 
-/// Of all elements of one tensor. Infinite and NaN elements are counted, and left out of the rest.
+/// Statistics of all elements of one tensor. Infinite and NaN elements are counted, and left out of
+/// the rest.
 struct Statistics {
   int64_t count = 0, zeros = 0, nans = 0, infinities = 0;
   double min = 0, max = 0, mean = 0, deviation = 0;  // 0 where no element is finite
@@ -130,7 +131,8 @@ struct BucketRow {
   RAMET_API bool operator==(const BucketRow&) const;
 };
 
-/// What happened, in the order in which it did. Stepping through a recording is reading these.
+/// The events, in the order in which they happened. A viewer steps through a recording by reading
+/// them.
 struct EventRow {
   std::string kind;
   // "backward_begin"  node: its first root.

@@ -126,7 +126,7 @@ template <class V, RowOf<RecordingData> R> void fields(V& v, R& r) {
   lists(v, r);
 }
 
-/// How many of each there are; of what is no list, the largest number.
+/// The length of each list; for the numbers that are no list, the largest number.
 std::array<int64_t, kLists> sizes_of(const RecordingData& data);
 
 }  // namespace see

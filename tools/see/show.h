@@ -27,14 +27,15 @@ enum class Kind { kAuto, kCurve, kMatrix, kImages, kFilters, kHistogram };
 struct ShowOptions {
   RAMET_ARG(Kind, kind) = Kind::kAuto;
   RAMET_ARG(std::string, title);
-  /// Else kBalance for numbers of both signs, kGray for images of one channel, kViridis.
+  /// By default kBalance for numbers of both signs, kGray for images of one channel, else kViridis.
   RAMET_ARG(std::optional<ColorMap>, map);
-  /// The numbers at the ends of the colours; else the smallest and largest (of kBalance: the
-  /// colours are as strong on both sides of 0). For images: else 0 and 1, or 0 and 255 of bytes,
-  /// where all numbers are in between. What is outside has the colour of its end.
+  /// The numbers at the ends of the colours. By default these are the smallest and largest number.
+  /// For kBalance they make the colours equally strong on both sides of 0. For images they are 0
+  /// and 1, or 0 and 255 of bytes, where all numbers lie between. Numbers outside have the colour
+  /// of their end.
   using Range = std::optional<std::pair<double, double>>;
   RAMET_ARG(Range, range);
-  /// Images or filters in a row; 0: so many that the picture is about as high as wide.
+  /// Images or filters in a row; 0: as many as make the picture about as high as wide.
   RAMET_ARG(int64_t, in_row) = 0;
   /// Of a histogram; 0: by the number of elements (whole numbers: at most one for each).
   RAMET_ARG(int64_t, bins) = 0;

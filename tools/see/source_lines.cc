@@ -12,7 +12,7 @@
 
 #include "runtime/base/demangle.h"
 
-// ./tools/install adds it to the library; elsewhere it has no address.
+// ./tools/install adds it to the library; in other builds it has no address.
 extern "C" __attribute__((weak, visibility("default"))) const char ramet_installed;
 
 namespace ramet {

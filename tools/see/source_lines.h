@@ -23,8 +23,8 @@
 namespace ramet {
 namespace see {
 
-/// Return addresses of the calling thread's functions, innermost first, each one less 1: inside the
-/// call.
+/// Return addresses of the calling thread's functions, innermost first, each less 1, so that it
+/// lies inside the call.
 std::vector<uintptr_t> return_addresses();
 
 /// Reads debugging information; not for signal handlers.
@@ -34,8 +34,8 @@ class SourceLines {
   ~SourceLines();
   SourceLines(const SourceLines&) = delete;
   SourceLines& operator=(const SourceLines&) = delete;
-  /// The innermost place in the program; `file` is empty where only the function is known, all is
-  /// where nothing is.
+  /// The innermost place in the program. `file` is empty where only the function is known;
+  /// everything is empty where nothing is.
   SourceRow program_line(const std::vector<uintptr_t>& addresses);
 
  private:

@@ -6,8 +6,8 @@
 namespace ramet {
 namespace see {
 
-/// Of any dtype, layout and device; waits for a GPU. Two passes over the values, by all of a CPU's
-/// threads, with the same bits for any number of them; sums are in double.
+/// Takes any dtype, layout and device; waits for a GPU. It makes two passes over the values, on all
+/// of a CPU's threads, with the same bits for any number of threads. Sums are in double.
 Statistics statistics_of(const Tensor& t);
 
 }  // namespace see

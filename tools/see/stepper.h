@@ -97,7 +97,8 @@ class RAMET_API Stepper {
   void set_incoming(size_t slot, const Tensor& gradient);
   void set_outgoing(size_t edge, const Tensor& gradient);
 
-  /// Where it stands, a line a gradient: its values where they are few, else extremes and mean.
+  /// Writes the position, and a line for each gradient: its values where they are few, else its
+  /// extremes and mean.
   friend RAMET_API std::ostream& operator<<(std::ostream& out, const Stepper& s);
 
  private:

@@ -240,7 +240,7 @@ class Seq2seq : public Job {
     return d;
   }
 
-  // Symbol by symbol, each the likeliest; of `rows` only what is read is looked at.
+  // Symbol by symbol, each the likeliest; of `rows` it uses only the symbols to read.
   std::vector<std::string> write(nn::Sequential& model, const Tensor& rows) const {
     Tensor known = rows.slice(1, 0, alphabet_.longest_read + 1);
     for (int64_t i = 0; i <= alphabet_.longest_written; ++i)

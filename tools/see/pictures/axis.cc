@@ -38,8 +38,7 @@ double nice_step(double raw) {
   return (rest < 1.5 ? 1 : rest < 3.5 ? 2 : rest < 7.5 ? 5 : 10) * power;
 }
 
-// Labels of ticks that are `step` apart: all with the same decimals, none with digits that say
-// nothing.
+// Labels of ticks with distance `step`: all with the same decimals, none with needless digits.
 void label(Axis& axis, double step) {
   double largest = 0;
   for (double v : axis.ticks) largest = std::max(largest, std::abs(v));
@@ -54,7 +53,7 @@ void label(Axis& axis, double step) {
 }
 
 void linear_ticks(Axis& axis, double step, bool widen) {
-  // Numbers that are not apart at this step would have one label.
+  // Numbers that differ by less than this step would have one label.
   step = std::max(step, 1e-14 * std::max(std::abs(axis.low), std::abs(axis.high)));
   double first = std::ceil(axis.low / step - 1e-6), last = std::floor(axis.high / step + 1e-6);
   if (widen) {

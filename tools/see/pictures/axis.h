@@ -1,4 +1,4 @@
-// Ranges of numbers and where they get ticks; numbers as short text.
+// Ranges of numbers, the positions of their ticks, and numbers as short text.
 #pragma once
 #include <string>
 #include <vector>
@@ -6,10 +6,10 @@
 namespace ramet {
 namespace see {
 
-/// `value` with that many significant digits at most: "0.25", "1200", "1.5e7", "-2e-5", "nan". None
-/// of the locale. Powers of ten from 1e6 on and below 1e-4.
+/// `value` with that many significant digits at most: "0.25", "1200", "1.5e7", "-2e-5", "nan". Does
+/// not depend on the locale. Powers of ten from 1e6 on and below 1e-4.
 std::string short_number(double value, int digits = 4);
-/// With exactly that many decimals; "nan" of either sign. None of the locale.
+/// With exactly that many decimals; "nan" of either sign. Does not depend on the locale.
 std::string fixed_number(double value, int decimals);
 
 /// A range and its ticks. The ticks are multiples of 1, 2 or 5 times a power of ten (Heckbert 1990,
@@ -21,15 +21,15 @@ struct Axis {
   std::vector<double> ticks, minor;
   std::vector<std::string> labels;  // of the ticks
 
-  /// Where `value` stands: 0 at `low`, 1 at `high`; outside of that, and NaN where there is no
-  /// place.
+  /// The position of `value`: 0 at `low`, 1 at `high`; beyond that outside of the range. NaN where
+  /// there is no position.
   double place(double value) const;
 };
 
 /// Where ticks may stand: anywhere, at whole numbers, on a logarithmic axis.
 enum class Ticks { kAny, kWhole, kLog };
-/// Of finite numbers, for kLog above 0; a range of one number is made wider. About `wanted` ticks.
-/// With `widen` the range ends at ticks.
+/// The axis of a range of finite numbers, for kLog above 0. A range of one number is made wider.
+/// About `wanted` ticks. With `widen` the range ends at ticks.
 Axis axis_of(double low, double high, int wanted, Ticks ticks = Ticks::kAny, bool widen = false);
 
 }  // namespace see

@@ -44,7 +44,7 @@ Layout matrix_layout(const Cells& cells, double most_wide, double most_high) {
   return l;
 }
 
-// `room`: of one rectangle and its gap.
+// `room`: the space of one rectangle and its gap.
 Layout grid_layout(const Planes& p, int64_t columns, double room, double target) {
   const Cells& cells = p.first();
   const auto longest = static_cast<double>(std::max(cells.rows, cells.columns));

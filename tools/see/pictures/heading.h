@@ -1,4 +1,4 @@
-// What stands above a picture: a title, and text below it.
+// The text above a picture: a title, and lines below it.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,8 +16,8 @@ struct Heading {
   std::vector<std::string> lines;  // of the text, broken between words
   double height;                   // with the margins: where the rest may begin
 };
-/// For a picture `width` wide; `measure` says how wide letters are. What would be higher than
-/// `most` is left out, but the title.
+/// Lays the text out for a picture `width` wide; `measure` measures letters. Lines beyond the
+/// height `most` are left out, but never the title.
 Heading heading_of(const Picture& measure, const std::string& title, const std::string& text,
                    int width, double most = 1e9);
 void draw_heading(Picture& picture, const Heading& heading, bool dark);

@@ -1,4 +1,4 @@
-// How often which numbers are there.
+// How often each range of numbers occurs.
 #pragma once
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Which curve is which.
+// The names and colours of curves.
 #pragma once
 #include "tools/see/pictures/picture.h"
 #include "tools/see/plot.h"
@@ -6,7 +6,8 @@
 namespace ramet {
 namespace see {
 
-/// A curve's own colour, or the palette's: those that have one of their own take none of it.
+/// A curve's own colour, or the next one of the palette. Curves with their own colour use none of
+/// the palette.
 Color color_of_curve(const std::vector<Curve>& curves, size_t i, bool dark);
 /// Once all colours of the palette are used curves are dashed: pixels, 0: not.
 double dash_of_curve(const std::vector<Curve>& curves, size_t i);

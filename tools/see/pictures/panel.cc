@@ -37,7 +37,7 @@ Axis axis_for(const AxisOptions& o, double low, double high, int ticks, bool wid
   return axis;
 }
 
-// Do the labels of a horizontal axis stand apart?
+// Is there space between the labels of a horizontal axis?
 bool apart(const Picture& picture, const Axis& axis, double width) {
   double end = -1e9;
   for (size_t i = 0; i < axis.ticks.size(); ++i) {

@@ -1,4 +1,4 @@
-// What stands around curves: axes with their ticks, titles.
+// The frame around curves: axes with their ticks, titles.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@
 namespace ramet {
 namespace see {
 
-/// Of the points that can be drawn, or of the ends that the options give.
+/// The axes of the points that can be drawn, or of the ends that the options give.
 struct Axes {
   Axis x, y;
   bool empty;  // no point at all

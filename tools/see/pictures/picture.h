@@ -19,7 +19,7 @@ struct Area {
   double left, top, width, height;
 };
 
-/// What a file is, by the ending of its name.
+/// The format of a file, by the ending of its name.
 enum class Format { kPng, kSvg };
 /// An Error of `op` unless `path` ends in ".png" or ".svg".
 Format format_of(const char* op, const std::string& path);

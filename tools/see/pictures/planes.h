@@ -35,7 +35,7 @@ struct Planes {
 
   const Cells& first() const { return cells[0]; }
   Color color(int64_t plane, int64_t row, int64_t column, Color nan) const;
-  /// What stands under the title: shape, facts, what was left out.
+  /// The text under the title: shape, facts, what was left out.
   std::string text(const Tensor& x) const;
 };
 

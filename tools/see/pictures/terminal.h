@@ -11,13 +11,14 @@
 namespace ramet {
 namespace see {
 
-/// `columns`, or where it is 0 how wide the terminal at the standard output is, else what COLUMNS
-/// says, else 80; 20 to 500. An Error of `op` where it is neither 0 nor one of these.
+/// The width in columns: `columns`, or where it is 0, the width of the terminal at the standard
+/// output. Without a terminal it is COLUMNS, else 80. It is within 20 to 500. An Error of `op`
+/// where `columns` is neither 0 nor in that range.
 int64_t terminal_columns(const char* op, int64_t columns);
 /// An Error of `op` unless it is 1 to 500.
 void check_lines(const char* op, int64_t lines);
 
-/// Columns that a text takes, which is UTF-8 with nothing wide in it.
+/// Columns that a text takes. It is UTF-8 without wide characters.
 int64_t columns_of(const std::string& text);
 /// As much as fits, with "…" at the end of a text that is cut.
 std::string cut(const std::string& text, int64_t columns);

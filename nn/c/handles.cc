@@ -72,7 +72,7 @@ std::string& last_error() {
   static thread_local std::string text;
   return text;
 }
-// What an error's text could not be kept in.
+// Set on a thread where an error's text could not be stored.
 bool& without_text() {
   static thread_local bool is = false;
   return is;
@@ -97,7 +97,7 @@ void* add_handle(Kind kind, std::shared_ptr<Object> object) {
     RAMET_CHECK(t.slots.size() < size_t{1} << kSlotBits, "ramet", "no handle is left: got ",
                 t.slots.size(), " that were not freed");
     t.slots.emplace_back();
-    // So that freeing never fails.
+    // Reserves memory so that freeing a handle never fails.
     if (t.free.capacity() < t.slots.size()) t.free.reserve(2 * t.slots.size());
     t.free.push_back(static_cast<uint32_t>(t.slots.size() - 1));
   }

@@ -202,7 +202,8 @@ nn::AnyModule module_of_json(const char* op, const std::string& text) {
   const ScalarType dtype = module_dtype(r);
   AnyModule made = build(r, 0);
   if (dtype != kFloat32) made.ptr()->to(dtype);
-  // An optimizer would move them later, and pointers that the caller has would be stale.
+  // Flattens now: an optimizer would move the parameters later, and the caller's pointers would be
+  // stale.
   flatten_parameters(made.ptr()->parameters());
   return made;
 }

@@ -45,8 +45,8 @@ std::string described(const Tensor& t) {
   return ramet::detail::join(toString(t.scalar_type()), " ", t.sizes());
 }
 
-// The values for each of `to`, from what `find` knows by name; what does not fit is one Error that
-// lists all.
+// Loads the values for each of `to` that `find` finds by name. All values that do not fit are
+// listed in one Error.
 void load(const char* op, const std::string& from, const Named& to,
           const std::map<std::string, Tensor>& given) {
   std::string wrong;

@@ -39,7 +39,7 @@ IntArrayRef sizes_of(int64_t dim, const int64_t* sizes, const char* op) {
   return {sizes, static_cast<size_t>(dim)};
 }
 
-// What from_blob checks not: where elements lie.
+// The strides, checked as from_blob does not: where elements lie.
 std::vector<int64_t> strides_of(const void* data, ScalarType type, IntArrayRef sizes,
                                 const int64_t* strides, const char* op) {
   std::vector<int64_t> made = contiguous_strides(sizes);

@@ -46,7 +46,7 @@ MNIST::MNIST(const std::string& root, Mode mode) : data_(std::make_shared<Data>(
   const std::string part = mode == Mode::kTrain ? "train" : "t10k";
   const std::string image_file = find_idx(root, part + "-images-idx3-ubyte");
   const std::string label_file = find_idx(root, part + "-labels-idx1-ubyte");
-  // Headers first: a wrong pair is found before 47 MB are unpacked.
+  // Reads the headers first: a wrong pair is found before 47 MB are unpacked.
   const IdxHeader images = read_idx_header(image_file), labels = read_idx_header(label_file);
   const size_t rank = images.sizes.size();
   RAMET_CHECK((rank == 3 || rank == 4) && images.dtype == kByte, "MNIST", "images in \"",

@@ -23,8 +23,8 @@ struct Type {
 };
 constexpr Type kTypes[] = {{0x08, kByte}, {0x09, kChar},  {0x0B, kShort},
                            {0x0C, kInt},  {0x0D, kFloat}, {0x0E, kDouble}};
-// Deflate cannot expand a byte to more than this: what a damaged header may claim is checked before
-// memory is asked for.
+// Deflate cannot expand a byte to more bytes than this. So the sizes in a damaged header are
+// checked before memory is allocated.
 constexpr int64_t kMaxExpansion = 1032;
 constexpr int64_t kChunk = int64_t{1} << 30;  // zlib counts in unsigned int
 
@@ -56,7 +56,8 @@ class Reader {
       }
       done += got;
     }
-    // A gzip file cut short delivers what it has first and reports the loss afterwards.
+    // zlib first delivers the content of a gzip file that is cut short, and reports the loss
+    // afterwards.
     if (done < n) check();
     return done;
   }
@@ -159,8 +160,8 @@ Tensor read_idx(const std::string& path) {
   RAMET_CHECK(got == bytes, "read_idx", "file is truncated: got \"", path, "\" with ", got / width,
               " elements, expected ", bytes / width, " (", short_name_of(header.dtype),
               IntArrayRef(header.sizes), ")");
-  // One more byte asked for: finds content beyond the announced, and makes zlib verify the checksum
-  // at the end.
+  // Reads one more byte. This finds content beyond the announced size, and makes zlib verify the
+  // checksum at the end.
   char more;
   RAMET_CHECK(in.read(&more, 1) == 0, "read_idx", "file is too long: got \"", path,
               "\" with content after its ", bytes / width, " elements (",

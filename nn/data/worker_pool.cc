@@ -52,7 +52,7 @@ void with_batch_random(const BatchRandom& random, const std::function<void()>& w
   work();
 }
 
-// Longer waits would be in the past: a clock's nanoseconds are an int64.
+// A longer wait would overflow to the past: a clock's nanoseconds are an int64.
 constexpr std::chrono::milliseconds kForever = std::chrono::hours(24 * 365);
 
 struct WorkerPool::State {
@@ -61,8 +61,8 @@ struct WorkerPool::State {
     std::shared_ptr<void> request;
     BatchRandom random;
     std::shared_ptr<ThreadLocalState> context;
-    Results::node_type result;  // with the job's number; made before, as a worker cannot say that
-                                // there is no memory for it
+    Results::node_type result;  // with the job's number; allocated before, because a worker cannot
+                                // report that there is no memory for it
     uint64_t round;
   };
   const bool ordered;
@@ -80,7 +80,7 @@ struct WorkerPool::State {
   const pid_t process = ::getpid();
 
   explicit State(bool keep_order) : ordered(keep_order) {}
-  // A child of fork() has none of the threads: to wait for them, or for a lock they held, would
+  // A child of fork() has none of the threads. A wait for them, or for a lock that they held, would
   // never end.
   bool is_of_parent() const { return ::getpid() != process; }
   void check_process() const {
@@ -105,7 +105,7 @@ struct WorkerPool::State {
       } catch (...) { result.exception = std::current_exception(); }
       const uint64_t its_round = job.round;
       Results::node_type place = std::move(job.result);
-      // what the request holds goes on this thread, before the consumer hears of the result
+      // the request's tensors are freed on this thread, before the consumer gets the result
       job = Job();
       lock.lock();
       if (its_round != round) {

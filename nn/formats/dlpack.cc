@@ -82,7 +82,7 @@ DeviceOf device_of(const char* op, const Tensor& t) {
   return {kDLCUDA, card};
 }
 
-// What a struct that we hand out refers to, in one block with it.
+// The data that an exported struct refers to, in one block with the struct.
 template <class Managed> struct Exported {
   Managed managed{};
   Tensor tensor;  // an implementation of its own: its memory stays, whatever becomes of the given
@@ -108,7 +108,7 @@ template <class Managed> Managed* exported(const char* op, const Tensor& given, 
   look.strides = made->geometry + t.dim();
   for (int64_t d = 0; d < t.dim(); ++d) {
     look.sizes[d] = t.size(d);
-    // No place lies along such a dimension; some readers take another stride for a gap.
+    // Such a stride is never used, but some readers take another one than 1 for a gap.
     look.strides[d] = t.size(d) == 1 ? 1 : t.stride(d);
   }
   look.byte_offset = 0;
@@ -163,7 +163,7 @@ template <class Managed> Tensor imported(const char* op, Managed* managed, bool 
       look.strides || rank == 0 ? std::vector<int64_t>() : contiguous_strides(sizes);
   const IntArrayRef strides = look.strides ? IntArrayRef(look.strides, rank) : row_major;
   const bool any = std::find(sizes.begin(), sizes.end(), 0) == sizes.end();
-  // Some writers leave any stride where no place lies along a dimension.
+  // Some writers leave any number as a stride that is never used.
   std::vector<int64_t> steps = strides.vec();
   for (size_t d = 0; d < rank; ++d) {
     RAMET_CHECK(strides[d] >= 0 || sizes[d] == 1 || !any, op, "got negative strides ", strides,

@@ -15,7 +15,7 @@ namespace ramet::nn::functional {
 namespace detail {
 namespace {
 
-// With LibTorch's two words for padding, or with numbers.
+// Calls `conv` with LibTorch's two words for padding, or with numbers.
 template <size_t D, class Conv>
 Tensor padded_conv(const nn::detail::conv_padding_t<D>& padding, const Conv& conv) {
   if (std::holds_alternative<enumtype::kValid>(padding)) return conv("valid");
@@ -93,7 +93,7 @@ Tensor dropout(Tensor input, double p, bool training, bool inplace) {
 
 namespace {
 
-// Channels of an input with a batch, which one of another rank gets.
+// Drops channels. An input of another rank gets a batch.
 Tensor drop_channels(const char* op, int64_t batched, Tensor input, double p, bool training,
                      bool inplace) {
   check_probability(op, p);
@@ -225,7 +225,8 @@ Tensor normalize(const Tensor& input, NormalizeFuncOptions o) {
 Tensor embedding(const Tensor& input, const Tensor& weight, const EmbeddingFuncOptions& o) {
   const int64_t padding_idx =
       o.padding_idx() ? nn::detail::padding_row("embedding", *o.padding_idx(), weight.size(0)) : -1;
-  // What is sparse is refused below, before the weight is changed; the rest by embedding_renorm_.
+  // A sparse call is refused below, before the weight is changed; embedding_renorm_ checks the
+  // rest.
   if (o.max_norm() && !o.sparse())
     nn::detail::limit_rows(weight, input, *o.max_norm(), o.norm_type());
   return ramet::embedding(weight, input, padding_idx, o.scale_grad_by_freq(), o.sparse());

@@ -6,7 +6,7 @@
 namespace ramet::nn::functional {
 namespace {
 
-// Undefined ones are the operation's to refuse.
+// Undefined tensors are refused by the operation.
 bool differ(const Tensor& input, const Tensor& target) {
   return input.defined() && target.defined() && input.sizes() != target.sizes();
 }

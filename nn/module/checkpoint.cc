@@ -42,7 +42,8 @@ void Checkpoint::load_generators(serialize::InputArchive& archive) const {
   archive.read(kGenerators, nested);
   for (const auto& [name, device] : generators()) {
     IValue value;
-    // The other machine may have had fewer devices: theirs then stay as they are.
+    // The other machine may have had fewer devices. The generators of further devices stay as they
+    // are.
     if (!nested.try_read(name, value)) continue;
     const std::vector<int64_t>& state = value.toIntVector();
     RAMET_CHECK(state.size() == 2, "Checkpoint", "generator of ", device.str(), ": got ",

@@ -12,8 +12,8 @@ ReplicaAbsent::~ReplicaAbsent() = default;
 
 ReplicaMeeting* ReplicaMeeting::current() { return t_meeting; }
 
-// What a backward computes again meets the other processes as its forward did. Other replicas of
-// this process need not come just then, and may share its thread.
+// A forward that a backward computes again meets the other processes as the first forward did.
+// Other replicas of this process need not come at that time, and may share its thread.
 class ReplicaMeeting::Again final : public autograd::ForwardContext {
  public:
   explicit Again(const ReplicaMeeting& forward)

@@ -171,8 +171,8 @@ Tensor copy_for(const Tensor& t, const Tensor& like) {
 
 MergedMoments merge_moments_of_shards(const Elsewhere& elsewhere, const std::string& what,
                                       const std::vector<ShardMoments>& shards) {
-  // What comes from other processes comes to the host, and the caller's thread serves that in a
-  // backward: no device's worker waits for another process.
+  // Numbers of other processes come to the host, and in a backward the caller's thread receives
+  // them. So no device's worker waits for another process.
   const Device home = elsewhere ? Device(kCPU, 0) : shards[0].mean.device();
   const DeviceGuard here(home);
   MergedMoments merged;
@@ -203,7 +203,7 @@ MergedMoments merge_moments_of_shards(const Elsewhere& elsewhere, const std::str
     return autograd::recording(s.mean, s.m2);
   });
   if (!wanted || merged.total == 0) return merged;
-  // Its place in the order is after what it stands on, whichever thread came last.
+  // Its number in the order is after its inputs', whichever thread came last.
   const ScopedValue<uint64_t> counter(tls.counter, 0);
   auto* node = autograd::new_node<MergeBackward>(elsewhere, what, shards, merged, home);
   const autograd::NodePtr held(node);

@@ -15,8 +15,8 @@ void check_decay(double decay) {
               " provided. Please provide a value in [0,1] range.");
 }
 
-/// averaged moves to current by `weight` of the way. What is no floating-point number is rounded
-/// towards 0, and a bool becomes the current one.
+/// Moves `averaged` towards `current` by the share `weight`. Numbers that are not floating point
+/// are rounded towards 0, and a bool becomes the current one.
 void move(const std::vector<Tensor>& averaged, const std::vector<Tensor>& current, double weight) {
   for (size_t i = 0; i < averaged.size(); ++i) {
     const Tensor &a = averaged[i], &c = current[i];

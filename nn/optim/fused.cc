@@ -286,7 +286,7 @@ void FusedOptimizer::check_state(const Tensor& parameter, OptimizerParamState& s
                 describe(parameter));
 }
 
-// The loaded tensors are copied to the places where a step finds neighbours together.
+// Copies the loaded tensors to the buffers, where a step finds adjacent members together.
 void FusedOptimizer::load(serialize::InputArchive& archive) {
   Optimizer::load(archive);
   const NoGradGuard off;

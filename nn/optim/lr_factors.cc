@@ -156,8 +156,8 @@ SWALR::SWALR(Optimizer& optimizer, std::vector<double> swa_lrs, int64_t anneal_e
               anneal_epochs);
   step();
 }
-// Where the rates would be without the steps so far, and from there: so that what others do to them
-// stays.
+// Computes from the present rates those without the earlier steps, and applies this step to them.
+// So a change of the rates by other code stays.
 std::vector<double> SWALR::get_lrs() {
   const double length = static_cast<double>(std::max(int64_t{1}, anneal_epochs_));
   const double e = anneal_epochs_ == 0 ? std::max(1u, step_count_) : step_count_;

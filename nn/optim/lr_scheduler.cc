@@ -81,7 +81,7 @@ void detail::RateSchedule::save(serialize::OutputArchive& archive) const {
 void detail::RateSchedule::load(serialize::InputArchive& archive) {
   IValue initial, rates;
   archive.read("initial", initial);
-  // Older archives do not say it.
+  // Older archives do not hold it.
   const bool has_rates = archive.try_read("rates", rates);
   for (const IValue* list : {&initial, has_rates ? &rates : &initial})
     RAMET_CHECK(list->toDoubleVector().size() == initial_.size(), "LRScheduler",

@@ -72,7 +72,7 @@ void Muon::check_parameters() const {
           "Muon only supports 2D parameters whereas we found a parameter with size: ", p.sizes());
 }
 
-// A replay does what these options said; lr and weight_decay it asks for anew.
+// A replay uses the options of the capture, except lr and weight_decay, which it reads anew.
 void Muon::guard_options() {
   std::vector<MuonOptions> then;
   for (const OptimizerParamGroup& group : param_groups_)
@@ -107,7 +107,7 @@ Tensor Muon::step(LossClosure closure) {
     const auto& o = static_cast<const MuonOptions&>(param_groups_[g].options());
     for (const Tensor& p : param_groups_[g].params()) {
       const Tensor& grad = p.grad();
-      // What does not fit FusedOptimizer::step() refuses, before it changes anything.
+      // FusedOptimizer::step() refuses parameters that do not fit, before it changes anything.
       if (!grad.defined() || !same_sizes(p, grad) || p.device() != grad.device()) continue;
       const auto found = state_.find(p.impl());
       const Tensor* before =

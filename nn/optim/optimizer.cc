@@ -152,7 +152,7 @@ void Optimizer::load(serialize::InputArchive& archive) {
 void Optimizer::load(serialize::InputArchive& archive,
                      const std::function<std::unique_ptr<OptimizerParamState>()>& make) {
   IValue count, options_class;
-  // Older archives do not say it.
+  // Older archives do not hold it.
   if (archive.try_read("options", options_class)) {
     const std::string expected = class_of(*defaults_);
     RAMET_CHECK(options_class.toStringRef() == expected, "optim",

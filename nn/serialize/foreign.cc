@@ -22,7 +22,7 @@ bool is_pickle(std::string_view head) {
   return head.size() > 8 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
 }
 
-// What to do with a file that `call` of the library //:formats reads, and Python by `reading`.
+// What to do with a file that `call` of the library //:formats can read, and Python by `reading`.
 std::string advice(const std::string& call, const std::string& reading) {
   return "A program that links the library formats besides reads it by " + call +
          ". Or, in Python, save the tensors as safetensors, and load that file here: "
@@ -31,8 +31,8 @@ std::string advice(const std::string& call, const std::string& reading) {
 }
 
 bool is_foreign(std::string_view head) {
-  // The length of a header may happen to begin like one of the others. Its { stands where none of
-  // them has one.
+  // The length of a safetensors header may begin like another format's first bytes. But its {
+  // stands where no other format has one.
   if (head.size() > 8 && head[8] == '{') return false;
   return begins_with(head, kZip) || begins_with(head, kNumPy) || is_pickle(head);
 }
@@ -51,7 +51,7 @@ void refuse_foreign(const std::string& name, uint64_t size,
   // A zip archive lists at its end what is in it.
   const uint64_t most = 65536;
   const std::string tail = part(size - std::min(size, most), most);
-  // What is no file has no name to give to Python.
+  // A stream or memory has no file name to give to Python.
   const bool unnamed = name == "stream" || name == "memory";
   const std::string quoted = unnamed ? "FILE" : "\"" + name + "\"";
   const auto refuse = [&](const char* what, const char* function, const char* header,

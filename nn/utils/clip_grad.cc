@@ -12,7 +12,7 @@ namespace {
 
 TensorOptions norm_options() { return TensorOptions().dtype(kDouble); }
 
-// Neighbours may go together; the tensors of a call have one device and dtype.
+// Adjacent tensors may be in one call; the tensors of a call have one device and dtype.
 constexpr auto kAnyMates = [](const Tensor&, const Tensor&) { return true; };
 constexpr auto kPiece = [](const FlatRun& run, int64_t n) {
   return kernels::DenseTensor{run.at(0), n};
@@ -89,8 +89,8 @@ Tensor get_total_norm(const std::vector<Tensor>& tensors, double norm_type,
   return norm;
 }
 
-// Neighbours in a flat store as one tensor, gaps included. The norm is formed one tensor at a time:
-// its bits must not depend on where gradients lie.
+// Scales adjacent members of a flat store as one tensor, gaps included. The norm is computed one
+// tensor at a time: its bits must not depend on the gradients' addresses.
 void clip_grads_with_norm_(const std::vector<Tensor>& parameters, double max_norm,
                            const Tensor& total_norm) {
   RAMET_CHECK(total_norm.defined() && total_norm.numel() == 1, "clip_grads_with_norm_",

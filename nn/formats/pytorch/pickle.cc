@@ -12,7 +12,7 @@ constexpr size_t kBuffer = 1 << 16;
 constexpr uint64_t kMaxLine = 4096;  // of a global's names
 constexpr uint64_t kMostCopies = uint64_t{1} << 24;
 
-// What a byte of a pickle stands for, where it is not done here: the reason of a refusal.
+// The name of an opcode that is not supported here, for the reason of a refusal.
 const char* other_opcode(uint8_t c) {
   switch (c) {
     case 'F':
@@ -146,7 +146,7 @@ void Pickle::append(Node* list, const std::vector<Node*>& items) {
   l->items.insert(l->items.end(), items.begin(), items.end());
 }
 
-// Before so many bytes of what is in the memo are copied.
+// Called before so many bytes of the memo's contents are copied.
 void Pickle::copying(uint64_t bytes) {
   copied_ += bytes;
   if (copied_ > 16 * in_.size() + kMostCopies)

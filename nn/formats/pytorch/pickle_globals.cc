@@ -1,4 +1,4 @@
-// What the globals of a pickle stand for: the whole list (Note [Restricted pickles]).
+// The meanings of a pickle's globals: the whole list (Note [Restricted pickles]).
 #include <cstring>
 #include <sstream>
 
@@ -21,7 +21,7 @@ constexpr TypeName kTypes[] = {
     {"FloatStorage", "float32", kFloat}, {"DoubleStorage", "float64", kDouble},
     {nullptr, "uint16", kUInt16},        {nullptr, "uint32", kUInt32}};
 
-// Other types of PyTorch. Their tensors are opaque, but their storages have to be skipped.
+// Other types of PyTorch. Their tensors are opaque, but their storages must be skipped in the file.
 struct OtherType {
   const char* storage;  // "": always torch.UntypedStorage
   const char* dtype;
@@ -50,7 +50,7 @@ constexpr const char* kTensors[] = {"torch._utils._rebuild_tensor",
                                     "torch._utils._rebuild_tensor_v3"};
 constexpr const char* kParameters[] = {"torch._utils._rebuild_parameter",
                                        "torch._utils._rebuild_parameter_with_state"};
-// What they are called with first is what they give.
+// Functions that return their first argument.
 constexpr const char* kPassed[] = {
     "torch.serialization._get_layout",    "torch.jit._pickle.build_intlist",
     "torch.jit._pickle.build_doublelist", "torch.jit._pickle.build_boollist",
@@ -217,8 +217,8 @@ Node* Pickle::call(Node* function, Node* arguments, const char* opcode) {
   return opaque(name);
 }
 
-// What Python hangs onto a dictionary (a state dict's _metadata) is no data; a TorchScript object's
-// attributes are.
+// Python's attributes of a dictionary (a state dict's _metadata) are no data; a TorchScript
+// object's attributes are.
 void Pickle::build(Node* object, Node* state) {
   if (object->as<NodeOpaque>()) return;
   if (object->as<NodeDict>()) {
@@ -333,8 +333,8 @@ Node* Pickle::rebuild_tensor(const std::string& function, std::vector<Node*>& ar
       place_.bad(opcode_at_, "got ", args[4]->kind(), " as requires_grad, expected a bool");
     note.requires_grad = *grad;
   }
-  // What this library cannot hold: another dtype, or a lazy view ("neg", "conj"), which has other
-  // values than its storage.
+  // Tensors that this library cannot hold: another dtype, or a lazy view ("neg", "conj"), with
+  // other values than its storage.
   std::string other = storage->other ? storage->other : "";
   if (v3) {
     const auto* dtype = args[6]->as<NodeGlobal>();

@@ -1,4 +1,4 @@
-// What the nodes of a pickle stand for, as a tree that ends.
+// The values of a pickle's nodes, as a tree that ends.
 #include <set>
 
 #include "nn/formats/pytorch/pickle_internal.h"
@@ -75,7 +75,7 @@ class Values {
       IValue::GenericDict dict;
       for (const auto& [k, v] : d->items) {
         const IValue key = of(k, depth + 1);
-        // A part of it would pass for the whole.
+        // A dictionary without this entry would pass for the whole one.
         if (!key.isNone() && !key.isScalar() && !key.isString())
           return opaque(n, "dictionary with " + k->kind() + " as a key");
         dict.insert_or_assign(key, of(v, depth + 1));

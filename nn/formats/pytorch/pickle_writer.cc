@@ -47,7 +47,7 @@ class Writer {
   }
 
  private:
-  // How many tensors show a storage, and that the values end.
+  // Counts how many tensors use a storage, and checks that the nesting of values ends.
   void count(const IValue& value, int depth) {
     RAMET_CHECK(depth <= kMaxDepth, op_, "values nested deeper than ", kMaxDepth,
                 ", expected fewer");

@@ -92,7 +92,7 @@ IValue load_zip(ZipReader& zip, std::optional<Device> device) {
   Node* top = pickle.run(at);
   if (at != text.size())
     pickle.place().bad(at, "got ", text.size() - at, " bytes behind the pickle's end, expected 0");
-  // Every storage is there and as long as it is said to be, before the first is read.
+  // Checks that every storage exists and has its stated length, before the first is read.
   std::vector<const ZipReader::Entry*> entries;
   for (const detail::StorageNote& note : pickle.storages()) {
     const ZipReader::Entry* e = zip.find(root + "data/" + note.key);
@@ -136,7 +136,7 @@ IValue load_old(const char* op, const std::string& name, Source& in, std::option
   begin = at;
   const auto* keys = pickle.run(at)->as<detail::NodeList>();
   if (!keys) bad(begin, "got no list of storages, expected one");
-  // What is where, before the first is read.
+  // Finds the position of each storage before the first is read.
   std::vector<uint64_t> places(pickle.storages().size());
   std::vector<bool> seen(pickle.storages().size());
   for (Node* key : keys->items) {

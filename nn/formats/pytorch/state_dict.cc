@@ -25,7 +25,8 @@ using detail::shape_text;
 
 namespace {
 
-// std::regex calls itself for each character, and each tensor of a tree has the keys above it.
+// std::regex recurses for each character, and each tensor of a tree has the keys above it in its
+// name.
 constexpr size_t kMaxName = 4096, kMostNames = size_t{1} << 28;
 
 struct Content {
@@ -81,7 +82,7 @@ bool is_below(const std::string& name, const std::string& below) {
   return below.empty() || (name + ".").compare(0, below.size() + 1, below + ".") == 0;
 }
 
-// What was not read and is below `below`, or around it; "" where there is nothing.
+// Names what could not be read below or around `below`; "" where there is nothing.
 std::string unread_text(const Content& content, const std::string& below) {
   constexpr size_t kMost = 20;
   std::string text;
@@ -125,7 +126,7 @@ Content read(const std::string& path, std::optional<Device> device) {
   char head[9] = {};
   in.read(0, head, std::min<uint64_t>(in.size(), 9));
   const std::string first(head, 4);
-  // Where the tensors stay in main memory, the file's pages are it.
+  // Where the tensors stay in main memory, the file's pages are their memory.
   const bool stays = !device || resolve(*device) == Device(kCPU, 0);
   if (head[8] == '{') {
     return named(stays ? serialize::map_safetensors(path, /*verify=*/true)

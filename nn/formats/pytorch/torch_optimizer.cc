@@ -73,7 +73,7 @@ class Translation {
 
   void add_group(const std::vector<std::string>& keys, const IValue& options) {
     if (!options.isGenericDict()) bad("options", "no dictionary");
-    // Newer ones than the file may be missing in it.
+    // Options that are newer than the file may be missing in it.
     IValue::GenericDict ours = {{"maximize", false}, {"decoupled_weight_decay", false}};
     for (const auto& entry : options.toGenericDict()) {
       const std::string name = key_text(entry.key());
@@ -99,7 +99,8 @@ class Translation {
     made.insert("group" + std::to_string(groups_++), group);
   }
 
-  // Files do not say it, the options that they have do: "" where they are those of two classes.
+  // Files do not hold the class, but their options show it: "" where two classes have these
+  // options.
   static std::string class_by(const IValue& options) {
     const auto has = [&](const char* name) { return find(options, name) != nullptr; };
     if (has("momentum_decay")) return "NAdam";
@@ -116,7 +117,8 @@ class Translation {
     const IValue& decoupled = *find(options, "decoupled_weight_decay");
     return decoupled.isBool() && decoupled.toBool() ? "AdamW" : "Adam";
   }
-  // A load() compares it with its optimizer's. What that would not do is refused here.
+  // A load() compares the class with its optimizer's. Cases that load() would not notice are
+  // refused here.
   void add_class(const std::string& name, const IValue::GenericDict& options) {
     const IValue& maximize = options.at("maximize");
     const bool can = name == "NAdam" || name == "ASGD" || name == "Rprop" || name == "Adadelta" ||
@@ -129,7 +131,7 @@ class Translation {
       bad("param_groups", "groups of several optimizers");
   }
 
-  // Several numbers under one name there, each under its own here.
+  // There several numbers stand under one name; here each has its own name.
   void add_parts(const IValue::GenericDict& ours, const std::string& name,
                  const std::vector<const char*>& parts, const IValue& value) const {
     if (!value.isTuple() || value.toTupleRef().size() != parts.size())

@@ -43,7 +43,8 @@ uint32_t crc32c(std::string_view bytes) {
   for (unsigned char b : bytes) c = c >> 8 ^ table[(c ^ b) & 255];
   return ~c;
 }
-// So that the check sum of bytes that hold check sums says something: rotated, and a number added.
+// Masks a checksum: rotated, and a number added. Otherwise checksums of bytes that contain
+// checksums would be weak.
 uint32_t masked(uint32_t crc) { return (crc >> 15 | crc << 17) + 0xa282ead8u; }
 
 template <class T> void put_raw(std::string& out, T value) {
@@ -125,7 +126,7 @@ ProtoMessage picture(const Tensor& image) {
   return m.text(4, formats::png(x.data_ptr<uint8_t>(), height, width, channels));
 }
 
-// TensorBoard takes '/' for the border of a box. Names of nodes may not begin with anything else.
+// TensorBoard takes '/' for the border of a box. A node's name must begin with a letter or digit.
 std::string node_name(std::string name) {
   for (char& c : name) {
     const bool kept = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -177,7 +178,7 @@ struct EventWriter::File {
     try {
       write_out();
     } catch (const Error&) {
-      // Of which the file has the beginning is no failure of this event, but of the next one.
+      // If the file has the beginning of this event, the next event reports the failure.
       if (buffer.size() < whole.size()) return;
       buffer.resize(buffer.size() - whole.size());
       throw;

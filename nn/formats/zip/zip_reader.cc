@@ -59,7 +59,7 @@ ZipReader::~ZipReader() {
 void ZipReader::list(uint64_t file_bytes) {
   try {
     bytes_ = file_bytes;
-    // Of all entries: some that lie over one another would be as many as a small file likes.
+    // The sum over all entries: overlapping entries would let a small file have any number of them.
     uint64_t compressed = 0;
     const int64_t n = zip_get_num_entries(zip_, 0);
     for (int64_t i = 0; i < n; ++i) {
@@ -129,7 +129,7 @@ void ZipReader::Stream::read(void* to, uint64_t bytes) {
          entry_.bytes - left_, ": cannot be read (", why, ")");
   };
   while (bytes > 0) {
-    // libzip 1.7 counts wrongly where one call asks for more than 32 bits count.
+    // libzip 1.7 counts wrongly where one call asks for more bytes than 32 bits can count.
     const zip_int64_t got = zip_fread(file_, p, std::min(bytes, kMostAtOnce));
     check(got > 0, "it ends here");
     p += got, bytes -= static_cast<uint64_t>(got), left_ -= static_cast<uint64_t>(got);

@@ -13,7 +13,7 @@
 namespace ramet::formats::detail {
 namespace {
 
-// What libzip writes an archive to, as a source of its own: nothing is there before.
+// The target of libzip's writes, as a source of its own. It is empty at first.
 struct Target {
   AtomicFile* file = nullptr;  // else `memory`
   std::vector<char> memory;

@@ -15,7 +15,8 @@ namespace ramet::nn {
 
 namespace {
 
-// As LibTorch's they leave the stream at std::boolalpha, which what a program prints next shows.
+// As in LibTorch, printing leaves the stream at std::boolalpha, which affects the program's later
+// output.
 struct InPlace {
   const char* before;
   bool inplace;

@@ -92,7 +92,7 @@ template class ConvNdImpl<3, Conv3dImpl>;
 
 namespace {
 
-// conv of the input, or of what padding_mode makes of it, of which nothing is padded.
+// conv of the input, or of the input padded by padding_mode; conv itself then adds no padding.
 template <size_t D, class Conv>
 Tensor padded(const ConvOptions<D>& o, const Tensor& input, const Tensor& weight,
               const Tensor& bias, const Conv& conv) {

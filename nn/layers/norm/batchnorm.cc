@@ -67,7 +67,7 @@ void BatchNormState::follow(const Tensor& running, const Tensor& values, double 
   const Tensor before = running.to(kDouble), mean = values.to(kDouble).mul(times / over);
   running.copy_(mean.sub(before).div(num_batches_tracked).add(before));
 }
-// When the batch was taken: one that is refused changes nothing.
+// Called when the batch was accepted: a refused batch changes nothing.
 void BatchNormState::count_batch() {
   const NoGradGuard off;
   num_batches_tracked.add_(1);

@@ -101,7 +101,7 @@ namespace {
 const char* const kOp = "multi_head_attention_forward";
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 
-// Those of functional::detail::multi_head_attention_forward, in its order.
+// The arguments of functional::detail::multi_head_attention_forward, in its order.
 struct Arguments {
   const Tensor &query, &key, &value;
   int64_t embed_dim_to_check, num_heads;

@@ -108,8 +108,9 @@ RecurrentResult RNNImplBase<Derived>::run(const Tensor& input, const Tensor& hid
                                   options_base.batch_first(), hidden, cell);
 }
 
-// forward_with_packed_input() is a forward, and yet LibTorch's programs call it as a method. So the
-// module's hooks run here: fully_shard gathers the weights in one, weight_norm computes them.
+// forward_with_packed_input() is a forward, but LibTorch's programs call it as a method. So the
+// module's hooks run here: one of fully_shard gathers the weights, one of weight_norm computes
+// them.
 template <class Derived>
 RecurrentResult RNNImplBase<Derived>::run(const PackedSequence& input, Tensor hidden, Tensor cell) {
   const std::shared_ptr<const ModuleHooks> hooks = this->forward_hooks();

@@ -29,7 +29,7 @@ Tensor borrowed(TensorImpl* impl) {
   return Tensor(impl);
 }
 
-// What is known of an operation by its node. The node may be gone, and another one in its place.
+// The record of an operation, by its node. The node may be gone, and another one at its address.
 struct Made {
   uint64_t counter;
   const std::string* module;  // null: none
@@ -151,7 +151,7 @@ struct ExplainAnomalies::State final : autograd::GraphObserver {
     const std::lock_guard lock(mutex);
     made.insert_or_assign(&node, std::move(m));
     if (!bad) return;
-    // Which inputs had one? Of what was written in place only its history knows.
+    // Which inputs had a NaN? For a tensor that was written in place only the history says it.
     bool in_input = false;
     for (size_t i = 0; i < operands.size(); ++i) {
       const Operand& o = operands[i];

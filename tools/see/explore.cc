@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// What a text from anywhere may hold: what is no UTF-8 becomes the sign for that.
+// Texts from anywhere may be invalid UTF-8: such bytes become the replacement character.
 std::string dumped(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -56,7 +56,7 @@ std::string layout_of(const RecordingData& data) {
                  {"columns_by", layout.columns_by}});
 }
 
-// The code of the nodes that there are, not of all.
+// Adds the code of the recording's nodes only.
 void add_formulas(const RecordingData& data, Json& out) {
   for (const NodeRow& node : data.nodes) {
     if (out.contains(node.name)) continue;
@@ -115,7 +115,7 @@ std::string page_of(const std::vector<const RecordingData*>& all) {
       "{\"recordings\":[" + recordings + "],\"layouts\":[" + layouts +
       "],\"formulas\":" + dumped(formulas) +
       (all.size() == 2 ? ",\"comparison\":" + comparison_of(*all[0], *all[1]) : "") + "}";
-  // Letters and digits only: nothing that a recording says is read as HTML.
+  // Letters and digits only, so that no text of a recording is read as HTML.
   const std::string data = base64(detail::compressed(text));
   const size_t at = detail::kPage.find(detail::kDataMark);
   RAMET_CHECK(at != std::string_view::npos, "explore", "the page has no place for a recording");

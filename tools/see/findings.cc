@@ -51,7 +51,8 @@ void add_finding(RecordingData& d, std::string kind, std::string text, Id node, 
 }
 
 void find_dead_relus(RecordingData& d, const FindingLimits& limits) {
-  // What each node delivered. A node without edges that want something has none.
+  // Statistics of the gradients that each node delivered. A node has none if no edge wants a
+  // gradient.
   std::vector<const Statistics*> delivered(d.nodes.size());
   for (const EventRow& e : d.events)
     if (e.kind == "delivered" && row(d.nodes, e.node))

@@ -39,7 +39,7 @@ class Gradients {
     };
     for (const EventRow& e : d.events) {
       if (e.kind == "backward_begin") backward_ran_ = true;
-      // A backward of several roots names one of them: whatever ran was on the way, too.
+      // A backward of several roots names one of them: every node that ran was reached, too.
       if (e.kind == "backward_begin" || e.kind == "begin") reach(e.node);
       if (e.kind == "accumulated" && row(d.nodes, e.node))
         accumulated_[static_cast<size_t>(e.node)] = true;
@@ -115,7 +115,7 @@ class Gradients {
   }
 
  private:
-  // Calls from `first` on that take one of the tensors, or what came of one.
+  // The calls from `first` on that take one of the tensors, or a result of such a call.
   std::vector<size_t> behind(std::set<Id> tensors, size_t first) const {
     std::vector<size_t> found;
     for (size_t i = first; i < calls_.size(); ++i) {

@@ -39,7 +39,7 @@ KernelCost cost_of(const KernelCall& call) {
   const std::string name = call.name;
   if (name == "matmul") {
     const auto& a = args_of<kernels::MatmulArgs>(call);
-    // A matrix that all of a batch share is read once.
+    // A matrix that a whole batch shares is read once.
     const int64_t of_a = a.m * a.k * (a.a_batch ? a.batch : 1),
                   of_b = a.k * a.n * (a.b_batch ? a.batch : 1), of_c = a.batch * a.m * a.n;
     return {(of_a + of_b + of_c + (a.bias ? a.n : 0)) * size_of(a.dtype),

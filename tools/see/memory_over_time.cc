@@ -87,7 +87,7 @@ std::vector<MemoryRow> MemoryOverTime::rows(const std::map<int, Id>& device_of) 
       row.at_peak.push_back({b.storage, b.bytes,
                              b.scope.empty() ? "other" : "other, made in " + b.scope, -1, -1, -1});
     }
-    // Of what was there when it began and was never looked at: what is still there.
+    // Of the memory from before the recording that no call of it used: what still exists.
     int64_t listed = 0;
     for (const BlockRow& b : row.at_peak) listed += b.bytes;
     if (row.peak > listed)

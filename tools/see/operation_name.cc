@@ -16,7 +16,7 @@ namespace see {
 std::string operation_name(const std::string& node) {
   const size_t end = node.rfind("Backward");
   if (end == std::string::npos || end == 0) return node;
-  // Where a digit is in the middle of a word nothing shows that; and LibTorch's _to_copy is to().
+  // No rule shows a digit in the middle of a word. And LibTorch's _to_copy is to().
   constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kOthers{
       {{"Col2Im", "col2im"},
        {"Im2Col", "im2col"},

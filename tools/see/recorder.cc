@@ -150,7 +150,7 @@ Id Recorder::add_node(Node& node) {
   return id;
 }
 
-// With all that it leads to: nodes from before the recording.
+// Records also all nodes that it leads to: nodes from before the recording.
 Id Recorder::node_of(Node& asked) {
   const auto known = [this](Node* n) {
     const auto at = nodes_.find(n);
@@ -198,7 +198,7 @@ void Recorder::on_node_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> 
   for (size_t i = 0; i < results.size(); ++i) {
     TensorImpl* const t = results[i].impl;
     if (!wants_statistics(t) || node.flags & (Node::kSink | Node::kReduce)) continue;
-    // A view shows values that are known, but for one that has just been written.
+    // A view's values are known already, unless it has just been written.
     const bool seen = t->base && std::ranges::any_of(inputs, [t](const Input& in) {
                         return in.impl && in.impl != t && base_of(in.impl) == base_of(t);
                       });
@@ -241,7 +241,7 @@ void Recorder::on_node_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> 
     }
     const Id tensor = add_tensor(r, add_statistics(statistics[i].get()));
     op.outputs.push_back(tensor);
-    // In place: it gets its history when this is over.
+    // In place: the tensor gets its history after this call.
     if (r->node == &node || !r->node || results.size() == 1)
       of_node_[{id, r->node == &node ? r->slot : 0}] = tensor;
   }

@@ -26,7 +26,7 @@ void Recorder::on_backward_begun(const void*, const std::vector<autograd::Root>&
   const std::lock_guard lock(mutex_);
   Thread& t = thread();
   if (t.running.empty()) {
-    // The ones that a loss's gradient begins with are the backward's.
+    // Kernels that made the loss's first gradient belong to the backward.
     std::erase_if(t.kernels, [&roots](const Unclaimed& k) {
       return std::ranges::any_of(roots, [&k](const autograd::Root& r) {
         return r.grad.defined() &&
@@ -231,7 +231,8 @@ void Recorder::on_moved(const char* kind, ArrayRef<Tensor> from, ArrayRef<Tensor
 
 // ---- waits
 
-// An operation: it has a line and a module, and a node's may turn out to be the same one.
+// Recorded as an operation, with a line and a module; a node's operation may turn out to be the
+// same one.
 void Recorder::on_host_wait(const HostWait& wait) {
   if (!autograd::detail::tells(*this)) return;
   std::vector<uintptr_t> stack;

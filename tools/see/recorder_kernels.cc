@@ -1,4 +1,4 @@
-// Which operation a kernel was called by.
+// Finds the operation that called a kernel.
 #include <algorithm>
 #include <cstring>
 
@@ -14,8 +14,9 @@ namespace {
 
 using autograd::Input;
 
-// Memory of tensors is aligned to 64 bytes, and its addresses' upper bits are those of other
-// tensors. Numbers among arguments (how many elements, or two in one word) have others.
+// Memory of tensors is aligned to 64 bytes, and tensors' addresses have the same upper bits.
+// Numbers among the arguments (a count of elements, or two numbers in one word) have other upper
+// bits.
 constexpr int kFar = 40;
 bool is_start_of_memory(uintptr_t word) { return word % 64 == 0 && word >> kFar != 0; }
 

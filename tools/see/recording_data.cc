@@ -3,7 +3,7 @@
 namespace ramet {
 namespace see {
 
-// Member for member. Not in the header, which C++17 reads too.
+// Compares member for member. Not in the header, which C++17 programs include, too.
 bool Statistics::operator==(const Statistics&) const = default;
 bool SourceRow::operator==(const SourceRow&) const = default;
 bool DeviceRow::operator==(const DeviceRow&) const = default;

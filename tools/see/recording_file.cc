@@ -111,7 +111,7 @@ class Reader {
       : from_(from), file_(file), place_(place) {
     if (!from.is_object()) wrong(place.empty() ? "its text" : place, from, "an object");
   }
-  // A member that is absent keeps what the struct says: older writers did not know it.
+  // An absent member keeps the struct's default: older writers did not write it.
   template <class T> void operator()(const char* name, T& value) {
     if (const auto at = from_.find(name); at != from_.end()) get(*at, path(name), value);
   }
@@ -187,7 +187,7 @@ constexpr const char* kListNames[kLists] = {"devices",    "sources",    "modules
                                             "statistics", "operations", "nodes",   "buckets",
                                             "parameters", "storages",   "threads"};
 
-// Does every index lead somewhere, and every event's edge?
+// Checks that every index, and every event's edge, is valid.
 class Checker {
  public:
   Checker(const std::string& file, const std::array<int64_t, kLists>& sizes, std::string place)

@@ -25,7 +25,7 @@ std::string draw_histogram(const Tensor& x, const ShowOptions& options, Format f
                      short_number(facts.deviation) + ", " + std::to_string(facts.zeros) + " zeros",
                  picture.width());
   draw_heading(picture, heading, dark);
-  // A curve through the counts that is not drawn gives the axes.
+  // A curve through the counts, which is not drawn, determines the axes.
   std::vector<double> counts;
   for (int64_t n : h.counts) counts.push_back(static_cast<double>(n));
   double most = 1;

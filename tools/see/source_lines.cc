@@ -37,8 +37,8 @@ bool begins(std::string_view text, std::string_view with) {
   return text.substr(0, with.size()) == with;
 }
 
-// What stands before "tools/see/source_lines.cc" in this file's name: that of the library's tree
-// as the compiler was told it.
+// The path before "tools/see/source_lines.cc" in this file's name: the library's tree, as the
+// compiler got it.
 std::string_view tree() {
   constexpr std::string_view mine = __FILE__, below = "tools/see/source_lines.cc";
   return mine.substr(0, mine.size() - below.size());
@@ -116,7 +116,7 @@ std::string full_name(Dwarf_Die* die) {
 
 std::string absolute(const char* file, Dwarf_Die* unit) {
   if (!file) return {};
-  // Names below the folder of the compilation are those that the compiler was given.
+  // A name below the folder of the compilation becomes relative, as the compiler got it.
   Dwarf_Attribute attribute;
   const char* folder = dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &attribute));
   std::string name = file;

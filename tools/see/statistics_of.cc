@@ -18,8 +18,8 @@ namespace see {
 namespace {
 
 // Two passes over pieces of the values, a vector at a time. The pieces are the same for any number
-// of threads, and so are the bits. Values are float or double, whichever has all of the dtype's;
-// what is added up is double.
+// of threads, and so are the bits. Values are float or double, whichever can hold all values of the
+// dtype. Sums are double.
 constexpr int64_t kBuffer = 4096, kPiece = 8 * kBuffer;
 template <class V> struct Wide {
   static constexpr int64_t kLanes = 32 / sizeof(V);
@@ -30,7 +30,7 @@ template <class V> struct Wide {
 using Doubles = Wide<double>::Values;
 using Bytes [[gnu::vector_size(32)]] = uint8_t;
 
-// Of the first pass. The finite ones' alone but for the counts.
+// Results of the first pass. All but the counts are of the finite values.
 struct Extent {
   double sum = 0, low = HUGE_VAL, high = -HUGE_VAL;
   int64_t zeros = 0, nans = 0, finite = 0;
@@ -40,7 +40,7 @@ struct Extent {
     zeros += o.zeros, nans += o.nans, finite += o.finite;
   }
 };
-// What the second is given: values are multiplied by `unit` before anything else.
+// The second pass's input: it first multiplies values by `unit`.
 struct Scale {
   double unit = 1, low = 0, mean = 0, per_range = 0, per_bin = 0;
 };
@@ -127,8 +127,8 @@ RAMET_ALWAYS void bins_of(const V* x, int64_t n, const Scale& s, double& squares
   squares += sum.get();
 }
 
-// Counts each bin in all of them at once: values are often alike, and counters would wait for each
-// other.
+// Counts in several histograms at once: values are often alike, and updates of one counter would
+// wait for each other.
 RAMET_ALWAYS void count_bins(const uint8_t* bins, int64_t n, std::array<int64_t, 32>& histogram) {
   static_assert(kBuffer / 32 < 256);
   for (size_t bin = 0; bin < 32; bin += 4) {
@@ -160,7 +160,7 @@ RAMET_ALWAYS void spread_of(const V* x, int64_t n, const Scale& s, Spread& sprea
   count_bins(bins, n, spread.histogram);
 }
 
-// Compiled twice: most processors have wider vectors than those that a program may count on.
+// Compiled twice: most processors have wider vectors than the minimum that a program may assume.
 template <class V> struct Passes {
   void (*extent)(const V*, int64_t, Extent&);
   void (*spread)(const V*, int64_t, const Scale&, Spread&);
@@ -287,8 +287,8 @@ Statistics of(const Tensor& t) {
 
 Statistics statistics_of(const Tensor& t) {
   const NoGradGuard off;
-  // A shallow one: what lies channels-last stays so, and the next operation's bits with it (Note
-  // [Internal layout]).
+  // Uses a shallow copy: a channels-last tensor keeps its layout, and so the bits of the next
+  // operation (Note [Internal layout]).
   const Tensor host = t.shallow().to(Device(kCPU, 0)).contiguous();
   if (host.numel() == 0) return {};
   Statistics s = of(host);

@@ -6,7 +6,7 @@
 #include "tools/emulated_gpu/runtime/capture.h"
 #include "tools/emulated_gpu/runtime/engine.h"
 
-/// Of the device on which it was made.
+/// Belongs to the device on which it was made.
 struct cublasLtContext {
   int device;
 };
@@ -14,7 +14,7 @@ struct cublasLtContext {
 namespace ramet::emulated {
 namespace {
 
-/// What a cublasLtMatmulDesc_t holds.
+/// The contents of a cublasLtMatmulDesc_t.
 struct Description {
   cublasComputeType_t compute;
   cudaDataType_t scale;
@@ -50,8 +50,8 @@ double scalar(cudaDataType_t type, const void* value) {
   return double(*static_cast<const float*>(value));
 }
 
-// What the table of data types in cuBLAS's documentation ("cublasLtMatmul()") has, and its note on
-// epilogues: neither ReLU nor bias where D is row-major.
+// Accepts what the table of data types in cuBLAS's documentation ("cublasLtMatmul()") lists, and
+// its note on epilogues: neither ReLU nor bias where D is row-major.
 bool computes(const Description& description, const Layout& d) {
   if (settings().blas_algorithms < (description.epilogue == CUBLASLT_EPILOGUE_DEFAULT ? 1 : 2))
     return false;
@@ -280,7 +280,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   MatrixProduct product = product_of(description, a, b, c, d);
   if (!fits(product)) return CUBLAS_STATUS_INVALID_VALUE;
   if (!computes(description, product.d)) return CUBLAS_STATUS_NOT_SUPPORTED;
-  // On the host, so read now: the caller's scalars may be gone when the stream gets here.
+  // The scalars are on the host, so they are read now: they may be gone when the stream gets here.
   product.alpha = scalar(description.scale, alpha);
   product.beta = scalar(description.scale, beta);
   const Algorithm algorithm = algo ? get<Algorithm>(algo) : algorithm_for_call(product);

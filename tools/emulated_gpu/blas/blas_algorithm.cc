@@ -10,7 +10,7 @@ namespace ramet::emulated {
 namespace {
 
 constexpr const char* kNames[] = {"A", "B", "C", "D"};
-/// More would be in a small device's way.
+/// A larger workspace would take too much of a small device.
 constexpr uint64_t kMostWorkspace = 2048;
 
 // Long sums of few elements, as the library does.

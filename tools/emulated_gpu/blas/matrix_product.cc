@@ -26,7 +26,7 @@ int64_t offset(const Layout& layout, int64_t row, int64_t column) {
 
 template <class T> using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
 
-/// Of whole matrices: each further kind of operand compiles Eigen's product once more.
+/// Takes whole matrices: each further kind of operand compiles Eigen's product once more.
 template <class T> Matrix<T> product_of(const Matrix<T>& a, const Matrix<T>& b) { return a * b; }
 
 /// op(X) of one matrix as the type that is computed in.
@@ -60,7 +60,7 @@ template <class T> void run_one(const MatrixProduct& p, const T* a, const T* b, 
       Compute value = alpha * product(row, column);
       if (beta != 0) value += beta * static_cast<Compute>(c[offset(p.c, row, column)]);
       if (bias) value += static_cast<Compute>(bias[row]);
-      // Of NaN, too: forums.developer.nvidia.com, thread 329783.
+      // It also sets NaN to 0: forums.developer.nvidia.com, thread 329783.
       if (p.relu && !(value > 0)) value = 0;
       d[offset(p.d, row, column)] = T(value);
     }

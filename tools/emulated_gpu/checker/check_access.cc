@@ -1,5 +1,5 @@
-// One access of a running kernel: where it goes, what was there before, and whether the two are in
-// order.
+// Checks one access of a running kernel: where it goes, what was there before, and whether the two
+// are ordered.
 #include <algorithm>
 #include <cstdio>
 #include <utility>
@@ -45,7 +45,7 @@ bool conflicts(const Region& region, const LastAccess& earlier, const Access& ac
   return !(state.acquired && state.released[earlier.instance - state.launch_first]);
 }
 
-/// Whether the bytes have been written, for shared memory by this block; a write makes it so.
+/// Have the bytes been written (shared memory: by this block)? A write marks them as written.
 bool initialised(Region& region, const Access& access) {
   const size_t cell = region.cell_of(access.address);
   uint8_t& written = region.written[cell];
@@ -76,7 +76,7 @@ void remember(LastAccess& last, const Access& access, unsigned bytes) {
                     !(of_one_warp && last.warp_epoch != uint16_t(access.position.warp_epoch));
   const bool other = adds && last.rank != access.position.rank;
   const bool other_warp = other && last.rank / 32 != access.position.rank / 32;
-  // In registers, then at once.
+  // Built in registers, then stored at once.
   LastAccess now{};
   now.several = other || (adds && last.several);
   now.across_warps = other_warp || (adds && last.across_warps);
@@ -90,7 +90,8 @@ void remember(LastAccess& last, const Access& access, unsigned bytes) {
   last = now;
 }
 
-/// (Of its own copy of what is asked: a copy made of a struct just written would wait for it.)
+/// (It takes its arguments by value: reading a struct that was just written would wait for the
+/// write.)
 [[gnu::noinline]] void check_region_access(Region& region, uintptr_t address, size_t bytes,
                                            bool write, bool atomic, const void* code) {
   Access access{address, 0, write, atomic, current_position(), code};

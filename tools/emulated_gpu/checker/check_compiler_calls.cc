@@ -30,7 +30,8 @@ using namespace ramet::emulated;
 
 extern "C" {
 
-// An index of an array of known size; what says where and of which type is the sanitizer's own.
+// Reports an index of an array of known size. The first argument, with place and type, is private
+// to the sanitizer.
 void __ubsan_handle_out_of_bounds(void*, void* index) {
   const auto at = static_cast<long long>(reinterpret_cast<intptr_t>(index));
   report_illegal({0, 0, false, false, current_position(), RAMET_CALLER},
@@ -60,7 +61,7 @@ void __tsan_func_exit() {}
 void __tsan_vptr_update(void** memory, void*) { write(memory, 8, RAMET_CALLER); }
 void __tsan_vptr_read(void** memory) { read(memory, 8, RAMET_CALLER); }
 
-// A volatile access is how kernels poll: as an atomic one, it is no race.
+// Kernels poll by volatile accesses. Like an atomic access, a volatile one is no race.
 #define RAMET_PLAIN_ACCESS(n)                                                           \
   void __tsan_read##n(void* memory) { read(memory, n, RAMET_CALLER); }                  \
   void __tsan_write##n(void* memory) { write(memory, n, RAMET_CALLER); }                \

@@ -1,4 +1,4 @@
-// Where addresses belong: device memory, shared memory, pinned memory, module data.
+// The owners of addresses: device memory, shared memory, pinned memory, module data.
 #include <elf.h>
 #include <link.h>
 #include <sys/mman.h>
@@ -28,13 +28,13 @@ std::list<Region>& devices() {
   return *regions;
 }
 
-/// Where the last access to a device's memory went: the next one mostly does, too.
+/// The device with the last access: the next access mostly goes there, too.
 std::atomic<Region*>& last_device() {
   static constinit std::atomic<Region*> region{nullptr};
   return region;
 }
 
-/// The host pins while kernels run.
+/// Memory that the host pins, also while kernels run.
 struct PinnedRanges {
   std::mutex mutex;
   std::map<uintptr_t, size_t> bytes;

@@ -1,4 +1,4 @@
-// What the checker says.
+// The checker's reports.
 #include <set>
 #include <utility>
 
@@ -10,7 +10,7 @@
 namespace ramet::emulated {
 namespace {
 
-/// More than this is one mistake seen from many sides.
+/// More reports than this come from one mistake.
 constexpr size_t kMaxReports = 20;
 
 std::set<std::pair<const void*, const void*>>& reported() {

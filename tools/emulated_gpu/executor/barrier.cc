@@ -18,7 +18,7 @@ int Worker::wait_at_barrier(Vote vote, int predicate, const char* file, int line
     barrier_.line = line;
   } else if (line != barrier_.line ||
              (file != barrier_.file && std::strcmp(file, barrier_.file) != 0)) {
-    // Hardware lets it pass or hangs; what CUDA promises is nothing.
+    // Hardware lets it pass or hangs; CUDA promises nothing.
     unsigned other = 0;
     while (threads_[other].state != ThreadState::AtBarrier) ++other;
     record_fault(Fault::DivergentBarrier, "DIVERGENT BARRIER: thread " + text_of(threadIdx) +

@@ -29,8 +29,8 @@ void fence() {
   if (checks().fence) checks().fence();
 }
 
-// The queue lives here, not in the instrumented kernel: to the checker it would look like host
-// memory that a kernel touches.
+// The queue is in this function, not in the instrumented kernel. Otherwise the checker would take
+// it for host memory that a kernel accesses.
 void async_copy_issue(const AsyncCopy& copy) { Worker::get().async_copies().open.push_back(copy); }
 
 void async_copy_commit() {

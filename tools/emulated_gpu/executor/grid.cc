@@ -16,7 +16,7 @@
 namespace ramet::emulated {
 namespace {
 
-/// Where block number `turn` of a grid stands, in the order that the settings ask for.
+/// The index of the block that runs as number `turn`, in the order of the settings.
 uint64_t block_at(const GridRun& run, uint64_t turn) {
   switch (settings().threads) {
     case ThreadOrder::Forward: return turn;

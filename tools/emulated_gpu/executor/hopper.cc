@@ -69,7 +69,7 @@ struct Operand {
   }
 };
 
-// What the lanes of a warp bring to the products that are due.
+// The products of a warp's lanes that are due.
 struct DueProducts {
   std::vector<WarpgroupProduct>* products;
   std::vector<ProductSums>* sums;

@@ -54,7 +54,8 @@ Symbol look_up(const void* code) {
   Dl_info module{};
   void* map = nullptr;
   if (!dladdr1(code, &module, &map, RTLD_DL_LINKMAP) || !module.dli_fname) return symbol;
-  // From where the file says it is loaded: of a program that is not position-independent, 0.
+  // The offset from the file's load address, which is 0 in a program that is not
+  // position-independent.
   const size_t offset = reinterpret_cast<size_t>(code) - static_cast<link_map*>(map)->l_addr;
   char address[32], line[512];
   std::snprintf(address, sizeof address, "0x%zx", offset);
@@ -66,8 +67,8 @@ Symbol look_up(const void* code) {
   if (std::fgets(line, sizeof line, pipe)) symbol.line = first_word(line, " \n");
   pclose(pipe);
   symbol.function = short_name(symbol.function);
-  // A generated x.cu.cc has one line, which includes x.cu. Some binutils take the one for the
-  // other.
+  // A generated x.cu.cc has one line, which includes x.cu. Some versions of binutils confuse the
+  // two files.
   const size_t generated = symbol.line.find(".cu.cc:");
   if (generated != std::string::npos) symbol.line.erase(generated + 3, 3);
   return symbol;

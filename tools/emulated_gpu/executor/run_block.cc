@@ -1,4 +1,4 @@
-// One block from its first thread to its end, and what stopped it.
+// Runs one block from its first thread to its end, and reports what stopped it.
 #include <sys/mman.h>
 
 #include <cstdio>
@@ -24,7 +24,7 @@ namespace {
 constexpr size_t kRedZone = 4096;
 
 thread_local std::unique_ptr<Worker> own_worker;
-// The same, without the test whether the thread has made it already: every barrier asks.
+// The same, without a test whether it exists already: every barrier reads it.
 constinit thread_local Worker* this_worker = nullptr;
 
 std::mutex counts_mutex;
@@ -148,7 +148,7 @@ void Worker::begin_block(GridRun& run, uint64_t block) {
 #if defined(RAMET_EMULATED_ASAN)
     ASAN_UNPOISON_MEMORY_REGION(dynamic_, run.grid.shared_bytes);
 #endif
-    // NaN in every floating-point type: what a block has not written it must not read.
+    // NaN in every floating-point type: a block must not read memory that it has not written.
     std::memset(dynamic_, 0xff, run.grid.shared_bytes);
   }
   if (checks().block_begin) checks().block_begin(run.grid, dynamic_);

@@ -63,7 +63,7 @@ void Worker::start_next_thread(Fiber* self) {
   finish_thread();
 }
 
-// The last thread that others wait for may be one that leaves.
+// The thread that others wait for may be one that ends.
 void Worker::finish_thread() {
   if (step_hooks) step_hooks->thread_ended();
   threads_[current_].state = ThreadState::Done;
@@ -96,8 +96,8 @@ void Worker::resume(unsigned rank) {
   switch_stack(*from, *fiber_);
 }
 
-// The running thread cannot go on: the next one, or the host thread, which finds out why there is
-// none.
+// The running thread cannot go on: switches to the next one. Without a next one it switches to the
+// host thread, which finds out why.
 void Worker::wait_for_others() {
   Fiber* from = fiber_;
   if (anyone_ready()) {

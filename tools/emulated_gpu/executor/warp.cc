@@ -70,7 +70,7 @@ void Worker::complete_group(unsigned warp_index, int index, bool include_current
       const auto lane = static_cast<unsigned>(__builtin_ctz(rest));
       lanes[lane] = threads_[warp_index * 32 + lane].argument;
     }
-    // It works on all lanes' stacks, which is none of the checker's business.
+    // It works on all lanes' stacks; the checker must ignore these accesses.
     const RunningStack keep = running_stack;
     running_stack = {nullptr, 0};
     group.function(lanes, group.mask);

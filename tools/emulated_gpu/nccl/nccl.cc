@@ -24,7 +24,8 @@ OpenCollective::OpenCollective(const Collective& c, int ranks)
 
 namespace {
 
-/// Of the calling thread: how deep in groups, and what waits for the end of the outermost.
+/// The calling thread's groups: how many are nested, and the calls that wait for the outermost's
+/// end.
 struct Group {
   int depth = 0;
   std::vector<PendingCall> calls;

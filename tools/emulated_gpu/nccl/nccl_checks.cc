@@ -69,7 +69,7 @@ bool in_progress(ncclComm_t comm) {
   return comm->clique->present < comm->clique->ranks;
 }
 
-// NCCL's ncclCommEnsureReady() (src/init.cc), which answers so, and so does every call that begins
+// NCCL's ncclCommEnsureReady() (src/init.cc) answers like this, and so does every call that begins
 // with it.
 ncclResult_t ready(ncclComm_t comm, const char* call) {
   if (!comm) return ncclInvalidArgument;

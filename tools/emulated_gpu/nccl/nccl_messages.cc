@@ -26,7 +26,7 @@ size_t message_bytes(const PendingCall& call) { return call.what.count * bytes_o
 
 cudaError_t enqueue(const PendingCall& call, const char* what, std::vector<MarkPtr> after,
                     MarkPtr mark, std::function<void()> work) {
-  // What was to arrive in it may be anything: for the checker, it was written.
+  // The message's target may hold anything now; the checker counts it as written.
   const auto instead = [to = call.receive, bytes = message_bytes(call)] {
     if (to) host_writes(to, bytes);
   };

@@ -117,7 +117,7 @@ cudaError_t cudaMallocAsync(void** memory, size_t bytes, cudaStream_t handle) {
   return result(bytes && !*memory ? cudaErrorMemoryAllocation : cudaSuccess);
 }
 
-// Only what cudaMallocAsync() gave: memory of cudaMalloc() lies in no pool.
+// Frees only memory of cudaMallocAsync(): memory of cudaMalloc() lies in no pool.
 cudaError_t cudaFreeAsync(void* memory, cudaStream_t handle) {
   RAMET_EMULATED_ENTER;
   RAMET_EMULATED_STREAM(stream, handle);

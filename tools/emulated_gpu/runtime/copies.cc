@@ -30,8 +30,8 @@ cudaError_t check_kind(enum cudaMemcpyKind kind, const End& to, const End& from)
   if (kind == cudaMemcpyDefault) return cudaSuccess;
   const bool wants_to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   const bool wants_from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-  // Memory that no device has cannot be meant as a device's; a device's memory meant as the host's
-  // is the wrong direction.
+  // An address outside all devices cannot be meant as a device's. A device's address that is meant
+  // as the host's is the wrong direction.
   if ((wants_to && !to.on_device) || (wants_from && !from.on_device)) return cudaErrorInvalidValue;
   if (wants_to != to.on_device || wants_from != from.on_device)
     return cudaErrorInvalidMemcpyDirection;
@@ -115,7 +115,7 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int f
   return copy_between(to, to_device, from, from_device, bytes, stream, false);
 }
 
-// Not synchronous even without a stream: a non-blocking stream does not wait for it.
+// Not synchronous even without a stream: a non-blocking stream does not wait for the memset.
 cudaError_t cudaMemset(void* memory, int value, size_t bytes) {
   return cudaMemsetAsync(memory, value, bytes, nullptr);
 }

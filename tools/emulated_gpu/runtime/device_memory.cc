@@ -30,7 +30,7 @@ DeviceMemory::DeviceMemory(int device, size_t capacity) : device_(device), capac
   void* arena = mmap(nullptr, arena_bytes_, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (arena == MAP_FAILED) throw std::bad_alloc();
-  // Guarding goes over all pages in use, for each kernel: over fewer.
+  // Each kernel guards all pages in use: with huge pages these are fewer.
   madvise(arena, arena_bytes_, MADV_HUGEPAGE);
   arena_ = static_cast<char*>(arena);
   free_[0] = arena_bytes_;
@@ -52,7 +52,8 @@ void* DeviceMemory::allocate(size_t bytes, bool in_order) {
   if (!memory) return nullptr;
   used_ += counted;
   allocations_[reinterpret_cast<uintptr_t>(memory)] = {bytes, in_order};
-  // Of the huge pages that it lies in: all take long, and parts would be cut into small ones.
+  // Changes the huge pages that the memory lies in. All pages would take long, and parts would be
+  // cut into small pages.
   const auto pages = [&](int access) {
     const auto arena = reinterpret_cast<uintptr_t>(arena_),
                at = reinterpret_cast<uintptr_t>(memory);

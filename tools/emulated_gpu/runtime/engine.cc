@@ -89,9 +89,9 @@ bool Engine::may_run(const CUstream_st* stream) const {
   });
 }
 
-// What must run next so that `stream` gets on; null where nothing here helps.
+// The stream that must run next so that `stream` can go on; null where no stream helps.
 CUstream_st* Engine::first_needed(CUstream_st* stream, int depth) const {
-  // Deeper than any chain of streams: a circle, which the caller's wait will report.
+  // Deeper than any chain of streams: a cycle, which the caller's wait will report.
   if (depth > 256 || stream->queue.empty()) return nullptr;
   if (may_run(stream)) return stream;
   const Operation& operation = stream->queue.front();
@@ -137,7 +137,7 @@ VectorClock Engine::clock_of(const std::vector<CUstream_st*>& members) const {
   return clock;
 }
 
-// While one lives the host can read and write device memory.
+// While an object lives, the host can read and write device memory.
 class Engine::OpenMemory {
  public:
   explicit OpenMemory(Engine& engine) : engine_(engine) {
@@ -215,7 +215,7 @@ void Engine::host_saw(const Mark& mark) {
 
 cudaError_t Engine::wait(const MarkPtr& mark, Lock& lock, const char* who) {
   if (!mark) return cudaSuccess;
-  // Idle time is counted in looks, not read from a clock: a machine that stood still has not
+  // Idle time is counted in polls, not read from a clock: a machine that was suspended has not
   // waited.
   constexpr std::chrono::milliseconds kLook{20};
   const std::chrono::milliseconds timeout(settings().timeout_ms);
@@ -247,7 +247,7 @@ cudaError_t Engine::wait(const MarkPtr& mark, Lock& lock, const char* who) {
 }
 
 cudaError_t Engine::wait_for_device(Device& device, Lock& lock, const char* who) {
-  // What is queued now: other threads may go on queueing.
+  // The marks of the operations that are queued now: other threads may go on queueing.
   std::vector<MarkPtr> marks;
   for (const CUstream_st* stream : streams)
     if (stream->device == device.id && stream->last) marks.push_back(stream->last);

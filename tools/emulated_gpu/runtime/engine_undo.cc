@@ -1,4 +1,4 @@
-// Operations that never run, and streams, captures and devices that go.
+// Operations that never run, and the end of streams, captures and devices.
 #include <algorithm>
 #include <utility>
 
@@ -7,7 +7,8 @@
 
 namespace ramet::emulated {
 
-// Done without having run. Other streams of a meeting go on without it, too.
+// Marks the operation as done although it has not run. Other streams of its meeting go on without
+// it.
 void Engine::forget_operation(Operation& operation) {
   operation.mark->done = true;
   operation.mark->stream = nullptr;

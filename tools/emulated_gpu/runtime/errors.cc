@@ -1,4 +1,4 @@
-// Error codes: what a call returns, what a thread remembers, what they are called.
+// Error codes: the results of calls, the last error of each thread, and the names.
 #include <array>
 
 #include "tools/emulated_gpu/executor/report.h"
@@ -65,7 +65,7 @@ const ErrorText& describe(cudaError_t code) {
   return kErrors.back();
 }
 
-/// The sticky error of the thread's device, or what the thread has met last.
+/// The sticky error of the thread's device, or else the thread's last error.
 cudaError_t last_error() {
   Engine& all = engine();
   if (!all.devices.empty()) {
@@ -77,7 +77,8 @@ cudaError_t last_error() {
 
 }  // namespace
 
-// "Not ready", too: nothing says that it is not kept, and a program has to work where it is.
+// Also keeps "not ready". CUDA's documentation does not say that it is not kept, and a program must
+// work where it is.
 cudaError_t result(cudaError_t error) {
   if (error != cudaSuccess) this_thread.error = error;
   return error;

@@ -144,7 +144,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void*
 cudaError_t cudaFuncSetAttribute(const void* function, enum cudaFuncAttribute attribute,
                                  int value) {
   RAMET_EMULATED_ENTER;
-  // How the cache is divided is a hint.
+  // The division of the cache is only a hint.
   if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout) return cudaSuccess;
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
       static_cast<size_t>(value) > kMaxShared)
@@ -153,7 +153,7 @@ cudaError_t cudaFuncSetAttribute(const void* function, enum cudaFuncAttribute at
   return cudaSuccess;
 }
 
-// Threads and dynamic shared memory only: registers are not known here.
+// Threads and dynamic shared memory only: the number of registers is not known here.
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*, int block_size,
                                                           size_t shared_bytes) {
   if (block_size <= 0 || block_size > static_cast<int>(kMaxThreads))

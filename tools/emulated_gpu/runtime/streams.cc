@@ -26,7 +26,7 @@ cudaError_t cudaStreamCreate(cudaStream_t* handle) {
   return cudaStreamCreateWithPriority(handle, cudaStreamDefault, 0);
 }
 
-// Returns at once; what is queued still runs.
+// Returns at once; operations in the queue still run.
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
   RAMET_EMULATED_ENTER;
   if (!handle) return result(cudaErrorInvalidResourceHandle);

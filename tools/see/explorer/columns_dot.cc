@@ -1,4 +1,4 @@
-// Graphviz's answer to which nodes of a row stand left of which: fewer crossings than by sequence.
+// Asks Graphviz for the order of the nodes in a row: fewer crossings than by sequence.
 #include <stdlib.h>
 #include <unistd.h>
 

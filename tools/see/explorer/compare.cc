@@ -12,7 +12,7 @@ namespace see {
 
 namespace {
 
-// What several tensors, the pieces of one, say together.
+// The joint statistics of several tensors that are pieces of one.
 struct Together {
   int pieces = 0;
   bool known = true;

@@ -17,7 +17,7 @@ constexpr size_t kDotNodes = 300;  // dot takes seconds for much more
 
 using Ids = std::vector<Id>;
 
-// NodeRow::moves is also true of what merely leads to other devices.
+// NodeRow::moves is also true for nodes that only lead to other devices.
 bool is_movement(const NodeRow& node) {
   if (!node.moves) return false;
   for (const char* name : {"Scatter", "Gather", "Broadcast", "ReduceAdd"})
@@ -83,7 +83,8 @@ class Maker {
     }
   }
 
-  // What a backward recorded stands below that backward's root, though no gradient goes there.
+  // A graph that a backward recorded stands below that backward's root, though no gradient goes
+  // there.
   void second_graphs() {
     below_.assign(n_, -1);
     std::vector<std::pair<uint64_t, Id>> roots;
@@ -100,7 +101,8 @@ class Maker {
     }
   }
 
-  // What gradients go to comes first. A file may hold a cycle: its nodes come last, by number.
+  // Nodes come after the targets of their gradients. A file may hold a cycle: its nodes come last,
+  // by number.
   void order() {
     std::vector<int> missing(n_, 0);
     for (size_t i = 0; i < n_; ++i) {
@@ -193,7 +195,7 @@ class Maker {
       next[std::get<2>(visits[v - 1])].push_back(std::get<2>(visits[v]));
       ++before[std::get<2>(visits[v])];
     }
-    // The earliest of those that nothing is before; of all, where lanes contradict each other.
+    // The earliest part without a part before it; of all parts, where lanes contradict each other.
     std::set<std::pair<uint64_t, int>> free, left;
     for (int part = 0; part < parts_; ++part) {
       left.emplace(first[part], part);
@@ -311,8 +313,8 @@ class Maker {
     }
   }
 
-  // Below the leftmost of what its gradients go to, so that a chain is a straight line; the next
-  // free one where that is taken.
+  // Below the leftmost target of the node's gradients, so that a chain is a straight line; if that
+  // is taken, the next free column.
   void columns() {
     std::map<std::tuple<int, int>, Ids> groups;  // lane and layer
     std::vector<Ids> lanes(std::max<size_t>(data_.devices.size(), 1));

@@ -8,8 +8,8 @@
 namespace ramet::see {
 namespace {
 
-// Of more points than the picture has columns of pixels: where a line enters, leaves, and its
-// extremes in each.
+// For a line with more points than the picture has columns of pixels: in each column, where the
+// line enters and leaves, and its extremes.
 Points thinned(const Points& line, double width) {
   if (static_cast<double>(line.size()) <= 4 * width) return line;
   for (size_t i = 1; i < line.size(); ++i)
@@ -28,7 +28,7 @@ Points thinned(const Points& line, double width) {
   return out;
 }
 
-// Where a text stands: no other text and not the line itself.
+// The place of a text: it covers no other text and not the line itself.
 struct Place {
   double left, top, wide;
   static constexpr double kHigh = 14;

@@ -91,8 +91,8 @@ void draw_numbers(Picture& picture, const Planes& p, const Layout& l, double lef
   }
 }
 
-// Numbers of rows, or of columns: of `count` things `pitch` pixels apart, of which each stands for
-// `each`.
+// Draws numbers of rows, or of columns. There are `count` things with a distance of `pitch` pixels,
+// and each stands for `each`.
 void draw_indices(Picture& picture, double left, double top, bool rows, int64_t count, double pitch,
                   double size, int64_t each, bool dark) {
   const auto total = static_cast<double>(count * each);
@@ -126,7 +126,7 @@ void draw_bar(Picture& picture, const Scale& scale, double left, double top, dou
     const Color color = scale.color(f < 1 ? scale.high * (1 - f) + scale.low * f : scale.low, nan);
     rgb.insert(rgb.end(), {color.r, color.g, color.b});
   }
-  // White ends on white paper, too.
+  // A box around it, because white ends would vanish on white paper.
   picture.box(left - 1, top - 1, kBarWidth + 2, rows + 2, theme(dark).axis);
   picture.pixels(left, top, kBarWidth, rows, rgb, rows, 1);
   const Picture::Font font{kNumber};
@@ -163,7 +163,7 @@ std::string draw_planes(const Tensor& x, Kind kind, const ShowOptions& options, 
   const bool dark = options.dark(), bare = options.bare() && kind == Kind::kImages;
   const Theme& colors = theme(dark);
 
-  // How many rectangles are in a row says how many pixels each has.
+  // The number of rectangles in a row determines the pixels of each.
   Planes p = planes_of(x, kind, options);
   const int64_t in_row = p.in_row > 0 ? p.in_row : side_of(p.count),
                 rows = (p.count + in_row - 1) / in_row;

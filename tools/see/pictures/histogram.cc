@@ -34,7 +34,7 @@ Histogram histogram_of(const Tensor& x, const Facts& facts, int64_t bins) {
       if (!std::isfinite(v[i])) continue;
       const double place = (v[i] / 2 - low / 2) / (high / 2 - low / 2) * static_cast<double>(n);
       auto bin = static_cast<size_t>(std::clamp(place, 0.0, static_cast<double>(n - 1)));
-      // The edges decide, whatever the division was rounded to.
+      // The edges decide, not the rounded division.
       while (bin > 0 && v[i] < h.edges[bin]) --bin;
       while (bin + 1 < h.counts.size() && v[i] >= h.edges[bin + 1]) ++bin;
       ++h.counts[bin];

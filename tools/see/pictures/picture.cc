@@ -136,7 +136,7 @@ Picture::Picture(int width, int height, Color paper, Format format)
   check(cairo_surface_status(surface_->surface));
   surface_->cairo = cairo_create(surface_->surface);
   check(cairo_status(surface_->cairo));
-  // Letters look the same wherever they stand, and whatever the desktop's settings are.
+  // Letters are drawn the same at every position, and with every setting of the desktop.
   cairo_font_options_t* options = cairo_font_options_create();
   cairo_font_options_set_antialias(options, CAIRO_ANTIALIAS_GRAY);
   cairo_font_options_set_hint_style(options, CAIRO_HINT_STYLE_SLIGHT);
@@ -207,7 +207,7 @@ double Picture::text_width(const std::string& s, Font font) const {
 std::string Picture::fitted(const std::string& s, double room, Font font) const {
   if (text_width(s, font) <= room) return s;
   const std::string whole = clean(s);
-  // By halves: a width grows with the text.
+  // By bisection: a width grows with the text.
   std::vector<size_t> ends = {0};
   while (ends.back() < whole.size()) ends.push_back(ends.back() + character(whole, ends.back()));
   size_t low = 0, high = ends.size() - 1;

@@ -14,7 +14,7 @@ constexpr int64_t kMostImages = 256, kMostFilters = 64;
 
 bool channels(int64_t n) { return n == 1 || n == 3; }
 
-// Smallest and largest of what is drawn; of images the usual ranges where all numbers are inside.
+// The smallest and largest drawn number; for images the usual ranges where all numbers are inside.
 Scale scale_of(const Tensor& x, const Planes& p, const ShowOptions& options) {
   Scale scale{ColorMap::kViridis, 0, 1};
   bool any = false;

@@ -62,7 +62,7 @@ struct Trace {
   std::map<std::vector<void*>, int> known;
   std::vector<std::vector<void*>> places;
 
-  // The calls that lead here, innermost first, without those of the emulation itself.
+  // The calls that lead here, innermost first, without the emulation's own calls.
   int place(const void* code) {
     void* frames[kMostFrames];
     const int n = backtrace(frames, kMostFrames);
@@ -178,7 +178,7 @@ void Trace::write() {
         void* map = nullptr;
         if (!dladdr1(code, &module, &map, RTLD_DL_LINKMAP) || !module.dli_fname) continue;
         const std::string path = static_cast<link_map*>(map)->l_name;
-        // The address of the call, not of what follows it.
+        // The address of the call, not of the instruction after it.
         const size_t offset =
             reinterpret_cast<size_t>(code) - static_cast<link_map*>(map)->l_addr - 1;
         calls += (calls.empty() ? "[" : ",[") + quoted(path.empty() ? module.dli_fname : path) +
@@ -255,7 +255,7 @@ uint64_t number_of(const char* variable) {
   return text ? std::strtoull(text, nullptr, 10) : 0;
 }
 
-// A tool's own: the program is another's, and has no call for it.
+// A constructor, because the traced program does not call this tool.
 [[gnu::constructor]] void begin() {
   const char* file = std::getenv("RAMET_STEP_TRACE");
   if (!file) return;
@@ -267,7 +267,7 @@ uint64_t number_of(const char* variable) {
   t.launch = number_of("RAMET_STEP_LAUNCH");
   t.block = number_of("RAMET_STEP_BLOCK");
   step_hooks = &kHooks;
-  // Nothing fitted: the list of launches says what there was.
+  // No launch fitted: the list of launches shows which there were.
   std::atexit([] {
     if (!trace().done) trace().write();
   });

@@ -1,10 +1,10 @@
 #pragma once
 #include "tools/benchmarks/rows.h"
 
-/// The rows that other libraries have too.
+/// The rows that other libraries also have.
 BenchArm open_ramet_arm(int threads);
-/// Rows of the parallel primitives, and under the same names what each is measured against: the
-/// plain work without them.
+/// Rows of the parallel primitives. Rows of the same names have the plain work without them, for
+/// comparison.
 BenchArm open_parallel_arm(int threads);
 BenchArm open_plain_arm(int threads);
 /// Training steps of models and larger operations (rows_models.cc), and those steps captured.

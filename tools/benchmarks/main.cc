@@ -59,8 +59,8 @@ std::vector<double> outputs(const BenchRow& row) {
   return values;
 }
 
-// Largest difference relative to the larger magnitude of the row; both computed the same thing from
-// the same data. Infinite where one has a NaN, or an infinity that the other has not.
+// The largest difference, relative to the largest magnitude of the row. Both arms computed the same
+// from the same data. Infinite where one has a NaN, or an infinity that the other does not have.
 constexpr double difference(std::span<const double> a, std::span<const double> b) {
   if (a.size() != b.size()) return INFINITY;
   double worst = 0, scale = 1e-30;
@@ -111,7 +111,7 @@ class Driver {
     print(entrants);
   }
 
-  // How this library's rows stand to those of each peer.
+  // Prints this library's rows in relation to those of each peer.
   void summary() {
     for (auto& [peer, of] : ratios) {
       std::sort(of.begin(), of.end());
@@ -134,7 +134,7 @@ class Driver {
         const double t = seconds(*e.row, measure);
         if (r >= 0) e.timing.units.push_back(t * e.row->per_second);
         e.row->release();
-        // Helpers of the other arm still spin.
+        // Worker threads of the other arm still spin.
         if (threads > 1 && entrants.size() > 1)
           std::this_thread::sleep_for(std::chrono::milliseconds(40));
       }

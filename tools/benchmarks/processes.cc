@@ -3,7 +3,7 @@
 // tools/benchmarks/processes_torch.py measures the same of PyTorch's DistributedDataParallel.
 //
 //   tools/launch --nproc 2 --no-prefix -- processes SECONDS [TEXT]
-//   rows with TEXT in their names, that long each
+//     rows with TEXT in their names, that long each
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -185,7 +185,7 @@ void compare_values(const Results& results, const std::string& path) {
     std::puts("nan nan sizes");
     return;
   }
-  // What ought to be 0 and is rounding is compared on the scale of the others.
+  // Values that should be 0 and are rounding errors are compared on the scale of the others.
   double scale = 0, forward = 0, gradient = 0;
   for (size_t i = 2; i < found.size(); ++i) scale = std::max(scale, found[i].largest);
   const char* name = "none";

@@ -6,7 +6,7 @@
 
 extern "C" {
 
-/// One tensor that a draw gave: its values as doubles or, for whole numbers and bool, as int64.
+/// One tensor of a draw: its values as doubles or, for whole numbers and bool, as int64.
 struct CompareResult {
   const char* label;
   const char* dtype;
@@ -19,7 +19,7 @@ struct CompareResult {
   const int64_t* wholes;  //
 };
 
-/// What one draw gave.
+/// The results of one draw.
 struct CompareReport {
   int thrown;            // -1: nothing, otherwise the stage that threw.
   const char* message;   // the text of that error.

@@ -1,4 +1,4 @@
-// When a draw may show one of the deliberate differences of known.h that cases name.
+// Conditions under which a draw may show one of the deliberate differences of known.h.
 #pragma once
 #include "tools/compare/draw.h"
 
@@ -49,7 +49,7 @@ inline void normalises(Draw& d, const Tensor& x, const Opt<Tensor>& weight,
 inline void compares(Draw& d, const Tensor& x, const Tensor& y, int64_t reduction) {
   if (reduction == 1 && !same_sizes(x, y)) d.known("mean of broadcast");
 }
-/// Whether some element's place is left free by the strides.
+/// Is there memory between the elements that no element uses?
 inline bool has_gaps(const Tensor& x) {
   int64_t room = 1;
   for (int64_t k = 0; k < x.dim(); ++k) room += (x.size(k) - 1) * x.stride(k);
@@ -67,7 +67,7 @@ inline double alike_slack(const Tensor& x, const Sizes& rows) {
   // To the second derivative the distance enters in its third power; eps is 1e-5 or more.
   return std::max(1., std::pow(var.min().item<double>() + 1e-5, -1.5) / 100);
 }
-/// Whether a number lies where rounding decides on which side of an inner edge of equal bins.
+/// Does a number lie so near an inner edge of equal bins that rounding decides on the side?
 inline bool beside_edge(const Tensor& x, double low, double high, int64_t bins) {
   if (x.numel() == 0 || bins < 1) return false;
   const Tensor y = x.detach().to(api::kDouble).reshape({-1});

@@ -89,7 +89,7 @@ template <class F> void each_offset(const Sizes& sizes, const Sizes& strides, F 
   }
 }
 
-/// What an input's numbers look like.
+/// The kinds of numbers in an input.
 enum class Values {
   Any,       // mostly between -3 and 3; sometimes halves (ties and kinks), seldom inf, NaN and such
   Finite,    // as Any without the last

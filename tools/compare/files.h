@@ -1,5 +1,5 @@
-// The files of cases, cases_<name>.inc, and the arms they give: compare_ramet_<name>() is linked
-// in, compare_torch_<name>() is looked up in the peer.
+// The files of cases, cases_<name>.inc, and the arms they give. compare_ramet_<name>() is linked
+// in; compare_torch_<name>() is searched by name in the peer.
 #pragma once
 #include "tools/compare/arm.h"
 

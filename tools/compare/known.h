@@ -10,7 +10,7 @@
 
 namespace compare {
 
-// What both compute.
+// Results that both libraries compute.
 constexpr Known kKnownResults[] = {
     {.name = "atan2 of bytes",
      .cases = "atan2",

@@ -1,5 +1,5 @@
-// ./tools/compare_torch: runs the same random draws here and in LibTorch and compares what comes
-// out. Usually called by that script, which builds the peer.
+// ./tools/compare_torch: runs the same random draws here and in LibTorch and compares the results.
+// The script of that name usually calls this program; it builds the peer.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -70,7 +70,7 @@ std::string difference(const CompareResult& a, const CompareResult& b, const Com
   }
   if (a.rank != b.rank || !std::equal(a.sizes, a.sizes + a.rank, b.sizes))
     return what + ": " + shown(a.sizes, a.rank) + ", LibTorch " + shown(b.sizes, b.rank);
-  // Strides of extents of 1, and of nothing, lead nowhere.
+  // Strides are not compared in dimensions of extent 1, nor in empty tensors: they are never used.
   bool same_strides = true;
   for (int d = 0; a.strides && a.count > 0 && d < a.rank; ++d)
     same_strides = same_strides && (a.sizes[d] == 1 || a.strides[d] == b.strides[d]);
@@ -111,7 +111,7 @@ std::string difference(const CompareReport& a, const CompareReport& b) {
     const std::string d = difference(a.results[i], b.results[i], a, scale);
     if (!d.empty()) return d;
   }
-  // What LibTorch has no second gradient of, this library may have.
+  // This library may have a second gradient that LibTorch does not have.
   if (b.thrown == 2 && a.thrown != 0 && a.thrown != 1) return "";
   if (a.thrown != b.thrown) {
     if (b.thrown < 0 || (a.thrown >= 0 && a.thrown < b.thrown))
@@ -129,7 +129,7 @@ std::string difference(const CompareReport& a, const CompareReport& b) {
                                           false, 2, scale));
   if (a.thrown < 0 && !zeros)
     return "results: " + std::to_string(a.count) + ", LibTorch " + std::to_string(b.count);
-  // Last: what one arm refuses, or gives another dtype, it goes on to draw otherwise.
+  // Last, because an arm that refuses a call, or gives another dtype, makes other draws afterwards.
   if (a.thrown < 0 && std::strcmp(a.text, b.text))
     return std::string("the arms drew differently: LibTorch ") + b.text;
   return "";
@@ -228,10 +228,11 @@ class Comparison {
                   a.text, wrong.c_str());
     std::fflush(stdout);
   }
-  /// So many draws without a difference say that there is none: some of the conditions are met
-  /// often and show seldom.
+  /// So many draws without a difference mean that there is none. Some conditions are met often and
+  /// rarely show a difference.
   static constexpr int64_t kStale = 400;
-  /// Entries of the table of deliberate differences that nothing shows any more; how many.
+  /// Reports entries of the table of deliberate differences that no draw shows any more; returns
+  /// their number.
   int stale() const {
     int count = 0;
     for (const auto& [name, counts] : known_) {

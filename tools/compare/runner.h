@@ -121,7 +121,7 @@ struct Runner {
       keep_gradient(second[i], wanted[i], label, 2);
     }
   }
-  /// An undefined gradient stands for zeros: which of the two a library gives is no promise.
+  /// An undefined gradient counts as zeros: no library promises one of the two.
   void keep_gradient(const Tensor& g, const Tensor& like, const std::string& label, int stage) {
     keep(g.defined() ? g.detach() : api::zeros_like(like.detach()), label, stage);
   }

@@ -19,8 +19,7 @@ constexpr Tolerance kTolerances[] = {
     {"float64", 4e-15, 1e-12},
     {"float32", 2e-6, 1e-5},
     // Computed in float and rounded once by both: one unit in the last place (2^-10, 2^-7) where
-    // the
-    // two round to different sides. Gradients pass several roundings.
+    // the two round to different sides. Gradients pass several roundings.
     {"float16", 1.01 / 1024, 8. / 1024},
     {"bfloat16", 1.01 / 128, 8. / 128},
 };

@@ -1,4 +1,4 @@
-// What the emulated GPU costs: one line for each kind of event, best of several runs.
+// The time of each kind of event on the emulated GPU: one line each, best of several runs.
 //
 //   bazel run //tools/cuda:costs
 //

@@ -84,7 +84,7 @@ int main(int argc, char** argv) {
   const double all = (loss.picture + loss.numbers).item<double>();
   std::cout << "pictures that it has not seen: " << loss.picture.item<float>() << " + "
             << loss.numbers.item<float>() << " nats\n";
-  // Without any number: each pixel is as dark as it is on average.
+  // Without any number: each pixel is as dark as on average.
   const torch::Tensor mean = pictures(train.raw_images().slice(0, 0, 1000)).mean(0, true);
   const double average =
       F::binary_cross_entropy(mean.expand_as(unseen), unseen).item<double>() * kPixels;

@@ -45,7 +45,7 @@ int main() {
   std::cout << "the GPU took " << start.elapsed_time(end) << " ms\n";
   std::cout << "in pinned memory: " << results[5].is_pinned() << '\n';
   torch::Tensor total = torch::zeros({8});
-  for (const torch::Tensor& y : results) total += y;  // a look through the tensor waits by itself
+  for (const torch::Tensor& y : results) total += y;  // a read of the tensor waits by itself
   bool well = done[5].query() && total.allclose(expected, 1e-3, 1e-3);
 
   // Work that is queued on the other GPU from now on comes after this sum; the host goes on.

@@ -24,8 +24,8 @@ int main() {
     (*numbers)[i] = static_cast<float>(std::sin(static_cast<double>(i)));
   torch::Tensor x =
       torch::from_blob(numbers->data(), {64, 2}, {4, 2}, [numbers](void*) { delete numbers; });
-  // To another library and back, still the same memory. The struct is what NumPy, PyTorch, JAX,
-  // CuPy, TVM take and give.
+  // To another library and back, still the same memory. NumPy, PyTorch, JAX, CuPy and TVM take and
+  // give this struct.
   DLManagedTensor* out = torch::to_dlpack(x);
   const float* memory = x.data_ptr<float>();
   x = torch::from_dlpack(out);
@@ -57,7 +57,7 @@ int main() {
   const auto weight = torch::as_eigen_row_major<const float>(net->named_parameters()["0.weight"]);
   std::cout << "norm of the first weight: " << weight.norm() << '\n';
 
-  // Any number of rows from here on; the names are those under which the other program asks.
+  // Any number of rows from here on. The other program uses these names.
   const std::string file = (folder / "net.onnx").string();
   torch::export_onnx(net, x, file,
                      torch::OnnxOptions().batch_dim(0).input_names({"x"}).output_names({"y"}));

@@ -1,4 +1,4 @@
-// An LSTM watches two waves that are added up, in steps of half a second, and says how they go on.
+// An LSTM gets the sum of two waves, in steps of half a second, and predicts how they go on.
 #include <cmath>
 #include <iomanip>
 #include <iostream>

@@ -101,8 +101,8 @@ int main() {
     }
   });
 
-  // Four ways to say one thing, so the same bits. What is reduced part by part is rounded
-  // otherwise.
+  // Four ways to do the same, so the same bits. Gradients that are reduced part by part are rounded
+  // differently.
   const bool same =
       apart(once, anywhere) == 0 && apart(once, guarded) == 0 && apart(once, switched) == 0;
   const bool close = apart(once, each) < 1e-6;

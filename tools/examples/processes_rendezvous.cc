@@ -41,7 +41,7 @@ int main() {
   });
   on_threads(2, [](int) { run("first-come://"); });
 
-  // What goes is known before it is tried.
+  // The program asks what a backend can do before it tries.
   for (const char* backend : {"gloo", "nccl"}) {
     const BackendCaps& caps = backend_caps(backend);
     const std::string why_not = caps.why_not();

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kImage = 3 * 32 * 32;
 
-// What the label bytes in front of an image may be below; the last one counts.
+// The limits of the label bytes in front of an image; the last byte counts.
 struct Format {
   std::vector<int64_t> labels;
   int64_t record() const { return static_cast<int64_t>(labels.size()) + kImage; }

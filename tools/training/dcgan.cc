@@ -52,8 +52,8 @@ struct GanImpl : nn::Cloneable<GanImpl> {
       else if (p.value().dim() > 1) nn::init::normal_(p.value(), 0, 0.02);
     }
   }
-  /// What the discriminator says of images that are drawn from `noise`: logits that they are real,
-  /// (N, 1). With real images also of those, in front, (N, 2); the generator gets no gradient then.
+  /// Logits of the discriminator that the images drawn from `noise` are real, (N, 1). With `real`
+  /// also those of real images, in front, (N, 2); the generator gets no gradient then.
   Tensor forward(const Tensor& noise, const Tensor& real) {
     if (!real.defined()) return discriminator->forward(generator->forward(noise));
     Tensor drawn;
@@ -150,7 +150,7 @@ class Dcgan : public Job {
              {"frechet", frechet(cat(reals, 0), cat(drawns, 0))}}};
   }
 
-  // Always of the same noise.
+  // Always from the same noise.
   std::string pictures(nn::Sequential& model, Device device) const override {
     Generator generator(Device(kCPU, 0), kTestSeed);
     return picture_grid((draw(model, 64, generator, device) + 1) / 2, 8);
@@ -169,8 +169,8 @@ class Dcgan : public Job {
     const Tensor noise = normal(0, 1, {n, kNoise}, generator);
     return gan(model).generator->forward(noise.to(device));
   }
-  // Of logits of real and of drawn images side by side: the cross entropies, and how many have the
-  // right sign.
+  // Takes logits of real and of drawn images, next to each other. Gives the cross entropies, and
+  // how many logits have the right sign.
   static Tensor wrong(const Tensor& said) {
     return softplus(-said.select(1, 0)) + softplus(said.select(1, 1));
   }

@@ -1,4 +1,4 @@
-// One hash of everything a run has learned.
+// One hash of all that a run has learned.
 #pragma once
 #include <string>
 

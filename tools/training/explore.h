@@ -12,10 +12,10 @@ namespace ramet::training {
 class StepRecording {
  public:
   virtual ~StepRecording() = default;
-  /// Ends it. What was recorded, as one line for write().
+  /// Ends it. Returns the recording as one line for write().
   virtual std::string text() = 0;
-  /// The page at `page`, and what stands in it at recording_beside(page); `ranks`: every rank's
-  /// text, which become one recording.
+  /// Writes the page to `page`, and its recording to recording_beside(page). `ranks` holds every
+  /// rank's text; together they become one recording.
   virtual void write(const std::vector<std::string>& ranks, const std::string& page) const = 0;
 };
 

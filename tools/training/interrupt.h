@@ -1,4 +1,4 @@
-// Being asked to stop: SIGINT and SIGTERM end a run after the step under way.
+// Signals that stop a run: SIGINT and SIGTERM end it after the step under way.
 #pragma once
 
 namespace ramet::training {

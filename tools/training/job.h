@@ -1,5 +1,5 @@
-// A job: what one --model of the training program learns from, and how. The loop around it is
-// run.cc's; jobs.h has the list of them.
+// A job: the data of one --model of the training program, and how it learns from them. run.cc has
+// the loop around it; jobs.h has the list of jobs.
 #pragma once
 #include <functional>
 #include <memory>
@@ -38,25 +38,26 @@ class Job {
   virtual const char* rows() const { return "images"; }
 
   virtual nn::Sequential make_model(double dropout) const = 0;
-  /// Of every batch on each device, in training: two, where a row is one value a channel to a batch
-  /// norm.
+  /// The fewest rows of a batch on each device, in training. It is two where a batch norm gets one
+  /// value a channel from a row.
   virtual int64_t least_rows() const { return 1; }
   virtual optim::AdamWOptions optimizer(double lr) const { return optim::AdamWOptions(lr); }
 
   // A step is one pass, or several: a forward, its backward, and a step of the optimizer each.
 
   struct Pass {
-    // Of a sum over the batch that is divided by its size, what this process's rows are: the same
-    // bits as with all of them.
+    // This process's part of the loss: a sum over its rows, divided by the whole batch's size. The
+    // bits are the same as with all rows.
     Tensor loss;
-    // Of `answers` in the whole batch, how many this process has right. Undefined: not counted.
+    // How many of the whole batch's `answers` are right in this process's rows. Undefined: not
+    // counted.
     Tensor right = {};
     double answers = 0;
   };
   /// `batch`: the whole one, on the leading device.
   virtual Pass pass(int number, Replicas& model, const Processes& processes,
                     const data::Example<>& batch) const;
-  /// What the losses of further passes are called. The first one's is "loss".
+  /// The names of the losses of further passes. The first one's is "loss".
   virtual std::vector<std::string> further_passes() const { return {}; }
   /// Between backward and step: drops gradients of what this pass does not train.
   virtual void before_step(int /*pass*/, nn::Sequential& /*model*/) const {}
@@ -68,7 +69,7 @@ class Job {
     std::vector<Measure> more = {};
   };
   virtual Tested test(nn::Sequential& model, Device device) const;
-  /// Of what was tested, the measure from 0 to 1 that the curve shows.
+  /// The test's measure from 0 to 1 that the curve shows.
   virtual std::string score() const { return "accuracy"; }
   /// PNG bytes, made after each epoch; none by default.
   virtual std::string pictures(nn::Sequential& /*model*/, Device /*device*/) const { return ""; }

@@ -1,4 +1,4 @@
-// The list of what can be trained.
+// The list of models that can be trained.
 #pragma once
 #include <memory>
 #include <string>
@@ -20,7 +20,7 @@ struct JobDefaults {
 const JobDefaults* defaults_of(const std::string& model);
 /// "cnn, mlp or gpt".
 std::string job_names();
-/// What each does, in a line.
+/// What each job does, in a line.
 std::string job_descriptions();
 /// The defaults of those that have others than cnn, a line for each.
 std::string job_defaults();

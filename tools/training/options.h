@@ -17,7 +17,8 @@ struct Options {
   std::vector<std::string> given;
 
   bool was_given(const std::string& name) const;
-  /// What decides about the bits of the result, as one line of JSON: kept in the checkpoint.
+  /// The settings that decide about the bits of the result, as one line of JSON: kept in the
+  /// checkpoint.
   std::string config() const;
   /// After --resume: takes over the checkpoint's settings. An Error where one that was given
   /// differs.

@@ -23,13 +23,13 @@ class Processes {
   virtual std::unique_ptr<Replicas> replicate(const nn::Sequential& model,
                                               const std::vector<Device>& devices,
                                               const std::string& reduce);
-  /// Of the last batch's targets, those of this process's rows.
+  /// The last batch's targets of this process's rows.
   virtual Tensor own_rows(const Tensor& targets) const { return targets; }
-  /// Over all processes, in place.
+  /// Sums over all processes, in place.
   virtual void sum(std::vector<double>&) const {}
-  /// Rank 0's numbers; as many everywhere.
+  /// Returns rank 0's numbers; all ranks give equally many.
   virtual std::vector<int64_t> of_rank_0(std::vector<int64_t> numbers) const { return numbers; }
-  /// One of each rank, in their order.
+  /// Returns one text of each rank, in their order.
   virtual std::vector<std::string> of_all_ranks(const std::string& mine) const { return {mine}; }
   /// Waits for all; an Error where their digests differ.
   virtual void finish(const std::string&) const {}

@@ -56,7 +56,7 @@ void remove_leftovers(const std::string& folder) {
   if (!entries) return;  // a folder one may write but not read
   while (const dirent* entry = ::readdir(entries)) {
     const pid_t pid = writer_of(entry->d_name);
-    // This process has written nothing yet: its id on a file is that of a dead one.
+    // This process has written nothing yet: a file with its id comes from a dead process.
     const bool dead = pid == ::getpid() || (pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH);
     if (dead) ::unlink((folder + "/" + entry->d_name).c_str());
   }

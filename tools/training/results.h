@@ -4,7 +4,8 @@
 
 namespace ramet::training {
 
-/// With all folders above it. An Error where one cannot be made or nothing can be written.
+/// Makes the folder with all folders above it. An Error where one cannot be made or nothing can be
+/// written.
 void make_folders(const std::string& path, const char* option = "out");
 /// Removes files that killed runs left: `NAME.tmp.PID.N` of a result where no process has that id.
 /// Those of another run that is under way stay.

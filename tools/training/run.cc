@@ -89,8 +89,8 @@ Run::Run(Options& o) : options_(o) {
   }
   launch_ = launch_id();
   first_step_ = step_;
-  // Everything that can be wrong with the input has been found: from here on results are written.
-  // Until here a signal ends the program at once, with the folder as it was.
+  // All input has been checked: from here on results are written. Before this line a signal ends
+  // the program at once, with the folder as it was.
   if (!o.explore.empty() && processes_->writes()) check_page(o.explore, o.out);
   signals_.emplace();
   if (!processes_->writes()) return;
@@ -101,7 +101,7 @@ Run::Run(Options& o) : options_(o) {
   history_.open(file("metrics.jsonl"), step_);
 }
 
-// Whole batches, and what is left at the end of an epoch.
+// Checks whole batches, and the rest at the end of an epoch.
 void Run::check_batches() const {
   const int64_t all = job_->data().train_rows.size(0), whole = std::min(options_.batch, all),
                 least = job_->least_rows();
@@ -187,7 +187,7 @@ bool Run::train_epoch(ProgressBar& bar) {
   int64_t seen = 0;
   const auto begun = Clock::now();
   const int64_t images_before = images_;
-  // A few steps in which caches are warm; in a run of a single step, that one.
+  // An early step in which caches are warm already; in a run of a single step, that one.
   const int64_t traced = early_step(2), explored = options_.explore.empty() ? -1 : early_step(5);
   for (auto& batch : *loader_) {
     if (step_ == traced && processes_->writes()) trace_.start();
@@ -233,7 +233,7 @@ EpochRecord Run::test() {
 
 int Run::train() {
   if (!processes_->writes()) {
-    // The same steps; what they lead to is rank 0's business.
+    // The same steps; only rank 0 writes and prints their results.
     ProgressBar none;
     for (; epoch_ < options_.epochs; ++epoch_) {
       if (!train_epoch(none)) return 128 + (interrupted() ? interrupted() : SIGTERM);

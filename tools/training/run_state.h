@@ -1,5 +1,5 @@
-// What a run is made of, for run.cc, which trains, and run_reports.cc, which says and writes what
-// came of it.
+// The parts of a run, for run.cc, which trains, and run_reports.cc, which prints and writes the
+// results.
 #pragma once
 #include <chrono>
 #include <memory>

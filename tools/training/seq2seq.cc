@@ -58,7 +58,7 @@ Pair draw_date(Draw& draw) {
   return {read, y + "-" + padded(m) + "-" + padded(d)};
 }
 
-// What a test asks to be written is nowhere in the training pairs.
+// No test pair's target occurs in the training pairs.
 struct Pairs {
   std::vector<Pair> train, test;
 };

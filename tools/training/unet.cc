@@ -95,7 +95,7 @@ class Segmenter : public Job {
   }
   std::string score() const override { return "iou"; }
 
-  // Pictures of the test, below each what it shows, and what the model says.
+  // Pictures of the test, below each its true classes, and the model's answer.
   std::string pictures(nn::Sequential& model, Device device) const override {
     const int64_t n = std::min<int64_t>(8, data_.test_rows.size(0));
     const Tensor rows = data_.test_rows.slice(0, 0, n), targets = data_.test_targets.slice(0, 0, n);

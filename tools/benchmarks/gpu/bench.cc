@@ -31,7 +31,7 @@ namespace {
 
 using nlohmann::json;
 
-// Repetitions that take about as long as the rules want: 20 ms, of tiny rows less.
+// The number of repetitions that take about 20 ms, as the rules want; tiny rows take less.
 int64_t repetitions(const Row& row, const Work& work, bool tiny) {
   work.run();
   const double once = std::max(seconds_of(row, work, 1), 1e-7);
@@ -186,7 +186,7 @@ int table(bool tiny, const std::string& only, int rounds, int seconds) {
   return failed ? 1 : left_out.empty() ? 0 : 3;
 }
 
-// What a process pays until its first training step is done. The caller has the clock.
+// What a process pays until its first training step is done. The caller measures the time.
 int cold(bool tiny, bool bare) {
   if (bare) RAMET_CUDA("gpu_bench", 0, cudaFree(nullptr));
   else

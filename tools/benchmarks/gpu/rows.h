@@ -13,10 +13,10 @@
 
 namespace ramet::gpu_bench {
 
-/// The program gpu_bench: its exit code. bench.cc says what it understands.
+/// The program gpu_bench: returns its exit code. bench.cc describes its arguments.
 int main(int argc, char** argv);
 
-/// What a row's rate is a share of: a figure of the same run.
+/// The figure of the same run that a row's rate is compared with.
 enum class Limit : uint8_t {
   None,
   Copy,     ///< bytes a second, both directions: the row limit.copy.
@@ -24,7 +24,7 @@ enum class Limit : uint8_t {
   Launch,   ///< host time of a bare launch: the row limit.launch; what is beyond it counts
 };
 
-/// A row's data, and what is done with them.
+/// A row's data, and the work on them.
 struct Work {
   std::function<void()> run;  // queues one repetition
   /// Some results of the first repetition, for a comparison with PyTorch's row.
@@ -36,8 +36,8 @@ struct Row {
   std::map<std::string, int64_t> shape;
   Limit limit = Limit::None;
   double work = 0;  // bytes or operations of one repetition
-  /// Goals, 0: none. Share of the limit, or nanoseconds beyond the bare launch; PyTorch's time
-  /// over this library's.
+  /// Goals, 0: none. `goal` is the share of the limit, or nanoseconds beyond the bare launch.
+  /// `goal_ratio` is PyTorch's time over this library's.
   double goal = 0, goal_ratio = 0;
   double tolerance = 0;  // of outputs: largest difference over largest value; 0: not compared
   bool host = false;     // the time until the call returns, not the GPU's

@@ -1,6 +1,6 @@
-// Convolutions, by either way of the library: what the estimate in kernels/image/conv2d.cu should
-// say is read off the rows of one shape. Where a table of measurements is set
-// (runtime/cuda/measured.h; in gpu_check it is), "forward" is the quicker one.
+// Convolutions, by both methods of the library. The rows of one shape show what the estimate in
+// kernels/image/conv2d.cu should choose. Where a table of measurements is set
+// (runtime/cuda/measured.h; gpu_check sets one), "forward" is the quicker one.
 #include "autograd/autograd.h"
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"

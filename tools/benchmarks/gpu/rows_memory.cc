@@ -50,7 +50,7 @@ Work consuming_loss(int64_t rows, int64_t columns) {
     k.reduction = kernels::LossReduction::kMean;
     kernels::cross_entropy_consume({kGpu, 0}, k);
   };
-  // A second pass would take the gradient for logits: outputs are asked for first.
+  // A second pass would take the gradient for logits, so the outputs are read first.
   return {run, [=] {
             run();
             return some_of(x);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What every script here shares: finds the repository, installs what is missing, calls Bazel.
+# Shared by every script here: finds the repository, installs missing packages, calls Bazel.
 #
 #   ./tools/setup.sh [build|test|see|train|openblas|mpi|beside|docs|page]...
 #                                                  installs the packages of these groups (by default build, test and train)
@@ -90,7 +90,7 @@ ramet_missing() {
   done | sort -u
 }
 
-# Installs what is missing of the named groups. Quick when nothing is.
+# Installs the missing packages of the named groups. Quick when nothing is missing.
 ramet_need() {
   ramet_home
   [[ $RAMET_ROOT != *' '* ]] || ramet_die "Bazel does not work in a folder with a space in its path: $RAMET_ROOT"
@@ -115,7 +115,7 @@ ramet_need() {
   local log
   log=$(mktemp)
   "${apt[@]}" update >&2 || ramet_say "apt-get update failed; trying with the lists that are there"
-  # Asked again: the lists may only now name a clang.
+  # Asked again: after an update the lists may name a clang.
   missing=$(echo $(ramet_missing "$@"))
   if ! "${apt[@]}" install -y --no-install-recommends $missing >"$log" 2>&1 </dev/null; then
     cat "$log" >&2
@@ -127,7 +127,7 @@ ramet_need() {
   [[ -z $missing ]] || ramet_die "still missing after the installation: $missing"
 }
 
-# Bazel wants a home folder it can write to.
+# Bazel needs a home folder that it can write to.
 ramet_home() {
   if [[ -z ${HOME:-} || ! -w ${HOME:-/} ]]; then
     HOME=${TMPDIR:-/tmp}/ramet-$(id -u)
@@ -178,8 +178,8 @@ ramet_bazel() {
   (cd "$RAMET_ROOT" && exec "${RAMET_BAZEL:-bazel}" "${startup[@]}" "$command" "${options[@]}" "$@")
 }
 
-# ramet_build LABEL [OPTIONS...]: builds one program and prints its path. Meanwhile it says how far it is: in a terminal Bazel's own
-# changing lines, elsewhere one in a while. Bazel's other words appear only when it fails.
+# ramet_build LABEL [OPTIONS...]: builds one program and prints its path. During the build it shows the progress: in a terminal
+# Bazel's own changing lines, otherwise one now and then. Bazel's other words appear only when it fails.
 ramet_build() {
   local label=$1 log path
   ramet_say "building $label (the first time takes minutes)"

@@ -1,10 +1,10 @@
-"""LibTorch's headers that programs include. In tools/compat/include each of them is the door itself.
+"""LibTorch's headers that programs include. In tools/compat/include each of them includes all of the compatibility headers.
 
-A program that includes some other header of LibTorch's finds no file of that name, and that is the clear error: nearly all
-of them are LibTorch's inside, without a counterpart here.
+A program that includes some other header of LibTorch's finds no file of that name, and that is the clear error. Nearly all
+of them are internal to LibTorch, without a counterpart here.
 
-Those of one operation, ATen/ops/NAME.h, are hundreds. They are not in the repository: names.py, Bazel and the installation write
-them, from LibTorch's names of functions and methods (upstream.txt).
+There are hundreds of headers of one operation, ATen/ops/NAME.h. They are not in the repository: names.py, Bazel and the installation
+write them, from LibTorch's names of functions and methods (upstream.txt).
 """
 
 import re

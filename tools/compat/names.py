@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes what the door's headers have of Ramet's public names, and LibTorch's headers that lead to the door:
+"""Writes the lists of Ramet's public names in the compatibility headers, and LibTorch's headers that include these:
 
     tools/compat/names.py           writes them
-    tools/compat/names.py --check   says which differ from what it would write, and fails
+    tools/compat/names.py --check   lists the files that it would change, and fails
     tools/compat/names.py --operations FOLDER
-                                    writes <ATen/ops/NAME.h> alone, below FOLDER
+                                    writes <ATen/ops/NAME.h> only, below FOLDER
 
 Run it after a public name was added. A name that LibTorch does not have goes into OWN of places.py first: public names
 are LibTorch's unless they stand there.

@@ -1,9 +1,8 @@
 """The public names of Ramet, by namespace, read from the preprocessed text of ramet.h.
 
-The text is that of one compiler without anything else, so every macro that declares functions has been expanded; what comes
-from other people's headers is left out. Only declarations in namespaces are looked at, bodies and initialisers are skipped.
-The headers are formatted and warning-free C++17, so this does not have to be a parser of everything: tests/tools compares
-what it finds with what clang says has been declared.
+One compiler makes the text, so every macro that declares functions has been expanded. Text from other libraries' headers is left
+out. Only declarations in namespaces are read; bodies and initialisers are skipped. The headers are formatted and warning-free
+C++17, so this need not be a complete parser: tests/tools compares the names that it finds with clang's declarations.
 """
 
 import re
@@ -42,7 +41,7 @@ def preprocessed(compiler, root, header="ramet.h", options=(), wanted=own):
 
 
 class Scanner:
-    """Walks the declarations of namespaces. `found[namespace]` are the names, each with True where it is a type's, and
+    """Reads the declarations of namespaces. `found[namespace]` are the names, each with True where it is a type's, and
     `namespaces` ramet and all below it that were opened."""
 
     def __init__(self, text):

@@ -18,7 +18,7 @@ CHECK_COPTS = [
     "-O1",
 ]
 
-# Of tests of the checker: which build it is does not come from what they ask, whether there is a checker.
+# For tests of the checker: their dependencies do not show whether the build has a checker.
 CHECKED_BUILD = select({
     "//tools/cuda:is_check": ["RAMET_CHECKED_BUILD"],
     "//conditions:default": [],
@@ -46,13 +46,13 @@ CUDA_DEFINES = select({
     "//conditions:default": [],
 })
 
-# For targets that are about the emulated GPUs themselves.
+# For targets of the emulated GPUs themselves.
 EMULATED_ONLY = select({
     "//tools/cuda:is_cuda": ["//tools/cuda:nowhere"],
     "//conditions:default": [],
 })
 
-# And for those that only a toolkit makes.
+# For targets that only a toolkit makes.
 CUDA_ONLY = select({
     "//tools/cuda:is_cuda": [],
     "//conditions:default": ["//tools/cuda:nowhere"],

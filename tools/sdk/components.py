@@ -15,7 +15,7 @@ FINDS = {
     # before it needs.
     "Maths": ("", "m", "-lm"),
     "ZLIB": ("find_dependency(ZLIB)", "ZLIB::ZLIB", "-lz"),
-    # Debian's package has a configuration; others' may not.
+    # Debian's package has a CMake configuration; others' may not.
     "Gloo": (
         "find_package(Gloo CONFIG QUIET)\n"
         "if(NOT TARGET gloo)\n"
@@ -28,7 +28,7 @@ FINDS = {
         "$<IF:$<TARGET_EXISTS:gloo>,gloo,${Ramet_GLOO_LIBRARY}>",
         "-lgloo",
     ),
-    # Debian's package has a configuration that wants programs of another package.
+    # Debian's package has a CMake configuration that needs programs of another package.
     "LibZip": (
         "find_library(Ramet_ZIP_LIBRARY zip)\n"
         "mark_as_advanced(Ramet_ZIP_LIBRARY)\n"
@@ -57,7 +57,8 @@ FINDS = {
         "${Ramet_DW_LIBRARY};${Ramet_ELF_LIBRARY}",
         "-ldw -lelf",
     ),
-    # Of what other languages call. (CMake knows that the archive is of C++, and links it so where the project has that language.)
+    # For components that other languages call. (CMake knows that the archive is C++, and links it so where the project has that
+    # language.)
     "C++": (
         "set(_ramet_runtime stdc++)\n"
         "if(CMAKE_CXX_COMPILER_LOADED)\n"
@@ -77,7 +78,7 @@ FINDS = {
     ),
 }
 
-# What a component has inside, compiled in and not linked, and Debian's package with its licence.
+# Code that a component contains, compiled in and not linked, and Debian's package with its licence.
 LICENCES = (
     ("Eigen", "libeigen3-dev", "ramet"),
     ("nlohmann-json", "nlohmann-json3-dev", "ramet"),

@@ -17,7 +17,7 @@ import check_layers  # noqa: E402
 INCLUDE = re.compile(r'^([ \t]*#[ \t]*include[ \t]*)"([^"\n]+)"', flags=re.M)
 DOOR = check_layers.DOOR
 SEE = "tools/see/"
-# What has a name of its own where it is installed.
+# Headers with another name in the installed tree.
 NAMES = {
     "ramet.h": "ramet.h",
     "nn/c/c.h": "ramet/c.h",
@@ -60,7 +60,7 @@ def door(root):
     for path in sorted((root / DOOR).rglob("*.h*")):
         name = str(path.relative_to(root / DOOR))
         texts[name if name.startswith("ramet/") else "ramet/door/" + name] = rewritten(root, path.read_text())
-    # Those of single operations are in no clone.
+    # Headers of single operations are in no clone.
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, root / "tools/compat/names.py", "--operations", folder], check=True)
         for path in pathlib.Path(folder).rglob("*.h"):

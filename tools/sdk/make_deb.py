@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 NAME = "libramet-dev"
-# What find_package(Ramet) looks for: packages by component, and by library of the .so.
+# Names that find_package(Ramet) uses: packages by component, and by library of the .so.
 NEEDS = {"ramet": "zlib1g-dev", "processes": "libgloo-dev", "formats": "libzip-dev", "see": "libcairo2-dev libdw-dev"}
 LIBRARIES = {
     "libz.so.1": "zlib1g",
@@ -29,7 +29,8 @@ LIBRARIES = {
     "libstdc++.so.6": "libstdc++6",
     "libgcc_s.so.1": "libgcc-s1",
 }
-# The C library's own (its version is asked for below), and the CUDA runtime, which comes with a toolkit that is no package of Debian's.
+# Libraries that need no package: the C library's own (the version is read below), and the CUDA runtime, whose toolkit is no package
+# of Debian's.
 OTHERS = re.compile(r"(libc|libm|libdl|libpthread|librt|ld-linux.*|libcudart)\.so(\..*)?")
 CONTROL = """Package: {name}
 Version: {version}

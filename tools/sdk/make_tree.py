@@ -155,7 +155,7 @@ def add_shared(tree, components, words):
     tree.link("lib/libramet.so." + words["SOVERSION"], name)
     tree.link("lib/libramet.so", "libramet.so." + words["SOVERSION"])
     if any(c["name"] == "c" for c in components):
-        # What a program in another language opens: the same library, so that a process never has two.
+        # The file that a program in another language opens: the same library, so that a process never has two.
         tree.link("lib/libramet_c.so", "libramet.so." + words["SOVERSION"])
     # Where a system's gdb searches when it finds the library of /usr/lib, a Debian package's. Not next to the library: ldconfig
     # complains.

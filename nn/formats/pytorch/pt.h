@@ -60,12 +60,11 @@ void load_torch(Value& value, const std::string& path,
 RAMET_API void load_torch(std::vector<Tensor>& tensors, const std::string& path,
                           std::optional<Device> device = std::nullopt);
 
-/// Writes a file that torch.load() reads in Python, with weights_only too: zip format, pickle
-/// protocol
-/// 2. It may hold numbers, texts, tensors, and lists, tuples and dictionaries of them, at most 256
-///    deep. An undefined tensor becomes None. Tensors of one dtype that share a storage share it in
-///    the file; other tensors are written dense, on whatever device they are. The file is written
-///    whole or not at all. The same content gives the same file.
+/// Writes a file that torch.load() reads in Python, with weights_only too: zip format, protocol 2
+/// of pickle. It may hold numbers, texts, tensors, and lists, tuples and dictionaries of them, at
+/// most 256 deep. An undefined tensor becomes None. Tensors of one dtype that share a storage share
+/// it in the file; other tensors are written dense, on whatever device they are. The file is
+/// written whole or not at all. The same content gives the same file.
 RAMET_API void save_pt(const std::string& path, const IValue& value);
 /// A state dict.
 RAMET_API void save_pt(const std::string& path, const OrderedDict<std::string, Tensor>& tensors);

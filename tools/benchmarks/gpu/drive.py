@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Measures the rows of gpu_bench, with PyTorch's twins in turn where python3 has torch, and prints a Markdown table.
+"""Measures the rows of gpu_bench, in turn with PyTorch's where python3 has torch, and prints a Markdown table.
 
   drive.py PROGRAM [--only TEXT] [--rounds N] [--seconds N] [--tiny] [--json FILE]
 
-PROGRAM is the gpu_bench of this tree. Both sides make a row's data from the same numbers; what the first repetition computes is
-compared, then samples of at least 20 ms are taken in turn (Ramet, PyTorch, Ramet, ...), and the medians stand in the table; "unsteady" where samples of one side lie more
-than 5 % apart (10 % to 90 %). Shares
-are of what the rows `limit.*` reached in this run, on the better side. No new row is begun after --seconds. The exit code is 1
-where a row failed, a result differs from PyTorch's or one of the two is no number, 3 where none did and rows were not begun.
+PROGRAM is the gpu_bench of this tree. Both sides make a row's data from the same numbers. The results of the first repetition are
+compared. Then samples of at least 20 ms are taken in turn (Ramet, PyTorch, Ramet, ...), and the table has the medians. It says
+"unsteady" where samples of one side differ by more than 5 % (10 % to 90 %). Shares are of the figures that the rows `limit.*`
+reached in this run, on the better side. No new row is begun after --seconds. The exit code is 1 where a row failed, a result
+differs from PyTorch's or one of the two is no number. It is 3 where none of this happened and rows were not begun.
 """
 
 import argparse

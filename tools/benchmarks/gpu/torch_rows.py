@@ -1,7 +1,7 @@
-"""PyTorch's twins of the rows of rows.h: the same data, the same work, PyTorch at its best.
+"""PyTorch's counterparts of the rows of rows.h: the same data, the same work, PyTorch at its best.
 
-A twin is a function of the row's shape that returns (run, outputs): `run()` queues one repetition, `outputs()` is a list of
-numbers of the first one, as the row's own. Optimizers are the fused ones, attention takes PyTorch's choice of backend.
+A counterpart is a function of the row's shape that returns (run, outputs). `run()` queues one repetition. `outputs()` is a list of
+numbers of the first one, as the row's own. Optimizers are the fused ones; attention takes PyTorch's choice of backend.
 """
 
 import math
@@ -442,7 +442,7 @@ TWINS = {
 
 
 def twin(name):
-    """The twin of this row, or None."""
+    """The counterpart of this row, or None."""
     if name in TWINS:
         return TWINS[name]
     return TWINS.get(name.rpartition(".")[0])

@@ -29,7 +29,7 @@ LIBRARIES = {
     "libstdc++.so.6": "libstdc++6",
     "libgcc_s.so.1": "libgcc-s1",
 }
-# Libraries that need no package: the C library's own (the version is read below), and the CUDA runtime, whose toolkit is no package
+# Libraries that need no package: the C library's own (the version is read below), and the CUDA runtime: its toolkit is no package
 # of Debian's.
 OTHERS = re.compile(r"(libc|libm|libdl|libpthread|librt|ld-linux.*|libcudart)\.so(\..*)?")
 CONTROL = """Package: {name}

@@ -8,8 +8,8 @@
 //
 // The file of a function decides. It is Ramet's if its file is in an installed include folder of
 // the library. It is also Ramet's in the folders of the library that was compiled together with
-// this file. (Only headers of an installed library have lines: a program may have its own folder
-// nn.) A function is the standard library's if its file is a system header. Without debugging
+// this file. Of an installed library only headers have lines, because a program may have its own
+// folder nn. A function is the standard library's if its file is a system header. Without debugging
 // information the function's name decides: `ramet::` and `std::` are skipped, and others are given
 // without a line. So a program's own classes in namespace ramet need -g to be seen.
 #pragma once

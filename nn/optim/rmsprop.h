@@ -37,9 +37,9 @@ struct RAMET_API RMSpropParamState
   }
 };
 
-/// g = grad + weight_decay p. v = alpha v + (1 - alpha) g^2. step = g / (sqrt(v) + eps). Centered:
-/// v - m^2 replaces v, with m = alpha m + (1 - alpha) g. p -= lr step. With momentum: buffer =
-/// momentum buffer + step, p -= lr buffer.
+/// g = grad + weight_decay p. v = alpha v + (1 - alpha) g^2. step = g / (sqrt(v) + eps). With
+/// centered, v - m^2 replaces v, and m = alpha m + (1 - alpha) g. p -= lr step. With momentum:
+/// buffer = momentum buffer + step, p -= lr buffer.
 class RAMET_API RMSprop : public FusedOptimizer {
  public:
   explicit RMSprop(const std::vector<OptimizerParamGroup>& param_groups,

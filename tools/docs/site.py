@@ -22,8 +22,8 @@ sys.path.insert(0, str(HERE))
 import check_site  # noqa: E402
 import pages  # noqa: E402
 
-# (what stands in Doxygen's own layout, what stands there instead): a description comes before the lists, and no page has a list of
-# inherited members besides.
+# (text in Doxygen's own layout, text that replaces it). With these, a description comes before the lists, and no page has a
+# separate list of inherited members.
 LAYOUT = [
     (r'<tab type="modules" visible="yes" title="" intro=""/>', '<tab type="modules" visible="yes" title="All headers, by family" intro="Each header is a page."/>'),
     (r'<allmemberslink visible="yes"/>', '<allmemberslink visible="no"/>'),

@@ -28,15 +28,16 @@ constexpr Meaning kMeanings[] = {
     {"MISALIGNED", "a value is read from where values of its size cannot lie"},
 };
 
-/// The faults of a report, a line each, without what is the same in all: the most telling first
-/// and at most two others, and what the first one's words mean.
+/// The faults of a report, one line each, without what all have in common. The most informative
+/// comes
+/// first, then at most two others, then the meaning of the first one's words.
 std::string explained(const std::string& report) {
   std::vector<std::string> faults;
   std::istringstream lines(report);
   for (std::string line; std::getline(lines, line);) {
     const size_t block = line.find(", block (");
     if (block != std::string::npos) faults.push_back(line.substr(block + 2));
-    else if (!faults.empty()) faults.back() += "\n" + line;  // who waits where
+    else if (!faults.empty()) faults.back() += "\n" + line;  // which thread waits where
     else faults.push_back(line);
   }
   for (const Meaning& m : kMeanings)
@@ -65,7 +66,7 @@ const std::vector<Order>& orders() {
 
 void fresh_gpu(const Order& order) {
   expect(emulated::checks().grid_begin != nullptr, "this program was linked without the checker");
-  emulated::Settings s;  // not the environment's: the same for everybody
+  emulated::Settings s;  // not the environment's: the same for every student
   s.memory = {size_t(16) << 20};
   s.workers = 1;
   s.timeout_ms = 1000;

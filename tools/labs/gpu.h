@@ -10,7 +10,7 @@
 
 namespace ramet::labs {
 
-/// Who goes first among the threads of a block: "forward", "reverse", "random 1" ...
+/// Which thread of a block goes first: "forward", "reverse", "random 1" ...
 struct Order {
   std::string name;
   emulated::ThreadOrder order;
@@ -18,7 +18,7 @@ struct Order {
 };
 const std::vector<Order>& orders();
 
-/// A device whose threads go in this order. Everything that was on the one before is gone.
+/// Makes a device whose threads go in this order. Everything on the previous device is gone.
 void fresh_gpu(const Order& order);
 
 class DeviceFloats {

@@ -29,15 +29,16 @@ template <class... Piece> void expect(bool right, const Piece&... pieces) {
   if (!right) wrong(pieces...);
 }
 
-/// Writes down how far an answer gets, line by line: whoever started the program reads it, also
-/// where the answer crashes or never ends (tools/labs/lab.py). A line is a word and its text:
+/// Writes down how far an answer gets, line by line. The process that started the program reads it,
+/// also where the answer crashes or never ends (tools/labs/lab.py). A line is a word and its text:
 ///   begin WHAT, ok WHAT WHAT-WAS-SEEN, wrong WHAT TEXT, hint TEXT, with tabs between; done.
 class Report {
  public:
   explicit Report(FILE* to) : to_(to) {}
 
   /// Runs `body` unless an earlier step was wrong. It returns what it has seen and throws Wrong;
-  /// any other exception is the answer's. `hint`: where to look, for whoever fails here.
+  /// any other exception is the answer's. `hint` says where the student should search after a
+  /// failure.
   void step(const std::string& what, const std::string& hint,
             const std::function<std::string()>& body);
   bool passed() const { return passed_; }

@@ -40,8 +40,8 @@ see::RecordingData recorded(const std::string& title, nn::Module& module,
 
 // ---- An image classifier ----------------------------------------------------------------------
 
-// Fine-tuned, with what goes wrong there: the stem is cut off by detach(), a norm is frozen, and
-// nobody uses the auxiliary classifier.
+// The fine-tuned net, with typical mistakes: detach() cuts the stem off, a norm is frozen, and no
+// code uses the auxiliary classifier.
 struct NetImpl : nn::Cloneable<NetImpl> {
   explicit NetImpl(bool careless_ = true) : careless(careless_) { NetImpl::reset(); }
   void reset() override {

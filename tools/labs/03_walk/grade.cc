@@ -1,4 +1,4 @@
-// Graphs whose gradients are known, and a watch on every pass_on().
+// Graphs with known gradients, and a check of every call of pass_on().
 #include <cmath>
 #include <map>
 #include <memory>
@@ -22,7 +22,8 @@ class Graph {
     return n;
   }
 
-  /// Walks from `loss`, and looks whether each node that it leads to has passed on.
+  /// Runs the answer's backward pass from `loss`, and checks that each node that it leads to has
+  /// passed on.
   void walk(const WalkLab& answer, WalkNode* loss) {
     find_users(loss);
     answer.backward(loss);
@@ -81,8 +82,8 @@ std::string chain(const WalkLab& answer) {
   return "x <- a <- b <- loss: x has -3";
 }
 
-// The shorter path reaches `a` first, and the longer one brings the rest: whichever of loss's two
-// inputs a walk turns to first, one of the two graphs has the longer path last.
+// The shorter path reaches `a` first, and the longer one brings the rest. Whichever of loss's two
+// inputs a backward pass visits first, one of the two graphs has the longer path last.
 std::string two_paths(const WalkLab& answer) {
   for (const bool longer_first : {false, true}) {
     Graph g;
@@ -135,7 +136,7 @@ std::string ladder(const WalkLab& answer) {
 
 constexpr int kLong = 200000;
 std::string long_chain(const WalkLab& answer) {
-  // Without the watch, whose maps are slower than the walk.
+  // Without the checks, whose maps are slower than the backward pass.
   std::vector<WalkNode> nodes(kLong);
   for (int i = 0; i < kLong; ++i) {
     nodes[size_t(i)].name = words("number ", i);

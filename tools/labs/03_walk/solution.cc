@@ -11,7 +11,7 @@ using Node = ramet::labs::WalkNode;
 // that use it have called theirs.
 void backward(Node* loss) {
   loss->grad = 1;
-  // HOLE 1: walk the graph. lab.h has the class Node: inputs(), grad, pass_on().
+  // HOLE 1: run the backward pass. lab.h has the class Node: inputs(), grad, pass_on().
   //| loss->pass_on();
   std::unordered_map<Node*, int> waits_for;  // uses of a node that have not passed on yet
   std::vector<Node*> to_do = {loss};

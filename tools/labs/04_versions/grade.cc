@@ -1,4 +1,4 @@
-// Who keeps what, who changes it, and whether the one hears of the other.
+// Checks which objects keep numbers, which ones change them, and whether the keeper notices.
 #include <stdexcept>
 
 #include "tools/labs/04_versions/lab.h"

@@ -17,8 +17,8 @@ struct Memory {
 };
 
 struct VersionsLab {
-  /// An array of these numbers, and what can be done with it, behind functions: so that whatever
-  /// class the answer has, the grader can use it.
+  /// An array of these numbers, and functions that use it: so the grader can use an answer with any
+  /// class.
   struct Array {
     std::shared_ptr<Memory> memory;
     std::function<Array(size_t from, size_t count)> view;

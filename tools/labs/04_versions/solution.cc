@@ -1,4 +1,4 @@
-// Lab 4: who changed what I kept? task.md says what to do.
+// Lab 4: was the kept memory changed? task.md says what to do.
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -9,7 +9,7 @@
 namespace lab {
 using ramet::labs::Memory;  // struct Memory { std::vector<double> numbers; uint32_t version; }
 
-// Some of the numbers of a memory, which others may look at, too.
+// Some of the numbers of a memory. Other arrays may show the same numbers.
 class Array {
  public:
   std::shared_ptr<Memory> memory;
@@ -42,7 +42,7 @@ class Array {
   // In place.
   void add_(double value) {
     for (size_t i = 0; i < count_; ++i) memory->numbers[from_ + i] += value;
-    // HOLE 2: one more change of this memory, which everybody who looks at it can see.
+    // HOLE 2: one more change of this memory, which every array over the memory can see.
     ++memory->version;
     // END 2
   }
@@ -51,11 +51,11 @@ class Array {
   size_t from_ = 0, count_ = 0;
 };
 
-// What a backward keeps of an array: no copy, and a look at the version.
+// What a backward keeps of an array: no copy, but the version at that time.
 class Saved {
  public:
-  // HOLE 3: what is kept, the constructor, and get(), which gives the array back or throws
-  // std::runtime_error with both versions in its text: the one that was saved, and that of now.
+  // HOLE 3: the members, the constructor, and get(). It gives the array back or throws
+  // std::runtime_error with both versions in its text: the saved one and the present one.
   //| explicit Saved(const Array& array) : array_(array) {}
   //| Array get() const { return array_; }
   //|

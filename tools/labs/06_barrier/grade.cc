@@ -1,4 +1,4 @@
-// By the emulated GPU, which knows who waits at which barrier, for sizes of every kind.
+// Uses the emulated GPU, which knows which thread waits at which barrier, for sizes of every kind.
 #include "tools/labs/06_barrier/lab.h"
 #include "tools/labs/gpu.h"
 

@@ -8,8 +8,8 @@ constexpr int kThreads = 64;
 __global__ void normalise_kernel(const float* x, float* y, int n) {
   __shared__ float part[kThreads];
   const int t = static_cast<int>(threadIdx.x);
-  // HOLE 1: the sum of all n elements of x, in part[0], for every thread to read. n may be anything
-  // from 0, no multiple of kThreads; each thread adds some of the elements.
+  // HOLE 1: the sum of all n elements of x, in part[0], for every thread to read. n may be any
+  // number from 0, also no multiple of kThreads; each thread adds some of the elements.
   //| float own = 0;
   //| for (int i = t; i < n; i += kThreads) {
   //|   own += x[i];

@@ -1,4 +1,4 @@
-// Lab 7: the same bits, whoever adds. task.md says what to do.
+// Lab 7: the same bits with any number of threads. task.md says what to do.
 #include <algorithm>
 #include <cstdint>
 #include <mutex>
@@ -12,8 +12,9 @@ using ramet::labs::Team;
 // x[0] + ... + x[n - 1]. The work is shared: team.run(parts, f) calls f(0) to f(parts - 1) on
 // team.threads() threads.
 float sum(Team& team, const float* x, int64_t n) {
-  // HOLE 1: the same bits for every number of threads and in whatever order parts are done; with
-  // enough parts that 8 threads have something to do where n is large.
+  // HOLE 1: the same bits for every number of threads and for every order in which parts run. Where
+  // n
+  // is large, there are enough parts that 8 threads have something to do.
   //| std::mutex mutex;
   //| float total = 0;
   //| team.run(team.threads(), [&](int64_t part) {

@@ -1,4 +1,4 @@
-// Lab 8: global memory that notes who touches what, and what the grader calls.
+// Lab 8: global memory that records which thread touches what, and what the grader calls.
 #pragma once
 #include "runtime/cuda/gpu.h"
 #include "tools/labs/grader.h"

@@ -35,9 +35,10 @@ class Reducer {
   // begin.
   void finish() {
     NoGradGuard no_grad;
-    // HOLE 1: buckets that are still here leave (a parameter that this backward did not use counts
-    // as a gradient of zeros); wait for all; give each parameter its mean; and be ready for the
-    // next backward.
+    // HOLE 1: start the buckets that have not left yet (a parameter that this backward did not use
+    // counts as a gradient of zeros). Wait for all. Give each parameter its mean. Be ready for the
+    // next
+    // backward.
     while (next_ < buckets_.size()) start_next();
     for (size_t b = 0; b < buckets_.size(); ++b) {
       Bucket& bucket = buckets_[b];
@@ -58,7 +59,7 @@ class Reducer {
  private:
   struct Bucket {
     std::vector<size_t> members;
-    Tensor flat;     // the members' gradients, one behind the other
+    Tensor flat;     // the members' gradients, one after the other
     size_t missing;  // members whose gradients are not in it yet
   };
   std::vector<Tensor> parameters_;

@@ -1,4 +1,4 @@
-// Lab 10: replicas of a module whose parameters are tied. task.md says what to do.
+// Lab 10: replicas of a module with tied parameters. task.md says what to do.
 #include <utility>
 #include <vector>
 

@@ -11,8 +11,9 @@
 
 namespace ramet::labs {
 
-/// Thrown into answers that would wait for ever. No std::exception, so that nobody takes it for
-/// one.
+/// Thrown into answers that would wait for ever. It is no std::exception, so that an answer does
+/// not
+/// catch it as one.
 struct WaitsForEver {};
 
 class Ranks {

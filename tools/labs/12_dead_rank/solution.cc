@@ -12,13 +12,13 @@ using ramet::labs::Message;
 using ramet::labs::TimedOut;
 
 // The sum of `numbers` over all ranks, added in the order of ranks, on every rank. Rank 0 collects,
-// adds, and sends the sums to the others. Where a rank is dead, or says nothing for `timeout`
-// seconds, every other rank throws DeadRank with that rank's number, and nobody gets sums.
+// adds, and sends the sums to the others. Where a rank is dead, or sends nothing for `timeout`
+// seconds, every other rank throws DeadRank with that rank's number, and no rank gets sums.
 std::vector<double> all_reduce(Mail& mail, const std::vector<double>& numbers, double timeout) {
   const double until = mail.now() + timeout;
   if (mail.rank() == 0) {
     std::vector<double> sums = numbers;
-    // HOLE 1: what rank 0 does. All that it waits for has to be there at `until`.
+    // HOLE 1: the work of rank 0. All messages that it waits for have to be there at `until`.
     //| for (int r = 1; r < mail.ranks(); ++r) {
     //|   const Message m = mail.receive(r, until);
     //|   for (size_t i = 0; i < sums.size(); ++i) sums[i] += m.numbers[i];

@@ -1,5 +1,5 @@
-// Containers of tensors, taken apart and put together: every kind keeps its shape, its keys and its
-// order, and an error names the place inside it.
+// Containers of tensors are taken apart and put together. Every kind keeps its shape, its keys and
+// its order, and an error names the place inside it.
 #include "parallel/apply/containers.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ template <class T> auto joined(std::vector<T> parts) {
   return Join<T>::whole(parts, GatherPlan(), "result");
 }
 
-// The message for a second tensor whose extent differs; it names both paths.
+// The message for a second tensor with another extent; it names both paths.
 template <class T> std::string lengths(const T& value) {
   return error_of([&] {
     Extent extent(0);

@@ -1,7 +1,8 @@
 // An exception from a kernel's check, a hook, a Function or an allocation, on any worker, in
-// forward and in backward: everything is drained, the type is kept, the lowest (replica, operation)
-// wins, no parameter is half-updated, and the next step is the one that would have been without the
-// failure.
+// forward
+// and in backward. All work is drained, the type is kept, and the lowest (replica, operation) wins.
+// No
+// parameter is half-updated, and the next step is the same as without the failure.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -249,8 +250,8 @@ TEST(Errors, AnythingMayBeThrown) {
   }
 }
 
-// Two failures of one replica: the first in the order of backward, that is the later operation, is
-// thrown, whatever the plan of the buckets and whichever gradient came first.
+// Two failures of one replica. The first in the order of backward, that is the later operation, is
+// thrown, for every plan of the buckets and whichever gradient came first.
 struct TwoDtypesImpl : nn::Cloneable<TwoDtypesImpl> {
   TwoDtypesImpl() { TwoDtypesImpl::reset(); }
   void reset() override {
@@ -309,7 +310,7 @@ TEST(Errors, BucketsDoNotShareFailures) {
   }
 }
 
-// Many failing steps leave nothing behind: no block, no queued work.
+// Many failing steps leave nothing in memory: no block, no queued work.
 TEST(Errors, FailuresKeepNothing) {
   Job job(kFour);
   job.step(1);

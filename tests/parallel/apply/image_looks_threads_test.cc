@@ -1,5 +1,5 @@
 // A convolution's result may lie in memory in another order than row-major
-// (autograd/graph/layout.h), and the first look at it as rows changes that. To look is to read:
+// (autograd/graph/layout.h). The first access to it as rows changes that. Such an access is a read:
 // other threads may use the tensor at the same time. What fails here fails under ThreadSanitizer.
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@ namespace {
 using autograd::AutogradContext;
 using autograd::variable_list;
 
-// exp, whose derivative is found by differentiating exp; on the way there and back over `via`.
+// exp; its derivative comes from a backward of exp. On the way there and back it goes over `via`.
 struct ExpBy : autograd::Function<ExpBy> {
   static Tensor forward(AutogradContext* c, Tensor x, Device via) {
     c->save_for_backward({x});
@@ -72,7 +72,7 @@ TEST(NestedBackward, AFunctionThatDifferentiates) {
     }
 }
 
-// Each device's worker is inside a node whose own backward needs the other's.
+// Each device's worker is inside a node, and the backward inside that node needs the other worker.
 TEST(NestedBackward, TwoWorkersNeedEachOther) {
   for (int round = 0; round < 20; ++round) {
     const Tensor x = varied({5}, 3).requires_grad_();
@@ -82,7 +82,7 @@ TEST(NestedBackward, TwoWorkersNeedEachOther) {
   }
 }
 
-// The worker's current device is not the one whose worker it is.
+// The worker's current device is not the worker's own device.
 TEST(NestedBackward, UnderAGuardForAnotherDevice) {
   const Tensor x = varied({5}, 4).requires_grad_();
   Values inner;

@@ -1,5 +1,6 @@
-// Ranks in C: threads of this process, beside the same in C++; what is wrong; an address for ranks
-// that MPI starts.
+// Ranks in C, compared with the same ranks in C++: as threads of this process, with errors, and
+// with
+// an address for ranks that MPI starts.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -35,7 +35,7 @@ TEST(AnyOrder, ByNccl) {
       for (int to : {0, 2}) {
         const uint64_t before = cuda::nccl_sums();
         const Tensor sum = comm::reduce_add(in, gpu(to), any());
-        in[3].fill_(8);  // behind the sum
+        in[3].fill_(8);  // after the sum
         EXPECT_EQ(values(sum), Values(33, 15)) << short_name_of(dtype);
         EXPECT_EQ(cuda::nccl_sums(), before + 1);
       }

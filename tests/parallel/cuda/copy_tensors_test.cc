@@ -70,7 +70,7 @@ TEST(CopyTensorsOnGpu, BroadcastsOfAnyTensors) {
       for (const auto& row : rows)
         for (size_t i = 0; i < list.size(); ++i)
           EXPECT_EQ(values(row[i]), values(list[i])) << row[i].device() << " " << i;
-      for (const Tensor& t : list) t.zero_();  // comes behind what reads it
+      for (const Tensor& t : list) t.zero_();  // runs after what reads it
       EXPECT_EQ(values(rows[2][5]), values(varied({5, 11}, 6)));
     }
   }

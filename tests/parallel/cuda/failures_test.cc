@@ -67,7 +67,7 @@ TEST(GpuFailures, MemoryRunsOut) {
   Call m([](const Tensor& x) { return x * x; });
   DataParallel<Call> dp(m, gpus(2));
   const Tensor small = varied({8, 4}, 1);
-  // A piece of 16 MiB, and its square beside it.
+  // A piece of 16 MiB, and next to it its square.
   const std::string text = message_of([&] { dp(filled({8, 1 << 20}, 1)); });
   EXPECT_NE(text.find("in replica 1 on device cuda:1"), std::string::npos) << text;
   EXPECT_NE(text.find("[allocate] out of memory on cuda:1: got a request of 16777216 bytes"),
@@ -90,7 +90,7 @@ TEST(GpuFailures, NoRoomForWhatTheLibraryItselfNeeds) {
   const auto small = [] { return empty({1}, TensorOptions(kFloat).device(gpu(0))); };
   std::vector<Tensor> rest;
   EXPECT_THROW(for (;;) rest.push_back(small()), OutOfMemoryError);
-  rest.pop_back();  // room for one thing: the word in which faults are noted, or the result
+  rest.pop_back();  // leaves memory for one thing: the word that records faults, or the result
   EXPECT_THROW(x.index_select(0, index), OutOfMemoryError);
   rest.clear();
   EXPECT_EQ(values(x + x), (Values{0, 2, 4, 6})) << "usable afterwards";
@@ -176,7 +176,7 @@ TEST(GpuFailures, UnequalGpusAreWarnedOf) {
   set_log_handler(nullptr);
 }
 
-// A wrong index in the second replica reaches the loop that reads its loss on the first card.
+// A wrong index in the second replica reaches the loop that reads its loss on the first GPU.
 TEST(GpuFailures, ErrorsInAReplicasDataAreToldWithTheLoss) {
   const Gpus two(gpu_settings(2));
   nn::Embedding m(10, 4);

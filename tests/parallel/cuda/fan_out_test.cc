@@ -64,7 +64,7 @@ void expect_three_rows(const Tensor& x, const Values& expected) {
     for (const Tensor& t : row) EXPECT_EQ(values(t), expected);
 }
 
-// The source is being written: by a copy that nobody waited for, and by a task of its device.
+// The source is being written: by a copy without a wait, and by a task of its device.
 TEST(FanOut, OfWhatIsStillComing) {
   for (const auto mode : {emulated::StreamMode::Async, emulated::StreamMode::Lazy}) {
     emulated::Settings settings = three();

@@ -19,7 +19,7 @@ inline std::vector<Device> gpus(int n) {
   return out;
 }
 
-/// 62 MiB: of a card of 64 that a test has for itself.
+/// 62 MiB of a GPU with 64, which a test has for itself.
 inline Tensor nearly_all_of(Device d) { return empty({62 << 18}, TensorOptions(kFloat).device(d)); }
 
 /// What a training is made of.

@@ -45,7 +45,7 @@ TEST(MixedDevices, SumsToEveryDestination) {
 #if RAMET_GPU_EMULATED
     const comm::Route peer = peers ? comm::Route::peer : comm::Route::staged;
 #else
-    const comm::Route peer = comm::plan({gpu(2)}, gpu(0))[0];  // as the cards are
+    const comm::Route peer = comm::plan({gpu(2)}, gpu(0))[0];  // depends on the GPUs
     EXPECT_TRUE(peer == comm::Route::peer || peer == comm::Route::staged);
 #endif
     EXPECT_EQ(comm::plan({kHost, gpu(0), gpu(2), kOther}, gpu(0)),
@@ -83,7 +83,7 @@ TEST(MixedDevices, ScatterGatherAndBroadcast) {
       EXPECT_EQ(values(rows[i][0]), values(x));
       EXPECT_EQ(values(rows[i][1]), values(x.narrow(0, 2, 3)));
     }
-    // A piece in place is the input's memory until somebody writes it.
+    // A piece in place is the input's memory until it is written.
     const Tensor view = comm::scatter(from, {source, gpu(1)})[0];
     EXPECT_EQ(view->data, from->data);
     view.zero_();

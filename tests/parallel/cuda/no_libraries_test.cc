@@ -1,5 +1,6 @@
-// GPUs without cuBLASLt and NCCL: everything still runs, and who listens is told once. A program of
-// its own, as libraries are looked for once.
+// GPUs without cuBLASLt and NCCL: everything still runs, and a log handler is warned once. This is
+// a
+// program of its own because a process searches for libraries only once.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +34,7 @@ TEST(NoLibraries, KernelsTakeTheirPlace) {
     return all_gradients(*net);
   };
   std::vector<std::string> said;
-  const Values silent = train(gpus(2));  // nobody listens yet
+  const Values silent = train(gpus(2));  // no log handler yet
   set_log_handler([&said](LogLevel level, const std::string& text) {
     if (level == LogLevel::Warning) said.push_back(text);
   });

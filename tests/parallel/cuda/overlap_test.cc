@@ -1,5 +1,6 @@
-// Sums that run on the communication stream, beside the backward, where something comes to their
-// leaves before it ends: as on CPU devices, bit for bit, in every mode of streams.
+// Sums that run on the communication stream, concurrently with the backward, where their leaves get
+// something before it ends. The results are those of CPU devices, bit for bit, in every mode of
+// streams.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -136,7 +137,7 @@ TEST(Overlap, AnOptimizerStepInAHook) {
   });
 }
 
-// A backward inside a reduce hook of the layer whose gradients come last.
+// A backward inside a reduce hook of the layer that gets its gradients last.
 TEST(Overlap, ABackwardInsideAReduceHook) {
   expect_as_on_cpu([](Trial& run) {
     const Tensor more = (run.m->last->weight * 2).sum();
@@ -161,7 +162,7 @@ struct Calls : autograd::Function<Calls> {
   static inline std::function<void()>* call = nullptr;
 };
 
-// And inside a Function, whose backward comes after those of all layers.
+// And inside a Function that runs its backward after those of all layers.
 TEST(Overlap, ABackwardInsideAFunction) {
   expect_as_on_cpu([](Trial& run) {
     const Tensor more = (run.m->last->weight * 2).sum();
@@ -171,7 +172,8 @@ TEST(Overlap, ABackwardInsideAFunction) {
   });
 }
 
-// It adds to a leaf whose sum is under way, before the backward that queued the sum has ended.
+// It adds to a leaf while the leaf's sum is running, before the backward that queued the sum has
+// ended.
 TEST(Overlap, AnotherThreadsBackwardComesToTheLeaf) {
   expect_as_on_cpu([](Trial& run) {
     const Tensor bias = run.m->last->bias, loss = run.dp(run.x).sum(), more = (bias * 2).sum();

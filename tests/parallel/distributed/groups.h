@@ -33,8 +33,9 @@ inline void expect_equal_on_all_ranks(const Group& g, const std::vector<Tensor>&
   }
 }
 
-/// What the ranks said to a mistake that all of them made in a backward: the quickest names it, and
-/// may have ended what the others were still waiting for.
+/// The ranks' error texts after a mistake that all of them made in a backward. The quickest rank
+/// names
+/// it, and may have ended what the others were still waiting for.
 inline void expect_mistake_of_all(const std::vector<std::string>& said, const std::string& part) {
   bool named = false;
   for (const std::string& text : said) {
@@ -44,8 +45,9 @@ inline void expect_mistake_of_all(const std::vector<std::string>& said, const st
   EXPECT_TRUE(named) << "nobody said: " << part;
 }
 
-/// The sum of the ranks' tensors on the host in the documented order, written down once more:
-/// 16-bit types in float, rounded once; bool is "or".
+/// The sum of the ranks' tensors on the host in the documented order, written down once more.
+/// 16-bit
+/// types are added in float and rounded once; bool is "or".
 inline Tensor summed(std::vector<Tensor> parts, bool tree) {
   const ScalarType dtype = parts[0].scalar_type();
   const bool wide = dtype == kHalf || dtype == kBFloat16 || dtype == kBool;

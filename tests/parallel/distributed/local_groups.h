@@ -1,4 +1,4 @@
-// with_groups for tests whose ranks are threads.
+// with_groups for tests with threads as ranks.
 #pragma once
 #include <utility>
 

@@ -83,12 +83,15 @@ class Ranks {
       children_.push_back(child);
     }
   }
-  /// Stops `rank` at a random moment inside a call that another one is in too and cannot end
-  /// without it, as far as is known now; not before call `first`. The call's number; 0: there was
-  /// none, or a rank went wrong.
+  /// Stops `rank` at a random moment inside a call that another rank is in too and cannot end
+  /// without it,
+  /// as far as is known now; not before call `first`. Returns the call's number; 0: there was none,
+  /// or a
+  /// rank went wrong.
   int stop_inside(int rank, std::mt19937_64& random, int first = 3) {
-    // Every other time the others then go on as far as they come without it: they have read what it
-    // sent, and those that need no more have ended.
+    // Every other time the others then go on as far as they can without it: they have read what it
+    // sent,
+    // and those that need no more have ended.
     const bool settled = random() % 2 != 0;
     for (int tries = 0; tries < 200; ++tries) {
       const auto [call, took] = common_call(first);
@@ -144,7 +147,8 @@ class Ranks {
       if (f(i)) return true;
     return false;
   }
-  // The call that all ranks are in, and how many microseconds the last one took at least; 0: a
+  // The call that all ranks are in, and the shortest time that the last one took, in microseconds;
+  // 0: a
   // minute was not enough, or a rank went wrong.
   std::pair<int, int> common_call(int first) const {
     const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
@@ -186,13 +190,16 @@ template <class Round> void until_hit(int rounds, const Round& round) {
   std::fflush(stdout);
 }
 
-/// Rank 1 of 3 is killed at a random moment inside an operation on tensors of several MiB, until
-/// `rounds` such operations have failed; RAMET_SEED draws other moments. Every operation leaves
-/// each survivor's tensors bit for bit as they were if it failed there, else as they are to become;
-/// the survivors go on without the dead one. share: with memory that processes share.
+/// Kills rank 1 of 3 at a random moment inside an operation on tensors of several MiB, until
+/// `rounds`
+/// such operations have failed. RAMET_SEED draws other moments. If an operation failed on a
+/// survivor,
+/// its tensors are bit for bit as before, else they have the result. The survivors go on without
+/// the
+/// dead rank. share: with memory that processes share.
 void kill_in_the_middle(const std::string& collective, int rounds, bool share);
 
-/// What that knows beside "all_reduce": all operations that write tensors.
+/// What that accepts in addition to "all_reduce": all operations that write tensors.
 std::vector<std::string> other_collectives();
 
 }  // namespace ramet::distributed

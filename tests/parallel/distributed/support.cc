@@ -13,8 +13,8 @@
 #include <vector>
 
 #if defined(__SANITIZE_THREAD__)
-// Gloo is a library without TSan, which does not see its atomic counts: when the last of several
-// groups of a process gives back the device they share, the earlier ones seem to go on with it.
+// Gloo is a library without TSan, which does not see its atomic counts. When the last of several
+// groups of a process frees the device that they share, the earlier ones seem to still use it.
 extern "C" [[gnu::visibility("default")]] const char* __tsan_default_suppressions() {
   return "race:gloo::transport::tcp::Device::~Device\n";
 }

@@ -52,7 +52,7 @@ TEST(MovementNodes, BroadcastCoalesced) {
                 cubed(rows[2][2]).to(kHost), (rows[2][0] * rows[2][0]).to(kHost)};
   };
   check(f, {leaf({.3, -.7}), leaf({.2, .5, -.4})});
-  // A frozen tensor takes part in no node, and nobody's gradient is replaced by zeros.
+  // A frozen tensor takes part in no node, and no gradient is replaced by zeros.
   const Tensor a = leaf({1, 2}), frozen = make({3, 4}, kDouble);
   const auto rows = broadcast_coalesced({a, frozen}, {d(0), d(1)});
   EXPECT_FALSE(rows[1][1].requires_grad());

@@ -1,4 +1,4 @@
-// Hooks before and after the reduction of gradients, beside the hooks of replicas and of the
+// Hooks before and after the reduction of gradients, together with the hooks of replicas and of the
 // parameter itself.
 #include <gtest/gtest.h>
 
@@ -166,7 +166,7 @@ TEST(ReduceHooks, ErrorsAreTheBackwards) {
   EXPECT_EQ(values(m->w.grad()), Values{3});
 }
 
-// A look at the outputs between forward and backward.
+// A read of the outputs between forward and backward.
 TEST(ReduceHooks, StayWhereAForwardComesBetween) {
   Times m(1);
   DataParallel<Times> dp(m, many(2));
@@ -256,7 +256,7 @@ struct PairImpl : nn::Cloneable<PairImpl> {
 };
 RAMET_MODULE(Pair);
 
-// A bucket's other parameters do not depend on the one whose hook fails.
+// A bucket's other parameters do not depend on the parameter with the failing hook.
 TEST(ReduceHooks, AFailureTakesNoOtherParameterAlong) {
   for (const bool before : {true, false}) {
     Pair m;

@@ -1,5 +1,5 @@
-// With RAMET_DEBUG_MEMORY=1 a replica that looks at another device's memory is refused, and what
-// the library does itself is not.
+// With RAMET_DEBUG_MEMORY=1 a replica may not read another device's memory, while the library's own
+// reads are allowed.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

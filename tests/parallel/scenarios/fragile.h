@@ -25,7 +25,7 @@ struct Boom : std::runtime_error {
 
 enum class Where {
   kNowhere,
-  kKernelCheck,      // index out of range, found when the operation looks at its data
+  kKernelCheck,      // index out of range, found when the operation reads its data
   kForward,          // the module's own code
   kForwardHook,      // a module hook
   kFunctionForward,  // of a user-defined Function

@@ -1,6 +1,8 @@
 // RAMET_FAIL_ALLOC: every allocation of a data-parallel step (under the checker of GPUs one in a
-// few) fails once, wherever and on whichever worker it is made: a named error, nothing kept, and a
-// right next step.
+// few)
+// fails once, at any place and on any worker. Each time there is a named error, nothing is kept,
+// and
+// the next step is right.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -74,8 +76,7 @@ template <class F> std::string failing(uint64_t n, F&& work) {
 constexpr char kPlanned[] =
     "[allocate] out of memory (planned by RAMET_FAIL_ALLOC): got a request of";
 
-// What a failed forward may rightly leave behind: moved statistics, drawn random numbers, some
-// gradients.
+// What a failed forward may rightly change: moved statistics, drawn random numbers, some gradients.
 struct Forward {
   explicit Forward(Job& j) : job(j), random(default_generator(kHost).get_state()) {
     for (const Tensor& b : job.m->buffers()) buffers.push_back(b.detach().clone());

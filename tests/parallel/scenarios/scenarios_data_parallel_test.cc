@@ -187,7 +187,7 @@ TEST(Scenario, S38_CurrentDevice) {
   std::mutex mutex;
   std::map<int, std::pair<Device, Device>> seen;
   Call m([&](const Tensor& x) {
-    // Factories make tensors on the host's current device, or on the kind that they are told.
+    // Factories make tensors on the host's current device, or on the kind that their caller gives.
     const Tensor fresh = x.is_cpu() ? zeros({2}) : zeros({2}, kCUDA);
     const std::lock_guard<std::mutex> lock(mutex);
     seen.emplace(replica_index(), std::pair(resolve(x.device().type()), fresh.device()));
@@ -248,7 +248,7 @@ struct SequencesImpl : nn::Cloneable<SequencesImpl> {
 };
 RAMET_MODULE(Sequences);
 
-// Parameters after two steps whose loss has a gradient's square in it.
+// Parameters after two steps with a gradient's square in the loss.
 Values trained_sequences(int n, int tree, bool plain = false) {
   Sequences m;
   set_parameters(*m, 49);

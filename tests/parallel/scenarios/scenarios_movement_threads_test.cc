@@ -1,5 +1,5 @@
-// Acceptance scenarios 12 (under random delays) and 15: movements behind operands that are still
-// being written.
+// Acceptance scenarios 12 (under random delays) and 15: movements of operands that are still being
+// written.
 #include <gtest/gtest.h>
 
 #include <chrono>

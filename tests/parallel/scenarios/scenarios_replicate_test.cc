@@ -354,7 +354,7 @@ TEST(Scenario, S29_SourceChangedBeforeBackward) {
       loss = dp(x).sum();
       {
         const NoGradGuard off;
-        m->b->bias.mul_(2);  // nobody needs its value
+        m->b->bias.mul_(2);  // nothing needs its value
       }
       loss.backward();
       EXPECT_EQ(values(m->b->bias.grad()), Values(4, 6));

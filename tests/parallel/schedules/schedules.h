@@ -1,6 +1,8 @@
-// Many schedules: the same work again and again while random pauses at kernel calls, in forwards,
-// in hooks and in the producers of pending tensors change who comes first. What comes out must not
-// change.
+// Many schedules: the same work again and again, while random pauses change which thread comes
+// first.
+// The pauses are at kernel calls, in forwards, in hooks and in the producers of pending tensors.
+// The
+// results must not change.
 #pragma once
 #include <functional>
 #include <random>
@@ -14,12 +16,13 @@ namespace testing {
 void many_schedules(int default_rounds, const std::function<void(std::mt19937&)>& round);
 
 /// Training of data-parallel replicas: the same parameters, buffers and gradients, bit for bit,
-/// under one order of sums; under tree(4) for any number of devices and threads.
+/// under
+/// one order of sums; under tree(4) for any number of devices and threads.
 void check_training(std::mt19937& random);
 /// Replicas fail somewhere in forward or backward: the same error every time, and afterwards the
 /// training that would have been without it.
 void check_errors(std::mt19937& random);
-/// Chains of movements behind pending operands.
+/// Chains of movements after pending operands.
 void check_movements(std::mt19937& random);
 /// Loaders with any number of workers, left early, resumed, with a sample that cannot be read: the
 /// same batches and errors as without workers.

@@ -19,7 +19,7 @@ namespace {
 using namespace data;
 using Row = std::vector<uint64_t>;
 
-// What a worker is told by all who look: how long to take for each batch.
+// How long a worker takes for each batch; all workers read it from here.
 struct Pace {
   std::atomic<uint32_t> state{0};
   void pause() {
@@ -76,7 +76,7 @@ std::vector<std::string> read(const Script& s, size_t workers, size_t max_jobs, 
       for (auto& row : *loader)
         if (note(row)) break;
     } catch (const std::exception& e) {
-      // Behind workers the text has a preface.
+      // With workers the text has a preface.
       const std::string text = e.what();
       out.push_back(text.substr(text.find("[Drawn]")));
     }

@@ -35,7 +35,7 @@ void save(const std::string& folder, const std::vector<int64_t>& steps, int keep
     }
   });
 }
-// What one rank, or several, load: the report, after a look at every value. Or the error's text.
+// What one rank, or several, load: the report, after a check of every value. Or the error's text.
 struct Loaded {
   LoadReport report;
   std::string error;

@@ -55,8 +55,9 @@ inline unsigned long setting(const char* name, unsigned long otherwise) {
   return text && *text ? std::strtoul(text, nullptr, 10) : otherwise;
 }
 
-/// A random rank of a run that saves all the time is killed at a random moment; the next run, of
-/// another number of ranks, goes on from what it left.
+/// Kills a random rank at a random moment of a run that saves all the time. The next run, with
+/// another
+/// number of ranks, goes on from what the first left.
 inline void killed_at_any_moment(unsigned long default_rounds) {
   const unsigned long seed = setting("RAMET_SEED", 3),
                       rounds = setting("RAMET_ROUNDS", default_rounds);

@@ -45,8 +45,8 @@ TEST(CheckpointProcesses, SavedByTwoLoadedByThree) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(loaders.finish(i), 5);
 }
 
-// kill -9 where each stage begins, on each rank that has it. The survivor is told; the folder holds
-// the step before until the manifest is in place, and the new one from then on.
+// kill -9 at the beginning of each stage, on each rank that has it. The survivor gets an error. The
+// folder holds the step before until the manifest is in place, and the new one from then on.
 TEST(CheckpointProcesses, KilledAtEveryStage) {
   struct At {
     int rank;
@@ -77,7 +77,7 @@ TEST(CheckpointProcesses, KilledAtEveryStage) {
     EXPECT_EQ(ranks.finish(at.rank), 128 + SIGKILL);
     EXPECT_EQ(ranks.finish(1 - at.rank), 0);
     EXPECT_EQ(step_in(c), at.expected);
-    // Whoever saves next leaves nothing of it.
+    // The next save leaves nothing of it.
     Ranks more;
     more.start(1, [&](int, const std::string& url, Shared&) {
       SaveOptions o;
@@ -120,8 +120,9 @@ TEST(CheckpointProcesses, SurvivorsGoOn) {
   EXPECT_EQ(ranks.finish(1), 128 + SIGKILL);
 }
 
-// Saves of two ranks, of which rank 1 runs into a full disk: the same error for both, the folder as
-// before, and the group works on.
+// Saves of two ranks, of which rank 1 runs into a full disk. Both get the same error, the folder is
+// as
+// before, and the group still works.
 int into_a_full_disk(const std::shared_ptr<ProcessGroup>& g, const std::string& folder,
                      const std::string& said, const std::function<void(bool full)>& set_full) {
   SaveOptions o;

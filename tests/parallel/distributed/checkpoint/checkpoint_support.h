@@ -9,8 +9,8 @@
 
 namespace ramet::distributed {
 
-/// How a tensor is spread: `columns` are slices of the last dimension, `flat` even pieces of all
-/// elements, `both` columns over pairs of ranks and flat pieces of those within a pair.
+/// How a tensor is spread. `columns` are slices of the last dimension, `flat` even pieces of all
+/// elements. `both` is columns over pairs of ranks, and flat pieces of those within a pair.
 enum class Spread { whole, rows, columns, flat, both };
 
 /// A tensor of the whole numbers below 251 in an order that `seed` gives, over and over; bool: of 0

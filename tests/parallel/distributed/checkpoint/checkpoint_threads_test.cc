@@ -1,5 +1,6 @@
-// Checkpoints of ranks that are threads: what is saved by some ranks is loaded by others, in other
-// parts, and what does not fit is the same error on all.
+// Checkpoints of ranks that are threads. Some ranks save, other ranks load in other parts. What
+// does
+// not fit is the same error on all.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -136,8 +137,9 @@ TEST(Checkpoints, WhatAllHoldIsWrittenOnce) {
   EXPECT_EQ(elements["t.embedding"], 700 * 601);
 }
 
-// A module whose parameters are flat shards, as fully_shard leaves them, and an optimizer over
-// those; or the whole module. AdamW works element by element, so both compute the same bits.
+// A module with flat shards as parameters, as fully_shard leaves them, and an optimizer over those;
+// or
+// the whole module. AdamW works element by element, so both compute the same bits.
 struct ShardsImpl : nn::Module {
   ShardsImpl(const std::vector<TensorPart>& parts) {
     for (const TensorPart& p : parts) {

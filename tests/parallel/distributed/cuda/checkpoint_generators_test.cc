@@ -56,7 +56,7 @@ TEST(CheckpointsOnGpus, RanksThatHaveACardEach) {
     DistributedCheckpoint(g).add("model", *net).save(folder.path("c"), 1);
     if (g->rank() == 1) next = drawn(mine);
   });
-  // As many ranks, more, fewer, and on other cards: what was the same everywhere comes back.
+  // As many ranks, more, fewer, and on other GPUs: what was the same everywhere comes back.
   for (const int ranks : {2, 3, 1}) {
     manual_seed(6);
     with_gpu_groups(kStagedThreads, ranks, seconds(60), [&](const Group& g) {

@@ -172,7 +172,7 @@ TEST(GpuGroups, MembersThatSomeRanksDoNotHave) {
             from += length;
             members.back().copy_(numbers(me, length, kFloat));
           }
-          // Member 0: all; 1: ranks 0 and 2; 2: nobody; 3: rank 1.
+          // Member 0: all; 1: ranks 0 and 2; 2: no rank; 3: rank 1.
           const std::vector<bool> mine = {true, me != 1, false, me == 1};
           const auto report = std::make_shared<distributed::MemberReport>();
           CollectiveOptions o("members");
@@ -199,7 +199,8 @@ TEST(GpuGroups, SendAndReceive) {
   for (const Way& way : all_ways())
     with_gpu_groups(way, 3, seconds(60), [&](const Group& g) {
       const int me = g->rank(), next = (me + 1) % 3, before = (me + 2) % 3;
-      // All send before anybody receives; two of one tag keep their order, others may be overtaken.
+      // All send before any rank receives; two of one tag keep their order, others may be
+      // overtaken.
       const Tensor a = full({1000}, me + 0.5, gpu(me)), b = full({3}, me + 10.0, gpu(me));
       const Work first = g->send(a, next), second = g->send(b, next), other = g->send(b, before, 7),
                  third = g->send(a, next, 2);
@@ -240,8 +241,9 @@ TEST(GpuGroups, TensorsOfAnyStrides) {
     });
 }
 
-// The operation begins after the kernels before it, and those after it see its result, whatever
-// order streams run in: in the lazy one only what somebody waits for runs.
+// The operation begins after the kernels before it, and those after it see its result, in every
+// order
+// of streams. In the lazy order only work that something waits for runs.
 TEST(GpuGroups, AmongKernels) {
   RAMET_NEEDS_CARDS(2);
   for (const emulated::StreamMode mode :
@@ -284,7 +286,7 @@ TEST(GpuGroups, DevicesMayChange) {
     });
 }
 
-// Operations of two groups on the same cards, which ranks begin in different orders.
+// Operations of two groups on the same GPUs, which ranks begin in different orders.
 TEST(GpuGroups, TwoGroupsOnOneCard) {
   RAMET_NEEDS_NCCL(2);
   const Gpus gpus(rank_gpus(2));

@@ -1,6 +1,6 @@
-// Reductions between cards with a driver that waits for all that a card was given before it gives
-// memory, and before a kernel runs there for the first time: messages that never arrive are given
-// up at the deadline all the same.
+// Reductions between GPUs with a driver that first waits for all earlier work of a GPU. It does so
+// before it gives memory, and before a kernel runs there for the first time. The group still stops
+// waiting at the deadline for messages that never arrive.
 #include <functional>
 #include <utility>
 #include <vector>
@@ -71,7 +71,7 @@ TEST(DriverWaits, NothingIsAskedOfTheCardInTheMiddle) {
         ADD_FAILURE() << kind.name << ": no error";
       } catch (const CommTimeout& e) {
         expect_part(e.what(), "the messages between the cards did not arrive");
-      } catch (const CommError& e) {  // of the one who was the first
+      } catch (const CommError& e) {  // of the first one
         EXPECT_GT(kind.ranks, 2) << kind.name << ": " << e.what();
       }
       EXPECT_LT(std::chrono::steady_clock::now() - begun, in_time(Milliseconds(5000)));

@@ -254,7 +254,7 @@ TEST(GpuGroupFailures, NcclSaysThatARankIsGone) {
   emulated::report_nccl_error(ncclSuccess);
 }
 
-// A rank whose group is destroyed while the other waits for its card.
+// A rank destroys its group while the other waits for its GPU.
 TEST(GpuGroupFailures, ARankThatLeaves) {
   RAMET_EMULATED_ONLY("messages that stop half-way");
   const Gpus gpus(rank_gpus(2));
@@ -334,7 +334,7 @@ TEST(GpuGroupFailures, TwoRanksOnOneCard) {
     const bool one_card = list[2] == '0';
     const Gpus gpus(rank_gpus(2), list);
     with_gpu_groups(kNcclThreads, 2, seconds(60), [&](const Group& g) {
-      // Two logical devices of one card, and one logical device of both ranks.
+      // Two logical devices of one GPU, and one logical device of both ranks.
       const Device mine = gpu(one_card ? g->rank() : 1);
       const Tensor t = full({5}, g->rank() + 1.0, mine);
       expect_part(error_of([&] { g->all_reduce(t).wait(); }),

@@ -26,8 +26,8 @@ int64_t bytes_of(const std::vector<Tensor>& list) {
   return n;
 }
 
-// Bytes of parameters, gradients and optimizer state between steps, counted by the allocator. Over
-// NCCL its staging memory, of one group at most, lies on the card, too.
+// Bytes of parameters, gradients and optimizer state between steps, counted by the allocator. With
+// NCCL, staging memory for at most one group lies on the GPU, too.
 TEST(ShardedMemoryOnGpus, BytesBetweenSteps) {
   RAMET_NEEDS_CARDS(4);
   const Gpus gpus(rank_gpus(4));
@@ -89,7 +89,8 @@ TEST(ShardedMemoryOnGpus, GathersTheNextOneAndGivesBack) {
           l->register_forward_hook(
               [&](nn::Module&, const std::vector<Tensor>&, std::vector<Tensor>& y) {
                 note();
-                // The layer behind has its gradients; its successor may be on its way.
+                // The layer after this one has its gradients; the next one of the backward may be
+                // on its way.
                 y[0].register_hook([&](const Tensor&) { note(); });
               });
         }
@@ -127,8 +128,9 @@ TEST(ShardedMemoryOnGpus, LargestDuringAStep) {
         net->zero_grad();
         reset_peak_memory_stats(device);
         net(x).sum().backward();
-        // Pieces of parameters and gradients. Beside them two layers' values and two layers'
-        // gradients, one of which is being reduced, with what that receives; activations.
+        // Pieces of parameters and gradients. In addition: two layers' values; two layers'
+        // gradients, one of
+        // which is being reduced, with what that receives; activations.
         const int64_t pieces = 2 * kLayers * layer / 2;
         EXPECT_LE(static_cast<double>(memory_stats(device).peak - before),
                   1.05 * static_cast<double>(pieces + 6 * layer))

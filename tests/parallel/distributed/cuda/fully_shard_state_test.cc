@@ -157,7 +157,7 @@ Groups gradients(const Way& way, bool on_gpus) {
     note();
     t.backward(2);  // added
     note();
-    // Only rank 0 uses what lies behind fc1; the embedding is frozen.
+    // Only rank 0 uses the layers after fc1; the embedding is frozen.
     t.net->zero_grad();
     t.net->words->own_parameters()[0].value().set_requires_grad(false);
     const Tensor y = t.net(text_batch(g->rank(), 3, 6, t.device).ids),
@@ -199,7 +199,7 @@ TEST(ShardedErrorsOnGpus, Refusals) {
     expect_part(text, "[fully_shard] parameters on several devices: got 'words.weight' float32");
     expect_part(text, "on " + mine.str() + " and 'fc2.weight' float32[24, 24] on " + second.str());
     expect_part(text, "expected all that a rank has in host memory or on one GPU");
-    // Beside a group below, and beside the host's.
+    // Next to a group on another GPU, and next to the host's.
     fully_shard(net->fc2, g);
     text = error_of([&] { fully_shard(net, g); });
     expect_part(text, "'weight' float32[24, 24] on " + second.str());

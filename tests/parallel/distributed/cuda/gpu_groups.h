@@ -1,5 +1,5 @@
-// Groups whose ranks have a GPU each, an emulated one or a card, by every way that their tensors
-// may travel.
+// Groups of ranks with a GPU each, an emulated or a real one, by every way that their tensors may
+// travel.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -15,8 +15,8 @@
 
 #if RAMET_GPU_EMULATED
 #include "tools/emulated_gpu/nccl/nccl_control.h"
-/// In a build for real GPUs, where ranks have a card each: skips the test where there are fewer
-/// than n cards, with the reason.
+/// In a build for real GPUs, where each rank has a GPU: skips the test where there are fewer than n
+/// GPUs, with the reason.
 #define RAMET_NEEDS_CARDS(n) (void)0
 /// The same where there is no NCCL, of tests that are nothing without; others ask for ways().
 #define RAMET_NEEDS_NCCL(n) (void)0
@@ -28,7 +28,7 @@
   RAMET_NEEDS_CARDS(n);     \
   if (const std::string why = gpu::why_no_links(); !why.empty()) GTEST_SKIP() << why
 
-// What tests ask of the double of NCCL alone, behind RAMET_EMULATED_ONLY.
+// What tests after RAMET_EMULATED_ONLY call of the emulated NCCL alone.
 enum EmulatedNcclResult { ncclSuccess, ncclInternalError, ncclRemoteError };
 namespace ramet::emulated {
 inline void report_nccl_error(EmulatedNcclResult) {}
@@ -100,7 +100,7 @@ inline emulated::Settings rank_gpus(int n, emulated::StreamMode mode = emulated:
   return s;
 }
 
-/// While it lives, messages between cards stop half-way, as those of a card that hangs.
+/// While it lives, messages between GPUs stop half-way, as those of a GPU that hangs.
 struct Held {
   Held() { emulated::hold_nccl_messages(true); }
   ~Held() { emulated::hold_nccl_messages(false); }

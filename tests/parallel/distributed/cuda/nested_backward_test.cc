@@ -1,5 +1,5 @@
-// Backwards inside a backward on GPUs: what replicas' Functions bring, and what is summed beside on
-// the communication stream, in whatever order streams run.
+// Backwards inside a backward on GPUs: gradients from replicas' Functions, and sums that run on the
+// communication stream at the same time, for every order of streams.
 #include "autograd/autograd.h"
 #include "nn/module/cloneable.h"
 #include "parallel/apply/data_parallel.h"
@@ -13,7 +13,7 @@ using distributed::How;
 using distributed::part;
 using distributed::Piece;
 
-// w in a part that is computed again and beside it, v beside it alone.
+// w is used inside a part that is computed again and also outside of it, v only outside of it.
 struct WeightsImpl : nn::Cloneable<WeightsImpl> {
   WeightsImpl() { WeightsImpl::reset(); }
   void reset() override {

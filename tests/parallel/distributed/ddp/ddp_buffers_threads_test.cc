@@ -88,7 +88,7 @@ TEST(DdpBuffers, FollowTheirPolicies) {
     EXPECT_EQ(value(net->most), 3);
     EXPECT_EQ(value(net->own), 0);  // a replica's own: the source's never changes
     EXPECT_EQ(net->constant.version(), version);
-    // Evaluation meets nobody.
+    // Evaluation waits for no other rank.
     net->eval();
     if (g->rank() == 0) ddp(ones({1, 1}), 0.0, 0.0);
     net->train();
@@ -101,8 +101,9 @@ TEST(DdpBuffers, FollowTheirPolicies) {
   });
 }
 
-// y = w x scale + b where `scale` follows the inputs: raised by the forwards that are told so, and
-// part of what their graphs keep.
+// y = w x scale + b, where `scale` follows the inputs. The forwards with `by` raise it, and it is
+// part
+// of what their graphs keep.
 struct ScaledImpl : nn::Cloneable<ScaledImpl> {
   explicit ScaledImpl(nn::BufferPolicy policy = nn::BufferPolicy::first) : policy(policy) {
     ScaledImpl::reset();
@@ -193,7 +194,7 @@ void two_forwards(nn::BufferPolicy policy, const std::vector<Device>& devices) {
                           : policy == nn::BufferPolicy::mean ? 2.5
                                                              : 3;
     EXPECT_EQ(net->scale[0].item<double>(), agreed);
-    EXPECT_EQ(users[1].item<double>(), agreed);  // whoever holds the buffer sees what it became
+    EXPECT_EQ(users[1].item<double>(), agreed);  // other holders of the buffer see its new values
     for (int64_t j = 0; j < 2; ++j) {
       double expected = 0;
       for (int r = 0; r < 2; ++r)

@@ -59,7 +59,7 @@ TEST(HeldGradients, ThatTheProgramPutsThere) {
   });
 }
 
-// What another wrapper left there is nobody's once that is gone.
+// Gradients that another wrapper left there have no owner once that wrapper is gone.
 TEST(HeldGradients, OfAnEarlierWrapper) {
   with_groups_of(2, [](const Group& g) {
     nn::Linear net = scale();

@@ -45,7 +45,8 @@ TEST(DdpPlan, FollowsTheOrderOfCompletion) {
     DistributedDataParallel<Chain> ddp(net, g, one_each());
     EXPECT_EQ(ddp.plan(), (BucketPlan{{"w3"}, {"w2"}, {"w1"}, {"w0"}}));
     // The gradient of what is used last comes first. The ranks disagree about w1 and w3: the later
-    // place counts, and names where these are equal. Nobody uses w2.
+    // place
+    // counts, and names where these are equal. No rank uses w2.
     const Used mine(g->rank() ? std::vector<int>{0, 1, 3} : std::vector<int>{0, 3, 1});
     ddp(Rows(ones({2})), mine).backward();
     EXPECT_EQ(ddp.plan(), (BucketPlan{{"w1"}, {"w3"}, {"w0"}, {"w2"}}));
@@ -142,7 +143,7 @@ TEST(DdpPlan, RanksThatFreezeDifferently) {
   });
 }
 
-// What comes to a parameter beside the module's forward is part of its gradient.
+// What comes to a parameter from outside the module's forward is part of its gradient.
 TEST(DdpPlan, ParametersOutsideOfTheForward) {
   with_groups(2, seconds(60), [](const Group& g) {
     Chain net(2);
@@ -243,8 +244,8 @@ TEST(DdpPlan, TwoOfOneModule) {
   });
 }
 
-// Two modules that look alike, over one group: a rank that comes to them in another order is an
-// error on all ranks, not a sum of the one's gradients and the other's.
+// Two modules of the same shapes, over one group. A rank that comes to them in another order is an
+// error on all ranks, not a sum of one module's gradients and the other's.
 TEST(DdpPlan, TwoModulesInAnotherOrder) {
   with_groups(2, seconds(60), [](const Group& g) {
     nn::Linear a(2, 2), b(2, 2);

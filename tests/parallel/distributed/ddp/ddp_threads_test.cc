@@ -137,7 +137,7 @@ TEST(Ddp, ParametersThatSomeRanksDoNotUse) {
   });
 }
 
-// A rank whose backward reaches none of them takes part with nothing, too.
+// A rank that reaches none of them in its backward takes part with nothing, too.
 TEST(Ddp, ARankThatUsesNoParameter) {
   with_groups(2, seconds(60), [](const Group& g) {
     for (int64_t bytes : {int64_t{1}, int64_t{1} << 20}) {
@@ -198,9 +198,10 @@ TEST(Ddp, SumsAreNotAddedUpAgain) {
   });
 }
 
-// Scenario 47: from step to step gradients lie in the buckets, and nothing is copied there.
-// A gradient of a step before that somebody keeps is not written into, also where only another rank
-// uses its parameter now.
+// Scenario 47: from step to step gradients lie in the buckets, and nothing is copied there. If the
+// program keeps a gradient of an earlier step, the next step does not write into it. That holds
+// also
+// where only another rank uses its parameter now.
 TEST(Ddp, KeptGradients) {
   with_groups(2, seconds(60), [](const Group& g) {
     Factors net(2);
@@ -240,7 +241,7 @@ TEST(Ddp, GradientsAreBornInBuckets) {
 
 // Scenario 49.
 TEST(Ddp, DifferentModels) {
-  // Nobody waits for longer than the deadline.
+  // No rank waits for longer than the deadline.
   with_groups(3, seconds(5), [](const Group& g) {
     const bool odd = g->rank() == 1;
     const Layers net(odd ? 4 : 3, odd ? 3 : 4);

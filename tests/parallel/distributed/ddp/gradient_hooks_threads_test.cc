@@ -64,7 +64,7 @@ std::vector<Tensor> reduced_of(GivenDdp& ddp, Given& net, const std::vector<Tens
   return out;
 }
 
-// A rank whose hook drops a gradient is one that did not use the parameter.
+// If a rank's hook drops a gradient, the rank counts as one that did not use the parameter.
 void expect_dropped_is_none(const Group& g, int dropping, bool by_hand,
                             const std::function<DdpOptions()>& options) {
   const bool everywhere = dropping < 0 || g->size() == 1;
@@ -147,8 +147,9 @@ TEST(GradientHooks, DroppedZeroedReplacedDetached) {
       });
 }
 
-// What a hook puts there lies where it likes: spread out, or in one memory for two parameters. What
-// somebody keeps stays as it was.
+// A hook's gradient may lie anywhere: spread out, or in one memory for two parameters. A gradient
+// that
+// the program keeps stays as it was.
 TEST(GradientHooks, WhatAHookPutsThereIsReducedAlone) {
   for (int64_t bucket_bytes : {int64_t{0}, int64_t{4} << 20})
     with_groups_of(2, [&](const Group& g) {

@@ -1,5 +1,5 @@
-// What backwards inside a backward find around them and leave behind: contexts of forwards, hooks,
-// gradients that replicas' Functions bring from several devices.
+// What backwards inside a backward find and what they leave: contexts of forwards, hooks, gradients
+// that replicas' Functions bring from several devices.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -138,7 +138,7 @@ TEST(NestedContexts, AReplicatedModuleGoesInItsBackward) {
     });
 }
 
-// A part whose parent notices that it has changed.
+// The parent of this part notices that the part has changed.
 TEST(NestedContexts, ANormInAReplicatedPart) {
   with_groups(2, seconds(60), [](const Group& g) {
     nn::Sequential body(nn::Linear(4, 4)), net(body, nn::Linear(4, 2));
@@ -202,7 +202,7 @@ TEST(NestedContexts, NormsOnTwoLanesLearnOnce) {
 
 // ---- what replicas' Functions bring -------------------------------------------------------------
 
-// One part on each of `lanes` devices, and the weight used beside them.
+// One part on each of `lanes` devices, and the weight, also used outside of them.
 struct LanesImpl : nn::Cloneable<LanesImpl> {
   explicit LanesImpl(int lanes = 1, int64_t n = 4) : lanes(lanes), n(n) { LanesImpl::reset(); }
   void reset() override { w = register_parameter("w", ones({n})); }
@@ -301,7 +301,7 @@ TEST(NestedContexts, HooksOfReplicasRunOnce) {
   }
 }
 
-// The walk around it may capture gradients, or record.
+// The outer backward pass may capture gradients, or record.
 TEST(NestedContexts, InsideOtherWalks) {
   Lanes net;
   net->how = How::again;

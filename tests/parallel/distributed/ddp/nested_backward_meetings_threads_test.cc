@@ -1,5 +1,7 @@
-// Functions whose forward meets the other ranks, and meets them again in a backward inside the
-// backward: in one order on all ranks, also where devices' lanes have timings of their own.
+// Functions with a forward that communicates with the other ranks, and does so again in a backward
+// inside the backward. All ranks do it in one order, also where devices' lanes have timings of
+// their
+// own.
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"
@@ -18,7 +20,7 @@
 namespace ramet::distributed {
 namespace {
 
-// a, then b and c: one after the other, or beside each other, b on a device of its own.
+// a, then b and c: one after the other, or concurrently, with b on a device of its own.
 struct BranchesImpl : nn::Cloneable<BranchesImpl> {
   BranchesImpl() { BranchesImpl::reset(); }
   void reset() override {
@@ -179,7 +181,7 @@ TEST(NestedMeetings, Norms) {
       }
 }
 
-// Its other replicas may share the thread: nobody waits for them.
+// Its other replicas may share the thread: the norm does not wait for them.
 TEST(NestedMeetings, SynchronisedNormsOfSeveralReplicas) {
   std::vector<std::string> said(2);
   with_groups(2, seconds(60), [&said](const Group& g) {

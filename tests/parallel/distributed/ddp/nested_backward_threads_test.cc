@@ -95,8 +95,8 @@ TEST(NestedBackward, OnSomeRanks) {
   });
 }
 
-// w0 beside and inside two such parts, w1 inside both, w2 inside one, w3 in no rank's: numbers that
-// add up exactly in any order.
+// w0 is used outside and inside two such parts, w1 inside both, w2 inside one, w3 on no rank. The
+// numbers add up exactly in any order.
 struct SharedImpl : nn::Cloneable<SharedImpl> {
   SharedImpl() { SharedImpl::reset(); }
   void reset() override {
@@ -164,8 +164,8 @@ TEST(NestedBackward, WeightedByRows) {
   });
 }
 
-// Where a Function says what its backward leads to, or all of them have run, a bucket whose
-// gradients are there goes on its way; else it waits.
+// Some Functions say what their backward leads to. With those, or once all Functions have run, a
+// bucket leaves when its gradients are there; else it waits.
 TEST(NestedBackward, WhenBucketsGo) {
   with_groups(2, seconds(60), [](const Group& g) {
     for (const How how : kHows) {
@@ -187,7 +187,7 @@ TEST(NestedBackward, WhenBucketsGo) {
   });
 }
 
-// A hook is no Function: nobody can see its backward coming.
+// A hook is no Function: the reducer cannot foresee its backward.
 TEST(NestedBackward, ThatComesTooLate) {
   for (const bool says_wrong : {false, true})
     with_groups(2, seconds(60), [says_wrong](const Group& g) {
@@ -241,8 +241,8 @@ TEST(NestedBackward, OfAnotherThread) {
 
 // ---- replicas in a process ----------------------------------------------------------------------
 
-// Each replica's parts are computed again when its device comes to them; what they bring is added
-// up in the order of the replicas all the same.
+// Each replica's parts are computed again when its device comes to them. Their gradients are still
+// added up in the order of the replicas.
 TEST(NestedBackward, OfReplicasHasTheBitsOfRanks) {
   for (const bool narrow : {false, true})
     for (const How how : kHows)

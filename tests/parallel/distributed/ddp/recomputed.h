@@ -1,4 +1,4 @@
-// Parts of nets whose activations are computed again, by a backward inside the backward.
+// Parts of nets that compute their activations again, by a backward inside the backward.
 #pragma once
 #include <gtest/gtest.h>
 

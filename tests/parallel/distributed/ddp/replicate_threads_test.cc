@@ -262,14 +262,14 @@ TEST(Replicate, BatchNorms) {
       EXPECT_EQ(close(y, expected.detach().slice(0, from, to)), sync);
       EXPECT_EQ(close(net->fc->weight.grad(), one->fc->weight.grad()), sync);
       EXPECT_FALSE(net->norm->is_replica());
-      // Outside of calls it is what it was; evaluation meets nobody.
+      // Outside of calls it is as before; evaluation waits for no other rank.
       net->eval();
       if (g->rank() == 0) net(x);
       g->barrier().wait();
     });
 }
 
-// A rank whose backward reaches none of the parameters takes part with nothing.
+// A rank that reaches none of the parameters in its backward takes part with nothing.
 TEST(Replicate, ARankThatUsesNoParameter) {
   with_groups(2, seconds(60), [](const Group& g) {
     Skipping net;

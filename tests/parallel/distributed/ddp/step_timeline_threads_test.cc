@@ -1,5 +1,6 @@
-// What DistributedDataParallel and replicate() tell about the time of a step. Ranks are threads;
-// orders and names are checked, never how long something took.
+// What DistributedDataParallel and replicate() report about the time of a step. Ranks are threads;
+// the
+// tests check orders and names, never how long something took.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -174,7 +175,7 @@ TEST(StepTimeline, BucketsChange) {
       for (const BucketTimeline& b : t.buckets) names.push_back(b.stalling_parameter);
       return names;
     };
-    // Nobody uses w2: from the second step on its bucket is the last one.
+    // No rank uses w2: from the second step on its bucket is the last one.
     EXPECT_EQ(last({0, 1, 3}), (std::vector<std::string>{"w3", "", "w1", "w0"}));
     EXPECT_EQ(last({0, 1, 3}), (std::vector<std::string>{"w3", "w1", "w0", ""}));
     net->w[1].requires_grad_(false);
@@ -358,7 +359,7 @@ TEST(StepTimeline, ReplicatedModules) {
   });
 }
 
-// What comes to a parameter beside the module's results counts too, wherever it comes last.
+// What comes to a parameter from outside the module's results counts too, wherever it comes last.
 TEST(StepTimeline, ParametersOutsideOfTheForward) {
   with_groups(2, seconds(60), [](const Group& g) {
     Given net(kShapes);

@@ -143,7 +143,7 @@ TEST(SyncBatchNorm, TheSameBitsForEveryNumberOfRanks) {
   expect_same_bits_for_every_number_of_ranks(trained);
 }
 
-// Evaluation meets nobody: one rank alone may do it.
+// Evaluation waits for no other rank: one rank alone may do it.
 TEST(SyncBatchNorm, Evaluation) {
   with_groups(2, seconds(60), [](const Group& g) {
     Net net;
@@ -186,7 +186,7 @@ TEST(SyncBatchNorm, ARankWhoseArgumentsDoNotFit) {
   });
 }
 
-// Nobody waited for it, so the training goes on.
+// No other rank waited for it, so the training goes on.
 TEST(SyncBatchNorm, AnEvaluationThatFails) {
   with_groups(2, seconds(60), [](const Group& g) {
     Net net;

@@ -177,7 +177,7 @@ TEST(ProcessGroup, MembersThatSomeRanksDoNotHave) {
           at += (length + 15) / 16 * 16;
           members.back().copy_(numbers_of(me, length));
         }
-        // Member 0: all; 1: ranks 0 and 2; 2: nobody; 3: rank 1.
+        // Member 0: all; 1: ranks 0 and 2; 2: no rank; 3: rank 1.
         const std::vector<bool> mine = {true, me != 1, false, me == 1};
         const auto report = std::make_shared<MemberReport>();
         g->all_reduce_members(members, "members", mine, 0.5 * me, report).wait();
@@ -188,7 +188,7 @@ TEST(ProcessGroup, MembersThatSomeRanksDoNotHave) {
         EXPECT_TRUE(same_bits(members[1], n(0, 1) + n(2, 1)));
         EXPECT_TRUE(same_bits(members[2], n(me, 2)));
         EXPECT_TRUE(same_bits(members[3], n(1, 3)));
-        // What lies between them is somebody else's.
+        // The gap between them does not belong to any member.
         const Tensor gap = flat.slice(0, 3 * scale, (3 * scale + 15) / 16 * 16);
         EXPECT_TRUE(same_bits(gap, full_like(gap, me + 1.0)));
       });
@@ -206,7 +206,7 @@ TEST(ProcessGroup, NotInACapturedStep) {
   });
 }
 
-// More than goes in one piece, between two ranks and more; members that nobody has stay.
+// More than goes in one piece, between two ranks and more; members that no rank has stay.
 TEST(ProcessGroup, LargeSums) {
   constexpr int64_t part = 750000, length = 3 * part + 7;
   std::vector<Tensor> numbers;
@@ -228,7 +228,7 @@ TEST(ProcessGroup, LargeSums) {
     for (bool undefined : {false, true}) {
       options.undefined_on_failure = undefined;
       const Tensor t = mine.clone();
-      // Member 0: all; 1: nobody; 2: rank 1.
+      // Member 0: all; 1: no rank; 2: rank 1.
       g->all_reduce_members(members_of(t), options, {true, false, g->rank() == 1}).wait();
       EXPECT_TRUE(same_bits(members_of(t)[0], first));
       EXPECT_TRUE(same_bits(members_of(t)[1], members_of(mine)[1]));
@@ -256,7 +256,7 @@ TEST(ProcessGroup, ManyAtATime) {
 TEST(ProcessGroup, MessagesBetweenTwo) {
   with_groups(3, seconds(60), [](const Group& g) {
     const int me = g->rank(), next = (me + 1) % 3, before = (me + 2) % 3;
-    // All send before anybody receives; two of one tag keep their order.
+    // All send before any rank receives; two of one tag keep their order.
     const Tensor a = full({1000}, me * 1.0), b = full({3}, me + 10.0);
     Work first = g->send(a, next), second = g->send(b, next), other = g->send(b, before, 7);
     Tensor from_before = zeros({1000}), more = zeros({3}), from_next = zeros({3});

@@ -72,8 +72,8 @@ Calls all_reduce(const Group& g) {
            }}};
 }
 
-// Neighbours in memory, which are summed where they lie; one that nobody has, and one that rank 2
-// has not.
+// Neighbours in memory, which are summed in place; one that no rank has, and one that rank 2 has
+// not.
 Calls all_reduce_members(const Group& g) {
   const auto members = [](const Tensor& t) {
     constexpr int64_t from = 1 << 18, to = 3 << 18;

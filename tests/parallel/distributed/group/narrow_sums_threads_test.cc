@@ -1,5 +1,6 @@
-// 16-bit gradients over processes of several shards each: under tree(V) every sum is rounded once,
-// whoever adds up which part of it.
+// 16-bit gradients over processes of several shards each. Under tree(V) every sum is rounded once,
+// on
+// whichever rank adds up a part of it.
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"

@@ -68,7 +68,7 @@ TEST(OperationRecords, States) {
       EXPECT_TRUE(now[0].began && !now[0].ended);
       EXPECT_EQ(now[1].state, State::queued);
       EXPECT_FALSE(now[1].began || now[1].ended);
-      group->send(full({1}, 1.0), 1).wait();  // beside them
+      group->send(full({1}, 1.0), 1).wait();  // while the others wait
       first.wait();
       second.wait();
     } else {
@@ -120,7 +120,8 @@ TEST(OperationRecords, ReportOfAMismatchAndOfARankThatIsGone) {
                              "rank 2: told nothing (ended, stuck elsewhere"})
       expect_part(text, part);
     EXPECT_FALSE(contains(text, "the last of rank 2")) << text;
-    expect_part(group->report(Milliseconds(0)), "of 3 ranks failed: ");  // waits for nobody
+    expect_part(group->report(Milliseconds(0)), "of 3 ranks failed: ");  // does not wait for any
+                                                                         // rank
   });
 }
 

@@ -42,8 +42,9 @@ TEST(Processes, SumsAreTheSameOnAllRanksAndAsInOneProcess) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(ranks.finish(i), 0);
 }
 
-// Rank 0 has heard that rank 1 was given another world size, and its process ends; rank 2 comes
-// then. Nobody comes as rank 3, and nobody waits for it.
+// Rank 0 has read that rank 1 was given another world size, and its process ends; rank 2 comes
+// then.
+// Rank 3 never comes, and no rank waits for it.
 TEST(Processes, ARankThatComesWhenRankZeroHasFailed) {
   Ranks ranks;
   const std::string address = "tcp://127.0.0.1:" + std::to_string(free_port());
@@ -69,7 +70,7 @@ TEST(Processes, ARankThatComesWhenRankZeroHasFailed) {
 }
 
 // The composable replicate with a batch norm that normalises over the ranks, which have different
-// numbers of batches: one model in the end, and the gradients of a float64 reference before.
+// numbers of batches. The ranks end with one model, after gradients of a float64 reference.
 TEST(Processes, ReplicateAndJoin) {
   Ranks ranks;
   ranks.start(3, [](int rank, const std::string& url, Shared&) {
@@ -127,7 +128,7 @@ TEST_P(OtherCollectives, KilledInTheMiddle) { kill_in_the_middle(GetParam(), 2, 
 INSTANTIATE_TEST_SUITE_P(Processes, OtherCollectives, ::testing::ValuesIn(other_collectives()),
                          [](const auto& info) { return info.param; });
 
-// A rank whose host does not answer any more, and whose connections are open still.
+// A rank's host does not answer any more, and its connections are still open.
 TEST(Processes, StoppedInTheMiddle) {
   std::mt19937_64 random(fuzz::seed() + 23);
   until_hit(1, [&] {
@@ -155,16 +156,17 @@ TEST(Processes, StoppedInTheMiddle) {
     });
     const int call = ranks.stop_inside(1, random);
     EXPECT_NE(call, 0);
-    if (!call) return false;  // nobody would end
+    if (!call) return false;  // no rank would end
     EXPECT_EQ(ranks.finish(0), 0);
     EXPECT_EQ(ranks.finish(2), 0);
     return ranks.hit(call, 1);
   });
 }
 
-// The stopped rank takes no note of the end: it is told in vain before the error, and within the
-// timeout. A further group that the error ends is not held up by it. Three tries: on a busy machine
-// any process may stand still for a while.
+// The stopped rank does not read the message about the end. The others send it in vain before the
+// error, within the timeout. It does not delay a further group that the error ends. Three tries: on
+// a
+// busy machine any process may stand still for a while.
 TEST(Processes, AnErrorComesWithinItsTimeout) {
   bool in_time = false;
   for (int i = 0; i < 3 && !in_time; ++i) {
@@ -199,7 +201,7 @@ TEST(Processes, AnErrorComesWithinItsTimeout) {
   EXPECT_TRUE(in_time);
 }
 
-// The store's process is the one that dies: the others are told by their connections.
+// The process of the store dies: the others notice it by their connections.
 TEST(Processes, RankZeroKilled) {
   const std::string url = "tcp://127.0.0.1:" + std::to_string(free_port()) + "?world_size=3&rank=";
   Ranks ranks;
@@ -232,7 +234,7 @@ TEST(Processes, RankZeroKilled) {
   EXPECT_EQ(ranks.finish(0), 128 + SIGKILL);
 }
 
-// Programs that just end are no failure of anybody.
+// Programs that just end are no failure of any rank.
 TEST(Processes, EndsWithoutABarrier) {
   for (int round = 0; round < 5; ++round) {
     Ranks ranks;

@@ -46,8 +46,8 @@ TEST(HostAddress, OneHostKeepsItsAddress) {
 TEST(HostAddress, SeveralHosts) {
   const HostAddress local{"a", "127.0.0.1"}, outer{"b", "10.1.2.3"};
   EXPECT_EQ(address_among({local, outer}, 1), "10.1.2.3");
-  // Rank 0's name leads to loopback, or nobody reached a store: an address that others reach, or
-  // the error that says what to do.
+  // Rank 0's name leads to loopback, or no rank reached a store. The result is an address that
+  // others reach, or the error that says what to do.
   bool has_interface = false;
   ifaddrs* all = nullptr;
   ASSERT_EQ(getifaddrs(&all), 0);
@@ -81,8 +81,8 @@ TEST(HostAddress, TowardsTheOtherHost) {
   if (seen < 2) GTEST_SKIP() << "this host has " << seen << " addresses, of which any will do";
 }
 
-// A name of this host's own that leads to loopback here (as /etc/hosts of many systems says) leads
-// others elsewhere: the store is served there, too.
+// A name of this host leads to loopback here (as /etc/hosts of many systems says) and leads others
+// elsewhere: the store is served there, too.
 TEST(HostAddress, TheStoreIsServedBehindTheHostsName) {
   std::string why;
   for (const char* host : {"127.0.0.1", "localhost", "::1"}) {

@@ -20,7 +20,7 @@ namespace ramet::distributed::meeting {
 inline const TensorOptions kNumbers(kDouble);
 inline constexpr int64_t kWidth = 6, kRows = 8;
 
-// The identity, whose backward takes its time: another one each time.
+// The identity, with a backward that takes time: a different time in each run.
 inline Tensor delayed(const Tensor& x) {
   const Tensor y = x * 1;
   if (y.requires_grad())
@@ -37,7 +37,7 @@ struct Layer {
   Tensor operator()(const Tensor& x) { return norm(fc(x)).tanh(); }
 };
 
-// A branch of one norm beside one of two; `deep`: the second one, too.
+// One branch with one norm and one with two; `deep`: the second one, too.
 struct BranchesImpl : nn::Cloneable<BranchesImpl> {
   BranchesImpl() { BranchesImpl::reset(); }
   void reset() override {

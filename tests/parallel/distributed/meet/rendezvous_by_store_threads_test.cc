@@ -91,7 +91,7 @@ TEST(Rendezvous, ByEnvironmentAndByAddress) {
                                                    {"MASTER_PORT", port}};
        }},
       {"env://",
-       [&](const std::string& r) {  // mpirun, whose job gives the port
+       [&](const std::string& r) {  // mpirun; its job gives the port
          return std::map<std::string, std::string>{
              {"OMPI_COMM_WORLD_RANK", r},
              {"OMPI_COMM_WORLD_SIZE", "2"},
@@ -168,7 +168,7 @@ TEST(Rendezvous, RanksThatDoNotComeAreNamed) {
   expect_part(text, "of the 3 ranks of the group these did not come: ranks 1, 2");
 }
 
-// Over TCP: when rank 0 has its error, and nobody of the process uses the store any more.
+// Over TCP: when rank 0 has its error, and no code of the process uses the store any more.
 TEST(Rendezvous, RanksThatComeLateHearWhyItFailed) {
   const auto comes = [](const std::string& port, int rank, int world_size) {
     return error_of([&] {
@@ -270,7 +270,7 @@ TEST(Rendezvous, RunsAreKeptApart) {
         "belongs to the run 'mpirun x@2', but the store here serves the run 'mpirun x@1'");
 }
 
-// Ranks that somebody numbered for himself may be started by several steps of a job.
+// Several steps of a job may start the ranks that a user numbered himself.
 TEST(Rendezvous, StepsOfOneJob) {
   const std::string port = std::to_string(free_port());
   std::promise<void> heard;  // what rank 0 serves ends with it

@@ -90,7 +90,7 @@ TEST(InprocRendezvous, SaysWhatIsMissing) {
 TEST(InprocRendezvous, RanksThatDoNotComeAreNamed) {
   EXPECT_EQ(said("inproc://4?rank=2", Milliseconds(50)),
             "[rendezvous] Timeout: of the 4 ranks of inproc://4 these did not come: ranks 0, 1, 3");
-  // Who has given up is no longer there, and may come again.
+  // A rank that has given up is no longer there, and may come again.
   EXPECT_EQ(said("inproc://2?rank=0", Milliseconds(50)),
             "[rendezvous] Timeout: of the 2 ranks of inproc://2 these did not come: rank 1");
   EXPECT_EQ(said("inproc://2?rank=1", Milliseconds(50)),
@@ -99,7 +99,7 @@ TEST(InprocRendezvous, RanksThatDoNotComeAreNamed) {
 }
 
 TEST(InprocRendezvous, ARankThatIsThereTwice) {
-  // While the ranks meet: all are told, those that come later too.
+  // While the ranks meet: all get the error, those that come later too.
   const std::string url = "inproc://twice?world_size=3", same = "rank 1 is there twice";
   std::string texts[2];
   as_ranks(2, [&](int thread) { texts[thread] = said(with_rank(url, 1)); });

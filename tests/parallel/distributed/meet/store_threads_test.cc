@@ -128,7 +128,7 @@ TEST(Store, TcpRefusesWhatDoesNotBelongToTheRun) {
       std::make_shared<TcpStoreServer>("127.0.0.1", 0, StoreClient{0, 3, "run", ""});
   const uint16_t port = server->port();
   TcpStore zero("127.0.0.1", port, {0, 3, "run", ""}, kDefaultTimeout, server);
-  // Another run's client is sent away, and nobody else is disturbed.
+  // The store refuses another run's client, and disturbs no other client.
   EXPECT_NE(error_of([&] {
               TcpStore s("127.0.0.1", port, {1, 3, "other", ""});
             }).find("belongs to the run 'other', but the store here serves the run 'run'"),
@@ -140,7 +140,7 @@ TEST(Store, TcpRefusesWhatDoesNotBelongToTheRun) {
   });
   expect_part(taken, "rank 0 cannot serve the store at 127.0.0.1:" + std::to_string(port));
   expect_part(taken, "the port is taken");
-  // A rank twice: everybody is told.
+  // A rank twice: all ranks get the error.
   TcpStore one("127.0.0.1", port, {1, 3, "run", ""});
   const std::string twice = error_of([&] { TcpStore s("127.0.0.1", port, {1, 3, "run", ""}); });
   expect_part(twice, "rank 1 is there twice");
@@ -258,7 +258,7 @@ TEST(Store, FileRefusesWhatDoesNotBelongToTheRun) {
   EXPECT_EQ(error_of([&] { zero.get("k"); }), twice);
 }
 
-// Somebody removes a run's file, and another run begins there.
+// Another process removes a run's file, and another run begins there.
 TEST(Store, FileLeavesAnotherRunsFile) {
   const TempFolder folder;
   const std::string path = folder.path("store");

@@ -194,7 +194,7 @@ TEST(ChangedModule, FrozenAndIgnoredParts) {
   });
 }
 
-// A rank may look at results alone.
+// A rank may compute results alone.
 TEST(ChangedModule, WithoutGradientsNobodyMeets) {
   with_groups(2, seconds(60), [](const Group& g) {
     Parts net;
@@ -209,7 +209,7 @@ TEST(ChangedModule, WithoutGradientsNobodyMeets) {
   });
 }
 
-// A part with a replicate() of its own gets what comes to it, whoever is called first.
+// A part with a replicate() of its own gets its gradients, whichever module is called first.
 TEST(ChangedModule, APartWithItsOwnReducer) {
   with_groups(2, seconds(60), [](const Group& g) {
     Parts net;

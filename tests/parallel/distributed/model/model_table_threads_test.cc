@@ -170,7 +170,8 @@ template <class Module> void wrap_sharded(const Module& net, const Group& g) {
   fully_shard(net, g);
 }
 
-// What each of three ranks says, whose nets net_of(rank) makes. They can go on with others.
+// The error text of each of three ranks, with the net that net_of(rank) makes. They can go on with
+// other nets.
 template <class Module>
 std::vector<std::string> said(void (*wrap)(const Module&, const Group&),
                               const std::function<Module(int rank)>& net_of) {

@@ -38,7 +38,7 @@ Tensor trained_alone(const ModuleRow& row, const AnyOptimizer& optimizer) {
     });
   return net(row.draw(kSteps));
 }
-/// The same on a rank, whose forward is `model`.
+/// The same on a rank, with `model` as the forward.
 template <class F>
 void train(const ModuleRow& row, Steps step, Held net, const Group& group, const F& model) {
   for (uint64_t i = 0; i < kSteps; ++i)

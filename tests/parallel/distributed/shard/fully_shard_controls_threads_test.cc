@@ -1,5 +1,5 @@
-// fully_shard with ranks as threads: what its handle sets. When memory comes and goes, in which
-// order, and who waits: never which bits.
+// fully_shard with ranks as threads: the settings of its handle. They change when memory comes and
+// goes, in which order, and which rank waits, but never which bits.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -62,7 +62,7 @@ Tensor loss_of(TextNet net, int rank, int step) {
   return text_loss(net(batch.ids), batch);
 }
 
-// Three microbatches a step, each reduced, beside DistributedDataParallel.
+// Three microbatches a step, each reduced, compared with DistributedDataParallel.
 void train_with_every_combination(const Group& g, const DeviceMesh& mesh) {
   const int n = g->size();
   DdpOptions ddp_options;
@@ -394,7 +394,7 @@ TEST(FullyShardControls, ModulesThatCannotBeNamed) {
   });
 }
 
-// Not one group with the other's values, and nobody waits for ever.
+// No group gets the values of another, and no rank waits for ever.
 TEST(FullyShardControls, ListsThatDifferBetweenRanks) {
   with_groups_of(2, [](const Group& g) {
     TextNet net = text_net();

@@ -76,14 +76,14 @@ TEST(FullyShardGradients, ParametersThatSomeRanksDoNotUse) {
         EXPECT_EQ(gradient(*g, shard(net, 1), 2), Numbers(2, 1.5));
         EXPECT_EQ(gradient(*g, shard(net, 2), 2), Numbers());
       }
-      // A gradient that nobody adds to stays.
+      // A gradient stays when nothing is added to it.
       net(full({2}, 3.0), std::vector<int>{2}).backward();
       EXPECT_EQ(gradient(*g, shard(net, 0), 2), Numbers(2, 1.5));
       EXPECT_EQ(gradient(*g, shard(net, 2), 2), Numbers(2, 3));
     });
 }
 
-// Layers whose values a backward needs on one rank and not on the other.
+// Layers with values that a backward needs on one rank and not on the other.
 TEST(FullyShardGradients, LayersThatSomeRanksDoNotUse) {
   struct BranchesImpl : nn::Module {
     BranchesImpl() {
@@ -185,7 +185,7 @@ TEST(FullyShardGradients, SeveralForwardsAndBackwards) {
       y.backward({}, /*retain_graph=*/true);
     }
     compare();
-    // A forward that nobody goes back through.
+    // A forward without a backward.
     net(a.ids);
     text_loss(net(b.ids), b).backward();
     text_loss(ddp(b.ids), b).backward();

@@ -1,5 +1,6 @@
-// fully_shard with ranks as threads whose backwards go through different parts of the modules: in
-// which order they meet.
+// fully_shard with ranks as threads, with backwards through different parts of the modules: in
+// which
+// order the ranks communicate.
 #include <gtest/gtest.h>
 
 #include "nn/module/sequential.h"
@@ -11,7 +12,7 @@ namespace {
 
 enum class Uses { once, first_layer_again, inside_another };
 
-// Rank 1's loss is of the first layer alone, whose values its backward does not need.
+// Rank 1's loss is of the first layer alone. Its backward does not need the values of that layer.
 Tensor loss_of(TextNet net, nn::Sequential outer, int rank, Uses uses) {
   Tensor early;
   const auto hook = net->fc1->register_forward_hook(

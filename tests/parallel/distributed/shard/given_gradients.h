@@ -1,4 +1,5 @@
-// A module whose gradients the test gives: for tests of what DistributedDataParallel does to them.
+// A module with gradients that the test gives: for tests of what DistributedDataParallel does to
+// them.
 #pragma once
 #include <memory>
 #include <stdexcept>
@@ -66,7 +67,7 @@ struct FailingStage final : ReduceStage {
   const int64_t step_;
 };
 
-/// Normal gradients of a rank at a step: the same whoever asks.
+/// Normal gradients of a rank at a step: the same for every caller.
 inline std::vector<Tensor> random_gradients(const Shapes& shapes, int rank, int step) {
   Generator g(Device(kCPU, 0), static_cast<uint64_t>(1000 * step + rank + 1));
   std::vector<Tensor> out;

@@ -92,7 +92,7 @@ TEST(GroupGrad, SumsUnusedInputsAndErrors) {
     const Tensor a = full({2}, 3.0, kExact).requires_grad_(true),
                  b = full({2}, 5.0, kExact).requires_grad_(true),
                  c = full({2}, 7.0, kExact).requires_grad_(true);
-    // Rank 0 alone uses b, nobody c.
+    // Rank 0 alone uses b, no rank uses c.
     const auto outputs = [&] { return std::vector<Tensor>{(a * (r + 1) + (r ? 0 * a : b)).sum()}; };
     auto got = grad(g, outputs(), {a, b, c}, {}, false, false, /*allow_unused=*/true);
     EXPECT_TRUE(same_bits(got[0], full({2}, 1.5, kExact)));
@@ -103,7 +103,7 @@ TEST(GroupGrad, SumsUnusedInputsAndErrors) {
     EXPECT_TRUE(same_bits(got[0], full({2}, 3.0, kExact)));
 
     expect_part(error_of([&] { grad(g, outputs(), {a, c}); }), "input 1 takes no part");
-    // One rank's own error is everybody's.
+    // One rank's own error is an error on all ranks.
     const std::string said =
         error_of([&] { grad(g, {r ? full({2}, 1.0, kExact).mul(a) : outputs()[0]}, {a}); });
     expect_part(said, "rank 1: ");

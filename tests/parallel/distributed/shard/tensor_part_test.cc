@@ -1,4 +1,4 @@
-// Parts of tensors against a twin that marks every element.
+// Parts of tensors against a reference that marks every element.
 #include "parallel/distributed/shard/tensor_part.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
-// PowerSGD as a communication stage, with ranks as threads: against a naive twin in float64, what
-// it sends, what it remembers.
+// PowerSGD as a communication hook, with ranks as threads: compared with a naive reference in
+// float64,
+// what it sends, what it remembers.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +15,7 @@
 namespace ramet::distributed {
 namespace {
 
-// ---- the twin: row-major matrices in float64, every product a triple loop -----------------------
+// ---- the reference: row-major matrices in float64, every product a triple loop ------------------
 
 struct Matrix {
   int64_t rows = 0, columns = 0;
@@ -137,7 +138,7 @@ TEST(PowerSgd, FullRankLosesNothing) {
     });
 }
 
-// The same gradient again and again: warm starts are a power iteration, which ends in the best
+// The same gradient again and again. Warm starts are a power iteration, which ends in the best
 // approximation of this rank; cold ones differ from step to step.
 TEST(PowerSgd, WarmStartsConverge) {
   with_groups(1, seconds(60), [](const Group& g) {
@@ -210,11 +211,12 @@ TEST(PowerSgd, WhatTravels) {
   });
 }
 
-// Over all ranks nothing is lost, whoever has a gradient: what did not arrive is in the errors.
+// Over all ranks nothing is lost, whichever ranks have a gradient: what did not arrive is in the
+// errors.
 TEST(PowerSgd, ErrorsKeepWhatDidNotArrive) {
   for (const Average average : {Average::mean, Average::sum})
     with_groups(3, seconds(60), [&](const Group& g) {
-      const Shapes shapes{{16, 24}, {2}};  // the second one is everybody's
+      const Shapes shapes{{16, 24}, {2}};  // all ranks have the second one
       Given net(shapes);
       const auto stage = power_sgd_stage(low_rank(2, 0));
       GivenDdp ddp(net, g, with_stages({stage}, average));

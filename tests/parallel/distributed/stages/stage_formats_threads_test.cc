@@ -94,7 +94,7 @@ TEST(StageFormats, WhatSixteenBitsCannotHold) {
       GivenDdp ddp(net, g, with_stages({fp16_stage()}, Average::sum));
       EXPECT_EQ(reduced(ddp, net, of(60000))[0][0].item<double>(), 180000);
     }
-    {  // rows weigh behind the decoder: 30000 * 1000 is beyond fp16
+    {  // rows weigh after the decoder: 30000 * 1000 is beyond fp16
       Given net(shapes);
       GivenDdp ddp(net, g, with_stages({fp16_stage()}, Average::weighted));
       const double mean =
@@ -175,7 +175,8 @@ TEST(StageFormats, Int8) {
     });
 }
 
-// The expectation of what is rounded at random is what it was: rounding to the nearest would stay
+// The expectation of a randomly rounded value is the value itself: rounding to the nearest would
+// stay
 // as far away after any number of steps.
 TEST(StageFormats, Int8HasNoBias) {
   with_groups(2, seconds(60), [](const Group& g) {
@@ -207,7 +208,7 @@ TEST(StageFormats, Int8HasNoBias) {
       const double nearest = (std::round(x[0][k] * s0) / s0 + std::round(x[1][k] * s1) / s1) / 2;
       farthest_of_nearest = std::max(farthest_of_nearest, std::abs(nearest - mean));
     }
-    EXPECT_GT(farthest_of_nearest, 3 * bound);  // the bound tells one from the other
+    EXPECT_GT(farthest_of_nearest, 3 * bound);  // the bound separates one from the other
   });
 }
 

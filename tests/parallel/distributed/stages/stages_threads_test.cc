@@ -41,7 +41,7 @@ TEST(Stages, ChainsCompose) {
   });
 }
 
-// As PyTorch's hooks do: here it would wait for itself, and is told so.
+// As PyTorch's hooks do: here it would wait for itself, and gets an error.
 struct CallsTheGroup final : ReduceStage {
   ProcessGroup* group = nullptr;
   std::string description() const override { return "calls the group"; }
@@ -136,7 +136,7 @@ TEST(Stages, ALosslessStageChangesNothing) {
             if (staged) o.stages = {std::make_shared<Inverted>()};
             GivenDdp ddp(net, g, o);
             auto mine = random_gradients(shapes, g->rank(), 3);
-            mine[1] = Tensor();                      // nobody's
+            mine[1] = Tensor();                      // of no rank
             if (g->rank() == 0) mine[2] = Tensor();  // all but rank 0's
             if (g->rank() > 0) mine[4] = Tensor();   // rank 0's alone
             results.push_back(reduced(ddp, net, mine, 4 * (g->rank() + 1)));

@@ -79,7 +79,7 @@ void with_ranks(int n, const std::function<void(Rank&)>& body) {
   as_ranks(n, [&](int r) {
     Rank rank(std::move(engines[static_cast<size_t>(r)]), r, n);
     body(rank);
-    rank.run({}, [](Channel&) {});  // nobody leaves before all have what they need
+    rank.run({}, [](Channel&) {});  // no rank leaves before all have what they need
   });
 }
 
@@ -105,7 +105,7 @@ TEST(Channel, SmallDataComesWithTheHeader) {
     });
 }
 
-// A rank that ends without a word while this one waits for its card, not for a message.
+// A rank ends silently while this one waits for its GPU, not for a message.
 TEST(Channel, WhoIsGoneIsSeenWhileACardWorks) {
   auto engines = inproc_engines(3);
   engines[2].reset();

@@ -1,4 +1,4 @@
-// Process groups whose ranks are threads.
+// Process groups with threads as ranks.
 #include <future>
 #include <thread>
 

@@ -1,4 +1,5 @@
-// Reductions through memory that processes of one host share, beside the same by messages. This
+// Reductions through memory that processes of one host share, compared with the same by messages.
+// This
 // process starts no thread, so that its children may.
 #include "parallel/distributed/wire/shared_memory_internal.h"
 
@@ -29,7 +30,7 @@ Tensor numbers_of(int rank, int64_t n) {
 // What is refused when and where: the environment of a rank, and what it does once the group is
 // made.
 struct Hindered {
-  int rank = -1;  // -1: nobody
+  int rank = -1;  // -1: no rank
   bool switched_off = false;
   std::function<void()> then = [] {};
 };
@@ -58,7 +59,7 @@ void expect_sums(int ranks, bool shared, const Hindered& hindered) {
       }
     if (group->shared_bytes() != (shared ? static_cast<uint64_t>(given) : 0)) return 2;
     const uint64_t small = 2 * 4 * kSmall * static_cast<uint64_t>(ranks - 1);
-    // By the other way: at least once every number to somebody.
+    // By the other way: every number goes to another rank at least once.
     if (shared ? group->wire_bytes() > small + 4096 : group->wire_bytes() < small + 4 * kLarge)
       return 3;
     group->reset_wire_bytes();
@@ -83,7 +84,7 @@ TEST(SharedMemory, OneRankThatCannotIsEnough) {
                            const rlimit none{1 << 16, 1 << 16};
                            setrlimit(RLIMIT_FSIZE, &none);
                          }});
-  // It may not look at the others, nor they at it.
+  // It may not read the others' memory, nor they its memory.
   expect_sums(3, false, {.rank = 1, .then = [] {
                            if (geteuid() == 0 && setuid(65534) != 0) std::abort();
                            prctl(PR_SET_DUMPABLE, 0);
@@ -126,7 +127,7 @@ TEST(SharedMemory, KeepsWhatItHasWhereMoreIsRefused) {
   for (int i = 0; i < 2; ++i) EXPECT_EQ(ranks.finish(i), 0);
 }
 
-// Members that only some ranks have, one that nobody has, other types and operations.
+// Members that only some ranks have, one that no rank has, other types and operations.
 TEST(SharedMemory, MembersAndOtherReductions) {
   Ranks ranks;
   ranks.start(3, [](int rank, const std::string& url, Shared&) {

@@ -1,5 +1,5 @@
-// gradcheck and gradgradcheck, on which the tests of all derivatives lean: what is wrong is
-// refused, with the place named, and what is right within the tolerance is not.
+// gradcheck and gradgradcheck, on which the tests of all derivatives depend. They refuse what is
+// wrong and name the place, and they accept what is right within the tolerance.
 #include "autograd/gradcheck.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using autograd::gradgradcheck;
 using autograd::tensor_list;
 using List = std::vector<Tensor>;
 
-// 3 x, whose backward gives 3 + error at one element (all elements for -1).
+// 3 x, with a backward that gives 3 + error at one element (all elements for -1).
 struct Triple : Function<Triple> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x, double error, int64_t at) {
     ctx->saved_data["error"] = error;
@@ -37,7 +37,7 @@ struct Triple : Function<Triple> {
     return {out, Tensor(), Tensor()};
   }
 };
-// x^2 whose first derivative is right and whose second is lost.
+// x^2 with a right first derivative and a lost second one.
 struct Square : Function<Square> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x) {
     ctx->save_for_backward({x});
@@ -47,7 +47,7 @@ struct Square : Function<Square> {
     return {g[0] * 2 * ctx->get_saved_variables()[0].detach()};
   }
 };
-// x y, of whose gradients the one of `lost` has no history.
+// x y; of its gradients the one of `lost` has no history.
 struct Product : Function<Product> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& y, int64_t lost) {
     ctx->save_for_backward({x, y});

@@ -35,8 +35,8 @@ TEST(GraphPrint, EdgesLeadToLaterVertices) {
   for (const auto& v : graph.vertices) leaves += v.leaf;
   EXPECT_EQ(leaves, 1u);
   for (const auto& e : graph.edges) EXPECT_LT(e.from, e.to);
-  // x is used by a, b and sin; a by b and c; b by c and the sum; c and sin by a sum each; the sums
-  // by one another.
+  // x is used by a, b and sin; a by b and c; b by c and the sum. c and sin are each used by a sum,
+  // and the sums by one another.
   EXPECT_EQ(graph.edges.size(), 10u);
 }
 

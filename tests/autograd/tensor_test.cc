@@ -1,5 +1,5 @@
-// What programs ask a tensor beside its values: dtype(), type(), accessors, grad_fn(). The texts
-// are those that LibTorch 2.15 prints.
+// What programs read of a tensor other than its values: dtype(), type(), accessors, grad_fn(). The
+// texts are those that LibTorch 2.15 prints.
 #include "autograd/tensor.h"
 
 #include <gtest/gtest.h>
@@ -151,7 +151,7 @@ TEST(Tensor, StorageIsAllOfItsMemory) {
   Storage storage;
   EXPECT_FALSE(storage);
   EXPECT_EQ(storage.nbytes() + storage.use_count(), 0u);
-  for (const int64_t n : {6, 6000}) {  // beside the tensor, and apart
+  for (const int64_t n : {6, 6000}) {  // next to the tensor, and in a block of its own
     Tensor x = arange(n, kFloat), other = zeros({n});
     const Tensor view = x.slice(0, 2, 4);
     storage = view.storage();
@@ -166,7 +166,7 @@ TEST(Tensor, StorageIsAllOfItsMemory) {
     EXPECT_EQ(storage.unsafeGetStorageImpl(), x.storage().unsafeGetStorageImpl());
     EXPECT_FALSE(storage.is_alias_of(other.storage()));
     EXPECT_TRUE(other.storage().unique());
-    // It is shown by tensors, of any dtype and sizes, also when nobody else has it any more.
+    // Tensors of any dtype and sizes show it, also when nothing else holds it any more.
     other.set_(storage);
     EXPECT_EQ(other.sizes(), IntArrayRef({n}));
     EXPECT_TRUE(other.is_alias_of(x));
@@ -198,7 +198,7 @@ TEST(PackedAccessor, RefusesWhatDoesNotFitInto32Bits) {
   char memory = 0;
   const auto narrow = [&](IntArrayRef sizes, IntArrayRef strides) {
     const Tensor x(TensorBase(
-        from_blob(&memory, {1}, kByte).view_impl(sizes, strides, 0)));  // nobody reads it
+        from_blob(&memory, {1}, kByte).view_impl(sizes, strides, 0)));  // it is not read
     return error_of([&] { x.packed_accessor32<uint8_t, 2>(); });
   };
   EXPECT_NE(narrow({1, large}, {0, 1}).find("packed_accessor64"), std::string::npos);
@@ -255,10 +255,10 @@ TEST(IValue, MayHoldItself) {
   std::ostringstream text;
   text << IValue(list) << ' ' << IValue(dict) << ' ' << IValue(std::make_tuple(list, list));
   EXPECT_EQ(text.str(), "[1, [...]] {a: [1, [...]], b: {...}} ([1, [...]], [1, [...]])");
-  // As a key it is refused, without a look at what it holds.
+  // As a key it is refused, before its contents are read.
   EXPECT_NE(error_of([&] { dict.insert(list, 1); }).find("[Dict] key: got a list, expected"),
             std::string::npos);
-  list.clear(), dict.clear();  // else nobody frees them
+  list.clear(), dict.clear();  // else nothing frees them
   IValue deep;
   for (int i = 0; i < 300; ++i) {
     IValue::GenericList around;
@@ -323,7 +323,7 @@ TEST(GradFn, IsKeptComparedAndPrinted) {
   EXPECT_EQ(autograd::nodes_alive(), alive - 1);
 }
 
-// The walk of many a teaching program.
+// The graph traversal of many a teaching program.
 void walk(const autograd::NodePtr& node, std::vector<std::string>& names) {
   if (node == nullptr) return;
   names.push_back(node->name());

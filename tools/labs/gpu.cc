@@ -29,8 +29,7 @@ constexpr Meaning kMeanings[] = {
 };
 
 /// The faults of a report, one line each, without what all have in common. The most informative
-/// comes
-/// first, then at most two others, then the meaning of the first one's words.
+/// comes first, then at most two others, then the meaning of the first one's words.
 std::string explained(const std::string& report) {
   std::vector<std::string> faults;
   std::istringstream lines(report);

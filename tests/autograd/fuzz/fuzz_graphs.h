@@ -5,9 +5,10 @@
 namespace ramet {
 namespace fuzz {
 
-/// Builds a graph of small vectors (diamonds, long arms, nodes of several results, results that
-/// nobody uses, inputs used many times) and compares backward's walk, grad()'s, both with retained
-/// and recorded graphs, and the walk of several devices, bit for bit.
+/// Builds a graph of small vectors and compares all ways of the engine, bit for bit. The graph has
+/// diamonds, long arms, nodes of several results, unused results, and inputs used many times. The
+/// ways are backward(), grad(), both with retained and recorded graphs, and the pass over several
+/// devices.
 void check_graph(Tape& tape);
 
 }  // namespace fuzz

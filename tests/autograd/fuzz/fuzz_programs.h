@@ -1,5 +1,5 @@
-// Random programs of views, in-place operations, copies and arithmetic on small float64 tensors,
-// run on tensors and on their twins (fuzz_twin.h) side by side.
+// Random programs of views, in-place operations, copies and arithmetic on small float64 tensors.
+// Each runs on tensors and on their reference versions (fuzz_twin.h).
 #pragma once
 #include <sstream>
 #include <string>
@@ -29,8 +29,8 @@ class Program {
  public:
   explicit Program(Tape& tape) : tape_(tape) {}
   /// Runs the whole tape, then compares all values, and the gradients of a weighted sum of
-  /// everything by every leaf: of backward, of grad(), of backward with retain_graph and again, and
-  /// of grad() with create_graph. Fails as RC_ASSERT does.
+  /// everything by every leaf. It compares those of backward, of grad(), of backward with
+  /// retain_graph and again, and of grad() with create_graph. Fails as RC_ASSERT does.
   void run(Outcomes& outcomes);
 
  private:

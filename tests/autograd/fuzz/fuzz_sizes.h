@@ -1,4 +1,4 @@
-// The functions of autograd/ops whose integer arguments are drawn (tests/draw_sizes.h);
+// The functions of autograd/ops with drawn integer arguments (tests/draw_sizes.h);
 // tools/check_op_table.py knows which have none.
 #pragma once
 #include <vector>
@@ -21,8 +21,8 @@ std::vector<SizeRow> size_rows_of_values();
 /// All of them.
 std::vector<SizeRow> size_rows();
 
-/// Windows of k numbers `dilation` apart: how many fit, each `stride` behind the last; below 1:
-/// none.
+/// How many windows of k numbers fit, where the numbers of a window are `dilation` apart and each
+/// window begins `stride` after the last; below 1: none.
 inline Wide windows(Wide in, Wide k, Wide stride, Wide padding, Wide dilation) {
   return below(in + 2 * padding - dilation * (k - 1) - 1, stride) + 1;
 }

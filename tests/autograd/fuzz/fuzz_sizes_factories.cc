@@ -58,7 +58,7 @@ template <class Make> SizeRow of_window(const char* name, const Make& make) {
   return {name, [make](SizeDraw& d) {
             const int64_t n = d.number("window_length");
             const bool periodic = d.flag("periodic");
-            // Lists on the host besides the result.
+            // Lists on the host in addition to the result.
             d.expect(
                 made({n}), [&] { return make(n, periodic); }, 8);
           }};

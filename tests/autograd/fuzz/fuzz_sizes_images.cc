@@ -41,7 +41,7 @@ Pooling draw_pooling(SizeDraw& d, size_t spatial, bool dilates) {
   p.padding = draw("padding", 0, 1);
   p.dilation = dilates ? draw("dilation", 1, 2) : std::vector<int64_t>(spatial, 1);
   p.up = d.flag("ceil_mode");
-  // Where places beside the image are more than an int64 holds.
+  // Positions outside of the image may then not fit into an int64.
   for (const auto* list : {&p.kernel, &p.stride, &p.padding, &p.dilation})
     for (const int64_t n : *list)
       if (n >= int64_t{1} << 60) d.may_refuse();

@@ -141,7 +141,7 @@ Right flattened(const Tensor& x, int64_t start, int64_t end) {
   return one(out);
 }
 
-// A few numbers whose product is x's number of elements, changed in places.
+// A few numbers, changed in places; their product is x's number of elements.
 std::vector<int64_t> shape_for(SizeDraw& d, const Tensor& x) {
   if (d.tape().one_in(3)) return d.numbers("sizes", 0, 4);
   std::vector<int64_t> sizes;
@@ -154,7 +154,7 @@ std::vector<int64_t> shape_for(SizeDraw& d, const Tensor& x) {
   return sizes;
 }
 
-// A look at x's storage, which has `held` elements.
+// A view of x's storage, which has `held` elements.
 Right strided(const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides, Wide first,
               Wide held) {
   if (sizes.size() != strides.size() || first < 0) return refused();
@@ -172,7 +172,7 @@ Right strided(const std::vector<int64_t>& sizes, const std::vector<int64_t>& str
 }
 Wide held_by(const Tensor& x) { return static_cast<Wide>(x.storage_impl()->bytes / 4); }
 
-// Two numbers for each dimension from the last on: what is put before and behind, or cut off.
+// Two numbers for each dimension from the last on: what is put before and after it, or cut off.
 Right padded(const Tensor& x, const std::vector<int64_t>& pad, int64_t least) {
   const size_t rank = static_cast<size_t>(x.dim());
   if (pad.size() % 2 != 0 || pad.size() / 2 > rank) return refused();

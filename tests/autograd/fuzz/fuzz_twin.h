@@ -1,7 +1,6 @@
-// What a tensor of float64 means, the long way: memory as a list of numbers, a view as a list of
-// places in it, a history as the derivative of every number by every element of every leaf
-// (forward mode). No strides, no graph, no saved values: nothing that could go wrong in the way in
-// which a runtime goes wrong.
+// A slow reference for tensors of float64. Memory is a list of numbers, a view is a list of places
+// in it. A history is the derivative of every number by every element of every leaf (forward mode).
+// It has no strides, no graph and no saved values, so it cannot fail in the ways of a runtime.
 #pragma once
 #include <array>
 #include <cstdint>

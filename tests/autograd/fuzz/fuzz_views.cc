@@ -1,4 +1,4 @@
-// Steps that make tensors and other looks at them.
+// Steps that make tensors and other views of them.
 #include <algorithm>
 #include <numeric>
 

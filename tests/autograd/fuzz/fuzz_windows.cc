@@ -86,7 +86,7 @@ void compare(const char* what, const Tensor& t, const Values& want, double toler
       RC_FAIL(detail::join(what, " ", i, ": got ", got[i], ", expected ", want[i]));
 }
 
-// Images [images][channels][rows][columns] as the twin sees them.
+// The reference's view of images: [images][channels][rows][columns].
 struct Twin {
   Axis y, x;
   int64_t images, groups, ci, co;

@@ -1,12 +1,12 @@
-// Convolutions and pools whose windows reach far beyond the image, against sums over all taps whose
-// places are numbers of 128 bits.
+// Convolutions and pools with windows that reach far beyond the image, compared with sums over all
+// taps. The reference's places are numbers of 128 bits.
 #pragma once
 #include "runtime/base/device.h"
 #include "tests/fuzz.h"
 
 namespace ramet {
 
-/// What became of a draw: compared, refused as it has to be, or of a result too large to look at.
+/// The outcome of a draw: compared, refused as it has to be, or with a result too large to compare.
 enum class FarDraw { kCompared, kRefused, kLarge };
 
 /// Draws the numbers of one convolution, and compares result, gradients and their gradients.

@@ -12,10 +12,10 @@ namespace fuzz {
 
 bool Program::writable(const Var& x, bool no_grad) {
   if (overlaps_itself(x.w)) return false;
-  // A part of memory whose whole is a detached look with overlaps: as in LibTorch the write is
-  // taken, and its backward is refused or counts shared elements twice. Nothing to compare.
+  // A part of memory that as a whole is a detached view with overlaps. As in LibTorch, the write is
+  // allowed, and its backward is refused or counts shared elements twice. Nothing to compare.
   if (x.w.history->overlaps) return false;
-  // Mostly programs whose backward works.
+  // Mostly programs with a backward that works.
   if (x.w.memory->saved && !tape_.one_in(12)) return false;
   if (no_grad || !x.w.history->leaf) return true;
   const std::string text = error_of([&] { x.t.add_(1); });

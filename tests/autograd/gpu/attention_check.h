@@ -51,7 +51,7 @@ inline Forward forward_of(const Case& c, bool one_head = false) {
   return {numbers(o), numbers(log_sum)};
 }
 
-/// o, dq, dk, dv, compared with the twin, and the same again.
+/// Compares o, dq, dk and dv with the reference, and runs the same again.
 inline std::vector<std::vector<double>> check(const Case& c) {
   SCOPED_TRACE(std::string(name_of(c.t)) + " " + std::to_string(c.q_rows) + " x " +
                std::to_string(c.k_rows) + " x " + std::to_string(c.columns) +

@@ -25,7 +25,7 @@ TEST(AttentionSwitch, SaysWhichBodyRuns) {
   setenv("RAMET_CUDA_ATTENTION", "wgmma", 1);
   constexpr AttentionBody kMma = AttentionBody::kTensorCores, kWgmma = AttentionBody::kWgmma;
   for (int64_t columns : {64, 128}) {
-    ASSERT_NE(by(kMma, columns), by(kWgmma, columns));  // or there is nothing to tell
+    ASSERT_NE(by(kMma, columns), by(kWgmma, columns));  // or the two cannot be distinguished
     EXPECT_EQ(automatic(columns), by(kWgmma, columns));
   }
   // What it does not take.

@@ -61,8 +61,8 @@ TEST(AttentionOnGpu, AnyScale) {
   }
 }
 
-// Far apart: what is left of a row's other keys must not depend on the tile that they are in, and
-// a key whose scores are -inf counts for nothing.
+// Scores far from each other. What is left of a row's other keys must not depend on the tile that
+// they are in. A key with scores of -inf counts for nothing.
 TEST(AttentionOnGpu, LargeScores) {
   constexpr int64_t kKeys = 150, kRows = 3, kColumns = 8;
   const auto rows = [](int64_t n) { return zeros({1, 1, n, kColumns}, TensorOptions(kDouble)); };

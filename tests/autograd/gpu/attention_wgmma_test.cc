@@ -1,5 +1,5 @@
-// The body of attention by wgmma and bulk copies against the whole matrix of scores in float64, and
-// against the body by mma.sync. Of real cards those of compute capability 9.0 run it.
+// The attention body with wgmma and bulk copies, compared with the whole matrix of scores in
+// float64 and with the body with mma.sync. Of real GPUs those of compute capability 9.0 run it.
 #include <cmath>
 #include <string>
 #include <utility>
@@ -32,8 +32,8 @@ TEST(AttentionByWgmma, AsInDoublePrecision) {
     }
 }
 
-// Several blocks of rows, tiles that all rows see whole, both stages more than once, warpgroups
-// that see nothing of a block's last tiles or have no rows.
+// Several blocks of rows, tiles that all rows use whole, both stages more than once, warpgroups
+// that use nothing of a block's last tiles or have no rows.
 TEST(AttentionByWgmma, ManyTiles) {
   RAMET_NEEDS_HOPPER();
   check({1, 1, 70, 660, 64, kBFloat16, false, kWgmma});
@@ -43,8 +43,8 @@ TEST(AttentionByWgmma, ManyTiles) {
   check({1, 1, 200, 129, 128, kBFloat16, true, kWgmma});
 }
 
-// The bodies differ in the keys that they take at once, so in what their probabilities are rounded
-// as: by half a unit of results below 2, and by a few units of a float.
+// The bodies take different numbers of keys at once, so they round their probabilities differently.
+// The difference is half a unit of results below 2, and a few units of a float.
 TEST(AttentionByWgmma, AsByMma) {
   RAMET_NEEDS_HOPPER();
   for (ScalarType t : {kHalf, kBFloat16})
@@ -67,8 +67,8 @@ TEST(AttentionByWgmma, AsByMma) {
         }
 }
 
-// Rows of one operand that lie apart by more than they are long, and of which nobody may read what
-// lies behind: the tail of a tile is zeros, not the next head.
+// Rows of one operand with gaps between them. No kernel may read past the last row: the tail of a
+// tile is zeros, not the next head.
 TEST(AttentionByWgmma, NothingBeyondTheLastRow) {
   RAMET_NEEDS_HOPPER();
   constexpr int64_t kRows = 40, kColumns = 64;

@@ -1,4 +1,4 @@
-// What is wrong with the data shows when somebody waits, names the operation, and leaves the device
+// An error in the data shows when a caller waits, names the operation, and leaves the device
 // usable: Note [Errors in data] in runtime/devices/gpu.h.
 #include <gtest/gtest.h>
 
@@ -226,7 +226,7 @@ TEST(DataErrors, ASecondThreadsFaultIsNotLostBehindTheFirst) {
   }
 }
 
-// Whoever reads what was computed from it on another GPU has waited for it, too.
+// A caller that reads, on another GPU, a result of the bad data has waited for it, too.
 TEST(DataErrors, AReaderOnAnotherGpuIsTold) {
   const Device second(kCUDA, 1);
   const Tensor x = ones({4}).to(second), bad = tensor({9}).to(second), mine = ones({3}).to(gpu);

@@ -1,6 +1,6 @@
-// Paddings, dilations, strides and kernels far larger than the image, on a GPU: no number wraps,
-// and nobody walks over what lies outside. Positions of 64 bits, which images of more elements than
-// a test has memory for need.
+// Paddings, dilations, strides and kernels far larger than the image, on a GPU. No number wraps,
+// and no kernel iterates over what lies outside. Positions have 64 bits, as images of more elements
+// than a test has memory for need.
 #include <functional>
 #include <limits>
 

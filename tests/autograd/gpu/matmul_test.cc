@@ -78,7 +78,7 @@ TEST(MatmulOnGpu, LongSumsInSixteenBits) {
   }
 }
 
-// Nothing but the product tells CUDA of the thread: memory and algorithm are there.
+// The product is the thread's first use of CUDA: memory and algorithm are there.
 TEST(MatmulOnGpu, FirstThingOfAThread) {
   const Tensor a = drawn({40, 36}, kFloat, 1).to(kGpu), b = drawn({36, 48}, kFloat, 2).to(kGpu);
   const std::vector<double> want = numbers(a.mm(b));
@@ -125,7 +125,8 @@ TEST(MatmulOnGpu, Convolutions) {
   }
 }
 
-// The ReLU of a product keeps a NaN, whoever adds it: no front asks for one.
+// The ReLU of a product keeps a NaN, whichever kernel applies it. No function of the library asks
+// for such a ReLU.
 TEST(MatmulOnGpu, ReluKeepsNaN) {
   for (ScalarType t : {kFloat, kDouble, kHalf})
     for (const int64_t n : {8, 64})
@@ -159,7 +160,7 @@ TEST(MatmulOnGpu, ReluKeepsNaN) {
 }
 
 #if RAMET_GPU_EMULATED
-// Kernels queued by f on cuda:0 whose cuBLASLt has these algorithms (Settings::blas_algorithms).
+// Kernels that f queues on cuda:0, with these algorithms in cuBLASLt (Settings::blas_algorithms).
 template <class F> uint64_t launches(int algorithms, const F& f) {
   emulated::Settings settings = emulated::settings_from_environment();
   settings.blas_algorithms = algorithms;
@@ -170,9 +171,9 @@ template <class F> uint64_t launches(int algorithms, const F& f) {
   return count;
 }
 
-// Where cuBLASLt has no bias for a product, a kernel adds it behind; where it has no algorithm at
-// all, no columns are written for it. Which shape has been asked for is kept: here each is another
-// one.
+// Where cuBLASLt has no bias for a product, a kernel adds it afterwards. Where it has no algorithm
+// at all, no columns are written for it. The library keeps which shapes it has asked for: here each
+// is another one.
 TEST(MatmulOnGpu, WhatCublasltHasNot) {
   for (ScalarType t : {kFloat, kDouble, kHalf})
     for (int algorithms : {2, 1, 0}) {
@@ -251,8 +252,8 @@ struct Measurements {
   }
 };
 
-// A table of measurements decides which way a convolution takes: what it has not is measured, and
-// with the times exchanged the other way is taken.
+// A table of measurements decides which way a convolution takes. What the table lacks is measured;
+// if the times are exchanged, the other way is taken.
 TEST(MatmulOnGpu, MeasuredConvolutions) {
   const Measurements table("measured_convolutions");
   const Tensor x = drawn({2, 8, 12, 12}, kFloat, 1), w = drawn({16, 8, 3, 3}, kFloat, 2),
@@ -279,7 +280,7 @@ TEST(MatmulOnGpu, MeasuredConvolutions) {
     expect_near(y.div(8), want, tolerance(kFloat), "by the table");
     EXPECT_EQ(::ramet::cuda::measurements_made(), before + 1);
   }
-  // One whose result is not dense, and one of two groups, have one way alone.
+  // A convolution with a result that is not dense, and one of two groups, have one way only.
   expect_near(conv2d(gpu[0], gpu[1].slice(1, 0, 4), {}, 1, 1, 1, 2).div(8),
               numbers(conv2d(x.to(kDouble), w.slice(1, 0, 4).to(kDouble), {}, 1, 1, 1, 2).div(8)),
               tolerance(kFloat), "two groups");
@@ -287,9 +288,9 @@ TEST(MatmulOnGpu, MeasuredConvolutions) {
 }
 
 // Both gradients of a convolution, by columns and cuBLASLt and by the implicit products, as a table
-// of measurements says: with gaps between the filter's steps, with pixels that no window begins at,
-// of filters of one pixel, which need no columns, and of images that lie in planes, whose gradients
-// have the implicit way alone.
+// of measurements says. The cases: gaps between the filter's steps; pixels at which no window
+// begins; filters of one pixel, which need no columns; and images that lie in planes. For the last,
+// gradients have only the implicit way.
 TEST(MatmulOnGpu, GradientsOfConvolutions) {
   struct Case {
     std::vector<int64_t> x, w, stride, padding, dilation;

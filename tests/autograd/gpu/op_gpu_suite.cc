@@ -1,7 +1,7 @@
-// What every row goes through on cuda:0: the reference's values, the CPU's gradients and gradients
-// of gradients, twice the same bits, no wait for the device inside the operation, many threads
-// where there is much to do; and the CPU's checks of dtypes, strides, layouts, in-place and out
-// forms.
+// What every row goes through on cuda:0. It has the reference's values, the CPU's gradients and
+// gradients of gradients, and twice the same bits. There is no wait for the device inside the
+// operation, and many threads where there is much to do. The CPU's checks of dtypes, strides,
+// layouts, in-place and out forms also run.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ namespace {
 
 const Device gpu(kCUDA, 0), host(kCPU, 0);
 
-// Copies to the host and waits for the device that f() makes. Copies from the host are made by
-// those who call it: seeds.
+// Copies to the host and waits for the device that f() makes. Copies from the host are not counted:
+// the callers make them, for seeds.
 template <class F> uint64_t waits_of(const F& f) {
   const uint64_t before = host_waits();
   f();
@@ -40,8 +40,8 @@ std::vector<Tensor> absolute(V tensors) {
   return out;
 }
 
-// expect_close; where the row adds products up, against what the absolute values add up to: the
-// error of a sum in float32 is a part of that, whatever cancels (Higham 2002, 3.1).
+// expect_close. Where the row adds products up, the bound is a part of the sum of absolute values:
+// the error of a sum in float32 is a part of that, whatever cancels (Higham 2002, 3.1).
 void expect_sum_close(const Tensor& got, const Tensor& want, const Tensor& size, double slack) {
   if (!size.defined()) return expect_close(got, plain_of(want), slack);
   const Tensor error = got.to(host, kDouble).sub(want).abs(),
@@ -50,10 +50,10 @@ void expect_sum_close(const Tensor& got, const Tensor& want, const Tensor& size,
       << error.sub(most).max().item<double>() << " too far";
 }
 
-// Kernels that may have few threads although there are 10^6 elements, for not all of what an
-// operation reads is large: an index, a mask, a 0-dim loss, a weight of each class, channel or row.
-// Each gives a thread a bounded number of elements, but cross_entropy's sums of class weights and
-// of what groups of 64 rows add up to.
+// Kernels that may have few threads although there are 10^6 elements. Some of what their operation
+// reads is small: an index, a mask, a 0-dim loss, a weight of each class, channel or row. Each
+// gives a thread a bounded number of elements. Exceptions are cross_entropy's sums of class weights
+// and of the partial sums of groups of 64 rows.
 const std::set<std::string> few_elements = {"add",
                                             "arange",
                                             "batch_norm",
@@ -83,8 +83,8 @@ uint64_t most_threads(const std::vector<KernelLaunch>& launches) {
   for (const KernelLaunch& l : launches) most = std::max(most, l.threads);
   return most;
 }
-// 1,024 at least: of one launch, and of every launch but of those kernels and of what combines the
-// partial results that as many threads of the same kernel left.
+// At least one launch has 1,024 threads or more, and every launch does, with two exceptions: the
+// kernels above, and launches that combine partial results of as many threads of the same kernel.
 void expect_many_threads(const std::vector<KernelLaunch>& launches) {
   if (!launches.empty()) { EXPECT_GE(most_threads(launches), 1024u); }
   std::set<std::string> wide;
@@ -148,9 +148,9 @@ bool is_transposed(const Row& row) { return row.name.find("conv_transpose") == 0
 bool is_convolution(const Row& row) { return row.name.rfind("conv", 0) == 0; }
 bool is_attention(const Row& row) { return row.name.rfind("scaled_dot_product", 0) == 0; }
 
-// `large` with as many elements as it takes, in an input or the result: along dimensions that the
-// row does not mix, or, where there are none, more lines of each input that has as many as the
-// first.
+// `large` with as many elements as it takes, in an input or the result. It grows along dimensions
+// that the row does not mix. Where there are none, each input with as many lines as the first gets
+// more lines.
 Sample million(const Row& row) {
   constexpr int64_t kElements = 1000000;
   Sample s = row.large;
@@ -184,8 +184,9 @@ Sample million(const Row& row) {
   return s;
 }
 
-// While it lives, products are the library's own: what cuBLASLt starts has threads that nobody can
-// count. Convolutions stay with it, for the time they take: other kernels make their columns.
+// While it lives, products are the library's own: the threads of cuBLASLt's kernels cannot be
+// counted. Convolutions still use cuBLASLt, because of the time they take: other kernels make their
+// columns.
 class OwnProducts {
  public:
   OwnProducts() { cuda::set_blas_enabled(false); }
@@ -204,8 +205,8 @@ std::vector<Tensor> widened(V tensors) {
   return out;
 }
 
-// The row, whose operation, in place and with an `out` too, must not wait for the device, whoever
-// calls it; what a check itself copies is not counted.
+// The row with counted waits: its operation must not wait for the device, also in place and with an
+// `out`, whichever check calls it. What a check itself copies is not counted.
 Row not_waiting(Row row) {
   if (!row.reads_host.empty()) return row;
   const auto counted = [](const auto& f) {

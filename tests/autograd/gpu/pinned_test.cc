@@ -1,6 +1,6 @@
-// Pinned memory and the copies that nobody waits for: Note in runtime/tensor/pinned.h. Every
-// dependency holds in every mode of streams; what has no dependency is shown to run in any order,
-// by streams that run only what somebody waits for.
+// Pinned memory and copies without waits: Note in runtime/tensor/pinned.h. Every dependency holds
+// in every mode of streams. Work without a dependency runs in any order: the tests show that with
+// streams that run only what a caller waits for.
 #include "runtime/tensor/pinned.h"
 
 #include <gtest/gtest.h>
@@ -93,7 +93,7 @@ TEST(Pinned, RoundTrips) {
   });
 }
 
-// Nobody waits, and everybody sees what the order of the program says.
+// No caller waits, and every reader gets the values of the program's order.
 TEST(Pinned, KernelsComeBehindTheirCopies) {
   in_every_mode([] {
     const Tensor p = pinned(1), q = pinned(2), into = zeros({kN}).to(gpu);
@@ -120,7 +120,7 @@ TEST(Pinned, WhatIsCopiedOutIsNotOverwrittenEarly) {
   });
 }
 
-// A copy into memory that nobody wants any more comes before its next owner.
+// A copy into memory that is no longer used comes before its next owner.
 TEST(Pinned, WhatIsCopiedInDoesNotArriveLate) {
   const ramet::testing::Caching on("1");
   in_every_mode([] {
@@ -138,7 +138,8 @@ TEST(Pinned, WhatIsCopiedInDoesNotArriveLate) {
   });
 }
 
-// Loaders in threads, whose pinned batches die while they travel: none gets another's.
+// Loaders in threads: their pinned batches are freed while they are copied. None gets another's
+// data.
 TEST(Pinned, ThreadsThatLoadBatches) {
   in_every_mode([] {
     std::vector<std::thread> threads;
@@ -182,7 +183,7 @@ TEST(Pinned, TemporariesMayGo) {
     std::vector<Tensor> kept;
     for (int64_t i = 0; i < 100; ++i) {  // more than events are kept
       kept.push_back(pinned(i, 64).to(gpu, kFloat, true).add(1));
-      (void)pinned(1000 + i, 64).to(gpu, kFloat, true);  // nobody uses it
+      (void)pinned(1000 + i, 64).to(gpu, kFloat, true);  // not used
     }
     for (int64_t i = 0; i < 100; ++i)
       ASSERT_EQ(numbers(kept[static_cast<size_t>(i)]), numbers(drawn({64}, kFloat, i).add(1))) << i;
@@ -268,7 +269,7 @@ TEST(Pinned, MemoryIsUsedAgain) {
 
 #if RAMET_GPU_EMULATED
 
-/// Work of the compute stream that nobody has waited for yet.
+/// Work of the compute stream that no caller has waited for yet.
 struct Kernel {
   bool ran = false;
   void queue() {
@@ -280,7 +281,7 @@ struct Kernel {
                    [](void* self) { static_cast<Kernel*>(self)->ran = true; }, this));
   }
 };
-/// Runs what is in this stream, and, in a lazy one, nothing that it does not come behind.
+/// Runs what is in this stream, and, in a lazy one, only what that depends on.
 void wait_for(Queue queue) {
   cuda::DeviceState& state = cuda::device_state(0, "test");
   const cuda::CardGuard card("test", state);
@@ -302,7 +303,7 @@ TEST(PinnedOverlap, ACopyIntoNewMemoryIsNotBehindEarlierKernels) {
   const Tensor there = p.to(gpu, kFloat, true);
   wait_for(Queue::kCopyIn);
   EXPECT_FALSE(kernel.ran);
-  EXPECT_EQ(numbers(there), numbers(p));  // reads it behind everything
+  EXPECT_EQ(numbers(there), numbers(p));  // reads it after all other work
   EXPECT_TRUE(kernel.ran);
 }
 
@@ -334,12 +335,12 @@ TEST(PinnedOverlap, ACopyOutIsBehindItsKernelsAndBesideLaterOnes) {
   later.queue();
   (void)again.data_ptr();
   EXPECT_FALSE(later.ran) << "the host waited for its copy alone";
-  x.add_(1);  // comes behind the copy: what it reads is overwritten
+  x.add_(1);  // comes after the copy: what it reads is overwritten
   EXPECT_EQ(numbers(again), numbers(drawn({kN}, kFloat, 1)));
 }
 
-// The next batch is on its way while a step computes: its memory was another batch's, whose kernels
-// it waits for, and for no later ones.
+// The next batch is on its way while a step computes. It uses the memory of an earlier batch, and
+// waits for that batch's kernels, but for no later ones.
 TEST(PinnedOverlap, TheNextBatchTravelsBesideAStep) {
   const Gpus gpus(lazy());
   Tensor batch = pinned(0).to(gpu, kFloat, true), next = pinned(1).to(gpu, kFloat, true);

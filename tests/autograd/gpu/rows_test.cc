@@ -182,8 +182,8 @@ const std::vector<Order> orders = {
     {"nothing but NaN", [](int64_t, int64_t, double) { return NAN; }},
 };
 
-// Losses and the consuming form's gradient of rows in those orders, by warps, blocks and large
-// blocks, several packs for each thread and a piece of one at the end.
+// Losses and the consuming form's gradient of rows in those orders: by warps, by blocks and by
+// large blocks. Each thread has several packs, and a piece of one at the end.
 TEST(RowsOnGpu, CrossEntropyOrders) {
   const auto rows = static_cast<int64_t>(orders.size());
   for (ScalarType t : {kFloat, kDouble, kHalf, kBFloat16})
@@ -239,8 +239,8 @@ TEST(RowsOnGpu, CrossEntropyOrders) {
     }
 }
 
-// More states than a block has threads, labels that come again and again, the blank among them, and
-// samples without steps, without labels and without an alignment.
+// More states than a block has threads, labels that come again and again, and the blank among them.
+// Some samples have no steps, no labels or no alignment.
 TEST(RowsOnGpu, CtcLoss) {
   const int64_t steps = 330, batch = 5, classes = 40, longest = 300;
   std::vector<int64_t> labels(static_cast<size_t>(batch * longest));
@@ -260,7 +260,7 @@ TEST(RowsOnGpu, CtcLoss) {
       return std::array<std::vector<double>, 2>{numbers(loss), numbers(leaf.grad())};
     };
     const auto want = on(kHost), got = on(kGpu), again = on(kGpu);
-    // States that matter are 500 behind the largest, of which a float32 rounds 3e-5.
+    // The states that matter are 500 below the largest, of which a float32 rounds 3e-5.
     const double near = t == kFloat ? 3e-4 : tolerance(t);
     EXPECT_EQ(want[0][1], zero ? 0 : kInf);
     EXPECT_EQ(want[0][3], zero ? 0 : kInf) << "equal labels need blanks between";

@@ -79,7 +79,7 @@ TEST(SumsOnGpu, EverySegmentCountsOnce) {
 }
 
 // Sums of ones again, of sequences and of columns, where the last segment is whole, short or one
-// element; and what is greatest in each of their first and last elements.
+// element. Also the maximum, placed in each of their first and last elements.
 TEST(SumsOnGpu, EverySegmentOfAReductionCountsOnce) {
   const TensorOptions there = TensorOptions(kInt).device(kGpu);
   const auto check = [&](int64_t rows, int64_t columns, int64_t dim, int64_t segment) {
@@ -280,8 +280,8 @@ TEST(SumsOnGpu, GradientsOfABatchNorm) {
   }
 }
 
-// Sixteen-bit numbers that meet in an element: the CPU's bits, which are those of float sums that
-// were rounded once; few of them and many, in the kernel's dimensions and in more.
+// Sixteen-bit numbers that are added in one element: the CPU's bits, which are those of float sums
+// rounded once. Few of them and many, in the kernel's dimensions and in more.
 TEST(SumsOnGpu, ManyNarrowNumbersInOnePlace) {
   for (ScalarType t : {kHalf, kBFloat16}) {
     for (int64_t n : {40, 3000})

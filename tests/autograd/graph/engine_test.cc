@@ -1,4 +1,4 @@
-// The graph, the two walks, leaves, hooks, double backward, deep chains.
+// The graph, the two kinds of backward pass, leaves, hooks, double backward, deep chains.
 #include "autograd/graph/graph_task.h"
 
 #include <gtest/gtest.h>
@@ -433,7 +433,7 @@ TEST(Engine, PowersDifferentiatedTwiceOnASmallStack) {
   });
 }
 
-// What an observer is told, as text.
+// What an observer receives, as text.
 struct Told final : autograd::GraphObserver {
   std::vector<std::string> lines;
   std::mutex mutex;
@@ -458,10 +458,10 @@ struct Told final : autograd::GraphObserver {
   void on_node_begun(autograd::Node& n, Tensor*) override { say("begun " + n.name()); }
   void on_node_ended(autograd::Node& n, const Tensor*, bool failed) override {
     say((failed ? "broke " : "ended ") + n.name());
-    if (failed) throw std::runtime_error("and the observer, too");  // nobody minds
+    if (failed) throw std::runtime_error("and the observer, too");  // logged, and else ignored
   }
   void on_delivered(const void*, autograd::Node& from, int edge, const Tensor& g) override {
-    (void)g.add(1);  // seen by nobody
+    (void)g.add(1);  // changes no value
     say("from " + from.name() + " along " + std::to_string(edge));
   }
   void on_accumulated(autograd::Node&, const Tensor& g) override {

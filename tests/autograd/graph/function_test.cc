@@ -195,7 +195,7 @@ TEST(Function, DirtyInputs) {
   EXPECT_EQ(values(x.grad()), (Values{21}));
 }
 
-// As in LibTorch: what was saved is gone, and who asks for nothing of it may run again.
+// As in LibTorch: what was saved is gone. A function that reads nothing of it may run again.
 TEST(Function, ASecondBackward) {
   const Tensor x = leaf({1.0, 2.0});
   const Tensor y = Identity::apply(x).sum();

@@ -47,9 +47,9 @@ const Use kUses[] = {
 constexpr size_t kOp = 2, kOut = 5, kSetData = 6;
 
 // By LibTorch 2.15: what a tensor is (requires_grad, is_leaf, is_inference, is_view), then what the
-// uses say in no mode, in no_grad mode and in inference mode. A row's name: what it was made of
-// (a leaf, another tensor that requires grad, an inference tensor), how, and in which mode. G: the
-// leaf gets a gradient; T of an operation: its result requires one that reaches nobody.
+// uses say in no mode, in no_grad mode and in inference mode. A row's name: what it was made of (a
+// leaf, another tensor that requires grad, an inference tensor), how, and in which mode. G: the
+// leaf gets a gradient. T of an operation: its result requires a gradient, which reaches no leaf.
 struct Row {
   const char *name, *answers;
 } const kRows[] = {
@@ -109,8 +109,8 @@ struct Row {
     {"inference op, inference", "FTTF EEFEEEF EEFFEEF FFFFTTF"},
 };
 
-// Where ours are others (tools/compare/NOTES.md): an operation on a view without history
-// is a constant; an inference tensor's detach() is never written outside; set_data leaves what the
+// Where our answers differ (tools/compare/NOTES.md): an operation on a view without history is a
+// constant; an inference tensor's detach() is never written outside; set_data leaves what the
 // tensor is.
 std::string expected(const Row& row) {
   std::string e = row.answers;
@@ -256,7 +256,7 @@ TEST(GradModes, WritesThatWouldMakeABaseWrongAreRefused) {
     EXPECT_TRUE(refused(v, why));
     (h * h).sum().backward();  // 6 w in memory, 3 w in the history
     EXPECT_EQ(values(w.grad()), (Values{36, 72}));
-    u.mul_(2);  // nobody's gradient
+    u.mul_(2);  // no gradient needs it
     const std::string what = error_of([&] { u.mul_(w); });
     EXPECT_NE(what.find(why), std::string::npos) << what;
     EXPECT_EQ(values(plain), (Values{10, 12}));

@@ -128,8 +128,8 @@ TEST(Inplace, OtherViewsFollow) {
   EXPECT_EQ(values(x.grad()), (Values{0, 0, 5, 50}));
 }
 
-// A view's history is made again when an operation on it is recorded: that operation is the later
-// one all the same, so that nothing runs before all of its gradient is there.
+// A view's history is made again when an operation on it is recorded. That operation still counts
+// as the later one, so that no node runs before all of its gradient is there.
 TEST(Inplace, ViewsOfAWrittenBaseRunOnce) {
   const Tensor x = leaf({3, 4});
   const Tensor y = x * 2, v = y.view({2, 1}), u = y.view({1, 2});
@@ -148,7 +148,7 @@ TEST(Inplace, WindowsOfAWrittenBaseOverlap) {
   EXPECT_EQ(values(x.grad()), (Values{10, 110, 1100, 1000}));
 }
 
-// The sum over a dimension without elements is one number more than the memory has room for.
+// The sum over a dimension without elements is one number more than the memory can hold.
 TEST(Inplace, PartOfAnEmptyExpandedTensor) {
   const Tensor x = leaf({7}), empty = constant({1, 2, 3}).expand({2, 3}).slice(0, 0, 0).detach();
   empty.select(1, 0).copy_(x);
@@ -218,8 +218,8 @@ TEST(Inplace, ExpandedMemoryIsRefused) {
             std::string::npos);
 }
 
-// Such a view has no history: its gradient does not reach the leaf, and nobody may write through it
-// where history is made. It says that it requires a gradient, as in LibTorch.
+// Such a view has no history: its gradient does not reach the leaf, and no operation may write
+// through it where history is made. It says that it requires a gradient, as in LibTorch.
 TEST(Inplace, ViewsOfWhatBecomesALeafLater) {
   const Tensor b = constant({1, 2, 3, 4}), v = b.view({2, 2}), row = v[1];
   b.requires_grad_();
@@ -265,7 +265,7 @@ TEST(Inplace, NoGradViewIsRefused) {
             std::string::npos);
 }
 
-// Operations whose last step is a look at what they have made give results like any other.
+// Operations that end with a view of what they have made give results like any other.
 TEST(Inplace, ResultsThatAreLooksMayBeWritten) {
   const std::function<Tensor(const Tensor&)> makes[] = {
       [](const Tensor& x) { return softmax(x, 0); },
@@ -374,7 +374,8 @@ TEST(Inplace, SqueezeInPlaceKeepsHistory) {
   EXPECT_EQ(values(x.grad()), (Values{8, 16}));
 }
 
-// A view whose geometry was changed in place still follows its base, whoever writes.
+// A view with a geometry that was changed in place still follows its base, through whichever tensor
+// the write goes.
 TEST(Inplace, ViewsOfAnotherGeometryFollow) {
   const std::function<void(const Tensor&)> changes[] = {
       [](const Tensor& v) { v.unsqueeze_(1); }, [](const Tensor& v) { v.squeeze_(); },

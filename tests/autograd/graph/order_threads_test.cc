@@ -1,4 +1,4 @@
-// Graphs whose parts were recorded on several threads, or by a backward that recorded more than
+// Graphs with parts that were recorded on several threads, or by a backward that recorded more than
 // others: every node runs once, after all that uses its results.
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ TEST(Order, ATrunkWithHeadsOnOtherThreads) {
   loss.backward({}, /*retain_graph=*/true);
   EXPECT_EQ(hooks, 1);
   EXPECT_EQ(values(x.grad()), (std::vector<double>{2 * 5, 4 * 5}));  // of 7 each, clamped
-  // The general walk decides what leads to an input in the same order.
+  // The general backward pass decides in the same order which nodes lead to an input.
   const Tensor by_grad = autograd::grad({loss}, {x})[0];
   EXPECT_EQ(values(by_grad), (std::vector<double>{10, 20}));
 }
@@ -174,8 +174,9 @@ TEST(Order, AStaleViewIsRenewedOnceForAllThreads) {
   }
 }
 
-// A convolution's result may lie in memory in another order than row-major. The first look at it as
-// rows changes that: what was read before stays where it was, for a thread that is still reading.
+// A convolution's result may lie in memory in another order than row-major. The first access to it
+// as rows changes that. The memory that was read before stays where it was, for a thread that is
+// still reading.
 TEST(Order, LookingAtAConvolutionKeepsWhatOthersRead) {
   const NoGradGuard off;
   const Tensor y = conv2d(ones({4, 3, 16, 16}), ones({8, 3, 3, 3}));

@@ -1,5 +1,5 @@
-// One memory with several owners or looks: other storages over it, results that a graph saved too,
-// views whose history is made again. Values of LibTorch 2.15, or worked out by hand.
+// One memory with several owners or views: other storages over it, results that a graph saved too,
+// views with histories that are made again. Values of LibTorch 2.15, or worked out by hand.
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"

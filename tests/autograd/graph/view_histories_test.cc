@@ -13,7 +13,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-// The history of a view of what was written is made when somebody needs it, in InferenceMode too.
+// The history of a view of what was written is made when it is needed, in InferenceMode too.
 TEST(ViewHistories, AreMadeInInferenceMode) {
   using Use = void (*)(const Tensor&);
   const Use uses[] = {[](const Tensor& v) { EXPECT_TRUE(v.grad_fn()); },
@@ -241,7 +241,7 @@ const std::vector<Cut>& cuts() {
   };
   return all;
 }
-// Of the parts whose bit is in `used`, each differently, the first one twice.
+// A use of each part whose bit is set in `used`, each in a different way, the first one twice.
 Tensor used_up(const List& parts, unsigned used) {
   Tensor sum = zeros({}, TensorOptions(kDouble));
   for (size_t i = 0; i < parts.size(); ++i)

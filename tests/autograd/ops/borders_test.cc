@@ -1,5 +1,5 @@
-// Where a number meets a tensor of fewer bits, right at the border: what is compared is rounded to
-// the tensor's dtype first, as LibTorch does. And functions at the ends of their dtypes.
+// Where a number is compared with a tensor of fewer bits, right at the border: the number is
+// rounded to the tensor's dtype first, as LibTorch does. And functions at the ends of their dtypes.
 #include <gtest/gtest.h>
 
 #include <cfloat>
@@ -14,8 +14,8 @@
 namespace ramet {
 namespace {
 
-/// Neighbours of k as a value of the dtype, multiples of it, both signs; for floating ones 0, 1 and
-/// what is no number, for the others -3 to 5.
+/// Neighbours of k as a value of the dtype, and multiples of it, with both signs. For
+/// floating-point dtypes also 0, 1, infinities and NaN, for the others also -3 to 5.
 Tensor around(double k, ScalarType dtype) {
   const double v = tensor(k, kDouble).to(dtype).item<double>();
   const double step = dtype == kFloat  ? std::ldexp(1, -23)

@@ -87,7 +87,7 @@ TEST(Conv2d, OneGradientAtATime) {
   for (size_t i = 0; i < 3; ++i) EXPECT_NEAR(bias[i], all[2][i], 1e-13);
 }
 
-// Float results lie channels-last inside, and nobody sees it.
+// Float results lie channels-last inside, and their users do not see it.
 TEST(Conv2d, FloatResultsShowRowMajorStrides) {
   const Tensor x = varied({2, 3, 6, 5}, 1).to(kFloat).requires_grad_(),
                w = varied({4, 3, 3, 3}, 2).to(kFloat).requires_grad_();

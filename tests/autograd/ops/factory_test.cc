@@ -178,7 +178,7 @@ TEST(Factory, OverForeignMemory) {
               from_blob(data, {2}, IntArrayRef{1, 1});
             }).find("strides"),
             std::string::npos);
-  // A storage's header has 48 bits: what it cannot say is refused, and nobody's deleter is called.
+  // A storage's header has 48 bits: what it cannot express is refused, and no deleter is called.
   const int64_t most = (int64_t{1} << 47) / 4;
   const auto far = [&](IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
     EXPECT_NE(error_of([&] {

@@ -158,7 +158,7 @@ TEST(FarWindows, ConvolutionsTakeNoMemoryForWhatTheyDoNotMeet) {
   }
 }
 
-// Outputs further apart than the image is large: nobody goes through the pixels between them.
+// Outputs further apart than the image is large: no kernel goes through the pixels between them.
 TEST(FarWindows, AMillionTapsAndFewOutputs) {
   const Tensor x = ones({1, 1, 16}).requires_grad_(), w = ones({1, 1, 1000000}).requires_grad_();
   const Tensor y = conv1d(x, w, {}, 100000, 1000000);
@@ -214,7 +214,7 @@ TEST(FarWindows, PoolsWithKernelsOfTwoToThe32AndHalfAsMuchPadding) {
       y.sum().backward();
       EXPECT_EQ(x.grad().sum().item<double>(), 98);
       EXPECT_EQ(x.grad().select(2, 3).select(2, 4).sum().item<double>(), 98);
-      // 44 over 2^64 elements, over those in the image, over what somebody says.
+      // 44 over 2^64 elements, over those in the image, over a given divisor.
       expect_values(avg_pool2d(x, kernel, 1, kernel / 2).mul(0x1p64), std::vector<double>(98, 44),
                     1e-6);
       expect_values(avg_pool2d(x, kernel, 1, kernel / 2, false, false),

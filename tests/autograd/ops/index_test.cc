@@ -201,7 +201,7 @@ TEST(Indexing, Tensors) {
   EXPECT_EQ(x.index({integers({0, 1, 2, 1}, {2, 2})}).sizes(), IntArrayRef({2, 2, 4, 5}));
   expect_values(x.index({x.gt(57)}), {58, 59});
   expect_values(x.index({x.select(2, 0).gt(40), 1}), {46, 51, 56});
-  // A mask of two dimensions takes the place of two, whatever stands behind or before it.
+  // A mask of two dimensions takes the place of two, whatever stands after or before it.
   const Tensor plane = x.select(2, 0).gt(40);
   for (const Tensor& mask : {plane, plane.to(kByte)})
     expect_values(x.index({mask, integers({0, 1, 2})}), {45, 51, 57});

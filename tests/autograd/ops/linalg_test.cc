@@ -26,7 +26,7 @@ TEST(LinearAlgebra, SolvesForVectorsAndFromTheRight) {
   const Tensor a = example(), v = matrix({1, 2, 3}, {3}), b = matrix({1, 2, 3, 4, 5, 6}, {2, 3});
   expect_near(a.matmul(linalg_solve(a, v)), v);
   expect_near(linalg_solve(a, b, false).matmul(a), b);
-  // As LibTorch: [2, 3] beside [2, 3, 3] is a vector each.
+  // As LibTorch: [2, 3] with [2, 3, 3] is a vector each.
   expect_near(linalg_solve(a.expand({2, 3, 3}), b),
               stack({linalg_solve(a, b[0]), linalg_solve(a, b[1])}));
   EXPECT_THROW(linalg_solve(a, v, false), Error);

@@ -144,7 +144,7 @@ TEST(CrossEntropyConsuming, WhatIsGone) {
   refused([&] { cross_entropy_loss_consuming(leaf.mul(1), target, {}, Reduction::None); },
           "reduction: got Reduction::None");
   refused([&] { cross_entropy_loss_consuming(constant({1, 2}), target); }, "input: got ");
-  // Whoever saved the logits finds other values there.
+  // A node that saved the logits finds other values there.
   Tensor x = leaf.mul(1);
   const Tensor square = x.mul(x);
   cross_entropy_loss_consuming(x, target);

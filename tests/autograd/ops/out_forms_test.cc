@@ -1,6 +1,6 @@
-// In-place and out forms beyond what the operation table tries: which dtypes and devices `out` may
-// have, memory that operands and `out` share, in-place functions, what in-place truth values do to
-// the history, and any and all over lists of dimensions.
+// In-place and out forms beyond what the operation table tries. Which dtypes and devices `out` may
+// have; memory that operands and `out` share; in-place functions. What in-place truth values do to
+// the history; any and all over lists of dimensions.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -109,7 +109,8 @@ TEST(OutForms, OutMayBeAnOperand) {
   Tensor y = constant({4, 1, 3, 2});
   index_select_out(y, y, 0, tensor({3, 2, 1, 0}));
   EXPECT_EQ(values(y), (Values{2, 3, 1, 4}));
-  // As an operand it is read after the resizing: refused, as in LibTorch (whose mm gives zeros).
+  // As an operand it is read after the resizing. That is refused, as in LibTorch (except its mm,
+  // which gives zeros).
   const Tensor wide = ones({2, 4}, kDouble), yes = ones({2, 4}, kBool);
   Tensor narrow = constant({1, 2}).view({2, 1});
   for (const auto& call : std::vector<std::function<void()>>{

@@ -1,5 +1,5 @@
 // Overloads that LibTorch programs use: each against the plain form or numbers worked out by hand.
-// That none is missing is what tools/compare/signatures.py looks at.
+// tools/compare/signatures.py checks that none is missing.
 #include <gtest/gtest.h>
 
 #include <cmath>

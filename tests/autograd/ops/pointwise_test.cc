@@ -189,7 +189,7 @@ TEST(PointwiseFronts, ValuesForShapesLayoutsAndBroadcasts) {
         x.push_back(operand(front, i, shapes[alike ? 0 : static_cast<size_t>(i)]));
       expect_reference(front, x, front.f(x));
     }
-    Tensors x;  // transposed, with steps, behind an offset
+    Tensors x;  // transposed, with steps, with an offset
     x.push_back(operand(front, 0, {4, 5}).t());
     x.push_back(operand(front, 1, {5, 8}).slice(1, 0, 8, 2));
     x.push_back(operand(front, 2, {7, 4}).narrow(0, 2, 5));

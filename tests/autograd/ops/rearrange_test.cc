@@ -1,5 +1,5 @@
-// Triangles, diagonals and copies with elements moved: what PyTorch 2.15 gives and refuses at the
-// edges, which the operation table does not ask, and what errors say.
+// Triangles, diagonals and copies with elements moved. What PyTorch 2.15 gives and refuses at the
+// edges, which the operation table does not test, and the texts of errors.
 #include "autograd/ops/shape/rearrange.h"
 
 #include <cmath>

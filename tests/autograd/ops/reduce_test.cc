@@ -198,7 +198,7 @@ TEST(Reduce, NodeNames) {
   EXPECT_FALSE(x.any().requires_grad());
 }
 
-TEST(Reduce, ManyDimensions) {  // 12 dimensions whose neighbours do not merge
+TEST(Reduce, ManyDimensions) {  // 12 dimensions with neighbours that do not merge
   std::vector<int64_t> sizes(12, 2), order;
   const Tensor x = varied(sizes);
   for (int64_t d = 0; d < 12; ++d) order.push_back(d * 5 % 12);

@@ -20,8 +20,8 @@
 namespace ramet {
 namespace {
 
-// d/dt of the loss is (p - 1) softplus(-x) - x, whose derivative in x at 0 is -(p - 1) / 2 - 1. The
-// two parts of the stable formula have no derivative there, one by one.
+// d/dt of the loss is (p - 1) softplus(-x) - x. The derivative of that in x at 0 is -(p - 1) / 2 -
+// 1. The two parts of the stable formula have no derivative there, one by one.
 TEST(TorchFindings, SecondDerivativeOfBinaryCrossEntropyAtZero) {
   const Tensor x = leaf({0}), t = leaf({.25}), p = constant({3});
   const Tensor loss = binary_cross_entropy_with_logits(x, t, {}, p, Reduction::Sum);
@@ -87,7 +87,7 @@ TEST(TorchFindings, SizesDoNotWrap) {
   expect_part(error_of([&] { zeros({}).unflatten(0, {1}); }), "[unflatten]");
 }
 
-// Rows of no columns, more than anybody could walk.
+// Rows of no columns, more than a loop could go through.
 TEST(TorchFindings, AdaptivePoolsOfNothing) {
   const Tensor x = varied_leaf({1, 1, 2, 2});
   const Tensor y = adaptive_avg_pool2d(x, {int64_t{1} << 45, 0});

@@ -1,5 +1,5 @@
-// Tensor::unfold: windows as a view, against windows cut out one by one. And as_strided: any look
-// at a storage, whose gradients are PyTorch's numbers.
+// Tensor::unfold: windows as a view, compared with windows cut out one by one. And as_strided: any
+// view of a storage; its gradients are PyTorch's numbers.
 #include "autograd/autograd.h"
 #include "autograd/gradcheck.h"
 #include "autograd/ops/make/factory.h"
@@ -149,8 +149,8 @@ TEST(AsStrided, TwiceDerived) {
   });
 }
 
-// The gradients of a look at less than the whole storage, of one at nothing, and with what no view
-// of a tensor that holds its memory has: gaps.
+// The gradients of a view of less than the whole storage, and of an empty view. Also with gaps,
+// which no view of a tensor that holds its memory has.
 TEST(AsStrided, OfATensorWithGaps) {
   const Tensor all = constant({0, 1, 2, 3, 4, 5}),
                x = all.view({3, 2}).select(1, 0).detach().requires_grad_();  // 0, 2, 4

@@ -2,9 +2,9 @@
 // goes through.
 //
 // A row says how to call the function, which inputs to give it, which dtypes LibTorch takes, and
-// what it computes: a float64 reference written with plain loops and libm, independent of the
-// library. Rows stand in op_table_<group>_test.cc and in the parts of a long group,
-// op_table_<group>_<part>.cc; op_checks.cc has the checks, and op_table_suite.h makes tests of
+// what it computes. That is a float64 reference written with plain loops and libm, independent of
+// the library. Rows stand in op_table_<group>_test.cc and in the parts of a long group,
+// op_table_<group>_<part>.cc. op_checks.cc has the checks, and op_table_suite.h makes tests of
 // them. Factories and random draws have a shape of row of their own: op_table_factory_test.cc,
 // op_table_random_test.cc.
 #pragma once
@@ -35,7 +35,7 @@ int64_t count(const Index& sizes);
 Plain made(const Index& sizes, const std::function<double(const Index&)>& f);
 /// The common shape under broadcasting.
 Index common(const Index& a, const Index& b);
-/// Every line along dimension d replaced by f(line): of one value with keepdim or without, or of
+/// Replaces every line along dimension d by f(line): of one value with keepdim or without, or of
 /// any other length that is the same for all lines.
 enum class Line { kDrop, kKeep, kResize };
 Plain along(const Plain& x, int64_t d, Line way,
@@ -102,7 +102,7 @@ Reference as(Index (*sizes)(const Plain&));
 Reference moved(Index (*sizes)(const Plain&), Index (*from)(const Index& i, const Plain& x));
 
 struct Row {
-  std::string name;     ///< the function, and after a dot what sets this row apart
+  std::string name;     ///< the function, and after a dot the word that distinguishes this row
   uint16_t dtypes;      ///< of the real inputs, those LibTorch takes
   uint16_t gaps = 0;    ///< of them, those Ramet does not take: counted
   uint16_t beyond = 0;  ///< those Ramet takes and LibTorch does not
@@ -117,8 +117,8 @@ struct Row {
   bool first_order = false;    ///< gradcheck alone; LibTorch does not differentiate twice either
   double slack = 1;            ///< multiplies the tolerances
   Sample large;                ///< more than 32 KB, to be cut among threads
-  Samples slim_samples;        ///< besides, for GPUs
-  Index slices;                ///< the dimension of each input of `large` whose slices give the
+  Samples slim_samples;        ///< further ones, for GPUs
+  Index slices;                ///< the dimension of each input of `large` with slices that give the
   int64_t sliced_result = 0;   ///< result's slices along this one; -1: the whole input
   Sample whole;                ///< what is sliced, where that is not `large`
   uint32_t ordinary = 0;       ///< inputs (bits) that get no NaN and no infinities
@@ -170,7 +170,7 @@ struct Row {
   /// On a GPU fewer than 1,024 threads work on 10^6 elements.
   Row& narrow(const char* reason) { return few_threads = reason, *this; }
   /// On a GPU also many elements in few columns, channels or lines, or in many short ones, where
-  /// that is an ordinary use: fewer than 10^6 where emulated threads take long.
+  /// that is an ordinary use. They are fewer than 10^6 where emulated threads take long.
   Row& slim(Sample inputs) { return slim_samples.push_back(std::move(inputs)), *this; }
   /// On a GPU not with 10^6 elements.
   Row& small(const char* reason) { return no_million = reason, *this; }
@@ -227,7 +227,7 @@ struct Operands {
 Operands operands(const Sample& sample, ScalarType dtype, uint64_t seed = 0);
 std::string text_of(const Sample& sample);
 bool has_real(const Row& row);
-/// The row's own dtype, and two whose kernels are others.
+/// The row's own dtype, and two with other kernels.
 std::vector<ScalarType> compared_types(const Row& row);
 /// Those of a floating-point type become leaves that require gradients.
 void require_grad(V tensors);
@@ -245,8 +245,8 @@ Plain expected(const Row& row, P in);
 void expect_close(const Tensor& got, const Plain& want, double slack = 1);
 /// The elements' bytes, row by row.
 std::string bits(const Tensor& t);
-/// The same values behind other strides: 0 dimensions reversed in memory, 1 every second element,
-/// 2 at an offset.
+/// The same values with other strides: 0 dimensions reversed in memory, 1 every second element, 2
+/// at an offset.
 Tensor relaid(const Tensor& t, int way);
 
 }  // namespace op_table

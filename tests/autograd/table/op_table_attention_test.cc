@@ -161,7 +161,7 @@ Plain cell_of(P in, const Network& net) {
   }
   return y;
 }
-// All outputs of [time, batch, features], and the last states behind them.
+// All outputs of [time, batch, features], followed by the last states.
 Plain network_of(P in, const Network& net) {
   const bool lstm = net.gates == 4;
   const size_t w = lstm ? 3 : 2;

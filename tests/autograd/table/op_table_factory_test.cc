@@ -137,7 +137,8 @@ std::vector<Factory> factories() {
   return t;
 }
 
-// Every element whose place the mask of triu (tril) keeps, for all small matrices and diagonals.
+// Every element at a place that the mask of triu (tril) keeps, for all small matrices and
+// diagonals.
 TEST(FactoryRows, TriangleIndices) {
   for (int64_t rows = 0; rows < 5; ++rows)
     for (int64_t cols = 0; cols < 5; ++cols)
@@ -189,7 +190,7 @@ TEST(FactoryRows, WindowsAtTheEdges) {
     const double got = kaiser_window(5, false, beta, kDouble)[1].item<double>();
     EXPECT_NEAR(got / want, 1, 1e-12) << beta;
   }
-  // Before and behind the asymptotic series.
+  // Just below and just above the beginning of the asymptotic series.
   for (const double beta : {9999.9, 10000.1}) {
     // Of 10,001 numbers one near the middle.
     const double side = 2 * 4500 / 10000.0 - 1, a = beta * std::sqrt(1 - side * side);
@@ -388,7 +389,7 @@ void add_likes(Table& t) {
       .no_gradient()
       .uncapturable("data_ptr: what is done with it is unknown")
       .refused_as("data_ptr");
-  // From a file that has the bytes of a tensor, and whose name goes before the tensor does.
+  // From a file that has the bytes of a tensor. The file's name is gone before the tensor is.
   t.row(
        "from_file", kAll, some,
        [](V x) {

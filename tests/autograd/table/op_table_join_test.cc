@@ -6,7 +6,7 @@ namespace ramet {
 namespace op_table {
 namespace {
 
-// Inputs one behind the other along a dimension.
+// Inputs one after the other along a dimension.
 Reference joined(int64_t dim) {
   return [dim](P x) {
     Plain out;

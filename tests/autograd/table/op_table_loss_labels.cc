@@ -200,8 +200,8 @@ double log_sum(double a, double b, double c) {
   if (top == -INFINITY) return a + b + c;  // NaN where one is
   return top + std::log(std::exp(a - top) + std::exp(b - top) + std::exp(c - top));
 }
-// The loss of sample b of x [steps, batch, classes], whose labels these are; the last class is the
-// blank. Sums over prefixes of the labels with blanks between.
+// The loss of sample b of x [steps, batch, classes] with these labels; the last class is the blank.
+// Sums over prefixes of the labels with blanks between.
 double sequence_loss(const Plain& x, int64_t b, int64_t steps, const std::vector<int64_t>& labels) {
   const int64_t blank = x.size(2) - 1;
   if (steps == 0) return labels.empty() ? 0 : INFINITY;
@@ -278,7 +278,7 @@ void add_sequences(Table& t) {
       .sliced({1, 0, 0, 0}, 0)
       .not_scalar(rank)
       .within(8);
-  // Labels of all samples behind each other, as many of each.
+  // Labels of all samples one after the other, as many of each.
   Sample dense = {real({24, 100, 12}, -3, -0.1), index({900}, 11), numbers(100, 17, 25)};
   t.row(
        "ctc_loss.joined", kWide,

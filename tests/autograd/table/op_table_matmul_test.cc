@@ -50,8 +50,8 @@ Plain transposed(const Plain& a) {
 }
 Plain multiplied(P x) { return product(x[0], x[1]); }
 
-// The sum over all index tuples of `extents` of the operands' products: operand k is read at the
-// places that `at[k]` names, the result has the first `kept` of them.
+// The sum of the operands' products over all index tuples of `extents`. Operand k is read at the
+// places that `at[k]` names; the result has the first `kept` of them.
 Plain summed(P x, const Index& extents, size_t kept, const std::vector<Index>& at) {
   const Index lead(extents.begin(), extents.begin() + static_cast<ptrdiff_t>(kept)),
       rest(extents.begin() + static_cast<ptrdiff_t>(kept), extents.end());

@@ -196,7 +196,7 @@ void add_histograms(Table& t) {
       .big({real({9000, 2}, -1, 1)});
 }
 
-// Segments of the first dimension, which are told by lengths.
+// Segments of the first dimension, given by lengths.
 void add_segments(Table& t) {
   const auto segments = [](const char* name, double start, double (*f)(double, double), bool mean) {
     return std::tuple(name, start, f, mean);
@@ -262,7 +262,7 @@ TEST(Segments, ExtremaShareTheGradientOfTheData) {
   check("max", NAN, {0, 0, 0, 0, 0, 0, 32});
 }
 
-// Lengths whose sum wraps around to the extent.
+// Lengths with a sum that wraps around to the extent.
 TEST(Segments, LengthsThatWrap) {
   EXPECT_THROW(segment_reduce(ones({8}), "sum", tensor({INT64_MAX, INT64_MAX, int64_t{10}})),
                Error);

@@ -32,7 +32,7 @@ double product_of(const Values& v) {
   return std::accumulate(v.begin(), v.end(), 1.0, std::multiplies<>());
 }
 double mean_of(const Values& v) { return sum_of(v) / static_cast<double>(v.size()); }
-// Beside a variance: NaN, not infinite, in LibTorch too.
+// The mean next to a variance: NaN, not infinite, in LibTorch too.
 double finite_mean(const Values& v) {
   const double mean = mean_of(v);
   return std::isinf(mean) ? NAN : mean;
@@ -194,7 +194,7 @@ void add_sums(Table& t) {
       .last(
           "norm", [](V x) { return norm(x[0], Scalar(2), {-1}, true); }, length_of)
       .writes([](Tensor& o, V x) { return norm_out(o, x[0], Scalar(2), {-1}, true); })
-      .samples.pop_back();  // of nothing: 0, whose derivative has no direction
+      .samples.pop_back();  // of nothing: 0, its derivative has no direction
   norms
       .first(
           "norm.one", [](V x) { return norm(x[0], Scalar(1), {0}); }, taxicab)

@@ -55,7 +55,7 @@ Taps cornered(int64_t in, double step, int64_t o) {
 Taps cubic_around(int64_t in, double step, int64_t o) {
   return around(in, place(step, o), 2, cubic);
 }
-// All inputs whose centre is less than `reach` outputs (or inputs) away.
+// All inputs with a centre less than `reach` outputs (or inputs) away.
 Taps wide(int64_t in, double step, int64_t o, double reach, double (*weight)(double)) {
   const double size = std::max(step, 1.0), center = (double(o) + 0.5) * step;
   Taps taps;
@@ -100,7 +100,7 @@ Plain resampled(Plain x, const Index& sizes, const std::vector<double>& scales, 
   return x;
 }
 
-// Samples of these extents behind the channels, and one without a batch.
+// Samples with these extents after the channels, and one without a batch.
 Samples pictures(const std::vector<Index>& extents) {
   Samples all;
   for (Index e : extents) {

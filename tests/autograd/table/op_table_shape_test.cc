@@ -320,7 +320,7 @@ void add_views(Table& t) {
           }));
 }
 
-// In-place forms that change what a tensor looks at, not what it holds.
+// In-place forms that change what a tensor views, not what it holds.
 TEST(ShapeRows, InPlaceViews) {
   const Operands o = operands({real({3, 1, 4})}, kFloat);
   const auto check = [&](const Tensor& want, const std::function<Tensor(const Tensor&)>& change) {

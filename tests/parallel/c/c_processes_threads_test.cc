@@ -1,6 +1,5 @@
 // Ranks in C, compared with the same ranks in C++: as threads of this process, with errors, and
-// with
-// an address for ranks that MPI starts.
+// with an address for ranks that MPI starts.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,6 +1,5 @@
 // GPUs without cuBLASLt and NCCL: everything still runs, and a log handler is warned once. This is
-// a
-// program of its own because a process searches for libraries only once.
+// a program of its own because a process searches for libraries only once.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -34,8 +34,7 @@ inline void expect_equal_on_all_ranks(const Group& g, const std::vector<Tensor>&
 }
 
 /// The ranks' error texts after a mistake that all of them made in a backward. The quickest rank
-/// names
-/// it, and may have ended what the others were still waiting for.
+/// names it, and may have ended what the others were still waiting for.
 inline void expect_mistake_of_all(const std::vector<std::string>& said, const std::string& part) {
   bool named = false;
   for (const std::string& text : said) {
@@ -46,8 +45,7 @@ inline void expect_mistake_of_all(const std::vector<std::string>& said, const st
 }
 
 /// The sum of the ranks' tensors on the host in the documented order, written down once more.
-/// 16-bit
-/// types are added in float and rounded once; bool is "or".
+/// 16-bit types are added in float and rounded once; bool is "or".
 inline Tensor summed(std::vector<Tensor> parts, bool tree) {
   const ScalarType dtype = parts[0].scalar_type();
   const bool wide = dtype == kHalf || dtype == kBFloat16 || dtype == kBool;

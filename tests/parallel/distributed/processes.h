@@ -83,15 +83,12 @@ class Ranks {
       children_.push_back(child);
     }
   }
-  /// Stops `rank` at a random moment inside a call that another rank is in too and cannot end
-  /// without it,
-  /// as far as is known now; not before call `first`. Returns the call's number; 0: there was none,
-  /// or a
-  /// rank went wrong.
+  /// Stops `rank` at a random moment inside a call, not before call `first`. As far as is known
+  /// then, another rank is in that call too and cannot end without `rank`. Returns the call's
+  /// number; 0: there was none, or a rank went wrong.
   int stop_inside(int rank, std::mt19937_64& random, int first = 3) {
     // Every other time the others then go on as far as they can without it: they have read what it
-    // sent,
-    // and those that need no more have ended.
+    // sent, and those that need no more have ended.
     const bool settled = random() % 2 != 0;
     for (int tries = 0; tries < 200; ++tries) {
       const auto [call, took] = common_call(first);
@@ -191,12 +188,9 @@ template <class Round> void until_hit(int rounds, const Round& round) {
 }
 
 /// Kills rank 1 of 3 at a random moment inside an operation on tensors of several MiB, until
-/// `rounds`
-/// such operations have failed. RAMET_SEED draws other moments. If an operation failed on a
-/// survivor,
-/// its tensors are bit for bit as before, else they have the result. The survivors go on without
-/// the
-/// dead rank. share: with memory that processes share.
+/// `rounds` such operations have failed. RAMET_SEED draws other moments. If an operation failed on
+/// a survivor, its tensors are bit for bit as before, else they have the result. The survivors go
+/// on without the dead rank. share: with memory that processes share.
 void kill_in_the_middle(const std::string& collective, int rounds, bool share);
 
 /// What that accepts in addition to "all_reduce": all operations that write tensors.

@@ -11,14 +11,12 @@ namespace ramet::distributed {
 void as_ranks(int n, const std::function<void(int rank)>& body);
 
 /// The exit code of a child process that runs `body` and ends without destructors, like a killed
-/// one.
-/// It is 128 + a signal's number where a signal ended it. Call it only where this process has no
-/// threads that hold locks: before anything else of the test.
+/// one. It is 128 + a signal's number where a signal ended it. Call it only where this process has
+/// no threads that hold locks: before anything else of the test.
 int in_child(const std::function<int()>& body);
 
 /// The upper bound for what is promised within `promised`. The 5 s more cover what has nothing to
-/// do
-/// with the promise. One cause is a machine of two cores that runs other tests too. Another is
+/// do with the promise. One cause is a machine of two cores that runs other tests too. Another is
 /// sanitizers, under which the threads that report wait for others.
 inline std::chrono::milliseconds in_time(std::chrono::milliseconds promised) {
   return promised + std::chrono::seconds(5);

@@ -1,8 +1,6 @@
 // Many schedules: the same work again and again, while random pauses change which thread comes
-// first.
-// The pauses are at kernel calls, in forwards, in hooks and in the producers of pending tensors.
-// The
-// results must not change.
+// first. The pauses are at kernel calls, in forwards, in hooks and in the producers of pending
+// tensors. The results must not change.
 #pragma once
 #include <functional>
 #include <random>
@@ -15,9 +13,8 @@ namespace testing {
 /// an eighth of `default_rounds`.
 void many_schedules(int default_rounds, const std::function<void(std::mt19937&)>& round);
 
-/// Training of data-parallel replicas: the same parameters, buffers and gradients, bit for bit,
-/// under
-/// one order of sums; under tree(4) for any number of devices and threads.
+/// Training of data-parallel replicas. Parameters, buffers and gradients are the same, bit for bit,
+/// under one order of sums; under tree(4) for any number of devices and threads.
 void check_training(std::mt19937& random);
 /// Replicas fail somewhere in forward or backward: the same error every time, and afterwards the
 /// training that would have been without it.

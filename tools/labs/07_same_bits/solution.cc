@@ -13,8 +13,7 @@ using ramet::labs::Team;
 // team.threads() threads.
 float sum(Team& team, const float* x, int64_t n) {
   // HOLE 1: the same bits for every number of threads and for every order in which parts run. Where
-  // n
-  // is large, there are enough parts that 8 threads have something to do.
+  // n is large, there are enough parts that 8 threads have something to do.
   //| std::mutex mutex;
   //| float total = 0;
   //| team.run(team.threads(), [&](int64_t part) {

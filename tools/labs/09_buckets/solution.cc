@@ -37,8 +37,7 @@ class Reducer {
     NoGradGuard no_grad;
     // HOLE 1: start the buckets that have not left yet (a parameter that this backward did not use
     // counts as a gradient of zeros). Wait for all. Give each parameter its mean. Be ready for the
-    // next
-    // backward.
+    // next backward.
     while (next_ < buckets_.size()) start_next();
     for (size_t b = 0; b < buckets_.size(); ++b) {
       Bucket& bucket = buckets_[b];

@@ -12,8 +12,7 @@
 namespace ramet::labs {
 
 /// Thrown into answers that would wait for ever. It is no std::exception, so that an answer does
-/// not
-/// catch it as one.
+/// not catch it as one.
 struct WaitsForEver {};
 
 class Ranks {

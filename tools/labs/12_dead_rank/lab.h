@@ -33,8 +33,7 @@ struct DeadRank : std::runtime_error {
 class Ranks;
 
 /// One rank's end of all connections. Ranks are threads here. A clock of their own counts seconds,
-/// and
-/// goes on only while all of them wait: a timeout of a minute takes no time.
+/// and goes on only while all of them wait: a timeout of a minute takes no time.
 class Mail {
  public:
   Mail(Ranks& all, int rank) : all_(all), rank_(rank) {}

@@ -56,8 +56,7 @@ inline unsigned long setting(const char* name, unsigned long otherwise) {
 }
 
 /// Kills a random rank at a random moment of a run that saves all the time. The next run, with
-/// another
-/// number of ranks, goes on from what the first left.
+/// another number of ranks, goes on from what the first left.
 inline void killed_at_any_moment(unsigned long default_rounds) {
   const unsigned long seed = setting("RAMET_SEED", 3),
                       rounds = setting("RAMET_ROUNDS", default_rounds);

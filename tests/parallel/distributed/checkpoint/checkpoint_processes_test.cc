@@ -121,8 +121,7 @@ TEST(CheckpointProcesses, SurvivorsGoOn) {
 }
 
 // Saves of two ranks, of which rank 1 runs into a full disk. Both get the same error, the folder is
-// as
-// before, and the group still works.
+// as before, and the group still works.
 int into_a_full_disk(const std::shared_ptr<ProcessGroup>& g, const std::string& folder,
                      const std::string& said, const std::function<void(bool full)>& set_full) {
   SaveOptions o;

@@ -1,6 +1,5 @@
 // Checkpoints of ranks that are threads. Some ranks save, other ranks load in other parts. What
-// does
-// not fit is the same error on all.
+// does not fit is the same error on all.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -138,8 +137,7 @@ TEST(Checkpoints, WhatAllHoldIsWrittenOnce) {
 }
 
 // A module with flat shards as parameters, as fully_shard leaves them, and an optimizer over those;
-// or
-// the whole module. AdamW works element by element, so both compute the same bits.
+// or the whole module. AdamW works element by element, so both compute the same bits.
 struct ShardsImpl : nn::Module {
   ShardsImpl(const std::vector<TensorPart>& parts) {
     for (const TensorPart& p : parts) {

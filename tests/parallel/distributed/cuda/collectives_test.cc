@@ -242,8 +242,7 @@ TEST(GpuGroups, TensorsOfAnyStrides) {
 }
 
 // The operation begins after the kernels before it, and those after it see its result, in every
-// order
-// of streams. In the lazy order only work that something waits for runs.
+// order of streams. In the lazy order only work that something waits for runs.
 TEST(GpuGroups, AmongKernels) {
   RAMET_NEEDS_CARDS(2);
   for (const emulated::StreamMode mode :

@@ -149,8 +149,7 @@ TEST(DdpOnGpus, BucketsBeginInTheBackward) {
       const auto* leaf = autograd::grad_accumulator(net->parameters()[3].impl());
       bool looked = false;
       // After the first layer; a barrier ends after the operations before it. The second bias has 2
-      // from
-      // rank 0 and 4 from rank 1.
+      // from rank 0 and 4 from rank 1.
       x.register_hook([&](const Tensor& grad) {
         g->barrier().wait();
         EXPECT_TRUE(same(leaf->where, full({4}, 3.0))) << way;

@@ -129,8 +129,7 @@ TEST(ShardedMemoryOnGpus, LargestDuringAStep) {
         reset_peak_memory_stats(device);
         net(x).sum().backward();
         // Pieces of parameters and gradients. In addition: two layers' values; two layers'
-        // gradients, one of
-        // which is being reduced, with what that receives; activations.
+        // gradients, one of which is being reduced, with what that receives; activations.
         const int64_t pieces = 2 * kLayers * layer / 2;
         EXPECT_LE(static_cast<double>(memory_stats(device).peak - before),
                   1.05 * static_cast<double>(pieces + 6 * layer))

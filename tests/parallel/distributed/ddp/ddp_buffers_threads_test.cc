@@ -102,8 +102,7 @@ TEST(DdpBuffers, FollowTheirPolicies) {
 }
 
 // y = w x scale + b, where `scale` follows the inputs. The forwards with `by` raise it, and it is
-// part
-// of what their graphs keep.
+// part of what their graphs keep.
 struct ScaledImpl : nn::Cloneable<ScaledImpl> {
   explicit ScaledImpl(nn::BufferPolicy policy = nn::BufferPolicy::first) : policy(policy) {
     ScaledImpl::reset();

@@ -200,8 +200,7 @@ TEST(Ddp, SumsAreNotAddedUpAgain) {
 
 // Scenario 47: from step to step gradients lie in the buckets, and nothing is copied there. If the
 // program keeps a gradient of an earlier step, the next step does not write into it. That holds
-// also
-// where only another rank uses its parameter now.
+// also where only another rank uses its parameter now.
 TEST(Ddp, KeptGradients) {
   with_groups(2, seconds(60), [](const Group& g) {
     Factors net(2);

@@ -148,8 +148,7 @@ TEST(GradientHooks, DroppedZeroedReplacedDetached) {
 }
 
 // A hook's gradient may lie anywhere: spread out, or in one memory for two parameters. A gradient
-// that
-// the program keeps stays as it was.
+// that the program keeps stays as it was.
 TEST(GradientHooks, WhatAHookPutsThereIsReducedAlone) {
   for (int64_t bucket_bytes : {int64_t{0}, int64_t{4} << 20})
     with_groups_of(2, [&](const Group& g) {

@@ -1,7 +1,6 @@
 // Functions with a forward that communicates with the other ranks, and does so again in a backward
 // inside the backward. All ranks do it in one order, also where devices' lanes have timings of
-// their
-// own.
+// their own.
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"

@@ -1,6 +1,5 @@
 // What DistributedDataParallel and replicate() report about the time of a step. Ranks are threads;
-// the
-// tests check orders and names, never how long something took.
+// the tests check orders and names, never how long something took.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -11,8 +11,8 @@
 
 namespace ramet::distributed {
 
-/// What an operation has written on a rank of two whose tensors hold rank + 1 (bool: true on rank 1
-/// alone), and what it should be, of every element.
+/// What an operation has written on a rank of two, and what it should be, of every element. The
+/// tensors hold rank + 1 (bool: true on rank 1 alone).
 struct Written {
   Tensor values;
   double expected;

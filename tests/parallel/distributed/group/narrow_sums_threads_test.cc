@@ -1,6 +1,5 @@
 // 16-bit gradients over processes of several shards each. Under tree(V) every sum is rounded once,
-// on
-// whichever rank adds up a part of it.
+// on whichever rank adds up a part of it.
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"

@@ -43,8 +43,7 @@ TEST(Processes, SumsAreTheSameOnAllRanksAndAsInOneProcess) {
 }
 
 // Rank 0 has read that rank 1 was given another world size, and its process ends; rank 2 comes
-// then.
-// Rank 3 never comes, and no rank waits for it.
+// then. Rank 3 never comes, and no rank waits for it.
 TEST(Processes, ARankThatComesWhenRankZeroHasFailed) {
   Ranks ranks;
   const std::string address = "tcp://127.0.0.1:" + std::to_string(free_port());
@@ -165,8 +164,7 @@ TEST(Processes, StoppedInTheMiddle) {
 
 // The stopped rank does not read the message about the end. The others send it in vain before the
 // error, within the timeout. It does not delay a further group that the error ends. Three tries: on
-// a
-// busy machine any process may stand still for a while.
+// a busy machine any process may stand still for a while.
 TEST(Processes, AnErrorComesWithinItsTimeout) {
   bool in_time = false;
   for (int i = 0; i < 3 && !in_time; ++i) {

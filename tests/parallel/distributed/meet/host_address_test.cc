@@ -82,7 +82,7 @@ TEST(HostAddress, TowardsTheOtherHost) {
 }
 
 // A name of this host leads to loopback here (as /etc/hosts of many systems says) and leads others
-// elsewhere: the store is served there, too.
+// elsewhere. The store is served under that name, too.
 TEST(HostAddress, TheStoreIsServedBehindTheHostsName) {
   std::string why;
   for (const char* host : {"127.0.0.1", "localhost", "::1"}) {

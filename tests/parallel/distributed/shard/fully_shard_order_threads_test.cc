@@ -1,6 +1,5 @@
 // fully_shard with ranks as threads, with backwards through different parts of the modules: in
-// which
-// order the ranks communicate.
+// which order the ranks communicate.
 #include <gtest/gtest.h>
 
 #include "nn/module/sequential.h"

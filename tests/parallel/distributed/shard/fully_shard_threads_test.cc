@@ -156,8 +156,7 @@ TEST(FullyShard, GathersTheNextOneAndGivesBack) {
       EXPECT_EQ(seen[1], (std::vector<int>{0, 1, next}));
       EXPECT_EQ(seen[2], (std::vector<int>{0, 0, 1}));
       // Backward: before a layer's own backward nothing has been asked for, or the layer after it
-      // fetched
-      // it.
+      // fetched it.
       EXPECT_EQ(seen[3], (std::vector<int>{0, 0, 0}));
       EXPECT_EQ(seen[4], (std::vector<int>{0, next, 0}));
       EXPECT_EQ(seen[5], (std::vector<int>{next, 0, 0}));

@@ -1,6 +1,5 @@
 // PowerSGD as a communication hook, with ranks as threads: compared with a naive reference in
-// float64,
-// what it sends, what it remembers.
+// float64, what it sends, what it remembers.
 #include <gtest/gtest.h>
 
 #include <cmath>

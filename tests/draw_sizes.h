@@ -2,9 +2,9 @@
 // those at which arithmetic wraps.
 //
 // A row is a function: it draws arguments, says which shape is right (a formula of its own, in 128
-// bits), and calls. Allowed is that shape, or an Error where the formula says that the arguments
-// are wrong, or where the result is more than the memory limit of 256 MiB; nothing else: no
-// exception of another type, no crash, no draw of more than 2 seconds of processor time.
+// bits), and calls. The call may give that shape. It may throw an Error if the formula says that
+// the arguments are wrong, or if the result exceeds the memory limit of 256 MiB. It may do nothing
+// else: no exception of another type, no crash, no draw of more than 2 seconds of processor time.
 #pragma once
 #include <functional>
 #include <optional>
@@ -38,7 +38,7 @@ class SizeDraw {
   bool flag(const char* name);
   /// float32 of extents 0 to 4 (from `smallest` on), not always contiguous.
   Tensor tensor(int64_t least_rank = 0, int64_t most_rank = 4, int64_t smallest = 0);
-  /// One that may be expanded to more elements than anybody could visit.
+  /// One that may be expanded to more elements than a loop could visit.
   Tensor view_source(int64_t least_rank = 0, int64_t most_rank = 4);
   /// Into what the draw says of itself.
   template <class T> const T& note(const char* name, const T& value) {

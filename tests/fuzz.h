@@ -22,7 +22,7 @@ class Tape {
  public:
   explicit Tape(std::vector<uint16_t> cells) : cells_(std::move(cells)) {}
   bool left() const { return at_ < cells_.size(); }
-  /// 0 .. n - 1; behind the end of the tape 0. Smaller is meant to be simpler.
+  /// 0 .. n - 1; after the end of the tape 0. Smaller is meant to be simpler.
   int64_t below(int64_t n) { return n > 1 && left() ? cells_[at_++] % n : 0; }
   int64_t between(int64_t low, int64_t high) { return low + below(high - low + 1); }
   bool one_in(int64_t n) { return below(n) == n - 1; }

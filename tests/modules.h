@@ -61,7 +61,7 @@ inline Draw indices(int64_t below, std::vector<int64_t> sizes) {
 Tensor drawn(const Draw& draw, uint64_t seed, ScalarType dtype);
 
 struct ModuleRow {
-  std::string name;  ///< of the class; a second line of one class: with a word behind it
+  std::string name;  ///< of the class; a second line of one class: with a word after it
   std::function<std::shared_ptr<nn::Module>()> make;
   /// All results in one tensor, batch first.
   std::function<Tensor(nn::Module& module, const Tensors& inputs)> call;
@@ -97,8 +97,8 @@ RAMET_MODULE(Held);
 
 /// With the same parameters whatever was drawn before.
 Held held(const ModuleRow& row, ScalarType dtype = kDouble);
-/// A number in which every element of `y` counts differently and whose second derivatives are not
-/// 0.
+/// A number to which every element of `y` contributes differently, with second derivatives that are
+/// not 0.
 Tensor loss_of(const Tensor& y);
 
 template <class... T> std::string shown(const T&... parts) {

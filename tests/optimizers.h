@@ -87,7 +87,7 @@ inline std::vector<AnyOptimizer> optimizers_of_matrices() {
   return all;
 }
 
-/// And those whose steps want a closure.
+/// And those with steps that take a closure.
 inline std::vector<AnyOptimizer> every_optimizer() {
   std::vector<AnyOptimizer> all = optimizers_of_matrices();
   all.push_back(optimizer_with<optim::LBFGS>("LBFGS", optim::LBFGSOptions(.1).max_iter(4)));

@@ -6,8 +6,8 @@
 namespace ramet {
 namespace testing {
 
-/// RAMET_TEST_SHARE, 1 where nobody sets it (.bazelrc does for sanitizers and --config=check): of
-/// repetitions that look for other schedules or other failures, one in that many is done.
+/// RAMET_TEST_SHARE, 1 where it is not set (.bazelrc sets it for sanitizers and --config=check). Of
+/// repetitions that search for other schedules or other failures, one in that many is done.
 inline int one_repeat_in() {
   const char* text = std::getenv("RAMET_TEST_SHARE");
   return text ? std::max(1, std::atoi(text)) : 1;

@@ -9,8 +9,8 @@
 
 namespace torch = ramet;
 
-// Beside each other, as many programs have them. Nothing below says std:: or torch:: where it can
-// do without.
+// Both together, as many programs have them. Nothing below says std:: or torch:: where it can do
+// without.
 using namespace std;
 using namespace torch;
 

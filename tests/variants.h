@@ -8,7 +8,7 @@
 namespace ramet {
 namespace testing {
 
-/// Lowest first. v3 and v4 give the same bits, and tests compare them: where they are not both
+/// Lowest first. v3 and v4 give the same bits, and tests compare them. Where they are not both
 /// here, the first call says what is not compared, and why.
 inline const std::vector<kernels::Variant>& variants_here() {
   static const std::vector<kernels::Variant> here = [] {

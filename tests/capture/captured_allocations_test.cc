@@ -96,7 +96,7 @@ TEST(CapturedAllocations, EachOneOfACaptureFailsOnce) {
     }
     pool::fail_allocation_after(0);
     EXPECT_GT(n, 50u);
-    // The eager twin.
+    // The eager reference.
     const std::string after = state();
     manual_seed(3);
     Net other;

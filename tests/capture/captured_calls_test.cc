@@ -46,9 +46,8 @@ TEST(CapturedCalls, NoneButLaunchesInAReplay) {
   EXPECT_GE(driver_calls_since(before)["cudaGraphInstantiate"], 1u);
 }
 
-// Several cards have to wait for each other and to exchange what they have: events and copies from
-// card to card, as many in each step. Nothing is made, allocated or freed, and the host waits for
-// nobody.
+// Several GPUs have to wait for each other and to exchange data: events and copies from GPU to GPU,
+// as many in each step. Nothing is made, allocated or freed, and the host does not wait.
 TEST(CapturedCalls, OfSeveralGpusOnlyWhatOrdersAndCopies) {
   if (const std::string why = why_no_gpu(); !why.empty()) GTEST_SKIP() << why;
   const testing::Gpus two(testing::gpu_settings(2));

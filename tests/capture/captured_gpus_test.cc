@@ -21,7 +21,7 @@ std::vector<Device> gpus(int n) {
   return out;
 }
 
-// Nothing is right by luck: streams do nothing until somebody waits, or run in any order.
+// Nothing is right by luck: streams do nothing until a caller waits, or run in any order.
 emulated::Settings settings(int devices, emulated::StreamMode mode = emulated::StreamMode::Lazy) {
   emulated::Settings s = gpu_settings(devices);
   s.streams = mode;
@@ -117,8 +117,8 @@ TEST(CapturedGpus, NoDeviceMemoryInAReplay) {
   for (int k = 0; k < 2; ++k) EXPECT_EQ(memory_stats(gpu(k)).allocations, before[k]) << k;
 }
 
-// Kernels may take memory of their own while they are queued (runtime/cuda/scratch.h): a graph's
-// does not become anybody else's.
+// Kernels may take memory of their own while they are queued (runtime/cuda/scratch.h): no other
+// code gets the memory of a graph's kernels.
 TEST(CapturedGpus, ScratchMemoryBelongsToTheCapture) {
   emulated::Settings s = settings(1);
   s.memory = {size_t{256} << 20};
@@ -206,7 +206,7 @@ TEST(CapturedGpus, OperandsOfSumsAndBroadcasts) {
   }
 }
 
-// An index out of range is raised when somebody waits, as by an eager step.
+// An index out of range is raised when a caller waits, as by an eager step.
 TEST(CapturedGpus, IndicesAreChecked) {
   const Gpus one(settings(1));
   const Tensor w = randn({4, 2}).to(gpu(0));

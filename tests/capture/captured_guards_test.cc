@@ -347,7 +347,7 @@ TEST(Guards, AReductionThatCameLater) {
   EXPECT_EQ(bits(w.grad()), bits(x));
 }
 
-// A replay writes into the gradient, which who saved it is told.
+// A replay writes into the gradient. The backward of a node that saved it gets an error.
 TEST(Guards, AGradientThatSomebodySaved) {
   const Tensor w = ones({3}).requires_grad_(), v = ones({3}).requires_grad_(), x = ones({3});
   Captured step([&](const Tensor& in) {

@@ -70,7 +70,7 @@ TEST(Refusals, AGraphThatWasMadeOutside) {
   EXPECT_EQ(bits(y.grad()), bits(ones({3})));
 }
 
-// The same on a GPU, and nothing is left behind there.
+// The same on a GPU, and nothing remains allocated there.
 TEST(Refusals, OnAGpu) {
   if (!why_no_gpu().empty()) GTEST_SKIP() << "no GPU: " << why_no_gpu();
   const Tensor x = arange(4).to(kFloat).to(Device(kCUDA, 0));
@@ -261,7 +261,7 @@ TEST(Failures, LeaveEverythingAsBefore) {
     EXPECT_EQ(state(), later);
     EXPECT_EQ(counts(), steps);
     fails = false;
-    // And it can be captured after all, with an eager twin's result.
+    // And it can be captured after all, with the result of the eager reference.
     const std::string grad = bits(loose.grad());
     step(x, good);
     EXPECT_NE(bits(loose.grad()), grad);

@@ -15,7 +15,7 @@ namespace ramet {
 namespace capture_tests {
 namespace {
 
-// One training run: whatever a step leaves behind can be looked at.
+// One training run; the tests can compare all state that a step changes.
 struct Training {
   Net net;
   std::unique_ptr<optim::Optimizer> optimizer;
@@ -140,8 +140,8 @@ TEST(Mixed, WithEagerSteps) {
   EXPECT_EQ(step.counters().replays, 6u);
 }
 
-// zero_grad and the optimizer's step outside: gradients are what the capture leaves behind.
-// One part a call: a capture for each place in the accumulation.
+// zero_grad and the optimizer's step are outside: the capture leaves the gradients. One part a
+// call: a capture for each place in the accumulation.
 TEST(Mixed, AnAccumulation) {
   std::vector<std::string> got[2];
   for (const bool captured : {false, true}) {

@@ -1,4 +1,4 @@
-// What a replay does, and whose memory is whose.
+// What a replay does, and what owns which memory.
 #include "autograd/graph/captured.h"
 
 #include <limits>
@@ -256,7 +256,7 @@ TEST(Memory, ACaptureKeepsWhatItNamesAndNothingLonger) {
     });
     const Tensor x = full({1000}, 1.f);
     EXPECT_EQ(bits(step(x)), bits(full({1000}, 5.f)));
-    // What the function read is gone for the program, not for the capture, and nobody else gets the
+    // What the function read is gone for the program, not for the capture. No other tensor gets the
     // memory of its temporaries.
     big = Tensor();
     std::vector<Tensor> others;

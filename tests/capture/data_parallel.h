@@ -84,7 +84,7 @@ struct Training {
   }
 };
 
-/// Whatever steps leave behind, eager or captured; `eager_at`: a captured run makes this one
+/// The state after each step, eager or captured; `eager_at`: a captured run makes this step
 /// eagerly.
 struct Steps {
   std::vector<std::string> states;

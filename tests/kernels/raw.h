@@ -76,7 +76,7 @@ inline void write(void* p, ScalarType t, int64_t i, double v) {
   }
 }
 
-/// n elements of one dtype behind 64 bytes of guard on either side; `guards_intact` finds a write
+/// n elements of one dtype with 64 bytes of guard on either side; `guards_intact` finds a write
 /// outside. Under ASan a read there is an error as well.
 class Buffer {
  public:
@@ -166,8 +166,8 @@ inline void for_each_variant(const std::function<void(Variant)>& f) {
 }
 
 /// Runs `f` (which fills the buffer it gets) under v3 and v4 with 1, 2, 3 and 7 threads, and the
-/// baseline with 1 and 3: the same bits within {v3, v4} and within {base}. Leaves the result of the
-/// last run in `out`.
+/// baseline with 1 and 3. Expects the same bits within {v3, v4} and within {base}. Leaves the
+/// result of the last run in `out`.
 inline void expect_same_bits(Buffer& out, const std::function<void(Buffer&)>& f) {
   const Buffer start = out;
   const int threads = get_num_threads();

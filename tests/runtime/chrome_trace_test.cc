@@ -250,7 +250,7 @@ TEST(ChromeTrace, KeepsTheFirstEvents) {
 TEST(ChromeTrace, IgnoresWhatBeganBefore) {
   ChromeTrace trace;
   {
-    ChromeTrace other;  // somebody observes: the scope exists
+    ChromeTrace other;  // with an observer the scope exists
     other.start();
     RecordScope before("before");
     trace.start();

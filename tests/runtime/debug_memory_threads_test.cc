@@ -41,7 +41,7 @@ TEST(DebugMemory, BadValueIsAnError) {
               "RAMET_DEBUG_MEMORY.*got \"yes\", expected 0 or 1");
 }
 
-// The first, a middle and the last element of a float tensor of n elements after its end, freed on
+// Three elements of a float tensor of n elements (first, middle, last), read after a free on
 // this thread or on another one.
 std::vector<float> read_after_free(int64_t n, bool elsewhere) {
   TensorBase t = TensorBase::empty({n}, kFloat, kHere);

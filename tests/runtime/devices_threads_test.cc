@@ -87,7 +87,7 @@ TEST(Devices, CapturesDieBeforeTheTaskIsDone) {
 }
 
 TEST(Devices, AWaitingWorkerRunsItsOwnQueue) {
-  // 1 waits for 2, whose task waits for a later one of 1: without nesting nobody would go on.
+  // 1 waits for 2, and 2's task waits for a later one of 1: without nesting neither would go on.
   std::vector<int> order;
   std::mutex mutex;
   const auto note = [&](int n) {
@@ -167,7 +167,7 @@ TEST(Devices, SynchronizeWaitsForAll) {
   opener.join();
 }
 
-// At whoever waits for the task, once; else at synchronize().
+// From the wait for the task, once; else from synchronize().
 TEST(Devices, WhatATaskThrowsComesOut) {
   for (const Thrown what : kThrown) {
     const auto post = [&](int device) {
@@ -229,7 +229,7 @@ TEST(Events, AnotherDeviceComesAfter) {
   event.record(cpu(6));
   gate.wait_entered();
   std::thread opener([&] { gate.open(); });
-  event.wait(cpu(2));  // whose operations run at once on this thread
+  event.wait(cpu(2));  // operations of cpu:2 run at once on this thread
   EXPECT_TRUE(event.query());
   int after = 0;
   devices::wait(devices::post(cpu(2), [&] { after = event.query() ? 1 : -1; }));

@@ -130,7 +130,7 @@ void check_rounding(float x) {
 
 TEST(Half, EveryNeighbourhoodRounds) {
   for (uint32_t i = 0; i < 65536; ++i) {
-    // Each 16-bit value, the middle to the next one and the floats beside both.
+    // Each 16-bit value, the middle to the next one and the floats next to both.
     const uint32_t half = detail::bits_of(static_cast<float>(half_value(static_cast<uint16_t>(i))));
     for (const uint32_t centre : {half, half + 0x1000, i << 16, (i << 16) + 0x8000})
       for (const uint32_t off : {0u, 1u, ~0u}) check_rounding(detail::float_of(centre + off));

@@ -54,7 +54,7 @@ TEST(Logging, QuietUntilAsked) {
 
 TEST(Logging, OnceMeansTheFirstThatIsHeard) {
   const auto place = [] { RAMET_WARN_ONCE("once"); };
-  place();  // nobody listens: does not count
+  place();  // without a handler: does not count
   int heard = 0;
   set_log_handler([&](LogLevel, const std::string&) { ++heard; });
   place();

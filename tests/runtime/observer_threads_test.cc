@@ -111,7 +111,7 @@ TEST(Observer, SeveralUntilRemoved) {
     }
     RecordScope scope("y");
     EXPECT_EQ(one.journal,
-              (std::vector<std::string>{"+x", "-x", "+y"}));  // `unseen` is nobody's parent
+              (std::vector<std::string>{"+x", "-x", "+y"}));  // `unseen` is no scope's parent
   }
   EXPECT_FALSE(observed());
   EXPECT_EQ(detail::kernel_observer.load(), nullptr);

@@ -30,7 +30,7 @@ Block take(size_t bytes, unsigned char mark) {
   std::memset(p, mark, bytes);
   return {p, bytes, mark};
 }
-bool give(const Block& b) {  // true: nobody else wrote here
+bool give(const Block& b) {  // true: no other thread wrote here
   for (size_t i = 0; i<b.bytes; i += b.bytes> 4096 ? 997 : 1)
     if (b.p[i] != b.mark) return false;
   pool::deallocate(b.p, b.bytes);
@@ -117,8 +117,8 @@ TEST(Pool, FreedOnOtherThreads) {
   EXPECT_EQ(wrong, 0);
 }
 
-// What a thread allocated outlives it and is freed while its heap is nobody's, or somebody else's
-// by now.
+// What a thread allocated outlives it. It is freed while no thread owns the heap, or another one
+// owns it by then.
 TEST(Pool, OutlivesItsThread) {
   std::vector<Block> blocks;
   for (int round = 0; round < 20; ++round) {
@@ -144,7 +144,7 @@ TEST(Pool, HeapsOfDeadThreadsAreUsedAgain) {
     }).join();
 }
 
-// A thread-local object whose destructor runs after the pool's own has given the heap up.
+// A thread-local object that is destroyed after the pool's own has given the heap up.
 struct Late {
   std::vector<Block>* out = nullptr;
   ~Late() {

@@ -40,7 +40,7 @@ void store(void* p, ScalarType t, double v) {
   }
 }
 // The same elements in memory of other strides: dimensions in reverse order, every second place,
-// behind an offset.
+// with an offset.
 TensorBase filled(ScalarType t, const std::vector<int64_t>& sizes,
                   const std::vector<double>& values, bool scrambled) {
   std::vector<int64_t> strides(sizes.size());

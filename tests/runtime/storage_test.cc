@@ -27,7 +27,7 @@ TEST(Storage, ForeignMemoryGoesBackOnce) {
     EXPECT_EQ(b.storage_offset(), 3);
   }
   EXPECT_EQ(times, 1);
-  // More than a header can say: refused, and it stays whose it was.
+  // More than a header can say: refused, and the caller keeps the memory.
   EXPECT_ERROR(StorageImpl::foreign(memory, size_t{1} << 47, kHere, [&](void*) { ++times; }), Error,
                "expected less than 2^47");
   EXPECT_ERROR(StorageImpl::foreign(memory, SIZE_MAX, kHere, [&](void*) { ++times; }), Error,

@@ -77,7 +77,7 @@ TEST(TensorBase, RefusesImpossibleSizes) {
                "less than 2^47 bytes");
 }
 
-// Where the last element lies, beside 128 bits.
+// Where the last element lies, compared with arithmetic in 128 bits.
 TEST(CheckedSize, Extents) {
   const int64_t numbers[] = {0, 1, 2, 3, 7, int64_t{1} << 31, int64_t{1} << 45, int64_t{1} << 62};
   for (const int64_t a : numbers)

@@ -98,7 +98,7 @@ TEST(ThreadLocalState, CarriesRegisteredState) {
   unregister_thread_local_state(number);
   {
     ThreadLocalStateGuard guard(state);
-    EXPECT_EQ(t_user, 6);  // nobody restores it any more
+    EXPECT_EQ(t_user, 6);  // nothing restores it any more
   }
   EXPECT_ERROR(unregister_thread_local_state(number), Error, "no such state");
   EXPECT_ERROR(register_thread_local_state(nullptr, nullptr), Error, "empty function");

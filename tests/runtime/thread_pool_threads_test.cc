@@ -169,7 +169,7 @@ TEST(ThreadPoolDeathTest, SettingsFromTheEnvironment) {
   EXPECT_EXIT(with("0", "60"), testing::ExitedWithCode(100), "");
   EXPECT_EXIT(with("2", "-1"), testing::ExitedWithCode(100), "");
   EXPECT_EXIT(with("2x", "1"), testing::ExitedWithCode(100), "");
-  // What other libraries were told holds where nobody told this one.
+  // The settings of other libraries hold where this one has none.
   const auto told_others = [](const char* threads, const char* own) {
     setenv("OMP_NUM_THREADS", threads, 1);
     setenv("RAMET_NUM_THREADS", own, 1);

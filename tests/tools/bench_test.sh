@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The benchmark program's form: the rows asked for are measured and stand in the JSON file; what asks for nothing is refused.
-# Says nothing about how long anything takes.
+# The benchmark program's form: the chosen rows are measured and stand in the JSON file; a choice of nothing is refused. Says
+# nothing about how long anything takes.
 # usage: bench_test.sh BENCH
 set -euo pipefail
 

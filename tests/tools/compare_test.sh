@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ./tools/compare_torch without LibTorch, and what of the comparison needs none: its cases run here, draws repeat, every public
-# function has a case, a changed number is seen, and so is a changed declaration.
+# ./tools/compare_torch without LibTorch, and the parts of the comparison that need none. Its cases run here, draws repeat, and
+# every public function has a case. A changed number is seen, and so is a changed declaration.
 set -euo pipefail
 
 work=$TEST_TMPDIR

@@ -1,5 +1,6 @@
-// LibTorch's checks, logging, warnings and AT_DISPATCH under the door. Texts are those that
-// LibTorch 2.15 printed for the same statements, but for its hints at its own issue tracker.
+// LibTorch's checks, logging, warnings and AT_DISPATCH in the LibTorch compatibility headers. Texts
+// are those that LibTorch 2.15 printed for the same statements, without its hints at its own issue
+// tracker.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -83,7 +84,7 @@ struct Refuses : torch::autograd::Function<Refuses> {
   }
 };
 
-// Anomaly mode tells more about where it happened and keeps the rest of the error.
+// Anomaly mode adds where it happened and keeps the rest of the error.
 TEST(CompatCheck, InABackwardOfAFunction) {
   const torch::autograd::DetectAnomalyGuard watched;
   const torch::Tensor y = Refuses::apply(torch::ones({2}, torch::requires_grad())).sum();

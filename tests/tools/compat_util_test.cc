@@ -1,5 +1,6 @@
-// LibTorch's small functions, printing of containers, at::globalContext and at::parallel_for under
-// the door. Texts are those that LibTorch 2.15 printed for the same statements.
+// LibTorch's small functions, printing of containers, at::globalContext and at::parallel_for in the
+// LibTorch compatibility headers. Texts are those that LibTorch 2.15 printed for the same
+// statements.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# gpu_check against packages of stand-ins: tests that pass, fail, skip, crash, hang and lose their device, a compute-sanitizer
-# that works, one that finds something and one that refuses, no GPU; then with the benchmark of this build on emulated GPUs.
+# gpu_check against packages of stand-ins. Tests pass, fail, skip, crash, hang and lose their device. A compute-sanitizer works,
+# finds something, or refuses. There is a case without a GPU. Then it runs with the benchmark of this build on emulated GPUs.
 # usage: gpu_check_test.sh GPU_BENCH
 set -euo pipefail
 
@@ -99,7 +99,7 @@ grep -qx '0,0 First.Passes1:First.Passes2' "$work/log" || fail "the tests' devic
 check 1 --only tests
 expect '### tests: no case ran'
 
-# A card for each rank: with one there is nothing to run, with two there is.
+# A GPU for each rank: with one there is nothing to run, with two there is.
 cp "$work/all" "$package/tests.list"
 check 0 --only cards
 expect '| cards | | | | | | all |'
@@ -110,7 +110,8 @@ expect '| cards | 1 | 0 | 0 | 0 | 1 | 0 |'
 expect '- cards: Group.Skips skipped: a reason'
 grep -qx ' Group.Passes1:Group.Skips' "$work/cards" || fail "the cards of process groups: $(cat "$work/cards")"
 
-# Nobody runs beside them: each process has NCCL on all cards. Where all of them skip themselves, for want of NCCL, nothing failed.
+# No other test runs next to them: each process has NCCL on all GPUs. Where all of them skip themselves for lack of NCCL, nothing
+# failed.
 printf 'parallel/distributed/cuda/%s_test\tcards\t%s.Alone\n' a A b B >"$package/tests.list"
 CHECK_CARDS=2 check 0 --only cards --jobs 2
 expect '| cards | 2 | 0 | 0 | 0 | 0 | 0 |'
@@ -139,7 +140,7 @@ grep -q '^Nothing failed. Not run, as said above: [12]. Cut short.$' "$work/repo
 check 3 --only bench --seconds 2
 expect '- bench: not run: no time was left'
 
-# Bad ones: each is reported, and what stands behind it runs.
+# Bad ones: each is reported, and what comes after it runs.
 cp "$work/all" "$package/tests.list"
 check 1 --only tests
 expect '| tests | 6 | 2 | 1 | 1 | 1 | 0 |'
@@ -167,8 +168,8 @@ if [[ -z $(command -v compute-sanitizer; compgen -G '/usr/local/cuda*/bin/comput
   expect '- racecheck: not run: no compute-sanitizer found'
 fi
 
-# Ended in the middle: what was over by then stands in the report. (Not sooner: Bash 5.2 cannot read a trap's command while
-# it reads what $() holds, and loses the signal.)
+# Ended in the middle: the report has what was over by then. (Not sooner: Bash 5.2 cannot read a trap's command while it reads what
+# $() holds, and loses the signal.)
 # ended CODE ARGUMENTS...: runs gpu_check, and ends it when a case hangs.
 ended() {
   local expected=$1 running code=0
@@ -233,7 +234,7 @@ expect '- G12 cold start'
 expect 'Emulated GPU 0: conv2d float32 2 4 6 6 8 3 3 '
 expect '- not measured: G1 gpt2.step'
 ! grep -q FAILED "$work/report.md" || fail "a row failed"
-# Beside a peer, which is right in one row and wrong in another: the rows take turns and are compared.
+# With a peer that is right in one row and wrong in another: the rows take turns and are compared.
 mkdir -p "$work/python/torch"
 echo '__version__ = "0"' >"$work/python/torch/__init__.py"
 mv "$package/bench/torch_rows.py" "$work/"

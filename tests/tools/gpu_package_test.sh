@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What gpu_package does about a package before and after it is built: its list of tests, what may be wrong with it, and that
-# there is no toolkit.
+# What gpu_package does with a package before and after it is built. The cases are its list of tests, what may be wrong with it,
+# and a missing toolkit.
 # usage: gpu_package_test.sh GPU_BENCH
 set -euo pipefail
 

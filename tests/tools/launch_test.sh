@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/launch: variables, prefixes, failures, restarts, signals, and that nobody survives it.
+# tools/launch: variables, prefixes, failures, restarts, signals, and that no process survives it.
 set -euo pipefail
 
 work=$TEST_TMPDIR/work
@@ -71,7 +71,7 @@ says stderr "launch: rank 1 failed: signal 9 (SIGKILL)"
 # Those that do not listen are killed.
 run 4 --nproc 2 --grace 0 -- bash -c 'if [[ $RANK == 0 ]]; then exit 4; fi; trap "" TERM; while :; do sleep 0.1; done'
 
-# Who fails because of another rank may end first: the one that it names is shown, if that fails too.
+# A rank that fails because of another may end first: the launcher shows the rank that it names, if that fails too.
 for text in "aborted by rank 1: Badness" "rank 1 is gone: the connection to it broke"; do
   run 5 --nproc 3 -- bash -c 'case $RANK in 0) echo "'"$text"'" >&2; exit 3 ;; 1) sleep 0.4; echo "it was me" >&2; exit 5 ;; 2) while :; do sleep 0.1; done ;; esac'
   says stderr "launch: rank 1 failed: exit code 5. Its last lines:"
@@ -121,7 +121,7 @@ wait $launcher || code=$?
 [[ $code == 143 ]] || fail "ended by SIGTERM: exit code $code"
 ! grep -q failed "$work/stderr" || fail "what a signal ends has failed"
 
-# Nobody reads one of its streams any more, on which a rank that does not listen goes on: it ends all the same.
+# The reader of one of its streams is gone, and a rank that ignores signals goes on writing to it: the launcher still ends.
 unread() {
   timeout 60 "$launch" --nproc 1 --grace 1 -- bash -c 'trap "" TERM; while :; do echo line >&'"$1"'; sleep 0.01; done' &&
     echo 0 >"$work/code" || echo $? >"$work/code"
@@ -131,7 +131,7 @@ unread 1 2>"$work/stderr" | head -n 1 >"$work/stdout"
 unread 2 2>&1 >"$work/stdout" | head -n 1 >"$work/stderr"
 [[ $(<"$work/code") == 143 ]] || fail "nobody reads its errors: exit code $(<"$work/code")"
 
-# A signal that was ignored from the start (nohup) ends nobody.
+# A signal that was ignored from the start (nohup) ends no process.
 (trap "" HUP && exec "$launch" --nproc 2 -- bash -c 'echo ready >"'"$work"'/calm$RANK"; until [[ -e "'"$work"'/go" ]]; do sleep 0.05; done; echo "went on"') >"$work/stdout" 2>"$work/stderr" &
 launcher=$!
 wait_for test -s "$work/calm0" -a -s "$work/calm1" || fail "no start"

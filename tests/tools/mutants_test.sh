@@ -78,8 +78,7 @@ python3 "$mutate" --root "$tree" --runner "$work/runner" --only kernels/sum.cu:1
 grep -q 'by //tests/gpu:check_test (the checker of emulated GPUs)' "$work/out" || fail "not by the checker: $(cat "$work/out")"
 rm "$tree"/kernels/sum*
 
-# The run: a script that wants sum.cc as it is, never looks at the second function, and sees the last one
-# only in the sanitized build.
+# The run: the script wants sum.cc as it is. It never checks the second function, and sees the last one only in the sanitized build.
 cat >"$tree/parallel/sum.cc" <<'E2'
 int sum(int a, int b) { return a + b; }
 int unseen(int a, int b) { return a * b; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The example of checkpoints under tools/launch: a rank kills itself, all start again and go on; and four processes stop,
-# two go on. The weights are those of one process that nobody disturbs.
+# The example of checkpoints under tools/launch. A rank kills itself, all start again and go on; and four processes stop, two go on.
+# The weights are those of one undisturbed process.
 # usage: processes_checkpoint_test.sh EXAMPLE
 set -euo pipefail
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The examples of processes as two of them, under tools/launch: each ends well on both ranks (they check themselves what
-# they show) and says what it says with two ranks. Started alone, as tests, they reduce nothing.
+# The examples of processes as two of them, under tools/launch. Each ends well on both ranks (they check themselves what they show)
+# and prints its text for two ranks. Started alone, as tests, they reduce nothing.
 # usage: processes_pages_test.sh EXAMPLE...
 set -euo pipefail
 
@@ -35,8 +35,8 @@ for page in "$@"; do
     fully_shard)
       pair '0 process 0 of 2 on mesh (shard=2) holds ' '1 process 1 of 2 on mesh (shard=2) holds ' '0 loss '
       ;;
-    # Its ranks need cards of their own: emulated GPUs, and the double of NCCL between them, are of one process, in which
-    # the page makes threads. Without cards it ends at once, and says so.
+    # Its ranks need GPUs of their own. Emulated GPUs, and the emulated NCCL between them, belong to one process, in which the page
+    # makes threads. Without GPUs it ends at once, and says so.
     gpus) CUDA_VISIBLE_DEVICES='' pair '0 no GPU' '1 no GPU' ;;
     recompute) pair '0 kept for backward: .* gradients are the same' ;;
     replicate) pair '0 over 2 ranks: head.bias' '0 step 60: loss of rank 0 ' ;;

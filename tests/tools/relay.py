@@ -22,7 +22,7 @@ import sys
 import time
 
 A, RELAY, B = "127.0.0.1", "127.0.0.2", "127.0.0.3"
-# A sockaddr_in in memory: family, port, address, and zeros behind it.
+# A sockaddr_in in memory: family, port, address, and zeros after it.
 SOCKADDR = re.compile(rb"\x02\x00(..)(\x7f\x00\x00[\x01-\x03])\x00{8}", re.DOTALL)
 MOST = 1 << 20  # bytes on their way in one direction
 
@@ -124,7 +124,8 @@ class Relay:
 
     def accept(self, listener, host, port, carries_frames):
         caller, _ = listener.accept()
-        # Only rank 0, which serves the store, may come later than who asks for it; there is nothing else to carry then.
+        # Only rank 0, which serves the store, may come later than the process that asks for it; there is nothing else to carry
+        # then.
         deadline = time.monotonic() + 60
         while True:
             try:

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # Two hosts of two processes each train one model, and the link between them is cut. Every process must report it within its
-# deadline, name ranks of the other host and end; started again, they go on from the checkpoint to the bits of a run that nobody
-# disturbed.
+# deadline, name ranks of the other host and end. Started again, they go on from the checkpoint to the bits of an undisturbed run.
 #
-# What the hosts are: with relay.py two addresses of loopback, and the link is the relay, which drops, stalls or half-opens its
-# connections; with network namespaces, where they are permitted, two of them with addresses of their own: packets vanish, and host
-# A's name leads to loopback on host A itself, as on many systems.
+# The hosts are of two kinds. With relay.py they are two addresses of loopback, and the link is the relay, which drops, stalls or
+# half-opens its connections. With network namespaces, where they are permitted, they are two namespaces with addresses of their
+# own. Packets vanish, and host A's name leads to loopback on host A itself, as on many systems.
 # usage: train_ddp_hosts_test.sh TRAIN_PROGRAM [relay | namespaces]
 set -euo pipefail
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The main job over two processes, of which a random one is killed at a random moment, until ROUNDS were: the launcher starts all
-# again, and each run ends with the digest of one that nobody disturbed. RAMET_SEED draws other moments.
+# The main job over two processes. A random one is killed at a random moment, until ROUNDS were. The launcher starts all again, and
+# each run ends with the digest of an undisturbed one. RAMET_SEED draws other moments.
 # usage: train_ddp_killed_test.sh ROUNDS TRAIN_PROGRAM
 set -euo pipefail
 
@@ -54,7 +54,7 @@ for ((round = 1; struck < rounds; ++round)); do
   timeout 120 "$launch" --nproc 2 --max-restarts 3 -- "$train" "${common[@]}" --out "$out" >"$work/stdout" 2>"$work/stderr" &
   run=$!
   moment=$((RANDOM % milliseconds))
-  # From when there is somebody to kill, which a busy machine takes its time for.
+  # The moment counts from when there is a rank to kill, which takes time on a busy machine.
   until [[ -n $(ranks_of $run) ]] || ! kill -0 $run 2>/dev/null; do sleep 0.05; done
   sleep "$((moment / 1000)).$(printf %03d $((moment % 1000)))"
   mapfile -t ranks < <(ranks_of $run)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The main job over processes, under tools/launch: one digest for 1, 2 and 4 of them, and a run that is killed goes on.
+# The main job over processes, under tools/launch: one digest for 1, 2 and 4 of them, and a killed run goes on.
 # usage: train_ddp_test.sh TRAIN_PROGRAM
 set -euo pipefail
 

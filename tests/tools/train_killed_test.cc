@@ -64,8 +64,8 @@ std::vector<std::string> temporaries(const std::string& folder) {
   return found;
 }
 
-// There is a whole checkpoint at every moment, the old run's or the new one's, and never a file of
-// the old run beside the new one's checkpoint for longer than it takes to remove it.
+// There is a whole checkpoint at every moment, the old run's or the new one's. A file of the old
+// run stays with the new one's checkpoint only for the time that its removal takes.
 TEST_F(TrainTest, ANewRunKilledAtItsFirstSteps) {
   Options o = options("whole");
   o.model = "mlp";

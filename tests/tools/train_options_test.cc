@@ -260,7 +260,7 @@ TEST_F(TrainTest, RefusesCifarFilesThatLie) {
   good.model = "mlp";
   good.data = folder;
   expect_part(printed(good), "on 5 images of " + folder);
-  // Files of two sets: which one was meant, nobody can tell.
+  // Files of two sets: the program cannot know which one was meant.
   write("test.bin", "\x13" + record(7));
   refused("got \"" + folder + "/data_batch_1.bin\" of CIFAR-10 and \"" + folder +
           "/test.bin\" of CIFAR-100, expected one set in a folder");

@@ -1,5 +1,5 @@
-// What the training program draws and writes beside the model: curve, graph, metrics, progress
-// line.
+// What the training program draws and writes in addition to the model: curve, graph, metrics,
+// progress line.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -15,8 +15,8 @@ namespace {
 
 constexpr ProgressBar::State kState{2, 3, 117, 468, 0.25, 0.91, 4321.4, 65.2};
 
-// What a bar writes to standard error where that is `fd`, read from `from`, which may take a moment
-// (a terminal hands its text on by and by): until it ends with `end`.
+// What a bar writes to standard error where that is `fd`, read from `from`, until it ends with
+// `end`. That may take a moment (a terminal passes its text on in pieces).
 std::string drawn(int fd, int from, const std::string& end) {
   const int saved = ::dup(STDERR_FILENO);
   ::dup2(fd, STDERR_FILENO);

@@ -216,7 +216,8 @@ TEST_F(TrainTest, UNetLearnsShapes) {
   printed(o);
   EXPECT_EQ(digest("two"), digest("one"));
 
-  // Of what a model says that is told the answers, moved by some pixels, counted pixel by pixel.
+  // The measure for a model that knows the answers and moves them by some pixels, counted pixel by
+  // pixel.
   const auto job = make_job(o);
   const Tensor right = job->data().test_targets.to(kLong);
   const NoGradGuard off;
@@ -304,7 +305,7 @@ TEST_F(TrainTest, StringsAreRewritten) {
   }
 }
 
-// Told the answers but for every third string, whose last symbol is missing.
+// The model knows the answers. Only in every third string the last symbol is missing.
 TEST_F(TrainTest, ExactMatchesAreCounted) {
   Options o;
   o.model = "seq2seq";

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What the scripts say: --help is their own usage and nothing else, wrong options are one line and exit code 2, and the last line
-# tells how it ended. Packages, Bazel and the programs are stand-ins here: nothing is installed or built.
+# What the scripts say. --help is their own usage and nothing else, wrong options are one line and exit code 2, and the last line
+# says how it ended. Packages, Bazel and the programs are stand-ins here: nothing is installed or built.
 set -euo pipefail
 
 work=$TEST_TMPDIR/work
@@ -178,7 +178,7 @@ for script in train quickstart; do
   builds train_processes_gpus_explore $script --explore=step.html --devices cuda --ddp
 done
 grep -q "^ran with .*--explore=step.html --devices cuda --ddp\$" "$work/stdout" || fail "$call: other arguments"
-# variant NAME FLAGS: of a machine whose processor has the flags.
+# variant NAME FLAGS: of a machine with a processor with the flags.
 variant() {
   call="flags: $2"
   printf 'processor\t: 0\nflags\t\t: fpu %s sse\n' "$2" >"$work/cpuinfo"
@@ -190,9 +190,8 @@ variant v3 "avx2 fma bmi1 bmi2 avx512f"
 variant v4 "avx2 fma bmi1 bmi2 avx512f avx512bw avx512cd avx512dq avx512vl"
 variant base "avx512f avx512bw avx512cd avx512dq avx512vl"
 
-# The disk cache: the entries read longest ago go while all take more than RAMET_CACHE_GIB, or than the disk has left, every ten
-# minutes at most; all where the disk is full.
-# Sparse files stand in for large entries.
+# The disk cache. The entries that were read longest ago go while all take more than RAMET_CACHE_GIB, or than the disk has left;
+# every ten minutes at most. All go where the disk is full. Sparse files stand in for large entries.
 old="$work/cache/read long ago"
 new=$work/cache/read_today
 truncate -s 1G "$old" "$new"

@@ -18,7 +18,7 @@ struct Order {
 };
 const std::vector<Order>& orders();
 
-/// Makes a device whose threads go in this order. Everything on the previous device is gone.
+/// Makes a device with threads that go in this order. Everything on the previous device is gone.
 void fresh_gpu(const Order& order);
 
 class DeviceFloats {

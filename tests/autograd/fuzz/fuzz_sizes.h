@@ -21,8 +21,8 @@ std::vector<SizeRow> size_rows_of_values();
 /// All of them.
 std::vector<SizeRow> size_rows();
 
-/// How many windows of k numbers fit, where the numbers of a window are `dilation` apart and each
-/// window begins `stride` after the last; below 1: none.
+/// How many windows of k numbers fit; below 1: none. The numbers of a window are `dilation` apart,
+/// and each window begins `stride` after the last.
 inline Wide windows(Wide in, Wide k, Wide stride, Wide padding, Wide dilation) {
   return below(in + 2 * padding - dilation * (k - 1) - 1, stride) + 1;
 }

@@ -32,8 +32,8 @@ TEST(AttentionByWgmma, AsInDoublePrecision) {
     }
 }
 
-// Several blocks of rows, tiles that all rows use whole, both stages more than once, warpgroups
-// that use nothing of a block's last tiles or have no rows.
+// Several blocks of rows, tiles that all rows use whole, and both stages more than once. Some
+// warpgroups use nothing of a block's last tiles, or have no rows.
 TEST(AttentionByWgmma, ManyTiles) {
   RAMET_NEEDS_HOPPER();
   check({1, 1, 70, 660, 64, kBFloat16, false, kWgmma});

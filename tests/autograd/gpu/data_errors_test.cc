@@ -1,4 +1,4 @@
-// An error in the data shows when a caller waits, names the operation, and leaves the device
+// An error in the data shows when a caller waits. It names the operation and leaves the device
 // usable: Note [Errors in data] in runtime/devices/gpu.h.
 #include <gtest/gtest.h>
 

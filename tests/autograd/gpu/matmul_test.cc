@@ -288,9 +288,9 @@ TEST(MatmulOnGpu, MeasuredConvolutions) {
 }
 
 // Both gradients of a convolution, by columns and cuBLASLt and by the implicit products, as a table
-// of measurements says. The cases: gaps between the filter's steps; pixels at which no window
-// begins; filters of one pixel, which need no columns; and images that lie in planes. For the last,
-// gradients have only the implicit way.
+// of measurements says. Some filters have gaps between their steps; some pixels begin no window.
+// Filters of one pixel need no columns. For images that lie in planes, gradients have only the
+// implicit way.
 TEST(MatmulOnGpu, GradientsOfConvolutions) {
   struct Case {
     std::vector<int64_t> x, w, stride, padding, dilation;

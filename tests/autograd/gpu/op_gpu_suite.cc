@@ -40,8 +40,8 @@ std::vector<Tensor> absolute(V tensors) {
   return out;
 }
 
-// expect_close. Where the row adds products up, the bound is a part of the sum of absolute values:
-// the error of a sum in float32 is a part of that, whatever cancels (Higham 2002, 3.1).
+// expect_close. Where the row adds products up, the bound is a part of the sum of absolute values.
+// The error of a sum in float32 is a part of that, whatever cancels (Higham 2002, 3.1).
 void expect_sum_close(const Tensor& got, const Tensor& want, const Tensor& size, double slack) {
   if (!size.defined()) return expect_close(got, plain_of(want), slack);
   const Tensor error = got.to(host, kDouble).sub(want).abs(),
@@ -83,8 +83,9 @@ uint64_t most_threads(const std::vector<KernelLaunch>& launches) {
   for (const KernelLaunch& l : launches) most = std::max(most, l.threads);
   return most;
 }
-// At least one launch has 1,024 threads or more, and every launch does, with two exceptions: the
-// kernels above, and launches that combine partial results of as many threads of the same kernel.
+// At least one launch has 1,024 threads or more. So has every launch, with two exceptions. These
+// are the kernels above, and launches that combine partial results of as many threads of the same
+// kernel.
 void expect_many_threads(const std::vector<KernelLaunch>& launches) {
   if (!launches.empty()) { EXPECT_GE(most_threads(launches), 1024u); }
   std::set<std::string> wide;

@@ -109,8 +109,8 @@ struct Row {
     {"inference op, inference", "FTTF EEFEEEF EEFFEEF FFFFTTF"},
 };
 
-// Where our answers differ (tools/compare/NOTES.md): an operation on a view without history is a
-// constant; an inference tensor's detach() is never written outside; set_data leaves what the
+// Where our answers differ (tools/compare/NOTES.md). An operation on a view without history is a
+// constant. An inference tensor's detach() is never written outside. set_data leaves what the
 // tensor is.
 std::string expected(const Row& row) {
   std::string e = row.answers;

@@ -1,5 +1,5 @@
 // Graphs with parts that were recorded on several threads, or by a backward that recorded more than
-// others: every node runs once, after all that uses its results.
+// others. Every node runs once, after all that uses its results.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -241,7 +241,7 @@ const std::vector<Cut>& cuts() {
   };
   return all;
 }
-// A use of each part whose bit is set in `used`, each in a different way, the first one twice.
+// A use of each part with its bit set in `used`, each in a different way, the first one twice.
 Tensor used_up(const List& parts, unsigned used) {
   Tensor sum = zeros({}, TensorOptions(kDouble));
   for (size_t i = 0; i < parts.size(); ++i)

@@ -1,4 +1,4 @@
-// Where a number is compared with a tensor of fewer bits, right at the border: the number is
+// Where a number is compared with a tensor of fewer bits, right at the border. The number is
 // rounded to the tensor's dtype first, as LibTorch does. And functions at the ends of their dtypes.
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
-// Every overload, called with the types of arguments that programs write: an int where another
-// overload has a bool or a double, lists in braces, numbers for lists, nothing at all. The texts
-// are LibTorch 2.15's answers to the same calls: dtype and sizes. Except for draws, they also have
-// the sum of the values times 1, 2, 3, ...
+// Every overload, called with the types of arguments that programs write. These are an int where
+// another overload has a bool or a double, lists in braces, numbers for lists, nothing at all. The
+// texts are LibTorch 2.15's answers to the same calls: dtype and sizes. Except for draws, they also
+// have the sum of the values times 1, 2, 3, ...
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -35,8 +35,8 @@ int64_t count(const Index& sizes);
 Plain made(const Index& sizes, const std::function<double(const Index&)>& f);
 /// The common shape under broadcasting.
 Index common(const Index& a, const Index& b);
-/// Replaces every line along dimension d by f(line): of one value with keepdim or without, or of
-/// any other length that is the same for all lines.
+/// Replaces every line along dimension d by f(line). That has one value, with keepdim or without,
+/// or any other length that is the same for all lines.
 enum class Line { kDrop, kKeep, kResize };
 Plain along(const Plain& x, int64_t d, Line way,
             const std::function<std::vector<double>(const std::vector<double>&)>& f);
@@ -102,7 +102,7 @@ Reference as(Index (*sizes)(const Plain&));
 Reference moved(Index (*sizes)(const Plain&), Index (*from)(const Index& i, const Plain& x));
 
 struct Row {
-  std::string name;     ///< the function, and after a dot the word that distinguishes this row
+  std::string name;     ///< the function, and after a dot the word of this row
   uint16_t dtypes;      ///< of the real inputs, those LibTorch takes
   uint16_t gaps = 0;    ///< of them, those Ramet does not take: counted
   uint16_t beyond = 0;  ///< those Ramet takes and LibTorch does not

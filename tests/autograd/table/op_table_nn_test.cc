@@ -35,8 +35,8 @@ struct Window {
   Index sizes(const Plain& x, int64_t channels) const {
     return {x.size(0), channels, extent(x.size(2), 0), extent(x.size(3), 1)};
   }
-  // Calls f(y, x, a, b) for every place of the window at output (i, j): (y, x) in the image, or
-  // outside of it, and (a, b) in the kernel.
+  // Calls f(y, x, a, b) for every place of the window at output (i, j). (y, x) is the place in the
+  // image or outside of it, and (a, b) in the kernel.
   template <class F> void each(int64_t i, int64_t j, F f) const {
     for (int64_t a = 0; a < kernel[0]; ++a)
       for (int64_t b = 0; b < kernel[1]; ++b)

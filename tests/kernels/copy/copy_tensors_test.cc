@@ -8,7 +8,7 @@ namespace {
 using raw::Buffer;
 using raw::Values;
 
-// Tensors of all sizes behind each other in one buffer, and back: every byte where it belongs.
+// Tensors of all sizes one after the other in one buffer, and back: every byte where it belongs.
 TEST(CopyTensors, PackAndUnpack) {
   Values v(1);
   for (const int count : {1, 2, 7, kCopiedTensors}) {

@@ -1,5 +1,5 @@
-// How many blocks a GPU's sums have, whatever GPU there is: cuts for a nominal card, which follow
-// from shapes. They are part of the bits.
+// How many blocks a GPU's sums have, whatever GPU there is. The cuts are those for a nominal GPU
+// and follow from shapes. They are part of the bits.
 #define RAMET_VARIANT here  // as kernel files have namespaces of theirs
 #include "kernels/gpu/gpu_cuts.h"
 
@@ -80,7 +80,7 @@ TEST(GpuCuts, WeightsOfConvolutions) {
   expect(cut(0, 1, 3, 16, 3, 32), 1, 1, 1024, 0);
 }
 
-// Whatever the shape: pieces hold every element, none is empty, a cut makes no more than
+// For any shape: pieces hold every element, and none is empty. A cut makes no more than
 // kNominalBlocks, and half of them where there is enough to do.
 TEST(GpuCuts, PiecesOfAnyShape) {
   raw::Values values(3);
@@ -173,8 +173,8 @@ TEST(GpuCuts, KeysOfTheRowsOfAnEmbedding) {
   EXPECT_EQ(sort_gpu_passes(1), 2);
 }
 
-// Two tuples have one key where they have one place, else none; keys are below `none`, which is the
-// number of places but where index tensors' steps overlap.
+// Two tuples have the same key exactly where they have the same place. Keys are below `none`, which
+// is the number of places, unless the steps of index tensors overlap.
 TEST(GpuCuts, KeysAreEqualWherePlacesAre) {
   struct Case {
     std::vector<int64_t> sizes, steps;

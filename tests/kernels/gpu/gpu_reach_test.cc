@@ -1,5 +1,5 @@
-// Of how many bits positions are on a GPU: never fewer than the largest one needs, found by going
-// through all of them, and not 64 long before that.
+// How many bits positions have on a GPU: never fewer than the largest one needs, which the test
+// finds by going through all of them. They are not 64 bits long before that is needed.
 #include "kernels/image/reach.h"
 
 #include <algorithm>

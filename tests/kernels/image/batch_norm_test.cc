@@ -127,8 +127,8 @@ TEST(BatchNorm, AgreesWithTheDefinition) {
   });
 }
 
-// The variance must survive a mean that is large beside the spread, as it would not with E[x^2] -
-// E[x]^2 in float.
+// The variance must survive a mean that is large compared with the spread, as it would not with
+// E[x^2] - E[x]^2 in float.
 TEST(BatchNorm, LargeMeanBesideASmallSpread) {
   for_each_variant([](Variant) {
     for (bool inside : {false, true}) {

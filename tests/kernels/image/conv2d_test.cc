@@ -14,7 +14,7 @@ ImageView view(Buffer& b, int64_t c, int64_t h, int64_t w, Layout layout) {
 }
 int64_t span(Layout layout) { return layout == kOdd ? 2 : 1; }
 
-// One convolution with operands, naive gradients in double beside it.
+// One convolution with operands, and with naive gradients in double.
 struct Case {
   Conv2dShape s;
   ScalarType dtype;
@@ -196,7 +196,7 @@ TEST(Conv2d, AgreesWithTheDefinition) {
   });
 }
 
-// Fewer outputs than the image has room for, and more, with zeros on the right and below alone.
+// Fewer outputs than the image allows, and more, with zeros only on the right and below.
 TEST(Conv2d, PaddingOfOneSide) {
   for_each_variant([](Variant variant) {
     Values pick(90 + static_cast<int>(variant));

@@ -143,7 +143,7 @@ TEST(Index, RowsAndColumns) {
   check({{40}, {0}, {1}, {{1}}, {5}, {1}}, 5, 40, {40}, 3);
   // Strided x and y.
   check({{30, 20}, {0, 2}, {41, 2}, {{1, 0}}, {6}, {40}}, 240, 30 * 41, {30});
-  // A row whose tasks are longer than what is converted at a time, dense or every second element.
+  // A row with tasks longer than what is converted at a time, dense or every second element.
   for (int64_t sx : {1, 2})
     for (int64_t sy : {1, 2})
       check({{1, 4000}, {0, sx}, {0, sy}, {{1, 0}}, {3}, {4000 * sx}}, 12000 * sx, 4000 * sy, {1});
@@ -236,7 +236,7 @@ TEST(Index, Check) {
     EXPECT_EQ(first_bad(1, 2, most), -1) << most;
     EXPECT_EQ(first_bad(1, 2, 5), 300) << most;
   }
-  // The first one of several, whoever finds one first.
+  // The first one of several, whichever thread finds one first.
   Buffer many(200000, kLong), found(1, kLong);
   many.fill(3);
   for (int64_t i : {199999, 150000, 90123, 90122}) many.set(i, 4);
@@ -320,7 +320,7 @@ TEST(Index, CumulativeSum) {
       }
 }
 
-// Bags of every width against sums in double; nothing is written behind the last.
+// Bags of every width against sums in double; nothing is written after the last.
 TEST(EmbeddingBag, AgainstTwin) {
   const std::vector<double> indices{4, 1, 6, 6, 2, 0, 5, 3, 3, 1, 4, 2, 5}, offsets{0, 1, 1, 4, 11};
   const int64_t rows = 7, bags = 5, total = 13, padding = 2;

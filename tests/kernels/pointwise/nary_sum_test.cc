@@ -136,7 +136,7 @@ TEST(NarySum, SameBitsForAnyThreadsLengthAndVariant) {
   }
 }
 
-// more than 8 Mi elements: the streamed stores and the tail behind them
+// more than 8 Mi elements: the streamed stores and the tail after them
 TEST(NarySum, StreamsPastTheCache) {
   const int64_t n = (int64_t{8} << 20) + 37;
   Buffer a(n, kFloat), b(n, kFloat), out(n, kFloat);

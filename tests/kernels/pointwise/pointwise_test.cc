@@ -1,5 +1,5 @@
-// Every pointwise kernel against its reference, and what holds for all of them: any length at any
-// offset, any type, any number of threads, scalars, results in place.
+// Every pointwise kernel against its reference. Checks for all of them: any length at any offset,
+// any type, any number of threads, scalars, results in place.
 #include "kernels/pointwise/pointwise.h"
 
 #include "tests/kernels/pointwise/pointwise_reference.h"

@@ -1,4 +1,4 @@
-// Steps of recurrent cells, forward and backward, against float64 twins.
+// Steps of recurrent cells, forward and backward, against float64 references.
 #include "kernels/pointwise/recurrent.h"
 
 #include <array>

@@ -195,8 +195,8 @@ TEST(Random, UniformStaysBelowItsUpperBoundInEveryType) {
   });
 }
 
-// Sums that grow and fall by rounding alone, as a GPU's may (CumulativeSumArgs), and the draws that
-// lie between two of them: nobody picks what has no probability.
+// Sums that grow and fall by rounding alone, as a GPU's may (CumulativeSumArgs), and the draws
+// between two of them. No draw picks what has no probability.
 TEST(Random, PicksNothingWithoutProbability) {
   struct Row {
     std::vector<double> sums, probabilities;
@@ -248,8 +248,9 @@ TEST(Random, BernoulliWithATensorOfProbabilities) {
 
 // ---- counts -------------------------------------------------------------------------------------
 
-// How far counts[k] are from n * probability(k), over all k that are expected 10 times or more and
-// one bin for the others: chi squared less its degrees of freedom, in its deviations.
+// How far counts[k] are from n * probability(k). Every k that is expected 10 times or more has a
+// bin, and one bin has the others. Returns chi squared less its degrees of freedom, in its
+// deviations.
 double chi_deviations(const Buffer& counts, const std::function<long double(int64_t)>& log_pmf) {
   const double n = static_cast<double>(counts.size);
   const auto [least, most] = [&] {

@@ -1,5 +1,5 @@
-// Reductions against float64 twins over index tuples, in every walk, dtype, variant and thread
-// count.
+// Reductions against float64 references over index tuples, in every traversal, dtype, variant and
+// thread count.
 #include "kernels/reduce/reduce.h"
 
 #include <limits>
@@ -152,8 +152,9 @@ void check(Op op, const View& v, const Buffer& in, ScalarType out_dtype, double 
   }
 }
 
-// Views that take each walk: whole tensors, rows, columns, both ends of a 4-d tensor, gaps,
-// reversed, transposed and repeated dimensions, and sequences long enough to be cut into segments.
+// Views that take each traversal: whole tensors, rows, columns, both ends of a 4-d tensor, and
+// gaps. Also reversed, transposed and repeated dimensions, and sequences long enough to be cut into
+// segments.
 std::vector<View> views() {
   View gaps{{5, 7, 9}, {200, 20, 2}, {true, false, true}, 3};
   View reversed{{6, 40}, {40, -1}, {false, true}, 39};

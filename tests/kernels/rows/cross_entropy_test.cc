@@ -1,4 +1,4 @@
-// Fused cross entropy and nll_loss against float64 twins.
+// Fused cross entropy and nll_loss against float64 references.
 #include "kernels/rows/cross_entropy.h"
 
 #include "tests/kernels/raw.h"
@@ -128,8 +128,8 @@ TEST(CrossEntropy, PixelsOfImages) {
   check({64, 3000, kFloat, LossReduction::kNone, 0, false, false, false, 64});
 }
 
-// An image's bits are its own: what else is in the batch, and where in a sweep its pixels come,
-// does not matter; nor does the number of its pixels.
+// An image's bits are its own. They do not depend on the rest of the batch, the place of its pixels
+// in a sweep, or on the number of its pixels.
 TEST(CrossEntropy, ImagesAloneAndInABatch) {
   const int64_t images = 5, cols = 37;
   for (const ScalarType t : {kFloat, kDouble})

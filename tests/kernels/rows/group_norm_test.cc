@@ -1,4 +1,4 @@
-// Group norm forward and backward against float64 twins.
+// Group norm forward and backward against float64 references.
 #include "kernels/rows/group_norm.h"
 
 #include <array>
@@ -47,7 +47,7 @@ void check(const Case& k) {
     for (const Buffer* o : {&work, &y, &mean, &rstd, &dx, &dw, &db})
       EXPECT_TRUE(o->guards_intact());
   };
-  Buffer all(2 * (2 * size + 2 * rows + 2 * k.c), kFloat);  // with room for doubles
+  Buffer all(2 * (2 * size + 2 * rows + 2 * k.c), kFloat);  // large enough for doubles
   raw::expect_same_bits(all, [&](Buffer& o) {
     run();
     char* to = o.as<char>();

@@ -1,4 +1,4 @@
-// Layer norm forward and backward against float64 twins.
+// Layer norm forward and backward against float64 references.
 #include "kernels/rows/layer_norm.h"
 
 #include "tests/kernels/raw.h"

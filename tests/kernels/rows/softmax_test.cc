@@ -1,4 +1,4 @@
-// Softmax and log-softmax, forward and backward, against float64 twins.
+// Softmax and log-softmax, forward and backward, against float64 references.
 #include "kernels/rows/softmax.h"
 
 #include <limits>
@@ -138,7 +138,7 @@ TEST(Softmax, ExtremeValues) {
         }
         x.fill(-kInf);
         EXPECT_TRUE(std::isnan(forward(x, 1, cols, false)[0]));
-        // Beside other rows, which see nothing of it.
+        // Next to other rows, which are not affected.
         const int64_t inner = 20;
         Buffer many(cols * inner, t);
         for (double bad : {kNaN, kInf}) {

@@ -1,4 +1,4 @@
-// The C interface beside the C++ one: the same bits, and whose memory it is.
+// The C interface compared with the C++ one: the same bits, and which of them owns what memory.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -96,7 +96,7 @@ TEST_F(CInterface, GoesOnFromFiles) {
               RAMET_OK)
         << last();
     expect_same(losses, losses_of(twin));
-    // The file has PyTorch's names and the parameters of the C++ twin.
+    // The file has PyTorch's names and the parameters of the C++ version.
     c99_task task = twin.task;
     task.weights = whole.path.c_str();
     ASSERT_EQ(c99_train(&task, losses.data()), RAMET_OK) << last();

@@ -1,4 +1,4 @@
-// Every module that a description may name, beside the same of C++.
+// Every module that a description may name, and the same module in C++.
 #pragma once
 #include <functional>
 #include <string>

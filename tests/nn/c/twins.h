@@ -1,4 +1,4 @@
-// Training tasks for C, each with its twin in C++.
+// Training tasks for C, each with its counterpart in C++.
 #pragma once
 #include <cmath>
 #include <functional>
@@ -26,7 +26,7 @@ template <class T> std::vector<T> waves(int64_t count, double step) {
 c99_data data_of(void* data, int dtype, std::vector<int64_t> sizes);
 Tensor tensor_over(const c99_data& d, ScalarType type);
 
-// A task for C, and its twin in C++: what makes the module, the optimizer and the loss.
+// A task for C, and its counterpart in C++: what makes the module, the optimizer and the loss.
 struct Twin {
   const char* name;
   c99_task task;

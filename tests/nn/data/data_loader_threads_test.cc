@@ -96,9 +96,9 @@ TEST(DataLoader, AnEpochMayBeLeftEarly) {
   }
 }
 
-// With two workers, the first batch waits until the other worker has begun its second one, so has
-// handed over its first, and where order is not kept until a batch was taken: only a loader that
-// keeps order delivers 0 first.
+// With two workers, the first batch waits until the other worker has begun its second one, and so
+// has handed over its first. Where order is not kept, it also waits until a batch was taken. So
+// only a loader that keeps order delivers 0 first.
 struct Race {
   std::atomic<int> begun{0};
   std::atomic<bool> taken{false};

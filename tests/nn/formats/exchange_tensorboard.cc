@@ -113,7 +113,7 @@ TEST(TensorBoard, WritesWhatItReads) {
   EXPECT_EQ(integer_of(picture, 1), 2);
   EXPECT_EQ(integer_of(picture, 2), 4);
   EXPECT_EQ(integer_of(picture, 3), 3);
-  // The chunk of pixels begins behind 8 bytes of signature and 25 of header.
+  // The chunk of pixels begins after 8 bytes of signature and 25 of header.
   EXPECT_EQ(png.substr(0, 8), "\x89PNG\r\n\x1a\n");
   EXPECT_EQ(png.substr(37, 4), "IDAT");
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(png[i]); };

@@ -75,7 +75,7 @@ TEST(Dlpack, ExportsEveryDtypeWithItsGeometry) {
 
 TEST(Dlpack, AnExportKeepsTheMemory) {
   Tensor t =
-      arange(600, TensorOptions(kFloat)).view({20, 30});  // too large to lie beside its header
+      arange(600, TensorOptions(kFloat)).view({20, 30});  // too large to lie next to its header
   auto* const memory = t.data_ptr<float>();
   DLManagedTensor* out = to_dlpack(t);
   t.set_data(zeros({2}));

@@ -1,4 +1,4 @@
-// Damaged files of other programs: each is read as what it says, or refused by one Error that names
+// Damaged files of other programs. Each is read as what it says, or refused by one Error that names
 // the file, and costs no more memory than its bytes.
 #pragma once
 #include "tests/fuzz.h"
@@ -6,8 +6,8 @@
 namespace ramet {
 namespace fuzz {
 
-/// The checked-in arrays and ones of our own, damaged: alone, in archives, and archives around
-/// damaged arrays whose checksums are right.
+/// The checked-in arrays and ones of our own, damaged: alone, in archives, and in archives with
+/// right checksums around damaged arrays.
 void check_npy(Tape& tape);
 void check_npz(Tape& tape);
 /// State dicts, checkpoints and LibTorch's archives: their zip's bytes; their pickle, version, byte

@@ -21,7 +21,7 @@ namespace {
 
 using namespace ramet;
 
-// For readers that take a path: beside "one.safetensors", which an index may name.
+// For readers that take a path: in the folder of "one.safetensors", which an index may name.
 const std::string& file_of(const char* data, size_t size) {
   static const std::string path = std::string(std::getenv("RAMET_FUZZ_FOLDER")) + "/file";
   std::ofstream(path, std::ios::binary).write(data, static_cast<std::streamsize>(size));

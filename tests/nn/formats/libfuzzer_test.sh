@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Each reader of files and texts under libFuzzer, a minute each, from the checked-in files on: memory errors, leaks, exceptions
-# that are no Error, inputs that take long or much memory fail.
+# Each reader of files and texts under libFuzzer, a minute each, from the checked-in files on. These fail: memory errors, leaks,
+# exceptions that are no Error, and inputs that take long or much memory.
 # usage: libfuzzer_test.sh FOLDER...   (those of the layers' archives; RAMET_FUZZ_SECONDS: other than 60; RAMET_FUZZ_READERS: not all)
 set -euo pipefail
 

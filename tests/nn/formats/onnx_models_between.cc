@@ -24,7 +24,7 @@ namespace {
 using namespace nn;
 using Tensors = std::vector<Tensor>;
 
-// A module with a layer fc, a buffer and a parameter, whose forward is a function.
+// A module with a layer fc, a buffer and a parameter, and with a function as its forward.
 struct WithImpl : Module {
   using F = std::function<Tensors(WithImpl&, const Tensors&)>;
   WithImpl() {

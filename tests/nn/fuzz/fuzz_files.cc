@@ -174,8 +174,8 @@ void check_safetensors(Tape& tape) {
     damage(tape, bad, true);
     Safetensors in;
     if (!loads_or_refuses(bad.size(), [&] { in = read(bad); })) continue;
-    // What was read is what the file says: no byte of data is left over or read twice, and written
-    // again it is the same content.
+    // What was read is what the file says. No byte of data is left over or read twice, and a second
+    // write has the same content.
     size_t data = 0;
     for (const auto& entry : in.tensors) data += entry.second.nbytes();
     RC_ASSERT(data == bad.size() - kLength - header_length(bad));

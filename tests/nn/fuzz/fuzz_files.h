@@ -11,11 +11,11 @@ namespace ramet {
 namespace fuzz {
 
 /// Flips, cuts, inserts, repeats, puts absurd numbers in place of digits: up to four of these. With
-/// `sized` the file begins with the length of its header, which may be mended afterwards, so that
-/// the damage is met by the parser and not by the length.
+/// `sized` the file begins with the length of its header. The length may be corrected afterwards,
+/// so that the parser finds the damage and not the check of the length.
 void damage(Tape& tape, std::string& bytes, bool sized);
-/// A tensor of any of these dtypes, of rank 0 to 3, with or without elements, dense or not, whose
-/// bytes are random.
+/// A tensor of any of these dtypes, of rank 0 to 3, with or without elements, dense or not, with
+/// random bytes.
 Tensor any_tensor(Tape& tape, const std::vector<ScalarType>& dtypes);
 /// Escapes, quotes, several bytes a letter.
 std::string any_text(Tape& tape);
@@ -34,8 +34,8 @@ class Limit {
   const Device kHost{kCPU, 0};
 };
 
-/// Does load() work? The only other thing it may do is throw one Error, not one about memory: a
-/// reader asks for no more than a file of `bytes` can fill.
+/// Does load() work? Otherwise it must throw one Error, and not one about memory: a reader asks for
+/// no more than a file of `bytes` can fill.
 template <class F> bool loads_or_refuses(size_t bytes, F&& load) {
   const Limit limit(2 * bytes + 4096);
   try {

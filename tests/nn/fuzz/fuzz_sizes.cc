@@ -294,7 +294,7 @@ std::vector<SizeRow> size_rows_of_modules() {
                             scores, target);
          });
        }},
-      {"init",  // also of what nobody could write
+      {"init",  // also of tensors too large to be written
        [](SizeDraw& d) {
          const bool small = d.flag("small");
          const int64_t side = d.note("side", small ? d.tape().between(1, 3)
@@ -356,7 +356,7 @@ std::vector<SizeRow> size_rows_of_modules() {
          const bool limited = d.flag("with max_jobs");
          const bool wrong = batch == 0 || workers > 4096 || (workers > 0 && limited && jobs == 0) ||
                             (waits && !patient);
-         if (workers > 4 && workers <= 4096) return;  // that many threads are somebody else's test
+         if (workers > 4 && workers <= 4096) return;  // another test has that many threads
          if (waits && !patient) return;               // may be in time or not
          d.expect(unless(wrong, {std::min<Wide>(up(batch), 5)}), [&] {
            auto set = data::datasets::TensorDataset(ones({5, 2}))

@@ -187,7 +187,8 @@ TEST(Onnx, OfAGpu) {
   EXPECT_EQ(formats::onnx_bytes(*net, {x.to(kGpu)}, {}, forward), host);
 }
 
-// DLPack: a card's memory goes out and comes home without a copy; an emulated GPU's is no card's.
+// DLPack: a real GPU's memory goes out and comes back without a copy. An emulated GPU's memory is
+// not a real GPU's.
 TEST(Dlpack, OfAGpu) {
   const Tensor t = drawn({3, 4}, kFloat, 1).to(kGpu).transpose(0, 1);
   if (gpu::library()->card(0) < 0) {

@@ -11,7 +11,7 @@
 namespace ramet::kernels {
 namespace {
 
-// Many parameters of odd sizes, some of them too long for one block, whose gradients are their own.
+// Many parameters of odd sizes, some of them too long for one block, with gradients of their own.
 std::vector<Tensor> parameters(Device device, ScalarType dtype) {
   std::vector<Tensor> p;
   for (int64_t i = 0; i < 70; ++i)
@@ -95,8 +95,8 @@ TEST(ClipOnGpu, NormAndLimit) {
     }
 }
 
-// Beside others, a tensor of so many blocks that a warp's lanes add up several each, and the last
-// one is short: the squares are whole numbers, and no order of sums rounds.
+// Among other tensors, one of so many blocks that a warp's lanes add up several each, and the last
+// one is short. The squares are whole numbers, and no order of sums rounds.
 TEST(ClipOnGpu, NormsOfManyBlocks) {
   for (ScalarType t : {kFloat, kDouble, kHalf, kBFloat16}) {
     const int64_t n = 33 * kSumSquaresBlock + 7;

@@ -1,4 +1,4 @@
-// Numbers of attention from PyTorch 2.15 in float64: what modules give whose parameters are
+// Numbers of attention from PyTorch 2.15 in float64: the results of modules with the parameters
 // sin(1.1 i + .2 + k) / 2, k the parameter's number.
 #pragma once
 #include <cmath>

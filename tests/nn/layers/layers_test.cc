@@ -327,7 +327,7 @@ TEST(Layers, FoldAndUnfold) {
   Fold fold(FoldOptions({3, 5}, {2, 3}).padding({1, 0}).stride({2, 1}));
   const Tensor columns = unfold(x), ones_of = unfold(ones_like(x));
   EXPECT_EQ(columns.sizes(), IntArrayRef({1, 12, 6}));
-  // Each pixel comes back as often as it was there: no block is beside another one in height.
+  // Each pixel comes back as often as it was there: no two blocks are next to each other in height.
   EXPECT_TRUE(same_bits(fold(ones_of), doubles({1, 2, 3, 2, 1}).expand({1, 2, 3, 5})));
   expect_values(fold(columns), values(x.mul(doubles({1, 2, 3, 2, 1}))));
   EXPECT_TRUE(same_bits(F::unfold(x, unfold->options), columns));

@@ -246,8 +246,8 @@ TEST(MarginLosses, MemoryGrowsAsTheClasses) {
   EXPECT_LE(memory_stats(kCPU).peak - before, n * c * 64);
 }
 
-// Every loss of no samples: a mean of nothing is NaN and their sum 0, as in PyTorch, whose
-// multi_margin_loss and multilabel_margin_loss alone give what lay in memory.
+// Every loss of no samples: a mean of nothing is NaN and their sum 0, as in PyTorch. Only PyTorch's
+// multi_margin_loss and multilabel_margin_loss differ: they give what lay in memory.
 TEST(MarginLosses, OfNoSamples) {
   using Loss = Tensor (*)(const Tensor& x, int64_t reduction);
 #define RAMET_LOSS(...) [](const Tensor& x, int64_t r) -> Tensor { return __VA_ARGS__; }
@@ -412,8 +412,8 @@ TEST(CtcLoss, NaNStaysNaN) {
   }
 }
 
-// By definition: the sum over all ways to give each step a class, of those that leave the target
-// once repetitions and then blanks are gone.
+// By definition: the sum over all ways to give each step a class that leave the target once
+// repetitions and then blanks are gone.
 double by_alignments(const Tensor& log_probs, const L& target, int64_t blank) {
   const int64_t steps = log_probs.size(0), classes = log_probs.size(1);
   const std::vector<double> lp = values(log_probs);
@@ -511,8 +511,8 @@ TEST(CtcLoss, FormsAgree) {
   EXPECT_TRUE(same_bits(autograd::grad({loss}, {y})[0], autograd::grad({same}, {y})[0]));
 }
 
-// The losses are 24,000, of which a float32 rounds 1e-3, and states that matter are 10,000 behind
-// others; sums that are not taken relative to the largest are 2.6 off here.
+// The losses are 24,000, of which a float32 rounds 1e-3, and states that matter are 10,000 below
+// others. Sums that are not taken relative to the largest are 2.6 off here.
 TEST(CtcLoss, ManyStepsInFloat) {
   const Tensor x = sines(8000 * 5, 2.3, 0.1).mul(3).view({8000, 1, 5}).log_softmax(2);
   const auto slope = [&](ScalarType t) {

@@ -227,7 +227,8 @@ TEST(Interpolate, ValuesAndGradients) {
   }
 }
 
-// To their own size images stay what they are; each result still looks at nine inputs an axis.
+// An image does not change when it is resized to its own size; each result still reads nine inputs
+// an axis.
 TEST(Upsampling, AntialiasedToTheSameSize) {
   const Tensor x = randn({2, 3, 40, 40}, kDouble).requires_grad_(), g = randn_like(x.detach());
   for (const auto& mode : {O().mode(kBicubic), O().mode(kBilinear)}) {

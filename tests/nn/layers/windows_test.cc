@@ -1,5 +1,5 @@
-// Layers of windows besides the plain ones of layers_test.cc, against numbers from PyTorch 2.15 in
-// float64: padding modes, transposed convolutions, volumes.
+// Layers of windows other than the plain ones of layers_test.cc, against numbers from PyTorch 2.15
+// in float64: padding modes, transposed convolutions, volumes.
 #include "autograd/autograd.h"
 #include "autograd/ops/make/factory.h"
 #include "nn/functional/functional.h"

@@ -26,7 +26,7 @@ int64_t number(const std::string& word) {
   return n;
 }
 
-// The words of a line behind its dtype.
+// The words of a line after its dtype.
 Tensor tensor_of(std::istream& words, const std::string& dtype) {
   std::string word;
   words >> word;

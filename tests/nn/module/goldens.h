@@ -1,14 +1,15 @@
-// What PyTorch computes for every module of tests/modules.cc and every function of nn::functional,
-// from tests/nn/goldens, where make_goldens.py has written it. A line begins a case,
+// What PyTorch computes for every module of tests/modules.cc and every function of nn::functional.
+// The numbers come from tests/nn/goldens, where make_goldens.py has written them. A line begins a
+// case,
 //   module Linear: both        (or train, eval)
 //   function linear, of a vector: both
-// and the others are its tensors, row-major: what it is and of whom, dtype, sizes ("-": none) and
-// values,
+// and the others are its tensors, row-major: what it is and of which tensor, dtype, sizes ("-":
+// none) and values,
 //   state weight double 2x3 -0.357 -0.505 0.453 -0.817 0.263 -0.153
-// `input 0`; `state NAME` of a parameter or buffer before, `after NAME` of a buffer that has
-// changed; `output`, and where something has gradients `cotangent`, then `gradient`, `direction`
-// and `second` of each `input.0` and parameter (`second cotangent`, too): the gradients g for the
-// cotangent, and those of <g, directions>.
+// The lines are `input 0`; `state NAME` of a parameter or buffer before; `after NAME` of a buffer
+// that has changed; `output`. Where something has gradients, there is also `cotangent`. Then each
+// `input.0` and parameter has `gradient`, `direction` and `second` (`second cotangent`, too): the
+// gradients g for the cotangent, and those of <g, directions>.
 #pragma once
 #include <functional>
 #include <map>
@@ -26,8 +27,8 @@ struct Golden {
 
   /// Null where there is none.
   const Tensor* find(const std::string& what) const;
-  /// Gives the module, if any, the parameters and buffers of the file, computes all that the file
-  /// has and says what differs: empty where nothing does.
+  /// Gives the module, if any, the parameters and buffers of the file, and computes all that the
+  /// file has. Returns what differs: empty where nothing does.
   std::string differs(const std::function<Tensor(const std::vector<Tensor>&)>& call,
                       nn::Module* module = nullptr) const;
 };
@@ -37,7 +38,7 @@ const std::vector<Golden>& goldens();
 
 /// A function of nn::functional, all its results in one tensor.
 struct FunctionRow {
-  const char* name;  ///< the function's; another line of one: with a comma and words behind it
+  const char* name;  ///< the function's; another line of one: with a comma and words after it
   Tensor (*call)(const std::vector<Tensor>& inputs);
   const char* why_not = nullptr;  ///< why it has no golden
 };

@@ -94,7 +94,7 @@ TEST(ModuleHooks, RunInSequentialAndAnyModule) {
   AnyModule any(twice);
   any.forward(ones({1}));
   EXPECT_EQ(calls, 103);
-  // A Sequential on boxed values: by itself, and behind a module with another result.
+  // A Sequential on boxed values: by itself, and after a module with another result.
   inner->register_forward_hook([](Module&, const std::vector<Tensor>& in,
                                   std::vector<Tensor>& out) { out[0] += in[0] * 10; });
   expect_values(AnyModule(inner).forward(ones({1})), {12});

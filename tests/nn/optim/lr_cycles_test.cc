@@ -145,7 +145,7 @@ TEST(CyclicLR, Ranges) {
       "base_lr must have the same length as optimizer.param_groups: got 3, expected 2");
   EXPECT_EQ(rate(*optimizer, 0), 0.5);
 }
-/// An optimizer whose options have no momentum.
+/// An optimizer with options that have no momentum.
 struct PlainOptions : OptimizerCloneableOptions<PlainOptions> {
   double get_lr() const override { return lr; }
   void set_lr(const double value) override { lr = value; }

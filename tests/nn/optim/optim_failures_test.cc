@@ -1,4 +1,4 @@
-// A step whose memory runs out changes nothing, and can be made again: Note [A step is whole].
+// A step that runs out of memory changes nothing, and can be made again: Note [A step is whole].
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -19,8 +19,8 @@ namespace {
 
 using testing::AnyOptimizer;
 
-/// Two groups of parameters that take the kernels and such that do not: a 16-bit one, a transposed
-/// one with a row-major gradient, and one without a gradient.
+/// Two groups of parameters, with some that take the kernels and some that do not. The latter are a
+/// 16-bit one, a transposed one with a row-major gradient, and one without a gradient.
 struct Job {
   explicit Job(const AnyOptimizer& any) {
     manual_seed(4);

@@ -30,8 +30,8 @@ std::vector<Tensor> parameters() {
 }
 
 template <class Make> void expect_five_steps(Make make, const std::vector<double>& expected) {
-  // Over the flat store, over parameters that cannot be moved (somebody shares their memory), and
-  // over strided ones.
+  // Over the flat store, over parameters that cannot be moved (another tensor shares their memory),
+  // and over strided ones.
   const std::vector<Tensor> flat = parameters();
   expect_values(doubles(five_steps(flat, make)), expected, 1e-13);
   const std::vector<Tensor> loose = parameters();
@@ -158,8 +158,8 @@ TEST(RMSprop, All) {
        0.0854638292290693});
 }
 
-// Each combination of options against the formula in long double, in float32 and float64; the first
-// steps, those with what others have left, and another rate.
+// Each combination of options against the formula in long double, in float32 and float64. It covers
+// the first steps, steps on the state of earlier ones, and another rate.
 TEST(RMSprop, EveryCombinationOfOptions) {
   using R = long double;
   for (ScalarType t : {kFloat, kDouble})

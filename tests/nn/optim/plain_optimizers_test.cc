@@ -1,6 +1,6 @@
-// Optimizers that look at the sign or the size of a gradient alone, against numbers from PyTorch
-// 2.15 in float64, and against their formulas in long double. What all optimizers have in common is
-// in optim_test.cc.
+// Optimizers that use only the sign or the size of a gradient, against numbers from PyTorch 2.15 in
+// float64, and against their formulas in long double. What all optimizers have in common is in
+// optim_test.cc.
 #include "nn/optim/asgd.h"
 #include "nn/optim/lion.h"
 #include "nn/optim/rprop.h"

@@ -28,7 +28,8 @@ inline double rate(Optimizer& o, size_t group) {
 }
 inline double momentum(Optimizer& o) { return *o.param_groups()[0].options().momentum_place(); }
 
-/// The first group's rates and the second's, which are four times those, or stand beside them.
+/// The first group's rates and the second's. The second's are four times the first's, or with
+/// `beside` each follows the first's in the list.
 inline void expect_rates(const MakeSchedule& make, const Numbers& expected, bool beside = false) {
   const auto optimizer = sgd();
   const Schedule schedule = make(*optimizer);

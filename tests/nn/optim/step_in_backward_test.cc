@@ -1,5 +1,5 @@
-// Hooks on accumulated gradients in one process: an optimizer's step inside the backward, what
-// hooks put in a gradient's place, and that no two leaves share one.
+// Hooks on accumulated gradients in one process: an optimizer's step inside the backward, and what
+// hooks put in a gradient's place. No two leaves share a gradient.
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"
@@ -94,8 +94,8 @@ TEST(StepInBackward, NoBackwardHoldsAllGradients) {
   }
 }
 
-// Its gradient is complete when all uses have come: a step before would be of a part of it, and
-// change what the other use has saved.
+// Its gradient is complete when all uses have come. An earlier step would use a part of it, and
+// would change what the other use has saved.
 TEST(StepInBackward, OfAParameterThatIsUsedTwice) {
   const Tensor w = full({2}, 3.0).requires_grad_(), x = full({2}, 2.0).requires_grad_();
   optim::SGD sgd({w}, 0.5);

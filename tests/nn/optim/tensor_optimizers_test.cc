@@ -1,5 +1,5 @@
-// Optimizers that are no formula of an element, against numbers from PyTorch 2.15: LBFGS, to which
-// all parameters are one vector, and Muon, which makes matrices orthogonal.
+// Optimizers that are no formula of an element, against numbers from PyTorch 2.15. LBFGS treats all
+// parameters as one vector, and Muon makes matrices orthogonal.
 #include "autograd/autograd.h"
 #include "autograd/ops.h"
 #include "nn/optim/lbfgs.h"

@@ -222,7 +222,7 @@ TEST(Archive, FilesOfOtherProgramsAreTensors) {
   refused("{\"format\":", " is no valid JSON");
   refused("{\"form\": 1}", " is damaged");
   refused(R"({"format": 1, "format": 1})", ": got the key \"format\" twice");
-  // Which a message that showed it would call itself for, more often than a stack has room.
+  // A message that showed this text would call itself more often than a stack allows.
   refused("{\"format\": " + std::string(1 << 20, '[') + std::string(1 << 20, ']') + "}",
           ": got JSON nested deeper than 16");
 }

@@ -225,7 +225,7 @@ TEST(Safetensors, StrictAboutTheHeader) {
       "got a bool of byte 2");
 }
 
-// Whoever wrote it: the header's spaces and the order of its entries do not count.
+// For files of any writer: the header's spaces and the order of its entries do not count.
 TEST(Safetensors, ChecksumsOfOtherWriters) {
   const auto file = [](const std::string& checksum) {
     return file_of(

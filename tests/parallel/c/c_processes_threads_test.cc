@@ -1,5 +1,5 @@
-// Ranks in C, compared with the same ranks in C++: as threads of this process, with errors, and
-// with an address for ranks that MPI starts.
+// Ranks in C, compared with the same ranks in C++. They run as threads of this process, with
+// errors, and with an address for ranks that MPI starts.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -87,7 +87,7 @@ class Ranks {
   /// then, another rank is in that call too and cannot end without `rank`. Returns the call's
   /// number; 0: there was none, or a rank went wrong.
   int stop_inside(int rank, std::mt19937_64& random, int first = 3) {
-    // Every other time the others then go on as far as they can without it: they have read what it
+    // Every other time the others then go on as far as they can without it. They have read what it
     // sent, and those that need no more have ended.
     const bool settled = random() % 2 != 0;
     for (int tries = 0; tries < 200; ++tries) {
@@ -144,9 +144,8 @@ class Ranks {
       if (f(i)) return true;
     return false;
   }
-  // The call that all ranks are in, and the shortest time that the last one took, in microseconds;
-  // 0: a
-  // minute was not enough, or a rank went wrong.
+  // The call that all ranks are in, and the shortest time that the last one took, in microseconds.
+  // The call is 0 if a minute was not enough, or if a rank went wrong.
   std::pair<int, int> common_call(int first) const {
     const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     while (!shared_->wrong && std::chrono::steady_clock::now() < end) {

@@ -62,7 +62,7 @@ TEST_F(CudaAllocator, LargeBlocksHaveSegmentsOfTheirOwn) {
   EXPECT_EQ(a.reserved(), 0u);
 }
 
-// Random requests against a plain account of who has which bytes.
+// Random requests against a plain record of which block has which bytes.
 TEST_F(CudaAllocator, BlocksNeverOverlap) {
   const Gpus gpus;
   cuda::CachingAllocator& a = cuda::caching_allocator(0);
@@ -130,7 +130,8 @@ TEST_F(CudaAllocator, CachesOfOtherCardsStay) {
   EXPECT_EQ(b.reserved(), 40 * kMiB);
 }
 
-// Here because the thread captures beside the library, in a mode that allows no cudaFree().
+// Here the driver refuses because the thread captures outside the library, in a mode that allows no
+// cudaFree().
 TEST_F(CudaAllocator, ASegmentThatTheDriverRefusesStays) {
   RAMET_EMULATED_ONLY("a driver that refuses cudaFree() for certain");
   const Gpus gpus;
@@ -223,7 +224,7 @@ TEST_F(CudaAllocatorWithoutCache, StatisticsAndLimitAreKept) {
   EXPECT_EQ(a.stats().current, 0);
 }
 
-// Of a device whose streams do nothing until somebody waits.
+// On a device with streams that do nothing until a caller waits.
 TEST_F(CudaAllocatorWithoutCache, WhatIsFreedIsWaitedForWhereThereIsNoMore) {
   RAMET_EMULATED_ONLY("a card of 64 MiB");
   emulated::Settings settings = gpu_settings(1);
@@ -255,8 +256,8 @@ TEST_F(CudaAllocatorWithoutCache, FreesWhileAGraphIsMade) {
   EXPECT_NO_THROW(state.synchronize("test"));
 }
 
-// The other pair of calls, for cards without memory pools. A thread that makes a graph does not
-// wait for the card: what it frees goes back later.
+// The other pair of calls, for GPUs without memory pools. A thread that makes a graph does not wait
+// for the GPU: what it frees goes back later.
 TEST_F(CudaAllocatorWithoutCache, WithoutPools) {
   RAMET_EMULATED_ONLY("a card without memory pools");
   emulated::Settings settings = gpu_settings(1);
@@ -280,12 +281,12 @@ TEST_F(CudaAllocatorWithoutCache, WithoutPools) {
     first = nullptr;
   });
   EXPECT_EQ(used(), 43 * kMiB);
-  a.free(a.allocate(60 * kMiB));  // no room beside what was kept
+  a.free(a.allocate(60 * kMiB));  // does not fit next to what was kept
   a.free(second);
   EXPECT_EQ(used(), 0u);
 }
 
-// Kernels of other cards reach a pool when they are let in.
+// Kernels of other GPUs reach a pool when they get access to it.
 TEST_F(CudaAllocatorWithoutCache, PeersReachThePool) {
   const Gpus gpus(gpu_settings(2));
   const int cards[] = {cuda::device_state(0, "test").card, cuda::device_state(1, "test").card};

@@ -1,6 +1,6 @@
-// What the checker of --config=check sees of tensors: where one ends, that nobody has written it,
-// that it is gone. With a cache it sees none of that: to it a segment is one allocation. Other
-// builds have no checker: there these tests are skipped.
+// What the checker of --config=check sees of tensors: where one ends, that it was not written, that
+// it is gone. With a cache it sees none of that: to it a segment is one allocation. Other builds
+// have no checker: there these tests are skipped.
 #include "runtime/cuda/device_state.h"
 #include "runtime/tensor/tensor_base.h"
 #include "tests/runtime/cuda/caching.h"

@@ -1,4 +1,4 @@
-// Which cards get a context, and which card a thread has afterwards.
+// Which GPUs get a context, and which GPU a thread has afterwards.
 #include <optional>
 #include <thread>
 

@@ -1,5 +1,6 @@
-// Copies between host and devices and from device to device: sizes around the pinned pieces, every
-// schedule of streams, devices that do not reach each other, and links that deliver rubbish.
+// Copies between host and devices and from device to device. They cover sizes around the pinned
+// pieces, every schedule of streams, devices that do not reach each other, and links that deliver
+// rubbish.
 #include "runtime/cuda/copies.h"
 
 #include <cstring>
@@ -215,8 +216,8 @@ TEST(CudaCopies, ADeviceThatDoesNotExistIsNamed) {
                  "[to] device: got cuda:3, but there is 1 CUDA device");
 }
 
-// A kernel of the program's own comes behind the copy before it and ahead of the one after it,
-// whatever the schedule, on a thread that has had no card and on one that had another.
+// A kernel of the program's own runs after the copy before it and before the copy after it, in any
+// schedule. The thread has had no GPU, or another one.
 TEST(CudaCopies, KernelsOfTheProgramInBetween) {
   for (const emulated::Settings& settings : stream_modes(2)) {
     const Gpus gpus(settings);

@@ -1,5 +1,5 @@
-// Errors in data: looks are writes of the fault word in the compute stream. Nothing
-// that was seen is lost, whoever waits, and whoever waits for what came behind it is told.
+// Errors in data. A look is a write of the fault word in the compute stream. No fault that was seen
+// is lost, whichever thread waits. A caller that waits for later work gets the error too.
 #include "runtime/cuda/data_faults.h"
 
 #include <atomic>
@@ -61,7 +61,7 @@ void order(int earlier, int later) {
 TEST(CudaDataFaults, AWaitBeforeTheKernelIsQueuedLosesNothing) {
   const Gpus gpus(gpu_settings(1));
   const Found bad(0);
-  wait_for(0);  // somebody else's
+  wait_for(0);  // another thread's wait
   bad.queue();
   EXPECT_TOLD(wait_for(0), "cuda:0");
   EXPECT_NO_THROW(wait_for(0));
@@ -76,7 +76,7 @@ TEST(CudaDataFaults, ADeviceThatCameBehindTells) {
   order(2, 0);
   EXPECT_TOLD(wait_for(0), "cuda:1");
   for (int k = 0; k < 3; ++k) EXPECT_NO_THROW(wait_for(k));
-  // What comes later is not behind.
+  // Device 0 does not depend on later work.
   Found(1).queue();
   EXPECT_NO_THROW(wait_for(0));
   EXPECT_TOLD(wait_for(1), "cuda:1");
@@ -115,8 +115,8 @@ TEST(CudaDataFaults, WhatComesLaterIsNotWaitedFor) {
 
 #endif
 
-// One thread clears while another one asks: the checker of emulated GPUs would call a copy beside a
-// fill a race.
+// One thread clears while another one asks: the checker of emulated GPUs would call a copy
+// concurrent with a fill a race.
 TEST(CudaDataFaults, AskingRunsBesideClearing) {
   const Gpus gpus(gpu_settings(2));
   Found(1, /*fault=*/false).queue();

@@ -58,7 +58,7 @@ TEST(CudaDeviceList, DevicesExistOrAreNamed) {
     EXPECT_MESSAGE(resolve("cuda"), "there is no card 7");
   }
   {
-    // A list of cards does not hide that there is no driver.
+    // A list of GPUs does not hide that there is no driver.
     const Gpus gpus(gpu_settings(0), "0,0");
     EXPECT_FALSE(cuda::is_available());
     EXPECT_MESSAGE(resolve("cuda"), "cudaErrorNoDevice");

@@ -17,8 +17,8 @@ struct Counter {
 
 }  // namespace
 
-// The functions are named in BUILD, too: the linker misses what stands in one of the two alone.
-// tools/check_layers.py misses what the layers call and nobody counts.
+// The functions are named in BUILD, too: the linker misses a function that is in only one of the
+// two. tools/check_layers.py finds functions that the layers call and no counter counts.
 #define RAMET_COUNTED(function, parameters, arguments)  \
   static Counter function##_counter(#function);         \
   extern "C" cudaError_t __real_##function parameters;  \

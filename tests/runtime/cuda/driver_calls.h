@@ -1,6 +1,5 @@
-// How often this program has called the CUDA runtime, whoever made the call: calls are counted on
-// their way there (the linker's --wrap; see BUILD), so the count is that of a real card's program,
-// too.
+// How often this program has called the CUDA runtime, from any caller. The linker's --wrap counts
+// the calls on their way there (see BUILD). So the count is that of a real GPU's program, too.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -15,7 +14,7 @@ std::map<std::string, uint64_t> driver_calls();
 /// What was called since, by the answer of then.
 std::map<std::string, uint64_t> driver_calls_since(const std::map<std::string, uint64_t>& before);
 /// Of these, waits for a GPU and copies from one to the host. (Waits for events are those of copies
-/// from the host, for their pinned buffers, and of who asks an event.)
+/// from the host, for their pinned buffers, and of callers that ask an event.)
 uint64_t host_waits();
 
 }  // namespace ramet

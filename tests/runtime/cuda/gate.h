@@ -38,7 +38,8 @@ struct Gate {
   }
 };
 
-/// Opens the gate after 100 ms: who does not wait for what is behind it finds it not passed.
+/// Opens the gate after 100 ms: a caller that does not wait for the work after it finds it not
+/// passed.
 class OpensLater {
  public:
   explicit OpensLater(Gate& gate)

@@ -1,5 +1,5 @@
-// GPUs under the device layer, for one test: emulated ones, or in a build for real GPUs as many
-// logical devices on the cards that there are.
+// GPUs under the device layer, for one test. They are emulated ones, or in a build for real GPUs as
+// many logical devices on the real ones.
 #pragma once
 #include <gtest/gtest.h>
 

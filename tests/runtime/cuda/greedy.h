@@ -1,12 +1,12 @@
-// Emulated cards whose memory others want, too.
+// Emulated GPUs with memory that other libraries want, too.
 #pragma once
 #include "tests/runtime/cuda/caching.h"
 #include "tests/runtime/cuda/gpus.h"
 
 namespace ramet::testing {
 
-/// Cards of 64 MiB for one test. What is freed stays cached, and a driver, cuBLASLt and NCCL find
-/// no memory where not one MiB is free.
+/// GPUs of 64 MiB for one test. What is freed stays cached, and a driver, cuBLASLt and NCCL find no
+/// memory where not one MiB is free.
 class GreedyGpus {
  public:
   static constexpr size_t kMiB = size_t{1} << 20, kCard = 64 * kMiB;

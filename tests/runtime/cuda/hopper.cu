@@ -6,8 +6,8 @@ namespace {
 
 using cuda::TensorMap;
 
-// "Matrix Descriptor Format" of the PTX ISA: address, leading and stride offsets in units of 16
-// bytes, at bits 0, 16 and 32; 1 at bit 62 is the swizzle of 128 bytes.
+// "Matrix Descriptor Format" of the PTX ISA. Address, leading and stride offsets are in units of 16
+// bytes, at bits 0, 16 and 32. 1 at bit 62 is the swizzle of 128 bytes.
 static_assert(ptx::tile_operand(0x12340) == 0x4000004000011234u);
 static_assert(ptx::tile_operand(0x400, 0x4000) == 0x4000004004000040u);
 static_assert(ptx::tile_operand(0x1040400) == ptx::tile_operand(0x400));  // of a cluster's window
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(128)
     else ptx::wgmma_tiles<true, true>(d, left, right);
   }
   ptx::wgmma_commit();
-  // The tile is used before it is known that nobody needs it any more.
+  // The tile is overwritten before it is known that no thread still reads it.
   if (forgotten == HopperForgotten::Use && first) {
     ptx::barrier_expect(&shared.again, sizeof(shared.b));
     ptx::tile_copy(shared.b, b_map, 0, 1, 0, 0, &shared.again);

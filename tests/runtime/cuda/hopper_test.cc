@@ -1,5 +1,5 @@
 // The instructions of runtime/cuda/ptx_hopper.h: where a tile's elements lie, and products of
-// tiles. Of real cards those of compute capability 9.0 run them.
+// tiles. Of real GPUs those of compute capability 9.0 run them.
 #include "tests/runtime/cuda/hopper.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 using cuda::TensorMap;
 using cuda::TiledMatrix;
 
-/// Values of one type on card 0.
+/// Values of one type on GPU 0.
 template <class T> class OnCard {
  public:
   explicit OnCard(const std::vector<T>& values) : count_(values.size()) {
@@ -134,7 +134,7 @@ TEST(HopperTiles, WhichMatricesHaveMaps) {
     return cuda::has_tensor_map({data, batches, heads, rows, 64, batch, head, row, 64});
   };
   EXPECT_TRUE(has(memory, 2, 3, 4, 1024, 64, 192));
-  EXPECT_TRUE(has(memory, 1, 1, 1, 0, 0, 0));          // nobody steps
+  EXPECT_TRUE(has(memory, 1, 1, 1, 0, 0, 0));          // no dimension has a step
   EXPECT_FALSE(has(memory, 2, 1, 1, 0, 0, 0));         // the same batch twice
   EXPECT_FALSE(has(memory, 1, 1, 0, 64, 64, 64));      // no rows
   EXPECT_FALSE(has(memory, 1, 1, 2, 64, 64, 68));      // 136 bytes apart

@@ -1,5 +1,5 @@
-// A link of one rank, by NCCL itself on a machine with a real GPU: that its functions, its
-// configuration and its enumerations are what they are taken for. Several ranks want several cards,
+// A link of one rank, by NCCL itself on a machine with a real GPU. It checks that NCCL's functions,
+// configuration and enumerations are what the code assumes. Several ranks want several GPUs,
 // emulated ones or real: tests/parallel/distributed/cuda.
 #include <chrono>
 #include <thread>

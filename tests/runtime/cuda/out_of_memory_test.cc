@@ -1,5 +1,5 @@
-// Memory that the driver takes for itself: where a card has none for it, what is cached goes back
-// and the call is made once more; then an error names it and the statistics.
+// Memory that the driver takes for itself. Where a GPU has none for it, what is cached goes back
+// and the call is made once more. Then an error names it and the statistics.
 #include <memory>
 
 #include "runtime/cuda/caching_allocator.h"
@@ -32,7 +32,8 @@ class DriverMemory : public ::testing::Test {
     memory().free(take_the_rest());
     EXPECT_EQ(memory().reserved(), kCard);
   }
-  /// Whether `f` goes well where all of the card is cached, of which something goes back for it.
+  /// Checks that `f` succeeds where all of the GPU is cached, and that some cached memory goes back
+  /// for it.
   template <class F> static void expect_room_for(const F& f) {
     cache_the_rest();
     EXPECT_EQ(message_of(f), "no exception");

@@ -1,5 +1,6 @@
-// A link between two cards that says it works and never delivers, or carries copies and not what a
-// kernel reads: copies go through the host, and nothing waits for what the trial left behind.
+// A link between two GPUs that says it works and never delivers, or that carries copies but not
+// what a kernel reads. Copies go through the host, and nothing waits for the trial's remaining
+// work.
 #include <tuple>
 
 #include "runtime/base/logging.h"
@@ -26,7 +27,7 @@ class PeerTrial : public ::testing::TestWithParam<std::tuple<StreamMode, bool>> 
   }
 };
 
-// Whoever waits for a trial's copy gets an Error and leaves a report.
+// A caller that waits for a trial's copy gets an Error and leaves a report.
 emulated::Settings lossy_gpus() {
   emulated::Settings settings = gpu_settings(2);
   settings.lost_peers = {{0, 1}};
@@ -53,7 +54,7 @@ TEST_P(PeerTrial, WhatNeverArrivesIsStaged) {
   void *a = cuda::caching_allocator(0).allocate(kBytes),
        *b = cuda::caching_allocator(1).allocate(kBytes);
   cuda::copy("copy", a, kFirst, sent.data(), kHost, kBytes);
-  // Where the driver waits for the card to pin memory, it is there before the trial.
+  // Where the driver waits for the GPU to pin memory, the pinned memory is there before the trial.
   cuda::copy("copy", b, kSecond, sent.data(), kHost, kBytes);
   cuda::copy("copy", back.data(), kHost, b, kSecond, kBytes);
   gpu::host_copies()->free(gpu::host_copies()->allocate(kBytes));
@@ -74,7 +75,7 @@ TEST_P(PeerTrial, WhatNeverArrivesIsStaged) {
   EXPECT_EQ(now.through_host - before.through_host, 2u);
   cuda::caching_allocator(0).free(a);
   cuda::caching_allocator(1).free(b);
-  // None of these waits for the copy that is still on its way; its memory is nobody else's.
+  // None of these waits for the copy that is still on its way; no other tensor gets its memory.
   empty_cache();
   EXPECT_GT(cuda::caching_allocator(1).stats().current, 0);
   for (int k : {0, 1}) EXPECT_NO_THROW(cuda::device_state(k, "test").synchronize("test"));
@@ -158,7 +159,7 @@ TEST(PeerReads, ThatAreDamaged) {
   }
 }
 
-// What was queued before an error may still be under way: its memory is nobody else's.
+// What was queued before an error may still be running: no other tensor gets its memory.
 TEST(PeerReads, ThatCannotBegin) {
   RAMET_EMULATED_ONLY("a second card");
   const Gpus gpus(gpu_settings(2));

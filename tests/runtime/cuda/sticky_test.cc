@@ -1,5 +1,5 @@
-// A kernel that dies takes its device with it: the error names the call that noticed, the device
-// and the kernels that may have been it, and other devices go on.
+// A kernel that dies makes its device unusable. The error names the call that noticed, the device
+// and the kernels that may have caused it; other devices go on.
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/copies.h"
 #include "runtime/cuda/device_state.h"
@@ -19,8 +19,8 @@ void trap(const char* name) {
   RAMET_CUDA(name, 0, planted_trap(state.launching(name, 1, cuda::Queue::kCompute)));
 }
 
-// What the CUDA runtime's list of errors says of each code: whoever meets one hears which kernels
-// ran.
+// What the CUDA runtime's list of errors says of each code: a caller that gets one also gets the
+// list of kernels that ran.
 TEST(CudaStickyErrors, AllCodesAfterWhichNothingGoesOn) {
   const Gpus gpus;
   cuda::device_state(0, "test").synchronize("before");

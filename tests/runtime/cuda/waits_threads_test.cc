@@ -1,5 +1,6 @@
-// Who waits for what on several cards: ranks are threads, and a card that waits for another rank's
-// part of a collective holds up nobody whose turn it is. Each of these hung, until a time-out.
+// Which thread waits for what on several GPUs. Ranks are threads, and a GPU that waits for another
+// rank's part of a collective delays no thread that can go on. Each of these hung, until a
+// time-out.
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -41,8 +42,8 @@ class Waits : public ::testing::Test {
 };
 
 #if RAMET_GPU_EMULATED
-// Rank 1's card waits for rank 0, whose own card is full: what rank 1 has cached stays, for to free
-// it would be to wait for rank 1's card.
+// Rank 1's GPU waits for rank 0, and rank 0's own GPU is full. What rank 1 has cached stays,
+// because a free would wait for rank 1's GPU.
 TEST_F(Waits, OutOfMemoryIsAMatterOfOneCard) {
   emulated::Settings settings = gpu_settings(2);  // of 64 MiB
   settings.timeout_ms = 20000;                    // then a wait in a circle is reported, and ends
@@ -61,7 +62,7 @@ TEST_F(Waits, OutOfMemoryIsAMatterOfOneCard) {
     memory.free(memory.allocate(40 * kMiB));
     if (me == 0) {
       EXPECT_TRUE(comes([&] { return begun.load(); }));
-      memory.free(memory.allocate(50 * kMiB));  // not beside the 40
+      memory.free(memory.allocate(50 * kMiB));  // does not fit next to the 40
     }
     link->come_after_kernels();
     link->sum(data, 2, kFloat);
@@ -101,8 +102,8 @@ TEST_F(Waits, AnAbortThatDoesNotReturn) {
       << logged;
 }
 
-// cudaFree() waits for the card, whose kernels end when another thread lets them: that one has
-// memory meanwhile.
+// cudaFree() waits for the GPU, and the GPU's kernels end when another thread lets them. That
+// thread gets memory during the wait.
 TEST_F(Waits, NobodyNeedsALockThatAWaitHolds) {
   RAMET_SKIP_IF_ONE_AT_A_TIME();
   const Gpus gpus(gpu_settings(1));
@@ -130,8 +131,8 @@ TEST_F(Waits, NobodyNeedsALockThatAWaitHolds) {
   memory.free(small);
 }
 
-// What a thread gives back is on its way while the card is busy: who needs that memory meanwhile
-// waits for it, and does not take the card to be full.
+// Memory that a thread gives back is on its way while the GPU is busy. A thread that needs it waits
+// for it, and does not treat the GPU as full.
 TEST_F(Waits, MemoryThatIsOnItsWayIsWaitedFor) {
   RAMET_SKIP_IF_ONE_AT_A_TIME();
   const Gpus gpus(gpu_settings(1));
@@ -148,8 +149,9 @@ TEST_F(Waits, MemoryThatIsOnItsWayIsWaitedFor) {
   gives.join();
 }
 
-// While NCCL's work may still be there, nothing that waits for the card is called: what is cached
-// stays, and who needs it gets an error. When the work has ended the memory goes back again.
+// While NCCL's work may still be there, nothing that waits for the GPU is called. What is cached
+// stays, and a caller that needs it gets an error. When the work has ended the memory goes back
+// again.
 TEST_F(Waits, WhatAnAbortLeavesIsNotWaitedFor) {
   const Gpus gpus(gpu_settings(2));
   const std::string id = gpu::make_link_id();
@@ -180,8 +182,8 @@ TEST_F(Waits, WhatAnAbortLeavesIsNotWaitedFor) {
   set_log_handler({});
 }
 
-// Cards 0 and 1 wait for card 2, and NCCL, which makes a communicator of theirs, for them. Whoever
-// has card 2 sums meanwhile, and then lets them go on.
+// GPUs 0 and 1 wait for GPU 2, and NCCL, which makes a communicator of theirs, waits for them. The
+// thread that has GPU 2 sums during that wait, and then lets them go on.
 TEST_F(Waits, SumsOfOtherCardsGoOn) {
   emulated::Settings settings = gpu_settings(4);
   settings.driver_waits = true;
@@ -235,8 +237,7 @@ TEST_F(Waits, SumsOfOtherCardsGoOn) {
     for (void* p : {in[k], out[k]}) cuda::caching_allocator(k).free(p);
 }
 
-// Errors in data: one thread waits for all that the card was given, another one for something that
-// is over.
+// Errors in data: one thread waits for all work of the GPU, another one for work that is over.
 TEST_F(Waits, WhoAsksForWhatIsOverPassesBy) {
   RAMET_SKIP_IF_ONE_AT_A_TIME();
   emulated::Settings settings = gpu_settings(1);
@@ -274,8 +275,7 @@ TEST_F(Waits, WhoAsksForWhatIsOverPassesBy) {
 }
 #endif
 
-// What a step sends to the card is many small tensors: none waits for what the first one's stream
-// waits for.
+// A step sends many small tensors to the GPU: none waits for what the first one's stream waits for.
 TEST_F(Waits, SmallCopiesDoNotWaitForEachOther) {
   RAMET_SKIP_IF_ONE_AT_A_TIME();
   const Gpus gpus(gpu_settings(1));

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The training program on GPUs as users start it: one digest for 1, 2 and 4 of them, and the losses of a run on CPUs.
+# The training program on GPUs as users start it. 1, 2 and 4 GPUs give one digest, and the losses of a run on CPUs.
 # usage: train_test.sh TRAIN_PROGRAM
 set -euo pipefail
 

@@ -60,7 +60,7 @@ def forgotten_names(clang):
             declared.setdefault(space[len("ramet::"):], set()).add(name)
     problems = []
     for space, found in spaces.items():
-        # clang lists the parameters of alias templates beside the names: <class T, int N, template <class> class C = D>
+        # clang lists the parameters of alias templates like the names: <class T, int N, template <class> class C = D>
         parameter = lambda name: re.search(r"([<,]\s*[\w:]+(\s*\.\.\.)?|>\s*class)\s+%s\s*[,>=]" % name, text)
         # From version 16 clang lists what only a friend declaration names, which no program sees.
         befriended = lambda name: set(re.findall(r"(\w+\s+)?\b(?:class|struct)\s+%s\b" % name, text)) == {"friend "}

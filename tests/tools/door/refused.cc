@@ -1,5 +1,5 @@
 // clang-format off
-// What the door refuses, and a piece of what compilers have to say about it (they show the lines below too):
+// What the compatibility headers refuse, and parts of what compilers print (with these lines too):
 // says: Ramet's class: include the door, no forward declaration
 // says: an error here: the alias `namespace torch = ramet;` is for programs without this door
 // says: torch::jit: Ramet does not run TorchScript

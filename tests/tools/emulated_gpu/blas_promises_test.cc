@@ -84,7 +84,7 @@ TEST_F(OneProduct, WantsItsWorkspace) {
     for (int i = 0; i < 8; ++i)
       for (int j = 0; j < 4; ++j)
         EXPECT_NEAR(result[d.at(batch, i, j)], expected(batch, i, j), 1e-5);
-  // The product has used it, and nothing behind it.
+  // The product has used it, and nothing after it.
   const auto left = workspace.host();
   for (size_t i = 0; i < left.size(); ++i) ASSERT_EQ(std::isnan(left[i]), i * 4 < bytes) << i;
   // As small as it was preferred: none.
@@ -94,7 +94,7 @@ TEST_F(OneProduct, WantsItsWorkspace) {
   EXPECT_EQ(run(nullptr, 0), CUBLAS_STATUS_SUCCESS);
 }
 
-// Planted: a workspace that somebody else uses meanwhile, before the product and after it.
+// Planted: other work uses the workspace before the product and after it.
 TEST_F(OneProduct, WhatLiesInTheWorkspaceIsLost) {
   ASSERT_EQ(search(), CUBLAS_STATUS_SUCCESS);
   const DeviceArray<float> shared(std::vector<float>(256, 0.0f));
@@ -154,7 +154,7 @@ TEST_F(OneProduct, LeadingDimensionsAndMatricesThatOverlap) {
   expect_refused(run(workspace, found.workspaceSize), "the matrices of D overlap");
 }
 
-// A handle is its device's, and so are matrices, where nobody has opened them to another.
+// A handle belongs to its device, and so do matrices, unless they were opened to another device.
 TEST_F(OneProduct, OnItsDevice) {
   ASSERT_EQ(search(), CUBLAS_STATUS_SUCCESS);
   ASSERT_CUDA(cudaSetDevice(1), cudaSuccess);

@@ -109,7 +109,7 @@ TEST_F(Checker, OutOfBounds) {
                 "cudaErrorIllegalAddress");
 }
 
-// Cards take a vector, and every other value, from multiples of its size only.
+// GPUs take a vector, and every other value, from multiples of its size only.
 TEST_F(Checker, Misaligned) {
   for (const int offset : {0, 16, 64}) expect_quiet(planted_float4(filled(), offset, nullptr));
   for (const int offset : {8, 24}) expect_quiet(planted_float2(filled(), offset, nullptr));
@@ -127,7 +127,7 @@ TEST_F(Checker, Misaligned) {
                 "cudaErrorMisalignedAddress");
 }
 
-// Beside 48 KiB of both kinds, or 227 for a kernel that has asked, a block gets none.
+// A block gets at most 48 KiB of both kinds together, or 227 for a kernel that has asked.
 TEST_F(Checker, StaticAndDynamicSharedMemoryTogether) {
   constexpr size_t kKiB = 1024;
   expect_quiet(planted_shared_sum(filled(), 8 * kKiB, false, nullptr));
@@ -233,7 +233,7 @@ TEST_F(Checker, CopiesWithoutAnEvent) {
   EXPECT_NE(emulated::last_report().find("UNORDERED STREAMS"), std::string::npos);
 }
 
-// What is given back comes behind all that used it; a copy that comes later uses nobody's memory.
+// A free runs after all that used the memory; a later copy uses memory without an owner.
 TEST_F(Checker, FreesWithoutAnEvent) {
   for (const bool ordered : {true, false}) {
     emulated::Settings s = test_settings();
@@ -266,7 +266,7 @@ TEST_F(Checker, FreesWithoutAnEvent) {
                 "cudaErrorIllegalAddress");
 }
 
-// Whoever gets an address next has nothing to do with those who had it before.
+// The next owner of an address has nothing to do with earlier owners.
 TEST_F(Checker, AnAddressThatIsGivenOutAgain) {
   emulated::Settings s = test_settings();
   s.streams = emulated::StreamMode::Eager;

@@ -197,11 +197,11 @@ TEST(EmulatedTime, IsThatOfTheLinks) {
     Pinned host(2 * count);
     const cudaStream_t a = new_stream(), b = new_stream(), c = new_stream(), d = new_stream();
     const cudaEvent_t start = recorded(a);
-    // Two over one link in one direction take turns; whose turn is first is the schedule's.
+    // Two over one link in one direction take turns; the schedule decides which is first.
     ASSERT_CUDA(cudaMemcpyAsync(x, host.data, bytes, cudaMemcpyHostToDevice, a), cudaSuccess);
     ASSERT_CUDA(cudaMemcpyAsync(z, host.data, bytes, cudaMemcpyHostToDevice, b), cudaSuccess);
     const cudaEvent_t one = recorded(a), other = recorded(b);
-    // The other direction and another link: beside the two, on streams of their own.
+    // The other direction and another link: concurrently with the two, on streams of their own.
     ASSERT_CUDA(cudaMemcpyAsync(host.data + count, v, bytes, cudaMemcpyDeviceToHost, c),
                 cudaSuccess);
     ASSERT_CUDA(cudaMemcpyPeerAsync(y, 1, w, 0, bytes, d), cudaSuccess);

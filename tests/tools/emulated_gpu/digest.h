@@ -9,8 +9,9 @@
 
 namespace ramet::testing {
 
-/// Each device: a product on its compute stream, a softmax of it, its transpose on a copy stream
-/// after an event; then a sum over all devices, in a graph's replay added to itself.
+/// Each device computes a product on its compute stream, a softmax of it, and its transpose on a
+/// copy stream after an event. Then come a sum over all devices and, in a graph's replay, the sum
+/// added to itself.
 inline std::vector<float> digest(const emulated::Settings& asked) {
   emulated::Settings settings = asked;
   constexpr int kDevices = 3, kSize = 48;
@@ -41,7 +42,8 @@ inline std::vector<float> digest(const emulated::Settings& asked) {
     EXPECT_CUDA(cudaEventRecord(event, compute[d]), cudaSuccess);
     EXPECT_CUDA(cudaStreamWaitEvent(copies[d], event), cudaSuccess);
     EXPECT_CUDA(transpose(a[d], t[d], kSize, kSize, copies[d]), cudaSuccess);
-    EXPECT_CUDA(increment(b[d], kCount, compute[d]), cudaSuccess);  // beside the transpose
+    EXPECT_CUDA(increment(b[d], kCount, compute[d]), cudaSuccess);  // concurrently with the
+                                                                    // transpose
   }
   EXPECT_EQ(ncclGroupStart(), ncclSuccess);
   for (int d = 0; d < kDevices; ++d)

@@ -1,5 +1,5 @@
 // What tests of the emulated GPUs share: settings for one test, device memory with an owner, and
-// the schedules that every result must be the same under.
+// schedules. Every result must be the same under all schedules.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #define EXPECT_CUDA(call, code) EXPECT_STREQ(cudaGetErrorName(call), #code)
 #define ASSERT_CUDA(call, code) ASSERT_STREQ(cudaGetErrorName(call), #code)
 
-/// For tests of what a mistake does when nobody reports it.
+/// For tests of what a mistake does when it is not reported.
 #define RAMET_SKIP_IF_CHECKED()             \
   if (ramet::emulated::checks().grid_begin) \
   GTEST_SKIP() << "the checker reports this mistake: checker_test.cc"

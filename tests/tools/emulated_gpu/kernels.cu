@@ -37,7 +37,7 @@ template <class Op> __device__ float block_reduce(float value, Op op, float star
   }
   __syncthreads();
   value = buffer[32];
-  __syncthreads();  // before anybody writes the buffer again
+  __syncthreads();  // before a thread writes the buffer again
   return value;
 }
 

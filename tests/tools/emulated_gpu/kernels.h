@@ -36,8 +36,8 @@ cudaError_t warp_primitives(const int* x, int* results, int lanes, cudaStream_t 
 cudaError_t block_votes(const int* x, int* results, int threads, cudaStream_t stream);
 /// Writes threadIdx, blockIdx, blockDim and gridDim (12 unsigned a thread).
 cudaError_t coordinates(unsigned* results, dim3 grid, dim3 block, cudaStream_t stream);
-/// Half of the threads leave before the ballot and the barrier that the others meet at: each of
-/// those writes how many met at the barrier, and 1000 for each at the ballot.
+/// Half of the threads leave before the ballot and the barrier of the others. Each of the others
+/// writes how many threads were at the barrier, and 1000 for each at the ballot.
 cudaError_t early_exit(int* results, int threads, cudaStream_t stream);
 
 // For measurements.

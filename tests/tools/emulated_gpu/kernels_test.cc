@@ -87,7 +87,7 @@ TEST_P(Kernels, Matmul) {
   }
 }
 
-// Blocks that tell each other with a fence and an atomic counter.
+// Blocks that communicate by a fence and an atomic counter.
 TEST_P(Kernels, SumByTheLastBlock) {
   const auto x = uniform(3001, 4);
   DeviceArray<float> dx(x), partial{kSumBlocks}, total{1};

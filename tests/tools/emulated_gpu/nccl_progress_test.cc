@@ -34,7 +34,7 @@ ncclResult_t settled(ncclComm_t comm) {
   return state;
 }
 
-/// One rank of two that do not block, the other of which comes when it is told to.
+/// One rank of two non-blocking ones; the other comes when the test says so.
 class NotBlocking : public ::testing::Test {
  protected:
   NotBlocking() : stream(new_stream()), x(std::vector<float>(8, 1.0f)) {
@@ -96,7 +96,7 @@ TEST_F(NotBlocking, NothingElseWhileInProgress) {
 }
 
 // Planted: a communicator that is destroyed before its end is over, one that ends twice, and a call
-// behind the end.
+// after the end.
 TEST_F(NotBlocking, FinalizeTakesItsTime) {
   make(1);
   EXPECT_EQ(settled(comms[0]), ncclSuccess);

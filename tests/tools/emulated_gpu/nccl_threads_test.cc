@@ -180,7 +180,7 @@ TEST(EmulatedNccl, WhatNcclWouldHangOn) {
   const auto reported = [](const char* text) {
     EXPECT_NE(emulated::last_report().find(text), std::string::npos) << emulated::last_report();
   };
-  EXPECT_NCCL(ncclCommInitRank(&comm, 2, id, 0), ncclSystemError);  // nobody else comes
+  EXPECT_NCCL(ncclCommInitRank(&comm, 2, id, 0), ncclSystemError);  // no other rank comes
   reported("[emulated CUDA] ncclCommInitRank: 1 of 2 ranks have called");
   EXPECT_NCCL(ncclCommDestroy(comm), ncclSuccess);
   Clique c(8);
@@ -289,8 +289,8 @@ ncclConfig_t not_blocking() {
   return config;
 }
 
-// Everybody to everybody, each with its calls in an order of its own, on communicators that do not
-// block.
+// Every rank sends to every rank, each with its calls in an order of its own, on communicators that
+// do not block.
 TEST(EmulatedNccl, Messages) {
   for (const Schedule& schedule : schedules()) {
     SCOPED_TRACE(schedule.name);

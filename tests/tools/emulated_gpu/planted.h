@@ -12,7 +12,7 @@ cudaError_t planted_matmul(Missing missing, const float* a, const float* b, floa
 
 /// Two halves of a block at two different __syncthreads().
 cudaError_t planted_divergent_barrier(float* x, cudaStream_t stream);
-/// Half of a warp in a shuffle whose mask names all of it, the rest at __syncthreads().
+/// Half of a warp in a shuffle with a mask that names all of it, the rest at __syncthreads().
 cudaError_t planted_deadlock(float* x, cudaStream_t stream);
 /// A shuffle that reads lanes which have left the kernel.
 cudaError_t planted_shuffle_of_absent_lane(float* x, cudaStream_t stream);
@@ -34,7 +34,7 @@ cudaError_t planted_own_overrun(float* x, int count, cudaStream_t stream);
 cudaError_t planted_global_overrun(float* x, cudaStream_t stream);
 /// Writes x[0] to x[last], of at most 64.
 cudaError_t write_ones(float* x, int last, cudaStream_t stream);
-/// Doubles x[0] to x[3] as one float4 that begins `offset` bytes behind x, x[0] and x[1] as a
+/// Doubles x[0] to x[3] as one float4 that begins `offset` bytes after x, x[0] and x[1] as a
 /// float2, x[0] as a float.
 cudaError_t planted_float4(float* x, int offset, cudaStream_t stream);
 cudaError_t planted_float2(float* x, int offset, cudaStream_t stream);
@@ -45,7 +45,7 @@ cudaError_t planted_launch_bounds(float* x, int threads, cudaStream_t stream);
 /// have more than 48 KiB.
 cudaError_t planted_shared_sum(float* x, size_t dynamic, bool asked, cudaStream_t stream);
 /// The second of two blocks reads an element of dynamic shared memory that only the first has
-/// written; and a whole allocation that nobody has.
+/// written. The other reads a whole allocation that no thread has written.
 cudaError_t planted_uninitialised_shared(float* x, cudaStream_t stream);
 cudaError_t planted_uninitialised_global(float* x, const float* y, cudaStream_t stream);
 

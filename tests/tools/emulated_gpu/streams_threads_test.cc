@@ -86,7 +86,7 @@ TEST(EmulatedStreams, EagerRunsAtOnceOnTheCallersThread) {
   EXPECT_EQ(ran, std::this_thread::get_id());
 }
 
-// What nobody waits for does not run: a forgotten event is not made up for by luck.
+// Work that no caller waits for does not run: luck does not hide a forgotten event.
 TEST(EmulatedStreams, LazyRunsOnlyWhatIsNeeded) {
   Devices devices(in_mode(StreamMode::Lazy));
   Trace trace;

@@ -65,9 +65,9 @@ TEST(TensorCore, FaultsAreNamed) {
   EXPECT_NE(emulated::last_report().find("tensor_core.cu:"), std::string::npos);
 }
 
-// Within half a unit in the last place of what the C library says in double precision, over all
-// binades; infinities, zeros and subnormal numbers as PTX ISA has them ("ex2"); and to the last bit
-// the same on every machine (Note [Approximations]).
+// Within half a unit in the last place of the C library's value in double precision, over all
+// binades. Infinities, zeros and subnormal numbers are as PTX ISA has them ("ex2"). The result is
+// the same to the last bit on every machine (Note [Approximations]).
 TEST(TensorCore, PowerOfTwo) {
   uint64_t digest = 0;
   double worst = 0;

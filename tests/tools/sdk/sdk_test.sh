@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What ./tools/install makes, as its users meet it: the tree is made once, moved, and programs are built from it alone.
+# What ./tools/install makes, as its users get it: the tree is made once, moved, and programs are built from it alone.
 #
 # usage: sdk_test.sh [CHECK...]   (by default all that begin with check_; the working folder holds the repository's files, BUILT (default: the same) what Bazel built)
 set -euo pipefail
@@ -155,7 +155,8 @@ check_components() {
   ! grep -E "(pictures|weights_of_others|processes_.*)$" "$work/few" || die "examples whose libraries are not there"
 }
 
-# The library see, beside formats, with which it shares pictures; from the archives by CMake and pkg-config, and from libramet.so.
+# The library see, together with formats, with which it shares pictures. It is linked from the archives by CMake and pkg-config, and
+# from libramet.so.
 check_see() {
   export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
   local object=$work/recorded.o program name
@@ -321,7 +322,7 @@ check_torch_split() {
   "$work/build_split/app/balance"
 }
 
-# Nobody gets it who does not ask for it, and who asks for what is not there is told.
+# Only a project that asks for it gets it, and a request for what is not there gets an error.
 check_torch_opt_in() {
   local project="$work/asks"
   mkdir "$project"
@@ -353,8 +354,8 @@ check_exports() {
 
 strict="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror"
 
-# Not as system headers, whose warnings compilers keep to themselves. all_headers FILE: a unit of all of them but the one that wants Eigen, and of
-# the door's those that torch.h includes.
+# Not as system headers, for which compilers do not print warnings. all_headers FILE: a unit of all of them but the one that wants
+# Eigen, and of the compatibility headers those that torch.h includes.
 all_headers() {
   (
     cd "$prefix/include"
@@ -376,7 +377,7 @@ check_warnings_clang() {
   "$clang" -std=c++17 $strict -fsyntax-only -I "$prefix/include" "$work/all_clang.cc"
 }
 
-# One object of C++17 with the archive and with the shared library, whose exceptions it catches; a program of clang's.
+# One object of C++17 with the archive and with the shared library, of which it catches exceptions; a program of clang's.
 check_unit() {
   export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
   g++ -std=c++17 -c -I "$prefix/include" "$here/manners/unit.cc" -o "$work/unit.o"
@@ -479,8 +480,8 @@ check_late() {
   done
 }
 
-# A shared library that the program is linked with sees what the program's headers define. With the archive in both, that is one clear
-# error; bound to its own, it has a library of its own; with libramet.so both have one.
+# A shared library that the program is linked with sees what the program's headers define. With the archive in both, that is one
+# clear error. Bound to its own, it has a library of its own; with libramet.so both have one.
 check_copies() {
   export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
   local part=$work/libpart.so

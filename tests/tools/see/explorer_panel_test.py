@@ -288,7 +288,7 @@ def test_waits(p):
     p.js("document.querySelector('#sums .link').click()")
     longest = gaps[0]
     check(p.js("return explorer.events.timeAt(explorer.position)") <= longest[2] + 1, "goes to where it begins")
-    # The sum that both lead to says whose gradient came last.
+    # The sum that both lead to says which device's gradient came last.
     adder = next(e["to"] for e in data["nodes"][slow]["edges"] if e["to"] >= 0 and data["nodes"][e["to"]]["reduces"])
     p.js("explorer.showNode(arguments[0])", adder)
     p.frame()
@@ -391,7 +391,7 @@ def test_no_gradient(p):
     p.js("document.querySelector('[data-parameter=\"%d\"]').click()" % frozen)
     p.frame()
     check(p.text("#panel h2") == data["parameters"][frozen]["name"] and "it is frozen" in p.text("#panel"), p.text("#panel"))
-    # Who contributed, through the sum of the replicas; and blocks that hold many parameters.
+    # Which nodes contributed, through the sum of the replicas; and blocks that hold many parameters.
     p.js("explorer.showParameter(arguments[0])", next(i for i, q in enumerate(data["parameters"]) if q["name"] == "classifier.0.weight"))
     p.frame()
     check("Who contributedAddmmBackward0 on cpu:0AddmmBackward0 on cpu:1" in p.text("#panel"), p.text("#panel"))

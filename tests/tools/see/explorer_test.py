@@ -259,7 +259,7 @@ def test_infinite(p):
 
 
 def test_sizes(p):
-    # The whole picture is below the names of the lanes, and beside the buttons.
+    # The whole picture is below the names of the lanes, and next to the buttons.
     for kinds, width, height in ((("cnn4",), 390, 844), (("cnn4",), 1366, 768), (("second",), 1366, 768), (("gpt1000",), 390, 844)):
         p.open(page(*kinds), width, height)
         p.press("fit")

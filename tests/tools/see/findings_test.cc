@@ -1,4 +1,4 @@
-// What looks wrong in a recording: each kind on a small made-up one, beside one where it is right.
+// What looks wrong in a recording: each kind on a small made-up one, and on one where it is right.
 #include "tools/see/findings.h"
 
 #include <gmock/gmock.h>
@@ -185,7 +185,7 @@ TEST(Findings, ParameterBehindADetachNamesItsLine) {
 }
 
 // Replicas' parameters are copied by one broadcast into one piece of memory, and are tensors of
-// their own when they are used: what came of one parameter is told by the graph.
+// their own when they are used. The graph says which tensors came from one parameter.
 TEST(Findings, ParametersOfReplicas) {
   Made d;
   const auto in_storage = [&d](Id storage) {
@@ -254,7 +254,7 @@ TEST(Findings, ParameterThatIsUsedButNotForTheLoss) {
   EXPECT_EQ(m.findings[0].operation, sum);
 }
 
-// A real recording does not know of detach(): the memory tells.
+// A real recording does not know of detach(): the memory shows it.
 TEST(Findings, ParameterWhoseValuesAreUsedWithoutTheirHistory) {
   for (const bool of_a_result : {false, true}) {
     Made m;
@@ -402,7 +402,7 @@ TEST(Findings, VanishingAndExploding) {
   EXPECT_EQ(exploding[0].kind, "exploding");
   EXPECT_EQ(exploding[0].parameter, 0);
   EXPECT_THAT(exploding[0].text, HasSubstr("2e+06 times fc3.weight's"));
-  // Of one layer, whose loss is nearest to itself: against the parameter.
+  // Of one layer, which is itself the one nearest to the loss: against the parameter.
   const auto own = of_ratios({2e5}, 1);
   ASSERT_EQ(own.size(), 1u);
   EXPECT_THAT(own[0].text, HasSubstr("2e+05 times the parameter itself"));
@@ -476,7 +476,7 @@ TEST(Findings, HostWait) {
     m.operation("to", {loss}, {copy}, false);
     m.operation("mul", {loss}, {loss}, false);
     m.event("backward_end");
-    m.operation("item", {loss}, {}, false);  // after the step: nobody waits for this
+    m.operation("item", {loss}, {}, false);  // after the step: delays nothing
     m.look();
     const bool gpu = std::string(kind) != "cpu";
     ASSERT_EQ(m.findings.size(), gpu ? 2u : 0u) << kind;

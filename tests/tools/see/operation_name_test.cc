@@ -16,8 +16,8 @@ namespace ramet {
 namespace see {
 namespace {
 
-// Nodes are named by their functions: each word, and each letter behind a digit, is written large,
-// as str.title() does. Back again where only knowledge helps.
+// Nodes are named by their functions: each word, and each letter after a digit, gets a capital
+// letter, as in str.title(). The way back needs a list for some names.
 TEST(OperationName, IsTheFunctions) {
   for (const std::string name : {"max_pool2d_with_indices",
                                  "max_pool3d_with_indices",

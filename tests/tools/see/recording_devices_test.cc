@@ -76,7 +76,7 @@ TEST(RecordingDevices, DataParallelOnTwoDevices) {
         EXPECT_EQ(row(d.devices, op.device).name, op.replica == 0 ? "cpu:0" : "cpu:1");
       }
     EXPECT_EQ(replicas, (std::set<int>{0, 1}));
-    // The batch leaves no node, so its scatter is nobody's; nor are the parameters' copies.
+    // The batch leaves no node, so no node owns its scatter, nor the parameters' copies.
     for (const MovementRow& m : d.movements) {
       const bool has_node = m.kind == "gather";
       EXPECT_EQ(m.operation >= 0, has_node) << m.kind;

@@ -51,8 +51,8 @@ inline void expect_whole(const RecordingData& d) {
   for (size_t i = 1; i < d.events.size(); ++i) EXPECT_GE(d.events[i].time, d.events[i - 1].time);
 }
 
-// One walk: along each edge at most one gradient, after its node ended and before the next is
-// ready; every node begins and ends once.
+// One backward pass: along each edge at most one gradient, after its node ended and before the next
+// is ready. Every node begins and ends once.
 inline void expect_walk(const RecordingData& d) {
   std::set<std::pair<Id, Id>> seen;
   std::map<Id, int> begun;

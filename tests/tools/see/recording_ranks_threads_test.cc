@@ -107,7 +107,7 @@ TEST(RecordingRanks, OperationsOfAGroupAreMovements) {
     distributed::ProcessGroup& group = *shared;
     const Tensor t = full({8}, rank + 1.0);
     const auto two = [&] { return std::vector<Tensor>{zeros({8}), zeros({8})}; };
-    group.all_reduce(t.clone()).wait();  // nobody looks yet
+    group.all_reduce(t.clone()).wait();  // no recording yet
     Recording recording;
     group.all_reduce(t).wait();
     group.broadcast(t, 1).wait();

@@ -1,4 +1,4 @@
-// What a recording holds of programs whose every number is known.
+// What a recording holds of programs with only known numbers.
 #include "tools/see/recording.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ TEST(Recording, AnExpressionWithEveryNumber) {
   EXPECT_EQ(row(d.nodes, mul_node).edges.at(0).to, leaf_node);
   EXPECT_EQ(row(d.nodes, mul_node).edges.at(1).to, -1);
   EXPECT_EQ(row(d.nodes, relu_node).operation, 1);
-  // Kernels know whose they are.
+  // Kernels know their operation or node.
   for (const KernelRow& k : d.kernels)
     EXPECT_TRUE(k.operation >= 0 || k.node >= 0 || k.name == "fill_dense") << k.name;
   // The backward.
@@ -242,7 +242,7 @@ TEST(Recording, ThreadsAndNestedRecordingsEachSeeTheirOwn) {
   Recording outer;
   (void)(x * 2);
   std::thread([&] {
-    (void)x.exp();  // nobody's
+    (void)x.exp();  // in no recording
     Recording own;
     (void)x.sin();
     EXPECT_EQ(names(own.data()), (std::vector<std::string>{"sin"}));
@@ -289,7 +289,7 @@ TEST(Recording, MoreThanItMayKeepIsCounted) {
             (std::vector<std::string>{"30 rows came after the first 10 and were not kept."}));
 }
 
-// Convolutions leave results channels-last, which a public look at them changes for good, and with
+// Convolutions leave results channels-last. A public access to them changes that for good, and with
 // it the kernels that take them, and their rounding.
 TEST(Recording, StatisticsChangeNoBits) {
   const auto gradients = [](bool recorded) {

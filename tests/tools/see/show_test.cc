@@ -81,7 +81,7 @@ class ShowTest : public ::testing::Test {
 
 constexpr size_t kCell = 48;
 
-// Cells of a matrix whose first number is its smallest, and the bar beside it.
+// Cells of a matrix that begins with its smallest number, and the bar next to it.
 TEST_F(ShowTest, CellsAndColourBar) {
   show(tensor({{0.0, 1.0}, {2.0, 3.0}}), path("x.png"));
   const Seen p(read_file(path("x.png")));
@@ -192,8 +192,8 @@ TEST_F(ShowTest, ImagesAndFilters) {
               "the first 4096 of 4550");
 }
 
-// A straight line is where it should be: from one corner of the area to the other, and through its
-// middle on a logarithmic axis too.
+// A straight line is where it should be: from one corner of the area to the other. On a logarithmic
+// axis it goes through the middle, too.
 TEST_F(ShowTest, CurvesStandWhereTheNumbersAre) {
   std::vector<double> x, line, powers;
   for (int i = 0; i <= 100; ++i)

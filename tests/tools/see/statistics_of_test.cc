@@ -42,7 +42,7 @@ Statistics by_hand(const std::vector<double>& x) {
   return s;
 }
 
-// Values whose bins are exact in each dtype, in sizes around those of vectors, buffers and pieces.
+// Values with exact bins in each dtype, in sizes around those of vectors, buffers and pieces.
 TEST(StatisticsOf, AreThoseByTheirDefinition) {
   for (const ScalarType type : {kFloat, kDouble, kHalf, kBFloat16, kLong, kInt, kShort, kChar})
     for (const int64_t n : {1, 2, 31, 32, 33, 4095, 4097, 32768, 32769, 100003}) {

@@ -153,7 +153,7 @@ TEST(Stepper, GoesInTheMiddle) {
     for (int i = 0; i < steps; ++i) ASSERT_TRUE(i % 2 ? s.into() : s.next());
   }
   for (const auto& g : net.gradients()) EXPECT_TRUE(g.empty());
-  loss.backward(Tensor(), true);  // no node is claimed by somebody who is gone
+  loss.backward(Tensor(), true);  // no destroyed Stepper still claims a node
   EXPECT_EQ(net.gradients(), expected_gradients());
   {
     Stepper s(loss);

@@ -136,7 +136,7 @@ std::string ladder(const WalkLab& answer) {
 
 constexpr int kLong = 200000;
 std::string long_chain(const WalkLab& answer) {
-  // Without the checks, whose maps are slower than the backward pass.
+  // Without the checks: their maps are slower than the backward pass.
   std::vector<WalkNode> nodes(kLong);
   for (int i = 0; i < kLong; ++i) {
     nodes[size_t(i)].name = words("number ", i);

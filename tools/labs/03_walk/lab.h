@@ -31,8 +31,8 @@ class WalkNode {
 };
 
 struct WalkLab {
-  /// The backward of `loss`, whose own gradient is 1. It does not touch nodes that `loss` does not
-  /// lead to.
+  /// The backward of `loss`; the loss's own gradient is 1. It does not touch nodes that `loss` does
+  /// not lead to.
   void (*backward)(WalkNode* loss);
 };
 void grade(const WalkLab& answer, Report& report);

@@ -11,9 +11,9 @@ __global__ void transpose_kernel(Loads x, Stores y, int rows, int columns) {
   const int tx = static_cast<int>(threadIdx.x), ty = static_cast<int>(threadIdx.y);
   const int row0 = static_cast<int>(blockIdx.y) * kTile,
             column0 = static_cast<int>(blockIdx.x) * kTile;
-  // HOLE 1: element (row, column) of x is x[row * columns + column]. It becomes element
-  // (column, row) of y: y.set(column * rows + row, value). The block does the tile of x that begins
-  // at (row0, column0); at the right and at the lower edge only a part of it is there.
+  // HOLE 1: element (row, column) of x is x[row * columns + column]. It becomes element (column,
+  // row) of y: y.set(column * rows + row, value). The block does the tile of x that begins at
+  // (row0, column0). At the right and at the lower edge only a part of it is there.
   //| const int row = row0 + ty, column = column0 + tx;
   //| if (row < rows && column < columns) y.set(column * rows + row, x[row * columns + column]);
   __shared__ float tile[kTile][kTile + 1];

@@ -27,7 +27,7 @@ class Nodes {
   uint64_t number_ = 0;
 };
 
-/// Two ranks: this one, and one whose buckets are known.
+/// Two ranks: this one, and one with known buckets.
 class TestWire : public Wire {
  public:
   explicit TestWire(const Nodes& nodes) : nodes_(nodes) {}

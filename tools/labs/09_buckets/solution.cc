@@ -59,7 +59,7 @@ class Reducer {
   struct Bucket {
     std::vector<size_t> members;
     Tensor flat;     // the members' gradients, one after the other
-    size_t missing;  // members whose gradients are not in it yet
+    size_t missing;  // members with gradients that are not in it yet
   };
   std::vector<Tensor> parameters_;
   std::vector<Bucket> buckets_;

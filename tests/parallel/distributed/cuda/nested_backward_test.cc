@@ -1,5 +1,5 @@
-// Backwards inside a backward on GPUs, for every order of streams: gradients from replicas'
-// Functions, and sums that run on the communication stream at the same time.
+// Backwards inside a backward on GPUs, for every order of streams. They bring gradients from
+// replicas' Functions, and sums run on the communication stream at the same time.
 #include "autograd/autograd.h"
 #include "nn/module/cloneable.h"
 #include "parallel/apply/data_parallel.h"

@@ -93,8 +93,8 @@ inline void expect_caps(const Group& g, Device device) {
         }
       }
   }
-  // 6 that move, of 12 dtypes. Three that have five reductions: 12 sums, 4 means, 3 x 11 others; one
-  // that has two.
+  // 6 that move, of 12 dtypes. Three have five reductions: 12 sums, 4 means, 3 x 11 others. One has
+  // two.
   EXPECT_EQ(allowed, 6 * 12 + 3 * (12 + 4 + 33) + (12 + 4));
   EXPECT_EQ(refused, 4 * 60 - 3 * 49 - 16);
   g->barrier().wait();  // the group is whole

@@ -1,5 +1,5 @@
-// What nn does in a program that came in by the door: it calls its classes torch::nn::..., and
-// optimizers that are written with LibTorch's macros save and load.
+// What nn does in a program that includes the LibTorch compatibility headers. It calls its classes
+// torch::nn::..., and optimizers that are written with LibTorch's macros save and load.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -409,7 +409,7 @@ TEST(Door, NamesAndErrorTexts) {
                     "torch::nn::ReLUImpl");
 }
 
-// Files are the same ones on both sides of the door.
+// Files are the same with and without the LibTorch compatibility headers.
 TEST(Door, FilesDoNotHaveTheName) {
   const Linear layer(1, 1);
   const optim::SGD sgd(layer->parameters(), 0.1);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Note [The door's prefix] in nn/module/class_name.h: what the library calls its classes, however it and the program are linked.
-# Two files stand for the library: the one that knows, and what it calls.
+# Note [The door's prefix] in nn/module/class_name.h: what the library calls its classes, for every way to link it and the program.
+# Two files stand for the library: the one that knows the prefix, and what it calls.
 set -euo pipefail
 
 root=$PWD
@@ -73,7 +73,7 @@ run() {  # run COMPILER FLAGS... (LINK_FLAG: for linking alone)
   expect "$what: a shared library" ramet::nn::Linear ./plain
   expect "$what: a shared library, the program through the door" torch::nn::Linear ./through
 
-  # Inside plugins, the host through the door or not, with a library of its own or none.
+  # Inside plugins. The host includes the LibTorch compatibility headers or not, with a library of its own or none.
   "${link[@]}" -shared name.o library.o -o plugin.so
   "${link[@]}" -shared name.o door.o library.o -o plugin_door.so
   "${link[@]}" -shared name.o door.o -L. -l:libramet.so "-Wl,-rpath,$work" -o plugin_shared.so

@@ -42,7 +42,7 @@ void in_processes(int n, const std::function<void(int)>& f) {
   }
 }
 
-// That nobody listens at, as long as nobody else asks for one.
+// A port without a listener, until another caller asks for one.
 std::string free_port() {
   c10d::TCPStoreOptions options;
   options.port = 0;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# One can step through a kernel on an emulated GPU: a breakpoint at a line of the .cu file, conditional on thread and block, the
-# values there, the next line, and where the block's other threads stand.
+# A debugger can step through a kernel on an emulated GPU. The test uses a breakpoint at a line of the .cu file, conditional on
+# thread and block. It checks the values there, the next line, and where the block's other threads stand.
 # usage: gdb_test.sh PROGRAM threads_gdb.py stepping.cu
 set -euo pipefail
 

@@ -1,4 +1,4 @@
-// Runs the kernel of stepping.cu and looks at what it computed.
+// Runs the kernel of stepping.cu and checks what it computed.
 #include <cstdio>
 
 #include "tests/tools/emulated_gpu/gdb/stepping.h"

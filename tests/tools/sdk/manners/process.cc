@@ -106,8 +106,9 @@ bool same_bits(const Tensor& a, const Tensor& b) {
   return std::memcmp(a.data_ptr<float>(), b.data_ptr<float>(), size_t(a.numel()) * 4) == 0;
 }
 
-// What is computed does not depend on who computes it: all bits for one thread and for several,
-// whose modes were others when they were made, and on a device with a thread of its own.
+// Results do not depend on the thread that computes them. They have all bits for one thread, for
+// several threads that had other modes when they were made, and for a device with a thread of its
+// own.
 void modes_travel() {
   ramet::set_num_threads(4);
   step();
@@ -129,7 +130,7 @@ void modes_travel() {
   const Tensor numbers = ramet::arange(1, 1 << 20, ramet::kFloat), others = numbers.to(second);
   const auto halves = [&](ramet::Device d) { return (d == second ? there : here) * 0.5; };
   const auto thirds = [&](ramet::Device d) { return (d == second ? others : numbers) / 3; };
-  // The same in the backward, whose walk over two devices is the workers'.
+  // The same in the backward; the workers run its pass over two devices.
   const auto gradient = [&](ramet::Device d) {
     Tensor x = ramet::ones({1 << 20}, ramet::requires_grad());
     (x.to(d) * 0.5).backward(d == second ? there : here);

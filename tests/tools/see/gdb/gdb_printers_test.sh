@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# gdb prints tensors, nodes, modules and storages of an optimised program whose library has no debug information, of a running one
-# and of its core; and the offsets in ramet_gdb.py are the compiler's.
+# gdb prints tensors, nodes, modules and storages. It does so for an optimised program with a library without debug information, for
+# a running one and for its core. The offsets in ramet_gdb.py are the compiler's.
 # usage: gdb_printers_test.sh PROGRAM LAYOUT ramet_gdb.py
 set -euo pipefail
 

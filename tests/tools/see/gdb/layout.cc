@@ -1,5 +1,5 @@
-// Classes whose members ramet_gdb.py knows by their offsets. Compiled with debug information of all
-// classes (-femit-class-debug-always), and not run.
+// Classes with members that ramet_gdb.py knows by their offsets. Compiled with debug information of
+// all classes (-femit-class-debug-always), and not run.
 #include "ramet.h"
 
 namespace {

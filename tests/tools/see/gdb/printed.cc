@@ -1,4 +1,4 @@
-// What gdb_printers_test.sh looks at.
+// What gdb_printers_test.sh inspects.
 #include <cstdio>
 
 #include "ramet.h"

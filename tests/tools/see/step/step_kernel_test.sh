@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# ./tools/step_kernel steps through a block: what threads read and write, shared memory at barriers, where everybody stands, a planted
-# race, a barrier that not all come to, dynamic shared memory, and what it says where there is nothing to step through.
+# ./tools/step_kernel steps through a block. It shows what threads read and write, shared memory at barriers, and where every thread
+# stands. It shows a planted race, a barrier that not all threads reach, and dynamic shared memory. It says so where there is
+# nothing to step through.
 # usage: step_kernel_test.sh step_kernel.py sum.cu LIBRARY...
 set -euo pipefail
 
@@ -61,7 +62,7 @@ sed 's/^    __syncthreads();/    if (i < 32)\n      __syncthreads();\n    else\n
 steps divergent "$work/divergent.cu" --do 'w;f DIVERGENT;w'
 expect divergent '^1 fault, the first one at step [0-9]+: DIVERGENT BARRIER: thread \(32,0,0\)'
 
-# Dynamic shared memory, of whole numbers, that nobody fills in at its end; the second block of the second launch.
+# Dynamic shared memory, of whole numbers, not filled in at its end; the second block of the second launch.
 cat >"$work/dynamic.cu" <<'END'
 #include "runtime/cuda/gpu.h"
 __global__ void fill(int* y, int from) {

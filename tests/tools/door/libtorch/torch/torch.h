@@ -1,3 +1,4 @@
-// Stands in for LibTorch's header of this name, with what the door knows it by.
+// Stands in for LibTorch's header of this name, with the mark by which the LibTorch compatibility
+// headers recognise it.
 #pragma once
 #include <c10/macros/Export.h>

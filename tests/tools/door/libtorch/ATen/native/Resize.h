@@ -1,3 +1,3 @@
-// One of LibTorch's headers that the door does not have.
+// One of LibTorch's headers that the LibTorch compatibility headers do not have.
 #pragma once
 #include <c10/core/SymInt.h>

@@ -34,8 +34,8 @@ Matrix times(const Matrix& a, const Matrix& b) {
   return out;
 }
 
-// f of each matrix. All results have one size, which needs no matrix of x. It is that of f of an identity
-// (or, where m != n, of a matrix of halves).
+// f of each matrix. All results have one size, which needs no matrix of x. It is that of f of an
+// identity (or, where m != n, of a matrix of halves).
 Plain each(const Plain& x, bool scalar, const std::function<Matrix(const Matrix&)>& f) {
   const size_t m = size_t(x.size(-2)), n = size_t(x.size(-1)), all = x.v.size();
   Index sizes(x.sizes.begin(), x.sizes.end() - 2);

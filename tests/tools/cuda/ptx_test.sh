@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What tools/cuda/check_ptx.py says of right machine code, and of faults. They are a stack, narrow loads, a kernel that is gone,
-# divisions in inner loops. Also of products of warpgroups that have to wait. Needs nvcc.
+# divisions in inner loops, and products of warpgroups that have to wait. Needs nvcc.
 set -euo pipefail
 
 check=$PWD/tools/cuda/check_ptx.py

@@ -106,9 +106,9 @@ bool same_bits(const Tensor& a, const Tensor& b) {
   return std::memcmp(a.data_ptr<float>(), b.data_ptr<float>(), size_t(a.numel()) * 4) == 0;
 }
 
-// Results do not depend on the thread that computes them. They have all bits for one thread, for
-// several threads that had other modes when they were made, and for a device with a thread of its
-// own.
+// Results do not depend on the thread that computes them. They have the same bits for one thread
+// and for several threads that had other modes when they were made. A device with a thread of its
+// own gives the same bits, too.
 void modes_travel() {
   ramet::set_num_threads(4);
   step();

@@ -1,9 +1,9 @@
 // Random tests that can be run again.
 //
 // A random test draws all its decisions from a Tape, a list of small numbers that rapidcheck makes.
-// Where a test fails, rapidcheck looks for a shorter tape of smaller numbers that fails too, and
-// prints what that one did. RAMET_SEED and RAMET_ROUNDS replace the seed and the number of rounds;
-// both are printed, and the same two give the same tapes.
+// Where a test fails, rapidcheck searches for a shorter tape of smaller numbers that fails too, and
+// prints what that one did. RAMET_SEED and RAMET_ROUNDS replace the seed and the number of rounds.
+// Both are printed, and the same two give the same tapes.
 #pragma once
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -18,8 +18,8 @@
 
 namespace ramet::testing {
 
-/// What a module is checked for. What does not apply to one is said in its line with the reason,
-/// and has to fail there.
+/// What a module is checked for. The module's line names each check that does not apply, with the
+/// reason, and that check has to fail there.
 enum class Check {
   kClone,
   kEval,         ///< train() and eval() reach all; in evaluation a call repeats
@@ -48,7 +48,7 @@ struct Draw {
   int64_t below = 0;  ///< of indices
 };
 constexpr int64_t kBatch = 8;
-/// In (-1, 1) but for a small gap around 0.
+/// In (-1, 1) without a small gap around 0.
 inline Draw real(std::vector<int64_t> sizes) { return {std::move(sizes), Draw::kReal, 0}; }
 /// In (0, 1).
 inline Draw positive(std::vector<int64_t> sizes) { return {std::move(sizes), Draw::kPositive, 0}; }

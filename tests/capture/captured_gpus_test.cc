@@ -58,7 +58,7 @@ TEST(CapturedGpus, OtherOrders) {
   options.order = ReduceOrder::any();
   [[maybe_unused]] const uint64_t before = cuda::nccl_sums();
   expect_same(options, 10);
-#if RAMET_GPU_EMULATED  // NCCL wants a card for each, which logical GPUs of one card are not
+#if RAMET_GPU_EMULATED  // NCCL wants a GPU for each rank, which logical GPUs of one GPU are not
   EXPECT_GT(cuda::nccl_sums(), before);
 #endif
 }

@@ -249,7 +249,7 @@ TEST(Guards, AgesOfStates) {
   }
   EXPECT_TRUE(got[0] == got[1]);
 }
-// The function looks for them each time; a replay has those that there were.
+// The function searches for them each time; a replay has those that there were.
 TEST(Guards, AnotherOptimizerOrSchedule) {
   std::vector<std::string> got[2];
   for (const bool captured : {false, true}) {

@@ -41,8 +41,8 @@ inline std::string why_no_gpu() {
 }
 
 #if RAMET_GPU_EMULATED
-/// Emulated GPUs that still work when the program ends would use what is being taken apart. (Real
-/// ones do not mind, and tests of other folders in the same program may have kept tensors there.)
+/// Emulated GPUs that still work when the program ends would use objects that are being destroyed.
+/// (Real ones do not, and tests of other folders in the same program may have kept tensors there.)
 class StopsGpus : public ::testing::Environment {
  public:
   void TearDown() override { const ramet::testing::Gpus last; }

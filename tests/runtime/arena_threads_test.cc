@@ -35,7 +35,8 @@ void give(Arena& arena, const Block& b) {
   arena.free(b.at, b.bytes);
 }
 
-// Blocks of drawn sizes, in any order: they lie apart, and what is kept stays within its bound.
+// Blocks of drawn sizes, in any order: they do not overlap, and what is kept stays within its
+// bound.
 TEST(Arena, BlocksLieApartAndLittleIsKept) {
   Arena arena(64 * kGiga);
   std::mt19937 random(1);
@@ -176,7 +177,7 @@ TEST(Arena, KeepsToALimit) {
   arena.free(b, 40 * kMega);
 }
 
-// Meanwhile another thread gives free ranges back.
+// Another thread gives free ranges back at the same time.
 TEST(Arena, SharedByThreads) {
   Arena arena(64 * kGiga);
   std::atomic<int> running{3}, wrong{0};

@@ -303,7 +303,7 @@ TEST(Pending, MemoryLivesUntilItIsWritten) {
   opener.join();
 }
 
-// Memory that was never written is not looked at; and may go.
+// Memory that was never written is not read, and may be freed.
 TEST(Pending, AWriterThatThrows) {
   for (const Thrown what : kThrown) {
     TensorBase t = TensorBase::empty({4}, kFloat, cpu(1));

@@ -136,7 +136,7 @@ TEST(Half, EveryNeighbourhoodRounds) {
       for (const uint32_t off : {0u, 1u, ~0u}) check_rounding(detail::float_of(centre + off));
     if (HasFatalFailure()) return;
   }
-  // Subnormal halves lie apart by one exponent each: their middles by value.
+  // Subnormal halves are one exponent from each other: their middles by value.
   for (int i = 0; i < 2048; ++i) {
     const float middle = std::ldexp(static_cast<float>(2 * i + 1), -25);
     check_rounding(middle), check_rounding(std::nextafter(middle, 0.0f)),

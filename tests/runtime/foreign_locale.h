@@ -1,4 +1,4 @@
-// A program's locale in which no number looks like C++'s: made here, so that none has to be
+// A program's locale in which no number is written as in C++: made here, so that none has to be
 // installed.
 #pragma once
 #include <gtest/gtest.h>

@@ -100,7 +100,7 @@ killed=$(sed -n 's/^\[0\] digest //p' "$work/stdout" | tail -n 1)
 # (One that began anew would end at the same bits.)
 grep -qE ', resumed after step [1-9]' "$work/stdout" || fail "killed: it did not go on from the checkpoint"
 
-# What is wrong is said.
+# Wrong calls give an error.
 code=0
 env -u RANK -u WORLD_SIZE "$train" --ddp "${common[@]}" --out "$work/x" >"$work/stdout" 2>"$work/stderr" || code=$?
 [[ $code == 2 ]] || fail "without a launcher: exit code $code"

@@ -197,7 +197,7 @@ class Writer:
         title = first_sentence(said) or path
         if len(title) > 90:
             title = title[:title.rfind(" ", 0, 88)] + " ..."
-        if path.startswith(declarations.C_HEADERS):  # what is said there between the functions
+        if path.startswith(declarations.C_HEADERS):  # the text there between the functions
             said += "\n\n" + "\n\n".join(re.sub(r"(?m)^ \* ?", "", t) for t in re.findall(
                 r"^/\* (?!-)((?:(?!\*/)[\s\S])*?)\s*\*/\n\n", (ROOT / path).read_text(), flags=re.M)[1:])
         self.text = ["/** @file\n * @brief %s */" % escaped(title)]

@@ -1,4 +1,4 @@
-// Graphs of random shape, walked in every way that the engine has.
+// Graphs of random shape, with every kind of backward pass that the engine has.
 #pragma once
 #include "tests/fuzz.h"
 

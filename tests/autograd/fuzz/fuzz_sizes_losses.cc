@@ -32,7 +32,7 @@ template <class Call> SizeRow with_samples(const char* name, const Call& call) {
             d.expect(right, [&] { return call(x, reduction); });
           }};
 }
-// Networks of one layer, whatever number of layers is said.
+// Networks of one layer, whatever number of layers the arguments give.
 template <class Call> SizeRow with_layers(const char* name, int64_t gates, const Call& call) {
   return {
       name, [=](SizeDraw& d) {

@@ -69,7 +69,7 @@ Axis drawn_axis(fuzz::Tape& tape, bool pool) {
       a.padding = clamped((a.reach() - a.in + 1) / 2 + tape.below(12), most);
       break;
     case 2: a.padding = clamped(Wide{a.dilation} * tape.below(4) + tape.below(9) - 4, most); break;
-    default:  // an output of stride and dilation that meets the image
+    default:  // an output of stride and dilation that overlaps the image
       a.padding = clamped(
           Wide{a.stride} * tape.below(3) + Wide{a.dilation} * tape.below(3) + tape.below(9) - 4,
           most);

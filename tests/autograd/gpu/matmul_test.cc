@@ -66,7 +66,8 @@ TEST(MatmulOnGpu, Layouts) {
   }
 }
 
-// The parts of a long sum may be computed apart, but not rounded to 16 bits before they are added.
+// The parts of a long sum may be computed separately, but not rounded to 16 bits before they are
+// added.
 TEST(MatmulOnGpu, LongSumsInSixteenBits) {
   for (ScalarType t : {kHalf, kBFloat16}) {
     const double large = t == kHalf ? 2048 : 256;  // the next number is two away

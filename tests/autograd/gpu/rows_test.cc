@@ -158,7 +158,7 @@ TEST(RowsOnGpu, CrossEntropy) {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// A row's values in the order in which its threads meet them.
+// A row's values in the order in which its threads read them.
 struct Order {
   const char* name;
   std::function<double(int64_t column, int64_t columns, double drawn)> at;

@@ -1,4 +1,4 @@
-// Tensors on GPUs as a user meets them: moving, printing, reading, mixing devices, running out of
+// Tensors on GPUs as a user sees them: moving, printing, reading, mixing devices, running out of
 // memory.
 #include <gtest/gtest.h>
 

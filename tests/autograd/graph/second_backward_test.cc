@@ -1,4 +1,4 @@
-// A graph that is walked a second time: what was freed, and what had nothing to free. A part of
+// A second backward through one graph: what was freed, and what had nothing to free. A part of
 // engine_test.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -14,8 +14,8 @@ namespace {
 
 using Values = std::vector<double>;
 
-// data(), and memory that is given twice, are other storages over the same bytes: what is written
-// is read first all the same.
+// data(), and memory that is given twice, are other storages over the same bytes. An operation
+// still reads bytes before it overwrites them.
 TEST(SharedMemory, OtherStoragesOverTheSameMemory) {
   const auto square = [] { return arange(9, kDouble).view({3, 3}).clone(); };
   const Values turned = {0, 3, 6, 1, 4, 7, 2, 5, 8};

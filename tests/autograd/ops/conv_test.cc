@@ -237,7 +237,7 @@ TEST(ConvTranspose, Errors) {
   EXPECT_THROW(conv_transpose2d(x.to(kBool), w.to(kBool)), NotImplementedError);
 }
 
-// Rows that no tap reaches are the bias, however far apart the others are.
+// Rows that no tap reaches are the bias, however far from each other the others are.
 TEST(Convolution, Errors) {
   const Tensor x = zeros({2, 3, 5}), w = zeros({4, 3, 2});
   const auto call = [](const Tensor& in, const Tensor& weight, IntArrayRef more) {

@@ -1,5 +1,5 @@
-// Paddings, dilations, strides and kernels far larger than the image: what no tap meets costs
-// nothing, and no number wraps.
+// Paddings, dilations, strides and kernels far larger than the image: taps outside of the image
+// cost nothing, and no number wraps.
 #include "autograd/autograd.h"
 #include "autograd/ops.h"
 #include "runtime/memory/allocator.h"
@@ -12,7 +12,7 @@ namespace {
 const Device kHost(kCPU, 0);
 constexpr int64_t kMost = INT64_MAX, k61 = int64_t{1} << 61, k62 = int64_t{1} << 62;
 
-// The middle of 3 x 3 ones alone meets 6 x 6 ones: values and gradients.
+// Only the middle of 3 x 3 ones overlaps 6 x 6 ones: values and gradients.
 template <class F> void expect_middle(const F& convolved, ScalarType dtype) {
   Tensor x = ones({1, 1, 6, 6}, dtype).requires_grad_(),
          w = ones({1, 1, 3, 3}, dtype).requires_grad_();
@@ -140,7 +140,7 @@ TEST(FarWindows, ConvolutionsTakeNoMemoryForWhatTheyDoNotMeet) {
                  w = ones({1, 1, 3, 3}, t).requires_grad_();
     for (int64_t far : {10000, 100000})
       within(8 << 20, [&] { conv2d(x, w, {}, 1, far, far).sum().backward(); });
-    // The result has 2008 x 2008 numbers and is one of its kind; 64 channels come in.
+    // The result has 2008 x 2008 numbers and one channel; 64 channels come in.
     const Tensor deep = ones({1, 64, 6, 6}, t).requires_grad_(),
                  one = ones({1, 64, 3, 3}, t).requires_grad_();
     const int64_t result = 2008 * 2008 * size;
@@ -173,7 +173,7 @@ TEST(FarWindows, ConvolutionDerivatives) {
   using In = std::vector<Tensor>;
   const In operands = {varied_leaf({1, 2, 3, 2}, 1), varied_leaf({2, 1, 3, 2}, 2),
                        varied_leaf({2}, 3)};
-  expect_derivatives(  // rows come apart into taps, columns into outputs
+  expect_derivatives(  // splits rows into taps, columns into outputs
       [](const In& x) {
         return conv2d(x[0], x[1], x[2], {1, 20}, {20, 21}, {18, 3}, 2);
       },

@@ -191,7 +191,7 @@ TEST(IndexErrors, EveryDimensionOfANumber) {
   expect_values(z, {5});
 }
 
-// As LibTorch: there is nothing to choose, so nothing is said of the dtype.
+// As LibTorch: there is nothing to choose, so any dtype is allowed.
 TEST(IndexErrors, AnEmptyIndexOfGatherAndScatterIsOfAnyDtype) {
   for (ScalarType t : {kBool, kByte, kChar, kShort, kInt, kLong, kHalf, kFloat}) {
     const Tensor x = constant({1, 2, 3}), none = zeros({0}, t), y = x.clone();

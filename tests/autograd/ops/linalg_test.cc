@@ -1,4 +1,4 @@
-// Linear algebra where rows of the operation table do not look: forms, borders, errors.
+// Linear algebra that rows of the operation table do not cover: forms, borders, errors.
 #include <cmath>
 #include <limits>
 

@@ -312,7 +312,7 @@ TEST(Running, Derivatives) {
                      {sizes(constant({2, -3, 0.5, 4, 1, 2, 3, -1}))});
   expect_derivatives([](const std::vector<Tensor>& x) { return std::get<0>(x[0].cummax(0)); },
                      {sizes(constant({2, -3, 0.5, 4, 1, 2, 3, -1}))});
-  // Far apart: no exponential of a difference overflows.
+  // Numbers far from each other: no exponential of a difference overflows.
   Tensor x = constant({-800, 0, 800}).requires_grad_();
   logcumsumexp(x, 0).sum().backward();
   expect_values(x.grad(), {1, 1, 1});

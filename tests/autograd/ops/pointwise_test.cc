@@ -222,7 +222,7 @@ TEST(PointwiseFronts, FirstAndSecondDerivatives) {
   }
 }
 
-TEST(PointwiseFronts, NothingMayBeDividedByZero) {  // as LibTorch, which never looks
+TEST(PointwiseFronts, NothingMayBeDividedByZero) {  // as LibTorch, which never checks
   const Tensor zero = zeros({1}, kBool), some = ones({2}, kLong);
   for (const Tensor& none : {zeros({0}, kByte), zeros({2, 0}, kLong)}) {
     for (const Tensor& y :
@@ -251,7 +251,7 @@ TEST(PointwiseFronts, TrueIsAFactorOfTruthValuesOnly) {  // plain float32 takes 
   EXPECT_EQ(values(add(ones({1}, kBool), zeros({1}, kBool), true)), std::vector<double>{1});
 }
 
-// Derivatives at places that random values do not meet: PyTorch 2.15's.
+// Derivatives at places that random values do not hit: PyTorch 2.15's.
 TEST(PointwiseFronts, DerivativesOfPairsAtBorders) {
   const auto slopes = [](Tensor (*f)(const Tensor&, const Tensor&), const Tensor& x,
                          const Tensor& y) {
@@ -379,7 +379,7 @@ TEST(PointwiseFronts, WhatIsNoNumberIsReplaced) {
     const Tensor x = tensor({kNaN, kInf, -kInf, 1.5}, kDouble).to(dtype);
     EXPECT_EQ(values(nan_to_num(x).to(kDouble)), (Numbers{0, most, -most, 1.5}));
     EXPECT_EQ(values(nan_to_num(x, 2, 3, 4).to(kDouble)), (Numbers{2, 3, 4, 1.5}));
-    // What replaces is not looked at again.
+    // The replacement is not replaced again.
     EXPECT_EQ(values(nan_to_num(x, kInf, -kInf, kInf).to(kDouble)),
               (Numbers{kInf, -kInf, kInf, 1.5}));
     EXPECT_EQ(nan_to_num(x, std::nullopt, 1e300)[1].item<double>(),

@@ -77,7 +77,7 @@ TEST(AsStrided, GradientsMeetInTheStorage) {
               return b.view({2, 3}).t().as_strided({2, 2}, {1, 1});
             }),
             (Values{1, 5, 4, 0, 0, 0}));
-  // Further than the view that is looked at: from there nothing comes.
+  // Further than the view that it is called on: from there nothing comes.
   EXPECT_EQ(gradient_of([](const Tensor& b) {
               return b.narrow(0, 1, 2).as_strided({2, 2}, {1, 2}, 0);
             }),
@@ -136,7 +136,7 @@ TEST(AsStrided, TwiceDerived) {
   using In = const std::vector<Tensor>&;
   using Out = std::vector<Tensor>;
   twice([](In x) { return Out{x[0].as_strided({2, 2, 3}, {2, 1, 3}, 1).pow(3)}; });
-  twice([](In x) {  // looked at through a view of it with gaps
+  twice([](In x) {  // called on a view of it with gaps
     return Out{(x[0] * 1).view({4, 3}).narrow(1, 0, 2).as_strided({3, 2}, {3, 1}, 3).pow(3)};
   });
   twice([](In x) {  // each two neighbours of what is repeated
@@ -168,7 +168,7 @@ TEST(AsStrided, OfATensorWithGaps) {
     u.mul_(2);
   }
   EXPECT_EQ(values(all), (Values{0, 2, 4, 6, 4, 5}));
-  // Nor one outside of the view that is looked at.
+  // Nor one outside of the view that it is called on.
   const Tensor c = leaf({0, 1, 2, 3}) * 1, beyond = c.narrow(0, 1, 2).as_strided(2, 3, 0);
   EXPECT_NE(
       error_of([&] { beyond.mul_(3); }).find("as_strided beyond the tensor that it was called on"),

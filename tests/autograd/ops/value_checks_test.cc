@@ -1,4 +1,5 @@
-// Checks of numbers: what is not inside a range is refused, so a NaN is, with its value and position.
+// Checks of numbers: a number outside of its range is refused, with its value and position. So is a
+// NaN.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,7 +16,7 @@ namespace {
 
 const double kNan = std::numeric_limits<double>::quiet_NaN(), kInf = INFINITY;
 
-// Numbers inside the range but for one.
+// Numbers inside the range except one.
 Tensor with(double wrong) { return constant({0.25, 0.5, wrong, 0.75}); }
 
 TEST(ValueChecks, ANaNIsOutside) {
@@ -133,7 +134,7 @@ TEST(UniformBounds, TheEndIsOpenInEveryType) {
     }
 }
 
-// The nearest numbers, but for those that would be the end.
+// The nearest numbers, except those that would be the end.
 TEST(UniformBounds, SixteenBitsAreTheRoundedNumbers) {
   const auto counts = [](ScalarType t, double from, double to, std::vector<double> of) {
     manual_seed(2);

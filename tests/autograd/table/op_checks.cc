@@ -31,7 +31,7 @@ std::string gradient_bits(const Call& call, V tensors) {
 // Bool, integer, floating point: an in-place form may not go up.
 int category(ScalarType t) { return t == kBool ? 0 : is_floating(t) ? 2 : 1; }
 
-// What sets `has` apart from its reason: both or neither is wrong.
+// Expects exactly one of `has` and a reason: both or neither is wrong.
 void expect_or_reason(const Row& row, bool has, const std::string& reason, const char* what) {
   if (has) {
     EXPECT_EQ(reason, "") << what << " is there: no reason is needed";

@@ -55,8 +55,8 @@ void add_rare_pairs(Table& t) {
   BASE(xlogy, kAll, 0.3, 3, 1.5).gives(floating).within(2);
   PAIR(heaviside, kAll, -3, 3);
   PAIR(ldexp, kAll, -3, 3).gives(floating).within(2);
-  // Next to an infinity there is the largest number of a dtype; what stands next to others is
-  // looked at below.
+  // Next to an infinity there is the largest number of a dtype; the neighbours of other numbers are
+  // checked below.
   t.binary(
        "nextafter", kFloats, -3, 3, [](V x) { return nextafter(x[0], x[1]); },
        [](double a, double b) { return std::nextafter(a, b); })

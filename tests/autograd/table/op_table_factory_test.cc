@@ -410,7 +410,7 @@ void add_likes(Table& t) {
       .no_gradient()
       .uncapturable("data_ptr: what is done with it is unknown")
       .refused_as("data_ptr");
-  // A number does not widen what it meets.
+  // A number does not widen the other operand.
   t.row(
        "scalar_to_tensor", kAll, some,
        [](V x) { return add(x[0].logical_not(), scalar_to_tensor(true)); },

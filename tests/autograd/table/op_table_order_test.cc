@@ -46,7 +46,7 @@ template <class F> Call first(const F& f) {
 template <class F> Call second(const F& f) {
   return [f](V x) { return std::get<1>(f(x[0])); };
 }
-// Forms with two results, of which one is looked at.
+// Forms with two results, of which one is checked.
 template <class F> OutCall first_out(const F& f) {
   return [f](Tensor& o, V x) {
     Tensor at = empty({0}, x[0].options().dtype(kLong));

@@ -129,7 +129,7 @@ void add_memberships(Table& t) {
        {real({3, 5}, -3, 3), real({0}, -3, 3)},
        {real({}, -3, 3), real({}, -3, 3)}},
       [=](V x) {
-        const Tensor all = whole(x[0]);  // first: of kernels on a GPU the large one is looked at
+        const Tensor all = whole(x[0]);  // first: the large one is checked for kernels on a GPU
         return isin(all, whole(x[1]), true, true);
       },
       [=](P x) {

@@ -318,7 +318,7 @@ TEST(RandomRows, CountsAreChecked) {
   EXPECT_TRUE(default_generator(Device(kCPU, 0)).get_state() == before);
   const Tensor some = binomial(tensor({{0.0}, {5.0}}), tensor({0.0, 1.0, 1.0}));
   expect_close(some, Plain{{2, 3}, {0, 0, 0, 0, 5, 5}});
-  // As LibTorch's: no number depends on the rates, and the history says so.
+  // As LibTorch's: no number depends on the rates, and the history shows that.
   const Tensor rates = ones({2}).requires_grad_();
   poisson(rates).sum().backward();
   expect_close(rates.grad(), Plain{{2}, {0, 0}});

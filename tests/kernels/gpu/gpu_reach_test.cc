@@ -192,7 +192,7 @@ TEST(GpuReach, BatchNormOfValuesFarApart) {
   EXPECT_GE(batch_norm_reach(2, 3, 4, {{nullptr, 1, 1, 1}}), 2 * 3 * 4);
 }
 
-// A thread goes on by a grid, and a tile by its rows, before it looks whether it is too far.
+// A thread adds a grid, and a tile its rows, before it checks whether the position is too far.
 TEST(GpuReach, RoomBelowThirtyTwoBits) {
   EXPECT_LE(kNarrowMost + 65536 * 256.0, 2147483647.0);
   EXPECT_GE(kNarrowMost, 0.98 * 0x1p31) << "and wastes little";

@@ -186,7 +186,7 @@ TEST(Index, FloatSumsAreInOrder) {  // 1e8 + 1 - 1e8, in this order only, is 0
   EXPECT_EQ(x[0], 0);
 }
 
-// 300 times 1 + 2^-7 meet in an element: bfloat16 sums stop at 256.
+// 300 numbers 1 + 2^-7 are added in one element: bfloat16 sums stop at 256.
 TEST(Index, NarrowSumsAreRoundedOnce) {
   Buffer x(4, kBFloat16), y(600, kBFloat16);
   x.fill(0);

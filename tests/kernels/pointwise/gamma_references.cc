@@ -1,5 +1,5 @@
-// The gamma functions of references.h, and the inverse of erf, by Boost.Math in long double. Apart:
-// its headers are large.
+// The gamma functions of references.h, and the inverse of erf, by Boost.Math in long double. They
+// have a file of their own: Boost's headers are large.
 #include <boost/math/special_functions/digamma.hpp>
 #include <boost/math/special_functions/erf.hpp>
 #include <boost/math/special_functions/gamma.hpp>

@@ -26,7 +26,7 @@ struct Reference {
   double s = 1, t = 0;
   // 1 / (1 + infinity) is 0 where the exact value is denormal, as in LibTorch
   bool underflows = false;
-  // Of a function of one tensor: where it is looked at, and what LibTorch gives for integers.
+  // Of a function of one tensor: the range that is tested, and what LibTorch gives for integers.
   double low = -2, high = 2;
   Integers integers = kFloats;
   bool flat = false;  // its derivative is 0 everywhere

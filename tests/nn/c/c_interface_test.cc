@@ -50,7 +50,7 @@ TEST_F(CInterface, TrainsWithTheBitsOfCxx) {
   }
 }
 
-// What an LSTM says last, by hand in C++.
+// An LSTM's last output, computed step by step in C++.
 TEST_F(CInterface, RecurrentLayers) {
   Tasks tasks;
   std::vector<float> goals = waves<float>(5, 0.7);

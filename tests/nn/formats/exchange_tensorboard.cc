@@ -33,7 +33,7 @@ uint32_t crc32c(std::string_view bytes) {
   return ~c;
 }
 
-// The events of a file up to where it is cut off; check sums are looked at.
+// The events of a file up to where it is cut off; check sums are verified.
 std::vector<std::string> events(const std::string& file) {
   std::vector<std::string> all;
   const auto number = [&](size_t at, auto v) {
@@ -206,7 +206,7 @@ TEST(TensorBoard, WhatCannotBeWrittenIsNotKept) {
   const auto before = ::signal(SIGXFSZ, SIG_IGN);
   rlimit limits{};
   ::getrlimit(RLIMIT_FSIZE, &limits);
-  // The disk is full but for so many bytes.
+  // The disk is full except for so many bytes.
   const auto with_room = [&](rlim_t more, const auto& f) {
     rlimit small = limits;
     small.rlim_cur = fs::file_size(writer.path()) + more;

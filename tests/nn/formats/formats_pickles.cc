@@ -1,4 +1,4 @@
-// Pickles by hand, and what small files may cost: a part of the program formats_test.
+// Pickles written by hand, and what small files may cost: a part of the program formats_test.
 #include "nn/formats/pytorch/pt.h"
 #include "nn/formats/pytorch/state_dict.h"
 #include "nn/formats/zip/zip_internal.h"
@@ -219,7 +219,7 @@ TEST(Pt, WhatIsNamedOnceIsNotCopiedForEver) {
   EXPECT_EQ(error("]" + opaque + "a]" + floats + "a\x86"), "no error");
   expect_part(error("]" + opaque + "aq\4](" + times(4000, "h\4") + "e" + floats + "\x87"),
               "names of tensors: got more than");
-  // Floats' bytes that are said to be bools as well.
+  // Bytes of floats, also declared as bools.
   const std::string bools =
       tensor("v3", "ctorch.storage\nUntypedStorage\n", {'M', '\0', '\1'}) + "ctorch\nbool\ntR";
   EXPECT_EQ(error(bools), "no error");

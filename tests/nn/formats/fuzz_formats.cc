@@ -86,7 +86,7 @@ void read_npz(const std::string& bad, bool deflated) {
                   [&] { arrays = formats::load_npz(bad.data(), bad.size(), "f"); });
 }
 void read_pt(const std::string& bad, bool deflated) {
-  // What is printed or walked over ends, too.
+  // Printing it and iterating over it end, too.
   read_or_refused(bad.size() * (deflated ? 1100 : 2), [&] {
     const IValue tree = formats::load_pt(bad.data(), bad.size(), "f");
     if (tree.isGenericDict() && tree.toGenericDict().size() > 1000000) return;

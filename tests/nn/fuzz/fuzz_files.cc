@@ -271,7 +271,7 @@ void expect_content(InputArchive& in, const Content& c) {
   }
   RC_ASSERT(in.keys().size() == c.tensors.size() + c.values.size() + c.archives.size());
 }
-// Asks for everything that a damaged archive says it has.
+// Asks for everything that a damaged archive lists.
 void read_all(InputArchive& in, int depth) {
   for (const std::string& key : in.keys()) {
     Tensor t;

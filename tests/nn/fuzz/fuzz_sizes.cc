@@ -40,7 +40,7 @@ Right unless(bool wrong, WideShape shape) { return wrong ? Right() : one(std::mo
 using Unsigned = unsigned __int128;
 Wide up(size_t n) { return static_cast<Wide>(Unsigned{n}); }
 
-// Indices as a tensor, so that they have a shape and are looked at: each below `size`.
+// Indices as a tensor, so that they have a shape and are checked: each below `size`.
 Tensor listed(const std::optional<std::vector<size_t>>& batch, size_t size) {
   if (!batch) return empty({0}, kLong);
   for (const size_t i : *batch)

@@ -133,7 +133,8 @@ void note_looks(KernelCall& call) {
     looks = ::ramet::cuda::copy_counts().to_host;
 }
 
-// Where the host wants the number it waits once the GPU knows all it has to do; but for an Error.
+// A host that wants the number waits after all work is queued. Only for an Error about the norm it
+// waits earlier.
 TEST(ClipOnGpu, TheHostLooksWhenAllIsQueued) {
   for (const bool nonfinite : {false, true}) {
     const std::vector<Tensor> p = parameters(kGpu, kFloat);

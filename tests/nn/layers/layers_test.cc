@@ -407,7 +407,7 @@ TEST(Layers, AlphaDropoutKeepsMoments) {
   AlphaDropout off(p);
   off->eval();
   EXPECT_TRUE(same_bits(off(y), y));
-  EXPECT_TRUE(same_bits(F::alpha_dropout(y), y));  // not in training unless told so
+  EXPECT_TRUE(same_bits(F::alpha_dropout(y), y));  // not in training unless the options say so
   expect_values(F::alpha_dropout(ones({3}), F::AlphaDropoutFuncOptions().p(1).training(true)),
                 {0, 0, 0}, 0);
   Tensor z = ones({10});

@@ -130,7 +130,7 @@ TEST(AveragedModel, CallsPrintsAndSaves) {
   const auto copy = std::dynamic_pointer_cast<AveragedModel<Net>::Impl>(average->clone());
   EXPECT_EQ(all_of(*copy), all_of(*average));
   EXPECT_FALSE(copy->is_training());
-  // The copies go on apart.
+  // The copies go on independently.
   Net net;
   fill(net, 9);
   copy->update_parameters(net), loaded->update_parameters(net);

@@ -129,7 +129,7 @@ TEST(SWALR, AsInPyTorch) {
                /*beside=*/true);
   expect_rates(of<SWALR>(0.05, 0), {0.05, 0.05, 0.05, 0.05}, /*beside=*/true);
   expect_rates(of<SWALR>(0.05, INT64_MAX), {0.5, 2, 0.5, 2}, /*beside=*/true);
-  // Others may change the rates meanwhile.
+  // Other code may change the rates between steps.
   const auto optimizer = sgd();
   SWALR swa(*optimizer, 0.05, 3);
   for (double expected : {0.5, 0.34875, 0.134625, 0.045, 0.045}) {

@@ -248,8 +248,8 @@ TEST(Save, TensorsAndVectors) {
   expect_error([&] { load(x, path); }, "cannot open the file: got \"" + path + "\"");
 }
 
-// A zip archive's beginning and end as far as load() looks: the first entry's name, and the list of
-// all names.
+// A zip archive's beginning and end as far as load() reads them: the first entry's name, and the
+// list of all names.
 std::string zip_of(const std::vector<std::string>& names) {
   std::string bytes("PK\x03\x04\0\0\x08\x08", 8);
   bytes += std::string(22, '\0') + names.front() + std::string(80000, 'x');

@@ -295,7 +295,7 @@ TEST(Errors, FirstInTheOrderWins) {
   }
 }
 
-// A failure upstream of some members of a bucket: the others are delivered all the same.
+// A failure upstream of some members of a bucket: the others are still delivered.
 TEST(Errors, BucketsDoNotShareFailures) {
   for (const int64_t bucket_bytes : {64, 1 << 20}) {
     Job job({kHost, d(0)}, bucket_bytes), twin({kHost, d(0)}, bucket_bytes);

@@ -35,7 +35,8 @@ Tensor image(Device device = kHost) {
   return y;
 }
 
-// use(image), alone and while another thread looks, has the values of use(the same rows).
+// use(image), alone and while another thread reads it as rows, has the values of use(the same
+// rows).
 void expect_same(const char* name, const Use& use, Device device = kHost) {
   SCOPED_TRACE(name);
   const Tensor rows = image(device);

@@ -120,7 +120,7 @@ TEST(Steady, SetsComeAndGo) {
   if (!pool::kPassThrough && !kGpus) { EXPECT_LE(resident() - start, 64 << 10); }
 }
 
-// Everything that the steps made is reachable or gone. LeakSanitizer looks again at exit, in every
+// Everything that the steps made is reachable or gone. LeakSanitizer checks again at exit, in every
 // test of the ASan build.
 TEST(Steady, NothingLeaks) {
 #if defined(__SANITIZE_ADDRESS__)

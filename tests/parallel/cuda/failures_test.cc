@@ -1,4 +1,4 @@
-// What is said where a GPU is absent, too small or unlike the others, and that the next call works.
+// The errors where a GPU is absent, too small or unlike the others, and that the next call works.
 #include <gtest/gtest.h>
 
 #include "autograd/graph/captured.h"

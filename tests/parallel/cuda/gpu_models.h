@@ -32,7 +32,7 @@ struct Recipe {
   int steps = 10;
 };
 
-/// Values of different magnitudes, apart: each group is compared on its own scale.
+/// Values of different magnitudes, in groups: each group is compared on its own scale.
 using Groups = std::vector<Values>;
 inline Values flat(const Groups& groups) {
   Values out;

@@ -49,7 +49,7 @@ struct Trial {
   }
   explicit Trial(const std::vector<Device>& devices)
       : m(prepared(devices[0])), dp(m, options(devices)) {
-    // Kernels that last: what comes too early meets old values.
+    // Kernels that last: what runs too early reads old values.
     x = numbers({512, 4}, 2).to(devices[0]);
   }
   static Pair prepared(Device device) {

@@ -164,7 +164,7 @@ TEST(Comm, ReduceAddCoalesced) {
   rows[1].push_back(counting({0}, kFloat, d(2)));
   EXPECT_ERROR(comm::reduce_add_coalesced(rows, kHost),
                "tensor 3 of list 1 is on " + d(2).str() + ", expected " + d(1).str());
-  // The first list is looked at as well.
+  // The first list is checked as well.
   rows[1][3] = counting({0}, kFloat, d(1));
   rows[0][1] = Tensor();
   EXPECT_ERROR(comm::reduce_add_coalesced(rows, kHost), "tensor 1 of list 0 is undefined");

@@ -59,8 +59,8 @@ TEST(ReplicaBuild, OfAPartInTheMiddle) {
   expect_equal_to_source(set);
 }
 
-// What another thread draws meanwhile stays drawn; the replicas draw nothing, whatever reset()
-// does.
+// What another thread draws at the same time stays drawn; the replicas draw nothing, whatever
+// reset() does.
 TEST(ReplicaBuild, DrawsAndSeeds) {
   const auto draw = [] { return rand({1}).item<float>(); };
   manual_seed(7);

@@ -133,7 +133,7 @@ struct BorrowerImpl : nn::Cloneable<BorrowerImpl> {
   Tensor forward(const Tensor& x) { return x * own; }
   Tensor own, borrowed;
   std::vector<Tensor> list;
-  std::array<char, sizeof(void*)> room{};  // as padding is, copied and never looked at
+  std::array<char, sizeof(void*)> room{};  // as padding is, copied and never read
 };
 RAMET_MODULE(Borrower);
 struct LenderImpl : nn::Cloneable<LenderImpl> {
@@ -153,7 +153,7 @@ TEST(ReplicaSet, TiesThatTheRegistryDoesNotKnowAreRefused) {
   EXPECT_ERROR(ReplicaSet(m.ptr(), many(2)),
                "module 'child' holds parameter 'w' in a member that does not follow in its clone");
   m->child->borrowed = Tensor();
-  m->child->list = {m->child->own};  // its own, and lost all the same
+  m->child->list = {m->child->own};  // its own, and still lost
   EXPECT_ERROR(ReplicaSet(m.ptr(), many(2)),
                "module 'child' holds parameter 'child.own' in a member that does not follow");
   m->child->list = {};

@@ -1,4 +1,4 @@
-// Memory of a GPU: what is reused, what goes back, and what is said when there is no more.
+// Memory of a GPU: what is reused, what goes back, and the errors when there is no more.
 #include "runtime/cuda/caching_allocator.h"
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Which logical devices there are, and what is said where there are none.
+// Which logical devices there are, and the errors where there are none.
 #include "runtime/cuda/device_list.h"
 
 #include "runtime/base/device.h"

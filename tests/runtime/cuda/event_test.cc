@@ -15,7 +15,7 @@ namespace {
 using cuda::Queue;
 const Device kHost(kCPU, 0), kFirst(kCUDA, 0), kSecond(kCUDA, 1);
 
-/// Under any schedule that is asked for: a gate is opened by the thread that looks.
+/// Async, whatever schedule the environment asks for: the thread that checks also opens the gate.
 emulated::Settings side_by_side() {
   emulated::Settings settings = gpu_settings();
   settings.streams = emulated::StreamMode::Async;

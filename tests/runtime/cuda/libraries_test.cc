@@ -1,4 +1,4 @@
-// Where shared libraries are looked for, and what is said where none can be opened.
+// Where shared libraries are searched for, and the errors where none can be opened.
 #include "runtime/cuda/libraries.h"
 
 #include <gtest/gtest.h>

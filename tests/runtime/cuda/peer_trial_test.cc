@@ -1,4 +1,4 @@
-// A link between two GPUs that says it works and never delivers, or that carries copies but not
+// A link between two GPUs that claims to work and never delivers, or that carries copies but not
 // what a kernel reads. Copies go through the host, and nothing waits for the trial's remaining
 // work.
 #include <tuple>

@@ -28,7 +28,7 @@ using cuda::Queue;
 constexpr size_t kMiB = size_t{1} << 20;
 const Device kHost(kCPU, 0), kGpu(kCUDA, 0);
 
-// Until `done`, but not for ever: false where it was given up.
+// Waits until `done`, but not for ever: false after a time limit.
 template <class F> bool comes(const F& done) {
   for (int i = 0; i < 10000; ++i) {
     if (done()) return true;

@@ -98,7 +98,7 @@ inline Tensor halves(const Tensor& x) { return x / 2; }
 namespace F = torch::nn::functional;
 namespace ti = torch::indexing;
 
-// Names that meet through both.
+// Names that are reachable through both.
 using at::Tensor;
 using torch::Tensor;
 

@@ -1,5 +1,5 @@
-// What the checker of --config=check finds, where it says it is, and what it leaves alone. Other
-// builds have no checker: there these tests are skipped.
+// What the checker of --config=check finds, where it places a fault, and what it does not report.
+// Other builds have no checker: there these tests are skipped.
 #include <set>
 #include <thread>
 

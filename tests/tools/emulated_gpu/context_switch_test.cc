@@ -40,7 +40,7 @@ template <class T> struct PingPong {
   }
 };
 
-// A sanitizer would have to be told of the switches; fiber.h does that for the executor.
+// A sanitizer would have to know of the switches; fiber.h reports them for the executor.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define RAMET_SWITCHES_UNTOLD 1
 #else

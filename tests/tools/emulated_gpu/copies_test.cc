@@ -67,7 +67,7 @@ TEST(EmulatedCopies, BetweenDevices) {
   EXPECT_CUDA(cudaMemcpyPeerAsync(y, 1, x, 1, 400), cudaErrorInvalidValue);
 }
 
-// A link that says it works and does not.
+// A link that claims to work and does not.
 TEST(EmulatedCopies, BetweenDevicesThatOnlySayTheyCan) {
   emulated::Settings s = test_settings();
   s.devices = 3;

@@ -174,7 +174,7 @@ __global__ void warp_primitives_kernel(const int* x, int* results, unsigned mask
   mine[9] = static_cast<int>(__match_any_sync(mask, value % 5));
   const double wide = __shfl_sync(mask, value * 1e10, lanes - 1);
   mine[10] = static_cast<int>(wide / 1e10 + 0.5);
-  // The two halves of the warp go different ways and meet with masks of their own.
+  // The two halves of the warp take different branches and vote with masks of their own.
   const unsigned half = lane % 2 ? mask & 0xaaaaaaaau : mask & 0x55555555u;
   if (lane % 2) mine[11] = __popc(__ballot_sync(half, 1));
   else mine[11] = -__popc(__ballot_sync(half, 1));

@@ -154,7 +154,8 @@ TEST(EmulatedNccl, AThreadForEachRank) {
   }
 }
 
-// The calls of a group reach their streams at its end: what is queued meanwhile comes before.
+// The calls of a group reach their streams at its end: work that is queued before the end comes
+// first.
 TEST(EmulatedNccl, GroupsWaitForTheirEnd) {
   emulated::Settings s = four_devices();
   s.streams = emulated::StreamMode::Eager;
@@ -196,7 +197,7 @@ TEST(EmulatedNccl, WhatNcclWouldHangOn) {
   EXPECT_NCCL(ncclGroupEnd(), ncclInvalidUsage);  // other numbers of elements
   reported(
       "MISMATCHED COLLECTIVE number 0: ncclAllReduce of 7 elements by rank 2, but ncclAllReduce");
-  // Ranks 1 to 3 never join: the wait says so.
+  // Ranks 1 to 3 never join: the wait reports it.
   EXPECT_CUDA(cudaSetDevice(0), cudaSuccess);
   EXPECT_CUDA(cudaStreamSynchronize(c.streams[0]), cudaErrorLaunchFailure);
   EXPECT_NE(emulated::last_report().find("ncclAllReduce (1 of 4 members are there)"),

@@ -28,7 +28,7 @@ has() {
   }
 }
 
-# refused NAME TEXT COMMAND...: fails, and says so (CMake breaks its lines where paths before the text are long)
+# refused NAME TEXT COMMAND...: fails, and prints TEXT (CMake breaks its lines where paths before the text are long)
 refused() {
   local log=$work/refused_$1
   ! "${@:3}" >"$log" 2>&1 || die "$1: was not refused"
@@ -86,7 +86,7 @@ check_uninstall() {
 # ---- CMake and pkg-config -----------------------------------------------------------------------
 
 check_cmake() {
-  # Without MPI, whatever is there: FindMPI makes its targets all the same. (check_mpi has the examples with MPI.)
+  # Without MPI, whatever is there: FindMPI makes its targets in any case. (check_mpi has the examples with MPI.)
   configured examples "$prefix/share/ramet/examples" -DMPI_SKIP_GUESSING=ON -DMPI_SKIP_COMPILER_WRAPPER=ON -DMPI_ASSUME_NO_BUILTIN_MPI=ON \
     -DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON
   cmake --build "$work/build_examples" --target help >"$work/examples"
@@ -261,7 +261,7 @@ check_pkg_config() {
   done
 }
 
-# What is in a component says so where that is not linked.
+# Without the component that it needs, a program's error names the component.
 check_pickle() {
   export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
   printf '#include <ramet.h>\nint main() { return ramet::pickle_load(ramet::pickle_save(ramet::IValue(7))).toInt() == 7 ? 0 : 1; }\n' >"$work/pickle.cc"
@@ -393,7 +393,7 @@ check_unit() {
   "$work/unit_clang" | cmp - "$work/unit_ramet.out"
 }
 
-# What gives standard containers another layout is one error that says so; an older standard is named before what it lacks.
+# A macro that gives standard containers another layout is one error that names it; an older standard is named before what it lacks.
 check_defines() {
   local option compiler
   refused standard "Ramet wants C++17 or later" g++ -Wfatal-errors -std=c++14 -fsyntax-only -I "$prefix/include" "$here/program/two_lines.cc"
@@ -433,7 +433,7 @@ check_process() {
   linked "$here/manners/process.cc" "$work/process" ramet "-fopenmp -O1"
   local cores
   cores=$(nproc)
-  # One thread where told so; OpenMP's variable below Ramet's own.
+  # One thread where Ramet's variable says so; it overrides OpenMP's variable.
   env RAMET_NUM_THREADS=1 "$work/process" threads 1
   "$work/process" threads "$cores"
   env OMP_NUM_THREADS=3 "$work/process" threads 3

@@ -100,7 +100,7 @@ def test_what_newcomers_ask(p):
     if lines.exists():
         number = int(p.text("#panel").split("gallery.cc:")[1].split(" ")[0])
         check("stem(x)" in lines.read_text().split("\n")[number - 1], number)
-    # Where do the ranks' gradients meet?
+    # Where are the ranks' gradients combined?
     ranks = data_of("ranks")
     p.open(page_of("ranks"))
     for b, partners in enumerate(p.js("return explorer.model.partners")):

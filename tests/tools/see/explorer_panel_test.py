@@ -354,7 +354,7 @@ def test_ranks(p):
         backward = [e for e in data["events"] if e["time"] >= begins[where] and e["kind"] == "begin" and e["device"] == where]
         check(p.js("return explorer.details.overlap(explorer.events.reduceBegin.first[arguments[0]])", b).split(": ")[-1].startswith("%d " % len(backward)),
               (b, len(backward)))
-    # Ranks that meet outside of the graph: the one that waits says what the other did.
+    # Ranks that communicate outside of the graph: the one that waits says what the other did.
     op, end = data["operations"][0], data["duration"]
     more = {"node": -1, "inputs": [], "outputs": [], "saved": [], "versions": [], "module": -1}
     data["operations"] += [{**op, **more, "name": "slow", "device": 1, "start": end, "end": 2 * end},

@@ -117,7 +117,7 @@ def test_every_event(p):
     for kind in ("cnn2", "second"):
         every_event(p, kind)
     p.open(page("cnn2"))
-    # ReduceAdd begins while the backward still runs, and the page says so.
+    # ReduceAdd begins while the backward still runs, and the page shows that.
     begin = p.js("return explorer.events.list.findIndex((e) => e.kind === 'reduce_begin')")
     p.js("explorer.goTo(arguments[0])", begin + 1)
     check("its reduction begins" in p.text("#event"), p.text("#event"))

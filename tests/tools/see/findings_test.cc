@@ -1,4 +1,5 @@
-// What looks wrong in a recording: each kind on a small made-up one, and on one where it is right.
+// What is suspicious in a recording: each kind on a small made-up one, and on one where it is
+// right.
 #include "tools/see/findings.h"
 
 #include <gmock/gmock.h>

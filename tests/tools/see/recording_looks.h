@@ -1,4 +1,4 @@
-// What tests of recordings look for in one, and what each must be.
+// What tests of recordings check in one, and what each must be.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 
 namespace ramet::labs {
 
-/// A node of a graph that is walked backwards. Its gradient is complete when every node that uses
-/// it, and that the loss leads to, has passed its own on.
+/// A node of a graph in a backward pass. Its gradient is complete when every node that uses it, and
+/// that the loss leads to, has passed its own on.
 class WalkNode {
  public:
   double grad = 0;

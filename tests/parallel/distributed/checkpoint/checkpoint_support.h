@@ -22,7 +22,7 @@ inline Tensor numbered(const std::vector<int64_t>& sizes, ScalarType dtype, int6
   return values.repeat({n / 251 + 1}).slice(0, 0, n).view(sizes);
 }
 
-/// Rank's part of `whole`, cut out by tensor operations; as large as others' but for the last.
+/// Rank's part of `whole`, cut out by tensor operations; as large as the others', except the last.
 inline TensorPart part_of(const std::string& name, const Tensor& whole, Spread spread, int rank,
                           int ranks) {
   TensorPart p{name, whole.sizes().vec(), {}, whole.detach().clone()};

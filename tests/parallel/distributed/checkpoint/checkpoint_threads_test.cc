@@ -444,7 +444,7 @@ TEST(Checkpoints, ARankThatCannotWrite) {
                         checkpoint_of(g, big(g)).save(c, 2, o);
                       }),
               "rank 1: [disk] it is full");
-  // A folder that is not the others'; its file stays there, where no save of theirs looks.
+  // A folder that is not the others'; its file stays there, where no save of theirs searches.
   std::string said;
   TempFolder folder;
   with_groups(2, seconds(60), [&](const Group& g) {

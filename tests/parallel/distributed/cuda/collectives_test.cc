@@ -255,7 +255,7 @@ TEST(GpuGroups, AmongKernels) {
         for (int round = 0; round < 3; ++round) {
           for (int i = 0; i < 4; ++i) t.add_(1);
           const Work work = g->all_reduce(t);
-          behind.add_(2);  // meanwhile
+          behind.add_(2);  // during the operation
           work.wait();
           behind.add_(t);
           t.mul_(0.5);

@@ -257,7 +257,7 @@ TEST(ShardedErrorsOnGpus, BackwardsThatFail) {
         if (g->rank() == 1) expect_part(text, in_data ? "embedding" : "Badness!");
         else EXPECT_NE(text, "no error");
         if (in_data)
-          (void)error_of([&] { cuda::synchronize(t.device.index()); });  // says it once more
+          (void)error_of([&] { cuda::synchronize(t.device.index()); });  // raises it once more
         EXPECT_EQ(all_values({t.net->parameters()[2].grad()}), before) << way;
         EXPECT_EQ(fully_shard_handle(t.net->fc1).state(), ShardState::sharded);
         EXPECT_NE(error_of([&] { t.backward(2); }), "no error");

@@ -182,7 +182,8 @@ TEST(DdpPlan, Options) {
   });
 }
 
-// Every rank hears of every option in which a rank differs from rank 0, and goes on unchanged.
+// Every rank gets a report of every option in which a rank differs from rank 0, and goes on
+// unchanged.
 TEST(DdpPlan, OptionsThatDiffer) {
   with_groups(3, seconds(60), [](const Group& g) {
     Chain net(2);

@@ -43,7 +43,7 @@ bool same(const Tensor& a, const Tensor& b) {
   return a.defined() == b.defined() && (!a.defined() || same_bits(a, b));
 }
 
-// By hand: the mean over all ranks of what those but `dropping` have.
+// The expected value: the mean over all ranks of the gradients of those other than `dropping`.
 Tensor mean_of_others(size_t i, int ranks, int dropping, int step) {
   Tensor sum;
   for (int r = 0; r < ranks; ++r) {

@@ -72,7 +72,7 @@ TEST(StepTimeline, WhatABucketWaitsFor) {
       GivenDdp ddp(net, g, o);
       EXPECT_EQ(ddp.last_step().step, 0);
       EXPECT_TRUE(ddp.last_step().buckets.empty());
-      std::vector<std::string> came;  // told by hooks
+      std::vector<std::string> came;  // hooks record it
       for (size_t i = 0; i < net->w.size(); ++i)
         net->w[i].register_hook([&came, i](const Tensor& grad) {
           came.push_back("w" + std::to_string(i));
@@ -400,7 +400,7 @@ TEST(StepTimeline, WaitsForALateRank) {
   });
 }
 
-// Any thread may look while steps go on.
+// Any thread may read while steps go on.
 TEST(StepTimeline, ReadBesideSteps) {
   with_groups(2, seconds(60), [](const Group& g) {
     Given net(kShapes);

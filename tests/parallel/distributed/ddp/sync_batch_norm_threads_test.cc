@@ -85,7 +85,7 @@ TEST(SyncBatchNorm, AgreesWithOneBatch) {
   });
 }
 
-// A gradient penalty: the ranks meet in the backward of the backward too.
+// A gradient penalty: the ranks communicate in the backward of the backward too.
 TEST(SyncBatchNorm, SecondDerivatives) {
   const Whole whole;
   const auto step = [](const auto& call, const Tensor& x, const Tensor& seed) {

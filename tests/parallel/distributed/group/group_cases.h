@@ -374,7 +374,7 @@ TEST(ProcessGroup, CapsSayWhatWorks) {
     EXPECT_EQ(&caps, &backend_caps(g->backend()));
     expect_part(error_of([&] { caps.supports("all_reduced", kFloat); }),
                 "[caps] operation: got \"all_reduced\"");
-    // Every order has the bits of the fixed one here, but for the tree's own.
+    // Every order has the bits of the fixed one here, except the tree's own.
     for (const ReduceOrder order : {ReduceOrder::fixed(), ReduceOrder::any()}) {
       EXPECT_TRUE(caps.same_bits(order.kind()));
       CollectiveOptions o;
@@ -421,7 +421,7 @@ TEST(ProcessGroup, DifferentShapes) {
   EXPECT_EQ(said[0].find(", rank "), std::string::npos) << said[0];
 }
 
-// Both of a pair disagree with the other: what is said begins with the lower rank.
+// Both of a pair disagree with the other: the error begins with the lower rank.
 TEST(ProcessGroup, DifferentPieces) {
   std::string said[2];
   with_groups(2, seconds(60), [&](const Group& g) {
@@ -488,7 +488,7 @@ TEST(ProcessGroup, ARankThatDoesNotCome) {
   with_groups(3, seconds(60), [&](const Group& g) {
     if (g->rank() == 1) {
       while (!over) std::this_thread::sleep_for(Milliseconds(5));
-      // It has been told meanwhile, and its calls end at once.
+      // It has received the error by now, and its calls end at once.
       const auto begun = std::chrono::steady_clock::now();
       EXPECT_THROW(g->barrier().wait(), CommTimeout);
       EXPECT_LT(std::chrono::steady_clock::now() - begun, in_time(seconds(1)));

@@ -1,5 +1,5 @@
-// Backwards in which ranks meet several times, while devices of their own decide when each meeting
-// is due: synchronised batch norms in branches, several modules.
+// Backwards in which ranks communicate several times, while devices of their own decide when each
+// time comes: synchronised batch norms in branches, several modules.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -236,7 +236,7 @@ TEST(Rendezvous, TriesInVainBefore) {
         EXPECT_NE(error_of([&] { rendezvous(url, soon); }), "no error");
         EXPECT_NE(error_of([&] { rendezvous(url, soon); }), "no error");
         tried.set_value();
-        std::this_thread::sleep_for(Milliseconds(100));  // meanwhile the last one comes
+        std::this_thread::sleep_for(Milliseconds(100));  // the last one comes during this time
       }
       if (rank == 2) tried.get_future().wait();
       EXPECT_EQ(rendezvous(url, with({})).world_size, 3);

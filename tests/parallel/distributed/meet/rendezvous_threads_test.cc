@@ -99,7 +99,7 @@ TEST(InprocRendezvous, RanksThatDoNotComeAreNamed) {
 }
 
 TEST(InprocRendezvous, ARankThatIsThereTwice) {
-  // While the ranks meet: all get the error, those that come later too.
+  // During the rendezvous: all ranks get the error, those that come later too.
   const std::string url = "inproc://twice?world_size=3", same = "rank 1 is there twice";
   std::string texts[2];
   as_ranks(2, [&](int thread) { texts[thread] = said(with_rank(url, 1)); });
@@ -107,10 +107,10 @@ TEST(InprocRendezvous, ARankThatIsThereTwice) {
   EXPECT_EQ(texts[0], texts[1]);
   EXPECT_EQ(said(with_rank(url, 0)), texts[0]);
   EXPECT_EQ(said(with_rank(url, 2)), texts[0]);
-  // All have heard: the name is free.
+  // All have got the error: the name is free.
   as_ranks(3, [&](int rank) {
     const Group g = init_process_group(with_rank(url, rank));
-    // Later: ranks that have met go on.
+    // Later: ranks after their rendezvous go on.
     if (rank == 1) expect_part(said(with_rank(url, 1)), same);
     if (rank == 2) expect_part(said("inproc://twice?world_size=2&rank=1"), "was given 2");
     expect_group(g, 3);
@@ -126,7 +126,7 @@ TEST(InprocRendezvous, ComparesWorldSizes) {
   expect_part(texts[0], "[rendezvous] inproc://sizes: world size: rank ");
   expect_part(texts[0], " was given 3");
   expect_part(texts[0], " was given 4");
-  // Late ranks of either size hear the same; one that comes again begins anew.
+  // Late ranks of either size get the same error; one that comes again begins anew.
   EXPECT_EQ(said(with_rank(url + "3", 2)), texts[0]);
   EXPECT_EQ(said(with_rank(url + "4", 3)), texts[0]);
   as_ranks(4, [&](int rank) { expect_group(init_process_group(with_rank(url + "4", rank)), 4); });

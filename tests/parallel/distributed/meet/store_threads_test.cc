@@ -277,8 +277,7 @@ TEST(Store, FileOfAnotherVersion) {
   EXPECT_EQ(error_of([&] { zero.get("k"); }), text);
 }
 
-// Ranks that come when those before have gone hear what these heard; of another process's run,
-// too.
+// Ranks that come when earlier ones have gone get their error; of another process's run, too.
 TEST(Store, FileKeepsWhyItFailed) {
   const TempFolder folder;
   const std::string path = folder.path("store");

@@ -124,7 +124,7 @@ TEST(ChangedModule, WithSeveralDevices) {
   });
 }
 
-// Where forwards did not meet the other ranks, they do from then on.
+// Where forwards did not communicate with the other ranks, they do from then on.
 TEST(ChangedModule, APartWithStatistics) {
   with_groups(2, seconds(60), [](const Group& g) {
     for (const bool replicated : {false, true})
@@ -310,7 +310,7 @@ struct Seeing final : ReduceStage {
   std::map<std::string, std::vector<int64_t>> parameters;
 };
 
-// It finds the parameters of now.
+// It finds the present parameters.
 TEST(ChangedModule, AStageThatComesLater) {
   with_groups(2, seconds(60), [](const Group& g) {
     Parts net;
@@ -369,7 +369,8 @@ std::vector<std::string> errors_of(const Change& before, const Change& change) {
 const Change kPlain = [](const Group&, const Parts&) {};
 const Change kWithNorm = [](const Group&, Parts& net) { net->body->push_back(nn::BatchNorm1d(3)); };
 
-// The other one waits where its forward meets the ranks, or, evaluating, in its backward.
+// The other one waits where its forward communicates with the ranks, or, evaluating, in its
+// backward.
 TEST(ChangedModule, OnOneRankAlone) {
   for (const auto& [before, evaluates] :
        {std::pair(kPlain, false), std::pair(kWithNorm, false), std::pair(kWithNorm, true)}) {

@@ -208,7 +208,7 @@ TEST(ShardState, GradientNorms) {
       const double limit = 0.01;
       const Tensor total = get_total_norm(*net, p);
       EXPECT_EQ(total.scalar_type(), kDouble);
-      // A capture wants no number of the host: an Error before ranks meet.
+      // A capture wants no number of the host: an Error before ranks communicate.
       Captured step([&] { clip_grad_norm_(*net, limit, p); });
       expect_part(error_of([&] { step(); }),
                   "[clip_grad_norm_] not capturable: the host reads the norm; get_total_norm and "

@@ -15,7 +15,7 @@ using namespace ramet::testing;
 constexpr int kRanks = 2, kSteps = 3;
 
 AnyOptimizer sgd() { return optimizer_with<optim::SGD>("SGD", optim::SGDOptions(.1).momentum(.9)); }
-/// Ranks draw from one generator: what draws in training is looked at in evaluation.
+/// Ranks draw from one generator: a module that draws in training is tested in evaluation.
 Held net_of(const ModuleRow& row) {
   Held net = held(row);
   if (row.why_not(Check::kRepeats)) net->eval();

@@ -1,4 +1,4 @@
-// What is wrong on one rank alone, before the ranks have compared anything: all hear of it, at
+// What is wrong on one rank alone, before the ranks have compared anything: all get the error at
 // once, and can go on.
 #include <gtest/gtest.h>
 
@@ -125,7 +125,7 @@ TEST(WrongOnOneRank, FullyShard) {
       });
 }
 
-// Over a mesh of two dimensions a row hears first, and its columns from it.
+// Over a mesh of two dimensions a row gets the error first, and its columns from it.
 TEST(WrongOnOneRank, FullyShardOverAMesh) {
   with_groups(4, seconds(60), [](const Group& g) {
     const DeviceMesh mesh = init_device_mesh(g, {2, 2}, {"outer", "inner"});

@@ -108,7 +108,7 @@ TEST(FullyShardGradients, LayersThatSomeRanksDoNotUse) {
     const auto net = std::make_shared<BranchesImpl>();
     for (const nn::Linear& l : net->layers) fully_shard(l, g);
     fully_shard(net, g);
-    // By hand, with the same layers on one device.
+    // The expected values: the same layers on one device.
     std::vector<Tensor> expected(3);
     for (int rank = 0; rank < 3; ++rank) {
       const auto whole = std::make_shared<BranchesImpl>();
@@ -235,7 +235,7 @@ TEST(FullyShardGradients, FrozenAndThawed) {
     step();
     EXPECT_EQ(gradient(*g, shard(net, 0), 2), Numbers(2, 1.5));
     EXPECT_EQ(gradient(*g, shard(net, 1), 2), Numbers());
-    // All of them: the values are needed all the same.
+    // All of them: the values are still needed.
     shard(net, 0).set_requires_grad(false);
     step();
   });
@@ -325,7 +325,7 @@ TEST(FullyShardGradients, ChangedBeforeBackward) {
     expect_part(error_of([&] { loss.backward(); }),
                 "parameter 'weight' was changed by mul_ after the forward whose backward needs");
     EXPECT_FALSE(net->parameters()[0].grad().defined());
-    // Gathered again meanwhile.
+    // Gathered again between forward and backward.
     loss = text_loss(net(batch.ids), batch);
     {
       const NoGradGuard off;
@@ -412,8 +412,8 @@ TEST(FullyShardGradients, HooksThatThrow) {
   });
 }
 
-// Layers that look alike: a rank that runs them in another order is an error on all ranks, not one
-// layer with the other's values.
+// Layers of the same shapes: a rank that runs them in another order is an error on all ranks, not
+// one layer with the other's values.
 TEST(FullyShardGradients, LayersInAnotherOrder) {
   with_groups_of(2, [](const Group& g) {
     nn::Linear a(2, 2), b(2, 2);
@@ -446,7 +446,7 @@ TEST(FullyShardGradients, AnOptimizerOfBefore) {
   });
 }
 
-// Sharding moves parameters, which a reducer that has them already would not hear of.
+// Sharding moves parameters; a reducer that has them already would not notice.
 TEST(FullyShardGradients, ComesBeforeReplicas) {
   with_groups_of(2, [](const Group& g) {
     const std::string refusal =

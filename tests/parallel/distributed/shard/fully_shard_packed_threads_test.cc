@@ -28,7 +28,7 @@ template <class Net> Tensor loss_of(Net net, const PackedSequence& x) {
   return rows.data().square().sum() + last_of(last).sum();
 }
 
-// The sharded layer, and one that every rank has whole. Its gradients are averaged by hand.
+// The sharded layer, and one that every rank has whole. The test averages its gradients itself.
 template <class Net, class Options> void trains_as_the_whole(const Options& options) {
   with_groups_of(2, [&](const Group& g) {
     for (const bool reshard : {true, false}) {

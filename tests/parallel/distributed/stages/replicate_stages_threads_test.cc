@@ -33,7 +33,7 @@ TEST(ReplicateStages, RegisteredThroughTheHandle) {
     replicate(net, g, isolated());
     auto handle = replicate_handle(net);
     EXPECT_TRUE(handle.comm_stages().empty());
-    // What a mean rounds to with 8 bits of 63 numbers from 65 to 127.03, by hand.
+    // What a mean of 63 numbers from 65 to 127.03 rounds to with 8 bits, worked out by hand.
     const Tensor integers = arange(63, TensorOptions(kFloat)) + 65, x = integers - 0.03;
     x.select(0, 62).fill_(127.03);
     const Tensor rows = x.view({1, 63});

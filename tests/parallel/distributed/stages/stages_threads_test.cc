@@ -71,7 +71,7 @@ TEST(Stages, ThatCallTheirGroupOrThrowAnything) {
   expect_stage_error<ThrowsANumber>("threw what is no std::exception");
 }
 
-// What a stage leaves, or hands on, is looked at before it is used.
+// What a communication hook leaves, or hands on, is checked before it is used.
 template <int kind> struct Spoils final : ReduceStage {
   std::string description() const override { return "spoils"; }
   bool lossless() const override { return true; }

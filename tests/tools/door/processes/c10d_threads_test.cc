@@ -175,7 +175,7 @@ TEST(C10dGroup, ThatHoldsABackend) {
   });
 }
 
-// Ranks that do different things, and one that does not come: every rank hears of it.
+// Ranks that do different things, and one that does not come: every rank gets the error.
 TEST(C10dGroup, ErrorsComeFromWait) {
   auto store = c10::make_intrusive<c10d::HashStore>();
   in_threads(2, [&](int r) {

@@ -1,4 +1,4 @@
-// What Ramet does to the process that it is in; the first argument says what is looked at.
+// What Ramet does to the process that it is in; the first argument says what is checked.
 #include <ramet.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// A step that is recorded, its page, pictures. The folder is called as one of Ramet's: the lines
-// that a recording names are the program's all the same.
+// A step that is recorded, its page, pictures. The folder has the name of one of Ramet's: the lines
+// that a recording names are still the program's.
 #include <ramet.h>
 #include <ramet/see.h>
 

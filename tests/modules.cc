@@ -83,7 +83,7 @@ nn::TransformerDecoderLayerOptions decoder() {
 std::vector<ModuleRow> lines() {
   using namespace nn;
   std::vector<ModuleRow> all;
-  // A module, its arguments; then what it is called with.
+  // A module, its constructor's arguments; then the inputs of its forward.
 #define MODULE(Name, ...) \
   all.push_back(line<nn::Name>(#Name, [] { return nn::Name(__VA_ARGS__); })), all.back().inputs =
 #define LACKS(check, reason) all.back().lacks(Check::check, reason)

@@ -1,5 +1,5 @@
-// Every module of nn, a line each (modules.cc): how to make it and what it is called with. The
-// checks of the matrix go through them: tests/nn/module/module_matrix_test.cc,
+// Every module of nn, a line each (modules.cc): how to make it and which inputs to call it with.
+// The checks of the matrix go through them: tests/nn/module/module_matrix_test.cc,
 // tests/parallel/replicas/replica_matrix_test.cc,
 // tests/parallel/distributed/model/rank_matrix_threads_test.cc.
 #pragma once
@@ -95,7 +95,7 @@ struct HeldImpl : nn::Cloneable<HeldImpl> {
 };
 RAMET_MODULE(Held);
 
-/// With the same parameters whatever was drawn before.
+/// With the same parameters after any earlier draws.
 Held held(const ModuleRow& row, ScalarType dtype = kDouble);
 /// A number to which every element of `y` contributes differently, with second derivatives that are
 /// not 0.

@@ -1,5 +1,5 @@
-// Every optimizer, with options that reach each of its ways: what tests of what they have in common
-// go through.
+// Every optimizer, with options that cover each way it can compute. Tests of what all optimizers
+// have in common go through this list.
 #pragma once
 #include <functional>
 #include <memory>

@@ -62,7 +62,7 @@ struct Product : Function<Product> {
     return out;
   }
 };
-// A gradient that is another one each time.
+// A gradient that differs from call to call.
 struct Unsteady : Function<Unsteady> {
   static Tensor forward(AutogradContext*, const Tensor& x) { return x * 1; }
   static tensor_list backward(AutogradContext*, tensor_list g) {

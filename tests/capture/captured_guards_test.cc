@@ -126,7 +126,7 @@ TEST(Guards, AGradientThatSomebodyGives) {
   other.mutable_grad() = full({3}, 5.f);
   step(x);
   EXPECT_STREQ(step.last_failed_guard(), "gradients");
-  // Norms of 5 each, and of a gradient of ones on top of what was left of earlier ones.
+  // Norms of 5 each, and of a gradient of ones on top of the clipped rest of earlier ones.
   const double given = std::sqrt(75.0), own = 1 + std::sqrt(3.0), whole = std::hypot(given, own);
   EXPECT_NEAR(other.grad().norm().item<float>(), given / whole, 1e-5);
   EXPECT_NEAR(w.grad().norm().item<float>(), own / whole, 1e-5);

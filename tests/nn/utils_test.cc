@@ -202,7 +202,7 @@ TEST(SpectralNorm, ComputesWhatPyTorchDoes) {
           -0.224778821157697, -1.16733309806903});
 }
 
-// Columns count as outputs of a transposed convolution, whatever its class is called.
+// Columns count as outputs of a transposed convolution, also in a class of another name.
 struct GrowingImpl : ConvTranspose2dImpl {
   using ConvTranspose2dImpl::ConvTranspose2dImpl;
 };

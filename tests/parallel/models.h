@@ -25,7 +25,7 @@ struct TimesImpl : nn::Cloneable<TimesImpl> {
 };
 RAMET_MODULE(Times);
 
-/// Whatever a test writes as a lambda: called with the input, inside whichever replica.
+/// A module with a test's lambda as its forward: called with the input, inside each replica.
 struct CallImpl : nn::Cloneable<CallImpl> {
   explicit CallImpl(std::function<Tensor(const Tensor&)> f) : f(std::move(f)) { CallImpl::reset(); }
   void reset() override {}
@@ -77,7 +77,7 @@ inline Tensor varied(IntArrayRef sizes, uint64_t seed, ScalarType dtype = kFloat
   }
   return make(sizes, v, dtype, device);
 }
-/// The same parameter values whatever was drawn before.
+/// The same parameter values after any earlier draws.
 inline void set_parameters(nn::Module& m, uint64_t seed) {
   const NoGradGuard off;
   for (const Tensor& p : m.parameters()) p.copy_(varied(p.sizes(), seed++) * 0.3);

@@ -81,7 +81,7 @@ TEST(Arena, WhatIsFreedServesOtherSizes) {
   arena.free(whole, 64 * kMega);
 }
 
-// Sizes just above a multiple of the pages: what is left of one range is the start of the next.
+// Sizes just above a multiple of the pages: the rest of one range is the start of the next.
 TEST(Arena, EqualBlocksLieTogether) {
   Arena arena(64 * kGiga);
   std::vector<void*> blocks;

@@ -240,7 +240,7 @@ TEST(ChromeTrace, KeepsTheFirstEvents) {
   ASSERT_EQ(t.spans.size(), 2u);
   EXPECT_EQ(t.spans[0].name, "a");
   EXPECT_EQ(t.dropped, 1);
-  trace.start();  // anew
+  trace.start();  // starts again
   { RecordScope scope("d"); }
   t = read(trace.json());
   ASSERT_EQ(t.spans.size(), 1u);

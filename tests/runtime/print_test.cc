@@ -1,4 +1,4 @@
-// Printing: the texts are LibTorch's, whatever the strides, the stream and the width of a line.
+// Printing: the texts are LibTorch's, for all strides, streams and widths of a line.
 #include "runtime/tensor/print.h"
 
 #include <gtest/gtest.h>

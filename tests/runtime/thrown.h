@@ -27,7 +27,7 @@ constexpr Thrown kThrown[] = {Thrown::kOwn, Thrown::kNoStandard, Thrown::kNoMemo
     default: throw std::bad_alloc();
   }
 }
-/// What f throws; `number` as it was given.
+/// What f throws; `number` as passed to the exception.
 inline Thrown thrown_by(const std::function<void()>& f, int* number = nullptr) {
   try {
     f();

@@ -44,7 +44,7 @@ echo //tests/nn/gpu:forgotten_test >>"$work/labels"
 ! tools/gpu/test_list.py "$work/listing.json" "$work/labels" >/dev/null 2>"$work/stderr" || fail "test_list.py: nothing missing"
 grep -q ': //tests/nn/gpu:forgotten_test$' "$work/stderr" || fail "test_list.py: what is missing"
 
-# What is wrong with a package: files, then programs of emulated GPUs, which want libstdc++ and have neither kernels nor tests.
+# Errors of a package: files, then programs of emulated GPUs, which want libstdc++ and have neither kernels nor tests.
 archive=$work/ramet-gpu
 mkdir -p "$archive/bench"
 cp "$bench" "$archive/gpu_bench"

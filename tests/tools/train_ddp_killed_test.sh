@@ -67,6 +67,6 @@ for ((round = 1; struck < rounds; ++round)); do
   if grep -qF 'launch: starting again' "$work/stderr"; then ((++struck)); else milliseconds=$((moment > 100 ? moment : 100)); fi
   rm -rf "$out"
 done
-# One that always began anew would end with the same digest.
+# A run that always started from the beginning would end with the same digest.
 ((resumed > 0)) || fail "none of $struck killed runs went on from a checkpoint"
 echo "OK: $struck of $((round - 1)) runs were killed before their end, $resumed went on from a checkpoint; digest $expected"

@@ -97,7 +97,7 @@ chmod +x "$work/fragile"
 grep -qF 'launch: starting again (1 of 1)' "$work/stderr" || fail "it ended before it was killed"
 killed=$(sed -n 's/^\[0\] digest //p' "$work/stdout" | tail -n 1)
 [[ $killed == "$one" ]] || fail "killed and started again: digest $killed, expected $one"
-# (One that began anew would end at the same bits.)
+# (A run that started from the beginning would end at the same bits.)
 grep -qE ', resumed after step [1-9]' "$work/stdout" || fail "killed: it did not go on from the checkpoint"
 
 # Wrong calls give an error.

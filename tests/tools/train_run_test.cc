@@ -344,7 +344,7 @@ TEST_F(TrainTest, InterruptedAndResumedGivesTheSameBits) {
   for (int round = 0; round < 3; ++round) {
     std::atomic<bool> over{false};
     std::thread user([&] {
-      // After a few lines of this process, whatever epoch that is in.
+      // After a few lines of this process, in any epoch.
       const size_t before =
           exists(out("metrics.jsonl", "cut")) ? read_file(out("metrics.jsonl", "cut")).size() : 0;
       while (!over && read_file(out("metrics.jsonl", "cut")).size() < before + 200)

@@ -1,5 +1,4 @@
-// What all graders share: steps, the first of which that is wrong ends the run, and the words for
-// it.
+// What all graders share: steps, and the texts for them. The first wrong step ends the run.
 #pragma once
 #include <cstdio>
 #include <exception>
@@ -17,8 +16,7 @@ template <class... Piece> std::string words(const Piece&... pieces) {
   return text.str();
 }
 
-/// What a step throws: what is wrong, with the numbers that show it. Never what would be right to
-/// write.
+/// What a step throws: the error, with the numbers that show it. Never the right solution.
 struct Wrong {
   std::string text;
 };

@@ -40,7 +40,7 @@ Graph build(Tape tape, int devices) {
       case 1: open.push_back(a * b * 0.5); break;
       case 2: open.push_back((a + a * 0.5).tanh()); break;
       case 3: open.push_back((a - b).sin()); break;
-      case 4: {  // several results, of which not all need be used
+      case 4: {  // several results, of which some may stay unused
         const std::vector<Tensor> halves = a.chunk(2);
         open.push_back(cat({halves[1], tape.one_in(2) ? halves[1] : b.slice(0, 0, 2)}));
         break;

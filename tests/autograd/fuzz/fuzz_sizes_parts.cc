@@ -255,7 +255,7 @@ std::vector<SizeRow> size_rows_of_parts() {
          if (at && x.dim() && d.flag("the rest, too")) {
            Wide left = x.sizes()[*at];
            for (const int64_t n : sizes) left -= n;
-           // What is left, as arithmetic that wraps would have it.
+           // The rest, computed with arithmetic that wraps around.
            sizes.push_back(d.note("rest", static_cast<int64_t>(left)));
          }
          const bool plain = d.flag("as split");

@@ -14,7 +14,7 @@ using Dims = std::vector<int64_t>;
 
 Right refused() { return std::nullopt; }
 Right kept(X x, int64_t dim) { return place_of(dim, x.dim()) ? one(wide(x.sizes())) : refused(); }
-// Without these dimensions, of which each is there once; with 1 for them where they are kept.
+// Without these dimensions, each of which occurs once; with 1 for them where they are kept.
 Right reduced(X x, const Dims& dims, bool keep, bool all_of_none = true) {
   std::vector<bool> gone(static_cast<size_t>(std::max<int64_t>(x.dim(), 1)),
                          dims.empty() && all_of_none);

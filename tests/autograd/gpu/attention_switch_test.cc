@@ -28,7 +28,7 @@ TEST(AttentionSwitch, SaysWhichBodyRuns) {
     ASSERT_NE(by(kMma, columns), by(kWgmma, columns));  // or the two cannot be distinguished
     EXPECT_EQ(automatic(columns), by(kWgmma, columns));
   }
-  // What it does not take.
+  // Arguments that this body does not accept.
   EXPECT_EQ(automatic(72), by(kMma, 72));
   EXPECT_EQ(automatic(64, -0.3), by(kMma, 64, -0.3));
   EXPECT_EQ(automatic(64, 0.3, true), by(kMma, 64, 0.3, true));

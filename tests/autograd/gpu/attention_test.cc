@@ -45,7 +45,7 @@ TEST(AttentionOnGpu, ChoosesTheBody) {
   EXPECT_EQ(by(small, AttentionBody::kAuto), by(small, AttentionBody::kPlain));
 }
 
-// Tiles that all rows see whole, the two stages in turn, whole warps that see nothing of a tile.
+// Tiles that all rows use whole, the two stages in turn, whole warps that use nothing of a tile.
 TEST(AttentionOnGpu, ManyTilesOnTensorCores) {
   for (bool causal : {false, true})
     check({1, 1, 200, 330, 64, kBFloat16, causal, AttentionBody::kTensorCores});
@@ -61,8 +61,8 @@ TEST(AttentionOnGpu, AnyScale) {
   }
 }
 
-// Scores far from each other. What is left of a row's other keys must not depend on the tile that
-// they are in. A key with scores of -inf counts for nothing.
+// Scores far from each other. The remaining weight of a row's other keys must not depend on the
+// tile that they are in. A key with scores of -inf counts for nothing.
 TEST(AttentionOnGpu, LargeScores) {
   constexpr int64_t kKeys = 150, kRows = 3, kColumns = 8;
   const auto rows = [](int64_t n) { return zeros({1, 1, n, kColumns}, TensorOptions(kDouble)); };
@@ -129,7 +129,7 @@ TEST(AttentionOnGpu, NothingBeyondTheLastKey) {
   }
 }
 
-TEST(AttentionOnGpu, AsPublicFunction) {  // gradients as on the CPU, whatever the strides
+TEST(AttentionOnGpu, AsPublicFunction) {  // gradients as on the CPU, for any strides
   const Tensor packed = drawn({2, 20, 3, 2, 16}, kFloat, 7);
   const auto step = [](const Tensor& leaf) {
     const auto part = [&](int64_t i) { return leaf.select(2, i).transpose(1, 2); };

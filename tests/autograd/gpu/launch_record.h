@@ -12,7 +12,7 @@ struct KernelLaunch {
   uint64_t threads;
 };
 
-/// Begins anew.
+/// Clears the record and begins a new one.
 void record_launches();
 /// Those since then; ends the record.
 std::vector<KernelLaunch> recorded_launches();

@@ -173,8 +173,8 @@ template <class F> uint64_t launches(int algorithms, const F& f) {
 }
 
 // Where cuBLASLt has no bias for a product, a kernel adds it afterwards. Where it has no algorithm
-// at all, no columns are written for it. The library keeps which shapes it has asked for: here each
-// is another one.
+// at all, no columns are written for it. The library remembers which shapes it has asked for, so
+// each shape here is new.
 TEST(MatmulOnGpu, WhatCublasltHasNot) {
   for (ScalarType t : {kFloat, kDouble, kHalf})
     for (int algorithms : {2, 1, 0}) {

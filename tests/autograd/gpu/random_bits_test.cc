@@ -1,4 +1,4 @@
-// One seed gives one sequence, on whatever device: the same bits on a GPU as on a CPU.
+// One seed gives one sequence on every device: the same bits on a GPU as on a CPU.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -79,8 +79,8 @@ TEST_P(RandomBits, SameOnCpuAndGpu) {
 INSTANTIATE_TEST_SUITE_P(Draws, RandomBits, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return info.param.name; });
 
-// The gamma numbers have the same bits, their softmax is rounded in another order. Also shapes below
-// 1, which take one number more.
+// The gamma numbers have the same bits, and their softmax is rounded in another order. Also shapes
+// below 1, which take one number more.
 TEST(RandomBits, DirichletIsTheSameToRounding) {
   Generator a(host), b(gpu);
   a.set_current_seed(77), b.set_current_seed(77);

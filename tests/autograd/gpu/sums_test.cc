@@ -1,5 +1,5 @@
-// Long sums on a GPU that are cut into segments: the CPU's values, whatever is left over at their
-// ends, and the same bits again.
+// Long sums on a GPU that are cut into segments. They have the CPU's values, for any remainder at
+// their ends, and the same bits again.
 #include <cmath>
 #include <limits>
 

@@ -155,8 +155,8 @@ TEST(GpuTensors, WhatIsReleasedIsUsedAgain) {
   EXPECT_EQ(memory_stats(gpu).current, before);
 }
 
-// As an extension of LibTorch's does it. Streams are lazy here: in another one the kernel would see
-// memory before the operation.
+// As an extension of LibTorch does it. Streams are lazy here: in a different stream the kernel
+// would read memory before the operation.
 TEST(GpuTensors, KernelsOfTheProgramAmongOperations) {
   for (const Device device : {gpu, other}) {
     const at::cuda::OptionalCUDAGuard guard(device);

@@ -168,7 +168,7 @@ TEST(Engine, DoubleBackward) {
   EXPECT_EQ(values(autograd::grad({h.sum()}, {x})[0]), (std::vector<double>{6}));
 }
 
-// In PyTorch's words, which a grad() does not need.
+// With PyTorch's text. A grad() does not warn.
 TEST(Engine, BackwardThatCreatesAGraphWarnsOnce) {
   const Tensor x = leaf({2.0});
   std::vector<std::string> heard;
@@ -419,7 +419,7 @@ TEST(Engine, MillionNodesDifferentiatedTwiceAndDropped) {
   });
 }
 
-// Differentiated twice, each of these nodes is ten, all of which lead to the same leaf.
+// After two differentiations, each of these nodes is ten nodes, which all lead to the same leaf.
 TEST(Engine, PowersDifferentiatedTwiceOnASmallStack) {
   constexpr int kPower = 50000;
   on_small_stack([] {

@@ -28,7 +28,7 @@ Tensor inference_tensor(std::initializer_list<double> v) {
 }
 
 char letter(bool b) { return b ? 'T' : 'F'; }
-// What is asked of v, which was made of a leaf: T or F, or E for an Error.
+// The uses of v, which was made of a leaf. Each gives T or F, or E for an Error.
 using Use = char (*)(Tensor& v, const Tensor& other);
 const Use kUses[] = {
     [](Tensor& v, const Tensor&) { return letter(v.mul_(2).requires_grad()); },

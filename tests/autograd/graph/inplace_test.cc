@@ -152,7 +152,7 @@ TEST(Inplace, WindowsOfAWrittenBaseOverlap) {
 TEST(Inplace, PartOfAnEmptyExpandedTensor) {
   const Tensor x = leaf({7}), empty = constant({1, 2, 3}).expand({2, 3}).slice(0, 0, 0).detach();
   empty.select(1, 0).copy_(x);
-  // Tensors of no bytes on both sides of whatever backward makes.
+  // Tensors of no bytes, in memory on both sides of what backward makes.
   std::vector<TensorBase> others;
   for (int i = 0; i < 400; ++i)
     others.push_back(TensorBase::empty(int64_t{0}, kDouble, Device(kCPU, 0)));

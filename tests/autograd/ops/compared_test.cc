@@ -114,7 +114,7 @@ TEST(Compared, MaskedFillOfBoolByAFraction) {
   EXPECT_TRUE(x.clone().masked_fill_(mask, -.25).equal(mask));
 }
 
-// What stays in its place keeps its dtype, whatever the other operand's; so does its gradient.
+// An in-place result keeps its dtype, whatever the other operand's is; so does its gradient.
 TEST(Compared, GradientsOfInPlaceProductsKeepTheirDtype) {
   const Tensor x = constant({4, 9}).to(kFloat).requires_grad_(), w = leaf({.5, 2});
   for (int op = 0; op < 3; ++op) {

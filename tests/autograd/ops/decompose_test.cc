@@ -220,7 +220,7 @@ TEST(Decompositions, QrOfColumnsOfAllSizes) {
       EXPECT_TRUE(same_bits(r1.div(d), r)) << a.sizes();
     }
   }
-  // What is left of a column may be tiny though the column is not; and numbers with few digits.
+  // The rest of a column may be tiny though the column is not. Also numbers with few digits.
   for (const double s : {1e-200, 1e-300, 1e-310}) {
     const Tensor a = matrix({1, 1, 1, 0, 3 * s, 2 * s, 0, 4 * s, 5 * s}, {3, 3});
     const auto [q, r] = linalg_qr(a);

@@ -1,4 +1,4 @@
-// What no index may be, whatever number it is, and what errors of indices say.
+// Numbers that no index may be, and the texts of errors of indices.
 #include <limits>
 
 #include "autograd/autograd.h"

@@ -173,7 +173,7 @@ TEST(LinearAlgebra, NormsBySingularValues) {
   EXPECT_THROW(nuclear_norm(zeros({2, 2, 2})), Error);
 }
 
-// What is wrong with one of several is found before anything is written.
+// An error in one of several results is found before anything is written.
 TEST(LinearAlgebra, WritesSeveralResults) {
   const Tensor x = example();
   Tensor u = zeros({1}, kDouble), s = u.clone(), wrong = zeros({1}), leaf = x.clone();

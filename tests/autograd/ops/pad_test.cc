@@ -70,7 +70,7 @@ TEST(Pad, IsAlwaysACopy) {
     }
   EXPECT_TRUE(same(constant_pad_nd(x, {}), x));
   EXPECT_TRUE(same(constant_pad_nd(tensor(3.0), {}), tensor(3.0)));
-  // Cut off whole: what is left is constants.
+  // Cut off completely: only the constants are left.
   EXPECT_TRUE(same(constant_pad_nd(x, {-5, 2}, 7), full({2, 2}, 7.0, kDouble)));
   EXPECT_EQ(constant_pad_nd(x, {-2, -3}).sizes(), IntArrayRef({2, 0}));
   EXPECT_TRUE(same(constant_pad_nd(zeros({2, 0}, kDouble), {1, 1}, 7), full({2, 2}, 7.0, kDouble)));

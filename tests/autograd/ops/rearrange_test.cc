@@ -27,7 +27,7 @@ TEST(Triangles, AtTheEdges) {
   EXPECT_TRUE(equal(tril(x, INT64_MAX), x));
   EXPECT_EQ(triu(x, INT64_MAX).ne(0).sum().item<int64_t>(), 0);
   EXPECT_EQ(tril(x, INT64_MIN).ne(0).sum().item<int64_t>(), 0);
-  // What is cut off is 0, whatever it was.
+  // The part that is cut off becomes 0, whatever it was.
   EXPECT_EQ(values(triu(full({2, 2}, NAN, kDouble)))[2], 0);
   EXPECT_EQ(triu(ones({2, 2}, kBool)).scalar_type(), kBool);
   EXPECT_EQ(triu(x.requires_grad_()).grad_fn()->name(), "TriuBackward0");

@@ -120,7 +120,7 @@ TEST(AsStrided, WrittenInPlace) {
               return as_strided_scatter(b, constant({9, 9}), 2, 3, 1);
             }),
             (Values{1, 0, 3, 4, 0, 6}));
-  // Into a storage of which self shows a part, in its strides.
+  // Into a storage of which x shows a part, with x's strides.
   const Tensor x = constant({0, 1, 2, 3, 4, 5}).narrow(0, 1, 4).view({2, 2}).t(),
                y = as_strided_scatter(x, constant({7, 8}), 2, 2, 2);
   EXPECT_EQ(values(y), (Values{1, 3, 7, 8}));

@@ -16,8 +16,8 @@ std::vector<Plain> repeated(const Sample& first, P in) {
       out[k] = made(first[k].sizes, [&in, k](const Index&) { return in[k].v[0]; });
   return out;
 }
-// `first` with 0-dim operands in `places`; nothing where that is what it was. An index keeps its
-// sizes: a 0-dim one names one element once.
+// `first` with 0-dim operands in `places`; empty where one of them is 0-dim already. An index keeps
+// its sizes: a 0-dim one names one element once.
 Sample with_scalars_in(const Sample& first, uint32_t places) {
   Sample sample = first;
   for (size_t k = 0; k < sample.size(); ++k) {

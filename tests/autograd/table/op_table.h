@@ -149,7 +149,7 @@ struct Row {
   Row& not_empty(const char* reason) { return no_empty = reason, *this; }
   /// No 0-dim sample, though the function takes 0-dim tensors.
   Row& not_scalar(const char* reason) { return no_scalar = reason, *this; }
-  /// One thread computes it, whatever the size.
+  /// One thread computes it, for any size.
   Row& alone(const char* reason) { return no_threads = reason, *this; }
   /// Slices of the inputs do not give slices of the result.
   Row& in_one(const char* reason) { return no_slices = reason, *this; }

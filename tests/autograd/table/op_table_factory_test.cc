@@ -360,7 +360,7 @@ void add_likes(Table& t) {
   row("full_like.tensor", 3, [](V x) { return full_like(x[0], 3); }).changes([](V x) {
     return x[0].fill_(scalar_tensor(3));
   });
-  // The same memory, whatever the strides of the tensor it belongs to.
+  // The same memory, for any strides of the tensor it belongs to.
   t.row(
        "from_blob", kAll, some,
        [](V x) {

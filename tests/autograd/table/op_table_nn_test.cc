@@ -9,7 +9,7 @@ namespace ramet {
 namespace op_table {
 namespace {
 
-// Images [n, c, h, w], whatever was left out in front or between.
+// Images [n, c, h, w], with 1 for the dimensions that the input leaves out.
 Plain as_images(Plain x, bool lines) {
   if (lines) x.sizes.insert(x.sizes.end() - 1, 1);
   if (x.rank() == 3) x.sizes.insert(x.sizes.begin(), 1);

@@ -243,8 +243,8 @@ void add_segments(Table& t) {
   }
 }
 
-// Equal extrema share all of the gradient, whatever an empty segment would give and whether
-// `initial` is one of them.
+// Equal extrema share all of the gradient. What an empty segment would give does not matter, nor
+// whether `initial` is one of the extrema.
 TEST(Segments, ExtremaShareTheGradientOfTheData) {
   const auto check = [](const char* reduce, std::optional<Scalar> initial, Values want) {
     constexpr double inf = INFINITY, none = NAN;

@@ -98,7 +98,7 @@ void add_searches(Table& t) {
       .writes([](Tensor& o, V x) { return bucketize_out(o, Scalar(1), x[0]); });
 }
 
-// Whole numbers, of which some are in both.
+// Whole numbers; some are in both.
 void add_memberships(Table& t) {
   const auto among = [](const Plain& tests, double x) {
     for (const double v : tests.v)

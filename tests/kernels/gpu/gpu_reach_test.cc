@@ -103,7 +103,7 @@ TEST(GpuReach, Convolutions) {
     }
 }
 
-// Whatever is large: the weight, a step beyond the image, a stride of memory.
+// Each large size in turn: the weight, a step beyond the image, a stride of memory.
 TEST(GpuReach, ConvolutionsOfFewImages) {
   const auto narrow = [](Conv2dShape s, int64_t stride = 1) {
     Conv2dArgs a{};
@@ -147,7 +147,7 @@ TEST(GpuReach, Pools) {
                              return pool2d_reach(with(n), {x, y, ImageView{}});
                            });
     }
-  // Rows or columns outermost in memory, and results of which there are more than inputs.
+  // Rows or columns outermost in memory, and more results than inputs.
   const Pool2dShape up{4, 2, 3, 3, 9, 9, 1, 1, 1, 1, 0, 0, 1, 1};
   for (const ImageView& v :
        {ImageView{nullptr, 1, 4, 8 << 20, 8}, ImageView{nullptr, 1, 4, 8, 9 << 20}})

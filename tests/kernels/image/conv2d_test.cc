@@ -105,7 +105,7 @@ void check_all(Case c) {
                             "x", s.kw, " s ", s.sh, ",", s.sw, " p ", s.ph, ",", s.pw, " d ", s.dh,
                             ",", s.dw, " g ", s.groups, " layouts ", c.lx, c.ly));
   Buffer y(c.dy.size, c.dtype), dx(c.x.size, c.dtype), dw(c.w.size, c.dtype), db(s.co, c.dtype);
-  y.fill(0), dx.fill(0);  // gaps of kOdd stay zero; what lies between them is written anew
+  y.fill(0), dx.fill(0);  // gaps of kOdd stay zero; what lies between them is written again
   Sum sy(y.size), sdx(dx.size), sdw(dw.size), sdb(s.co);
   const ImageView vy = view(c.dy, s.co, s.oh, s.ow, c.ly);
   for (int64_t n = 0; n < s.n; ++n)

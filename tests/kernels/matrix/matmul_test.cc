@@ -166,8 +166,8 @@ TEST(Matmul, SameBitsForEveryThreadCountAndVectorWidth) {
   }
 }
 
-// A row of the product has the same bits whatever the other rows are: 1 to 67 rows, few-row path,
-// tails and packing included.
+// A row of the product has the same bits for any other rows: 1 to 67 rows, few-row path, tails and
+// packing included.
 TEST(Matmul, ARowDoesNotDependOnTheNumberOfRowsOrColumns) {
   for_each_variant([](Variant) {
     for (int64_t k : {20, 600, 1024}) {

@@ -188,7 +188,7 @@ TEST(OptimizerStep, SumOfSquares) {
     }
 }
 
-// Tensors of one call give what each gives alone, whatever the threads.
+// Tensors of one call give what each gives alone, for any number of threads.
 TEST(OptimizerStep, ManyTensorsAsOneAtATime) {
   const int64_t sizes[] = {1, 0, 20000, 7, 8193, 8192, 33000};
   constexpr int kCount = 7;

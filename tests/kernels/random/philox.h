@@ -1,4 +1,4 @@
-// Philox 4x32 with 10 rounds, written plainly, and the words that elements of a stream get.
+// Philox 4x32 with 10 rounds, written plainly, and the 32-bit words that elements of a stream get.
 #pragma once
 #include <array>
 #include <cstdint>

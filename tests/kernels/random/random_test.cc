@@ -213,7 +213,7 @@ TEST(Random, PicksNothingWithoutProbability) {
            Row{{0.25, 0.25 - ulp, 1}, {0.25, 0, 0.75}, 0.25 - ulp, 2},
            Row{{0.25, 0.75, 1}, {0.25, 0.5, 0.25}, 0.25, 1},
            Row{{0.25, 0.75, 1}, {0.25, 0.5, 0.25}, 0.25 - ulp, 0},
-           Row{{0x1p-1074}, {0x1p-1074}, 0.75, 0},  // of which 3/4 are rounded to all
+           Row{{0x1p-1074}, {0x1p-1074}, 0.75, 0},  // 3/4 of this are rounded to all of it
        }) {
     const int64_t n = static_cast<int64_t>(r.sums.size());
     // The second of two rows.

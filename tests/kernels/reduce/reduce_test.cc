@@ -357,8 +357,8 @@ TEST(Reduce, PositionDoesNotMatter) {
   });
 }
 
-// What one task would do alone is cut: few long sequences, along rows and along columns. The
-// numbers follow from the shape, so they are part of the bits.
+// Work that one task would do alone is cut: few long sequences, along rows and along columns. The
+// cuts follow from the shape, so they are part of the bits.
 TEST(Reduce, LongSequencesAreCut) {
   const auto segments = [](std::vector<int64_t> sizes, bool first, bool last) {
     std::vector<int64_t> strides(sizes.size(), 1);

@@ -89,7 +89,7 @@ void check(const Case& k) {
       ASSERT_NEAR(dx[p], s * (dy[p] * weight(c) - gs - h * gh), 4 * loose * (1 + s * .1)) << c;
     });
   }
-  // Sums are of the compute type, whatever the elements are stored as.
+  // Sums have the compute type, whatever type the elements are stored in.
   for (int64_t c = 0; c < k.c; ++c) {
     const double terms = std::sqrt(static_cast<double>(k.n * k.l)) + 1;
     const double most = 40 * epsilon(compute) * terms * (m == 1 ? 32 : 1);

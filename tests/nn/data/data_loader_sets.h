@@ -1,4 +1,5 @@
-// Datasets of which a test of loaders knows every batch, and reading and placing a loader.
+// Datasets with batches that a test of loaders knows; functions that read and set a loader's
+// position.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -53,7 +54,7 @@ struct Countdown : datasets::StatefulDataset<Countdown, size_t, size_t> {
   std::shared_ptr<std::atomic<int64_t>> left_;
 };
 
-/// Where a loader is, as bytes, and putting another one there.
+/// Reads the position of a loader as bytes, and sets it.
 template <class Loader> std::string position_of(Loader& loader) {
   serialize::OutputArchive out;
   loader.save(out);

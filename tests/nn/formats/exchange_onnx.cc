@@ -72,8 +72,8 @@ TEST(Onnx, EveryLayerBecomesItsOperators) {
   run_models(out);
 }
 
-// Every module of the library is exported, and then ONNX Runtime computes what it does, or is
-// refused by name: which, is checked in.
+// Every module of the library is exported, and then ONNX Runtime computes its results, or is
+// refused by name. A checked-in file says which.
 TEST(Onnx, EveryModuleIsExportedOrRefused) {
   const fs::path golden = "tests/nn/formats/goldens/onnx_modules.txt", out = folder("modules");
   std::string text;
@@ -299,7 +299,7 @@ TEST(Onnx, RefusesWhatItCannotTell) {
   // all numbers in the example's range.
   expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x) * (x > -9).to(kFloat); }),
               "is made there");
-  // A number that comes of the input.
+  // A number that depends on the input.
   expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x) * x.sum().item(); }),
               "does other things for other numbers");
   // No history, and no constant either: the same in both runs, but by chance.

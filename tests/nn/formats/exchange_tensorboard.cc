@@ -92,7 +92,7 @@ TEST(TensorBoard, WritesWhatItReads) {
   EXPECT_EQ(real32(fields_of(value_of(all[2]), 2).at(0)), INFINITY);
   const std::string_view histogram = text_of(value_of(all[3]), 5);
   const double sums[] = {-1, 2.1, 5, 3.1, 1 + 4 + 2.1 * 2.1};
-  const Tensor finite = tensor({-1.f, 0.f, 0.f, 2.f, 2.1f});  // float32, as it was given
+  const Tensor finite = tensor({-1.f, 0.f, 0.f, 2.f, 2.1f});  // float32, as given
   for (uint32_t k = 1; k <= 5; ++k)
     EXPECT_NEAR(real64(fields_of(histogram, k).at(0)), sums[k - 1], 1e-6);
   const std::string_view ends = text_of(histogram, 6), counts = text_of(histogram, 7);
@@ -199,7 +199,7 @@ TEST(TensorBoard, Refuses) {
   fs::remove_all(runs);
 }
 
-// What an add_...() has refused is not in the file; what it has not is there once, and whole.
+// What an add_...() has refused is not in the file; what it has accepted is there once, and whole.
 TEST(TensorBoard, WhatCannotBeWrittenIsNotKept) {
   const fs::path runs = folder("full");
   EventWriter writer(runs.string(), 0);

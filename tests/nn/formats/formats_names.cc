@@ -65,7 +65,7 @@ TEST(StateDict, NothingIsHalfLoaded) {
   EXPECT_ERROR_TEXT(formats::load_state_dict(*net, file, names, /*strict=*/false),
                     "expected none of the last two");
   expect_all(formats::state_dict(*net), old);
-  // Not strict: what is there is taken.
+  // Not strict: it takes the names that are there.
   Tensors part;
   part.insert("0.weight", known(kFloat, {2, 3}));
   part.insert("extra", known(kHalf, {1}));

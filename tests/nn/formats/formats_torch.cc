@@ -173,7 +173,7 @@ TEST(Pt, WhatCannotBeReadIsANameAndTheRestIsRead) {
     EXPECT_ERROR_TEXT(formats::tensors_of(tree, "net.weight"), "got no tensors but \"net\" (");
     EXPECT_ERROR_TEXT(formats::tensors_of(tree, "other"), "expected some below one of: model");
     EXPECT_ERROR_TEXT(pickle_save(tree), "[pickle_save] got <");
-    // As an archive: what is there is read.
+    // As an archive: it reads what is there.
     serialize::InputArchive archive = formats::torch_archive(tree), net;
     Tensor weight, spectrum;
     archive.read("model", net);

@@ -1,5 +1,5 @@
-// Random files: what is written comes back, and what is damaged is either refused by one Error or
-// read as what it says.
+// Random files: what is written comes back. A damaged file is either refused by one Error or read
+// as what it says.
 #pragma once
 #include <string>
 

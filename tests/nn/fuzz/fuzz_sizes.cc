@@ -36,7 +36,7 @@ namespace samplers = data::samplers;
 
 Right unless(bool wrong, WideShape shape) { return wrong ? Right() : one(std::move(shape)); }
 
-// Of a size_t, of which a user may give an int64_t.
+// For a size_t to which a user may pass an int64_t.
 using Unsigned = unsigned __int128;
 Wide up(size_t n) { return static_cast<Wide>(Unsigned{n}); }
 

@@ -190,7 +190,8 @@ TEST(Layers, EmbeddingBag) {
   expect_values(last(0), {9, 11, 13, 0, 1, 2});
   expect_values(last(1), {4.5, 5.5, 6.5, 0, 1, 2});
   expect_values(last(2), {6, 7, 8, 0, 1, 2});
-  // A maximum is larger than what was there: a NaN stays where it is first, and nowhere else.
+  // A maximum must be larger than the value before: a NaN stays where it is first, and nowhere
+  // else.
   const Tensor odd = doubles({0, 1, 2, 3, NAN, 5, -INFINITY, 5, 8, 9, 10, 11}).reshape({4, 3});
   const auto [top, of, n, from] =
       embedding_bag(odd, tensor({1, 2, 0, 2, 1, 2}), tensor({0, 2, 5}), false, 2);

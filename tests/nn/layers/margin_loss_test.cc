@@ -101,7 +101,7 @@ TEST(MarginLosses, ValuesAndGradients) {
   }
 }
 
-// As many losses as the target has, whatever the input.
+// As many losses as the target has, for any shape of the input.
 TEST(MarginLosses, ShapeOfTheTarget) {
   const auto sizes = [](const Tensor& x, const Tensor& target) {
     return ramet::multi_margin_loss(x, target, 1, 1, {}, kEach).sizes().vec();

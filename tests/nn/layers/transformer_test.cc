@@ -302,7 +302,7 @@ TEST(Transformer, ClonesLayersNormsAndCustomParts) {
   const Tensor before = model(src, tgt);
   EXPECT_TRUE(same_bits(copy->forward(src, tgt), before));
   EXPECT_FALSE(copy->is_training());
-  // Nothing of the copy is the model's.
+  // The copy shares nothing with the model.
   {
     const NoGradGuard off;
     for (const Tensor& p : copy->parameters()) p.zero_();

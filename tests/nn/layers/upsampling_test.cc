@@ -308,7 +308,7 @@ TEST(Upsample, ByListsOfSizesOrFactors) {
                     "expected 2 for 4 dimensions");
 }
 
-// Whatever a scale says, every output is made of inputs, and the gradient is the adjoint.
+// For every scale each output is made of inputs, and the gradient is the adjoint.
 TEST(Upsample, OddScales) {
   const double inf = std::numeric_limits<double>::infinity();
   using Call = Tensor (*)(const Tensor&, double);

@@ -116,8 +116,8 @@ TEST(FlatStore, AGraphFromBeforeTheMoveIsStillGood) {
   EXPECT_TRUE(linear->weight.grad().defined());
 }
 
-// Whatever happens to a parameter after flattening, the optimizer computes what it computes for
-// loose ones.
+// After any change of a parameter that follows flattening, the optimizer computes what it computes
+// for loose parameters.
 template <class Disturb> void expect_same_as_loose(Disturb disturb) {
   manual_seed(3);
   Sequential flat = net();

@@ -124,7 +124,7 @@ TEST(Errors, ModuleHook) {
   }
 }
 
-// Hooks of the source: they see the whole sum, on whatever thread brought its last part.
+// Hooks of the source: they see the whole sum, on the thread that brought its last part.
 TEST(Errors, SourceHooks) {
   for (const bool post : {false, true}) {
     Job job(kFour, 64), twin(kFour, 64);

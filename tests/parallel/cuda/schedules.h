@@ -1,5 +1,5 @@
-// One digest of trainings whatever the schedule of the emulated GPUs: in which order threads,
-// blocks and streams run, on how many workers and multiprocessors.
+// One digest of trainings for every schedule of the emulated GPUs: in which order threads, blocks
+// and streams run, on how many workers and multiprocessors.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -17,7 +17,7 @@ namespace {
 using namespace testing;
 using namespace nn::parallel;
 
-// What hooks saw, from whatever thread.
+// What hooks saw, on any thread.
 class Seen {
  public:
   void add(const std::string& text, const Tensor& g) {

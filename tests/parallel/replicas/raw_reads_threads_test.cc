@@ -54,7 +54,7 @@ struct SmallImpl : nn::Cloneable<SmallImpl> {
 };
 RAMET_MODULE(Small);
 
-// Own hooks included: they run for the device of their gradient, on whatever thread.
+// Own hooks included: they run for the device of their gradient, on any thread.
 TEST(RawReads, TrainingMakesNone) {
   Small m;
   DataParallel<Small> dp(m, many(4));

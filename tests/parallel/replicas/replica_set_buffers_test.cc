@@ -50,7 +50,7 @@ TEST(ReplicaSet, BufferPolicies) {
       dp(x);
       EXPECT_EQ(values(m->n)[0], c.twice) << int(c.policy) << " on " << on[0];
       EXPECT_EQ(CountingImpl::merged, 2);
-      // Whatever the policy: what the user writes reaches every replica.
+      // For every policy: what the user writes reaches every replica.
       m->n.fill_(5);
       dp.replicas().refresh();
       expect_equal_to_source(dp.replicas());

@@ -1,4 +1,4 @@
-// A replica set follows the values of its source: by version, whatever the dtypes and layouts.
+// A replica set follows the values of its source, by version, for all dtypes and layouts.
 #include "parallel/replicas/replica_set.h"
 
 #include <gtest/gtest.h>

@@ -165,8 +165,7 @@ TEST_F(CudaAllocator, ALimitIsKept) {
   cuda::caching_allocator(0).free(cuda::caching_allocator(0).allocate(8 * kMiB));
 }
 
-// A segment of its own is rounded up to 2 MiB: beyond the limit, what is left over is not given
-// out.
+// A segment of its own is rounded up to 2 MiB. The rest beyond the limit is not given out.
 TEST_F(CudaAllocator, ALimitIsKeptWhateverTheBlock) {
   const Gpus gpus;
   set_memory_limit(kGpu, 14'000'000);

@@ -181,7 +181,8 @@ TEST(CudaDataFaults, EveryThreadIsToldOfItsOwn) {
   for (int k = 0; k < 2; ++k) EXPECT_NO_THROW(wait_for(k));
 }
 
-// More than there are words, one after the other: a thread that has ended gives its word back.
+// More threads than there are fault words, one after the other: a thread that has ended gives its
+// word back.
 TEST(CudaDataFaults, ThreadsThatEndLeaveTheirFaultToWhoWaits) {
   const Gpus gpus(gpu_settings(1));
   for (int i = 0; i < 100; ++i) {

@@ -183,7 +183,7 @@ cudaEvent_t recorded_now(cudaStream_t stream) {
   return event;
 }
 
-// Note [Emulated time] of timeline.h: exact, whatever the machine does.
+// Note [Emulated time] of timeline.h: exact, on any machine.
 TEST(EmulatedTime, IsThatOfTheLinks) {
   for (Schedule schedule : schedules()) {
     schedule.settings.host_gbps = 1;

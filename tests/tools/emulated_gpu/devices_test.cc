@@ -222,7 +222,7 @@ TEST(EmulatedDevices, LaunchesAreChecked) {
   EXPECT_CUDA(cudaStreamDestroy(other), cudaSuccess);
 }
 
-// Two kernels of which the smaller bound must not be taken for the other's, and one without.
+// Two kernels with different bounds, which must not be confused, and one without.
 template <int kMost> __global__ void __launch_bounds__(kMost, 1) bounded(float* x) {
   x[threadIdx.x] = 1.0f;
 }
@@ -245,7 +245,7 @@ TEST(EmulatedDevices, LaunchBounds) {
   refused(launch(bounded<256>, 1, dim3(16, 17), 0, nullptr, p), "a block of 272 threads");
   EXPECT_CUDA(launch(bounded<1024>, 1, 1024, 0, nullptr, p), cudaSuccess);
   EXPECT_CUDA(empty(1, 1024, nullptr), cudaSuccess);
-  // Nothing of a launch that was refused has run, and nothing is broken.
+  // No part of a refused launch has run, and nothing is broken.
   EXPECT_CUDA(cudaDeviceSynchronize(), cudaSuccess);
 }
 

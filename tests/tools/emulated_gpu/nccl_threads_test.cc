@@ -272,7 +272,7 @@ TEST(EmulatedNccl, BadArguments) {
   EXPECT_STREQ(ncclGetErrorString(ncclInvalidUsage), "invalid usage");
 }
 
-/// Until a communicator that does not block has taken over what it was given, or failed.
+/// Waits until a communicator that does not block is ready, or has failed.
 ncclResult_t settled(ncclComm_t comm) {
   ncclResult_t state = ncclInProgress;
   while (state == ncclInProgress) {
@@ -338,7 +338,7 @@ TEST(EmulatedNccl, Messages) {
   }
 }
 
-// A rank that aborts goes on; what it had queued never ran.
+// A rank that aborts goes on; its queued work never ran.
 TEST(EmulatedNccl, Abort) {
   Devices devices(four_devices());
   Clique c(8);

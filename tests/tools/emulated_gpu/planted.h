@@ -69,7 +69,7 @@ cudaError_t planted_half_atomic(int* x, cudaStream_t stream);
 /// sum() of kernels.h without its fence.
 cudaError_t planted_missing_fence(const float* x, float* partial, unsigned* counter, float* result,
                                   cudaStream_t stream);
-/// Reads, or writes, whatever the pointer says.
+/// Reads, or writes, at the given address.
 cudaError_t copy_64(float* to, const float* from, cudaStream_t stream);
 
 }  // namespace ramet::testing

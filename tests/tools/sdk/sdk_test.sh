@@ -115,7 +115,7 @@ check_shared() {
   "$program"
   grep -q "libramet.so.0.1 => $prefix/lib" <(ldd "$program") || die "$(ldd "$program")"
   [[ $(stat -c %s "$program") -lt 1000000 ]] || die "the program holds the library"
-  # A library of other headers under the same name is not taken: the loader says what is wrong.
+  # A library of other headers under the same name is not taken: the loader names the error.
   mkdir "$work/stale"
   sed "s/one_build__0_1_0_......../one_build__0_1_0_00000000/" "$prefix/lib/libramet.so.0.1" >"$work/stale/libramet.so.0.1"
   refused stale ramet_headers_and_library_of_one_build env LD_LIBRARY_PATH="$work/stale" "$program"
@@ -188,7 +188,8 @@ check_see() {
     -DCMAKE_PREFIX_PATH="$prefix" -DRAMET_COMPONENTS_WANTED=see -DRamet_DW_LIBRARY=
 }
 
-# Projects in C alone and in Fortran alone; and pkg-config's words, where the linker drops libraries that nothing before them needs.
+# Projects in C alone and in Fortran alone. Also the flags of pkg-config, where the linker drops libraries that nothing before them
+# needs.
 check_languages() {
   local project=$work/languages language
   for language in C Fortran; do

@@ -73,7 +73,7 @@ TEST(ExplainAnomalies, NamesTheFirstOperationOfTheForwardAndTheWayToTheLoss) {
   EXPECT_THAT(error, HasSubstr("\n  from there to the loss: log in inner.0 -> mul -> sum"));
   EXPECT_EQ(guard.report(), error);
   EXPECT_FALSE(net->first->weight.grad().defined());  // nothing was added to a leaf
-  // The next step is another one.
+  // The next step is right again.
   net(rows({1, 2})).sum().backward();
   EXPECT_EQ(guard.report(), "");
 }

@@ -154,7 +154,7 @@ TEST(Values, MeansOfBlocks) {
   EXPECT_EQ(means.at(0, 1), 0);
   EXPECT_EQ(means.at(1, 1), kInf);
   EXPECT_NEAR(means.at(1, 0), 7.5e37, 1e32);
-  // As it is, whatever its strides are.
+  // As it is, for any strides.
   const Tensor t = arange(12, kInt).view({3, 4}).t();
   EXPECT_EQ(cells_of(t, 100, 100).at(1, 2), 9);
 }

@@ -207,7 +207,7 @@ TEST(Recording, AGraphFromBeforeIsThereWithItsEdges) {
   EXPECT_EQ(count(d, "delivered"), 3u);  // both edges of x * x
 }
 
-// A leaf's gradient is what came, the sum of what came, or that and what it had.
+// A leaf's gradient is what came, the sum of what came, or that plus its gradient before.
 TEST(Recording, StatisticsOfALeafsGradientAreOfTheSum) {
   const Tensor x = ones({1000}).set_requires_grad(true);
   Recording r({.statistics = true});

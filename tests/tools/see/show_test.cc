@@ -496,7 +496,7 @@ TEST(Text, CurvesAreDots) {
             "  └┬─────┬──────┬──────┬─────┬\n"
             "   0     1      2      3     4\n"
             "   step (s)\n");
-  // Lines end where the terminal ends, whatever its width is.
+  // Lines end where the terminal ends, for any width.
   for (const int64_t columns : {20, 37, 80, 200}) {
     std::istringstream lines(plot_text(curves, PlotOptions(options).columns(columns)));
     for (std::string line; std::getline(lines, line);) {

@@ -1,4 +1,4 @@
-// By gradcheck: central differences of the forward know nothing of the backward.
+// By gradcheck: central differences of the forward do not use the backward.
 #include <cmath>
 
 #include "tools/labs/01_backward/lab.h"

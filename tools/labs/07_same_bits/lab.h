@@ -9,8 +9,8 @@
 namespace ramet::labs {
 
 /// Threads that do the parts of some work, each the next one that is left. Which thread that is,
-/// and in which order parts begin and end, is different every time: here `seed` decides, elsewhere
-/// whatever else the machine does.
+/// and in which order parts begin and end, is different every time. Here `seed` decides; on a real
+/// machine its load does.
 class Team {
  public:
   Team(int threads, uint64_t seed) : threads_(threads), seed_(seed) {}

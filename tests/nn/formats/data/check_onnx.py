@@ -42,7 +42,7 @@ def main():
             error = np.max(np.abs(g.astype(np.float64) - wanted) / (1 + np.abs(wanted)), initial=0)
             worst = max(worst, error)
             assert error < 2e-5, "%s: output %d is %g off" % (path.name, k, error)
-        # Another batch, where one may be: the same rows twice (of which a mean stays).
+        # Another batch, where one may be: the same rows twice (a mean stays the same).
         free = [i for i in session.get_inputs() if "batch" in i.shape]
         if free:
             twice = {i.name: np.concatenate([given[i.name]] * 2, i.shape.index("batch")) for i in session.get_inputs()}

@@ -127,7 +127,7 @@ TEST(CheckpointFolder, RemovesLeftovers) {
   EXPECT_EQ(load(c).report.step, 2);
 }
 
-// Any changed byte, in whatever file, is noticed: the step before is loaded, or the error says why.
+// Any changed byte, in any file, is noticed: the step before is loaded, or the error says why.
 TEST(CheckpointFolder, AnyChangedByte) {
   TempFolder folder;
   const std::string c = folder.path("c");

@@ -63,7 +63,7 @@ inline void killed_at_any_moment(unsigned long default_rounds) {
   std::mt19937 random(static_cast<unsigned>(seed));
   TempFolder folder;
   const std::string c = folder.path("c");
-  int64_t last = -2;  // what is there
+  int64_t last = -2;  // the last step that is there
   int in_a_save = 0;
   for (unsigned long round = 0; round < rounds; ++round) {
     const int n = 1 + static_cast<int>(round % 3);

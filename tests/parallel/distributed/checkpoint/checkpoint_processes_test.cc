@@ -1,5 +1,5 @@
-// Checkpoints of processes over Gloo, of which some are killed while they save. This process starts
-// no thread, so that its children may.
+// Checkpoints of processes over Gloo; some processes are killed while they save. This process
+// starts no thread, so that its children may.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>

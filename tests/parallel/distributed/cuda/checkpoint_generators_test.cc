@@ -52,7 +52,7 @@ TEST(CheckpointsOnGpus, RanksThatHaveACardEach) {
     }
     net->to(mine);
     draw(mine, 4);
-    g->barrier().wait();  // the host's generator, of which both have drawn, is one here
+    g->barrier().wait();  // the host's generator, from which both have drawn, is one here
     DistributedCheckpoint(g).add("model", *net).save(folder.path("c"), 1);
     if (g->rank() == 1) next = drawn(mine);
   });

@@ -104,7 +104,7 @@ TEST(DdpOnGpus, OneDigestForEveryNumberOfRanks) {
   }
 }
 
-// Communication stages compute on the host, whatever the backend.
+// Communication hooks compute on the host, with any backend.
 TEST(DdpOnGpus, Stages) {
   RAMET_NEEDS_NCCL(2);
   const Gpus gpus(rank_gpus(2));
@@ -116,7 +116,7 @@ TEST(DdpOnGpus, Stages) {
   EXPECT_LE(difference(trained(kStagedThreads, r), staged), 1e-3);  // bfloat16 has 8 bits
 }
 
-// In whatever order streams run: in the lazy one nothing is there by luck.
+// For every order of streams: in the lazy one nothing is there by luck.
 TEST(DdpOnGpus, AnyOrderOfStreams) {
   RAMET_NEEDS_CARDS(4);
   Training r;

@@ -26,7 +26,7 @@ struct Training {
   int ranks = 2;
   bool on_gpus = true, adam = false, tree = false, clips = false;
   int steps = 6;
-  bool accumulates = false;  // over two backwards, the first of which does not wait
+  bool accumulates = false;  // over two backwards; the first does not wait
 };
 
 /// All losses of rank 0, then the parameters after some steps.
@@ -119,7 +119,7 @@ TEST(ShardedOnGpus, OnAMeshOfTwoDimensions) {
     }
 }
 
-// In whatever order streams run: in the lazy one nothing is there by luck.
+// For every order of streams: in the lazy one nothing is there by luck.
 void expect_same_in_any_order_of_streams(const Training& run) {
   Training ddp = run;
   ddp.how = How::replicated;

@@ -81,7 +81,7 @@ TEST(TensorParallelOnGpus, InsideShardedModules) {
   EXPECT_EQ(trained_block(kNcclThreads, true), staged);
 }
 
-// In whatever order streams run.
+// For every order of streams.
 TEST(TensorParallelOnGpus, AnyOrderOfStreams) {
   RAMET_NEEDS_CARDS(2);
   for (const emulated::StreamMode mode :

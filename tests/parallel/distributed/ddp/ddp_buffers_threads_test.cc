@@ -131,7 +131,7 @@ struct ScaledImpl : nn::Cloneable<ScaledImpl> {
 };
 RAMET_MODULE(Scaled);
 
-// Rows of a batch, each another one.
+// Rows of a batch, all different.
 Tensor rows(int64_t n, double start) {
   Tensor t = zeros({n, 2});
   for (int64_t i = 0; i < n; ++i)

@@ -181,7 +181,7 @@ TEST(Ddp, NoSync) {
     }
     step(100 + r);
     EXPECT_EQ(net->w[0].grad()[0].item<double>(), 111 + 3 * 0.5);
-    // Synchronised sums stay what they are when more is added.
+    // Synchronised sums do not change when more is added.
     step(1000 + r);
     EXPECT_EQ(net->w[1].grad()[1].item<double>(), 1111 + 4 * 0.5);
   });

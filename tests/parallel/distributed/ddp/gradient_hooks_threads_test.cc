@@ -54,7 +54,7 @@ Tensor mean_of_others(size_t i, int ranks, int dropping, int step) {
   return sum / ranks;
 }
 
-// As reduced(), over several replicas, each of which has all of `given`.
+// As reduced(), over several replicas; each has all of `given`.
 std::vector<Tensor> reduced_of(GivenDdp& ddp, Given& net, const std::vector<Tensor>& given,
                                int64_t replicas) {
   net->zero_grad();
@@ -194,10 +194,10 @@ TEST(GradientHooks, UnderCreateGraph) {
   });
 }
 
-// ---- what is wrong ------------------------------------------------------------------------------
+// ---- errors -------------------------------------------------------------------------------------
 
-// On rank 1 alone: its error names the parameter, the others do not wait. What they have then is
-// nothing, or what was reduced whole before.
+// On rank 1 alone: its error names the parameter, the others do not wait. They then have no
+// gradient, or one that was reduced completely before.
 void expect_wrong(const Hook& hook, const std::string& text, bool in_fp16 = false) {
   for (int ranks : {1, 2, 3})
     with_groups(ranks, seconds(30), [&](const Group& g) {

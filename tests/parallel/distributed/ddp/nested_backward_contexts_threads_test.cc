@@ -313,7 +313,7 @@ TEST(NestedContexts, InsideOtherWalks) {
   EXPECT_EQ(net->w.grad()[0].item<double>(), 2);
 }
 
-// What fails when the sums over replicas are formed at last is an error of the backward on all
+// An error at the end, when the sums over replicas are formed, is an error of the backward on all
 // ranks, at once.
 TEST(NestedContexts, AHookThatFailsAtTheEnd) {
   const auto start = std::chrono::steady_clock::now();

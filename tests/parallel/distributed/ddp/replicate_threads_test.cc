@@ -315,7 +315,7 @@ TEST(Replicate, AForwardThatFails) {
   });
 }
 
-// A copy is a plain module, and so is what is left when the replicated one is gone.
+// A copy is a plain module, and so is the module when its replicated wrapper is gone.
 TEST(Replicate, Copies) {
   with_groups(2, seconds(60), [](const Group& g) {
     Net kept{nullptr};

@@ -118,7 +118,7 @@ TEST(StepInBackward, OfSeveralReplicas) {
   });
 }
 
-// As plain steps after the backward, whatever the gradients go through.
+// As plain steps after the backward, for all communication hooks.
 TEST(StepInBackward, AfterStages) {
   with_groups_of(2, [&](const Group& g) {
     for (int kind = 0; kind < 3; ++kind) {

@@ -61,9 +61,9 @@ void expect_ordered(const StepTimeline& t) {
   EXPECT_LE(t.exposed(), t.end - t.backward + 1e-9);  // of rounding
 }
 
-// The parameter that comes last is named, and so is a bucket that holds another one back.
+// The parameter that comes last is named, and so is a bucket that delays another one.
 TEST(StepTimeline, WhatABucketWaitsFor) {
-  // Sums of replicas, of which a rank has one here, formed one by one and all together.
+  // Sums of replicas, one for each rank here, formed one by one and all together.
   for (const int64_t bucket_bytes : {1, 1 << 20})
     with_groups(2, seconds(60), [&](const Group& g) {
       Given net(kShapes);
@@ -144,7 +144,7 @@ TEST(StepTimeline, OrderOfWhatReplicasCompute) {
   });
 }
 
-// Of the gradients as they are kept, whatever stages make of them.
+// Of the gradients as they are kept, whatever communication hooks make of them.
 TEST(StepTimeline, Bytes) {
   with_groups(2, seconds(60), [](const Group& g) {
     for (const ScalarType dtype : {kFloat, kDouble}) {

@@ -1,4 +1,4 @@
-// What process groups do, whatever carries them: the same cases for threads and for Gloo.
+// What process groups do over every transport: the same cases for threads and for Gloo.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -16,7 +16,7 @@ namespace {
 constexpr int kRanks = 3, kVictim = 1;
 constexpr int64_t k8MiB = 2 << 20, k4MiB = 1 << 20;  // floats; 4 MiB: of lists of three
 
-// Tensors by number, no two of which are alike anywhere, and sums of them, which are exact.
+// Tensors by number, with different values in every place, and sums of them, which are exact.
 Tensor sum_of(const std::vector<int>& numbers, int64_t n) {
   int64_t first = 0;
   for (const int i : numbers) first += i + 1;

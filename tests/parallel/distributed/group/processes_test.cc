@@ -1,5 +1,5 @@
-// Process groups over Gloo with a process a rank, some of which are stopped or killed. This process
-// starts no thread, so that its children may.
+// Process groups over Gloo with a process a rank; some are stopped or killed. This process starts
+// no thread, so that its children may.
 #include "tests/parallel/distributed/processes.h"
 
 #include <gtest/gtest.h>

@@ -126,7 +126,7 @@ TEST(InprocRendezvous, ComparesWorldSizes) {
   expect_part(texts[0], "[rendezvous] inproc://sizes: world size: rank ");
   expect_part(texts[0], " was given 3");
   expect_part(texts[0], " was given 4");
-  // Late ranks of either size get the same error; one that comes again begins anew.
+  // Late ranks of either size get the same error; one that comes again starts a new rendezvous.
   EXPECT_EQ(said(with_rank(url + "3", 2)), texts[0]);
   EXPECT_EQ(said(with_rank(url + "4", 3)), texts[0]);
   as_ranks(4, [&](int rank) { expect_group(init_process_group(with_rank(url + "4", rank)), 4); });

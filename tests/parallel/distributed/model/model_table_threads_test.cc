@@ -1,4 +1,4 @@
-// Ranks with different models: whatever differs is the same error on all of them, which names the
+// Ranks with different models: any difference is the same error on all of them. The error names the
 // entry and what both sides have (scenario 49).
 #include <gtest/gtest.h>
 
@@ -82,7 +82,7 @@ std::vector<Case> cases() {
        },
        differ("parameter 'a'", "float64[2, 3] strides [3, 1] requires grad", table),
        "a float64[2, 3] requires grad", "a float32[2, 3] requires grad"},
-      // Pieces are row-major whatever the parameter was.
+      // Pieces are row-major, for any layout of the parameter.
       {"strides",
        [](Entries& e) {
          e["a"].tensor = empty_strided({2, 3}, {1, 2}).zero_();
@@ -198,7 +198,7 @@ void expect_all_say(const std::vector<std::string>& texts, const std::string& wh
     EXPECT_EQ(text, "[ddp] the ranks have different models: " + what);
 }
 
-// Of each rank: what it has itself, and the first rank that has something else.
+// The error on each rank: what the rank itself has, and the first rank that has something else.
 void expect_sharded_say(const std::vector<std::string>& texts, const std::string& there,
                         const std::string& here) {
   for (size_t rank = 0; rank < texts.size(); ++rank) {
@@ -232,7 +232,7 @@ TEST(ModelTable, FullyShard) {
   }
 }
 
-// A module that stands in two places ties what it has.
+// A module in two places ties its parameters.
 TEST(ModelTable, SharedModules) {
   const std::function<nn::Sequential(int)> net_of = [](int rank) {
     nn::Linear a(2, 2), b(2, 2);

@@ -1,5 +1,5 @@
-// What is wrong on one rank alone, before the ranks have compared anything: all get the error at
-// once, and can go on.
+// An error on one rank alone, before the ranks have compared anything: all get it at once, and can
+// go on.
 #include <gtest/gtest.h>
 
 #include "nn/layers/basic/linear.h"

@@ -17,7 +17,7 @@
 namespace ramet::distributed {
 namespace {
 
-// A group for each layer, one for what is left.
+// A group for each layer, one for the rest.
 void shard_each(const TextNet& net, const DeviceMesh& mesh, const FullyShardOptions& options = {}) {
   fully_shard(net->words, mesh, options);
   for (const nn::Linear& layer : {net->fc1, net->fc2, net->fc3}) fully_shard(layer, mesh, options);

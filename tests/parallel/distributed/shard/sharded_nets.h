@@ -33,7 +33,7 @@ struct TextNetImpl : nn::Cloneable<TextNetImpl> {
 };
 RAMET_MODULE(TextNet);
 
-// The layers, then what is left.
+// The layers, then the rest.
 inline void shard_all(const TextNet& net, const DeviceMesh& mesh,
                       const FullyShardOptions& options = {}) {
   fully_shard(net->fc1, mesh, options);

@@ -129,7 +129,7 @@ TEST(ReplicateStages, ARunGoesOnFromACheckpoint) {
       whole.checkpoint(g).save(folder.path("c"), 5);
       whole.steps(g, 10);
 
-      Training second(g, !later);  // stages are what they are, however they came
+      Training second(g, !later);  // communication hooks do not depend on how they were set
       EXPECT_TRUE(second.checkpoint(g).load(folder.path("c")).not_restored.empty());
       EXPECT_EQ(replicate_handle(second.net).comm_stages().step(), 5);
       second.steps(g, 10);

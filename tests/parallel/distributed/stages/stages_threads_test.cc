@@ -1,5 +1,5 @@
-// Communication stages of DistributedDataParallel, with ranks as threads: chains, what they refuse,
-// and what the reducer promises whatever travels.
+// Communication hooks of DistributedDataParallel, with ranks as threads. The tests cover chains,
+// what hooks refuse, and what the reducer promises for any data on the wire.
 #include <gtest/gtest.h>
 
 #include <barrier>

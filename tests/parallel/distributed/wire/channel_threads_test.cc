@@ -122,8 +122,8 @@ TEST(Channel, WhoIsGoneIsSeenWhileACardWorks) {
   }
 }
 
-// Only the first round is known when the header goes; what was asked for an operation ahead is not
-// asked for again.
+// Only the first round is known when the header is sent. The receive for the next operation is
+// posted one operation ahead, and is not posted again.
 TEST(Channel, TheNextHeaderIsExpectedAnOperationAhead) {
   with_ranks(2, [](Rank& r) {
     const int other = 1 - r.rank;

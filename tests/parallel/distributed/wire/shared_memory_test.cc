@@ -27,8 +27,7 @@ Tensor numbers_of(int rank, int64_t n) {
   return randn({n});
 }
 
-// What is refused when and where: the environment of a rank, and what it does once the group is
-// made.
+// What hinders a rank: its environment, and what it does once the group is made.
 struct Hindered {
   int rank = -1;  // -1: no rank
   bool switched_off = false;

@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
     if (shared) EXPECT(mapped("libramet.so"));
     else EXPECT(threads() == 1 && !mapped(name));
   }
-  // Dropped while two threads that have used it live, one of which ends: the C library keeps it for
+  // Closed while two threads that have used it live, one of which ends: the C library keeps it for
   // their thread-local destructors.
   for (int round = 0; round < 3; ++round) {
     Plugin p(argv[2], RTLD_NOW | RTLD_LOCAL);

@@ -31,7 +31,7 @@ EXPORTED int plugin_get() {
   return ramet::get_num_threads() * 100 + static_cast<int>(ramet::ones({1}).element_size());
 }
 
-// 0: caught here as what it is; otherwise it goes on to the host.
+// 0: caught here with its own type; otherwise it goes on to the host.
 EXPORTED int plugin_fail(int leave) {
   try {
     ramet::ones({2, 3}).mm(ramet::ones({2, 3}));

@@ -37,7 +37,7 @@ expect sum "^    1 thread waits at the barrier of sum.cu:$((copy + 1)): 0\$"
 expect sum '^   63 threads not started: 1-63$'
 expect sum '^  192  the block .*the barrier opens$'
 expect sum '^    48: 49\+ 50\+ 51\+'
-# Half of the sums: 1 + 33 and so on, and what was there before.
+# Half of the sums: 1 + 33 and so on, and the values before.
 expect sum '^ +0: 34\+ 36\+ 38\+'
 expect sum '^ +32: +33 +34 +35'
 expect sum "^  +64 threads may go on behind the barrier of sum.cu:$((tree + 1)): 0-63\$"
@@ -57,7 +57,7 @@ expect race "^ +[0-9]+  thread 1 +race.cu:$tree +! RACE on __shared__ part"
 expect race "^  sum_kernel at race.cu:$tree\$"
 expect race '^  \(the program ended with exit code 4\)$'
 
-# Half of the threads come to another one.
+# Half of the threads reach another barrier.
 sed 's/^    __syncthreads();/    if (i < 32)\n      __syncthreads();\n    else\n      __syncthreads();/' "$sum" >"$work/divergent.cu"
 steps divergent "$work/divergent.cu" --do 'w;f DIVERGENT;w'
 expect divergent '^1 fault, the first one at step [0-9]+: DIVERGENT BARRIER: thread \(32,0,0\)'

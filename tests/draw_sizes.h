@@ -19,7 +19,7 @@ namespace fuzz {
 
 using Wide = __int128;
 using WideShape = std::vector<Wide>;
-/// Of each tensor that a call gives; nothing: the arguments are wrong.
+/// The right shapes, one for each tensor that a call gives; nothing: the arguments are wrong.
 using Right = std::optional<std::vector<WideShape>>;
 
 class SizeDraw {
@@ -27,7 +27,7 @@ class SizeDraw {
   explicit SizeDraw(Tape& tape) : tape_(tape) {}
   Tape& tape() { return tape_; }
 
-  /// Any number, from one that is at home in a shape to INT64_MIN.
+  /// Any number, from one that is usual in a shape to INT64_MIN.
   int64_t number(const char* name);
   /// Mostly one from low to high.
   int64_t mostly(const char* name, int64_t low, int64_t high);
@@ -40,7 +40,7 @@ class SizeDraw {
   Tensor tensor(int64_t least_rank = 0, int64_t most_rank = 4, int64_t smallest = 0);
   /// One that may be expanded to more elements than a loop could visit.
   Tensor view_source(int64_t least_rank = 0, int64_t most_rank = 4);
-  /// Into what the draw says of itself.
+  /// Adds a value to the text of the draw.
   template <class T> const T& note(const char* name, const T& value) {
     told_ += detail::join(told_.empty() ? "" : ", ", name, " = ", value);
     return value;
@@ -49,7 +49,7 @@ class SizeDraw {
   /// The call gave the right shapes; false: it was refused, as it should be.
   bool compared() const { return compared_; }
 
-  /// From here on an Error is as good as the shape.
+  /// From here on an Error is allowed as well as the shape.
   void may_refuse() { may_refuse_ = true; }
   /// call() gives a tensor or a list of them. `cost`: bytes that it takes, as multiples of its
   /// result as float64.
@@ -77,8 +77,8 @@ struct SizeRow {
   std::function<void(SizeDraw&)> run;
 };
 
-/// Draws of random rows, each under the memory limit and the watch. Where there are enough,
-/// each row gets somewhere: shapes were compared.
+/// Draws of random rows, each under the memory limit and the time limit. If there are enough draws,
+/// each row must have compared shapes at least once.
 void check_sizes(const std::vector<SizeRow>& rows, int default_rounds);
 
 // ---- what formulas share ------------------------------------------------------------------------

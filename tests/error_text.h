@@ -1,4 +1,4 @@
-// What went wrong, as text, and whether it says what it should.
+// What went wrong, as text, and whether the text is the expected one.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -23,8 +23,8 @@ namespace ramet::testing {
 enum class Check {
   kClone,
   kEval,         ///< train() and eval() reach all; in evaluation a call repeats
-  kRepeats,      ///< so it does in training
-  kTrainIsEval,  ///< and is what evaluation gives
+  kRepeats,      ///< a call repeats in training too
+  kTrainIsEval,  ///< a call gives the same in training as in evaluation
   kPieces,       ///< a batch gives what its halves give
   kPrint,
   kArchive,

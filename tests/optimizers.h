@@ -25,7 +25,7 @@ namespace ramet::testing {
 struct AnyOptimizer {
   const char* name;
   std::function<std::unique_ptr<optim::Optimizer>(std::vector<optim::OptimizerParamGroup>)> make;
-  bool matrices = false;            ///< it takes nothing else
+  bool matrices = false;            ///< it takes only matrices
   const char* no_shards = nullptr;  ///< why it is not for shards of parameters
   std::unique_ptr<optim::Optimizer> operator()(std::vector<Tensor> parameters) const {
     return make({optim::OptimizerParamGroup(std::move(parameters))});
@@ -69,7 +69,7 @@ inline std::vector<AnyOptimizer> all_optimizers() {
       optimizer_with<ASGD>("ASGD", ASGDOptions(.1).lambd(.1).t0(1).weight_decay(.1)),
   };
 }
-/// Those that take matrices alone.
+/// Those that take only matrices.
 inline std::vector<AnyOptimizer> matrix_optimizers() {
   using namespace optim;
   std::vector<AnyOptimizer> all = {
@@ -95,7 +95,7 @@ inline std::vector<AnyOptimizer> every_optimizer() {
   return all;
 }
 
-/// Steps of all parameters: those that are no matrices are SGD's where the optimizer takes none.
+/// Steps of all parameters. If the optimizer takes only matrices, SGD takes the others.
 class Steps {
  public:
   Steps(const AnyOptimizer& optimizer, const std::vector<Tensor>& parameters) {

@@ -1,4 +1,4 @@
-// How much of what a test repeats is done where every step costs many times as much.
+// Which share of its repetitions a test runs where every step costs many times as much.
 #pragma once
 #include <algorithm>
 #include <cstdlib>

@@ -18,8 +18,8 @@ inline Tensor constant(std::initializer_list<double> v) {
 }
 /// A float64 leaf that requires grad.
 inline Tensor leaf(std::initializer_list<double> v) { return constant(v).requires_grad_(); }
-/// float64, any shape, values a fixed function of the index in (-1.1, 1.1), none of them 0 or
-/// equal.
+/// float64, any shape. The values are a fixed function of the index in (-1.1, 1.1); none of them is
+/// 0, and no two are equal.
 inline Tensor varied(IntArrayRef sizes, int seed = 0) {
   Tensor t(TensorBase::empty(sizes, kDouble, Device(kCPU, 0)));
   double* p = t.data_ptr<double>();

@@ -29,8 +29,8 @@ namespace ramet {
 namespace capture_tests {
 
 inline const Device kHost(kCPU, 0);
-/// Fewer where each costs many times as much: a short last batch, an eager step and replays are
-/// among ten, too.
+/// Fewer where each costs many times as much. Ten still contain a short last batch, an eager step
+/// and replays.
 inline const int kSteps = testing::one_repeat_in() > 1 ? 10 : 24;
 
 /// Why no GPU can compute here; empty where one can.

@@ -28,7 +28,8 @@ inline const Device kHost(kCPU, 0);
 inline const bool kGpus = tests_use_gpus != nullptr;
 inline Device d(int k) {
   if (!kGpus) return Device(kCPU, static_cast<DeviceIndex>(k + 1));
-  // Without any, every use of cuda:0 says why: that is no business of the variables of a test file.
+  // Without any GPU, every use of cuda:0 gives the reason. Variables of a test file need not handle
+  // that.
   return Device(kCUDA, static_cast<DeviceIndex>(k % std::max<int>(cuda::device_count(), 1)));
 }
 inline std::vector<Device> many(int n) {

@@ -1,4 +1,4 @@
-// What functions of a user's may throw on a thread of the library, and how it is known again.
+// What a user's functions may throw on a thread of the library, and how a test recognises it.
 #pragma once
 #include <exception>
 #include <functional>

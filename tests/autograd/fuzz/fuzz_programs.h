@@ -15,10 +15,10 @@ namespace fuzz {
 inline constexpr int64_t kMaxElements = 48;  // of one tensor
 inline Shape shape_of(const Tensor& t) { return t.sizes().vec(); }
 
-/// How many programs ended how: a test that never gets anywhere shows here.
+/// How many programs ended in which way: this shows a test that never compares anything.
 struct Outcomes {
   int compared = 0;  // gradients compared
-  int refused = 0;   // a saved value was overwritten, and backward said so
+  int refused = 0;   // a saved value was overwritten, and backward refused
   int constant = 0;  // nothing that requires grad
 };
 
@@ -60,7 +60,7 @@ class Program {
   void push(const std::string& text, Tensor t, const Shape& sizes, const std::vector<Dual>& values,
             bool grad);
   void say(const std::string& text) { text_ << "  " << text << "\n"; }
-  /// A recorded operation needs the values of x from here on.
+  /// Marks that a recorded operation needs the values of x from here on.
   void save(const Twin& x) { x.memory->saved = true; }
   bool writable(const Var& x, bool no_grad);
   void check_values();
@@ -78,7 +78,7 @@ class Program {
   Slope total_{};  // of the weighted sum
   size_t slots_ = 0;
   int next_ = 0;
-  bool overwritten_ = false;  // a saved value was
+  bool overwritten_ = false;  // a saved value was overwritten
   std::ostringstream text_;
 };
 

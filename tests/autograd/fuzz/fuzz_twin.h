@@ -25,12 +25,12 @@ struct Memory {
   std::vector<double> value;
   bool saved = false;  // a recorded operation needs these values in backward
 };
-/// Tensors of one memory that are cut off from each other (detach) have a history each.
+/// Tensors of one memory that detach separates have a history each.
 struct History {
   std::vector<Slope> slope;  // one a place of the memory
   bool leaf = false;         // of a leaf that requires grad
   bool grad = false;
-  bool overlaps = false;  // the tensor that it began with lies on itself
+  bool overlaps = false;  // elements of its first tensor share memory
 };
 
 struct Twin {
@@ -56,7 +56,7 @@ size_t place(const Shape& sizes, const Shape& index);
 /// Both shapes broadcast; false where they do not.
 bool broadcast(const Shape& a, const Shape& b, Shape* both);
 
-/// New memory with these values, cut off from everything but what the slopes say.
+/// New memory with these values. Only the slopes connect it with other memory.
 Twin fresh(const Shape& sizes, const std::vector<Dual>& values, bool grad);
 /// x's memory and history: element i of the view is the element of x at source(i).
 Twin view_of(const Twin& x, const Shape& sizes, const std::function<Shape(const Shape&)>& source);

@@ -11,7 +11,7 @@ enum class FarDraw { kCompared, kRefused, kLarge };
 
 /// Draws the numbers of one convolution, and compares result, gradients and their gradients.
 FarDraw check_far_convolution(fuzz::Tape& tape, Device device);
-/// Draws those of a maximum or an average.
+/// Draws the numbers of a maximum or an average.
 FarDraw check_far_pool(fuzz::Tape& tape, Device device);
 
 }  // namespace ramet

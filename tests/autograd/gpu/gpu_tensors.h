@@ -1,4 +1,4 @@
-// What tests of kernels on cuda:0 share: values, and how they get there and back.
+// What tests of kernels on cuda:0 share: values, and how they are copied to the device and back.
 #pragma once
 #include <gtest/gtest.h>
 

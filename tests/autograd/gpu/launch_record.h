@@ -1,5 +1,5 @@
-// Which kernels this program has queued, each with its threads: DeviceState::launching, noted on
-// its way there (the linker's --wrap; see BUILD). The runtime itself keeps the widest one alone.
+// Which kernels this program has queued, each with its threads. The linker's --wrap notes the calls
+// of DeviceState::launching (see BUILD). The runtime itself keeps only the widest one.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,7 +14,7 @@ struct KernelLaunch {
 
 /// Clears the record and begins a new one.
 void record_launches();
-/// Those since then; ends the record.
+/// The kernels since then; ends the record.
 std::vector<KernelLaunch> recorded_launches();
 
 }  // namespace ramet

@@ -1,10 +1,10 @@
-// Positions of 64 bits, which operands of more elements than a test has memory for need.
+// Positions of 64 bits, as operands need them that have more elements than a test has memory for.
 #pragma once
 #include "runtime/cuda/indices.h"
 
 namespace ramet::kernels {
 
-/// While there is one, kernels compute all positions in 64 bits.
+/// While it lives, kernels compute all positions in 64 bits.
 struct WidePositions {
   WidePositions() { ::ramet::cuda::set_narrow_indices(false); }
   ~WidePositions() { ::ramet::cuda::set_narrow_indices(true); }

@@ -1,4 +1,4 @@
-// A thread with little stack: what recursion over a long graph would not survive.
+// A thread with a small stack: recursion over a long graph would overflow it.
 #pragma once
 #include <gtest/gtest.h>
 #include <pthread.h>

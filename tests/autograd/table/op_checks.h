@@ -20,8 +20,8 @@ std::vector<ScalarType> types_on(Device device, const Row& row, std::vector<Scal
 /// moves nothing), and slices for check_positions. Where it lacks one of these it gives its reason,
 /// which is printed. A reason without need fails too.
 void check_complete(const Row& row);
-/// All dtypes that the row takes, where its values are of the reference; its own, where it has no
-/// real input.
+/// All dtypes that the row takes, if the reference's values hold for them; only its own, if it has
+/// no real input.
 std::vector<ScalarType> every_type(const Row& row);
 /// Values and dtype of the result, for every sample and every dtype the row takes.
 void check_forward(const Row& row);
@@ -51,9 +51,9 @@ void check_out(const Row& row, Device device = kHost);
 /// A capture (autograd/graph/captured.h) of op and of its gradients, replayed with other values in
 /// the inputs. It gives the eager bits of these; or the host reads a value, which is refused.
 void check_captured(const Row& row, Device device = kHost);
-/// The first sample with a 0-dim operand in each place but of an index, and in several: values,
-/// derivatives, strides, in-place and out forms, captures. A row may refuse one, and one may give
-/// another shape, which is printed: else it is its value repeated.
+/// The first sample with a 0-dim operand in each place except an index, and in several: values,
+/// derivatives, strides, in-place and out forms, captures. A row may refuse one. One may give
+/// another shape, which is printed. Otherwise the result is its value repeated.
 void check_scalars(const Row& row);
 /// The same on a GPU, also where 0-dim operands stay on the host.
 void check_scalars(const Row& row, Device device);

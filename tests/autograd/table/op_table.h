@@ -122,14 +122,14 @@ struct Row {
   int64_t sliced_result = 0;   ///< result's slices along this one; -1: the whole input
   Sample whole;                ///< what is sliced, where that is not `large`
   uint32_t ordinary = 0;       ///< inputs (bits) that get no NaN and no infinities
-  int64_t fewest = 1;          ///< elements of a slice
+  int64_t fewest = 1;          ///< least number of elements of a slice
   bool sums_products = false;  ///< linear in each input; long sums of products
   bool view = false;           ///< the result is the first input's memory
   Call in_place;               ///< changes and returns its first argument
   OutCall out;
-  // Why a row is not asked for what every row is asked for (check_complete).
+  // The reasons why a row is not checked for what all other rows are checked for (check_complete).
   std::string no_special, no_empty, no_scalar, no_threads, no_slices, why_ordinary, why_fewest;
-  std::string reads_host, gradient_asks, few_threads, no_million;  ///< of GPUs, likewise
+  std::string reads_host, gradient_asks, few_threads, no_million;  ///< reasons for GPUs, likewise
   std::string no_capture, refusing;
   bool host_computes = false;
 
@@ -159,9 +159,9 @@ struct Row {
   }
   /// On a GPU the operation itself waits for a value.
   Row& waits(const char* reason) { return reads_host = reason, *this; }
-  /// And the host computes: the result is copied to the GPU.
+  /// And the host computes the result, which is copied to the GPU.
   Row& by_host(const char* reason) { return host_computes = true, waits(reason); }
-  /// On a GPU a gradient that has a history itself waits for a value.
+  /// On a GPU, a gradient that itself has a history waits for a value.
   Row& asks(const char* reason) { return gradient_asks = reason, *this; }
   /// A capture refuses it, on a CPU too.
   Row& uncapturable(const char* reason) { return no_capture = reason, *this; }
@@ -186,7 +186,7 @@ struct Row {
   Row& changes(Call f) { return in_place = std::move(f), *this; }
   Row& writes(OutCall f) { return out = std::move(f), *this; }
 
-  /// Tries these dtypes only: the reference is not that of the others.
+  /// Tries only these dtypes: the reference does not hold for the others.
   Row& only(uint16_t set) { return tried = set, *this; }
   /// All inputs have the sizes of the first.
   Row& alike();
@@ -219,7 +219,7 @@ class Table {
   std::vector<Row> rows_;
 };
 
-/// What the checks start from: inputs as tensors, and what the tensors hold as float64.
+/// What the checks start from: inputs as tensors, and the same values as float64.
 struct Operands {
   std::vector<Plain> plain;
   std::vector<Tensor> tensors;
@@ -231,7 +231,7 @@ bool has_real(const Row& row);
 std::vector<ScalarType> compared_types(const Row& row);
 /// Those of a floating-point type become leaves that require gradients.
 void require_grad(V tensors);
-/// Fixed values of any shape: what flows back into a result.
+/// Fixed values of any shape: the gradient that a backward starts from.
 Tensor seed_like(const Tensor& y);
 /// The gradients of fresh leaves with the values of `tensors`; undefined where none flows.
 std::vector<Tensor> gradients(const Call& call, V tensors);

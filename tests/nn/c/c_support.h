@@ -25,7 +25,7 @@ inline int64_t live() {
   EXPECT_EQ(ramet_live_handles(&count), RAMET_OK);
   return count;
 }
-// Every test leaves as many handles as it found.
+// Checks that every test leaves as many handles as it found.
 struct CInterface : ::testing::Test {
   void SetUp() override { before_ = live(); }
   void TearDown() override { EXPECT_EQ(live(), before_); }

@@ -11,12 +11,12 @@
 
 namespace ramet {
 
-// Made in the order of the list, as JSON is read; a call's arguments have none.
+// Keeps the order of the list, in which JSON is read; the arguments of a call have no order.
 struct Ordered {
   template <class... M> explicit Ordered(const M&... modules) { (net->push_back(modules), ...); }
   nn::Sequential net;
 };
-// Values that any language could have.
+// Values that a program in any language could compute.
 template <class T> std::vector<T> waves(int64_t count, double step) {
   std::vector<T> made;
   for (int64_t i = 0; i < count; ++i)

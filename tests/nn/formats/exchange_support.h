@@ -29,7 +29,7 @@ inline std::string read(const fs::path& path) {
   return text.str();
 }
 
-/// Runs a script of this folder; false, with the reason printed, where Python has not what it
+/// Runs a script of this folder. False, with the reason printed, if Python lacks a package that it
 /// needs.
 inline bool python(const std::string& arguments) {
   const std::string command = "python3 tests/nn/formats/data/" + arguments;

@@ -1,4 +1,5 @@
-// What tests of files of other programs share: known and random tensors, a folder that goes.
+// What tests of files of other programs share: known and random tensors, and a folder that is
+// removed.
 #pragma once
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -60,7 +61,7 @@ inline const std::vector<ScalarType>& dtypes() {
   return list;
 }
 
-// Random bytes, which are every kind of NaN too.
+// Random bytes, and so every kind of NaN too.
 inline Tensor any(ScalarType dtype, const std::vector<int64_t>& sizes, uint32_t seed) {
   Tensor t(TensorBase::empty(sizes, dtype, kHost));
   auto* p = static_cast<unsigned char*>(t.data_ptr());

@@ -19,7 +19,7 @@ void check_old_pt(Tape& tape);
 void check_pickle(Tape& tape);
 /// An index of safetensors files, and its files.
 void check_index(Tape& tape);
-/// A mapped safetensors file is what a loaded one is.
+/// A mapped safetensors file has the same content as a loaded one.
 void check_mapped(Tape& tape);
 
 }  // namespace fuzz

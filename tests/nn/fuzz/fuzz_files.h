@@ -22,7 +22,7 @@ std::string any_text(Tape& tape);
 /// Same dtype, sizes and bytes.
 bool same_bytes(const Tensor& a, const Tensor& b);
 
-/// An allocator that gives little, while it lives.
+/// While it lives, the allocator gives only a little memory.
 class Limit {
  public:
   explicit Limit(size_t bytes) {

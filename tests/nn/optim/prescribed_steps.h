@@ -85,7 +85,7 @@ template <class Optimizer, class Options> void expect_maximize(const Options& op
   }
 }
 
-/// What a thing has in files, by name.
+/// What an optimizer or schedule has in files, by name.
 template <class Thing> std::vector<std::string> names_in_files(const Thing& thing) {
   serialize::OutputArchive out;
   thing.serialize(out);

@@ -85,7 +85,7 @@ inline double difference(const Values& a, const Values& b) {
   }
   return most == 0 ? 0 : most / largest;
 }
-/// That of the group where it is largest.
+/// The difference of the group in which it is largest.
 inline double difference(const Groups& a, const Groups& b) {
   double most = a.size() == b.size() ? 0 : std::numeric_limits<double>::infinity();
   for (size_t i = 0; i < a.size() && i < b.size(); ++i)

@@ -35,7 +35,7 @@ struct SmallAttentionImpl : nn::Cloneable<SmallAttentionImpl> {
 };
 RAMET_MODULE(SmallAttention);
 
-/// Parameters after some steps of AdamW on two GPUs, gradients limited.
+/// Parameters after some steps of AdamW on two GPUs, with clipped gradients.
 inline Values trained_attention() {
   manual_seed(8);
   SmallAttention m;

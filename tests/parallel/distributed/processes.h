@@ -21,12 +21,12 @@
 
 namespace ramet::distributed {
 
-/// Where a rank is, for a parent that is to hit it inside a call. Calls are numbered from 1.
+/// Where a rank is, so that its parent can stop it inside a call. Calls are numbered from 1.
 class Progress {
  public:
   std::atomic<int> inside{0};      // this call; 0: between two. Of a dead rank: where it died
   std::atomic<bool> writes{true};  // do calls change what this rank has?
-  std::atomic<int> failed{0};      // a call that threw and would have
+  std::atomic<int> failed{0};      // a call that threw although it would have written
   std::atomic<int> took{0};        // microseconds, of the last call
   void enter(int call) {
     begun_ = std::chrono::steady_clock::now();
@@ -43,7 +43,7 @@ class Progress {
   std::chrono::steady_clock::time_point begun_;  // the rank's own
 };
 
-/// What children and parent see alike.
+/// Memory that children and parent share.
 struct Shared {
   std::atomic<int> step{0}, done{0}, wrong{0};  // wrong: ranks with an exit code
   std::array<Progress, 4> ranks;
@@ -172,8 +172,8 @@ inline GroupOptions within(Milliseconds timeout) {
   return o;
 }
 
-/// round() until `rounds` of them have said that they hit what they aimed at: the others do not
-/// count. A failure where most miss.
+/// Repeats round() until `rounds` of them report that they hit their aim; the others do not count.
+/// It is a failure if most miss.
 template <class Round> void until_hit(int rounds, const Round& round) {
   const int most = 3 * rounds + 20;
   int hits = 0, tries = 0;

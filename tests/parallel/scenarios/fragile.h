@@ -34,7 +34,7 @@ enum class Where {
   kParameterHook,  // on the replica's parameter, before its contribution is summed
 };
 
-/// What the replicas are to do: shared by all of them, through a pointer.
+/// What the replicas shall do: shared by all of them, through a pointer.
 struct Plan {
   Where where = Where::kNowhere;
   unsigned replicas = 0;  // a bit for each that fails

@@ -16,8 +16,8 @@ void many_schedules(int default_rounds, const std::function<void(std::mt19937&)>
 /// Training of data-parallel replicas. Parameters, buffers and gradients are the same, bit for bit,
 /// under one order of sums; under tree(4) for any number of devices and threads.
 void check_training(std::mt19937& random);
-/// Replicas fail somewhere in forward or backward: the same error every time, and afterwards the
-/// training that would have been without it.
+/// Replicas fail somewhere in forward or backward. The error is the same every time, and the
+/// training afterwards is the same as without the failure.
 void check_errors(std::mt19937& random);
 /// Chains of movements after pending operands.
 void check_movements(std::mt19937& random);

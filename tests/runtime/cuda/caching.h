@@ -6,8 +6,8 @@
 
 namespace ramet::testing {
 
-/// RAMET_CUDA_CACHING of the Gpus that are made and go while it lives. The checker's tests run
-/// without a cache (.bazelrc): those that ask about it say so by this.
+/// Sets RAMET_CUDA_CACHING for the Gpus that are made and destroyed while it lives. The checker's
+/// tests run without a cache (.bazelrc); tests of the cache turn it on with this.
 class Caching {
  public:
   explicit Caching(const char* value) {

@@ -11,7 +11,7 @@ namespace ramet {
 /// and graphs are left out, and so is what only asks the calling thread (cudaGetDevice,
 /// cudaGetLastError). A copy from a GPU to the host counts as "cudaMemcpyAsync to the host".
 std::map<std::string, uint64_t> driver_calls();
-/// What was called since, by the answer of then.
+/// The calls since `before` was read.
 std::map<std::string, uint64_t> driver_calls_since(const std::map<std::string, uint64_t>& before);
 /// Of these, waits for a GPU and copies from one to the host. (Waits for events are those of copies
 /// from the host, for their pinned buffers, and of callers that ask an event.)

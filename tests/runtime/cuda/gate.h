@@ -1,4 +1,4 @@
-// Work on a GPU that ends when it is let go.
+// Work on a GPU that ends when a test opens the gate.
 #pragma once
 #include <atomic>
 #include <chrono>

@@ -12,12 +12,12 @@
 #include "runtime/cuda/library.h"
 #if RAMET_GPU_EMULATED
 #include "tools/emulated_gpu/runtime/control.h"
-/// What only emulated GPUs can be asked for: skips the test on real ones, with the reason.
+/// What only emulated GPUs can do: skips the test on real ones, with the reason.
 #define RAMET_EMULATED_ONLY(reason) (void)0
 #else
 #define RAMET_EMULATED_ONLY(reason) GTEST_SKIP() << "for emulated GPUs only: " << reason
 
-// What tests ask of emulated GPUs. Of real ones they get the number of devices.
+// Settings of emulated GPUs for tests. Real GPUs use only the number of devices.
 namespace ramet::emulated {
 
 enum class StreamMode { Async, Eager, Lazy, Random };

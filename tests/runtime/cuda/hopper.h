@@ -9,7 +9,7 @@ namespace ramet::testing {
 cudaError_t hopper_tile(const cuda::TensorMap& map, const int (&at)[4], int rows, uint16_t* out,
                         cudaStream_t stream);
 
-/// What the products can forget.
+/// What the kernels of products can forget.
 enum class HopperForgotten { Nothing, Arrival, Wait, Fence, Use };
 
 /// ab (64 x 128) = a b' and abc (64 x columns) = bfloat16(ab) c, of bfloat16. a is 64 x 64, b 128 x

@@ -1,4 +1,4 @@
-// Matrices for cuBLASLt's double.
+// Matrices for the emulated cuBLASLt.
 #pragma once
 #include "tests/tools/emulated_gpu/emulated_devices.h"
 #include "tools/emulated_gpu/blas/blas_api.h"

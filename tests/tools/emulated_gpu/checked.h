@@ -9,8 +9,8 @@
 
 namespace ramet::testing {
 
-/// Skipped in builds that have no checker. Which build it is the BUILD file says (CHECKED_BUILD),
-/// not what the test asks.
+/// Skips in builds that have no checker. The BUILD file says which build it is (CHECKED_BUILD); the
+/// test does not ask the checker.
 class CheckedTest : public ::testing::Test {
  protected:
   void SetUp() override {

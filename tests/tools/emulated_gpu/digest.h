@@ -42,8 +42,7 @@ inline std::vector<float> digest(const emulated::Settings& asked) {
     EXPECT_CUDA(cudaEventRecord(event, compute[d]), cudaSuccess);
     EXPECT_CUDA(cudaStreamWaitEvent(copies[d], event), cudaSuccess);
     EXPECT_CUDA(transpose(a[d], t[d], kSize, kSize, copies[d]), cudaSuccess);
-    EXPECT_CUDA(increment(b[d], kCount, compute[d]), cudaSuccess);  // concurrently with the
-                                                                    // transpose
+    EXPECT_CUDA(increment(b[d], kCount, compute[d]), cudaSuccess);  // next to the transpose
   }
   EXPECT_EQ(ncclGroupStart(), ncclSuccess);
   for (int d = 0; d < kDevices; ++d)

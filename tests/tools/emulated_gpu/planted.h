@@ -4,8 +4,8 @@
 
 namespace ramet::testing {
 
-/// What matmul() of kernels.h does, for 32 x 32 matrices; without the barrier after the tiles are
-/// written, or without the one after they are read.
+/// The product of matmul() of kernels.h, for 32 x 32 matrices. One barrier is missing: the one after
+/// the tiles are written, or the one after they are read.
 enum class Missing { Nothing, FirstBarrier, SecondBarrier };
 cudaError_t planted_matmul(Missing missing, const float* a, const float* b, float* c,
                            cudaStream_t stream);
@@ -63,7 +63,7 @@ cudaError_t readers_and_writers(float* x, cudaStream_t stream);
 cudaError_t planted_warp_race(float* x, cudaStream_t stream);
 /// Two readers, one of them of the writer's warp and one of another; only the warp is synchronised.
 cudaError_t planted_reader_of_another_warp(float* x, cudaStream_t stream);
-/// Blocks add to one address without atomics; with them on one side only.
+/// Blocks add to one address without atomics, or with atomics on one side only.
 cudaError_t planted_block_race(float* x, cudaStream_t stream);
 cudaError_t planted_half_atomic(int* x, cudaStream_t stream);
 /// sum() of kernels.h without its fence.

@@ -26,7 +26,7 @@ inline void save_step(const std::shared_ptr<ProcessGroup>& g, const std::string&
   c.add_tensors("t", parts_at(step, g->rank(), g->size())).add("number", number);
   c.save(folder, step, o);
 }
-/// The step that is loaded, if all its values are right; -1: they are not; -2: nothing there.
+/// The step that is loaded, if all its values are right; -1: they are wrong; -2: there is none.
 inline int64_t load_step(const std::shared_ptr<ProcessGroup>& g, const std::string& folder) {
   std::vector<TensorPart> mine = parts_at(0, g->rank(), g->size());
   for (TensorPart& p : mine) p = blank(p);

@@ -50,7 +50,7 @@ inline TensorPart part_of(const std::string& name, const Tensor& whole, Spread s
   return p;
 }
 
-/// The same part, to load into: of other values.
+/// The same part with other values, to load into.
 inline TensorPart blank(TensorPart p) {
   p.local = p.local.scalar_type() == kBool ? p.local.logical_not() : p.local + 1;
   return p;

@@ -18,7 +18,7 @@
 /// In a build for real GPUs, where each rank has a GPU: skips the test where there are fewer than n
 /// GPUs, with the reason.
 #define RAMET_NEEDS_CARDS(n) (void)0
-/// The same where there is no NCCL, of tests that are nothing without; others ask for ways().
+/// The same where there is no NCCL, for tests that check nothing without it; others call ways().
 #define RAMET_NEEDS_NCCL(n) (void)0
 #else
 #define RAMET_NEEDS_CARDS(n)                                    \
@@ -60,7 +60,7 @@ inline std::ostream& operator<<(std::ostream& out, const Way& w) {
 }
 inline const Way kStagedThreads{false, ""}, kStagedGloo{true, "gloo"}, kNcclThreads{false, "nccl"},
     kNcclGloo{true, "cpu:gloo,cuda:nccl"};
-/// Without NCCL's on a machine that has none.
+/// Leaves out the ways over NCCL on a machine that has none.
 inline std::vector<Way> ways(std::vector<Way> all) {
 #if !RAMET_GPU_EMULATED
   if (!gpu::why_no_links().empty())
@@ -90,7 +90,7 @@ inline void with_gpu_groups(const Way& way, int ranks, Milliseconds timeout, con
   });
 }
 
-/// GPUs that are slow to report a wait for ever: ranks wait for each other here.
+/// GPUs that report a wait for ever only after a long time: ranks wait for each other here.
 inline emulated::Settings rank_gpus(int n, emulated::StreamMode mode = emulated::StreamMode::Async,
                                     bool driver_waits = false) {
   emulated::Settings s = gpu_settings(n);

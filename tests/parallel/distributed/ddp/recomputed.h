@@ -23,7 +23,7 @@ struct Piece {
   bool says = false;
 };
 
-// Keeps its input alone.
+// Keeps only its input.
 struct Again : autograd::Function<Again> {
   static Tensor forward(autograd::AutogradContext* ctx, const Tensor& x, const Piece* piece) {
     ctx->save_for_backward({x});

@@ -18,7 +18,7 @@ struct Written {
   double expected;
 };
 
-/// Runs it between both ranks; errors are thrown on.
+/// Runs it between both ranks and passes on errors.
 inline Written run_operation(const Group& g, const std::string& operation, ScalarType dtype,
                              ReduceOp reduction, Device device) {
   const int me = g->rank();
@@ -27,7 +27,7 @@ inline Written run_operation(const Group& g, const std::string& operation, Scala
   const Tensor mine = full({3}, of(me), where);
   const Tensor out = zeros({3}, where), more = zeros({3}, where);
   const bool flag = dtype == kBool;
-  double sums[] = {flag ? 1.0 : 3.0, 1.5, 2, 1, 2};  // by ReduceOp
+  double sums[] = {flag ? 1.0 : 3.0, 1.5, 2, 1, 2};  // indexed by ReduceOp
   const double reduced = sums[static_cast<size_t>(reduction)];
   if (operation == "broadcast") g->broadcast(mine, 1).wait();
   else if (operation == "all_reduce") g->all_reduce(mine, reduction).wait();

@@ -466,14 +466,14 @@ TEST(ProcessGroup, EverythingThatMayDiffer) {
         expect_part(e.what(), part);
       }
     });
-  // The members' shapes.
+  // The members' shapes differ.
   with_groups(2, seconds(60), [&](const Group& g) {
     const std::vector<Tensor> members = g->rank()
                                             ? std::vector<Tensor>{ones({2}), ones({16}), ones({4})}
                                             : std::vector<Tensor>{ones({2}), ones({4}), ones({16})};
     EXPECT_THROW(g->all_reduce_members(members, "m").wait(), CommMismatch);
   });
-  // What comes after eight sizes, which a text shows.
+  // A difference after the eighth size; a text shows eight sizes.
   with_groups(2, seconds(60), [&](const Group& g) {
     std::vector<int64_t> sizes(10, 1);
     sizes[g->rank() ? 8 : 9] = 3;
@@ -570,7 +570,7 @@ TEST(ProcessGroup, ARankThatLeaves) {
   });
 }
 
-// What is under way when a group is destroyed ends.
+// Operations that are still running when a group is destroyed come to an end.
 TEST(ProcessGroup, DestroyedWhileBusy) {
   with_groups(2, seconds(60), [](const Group& group) {
     Group g = group;

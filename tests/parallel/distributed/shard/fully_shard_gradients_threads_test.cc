@@ -412,7 +412,7 @@ TEST(FullyShardGradients, HooksThatThrow) {
   });
 }
 
-// Layers of the same shapes: a rank that runs them in another order is an error on all ranks, not
+// Layers of the same shapes. A rank that runs them in another order is an error on all ranks, not
 // one layer with the other's values.
 TEST(FullyShardGradients, LayersInAnotherOrder) {
   with_groups_of(2, [](const Group& g) {

@@ -41,7 +41,7 @@ inline void shard_all(const TextNet& net, const DeviceMesh& mesh,
   fully_shard(net, mesh, options);
 }
 
-// The same net on every rank that asks.
+// The same net on every rank that calls it.
 inline TextNet text_net(int64_t width = 24, uint64_t seed = 7) {
   TextNet net(width);
   uint64_t n = seed;
@@ -85,7 +85,7 @@ struct FactorsOfImpl : nn::Cloneable<FactorsOfImpl> {
     for (int i = 0; i < n; ++i)
       factors.push_back(register_module("f" + std::to_string(i), Factor(i + 1.0)));
   }
-  // All run, as they have to on every rank; the chosen ones count.
+  // All run, as they have to on every rank; only the chosen ones count.
   Tensor forward(const Tensor& x, const std::vector<int>& used) {
     std::vector<Tensor> all;
     for (const Factor& f : factors) all.push_back(f(x));

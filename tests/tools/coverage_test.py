@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""tools/compat/COVERAGE.md is what ./tools/coverage writes; a covered name that disappears fails, as does a page by hand. And every
-module and optimizer is in the lists that the tests' matrix goes through, every function in that of the goldens, modules and optimizers in C's.
+"""tools/compat/COVERAGE.md is what ./tools/coverage writes; a covered name that disappears fails, as does a page by hand. Every
+module and optimizer is in the lists of the tests' matrix, and in C's. Every function is in the list of the goldens.
 
 usage: coverage_test.py   (in the repository's root, or a copy with its headers)
 """
@@ -35,7 +35,7 @@ def edit(path, old, new):
 
 
 def copied(folder):
-    """The tree, whose tools may be changed."""
+    """The tree; its tools may be changed."""
     root = pathlib.Path(folder)
     for path in ROOT.iterdir():
         if path.name != "tools":
@@ -47,7 +47,7 @@ def copied(folder):
 
 
 def names_in(space):
-    """Of the door, with what LibTorch has not."""
+    """Of the LibTorch compatibility headers, with what LibTorch has not."""
     include = ROOT / "tools/compat/include/ramet/compat"
     text = "".join((include / name).read_text() for name in ("names.h", "own_names.h"))
     return set(re.findall(r"^using ::ramet::%s::(\w+);" % space, text, flags=re.M))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""./tools/make_docs makes its pages without a warning, every link in them leads somewhere, and names that are drawn are found by the
-search box's list, at a place that is there.
+"""./tools/make_docs makes its pages without a warning, and every link in them leads somewhere. The search box's list has the names that
+the test draws, at a place that is there.
 
 usage: reference_site_test.py   (in the repository's root, or a copy with its headers and examples; skipped where there is no doxygen)
 """

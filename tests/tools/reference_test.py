@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every public name has a contract (tools/docs/contracts.py), and what is no contract does not count: comments that are missing, of
-another kind, or above something else. The names are those that another reader of the headers finds (tools/compat/public_names.py).
+"""Every public name has a contract (tools/docs/contracts.py). Comments that are missing, of another kind, or above something else do
+not count. The names are those that another reader of the headers finds (tools/compat/public_names.py).
 
 usage: reference_test.py   (in the repository's root, or a copy with its headers)
 """

@@ -2,10 +2,10 @@
 
 usage: relay.py STORE_PORT
 
-Host A is 127.0.0.1, where rank 0 serves the store at STORE_PORT; host B is 127.0.0.3; to both, the other one is 127.0.0.2: the
-relay, which begins by printing the port at which host B finds the store. What ranks tell each other through the store passes here,
-and socket addresses in it are replaced by ports of the relay, as by a router that translates addresses: so the ranks' connections
-pass here too. (Gloo lets the end with the greater address connect. A < relay < B: both ends are of one mind.)
+Host A is 127.0.0.1, where rank 0 serves the store at STORE_PORT. Host B is 127.0.0.3. To both, the other one is 127.0.0.2: the relay.
+It begins by printing the port at which host B finds the store. What ranks exchange through the store passes here. The relay replaces
+socket addresses in it by its own ports, as a router that translates addresses does: so the ranks' connections pass here too. (Gloo
+lets the end with the greater address connect. A < relay < B: both ends agree.)
 
 Commands, a line each on standard input; each is answered by "done":
   drop    every connection is reset, and new ones are refused
@@ -59,7 +59,7 @@ class End:
                 self.other.say(self.translated(data))
         except BlockingIOError:
             pass
-        except OSError:  # the other side hears of it
+        except OSError:  # the other side gets a reset
             self.relay.reset([self, self.other])
             return
         self.watch()
@@ -113,7 +113,7 @@ class Relay:
             self.selector.modify(what, events, handler)
 
     def place(self, host, port, carries_frames=False):
-        """The relay's port behind which (host, port) is."""
+        """The relay's port that leads to (host, port)."""
         if (host, port) not in self.place_of:
             listener = socket.create_server((RELAY, 0), backlog=64)
             mine = listener.getsockname()[1]
@@ -143,7 +143,7 @@ class Relay:
         near.watch()
         far.watch()
 
-    # In what the store hears from host B, B's addresses become the relay's; in what B hears, A's do, and B's come back.
+    # In what host B sends to the store, B's addresses become the relay's. In what B receives, A's addresses do, and B's come back.
     def from_b(self, match):
         return self.sockaddr(match, lambda host, port: (RELAY, self.place(host, port)) if host == B else (host, port))
 

@@ -2,12 +2,12 @@
 """Counts public names without a contract: fails where one has none, naming file and line.
 
     tools/docs/contracts.py            checks
-    tools/docs/contracts.py --numbers  says besides what the contracts of how many names are
+    tools/docs/contracts.py --numbers  also says how many names have which kind of contract
 
 A name is what a public header declares in a namespace or a class, overloads together; constructors and operators are their
 class's. Its contract is, first of these that is there:
 
-  own        a `///` comment right above it or a comment behind it on its line; above a row of a list (.inc) or of a macro it
+  own        a `///` comment right above it or a comment after it on its line; above a row of a list (.inc) or of a macro it
              holds for all that the row makes. One that ends with a colon holds for everything that follows, up to an empty
              line or another comment. (In the headers for C a comment of C)
   row        a function of kernels/pointwise/lists.h: the comment of its row in kernels/pointwise/rows
@@ -15,7 +15,7 @@ class's. Its contract is, first of these that is there:
   override   that of the function that it overrides
   alias      another name of something that has one, by a row (RAMET_ALIAS...) or `using`
   form       `name_` and `name_out` of `name`; a method of Tensor, a function of nn::functional or linalg of the function
-  named      a member or an option that the comment of its class, or that of who takes the options, names (a function: `name()`)
+  named      a member or an option that the comment of its class, or that of the class that takes the options, names (a function: `name()`)
   general    an option, or a type that classes name, that means the same everywhere (general.py)
   module     a holder's is its class's, a class's that of its base or of its function; forward, options, reset, ... are what
              every module's are (general.py), and `forward` computes what its class says; `XOptions` are the options of X
@@ -211,7 +211,7 @@ class Book:
         return ""
 
     def named(self, owner, name, function):
-        """What names an option or a member: its class's comment, or that of who takes the options."""
+        """What names an option or a member: its class's comment, or that of the class that takes the options."""
         users = [owner] + self.users[owner.name]
         stem = re.sub(r"(Func)?Options$", "", owner.name)
         users += [e for n in (stem, stem + "Impl") for e in self.by.get("%s::%s" % (owner.scope, n), ())]
@@ -261,7 +261,7 @@ class Book:
         return ""
 
     def options(self, entry):
-        """Of an options class: whose options they are."""
+        """Of an options class: the class that takes the options."""
         stem = re.sub(r"(Func)?Options$", "", entry.name)
         takers = [e for e in self.users[entry.name] if e is not entry and self.of(e.full)]
         named = [n for n in (stem, stem + "Impl") if self.of("%s::%s" % (entry.scope, n))]

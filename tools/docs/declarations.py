@@ -22,7 +22,7 @@ MARKER = re.compile(r'^# (\d+) "([^"]*)"((?: \d)*)')
 
 
 def headers():
-    """What programs include: the umbrella, and the headers of libraries apart."""
+    """What programs include: the umbrella, and the headers of separate libraries."""
     apart = [str(p.relative_to(ROOT)) for a in sorted(check_layers.APART) for p in sorted((ROOT / a).rglob("*.h"))]
     return ["ramet.h"] + [h for h in apart if not check_layers.is_internal(h)]
 

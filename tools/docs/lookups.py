@@ -1,4 +1,4 @@
-"""What the pages say of a name besides its contract: its twin in LibTorch, what differs, which programs use it."""
+"""What the pages say of a name in addition to its contract: its counterpart in LibTorch, what differs, which programs use it."""
 
 import collections
 import importlib.machinery
@@ -25,7 +25,7 @@ def coverage():
 
 
 def twins():
-    """{full name in ramet: LibTorch's} by the door's list of names."""
+    """{full name in ramet: LibTorch's} by the list of names of the LibTorch compatibility headers."""
     found, space = {}, ""
     for line in (ROOT / "tools/compat/include/ramet/compat/names.h").read_text().split("\n"):
         opened = re.match(r"namespace ([\w:]+) \{", line)

@@ -1,5 +1,5 @@
-"""Writes what Doxygen reads: for each public header one with every declaration spelled out and its contract, twin, differences and
-examples in its comment; pages that list the names of a family; a page for each example.
+"""Writes what Doxygen reads. Each public header gets a header with every declaration spelled out; the comment has the contract, the
+counterpart in LibTorch, differences and examples. There are also pages that list the names of a family, and a page for each example.
 
     tools/docs/pages.py FOLDER
 """

@@ -133,7 +133,7 @@ class Reader:
         return start - self.text.rfind("\n", 0, start)
 
     def trailing(self, text, row):
-        """A comment behind what stands on its line."""
+        """A comment after the code of its line."""
         for entry in self.entries[-6:]:
             if entry.end == row and not entry.comment:
                 entry.comment = text
@@ -218,7 +218,7 @@ class Reader:
         self.next()
 
     def scope(self, space, owner):
-        """Declarations up to the closing brace. `owner`: the class whose body this is."""
+        """Declarations up to the closing brace. `owner`: the class that has this body."""
         self.sections.append("")
         access = "public" if owner is None or owner.key != "class" else "private"
         while self.at < len(self.tokens):

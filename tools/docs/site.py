@@ -2,7 +2,7 @@
 
     tools/docs/site.py OUT [--recordings FOLDER]     (./tools/make_docs calls it)
 
-pages.py writes what Doxygen reads, Doxygen the pages; from its list of what it has come the names that the search box finds. A
+pages.py writes what Doxygen reads, and Doxygen writes the pages. The search box finds the names of Doxygen's list. A
 warning of Doxygen's is an error. FOLDER: of the explorer's pages that the tutorial's chapters show (tutorial/build.py).
 """
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Lists labs, starts one, and grades what a student wrote (./tools/lab calls this, behind a build of //tools/labs:kit).
+"""Lists labs, starts one, and grades what a student wrote (./tools/lab calls this, after a build of //tools/labs:kit).
 
 usage: lab.py list
        lab.py start N DIR

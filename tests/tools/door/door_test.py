@@ -80,7 +80,7 @@ def accepted(compiler, standard):
 
 
 def all_headers(compiler):
-    """Each header by itself leads to the door, or says what is wrong; one program includes all of the former."""
+    """Each header by itself includes the LibTorch compatibility headers, or gives an error; one program includes all of the former."""
     text = "".join("#include <%s>\n" % path for path in headers.forwarding() if path not in headers.TRAPS)
     code, said = run([compiler, "-std=c++17", "-x", "c++", *FLAGS, *DOOR, "-"], text + "#include <ramet/compat/own_names.h>\n")
     return ["all headers with %s:\n%s" % (compiler, said)] if code else []

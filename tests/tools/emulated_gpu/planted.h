@@ -4,8 +4,8 @@
 
 namespace ramet::testing {
 
-/// The product of matmul() of kernels.h, for 32 x 32 matrices. One barrier is missing: the one after
-/// the tiles are written, or the one after they are read.
+/// The product of matmul() of kernels.h, for 32 x 32 matrices. One barrier is missing: the one
+/// after the tiles are written, or the one after they are read.
 enum class Missing { Nothing, FirstBarrier, SecondBarrier };
 cudaError_t planted_matmul(Missing missing, const float* a, const float* b, float* c,
                            cudaStream_t stream);

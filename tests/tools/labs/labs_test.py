@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every lab's solution passes, every planted mistake is refused with its words and without the answer, the file with holes is refused; and
-./tools/lab's commands, with what students do beside mistakes.
+"""Every lab's solution passes. Every planted mistake is refused with its words and without the answer; the file with holes is refused.
+The test also runs ./tools/lab's commands, with other failures of students.
 
 usage: labs_test.py ANSWERS   (in the repository's root or its runfiles; BUILT: where tools/labs/kit.json is below, by default the same)
 """

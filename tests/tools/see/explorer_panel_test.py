@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What the explorer says beside its picture, in a real browser: details, sums, parameters, findings, memory, comparisons, other people's text.
+"""What the explorer says next to its picture, in a real browser: details, sums, parameters, findings, memory, comparisons, other people's text.
 
     explorer_panel_test.py EXPLORE MAKE_RECORDING
 
-Skipped, with the reason, where chromium, its driver or python3-selenium is missing, but for what needs none.
+Skipped, with the reason, where chromium, its driver or python3-selenium is missing; tests that need none of them run.
 """
 
 import pathlib

@@ -39,7 +39,7 @@ def test_loads_and_draws(p):
 
 
 def test_parts_of_a_graph(p):
-    """Replicas whose graph is cut in two: their first parts stand beside each other, whichever clock was ahead."""
+    """Replicas with a graph that is cut in two: their first parts stand next to each other, whichever clock was ahead."""
     data = data_of("cnn2")
     cut = [i for i, n in enumerate(data["nodes"]) if n["operation"] >= 0 and data["operations"][n["operation"]]["source"] >= 0
            and data["nodes"][i]["name"].startswith("Convolution")]
@@ -83,7 +83,7 @@ def test_second_graph(p):
 
 
 def told(data, events):
-    """What the page should show after each event, told from the recording alone."""
+    """What the page should show after each event, computed from the recording alone."""
     nodes = data["nodes"]
     state = ["made" if n["operation"] < 0 else "absent" for n in nodes]
     delivered, full, gradients = set(), set(), {}
@@ -239,7 +239,7 @@ def test_modules(p):
 
 
 def test_infinite(p):
-    """A mask's infinity is no NaN, and stops nobody; an infinite gradient does."""
+    """A mask's infinity is no NaN, and stops nothing; an infinite gradient does."""
     data = data_of("cnn2")
     relu = next(o for o in data["operations"] if o["name"] == "relu")
     data["statistics"][data["tensors"][relu["outputs"][0]]["statistics"]]["infinities"] = 7

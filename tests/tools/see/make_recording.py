@@ -7,7 +7,8 @@ KIND: cnn1, cnn2, cnn4 (a step of a convolutional network on one, two, four devi
 about N nodes), hostile (cnn2 with names that try to be markup), ranks (two processes), changed (cnn2 of which one operation gives other
 bits), nan (cnn2 with a NaN in a gradient), second (a backward that records a graph of its own, and a backward through that).
 
-It plays a backward as the engine would: every lane runs the newest node that is ready, and a bucket is reduced by whoever completes it.
+It plays a backward as the engine would: every lane runs the newest node that is ready, and the lane that completes a
+bucket reduces it.
 The members are those of tools/see/recording_data.h.
 """
 
@@ -372,7 +373,7 @@ def gpt(r, wanted):
 
 
 def double_backward(r):
-    """y = sum(linear(x)), whose backward records a mm; the mean of that has a backward of its own."""
+    """y = sum(linear(x)) with a backward that records a mm; the mean of that has a backward of its own."""
     r.module("", "Net")
     m = r.module("linear", "Linear")
     weight = r.parameters[r.parameter("linear.weight", (4, 4))]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the code of every operation's value and gradient as a C++ table, for the explorer's page.
 
-    formulas.py FILE...    prints the table; of FILEs it looks at kernels/pointwise/rows/*.h and autograd/ops/*/*.cc
+    formulas.py FILE...    prints the table; of FILEs it reads kernels/pointwise/rows/*.h and autograd/ops/*/*.cc
 
 A row's struct is named after its node: Relu makes ReluBackward0. A front names its node where it records it.
 """

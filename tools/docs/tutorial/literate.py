@@ -5,11 +5,11 @@
   literate.py check CHAPTER.md PROGRAM [--root DIR]      runs the program; does it print what the page shows?
   literate.py update CHAPTER.md PROGRAM                  writes what it prints into the page
 
-Blocks of a chapter, by the words behind the three backticks:
+Blocks of a chapter, by the words after the three backticks:
 
   cpp                   at file scope
   cpp main              statements: all of them, in order, are one function
-  cpp file=NAME         a part of the file NAME, beside the program
+  cpp file=NAME         a part of the file NAME, next to the program
   cpp quote=PATH        lines of the file PATH in this repository; a line `// ...` leaves some out
   cpp solution=N        as `cpp`, of exercise N: in a namespace of its own
   cpp solution=N main   as `cpp main`, of exercise N: a function of its own
@@ -18,7 +18,7 @@ Blocks of a chapter, by the words behind the three backticks:
   output numbers=vary   the same, where numbers are times: they may be any, the words may not
   recording NAME        what the program did from the block `cpp main record=NAME` to here, as a page of the explorer: with --record
                         the program is recorded_NN.cc, and writes it to FOLDER/NN_NAME.html, FOLDER being its argument. The
-                        text of the block is the page's title. `watch=NET` beside `record=` names a module to be watched
+                        text of the block is the page's title. `watch=NET` together with `record=` names a module to be watched
   text                  a drawing: nothing is run
 
 In other text, `folder/file.h` is a file of this repository, and Note [Name] a comment in it: both are looked up.

@@ -120,8 +120,7 @@ TEST(OperationRecords, ReportOfAMismatchAndOfARankThatIsGone) {
                              "rank 2: told nothing (ended, stuck elsewhere"})
       expect_part(text, part);
     EXPECT_FALSE(contains(text, "the last of rank 2")) << text;
-    expect_part(group->report(Milliseconds(0)), "of 3 ranks failed: ");  // does not wait for any
-                                                                         // rank
+    expect_part(group->report(Milliseconds(0)), "of 3 ranks failed: ");  // does not wait
   });
 }
 

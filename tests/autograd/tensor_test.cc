@@ -198,7 +198,7 @@ TEST(PackedAccessor, RefusesWhatDoesNotFitInto32Bits) {
   char memory = 0;
   const auto narrow = [&](IntArrayRef sizes, IntArrayRef strides) {
     const Tensor x(TensorBase(
-        from_blob(&memory, {1}, kByte).view_impl(sizes, strides, 0)));  // it is not read
+        from_blob(&memory, {1}, kByte).view_impl(sizes, strides, 0)));  // it is never read
     return error_of([&] { x.packed_accessor32<uint8_t, 2>(); });
   };
   EXPECT_NE(narrow({1, large}, {0, 1}).find("packed_accessor64"), std::string::npos);

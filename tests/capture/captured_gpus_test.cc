@@ -132,7 +132,7 @@ TEST(CapturedGpus, ScratchMemoryBelongsToTheCapture) {
     const Tensor x = randn({8, 32, 16, 16}).to(gpu(0));
     const std::string expected = bits(body(x));
     EXPECT_EQ(bits(step(x)), expected);
-    // Takes all memory that is free now: columns are 2.4 MB of it.
+    // Takes memory that is free now: columns are 2.4 MB of it.
     std::vector<Tensor> others;
     for (int i = 0; i < 12; ++i) others.push_back(full({1 << 19}, 7.f).to(gpu(0)));
     const int64_t allocations = memory_stats(gpu(0)).allocations;

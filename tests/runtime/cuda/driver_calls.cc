@@ -17,7 +17,7 @@ struct Counter {
 
 }  // namespace
 
-// The functions are named in BUILD, too: the linker misses a function that is in only one of the
+// The functions are named in BUILD, too: the linker reports a function that is in only one of the
 // two. tools/check_layers.py finds functions that the layers call and no counter counts.
 #define RAMET_COUNTED(function, parameters, arguments)  \
   static Counter function##_counter(#function);         \

@@ -41,8 +41,8 @@ TEST(DebugMemory, BadValueIsAnError) {
               "RAMET_DEBUG_MEMORY.*got \"yes\", expected 0 or 1");
 }
 
-// Three elements of a float tensor of n elements (first, middle, last), read after a free on
-// this thread or on another one.
+// Three elements of a float tensor of n elements (first, middle, last), read after a free on this
+// thread or on another one.
 std::vector<float> read_after_free(int64_t n, bool elsewhere) {
   TensorBase t = TensorBase::empty({n}, kFloat, kHere);
   auto* p = static_cast<volatile float*>(t.ptr());

@@ -1,8 +1,7 @@
 // An exception from a kernel's check, a hook, a Function or an allocation, on any worker, in
-// forward
-// and in backward. All work is drained, the type is kept, and the lowest (replica, operation) wins.
-// No
-// parameter is half-updated, and the next step is the same as without the failure.
+// forward and in backward. All work is drained, the type is kept, and the lowest (replica,
+// operation) wins. No parameter is half-updated, and the next step is the same as without the
+// failure.
 #include <gtest/gtest.h>
 
 #include <chrono>

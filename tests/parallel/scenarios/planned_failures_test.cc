@@ -1,8 +1,6 @@
 // RAMET_FAIL_ALLOC: every allocation of a data-parallel step (under the checker of GPUs one in a
-// few)
-// fails once, at any place and on any worker. Each time there is a named error, nothing is kept,
-// and
-// the next step is right.
+// few) fails once, at any place and on any worker. Each time there is a named error, nothing is
+// kept, and the next step is right.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -15,8 +15,7 @@ class Wire {
   virtual ~Wire() = default;
   virtual int ranks() const = 0;
   /// Begins to replace `flat`, one-dimensional, by its sum over all ranks, concurrently with what
-  /// this
-  /// thread does next. Every rank has to start the same buckets in the same order.
+  /// this thread does next. Every rank has to start the same buckets in the same order.
   virtual void start(size_t bucket, const Tensor& flat) = 0;
   /// Returns when the sum is there. Each bucket that was started is waited for.
   virtual void wait(size_t bucket) = 0;

@@ -45,8 +45,7 @@ TEST(DdpPlan, FollowsTheOrderOfCompletion) {
     DistributedDataParallel<Chain> ddp(net, g, one_each());
     EXPECT_EQ(ddp.plan(), (BucketPlan{{"w3"}, {"w2"}, {"w1"}, {"w0"}}));
     // The gradient of what is used last comes first. The ranks disagree about w1 and w3: the later
-    // place
-    // counts, and names where these are equal. No rank uses w2.
+    // place counts, and names where these are equal. No rank uses w2.
     const Used mine(g->rank() ? std::vector<int>{0, 1, 3} : std::vector<int>{0, 3, 1});
     ddp(Rows(ones({2})), mine).backward();
     EXPECT_EQ(ddp.plan(), (BucketPlan{{"w1"}, {"w3"}, {"w0"}, {"w2"}}));

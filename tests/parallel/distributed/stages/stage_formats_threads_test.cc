@@ -176,8 +176,7 @@ TEST(StageFormats, Int8) {
 }
 
 // The expectation of a randomly rounded value is the value itself: rounding to the nearest would
-// stay
-// as far away after any number of steps.
+// stay as far away after any number of steps.
 TEST(StageFormats, Int8HasNoBias) {
   with_groups(2, seconds(60), [](const Group& g) {
     constexpr int kSteps = 500;

@@ -1,6 +1,5 @@
 // Reductions through memory that processes of one host share, compared with the same by messages.
-// This
-// process starts no thread, so that its children may.
+// This process starts no thread, so that its children may.
 #include "parallel/distributed/wire/shared_memory_internal.h"
 
 #include <gtest/gtest.h>

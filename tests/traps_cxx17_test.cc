@@ -16,7 +16,7 @@ using namespace torch;
 
 namespace {
 
-TEST(Traps, T1_FreeFunctionsAreFunctions) {
+TEST(Traps, FreeFunctionsAreFunctions) {
   auto net =
       torch::nn::Sequential(torch::nn::Functional(torch::relu), torch::nn::Functional(torch::tanh),
                             torch::nn::Functional(torch::max_pool2d, 2, 2, 0, 1, false),
@@ -28,13 +28,13 @@ TEST(Traps, T1_FreeFunctionsAreFunctions) {
 }
 
 template <class T> T number(const torch::Tensor& t) { return t.template item<T>(); }
-TEST(Traps, T2_ItemIsATemplateAndAScalar) {
+TEST(Traps, ItemIsATemplateAndAScalar) {
   const auto b = torch::full({}, 2.5), W = torch::ones({2, 1});
   EXPECT_EQ(number<float>(b), 2.5f);
   EXPECT_EQ((torch::ones({1, 2}).mm(W) + b.item()).item<double>(), 4.5);
 }
 
-TEST(Traps, T3_ImplicitShapesAndOptions) {
+TEST(Traps, ImplicitShapesAndOptions) {
   const int n = 3;
   const torch::Device device(torch::kCPU);
   EXPECT_EQ(torch::zeros(n, device).dim(), 1);
@@ -48,7 +48,7 @@ TEST(Traps, T3_ImplicitShapesAndOptions) {
   EXPECT_EQ(torch::ones({2}).to(torch::kCPU).to(device, torch::kHalf).to(torch::kFloat).numel(), 2);
 }
 
-TEST(Traps, T4_AssignmentToTemporaries) {
+TEST(Traps, AssignmentToTemporaries) {
   auto x = torch::zeros({2, 3});
   x[0][1] = 3;
   x.index_put_({torch::indexing::Slice(), 0}, 7);
@@ -61,7 +61,7 @@ TEST(Traps, T4_AssignmentToTemporaries) {
   for (auto& p : layer->named_parameters()) p.value().grad().data() = torch::zeros_like(p.value());
 }
 
-TEST(Traps, T5_GradKeepsLibTorchsOrder) {
+TEST(Traps, GradKeepsLibTorchsOrder) {
   const auto x = torch::full({1}, 3., torch::requires_grad()), y = x * x * x;
   const auto g =
       torch::autograd::grad({y}, {x}, {torch::ones({1})}, /*retain_graph=*/torch::nullopt,
@@ -81,7 +81,7 @@ struct Scale : torch::autograd::Function<Scale> {
             torch::Tensor()};
   }
 };
-TEST(Traps, T6_SavedData) {
+TEST(Traps, SavedData) {
   const auto x = torch::ones({2}, torch::requires_grad());
   Scale::apply(x, 5.5).sum().backward();
   EXPECT_EQ(x.grad()[1].item<float>(), 5.5f);
@@ -98,7 +98,7 @@ struct Net : torch::nn::Module {
 };
 struct HeldImpl : Net {};
 RAMET_MODULE(Held);
-TEST(Traps, T7_ModulesByValueSharedAndHeld) {
+TEST(Traps, ModulesByValueSharedAndHeld) {
   Net value;
   value.to(torch::kCPU);
   const auto shared = make_shared<Net>();
@@ -116,11 +116,11 @@ struct Stack8 : torch::nn::SequentialImpl {
     push_back(Functional(torch::relu));
   }
 };
-TEST(Traps, T8_SubclassOfSequential) {
+TEST(Traps, SubclassOfSequential) {
   EXPECT_EQ(Stack8().forward(torch::ones({1, 1, 5, 5})).size(1), 2);
 }
 
-TEST(Traps, T9_BesideStd) {
+TEST(Traps, BesideStd) {
   vector<Tensor> list{ones({2}), zeros({2})};
   const auto joined = cat(list);
   pair<int, string> data{1, "size"};
@@ -137,7 +137,7 @@ struct Numbers : torch::data::Dataset<Numbers> {
   }
   torch::optional<size_t> size() const override { return 10; }
 };
-TEST(Traps, T10_Data) {
+TEST(Traps, Data) {
   auto dataset = Numbers()
                      .map(torch::data::transforms::Normalize<>(1, 2))
                      .map(torch::data::transforms::Stack<>());
@@ -151,7 +151,7 @@ TEST(Traps, T10_Data) {
   EXPECT_EQ(one.target.item<int64_t>(), 3);
 }
 
-TEST(Traps, T11_EmptyWeightAndReduction) {
+TEST(Traps, EmptyWeightAndReduction) {
   const auto out = torch::log_softmax(torch::zeros({2, 4}), 1);
   const auto target = torch::tensor({1, 2});
   EXPECT_NEAR(torch::nll_loss(out, target, /*weight=*/{}, torch::Reduction::Sum).item<double>(),
@@ -160,7 +160,7 @@ TEST(Traps, T11_EmptyWeightAndReduction) {
   EXPECT_NEAR(criterion(out, target).item<double>(), 2 * log(4.), 1e-6);
 }
 
-TEST(Traps, T12_OptimizerOptions) {
+TEST(Traps, OptimizerOptions) {
   torch::nn::Linear layer(2, 1);
   torch::optim::Adam optimizer(
       layer->parameters(),
@@ -170,7 +170,7 @@ TEST(Traps, T12_OptimizerOptions) {
   EXPECT_EQ(optimizer.param_groups()[0].options().get_lr(), 1e-3);
 }
 
-TEST(Traps, T13_SaveAndLoad) {
+TEST(Traps, SaveAndLoad) {
   torch::nn::Linear held(2, 1), other(2, 1);
   auto shared = make_shared<Net>();
   torch::optim::SGD optimizer(held->parameters(), 0.1);
@@ -191,7 +191,7 @@ TEST(Traps, T13_SaveAndLoad) {
   EXPECT_EQ(list.at(1)[0].item<float>(), 2);
 }
 
-TEST(Traps, T14_Printing) {
+TEST(Traps, Printing) {
   ostringstream text;
   text << torch::ones({2, 2});
   EXPECT_EQ(text.str(), " 1  1\n 1  1\n[ CPUFloatType{2,2} ]");
@@ -202,7 +202,7 @@ TEST(Traps, T14_Printing) {
             "bias=true)\n)");
 }
 
-TEST(Traps, T16_Aliases) {
+TEST(Traps, Aliases) {
   torch::optional<int> none = torch::nullopt;
   EXPECT_FALSE(none.has_value());
   torch::ExpandingArray<2> kernel(3);

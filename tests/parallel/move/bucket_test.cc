@@ -42,7 +42,7 @@ TEST(PlanBuckets, OursListsByFirstMember) {
 }
 
 TEST(PlanBuckets, Upstream) {
-  // Expected lists: PyTorch's own tests of its DDP bucket rule (scenarios 42 and 43).
+  // Expected lists: PyTorch's own tests of its DDP bucket rule.
   EXPECT_EQ(plan_buckets(floats({100, 200, 100, 50}), int64_t{400}, GroupRule::upstream),
             (Groups{{0}, {1}, {2}, {3}}));
   EXPECT_EQ(plan_buckets(alternating(), int64_t{400}, GroupRule::upstream),

@@ -58,7 +58,7 @@ struct MembersImpl : nn::Cloneable<MembersImpl> {
 };
 RAMET_MODULE(Members);
 
-TEST(MoreScenarios, ReplicaStatePersists) {
+TEST(ReplicaMembers, ReplicaStatePersists) {
   Members m;
   DataParallel<Members> dp(m, many(3));
   reset_counters();
@@ -82,7 +82,7 @@ TEST(MoreScenarios, ReplicaStatePersists) {
   EXPECT_EQ(total(m->log.load()), 26);
 }
 
-TEST(MoreScenarios, ReplicaStateSurvivesARebuild) {
+TEST(ReplicaMembers, ReplicaStateSurvivesARebuild) {
   Members m;
   DataParallel<Members> dp(m, {kHost, d(0), d(0)});
   dp(counting({9, 2}));
@@ -118,7 +118,7 @@ TEST(MoreScenarios, ReplicaStateSurvivesARebuild) {
   EXPECT_EQ(m->log.load().size(), 3u);
 }
 
-TEST(MoreScenarios, ReplicaStateOfAFailedStep) {
+TEST(ReplicaMembers, ReplicaStateOfAFailedStep) {
   Members m;
   DataParallel<Members> dp(m, many(2));
   dp(counting({4, 2}));
@@ -131,7 +131,7 @@ TEST(MoreScenarios, ReplicaStateOfAFailedStep) {
   EXPECT_EQ(*m->rows, 12);
 }
 
-TEST(MoreScenarios, ReplicaStateOfACopyIsItsOwn) {
+TEST(ReplicaMembers, ReplicaStateOfACopyIsItsOwn) {
   Members m;
   *m->rows = 7;
   const auto copy = std::dynamic_pointer_cast<MembersImpl>(m->clone());
@@ -150,7 +150,7 @@ TEST(MoreScenarios, ReplicaStateOfACopyIsItsOwn) {
 
 // What a replica's forward writes to plain members is discarded, on every device alike, and in
 // every step.
-TEST(MoreScenarios, UndeclaredMembersAreDiscarded) {
+TEST(ReplicaMembers, UndeclaredMembersAreDiscarded) {
   Members m;
   m->write_plain = true;
   DataParallel<Members> dp(m, {kHost, d(0)});
@@ -175,7 +175,7 @@ struct KeepingImpl : nn::Cloneable<KeepingImpl> {
 };
 RAMET_MODULE(Keeping);
 
-TEST(MoreScenarios, PerReplicaBuffersSurviveARebuild) {
+TEST(ReplicaMembers, PerReplicaBuffersSurviveARebuild) {
   Keeping m;
   DataParallel<Keeping> dp(m, many(2));
   dp(counting({3}));
@@ -185,7 +185,7 @@ TEST(MoreScenarios, PerReplicaBuffersSurviveARebuild) {
   EXPECT_EQ(values(dp.replicas().replica<KeepingImpl>(1).seen), Values{2});
 }
 
-TEST(MoreScenarios, SourceOf) {
+TEST(ReplicaMembers, SourceOf) {
   nn::BatchNorm1d m(2);
   ReplicaSet set(m.ptr(), {kHost, d(0)});
   for (int r = 0; r < 2; ++r) {
@@ -196,7 +196,7 @@ TEST(MoreScenarios, SourceOf) {
   EXPECT_FALSE(set.source_of(make({2}, {1, 2})).defined());
 }
 
-TEST(MoreScenarios, OneForwardAtATime) {
+TEST(ReplicaMembers, OneForwardAtATime) {
   DataParallel<Call>* running = nullptr;
   Call m([&](const Tensor& x) { return replica_index() == 0 ? (*running)(x) : x; });
   DataParallel<Call> dp(m, many(2));

@@ -1,5 +1,4 @@
-// Acceptance scenarios 31 to 36 and 38 to 40, and more like them. Not here: 38's
-// autocast and complex transport, which come with those features.
+// data_parallel: arguments and results of any kind, devices, training that equals one device.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -20,7 +19,7 @@ namespace {
 using namespace testing;
 using namespace nn::parallel;
 
-TEST(Scenario, S31_ScalarResults) {
+TEST(DataParallel, ScalarResults) {
   Call mean([](const Tensor& x) { return x.mean(); });
   DataParallelOptions options(many(4));
   const Tensor x = counting({10});
@@ -52,7 +51,7 @@ struct NamedImpl : nn::Cloneable<NamedImpl> {
 std::atomic<int> NamedImpl::runs{0};
 RAMET_MODULE(Named);
 
-TEST(Scenario, S32_FewerPiecesThanDevices) {
+TEST(DataParallel, FewerPiecesThanDevices) {
   Named m;
   DataParallel<Named> dp(m, {kHost, d(0), d(1), d(2), d(3), d(4), d(5), d(6)});
   const Tensor out = dp(counting({9, 2}), std::string("double"));
@@ -67,7 +66,7 @@ struct PairSumImpl : nn::Cloneable<PairSumImpl> {
 };
 RAMET_MODULE(PairSum);
 
-TEST(Scenario, S33_Lengths) {
+TEST(DataParallel, ArgumentsOfDifferentLengths) {
   PairSum m;
   DataParallel<PairSum> dp(m, many(4));
   const Tensor eight = counting({8}), six = filled({6}, 1);
@@ -121,7 +120,7 @@ struct KeysImpl : nn::Cloneable<KeysImpl> {
 };
 RAMET_MODULE(Keys);
 
-TEST(Scenario, S34_NestedResults) {
+TEST(DataParallel, NestedResults) {
   NestedOut m;
   const Tensor x = varied({5, 2}, 34);
   const Nested out = DataParallel<NestedOut>(m, many(2))(x), expected = m(x);
@@ -154,14 +153,14 @@ struct NoInputImpl : nn::Cloneable<NoInputImpl> {
 std::atomic<int> NoInputImpl::runs{0};
 RAMET_MODULE(NoInput);
 
-TEST(Scenario, S35_NoInputs) {
+TEST(DataParallel, WithoutInputsRunsOnce) {
   NoInput m;
   const Tensor out = DataParallel<NoInput>(m, many(3))();
   EXPECT_EQ(NoInputImpl::runs, 1);
   EXPECT_EQ(out.device(), d(0));
 }
 
-TEST(Scenario, S36_OutputDevice) {
+TEST(DataParallel, OutputDevice) {
   nn::Linear m(3, 2);
   const Tensor x = varied({6, 3}, 36);
   const Values expected = values(m(x));
@@ -183,7 +182,7 @@ TEST(Scenario, S36_OutputDevice) {
   clear_data_parallel_cache();
 }
 
-TEST(Scenario, S38_CurrentDevice) {
+TEST(DataParallel, CurrentDeviceIsTheReplicas) {
   std::mutex mutex;
   std::map<int, std::pair<Device, Device>> seen;
   Call m([&](const Tensor& x) {
@@ -223,7 +222,7 @@ Values trained(int n, int tree, bool plain = false, Device home = kHost) {
   return all_values(m->parameters());
 }
 
-TEST(Scenario, S39_TrainingEqualsOneDevice) {
+TEST(DataParallel, TrainingEqualsOneDevice) {
   const Values one = trained(1, 0, /*plain=*/true);
   for (int n : {1, 2, 4}) expect_close(trained(n, 0), one, 1e-6);
   const Values tree = trained(1, 4);
@@ -267,7 +266,7 @@ Values trained_sequences(int n, int tree, bool plain = false) {
   return all_values(m->parameters());
 }
 
-TEST(Scenario, S39_RecurrentTrainingEqualsOneDevice) {
+TEST(DataParallel, RecurrentTrainingEqualsOneDevice) {
   const Values one = trained_sequences(1, 0, /*plain=*/true);
   expect_close(trained_sequences(4, 0), one, 1e-6);
   const Values tree = trained_sequences(1, 4);
@@ -275,7 +274,7 @@ TEST(Scenario, S39_RecurrentTrainingEqualsOneDevice) {
   for (int n : {2, 4}) EXPECT_EQ(trained_sequences(n, 4), tree) << "tree(4) on " << n << " devices";
 }
 
-TEST(Scenario, S40_DropoutMasks) {
+TEST(DataParallel, DropoutMasksOfOneDevice) {
   const Tensor x = filled({16, 33}, 1);
   auto two_masks = [&](int n, bool plain) {
     manual_seed(40);
@@ -292,7 +291,7 @@ TEST(Scenario, S40_DropoutMasks) {
 }
 
 // Each backward adds the replicas' sums to what the module has: the bits of one device.
-TEST(Scenario, AnAccumulationOverReplicas) {
+TEST(DataParallel, AnAccumulationOverReplicas) {
   Values gradients[2];
   for (const int devices : {1, 2}) {
     manual_seed(3);

@@ -1,4 +1,4 @@
-// Acceptance scenarios 27 (sync), 37 and 41 to 41d: barriers, errors, delays, overlap.
+// data_parallel: layers that synchronise, errors, delays, overlap, any number of threads.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -23,7 +23,7 @@ namespace {
 using namespace testing;
 using namespace nn::parallel;
 
-TEST(Scenario, S27_SynchronisedBatchNorm) {
+TEST(DataParallelThreads, SynchronisedBatchNorm) {
   const Tensor x = varied({8, 3}, 27), seed = varied({8, 3}, 28);
   nn::BatchNorm1d alone(3);
   const Tensor expected = alone(x);
@@ -46,7 +46,7 @@ TEST(Scenario, S27_SynchronisedBatchNorm) {
   }
 }
 
-TEST(Scenario, S27_SynchronisedBatchNormOfFewValues) {
+TEST(DataParallelThreads, SynchronisedBatchNormOfFewValues) {
   nn::BatchNorm1d m(3);
   for (const char* name : {"running_mean", "running_var", "num_batches_tracked"})
     m->set_buffer_policy(name, nn::BufferPolicy::sync);
@@ -74,7 +74,7 @@ struct SyncOrThrowImpl : nn::Cloneable<SyncOrThrowImpl> {
 };
 RAMET_MODULE(SyncOrThrow);
 
-TEST(Scenario, S27_SynchronisingLayerReleasesOthers) {
+TEST(DataParallelThreads, ASynchronisingLayerReleasesOthers) {
   SyncOrThrow m;
   DataParallel<SyncOrThrow> dp(m, many(4));
   const Tensor x = varied({8, 2}, 1);
@@ -87,7 +87,7 @@ TEST(Scenario, S27_SynchronisingLayerReleasesOthers) {
   EXPECT_EQ(dp(x, 0).size(0), 8);
 }
 
-TEST(Scenario, S37_ErrorsOfReplicas) {
+TEST(DataParallelThreads, ErrorsOfReplicas) {
   std::atomic<bool> bad{true};
   std::atomic<int> finished{0};
   Call m([&](const Tensor& x) {
@@ -133,7 +133,7 @@ class Delays {
   uint64_t number_;
 };
 
-TEST(Scenario, S41_SameGradientsUnderDelays) {
+TEST(DataParallelThreads, SameGradientsUnderDelays) {
   SmallConv m(true);
   set_parameters(*m, 41);
   DataParallelOptions options({kHost, d(0), d(1)});
@@ -158,7 +158,7 @@ TEST(Scenario, S41_SameGradientsUnderDelays) {
   }
 }
 
-TEST(Scenario, S41a_ReplicasMeet) {
+TEST(DataParallelThreads, ReplicasRunAtTheSameTime) {
   struct Barrier {
     std::mutex mutex;
     std::condition_variable changed;
@@ -194,7 +194,7 @@ struct DeepImpl : nn::Cloneable<DeepImpl> {
 };
 RAMET_MODULE(Deep);
 
-TEST(Scenario, S41b_ReductionOverlapsBackward) {
+TEST(DataParallelThreads, ReductionOverlapsBackward) {
   Deep m;
   m->hook = std::make_shared<std::function<void()>>();
   DataParallelOptions options({kHost, d(0)});
@@ -237,7 +237,7 @@ struct CountedImpl : nn::Cloneable<CountedImpl> {
 std::atomic<int> CountedImpl::constructed{0}, CountedImpl::resets{0};
 RAMET_MODULE(Counted);
 
-TEST(Scenario, S41c_ReplicasPersist) {
+TEST(DataParallelThreads, ReplicasPersist) {
   Counted m;
   DataParallel<Counted> dp(m, {kHost, d(0)});
   const Tensor x = varied({4, 300}, 1);
@@ -279,7 +279,7 @@ TEST(Scenario, S41c_ReplicasPersist) {
   EXPECT_EQ(memory_stats(d(0)).allocations, before[1]);
 }
 
-TEST(Scenario, S41d_OneDigest) {
+TEST(DataParallelThreads, OneDigestForAnyDevicesAndThreads) {
   auto digest = [](int n, int threads) {
     set_num_threads(threads);
     manual_seed(41);

@@ -1,4 +1,4 @@
-// Data parallelism beyond the numbered acceptance scenarios.
+// data_parallel: options, hooks, whole models, replicas made by hand.
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"
@@ -15,7 +15,7 @@ namespace {
 using namespace testing;
 using namespace nn::parallel;
 
-TEST(MoreScenarios, StrictSource) {
+TEST(DataParallel, StrictSource) {
   nn::BatchNorm1d m(2);
   DataParallelOptions options({d(0), d(1)});
   options.strict_source = true;
@@ -27,7 +27,7 @@ TEST(MoreScenarios, StrictSource) {
   EXPECT_ERROR(DataParallel<nn::BatchNorm1d>(m, options), "('running_mean')");
 }
 
-TEST(MoreScenarios, Imbalance) {
+TEST(DataParallel, Imbalance) {
   EXPECT_EQ(imbalance_warning({{0, 100, 10}, {1, 75, 10}}), std::nullopt) << "strictly less";
   const auto memory = imbalance_warning({{0, 100, 10}, {1, 74, 1}, {2, 74, 10}, {3, 100, 10}});
   ASSERT_TRUE(memory);
@@ -41,7 +41,7 @@ TEST(MoreScenarios, Imbalance) {
   EXPECT_EQ(imbalance_warning({}), std::nullopt);
 }
 
-TEST(MoreScenarios, AlongDimensionOne) {
+TEST(DataParallel, AlongDimensionOne) {
   Call m([](const Tensor& x) { return x * x; });
   const Tensor x = varied({3, 7}, 1);
   x.requires_grad_();
@@ -52,7 +52,7 @@ TEST(MoreScenarios, AlongDimensionOne) {
   clear_data_parallel_cache();
 }
 
-TEST(MoreScenarios, HooksRunOncePerReplica) {
+TEST(DataParallel, HooksRunOncePerReplica) {
   nn::Linear m(2, 2);
   std::atomic<int> pre{0}, post{0};
   m->register_forward_pre_hook(
@@ -69,7 +69,7 @@ TEST(MoreScenarios, HooksRunOncePerReplica) {
   EXPECT_EQ(values(y), Values(12, 0));
 }
 
-TEST(MoreScenarios, ExplicitDetach) {
+TEST(DataParallel, ExplicitDetach) {
   nn::Linear m(2, 2);
   for (const auto& r : replicate(m, {kHost, d(0)}, /*detach=*/true)) {
     for (const Tensor& p : r->parameters()) {
@@ -80,7 +80,7 @@ TEST(MoreScenarios, ExplicitDetach) {
   EXPECT_TRUE(m->weight.requires_grad());
 }
 
-TEST(MoreScenarios, TransparentWrapper) {
+TEST(DataParallel, TransparentWrapper) {
   nn::Linear m(2, 2);
   DataParallel<nn::Linear> dp(m, std::vector<Device>{});
   const Tensor x = varied({3, 2}, 1);
@@ -89,7 +89,7 @@ TEST(MoreScenarios, TransparentWrapper) {
   EXPECT_TRUE(m->weight.grad().defined());
 }
 
-TEST(MoreScenarios, SourceOnHostWithBatchNorm) {
+TEST(DataParallel, SourceOnHostWithBatchNorm) {
   SmallConv m(true);
   set_parameters(*m, 5);
   DataParallelOptions options(many(2));
@@ -105,7 +105,7 @@ TEST(MoreScenarios, SourceOnHostWithBatchNorm) {
   expect_close(values(m->norm->running_var), values(alone->norm->running_var), 1e-5);
 }
 
-TEST(MoreScenarios, ModuleWithoutParameters) {
+TEST(DataParallel, ModuleWithoutParameters) {
   Call m([](const Tensor& x) { return x + 1; });
   EXPECT_EQ(values(data_parallel(m, counting({4}), many(2), kHost)), (Values{1, 2, 3, 4}));
   EXPECT_EQ(replicate(m, many(2)).size(), 2u);
@@ -124,7 +124,7 @@ struct PlainImpl : nn::Cloneable<PlainImpl> {
 };
 RAMET_MODULE(Plain);
 
-TEST(MoreScenarios, PlainMemberChanged) {
+TEST(DataParallel, PlainMemberChanged) {
   Plain m;
   DataParallel<Plain> dp(m, many(2));
   EXPECT_EQ(values(dp(make({1, 1})))[1], 2);
@@ -135,7 +135,7 @@ TEST(MoreScenarios, PlainMemberChanged) {
   EXPECT_EQ(m->factor, 10);
 }
 
-TEST(MoreScenarios, HandMadeReplicas) {
+TEST(DataParallel, HandMadeReplicas) {
   nn::Linear m(2, 1);
   std::vector<nn::Linear> copies;
   for (int k = 0; k < 2; ++k)
@@ -176,7 +176,7 @@ struct ToItselfImpl : nn::Cloneable<ToItselfImpl> {
 };
 RAMET_MODULE(ToItself);
 
-TEST(MoreScenarios, TransformersInReplicas) {
+TEST(DataParallel, TransformersInReplicas) {
   ToItself m;
   m->to(kDouble);
   set_parameters(*m, 1);
@@ -193,7 +193,7 @@ TEST(MoreScenarios, TransformersInReplicas) {
   for (const Tensor& p : m->parameters()) EXPECT_GT(p.grad().abs().max().item<double>(), 0);
 }
 
-TEST(MoreScenarios, ComputedWeightsInReplicas) {
+TEST(DataParallel, ComputedWeightsInReplicas) {
   nn::Sequential m(nn::utils::weight_norm(nn::Linear(3, 5)),
                    nn::utils::spectral_norm(nn::Linear(5, 2)));
   m->to(kDouble);
@@ -220,7 +220,7 @@ struct OwnError : std::runtime_error {
   int code;
 };
 
-TEST(MoreScenarios, UserExceptionType) {
+TEST(DataParallel, UserExceptionType) {
   Call m([](const Tensor& x) -> Tensor {
     if (replica_index() == 1) throw OwnError(42);
     return x;

@@ -1,5 +1,4 @@
-// Acceptance scenarios 1 to 14 and 16: movements and their gradients. 12 under random delays and 15
-// start threads: scenarios_movement_threads_test.cc.
+// Movements between devices and their gradients. scenarios_movement_threads_test.cc has delays.
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"
@@ -28,7 +27,7 @@ Shape rows(const std::vector<Tensor>& pieces) {
   return out;
 }
 
-TEST(Scenario, S01_ScatterTenOverFour) {
+TEST(Scatter, TenRowsOverFourDevices) {
   const auto pieces = scattered(counting({10}), 4, Split::chunk());
   ASSERT_EQ(rows(pieces), (Shape{3, 3, 3, 1}));
   EXPECT_EQ(values(pieces[0]), (Values{0, 1, 2}));
@@ -39,7 +38,7 @@ TEST(Scenario, S01_ScatterTenOverFour) {
   EXPECT_EQ(rows(scattered(counting({10}), 4, Split::balanced())), (Shape{3, 3, 2, 2}));
 }
 
-TEST(Scenario, S02_ScatterUneven) {
+TEST(Scatter, ChunkAndBalancedLengths) {
   const std::vector<Device> eight = {kHost, d(0), d(1), d(2), d(3), d(4), d(5), d(6)};
   ScatterOptions options;
   EXPECT_EQ(rows(scatter(counting({9, 2}), eight, options)), (Shape{2, 2, 2, 2, 1}));
@@ -48,7 +47,7 @@ TEST(Scenario, S02_ScatterUneven) {
   EXPECT_EQ(rows(scattered(counting({36}), 7, Split::chunk())), (Shape{6, 6, 6, 6, 6, 6}));
 }
 
-TEST(Scenario, S03_ScatterSizes) {
+TEST(Scatter, PiecesOfGivenSizes) {
   const Tensor t = counting({6, 4});
   const auto pieces = scatter(t, many(2), Shape{2, 4});
   EXPECT_EQ(shape(pieces[0]), (Shape{2, 4}));
@@ -62,7 +61,7 @@ TEST(Scenario, S03_ScatterSizes) {
   EXPECT_EQ(counters().comm_transfers, 0u);
 }
 
-TEST(Scenario, S04_ScatterScalarAndEmpty) {
+TEST(Scatter, ScalarAndEmptyTensor) {
   EXPECT_ERROR(scatter(filled({}, 1), many(2)), "at least a 1-dimensional tensor");
   const auto ours = scatter(counting({0, 3}), many(4));
   ASSERT_EQ(ours.size(), 1u);
@@ -75,7 +74,7 @@ TEST(Scenario, S04_ScatterScalarAndEmpty) {
   for (const Tensor& p : theirs) EXPECT_EQ(shape(p), (Shape{0, 3}));
 }
 
-TEST(Scenario, S05_GatherAlongAnyDim) {
+TEST(Gather, AlongAnyDimension) {
   const Tensor a = counting({2, 5}, kFloat, d(0)), b = filled({2, 5}, 0.1f, kFloat, d(1));
   Values down = values(a), across;
   for (double v : values(b)) down.push_back(v);
@@ -97,7 +96,7 @@ TEST(Scenario, S05_GatherAlongAnyDim) {
   }
 }
 
-TEST(Scenario, S06_GatherErrors) {
+TEST(Gather, RefusesShapesThatDoNotFit) {
   EXPECT_ERROR(gather(ArrayRef<Tensor>()), "Expected at least one tensor to gather from");
   const Tensor a = counting({2, 5}, kFloat, d(0));
   EXPECT_ERROR(gather({a, counting({2, 4}, kFloat, d(1))}),
@@ -108,7 +107,7 @@ TEST(Scenario, S06_GatherErrors) {
   EXPECT_ERROR(gather({a, a}, INT64_MIN), "Dimension out of range");
 }
 
-TEST(Scenario, S07_GatherOfScalars) {
+TEST(Gather, ScalarsBecomeAVector) {
   std::vector<std::string> warnings;
   set_log_handler([&](LogLevel level, const std::string& text) {
     if (level == LogLevel::Warning) warnings.push_back(text);
@@ -131,7 +130,7 @@ TEST(Scenario, S07_GatherOfScalars) {
   EXPECT_TRUE(contains(warnings[0], "will instead unsqueeze and return a vector"));
 }
 
-TEST(Scenario, S08_GradientsOfScatterAndGather) {
+TEST(MovementGradients, OfScatterAndGather) {
   const Tensor input = filled({10}, 1);
   input.requires_grad_();
   const auto out = scatter(input, many(2));
@@ -159,7 +158,7 @@ TEST(Scenario, S08_GradientsOfScatterAndGather) {
   EXPECT_TRUE(autograd::gradgradcheck(join, {x, y}));
 }
 
-TEST(Scenario, S09_Groups) {
+TEST(BroadcastCoalesced, GroupsBySize) {
   const std::vector<BucketItem> five(5, {12, kFloat});
   using Groups = std::vector<std::vector<size_t>>;
   EXPECT_EQ(plan_buckets(five, int64_t{20}), (Groups{{0}, {1}, {2}, {3}, {4}}));
@@ -184,7 +183,7 @@ TEST(Scenario, S09_Groups) {
   EXPECT_EQ(groups_made(GroupRule::upstream, 24), 3u);
 }
 
-TEST(Scenario, S10_MixedList) {
+TEST(BroadcastCoalesced, KeepsDtypesAndVersions) {
   const std::vector<Tensor> ts = {counting({5}, kLong, d(0)), counting({5}, kFloat, d(0)),
                                   counting({5}, kDouble, d(0)), counting({0}, kByte, d(0))};
   const auto out = broadcast_coalesced(ts, many(3));
@@ -209,7 +208,7 @@ TEST(Scenario, S10_MixedList) {
   EXPECT_EQ(values(out[0][1]), values(counting({5})));
 }
 
-TEST(Scenario, S11_ReduceAdd) {
+TEST(ReduceAdd, SumsOnAnyDevice) {
   const std::vector<Tensor> in = {make({1, 2}, kFloat, d(0)), make({10, 20}, kFloat, d(1)),
                                   make({100, 200}, kFloat, d(2))};
   for (Device to : {d(1), d(3), kHost}) {
@@ -220,7 +219,7 @@ TEST(Scenario, S11_ReduceAdd) {
   EXPECT_ERROR(reduce_add({make({1, 2}), make({1, 2, 3})}), "input 1 has invalid size");
 }
 
-TEST(Scenario, S12_OrderOfSums) {
+TEST(ReduceAdd, OrderDecidesTheBits) {
   std::vector<Tensor> in;
   const double v[] = {1e8, 1, -1e8, 1};
   for (int k = 0; k < 4; ++k) in.push_back(make({v[k]}, kFloat, d(k)));
@@ -236,13 +235,13 @@ TEST(Scenario, S12_OrderOfSums) {
   }
 }
 
-TEST(Scenario, S13_HalfAccumulatesInFloat) {
+TEST(ReduceAdd, HalfAccumulatesInFloat) {
   EXPECT_EQ(values(reduce_add(
                 {make({2048}, kHalf, d(0)), make({1}, kHalf, d(1)), make({1}, kHalf, d(2))})),
             Values{2050});
 }
 
-TEST(Scenario, S14_IntegersAndBool) {
+TEST(ReduceAdd, IntegersAndBool) {
   const Tensor sum =
       reduce_add({make({1 << 30, -5}, kInt, d(0)), make({(1 << 30) - 1, 7}, kInt, d(1))}, kHost);
   EXPECT_EQ(sum.scalar_type(), kInt);
@@ -257,7 +256,7 @@ TEST(Scenario, S14_IntegersAndBool) {
   }
 }
 
-TEST(Scenario, S16_OperandsOnTwoDevices) {
+TEST(Add, RefusesOperandsOnTwoDevices) {
   const Tensor a = make({1, 2}, kFloat, d(0)), b = make({1, 2}, kFloat, d(1));
   const std::string text = error_of([&] { (void)(a + b); });
   EXPECT_TRUE(contains(text, "[add]")) << text;

@@ -1,5 +1,4 @@
-// Acceptance scenarios 12 (under random delays) and 15: movements of operands that are still being
-// written.
+// Movements whose operands are still being written.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -30,7 +29,7 @@ template <class F> void write_later(const Tensor& t, F write) {
       });
 }
 
-TEST(Scenario, S12_SameBitsUnderDelays) {
+TEST(ReduceAdd, SameBitsUnderDelays) {
   std::mt19937 random(12);
   const float v[] = {1e8f, 1.f, -1e8f, 1.f};
   for (int repeat = 0; repeat < 100; ++repeat) {
@@ -52,7 +51,7 @@ TEST(Scenario, S12_SameBitsUnderDelays) {
   devices::synchronize();
 }
 
-TEST(Scenario, S15_MovementsDoNotWait) {
+TEST(PendingMovement, ReturnsBeforeItsOperandIsReady) {
   Latch latch;
   const Tensor slow = make({0, 0}, kFloat, d(1)), ready = make({10, 20}, kFloat, d(0));
   write_later(slow, [&](float* p) {

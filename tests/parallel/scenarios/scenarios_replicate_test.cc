@@ -1,5 +1,5 @@
-// Acceptance scenarios 17 to 30: replicas and ReduceAdd. Their threads are those of the devices;
-// scenario 27's `sync` and everything about timing is in scenarios_data_parallel_threads_test.cc.
+// Replicas and ReduceAdd. Synchronised statistics and everything about timing are in
+// scenarios_data_parallel_threads_test.cc.
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"
@@ -18,7 +18,7 @@ using namespace nn::parallel;
 using ramet::parallel::counters;
 using ramet::parallel::reset_counters;
 
-TEST(Scenario, S17_Replicate) {
+TEST(Replicate, ParametersAreOnTheReplicasDevice) {
   nn::Linear m(3, 4);
   m->to(d(0));
   const auto replicas = replicate(m, {d(0), d(1)});
@@ -38,7 +38,7 @@ TEST(Scenario, S17_Replicate) {
   EXPECT_TRUE(replicate(m, {}).empty());
 }
 
-TEST(Scenario, S18_SumOfContributions) {
+TEST(DataParallel, GradientIsTheSumOverReplicas) {
   for (int n : {1, 2, 4}) {
     for (Device home : {kHost, d(0)}) {
       Times m(2.0);
@@ -65,7 +65,7 @@ struct TwoWeightsImpl : nn::Cloneable<TwoWeightsImpl> {
 };
 RAMET_MODULE(TwoWeights);
 
-TEST(Scenario, S19_Frozen) {
+TEST(DataParallel, FrozenParametersAreNotReduced) {
   TwoWeights m;
   m->to(d(0));
   m->w1.requires_grad_(false);
@@ -97,7 +97,7 @@ struct TiedImpl : nn::Cloneable<TiedImpl> {
 };
 RAMET_MODULE(Tied);
 
-TEST(Scenario, S20_Tied) {
+TEST(DataParallel, TiedParametersStayTied) {
   Tied m;
   DataParallel<Tied> dp(m, {kHost, d(0)});
   dp(make({1, 1})).sum().backward();
@@ -122,7 +122,7 @@ struct MaySkipImpl : nn::Cloneable<MaySkipImpl> {
 };
 RAMET_MODULE(MaySkip);
 
-TEST(Scenario, S21_SkippedParameter) {
+TEST(DataParallel, AParameterThatAReplicaSkips) {
   MaySkip one(false);
   DataParallel<MaySkip> dp(one, many(2));
   reset_counters();
@@ -136,7 +136,7 @@ TEST(Scenario, S21_SkippedParameter) {
   EXPECT_EQ(values(none->a.grad()), Values{10});
 }
 
-TEST(Scenario, S22_GradientPenalty) {
+TEST(DataParallel, GradientPenalty) {
   nn::Linear m(4, 1);
   DataParallel<nn::Linear> dp(m, many(2));
   const Tensor x = filled({2, 4}, 1);
@@ -160,7 +160,7 @@ struct GradBufferImpl : nn::Cloneable<GradBufferImpl> {
 };
 RAMET_MODULE(GradBuffer);
 
-TEST(Scenario, S23_BufferThatRequiresGrad) {
+TEST(DataParallel, BufferThatRequiresGrad) {
   GradBuffer m;
   DataParallel<GradBuffer> dp(m, {kHost, d(0)});
   const Tensor x = varied({4, 3}, 23, kDouble);
@@ -196,7 +196,7 @@ struct HolesImpl : nn::Cloneable<HolesImpl> {
 };
 RAMET_MODULE(Holes);
 
-TEST(Scenario, S24_UndefinedMembers) {
+TEST(Replicate, UndefinedMembersStayUndefined) {
   Holes m;
   for (const Holes& r : replicate(m, many(2))) {
     ASSERT_EQ(r->own_parameters().keys(), m->own_parameters().keys());
@@ -211,7 +211,7 @@ TEST(Scenario, S24_UndefinedMembers) {
   }
 }
 
-TEST(Scenario, S25_GeneratorsAreNotTouched) {
+TEST(Replicate, LeavesGeneratorsUntouched) {
   manual_seed(25);
   nn::Linear m(3, 4);
   auto states = [] {
@@ -228,7 +228,7 @@ TEST(Scenario, S25_GeneratorsAreNotTouched) {
   clear_data_parallel_cache();
 }
 
-TEST(Scenario, S26_NoGrad) {
+TEST(DataParallel, NoGradMakesNoNodes) {
   std::atomic<int> off{0};
   nn::Linear m(256, 512);
   DataParallel<nn::Linear> dp(m, many(3));
@@ -272,7 +272,7 @@ TEST(Scenario, S26_NoGrad) {
   for (int k = 0; k < 3; ++k) EXPECT_EQ(memory_stats(d(k)).current, before[static_cast<size_t>(k)]);
 }
 
-TEST(Scenario, S27_BatchNorm) {
+TEST(DataParallel, BatchNormStatistics) {
   const Tensor x = make({4, 1}, {0, 2, 4, 6});
   for (const nn::BufferPolicy policy : {nn::BufferPolicy::first, nn::BufferPolicy::merge_stats}) {
     for (const std::vector<Device>& on : {std::vector<Device>{kHost, d(0)}, many(2)}) {
@@ -304,7 +304,7 @@ struct TwoLayersImpl : nn::Cloneable<TwoLayersImpl> {
 };
 RAMET_MODULE(TwoLayers);
 
-TEST(Scenario, S28_RefreshMovesWhatChanged) {
+TEST(DataParallel, RefreshMovesWhatChanged) {
   for (int n : {1, 2, 4}) {
     TwoLayers m;
     m->to(d(0));
@@ -333,7 +333,7 @@ TEST(Scenario, S28_RefreshMovesWhatChanged) {
   }
 }
 
-TEST(Scenario, S29_SourceChangedBeforeBackward) {
+TEST(DataParallel, SourceChangedBeforeBackward) {
   for (int n : {1, 2, 3}) {
     for (Device home : {kHost, d(1)}) {
       TwoLayers m;
@@ -385,7 +385,7 @@ struct HouseImpl : nn::Cloneable<HouseImpl> {
 };
 RAMET_MODULE(House);
 
-TEST(Scenario, S30_Sealed) {
+TEST(Replicate, SealedModules) {
   House bad(true);
   auto allocated = [] {
     return memory_stats(kHost).allocations + memory_stats(d(0)).allocations +

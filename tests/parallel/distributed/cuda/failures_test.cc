@@ -16,7 +16,6 @@ using distributed::CommMismatch;
 using distributed::CommTimeout;
 using distributed::in_time;
 
-// Scenario 58.
 TEST(GpuGroupFailures, DifferentShapes) {
   RAMET_NEEDS_CARDS(2);
   const Gpus gpus(rank_gpus(2));
@@ -64,7 +63,6 @@ TEST(GpuGroupFailures, AHostTensorAmongCards) {
   });
 }
 
-// Scenario 57.
 TEST(GpuGroupFailures, ARankThatDoesNotCome) {
   RAMET_NEEDS_CARDS(3);
   const Gpus gpus(rank_gpus(3));
@@ -133,7 +131,7 @@ TEST(GpuGroupFailures, ATensorThatIsNotReady) {
   }
 }
 
-// Scenario 59, with the others in the middle of NCCL's work.
+// The other ranks are in the middle of NCCL's work.
 TEST(GpuGroupFailures, AbortInTheMiddle) {
   RAMET_EMULATED_ONLY("messages that stop half-way");
   for (const Way& way : {kNcclThreads, kNcclGloo})

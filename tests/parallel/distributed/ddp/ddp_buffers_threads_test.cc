@@ -158,7 +158,7 @@ std::vector<double> by_w(const Tensor& x, const std::vector<double>& scale) {
   return out;
 }
 
-// Scenario 51. The first forward writes a buffer and keeps it for its backward; before the second
+// The first forward writes a buffer and keeps it for its backward; before the second
 // one the ranks write rank 0's value into it. One process has no such write, and its gradients are
 // right: so are these. `devices`: of each rank; the rows of each replica are normalised alone.
 // None: replicate(), where the graph keeps the module's own buffer, and not a replica's.

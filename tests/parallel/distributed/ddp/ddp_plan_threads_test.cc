@@ -270,7 +270,7 @@ TEST(DdpPlan, TwoModulesInAnotherOrder) {
   });
 }
 
-// Scenario 46's second half: when the forward decides, and when the backward does.
+// Either the forward or the backward decides whether gradients are reduced.
 TEST(DdpPlan, SyncModes) {
   with_groups(2, seconds(60), [](const Group& g) {
     for (const SyncMode mode : {SyncMode::at_backward, SyncMode::at_forward}) {

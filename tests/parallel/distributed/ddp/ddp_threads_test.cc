@@ -85,7 +85,7 @@ TEST(Ddp, NotInACapturedStep) {
   });
 }
 
-// Scenario 44, and a weighted mean of ranks with different numbers of rows.
+// Mean, sum, and a weighted mean of ranks with different numbers of rows.
 TEST(Ddp, Averages) {
   with_groups(2, seconds(60), [](const Group& g) {
     for (const auto& [average, expected] :
@@ -110,7 +110,6 @@ TEST(Ddp, Averages) {
   });
 }
 
-// Scenario 45.
 TEST(Ddp, ParametersThatSomeRanksDoNotUse) {
   with_groups(2, seconds(60), [](const Group& g) {
     Factors net(3);
@@ -163,7 +162,7 @@ TEST(Ddp, ARankThatUsesNoParameter) {
   });
 }
 
-// Scenario 46: what accumulated on the ranks is reduced by the first synchronised backward.
+// What accumulated on the ranks is reduced by the first synchronised backward.
 TEST(Ddp, NoSync) {
   with_groups(2, seconds(60), [](const Group& g) {
     Factors net(2);
@@ -198,9 +197,9 @@ TEST(Ddp, SumsAreNotAddedUpAgain) {
   });
 }
 
-// Scenario 47: from step to step gradients lie in the buckets, and nothing is copied there. If the
-// program keeps a gradient of an earlier step, the next step does not write into it. That holds
-// also where only another rank uses its parameter now.
+// From step to step gradients lie in the buckets, and nothing is copied there. If the program keeps
+// a gradient of an earlier step, the next step does not write into it. That holds also where only
+// another rank uses its parameter now.
 TEST(Ddp, KeptGradients) {
   with_groups(2, seconds(60), [](const Group& g) {
     Factors net(2);
@@ -238,7 +237,6 @@ TEST(Ddp, GradientsAreBornInBuckets) {
   });
 }
 
-// Scenario 49.
 TEST(Ddp, DifferentModels) {
   // No rank waits for longer than the deadline.
   with_groups(3, seconds(5), [](const Group& g) {
@@ -278,7 +276,6 @@ TEST(Ddp, EveryRankBeginsWithTheSameValues) {
   });
 }
 
-// Scenario 52, and freezing.
 TEST(Ddp, FrozenAndThawed) {
   with_groups(2, seconds(60), [](const Group& g) {
     Factors net(2);

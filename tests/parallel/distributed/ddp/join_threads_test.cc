@@ -43,7 +43,6 @@ void expect_equal_everywhere(const Group& g, const std::vector<Tensor>& tensors)
   }
 }
 
-// Scenario 50.
 TEST(Join, DividesByActiveRanksOrByAll) {
   for (const bool initial : {false, true})
     with_groups(2, seconds(60), [initial](const Group& g) {

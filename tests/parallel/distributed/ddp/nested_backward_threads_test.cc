@@ -1,5 +1,5 @@
 // Backwards inside a backward, as those of Functions that compute their activations again: the
-// gradients of both belong to one step (D38).
+// gradients of both belong to one step.
 #include <gtest/gtest.h>
 
 #include <thread>

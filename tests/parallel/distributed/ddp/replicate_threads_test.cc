@@ -76,7 +76,6 @@ bool equal_everywhere(const Group& g, const Tensor& t) {
   return same.item<double>() == g->size();
 }
 
-// Scenario 54.
 TEST(Replicate, Contract) {
   with_groups(2, seconds(60), [](const Group& g) {
     Net net;
@@ -122,7 +121,7 @@ TEST(Replicate, Contract) {
   });
 }
 
-// Scenario 55, by handle and by name.
+// By handle and by name.
 TEST(Replicate, IgnoredModules) {
   with_groups(2, seconds(60), [](const Group& g) {
     for (const bool by_name : {false, true}) {
@@ -188,7 +187,7 @@ void check_several_submodules(const Group& g, const Net& first, const Tensor& x,
   EXPECT_EQ(replicate_handle(more->fc1).plan()[0].size(), 2u);
 }
 
-// Scenario 56, and the values of gradients: those of one process.
+// The gradients are those of one process.
 TEST(Replicate, SeveralSubmodules) {
   manual_seed(2);
   Net first;

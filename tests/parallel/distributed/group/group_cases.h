@@ -114,7 +114,6 @@ TEST(ProcessGroup, SumsHaveTheirOrder) {
     });
 }
 
-// Scenarios 12 and 13 over ranks.
 TEST(ProcessGroup, KnownSums) {
   with_groups(4, seconds(60), [](const Group& g) {
     const double values[] = {1e8, 1, -1e8, 1};
@@ -396,7 +395,6 @@ TEST(ProcessGroup, CapsSayWhatWorks) {
   expect_part(error_of([] { backend_caps("mpi"); }), "[backend_caps] backend: got \"mpi\"");
 }
 
-// Scenario 58.
 TEST(ProcessGroup, DifferentShapes) {
   std::string said[2];  // the same on all ranks, whichever saw it first
   with_groups(2, seconds(60), [&](const Group& g) {
@@ -481,7 +479,6 @@ TEST(ProcessGroup, EverythingThatMayDiffer) {
   });
 }
 
-// Scenario 57.
 TEST(ProcessGroup, ARankThatDoesNotCome) {
   std::atomic<bool> over{false};
   std::atomic<int> ready{0};
@@ -524,7 +521,6 @@ TEST(ProcessGroup, ARankThatDoesNotCome) {
   });
 }
 
-// Scenario 59.
 TEST(ProcessGroup, Abort) {
   with_groups(3, seconds(60), [](const Group& g) {
     Tensor t = ones({4});

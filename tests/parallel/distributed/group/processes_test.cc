@@ -146,7 +146,7 @@ TEST(Processes, StoppedInTheMiddle) {
           shared.of(rank).leave();
         } catch (const CommTimeout& e) {
           shared.of(rank).failed = call;
-          // A second after the deadline: scenario 57.
+          // A second after the deadline.
           if (std::chrono::steady_clock::now() - begun > in_time(seconds(3))) return 4;
           if (!t.equal(mine)) return 2;
           return contains(e.what(), "rank 1 ") && contains(e.what(), "\"bucket 0\"") ? 0 : 3;

@@ -57,7 +57,7 @@ void exercise(Store& store, Store& other) {
   EXPECT_EQ(store.get("late", std::chrono::seconds(20)), "here");
   late.join();
 
-  // Scenario 60: a missing key.
+  // A missing key.
   auto fastest = steady_clock::duration::max();
   // A busy machine may delay one of them.
   for (int tries = 0; tries < 20 && fastest > Milliseconds(300); ++tries) {

@@ -1,5 +1,5 @@
 // Ranks with different models: any difference is the same error on all of them. The error names the
-// entry and what both sides have (scenario 49).
+// entry and what both sides have.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -62,7 +62,7 @@ TEST(FullyShardGradients, MeansAndSums) {
     });
 }
 
-// Scenario 45, each parameter in a group of its own and all in one.
+// Each parameter in a group of its own and all in one.
 TEST(FullyShardGradients, ParametersThatSomeRanksDoNotUse) {
   for (bool apart : {true, false})
     with_groups_of(2, [apart](const Group& g) {
@@ -134,7 +134,6 @@ TEST(FullyShardGradients, LayersThatSomeRanksDoNotUse) {
   });
 }
 
-// Scenario 46.
 TEST(FullyShardGradients, WithoutSynchronisation) {
   with_groups_of(2, [](const Group& g) {
     FactorsOf net = sharded_factors(2, g);
@@ -260,7 +259,7 @@ TEST(FullyShardGradients, TiedParameters) {
                 "Parameter 'w' is shared with a parameter already managed by another FSDP group. "
                 "For shared/tied parameters, use fully_shard([module_a, module_b])");
     EXPECT_TRUE(net->b->own_parameters()["w"].is_same(before));
-    // In one group: w = 3, x = 1 and 1, d(w w x)/dw = 2 w x (scenario 20).
+    // In one group: w = 3, x = 1 and 1, d(w w x)/dw = 2 w x.
     for (bool together : {true, false}) {
       net = std::make_shared<TiedImpl>();
       if (together) fully_shard({net->a.ptr(), net->b.ptr()}, DeviceMesh(g));
@@ -539,7 +538,7 @@ TEST(FullyShardGradients, Refusals) {
     net->to(kDouble);
     expect_part(error_of([&] { net(text_batch(0, 0).ids); }), "expected float32");
 
-    // Scenario 54. The same module: never both. Children that are sharded: replicate passes over.
+    // One module is never both. replicate passes over children that are sharded.
     expect_part(error_of([&] { replicate(net->fc1, g); }),
                 "Cannot apply `replicate()` on a Module already managed by `fully_shard`");
     nn::Sequential pair(nn::Linear(2, 3), nn::Linear(3, 2));

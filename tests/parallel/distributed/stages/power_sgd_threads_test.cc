@@ -340,7 +340,6 @@ struct Trainer {
   }
 };
 
-// Scenario 53.
 TEST(PowerSgd, ARunGoesOnWithOtherBuckets) {
   for (const int ranks : {2, 3})
     for (const bool int8 : {false, true}) {

@@ -28,7 +28,7 @@ float rounded(float x, bool half) {
   return half ? static_cast<float>(Half(x)) : static_cast<float>(BFloat16(x));
 }
 
-// Scenario 48: half the bytes, 1e-3 from the mean, and bit for bit what its definition says.
+// Half the bytes, 1e-3 from the mean, and bit for bit what its definition says.
 TEST(StageFormats, SixteenBits) {
   for (const bool half : {true, false})
     for (const int ranks : {1, 2, 3, 5}) {

@@ -79,26 +79,5 @@ expect "Bazel itself fails" 1 "0 passed, 1 failed" "a=37=$work/missing"
 : >"$work/nothing"
 expect "nothing ran" 1 "1 passed, 0 failed" --passed x
 
-# The acceptance table, against the same results.
-table() {
-  printf '| # | sentence | shown by | state |\n|---|---|---|---|\n' >"$work/table.md"
-  printf '%s\n' "$@" >>"$work/table.md"
-}
-table '| 1 | Sums | `k/k_test:K.Sum`, `k/k_test:P.Q`, `k/k_test` | done |' '| 2 | Later | | open |' \
-  '| 3 | Mutants (seen by hand: 2026-11-21, 60) | `./tools/mutate`, `k/k_test` | done |'
-expect "rows that hold" 0 "4 passed, 0 failed" --acceptance "$work/table.md" "a=0=$work/pass"
-# Checks of the tree ran or did not; a case of the ASan build counts where that build was made.
-table '| 1 | Layers | `tools/check_layers.py` | done |' '| 2 | Sums | `autograd/use_after_free_test:UseAfterFree.Node [asan]` | done |'
-expect "a check of the tree" 0 "5 passed, 0 failed" --passed layers --acceptance "$work/table.md" "a=0=$work/pass"
-expect "a check of the tree that did not run" 1 "3 passed, 1 failed" --acceptance "$work/table.md" "a=0=$work/pass"
-expect "an ASan build without the case" 1 "4 passed, 1 failed" --passed layers --acceptance "$work/table.md" "asan=0=$work/pass"
-table '| 1 | Sums | `k/k_test:K.Sum [asan]` | done |'
-expect "an ASan build with it" 0 "4 passed, 0 failed" --acceptance "$work/table.md" "asan=0=$work/pass"
-for row in '`k/k_test:K.Product` | done' '`k/k_test:K.Off` | done' '`k/other_test` | done' '| done' '`k/k_test` | perhaps' \
-  '`k/k_test`, `./tools/no_such_script` | done' '`./tools/mutate` | done' '`k/k_test`, `./tools/mutate` | done'; do
-  table "| 1 | Sums | $row |"
-  expect "row $row" 1 "3 passed, 1 failed" --acceptance "$work/table.md" "a=0=$work/pass"
-done
-
 [[ $failed -eq 0 ]] && echo "OK: every case counted as expected"
 exit $failed

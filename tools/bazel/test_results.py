@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Counts what Bazel test runs really did, and prints `N passed, N failed` as the last line.
 
-usage: test_results.py [--passed NAME]... [--failed NAME]... [--acceptance FILE] RUN=EXIT_CODE=EVENTS.json...
+usage: test_results.py [--passed NAME]... [--failed NAME]... RUN=EXIT_CODE=EVENTS.json...
        test_results.py --keep EVENTS.json    copies the test.xml files beside EVENTS.json, which names the copies from
                                              then on: another run in the same output folder writes over them
 
 Each run is Bazel's exit code and its build event file. The cases are read from the test.xml files that the events name:
 files of earlier runs are never looked at. A test program that ends badly without a failed case in its file (a crash, a
 time-out, a sanitizer's report at exit) counts as one failure, as does a target that does not build. Skipped and disabled
-cases are counted apart. --passed and --failed add single checks. --acceptance checks that table against the results.
+cases are counted apart. --passed and --failed add single checks.
 """
 
 import argparse
@@ -19,10 +19,6 @@ import shutil
 import sys
 import urllib.parse
 import xml.etree.ElementTree as ElementTree
-
-sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-import check_acceptance  # noqa: E402
 
 # Bazel's exit codes that the events explain: success, a failed build, failed tests, no tests found.
 EXPLAINED = (0, 1, 3, 4)
@@ -113,7 +109,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--passed", action="append", default=[])
     parser.add_argument("--failed", action="append", default=[])
-    parser.add_argument("--acceptance")
     parser.add_argument("--keep")
     parser.add_argument("runs", nargs="*")
     arguments = parser.parse_args()
@@ -133,14 +128,6 @@ def main():
     ran = len(cases)
     cases += [Case("tree", "", name, "passed") for name in arguments.passed]
     cases += [Case("tree", "", name, "failed") for name in arguments.failed]
-    if arguments.acceptance:
-        problems, summary = check_acceptance.check(
-            arguments.acceptance, [(c.label, c.name, c.outcome, c.run) for c in cases]
-        )
-        print("acceptance: " + summary)
-        for problem in problems:
-            print("  " + problem)
-        cases.append(Case("tree", "", "acceptance", "failed" if problems else "passed"))
 
     for case in cases:
         if case.outcome == "failed":

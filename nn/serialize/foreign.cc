@@ -62,21 +62,21 @@ void refuse_foreign(const std::string& name, uint64_t size,
          ", expected a file that save() wrote, or safetensors. ", advice(call, reading));
   };
   if (begins_with(head, kNumPy))
-    refuse("an array that NumPy wrote", "load_npy(", "npy.h",
+    refuse("an array that NumPy wrote", "load_npy(", "numpy/npy.h",
            "{\"0\": torch.from_numpy(numpy.load(" + quoted + "))}");
   if (!begins_with(head, kZip))
-    refuse("a pickle, as old versions of PyTorch wrote it", "load_torch(value, ", "pt.h",
+    refuse("a pickle, as old versions of PyTorch wrote it", "load_torch(value, ", "pytorch/pt.h",
            "torch.load(" + quoted + ")");
   // The names of LibTorch's entries: model/data.pkl, model/data/0, and with code: a module's or an
   // optimizer's archive by C++, or TorchScript.
   if (has(tail, "/constants.pkl") || has(tail, "/code/"))
     refuse("an archive that LibTorch wrote (torch::save in C++, or TorchScript)",
-           "load_torch(value, ", "pt.h", "torch.jit.load(" + quoted + ").state_dict()");
+           "load_torch(value, ", "pytorch/pt.h", "torch.jit.load(" + quoted + ").state_dict()");
   if (has(tail, "/data.pkl") || has(head, "/data.pkl") || has(head, "/data/"))
-    refuse("an archive that PyTorch or LibTorch wrote (torch.save)", "load_torch(value, ", "pt.h",
-           "torch.load(" + quoted + ")");
+    refuse("an archive that PyTorch or LibTorch wrote (torch.save)", "load_torch(value, ",
+           "pytorch/pt.h", "torch.load(" + quoted + ")");
   if (has(tail, ".npy") || has(head, ".npy"))
-    refuse("an archive that NumPy wrote (.npz)", "load_npz(", "npz.h",
+    refuse("an archive that NumPy wrote (.npz)", "load_npz(", "numpy/npz.h",
            "{k: torch.from_numpy(v) for k, v in numpy.load(" + quoted + ").items()}");
   fail("load", "\"", name,
        "\": got a zip archive, expected a file that save() wrote, or safetensors");

@@ -39,7 +39,7 @@ void merge_statistics(Companion& companion, const std::vector<ReplicatedModule>&
   const auto next = [](Unpacker& u, const Tensor& like) {
     return tensor_of(u.text(), like, "statistics").to(like.device());
   };
-  // All is read before anything is merged.
+  // Reads all statistics before it merges any.
   std::vector<std::vector<BatchNormState>> shards_of;
   for (const auto& [module, replicas] : norms) {
     const auto& source = dynamic_cast<const BatchNormState&>(*module);

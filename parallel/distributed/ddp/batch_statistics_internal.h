@@ -1,4 +1,4 @@
-// Running statistics of batch norms over the ranks.
+// Merges the running statistics of batch norms over the ranks.
 #pragma once
 #include <utility>
 #include <vector>
@@ -11,10 +11,10 @@ namespace ramet::distributed::detail {
 /// A module of this rank, and those of its replicas that took part in the forward.
 using ReplicatedModule = std::pair<nn::Module*, std::vector<nn::Module*>>;
 
-/// Is it a batch norm whose replicas deposit their statistics?
+/// Is `m` a batch norm, and do its replicas deposit their statistics?
 bool deposits_statistics(const nn::Module& m);
 /// Each batch norm of the list takes over the statistics of all ranks' replicas, in the order of
-/// the ranks. Collective, unless none of them is in training mode.
+/// the ranks. Collective, unless no batch norm of the list is in training mode.
 void merge_statistics(Companion& companion, const std::vector<ReplicatedModule>& norms);
 
 }  // namespace ramet::distributed::detail

@@ -18,8 +18,8 @@ namespace {
 
 ScalarType sum_type(ScalarType t) { return is_floating(t) ? compute_type(t) : t; }
 
-// One value from those of the active ranks, [rank]; the others' are undefined. Sixteen-bit sums are
-// made in float and rounded once.
+// Combines the values of the active ranks, [rank], into one; those of the other ranks are
+// undefined. 16-bit sums are formed in float32 and rounded once.
 Tensor combined(BufferPolicy policy, const std::string& name, const std::vector<Tensor>& all) {
   Tensor out;
   size_t first = 0;
@@ -85,7 +85,7 @@ void BufferSync::synchronise(Companion& companion) {
   std::string mine;
   for (const Buffer& b : buffers_) mine += b.written() ? '1' : '0';
   const auto flags = companion.exchange("buffers that were written", mine);
-  int source = -1;  // whose values count where one rank's do
+  int source = -1;  // the rank with the values that count, where only one rank's do
   std::string written(buffers_.size(), '0');
   for (size_t r = 0; r < flags.size(); ++r) {
     if (!flags[r]) continue;
@@ -109,7 +109,7 @@ void BufferSync::synchronise(Companion& companion) {
     static const std::string nothing;
     from.emplace_back(bytes ? *bytes : nothing);
   }
-  // All values first, then all writes.
+  // Computes all values before it writes any.
   std::vector<std::pair<Buffer*, Tensor>> made;
   for (size_t i = 0; i < buffers_.size(); ++i) {
     Buffer& b = buffers_[i];

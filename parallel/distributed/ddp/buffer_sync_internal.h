@@ -1,4 +1,4 @@
-// Buffers over the ranks.
+// Synchronises buffers over the ranks.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,17 +9,18 @@
 
 namespace ramet::distributed::detail {
 
-/// Buffers of policy first, mean, sum, max and all_equal (nn/module/buffer_policy.h), over ranks as
-/// over replicas. Batch norms' statistics are merged elsewhere. Before a forward in training mode
-/// the ranks tell each other which buffers were written since the last one; only those travel, and
-/// only where a value differs is it written: to a fresh page, so that graphs which hold the buffer
-/// find it unchanged (Note [Buffers and live graphs]). A view that the program took of the buffer's
-/// memory, unless it is a registered buffer, stays with the old page.
+/// Synchronises buffers of policy first, mean, sum, max and all_equal (nn/module/buffer_policy.h)
+/// over ranks, as over replicas. It does not handle the statistics of batch norms:
+/// merge_statistics() does. Before a forward in training mode the ranks report to each other which
+/// buffers were written since the last one. Only the values of those are sent. A rank writes a
+/// buffer only where the value differs, and to a fresh page. So graphs that hold the buffer find it
+/// unchanged (Note [Buffers and live graphs]). If the program took a view of the buffer's memory,
+/// the view stays with the old page, unless it is a registered buffer.
 class BufferSync {
  public:
   BufferSync(const nn::Module& module, const Exceptions& exceptions);
   bool empty() const { return buffers_.empty(); }
-  /// What they hold now is equal on all ranks.
+  /// Records that the buffers' present values are equal on all ranks.
   void mark_equal();
   /// Collective.
   void synchronise(Companion& companion);

@@ -1,4 +1,4 @@
-// What ranks tell each other beside the buckets of gradients.
+// Messages between ranks that are not buckets of gradients.
 #pragma once
 #include <memory>
 #include <optional>
@@ -10,15 +10,16 @@
 
 namespace ramet::distributed::detail {
 
-/// Statistics, buffers, moments of batch norms: in forwards and in the middle of backwards. A group
-/// of its own, so that their place among the buckets does not matter. A rank that has run out of
-/// inputs (join()) goes on answering that it has nothing to say, until all have run out.
+/// Exchanges statistics, buffers and moments of batch norms, in forwards and in the middle of
+/// backwards. It uses a group of its own, so that its operations need no fixed place among the
+/// buckets. A rank that has run out of inputs (join()) keeps answering that it has nothing to
+/// report, until all ranks have run out.
 class Companion {
  public:
   /// Collective.
   Companion(const std::shared_ptr<ProcessGroup>& group, const std::string& name);
-  /// [rank]; nothing of those that have run out. Collective; `what` is the same everywhere, or it
-  /// is an Error.
+  /// Returns [rank]: what each rank passed; nothing for ranks that have run out of inputs.
+  /// Collective. An Error if `what` differs between the ranks.
   std::vector<std::optional<std::string>> exchange(const std::string& what,
                                                    const std::string& mine);
   /// Collective: ends when all ranks call it.
@@ -31,7 +32,7 @@ class Companion {
   const std::shared_ptr<ProcessGroup> group_, beside_;
 };
 
-/// The shards of the other ranks.
+/// Reaches the shards of the other ranks.
 class RankShards final : public nn::ShardsElsewhere {
  public:
   explicit RankShards(std::shared_ptr<Companion> companion) : companion_(std::move(companion)) {}

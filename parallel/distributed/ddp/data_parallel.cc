@@ -26,8 +26,8 @@ void check_options(const ProcessGroup& group, const DdpOptions& o) {
               "division: got one before the sum, expected Average::mean with it");
 }
 
-// By which each rank computes its part of what all of them get: ranks that differ would go on with
-// other gradients each, and nothing later would show it.
+// The options by which each rank computes its part of the common result. If they differed, ranks
+// would continue with different gradients, and nothing later would reveal it.
 SharedOptions shared_options(const DdpOptions& o) {
   static const char* const divisions[] = {"post", "pre", "split_sqrt"};
   static const char* const modes[] = {"at_backward", "at_forward"};
@@ -46,7 +46,7 @@ SharedOptions shared_options(const DdpOptions& o) {
       {"sync_from", std::to_string(o.sync_from)},
       {"isolated", text_of(o.isolated)},
   };
-  // Each cuts the whole batch for all of them. tree(V) has V / N replicas on any devices.
+  // Each rank cuts the whole batch for all ranks. tree(V) has V / N replicas on any devices.
   if (o.batch == Batch::whole && !o.order.is_tree())
     out.emplace_back("number of devices", std::to_string(std::max<size_t>(o.devices.size(), 1)));
   return out;
@@ -117,7 +117,7 @@ DdpCore::DdpCore(std::shared_ptr<ProcessGroup> group, const std::shared_ptr<nn::
   for (const auto& stage : options_.stages) register_stage(stage);
 }
 
-// What its forwards meet the other ranks for.
+// Finds out why the module's forwards communicate with the other ranks.
 void DdpCore::find_forward_meetings(const nn::Module& module) {
   buffers_ = std::make_unique<BufferSync>(module, *exceptions_);
   bool norms = false, synchronised = false;
@@ -131,7 +131,7 @@ void DdpCore::find_forward_meetings(const nn::Module& module) {
     elsewhere_ = std::make_shared<RankShards>(companion_);
 }
 
-// All ranks have the values of these.
+// Records that all ranks have the values of these parameters and buffers.
 void DdpCore::remember_values(const nn::Module& module) {
   known_ = module.parameters();
   for (Tensor& b : module.buffers()) known_.push_back(std::move(b));
@@ -159,7 +159,7 @@ void DdpCore::attach(nn::parallel::ReplicaSet& set) {
 }
 
 bool DdpCore::begin_forward() {
-  // Before it can fail on one rank alone, which would end the group.
+  // This check comes first: after it, a failure on one rank alone would end the group.
   capture::refuse("ddp", "ranks meet in its forward and backward");
   if (group_->size() > 1) autograd::note_meeting();
   follow_changes();
@@ -171,7 +171,8 @@ bool DdpCore::begin_forward() {
 
 namespace {
 
-// Of two errors of one call: does it say what is wrong, and not just that others have given up?
+// For two errors of one call: does this one give the cause, and not just say that other ranks have
+// given up?
 bool says_why(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -182,8 +183,8 @@ bool says_why(const std::exception_ptr& error) {
 
 }  // namespace
 
-// Ranks whose module has not changed may wait in the companion, where their forward meets the
-// others, or come to the group with a bucket: they are to hear of it in either.
+// A rank with an unchanged module may wait in the companion, where its forward meets the others. Or
+// it may bring a bucket to the group. Such a rank must get the error in both cases.
 void DdpCore::wait_for_all_ranks(const std::string& name) {
   constexpr const char* why = "the module has changed, and not on all ranks";
   std::exception_ptr here, beside;
@@ -201,19 +202,19 @@ void DdpCore::wait_for_all_ranks(const std::string& name) {
     group_->exchange({}, name);
   } catch (...) {
     here = std::current_exception();
-    reducer_->abort(why);  // the companion, too
+    reducer_->abort(why);  // aborts the companion too
   }
   if (other.joinable()) other.join();
   if (here && beside) std::rethrow_exception(says_why(here) ? here : beside);
   if (here || beside) std::rethrow_exception(here ? here : beside);
 }
 
-// What came to the module since the last forward has not the same values everywhere, and nobody
-// would reduce its gradients. Where there are to be none, ranks need not meet.
+// Parameters that the module got since the last forward differ between the ranks, and no reducer
+// handles their gradients. If no gradients are recorded, ranks need not meet.
 void DdpCore::follow_changes() {
   const auto m = module();
   if (RAMET_LIKELY(!autograd::is_recorded() || !may_have_leaves(*m, *exceptions_))) return;
-  // What came to a part that has its own replicate() is that part's.
+  // New parameters of a part that has its own replicate() belong to that part.
   for (DdpCore* below : replicated_below(*m)) below->follow_changes();
   if (leaves_of(*m, *exceptions_).empty()) return;
   std::optional<Exceptions> now;
@@ -261,14 +262,15 @@ void DdpCore::follow_changes() {
 void DdpCore::forward_failed() noexcept {
   if (!companion_) return;
   try {
-    // Nobody waits where nobody meets: a rank may evaluate alone, and go on when that has failed.
+    // Notifies the others only if a forward communicates: a rank may evaluate alone, and go on
+    // after a failure.
     const auto m = module();
     bool waits = m->is_training() && !buffers_->empty();
     std::as_const(*m).apply(nn::Module::ConstModuleApplyFunction([&](const nn::Module& below) {
       waits = waits || (below.is_training() && (merges(below) || synchronises(below)));
     }));
     if (waits) companion_->abort("a forward failed on this rank");
-  } catch (const std::exception&) {}  // it has ended
+  } catch (const std::exception&) {}  // the companion's group has ended
 }
 std::function<Tensor(const Tensor&)> DdpCore::on_result() const {
   if (group_->size() == 1) return {};
@@ -307,7 +309,7 @@ bool DdpCore::synchronises(const nn::Module& m) const {
   });
 }
 
-// Statistics of all ranks' shards, in the order of the shards.
+// Merges the statistics of all ranks' shards, in the order of the shards.
 void DdpCore::merge(const Replicas& modules) const {
   Replicas norms;
   for (const auto& item : modules) {

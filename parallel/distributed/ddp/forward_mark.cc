@@ -15,7 +15,7 @@ class ForwardMark final : public autograd::Node, public autograd::ReduceBucket {
         reducer_(std::move(reducer)),
         forward_(forward) {
     device = result->device;
-    flags |= kSpans;  // the general walk asks for buckets
+    flags |= kSpans;  // the engine's general path asks for buckets, its fast path does not
     follow_edges();
   }
   ~ForwardMark() override { autograd::release(next_.node); }

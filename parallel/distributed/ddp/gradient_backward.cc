@@ -1,5 +1,5 @@
-// One backward of a GradientReducer: which buckets it has, what comes to them, what becomes of
-// them.
+// One backward of a GradientReducer: which buckets it has, what is put into them, and how they are
+// reduced.
 #include <algorithm>
 
 #include "autograd/grad_mode.h"
@@ -14,9 +14,10 @@ using autograd::AccumulateGrad;
 
 namespace {
 
-// Several reducers of one group may take part in one backward. Which one's next bucket is complete
-// first is timing, where it has several devices, and all ranks must reduce in one order: the first
-// reducer's buckets go beside the backward, those of the others follow at its end.
+// Several reducers of one group may take part in one backward. If it has several devices, chance
+// decides which reducer's next bucket is complete first. But all ranks must reduce in one order. So
+// the first reducer reduces its buckets while the backward runs, and the others reduce theirs at
+// its end.
 class Leaders {
  public:
   bool lead(const ProcessGroup* group, const GradientReducer* reducer) {
@@ -33,7 +34,8 @@ class Leaders {
   std::map<const ProcessGroup*, const GradientReducer*> of_;
 };
 Leaders& leaders() {
-  static auto* all = new Leaders;  // a thread may be in a backward when the program ends
+  static auto* all = new Leaders;  // never destroyed: a thread may be in a backward when the
+                                   // program ends
   return *all;
 }
 
@@ -46,7 +48,7 @@ void GradientReducer::begin_buckets(bool with_sync) {
   completed_.clear();
   for (Unit& unit : units_) unit.in.clear(), unit.rows = 0;
   publish_trainable();
-  if (trainable() != planned_) make_plan();  // on all ranks alike
+  if (trainable() != planned_) make_plan();  // the same on all ranks
   syncing_ = false;
   for (const auto& list : plan_) {
     Bucket& b = buckets_.emplace_back();
@@ -57,7 +59,7 @@ void GradientReducer::begin_buckets(bool with_sync) {
       const Unit& unit = units_[leaf.unit];
       const bool sync =
           options_.sync_mode == SyncMode::at_forward ? unit.sync_of_forward : unit.sync;
-      // Frozen parameters take no part while they are.
+      // Frozen parameters take no part.
       const bool takes_part =
           leaf.tensor.requires_grad() && (with_sync || sync) && !unit.owner.expired();
       leaf.member = takes_part ? static_cast<int>(b.members.size()) : -1;
@@ -87,7 +89,7 @@ void GradientReducer::begin_backward(autograd::GraphTask& task) {
     throw;
   }
   leads_ = syncing_ && leaders().lead(group_.get(), this);
-  // The module may go while its backward runs.
+  // The module may be destroyed while its backward runs.
   task.at_end([self = shared_from_this()](bool failed) { self->on_backward_ended(failed); });
 }
 
@@ -100,8 +102,8 @@ void GradientReducer::on_leaf_in_graph(size_t leaf, autograd::GraphTask& task) {
   ++b.waits;
 }
 
-// A gradient that all ranks share already must not be reduced again: the new one comes alone. What
-// backwards inside this one bring to the same leaf is added to it.
+// A gradient that all ranks share already must not be reduced again, so the new one is reduced
+// alone. Gradients that inner backwards bring to the same leaf are added to the new one.
 void GradientReducer::on_gradient_ready(size_t index, const Tensor& g) {
   const std::lock_guard lock(mutex_);
   Leaf& leaf = *leaves_[index];
@@ -119,10 +121,11 @@ void GradientReducer::on_gradient_ready(size_t index, const Tensor& g) {
   m->reached = true;
   if (m->old) check_unsynchronised(leaf);
   else if (wide.is_of(g) && !(leaf.sink->extra && !leaf.sink->extra->post.empty()))
-    m->wide = wide.sum;  // of which nothing but rounding makes what is accumulated
+    m->wide = wide.sum;  // rounding it gives what is accumulated
 }
 
-// A rank that adds up several shards of a tree rounds nothing: their sum is a part of the tree's.
+// A rank that adds up several shards of a tree does not round their sum: it is a part of the tree's
+// sum.
 bool GradientReducer::adds_unrounded() const {
   return options_.order.is_tree() && group_->size() > 1 && options_.order.leaves() > group_->size();
 }
@@ -156,8 +159,9 @@ void GradientReducer::on_accumulated(size_t leaf) {
   if (leads_) launch_ready_buckets();
 }
 
-// May a backward inside this one still lead to it? Or meet the ranks in this group: where another
-// device's lane launches buckets, which of them comes first would be timing.
+// May an inner backward still add to the bucket, or communicate with the ranks in this group? In
+// the second case, where another device's lane launches buckets, their order relative to the inner
+// operations would depend on timing.
 bool GradientReducer::may_grow(const Bucket& b) const {
   if (!task_) return false;
   return task_->may_meet() || std::ranges::any_of(b.members, [this](const Member& m) {
@@ -165,7 +169,7 @@ bool GradientReducer::may_grow(const Bucket& b) const {
          });
 }
 
-// In the order of the plan, which is that of all ranks.
+// Launches in the order of the plan, which is the same on all ranks.
 void GradientReducer::launch_ready_buckets() {
   for (; next_ < buckets_.size(); ++next_) {
     Bucket& b = buckets_[next_];
@@ -215,7 +219,7 @@ void GradientReducer::launch_bucket(Bucket& b, size_t index, bool fresh) {
   b.launched = true;  // there is something to wait for
 }
 
-// The reduced gradients become the leaves'.
+// Stores the reduced gradients in the leaves.
 void GradientReducer::store_reduced(Bucket& b, std::vector<std::string>& unused,
                                     std::vector<Synchronised>& synchronised) {
   const double divisor = divisor_after(*b.report);
@@ -243,7 +247,7 @@ void GradientReducer::store_reduced(Bucket& b, std::vector<std::string>& unused,
       leaf.sink->grad = std::move(m.sent);
       if (m.before.defined()) leaf.sink->grad = m.before.add_(leaf.sink->grad);
       if (!hooks_.empty()) {
-        // Before the name within the unit stands the unit's number, but for the first one.
+        // In units other than the first, the unit's number precedes the name within the unit.
         const size_t prefix = leaf.unit ? std::to_string(leaf.unit).size() + 1 : 0;
         synchronised.push_back({leaf.unit, leaf.name.substr(prefix), leaf.tensor});
       }
@@ -256,7 +260,8 @@ void GradientReducer::store_reduced(Bucket& b, std::vector<std::string>& unused,
   }
 }
 
-// What a failed bucket held is neither this rank's gradient nor the sum: undefined, or as it was.
+// After a failure, a bucket's values are neither this rank's gradient nor the sum: the gradients
+// become undefined, or as they were.
 void GradientReducer::restore_gradients(Bucket& b) {
   for (Member& m : b.members) {
     const Leaf& leaf = *leaves_[m.leaf];
@@ -294,7 +299,7 @@ std::vector<GradientReducer::Synchronised> GradientReducer::finish_backward(bool
       launch_ready_buckets();
     } catch (...) {
       error = std::current_exception();
-      abort("a reduction failed on this rank");  // others wait for it
+      abort("a reduction failed on this rank");  // other ranks wait for it
     }
   }
   std::vector<std::string> unused;

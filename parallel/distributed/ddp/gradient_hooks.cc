@@ -1,5 +1,5 @@
-// A GradientReducer and users' hooks: what a rank gives after those before the reduction, and those
-// behind it.
+// How a GradientReducer works with users' hooks: it takes what parameter hooks leave, before the
+// reduction, and runs the post-sync hooks after it.
 #include <algorithm>
 
 #include "autograd/grad_mode.h"
@@ -11,13 +11,13 @@ namespace ramet::distributed::detail {
 
 using autograd::AccumulateGrad;
 
-// Where the gradient of a leaf that has none may be written.
+// Where to write the gradient of a leaf that has none.
 Tensor GradientReducer::place_of(const Leaf& leaf) {
   const Tensor& where = leaf.sink->where;
   return where.defined() && where.unique() ? where.shallow() : empty_like(leaf.tensor.detach());
 }
 
-// A hook, or whoever else ran since the gradient came, may have put something there.
+// A hook, or other code that ran since the gradient came, may have set another gradient.
 void GradientReducer::check_taken(const Leaf& leaf) const {
   const Tensor &g = leaf.sink->grad, &p = leaf.tensor;
   RAMET_CHECK(same_sizes(g, p) && g->key() == p->key(), "ddp", "the gradient of '", leaf.name,
@@ -25,7 +25,7 @@ void GradientReducer::check_taken(const Leaf& leaf) const {
               ", expected the size, dtype and device of ", describe(p));
 }
 
-// Has nobody else a handle to the memory of a leaf's gradient?
+// Does no other handle share the memory of a leaf's gradient?
 static bool is_alone(const Tensor& g, const Tensor& where) {
   if (!where.defined() || g.storage_impl() != where.storage_impl()) return g.unique();
   const uint32_t storages = g.storage_impl()->refs;
@@ -33,8 +33,9 @@ static bool is_alone(const Tensor& g, const Tensor& where) {
                           : g->refs == 1 && where->refs == 1 && storages == 2;
 }
 
-// It is reduced in place. What somebody keeps, as where a hook puts one tensor into several
-// gradients, stays as it is: it might be looked at, or given to another leaf, at any time.
+// The reduction works in place. A tensor to which other code keeps a handle must not change. The
+// code may read it, or give it to another leaf, at any time. (A hook may even put one tensor into
+// several gradients.) Such a gradient is copied first.
 void GradientReducer::give_own_memory(Member& m) const {
   const Leaf& leaf = *leaves_[m.leaf];
   if (m.sent.is_contiguous() && is_alone(m.sent, leaf.sink->where)) return;
@@ -43,7 +44,7 @@ void GradientReducer::give_own_memory(Member& m) const {
   m.sent = own;
 }
 
-// What the leaves have now, whatever hooks made of it since it came, is what this rank gives.
+// This rank contributes what the leaves have now, including all changes that hooks made.
 void GradientReducer::take_gradients(Bucket& b) {
   for (Member& m : b.members) {
     const Leaf& leaf = *leaves_[m.leaf];
@@ -51,7 +52,7 @@ void GradientReducer::take_gradients(Bucket& b) {
     const std::lock_guard its(sink.mutex);
     if (!sink.grad.defined()) {
       m.reached = m.old = false;  // a hook has dropped it
-    } else if (!m.reached) {      // of before
+    } else if (!m.reached) {      // from an earlier backward
       if (sink.mark == common) {
         m.before = std::exchange(sink.grad, Tensor());
       } else {
@@ -70,7 +71,7 @@ void GradientReducer::take_gradients(Bucket& b) {
       continue;
     }
     check_taken(leaf);
-    // From here on it is on its way: who looks must not see numbers that change.
+    // From here on it is being reduced: readers must not see values that change.
     const bool as_it_was = m.wide.defined() && m.as_accumulated.is(sink.grad);
     m.sent = std::exchange(sink.grad, Tensor());
     sink.mark = autograd::kUnderWay;
@@ -90,8 +91,8 @@ bool GradientReducer::remove_hook(size_t unit, unsigned id) {
   return std::erase_if(hooks_, [&](const UnitHook& h) { return h.unit == unit && h.id == id; });
 }
 
-// In the order of the plan, which is that of all ranks. Nothing is locked: a hook may do anything,
-// run a backward too.
+// Runs the hooks in the order of the plan, which is the same on all ranks. No lock is held: a hook
+// may do anything, even run a backward.
 void GradientReducer::run_hooks(const std::vector<Synchronised>& leaves) {
   const NoGradGuard off;
   for (const Synchronised& s : leaves) {

@@ -1,4 +1,4 @@
-// Which gradients travel together, and what all ranks have to agree about.
+// Which gradients are reduced together, and what all ranks must agree on.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -32,8 +32,8 @@ GradientReducer::Trainable GradientReducer::trainable() const {
   return t;
 }
 
-// Ranks that froze different parameters find their buckets to differ. The lists in the store tell
-// them in what.
+// If ranks froze different parameters, their buckets differ. The lists in the store show them
+// where.
 void GradientReducer::publish_trainable() {
   Trainable now = trainable();
   if (key_.empty() || (stored_ && now == published_)) return;
@@ -67,12 +67,12 @@ std::string GradientReducer::disagreement() const {
   return text;
 }
 
-// The error of a step, with what the ranks disagree about.
+// Throws the error of a step again, with what the ranks disagree about.
 void GradientReducer::explain(const std::exception_ptr& error) const {
   try {
     std::rethrow_exception(error);
   } catch (const CommError& e) {
-    // After anything else the store may be where the lost ranks are: asking it takes half a minute.
+    // After any other error the store may be on a lost rank's host: asking it takes half a minute.
     if (e.kind() != CommError::Kind::mismatch) throw;
     std::string text;
     try {
@@ -87,8 +87,8 @@ void GradientReducer::explain(const std::exception_ptr& error) const {
 
 // ---- the plan ---------------------------------------------------------------------------------
 
-// A bucket's members are in the order of registration, which is that of their memory (but for those
-// that came to the module later): the sum is formed there.
+// A bucket's members are in the order of registration. That is their order in memory, except for
+// those that the module got later. The sum is formed there.
 void GradientReducer::make_plan() {
   std::vector<parallel::BucketItem> items;
   for (size_t i : order_) {
@@ -109,8 +109,9 @@ void GradientReducer::make_plan() {
   planned_ = trainable();
 }
 
-// After the first synchronised backward: by the place at which the last rank had a gradient
-// complete, then by name. Later only what was frozen, thawed or moved changes the plan.
+// After the first synchronised backward: orders the leaves by the last rank's position at which
+// their gradient was complete, then by name. Later the plan changes only if parameters are frozen,
+// thawed or moved.
 void GradientReducer::agree_on_order() {
   if (agreed_) return;
   Packer mine;
@@ -124,7 +125,7 @@ void GradientReducer::agree_on_order() {
     RAMET_CHECK(u.good(), "ddp", "the order of another rank's gradients: got ", theirs.size(),
                 " bytes, expected ", place.size() * sizeof(uint64_t));
   }
-  // What some rank did not use comes last.
+  // Parameters that some rank did not use come last.
   std::ranges::sort(order_, [&](size_t a, size_t b) {
     return std::pair(place[a], leaves_[a]->name) < std::pair(place[b], leaves_[b]->name);
   });

@@ -6,7 +6,8 @@
 
 namespace ramet::distributed::detail {
 
-// One leaf is told of as soon as it has its gradient; which bucket it is in is the plan's business.
+// The hook of one leaf. The engine calls it as soon as the leaf has its gradient. The plan decides
+// on the leaf's bucket.
 struct GradientReducer::Hook final : autograd::ReduceBucket {
   GradientReducer& reducer;
   const size_t leaf;
@@ -91,7 +92,7 @@ void GradientReducer::set_leaves(size_t unit, const std::vector<NamedLeaf>& leav
       if (free == leaves_.end()) leaves_.emplace_back();
       auto leaf = std::make_unique<Leaf>();
       leaf->sink = sink;
-      leaf->sink->mark = anything;  // whatever another reducer left there
+      leaf->sink->mark = anything;  // discards the mark that another reducer may have left
       leaf->node = autograd::NodePtr(sink);
       leaf->tensor = l.tensor;
       leaf->unit = unit;
@@ -119,7 +120,8 @@ void GradientReducer::remove(size_t unit) {
   if (std::exchange(units_[unit].removed, true)) return;
   units_[unit].on_failure = nullptr;
   std::erase_if(hooks_, [unit](const UnitHook& h) { return h.unit == unit; });
-  // In a backward the other ranks wait for its gradients, and the walk calls its leaves' hooks.
+  // Not in a backward: the other ranks wait for its gradients, and the engine still calls its
+  // leaves' hooks.
   if (!task_) drop_removed();
 }
 

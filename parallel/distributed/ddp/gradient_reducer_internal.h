@@ -1,4 +1,4 @@
-// Buckets over the ranks: Note [Data-parallel processes].
+// Reduces buckets of gradients over the ranks: Note [Data-parallel processes].
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -17,33 +17,34 @@
 
 namespace ramet::distributed::detail {
 
-/// A backward in which a rank had no inputs any more, where that is to end everything.
+/// Thrown in a backward where a rank has no further inputs, if that is to end the loop on all
+/// ranks.
 struct EarlyTermination final : Error {
   using Error::Error;
 };
 
-/// Gradients of leaves, over the ranks. Leaves come in units: a DistributedDataParallel has one,
-/// modules that were given to replicate() one after the other are one each. All ranks add the same
-/// units in the same order.
+/// Reduces gradients of leaves over the ranks. Leaves come in units. A DistributedDataParallel has
+/// one unit; each module that replicate() was applied to is one unit. All ranks add the same units
+/// in the same order.
 class GradientReducer final : public std::enable_shared_from_this<GradientReducer> {
  public:
-  /// `leaves`: what stages may remember something of.
+  /// `leaves`: the leaves for which communication hooks may keep state.
   GradientReducer(std::shared_ptr<ProcessGroup> group, const DdpOptions& options,
                   const std::vector<NamedLeaf>& leaves);
   ~GradientReducer();
   GradientReducer(const GradientReducer&) = delete;
 
-  /// The unit's number. The leaves belong to no other reducer. When `owner` is gone those that are
-  /// left go on alone.
+  /// Adds a unit and returns its number. The leaves must not belong to another reducer. When
+  /// `owner` is gone, leaves that still exist are no longer reduced.
   size_t add(const std::vector<NamedLeaf>& leaves, const std::weak_ptr<nn::Module>& owner);
-  /// Its leaves are from now on what `now` lists, for which it takes its hands off those that it
-  /// has. On all ranks alike, between backwards.
+  /// Replaces the unit's leaves by those that `now` lists. It detaches the old leaves before it
+  /// calls `now`. The same on all ranks, between backwards.
   void update(size_t unit, const std::function<std::vector<NamedLeaf>()>& now);
-  /// Its leaves go on alone.
+  /// Removes the unit: its leaves are no longer reduced.
   void remove(size_t unit);
   const DdpOptions& options() const { return options_; }
-  /// Called where a backward fails on this rank, to release others that wait elsewhere than in the
-  /// group.
+  /// `f` is called if a backward fails on this rank. It releases ranks that wait elsewhere than in
+  /// the group.
   void on_failure(size_t unit, std::function<void(const std::string& why)> f);
   void abort(const std::string& why);
 
@@ -54,17 +55,17 @@ class GradientReducer final : public std::enable_shared_from_this<GradientReduce
   struct Forward {
     size_t unit = 0;
     uint64_t number = 0;
-    double rows = 1;  // weight, where the average is weighted
+    double rows = 1;  // the weight, for a weighted average
   };
-  /// `rows`: of this rank's part of its batch. An Error where the average needs them and there is
-  /// nothing that has rows.
+  /// `rows`: the number of rows of this rank's part of its batch. An Error if the average needs
+  /// them and no argument has rows.
   void set_rows(size_t unit, std::optional<int64_t> rows);
   Forward last_forward(size_t unit) const;
-  /// A backward through results of `forward` begins, whichever leaves it reaches.
+  /// Notes that a backward through results of `forward` begins, whichever leaves it reaches.
   void on_backward_through(autograd::GraphTask& task, const Forward& forward);
   std::vector<std::string> unused() const;
   StepTimeline last_step() const;
-  /// Of a unit, from the next backward on. They may add and remove hooks.
+  /// Adds a hook of a unit, from the next backward on. Hooks may add and remove hooks.
   unsigned add_hook(size_t unit, PostSyncHook hook);
   /// False if the unit has no such hook.
   bool remove_hook(size_t unit, unsigned id);
@@ -80,18 +81,19 @@ class GradientReducer final : public std::enable_shared_from_this<GradientReduce
 
   // join(): join.cc.
 
-  /// From now on ranks may run out of inputs; `divide_by_active`: a mean is over those that have
-  /// not.
+  /// From now on ranks may run out of inputs. `divide_by_active`: a mean is over the ranks that
+  /// have not.
   void begin_join(bool divide_by_active, bool throw_on_early_termination);
   void end_join();
-  /// A step of the other ranks, on one that has no inputs any more: how many others had some.
+  /// On a rank without further inputs: takes part in a step of the other ranks. Returns how many
+  /// ranks still had inputs.
   int shadow_step();
   int64_t synchronised_steps() const;
 
  private:
   struct Hook;
   using Clock = std::chrono::steady_clock;
-  // What a tensor held at one time.
+  // Identifies the value of a tensor at one time.
   struct Values {
     const void* data = nullptr;
     uint32_t version = 0;
@@ -103,7 +105,7 @@ class GradientReducer final : public std::enable_shared_from_this<GradientReduce
       return data && t.defined() && t.impl()->data == data && t.version() == version;
     }
   };
-  // In float32, what a 16-bit gradient was before it was rounded.
+  // A 16-bit gradient before it was rounded, in float32.
   struct Unrounded {
     Tensor sum;
     Values rounded;
@@ -112,39 +114,39 @@ class GradientReducer final : public std::enable_shared_from_this<GradientReduce
   struct Leaf {
     std::string name;
     Tensor tensor;
-    autograd::NodePtr node;  // keeps `sink`
+    autograd::NodePtr node;  // keeps `sink` alive
     autograd::AccumulateGrad* sink = nullptr;
     size_t unit = 0, bucket = 0;
-    int member = -1;  // of the bucket, in this backward; -1: takes no part
+    int member = -1;  // within the bucket, in this backward; -1: takes no part
     std::unique_ptr<Hook> hook;
-    double rows = 0;  // of each backward that is in the gradient; see note_unsynchronised()
+    double rows = 0;  // of each backward in the gradient; see note_unsynchronised()
     std::atomic<Clock::rep> ready_at{0};  // in this backward; 0: not yet
     Unrounded unrounded;
   };
-  // AccumulateGrad::mark: what the gradient holds.
+  // AccumulateGrad::mark: what the gradient contains.
   enum Holds : uint8_t {
-    anything,   // also what was there at the beginning, or was put there: this rank's own
-    common,     // what all ranks have
-    collected,  // this rank's backwards without synchronisation
+    anything,   // This rank's own: what it began with or what was set is a part.
+    common,     // The gradient that all ranks have.
+    collected,  // The sum of this rank's unsynchronised backwards.
     both
   };
   struct Unit {
     bool sync = true, sync_of_forward = true, removed = false;
     Forward forward;           // the last one
     std::vector<uint64_t> in;  // forwards that this backward goes through
-    double rows = 0;           // theirs
+    double rows = 0;           // of those forwards
     std::weak_ptr<nn::Module> owner;
     std::function<void(const std::string&)> on_failure;
   };
   struct Member {
     size_t leaf = 0;
-    // This backward has come; from take_gradients() on: there is a gradient to reduce.
+    // This backward's gradient has come; from take_gradients() on: there is a gradient to reduce.
     bool reached = false;
-    bool old = false;       // what it had before this backward is part of it
-    bool timed = false;     // is in the bucket's times
-    Tensor wide;            // in float32, what it has
-    Values as_accumulated;  // the gradient of which that is true
-    Tensor sent;            // what is reduced, in place
+    bool old = false;       // Includes the gradient from before this backward.
+    bool timed = false;     // Is in the bucket's times.
+    Tensor wide;            // The gradient in float32.
+    Values as_accumulated;  // The gradient that `wide` belongs to.
+    Tensor sent;            // What is reduced, in place.
     Tensor before;          // a gradient that is the same on all ranks already
   };
   struct Bucket {
@@ -156,7 +158,7 @@ class GradientReducer final : public std::enable_shared_from_this<GradientReduce
     BucketTimeline times;
     size_t stalling = 0;  // leaf
   };
-  // What the plan depends on, and all ranks must agree about.
+  // What the plan depends on, and what all ranks must agree on.
   struct Trainable {
     std::vector<size_t> frozen;  // leaves
     uint64_t hash = 0;           // of their names
@@ -164,7 +166,7 @@ class GradientReducer final : public std::enable_shared_from_this<GradientReduce
     bool operator==(const Trainable&) const = default;
   };
 
-  // What observers of the graph know a bucket by.
+  // The address by which observers of the graph know a bucket.
   const void* known_as(const Bucket& b) const {
     return reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(this) +
                                          static_cast<uintptr_t>(&b - buckets_.data()));
@@ -188,13 +190,13 @@ class GradientReducer final : public std::enable_shared_from_this<GradientReduce
   void on_accumulated(size_t leaf);
   void begin_buckets(bool with_sync);
   Member* member_of(size_t leaf);
-  void take_gradients(Bucket& bucket);  // what this rank gives
+  void take_gradients(Bucket& bucket);  // what this rank contributes
   void check_taken(const Leaf& leaf) const;
   void give_own_memory(Member& member) const;
   void launch_bucket(Bucket& bucket, size_t index, bool fresh);  // fresh: only of this backward
   bool may_grow(const Bucket& bucket) const;
-  void launch_ready_buckets();  // while the backward runs: where this reducer leads
-  // A leaf that all ranks have a gradient of now, for its unit's hooks.
+  void launch_ready_buckets();  // while the backward runs: if this reducer leads
+  // A leaf of which all ranks have a gradient now, for its unit's hooks.
   struct Synchronised {
     size_t unit;
     std::string name;
@@ -222,7 +224,7 @@ class GradientReducer final : public std::enable_shared_from_this<GradientReduce
   void agree_on_order();
 
   const std::shared_ptr<ProcessGroup> group_;
-  const int64_t number_;  // of the group's reducers
+  const int64_t number_;  // among the group's reducers
   const DdpOptions options_;
   CommStages stages_;
   mutable std::mutex mutex_;
@@ -240,7 +242,7 @@ class GradientReducer final : public std::enable_shared_from_this<GradientReduce
   unsigned last_hook_ = 0;
 
   // The plan.
-  std::vector<size_t> order_;  // of all leaves, the first to be reduced first
+  std::vector<size_t> order_;  // all leaves, the first to be reduced first
   std::vector<std::vector<size_t>> plan_;
   Trainable planned_, published_;
   std::string key_;  // in the group's store
@@ -250,7 +252,7 @@ class GradientReducer final : public std::enable_shared_from_this<GradientReduce
   bool joining_ = false, by_active_ = false, throw_early_ = false, shadow_ = false;
   int64_t steps_ = 0;
 
-  // Of the backward that runs.
+  // The state of the current backward.
   autograd::GraphTask* task_ = nullptr;
   bool syncing_ = false, leads_ = false;
   Clock::time_point began_;

@@ -1,4 +1,4 @@
-// What a leaf's gradient holds before it is reduced, and the weight of this rank's part.
+// What a leaf's gradient contains before it is reduced, and the weight of this rank's part.
 #include <algorithm>
 #include <cmath>
 
@@ -23,7 +23,7 @@ void GradientReducer::on_backward_through(autograd::GraphTask& task, const Forwa
   begin_backward(task);
   Unit& unit = units_[forward.unit];
   if (std::ranges::find(unit.in, forward.number) != unit.in.end()) return;
-  // A backward inside this one goes through the module again, with the same rows.
+  // An inner backward goes through the module again, with the same rows.
   if (&task != task_ && !unit.in.empty()) return;
   RAMET_CHECK(
       !is_weighted() || next_ == 0, "ddp",
@@ -35,7 +35,7 @@ void GradientReducer::on_backward_through(autograd::GraphTask& task, const Forwa
 
 bool GradientReducer::is_weighted() const { return options_.average == Average::weighted; }
 
-// Modules that share the reducer have parts of one batch.
+// Modules that share the reducer process parts of one batch.
 double GradientReducer::rows() const {
   double through = 0, last = 0;
   uint64_t number = 0;
@@ -47,7 +47,7 @@ double GradientReducer::rows() const {
   return any ? through : last;  // a backward from within a module goes through none of its results
 }
 
-// A backward that is not synchronised comes to the leaf.
+// A backward without synchronisation has reached the leaf.
 void GradientReducer::note_unsynchronised(Leaf& leaf) const {
   const std::lock_guard its(leaf.sink->mutex);
   uint8_t& mark = leaf.sink->mark;
@@ -58,7 +58,7 @@ void GradientReducer::note_unsynchronised(Leaf& leaf) const {
   else if (leaf.rows != now) leaf.rows = -1;
 }
 
-// What the rank has collected, and no other one knows of, is about to be reduced with the rest.
+// Gradients that only this rank has collected are about to be reduced with the rest.
 void GradientReducer::check_unsynchronised(const Leaf& leaf) const {
   const uint8_t mark = leaf.sink->mark;
   RAMET_CHECK(
@@ -73,20 +73,21 @@ void GradientReducer::check_unsynchronised(const Leaf& leaf) const {
               " rows, and this backward is of ", rows(), " rows: expected the same in each");
 }
 
-// A mean divides before the sum, after it, or half each time.
+// A mean divides before the sum, after it, or by the square root both times.
 double GradientReducer::divisor_before() const {
   if (options_.average != Average::mean || options_.division == Division::post) return 1;
   const double ranks = group_->size();
   return options_.division == Division::pre ? ranks : std::sqrt(ranks);
 }
 double GradientReducer::divisor_after(const MemberReport& report) const {
-  if (stages_.computes()) return 1;  // they divide
+  if (stages_.computes()) return 1;  // the communication hooks divide
   double rows = 0, active = 0;
   for (double n : report.notes)
     if (n >= 0) rows += n, active += 1;
   if (is_weighted()) return rows > 0 ? rows : 1;
   if (options_.average == Average::sum) return 1;
-  if (options_.division == Division::post && !by_active_) return 1;  // ReduceOp::average did
+  if (options_.division == Division::post && !by_active_) return 1;  // ReduceOp::average has
+                                                                     // divided
   return (by_active_ ? active : group_->size()) / divisor_before();
 }
 

@@ -16,7 +16,7 @@ namespace ramet::distributed::detail {
 void GradientReducer::begin_join(bool divide_by_active, bool throw_on_early_termination) {
   const std::lock_guard lock(mutex_);
   RAMET_CHECK(!joining_, "join", "inside another join of this module");
-  // The others' forwards have to be answered, and at the end their values taken over.
+  // This rank must answer the others' forwards, and take over their values at the end.
   const auto together =
       std::ranges::count_if(units_, [](const Unit& u) { return !u.removed && !u.owner.expired(); });
   RAMET_CHECK(together <= 1, "join", "the module's gradients are reduced together with those of ",
@@ -32,7 +32,8 @@ void GradientReducer::begin_join(bool divide_by_active, bool throw_on_early_term
 void GradientReducer::end_join() {
   const std::lock_guard lock(mutex_);
   joining_ = by_active_ = throw_early_ = false;
-  // Those that were through earlier have not what the last steps left in the others' leaves.
+  // Ranks that finished earlier do not have the gradients that the last steps left in the others'
+  // leaves.
   for (const auto& leaf : leaves_)
     if (leaf) leaf->sink->mark = anything;
 }
@@ -42,7 +43,7 @@ int64_t GradientReducer::synchronised_steps() const {
   return steps_;
 }
 
-// The buckets of a backward that has reached nothing. What comes is nobody's.
+// Reduces the buckets of a backward that has reached nothing. The results are discarded.
 int GradientReducer::shadow_step() {
   const NoGradGuard off;
   const std::lock_guard lock(mutex_);
@@ -59,7 +60,7 @@ int GradientReducer::shadow_step() {
       }
       launch_bucket(b, i, /*fresh=*/true);
       if (!b.launched || active >= 0) continue;
-      // The first one says whether there is a step at all.
+      // The first bucket shows whether there is a step at all.
       b.work.wait();
       active = 0;
       for (double note : b.report->notes) active += note >= 0;
@@ -96,7 +97,7 @@ class Answers {
       }
     });
   }
-  // Where an exception leaves the join the group has been aborted, or all ranks come here.
+  // If an exception leaves the join, either the group has been aborted or all ranks come here.
   ~Answers() {
     if (thread_.joinable()) thread_.join();
   }
@@ -110,7 +111,7 @@ class Answers {
   std::thread thread_;
 };
 
-// Who has seen most; of several, the highest rank.
+// The rank with the most steps; of several, the highest.
 int last_to_join(ProcessGroup& group, int64_t steps, const std::string& name) {
   const auto all = group.exchange(Packer().number(static_cast<uint64_t>(steps)).bytes(), name);
   int root = 0;

@@ -22,7 +22,7 @@ bool PeriodicModelAverager::average_parameters(const std::vector<Tensor>& parame
   const bool due = now >= warmup_steps_ && (now - warmup_steps_) % period_ == 0;
   if (due) {
     const NoGradGuard off;
-    // All means are there before any parameter changes.
+    // Waits for all means before any parameter changes.
     std::vector<Tensor> means;
     std::vector<Work> works;
     for (const Tensor& p : parameters) {

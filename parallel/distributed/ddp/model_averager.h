@@ -1,4 +1,4 @@
-// Averages of parameters over the ranks, now and then: what local SGD does in place of averaging
+// Averages parameters over the ranks from time to time. Local SGD does this in place of averaging
 // gradients at every step.
 #pragma once
 #include <memory>
@@ -14,18 +14,19 @@ class InputArchive;
 
 namespace distributed {
 
-/// As PyTorch's: call average_parameters() after every optimizer step, on every rank.
+/// Like PyTorch's class: call average_parameters() after every optimizer step, on every rank.
 class RAMET_API PeriodicModelAverager {
  public:
-  /// Every `period` calls, the first time in call number `warmup_steps` (counted from 0).
+  /// Averages at every `period`-th call, the first time in call number `warmup_steps` (counted from
+  /// 0).
   PeriodicModelAverager(std::shared_ptr<ProcessGroup> group, int64_t period,
                         int64_t warmup_steps = 0);
 
-  /// Counts, and where it is time, puts the mean over the group's ranks into the parameters, of any
-  /// dtypes, the same bits on every rank. Collective then. After an error the parameters are as
-  /// they were. True: they were averaged.
+  /// Counts the call. If it is time, sets the parameters to their mean over the group's ranks and
+  /// returns true. Such a call is collective. Parameters may have any floating-point dtypes; the
+  /// bits are the same on every rank. After an error the parameters are as before.
   bool average_parameters(const std::vector<Tensor>& parameters);
-  /// Calls so far.
+  /// The number of calls so far.
   int64_t step() const { return step_; }
 
   /// For Checkpoint::add:

@@ -21,8 +21,8 @@ namespace {
 
 constexpr const char* kApi = "replicate";
 
-// The reducer that modules of one group and device share, while one of them lives. Null: isolated,
-// or there is none yet and none is to be made.
+// Returns the reducer that modules of one group and device share, while one of them lives. Null if
+// isolated, or if there is none yet and `make` is false.
 std::shared_ptr<GradientReducer> shared_reducer(const std::shared_ptr<ProcessGroup>& group,
                                                 Device device, const ReplicateOptions& o,
                                                 bool make) {
@@ -46,7 +46,7 @@ std::shared_ptr<GradientReducer> shared_reducer(const std::shared_ptr<ProcessGro
     return reducer;
   }
   if (!make) return nullptr;
-  // It keeps the group: no other one gets its address.
+  // The reducer keeps the group alive, so no other group gets its address.
   auto made = std::make_shared<GradientReducer>(group, o, std::vector<NamedLeaf>());
   kept = made;
   return made;
@@ -54,7 +54,7 @@ std::shared_ptr<GradientReducer> shared_reducer(const std::shared_ptr<ProcessGro
 
 }  // namespace
 
-/// Owned by the module's hooks.
+/// The state of a replicated module. The module's hooks own it.
 struct Replicated {
   Replicated(const std::shared_ptr<nn::Module>& m, const std::shared_ptr<ProcessGroup>& group,
              const ReplicateOptions& options)
@@ -75,7 +75,7 @@ struct Replicated {
       if (&below != module) layers.push_back(below.weak_from_this().lock());
     }));
   }
-  // Layers do in forward what a replica's do. What backwards compute again may overlap.
+  // In forward, layers act as in a replica. Parts that backwards compute again may overlap.
   void begin_replica() {
     const std::lock_guard lock(mutex);
     if (users++ > 0) return;
@@ -93,18 +93,18 @@ struct Replicated {
     }
   }
   class Call;
-  nn::Module* const module;  // which owns this
+  nn::Module* const module;  // the owner of this state
   const std::weak_ptr<nn::Module> life;
   DdpCore core;
   DdpCore::Replicas norms;                          // that deposit statistics
-  std::vector<nn::Module*> replicas;                // that do in forward what a replica does
-  std::vector<std::shared_ptr<nn::Module>> layers;  // keeps those that the module gives up
+  std::vector<nn::Module*> replicas;                // that act in forward as in a replica
+  std::vector<std::shared_ptr<nn::Module>> layers;  // keeps layers alive that the module removes
   std::mutex mutex;
   int users = 0;         // of begin_replica()
-  Call* call = nullptr;  // the one under way
+  Call* call = nullptr;  // the current call
 };
 
-/// From before the pre-hooks to the end of the call, however it ends.
+/// Lives from before the pre-hooks until the call ends, in whatever way it ends.
 class Replicated::Call {
  public:
   explicit Call(const std::shared_ptr<Replicated>& owner)
@@ -118,7 +118,7 @@ class Replicated::Call {
     }
     began_ = r.core.forwards_meet();
     if (began_) r.begin_replica();
-    r.call = this;  // nothing that may fail comes behind what the destructor takes back
+    r.call = this;  // must be last: the destructor does not run if this constructor throws
   }
   void ends_well() {
     if (state_.core.forwards_meet()) state_.core.merge(state_.norms);
@@ -131,7 +131,7 @@ class Replicated::Call {
   }
 
  private:
-  // A part that a backward computes again: what it deposits is nobody's.
+  // A part that a backward computes again: its deposits are discarded.
   class Again final : public autograd::ForwardContext {
    public:
     explicit Again(const std::weak_ptr<Replicated>& owner) : owner_(owner) {}
@@ -157,7 +157,7 @@ class Replicated::Call {
 
 namespace {
 
-// By the module, for the handle. The hooks own the state.
+// Maps modules to their state, for the handles. The hooks own the state.
 struct Handles {
   std::mutex mutex;
   std::map<const nn::Module*, std::weak_ptr<Replicated>> of;
@@ -168,7 +168,7 @@ Handles& handles() {
 }
 
 std::shared_ptr<Replicated> find(const nn::Module& m) {
-  if (!is_applied(kApi, m)) return nullptr;  // nor one at the address of one that is gone
+  if (!is_applied(kApi, m)) return nullptr;  // also not one at the address of a module that is gone
   Handles& h = handles();
   const std::lock_guard lock(h.mutex);
   const auto at = h.of.find(&m);

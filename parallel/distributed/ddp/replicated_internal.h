@@ -1,4 +1,4 @@
-// Modules inside others that replicate() was applied to.
+// Finds modules inside others that replicate() was applied to.
 #pragma once
 #include <vector>
 
@@ -8,7 +8,7 @@ namespace ramet::distributed::detail {
 
 class DdpCore;
 
-/// Those below `module`, not its own; children before their parents.
+/// The replicated modules inside `module`, without itself; children before their parents.
 std::vector<DdpCore*> replicated_below(const nn::Module& module);
 
 }  // namespace ramet::distributed::detail

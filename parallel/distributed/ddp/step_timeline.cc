@@ -38,7 +38,7 @@ std::string StepTimeline::table() const {
     out += formatted("%6zu %12lld %10s %10.3f %10.3f %10.3f %10.3f %10.3f  ", i,
                      static_cast<long long>(b.bytes), gradients.c_str(), 1e3 * b.first,
                      1e3 * b.complete, 1e3 * b.launched, 1e3 * b.done, 1e3 * b.waited);
-    // Names may be long.
+    // The name comes last: it may be long.
     out += b.parameters == 0  ? "nothing: it takes no part"
            : b.gradients == 0 ? "nothing: no gradient of this rank"
                               : b.stalling_parameter;
@@ -56,15 +56,16 @@ double GradientReducer::seconds_at(Clock::time_point t) const {
   return std::chrono::duration<double>(t - began_).count();
 }
 
-// From inside the engine, so without the lock, which others hold when they call the engine. What
-// replicas computed counts when the last of them has: sums of several parameters come together.
-// What comes to the parameter beside that may be later.
+// The engine calls this, so it takes no lock: other threads hold the lock when they call the
+// engine. A gradient that replicas computed counts as ready when the last replica is done: sums of
+// several parameters are formed together. Contributions that reach the parameter without a replica
+// may come later.
 void GradientReducer::on_last_contribution(size_t leaf, size_t parts) {
   auto& at = leaves_[leaf]->ready_at;
   if (parts > 1 || at == 0) at = Clock::now().time_since_epoch().count();
 }
 
-// A member counts once; what a backward inside this one adds may make it later.
+// A member counts once. An inner backward that adds to it may make its time later.
 void GradientReducer::record_gradient_time(Bucket& b, Member& m) {
   BucketTimeline& t = b.times;
   const bool again = std::exchange(m.timed, true);
@@ -87,7 +88,7 @@ void GradientReducer::wait_for(Bucket& b) const {
     autograd::detail::tell_observers(
         [&](autograd::GraphObserver& o) { o.on_reduce_ended(known_as(b), when); });
   }
-  // Thread switches included; nothing where it was done before.
+  // Thread switches are included. Nothing is added if the reduction had ended before.
   if (done > from) b.times.waited = seconds_at(Clock::now()) - seconds_at(from);
 }
 

@@ -14,7 +14,7 @@ std::vector<std::string> agree(ProcessGroup& group, const char* op, const std::s
   CollectiveOptions options(std::string(op) + ": " + what);
   options.timeout = timeout;
   std::vector<std::string> all = group.exchange(message, options);
-  std::map<std::string, std::vector<size_t>> errors;  // ranks, by what they say
+  std::map<std::string, std::vector<size_t>> errors;  // the ranks of each error text
   for (size_t r = 0; r < all.size(); ++r) {
     if (all[r][0] == '-') errors[all[r].substr(1)].push_back(r);
     all[r].erase(0, 1);

@@ -1,4 +1,4 @@
-// Ranks that say what each has, or that it failed.
+// Lets the ranks of a group exchange one text each, and agree on an error where one rank fails.
 #pragma once
 #include <functional>
 #include <optional>
@@ -9,7 +9,8 @@
 
 namespace ramet::distributed::detail {
 
-/// What mine() returned on every rank. Where it threw on some rank, an Error with its text on all.
+/// Returns what mine() returned on every rank, by rank. Where mine() throws on some rank, every
+/// rank throws an Error with that text.
 std::vector<std::string> agree(ProcessGroup& group, const char* op, const std::string& what,
                                std::optional<Milliseconds> timeout,
                                const std::function<std::string()>& mine);

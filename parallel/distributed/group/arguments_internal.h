@@ -1,4 +1,4 @@
-// What the operations of a group do with their arguments.
+// Checks and prepares the arguments of a group's operations.
 #pragma once
 #include <vector>
 
@@ -7,23 +7,25 @@
 
 namespace ramet::distributed::detail {
 
-/// What tells observers of the graph, as the calling thread would, that an operation that begins
-/// now has brought something somewhere on this rank: Task::told. Empty where nobody observes.
+/// Returns Task::told for an operation that begins now. The function reports to the observers of
+/// the graph, as the calling thread would, that the operation has moved data on this rank. Empty
+/// where no observer is registered.
 std::function<void()> told(const char* kind, ArrayRef<Tensor> from, ArrayRef<Tensor> to);
 
-/// The parts of a header that every operation has.
+/// Fills in the parts of a header that every operation has.
 Task task_of(const ProcessGroup& group, Op op, const CollectiveOptions& o, int root = -1);
 Reduction reduction_of(const ProcessGroup& group, Op op, const CollectiveOptions& o,
                        ScalarType dtype, Header& h);
-/// One tensor for each rank. Where `alike`, all of one shape and dtype.
+/// One operand for each rank. If `alike` is not null, all must have its shape and dtype.
 std::vector<Operand> operands(const ProcessGroup& group, Op op, const char* what,
                               const std::vector<Tensor>& list, const Tensor* alike);
-/// What is written, likewise; an Error where two of them are one piece of memory. (Of tensors that
-/// are not contiguous only those that begin at one place are noticed.)
+/// The same for tensors that the operation writes. An Error where two of them share memory. Among
+/// tensors that are not contiguous, only two that begin at the same address are noticed.
 std::vector<Operand> outputs(const ProcessGroup& group, Op op, const std::vector<Tensor>& list,
                              const Tensor* alike);
 
-/// Every rank's part goes to memory of its own, or to a landing(), and from there to the caller's.
+/// Receives each rank's part into staging memory or a landing(), then copies it to the caller's
+/// tensors.
 struct Parts {
   const Channel& channel;
   std::vector<Staging> memory;
@@ -34,7 +36,7 @@ struct Parts {
   void write(Channel& c, const char* op, const std::vector<Operand>& out) const;
 };
 
-/// What all ranks have of `members` members.
+/// What all ranks together contributed to `members` members.
 MemberReport report_of(const std::vector<Header>& all, size_t members);
 
 }  // namespace ramet::distributed::detail

@@ -26,8 +26,8 @@ struct Row {
   unsigned reductions;
   bool over_cards;
 };
-// Every engine moves bytes, of whatever dtype, and everything else is built on that. Stages compute
-// on the host.
+// Every engine moves bytes of any dtype, and all operations are built on that. Communication hooks
+// compute on the host.
 constexpr Row kRows[] = {{Op::broadcast, kNone, true},  {Op::all_reduce, kAll, true},
                          {Op::reduce, kAll, true},      {Op::all_reduce_members, kSums, true},
                          {Op::all_gather, kNone, true}, {Op::reduce_scatter, kAll, true},
@@ -65,7 +65,7 @@ std::vector<ReduceOp> reductions_of(Op op) {
   return out;
 }
 
-// Stages are no operation of a group's own.
+// Communication hooks (all_reduce_stages) are not an operation that a caller can name here.
 Op listed(const std::string& operation) {
   const auto op = detail::op_named(operation);
   RAMET_CHECK(op && *op != Op::all_reduce_stages, "caps", "operation: got \"", operation,

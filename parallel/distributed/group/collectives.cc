@@ -9,16 +9,16 @@ namespace ramet::distributed::detail {
 
 namespace {
 
-// Below this a second round trip costs more than the bytes it saves.
+// Below this size, a second round trip costs more than the bytes that it saves.
 constexpr size_t kSmall = 32 << 10;
-// Between two ranks it saves none, but half of the additions.
+// Between two ranks a second round trip saves no bytes. It only saves half of the additions.
 constexpr size_t kSmallForTwo = 8 << 20;
-// From here on, and among at most so many ranks, memory that all of them see is the faster way.
+// From this size on, and for at most kSharers ranks, memory that all ranks share is faster.
 constexpr size_t kShared = 256 << 10;
 constexpr int kSharers = 8;
-// Of a chunk: small enough to be added while it is in the cache.
+// Bytes of a piece of a chunk: small enough to be added while it is in the cache.
 constexpr int64_t kPieceBytes = 1 << 20;
-// Pieces under way.
+// The number of pieces under way.
 constexpr int64_t kAhead = 2;
 // Chunks of ranks begin at multiples of this many elements.
 constexpr int64_t kChunkAlign = 64;
@@ -31,8 +31,8 @@ struct Chunks {
   int64_t size(int rank) const { return begin(rank + 1) - begin(rank); }
 };
 
-// Combines the elements [from, from + n) of a message, member by member: neighbours that the same
-// ranks have are one call, gaps included. `at`: each rank's element `from`.
+// Combines the elements [from, from + n) of a message, member by member. Adjacent members that the
+// same ranks have are combined in one call, gaps included. `at`: each rank's element `from`.
 void combine_members(const Combiner& combine, const std::vector<Member>& members, char* out,
                      const std::vector<const char*>& at, int64_t from, int64_t n) {
   const auto item = static_cast<int64_t>(item_size(combine.dtype()));
@@ -54,7 +54,7 @@ void combine_members(const Combiner& combine, const std::vector<Member>& members
 
 bool nobody(const Member& m) { return std::ranges::find(m.present_on, true) == m.present_on.end(); }
 
-// Everything to everybody, in one round.
+// Every rank sends all elements to every other rank, in one round.
 void reduce_small(Channel& channel, const Reduction& reduction, char* place, int64_t elements,
                   const std::function<std::vector<Member>()>& members) {
   const int n = channel.size(), me = channel.rank();
@@ -75,15 +75,16 @@ void reduce_small(Channel& channel, const Reduction& reduction, char* place, int
   combine_members(combine, members(), place, at, 0, elements);
 }
 
-// Everybody puts everything where all see it, and adds up for itself. Nothing is written before the
-// last message has come. False: there is no such memory, and nothing has happened.
+// Every rank copies all its elements to shared memory and adds up all ranks' elements itself.
+// Nothing is written to `place` before the last message has come. Returns false, without any
+// effect, where there is no such memory.
 bool reduce_shared(Channel& channel, const Reduction& reduction, char* place, int64_t elements,
                    const std::function<std::vector<Member>()>& members) {
   const int n = channel.size(), me = channel.rank();
   const size_t whole = static_cast<size_t>(elements) * item_size(reduction.dtype);
   SharedMemory* const memory = channel.shared_memory();
   if (!memory || n > kSharers || whole < kShared) return false;
-  channel.headers();  // what the others read from here before, they have
+  channel.headers();  // after this, the others have read what they read here before
   if (!memory->reserve(channel, whole)) return false;
   std::memcpy(memory->of(me), place, whole);
   memory->given += whole;
@@ -95,7 +96,7 @@ bool reduce_shared(Channel& channel, const Reduction& reduction, char* place, in
   return true;
 }
 
-// A chunk for each rank, which adds it up, at once: between cards pieces gain nothing.
+// Each rank gets one chunk and adds it up as a whole: between GPUs, smaller pieces gain nothing.
 void reduce_chunks(Channel& channel, const Reduction& reduction, char* place, int64_t elements,
                    const std::function<std::vector<Member>()>& members) {
   const int n = channel.size(), me = channel.rank();
@@ -116,15 +117,15 @@ void reduce_chunks(Channel& channel, const Reduction& reduction, char* place, in
     sums.push_back({r, at(me), bytes(me)});
     sums_in.push_back({r, at(r), bytes(r)});
   }
-  // The sums come to where parts were sent from. Members of no rank come as their chunk's owner has
-  // them: nobody writes those back.
+  // The sums arrive where the parts were sent from. A member that no rank contributes to arrives
+  // with the values of its chunk's owner. This function does not restore the old values.
   const Combiner combine(channel, reduction, chunks.size(me));
   channel.move(parts, parts_in);
   combine_members(combine, members(), at(me), all, chunks.begin(me), chunks.size(me));
   channel.move(sums, sums_in);
 }
 
-// By NCCL, where it can and every rank has every member.
+// Reduces with NCCL's own all-reduce, if NCCL can do it and every rank has every member.
 bool reduce_in_any_order(Channel& channel, const Reduction& reduction, char* place,
                          int64_t elements, const std::vector<Member>& members) {
   if (reduction.order.kind() != ReduceOrder::Kind::kAny || reduction.op > ReduceOp::average)
@@ -138,9 +139,10 @@ bool reduce_in_any_order(Channel& channel, const Reduction& reduction, char* pla
   return true;
 }
 
-// A chunk for each rank, which adds it up, in pieces: while one is added, the next ones are on
-// their way, and its sum goes out at once. The sums of other ranks' chunks come to where these were
-// sent from: an owner has our part of a piece before it sends the piece's sum.
+// Each rank adds up one chunk, in pieces. While it adds one piece, the next ones are on their way,
+// and a piece's sum goes out at once. The sums of other ranks' chunks arrive where those chunks
+// were sent from. That is safe: an owner has our part of a piece before it sends the sum of that
+// piece.
 class Pieces {
  public:
   Pieces(Channel& channel, const Reduction& reduction, char* place, int64_t elements, char* undo)
@@ -164,7 +166,8 @@ class Pieces {
     std::vector<Round> parts, sums;
     for (int64_t k = 0; k < std::min<int64_t>(kAhead, count_); ++k) parts.push_back(begin_parts(k));
     std::vector<Member> plan;
-    // Members that no rank contributes to come as their chunk's owner has them: what was here.
+    // Members that no rank contributes to arrive with their owner's values: keep the values from
+    // here.
     std::vector<std::pair<char*, std::vector<char>>> kept;
     for (int64_t k = 0; k < count_; ++k) {
       channel_.end(parts[static_cast<size_t>(k)]);
@@ -183,7 +186,7 @@ class Pieces {
     for (const Round& r : sums) channel_.end(r);
     for (const auto& [here, bytes] : kept) std::copy(bytes.begin(), bytes.end(), here);
   }
-  // What was there before the pieces that have begun to change.
+  // Restores the old values of the pieces that have begun to change.
   void take_back() const {
     for (int64_t k = 0; undo_ && k < saved_; ++k)
       for (int r = 0; r < channel_.size(); ++r)
@@ -191,7 +194,7 @@ class Pieces {
   }
 
  private:
-  // Elements of piece k of a rank's chunk.
+  // The first element of piece k of a rank's chunk.
   int64_t begin(int r, int64_t k) const {
     return std::min(chunks_.begin(r + 1), chunks_.begin(r) + k * piece_);
   }
@@ -322,7 +325,8 @@ void broadcast_from(Channel& channel, int root, const char* from, size_t bytes, 
     if (me != root) in.push_back({root, result, bytes});
     channel.move(out, in);
   } else {
-    // A part to each rank, which hands it on: the root's link carries the bytes once, not n times.
+    // Sends one part to each rank, which passes it on: the root's link carries the bytes once, not
+    // n times.
     const Chunks parts(static_cast<int64_t>(bytes), n);
     const auto size = [&](int r) { return static_cast<size_t>(parts.size(r)); };
     for (int i = 0; me == root && i < n; ++i)

@@ -1,4 +1,4 @@
-// The algorithms, over one operation's channel: Note [Collectives].
+// The algorithms, each over the channel of one operation: Note [Collectives].
 #pragma once
 #include <functional>
 #include <vector>
@@ -8,23 +8,23 @@
 
 namespace ramet::distributed::detail {
 
-/// Members of one message: what ranks contribute to each, and where it lies.
+/// One member of a message: its position, and which ranks contribute to it.
 struct Member {
   int64_t offset, numel;         // in elements, from the message's start
   std::vector<bool> present_on;  // [rank]
 };
 
-/// Reduces `elements` at `place` over all ranks, in place, each member over the ranks that have it;
-/// members of no rank stay as they are. Where it fails, the memory is as it was if `undo`,
-/// undefined if not (which saves a copy). `members` is called once, after the first messages were
-/// sent.
+/// Reduces `elements` at `place` over all ranks, in place. Each member is reduced over the ranks
+/// that have it; members that no rank has stay as they are. If it fails, the memory is as before
+/// where `undo` is true. Else it is undefined, which saves a copy. `members` is called once, after
+/// the first messages were sent.
 void reduce_everywhere(Channel& channel, const Reduction& reduction, char* place, int64_t elements,
                        const std::function<std::vector<Member>()>& members, bool undo);
-/// The same, where only `root` wants it.
+/// The same, but only `root` gets the result.
 void reduce_to(Channel& channel, const Reduction& reduction, const char* from, int64_t elements,
                int root, const std::function<void(const char*)>& commit);
-/// To each rank but the root: to memory of the library's own, or to `landing` where that is not
-/// null.
+/// Sends the root's bytes to each other rank. They arrive in staging memory, or at `landing` where
+/// that is not null.
 void broadcast_from(Channel& channel, int root, const char* from, size_t bytes, char* landing,
                     const std::function<void(const char*)>& commit);
 

@@ -10,9 +10,9 @@
 namespace ramet::distributed::detail {
 namespace {
 
-// Operands of the kernel that adds.
+// How many operands the summing kernel takes.
 constexpr size_t kMost = kernels::kMaxSummands;
-// Enough for each kernel to run as it does on many.
+// Enough elements for each kernel to run as it does on many.
 constexpr int64_t kFew = 8;
 
 }  // namespace
@@ -32,11 +32,11 @@ Combiner::Combiner(Channel& channel, const Reduction& reduction, int64_t n)
   if (!channel.is_new_to_card(static_cast<int>(reduction.op) * 256 +
                               static_cast<int>(reduction.dtype)))
     return;
-  channel.wait_for_tensors();  // for no longer than the deadline
+  channel.wait_for_tensors();  // at most until the deadline
   load();
 }
 
-// Runs all kernels that there may be to run.
+// Runs every kernel that the reduction may need, so that their code is loaded.
 void Combiner::load() const {
   constexpr int64_t kEach = kFew * 8;  // bytes, at least
   const auto ranks = static_cast<size_t>(channel_.size());
@@ -47,7 +47,7 @@ void Combiner::load() const {
   (*this)(memory.data(), in, kFew);
 }
 
-// Sums in[0], in[1], ... of at most kMost, in the kernel's two orders.
+// Sums in[0], in[1], ..., at most kMost of them, in one of the kernel's two orders.
 void Combiner::sum_few(void* out, const void* const* in, size_t leaves, int64_t n) const {
   kernels::NarySumArgs k{};
   bool any = false;
@@ -61,7 +61,8 @@ void Combiner::sum_few(void* out, const void* const* in, size_t leaves, int64_t 
   channel_.compute([&] { kernels::nary_sum({channel_.device(), 0}, k); });
 }
 
-// Of more ranks than the kernel has operands (a tree has no more) from left to right, in portions.
+// Sums more ranks than the kernel has operands, from left to right, in portions. A tree never has
+// more.
 void Combiner::sum(void* out, const std::vector<const void*>& in, int64_t n) const {
   if (in.size() <= kMost) return sum_few(out, in.data(), in.size(), n);
   char* const so_far = scratch_->data();
@@ -92,7 +93,7 @@ void Combiner::operator()(void* out, const std::vector<const void*>& in, int64_t
   }
   const NoGradGuard off;
   const size_t bytes = static_cast<size_t>(n) * item_size(reduction_.dtype);
-  char* const so_far = scratch_->data();  // `out` may be an operand
+  char* const so_far = scratch_->data();  // needed because `out` may be an operand
   channel_.copy(so_far, in[0], bytes);
   Tensor result = over_memory(channel_, so_far, n, reduction_.dtype);
   for (size_t i = 1; i < in.size(); ++i) {

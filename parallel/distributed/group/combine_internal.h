@@ -1,4 +1,4 @@
-// How what several ranks have contributed becomes one.
+// Combines the contributions of several ranks into one result.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,7 +9,8 @@
 
 namespace ramet::distributed::detail {
 
-/// n elements that lie there, as a tensor; nothing is copied. In host memory, or in the channel's.
+/// Views n elements at `data` as a tensor, without a copy. They are in host memory, or in the
+/// channel's memory.
 Tensor over_memory(const void* data, int64_t n, ScalarType dtype);
 Tensor over_memory(const Channel& channel, const void* data, int64_t n, ScalarType dtype);
 
@@ -19,16 +20,17 @@ struct Reduction {
   ScalarType dtype;
 };
 
-/// A reduction in the channel's memory. It is made before the operation's messages begin: a card
-/// may give memory, and load the code of a kernel that is new to it, only when all that it was
-/// given is done, and messages are among that, which may never arrive.
+/// A reduction in the channel's memory. The caller makes it before the operation's messages begin.
+/// Reason: a GPU may allocate memory, or load a new kernel's code, only when all its queued work is
+/// done. That work would include the messages, which may never arrive.
 class Combiner {
  public:
-  /// Of at most n elements of each rank.
+  /// For at most n elements of each rank.
   Combiner(Channel& channel, const Reduction& reduction, int64_t n);
-  /// out[0..n) from in[rank]; null: nothing of that rank. `out` may be this rank's.
+  /// Writes out[0..n) from in[rank]; a null pointer: no contribution of that rank. `out` may be the
+  /// contribution of this rank.
   void operator()(void* out, const std::vector<const void*>& in, int64_t n) const;
-  /// Makes an average over `ranks` of a sum.
+  /// Divides a sum by `ranks`, in place.
   void divide(void* sum, int64_t n, size_t ranks) const;
   ScalarType dtype() const { return reduction_.dtype; }
 

@@ -1,9 +1,9 @@
-// Links between the ranks' cards, made at the first operation that needs them: Note [Groups of
+// The links between the ranks' GPUs, made at the first operation that needs them: Note [Groups of
 // cards].
 //
-// Collectives of a group run one after the other, over one link of all ranks. Messages between two
-// ranks may overtake each other and collectives, so they have a link for each direction of a pair:
-// the receiver, when it has found that both sides mean the same message, says which one is next.
+// The collectives of a group run one after the other, over one link of all ranks. Messages between
+// two ranks may overtake each other and collectives. So each direction of a pair has a link of its
+// own. The receiver checks that both sides mean the same message, then says which message is next.
 #include <cstring>
 
 #include "parallel/distributed/group/caps_table_internal.h"
@@ -21,7 +21,7 @@ namespace {
 
 std::string cuda_name(int device) { return "cuda:" + std::to_string(device); }
 
-// What all of these ranks find alike before anything is queued.
+// Checks what all these ranks must agree on before anything is queued.
 void check_cards(const Channel& channel, const std::vector<Header>& headers) {
   std::vector<int> without;
   for (const Header& h : headers)
@@ -45,10 +45,10 @@ void check_cards(const Channel& channel, const std::vector<Header>& headers) {
     }
 }
 
-// What the receiver tells the sender.
+// What the receiver sends to the sender before a message.
 struct Next {
   int32_t device = 0;   // the receiver's
-  uint32_t is_new = 0;  // is there a link to make?
+  uint32_t is_new = 0;  // must both make a link?
   char id[gpu::kLinkId] = {};
 };
 
@@ -147,14 +147,14 @@ void ProcessGroup::State::run_over_cards(Channel& channel, const detail::Message
 }
 
 void ProcessGroup::State::abort_cards() {
-  const Deadline deadline = deadline_in(gpu::kLinkAbortTakes);  // of all
+  const Deadline deadline = deadline_in(gpu::kLinkAbortTakes);  // one deadline for all links
   std::vector<gpu::Link*> links;
   for (const auto& [devices, card] : cards_)
     if (card) links.push_back(card->link.get());
   const std::lock_guard lock(pairs_mutex_);
   std::vector<std::unique_lock<std::mutex>> free;
   for (auto& [which, pair] : pairs_) {
-    // One that is in use is aborted by who uses it.
+    // A link that is in use is aborted by the thread that uses it.
     std::unique_lock one(pair.mutex, std::try_to_lock);
     if (!one) continue;
     free.push_back(std::move(one));

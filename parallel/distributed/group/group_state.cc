@@ -39,9 +39,9 @@ std::exception_ptr error_of(const AbortNote& note) {
 }
 
 // Note [Tags]
-constexpr uint64_t kBesides = uint64_t{1} << 63;  // send and recv
+constexpr uint64_t kBesides = uint64_t{1} << 63;  // of send and recv
 
-// Whose operation this thread runs.
+// The group of the operation that this thread runs.
 thread_local const void* serving = nullptr;
 
 uint64_t numbered(uint64_t n) {
@@ -86,7 +86,8 @@ ProcessGroup::State::~State() {
   }
   worker_.join();
   for (Side& s : messages_) s.thread.join();
-  // Else they wait for the other ranks a while, which may still be receiving.
+  // Without a failure, the destructors of the links wait a while for the other ranks, which may
+  // still be receiving.
   if (failure()) abort_cards();
 }
 
@@ -119,7 +120,7 @@ void ProcessGroup::State::abort(CommError::Kind kind, const std::vector<int>& ra
   for (int r : ranks)
     if (r >= 0 && r < 64) note.ranks |= uint64_t{1} << r;
   note.set_text(text);
-  // Another rank's, of which this one has not heard yet, came first.
+  // Another rank's failure, of which this rank has not heard yet, came first.
   if (!failure()) {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = error_of(note);
@@ -139,7 +140,8 @@ std::string ProcessGroup::State::place(const std::string& op_text) const {
 }
 
 void ProcessGroup::State::tell(const detail::Failure& f, const std::string& op_text) {
-  // A mismatch names ranks and operations itself. Who sees it first is chance: no part of the text.
+  // The text of a mismatch names ranks and operations itself. Which rank detects it first is
+  // chance, so that is not part of the text.
   const std::string where = f.kind == CommError::Kind::mismatch
                                 ? "[process_group] group '" + options.name + "': "
                                 : place(op_text);
@@ -150,7 +152,7 @@ std::exception_ptr ProcessGroup::State::fail_with(const std::string& op_text) {
   try {
     throw;
   } catch (const detail::Failure& f) { tell(f, op_text); } catch (const detail::GroupEnded&) {
-    // failure() knows
+    // failure() has the reason
   } catch (const std::exception& e) {
     abort(CommError::Kind::aborted, {rank}, place(op_text) + e.what(), /*wait=*/true);
   } catch (...) {
@@ -211,8 +213,9 @@ void ProcessGroup::State::serve_one(std::unique_lock<std::mutex>& lock) {
   serving_ = false;
   if (closing_ || !queue_.empty()) changed_.notify_all();
   lock.unlock();
-  // The operation and its tensors go before those who wait may look: they may count references, or
-  // destroy the group. Not under the lock: memory that was lent may have a deleter that looks here.
+  // Destroy the operation and its tensors before the waiting threads go on: those may count
+  // references, or destroy the group. Not under the lock: lent memory may have a deleter that calls
+  // this group.
   done.reset();
   work.finish(error);
   lock.lock();
@@ -302,7 +305,7 @@ Work ProcessGroup::State::start(detail::Message message) {
   } catch (const std::system_error& e) {
     messages_.pop_back();
     ring_.on_ended(ticket, false);
-    --count;  // none was sent: the next one has its number
+    --count;  // no message was sent: the next one gets its number
     fail("process_group", "a message of the group '", options.name, "' needs a thread: ", e.what());
   }
   return work;
@@ -317,7 +320,7 @@ void ProcessGroup::State::run(const detail::Message& m) {
   const size_t bytes = m.tensor.bytes();
   const char* const late = m.sends ? "did not receive it" : "did not send it";
   if (m.sends) {
-    // The receiver compares before it asks for the data.
+    // The receiver compares the headers before it asks for the data.
     channel.move({{m.peer, &m.header, sizeof(Header)}}, {}, late);
     wire_bytes[static_cast<size_t>(m.header.op)] += bytes;
     if (m.header.over_cards) return run_over_cards(channel, m, m.header);

@@ -1,4 +1,4 @@
-// Making groups: of processes, of threads, of some of a group's ranks.
+// Makes groups: of processes, of threads, and of some ranks of a group.
 #include <algorithm>
 #include <numeric>
 #include <sstream>
@@ -14,8 +14,8 @@ namespace ramet::distributed {
 
 class GroupMaker {
  public:
-  /// Over a store that only this group's ranks use under its prefix. All of them are there when it
-  /// returns.
+  /// Makes a group over a store in which only this group's ranks use the prefix. All ranks have
+  /// arrived when it returns.
   static std::shared_ptr<ProcessGroup> make(std::unique_ptr<detail::Engine> engine, int rank,
                                             int size, const GroupOptions& options,
                                             std::shared_ptr<Store> store, std::string address) {
@@ -26,7 +26,7 @@ class GroupMaker {
     return std::shared_ptr<ProcessGroup>(new ProcessGroup(std::move(state)));
   }
 
-  /// Before other ranks are met.
+  /// Checks the options before this rank meets the others.
   static void check(const GroupOptions& options) {
     RAMET_CHECK(options.timeout.count() > 0, "process_group", "timeout: got ",
                 options.timeout.count(), " ms, expected more than 0");
@@ -68,8 +68,9 @@ std::string joined(const std::vector<int>& ranks) {
   return out;
 }
 
-// Which try of each rank it is in which they meet, the same text on all: ranks may have tried in
-// vain before, with this list or others. The first of them says who is there now.
+// Returns the attempt number of each rank in the attempt in which they meet, the same text on all
+// ranks. Numbers are needed because ranks may have tried in vain before, with this list or another.
+// The first rank of the list decides which ranks are present.
 std::string try_together(Store& store, const std::vector<int>& ranks, size_t me,
                          Deadline deadline) {
   const auto key = [](size_t i) { return "try/" + std::to_string(i); };
@@ -79,7 +80,7 @@ std::string try_together(Store& store, const std::vector<int>& ranks, size_t me,
     ~Here() {
       try {
         store.erase(key);
-      } catch (const Error&) {}  // it has ended
+      } catch (const Error&) {}  // the store has ended
     }
   } here{store, key(me)};
   const std::string mine = std::to_string(store.add("tries", 1));
@@ -103,7 +104,7 @@ std::string try_together(Store& store, const std::vector<int>& ranks, size_t me,
       std::string number;
       for (size_t i = 0; i <= me && std::getline(numbers, number, ','); ++i)
         if (i == me && number == mine) return all;
-      std::this_thread::sleep_for(Milliseconds(5));  // one of an earlier try
+      std::this_thread::sleep_for(Milliseconds(5));  // that one was of an earlier attempt
     } while (time_left(deadline).count() > 0);
     for (size_t i = 0; i < ranks.size(); ++i)
       if (!store.check({key(i)})) missing.push_back(ranks[i]);
@@ -142,7 +143,7 @@ std::shared_ptr<ProcessGroup> make_group(const Rendezvous& r, const GroupOptions
   RAMET_CHECK(r.store, "make_group", "the rendezvous has no store");
   RAMET_CHECK(r.rank >= 0 && r.rank < r.world_size, "make_group", "rank: got ", r.rank,
               ", expected 0 to ", r.world_size - 1);
-  // A second group of the same name does not meet the first one's keys.
+  // A second group of the same name must not meet the first one's keys.
   const int64_t number =
       r.store->add("groups/" + options.name + "/rank " + std::to_string(r.rank), 1);
   const auto store = std::make_shared<PrefixStore>(

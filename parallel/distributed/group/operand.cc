@@ -14,11 +14,11 @@ Operand::Operand(const char* op, const char* what, const Tensor& t)
     : staged_(std::make_shared<std::unique_ptr<Staging>>()) {
   RAMET_CHECK(t.defined(), op, what, " is undefined");
   const NoGradGuard off;
-  const DeviceGuard here(t.device());  // logical CPU devices' memory is the host's
+  const DeviceGuard here(t.device());  // the memory of logical CPU devices is host memory
   user_ = t;
   dense_ = t.detach().contiguous();
   direct_ = dense_.numel() == 0 || (t.is_contiguous() && dense_.data_ptr() == t.data_ptr());
-  if (direct_) dense_.ptr();  // waits
+  if (direct_) dense_.ptr();  // waits until it is written
 }
 
 const char* Operand::data(Channel& channel) const {

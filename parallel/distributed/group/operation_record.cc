@@ -65,7 +65,7 @@ namespace {
 
 using State = OperationRecord::State;
 
-constexpr size_t kTold = 5;  // operations of a rank in a report
+constexpr size_t kTold = 5;  // operations of each rank in a report
 
 std::string line_of(const OperationRecord& r, double now) {
   const double since = r.began.value_or(r.called), until = r.ended.value_or(now);
@@ -75,11 +75,11 @@ std::string line_of(const OperationRecord& r, double now) {
   return out + r.text;
 }
 
-/// What a rank tells the others: where it stands among the operations of all ranks, and its last
-/// ones.
+/// What a rank reports to the others: how far it came among the operations of all ranks, and its
+/// last operations.
 struct Told {
-  uint64_t done = 0;  // the last that went well; 0: none that it remembers
-  std::string next;   // what it called after that; empty: nothing
+  uint64_t done = 0;  // the last that succeeded; 0: none that it remembers
+  std::string next;   // the operation that it called next; empty: none
   std::string lines;
   std::string packed() const { return std::to_string(done) + "\n" + next + "\n" + lines; }
   static Told unpacked(const std::string& text) {
@@ -106,7 +106,7 @@ Told told_of(const std::vector<OperationRecord>& records, double now) {
   return t;
 }
 
-// Who stands where: ranks that called the same next operation together.
+// Says how far the ranks came: one group of ranks for each next operation that they called.
 std::string summary(const std::map<int, Told>& all, int size) {
   std::map<std::pair<uint64_t, std::string>, std::vector<int>> places;
   std::vector<int> silent;

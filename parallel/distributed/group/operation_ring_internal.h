@@ -1,4 +1,4 @@
-// The memory behind recent_operations().
+// The memory from which recent_operations() answers.
 #pragma once
 #include <chrono>
 #include <optional>
@@ -9,18 +9,19 @@
 
 namespace ramet::distributed::detail {
 
-/// The last operations of a group on this rank. Not thread safe: the group's lock is held.
+/// The last operations of a group on this rank. Not thread-safe: the caller holds the group's lock.
 class OperationRing {
  public:
   using State = OperationRecord::State;
-  /// A name for what was called now; of a message the other rank, else peer = -1.
+  /// Records an operation that was called now, and returns a ticket for it. `peer`: the other rank
+  /// of a message, else -1.
   uint64_t on_called(const Header& header, int peer = -1, bool sends = false);
-  /// These do nothing where others have overwritten it.
+  /// These do nothing if later operations have overwritten the record.
   void on_began(uint64_t ticket);
   void on_ended(uint64_t ticket, bool well);
   /// The oldest first.
   std::vector<OperationRecord> records() const;
-  /// Seconds since it was made; needs no lock.
+  /// Seconds since this ring was made; needs no lock.
   double age() const { return seconds(Clock::now()); }
 
  private:

@@ -115,7 +115,7 @@ Work ProcessGroup::all_to_all(std::vector<Tensor> out, std::vector<Tensor> in,
   };
   task.told = detail::told("all_to_all", in, out);
   task.run = [=, n = size()](Channel& c) {
-    c.headers();  // sizes differ from pair to pair
+    c.headers();  // needed first: sizes differ from pair to pair
     Parts parts(c);
     std::vector<detail::Outgoing> sends;
     for (int i = 0; i < n; ++i) {
@@ -193,7 +193,7 @@ std::vector<std::string> ProcessGroup::exchange(const std::string& mine,
                                                 const CollectiveOptions& o) {
   detail::Task task = task_of(*this, Op::exchange, o);
   task.header.bytes = mine.size();
-  // Kept by the operation: this call may end with an exception while it goes on.
+  // The operation owns this: the call may end with an exception while the operation goes on.
   const auto all = std::make_shared<std::vector<std::string>>(static_cast<size_t>(size()));
   (*all)[static_cast<size_t>(rank())] = mine;
   task.run = [all, n = size(), me = rank()](Channel& c) {

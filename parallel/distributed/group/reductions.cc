@@ -1,4 +1,4 @@
-// Operations that add up.
+// The operations that reduce.
 #include <algorithm>
 #include <optional>
 
@@ -22,15 +22,15 @@ const StorageImpl* root_of(const Tensor& t) {
   const StorageImpl* s = t.storage_impl();
   return s->memory_of ? s->memory_of : s;
 }
-// Is t a member of flat memory (Note [Flat stores]): alone in a storage of its own, so that
-// nothing of anybody's lies between it and the next member?
+// Is t a member of flat memory (Note [Flat stores]) with a storage of its own? Then no other
+// tensor's data lies between t and the next member.
 bool in_flat_memory(const Tensor& t) {
   const StorageImpl* s = t.storage_impl();
   return s->memory_of && s->data == t->data && s->bytes == t.nbytes();
 }
 
-// run(first, last) for each range of members that are chosen: neighbours together where they are
-// adjacent in memory.
+// Calls run(first, last) for each range of chosen members. Members that are adjacent in memory
+// share a range, if `adjacent`.
 template <class F> void over_runs(const std::vector<bool>& chosen, bool adjacent, const F& run) {
   for (size_t first = 0; first < chosen.size();) {
     size_t last = first + 1;
@@ -122,7 +122,7 @@ Work ProcessGroup::all_reduce_members(std::vector<Tensor> list, const Collective
       const int64_t elements = offsets[last - 1] + members[last - 1].numel() - offsets[first];
       return static_cast<size_t>(elements * item);
     };
-    // A GPU's members are copied to where messages travel from; the host's, if they must be.
+    // A GPU's members are copied to the memory that messages use; the host's only if necessary.
     const bool in_place = adjacent && members[0].tensor().is_cpu();
     std::optional<Staging> packed;
     if (!in_place) {

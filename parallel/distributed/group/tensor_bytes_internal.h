@@ -1,4 +1,4 @@
-// Values of tensors in messages.
+// Converts tensors' values to and from bytes for messages.
 #pragma once
 #include <string>
 
@@ -6,10 +6,10 @@
 
 namespace ramet::distributed::detail {
 
-/// Row-major, wherever the tensor lies.
+/// The values in row-major order, wherever the tensor is.
 std::string bytes_of(const Tensor& t);
-/// In host memory, with the size and dtype of `like`. An Error that names `what` where there are
-/// more bytes or fewer.
+/// A tensor in host memory with the size and dtype of `like`. An Error that names `what` if the
+/// number of bytes differs.
 Tensor tensor_of(const std::string& bytes, const Tensor& like, const std::string& what);
 
 }  // namespace ramet::distributed::detail

@@ -1,4 +1,4 @@
-// An operation of a process group that has been started.
+// The handle of a process group's operation that has been started.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -12,31 +12,32 @@
 namespace ramet {
 namespace distributed {
 
-/// A handle; copies are handles of the same operation. Its tensors must not be touched before it
-/// has ended; they are kept alive until then. It always ends: the group's or the call's deadline
-/// sees to that. Thread safety: all of it.
+/// A handle; copies refer to the same operation. The caller must not touch the operation's tensors
+/// before it has ended. They are kept alive until then. Every operation ends, at the latest by its
+/// own or the group's deadline. Thread-safe.
 class RAMET_API Work {
  public:
-  /// Of no operation: the rest is an Error.
+  /// A handle of no operation; all other functions throw an Error.
   Work() = default;
-  /// Until it has ended; throws what it failed with.
+  /// Waits until the operation has ended; throws its error if it failed.
   void wait() const;
-  /// False: it has not ended within the time. It goes on.
+  /// Waits for at most `time`. Returns false if the operation has not ended; it goes on.
   bool wait_for(std::chrono::milliseconds time) const;
-  /// Has it ended, well or not? Nobody waits.
+  /// Has it ended, with or without an error? Does not wait.
   bool is_completed() const;
-  /// Ended, and well.
+  /// Has it ended without an error?
   bool is_success() const;
-  /// What it failed with; null while it runs and after success.
+  /// Its error; null while it runs and after success.
   std::exception_ptr exception() const;
-  /// When it ended, well or not. An Error while it runs.
+  /// When it ended, with or without an error. An Error while it runs.
   std::chrono::steady_clock::time_point ended_at() const;
 
-  /// For those that run it: the handle of a new one.
+  /// For the code that runs operations: makes the handle of a new one.
   static Work begun();
-  /// For those that run it: ends the operation.
+  /// For the code that runs operations: ends this one.
   void finish(std::exception_ptr error) const;
-  /// Called, once, by the first that waits before it has ended: may run the operation.
+  /// Sets a function that may run the operation. The first thread that waits before the operation
+  /// has ended calls it, once.
   void on_wait(std::function<void(const Work&)> help) const;
 
  private:

@@ -11,8 +11,8 @@
 namespace ramet::distributed::detail {
 
 Json json_of(const std::string& text) {
-  // What writes values calls itself for each level: deeper ones than there are in a checkpoint are
-  // left out, which whoever reads it notices.
+  // The writer of values recurses once for each level. Levels deeper than a checkpoint has are left
+  // out here; the code that reads the result detects that.
   return Json::parse(text, [](int depth, Json::parse_event_t, Json&) { return depth <= 64; });
 }
 std::string dumped(const Json& json, int indent) { return json.dump(indent); }
@@ -36,7 +36,7 @@ bool inside(const std::string& key, const std::string& part) {
 
 namespace {
 
-// Where an archive's metadata are in a file (nn/serialize/archive.h).
+// The key of an archive's metadata in a file (nn/serialize/archive.h).
 constexpr const char* kArchive = "ramet";
 
 }  // namespace

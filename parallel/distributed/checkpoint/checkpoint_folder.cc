@@ -17,9 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr const char* kOp = "DistributedCheckpoint";
-constexpr const char* kDigest = "xxh64";  // in a manifest: of the rest, as the shortest JSON
+constexpr const char* kDigest = "xxh64";  // in a manifest: digest of the rest, as the shortest JSON
 
-// The number at text[at], which it moves behind; -1 where there is none.
+// Parses the number at text[at] and moves `at` past it; -1 if there is none.
 int64_t number_at(const std::string& text, size_t& at) {
   int64_t n = -1;
   for (; at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])); ++at) {
@@ -37,14 +37,14 @@ bool parse(const std::string& file, CheckpointName& name) {
   if (file.compare(at, second.size(), second) != 0) return false;
   at += second.size();
   name.step = number_at(file, at);
-  // "checkpoint-000007-step-4" belongs to nobody, nor does ".../step-4x".
+  // Neither "checkpoint-000007-step-4" nor ".../step-4x" is a checkpoint file.
   return name.number >= 0 && name.step >= 0 && at < file.size() &&
          (file[at] == '.' || file[at] == '-');
 }
 
 std::string lines_of(const Json& manifest) { return dumped(manifest, 1) + "\n"; }
 
-// Collects a file's header: 8 bytes with its length, and that many.
+// Collects a file's header: 8 bytes with its length, then that many bytes.
 class Header {
  public:
   void add(const void* data, size_t bytes) {
@@ -102,7 +102,7 @@ void make_folder(const std::string& folder) {
   fs::path path = fs::absolute(folder).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();
   std::error_code error;
-  std::vector<fs::path> above;  // of each level that is made
+  std::vector<fs::path> above;  // the parent of each level that is made
   for (fs::path p = path; !fs::exists(p, error) && p.has_relative_path(); p = p.parent_path())
     above.push_back(p.parent_path());
   fs::create_directories(path, error);
@@ -116,7 +116,7 @@ void remove_old(const std::string& folder, int keep, const Stage& at) {
   std::vector<int64_t> kept;  // numbers
   for (auto f = files.rbegin(); f != files.rend(); ++f)
     if (f->is_manifest() && static_cast<int>(kept.size()) < keep) kept.push_back(f->name.number);
-  // Manifests first: there is never one without its files.
+  // Manifests first: a manifest must never exist without its files.
   for (const bool manifests : {true, false}) {
     for (const CheckpointFile& f : files) {
       if (f.is_manifest() != manifests || std::count(kept.begin(), kept.end(), f.name.number))

@@ -31,7 +31,7 @@ CheckpointContent DistributedCheckpoint::read(const detail::StoredStep& step, bo
                                               LoadReport& report) const {
   const CheckpointContent now = collect();
   CheckpointContent found{{}, step.manifest().other};
-  // Keys without values yet: they are renamed first.
+  // Keys first, without values: they are renamed before the values are read.
   for (const auto& entry : step.tensors()) found.tensors[entry.first];
   report.world_size = step.manifest().world_size;
   std::map<std::string, std::string> stored_as;  // the key in the files
@@ -61,12 +61,12 @@ CheckpointContent DistributedCheckpoint::read(const detail::StoredStep& step, bo
     });
   }
 
-  // Parts that were not added here, and what others have for themselves.
+  // Removes parts that were not added here, and other ranks' own parts.
   found.rename([&](const std::string& key) -> std::optional<std::string> {
     return names_.count(detail::part_of(key)) ? std::optional(key) : std::nullopt;
   });
 
-  // What modules and lists of tensors have, and what the checkpoint has for them.
+  // Compares what modules and lists of tensors have with what the checkpoint has for them.
   for (const auto& entry : now.tensors)
     if (fixed(entry.first) && !found.tensors.count(entry.first))
       report.missing.push_back(entry.first);

@@ -7,7 +7,7 @@ namespace {
 
 constexpr const char* kOp = "DistributedCheckpoint.save";
 
-// The same part of a tensor, on some ranks.
+// One part of a tensor, with the ranks that hold it.
 struct Part {
   const HeldTensor* tensor;
   int64_t length;            // elements
@@ -64,7 +64,8 @@ std::map<std::string, std::vector<Part>> parts_of(const std::vector<CheckpointTa
 
 CheckpointValues merged(const std::vector<CheckpointTable>& tables) {
   CheckpointValues all;
-  std::map<std::string, std::pair<size_t, const char*>> seen;  // rank and what it is there
+  std::map<std::string, std::pair<size_t, const char*>> seen;  // the first rank that has the key,
+                                                               // and its kind there
   for (size_t rank = 0; rank < tables.size(); ++rank) {
     const auto note = [&](const std::string& key, const char* kind) {
       const auto [at, fresh] = seen.try_emplace(key, rank, kind);
@@ -111,7 +112,7 @@ SavePlan plan_save(const std::vector<CheckpointTable>& tables) {
   plan.other = merged(tables);
   const auto all = parts_of(tables);
 
-  // One row of bytes for each set of holders, of which every holder writes as much.
+  // One row of bytes for each set of holders; every holder writes the same share of it.
   std::map<std::vector<int>, std::vector<std::pair<const std::string*, const Part*>>> rows;
   for (const auto& [name, parts] : all)
     for (const Part& p : parts)
@@ -134,7 +135,8 @@ SavePlan plan_save(const std::vector<CheckpointTable>& tables) {
       if (bytes <= kWholeTensor) {
         give(total ? std::min(n - 1, at * n / total) : 0, 0, part->length);
       } else {
-        // Holder i has bytes [total * i / n, total * (i + 1) / n) of the row, to whole elements.
+        // Holder i writes bytes [total * i / n, total * (i + 1) / n) of the row, rounded to whole
+        // elements.
         const auto first = [&](int64_t holder) {
           return std::clamp<int64_t>((total * holder / n - at) / item, 0, part->length);
         };

@@ -1,4 +1,5 @@
-// Who writes what of a checkpoint: from tables that all ranks have seen, the same on all of them.
+// Plans which rank writes what of a checkpoint. All ranks compute the same plan from the same
+// tables.
 #pragma once
 #include <map>
 #include <string>
@@ -8,10 +9,10 @@
 
 namespace ramet::distributed::detail {
 
-/// A tensor of a rank, as the others see it.
+/// A tensor of a rank, as the other ranks know it.
 struct HeldTensor {
   ScalarType dtype;
-  std::vector<int64_t> sizes;  // of the whole
+  std::vector<int64_t> sizes;  // of the whole tensor
   std::vector<Cut> cuts;
   std::string digest;  // of the bytes of the part
 };
@@ -24,7 +25,7 @@ struct CheckpointTable {
   static CheckpointTable unpack(const std::string& text);
 };
 
-/// Elements [begin, begin + length) of what this rank holds of a tensor.
+/// Elements [begin, begin + length) of this rank's part of a tensor.
 struct SavedPiece {
   std::string name;
   int64_t begin, length;
@@ -32,12 +33,12 @@ struct SavedPiece {
 
 struct SavePlan {
   std::vector<std::vector<SavedPiece>> pieces;  // by rank
-  CheckpointValues other;                       // of all of them
+  CheckpointValues other;                       // of all ranks
 };
 
-/// What several ranks hold alike is spread over them by bytes; tensors of at most
-/// kWholeTensor bytes are not divided. An Error where ranks disagree about a tensor or value, or no
-/// rank holds some element.
+/// Plans a save. Data that several ranks hold alike is spread over them by bytes. Tensors of at
+/// most kWholeTensor bytes are not divided. An Error if ranks disagree about a tensor or value, or
+/// if no rank holds some element.
 SavePlan plan_save(const std::vector<CheckpointTable>& tables);
 constexpr int64_t kWholeTensor = int64_t{1} << 20;
 

@@ -70,7 +70,7 @@ void StoredStep::read_header(const DataFile& f) {
   std::string text(8 + n, ' ');
   file.read(0, text.data(), text.size());
   if (digest_of(text) != f.header) throw head_is_damaged();
-  // From here on it is what write_data wrote.
+  // From here on the text is what write_data wrote.
   const Json header = json_of(text.substr(8));
   const Json parts = json_of(header.at("__metadata__").at(kParts).get<std::string>());
   for (const auto& [name, part] : parts.items()) {
@@ -100,7 +100,7 @@ Tensor StoredStep::read(const std::string& name, const std::vector<Cut>& cuts,
     if (copies.empty()) continue;
     missing = subtract(missing, piece.runs);
     const OpenFile file(folder_, piece.file);
-    int64_t at = -1, bytes = 0;  // what `block` holds of the piece
+    int64_t at = -1, bytes = 0;  // the range of the piece that `block` holds
     for (const CopyRun& c : copies) {
       for (int64_t done = 0; done < c.length * item;) {
         const int64_t from = c.from * item + done;

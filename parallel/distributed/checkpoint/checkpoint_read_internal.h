@@ -1,4 +1,4 @@
-// Reading a step: where its tensors lie in the files, and parts of them.
+// Reads a step: finds its tensors in the files, and reads parts of them.
 #pragma once
 #include <map>
 #include <string>
@@ -14,22 +14,23 @@ class StoredStep {
   struct Piece {
     std::string file;
     uint64_t offset;            // in the file
-    std::vector<PartRun> runs;  // which elements of the tensor lie there
+    std::vector<PartRun> runs;  // which elements of the tensor are there
     int64_t bytes;
     std::string digests;  // of each kBlock bytes
   };
   struct Stored {
     ScalarType dtype = ScalarType::Undefined;
-    std::vector<int64_t> sizes;  // of the whole
+    std::vector<int64_t> sizes;  // of the whole tensor
     std::vector<Piece> pieces;
   };
 
-  /// Reads manifest and headers; Damaged where they, or the files' sizes, are not what was written.
+  /// Reads manifest and headers. Throws Damaged if they, or the files' sizes, are not what was
+  /// written.
   StoredStep(const std::string& folder, const CheckpointName& name);
   const Manifest& manifest() const { return manifest_; }
   const std::map<std::string, Stored>& tensors() const { return tensors_; }
-  /// The part `name` and `cuts` of a tensor, as a tensor of this shape in main memory. Damaged
-  /// where a checksum is wrong or an element missing.
+  /// Reads the part of the tensor `name` that `cuts` describe, as a tensor of this shape in main
+  /// memory. Throws Damaged if a checksum is wrong or an element is missing.
   Tensor read(const std::string& name, const std::vector<Cut>& cuts,
               const std::vector<int64_t>& shape) const;
 

@@ -26,7 +26,8 @@ void DistributedCheckpoint::save(const std::string& folder, int64_t step,
   const int rank = group_->rank(), size = group_->size();
   CheckpointContent content;
 
-  // Rank 0 says how the files are called; own parts that are the same everywhere are no own ones.
+  // Rank 0 chooses the files' names. Own parts that are equal on all ranks are saved as shared
+  // parts.
   const auto begun = agree(*group_, kSave, "begin", o.timeout, [&] {
     RAMET_CHECK(step >= 0, kSave, "step: got ", step, ", expected at least 0");
     RAMET_CHECK(o.keep >= 1, kSave, "keep: got ", o.keep, ", expected at least 1");
@@ -84,8 +85,8 @@ void DistributedCheckpoint::save(const std::string& folder, int64_t step,
       return dumped(Json{mine.name, mine.bytes, mine.header});
     });
   } catch (const CommError&) {
-    throw;                  // rank 0 may have heard from everybody, and go on
-  } catch (const Error&) {  // no manifest will name it
+    throw;                  // rank 0 may have all ranks' replies, and go on
+  } catch (const Error&) {  // no manifest will name the file
     std::error_code ignored;
     std::filesystem::remove(std::filesystem::path(folder) / mine.name, ignored);
     throw;
@@ -109,7 +110,7 @@ void DistributedCheckpoint::save(const std::string& folder, int64_t step,
                            at);
     try {
       detail::remove_old(folder, o.keep, at);
-    } catch (const Error& e) { RAMET_WARN(e.what()); }  // it is saved all the same
+    } catch (const Error& e) { RAMET_WARN(e.what()); }  // the step is saved even so
     at("removed");
     return {};
   });

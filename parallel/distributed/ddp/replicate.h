@@ -90,8 +90,8 @@ template <class M> ReplicateHandle replicate_handle(const nn::ModuleHolder<M>& m
 /// - those of DistributedDataParallel's construction
 /// - replicate "has already been applied" to this module
 /// - it is "already managed by `fully_shard`"
-/// - options that only DistributedDataParallel has: several devices, Batch::whole, or tree(V) with V
-///   other than the number of ranks
+/// - options that only DistributedDataParallel has: several devices, Batch::whole, or tree(V) with
+///   V other than the number of ranks
 /// - reduction options that differ from those of the modules with which it would share a reducer
 template <class ModuleType>
 const ModuleType& replicate(const ModuleType& module, std::shared_ptr<ProcessGroup> group,

@@ -4,13 +4,14 @@
 //   const StepTimeline t = ddp.last_step();
 //   if (t.exposed() > 0.1 * t.end) std::cout << t.table();
 //
-// Note [Step timeline] A bucket is complete when this rank's last gradient of it has come. It is
-// launched when it is complete and all buckets before it have been launched. So time is lost in two
-// ways, in addition to the network's time. One late parameter (for example of a layer that is used
-// early in the forward) holds back its bucket (`stalling_parameter`). A late bucket holds back the
-// buckets after it (held_back_by). (There is a third way, of which the timeline has no record: a
-// user's Function that has not run yet may lead to the bucket by its own backward.) A reduction
-// that ends while the backward still runs costs nothing; the rest is `waited`.
+// Note [Step timeline]
+// A bucket is complete when this rank's last gradient of it has come. It is launched when it is
+// complete and all buckets before it have been launched. So time is lost in two ways, in addition
+// to the network's time. One late parameter (for example of a layer that is used early in the
+// forward) holds back its bucket (`stalling_parameter`). A late bucket holds back the buckets after
+// it (held_back_by). The timeline has no record of a third way: a user's Function that has not run
+// yet may lead to the bucket. A reduction that ends while the backward still runs costs nothing;
+// the rest is `waited`.
 //
 // A gradient has come when all replicas of the rank have computed theirs. Their sums are formed for
 // several parameters at a time (DdpOptions::bucket_bytes), so a complete bucket may be launched a

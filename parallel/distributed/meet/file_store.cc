@@ -1,9 +1,9 @@
 // Note [The file of a FileStore]
-// A head and a log. The head names the format, the library's version, the run, the number of ranks
-// and the process that made the file: pid, the time it was started, boot id of the host. A record
-// is a frame of (kind, key, value); reading the log from its start gives the map, and every process
-// reads on from where it stopped. All of it under flock(), also the reading: a record is whole or
-// absent.
+// The file has a head and a log. The head names the format, the library's version, the run and the
+// number of ranks. It also names the process that made the file: pid, start time, and boot id of
+// the host. A record is a frame of (kind, key, value). Reading the log from its start gives the
+// map, and every process continues to read where it stopped. All accesses are under flock(), also
+// reads, so a record is either whole or absent.
 #include "parallel/distributed/meet/file_store.h"
 
 #include <fcntl.h>
@@ -38,7 +38,8 @@ std::string first_line(const char* path) {
   return line;
 }
 
-// Since the host's boot; with the pid it names one process. 0: there is no such process.
+// The start time since the host's boot; with the pid it identifies one process. 0: there is no such
+// process.
 uint64_t start_time_of(uint64_t pid) {
   const std::string stat = first_line(("/proc/" + std::to_string(pid) + "/stat").c_str());
   const size_t name_end = stat.rfind(')');  // names may hold spaces
@@ -60,13 +61,13 @@ std::string pid_space() {
 struct Process {
   uint64_t pid = 0, started = 0;
   std::string
-      host;  // boot id and space of pids: hosts and containers that share a file differ in it
+      host;  // boot id and pid namespace: hosts and containers that share a file differ in it
 
   static Process self() {
     const auto pid = static_cast<uint64_t>(getpid());
     return {pid, start_time_of(pid), first_line("/proc/sys/kernel/random/boot_id") + pid_space()};
   }
-  // Ended, as far as this host can know.
+  // Has the process ended, as far as this host can know?
   bool gone(const Process& here) const {
     return host == here.host && start_time_of(pid) != started;
   }
@@ -80,7 +81,7 @@ struct Process {
   }
 };
 
-// What others do with the file takes no time, unless they are stopped in the middle.
+// Other processes hold the file only briefly, unless they are stopped in the middle.
 constexpr Milliseconds kPatience = std::chrono::seconds(30), kLittlePatience(2000);
 
 class Locked {
@@ -138,13 +139,13 @@ struct FileStore::State {
     const ssize_t n = pwrite(fd, whole.data(), whole.size(), static_cast<off_t>(read_to));
     if (n != static_cast<ssize_t>(whole.size())) {
       const int error = errno;
-      if (ftruncate(fd, static_cast<off_t>(read_to)) != 0) {}  // a part of a frame is no frame
+      if (ftruncate(fd, static_cast<off_t>(read_to)) != 0) {}  // removes the incomplete frame
       fail("store", "cannot write the rendezvous file '", path, "': ", std::strerror(error));
     }
     read_to += whole.size();
   }
 
-  // Reads what others have appended. Under the lock, as append().
+  // Reads what other processes have appended. The caller holds the lock, as for append().
   void follow() {
     struct stat info {};
     if (fstat(fd, &info) != 0) damaged();
@@ -181,7 +182,7 @@ struct FileStore::State {
     read_record(frame);
   }
 
-  // Runs `change` with everything read and the file locked.
+  // Locks the file, reads everything, and runs `change`.
   template <class F> auto with_all(F change, Deadline deadline = deadline_in(kPatience)) {
     const std::lock_guard here(mutex);
     const Locked everywhere(fd, path, deadline);
@@ -196,7 +197,7 @@ struct FileStore::State {
       if (!map.count(place_of(r)) || map.count(left_by(r))) return false;
     return true;
   }
-  // How many have left.
+  // Adds n to the number of ranks that have left, and returns the sum.
   int64_t leave(int64_t n) {
     const auto at = map.find("left");
     const int64_t sum =
@@ -215,7 +216,8 @@ struct FileStore::State {
     append(p.bytes());
   }
 
-  // An empty text, or why this process is refused; `all`: the others must know.
+  // Returns an empty text, or why this process is refused. `all`: the other ranks must get this
+  // error too.
   std::string read_head(bool& all) {
     uint64_t size = 0;
     if (pread(fd, &size, sizeof(size), 0) != sizeof(size) || size > 4096) damaged();
@@ -249,7 +251,7 @@ struct FileStore::State {
     return {};
   }
 
-  // False: the rank has left the run of this file, which has not ended yet.
+  // Returns false if the rank has left the run of this file, and the run has not ended yet.
   bool join(Deadline deadline) {
     bool all = false;
     const Locked everywhere(fd, path, deadline);
@@ -263,7 +265,7 @@ struct FileStore::State {
       const std::string key = place_of(client.rank);
       if (map.count(left_by(client.rank))) {
         if (map.count("complete")) return false;
-        // It tries again while the others are still coming.
+        // This rank tries again while the others are still coming.
         leave(-1);
         record(Kind::erase, left_by(client.rank), "");
         record(Kind::erase, key, "");
@@ -308,7 +310,7 @@ FileStore::FileStore(std::string path, const StoreClient& client, Milliseconds t
     s.fd = open(s.path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     RAMET_CHECK(s.fd >= 0, "store", "cannot open the rendezvous file '", s.path,
                 "': ", std::strerror(errno));
-    // The last rank of an earlier run may have removed it between open and here.
+    // The last rank of an earlier run may have removed the file between open and here.
     if (s.is_at_its_path()) {
       if (s.join(deadline)) return;
       RAMET_CHECK(time_left(deadline).count() > 0, "store", "Timeout: the rendezvous file '",
@@ -331,7 +333,7 @@ FileStore::~FileStore() {
     s.follow();
     const int64_t left = s.leave(1);
     s.record(Kind::set, s.left_by(s.client.rank), "");
-    // Another run may have begun there, where somebody has removed the file of this one.
+    // If another process has removed this run's file, another run may have begun at the path.
     if (left >= s.client.world_size && s.is_at_its_path()) unlink(s.path.c_str());
   } catch (const Error&) {  // the file is gone or damaged: nothing to tidy up
   }

@@ -1,4 +1,4 @@
-// The store in a file that all processes see.
+// The store in a file that all processes can access.
 #pragma once
 #include <memory>
 #include <string>
@@ -8,13 +8,16 @@
 namespace ramet {
 namespace distributed {
 
-/// A log of changes under a lock. Whoever comes first makes the file and writes into its head the
-/// run it belongs to. Errors: the folder is missing, the file is none of ours, it belongs to
-/// another run or its maker on this host is gone ("stale rendezvous file"), another version of the
-/// library, another world size, a rank that is there already (then every rank gets the error).
+/// The file is a log of changes; a lock guards it. The first process that comes makes the file and
+/// writes its run into the head. Errors:
+/// - the folder is missing
+/// - the file is not a rendezvous file
+/// - the file belongs to another run, or its maker on this host is gone ("stale rendezvous file")
+/// - another version of the library, or another world size
+/// - a rank that is there already (then every rank gets the error)
 class RAMET_API FileStore final : public Store {
  public:
-  /// `timeout`: how long others may keep the file locked.
+  /// `timeout`: how long to wait while other processes keep the file locked.
   FileStore(std::string path, const StoreClient& client,
             Milliseconds timeout = std::chrono::seconds(30));
   /// The last rank that leaves removes the file.

@@ -15,7 +15,8 @@
 namespace ramet::distributed::detail {
 namespace {
 
-// By which packets to `address` leave this host; empty: there is no way. Nothing is sent.
+// The source address of packets from this host to `address`; empty: there is no route. Sends
+// nothing.
 std::string address_towards(const std::string& address) {
   addrinfo hints{};
   hints.ai_flags = AI_NUMERICHOST;
@@ -28,7 +29,7 @@ std::string address_towards(const std::string& address) {
   return reached ? local_address_of(s) : std::string();
 }
 
-// Of an interface that is up and no loopback, IPv4 before IPv6.
+// The address of an interface that is up and not loopback, IPv4 before IPv6.
 std::string first_interface_address() {
   const auto all = interface_addresses();
   for (const bool v6 : {false, true})
@@ -48,7 +49,7 @@ std::string this_network() {
   std::string boot;
   auto file = ramet::detail::classic<std::ifstream>("/proc/sys/kernel/random/boot_id");
   std::getline(file, boot);
-  // A copy of a running virtual machine has its boot, too: hence the name.
+  // A copy of a running virtual machine has the same boot id, so the name is included.
   std::array<char, 256> host{}, space{};
   gethostname(host.data(), host.size() - 1);
   if (readlink("/proc/self/ns/net", space.data(), space.size() - 1) < 0) space[0] = 0;

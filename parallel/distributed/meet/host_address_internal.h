@@ -1,27 +1,28 @@
-// By which of its addresses a host's ranks are reached by the others.
+// Finds out at which address other ranks reach the ranks of a host.
 #pragma once
 #include <string>
 #include <vector>
 
 namespace ramet::distributed::detail {
 
-/// What a rank tells the others of where it is.
+/// What a rank reports to the others about its location.
 struct HostAddress {
-  std::string network;  // one for processes that share their interfaces: loopback connects them
-  std::string address;  // by which it reached the store; empty: it needed none
+  std::string network;  // equal for processes that share network interfaces: loopback connects them
+  std::string address;  // its address on the way to the store; empty: the store needs no network
   std::string text() const { return network + "\n" + address; }
   static HostAddress parse(const std::string& text);
 };
 
-/// Of this process: its host's boot and name, its network namespace.
+/// Identifies the network of this process: the host's boot and name, and the network namespace.
 std::string this_network();
-/// 127.0.0.0/8 and ::1, as numbers.
+/// Is it in 127.0.0.0/8, or ::1? Numeric addresses only.
 bool is_loopback(const std::string& address);
 
-/// Where rank `rank` of `all` listens, numeric. Ranks of one host may keep to loopback. Where there
-/// are several hosts and this one reached the store over loopback (it is rank 0's, whose own name
-/// leads there on many systems), its address towards another host; where nobody has an address,
-/// that of its first interface. An Error where there is none.
+/// The numeric address at which rank `rank` of `all` listens. Ranks of a single host may use
+/// loopback. Suppose that there are several hosts and this one reached the store over loopback. (It
+/// is rank 0's host: its own name means loopback there on many systems.) Then the result is its
+/// address towards another host. If no other host has a usable address, it is that of its first
+/// interface. An Error if there is none.
 std::string address_among(const std::vector<HostAddress>& all, int rank);
 
 }  // namespace ramet::distributed::detail

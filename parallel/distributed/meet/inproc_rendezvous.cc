@@ -9,15 +9,16 @@ namespace ramet::distributed::detail {
 namespace {
 
 // Note [Ranks that meet in a process]
-// A name stands for one meeting at a time. Until it is complete, ranks that give up are taken off
-// it: those that come later meet no ghosts. Who was in it and has left (it let go of the store, or
-// heard why the meeting failed) begins the next one when it comes again, whatever the others do.
+// A name stands for one meeting at a time. While it is incomplete, ranks that give up are removed
+// from it, so that later ranks do not count them. A rank has left when it has released the store or
+// has received the meeting's error. When such a rank comes again it begins the next meeting,
+// whatever the others do.
 struct Meeting {
   int world_size;
   std::set<int> here, left;
   bool complete = false;
-  std::string failure;  // of a meeting that was not complete
-  Deadline told_until;  // and for how long those that come are told
+  std::string failure;  // why an incomplete meeting failed
+  Deadline told_until;  // until then, ranks that come get the error
   MemoryStore store;
 
   explicit Meeting(int ranks) : world_size(ranks) {}
@@ -31,7 +32,7 @@ struct Lobby {
   std::condition_variable changed;
   std::map<std::string, std::shared_ptr<Meeting>> meetings;
 
-  // Under the mutex.
+  // The caller holds the mutex.
   void leave(const std::string& name, const std::shared_ptr<Meeting>& m, int rank) {
     m->left.insert(rank);
     if (m->left.size() == static_cast<size_t>(m->world_size)) forget(name, m);
@@ -41,13 +42,13 @@ struct Lobby {
     if (at != meetings.end() && at->second == m) meetings.erase(at);
   }
 };
-// Never destroyed: groups of static variables end after it would.
+// Never destroyed: groups in static variables may end later than a static object would.
 Lobby& lobby() {
   static auto* l = new Lobby;
   return *l;
 }
 
-// A rank's hold on the store.
+// One rank's reference to the store.
 struct Seat {
   std::string name;
   std::shared_ptr<Meeting> meeting;
@@ -61,7 +62,7 @@ struct Seat {
   }
 };
 
-// An empty text, or why the rank cannot be in it.
+// Returns an empty text, or why the rank cannot join the meeting.
 std::string enter(Meeting& m, int rank, int world_size) {
   if (world_size != m.world_size)
     return ramet::detail::join("world size: rank ", rank, " was given ", world_size,
@@ -83,7 +84,7 @@ std::shared_ptr<Store> meet_inproc(const std::string& name, int rank, int world_
     std::string why = enter(*m, rank, world_size);
     if (!why.empty()) {
       why = "[rendezvous] inproc://" + name + ": " + why;
-      // Ranks that have met go on without a stranger.
+      // Ranks that have met continue; only the extra rank gets the error.
       if (m->complete) throw Error(why);
       m->failure = why;
       m->told_until = deadline;
@@ -95,7 +96,7 @@ std::shared_ptr<Store> meet_inproc(const std::string& name, int rank, int world_
   l.changed.wait_until(lock, deadline, [&] { return m->complete || !m->failure.empty(); });
   if (m->complete) return {std::make_shared<Seat>(name, m, rank), &m->store};
   if (!m->failure.empty()) {
-    m->world_size = std::max(m->world_size, world_size);  // so many are to hear it
+    m->world_size = std::max(m->world_size, world_size);  // so many ranks must get the error
     l.leave(name, m, rank);
     throw Error(m->failure);
   }

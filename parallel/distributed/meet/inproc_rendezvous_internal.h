@@ -1,4 +1,4 @@
-// Ranks that are threads of one process find each other by a name.
+// Lets threads of one process that are ranks find each other by a name.
 #pragma once
 #include <memory>
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace ramet::distributed::detail {
 
-/// All ranks of the run `name` are there when it returns, or none gets a store. Theirs lasts as
-/// long as somebody holds it; a rank that has let go of it may come again, for another run of that
-/// name. Errors: a rank is there twice, or was given another world size (then every rank that
-/// waits gets the error, and those that come until the deadline); ranks that do not come until the
-/// deadline, which it names.
+/// When it returns, all ranks of the run `name` are there; otherwise no rank gets a store. The
+/// store lives as long as any rank holds it. A rank that has released it may come again, for
+/// another run of that name. Errors: a rank is there twice, or was given another world size. In
+/// these cases every waiting rank gets the error, and so do ranks that come before the deadline. If
+/// ranks do not come by the deadline, the Error names them.
 std::shared_ptr<Store> meet_inproc(const std::string& name, int rank, int world_size,
                                    Deadline deadline);
 

@@ -14,7 +14,7 @@ constexpr Milliseconds kAtExit = std::chrono::seconds(2), kLook(20);
 
 class Lingering {
  public:
-  // The process ends: ranks that start a little later than this one still hear.
+  // The process ends: ranks that start a little later than this one still get the error.
   ~Lingering() {
     if (getpid() == process_) end([](const One&) { return true; }, kAtExit);
     for (One& one : all_) one.thread.detach();  // in a child of fork(), which has no such threads
@@ -32,7 +32,7 @@ class Lingering {
     } catch (const std::system_error&) { all_.pop_back(); }
   }
 
-  /// Those that are `chosen`, within `rest`.
+  /// Ends the servers for which `chosen` is true, within `rest`.
   template <class Chosen> void end(const Chosen& chosen, Milliseconds rest) {
     std::list<One> ending;
     {

@@ -1,4 +1,4 @@
-// The store of a rendezvous that failed stays a while, for ranks that come late.
+// Keeps the store of a failed rendezvous for a while, for ranks that come late.
 #pragma once
 #include <memory>
 
@@ -6,10 +6,10 @@
 
 namespace ramet::distributed::detail {
 
-/// Keeps the server on a thread of its own until it has nobody left to tell or the deadline; where
-/// the process ends before, two seconds more at most.
+/// Keeps the server on a thread of its own until all ranks have received the error, or until the
+/// deadline. If the process ends before, it keeps it for at most two seconds more.
 void linger(std::shared_ptr<TcpStoreServer> server, Deadline deadline);
-/// Ends what lingers at this port, which is free when it returns.
+/// Ends the server that is kept at this port. The port is free when this returns.
 void stop_lingering(uint16_t port);
 
 }  // namespace ramet::distributed::detail

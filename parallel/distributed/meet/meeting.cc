@@ -23,15 +23,15 @@ std::vector<std::string> meet(Store& store, int rank, int size, Deadline deadlin
   RAMET_CHECK(missing.empty(), "process_group", "Timeout: of the ", size,
               " ranks of the group these did not come: ", rank_list(missing), " (store ",
               store.where(), ")");
-  // Rank 0's process may serve the store, and may end right after this: it goes on last, if the
-  // others are well.
+  // Rank 0's process may serve the store, and may end right after this. So rank 0 returns last,
+  // unless the others have failed.
   if (rank == 0) {
     const Deadline soon = std::min(deadline, deadline_in(std::chrono::seconds(5)));
     for (int i = 1; i < size; ++i) (void)store.find("seen/" + std::to_string(i), soon);
   } else {
     try {
       store.set("seen/" + std::to_string(rank), "");
-    } catch (const Error&) {}  // it has ended: what follows says so
+    } catch (const Error&) {}  // the store has ended: the code that follows reports it
   }
   return all;
 }

@@ -1,4 +1,4 @@
-// Ranks that show in a store that they are there.
+// Lets ranks announce in a store that they are there.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,8 +10,8 @@ namespace ramet::distributed::detail {
 /// "rank 3", "ranks 1, 3".
 std::string rank_list(const std::vector<int>& ranks);
 
-/// Ranks of a new group show in the store that they are there, and wait for the others. Returns
-/// what each of them told, by rank. An Error that names those that did not come until the deadline.
+/// Each rank of a new group announces itself in the store and waits for the others. Returns the
+/// `told` of each rank, by rank. An Error names the ranks that do not come by the deadline.
 std::vector<std::string> meet(Store& store, int rank, int size, Deadline deadline,
                               const std::string& told = "");
 

@@ -30,7 +30,7 @@ bool is_built_in(const std::string& scheme) {
   return scheme == "env" || scheme == "tcp" || scheme == "file" || scheme == "inproc";
 }
 
-// The first of several names that is set, with what it was called.
+// The first of several environment variables that is set: its name and value.
 struct Variable {
   std::string name, value;
 };
@@ -120,8 +120,8 @@ std::string first_slurm_host(const std::string& list) {
   return list.substr(0, open) + list.substr(open + 1, end - open - 1);
 }
 
-// Host and port for env:// where no MASTER_* says so: a launcher that put all ranks on one host, or
-// a Slurm job, whose number gives every step a port of its own.
+// Host and port for env:// if no MASTER_* gives them. This needs a launcher that put all ranks on
+// one host, or a Slurm job: its number gives every step a port of its own.
 std::pair<std::string, int> default_master(const Environment& env, int world) {
   std::string host;
   if (const auto given = env.get("MASTER_ADDR")) host = *given;
@@ -145,8 +145,9 @@ std::pair<std::string, int> default_master(const Environment& env, int world) {
   fail(kOp, "environment variable MASTER_PORT expected, but not set");
 }
 
-// Which start of all ranks this is: as tools/launch says, or the job of the launcher that numbered
-// them. Ranks that somebody else has numbered may come out of several steps of one job.
+// Identifies one start of all ranks: the id from tools/launch, or the job of the launcher that
+// numbered the ranks. If the caller gave the numbers, ranks may come from several steps of one job,
+// so the job does not count.
 std::string run_of(const Environment& env, bool numbered_by_job) {
   if (const auto given = env.get("RAMET_RUN_ID")) return *given;
   if (!numbered_by_job) return "";
@@ -158,7 +159,7 @@ std::string run_of(const Environment& env, bool numbered_by_job) {
   return job ? "srun " + *job + "." + env.get("SLURM_STEP_ID").value_or("0") : "";
 }
 
-// inproc://N says how many ranks there are; inproc://NAME does not.
+// inproc://N gives the number of ranks; inproc://NAME does not.
 void read_inproc(Url& url, const std::string& address) {
   RAMET_CHECK(!url.place.empty(), kOp, "name missing: got \"", address,
               "\", expected inproc://N?rank=R or inproc://NAME?rank=R&world_size=N");
@@ -188,7 +189,7 @@ Rendezvous by_handler(const std::string& scheme, const std::string& address,
   return r;
 }
 
-// r.store and r.address: this rank's client, and where it is rank 0 over TCP, the server.
+// Sets r.store and r.address: this rank's client and, on rank 0 over TCP, the server.
 void open_store(Rendezvous& r, const Url& url, const std::string& address, const Environment& env,
                 const StoreClient& client, Deadline deadline,
                 std::shared_ptr<TcpStoreServer>& server) {
@@ -224,7 +225,7 @@ void open_store(Rendezvous& r, const Url& url, const std::string& address, const
   }
 }
 
-// All ranks come, and learn how they reach each other.
+// Waits until all ranks have come, and finds out how they reach each other.
 Rendezvous meet_others(Rendezvous r, const Environment& env, Deadline deadline) {
   PrefixStore joined(r.store, "rendezvous");
   std::vector<detail::HostAddress> hosts;
@@ -269,7 +270,7 @@ Rendezvous rendezvous(const std::string& address, const RendezvousOptions& optio
   Rendezvous r;
   auto rank = stated(url.rank, options.rank);
   const bool numbered_by_job = !rank && !env.get("RANK");
-  // A process has one environment: it numbers no threads.
+  // A process has one environment: it cannot number threads.
   RAMET_CHECK(rank || !threads, kOp, "rank parameter missing: got \"", address,
               "\", expected inproc://N?rank=R");
   if (!rank) rank = env.number({"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"});

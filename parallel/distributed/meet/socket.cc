@@ -36,7 +36,7 @@ Addresses resolve_host(const std::string& host, uint16_t port, bool passive, std
   return {error ? nullptr : found, freeaddrinfo};
 }
 
-// Numeric; empty where it is none of IPv4 or IPv6.
+// The numeric address; empty unless it is IPv4 or IPv6.
 std::string text_of(const sockaddr* address) {
   const int family = address ? address->sa_family : AF_UNSPEC;
   if (family != AF_INET && family != AF_INET6) return {};
@@ -49,7 +49,7 @@ std::string text_of(const sockaddr* address) {
 
 bool leads_to_loopback(const addrinfo& a) { return is_loopback(text_of(a.ai_addr)); }
 
-// No number, and not the one that means loopback.
+// Is it a name, not a number, and not the name for loopback?
 bool is_name(const std::string& host) {
   in6_addr ignored{};
   return !host.empty() && inet_pton(AF_INET, host.c_str(), &ignored) != 1 &&
@@ -72,7 +72,7 @@ bool ready(int fd, short events, Deadline deadline) {
 void set_options(int fd) {
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  // A host that vanished is noticed although nobody writes to it.
+  // Keep-alive detects a host that has vanished, even if this side sends nothing.
   setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 }
 
@@ -84,7 +84,7 @@ Socket::~Socket() {
 
 bool Socket::left() const {
   pollfd p{fd_, POLLRDHUP, 0};
-  return poll(&p, 1, 0) > 0;  // POLLHUP and POLLERR, too
+  return poll(&p, 1, 0) > 0;  // also POLLHUP and POLLERR
 }
 
 void Socket::shut() {
@@ -125,7 +125,7 @@ bool Socket::read_all(void* data, size_t bytes, Deadline deadline) const {
 
 bool Socket::write_frame(const std::string& payload, Deadline deadline) const {
   const auto size = static_cast<uint32_t>(payload.size());
-  // In one piece: the second one of two would wait for an acknowledgement.
+  // Sent in one piece: the second of two pieces would wait for an acknowledgement.
   std::string whole(reinterpret_cast<const char*>(&size), sizeof(size));
   whole += payload;
   return payload.size() <= kMaxFrame && write_all(whole.data(), whole.size(), deadline);
@@ -140,7 +140,7 @@ bool Socket::read_frame(std::string& payload, Deadline deadline, uint32_t most) 
 
 Socket connect_to(const std::string& host, uint16_t port, Deadline deadline, std::string& why,
                   bool now) {
-  // The other side may start later: asked again until the deadline.
+  // The other side may start later: tries again until the deadline.
   for (auto pause = Milliseconds(5);; pause = std::min(pause * 2, Milliseconds(200))) {
     const Addresses addresses = resolve_host(host, port, false, why);
     bool refused = false;
@@ -155,8 +155,8 @@ Socket connect_to(const std::string& host, uint16_t port, Deadline deadline, std
         else getsockopt(s.fd(), SOL_SOCKET, SO_ERROR, &error, &length);
       }
       if (error == 0) {
-        // A port of this host that nobody listens on may be given to this very connection as its
-        // own end: it is then connected with itself.
+        // If no process listens on a port of this host, the system may use it as this connection's
+        // own port. The socket is then connected to itself.
         sockaddr_storage here{}, there{};
         socklen_t n = sizeof(here), m = sizeof(there);
         getsockname(s.fd(), reinterpret_cast<sockaddr*>(&here), &n);
@@ -176,19 +176,20 @@ Socket connect_to(const std::string& host, uint16_t port, Deadline deadline, std
 Socket listen_on(const std::string& host, uint16_t port, std::string& why) {
   const Addresses addresses = resolve_host(host, port, true, why);
   for (const addrinfo* a = addresses.get(); a; a = a->ai_next) {
-    // A host's own name often leads to its loopback there, and elsewhere to another address: others
-    // come to that one.
+    // A host's own name often means loopback on that host and another address on other hosts. Those
+    // connect to the other address, so this listens on all addresses.
     if (leads_to_loopback(*a) && is_name(host)) return listen_on("", port, why);
     Socket s(socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol));
     if (!s.open()) continue;
     const int on = 1, off = 0;
-    // Connections of a run that ended a moment ago do not keep the port.
+    // Connections of a run that ended a moment ago must not block the port.
     setsockopt(s.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (a->ai_family == AF_INET6) setsockopt(s.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
     if (bind(s.fd(), a->ai_addr, a->ai_addrlen) == 0 && listen(s.fd(), 512) == 0) return s;
     why = std::strerror(errno);
     if (errno == EADDRINUSE) return {};
-    // A name by which others know this host, and this host does not: behind it any address is ours.
+    // Other hosts know this host by a name that it does not have itself. Listen on all its
+    // addresses.
     if (errno == EADDRNOTAVAIL && !host.empty()) return listen_on("", port, why);
   }
   return {};

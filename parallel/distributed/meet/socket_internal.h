@@ -22,9 +22,10 @@ class Socket {
   ~Socket();
   int fd() const { return fd_; }
   bool open() const { return fd_ >= 0; }
-  /// The other side closed, or its process ended, though nobody has read as far as that yet.
+  /// Has the other side closed the connection, or its process ended? True even while unread data is
+  /// left.
   bool left() const;
-  /// Wakes whoever reads or writes; the descriptor stays.
+  /// Wakes threads that read or write; the descriptor stays.
   void shut();
   /// False: the other side closed, the connection broke, or the deadline passed.
   bool write_all(const void* data, size_t bytes, Deadline deadline) const;
@@ -38,25 +39,26 @@ class Socket {
   int fd_ = -1;
 };
 
-/// Not open where nobody listens until the deadline, or, with `now`, where nobody listens now.
+/// Returns a closed socket if no process listens by the deadline; with `now`, if none listens now.
 /// `why` says what happened last.
 Socket connect_to(const std::string& host, uint16_t port, Deadline deadline, std::string& why,
                   bool now = false);
-/// Not open where the port is taken or the host is not ours.
+/// Returns a closed socket if the port is taken or the host is not this one.
 Socket listen_on(const std::string& host, uint16_t port, std::string& why);
 uint16_t port_of(const Socket& listening);
 /// This end's numeric address.
 std::string local_address_of(const Socket& connected);
 
-/// One of an interface's addresses, numeric, IPv4 or IPv6.
+/// One address of an interface, numeric, IPv4 or IPv6.
 struct InterfaceAddress {
   std::string interface, text;
   bool v6, up, loopback;
 };
-/// Of this host's interfaces, in the system's order; nullopt: the system does not list them.
+/// The addresses of this host's interfaces, in the system's order; nullopt: the system does not
+/// list them.
 std::optional<std::vector<InterfaceAddress>> interface_addresses();
 
-/// Values into a frame, and out of it.
+/// Packs values into a frame; Unpacker reads them.
 class Packer {
  public:
   Packer& number(uint64_t n) {
@@ -78,7 +80,7 @@ class Unpacker {
   explicit Unpacker(const std::string& bytes) : bytes_(bytes) {}
   uint64_t number();
   std::string text();
-  /// Did everything that was asked for exist?
+  /// Did every value that was read exist?
   bool good() const { return good_; }
   size_t at() const { return at_; }
 

@@ -1,18 +1,19 @@
 // Note [The store's protocol]
-// A connection begins with a frame that says who the client is; the answer is empty or a refusal.
-// Then requests and answers alternate: an operation, a key, further values; a status, a value. A
-// server thread serves one connection: waiting for a key blocks nobody else. Numbers are 64 bits in
-// the machine's order: all ranks of a run are of one kind.
+// A connection begins with a frame that identifies the client. The answer is empty, or gives the
+// reason of a refusal. Then requests and answers alternate. A request is an operation, a key and
+// further values; an answer is a status and a value. Each connection has a server thread, so a wait
+// for a key blocks no other client. Numbers are 64 bits in the machine's byte order: all ranks of a
+// run use the same kind of machine.
 //
 // Note [Ranks that come late]
-// Where a rank cannot belong to the run, the store fails for all ranks with the reason: those that
-// wait hear it at once, rank 0 among them. Its server must outlive its own error, else ranks that
-// come later find nobody and can only say, at their deadline, that nobody is there. So
-// rendezvous() hands a server that has somebody left to tell to a thread (lingering_store.cc) and
-// throws; a new server at the same port ends it, and so does the process, two seconds later.
+// If a rank cannot belong to the run, the store fails for all ranks with the reason. Waiting ranks
+// get it at once, rank 0 among them. Rank 0's server must outlive its own error. Otherwise later
+// ranks would find no server and could only report a timeout. So if ranks have still to get the
+// error, rendezvous() hands the server to a thread (lingering_store.cc) and throws. A new server at
+// the same port ends the old one. So does the end of the process, two seconds later.
 //
-// A rank that has left and comes again, to meet the others anew at the same address, may find the
-// store of before, which rank 0 has not left yet: it is told to come later.
+// A rank that has left may come again, to meet the others anew at the same address. It may find the
+// previous store, which rank 0 has not left yet. Then the server asks it to come later.
 #include "parallel/distributed/meet/tcp_store.h"
 
 #include <sys/socket.h>
@@ -37,9 +38,10 @@ using detail::Unpacker;
 namespace {
 
 constexpr uint64_t kMagic = 0x3165726f74536d52;  // "RmStore1"
-// What a healthy server needs at most for an answer without waiting, and a client for a request.
+// The longest time that a healthy server needs to answer without a wait, or a client to send a
+// request.
 constexpr Milliseconds kPatience = std::chrono::seconds(30);
-constexpr Milliseconds kLeaving(500);  // until a connection that was closed there is closed here
+constexpr Milliseconds kLeaving(500);  // from a close at the client until the server notices it
 constexpr const char* kLater = "later";
 
 enum class Request : uint64_t { set, find, add, compare_set, erase, size, fail_all };
@@ -71,12 +73,12 @@ struct TcpStoreServer::State {
   std::mutex mutex;
   std::list<Connection> connections;
   std::map<int, uint64_t> seen;  // rank, its client
-  bool complete = false;         // all were here at once
-  std::set<int> came;            // seen, or refused
-  int expected = 0;              // how many are to come, as far as anybody says
+  bool complete = false;         // all ranks were here at once
+  std::set<int> came;            // accepted or refused
+  int expected = 0;              // how many ranks must come, by the largest number that a rank gave
   std::thread acceptor;
 
-  // An empty text, or why this client is refused.
+  // Returns an empty text, or why this client is refused.
   std::string greet(Connection& c, const std::string& hello) {
     Unpacker u(hello);
     const uint64_t magic = u.number();
@@ -113,7 +115,8 @@ struct TcpStoreServer::State {
       uint64_t& client = seen.try_emplace(rank, id).first->second;
       for (;;) {
         if (closing) return kLater;
-        if (!has(client) && !complete) client = id;  // it tries again, the others are still coming
+        if (!has(client) && !complete) client = id;  // it tries again while the others are still
+                                                     // coming
         if (client == id) break;
         if (!has(client)) return kLater;
         if (std::chrono::steady_clock::now() > soon) {
@@ -129,13 +132,14 @@ struct TcpStoreServer::State {
           complete || (seen.size() == static_cast<size_t>(run.world_size) &&
                        std::ranges::all_of(seen, [this](const auto& s) { return has(s.second); }));
     }
-    // All ranks must know: without this one they would wait for ever. Not so when all are there.
+    // All ranks must get this error: without this rank they would wait for ever. Not if all are
+    // there already.
     if (!why.empty() && !met) store.fail_all(why);
     return why;
   }
 
-  // Its thread may be answering one that has given up, or was killed, as long as that meant to
-  // wait.
+  // Is the client connected? A thread may still serve a client that has given up or was killed, for
+  // as long as that client's request wanted to wait. So the socket counts, not the thread.
   bool has(uint64_t client) const {
     return std::ranges::any_of(connections, [client](const Connection& c) {
       return c.client == client && !c.done && !c.socket.left();
@@ -144,7 +148,7 @@ struct TcpStoreServer::State {
 
   void serve(Connection& c) {
     std::string frame;
-    // From anybody: a greeting is short.
+    // Any program may connect, so the limit is short: a greeting is short.
     if (!c.socket.read_frame(frame, deadline_in(kPatience), 4096)) return;
     const std::string refusal = greet(c, frame);
     if (!c.socket.write_frame(Packer().number(kMagic).text(refusal).bytes(),
@@ -194,7 +198,7 @@ struct TcpStoreServer::State {
     while (!closing) {
       try {
         accept_one();
-      } catch (const std::exception&) {  // no memory: who came hears that nobody is there
+      } catch (const std::exception&) {  // no memory: the client gets no connection
         std::this_thread::sleep_for(Milliseconds(20));
       }
     }
@@ -204,7 +208,7 @@ struct TcpStoreServer::State {
     const int fd = accept4(listening.fd(), nullptr, nullptr, SOCK_CLOEXEC);
     if (fd < 0) {
       if (errno != EINTR && errno != ECONNABORTED && !closing)
-        std::this_thread::sleep_for(Milliseconds(20));  // out of descriptors, perhaps
+        std::this_thread::sleep_for(Milliseconds(20));  // perhaps no descriptors are left
       return;
     }
     Socket came(fd);
@@ -221,11 +225,11 @@ struct TcpStoreServer::State {
       c.thread = std::thread([this, &c] {
         try {
           serve(c);
-        } catch (const std::exception&) {}  // no memory: the client hears that nobody is there
+        } catch (const std::exception&) {}  // no memory: the client's connection closes
         c.socket.shut();
         c.done = true;
       });
-    } catch (const std::system_error&) {  // no more threads: who came hears that nobody is there
+    } catch (const std::system_error&) {  // no more threads: the client's connection closes
       connections.pop_back();
     }
   }
@@ -251,7 +255,7 @@ TcpStoreServer::~TcpStoreServer() {
   s.closing = true;
   s.store.close();
   s.listening.shut();  // wakes accept
-  s.acceptor.join();   // from here on the list is this thread's
+  s.acceptor.join();   // from here on only this thread uses the list
   for (State::Connection& c : s.connections) c.socket.shut();
   for (State::Connection& c : s.connections) c.thread.join();
 }
@@ -283,7 +287,7 @@ struct TcpStore::State {
     return "the store at " + where() + " is gone: rank 0's process, which serves it, ended";
   }
 
-  // `again`: the store was there.
+  // `again`: this client has reached the store before.
   Socket connect(Deadline deadline, bool again) {
     for (bool later = false;; later = true) {
       if (Socket s = meet(deadline, later, again); s.open()) return s;
@@ -294,7 +298,7 @@ struct TcpStore::State {
     }
   }
 
-  // Not open: later. That may be said, too, by a server that ends without an answer.
+  // Returns a closed socket for "try later". A server that ends without an answer means that too.
   Socket meet(Deadline deadline, bool later, bool again) {
     std::string why, frame;
     Socket s = detail::connect_to(host, port, deadline, why, again);

@@ -9,27 +9,27 @@
 namespace ramet {
 namespace distributed {
 
-/// Who asks: the server refuses what cannot belong to its run.
+/// Identifies a client: the server refuses clients that cannot belong to its run.
 struct StoreClient {
-  /// This one's number, and how many there are:
+  /// This rank's number, and the number of ranks:
   int rank = 0, world_size = 1;
   std::string run_id;   // of one start of all ranks; empty: any
   std::string version;  // of the library; empty: this one
 };
 
-/// The server's side and this process's own client in one. Errors: the port is taken.
+/// Serves the store over TCP. Errors: the port is taken.
 class RAMET_API TcpStoreServer {
  public:
-  /// `port` 0: a free one. `host`: the address to listen on; empty: all.
+  /// `port` 0: any free port. `host`: the address to listen on; empty: all.
   TcpStoreServer(const std::string& host, uint16_t port, const StoreClient& run);
-  /// Clients that wait get an Error.
+  /// Waiting clients get an Error.
   ~TcpStoreServer();
   TcpStoreServer(const TcpStoreServer&) = delete;
   TcpStoreServer& operator=(const TcpStoreServer&) = delete;
-  /// Where it listens.
+  /// The port on which it listens.
   uint16_t port() const;
-  /// Has it failed, and some rank of the run has not come yet, or has not gone after hearing it?
-  /// Where ranks disagree about their number, the largest one counts.
+  /// Has it failed, while some rank of the run has not come yet, or has not received the error and
+  /// gone? If ranks disagree about their number, the largest one counts.
   bool has_to_tell() const;
 
  private:
@@ -37,13 +37,13 @@ class RAMET_API TcpStoreServer {
   std::unique_ptr<State> state_;
 };
 
-/// A client. Each call that runs at the same time as another has a connection of its own. Errors:
-/// nobody listens until the deadline, what listens is no store, the server refuses this client
-/// (another world size, run or version of the library, or its rank is there already: then every
-/// rank of the run gets the error).
+/// A client. Concurrent calls use a connection each. Errors: no process listens by the deadline;
+/// the listening process is no store; the server refuses this client. It refuses another world
+/// size, run or version of the library, and a rank that is there already. Then every rank of the
+/// run gets the error.
 class RAMET_API TcpStore final : public Store {
  public:
-  /// `server`: kept alive by this client, where it is in this process.
+  /// `server`: the server, if it is in this process; this client keeps it alive.
   TcpStore(std::string host, uint16_t port, const StoreClient& client,
            Milliseconds timeout = kDefaultTimeout,
            std::shared_ptr<TcpStoreServer> server = nullptr);
@@ -58,7 +58,7 @@ class RAMET_API TcpStore final : public Store {
   size_t size() override;
   void fail_all(const std::string& why) override;
   std::string where() const override;
-  /// This host's address on the way to the server: where peers can reach this process too.
+  /// This host's address on the way to the server: peers can reach this process there too.
   std::string local_address() const;
 
  private:

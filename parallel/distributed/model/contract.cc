@@ -11,11 +11,12 @@ namespace {
 
 struct Applied {
   std::mutex mutex;
-  // A module that is gone leaves its entry, which no other module's pointer can be mistaken for.
+  // A module that is gone leaves its entry. The weak_ptr shows that another module's pointer is not
+  // meant.
   std::map<std::pair<std::string, const nn::Module*>, std::weak_ptr<const nn::Module>> to;
 };
 Applied& applied() {
-  static auto* const a = new Applied;  // modules may outlive static objects
+  static auto* const a = new Applied;  // never destroyed: modules may outlive static objects
   return *a;
 }
 

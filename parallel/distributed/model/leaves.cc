@@ -16,7 +16,7 @@ std::string joined(const std::string& module, const std::string& member) {
   return module.empty() ? member : module + "." + member;
 }
 
-/// Of the module alone.
+/// Visits the leaves of this module, not of its children.
 template <class F> void each_leaf(const nn::Module& m, const Exceptions& exceptions, const F& f) {
   for (const auto* registry : {&m.own_parameters(), &m.own_buffers()})
     for (const auto& item : *registry) {
@@ -88,7 +88,7 @@ Device home_of(const char* op, const nn::Module& module) {
 std::vector<NamedLeaf> leaves_of(const nn::Module& module, const Exceptions& exceptions) {
   std::vector<NamedLeaf> out;
   std::map<const TensorImpl*, size_t> seen;
-  std::string below;  // a module that is left out
+  std::string below;  // the path prefix of a module that is left out
   module.apply(Visit([&](const std::string& path, const nn::Module& m) {
     if (!below.empty() && path.starts_with(below)) return;
     if (exceptions.module(m)) {

@@ -11,7 +11,7 @@ namespace ramet::distributed {
 
 namespace detail {
 
-/// What DdpOptions::ignored and fully_shard take out.
+/// What DdpOptions::ignored and fully_shard exclude.
 class Exceptions {
  public:
   /// An Error for a name that nothing in the module has.
@@ -23,25 +23,27 @@ class Exceptions {
   bool tensor(const Tensor& t) const { return t.defined() && tensors_.count(t.impl()) != 0; }
 
  private:
-  // Descendants too. Another module may come to the address of one that has gone.
+  // Includes modules inside them. The weak_ptr detects another module at the address of one that
+  // has gone.
   std::map<const nn::Module*, std::weak_ptr<const nn::Module>> modules_;
-  std::map<const TensorImpl*, Tensor> tensors_;  // all that those have, and single ones
+  std::map<const TensorImpl*, Tensor> tensors_;  // all tensors of those modules, and single ones
 };
 
-/// Of the first parameter. An Error for a module of which none requires grad.
+/// The device of the first parameter. An Error if no parameter of the module requires grad.
 Device home_of(const char* op, const nn::Module& module);
 
 struct NamedLeaf {
-  std::vector<std::string> names;  // a tied one has several
+  std::vector<std::string> names;  // a tied tensor has several
   Tensor tensor;
 };
-/// For a backward that runs inside a node of another one, and could not be seen coming.
+/// Throws for a backward that runs inside a node of another one, and that could not be foreseen.
 [[noreturn]] void fail_too_late(const char* op, const std::string& parameter);
 
-/// Parameters, and buffers that require grad, each once: depth first, a module's own before its
-/// children's, in the order of registration. Those that another reducer has are left out.
+/// Parameters, and buffers that require grad, each once. Depth first, a module's own before its
+/// children's, in the order of registration. Leaves of another reducer are left out.
 std::vector<NamedLeaf> leaves_of(const nn::Module& module, const Exceptions& exceptions);
-/// Quicker than leaves_of(), and true where that has any; seldom also where it has none.
+/// Faster than leaves_of(). True if that returns any leaves; in rare cases also true if it returns
+/// none.
 bool may_have_leaves(const nn::Module& module, const Exceptions& exceptions);
 
 }  // namespace detail

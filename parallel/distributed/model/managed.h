@@ -1,4 +1,4 @@
-// Which modules fully_shard() manages: replicate() passes them over.
+// Marks the modules that fully_shard() manages: replicate() skips them.
 #pragma once
 #include "nn/module/module.h"
 
@@ -7,7 +7,7 @@ namespace distributed {
 
 /// Was fully_shard() applied to this module itself?
 RAMET_API bool is_fully_sharded(const nn::Module& m);
-/// For fully_shard(). The module must be owned by a shared_ptr; when it goes, so does the mark.
+/// For fully_shard(). A shared_ptr must own the module; the mark ends with the module.
 RAMET_API void set_fully_sharded(nn::Module& m, bool on);
 
 }  // namespace distributed

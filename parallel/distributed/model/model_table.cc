@@ -83,7 +83,7 @@ std::string difference(const std::vector<Row>& first, const std::vector<Row>& th
   return {};
 }
 
-// What an option is called is a row's name; options come before the model.
+// An option's name is the row's name; options come before the model.
 std::string packed(const SharedOptions& options) {
   std::vector<Row> rows;
   for (const auto& [name, value] : options) rows.push_back({kOption, name, value});

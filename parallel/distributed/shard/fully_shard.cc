@@ -27,7 +27,7 @@ namespace {
 
 constexpr const char* kOp = "fully_shard";
 
-// Around each forward of the module. It owns the group.
+// Runs around each forward of the module. It owns the group.
 struct Gathered {
   std::shared_ptr<ShardGroup> group;
   std::shared_ptr<void> operator()(nn::Module& module) const {
@@ -36,8 +36,8 @@ struct Gathered {
   }
 };
 
-// The general walk, where parameters do not lead there since all of them are frozen: a backward
-// that needs their values has to know its task.
+// Makes backwards take the engine's general path. If all parameters are frozen, they do not cause
+// it themselves. A backward that needs their values must know its task.
 void mark(nn::Module&, const std::vector<Tensor>&, std::vector<Tensor>& outputs) {
   for (const Tensor& y : outputs)
     if (y.defined() && autograd::wants_grad(y.impl()))
@@ -55,7 +55,7 @@ std::shared_ptr<ShardGroup> detail::shard_group_of(const nn::Module& module) {
 
 namespace {
 
-// A second group of the same ranks, one for all that is sharded over them.
+// Returns a second group of the same ranks, one for all modules that are sharded over them.
 std::shared_ptr<ProcessGroup> second_lane(const std::shared_ptr<ProcessGroup>& group) {
   static std::mutex mutex;
   static std::map<const ProcessGroup*, std::weak_ptr<ProcessGroup>> lanes;
@@ -90,7 +90,7 @@ class Collector {
     for (const auto& child : m.own_children()) {
       if (!child.value()) continue;
       if (auto group = detail::shard_group_of(*child.value())) below.insert(std::move(group));
-      // Below a sharded module others may be: their groups belong to this tree, too.
+      // There may be sharded modules inside a sharded module: their groups belong to this tree too.
       visit(*child.value(), prefix + child.key() + ".");
     }
   }
@@ -109,7 +109,7 @@ class Collector {
     RAMET_CHECK(t.is_leaf() && !t.is_view(), kOp, "parameter '", name, "': got ", describe(t),
                 ", which is no leaf");
     const auto* leaf = static_cast<const autograd::AccumulateGrad*>(t->node);
-    // Its reducer would go on with a member that gets no gradient any more.
+    // Otherwise its reducer would keep a member that gets no gradient any more.
     RAMET_CHECK(!leaf || !leaf->reduce, kOp, "parameter '", name, "' of module ", m.name(),
                 " is reduced by a DistributedDataParallel or a replicate() of this module or of "
                 "one above it: expected fully_shard() before these");
@@ -123,7 +123,7 @@ class Collector {
   std::set<const nn::Module*> seen_;
 };
 
-// Of all groups of a tree: one stream orders what is done with their memory.
+// For all groups of a tree: one stream orders all uses of their memory.
 void check_one_device(const Collector& collector) {
   std::pair<std::string, Tensor> first;
   const auto check = [&first](const std::string& name, const Tensor& t) {
@@ -149,8 +149,8 @@ std::string table_of(const FullyShardOptions& options) {
   return text.str();
 }
 
-// `checked` gives this rank's table, or throws where it cannot take part for reasons of its own: an
-// Error on all ranks, as where their tables differ.
+// `checked` returns this rank's table, or throws if this rank cannot take part. Such an exception
+// is an Error on all ranks, and so are tables that differ.
 void check_same(const ShardLanes& lanes, const std::string& name,
                 const std::function<std::string()>& checked) {
   std::string mine, problem;
@@ -180,7 +180,7 @@ void check_same(const ShardLanes& lanes, const std::string& name,
     }
   };
   compare(*lanes.gather);
-  // What a row of the mesh has found is seen by its columns.
+  // If a row of the mesh has found an error, its columns see it here.
   if (lanes.outer) compare(*lanes.outer);
   if (!problem.empty()) throw Error(problem);
 }

@@ -45,7 +45,7 @@ std::vector<Tensor> grad(const std::shared_ptr<ProcessGroup>& group,
     if (!by_someone(i)) continue;
     Tensor& g = gradients[i];
     if (!g.defined()) g = zeros_like(inputs[i]);
-    // On every rank, so that all of them meet in its backward.
+    // On every rank, so that all ranks meet in its backward.
     if (create_graph && !g.requires_grad()) g = g.detach().requires_grad_(true);
     g = sum_over_group(g, group);
     if (op == ReduceOp::average) g = g.div(group->size());

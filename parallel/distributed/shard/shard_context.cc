@@ -24,7 +24,7 @@ void erase(std::vector<ShardGroup*>& list, const ShardGroup* group) {
   list.erase(std::remove(list.begin(), list.end(), group), list.end());
 }
 
-// Nobody is about to read its members.
+// No forward and no unshard() needs the values of its members.
 bool idle(const ShardGroup& group) { return group.uses == 0 && !group.held; }
 
 bool contains(const std::vector<ShardGroup*>& list, const ShardGroup* group) {
@@ -57,14 +57,15 @@ void ShardContext::forget(const ShardGroup* group) {
 
 void ShardContext::begin_forward(ShardGroup& group) {
   capture::refuse("fully_shard", "ranks meet in its forward and backward");
-  autograd::note_meeting();  // also where it is gathered already
+  autograd::note_meeting();  // even if it is gathered already
   const Lock lock(mutex);
   for (const Pending& p : pending_)
     RAMET_CHECK(p.group != &group || p.writes == group.writes(), "fully_shard",
                 "parameters were changed, as by an optimizer's step, while gradients of a backward "
                 "that was not the last one had not come: expected set_is_last_backward(true) "
                 "before the last backward, or finalize_backward() after it");
-  // What a backward computes again it needs alone, and differentiates itself.
+  // A forward that a backward computes again is not part of the order: it needs this group alone,
+  // and is differentiated at once.
   const bool again = task_ || tls.task;
   if (running_.empty() && !again) sequence_.clear();
   running_.push_back({&group, std::uncaught_exceptions()});
@@ -76,8 +77,8 @@ void ShardContext::begin_forward(ShardGroup& group) {
     history_.push_back(&group);
   }
   try {
-    // Nobody planned this gather. Where another device's lane may begin the planned ones beside it,
-    // they come first, on all ranks.
+    // This gather is not in the plan. If another device's lane may begin planned gathers
+    // concurrently, those come first, on all ranks.
     if (task_ && task_->several_devices()) gather_until(gathers_.size());
     group.launch_gather();
     if (!again) {
@@ -111,7 +112,7 @@ void ShardContext::end_forward(bool failed) {
   if (idle(*entry.group) && (failed || reshards(*entry.group))) entry.group->reshard();
   if (!running_.empty() || task_) return;
   if (!tls.task) last_sequence_ = sequence_;
-  // What was gathered ahead in vain.
+  // Frees what was gathered ahead in vain.
   for (ShardGroup* g : groups_)
     if (idle(*g) && (failed || g->state() == ShardState::gathering)) g->reshard();
 }
@@ -147,7 +148,7 @@ void ShardContext::on_backward_begun(ShardGroup& group, GraphTask& task) {
   ++open_[&group];
 }
 
-// Has its turn come in this backward?
+// Has this backward already passed the group's turn?
 bool ShardContext::is_past(const ShardGroup& group) const {
   const auto begin = reductions_.begin(), end = begin + static_cast<ptrdiff_t>(next_reduction_);
   return std::find(begin, end, &group) != end;
@@ -180,7 +181,7 @@ void ShardContext::on_values_needed(ShardGroup& group) {
               "a backward needs the values of '", group.units[0].members[0].name,
               "' or of another parameter of its group, which set_unshard_in_backward(false) says "
               "that it does not");
-  // Behind it in the order; 0: it is not there.
+  // The position after the group in the order; 0: it is not in it.
   const auto end_of = [this](const ShardGroup* g) {
     const auto at = std::ranges::find(gathers_, g);
     return at == gathers_.end() ? 0 : static_cast<size_t>(at - gathers_.begin()) + 1;
@@ -191,7 +192,7 @@ void ShardContext::on_values_needed(ShardGroup& group) {
       for (const ShardGroup* ahead : group.backward_prefetch) gather_until(end_of(ahead));
     else if (group.options.prefetch) gather_until(std::min(next_gather_ + 1, gathers_.size()));
   }
-  group.launch_gather();  // it may have been needed, and given back, before
+  group.launch_gather();  // it may have been needed and freed before
   group.finish_gather();
   advance_reductions();
 }
@@ -199,7 +200,7 @@ void ShardContext::on_values_needed(ShardGroup& group) {
 void ShardContext::on_gradients_complete(ShardGroup& group) {
   --open_[&group];
   if (is_past(group))
-    group.keep_unsynchronised();  // a backward inside this one, without synchronisation
+    group.keep_unsynchronised();  // an inner backward, without synchronisation
   if (idle(group) && group.reshard_after_backward) group.reshard();
   advance_reductions();
 }
@@ -211,13 +212,14 @@ void ShardContext::gather_used_after(const ShardGroup& group) {
   gather_until(end);
 }
 
-// Has this backward, or one inside it, something for the group that has not come?
+// Does this backward, or one inside it, still have a gradient for the group to come?
 bool ShardContext::may_get_more(const ShardGroup& group) {
   if (const auto at = open_.find(&group); at != open_.end() && at->second > 0) return true;
   return group.may_grow(*task_);
 }
 
-// Reductions whose turn has come. One is under way while the next one's gradients are computed.
+// Begins the reductions that are next. One is under way while the next one's gradients are
+// computed.
 void ShardContext::advance_reductions(bool at_end) {
   if (!reducing_) return;
   for (; next_reduction_ < reductions_.size(); ++next_reduction_) {
@@ -244,7 +246,7 @@ static CollectiveOptions used_parameters(const ShardGroup& g) {
   return o;
 }
 
-// Begins to find out which parameters any rank had.
+// Begins the exchange that finds out which parameters any rank had.
 void ShardContext::exchange_presence() {
   std::vector<bool> present;
   for (ShardGroup* g : reduced_) {
@@ -270,12 +272,12 @@ void ShardContext::settle() {
       for (const ShardGroup::Unit& unit : p.group->units)
         if (unit.piece.defined()) unit.reducing.wait();
     }
-    // All of them before a hook of one runs: it may be an optimizer's step and its zero_grad(),
-    // which does not mean the others.
+    // Takes all results before any hook runs: a hook may be an optimizer's step with its
+    // zero_grad(), which must not drop the others.
     std::vector<ShardGroup::Reduced> reduced;
     for (const Pending& p : std::exchange(pending_, {}))
       p.group->take_reduced(flags_.data_ptr<bool>() + p.first, reduced);
-    std::exception_ptr failed;  // a hook: the other shards have their gradients in any case
+    std::exception_ptr failed;  // of a hook: the other shards get their gradients in any case
     for (auto& [leaf, gradient] : reduced) {
       try {
         leaf->run_hooks(gradient, 0);
@@ -291,7 +293,7 @@ void ShardContext::settle() {
   }
 }
 
-// No rank waits for the others.
+// Aborts, so that no rank waits for the others.
 void ShardContext::abort_groups(const char* reason) {
   if (!groups_.empty()) groups_[0]->lanes.abort(reason);
   for (ShardGroup* g : groups_) g->drop_gradients();
@@ -309,7 +311,7 @@ void ShardContext::on_backward_ended(bool failed) {
       advance_reductions(/*at_end=*/true);
       if (!reduced_.empty()) exchange_presence();
       if (is_last_backward) settle();
-      // On all ranks the same groups are here when the next forward begins.
+      // The same groups are gathered on all ranks when the next forward begins.
       for (ShardGroup* g : groups_)
         if (!g->reshard_after_backward) g->finish_gather();
     }

@@ -1,4 +1,5 @@
-// The gradients of a group of sharded parameters: from the backward's full ones to the shards'.
+// The gradients of a group of sharded parameters: from the full gradients of a backward to those of
+// the shards.
 #include <algorithm>
 
 #include "autograd/grad_mode.h"
@@ -46,7 +47,7 @@ Tensor ShardGroup::gradient_place(size_t u, size_t i) {
   const NoGradGuard off;
   Unit& unit = units[u];
   Member& m = unit.members[i];
-  // A backward inside this one has its part there, or may still come with it.
+  // An inner backward has put its part there, or may still do so.
   if (m.reached || may_reach(m, *tls.task)) return {};
   const Tensor& place = unit.place(i);
   return place.unique() ? place.shallow() : Tensor();
@@ -68,13 +69,13 @@ std::vector<Tensor> ShardGroup::reduce(const std::vector<std::pair<Node*, std::v
                 ", expected the size, dtype and device of ", describe(m.full));
     const Tensor& place = unit.place(edge->member_);
     const bool is_there = g->data == place->data;
-    // The backward around this one is about to come with what it has written there.
+    // The outer backward is about to add what it has written there.
     if (!m.reached && !is_there && !place.unique()) fail_too_late(kOp, m.name);
     if (std::exchange(m.reached, true)) place.add_(g);
     else if (!is_there && g.numel()) autograd::copy_values(place, g);
   }
   context->on_gradients_complete(*this);
-  return std::vector<Tensor>(in.size());  // the shards get theirs at the end
+  return std::vector<Tensor>(in.size());  // the shards get their gradients at the end
 }
 
 bool ShardGroup::may_grow(GraphTask& task) const {
@@ -88,7 +89,7 @@ bool ShardGroup::reduces() const {
   return std::ranges::any_of(units, [](const Unit& u) { return u.trainable(); });
 }
 
-// zero_grad() means those gradients too that have not come to the shards yet.
+// zero_grad() also drops gradients that have not reached the shards yet.
 void ShardGroup::drop_zeroed(Unit& unit) {
   for (size_t i = 0; i < unit.members.size(); ++i) {
     Member& m = unit.members[i];
@@ -119,13 +120,13 @@ void ShardGroup::keep_unsynchronised() {
 
 void ShardGroup::launch_reduction() {
   const NoGradGuard off;
-  keep_unsynchronised();  // what came before, and then this backward's
+  keep_unsynchronised();  // gradients from before, then this backward's
   all_reducing_ = all_reduce;
   const int n = lanes.reduce->size();
   for (Unit& unit : units) {
     if (!unit.trainable()) continue;
     if (!unit.collected.defined()) unit.collected = unit.zeros(unit.layout.total());
-    // Two sums are rounded once: a tree's parts are its own.
+    // The sum of two sums is rounded once: the first sums are parts of a tree.
     const bool wide = lanes.outer && options.order.is_tree() && autograd::is_narrow(unit.dtype);
     if (wide) unit.collected = unit.collected.to(kFloat);
     unit.piece =
@@ -183,7 +184,7 @@ void ShardGroup::take_reduced(const bool* present, std::vector<Reduced>& out) {
       m.collected = m.summed = false;
       if (!*present++ || !m.shard.requires_grad()) continue;
       AccumulateGrad* leaf = autograd::grad_accumulator(m.shard.impl());
-      if (leaf->mark == AccumulateGrad::kZeroed) continue;  // meanwhile
+      if (leaf->mark == AccumulateGrad::kZeroed) continue;  // set to zero since then
       const int64_t n = m.shard.numel();
       out.push_back({autograd::NodePtr(leaf),
                      n ? piece_of(piece, unit.layout.place(i, me), {n}) : unit.zeros(0)});

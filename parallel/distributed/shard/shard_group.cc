@@ -38,7 +38,7 @@ void ShardLanes::abort(const std::string& reason) const {
 
 ShardEdge::ShardEdge(ShardGroup* group, size_t unit, size_t member)
     : Node("FullyShard", 1, 1, sizeof(ShardEdge)), group_(group), unit_(unit), member_(member) {
-  // The general walk: it knows when all gradients of the bucket have come.
+  // The engine's general path: it knows when all gradients of the bucket have come.
   flags |= kSpans | kReduce;
   device = static_cast<uint8_t>(group->units[unit].device.ordinal());
 }
@@ -138,7 +138,7 @@ std::shared_ptr<ShardGroup> ShardGroup::make(const ShardLanes& lanes,
         RAMET_CHECK(alive, kOp, "parameter '", name, "' belongs to a sharded module that is gone");
         alive->on_absent_values_read(name);
       }));
-      // What saved it before must not see a change.
+      // Nodes that saved the member before must not see a change.
       m.absent->own_version.store(m.full.version(), std::memory_order_relaxed);
       m.gathered_version = m.shard.version();
       add_ref(m.absent->refs);
@@ -167,7 +167,7 @@ std::string ShardGroup::named(const char* what, const Unit& unit) const {
          (unit.members.size() > 1 ? " .. " + unit.members.back().name : "") + "]";
 }
 
-// This rank's shards, from the values that all ranks agree on.
+// Makes this rank's shards from the values that all ranks agree on.
 void ShardGroup::shard_values(Unit& unit) {
   const ShardLayout& layout = unit.layout;
   const Tensor flat = unit.zeros(layout.total());
@@ -255,14 +255,14 @@ Work ShardGroup::gather(const Unit& unit, const Tensor& flat, const char* what) 
   const int me = lanes.gather->rank();
   const std::vector<Tensor> out = unit.pieces(flat, lanes.gather->size());
   const Tensor& mine = out[static_cast<size_t>(me)];
-  mine.zero_();  // gaps travel along
+  mine.zero_();  // gaps are sent too
   for (size_t i = 0; i < unit.members.size(); ++i) {
     const Tensor& shard = unit.members[i].shard;
     const int64_t at = unit.layout.place(i, me);
     if (shard.numel()) autograd::copy_values(mine.slice(0, at, at + shard.numel()), shard);
   }
   CollectiveOptions o(named(what, unit));
-  o.undefined_on_failure = true;  // `flat` is given up then
+  o.undefined_on_failure = true;  // then `flat` is discarded
   return lanes.gather->all_gather(out, mine, o);
 }
 
@@ -278,7 +278,7 @@ void ShardGroup::finish_gather() {
   for (Unit& unit : units) {
     for (size_t i = 0; i < unit.members.size(); ++i) {
       Member& m = unit.members[i];
-      // Graphs of before notice that their values are no longer there.
+      // Graphs from before the change detect that their values are gone.
       if (m.shard.version() != m.gathered_version)
         m.absent->wrote(m.shard.storage_impl()->last_writer());
       m.gathered_version = m.shard.version();
@@ -294,7 +294,7 @@ void ShardGroup::finish_gather() {
 
 void ShardGroup::reshard() {
   if (state_ == ShardState::gathering) {
-    // Its memory is kept by the operation until that has ended.
+    // The operation keeps its memory alive until it has ended.
     for (Unit& unit : units) unit.flat = Tensor();
     state_ = ShardState::sharded;
   }
@@ -315,7 +315,7 @@ void ShardGroup::reshard() {
 
 void ShardGroup::on_absent_values_read(const std::string& parameter) {
   const Lock lock(context->mutex);
-  if (state_ == ShardState::gathered) return;  // by another thread
+  if (state_ == ShardState::gathered) return;  // gathered by another thread
   if (held) return finish_gather();
   RAMET_CHECK(tls.task, kOp, "parameter '", parameter,
               "' is sharded: its values are here only while its module's forward or backward runs. "

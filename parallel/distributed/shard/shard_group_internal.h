@@ -15,14 +15,14 @@ namespace ramet::distributed::detail {
 class ShardContext;
 class ShardGroup;
 
-/// The gradient edge of a full parameter; its group is the bucket.
+/// The gradient edge of a full parameter. The group is its bucket.
 class ShardEdge final : public autograd::Node {
  public:
   ShardEdge(ShardGroup* group, size_t unit, size_t member);
   ~ShardEdge() override;
   std::string name() const override;
   autograd::RawEdge* edges() override { return &next_; }
-  /// Outside of a reduction (autograd::grad): this rank's own gradient of its shard.
+  /// Outside of a reduction (autograd::grad): returns this rank's own gradient of its shard.
   void apply(Tensor* in, Tensor* out) override;
   Tensor destination(uint32_t slot) override;
   autograd::ReduceBucket* bucket() override;
@@ -32,12 +32,11 @@ class ShardEdge final : public autograd::Node {
  private:
   friend class ShardGroup;
   autograd::RawEdge next_;
-  ShardGroup* group_;  // null: gone
+  ShardGroup* group_;  // null: the group is gone
   const size_t unit_, member_;
 };
 
-/// Gathers and reductions are queued separately: how they follow one another may differ from rank
-/// to rank.
+/// Gathers and reductions have separate queues: their relative order may differ from rank to rank.
 struct ShardLanes {
   std::shared_ptr<ProcessGroup> gather, reduce;
   std::shared_ptr<ProcessGroup> outer;  // between replicas; null: there are none
@@ -52,7 +51,7 @@ struct FoundParameter {
   std::vector<std::pair<nn::Module*, std::string>> places;
 };
 
-/// Part of a flat tensor, from the element `offset`, with a storage of its own.
+/// The part of a flat tensor that begins at element `offset`, with a storage of its own.
 Tensor piece_of(const Tensor& flat, int64_t offset, IntArrayRef sizes);
 
 class ShardGroup final : public autograd::ReduceBucket,
@@ -61,33 +60,34 @@ class ShardGroup final : public autograd::ReduceBucket,
   struct Member {
     std::string name;
     Tensor full;        // the module's member
-    Tensor shard;       // what is registered
+    Tensor shard;       // the registered parameter
     StorageRef absent;  // the memory of `full` while it is sharded; counts its versions
     autograd::NodePtr edge;
     std::vector<std::pair<nn::Module*, std::string>> places;
-    uint32_t gathered_version = 0, written_version = 0;  // of the shard, of `full`
-    Tensor place;                                        // of the gradient, in the unit's flat ones
-    bool reached = false;                                // by the backward that runs
-    bool collected = false;                              // by one without synchronisation
-    bool summed = false;                                 // by one without all-reduce
+    uint32_t gathered_version = 0, written_version = 0;  // Of the shard, of `full`.
+    Tensor place;                                        // Of the gradient, in the unit's flat
+                                                         // gradients.
+    bool reached = false;                                // By the current backward.
+    bool collected = false;                              // by a backward without synchronisation
+    bool summed = false;                                 // by a backward without all-reduce
   };
-  /// Parameters of one dtype that all want a gradient, or none of them.
+  /// Parameters of one dtype, either all with requires_grad or all without.
   struct Unit {
     std::vector<Member> members;
     ShardLayout layout;
     ScalarType dtype = kFloat;
     Device device{kCPU, 0};
-    Tensor flat;  // gathered, or on its way
+    Tensor flat;  // gathered, or being gathered
     Work gathering;
     Tensor gradients, collected;  // flat, full
     Tensor piece, summed;         // of the sum
     Work reducing;
     bool trainable() const;
-    /// [n], of its dtype, on its device.
+    /// Zeros of shape [n], of its dtype, on its device.
     Tensor zeros(int64_t n) const;
     /// Each rank's piece of `flat`.
     std::vector<Tensor> pieces(const Tensor& flat, int ranks) const;
-    /// Where the gradient of a member goes, in `gradients`; made when it is first asked for.
+    /// The memory in `gradients` for a member's gradient; made when it is first asked for.
     const Tensor& place(size_t member);
   };
 
@@ -101,30 +101,30 @@ class ShardGroup final : public autograd::ReduceBucket,
   std::shared_ptr<ShardContext> context;
   std::optional<bool> reshard_after_forward;
   bool reshard_after_backward = true, unshard_in_backward = true;
-  /// To gather beside this one, in this order; none: as the last forward was.
+  /// The groups to gather concurrently with this one, in this order; empty: as in the last forward.
   std::vector<ShardGroup*> forward_prefetch, backward_prefetch;
   bool sync = true, all_reduce = true;
   bool held = false;  // by unshard()
-  int uses = 0;       // forwards that run
-  // When the first one of the history began, and the last one ended, as the context counts.
+  int uses = 0;       // running forwards
+  // When the first use in the history began, and the last one ended, as the context counts.
   uint64_t first_use = 0, last_use = 0;
 
-  // Values. All of it under the context's lock.
+  // Values. The caller of each holds the context's lock.
   ShardState state() const { return state_; }
-  /// Begins to gather, unless that was begun and the shards have not changed since.
+  /// Begins to gather, unless a gather has begun and the shards have not changed since.
   void launch_gather();
-  /// Waits for it; members have their values.
+  /// Waits for the gather; then members have their values.
   void finish_gather();
   void reshard();
-  /// Begins to gather a unit's shards into `flat`, which has room for all of them.
+  /// Begins to gather a unit's shards into `flat`, which must hold all of them.
   Work gather(const Unit& unit, const Tensor& flat, const char* what) const;
-  /// The first parameter whose shard was changed since it was gathered last; null: none.
+  /// The first parameter with a shard that was changed since it was last gathered; null: none.
   const Member* changed() const;
-  /// Grows with each write to a shard.
+  /// Increases with each write to a shard.
   uint64_t writes() const;
   /// Members follow requires_grad of their shards.
   void follow_requires_grad();
-  /// Somebody asks for values that are not here.
+  /// Called when code reads values that are not gathered.
   void on_absent_values_read(const std::string& parameter);
 
   // Gradients: shard_gradients.cc.
@@ -132,19 +132,20 @@ class ShardGroup final : public autograd::ReduceBucket,
                              autograd::GraphTask& task) override;
   void on_backward_begun(autograd::GraphTask& task) override;
   Tensor gradient_place(size_t unit, size_t member);
-  bool may_grow(autograd::GraphTask& task) const;  // may a backward inside it come with more?
-  bool reduces() const;        // is there anything to reduce when it is synchronised?
-  void keep_unsynchronised();  // no synchronisation: keeps what has come
+  bool may_grow(autograd::GraphTask& task) const;  // may an inner backward bring more?
+  bool reduces() const;        // is there anything to reduce with synchronisation on?
+  void keep_unsynchronised();  // without synchronisation: keeps what has come
   void launch_reduction();
   void finish_reduction();
-  /// For each member that is reduced, in order: has this rank a part in it?
+  /// Appends, for each member that is reduced, in order: does this rank contribute to it?
   void add_presence(std::vector<bool>& present) const;
-  /// What a shard gets.
+  /// The gradient that a shard gets.
   struct Reduced {
     autograd::NodePtr leaf;
     Tensor gradient;
   };
-  /// As many entries, of what all ranks have together: appends what has come of them.
+  /// `present`: the same entries, combined over all ranks. Appends the gradients that have
+  /// resulted.
   void take_reduced(const bool* present, std::vector<Reduced>& out);
   void drop_gradients();
 
@@ -154,10 +155,10 @@ class ShardGroup final : public autograd::ReduceBucket,
   void drop_zeroed(Unit& unit);
   std::string named(const char* what, const Unit& unit) const;
   ShardState state_ = ShardState::sharded;
-  bool all_reducing_ = true;  // all_reduce, when the reduction began
+  bool all_reducing_ = true;  // the value of all_reduce when the reduction began
 };
 
-/// The group that fully_shard made for this very module; null where it was not called.
+/// The group that fully_shard made for exactly this module; null if it was not called on it.
 std::shared_ptr<ShardGroup> shard_group_of(const nn::Module& module);
 
 }  // namespace ramet::distributed::detail

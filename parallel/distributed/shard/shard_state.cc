@@ -18,12 +18,12 @@ namespace {
 // One registered parameter or buffer, and how it is spread.
 struct Entry {
   std::string name;
-  Tensor local;                 // what is registered
-  std::vector<int64_t> sizes;   // of the whole
+  Tensor local;                 // the registered tensor
+  std::vector<int64_t> sizes;   // of the whole tensor
   std::vector<int64_t> sliced;  // of this rank's slice, before it was sharded
-  int64_t dim = -1;             // of tensor parallelism
+  int64_t dim = -1;             // the cut dimension, for tensor parallelism
   std::shared_ptr<ProcessGroup> slices;
-  ShardGroup* group = nullptr;  // of fully_shard
+  ShardGroup* group = nullptr;  // for fully_shard
   size_t unit = 0, member = 0;
   bool buffer = false;
 
@@ -176,7 +176,8 @@ Tensor get_total_norm(const nn::Module& module, double norm_type, bool error_if_
   RAMET_CHECK(norm_type > 0, op, "norm_type: got ", norm_type, ", expected more than 0");
   const NoGradGuard off;
   const bool infinite = std::isinf(norm_type);
-  // Parameters that are spread alike, in order of first appearance: the same on all ranks.
+  // Groups of parameters that are spread in the same way, in order of first appearance: the same on
+  // all ranks.
   struct Alike {
     std::shared_ptr<ProcessGroup> shards, slices;
     Device device;
@@ -223,7 +224,7 @@ double clip_grad_norm_(const nn::Module& module, double max_norm, double norm_ty
                   "the device");
   const Tensor norm = get_total_norm(module, norm_type, error_if_nonfinite);
   nn::utils::clip_grads_with_norm_(module.parameters(), max_norm, norm);
-  return norm.item<double>();  // what scales is queued
+  return norm.item<double>();  // the scaling is queued by now
 }
 
 }  // namespace ramet::distributed

@@ -104,7 +104,8 @@ Tensor TensorParallel::copy_of(const Tensor& whole) const {
 
 namespace {
 
-// Registers a slice of a whole parameter, or a copy of all of it; an undefined one stays undefined.
+// Registers `part` for the parameter `whole`: a slice or a copy of it. An undefined one stays
+// undefined.
 Tensor add(nn::Module& m, const char* name, const Tensor& part, const Tensor& whole) {
   return m.register_parameter(name, part, whole.defined() && whole.requires_grad());
 }

@@ -7,7 +7,7 @@ namespace {
 
 constexpr const char* kOp = "TensorPart";
 
-// Appends, joining what continues the last run.
+// Appends a run, and joins it to the last run if it continues that one.
 void add(std::vector<PartRun>& runs, const PartRun& r) {
   if (r.length == 0) return;
   if (!runs.empty() && runs.back().whole + runs.back().length == r.whole &&
@@ -25,7 +25,7 @@ int64_t checked_product(int64_t a, int64_t b, const std::string& name) {
   return product;
 }
 
-// What `cut` leaves of `before` elements.
+// How many of `before` elements `cut` leaves.
 int64_t kept(const std::string& name, int64_t before, const Cut& c) {
   const bool sane = c.outer >= 0 && c.extent >= 0 && c.inner >= 0 && c.begin >= 0 && c.length >= 0;
   RAMET_CHECK(sane && c.begin <= c.extent && c.length <= c.extent - c.begin, kOp, "\"", name,
@@ -58,7 +58,7 @@ int64_t elements_of(const std::string& name, const std::vector<int64_t>& sizes,
 
 std::vector<PartRun> runs_of(const std::string& name, const std::vector<int64_t>& sizes,
                              const std::vector<Cut>& cuts) {
-  (void)elements_of(name, sizes, cuts);  // they fit each other
+  (void)elements_of(name, sizes, cuts);  // checks that they fit each other
   std::vector<PartRun> runs;
   add(runs, {0, 0, elements_of(sizes)});
   for (const Cut& c : cuts) {
@@ -66,7 +66,7 @@ std::vector<PartRun> runs_of(const std::string& name, const std::vector<int64_t>
     auto from = runs.begin();
     const int64_t row = c.length * c.inner;
     for (int64_t o = 0; o < c.outer && row > 0; ++o) {
-      // Elements [begin, begin + row) of what was there, in increasing order of o.
+      // Elements [begin, begin + row) of the input, in increasing order of o.
       const int64_t begin = (o * c.extent + c.begin) * c.inner;
       while (from->local + from->length <= begin) ++from;
       for (auto r = from; r != runs.end() && r->local < begin + row; ++r) {

@@ -54,7 +54,7 @@ class Int8 final : public WireFormat {
   void encode(const float* in, int64_t n, void* out, const WireKey& key) const override {
     const uint64_t seed = XXH3_64bits_withSeed(key.name.data(), key.name.size(), seed_);
     const uint64_t stream = static_cast<uint64_t>(key.step) << 32 | static_cast<uint32_t>(key.role);
-    // Whole blocks whose random numbers stay in the cache.
+    // A portion is a number of whole blocks with random numbers that fit the cache.
     const int64_t portion = std::max<int64_t>(block_, 4096);
     std::vector<float> draws(static_cast<size_t>(std::min(n, portion)));
     char* to = static_cast<char*>(out);
@@ -82,7 +82,7 @@ class Int8 final : public WireFormat {
 
  private:
   static char* encode_block(const float* x, const float* draw, int64_t n, char* to) {
-    float most = 0, wrong = 0;  // wrong: NaN where an element is not finite
+    float most = 0, wrong = 0;  // wrong: NaN if an element is not finite
     for (int64_t i = 0; i < n; ++i) {
       most = std::max(most, std::fabs(x[i]));
       wrong += x[i] * 0.0f;
@@ -91,7 +91,7 @@ class Int8 final : public WireFormat {
     const float scale = finite ? most / 127.0f : NAN;
     std::memcpy(to, &scale, sizeof(scale));
     auto* q = reinterpret_cast<int8_t*>(to + sizeof(scale));
-    if (!(scale >= FLT_MIN)) {  // NaN times 1 is NaN
+    if (!(scale >= FLT_MIN)) {  // scale NaN: each q = 1 decodes to NaN
       std::memset(q, finite ? 0 : 1, static_cast<size_t>(n));
     } else {
       const float per_step = 1.0f / scale;

@@ -1,4 +1,4 @@
-// Post-local SGD: whose gradients are averaged depends on the step.
+// Post-local SGD: the step determines which ranks' gradients are averaged.
 #include <numeric>
 
 #include "parallel/distributed/stages/stages.h"
@@ -15,7 +15,7 @@ class PostLocalSgd final : public RouteStage {
                 "subgroup: got none, expected the one that this rank is in (new_subgroups)");
     RAMET_CHECK(start >= 0, op, "start: got ", start, ", expected 0 or more steps");
   }
-  // Subgroups may be of different sizes, so these say nothing of it.
+  // Subgroups may have different sizes, so the text does not include the size.
   std::string description() const override {
     return "post_local_sgd(start " + std::to_string(start_) + ")";
   }

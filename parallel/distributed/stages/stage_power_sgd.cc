@@ -1,4 +1,4 @@
-// PowerSGD: power_sgd_stage in stages.h says what is computed.
+// PowerSGD: power_sgd_stage in stages.h gives the formulas.
 #include <algorithm>
 #include <cmath>
 
@@ -12,9 +12,10 @@
 namespace ramet::distributed {
 namespace {
 
-/// Makes the columns of a [rows, columns] orthonormal, in double, from left to right: Gram and
-/// Schmidt, twice, which is enough (Giraud et al., 2005). A column that adds nothing to those
-/// before becomes zero. How many did not; -1, and `a` as it was, where a value is not finite.
+/// Makes the columns of a [rows, columns] orthonormal, in double, from left to right. It runs
+/// Gram-Schmidt twice, which is enough (Giraud et al., 2005). A column that depends linearly on
+/// those before becomes zero. Returns the number of columns that did not. Returns -1, with `a`
+/// unchanged, if a value is not finite.
 int64_t orthonormalize(const Tensor& a) {
   const int64_t rows = a.size(0), columns = a.size(1);
   float* const values = static_cast<float*>(a.ptr());
@@ -92,14 +93,14 @@ class PowerSgd final : public ReduceStage {
     Tensor q;      // [m, r], the same on all ranks
     Tensor error;  // [n, m], this rank's
   };
-  // A gradient on its way.
+  // A gradient that is being reduced.
   struct Matrix {
     size_t index;  // in the list
     size_t at;     // of P, in the first message
     Shape shape;
-    bool mine;     // this rank has one
+    bool mine;     // this rank has a gradient
     Tensor delta;  // gradient and error
-    Memory next;   // what is remembered when all is well
+    Memory next;   // the new state, if all succeeds
   };
   Shape shape_of(IntArrayRef sizes) const {
     Shape s;
@@ -142,8 +143,8 @@ void PowerSgd::load_state(const std::map<std::string, Tensor>& state) {
   memory_ = std::move(loaded);
 }
 
-// Of orthonormal columns, the same on all ranks: those of the step before, and random ones for what
-// they lack.
+// Orthonormal columns, the same on all ranks: those of the step before, and random ones in place of
+// those that are missing.
 Tensor PowerSgd::first_factor(const std::string& name, const Shape& shape, const Memory& memory,
                               int64_t step) const {
   const bool warm = options_.warm_start && memory.q.defined() &&
@@ -174,7 +175,7 @@ void PowerSgd::reduce(std::vector<StageValues>& list, const StageNext& next) {
   if (next.step() < options_.start) return next.reduce(list);
   const NoGradGuard off;
   const auto me = static_cast<size_t>(next.rank());
-  // First the products D Q, and with them what is not compressed.
+  // First the products D Q, and with them the values that are not compressed.
   std::vector<Matrix> matrices;
   std::vector<StageValues> first, second;
   for (size_t i = 0; i < list.size(); ++i) {

@@ -12,7 +12,7 @@ namespace ramet::distributed::detail {
 
 namespace {
 
-// What a stage, perhaps a user's, hands on, or leaves of what it was given: `like`.
+// Checks what a hook, perhaps a user's, passes on, or leaves of what it was given: `like`.
 void check_values(const CommStage& stage, const char* what, const StageValues& v, int ranks,
                   const TensorBase* like = nullptr) {
   const Tensor& t = v.values;
@@ -82,7 +82,7 @@ class PlainFormat final : public WireFormat {
     std::memcpy(out, in, bytes(n));
   }
 };
-const PlainFormat& plain() {  // never destroyed, and nothing of it before main()
+const PlainFormat& plain() {  // never destroyed, and not made before main()
   static const auto* format = new PlainFormat;
   return *format;
 }
@@ -113,7 +113,7 @@ class Wire {
     const Staging memory = channel_.staging(numbers(of(me_)) * sizeof(float));
     float* const sum = reinterpret_cast<float*>(memory.data());
     add_up(sum);
-    // Of a sum the mean travels: it is in range where the contributions are.
+    // For a sum, the mean is sent: it is in range if the contributions are.
     const bool scaled = run_.average == Average::sum && !lossless_ && n_ > 2;
     double divisor = 1, rows = 0, active = 0;
     for (double r : run_.rows)
@@ -149,7 +149,7 @@ class Wire {
     return sum;
   }
   size_t encoded(const Part& p) const { return formats_.back()->bytes(p.n); }
-  // Of those parts that a rank has.
+  // The encoded size of those parts that a rank has.
   size_t encoded(const Parts& parts, int rank) const {
     size_t sum = 0;
     for (const Part& p : parts) sum += has(rank, p) ? encoded(p) : 0;
@@ -161,7 +161,8 @@ class Wire {
     return sum;
   }
 
-  // Who adds up what. Two ranks: both add up all. Parts begin at blocks, whatever the bucket.
+  // Decides which rank adds up which parts. With two ranks, both add up all. Parts begin at blocks,
+  // whatever the bucket.
   void cut() {
     parts_.resize(static_cast<size_t>(n_));
     int64_t total = 0, block = 1;
@@ -198,9 +199,9 @@ class Wire {
     return out + encoded(p);
   }
 
-  // The sum of what this rank adds up.
+  // Computes the sum of the parts that this rank adds up.
   void add_up(float* sum) const {
-    // What goes to each rank; with two ranks what stays here is the same.
+    // Encodes the parts for each rank. With two ranks, the parts for this rank are the same.
     std::vector<Staging> mine, theirs;
     std::vector<Outgoing> out;
     std::vector<Incoming> in;
@@ -243,7 +244,7 @@ class Wire {
     }
   }
 
-  // The owners' means to everybody.
+  // Sends each owner's means to all ranks.
   void hand_out(const float* sum) const {
     const Staging mine = channel_.staging(encoded(of(me_)));
     char* to = mine.data();
@@ -276,7 +277,7 @@ class Wire {
   std::vector<StageValues>& list_;
   const int n_, me_;
   bool lossless_;
-  std::vector<Parts> parts_;  // [rank]: what it adds up
+  std::vector<Parts> parts_;  // [rank]: the parts that it adds up
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// One bucket's way through a chain of stages, on the group's thread: Note [Communication stages].
+// The reduction of one bucket through a chain of communication hooks, on the group's thread: Note
+// [Communication stages].
 #pragma once
 #include <memory>
 #include <vector>
@@ -15,13 +16,13 @@ struct StageRun {
   Average average;
   ReduceOrder order;
   bool by_active;            // a mean over the ranks that have inputs
-  std::vector<double> rows;  // [rank]; below 0: it has no inputs any more (join)
+  std::vector<double> rows;  // [rank]; negative: the rank has no inputs any more (join)
 };
 
-/// The stages from number `at` on.
+/// The hooks from number `at` on.
 class StageChain final : public StageNext {
  public:
-  /// `bytes`: a count for each stage, added to.
+  /// `bytes`: a count for each hook, to which this adds.
   StageChain(Channel& channel, const StageRun& run, std::vector<StageBytes>& bytes, size_t at = 0,
              std::vector<const WireFormat*> formats = {})
       : channel_(channel), run_(run), bytes_(bytes), at_(at), formats_(std::move(formats)) {}
@@ -36,10 +37,10 @@ class StageChain final : public StageNext {
   const StageRun& run_;
   std::vector<StageBytes>& bytes_;
   const size_t at_;
-  const std::vector<const WireFormat*> formats_;  // of the stages before
+  const std::vector<const WireFormat*> formats_;  // of the hooks before
 };
 
-/// The end of a chain: sends, adds and divides. No format: float32 as it is.
+/// The end of a chain: sends, adds and divides. Without a format, it sends float32 unchanged.
 void reduce_over_wire(Channel& channel, const StageRun& run,
                       const std::vector<const WireFormat*>& formats,
                       std::vector<StageValues>& list);

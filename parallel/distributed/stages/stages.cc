@@ -119,7 +119,8 @@ void CommStages::abort(const std::string& reason) const {
 
 namespace {
 
-// Those that some rank has, in memory of their own: the members are written when all is complete.
+// The values of members that some rank has, in separate memory. The members are written when all is
+// complete.
 class WorkingCopy {
  public:
   WorkingCopy(Channel& channel, const std::vector<Operand>& members,
@@ -170,7 +171,8 @@ Work CommStages::all_reduce(std::vector<Tensor> members, const std::vector<std::
                             const std::shared_ptr<MemberReport>& report) {
   const auto group = group_now();
   if (!computes()) {
-    const ScopedValue<uint8_t> told(ramet::detail::tls.watching, 0);  // ddp/ tells of the bucket
+    const ScopedValue<uint8_t> told(ramet::detail::tls.watching, 0);  // ddp/ reports the bucket to
+                                                                      // observers
     return group->all_reduce_members(std::move(members), o, present, rows, report);
   }
   constexpr const char* op = "all_reduce_stages";
@@ -179,7 +181,7 @@ Work CommStages::all_reduce(std::vector<Tensor> members, const std::vector<std::
 
   const bool by_active = average_ == Average::mean && o.op == ReduceOp::sum;
   detail::StageRun run{stages_, step(), average_, order_, by_active, {}};
-  o.name += ", step " + std::to_string(run.step);  // of a resumed run, say
+  o.name += ", step " + std::to_string(run.step);  // differs in a resumed run, for example
   detail::Task task;
   task.timeout = o.timeout.value_or(group->timeout());
   detail::Header& h = task.header;

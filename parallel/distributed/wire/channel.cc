@@ -25,7 +25,7 @@ void Channel::start(Round& round, uint64_t tag, const std::vector<Outgoing>& out
   for (const Incoming& m : in)
     if (m.bytes) round.started.push_back({m.from, engine_.recv(m.from, tag, m.data, m.bytes)});
   round.receives = round.started.size();
-  // Each rank begins with its successor: not all with rank 0.
+  // Each rank begins with its successor, so that not all begin with rank 0.
   std::vector<const Outgoing*> order;
   for (const Outgoing& m : out)
     if (m.bytes) order.push_back(&m);
@@ -34,8 +34,8 @@ void Channel::start(Round& round, uint64_t tag, const std::vector<Outgoing>& out
     round.started.push_back({m->to, engine_.send(m->to, tag, m->data, m->bytes)});
 }
 
-// What does not come names who is late. What is not taken says less: its receiver may be waiting
-// for a third rank.
+// A message that does not arrive names the late rank. A message that is not taken proves less: its
+// receiver may be waiting for a third rank.
 void Channel::finish(const Round& round, const char* who_is_late) {
   std::vector<int> late;
   for (size_t i = 0; i < round.started.size(); ++i) {
@@ -140,7 +140,8 @@ const std::vector<Header>& Channel::headers() {
 void Channel::compare_headers() {
   const Disagreement d = compare(all_);
   if (!d.text.empty()) fail({CommError::Kind::mismatch, d.ranks, d.text});
-  // What differs from pair to pair: both of a pair say the same, the lower rank's first.
+  // What differs from pair to pair: both ranks of a pair report the same, the lower rank's values
+  // first.
   for (size_t k = 0; k < all_.size(); ++k) {
     const auto peer = static_cast<int>(k), low = std::min(rank_, peer),
                high = std::max(rank_, peer);

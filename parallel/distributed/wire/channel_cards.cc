@@ -1,4 +1,4 @@
-// An operation between cards: Note [Groups of cards].
+// An operation between GPUs: Note [Groups of cards].
 #include <cstring>
 #include <thread>
 
@@ -10,7 +10,7 @@ namespace ramet::distributed::detail {
 namespace {
 
 constexpr Milliseconds kProbe(500);
-// How long the ranks' connections may take to say who it was that NCCL lost.
+// How long the ranks' connections may take to show which rank NCCL has lost.
 constexpr Milliseconds kNameDelay(500);
 
 }  // namespace
@@ -120,7 +120,7 @@ void Channel::complete() {
   wait_until([&] { return card_->link->reached(); },
              "the messages between the cards did not arrive");
   if (place_.ready)
-    place_.ready->synchronize();  // throws what kernels before it found in their data
+    place_.ready->synchronize();  // throws errors that earlier kernels found in their data
 }
 
 void Channel::close() {

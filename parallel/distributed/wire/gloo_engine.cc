@@ -1,18 +1,18 @@
 // Note [Gloo as a carrier]
-// Only Gloo's unbound buffers are used: sends and receives that are matched by a tag, where the
-// sender waits for the receiver. Its algorithms end with a closed context and no word about the
-// rank that is to blame; built on messages, every collective can first compare what all ranks are
-// about to do.
+// The engine uses only Gloo's unbound buffers. These are sends and receives that a tag matches, and
+// the sender waits for the receiver. Gloo's own algorithms end with a closed context, and do not
+// name the rank that failed. Collectives that are built on messages can first compare what all
+// ranks are about to do.
 //
-// A wait of Gloo's that times out closes all connections, so that no other rank could be told why.
-// So Gloo's own timeouts never fire here. A watch thread wakes waits at their deadlines, and at the
-// end of the group; another thread waits for the note by which a rank tells the others that it
-// ended the group. Gloo writes with writev(): every thread that may write, its event loop included,
-// has SIGPIPE blocked, so that a peer's death is an error and not ours.
+// When a wait of Gloo times out, Gloo closes all connections, so that no other rank could get the
+// reason. So Gloo's own timeouts never fire here. A watch thread wakes waits at their deadlines,
+// and at the end of the group. Another thread waits for the note with which a rank ends the group.
+// Gloo writes with writev(). Every thread that may write, its event loop included, blocks SIGPIPE.
+// So a peer's death is an error, and does not kill this process.
 //
-// A connection is locked while a thread works on it, and Gloo's event loop, when it finds it
-// locked, asks epoll again and again: where the thread was descheduled in a send, for a whole time
-// slice on a core that somebody needs. So messages are begun by the loop itself (Poster).
+// A connection is locked while a thread works on it. When Gloo's event loop finds it locked, it
+// polls epoll without pause. If the locking thread is descheduled in a send, the loop wastes a
+// whole time slice of a core. So the loop itself begins messages (Poster).
 #include "parallel/distributed/wire/gloo_engine_internal.h"
 
 #include <gloo/rendezvous/context.h>
@@ -36,11 +36,11 @@
 namespace ramet::distributed::detail {
 namespace {
 
-// How long a rank that ends the group waits for others to take its note, and how long where it has
-// better things to do: they are at hand, or cannot be reached.
+// How long a rank that ends the group waits until the others take its note, and how long if it
+// should not wait. In the second case the others take it at once, or cannot be reached.
 constexpr Milliseconds kTelling(1000), kAtHand(100);
 
-// Our store as Gloo wants it.
+// Adapts this library's store to Gloo's interface.
 class GlooStore final : public gloo::rendezvous::Store {
  public:
   GlooStore(std::shared_ptr<distributed::Store> store, Deadline deadline)
@@ -62,7 +62,7 @@ class GlooStore final : public gloo::rendezvous::Store {
   Deadline deadline_;
 };
 
-// A note on its way to all others.
+// A note that is being sent to all other ranks.
 class Telling {
  public:
   Telling(gloo::Context& context, int rank, int size, const AbortNote& note) : note_(note) {
@@ -72,12 +72,12 @@ class Telling {
         auto buffer = context.createUnboundBuffer(&note_, sizeof(note_));
         buffer->send(i, kNoteTag, 0, sizeof(note_));
         buffers_.push_back(std::move(buffer));
-      } catch (const std::exception&) {  // its connection is broken: it will notice
+      } catch (const std::exception&) {  // its connection is broken, so it will detect the failure
       }
     }
   }
 
-  // False at the deadline, where somebody has not taken it.
+  // Returns false at the deadline, if some rank has not taken it.
   bool taken(Watch& watch, Deadline deadline) {
     for (; !buffers_.empty(); buffers_.pop_back()) {
       bool sent = true;
@@ -96,7 +96,7 @@ class Telling {
   std::vector<std::unique_ptr<Buffer>> buffers_;
 };
 
-// One for all groups of the process and one address: it has an event loop of its own.
+// One device for all groups of the process with the same address: a device has its own event loop.
 std::shared_ptr<gloo::transport::Device> device_for(const std::string& address) {
   static std::mutex mutex;
   static std::map<std::string, std::weak_ptr<gloo::transport::Device>> devices;
@@ -109,7 +109,7 @@ std::shared_ptr<gloo::transport::Device> device_for(const std::string& address) 
     attr.iface = iface;
     attr.hostname.clear();
   }
-  const NoSigpipe quiet;  // the loop's thread is born with it
+  const NoSigpipe quiet;  // the loop's thread inherits the blocked signal
   auto made = gloo::transport::tcp::CreateDevice(attr);
   kept = made;
   return made;
@@ -186,7 +186,7 @@ class GlooEngine final : public Engine {
     return gloo_transfer(watch_, *context_, *poster_, data, bytes, sends, peer, tag);
   }
 
-  // A message that was given up half received would keep Gloo's event loop busy for ever.
+  // Otherwise an abandoned, half-received message would keep Gloo's event loop busy for ever.
   void close() {
     const NoSigpipe quiet;
     try {
@@ -196,7 +196,7 @@ class GlooEngine final : public Engine {
     }
   }
 
-  // Ours may be the note that others are waiting to be rid of: some time for these.
+  // This rank's note may be one that other ranks still have to send on: gives them some time.
   void close_later() {
     std::unique_lock lock(mutex_);
     going_.wait_for(lock, 2 * kNoteDelay, [this] { return closing_.load(); });
@@ -209,7 +209,7 @@ class GlooEngine final : public Engine {
     std::vector<int> others;
     for (int i = 0; i < size_; ++i)
       if (i != rank_) others.push_back(i);
-    // Also after the first note: whoever sends one waits until it was taken.
+    // Also after the first note: a rank that sends one waits until it is taken.
     while (!closing_) {
       AbortNote note;
       try {

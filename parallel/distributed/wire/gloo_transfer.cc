@@ -12,7 +12,7 @@
 namespace ramet::distributed::detail {
 namespace {
 
-// How often a long wait looks whether its peer is still there.
+// How often a long wait checks that its peer still exists.
 constexpr Milliseconds kProbe(500);
 constexpr Milliseconds kGrace(50);
 
@@ -74,7 +74,7 @@ bool Watch::end(const AbortNote& note) {
 
 std::optional<AbortNote> Watch::note(Milliseconds delay) {
   std::unique_lock lock(mutex_);
-  // (A wait that may not last is still a sleep: timers are tens of microseconds late.)
+  // (Even a wait of zero time is a sleep: timers are tens of microseconds late.)
   if (delay.count() > 0) ended_.wait_for(lock, delay, [this] { return note_ || closing_; });
   return note_;
 }
@@ -89,7 +89,7 @@ void Watch::run() {
   std::unique_lock lock(mutex_);
   while (!closing_) {
     const Deadline now = std::chrono::steady_clock::now();
-    // Looks again soon where operations come and go: none has to wake it then.
+    // While operations come and go, checks again soon: then no operation needs to wake this thread.
     next_ = now + (std::exchange(busy_, false) ? kProbe / 2 : kNever);
     for (Waiter& w : waiters_) {
       if (w.deadline <= now) wake(w);
@@ -106,7 +106,7 @@ Poster::Poster(std::shared_ptr<gloo::transport::tcp::Device> device)
 }
 
 Poster::~Poster() {
-  device_->unregisterDescriptor(fd_, this);  // what runs has ended then
+  device_->unregisterDescriptor(fd_, this);  // after this, no handler runs any more
   ::close(fd_);
 }
 
@@ -114,7 +114,7 @@ void Poster::post(std::function<void()> f) {
   {
     const std::lock_guard lock(mutex_);
     queue_.push_back(std::move(f));
-    if (queue_.size() > 1) return;  // it has been woken for the first
+    if (queue_.size() > 1) return;  // the first function has woken the loop
   }
   eventfd_write(fd_, 1);
 }
@@ -130,8 +130,9 @@ void Poster::handleEvents(int) {
   for (const auto& f : now) f();
 }
 
-// Gloo tells a pair's buffers that its connection broke, but for the one that it was just reading
-// into. A further message on a broken pair is refused; on one that is whole it waits unread.
+// When a pair's connection breaks, Gloo notifies the pair's buffers, except the one that it was
+// just reading into. A broken pair refuses a further message; on an intact pair the message waits
+// unread.
 void probe_peer(Watch& watch, gloo::Context& context, int peer) {
   static char probed = 0;
   const NoSigpipe quiet;
@@ -180,8 +181,8 @@ class GlooTransfer final : public Transfer {
       if (deadline <= soon) break;
       probe_peer(watch_, context_, peer_);
     }
-    // The wake of a deadline may come although the message has: looked at once more. All messages
-    // of a round share the moment that this may take.
+    // The wake-up at the deadline may come although the message has arrived, so this tries once
+    // more. All messages of a round share the moment that this may take.
     return attempt(std::max(deadline + kGrace, deadline_in(Milliseconds(1))));
   }
 
@@ -195,8 +196,8 @@ class GlooTransfer final : public Transfer {
     } catch (const std::exception& e) { why = e.what(); }
     const bool woken = watch_.leave(seat);
     if (done_) return true;
-    // A rank that ended the group closes its connections after its note: the note may be a moment
-    // behind, and says more.
+    // A rank that ended the group closes its connections after its note. The note may arrive a
+    // moment later, and says more.
     if (why.empty()) {
       const std::lock_guard lock(begun_->mutex);
       why = begun_->error;

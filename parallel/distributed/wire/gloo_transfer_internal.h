@@ -1,4 +1,4 @@
-// One message of Gloo's and what waits for it: Note [Gloo as a carrier] in gloo_engine.cc.
+// One message of Gloo and the wait for it: Note [Gloo as a carrier] in gloo_engine.cc.
 #pragma once
 #include <gloo/context.h>
 #include <gloo/transport/tcp/device.h>
@@ -20,13 +20,13 @@ namespace ramet::distributed::detail {
 
 /// Gloo's own timeouts: they never fire.
 inline constexpr Milliseconds kNever = kForever;
-/// How long a rank whose connection broke waits for the note that says why.
+/// How long a rank with a broken connection waits for the note that gives the reason.
 inline constexpr Milliseconds kNoteDelay(300);
 inline constexpr uint64_t kNoteTag = ~uint64_t{0}, kProbeTag = kNoteTag - 1;
 
 using Buffer = gloo::transport::UnboundBuffer;
 
-/// Blocks SIGPIPE in this thread, and takes away one that came meanwhile.
+/// Blocks SIGPIPE in this thread, and discards one that arrives in this time.
 class NoSigpipe {
  public:
   NoSigpipe();
@@ -38,7 +38,7 @@ class NoSigpipe {
   bool was_pending_;
 };
 
-/// The waits of one group and what ends them.
+/// The waits of one group, and what ends them.
 class Watch {
  public:
   struct Waiter {
@@ -51,14 +51,14 @@ class Watch {
   Watch();
   ~Watch();
 
-  /// Throws GroupEnded where the group has; but for those who tell others of it.
+  /// Throws GroupEnded if the group has ended, except in waits that notify other ranks of it.
   std::list<Waiter>::iterator enter(Buffer* buffer, bool sends, Deadline deadline,
                                     bool telling = false);
-  /// Was it woken?
+  /// Returns whether the wait was woken.
   bool leave(std::list<Waiter>::iterator at);
-  /// False: it has ended already.
+  /// Returns false if the group has ended already.
   bool end(const AbortNote& note);
-  /// As soon as there is one, at most that much later.
+  /// Returns the note as soon as there is one; waits for at most `delay`.
   std::optional<AbortNote> note(Milliseconds delay = Milliseconds(0));
 
  private:
@@ -74,7 +74,7 @@ class Watch {
   std::thread thread_;
 };
 
-/// Runs things on Gloo's event loop.
+/// Runs functions on Gloo's event loop.
 class Poster final : public gloo::transport::tcp::Handler {
  public:
   explicit Poster(std::shared_ptr<gloo::transport::tcp::Device> device);
@@ -91,10 +91,10 @@ class Poster final : public gloo::transport::tcp::Handler {
   std::vector<std::function<void()>> queue_;
 };
 
-/// Throws GroupEnded or PeerLost where the connection to the peer is known to be broken.
+/// Throws GroupEnded or PeerLost if the connection to the peer is known to be broken.
 void probe_peer(Watch& watch, gloo::Context& context, int peer);
 
-/// A send or receive, begun by the event loop.
+/// A send or receive that the event loop begins.
 TransferPtr gloo_transfer(Watch& watch, gloo::Context& context, Poster& poster, void* data,
                           size_t bytes, bool sends, int peer, uint64_t tag);
 

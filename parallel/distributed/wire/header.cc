@@ -98,7 +98,8 @@ Disagreement compare(const std::vector<Header>& all) {
   for (size_t r = 1; r < all.size(); ++r) {
     if (all[r].agrees_with(all[0])) continue;
     const std::string a = all[0].text(), b = all[r].text();
-    // Ranks that are like neither are many where one rank is out of step: only the first is named.
+    // The error names only the first rank that differs from rank 0. If one rank is out of step,
+    // many other ranks may equal neither of the two.
     return {
         "Detected mismatch between collectives on ranks. Rank 0 is running collective: " + a +
             ", but Rank " + std::to_string(r) + " is running collective: " + b +

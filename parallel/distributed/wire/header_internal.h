@@ -21,7 +21,7 @@ enum class Op : uint32_t {
   gather,
   barrier,
   exchange,
-  all_reduce_stages,  // of members, through communication stages
+  all_reduce_stages,  // of members, through communication hooks
   send,               // shown by both sides of a message
 };
 const char* name_of(Op op);
@@ -37,12 +37,13 @@ constexpr bool reduces(Op op) {
 inline constexpr size_t kMaxMembers = 2048;
 
 // Note [Tags]
-// A tag names a message between two ranks: from the lowest bit, 8 of the round in its operation, 32
-// of the operation's number, 23 of the header's fingerprint (but for the header itself, which all
-// must be able to read), and one for send and recv, whose own tag has the fingerprint's place.
+// A tag names a message between two ranks. From the lowest bit, it has 8 bits for the round in the
+// operation, 32 for the operation's number and 23 for the header's fingerprint. The header itself
+// has no fingerprint in its tag, since all ranks must be able to read it. One last bit marks send
+// and recv, which have their own tag in place of the fingerprint.
 inline constexpr int kRoundBits = 8, kFingerprintAt = 40, kFingerprintBits = 23;
 
-/// Which operation it is: must be equal on all ranks.
+/// Identifies the operation: must be equal on all ranks.
 struct Shown {
   uint64_t sequence = 0;
   Op op = Op::barrier;
@@ -51,7 +52,7 @@ struct Shown {
   uint64_t elements = 0;
   ReduceOp reduce = ReduceOp::sum;
   uint8_t order = 0, leaves = 0;
-  bool over_cards = false;  // from card to card: Note [Groups of cards]
+  bool over_cards = false;  // from GPU to GPU: Note [Groups of cards]
   int32_t root = -1;
   uint64_t members = 0;    // their number
   uint64_t name_hash = 0;  // of the whole name and of the members' shapes
@@ -62,23 +63,23 @@ struct Shown {
   /// The name, and how many tensors of which dtype and shapes.
   void set_members(const std::string& name, const std::vector<Tensor>& list);
   bool agrees_with(const Shown& o) const;
-  /// A hash, of kFingerprintBits.
+  /// A hash of kFingerprintBits bits.
   uint64_t fingerprint() const;
   /// all_reduce(operation 5, "bucket 3", float32[4, 2], sum, fixed)
   std::string text() const;
 };
 
-/// And what may differ. Sent as it is: ranks are of one kind of machine.
+/// Adds what may differ between ranks. Sent as raw bytes: ranks run on one kind of machine.
 struct Header : Shown {
   int32_t rank = 0;
-  int32_t device = -1;  // k of cuda:k, and which card that is; 0: it cannot be linked to others
+  int32_t device = -1;  // k of cuda:k, and an id of that GPU; 0: it cannot be linked to others
   uint64_t card = 0;
-  uint64_t bytes = 0;  // exchange: of this rank's part
-  // all_to_all, scatter, gather, send: what the sender of this header gives its reader, and what it
-  // expects from it
+  uint64_t bytes = 0;  // exchange: of this rank's part.
+  // all_to_all, scatter, gather, send: the bytes that the sender of this header gives to its
+  // reader, and the bytes that it expects from the reader
   uint64_t gives = 0, wants = 0;
   double note = 0;
-  uint8_t present[kMaxMembers / 8] = {};  // a bit a member
+  uint8_t present[kMaxMembers / 8] = {};  // one bit for each member
 
   bool has(size_t member) const { return present[member / 8] >> (member % 8) & 1; }
   void set_present(size_t member) {
@@ -86,7 +87,7 @@ struct Header : Shown {
   }
 };
 
-/// Two ranks that differ, and in what; an empty text where all agree.
+/// Two ranks that differ, and in what; an empty text if all agree.
 struct Disagreement {
   std::string text;
   std::vector<int> ranks;

@@ -8,22 +8,23 @@
 
 namespace ramet::distributed::detail {
 
-/// The first messages that an operation's ranks send each other: the header, and behind it what the
-/// first round has for that rank, where it is small. They are asked for an operation ahead: their
-/// senders need not wait until the receiver asks, and a small operation is one message each way.
+/// Receives the first messages that an operation's ranks send each other. Such a message is the
+/// header, followed by the first round's data for that rank if it is small. These receives are
+/// posted one operation ahead. So their senders need not wait for the receiver, and a small
+/// operation is one message in each direction.
 class Inbox {
  public:
-  /// What the first round may put behind a header.
+  /// The maximum size of the first round's data after a header.
   static constexpr size_t kRoom = 4096;
   struct Messages {
     uint64_t tag = ~uint64_t{0};
     std::vector<std::vector<char>> memory;  // [rank]
-    std::vector<TransferPtr> transfers;     // [rank]; ended before its memory
+    std::vector<TransferPtr> transfers;     // [rank]; destroyed before its memory
   };
 
   Inbox(Engine& engine, int rank, int size) : engine_(engine), rank_(rank), size_(size) {}
-  /// Asks for everybody's message of this tag, where it has not been yet. Good until the one after
-  /// the next is asked for. Throws what the engine throws.
+  /// Posts receives for all ranks' messages of this tag, if that has not been done yet. The result
+  /// is valid until the second next tag is expected. Throws what the engine throws.
   Messages& expect(uint64_t tag);
 
  private:

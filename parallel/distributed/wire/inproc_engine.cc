@@ -1,4 +1,4 @@
-// A message is copied once, from the sender's memory to the receiver's, by the receiver.
+// The receiver copies a message once, from the sender's memory to its own.
 #include "parallel/distributed/wire/inproc_engine_internal.h"
 
 #include <condition_variable>
@@ -26,7 +26,7 @@ struct Hub {
   std::optional<AbortNote> note;
   std::vector<bool> gone;  // its engine was destroyed
 
-  // Under the mutex.
+  // The caller holds the mutex.
   void check(int peer) const {
     if (note) throw GroupEnded{*note};
     if (gone[static_cast<size_t>(peer)]) throw PeerLost{peer, "it left the group"};
@@ -45,7 +45,7 @@ class Send final : public Transfer {
   }
   ~Send() override {
     std::unique_lock lock(hub_->mutex);
-    // The receiver reads our memory: it will not be long.
+    // The receiver is reading this rank's memory: the wait is short.
     hub_->changed.wait(lock, [this] { return message_->state != Message::copying; });
     if (message_->state == Message::offered) {
       message_->state = Message::withdrawn;
@@ -84,7 +84,7 @@ class Recv final : public Transfer {
       found = hub_->messages.find(key_);
       return found != hub_->messages.end();
     };
-    // What was sent before its sender left is still received.
+    // Messages that were sent before their sender left can still be received.
     hub_->changed.wait_until(lock, deadline, [&] {
       return is_there() || hub_->note || hub_->gone[static_cast<size_t>(peer)];
     });
@@ -158,12 +158,12 @@ std::vector<std::unique_ptr<Engine>> inproc_engines(int size) {
 }
 
 std::unique_ptr<Engine> join_inproc(Store& store, int rank, int size, Deadline deadline) {
-  // Hubs that not all of their ranks have found yet, by number.
+  // Hubs that some of their ranks have not found yet, by number.
   static std::mutex mutex;
   static std::map<uint64_t, std::shared_ptr<Hub>> waiting;
   static uint64_t last = 0;
   std::shared_ptr<Hub> hub;
-  struct Forget {  // nobody finds it any more, met or not
+  struct Forget {  // removes the hub from `waiting`, met or not
     uint64_t number = 0;
     ~Forget() {
       const std::lock_guard lock(mutex);

@@ -1,4 +1,4 @@
-// How what the ranks have becomes one: tensors of a collective, gradients of a training step.
+// How the ranks' values are combined: tensors of a collective, gradients of a training step.
 #pragma once
 #include <cstdint>
 
@@ -13,10 +13,11 @@ using parallel::ReduceOrder;
 /// from left to right by rank. bool: sum is "or".
 enum class ReduceOp : uint8_t { sum, average, product, min, max };
 
-/// What becomes of the gradients of N ranks. `weighted`: their mean weighted by the rows of the
-/// forwards that each rank's backward goes through, the true mean where the loss is the mean over
-/// the rank's rows. A rank without rows has no part in it. Backwards without synchronisation that
-/// are reduced with a later one must be of as many rows on their rank.
+/// How the gradients of N ranks are combined. `weighted`: their mean, weighted by the rows of the
+/// forwards that each rank's backward goes through. That is the true mean if the loss is the mean
+/// over the rank's rows. A rank without rows does not contribute. If backwards without
+/// synchronisation are reduced with a later one, all of them must have the same number of rows on
+/// their rank.
 enum class Average : uint8_t { mean, sum, weighted };
 
 }  // namespace distributed

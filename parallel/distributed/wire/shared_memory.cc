@@ -19,14 +19,14 @@ namespace ramet::distributed::detail {
 namespace {
 
 constexpr size_t kHead = SharedMemory::kHead;
-constexpr size_t kGrain = size_t{2} << 20;  // blocks' sizes
+constexpr size_t kGrain = size_t{2} << 20;  // sizes of blocks are multiples of this
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 
 std::string name_of(const BlockOffer& offer) {
   return "ramet-" + std::to_string(offer.number[0]) + "-" + std::to_string(offer.number[1]);
 }
 
-// A descriptor that is closed.
+// Closes a descriptor.
 struct Opened {
   const int fd;
   ~Opened() {
@@ -56,14 +56,14 @@ std::optional<OwnBlock> OwnBlock::make(size_t bytes) {
   OwnBlock b;
   b.offer.bytes = kHead + bytes;
   rlimit limit{};
-  // Beyond it is a signal, not an error.
+  // Writing beyond the limit would be a signal, not an error.
   if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur < b.offer.bytes) return {};
   if (getrandom(b.offer.number, sizeof(b.offer.number), 0) != sizeof(b.offer.number)) return {};
   b.descriptor_ = memfd_create(name_of(b.offer).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (b.descriptor_ < 0) return {};
   b.offer.pid = getpid();
   b.offer.descriptor = b.descriptor_;
-  // All pages now: memory that is short is an error here, and a signal later.
+  // Allocates all pages now: a lack of memory is an error here, but would be a signal later.
   if (fallocate(b.descriptor_, 0, 0, static_cast<off_t>(b.offer.bytes)) != 0 ||
       fcntl(b.descriptor_, F_ADD_SEALS, kSeals) != 0)
     return {};
@@ -79,7 +79,7 @@ std::optional<Mapping> open_block(const BlockOffer& offer) {
   if (offer.bytes < kHead) return {};
   const std::string path =
       "/proc/" + std::to_string(offer.pid) + "/fd/" + std::to_string(offer.descriptor);
-  // Looked at before it is opened: elsewhere it may be anything, a device for one.
+  // Checked before it is opened: in another namespace it may be anything, for example a device.
   std::array<char, 128> link{};
   const std::string expected = "/memfd:" + name_of(offer);
   if (readlink(path.c_str(), link.data(), link.size() - 1) < 0 ||

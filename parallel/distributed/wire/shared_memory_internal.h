@@ -1,16 +1,17 @@
-// Memory that processes of one host see of each other.
+// Memory that processes of one host share.
 //
 // Note [Shared memory]
-// A block is a memfd of its owner: no name in any file system, gone with the last process that maps
-// it, however these end. The others open it through /proc/<pid>/fd, which the kernel grants to
-// processes of one user. Whether they can is tried, not guessed: hosts, namespaces, users and
-// limits of memory may be in the way. The file's name, and the first bytes in it, are a random
-// number that its owner told by the connection; its size is sealed, so that no reader ever finds a
-// page gone. The descriptors are closed as soon as all have mapped it.
+// A block is a memfd of its owner. It has no name in any file system, and is gone with the last
+// process that maps it, however these processes end. The others open it through /proc/<pid>/fd,
+// which the kernel grants to processes of one user. The code tries whether they can open it, and
+// does not guess: hosts, namespaces, users and memory limits may prevent it. The file's name, and
+// the first bytes in it, are a random number that its owner sent over the connection. The file's
+// size is sealed, so that no reader ever finds a page gone. The descriptors are closed as soon as
+// all ranks have mapped it.
 //
-// Readers are never waited for. A rank that shows its header of an operation has read all of the
-// operations before; so blocks are written after headers() only. One that dies while it is read
-// leaves its block as it was.
+// The writer never waits for readers. A rank that shows its header of an operation has finished
+// reading for all earlier operations, so blocks are written only after headers(). A process that
+// dies while others read its block leaves the block unchanged.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -23,7 +24,7 @@ namespace ramet::distributed::detail {
 
 class Channel;
 
-/// Memory that is mapped as long as it lives.
+/// Memory that is mapped while the object exists.
 class Mapping {
  public:
   Mapping() = default;
@@ -43,18 +44,18 @@ class Mapping {
   size_t bytes_ = 0;
 };
 
-/// Where a block is found. Sent as it is; bytes = 0: there is none.
+/// Where to find a block. Sent as raw bytes; bytes = 0: there is none.
 struct BlockOffer {
   int32_t pid = 0, descriptor = -1;
   uint64_t bytes = 0;  // of the file
   uint64_t number[2] = {};
 };
 
-/// A block of this process's, which others may open while the object lives.
+/// A block of this process, which others may open while the object exists.
 class OwnBlock {
  public:
-  /// Of `bytes` to use; none where the system refuses, or the process's limit of file sizes is
-  /// below it.
+  /// Makes a block with `bytes` usable bytes. Nothing if the system refuses, or if the process's
+  /// limit of file sizes is lower.
   static std::optional<OwnBlock> make(size_t bytes);
   OwnBlock(OwnBlock&& o) noexcept
       : offer(o.offer),
@@ -68,26 +69,27 @@ class OwnBlock {
   OwnBlock() = default;
   int descriptor_ = -1;
 };
-/// What its owner offered, to be read; empty where it is not found, or is something else.
+/// Maps a block that its owner offered, for reading. Empty if it is not found, or is something
+/// else.
 std::optional<Mapping> open_block(const BlockOffer& offer);
 
-/// A group's blocks, one of each rank. One operation at a time uses them.
+/// A group's blocks, one for each rank. One operation at a time uses them.
 class SharedMemory {
  public:
-  /// What a rank's block may take.
+  /// The maximum size of a rank's block.
   static constexpr size_t kMost = size_t{256} << 20;
-  /// The number's page.
+  /// The page of the random number.
   static constexpr size_t kHead = 4096;
 
-  /// `wanted` = false: as where nothing can be shared, on all ranks of the group.
+  /// `wanted` = false: all ranks of the group behave as if nothing could be shared.
   explicit SharedMemory(bool wanted) : wanted_(wanted) {}
-  /// Blocks of at least that many bytes, on all ranks or (false) on none. All ranks call it with
-  /// the same bytes, after headers().
+  /// Provides blocks of at least that many bytes on all ranks, or returns false and provides them
+  /// on none. All ranks call it with the same bytes, after headers().
   bool reserve(Channel& channel, size_t bytes);
-  /// A rank's block: this one's to be written, another's to be read.
+  /// A rank's block: this rank writes its own and reads the others'.
   char* of(int rank) const { return blocks_[static_cast<size_t>(rank)].at() + kHead; }
 
-  /// What this rank put there for others.
+  /// How many bytes this rank put there for others.
   std::atomic<uint64_t> given{0};
 
  private:
@@ -96,7 +98,7 @@ class SharedMemory {
   std::vector<Mapping> blocks_;  // [rank]
 };
 
-/// What RAMET_SHARED_MEMORY says: 0 or 1 (default). An Error for anything else.
+/// The value of RAMET_SHARED_MEMORY: 0 or 1 (default). An Error for anything else.
 bool shared_memory_wanted();
 
 }  // namespace ramet::distributed::detail

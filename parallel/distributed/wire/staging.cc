@@ -6,10 +6,10 @@
 namespace ramet::distributed::detail {
 namespace {
 
-// Below this the allocator's own lists are as good.
+// Below this size the allocator's own lists are as good.
 constexpr size_t kSmallest = 16 << 10;
-// What a group keeps between its operations, of the host's memory and of a card's: there, not more
-// than one operation needed at once, since what is kept is missing elsewhere.
+// How much host memory and how much GPU memory a group keeps between its operations. Of a GPU's
+// memory it keeps at most what one operation needed at once, since other code cannot use it.
 constexpr size_t kKept = size_t{64} << 20, kKeptOnCard = size_t{256} << 20;
 
 }  // namespace
@@ -27,7 +27,7 @@ Tensor StagingPool::take(size_t bytes) {
   Tensor memory;
   {
     const std::lock_guard lock(mutex_);
-    // Rather much too large a block than to lose another one for it.
+    // Without spare memory, a block that is much too large is better than freeing another block.
     const bool room = !device_.is_cuda() || used_ + bytes_ + bytes <= most_used_;
     auto best = free_.end();
     for (auto i = free_.begin(); i != free_.end(); ++i)
@@ -48,7 +48,7 @@ Tensor StagingPool::take(size_t bytes) {
 }
 
 void StagingPool::give(Tensor memory) {
-  std::vector<Tensor> going;  // behind the lock: to give memory back may be to wait for a card
+  std::vector<Tensor> going;  // destroyed after the lock is released: freeing may wait for a GPU
   const std::lock_guard lock(mutex_);
   used_ -= memory.nbytes();
   bytes_ += memory.nbytes();

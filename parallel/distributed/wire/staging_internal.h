@@ -8,25 +8,25 @@
 
 namespace ramet::distributed::detail {
 
-/// Blocks of a group's that no operation uses now. Fresh memory costs a page fault for every 4 KiB:
-/// as much as the transfer itself. Thread safety: all of it.
+/// Memory blocks of a group that no operation uses at present. They save page faults: fresh memory
+/// costs one for every 4 KiB, as much as the transfer itself. Thread-safe.
 class StagingPool {
  public:
-  /// Of the host's memory.
+  /// A pool of host memory.
   StagingPool()
       : StagingPool(
             Device(kCPU, 0), [] {}, [] {}) {}
-  /// `on_allocated`: called when the device's allocator has given memory; `before_freed`: before it
-  /// gets some back.
-  /// A card's memory is used on a stream that the allocator knows nothing of.
+  /// A pool of a device's memory. `on_allocated` is called after the device's allocator has given
+  /// memory; `before_freed` before memory is returned to it. These are needed because the allocator
+  /// does not know the stream on which a GPU's memory is used.
   StagingPool(Device device, std::function<void()> on_allocated, std::function<void()> before_freed)
       : device_(device),
         on_allocated_(std::move(on_allocated)),
         before_freed_(std::move(before_freed)) {}
-  /// Uninitialised, perhaps more than asked for.
+  /// Uninitialised, perhaps larger than asked for.
   Tensor take(size_t bytes);
   void give(Tensor memory);
-  /// Is memory of so many bytes kept here?
+  /// Does the pool keep memory of so many bytes?
   bool keeps(size_t bytes) const;
 
  private:
@@ -40,7 +40,7 @@ class StagingPool {
   size_t used_ = 0, most_used_ = 0;
 };
 
-/// A block of the pool's as long as it lives, or memory of its own.
+/// A block of the pool while the object exists, or separately allocated memory.
 class Staging {
  public:
   Staging(StagingPool& pool, size_t bytes);
@@ -51,7 +51,7 @@ class Staging {
   char* data() const { return static_cast<char*>(memory_->data); }
 
  private:
-  StagingPool* pool_;  // null: its own
+  StagingPool* pool_;  // null: separate memory
   Tensor memory_;
 };
 

@@ -1,7 +1,8 @@
-// How arguments of a data-parallel call are cut, and results joined. By type: a tensor is scattered
-// and gathered; an optional, vector, array, pair, tuple, map, OrderedDict or a struct with
-// RAMET_FIELDS goes member by member; everything else is copied to every replica (what a shared_ptr
-// points to is shared), and as a result becomes a list of one value a replica.
+// How arguments of a data-parallel call are cut, and how results are joined, by type. A tensor is
+// scattered and gathered. An optional, vector, array, pair, tuple, map, OrderedDict or a struct
+// with RAMET_FIELDS is handled member by member. Any other type is copied to every replica, which
+// shares the target of a shared_ptr. As a result, such a type becomes a list of one value for each
+// replica.
 //
 //   struct Batch {
 //     Tensor image, label;
@@ -9,8 +10,8 @@
 //   };
 //
 // All scattered tensors of one call have the same extent along the dimension, unless an argument is
-// wrapped. Undefined tensors stay undefined. A type of the user's own is joined by `static Whole
-// gather(std::vector<T> parts)` where it has one.
+// wrapped. Undefined tensors stay undefined. If a user's type has `static Whole
+// gather(std::vector<T> parts)`, that function joins it.
 #pragma once
 #include "parallel/apply/join.h"
 #include "parallel/apply/plan.h"

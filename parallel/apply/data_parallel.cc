@@ -222,8 +222,9 @@ Value DataParallelBase::run(const Value& arguments,
   return gather(outputs);
 }
 
-// The module itself, on arguments that are where it is; then the results go where they are wanted.
-// Nothing of this object is written: as many at a time as the module allows.
+// Runs the module itself, on arguments that are where it is, and moves the results to where they
+// are wanted. It writes nothing of this object, so as many calls may run at a time as the module
+// allows.
 Value DataParallelBase::run_alone(const Value& arguments,
                                   const std::function<Value(Module&, Value&)>& forward) const {
   const Device here = home();
@@ -254,7 +255,8 @@ struct Cache {
   std::mutex mutex;
   std::vector<Kept> kept;  // few: a program has few modules
 
-  // Sets whose module has died. Returned, so that they are destroyed outside the lock.
+  // Removes sets of modules that are gone. They are returned, so that the caller destroys them
+  // outside the lock.
   std::vector<Kept> expired() {
     std::vector<Kept> out;
     for (size_t i = kept.size(); i-- > 0;) {

@@ -1,4 +1,4 @@
-// data_parallel and DataParallel: a module's forward over a batch, cut over devices.
+// data_parallel and DataParallel: a module's forward over a batch that is cut over devices.
 //
 //   DataParallel<Net> parallel_net(net, {"cpu:0", "cpu:1"});       // or DataParallelOptions
 //   Tensor loss = cross_entropy(parallel_net(images), labels);
@@ -6,16 +6,16 @@
 //   loss.backward();
 //
 // Note [One data-parallel forward]
-// The arguments are cut along `dim` (parallel/apply/containers.h says what is cut), one replica
-// runs on each device that got a piece, and the results are joined on the output device. Gradients
-// of the replicas' parameters are added up in a fixed order into the source's while backward still
-// runs; buffers follow their policies. The source module is never moved. Its generator ends in the
-// same state, and dropout masks are the same, for every number of devices. With one device, which
+// The arguments are cut along `dim` (parallel/apply/containers.h says what is cut). One replica
+// runs on each device that got a piece. The results are joined on the output device. Gradients of
+// the replicas' parameters are added up in a fixed order into the source's while backward still
+// runs. Buffers follow their policies. The source module is never moved. For every number of
+// devices, its generator ends in the same state and dropout masks are the same. If the only device
 // holds the module, the module itself runs.
 //
-// Under ReduceOrder::tree(V) the batch, a short last one too, is cut into V shards and each is
-// computed as a unit of its own: parameters after training are equal bit for bit for every number
-// of devices that divides V.
+// Under ReduceOrder::tree(V) the batch, also a short last one, is cut into V shards, and each is
+// computed separately. So parameters after training are equal bit for bit for every number of
+// devices that divides V.
 #pragma once
 #include <atomic>
 #include <initializer_list>
@@ -46,35 +46,35 @@ struct DataParallelOptions {
   /// The batch's dimension, which is cut and joined.
   int64_t dim = 0;
   std::optional<ramet::parallel::Split> split;  // default: chunk, under tree(V) balanced
-  /// In which gradients are added.
+  /// The order in which gradients are added.
   ReduceOrder order;
-  /// What 0-dim results become.
+  /// How 0-dim results are joined.
   Scalars scalars = Scalars::stack;
-  /// What the piece of the input's own device is.
+  /// What the piece on the input's own device is.
   ramet::parallel::Alias alias = ramet::parallel::Alias::view;
-  /// Gradients that are added together, and parameters that are copied together.
+  /// The size up to which gradients are added, and parameters are copied, together.
   int64_t bucket_bytes = int64_t{1} << 20;
   // an Error unless the module is on the first device (PyTorch's rule)
   bool strict_source = false;
 };
 
-/// All CUDA devices, else cpu:0 .. cpu:k-1 for as many as the pool has threads.
+/// All CUDA devices; without any, cpu:0 .. cpu:k-1 for the k threads of the pool.
 RAMET_API std::vector<Device> default_devices();
 
-/// One device as DataParallel's balance check sees it.
+/// The properties of one device for DataParallel's balance check.
 struct DeviceCapacity {
   /// Its number.
   int index;
   /// Bytes, and multiprocessors:
   int64_t memory, cores;
 };
-/// PyTorch's warning where the smallest device has less than 75 % of the largest one's memory, or
-/// else of its cores.
+/// PyTorch's warning if the smallest device has less than 75 % of the largest one's memory, or else
+/// of its cores.
 RAMET_API std::optional<std::string> imbalance_warning(const std::vector<DeviceCapacity>& devices);
 
 namespace detail {
 
-/// What does not depend on the types: devices, plans, random numbers, the replica set.
+/// The part that does not depend on the types: devices, plans, random numbers, the replica set.
 class RAMET_API DataParallelBase {
  public:
   DataParallelBase(std::shared_ptr<Module> source, DataParallelOptions options);
@@ -83,22 +83,22 @@ class RAMET_API DataParallelBase {
   DataParallelBase& operator=(const DataParallelBase&) = delete;
 
   const DataParallelOptions& options() const { return options_; }
-  /// Empty: the transparent wrapper.
+  /// Empty for the transparent wrapper.
   const std::vector<Device>& devices() const { return devices_; }
   Device output_device() const;
-  /// Made at first use.
+  /// The replica set, made at first use.
   ReplicaSet& replicas();
 
   // The steps of a forward over replicas, in this order. An override may wrap or replace any of
-  // them. (Where the module itself runs there are none.)
-  /// The replicas that may take part, made again where the module has changed. parallel_apply
-  /// brings their values up to date.
+  // them. (If the module itself runs, they are not called.)
+  /// The replicas that may take part, made again if the module has changed. parallel_apply updates
+  /// their values.
   virtual std::vector<std::shared_ptr<Module>> ready_replicas();
-  /// Before anything is cut: a module over processes meets the other ranks here.
+  /// Called before anything is cut: a module over processes communicates with the other ranks here.
   virtual void begin_forward(const Value& arguments);
-  /// One argument list a replica that takes part; at least one.
+  /// One argument list for each replica that takes part; at least one.
   virtual std::vector<Value> scatter(const Value& arguments);
-  /// outputs[i] = forward(*replicas[i], arguments[i]), side by side.
+  /// outputs[i] = forward(*replicas[i], arguments[i]), concurrently.
   virtual std::vector<Value> parallel_apply(const std::vector<std::shared_ptr<Module>>& replicas,
                                             std::vector<Value>& arguments,
                                             const std::function<Value(Module&, Value&)>& forward);
@@ -120,11 +120,11 @@ class RAMET_API DataParallelBase {
   std::unique_ptr<ReplicaSet> set_;
   ScatterPlan plan_;  // of the running forward
   std::atomic<bool> running_{false};
-  // Of a batch that other processes share: replicas even where the module could run by itself, and
-  // where this process's shards and samples begin.
+  // For a batch that other processes share: whether replicas run even if the module could run
+  // itself, and where this process's shards and samples begin.
   bool always_replicas_ = false;
   int64_t first_shard_ = 0, first_sample_ = 0;
-  // Over every tensor that gather() returns.
+  // Called for every tensor that gather() returns.
   std::function<Tensor(const Tensor&)> on_result_;
 };
 
@@ -141,8 +141,8 @@ template <class T> std::shared_ptr<module_class_t<T>> shared(const T& module) {
   else return module;
 }
 
-/// The functional form's replica sets, taken out while in use: concurrent calls on one module get a
-/// set each.
+/// The replica sets of the functional form. A call takes a set out while it uses it, so concurrent
+/// calls on one module get different sets.
 RAMET_API std::unique_ptr<ReplicaSet> take_cached(const Module& module,
                                                   const std::vector<Device>& devices,
                                                   ReduceOrder order);
@@ -150,11 +150,11 @@ RAMET_API void put_cached(const std::shared_ptr<Module>& module, std::unique_ptr
 
 }  // namespace detail
 
-/// A module over several devices. M: a module class or its holder. Any device may be given,
-/// duplicates too; the first is where the output goes by default. An explicit empty list makes a
-/// transparent wrapper: forward() calls the module as it is. One forward over replicas at a time, a
-/// second one meanwhile is an Error; where the module itself runs, as many as it allows.
-/// Parameters, names and state are the module's own: there is no "module." prefix.
+/// A module over several devices. M: a module class or its holder. Any devices may be given, also
+/// duplicates; by default the output goes to the first. An explicit empty list makes a transparent
+/// wrapper: forward() calls the module itself. Only one forward over replicas may run at a time; a
+/// second one is an Error. If the module itself runs, it decides how many may. Parameters, names
+/// and state are the module's own: there is no "module." prefix.
 template <class ModuleType> class DataParallel : public detail::DataParallelBase {
  public:
   using M = detail::module_class_t<ModuleType>;
@@ -188,10 +188,10 @@ template <class ModuleType> class DataParallel : public detail::DataParallelBase
   std::shared_ptr<M> module_;
 };
 
-/// Independent replicas of `module`, one a device; the one on the module's own device shares its
-/// memory. Gradients reach the module until the last replica is gone; values are those of the
-/// moment. With `detach` they have no edges. ModuleType: a holder or a shared_ptr. No device: no
-/// replica.
+/// Makes independent replicas of `module`, one for each device. The one on the module's own device
+/// shares its memory. Gradients reach the module until the last replica is gone; the values are
+/// those at the call. With `detach` they have no edges. ModuleType: a holder or a shared_ptr. No
+/// device: no replica.
 template <class ModuleType>
 std::vector<ModuleType> replicate(const ModuleType& module, const std::vector<Device>& devices,
                                   bool detach = false) {
@@ -212,9 +212,9 @@ namespace detail {
 RAMET_API void replicate_grad_edges(const Module& module, const std::vector<Module*>& replicas,
                                     const std::vector<Device>& devices);
 }
-/// Replicas made by hand: the gradients of their parameters, and of buffers that require grad,
-/// matched by name, are added into `module`'s. Errors: counts, names, shapes, dtypes, devices
-/// differ. Nothing happens while grad mode is off.
+/// For replicas that the program made: adds the gradients of their parameters, and of buffers that
+/// require grad, into `module`'s, matched by name. Errors: counts, names, shapes, dtypes or devices
+/// differ. Does nothing while grad mode is off.
 template <class ModuleType>
 void replicate_grad_edges(const ModuleType& module, const std::vector<ModuleType>& replicas,
                           const std::vector<Device>& devices) {
@@ -223,9 +223,9 @@ void replicate_grad_edges(const ModuleType& module, const std::vector<ModuleType
   detail::replicate_grad_edges(*detail::shared(module), list, devices);
 }
 
-/// Any arguments, as a tuple; the result as DataParallel's forward. Replica sets are kept from call
-/// to call, one a (module, devices, order), while the module lives. An empty list of devices is an
-/// Error.
+/// Takes any arguments, as a tuple; returns the result of DataParallel's forward. Replica sets are
+/// kept from call to call while the module lives, one for each (module, devices, order). An empty
+/// list of devices is an Error.
 template <class ModuleType, class... Args>
 auto data_parallel(const ModuleType& module, const std::tuple<Args...>& inputs,
                    const DataParallelOptions& options) {

@@ -1,5 +1,5 @@
-// Join<T>: what the results of type T that replicas return become together. By type, as
-// parallel/apply/containers.h says.
+// Join<T>: joins the results of type T of several replicas, by the rules of
+// parallel/apply/containers.h.
 #pragma once
 #include <array>
 #include <map>
@@ -18,7 +18,7 @@ namespace ramet {
 namespace nn {
 namespace parallel {
 
-/// Join<T>::Whole is what the replicas' results of type T become together. `parts` is not empty.
+/// Join<T>::Whole is the joined type of the replicas' results of type T. `parts` is not empty.
 template <class T, class = void> struct Join {
   using Whole = std::vector<T>;
   /// See above.
@@ -174,8 +174,8 @@ template <class K, class V> struct Join<OrderedDict<K, V>> {
   }
 };
 
-/// A struct with RAMET_FIELDS: members whose type stays what it is are joined, others are replica
-/// 0's.
+/// A struct with RAMET_FIELDS: members with a type that joining does not change are joined. For the
+/// others, replica 0's value is taken.
 template <class T>
 struct Join<T, std::enable_if_t<detail::HasFields<T>::value && !detail::HasGather<T>::value>> {
   using Whole = T;

@@ -1,5 +1,5 @@
-// parallel_apply: one function of several replicas at once, each on its device
-// (parallel/replicas/run_replicas.h says how).
+// parallel_apply: calls several replicas concurrently, each on its device
+// (parallel/replicas/run_replicas.h).
 #pragma once
 #include <memory>
 #include <optional>
@@ -17,7 +17,7 @@ template <class M> M& module_of(const std::shared_ptr<M>& m) { return *m; }
 template <class Impl> Impl& module_of(const ModuleHolder<Impl>& m) { return *m.ptr(); }
 }  // namespace detail
 
-/// outputs[i] = modules[i](inputs[i]), side by side, moved to devices[i] (by default the device of
+/// outputs[i] = modules[i](inputs[i]), concurrently, moved to devices[i] (by default the device of
 /// inputs[i]). ModuleType: a holder or a shared_ptr.
 template <class ModuleType>
 std::vector<Tensor> parallel_apply(

@@ -1,6 +1,6 @@
-// What cutting arguments (parallel/apply/spread.h) and joining results (parallel/apply/join.h)
-// share: the wrappers of arguments, where pieces go, the extent that they agree on, and names in
-// errors.
+// Common to cutting arguments (parallel/apply/spread.h) and joining results
+// (parallel/apply/join.h). It has the wrappers of arguments, the devices of pieces, the common
+// extent, and names in errors.
 #pragma once
 #include <functional>
 #include <optional>
@@ -13,7 +13,7 @@
 #include "parallel/nodes/broadcast_reduce.h"
 #include "parallel/nodes/scatter_gather.h"
 
-/// In a struct: its members, for data-parallel arguments and results.
+/// In a struct: lists its members, for data-parallel arguments and results.
 #define RAMET_FIELDS(...)                                     \
   auto ramet_fields() { return std::tie(__VA_ARGS__); }       \
   auto ramet_fields() const { return std::tie(__VA_ARGS__); } \
@@ -23,51 +23,51 @@ namespace ramet {
 namespace nn {
 namespace parallel {
 
-/// An argument of which every replica gets the whole, tensors on its device. Gradients are added
-/// up.
+/// An argument that every replica gets whole, with tensors on its device. Gradients are added up.
 template <class T> struct Broadcast {
-  /// What it is.
+  /// The argument.
   T value;
   explicit Broadcast(T v) : value(std::move(v)) {}
 };
-/// An argument that every replica gets as it is, tensors where they are.
+/// An argument that every replica gets unchanged, with tensors where they are.
 template <class T> struct NoScatter {
-  /// What it is.
+  /// The argument.
   T value;
   explicit NoScatter(T v) : value(std::move(v)) {}
 };
-/// An argument of one value a replica, given by the caller. Tensors are moved to the replica's
-/// device.
+/// An argument for which the caller gives one value for each replica. Tensors are moved to the
+/// replica's device.
 template <class T> struct PerReplica {
-  /// Of replica 0, 1, ...
+  /// The values of replica 0, 1, ...
   std::vector<T> values;
   explicit PerReplica(std::vector<T> v) : values(std::move(v)) {}
 };
 
-/// What a 0-dim tensor result becomes with several replicas: a vector, their mean, or their mean
-/// weighted by the sizes of the pieces (the true mean where each is the mean over its piece).
+/// How 0-dim tensor results of several replicas are joined: into a vector, their mean, or their
+/// mean weighted by the sizes of the pieces. The latter is the true mean if each result is the mean
+/// over its piece.
 enum class Scalars : uint8_t { stack, mean, weighted_mean };
 
-/// Where the pieces go.
+/// How arguments are scattered.
 struct ScatterPlan {
   std::vector<Device> devices;  // of the replicas that take part
   std::vector<int64_t> sizes;   // of the pieces along dim; empty if nothing is scattered
-  /// Which dimension is cut.
+  /// The dimension that is cut.
   int64_t dim = 0;
-  /// What the piece of the input's own device is.
+  /// What the piece on the input's own device is.
   ramet::parallel::Alias alias = ramet::parallel::Alias::view;
 };
 /// How results are joined.
 struct GatherPlan {
-  /// Where to.
+  /// The device of the result.
   Device device = Device(kCPU, 0);
-  /// Along which dimension.
+  /// The dimension along which results are joined.
   int64_t dim = 0;
-  /// What 0-dim results become.
+  /// How 0-dim results are joined.
   Scalars scalars = Scalars::stack;
-  std::vector<int64_t> sizes;  // of the pieces that went in: weights
+  std::vector<int64_t> sizes;  // sizes of the input pieces: weights
   bool keep_scalars = false;   // one device: a 0-dim result stays 0-dim
-  // Goes over every tensor; may be null or empty.
+  // Called for every tensor; may be null or empty.
   const std::function<Tensor(const Tensor&)>* on_result = nullptr;
 };
 
@@ -75,17 +75,17 @@ struct GatherPlan {
 class RAMET_API Extent {
  public:
   explicit Extent(int64_t dim) : dim_(dim) {}
-  /// An Error naming both paths if it differs from an earlier one's.
+  /// Adds a tensor. An Error that names both paths if its extent differs from an earlier one's.
   void tensor(const Tensor& t, const std::string& path);
-  /// The same of the number of values of a PerReplica.
+  /// The same for the number of values of a PerReplica.
   void per_replica(size_t values, const std::string& path);
   /// Was there a tensor to scatter?
   bool scattered() const { return found_; }
   /// The extent.
   int64_t size() const { return size_; }
-  /// Number of values of PerReplica arguments; 0 without one.
+  /// The number of values of PerReplica arguments; 0 without one.
   size_t replicas() const { return replicas_; }
-  /// Where the first of these stands, for error texts.
+  /// The path of the first of these, for error texts.
   const std::string& replicas_path() const { return replicas_path_; }
 
  private:

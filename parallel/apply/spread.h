@@ -1,5 +1,5 @@
-// Spread<T>: how an argument of type T is cut into what each replica gets. By type, as
-// parallel/apply/containers.h says.
+// Spread<T>: cuts an argument of type T into the parts of the replicas, by the rules of
+// parallel/apply/containers.h.
 #pragma once
 #include <array>
 #include <map>
@@ -21,12 +21,12 @@ namespace parallel {
 /// Does each replica get a piece, or the whole?
 enum class How : uint8_t { scatter, broadcast };
 
-/// Spread<T>::Part is what a replica gets of a T.
+/// Spread<T>::Part is the type of a replica's part of a T.
 template <class T, class = void> struct Spread {
   using Part = T;
-  /// Tells `extent` of each tensor in the value.
+  /// Reports each tensor in the value to `extent`.
   static void measure(const T&, Extent&, const std::string&) {}
-  /// The parts, one a replica.
+  /// The parts, one for each replica.
   static std::vector<T> parts(const T& value, const ScatterPlan& plan, How) {
     return std::vector<T>(plan.devices.size(), value);
   }
@@ -73,7 +73,7 @@ template <class T> struct Spread<std::vector<T>> {
 };
 
 namespace detail {
-// The members of a tuple-like value (by reference), spread into members of `out[r]`, reached by
+// Spreads the members of a tuple-like value (by reference) into members of `out[r]`, reached by
 // `member(out[r], index)`.
 template <class Tuple, size_t... I>
 void measure_members(const Tuple& t, Extent& e, const std::string& path, const char* names,

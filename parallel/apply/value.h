@@ -1,4 +1,5 @@
-// Value: an argument list or a result whose type a DataParallel's overridable steps need not know.
+// Value: an argument list or a result of a type that the overridable steps of a DataParallel need
+// not know.
 #pragma once
 #include <memory>
 #include <typeinfo>
@@ -10,8 +11,7 @@ namespace ramet {
 namespace nn {
 namespace parallel {
 
-/// Holds one value of any copyable type and knows how to cut and join it
-/// (parallel/apply/containers.h).
+/// Holds one value of any copyable type, and can cut and join it (parallel/apply/containers.h).
 class Value {
  public:
   Value() = default;
@@ -20,7 +20,7 @@ class Value {
 
   /// Does it hold a value?
   bool defined() const { return box_ != nullptr; }
-  /// An Error if it is of another type.
+  /// An Error if the value is of another type.
   template <class T> T& get() const {
     RAMET_CHECK(box_ && box_->type() == typeid(T), "Value", "got ",
                 box_ ? nn::detail::type_name(box_->type()) : std::string("nothing"), ", expected ",
@@ -29,9 +29,9 @@ class Value {
   }
   /// Spread<T>::measure of the value.
   void measure(Extent& extent, const std::string& path) const { box_->measure(extent, path); }
-  /// One Value of type Spread<T>::Part a replica.
+  /// One Value of type Spread<T>::Part for each replica.
   std::vector<Value> scatter(const ScatterPlan& plan) const { return box_->scatter(plan); }
-  /// Values of one type T -> a Value of type Join<T>::Whole. The parts are used up.
+  /// Joins Values of one type T into a Value of type Join<T>::Whole. The parts are consumed.
   static Value gather(const std::vector<Value>& parts, const GatherPlan& plan) {
     RAMET_CHECK(!parts.empty() && parts[0].defined(), "gather", "got no results to gather");
     return parts[0].box_->gather(parts, plan);
@@ -69,7 +69,7 @@ class Value {
       return whole;
     }
   };
-  // What was joined is not cut or joined again: the list of a list of a list would have no end.
+  // A joined result is not cut or joined again: otherwise lists of lists would nest without end.
   template <class T> struct Result final : Box {
     T value;
     explicit Result(T v) : value(std::move(v)) {}

@@ -1,4 +1,4 @@
-! Ranks that train together, for Fortran 2008: over ramet.f90 and the C functions of c_processes.h, which says what they do.
+! Ranks that train together, for Fortran 2008: based on ramet.f90 and the C functions that c_processes.h describes.
 !
 !   character(256) :: address
 !   if (rank == 0) address = ramet_group_address()
@@ -16,7 +16,7 @@ module ramet_processes
     type(c_ptr) :: handle = c_null_ptr
   end type
 
-  ! Numbers of c_processes.h.
+  ! The constants of c_processes.h.
   integer(c_int), parameter, public :: ramet_reduce_sum = 0, ramet_reduce_average = 1, ramet_reduce_product = 2, &
     ramet_reduce_min = 3, ramet_reduce_max = 4
 
@@ -67,7 +67,7 @@ module ramet_processes
 
 contains
 
-  ! Of this host, with a port that is free now.
+  ! An address of this host, with a port that is free now.
   function ramet_group_address(status) result(address)
     integer, intent(out), optional :: status
     character(256) :: address

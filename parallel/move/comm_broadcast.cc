@@ -45,7 +45,7 @@ std::vector<Tensor>& broadcast_out(const Tensor& t, std::vector<Tensor>& out) {
 
 namespace {
 
-// One row: `tensors` on another device, the members of a group in one allocation.
+// One row: copies of `tensors` on another device, with the members of a group in one allocation.
 std::vector<Tensor> copied_row(ArrayRef<Tensor> tensors,
                                const std::vector<std::vector<size_t>>& groups, Device device,
                                const detail::FanOut& fan) {
@@ -86,7 +86,7 @@ std::vector<Tensor> copied_row(ArrayRef<Tensor> tensors,
       detail::copy_tensors(device, home, dense, /*flat=*/true, together);
       for (const auto& part : strided) autograd::copy_values(part.to, part.from);
     };
-    if (fan.has(device)) copies(&fan);  // of tensors that are ready
+    if (fan.has(device)) copies(&fan);  // only if all tensors are ready
     else detail::move(device, reads, writes, [copies] { copies(nullptr); });
   }
   return row;
@@ -112,7 +112,7 @@ std::vector<std::vector<Tensor>> broadcast_coalesced(ArrayRef<Tensor> tensors,
   if (tensors.empty()) return std::vector<std::vector<Tensor>>(where.size());
   const uint64_t begun = autograd::movement_begins();
   const Device home = tensors[0].device();
-  // A copy that is queued behind what writes its source begins later than the others.
+  // A copy that waits for a task that writes its source begins later than the others.
   const bool ready = std::ranges::all_of(tensors, detail::is_ready);
   const detail::FanOut fan(home, ready ? ArrayRef<Device>(where) : ArrayRef<Device>());
   std::vector<std::vector<Tensor>> out;

@@ -33,7 +33,7 @@ Tensor prepared(const Tensor& given, const Tensor& out, ScalarType dtype) {
   return c;
 }
 
-// All sums of one device and dtype as one movement; neighbours as one kernel call.
+// Forms all sums of one device and dtype as one movement, with one kernel call for neighbours.
 void run_sums(const std::vector<Sum>& sums, ReduceOrder order) {
   const uint64_t begun = autograd::movement_begins();
   std::vector<nn::FlatRun> runs;
@@ -65,7 +65,7 @@ void run_sums(const std::vector<Sum>& sums, ReduceOrder order) {
   if (begun) autograd::tell_moved("reduce_add", reads, writes, begun);
 }
 
-// The leaves of a sum: contributions by position, padded to V for tree(V).
+// The number of leaves of a sum: contributions by position, padded to V for tree(V).
 size_t leaves_of(const char* op, size_t inputs, ReduceOrder order) {
   RAMET_CHECK(inputs <= static_cast<size_t>(kMaxLeaves), op, "inputs: got ", inputs,
               ", expected at most ", kMaxLeaves);
@@ -86,7 +86,7 @@ void check_inputs(const char* op, ArrayRef<Tensor> inputs) {
   }
 }
 
-// Sums of floats in double: through copies, because nobody needs it fast.
+// Sums floats in double. It makes copies, since no caller needs it to be fast.
 void run_wide(const Tensor& out, const std::vector<Tensor>& in, ReduceOrder order) {
   const Tensor wide(
       TensorBase::empty_strided(out.sizes(), out.raw_strides(), kDouble, out.device()));

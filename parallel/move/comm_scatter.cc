@@ -30,7 +30,7 @@ std::vector<int64_t> scatter_sizes(const Tensor& t, size_t devices, const Scatte
 Tensor scatter_piece(const Tensor& x, Device device, int64_t dim, int64_t start, int64_t length,
                      Own own) {
   const bool here = device == x.device() && own != Own::kCopy;
-  if (here) autograd::settle(x);  // before anyone else sees its memory
+  if (here) autograd::settle(x);  // before any other code sees its memory
   const Tensor piece = narrowed(x, dim, start, length);
   if (here) return own == Own::kShared ? shared(piece) : piece;
   Tensor out = empty_in_layout_of(x, piece.sizes(), device);
@@ -90,7 +90,7 @@ Concatenation plan_gather(ArrayRef<Tensor> tensors, int64_t dim, bool promote) {
     }
     plan.extents.push_back(plan.scalars ? 1 : t.size(plan.dim));
     plan.sizes[d] = checked_add("gather", "sum of extents", plan.sizes[d], plan.extents.back());
-    // In this order: t may be settled in between, and is no longer channels-last then.
+    // In this order: t may be settled between the two, and is no longer channels-last then.
     plan.internal = plan.internal && t->is(TensorImpl::kInternalLayout);
     plan.channels_last = plan.channels_last && !t.raw_contiguous() && autograd::is_channels_last(t);
   }
@@ -115,7 +115,7 @@ void gather_into(const Tensor& out, ArrayRef<Tensor> tensors, const Concatenatio
     if (piece.numel() == 0) continue;
     const Tensor t(tensors[i].steady());
     if (t->data == piece->data && same_strides(t, piece) && t.scalar_type() == p.dtype)
-      continue;  // there already
+      continue;  // it is there already
     count(Count::kTransfers);
     count(Count::kLaunches);
     count_bytes(t->device, out->device, t.nbytes());

@@ -15,7 +15,8 @@ namespace detail {
 
 void queue(Device device, std::vector<Tensor> reads, const std::vector<Tensor>& writes,
            std::function<void()> work) {
-  // Queueing is rare; one at a time, so that two movements of one operand see each other's ticket.
+  // Queueing is rare. It is serialised, so that two movements of one operand see each other's
+  // tickets.
   static std::mutex mutex;
   std::lock_guard lock(mutex);
   std::vector<uint64_t> after;
@@ -40,7 +41,7 @@ void copy(const Tensor& to, const Tensor& from) {
     const uint64_t ticket = t.storage_impl()->pending.load(std::memory_order_acquire);
     return ticket != 0 && !gpu::is_copy(ticket);
   };
-  // One that has to be queued may wait there: its ticket stands for all of it.
+  // The queued copy may have to wait, and its ticket stands for the whole movement.
   if (!task(to) && !task(from)) return autograd::copy_values_later(to, from, /*fresh=*/false);
   move(to.device(), {from}, {to}, [to, from] { autograd::copy_values(to, from); });
 }
@@ -57,13 +58,14 @@ std::vector<int64_t> strides_in_layout_of(const Tensor& given, IntArrayRef sizes
   int64_t stride = 1;
   for (size_t i = order.size(); i-- > 0;) {
     strides[order[i]] = stride;
-    stride = stepped_stride(stride, std::max<int64_t>(sizes[order[i]], 1));  // checked with sizes
+    stride = stepped_stride(stride, std::max<int64_t>(sizes[order[i]], 1));  // checked together
+                                                                             // with the sizes
   }
   return strides;
 }
 
 Tensor empty_in_layout_of(const Tensor& like, IntArrayRef sizes, Device device) {
-  // Before its strides are read: it may be settled in between, and is contiguous then.
+  // Read before the strides: `like` may be settled between the two, and is contiguous then.
   const bool internal = like->is(TensorImpl::kInternalLayout);
   Tensor t(TensorBase::empty_strided(sizes, strides_in_layout_of(like, sizes), like.scalar_type(),
                                      device));

@@ -1,5 +1,5 @@
-// How pieces are cut, whether they share memory, in which order sums are formed: arguments common
-// to all rings.
+// How pieces are cut, whether they share memory, and in which order sums are formed: arguments
+// common to all rings.
 //
 // Note [Order of sums]
 // The order in which contributions are added is part of the interface, because floating-point
@@ -9,7 +9,7 @@
 //   tree(V)   a balanced binary tree over V leaves, whatever device holds them: the same bits for
 //             1, 2, ... V devices
 //   any       whatever is fastest
-// A contribution that is missing is passed over, not replaced by zeros: its sibling goes up alone.
+// A missing contribution is skipped, not replaced by zeros: its sibling goes up alone.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -20,37 +20,37 @@
 namespace ramet {
 namespace parallel {
 
-/// `upstream`: where PyTorch's rule and ours differ, PyTorch's.
+/// `upstream`: where PyTorch's rule differs from this library's, use PyTorch's.
 enum class Parity : uint8_t { ours, upstream };
 
 /// What a piece on the input's own device is. `view`: the input's memory, copied at the first
-/// in-place operation on the piece (which never reaches the input). `copy`: memory of its own from
+/// in-place operation on the piece, so that the input never changes. `copy`: separate memory from
 /// the start.
 enum class Alias : uint8_t { view, copy };
 
-/// How an extent is cut into one piece a device.
+/// How an extent is cut into one piece for each device.
 class RAMET_API Split {
  public:
-  /// Pieces of ceil(extent / devices): fewer pieces than devices may result. PyTorch's rule.
+  /// Pieces of ceil(extent / devices). There may be fewer pieces than devices. PyTorch's rule.
   static Split chunk() { return Split(Rule::kChunk); }
   /// Sizes differ by at most one, larger ones first; min(extent, devices) pieces.
   static Split balanced() { return Split(Rule::kBalanced); }
-  /// Given sizes, one a device; they must sum to the extent.
+  /// The given sizes, one for each device; they must sum to the extent.
   static Split sizes(std::vector<int64_t> sizes) {
     Split s(Rule::kSizes);
     s.sizes_ = std::move(sizes);
     return s;
   }
-  /// Proportional to the devices' speeds, by largest remainders (the first wins a tie). One piece a
-  /// device, possibly empty.
+  /// Proportional to the devices' speeds, by largest remainders (the first wins a tie). One piece
+  /// for each device, possibly empty.
   static Split weights(std::vector<double> weights) {
     Split s(Rule::kWeights);
     s.weights_ = std::move(weights);
     return s;
   }
 
-  /// Sizes of the pieces. An extent of 0 gives one empty piece, or one a device under
-  /// Parity::upstream and given sizes.
+  /// The sizes of the pieces. An extent of 0 gives one empty piece. Under Parity::upstream and with
+  /// given sizes, it gives one empty piece for each device.
   std::vector<int64_t> cut(const char* op, int64_t extent, size_t devices,
                            Parity parity = Parity::ours) const;
 
@@ -65,14 +65,14 @@ class RAMET_API Split {
 /// Note [Order of sums].
 class RAMET_API ReduceOrder {
  public:
-  /// In the inputs' order; along one tree; in any.
+  /// In the inputs' order; along one tree; in any order.
   enum class Kind : uint8_t { kFixed, kTree, kAny };
   ReduceOrder() = default;
   /// In the order of the inputs.
   static ReduceOrder fixed() { return ReduceOrder(Kind::kFixed, 0); }
   /// `leaves` is a power of two.
   static ReduceOrder tree(int leaves);
-  /// In whichever order is quickest.
+  /// In whichever order is fastest.
   static ReduceOrder any() { return ReduceOrder(Kind::kAny, 0); }
 
   /// Which of the three.
@@ -96,9 +96,9 @@ struct ScatterOptions {
   /// How the extent is cut.
   Split split = Split::chunk();
   int64_t dim = 0;  // negative counts from the end
-  /// What the piece of the input's own device is.
+  /// What the piece on the input's own device is.
   Alias alias = Alias::view;
-  Parity parity = Parity::ours;  // upstream: an empty batch gives one empty piece a device
+  Parity parity = Parity::ours;  // upstream: an empty batch gives one empty piece for each device
 };
 
 struct ReduceOptions {
@@ -109,7 +109,7 @@ struct ReduceOptions {
   bool may_alias = false;
 };
 
-/// Contributions to one sum: at most this many.
+/// The largest number of contributions to one sum.
 inline constexpr int kMaxLeaves = 16;
 
 }  // namespace parallel

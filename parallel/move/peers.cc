@@ -49,14 +49,15 @@ void call_copies(Device device, const std::vector<kernels::CopiedTensor>& tensor
   }
 }
 
-// What no kernel reaches: those of at least this many bytes by themselves, the others as one.
+// For memory that no kernel reaches: tensors of at least this many bytes are copied separately, the
+// others together.
 constexpr int64_t kAlone = int64_t{1} << 20;
 
 void copy_packed(Device to_device, Device from_device,
                  const std::vector<kernels::CopiedTensor>& tensors, bool flat) {
   std::vector<kernels::CopiedTensor> pack, unpack;
   int64_t room = 0, end = 0;
-  bool lie_so = flat;  // as the packed ones
+  bool lie_so = flat;  // are the targets laid out like the packed tensors?
   for (const kernels::CopiedTensor& t : tensors) {
     if (t.n >= kAlone) {
       count(Count::kLaunches);
@@ -139,7 +140,7 @@ PeerSum peer_sum(const nn::FlatRun& run, ScalarType dtype, ReduceOrder order) {
 }
 
 void ConcurrentSums::join() {
-  const std::vector<Tensor> kept = std::move(kept_);  // until the end
+  const std::vector<Tensor> kept = std::move(kept_);  // destroyed at the end
   if (!std::exchange(used_, false)) return;
   const Stream sums{device_, gpu::kCommunication};
   order(sums, {device_, gpu::kCompute});
@@ -152,8 +153,8 @@ void ConcurrentSums::join() {
   }
 }
 
-// Under any order, where each contribution is on a GPU of its own and one of them is the
-// destination. With n = 0 this is a question only.
+// Sums by NCCL, if any order is allowed, each contribution is on a GPU of its own, and one of these
+// is the destination. With n = 0 it only answers whether it could.
 bool sum_by_library(Device device, const PeerSum& sum, ConcurrentSums* concurrent) {
   if (!&gpu::sum_in_any_order || !device.is_cuda()) return false;
   std::array<const void*, kernels::kMaxSummands> in;
@@ -224,7 +225,7 @@ std::vector<comm::Route> comm::plan(ArrayRef<Device> inputs, Device destination,
   detail::PeerSum sum{};
   for (Device input : inputs) {
     sum.home.push_back(resolve(input));
-    sum.args.in[sum.args.leaves++] = &sum;  // anything: nothing is read
+    sum.args.in[sum.args.leaves++] = &sum;  // any address: nothing is read
   }
   sum.args.dtype = dtype;
   if (order.kind() == ReduceOrder::Kind::kAny && detail::sum_by_library(to, sum, nullptr))

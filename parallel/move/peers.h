@@ -1,14 +1,15 @@
-// Work whose operands lie on several devices: bytes from one to another, sums over all of them.
+// Operations with operands on several devices: copies from one to another, sums over all of them.
 // Private to parallel/.
 //
 // Note [Kernels over peer memory]
 // Logical CPU devices share their memory, and a kernel of one reads another's. A GPU reads another
-// GPU's memory where the two reach each other (gpu::Library::reaches): the sum's stream waits for
-// what the owners' streams were given, and they wait for the sum before they use that memory again.
-// Where any order will do and every contribution is on a GPU of its own, NCCL forms the sum.
+// GPU's memory if the two reach each other (gpu::Library::reaches). The sum's stream then waits for
+// the work that the owners' streams were given before. The owners' streams wait for the sum before
+// they use that memory again. If any order is allowed and every contribution is on a GPU of its
+// own, NCCL forms the sum.
 //
-// What the destination cannot read (the host's memory for a GPU, a GPU's for the host, a GPU that
-// it does not reach) is copied there first.
+// Memory that the destination cannot read is copied to it first. That is the host's memory for a
+// GPU, a GPU's memory for the host, and memory of a GPU that it does not reach.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -26,18 +27,19 @@ namespace detail {
 /// to = from, as bytes.
 void copy_bytes(Device to_device, void* to, Device from_device, const void* from, int64_t bytes);
 
-/// How a kernel of `device` gets at memory of `owner`: local, peer or staged.
+/// How a kernel of `device` reads memory of `owner`: local, peer or staged.
 comm::Route route(Device device, Device owner);
 
-/// While it lives, copy_tensors() from one GPU to several that reach its memory, of what is ready
-/// when it is made. They all begin after what the GPU was given before, and it goes on after all of
-/// them: one after the other, each would wait for the one before.
+/// Lets copy_tensors() from one GPU to several run concurrently, while the object exists. It covers
+/// GPUs that reach the source's memory, and tensors that are ready when it is made. All copies
+/// begin after the work that the source GPU was given before, and that GPU continues after all of
+/// them. Without it each copy would wait for the one before.
 class FanOut {
  public:
   FanOut(Device from, ArrayRef<Device> to);
   ~FanOut();
   FanOut(const FanOut&) = delete;
-  /// False where its copy has nothing to do with the others'.
+  /// False if the copy to that device is independent of the others.
   bool has(Device to) const { return to.is_cuda() && is_peer_[to.index()]; }
 
  private:
@@ -45,30 +47,30 @@ class FanOut {
   bool is_peer_[kMaxDevicesPerType] = {};
 };
 
-/// All of them from one device to another, counted. Where kernels of `to_device` reach the memory
-/// this is one call for every kCopiedTensors; elsewhere small ones are packed into one buffer,
-/// which travels, and unpacked. `flat`: the targets are members of one flat buffer
+/// Copies all tensors from one device to another, counted. If kernels of `to_device` reach the
+/// memory, this is one call for every kCopiedTensors tensors. Otherwise small tensors are packed
+/// into one buffer, which is moved and unpacked. `flat`: the targets are members of one flat buffer
 /// (Note [Flat stores]), where the gaps between neighbours may be written.
 void copy_tensors(Device to_device, Device from_device,
                   const std::vector<kernels::CopiedTensor>& tensors, bool flat,
                   const FanOut* fan = nullptr);
 
-/// A sum as NarySumArgs describes it, whose leaf j lies on home[j]; `out` on `device`.
+/// A sum as NarySumArgs describes it. Leaf j is on home[j], `out` on `device`.
 struct PeerSum {
   kernels::NarySumArgs args;
   bool any_order = false;  // then NCCL may form it
   std::vector<Device> home;
 };
 
-/// Of the run's operands 1, 2 ... into operand 0.
+/// The sum of the run's operands 1, 2 ... into operand 0.
 PeerSum peer_sum(const nn::FlatRun& run, ScalarType dtype, ReduceOrder order);
 
 /// Sums that run concurrently with the kernels of their device, on its communication stream. The
-/// memory that they use has to stay until join().
+/// memory that they use must stay until join().
 class ConcurrentSums {
  public:
   explicit ConcurrentSums(Device device) : device_(device) {}
-  /// Kernels of the device, and of all GPUs whose memory was summed, wait for the sums from now on.
+  /// From now on, kernels of the device, and of all GPUs with summed memory, wait for the sums.
   void join();
   /// Keeps `operands` until join().
   void keep(std::vector<Tensor> operands) {
@@ -81,12 +83,12 @@ class ConcurrentSums {
   Device device_;
   bool used_ = false;
   bool peer_[kMaxDevicesPerType] = {};
-  bool at_peers_ = false;  // their communication streams were used, too
+  bool at_peers_ = false;  // their communication streams were used too
   std::vector<Tensor> kept_;
 };
 
-/// Forms the sum on `device`: of a GPU as one of `concurrent`, or among its kernels if that is
-/// null.
+/// Forms the sum on `device`. On a GPU it is one of the `concurrent` sums, or is queued among the
+/// GPU's kernels if that is null.
 void run_sum(Device device, const PeerSum& sum, ConcurrentSums* concurrent = nullptr);
 
 }  // namespace detail

@@ -42,7 +42,7 @@ struct BroadcastBackward final : Node {
   RawEdge* edges() override { return edge.data(); }
   void apply(Tensor* in, Tensor* out) override {
     const size_t tensors = edge.size();
-    std::vector<size_t> whole;  // tensors whose copies all have a gradient: reduced together
+    std::vector<size_t> whole;  // tensors with a gradient for every copy: reduced together
     for (size_t i = 0; i < tensors; ++i) {
       if (!needs(static_cast<int>(i))) continue;
       std::vector<Tensor> slots;
@@ -87,7 +87,7 @@ struct ReduceAddBackward final : Node {
       grads.push_back(in[i]);
       at.push_back(i);
     }
-    std::vector<size_t> lists;  // those that have an edge at all
+    std::vector<size_t> lists;  // those that have any edge
     std::vector<Device> devices;
     for (size_t d = 0; d < from.size(); ++d) {
       bool any = false;
@@ -96,7 +96,7 @@ struct ReduceAddBackward final : Node {
       lists.push_back(d);
       devices.push_back(from[d]);
     }
-    // Without recording, a list that is already in place gets the gradient itself.
+    // If nothing is recorded, a list that is already in place gets the gradient itself.
     const auto copies = tls.grad_mode ? broadcast_coalesced(grads, devices)
                                       : comm::broadcast_coalesced(grads, devices);
     for (size_t k = 0; k < lists.size(); ++k)

@@ -1,13 +1,12 @@
-// The movements as function objects, for programs that are written like LibTorch's own C++
-// data_parallel:
+// The movements as function objects, for programs written like LibTorch's own C++ data_parallel:
 //
 //   autograd::Scatter scatter(devices, /*chunk_sizes=*/std::nullopt, dim);
 //   std::vector<Tensor> pieces = fmap<Tensor>(scatter.apply({std::move(input)}));
 //   Tensor whole = autograd::Gather(output_device, dim).apply(std::move(outputs)).front();
 //
 // Values, gradients (to any order), rules and errors are those of parallel/nodes/scatter_gather.h
-// and parallel/nodes/broadcast_reduce.h. They are no nodes of the graph: what they record is these
-// functions'.
+// and parallel/nodes/broadcast_reduce.h. The objects are not nodes of the graph; those functions
+// record the nodes.
 #pragma once
 #include <optional>
 #include <type_traits>
@@ -19,43 +18,43 @@
 namespace ramet {
 namespace autograd {
 
-/// One tensor to its pieces along `dim`, piece i on devices[i]; by sizes, or by the chunk rule:
-/// there may be fewer pieces than devices.
+/// Cuts one tensor into pieces along `dim`, piece i on devices[i], by sizes or by the chunk rule.
+/// There may be fewer pieces than devices.
 struct RAMET_API Scatter {
-  /// `streams` is there for LibTorch's order of arguments: work is queued by each device itself.
-  /// With `unsqueeze_scalars` the input has one dimension and one element for each device, and the
-  /// pieces are 0-dim: what Gather made one dimension of.
+  /// `streams` only keeps LibTorch's order of arguments: each device queues its work itself. With
+  /// `unsqueeze_scalars` the input has one dimension and one element for each device, and the
+  /// pieces are 0-dim. That inverts what Gather does with 0-dim tensors.
   explicit Scatter(std::vector<Device> devices,
                    std::optional<std::vector<int64_t>> chunk_sizes = std::nullopt, int64_t dim = 0,
                    std::nullopt_t streams = std::nullopt, bool unsqueeze_scalars = false);
-  /// An Error unless there is one input.
+  /// An Error unless there is exactly one input.
   std::vector<Tensor> apply(std::vector<Tensor> inputs) const;
   std::vector<Tensor> operator()(std::vector<Tensor> inputs) const {
     return apply(std::move(inputs));
   }
 
-  /// What it was made with:
+  /// The constructor's arguments:
   std::vector<Device> devices_;
   std::optional<std::vector<int64_t>> chunk_sizes_;
   int64_t dim_;
   bool unsqueeze_scalars_;
 };
 
-/// Tensors to their concatenation along `dim`, as a list of one.
+/// Concatenates tensors along `dim`, as a list of one.
 struct RAMET_API Gather {
   explicit Gather(const Device& destination_device, int64_t dim = 0);
-  /// The concatenation, alone in a list.
+  /// The concatenation, as the only element of a list.
   std::vector<Tensor> apply(std::vector<Tensor> inputs) const;
   std::vector<Tensor> operator()(std::vector<Tensor> inputs) const {
     return apply(std::move(inputs));
   }
 
-  /// What it was made with:
+  /// The constructor's arguments:
   Device destination_device_;
   int64_t dim_;
 };
 
-/// Tensors of one device to copies on each of `devices`: those of the first device, then those of
+/// Copies tensors of one device to each of `devices`: the copies on the first device, then those on
 /// the second, and so on.
 struct RAMET_API Broadcast {
   explicit Broadcast(std::vector<Device> devices);
@@ -65,11 +64,11 @@ struct RAMET_API Broadcast {
     return apply(std::move(inputs));
   }
 
-  /// What it was made with.
+  /// The constructor's argument.
   std::vector<Device> devices_;
 };
 
-/// Broadcast's opposite: `num_inputs` tensors a device, device by device, to their sums on
+/// The opposite of Broadcast: sums `num_inputs` tensors for each device, given device by device, on
 /// `destination`.
 struct RAMET_API ReduceAddCoalesced {
   ReduceAddCoalesced(const Device& destination, int64_t num_inputs);
@@ -79,14 +78,14 @@ struct RAMET_API ReduceAddCoalesced {
     return apply(std::move(inputs));
   }
 
-  /// What it was made with:
+  /// The constructor's arguments:
   Device destination_;
   int64_t num_inputs_;
 };
 
 }  // namespace autograd
 
-/// fn of every element.
+/// Applies fn to every element.
 template <class F, class T>
 auto fmap(T&& inputs, const F& fn) -> std::vector<std::decay_t<decltype(fn(*inputs.begin()))>> {
   std::vector<std::decay_t<decltype(fn(*inputs.begin()))>> out;
@@ -94,7 +93,7 @@ auto fmap(T&& inputs, const F& fn) -> std::vector<std::decay_t<decltype(fn(*inpu
   for (auto&& input : inputs) out.push_back(fn(input));
   return out;
 }
-/// An R made of every element.
+/// Makes an R of every element.
 template <class R, class T> std::vector<R> fmap(const T& inputs) {
   std::vector<R> out;
   out.reserve(inputs.size());

@@ -22,7 +22,7 @@ using autograd::Node;
 // The sums of one call of reduce() that record no history (cases 3 to 5 of grad_bucket.h).
 class GradBucket::Reduction {
  public:
-  // `concurrent`: where the kernels run apart from the backward pass; null: among its kernels.
+  // `concurrent`: runs the kernels concurrently with the backward pass; null: among its kernels.
   Reduction(GradBucket& bucket, Device device, detail::ConcurrentSums* concurrent)
       : bucket_(bucket), concurrent_(concurrent), device_(device) {}
 

@@ -1,4 +1,4 @@
-// GradBucket: the parameters whose gradients are summed over the replicas together.
+// GradBucket: parameters with gradients that are summed over the replicas together.
 //
 // reduce() is called once in a backward pass, by the thread that delivered the bucket's last
 // gradient. It takes the first case that applies:
@@ -6,7 +6,7 @@
 //   1. The pass runs inside a replica's own: the gradients go to the outer pass, nothing is summed.
 //   2. create_graph: each parameter is summed alone, and its sum is recorded.
 //   3. One shard: its gradient is the sum. It is copied only where it lies on another device.
-//   4. A 16-bit leaf whose sum goes on to other processes: summed in float32, rounded once.
+//   4. A 16-bit leaf with a sum that goes on to other processes: summed in float32, rounded once.
 //   5. All others: parameters that lie next to one another are summed by one kernel call.
 //
 // On a GPU the kernels of case 5 run on the communication stream, concurrently with the backward
@@ -63,8 +63,9 @@ class RAMET_API GradBucket final : public autograd::ReduceBucket {
   const int shards_;
   const ReduceOrder order_;
   std::vector<ReduceAdd*> members_;
-  std::shared_ptr<detail::ConcurrentSums> concurrent_;  // which no stream waits for yet
-  bool sum_under_way_ = false;                          // as the leaves are marked
+  std::shared_ptr<detail::ConcurrentSums> concurrent_;  // no stream waits for them yet
+  bool sum_under_way_ = false;                          // the state with which the leaves are
+                                                        // marked
   std::atomic<uint64_t> reductions_{0}, ready_{0}, done_{0};
 };
 

@@ -18,11 +18,11 @@ namespace {
 using autograd::Node;
 using autograd::RawEdge;
 
-// How a tensor was cut: what either direction needs to undo the other.
+// How a tensor was cut: what each direction needs to undo the other.
 struct Cut {
   std::vector<Device> devices;     // of the pieces
-  std::vector<ScalarType> dtypes;  // of the pieces: gather may have promoted them
-  std::vector<int64_t> extents;    // of the pieces along dim
+  std::vector<ScalarType> dtypes;  // Of the pieces: gather may have promoted them.
+  std::vector<int64_t> extents;    // Of the pieces along dim.
   std::vector<int64_t> sizes;      // of the whole; the extent along dim is not used
   int64_t dim = 0;
   bool scalars = false;  // the pieces are 0-dim, the whole is a vector
@@ -76,7 +76,8 @@ struct GatherBackward final : Node {
   }
   RawEdge* edges() override { return edge.data(); }
   void apply(Tensor* in, Tensor* out) override {
-    // Views where the gradient already is: the engine adds into nothing that somebody else sees.
+    // Views, if the gradient is there already: the engine never adds into memory that other code
+    // sees.
     std::vector<Tensor> pieces = scatter_recorded(
         in[0], cut, tls.grad_mode ? detail::Own::kShared : detail::Own::kView, this);
     for (size_t i = 0; i < pieces.size(); ++i)
@@ -86,8 +87,8 @@ struct GatherBackward final : Node {
   }
 };
 
-// `wanted`: pieces whose gradient that node does not need stay undefined, where nothing is
-// recorded.
+// `wanted`: a node. If nothing is recorded, pieces with a gradient that this node does not need
+// stay undefined.
 std::vector<Tensor> scatter_recorded(const Tensor& x, const Cut& cut, detail::Own own,
                                      const Node* wanted) {
   const bool records = autograd::recording(x);

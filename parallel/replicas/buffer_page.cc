@@ -20,7 +20,7 @@ Tensor fresh_page(const Tensor& buffer, uint32_t holders) {
       buffer.nbytes() != old.bytes)
     return {};
   const Tensor page = empty_in_layout_of(buffer, buffer.sizes(), buffer.device());
-  // A graph that kept the tensor itself, from before keep_pages(), finds another version.
+  // A graph that kept the tensor itself before keep_pages() then finds another version.
   page.storage_impl()->version().store(buffer.version(), std::memory_order_relaxed);
   return page;
 }

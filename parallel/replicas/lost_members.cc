@@ -13,8 +13,8 @@ int64_t references(const Implementations& tensors) {
   return n;
 }
 
-// How many references the modules hold to each of the lists' tensors: as many more there are once
-// the modules are copied as C++ copies objects, whatever their members look like.
+// Returns how many references the modules hold to each list's tensors. It copies the modules as C++
+// objects, whatever their members are, and counts the additional references.
 std::vector<int64_t> held(const std::vector<const Module*>& modules,
                           const std::vector<Implementations>& lists) {
   std::vector<int64_t> out;
@@ -38,8 +38,8 @@ void check_members(const std::vector<std::string>& names, const std::vector<cons
   const std::vector<int64_t> a = held(ours, in_ours), b = held(theirs, in_theirs);
   for (size_t k = 0; k < parameters.size(); ++k) {
     if (a[k] <= b[k]) continue;
-    // Another thread that uses the parameter takes and drops references, too: a module has to lose
-    // it again and again.
+    // Another thread that uses the parameter takes and drops references too. So a module must lose
+    // it in three counts before this is an error.
     for (size_t m = 0; m < ours.size(); ++m) {
       int times = 0;
       while (times < 3 && loses(*ours[m], *theirs[m], parameters[k])) ++times;

@@ -1,4 +1,4 @@
-// Members of modules that their clones lost.
+// Finds members of modules that their clones lost.
 #pragma once
 #include <string>
 #include <vector>
@@ -13,11 +13,12 @@ struct Kept {
   std::vector<const TensorImpl*> ours, theirs;
 };
 
-/// Every member that holds a parameter follows in the clone: `theirs` hold as many references to
-/// its clone as `ours` to the parameter, in members, lists in members and registries. A tie that
-/// exists in a member only (b->weight = a->weight without registering it) is lost by clone(), and
-/// the copy would compute with another tensor without a word. The modules are in the same order;
-/// `names`: as errors name them. Modules without a plain_copy() are not looked at.
+/// Checks that every member that holds a parameter holds its counterpart in the clone. `theirs`
+/// must hold as many references to the parameter's clone as `ours` hold to the parameter: in
+/// members, lists in members and registries. clone() loses a tie that exists in a member only
+/// (b->weight = a->weight without registering it). The copy would then compute with another tensor,
+/// without an error. The modules are in the same order; `names` are for errors. Modules without a
+/// plain_copy() are not checked.
 void check_members(const std::vector<std::string>& names, const std::vector<const Module*>& ours,
                    const std::vector<const Module*>& theirs, const std::vector<Kept>& parameters);
 

@@ -1,5 +1,5 @@
 // Buffers and declared states of replicas: how they follow the source, and what the source takes
-// over; which tensor is whose. See nn/module/buffer_policy.h and
+// over. Also which tensor is a copy of which. See nn/module/buffer_policy.h and
 // parallel/replicas/replica_member.h.
 #include <algorithm>
 #include <map>
@@ -23,11 +23,12 @@ namespace parallel {
 namespace moves = ramet::parallel::detail;
 namespace comm = ramet::parallel::comm;
 
-// Replicas that wrote their copy get the source's value again, like those that never had it.
+// Replicas that wrote their copy get the source's value again, like replicas that did not have it
+// yet.
 void ReplicaSet::refresh_buffers() {
   std::vector<std::pair<State::Buffer*, size_t>> stale;
   std::vector<State::Seen> seen;  // of each buffer
-  // by device of the replica and of the source: those that lie alike
+  // contiguous copies, by device of the replica and of the source
   std::map<std::pair<uint8_t, uint8_t>, std::vector<kernels::CopiedTensor>> plain;
   for (State::Buffer& b : state_->buffers) {
     const State::Seen now = State::Seen::of(b.source);
@@ -99,7 +100,7 @@ void ReplicaSet::State::keep_states(const State& before) {
   for (Snapshot& now : modules) {
     for (const Snapshot& old : before.modules) {
       if (old.module != now.module || old.name != now.name || old.states != now.states) continue;
-      if (old.owned && old.alive.expired()) continue;  // another one, at its address
+      if (old.owned && old.alive.expired()) continue;  // another module at the same address
       for (size_t k = 0; k < now.states.size(); ++k)
         for (size_t r = 0; r < now.of_replicas[k].size(); ++r)
           now.of_replicas[k][r]->follow(*old.of_replicas[k][r]);
@@ -141,10 +142,11 @@ void ReplicaSet::update_source(int count) {
                   b.name, "' of policy all_equal: replica ", i, " on device ", device_of_[i],
                   " has another value than replica 0");
   }
-  // All values first, then all writes: where one cannot be had nothing is taken over.
+  // Computes all values before it writes any: if one of them fails, the source takes over nothing.
   struct Taken {
     const State::Buffer* buffer;
-    Tensor value, page;  // where replica 0 shares the source's, and its graph may keep it
+    Tensor value, page;  // `page`: if replica 0 shares the source's memory and its graph may keep
+                         // it
   };
   std::vector<Taken> taken;
   for (State::Buffer& b : s.buffers) {
@@ -160,7 +162,7 @@ void ReplicaSet::update_source(int count) {
         break;
       case BufferPolicy::sum: taken.push_back({&b, comm::reduce_add(all, home_), {}}); break;
       case BufferPolicy::mean: {
-        // The sum of sixteen-bit numbers may be more than sixteen bits can say.
+        // The sum of 16-bit numbers may be too large for 16 bits.
         const ScalarType type = all[0].scalar_type();
         std::vector<Tensor> wide;
         for (const Tensor& t : all) wide.push_back(t.to(compute_type(type)));

@@ -56,9 +56,9 @@ void check_sealed_below(const Module& m, const std::string& name, const std::str
     if (child.value()) check_sealed_below(*child.value(), full_name(name, child.key()), above);
 }
 
-// Two sets of one module may be made at the same time, by concurrent data_parallel calls: the first
-// one flattens the parameters, the second finds them so. Replicas of other modules are made beside
-// that: clone() is the user's code, and may wait for whatever it likes, or make replicas of a part.
+// Concurrent data_parallel calls may make two sets of one module. Then the first one flattens the
+// parameters, and the second finds them flat. Replicas of other modules may be made concurrently:
+// clone() is user code, which may wait for anything, or make replicas of a part.
 class BuildingAlone {
  public:
   explicit BuildingAlone(const Tree& modules) : modules_(modules) {
@@ -98,7 +98,8 @@ class BuildingAlone {
     std::map<const Module*, Builder> builders;
   };
   static All& being_built() {
-    static auto* const all = new All;  // static objects may make replicas when the program ends
+    static auto* const all = new All;  // never destroyed: static objects may make replicas when the
+                                       // program ends
     return *all;
   }
   const Tree& modules_;
@@ -180,7 +181,7 @@ void ReplicaSet::build() {
   state_ = std::move(build.made);
 }
 
-// All are on one device.
+// Checks that all tensors are on one device.
 void ReplicaSet::Build::locate(const Tensor& t, const std::string& name) {
   if (!first) first = &t, first_name = name;
   RAMET_CHECK(t.device() == first->device(), "replicate",
@@ -210,7 +211,7 @@ void ReplicaSet::Build::add_buffer(const std::string& name, const Tensor& t, Buf
   s.buffers.push_back(std::move(b));
 }
 
-// What there is to follow.
+// Finds the tensors that replicas must follow.
 void ReplicaSet::Build::find_tensors() {
   for (const auto& [name, m] : ours)
     for (const auto& item : m->own_parameters())
@@ -238,8 +239,8 @@ void ReplicaSet::Build::flatten_source() const {
   flatten_parameters(parameters);
 }
 
-// Places in the flat stores: one dtype after the other, in the order in which the source's own
-// stores have them.
+// Assigns places in the flat stores: one dtype after the other, in the order of the source's own
+// stores.
 void ReplicaSet::Build::place_entries() {
   std::vector<ScalarType> dtypes;
   for (const auto& e : s.entries)
@@ -269,13 +270,13 @@ void ReplicaSet::Build::plan_buckets() {
   }
 }
 
-// One copy of the parameters on every device but the source's.
+// Makes one copy of the parameters on every device but the source's.
 void ReplicaSet::Build::make_copies() {
   for (Device d : set.devices_)
     if (d != home && away_index(d) == s.away.size()) s.away.push_back(d);
   for (Device d : s.away) {
     s.flat.push_back(moves::flat_memory(s.flat_bytes, d));
-    autograd::fill_values(s.flat.back(), 0);  // the gaps travel along
+    autograd::fill_values(s.flat.back(), 0);  // gaps are copied too
   }
   for (auto& e : s.entries) {
     StorageImpl* own = e.source.storage_impl();
@@ -287,7 +288,7 @@ void ReplicaSet::Build::make_copies() {
   }
 }
 
-// What structure_changed() compares with.
+// Records what structure_changed() compares with.
 void ReplicaSet::Build::note_modules() {
   for (const auto& [name, m] : ours) {
     State::Snapshot snap;

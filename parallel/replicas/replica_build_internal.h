@@ -1,4 +1,4 @@
-// The making of a ReplicaSet's replicas, step by step. Private to parallel/.
+// Makes a ReplicaSet's replicas, step by step. Private to parallel/.
 #pragma once
 #include <map>
 #include <memory>
@@ -13,12 +13,12 @@ namespace ramet::nn::parallel {
 /// Modules by full name, the root first.
 using Tree = std::vector<std::pair<std::string, Module*>>;
 
-/// As errors name it: "the module", or its name in quotes.
+/// The module's name in errors: "the module", or its name in quotes.
 inline std::string shown_module(const std::string& name) {
   return name.empty() ? "the module" : "'" + name + "'";
 }
 
-/// Nothing of the set changes before all has gone well.
+/// The set changes only after all steps have succeeded.
 struct ReplicaSet::Build {
   ReplicaSet& set;
   const Tree& ours;  // the source's modules

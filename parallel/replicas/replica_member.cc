@@ -12,7 +12,7 @@ struct Listed {
   std::mutex mutex;
   std::set<ReplicaStateBase*> states;
 };
-// Never destroyed: modules of static objects may die after it.
+// Never destroyed: modules of static objects may be destroyed later.
 Listed& listed() {
   static Listed* l = new Listed;
   return *l;

@@ -1,4 +1,5 @@
-// Members of a module that outlive a step in its replicas: replica_state<T> and shared<T>.
+// Members of a module that keep their value in its replicas from step to step: replica_state<T> and
+// shared<T>.
 //
 // Note [Plain members of replicas]
 // A replica is a copy of the module object, so what its forward writes to a plain member never
@@ -14,8 +15,8 @@
 //       log.lock()->push_back(x.norm().item<double>());
 //       ...
 //
-// Both keep their value behind a pointer that never changes, so that a write is no change of the
-// module's own bytes, for which a ReplicaSet would make the replicas again.
+// Both keep their value at the target of a pointer that never changes. So a write does not change
+// the module's own bytes. Otherwise a ReplicaSet would make the replicas again.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -32,15 +33,15 @@ namespace nn {
 namespace parallel {
 namespace detail {
 
-/// What a ReplicaSet does with a state of whatever type. Each one is listed, by its address, while
-/// it lives.
+/// The operations of a ReplicaSet on a state of any type. Each state is listed, by its address,
+/// while it exists.
 class RAMET_API ReplicaStateBase {
  public:
   virtual ~ReplicaStateBase();
-  /// Takes over the value of `other`; nothing where that is of another type.
+  /// Takes over the value of `other`; does nothing if its type is another.
   virtual void follow(const ReplicaStateBase& other) = 0;
-  /// Merges the values of `replicas`; the result is this one's value when the returned function is
-  /// called. An empty function where no merge was given.
+  /// Merges the values of `replicas`. Calling the returned function makes the result this state's
+  /// value. Returns an empty function if there is no merge.
   virtual std::function<void()> merged(ArrayRef<ReplicaStateBase*> replicas) = 0;
 
  protected:
@@ -48,34 +49,34 @@ class RAMET_API ReplicaStateBase {
   ReplicaStateBase(const ReplicaStateBase&) : ReplicaStateBase() {}
   ReplicaStateBase& operator=(const ReplicaStateBase&) { return *this; }
 };
-/// The states that lie within these bytes, by address.
+/// The states within these bytes, by address.
 RAMET_API std::vector<ReplicaStateBase*> states_within(const void* begin, size_t bytes);
 
 }  // namespace detail
 
-/// A plain member of which each replica has its own, kept from step to step and when the replicas
-/// are made again. A replica's begins as a copy of the module's. With `merge` the module's becomes
-/// merge(values of all replicas, in replica order) after each step in which no replica failed;
-/// without it the module's own value is written by nobody but the module. A step that failed leaves
-/// in each replica what its forward wrote. Where the module itself runs (one device, which holds
-/// it) there is one value, the module's.
+/// A plain member with a separate value in each replica, which lasts from step to step and when the
+/// replicas are made again. A replica's value begins as a copy of the module's. With `merge`, the
+/// module's value becomes merge(values of all replicas, in replica order) after each step in which
+/// no replica failed. Without it only the module writes its own value. After a step that failed,
+/// each replica keeps what its forward wrote. If the module itself runs (on the one device that
+/// holds it), there is only the module's value.
 ///
-/// A merge should not mind equal values (a maximum, a mean, not a sum): replicas of another set, or
-/// of one more device, begin with what the module has after earlier merges.
+/// A merge should tolerate equal values (a maximum or a mean, not a sum). Reason: replicas of
+/// another set, or on an additional device, begin with the module's value after earlier merges.
 ///
-/// It has to be a member of the module object, or of a struct in it: what lies behind a pointer or
-/// in a container is not found, nor what is in a module with a clone() of its own and without
-/// own_bytes(). Not part of the module's saved state. T: copyable, and the owner of its value (a
-/// Tensor or a shared_ptr is a handle, which all copies would share). Thread safety: that of T.
+/// It must be a member of the module object, or of a struct in it. It is not found through a
+/// pointer or in a container, nor in a module with its own clone() but no own_bytes(). It is not
+/// part of the module's saved state. T must be copyable and own its value: all copies would share a
+/// handle such as a Tensor or a shared_ptr. Thread safety: that of T.
 template <class T> class replica_state final : public detail::ReplicaStateBase {
  public:
-  /// Makes one value of those that the replicas have.
+  /// Makes one value from those of the replicas.
   using Merge = std::function<T(const std::vector<T>& of_replicas)>;
 
   replica_state() : replica_state(T()) {}
   explicit replica_state(T initial, Merge merge = {})
       : kept_(new Kept{std::move(initial), std::move(merge)}) {}
-  /// A value of its own; the pointer to it never changes.
+  /// A separate value; the pointer to it never changes.
   replica_state(const replica_state& o) : detail::ReplicaStateBase(o), kept_(new Kept(*o.kept_)) {}
   replica_state& operator=(const replica_state& o) {
     *kept_ = *o.kept_;
@@ -106,8 +107,8 @@ template <class T> class replica_state final : public detail::ReplicaStateBase {
   std::unique_ptr<Kept> kept_;
 };
 
-/// A plain member that a module, its replicas and its other copies share, one at a time. Assigning
-/// one makes both share one value.
+/// A plain member that a module, its replicas and its other copies share; one thread at a time has
+/// access. Assigning one makes both share one value.
 template <class T> class shared {
   struct Kept {
     std::mutex mutex;
@@ -119,7 +120,7 @@ template <class T> class shared {
   shared() : shared(T()) {}
   explicit shared(T initial) : kept_(std::make_shared<Kept>(std::move(initial))) {}
 
-  /// The value, and its lock while this lives.
+  /// The value, locked while this object exists.
   class Locked {
    public:
     T& operator*() const { return kept_->value; }

@@ -1,5 +1,5 @@
-// The part of a ReplicaSet that runs at every step. No user code; no allocation while nothing
-// changes.
+// The part of a ReplicaSet that runs at every step. It runs no user code, and allocates nothing
+// while nothing changes.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -39,8 +39,8 @@ Tensor on_host(const Tensor& t) { return t.is_cpu() ? t : t.detach().to(Device(k
 
 }  // namespace
 
-// The first difference between the module objects, the source's and the replicas', and what they
-// were at the build.
+// Reports the first difference between the module objects now, of the source and the replicas, and
+// at the build.
 bool ReplicaSet::structure_changed() {
   auto differs = [](const std::string& name, const char* what) {
     log(LogLevel::Info, "[replicate] ", what, " of ",
@@ -79,12 +79,12 @@ bool ReplicaSet::structure_changed() {
   return false;
 }
 
-// One parameter: its memory, its edge.
+// Refreshes one parameter: its memory and its edge.
 void ReplicaSet::refresh_entry(size_t index) {
   State& s = *state_;
   State::Entry& e = s.entries[index];
   StorageImpl* now = e.source.storage_impl();
-  // set_data, to(), flattening
+  // after set_data, to() or flattening
   if (now->serial() != e.seen.serial || e.source->data != e.seen.data) {
     for (size_t a = 0; a < s.away.size(); ++a)
       e.copies[a] =
@@ -108,8 +108,8 @@ void ReplicaSet::refresh_entry(size_t index) {
     }
     return;
   }
-  // Hooks that were put on replicas last one step. Emptied, not deleted: a hook of a backward that
-  // runs may have called this forward.
+  // Hooks that a program sets on replicas last one step. They are emptied, not deleted: a hook of a
+  // running backward may have called this forward.
   if (e.node && e.node->watched()) {
     e.node->extra->hooks.clear();
     e.node->extra->retained.clear();
@@ -121,7 +121,7 @@ void ReplicaSet::refresh_entry(size_t index) {
     made = true;
     auto* node =
         autograd::new_node<ramet::parallel::ReduceAdd>(e.source, e.name, size(), options_.order);
-    const autograd::NodePtr held(node);  // where an allocation fails
+    const autograd::NodePtr held(node);  // released if an allocation fails
     autograd::release(node);
     node->set_hooks(hooks_);
     std::vector<Tensor> slots;
@@ -156,7 +156,7 @@ void ReplicaSet::refresh_entry(size_t index) {
   e.bound = true;
 }
 
-// A write through a raw pointer changes no version: the values tell.
+// A write through a raw pointer changes no version, so this compares the values.
 void ReplicaSet::report_unmarked(const std::vector<size_t>& members) const {
   if (state_->away.empty()) return;
   for (size_t u : members) {
@@ -174,7 +174,7 @@ void ReplicaSet::prepare() {
   if (stale_ || structure_changed()) build();
 }
 
-// A capture holds the copies that this step makes, and the replicas' memory.
+// Ties a capture to the copies that this step makes, and to the replicas' memory.
 void ReplicaSet::guard_capture() {
   for (const State::Snapshot& snap : state_->modules)
     if (!snap.states.empty()) capture::refused("replica_state", "the host merges states");
@@ -184,19 +184,20 @@ void ReplicaSet::guard_capture() {
     return hooks && hooks->any() == hooked && state_.get() == state && !stale_ &&
            !structure_changed();
   });
-  // It has been noted as made, but was not.
+  // The copy is marked as made, but was only recorded.
   capture::on_failure([this, life] {
     if (!life.expired()) stale_ = true;
   });
 }
 
-// All of a refresh but the copies to other devices, which copy_to() makes of `dirty` and `strided`.
+// A whole refresh except the copies to other devices, which copy_to() makes of `dirty` and
+// `strided`.
 void ReplicaSet::begin_refresh() {
   prepare();
   State& s = *state_;
   const bool all = all_dirty_ || capture::active();  // replays follow every step
   if (RAMET_UNLIKELY(capture::active())) guard_capture();
-  // until every device has its copies: a failure on the way leaves the set usable
+  // Set until every device has its copies: after a failure the set stays usable.
   all_dirty_ = true;
   {
     const ScopedValue<uint8_t> apart(tls.capturing, 0);  // memory and edges, no values
@@ -251,7 +252,8 @@ void ReplicaSet::begin_refresh() {
   }
 }
 
-// Which entries were copied to a device: those in the ranges of bytes, and those by themselves.
+// Reports which entries were copied to a device: those in the ranges of bytes, and the separate
+// ones.
 template <class State>  // a private name
 [[gnu::cold]] static void tell_copied(const State& s, size_t a, uint64_t begun) {
   std::vector<Tensor> from, to;
@@ -307,8 +309,9 @@ void ReplicaSet::apply(const std::function<void(int)>& run, int count) {
   State& s = *state_;
   std::unique_ptr<ReplicaMeeting> meeting;
   if (s.has_sync) meeting = std::make_unique<ReplicaMeeting>(count, capture::active(), elsewhere_);
-  // Each device fetches its own copy, all at the same time; but for those that run nothing now.
-  // What GPUs fetch of a GPU is queued first: not behind the forward that it then runs itself.
+  // Each device fetches its own copy, all concurrently; for devices that run nothing now, this
+  // thread fetches it. Copies between GPUs are queued first, so that they do not wait for the
+  // forward that the source GPU runs itself.
   const auto first_of = [&](Device d) {
     return static_cast<int>(std::find(device_of_.begin(), device_of_.end(), d) -
                             device_of_.begin());
@@ -334,7 +337,7 @@ void ReplicaSet::apply(const std::function<void(int)>& run, int count) {
       if (fetched == needed) set.all_dirty_ = false;
     }
   } settled{*this, fetched, s.away.size()};
-  struct Undone {  // what norm layers noted of a step that failed
+  struct Undone {  // deposits of norm layers in a step that failed
     State& s;
     bool well = false;
     ~Undone() {

@@ -1,4 +1,4 @@
-// A ReplicaSet's shells: clones of the module whose tensors are those of their devices.
+// A ReplicaSet's replica modules: clones of the module with the tensors of their devices.
 #include <algorithm>
 #include <typeinfo>
 
@@ -13,9 +13,9 @@ namespace moves = ramet::parallel::detail;
 
 namespace {
 
-// reset() of a module draws random numbers; replication must not be seen in any generator. While
-// this lives the calling thread's draws are numbered as the default generator's next ones, and
-// leave it alone; what reset() seeds is put back.
+// reset() of a module draws random numbers, but replication must not change any generator. While
+// this object exists, draws of the calling thread are numbered like the default generator's next
+// ones, and do not advance it. If reset() seeds a generator, the destructor restores it.
 class DrawsApart {
  public:
   DrawsApart() = default;
@@ -23,7 +23,7 @@ class DrawsApart {
     std::vector<GeneratorState> now = generator_states();
     bool seeded = false;
     for (size_t d = 0; d < now.size(); ++d) {
-      // Other threads that draw meanwhile go on.
+      // Draws of other threads since then stay.
       if (now[d].seed == before_[d].seed && now[d].offset >= before_[d].offset) continue;
       now[d] = before_[d];
       seeded = true;
@@ -40,7 +40,7 @@ class DrawsApart {
   const ReplicaRandomGuard apart_{numbers()};
 };
 
-// Where a clone differs from its source, so that tensors could not be matched by name.
+// Checks whether a clone differs from its source, so that tensors could not be matched by name.
 void check_same_registry(const char* what, const std::string& module,
                          const OrderedDict<std::string, Tensor>& ours,
                          const OrderedDict<std::string, Tensor>& theirs) {
@@ -62,7 +62,7 @@ void check_same_registry(const char* what, const std::string& module,
 
 }  // namespace
 
-// Number `replica`: a clone whose tensors are those of its device.
+// Makes replica number `replica`: a clone with the tensors of its device.
 void ReplicaSet::Build::add_replica(uint32_t replica) {
   const std::shared_ptr<Module>& source = set.source_;
   std::shared_ptr<Module> shell;
@@ -96,7 +96,7 @@ void ReplicaSet::Build::add_replica(uint32_t replica) {
   s.shells.push_back(std::move(shell));
 }
 
-// Its modules and registries are the source's.
+// Checks that its modules and registries are the source's.
 void ReplicaSet::Build::check_clone(const Tree& theirs) const {
   for (size_t m = 0; m < std::max(ours.size(), theirs.size()); ++m) {
     const bool both = m < ours.size() && m < theirs.size();
@@ -112,7 +112,7 @@ void ReplicaSet::Build::check_clone(const Tree& theirs) const {
   }
 }
 
-// The replica's `handle` becomes a copy of the source's tensor.
+// Makes the replica's `handle` a copy of the source's tensor.
 void ReplicaSet::Build::adopt(const Tensor& source, const Tensor& handle, uint32_t replica) {
   const Device device = set.device_of_[replica];
   AutogradSlot::release(std::exchange(handle->node, nullptr));
@@ -125,7 +125,7 @@ void ReplicaSet::Build::adopt(const Tensor& source, const Tensor& handle, uint32
     return;
   }
   State::Buffer& b = s.buffers[buffer_of.at(source.impl())];
-  if (b.handles.size() > replica) {  // a second name
+  if (b.handles.size() > replica) {  // a second name of the buffer
     handle.set_data(b.handles.back());
     if (!handle.is_same(b.handles.back())) b.ties.back().push_back(handle);
     if (b.paged()) moves::keep_pages(handle);

@@ -29,21 +29,21 @@ namespace {
 
 thread_local std::optional<FailedReplica> t_failed;
 
-// Of namespace std by its mangled name: a user's class derived from std::runtime_error is the
-// user's own.
+// Is its class in namespace std, by the mangled name? A user's class derived from
+// std::runtime_error is not.
 bool is_standard(const std::exception& e) {
   const char* name = typeid(e).name();
   return name[0] == 'S' || (name[0] == 'N' && name[1] == 'S');
 }
 
-// Numbers of operations that one replica may use.
+// How many operation numbers one replica may use.
 constexpr uint64_t kCounterStep = uint64_t{1} << 28;
 
 }  // namespace
 
 std::optional<FailedReplica> last_failed_replica() { return t_failed; }
 
-// What each replica of one call ended with.
+// The error of each replica of one call.
 struct ErrorCollector {
   std::vector<std::exception_ptr> errors;
   ArrayRef<Device> device_of;
@@ -62,7 +62,7 @@ struct ErrorCollector {
   }
 
  private:
-  // A replica that was only left waiting by another one is not the reason.
+  // A replica that only waited in vain for another one is not the cause.
   size_t first(bool absences) const {
     for (size_t i = 0; i < errors.size(); ++i) {
       if (!errors[i]) continue;
@@ -84,9 +84,9 @@ struct ErrorCollector {
 
 namespace {
 
-// One call of run_replicas. The replicas of a device form its lane: its worker runs them one after
-// the other, the calling thread those of its own device. Replicas that meet (synchronised batch
-// normalisation) wait for one another, so there each one has a thread.
+// One call of run_replicas. The replicas of a device form its lane. A device's worker runs its lane
+// one replica after the other; the calling thread runs the lane of its own device. Replicas that
+// meet (synchronised batch normalisation) wait for each other, so each of them has its own thread.
 class ReplicaRun {
  public:
   ReplicaRun(ArrayRef<Device> device_of, const std::function<void(int)>& run,
@@ -116,7 +116,7 @@ class ReplicaRun {
   int device(int replica) const { return device_of_[static_cast<size_t>(replica)].ordinal(); }
   std::exception_ptr& error(int replica) { return collector_.errors[static_cast<size_t>(replica)]; }
 
-  // The threads that the kernels of one replica may use; 0: all.
+  // The number of threads that the kernels of one replica may use; 0: all.
   uint8_t share() const {
     const int lanes = static_cast<int>(std::count(used_, used_ + kMaxDevices, true));
     const int concurrent = meeting_ ? count() : lanes;
@@ -126,7 +126,7 @@ class ReplicaRun {
     return static_cast<uint8_t>(std::clamp(threads / concurrent, 1, 255));
   }
 
-  // Starts what does not run on the calling thread.
+  // Starts the replicas that do not run on the calling thread.
   void start_others() {
     try {
       bool begun[kMaxDevices] = {};
@@ -151,18 +151,18 @@ class ReplicaRun {
       }));
   }
 
-  // Where replicas meet the calling thread runs one of them.
+  // If replicas meet, the calling thread runs one of them.
   int first_of_home() const {
     for (int i = 0; meeting_ && i < count(); ++i)
       if (device(i) == home_) return i;
     return kWholeLane;
   }
 
-  // On another thread, which takes over the caller's state.
+  // Runs on another thread, which takes over the caller's state.
   void run_lane_elsewhere(int replica, int device, int only) {
     try {
       ThreadLocalStateGuard guard(state_);
-      // Replicas that meet take turns, each on a thread of its own, and make one capture together.
+      // Replicas that meet take turns, each on its own thread, and make one capture together.
       const ScopedValue<uint8_t> together(tls.capturing, capturing_);
       run_lane(device, only);
     } catch (...) {  // no memory for the thread's state
@@ -202,7 +202,7 @@ class ReplicaRun {
   const ArrayRef<Device> device_of_;
   const std::function<void(int)>& run_;
   ReplicaMeeting* const meeting_;
-  const int home_ = current_device().ordinal();  // the calling thread serves this device's lane
+  const int home_ = current_device().ordinal();  // the calling thread runs this device's lane
   const ThreadLocalState state_;
   const uint8_t capturing_ = tls.capturing;
   const uint64_t start_ = tls.counter;
@@ -212,7 +212,7 @@ class ReplicaRun {
   uint8_t share_ = 0;
   std::vector<uint64_t> tickets_;  // of lanes that workers run
   std::vector<std::thread> threads_;
-  std::exception_ptr unable_;  // to start a thread or to queue a task
+  std::exception_ptr unable_;  // the error of starting a thread or queueing a task
 };
 
 }  // namespace

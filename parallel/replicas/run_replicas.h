@@ -1,4 +1,5 @@
 // Runs replicas concurrently, each on its device, for parallel_apply and ReplicaSet.
+//
 // Note [Workers of a data-parallel call]
 // Replica i runs on the worker of its device. Replicas of the caller's own device run on the
 // caller's thread, one after the other. Each replica sees the caller's thread-local state

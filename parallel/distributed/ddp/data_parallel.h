@@ -23,11 +23,11 @@
 //
 // The hooks of a parameter see what this backward brought to it on this rank, before the reduction.
 // What the hooks leave is reduced. A gradient that a hook drops counts as none on this rank. A
-// gradient that a hook sets counts as its own, if it has the parameter's size, dtype and device.
-// While a gradient is being reduced, reading it is an Error until the backward ends. A copy of its
-// handle from before stays as it was. Gradients from before this backward that all ranks already
-// have are put aside until it ends. The hooks of register_post_sync_hook() run when the reduced
-// gradients are there.
+// gradient that a hook sets counts as this rank's own, if it has the parameter's size, dtype and
+// device. While a gradient is being reduced, reading it is an Error until the backward ends. A
+// gradient that code kept from before stays as it was. Gradients from before this backward that all
+// ranks already have are put aside until it ends. The hooks of register_post_sync_hook() run when
+// the reduced gradients are there.
 //
 // Every rank runs the same number of backwards, except in join(). With gradient synchronisation off
 // (no_sync), gradients accumulate on the rank. The first synchronised backward then reduces all
@@ -67,8 +67,6 @@
 // already has a gradient, that counts as this rank's own, as at construction. Communication hooks
 // do not allow such a change: they know the parameters by name. Hooks that are registered after the
 // change find the new parameters.
-// counts as this rank's own, as at construction. Not with communication stages: those know the
-// parameters by name; stages that are registered after it find the new ones.
 #pragma once
 #include <functional>
 #include <memory>

@@ -125,7 +125,7 @@ class GradientReducer final : public std::enable_shared_from_this<GradientReduce
   };
   // AccumulateGrad::mark: what the gradient contains.
   enum Holds : uint8_t {
-    anything,   // This rank's own: what it began with or what was set is a part.
+    anything,   // This rank's own: may include an earlier gradient, or one that was set.
     common,     // The gradient that all ranks have.
     collected,  // The sum of this rank's unsynchronised backwards.
     both

@@ -86,8 +86,7 @@ double GradientReducer::divisor_after(const MemberReport& report) const {
     if (n >= 0) rows += n, active += 1;
   if (is_weighted()) return rows > 0 ? rows : 1;
   if (options_.average == Average::sum) return 1;
-  if (options_.division == Division::post && !by_active_) return 1;  // ReduceOp::average has
-                                                                     // divided
+  if (options_.division == Division::post && !by_active_) return 1;  // ReduceOp::average did it
   return (by_active_ ? active : group_->size()) / divisor_before();
 }
 

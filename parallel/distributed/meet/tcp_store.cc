@@ -115,8 +115,7 @@ struct TcpStoreServer::State {
       uint64_t& client = seen.try_emplace(rank, id).first->second;
       for (;;) {
         if (closing) return kLater;
-        if (!has(client) && !complete) client = id;  // it tries again while the others are still
-                                                     // coming
+        if (!has(client) && !complete) client = id;  // it tries again, the others are coming
         if (client == id) break;
         if (!has(client)) return kLater;
         if (std::chrono::steady_clock::now() > soon) {

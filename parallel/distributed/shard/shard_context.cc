@@ -200,7 +200,7 @@ void ShardContext::on_values_needed(ShardGroup& group) {
 void ShardContext::on_gradients_complete(ShardGroup& group) {
   --open_[&group];
   if (is_past(group))
-    group.keep_unsynchronised();  // an inner backward, without synchronisation
+    group.keep_unsynchronised();  // a backward inside this one, without synchronisation
   if (idle(group) && group.reshard_after_backward) group.reshard();
   advance_reductions();
 }

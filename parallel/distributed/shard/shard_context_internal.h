@@ -17,7 +17,6 @@
 // exchange. The next backward waits for both, and gives the shards their gradients, before it uses
 // the groups. This cannot deadlock. All gathers that another rank may need have begun when a
 // backward ends. Nothing between two backwards begins an operation on the queue of reductions.
-// backward ends, and what lies between two backwards begins nothing on the queue of reductions.
 #pragma once
 #include <map>
 #include <mutex>

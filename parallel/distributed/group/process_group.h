@@ -79,7 +79,7 @@ struct GroupOptions {
   /// The time limit of each operation, from its begin to its error. Over Gloo an operation waits
   /// for the other ranks for three quarters of it, or for all but 1.25 s of it (between GPUs 3.25
   /// s). The longer of the two counts. The rest is time to notify the other ranks where some cannot
-  /// be reached. If the timeout is shorter than four times 1.25 s (3.25 s), this may exceed it by
+  /// be reached. With a timeout below 5 s (between GPUs 13 s), the error may come after it, by
   /// little more than a second (between GPUs three).
   Milliseconds timeout = kDefaultTimeout;
   /// "gloo": tensors of GPUs go through the host. "nccl", or "cpu:gloo,cuda:nccl": they go from GPU

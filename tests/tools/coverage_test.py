@@ -12,7 +12,13 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).absolute().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tools/compat"))
+
+import names as compat_names  # noqa: E402
+
+FOUND = compat_names.found()
 problems = []
 
 
@@ -47,10 +53,8 @@ def copied(folder):
 
 
 def names_in(space):
-    """Of the LibTorch compatibility headers, with what LibTorch has not."""
-    include = ROOT / "tools/compat/include/ramet/compat"
-    text = "".join((include / name).read_text() for name in ("names.h", "own_names.h"))
-    return set(re.findall(r"^using ::ramet::%s::(\w+);" % space, text, flags=re.M))
+    """Public names of a namespace, with what LibTorch has not."""
+    return set(FOUND[space])
 
 
 def matrix(modules, optimizers):
@@ -116,18 +120,18 @@ wants("the tree", ROOT, ["--check"], 0, ", 0 problems")
 with tempfile.TemporaryDirectory() as folder:
     root = copied(folder)
     compat = root / "tools/compat"
-    page, names, stored = compat / "COVERAGE.md", compat / "include/ramet/compat/names.h", compat / "upstream.txt"
+    page, places, stored = compat / "COVERAGE.md", compat / "places.py", compat / "upstream.txt"
     before = page.read_text()
-    edit(names, "using ::ramet::relu;\n", "")
+    edit(places, " kInlineRank ", " relu kInlineRank ")
     wants("a function that disappeared", root, ["--check"], 1, "Functions: relu was covered and is not any more")
     wants("and it is not written away", root, [], 1, "relu was covered")
     if page.read_text() != before:
         problems.append("a page without relu was written")
     wants("it is let go", root, ["--forget", "relu"], 0, "# What Ramet has")
     wants("what was written", root, ["--check"], 0, ", 0 problems")
-    edit(names, "using ::ramet::nn::Linear;", "using ::ramet::nn::Identity;")
+    edit(places, " FlatParameters\n", " FlatParameters Linear\n")
     wants("a module that disappeared", root, ["--check"], 1, "Modules: Linear was covered and is not any more")
-    edit(names, "using ::ramet::nn::Identity;", "using ::ramet::nn::Linear;")
+    edit(places, " FlatParameters Linear\n", " FlatParameters\n")
     edit(page, "Covered", "Some of them")
     wants("a page by hand", root, ["--check"], 1, "COVERAGE.md is not what ./tools/coverage writes")
     wants("is written anew", root, [], 0)

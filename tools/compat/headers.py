@@ -3,8 +3,8 @@
 A program that includes some other header of LibTorch's finds no file of that name, and that is the clear error. Nearly all
 of them are internal to LibTorch, without a counterpart here.
 
-There are hundreds of headers of one operation, ATen/ops/NAME.h. They are not in the repository: names.py, Bazel and the installation
-write them, from LibTorch's names of functions and methods (upstream.txt).
+They are not in the repository: names.py, Bazel and the installation write them. Those of one operation, ATen/ops/NAME.h, come
+from LibTorch's names of functions and methods (upstream.txt).
 """
 
 import re
@@ -94,7 +94,10 @@ C10D_HEADERS = """
     ProcessGroupNCCL.hpp Store.hpp TCPStore.hpp Types.hpp Work.hpp
 """
 
-# These are written by hand.
+# The lists of names, which names.py makes too.
+LISTS = ("ramet/compat/names.h", "ramet/compat/own_names.h")
+
+# These are written by hand. The BUILD file and .gitignore name them too.
 WRITTEN = ("torch/script.h", "torch/extension.h", "torch/library.h")
 
 # Nearly all that LibTorch's other headers are made of includes one of these, and no program does.
@@ -134,11 +137,17 @@ def operations():
 
 
 def forwarding():
-    """{path below include/: text}"""
+    """{path below include/: text} of all headers that only lead to others."""
     paths = [folder + "/" + name + ".h" for folder, names in HEADERS.items() for name in names.split()]
     paths += [API + name + ".h" for name in API_HEADERS]
     paths += [API + folder + "/" + name + ".h" for folder in API_FOLDERS for name in HEADERS[folder].split()]
     files = {path: FORWARDING for path in paths}
     files.update((folder + "/" + name, C10D) for folder in C10D_FOLDERS for name in C10D_HEADERS.split())
     files.update((path, TRAP) for path in TRAPS)
+    files.update(operations())
     return files
+
+
+def paths():
+    """Paths below include/ of all that names.py makes."""
+    return {*LISTS, *forwarding()}

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Writes the lists of Ramet's public names in the compatibility headers, and LibTorch's headers that include these:
+"""Makes the compatibility headers that git does not have: the lists of Ramet's public names, and LibTorch's include paths.
 
-    tools/compat/names.py           writes them
-    tools/compat/names.py --check   lists the files that it would change, and fails
-    tools/compat/names.py --operations FOLDER
-                                    writes <ATen/ops/NAME.h> only, below FOLDER
+    tools/compat/names.py                       writes them below tools/compat/include, for a bare -I
+    tools/compat/names.py --lists FOLDER        writes the two lists alone, below FOLDER
+    tools/compat/names.py --forwarding FOLDER   writes LibTorch's include paths alone, below FOLDER
+    tools/compat/names.py --paths               prints the path of each
+    tools/compat/names.py --check               writes nothing: fails where a public name has no place (places.py)
 
-Run it after a public name was added. A name that LibTorch does not have goes into OWN of places.py first: public names
-are LibTorch's unless they stand there.
+Names come from ramet.h through a compiler's preprocessor (CXX, else g++). Include paths come from headers.py and upstream.txt.
 """
 
 import os
@@ -21,6 +21,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).absolute().parent))
 import headers  # noqa: E402
 import places  # noqa: E402
 import public_names  # noqa: E402
+import upstream  # noqa: E402
 
 HERE = pathlib.Path(__file__).absolute().parent  # not where a link of a sandbox leads
 ROOT = HERE.parent.parent
@@ -104,10 +105,54 @@ def own_header(spaces):
 
 def stale(spaces):
     """What places.py lists and no header declares."""
-    for space, names in places.OWN.items():
-        for name in names:
-            if name not in spaces.get(space, {}):
-                yield "places.py: OWN has %s, which is no public name" % joined("ramet", space, name)
+    for title, listed in (("OWN", places.OWN), ("MORE", places.MORE)):
+        for space, names in listed.items():
+            for name in names:
+                if name not in spaces.get(space, {}):
+                    yield "places.py: %s has %s, which is no public name" % (title, joined("ramet", space, name))
+
+
+def libtorchs():
+    """{namespace below torch: LibTorch's names there} of upstream.txt and places.py."""
+    areas, _, _ = upstream.stored()
+    spaces = {"": {*places.C10, *places.TORCH, *places.TORCH_AND_AT, *places.CAFFE2}}
+    for area, names in areas.items():
+        space = "torch::autograd" if area == "autograd" else upstream.SPACES.get(area, ("torch",))[0]
+        if area not in upstream.PYTHON:
+            spaces.setdefault(space[len("torch::"):], set()).update(names)
+    spaces["linalg"] = {name.replace("linalg_", "", 1) for name in areas["linear_algebra"]}
+    for space, names in places.MORE.items():
+        spaces.setdefault(space, set()).update(names)
+    return spaces
+
+
+def unplaced(spaces):
+    """Public names that are neither LibTorch's nor in OWN. A module's Impl and an out form go with their name."""
+    known = libtorchs()
+    for space in sorted(set(spaces) - set(places.LIBTORCH_SPACES)):
+        for name in sorted(spaces[space]):
+            stems = {name, re.sub("(Impl|_out)$", "", name)}
+            if not is_own(space, name) and not stems & known.get(space, set()):
+                yield ("%s is not in upstream.txt: name it in OWN of places.py, or in MORE if LibTorch has it"
+                       % joined("ramet", space, name))
+
+
+def strays():
+    """Headers below include/ that are neither made here nor named in headers.py."""
+    made = headers.paths()
+    for file in sorted(INCLUDE.rglob("*.h*")):
+        path = str(file.relative_to(INCLUDE))
+        if path not in made and not path.startswith("ramet/") and path not in headers.WRITTEN:
+            yield "%s: names.py does not make it, and headers.py does not name it" % file.relative_to(ROOT)
+
+
+def found():
+    return public(public_names.scan(os.environ.get("CXX", "g++"), ROOT).found)
+
+
+def lists(spaces):
+    """{path below include/: text} of the lists of names."""
+    return dict(zip(headers.LISTS, (names_header(spaces), own_header(spaces))))
 
 
 def write(folder, files):
@@ -119,25 +164,20 @@ def write(folder, files):
 
 
 def main(arguments):
-    if arguments[:1] == ["--operations"]:
-        write(pathlib.Path(arguments[1]), headers.operations())
+    if arguments[:1] == ["--paths"]:
+        print("\n".join(sorted(headers.paths())))
         return 0
-    spaces = public(public_names.scan(os.environ.get("CXX", "g++"), ROOT).found)
-    wanted = {"ramet/compat/names.h": names_header(spaces), "ramet/compat/own_names.h": own_header(spaces)}
-    wanted.update(headers.forwarding())
-    problems = list(stale(spaces))
-    if "--check" in arguments:
-        for path, text in sorted(wanted.items()):
-            file = INCLUDE / path
-            if not file.exists() or file.read_text() != text:
-                problems.append("%s is not what tools/compat/names.py writes: run it" % file.relative_to(ROOT))
-    else:
-        write(INCLUDE, {**wanted, **headers.operations()})
-    for file in sorted(INCLUDE.rglob("*.h*")):
-        path = str(file.relative_to(INCLUDE))
-        if path not in wanted and not path.startswith(("ramet/", headers.OPERATIONS)) and not path in headers.WRITTEN:
-            problems.append("%s: names.py does not write it, and headers.py does not name it" % file.relative_to(ROOT))
-    print("\n".join(problems + ["names: %d namespaces, %d headers, %d problems" % (len(spaces), len(wanted), len(problems))]))
+    if arguments[:1] == ["--forwarding"]:
+        write(pathlib.Path(arguments[1]), headers.forwarding())
+        return 0
+    spaces = found()
+    if arguments[:1] == ["--lists"]:
+        write(pathlib.Path(arguments[1]), lists(spaces))
+        return 0
+    if "--check" not in arguments:
+        write(INCLUDE, {**lists(spaces), **headers.forwarding()})
+    problems = [*stale(spaces), *unplaced(spaces), *strays()]
+    print("\n".join(problems + ["names: %d namespaces, %d headers, %d problems" % (len(spaces), len(headers.paths()), len(problems))]))
     return 1 if problems else 0
 
 

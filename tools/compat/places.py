@@ -1,4 +1,7 @@
-"""Which of Ramet's public names stand where in LibTorch's namespaces: what names.py cannot see in the headers."""
+"""Which of Ramet's public names stand where in LibTorch's namespaces: what names.py cannot see in the headers.
+
+Each public name has a place: upstream.txt lists it, or one of the lists here does. `names.py --check` names those without.
+"""
 
 # In namespace c10; at and torch have them by their using-directives, as in LibTorch.
 C10 = """
@@ -107,3 +110,44 @@ OWN = {
 
 # Of these, the names that the compatibility headers themselves declare in LibTorch's namespaces.
 NEVER = {"": ["Context", "RecordScope"]}
+
+# Whole namespaces of LibTorch's that upstream.txt leaves out.
+LIBTORCH_SPACES = "Reduction enumtype indexing mps xpu".split()
+
+# LibTorch's names that upstream.txt leaves out, by namespace.
+MORE = {
+    "": """
+        DefaultPtrTraits DeprecatedTypeProperties DeviceTypeName Generator GenericPackedTensorAccessor
+        PackedTensorAccessor PackedTensorAccessor32 PackedTensorAccessor64 RestrictPtrTraits TensorAccessor
+        TensorBase TensorList ThreadLocalState ThreadLocalStateGuard _sample_dirichlet _unique _unique2
+        _unsafe_view _upsample_bicubic2d_aa _upsample_bicubic2d_aa_out _upsample_bilinear2d_aa
+        _upsample_bilinear2d_aa_out _upsample_nearest_exact1d _upsample_nearest_exact1d_out
+        _upsample_nearest_exact2d _upsample_nearest_exact2d_out _upsample_nearest_exact3d
+        _upsample_nearest_exact3d_out col2im col2im_out embedding_renorm embedding_renorm_
+        embedding_renorm_out frobenius_norm frobenius_norm_out gelu_backward im2col im2col_out index_copy
+        index_copy_out leaky_relu_backward native_channel_shuffle native_dropout_backward nuclear_norm
+        nuclear_norm_out sigmoid_backward silu_backward softplus_backward tanh_backward threshold_backward
+    """.split(),
+    "autograd": """
+        AccumulateGrad AutoGradMode Broadcast DelayedError Gather GradMode GraphTask IndexRange InferenceMode
+        Node RecurrentResult ReduceAddCoalesced Scatter UndefinedGrad UndefinedGradBackward edge_list
+        make_variable move_to_zeros offset_of tensor_list
+    """.split(),
+    "cuda": """
+        cudnn_is_available
+    """.split(),
+    "data::example": """
+        NoTarget
+    """.split(),
+    "nn": """
+        AdaptiveAvgPoolImpl AdaptiveMaxPoolImpl AnyModule AnyValue AvgPoolImpl BatchNormImplBase Cloneable
+        ConstantPadImpl ConvNdImpl ConvTransposeNdImpl EmbeddingBagMode InstanceNormImpl MaxPoolImpl Module
+        ModuleHolder NamedAnyModule ReflectionPadImpl ReplicationPadImpl ZeroPadImpl activation_t
+    """.split(),
+    "nn::init": """
+        _calculate_fan_in_and_fan_out
+    """.split(),
+    "nn::parallel": """
+        data_parallel parallel_apply replicate replicate_grad_edges
+    """.split(),
+}

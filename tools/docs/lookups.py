@@ -10,6 +10,7 @@ import sys
 ROOT = pathlib.Path(__file__).absolute().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tools/compat"), str(ROOT / "tools/compare")]
 
+import names as compat_names  # noqa: E402
 import signatures  # noqa: E402
 import upstream  # noqa: E402
 
@@ -27,7 +28,7 @@ def coverage():
 def twins():
     """{full name in ramet: LibTorch's} by the list of names of the LibTorch compatibility headers."""
     found, space = {}, ""
-    for line in (ROOT / "tools/compat/include/ramet/compat/names.h").read_text().split("\n"):
+    for line in compat_names.names_header(compat_names.found()).split("\n"):
         opened = re.match(r"namespace ([\w:]+) \{", line)
         space = opened.group(1) if opened else space
         used = re.match(r"using ::(ramet::[\w:]+);", line)

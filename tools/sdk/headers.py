@@ -57,15 +57,23 @@ def rewritten(root, text):
 def door(root):
     """{installed name: text} of the door: its own headers are found as ramet/compat/..., LibTorch's names with one more -I."""
     texts = {}
-    for path in sorted((root / DOOR).rglob("*.h*")):
-        name = str(path.relative_to(root / DOOR))
-        texts[name if name.startswith("ramet/") else "ramet/door/" + name] = rewritten(root, path.read_text())
-    # Headers of single operations are in no clone.
+    made = set(names_py(root, "--paths").split())
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([sys.executable, root / "tools/compat/names.py", "--operations", folder], check=True)
-        for path in pathlib.Path(folder).rglob("*.h"):
-            texts["ramet/door/%s" % path.relative_to(folder)] = path.read_text()
+        names_py(root, "--lists", folder)
+        names_py(root, "--forwarding", folder)
+        for include in (root / DOOR, pathlib.Path(folder)):
+            for path in sorted(include.rglob("*.h*")):
+                name = str(path.relative_to(include))
+                # A clone may have old ones of those that are made.
+                if include != root / DOOR or name not in made:
+                    texts[name if name.startswith("ramet/") else "ramet/door/" + name] = rewritten(root, path.read_text())
     return texts
+
+
+def names_py(root, *arguments):
+    """What tools/compat/names.py prints."""
+    command = [sys.executable, root / "tools/compat/names.py", *arguments]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def digest(texts):

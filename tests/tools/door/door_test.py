@@ -24,7 +24,7 @@ import names  # noqa: E402
 import public_names  # noqa: E402
 
 FLAGS = ["-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-iquote", "."]
-DOOR = ["-Itools/compat/include", "-isystem", "."]
+DOOR = ["-Itools/compat/include", "-isystem", "."]  # and what names.py makes: made_headers()
 LIBTORCH = ["-Itests/tools/door/libtorch"]
 
 
@@ -40,9 +40,27 @@ def run(command, text=None):
     return done.returncode, done.stdout + done.stderr
 
 
-def names_are_written():
+def names_have_places():
     code, said = run([sys.executable, "tools/compat/names.py", "--check"])
-    return [said] if code else []
+    problems = [said] if code else []
+    # A name without a place is noticed, as is a place without a name.
+    spaces = names.found()
+    lost = {**spaces, "optim": {**spaces["optim"], "OptimizerOfTomorrow": True}}
+    if list(names.unplaced(spaces)) or len(list(names.unplaced(lost))) != 1:
+        problems.append("names.py: a public name without a place is not noticed")
+    if list(names.stale(spaces)) or not list(names.stale({**spaces, "cuda": {}})):
+        problems.append("names.py: a place without a public name is not noticed")
+    return problems
+
+
+def made_headers(folder):
+    """What is wrong with the headers that names.py makes below a folder."""
+    code, said = run([sys.executable, "tools/compat/names.py", "--lists", folder])
+    more, also_said = run([sys.executable, "tools/compat/names.py", "--forwarding", folder])
+    found = {str(path.relative_to(folder)) for path in pathlib.Path(folder).rglob("*.h*")}
+    if code or more or found != headers.paths() or len(found) < 1000 or "ATen/ops/matmul.h" not in found:
+        return ["names.py: made %d headers\n%s" % (len(found), said + also_said)]
+    return []
 
 
 def forgotten_names(clang):
@@ -81,20 +99,17 @@ def accepted(compiler, standard):
 
 def all_headers(compiler):
     """Each header by itself includes the LibTorch compatibility headers, or gives an error; one program includes all of the former."""
-    text = "".join("#include <%s>\n" % path for path in headers.forwarding() if path not in headers.TRAPS)
+    wanted = set(headers.forwarding()) - set(headers.TRAPS) - set(headers.operations())
+    text = "".join("#include <%s>\n" % path for path in sorted(wanted))
     code, said = run([compiler, "-std=c++17", "-x", "c++", *FLAGS, *DOOR, "-"], text + "#include <ramet/compat/own_names.h>\n")
     return ["all headers with %s:\n%s" % (compiler, said)] if code else []
 
 
 def operation_headers(compiler):
-    """<ATen/ops/NAME.h>, which are in no clone: one program includes all of them."""
-    with tempfile.TemporaryDirectory() as folder:
-        code, said = run([sys.executable, "tools/compat/names.py", "--operations", folder])
-        found = sorted(str(path.relative_to(folder)) for path in pathlib.Path(folder).rglob("*.h"))
-        if code or len(found) < 500 or "ATen/ops/matmul.h" not in found:
-            return ["names.py --operations: %d headers\n%s" % (len(found), said)]
-        text = "".join("#include <%s>\n" % path for path in found) + "at::Tensor x = at::matmul(at::ones({2}), at::ones({2}));\n"
-        code, said = run([compiler, "-std=c++17", "-x", "c++", *FLAGS, "-I" + folder, *DOOR, "-"], text)
+    """<ATen/ops/NAME.h>: one program includes all of them."""
+    text = "".join("#include <%s>\n" % path for path in headers.operations())
+    text += "at::Tensor x = at::matmul(at::ones({2}), at::ones({2}));\n"
+    code, said = run([compiler, "-std=c++17", "-x", "c++", *FLAGS, *DOOR, "-"], text)
     return ["headers of operations with %s:\n%s" % (compiler, said)] if code else []
 
 
@@ -109,8 +124,10 @@ def refused(compiler, path, folders):
 
 def main():
     clang = newest_clang()
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        started = [pool.submit(names_are_written), pool.submit(forgotten_names, clang)]
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        problems = made_headers(folder)
+        DOOR.insert(0, "-I" + folder)
+        started = [pool.submit(names_have_places), pool.submit(forgotten_names, clang)]
         for compiler in ("g++", clang):
             started += [pool.submit(accepted, compiler, standard) for standard in ("c++17", "c++20")]
             started.append(pool.submit(all_headers, compiler))
@@ -124,7 +141,7 @@ def main():
                 ("libtorch_behind.cc", DOOR + LIBTORCH),
             ):
                 started.append(pool.submit(refused, compiler, path, folders))
-        problems = [problem for result in started for problem in result.result()]
+        problems += [problem for result in started for problem in result.result()]
     for problem in problems:
         print("FAILED: " + problem)
     print("%s: %d compilations, %d problems" % ("FAILED" if problems else "OK", len(started), len(problems)))

@@ -58,6 +58,7 @@ OWN = {
         tensor_list to_doubles type_string unregister_thread_local_state version view wait_pending wrap_dim
     """.split(),
     "autograd": """
+        AddArguments Argument Arguments
         CheckedFunction ForwardContext ForwardContextGuard FunctionNode GradcheckOptions GraphPicture
         Input LambdaNode ListNode NoGradGuard NodeCount NodeExtra NodePtr RawEdge ReduceBucket Saved SavedOutput SavesNothing
         add_reduce_edge attach backward_twice check_fits collect_graph copy_reversed copy_values copy_values_later

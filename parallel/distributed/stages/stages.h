@@ -87,6 +87,7 @@ RAMET_API std::shared_ptr<ProcessGroup> new_subgroups(ProcessGroup& group, int r
 /// The effect of a hook on this rank's gradients: bytes, as float32, of its input values and of its
 /// output. The bytes that are sent also depend on the number of ranks: ProcessGroup::wire_bytes.
 struct StageBytes {
+  /// The hook's name.
   std::string stage;
   /// This rank's bytes without and with the hook.
   uint64_t before = 0, after = 0;

@@ -48,6 +48,11 @@ ScalarType result_of(const Rule& r, const Tensor& x) {
   return r.integers == Integers::kPromoted ? promoted(x) : x.scalar_type();
 }
 
+// square is a power.
+void add_arguments(Arguments& to, const Rule& r) {
+  if (std::string_view(r.node) == "PowBackward0") to("exponent", 2);
+}
+
 Tensor gradient_of(const Rule& r, const Node& self, const Tensor& g, const Saved& x,
                    const SavedOutput& y) {
   return r.gradient(g, r.saves == Saves::kInput ? x.get(self) : Tensor(),
@@ -74,7 +79,8 @@ inline Tensor run(const Rule& r, const Tensor& x) {
   return record(r.node, {x}, std::move(out),
                 [&r, sx = save_if(r.saves == Saves::kInput, x),
                  sy = r.saves == Saves::kOutput ? save_output(out) : SavedOutput()](
-                    const Node& self, const Tensor& g) { return gradient_of(r, self, g, sx, sy); });
+                    const Node& self, const Tensor& g) { return gradient_of(r, self, g, sx, sy); },
+                [&r](Arguments& to) { add_arguments(to, r); });
 }
 
 Tensor& run_in_place(const Rule& r, const Tensor& x) {
@@ -90,7 +96,8 @@ Tensor& run_in_place(const Rule& r, const Tensor& x) {
     record_inplace(
         r.node, {x}, x,
         [&r, sx, sy = r.saves == Saves::kOutput ? save_output(x) : SavedOutput()](
-            const Node& self, const Tensor& g) { return gradient_of(r, self, g, sx, sy); });
+            const Node& self, const Tensor& g) { return gradient_of(r, self, g, sx, sy); },
+        [&r](Arguments& to) { add_arguments(to, r); });
   }
   return as_mutable(x);
 }

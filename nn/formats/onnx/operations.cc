@@ -21,9 +21,13 @@ std::string operand(Op o, size_t i) {
 std::string times(Op o, const std::string& x, double factor) {
   return factor == 1 ? x : o.ops().op("Mul", {x, o.ops().number(factor)});
 }
-double number(Op o, const char* name, size_t n = 0, double otherwise = 1) {
-  return o.arguments.number(name, n).value_or(otherwise);
+double number(Op o, const char* name) {
+  const std::optional<double> n = o.arguments.number(name);
+  if (!n) o.call.refuse(o.node, " does not say its argument ", name);
+  return *n;
 }
+// alpha of sums, which the fast ways leave out where it is 1.
+double alpha(Op o) { return o.arguments.number("number").value_or(1); }
 
 // ---- maps ---------------------------------------------------------------------------------------
 
@@ -54,18 +58,18 @@ std::string cast(Op o) { return operand(o, 0); }
 
 // self op alpha * other, of two tensors.
 template <const char* const& op> std::string of_two(Op o) {
-  return o.ops().op(op, {operand(o, 0), times(o, operand(o, 1), number(o, "number"))});
+  return o.ops().op(op, {operand(o, 0), times(o, operand(o, 1), alpha(o))});
 }
 // Of a tensor and a number.
 template <const char* const& op> std::string of_number(Op o) {
-  const double other = number(o, "other") * number(o, "number");
+  const double other = number(o, "other") * alpha(o);
   return o.ops().op(op, {operand(o, 0), o.ops().number(other)});
 }
 constexpr const char *kAdd = "Add", *kSub = "Sub", *kMul = "Mul", *kDiv = "Div", *kPow = "Pow",
                      *kMax = "Max", *kMin = "Min", *kMatMul = "MatMul";
 // other - alpha * self.
 std::string reverse_sub(Op o) {
-  const std::string x = times(o, operand(o, 0), number(o, "number"));
+  const std::string x = times(o, operand(o, 0), alpha(o));
   return o.ops().op("Sub", {o.ops().number(number(o, "other")), x});
 }
 std::string power_of(Op o) {

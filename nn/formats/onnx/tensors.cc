@@ -156,6 +156,13 @@ std::string OnnxTensors::input_name(const OnnxHistory::Operation& operation, aut
   return "";  // a constant: the operator asks for its name
 }
 
+std::string OnnxTensors::owner_of(const Tensor& t) const {
+  for (const Parameter& p : parameters_)
+    if (t.defined() && p.tensor.defined() && p.tensor.is_same(t))
+      return p.name.substr(0, p.name.rfind('.') == std::string::npos ? 0 : p.name.rfind('.'));
+  return "";
+}
+
 void OnnxTensors::add(autograd::Node& node) {
   const std::string name = node.name();
   const OnnxOperator f = onnx_operator(name);
@@ -164,6 +171,7 @@ void OnnxTensors::add(autograd::Node& node) {
   OnnxCall call{prefix_, {}, {}, {}};
   for (size_t i = 0; i < operation->inputs.size(); ++i) {
     call.in.push_back(operation->inputs[i].tensor);
+    if (const std::string owner = owner_of(call.in.back()); !owner.empty()) call.path = owner;
     call.names.push_back(input_name(*operation, node, i));
   }
   for (const OnnxHistory::At& result : operation->results) call.out.push_back(result.tensor);

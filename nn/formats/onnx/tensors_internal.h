@@ -60,6 +60,9 @@ class OnnxTensors {
   std::string name_of_node(autograd::Node& node, uint32_t slot);
   /// Is the name there, or made at once?
   bool has_name(autograd::Node& node, uint32_t slot);
+  /// The path of the module that has the parameter `t`: its operators are named after it. "" of
+  /// another tensor and of the root module.
+  std::string owner_of(const Tensor& t) const;
   /// REQUIRES: the inputs have names.
   void add(autograd::Node& node);
   std::string input_name(const OnnxHistory::Operation& operation, autograd::Node& node, size_t i);

@@ -40,15 +40,17 @@ struct ArgumentsTest : testing::Test {
 };
 
 TEST_F(ArgumentsTest, NumbersOfPointwiseOperations) {
-  x.add(1, 0.5), x.add(x, 3), (2 - x), x.pow(2), pow(Scalar(2), x), x.clamp(-1, std::nullopt);
+  x.add(1, 0.5), x.add(x, 3), (2 - x), x.pow(3), pow(Scalar(2), x), x.clamp(-1, std::nullopt);
   EXPECT_EQ(copies->of("AddBackward1").number("other"), 1.);
   EXPECT_EQ(copies->of("AddBackward1").number("number"), 0.5);
   EXPECT_EQ(copies->of("AddBackward0").number("number"), 3.);
   EXPECT_EQ(copies->of("RsubBackward1").number("other"), 2.);
-  EXPECT_EQ(copies->of("PowBackward0").number("exponent"), 2.);
+  EXPECT_EQ(copies->of("PowBackward0").number("exponent"), 3.);
   EXPECT_EQ(copies->of("PowBackward2").number("self"), 2.);
   EXPECT_EQ(copies->of("ClampMinBackward0").number("min"), -1.);
   EXPECT_EQ(copies->of("ClampMinBackward0").number("max"), std::nullopt);
+  x.square();
+  EXPECT_EQ(copies->of("PowBackward0").number("exponent"), 2.);
   leaky_relu(x, 0.25), softplus(x, 3, 7);
   EXPECT_EQ(copies->of("LeakyReluBackward0").number("number"), 0.25);
   EXPECT_EQ(copies->of("SoftplusBackward0").number("number", 0), 3.);
@@ -88,7 +90,7 @@ TEST_F(ArgumentsTest, OfWhatABackwardRecords) {
   const Tensor g = autograd::grad({x.pow(3).sum()}, {x}, {}, true, true)[0];
   copies->last.clear();
   autograd::grad({g.sum()}, {x}, {}, true, true);
-  EXPECT_EQ(copies->of("MulBackward1").number("other"), 6.) << "d(3 x^2) = 6 x";
+  EXPECT_EQ(copies->of("MulBackward1").number("other"), 2.) << "d(x^2) = 2 x";
 }
 
 // Observers that know nodes alone are told as before.

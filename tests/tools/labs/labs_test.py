@@ -144,7 +144,7 @@ def check_commands(folder):
 
     inside = "  std::vector<Node*> to_do = {loss};\n"
     write(inside, inside + "  int x = nothing;\n")
-    check(to, 1, "it does not compile", "nothing", "hole 1 expects: walk the graph")
+    check(to, 1, "it does not compile", "nothing", "hole 1 expects: run the backward pass")
     write("void backward(", "void backwards(")
     check(to, 1, "it does not compile", "the grader does not find what it calls")
     write("using Node =", "using Knot =")

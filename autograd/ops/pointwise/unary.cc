@@ -76,11 +76,12 @@ inline Tensor run(const Rule& r, const Tensor& x) {
   }
   if (!recording(x)) return out;
   if (r.saves == Saves::kNothing) return record(r.node, {x}, std::move(out), gradient_without(r));
-  return record(r.node, {x}, std::move(out),
-                [&r, sx = save_if(r.saves == Saves::kInput, x),
-                 sy = r.saves == Saves::kOutput ? save_output(out) : SavedOutput()](
-                    const Node& self, const Tensor& g) { return gradient_of(r, self, g, sx, sy); },
-                [&r](Arguments& to) { add_arguments(to, r); });
+  return record(
+      r.node, {x}, std::move(out),
+      [&r, sx = save_if(r.saves == Saves::kInput, x),
+       sy = r.saves == Saves::kOutput ? save_output(out) : SavedOutput()](
+          const Node& self, const Tensor& g) { return gradient_of(r, self, g, sx, sy); },
+      [&r](Arguments& to) { add_arguments(to, r); });
 }
 
 Tensor& run_in_place(const Rule& r, const Tensor& x) {

@@ -24,13 +24,13 @@
 // - losses: L1Loss, MSELoss, SmoothL1Loss, HuberLoss, BCELoss, BCEWithLogitsLoss, KLDivLoss,
 //   NLLLoss, CrossEntropyLoss of classes, and what consists of operations between layers
 // - between layers, as functions: sums, differences, products, quotients, powers, maximum and
-//   minimum of tensors and numbers; where, masked_fill; clamp; relu, leaky_relu, sigmoid, tanh, exp,
-//   log, neg, abs, sqrt, rsqrt, reciprocal, erf, silu, gelu, softplus and trigonometric functions;
-//   softmax, log_softmax; sum, mean, prod, norm (1 and 2), amax, amin, max and min; mm, bmm, mv,
-//   addmm, matmul, linear, embedding, scaled_dot_product_attention; cat, stack; convolutions and
-//   pools of images, upsampling, layer_norm, batch_norm in evaluation mode; reshapes, select,
-//   slices, split, unbind, transpose, permute, expand. Parameters, buffers and tensors that the
-//   forward makes of nothing else are constants
+//   minimum of tensors and numbers; where, masked_fill; clamp; relu, leaky_relu, sigmoid, tanh,
+//   exp, log, neg, abs, sqrt, rsqrt, reciprocal, erf, silu, gelu, softplus and trigonometric
+//   functions; softmax, log_softmax; sum, mean, prod, norm (1 and 2), amax, amin, max and min; mm,
+//   bmm, mv, addmm, matmul, linear, embedding, scaled_dot_product_attention; cat, stack;
+//   convolutions and pools of images, upsampling, layer_norm, batch_norm in evaluation mode;
+//   reshapes, select, slices, split, unbind, transpose, permute, expand. Parameters, buffers and
+//   tensors that the forward makes of nothing else are constants
 //
 // Refused, by name (of each module of nn with common options: goldens/onnx_modules.txt of the
 // tests):
@@ -49,10 +49,11 @@
 //   CTCLoss, MultiMarginLoss, MultiLabelMarginLoss, CosineEmbeddingLoss
 //   between layers: indices by tensors, sorts, cumulative sums, comparisons of inputs, ...
 //
-// A layer may be called as a module, `fc(x)`, in a Sequential, or by its forward(), `fc->forward(x)`:
-// then its operations are exported one by one. Parameters keep their names. PyTorch has the gates of an LSTM in the order i, f, g, o and of a GRU as r, z,
-// n. ONNX's are i, o, f, c and z, r, h (with linear_before_reset). They are exchanged, and those
-// tensors are called W_l0, R_l0, B_l0, ...
+// A layer may be called as a module, `fc(x)`, in a Sequential, or by its forward(),
+// `fc->forward(x)`: then its operations are exported one by one. Parameters keep their names.
+// PyTorch has the gates of an LSTM in the order i, f, g, o and of a GRU as r, z, n. ONNX's are i,
+// o, f, c and z, r, h (with linear_before_reset). They are exchanged, and those tensors are called
+// W_l0, R_l0, B_l0, ...
 #pragma once
 #include <functional>
 #include <optional>

@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "autograd/grad_mode.h"
-#include "parallel/replicas/replica_state.h"
+#include "parallel/replicas/replica_set_internal.h"
 #include "runtime/base/logging.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/devices/devices.h"

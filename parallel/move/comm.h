@@ -5,7 +5,7 @@
 // Devices may be of one kind or mixed; a device that appears twice gets two results. Results come
 // in the order of the devices or inputs. All checks run on the calling thread before any work. If
 // an operand is pending, the movement queues on its destination's worker (Note [Movements do not
-// wait] in parallel/move/movement.h). So every function returns at once. Memory order
+// wait] in parallel/move/movement_internal.h). So every function returns at once. Memory order
 // (channels-last and any other dense permutation) is kept. Counters: parallel/move/counters.h.
 #pragma once
 #include <optional>

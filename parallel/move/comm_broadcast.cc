@@ -6,9 +6,9 @@
 #include "autograd/graph/layout.h"
 #include "autograd/ops/make/copy.h"
 #include "parallel/move/comm.h"
-#include "parallel/move/movement.h"
-#include "parallel/move/peers.h"
-#include "parallel/move/pieces.h"
+#include "parallel/move/movement_internal.h"
+#include "parallel/move/peers_internal.h"
+#include "parallel/move/pieces_internal.h"
 #include "runtime/tensor/storage_ref.h"
 
 namespace ramet {

@@ -7,8 +7,8 @@
 #include "autograd/graph/layout.h"
 #include "autograd/ops/make/copy.h"
 #include "parallel/move/comm.h"
-#include "parallel/move/movement.h"
-#include "parallel/move/pieces.h"
+#include "parallel/move/movement_internal.h"
+#include "parallel/move/pieces_internal.h"
 #include "runtime/base/checked_size.h"
 
 using ramet::detail::tls;

@@ -1,4 +1,4 @@
-#include "parallel/move/movement.h"
+#include "parallel/move/movement_internal.h"
 
 #include <algorithm>
 #include <mutex>

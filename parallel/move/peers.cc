@@ -1,11 +1,11 @@
-#include "parallel/move/peers.h"
+#include "parallel/move/peers_internal.h"
 
 #include <algorithm>
 #include <array>
 
 #include "kernels/copy/copy.h"
 #include "parallel/move/counters.h"
-#include "parallel/move/movement.h"
+#include "parallel/move/movement_internal.h"
 #include "runtime/base/logging.h"
 #include "runtime/capture/capture.h"
 #include "runtime/devices/gpu_sums.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "autograd/graph/node.h"
-#include "parallel/move/movement.h"
-#include "parallel/move/pieces.h"
+#include "parallel/move/movement_internal.h"
+#include "parallel/move/pieces_internal.h"
 
 using ramet::detail::tls;
 

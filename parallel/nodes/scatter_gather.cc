@@ -5,8 +5,8 @@
 
 #include "autograd/graph/node.h"
 #include "autograd/ops/make/copy.h"
-#include "parallel/move/movement.h"
-#include "parallel/move/pieces.h"
+#include "parallel/move/movement_internal.h"
+#include "parallel/move/pieces_internal.h"
 #include "runtime/base/logging.h"
 
 using ramet::detail::tls;

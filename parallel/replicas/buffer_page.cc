@@ -1,7 +1,7 @@
-#include "parallel/replicas/buffer_page.h"
+#include "parallel/replicas/buffer_page_internal.h"
 
 #include "autograd/graph/node.h"
-#include "parallel/move/movement.h"
+#include "parallel/move/movement_internal.h"
 #include "runtime/capture/capture.h"
 
 namespace ramet {

@@ -1,6 +1,6 @@
 // Buffers and declared states of replicas: how they follow the source, and what the source takes
 // over. Also which tensor is a copy of which. See nn/module/buffer_policy.h and
-// parallel/replicas/replica_member.h.
+// parallel/replicas/replica_state.h.
 #include <algorithm>
 #include <map>
 
@@ -8,10 +8,10 @@
 #include "autograd/ops/make/copy.h"
 #include "parallel/move/comm.h"
 #include "parallel/move/counters.h"
-#include "parallel/move/movement.h"
-#include "parallel/move/peers.h"
-#include "parallel/replicas/buffer_page.h"
-#include "parallel/replicas/replica_state.h"
+#include "parallel/move/movement_internal.h"
+#include "parallel/move/peers_internal.h"
+#include "parallel/replicas/buffer_page_internal.h"
+#include "parallel/replicas/replica_set_internal.h"
 #include "runtime/capture/capture.h"
 
 using ramet::detail::tls;

@@ -9,7 +9,7 @@
 #include "nn/module/flat_store.h"
 #include "parallel/move/bucket.h"
 #include "parallel/move/counters.h"
-#include "parallel/move/movement.h"
+#include "parallel/move/movement_internal.h"
 #include "parallel/replicas/replica_build_internal.h"
 #include "runtime/tensor/storage_ref.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "parallel/replicas/replica_state.h"
+#include "parallel/replicas/replica_set_internal.h"
 
 namespace ramet::nn::parallel {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <typeinfo>
 
-#include "parallel/replicas/buffer_page.h"
+#include "parallel/replicas/buffer_page_internal.h"
 #include "parallel/replicas/lost_members_internal.h"
 #include "parallel/replicas/replica_build_internal.h"
 #include "runtime/devices/generator.h"

@@ -1,142 +1,145 @@
-// What a ReplicaSet records of its source and its replica modules. Private to parallel/.
+// Members of a module that keep their value in its replicas from step to step: replica_state<T> and
+// shared<T>.
+//
+// Note [Plain members of replicas]
+// A replica is a copy of the module object, so what its forward writes to a plain member never
+// reaches the module. Two kinds of members are exempt:
+//
+//   struct NetImpl : nn::Cloneable<NetImpl> {
+//     nn::parallel::replica_state<double> largest{0, [](const std::vector<double>& of_replicas) {
+//       return *std::max_element(of_replicas.begin(), of_replicas.end());
+//     }};
+//     nn::parallel::shared<std::vector<double>> log;
+//     Tensor forward(const Tensor& x) {
+//       *largest = std::max(*largest, x.abs().max().item<double>());
+//       log.lock()->push_back(x.norm().item<double>());
+//       ...
+//
+// Both keep their value at the target of a pointer that never changes. So a write does not change
+// the module's own bytes. Otherwise a ReplicaSet would make the replicas again.
 #pragma once
-#include <atomic>
-#include <map>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
 
-#include "nn/module/buffer_policy.h"
-#include "parallel/move/movement.h"
-#include "parallel/replicas/replica_member.h"
-#include "parallel/replicas/replica_set.h"
+#include "runtime/base/array_ref.h"
+#include "runtime/base/error.h"
 
 namespace ramet {
 namespace nn {
 namespace parallel {
+namespace detail {
 
-struct ReplicaSet::State {
-  struct Seen {  // a tensor's memory and values when they were last copied
-    const StorageImpl* storage = nullptr;
-    const void* data = nullptr;
-    uint64_t serial = 0;
-    uint32_t version = 0;
-    static Seen of(const Tensor& t) {
-      return {t.storage_impl(), t->data, t.storage_impl()->serial(), t.version()};
-    }
-    bool same_memory(const Seen& o) const { return serial == o.serial && data == o.data; }
-    bool same(const Seen& o) const { return same_memory(o) && version == o.version; }
-  };
-  struct Handle {
-    Tensor tensor;
-    uint32_t replica;
-  };
-  /// A parameter, or a buffer that requires grad; one entry, however many names it has.
-  struct Entry {
-    std::string name;  // the first one
-    Tensor source;
-    int64_t offset = 0, bytes = 0;               // in the flat stores
-    std::vector<int64_t> strides;                // of the copies
-    ramet::parallel::ReduceAdd* node = nullptr;  // holds one reference
-    bool bound = false;                          // do the handles point to it?
-    Seen seen;
-    size_t bucket = 0;
-    std::vector<Handle> handles;  // of all replicas, ties included
-    std::vector<Tensor> copies;   // by position in `away`
-  };
-  /// A buffer without gradient.
-  struct Buffer {
-    std::string name;
-    Tensor source;
-    BufferPolicy policy;
-    bool shares = false;  // replica 0's is the source's memory
-    Seen seen;
-    std::vector<Tensor> handles;            // [replica]
-    std::vector<std::vector<Tensor>> ties;  // [replica]: under further names, in the same memory.
-    std::vector<uint32_t> versions;  // of the handles when they were last equal to the source
-    /// Do new values go to fresh pages? Not if the module itself writes the buffer in a training
-    /// forward (batch norms): earlier graphs would detect that in any case.
-    bool paged() const {
-      return policy != BufferPolicy::merge_stats && policy != BufferPolicy::sync &&
-             policy != BufferPolicy::per_replica;
-    }
-    /// Makes `from` the memory of replica i.
-    void follow(size_t i, const Tensor& from) const {
-      if (!handles[i].is_same(from)) handles[i].set_data(from);
-      for (const Tensor& t : ties[i]) t.set_data(handles[i]);
-    }
-  };
-  /// A module object at the time of the build.
-  struct Snapshot {
-    std::string name;
-    Module* module;
-    std::weak_ptr<const Module> alive;  // empty if no shared_ptr holds the module
-    bool owned = false;                 // does a shared_ptr hold it?
-    std::vector<char> bytes;
-    // parameters, then buffers; requires_grad of buffers
-    std::vector<std::pair<TensorImpl*, bool>> tensors;
-    std::vector<std::vector<int64_t>> sizes;
-    std::vector<ScalarType> dtypes;
-    // weak: detects another module at the address of one that is gone
-    std::vector<std::weak_ptr<Module>> children;
-    std::vector<Module*> replicas;
-    std::vector<std::vector<char>> replica_bytes;
-    // declared replica state: the module's own, and that of each replica
-    std::vector<detail::ReplicaStateBase*> states;
-    std::vector<std::vector<detail::ReplicaStateBase*>> of_replicas;  // [state][replica]
-  };
-  struct Copy {
-    int64_t offset;
-    const char* from;
-    int64_t bytes;
-  };
-
-  std::vector<Entry> entries;
-  std::vector<Buffer> buffers;
-  std::vector<Snapshot> modules;
-  std::vector<std::shared_ptr<Module>> shells;
-  std::vector<std::unique_ptr<GradBucket>> buckets;
-  std::vector<std::vector<size_t>> members;  // Entries of each bucket, in memory order.
-  std::vector<Device> away;                  // Devices other than the source's, each once.
-  std::vector<Tensor> flat;                  // The memory on each of them.
-  std::vector<Tensor> gradients;             // slots of each replica; made at the first binding
-  int64_t flat_bytes = 0;
-  bool has_sync = false;
-  std::vector<Copy> dirty;      // found by the last begin_refresh()
-  std::vector<size_t> strided;  // entries to copy that are not dense
-  uint32_t generation = 0;
-
-  State() = default;
-  State(const State&) = delete;
-  /// The declared states of a module, by address.
-  static std::vector<detail::ReplicaStateBase*> states_of(const Module& m);
-  /// Finds the declared states of a replica that was just added to `snap`.
-  static void find_states(Snapshot& snap);
-  /// Lets replicas that were made again keep their declared state and their buffers of policy
-  /// per_replica.
-  void keep_states(const State& before);
-  /// Computes the module's declared states after a step, and returns functions that write them.
-  std::vector<std::function<void()>> merged_states() const;
-  ~State();
-};
-
-/// Excludes other calls while it exists; an Error if another call is running already.
-class OneAtATime {
+/// The operations of a ReplicaSet on a state of any type. Each state is listed, by its address,
+/// while it exists.
+class RAMET_API ReplicaStateBase {
  public:
-  OneAtATime(std::atomic<bool>& running, const char* op, const char* refusal) : running_(running) {
-    RAMET_CHECK(!running_.exchange(true), op, refusal);
+  virtual ~ReplicaStateBase();
+  /// Takes over the value of `other`; does nothing if its type is another.
+  virtual void follow(const ReplicaStateBase& other) = 0;
+  /// Merges the values of `replicas`. Calling the returned function makes the result this state's
+  /// value. Returns an empty function if there is no merge.
+  virtual std::function<void()> merged(ArrayRef<ReplicaStateBase*> replicas) = 0;
+
+ protected:
+  ReplicaStateBase();
+  ReplicaStateBase(const ReplicaStateBase&) : ReplicaStateBase() {}
+  ReplicaStateBase& operator=(const ReplicaStateBase&) { return *this; }
+};
+/// The states within these bytes, by address.
+RAMET_API std::vector<ReplicaStateBase*> states_within(const void* begin, size_t bytes);
+
+}  // namespace detail
+
+/// A plain member with a separate value in each replica, which lasts from step to step and when the
+/// replicas are made again. A replica's value begins as a copy of the module's. With `merge`, the
+/// module's value becomes merge(values of all replicas, in replica order) after each step in which
+/// no replica failed. Without it only the module writes its own value. After a step that failed,
+/// each replica keeps what its forward wrote. If the module itself runs (on the one device that
+/// holds it), there is only the module's value.
+///
+/// A merge should tolerate equal values (a maximum or a mean, not a sum). Reason: replicas of
+/// another set, or on an additional device, begin with the module's value after earlier merges.
+///
+/// It must be a member of the module object, or of a struct in it. It is not found through a
+/// pointer or in a container, nor in a module with its own clone() but no own_bytes(). It is not
+/// part of the module's saved state. T must be copyable and own its value: all copies would share a
+/// handle such as a Tensor or a shared_ptr. Thread safety: that of T.
+template <class T> class replica_state final : public detail::ReplicaStateBase {
+ public:
+  /// Makes one value from those of the replicas.
+  using Merge = std::function<T(const std::vector<T>& of_replicas)>;
+
+  replica_state() : replica_state(T()) {}
+  explicit replica_state(T initial, Merge merge = {})
+      : kept_(new Kept{std::move(initial), std::move(merge)}) {}
+  /// A separate value; the pointer to it never changes.
+  replica_state(const replica_state& o) : detail::ReplicaStateBase(o), kept_(new Kept(*o.kept_)) {}
+  replica_state& operator=(const replica_state& o) {
+    *kept_ = *o.kept_;
+    return *this;
   }
-  ~OneAtATime() { running_ = false; }
-  OneAtATime(const OneAtATime&) = delete;
+
+  T& operator*() { return kept_->value; }
+  const T& operator*() const { return kept_->value; }
+  T* operator->() { return &kept_->value; }
+  const T* operator->() const { return &kept_->value; }
+
+  void follow(const detail::ReplicaStateBase& other) override {
+    if (auto* same = dynamic_cast<const replica_state*>(&other)) kept_->value = **same;
+  }
+  std::function<void()> merged(ArrayRef<detail::ReplicaStateBase*> replicas) override {
+    if (!kept_->merge) return {};
+    std::vector<T> values;
+    for (const detail::ReplicaStateBase* r : replicas)
+      if (auto* same = dynamic_cast<const replica_state*>(r)) values.push_back(**same);
+    return [this, value = kept_->merge(values)]() mutable { kept_->value = std::move(value); };
+  }
 
  private:
-  std::atomic<bool>& running_;
+  struct Kept {
+    T value;
+    Merge merge;
+  };
+  std::unique_ptr<Kept> kept_;
 };
 
-/// Checks the rule for sealed modules, before anything is allocated. A sealed module must have only
-/// sealed descendants, and all of them must have rebind().
-void check_sealed(const Module& source);
-/// Full names with their modules; the root is first, with the name "".
-std::vector<std::pair<std::string, Module*>> named_tree(const Module& root);
-/// "fc1.weight"; the root's own members have no prefix.
-std::string full_name(const std::string& module, const std::string& member);
+/// A plain member that a module, its replicas and its other copies share; one thread at a time has
+/// access. Assigning one makes both share one value.
+template <class T> class shared {
+  struct Kept {
+    std::mutex mutex;
+    T value;
+    explicit Kept(T initial) : value(std::move(initial)) {}
+  };
+
+ public:
+  shared() : shared(T()) {}
+  explicit shared(T initial) : kept_(std::make_shared<Kept>(std::move(initial))) {}
+
+  /// The value, locked while this object exists.
+  class Locked {
+   public:
+    T& operator*() const { return kept_->value; }
+    T* operator->() const { return &kept_->value; }
+
+   private:
+    friend class shared;
+    explicit Locked(std::shared_ptr<Kept> kept) : kept_(std::move(kept)), lock_(kept_->mutex) {}
+    std::shared_ptr<Kept> kept_;  // outlives the lock
+    std::unique_lock<std::mutex> lock_;
+  };
+  /// Waits for the lock. Not recursive: a thread that holds it must not ask again.
+  Locked lock() const { return Locked(kept_); }
+  /// A copy of the value.
+  T load() const { return *lock(); }
+
+ private:
+  std::shared_ptr<Kept> kept_;
+};
 
 }  // namespace parallel
 }  // namespace nn

@@ -8,8 +8,8 @@
 // program does not change. But the two directions of copies run concurrently. And a copy out does
 // not delay the next kernels: they wait for it only where its memory is freed. A copy to another
 // GPU does delay its sender, which goes on after the copy. So where there are several, the
-// receivers fetch them (FanOut in parallel/move/peers.h). Copies that do not block the host wait
-// for less: Note in runtime/tensor/pinned.h.
+// receivers fetch them (FanOut in parallel/move/peers_internal.h). Copies that do not block the
+// host wait for less: Note in runtime/tensor/pinned.h.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // A kernel that reads another GPU's memory, for the trial of peer access (copies.cc). Kernels read
-// there, too (parallel/move/peers.h), and a link may support copies alone.
+// there, too (parallel/move/peers_internal.h), and a link may support copies alone.
 #pragma once
 #include <cstddef>
 

@@ -3,8 +3,8 @@
 #include <chrono>
 #include <thread>
 
-#include "parallel/move/movement.h"
-#include "parallel/replicas/replica_member.h"
+#include "parallel/move/movement_internal.h"
+#include "parallel/replicas/replica_state.h"
 #include "runtime/memory/allocator.h"
 #include "tests/capture/data_parallel.h"
 

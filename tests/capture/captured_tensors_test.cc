@@ -13,7 +13,7 @@
 #include "nn/layers/sequence/recurrent.h"
 #include "nn/layers/sequence/recurrent_cells.h"
 #include "parallel/apply/data_parallel.h"
-#include "parallel/move/movement.h"
+#include "parallel/move/movement_internal.h"
 #include "runtime/devices/devices.h"
 #include "tests/capture/support.h"
 

@@ -8,7 +8,7 @@
 #include "nn/layers/norm/batchnorm.h"
 #include "parallel/distributed/group/tensor_bytes_internal.h"
 #include "parallel/distributed/meet/socket_internal.h"
-#include "parallel/replicas/buffer_page.h"
+#include "parallel/replicas/buffer_page_internal.h"
 
 namespace ramet::distributed::detail {
 

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "parallel/move/counters.h"
-#include "parallel/replicas/replica_member.h"
+#include "parallel/replicas/replica_state.h"
 #include "tests/parallel/models.h"
 
 namespace ramet {

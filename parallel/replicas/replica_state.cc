@@ -1,4 +1,4 @@
-#include "parallel/replicas/replica_member.h"
+#include "parallel/replicas/replica_state.h"
 
 #include <set>
 

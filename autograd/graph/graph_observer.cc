@@ -34,7 +34,8 @@ void GraphObserver::on_moved(const char*, ArrayRef<Tensor>, ArrayRef<Tensor>, ui
 
 namespace {
 
-// Who is gone is passed over: a task of another thread may hold the list longer than its guard.
+// A task of another thread may hold the list longer than its guard. Observers that are gone are
+// left out.
 using List = std::vector<std::weak_ptr<GraphObserver>>;
 
 std::shared_ptr<const List>& current() {
@@ -178,7 +179,7 @@ void detail::run_observed(Node* n, Tensor* in, Tensor* out, void (*run)(Node*, T
   try {
     for_each([&](GraphObserver& o) { o.on_node_begun(*n, in); });
     run(n, in, out);
-  } catch (...) {  // which std::current_exception() is while they are told
+  } catch (...) {  // std::current_exception() has it while observers are called
     ended(nullptr, true);
     throw;
   }

@@ -176,8 +176,8 @@ AccumulateGrad::AccumulateGrad(TensorImpl* of)
   counter = 0;
 }
 
-// `where` may be handed out only if nobody kept last step's gradient (a handle, or a view of its
-// memory). One count answers that and "is it handed out already": the piece handed out holds a
+// `where` may be returned only if nothing else holds last step's gradient (a handle, or a view of
+// its memory). One count answers that and "was it returned already": the returned tensor holds a
 // reference too, also when an exception drops it.
 Tensor AccumulateGrad::destination(uint32_t) {
   if (!where.defined()) return {};
@@ -265,8 +265,8 @@ void zero_grad(const Tensor& parameter, bool set_to_none) {
 
 void set_reduce_bucket(AccumulateGrad& leaf, ReduceBucket* bucket) {
   leaf.reduce = bucket;
-  // Operations on the leaf inherit it: their backward is the general walk, which knows when a
-  // gradient is complete.
+  // Operations on the leaf inherit it: they run in the general pass, which knows when a gradient is
+  // complete.
   if (bucket || (leaf.extra && !leaf.extra->post.empty())) leaf.flags |= Node::kSpans;
   else leaf.flags &= static_cast<uint8_t>(~Node::kSpans);
 }

@@ -1,12 +1,12 @@
 // The graph: Node, Edge, AccumulateGrad, saved tensors and record(), the only way to add history.
 //
 // Note [The graph]
-// Each recorded operation makes one node; its edges lead to the nodes of its inputs, so a walk from
-// the loss runs backwards. A leaf's autograd slot is its AccumulateGrad node, and that node owns
-// the gradient. It has no pointer back to the leaf, so there is no cycle and nothing weak, and an
-// edge is always (impl->node, impl->slot): recording never asks whether an input is a leaf. Nodes
-// come from the pool, with their edges and the backward function inline, and are destroyed
-// iteratively: a chain of any length needs constant stack.
+// Each recorded operation makes one node. Its edges lead to the nodes of its inputs, so a pass that
+// follows them from the loss runs backwards. A leaf's autograd slot is its AccumulateGrad node, and
+// that node owns the gradient. It has no pointer back to the leaf, so there is no cycle and no weak
+// reference. An edge is always (impl->node, impl->slot): recording never asks whether an input is a
+// leaf. Nodes come from the pool, with their edges and the backward function inline. They are
+// destroyed iteratively: a chain of any length needs constant stack.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -26,7 +26,7 @@ namespace ramet {
 namespace autograd {
 
 class GraphTask;
-class ReduceBucket;  // autograd/graph/reduce_bucket.h: nodes whose gradients somebody reduces
+class ReduceBucket;  // autograd/graph/reduce_bucket.h: nodes with gradients that are reduced
 
 /// What a node has of a node of its inputs: one reference, or borrowed.
 struct RawEdge {
@@ -86,10 +86,10 @@ RAMET_API int64_t nodes_alive();
 struct RAMET_API Node : AutogradSlot {
   enum : uint8_t {
     kSink = 1,       // AccumulateGrad
-    kSpans = 2,      // a movement between devices, or downstream of one: the general walk is needed
+    kSpans = 2,      // a movement between devices, or downstream of one: needs the general pass
     kReleased = 4,   // saved tensors were freed
     kReduce = 8,     // a ReduceAdd
-    kInTurn = 16,    // its backward meets other processes: those of one walk run in its order
+    kInTurn = 16,    // its backward meets other processes: those of one pass run in its order
     kFunction = 32,  // a FunctionNode: its backward is the user's, and may run a backward itself
   };
   uint8_t flags = 0, device;            // where its backward runs: Device::ordinal()
@@ -99,7 +99,7 @@ struct RAMET_API Node : AutogradSlot {
   uint64_t counter;                     // operation counter at creation: larger is later
   // the backward that uses `inbox`; a second one keeps its own side table
   std::atomic<void*> claimed{nullptr};
-  Tensor inbox;                // fast walk: the gradient collected so far
+  Tensor inbox;                // fast pass: the gradient collected so far
   NodeExtra* extra = nullptr;  // what few nodes have
 
   Node(const char* name, int edges, int slots, size_t bytes)
@@ -114,9 +114,9 @@ struct RAMET_API Node : AutogradSlot {
   virtual ~Node();
   Node(const Node&) = delete;
   /// Call one of these when the edges are there: a node is later than all that its edges lead to
-  /// (Lamport 1978). It would not be where finding an edge made the history of a view again
-  /// (edge_of), where an input was made on another thread, and where one backward recorded more
-  /// operations than its rank has numbers for (GraphTask).
+  /// (Lamport 1978). The counter alone does not give that in three cases. Finding an edge made the
+  /// history of a view again (edge_of). An input was made on another thread. One backward pass
+  /// recorded more operations than its rank has numbers for (GraphTask).
   void be_later_than(uint64_t inputs) {
     if (RAMET_LIKELY(counter > inputs)) return;
     counter = std::max(ramet::detail::tls.counter, inputs + 1);
@@ -129,8 +129,8 @@ struct RAMET_API Node : AutogradSlot {
   virtual std::string name() const { return op; }
   /// Its edge_count edges.
   virtual RawEdge* edges() = 0;
-  /// What programs walk the graph by, under LibTorch's names. An input without a gradient has an
-  /// edge that is_valid() denies, and no output that should be computed:
+  /// How programs follow the graph, under LibTorch's names. An input without a gradient has an
+  /// edge that is not is_valid(), and no output that should be computed.
   edge_list next_edges() const;
   Edge next_edge(size_t i) const;
   size_t num_inputs() const { return slot_count; }
@@ -141,7 +141,7 @@ struct RAMET_API Node : AutogradSlot {
   /// A reference to it.
   NodePtr getptr();
   /// in[slot_count] -> out[edge_count]. Called with grad mode = create_graph. An undefined input is
-  /// a gradient that nobody delivered; at least one is defined.
+  /// a gradient that no node delivered; at least one is defined.
   virtual void apply(Tensor* in, Tensor* out) = 0;
   /// Drops what it saved for its backward, which cannot run again then.
   virtual void release_saved() {}
@@ -151,9 +151,9 @@ struct RAMET_API Node : AutogradSlot {
     (void)slot;
     return {};
   }
-  /// Who reduces its gradients; null: nobody.
+  /// The bucket that reduces its gradients; null where none does.
   virtual ReduceBucket* bucket() { return nullptr; }
-  /// A slot's gradient is complete, in the general walk: hooks may look at it and replace it.
+  /// A slot's gradient is complete, in the general pass: hooks may read and replace it.
   virtual void arrived(Tensor& grad, uint32_t slot) { run_hooks(grad, slot); }
 
   /// Is gradient i wanted by this backward?
@@ -215,7 +215,7 @@ class RAMET_API NodePtr {
   void reset() { *this = NodePtr(); }
   /// Exchanges what the two hold.
   void swap(NodePtr& o) noexcept { std::swap(node_, o.node_); }
-  /// Everybody's, tensors and nodes included.
+  /// All references, those of tensors and nodes included.
   size_t use_count() const { return node_ ? node_->refs.load() : 0; }
   friend bool operator==(const NodePtr& a, const NodePtr& b) { return a.node_ == b.node_; }
   friend bool operator!=(const NodePtr& a, const NodePtr& b) { return a.node_ != b.node_; }
@@ -250,8 +250,8 @@ struct RAMET_API AccumulateGrad final : Node {
   std::mutex mutex;                // several backwards may end in one leaf
   uint64_t copies = 0;             // gradients that had to be copied into `where`: tests count them
   ReduceBucket* reduce = nullptr;  // set_reduce_bucket()
-  uint8_t mark = 0;                // what they know of `grad` who reduce it over processes; 0 again
-                                   // by mutable_grad(), with which anybody sets it
+  uint8_t mark = 0;                // what the code that reduces `grad` over processes knows of it;
+                                   // mutable_grad(), through which callers set it, makes it 0
   static constexpr uint8_t kZeroed = 255;  // the mark of zero_grad()
   uint16_t sums_under_way = 0;  // of backwards that order them at their ends; under `mutex`
 
@@ -270,19 +270,20 @@ RAMET_API AccumulateGrad* grad_accumulator(TensorImpl* t);
 RAMET_API void set_grad_destination(const Tensor& leaf, Tensor where);
 /// Drops the gradient of a parameter, or fills it with zeros. Nothing where there is none.
 RAMET_API void zero_grad(const Tensor& parameter, bool set_to_none);
-/// From the next forward on, backwards that reach the leaf tell `bucket` when its gradient is
-/// complete (ReduceBucket::accumulated). Null: nobody any more. While no backward runs.
+/// From the next forward on, backward passes that reach the leaf call ReduceBucket::accumulated of
+/// `bucket` when its gradient is complete. Null: of none. Call it while no backward pass runs.
 RAMET_API void set_reduce_bucket(AccumulateGrad& leaf, ReduceBucket* bucket);
 
 // ---- what a backward function keeps -------------------------------------------------------------
 
-/// What a node keeps of a tensor that has a history or is a view: the same data with the history
-/// it has now, not the tensor itself. Through that, or a view's base, the node would own whatever
-/// is written there later, itself included: y.add_(y * w), x[0].div_(x[1]). What cannot be written
-/// with history (a leaf that requires grad, a replica's parameter, their views) is kept as it is.
+/// What a node saves of a tensor that has a history or is a view: its data with the present
+/// history. Through the tensor itself, or a view's base, the node would own what is written there
+/// later. That may be the node itself: y.add_(y * w), x[0].div_(x[1]). A tensor that cannot be
+/// written with history (a leaf that requires grad, a replica's parameter, a view of either) is
+/// saved as it is.
 RAMET_API Tensor with_history_of_now(Tensor t);
 
-/// Tells the observers of the graph that the node which this thread makes next keeps `t`.
+/// Calls on_saved of the graph's observers: the node that this thread makes next saves `t`.
 [[gnu::cold]] RAMET_API void tell_saved(const Tensor& t) noexcept;
 
 /// An input (or any tensor), with its history and the version it had.
@@ -312,7 +313,7 @@ class RAMET_API Saved {
 };
 /// Saves an input.
 inline Saved save(const Tensor& t) { return Saved(t); }
-/// An undefined Saved unless `wanted`: an input is saved only for somebody else's gradient.
+/// An undefined Saved unless `wanted`: an input is saved only for another input's gradient.
 inline Saved save_if(bool wanted, const Tensor& t) {
   return wanted && t.defined() ? Saved(t) : Saved();
 }
@@ -360,10 +361,10 @@ struct Input {       // borrowed
   explicit Input(TensorImpl* t) : impl(t) {}
 };
 
-/// Call it behind `if (RAMET_UNLIKELY(tls.watching))` when a node has its edges, and its results
-/// have their node where they get it at once. Anomaly mode notes where in the program's scopes the
-/// forward was called; observers (autograd/graph/graph_observer.h) are told of the node, with what
-/// the operation was called with and what came of it.
+/// Call it after `if (RAMET_UNLIKELY(tls.watching))` when a node has its edges, and its results
+/// have their node where they get it at once. Anomaly mode notes the program's scopes in which the
+/// forward was called. Observers (autograd/graph/graph_observer.h) get the node, the inputs and the
+/// results.
 [[gnu::cold]] RAMET_API void tell_made(Node& node, ArrayRef<Input> inputs,
                                        ArrayRef<Input> results) noexcept;
 /// The same of an operation that has arguments; `add` adds them, and is called with `what`.
@@ -374,9 +375,8 @@ using AddArguments = void (*)(const void* what, Arguments& to);
 template <class A>
 [[gnu::cold]] void tell_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> results,
                              const A& arguments) noexcept {
-  tell_made(node, inputs, results, &arguments, [](const void* what, Arguments& to) {
-    (*static_cast<const A*>(what))(to);
-  });
+  tell_made(node, inputs, results, &arguments,
+            [](const void* what, Arguments& to) { (*static_cast<const A*>(what))(to); });
 }
 
 /// A backward function that keeps sizes and numbers, and no tensor: nothing of it is freed, so that
@@ -424,8 +424,7 @@ template <int N, class F> struct LambdaNode final : Node {
   }
 };
 
-/// A LambdaNode with the edges of these inputs, and one reference. The caller tells of it
-/// (tell_made).
+/// A LambdaNode with the edges of these inputs, and one reference. The caller calls tell_made.
 template <size_t N, class F>
 Node* make_node(const char* name, const Input (&inputs)[N], uint8_t device, F&& f) {
   using Made = LambdaNode<static_cast<int>(N), F>;
@@ -448,10 +447,10 @@ Node* make_node(const char* name, const Input (&inputs)[N], uint8_t device, F&& 
   return node;
 }
 
-/// Adds history to the fresh tensor `out`. Call it behind `if (!recording(inputs...)) return out;`.
+/// Adds history to the fresh tensor `out`. Call it after `if (!recording(inputs...)) return out;`.
 /// f(const Node& self, const Tensor& grad) returns the gradient of the one input, or a std::array
-/// of one per input; an undefined one is "no gradient". A reference: `out` is moved from when `f`
-/// is made, so record(..., std::move(y), [y = save_output(y)]...) is right in any order.
+/// of one per input. An undefined one is "no gradient". `out` is a reference and is moved from
+/// after `f` is made: record(..., std::move(y), [y = save_output(y)]...) is right in any order.
 template <size_t N, class F>
 Tensor record(const char* name, const Input (&inputs)[N], Tensor&& out, F f) {
   out->node = make_node(name, inputs, out->device, std::move(f));
@@ -489,8 +488,8 @@ class RAMET_API ListNode final : public Node {
 };
 /// As record(), for a list of inputs. f writes one gradient per input into the vector it gets.
 RAMET_API Tensor record_list(const char* name, ArrayRef<Tensor> inputs, Tensor out,
-                             ListNode::Backward f, bool keeps = true,
-                             const void* what = nullptr, AddArguments add = nullptr);
+                             ListNode::Backward f, bool keeps = true, const void* what = nullptr,
+                             AddArguments add = nullptr);
 template <class F>
 Tensor record_list(const char* name, ArrayRef<Tensor> inputs, Tensor out, SavesNothing<F> f) {
   return record_list(name, inputs, std::move(out), ListNode::Backward(std::move(f)), false);
@@ -499,9 +498,9 @@ Tensor record_list(const char* name, ArrayRef<Tensor> inputs, Tensor out, SavesN
 template <class F, class A>
 Tensor record_list(const char* name, ArrayRef<Tensor> inputs, Tensor out, SavesNothing<F> f,
                    const A& arguments) {
-  return record_list(
-      name, inputs, std::move(out), ListNode::Backward(std::move(f)), false, &arguments,
-      [](const void* what, Arguments& to) { (*static_cast<const A*>(what))(to); });
+  return record_list(name, inputs, std::move(out), ListNode::Backward(std::move(f)), false,
+                     &arguments,
+                     [](const void* what, Arguments& to) { (*static_cast<const A*>(what))(to); });
 }
 
 /// Hangs one result of a node with several (unbind, max with indices ... where more than one result

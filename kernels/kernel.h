@@ -1,21 +1,23 @@
 // The one place where a kernel is called.
 //
-// A back function is pure. It gets a small trivially copyable argument block (pointers, extents,
-// strides, scalars, workspace). It allocates nothing (on a GPU: only runtime/cuda/scratch.h),
-// throws nothing, reads no thread-local state and never synchronises. So a list of (kernel,
-// argument block) pairs is a training step. Profiling, capture and replay use only this hook.
+// A kernel is pure. It gets a small trivially copyable argument block (pointers, extents, strides,
+// scalars, workspace). It allocates nothing (on a GPU: only runtime/cuda/scratch.h), throws
+// nothing, never synchronises, and its result depends on no thread-local state. So a list of
+// (kernel, argument block) pairs is a training step. Profiling, capture and replay use only this
+// hook.
 //
-// Declaring a kernel in a stem's header:
+// Declaring a kernel in a stem's header, shortened:
 //
 //   // kernels/rows/softmax.h
 //   struct SoftmaxArgs { const void* x; void* y; int64_t rows, cols; ScalarType dtype; };
 //   RAMET_KERNEL(softmax_forward, SoftmaxArgs);
 //
 // declares the function once per CPU variant and once for CUDA, and defines the constant
-// `softmax_forward`. The namespaces of the variants are base, v3 and v4: kernels/*.cc is compiled
-// three times, and RAMET_VARIANT names the namespace. The CUDA function is weak: null where no CUDA
-// code is linked. Fronts call the constant: softmax_forward(x.stream(), {...}). There is no
-// registry: kernels that are not called are not linked.
+// `softmax_forward`. The namespaces of the variants are base, v3 and v4. The sources in the
+// sub-folders of kernels (but linalg) are compiled three times, and RAMET_VARIANT names the
+// namespace. The CUDA function is weak: null where no CUDA code is linked. Fronts call the
+// constant: softmax_forward(x.stream(), {...}). There is no registry: kernels that are not called
+// are not linked.
 //
 // Only x86-64 has v3 and v4. A build may have only one variant (--//tools/bazel:variants). Then the
 // functions of the other variants are traps that nothing calls.

@@ -270,8 +270,9 @@ RAMET_API AccumulateGrad* grad_accumulator(TensorImpl* t);
 RAMET_API void set_grad_destination(const Tensor& leaf, Tensor where);
 /// Drops the gradient of a parameter, or fills it with zeros. Nothing where there is none.
 RAMET_API void zero_grad(const Tensor& parameter, bool set_to_none);
-/// From the next forward on, backward passes that reach the leaf call ReduceBucket::accumulated of
-/// `bucket` when its gradient is complete. Null: of none. Call it while no backward pass runs.
+/// From the next forward on, backward passes that reach the leaf call
+/// ReduceBucket::on_accumulated of `bucket` when its gradient is complete. Null: of none. Call it
+/// while no backward pass runs.
 RAMET_API void set_reduce_bucket(AccumulateGrad& leaf, ReduceBucket* bucket);
 
 // ---- what a backward function keeps -------------------------------------------------------------

@@ -16,7 +16,7 @@ enum class LossReduction : uint8_t { kNone, kMean, kSum };  // the numbering of 
 /// over the rows that count (0 / 0 = NaN if there is none). With log_probs the rows of x are l
 /// themselves (nll_loss). Row losses are added in double, in groups of 64 rows, the groups in
 /// order. With inner > 1 rows are pixels of images: x[r][c] is at (r / inner cols + c) inner + r %
-/// inner. REQUIRES: a floating dtype, x dense; targets checked (first_bad_index of
+/// inner. REQUIRES: a floating dtype, x dense; targets checked (check_index of
 /// kernels/index/index.h); cols > 0. On a GPU, and for 16-bit floats, inner = 1.
 struct CrossEntropyArgs {
   const void* x;

@@ -8,7 +8,7 @@ namespace ramet::optim::detail {
 struct Fields;
 
 /// Options that have a list. Its members are compiled in the optimizer's .cc alone
-/// (RAMET_OPTIMIZER_OPTIONS): a program that includes all optimizers would spend a tenth of its
+/// (RAMET_OPTIMIZER): a program that includes all optimizers would spend a tenth of its
 /// compilation on them.
 template <class Derived> class RAMET_API ListedOptions : public OptimizerOptions {
  public:

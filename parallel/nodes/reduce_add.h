@@ -11,7 +11,8 @@
 // gradient memory, so the sum is formed in place and a single shard costs nothing.
 //
 // Nodes with neighbouring slots form a GradBucket. The thread that delivers the bucket's last
-// gradient sums the whole bucket with one kernel call, while the rest of the backward pass runs.
+// gradient sums the bucket, while the rest of the backward pass runs. Parameters that lie next to
+// one another are summed by one kernel call (grad_bucket.h has the cases).
 //
 // A slot belongs to the backward pass that claimed the bucket. These get fresh memory instead: a
 // concurrent second backward pass, create_graph, autograd::grad, and a gradient that the program

@@ -55,7 +55,7 @@ std::vector<float> read_after_free(int64_t n, bool elsewhere) {
 TEST(DebugMemory, FreedBlocksAreFilled) {
   if (pool::kPassThrough)
     GTEST_SKIP() << "this sanitizer reports the read itself (autograd/use_after_free_test)";
-  // inside the implementation's block, from a size class, from the cache of large blocks
+  // inside the implementation's block, from a size class, from the arena
   for (const int64_t n : {4, 1000, 100000, 3000000})
     for (const bool elsewhere : {false, true})
       for (const float v : read_after_free(n, elsewhere)) EXPECT_TRUE(std::isnan(v)) << n;

@@ -1,5 +1,5 @@
-// The GPU's sort gives the CPU's order, which tests/kernels/sort_test compares with the standard
-// library's.
+// The GPU's sort gives the CPU's order, which tests/kernels/index/sort_test.cc compares with the
+// standard library's.
 #include "kernels/index/sort.h"
 
 #include <gtest/gtest.h>

@@ -45,7 +45,7 @@ class Watch {
   explicit Watch(nn::Module& root)
       : history_(std::make_shared<OnnxHistory>()),
         observing_(history_),
-        tensors_(graph_, *history_, [this](int64_t extent) { return free_extent(extent); }) {
+        tensors_(graph_, *history_) {
     std::map<nn::Module*, std::string> paths;
     root.apply([&](const std::string& path, nn::Module& m) {
       const auto& hooks = m.forward_hooks();
@@ -86,7 +86,7 @@ class Watch {
   void know(const Tensor& t, const std::string& name) { tensors_.know(t, name); }
   /// Dimension `dim` of this input is the batch, whose extent is free and is now `extent`.
   void batch(const std::string& input, int64_t dim, int64_t extent) {
-    if (batch_input_.empty()) batch_input_ = input, batch_dim_ = dim, batch_ = extent;
+    if (tensors_.batch.input.empty()) tensors_.batch = {input, dim, extent, ""};
   }
   std::string name_of(const Tensor& t, const std::string& whose) {
     const std::string where = calls_.empty() ? "" : calls_.back().path;
@@ -99,17 +99,6 @@ class Watch {
     std::shared_ptr<const nn::ModuleHooks> hooks;
     bool training;
   };
-
-  // The batch's extent as an ONNX value of one number; "" of another extent.
-  std::string free_extent(int64_t extent) {
-    if (batch_input_.empty() || extent != batch_) return "";
-    if (batch_extent_.empty())
-      batch_extent_ = graph_.node("batch", "Gather",
-                                  {graph_.node("batch", "Shape", {batch_input_}),
-                                   graph_.integers("batch.dim", {batch_dim_})},
-                                  OnnxAttributes().integer("axis", 0));
-    return batch_extent_;
-  }
 
   template <class F> void kept(const F& f) {
     try {
@@ -153,10 +142,8 @@ class Watch {
   OnnxTensors tensors_;
   std::vector<Before> before_;
   std::vector<OnnxCall> calls_;  // under way, outermost first
-  std::string batch_input_, batch_extent_;
-  int64_t batch_dim_ = 0, batch_ = 0;
-  bool inside_ = false;         // of a layer: what it calls is its own affair
-  std::exception_ptr refusal_;  // the first
+  bool inside_ = false;          // of a layer: what it calls is its own affair
+  std::exception_ptr refusal_;   // the first
 };
 
 // Numbers in the range of the example's that do not repeat: where one operation or another one

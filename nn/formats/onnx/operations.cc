@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -182,7 +183,16 @@ std::string layer_norm(Op o) {
 
 std::string reshape(Op o) {
   if (o.in(0).sizes() == o.out().sizes()) return o.name();
-  return o.ops().shaped(o.name(), reshape_sizes(o.in(0).sizes(), o.out().sizes()));
+  const IntArrayRef to = o.out().sizes();
+  std::vector<int64_t> sizes = reshape_sizes(o.in(0).sizes(), to);
+  // -1 is the extent that follows from the others: the free one, where the result has it.
+  const auto free = std::find(to.begin(), to.end(), o.batch.extent) - to.begin();
+  const auto follows = std::find(sizes.begin(), sizes.end(), -1) - sizes.begin();
+  if (follows < free && static_cast<size_t>(free) < to.size()) {
+    sizes[static_cast<size_t>(follows)] = to[static_cast<size_t>(follows)];
+    sizes[static_cast<size_t>(free)] = -1;
+  }
+  return o.ops().shaped(o.name(), sizes);
 }
 std::string same(Op o) { return o.ops().op("Identity", {o.name()}); }
 std::string transpose(Op o) {
@@ -231,13 +241,12 @@ std::string expand(Op o) {
   };
   for (size_t d = 0; d < to.size(); ++d) {
     const bool stays = d >= more && from[d - more] == to[d];  // 1: as it is there
-    const std::string free = stays ? "" : o.free_extent(to[d]);
-    if (free.empty()) {
+    if (stays || to[d] != o.batch.extent) {
       fixed.push_back(stays ? 1 : to[d]);
       continue;
     }
     flush();
-    parts.push_back(free);
+    parts.push_back(o.batch.extent_in(o.graph));
   }
   flush();
   const std::string sizes = parts.size() == 1 ? parts[0] : ops.op("Concat", parts, axis(0));
@@ -400,6 +409,14 @@ const Table& table() {
 }
 
 }  // namespace
+
+std::string OnnxBatch::extent_in(OnnxGraph& graph) {
+  if (value.empty())
+    value = graph.node("batch", "Gather",
+                       {graph.node("batch", "Shape", {input}), graph.integers("batch.dim", {dim})},
+                       axis(0));
+  return value;
+}
 
 OnnxOperator onnx_operator(const std::string& node) {
   const auto found = table().find(node);

@@ -11,6 +11,17 @@
 namespace ramet {
 namespace formats {
 
+/// A dimension of a model's input with a free extent (OnnxOptions::batch_dim), which is `extent` in
+/// this run.
+struct OnnxBatch {
+  std::string input;  // its name; "" where no extent is free
+  int64_t dim = 0, extent = -1;
+  std::string value;  // of the extent in the graph, once it is there
+
+  /// The name of a list of one number, the extent.
+  std::string extent_in(OnnxGraph& graph);
+};
+
 /// A recorded operation. `call` has its inputs (undefined: not given), its results, and the names
 /// of the inputs that have a history.
 struct OnnxOperation {
@@ -20,9 +31,7 @@ struct OnnxOperation {
   const autograd::Arguments& arguments;
   /// The name of a tensor that has no history: a parameter, a buffer, a constant.
   std::function<std::string(const Tensor&)> constant;
-  /// The name of a list of one number, the batch's extent, where that is free and is `extent` now;
-  /// "" of a fixed extent.
-  std::function<std::string(int64_t extent)> free_extent;
+  OnnxBatch& batch;
 
   const Tensor& in(size_t i) const { return call.in[i]; }
   const Tensor& out(size_t i = 0) const { return call.out[i]; }

@@ -111,14 +111,14 @@ std::string OnnxTensors::plain_name(const Tensor& t) {
   return name;
 }
 
-bool OnnxTensors::has_name(autograd::Node& node, uint32_t slot) {
-  if (by_node_.count({&node, slot})) return true;
-  for (const Parameter& p : parameters_) {
-    if (!p.tensor.defined() || p.tensor->node != &node) continue;
-    by_node_[{&node, slot}] = graph_.tensor(p.name, p.tensor);
-    return true;
-  }
-  return false;
+const OnnxTensors::Parameter* OnnxTensors::parameter_of(const autograd::Node& node) const {
+  for (const Parameter& p : parameters_)
+    if (p.tensor.defined() && p.tensor->node == &node) return &p;
+  return nullptr;
+}
+
+bool OnnxTensors::has_name(const autograd::Node& node, uint32_t slot) const {
+  return by_node_.count({&node, slot}) || parameter_of(node);
 }
 
 std::string OnnxTensors::name_of_node(autograd::Node& node, uint32_t slot) {
@@ -136,6 +136,7 @@ std::string OnnxTensors::name_of_node(autograd::Node& node, uint32_t slot) {
     waiting.pop_back();
     if (!by_node_.count({next, 0})) add(*next);
   }
+  if (const Parameter* p = parameter_of(node)) return graph_.tensor(p->name, p->tensor);
   const auto found = by_node_.find({&node, slot});
   if (found == by_node_.end() || found->second.empty()) refuse(node.name());
   return found->second;
@@ -145,6 +146,7 @@ std::string OnnxTensors::input_name(const OnnxHistory::Operation& operation, aut
                                     size_t i) {
   const auto& input = operation.inputs[i];
   const autograd::Edge edge = node.next_edge(i);
+  if (edge.is_valid() && parameter_of(*edge.function)) return "";
   if (edge.is_valid()) {
     const std::string& name = by_node_.at({edge.function.get(), edge.input_nr});
     if (name.empty()) refuse(edge.function->name());
@@ -153,7 +155,7 @@ std::string OnnxTensors::input_name(const OnnxHistory::Operation& operation, aut
   if (!input.tensor.defined()) return "";
   const Tensor t = input.now();
   if (!t.defined() || t.grad_fn()) refuse(node.name() + " with something that no input leads to");
-  return "";  // a constant: the operator asks for its name
+  return "";
 }
 
 std::string OnnxTensors::owner_of(const Tensor& t) const {
@@ -178,7 +180,7 @@ void OnnxTensors::add(autograd::Node& node) {
   const NoGradGuard constants;
   const std::vector<std::string> names =
       f({name, graph_, call, operation->arguments,
-         [this](const Tensor& t) { return plain_name(t); }, free_extent_});
+         [this](const Tensor& t) { return plain_name(t); }, batch});
   if (names.size() != node.num_inputs()) refuse(name);
   for (uint32_t slot = 0; slot < names.size(); ++slot) by_node_[{&node, slot}] = names[slot];
 }

@@ -2,7 +2,6 @@
 // name that its layer gave it. Another one gets the operators of the operations that made it, which
 // its history tells.
 #pragma once
-#include <functional>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -12,17 +11,16 @@
 #include "autograd/graph/node.h"
 #include "nn/formats/onnx/graph_internal.h"
 #include "nn/formats/onnx/history_internal.h"
-#include "nn/formats/onnx/layers_internal.h"
+#include "nn/formats/onnx/operations_internal.h"
 
 namespace ramet {
 namespace formats {
 
 class OnnxTensors {
  public:
-  /// `free_extent`: as in OnnxOperation.
-  OnnxTensors(OnnxGraph& graph, const OnnxHistory& history,
-              std::function<std::string(int64_t)> free_extent)
-      : graph_(graph), history_(history), free_extent_(std::move(free_extent)) {}
+  OnnxTensors(OnnxGraph& graph, const OnnxHistory& history) : graph_(graph), history_(history) {}
+
+  OnnxBatch batch;
 
   /// `t`, as it is now, has this name in the graph.
   void know(const Tensor& t, const std::string& name);
@@ -58,18 +56,20 @@ class OnnxTensors {
   /// Of what the gradient `slot` of `node` belongs to. Adds the operators of the operations before
   /// it that have none yet, the first ones first; recursion would be as deep as the model.
   std::string name_of_node(autograd::Node& node, uint32_t slot);
-  /// Is the name there, or made at once?
-  bool has_name(autograd::Node& node, uint32_t slot);
+  /// Null where `node` collects the gradient of no parameter.
+  const Parameter* parameter_of(const autograd::Node& node) const;
+  /// Parameters get names when an operator asks for them.
+  bool has_name(const autograd::Node& node, uint32_t slot) const;
   /// The path of the module that has the parameter `t`: its operators are named after it. "" of
   /// another tensor and of the root module.
   std::string owner_of(const Tensor& t) const;
   /// REQUIRES: the inputs have names.
   void add(autograd::Node& node);
+  /// "" of a parameter or a constant: the operator asks for that name where it needs it.
   std::string input_name(const OnnxHistory::Operation& operation, autograd::Node& node, size_t i);
 
   OnnxGraph& graph_;
   const OnnxHistory& history_;
-  const std::function<std::string(int64_t)> free_extent_;
   std::string prefix_, whose_;                            // what name_of() was given
   const Tensor* asked_ = nullptr;                         // the same
   std::vector<Known> known_;                              // in the order of the forward

@@ -181,6 +181,31 @@ struct LastImpl : Module {  // as classifiers of sequences are written
   GRU gru{nullptr};
   Linear fc{nullptr};
 };
+struct ForwardsImpl : Module {  // layers' forward() called by name
+  ForwardsImpl() {
+    lstm = register_module("lstm", LSTM(LSTMOptions(3, 4).num_layers(2).batch_first(true)));
+    gru = register_module("gru", GRU(GRUOptions(4, 3).bias(false).bidirectional(true)));
+  }
+  std::tuple<Tensor, Tensor, Tensor> forward(const Tensor& x) {
+    const auto [y, states] = lstm->forward(x);
+    const Tensor zero = zeros({2, 5, 3}), start = zero + x.mean();
+    const auto [z, last] = gru->forward(y.transpose(0, 1), start.narrow(1, 0, x.size(0)));
+    return {y, z, std::get<1>(states)};
+  }
+  LSTM lstm{nullptr};
+  GRU gru{nullptr};
+};
+struct LstmForwardImpl : Module {  // of any batch
+  LstmForwardImpl() {
+    lstm = register_module("lstm", LSTM(LSTMOptions(3, 4).num_layers(2).batch_first(true)));
+    fc = register_module("fc", Linear(4, 2));
+  }
+  Tensor forward(const Tensor& x) {
+    return fc->forward(std::get<0>(lstm->forward(x)).select(1, -1));
+  }
+  LSTM lstm{nullptr};
+  Linear fc{nullptr};
+};
 struct CellsImpl : Module {  // steps by hand
   CellsImpl() {
     rnn = register_module("rnn", RNNCell(RNNCellOptions(3, 4).nonlinearity(kReLU)));
@@ -206,6 +231,9 @@ void add_states(const Adder& add) {
   add("states", std::make_shared<StatesImpl>(),
       {onnx_numbers({5, 2, 3}), onnx_numbers({4, 2, 4}), onnx_numbers({4, 2, 4}, 1)});
   add("last_states", std::make_shared<LastImpl>(), {onnx_numbers({2, 5, 3})},
+      OnnxOptions().batch_dim(0));
+  add("forwards", std::make_shared<ForwardsImpl>(), {onnx_numbers({2, 5, 3})});
+  add("lstm_forward", std::make_shared<LstmForwardImpl>(), {onnx_numbers({2, 5, 3})},
       OnnxOptions().batch_dim(0));
   add("cells", std::make_shared<CellsImpl>(), {onnx_numbers({3, 2, 3})});
 }

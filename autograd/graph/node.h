@@ -130,7 +130,7 @@ struct RAMET_API Node : AutogradSlot {
   /// Its edge_count edges.
   virtual RawEdge* edges() = 0;
   /// How programs follow the graph, under LibTorch's names. An input without a gradient has an
-  /// edge that is not is_valid(), and no output that should be computed.
+  /// edge that is not is_valid(), and no output that should be computed:
   edge_list next_edges() const;
   Edge next_edge(size_t i) const;
   size_t num_inputs() const { return slot_count; }

@@ -176,7 +176,8 @@ Node* Pickle::run(uint64_t& at) {
   return result;
 }
 
-void Pickle::step(uint8_t opcode) {
+// Marks, copies and the memo.
+bool Pickle::step_on_stack(uint8_t opcode) {
   switch (opcode) {
     case 0x95: {  // FRAME: how much is read at once, which is no concern of ours
       const uint64_t n = number(8);
@@ -193,7 +194,26 @@ void Pickle::step(uint8_t opcode) {
       break;
     case '1': pop_mark(); break;
     case '2': push(top()); break;
+    case 'q': remember(number(1)); break;
+    case 'r': remember(number(4)); break;
+    case 0x94: remember(memo_.size()); break;
+    case 'h':
+    case 'j': {
+      const uint64_t index = number(opcode == 'h' ? 1 : 4);
+      const auto found = memo_.find(index);
+      if (found == memo_.end())
+        place_.bad(opcode_at_, "got number ", index, " of the memo, which was not stored");
+      push(found->second);
+      break;
+    }
+    default: return false;
+  }
+  return true;
+}
 
+// Numbers, texts, bytes.
+bool Pickle::step_value(uint8_t opcode) {
+  switch (opcode) {
     case 'N': push_new(std::monostate()); break;
     case 0x88: push_new(true); break;
     case 0x89: push_new(false); break;
@@ -221,7 +241,6 @@ void Pickle::step(uint8_t opcode) {
       push_new(x);
       break;
     }
-
     case 'X':
     case 0x8c:
     case 0x8d: {
@@ -236,7 +255,14 @@ void Pickle::step(uint8_t opcode) {
     case 'B': push_new(bytes(number(4), "bytes")); break;
     case 0x8e:
     case 0x96: push_new(bytes(number(8), "bytes")); break;
+    default: return false;
+  }
+  return true;
+}
 
+// Lists, tuples, dictionaries, sets.
+bool Pickle::step_container(uint8_t opcode) {
+  switch (opcode) {
     case ']': push_new(NodeList()); break;
     case 'l': push_new(NodeList{pop_mark()}); break;
     case 'a': {
@@ -276,7 +302,6 @@ void Pickle::step(uint8_t opcode) {
       set_items(top(), items);
       break;
     }
-
     case 0x8f: push(opaque("builtins.set")); break;  // EMPTY_SET
     case 0x90:                                       // ADDITEMS
       pop_mark();
@@ -287,20 +312,14 @@ void Pickle::step(uint8_t opcode) {
       pop_mark();
       push(opaque("builtins.frozenset"));
       break;
+    default: return false;
+  }
+  return true;
+}
 
-    case 'q': remember(number(1)); break;
-    case 'r': remember(number(4)); break;
-    case 0x94: remember(memo_.size()); break;
-    case 'h':
-    case 'j': {
-      const uint64_t index = number(opcode == 'h' ? 1 : 4);
-      const auto found = memo_.find(index);
-      if (found == memo_.end())
-        place_.bad(opcode_at_, "got number ", index, " of the memo, which was not stored");
-      push(found->second);
-      break;
-    }
-
+// Globals, and what is made by calling them.
+bool Pickle::step_call(uint8_t opcode) {
+  switch (opcode) {
     case 'c': {  // GLOBAL
       const std::string module = line(), name = line();
       push_global(module, name);
@@ -340,14 +359,18 @@ void Pickle::step(uint8_t opcode) {
       break;
     }
     case 'Q': push(storage(pop())); break;  // BINPERSID
-
-    default: {
-      char hex[8];
-      std::snprintf(hex, sizeof hex, "0x%02x", opcode);
-      place_.bad(opcode_at_, "got the opcode ", hex, " (", other_opcode(opcode),
-                 "), expected one that state dicts use");
-    }
+    default: return false;
   }
+  return true;
+}
+
+void Pickle::step(uint8_t opcode) {
+  if (step_value(opcode) || step_container(opcode) || step_on_stack(opcode) || step_call(opcode))
+    return;
+  char hex[8];
+  std::snprintf(hex, sizeof hex, "0x%02x", opcode);
+  place_.bad(opcode_at_, "got the opcode ", hex, " (", other_opcode(opcode),
+             "), expected one that state dicts use");
 }
 
 }  // namespace ramet::formats::detail

@@ -138,7 +138,12 @@ class Pickle {
   uint64_t number(int bytes);
   std::string bytes(uint64_t n, const char* what);
   std::string line();
+  /// Runs one opcode. The functions below run the opcodes of one kind; false for any other opcode.
   void step(uint8_t opcode);
+  bool step_value(uint8_t opcode);
+  bool step_container(uint8_t opcode);
+  bool step_on_stack(uint8_t opcode);
+  bool step_call(uint8_t opcode);
   Node* make(decltype(Node::value) value);
   void push(Node* node) { stack_.push_back(node); }
   template <class T> void push_new(T value) { push(make(std::move(value))); }

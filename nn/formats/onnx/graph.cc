@@ -100,9 +100,10 @@ std::vector<std::string> OnnxGraph::nodes(const std::string& name, const char* o
 }
 
 std::string OnnxGraph::tensor(const std::string& name, const Tensor& value) {
-  for (const auto& [tensor, its_name] : given_)
-    if (tensor.is_same(value) || (tensor.is_set_to(value) && tensor.is_same_size(value)))
-      return its_name;
+  for (const Given& g : given_)
+    if (g.version == value.version() &&
+        (g.tensor.is_same(value) || (g.tensor.is_set_to(value) && g.tensor.is_same_size(value))))
+      return g.name;
   const Tensor host = value.detach().to(Device(kCPU, 0)).contiguous();
   const std::string own = unused(name);
   ProtoMessage m;
@@ -110,7 +111,7 @@ std::string OnnxGraph::tensor(const std::string& name, const Tensor& value) {
   m.text(tensors::kName, own);
   m.text(tensors::kRaw, {static_cast<const char*>(host.data_ptr()), host.nbytes()});
   tensors_.push_back(std::move(m));
-  given_.emplace_back(value, own);
+  given_.push_back({value, value.version(), own});
   return own;
 }
 std::string OnnxGraph::integers(const std::string& name, IntArrayRef values) {

@@ -66,7 +66,12 @@ class OnnxGraph {
  private:
   std::map<std::string, int> names_;
   std::vector<ProtoMessage> nodes_, tensors_, inputs_, outputs_;
-  std::vector<std::pair<Tensor, std::string>> given_;  // kept, so that no memory is given twice
+  struct Given {
+    Tensor tensor;
+    uint32_t version;
+    std::string name;
+  };
+  std::vector<Given> given_;  // kept, so that no memory is given twice
 };
 
 }  // namespace formats

@@ -19,7 +19,10 @@ void OnnxHistory::on_operation(autograd::Node& node, ArrayRef<autograd::Input> i
                                ArrayRef<autograd::Input> results,
                                const autograd::Arguments& arguments) {
   if (node.flags & autograd::Node::kSink || results.empty()) return;
-  Operation operation{held(inputs), held(results), arguments};
+  Operation operation{held(inputs), held(results), arguments, {}};
+  for (const autograd::Argument& a : arguments.all())
+    if (const Tensor* t = std::get_if<Tensor>(&a.value); t && t->defined())
+      operation.tensors.push_back({*t, t->version()});
   const std::lock_guard<std::mutex> lock(mutex_);
   operations_[&node] = std::move(operation);
 }

@@ -24,6 +24,7 @@ class OnnxHistory : public autograd::GraphObserver {
   struct Operation {
     std::vector<At> inputs, results;
     autograd::Arguments arguments;
+    std::vector<At> tensors;  // among the arguments
   };
 
   void on_operation(autograd::Node& node, ArrayRef<autograd::Input> inputs,

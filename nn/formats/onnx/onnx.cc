@@ -146,10 +146,20 @@ class Watch {
   std::exception_ptr refusal_;   // the first
 };
 
+// Whole numbers from the smallest of the example to the largest, bools both.
+Tensor other_whole_numbers(const Tensor& example) {
+  const Tensor x = example.to(kLong);
+  const int64_t low = x.min().item<int64_t>(), high = x.max().item<int64_t>();
+  const Tensor at = arange(x.numel(), TensorOptions(kLong)) * 7 + 3;
+  return (at.remainder(high - low + 1) + low)
+      .view(x.sizes())
+      .to(example.device(), example.scalar_type());
+}
+
 // Numbers in the range of the example's that do not repeat: where one operation or another one
 // would give the same for the example, they differ here.
 Tensor other_numbers(const Tensor& example, double phase) {
-  if (!example.is_floating_point()) return example.clone();
+  if (!example.is_floating_point()) return other_whole_numbers(example);
   double low = example.min().to(kDouble).item<double>();
   double high = example.max().to(kDouble).item<double>();
   if (!std::isfinite(high - low)) low = high = 0;
@@ -245,12 +255,17 @@ std::vector<size_t> made_anew(const Run& a, const Run& b) {
     if (!a.constants[i].tensor.is_set_to(b.constants[i].tensor)) places.push_back(i);
   return places;
 }
-[[noreturn]] void refuse_constant(const OnnxTensors::Constant& c) {
+[[noreturn]] void refuse_constant(const OnnxTensors::Constant& c, const char* why) {
   fail(kOp, "in the forward of ", named(c.where), ": ",
        c.whose.empty() ? std::string("an output") : "what '" + c.whose + "' is given", ", ",
-       describe(c.tensor), ", is made there, of something that is not recorded; ",
-       "expected what comes from an input, or a constant that does not");
+       describe(c.tensor), ", is ", why);
 }
+constexpr const char* kMade =
+    "made there, of something that is not recorded; expected what comes from an input, or a "
+    "buffer. If no value of an input changes it: OnnxOptions().made_constants(true)";
+constexpr const char* kChanged =
+    "made there, and changes with the inputs' values by something that is not recorded";
+constexpr const char* kOverwritten = "written by the forward where nothing is recorded";
 
 // Inputs that change what was computed from them without a history, comparisons above all. Floating
 // point inputs are filled with `value`; whole numbers are in the other order. Empty where that
@@ -269,28 +284,35 @@ std::vector<Tensor> probe(const std::vector<Tensor>& inputs, double value) {
   return integers && !changed ? std::vector<Tensor>() : out;
 }
 
-// What a forward makes may come from the inputs. It is a constant if no input changes it.
-void check_constants(const Run& run_of_first, const Run& other, const std::vector<Tensor>& first,
+// What a forward makes may come from the inputs. Other inputs show most of that, not all: a
+// comparison with a number that no probe has looks like a constant. So the caller has to say that
+// there are constants.
+void check_constants(const Run& run_of_first, const Run& other, const OnnxOptions& options,
+                     const std::vector<Tensor>& first,
                      const std::function<Run(const std::vector<Tensor>&)>& run_with) {
+  for (size_t i = 0; i < run_of_first.constants.size() && i < other.constants.size(); ++i) {
+    const OnnxTensors::Constant &a = run_of_first.constants[i], &b = other.constants[i];
+    if (a.tensor.is_set_to(b.tensor) && a.version != b.version) refuse_constant(a, kOverwritten);
+  }
   const std::vector<size_t> places = made_anew(run_of_first, other);
   if (places.empty()) return;
+  if (!options.made_constants()) refuse_constant(run_of_first.constants[places[0]], kMade);
   const auto compare = [&](const Run& again) {
     for (const size_t i : places) {
       const OnnxTensors::Constant& c = run_of_first.constants[i];
       if (i >= again.constants.size() || !same_bits(c.tensor, again.constants[i].tensor))
-        refuse_constant(c);
+        refuse_constant(c, kChanged);
     }
   };
   compare(other);
   for (const double value : {std::nan(""), HUGE_VAL, -HUGE_VAL, 0.}) {
     const std::vector<Tensor> inputs = probe(first, value);
-    if (inputs.empty()) refuse_constant(run_of_first.constants[places[0]]);
+    if (inputs.empty()) break;
     std::optional<Run> again;
     try {
       again = run_with(inputs);
     } catch (const Error&) {}  // a forward that does not take such numbers
-    if (!again) refuse_constant(run_of_first.constants[places[0]]);
-    compare(*again);
+    if (again) compare(*again);
   }
 }
 
@@ -301,21 +323,32 @@ std::string onnx_bytes(nn::Module& module, const std::vector<Tensor>& inputs,
   capture::refuse(kOp, "it runs the module's forward twice");
   RAMET_CHECK(!InferenceMode::is_enabled(), kOp, "called in inference mode, which records nothing");
   std::vector<Tensor> first, second;
+  const auto twice_if_free = [&](const Tensor& x) {
+    return options.batch_dim() ? cat({x, x}, wrap_dim(kOp, *options.batch_dim(), x.dim()))
+                               : x.clone();
+  };
   for (const Tensor& x : inputs) {
     RAMET_CHECK(x.defined() && x.numel() > 0, kOp, "got ",
                 x.defined() ? describe(x) : "an undefined tensor",
                 ", expected an example with elements");
     const NoGradGuard data;
     const Tensor example = x.detach();
-    first.push_back(other_numbers(example, 0.1));
-    const bool free = options.batch_dim().has_value();
-    second.push_back(other_numbers(
-        free ? cat({example, example}, wrap_dim(kOp, *options.batch_dim(), x.dim())) : example,
-        0.7));
+    first.push_back(example.is_floating_point() ? other_numbers(example, 0.1) : example.clone());
+    second.push_back(other_numbers(twice_if_free(example), 0.7));
   }
-  const Run other = run(module, second, options, forward, nullptr);
+  const auto run_other = [&] {
+    try {
+      return run(module, second, options, forward, nullptr);
+    } catch (const Error&) {
+      // Perhaps the forward takes no other whole numbers.
+      for (size_t i = 0; i < inputs.size(); ++i)
+        if (!inputs[i].is_floating_point()) second[i] = twice_if_free(inputs[i].detach());
+      return run(module, second, options, forward, nullptr);
+    }
+  };
+  const Run other = run_other();
   const Run made = run(module, first, options, forward, options.batch_dim() ? &other : nullptr);
-  check_constants(made, other, first, [&](const std::vector<Tensor>& probes) {
+  check_constants(made, other, options, first, [&](const std::vector<Tensor>& probes) {
     return run(module, probes, options, forward, nullptr);
   });
   RAMET_CHECK(other.outputs.size() == made.outputs.size() && other.operators == made.operators, kOp,

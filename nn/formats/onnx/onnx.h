@@ -29,8 +29,8 @@
 //   functions; softmax, log_softmax; sum, mean, prod, norm (1 and 2), amax, amin, max and min; mm,
 //   bmm, mv, addmm, matmul, linear, embedding, scaled_dot_product_attention; cat, stack;
 //   convolutions and pools of images, upsampling, layer_norm, batch_norm in evaluation mode;
-//   reshapes, select, slices, split, unbind, transpose, permute, expand. Parameters, buffers and
-//   tensors that the forward makes of nothing else are constants
+//   reshapes, select, slices, split, unbind, transpose, permute, expand. Parameters and buffers are
+//   constants. So are tensors that the forward makes, with OnnxOptions().made_constants(true)
 //
 // Refused, by name (of each module of nn with common options: goldens/onnx_modules.txt of the
 // tests):
@@ -75,6 +75,10 @@ struct RAMET_API OnnxOptions {
   /// This dimension of every input may have any extent (called "batch" in the file), and so may
   /// what follows from it of the outputs. Checked: the forward also runs with twice as much.
   RAMET_ARG(std::optional<int64_t>, batch_dim) = std::nullopt;
+  /// The forward may make constants, as masks and positions, of shapes and of other constants. A
+  /// tensor that it makes of an input's values without a history, as by a comparison, cannot be
+  /// told from them: other inputs show most such tensors, not all. So they are refused by default.
+  RAMET_ARG(bool, made_constants) = false;
 };
 
 namespace formats {

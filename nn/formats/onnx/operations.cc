@@ -37,9 +37,14 @@ std::string gelu(Op o) {
 }
 std::string silu(Op o) { return o.ops().op("Mul", {o.name(), o.ops().op("Sigmoid", {o.name()})}); }
 std::string rsqrt(Op o) { return o.ops().op("Reciprocal", {o.ops().op("Sqrt", {o.name()})}); }
+// log(1 + exp(beta x)) / beta, and x itself where beta x is above the threshold.
 std::string softplus(Op o) {
-  const double beta = number(o, "number");
-  return times(o, o.ops().op("Softplus", {times(o, o.name(), beta)}), 1 / beta);
+  const double beta = number(o, "number"), threshold = *o.arguments.number("number", 1);
+  const OnnxOps ops = o.ops();
+  const std::string bent = times(o, o.name(), beta),
+                    y = times(o, ops.op("Softplus", {bent}), 1 / beta);
+  if (threshold >= 20) return y;  // log(1 + exp(20)) is 20 + 2e-9
+  return ops.op("Where", {ops.op("Greater", {bent, ops.number(threshold)}), o.name(), y});
 }
 std::string leaky_relu(Op o) {
   return o.ops().op("LeakyRelu", {o.name()}, OnnxAttributes().real("alpha", number(o, "number")));
@@ -80,7 +85,9 @@ std::string number_to_power(Op o) {
   return o.ops().op("Pow", {o.ops().number(number(o, "self")), operand(o, 0)});
 }
 std::string where(Op o) {
-  const std::string condition = o.constant(o.arguments.tensor("condition"));
+  std::string condition = o.constant(o.arguments.tensor("condition"));
+  if (o.arguments.tensor("condition").scalar_type() != kBool)
+    condition = o.ops().op("Cast", {condition}, OnnxAttributes().integer("to", onnx_type(kBool)));
   return o.ops().op("Where", {condition, operand(o, 0), operand(o, 1)});
 }
 std::string masked_fill(Op o) {
@@ -146,9 +153,11 @@ std::string norm(Op o) {
 }
 OnnxAttributes axis(int64_t dim) { return OnnxAttributes().integer("axis", dim); }
 std::string softmax(Op o) {
+  if (o.in(0).dim() == 0) o.call.refuse("softmax of a tensor without dimensions");
   return o.ops().op("Softmax", {o.name()}, axis(o.arguments.integer("dim")));
 }
 std::string log_softmax(Op o) {
+  if (o.in(0).dim() == 0) o.call.refuse("log_softmax of a tensor without dimensions");
   return o.ops().op("LogSoftmax", {o.name()}, axis(o.arguments.integer("dim")));
 }
 
@@ -254,7 +263,8 @@ std::string expand(Op o) {
 }
 std::string cat(Op o) {
   std::vector<std::string> parts;
-  for (size_t i = 0; i < o.call.in.size(); ++i) parts.push_back(operand(o, i));
+  for (size_t i = 0; i < o.call.in.size(); ++i)
+    if (o.in(i).dim() == o.out().dim()) parts.push_back(operand(o, i));  // [0] joins anything
   return o.ops().op("Concat", parts, axis(o.arguments.integer("dim")));
 }
 std::string stack(Op o) {

@@ -10,6 +10,7 @@ namespace ramet::formats {
 namespace {
 
 constexpr const char* kOp = "export_onnx";
+constexpr const char* kWritten = " of a tensor that was written where nothing is recorded";
 
 // The dimension of `from` without which it is `to`, or that is shorter there.
 struct Cut {
@@ -53,7 +54,7 @@ std::optional<std::vector<int64_t>> order_of(const Tensor& from, const Tensor& t
 
 void OnnxTensors::know(const Tensor& t, const std::string& name) {
   places_[t.impl()] = known_.size();
-  if (t->node) by_node_[{t->node, t->slot}] = name;
+  if (t->node) by_node_[{t->node, t->slot}] = {name, t.version()};
   known_.push_back({t, t.version(), name});
 }
 
@@ -105,7 +106,7 @@ std::string OnnxTensors::plain_name(const Tensor& t) {
   const auto p = std::find_if(parameters_.begin(), parameters_.end(), [&t](const Parameter& q) {
     return q.tensor.defined() && q.tensor.is_same(t);
   });
-  if (p == parameters_.end()) constants_.push_back({t, prefix_, whose_});
+  if (p == parameters_.end()) constants_.push_back({t, t.version(), prefix_, whose_});
   name = graph_.tensor(p != parameters_.end() ? p->name : onnx_name(prefix_, "constant"), t);
   know(t, name);
   return name;
@@ -138,23 +139,29 @@ std::string OnnxTensors::name_of_node(autograd::Node& node, uint32_t slot) {
   }
   if (const Parameter* p = parameter_of(node)) return graph_.tensor(p->name, p->tensor);
   const auto found = by_node_.find({&node, slot});
-  if (found == by_node_.end() || found->second.empty()) refuse(node.name());
-  return found->second;
+  if (found == by_node_.end() || found->second.name.empty()) refuse(node.name());
+  return found->second.name;
 }
 
 std::string OnnxTensors::input_name(const OnnxHistory::Operation& operation, autograd::Node& node,
                                     size_t i) {
-  const auto& input = operation.inputs[i];
+  const OnnxHistory::At& input = operation.inputs[i];
   const autograd::Edge edge = node.next_edge(i);
-  if (edge.is_valid() && parameter_of(*edge.function)) return "";
-  if (edge.is_valid()) {
-    const std::string& name = by_node_.at({edge.function.get(), edge.input_nr});
-    if (name.empty()) refuse(edge.function->name());
-    return name;
+  if (edge.is_valid() && !parameter_of(*edge.function)) {
+    const Name& known = by_node_.at({edge.function.get(), edge.input_nr});
+    if (known.name.empty()) refuse(edge.function->name());
+    // An operation in place has raised the version itself.
+    const bool in_place = std::any_of(
+        operation.results.begin(), operation.results.end(),
+        [&](const OnnxHistory::At& result) { return result.tensor.is_same(input.tensor); });
+    if (input.version != known.version + in_place) refuse(node.name() + kWritten);
+    return known.name;
   }
   if (!input.tensor.defined()) return "";
   const Tensor t = input.now();
-  if (!t.defined() || t.grad_fn()) refuse(node.name() + " with something that no input leads to");
+  if (!t.defined()) refuse(node.name() + kWritten);
+  if (!edge.is_valid() && t.grad_fn())
+    refuse(node.name() + " with something that no input leads to");
   return "";
 }
 
@@ -170,6 +177,8 @@ void OnnxTensors::add(autograd::Node& node) {
   const OnnxOperator f = onnx_operator(name);
   const OnnxHistory::Operation* const operation = history_.of(node);
   if (!f || !operation || operation->inputs.size() != node.num_outputs()) refuse(name);
+  for (const OnnxHistory::At& t : operation->tensors)
+    if (!t.now().defined()) refuse(name + kWritten);
   OnnxCall call{prefix_, {}, {}, {}};
   for (size_t i = 0; i < operation->inputs.size(); ++i) {
     call.in.push_back(operation->inputs[i].tensor);
@@ -182,16 +191,21 @@ void OnnxTensors::add(autograd::Node& node) {
       f({name, graph_, call, operation->arguments,
          [this](const Tensor& t) { return plain_name(t); }, batch});
   if (names.size() != node.num_inputs()) refuse(name);
-  for (uint32_t slot = 0; slot < names.size(); ++slot) by_node_[{&node, slot}] = names[slot];
+  for (uint32_t slot = 0; slot < names.size(); ++slot)
+    by_node_[{&node, slot}] = {names[slot], operation->results[slot].version};
 }
 
 std::string OnnxTensors::name_of(const Tensor& t, const std::string& where,
                                  const std::string& whose) {
   prefix_ = where, whose_ = whose, asked_ = &t;
   std::string name;
-  if (t.grad_fn() && !current(t.impl()) && history_.of(*t.grad_fn()))
+  if (t.grad_fn() && !current(t.impl()) && history_.of(*t.grad_fn())) {
     name = name_of_node(*t.grad_fn(), t->slot);
-  else name = plain_name(t);
+    if (by_node_.at({t->node, t->slot}).version != t.version())
+      refuse(t.grad_fn()->name() + kWritten);
+  } else {
+    name = plain_name(t);
+  }
   if (name.empty()) refuse(t.grad_fn()->name());
   know(t, name);
   return name;

@@ -28,6 +28,7 @@ class OnnxTensors {
   /// Tensors without a history that are no parameters: constants, if the forward did not make them.
   struct Constant {
     Tensor tensor;
+    uint32_t version;
     std::string where, whose;
   };
   const std::vector<Constant>& constants() const { return constants_; }
@@ -74,7 +75,11 @@ class OnnxTensors {
   const Tensor* asked_ = nullptr;                         // the same
   std::vector<Known> known_;                              // in the order of the forward
   std::unordered_map<const TensorImpl*, size_t> places_;  // in it, of the last of each
-  std::map<Key, std::string> by_node_;
+  struct Name {
+    std::string name;
+    uint32_t version;  // of the tensor when it had these values
+  };
+  std::map<Key, Name> by_node_;
   std::vector<Parameter> parameters_;
   std::vector<Constant> constants_;
 

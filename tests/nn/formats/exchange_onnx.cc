@@ -215,6 +215,15 @@ template <class F> std::string refusal(F f, const OnnxOptions& options = {}) {
   return text;
 }
 
+// The error of an export that should succeed.
+template <class F> std::string accepted(F f, const OnnxOptions& options = {}) {
+  const auto m = std::make_shared<FunctionalImpl<F>>(f);
+  const fs::path path = folder("onnx_accepted") / "net.onnx";
+  std::string text = error_of([&] { export_onnx(m, randn({2, 3}), path.string(), options); });
+  EXPECT_TRUE(fs::exists(path)) << text;
+  return text;
+}
+
 // Rows of packed sequences are no sequence of the operator.
 struct PackedNetImpl : nn::Cloneable<PackedNetImpl> {
   PackedNetImpl() { PackedNetImpl::reset(); }
@@ -295,8 +304,32 @@ TEST(Onnx, RefusesWhatItCannotTell) {
               "a forward caught what 'fc' threw");
   expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x).diagonal() + 1; }),
               "got DiagonalBackward0");
-  // What the forward makes and some input changes is no constant, even where it is the same for
-  // all numbers in the example's range.
+  // What the forward makes may come of the input, whatever it is. The caller may say that it does
+  // not; what some other input changes is refused all the same.
+  const auto with_ones = [](auto& m, const Tensor& x) { return m.fc(x) + ones({3}); };
+  const OnnxOptions made = OnnxOptions().made_constants(true);
+  expect_part(refusal(with_ones), "an output, float32[3] on cpu, is made there");
+  EXPECT_EQ(accepted(with_ones, made), "no error");
+  for (const double bound : {-9., 9.})
+    expect_part(
+        refusal([bound](auto& m, const Tensor& x) { return m.fc(x) * (x > bound).to(kFloat); },
+                made),
+        "changes with the inputs' values");
+  expect_part(refusal([](auto& m, const Tensor& x) {
+                const Tensor y = m.fc(x);
+                const NoGradGuard off;
+                y.mul_(2);
+                return y;
+              }),
+              "written where nothing is recorded");
+  EXPECT_EQ(accepted([](auto& m, const Tensor& x) {
+              const Tensor y = m.fc(x), z = y * 3;
+              const NoGradGuard off;
+              y.select(1, 0).fill_(7);
+              return z;
+            }),
+            "no error")
+      << "written after it was read";
   expect_part(refusal([](auto& m, const Tensor& x) { return m.fc(x) * (x > -9).to(kFloat); }),
               "is made there");
   // A number that depends on the input.

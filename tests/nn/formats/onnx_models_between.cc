@@ -101,15 +101,19 @@ void add_numbers(const Adder& add) {
 void add_functions(const Adder& add) {
   namespace F = functional;
   add.rows("activations", [](const Tensor& x) {
-    return softplus(x, 2) + gelu(x, "tanh") + silu(x) + hardtanh(x) + mish(x) + hardswish(x);
+    return softplus(x, 2) + softplus(x, 1, 0.2) + gelu(x, "tanh") + silu(x) + hardtanh(x) +
+           mish(x) + hardswish(x);
   });
   add.rows("strided", [](const Tensor& x) { return x.slice(1, 0, 4, 2) * 2; });
-  add.rows("made_constants", [](const Tensor& x) { return x * arange(4, kFloat) + ones({4}); });
+  add.of("made_constants", {onnx_numbers({3, 6})}, OnnxOptions().batch_dim(0).made_constants(true),
+         [](WithImpl& m, const Tensors& in) {
+           return Tensors{m.fc(in[0]) * arange(4, kFloat) + ones({4})};
+         });
   add.rows("unbound", [](const Tensor& x) {
     const Tensors parts = x.unbind(1), sizes = x.split_with_sizes({1, 3}, 1);
     return parts[0] * parts[3] + sizes[1].sum(1) * sizes[0].squeeze(1);
   });
-  add.of("masked", {onnx_numbers({2, 4, 4})}, OnnxOptions().batch_dim(0),
+  add.of("masked", {onnx_numbers({2, 4, 4})}, OnnxOptions().batch_dim(0).made_constants(true),
          [](WithImpl& m, const Tensors& in) {
            const Tensor later = ones({4, 4}).triu(1).eq(1), x = in[0] * m.scale;
            return Tensors{x.masked_fill(later, -1e9).softmax(-1), ramet::where(later, x, x * 2)};
@@ -232,7 +236,8 @@ void add_states(const Adder& add) {
       {onnx_numbers({5, 2, 3}), onnx_numbers({4, 2, 4}), onnx_numbers({4, 2, 4}, 1)});
   add("last_states", std::make_shared<LastImpl>(), {onnx_numbers({2, 5, 3})},
       OnnxOptions().batch_dim(0));
-  add("forwards", std::make_shared<ForwardsImpl>(), {onnx_numbers({2, 5, 3})});
+  add("forwards", std::make_shared<ForwardsImpl>(), {onnx_numbers({2, 5, 3})},
+      OnnxOptions().made_constants(true));
   add("lstm_forward", std::make_shared<LstmForwardImpl>(), {onnx_numbers({2, 5, 3})},
       OnnxOptions().batch_dim(0));
   add("cells", std::make_shared<CellsImpl>(), {onnx_numbers({3, 2, 3})});

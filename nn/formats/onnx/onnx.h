@@ -75,9 +75,9 @@ struct RAMET_API OnnxOptions {
   /// This dimension of every input may have any extent (called "batch" in the file), and so may
   /// what follows from it of the outputs. Checked: the forward also runs with twice as much.
   RAMET_ARG(std::optional<int64_t>, batch_dim) = std::nullopt;
-  /// The forward may make constants, as masks and positions, of shapes and of other constants. A
-  /// tensor that it makes of an input's values without a history, as by a comparison, cannot be
-  /// told from them: other inputs show most such tensors, not all. So they are refused by default.
+  /// The forward makes constants, as masks and positions, of shapes and of other constants. By
+  /// default they are refused. For a tensor that is made of an input's values without a history, as
+  /// by a comparison, may look like one. Other inputs show most of these tensors, not all.
   RAMET_ARG(bool, made_constants) = false;
 };
 
@@ -140,7 +140,7 @@ template <class M> OnnxForward forward_of(M& module) {
 
 /// Writes `module` (a module, its holder or a shared_ptr) with the shapes of `inputs`, one to four
 /// tensors that forward takes. Floating-point parameters keep their dtype. The file is written
-/// whole or not at all. The module is as it was afterwards, training mode included; nobody else may
+/// whole or not at all. The module is as it was afterwards, training mode included; no other thread may
 /// use it meanwhile. Module hooks of one's own are an Error, parametrisations (weight_norm) are
 /// evaluated.
 template <class M>

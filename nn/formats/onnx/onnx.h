@@ -140,9 +140,9 @@ template <class M> OnnxForward forward_of(M& module) {
 
 /// Writes `module` (a module, its holder or a shared_ptr) with the shapes of `inputs`, one to four
 /// tensors that forward takes. Floating-point parameters keep their dtype. The file is written
-/// whole or not at all. The module is as it was afterwards, training mode included; no other thread may
-/// use it meanwhile. Module hooks of one's own are an Error, parametrisations (weight_norm) are
-/// evaluated.
+/// whole or not at all. The module is as it was afterwards, training mode included. No other thread
+/// may use it meanwhile. Module hooks of the program are an Error, parametrisations (weight_norm)
+/// are evaluated.
 template <class M>
 void export_onnx(const M& module, const std::vector<Tensor>& inputs, const std::string& path,
                  const OnnxOptions& options = {}) {

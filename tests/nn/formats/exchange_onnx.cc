@@ -1,6 +1,7 @@
 // ONNX files: one program with exchange_test.cc.
 #include <iostream>
 
+#include "autograd/grad_mode.h"
 #include "autograd/ops.h"
 #include "nn/formats/onnx/onnx.h"
 #include "nn/layers/basic/activation.h"

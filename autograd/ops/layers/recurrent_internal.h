@@ -42,6 +42,7 @@ struct RecurrentWeights {
 };
 struct RecurrentState {
   Tensor hidden, cell;
+  bool zeros = false;  // made because the caller gave none
 };
 /// One step for rows [n, ...]; checks them. Returns their states after it.
 RAMET_API RecurrentState run_cell(const char* op, RecurrentCell cell, const RecurrentWeights& w,

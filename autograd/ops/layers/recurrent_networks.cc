@@ -112,7 +112,8 @@ RecurrentResult run_rows(const Recurrence& r, TensorList weights, RecurrentInput
     for (int64_t d = 0; d < s.directions; ++d) {
       const int64_t at = layer * s.directions + d;
       const RecurrentWeights w = weights_at(r, s, weights, at);
-      const RecurrentState first{hidden.select(0, at), lstm ? cell.select(0, at) : Tensor()};
+      const RecurrentState first{hidden.select(0, at), lstm ? cell.select(0, at) : Tensor(),
+                                 !given_hidden.defined() && !given_cell.defined()};
       auto [output, last] = is_one_operation(r.cell, w, input)
                                 ? run_as_one(r.cell, w, input, first, d == 1)
                                 : run_steps(r.cell, w, input, first, d == 1);

@@ -118,7 +118,8 @@ Tensor& Tensor::addmm_(const Tensor& a, const Tensor& b, const Scalar& beta,
                             : Tensor(),
               self.needs(2) ? product_gradient(self, 2, x.get(self), true, g, false, alpha)
                             : Tensor()};
-        });
+        },
+        [&](Arguments& to) { to("beta", beta), to("alpha", alpha); });
   return as_mutable(*this);
 }
 

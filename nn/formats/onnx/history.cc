@@ -8,7 +8,7 @@ std::vector<OnnxHistory::At> held(ArrayRef<autograd::Input> inputs) {
   for (const autograd::Input& input : inputs) {
     if (input.impl) add_ref(input.impl->refs);
     const Tensor t = input.impl ? Tensor(input.impl) : Tensor();
-    out.push_back({t, t.defined() ? t.version() : 0});
+    out.push_back({t, t.defined() ? t.shallow() : t, t.defined() ? t.version() : 0});
   }
   return out;
 }
@@ -22,7 +22,7 @@ void OnnxHistory::on_operation(autograd::Node& node, ArrayRef<autograd::Input> i
   Operation operation{held(inputs), held(results), arguments, {}};
   for (const autograd::Argument& a : arguments.all())
     if (const Tensor* t = std::get_if<Tensor>(&a.value); t && t->defined())
-      operation.tensors.push_back({*t, t->version()});
+      operation.tensors.push_back({*t, t->shallow(), t->version()});
   const std::lock_guard<std::mutex> lock(mutex_);
   operations_[&node] = std::move(operation);
 }

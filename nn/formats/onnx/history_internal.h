@@ -15,6 +15,7 @@ class OnnxHistory : public autograd::GraphObserver {
   /// A tensor, and its version when the node was made.
   struct At {
     Tensor tensor;
+    Tensor shape;  // the same memory with the sizes and strides of then, which may change in place
     uint32_t version;
     /// Undefined where it has been written since.
     Tensor now() const {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "autograd/ops.h"
@@ -14,17 +15,20 @@ std::vector<int64_t> twice(std::vector<int64_t> pads) {
   return pads;
 }
 
-// What kernel, stride, padding and dilation make of the input's extents; more where the windows
-// that the input's end cuts count, too (ceil_mode).
+// Do windows that the input's end cuts count (ceil_mode)? Then in both dimensions as ONNX counts.
 bool counts_cut_windows(Op o) {
   const autograd::Arguments& a = o.arguments;
+  bool cut = false, all = true;
   for (size_t i = 0; i < 2; ++i) {
     const auto d = static_cast<int64_t>(i) + 2;
-    const int64_t reach = a.integers("dilation")[i] * (a.integers("kernel_size")[i] - 1) + 1;
-    const int64_t room = o.in(0).size(d) + 2 * a.integers("padding")[i] - reach;
-    if (o.out().size(d) > room / a.integers("stride")[i] + 1) return true;
+    const int64_t reach = a.integers("dilation")[i] * (a.integers("kernel_size")[i] - 1) + 1,
+                  step = a.integers("stride")[i],
+                  room = o.in(0).size(d) + 2 * a.integers("padding")[i] - reach;
+    cut = cut || o.out().size(d) > room / step + 1;
+    all = all && o.out().size(d) == (room + step - 1) / step + 1;
   }
-  return false;
+  if (cut && !all) o.call.refuse("ceil_mode with a window in the padding alone");
+  return cut;
 }
 OnnxAttributes window(Op o) {
   OnnxAttributes a;
@@ -41,22 +45,29 @@ std::string onnx_convolution(Op o) {
   const autograd::Arguments& in = o.arguments;
   if (!in.find("stride")) o.call.refuse("a convolution of volumes as a function: use the module");
   const bool transposed = in.flag("transposed");
-  OnnxAttributes a;
-  std::vector<int64_t> kernel = o.in(1).sizes().slice(2).vec();
-  a.integers("kernel_shape", kernel).integers("strides", in.integers("stride"));
-  a.integers("pads", twice(in.integers("padding"))).integers("dilations", in.integers("dilation"));
-  a.integer("group", in.integer("groups"));
-  if (transposed) {
-    std::vector<int64_t> more;
-    for (size_t i = 0; i < 2; ++i) {
-      const auto d = static_cast<int64_t>(i) + 2;
-      const int64_t made = (o.in(0).size(d) - 1) * in.integers("stride")[i] -
-                           2 * in.integers("padding")[i] +
-                           in.integers("dilation")[i] * (kernel[i] - 1) + 1;
-      more.push_back(o.out().size(d) - made);
+  const std::vector<int64_t>&stride = in.integers("stride"), &dilation = in.integers("dilation"),
+        kernel = o.in(1).sizes().slice(2).vec();
+  std::vector<int64_t> pads = twice(in.integers("padding")), more;
+  for (size_t i = 0; i < 2; ++i) {
+    const auto d = static_cast<int64_t>(i) + 2;
+    const int64_t small = o.in(0).size(d), large = o.out().size(d),
+                  reach = dilation[i] * (kernel[i] - 1) + 1;
+    if (!transposed) {  // "same" pads an odd pixel at the end
+      pads[2 + i] = std::max(pads[2 + i], (large - 1) * stride[i] + reach - small - pads[i]);
+      continue;
     }
-    a.integers("output_padding", more);
+    more.push_back(large - ((small - 1) * stride[i] - 2 * pads[i] + reach));
+    if (more[i] < stride[i]) continue;
+    // ONNX Runtime takes no more than a stride. Less padding at the end is the same.
+    const int64_t less = std::min(more[i], pads[2 + i]);
+    pads[2 + i] -= less, more[i] -= less;
+    if (more[i] >= stride[i])
+      o.call.refuse("output_padding that is a stride or more, and more than the padding");
   }
+  OnnxAttributes a;
+  a.integers("kernel_shape", kernel).integers("strides", stride).integers("pads", pads);
+  a.integers("dilations", dilation).integer("group", in.integer("groups"));
+  if (transposed) a.integers("output_padding", more);
   std::vector<std::string> operands{o.name(), o.name(1)};
   if (o.call.in.size() > 2 && o.in(2).defined()) operands.push_back(o.name(2));
   return o.ops().op(transposed ? "ConvTranspose" : "Conv", operands, a);

@@ -6,6 +6,7 @@
 #include <exception>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
@@ -53,7 +54,13 @@ class Watch {
                   kOp, named(path), " has forward hooks, which cannot be exported");
       if (paths.emplace(&m, path).second) before_.push_back({&m, hooks, m.is_training()});
     });
-    for (const auto& item : root.named_parameters()) tensors_.parameter(item.value(), item.key());
+    for (const auto& item : root.named_parameters()) {
+      Tensor t = item.value();
+      tensors_.parameter(t, item.key());
+      if (!t.defined() || !t.is_floating_point() || t.requires_grad() || t.grad_fn()) continue;
+      frozen_.push_back(t);  // what is computed from it and whole numbers is recorded, too
+      t.requires_grad_(true);
+    }
     for (const Before& b : before_) {
       nn::Module& m = *b.module;
       const std::string path = paths[&m];
@@ -69,6 +76,7 @@ class Watch {
     root.eval();
   }
   ~Watch() {
+    for (Tensor& t : frozen_) t.requires_grad_(false);
     for (const Before& b : before_) b.module->set_forward_hooks(b.hooks);
     for (const Before& b : before_)  // parents come first
       if (b.module->is_training() != b.training) b.module->train(b.training);
@@ -141,25 +149,32 @@ class Watch {
   const autograd::GraphObserverGuard observing_;
   OnnxTensors tensors_;
   std::vector<Before> before_;
+  std::vector<Tensor> frozen_;   // parameters that want no gradient
   std::vector<OnnxCall> calls_;  // under way, outermost first
   bool inside_ = false;          // of a layer: what it calls is its own affair
   std::exception_ptr refusal_;   // the first
 };
 
-// Whole numbers from the smallest of the example to the largest, bools both.
-Tensor other_whole_numbers(const Tensor& example) {
+// Whole numbers that differ from the example's: from its smallest to its largest, which `more` is
+// added to; bools both.
+Tensor other_whole_numbers(const Tensor& example, int64_t more) {
   const Tensor x = example.to(kLong);
-  const int64_t low = x.min().item<int64_t>(), high = x.max().item<int64_t>();
-  const Tensor at = arange(x.numel(), TensorOptions(kLong)) * 7 + 3;
-  return (at.remainder(high - low + 1) + low)
-      .view(x.sizes())
-      .to(example.device(), example.scalar_type());
+  const bool is_bool = example.scalar_type() == kBool;
+  const int64_t low = is_bool ? 0 : x.min().item<int64_t>();
+  const int64_t range = is_bool ? 2 : x.max().item<int64_t>() - low + 1 + more;
+  // Each is moved along the range by a step of its own, which is not the range itself.
+  const Tensor step = (arange(x.numel(), TensorOptions(kLong)) * 7 + 3)
+                          .remainder(std::max<int64_t>(range - 1, 1))
+                          .add(1)
+                          .view(x.sizes())
+                          .to(x.device());
+  return ((x - low + step).remainder(range) + low).to(example.scalar_type());
 }
 
 // Numbers in the range of the example's that do not repeat: where one operation or another one
 // would give the same for the example, they differ here.
 Tensor other_numbers(const Tensor& example, double phase) {
-  if (!example.is_floating_point()) return other_whole_numbers(example);
+  if (!example.is_floating_point()) return other_whole_numbers(example, 1);
   double low = example.min().to(kDouble).item<double>();
   double high = example.max().to(kDouble).item<double>();
   if (!std::isfinite(high - low)) low = high = 0;
@@ -316,35 +331,60 @@ void check_constants(const Run& run_of_first, const Run& other, const OnnxOption
   }
 }
 
+// Two extents for a free batch that no other dimension of inputs, parameters and buffers has: a
+// size that is the batch's can be told by its number.
+std::pair<int64_t, int64_t> batches(const nn::Module& module, const std::vector<Tensor>& inputs,
+                                    const OnnxOptions& options) {
+  if (!options.batch_dim()) return {0, 0};
+  std::set<int64_t> taken;
+  for (const Tensor& x : inputs)
+    for (int64_t d = 0; x.defined() && d < x.dim(); ++d)
+      if (d != wrap_dim(kOp, *options.batch_dim(), x.dim())) taken.insert(x.size(d));
+  for (const auto& list : {module.named_parameters(), module.named_buffers()})
+    for (const auto& item : list)
+      if (item.value().defined())
+        for (const int64_t n : item.value().sizes()) taken.insert(n);
+  std::vector<int64_t> free;
+  for (const int64_t prime : {3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67})
+    if (!taken.count(prime)) free.push_back(prime);
+  free.insert(free.end(), {71, 73});
+  return {free[0], free[1]};
+}
+
 }  // namespace
 
 std::string onnx_bytes(nn::Module& module, const std::vector<Tensor>& inputs,
                        const OnnxOptions& options, const OnnxForward& forward) {
   capture::refuse(kOp, "it runs the module's forward twice");
   RAMET_CHECK(!InferenceMode::is_enabled(), kOp, "called in inference mode, which records nothing");
-  std::vector<Tensor> first, second;
-  const auto twice_if_free = [&](const Tensor& x) {
-    return options.batch_dim() ? cat({x, x}, wrap_dim(kOp, *options.batch_dim(), x.dim()))
-                               : x.clone();
+  const auto [batch, other_batch] = batches(module, inputs, options);
+  const auto of_batch = [&, dim = options.batch_dim()](const Tensor& x, int64_t extent) {
+    if (!dim) return x.clone();
+    const int64_t d = wrap_dim(kOp, *dim, x.dim());
+    return x.index_select(d, arange(extent, TensorOptions(kLong)).remainder(x.size(d)));
   };
+  std::vector<Tensor> first, second;
   for (const Tensor& x : inputs) {
     RAMET_CHECK(x.defined() && x.numel() > 0, kOp, "got ",
                 x.defined() ? describe(x) : "an undefined tensor",
                 ", expected an example with elements");
     const NoGradGuard data;
-    const Tensor example = x.detach();
-    first.push_back(example.is_floating_point() ? other_numbers(example, 0.1) : example.clone());
-    second.push_back(other_numbers(twice_if_free(example), 0.7));
+    const Tensor example = of_batch(x.detach(), batch);
+    first.push_back(example.is_floating_point() ? other_numbers(example, 0.1) : example);
+    second.push_back(other_numbers(of_batch(x.detach(), other_batch), 0.7));
   }
   const auto run_other = [&] {
-    try {
-      return run(module, second, options, forward, nullptr);
-    } catch (const Error&) {
-      // Perhaps the forward takes no other whole numbers.
-      for (size_t i = 0; i < inputs.size(); ++i)
-        if (!inputs[i].is_floating_point()) second[i] = twice_if_free(inputs[i].detach());
-      return run(module, second, options, forward, nullptr);
-    }
+    // The forward may not take numbers outside of the example's range, or no others.
+    for (const int64_t more : {1, 0}) try {
+        return run(module, second, options, forward, nullptr);
+      } catch (const Error&) {
+        for (size_t i = 0; i < inputs.size(); ++i) {
+          if (inputs[i].is_floating_point()) continue;
+          second[i] = of_batch(inputs[i].detach(), other_batch);
+          if (more) second[i] = other_whole_numbers(second[i], 0);
+        }
+      }
+    return run(module, second, options, forward, nullptr);
   };
   const Run other = run_other();
   const Run made = run(module, first, options, forward, options.batch_dim() ? &other : nullptr);

@@ -29,6 +29,8 @@ struct OnnxOperation {
   OnnxGraph& graph;
   const OnnxCall& call;
   const autograd::Arguments& arguments;
+  const std::vector<Tensor>&
+      given;  // the inputs themselves; those of `call` have the sizes of then
   /// The name of a tensor that has no history: a parameter, a buffer, a constant.
   std::function<std::string(const Tensor&)> constant;
   OnnxBatch& batch;
@@ -36,7 +38,7 @@ struct OnnxOperation {
   const Tensor& in(size_t i) const { return call.in[i]; }
   const Tensor& out(size_t i = 0) const { return call.out[i]; }
   std::string name(size_t i = 0) const {
-    return call.names[i].empty() && in(i).defined() ? constant(in(i)) : call.names[i];
+    return call.names[i].empty() && in(i).defined() ? constant(given[i]) : call.names[i];
   }
   OnnxOps ops() const { return {graph, call}; }
 };

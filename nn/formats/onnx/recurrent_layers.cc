@@ -114,7 +114,7 @@ std::vector<std::string> onnx_recurrent_layer(const OnnxOperation& o) {
   if (rows.empty() || rows.front() != rows.back())
     o.call.refuse("a packed sequence, expected sequences of one length");
   for (const size_t i : {kIh, kHh, kBiasIh, kBiasHh})
-    if (o.in(i).defined() && o.in(i).grad_fn()) o.call.refuse("a weight that is computed");
+    if (!o.call.names[i].empty()) o.call.refuse("a weight that is computed");
   const std::vector<int64_t> order =
       lstm ? std::vector<int64_t>{0, 3, 1, 2} : std::vector<int64_t>{1, 0, 2};
   const OnnxOps ops = o.ops();
@@ -126,12 +126,8 @@ std::vector<std::string> onnx_recurrent_layer(const OnnxOperation& o) {
     in[3] =
         o.graph.tensor(o.call.own("B"),
                        cat({reordered(o.in(kBiasIh), order), reordered(o.in(kBiasHh), order)}, 1));
-  // Without initial states they are zeros, of any batch.
-  const auto given = [&](size_t i) {
-    return !o.call.names[i].empty() || o.in(i).ne(0).any().item<bool>();
-  };
   const std::string front = ops.integers({0});
-  if (given(kHidden) || (lstm && given(kCell)))
+  if (!o.arguments.flag("zeros"))  // of any batch
     for (size_t i = kHidden; i <= (lstm ? kCell : kHidden); ++i)
       in.push_back(ops.op("Unsqueeze", {o.name(i), front}));
   while (in.back().empty()) in.pop_back();

@@ -55,7 +55,13 @@ std::optional<std::vector<int64_t>> order_of(const Tensor& from, const Tensor& t
 void OnnxTensors::know(const Tensor& t, const std::string& name) {
   places_[t.impl()] = known_.size();
   if (t->node) by_node_[{t->node, t->slot}] = {name, t.version()};
-  known_.push_back({t, t.version(), name});
+  known_.push_back({t, t.shallow(), t.version(), name, t->node});
+}
+
+bool OnnxTensors::Known::current() const {
+  return same_values() && tensor.sizes() == shape.sizes() && tensor->node == node &&
+         (node || (tensor.strides() == shape.strides() &&
+                   tensor.storage_offset() == shape.storage_offset()));
 }
 
 const OnnxTensors::Known* OnnxTensors::current(const TensorImpl* t) const {
@@ -66,7 +72,7 @@ const OnnxTensors::Known* OnnxTensors::current(const TensorImpl* t) const {
 }
 
 bool OnnxTensors::view_of(const Known& from, const Tensor& t, std::string& name) {
-  const Tensor& x = from.tensor;
+  const Tensor& x = from.shape;
   const OnnxCall call{prefix_, {}, {}, {}};
   const OnnxOps o{graph_, call};
   const int64_t offset = t.storage_offset() - x.storage_offset();
@@ -96,7 +102,7 @@ std::string OnnxTensors::plain_name(const Tensor& t) {
   if (const Known* known = current(t.impl())) return known->name;
   std::string name;
   for (const Known& known : known_) {
-    if (known.tensor.storage_impl() != t.storage_impl() || !known.current() ||
+    if (known.tensor.storage_impl() != t.storage_impl() || !known.same_values() ||
         known.tensor.scalar_type() != t.scalar_type() || !view_of(known, t, name))
       continue;
     know(t, name);
@@ -180,15 +186,17 @@ void OnnxTensors::add(autograd::Node& node) {
   for (const OnnxHistory::At& t : operation->tensors)
     if (!t.now().defined()) refuse(name + kWritten);
   OnnxCall call{prefix_, {}, {}, {}};
+  std::vector<Tensor> given;
   for (size_t i = 0; i < operation->inputs.size(); ++i) {
-    call.in.push_back(operation->inputs[i].tensor);
-    if (const std::string owner = owner_of(call.in.back()); !owner.empty()) call.path = owner;
+    given.push_back(operation->inputs[i].tensor);
+    call.in.push_back(operation->inputs[i].shape);
+    if (const std::string owner = owner_of(given.back()); !owner.empty()) call.path = owner;
     call.names.push_back(input_name(*operation, node, i));
   }
-  for (const OnnxHistory::At& result : operation->results) call.out.push_back(result.tensor);
+  for (const OnnxHistory::At& result : operation->results) call.out.push_back(result.shape);
   const NoGradGuard constants;
   const std::vector<std::string> names =
-      f({name, graph_, call, operation->arguments,
+      f({name, graph_, call, operation->arguments, given,
          [this](const Tensor& t) { return plain_name(t); }, batch});
   if (names.size() != node.num_inputs()) refuse(name);
   for (uint32_t slot = 0; slot < names.size(); ++slot)

@@ -38,10 +38,16 @@ class OnnxTensors {
 
  private:
   struct Known {
-    Tensor tensor;
+    Tensor tensor, shape;  // shape: as OnnxHistory::At
     uint32_t version;
     std::string name;
-    bool current() const { return tensor.version() == version; }
+    const AutogradSlot* node;
+    /// Is what `shape` shows the same as then?
+    bool same_values() const {
+      return shape.version() == version && tensor.storage_impl() == shape.storage_impl();
+    }
+    /// And has the tensor still that shape and history?
+    bool current() const;
   };
   struct Parameter {
     Tensor tensor;

@@ -345,8 +345,11 @@ std::pair<int64_t, int64_t> batches(const nn::Module& module, const std::vector<
       if (item.value().defined())
         for (const int64_t n : item.value().sizes()) taken.insert(n);
   std::vector<int64_t> free;
+  const Tensor& x = inputs[0];
+  const int64_t own = x.defined() ? x.size(*options.batch_dim()) : 1;
+  if (own > 1 && !taken.count(own)) free.push_back(own);
   for (const int64_t prime : {3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67})
-    if (!taken.count(prime)) free.push_back(prime);
+    if (!taken.count(prime) && prime != own) free.push_back(prime);
   free.insert(free.end(), {71, 73});
   return {free[0], free[1]};
 }

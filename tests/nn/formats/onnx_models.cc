@@ -273,7 +273,10 @@ OnnxModel onnx_model(const std::string& name, nn::Module& m, const formats::Onnx
       t.copy_((step.sin() * (positive ? 0.4 : 0.5) + (positive ? 1 : 0)).view(t.sizes()));
     }
   }
-  OnnxModel made{name, inputs, {}, formats::onnx_bytes(m, inputs, options, forward)};
+  OnnxModel made{name, inputs, {}, ""};
+  try {
+    made.bytes = formats::onnx_bytes(m, inputs, options, forward);
+  } catch (const Error& e) { fail(name.c_str(), e.what()); }
   m.eval();
   made.outputs = forward(inputs);
   return made;

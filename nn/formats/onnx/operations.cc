@@ -195,7 +195,8 @@ std::string reshape(Op o) {
   const IntArrayRef to = o.out().sizes();
   std::vector<int64_t> sizes = reshape_sizes(o.in(0).sizes(), to);
   // -1 is the extent that follows from the others: the free one, where the result has it.
-  const auto free = std::find(to.begin(), to.end(), o.batch.extent) - to.begin();
+  const auto free =
+      o.of_input ? std::find(to.begin(), to.end(), o.batch.extent) - to.begin() : std::ptrdiff_t{0};
   const auto follows = std::find(sizes.begin(), sizes.end(), -1) - sizes.begin();
   if (follows < free && static_cast<size_t>(free) < to.size()) {
     sizes[static_cast<size_t>(follows)] = to[static_cast<size_t>(follows)];

@@ -34,6 +34,7 @@ struct OnnxOperation {
   /// The name of a tensor that has no history: a parameter, a buffer, a constant.
   std::function<std::string(const Tensor&)> constant;
   OnnxBatch& batch;
+  bool of_input;  // false: computed of parameters and constants, which have no batch
 
   const Tensor& in(size_t i) const { return call.in[i]; }
   const Tensor& out(size_t i = 0) const { return call.out[i]; }

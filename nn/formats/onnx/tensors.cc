@@ -54,7 +54,7 @@ std::optional<std::vector<int64_t>> order_of(const Tensor& from, const Tensor& t
 
 void OnnxTensors::know(const Tensor& t, const std::string& name) {
   places_[t.impl()] = known_.size();
-  if (t->node) by_node_[{t->node, t->slot}] = {name, t.version()};
+  if (t->node) by_node_[{t->node, t->slot}] = {name, t.version(), true};
   known_.push_back({t, t.shallow(), t.version(), name, t->node});
 }
 
@@ -187,20 +187,24 @@ void OnnxTensors::add(autograd::Node& node) {
     if (!t.now().defined()) refuse(name + kWritten);
   OnnxCall call{prefix_, {}, {}, {}};
   std::vector<Tensor> given;
+  bool of_input = false;
   for (size_t i = 0; i < operation->inputs.size(); ++i) {
     given.push_back(operation->inputs[i].tensor);
     call.in.push_back(operation->inputs[i].shape);
     if (const std::string owner = owner_of(given.back()); !owner.empty()) call.path = owner;
     call.names.push_back(input_name(*operation, node, i));
+    const autograd::Edge edge = node.next_edge(i);
+    of_input = of_input || (!call.names.back().empty() &&
+                            by_node_.at({edge.function.get(), edge.input_nr}).of_input);
   }
   for (const OnnxHistory::At& result : operation->results) call.out.push_back(result.shape);
   const NoGradGuard constants;
   const std::vector<std::string> names =
       f({name, graph_, call, operation->arguments, given,
-         [this](const Tensor& t) { return plain_name(t); }, batch});
+         [this](const Tensor& t) { return plain_name(t); }, batch, of_input});
   if (names.size() != node.num_inputs()) refuse(name);
   for (uint32_t slot = 0; slot < names.size(); ++slot)
-    by_node_[{&node, slot}] = {names[slot], operation->results[slot].version};
+    by_node_[{&node, slot}] = {names[slot], operation->results[slot].version, of_input};
 }
 
 std::string OnnxTensors::name_of(const Tensor& t, const std::string& where,

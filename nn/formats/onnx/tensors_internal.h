@@ -84,6 +84,7 @@ class OnnxTensors {
   struct Name {
     std::string name;
     uint32_t version;  // of the tensor when it had these values
+    bool of_input;     // false: of parameters and constants alone
   };
   std::map<Key, Name> by_node_;
   std::vector<Parameter> parameters_;

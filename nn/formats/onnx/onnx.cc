@@ -155,8 +155,8 @@ class Watch {
   std::exception_ptr refusal_;   // the first
 };
 
-// Whole numbers that differ from the example's: from its smallest to its largest, which `more` is
-// added to; bools both.
+// Whole numbers that differ from the example's. They are in its range, with `more` at the upper
+// end. Of bools the opposite.
 Tensor other_whole_numbers(const Tensor& example, int64_t more) {
   const Tensor x = example.to(kLong);
   const bool is_bool = example.scalar_type() == kBool;

@@ -22,8 +22,8 @@ struct OnnxBatch {
   std::string extent_in(OnnxGraph& graph);
 };
 
-/// A recorded operation. `call` has its inputs (undefined: not given), its results, and the names
-/// of the inputs that have a history.
+/// A recorded operation. `call` has its inputs (undefined: not given) and its results. It has the
+/// names of the inputs that have a history.
 struct OnnxOperation {
   std::string node;  // its name: "AddBackward0"
   OnnxGraph& graph;

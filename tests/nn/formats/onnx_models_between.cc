@@ -129,6 +129,23 @@ void add_functions(const Adder& add) {
            const Tensor x = m.fc->forward(in[0]);
            return Tensors{layer_norm(x, {4}, m.scale, m.place.view({4})), layer_norm(x, {4})};
          });
+  // Sizes that change in place after they were read.
+  add.of("turned", {onnx_numbers({4, 6})}, {}, [](WithImpl& m, const Tensors& in) {
+    const Tensor y = m.fc(in[0]), z = y * 2;
+    y.t_();
+    return Tensors{y, y * m.scale, z};
+  });
+  add.of("squeezed", {onnx_numbers({1, 3, 6})}, {}, [](WithImpl& m, const Tensors& in) {
+    const Tensor y = m.fc(in[0]), s = y.sum(IntArrayRef{0, 1}), v = y.view({3, 4});
+    y.squeeze_(0);
+    return Tensors{y * 2, s, v, y.sum(0)};
+  });
+  add.of("same", {onnx_numbers({2, 4, 6, 7})}, OnnxOptions().batch_dim(0),
+         [](WithImpl& m, const Tensors& in) {
+           return Tensors{conv2d(in[0], m.fc->weight.view({3, 4, 1, 2}), {}, 1, "same"),
+                          conv_transpose2d(in[0], m.fc->weight.view({4, 3, 1, 2}), {}, 1,
+                                           IntArrayRef{0, 1}, IntArrayRef{0, 1}, 1, 2)};
+         });
   // The batch's extent is read from the input.
   add.of("token", {onnx_numbers({3, 2, 4})}, OnnxOptions().batch_dim(0),
          [](WithImpl& m, const Tensors& in) {

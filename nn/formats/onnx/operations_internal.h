@@ -29,8 +29,8 @@ struct OnnxOperation {
   OnnxGraph& graph;
   const OnnxCall& call;
   const autograd::Arguments& arguments;
-  const std::vector<Tensor>&
-      given;  // the inputs themselves; those of `call` have the sizes of then
+  /// The inputs. Their sizes may have changed since; those of `call` are the sizes of then.
+  const std::vector<Tensor>& given;
   /// The name of a tensor that has no history: a parameter, a buffer, a constant.
   std::function<std::string(const Tensor&)> constant;
   OnnxBatch& batch;

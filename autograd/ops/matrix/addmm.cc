@@ -46,17 +46,18 @@ Tensor add_product(const char* op, const char* node, const Tensor& self, const T
     add_product_into(out, self, a, b, beta, alpha);
   }
   if (!recording(self, a, b)) return out;
-  return record(node, {self, a, b}, std::move(out),
-                [meta = Meta(self), x = save_if(wants_grad(b), a), y = save_if(wants_grad(a), b),
-                 beta, alpha](const Node& self, const Tensor& g) {
-                  return std::array<Tensor, 3>{
-                      self.needs(0) ? meta.reduce(beta.equal(1) ? g : g * beta) : Tensor(),
-                      self.needs(1) ? product_gradient(self, 1, g, false, y.get(self), true, alpha)
-                                    : Tensor(),
-                      self.needs(2) ? product_gradient(self, 2, x.get(self), true, g, false, alpha)
-                                    : Tensor()};
-                },
-                [&](Arguments& to) { to("beta", beta), to("alpha", alpha); });
+  return record(
+      node, {self, a, b}, std::move(out),
+      [meta = Meta(self), x = save_if(wants_grad(b), a), y = save_if(wants_grad(a), b), beta,
+       alpha](const Node& self, const Tensor& g) {
+        return std::array<Tensor, 3>{
+            self.needs(0) ? meta.reduce(beta.equal(1) ? g : g * beta) : Tensor(),
+            self.needs(1) ? product_gradient(self, 1, g, false, y.get(self), true, alpha)
+                          : Tensor(),
+            self.needs(2) ? product_gradient(self, 2, x.get(self), true, g, false, alpha)
+                          : Tensor()};
+      },
+      [&](Arguments& to) { to("beta", beta), to("alpha", alpha); });
 }
 
 }  // namespace

@@ -331,8 +331,8 @@ void check_constants(const Run& run_of_first, const Run& other, const OnnxOption
   }
 }
 
-// Two extents for a free batch. No other dimension of inputs, parameters and buffers has them: a size
-// that is the batch's can be told by its number.
+// Two extents for a free batch. No other dimension of inputs, parameters and buffers has them: a
+// size that is the batch's can be told by its number.
 std::pair<int64_t, int64_t> batches(const nn::Module& module, const std::vector<Tensor>& inputs,
                                     const OnnxOptions& options) {
   if (!options.batch_dim()) return {0, 0};

@@ -3,12 +3,14 @@
 //   export_onnx(net, torch::zeros({1, 1, 28, 28}), "net.onnx");
 //
 // How: the module's forward runs in evaluation mode. Hooks see each module that is called (Note
-// [Module hooks] in nn/module/module.h), and an observer sees each operation that is recorded, with
-// its arguments (autograd/graph/graph_observer.h). Each layer that is called becomes its operators.
-// So does each operation between layers. An operation without an operator is an Error that names it
-// and the module in whose forward it happens, and nothing is written. The example gives shapes and
-// the range of its numbers: the forward runs twice with other numbers in that range and must give
-// the same graph. A forward that asks for values is refused so.
+// [Module hooks] in nn/module/module.h). An observer sees each operation that is recorded, with its
+// arguments (autograd/graph/graph_observer.h). Each layer that is called becomes its operators. So
+// does each operation between layers. An operation without an operator is an Error that names it
+// and the module in whose forward it happens, and nothing is written.
+//
+// The example gives shapes and ranges of numbers. The forward runs twice with other numbers, and
+// must give the same graph. So most forwards that ask for values (item()) are refused. One that
+// goes the same way for both runs is exported as it went.
 //
 // Exported:
 // - maps, shapes: Linear, Bilinear, Embedding, EmbeddingBag of matrices, Identity, Flatten,

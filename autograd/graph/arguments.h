@@ -1,4 +1,4 @@
-// What an operation was called with, besides the tensors that its node has edges to.
+// The arguments of an operation, without the tensors that its node has edges to.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -96,6 +96,24 @@ class RAMET_API Arguments {
   [[noreturn, gnu::cold]] static void absent(std::string_view name);
 
   std::vector<Argument> list_;
+};
+
+/// A reference to a function or lambda that adds the arguments of one call; by default to none. It
+/// does not own the function.
+class AddArguments {
+ public:
+  AddArguments() = default;
+  template <class F, class = std::enable_if_t<std::is_invocable<const F&, Arguments&>::value>>
+  AddArguments(const F& f)
+      : function_(&f),
+        call_([](const void* of, Arguments& to) { (*static_cast<const F*>(of))(to); }) {}
+  void operator()(Arguments& to) const {
+    if (call_) call_(function_, to);
+  }
+
+ private:
+  const void* function_ = nullptr;
+  void (*call_)(const void*, Arguments&) = nullptr;
 };
 
 }  // namespace autograd

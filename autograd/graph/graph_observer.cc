@@ -138,10 +138,7 @@ GraphObserverGuard::~GraphObserverGuard() {
 
 // ---- what the graph and the walks call ----------------------------------------------------------
 
-void tell_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> results) noexcept {
-  tell_made(node, inputs, results, nullptr, nullptr);
-}
-void tell_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> results, const void* what,
+void tell_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> results,
                AddArguments add) noexcept {
   if (tls.watching & Context::kAnomaly) {
     try {
@@ -151,8 +148,8 @@ void tell_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> results, cons
   if (!graph_observed()) return;
   Arguments arguments;
   try {
-    if (add) add(what, arguments);
-  } catch (const std::bad_alloc&) {}  // observers are told of the node all the same
+    add(arguments);
+  } catch (const std::bad_alloc&) {}  // observers get the node without arguments
   detail::tell_observers(
       [&](GraphObserver& o) { o.on_operation(node, inputs, results, arguments); });
 }

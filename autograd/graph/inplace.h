@@ -65,16 +65,10 @@ inline void wrote(const char* op, const Tensor& x) { x.storage_impl()->wrote(op)
 /// The gradient of x is that of the node's `slot`.
 RAMET_API void rebase_history(const Tensor& x, Node* node, uint32_t slot = 0);
 
+/// As record(), for an operation that writes x in place.
 template <size_t N, class F>
-void record_inplace(const char* name, const Input (&inputs)[N], const Tensor& x, F&& f) {
-  Node* const node = make_node(name, inputs, x->device, std::move(f));
-  if (RAMET_UNLIKELY(ramet::detail::tls.watching)) tell_made(*node, inputs, Input(x));
-  rebase_history(x, node);
-}
-/// The same of an operation with arguments (record).
-template <size_t N, class F, class A>
 void record_inplace(const char* name, const Input (&inputs)[N], const Tensor& x, F&& f,
-                    const A& arguments) {
+                    AddArguments arguments = {}) {
   Node* const node = make_node(name, inputs, x->device, std::move(f));
   if (RAMET_UNLIKELY(ramet::detail::tls.watching)) tell_made(*node, inputs, Input(x), arguments);
   rebase_history(x, node);

@@ -367,7 +367,7 @@ void ListNode::apply(Tensor* in, Tensor* out) {
 }
 
 Tensor record_list(const char* name, ArrayRef<Tensor> inputs, Tensor out, ListNode::Backward f,
-                   bool keeps, const void* what, AddArguments add) {
+                   bool keeps, AddArguments arguments) {
   void* const memory = pool::allocate(sizeof(ListNode));
   ListNode* node;
   try {
@@ -380,7 +380,7 @@ Tensor record_list(const char* name, ArrayRef<Tensor> inputs, Tensor out, ListNo
   out->node = node;
   out->flags |= TensorImpl::kRequiresGrad;
   if (RAMET_UNLIKELY(tls.watching))
-    tell_made(*node, std::vector<Input>(inputs.begin(), inputs.end()), Input(out), what, add);
+    tell_made(*node, std::vector<Input>(inputs.begin(), inputs.end()), Input(out), arguments);
   return out;
 }
 

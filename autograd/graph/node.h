@@ -366,19 +366,8 @@ struct Input {       // borrowed
 /// have their node where they get it at once. Anomaly mode notes the program's scopes in which the
 /// forward was called. Observers (autograd/graph/graph_observer.h) get the node, the inputs and the
 /// results.
-[[gnu::cold]] RAMET_API void tell_made(Node& node, ArrayRef<Input> inputs,
-                                       ArrayRef<Input> results) noexcept;
-/// The same of an operation that has arguments; `add` adds them, and is called with `what`.
-using AddArguments = void (*)(const void* what, Arguments& to);
 [[gnu::cold]] RAMET_API void tell_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> results,
-                                       const void* what, AddArguments add) noexcept;
-/// The same where a lambda adds them.
-template <class A>
-[[gnu::cold]] void tell_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> results,
-                             const A& arguments) noexcept {
-  tell_made(node, inputs, results, &arguments,
-            [](const void* what, Arguments& to) { (*static_cast<const A*>(what))(to); });
-}
+                                       AddArguments arguments = {}) noexcept;
 
 /// A backward function that keeps sizes and numbers, and no tensor: nothing of it is freed, so that
 /// it may run again, as LibTorch's. One that captures nothing but numbers is known without this.
@@ -452,18 +441,10 @@ Node* make_node(const char* name, const Input (&inputs)[N], uint8_t device, F&& 
 /// f(const Node& self, const Tensor& grad) returns the gradient of the one input, or a std::array
 /// of one per input. An undefined one is "no gradient". `out` is a reference and is moved from
 /// after `f` is made: record(..., std::move(y), [y = save_output(y)]...) is right in any order.
+/// `arguments` is called only while an observer is registered.
 template <size_t N, class F>
-Tensor record(const char* name, const Input (&inputs)[N], Tensor&& out, F f) {
-  out->node = make_node(name, inputs, out->device, std::move(f));
-  out->flags |= TensorImpl::kRequiresGrad;
-  if (RAMET_UNLIKELY(ramet::detail::tls.watching))
-    tell_made(*static_cast<Node*>(out->node), inputs, Input(out));
-  return std::move(out);
-}
-/// The same of an operation with arguments. `arguments(Arguments&)` adds them; it is called only
-/// while an observer is registered.
-template <size_t N, class F, class A>
-Tensor record(const char* name, const Input (&inputs)[N], Tensor&& out, F f, const A& arguments) {
+Tensor record(const char* name, const Input (&inputs)[N], Tensor&& out, F f,
+              AddArguments arguments = {}) {
   out->node = make_node(name, inputs, out->device, std::move(f));
   out->flags |= TensorImpl::kRequiresGrad;
   if (RAMET_UNLIKELY(ramet::detail::tls.watching))
@@ -489,19 +470,12 @@ class RAMET_API ListNode final : public Node {
 };
 /// As record(), for a list of inputs. f writes one gradient per input into the vector it gets.
 RAMET_API Tensor record_list(const char* name, ArrayRef<Tensor> inputs, Tensor out,
-                             ListNode::Backward f, bool keeps = true, const void* what = nullptr,
-                             AddArguments add = nullptr);
+                             ListNode::Backward f, bool keeps = true, AddArguments arguments = {});
 template <class F>
-Tensor record_list(const char* name, ArrayRef<Tensor> inputs, Tensor out, SavesNothing<F> f) {
-  return record_list(name, inputs, std::move(out), ListNode::Backward(std::move(f)), false);
-}
-/// The same of an operation with arguments (record).
-template <class F, class A>
 Tensor record_list(const char* name, ArrayRef<Tensor> inputs, Tensor out, SavesNothing<F> f,
-                   const A& arguments) {
+                   AddArguments arguments = {}) {
   return record_list(name, inputs, std::move(out), ListNode::Backward(std::move(f)), false,
-                     &arguments,
-                     [](const void* what, Arguments& to) { (*static_cast<const A*>(what))(to); });
+                     arguments);
 }
 
 /// Hangs one result of a node with several (unbind, max with indices ... where more than one result

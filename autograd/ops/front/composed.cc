@@ -1,6 +1,5 @@
-#include "autograd/ops/front/composed_internal.h"
-
 #include "autograd/autograd.h"
+#include "autograd/ops/front/composed_internal.h"
 #include "autograd/ops/shape/view.h"
 
 namespace ramet {
@@ -89,7 +88,7 @@ class ResultsNode final : public Node {
 }  // namespace
 
 void record_results(const char* name, ArrayRef<Tensor> inputs, std::vector<Tensor>& results,
-                    ResultsBackward f, const void* what, AddArguments add) {
+                    ResultsBackward f, AddArguments arguments) {
   for (const Tensor& t : inputs)  // an Error comes before there is a node
     if (wants_grad(t)) make_history(t);
   Node* const node = new_node<ResultsNode>(name, inputs, results.size(), std::move(f));
@@ -101,7 +100,7 @@ void record_results(const char* name, ArrayRef<Tensor> inputs, std::vector<Tenso
   }
   if (RAMET_UNLIKELY(ramet::detail::tls.watching))
     tell_made(*node, std::vector<Input>(inputs.begin(), inputs.end()),
-              std::vector<Input>(results.begin(), results.end()), what, add);
+              std::vector<Input>(results.begin(), results.end()), arguments);
   release(node);
 }
 

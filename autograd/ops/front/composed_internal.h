@@ -52,7 +52,7 @@ using ResultsBackward =
     std::function<void(const Node& self, const std::vector<Tensor>& v, std::vector<Tensor>& grads)>;
 RAMET_API void record_results(const char* name, ArrayRef<Tensor> inputs,
                               std::vector<Tensor>& results, ResultsBackward f,
-                              const void* what = nullptr, AddArguments add = nullptr);
+                              AddArguments arguments = {});
 
 /// record_results() of a fused operation that computed `results` from `inputs` (some of each may be
 /// undefined). The composition `f` defines the gradients.

@@ -254,16 +254,12 @@ std::pair<Tensor, RecurrentState> run_as_one(RecurrentCell cell, const Recurrent
   if (records) {
     std::array<Saved, kInputs> saved;
     for (size_t i = 0; i < in.size(); ++i) saved[i] = save_if(in[i].defined(), in[i]);
-    using Said = std::pair<const Layer*, bool>;
-    const Said said{l.get(), first.zeros};
     record_results(
         l->lstm ? "LstmLayerBackward0" : "GruLayerBackward0", in, results,
         [l, kept, saved](const Node& self, const std::vector<Tensor>& v,
                          std::vector<Tensor>& grads) { backward(self, l, kept, saved, v, grads); },
-        &said,
-        [](const void* what, Arguments& to) {
-          const auto& [layer, zeros] = *static_cast<const Said*>(what);
-          to("rows", layer->rows), to("reverse", layer->reverse), to("zeros", zeros);
+        [&](Arguments& to) {
+          to("rows", l->rows), to("reverse", l->reverse), to("zeros", first.zeros);
         });
   }
   return {results[0], {results[1], results[2], false}};

@@ -1,4 +1,4 @@
-// What observers of the graph are told of an operation: the arguments that it was called with.
+// Observers of the graph get the arguments that an operation was called with.
 #include "autograd/graph/arguments.h"
 
 #include <map>
@@ -93,7 +93,7 @@ TEST_F(ArgumentsTest, OfWhatABackwardRecords) {
   EXPECT_EQ(copies->of("MulBackward1").number("other"), 2.) << "d(x^2) = 2 x";
 }
 
-// Observers that know nodes alone are told as before.
+// Observers that override on_node_made() alone get each node.
 TEST(Arguments, AnObserverOfNodesIsToldOfOperations) {
   struct Counts : autograd::GraphObserver {
     void on_node_made(autograd::Node& node, ArrayRef<Input> in, ArrayRef<Input>) override {

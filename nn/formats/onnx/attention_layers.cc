@@ -10,7 +10,8 @@
 namespace ramet::formats {
 namespace {
 
-// What the call was given besides tensors, which nobody saw: that with which it does the same.
+// The arguments of the call that are no tensors. Hooks do not see them: these are the ones with
+// which the module returns the same.
 struct Flags {
   bool weights, average, causal;
 };
@@ -29,12 +30,10 @@ Flags flags_of(const OnnxCall& c, nn::MultiheadAttentionImpl& m, const Tensor& p
 
 // The weights of query, key and value.
 std::vector<std::string> three(const OnnxOps& o, const char* name, const Tensor& t) {
-  return o.g.nodes(o.c.path, "Split", {o.g.tensor(o.c.own(name), t)}, 3,
-                   OnnxAttributes().integer("axis", 0));
+  return o.g.nodes(o.c.path, "Split", {o.g.tensor(o.c.own(name), t)}, 3, onnx_axis(0));
 }
 
-std::vector<std::string> attention(OnnxGraph& g, const OnnxCall& c, nn::Module& module) {
-  auto& m = static_cast<nn::MultiheadAttentionImpl&>(module);
+std::vector<std::string> attention(OnnxGraph& g, const OnnxCall& c, nn::MultiheadAttentionImpl& m) {
   const auto& options = m.options;
   const OnnxOps o{g, c};
   if (options.add_bias_kv() || options.add_zero_attn())
@@ -90,7 +89,7 @@ std::vector<std::string> attention(OnnxGraph& g, const OnnxCall& c, nn::Module& 
   // A row that sees nothing has probabilities of 0: a plain softmax would give NaN.
   const double least = c.dtype() == kHalf ? -65504 : -std::numeric_limits<float>::max();
   for (const std::string& h : hidden) scores = o.op("Where", {h, o.number(least), scores});
-  std::string p = o.op("Softmax", {scores}, OnnxAttributes().integer("axis", -1));
+  std::string p = o.op("Softmax", {scores}, onnx_axis(-1));
   for (const std::string& h : hidden) p = o.op("Where", {h, o.number(0), p});
   const std::string y = o.moved(o.op("MatMul", {p, x[2]}),
                                 batch_first ? IntArrayRef{0, 2, 1, 3} : IntArrayRef{2, 0, 1, 3});
@@ -110,7 +109,7 @@ std::vector<std::string> attention(OnnxGraph& g, const OnnxCall& c, nn::Module& 
 }  // namespace
 
 void add_attention_layers(OnnxLayers& layers) {
-  layers[typeid(nn::MultiheadAttentionImpl)].add = attention;
+  add_layer<nn::MultiheadAttentionImpl>(layers, attention);
 }
 
 }  // namespace ramet::formats

@@ -1,6 +1,4 @@
 // Linear maps, embeddings, shapes, activations.
-#include <cmath>
-
 #include "nn/formats/onnx/layers_internal.h"
 #include "nn/layers/basic/activation.h"
 #include "nn/layers/basic/dropout.h"
@@ -10,28 +8,6 @@
 #include "nn/layers/sequence/embedding.h"
 
 namespace ramet::formats {
-
-std::vector<int64_t> reshape_sizes(IntArrayRef from, IntArrayRef to) {
-  std::vector<int64_t> sizes = to.vec();
-  size_t same = 0;
-  while (same < from.size() && same < to.size() && from[same] == to[same]) sizes[same++] = 0;
-  if (same < to.size()) sizes[same] = -1;
-  return sizes;
-}
-
-std::string gelu_operators(const OnnxOps& o, const std::string& x, bool by_tanh) {
-  const std::string half = o.op("Mul", {x, o.number(0.5)});
-  std::string inner;
-  if (by_tanh) {
-    const std::string cube = o.op("Mul", {x, o.op("Mul", {x, x})});
-    const std::string sum = o.op("Add", {x, o.op("Mul", {cube, o.number(0.044715)})});
-    inner = o.op("Tanh", {o.op("Mul", {sum, o.number(std::sqrt(2 / M_PI))})});
-  } else {
-    inner = o.op("Erf", {o.op("Mul", {x, o.number(std::sqrt(0.5))})});
-  }
-  return o.op("Mul", {half, o.op("Add", {inner, o.number(1)})});
-}
-
 namespace {
 
 std::string linear(OnnxGraph& g, const OnnxCall& c, nn::LinearImpl& m) {
@@ -107,11 +83,8 @@ std::string softplus(const OnnxOps& o, const std::string& x, nn::SoftplusImpl& m
 
 std::string prelu(OnnxGraph& g, const OnnxCall& c, nn::PReLUImpl& m) {
   std::string slope = g.tensor(c.own("weight"), m.weight);
-  if (m.weight.numel() > 1 && c.in[0].dim() > 2) {  // along dimension 1
-    std::vector<int64_t> sizes(static_cast<size_t>(c.in[0].dim() - 1), 1);
-    sizes[0] = m.weight.numel();
-    slope = OnnxOps{g, c}.shaped(slope, sizes);
-  }
+  if (m.weight.numel() > 1 && c.in[0].dim() > 2)
+    slope = OnnxOps{g, c}.shaped(slope, along_channels(m.weight.numel(), c.in[0].dim()));
   return g.node(c.path, "PRelu", {c.names[0], slope});
 }
 
@@ -138,7 +111,7 @@ void add_activations(OnnxLayers& layers) {
   add_with<nn::LogSoftmaxImpl>(layers, "LogSoftmax", "axis", dim);
   add_with<nn::Softmax2dImpl>(layers, "Softmax", "axis", [](auto&) { return int64_t{-3}; });
   add_formula<nn::SoftminImpl>(layers, [](const OnnxOps& o, const std::string& x, auto& m) {
-    return o.op("Softmax", {o.op("Neg", {x})}, OnnxAttributes().integer("axis", m.options.dim()));
+    return o.op("Softmax", {o.op("Neg", {x})}, onnx_axis(m.options.dim()));
   });
   add_formula<nn::LogSigmoidImpl>(layers, [](const OnnxOps& o, const std::string& x, auto&) {
     return o.op("Neg", {o.op("Softplus", {o.op("Neg", {x})})});
@@ -164,7 +137,7 @@ void add_activations(OnnxLayers& layers) {
   });
   add_formula<nn::GLUImpl>(layers, [](const OnnxOps& o, const std::string& x, auto& m) {
     const std::vector<std::string> halves =
-        o.g.nodes(o.c.path, "Split", {x}, 2, OnnxAttributes().integer("axis", m.options.dim()));
+        o.g.nodes(o.c.path, "Split", {x}, 2, onnx_axis(m.options.dim()));
     return o.op("Mul", {halves[0], o.op("Sigmoid", {halves[1]})});
   });
   add_formula<nn::GELUImpl>(layers, [](const OnnxOps& o, const std::string& x, auto& m) {

@@ -3,12 +3,15 @@
 namespace ramet::formats {
 namespace {
 
-std::vector<OnnxHistory::At> held(ArrayRef<autograd::Input> inputs) {
+OnnxHistory::At now(const Tensor& t) {
+  if (!t.defined()) return {t, t, 0};
+  return {t, t.shallow(), t.version()};
+}
+std::vector<OnnxHistory::At> all_now(ArrayRef<autograd::Input> inputs) {
   std::vector<OnnxHistory::At> out;
   for (const autograd::Input& input : inputs) {
     if (input.impl) add_ref(input.impl->refs);
-    const Tensor t = input.impl ? Tensor(input.impl) : Tensor();
-    out.push_back({t, t.defined() ? t.shallow() : t, t.defined() ? t.version() : 0});
+    out.push_back(now(input.impl ? Tensor(input.impl) : Tensor()));
   }
   return out;
 }
@@ -19,10 +22,10 @@ void OnnxHistory::on_operation(autograd::Node& node, ArrayRef<autograd::Input> i
                                ArrayRef<autograd::Input> results,
                                const autograd::Arguments& arguments) {
   if (node.flags & autograd::Node::kSink || results.empty()) return;
-  Operation operation{held(inputs), held(results), arguments, {}};
+  Operation operation{all_now(inputs), all_now(results), arguments, {}};
   for (const autograd::Argument& a : arguments.all())
     if (const Tensor* t = std::get_if<Tensor>(&a.value); t && t->defined())
-      operation.tensors.push_back({*t, t->shallow(), t->version()});
+      operation.tensors.push_back(now(*t));
   const std::lock_guard<std::mutex> lock(mutex_);
   operations_[&node] = std::move(operation);
 }

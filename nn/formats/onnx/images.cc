@@ -1,19 +1,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/ops.h"
 #include "nn/formats/onnx/images_internal.h"
 
 namespace ramet::formats {
 namespace {
 
 using Op = const OnnxOperation&;
-
-std::vector<int64_t> twice(std::vector<int64_t> pads) {
-  const std::vector<int64_t> before = pads;
-  pads.insert(pads.end(), before.begin(), before.end());
-  return pads;
-}
 
 // Do windows that the input's end cuts count (ceil_mode)? Then in both dimensions as ONNX counts.
 bool counts_cut_windows(Op o) {
@@ -34,7 +27,7 @@ OnnxAttributes window(Op o) {
   OnnxAttributes a;
   a.integers("kernel_shape", o.arguments.integers("kernel_size"));
   a.integers("strides", o.arguments.integers("stride"));
-  a.integers("pads", twice(o.arguments.integers("padding")));
+  a.integers("pads", both_ends(o.arguments.integers("padding")));
   if (counts_cut_windows(o)) a.integer("ceil_mode", 1);
   return a;
 }
@@ -47,7 +40,7 @@ std::string onnx_convolution(Op o) {
   const bool transposed = in.flag("transposed");
   const std::vector<int64_t>&stride = in.integers("stride"), &dilation = in.integers("dilation"),
         kernel = o.in(1).sizes().slice(2).vec();
-  std::vector<int64_t> pads = twice(in.integers("padding")), more;
+  std::vector<int64_t> pads = both_ends(in.integers("padding")), more;
   for (size_t i = 0; i < 2; ++i) {
     const auto d = static_cast<int64_t>(i) + 2;
     const int64_t small = o.in(0).size(d), large = o.out().size(d),
@@ -57,12 +50,7 @@ std::string onnx_convolution(Op o) {
       continue;
     }
     more.push_back(large - ((small - 1) * stride[i] - 2 * pads[i] + reach));
-    if (more[i] < stride[i]) continue;
-    // ONNX Runtime takes no more than a stride. Less padding at the end is the same.
-    const int64_t less = std::min(more[i], pads[2 + i]);
-    pads[2 + i] -= less, more[i] -= less;
-    if (more[i] >= stride[i])
-      o.call.refuse("output_padding that is a stride or more, and more than the padding");
+    fit_output_padding(o.call, stride[i], more[i], pads[2 + i]);
   }
   OnnxAttributes a;
   a.integers("kernel_shape", kernel).integers("strides", stride).integers("pads", pads);
@@ -105,18 +93,9 @@ std::string onnx_adaptive_pool(Op o) {
 }
 
 std::string onnx_upsample(Op o) {
-  const OnnxOps ops = o.ops();
-  const std::string& node = o.node;
-  const bool nearest = node.find("Nearest") != std::string::npos;
-  const bool cubic = node.find("Bicubic") != std::string::npos;
+  const bool nearest = o.node.find("Nearest") != std::string::npos;
+  const bool cubic = o.node.find("Bicubic") != std::string::npos;
   const bool corners = o.arguments.flag("align_corners");
-  OnnxAttributes a;
-  a.text("mode", nearest ? "nearest" : cubic ? "cubic" : "linear");
-  a.text("coordinate_transformation_mode", nearest   ? "asymmetric"
-                                           : corners ? "align_corners"
-                                                     : "half_pixel");
-  if (nearest) a.text("nearest_mode", "floor");
-  if (cubic) a.real("cubic_coeff_a", -0.75);
   const IntArrayRef from = o.in(0).sizes(), to = o.out().sizes();
   // A factor that is not the extents' ratio counts in Ramet; ONNX computes it from the sizes.
   for (size_t d = 2; d < from.size(); ++d) {
@@ -127,13 +106,7 @@ std::string onnx_upsample(Op o) {
       o.call.refuse("a scale_factor of ", scale, " where the extents' ratio is ", ratio,
                     ": use the module, or a size");
   }
-  // Batch and channels as they come.
-  const std::string shape = ops.op("Shape", {o.name()});
-  const std::string front =
-      ops.op("Slice", {shape, ops.integers({0}), ops.integers({2}), ops.integers({0})});
-  const std::string sizes =
-      ops.op("Concat", {front, ops.integers(to.slice(2))}, OnnxAttributes().integer("axis", 0));
-  return ops.op("Resize", {o.name(), "", "", sizes}, a);
+  return o.ops().resized(o.name(), to.slice(2), resize_attributes(nearest, cubic, corners));
 }
 
 }  // namespace ramet::formats

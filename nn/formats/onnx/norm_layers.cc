@@ -21,12 +21,6 @@ OnnxAttributes epsilon(double eps) {
   OnnxAttributes a;
   return a.real("epsilon", eps);
 }
-// Numbers of channels, for a tensor of `rank` dimensions.
-std::vector<int64_t> along_channels(int64_t channels, int64_t rank) {
-  std::vector<int64_t> sizes(static_cast<size_t>(rank > 1 ? rank - 1 : 1), 1);
-  sizes[0] = channels;
-  return sizes;
-}
 
 // With the running statistics.
 template <class M>
@@ -56,18 +50,14 @@ template <class M> void add_batch_norm(OnnxLayers& layers) {
 
 template <size_t D, class M> void add_instance_norm(OnnxLayers& layers) {
   add_layer<M>(layers, [](OnnxGraph& g, const OnnxCall& c, M& m) {
-    const OnnxOps o{g, c};
-    const bool plain = c.in[0].dim() == static_cast<int64_t>(D) + 1;
-    const std::string axis = plain ? o.integers({0}) : "";
-    const std::string x = plain ? o.op("Unsqueeze", {c.names[0], axis}) : c.names[0];
     const int64_t n = m.options.num_features();
-    const std::string y = m.running_mean.defined()
-                              ? normalized(g, c, m, x)
-                              : o.op("InstanceNormalization",
-                                     {x, or_filled(g, c, "weight", m.weight, {n}, 1),
-                                      or_filled(g, c, "bias", m.bias, {n}, 0)},
-                                     epsilon(m.options.eps()));
-    return plain ? o.op("Squeeze", {y, axis}) : y;
+    return batched(g, c, D, [&](const std::string& x) {
+      if (m.running_mean.defined()) return normalized(g, c, m, x);
+      return g.node(
+          c.path, "InstanceNormalization",
+          {x, or_filled(g, c, "weight", m.weight, {n}, 1), or_filled(g, c, "bias", m.bias, {n}, 0)},
+          epsilon(m.options.eps()));
+    });
   });
 }
 

@@ -10,6 +10,7 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
+#include "nn/formats/onnx/examples_internal.h"
 #include "nn/formats/onnx/layers_internal.h"
 #include "nn/formats/onnx/tensors_internal.h"
 #include "runtime/base/atomic_file.h"
@@ -19,6 +20,7 @@ namespace ramet::formats {
 namespace {
 
 constexpr const char* kOp = "export_onnx";
+constexpr int64_t kNoBatch = -1;  // where no extent is free
 
 const OnnxLayers& layers() {
   static const OnnxLayers all = [] {
@@ -56,7 +58,7 @@ class Watch {
     });
     for (const auto& item : root.named_parameters()) {
       Tensor t = item.value();
-      tensors_.parameter(t, item.key());
+      tensors_.add_parameter(t, item.key());
       if (!t.defined() || !t.is_floating_point() || t.requires_grad() || t.grad_fn()) continue;
       frozen_.push_back(t);  // what is computed from it and whole numbers is recorded, too
       t.requires_grad_(true);
@@ -83,7 +85,7 @@ class Watch {
   }
   Watch(const Watch&) = delete;
 
-  /// After the forward: what it caught was thrown all the same.
+  /// Call after the forward. Throws an Error that the forward caught.
   void check() const {
     if (refusal_) std::rethrow_exception(refusal_);
     if (!calls_.empty()) caught();
@@ -92,13 +94,13 @@ class Watch {
   OnnxGraph& graph() { return graph_; }
   const OnnxTensors& tensors() const { return tensors_; }
   void know(const Tensor& t, const std::string& name) { tensors_.know(t, name); }
-  /// Dimension `dim` of this input is the batch, whose extent is free and is now `extent`.
+  /// Dimension `dim` of this input is the batch: a free extent, which is now `extent`.
   void batch(const std::string& input, int64_t dim, int64_t extent) {
     if (tensors_.batch.input.empty()) tensors_.batch = {input, dim, extent, ""};
   }
-  std::string name_of(const Tensor& t, const std::string& whose) {
+  std::string name_of(const Tensor& t, const std::string& layer) {
     const std::string where = calls_.empty() ? "" : calls_.back().path;
-    return t.defined() ? tensors_.name_of(t, where, whose) : "";
+    return t.defined() ? tensors_.name_of(t, where, layer) : "";
   }
 
  private:
@@ -139,7 +141,7 @@ class Watch {
     inside_ = false;
     call.out = out;
     if (out.empty()) call.refuse("returns no tensors that the exporter knows");
-    const std::vector<std::string> names = layer->add(graph_, call, module);
+    const std::vector<std::string> names = (*layer)(graph_, call, module);
     for (size_t i = 0; i < out.size(); ++i)
       if (out[i].defined()) know(out[i], names[i]);
   }
@@ -154,36 +156,6 @@ class Watch {
   bool inside_ = false;          // of a layer: what it calls is its own affair
   std::exception_ptr refusal_;   // the first
 };
-
-// Whole numbers that differ from the example's. They are in its range, with `more` at the upper
-// end. Of bools the opposite.
-Tensor other_whole_numbers(const Tensor& example, int64_t more) {
-  const Tensor x = example.to(kLong);
-  const bool is_bool = example.scalar_type() == kBool;
-  const int64_t low = is_bool ? 0 : x.min().item<int64_t>();
-  const int64_t range = is_bool ? 2 : x.max().item<int64_t>() - low + 1 + more;
-  // Each is moved along the range by a step of its own, which is not the range itself.
-  const Tensor step = (arange(x.numel(), TensorOptions(kLong)) * 7 + 3)
-                          .remainder(std::max<int64_t>(range - 1, 1))
-                          .add(1)
-                          .view(x.sizes())
-                          .to(x.device());
-  return ((x - low + step).remainder(range) + low).to(example.scalar_type());
-}
-
-// Numbers in the range of the example's that do not repeat: where one operation or another one
-// would give the same for the example, they differ here.
-Tensor other_numbers(const Tensor& example, double phase) {
-  if (!example.is_floating_point()) return other_whole_numbers(example, 1);
-  double low = example.min().to(kDouble).item<double>();
-  double high = example.max().to(kDouble).item<double>();
-  if (!std::isfinite(high - low)) low = high = 0;
-  if (!(high - low > 1e-6)) low -= 1, high += 1;
-  // Multiples of the inverse of the golden ratio, without their whole parts.
-  Tensor t = arange(example.numel(), TensorOptions(kDouble)) * 0.61803398874989484820 + phase;
-  t = (t - t.floor()) * (high - low) + low;
-  return t.view(example.sizes()).to(example.device(), example.scalar_type()).clone();
-}
 
 struct Run {
   std::string operators, bytes;
@@ -204,6 +176,16 @@ std::vector<std::string> names_of(const char* what, const std::vector<std::strin
   return names;
 }
 
+// is_batch(d): has dimension d of `t` the free extent?
+template <class F> ProtoMessage shape_of(const Tensor& t, const F& is_batch) {
+  ProtoMessage shape;
+  for (int64_t d = 0; d < t.dim(); ++d) {
+    ProtoMessage extent;
+    shape.message(1, is_batch(d) ? extent.text(2, "batch") : extent.integer(1, t.size(d)));
+  }
+  return shape;
+}
+
 // `like`: the outputs of a run with another extent of the batch; where those differ is no number.
 Run run(nn::Module& module, const std::vector<Tensor>& inputs, const OnnxOptions& options,
         const OnnxForward& forward, const Run* like) {
@@ -219,14 +201,10 @@ Run run(nn::Module& module, const std::vector<Tensor>& inputs, const OnnxOptions
     RAMET_CHECK(name == names[i] && !name.empty(), kOp, "got the input's name '", names[i],
                 "' twice");
     watch.know(x, name);
-    ProtoMessage shape;
-    for (int64_t d = 0; d < x.dim(); ++d) {
-      ProtoMessage extent;
-      const bool free = options.batch_dim() && wrap_dim(kOp, *options.batch_dim(), x.dim()) == d;
-      if (free) watch.batch(name, d, x.size(d));
-      shape.message(1, free ? extent.text(2, "batch") : extent.integer(1, x.size(d)));
-    }
-    watch.graph().input(name, x.scalar_type(), shape);
+    const int64_t batch =
+        options.batch_dim() ? wrap_dim(kOp, *options.batch_dim(), x.dim()) : kNoBatch;
+    if (batch != kNoBatch) watch.batch(name, batch, x.size(batch));
+    watch.graph().input(name, x.scalar_type(), shape_of(x, [&](int64_t d) { return d == batch; }));
     given.push_back(std::move(x));
   }
   Run result;
@@ -240,27 +218,17 @@ Run run(nn::Module& module, const std::vector<Tensor>& inputs, const OnnxOptions
     const std::string name = watch.graph().unused(out_names[i]);
     RAMET_CHECK(name == out_names[i], kOp, "got the output's name '", out_names[i],
                 "', which something else in the graph has");
-    ProtoMessage shape;
-    for (int64_t d = 0; d < y.dim(); ++d) {
-      ProtoMessage extent;
-      const bool free =
-          like && like->outputs[i].dim() == y.dim() && like->outputs[i].size(d) != y.size(d);
-      shape.message(1, free ? extent.text(2, "batch") : extent.integer(1, y.size(d)));
-    }
-    watch.graph().output(name, value, y.scalar_type(), shape);
+    const Tensor* const other = like && i < like->outputs.size() ? &like->outputs[i] : nullptr;
+    const auto is_batch = [&](int64_t d) {
+      return other && other->dim() == y.dim() && other->size(d) != y.size(d);
+    };
+    watch.graph().output(name, value, y.scalar_type(), shape_of(y, is_batch));
     y = y.detach();
   }
   result.constants = watch.tensors().constants();
   result.operators = watch.graph().operators();
   result.bytes = watch.graph().bytes();
   return result;
-}
-
-bool same_bits(const Tensor& a, const Tensor& b) {
-  if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
-  const Tensor x = a.detach().to(Device(kCPU, 0)).contiguous(),
-               y = b.detach().to(Device(kCPU, 0)).contiguous();
-  return x.nbytes() == 0 || std::memcmp(x.data_ptr(), y.data_ptr(), x.nbytes()) == 0;
 }
 
 // Which constants of a run are new tensors in another one: the forward makes them.
@@ -272,7 +240,7 @@ std::vector<size_t> made_anew(const Run& a, const Run& b) {
 }
 [[noreturn]] void refuse_constant(const OnnxTensors::Constant& c, const char* why) {
   fail(kOp, "in the forward of ", named(c.where), ": ",
-       c.whose.empty() ? std::string("an output") : "what '" + c.whose + "' is given", ", ",
+       c.layer.empty() ? std::string("an output") : "what '" + c.layer + "' is given", ", ",
        describe(c.tensor), ", is ", why);
 }
 constexpr const char* kMade =
@@ -281,23 +249,6 @@ constexpr const char* kMade =
 constexpr const char* kChanged =
     "made there, and changes with the inputs' values by something that is not recorded";
 constexpr const char* kOverwritten = "written by the forward where nothing is recorded";
-
-// Inputs that change what was computed from them without a history, comparisons above all. Floating
-// point inputs are filled with `value`; whole numbers are in the other order. Empty where that
-// changes no input.
-std::vector<Tensor> probe(const std::vector<Tensor>& inputs, double value) {
-  std::vector<Tensor> out;
-  bool integers = false, changed = false;
-  for (const Tensor& x : inputs) {
-    const bool floating = x.is_floating_point();
-    std::vector<int64_t> dims;
-    for (int64_t d = 0; d < x.dim(); ++d) dims.push_back(d);
-    out.push_back(floating ? full_like(x, value) : x.dim() == 0 ? x.clone() : x.flip(dims));
-    integers = integers || !floating;
-    changed = changed || (!floating && !same_bits(x, out.back()));
-  }
-  return integers && !changed ? std::vector<Tensor>() : out;
-}
 
 // What a forward makes may come from the inputs. Other inputs show most of that, not all: a
 // comparison with a number that no probe has looks like a constant. So the caller has to say that
@@ -331,65 +282,48 @@ void check_constants(const Run& run_of_first, const Run& other, const OnnxOption
   }
 }
 
-// Two extents for a free batch. No other dimension of inputs, parameters and buffers has them: a
-// size that is the batch's can be told by its number.
-std::pair<int64_t, int64_t> batches(const nn::Module& module, const std::vector<Tensor>& inputs,
-                                    const OnnxOptions& options) {
-  if (!options.batch_dim()) return {0, 0};
-  std::set<int64_t> taken;
-  for (const Tensor& x : inputs)
-    for (int64_t d = 0; x.defined() && d < x.dim(); ++d)
-      if (d != wrap_dim(kOp, *options.batch_dim(), x.dim())) taken.insert(x.size(d));
-  for (const auto& list : {module.named_parameters(), module.named_buffers()})
-    for (const auto& item : list)
-      if (item.value().defined())
-        for (const int64_t n : item.value().sizes()) taken.insert(n);
-  std::vector<int64_t> free;
-  const Tensor& x = inputs[0];
-  const int64_t own = x.defined() ? x.size(*options.batch_dim()) : 1;
-  if (own > 1 && !taken.count(own)) free.push_back(own);
-  for (const int64_t prime : {3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67})
-    if (!taken.count(prime) && prime != own) free.push_back(prime);
-  free.insert(free.end(), {71, 73});
-  return {free[0], free[1]};
-}
-
 }  // namespace
 
 std::string onnx_bytes(nn::Module& module, const std::vector<Tensor>& inputs,
                        const OnnxOptions& options, const OnnxForward& forward) {
   capture::refuse(kOp, "it runs the module's forward twice");
   RAMET_CHECK(!InferenceMode::is_enabled(), kOp, "called in inference mode, which records nothing");
-  const auto [batch, other_batch] = batches(module, inputs, options);
+  const auto [batch, other_batch] = batches(module, inputs, options.batch_dim());
   const auto of_batch = [&, dim = options.batch_dim()](const Tensor& x, int64_t extent) {
     if (!dim) return x.clone();
     const int64_t d = wrap_dim(kOp, *dim, x.dim());
     return x.index_select(d, arange(extent, TensorOptions(kLong)).remainder(x.size(d)));
   };
-  std::vector<Tensor> first, second;
+  bool integers = false;
   for (const Tensor& x : inputs) {
     RAMET_CHECK(x.defined() && x.numel() > 0, kOp, "got ",
                 x.defined() ? describe(x) : "an undefined tensor",
                 ", expected an example with elements");
-    const NoGradGuard data;
-    const Tensor example = of_batch(x.detach(), batch);
-    first.push_back(example.is_floating_point() ? other_numbers(example, 0.1) : example);
-    second.push_back(other_numbers(of_batch(x.detach(), other_batch), 0.7));
+    integers = integers || !x.is_floating_point();
   }
-  const auto run_other = [&] {
-    // The forward may not take numbers outside of the example's range, or no others.
-    for (const int64_t more : {1, 0}) try {
-        return run(module, second, options, forward, nullptr);
-      } catch (const Error&) {
-        for (size_t i = 0; i < inputs.size(); ++i) {
-          if (inputs[i].is_floating_point()) continue;
-          second[i] = of_batch(inputs[i].detach(), other_batch);
-          if (more) second[i] = other_whole_numbers(second[i], 0);
-        }
-      }
-    return run(module, second, options, forward, nullptr);
+  // The inputs with other floating-point numbers, and with the whole numbers that `whole` makes.
+  const auto numbers = [&](int64_t extent, double phase, const auto& whole) {
+    const NoGradGuard data;
+    std::vector<Tensor> out;
+    for (const Tensor& x : inputs) {
+      const Tensor example = of_batch(x.detach(), extent);
+      out.push_back(example.is_floating_point() ? other_numbers(example, phase) : whole(example));
+    }
+    return out;
   };
-  const Run other = run_other();
+  const auto as_given = [](const Tensor& x) { return x; };
+  const std::vector<Tensor> first = numbers(batch, 0.1, as_given);
+  const auto run_other = [&](const auto& whole) {
+    return run(module, numbers(other_batch, 0.7, whole), options, forward, nullptr);
+  };
+  // A forward may take no whole numbers outside of the example's range, or no others than its own.
+  const Run other = [&] {
+    for (const int64_t more : {1, 0})
+      if (integers) try {
+          return run_other([&](const Tensor& x) { return other_whole_numbers(x, more); });
+        } catch (const Error&) {}
+    return run_other(as_given);
+  }();
   const Run made = run(module, first, options, forward, options.batch_dim() ? &other : nullptr);
   check_constants(made, other, options, first, [&](const std::vector<Tensor>& probes) {
     return run(module, probes, options, forward, nullptr);

@@ -5,8 +5,8 @@
 // How: the module's forward runs in evaluation mode. Hooks see each module that is called (Note
 // [Module hooks] in nn/module/module.h). An observer sees each operation that is recorded, with its
 // arguments (autograd/graph/graph_observer.h). Each layer that is called becomes its operators. So
-// does each operation between layers. An operation without an operator is an Error that names it
-// and the module in whose forward it happens, and nothing is written.
+// does each operation between layers. An operation without an operator is an Error. It names the
+// operation and the module that calls it, and nothing is written.
 //
 // The example gives shapes and ranges of numbers. The forward runs twice with other numbers, and
 // must give the same graph. So most forwards that ask for values (item()) are refused. One that
@@ -15,9 +15,8 @@
 // Exported:
 // - maps, shapes: Linear, Bilinear, Embedding, EmbeddingBag of matrices, Identity, Flatten,
 //   Unflatten, PixelShuffle, PixelUnshuffle, Fold, Unfold
-// - images: Conv1-3d, ConvTranspose1-3d, MaxPool1-3d, AvgPool1-3d; AdaptiveAvgPool and
-//   AdaptiveMaxPool (where the output's extents do not divide the input's, window by window);
-//   Upsample; ReflectionPad, ReplicationPad, ZeroPad and ConstantPad
+// - images: Conv1-3d, ConvTranspose1-3d, MaxPool1-3d, AvgPool1-3d, AdaptiveAvgPool,
+//   AdaptiveMaxPool, Upsample; ReflectionPad, ReplicationPad, ZeroPad and ConstantPad
 // - norms: BatchNorm1-3d with running statistics, InstanceNorm1-3d, LayerNorm, GroupNorm, RMSNorm,
 //   LocalResponseNorm; CosineSimilarity, PairwiseDistance
 // - sequences: RNN, GRU, LSTM and their cells, with states given and returned; layers, directions;
@@ -75,7 +74,7 @@ struct RAMET_API OnnxOptions {
   /// As input_names.
   RAMET_ARG(std::vector<std::string>, output_names);
   /// This dimension of every input may have any extent (called "batch" in the file), and so may
-  /// what follows from it of the outputs. Checked: the forward also runs with twice as much.
+  /// what follows from it of the outputs. Checked: the forward also runs with another extent.
   RAMET_ARG(std::optional<int64_t>, batch_dim) = std::nullopt;
   /// The forward makes constants, as masks and positions, of shapes and of other constants. By
   /// default they are refused. For a tensor that is made of an input's values without a history, as
@@ -93,7 +92,7 @@ RAMET_API std::string onnx_bytes(nn::Module& module, const std::vector<Tensor>& 
 /// Writes the file whole or not at all.
 RAMET_API void write_onnx(const std::string& path, const std::string& bytes);
 
-/// The module behind a holder, a shared_ptr or a reference. For export_onnx, as all down to
+/// The module of a holder, a shared_ptr or a reference. For export_onnx, as all down to
 /// forward_of().
 template <class C> C& module_of(const nn::ModuleHolder<C>& holder) { return *holder.ptr(); }
 template <class C> C& module_of(const std::shared_ptr<C>& module) {

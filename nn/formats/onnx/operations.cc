@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <unordered_map>
@@ -114,18 +113,16 @@ std::string addmm(Op o) {
 // softmax(scale q k' + mask) v
 std::string attention(Op o) {
   const OnnxOps ops = o.ops();
-  std::vector<int64_t> order;
-  for (int64_t d = 0; d < o.in(1).dim(); ++d) order.push_back(d);
-  std::swap(order[order.size() - 1], order[order.size() - 2]);
+  const int64_t rank = o.in(1).dim();
   const std::string q = times(o, o.name(), number(o, "scale"));
-  std::string scores = ops.op("MatMul", {q, ops.moved(o.name(1), order)});
+  std::string scores = ops.op("MatMul", {q, ops.exchanged(o.name(1), rank, rank - 1, rank - 2)});
   if (o.arguments.flag("is_causal")) {
     const int64_t rows = o.in(0).size(-2), keys = o.in(1).size(-2);
     const Tensor later =
         full({rows, keys}, -std::numeric_limits<double>::infinity(), o.out().scalar_type());
     scores = ops.op("Add", {scores, o.graph.tensor(o.call.own("mask"), later.triu(1))});
   }
-  const std::string weights = ops.op("Softmax", {scores}, OnnxAttributes().integer("axis", -1));
+  const std::string weights = ops.op("Softmax", {scores}, onnx_axis(-1));
   return ops.op("MatMul", {weights, o.name(2)});
 }
 
@@ -151,14 +148,13 @@ std::string norm(Op o) {
   if (p != 1 && p != 2) o.call.refuse("a norm of order ", p, ", expected 1 or 2");
   return reduced(o, p == 1 ? "ReduceL1" : "ReduceL2");
 }
-OnnxAttributes axis(int64_t dim) { return OnnxAttributes().integer("axis", dim); }
 std::string softmax(Op o) {
   if (o.in(0).dim() == 0) o.call.refuse("softmax of a tensor without dimensions");
-  return o.ops().op("Softmax", {o.name()}, axis(o.arguments.integer("dim")));
+  return o.ops().op("Softmax", {o.name()}, onnx_axis(o.arguments.integer("dim")));
 }
 std::string log_softmax(Op o) {
   if (o.in(0).dim() == 0) o.call.refuse("log_softmax of a tensor without dimensions");
-  return o.ops().op("LogSoftmax", {o.name()}, axis(o.arguments.integer("dim")));
+  return o.ops().op("LogSoftmax", {o.name()}, onnx_axis(o.arguments.integer("dim")));
 }
 
 // ---- norms --------------------------------------------------------------------------------------
@@ -206,12 +202,10 @@ std::string reshape(Op o) {
 }
 std::string same(Op o) { return o.ops().op("Identity", {o.name()}); }
 std::string transpose(Op o) {
-  std::vector<int64_t> order;
-  for (int64_t d = 0; d < o.in(0).dim(); ++d) order.push_back(d);
-  if (order.empty()) return o.name();
-  std::swap(order[static_cast<size_t>(o.arguments.integer("dim0"))],
-            order[static_cast<size_t>(o.arguments.integer("dim1"))]);
-  return o.ops().moved(o.name(), order);
+  const int64_t rank = o.in(0).dim();
+  if (rank == 0) return o.name();
+  return o.ops().exchanged(o.name(), rank, o.arguments.integer("dim0"),
+                           o.arguments.integer("dim1"));
 }
 std::string permute(Op o) {
   std::vector<int64_t> order = o.arguments.integers("dims");
@@ -219,23 +213,16 @@ std::string permute(Op o) {
   return o.ops().moved(o.name(), order);
 }
 std::string select(Op o) {
-  const Tensor index = full({}, o.arguments.integer("index"), kLong);
-  return o.ops().op("Gather", {o.name(), o.graph.tensor(o.call.own("index"), index)},
-                    axis(o.arguments.integer("dim")));
-}
-std::string slice(Op o, int64_t dim, int64_t begin, int64_t end, int64_t step) {
-  const OnnxOps ops = o.ops();
-  std::vector<std::string> in{o.name(), ops.integers({begin}), ops.integers({end}),
-                              ops.integers({dim})};
-  if (step != 1) in.push_back(ops.integers({step}));
-  return ops.op("Slice", in);
+  return o.ops().selected(o.name(), o.arguments.integer("dim"), o.arguments.integer("index"));
 }
 std::string slice(Op o) {
   const autograd::Arguments& a = o.arguments;
-  const int64_t dim = a.integer("dim"), begin = a.integer("start"), end = a.integer("end");
-  const bool whole = begin == 0 && end == o.in(0).size(dim);  // whatever the extent is
-  if (whole && a.integer("step") == 1) return o.name();
-  return slice(o, dim, begin, whole ? std::numeric_limits<int64_t>::max() : end, a.integer("step"));
+  const int64_t dim = a.integer("dim"), begin = a.integer("start"), step = a.integer("step");
+  int64_t end = a.integer("end");
+  const bool whole = begin == 0 && end == o.in(0).size(dim);
+  if (whole && step == 1) return o.name();
+  if (whole) end = std::numeric_limits<int64_t>::max();  // whatever the extent is
+  return o.ops().slice(o.name(), dim, begin, end, step);
 }
 // The sizes as they come; a free extent is read from the model's input.
 std::string expand(Op o) {
@@ -259,21 +246,20 @@ std::string expand(Op o) {
     parts.push_back(o.batch.extent_in(o.graph));
   }
   flush();
-  const std::string sizes = parts.size() == 1 ? parts[0] : ops.op("Concat", parts, axis(0));
-  return ops.op("Expand", {o.name(), sizes});
+  return ops.op("Expand", {o.name(), ops.concat(parts, 0)});
 }
 std::string cat(Op o) {
   std::vector<std::string> parts;
   for (size_t i = 0; i < o.call.in.size(); ++i)
     if (o.in(i).dim() == o.out().dim()) parts.push_back(operand(o, i));  // [0] joins anything
-  return o.ops().op("Concat", parts, axis(o.arguments.integer("dim")));
+  return o.ops().op("Concat", parts, onnx_axis(o.arguments.integer("dim")));
 }
 std::string stack(Op o) {
   const int64_t dim = o.arguments.integer("dim");
   std::vector<std::string> parts;
   for (size_t i = 0; i < o.call.in.size(); ++i)
     parts.push_back(o.ops().op("Unsqueeze", {operand(o, i), o.ops().integers({dim})}));
-  return o.ops().op("Concat", parts, axis(dim));
+  return o.ops().op("Concat", parts, onnx_axis(dim));
 }
 std::vector<std::string> split(Op o) {
   const int64_t dim = o.arguments.integer("dim");
@@ -281,19 +267,16 @@ std::vector<std::string> split(Op o) {
   int64_t begin = 0;
   for (const Tensor& part : o.call.out) {
     const int64_t end = begin + part.size(dim);
-    parts.push_back(slice(o, dim, begin, end, 1));
+    parts.push_back(o.ops().slice(o.name(), dim, begin, end));
     begin = end;
   }
   return parts;
 }
 std::vector<std::string> unbind(Op o) {
-  const int64_t dim = o.arguments.integer("dim");
   std::vector<std::string> parts;
-  for (size_t i = 0; i < o.call.out.size(); ++i) {
-    const Tensor index = full({}, static_cast<int64_t>(i), kLong);
+  for (size_t i = 0; i < o.call.out.size(); ++i)
     parts.push_back(
-        o.ops().op("Gather", {o.name(), o.graph.tensor(o.call.own("index"), index)}, axis(dim)));
-  }
+        o.ops().selected(o.name(), o.arguments.integer("dim"), static_cast<int64_t>(i)));
   return parts;
 }
 std::string embedding(Op o) {
@@ -303,119 +286,103 @@ std::string embedding(Op o) {
 // ---- rows ---------------------------------------------------------------------------------------
 
 template <std::string (*f)(Op)> std::vector<std::string> one(Op o) { return {f(o)}; }
-template <const char* const& op> std::string plain(Op o) { return o.ops().op(op, {o.name()}); }
-
-#define RAMET_PLAIN(X) \
-  X(Relu, Relu)        \
-  X(Sigmoid, Sigmoid)  \
-  X(Tanh, Tanh)        \
-  X(Exp, Exp)          \
-  X(Neg, Neg)          \
-  X(Abs, Abs)          \
-  X(Sqrt, Sqrt)        \
-  X(Log, Log)          \
-  X(Sin, Sin)          \
-  X(Cos, Cos)          \
-  X(Tan, Tan)          \
-  X(Asin, Asin)        \
-  X(Acos, Acos)        \
-  X(Atan, Atan)        \
-  X(Sinh, Sinh)        \
-  X(Cosh, Cosh)        \
-  X(Erf, Erf)          \
-  X(Reciprocal, Reciprocal)
-#define RAMET_X(node, op) constexpr const char* k##node##Operator = #op;
-RAMET_PLAIN(RAMET_X)
-#undef RAMET_X
+// The operator of one input with the name of its node: "ReluBackward0".
+std::string plain(Op o) {
+  return o.ops().op(o.node.substr(0, o.node.find("Backward")).c_str(), {o.name()});
+}
 
 using Table = std::unordered_map<std::string, OnnxOperator>;
 const Table& table() {
-  static const Table all = {
-#define RAMET_X(node, op) {#node "Backward0", one<plain<k##node##Operator>>},
-      RAMET_PLAIN(RAMET_X)
-#undef RAMET_X
-          {"CloneBackward0", one<same>},
-      {"ToCopyBackward0", one<cast>},
-      {"GeluBackward0", one<gelu>},
-      {"SiluBackward0", one<silu>},
-      {"RsqrtBackward0", one<rsqrt>},
-      {"SoftplusBackward0", one<softplus>},
-      {"LeakyReluBackward0", one<leaky_relu>},
-      {"LeakyReluBackward1", one<leaky_relu>},
-      {"ClampBackward1", one<clamp>},
-      {"ClampMinBackward0", one<clamp>},
-      {"ClampMaxBackward0", one<clamp>},
-      {"AddBackward0", one<of_two<kAdd>>},
-      {"SubBackward0", one<of_two<kSub>>},
-      {"MulBackward0", one<of_two<kMul>>},
-      {"DivBackward0", one<of_two<kDiv>>},
-      {"PowBackward1", one<of_two<kPow>>},
-      {"MaximumBackward0", one<of_two<kMax>>},
-      {"MinimumBackward0", one<of_two<kMin>>},
-      {"MmBackward0", one<of_two<kMatMul>>},
-      {"BmmBackward0", one<of_two<kMatMul>>},
-      {"MvBackward0", one<of_two<kMatMul>>},
-      {"AddBackward1", one<of_number<kAdd>>},
-      {"SubBackward1", one<of_number<kSub>>},
-      {"MulBackward1", one<of_number<kMul>>},
-      {"DivBackward1", one<of_number<kDiv>>},
-      {"RsubBackward1", one<reverse_sub>},
-      {"PowBackward0", one<power_of>},
-      {"PowBackward2", one<number_to_power>},
-      {"WhereBackward0", one<where>},
-      {"MaskedFillBackward0", one<masked_fill>},
-      {"MaskedFillBackward1", one<masked_fill>},
-      {"LinearBackward0", one<linear>},
-      {"AddmmBackward0", one<addmm>},
-      {"ScaledDotProductAttentionBackward0", one<attention>},
-      {"SumBackward0", one<sum>},
-      {"SumBackward1", one<sum>},
-      {"MeanBackward0", one<mean>},
-      {"MeanBackward1", one<mean>},
-      {"ProdBackward0", one<product>},
-      {"ProdBackward1", one<product>},
-      {"NormBackward0", one<norm>},
-      {"NormBackward1", one<norm>},
-      {"NormBackward2", one<norm>},
-      {"NormBackward3", one<norm>},
-      {"AmaxBackward0", one<largest>},
-      {"AminBackward0", one<smallest>},
-      {"MaxBackward0", one<largest>},
-      {"MinBackward0", one<smallest>},
-      {"MaxBackward1", one<largest>},
-      {"MinBackward1", one<smallest>},
-      {"SoftmaxBackward0", one<softmax>},
-      {"LogSoftmaxBackward0", one<log_softmax>},
-      {"NativeBatchNormBackward0", one<batch_norm>},
-      {"NativeLayerNormBackward0", one<layer_norm>},
-      {"ViewBackward0", one<reshape>},
-      {"UnsqueezeBackward0", one<reshape>},
-      {"SqueezeBackward0", one<reshape>},
-      {"TransposeBackward0", one<transpose>},
-      {"PermuteBackward0", one<permute>},
-      {"SelectBackward0", one<select>},
-      {"SliceBackward0", one<slice>},
-      {"ExpandBackward0", one<expand>},
-      {"CatBackward0", one<cat>},
-      {"StackBackward0", one<stack>},
-      {"SplitBackward0", split},
-      {"SplitWithSizesBackward0", split},
-      {"UnbindBackward0", unbind},
-      {"EmbeddingBackward0", one<embedding>},
-      {"LstmLayerBackward0", onnx_recurrent_layer},
-      {"GruLayerBackward0", onnx_recurrent_layer},
-      {"ConvolutionBackward0", one<onnx_convolution>},
-      {"MaxPool2DWithIndicesBackward0", one<onnx_max_pool>},
-      {"AvgPool2DBackward0", one<onnx_average_pool>},
-      {"AdaptiveAvgPool2DBackward0", one<onnx_adaptive_pool>},
-      {"UpsampleNearest1DBackward0", one<onnx_upsample>},
-      {"UpsampleNearest2DBackward0", one<onnx_upsample>},
-      {"UpsampleNearest3DBackward0", one<onnx_upsample>},
-      {"UpsampleLinear1DBackward0", one<onnx_upsample>},
-      {"UpsampleBilinear2DBackward0", one<onnx_upsample>},
-      {"UpsampleTrilinear3DBackward0", one<onnx_upsample>},
-      {"UpsampleBicubic2DBackward0", one<onnx_upsample>},
-  };
+  static const Table all = [] {
+    Table rows = {
+        {"CloneBackward0", one<same>},
+        {"ToCopyBackward0", one<cast>},
+        {"GeluBackward0", one<gelu>},
+        {"SiluBackward0", one<silu>},
+        {"RsqrtBackward0", one<rsqrt>},
+        {"SoftplusBackward0", one<softplus>},
+        {"LeakyReluBackward0", one<leaky_relu>},
+        {"LeakyReluBackward1", one<leaky_relu>},
+        {"ClampBackward1", one<clamp>},
+        {"ClampMinBackward0", one<clamp>},
+        {"ClampMaxBackward0", one<clamp>},
+        {"AddBackward0", one<of_two<kAdd>>},
+        {"SubBackward0", one<of_two<kSub>>},
+        {"MulBackward0", one<of_two<kMul>>},
+        {"DivBackward0", one<of_two<kDiv>>},
+        {"PowBackward1", one<of_two<kPow>>},
+        {"MaximumBackward0", one<of_two<kMax>>},
+        {"MinimumBackward0", one<of_two<kMin>>},
+        {"MmBackward0", one<of_two<kMatMul>>},
+        {"BmmBackward0", one<of_two<kMatMul>>},
+        {"MvBackward0", one<of_two<kMatMul>>},
+        {"AddBackward1", one<of_number<kAdd>>},
+        {"SubBackward1", one<of_number<kSub>>},
+        {"MulBackward1", one<of_number<kMul>>},
+        {"DivBackward1", one<of_number<kDiv>>},
+        {"RsubBackward1", one<reverse_sub>},
+        {"PowBackward0", one<power_of>},
+        {"PowBackward2", one<number_to_power>},
+        {"WhereBackward0", one<where>},
+        {"MaskedFillBackward0", one<masked_fill>},
+        {"MaskedFillBackward1", one<masked_fill>},
+        {"LinearBackward0", one<linear>},
+        {"AddmmBackward0", one<addmm>},
+        {"ScaledDotProductAttentionBackward0", one<attention>},
+        {"SumBackward0", one<sum>},
+        {"SumBackward1", one<sum>},
+        {"MeanBackward0", one<mean>},
+        {"MeanBackward1", one<mean>},
+        {"ProdBackward0", one<product>},
+        {"ProdBackward1", one<product>},
+        {"NormBackward0", one<norm>},
+        {"NormBackward1", one<norm>},
+        {"NormBackward2", one<norm>},
+        {"NormBackward3", one<norm>},
+        {"AmaxBackward0", one<largest>},
+        {"AminBackward0", one<smallest>},
+        {"MaxBackward0", one<largest>},
+        {"MinBackward0", one<smallest>},
+        {"MaxBackward1", one<largest>},
+        {"MinBackward1", one<smallest>},
+        {"SoftmaxBackward0", one<softmax>},
+        {"LogSoftmaxBackward0", one<log_softmax>},
+        {"NativeBatchNormBackward0", one<batch_norm>},
+        {"NativeLayerNormBackward0", one<layer_norm>},
+        {"ViewBackward0", one<reshape>},
+        {"UnsqueezeBackward0", one<reshape>},
+        {"SqueezeBackward0", one<reshape>},
+        {"TransposeBackward0", one<transpose>},
+        {"PermuteBackward0", one<permute>},
+        {"SelectBackward0", one<select>},
+        {"SliceBackward0", one<slice>},
+        {"ExpandBackward0", one<expand>},
+        {"CatBackward0", one<cat>},
+        {"StackBackward0", one<stack>},
+        {"SplitBackward0", split},
+        {"SplitWithSizesBackward0", split},
+        {"UnbindBackward0", unbind},
+        {"EmbeddingBackward0", one<embedding>},
+        {"LstmLayerBackward0", onnx_recurrent_layer},
+        {"GruLayerBackward0", onnx_recurrent_layer},
+        {"ConvolutionBackward0", one<onnx_convolution>},
+        {"MaxPool2DWithIndicesBackward0", one<onnx_max_pool>},
+        {"AvgPool2DBackward0", one<onnx_average_pool>},
+        {"AdaptiveAvgPool2DBackward0", one<onnx_adaptive_pool>},
+        {"UpsampleNearest1DBackward0", one<onnx_upsample>},
+        {"UpsampleNearest2DBackward0", one<onnx_upsample>},
+        {"UpsampleNearest3DBackward0", one<onnx_upsample>},
+        {"UpsampleLinear1DBackward0", one<onnx_upsample>},
+        {"UpsampleBilinear2DBackward0", one<onnx_upsample>},
+        {"UpsampleTrilinear3DBackward0", one<onnx_upsample>},
+        {"UpsampleBicubic2DBackward0", one<onnx_upsample>},
+    };
+    for (const char* op :
+         {"Relu", "Sigmoid", "Tanh", "Exp", "Neg", "Abs", "Sqrt", "Log", "Sin", "Cos", "Tan",
+          "Asin", "Acos", "Atan", "Sinh", "Cosh", "Erf", "Reciprocal"})
+      rows[op + std::string("Backward0")] = one<plain>;
+    return rows;
+  }();
   return all;
 }
 
@@ -425,7 +392,7 @@ std::string OnnxBatch::extent_in(OnnxGraph& graph) {
   if (value.empty())
     value = graph.node("batch", "Gather",
                        {graph.node("batch", "Shape", {input}), graph.integers("batch.dim", {dim})},
-                       axis(0));
+                       onnx_axis(0));
   return value;
 }
 

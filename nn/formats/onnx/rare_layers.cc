@@ -21,11 +21,9 @@ std::string places(const OnnxOps& o, int64_t channels, IntArrayRef kernel) {
                                            .reshape({channels * n, 1, kernel[0], kernel[1]}));
 }
 template <class Options> OnnxAttributes blocks(const Options& options, int64_t channels) {
-  std::vector<int64_t> pads = IntArrayRef(options.padding()).vec();
-  pads.insert(pads.end(), options.padding()->begin(), options.padding()->end());
   OnnxAttributes a;
   a.integers("kernel_shape", options.kernel_size()).integers("strides", options.stride());
-  a.integers("pads", pads).integers("dilations", options.dilation());
+  a.integers("pads", both_ends(options.padding())).integers("dilations", options.dilation());
   return a.integer("group", channels);
 }
 

@@ -88,12 +88,9 @@ bool OnnxTensors::view_of(const Known& from, const Tensor& t, std::string& name)
   const auto cut = cut_of(x, t, offset);
   if (!cut) return false;
   if (t.dim() < x.dim()) {
-    const Tensor index = full({}, cut->start, kLong);
-    name = o.op("Gather", {from.name, graph_.tensor(call.own("index"), index)},
-                OnnxAttributes().integer("axis", cut->dim));
+    name = o.selected(from.name, cut->dim, cut->start);
   } else {
-    name = o.op("Slice", {from.name, o.integers({cut->start}),
-                          o.integers({cut->start + t.size(cut->dim)}), o.integers({cut->dim})});
+    name = o.slice(from.name, cut->dim, cut->start, cut->start + t.size(cut->dim));
   }
   return true;
 }
@@ -109,18 +106,22 @@ std::string OnnxTensors::plain_name(const Tensor& t) {
     return name;
   }
   if (t.grad_fn()) return "";
-  const auto p = std::find_if(parameters_.begin(), parameters_.end(), [&t](const Parameter& q) {
-    return q.tensor.defined() && q.tensor.is_same(t);
-  });
-  if (p == parameters_.end()) constants_.push_back({t, t.version(), prefix_, whose_});
-  name = graph_.tensor(p != parameters_.end() ? p->name : onnx_name(prefix_, "constant"), t);
+  const Parameter* const p = parameter(t);
+  if (!p) constants_.push_back({t, t.version(), prefix_, layer_});
+  name = graph_.tensor(p ? p->name : onnx_name(prefix_, "constant"), t);
   know(t, name);
   return name;
 }
 
+const OnnxTensors::Parameter* OnnxTensors::parameter(const Tensor& t) const {
+  for (const Parameter& p : parameters_)
+    if (p.tensor.is_same(t)) return &p;
+  return nullptr;
+}
+
 const OnnxTensors::Parameter* OnnxTensors::parameter_of(const autograd::Node& node) const {
   for (const Parameter& p : parameters_)
-    if (p.tensor.defined() && p.tensor->node == &node) return &p;
+    if (p.tensor->node == &node) return &p;
   return nullptr;
 }
 
@@ -172,10 +173,9 @@ std::string OnnxTensors::input_name(const OnnxHistory::Operation& operation, aut
 }
 
 std::string OnnxTensors::owner_of(const Tensor& t) const {
-  for (const Parameter& p : parameters_)
-    if (t.defined() && p.tensor.defined() && p.tensor.is_same(t))
-      return p.name.substr(0, p.name.rfind('.') == std::string::npos ? 0 : p.name.rfind('.'));
-  return "";
+  const Parameter* const p = t.defined() ? parameter(t) : nullptr;
+  const size_t dot = p ? p->name.rfind('.') : std::string::npos;
+  return dot == std::string::npos ? "" : p->name.substr(0, dot);
 }
 
 void OnnxTensors::add(autograd::Node& node) {
@@ -208,8 +208,8 @@ void OnnxTensors::add(autograd::Node& node) {
 }
 
 std::string OnnxTensors::name_of(const Tensor& t, const std::string& where,
-                                 const std::string& whose) {
-  prefix_ = where, whose_ = whose, asked_ = &t;
+                                 const std::string& layer) {
+  prefix_ = where, layer_ = layer, asked_ = &t;
   std::string name;
   if (t.grad_fn() && !current(t.impl()) && history_.of(*t.grad_fn())) {
     name = name_of_node(*t.grad_fn(), t->slot);
@@ -225,7 +225,7 @@ std::string OnnxTensors::name_of(const Tensor& t, const std::string& where,
 
 void OnnxTensors::refuse(const std::string& what) const {
   fail(kOp, "in the forward of ", named(prefix_), ": ",
-       whose_.empty() ? std::string("an output") : "what '" + whose_ + "' is given", ", ",
+       layer_.empty() ? std::string("an output") : "what '" + layer_ + "' is given", ", ",
        describe(*asked_), ", comes by an operation that cannot be exported: got ", what,
        ", expected layers, or what onnx.h lists as \"between\"");
 }

@@ -1,6 +1,6 @@
 // Names of tensors in the graph of operators. A tensor that goes from one layer to the next has the
-// name that its layer gave it. Another one gets the operators of the operations that made it, which
-// its history tells.
+// name that its layer gave it. Another one gets the operators of the operations that made it: its
+// history has them.
 #pragma once
 #include <map>
 #include <string>
@@ -24,17 +24,19 @@ class OnnxTensors {
 
   /// `t`, as it is now, has this name in the graph.
   void know(const Tensor& t, const std::string& name);
-  void parameter(const Tensor& t, const std::string& name) { parameters_.push_back({t, name}); }
+  void add_parameter(const Tensor& t, const std::string& name) {
+    if (t.defined()) parameters_.push_back({t, name});
+  }
   /// Tensors without a history that are no parameters: constants, if the forward did not make them.
   struct Constant {
     Tensor tensor;
     uint32_t version;
-    std::string where, whose;
+    std::string where, layer;
   };
   const std::vector<Constant>& constants() const { return constants_; }
-  /// Adds operators where `t` is not known. `where`: in which module's forward; `whose`: the layer
+  /// Adds operators where `t` is not known. `where`: in which module's forward; `layer`: the layer
   /// that gets it, "" for an output. An Error that says so where an operation has no operator.
-  std::string name_of(const Tensor& t, const std::string& where, const std::string& whose);
+  std::string name_of(const Tensor& t, const std::string& where, const std::string& layer);
 
  private:
   struct Known {
@@ -57,12 +59,14 @@ class OnnxTensors {
 
   const Known* current(const TensorImpl* t) const;
   bool view_of(const Known& from, const Tensor& t, std::string& name);
-  /// Of a tensor whose history is not asked for: what is known, a view of such, a parameter, a
+  /// The name without the history: of a known tensor, a view of one, a parameter or a
   /// constant.
   std::string plain_name(const Tensor& t);
   /// Of what the gradient `slot` of `node` belongs to. Adds the operators of the operations before
   /// it that have none yet, the first ones first; recursion would be as deep as the model.
   std::string name_of_node(autograd::Node& node, uint32_t slot);
+  /// Null of another tensor.
+  const Parameter* parameter(const Tensor& t) const;
   /// Null where `node` collects the gradient of no parameter.
   const Parameter* parameter_of(const autograd::Node& node) const;
   /// Parameters get names when an operator asks for them.
@@ -77,7 +81,7 @@ class OnnxTensors {
 
   OnnxGraph& graph_;
   const OnnxHistory& history_;
-  std::string prefix_, whose_;                            // what name_of() was given
+  std::string prefix_, layer_;                            // what name_of() was given
   const Tensor* asked_ = nullptr;                         // the same
   std::vector<Known> known_;                              // in the order of the forward
   std::unordered_map<const TensorImpl*, size_t> places_;  // in it, of the last of each

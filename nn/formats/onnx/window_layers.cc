@@ -1,7 +1,6 @@
 // Convolutions, pools, pads, upsampling.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "autograd/ops/make/factory.h"
 #include "nn/formats/onnx/layers_internal.h"
@@ -14,23 +13,6 @@
 
 namespace ramet::formats {
 namespace {
-
-// x[begin:end] along a dimension that is counted from the end.
-std::string slice(const OnnxOps& o, const std::string& x, int64_t dim, int64_t begin,
-                  int64_t end = std::numeric_limits<int64_t>::max()) {
-  return o.op("Slice", {x, o.integers({begin}), o.integers({end}), o.integers({dim})});
-}
-std::string concat(const OnnxOps& o, const std::vector<std::string>& parts, int64_t dim) {
-  return parts.size() == 1 ? parts[0]
-                           : o.op("Concat", parts, OnnxAttributes().integer("axis", dim));
-}
-
-// {before of each dimension..., behind of each...}
-std::vector<int64_t> twice(IntArrayRef pads) {
-  std::vector<int64_t> both = pads.vec();
-  both.insert(both.end(), pads.begin(), pads.end());
-  return both;
-}
 
 // ---- convolutions -------------------------------------------------------------------------------
 
@@ -69,9 +51,9 @@ template <size_t D, class M> void add_conv(OnnxLayers& layers) {
       for (size_t d = 0; circular && d < D; ++d) {  // Pad knows it from operator set 19 on
         const int64_t dim = static_cast<int64_t>(d) - static_cast<int64_t>(D);
         std::vector<std::string> parts{in[0]};
-        if (pads[d] > 0) parts.insert(parts.begin(), slice(o, in[0], dim, -pads[d]));
-        if (pads[D + d] > 0) parts.push_back(slice(o, in[0], dim, 0, pads[D + d]));
-        in[0] = concat(o, parts, dim);
+        if (pads[d] > 0) parts.insert(parts.begin(), o.slice(in[0], dim, -pads[d]));
+        if (pads[D + d] > 0) parts.push_back(o.slice(in[0], dim, 0, pads[D + d]));
+        in[0] = o.concat(parts, dim);
       }
       if (circular) {
         std::fill(pads.begin(), pads.end(), 0);
@@ -95,7 +77,7 @@ template <size_t D, class M> void add_conv_transpose(OnnxLayers& layers) {
   add_layer<M>(layers, [](OnnxGraph& g, const OnnxCall& c, M& m) {
     std::vector<std::string> in = operands(g, c, m);
     const auto& options = m.options;
-    std::vector<int64_t> pads = twice(options.padding()),
+    std::vector<int64_t> pads = both_ends(options.padding()),
                          more(options.output_padding()->begin(), options.output_padding()->end());
     for (size_t d = 0; d < D; ++d) {
       const int64_t n = c.in[0].size(static_cast<int64_t>(d) - static_cast<int64_t>(D));
@@ -104,12 +86,7 @@ template <size_t D, class M> void add_conv_transpose(OnnxLayers& layers) {
                           (*options.dilation())[d] * ((*options.kernel_size())[d] - 1) +
                           (*options.output_padding())[d] + 1;
       if (got != wanted) c.refuse("called with an output_size: give it output_padding instead");
-      // ONNX Runtime takes no more than a stride; less padding behind is the same.
-      if (more[d] < (*options.stride())[d]) continue;
-      const int64_t less = std::min(more[d], pads[D + d]);
-      pads[D + d] -= less, more[d] -= less;
-      if (more[d] >= (*options.stride())[d])
-        c.refuse("output_padding that is a stride or more, and more than the padding");
+      fit_output_padding(c, (*options.stride())[d], more[d], pads[D + d]);
     }
     return batched(g, c, D, [&](const std::string& x) {
       in[0] = x;
@@ -140,7 +117,7 @@ bool overhangs(const OnnxCall& c, const Options& options, IntArrayRef dilation) 
 template <class Options> OnnxAttributes window(const Options& options) {
   OnnxAttributes a;
   a.integers("kernel_shape", options.kernel_size()).integers("strides", options.stride());
-  return a.integers("pads", twice(options.padding()));
+  return a.integers("pads", both_ends(options.padding()));
 }
 
 template <size_t D, class M> void add_max_pool(OnnxLayers& layers) {
@@ -184,11 +161,10 @@ std::string window_by_window(const OnnxOps& o, std::string x, size_t dims, const
     std::vector<std::string> parts;
     for (int64_t i = 0; i < wanted; ++i) {
       OnnxAttributes a;
-      parts.push_back(o.op(reduce,
-                           {slice(o, x, dim, i * n / wanted, ceil_div((i + 1) * n, wanted))},
-                           a.integers("axes", {dim}).integer("keepdims", 1)));
+      const std::string window = o.slice(x, dim, i * n / wanted, ceil_div((i + 1) * n, wanted));
+      parts.push_back(o.op(reduce, {window}, a.integers("axes", {dim}).integer("keepdims", 1)));
     }
-    x = concat(o, parts, dim);
+    x = o.concat(parts, dim);
   }
   return x;
 }
@@ -241,38 +217,25 @@ std::string upsample(OnnxGraph& g, const OnnxCall& c, nn::UpsampleImpl& m) {
   const bool nearest = holds_alternative<enumtype::kNearest>(options.mode());
   const bool cubic = holds_alternative<enumtype::kBicubic>(options.mode());
   const bool corners = options.align_corners() && *options.align_corners();
-  OnnxAttributes a;
-  a.text("mode", nearest ? "nearest" : cubic ? "cubic" : "linear");
-  a.text("coordinate_transformation_mode", nearest   ? "asymmetric"
-                                           : corners ? "align_corners"
-                                                     : "half_pixel");
-  if (nearest) a.text("nearest_mode", "floor");
-  if (cubic) a.real("cubic_coeff_a", -0.75);
-  if (options.scale_factor()) {
-    const Tensor scales = empty({rank}, kFloat);
-    float* s = scales.data_ptr<float>();
-    bool all_stay = true, all_ones = true;
-    for (int64_t d = 0; d < rank; ++d) {
-      const int64_t n = c.in[0].size(d), wanted = c.out[0].size(d);
-      s[d] = d < 2 ? 1 : static_cast<float>((*options.scale_factor())[static_cast<size_t>(d - 2)]);
-      // Where the factor does not count here, it must not count there.
-      const bool plain = nearest ? rank == 4 : !cubic;
-      if (plain && wanted == n) s[d] = 1;
-      if (plain && nearest && wanted == 2 * n) s[d] = 2;
-      if (d >= 2 && static_cast<int64_t>(static_cast<float>(n) * s[d]) != wanted)
-        c.refuse("a scale_factor that makes another extent of ", n, " in float32, which ONNX has");
-      all_stay = all_stay && wanted == n, all_ones = all_ones && s[d] == 1;
-    }
-    if (all_stay && !all_ones && !corners)
-      c.refuse("a scale_factor that leaves the extents as they are: ONNX Runtime copies then");
-    return o.op("Resize", {c.names[0], "", g.tensor(c.own("scales"), scales)}, a);
+  const OnnxAttributes a = resize_attributes(nearest, cubic, corners);
+  if (!options.scale_factor()) return o.resized(c.names[0], c.out[0].sizes().slice(2), a);
+  const Tensor scales = empty({rank}, kFloat);
+  float* s = scales.data_ptr<float>();
+  bool all_stay = true, all_ones = true;
+  for (int64_t d = 0; d < rank; ++d) {
+    const int64_t n = c.in[0].size(d), wanted = c.out[0].size(d);
+    s[d] = d < 2 ? 1 : static_cast<float>((*options.scale_factor())[static_cast<size_t>(d - 2)]);
+    // Where the factor does not count here, it must not count there.
+    const bool plain = nearest ? rank == 4 : !cubic;
+    if (plain && wanted == n) s[d] = 1;
+    if (plain && nearest && wanted == 2 * n) s[d] = 2;
+    if (d >= 2 && static_cast<int64_t>(static_cast<float>(n) * s[d]) != wanted)
+      c.refuse("a scale_factor that makes another extent of ", n, " in float32, which ONNX has");
+    all_stay = all_stay && wanted == n, all_ones = all_ones && s[d] == 1;
   }
-  // Batch and channels as they come.
-  const std::string front = o.op(
-      "Slice", {o.op("Shape", {c.names[0]}), o.integers({0}), o.integers({2}), o.integers({0})});
-  const std::string sizes = o.op("Concat", {front, o.integers(c.out[0].sizes().slice(2))},
-                                 OnnxAttributes().integer("axis", 0));
-  return o.op("Resize", {c.names[0], "", "", sizes}, a);
+  if (all_stay && !all_ones && !corners)
+    c.refuse("a scale_factor that leaves the extents as they are: ONNX Runtime copies then");
+  return o.op("Resize", {c.names[0], "", g.tensor(c.own("scales"), scales)}, a);
 }
 
 template <size_t D, class Conv, class Transposed, class Max, class Avg, class ToAvg, class ToMax>

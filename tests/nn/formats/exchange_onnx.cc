@@ -207,6 +207,10 @@ template <class F> struct FunctionalImpl : nn::Module {
   nn::Linear fc{nullptr};
   nn::LSTM lstm{nullptr};
 };
+// An output for each row.
+struct RowsImpl : nn::Module {
+  std::vector<Tensor> forward(const Tensor& x) { return (x * 2).unbind(0); }
+};
 template <class F> std::string refusal(F f, const OnnxOptions& options = {}) {
   const auto m = std::make_shared<FunctionalImpl<F>>(f);
   const fs::path path = folder("onnx_refused") / "net.onnx";
@@ -273,6 +277,9 @@ TEST(Onnx, RefusesByTheModulesPath) {
   EXPECT_ERROR_TEXT(export_onnx(nn::Linear(2, 2), zeros({0, 2}), "x"), "expected an example");
   EXPECT_ERROR_TEXT(export_onnx(nn::Linear(2, 2), std::vector<Tensor>(2, ones({1, 2})), "x"),
                     "does not take 2 tensors");
+  for (const OnnxOptions& options : {OnnxOptions(), OnnxOptions().batch_dim(0)})
+    EXPECT_ERROR_TEXT(export_onnx(nn::Linear(2, 2), std::vector<Tensor>(), "x", options),
+                      "got 0 inputs, expected 1 to 4");
   EXPECT_ERROR_TEXT(export_onnx(nn::Linear(nullptr), ones({1, 2}), "x"), "empty ModuleHolder");
   nn::Linear hooked(2, 2);
   hooked->register_forward_hook(
@@ -353,6 +360,10 @@ TEST(Onnx, RefusesWhatItCannotTell) {
                   },
                   OnnxOptions().batch_dim(0)),
               "for another extent of batch_dim");
+  const auto rows = std::make_shared<RowsImpl>();
+  for (const int64_t batch : {2, 9})  // fewer outputs than for the other extent, and more
+    EXPECT_ERROR_TEXT(export_onnx(rows, ones({batch, 3}), "x", OnnxOptions().batch_dim(0)),
+                      "for another extent of batch_dim");
   expect_part(refusal([](auto& m, const Tensor& x) {
                 const Tensor made = x.gt(-9).to(kFloat).unsqueeze(0);
                 return std::get<0>(m.lstm(x.unsqueeze(0), std::make_tuple(made, made)));

@@ -330,8 +330,8 @@ class RAMET_API Tensor : public TensorBase {
   Tensor cuda() const { return to(Device(kCUDA)); }
   /// A copy of this CPU tensor in pinned memory; this tensor where it is pinned already or the
   /// program has no GPU. With non_blocking, `to` and `copy_` copy from and to pinned memory while
-  /// the host goes on. See Note [Copies that nobody waits for] in runtime/tensor/pinned.h. `device`
-  /// has no meaning: the memory is pinned for all GPUs. Differentiable.
+  /// the host goes on. See Note [Copies that do not block the host] in runtime/tensor/pinned.h.
+  /// `device` has no meaning: the memory is pinned for all GPUs. Differentiable.
   Tensor pin_memory(std::optional<Device> device = std::nullopt) const;
   /// Is its memory pinned?
   bool is_pinned(std::optional<Device> device = std::nullopt) const;

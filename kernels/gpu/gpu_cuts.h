@@ -1,7 +1,7 @@
 // How a GPU cuts long sums into pieces for many blocks of threads, and how many threads join the
 // results of the pieces. For fronts (workspaces), kernel files and tests.
 //
-// Note [Cuts for a nominal card]
+// Note [Cuts for a nominal GPU]
 // A cut decides which thread adds which elements, so it affects the bits. It follows from the shape
 // alone and is made for a fixed nominal GPU of 132 multiprocessors (an H100's or H200's), whatever
 // GPU is present. Each multiprocessor gets about four blocks, at 256 threads half of what it can

@@ -1,5 +1,5 @@
 // How a GPU cuts the gradient of a convolution's weight into parts. It sums the parts afterwards:
-// Note [Cuts for a nominal card] in kernels/gpu/gpu_cuts.h.
+// Note [Cuts for a nominal GPU] in kernels/gpu/gpu_cuts.h.
 #pragma once
 #include "kernels/image/conv2d.h"
 #include "kernels/util.h"

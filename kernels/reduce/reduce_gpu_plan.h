@@ -1,4 +1,4 @@
-// How a GPU cuts a reduction; Note [Cuts for a nominal card] in gpu_cuts.h. For plan_reduce, tests,
+// How a GPU cuts a reduction; Note [Cuts for a nominal GPU] in gpu_cuts.h. For plan_reduce, tests,
 // and the kernel file, which starts the planned kernels.
 #pragma once
 #include "kernels/gpu/gpu_cuts.h"

@@ -3,8 +3,8 @@
 #include "nn/module/any_value.h"
 #include "runtime/base/demangle.h"
 
-// Note [The door's prefix]. No header declares it: the compatibility headers define it as an inline
-// function, which may not be declared weak.
+// Note [The compatibility prefix]. No header declares it: the compatibility headers define it as an
+// inline function, which may not be declared weak.
 extern "C" __attribute__((weak, visibility("default"))) const char* ramet_root_namespace();
 
 namespace ramet::nn::detail {

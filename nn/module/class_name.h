@@ -2,7 +2,7 @@
 // are "torch::nn::Linear" in a program that includes the LibTorch compatibility headers
 // (tools/compat).
 //
-// Note [The door's prefix]
+// Note [The compatibility prefix]
 // One library serves both kinds of programs, so it asks for the prefix when it prints. It refers
 // weakly to a function, ramet_root_namespace, that need not be defined. The compatibility header
 // defines that function in every file that includes it, with default visibility whatever the

@@ -13,7 +13,7 @@
 // a time is under way. A thread that wants the next one waits for it. A thread that asks for an
 // earlier count does not wait.
 //
-// Note [Whose fault]
+// Note [Which thread gets a fault]
 // Threads have separate words, so that a fault of one does not hide a fault of another. There are
 // kFaultWords of them; further threads share. A fault in a worker's task belongs to the thread that
 // posted it (devices::origin). A fault in a graph belongs to the thread that made it. A thread that
@@ -81,7 +81,7 @@ class DataFaults {
   void tell(int device, Lock lock);
 
   std::mutex queueing_;  // Note [Looks]
-  std::mutex making_;    // for what the first check makes: waiters want it, too
+  std::mutex making_;    // for what the first check makes; other threads use it too
   std::mutex asking_;    // of own_, which never waits, and of the 2nd half of host_
   std::mutex raising_;   // of faults_ and reading_; under it CUDA is only queried
   std::condition_variable read_on_;

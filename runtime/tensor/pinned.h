@@ -1,7 +1,7 @@
 // Pinned host memory, which GPUs read and write by themselves, and copies from and to it that do
 // not block the host.
 //
-// Note [Copies that nobody waits for]
+// Note [Copies that do not block the host]
 // Between pinned memory and a GPU, a `non_blocking` copy returns when it is queued on the device's
 // copy stream. It runs concurrently with kernels that do not use its memory:
 //

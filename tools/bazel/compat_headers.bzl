@@ -40,7 +40,7 @@ def _compat_headers_impl(ctx):
 #   data: what it reads, itself among it
 #   include: the folder of the package where the other headers are
 #   lists: what --lists writes
-#   library: whose public names they are
+#   library: has these public names
 compat_headers = rule(
     implementation = _compat_headers_impl,
     attrs = {

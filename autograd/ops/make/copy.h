@@ -29,7 +29,7 @@ RAMET_API void copy_values(const TensorBase& dst, const TensorBase& src);
 /// and device. Adds no history and raises no version. REQUIRES: they do not overlap.
 RAMET_API void copy_reversed(const TensorBase& dst, const TensorBase& src, uint64_t dims);
 /// copy_values() that does not wait where one side is in pinned memory and the other on a GPU, and
-/// the host has nothing to convert. See Note [Copies that nobody waits for] in
+/// the host has nothing to convert. See Note [Copies that do not block the host] in
 /// runtime/tensor/pinned.h. `fresh`: nothing has used dst since it was allocated.
 RAMET_API void copy_values_later(const TensorBase& dst, const TensorBase& src, bool fresh);
 /// An Error unless the number fits in this dtype. Fractions are cut off, and -1 is 255 as uint8.

@@ -1,4 +1,4 @@
-// An operation between GPUs: Note [Groups of cards].
+// An operation between GPUs: Note [Groups of GPUs].
 #include <cstring>
 #include <thread>
 

@@ -1,6 +1,6 @@
 // The messages of one operation, and how its failures are named.
 //
-// Note [Groups of cards]
+// Note [Groups of GPUs]
 // If a group uses NCCL, operations on tensors of GPUs use the same algorithms and the same
 // messages. But these messages go from GPU to GPU, and their memory is device memory. The host does
 // not wait between the rounds of an operation. Messages, sums and copies are queued on the link's

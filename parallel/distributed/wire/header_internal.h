@@ -52,7 +52,7 @@ struct Shown {
   uint64_t elements = 0;
   ReduceOp reduce = ReduceOp::sum;
   uint8_t order = 0, leaves = 0;
-  bool over_cards = false;  // from GPU to GPU: Note [Groups of cards]
+  bool over_cards = false;  // from GPU to GPU: Note [Groups of GPUs]
   int32_t root = -1;
   uint64_t members = 0;    // their number
   uint64_t name_hash = 0;  // of the whole name and of the members' shapes

@@ -195,7 +195,7 @@ TEST(DataErrors, AnotherThreadsWaitLosesNothing) {
   EXPECT_EQ(x.index_select(0, good).item<float>(), 1);
 }
 
-// Note [Whose fault] in runtime/cuda/data_faults.h.
+// Note [Which thread gets a fault] in runtime/cuda/data_faults.h.
 TEST(DataErrors, ASecondThreadsFaultIsNotLostBehindTheFirst) {
   const Tensor x = ones({4}).to(gpu);
   (void)x.index_select(0, longs({1})).item<float>();

@@ -1,4 +1,4 @@
-// Movements whose operands are still being written.
+// Movements of operands that are still being written.
 #include <gtest/gtest.h>
 
 #include <chrono>

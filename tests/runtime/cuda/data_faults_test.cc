@@ -161,7 +161,7 @@ TEST(CudaDataFaults, AGraphLooksWheneverItIsLaunched) {
   }
 }
 
-// Note [Whose fault].
+// Note [Which thread gets a fault].
 TEST(CudaDataFaults, EveryThreadIsToldOfItsOwn) {
   const Gpus gpus(gpu_settings(2));
   constexpr int kThreads = 40;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Note [The door's prefix] in nn/module/class_name.h: what the library calls its classes, for every way to link it and the program.
+# Note [The compatibility prefix] in nn/module/class_name.h: what the library calls its classes, for every way to link it and the program.
 # Two files stand for the library: the one that knows the prefix, and what it calls.
 set -euo pipefail
 

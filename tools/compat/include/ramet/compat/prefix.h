@@ -1,5 +1,5 @@
-// Modules call themselves torch::nn::Linear in programs that include this: Note [The door's prefix]
-// in nn/module/class_name.h.
+// Modules call themselves torch::nn::Linear in programs that include this. See
+// Note [The compatibility prefix] in nn/module/class_name.h.
 #pragma once
 
 /// What the library asks for when it prints a class's name. `used`: nothing in the program calls

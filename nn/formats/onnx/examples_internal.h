@@ -13,8 +13,8 @@ namespace formats {
 /// end. Of bools the opposite.
 Tensor other_whole_numbers(const Tensor& example, int64_t more);
 
-/// Floating-point numbers in the range of the example's that do not repeat: where one operation or
-/// another one would give the same for the example, they differ here.
+/// Floating-point numbers in the range of the example's that do not repeat. So operations that give
+/// the same for the example differ here.
 Tensor other_numbers(const Tensor& example, double phase);
 
 /// Inputs that change what was computed from them without a history, comparisons above all.

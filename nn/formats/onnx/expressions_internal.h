@@ -74,8 +74,8 @@ template <class F> std::string batched(OnnxGraph& g, const OnnxCall& c, size_t d
 /// gelu(x): by its approximation with tanh, or by the error function.
 std::string gelu_operators(const OnnxOps& o, const std::string& x, bool by_tanh);
 
-/// The sizes that Reshape is given for from -> to, so that they hold for other batches too: 0 for
-/// the first dimensions that stay, -1 for the first that does not. `from` is not empty.
+/// Reshape's sizes for from -> to, which hold for other batches too. They are 0 for the first
+/// dimensions that stay, and -1 for the first that does not. `from` is not empty.
 std::vector<int64_t> reshape_sizes(IntArrayRef from, IntArrayRef to);
 
 /// The sizes with which a number for each channel goes along dimension 1 of `rank` dimensions.

@@ -30,6 +30,7 @@
 #include "parallel/apply/parallel_apply.h"
 #include "parallel/apply/value.h"
 #include "parallel/replicas/replica_set.h"
+#include "parallel/replicas/replicate.h"
 
 namespace ramet {
 namespace nn {
@@ -128,19 +129,6 @@ class RAMET_API DataParallelBase {
   std::function<Tensor(const Tensor&)> on_result_;
 };
 
-template <class T> struct ModuleClass { using type = T; };
-template <class T> struct ModuleClass<std::shared_ptr<T>> { using type = T; };
-template <class T> struct HolderClass { using type = typename T::ContainedType; };
-/// The module class of a holder, a shared_ptr or a module class.
-template <class T>
-using module_class_t = typename std::conditional_t<nn::detail::is_module_holder<T>::value,
-                                                   HolderClass<T>, ModuleClass<T>>::type;
-
-template <class T> std::shared_ptr<module_class_t<T>> shared(const T& module) {
-  if constexpr (nn::detail::is_module_holder<T>::value) return module.ptr();
-  else return module;
-}
-
 /// The replica sets of the functional form. A call takes a set out while it uses it, so concurrent
 /// calls on one module get different sets.
 RAMET_API std::unique_ptr<ReplicaSet> take_cached(const Module& module,
@@ -187,41 +175,6 @@ template <class ModuleType> class DataParallel : public detail::DataParallelBase
   }
   std::shared_ptr<M> module_;
 };
-
-/// Makes independent replicas of `module`, one for each device. The one on the module's own device
-/// shares its memory. Gradients reach the module until the last replica is gone; the values are
-/// those at the call. With `detach` they have no edges. ModuleType: a holder or a shared_ptr. No
-/// device: no replica.
-template <class ModuleType>
-std::vector<ModuleType> replicate(const ModuleType& module, const std::vector<Device>& devices,
-                                  bool detach = false) {
-  std::vector<ModuleType> out;
-  if (devices.empty()) return out;
-  ReplicaOptions options;
-  options.detach = detach;
-  const std::shared_ptr<ReplicaSet> set =
-      std::make_shared<ReplicaSet>(detail::shared(module), devices, options);
-  set->refresh();
-  using M = detail::module_class_t<ModuleType>;
-  for (int i = 0; i < set->size(); ++i)
-    out.emplace_back(std::shared_ptr<M>(set, &set->replica<M>(i)));
-  return out;
-}
-
-namespace detail {
-RAMET_API void replicate_grad_edges(const Module& module, const std::vector<Module*>& replicas,
-                                    const std::vector<Device>& devices);
-}
-/// For replicas that the program made: adds the gradients of their parameters, and of buffers that
-/// require grad, into `module`'s, matched by name. Errors: counts, names, shapes, dtypes or devices
-/// differ. Does nothing while grad mode is off.
-template <class ModuleType>
-void replicate_grad_edges(const ModuleType& module, const std::vector<ModuleType>& replicas,
-                          const std::vector<Device>& devices) {
-  std::vector<Module*> list;
-  for (const ModuleType& r : replicas) list.push_back(detail::shared(r).get());
-  detail::replicate_grad_edges(*detail::shared(module), list, devices);
-}
 
 /// Takes any arguments, as a tuple; returns the result of DataParallel's forward. Replica sets are
 /// kept from call to call while the module lives, one for each (module, devices, order). An empty

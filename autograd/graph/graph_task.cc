@@ -154,7 +154,7 @@ void GraphTask::process_bucket(ReduceBucket& bucket, const std::vector<Member>& 
         in[i].second.clear();  // `sums` alone holds it: it need not be copied
         if (sums[i].defined()) run_node(n, &sums[i], nullptr);
         sums[i] = Tensor();  // the leaf alone has it
-        bucket.on_accumulated(n);
+        static_cast<LeafBucket&>(bucket).on_accumulated(static_cast<AccumulateGrad*>(n));
       } else {
         if (observed_) tell_delivered(this, *n, &sums[i]);
         out.emplace_back(n->edges()[0], ranks[i], std::move(sums[i]));

@@ -7,6 +7,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/graph/captured_internal.h"
 #include "autograd/graph/graph_observer.h"
+#include "autograd/graph/reduce_bucket.h"
 #include "autograd/graph/view.h"
 #include "runtime/capture/capture.h"
 #include "runtime/devices/devices.h"
@@ -179,6 +180,8 @@ AccumulateGrad::AccumulateGrad(TensorImpl* of)
 // `where` may be returned only if nothing else holds last step's gradient (a handle, or a view of
 // its memory). One count answers that and "was it returned already": the returned tensor holds a
 // reference too, also when an exception drops it.
+ReduceBucket* AccumulateGrad::bucket() { return reduce; }
+
 Tensor AccumulateGrad::destination(uint32_t) {
   if (!where.defined()) return {};
   std::lock_guard lock(mutex);
@@ -263,7 +266,7 @@ void zero_grad(const Tensor& parameter, bool set_to_none) {
     static_cast<AccumulateGrad*>(node)->mark = AccumulateGrad::kZeroed;
 }
 
-void set_reduce_bucket(AccumulateGrad& leaf, ReduceBucket* bucket) {
+void set_reduce_bucket(AccumulateGrad& leaf, LeafBucket* bucket) {
   leaf.reduce = bucket;
   // Operations on the leaf inherit it: they run in the general pass, which knows when a gradient is
   // complete.

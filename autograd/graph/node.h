@@ -26,6 +26,7 @@ namespace ramet {
 namespace autograd {
 
 class GraphTask;
+class LeafBucket;
 class ReduceBucket;  // autograd/graph/reduce_bucket.h: nodes with gradients that are reduced
 
 /// What a node has of a node of its inputs: one reference, or borrowed.
@@ -249,7 +250,7 @@ struct RAMET_API AccumulateGrad final : Node {
   Tensor grad, where;              // collected so far; see above
   std::mutex mutex;                // several backwards may end in one leaf
   uint64_t copies = 0;             // gradients that had to be copied into `where`: tests count them
-  ReduceBucket* reduce = nullptr;  // set_reduce_bucket()
+  LeafBucket* reduce = nullptr;    // set_reduce_bucket()
   uint8_t mark = 0;                // what the code that reduces `grad` over processes knows of it;
                                    // mutable_grad(), through which callers set it, makes it 0
   static constexpr uint8_t kZeroed = 255;  // the mark of zero_grad()
@@ -259,7 +260,7 @@ struct RAMET_API AccumulateGrad final : Node {
   RawEdge* edges() override { return nullptr; }
   void apply(Tensor* in, Tensor* out) override;
   Tensor destination(uint32_t slot) override;
-  ReduceBucket* bucket() override { return reduce; }
+  ReduceBucket* bucket() override;
   bool runs_users_code() const override { return reduce || Node::runs_users_code(); }
 };
 
@@ -271,9 +272,9 @@ RAMET_API void set_grad_destination(const Tensor& leaf, Tensor where);
 /// Drops the gradient of a parameter, or fills it with zeros. Nothing where there is none.
 RAMET_API void zero_grad(const Tensor& parameter, bool set_to_none);
 /// From the next forward on, backward passes that reach the leaf call
-/// ReduceBucket::on_accumulated of `bucket` when its gradient is complete. Null: of none. Call it
+/// LeafBucket::on_accumulated of `bucket` when its gradient is complete. Null: of none. Call it
 /// while no backward pass runs.
-RAMET_API void set_reduce_bucket(AccumulateGrad& leaf, ReduceBucket* bucket);
+RAMET_API void set_reduce_bucket(AccumulateGrad& leaf, LeafBucket* bucket);
 
 // ---- what a backward function keeps -------------------------------------------------------------
 

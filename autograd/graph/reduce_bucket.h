@@ -1,4 +1,16 @@
-// ReduceBucket: the interface to code that reduces the gradients of several nodes at once.
+// ReduceBucket and LeafBucket: what a backward pass calls of code that reduces gradients of several
+// nodes at once.
+//
+// A pass calls in this order, each call once for a bucket or for each member:
+//
+//   on_backward_begun      the pass reaches the bucket
+//   on_last_contribution   a member's gradient is complete; other members may wait for theirs
+//   reduce                 all members are complete: one gradient for each
+//   on_reduced             a member's gradient goes on when this returns
+//   on_accumulated         a leaf has accumulated it (LeafBucket)
+//   on_backward_ended      the pass is over
+//
+// If a member never completes because a node failed, reduce() gets the complete ones at the end.
 #pragma once
 #include <atomic>
 #include <utility>
@@ -9,8 +21,8 @@
 namespace ramet {
 namespace autograd {
 
-/// Nodes; one call reduces their gradients, as soon as the last one is complete. They are nodes of
-/// replicas (parallel/nodes/reduce_add.h), or leaves with gradients that go on to other processes.
+/// Nodes; one call reduces their gradients, as soon as the last one is complete: sums over replicas
+/// (parallel/nodes/grad_bucket.h), or leaves.
 class RAMET_API ReduceBucket {
  public:
   virtual ~ReduceBucket() = default;
@@ -31,16 +43,6 @@ class RAMET_API ReduceBucket {
     (void)member;
     (void)sum;
   }
-  /// For a bucket of leaves: `leaf` has accumulated what this backward gave it, perhaps nothing.
-  virtual void on_accumulated(Node* leaf) { (void)leaf; }
-  /// For a bucket of leaves: do sums of 16-bit gradients enter further sums, which need the bits
-  /// that rounding removes? Then on_unrounded_sum() gets the float32 sum of the leaf's next
-  /// gradient.
-  virtual bool wants_unrounded() const { return false; }
-  /// A leaf's sum of contributions before and after it was rounded to the leaf's dtype.
-  virtual void on_unrounded_sum(const Tensor& sum, const Tensor& rounded) {
-    (void)sum, (void)rounded;
-  }
   /// Called when the backward that claimed the bucket is over. Work that reduce() left to run
   /// concurrently comes before everything that follows.
   virtual void on_backward_ended() {}
@@ -54,6 +56,20 @@ class RAMET_API ReduceBucket {
 
  private:
   std::atomic<GraphTask*> owner_{nullptr};
+};
+
+/// The bucket of leaves. Their gradients go on to other processes.
+class RAMET_API LeafBucket : public ReduceBucket {
+ public:
+  /// `leaf` has accumulated what this backward gave it, perhaps nothing.
+  virtual void on_accumulated(AccumulateGrad* leaf) { (void)leaf; }
+  /// Do sums of 16-bit gradients over replicas enter further sums, which need the bits that
+  /// rounding removes? Then on_unrounded_sum() gets the float32 sum of the leaf's next gradient.
+  virtual bool wants_unrounded() const { return false; }
+  /// A leaf's sum of contributions before and after it was rounded to the leaf's dtype.
+  virtual void on_unrounded_sum(const Tensor& sum, const Tensor& rounded) {
+    (void)sum, (void)rounded;
+  }
 };
 
 }  // namespace autograd

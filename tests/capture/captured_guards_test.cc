@@ -321,7 +321,7 @@ TEST(Guards, HooksOnAGradientThatIsReturned) {
 }
 
 // As those of processes, which are not captured.
-struct Doubles final : autograd::ReduceBucket {
+struct Doubles final : autograd::LeafBucket {
   std::vector<Tensor> reduce(const std::vector<std::pair<autograd::Node*, std::vector<Tensor>>>& in,
                              autograd::GraphTask&) override {
     std::vector<Tensor> out;

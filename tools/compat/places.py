@@ -60,7 +60,7 @@ OWN = {
     "autograd": """
         AddArguments Argument Arguments
         CheckedFunction ForwardContext ForwardContextGuard FunctionNode GradcheckOptions GraphPicture
-        Input LambdaNode ListNode NoGradGuard NodeCount NodeExtra NodePtr RawEdge ReduceBucket Saved SavedOutput SavesNothing
+        Input LambdaNode LeafBucket ListNode NoGradGuard NodeCount NodeExtra NodePtr RawEdge ReduceBucket Saved SavedOutput SavesNothing
         add_reduce_edge attach backward_twice check_fits collect_graph copy_reversed copy_values copy_values_later
         count_node count_node_slowly edge_of fill_values grad_accumulator gradcheck gradgradcheck in_turn
         index_add_zeros is_recorded keeps_tensors make_node new_node node_count nodes_alive note_meeting record

@@ -8,7 +8,7 @@ namespace ramet::distributed::detail {
 
 // The hook of one leaf. The engine calls it as soon as the leaf has its gradient. The plan decides
 // on the leaf's bucket.
-struct GradientReducer::Hook final : autograd::ReduceBucket {
+struct GradientReducer::Hook final : autograd::LeafBucket {
   GradientReducer& reducer;
   const size_t leaf;
   Hook(GradientReducer& r, size_t i) : reducer(r), leaf(i) {}
@@ -23,7 +23,7 @@ struct GradientReducer::Hook final : autograd::ReduceBucket {
   void on_last_contribution(autograd::Node*, size_t parts) override {
     reducer.on_last_contribution(leaf, parts);
   }
-  void on_accumulated(autograd::Node*) override { reducer.on_accumulated(leaf); }
+  void on_accumulated(autograd::AccumulateGrad*) override { reducer.on_accumulated(leaf); }
   bool wants_unrounded() const override { return reducer.adds_unrounded(); }
   void on_unrounded_sum(const Tensor& sum, const Tensor& rounded) override {
     reducer.on_unrounded_sum(leaf, sum, rounded);

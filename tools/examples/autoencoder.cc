@@ -60,17 +60,15 @@ int main(int argc, char** argv) {
   const std::string folder = argc > 2 ? argv[2] : "/usr/share/datasets/fashion-mnist";
   using torch::data::datasets::MNIST;
   const MNIST train(folder), test(folder, MNIST::Mode::kTest);
-  const auto pictures = [](const torch::Tensor& raw) {
-    return raw.reshape({-1, kPixels}).to(torch::kFloat) / 255;
-  };
-  const torch::Tensor unseen = pictures(test.raw_images().slice(0, 0, 1000));
+  const torch::Tensor seen = train.images().view({-1, kPixels}),
+                      unseen = test.images().slice(0, 0, 1000).view({-1, kPixels});
 
   torch::manual_seed(1);
   Autoencoder net;
   torch::optim::Adam adam(net->parameters(), torch::optim::AdamOptions(2e-3));
   for (int step = 0; step < steps; ++step) {
-    const torch::Tensor some = torch::randint(train.raw_images().size(0), {100});
-    const auto loss = net->loss(pictures(train.raw_images().index_select(0, some)));
+    const torch::Tensor some = torch::randint(seen.size(0), {100}, torch::kLong);
+    const auto loss = net->loss(seen.index_select(0, some));
     adam.zero_grad();
     (loss.picture + loss.numbers).backward();
     adam.step();
@@ -85,7 +83,7 @@ int main(int argc, char** argv) {
   std::cout << "pictures that it has not seen: " << loss.picture.item<float>() << " + "
             << loss.numbers.item<float>() << " nats\n";
   // Without any number: each pixel is as dark as on average.
-  const torch::Tensor mean = pictures(train.raw_images().slice(0, 0, 1000)).mean(0, true);
+  const torch::Tensor mean = seen.slice(0, 0, 1000).mean(0, true);
   const double average =
       F::binary_cross_entropy(mean.expand_as(unseen), unseen).item<double>() * kPixels;
   std::cout << "the average picture alone: " << average << " nats\n";

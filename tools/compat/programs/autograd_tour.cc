@@ -52,6 +52,58 @@ struct Reverse : torch::autograd::Function<Reverse> {
   }
 };
 
+// A linear layer, whose bias may be left out.
+class Affine : public torch::autograd::Function<Affine> {
+ public:
+  static torch::Tensor forward(AutogradContext* ctx, torch::Tensor input, torch::Tensor weight,
+                               torch::Tensor bias = torch::Tensor()) {
+    ctx->save_for_backward({input, weight, bias});
+    auto output = input.mm(weight.t());
+    if (bias.defined()) output += bias.unsqueeze(0).expand_as(output);
+    return output;
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list gradients) {
+    const auto saved = ctx->get_saved_variables();
+    const auto& g = gradients[0];
+    torch::Tensor of_bias;
+    if (saved[2].defined()) of_bias = g.sum(0);
+    return {g.mm(saved[1]), g.t().mm(saved[0]), of_bias};
+  }
+};
+
+torch::Tensor counted(at::IntArrayRef shape, double step) {
+  int64_t count = 1;
+  for (int64_t n : shape) count *= n;
+  return torch::arange(count, torch::kFloat).mul(step).sub(1).reshape(shape);
+}
+
+// What LibTorch's tutorial of autograd shows.
+void basics() {
+  auto x = torch::ones({2, 2}, torch::requires_grad());
+  auto y = x + 2;
+  auto z = y * y * 3;
+  auto out = z.mean();
+  std::cout << y.grad_fn()->name() << " " << z.grad_fn()->name() << " " << out.grad_fn()->name()
+            << "\n";
+  out.backward();
+  std::cout << x.grad() << "\n";
+
+  // A vector times the Jacobian.
+  x = torch::tensor({0.25, -1.5, 0.75}, torch::dtype(torch::kFloat).requires_grad(true));
+  y = x * 2;
+  while (y.norm().item<double>() < 1000) y = y * 2;
+  y.backward(torch::tensor({0.1, 1.0, 0.0001}, torch::kFloat));
+  std::cout << x.grad() << "\n" << x.detach().eq(x).all().item<bool>() << "\n";
+
+  x = counted({2, 3}, 0.5).requires_grad_();
+  auto weight = counted({4, 3}, 0.25).requires_grad_();
+  auto bias = torch::zeros({4}, torch::requires_grad());
+  Affine::apply(x, weight).sum().backward();
+  std::cout << x.grad() << "\n" << weight.grad() << "\n";
+  Affine::apply(x, weight, bias).sum().backward();
+  std::cout << bias.grad() << "\n";
+}
+
 void walk(torch::autograd::Node* node, int depth, std::set<torch::autograd::Node*>& seen) {
   if (node == nullptr) return;
   const auto name = node->name();  // without its namespace
@@ -64,6 +116,7 @@ void walk(torch::autograd::Node* node, int depth, std::set<torch::autograd::Node
 }
 
 int main() {
+  basics();
   auto x = torch::tensor({-1.0, 0.5, 2.0}, torch::requires_grad());
   auto w = torch::tensor({3.0, -2.0, 1.0}, torch::TensorOptions(torch::kFloat).requires_grad(true));
 
@@ -92,7 +145,7 @@ int main() {
   const auto out = (w * x.pow(2)).sum();
   const auto first = torch::autograd::grad({out}, {x}, /*grad_outputs=*/{}, /*retain_graph=*/true,
                                            /*create_graph=*/true)[0];
-  const auto penalty = (first.norm() - 1).pow(2);
+  const auto penalty = torch::pow(first.norm(2, /*dim=*/0) - 1, 2);
   penalty.backward();
   std::cout << "penalty " << penalty.view({1}) << "\n" << x.grad() << "\n" << w.grad() << "\n";
   const auto unused = torch::ones(2, torch::requires_grad());

@@ -119,6 +119,19 @@ int main() {
   for (size_t i = 0; i < mixed->size(); ++i) std::cout << i << " " << mixed[i]->name() << "\n";
   std::cout << mixed->at<torch::nn::LinearImpl>(0).options.in_features() << " in\n";
 
+  mixed[5]->as<torch::nn::Softmax>()->options.dim(0);
+  std::cout << mixed->forward(torch::ones({1, 4})) << "\n";
+
+  // Functions with arguments: pools, a shape.
+  auto stride = torch::ExpandingArray<2>({2, 2});
+  torch::ExpandingArray<2> shape({-1, 4});
+  Sequential pooled(Functional(torch::max_pool2d, 3, stride, 0, 1, false),
+                    Functional(torch::reshape, shape));
+  const auto squares = torch::arange(25, torch::kFloat).div_(2).view({1, 1, 5, 5});
+  std::cout << pooled->forward(squares) << "\n";
+  pooled->push_back(Functional(torch::log_softmax, 1, torch::nullopt));
+  std::cout << pooled->forward(torch::zeros({1, 1, 5, 5})) << "\n";
+
   // Names in front of modules, one list into another.
   Sequential named({{"fc", torch::nn::Linear(2, 2)}, {"act", torch::nn::Tanh()}});
   named->extend(*Sequential(torch::nn::Identity()));

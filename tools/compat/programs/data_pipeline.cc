@@ -33,7 +33,7 @@ struct Word {
   std::string text;
   int label;
 };
-struct Words : torch::data::datasets::Dataset<Words, Word> {
+struct Words : torch::data::Dataset<Words, Word> {
   std::vector<std::string> words{"ramet", "shoot", "root", "leaf", "node"};
   Word get(size_t index) override { return {words.at(index), static_cast<int>(index)}; }
   torch::optional<size_t> size() const override { return words.size(); }

@@ -1,5 +1,5 @@
-// Small files for the example programs: a scratch folder, images of ten classes that a few steps
-// of training tell apart, as IDX files (what MNIST is stored as) and as PPM pictures. Plain C++.
+// Files for an example program: images of ten classes that a few steps of training tell apart, as
+// IDX files (what MNIST is stored as). Plain C++.
 #pragma once
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,11 +29,6 @@ class Numbers {
   double next() {
     state_ = state_ * 1664525u + 1013904223u;
     return (state_ >> 8) / 16777216.0;
-  }
-  std::vector<float> between(double low, double high, size_t count) {
-    std::vector<float> values(count);
-    for (float& v : values) v = static_cast<float>(low + (high - low) * next());
-    return values;
   }
 
  private:
@@ -82,29 +77,6 @@ inline void write_idx(const std::string& folder, const std::string& part, uint32
 inline void write_mnist(const std::string& folder) {
   write_idx(folder, "train", 60000);
   write_idx(folder, "t10k", 10000);
-}
-
-/// A grey picture as a colour file ("P6").
-inline void write_ppm(const std::string& path, int label, int side, uint32_t seed) {
-  Numbers noise(seed);
-  std::ofstream file(path, std::ios::binary);
-  file << "P6\n" << side << " " << side << "\n255\n";
-  for (uint8_t v : picture(label, side, noise)) {
-    for (int channel = 0; channel < 3; ++channel) file.put(static_cast<char>(v));
-  }
-}
-
-/// Its bytes, row by row, three a pixel; none where it is no such file.
-inline std::vector<uint8_t> read_ppm(const std::string& path, int& side) {
-  std::ifstream file(path, std::ios::binary);
-  std::string kind;
-  int height = 0, top = 0;
-  file >> kind >> side >> height >> top;
-  file.get();
-  if (kind != "P6" || side != height || top != 255) return {};
-  std::vector<uint8_t> bytes(static_cast<size_t>(side) * height * 3);
-  file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  return file ? bytes : std::vector<uint8_t>();
 }
 
 }  // namespace example_data

@@ -154,6 +154,11 @@ int main(int argc, const char* argv[]) {
   }
   std::fflush(stdout);
 
+  const torch::Tensor labels = torch::empty(kBatchSize, device).uniform_(0.8, 1.0);
+  std::cout << torch::str("sample-", samples.size(), ".pt") << " "
+            << torch::randn({kBatchSize, kNoiseSize, 1}, device).sizes()
+            << ((labels >= 0.8).all() & (labels <= 1).all()).item<bool>() << "\n";
+
   const auto grid = torch::stack(samples);
   std::cout << "samples " << grid.sizes()
             << ", between -1 and 1: " << ((grid >= -1).all() & (grid <= 1).all()).item<bool>()

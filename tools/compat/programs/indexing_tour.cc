@@ -117,5 +117,9 @@ int main() {
   std::cout << low << at << "\n"
             << t.any().item<bool>() << (t > 0).all().item<bool>() << t.ndimension() << t.size(1)
             << "\n";
+  std::cout << torch::clamp(torch::tensor({0.5, 1.5, 1.0}), 1 - 0.2, 1 + 0.2)
+            << torch::min(torch::tensor({1., 3.}), torch::tensor({2., 2.})) << "\n";
+  std::cout << torch::nn::functional::one_hot(torch::tensor({1, 0}), 2)
+            << torch::eq(torch::tensor({1, 2}), 2).to(torch::kLong) << "\n";
   return 0;
 }

@@ -29,11 +29,8 @@ Image gradient(int width, int height) {
 
 // Height, width, channels of bytes to channels, height, width between 0 and 1.
 torch::Tensor to_tensor(Image& image) {
-  auto bytes = torch::from_blob(image.bytes.data(), {image.height, image.width, 3}, torch::kUInt8);
-  return bytes.permute({2, 0, 1})
-      .to(torch::kFloat32)
-      .div(255)
-      .clone(torch::MemoryFormat::Contiguous);
+  auto bytes = torch::from_blob(image.bytes.data(), {image.height, image.width, 3}, torch::kByte);
+  return bytes.permute({2, 0, 1}).to(torch::kF32).div(255).clone(torch::MemoryFormat::Contiguous);
 }
 
 Image to_image(const torch::Tensor& tensor) {
@@ -128,6 +125,15 @@ int main() {
   std::cout << ints << *ints.const_data_ptr<int>() << ints.mutable_data_ptr<int>()[3] << "\n";
   for (int64_t i = 0; i < ints.size(0); ++i)
     std::cout << ints[i].item<int>() << (i + 1 < ints.size(0) ? ", " : "\n");
+
+  // Tokens in numbers of 16 bits without a sign, as language models read them.
+  std::vector<uint16_t> words{1, 2, 65535, 40000};
+  const auto tokens = torch::from_blob(words.data(), {4}, torch::kUInt16);
+  std::cout << tokens.dtype() << " " << tokens.element_size() << " " << tokens.sizes() << "\n";
+  const auto ids = tokens.to(torch::kLong).view({2, 2});
+  std::cout << ids << "\n" << tokens[2].item<int64_t>() << "\n";
+  std::cout << (ids.to(torch::kUInt16).data_ptr<uint16_t>()[3] == 40000) << " " << torch::kUInt32
+            << "\n";
 
   // Accessors.
   auto grid = torch::arange(9, torch::kFloat64).view({3, 3});

@@ -220,6 +220,11 @@ int main() {
     std::cout << weight.key() << weight.value().sizes() << " ";
   std::cout << stack->all_weights().size() << "\n";
 
+  torch::nn::Embedding padded_words(torch::nn::EmbeddingOptions(3, 2).padding_idx(0));
+  padded_words(torch::tensor({0, 1, 1})).sum().backward();
+  std::cout << padded_words->weight.grad() << padded_words->weight[0].eq(0).all().item<bool>()
+            << "\n";
+
   const std::vector<torch::Tensor> list = {torch::ones({3, 2}), torch::full({1, 2}, 2.0),
                                            torch::full({2, 2}, 3.0)};
   const auto packed = rnn::pack_sequence(list, /*enforce_sorted=*/false);

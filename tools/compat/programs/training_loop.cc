@@ -1,6 +1,7 @@
 // All around an optimizer. Styles: groups of parameters with options of their own, casts to
 // AdamOptions, learning rates by hand and by schedulers (StepLR, ReduceLROnPlateau, one of one's
-// own), clip_grad_norm_ and _value_, closures, frozen layers, early stopping, a best model kept.
+// own), clip_grad_norm_ and _value_, closures, frozen layers, early stopping, a best model kept;
+// losses as functions and as modules, with their options.
 #include <torch/torch.h>
 
 #include <cmath>
@@ -80,7 +81,38 @@ template <typename Optimizer, typename Options> void run(const char* name, Optio
   std::printf("%s: error %.4f, norm %.3f\n", name, evaluate(*net, data), norm);
 }
 
+// Their values by hand: the probabilities are 1/2 and 1/4, and -log of them 1 and 2 times log(2).
+void losses() {
+  namespace nn = torch::nn;
+  namespace F = torch::nn::functional;
+  const auto y = torch::tensor({0.5, 0.25}), x = torch::tensor({1.0, 0.0});
+  std::printf(
+      "%.3f %.3f %.3f %.3f %.3f %.3f\n",
+      nn::BCELoss(nn::BCELossOptions().reduction(torch::kMean))(y, x).item<double>(),
+      F::binary_cross_entropy(y, x, F::BinaryCrossEntropyFuncOptions().reduction(torch::kSum))
+          .item<double>(),
+      F::mse_loss(y, x, torch::kMean).item<double>(),
+      F::l1_loss(y, x, F::L1LossFuncOptions(torch::kSum)).item<double>(),
+      F::smooth_l1_loss(y, x, F::SmoothL1LossFuncOptions().beta(0.5)).item<double>(),
+      torch::smooth_l1_loss(y, x).item<double>());
+
+  const auto scores = torch::log(torch::tensor({{1.0, 2.0, 1.0}, {4.0, 2.0, 2.0}}));
+  const auto classes = torch::tensor({1, 2}, torch::kLong);
+  nn::CrossEntropyLoss criterion(
+      nn::CrossEntropyLossOptions().weight(torch::tensor({1.0, 1.0, 2.0})).label_smoothing(0.3));
+  std::printf("%.3f %.3f\n", criterion(scores, classes).item<double>(),
+              F::cross_entropy(scores, classes, F::CrossEntropyFuncOptions().reduction(torch::kSum))
+                  .item<double>());
+  std::fflush(stdout);
+  std::cout << torch::softmax(scores, 1) << "\n"
+            << F::relu(x - y, F::ReLUFuncOptions().inplace(false)).exp_() << "\n"
+            << scores.mm(torch::ones_like(scores).t()) + torch::full({1}, 0.5).item() << "\n"
+            << y.std(/*unbiased=*/false).item<double>() << " "
+            << torch::sum(scores.exp().log().gt(0.5)).item<int64_t>() << "\n";
+}
+
 int main() {
+  losses();
   std::printf("before: %.4f\n", evaluate(*std::make_shared<Net>(), Data()));
   run<torch::optim::SGD>("SGD", torch::optim::SGDOptions(0.1));
   run<torch::optim::SGD>(

@@ -28,5 +28,11 @@ inline void expect_part(const std::string& text, const std::string& part) {
     const std::string error_text = ::ramet::error_of([&] { statement; }); \
     EXPECT_TRUE(::ramet::contains(error_text, part)) << error_text;       \
   } while (false)
+/// The same, and its text starts with this.
+#define EXPECT_ERROR_START(statement, start)                              \
+  do {                                                                    \
+    const std::string error_text = ::ramet::error_of([&] { statement; }); \
+    EXPECT_EQ(error_text.find(start), 0u) << error_text;                  \
+  } while (false)
 
 }  // namespace ramet

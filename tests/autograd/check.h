@@ -8,6 +8,7 @@
 
 #include "autograd/tensor.h"
 #include "tests/error_text.h"
+#include "tests/values.h"
 
 namespace ramet {
 
@@ -32,27 +33,6 @@ inline Tensor varied(IntArrayRef sizes, int seed = 0) {
 }
 inline Tensor varied_leaf(IntArrayRef sizes, int seed = 0) {
   return varied(sizes, seed).requires_grad_();
-}
-
-/// Row-major values of a float64 tensor, read through its strides.
-inline std::vector<double> values(const Tensor& t) {
-  std::vector<double> out;
-  const IntArrayRef sizes = t.sizes(), strides = t.raw_strides();
-  for (int64_t i = 0; i < t.numel(); ++i) {
-    int64_t rest = i, at = 0;
-    for (size_t d = sizes.size(); d-- > 0;) {
-      at += rest % sizes[d] * strides[d];
-      rest /= sizes[d];
-    }
-    switch (t.scalar_type()) {
-      case kDouble: out.push_back(static_cast<double*>(t.ptr())[at]); break;
-      case kFloat: out.push_back(static_cast<float*>(t.ptr())[at]); break;
-      case kLong: out.push_back(static_cast<double>(static_cast<int64_t*>(t.ptr())[at])); break;
-      case kBool: out.push_back(static_cast<bool*>(t.ptr())[at]); break;
-      default: fail("values", "dtype: got ", short_name_of(t.scalar_type()));
-    }
-  }
-  return out;
 }
 
 }  // namespace ramet

@@ -2,8 +2,6 @@
 #pragma once
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "autograd/gradcheck.h"
 #include "autograd/graph/node.h"
 #include "tests/autograd/check.h"
@@ -19,21 +17,6 @@ void expect_derivatives(F f, const std::vector<Tensor>& inputs, bool second = tr
   EXPECT_NO_THROW(autograd::gradcheck(g, inputs));
   if (!second) return;
   EXPECT_NO_THROW(autograd::gradgradcheck(g, inputs));
-}
-
-/// Element by element: |got - want| <= tolerance (1 + |want|); NaN equals NaN.
-inline void expect_values(const Tensor& t, const std::vector<double>& want,
-                          double tolerance = 1e-12) {
-  const std::vector<double> got = values(t);
-  ASSERT_EQ(got.size(), want.size()) << describe(t);
-  for (size_t i = 0; i < want.size(); ++i) {
-    if (std::isnan(want[i]) || std::isinf(want[i])) {
-      EXPECT_TRUE(got[i] == want[i] || (std::isnan(want[i]) && std::isnan(got[i])))
-          << "element " << i << ": got " << got[i] << ", expected " << want[i];
-    } else {
-      EXPECT_NEAR(got[i], want[i], tolerance * (1 + std::fabs(want[i]))) << "element " << i;
-    }
-  }
 }
 
 /// int64 values of one dimension, or of the given sizes.

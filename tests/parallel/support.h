@@ -15,6 +15,7 @@
 #include "runtime/base/half.h"
 #include "runtime/devices/gpu.h"
 #include "tests/error_text.h"
+#include "tests/values.h"
 
 namespace ramet {
 namespace testing {
@@ -83,36 +84,6 @@ inline Tensor filled(IntArrayRef sizes, double value, ScalarType dtype = kFloat,
   return make(sizes, std::vector<double>(static_cast<size_t>(n), value), dtype, device);
 }
 
-/// Row-major values, read through the strides.
-inline std::vector<double> values(const Tensor& t) {
-  if (!t.is_cpu()) {
-    const Tensor host(TensorBase::empty(t.sizes(), t.scalar_type(), kHost));
-    autograd::copy_values(host, t);
-    return values(host);
-  }
-  std::vector<double> out;
-  const void* p = t.ptr();
-  const IntArrayRef sizes = t.sizes(), strides = t.raw_strides();
-  for (int64_t i = 0; i < t.numel(); ++i) {
-    int64_t rest = i, at = 0;
-    for (size_t k = sizes.size(); k-- > 0;) {
-      at += rest % sizes[k] * strides[k];
-      rest /= sizes[k];
-    }
-    switch (t.scalar_type()) {
-      case kDouble: out.push_back(static_cast<const double*>(p)[at]); break;
-      case kFloat: out.push_back(static_cast<const float*>(p)[at]); break;
-      case kHalf: out.push_back(static_cast<float>(static_cast<const Half*>(p)[at])); break;
-      case kBFloat16: out.push_back(static_cast<float>(static_cast<const BFloat16*>(p)[at])); break;
-      case kLong: out.push_back(static_cast<double>(static_cast<const int64_t*>(p)[at])); break;
-      case kInt: out.push_back(static_cast<const int32_t*>(p)[at]); break;
-      case kByte: out.push_back(static_cast<const uint8_t*>(p)[at]); break;
-      case kBool: out.push_back(static_cast<const bool*>(p)[at]); break;
-      default: fail("values", "dtype: got ", short_name_of(t.scalar_type()));
-    }
-  }
-  return out;
-}
 inline std::vector<int64_t> shape(const Tensor& t) { return t.sizes().vec(); }
 
 /// Opens once; wait() blocks until then.
@@ -136,11 +107,3 @@ class Latch {
 
 }  // namespace testing
 }  // namespace ramet
-
-/// EXPECT that evaluating `expression` throws a text that contains `part`.
-#define EXPECT_ERROR(expression, part)                                             \
-  do {                                                                             \
-    const std::string ramet_text = ::ramet::error_of([&] { (void)(expression); }); \
-    EXPECT_TRUE(::ramet::contains(ramet_text, part))                               \
-        << "got: " << ramet_text << "\nexpected: " << (part);                      \
-  } while (false)

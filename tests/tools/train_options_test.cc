@@ -95,7 +95,7 @@ TEST_F(TrainTest, RefusesAPageThatCannotBeWritten) {
   check_page("o/step.html", "o");
   check_page("step.html", "o");
   const auto refused = [](const std::string& page, const std::string& part) {
-    expect_part(error_of([&] { check_page(page, "o"); }), part);
+    EXPECT_ERROR_TEXT(check_page(page, "o"), part);
   };
   refused(folder_ + "/none/step.html", "--explore: cannot write into \"" + folder_ + "/none/\"");
   refused(folder_, "--explore: got \"" + folder_ + "\", expected the name of a file");
@@ -188,7 +188,7 @@ TEST(TrainOptions, Devices) {
   EXPECT_EQ(parse_order("fixed"), parallel::ReduceOrder::fixed());
   EXPECT_EQ(parse_order("any"), parallel::ReduceOrder::any());
   for (const char* bad : {"tree", "tree:", "tree:3", "tree:0", "tree:32", "tree:4x", "sorted"}) {
-    expect_part(error_of([&] { parse_order(bad); }), "--reduce: got \"" + std::string(bad) + "\"");
+    EXPECT_ERROR_TEXT(parse_order(bad), "--reduce: got \"" + std::string(bad) + "\"");
   }
 }
 
@@ -201,8 +201,8 @@ TEST(TrainOptions, SharesOfABatch) {
   // Of processes, each of which has its own.
   EXPECT_EQ(shares_of(7, 2, 2, "fixed"), (Shares{2, 2, 2, 1}));
   EXPECT_EQ(shares_of(7, 2, 2, "tree:4"), (Shares{2, 2, 2, 1}));
-  expect_part(error_of([] { shares_of(3, 2, 2, "fixed"); }),
-              "--batch: got a batch of 3, expected at least one for each of 4 replicas");
+  EXPECT_ERROR_TEXT(shares_of(3, 2, 2, "fixed"),
+                    "--batch: got a batch of 3, expected at least one for each of 4 replicas");
 }
 
 TEST(TrainOptions, ResumedSettingsComeFromTheCheckpoint) {
@@ -222,7 +222,7 @@ TEST(TrainOptions, ResumedSettingsComeFromTheCheckpoint) {
   parse({"--resume", "--batch", "64"}, other);
   EXPECT_EQ(error_of([&] { other.adopt(saved.config()); }),
             "[train] --batch: got 64, expected 32 as in the checkpoint");
-  expect_part(error_of([&] { other.adopt("{"); }), "settings are damaged");
+  EXPECT_ERROR_TEXT(other.adopt("{"), "settings are damaged");
 }
 
 // ---- what is refused before anything is written

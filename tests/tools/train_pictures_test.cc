@@ -49,10 +49,7 @@ TEST(Grid, PicturesStandInRows) {
     EXPECT_EQ(pixel(0, 0), "\xff\xff\xff");
     EXPECT_EQ(pixel(140, 100), "\xff\xff\xff") << "there is no fourth picture";
   }
-  expect_part(error_of([] {
-                picture_grid(zeros({1, 2, 3, 3}), 1);
-              }),
-              "expected (N, 1 or 3, height, width)");
+  EXPECT_ERROR_TEXT(picture_grid(zeros({1, 2, 3, 3}), 1), "expected (N, 1 or 3, height, width)");
 }
 
 History& filled(History& h, int epochs, int steps) {

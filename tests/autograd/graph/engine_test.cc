@@ -81,10 +81,8 @@ TEST(Engine, GradOfANonLeaf) {
 TEST(Engine, UnusedInput) {
   const Tensor x = leaf({1.0}), z = leaf({1.0});
   const Tensor y = (x * 2).sum();
-  EXPECT_NE(error_of([&] {
-              autograd::grad({y}, {z}, {}, true);
-            }).find("appears to not have been used in the graph"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(autograd::grad({y}, {z}, {}, true),
+                    "appears to not have been used in the graph");
   EXPECT_FALSE(autograd::grad({y}, {z}, {}, true, false, true)[0].defined());
 }
 
@@ -107,29 +105,19 @@ TEST(Engine, BackwardIntoANonLeaf) {
   EXPECT_FALSE(x.grad().defined());
   (x * 3).sum().backward({}, {}, false, std::vector<Tensor>{x, x});
   EXPECT_EQ(values(x.grad()), (std::vector<double>{3, 3})) << "named twice, counted once";
-  EXPECT_NE(error_of([&] {
-              y.sum().backward({}, {}, false, std::vector<Tensor>{});
-            }).find("'inputs' argument to backward cannot be empty"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(y.sum().backward({}, {}, false, std::vector<Tensor>{}),
+                    "'inputs' argument to backward cannot be empty");
 }
 
 TEST(Engine, ErrorsNameWhatIsWrong) {
   const Tensor x = leaf({1.0, 2.0});
-  EXPECT_NE(error_of([&] {
-              (x * 2).backward();
-            }).find("grad can be implicitly created only for scalar outputs"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] {
-              x.detach().sum().backward();
-            }).find("does not require grad and does not have a grad_fn"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] { (x * 2).backward(constant({1.0})); }).find("Mismatch in shape"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] { Tensor().backward(); }).find("undefined"), std::string::npos);
-  EXPECT_NE(error_of([&] {
-              (x * 2).requires_grad_(false);
-            }).find("you can only change requires_grad flags of leaf"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT((x * 2).backward(), "grad can be implicitly created only for scalar outputs");
+  EXPECT_ERROR_TEXT(x.detach().sum().backward(),
+                    "does not require grad and does not have a grad_fn");
+  EXPECT_ERROR_TEXT((x * 2).backward(constant({1.0})), "Mismatch in shape");
+  EXPECT_ERROR_TEXT(Tensor().backward(), "undefined");
+  EXPECT_ERROR_TEXT((x * 2).requires_grad_(false),
+                    "you can only change requires_grad flags of leaf");
 }
 
 TEST(Engine, NoGradRecordsNothing) {
@@ -151,11 +139,8 @@ TEST(Engine, InferenceTensorsAreRefusedByBackward) {
     EXPECT_TRUE(t.is_inference());
   }
   const Tensor x = leaf({1.0, 2.0});
-  EXPECT_NE(error_of([&] { x* t; }).find("Inference tensors cannot be saved for backward"),
-            std::string::npos);
-  EXPECT_NE(
-      error_of([&] { t.add_(1); }).find("Inplace update to inference tensor outside InferenceMode"),
-      std::string::npos);
+  EXPECT_ERROR_TEXT(x * t, "Inference tensors cannot be saved for backward");
+  EXPECT_ERROR_TEXT(t.add_(1), "Inplace update to inference tensor outside InferenceMode");
 }
 
 TEST(Engine, DoubleBackward) {
@@ -230,9 +215,7 @@ TEST(Engine, LeafHookSeesTheWholeGradientOnce) {
 TEST(Engine, HookMayNotChangeTheShape) {
   const Tensor x = leaf({1.0, 2.0});
   x.register_hook([](Tensor g) { return g.sum(); });
-  EXPECT_NE(
-      error_of([&] { (x * 2).sum().backward(); }).find("has changed the size, dtype or device"),
-      std::string::npos);
+  EXPECT_ERROR_TEXT((x * 2).sum().backward(), "has changed the size, dtype or device");
 }
 
 TEST(Engine, AHookThatRemovesItselfSkipsNoOther) {
@@ -335,8 +318,8 @@ TEST(Engine, AnomalyModeNamesFunctionAndNan) {
   const Tensor x = leaf({0.0});
   const Tensor y = (x.sqrt() * 0).sum();
   const std::string what = error_of([&] { y.backward(); });
-  EXPECT_NE(what.find("returned nan values"), std::string::npos) << what;
-  EXPECT_NE(what.find("SqrtBackward0"), std::string::npos) << what;
+  expect_part(what, "returned nan values");
+  expect_part(what, "SqrtBackward0");
 }
 
 struct MyError : Error {

@@ -31,14 +31,9 @@ TEST(Inplace, OnANonLeaf) {
 
 TEST(Inplace, OnALeafIsRefused) {
   const Tensor x = leaf({1, 2});
-  EXPECT_NE(error_of([&] {
-              x.add_(1);
-            }).find("a leaf Variable that requires grad is being used in an in-place operation"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] {
-              x.view({2, 1}).add_(1);
-            }).find("a view of a leaf Variable that requires grad"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(x.add_(1),
+                    "a leaf Variable that requires grad is being used in an in-place operation");
+  EXPECT_ERROR_TEXT(x.view({2, 1}).add_(1), "a view of a leaf Variable that requires grad");
   NoGradGuard off;
   x.add_(1);
   EXPECT_EQ(values(x), (Values{2, 3}));
@@ -47,8 +42,7 @@ TEST(Inplace, OnALeafIsRefused) {
 TEST(Inplace, OnAViewThatIsALeafIsRefused) {
   const Tensor base = constant({1, 2}), x = base.view({2, 1});
   x.requires_grad_();
-  EXPECT_NE(error_of([&] { x.add_(1); }).find("a view of a leaf Variable that requires grad"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(x.add_(1), "a view of a leaf Variable that requires grad");
   EXPECT_TRUE(x.is_leaf());
   EXPECT_EQ(values(base), (Values{1, 2}));
 }
@@ -68,17 +62,16 @@ TEST(Inplace, SavedInputChangedIsAnErrorNamingBoth) {
   const Tensor y = (h * h).sum();
   h.add_(1);
   const std::string what = error_of([&] { y.backward(); });
-  EXPECT_NE(what.find("has been modified by an inplace operation"), std::string::npos) << what;
-  EXPECT_NE(what.find("MulBackward0"), std::string::npos) << what;
-  EXPECT_NE(what.find("add_"), std::string::npos) << what;
+  expect_part(what, "has been modified by an inplace operation");
+  expect_part(what, "MulBackward0");
+  expect_part(what, "add_");
 }
 
 TEST(Inplace, SavedOutputChangedIsAnError) {
   const Tensor x = leaf({1, 2});
   Tensor y = x.exp();
   y.mul_(2);
-  EXPECT_NE(error_of([&] { y.sum().backward(); }).find("has been modified by an inplace operation"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(y.sum().backward(), "has been modified by an inplace operation");
 }
 
 TEST(Inplace, OperationOnItsOwnOutputIsFine) {
@@ -212,10 +205,8 @@ TEST(Inplace, CopyOfATransposedSelf) {
 
 TEST(Inplace, ExpandedMemoryIsRefused) {
   Tensor b = constant({1, 2});
-  EXPECT_NE(error_of([&] {
-              b.view({2, 1}).expand({2, 3}).add_(1);
-            }).find("more than one element of the written-to tensor"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(b.view({2, 1}).expand({2, 3}).add_(1),
+                    "more than one element of the written-to tensor");
 }
 
 // Such a view has no history: its gradient does not reach the leaf, and no operation may write
@@ -228,8 +219,7 @@ TEST(Inplace, ViewsOfWhatBecomesALeafLater) {
   EXPECT_TRUE(b.view({2, 2}).requires_grad());
   (b * v.view({4})).sum().backward();
   EXPECT_EQ(values(b.grad()), (Values{1, 2, 3, 4}));
-  EXPECT_NE(error_of([&] { v.mul_(2); }).find("a view of a leaf Variable that requires grad"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(v.mul_(2), "a view of a leaf Variable that requires grad");
   NoGradGuard off;
   v.mul_(2);
   EXPECT_EQ(values(b), (Values{2, 4, 6, 8}));
@@ -261,8 +251,7 @@ TEST(Inplace, NoGradViewIsRefused) {
     NoGradGuard off;
     v = h.view({2, 1});
   }
-  EXPECT_NE(error_of([&] { v.add_(1); }).find("A view was created in no_grad mode"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(v.add_(1), "A view was created in no_grad mode");
 }
 
 // Operations that end with a view of what they have made give results like any other.
@@ -428,8 +417,7 @@ TEST(Inplace, AnotherGeometryOfWhatIsSaved) {
     return autograd::grad({y}, {x}, {ones_like(y)})[0];
   };
   for (const Tensor& t : {constant, weight})
-    EXPECT_NE(error_of([&] { turned(t); }).find("modified by an inplace operation"),
-              std::string::npos);
+    EXPECT_ERROR_TEXT(turned(t), "modified by an inplace operation");
   EXPECT_EQ(values(turned(between)), (Values{5, 6, 7, 8}));
 }
 

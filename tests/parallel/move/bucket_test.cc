@@ -54,12 +54,12 @@ TEST(PlanBuckets, Upstream) {
 }
 
 TEST(PlanBuckets, Errors) {
-  EXPECT_ERROR(plan_buckets(floats({1}), ArrayRef<int64_t>()), "expected at least one");
-  EXPECT_ERROR(plan_buckets(floats({1}), int64_t{-1}), "limit: got -1");
+  EXPECT_ERROR_TEXT(plan_buckets(floats({1}), ArrayRef<int64_t>()), "expected at least one");
+  EXPECT_ERROR_TEXT(plan_buckets(floats({1}), int64_t{-1}), "limit: got -1");
   // Sums that wrap.
   const BucketItem huge{INT64_MAX - 1, kFloat};
   EXPECT_EQ(plan_buckets({huge, huge}, int64_t{100}), (Groups{{0}, {1}}));
-  EXPECT_ERROR(plan_buckets({huge, huge}, INT64_MAX, GroupRule::upstream), "bytes of a group");
+  EXPECT_ERROR_TEXT(plan_buckets({huge, huge}, INT64_MAX, GroupRule::upstream), "bytes of a group");
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ TEST(Counters, NodesOfAStepAreGone) {
   for (int i = 0; i < 5; ++i) step();
   EXPECT_EQ(alive(), after_one);
   fails = true;
-  for (int i = 0; i < 5; ++i) EXPECT_ERROR(step(), "Badness!");
+  for (int i = 0; i < 5; ++i) EXPECT_ERROR_TEXT(step(), "Badness!");
   EXPECT_EQ(alive(), after_one);
 }
 

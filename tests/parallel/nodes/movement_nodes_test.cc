@@ -110,7 +110,7 @@ TEST(MovementNodes, PiecesMayBeWrittenInPlace) {
     const Tensor square = piece * piece;  // saves the piece
     piece.mul_(10);
     EXPECT_EQ(values(x), (Values{1, 2, 3, 4}));
-    EXPECT_ERROR(square.sum().backward(), "modified by an inplace operation");
+    EXPECT_ERROR_TEXT(square.sum().backward(), "modified by an inplace operation");
     (piece * 2).sum().backward();
     EXPECT_EQ(values(x.grad()), device == 0 ? (Values{20, 20, 0, 0}) : (Values{0, 0, 20, 20}));
   }

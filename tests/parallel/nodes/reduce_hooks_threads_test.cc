@@ -70,7 +70,8 @@ TEST(ReduceHooks, BeforeAndAfter) {
   m->zero_grad();
   dp(x).sum().backward();
   EXPECT_EQ(seen.take(), (Lines{"own cpu 10"}));
-  EXPECT_ERROR(dp.replicas().remove_reduce_hook(post), "expected a number that a registration");
+  EXPECT_ERROR_TEXT(dp.replicas().remove_reduce_hook(post),
+                    "expected a number that a registration");
 }
 
 struct SkippingImpl : nn::Cloneable<SkippingImpl> {
@@ -158,8 +159,8 @@ TEST(ReduceHooks, ErrorsAreTheBackwards) {
       dp.replicas().register_post_reduce_hook([](const std::string&, const Tensor&) {
         return make({1, 2});
       });
-  EXPECT_ERROR(dp(make({1, 2})).sum().backward(),
-               "[post_reduce_hook] parameter 'w': the hook returned float32[2]");
+  EXPECT_ERROR_TEXT(dp(make({1, 2})).sum().backward(),
+                    "[post_reduce_hook] parameter 'w': the hook returned float32[2]");
   EXPECT_FALSE(m->w.grad().defined());
   dp.replicas().remove_reduce_hook(bad);
   dp(make({1, 2})).sum().backward();

@@ -123,7 +123,7 @@ TEST(ReplicaMembers, ReplicaStateOfAFailedStep) {
   DataParallel<Members> dp(m, many(2));
   dp(counting({4, 2}));
   m->fail_at = 2;
-  EXPECT_ERROR(dp(counting({4, 2})), "Badness!");
+  EXPECT_ERROR_TEXT(dp(counting({4, 2})), "Badness!");
   EXPECT_EQ(*m->rows, 4) << "nothing is merged";
   EXPECT_EQ(*dp.replicas().replica<MembersImpl>(1).inner.calls, 2)
       << "what its forward wrote stays";
@@ -202,7 +202,7 @@ TEST(ReplicaMembers, OneForwardAtATime) {
   DataParallel<Call> dp(m, many(2));
   running = &dp;
   for (int again = 0; again < 2; ++again)  // not left in that state
-    EXPECT_ERROR(dp(counting({4})), "a forward of this object is running already");
+    EXPECT_ERROR_TEXT(dp(counting({4})), "a forward of this object is running already");
 }
 
 }  // namespace

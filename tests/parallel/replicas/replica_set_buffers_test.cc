@@ -97,8 +97,8 @@ TEST(ReplicaSet, AllEqualIsChecked) {
   DataParallel<Counting> dp(m, {kHost, d(0)});
   dp(make({3, 3}));
   EXPECT_EQ(values(m->n)[0], 103);
-  EXPECT_ERROR(dp(make({1, 2})), "buffer 'n' of policy all_equal: replica 1 on device " +
-                                     d(0).str() + " has another value");
+  EXPECT_ERROR_TEXT(dp(make({1, 2})), "buffer 'n' of policy all_equal: replica 1 on device " +
+                                          d(0).str() + " has another value");
   m->n.fill_(0);
   dp(make({4, 4}));
   EXPECT_EQ(values(m->n), (Values{4, 0 + 0}));
@@ -114,7 +114,7 @@ TEST(ReplicaSet, FailedStepTakesNothingOver) {
     const Values before = values(m->n);
     *m->fails = true;
     CountingImpl::merged = 0;
-    EXPECT_ERROR(dp(make({1, 2})), "in replica 1 on device " + d(1).str());
+    EXPECT_ERROR_TEXT(dp(make({1, 2})), "in replica 1 on device " + d(1).str());
     EXPECT_EQ(values(m->n), before);
     EXPECT_EQ(CountingImpl::merged, 0);
     *m->fails = false;

@@ -248,8 +248,8 @@ TEST(ReplicaSet, ReplicaParametersAreWrittenUnderNoGradOnly) {
   ReplicaSet set(m.ptr(), {kHost, d(0)}, buckets_of(128));
   set.refresh();
   Tensor& w = set.replica<StackImpl>(1).b->weight;
-  EXPECT_ERROR(w.add_(1), "b.weight");
-  EXPECT_ERROR(w.add_(1), "a replica's parameter is being used in an in-place operation");
+  EXPECT_ERROR_TEXT(w.add_(1), "b.weight");
+  EXPECT_ERROR_TEXT(w.add_(1), "a replica's parameter is being used in an in-place operation");
   const NoGradGuard off;
   w.add_(1);
   reset_counters();
@@ -298,9 +298,9 @@ TEST(ReplicaSet, FewerReplicasThanDevices) {
   set.apply([&](int r) { ran += 1 << r; }, 2);
   EXPECT_EQ(ran, 3);
   expect_equal_to_source(set);  // the third device too
-  EXPECT_ERROR(set.apply([](int) {}, 4), "replicas to run: got 4, expected 1 to 3");
-  EXPECT_ERROR(set.apply([](int) {}, 0), "replicas to run: got 0");
-  EXPECT_ERROR(set.shell(3), "replica: got 3, expected 0 to 2");
+  EXPECT_ERROR_TEXT(set.apply([](int) {}, 4), "replicas to run: got 4, expected 1 to 3");
+  EXPECT_ERROR_TEXT(set.apply([](int) {}, 0), "replicas to run: got 0");
+  EXPECT_ERROR_TEXT(set.shell(3), "replica: got 3, expected 0 to 2");
 }
 
 }  // namespace

@@ -121,7 +121,7 @@ TEST(PlannedFailures, EveryAllocationOfAStep) {
     const std::string text = failing(n, [&] { job.step(); });
     if (text.empty()) break;
     ++failures;
-    EXPECT_TRUE(contains(text, kPlanned)) << text;
+    expect_part(text, kPlanned);
     forward.undo();
     ASSERT_EQ(held(), before) << "failure " << n << " kept memory";
     job.step();

@@ -80,7 +80,7 @@ TEST(DataParallel, ArgumentsOfDifferentLengths) {
       dp(eight,
          PerReplica<Tensor>({filled({1}, 0), filled({1}, 10), filled({1}, 20), filled({1}, 30)}));
   EXPECT_EQ(values(shared), (Values{0, 1, 12, 13, 24, 25, 36, 37}));
-  EXPECT_ERROR(dp(eight, PerReplica<Tensor>({six, six})), "4 pieces");
+  EXPECT_ERROR_TEXT(dp(eight, PerReplica<Tensor>({six, six})), "4 pieces");
   // A tensor that is broadcast collects the gradients of all replicas.
   six.requires_grad_();
   dp(eight, Broadcast(six)).sum().backward();
@@ -138,8 +138,9 @@ TEST(DataParallel, NestedResults) {
   EXPECT_EQ(values(std::get<4>(out).at("y")), values(x * 2));
 
   Keys more(true), other(false);
-  EXPECT_ERROR(DataParallel<Keys>(more, many(2))(x), "All dicts must have the same number of keys");
-  EXPECT_ERROR(DataParallel<Keys>(other, many(2))(x), "['b']: replica 1 has no such key");
+  EXPECT_ERROR_TEXT(DataParallel<Keys>(more, many(2))(x),
+                    "All dicts must have the same number of keys");
+  EXPECT_ERROR_TEXT(DataParallel<Keys>(other, many(2))(x), "['b']: replica 1 has no such key");
 }
 
 struct NoInputImpl : nn::Cloneable<NoInputImpl> {
@@ -175,10 +176,10 @@ TEST(DataParallel, OutputDevice) {
   EXPECT_EQ(out.device(), d(1));
   expect_close(values(out), expected, 1e-6);
   EXPECT_EQ(m->weight.device(), d(0)) << "the module is not moved";
-  EXPECT_ERROR(data_parallel(m, x, std::vector<Device>{}), "at least one device is required");
+  EXPECT_ERROR_TEXT(data_parallel(m, x, std::vector<Device>{}), "at least one device is required");
   if (!kGpus)
-    EXPECT_ERROR(data_parallel(m, x, std::vector<Device>{Device(kCUDA, 0)}),
-                 "Expected at least one CUDA device to be available");
+    EXPECT_ERROR_TEXT(data_parallel(m, x, std::vector<Device>{Device(kCUDA, 0)}),
+                      "Expected at least one CUDA device to be available");
   clear_data_parallel_cache();
 }
 

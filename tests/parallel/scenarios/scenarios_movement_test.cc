@@ -54,15 +54,15 @@ TEST(Scatter, PiecesOfGivenSizes) {
   EXPECT_EQ(shape(pieces[1]), (Shape{4, 4}));
   EXPECT_EQ(values(pieces[1])[0], 8);
   reset_counters();
-  EXPECT_ERROR(scatter(t, many(2), Shape{2, 3}), "sum exactly");
-  EXPECT_ERROR(scatter(t, many(3), Shape{INT64_MAX, INT64_MAX, 8}), "sum of chunk_sizes");
-  EXPECT_ERROR(scatter(t, many(2), Shape{2, 2, 2}),
-               "Expected devices and chunk_sizes to be of same length");
+  EXPECT_ERROR_TEXT(scatter(t, many(2), Shape{2, 3}), "sum exactly");
+  EXPECT_ERROR_TEXT(scatter(t, many(3), Shape{INT64_MAX, INT64_MAX, 8}), "sum of chunk_sizes");
+  EXPECT_ERROR_TEXT(scatter(t, many(2), Shape{2, 2, 2}),
+                    "Expected devices and chunk_sizes to be of same length");
   EXPECT_EQ(counters().comm_transfers, 0u);
 }
 
 TEST(Scatter, ScalarAndEmptyTensor) {
-  EXPECT_ERROR(scatter(filled({}, 1), many(2)), "at least a 1-dimensional tensor");
+  EXPECT_ERROR_TEXT(scatter(filled({}, 1), many(2)), "at least a 1-dimensional tensor");
   const auto ours = scatter(counting({0, 3}), many(4));
   ASSERT_EQ(ours.size(), 1u);
   EXPECT_EQ(shape(ours[0]), (Shape{0, 3}));
@@ -97,14 +97,14 @@ TEST(Gather, AlongAnyDimension) {
 }
 
 TEST(Gather, RefusesShapesThatDoNotFit) {
-  EXPECT_ERROR(gather(ArrayRef<Tensor>()), "Expected at least one tensor to gather from");
+  EXPECT_ERROR_TEXT(gather(ArrayRef<Tensor>()), "Expected at least one tensor to gather from");
   const Tensor a = counting({2, 5}, kFloat, d(0));
-  EXPECT_ERROR(gather({a, counting({2, 4}, kFloat, d(1))}),
-               "Input tensor at index 1 has invalid shape");
-  EXPECT_ERROR(gather({a, counting({1, 2, 5}, kFloat, d(1))}), "same number of dimensions");
+  EXPECT_ERROR_TEXT(gather({a, counting({2, 4}, kFloat, d(1))}),
+                    "Input tensor at index 1 has invalid shape");
+  EXPECT_ERROR_TEXT(gather({a, counting({1, 2, 5}, kFloat, d(1))}), "same number of dimensions");
   const Tensor wide = filled({1}, 1, kFloat, d(0)).expand({int64_t{1} << 62});
-  EXPECT_ERROR(gather({wide, wide}), "sum of extents");
-  EXPECT_ERROR(gather({a, a}, INT64_MIN), "Dimension out of range");
+  EXPECT_ERROR_TEXT(gather({wide, wide}), "sum of extents");
+  EXPECT_ERROR_TEXT(gather({a, a}, INT64_MIN), "Dimension out of range");
 }
 
 TEST(Gather, ScalarsBecomeAVector) {
@@ -127,7 +127,7 @@ TEST(Gather, ScalarsBecomeAVector) {
   gather({a, b}, 0, kHost);
   set_log_handler(nullptr);
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_TRUE(contains(warnings[0], "will instead unsqueeze and return a vector"));
+  expect_part(warnings[0], "will instead unsqueeze and return a vector");
 }
 
 TEST(MovementGradients, OfScatterAndGather) {
@@ -216,7 +216,7 @@ TEST(ReduceAdd, SumsOnAnyDevice) {
     EXPECT_EQ(sum.device(), to);
     EXPECT_EQ(values(sum), (Values{111, 222}));
   }
-  EXPECT_ERROR(reduce_add({make({1, 2}), make({1, 2, 3})}), "input 1 has invalid size");
+  EXPECT_ERROR_TEXT(reduce_add({make({1, 2}), make({1, 2, 3})}), "input 1 has invalid size");
 }
 
 TEST(ReduceAdd, OrderDecidesTheBits) {
@@ -259,7 +259,7 @@ TEST(ReduceAdd, IntegersAndBool) {
 TEST(Add, RefusesOperandsOnTwoDevices) {
   const Tensor a = make({1, 2}, kFloat, d(0)), b = make({1, 2}, kFloat, d(1));
   const std::string text = error_of([&] { (void)(a + b); });
-  EXPECT_TRUE(contains(text, "[add]")) << text;
+  expect_part(text, "[add]");
   EXPECT_TRUE(contains(text, d(0).str()) && contains(text, d(1).str())) << text;
 }
 

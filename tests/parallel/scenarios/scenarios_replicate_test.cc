@@ -392,8 +392,9 @@ TEST(Replicate, SealedModules) {
            memory_stats(d(1)).allocations;
   };
   const int64_t before = allocated();
-  expect_part(error_of([&] { replicate(bad, many(2)); }),
-              "Cannot replicate: 'room' is sealed but contains non-sealed child 'room.inner'");
+  EXPECT_ERROR_TEXT(
+      replicate(bad, many(2)),
+      "Cannot replicate: 'room' is sealed but contains non-sealed child 'room.inner'");
   EXPECT_EQ(allocated(), before);
   House good(false);
   DataParallel<House> dp(good, many(2));

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "runtime/base/error.h"
+#include "tests/error_text.h"
 
 namespace ramet {
 namespace see {
@@ -38,13 +39,6 @@ std::string gunzip(const std::string& path) {
   gzclose(file);
   return text;
 }
-template <class F> std::string error_of(const F& f) {
-  try {
-    f();
-  } catch (const Error& e) { return e.what(); }
-  return "no error";
-}
-
 // Every member has a value of its own.
 RecordingData full() {
   RecordingData d;

@@ -344,7 +344,7 @@ TEST(Checkpoints, ThePlanOfTheBuckets) {
     DistributedCheckpoint c(g);
     if (g->rank() == 1) c.add_tensors("t", {other});
     c.add_plan("plan", p);
-    expect_part(error_of([&] { c.load(folder.path("c")); }), "it lacks t.w");
+    EXPECT_ERROR_TEXT(c.load(folder.path("c")), "it lacks t.w");
     g->barrier().wait();
   });
 }
@@ -472,13 +472,13 @@ TEST(Checkpoints, PartsThatDoNotFit) {
     };
     nn::Linear wide(4, 2), plain(nn::LinearOptions(3, 2).bias(false));
     nn::Sequential other(nn::Linear(3, 2));
-    expect_part(error_of([&] { load(*wide); }),
-                "\"net.weight\": got float32[2, 3] in step 4, expected float32[2, 4]");
-    expect_part(
-        error_of([&] { load(*other); }),
+    EXPECT_ERROR_TEXT(load(*wide),
+                      "\"net.weight\": got float32[2, 3] in step 4, expected float32[2, 4]");
+    EXPECT_ERROR_TEXT(
+        load(*other),
         "step 4 is of other parts: it lacks net.0.bias, net.0.weight; it has besides net.bias, "
         "net.weight");
-    expect_part(error_of([&] { load(*plain); }), "it has besides net.bias");
+    EXPECT_ERROR_TEXT(load(*plain), "it has besides net.bias");
     EXPECT_EQ(load(*plain, false).surplus, std::vector<std::string>{"net.bias"});
     EXPECT_TRUE(plain->weight.equal(saved->weight));
     const Tensor before = other[0]->as<nn::Linear>()->weight.detach().clone();
@@ -487,24 +487,21 @@ TEST(Checkpoints, PartsThatDoNotFit) {
     EXPECT_TRUE(other[0]->as<nn::Linear>()->weight.equal(before));
     nn::Linear half(3, 2);
     half->to(kDouble);
-    expect_part(error_of([&] { load(*half); }), "got float32[2] in step 4, expected float64[2]");
+    EXPECT_ERROR_TEXT(load(*half), "got float32[2] in step 4, expected float64[2]");
 
     // What is added in a wrong way.
     nn::Linear net(3, 2), stranger(3, 2);
     optim::SGD sgd(stranger->parameters(), optim::SGDOptions(0.1));
     DistributedCheckpoint c(g);
     c.add("net", *net).add("sgd", sgd, *net);
-    expect_part(error_of([&] { c.save(folder.path("c"), 5); }),
-                "optimizer \"sgd\": got parameter 0, ");
-    expect_part(error_of([&] { c.add("net", *net); }), "\"net\" twice");
-    expect_part(error_of([&] { c.add("a@b", *net); }), "expected one without @");
-    expect_part(
-        error_of([&] { c.add("n", *net, {part_of("bias2", ones({4}), Spread::whole, 0, 1)}); }),
-        "got a tensor \"bias2\", which is no parameter or buffer of the module");
+    EXPECT_ERROR_TEXT(c.save(folder.path("c"), 5), "optimizer \"sgd\": got parameter 0, ");
+    EXPECT_ERROR_TEXT(c.add("net", *net), "\"net\" twice");
+    EXPECT_ERROR_TEXT(c.add("a@b", *net), "expected one without @");
+    EXPECT_ERROR_TEXT(c.add("n", *net, {part_of("bias2", ones({4}), Spread::whole, 0, 1)}),
+                      "got a tensor \"bias2\", which is no parameter or buffer of the module");
     TensorPart wrong = part_of("bias", ones({4}), Spread::flat, 0, 2);
     wrong.local = ones({3});
-    expect_part(error_of([&] { c.add("n", *net, {wrong}); }),
-                "expected the 2 elements of its part");
+    EXPECT_ERROR_TEXT(c.add("n", *net, {wrong}), "expected the 2 elements of its part");
   });
 }
 
@@ -514,11 +511,12 @@ TEST(Checkpoints, NothingThere) {
     const auto mine = parts(0, g->rank(), 2);
     DistributedCheckpoint c = checkpoint_of(g, mine);
     EXPECT_FALSE(c.try_load(folder.path("none")));
-    expect_part(error_of([&] { c.load(folder.path("none")); }), "got no checkpoint in ");
+    EXPECT_ERROR_TEXT(c.load(folder.path("none")), "got no checkpoint in ");
     LoadOptions o;
     o.step = g->rank();
-    expect_part(error_of([&] { c.load(folder.path("none"), o); }),
-                "got step 1, strict true on rank 1, expected step 0, strict true as on rank 0");
+    EXPECT_ERROR_TEXT(
+        c.load(folder.path("none"), o),
+        "got step 1, strict true on rank 1, expected step 0, strict true as on rank 0");
   });
 }
 

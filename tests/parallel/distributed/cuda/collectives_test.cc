@@ -336,7 +336,7 @@ TEST(GpuGroups, ArgumentsAreCheckedFirst) {
     const int me = g->rank();
     const Tensor here = ones({4}, gpu(me)), there = ones({4}, gpu(2)), host = ones({4});
     const auto says = [&](const std::string& part, const std::function<Work()>& call) {
-      expect_part(error_of([&] { call().wait(); }), part);
+      EXPECT_ERROR_TEXT(call().wait(), part);
     };
     says("[all_gather] tensors on two devices: got float32[4] on cuda:" + std::to_string(me) +
              " and float32[4] on cuda:2",
@@ -359,9 +359,9 @@ TEST(GpuGroups, ArgumentsAreCheckedFirst) {
   });
   GroupOptions o;
   o.backend = "mpi";
-  expect_part(error_of([&] { distributed::make_local_groups(1, o); }),
-              "[process_group] backend: got \"mpi\", expected \"gloo\", \"nccl\" or "
-              "\"cpu:gloo,cuda:nccl\"");
+  EXPECT_ERROR_TEXT(distributed::make_local_groups(1, o),
+                    "[process_group] backend: got \"mpi\", expected \"gloo\", \"nccl\" or "
+                    "\"cpu:gloo,cuda:nccl\"");
 }
 
 }  // namespace

@@ -47,8 +47,8 @@ TEST(GpuGroupFailures, MessagesThatDiffer) {
   for (const Way& way : all_ways())
     with_gpu_groups(way, 2, seconds(60), [&](const Group& g) {
       const Tensor t = full({g->rank() ? 4 : 8}, 1.0, gpu(g->rank()));
-      expect_part(error_of([&] { (g->rank() ? g->recv(t, 0) : g->send(t, 1)).wait(); }),
-                  "Rank 1 receives send(operation 1, float32[4]");
+      EXPECT_ERROR_TEXT((g->rank() ? g->recv(t, 0) : g->send(t, 1)).wait(),
+                        "Rank 1 receives send(operation 1, float32[4]");
       EXPECT_TRUE(same(t, full({g->rank() ? 4 : 8}, 1.0))) << way;
     });
 }
@@ -214,9 +214,10 @@ TEST(GpuGroupFailures, DeadlineInTheMiddle) {
       const Tensor t = full({5}, g->rank() + 1.0, gpu(g->rank()));
       std::vector<Tensor> members{full({5}, g->rank() + 1.0, gpu(g->rank()))};
       const auto begun = std::chrono::steady_clock::now();
-      expect_part(error_of([&] { g->all_reduce(t, o).wait(); }),
-                  "all_reduce(operation 1, \"late\", float32[5], sum, fixed, nccl): the messages "
-                  "between the cards did not arrive");
+      EXPECT_ERROR_TEXT(
+          g->all_reduce(t, o).wait(),
+          "all_reduce(operation 1, \"late\", float32[5], sum, fixed, nccl): the messages "
+          "between the cards did not arrive");
       EXPECT_LT(std::chrono::steady_clock::now() - begun, in_time(Milliseconds(1600)));
       EXPECT_THROW(g->check(), CommTimeout);
       EXPECT_TRUE(same(t, full({5}, g->rank() + 1.0))) << way;
@@ -236,7 +237,7 @@ TEST(GpuGroupFailures, NcclSaysThatARankIsGone) {
       g->barrier().wait();
       emulated::report_nccl_error(ncclRemoteError);
       EXPECT_THROW(g->all_reduce(t).wait(), CommLost);
-      expect_part(error_of([&] { g->check(); }), "remote process exited or there was a network");
+      EXPECT_ERROR_TEXT(g->check(), "remote process exited or there was a network");
       EXPECT_TRUE(same(t, full({5}, 3.0)));
     });
   }
@@ -245,7 +246,7 @@ TEST(GpuGroupFailures, NcclSaysThatARankIsGone) {
     Tensor t = full({5}, g->rank() + 1.0, gpu(g->rank()));
     g->barrier().wait();
     emulated::report_nccl_error(ncclInternalError);
-    expect_part(error_of([&] { g->all_reduce(t).wait(); }), "failed: internal error");
+    EXPECT_ERROR_TEXT(g->all_reduce(t).wait(), "failed: internal error");
     EXPECT_THROW(g->check(), CommAborted);
     EXPECT_TRUE(same(t, full({5}, g->rank() + 1.0)));
   });
@@ -268,7 +269,7 @@ TEST(GpuGroupFailures, ARankThatLeaves) {
       std::this_thread::sleep_for(Milliseconds(300));
       mine.reset();
     }
-    expect_part(error_of([&] { work.wait(); }), "rank 1 left the group");
+    EXPECT_ERROR_TEXT(work.wait(), "rank 1 left the group");
     EXPECT_TRUE(same(t, full({5}, rank + 1.0)));
   });
 }
@@ -285,7 +286,7 @@ TEST(GpuGroupFailures, ErrorsInData) {
       const std::string said = error_of([&] { g->all_reduce(t).wait(); });
       if (me == 1) {
         expect_part(said, "index_select");
-        expect_part(error_of([&] { g->check(); }), "index_select");
+        EXPECT_ERROR_TEXT(g->check(), "index_select");
       } else if (!way.nccl()) {  // with NCCL, rank 0 may be done
         // On a busy machine Gloo's connection may break before rank 1's word has come.
         if (way.gloo) EXPECT_NE(said, "no error");
@@ -335,16 +336,16 @@ TEST(GpuGroupFailures, TwoRanksOnOneCard) {
       // Two logical devices of one GPU, and one logical device of both ranks.
       const Device mine = gpu(one_card ? g->rank() : 1);
       const Tensor t = full({5}, g->rank() + 1.0, mine);
-      expect_part(error_of([&] { g->all_reduce(t).wait(); }),
-                  one_card ? "ranks 0, 1 are on one card (cuda:0 and cuda:1): NCCL wants a card "
-                             "for each rank"
-                           : "ranks 0, 1 are on one card (cuda:1 and cuda:1)");
+      EXPECT_ERROR_TEXT(g->all_reduce(t).wait(),
+                        one_card
+                            ? "ranks 0, 1 are on one card (cuda:0 and cuda:1): NCCL wants a card "
+                              "for each rank"
+                            : "ranks 0, 1 are on one card (cuda:1 and cuda:1)");
       EXPECT_TRUE(same(t, full({5}, g->rank() + 1.0)));
     });
     with_gpu_groups(kNcclThreads, 2, seconds(60), [&](const Group& g) {
       const Tensor t = full({5}, g->rank() + 1.0, gpu(one_card ? g->rank() : 1));
-      expect_part(error_of([&] { (g->rank() ? g->recv(t, 0) : g->send(t, 1)).wait(); }),
-                  "are on one card");
+      EXPECT_ERROR_TEXT((g->rank() ? g->recv(t, 0) : g->send(t, 1)).wait(), "are on one card");
     });
     with_gpu_groups(kStagedThreads, 2, seconds(60), [&](const Group& g) {
       Tensor t = full({5}, g->rank() + 1.0, gpu(one_card ? g->rank() : 1));

@@ -205,7 +205,7 @@ TEST(ShardedErrorsOnGpus, Refusals) {
     expect_part(text, "'weight' float32[24, 24] on " + second.str());
     TextNet other = text_net();
     other->fc3->to(mine);
-    expect_part(error_of([&] { fully_shard(other, g); }), "'fc3.weight' float32[5, 24] on cuda:");
+    EXPECT_ERROR_TEXT(fully_shard(other, g), "'fc3.weight' float32[5, 24] on cuda:");
     // Nothing has changed.
     EXPECT_EQ(net->fc1->parameters()[0].dim(), 2);
     EXPECT_EQ(other->fc3->parameters()[0].dim(), 2);
@@ -213,7 +213,7 @@ TEST(ShardedErrorsOnGpus, Refusals) {
   with_gpu_groups(kNcclThreads, 2, seconds(60), [](const Group& g) {
     TextNet net = text_net();
     net->to(gpu(0));
-    expect_part(error_of([&] { fully_shard(net, g); }), "NCCL wants a card for each rank");
+    EXPECT_ERROR_TEXT(fully_shard(net, g), "NCCL wants a card for each rank");
     EXPECT_EQ(net->fc1->parameters()[0].dim(), 2);
   });
 }
@@ -228,7 +228,7 @@ TEST(ShardedErrorsOnGpus, NotInACapturedStep) {
     fully_shard(net, g);
     const Tensor x = ones({2, 4}, device);
     Captured step([&](const Tensor& in) { net(in).sum().backward(); });
-    expect_part(error_of([&] { step(x); }), "not capturable: a module's hook runs on the host");
+    EXPECT_ERROR_TEXT(step(x), "not capturable: a module's hook runs on the host");
     EXPECT_EQ(fully_shard_handle(net).state(), ShardState::sharded);
     net(x).sum().backward();  // it goes on
     EXPECT_TRUE(net->parameters()[0].grad().defined());

@@ -79,7 +79,7 @@ TEST(Ddp, NotInACapturedStep) {
     DistributedDataParallel<Factors> ddp(net, g);
     const Tensor x = full({2}, g->rank() + 1.0);
     Captured step([&] { ddp(x, kFirst).backward(); });
-    expect_part(error_of([&] { step(); }), "[ddp] not capturable");
+    EXPECT_ERROR_TEXT(step(), "[ddp] not capturable");
     ddp(x, kFirst).backward();  // the group goes on
     EXPECT_TRUE(net->w[0].grad().equal(full({2}, 1.5)));
   });
@@ -251,12 +251,12 @@ TEST(Ddp, DifferentModels) {
     DistributedDataParallel<Net> ddp(same, g);
     nn::Linear frozen(2, 2);
     for (const Tensor& p : frozen->parameters()) p.requires_grad_(false);
-    expect_part(error_of([&] { DistributedDataParallel<nn::Linear> d(frozen, g); }),
-                "doesn't have any parameter that requires a gradient");
+    EXPECT_ERROR_TEXT(DistributedDataParallel<nn::Linear> d(frozen, g),
+                      "doesn't have any parameter that requires a gradient");
     DdpOptions o;
     o.order = ReduceOrder::tree(4);
-    expect_part(error_of([&] { DistributedDataParallel<Net> d(same, g, o); }),
-                "expected a number of ranks that divides V");
+    EXPECT_ERROR_TEXT(DistributedDataParallel<Net> d(same, g, o),
+                      "expected a number of ranks that divides V");
   });
 }
 

@@ -81,13 +81,14 @@ TEST(Replicate, Contract) {
     Net net;
     const Net& returned = replicate(net, g);
     EXPECT_EQ(returned.get(), net.get());
-    expect_part(error_of([&] { replicate(net, g); }),
-                "Each distinct composable distributed API can only be applied to a module once. "
-                "replicate has already been applied to the following module:");
+    EXPECT_ERROR_TEXT(
+        replicate(net, g),
+        "Each distinct composable distributed API can only be applied to a module once. "
+        "replicate has already been applied to the following module:");
     Net sharded;
     set_fully_sharded(*sharded, true);
-    expect_part(error_of([&] { replicate(sharded, g); }),
-                "Cannot apply `replicate()` on a Module already managed by `fully_shard`");
+    EXPECT_ERROR_TEXT(replicate(sharded, g),
+                      "Cannot apply `replicate()` on a Module already managed by `fully_shard`");
     set_fully_sharded(*sharded, false);
     replicate(sharded, g);
 
@@ -107,8 +108,7 @@ TEST(Replicate, Contract) {
       m.unregister_module("fc1");
       m.register_module("fc1", fc1);
     };
-    expect_part(error_of([&] { apply_once("mine", *reordered, reorder); }),
-                "cannot modify the order of FQNs");
+    EXPECT_ERROR_TEXT(apply_once("mine", *reordered, reorder), "cannot modify the order of FQNs");
     // One that throws was not applied.
     Net other;
     EXPECT_EQ(error_of([&] {
@@ -149,7 +149,7 @@ TEST(Replicate, IgnoredModules) {
               (std::vector<std::string>{"fc2.weight"}));
     o.ignored.names = {"fc4"};
     Net other;
-    expect_part(error_of([&] { replicate(other, g, o); }), "nothing in the module is called 'fc4'");
+    EXPECT_ERROR_TEXT(replicate(other, g, o), "nothing in the module is called 'fc4'");
   });
 }
 
@@ -181,7 +181,7 @@ void check_several_submodules(const Group& g, const Net& first, const Tensor& x,
   EXPECT_EQ(replicate_handle(net->fc1).plan(), plan);
   ReplicateOptions other;
   Net more;
-  expect_part(error_of([&] { replicate(more->fc1, g, other); }), "expected the same, or isolated");
+  EXPECT_ERROR_TEXT(replicate(more->fc1, g, other), "expected the same, or isolated");
   other.isolated = true;
   replicate(more->fc1, g, other);
   EXPECT_EQ(replicate_handle(more->fc1).plan()[0].size(), 2u);
@@ -325,7 +325,7 @@ TEST(Replicate, Copies) {
       kept = copy_of(net);
       part = net->fc1;
     }
-    expect_part(error_of([&] { replicate_handle(kept); }), "expected one that replicate()");
+    EXPECT_ERROR_TEXT(replicate_handle(kept), "expected one that replicate()");
     if (g->rank() == 0) {  // alone
       kept(ones({2, 3})).sum().backward();
       part(ones({2, 3})).sum().backward();
@@ -349,7 +349,7 @@ TEST(Replicate, OverDataParallel) {
     NormNet net;
     replicate(net, g, summed());
     nn::parallel::DataParallel<NormNet> both(net, o);
-    expect_part(error_of([&] { both(ones({4, 3})); }), "expected DistributedDataParallel");
+    EXPECT_ERROR_TEXT(both(ones({4, 3})), "expected DistributedDataParallel");
   });
 }
 
@@ -372,9 +372,8 @@ TEST(Replicate, Options) {
     expect_part(said(o), "got V = 4 and 2 ranks");
     Net frozen;
     for (const Tensor& p : frozen->parameters()) p.requires_grad_(false);
-    expect_part(error_of([&] { replicate(frozen, g); }),
-                "doesn't have any parameter that requires a gradient");
-    expect_part(error_of([&] { replicate(Net(), nullptr); }), "group: got an empty pointer");
+    EXPECT_ERROR_TEXT(replicate(frozen, g), "doesn't have any parameter that requires a gradient");
+    EXPECT_ERROR_TEXT(replicate(Net(), nullptr), "group: got an empty pointer");
   });
 }
 

@@ -111,8 +111,8 @@ TEST(StepTimeline, WhatABucketWaitsFor) {
           EXPECT_EQ(t.held_back_by(b), held[b]) << "bucket " << b << " of\n" << t.table();
           if (plan[b].size() > 1) { EXPECT_LT(t.buckets[b].first, t.buckets[b].complete); }
         }
-        expect_part(error_of([&] { t.held_back_by(plan.size()); }),
-                    "[held_back_by] bucket: got " + std::to_string(plan.size()));
+        EXPECT_ERROR_TEXT(t.held_back_by(plan.size()),
+                          "[held_back_by] bucket: got " + std::to_string(plan.size()));
       }
     });
 }
@@ -274,7 +274,7 @@ TEST(StepTimeline, BackwardsThatFail) {
       if (in_backward && mine)
         net->w[1].register_hook(
             [](const Tensor&) -> Tensor { throw std::runtime_error("Badness!"); });
-      expect_part(error_of([&] { reduced(ddp, net, gradients()); }), mine ? "Badness!" : "rank 1");
+      EXPECT_ERROR_TEXT(reduced(ddp, net, gradients()), mine ? "Badness!" : "rank 1");
       EXPECT_EQ(ddp.last_step().table(), before);
     });
 }
@@ -354,7 +354,7 @@ TEST(StepTimeline, ReplicatedModules) {
     EXPECT_EQ(t.step, 3);
     EXPECT_EQ(t.buckets[0].parameters, 0);
     EXPECT_EQ(t.buckets[1].stalling_parameter, "1/weight");
-    EXPECT_TRUE(contains(t.table(), "nothing: it takes no part"));
+    expect_part(t.table(), "nothing: it takes no part");
   });
 }
 
@@ -450,12 +450,12 @@ TEST(StepTimeline, Table) {
 
 TEST(StepTimeline, WhenAnOperationEnded) {
   const Work work = Work::begun();
-  expect_part(error_of([&] { work.ended_at(); }), "ended_at: got an operation that runs");
+  EXPECT_ERROR_TEXT(work.ended_at(), "ended_at: got an operation that runs");
   const auto before = std::chrono::steady_clock::now();
   work.finish(nullptr);
   EXPECT_LE(before, work.ended_at());
   EXPECT_LE(work.ended_at(), std::chrono::steady_clock::now());
-  expect_part(error_of([] { Work().ended_at(); }), "Work of no operation");
+  EXPECT_ERROR_TEXT(Work().ended_at(), "Work of no operation");
 }
 
 }  // namespace

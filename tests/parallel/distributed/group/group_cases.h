@@ -197,9 +197,9 @@ TEST(ProcessGroup, NotInACapturedStep) {
   with_groups(2, seconds(60), [](const Group& g) {
     const Tensor t = full({3}, g->rank() + 1.0);
     Captured sum([&] { g->all_reduce(t.slice(0, 0, 3, 2)).wait(); });
-    expect_part(error_of([&] { sum(); }), "[all_reduce] not capturable");
+    EXPECT_ERROR_TEXT(sum(), "[all_reduce] not capturable");
     Captured meeting([&] { g->barrier().wait(); });
-    expect_part(error_of([&] { meeting(); }), "[barrier] not capturable");
+    EXPECT_ERROR_TEXT(meeting(), "[barrier] not capturable");
     g->all_reduce(t).wait();
     EXPECT_EQ(t.sum().item<double>(), 9);
   });
@@ -324,7 +324,7 @@ TEST(ProcessGroup, ArgumentsAreCheckedFirst) {
   with_groups(2, seconds(60), [](const Group& g) {
     const Tensor t = ones({4}), i = ones({4}, kLong);
     const auto says = [&](const std::string& part, const std::function<Work()>& call) {
-      expect_part(error_of([&] { call().wait(); }), part);
+      EXPECT_ERROR_TEXT(call().wait(), part);
     };
     says("tensor is undefined", [&] { return g->all_reduce(Tensor()); });
     says("invalid root rank: got 2", [&] { return g->broadcast(t, 2); });
@@ -371,8 +371,8 @@ TEST(ProcessGroup, CapsSayWhatWorks) {
               (std::vector<ReduceOp>{ReduceOp::sum, ReduceOp::average}));
     EXPECT_TRUE(caps.reductions("broadcast").empty());
     EXPECT_EQ(&caps, &backend_caps(g->backend()));
-    expect_part(error_of([&] { caps.supports("all_reduced", kFloat); }),
-                "[caps] operation: got \"all_reduced\"");
+    EXPECT_ERROR_TEXT(caps.supports("all_reduced", kFloat),
+                      "[caps] operation: got \"all_reduced\"");
     // Every order has the bits of the fixed one here, except the tree's own.
     for (const ReduceOrder order : {ReduceOrder::fixed(), ReduceOrder::any()}) {
       EXPECT_TRUE(caps.same_bits(order.kind()));
@@ -392,7 +392,7 @@ TEST(ProcessGroup, CapsSayWhatWorks) {
   EXPECT_FALSE(nccl.same_bits(ReduceOrder::Kind::kAny));
   EXPECT_TRUE(nccl.same_bits(ReduceOrder::Kind::kTree));
   EXPECT_EQ(nccl.why_not(), "the program was linked without GPUs");
-  expect_part(error_of([] { backend_caps("mpi"); }), "[backend_caps] backend: got \"mpi\"");
+  EXPECT_ERROR_TEXT(backend_caps("mpi"), "[backend_caps] backend: got \"mpi\"");
 }
 
 TEST(ProcessGroup, DifferentShapes) {

@@ -42,9 +42,9 @@ void exercise(Store& store, Store& other) {
   EXPECT_FALSE(other.erase("c"));
   EXPECT_TRUE(other.check({"a", "n"}));
   EXPECT_FALSE(other.check({"a", "c"}));
-  EXPECT_NE(error_of([&] { store.add("a", 1); }).find("no number"), std::string::npos);
+  EXPECT_ERROR_TEXT(store.add("a", 1), "no number");
   EXPECT_EQ(store.add("full", INT64_MAX), INT64_MAX);
-  expect_part(error_of([&] { other.add("full", 1); }), "more than an int64 holds");
+  EXPECT_ERROR_TEXT(other.add("full", 1), "more than an int64 holds");
   EXPECT_EQ(store.get("full"), std::to_string(INT64_MAX));
   EXPECT_TRUE(store.erase("full"));
   EXPECT_EQ(store.find("never", deadline_in(Milliseconds::min())), std::nullopt);
@@ -69,10 +69,7 @@ void exercise(Store& store, Store& other) {
     fastest = std::min(fastest, took);
   }
   EXPECT_LE(fastest, Milliseconds(300));
-  EXPECT_NE(error_of([&] {
-              other.wait({"a", "m1", "m2"}, Milliseconds(20));
-            }).find("m1, m2"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(other.wait({"a", "m1", "m2"}, Milliseconds(20)), "m1, m2");
 
   // One failure reaches all, those that wait too.
   std::thread failing([&] {
@@ -129,10 +126,8 @@ TEST(Store, TcpRefusesWhatDoesNotBelongToTheRun) {
   const uint16_t port = server->port();
   TcpStore zero("127.0.0.1", port, {0, 3, "run", ""}, kDefaultTimeout, server);
   // The store refuses another run's client, and disturbs no other client.
-  EXPECT_NE(error_of([&] {
-              TcpStore s("127.0.0.1", port, {1, 3, "other", ""});
-            }).find("belongs to the run 'other', but the store here serves the run 'run'"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(TcpStore s("127.0.0.1", port, {1, 3, "other", ""}),
+                    "belongs to the run 'other', but the store here serves the run 'run'");
   zero.set("k", "v");
   // The port is taken.
   const std::string taken = error_of([&] {
@@ -240,15 +235,11 @@ TEST(Store, File) {
 TEST(Store, FileRefusesWhatDoesNotBelongToTheRun) {
   const TempFolder folder;
   const std::string path = folder.path("store");
-  EXPECT_NE(error_of([&] {
-              FileStore s(folder.path("no/such"), {0, 1, "", ""});
-            }).find("cannot open the rendezvous file"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(FileStore s(folder.path("no/such"), {0, 1, "", ""}),
+                    "cannot open the rendezvous file");
   std::ofstream(folder.path("poem")) << "Shall I compare thee to a summer's day?";
-  EXPECT_NE(error_of([&] {
-              FileStore s(folder.path("poem"), {0, 1, "", ""});
-            }).find("is damaged or no file of this library"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(FileStore s(folder.path("poem"), {0, 1, "", ""}),
+                    "is damaged or no file of this library");
   FileStore zero(path, {0, 3, "run", ""});
   const std::string other = error_of([&] { FileStore s(path, {1, 3, "other", ""}); });
   expect_part(other, "stale rendezvous file '" + path + "': it belongs to the run 'run'");
@@ -327,8 +318,8 @@ TEST(Store, FileThatSomebodyKeepsLocked) {
   const auto begun = std::chrono::steady_clock::now();
   const std::string text =
       "Timeout: another process keeps the rendezvous file '" + path + "' locked";
-  expect_part(error_of([&] { FileStore one(path, {1, 2, "", ""}, Milliseconds(200)); }), text);
-  expect_part(error_of([&] { zero.find("k", deadline_in(Milliseconds(100))); }), text);
+  EXPECT_ERROR_TEXT(FileStore one(path, {1, 2, "", ""}, Milliseconds(200)), text);
+  EXPECT_ERROR_TEXT(zero.find("k", deadline_in(Milliseconds(100))), text);
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
   close(held);
   FileStore one(path, {1, 2, "", ""});

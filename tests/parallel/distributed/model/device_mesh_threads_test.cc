@@ -41,24 +41,19 @@ TEST(DeviceMesh, DimensionsAndTheirGroups) {
     EXPECT_EQ(summed_over(mesh.group("replicate"), value).item<double>(), column ? 1010 : 101);
     EXPECT_EQ((mesh[std::vector<std::string>{"replicate", "shard"}].sizes()), mesh.sizes());
 
-    expect_part(error_of([&] { mesh["pipeline"]; }),
-                "got \"pipeline\", expected one of [replicate, shard]");
-    expect_part(error_of([&] { mesh.group(); }), "expected a mesh of one dimension");
+    EXPECT_ERROR_TEXT(mesh["pipeline"], "got \"pipeline\", expected one of [replicate, shard]");
+    EXPECT_ERROR_TEXT(mesh.group(), "expected a mesh of one dimension");
     expect_part(error_of([&] {
                   mesh[std::vector<std::string>{"shard", "replicate"}];
                 }),
                 "in the order of [replicate, shard]");
-    expect_part(error_of([&] {
-                  init_device_mesh(g, {2, 3}, {"a", "b"});
-                }),
-                "got [2, 3], 6 ranks, expected a product of 4");
-    expect_part(error_of([&] {
-                  init_device_mesh(g, {int64_t{1} << 62, 4}, {"a", "b"});
-                }),
-                "product of the extents");
-    expect_part(error_of([&] { init_device_mesh(g, {2, 2}, {"a", "a"}); }), "each once");
-    expect_part(error_of([&] { init_device_mesh(g, {2, 2}, {"a"}); }), "2 extents and 1 names");
-    expect_part(error_of([&] { init_device_mesh(g, {4, 0}, {"a", "b"}); }), "at least 1");
+    EXPECT_ERROR_TEXT(init_device_mesh(g, {2, 3}, {"a", "b"}),
+                      "got [2, 3], 6 ranks, expected a product of 4");
+    EXPECT_ERROR_TEXT(init_device_mesh(g, {int64_t{1} << 62, 4}, {"a", "b"}),
+                      "product of the extents");
+    EXPECT_ERROR_TEXT(init_device_mesh(g, {2, 2}, {"a", "a"}), "each once");
+    EXPECT_ERROR_TEXT(init_device_mesh(g, {2, 2}, {"a"}), "2 extents and 1 names");
+    EXPECT_ERROR_TEXT(init_device_mesh(g, {4, 0}, {"a", "b"}), "at least 1");
   });
   with_groups_of(6, [](const Group& g) {
     const DeviceMesh mesh = init_device_mesh(g, {1, 3, 2}, {"a", "b", "c"});
@@ -176,14 +171,12 @@ TEST(ShardState, PartsAndWholes) {
       }
       auto wrong = state;
       wrong["fc2.bias"] = zeros({3});
-      expect_part(error_of([&] { load_full_state_dict(*net, wrong); }),
-                  "'fc2.bias': got float32[3]");
+      EXPECT_ERROR_TEXT(load_full_state_dict(*net, wrong), "'fc2.bias': got float32[3]");
       wrong.erase("fc2.bias");
-      expect_part(error_of([&] { load_full_state_dict(*net, wrong); }), "'fc2.bias' is missing");
+      EXPECT_ERROR_TEXT(load_full_state_dict(*net, wrong), "'fc2.bias' is missing");
       state.insert("fc9.bias", zeros({3}));
-      expect_part(error_of([&] { load_full_state_dict(*net, state); }), "'fc9.bias' is unknown");
-      expect_part(error_of([&] { tensor_parts(*net->norm); }),
-                  "belongs to a group of a module above");
+      EXPECT_ERROR_TEXT(load_full_state_dict(*net, state), "'fc9.bias' is unknown");
+      EXPECT_ERROR_TEXT(tensor_parts(*net->norm), "belongs to a group of a module above");
       g->barrier().wait();
       if (g->rank() == 0) {
         TextNet other = text_net(24, 100 + static_cast<uint64_t>(n));
@@ -210,9 +203,10 @@ TEST(ShardState, GradientNorms) {
       EXPECT_EQ(total.scalar_type(), kDouble);
       // A capture wants no number of the host: an Error before ranks communicate.
       Captured step([&] { clip_grad_norm_(*net, limit, p); });
-      expect_part(error_of([&] { step(); }),
-                  "[clip_grad_norm_] not capturable: the host reads the norm; get_total_norm and "
-                  "clip_grads_with_norm_ leave it on the device");
+      EXPECT_ERROR_TEXT(
+          step(),
+          "[clip_grad_norm_] not capturable: the host reads the norm; get_total_norm and "
+          "clip_grads_with_norm_ leave it on the device");
       const double norm = clip_grad_norm_(*net, limit, p),
                    expected = nn::utils::clip_grad_norm_(whole->parameters(), limit, p);
       EXPECT_GT(expected, limit);
@@ -222,7 +216,7 @@ TEST(ShardState, GradientNorms) {
         const Tensor want = kept(whole->named_parameters()[part.name].grad(), part.cuts);
         EXPECT_TRUE(part.local.grad().allclose(want, 1e-5, 1e-9)) << part.name;
       }
-      expect_part(error_of([&] { clip_grad_norm_(*net, limit, 0); }), "expected more than 0");
+      EXPECT_ERROR_TEXT(clip_grad_norm_(*net, limit, 0), "expected more than 0");
     }
   });
 }

@@ -199,7 +199,7 @@ TEST(FullyShardControls, AReductionThatFailsLater) {
         expect_part(text, "aborted by rank 1: a backward failed on this rank");
       } else {
         ASSERT_EQ(out.wait_for(seconds(30)), std::future_status::ready);
-        expect_part(error_of([&] { first.backward(); }), "Badness!");
+        EXPECT_ERROR_TEXT(first.backward(), "Badness!");
       }
       EXPECT_THROW(loss_of(net, g->rank(), 3), CommError);
       if (next == forward && g->rank() == 0) {
@@ -222,8 +222,8 @@ TEST(FullyShardControls, AStepBeforeTheGradientsCame) {
     handle.set_is_last_backward(false);
     loss_of(net, g->rank(), 1).backward();
     optimizer.step();
-    expect_part(error_of([&] { loss_of(net, g->rank(), 2); }),
-                "gradients of a backward that was not the last one had not come");
+    EXPECT_ERROR_TEXT(loss_of(net, g->rank(), 2),
+                      "gradients of a backward that was not the last one had not come");
     // Nothing else is wrong.
     handle.finalize_backward();
     optimizer.step();
@@ -379,10 +379,9 @@ TEST(FullyShardControls, ModulesThatCannotBeNamed) {
     h.set_modules_to_forward_prefetch({fc2});
     for (const auto set : {&FullyShardHandle::set_modules_to_forward_prefetch,
                            &FullyShardHandle::set_modules_to_backward_prefetch})
-      expect_part(error_of([&] { (h.*set)({fc1, foreign}); }), "at index 1 got ");
-    expect_part(
-        error_of([&] { h.set_modules_to_forward_prefetch({fully_shard_handle(net->fc3)}); }),
-        "fully_shard was not called on ");
+      EXPECT_ERROR_TEXT((h.*set)({fc1, foreign}), "at index 1 got ");
+    EXPECT_ERROR_TEXT(h.set_modules_to_forward_prefetch({fully_shard_handle(net->fc3)}),
+                      "fully_shard was not called on ");
     // As it was set before.
     std::string seen;
     net->words->register_forward_hook(
@@ -401,7 +400,7 @@ TEST(FullyShardControls, ListsThatDifferBetweenRanks) {
     shard_each(net, DeviceMesh(g));
     const Handles h(net);
     h.fc1.set_modules_to_forward_prefetch({g->rank() ? h.fc2 : h.fc3});
-    expect_part(error_of([&] { loss_of(net, g->rank(), 0); }), "/gather [weight .. bias]\"");
+    EXPECT_ERROR_TEXT(loss_of(net, g->rank(), 0), "/gather [weight .. bias]\"");
     EXPECT_THROW(loss_of(net, g->rank(), 0), CommError);
   });
 }

@@ -255,9 +255,10 @@ TEST(FullyShardGradients, TiedParameters) {
     auto net = std::make_shared<TiedImpl>();
     fully_shard(net->a, g);
     const Tensor before = net->b->own_parameters()["w"];
-    expect_part(error_of([&] { fully_shard(net->b, g); }),
-                "Parameter 'w' is shared with a parameter already managed by another FSDP group. "
-                "For shared/tied parameters, use fully_shard([module_a, module_b])");
+    EXPECT_ERROR_TEXT(
+        fully_shard(net->b, g),
+        "Parameter 'w' is shared with a parameter already managed by another FSDP group. "
+        "For shared/tied parameters, use fully_shard([module_a, module_b])");
     EXPECT_TRUE(net->b->own_parameters()["w"].is_same(before));
     // In one group: w = 3, x = 1 and 1, d(w w x)/dw = 2 w x.
     for (bool together : {true, false}) {
@@ -321,8 +322,9 @@ TEST(FullyShardGradients, ChangedBeforeBackward) {
       const NoGradGuard off;
       net->fc2->own_parameters()["weight"].mul_(2);
     }
-    expect_part(error_of([&] { loss.backward(); }),
-                "parameter 'weight' was changed by mul_ after the forward whose backward needs");
+    EXPECT_ERROR_TEXT(
+        loss.backward(),
+        "parameter 'weight' was changed by mul_ after the forward whose backward needs");
     EXPECT_FALSE(net->parameters()[0].grad().defined());
     // Gathered again between forward and backward.
     loss = text_loss(net(batch.ids), batch);
@@ -331,7 +333,7 @@ TEST(FullyShardGradients, ChangedBeforeBackward) {
       net->fc2->own_parameters()["weight"].mul_(2);
     }
     net(batch.ids);
-    expect_part(error_of([&] { loss.backward(); }), "modified by an inplace operation");
+    EXPECT_ERROR_TEXT(loss.backward(), "modified by an inplace operation");
     text_loss(net(batch.ids), batch).backward();
     EXPECT_TRUE(net->parameters()[0].grad().defined());
   });
@@ -419,8 +421,8 @@ TEST(FullyShardGradients, LayersInAnotherOrder) {
     fully_shard(a, g);
     fully_shard(b, g);
     const Tensor x = ones({1, 2});
-    expect_part(error_of([&] { g->rank() ? b(x) : a(x); }),
-                "\"fully_shard (number 2)/gather [weight .. bias]\"");
+    EXPECT_ERROR_TEXT(g->rank() ? b(x) : a(x),
+                      "\"fully_shard (number 2)/gather [weight .. bias]\"");
   });
 }
 
@@ -437,8 +439,9 @@ TEST(FullyShardGradients, AnOptimizerOfBefore) {
     other->weight.mutable_grad() = ones({2, 2});
     const TextBatch batch = text_batch(g->rank(), 0);
     text_loss(net(batch.ids), batch).backward();
-    expect_part(error_of([&] { optimizer.step(); }),
-                "parameter float32[20, 8] on cpu has been sharded since this optimizer was made");
+    EXPECT_ERROR_TEXT(
+        optimizer.step(),
+        "parameter float32[20, 8] on cpu has been sharded since this optimizer was made");
     EXPECT_TRUE(same_bits(other->weight.detach(), before));
     optim::SGD after(net->parameters(), optim::SGDOptions(0.1));
     after.step();
@@ -463,7 +466,7 @@ TEST(FullyShardGradients, ComesBeforeReplicas) {
       nn::Linear first(2, 2), second(2, 2);
       nn::Sequential pair(first, second);
       replicate(pair, g);
-      expect_part(error_of([&] { fully_shard(first, g); }), refusal);
+      EXPECT_ERROR_TEXT(fully_shard(first, g), refusal);
       EXPECT_FALSE(is_fully_sharded(*first));
       EXPECT_EQ(first->parameters()[0].numel(), 4);
       expect_means(pair, first, second);
@@ -472,7 +475,7 @@ TEST(FullyShardGradients, ComesBeforeReplicas) {
     nn::Sequential pair(first, second);
     {
       DistributedDataParallel<nn::Sequential> ddp(pair, g);
-      expect_part(error_of([&] { fully_shard(first, g); }), refusal);
+      EXPECT_ERROR_TEXT(fully_shard(first, g), refusal);
       expect_means(pair, first, second);
     }
     // That one is gone. The other order.
@@ -513,41 +516,40 @@ TEST(FullyShardGradients, Refusals) {
     TextNet net = text_net();
     shard_all(net, DeviceMesh(g));
     const auto keys = net->named_parameters().keys();
-    expect_part(error_of([&] { fully_shard(net, g); }), "has already been applied");
-    expect_part(error_of([&] { net->clone(); }), "FSDP does not support deepcopy");
-    expect_part(error_of([&] { fully_shard_handle(net->norm); }), "was not called on");
+    EXPECT_ERROR_TEXT(fully_shard(net, g), "has already been applied");
+    EXPECT_ERROR_TEXT(net->clone(), "FSDP does not support deepcopy");
+    EXPECT_ERROR_TEXT(fully_shard_handle(net->norm), "was not called on");
     EXPECT_TRUE(is_fully_sharded(*net) && is_fully_sharded(*net->fc1));
     EXPECT_FALSE(is_fully_sharded(*net->norm));
     EXPECT_EQ(net->named_parameters().keys(), keys);
 
     TextNet other = text_net(g->rank() ? 24 : 25);
     const Tensor weight = other->fc1->own_parameters()["weight"];
-    expect_part(error_of([&] { fully_shard(other->fc1, g); }),
-                "the ranks have different parameters");
+    EXPECT_ERROR_TEXT(fully_shard(other->fc1, g), "the ranks have different parameters");
     EXPECT_TRUE(other->fc1->own_parameters()["weight"].is_same(weight));
     EXPECT_EQ(weight.dim(), 2);
     FullyShardOptions options;
     options.average = Average::weighted;
-    expect_part(error_of([&] { fully_shard(other, g, options); }), "got weighted");
+    EXPECT_ERROR_TEXT(fully_shard(other, g, options), "got weighted");
     options = {};
     options.order = ReduceOrder::tree(4);
-    expect_part(error_of([&] { fully_shard(other, g, options); }), "expected tree(2)");
+    EXPECT_ERROR_TEXT(fully_shard(other, g, options), "expected tree(2)");
     nn::Linear used(2, 2);
     used(ones({1, 2})).sum().backward();
-    expect_part(error_of([&] { fully_shard(used, g); }), "has a gradient or hooks");
+    EXPECT_ERROR_TEXT(fully_shard(used, g), "has a gradient or hooks");
     net->to(kDouble);
-    expect_part(error_of([&] { net(text_batch(0, 0).ids); }), "expected float32");
+    EXPECT_ERROR_TEXT(net(text_batch(0, 0).ids), "expected float32");
 
     // One module is never both. replicate passes over children that are sharded.
-    expect_part(error_of([&] { replicate(net->fc1, g); }),
-                "Cannot apply `replicate()` on a Module already managed by `fully_shard`");
+    EXPECT_ERROR_TEXT(replicate(net->fc1, g),
+                      "Cannot apply `replicate()` on a Module already managed by `fully_shard`");
     nn::Sequential pair(nn::Linear(2, 3), nn::Linear(3, 2));
     fully_shard(pair->children()[0], g);
     replicate(pair, g);
     EXPECT_EQ(replicate_handle(pair).replicated_param_names(),
               (std::vector<std::string>{"1.weight", "1.bias"}));
-    expect_part(error_of([&] { fully_shard(pair, g); }),
-                "Cannot apply `fully_shard()` on a Module already managed by `replicate`");
+    EXPECT_ERROR_TEXT(fully_shard(pair, g),
+                      "Cannot apply `fully_shard()` on a Module already managed by `replicate`");
   });
 }
 

@@ -102,15 +102,15 @@ TEST(GroupGrad, SumsUnusedInputsAndErrors) {
     got = grad(g, outputs(), {a}, {}, false, false, false, ReduceOp::sum);
     EXPECT_TRUE(same_bits(got[0], full({2}, 3.0, kExact)));
 
-    expect_part(error_of([&] { grad(g, outputs(), {a, c}); }), "input 1 takes no part");
+    EXPECT_ERROR_TEXT(grad(g, outputs(), {a, c}), "input 1 takes no part");
     // One rank's own error is an error on all ranks.
     const std::string said =
         error_of([&] { grad(g, {r ? full({2}, 1.0, kExact).mul(a) : outputs()[0]}, {a}); });
     expect_part(said, "rank 1: ");
-    expect_part(error_of([&] { grad(g, outputs(), {a}, {}, {}, false, false, ReduceOp::min); }),
-                "expected average or sum");
-    expect_part(error_of([&] { sum_over_group(a, nullptr); }), "group: got an empty pointer");
-    expect_part(error_of([&] { sum_over_group(Tensor(), g); }), "x is undefined");
+    EXPECT_ERROR_TEXT(grad(g, outputs(), {a}, {}, {}, false, false, ReduceOp::min),
+                      "expected average or sum");
+    EXPECT_ERROR_TEXT(sum_over_group(a, nullptr), "group: got an empty pointer");
+    EXPECT_ERROR_TEXT(sum_over_group(Tensor(), g), "x is undefined");
   });
 }
 

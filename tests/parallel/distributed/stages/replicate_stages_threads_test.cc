@@ -60,22 +60,18 @@ TEST(ReplicateStages, Refusals) {
     replicate(net, g);
     auto handle = replicate_handle(net);
     const auto stage = fp16_stage();
-    expect_part(error_of([&] { handle.register_comm_stage(stage); }),
-                "expected one replicated with isolated");
-    expect_part(error_of([&] { handle.comm_stages(); }), "expected one replicated with isolated");
+    EXPECT_ERROR_TEXT(handle.register_comm_stage(stage), "expected one replicated with isolated");
+    EXPECT_ERROR_TEXT(handle.comm_stages(), "expected one replicated with isolated");
     ReplicateOptions o;
     o.stages = {stage};
-    expect_part(error_of([&] { replicate(other, g, o); }), "stages: expected none, or isolated");
+    EXPECT_ERROR_TEXT(replicate(other, g, o), "stages: expected none, or isolated");
     // The refused stage has no place, and the ranks still go together.
     nn::Linear alone(4, 4);
     replicate(alone, g, isolated());
     replicate_handle(alone).register_comm_stage(stage);
-    expect_part(error_of([&] { replicate_handle(alone).register_comm_stage(stage); }),
-                "has a place already");
-    expect_part(
-        error_of([&] {
-          replicate_handle(alone).register_comm_stage(g->rank() ? bf16_stage() : int8_stage(64));
-        }),
+    EXPECT_ERROR_TEXT(replicate_handle(alone).register_comm_stage(stage), "has a place already");
+    EXPECT_ERROR_TEXT(
+        replicate_handle(alone).register_comm_stage(g->rank() ? bf16_stage() : int8_stage(64)),
         "the ranks have different stages");
     EXPECT_EQ(replicate_handle(alone).comm_stages().descriptions(),
               std::vector<std::string>{"fp16"});

@@ -233,7 +233,7 @@ TEST(StageFormats, Int8AtItsLimits) {
     }
   });
   for (const int64_t block : {0, 7, 24, 1 << 17})
-    expect_part(error_of([&] { int8_stage(block); }), "expected a power of two from 8 to 65536");
+    EXPECT_ERROR_TEXT(int8_stage(block), "expected a power of two from 8 to 65536");
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ template <class Stage> void expect_stage_error(const char* text) {
   with_groups(2, seconds(20), [&](const Group& g) {
     Given net(Shapes{{4}});
     GivenDdp ddp(net, g, with_stages({std::make_shared<Stage>()}));
-    expect_part(error_of([&] { reduced(ddp, net, {ones({4})}); }), text);
+    EXPECT_ERROR_TEXT(reduced(ddp, net, {ones({4})}), text);
   });
 }
 TEST(Stages, ThatCallTheirGroupOrThrowAnything) {
@@ -189,13 +189,12 @@ TEST(Stages, Refused) {
     const std::string twice = error_of([&] { ddp.register_comm_stage(power_sgd_stage()); });
     expect_part(twice, "can only be called once");
     expect_part(twice, "after power_sgd(rank 1");
-    expect_part(error_of([&] { ddp.register_comm_stage(post_local_sgd_stage(g, 3)); }),
-                "can only be called once");
-    expect_part(error_of([&] { ddp.register_comm_stage(nullptr); }), "got no stage");
+    EXPECT_ERROR_TEXT(ddp.register_comm_stage(post_local_sgd_stage(g, 3)),
+                      "can only be called once");
+    EXPECT_ERROR_TEXT(ddp.register_comm_stage(nullptr), "got no stage");
     const auto fp16 = fp16_stage();
     ddp.register_comm_stage(fp16);
-    expect_part(error_of([&] { GivenDdp d(other, g, with_stages({fp16})); }),
-                "has a place already");
+    EXPECT_ERROR_TEXT(GivenDdp d(other, g, with_stages({fp16})), "has a place already");
     DdpOptions tree = with_stages({fp16_stage()});
     tree.order = ReduceOrder::tree(2);
     const std::string bits = error_of([&] { GivenDdp d(other, g, tree); });
@@ -207,11 +206,11 @@ TEST(Stages, Refused) {
                 "stages: got [int8(block 64, seed 0)], expected [int8(block 128, seed 0)] as on "
                 "rank 0");
     GivenDdp plain(other, g);
-    expect_part(error_of([&] { plain.register_comm_stage(int8_stage(g->rank() ? 64 : 128)); }),
-                "the ranks have different stages: rank 0 has int8(block 128, seed 0), "
-                "rank 1 has int8(block 64, seed 0)");
-    expect_part(error_of([] { power_sgd_stage(low_rank(0, 0)); }), "rank: got 0");
-    expect_part(error_of([] { post_local_sgd_stage(nullptr, 0); }), "subgroup: got none");
+    EXPECT_ERROR_TEXT(plain.register_comm_stage(int8_stage(g->rank() ? 64 : 128)),
+                      "the ranks have different stages: rank 0 has int8(block 128, seed 0), "
+                      "rank 1 has int8(block 64, seed 0)");
+    EXPECT_ERROR_TEXT(power_sgd_stage(low_rank(0, 0)), "rank: got 0");
+    EXPECT_ERROR_TEXT(post_local_sgd_stage(nullptr, 0), "subgroup: got none");
     // The group and the first module are whole.
     EXPECT_EQ(reduced(ddp, net, {full({4}, g->rank() * 2.0)})[0][0].item<double>(), 1);
     EXPECT_EQ(ddp.comm_stages().descriptions().size(), 2u);
@@ -221,9 +220,8 @@ TEST(Stages, Refused) {
 TEST(Stages, AStageOnOneRankOnly) {
   with_groups(2, seconds(20), [](const Group& g) {
     Given net(Shapes{{4}});
-    expect_part(
-        error_of([&] { GivenDdp(net, g, g->rank() ? DdpOptions{} : with_stages({fp16_stage()})); }),
-        "stages: got [], expected [fp16] as on rank 0");
+    EXPECT_ERROR_TEXT(GivenDdp(net, g, g->rank() ? DdpOptions{} : with_stages({fp16_stage()})),
+                      "stages: got [], expected [fp16] as on rank 0");
     const std::string said = error_of([&] {
       GivenDdp ddp(net, g);
       if (g->rank() == 0) ddp.register_comm_stage(fp16_stage());
@@ -262,7 +260,7 @@ TEST(Stages, ABackwardThatFails) {
     Tensor y = ddp(ones({1, 1}), gradients);
     if (g->rank() == 1)
       y.register_hook([](const Tensor&) -> Tensor { throw std::runtime_error("Badness!"); });
-    expect_part(error_of([&] { y.backward(); }), g->rank() == 1 ? "Badness!" : "aborted by rank 1");
+    EXPECT_ERROR_TEXT(y.backward(), g->rank() == 1 ? "Badness!" : "aborted by rank 1");
     for (const Tensor& w : net->w) { EXPECT_FALSE(w.grad().defined()); }
   });
 }
@@ -299,8 +297,8 @@ TEST(Stages, ARunGoesOnWithItsDraws) {
       EXPECT_TRUE(same_bits(step(ddp, net, i), expected[static_cast<size_t>(i)]));
     Given of_others(shapes);
     GivenDdp other(of_others, g, with_stages({fp16_stage()}));
-    expect_part(error_of([&] { other.comm_stages().load(archive); }),
-                "got the state of other stages: fp16;int8(block 32, seed 0); expected fp16;");
+    EXPECT_ERROR_TEXT(other.comm_stages().load(archive),
+                      "got the state of other stages: fp16;int8(block 32, seed 0); expected fp16;");
     EXPECT_EQ(other.comm_stages().step(), 0);
   });
 }
@@ -335,7 +333,7 @@ TEST(Stages, AStateThatTheSecondStageRefuses) {
     serialize::InputArchive archive;
     archive.load_from(file);
     loading[1]->refuses = true;
-    expect_part(error_of([&] { to.comm_stages().load(archive); }), "not this");
+    EXPECT_ERROR_TEXT(to.comm_stages().load(archive), "not this");
     EXPECT_EQ(loading[0]->kept[0].item<float>(), 5);
     loading[1]->refuses = false;
     to.comm_stages().load(archive);

@@ -47,11 +47,9 @@ TEST(LocalGroups, RegroupAfterTriesInVain) {
     soon.timeout = Milliseconds(200);
     late.timeout = seconds(20);
     if (g->rank() == 0) {
-      expect_part(error_of([&] {
-                    g->regroup({0, 1, 2}, soon);
-                  }),
-                  "Timeout: of the ranks 0,1,2 these did not come: ranks 1, 2");
-      expect_part(error_of([&] { g->regroup({1, 0}, soon); }), "these did not come");
+      EXPECT_ERROR_TEXT(g->regroup({0, 1, 2}, soon),
+                        "Timeout: of the ranks 0,1,2 these did not come: ranks 1, 2");
+      EXPECT_ERROR_TEXT(g->regroup({1, 0}, soon), "these did not come");
     }
     for (int again = 0; again < 2; ++again) {
       const Group rest = g->regroup({0, 1}, late);

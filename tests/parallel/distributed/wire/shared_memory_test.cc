@@ -242,7 +242,7 @@ TEST(SharedMemory, OnlyTheBlockThatWasOfferedIsOpened) {
 
 TEST(SharedMemory, TheSwitchIsZeroOrOne) {
   setenv("RAMET_SHARED_MEMORY", "off", 1);
-  expect_part(error_of([] { make_local_groups(1); }), "RAMET_SHARED_MEMORY: got \"off\"");
+  EXPECT_ERROR_TEXT(make_local_groups(1), "RAMET_SHARED_MEMORY: got \"off\"");
   setenv("RAMET_SHARED_MEMORY", "0", 1);
   EXPECT_FALSE(detail::shared_memory_wanted());
   unsetenv("RAMET_SHARED_MEMORY");

@@ -18,40 +18,23 @@ namespace {
 
 using In = std::vector<Tensor>;
 
-TEST(BatchNorm, AsPyTorch) {
-  const Tensor x = varied_leaf({3, 2, 2}, 6), w = varied_leaf({2}, 7), b = varied_leaf({2}, 8),
-               mean = varied({2}, 9), var = varied({2}, 10).abs();
+// PyTorch 2.15's numbers.
+TEST(BatchNorm, RunningStatistics) {
+  const Tensor x = varied({3, 2, 2}, 6), mean = varied({2}, 9), var = varied({2}, 10).abs();
   const uint32_t version = mean.version();
-  const Tensor y = batch_norm(x, w, b, mean, var, true, 0.1, 1e-5, false);
-  expect_values(y,
-                {-0.569173755647479, 1.1537992016056, -0.554398423596577, -0.71111866984313,
-                 0.74706044222396, -0.317795499177167, -0.674122036634252, -0.57726360446377,
-                 -0.724534092391262, 0.998438698694272, -0.540266971254892, -0.696987217501446},
-                1e-11);
+  batch_norm(x, varied({2}, 7), varied({2}, 8), mean, var, true, 0.1, 1e-5, false);
   expect_values(mean, {-0.332455103000005, 0.943187180757523});
   expect_values(var, {0.851301758375347, 0.461078370743984});
   EXPECT_GT(mean.version(), version);
-  y.mul(varied({3, 2, 2}, 11)).sum().backward();
-  expect_values(
-      x.grad(),
-      {0.00946769886399686, 0.264947317299, 1.9295874473923e-06, -2.31205611557133e-06,
-       -0.453480361939285, 0.453480374883055, -1.31073985389731e-06, 1.31073985389731e-06,
-       -0.264947177018998, -0.00946785208776863, 2.31205611559692e-06, -1.9295874473926e-06},
-      1e-9);
-  expect_values(w.grad(), {-2.79481146976201, 3.64699328210037}, 1e-9);
-  expect_values(b.grad(), {1.5976686835289, -1.88623423576355}, 1e-11);
 }
 
 TEST(BatchNorm, Derivatives) {
-  const Tensor mean = varied({3}, 9), var = varied({3}, 10).abs() + 0.5;
-  for (bool training : {true, false}) {
-    const auto f = [&](const In& in) {
-      return batch_norm(in[0], in[1], in[2], mean.clone(), var.clone(), training, 0.1, 1e-3, false);
-    };
-    expect_derivatives(f, {varied_leaf({4, 3}, 1), varied_leaf({3}, 2), varied_leaf({3}, 3)});
-    expect_derivatives(f, {varied_leaf({2, 3, 2}, 1), varied_leaf({3}, 2), varied_leaf({3}, 3)});
-    expect_derivatives(f, {varied_leaf({2, 3, 1, 2}, 1), varied_leaf({3}, 2), varied_leaf({3}, 3)});
-  }
+  const Tensor mean = varied({3}, 9), var = varied({3}, 10).abs() + 0.5;  // of each channel its own
+  expect_derivatives(
+      [&](const In& in) {
+        return batch_norm(in[0], in[1], in[2], mean, var, false, 0.1, 1e-3, false);
+      },
+      {varied_leaf({2, 3, 2}, 1), varied_leaf({3}, 2), varied_leaf({3}, 3)});
   expect_derivatives(
       [](const In& in) { return batch_norm(in[0], {}, {}, {}, {}, true, 0.1, 1e-3, false); },
       {varied_leaf({4, 2}, 1)});
@@ -66,23 +49,9 @@ TEST(BatchNorm, Derivatives) {
       {varied_leaf({2, 1, 2, 3}, 1), varied_leaf({3}, 2)});
 }
 
-TEST(BatchNorm, LayoutsAgreeAndStay) {
-  const Tensor x = varied({3, 3, 6, 6}, 1).to(kFloat).requires_grad_(),
-               w = varied({8, 3, 3, 3}, 2).to(kFloat),
-               gamma = varied({8}, 3).to(kFloat).requires_grad_();
-  const Tensor y = conv2d(x, w, {}, 1, 1),
-               z = batch_norm(y, gamma, {}, {}, {}, true, 0.1, 1e-5, false);
-  EXPECT_TRUE(autograd::is_channels_last(z));
-  const Tensor xd = x.detach().to(kDouble).requires_grad_(),
-               gd = gamma.detach().to(kDouble).requires_grad_();
-  const Tensor zd =
-      batch_norm(conv2d(xd, w.to(kDouble), {}, 1, 1), gd, {}, {}, {}, true, 0.1, 1e-5, false);
-  expect_values(z.flatten(1), values(zd.flatten(1)), 1e-4);
-  const Tensor g = varied({3, 8, 6, 6}, 4);
-  z.mul(g.to(kFloat)).sum().backward();
-  zd.mul(g).sum().backward();
-  expect_values(x.grad(), values(xd.grad()), 2e-4);
-  expect_values(gamma.grad(), values(gd.grad()), 2e-4);
+TEST(BatchNorm, LayoutsStay) {
+  const Tensor y = conv2d(varied({3, 3, 6, 6}, 1).to(kFloat), varied({8, 3, 3, 3}, 2).to(kFloat));
+  EXPECT_TRUE(autograd::is_channels_last(batch_norm(y, {}, {}, {}, {}, true, 0.1, 1e-5, false)));
   // A user's own channels-last memory shows in the result, as in LibTorch.
   const Tensor last = varied({2, 4, 4, 3}, 5).permute({0, 3, 1, 2});
   EXPECT_EQ(batch_norm(last, {}, {}, {}, {}, true, 0.1, 1e-5, false).strides().vec(),
@@ -112,27 +81,19 @@ TEST(BatchNorm, EmptyAndErrors) {
                 .vec(),
             (std::vector<int64_t>{0, 3, 2}));
   const Tensor x = varied({4, 3});
-  EXPECT_EQ(error_of([&] {
-              batch_norm(x, varied({2}), {}, {}, {}, true, 0.1, 1e-5, false);
-            }).find("[batch_norm] weight: got float64[2] on cpu, expected 3"),
-            0u);
-  EXPECT_EQ(error_of([&] {
-              batch_norm(x, {}, {}, {}, {}, false, 0.1, 1e-5, false);
-            }).find("[batch_norm] running_mean and running_var must be defined"),
-            0u);
-  EXPECT_EQ(error_of([&] {
-              batch_norm(varied({3}), {}, {}, {}, {}, true, 0.1, 1e-5, false);
-            }).find("[batch_norm] input"),
-            0u);
+  EXPECT_ERROR_START(batch_norm(x, varied({2}), {}, {}, {}, true, 0.1, 1e-5, false),
+                     "[batch_norm] weight: got float64[2] on cpu, expected 3");
+  EXPECT_ERROR_START(batch_norm(x, {}, {}, {}, {}, false, 0.1, 1e-5, false),
+                     "[batch_norm] running_mean and running_var must be defined");
+  EXPECT_ERROR_START(batch_norm(varied({3}), {}, {}, {}, {}, true, 0.1, 1e-5, false),
+                     "[batch_norm] input");
   EXPECT_THROW(batch_norm(x.to(kLong), {}, {}, {}, {}, true, 0.1, 1e-5, false),
                NotImplementedError);
   // Statistics are constants, and one that wants a gradient would not get any.
   for (const bool training : {true, false}) {
     const Tensor mean = zeros({3}).requires_grad_(), var = ones({3}).requires_grad_();
-    EXPECT_NE(error_of([&] {
-                batch_norm(x, {}, {}, mean, ones({3}), training, 0.1, 1e-5, false);
-              }).find("[batch_norm] the derivative for 'running_mean' is not implemented"),
-              std::string::npos);
+    EXPECT_ERROR_TEXT(batch_norm(x, {}, {}, mean, ones({3}), training, 0.1, 1e-5, false),
+                      "[batch_norm] the derivative for 'running_mean' is not implemented");
     EXPECT_THROW(batch_norm_relu_max_pool2d(x.view({4, 3, 1, 1}), {}, {}, zeros({3}), var, training,
                                             0.1, 1e-5),
                  NotImplementedError);

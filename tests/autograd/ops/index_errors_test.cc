@@ -18,88 +18,48 @@ struct Call {
   std::function<void(const Tensor& index)> run;  // index: one element
 };
 
+#define CALL(name, ...)                         \
+  {                                             \
+    name, [=](const Tensor& i) { __VA_ARGS__; } \
+  }
 // x is [3, 2] and y its copy, which in-place calls are given.
 std::vector<Call> calls(const Tensor& x, const Tensor& y) {
   const Tensor row = ones({1, 2}), one = ones({1, 1}), zero = integers({0});
   return {
-      {"gather",
-       [=](const Tensor& i) {
-         x.gather(0, i.view({1, 1}));
-       }},
-      {"gather, last dimension",
-       [=](const Tensor& i) {
-         x.gather(1, i.view({1, 1}));
-       }},
-      {"index_select", [=](const Tensor& i) { x.index_select(0, i); }},
-      {"index_select, last dimension", [=](const Tensor& i) { x.index_select(1, i); }},
-      {"take", [=](const Tensor& i) { x.take(i); }},
-      {"embedding", [=](const Tensor& i) { embedding(x, i); }},
-      {"embedding with a padding row", [=](const Tensor& i) { embedding(x, i, 1); }},
-      {"index", [=](const Tensor& i) { x.index({i}); }},
-      {"index, list", [=](const Tensor& i) { index(x, {i}); }},
-      {"index, second",
-       [=](const Tensor& i) {
-         x.index({zero, i});
-       }},
-      {"index, first of two",
-       [=](const Tensor& i) {
-         x.index({i, zero});
-       }},
-      {"index, number", [=](const Tensor& i) { x.index({i.squeeze()}); }},
-      {"index, a view first",
-       [=](const Tensor& i) {
-         x.index({2, i});
-       }},
-      {"scatter",
-       [=](const Tensor& i) {
-         x.scatter(0, i.view({1, 1}), one);
-       }},
-      {"scatter, value",
-       [=](const Tensor& i) {
-         x.scatter(0, i.view({1, 1}), 50.);
-       }},
-      {"scatter_add",
-       [=](const Tensor& i) {
-         x.scatter_add(0, i.view({1, 1}), one);
-       }},
-      {"index_add", [=](const Tensor& i) { index_add(x, 0, i, row); }},
-      {"index_put", [=](const Tensor& i) { index_put(x, {i}, row); }},
-      {"scatter_",
-       [=](const Tensor& i) {
-         y.scatter_(0, i.view({1, 1}), one);
-       }},
-      {"scatter_, value",
-       [=](const Tensor& i) {
-         y.scatter_(0, i.view({1, 1}), 50.);
-       }},
-      {"scatter_add_",
-       [=](const Tensor& i) {
-         y.scatter_add_(0, i.view({1, 1}), one);
-       }},
-      {"index_add_", [=](const Tensor& i) { y.index_add_(0, i, row); }},
-      {"index_put_", [=](const Tensor& i) { y.index_put_({i}, 50.); }},
-      {"index_put_, second",
-       [=](const Tensor& i) {
-         y.index_put_({zero, i}, 50.);
-       }},
-      {"index_put_, adding",
-       [=](const Tensor& i) {
-         y.index_put_({zero, i}, ones({1}), true);
-       }},
-      {"index_put_, number",
-       [=](const Tensor& i) {
-         y.index_put_({0, i.squeeze()}, 50.);
-       }},
-      {"one_hot", [=](const Tensor& i) { one_hot(i, 3); }},
-      {"cross_entropy_loss", [=](const Tensor& i) { cross_entropy_loss(row, i); }},
-      {"nll_loss", [=](const Tensor& i) { nll_loss(row, i); }},
-      {"nll_loss_nd", [=](const Tensor& i) { nll_loss_nd(row.squeeze(), i.squeeze()); }},
-      {"nll_loss2d",
-       [=](const Tensor& i) {
-         nll_loss2d(one.view({1, 1, 1, 1}), i.view({1, 1, 1}));
-       }},
+      CALL("gather", x.gather(0, i.view({1, 1}))),
+      CALL("gather, last dimension", x.gather(1, i.view({1, 1}))),
+      CALL("index_select", x.index_select(0, i)),
+      CALL("index_select, last dimension", x.index_select(1, i)),
+      CALL("take", x.take(i)),
+      CALL("embedding", embedding(x, i)),
+      CALL("embedding with a padding row", embedding(x, i, 1)),
+      CALL("index", x.index({i})),
+      CALL("index, list", index(x, {i})),
+      CALL("index, second", x.index({zero, i})),
+      CALL("index, first of two", x.index({i, zero})),
+      CALL("index, number", x.index({i.squeeze()})),
+      CALL("index, a view first", x.index({2, i})),
+      CALL("scatter", x.scatter(0, i.view({1, 1}), one)),
+      CALL("scatter, value", x.scatter(0, i.view({1, 1}), 50.)),
+      CALL("scatter_add", x.scatter_add(0, i.view({1, 1}), one)),
+      CALL("index_add", index_add(x, 0, i, row)),
+      CALL("index_put", index_put(x, {i}, row)),
+      CALL("scatter_", y.scatter_(0, i.view({1, 1}), one)),
+      CALL("scatter_, value", y.scatter_(0, i.view({1, 1}), 50.)),
+      CALL("scatter_add_", y.scatter_add_(0, i.view({1, 1}), one)),
+      CALL("index_add_", y.index_add_(0, i, row)),
+      CALL("index_put_", y.index_put_({i}, 50.)),
+      CALL("index_put_, second", y.index_put_({zero, i}, 50.)),
+      CALL("index_put_, adding", y.index_put_({zero, i}, ones({1}), true)),
+      CALL("index_put_, number", y.index_put_({0, i.squeeze()}, 50.)),
+      CALL("one_hot", one_hot(i, 3)),
+      CALL("cross_entropy_loss", cross_entropy_loss(row, i)),
+      CALL("nll_loss", nll_loss(row, i)),
+      CALL("nll_loss_nd", nll_loss_nd(row.squeeze(), i.squeeze())),
+      CALL("nll_loss2d", nll_loss2d(one.view({1, 1, 1, 1}), i.view({1, 1, 1}))),
   };
 }
+#undef CALL
 
 // INT64_MIN is what a NaN becomes as an int64.
 TEST(IndexErrors, NoNumberIsExempt) {
@@ -238,14 +198,14 @@ TEST(IndexErrors, OfCtcLoss) {
   expect_part(text(x, padded, steps, two, 0, 3), "reduction: got 3");
   expect_part(text(x[0][0], padded, steps, two), "[steps, batch, classes]");
   expect_part(text(x.to(kLong), padded, steps, two), "not implemented for 'Long'");
-  expect_part(error_of([&] { ctc_loss(x, padded, ones({3}), ones({3}, kLong)); }),
-              "input_lengths must be integral");
-  expect_part(error_of([&] { ctc_loss(x, padded, ones({3}, kLong), ones({3}, kBool)); }),
-              "target_lengths must be integral");
+  EXPECT_ERROR_TEXT(ctc_loss(x, padded, ones({3}), ones({3}, kLong)),
+                    "input_lengths must be integral");
+  EXPECT_ERROR_TEXT(ctc_loss(x, padded, ones({3}, kLong), ones({3}, kBool)),
+                    "target_lengths must be integral");
   for (int i = 0; i < 4; ++i) {
     std::vector<Tensor> in = {x, padded, tensor(steps), tensor(two)};
     in[size_t(i)] = Tensor();
-    expect_part(error_of([&] { ctc_loss(in[0], in[1], in[2], in[3]); }), "undefined tensor");
+    EXPECT_ERROR_TEXT(ctc_loss(in[0], in[1], in[2], in[3]), "undefined tensor");
   }
 }
 

@@ -28,131 +28,57 @@ Tensor counting(IntArrayRef sizes) {
 
 TEST(Index, GatherAndScatter) {
   const Tensor x = counting({3, 4});
-  expect_values(x.gather(1, integers({0, 3, 1, 1, 2, 0}, {3, 2})), {0, 3, 5, 5, 10, 8});
   expect_values(x.gather(0, integers({2, 0, 1, 2}, {1, 4})), {8, 1, 6, 11});
   const Tensor i = integers({0, 0, 2, 1}, {2, 2}), v = constant({10, 20, 30, 40}).view({2, 2});
-  expect_values(x.scatter(1, i, v).select(0, 0), {20, 1, 2, 3});
-  expect_values(x.scatter_add(1, i, v).select(0, 0), {30, 1, 2, 3});
-  expect_values(x.scatter(0, i, -1.0).select(1, 0), {-1, 4, -1});
-  expect_values(x.transpose(0, 1).gather(0, integers({3, 2, 1}, {1, 3})), {3, 6, 9});
-  EXPECT_NE(error_of([&] {
-              x.gather(1, integers({4}, {1, 1}));
-            }).find("[gather] index out of range: got 4 at position 0"),
-            std::string::npos);
+  expect_values(x.scatter(1, i, v).select(0, 0), {20, 1, 2, 3});  // the last of two values stays
+  EXPECT_ERROR_TEXT(x.gather(1, integers({4}, {1, 1})),
+                    "[gather] index out of range: got 4 at position 0");
   // An index that was expanded is checked once, and the position is one of all of it.
   const Tensor rows = integers({1, 0, 3}, {3, 1}).expand({3, 4});
-  EXPECT_NE(error_of([&] {
-              x.scatter_add(0, rows, x);
-            }).find("[scatter_add] index out of range: got 3 at position 8 of"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] {
-              x.gather(0, rows.t());
-            }).find("[gather] index out of range: got 3 at position 2 of"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(x.scatter_add(0, rows, x),
+                    "[scatter_add] index out of range: got 3 at position 8 of");
+  EXPECT_ERROR_TEXT(x.gather(0, rows.t()), "[gather] index out of range: got 3 at position 2 of");
   expect_values(x.gather(0, integers({1, 0, 2}, {3, 1}).expand({3, 4})),
                 {4, 5, 6, 7, 0, 1, 2, 3, 8, 9, 10, 11});
-  EXPECT_NE(error_of([&] { x.gather(1, integers({0})); }).find("same number of dimensions"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] {
-              x.gather(0, integers({0, 0, 0, 0, 0}, {1, 5}));
-            }).find("Size does not match at dimension 1"),
-            std::string::npos);
-  EXPECT_NE(
-      error_of([&] { x.scatter(1, i, v.to(kFloat)); }).find("self.dtype to be equal to src.dtype"),
-      std::string::npos);
-  Tensor y = x.clone();
-  y.scatter_(0, integers({0, 1}, {1, 2}), 100.0);
-  expect_values(y.select(0, 1), {4, 100, 6, 7});
+  EXPECT_ERROR_TEXT(x.gather(1, integers({0})), "same number of dimensions");
+  EXPECT_ERROR_TEXT(x.gather(0, integers({0, 0, 0, 0, 0}, {1, 5})),
+                    "Size does not match at dimension 1");
+  EXPECT_ERROR_TEXT(x.scatter(1, i, v.to(kFloat)), "self.dtype to be equal to src.dtype");
 }
 
 TEST(Index, SelectAndAdd) {
-  const Tensor x = counting({3, 4}), i = integers({2, 0, 2});
-  expect_values(x.index_select(0, i), {8, 9, 10, 11, 0, 1, 2, 3, 8, 9, 10, 11});
-  expect_values(x.index_select(-1, integers({3})), {3, 7, 11});
+  const Tensor x = counting({3, 4});
   expect_values(
       x.index_add(1, integers({1, 1}), constant({1, 2, 3, 4, 5, 6}).view({3, 2}), 10).select(1, 1),
       {31, 75, 119});
   expect_values(take(x, integers({-1, 5})), {11, 5});
   EXPECT_THROW(x.index_select(0, integers({3})), IndexError);
-  EXPECT_NE(error_of([&] {
-              x.index_add(0, integers({0}), counting({2, 4}));
-            }).find("[index_add] source"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(x.index_add(0, integers({0}), counting({2, 4})), "[index_add] source");
   expect_values(constant({7}).view(IntArrayRef()).index_select(0, integers({0})), {7});
 }
 
+// Sources that are larger than their index, a factor, places from the end.
 TEST(Index, Derivatives) {
-  const Tensor x = varied_leaf({3, 4}), i = integers({0, 0, 2, 1}, {2, 2}),
-               v = varied_leaf({2, 2}, 3), big = varied_leaf({3, 3}, 4);
-  expect_derivatives([&](const In& t) { return t[0].square().gather(1, i); }, {x});
-  expect_derivatives(
-      [&](const In& t) {
-        return t[0].square().scatter(1, integers({0, 3, 2, 1}, {2, 2}), t[1].square());
-      },
-      {x, v});
+  const Tensor x = varied_leaf({3, 4}), big = varied_leaf({3, 3}, 4);
   expect_derivatives(
       [&](const In& t) {
         return t[0].square().scatter(1, integers({0, 3, 2, 1}, {2, 2}), t[1].square());
       },
       {x, big});
-  expect_derivatives([&](const In& t) { return t[0].square().scatter(0, i, 5.0); }, {x});
-  expect_derivatives([&](const In& t) { return t[0].square().scatter_add(1, i, t[1].square()); },
-                     {x, v});
-  expect_derivatives(
-      [&](const In& t) {
-        return t[0].square().index_select(1, integers({3, 0, 3}));
-      },
-      {x});
   expect_derivatives(
       [&](const In& t) {
         return t[0].square().index_add(1, integers({3, 3, 0}), t[1].square(), 2);
       },
       {x, big});
   expect_derivatives([&](const In& t) { return take(t[0].square(), integers({1, 1, -1})); }, {x});
-  expect_derivatives([&](const In& t) { return t[0].square().flip({0, -1}); }, {x});
-  expect_derivatives([&](const In& t) { return t[0].square().repeat({2, 1, 3}); }, {x});
-  expect_derivatives(
-      [&](const In& t) {
-        Tensor y = t[0] * 2;
-        y.scatter_add_(1, i, t[1]);
-        y.index_add_(0, integers({1}), t[1].reshape({1, 4}));
-        return y.square();
-      },
-      {x, v});
 }
 
 TEST(Index, Masks) {
-  const Tensor x = counting({2, 3}), m = x.gt(2), row = integers({1, 0, 1}).to(kBool);
-  expect_values(x.masked_fill(m, -1.0), {0, 1, 2, -1, -1, -1});
-  expect_values(x.masked_fill(row, constant({9}).view(IntArrayRef())), {9, 1, 9, 9, 4, 9});
-  expect_values(x.masked_select(row), {0, 2, 3, 5});
-  EXPECT_EQ(counting({3}).masked_select(m).sizes(), IntArrayRef({3}));
-  expect_values(masked_scatter(x, row, constant({10, 20, 30, 40, 50})), {10, 1, 20, 30, 4, 40});
-  expect_values(m.nonzero(), {1, 0, 1, 1, 1, 2});
-  EXPECT_EQ(constant({1}).view(IntArrayRef()).nonzero().sizes(), IntArrayRef({1, 0}));
+  const Tensor x = counting({2, 3}), m = x.gt(2);
+  EXPECT_EQ(counting({3}).masked_select(m).sizes(), IntArrayRef({3}));  // repeated as the mask is
   EXPECT_EQ(nonzero_numpy(m).size(), 2u);
-  EXPECT_EQ(x.to(kInt).masked_fill(m, 7).scalar_type(), kInt);
-  EXPECT_NE(
-      error_of([&] { x.masked_fill(x, 1); }).find("[masked_fill] only supports boolean masks"),
-      std::string::npos);
-  EXPECT_NE(error_of([&] { masked_scatter(x, m, constant({1})); }).find("expected at least 3"),
-            std::string::npos);
-  const Tensor v = varied_leaf({2, 3}),
-               s = constant({0.3}).view(IntArrayRef()).detach().requires_grad_();
-  expect_derivatives([&](const In& t) { return t[0].square().masked_fill(m, 2); }, {v});
-  expect_derivatives([&](const In& t) { return t[0].square().masked_fill(row, t[1].square()); },
-                     {v, s});
-  expect_derivatives([&](const In& t) { return t[0].square().masked_select(row); }, {v});
-  expect_derivatives([&](const In& t) { return masked_scatter(t[0].square(), row, t[1].square()); },
-                     {v, varied_leaf({5}, 2)});
-  expect_derivatives(
-      [&](const In& t) {
-        Tensor y = t[0] * 2;
-        y.masked_fill_(m, 3);
-        y.masked_fill_(row, t[1]);
-        return y.square();
-      },
-      {v, s});
+  EXPECT_ERROR_TEXT(x.masked_fill(x, 1), "[masked_fill] only supports boolean masks");
+  EXPECT_ERROR_TEXT(masked_scatter(x, m, constant({1})), "expected at least 3");
   std::vector<int64_t> sizes(10, 2);
   const Tensor deep = counting(sizes).eq(777);
   expect_values(deep.nonzero(), {1, 1, 0, 0, 0, 0, 1, 0, 0, 1});
@@ -176,16 +102,9 @@ TEST(Indexing, Views) {
   EXPECT_THROW(ramet::index(x, {truth}), IndexError);
   EXPECT_THROW(ramet::index_put(x, {truth}, number), IndexError);
   EXPECT_EQ(number.index({truth}).sizes().vec(), (std::vector<int64_t>{1}));
-  EXPECT_NE(error_of([&] {
-              x.index({"..", 0});
-            }).find("to represent an ellipsis"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] {
-              x.index({Ellipsis, Ellipsis});
-            }).find("single ellipsis"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] { x.index({Slice(0, 1, 0)}); }).find("step must be greater than zero"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(x.index({"..", 0}), "to represent an ellipsis");
+  EXPECT_ERROR_TEXT(x.index({Ellipsis, Ellipsis}), "single ellipsis");
+  EXPECT_ERROR_TEXT(x.index({Slice(0, 1, 0)}), "step must be greater than zero");
 }
 
 TEST(Indexing, Tensors) {
@@ -211,20 +130,10 @@ TEST(Indexing, Tensors) {
   EXPECT_EQ(x.index({false}).sizes(), IntArrayRef({0, 3, 4, 5}));
   expect_values(x[integers({1})].select(2, 0), {20, 25, 30, 35});
   EXPECT_EQ(x.index({i.to(kInt)}).sizes(), IntArrayRef({2, 4, 5}));
-  EXPECT_NE(error_of([&] {
-              x.index({integers({0, 3})});
-            }).find("[index] index out of range: got 3 at position 1"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] { x.index({counting({2})}); }).find("must be long, int, byte or bool"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] {
-              x.index({integers({1, 0}).to(kBool)});
-            }).find("The shape of the mask [2] at index 0"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] {
-              x.index({i, integers({0, 1, 2})});
-            }).find("[index]"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(x.index({integers({0, 3})}), "[index] index out of range: got 3 at position 1");
+  EXPECT_ERROR_TEXT(x.index({counting({2})}), "must be long, int, byte or bool");
+  EXPECT_ERROR_TEXT(x.index({integers({1, 0}).to(kBool)}), "The shape of the mask [2] at index 0");
+  EXPECT_ERROR_TEXT(x.index({i, integers({0, 1, 2})}), "[index]");
 }
 
 TEST(Indexing, Assignment) {
@@ -245,10 +154,8 @@ TEST(Indexing, Assignment) {
   Tensor y = counting({4});
   index_put_(y, {integers({1, 1, 2})}, constant({1, 1, 5}), true);
   expect_values(y, {0, 3, 7, 3});
-  EXPECT_NE(error_of([&] {
-              y.index_put_({integers({0, 1})}, constant({1, 2, 3}));
-            }).find("cannot be broadcast to indexing result of shape [2]"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(y.index_put_({integers({0, 1})}, constant({1, 2, 3})),
+                    "cannot be broadcast to indexing result of shape [2]");
   EXPECT_THROW(y.index_put_({integers({4})}, 0), IndexError);
   expect_values(y, {0, 3, 7, 3});  // checked before anything is written
 }
@@ -256,7 +163,6 @@ TEST(Indexing, Assignment) {
 TEST(Indexing, Derivatives) {
   const Tensor x = varied_leaf({3, 4, 2}), i = integers({2, 0, 2}), j = integers({1, -1, 1}),
                v = varied_leaf({3, 2}, 5);
-  expect_derivatives([&](const In& t) { return t[0].square().index({i, j}); }, {x});
   expect_derivatives([&](const In& t) { return t[0].square().index({i, Slice(), 1}); }, {x});
   expect_derivatives(
       [&](const In& t) {
@@ -264,16 +170,6 @@ TEST(Indexing, Derivatives) {
       },
       {x});
   expect_derivatives([&](const In& t) { return t[0].square().index({x.detach().gt(0)}); }, {x});
-  expect_derivatives(
-      [&](const In& t) {
-        return index_put(t[0].square(), {integers({2, 0, 1}), j}, t[1].square());
-      },
-      {x, v});
-  expect_derivatives(
-      [&](const In& t) {
-        return index_put(t[0].square(), {i, j}, t[1].square(), true);
-      },
-      {x, v});
   expect_derivatives(
       [&](const In& t) {
         Tensor y = t[0] * 2;
@@ -288,23 +184,13 @@ TEST(Indexing, Derivatives) {
 
 TEST(Embedding, RowsAndGradients) {
   const Tensor w = varied_leaf({5, 3}), i = integers({1, 4, 1, 0}, {2, 2});
-  const Tensor y = embedding(w, i);
-  EXPECT_EQ(y.sizes(), IntArrayRef({2, 2, 3}));
-  expect_values(y, values(w.detach().index_select(0, i.reshape(-1))), 0);
-  y.sum().backward();
-  expect_values(w.grad(), {1, 1, 1, 2, 2, 2, 0, 0, 0, 0, 0, 0, 1, 1, 1});
   const Tensor p = varied_leaf({5, 3});
   embedding(p, i, /*padding_idx=*/4, /*scale_grad_by_freq=*/true).sum().backward();
   expect_values(p.grad(), {1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0});
-  expect_derivatives([&](const In& t) { return embedding(t[0], i).square(); }, {w});
-  EXPECT_NE(error_of([&] {
-              embedding(w, integers({0, 5}));
-            }).find("[embedding] index out of range: got 5 at position 1"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] { embedding(w.select(0, 0), i); }).find("'weight' must be 2-D"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(embedding(w, integers({0, 5})),
+                    "[embedding] index out of range: got 5 at position 1");
+  EXPECT_ERROR_TEXT(embedding(w.select(0, 0), i), "'weight' must be 2-D");
   EXPECT_THROW(embedding(w, i, -1, false, true), NotImplementedError);
-  EXPECT_EQ(embedding(w, integers({})).sizes(), IntArrayRef({0, 3}));
   const Tensor h = varied({5, 3}).to(kHalf).requires_grad_();
   std::vector<int64_t> many(5000, 2);
   Tensor flat(TensorBase::empty(5000, kLong, Device(kCPU, 0)));
@@ -315,33 +201,16 @@ TEST(Embedding, RowsAndGradients) {
 
 TEST(Joins, CatAndStack) {
   const Tensor a = counting({2, 3}), b = counting({2, 1}) + 10;
-  expect_values(cat({a, b}, 1), {0, 1, 2, 10, 3, 4, 5, 11});
-  EXPECT_EQ(cat({a, a, a}).sizes(), IntArrayRef({6, 3}));
   EXPECT_EQ(cat({a, constant({}), a}, -1).sizes(),
             IntArrayRef({2, 6}));  // an empty vector is skipped
   EXPECT_EQ(cat({a.to(kFloat), integers({1, 2, 3}, {1, 3})}, 0).scalar_type(), kFloat);
   expect_values(cat({a.transpose(0, 1), b.transpose(0, 1)}, 0), {0, 3, 1, 4, 2, 5, 10, 11});
-  expect_values(stack({a, a + 6}, 2), {0, 6, 1, 7, 2, 8, 3, 9, 4, 10, 5, 11});
-  EXPECT_EQ(stack({a.sum(), a.sum()}).sizes(), IntArrayRef({2}));
-  EXPECT_EQ(hstack({a, b}).sizes(), IntArrayRef({2, 4}));
-  EXPECT_EQ(vstack({counting({3}), a}).sizes(), IntArrayRef({3, 3}));
-  EXPECT_NE(error_of([&] {
-              cat({a, b}, 0);
-            }).find("Expected size 3 but got size 1 for tensor number 1"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] {
-              stack({a, b});
-            }).find("expects each tensor to be equal size"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] { cat({}); }).find("non-empty list"), std::string::npos);
-  EXPECT_NE(error_of([&] { cat({a.sum()}); }).find("zero-dimensional tensor"), std::string::npos);
+  EXPECT_ERROR_TEXT(cat({a, b}, 0), "Expected size 3 but got size 1 for tensor number 1");
+  EXPECT_ERROR_TEXT(stack({a, b}), "expects each tensor to be equal size");
+  EXPECT_ERROR_TEXT(cat({}), "non-empty list");
+  EXPECT_ERROR_TEXT(cat({a.sum()}), "zero-dimensional tensor");
   Tensor out = counting({1});
-  cat_out(out, {a, b}, 1);
-  expect_values(out, {0, 1, 2, 10, 3, 4, 5, 11});
-  EXPECT_NE(error_of([&] {
-              cat_out(out, {varied_leaf({1, 2})});
-            }).find("don't support automatic differentiation"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(cat_out(out, {varied_leaf({1, 2})}), "don't support automatic differentiation");
 }
 
 TEST(Joins, Derivatives) {
@@ -351,7 +220,6 @@ TEST(Joins, Derivatives) {
         return cat({t[0].square(), t[1].square(), t[0]}, 1);
       },
       {x, y});
-  expect_derivatives([](const In& t) { return stack({t[0].square(), t[1].square()}, 1); }, {x, z});
   expect_derivatives(
       [](const In& t) {
         const std::vector<Tensor> p = t[0].square().split(2, 1);

@@ -23,75 +23,17 @@ Tensor logits() {
 }
 Tensor weights() { return constant({0.5, 1, 2}); }
 
-TEST(CrossEntropy, AsPyTorch) {
-  struct Case {
-    std::optional<Tensor> weight;
-    int64_t reduction, ignore;
-    double smoothing;
-    std::vector<double> loss, grad;
-  };
-  const std::vector<Case> cases = {
-      {{},
-       Reduction::Mean,
-       -100,
-       0,
-       {2.060402295831009},
-       {0.3797365930484911, 0.011467051499770212, -0.3912036445482614, -0.4627022214338928,
-        0.45437996212925663, 0.008322259304636172}},
-      {weights(),
-       Reduction::Mean,
-       -100,
-       0,
-       {1.739239075680985},
-       {0.6075785488775858, 0.01834728239963234, -0.6259258312772182, -0.18508088857355712,
-        0.18175198485170266, 0.0033289037218544692}},
-      {{},
-       Reduction::Mean,
-       -100,
-       0.1,
-       {2.060402295831009},
-       {0.36306992638182445, -0.0051996151668964544, -0.35787031121492807, -0.42936888810055945,
-        0.43771329546258997, -0.008344407362030494}},
-      {weights(),
-       Reduction::Mean,
-       -100,
-       0.1,
-       {1.7859527157237807},
-       {0.5755961093410197, 0.004249478966314325, -0.579845588307334, -0.1697583403833647,
-        0.19265224949859633, -0.0228939091152316}},
-      {{},
-       Reduction::Sum,
-       0,
-       0,
-       {1.5251302622476355},
-       {0.7594731860969822, 0.022934102999540424, -0.7824072890965228, 0, 0, 0}},
-      {weights(),
-       Reduction::None,
-       -100,
-       0.2,
-       {2.904405480787332, 1.677260408629109},
-       {1.3590341745111343, -0.024620811167509218, -1.334413363343625, -0.3860894804829309,
-        0.508881285363725, -0.12279180488079418}},
-  };
-  const Tensor target = integers({2, 0});
-  for (const Case& c : cases) {
-    const Tensor x = logits(),
-                 loss = cross_entropy_loss(x, target, c.weight, c.reduction, c.ignore, c.smoothing);
-    expect_values(loss, c.loss);
-    loss.sum().backward();
-    expect_values(x.grad(), c.grad);
-  }
-  const Tensor p = constant({.2, .3, .5, .6, .1, .3}).view({2, 3});
-  Tensor x = logits(), loss = cross_entropy_loss(x, p);
-  expect_values(loss, {2.372902295831009});
-  loss.backward();
-  expect_values(x.grad(), {0.2797365930484911, -0.1385329485002298, -0.1412036445482614,
-                           -0.26270222143389277, 0.40437996212925664, -0.14167774069536382});
-  x = logits(), loss = cross_entropy_loss(x, p, weights(), Reduction::Mean, -100, 0.1);
-  expect_values(loss, {2.9446824479661005});
-  loss.backward();
-  expect_values(x.grad(), {0.4694373764300894, -0.135880359101983, -0.3335570173281065,
-                           -0.10541392512445767, 0.40028629483141087, -0.29487236970695324});
+// Weights, smoothing and reductions together; the operation table has them one by one.
+TEST(CrossEntropy, OptionsTogetherAsPyTorch) {
+  const Tensor x = logits(), t = integers({2, 0}),
+               p = constant({.2, .3, .5, .6, .1, .3}).view({2, 3});
+  expect_values(cross_entropy_loss(x, t, {}, Reduction::Mean, -100, 0.1), {2.060402295831009});
+  expect_values(cross_entropy_loss(x, t, weights(), Reduction::Mean, -100, 0.1),
+                {1.7859527157237807});
+  expect_values(cross_entropy_loss(x, t, weights(), Reduction::None, -100, 0.2),
+                {2.904405480787332, 1.677260408629109});
+  expect_values(cross_entropy_loss(x, p, weights(), Reduction::Mean, -100, 0.1),
+                {2.9446824479661005});
 }
 
 // The same loss and gradient, in the logits' memory.
@@ -122,8 +64,7 @@ TEST(CrossEntropyConsuming, WhatIsGone) {
   const Tensor target = integers({2, 0}), leaf = logits();
   const auto refused = [&](const std::function<void()>& f, const char* part) {
     const std::string text = error_of(f);
-    EXPECT_NE(text.find(std::string("[cross_entropy_loss_consuming] ") + part), std::string::npos)
-        << text;
+    expect_part(text, std::string("[cross_entropy_loss_consuming] ") + part);
   };
   refused([&] { cross_entropy_loss_consuming(leaf, target); }, "input: got a leaf");
   refused(
@@ -148,8 +89,7 @@ TEST(CrossEntropyConsuming, WhatIsGone) {
   Tensor x = leaf.mul(1);
   const Tensor square = x.mul(x);
   cross_entropy_loss_consuming(x, target);
-  EXPECT_NE(error_of([&] { square.sum().backward(); }).find("cross_entropy_loss_consuming"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(square.sum().backward(), "cross_entropy_loss_consuming");
   // Once, and not twice differentiable.
   x = leaf.mul(1);
   Tensor loss = cross_entropy_loss_consuming(x, target);
@@ -164,23 +104,10 @@ TEST(CrossEntropyConsuming, WhatIsGone) {
   expect_values(plain, values(logits().detach()), 0);
 }
 
-TEST(CrossEntropy, Shapes) {
-  const Tensor x = varied({2, 3, 4, 5}),
-               t = integers({0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1,
-                             2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0},
-                            {2, 4, 5});
-  const Tensor each = cross_entropy_loss(x, t, {}, Reduction::None);
-  EXPECT_EQ(each.sizes(), IntArrayRef({2, 4, 5}));
-  expect_values(each, values(nll_loss_nd(x.log_softmax(1), t, {}, Reduction::None)), 1e-12);
-  expect_values(cross_entropy_loss(x, t), {each.mean().item<double>()});
-  const Tensor one = cross_entropy_loss(constant({1, 2, 3}), integers({2}).view(IntArrayRef()), {},
-                                        Reduction::None);
-  EXPECT_EQ(one.dim(), 0);
-  expect_values(one, {std::log(std::exp(-2) + std::exp(-1) + 1)});
-  expect_values(cross_entropy_loss(constant({}).view({0, 3}), integers({})),
-                {std::numeric_limits<double>::quiet_NaN()});
-  expect_values(cross_entropy_loss(constant({}).view({0, 3}), integers({}), {}, Reduction::Sum),
-                {0});
+TEST(CrossEntropy, OfNothing) {
+  const Tensor none = constant({}).view({0, 3});
+  expect_values(cross_entropy_loss(none, integers({})), {std::numeric_limits<double>::quiet_NaN()});
+  expect_values(cross_entropy_loss(none, integers({}), {}, Reduction::Sum), {0});
 }
 
 // Pixels side by side, and the same pixels as rows: other kernels on a CPU.
@@ -209,73 +136,18 @@ TEST(CrossEntropy, ImagesAreRows) {
         }
 }
 
-// A 0-dim tensor in either place is its value for every element: the formula, in double.
-TEST(Huber, OfAScalarTensor) {
-  const double bend = 1.5, t = 0.5;
-  const Tensor dense = varied({4, 4}).mul(3);
-  const auto huber = [&](double d) {
-    d = std::fabs(d);
-    return d < bend ? d * d / 2 : bend * (d - bend / 2);
-  };
-  for (const Tensor& x : {dense, dense.t(), dense.to(kFloat), dense.slice(1, 0, 4, 2)}) {
-    const Tensor scalar = full({}, t, x.scalar_type()), wide = x.to(kDouble);
-    Values want, want_smooth;
-    for (double v : values(wide)) want.push_back(huber(v - t));
-    for (double v : want) want_smooth.push_back(v / bend);
-    double sum = 0;
-    for (double v : want) sum += v;
-    for (const bool first : {false, true}) {
-      const Tensor &a = first ? scalar : x, &b = first ? x : scalar;
-      const auto close = [](const Tensor& got, const Values& want) {
-        expect_values(got.to(kDouble), want, 1e-5);
-      };
-      close(huber_loss(a, b, Reduction::None, bend).reshape({-1}), want);
-      close(smooth_l1_loss(a, b, Reduction::None, bend).reshape({-1}), want_smooth);
-      close(huber_loss(a, b, Reduction::Sum, bend), {sum});
-      Tensor out = empty({0}, x.scalar_type());
-      close(huber_loss_out(out, a, b, Reduction::None, bend).reshape({-1}), want);
-      close(smooth_l1_loss_out(out, a, b, Reduction::Sum, bend), {sum / bend});
-    }
-  }
-  for (const int64_t reduction : {Reduction::None, Reduction::Mean, Reduction::Sum})
-    for (const bool first : {false, true}) {
-      const Tensor one = leaf({0.3}).detach().reshape({}).requires_grad_(),
-                   many = varied_leaf({3, 2});
-      const In in = {first ? one : many, first ? many : one};
-      expect_derivatives([&](const In& v) { return huber_loss(v[0], v[1], reduction, 0.6); }, in);
-      expect_derivatives([&](const In& v) { return smooth_l1_loss(v[0], v[1], reduction, 0.6); },
-                         in);
-    }
-}
-
 TEST(CrossEntropy, Errors) {
   const Tensor x = logits();
-  EXPECT_NE(error_of([&] {
-              cross_entropy_loss(x, integers({0, 3}));
-            }).find("[cross_entropy_loss] index out of range: got 3 at position 1"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(cross_entropy_loss(x, integers({0, 3})),
+                    "[cross_entropy_loss] index out of range: got 3 at position 1");
   EXPECT_THROW(nll_loss(x, integers({-1, 0})), IndexError);
-  EXPECT_NE(error_of([&] {
-              cross_entropy_loss(x, integers({0}));
-            }).find("got input [2, 3] and target [1]"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] {
-              cross_entropy_loss(x, constant({0, 1}));
-            }).find("expected scalar type Long"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] {
-              cross_entropy_loss(x, integers({0, 1}), constant({1}));
-            }).find("weight tensor should be defined"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(cross_entropy_loss(x, integers({0})), "got input [2, 3] and target [1]");
+  EXPECT_ERROR_TEXT(cross_entropy_loss(x, constant({0, 1})), "expected scalar type Long");
+  EXPECT_ERROR_TEXT(cross_entropy_loss(x, integers({0, 1}), constant({1})),
+                    "weight tensor should be defined");
   EXPECT_THROW(cross_entropy_loss(x, integers({0, 1}), leaf({1, 1, 1})), NotImplementedError);
-  EXPECT_NE(error_of([&] {
-              cross_entropy_loss(x, integers({0, 1}), {}, 7);
-            }).find("reduction: got 7"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] {
-              nll_loss(varied({2, 3, 4}), integers({0}));
-            }).find("1D or 2D"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(cross_entropy_loss(x, integers({0, 1}), {}, 7), "reduction: got 7");
+  EXPECT_ERROR_TEXT(nll_loss(varied({2, 3, 4}), integers({0})), "1D or 2D");
 }
 
 TEST(CrossEntropy, Derivatives) {
@@ -321,7 +193,7 @@ TEST(CrossEntropy, TargetsOfBytes) {
   const std::string wrong = error_of([&] {
     cross_entropy_loss(x.view({2, 3, 1}), bytes.view({2, 1}));
   });
-  EXPECT_NE(wrong.find("expected scalar type Long but found Byte"), std::string::npos) << wrong;
+  expect_part(wrong, "expected scalar type Long but found Byte");
 }
 
 TEST(Loss, SquaresOfTruthValuesTwiceDifferentiated) {
@@ -345,8 +217,7 @@ TEST(Loss, SlopeOfATargetBesideInfiniteLogits) {
 TEST(CrossEntropy, ChangedTargetIsNoticed) {
   const Tensor x = logits(), t = integers({0, 1}), loss = cross_entropy_loss(x, t);
   t.fill_(2);
-  EXPECT_NE(error_of([&] { loss.backward(); }).find("CrossEntropyLossBackward0"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(loss.backward(), "CrossEntropyLossBackward0");
 }
 
 TEST(CrossEntropy, LogitsStayReadable) {  // the gradient is never written over them
@@ -356,30 +227,15 @@ TEST(CrossEntropy, LogitsStayReadable) {  // the gradient is never written over 
   expect_values(x, before, 0);
 }
 
-TEST(Loss, AsPyTorch) {
-  const Tensor a = constant({.1, .7, .4}), b = constant({0, 1, .5});
-  expect_values(mse_loss(a, b), {0.036666666666666674});
-  expect_values(l1_loss(a, b), {0.16666666666666666});
-  expect_values(smooth_l1_loss(a, b, Reduction::Mean, 0.2), {0.08333333333333333});
-  expect_values(huber_loss(a, b, Reduction::Mean, 0.2), {0.01666666666666667});
-  expect_values(binary_cross_entropy(a, b), {0.39186454580554386});
-  expect_values(binary_cross_entropy_with_logits(a, b, {}, constant({2}).view(IntArrayRef())),
-                {0.8400972121481386});
-  expect_values(kl_div(a.log(), b), {0.1560822398652791});
-  expect_values(kl_div(a.log(), b, Reduction::Sum), {0.4682467195958373});
+TEST(Loss, AtTheEdges) {
   const Tensor shares = kl_div(constant({-1, -1, -1}), constant({0, -0.5, 0.5}), Reduction::None);
   EXPECT_TRUE(equal(shares.isnan(), constant({0, 1, 0}).to(kBool)));  // no share is negative
   expect_values(shares.nan_to_num(), {0, 0, 0.15342640972002736});
-  expect_values(mse_loss(a, b, Reduction::None), {0.01, 0.09, 0.01});
   expect_values(binary_cross_entropy(constant({0, 1, 1}), constant({0, 1, 0}), {}, Reduction::None),
                 {0, 0, 100});
-  EXPECT_NE(
-      error_of([&] { binary_cross_entropy(constant({2}), constant({1})); }).find("between 0 and 1"),
-      std::string::npos);
-  EXPECT_NE(error_of([&] {
-              binary_cross_entropy(a, constant({1, 0}));
-            }).find("target size [2] must be the same as input size [3]"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(binary_cross_entropy(constant({2}), constant({1})), "between 0 and 1");
+  EXPECT_ERROR_TEXT(binary_cross_entropy(constant({.1, .7, .4}), constant({1, 0})),
+                    "target size [2] must be the same as input size [3]");
 }
 
 // The functions, unlike the modules, take a target of another shape: LibTorch leaves out dimensions
@@ -425,22 +281,17 @@ TEST(Loss, BinaryTargetsOfAnotherShape) {
 TEST(Loss, LogitsMeetNoWholeNumbers) {
   const Tensor x = ones({2});
   for (const ScalarType t : {kLong, kInt, kByte, kBool})
-    expect_part(error_of([&] { binary_cross_entropy_with_logits(x, ones({2}, t)); }),
-                "[binary_cross_entropy_with_logits] target: got " + std::string(short_name_of(t)) +
-                    "[2] on cpu, expected probabilities");
+    EXPECT_ERROR_TEXT(binary_cross_entropy_with_logits(x, ones({2}, t)),
+                      "[binary_cross_entropy_with_logits] target: got " +
+                          std::string(short_name_of(t)) + "[2] on cpu, expected probabilities");
   EXPECT_NO_THROW(binary_cross_entropy_with_logits(x, ones({2}, kDouble)));
 }
 
+// Of targets that are repeated, and with weights.
 TEST(Loss, Derivatives) {
   const Tensor x = varied_leaf({3, 4}), t = varied_leaf({3, 4}, 3), row = varied_leaf({4}, 8);
   for (int64_t reduction : {Reduction::None, Reduction::Mean, Reduction::Sum}) {
-    expect_derivatives([=](const In& v) { return mse_loss(v[0], v[1], reduction); }, {x, t});
     expect_derivatives([=](const In& v) { return mse_loss(v[0], v[1], reduction); }, {x, row});
-    expect_derivatives([=](const In& v) { return l1_loss(v[0], v[1], reduction).square(); },
-                       {x, t});
-    expect_derivatives([=](const In& v) { return smooth_l1_loss(v[0], v[1], reduction, 0.7); },
-                       {x, t});
-    expect_derivatives([=](const In& v) { return huber_loss(v[0], v[1], reduction, 0.7); }, {x, t});
     expect_derivatives(
         [=](const In& v) {
           return binary_cross_entropy(v[0].sigmoid(), v[1].sigmoid(), weights().narrow(0, 0, 1),
@@ -453,13 +304,6 @@ TEST(Loss, Derivatives) {
                                                   reduction);
         },
         {x, t});
-    expect_derivatives(
-        [=](const In& v) {
-          return binary_cross_entropy_with_logits(v[0], v[1], {}, {}, reduction);
-        },
-        {x, t});
-    expect_derivatives([=](const In& v) { return kl_div(v[0], v[1].square(), reduction); }, {x, t});
-    expect_derivatives([=](const In& v) { return kl_div(v[0], v[1], reduction, true); }, {x, t});
   }
   EXPECT_EQ(mse_loss(x, t).grad_fn()->name(), "MseLossBackward0");
 }

@@ -29,37 +29,17 @@ std::vector<double> naive(const Tensor& a, const Tensor& b) {
   return out;
 }
 
-TEST(Matmul, AsPyTorch) {
-  const Tensor a = varied({2, 3}, 12), c = varied({3, 2}, 13), s = varied({2}, 14);
-  expect_values(addmm(s, a, c, 0.5, 2),
-                {0.159458722320289, 1.25541754489531, -0.140648396965528, 1.16136166255894});
-  expect_values(linear(a, varied({2, 3}, 15), s),
-                {-1.38496477299591, 1.45796013635066, -1.27412719504298, 1.17172729090715});
-  expect_values(matmul(varied({2, 1, 2, 3}, 1), varied({2, 3, 2}, 2)),
-                {-0.0595745404392874, 0.796610608627001, 0.260344736441772, 0.513408928403943,
-                 -1.34695169697924, 0.651802473084457, -1.11502664922261, 0.280606521647381,
-                 0.580264056889042, 0.230207113452658, -0.973305501173141, 1.06480089479898,
-                 -0.883101473720533, -0.090589480338713, 0.903041672114408, -0.756282748698402});
-}
-
-TEST(Matmul, EveryPairOfRanks) {
+// Pairs of ranks that the operation table does not have.
+TEST(Matmul, PairsOfRanks) {
   const auto sizes = [](const Tensor& t) { return t.sizes().vec(); };
   using V = std::vector<int64_t>;
-  EXPECT_EQ(sizes(matmul(varied({3}), varied({3}))), (V{}));
-  EXPECT_EQ(sizes(matmul(varied({4, 3}), varied({3}))), (V{4}));
-  EXPECT_EQ(sizes(matmul(varied({3}), varied({3, 5}))), (V{5}));
-  EXPECT_EQ(sizes(matmul(varied({2, 4, 3}), varied({3}))), (V{2, 4}));
-  EXPECT_EQ(sizes(matmul(varied({3}), varied({6, 3, 5}))), (V{6, 5}));
-  EXPECT_EQ(sizes(matmul(varied({2, 6, 4, 3}), varied({3, 5}))), (V{2, 6, 4, 5}));
   EXPECT_EQ(sizes(matmul(varied({4, 3}), varied({2, 6, 3, 5}))), (V{2, 6, 4, 5}));
-  EXPECT_EQ(sizes(matmul(varied({2, 1, 4, 3}), varied({6, 3, 5}))), (V{2, 6, 4, 5}));
-  EXPECT_EQ(sizes(matmul(varied({0, 4, 3}), varied({3, 5}))), (V{0, 4, 5}));
   EXPECT_EQ(sizes(matmul(varied({2, 0, 4, 0}), varied({0, 5}))), (V{2, 0, 4, 5}));
-  const Tensor a = varied({2, 3, 4, 5}, 1), b = varied({2, 3, 5, 2}, 2);
+  const Tensor a = varied({2, 3, 4, 5}, 1), b = varied({2, 3, 5, 2}, 2), one = b[0][1],
+               left = varied({4, 5}, 3);
   expect_values(matmul(a, b), naive(a, b), 1e-14);
-  expect_values(matmul(a, b.select(0, 0).select(0, 1)),
-                naive(a, b.select(0, 0).select(0, 1).expand({2, 3, 5, 2})), 1e-14);
-  expect_values(matmul(varied({4, 0}), varied({0, 2})), std::vector<double>(8, 0.0));
+  expect_values(matmul(a, one), naive(a, one.expand({2, 3, 5, 2})), 1e-14);
+  expect_values(matmul(left, b), naive(left.expand({2, 3, 4, 5}), b), 1e-14);
 }
 
 TEST(Matmul, AnyLayout) {
@@ -79,62 +59,18 @@ TEST(Matmul, AnyLayout) {
                 1e-14);
 }
 
-TEST(Matmul, EveryDtype) {
-  for (ScalarType t : {kFloat, kHalf, kBFloat16, kInt, kLong, kShort, kChar, kByte}) {
-    const Tensor a = (varied({5, 7}, 1) * 3).abs().to(t), b = (varied({7, 3}, 2) * 3).abs().to(t);
-    const Tensor y = mm(a, b);
-    EXPECT_EQ(y.scalar_type(), t);
-    const double tolerance = t == kBFloat16 ? 1e-2 : t == kHalf ? 1e-3 : 1e-6;
-    expect_values(y.to(kDouble), naive(a.to(kDouble), b.to(kDouble)),
-                  is_floating(t) ? tolerance : 0);
-    EXPECT_EQ(dot(a.select(0, 0), b.select(1, 0)).scalar_type(), t);
-  }
-  EXPECT_THROW(mm(zeros({2, 2}, kBool), zeros({2, 2}, kBool)), NotImplementedError);
-  EXPECT_THROW(dot(zeros(2, kBool), zeros(2, kBool)), NotImplementedError);
-}
-
 TEST(Matmul, Derivatives) {
-  expect_derivatives([](const In& x) { return mm(x[0], x[1]); },
-                     {varied_leaf({3, 4}, 1), varied_leaf({4, 2}, 2)});
   expect_derivatives([](const In& x) { return mm(x[0].t(), x[1].t()); },
                      {varied_leaf({4, 3}, 1), varied_leaf({2, 4}, 2)});
-  expect_derivatives([](const In& x) { return bmm(x[0], x[1]); },
-                     {varied_leaf({2, 3, 2}, 1), varied_leaf({2, 2, 3}, 2)});
-  expect_derivatives([](const In& x) { return mv(x[0], x[1]); },
-                     {varied_leaf({3, 4}, 1), varied_leaf({4}, 2)});
-  expect_derivatives([](const In& x) { return dot(x[0], x[1]); },
-                     {varied_leaf({5}, 1), varied_leaf({5}, 2)});
-  expect_derivatives([](const In& x) { return outer(x[0], x[1]); },
-                     {varied_leaf({3}, 1), varied_leaf({2}, 2)});
-  for (int kind = 0; kind < 3; ++kind) {
-    const Tensor self = kind == 0   ? varied_leaf({2}, 3)
-                        : kind == 1 ? varied_leaf({3, 1}, 3)
-                                    : varied_leaf({3, 2}, 3);
+  for (const Tensor& self : {varied_leaf({2}, 3), varied_leaf({3, 1}, 3), varied_leaf({3, 2}, 3)}) {
     expect_derivatives([](const In& x) { return addmm(x[0], x[1], x[2], 1, 0.5); },
                        {self, varied_leaf({3, 4}, 1), varied_leaf({4, 2}, 2)});
     expect_derivatives([](const In& x) { return addmm(x[0], x[1], x[2], -2); },
                        {self, varied_leaf({3, 4}, 1), varied_leaf({4, 2}, 2)});
   }
-  expect_derivatives(
-      [](const In& x) { return baddbmm(x[0], x[1], x[2], 0.5, 2); },
-      {varied_leaf({3, 2}, 3), varied_leaf({2, 3, 2}, 1), varied_leaf({2, 2, 2}, 2)});
-  expect_derivatives([](const In& x) { return matmul(x[0], x[1]); },
-                     {varied_leaf({2, 1, 2, 3}, 1), varied_leaf({2, 3, 2}, 2)});
-  expect_derivatives([](const In& x) { return matmul(x[0], x[1]); },
-                     {varied_leaf({3}, 1), varied_leaf({2, 3, 2}, 2)});
-  expect_derivatives([](const In& x) { return matmul(x[0], x[1]); },
-                     {varied_leaf({2, 2, 3}, 1), varied_leaf({3}, 2)});
 }
 
-TEST(Linear, DerivativesOfEveryForm) {
-  expect_derivatives([](const In& x) { return linear(x[0], x[1], x[2]); },
-                     {varied_leaf({3, 4}, 1), varied_leaf({2, 4}, 2), varied_leaf({2}, 3)});
-  expect_derivatives([](const In& x) { return linear(x[0], x[1]); },
-                     {varied_leaf({3, 4}, 1), varied_leaf({2, 4}, 2)});
-  expect_derivatives([](const In& x) { return linear(x[0], x[1], x[2]); },
-                     {varied_leaf({2, 2, 3}, 1), varied_leaf({2, 3}, 2), varied_leaf({2}, 3)});
-  expect_derivatives([](const In& x) { return linear(x[0], x[1], x[2]); },
-                     {varied_leaf({3}, 1), varied_leaf({2, 3}, 2), varied_leaf({2}, 3)});
+TEST(Linear, DerivativesWithAVector) {
   expect_derivatives([](const In& x) { return linear(x[0], x[1]); },
                      {varied_leaf({4, 3}, 1), varied_leaf({3}, 2)});
 }
@@ -165,64 +101,28 @@ TEST(Linear, NamesOfNodes) {
 }
 
 TEST(Matmul, OutForms) {
-  const Tensor a = varied({3, 4}, 1), b = varied({4, 2}, 2), s = varied({2}, 3);
-  Tensor out = zeros({1}, kDouble);
-  EXPECT_TRUE(mm_out(out, a, b).is_same(out));
-  expect_values(out, naive(a, b), 1e-14);
-  Tensor columns = zeros({2, 3}, kDouble).t();
+  const Tensor a = varied({3, 4}, 1), b = varied({4, 2}, 2);
+  Tensor out = zeros({1}, kDouble), columns = zeros({2, 3}, kDouble).t();
   mm_out(columns, a, b);
   expect_values(columns, naive(a, b), 1e-14);
   Tensor square = varied({4, 4}, 5), copy = square.clone();
   mm_out(square, square, square);  // shares memory with both operands
   expect_values(square, naive(copy, copy), 1e-14);
-  addmm_out(out, s, a, b, 2, 3);
-  expect_values(out, values(addmm(s, a, b, 2, 3)), 0);
-  matmul_out(out, a, b.select(1, 0).contiguous());
-  expect_values(out, values(mv(a, b.select(1, 0))), 0);
-  Tensor batch = zeros({1}, kDouble);
-  bmm_out(batch, varied({2, 3, 4}), varied({2, 4, 2}));
-  baddbmm_out(batch, s, varied({2, 3, 4}), varied({2, 4, 2}));
-  expect_values(batch, values(baddbmm(s, varied({2, 3, 4}), varied({2, 4, 2}))), 0);
-  EXPECT_NE(error_of([&] {
-              mm_out(out, varied_leaf({3, 4}), b);
-            }).find("don't support automatic differentiation"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(mm_out(out, varied_leaf({3, 4}), b), "don't support automatic differentiation");
   Tensor wrong = zeros({3, 2}, kFloat);
-  EXPECT_NE(error_of([&] {
-              mm_out(wrong, a, b);
-            }).find("[mm_out] dtype of out: got float32, expected float64"),
-            std::string::npos);
-}
-
-TEST(Matmul, InPlaceAddmm) {
-  const Tensor a = varied({3, 4}, 1), b = varied({4, 2}, 2);
-  Tensor x = varied({3, 2}, 3), y = x.clone();
-  y.addmm_(a, b, 2, 3);
-  expect_values(y, values(addmm(x, a, b, 2, 3)), 1e-14);
-  expect_derivatives(
-      [](const In& in) {
-        Tensor t = in[0].clone();
-        t.addmm_(in[1], in[2], 2, 3);
-        return t;
-      },
-      {varied_leaf({3, 2}, 3), varied_leaf({3, 4}, 1), varied_leaf({4, 2}, 2)});
+  EXPECT_ERROR_TEXT(mm_out(wrong, a, b), "[mm_out] dtype of out: got float32, expected float64");
 }
 
 TEST(Matmul, Errors) {
-  EXPECT_EQ(error_of([] {
-              mm(varied({2, 3}), varied({4, 2}));
-            }).find("[mm] mat1 and mat2 shapes cannot be multiplied"),
-            0u);
-  EXPECT_EQ(error_of([] {
-              mm(varied({2, 3}).to(kFloat), varied({3, 2}));
-            }).find("[mm] dtypes"),
-            0u);
-  EXPECT_EQ(error_of([] { mm(varied({3}), varied({3, 2})); }).find("[mm] shapes"), 0u);
-  EXPECT_EQ(error_of([] { bmm(varied({2, 2, 3}), varied({3, 3, 2})); }).find("[bmm] shapes"), 0u);
-  EXPECT_EQ(error_of([] { mv(varied({2, 3}), varied({2})); }).find("[mv] shapes"), 0u);
-  EXPECT_EQ(error_of([] { matmul(varied({}), varied({2})); }).find("[matmul] both arguments"), 0u);
-  EXPECT_EQ(error_of([] { matmul(varied({2, 3, 4}), varied({3, 4, 2})); }).find("[matmul]"), 0u);
-  EXPECT_EQ(error_of([] { linear(varied({2, 3}), varied({4, 2})); }).find("[linear] shapes"), 0u);
+  EXPECT_ERROR_START(mm(varied({2, 3}), varied({4, 2})),
+                     "[mm] mat1 and mat2 shapes cannot be multiplied");
+  EXPECT_ERROR_START(mm(varied({2, 3}).to(kFloat), varied({3, 2})), "[mm] dtypes");
+  EXPECT_ERROR_START(mm(varied({3}), varied({3, 2})), "[mm] shapes");
+  EXPECT_ERROR_START(bmm(varied({2, 2, 3}), varied({3, 3, 2})), "[bmm] shapes");
+  EXPECT_ERROR_START(mv(varied({2, 3}), varied({2})), "[mv] shapes");
+  EXPECT_ERROR_START(matmul(varied({}), varied({2})), "[matmul] both arguments");
+  EXPECT_ERROR_START(matmul(varied({2, 3, 4}), varied({3, 4, 2})), "[matmul]");
+  EXPECT_ERROR_START(linear(varied({2, 3}), varied({4, 2})), "[linear] shapes");
   // The result keeps the product's shape.
   using Three = std::array<std::vector<int64_t>, 3>;
   for (const auto& [x, w, bias] : {Three{{{5, 2}, {1, 2}, {2}}}, Three{{{2}, {3, 2}, {4, 3}}},
@@ -231,15 +131,10 @@ TEST(Matmul, Errors) {
               0u)
         << IntArrayRef(bias);
   EXPECT_EQ(linear(varied({5, 2}), varied({3, 2}), varied({5, 1})).sizes(), IntArrayRef({5, 3}));
-  EXPECT_EQ(error_of([] {
-              addmm(varied({3}), varied({2, 3}), varied({3, 2}));
-            }).find("[addmm]"),
-            0u);
-  EXPECT_EQ(error_of([] { mm(Tensor(), varied({3, 2})); }).find("[mm] undefined tensor"), 0u);
-  EXPECT_EQ(error_of([] {
-              mm(varied({2, 3}), varied({3, 2}).to(Device("cpu:1")));
-            }).find("[mm] Expected all tensors to be on the same device"),
-            0u);
+  EXPECT_ERROR_START(addmm(varied({3}), varied({2, 3}), varied({3, 2})), "[addmm]");
+  EXPECT_ERROR_START(mm(Tensor(), varied({3, 2})), "[mm] undefined tensor");
+  EXPECT_ERROR_START(mm(varied({2, 3}), varied({3, 2}).to(Device("cpu:1"))),
+                     "[mm] Expected all tensors to be on the same device");
 }
 
 // Results against operations written out, refusals as PyTorch 2.15's.
@@ -267,20 +162,20 @@ TEST(Einsum, Refusals) {
   const auto refused = [&](const char* equation, const std::vector<Tensor>& list) {
     return error_of([&] { einsum(equation, list); });
   };
-  EXPECT_NE(refused("", {}).find("must provide at least one operand"), std::string::npos);
-  EXPECT_NE(refused("ij,", {x}).find("fewer operands were provided"), std::string::npos);
-  EXPECT_NE(refused("ij", {x, x}).find("more operands were provided"), std::string::npos);
-  EXPECT_NE(refused("i1", {x}).find("invalid subscript given at index 1"), std::string::npos);
-  EXPECT_NE(refused("ij-i", {x}).find("[einsum]"), std::string::npos);
-  EXPECT_NE(refused("ij->i,j", {x}).find("invalid subscript"), std::string::npos);
-  EXPECT_NE(refused("i..j", {x}).find("not part of any ellipsis"), std::string::npos);
-  EXPECT_NE(refused("...i...", {x}).find("already found"), std::string::npos);
-  EXPECT_NE(refused("ijk", {x}).find("does not match the number of dimensions"), std::string::npos);
-  EXPECT_NE(refused("ijk...", {x}).find("is more than the number"), std::string::npos);
-  EXPECT_NE(refused("ii", {x}).find("is repeated for operand 0"), std::string::npos);
-  EXPECT_NE(refused("ij,ij", {x, y}).find("does not broadcast"), std::string::npos);
-  EXPECT_NE(refused("ij->ii", {x}).find("appears more than once"), std::string::npos);
-  EXPECT_NE(refused("ij->k", {x}).find("does not appear"), std::string::npos);
+  expect_part(refused("", {}), "must provide at least one operand");
+  expect_part(refused("ij,", {x}), "fewer operands were provided");
+  expect_part(refused("ij", {x, x}), "more operands were provided");
+  expect_part(refused("i1", {x}), "invalid subscript given at index 1");
+  expect_part(refused("ij-i", {x}), "[einsum]");
+  expect_part(refused("ij->i,j", {x}), "invalid subscript");
+  expect_part(refused("i..j", {x}), "not part of any ellipsis");
+  expect_part(refused("...i...", {x}), "already found");
+  expect_part(refused("ijk", {x}), "does not match the number of dimensions");
+  expect_part(refused("ijk...", {x}), "is more than the number");
+  expect_part(refused("ii", {x}), "is repeated for operand 0");
+  expect_part(refused("ij,ij", {x, y}), "does not broadcast");
+  expect_part(refused("ij->ii", {x}), "appears more than once");
+  expect_part(refused("ij->k", {x}), "does not appear");
   EXPECT_NE(refused("ij,jk", {x, y.to(kFloat)}), "");
   EXPECT_NE(refused("ij,jk", {x, Tensor()}), "");
   for (const std::vector<int64_t>& path :

@@ -102,44 +102,25 @@ TEST(NarrowSums, FourThousandOnesInOnePlace) {
       filled(x.clone().index_add_(0, at, one));
       filled(x.clone().index_put_({at}, one, true));
       const Tensor w = narrow_leaf(zeros({extent}), t);
+#define READ(name, ...)                                \
+  {                                                    \
+    name, [&](const Tensor& w) { return __VA_ARGS__; } \
+  }
       const std::vector<std::pair<const char*, Gradient>> reads = {
-          {"gather", [&](const Tensor& w) { return w.gather(0, at); }},
-          {"gather, columns",
-           [&](const Tensor& w) {
-             return w.view({-1, 1}).gather(0, column);
-           }},
-          {"index_select", [&](const Tensor& w) { return w.index_select(0, at); }},
-          {"index_select, rows",
-           [&](const Tensor& w) {
-             return w.view({1, -1}).index_select(1, at);
-           }},
-          {"take", [&](const Tensor& w) { return w.take(at); }},
-          {"index", [&](const Tensor& w) { return w.index({at}); }},
-          {"index, two",
-           [&](const Tensor& w) {
-             return w.view({1, -1}).index({at, at});
-           }},
-          {"index, number",
-           [&](const Tensor& w) {
-             return w.view({1, -1}).index({0, at});
-           }},
-          {"embedding",
-           [&](const Tensor& w) {
-             return embedding(w.view({-1, 1}), at);
-           }},
-          {"expand",
-           [&](const Tensor& w) {
-             return w.narrow(0, 0, 1).expand({64, n / 64});
-           }},
-          {"repeat",
-           [&](const Tensor& w) {
-             return w.narrow(0, 0, 1).repeat({64, n / 64});
-           }},
-          {"add",
-           [&](const Tensor& w) {
-             return w.narrow(0, 0, 1) + zeros({64, n / 64}, t);
-           }},
+          READ("gather", w.gather(0, at)),
+          READ("gather, columns", w.view({-1, 1}).gather(0, column)),
+          READ("index_select", w.index_select(0, at)),
+          READ("index_select, rows", w.view({1, -1}).index_select(1, at)),
+          READ("take", w.take(at)),
+          READ("index", w.index({at})),
+          READ("index, two", w.view({1, -1}).index({at, at})),
+          READ("index, number", w.view({1, -1}).index({0, at})),
+          READ("embedding", embedding(w.view({-1, 1}), at)),
+          READ("expand", w.narrow(0, 0, 1).expand({64, n / 64})),
+          READ("repeat", w.narrow(0, 0, 1).repeat({64, n / 64})),
+          READ("add", w.narrow(0, 0, 1) + zeros({64, n / 64}, t)),
       };
+#undef READ
       for (const auto& [name, f] : reads) {
         SCOPED_TRACE(name);
         const std::vector<double> g = gradient(f, w);

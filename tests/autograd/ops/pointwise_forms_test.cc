@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "autograd/autograd.h"
-#include "autograd/gradcheck.h"
 #include "autograd/ops/make/copy.h"
 #include "autograd/ops/make/factory.h"
 #include "autograd/ops/pointwise/activation.h"
@@ -82,74 +81,37 @@ TEST(PointwiseFronts, RoundedDivisionAndComparisonsHaveNoGradient) {
 
 // ---- in place, out ------------------------------------------------------------------------------
 
-TEST(PointwiseFronts, InPlaceFormsHaveTheValuesAndGradientsOfTheOthers) {
-  struct Form {
-    const char* name;
-    Tensor (*plain)(const Tensor&, const Tensor&);
-    void (*in_place)(Tensor&, const Tensor&);
-  };
-#define FORM(value)                                \
-  [](const Tensor& a, const Tensor& b) -> Tensor { \
-    (void)b;                                       \
-    return value;                                  \
-  }
-#define IN_PLACE(statement)        \
-  [](Tensor& a, const Tensor& b) { \
-    (void)b;                       \
-    statement;                     \
-  }
-  const Form kForms[] = {
-      {"add_", FORM(a.add(b, 2)), IN_PLACE(a.add_(b, 2))},
-      {"sub_", FORM(a - b), IN_PLACE(a -= b)},
-      {"mul_", FORM(a * b), IN_PLACE(a *= b)},
-      {"div_", FORM(a / b), IN_PLACE(a /= b)},
-      {"mul_number", FORM(a * 3), IN_PLACE(a *= 3)},
-      {"exp_", FORM(a.exp()), IN_PLACE(a.exp_())},
-      {"sin_", FORM(a.sin()), IN_PLACE(a.sin_())},
-      {"square_", FORM(a.square()), IN_PLACE(a.square_())},
-      {"relu_", FORM(a.relu()), IN_PLACE(a.relu_())},
-      {"tanh_", FORM(a.tanh()), IN_PLACE(a.tanh_())},
-      {"neg_", FORM(-a), IN_PLACE(a.neg_())},
-      {"pow_", FORM(a.pow(3)), IN_PLACE(a.pow_(3))},
-      {"pow_tensor", FORM(a.square().pow(b)), IN_PLACE(a.square_().pow_(b))},
-      {"clamp_", FORM(a.clamp(-0.4, 0.4)), IN_PLACE(a.clamp_(-0.4, 0.4))},
-      {"clamp_min_", FORM(a.clamp_min(0.1)), IN_PLACE(a.clamp_min_(0.1))},
-      {"addcmul_", FORM(a.addcmul(b, b, 0.5)), IN_PLACE(a.addcmul_(b, b, 0.5))},
-      {"addcdiv_", FORM(a.addcdiv(b, b + 3, 0.5)), IN_PLACE(a.addcdiv_(b, b + 3, 0.5))},
-      {"lerp_", FORM(a.lerp(b, 0.3)), IN_PLACE(a.lerp_(b, 0.3))},
-      {"leaky_relu_", FORM(leaky_relu(a, 0.1)), IN_PLACE(leaky_relu_(a, 0.1))},
-  };
-#undef FORM
-#undef IN_PLACE
-  for (const Form& form : kForms) {
-    SCOPED_TRACE(form.name);
-    const Tensor x = varied_leaf({2, 3}, 4), b = varied_leaf({3}, 5);
-    const Tensor want = form.plain(x * 1, b);
-    const auto wanted =
-        autograd::grad({want.square().sum()}, {x, b}, {}, std::nullopt, false, true);
-    Tensor got = x * 1;
-    const uint32_t version = got.version();
-    form.in_place(got, b);
-    EXPECT_GT(got.version(), version);
-    EXPECT_EQ(values(got), values(want));
-    const auto gradients =
-        autograd::grad({got.square().sum()}, {x, b}, {}, std::nullopt, false, true);
-    EXPECT_EQ(values(gradients[0]), values(wanted[0]));
-    EXPECT_EQ(gradients[1].defined(), wanted[1].defined());
-    if (wanted[1].defined()) { EXPECT_EQ(values(gradients[1]), values(wanted[1])); }
-    Tensor base = varied({3, 2}, 4), view = base.t();  // through a transposed view, without history
-    const Tensor expected = form.plain(view.clone(), b.detach());
-    form.in_place(view, b.detach());
+TEST(PointwiseFronts, InPlaceOperatorsAndTransposedViews) {
+  using Form = void (*)(Tensor&, const Tensor&);
+  using Plain = Tensor (*)(const Tensor&, const Tensor&);
+  const std::pair<Plain, Form> forms[] = {
+      {[](const Tensor& a, const Tensor& b) { return a + b; },
+       [](Tensor& a, const Tensor& b) { a += b; }},
+      {[](const Tensor& a, const Tensor& b) { return a - b; },
+       [](Tensor& a, const Tensor& b) { a -= b; }},
+      {[](const Tensor& a, const Tensor& b) { return a * b; },
+       [](Tensor& a, const Tensor& b) { a *= b; }},
+      {[](const Tensor& a, const Tensor& b) { return a / b; },
+       [](Tensor& a, const Tensor& b) { a /= b; }},
+      {[](const Tensor& a, const Tensor&) { return a * 3; },
+       [](Tensor& a, const Tensor&) { a *= 3; }},
+      {[](const Tensor& a, const Tensor&) { return exp(a); },
+       [](Tensor& a, const Tensor&) { a.exp_(); }},
+      {[](const Tensor& a, const Tensor& b) { return a.lerp(b, 0.3); },
+       [](Tensor& a, const Tensor& b) { a.lerp_(b, 0.3); }}};
+  for (const auto& [plain, in_place] : forms) {
+    Tensor base = varied({3, 2}, 4), view = base.t();
+    const Tensor b = varied({3}, 5), expected = plain(view.clone(), b);
+    const uint32_t version = base.version();
+    in_place(view, b);
+    EXPECT_GT(base.version(), version);
     EXPECT_EQ(values(base.t()), values(expected));
   }
   Tensor small = ones({3});
-  EXPECT_NE(error_of([&] {
-              small.add_(ones({2, 3}));
-            }).find("doesn't match the broadcast shape"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(small.add_(ones({2, 3})), "doesn't match the broadcast shape");
   Tensor whole = ones({3}, kLong);
-  EXPECT_NE(error_of([&] { whole.mul_(1.5); }).find("can't be cast"), std::string::npos);
-  EXPECT_NE(error_of([&] { whole.exp_(); }).find("can't be cast"), std::string::npos);
+  EXPECT_ERROR_TEXT(whole.mul_(1.5), "can't be cast");
+  EXPECT_ERROR_TEXT(whole.exp_(), "can't be cast");
 }
 
 TEST(PointwiseFronts, OverlappingMemoryIsReadBeforeItIsWritten) {
@@ -161,32 +123,12 @@ TEST(PointwiseFronts, OverlappingMemoryIsReadBeforeItIsWritten) {
   EXPECT_EQ(values(m), (std::vector<double>{0, 2, 2, 9}));
 }
 
-TEST(PointwiseFronts, OutForms) {
-  Tensor out = empty({0}, kDouble);
+TEST(PointwiseFronts, OutFormsRefuse) {
+  Tensor out = empty({0}, kDouble), whole = empty({2, 3}, kLong);
   const Tensor a = varied({2, 3}, 1), b = varied({3}, 2);
-  EXPECT_TRUE(add_out(out, a, b).is_same(out));
-  EXPECT_EQ(values(out), values(a + b));
-  maximum_out(out, a, b);
-  EXPECT_EQ(values(out), values(maximum(a, b)));
-  where_out(out, a > 0, a, b);
-  EXPECT_EQ(values(out), values(where(a > 0, a, b)));
-  clamp_out(out, a, 0.1, 0.2);
-  EXPECT_EQ(values(out), values(clamp(a, 0.1, 0.2)));
-  pow_out(out, a.abs(), b);
-  EXPECT_EQ(values(out), values(pow(a.abs(), b)));
-  addcmul_out(out, a, b, b, 2);
-  EXPECT_EQ(values(out), values(addcmul(a, b, b, 2)));
-  addcdiv_out(out, a, b, b + 3);
-  EXPECT_EQ(values(out), values(addcdiv(a, b, b + 3)));
-  Tensor truth = empty({0}, kBool);
-  lt_out(truth, a, b);
-  EXPECT_EQ(values(truth), values(a < b));
-  EXPECT_NE(error_of([&] {
-              mul_out(out, a.clone().requires_grad_(), b);
-            }).find("don't support automatic differentiation"),
-            std::string::npos);
-  Tensor whole = empty({2, 3}, kLong);
-  EXPECT_NE(error_of([&] { add_out(whole, a, b); }).find("can't be cast"), std::string::npos);
+  EXPECT_ERROR_TEXT(mul_out(out, a.clone().requires_grad_(), b),
+                    "don't support automatic differentiation");
+  EXPECT_ERROR_TEXT(add_out(whole, a, b), "can't be cast");
 }
 
 // ---- edges --------------------------------------------------------------------------------------
@@ -197,13 +139,11 @@ TEST(PointwiseFronts, IntegersDividedByZeroAreAnError) {
            [&] { return floor_divide(a, b); }, [&] { return remainder(a, b); },
            [&] { return fmod(a, b); }, [&] { return remainder(a, 0); }, [&] { return fmod(a, 0); },
            [&] { return floor_divide(a, 0); }})
-    EXPECT_NE(error_of(f).find("ZeroDivisionError"), std::string::npos);
+    EXPECT_ERROR_TEXT(f(), "ZeroDivisionError");
   EXPECT_EQ(values(remainder(tensor({-7, 7}), tensor({3, -3}))), (std::vector<double>{2, -2}));
   EXPECT_EQ(values(fmod(tensor({-7, 7}), 3)), (std::vector<double>{-1, 1}));
   EXPECT_EQ(values(floor_divide(tensor({-7, 7}), 2)), (std::vector<double>{-4, 3}));
-  EXPECT_NE(
-      error_of([&] { pow(a, -1); }).find("Integers to negative integer powers are not allowed"),
-      std::string::npos);
+  EXPECT_ERROR_TEXT(pow(a, -1), "Integers to negative integer powers are not allowed");
 }
 
 TEST(PointwiseFronts, Ties) {
@@ -234,47 +174,24 @@ TEST(PointwiseFronts, Ties) {
   EXPECT_EQ(values(negative.grad()), (std::vector<double>{192, 48}));
 }
 
-TEST(PointwiseFronts, SpecialValues) {
-  const double inf = INFINITY;
-  const Tensor x = constant({NAN, inf, -inf, -0.0});
-  EXPECT_EQ(values(isnan(x)), (std::vector<double>{1, 0, 0, 0}));
-  EXPECT_EQ(values(isinf(x)), (std::vector<double>{0, 1, 1, 0}));
-  EXPECT_EQ(values(isfinite(x)), (std::vector<double>{0, 0, 0, 1}));
-  EXPECT_TRUE(std::isnan(values(relu(x))[0]));
-  EXPECT_TRUE(std::isnan(values(clamp(x, 0, 1))[0]));
+TEST(PointwiseFronts, CrossedBounds) {
   EXPECT_EQ(values(clamp(constant({5, -5}), 3, 2)), (std::vector<double>{2, 2}));
-  EXPECT_EQ(values(sign(x)), (std::vector<double>{0, 1, -1, 0}));
-  EXPECT_EQ(values(eq(x, x)), (std::vector<double>{0, 1, 1, 1}));
-  EXPECT_TRUE(std::isnan(values(maximum(x, constant({1, 1, 1, 1})))[0]));
 }
 
 TEST(PointwiseFronts, ErrorsNameTheOperation) {
   const Tensor a = ones({2, 3}), b = ones({4});
   const std::string shapes = error_of([&] { maximum(a, b); });
-  EXPECT_NE(shapes.find("[maximum]"), std::string::npos) << shapes;
-  EXPECT_NE(shapes.find("[4]"), std::string::npos) << shapes;
-  EXPECT_NE(error_of([&] { where(a, a, a); }).find("condition to be a boolean tensor"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] { clamp(a); }).find("At least one of 'min' or 'max'"), std::string::npos);
-  EXPECT_NE(
-      error_of([&] { gelu(a, "exact"); }).find("approximate argument must be either none or tanh"),
-      std::string::npos);
-  EXPECT_NE(error_of([&] { gelu(ones({2}, kLong)); }).find("[gelu]"), std::string::npos);
-  EXPECT_NE(error_of([&] {
-              lerp(a, ones({2, 3}, kDouble), 0.5);
-            }).find("[lerp]"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] {
-              maximum(a, ones({2, 3}, Device(kCPU, 1)));
-            }).find("same device"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] { pow(Tensor(), 2); }).find("undefined tensor"), std::string::npos);
-  EXPECT_NE(error_of([&] { add(ones({2}, kLong), ones({2}, kLong), 1.5); }).find("alpha"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] {
-              addcdiv(ones({2}, kLong), ones({2}, kLong), ones({2}, kLong));
-            }).find("addcdiv"),
-            std::string::npos);
+  expect_part(shapes, "[maximum]");
+  expect_part(shapes, "[4]");
+  EXPECT_ERROR_TEXT(where(a, a, a), "condition to be a boolean tensor");
+  EXPECT_ERROR_TEXT(clamp(a), "At least one of 'min' or 'max'");
+  EXPECT_ERROR_TEXT(gelu(a, "exact"), "approximate argument must be either none or tanh");
+  EXPECT_ERROR_TEXT(gelu(ones({2}, kLong)), "[gelu]");
+  EXPECT_ERROR_TEXT(lerp(a, ones({2, 3}, kDouble), 0.5), "[lerp]");
+  EXPECT_ERROR_TEXT(maximum(a, ones({2, 3}, Device(kCPU, 1))), "same device");
+  EXPECT_ERROR_TEXT(pow(Tensor(), 2), "undefined tensor");
+  EXPECT_ERROR_TEXT(add(ones({2}, kLong), ones({2}, kLong), 1.5), "alpha");
+  EXPECT_ERROR_TEXT(addcdiv(ones({2}, kLong), ones({2}, kLong), ones({2}, kLong)), "addcdiv");
 }
 
 TEST(PointwiseFronts, AZeroDimTensorOfAnotherCpuDeviceIsTaken) {

@@ -18,119 +18,67 @@ constexpr double kInf = std::numeric_limits<double>::infinity(),
 
 Tensor matrix() { return constant({1.5, -2.0, 0.25, 0.5, 3.0, -1.0}).view({2, 3}); }
 
+// Lists of dimensions; the operation table has the first and the last one.
 TEST(Reduce, SumsAndShapes) {
-  const Tensor x = matrix();
-  expect_values(x.sum(), {2.25});
-  EXPECT_EQ(x.sum().dim(), 0);
-  expect_values(x.sum(0), {2, 1, -0.75});
-  expect_values(x.sum(-1), {-0.25, 2.5});
+  const Tensor x = matrix(), cube = varied({2, 3, 4});
   EXPECT_EQ(x.sum(1, true).sizes(), IntArrayRef({2, 1}));
   EXPECT_EQ(x.sum({0, 1}, true).sizes(), IntArrayRef({1, 1}));
   EXPECT_EQ(x.sum(IntArrayRef()).dim(), 0);
-  expect_values(x.mean(0), {1, 0.5, -0.375});
-  expect_values(x.prod(1), {-0.75, -1.5});
-  expect_values(x.transpose(0, 1).sum(0), {-0.25, 2.5});
+  expect_values(cube.sum(1), values(cube.transpose(1, 2).contiguous().sum(-1)));
+  expect_values(cube.sum({0, -1}), values(cube.sum(0).sum(-1)));
   expect_values(x.sum(OptionalIntArrayRef(0), false, kFloat), {2, 1, -0.75});
   const Tensor scalar = constant({4}).view(IntArrayRef());
-  expect_values(scalar.sum(0), {4});
   expect_values(scalar.sum(-1, true), {4});
   EXPECT_EQ(scalar.sum(0, true).dim(), 0);
 }
 
 TEST(Reduce, Dtypes) {
-  const Tensor i = matrix().to(kInt), b = matrix().gt(0);
-  EXPECT_EQ(i.sum().scalar_type(), kLong);
-  EXPECT_EQ(b.sum().item<int64_t>(), 4);
-  EXPECT_EQ(b.prod(1).scalar_type(), kLong);
+  const Tensor i = matrix().to(kInt);
   EXPECT_EQ(i.sum(kInt).scalar_type(), kInt);
   EXPECT_EQ(i.mean(kDouble).item<double>(), i.to(kDouble).mean().item<double>());
-  EXPECT_EQ(i.max().scalar_type(), kInt);
-  EXPECT_EQ(i.cumsum(0).scalar_type(), kLong);
-  EXPECT_EQ(matrix().to(kHalf).sum().scalar_type(), kHalf);
-  EXPECT_EQ(b.any().scalar_type(), kBool);
-  EXPECT_EQ(matrix().to(kByte).any().scalar_type(), kByte);
-  EXPECT_NE(error_of([&] { i.mean(); }).find("[mean] could not infer output dtype"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] { i.var(); }).find("[var] only supports floating point"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(i.mean(), "[mean] could not infer output dtype");
+  EXPECT_ERROR_TEXT(i.var(), "[var] only supports floating point");
 }
 
-TEST(Reduce, AsPyTorch) {  // values of PyTorch 2.15
-  const Tensor x = matrix();
-  expect_values(x.norm(3), {3.4060913008575});
-  expect_values(x.norm(0.5, {1}), {9.85306004890244, 11.827804920294026});
-  expect_values(x.std(), {1.7730623226497144});
-  expect_values(x.var(IntArrayRef({0}), Scalar(0)), {0.25, 6.25, 0.390625});
-  expect_values(x.var(OptionalIntArrayRef(0), false), {0.25, 6.25, 0.390625});
-  expect_values(x.logsumexp({1}), {1.7751302622476355, 3.0956743294143823});
-  const auto [v, m] = var_mean(x, IntArrayRef({1}));
-  expect_values(v, values(x.var(OptionalIntArrayRef(1), true)));
-  expect_values(m, values(x.mean(1)));
+TEST(Reduce, NormsAsPyTorch) {  // values of PyTorch 2.15
+  expect_values(matrix().norm(3), {3.4060913008575});
+  expect_values(matrix().norm(0.5, {1}), {9.85306004890244, 11.827804920294026});
 }
 
 TEST(Reduce, Extrema) {
   const Tensor x = matrix();
-  const auto [top, at] = x.max(1);
-  expect_values(top, {1.5, 3});
-  expect_values(at, {0, 1});
-  EXPECT_EQ(at.scalar_type(), kLong);
-  const auto [low, low_at] = x.min(0, true);
-  expect_values(low, {0.5, -2, -1});
-  expect_values(low_at, {1, 0, 1});
-  EXPECT_EQ(low.sizes(), IntArrayRef({1, 3}));
-  expect_values(x.argmax(), {4});
-  expect_values(x.argmin(-1), {1, 2});
   expect_values(x.amax({0, 1}), {3});
-  expect_values(x.max(), {3});
   expect_values(x.transpose(0, 1).argmax(), {3});
   Tensor y = x.clone();
   y[1][0] = kNaN;
-  EXPECT_TRUE(std::isnan(y.max().item<double>()));
   expect_values(y.argmin(1), {1, 0});
   EXPECT_EQ(x.argmax(std::nullopt, true).sizes(), IntArrayRef({1, 1}));
 }
 
 TEST(Reduce, OfNothing) {
   const Tensor x = constant({}).view({0, 3});
-  expect_values(x.sum(), {0});
-  expect_values(x.sum(0), {0, 0, 0});
   EXPECT_EQ(x.sum(1).numel(), 0);
-  expect_values(x.prod(0), {1, 1, 1});
-  expect_values(x.mean(), {kNaN});
   expect_values(x.logsumexp({0}), {-kInf, -kInf, -kInf});
   EXPECT_TRUE(x.gt(0).all().item<bool>());
-  EXPECT_NE(error_of([&] { x.max(); }).find("[max] Expected reduction dim to be specified"),
-            std::string::npos);
-  EXPECT_NE(
-      error_of([&] { x.max(0); }).find("[max] Expected reduction dim 0 to have non-zero size"),
-      std::string::npos);
+  EXPECT_ERROR_TEXT(x.max(), "[max] Expected reduction dim to be specified");
+  EXPECT_ERROR_TEXT(x.max(0), "[max] Expected reduction dim 0 to have non-zero size");
   EXPECT_THROW(x.argmin(0), IndexError);
   EXPECT_EQ(std::get<0>(x.max(1)).numel(), 0);
 }
 
 TEST(Reduce, Errors) {
   const Tensor x = matrix();
-  EXPECT_NE(error_of([&] {
-              x.sum({0, -2});
-            }).find("[sum] dim -2 appears multiple times"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(x.sum({0, -2}), "[sum] dim -2 appears multiple times");
   EXPECT_THROW(x.sum(2), IndexError);
-  EXPECT_NE(error_of([&] {
-              sum(Tensor());
-            }).find("[sum] undefined tensor: got Tensor(), or the grad() of"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(sum(Tensor()), "[sum] undefined tensor: got Tensor(), or the grad() of");
 }
 
 TEST(Reduce, Derivatives) {
   const Tensor x = varied_leaf({3, 4, 2});
-  expect_derivatives([](const In& v) { return v[0].sum(); }, {x});
   expect_derivatives([](const In& v) { return v[0].square().sum({0, 2}); }, {x});
   expect_derivatives([](const In& v) { return v[0].square().mean(1, true); }, {x});
-  expect_derivatives([](const In& v) { return v[0].square().mean(); }, {x});
   expect_derivatives([](const In& v) { return v[0].prod(1); }, {x});
-  expect_derivatives([](const In& v) { return v[0].prod(); }, {varied_leaf({2, 3})});
   expect_derivatives([](const In& v) { return v[0].var(IntArrayRef({1, 2})); }, {x});
-  expect_derivatives([](const In& v) { return v[0].var(false); }, {x});
   expect_derivatives([](const In& v) { return v[0].std(IntArrayRef({0}), Scalar(0), true); }, {x});
   expect_derivatives(
       [](const In& v) {
@@ -139,16 +87,11 @@ TEST(Reduce, Derivatives) {
       },
       {x});
   expect_derivatives([](const In& v) { return std::get<0>(v[0].max(1)).square(); }, {x});
-  expect_derivatives([](const In& v) { return std::get<0>(v[0].min(-1, true)).square(); }, {x});
-  expect_derivatives([](const In& v) { return v[0].max().square(); }, {x});
   expect_derivatives([](const In& v) { return v[0].amin({0, 1}).square(); }, {x});
   for (double p : {0.5, 1.0, 1.5, 2.0, 3.0, kInf, -kInf})
     expect_derivatives([p](const In& v) { return v[0].norm(p, {1}).square(); }, {x});
-  expect_derivatives([](const In& v) { return v[0].norm(); }, {x});
   expect_derivatives([](const In& v) { return v[0].logsumexp({0, 2}); }, {x});
   expect_derivatives([](const In& v) { return v[0].square().cumsum(1); }, {x});
-  expect_derivatives([](const In& v) { return v[0].square().sum(0).mean(-1); },
-                     {constant({0.3}).view(IntArrayRef()).detach().requires_grad_()});
 }
 
 TEST(Reduce, LargeGradientsOfProducts) {  // g times the product is no float, the gradients are

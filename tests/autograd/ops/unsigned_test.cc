@@ -71,74 +71,60 @@ TEST(Unsigned, ConvertsFromAndToEveryDtype) {
 
 TEST(Unsigned, OperationsComputeInInt64AndWrapAround) {
   using Call = std::function<Tensor(const Tensor&)>;
+#define CALL(name, ...)                               \
+  {                                                   \
+    name, [](const Tensor& x) { return __VA_ARGS__; } \
+  }
   const std::vector<std::pair<const char*, Call>> same_dtype = {
-      {"add", [](const Tensor& x) { return x + x; }},
-      {"add number", [](const Tensor& x) { return x + 3; }},
-      {"sub", [](const Tensor& x) { return x.flip(0) - x; }},
-      {"mul", [](const Tensor& x) { return x * x; }},
-      {"neg", [](const Tensor& x) { return -x; }},
-      {"abs", [](const Tensor& x) { return x.abs(); }},
-      {"sign", [](const Tensor& x) { return x.sign(); }},
-      {"square", [](const Tensor& x) { return x.square(); }},
-      {"floor_divide", [](const Tensor& x) { return floor_divide(x, x + 1 - x); }},
-      {"remainder", [](const Tensor& x) { return remainder(x, 7); }},
-      {"bitwise_not", [](const Tensor& x) { return x.bitwise_not(); }},
-      {"bitwise_xor", [](const Tensor& x) { return x.bitwise_xor(x.flip(0)); }},
-      {"shift left", [](const Tensor& x) { return x.bitwise_left_shift(3); }},
-      {"shift right", [](const Tensor& x) { return x.bitwise_right_shift(3); }},
-      {"maximum", [](const Tensor& x) { return maximum(x, x.flip(0)); }},
-      {"clamp", [](const Tensor& x) { return x.clamp(2, 300); }},
-      {"where", [](const Tensor& x) { return where(x.gt(5), x, x.flip(0)); }},
-      {"sort", [](const Tensor& x) { return std::get<0>(x.sort()); }},
-      {"sort down", [](const Tensor& x) { return std::get<0>(x.sort(0, true)); }},
-      {"topk", [](const Tensor& x) { return std::get<0>(x.topk(4)); }},
-      {"median", [](const Tensor& x) { return x.median(); }},
-      {"max", [](const Tensor& x) { return x.max(); }},
-      {"min",
-       [](const Tensor& x) {
-         return x.view({3, 4}).amin(1);
-       }},
-      {"cummax", [](const Tensor& x) { return std::get<0>(x.cummax(0)); }},
-      {"flip", [](const Tensor& x) { return x.flip(0); }},
-      {"cat",
-       [](const Tensor& x) {
-         return cat({x, x});
-       }},
-      {"index_select",
-       [](const Tensor& x) {
-         return x.index_select(0, tensor({3, 0, 7}));
-       }},
-      {"gather",
-       [](const Tensor& x) {
-         return x.gather(0, tensor({7, 7, 1}));
-       }},
-      {"scatter_add",
-       [](const Tensor& x) { return zeros_like(x).scatter_add(0, arange(12).remainder(5), x); }},
-      {"masked_fill", [](const Tensor& x) { return x.masked_fill(x.gt(300), 4); }},
-      {"tril",
-       [](const Tensor& x) {
-         return x.view({3, 4}).tril();
-       }},
-      {"matmul",
-       [](const Tensor& x) {
-         return x.view({3, 4}).matmul(x.view({4, 3}));
-       }},
+      CALL("add", x + x),
+      CALL("add number", x + 3),
+      CALL("sub", x.flip(0) - x),
+      CALL("mul", x * x),
+      CALL("neg", -x),
+      CALL("abs", x.abs()),
+      CALL("sign", x.sign()),
+      CALL("square", x.square()),
+      CALL("floor_divide", floor_divide(x, x + 1 - x)),
+      CALL("remainder", remainder(x, 7)),
+      CALL("bitwise_not", x.bitwise_not()),
+      CALL("bitwise_xor", x.bitwise_xor(x.flip(0))),
+      CALL("shift left", x.bitwise_left_shift(3)),
+      CALL("shift right", x.bitwise_right_shift(3)),
+      CALL("maximum", maximum(x, x.flip(0))),
+      CALL("clamp", x.clamp(2, 300)),
+      CALL("where", where(x.gt(5), x, x.flip(0))),
+      CALL("sort", std::get<0>(x.sort())),
+      CALL("sort down", std::get<0>(x.sort(0, true))),
+      CALL("topk", std::get<0>(x.topk(4))),
+      CALL("median", x.median()),
+      CALL("max", x.max()),
+      CALL("min", x.view({3, 4}).amin(1)),
+      CALL("cummax", std::get<0>(x.cummax(0))),
+      CALL("flip", x.flip(0)),
+      CALL("cat", cat({x, x})),
+      CALL("index_select", x.index_select(0, tensor({3, 0, 7}))),
+      CALL("gather", x.gather(0, tensor({7, 7, 1}))),
+      CALL("scatter_add", zeros_like(x).scatter_add(0, arange(12).remainder(5), x)),
+      CALL("masked_fill", x.masked_fill(x.gt(300), 4)),
+      CALL("tril", x.view({3, 4}).tril()),
+      CALL("matmul", x.view({3, 4}).matmul(x.view({4, 3}))),
   };
   // Truth values, positions and sums.
   const std::vector<std::pair<const char*, Call>> own_dtype = {
-      {"eq", [](const Tensor& x) { return x.eq(x.flip(0)); }},
-      {"lt", [](const Tensor& x) { return x.lt(x.flip(0)); }},
-      {"ge number", [](const Tensor& x) { return x.ge(40000); }},
-      {"sum", [](const Tensor& x) { return x.sum(); }},
-      {"prod", [](const Tensor& x) { return x.slice(0, 1, 6).prod(); }},
-      {"cumsum", [](const Tensor& x) { return x.cumsum(0); }},
-      {"argmax", [](const Tensor& x) { return x.argmax(); }},
-      {"argsort", [](const Tensor& x) { return x.argsort(/*stable=*/true, 0, false); }},
-      {"any", [](const Tensor& x) { return x.any(); }},
-      {"nonzero", [](const Tensor& x) { return x.nonzero(); }},
-      {"div", [](const Tensor& x) { return x / 4; }},
-      {"sqrt", [](const Tensor& x) { return x.sqrt(); }},
+      CALL("eq", x.eq(x.flip(0))),
+      CALL("lt", x.lt(x.flip(0))),
+      CALL("ge number", x.ge(40000)),
+      CALL("sum", x.sum()),
+      CALL("prod", x.slice(0, 1, 6).prod()),
+      CALL("cumsum", x.cumsum(0)),
+      CALL("argmax", x.argmax()),
+      CALL("argsort", x.argsort(/*stable=*/true, 0, false)),
+      CALL("any", x.any()),
+      CALL("nonzero", x.nonzero()),
+      CALL("div", x / 4),
+      CALL("sqrt", x.sqrt()),
   };
+#undef CALL
   for (const ScalarType t : kUnsigned) {
     const Tensor x = samples(t), wide = x.to(kLong);
     for (const auto& [name, call] : same_dtype) {

@@ -38,7 +38,7 @@ std::string bits(const Tensor& t) {
 }
 
 TEST(Borders, AsInLibTorch) {  // texts made by LibTorch 2.15
-  // An empty text: not for this dtype.
+  // A text for each of `calls`, in their order; an empty one: not for this dtype.
   const struct {
     ScalarType dtype;
     double k;

@@ -155,29 +155,26 @@ TEST(Search, InTheCommonDtype) {  // what PyTorch 2.15 gives
 
 TEST(Search, Errors) {
   const Tensor sorted = constant({1, 3, 5}), lines = zeros({2, 3}, kDouble);
-  const auto wrong = [](const std::function<void()>& f, const char* text) {
-    EXPECT_ERROR_TEXT(f(), text);
-  };
-  wrong([&] { searchsorted(sorted, 2, false, true, "left"); }, "can't be set to opposites");
-  wrong([&] { searchsorted(sorted, 2, false, false, "x"); },
-        "[searchsorted] side can only be 'left' or 'right' but got x");
-  wrong([&] { searchsorted(lines, 2); }, "input value can be a scalar only when");
-  wrong([&] { searchsorted(zeros({}, kDouble), 2); }, "input value can be a scalar only when");
-  wrong([&] { searchsorted(zeros({}, kDouble), sorted); }, "positive dimension");
-  wrong([&] { searchsorted(lines, zeros({3, 3}, kDouble)); }, "first N-1 dimensions");
-  wrong([&] { searchsorted(lines, sorted); }, "first N-1 dimensions");
+  EXPECT_ERROR_TEXT(searchsorted(sorted, 2, false, true, "left"), "can't be set to opposites");
+  EXPECT_ERROR_TEXT(searchsorted(sorted, 2, false, false, "x"),
+                    "[searchsorted] side can only be 'left' or 'right' but got x");
+  EXPECT_ERROR_TEXT(searchsorted(lines, 2), "input value can be a scalar only when");
+  EXPECT_ERROR_TEXT(searchsorted(zeros({}, kDouble), 2), "input value can be a scalar only when");
+  EXPECT_ERROR_TEXT(searchsorted(zeros({}, kDouble), sorted), "positive dimension");
+  EXPECT_ERROR_TEXT(searchsorted(lines, zeros({3, 3}, kDouble)), "first N-1 dimensions");
+  EXPECT_ERROR_TEXT(searchsorted(lines, sorted), "first N-1 dimensions");
   const auto by = [&](const Tensor& sorter) {
     searchsorted(sorted, sorted, false, false, std::nullopt, sorter);
   };
-  wrong([&] { by(integers({0, 1})); }, "boundary and sorter must have the same size");
-  wrong([&] { by(integers({0, 1, 2}).to(kInt)); }, "sorter must be a tensor of long dtype");
-  wrong([&] { by(integers({0, 1, 3})); }, "sorter index out of range");
-  wrong([&] { by(integers({0, INT64_MIN, 1})); }, "sorter index out of range");
-  wrong([&] { bucketize(sorted, lines); }, "[bucketize] boundaries tensor must be 1 dimension");
-  wrong([&] { bucketize(Tensor(), sorted); }, "[bucketize] undefined tensor");
-  wrong([&] { searchsorted(Tensor(), 1); }, "[searchsorted] undefined tensor");
+  EXPECT_ERROR_TEXT(by(integers({0, 1})), "boundary and sorter must have the same size");
+  EXPECT_ERROR_TEXT(by(integers({0, 1, 2}).to(kInt)), "sorter must be a tensor of long dtype");
+  EXPECT_ERROR_TEXT(by(integers({0, 1, 3})), "sorter index out of range");
+  EXPECT_ERROR_TEXT(by(integers({0, INT64_MIN, 1})), "sorter index out of range");
+  EXPECT_ERROR_TEXT(bucketize(sorted, lines), "[bucketize] boundaries tensor must be 1 dimension");
+  EXPECT_ERROR_TEXT(bucketize(Tensor(), sorted), "[bucketize] undefined tensor");
+  EXPECT_ERROR_TEXT(searchsorted(Tensor(), 1), "[searchsorted] undefined tensor");
   Tensor whole = zeros({0}, kLong);
-  wrong([&] { searchsorted_out(whole, sorted, sorted, true); }, "Expected out tensor");
+  EXPECT_ERROR_TEXT(searchsorted_out(whole, sorted, sorted, true), "Expected out tensor");
 }
 
 TEST(Counts, AsPyTorch) {  // what PyTorch 2.15 gives
@@ -197,24 +194,21 @@ TEST(Counts, AsPyTorch) {  // what PyTorch 2.15 gives
 
 TEST(Counts, Errors) {
   const Tensor x = integers({1, 3, 1});
-  const auto wrong = [](const std::function<void()>& f, const char* text) {
-    EXPECT_ERROR_TEXT(f(), text);
-  };
   for (const Tensor& t : {integers({-1}), integers({INT64_MIN}), zeros({2, 2}, kLong),
                           zeros({}, kLong), zeros({2}), zeros({2}, kBool)})
-    wrong([&] { bincount(t); }, "[bincount] only supports 1-d non-negative integral inputs");
-  wrong([&] { bincount(integers({INT64_MAX})); }, "[bincount] too many counts");
+    EXPECT_ERROR_TEXT(bincount(t), "[bincount] only supports 1-d non-negative integral inputs");
+  EXPECT_ERROR_TEXT(bincount(integers({INT64_MAX})), "[bincount] too many counts");
   for (int64_t least : {int64_t{-1}, INT64_MIN})
-    wrong([&] { bincount(x, std::nullopt, least); }, "[bincount] minlength should be >= 0");
+    EXPECT_ERROR_TEXT(bincount(x, std::nullopt, least), "[bincount] minlength should be >= 0");
   for (const Tensor& w : {zeros({2}), zeros({3, 1})})
-    wrong([&] { bincount(x, w); }, "weights should be 1-d and have the same length as input");
+    EXPECT_ERROR_TEXT(bincount(x, w), "weights should be 1-d and have the same length as input");
   const Tensor y = constant({1, 2});
   for (int64_t bins : {int64_t{0}, int64_t{-1}, INT64_MIN})
-    wrong([&] { histc(y, bins); }, "[histc] bins must be > 0");
-  wrong([&] { histc(y, 3, 2, 1); }, "[histc] max must be larger than min");
-  wrong([&] { histc(y, 3, kNaN, 1); }, "is not finite");
-  wrong([&] { histc(constant({1, INFINITY}), 3); }, "[histc] range of [1, inf] is not finite");
-  wrong([&] { histc(x); }, "[histc] only supports floating-point input");
+    EXPECT_ERROR_TEXT(histc(y, bins), "[histc] bins must be > 0");
+  EXPECT_ERROR_TEXT(histc(y, 3, 2, 1), "[histc] max must be larger than min");
+  EXPECT_ERROR_TEXT(histc(y, 3, kNaN, 1), "is not finite");
+  EXPECT_ERROR_TEXT(histc(constant({1, INFINITY}), 3), "[histc] range of [1, inf] is not finite");
+  EXPECT_ERROR_TEXT(histc(x), "[histc] only supports floating-point input");
 }
 
 // ---- running ------------------------------------------------------------------------------------

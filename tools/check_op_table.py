@@ -8,13 +8,15 @@ function that is neither in the table nor in the list, on a name in a list that 
 a row that names no function. What rows leave out of the checks, each with a reason, is listed and counted as well.
 """
 
+import functools
+import os
 import pathlib
 import re
+import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools" / "compare"))
-import lists  # noqa: E402
 import signatures  # noqa: E402
 
 TABLE = ROOT / "tests" / "autograd" / "table"
@@ -31,8 +33,18 @@ def files():
     return sorted(path for path in TABLE.glob("op_table_*.cc") if path.name != "op_table_suite.cc")
 
 
+@functools.lru_cache(maxsize=None)
 def sources():
-    return {path.name: lists.macros(path.read_text()) for path in files()}
+    """The texts of files(), with their macros and the lists of operations spelled out."""
+    return [spelled_out(path) for path in files()]
+
+
+def spelled_out(path):
+    """No other header is included, so that this is quick, and so that their macros stay: those of tests, EXPECT_EQ and so on."""
+    text = re.sub(r"(?m)^#include.*", "", path.read_text())
+    command = [os.environ.get("CXX", "g++"), "-std=c++17", "-x", "c++", "-E", "-P", "-I.", "-"]
+    run = subprocess.run(command, cwd=ROOT, input='#include "kernels/pointwise/lists.h"\n' + text, stdout=subprocess.PIPE, check=True, universal_newlines=True)
+    return run.stdout
 
 
 def of_no_group():
@@ -48,20 +60,16 @@ NO_OPERATIONS = set("_base contiguous data detach new_empty new_empty_strided ne
 def functions():
     """Public functions and methods returning tensors; not those that write into `out` or in place, and not methods that are
     written down as calls of others."""
-    headers = signatures.spelled_out()
-    methods = re.findall(r"^Tensor (\w+)\([^;\n]*\) const;", headers["autograd/tensor.h"], flags=re.M)
-    found = {name for name in methods if name not in NO_OPERATIONS}
-    for path, text in headers.items():
-        if path.startswith("autograd/ops/"):
-            kinds = r"(?:Tensor|std::vector<Tensor>|std::tuple<Tensor[^&(]*>)"
-            found |= set(re.findall(rf"^RAMET_API {kinds} (\w+)\(", text, flags=re.M))
-    return found
+    methods, ops = signatures.declared()
+    found = {e.name for e in methods if e.pieces()[::2] == ("Tensor", "const") and not e.defined and not e.template}
+    kinds = r"Tensor|std::vector<Tensor>|std::tuple<Tensor[^&(]*>"
+    return found - NO_OPERATIONS | {e.name for e in ops if re.fullmatch(kinds, e.pieces()[0])}
 
 
 def signature(parameters):
     """One letter a parameter: T tensor, L list of tensors, S number, D dimensions, d one dimension, o the rest."""
     letters = ""
-    for p in re.sub(r"<[^<>]*>", lambda m: m.group().replace(",", ";"), parameters).split(","):
+    for p in signatures.cxx.split(parameters):
         kinds = (("Tensor", "T"), ("TensorList", "L"), ("Scalar", "S"), ("IntArrayRef", "D"), ("OptionalIntArrayRef", "D"))
         words = re.findall(r"\w+", p.split("=")[0])
         letters += next((letter for word, letter in kinds if word in words), "d" if words[:1] == ["int64_t"] else "o")
@@ -71,11 +79,10 @@ def signature(parameters):
 def forms():
     """In-place methods and functions (name_) and out forms (name_out), each with the signatures it has."""
     found = {}
-    for path, text in signatures.spelled_out().items():
-        pattern = r"^(?:RAMET_API )?(?:Tensor&|std::tuple<Tensor&, Tensor&(?:, Tensor&)?>) (\w+(?:_out|_))\(([^;\n]*)\)"
-        for name, parameters in re.findall(pattern, text, flags=re.M):
-            owner = "method" if path == "autograd/tensor.h" else "function"
-            found.setdefault(name, set()).add((owner, signature(parameters) if parameters.strip() else ""))
+    for entry in sum(signatures.declared(), []):
+        result, parameters, _ = entry.pieces()
+        if re.fullmatch(r"Tensor&|std::tuple<Tensor&, Tensor&(?:, Tensor&)?>", result) and entry.name.endswith(("_out", "_")):
+            found.setdefault(entry.name, set()).add(("method" if entry.owner else "function", signature(parameters)))
     return found
 
 
@@ -191,7 +198,7 @@ def compare(what, wanted, have, gaps, errors):
 
 
 def main():
-    text = "".join(sources().values())
+    text = "".join(sources())
     public, rows, errors = functions(), row_names(text), []
     in_place = forms()
     compare("public function", public, rows, GAPS, errors)
@@ -224,7 +231,7 @@ def main():
     )
     print(f"in-place and out forms that were promised: {len(named)}")
     print(f"random sizes: {len(integers & drawn)} of {len(integers)} functions with integer arguments have a row of their own")
-    excused = [each for source in sources().values() for each in exceptions(source)]
+    excused = [each for source in sources() for each in exceptions(source)]
     counts = ", ".join(f"{sum(e[0] == k for e in excused)} {what}" for k, what in EXCEPTIONS.items())
     print(f"what rows leave out, with a reason: {counts}")
     for kind, row, reason in excused:

@@ -22,7 +22,7 @@ NOT_COMPARED = {
     "from_file": "memory of a file: tests/autograd/ops/factory_test.cc",
     "generic_packed_accessor packed_accessor packed_accessor32 packed_accessor64": "raw values: tests/autograd/tensor_test.cc",
     "_base _version grad backward tensor_data detach_ grad_fn mutable_grad requires_grad_ retain_grad retains_grad remove_hook set_data "
-    "set_requires_grad register_hook register_post_accumulate_grad_hook variable_data requires_grad is_leaf is_view":
+    "set_requires_grad register_hook register_post_accumulate_grad_hook variable_data requires_grad is_leaf is_view shallow":
         "the graph's bookkeeping: tests/autograd",
     "_upsample_bicubic2d_aa_out _upsample_bilinear2d_aa_out _upsample_nearest_exact1d_out _upsample_nearest_exact2d_out "
     "_upsample_nearest_exact3d_out addbmm_out addmv_out addr_out amax_out amin_out aminmax_out argmax_out argmin_out "
@@ -74,15 +74,11 @@ NOT_COMPARED = {
 
 def public_names():
     """Names of functions and methods, each with its header."""
-    names = {}
-    for path, text in sorted(signatures.spelled_out().items()):
-        if path.startswith("autograd/ops/"):
-            for name in re.findall(r"^(?:template<.*> )?(?:RAMET_API|inline) [^;(]*?\b(\w+)\(", text, flags=re.M):
-                names[name] = path
-        elif path == "autograd/tensor.h":
-            body = text[text.index("class RAMET_API Tensor") : text.index("Tensor shallow()")]
-            for name in re.findall(r"^(?:template ?<.*> )?[\w:<>, *&]+?[ &*](\w+)\([^;\n]*?\) const", body, flags=re.M):
-                names.setdefault(name, path)
+    methods, functions = signatures.declared()
+    names = {entry.name: entry.header for entry in functions}
+    for entry in methods:
+        if entry.owner.name == "Tensor" and "const" in entry.pieces()[2]:
+            names.setdefault(entry.name, entry.header)
     return names
 
 

@@ -9,13 +9,15 @@ nor left out, and on an entry of LEFT_OUT that matches nothing.
 """
 
 import argparse
-import os
+import functools
 import pathlib
 import re
-import subprocess
 import sys
 
+sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tools/compat"))
+import cxx  # noqa: E402
 
 # (what stands in an overload's text, why)
 LEFT_OUT = [
@@ -26,23 +28,10 @@ LEFT_OUT = [
 ]
 
 
-def split(text):
-    """The parts between commas that stand in no bracket."""
-    parts, depth, part = [], 0, ""
-    for c in text:
-        depth += (c in "<({[") - (c in ">)}]")
-        if c == "," and depth == 0:
-            parts.append(part)
-            part = ""
-        else:
-            part += c
-    return [p.strip() for p in parts + [part] if p.strip()]
-
-
 def normal(parameters):
     """Parameters without qualified names and references, 'type name=default' each."""
     result = []
-    for p in split(parameters):
+    for p in cxx.split(parameters):
         p = re.sub(r"(?:::)?\b(?:at|c10|std|ramet|autograd|indexing)::", "", p)
         p = re.sub(r"\bnullopt_t\b|\bconst\b|&", "", p)
         p, _, default = p.partition("=")
@@ -63,36 +52,15 @@ def code(text):
     return re.sub(r"//[^\n]*", "", text)
 
 
-def spelled_out():
-    """{header: its declarations} of autograd/ops.h and what it includes, as the compiler sees them: each on a line of its own, lists
-    of operations (*.inc) spelled out where they are included, without comments and the library's own namespaces."""
-    command = [os.environ.get("CXX", "g++"), "-std=c++17", "-x", "c++", "-E", "-I.", "-"]
-    run = subprocess.run(command, cwd=ROOT, input='#include "autograd/ops.h"\n', capture_output=True, text=True)
-    if run.returncode != 0:
-        sys.exit("%s\n%s" % (" ".join(command), run.stderr))
-    found, header = {}, ""
-    for line in run.stdout.splitlines():
-        marker = re.match(r'# \d+ "([^"]*)"', line)
-        if marker and not marker.group(1).endswith(".inc"):
-            header = os.path.normpath(marker.group(1))
-        elif not marker and header.startswith("autograd/"):
-            found.setdefault(header, []).append(line)
-    return {header: one_a_line(" ".join(lines)) for header, lines in found.items()}
-
-
-def one_a_line(text):
-    text = re.sub(r"__attribute__\(\(visibility\(.default.\)\)\)", "RAMET_API", re.sub(r"\s+", " ", text))
-    text = re.sub(r"\b(\w+) \(", r"\1(", text)
-    lines, private, depth = [], None, 0
-    for line in re.sub(r" ?(;|\{(?! ?\})|(?<!\{)\}|\b(?:public|private):) ?", r"\1\n", text).splitlines():
-        if private is None and re.match(r"namespace (?:autograd|detail)\{", line):
-            private = depth
-        depth += line.count("{") - line.count("}")
-        if private is None:
-            lines.append(line)
-        elif depth == private:
-            private = None
-    return "\n".join(lines) + "\n"
+@functools.lru_cache(maxsize=None)
+def declared():
+    """(methods of Tensor, functions of autograd/ops/) as entries of cxx.py."""
+    classes = ("ramet::Tensor", "ramet::TensorBase")
+    wanted = lambda path: path.startswith(("autograd/", "runtime/tensor/tensor_base.h"))
+    found = cxx.Reader(cxx.preprocessed(["autograd/ops.h"], ROOT, wanted=wanted), inside=classes.__contains__).entries
+    found = [e for e in found if e.kind == "function" and e.public and re.fullmatch(r"(?!operator\b)\w+", e.name)]
+    functions = [e for e in found if e.owner is None and e.header.startswith("autograd/ops/") and "::autograd" not in e.scope]
+    return [e for e in found if e.owner is not None and e.name != e.owner.name], functions
 
 
 def declarations(text, pattern):
@@ -110,16 +78,14 @@ RESULT = r"(?:(?:::)?(?:at::)?Tensor ?&?|(?:::)?std::vector<(?:at::)?Tensor>|(?:
 
 
 def ours():
-    headers = spelled_out()
-    tensor = headers["autograd/tensor.h"]
-    tensor = tensor[tensor.index("class RAMET_API Tensor") : tensor.index("Tensor shallow()")]
-    methods = declarations(tensor, rf"(?m)^(?:const )?{RESULT} ?(?:& ?)?(\w+)\(")
-    functions = {}
-    for path, text in sorted(headers.items()):
-        if path.startswith("autograd/ops/"):
-            for name, overloads in declarations(text, rf"(?m)^(?:RAMET_API|inline) +{RESULT} ?(\w+)\(").items():
-                functions.setdefault(name, []).extend(overloads)
-    return methods, functions
+    """({name: overloads} of methods, the same of functions) that return tensors, numbers or nothing."""
+    result = ({}, {})
+    for found, entries in zip(result, declared()):
+        for entry in (e for e in entries if e.owner is None or e.owner.name == "Tensor"):
+            kind, parameters, _ = entry.pieces()
+            if not entry.template and re.fullmatch(rf"(?:inline |const )?{RESULT} ?&?", kind):
+                found.setdefault(entry.name, []).append(normal(parameters))
+    return result
 
 
 def theirs(torch, functions):
@@ -143,7 +109,7 @@ def text(name, overload):
     return f"{name}({', '.join(f'{k} {n}' + (f' = {d}' if d else '') for k, n, d in overload)})"
 
 
-def declared(overload, mine):
+def has(mine, overload):
     """Whether one of the overloads `mine` takes the same types, with the same defaults."""
     return [(k, d) for k, _, d in overload] in [[(k, d) for k, _, d in o] for o in mine]
 
@@ -154,7 +120,7 @@ def left_out(torch):
     their_methods, their_functions = theirs(torch, our_functions)
     for mine, other in ((our_methods, their_methods), (our_functions, their_functions)):
         for name in set(mine) & set(other):
-            for overload in (o for o in other[name] if not foreign(o) and not declared(o, mine[name])):
+            for overload in (o for o in other[name] if not foreign(o) and not has(mine[name], o)):
                 out = next((what for what, _ in LEFT_OUT if what in text(name, overload)), None)
                 if out:
                     found.setdefault(out, set()).add(name)
@@ -175,7 +141,7 @@ def main():
                 if foreign(overload):
                     continue
                 compared += 1
-                if declared(overload, mine[name]):
+                if has(mine[name], overload):
                     continue
                 out = next((what for what, _ in LEFT_OUT if what in text(name, overload)), None)
                 if out:

@@ -10,7 +10,6 @@
 Names come from ramet.h through a compiler's preprocessor (CXX, else g++). Include paths come from headers.py and upstream.txt.
 """
 
-import os
 import pathlib
 import re
 import sys
@@ -18,15 +17,14 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parent))
 
+import cxx  # noqa: E402
 import headers  # noqa: E402
 import places  # noqa: E402
-import public_names  # noqa: E402
 import upstream  # noqa: E402
 
 HERE = pathlib.Path(__file__).absolute().parent  # not where a link of a sandbox leads
 ROOT = HERE.parent.parent
 INCLUDE = HERE / "include"
-INTERNAL = re.compile(r"(^|::)(detail|kernels|emulated|ptx|impl|internal)(::|$)")
 
 NAMES = """// Ramet's public names in LibTorch's namespaces. Written by tools/compat/names.py: do not edit.
 //
@@ -50,11 +48,7 @@ OWN_NAMES = """// Ramet's public names that LibTorch does not have, in torch too
 
 def public(found):
     """{namespace below ramet: names}"""
-    spaces = {}
-    for space, names in found.items():
-        if space.split("::")[0] == "ramet" and not INTERNAL.search(space) and names:
-            spaces[space[len("ramet::"):]] = names
-    return spaces
+    return {space[len("ramet::"):]: names for space, names in found.items() if space.split("::")[0] == "ramet"}
 
 
 def is_own(space, name):
@@ -147,7 +141,7 @@ def strays():
 
 
 def found():
-    return public(public_names.scan(os.environ.get("CXX", "g++"), ROOT).found)
+    return public(cxx.names_of("ramet.h", ROOT))
 
 
 def lists(spaces):

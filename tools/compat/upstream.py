@@ -7,7 +7,7 @@ import pathlib
 import re
 import textwrap
 
-import public_names
+import cxx
 
 LIST = pathlib.Path(__file__).absolute().parent / "upstream.txt"
 API = "torch/csrc/api/include/torch/"
@@ -89,8 +89,7 @@ PYTHON = {
 def front_end(compiler, include):
     """{namespace: names} of torch/torch.h's front end."""
     options = ["-std=c++20", "-Itorch/csrc/api/include"]
-    text = public_names.preprocessed(compiler, include, "torch/torch.h", options, lambda path: API in path)
-    return public_names.Scanner(text).found
+    return cxx.names_of("torch/torch.h", include, compiler, options, lambda path: API in path)
 
 
 def functions(include):

@@ -63,7 +63,7 @@ def aliases():
     found = {}
     for path in sorted((ROOT / "autograd/ops").rglob("*.inc")):
         for macro, row in re.findall(r"^(RAMET_\w*ALIAS\w*)\((.*)", path.read_text(), flags=re.M):
-            words = declarations.split(row)
+            words = declarations.cxx.split(row)
             name, of = words[1:3] if macro == "RAMET_ALIAS" else words[:2]
             found[name] = of.rstrip(")")
     return found

@@ -4,10 +4,8 @@
 before everything that the row makes.
 """
 
-import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 
@@ -16,10 +14,7 @@ ROOT = pathlib.Path(__file__).absolute().parent.parent.parent  # not where a lin
 sys.path[:0] = [str(ROOT / "tools")]
 
 import check_layers  # noqa: E402
-from reader import C_HEADERS, Entry, Reader, of_text, split  # noqa: E402,F401
-
-MARKER = re.compile(r'^# (\d+) "([^"]*)"((?: \d)*)')
-
+from reader import C_HEADERS, Reader, cxx, of_text  # noqa: E402,F401
 
 def headers():
     """What programs include: the umbrella, and the headers of separate libraries."""
@@ -27,36 +22,15 @@ def headers():
     return ["ramet.h"] + [h for h in apart if not check_layers.is_internal(h)]
 
 
-def spelled_out(names, compiler):
-    """[(file, line number, header, text)] of the lines of our files that these headers have, comments included."""
+def spelled_out(names):
+    """The lines of our files that these headers have, comments included."""
     others = sorted({o for n in names for o in check_layers.OPTIONAL.get(n, ())})
     with tempfile.TemporaryDirectory() as stand_ins:  # of what other libraries' headers declare nothing is ours
         for other in others:
             path = pathlib.Path(stand_ins) / other
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("")
-        command = [compiler, "-std=c++17", "-x", "c++", "-E", "-C", "-I.", "-I" + stand_ins, "-"]
-        text = "".join('#include "%s"\n' % name for name in names)
-        run = subprocess.run(command, cwd=ROOT, input=text, capture_output=True, text=True)
-    if run.returncode != 0:
-        sys.exit("docs: %s\n%s" % (" ".join(command), run.stderr))
-    lines, file, number, stack = [], "", 0, []
-    for line in run.stdout.split("\n"):
-        marker = MARKER.match(line) if line.startswith("# ") else None
-        if marker:
-            number, file = int(marker.group(1)), marker.group(2)
-            ours = not file.startswith(("/", "<"))
-            file = os.path.normpath(file) if ours else ""
-            if "1" in marker.group(3):
-                stack.append(file)
-            elif "2" in marker.group(3) and stack:
-                stack.pop()
-            header = next((f for f in reversed(stack) if f.endswith(".h")), file)
-            continue
-        if file and not line.startswith("#"):
-            lines.append((file, number, header, line))
-        number += 1
-    return lines
+        return cxx.preprocessed(names, ROOT, options=["-C", "-I" + stand_ins])
 
 
 def macros(names):
@@ -70,10 +44,9 @@ def macros(names):
         for number, line in enumerate(lines, 1):
             match = re.match(r"\s*#\s*define\s+(\w+)(\([^)]*\))?", line)
             if match and match.group(1) not in gone and match.group(1).startswith("RAMET_"):
-                entry = Entry("macro", "", match.group(1), match.group(1) + (match.group(2) or ""), (header, number), header)
+                entry = cxx.Entry("macro", "", match.group(1), match.group(1) + (match.group(2) or ""), (header, number), header)
                 entry.comment = "\n".join(comment) or block
                 block = entry.comment if entry.comment.endswith(":") else ""
-                entry.public, entry.owner, entry.section, entry.key = True, None, "", ""
                 found.append(entry)
             if line.startswith("///"):
                 comment.append(line[3:].strip())
@@ -85,10 +58,9 @@ def macros(names):
     return found
 
 
-def read(names=None, compiler=os.environ.get("CXX", "g++")):
-    """All entries of these headers, members of classes included, in order of appearance."""
-    names = headers() if names is None else names
-    return Reader(spelled_out(names, compiler)).entries
+def read():
+    """All entries of the headers, members of classes included, in order of appearance."""
+    return Reader(spelled_out(headers())).entries
 
 
 if __name__ == "__main__":

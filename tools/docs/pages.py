@@ -170,7 +170,7 @@ class Writer:
     def entry(self, entry, indent, first, group):
         comment = self.comment(entry, first, group)
         if entry.kind == "class":
-            bases = [b for b in declarations.split(re.split(r"(?<!:):(?!:)", entry.text, maxsplit=1)[1])
+            bases = [b for b in declarations.cxx.split(re.split(r"(?<!:):(?!:)", entry.text, maxsplit=1)[1])
                      if "detail::" not in b] if entry.bases else []
             head = re.split(r"(?<!:):(?!:)", entry.text, maxsplit=1)[0].strip()
             head = head.replace(" final", "") + (" : " + ", ".join(bases) if bases else "")

@@ -19,9 +19,9 @@ COMPAT = ROOT / "tools/compat"
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(COMPAT))
 
+import cxx  # noqa: E402
 import headers  # noqa: E402
 import names  # noqa: E402
-import public_names  # noqa: E402
 
 FLAGS = ["-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-iquote", "."]
 DOOR = ["-Itools/compat/include", "-isystem", "."]  # and what names.py makes: made_headers()
@@ -64,17 +64,19 @@ def made_headers(folder):
 
 
 def forgotten_names(clang):
-    """Public names that clang has seen declared and public_names has not, or the other way round."""
+    """Public names that clang has seen declared and cxx.py has not, or the other way round."""
     code, said = run([clang, "-std=c++17", "-x", "c++", "-I.", "-fsyntax-only", "-Xclang", "-ast-list", "-"], '#include "ramet.h"')
     if code:
         return [said]
-    text = public_names.preprocessed(clang, ROOT)
-    scanner = public_names.Scanner(text)
-    spaces = names.public(scanner.found)
+    lines = cxx.preprocessed(["ramet.h"], ROOT, clang)
+    text = "\n".join(line[3] for line in lines)
+    reader = cxx.Reader(lines, inside=lambda full: False)
+    spaces = names.public(cxx.names(reader.entries))
+    opened = {space for space in reader.namespaces if space.split("::")[0] == "ramet"}  # others are opened for overloads
     declared = {}
     for line in said.splitlines():
         space, _, name = line.rpartition("::")
-        if space in scanner.namespaces and line not in scanner.namespaces and re.fullmatch(r"[A-Za-z_]\w*", name):
+        if space in opened and line not in opened and re.fullmatch(r"[A-Za-z_]\w*", name):
             declared.setdefault(space[len("ramet::"):], set()).add(name)
     problems = []
     for space, found in spaces.items():
@@ -84,9 +86,9 @@ def forgotten_names(clang):
         befriended = lambda name: set(re.findall(r"(\w+\s+)?\b(?:class|struct)\s+%s\b" % name, text)) == {"friend "}
         for name in sorted(declared[space] - set(found)):
             if not name.startswith("operator") and not parameter(name) and not befriended(name):
-                problems.append("clang has seen %s, and tools/compat/public_names.py has not" % names.joined("ramet", space, name))
+                problems.append("clang has seen %s, and tools/compat/cxx.py has not" % names.joined("ramet", space, name))
         for name in sorted(set(found) - declared[space]):
-            problems.append("public_names.py takes %s for a name, and clang does not" % names.joined("ramet", space, name))
+            problems.append("cxx.py takes %s for a name, and clang does not" % names.joined("ramet", space, name))
     if sum(map(len, spaces.values())) < 900:
         problems.append("few names: %d" % sum(map(len, spaces.values())))
     return problems

@@ -9,6 +9,7 @@ A place is a word that is never right for code (WORDS), or a sentence of more th
 in `backquotes` or quotation marks are exempt. A file without a line in tools/prose_limits.txt may have none.
 """
 
+import os
 import pathlib
 import re
 import signal
@@ -30,8 +31,12 @@ EXEMPT = re.compile(r"tools/compat/include/.*|tools/compat/COVERAGE\.md|tools/ch
 
 
 def files():
-    out = subprocess.run(["git", "ls-files"], cwd=ROOT, stdout=subprocess.PIPE, check=True, universal_newlines=True).stdout
-    return [f for f in out.splitlines() if f.endswith(KINDS) and not EXEMPT.fullmatch(f) and (ROOT / f).is_file()]
+    if (ROOT / ".git").exists():
+        out = subprocess.run(["git", "ls-files"], cwd=ROOT, stdout=subprocess.PIPE, check=True, universal_newlines=True).stdout.splitlines()
+    else:  # a source archive
+        out = sorted(os.path.relpath(os.path.join(folder, name), ROOT) for folder, _, names in os.walk(ROOT) for name in names)
+        out = [f for f in out if not f.startswith("runs/")]
+    return [f for f in out if f.endswith(KINDS) and not EXEMPT.fullmatch(f) and (ROOT / f).is_file()]
 
 
 def paragraphs(path, text):

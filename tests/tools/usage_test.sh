@@ -116,8 +116,8 @@ wrong "is there and not empty: nothing was written" lab start 3 "$work"
 wrong "is no folder that .start. has made" lab check "$work"
 wrong "no such option: --bogus" make_docs --bogus
 wrong "--out wants a folder" make_docs --out
-wrong "no such package: got nothing, expected deb" package
-wrong "no such package: got rpm, expected deb" package rpm
+wrong "no such package: got nothing, expected deb or source" package
+wrong "no such package: got rpm, expected deb or source" package rpm
 wrong "no such option: --prefix" package deb --prefix x
 wrong "--out: cannot write" package deb --out "$work/none/x.deb"
 wrong "--uninstall takes no option" install --uninstall --shared --prefix "$work"

@@ -8,7 +8,6 @@ stands in NOT_COMPARED below with a reason, on an entry there that has a case, a
 """
 
 import pathlib
-import re
 import sys
 
 sys.dont_write_bytecode = True

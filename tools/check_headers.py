@@ -35,7 +35,7 @@ FORGOTTEN = ["-Wno-init-list-lifetime"]
 
 
 def begins_its_source(header):
-    """Whether a source file of its name, beside it or in a room below, begins with this header: it is compiled with nothing
+    """Whether a source file of its name, next to it or in a folder below, begins with this header: it is compiled with nothing
     before it."""
     name = pathlib.Path(header)
     sources = [name.with_suffix(".cc"), *name.parent.glob("*/%s.cc" % name.stem)]

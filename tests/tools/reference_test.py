@@ -14,6 +14,7 @@ ROOT = pathlib.Path(__file__).absolute().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tools/docs"), str(ROOT / "tools/compat")]
 
 import contracts  # noqa: E402
+import cxx  # noqa: E402
 import declarations  # noqa: E402
 import names as door  # noqa: E402
 
@@ -78,6 +79,16 @@ WITHOUT = """two three four seven Eleven::second Eleven::go TwelveOptions::beta 
     Size""".split()  # yapf: disable
 
 
+# What namespaces declare, types marked.
+DECLARED = """
+namespace ramet { class Y; enum E : int { a, b = f(1, 2), c }; enum class Scoped { d }; template <class T> struct Y<T*> { int e; };
+typedef void (*Callback)(int); int g = 1, *h = &g; auto i() -> int { return 1; } Y::Y() : a{1}, b(2) {} Y::~Y() {}
+template <class T> std::enable_if_t<(sizeof(T) > 4), T> j(T x = T{}, int y = int()); bool operator==(Y, Y); using z::k, z::l;
+namespace m = z; namespace { int n; } struct Y o(); int p[2] = {1, 2}; R"x(int q;)x"_w r; extern "C" { int s(void); } }
+"""
+NAMES = "Y* E* a b c Scoped* Callback g h i j k l m o p r s"
+
+
 def check(what, got, expected):
     if got != expected:
         problems.append("%s: got %s, expected %s" % (what, got, expected))
@@ -90,8 +101,20 @@ def sample():
     check("private", book.names().get("ramet::Eleven::third"), None)
     check("where", [(e.file, e.line) for e in book.without() if e.name == "two"], [("x.h", 7)])
     check("a form", book.of("ramet::one_out"), ("Writes into `out`: Does a thing.", "form"))
+    found = cxx.names(cxx.Reader(cxx.lines_of(DECLARED)).entries)
+    check("declared", {n + "*" * t for n, t in found["ramet"].items()}, set(NAMES.split()))
     option = [e for e in book.entries if e.name == "alpha"]
     check("an option", [(e.kind, e.text) for e in option], [("option", "double alpha = 1")])
+
+
+def cut_off():
+    """A text that ends too soon is an error, no endless loop."""
+    for text in ("namespace a { int x", "struct A { void f(", "enum E { a,"):
+        try:
+            cxx.Reader(cxx.lines_of(text))
+            problems.append("no error: " + text)
+        except SystemExit as error:
+            check(text, str(error), "x.h ends inside a declaration")
 
 
 def tree():
@@ -110,6 +133,7 @@ def tree():
 
 
 sample()
+cut_off()
 tree()
 print("\n".join(problems) if problems else "OK")
 sys.exit(1 if problems else 0)

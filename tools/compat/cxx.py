@@ -21,14 +21,9 @@ INTERNAL = re.compile(r"(^|::)(detail|kernels|emulated|ptx|impl|internal)(::|$)"
 EXPORTED = re.compile(r'__attribute__\s*\(\(visibility\s*\("default"\)\)\) ?')  # RAMET_API
 # Something in parentheses follows these, and no list of parameters.
 NO_DECLARATOR = {"decltype", "alignas", "noexcept", "__attribute__", "__declspec", "explicit", "sizeof", "typeof"}
-SPECIFIERS = {"constexpr", "inline", "extern", "static", "const", "auto", "thread_local", "volatile"}
 
 
-def own(path):
-    return not path.startswith(("/", "<"))
-
-
-def preprocessed(includes, root, compiler=None, options=(), wanted=own):
+def preprocessed(includes, root, compiler=None, options=(), wanted=lambda path: not path.startswith(("/", "<"))):
     """[(file, line number, header, text)] of the lines of the files whose paths are wanted, in order, without directives. The header
     is the .h that a program includes for that line."""
     command = [compiler or os.environ.get("CXX", "g++"), "-std=c++17", "-x", "c++", "-E", "-I.", *options, "-"]
@@ -117,8 +112,11 @@ class Reader:
                 self.places.append(match.start())
         self.count = len(self.tokens)
         self.tokens += [""] * 3  # for peek()
-        while self.at < self.count:
-            self.scope("")
+        try:
+            while self.at < self.count:
+                self.scope("")
+        except IndexError:
+            raise SystemExit("%s ends inside a declaration" % lines[-1][0])
 
     # What a reader of comments adds to.
     def prepared(self, text):
@@ -175,14 +173,9 @@ class Reader:
                 return
 
     def attributes(self):
-        while True:
-            if self.peek() == "[" and self.peek(1) == "[":
-                self.balanced()
-            elif self.peek() in ("alignas", "__attribute__", "__declspec"):
-                self.next()
-                self.balanced()
-            else:
-                return
+        while self.peek() in ("alignas", "__attribute__", "__declspec") or self.peek() == self.peek(1) == "[":
+            self.at += self.peek() != "["
+            self.balanced()
 
     def to_semicolon(self):
         while self.peek() != ";":
@@ -222,10 +215,7 @@ class Reader:
             self.to_semicolon()
             self.add("namespace", names[0], self.raw(begin, self.at - 1), (space, None, True, begin))
             return
-        inner = space
-        for name in names:
-            if name != "::" and not inline:
-                inner = inner + "::" + name if inner else name
+        inner = space if inline else "::".join(part for part in (space, "".join(names)) if part)
         self.namespaces.add(inner)
         self.scope(inner if names else "detail")  # an unnamed namespace has no public names
 
@@ -271,7 +261,8 @@ class Reader:
         self.to_semicolon()
         tokens, text = self.tokens[begin:self.at - 1], self.raw(begin, self.at - 1)
         if tokens[0] == "typedef":
-            self.add("alias", [t for t in tokens if re.match(r"[A-Za-z_]", t)][-1], text, place)
+            of_function = re.search(r"\(\*(\w+)\)", text)
+            self.add("alias", of_function.group(1) if of_function else re.findall(r"[A-Za-z_]\w*", text)[-1], text, place)
         elif tokens[2] in ("=", "["):
             self.add("alias", tokens[1], text, place)
         elif tokens[1] != "namespace":
@@ -358,7 +349,7 @@ class Reader:
                 self.angles()
                 before = ">"
                 continue
-            if token == "(" and self.tokens[self.at - 1] in NO_DECLARATOR or token == "[" and self.peek(1) == "[":
+            if token == "(" and self.tokens[self.at - 1] in NO_DECLARATOR or token == self.peek(1) == "[":
                 self.balanced()
                 continue
             if token in ("(", "=", "{", ";", "[", ":", ","):  # a colon: of a bit-field
@@ -366,7 +357,7 @@ class Reader:
                     name = self.peek(2)
                 break
             destructor = destructor or token == "~"
-            if re.match(r"[A-Za-z_]", token) and token not in SPECIFIERS:
+            if re.match(r"[A-Za-z_]", token):
                 name = "" if before == "::" else token  # a member that is defined outside its class
             before = self.next()
         if before == "::" and token != "operator":
@@ -388,32 +379,15 @@ class Reader:
     def function(self):
         """Skips parameters, initialisers and body: (the token after the declaration itself, whether there is a body)."""
         self.balanced()
-        while True:
-            token, end = self.peek(), self.at
-            if token == ";":
-                self.next()
-                return end, False
-            if token == ":":
-                self.initializers()
-                return end, True
-            if token == "{":
-                self.balanced()
-                return end, True
+        end = 0
+        while self.peek() != ";":
+            token = self.peek()
+            end = end or self.at * (token in (":", "{"))
             self.angles() if token == "<" else self.over()
-
-    def initializers(self):
-        """`: a(1), b{2} {...}`"""
+            if token == "{" and self.peek() not in (",", "{"):  # else: one of a constructor's initialisers
+                return end, True
         self.next()
-        while True:
-            while self.peek() not in ("(", "{"):
-                self.angles() if self.peek() == "<" else self.next()
-            self.balanced()
-            self.at += self.peek() == "..."
-            if self.peek() != ",":
-                break
-            self.next()
-        if self.peek() == "{":
-            self.balanced()
+        return self.at - 1, False
 
 
 def names(entries):
@@ -426,6 +400,6 @@ def names(entries):
     return found
 
 
-def names_of(header, root, compiler=None, options=(), wanted=own):
-    """names() of what a header includes, without members of classes."""
-    return names(Reader(preprocessed([header], root, compiler, options, wanted), inside=lambda full: False).entries)
+def names_of(header, root, **how):
+    """names() of what a header includes, for preprocessed()."""
+    return names(Reader(preprocessed([header], root, **how), inside=lambda full: False).entries)

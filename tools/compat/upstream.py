@@ -89,7 +89,7 @@ PYTHON = {
 def front_end(compiler, include):
     """{namespace: names} of torch/torch.h's front end."""
     options = ["-std=c++20", "-Itorch/csrc/api/include"]
-    return cxx.names_of("torch/torch.h", include, compiler, options, lambda path: API in path)
+    return cxx.names_of("torch/torch.h", include, compiler=compiler, options=options, wanted=lambda path: API in path)
 
 
 def functions(include):

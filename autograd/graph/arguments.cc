@@ -1,7 +1,28 @@
 #include "autograd/graph/arguments.h"
 
+#include "runtime/base/error.h"
+
 namespace ramet {
 namespace autograd {
+namespace {
+
+// An argument's value as its caller would write it.
+struct ShowArgument {
+  std::string operator()(std::monostate) const { return "none"; }
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(int64_t value) const { return std::to_string(value); }
+  std::string operator()(double value) const { return ramet::detail::join(value); }
+  std::string operator()(const std::string& value) const { return "'" + value + "'"; }
+  std::string operator()(const std::vector<int64_t>& value) const {
+    return ramet::detail::join(IntArrayRef(value));
+  }
+  std::string operator()(const Tensor& value) const {
+    if (!value.defined()) return "none";
+    return short_name_of(value.scalar_type()) + ramet::detail::join(value.sizes());
+  }
+};
+
+}  // namespace
 
 Argument::Value& Arguments::next(const char* name) {
   list_.emplace_back();
@@ -30,6 +51,16 @@ std::optional<double> Arguments::number(std::string_view name, size_t n) const {
   if (const auto* i = std::get_if<int64_t>(&a->value)) return static_cast<double>(*i);
   if (const auto* b = std::get_if<bool>(&a->value)) return *b;
   return std::nullopt;
+}
+
+std::string Arguments::str() const {
+  std::string text;
+  for (const Argument& a : list_) {
+    if (std::holds_alternative<std::monostate>(a.value)) continue;
+    if (!text.empty()) text += ", ";
+    text += std::string(a.name) + "=" + std::visit(ShowArgument(), a.value);
+  }
+  return text;
 }
 
 void Arguments::absent(std::string_view name) {

@@ -73,6 +73,9 @@ class RAMET_API Arguments {
     const Tensor* t = a ? std::get_if<Tensor>(&a->value) : nullptr;
     return t ? *t : Tensor();
   }
+  /// "dim=1, keepdim=false, reduction='mean', weight=float32[3]", without what the caller did not
+  /// give. A tensor's values are not read.
+  std::string str() const;
   /// Any number as a double; none where the caller gave none.
   std::optional<double> number(std::string_view name, size_t n = 0) const;
 

@@ -33,6 +33,7 @@ Tensor borrowed(TensorImpl* impl) {
 struct Made {
   uint64_t counter;
   const std::string* module;  // null: none
+  std::string arguments;      // "dim=1"
   Statistics result;          // of all of its results
   std::string shape;
 };
@@ -95,7 +96,10 @@ struct ExplainAnomalies::State final : autograd::GraphObserver {
   }
   std::string call_text(const Node& n) const {
     const Made* m = made_of(&n);
-    return operation_name(n.name()) + (m && m->module ? " in " + *m->module : std::string());
+    std::string text = operation_name(n.name());
+    if (m && !m->arguments.empty()) text += "(" + m->arguments + ")";
+    if (m && m->module) text += " in " + *m->module;
+    return text;
   }
   std::string line_text(const Birth& b) const {
     if (b.addresses.empty()) return "";
@@ -110,10 +114,10 @@ struct ExplainAnomalies::State final : autograd::GraphObserver {
     return text;
   }
 
-  void on_node_made(Node& node, ArrayRef<autograd::Input> inputs,
-                    ArrayRef<autograd::Input> results) override {
+  void on_operation(Node& node, ArrayRef<autograd::Input> inputs, ArrayRef<autograd::Input> results,
+                    const autograd::Arguments& arguments) override {
     if (node.flags & Node::kSink || results.empty()) return;
-    Made m{node.counter, t_modules.empty() ? nullptr : t_modules.back(), {}, ""};
+    Made m{node.counter, t_modules.empty() ? nullptr : t_modules.back(), arguments.str(), {}, ""};
     for (const autograd::Input& r : results) {
       if (!r.impl || !is_floating(r.impl->dtype)) continue;
       const Statistics s = statistics_of(borrowed(r.impl));
@@ -172,11 +176,11 @@ struct ExplainAnomalies::State final : autograd::GraphObserver {
     births.push_back({&node, node.counter, ramet::detail::tls.replica, generation, call_text(node),
                       device_text(node),
                       options.source_lines() ? return_addresses() : std::vector<uintptr_t>(),
-                      values + infinity_behind(node), in_input});
+                      values + infinite_operands(node), in_input});
   }
 
   // "\n  its infinite elements come from exp in net.2, ...": infinities are followed back.
-  std::string infinity_behind(Node& from) const {
+  std::string infinite_operands(Node& from) const {
     Node* at = nullptr;
     for (Node* n = &from; n;) {
       Node* next = nullptr;

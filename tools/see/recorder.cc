@@ -192,7 +192,8 @@ OperationRow Recorder::operation_of(const Thread& t, std::string name, std::stri
   return op;
 }
 
-void Recorder::on_node_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> results) {
+void Recorder::on_operation(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> results,
+                            const autograd::Arguments& arguments) {
   const uint64_t ended = now();  // what follows is the recorder's own time
   std::vector<std::unique_ptr<Statistics>> statistics(results.size());
   for (size_t i = 0; i < results.size(); ++i) {
@@ -224,6 +225,7 @@ void Recorder::on_node_made(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> 
   }
   if (full()) return;
   OperationRow op = operation_of(t, operation_name(row.name), scope_text(), row.device);
+  op.arguments = arguments.str();
   op.node = id;
   op.start = op.end = ended;
   for (const Input& in : inputs) {

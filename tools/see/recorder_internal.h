@@ -39,8 +39,9 @@ class Recorder final : public autograd::GraphObserver {
   void on_memory(const MemoryEvent& event);
 
   // ---- of the graph -----------------------------------------------------------------------------
-  void on_node_made(autograd::Node& node, ArrayRef<autograd::Input> inputs,
-                    ArrayRef<autograd::Input> results) override;
+  void on_operation(autograd::Node& node, ArrayRef<autograd::Input> inputs,
+                    ArrayRef<autograd::Input> results,
+                    const autograd::Arguments& arguments) override;
   void on_saved(const Tensor& t) override;
   void on_backward_begun(const void* walk, const std::vector<autograd::Root>& roots,
                          bool create) override;

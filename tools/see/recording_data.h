@@ -59,10 +59,11 @@ struct TensorRow {
 
 /// A function that was called in the forward, and left a node or not.
 struct OperationRow {
-  std::string name;   // "addmm"
-  Id module = -1;     // innermost module with a running forward
-  std::string scope;  // RecordScopes around it, outermost first: "step > forward"
-  Id source = -1;     // first frame outside of Ramet, where asked for
+  std::string name;       // "addmm"
+  std::string arguments;  // without tensors that the node has edges to: "dim=1, keepdim=false"
+  Id module = -1;         // innermost module with a running forward
+  std::string scope;      // RecordScopes around it, outermost first: "step > forward"
+  Id source = -1;         // first frame outside of Ramet, where asked for
   std::vector<Id> inputs, outputs;
   std::vector<uint32_t> versions;  // of the inputs
   struct Saved {

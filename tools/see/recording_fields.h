@@ -54,7 +54,8 @@ template <class V, RowOf<OperationRow::Saved> R> void fields(V& v, R& r) {
   v.id("tensor", r.tensor, List::tensors), v("bytes", r.bytes), v("version", r.version);
 }
 template <class V, RowOf<OperationRow> R> void fields(V& v, R& r) {
-  v("name", r.name), v.id("module", r.module, List::modules), v("scope", r.scope);
+  v("name", r.name), v("arguments", r.arguments), v.id("module", r.module, List::modules);
+  v("scope", r.scope);
   v.id("source", r.source, List::sources);
   v.id("inputs", r.inputs, List::tensors), v.id("outputs", r.outputs, List::tensors);
   v("versions", r.versions), v.rows("saved", r.saved), v.id("device", r.device, List::devices);

@@ -93,6 +93,18 @@ TEST_F(ArgumentsTest, OfWhatABackwardRecords) {
   EXPECT_EQ(copies->of("MulBackward1").number("other"), 2.) << "d(x^2) = 2 x";
 }
 
+TEST_F(ArgumentsTest, AsText) {
+  x.softmax(1), x.clamp(-1, std::nullopt), x.add(1, 0.5);
+  EXPECT_EQ(copies->of("SoftmaxBackward0").str(), "dim=1");
+  EXPECT_EQ(copies->of("ClampMinBackward0").str(), "min=-1");
+  EXPECT_EQ(copies->of("AddBackward1").str(), "other=1, number=0.5");
+  Arguments all;
+  all("flag", true), all("text", "mean"), all("list", List{2, 3}), all("weight", x);
+  all("absent", std::optional<int64_t>()), all("nothing", Tensor());
+  EXPECT_EQ(all.str(), "flag=true, text='mean', list=[2, 3], weight=float32[2, 3], nothing=none");
+  EXPECT_EQ(Arguments().str(), "");
+}
+
 // Observers that override on_node_made() alone get each node.
 TEST(Arguments, AnObserverOfNodesIsToldOfOperations) {
   struct Counts : autograd::GraphObserver {

@@ -70,7 +70,8 @@ TEST(ExplainAnomalies, NamesTheFirstOperationOfTheForwardAndTheWayToTheLoss) {
   EXPECT_THAT(error, HasSubstr("\n  result 0: float32[2, 2] {0, 0.6931, 1.099, nan}"));
   EXPECT_THAT(error,
               HasSubstr("\n  input 0: float32[2, 2] {1, 2, 3, -4}; made by linear in first"));
-  EXPECT_THAT(error, HasSubstr("\n  from there to the loss: log in inner.0 -> mul -> sum"));
+  EXPECT_THAT(error,
+              HasSubstr("\n  from there to the loss: log in inner.0 -> mul(other=2) -> sum("));
   EXPECT_EQ(guard.report(), error);
   EXPECT_FALSE(net->first->weight.grad().defined());  // nothing was added to a leaf
   // The next step is right again.

@@ -53,6 +53,7 @@ RecordingData full() {
   d.statistics = {s};
   d.tensors = {{{2, 0, 3}, "float32", 1, 4, 24, "fc.weight", 0}, {}};
   d.operations = {{"addmm",
+                   "beta=2",
                    1,
                    "step > forward",
                    0,
@@ -185,7 +186,11 @@ TEST(RecordingFile, CutShortAnywhereOrWithAnyByteChanged) {
     std::string other = whole;
     other[n] = static_cast<char>(other[n] ^ 0x10);
     put(path, other);
-    EXPECT_EQ(error_of([&] { read(path); }).rfind("[see] " + path + ": is ", 0), 0u) << n;
+    // A changed distance of a repeated text may lead to the same text.
+    RecordingData same;
+    const std::string error = error_of([&] { same = read(path); });
+    if (error.empty()) EXPECT_EQ(same, full()) << n;
+    else EXPECT_EQ(error.rfind("[see] " + path + ": is ", 0), 0u) << n << ": " << error;
   }
 }
 

@@ -19,6 +19,16 @@ namespace ramet {
 namespace see {
 namespace {
 
+TEST(Recording, ArgumentsOfOperations) {
+  const Tensor w = leaf({1, 2, 0});
+  Recording r;
+  w.softmax(0).add(w, 2);
+  const RecordingData d = r.data();
+  ASSERT_EQ(names(d), (std::vector<std::string>{"softmax", "add"}));
+  EXPECT_EQ(d.operations[0].arguments, "dim=0");
+  EXPECT_EQ(d.operations[1].arguments, "number=2");
+}
+
 TEST(Recording, AnExpressionWithEveryNumber) {
   const Tensor w = leaf({1, 2, 0}), c = constant({3, 4, 5});
   Recording r({.title = "three", .statistics = true});

@@ -32,6 +32,7 @@ class Details {
          this.jump(n, 'begin', 'Go to its backward'), this.jump(n, 'opBegin', 'Go to its forward')),
       facts([
         ['device', m.laneName(m.lane(n))],
+        ['arguments', op && op.arguments],
         ['module', op && op.module >= 0 && (m.modules[op.module].path || '(the root)') + '  ' + m.modules[op.module].type],
         ['replica', op && op.replica >= 0 && String(op.replica)],
         ['made by', op && op.source >= 0 && m.source(op.source) + (m.sources[op.source].function ? ' in ' + m.sources[op.source].function : '')],

@@ -8,6 +8,7 @@
 #include "nn/optim/adam.h"
 #include "nn/optim/adamax.h"
 #include "nn/optim/asgd.h"
+#include "nn/optim/fields_internal.h"
 #include "nn/optim/lbfgs.h"
 #include "nn/optim/lion.h"
 #include "nn/optim/muon.h"
@@ -24,45 +25,30 @@ namespace {
 using namespace ramet::optim;
 using Made = std::unique_ptr<Optimizer>;
 
-// A name and its options, each of which is read by its own name.
-#define OPTION(name) r.read(#name, o.name());
-#define OPTIMIZER(Name, start, ...)                                 \
-  if (name == #Name) {                                              \
-    r.set_what(#Name);                                              \
-    Name##Options o start;                                          \
-    OPTION(lr) __VA_ARGS__ r.finish();                              \
-    return std::make_unique<optim::Name>(std::move(parameters), o); \
-  }
+template <class Name, class Options> Made make(Reader& r, std::vector<Tensor> parameters) {
+  if constexpr (!std::is_default_constructible_v<Options>) r.need("lr");
+  Options options = Options::fresh();
+  r.read(Options::list_of(options).list);
+  r.finish();
+  return std::make_unique<Name>(std::move(parameters), options);
+}
 
 Made optimizer_of(const char* op, const std::string& name, Reader& r,
                   std::vector<Tensor> parameters) {
-  // clang-format off
-  OPTIMIZER(SGD, (r.number("lr")), OPTION(momentum) OPTION(dampening) OPTION(weight_decay)
-            OPTION(nesterov))
-  OPTIMIZER(Adam, , OPTION(betas) OPTION(eps) OPTION(weight_decay) OPTION(amsgrad))
-  OPTIMIZER(AdamW, , OPTION(betas) OPTION(eps) OPTION(weight_decay) OPTION(amsgrad))
-  OPTIMIZER(RMSprop, , OPTION(alpha) OPTION(eps) OPTION(weight_decay) OPTION(momentum)
-            OPTION(centered))
-  OPTIMIZER(Adagrad, , OPTION(lr_decay) OPTION(weight_decay) OPTION(initial_accumulator_value)
-            OPTION(eps) OPTION(maximize))
-  OPTIMIZER(Adadelta, , OPTION(rho) OPTION(eps) OPTION(weight_decay) OPTION(maximize))
-  OPTIMIZER(Adamax, , OPTION(betas) OPTION(eps) OPTION(weight_decay) OPTION(maximize))
-  OPTIMIZER(NAdam, , OPTION(betas) OPTION(eps) OPTION(weight_decay) OPTION(momentum_decay)
-            OPTION(decoupled_weight_decay) OPTION(maximize))
-  OPTIMIZER(RAdam, , OPTION(betas) OPTION(eps) OPTION(weight_decay)
-            OPTION(decoupled_weight_decay) OPTION(maximize))
-  OPTIMIZER(ASGD, , OPTION(lambd) OPTION(alpha) OPTION(t0) OPTION(weight_decay) OPTION(maximize))
-  OPTIMIZER(Rprop, , OPTION(etas) OPTION(step_sizes) OPTION(maximize))
-  OPTIMIZER(Lion, , OPTION(betas) OPTION(weight_decay) OPTION(maximize))
-  OPTIMIZER(Muon, , OPTION(weight_decay) OPTION(momentum) OPTION(nesterov)
-            OPTION(ns_coefficients) OPTION(eps) OPTION(ns_steps) OPTION(adjust_lr_fn))
-  OPTIMIZER(LBFGS, , OPTION(max_iter) OPTION(max_eval) OPTION(tolerance_grad)
-            OPTION(tolerance_change) OPTION(history_size) OPTION(line_search_fn) OPTION(maximize))
-  // clang-format on
+#define OPTIMIZER(Name) {#Name, make<Name, Name##Options>},
+  constexpr std::pair<const char*, Made (*)(Reader&, std::vector<Tensor>)> kOptimizers[] = {
+      // clang-format off
+      OPTIMIZER(SGD) OPTIMIZER(Adam) OPTIMIZER(AdamW) OPTIMIZER(RMSprop) OPTIMIZER(Adagrad)
+      OPTIMIZER(Adadelta) OPTIMIZER(Adamax) OPTIMIZER(NAdam) OPTIMIZER(RAdam) OPTIMIZER(ASGD)
+      OPTIMIZER(Rprop) OPTIMIZER(Lion) OPTIMIZER(Muon) OPTIMIZER(LBFGS)
+      // clang-format on
+  };
+#undef OPTIMIZER
+  r.set_what(name);
+  for (const auto& [known, make_it] : kOptimizers)
+    if (name == known) return make_it(r, std::move(parameters));
   fail(op, "name: expected one of the optimizers that ramet/c.h lists, got \"", name, "\"");
 }
-#undef OPTIMIZER
-#undef OPTION
 
 std::shared_ptr<OptimizerObject> optimizer_of(const ramet_optimizer* handle, const char* op) {
   return object_of<OptimizerObject>(handle, op, "optimizer");

@@ -7,6 +7,11 @@
 namespace ramet::c {
 namespace {
 
+using nn::detail::kAsBefore;
+using nn::detail::kNeeded;
+using nn::detail::kNotNegative;
+using nn::detail::kPositive;
+
 // As it stands in the text, cut where it is long.
 std::string shown(const Json& value) {
   std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -21,24 +26,98 @@ std::string shown(const Json& value) {
 
 constexpr int kMaxLevels = 256;
 
-const char* words_of(Range range) {
-  switch (range) {
-    case Range::kPositive: return "a positive integer";
-    case Range::kNotNegative: return "an integer, 0 or more";
-    default: return "an integer";
+// Reads what is given for an option.
+class Value {
+ public:
+  Value(const Reader& reader, const Field& field, const Json& given, std::string place)
+      : r_(reader), f_(field), given_(given), place_(std::move(place)) {}
+
+  void operator()(bool* at) const {
+    if (!given_.is_boolean()) r_.refuse(place_, "true or false", given_);
+    *at = given_.get<bool>();
   }
-}
+  void operator()(double* at) const {
+    if (!given_.is_number()) r_.refuse(place_, "a number", given_);
+    *at = given_.get<double>();
+  }
+  void operator()(int64_t* at) const {
+    constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+    const bool fits = given_.is_number_integer() &&
+                      (!given_.is_number_unsigned() || given_.get<uint64_t>() <= kMost);
+    const auto value = fits ? given_.get<int64_t>() : int64_t{0};
+    const bool below = (f_.use & kPositive && value < 1) || (f_.use & kNotNegative && value < 0);
+    if (!fits || below) r_.refuse(place_, words(), given_);
+    *at = value;
+  }
+  void operator()(std::string* at) const {
+    if (!given_.is_string()) r_.refuse(place_, "a text", given_);
+    *at = given_.get<std::string>();
+  }
+  // null stands for none.
+  template <class T> void operator()(std::optional<T>* at) const {
+    if (given_.is_null()) return at->reset();
+    T there{};
+    (*this)(&there);
+    *at = std::move(there);
+  }
+  void operator()(std::vector<int64_t>* at) const {
+    if (!given_.is_array() && !given_.is_number_integer())
+      r_.refuse(place_, words() + " or a list of them", given_);
+    if (given_.is_array() && given_.empty() && f_.called) r_.refuse(place_, f_.called, given_);
+    at->assign(given_.is_array() ? given_.size() : 1, 0);
+    read_all(at->data(), at->size());
+  }
+  void operator()(std::vector<double>* at) const {
+    if (given_.is_array() ? given_.empty() : !given_.is_number())
+      r_.refuse(place_, "a list of numbers", given_);
+    at->assign(given_.is_array() ? given_.size() : 1, 0);
+    read_all(at->data(), at->size());
+  }
+  void operator()(const nn::detail::Numbers& numbers) const {
+    check_count(numbers.count);
+    read_all(numbers.at, numbers.count);
+  }
+  void operator()(const nn::detail::OptionalNumbers& numbers) const {
+    check_count(numbers.count);
+    read_all(numbers.at, numbers.count);
+  }
+  void operator()(const nn::detail::Choice& choice) const {
+    if (choice.numbers && !given_.is_string()) return (*this)(choice.numbers(choice.at, true));
+    std::string word, all;
+    (*this)(&word);
+    for (const auto& [name, set] : choice.words) {
+      const std::string plain = nn::detail::plain_word(name + 1);
+      if (nn::detail::plain_word(word) == plain) return set(choice.at);
+      all += (all.empty() ? " \"" : ", \"") + plain + '"';
+    }
+    r_.refuse(place_, "one of" + all, given_);
+  }
+
+ private:
+  std::string words() const {
+    return f_.use & kPositive      ? "a positive integer"
+           : f_.use & kNotNegative ? "an integer, 0 or more"
+                                   : "an integer";
+  }
+  // One number that stands for all, or a list of `count`.
+  void check_count(size_t count) const {
+    if (given_.is_array() ? given_.size() == count : given_.is_number() || given_.is_null()) return;
+    r_.refuse(place_, words() + " or a list of " + std::to_string(count), given_);
+  }
+  template <class T> void read_all(T* at, size_t count) const {
+    for (size_t i = 0; i < count; ++i) {
+      if (!given_.is_array()) (*this)(at + i);
+      else Value(r_, f_, given_[i], place_ + "[" + std::to_string(i) + "]")(at + i);
+    }
+  }
+
+  const Reader& r_;
+  const Field& f_;
+  const Json& given_;
+  const std::string place_;
+};
 
 }  // namespace
-
-namespace detail {
-std::string plain_word(const std::string& name) {
-  std::string plain;
-  for (const char c : name)
-    if (ramet::detail::is_letter_or_digit(c)) plain += ramet::detail::lower(c);
-  return plain;
-}
-}  // namespace detail
 
 std::shared_ptr<const Json> parse_json(const char* op, const std::string& text) {
   return std::make_shared<const Json>(
@@ -69,145 +148,48 @@ void Reader::refuse(const std::string& name, const std::string& expected) const 
   refuse(place(name), expected, *found);
 }
 
-int64_t Reader::whole_of(const std::string& place, const Json& value, Range range) const {
-  const int64_t least = range == Range::kPositive      ? 1
-                        : range == Range::kNotNegative ? 0
-                                                       : std::numeric_limits<int64_t>::min();
-  const bool fits =
-      value.is_number_integer() &&
-      (!value.is_number_unsigned() ||
-       value.get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()));
-  if (!fits || value.get<int64_t>() < least) refuse(place, words_of(range), value);
-  return value.get<int64_t>();
+void Reader::read(const char* name, std::string& value) { read(Field(name, &value)); }
+void Reader::read(const Field& field) {
+  const Json* const given = entry(field.name);
+  if (given) std::visit(Value(*this, field, *given, place(field.name)), field.at);
+  else if (field.use & kNeeded && field.called) refuse(field.name, field.called);
+  else if (field.use & kNeeded) need(field.name);
 }
-double Reader::number_of(const std::string& place, const Json& value) const {
-  if (!value.is_number()) refuse(place, "a number", value);
-  return value.get<double>();
-}
-
-std::vector<std::optional<int64_t>> Reader::numbers_of(const char* name, size_t count, Range range,
-                                                       bool may_be_null) {
-  const Json* value = entry(name);
-  if (!value) return {};
-  const auto one = [&](const std::string& at, const Json& v) -> std::optional<int64_t> {
-    if (may_be_null && v.is_null()) return std::nullopt;
-    return whole_of(at, v, range);
-  };
-  if (!value->is_array()) {
-    if (!value->is_number() && !value->is_null())
-      refuse(place(name), std::string(words_of(range)) + " or a list of " + std::to_string(count),
-             *value);
-    return std::vector(count, one(place(name), *value));
+void Reader::read(const std::vector<Field>& list) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    const Field& f = list[i];
+    if (f.list) {
+      i += read_numbers(list, i) - 1;
+      continue;
+    }
+    read(f);
+    if (!(f.use & kAsBefore) || entry(f.name)) continue;
+    const auto &from = std::get<nn::detail::Numbers>(list[i - 1].at),
+               &to = std::get<nn::detail::Numbers>(f.at);
+    std::copy(from.at, from.at + from.count, to.at);
   }
-  if (value->size() != count)
-    refuse(place(name), std::string(words_of(range)) + " or a list of " + std::to_string(count),
-           *value);
-  std::vector<std::optional<int64_t>> numbers;
-  for (size_t i = 0; i < count; ++i)
-    numbers.push_back(one(place(name) + "[" + std::to_string(i) + "]", (*value)[i]));
-  return numbers;
 }
-std::vector<double> Reader::reals_of(const char* name, size_t count) {
-  const Json* value = entry(name);
-  if (!value) return {};
-  if (!value->is_array() || (count && value->size() != count) || value->empty())
-    refuse(place(name),
-           "a list of " + (count ? std::to_string(count) + " numbers" : std::string("numbers")),
-           *value);
-  std::vector<double> numbers;
-  for (size_t i = 0; i < value->size(); ++i)
-    numbers.push_back(number_of(place(name) + "[" + std::to_string(i) + "]", (*value)[i]));
-  return numbers;
-}
-
-void Reader::read(const char* name, bool& value) {
-  const Json* given = entry(name);
-  if (!given) return;
-  if (!given->is_boolean()) refuse(name, "true or false");
-  value = given->get<bool>();
-}
-void Reader::read(const char* name, double& value) {
-  if (const Json* given = entry(name)) value = number_of(place(name), *given);
-}
-void Reader::read(const char* name, int64_t& value, Range range) {
-  if (const Json* given = entry(name)) value = whole_of(place(name), *given, range);
-}
-void Reader::read(const char* name, std::string& value) {
-  const Json* given = entry(name);
-  if (!given) return;
-  if (!given->is_string()) refuse(name, "a text");
-  value = given->get<std::string>();
-}
-
-// null, or what `read` makes of the entry.
-template <class T, class F>
-static void read_or_none(const Json* given, std::optional<T>& value, const F& read) {
-  if (!given) return;
-  if (given->is_null()) return value.reset();
-  T there{};
-  read(there);
-  value = std::move(there);
-}
-void Reader::read(const char* name, std::optional<bool>& value) {
-  read_or_none(entry(name), value, [&](bool& v) { read(name, v); });
-}
-void Reader::read(const char* name, std::optional<double>& value) {
-  read_or_none(entry(name), value, [&](double& v) { read(name, v); });
-}
-void Reader::read(const char* name, std::optional<int64_t>& value, Range range) {
-  read_or_none(entry(name), value, [&](int64_t& v) { read(name, v, range); });
-}
-void Reader::read(const char* name, std::optional<std::string>& value) {
-  read_or_none(entry(name), value, [&](std::string& v) { read(name, v); });
-}
-void Reader::read(const char* name, std::vector<int64_t>& value, Range range) {
-  const Json* given = entry(name);
-  if (!given) return;
-  if (!given->is_array() && !given->is_number_integer())
-    refuse(name, std::string(words_of(range)) + " or a list of them");
-  if (!given->is_array()) {
-    value = {whole_of(place(name), *given, range)};
-    return;
+// One option that is several numbers, from `begin` on: how many.
+size_t Reader::read_numbers(const std::vector<Field>& list, size_t begin) {
+  const char* const name = list[begin].list;
+  size_t count = 1;
+  while (begin + count < list.size() && list[begin + count].list &&
+         std::string_view(list[begin + count].list) == name)
+    ++count;
+  const Json* const given = entry(name);
+  if (!given) return count;
+  if (!given->is_array() || given->size() != count)
+    refuse(name, "a list of " + std::to_string(count) + " numbers");
+  for (size_t i = 0; i < count; ++i) {
+    const Field& f = list[begin + i];
+    const Value value(*this, f, (*given)[i], place(name) + "[" + std::to_string(i) + "]");
+    std::visit(value, f.at);
   }
-  std::vector<int64_t> numbers;
-  for (size_t i = 0; i < given->size(); ++i)
-    numbers.push_back(whole_of(place(name) + "[" + std::to_string(i) + "]", (*given)[i], range));
-  value = std::move(numbers);
-}
-void Reader::read(const char* name, std::optional<std::vector<int64_t>>& value) {
-  read_or_none(entry(name), value,
-               [&](std::vector<int64_t>& v) { read(name, v, Range::kPositive); });
-}
-void Reader::read(const char* name, std::optional<std::vector<double>>& value) {
-  read_or_none(entry(name), value, [&](std::vector<double>& v) {
-    double one = 0;
-    if (entry(name)->is_number()) read(name, one), v = {one};
-    else v = reals_of(name, 0);
-  });
-}
-void Reader::read(const char* name, std::tuple<double, double>& value) {
-  const std::vector<double> v = reals_of(name, 2);
-  if (!v.empty()) value = {v[0], v[1]};
-}
-void Reader::read(const char* name, std::tuple<double, double, double>& value) {
-  const std::vector<double> v = reals_of(name, 3);
-  if (!v.empty()) value = {v[0], v[1], v[2]};
+  return count;
 }
 
 void Reader::need(const char* name) {
   if (!entry(name)) fail(op_, place(name), ": ", what_, " needs this option, got nothing");
-}
-bool Reader::is_text(const char* name) {
-  const Json* given = entry(name);
-  return given && given->is_string();
-}
-double Reader::number(const char* name) {
-  need(name);
-  return number_of(place(name), *entry(name));
-}
-int64_t Reader::whole(const char* name, Range range) {
-  need(name);
-  return whole_of(place(name), *entry(name), range);
 }
 std::string Reader::text(const char* name) {
   need(name);

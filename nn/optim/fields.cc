@@ -6,9 +6,7 @@
 namespace ramet::optim::detail {
 namespace {
 
-bool same(const Field& a, const Field& b) {
-  return std::visit([&](auto* value) { return *value == *std::get<decltype(value)>(b.at); }, a.at);
-}
+using nn::detail::same;
 
 template <class T> void take(const IValue& value, T& setting) { setting = value.to<T>(); }
 template <class T> void take(const IValue& value, std::optional<T>& setting) {
@@ -19,18 +17,29 @@ template <class T> IValue as_value(const std::optional<T>& setting) {
   return setting ? IValue(*setting) : IValue();
 }
 
+// The kinds of settings that optimizers have.
+template <class F> void visit(const Field& field, const F& use) {
+  const auto try_one = [&](auto* kind) {
+    if (auto* const at = std::get_if<decltype(kind)>(&field.at)) use(*at);
+  };
+  try_one(static_cast<double*>(nullptr));
+  try_one(static_cast<bool*>(nullptr));
+  try_one(static_cast<int64_t*>(nullptr));
+  try_one(static_cast<std::optional<int64_t>*>(nullptr));
+  try_one(static_cast<std::optional<std::string>*>(nullptr));
+}
+
 }  // namespace
 
 void Fields::read(serialize::InputArchive& archive) const {
   for (const Field& f : list) {
     IValue value;
     archive.read(f.name, value);
-    std::visit([&](auto* at) { take(value, *at); }, f.at);
+    visit(f, [&](auto* at) { take(value, *at); });
   }
 }
 void Fields::write(serialize::OutputArchive& archive) const {
-  for (const Field& f : list)
-    std::visit([&](auto* at) { archive.write(f.name, as_value(*at)); }, f.at);
+  for (const Field& f : list) visit(f, [&](auto* at) { archive.write(f.name, as_value(*at)); });
 }
 bool Fields::equals(const Fields& other) const {
   return std::equal(list.begin(), list.end(), other.list.begin(), same);
@@ -38,8 +47,8 @@ bool Fields::equals(const Fields& other) const {
 void Fields::inherit(const Fields& fresh, const Fields& defaults) const {
   for (size_t i = 0; i < list.size(); ++i)
     if (same(list[i], fresh.list[i]))
-      std::visit([&](auto* value) { *value = *std::get<decltype(value)>(defaults.list[i].at); },
-                 list[i].at);
+      visit(list[i],
+            [&](auto* value) { *value = *std::get<decltype(value)>(defaults.list[i].at); });
 }
 double* Fields::momentum() const {
   for (const std::string_view name : {"beta1", "momentum"})

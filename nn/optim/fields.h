@@ -1,5 +1,5 @@
-// Options of an optimizer, listed once. Saving, loading, comparison, range checks and a group's
-// defaults from the optimizer all use the list (nn/optim/fields_internal.h).
+// Options of an optimizer, listed once. Saving, loading, comparison, range checks, a group's
+// defaults from the optimizer and the C interface use the list (nn/optim/fields_internal.h).
 #pragma once
 #include "nn/optim/optimizer.h"
 
@@ -21,10 +21,13 @@ template <class Derived> class RAMET_API ListedOptions : public OptimizerOptions
   void inherit(const OptimizerOptions& defaults) override;
   void check() const override;
   friend bool operator==(const Derived& lhs, const Derived& rhs) { return equal(lhs, rhs); }
+  /// The list; the C interface reads by it.
+  static Fields list_of(ListedOptions& options);
+  /// Options with their defaults; a rate without one is NaN.
+  static Derived fresh();
 
  private:
   virtual Fields fields() = 0;
-  static Fields list_of(ListedOptions& options);
   static bool equal(Derived lhs, Derived rhs);
   const Derived& self() const { return static_cast<const Derived&>(*this); }
 };

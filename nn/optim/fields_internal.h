@@ -1,24 +1,13 @@
-// The settings that an optimizer's options consist of, and the functions that use their list.
+// The functions that use the list of an optimizer's options.
 #pragma once
 #include <limits>
-#include <optional>
-#include <string>
-#include <type_traits>
-#include <variant>
-#include <vector>
 
+#include "nn/module/field_internal.h"
 #include "nn/optim/fields.h"
 
 namespace ramet::optim::detail {
 
-/// One setting.
-struct Field {
-  const char* name;  // in files
-  std::variant<double*, bool*, int64_t*, std::optional<int64_t>*, std::optional<std::string>*> at;
-  /// For a number with a range: its name in error texts, "Invalid weight_decay value: -1".
-  const char* called = nullptr;
-  bool fraction = false;  // the range: below 1 too, not only from 0 on
-};
+using nn::detail::Field;
 
 /// The settings of an optimizer. Error texts begin with `optimizer`.
 struct Fields {
@@ -59,13 +48,13 @@ template <class Derived> double* ListedOptions<Derived>::momentum_place() {
 template <class Derived> void ListedOptions<Derived>::inherit(const OptimizerOptions& defaults) {
   const auto* given = dynamic_cast<const Derived*>(&defaults);
   if (!given) return;
-  const auto fresh_options = []() -> Derived {
-    // A rate without a default was given: it equals nothing.
-    if constexpr (std::is_default_constructible_v<Derived>) return {};
-    else return {std::numeric_limits<double>::quiet_NaN()};
-  };
-  Derived fresh = fresh_options(), copy(*given);
-  fields().inherit(list_of(fresh), list_of(copy));
+  // A rate without a default was given: NaN equals nothing.
+  Derived usual = fresh(), copy(*given);
+  fields().inherit(list_of(usual), list_of(copy));
+}
+template <class Derived> Derived ListedOptions<Derived>::fresh() {
+  if constexpr (std::is_default_constructible_v<Derived>) return {};
+  else return {std::numeric_limits<double>::quiet_NaN()};
 }
 template <class Derived> void ListedOptions<Derived>::check() const {
   Derived copy(self());

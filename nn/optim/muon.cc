@@ -42,9 +42,9 @@ detail::Fields MuonOptions::fields() {
            {"weight_decay", &weight_decay_, "weight_decay value"},
            {"momentum", &momentum_, "momentum value"},
            {"nesterov", &nesterov_},
-           {"ns_a", &a},
-           {"ns_b", &b},
-           {"ns_c", &c},
+           {"ns_a", &a, nullptr, false, "ns_coefficients"},
+           {"ns_b", &b, nullptr, false, "ns_coefficients"},
+           {"ns_c", &c, nullptr, false, "ns_coefficients"},
            {"eps", &eps_},
            {"ns_steps", &ns_steps_},
            {"adjust_lr_fn", &adjust_lr_fn_}}};

@@ -8,10 +8,10 @@ namespace ramet::optim {
 detail::Fields RpropOptions::fields() {
   return {"Rprop",
           {{"lr", &lr_, "learning rate"},
-           {"etaminus", &std::get<0>(etas_)},
-           {"etaplus", &std::get<1>(etas_)},
-           {"step_size_min", &std::get<0>(step_sizes_)},
-           {"step_size_max", &std::get<1>(step_sizes_)},
+           {"etaminus", &std::get<0>(etas_), nullptr, false, "etas"},
+           {"etaplus", &std::get<1>(etas_), nullptr, false, "etas"},
+           {"step_size_min", &std::get<0>(step_sizes_), nullptr, false, "step_sizes"},
+           {"step_size_max", &std::get<1>(step_sizes_), nullptr, false, "step_sizes"},
            {"maximize", &maximize_}}};
 }
 void RpropOptions::check() const {

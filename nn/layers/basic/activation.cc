@@ -1,31 +1,17 @@
 #include "nn/layers/basic/activation.h"
 
-#include <ostream>
-
 #include "autograd/ops/front/common_internal.h"
 #include "autograd/ops/make/factory.h"
 #include "autograd/ops/pointwise/activation.h"
 #include "autograd/ops/pointwise/activation_composed.h"
 #include "nn/init.h"
-#include "nn/module/class_name.h"
+#include "nn/module/listed_module_internal.h"
 
 namespace ramet::nn {
 
 // ---- modules ------------------------------------------------------------------------------------
 
 namespace {
-
-// As in LibTorch, printing leaves the stream at std::boolalpha, which affects the program's later
-// output.
-struct InPlace {
-  const char* before;
-  bool inplace;
-};
-std::ostream& operator<<(std::ostream& stream, const InPlace& x) {
-  if (x.inplace) stream << std::boolalpha << x.before << "inplace=" << x.inplace;
-  return stream;
-}
-InPlace in_place(const char* before, bool inplace) { return {before, inplace}; }
 
 const Tensor& planes(const Tensor& input) {
   RAMET_CHECK(input.dim() == 4 || input.dim() == 3, "Softmax2d",
@@ -35,86 +21,101 @@ const Tensor& planes(const Tensor& input) {
 
 }  // namespace
 
-// Name, input, forward, and what stands in the parentheses.
-#define RAMET_FORWARD(Name, Input, forward_, printed)             \
-  Tensor Name##Impl::forward(Input input) { return forward_; }    \
-  void Name##Impl::pretty_print(std::ostream& stream) const {     \
-    stream << detail::qualified("nn::" #Name "(") printed << ")"; \
-  }                                                               \
-  template class Cloneable<Name##Impl>;
-#define RAMET_STATELESS(Name, Input, forward_, printed) \
-  void Name##Impl::reset() {}                           \
-  RAMET_FORWARD(Name, Input, forward_, printed)
-#define RAMET_CONSTRUCTOR(Name) \
-  Name##Impl::Name##Impl(const Name##Options& options_) : options(options_) { Name##Impl::reset(); }
-// Its function takes the options.
-#define RAMET_BY_OPTIONS(Name, function, printed) \
-  RAMET_CONSTRUCTOR(Name)                         \
-  RAMET_STATELESS(Name, const Tensor&, functional::function(input, options), printed)
-#define RAMET_INPLACE(Name, function, printed) \
-  RAMET_CONSTRUCTOR(Name)                      \
-  RAMET_STATELESS(Name, Tensor, functional::function(std::move(input), options), printed)
-#define RAMET_ALONG(Name, function)                                                \
-  Name##Impl::Name##Impl(int64_t dim) : Name##Impl(Name##Options(dim)) {}          \
-  RAMET_CONSTRUCTOR(Name)                                                          \
-  RAMET_STATELESS(Name, const Tensor&, functional::function(input, options.dim()), \
-                  << "dim=" << options.dim())
-
-RAMET_STATELESS(Tanh, const Tensor&, input.tanh(), )
-RAMET_STATELESS(Sigmoid, const Tensor&, input.sigmoid(), )
-RAMET_STATELESS(LogSigmoid, const Tensor&, functional::logsigmoid(input), )
-RAMET_STATELESS(SiLU, const Tensor&, functional::silu(input), )
-RAMET_STATELESS(Mish, const Tensor&, functional::mish(input), )
-RAMET_STATELESS(Softsign, const Tensor&, functional::softsign(input), )
-RAMET_STATELESS(Tanhshrink, const Tensor&, functional::tanhshrink(input), )
-RAMET_INPLACE(ReLU, relu, << in_place("", options.inplace()))
-RAMET_INPLACE(ReLU6, relu6, << in_place("", options.inplace()))
-RAMET_INPLACE(SELU, selu, << in_place("", options.inplace()))
-RAMET_INPLACE(LeakyReLU, leaky_relu, << std::boolalpha
-                                     << "negative_slope=" << options.negative_slope()
-                                     << in_place(", ", options.inplace()))
-RAMET_INPLACE(ELU, elu, << "alpha=" << options.alpha() << in_place(", ", options.inplace()))
-RAMET_INPLACE(CELU, celu, << "alpha=" << options.alpha() << in_place(", ", options.inplace()))
-RAMET_INPLACE(Threshold, threshold, << "threshold=" << options.threshold() << ", value="
-                                    << options.value() << in_place(", ", options.inplace()))
-RAMET_BY_OPTIONS(GELU, gelu, )
-RAMET_BY_OPTIONS(GLU, glu, << "dim=" << options.dim())
-RAMET_ALONG(Softmax, softmax)
-RAMET_ALONG(Softmin, softmin)
-RAMET_ALONG(LogSoftmax, log_softmax)
-RAMET_BY_OPTIONS(Hardshrink, hardshrink, << std::boolalpha << options.lambda())
-RAMET_BY_OPTIONS(Softshrink, softshrink, << options.lambda())
-RAMET_BY_OPTIONS(Softplus, softplus,
-                 << "beta=" << options.beta() << ", threshold=" << options.threshold())
-RAMET_STATELESS(Softmax2d, const Tensor&, functional::softmax(planes(input), -3), )
+Tensor TanhImpl::forward(const Tensor& input) { return input.tanh(); }
+Tensor SigmoidImpl::forward(const Tensor& input) { return input.sigmoid(); }
+Tensor LogSigmoidImpl::forward(const Tensor& input) { return functional::logsigmoid(input); }
+Tensor SiLUImpl::forward(const Tensor& input) { return functional::silu(input); }
+Tensor MishImpl::forward(const Tensor& input) { return functional::mish(input); }
+Tensor SoftsignImpl::forward(const Tensor& input) { return functional::softsign(input); }
+Tensor TanhshrinkImpl::forward(const Tensor& input) { return functional::tanhshrink(input); }
+Tensor Softmax2dImpl::forward(const Tensor& input) {
+  return functional::softmax(planes(input), -3);
+}
+Tensor ReLUImpl::forward(Tensor input) { return functional::relu(std::move(input), options); }
+Tensor ReLU6Impl::forward(Tensor input) { return functional::relu6(std::move(input), options); }
+Tensor SELUImpl::forward(Tensor input) { return functional::selu(std::move(input), options); }
+Tensor LeakyReLUImpl::forward(Tensor input) {
+  return functional::leaky_relu(std::move(input), options);
+}
+Tensor ELUImpl::forward(Tensor input) { return functional::elu(std::move(input), options); }
+Tensor CELUImpl::forward(Tensor input) { return functional::celu(std::move(input), options); }
+Tensor ThresholdImpl::forward(Tensor input) {
+  return functional::threshold(std::move(input), options);
+}
+Tensor HardtanhImpl::forward(Tensor input) {
+  return functional::hardtanh(std::move(input), options);
+}
+Tensor GELUImpl::forward(const Tensor& input) { return functional::gelu(input, options); }
+Tensor GLUImpl::forward(const Tensor& input) { return functional::glu(input, options); }
+Tensor HardshrinkImpl::forward(const Tensor& input) {
+  return functional::hardshrink(input, options);
+}
+Tensor SoftshrinkImpl::forward(const Tensor& input) {
+  return functional::softshrink(input, options);
+}
+Tensor SoftplusImpl::forward(const Tensor& input) { return functional::softplus(input, options); }
+Tensor SoftmaxImpl::forward(const Tensor& input) {
+  return functional::softmax(input, options.dim());
+}
+Tensor SoftminImpl::forward(const Tensor& input) {
+  return functional::softmin(input, options.dim());
+}
+Tensor LogSoftmaxImpl::forward(const Tensor& input) {
+  return functional::log_softmax(input, options.dim());
+}
+Tensor PReLUImpl::forward(const Tensor& input) { return functional::prelu(input, weight); }
+Tensor RReLUImpl::forward(Tensor input) {
+  return functional::detail::rrelu(std::move(input), options.lower(), options.upper(),
+                                   is_training(), options.inplace());
+}
 
 ThresholdImpl::ThresholdImpl(double threshold, double value)
-    : ThresholdImpl(ThresholdOptions(threshold, value)) {}
-
-RAMET_CONSTRUCTOR(RReLU)
-RAMET_STATELESS(RReLU, Tensor,
-                functional::detail::rrelu(std::move(input), options.lower(), options.upper(),
-                                          is_training(), options.inplace()),
-                << "lower=" << options.lower() << ", upper=" << options.upper()
-                << in_place(", ", options.inplace()))
-
-RAMET_CONSTRUCTOR(Hardtanh)
+    : ListedModule(ThresholdOptions(threshold, value)) {}
+HardtanhImpl::HardtanhImpl(const HardtanhOptions& options_) : ListedModule(options_) {
+  HardtanhImpl::reset();
+}
 void HardtanhImpl::reset() {
   RAMET_CHECK(options.min_val() < options.max_val(), "Hardtanh",
               "max_val must be greater than min_val: got min_val ", options.min_val(),
               " and max_val ", options.max_val());
 }
-RAMET_FORWARD(Hardtanh, Tensor, functional::hardtanh(std::move(input), options),
-              << std::boolalpha << "min_val=" << options.min_val()
-              << ", max_val=" << options.max_val() << in_place(", ", options.inplace()))
-
-RAMET_CONSTRUCTOR(PReLU)
+PReLUImpl::PReLUImpl(const PReLUOptions& options_) : ListedModule(options_) { PReLUImpl::reset(); }
 void PReLUImpl::reset() {
   weight =
       register_parameter("weight", ramet::full({options.num_parameters()}, Scalar(options.init())));
 }
-RAMET_FORWARD(PReLU, const Tensor&, functional::prelu(input, weight),
-              << "num_parameters=" << options.num_parameters())
+
+RAMET_NO_FIELDS(Tanh)
+RAMET_NO_FIELDS(Sigmoid)
+RAMET_NO_FIELDS(LogSigmoid)
+RAMET_NO_FIELDS(SiLU)
+RAMET_NO_FIELDS(Mish)
+RAMET_NO_FIELDS(Softsign)
+RAMET_NO_FIELDS(Tanhshrink)
+RAMET_NO_FIELDS(Softmax2d)
+RAMET_FIELDS(ReLU, {"inplace", &o.inplace(), kIfChanged})
+RAMET_FIELDS(ReLU6, {"inplace", &o.inplace(), kIfChanged})
+RAMET_FIELDS(SELU, {"inplace", &o.inplace(), kIfChanged})
+RAMET_FIELDS(LeakyReLU, {"negative_slope", &o.negative_slope(), kBoolalpha},
+             {"inplace", &o.inplace(), kIfChanged})
+RAMET_FIELDS(ELU, {"alpha", &o.alpha()}, {"inplace", &o.inplace(), kIfChanged})
+RAMET_FIELDS(CELU, {"alpha", &o.alpha()}, {"inplace", &o.inplace(), kIfChanged})
+RAMET_FIELDS(Threshold, {"threshold", &o.threshold(), kNeeded}, {"value", &o.value(), kNeeded},
+             {"inplace", &o.inplace(), kIfChanged})
+RAMET_FIELDS(Hardtanh, {"min_val", &o.min_val(), kBoolalpha}, {"max_val", &o.max_val()},
+             {"inplace", &o.inplace(), kIfChanged})
+RAMET_FIELDS(RReLU, {"lower", &o.lower()}, {"upper", &o.upper()},
+             {"inplace", &o.inplace(), kIfChanged})
+RAMET_FIELDS(GELU, {"approximate", &o.approximate(), kNotPrinted})
+RAMET_FIELDS(GLU, {"dim", &o.dim()})
+RAMET_FIELDS(Softmax, {"dim", &o.dim(), kNeeded})
+RAMET_FIELDS(Softmin, {"dim", &o.dim(), kNeeded})
+RAMET_FIELDS(LogSoftmax, {"dim", &o.dim(), kNeeded})
+RAMET_FIELDS(Hardshrink, {"lambda", &o.lambda(), kBare | kBoolalpha})
+RAMET_FIELDS(Softshrink, {"lambda", &o.lambda(), kBare})
+RAMET_FIELDS(Softplus, {"beta", &o.beta()}, {"threshold", &o.threshold()})
+RAMET_FIELDS(PReLU, {"num_parameters", &o.num_parameters(), kPositive},
+             {"init", &o.init(), kNotPrinted})
 
 // ---- functions ----------------------------------------------------------------------------------
 

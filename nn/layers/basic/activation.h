@@ -3,9 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "nn/module/arg.h"
-#include "nn/module/cloneable.h"
-#include "nn/module/module_holder.h"
+#include "nn/module/listed_module.h"
 
 namespace ramet::nn {
 
@@ -73,60 +71,41 @@ struct RAMET_API PReLUOptions {
 
 // ---- modules ------------------------------------------------------------------------------------
 
-// Name, the type of forward's input, and the class's other members. The function of the same name
-// below says what it computes.
-#define RAMET_ACTIVATION(Name, Input, members)                \
-  class RAMET_API Name##Impl : public Cloneable<Name##Impl> { \
-   public:                                                    \
-    members void reset() override;                            \
-    void pretty_print(std::ostream& stream) const override;   \
-    Tensor forward(Input input);                              \
-  };                                                          \
-  extern template class Cloneable<Name##Impl>;                \
-  RAMET_MODULE(Name);
-#define RAMET_WITH_OPTIONS(Name, Input)                \
-  RAMET_ACTIVATION(Name, Input, Name##Options options; \
-                   explicit Name##Impl(const Name##Options& options_ = {});)
-#define RAMET_ALONG(Name)                                                                        \
-  RAMET_ACTIVATION(Name, const Tensor&, Name##Options options; explicit Name##Impl(int64_t dim); \
-                   explicit Name##Impl(const Name##Options& options_);)
+// The function of the same name below says what it computes.
 
-RAMET_ACTIVATION(Tanh, const Tensor&, )
-RAMET_ACTIVATION(Sigmoid, const Tensor&, )
-RAMET_ACTIVATION(LogSigmoid, const Tensor&, )
-RAMET_ACTIVATION(SiLU, const Tensor&, )
-RAMET_ACTIVATION(Mish, const Tensor&, )
-RAMET_ACTIVATION(Softsign, const Tensor&, )
-RAMET_ACTIVATION(Tanhshrink, const Tensor&, )
+RAMET_LAYER(Tanh, void, Tensor forward(const Tensor& input);)
+RAMET_LAYER(Sigmoid, void, Tensor forward(const Tensor& input);)
+RAMET_LAYER(LogSigmoid, void, Tensor forward(const Tensor& input);)
+RAMET_LAYER(SiLU, void, Tensor forward(const Tensor& input);)
+RAMET_LAYER(Mish, void, Tensor forward(const Tensor& input);)
+RAMET_LAYER(Softsign, void, Tensor forward(const Tensor& input);)
+RAMET_LAYER(Tanhshrink, void, Tensor forward(const Tensor& input);)
 /// Softmax over the channels of (N, C, H, W) or (C, H, W).
-RAMET_ACTIVATION(Softmax2d, const Tensor&, )
-RAMET_WITH_OPTIONS(ReLU, Tensor)
-RAMET_WITH_OPTIONS(ReLU6, Tensor)
+RAMET_LAYER(Softmax2d, void, Tensor forward(const Tensor& input);)
+RAMET_LAYER(ReLU, ReLUOptions, Tensor forward(Tensor input);)
+RAMET_LAYER(ReLU6, ReLU6Options, Tensor forward(Tensor input);)
 /// x where x > 0, else negative_slope x.
-RAMET_WITH_OPTIONS(LeakyReLU, Tensor)
-RAMET_WITH_OPTIONS(ELU, Tensor)
-RAMET_WITH_OPTIONS(SELU, Tensor)
-RAMET_WITH_OPTIONS(CELU, Tensor)
-RAMET_WITH_OPTIONS(GELU, const Tensor&)
-RAMET_WITH_OPTIONS(GLU, const Tensor&)
-RAMET_WITH_OPTIONS(Hardshrink, const Tensor&)
-RAMET_WITH_OPTIONS(Softshrink, const Tensor&)
-RAMET_WITH_OPTIONS(Softplus, const Tensor&)
-RAMET_WITH_OPTIONS(RReLU, Tensor)
+RAMET_LAYER(LeakyReLU, LeakyReLUOptions, Tensor forward(Tensor input);)
+RAMET_LAYER(ELU, ELUOptions, Tensor forward(Tensor input);)
+RAMET_LAYER(SELU, SELUOptions, Tensor forward(Tensor input);)
+RAMET_LAYER(CELU, CELUOptions, Tensor forward(Tensor input);)
+RAMET_LAYER(GELU, GELUOptions, Tensor forward(const Tensor& input);)
+RAMET_LAYER(GLU, GLUOptions, Tensor forward(const Tensor& input);)
+RAMET_LAYER(Hardshrink, HardshrinkOptions, Tensor forward(const Tensor& input);)
+RAMET_LAYER(Softshrink, SoftshrinkOptions, Tensor forward(const Tensor& input);)
+RAMET_LAYER(Softplus, SoftplusOptions, Tensor forward(const Tensor& input);)
+RAMET_LAYER(RReLU, RReLUOptions, Tensor forward(Tensor input);)
+RAMET_LAYER(Softmax, SoftmaxOptions, Tensor forward(const Tensor& input);)
+RAMET_LAYER(Softmin, SoftminOptions, Tensor forward(const Tensor& input);)
+RAMET_LAYER(LogSoftmax, LogSoftmaxOptions, Tensor forward(const Tensor& input);)
+RAMET_LAYER(Threshold, ThresholdOptions, ThresholdImpl(double threshold, double value);
+            Tensor forward(Tensor input);)
 /// An Error unless min_val < max_val.
-RAMET_WITH_OPTIONS(Hardtanh, Tensor)
-RAMET_ALONG(Softmax)
-RAMET_ALONG(Softmin)
-RAMET_ALONG(LogSoftmax)
-RAMET_ACTIVATION(Threshold, Tensor, ThresholdOptions options;
-                 ThresholdImpl(double threshold, double value);
-                 explicit ThresholdImpl(const ThresholdOptions& options_);)
+RAMET_LAYER(Hardtanh, HardtanhOptions, explicit HardtanhImpl(const HardtanhOptions& options_ = {});
+            void reset() override; Tensor forward(Tensor input);)
 /// The slope below 0, `weight`, is a parameter: one, or one a channel (dimension 1).
-RAMET_ACTIVATION(PReLU, const Tensor&, PReLUOptions options; Tensor weight;
-                 explicit PReLUImpl(const PReLUOptions& options_ = {});)
-#undef RAMET_ACTIVATION
-#undef RAMET_WITH_OPTIONS
-#undef RAMET_ALONG
+RAMET_LAYER(PReLU, PReLUOptions, explicit PReLUImpl(const PReLUOptions& options_ = {});
+            void reset() override; Tensor forward(const Tensor& input); Tensor weight;)
 
 // ---- functions ----------------------------------------------------------------------------------
 

@@ -1,16 +1,15 @@
 #include "nn/layers/basic/bilinear.h"
 
 #include <cmath>
-#include <ostream>
 
 #include "autograd/ops/layers/bilinear.h"
 #include "autograd/ops/make/factory.h"
 #include "nn/init.h"
-#include "nn/module/class_name.h"
+#include "nn/module/listed_module_internal.h"
 
 namespace ramet::nn {
 
-BilinearImpl::BilinearImpl(const BilinearOptions& options_) : options(options_) {
+BilinearImpl::BilinearImpl(const BilinearOptions& options_) : ListedModule(options_) {
   BilinearImpl::reset();
 }
 
@@ -32,17 +31,13 @@ void BilinearImpl::reset_parameters() {
   if (bias.defined()) init::uniform_(bias, -bound, bound);
 }
 
-void BilinearImpl::pretty_print(std::ostream& stream) const {
-  stream << std::boolalpha << detail::qualified("nn::Bilinear(in1_features=")
-         << options.in1_features() << ", in2_features=" << options.in2_features()
-         << ", out_features=" << options.out_features() << ", bias=" << options.bias() << ")";
-}
-
 Tensor BilinearImpl::forward(const Tensor& input1, const Tensor& input2) {
   return functional::bilinear(input1, input2, weight, bias);
 }
 
-template class Cloneable<BilinearImpl>;
+RAMET_FIELDS(Bilinear, {"in1_features", &o.in1_features(), kCount},
+             {"in2_features", &o.in2_features(), kCount},
+             {"out_features", &o.out_features(), kCount}, {"bias", &o.bias()})
 
 namespace functional {
 

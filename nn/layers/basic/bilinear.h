@@ -1,8 +1,6 @@
 // Bilinear.
 #pragma once
-#include "nn/module/arg.h"
-#include "nn/module/cloneable.h"
-#include "nn/module/module_holder.h"
+#include "nn/module/listed_module.h"
 
 namespace ramet::nn {
 
@@ -17,22 +15,19 @@ struct RAMET_API BilinearOptions {
 
 /// x1^T W_k x2 + bias_k of the last dimension of both inputs, for each of out_features k. Weight
 /// (out, in1, in2) and bias (out) start uniform within 1 / sqrt(in1_features).
-class RAMET_API BilinearImpl : public Cloneable<BilinearImpl> {
+class RAMET_API BilinearImpl : public detail::ListedModule<BilinearImpl, BilinearOptions> {
  public:
   BilinearImpl(int64_t in1_features, int64_t in2_features, int64_t out_features)
       : BilinearImpl(BilinearOptions(in1_features, in2_features, out_features)) {}
   explicit BilinearImpl(const BilinearOptions& options_);
   void reset() override;
   void reset_parameters();
-  void pretty_print(std::ostream& stream) const override;
   Tensor forward(const Tensor& input1, const Tensor& input2);
 
-  BilinearOptions options;
   /// (out_features, in1_features, in2_features), and (out_features) or undefined.
   Tensor weight, bias;
 };
-extern template class Cloneable<BilinearImpl>;
-RAMET_MODULE(Bilinear);
+RAMET_LISTED_MODULE(Bilinear, BilinearOptions)
 
 namespace functional {
 

@@ -1,18 +1,11 @@
 #include "nn/layers/basic/dropout.h"
 
-#include <ostream>
-
 #include "nn/functional/functional.h"
-#include "nn/module/class_name.h"
+#include "nn/module/listed_module_internal.h"
 
 namespace ramet::nn {
 
-#define RAMET_DROPOUT(Kind)                                                          \
-  void Kind##Impl::pretty_print(std::ostream& stream) const {                        \
-    stream << std::boolalpha << detail::qualified("nn::" #Kind "(p=") << options.p() \
-           << ", inplace=" << options.inplace() << ")";                              \
-  }                                                                                  \
-  template class Cloneable<Kind##Impl>;
+#define RAMET_DROPOUT(Name) RAMET_FIELDS(Name, {"p", &o.p()}, {"inplace", &o.inplace()})
 RAMET_DROPOUT(Dropout)
 RAMET_DROPOUT(Dropout2d)
 RAMET_DROPOUT(Dropout3d)

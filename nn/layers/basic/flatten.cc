@@ -1,15 +1,11 @@
 #include "nn/layers/basic/flatten.h"
 
-#include <ostream>
-
 #include "nn/module/class_name.h"
+#include "nn/module/listed_module_internal.h"
 
 namespace ramet::nn {
 
-void FlattenImpl::pretty_print(std::ostream& stream) const {
-  stream << detail::qualified("nn::Flatten(start_dim=") << options.start_dim()
-         << ", end_dim=" << options.end_dim() << ")";
-}
+// Its text is no list of options.
 void UnflattenImpl::pretty_print(std::ostream& stream) const {
   stream << detail::qualified("nn::Unflatten(dim=") << options.dim() << ", unflattened_size={";
   for (size_t i = 0; i < options.sizes().size(); ++i)
@@ -17,7 +13,7 @@ void UnflattenImpl::pretty_print(std::ostream& stream) const {
   stream << "})";
 }
 
-template class Cloneable<FlattenImpl>;
-template class Cloneable<UnflattenImpl>;
+RAMET_FIELDS(Flatten, {"start_dim", &o.start_dim()}, {"end_dim", &o.end_dim()})
+RAMET_FIELDS(Unflatten, {"dim", &o.dim(), kNeeded}, {"sizes", &o.sizes()})
 
 }  // namespace ramet::nn

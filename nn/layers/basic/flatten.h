@@ -2,9 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "nn/module/arg.h"
-#include "nn/module/cloneable.h"
-#include "nn/module/module_holder.h"
+#include "nn/module/listed_module.h"
 
 namespace ramet::nn {
 
@@ -14,19 +12,10 @@ struct RAMET_API FlattenOptions {
 };
 
 /// Dimensions start_dim to end_dim become one.
-class RAMET_API FlattenImpl : public Cloneable<FlattenImpl> {
- public:
-  explicit FlattenImpl(const FlattenOptions& options_ = {}) : options(options_) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input) {
-    return input.flatten(options.start_dim(), options.end_dim());
-  }
-
-  FlattenOptions options;
-};
-extern template class Cloneable<FlattenImpl>;
-RAMET_MODULE(Flatten);
+RAMET_LAYER(
+    Flatten, FlattenOptions, Tensor forward(const Tensor& input) {
+      return input.flatten(options.start_dim(), options.end_dim());
+    })
 
 struct RAMET_API UnflattenOptions {
   UnflattenOptions(int64_t dim, std::vector<int64_t> sizes) : dim_(dim), sizes_(std::move(sizes)) {}
@@ -35,18 +24,14 @@ struct RAMET_API UnflattenOptions {
 };
 
 /// Dimension dim becomes those of `sizes`.
-class RAMET_API UnflattenImpl : public Cloneable<UnflattenImpl> {
+class RAMET_API UnflattenImpl : public detail::ListedModule<UnflattenImpl, UnflattenOptions> {
  public:
   UnflattenImpl(int64_t dim, std::vector<int64_t> sizes)
       : UnflattenImpl(UnflattenOptions(dim, std::move(sizes))) {}
-  explicit UnflattenImpl(UnflattenOptions options_) : options(std::move(options_)) {}
-  void reset() override {}
+  explicit UnflattenImpl(const UnflattenOptions& options_) : ListedModule(options_) {}
   void pretty_print(std::ostream& stream) const override;
   Tensor forward(const Tensor& input) { return input.unflatten(options.dim(), options.sizes()); }
-
-  UnflattenOptions options;
 };
-extern template class Cloneable<UnflattenImpl>;
-RAMET_MODULE(Unflatten);
+RAMET_LISTED_MODULE(Unflatten, UnflattenOptions)
 
 }  // namespace ramet::nn

@@ -1,16 +1,17 @@
 #include "nn/layers/basic/linear.h"
 
 #include <cmath>
-#include <ostream>
 
 #include "autograd/ops/make/factory.h"
 #include "nn/functional/functional.h"
 #include "nn/init.h"
-#include "nn/module/class_name.h"
+#include "nn/module/listed_module_internal.h"
 
 namespace ramet::nn {
 
-LinearImpl::LinearImpl(const LinearOptions& options_) : options(options_) { LinearImpl::reset(); }
+LinearImpl::LinearImpl(const LinearOptions& options_) : ListedModule(options_) {
+  LinearImpl::reset();
+}
 
 void LinearImpl::reset() {
   weight = register_parameter("weight", empty({options.out_features(), options.in_features()}));
@@ -22,24 +23,15 @@ void LinearImpl::reset() {
 void LinearImpl::reset_parameters() {
   init::kaiming_uniform_(weight, std::sqrt(5.0));
   if (!bias.defined()) return;
-  const auto fan_in =
-      static_cast<double>(std::get<0>(init::_calculate_fan_in_and_fan_out(weight)));
+  const auto fan_in = static_cast<double>(std::get<0>(init::_calculate_fan_in_and_fan_out(weight)));
   const double bound = fan_in > 0 ? 1 / std::sqrt(fan_in) : 0;  // as PyTorch's
   init::uniform_(bias, -bound, bound);
 }
 
-void LinearImpl::pretty_print(std::ostream& stream) const {
-  stream << std::boolalpha << detail::qualified("nn::Linear(in_features=") << options.in_features()
-         << ", out_features=" << options.out_features() << ", bias=" << options.bias() << ")";
-}
-
 Tensor LinearImpl::forward(const Tensor& input) { return functional::linear(input, weight, bias); }
 
-void IdentityImpl::pretty_print(std::ostream& stream) const {
-  stream << detail::qualified("nn::Identity()");
-}
-
-template class Cloneable<LinearImpl>;
-template class Cloneable<IdentityImpl>;
+RAMET_FIELDS(Linear, {"in_features", &o.in_features(), kCount},
+             {"out_features", &o.out_features(), kCount}, {"bias", &o.bias()})
+RAMET_NO_FIELDS(Identity)
 
 }  // namespace ramet::nn

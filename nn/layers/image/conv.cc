@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ostream>
 
 #include "autograd/ops/make/factory.h"
 #include "nn/functional/functional.h"
 #include "nn/init.h"
-#include "nn/module/class_name.h"
+#include "nn/module/listed_module_internal.h"
 #include "runtime/base/checked_size.h"
 
 namespace ramet::nn {
@@ -32,23 +31,25 @@ void start_convolution(const Tensor& weight, const Tensor& bias) {
   init::uniform_(bias, -bound, bound);
 }
 
-void print_convolution(std::ostream& stream, const std::string& padding,
-                       const std::string& dilation, const std::string& output_padding,
-                       int64_t groups, bool bias, const conv_padding_mode_t& mode) {
-  if (!padding.empty()) stream << ", padding=" << padding;
-  if (!dilation.empty()) stream << ", dilation=" << dilation;
-  if (!output_padding.empty()) stream << ", output_padding=" << output_padding;
-  if (groups != 1) stream << ", groups=" << groups;
-  if (!bias) stream << ", bias=" << std::boolalpha << false;
-  if (!holds_alternative<enumtype::kZeros>(mode))
-    stream << ", padding_mode=" << enumtype::get_enum_name(mode);
-  stream << ")";
+namespace {
+template <size_t D> std::vector<Field> conv_fields(ConvOptions<D>& o) {
+  return {{"in_channels", &o.in_channels(), kBare | kCount},
+          {"out_channels", &o.out_channels(), kBare | kCount},
+          {"kernel_size", &o.kernel_size(), kCount},
+          {"stride", &o.stride(), kPositive},
+          {"padding", &o.padding(), kIfChanged | kNotNegative},
+          {"dilation", &o.dilation(), kIfChanged | kPositive},
+          {"groups", &o.groups(), kIfChanged | kPositive},
+          {"bias", &o.bias(), kIfChanged},
+          {"padding_mode", &o.padding_mode(), kIfChanged}};
 }
+}  // namespace
 
 }  // namespace detail
 
 template <size_t D, class Derived>
-ConvNdImpl<D, Derived>::ConvNdImpl(const ConvOptions<D>& options_) : options(options_) {
+ConvNdImpl<D, Derived>::ConvNdImpl(const ConvOptions<D>& options_)
+    : ConvNdImpl::ListedModule(options_) {
   ConvNdImpl::reset();
 }
 
@@ -71,19 +72,6 @@ template <size_t D, class Derived> void ConvNdImpl<D, Derived>::reset() {
 
 template <size_t D, class Derived> void ConvNdImpl<D, Derived>::reset_parameters() {
   detail::start_convolution(weight, bias);
-}
-
-template <size_t D, class Derived>
-void ConvNdImpl<D, Derived>::pretty_print(std::ostream& stream) const {
-  stream << detail::qualified("nn::Conv") << D << "d(" << options.in_channels() << ", "
-         << options.out_channels() << ", kernel_size=" << options.kernel_size()
-         << ", stride=" << options.stride();
-  std::string padding;
-  if (std::holds_alternative<enumtype::kValid>(options.padding())) padding = "'valid'";
-  else if (std::holds_alternative<enumtype::kSame>(options.padding())) padding = "'same'";
-  else padding = detail::printed(std::get<ExpandingArray<D>>(options.padding()), 0);
-  detail::print_convolution(stream, padding, detail::printed(options.dilation(), 1), "",
-                            options.groups(), options.bias(), options.padding_mode());
 }
 
 template class ConvNdImpl<1, Conv1dImpl>;
@@ -131,7 +119,7 @@ Tensor padded(const ConvOptions<D>& o, const Tensor& input, const Tensor& weight
   Tensor Conv##D##dImpl::forward(const Tensor& input) {                                       \
     return padded<D>(options, input, weight, bias, functional::detail::conv##D##d);           \
   }                                                                                           \
-  template class Cloneable<Conv##D##dImpl>;
+  RAMET_FIELDS(Conv##D##d, conv_fields(o))
 RAMET_CONV(1)
 RAMET_CONV(2)
 RAMET_CONV(3)

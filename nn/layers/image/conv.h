@@ -1,14 +1,10 @@
 // Conv1d, Conv2d, Conv3d.
 #pragma once
-#include <sstream>
-#include <string>
 #include <variant>
 
-#include "nn/module/arg.h"
-#include "nn/module/cloneable.h"
 #include "nn/module/enum.h"
 #include "nn/module/expanding_array.h"
-#include "nn/module/module_holder.h"
+#include "nn/module/listed_module.h"
 
 namespace ramet::nn {
 
@@ -53,32 +49,20 @@ namespace detail {
 RAMET_API void check_channels(int64_t in_channels, int64_t out_channels, int64_t groups);
 /// Both start uniform in +-1/sqrt(n), n the weight's elements but for dimension 0.
 RAMET_API void start_convolution(const Tensor& weight, const Tensor& bias);
-/// What is printed of padding, dilation, output_padding, groups, bias and padding_mode; an empty
-/// text: nothing.
-RAMET_API void print_convolution(std::ostream& stream, const std::string& padding,
-                                 const std::string& dilation, const std::string& output_padding,
-                                 int64_t groups, bool bias, const conv_padding_mode_t& mode);
-/// "" where it is `usual`.
-template <size_t D> std::string printed(const ExpandingArray<D>& numbers, int64_t usual) {
-  if (*numbers == *ExpandingArray<D>(usual)) return "";
-  auto text = ramet::detail::classic<std::ostringstream>();
-  text << numbers;
-  return text.str();
-}
 }  // namespace detail
 
 /// Each output is the sum of a window of the input times `weight`, plus `bias`: a
 /// cross-correlation. autograd/ops/layers/conv.h says the output's extents. `weight` is
 /// [out_channels, in_channels / groups, kernel...], `bias` [out_channels] or undefined. Both start
 /// uniform in +-1/sqrt(n), where n is the number of the weight's elements per output channel.
-template <size_t D, class Derived> class RAMET_API ConvNdImpl : public Cloneable<Derived> {
+template <size_t D, class Derived>
+class RAMET_API ConvNdImpl : public detail::ListedModule<Derived, ConvOptions<D>> {
  public:
+  using detail::ListedModule<Derived, ConvOptions<D>>::options;
   explicit ConvNdImpl(const ConvOptions<D>& options_);
   void reset() override;
   void reset_parameters();
-  void pretty_print(std::ostream& stream) const override;
 
-  ConvOptions<D> options;
   Tensor weight, bias;
 };
 
@@ -89,8 +73,7 @@ class RAMET_API Conv1dImpl : public ConvNdImpl<1, Conv1dImpl> {
   explicit Conv1dImpl(const Conv1dOptions& options_);
   Tensor forward(const Tensor& input);
 };
-extern template class Cloneable<Conv1dImpl>;
-RAMET_MODULE(Conv1d);
+RAMET_LISTED_MODULE(Conv1d, Conv1dOptions)
 
 /// (N, C, H, W) or (C, H, W).
 class RAMET_API Conv2dImpl : public ConvNdImpl<2, Conv2dImpl> {
@@ -99,8 +82,7 @@ class RAMET_API Conv2dImpl : public ConvNdImpl<2, Conv2dImpl> {
   explicit Conv2dImpl(const Conv2dOptions& options_);
   Tensor forward(const Tensor& input);
 };
-extern template class Cloneable<Conv2dImpl>;
-RAMET_MODULE(Conv2d);
+RAMET_LISTED_MODULE(Conv2d, Conv2dOptions)
 
 /// (N, C, D, H, W) or (C, D, H, W).
 class RAMET_API Conv3dImpl : public ConvNdImpl<3, Conv3dImpl> {
@@ -109,8 +91,7 @@ class RAMET_API Conv3dImpl : public ConvNdImpl<3, Conv3dImpl> {
   explicit Conv3dImpl(const Conv3dOptions& options_);
   Tensor forward(const Tensor& input);
 };
-extern template class Cloneable<Conv3dImpl>;
-RAMET_MODULE(Conv3d);
+RAMET_LISTED_MODULE(Conv3d, Conv3dOptions)
 
 extern template class ConvNdImpl<1, Conv1dImpl>;
 extern template class ConvNdImpl<2, Conv2dImpl>;

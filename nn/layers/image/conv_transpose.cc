@@ -1,17 +1,15 @@
 #include "nn/layers/image/conv_transpose.h"
 
-#include <ostream>
-
 #include "autograd/ops/layers/conv.h"
 #include "autograd/ops/make/factory.h"
-#include "nn/module/class_name.h"
+#include "nn/module/listed_module_internal.h"
 #include "runtime/base/checked_size.h"
 
 namespace ramet::nn {
 
 template <size_t D, class Derived>
 ConvTransposeNdImpl<D, Derived>::ConvTransposeNdImpl(const ConvTransposeOptions<D>& options_)
-    : options(options_) {
+    : ConvTransposeNdImpl::ListedModule(options_) {
   ConvTransposeNdImpl::reset();
 }
 
@@ -28,17 +26,6 @@ template <size_t D, class Derived> void ConvTransposeNdImpl<D, Derived>::reset()
 
 template <size_t D, class Derived> void ConvTransposeNdImpl<D, Derived>::reset_parameters() {
   detail::start_convolution(weight, bias);
-}
-
-template <size_t D, class Derived>
-void ConvTransposeNdImpl<D, Derived>::pretty_print(std::ostream& stream) const {
-  stream << detail::qualified("nn::ConvTranspose") << D << "d(" << options.in_channels() << ", "
-         << options.out_channels() << ", kernel_size=" << options.kernel_size()
-         << ", stride=" << options.stride();
-  detail::print_convolution(stream, detail::printed(options.padding(), 0),
-                            detail::printed(options.dilation(), 1),
-                            detail::printed(options.output_padding(), 0), options.groups(),
-                            options.bias(), options.padding_mode());
 }
 
 template <size_t D, class Derived>
@@ -85,9 +72,26 @@ Tensor ConvTransposeNdImpl<D, Derived>::forward(const Tensor& input,
                            options.dilation());
 }
 
+namespace detail {
+namespace {
+template <size_t D> std::vector<Field> conv_transpose_fields(ConvTransposeOptions<D>& o) {
+  return {{"in_channels", &o.in_channels(), kBare | kCount},
+          {"out_channels", &o.out_channels(), kBare | kCount},
+          {"kernel_size", &o.kernel_size(), kCount},
+          {"stride", &o.stride(), kPositive},
+          {"padding", &o.padding(), kIfChanged | kNotNegative},
+          {"dilation", &o.dilation(), kIfChanged | kPositive},
+          {"output_padding", &o.output_padding(), kIfChanged | kNotNegative},
+          {"groups", &o.groups(), kIfChanged | kPositive},
+          {"bias", &o.bias(), kIfChanged},
+          {"padding_mode", &o.padding_mode(), kIfChanged}};
+}
+}  // namespace
+}  // namespace detail
+
 #define RAMET_CONV_TRANSPOSE(D)                                                                    \
   template class ConvTransposeNdImpl<D, ConvTranspose##D##dImpl>;                                  \
-  template class Cloneable<ConvTranspose##D##dImpl>;                                               \
+  RAMET_FIELDS(ConvTranspose##D##d, conv_transpose_fields(o))                                      \
   namespace functional {                                                                           \
   Tensor detail::conv_transpose##D##d(const Tensor& input, const Tensor& weight,                   \
                                       const Tensor& bias, IntArrayRef stride, IntArrayRef padding, \

@@ -35,20 +35,21 @@ using ConvTranspose3dOptions = ConvTransposeOptions<3>;
 /// The gradient of a convolution's input, as a layer (autograd/ops/layers/conv.h). `weight` is
 /// (in_channels, out_channels / groups, kernel...), `bias` (out_channels) or undefined. Both start
 /// uniform in +-1/sqrt(out_channels / groups * kernel elements).
-template <size_t D, class Derived> class RAMET_API ConvTransposeNdImpl : public Cloneable<Derived> {
+template <size_t D, class Derived>
+class RAMET_API ConvTransposeNdImpl
+    : public detail::ListedModule<Derived, ConvTransposeOptions<D>> {
  public:
+  using detail::ListedModule<Derived, ConvTransposeOptions<D>>::options;
   ConvTransposeNdImpl(int64_t in_channels, int64_t out_channels, ExpandingArray<D> kernel_size)
       : ConvTransposeNdImpl(ConvTransposeOptions<D>(in_channels, out_channels, kernel_size)) {}
   explicit ConvTransposeNdImpl(const ConvTransposeOptions<D>& options_);
   void reset() override;
   void reset_parameters();
-  void pretty_print(std::ostream& stream) const override;
   /// output_size: the result's spatial extents (or all extents). They determine output_padding in
   /// place of the option. As in Python, it takes the dilation into account and accepts inputs
   /// without a batch.
   Tensor forward(const Tensor& input, const std::optional<IntArrayRef>& output_size = std::nullopt);
 
-  ConvTransposeOptions<D> options;
   Tensor weight, bias;
 
  protected:
@@ -64,9 +65,8 @@ template <size_t D, class Derived> class RAMET_API ConvTransposeNdImpl : public 
    public:                                                                      \
     using ConvTransposeNdImpl<D, ConvTranspose##D##dImpl>::ConvTransposeNdImpl; \
   };                                                                            \
-  extern template class Cloneable<ConvTranspose##D##dImpl>;                     \
   extern template class ConvTransposeNdImpl<D, ConvTranspose##D##dImpl>;        \
-  RAMET_MODULE(ConvTranspose##D##d);
+  RAMET_LISTED_MODULE(ConvTranspose##D##d, ConvTransposeOptions<D>)
 RAMET_CONV_TRANSPOSE(1)
 RAMET_CONV_TRANSPOSE(2)
 RAMET_CONV_TRANSPOSE(3)

@@ -1,33 +1,25 @@
 #include "nn/layers/image/fold.h"
 
-#include <ostream>
-
 #include "autograd/ops/layers/im2col.h"
-#include "nn/module/class_name.h"
+#include "nn/module/listed_module_internal.h"
 
 namespace ramet::nn {
 
-void FoldImpl::pretty_print(std::ostream& stream) const {
-  stream << detail::qualified("nn::Fold(output_size=") << options.output_size()
-         << ", kernel_size=" << options.kernel_size() << ", dilation=" << options.dilation()
-         << ", padding=" << options.padding() << ", stride=" << options.stride() << ")";
-}
 Tensor FoldImpl::forward(const Tensor& input) {
   return functional::detail::fold(input, options.output_size(), options.kernel_size(),
                                   options.dilation(), options.padding(), options.stride());
-}
-void UnfoldImpl::pretty_print(std::ostream& stream) const {
-  stream << detail::qualified("nn::Unfold(kernel_size=") << options.kernel_size()
-         << ", dilation=" << options.dilation() << ", padding=" << options.padding()
-         << ", stride=" << options.stride() << ")";
 }
 Tensor UnfoldImpl::forward(const Tensor& input) {
   return functional::detail::unfold(input, options.kernel_size(), options.dilation(),
                                     options.padding(), options.stride());
 }
 
-template class Cloneable<FoldImpl>;
-template class Cloneable<UnfoldImpl>;
+RAMET_FIELDS(Fold, {"output_size", &o.output_size(), kCount},
+             {"kernel_size", &o.kernel_size(), kCount}, {"dilation", &o.dilation(), kPositive},
+             {"padding", &o.padding(), kNotNegative}, {"stride", &o.stride(), kPositive})
+RAMET_FIELDS(Unfold, {"kernel_size", &o.kernel_size(), kCount},
+             {"dilation", &o.dilation(), kPositive}, {"padding", &o.padding(), kNotNegative},
+             {"stride", &o.stride(), kPositive})
 
 namespace functional {
 

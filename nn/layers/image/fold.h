@@ -1,9 +1,7 @@
 // Unfold and Fold: images as columns of blocks, and back.
 #pragma once
-#include "nn/module/arg.h"
-#include "nn/module/cloneable.h"
 #include "nn/module/expanding_array.h"
-#include "nn/module/module_holder.h"
+#include "nn/module/listed_module.h"
 
 namespace ramet::nn {
 
@@ -25,33 +23,23 @@ struct RAMET_API UnfoldOptions {
 };
 
 /// [n, c kh kw, blocks] (or without n) to [n, c, output_size].
-class RAMET_API FoldImpl : public Cloneable<FoldImpl> {
+class RAMET_API FoldImpl : public detail::ListedModule<FoldImpl, FoldOptions> {
  public:
   FoldImpl(ExpandingArray<2> output_size, ExpandingArray<2> kernel_size)
       : FoldImpl(FoldOptions(output_size, kernel_size)) {}
-  explicit FoldImpl(const FoldOptions& options_) : options(options_) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
+  explicit FoldImpl(const FoldOptions& options_) : ListedModule(options_) {}
   Tensor forward(const Tensor& input);
-
-  FoldOptions options;
 };
-extern template class Cloneable<FoldImpl>;
-RAMET_MODULE(Fold);
+RAMET_LISTED_MODULE(Fold, FoldOptions)
 
 /// [n, c, h, w] to [n, c kh kw, blocks].
-class RAMET_API UnfoldImpl : public Cloneable<UnfoldImpl> {
+class RAMET_API UnfoldImpl : public detail::ListedModule<UnfoldImpl, UnfoldOptions> {
  public:
   UnfoldImpl(ExpandingArray<2> kernel_size) : UnfoldImpl(UnfoldOptions(kernel_size)) {}
-  explicit UnfoldImpl(const UnfoldOptions& options_) : options(options_) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
+  explicit UnfoldImpl(const UnfoldOptions& options_) : ListedModule(options_) {}
   Tensor forward(const Tensor& input);
-
-  UnfoldOptions options;
 };
-extern template class Cloneable<UnfoldImpl>;
-RAMET_MODULE(Unfold);
+RAMET_LISTED_MODULE(Unfold, UnfoldOptions)
 
 namespace functional {
 

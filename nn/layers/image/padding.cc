@@ -1,33 +1,27 @@
 #include "nn/layers/image/padding.h"
 
-#include <ostream>
-
 #include "autograd/ops/shape/pad.h"
-#include "nn/module/class_name.h"
+#include "nn/module/listed_module_internal.h"
 
 namespace ramet::nn {
 
-// Kind, mode and value, and the text that is printed after the padding.
-#define RAMET_PAD(Kind, mode, value_, printed)                                                     \
-  template <size_t D, class Derived>                                                               \
-  void Kind##Impl<D, Derived>::pretty_print(std::ostream& stream) const {                          \
-    stream << detail::qualified("nn::" #Kind) << D << "d(padding=" << options.padding() printed    \
-           << ")";                                                                                 \
-  }                                                                                                \
+// Kind, mode and value, and what is in the list after the padding.
+#define RAMET_PAD(Kind, mode, value_, ...)                                                         \
   template <size_t D, class Derived> Tensor Kind##Impl<D, Derived>::forward(const Tensor& input) { \
-    return functional::detail::pad(input, options.padding(), mode, value_);                        \
+    return functional::detail::pad(input, this->options.padding(), mode, value_);                  \
   }                                                                                                \
-  RAMET_PAD_OF(Kind, 1)                                                                            \
-  RAMET_PAD_OF(Kind, 2)                                                                            \
-  RAMET_PAD_OF(Kind, 3)
-#define RAMET_PAD_OF(Kind, D)                   \
-  template class Kind##Impl<D, Kind##D##dImpl>; \
-  template class Cloneable<Kind##D##dImpl>;
+  RAMET_PAD_OF(Kind, 1, __VA_ARGS__)                                                               \
+  RAMET_PAD_OF(Kind, 2, __VA_ARGS__)                                                               \
+  RAMET_PAD_OF(Kind, 3, __VA_ARGS__)
+#define RAMET_PAD_OF(Kind, D, ...)                                                            \
+  template class Kind##Impl<D, Kind##D##dImpl>;                                               \
+  RAMET_FIELDS(Kind##D##d, {"padding", &o.padding(), kNeeded, "a number, or a list of them"}, \
+               __VA_ARGS__)
 
 RAMET_PAD(ReflectionPad, kReflect, 0, )
 RAMET_PAD(ReplicationPad, kReplicate, 0, )
 RAMET_PAD(ZeroPad, kConstant, 0, )
-RAMET_PAD(ConstantPad, kConstant, options.value(), << ", value=" << options.value())
+RAMET_PAD(ConstantPad, kConstant, this->options.value(), {"value", &o.value(), kNeeded})
 
 namespace functional {
 

@@ -3,11 +3,9 @@
 #include <variant>
 #include <vector>
 
-#include "nn/module/arg.h"
-#include "nn/module/cloneable.h"
 #include "nn/module/enum.h"
 #include "nn/module/expanding_array.h"
-#include "nn/module/module_holder.h"
+#include "nn/module/listed_module.h"
 
 namespace ramet::nn {
 
@@ -33,18 +31,16 @@ template <size_t D> struct ConstantPadOptions {
 };
 
 // The base of a kind's modules, which has its constructor from plain numbers.
-#define RAMET_PAD(Kind, numbers, names)                                                       \
-  template <size_t D, class Derived> class RAMET_API Kind##Impl : public Cloneable<Derived> { \
-   public:                                                                                    \
-    Kind##Impl numbers : Kind##Impl(Kind##Options<D> names) {}                                \
-    explicit Kind##Impl(const Kind##Options<D>& options_) : options(options_) {}              \
-    void reset() override {}                                                                  \
-    void pretty_print(std::ostream& stream) const override;                                   \
-    Tensor forward(const Tensor& input);                                                      \
-    Kind##Options<D> options;                                                                 \
-  };                                                                                          \
-  RAMET_PAD_OF(Kind, 1)                                                                       \
-  RAMET_PAD_OF(Kind, 2)                                                                       \
+#define RAMET_PAD(Kind, numbers, names)                                                 \
+  template <size_t D, class Derived>                                                    \
+  class RAMET_API Kind##Impl : public detail::ListedModule<Derived, Kind##Options<D>> { \
+   public:                                                                              \
+    using detail::ListedModule<Derived, Kind##Options<D>>::ListedModule;                \
+    Kind##Impl numbers : Kind##Impl::ListedModule(Kind##Options<D> names) {}            \
+    Tensor forward(const Tensor& input);                                                \
+  };                                                                                    \
+  RAMET_PAD_OF(Kind, 1)                                                                 \
+  RAMET_PAD_OF(Kind, 2)                                                                 \
   RAMET_PAD_OF(Kind, 3)
 #define RAMET_PAD_OF(Kind, D)                                             \
   using Kind##D##dOptions = Kind##Options<D>;                             \
@@ -53,8 +49,7 @@ template <size_t D> struct ConstantPadOptions {
     using Kind##Impl<D, Kind##D##dImpl>::Kind##Impl;                      \
   };                                                                      \
   extern template class Kind##Impl<D, Kind##D##dImpl>;                    \
-  extern template class Cloneable<Kind##D##dImpl>;                        \
-  RAMET_MODULE(Kind##D##d);
+  RAMET_LISTED_MODULE(Kind##D##d, Kind##D##dOptions)
 /// Mirrored at the border elements.
 RAMET_PAD(ReflectionPad, (ExpandingArray<D * 2> padding), (padding))
 /// The border elements, repeated.

@@ -1,29 +1,19 @@
 #include "nn/layers/image/pixel_shuffle.h"
 
-#include <ostream>
-
 #include "autograd/ops/layers/shuffle.h"
-#include "nn/module/class_name.h"
+#include "nn/module/listed_module_internal.h"
 
 namespace ramet::nn {
 
-void PixelShuffleImpl::pretty_print(std::ostream& stream) const {
-  stream << detail::qualified("nn::PixelShuffle(upscale_factor=") << options.upscale_factor()
-         << ")";
-}
 Tensor PixelShuffleImpl::forward(const Tensor& input) {
   return functional::detail::pixel_shuffle(input, options.upscale_factor());
-}
-void PixelUnshuffleImpl::pretty_print(std::ostream& stream) const {
-  stream << detail::qualified("nn::PixelUnshuffle(downscale_factor=") << options.downscale_factor()
-         << ")";
 }
 Tensor PixelUnshuffleImpl::forward(const Tensor& input) {
   return functional::detail::pixel_unshuffle(input, options.downscale_factor());
 }
 
-template class Cloneable<PixelShuffleImpl>;
-template class Cloneable<PixelUnshuffleImpl>;
+RAMET_FIELDS(PixelShuffle, {"upscale_factor", &o.upscale_factor(), kCount})
+RAMET_FIELDS(PixelUnshuffle, {"downscale_factor", &o.downscale_factor(), kCount})
 
 namespace functional {
 

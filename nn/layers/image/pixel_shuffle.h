@@ -1,8 +1,6 @@
 // PixelShuffle and PixelUnshuffle.
 #pragma once
-#include "nn/module/arg.h"
-#include "nn/module/cloneable.h"
-#include "nn/module/module_holder.h"
+#include "nn/module/listed_module.h"
 
 namespace ramet::nn {
 
@@ -17,29 +15,9 @@ struct RAMET_API PixelUnshuffleOptions {
   RAMET_ARG(int64_t, downscale_factor);
 };
 
-class RAMET_API PixelShuffleImpl : public Cloneable<PixelShuffleImpl> {
- public:
-  explicit PixelShuffleImpl(const PixelShuffleOptions& options_) : options(options_) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input);
+RAMET_LAYER(PixelShuffle, PixelShuffleOptions, Tensor forward(const Tensor& input);)
 
-  PixelShuffleOptions options;
-};
-extern template class Cloneable<PixelShuffleImpl>;
-RAMET_MODULE(PixelShuffle);
-
-class RAMET_API PixelUnshuffleImpl : public Cloneable<PixelUnshuffleImpl> {
- public:
-  explicit PixelUnshuffleImpl(const PixelUnshuffleOptions& options_) : options(options_) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input);
-
-  PixelUnshuffleOptions options;
-};
-extern template class Cloneable<PixelUnshuffleImpl>;
-RAMET_MODULE(PixelUnshuffle);
+RAMET_LAYER(PixelUnshuffle, PixelUnshuffleOptions, Tensor forward(const Tensor& input);)
 
 namespace functional {
 

@@ -2,10 +2,8 @@
 #pragma once
 #include <tuple>
 
-#include "nn/module/arg.h"
-#include "nn/module/cloneable.h"
 #include "nn/module/expanding_array.h"
-#include "nn/module/module_holder.h"
+#include "nn/module/listed_module.h"
 
 namespace ramet::nn {
 
@@ -58,166 +56,67 @@ using AdaptiveMaxPool3dOptions = AdaptiveMaxPoolOptions<ExpandingArrayWithOption
 
 /// The maximum of each window: (N, C, ...) or (C, ...) with D spatial dimensions
 /// (autograd/ops/layers/pool.h).
-template <size_t D, class Derived> class RAMET_API MaxPoolImpl : public Cloneable<Derived> {
+template <size_t D, class Derived>
+class RAMET_API MaxPoolImpl : public detail::ListedModule<Derived, MaxPoolOptions<D>> {
  public:
-  MaxPoolImpl(ExpandingArray<D> kernel_size) : MaxPoolImpl(MaxPoolOptions<D>(kernel_size)) {}
-  explicit MaxPoolImpl(const MaxPoolOptions<D>& options_) : options(options_) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-
-  MaxPoolOptions<D> options;
-};
-
-class RAMET_API MaxPool1dImpl : public MaxPoolImpl<1, MaxPool1dImpl> {
- public:
-  using MaxPoolImpl::MaxPoolImpl;
+  using detail::ListedModule<Derived, MaxPoolOptions<D>>::ListedModule;
+  MaxPoolImpl(ExpandingArray<D> kernel_size) : MaxPoolImpl::ListedModule(kernel_size) {}
   Tensor forward(const Tensor& input);
-  /// The maxima and, for each, its position along the last dimension (int64).
+  /// The maxima and, for each, its position in the input's last D dimensions (int64).
   std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input);
 };
-extern template class Cloneable<MaxPool1dImpl>;
-RAMET_MODULE(MaxPool1d);
-
-class RAMET_API MaxPool2dImpl : public MaxPoolImpl<2, MaxPool2dImpl> {
- public:
-  using MaxPoolImpl::MaxPoolImpl;
-  Tensor forward(const Tensor& input);
-  /// The maxima and, for each, its position in the input's H x W plane (int64).
-  std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input);
-};
-extern template class Cloneable<MaxPool2dImpl>;
-RAMET_MODULE(MaxPool2d);
-
-class RAMET_API MaxPool3dImpl : public MaxPoolImpl<3, MaxPool3dImpl> {
- public:
-  using MaxPoolImpl::MaxPoolImpl;
-  Tensor forward(const Tensor& input);
-  /// The maxima and, for each, its position in the input's D x H x W volume (int64).
-  std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input);
-};
-extern template class Cloneable<MaxPool3dImpl>;
-RAMET_MODULE(MaxPool3d);
 
 /// The mean of each window: (N, C, ...) or (C, ...) with D spatial dimensions
 /// (autograd/ops/layers/pool.h).
-template <size_t D, class Derived> class RAMET_API AvgPoolImpl : public Cloneable<Derived> {
+template <size_t D, class Derived>
+class RAMET_API AvgPoolImpl : public detail::ListedModule<Derived, AvgPoolOptions<D>> {
  public:
-  AvgPoolImpl(ExpandingArray<D> kernel_size) : AvgPoolImpl(AvgPoolOptions<D>(kernel_size)) {}
-  explicit AvgPoolImpl(const AvgPoolOptions<D>& options_) : options(options_) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-
-  AvgPoolOptions<D> options;
-};
-
-class RAMET_API AvgPool1dImpl : public AvgPoolImpl<1, AvgPool1dImpl> {
- public:
-  using AvgPoolImpl::AvgPoolImpl;
+  using detail::ListedModule<Derived, AvgPoolOptions<D>>::ListedModule;
+  AvgPoolImpl(ExpandingArray<D> kernel_size) : AvgPoolImpl::ListedModule(kernel_size) {}
   Tensor forward(const Tensor& input);
 };
-extern template class Cloneable<AvgPool1dImpl>;
-RAMET_MODULE(AvgPool1d);
-
-class RAMET_API AvgPool2dImpl : public AvgPoolImpl<2, AvgPool2dImpl> {
- public:
-  using AvgPoolImpl::AvgPoolImpl;
-  Tensor forward(const Tensor& input);
-};
-extern template class Cloneable<AvgPool2dImpl>;
-RAMET_MODULE(AvgPool2d);
-
-class RAMET_API AvgPool3dImpl : public AvgPoolImpl<3, AvgPool3dImpl> {
- public:
-  using AvgPoolImpl::AvgPoolImpl;
-  Tensor forward(const Tensor& input);
-};
-extern template class Cloneable<AvgPool3dImpl>;
-RAMET_MODULE(AvgPool3d);
 
 /// The mean of windows that give the output size: (N, C, ...) or (C, ...) with D spatial
 /// dimensions.
 template <size_t D, class output_size_t, class Derived>
-class RAMET_API AdaptiveAvgPoolImpl : public Cloneable<Derived> {
+class RAMET_API AdaptiveAvgPoolImpl
+    : public detail::ListedModule<Derived, AdaptiveAvgPoolOptions<output_size_t>> {
  public:
-  AdaptiveAvgPoolImpl(output_size_t output_size)
-      : AdaptiveAvgPoolImpl(AdaptiveAvgPoolOptions<output_size_t>(output_size)) {}
-  explicit AdaptiveAvgPoolImpl(const AdaptiveAvgPoolOptions<output_size_t>& options_)
-      : options(options_) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-
-  AdaptiveAvgPoolOptions<output_size_t> options;
-};
-
-class RAMET_API AdaptiveAvgPool1dImpl
-    : public AdaptiveAvgPoolImpl<1, ExpandingArray<1>, AdaptiveAvgPool1dImpl> {
- public:
-  using AdaptiveAvgPoolImpl::AdaptiveAvgPoolImpl;
+  using detail::ListedModule<Derived, AdaptiveAvgPoolOptions<output_size_t>>::ListedModule;
+  AdaptiveAvgPoolImpl(output_size_t output_size) : AdaptiveAvgPoolImpl::ListedModule(output_size) {}
   Tensor forward(const Tensor& input);
 };
-extern template class Cloneable<AdaptiveAvgPool1dImpl>;
-RAMET_MODULE(AdaptiveAvgPool1d);
-
-class RAMET_API AdaptiveAvgPool2dImpl
-    : public AdaptiveAvgPoolImpl<2, ExpandingArrayWithOptionalElem<2>, AdaptiveAvgPool2dImpl> {
- public:
-  using AdaptiveAvgPoolImpl::AdaptiveAvgPoolImpl;
-  Tensor forward(const Tensor& input);
-};
-extern template class Cloneable<AdaptiveAvgPool2dImpl>;
-RAMET_MODULE(AdaptiveAvgPool2d);
-
-class RAMET_API AdaptiveAvgPool3dImpl
-    : public AdaptiveAvgPoolImpl<3, ExpandingArrayWithOptionalElem<3>, AdaptiveAvgPool3dImpl> {
- public:
-  using AdaptiveAvgPoolImpl::AdaptiveAvgPoolImpl;
-  Tensor forward(const Tensor& input);
-};
-extern template class Cloneable<AdaptiveAvgPool3dImpl>;
-RAMET_MODULE(AdaptiveAvgPool3d);
 
 /// The maximum of windows that give the output size: (N, C, ...) or (C, ...) with D spatial
 /// dimensions.
 template <size_t D, class output_size_t, class Derived>
-class RAMET_API AdaptiveMaxPoolImpl : public Cloneable<Derived> {
+class RAMET_API AdaptiveMaxPoolImpl
+    : public detail::ListedModule<Derived, AdaptiveMaxPoolOptions<output_size_t>> {
  public:
-  AdaptiveMaxPoolImpl(output_size_t output_size)
-      : AdaptiveMaxPoolImpl(AdaptiveMaxPoolOptions<output_size_t>(output_size)) {}
-  explicit AdaptiveMaxPoolImpl(const AdaptiveMaxPoolOptions<output_size_t>& options_)
-      : options(options_) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
+  using detail::ListedModule<Derived, AdaptiveMaxPoolOptions<output_size_t>>::ListedModule;
+  AdaptiveMaxPoolImpl(output_size_t output_size) : AdaptiveMaxPoolImpl::ListedModule(output_size) {}
   Tensor forward(const Tensor& input);
   /// The maxima and, for each, its position in the input's last D dimensions (int64).
   std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input);
-
-  AdaptiveMaxPoolOptions<output_size_t> options;
 };
 
-#define RAMET_ADAPTIVE_MAX_POOL(D, ...)                                                 \
-  class RAMET_API AdaptiveMaxPool##D##dImpl                                             \
-      : public AdaptiveMaxPoolImpl<D, __VA_ARGS__, AdaptiveMaxPool##D##dImpl> {         \
-   public:                                                                              \
-    using AdaptiveMaxPoolImpl::AdaptiveMaxPoolImpl;                                     \
-  };                                                                                    \
-  extern template class AdaptiveMaxPoolImpl<D, __VA_ARGS__, AdaptiveMaxPool##D##dImpl>; \
-  extern template class Cloneable<AdaptiveMaxPool##D##dImpl>;                           \
-  RAMET_MODULE(AdaptiveMaxPool##D##d);
-RAMET_ADAPTIVE_MAX_POOL(1, ExpandingArray<1>)
-RAMET_ADAPTIVE_MAX_POOL(2, ExpandingArrayWithOptionalElem<2>)
-RAMET_ADAPTIVE_MAX_POOL(3, ExpandingArrayWithOptionalElem<3>)
-#undef RAMET_ADAPTIVE_MAX_POOL
-
-extern template class MaxPoolImpl<1, MaxPool1dImpl>;
-extern template class MaxPoolImpl<2, MaxPool2dImpl>;
-extern template class MaxPoolImpl<3, MaxPool3dImpl>;
-extern template class AvgPoolImpl<1, AvgPool1dImpl>;
-extern template class AvgPoolImpl<2, AvgPool2dImpl>;
-extern template class AvgPoolImpl<3, AvgPool3dImpl>;
-extern template class AdaptiveAvgPoolImpl<1, ExpandingArray<1>, AdaptiveAvgPool1dImpl>;
-extern template class AdaptiveAvgPoolImpl<2, ExpandingArrayWithOptionalElem<2>,
-                                          AdaptiveAvgPool2dImpl>;
-extern template class AdaptiveAvgPoolImpl<3, ExpandingArrayWithOptionalElem<3>,
-                                          AdaptiveAvgPool3dImpl>;
+// The module of D dimensions, and its base.
+#define RAMET_POOL(Kind, D, ...)                        \
+  class RAMET_API Kind##D##dImpl : public __VA_ARGS__ { \
+   public:                                              \
+    using Kind##Impl::Kind##Impl;                       \
+  };                                                    \
+  extern template class __VA_ARGS__;                    \
+  RAMET_LISTED_MODULE(Kind##D##d, Kind##D##dOptions)
+#define RAMET_POOLS(D, Size)                                                                 \
+  RAMET_POOL(MaxPool, D, MaxPoolImpl<D, MaxPool##D##dImpl>)                                  \
+  RAMET_POOL(AvgPool, D, AvgPoolImpl<D, AvgPool##D##dImpl>)                                  \
+  RAMET_POOL(AdaptiveAvgPool, D, AdaptiveAvgPoolImpl<D, Size<D>, AdaptiveAvgPool##D##dImpl>) \
+  RAMET_POOL(AdaptiveMaxPool, D, AdaptiveMaxPoolImpl<D, Size<D>, AdaptiveMaxPool##D##dImpl>)
+RAMET_POOLS(1, ExpandingArray)
+RAMET_POOLS(2, ExpandingArrayWithOptionalElem)
+RAMET_POOLS(3, ExpandingArrayWithOptionalElem)
+#undef RAMET_POOL
+#undef RAMET_POOLS
 
 }  // namespace ramet::nn

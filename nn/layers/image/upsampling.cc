@@ -1,24 +1,15 @@
 #include "nn/layers/image/upsampling.h"
 
 #include <cmath>
-#include <ostream>
 
 #include "autograd/ops/layers/pool.h"
 #include "autograd/ops/layers/upsample.h"
 #include "autograd/ops/shape/view.h"
-#include "nn/module/class_name.h"
+#include "nn/module/listed_module_internal.h"
 #include "runtime/base/checked_size.h"
 #include "runtime/base/logging.h"
 
 namespace ramet::nn {
-
-void UpsampleImpl::pretty_print(std::ostream& stream) const {
-  stream << detail::qualified("nn::Upsample(");
-  if (options.scale_factor())
-    stream << "scale_factor=" << ArrayRef<double>(*options.scale_factor()) << ", ";
-  else if (options.size()) stream << "size=" << IntArrayRef(*options.size()) << ", ";
-  stream << "mode=" << enumtype::get_enum_name(options.mode()) << ")";
-}
 
 Tensor UpsampleImpl::forward(const Tensor& input) {
   const auto mode =
@@ -28,7 +19,9 @@ Tensor UpsampleImpl::forward(const Tensor& input) {
                                          options.align_corners(), std::nullopt, false);
 }
 
-template class Cloneable<UpsampleImpl>;
+RAMET_FIELDS(Upsample, {"scale_factor", &o.scale_factor(), kIfChanged},
+             {"size", &o.size(), kPositive | (o.scale_factor() ? kNotPrinted : kIfChanged)},
+             {"mode", &o.mode()}, {"align_corners", &o.align_corners(), kNotPrinted})
 
 namespace functional {
 

@@ -4,10 +4,8 @@
 #include <variant>
 #include <vector>
 
-#include "nn/module/arg.h"
-#include "nn/module/cloneable.h"
 #include "nn/module/enum.h"
-#include "nn/module/module_holder.h"
+#include "nn/module/listed_module.h"
 
 namespace ramet::nn {
 
@@ -27,17 +25,7 @@ struct RAMET_API UpsampleOptions {
 };
 
 /// functional::interpolate with these options.
-class RAMET_API UpsampleImpl : public Cloneable<UpsampleImpl> {
- public:
-  explicit UpsampleImpl(UpsampleOptions options_ = {}) : options(std::move(options_)) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input);
-
-  UpsampleOptions options;
-};
-extern template class Cloneable<UpsampleImpl>;
-RAMET_MODULE(Upsample);
+RAMET_LAYER(Upsample, UpsampleOptions, Tensor forward(const Tensor& input);)
 
 namespace functional {
 

@@ -1,22 +1,16 @@
 #include "nn/layers/loss/ctc_loss.h"
 
-#include <ostream>
-
 #include "autograd/ops/loss/ctc_loss.h"
-#include "nn/module/class_name.h"
+#include "nn/module/listed_module_internal.h"
 
 namespace ramet::nn {
 
-CTCLossImpl::CTCLossImpl(CTCLossOptions options_) : options(std::move(options_)) {}
-void CTCLossImpl::pretty_print(std::ostream& stream) const {
-  stream << detail::qualified("nn::CTCLoss()");
-}
 Tensor CTCLossImpl::forward(const Tensor& log_probs, const Tensor& targets,
                             const Tensor& input_lengths, const Tensor& target_lengths) {
   return functional::ctc_loss(log_probs, targets, input_lengths, target_lengths, options);
 }
 
-template class Cloneable<CTCLossImpl>;
+RAMET_FIELDS(CTCLoss)
 
 namespace functional {
 

@@ -15,17 +15,9 @@ struct RAMET_API CTCLossOptions {
 
 /// ctc_loss (autograd/ops/loss/ctc_loss.h) of log-probabilities [steps, batch, classes], as of
 /// log_softmax.
-class RAMET_API CTCLossImpl : public Cloneable<CTCLossImpl> {
- public:
-  explicit CTCLossImpl(CTCLossOptions options_ = {});
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
-                 const Tensor& target_lengths);
-  CTCLossOptions options;
-};
-extern template class Cloneable<CTCLossImpl>;
-RAMET_MODULE(CTCLoss);
+RAMET_LAYER(CTCLoss, CTCLossOptions,
+            Tensor forward(const Tensor& log_probs, const Tensor& targets,
+                           const Tensor& input_lengths, const Tensor& target_lengths);)
 
 namespace functional {
 

@@ -1,29 +1,19 @@
 #include "nn/layers/loss/distance.h"
 
-#include <ostream>
-
 #include "autograd/ops/matrix/distance.h"
-#include "nn/module/class_name.h"
+#include "nn/module/listed_module_internal.h"
 
 namespace ramet::nn {
 
-void CosineSimilarityImpl::pretty_print(std::ostream& stream) const {
-  stream << std::boolalpha << detail::qualified("nn::CosineSimilarity(dim=") << options.dim()
-         << ", eps=" << options.eps() << ")";
-}
 Tensor CosineSimilarityImpl::forward(const Tensor& input1, const Tensor& input2) {
   return functional::cosine_similarity(input1, input2, options);
-}
-void PairwiseDistanceImpl::pretty_print(std::ostream& stream) const {
-  stream << std::boolalpha << detail::qualified("nn::PairwiseDistance(p=") << options.p()
-         << ", eps=" << options.eps() << ", keepdim=" << options.keepdim() << ")";
 }
 Tensor PairwiseDistanceImpl::forward(const Tensor& input1, const Tensor& input2) {
   return functional::pairwise_distance(input1, input2, options);
 }
 
-template class Cloneable<CosineSimilarityImpl>;
-template class Cloneable<PairwiseDistanceImpl>;
+RAMET_FIELDS(CosineSimilarity, {"dim", &o.dim(), kBoolalpha}, {"eps", &o.eps()})
+RAMET_FIELDS(PairwiseDistance, {"p", &o.p()}, {"eps", &o.eps()}, {"keepdim", &o.keepdim()})
 
 namespace functional {
 

@@ -1,8 +1,6 @@
 // CosineSimilarity, PairwiseDistance: modules and functions.
 #pragma once
-#include "nn/module/arg.h"
-#include "nn/module/cloneable.h"
-#include "nn/module/module_holder.h"
+#include "nn/module/listed_module.h"
 
 namespace ramet::nn {
 
@@ -17,29 +15,11 @@ struct RAMET_API PairwiseDistanceOptions {
   RAMET_ARG(bool, keepdim) = false;
 };
 
-class RAMET_API CosineSimilarityImpl : public Cloneable<CosineSimilarityImpl> {
- public:
-  explicit CosineSimilarityImpl(const CosineSimilarityOptions& options_ = {}) : options(options_) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input1, const Tensor& input2);
+RAMET_LAYER(CosineSimilarity, CosineSimilarityOptions,
+            Tensor forward(const Tensor& input1, const Tensor& input2);)
 
-  CosineSimilarityOptions options;
-};
-extern template class Cloneable<CosineSimilarityImpl>;
-RAMET_MODULE(CosineSimilarity);
-
-class RAMET_API PairwiseDistanceImpl : public Cloneable<PairwiseDistanceImpl> {
- public:
-  explicit PairwiseDistanceImpl(const PairwiseDistanceOptions& options_ = {}) : options(options_) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input1, const Tensor& input2);
-
-  PairwiseDistanceOptions options;
-};
-extern template class Cloneable<PairwiseDistanceImpl>;
-RAMET_MODULE(PairwiseDistance);
+RAMET_LAYER(PairwiseDistance, PairwiseDistanceOptions,
+            Tensor forward(const Tensor& input1, const Tensor& input2);)
 
 namespace functional {
 

@@ -2,10 +2,8 @@
 #pragma once
 #include <optional>
 
-#include "nn/module/arg.h"
-#include "nn/module/cloneable.h"
 #include "nn/module/enum.h"
-#include "nn/module/module_holder.h"
+#include "nn/module/listed_module.h"
 
 namespace ramet::nn {
 
@@ -64,93 +62,57 @@ struct RAMET_API CrossEntropyLossOptions {
 #undef RAMET_REDUCTION_CONSTRUCTORS
 
 /// |x - y|
-class RAMET_API L1LossImpl : public Cloneable<L1LossImpl> {
- public:
-  explicit L1LossImpl(L1LossOptions options_ = {});
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input, const Tensor& target);
-  L1LossOptions options;
-};
-extern template class Cloneable<L1LossImpl>;
-RAMET_MODULE(L1Loss);
+RAMET_LAYER(L1Loss, L1LossOptions, Tensor forward(const Tensor& input, const Tensor& target);)
 
 /// (x - y)^2
-class RAMET_API MSELossImpl : public Cloneable<MSELossImpl> {
- public:
-  explicit MSELossImpl(MSELossOptions options_ = {});
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input, const Tensor& target);
-  MSELossOptions options;
-};
-extern template class Cloneable<MSELossImpl>;
-RAMET_MODULE(MSELoss);
+RAMET_LAYER(MSELoss, MSELossOptions, Tensor forward(const Tensor& input, const Tensor& target);)
 
 /// d^2 / (2 beta) where d = |x - y| < beta, else d - beta / 2; beta is 1 if not given.
-class RAMET_API SmoothL1LossImpl : public Cloneable<SmoothL1LossImpl> {
+class RAMET_API SmoothL1LossImpl
+    : public detail::ListedModule<SmoothL1LossImpl, SmoothL1LossOptions> {
  public:
-  explicit SmoothL1LossImpl(SmoothL1LossOptions options = {});
+  using ListedModule::ListedModule;
   SmoothL1LossImpl(SmoothL1LossOptions options, double beta);
-  void reset() override {}
   void pretty_print(std::ostream& stream) const override;
   Tensor forward(const Tensor& input, const Tensor& target);
-  SmoothL1LossOptions options;
 };
-extern template class Cloneable<SmoothL1LossImpl>;
-RAMET_MODULE(SmoothL1Loss);
+RAMET_LISTED_MODULE(SmoothL1Loss, SmoothL1LossOptions)
 
 /// -(y log x + (1 - y) log(1 - x)), both logarithms at least -100
-class RAMET_API BCELossImpl : public Cloneable<BCELossImpl> {
- public:
-  explicit BCELossImpl(BCELossOptions options_ = {});
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input, const Tensor& target);
-  BCELossOptions options;
-};
-extern template class Cloneable<BCELossImpl>;
-RAMET_MODULE(BCELoss);
+RAMET_LAYER(BCELoss, BCELossOptions, Tensor forward(const Tensor& input, const Tensor& target);)
 
 /// BCELoss of sigmoid(x), computed without overflow. `weight` and `pos_weight` become buffers.
-class RAMET_API BCEWithLogitsLossImpl : public Cloneable<BCEWithLogitsLossImpl> {
+class RAMET_API BCEWithLogitsLossImpl
+    : public detail::ListedModule<BCEWithLogitsLossImpl, BCEWithLogitsLossOptions> {
  public:
   explicit BCEWithLogitsLossImpl(BCEWithLogitsLossOptions options_ = {});
   void reset() override;
-  void pretty_print(std::ostream& stream) const override;
   Tensor forward(const Tensor& input, const Tensor& target);
-  BCEWithLogitsLossOptions options;
   Tensor weight, pos_weight;
 };
-extern template class Cloneable<BCEWithLogitsLossImpl>;
-RAMET_MODULE(BCEWithLogitsLoss);
+RAMET_LISTED_MODULE(BCEWithLogitsLoss, BCEWithLogitsLossOptions)
 
 /// -weight[y] x[y] of log-probabilities x: (N, C, *), classes y: (N, *). The mean is weighted;
 /// `weight` becomes a buffer.
-class RAMET_API NLLLossImpl : public Cloneable<NLLLossImpl> {
+class RAMET_API NLLLossImpl : public detail::ListedModule<NLLLossImpl, NLLLossOptions> {
  public:
   explicit NLLLossImpl(NLLLossOptions options_ = {});
   void reset() override;
-  void pretty_print(std::ostream& stream) const override;
   Tensor forward(const Tensor& input, const Tensor& target);
-  NLLLossOptions options;
   Tensor weight;
 };
-extern template class Cloneable<NLLLossImpl>;
-RAMET_MODULE(NLLLoss);
+RAMET_LISTED_MODULE(NLLLoss, NLLLossOptions)
 
 /// NLLLoss of log_softmax(x). The target is classes or, with the input's shape, probabilities.
 /// `weight` becomes a buffer.
-class RAMET_API CrossEntropyLossImpl : public Cloneable<CrossEntropyLossImpl> {
+class RAMET_API CrossEntropyLossImpl
+    : public detail::ListedModule<CrossEntropyLossImpl, CrossEntropyLossOptions> {
  public:
   explicit CrossEntropyLossImpl(CrossEntropyLossOptions options_ = {});
   void reset() override;
-  void pretty_print(std::ostream& stream) const override;
   Tensor forward(const Tensor& input, const Tensor& target);
-  CrossEntropyLossOptions options;
   Tensor weight;
 };
-extern template class Cloneable<CrossEntropyLossImpl>;
-RAMET_MODULE(CrossEntropyLoss);
+RAMET_LISTED_MODULE(CrossEntropyLoss, CrossEntropyLossOptions)
 
 }  // namespace ramet::nn

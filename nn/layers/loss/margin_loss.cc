@@ -1,13 +1,12 @@
 #include "nn/layers/loss/margin_loss.h"
 
-#include <ostream>
-
 #include "autograd/ops/front/loss_internal.h"
 #include "autograd/ops/loss/loss.h"
 #include "autograd/ops/loss/margin_loss.h"
 #include "autograd/ops/matrix/distance.h"
 #include "autograd/ops/pointwise/activation_composed.h"
 #include "nn/module/class_name.h"
+#include "nn/module/listed_module_internal.h"
 #include "runtime/base/logging.h"
 
 namespace ramet::nn {
@@ -21,44 +20,42 @@ Tensor own(const Tensor& t) { return t.defined() ? t.detach().clone() : Tensor()
 
 }  // namespace
 
-// Name, function, its operands (with and without their types), and what is printed.
-#define RAMET_LOSS(Name, function, params, args, printed)                         \
-  Name##Impl::Name##Impl(Name##Options options_) : options(std::move(options_)) { \
-    Name##Impl::reset();                                                          \
-  }                                                                               \
-  void Name##Impl::pretty_print(std::ostream& stream) const {                     \
-    stream << detail::qualified("nn::" #Name) printed;                            \
-  }                                                                               \
-  Tensor Name##Impl::forward params { return functional::function args; }         \
-  template class Cloneable<Name##Impl>;
-#define RAMET_PLAIN_LOSS(Name, function, printed)                                          \
-  RAMET_LOSS(Name, function, (const Tensor& x, const Tensor& y), (x, y, options), printed) \
-  void Name##Impl::reset() {}
-#define RAMET_TRIPLE_LOSS(Name, function, printed)                                \
-  RAMET_LOSS(Name, function, (const Tensor& x, const Tensor& y, const Tensor& z), \
-             (x, y, z, options), printed)                                         \
-  void Name##Impl::reset() {}
-RAMET_PLAIN_LOSS(HuberLoss, huber_loss, )
-RAMET_PLAIN_LOSS(KLDivLoss, kl_div, << "()")
-RAMET_PLAIN_LOSS(PoissonNLLLoss, poisson_nll_loss, << "()")
-RAMET_PLAIN_LOSS(HingeEmbeddingLoss, hinge_embedding_loss, << "(margin=" << options.margin() << ")")
-RAMET_PLAIN_LOSS(SoftMarginLoss, soft_margin_loss, << "()")
-RAMET_PLAIN_LOSS(MultiLabelMarginLoss, multilabel_margin_loss, << "()")
-RAMET_TRIPLE_LOSS(CosineEmbeddingLoss, cosine_embedding_loss,
-                  << "(margin=" << options.margin() << ")")
-RAMET_TRIPLE_LOSS(MarginRankingLoss, margin_ranking_loss, << "()")
-RAMET_TRIPLE_LOSS(TripletMarginLoss, triplet_margin_loss,
-                  << std::boolalpha << "(margin=" << options.margin() << ", p=" << options.p()
-                  << ", eps=" << options.eps() << ", swap=" << options.swap() << ")")
-RAMET_TRIPLE_LOSS(TripletMarginWithDistanceLoss, triplet_margin_with_distance_loss,
-                  << std::boolalpha << "(margin=" << options.margin() << ", swap=" << options.swap()
-                  << ")")
+Tensor HuberLossImpl::forward(const Tensor& x, const Tensor& y) {
+  return functional::huber_loss(x, y, options);
+}
+Tensor KLDivLossImpl::forward(const Tensor& x, const Tensor& y) {
+  return functional::kl_div(x, y, options);
+}
+Tensor PoissonNLLLossImpl::forward(const Tensor& x, const Tensor& y) {
+  return functional::poisson_nll_loss(x, y, options);
+}
+Tensor HingeEmbeddingLossImpl::forward(const Tensor& x, const Tensor& y) {
+  return functional::hinge_embedding_loss(x, y, options);
+}
+Tensor SoftMarginLossImpl::forward(const Tensor& x, const Tensor& y) {
+  return functional::soft_margin_loss(x, y, options);
+}
+Tensor MultiLabelMarginLossImpl::forward(const Tensor& x, const Tensor& y) {
+  return functional::multilabel_margin_loss(x, y, options);
+}
+Tensor CosineEmbeddingLossImpl::forward(const Tensor& x, const Tensor& y, const Tensor& z) {
+  return functional::cosine_embedding_loss(x, y, z, options);
+}
+Tensor MarginRankingLossImpl::forward(const Tensor& x, const Tensor& y, const Tensor& z) {
+  return functional::margin_ranking_loss(x, y, z, options);
+}
+Tensor TripletMarginLossImpl::forward(const Tensor& x, const Tensor& y, const Tensor& z) {
+  return functional::triplet_margin_loss(x, y, z, options);
+}
+Tensor TripletMarginWithDistanceLossImpl::forward(const Tensor& x, const Tensor& y,
+                                                  const Tensor& z) {
+  return functional::triplet_margin_with_distance_loss(x, y, z, options);
+}
 
-RAMET_LOSS(MultiMarginLoss, multi_margin_loss, (const Tensor& x, const Tensor& y),
-           (x, y, MultiMarginLossOptions(options).weight(weight)),
-           << "(p=" << options.p() << ", margin=" << options.margin()
-           << ", weight=" << options.weight()
-           << ", reduction=" << enumtype::get_enum_name(options.reduction()) << ")")
+MultiMarginLossImpl::MultiMarginLossImpl(const MultiMarginLossOptions& options_)
+    : ListedModule(options_) {
+  MultiMarginLossImpl::reset();
+}
 void MultiMarginLossImpl::reset() {
   RAMET_CHECK(options.p() == 1 || options.p() == 2, "MultiMarginLoss",
               "only p == 1 and p == 2 supported: got ", options.p());
@@ -66,12 +63,45 @@ void MultiMarginLossImpl::reset() {
               "weight must be one-dimensional: got ", describe(options.weight()));
   weight = register_buffer("weight", own(options.weight()));
 }
-RAMET_LOSS(MultiLabelSoftMarginLoss, multilabel_soft_margin_loss,
-           (const Tensor& x, const Tensor& y),
-           (x, y, MultiLabelSoftMarginLossOptions(options).weight(weight)), << "()")
+Tensor MultiMarginLossImpl::forward(const Tensor& x, const Tensor& y) {
+  return functional::multi_margin_loss(x, y, MultiMarginLossOptions(options).weight(weight));
+}
+MultiLabelSoftMarginLossImpl::MultiLabelSoftMarginLossImpl(
+    const MultiLabelSoftMarginLossOptions& options_)
+    : ListedModule(options_) {
+  MultiLabelSoftMarginLossImpl::reset();
+}
 void MultiLabelSoftMarginLossImpl::reset() {
   weight = register_buffer("weight", own(options.weight()));
 }
+Tensor MultiLabelSoftMarginLossImpl::forward(const Tensor& x, const Tensor& y) {
+  return functional::multilabel_soft_margin_loss(
+      x, y, MultiLabelSoftMarginLossOptions(options).weight(weight));
+}
+
+// As LibTorch: one without parentheses, and one with a tensor.
+void HuberLossImpl::pretty_print(std::ostream& stream) const {
+  stream << detail::qualified("nn::HuberLoss");
+}
+void MultiMarginLossImpl::pretty_print(std::ostream& stream) const {
+  stream << detail::qualified("nn::MultiMarginLoss(p=") << options.p()
+         << ", margin=" << options.margin() << ", weight=" << options.weight()
+         << ", reduction=" << enumtype::get_enum_name(options.reduction()) << ")";
+}
+
+RAMET_FIELDS(HuberLoss)
+RAMET_FIELDS(KLDivLoss)
+RAMET_FIELDS(PoissonNLLLoss)
+RAMET_FIELDS(SoftMarginLoss)
+RAMET_FIELDS(MultiLabelMarginLoss)
+RAMET_FIELDS(MarginRankingLoss)
+RAMET_FIELDS(MultiMarginLoss)
+RAMET_FIELDS(MultiLabelSoftMarginLoss)
+RAMET_FIELDS(HingeEmbeddingLoss, {"margin", &o.margin()})
+RAMET_FIELDS(CosineEmbeddingLoss, {"margin", &o.margin()})
+RAMET_FIELDS(TripletMarginLoss, {"margin", &o.margin()}, {"p", &o.p()}, {"eps", &o.eps()},
+             {"swap", &o.swap()})
+RAMET_FIELDS(TripletMarginWithDistanceLoss, {"margin", &o.margin()}, {"swap", &o.swap()})
 
 // ---- functions ----------------------------------------------------------------------------------
 

@@ -65,39 +65,41 @@ struct RAMET_API KLDivLossOptions {
   RAMET_ARG(bool, log_target) = false;
 };
 
-// A module; the function of its name below is its forward.
-#define RAMET_LOSS(Name, members, ...)                        \
-  class RAMET_API Name##Impl : public Cloneable<Name##Impl> { \
-   public:                                                    \
-    explicit Name##Impl(Name##Options options_ = {});         \
-    void reset() override;                                    \
-    void pretty_print(std::ostream& stream) const override;   \
-    Tensor forward(__VA_ARGS__);                              \
-    Name##Options options;                                    \
-    members                                                   \
-  };                                                          \
-  extern template class Cloneable<Name##Impl>;                \
-  RAMET_MODULE(Name);
-RAMET_LOSS(HuberLoss, , const Tensor& input, const Tensor& target)
+// The function of a module's name below is its forward.
+
+RAMET_LAYER(HuberLoss, HuberLossOptions, Tensor forward(const Tensor& input, const Tensor& target);
+            void pretty_print(std::ostream& stream) const override;)
 /// functional::kl_div as a module.
-RAMET_LOSS(KLDivLoss, , const Tensor& input, const Tensor& target)
+RAMET_LAYER(KLDivLoss, KLDivLossOptions, Tensor forward(const Tensor& input, const Tensor& target);)
 /// functional::poisson_nll_loss as a module.
-RAMET_LOSS(PoissonNLLLoss, , const Tensor& log_input, const Tensor& targets)
-RAMET_LOSS(HingeEmbeddingLoss, , const Tensor& input, const Tensor& target)
-RAMET_LOSS(SoftMarginLoss, , const Tensor& input, const Tensor& target)
+RAMET_LAYER(PoissonNLLLoss, PoissonNLLLossOptions,
+            Tensor forward(const Tensor& log_input, const Tensor& targets);)
+RAMET_LAYER(HingeEmbeddingLoss, HingeEmbeddingLossOptions,
+            Tensor forward(const Tensor& input, const Tensor& target);)
+RAMET_LAYER(SoftMarginLoss, SoftMarginLossOptions,
+            Tensor forward(const Tensor& input, const Tensor& target);)
 /// functional::multilabel_margin_loss as a module.
-RAMET_LOSS(MultiLabelMarginLoss, , const Tensor& input, const Tensor& target)
-RAMET_LOSS(CosineEmbeddingLoss, , const Tensor& input1, const Tensor& input2, const Tensor& target)
-RAMET_LOSS(MarginRankingLoss, , const Tensor& input1, const Tensor& input2, const Tensor& target)
-RAMET_LOSS(TripletMarginLoss, , const Tensor& anchor, const Tensor& positive,
-           const Tensor& negative)
-RAMET_LOSS(TripletMarginWithDistanceLoss, , const Tensor& anchor, const Tensor& positive,
-           const Tensor& negative)
+RAMET_LAYER(MultiLabelMarginLoss, MultiLabelMarginLossOptions,
+            Tensor forward(const Tensor& input, const Tensor& target);)
+RAMET_LAYER(CosineEmbeddingLoss, CosineEmbeddingLossOptions,
+            Tensor forward(const Tensor& input1, const Tensor& input2, const Tensor& target);)
+RAMET_LAYER(MarginRankingLoss, MarginRankingLossOptions,
+            Tensor forward(const Tensor& input1, const Tensor& input2, const Tensor& target);)
+RAMET_LAYER(TripletMarginLoss, TripletMarginLossOptions,
+            Tensor forward(const Tensor& anchor, const Tensor& positive, const Tensor& negative);)
+RAMET_LAYER(TripletMarginWithDistanceLoss, TripletMarginWithDistanceLossOptions,
+            Tensor forward(const Tensor& anchor, const Tensor& positive, const Tensor& negative);)
 // `weight` becomes a buffer.
-RAMET_LOSS(MultiMarginLoss, Tensor weight;, const Tensor& input, const Tensor& target)
+RAMET_LAYER(MultiMarginLoss, MultiMarginLossOptions,
+            explicit MultiMarginLossImpl(const MultiMarginLossOptions& options_ = {});
+            void reset() override; void pretty_print(std::ostream& stream) const override;
+            Tensor forward(const Tensor& input, const Tensor& target); Tensor weight;)
 /// functional::multilabel_soft_margin_loss as a module; `weight` is a buffer.
-RAMET_LOSS(MultiLabelSoftMarginLoss, Tensor weight;, const Tensor& input, const Tensor& target)
-#undef RAMET_LOSS
+RAMET_LAYER(
+    MultiLabelSoftMarginLoss, MultiLabelSoftMarginLossOptions,
+    explicit MultiLabelSoftMarginLossImpl(const MultiLabelSoftMarginLossOptions& options_ = {});
+    void reset() override; Tensor forward(const Tensor& input, const Tensor& target);
+    Tensor weight;)
 
 namespace functional {
 

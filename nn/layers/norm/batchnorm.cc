@@ -1,7 +1,6 @@
 #include "nn/layers/norm/batchnorm.h"
 
 #include <algorithm>
-#include <ostream>
 #include <vector>
 
 #include "autograd/grad_mode.h"
@@ -11,7 +10,7 @@
 #include "kernels/reduce/merge_moments.h"
 #include "nn/functional/functional.h"
 #include "nn/init.h"
-#include "nn/module/class_name.h"
+#include "nn/module/field_internal.h"
 #include "nn/module/replica_meeting.h"
 
 namespace ramet::nn::detail {
@@ -218,13 +217,16 @@ void BatchNormState::merge(ArrayRef<const BatchNormState*> replicas) {
     if (r) r->deposits->forwards.clear();
 }
 
-void BatchNormState::print(std::ostream& stream, const char* name) const {
-  stream << std::boolalpha << detail::qualified("nn::") << name << "(" << options.num_features()
-         << ", eps=" << options.eps() << ", momentum=";
-  if (options.momentum()) stream << *options.momentum();
-  else stream << "None";
-  stream << ", affine=" << options.affine()
-         << ", track_running_stats=" << options.track_running_stats() << ")";
+std::vector<Field> BatchNormState::fields(BatchNormOptions& o) {
+  return {{"num_features", &o.num_features(), kBare | kCount},
+          {"eps", &o.eps()},
+          {"momentum", &o.momentum()},
+          {"affine", &o.affine()},
+          {"track_running_stats", &o.track_running_stats()}};
+}
+void BatchNormState::print(std::ostream& stream, const std::type_info& type) const {
+  BatchNormOptions now = options;
+  print_module(stream, type, fields(now), {});
 }
 
 void check_batch_norm_input(int rank, const Tensor& input) {

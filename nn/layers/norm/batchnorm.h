@@ -12,6 +12,7 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <typeinfo>
 #include <vector>
 
 #include "nn/module/arg.h"
@@ -34,6 +35,7 @@ using BatchNorm2dOptions = BatchNormOptions;
 using BatchNorm3dOptions = BatchNormOptions;
 
 namespace detail {
+struct Field;
 /// The deposits of a replica, one for each forward.
 struct BatchDeposits;
 
@@ -59,7 +61,10 @@ struct RAMET_API BatchNormState {
   };
   std::vector<Deposit> deposited() const;
   void set_deposits(std::vector<Deposit> entries);
-  void print(std::ostream& stream, const char* name) const;
+  /// The class and the list of its options (nn/module/listed_module.h).
+  using options_t = BatchNormOptions;
+  static std::vector<Field> fields(BatchNormOptions& options);
+  void print(std::ostream& stream, const std::type_info& type) const;
   void discard();
 
  private:
@@ -80,12 +85,7 @@ class BatchNormImplBase : public Cloneable<Derived>, public detail::BatchNormSta
     BatchNormImplBase::reset();
   }
   void reset() override { BatchNormState::reset(*this); }
-  void pretty_print(std::ostream& stream) const override {
-    print(stream, kPool    ? "BatchNormReLUMaxPool2d"
-                  : D == 1 ? "BatchNorm1d"
-                  : D == 2 ? "BatchNorm2d"
-                           : "BatchNorm3d");
-  }
+  void pretty_print(std::ostream& stream) const override { print(stream, typeid(Derived)); }
   Tensor forward(const Tensor& input) {
     detail::check_batch_norm_input(D, input);
     return BatchNormState::forward(

@@ -1,15 +1,13 @@
 #include "nn/layers/norm/group_norm.h"
 
-#include <ostream>
-
 #include "autograd/ops/layers/group_norm.h"
 #include "autograd/ops/make/factory.h"
 #include "nn/init.h"
-#include "nn/module/class_name.h"
+#include "nn/module/listed_module_internal.h"
 
 namespace ramet::nn {
 
-GroupNormImpl::GroupNormImpl(const GroupNormOptions& options_) : options(options_) {
+GroupNormImpl::GroupNormImpl(const GroupNormOptions& options_) : ListedModule(options_) {
   GroupNormImpl::reset();
 }
 
@@ -33,17 +31,13 @@ void GroupNormImpl::reset_parameters() {
   init::zeros_(bias);
 }
 
-void GroupNormImpl::pretty_print(std::ostream& stream) const {
-  stream << std::boolalpha << detail::qualified("nn::GroupNorm(") << options.num_groups() << ", "
-         << options.num_channels() << ", eps=" << options.eps() << ", affine=" << options.affine()
-         << ")";
-}
-
 Tensor GroupNormImpl::forward(const Tensor& input) {
   return functional::detail::group_norm(input, options.num_groups(), weight, bias, options.eps());
 }
 
-template class Cloneable<GroupNormImpl>;
+RAMET_FIELDS(GroupNorm, {"num_groups", &o.num_groups(), kBare | kCount},
+             {"num_channels", &o.num_channels(), kBare | kCount}, {"eps", &o.eps()},
+             {"affine", &o.affine()})
 
 namespace functional {
 

@@ -1,8 +1,6 @@
 // GroupNorm.
 #pragma once
-#include "nn/module/arg.h"
-#include "nn/module/cloneable.h"
-#include "nn/module/module_holder.h"
+#include "nn/module/listed_module.h"
 
 namespace ramet::nn {
 
@@ -17,21 +15,18 @@ struct RAMET_API GroupNormOptions {
 
 /// (x - mean) / sqrt(var + eps) * weight + bias of [n, num_channels, ...], moments over num_groups
 /// groups of a sample's channels: Wu and He 2018. num_groups must divide num_channels.
-class RAMET_API GroupNormImpl : public Cloneable<GroupNormImpl> {
+class RAMET_API GroupNormImpl : public detail::ListedModule<GroupNormImpl, GroupNormOptions> {
  public:
   GroupNormImpl(int64_t num_groups, int64_t num_channels)
       : GroupNormImpl(GroupNormOptions(num_groups, num_channels)) {}
   explicit GroupNormImpl(const GroupNormOptions& options_);
   void reset() override;
   void reset_parameters();
-  void pretty_print(std::ostream& stream) const override;
   Tensor forward(const Tensor& input);
 
-  GroupNormOptions options;
   Tensor weight, bias;
 };
-extern template class Cloneable<GroupNormImpl>;
-RAMET_MODULE(GroupNorm);
+RAMET_LISTED_MODULE(GroupNorm, GroupNormOptions)
 
 namespace functional {
 

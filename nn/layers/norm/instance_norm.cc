@@ -1,18 +1,16 @@
 #include "nn/layers/norm/instance_norm.h"
 
-#include <ostream>
-
 #include "autograd/ops/layers/instance_norm.h"
 #include "autograd/ops/make/factory.h"
 #include "autograd/ops/shape/view.h"
 #include "nn/init.h"
-#include "nn/module/class_name.h"
+#include "nn/module/listed_module_internal.h"
 
 namespace ramet::nn {
 
 template <int D, class Derived>
 InstanceNormImpl<D, Derived>::InstanceNormImpl(const InstanceNormOptions& options_)
-    : options(options_) {
+    : InstanceNormImpl::ListedModule(options_) {
   InstanceNormImpl::reset();
 }
 
@@ -48,14 +46,6 @@ template <int D, class Derived> void InstanceNormImpl<D, Derived>::reset_paramet
   init::zeros_(bias);
 }
 
-template <int D, class Derived>
-void InstanceNormImpl<D, Derived>::pretty_print(std::ostream& stream) const {
-  stream << std::boolalpha << detail::qualified("nn::InstanceNorm") << D << "d("
-         << options.num_features() << ", eps=" << options.eps()
-         << ", momentum=" << options.momentum() << ", affine=" << options.affine()
-         << ", track_running_stats=" << options.track_running_stats() << ")";
-}
-
 template <int D, class Derived> Tensor InstanceNormImpl<D, Derived>::forward(const Tensor& input) {
   RAMET_CHECK(input.defined(), "InstanceNorm", "expected a tensor: got an undefined one");
   RAMET_CHECK(input.dim() == D + 1 || input.dim() == D + 2, "InstanceNorm", "expected ", D + 1,
@@ -67,9 +57,11 @@ template <int D, class Derived> Tensor InstanceNormImpl<D, Derived>::forward(con
   return batched ? y : y.squeeze(0);
 }
 
-#define RAMET_INSTANCE_NORM(D)                                \
-  template class InstanceNormImpl<D, InstanceNorm##D##dImpl>; \
-  template class Cloneable<InstanceNorm##D##dImpl>;
+#define RAMET_INSTANCE_NORM(D)                                                          \
+  template class InstanceNormImpl<D, InstanceNorm##D##dImpl>;                           \
+  RAMET_FIELDS(InstanceNorm##D##d, {"num_features", &o.num_features(), kBare | kCount}, \
+               {"eps", &o.eps()}, {"momentum", &o.momentum()}, {"affine", &o.affine()}, \
+               {"track_running_stats", &o.track_running_stats()})
 RAMET_INSTANCE_NORM(1)
 RAMET_INSTANCE_NORM(2)
 RAMET_INSTANCE_NORM(3)

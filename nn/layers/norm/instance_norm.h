@@ -1,8 +1,6 @@
 // InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, and instance_norm.
 #pragma once
-#include "nn/module/arg.h"
-#include "nn/module/cloneable.h"
-#include "nn/module/module_holder.h"
+#include "nn/module/listed_module.h"
 
 namespace ramet::nn {
 
@@ -23,17 +21,17 @@ using InstanceNorm3dOptions = InstanceNormOptions;
 /// With running statistics, which are averages over samples, evaluation uses those. The running
 /// statistics after replicas are the average of theirs (BufferPolicy::mean): those of the whole
 /// batch where all have as many samples. num_batches_tracked is never counted up, as LibTorch's.
-template <int D, class Derived> class RAMET_API InstanceNormImpl : public Cloneable<Derived> {
+template <int D, class Derived>
+class RAMET_API InstanceNormImpl : public detail::ListedModule<Derived, InstanceNormOptions> {
  public:
+  using detail::ListedModule<Derived, InstanceNormOptions>::options;
   InstanceNormImpl(int64_t num_features) : InstanceNormImpl(InstanceNormOptions(num_features)) {}
   explicit InstanceNormImpl(const InstanceNormOptions& options_);
   void reset() override;
   void reset_running_stats();
   void reset_parameters();
-  void pretty_print(std::ostream& stream) const override;
   Tensor forward(const Tensor& input);
 
-  InstanceNormOptions options;
   Tensor weight, bias, running_mean, running_var, num_batches_tracked;  // (num_features) each
 };
 
@@ -44,8 +42,7 @@ template <int D, class Derived> class RAMET_API InstanceNormImpl : public Clonea
     using InstanceNormImpl<D, InstanceNorm##D##dImpl>::InstanceNormImpl;                        \
   };                                                                                            \
   extern template class InstanceNormImpl<D, InstanceNorm##D##dImpl>;                            \
-  extern template class Cloneable<InstanceNorm##D##dImpl>;                                      \
-  RAMET_MODULE(InstanceNorm##D##d);
+  RAMET_LISTED_MODULE(InstanceNorm##D##d, InstanceNormOptions)
 RAMET_INSTANCE_NORM(1)
 RAMET_INSTANCE_NORM(2)
 RAMET_INSTANCE_NORM(3)

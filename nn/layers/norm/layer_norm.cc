@@ -1,15 +1,13 @@
 #include "nn/layers/norm/layer_norm.h"
 
-#include <ostream>
-
 #include "autograd/ops/make/factory.h"
 #include "nn/functional/functional.h"
 #include "nn/init.h"
-#include "nn/module/class_name.h"
+#include "nn/module/listed_module_internal.h"
 
 namespace ramet::nn {
 
-LayerNormImpl::LayerNormImpl(LayerNormOptions options_) : options(std::move(options_)) {
+LayerNormImpl::LayerNormImpl(LayerNormOptions options_) : ListedModule(options_) {
   LayerNormImpl::reset();
 }
 
@@ -30,17 +28,14 @@ void LayerNormImpl::reset_parameters() {
   init::zeros_(bias);
 }
 
-void LayerNormImpl::pretty_print(std::ostream& stream) const {
-  stream << std::boolalpha << detail::qualified("nn::LayerNorm(")
-         << IntArrayRef(options.normalized_shape()) << ", eps=" << options.eps()
-         << ", elementwise_affine=" << options.elementwise_affine() << ")";
-}
-
 Tensor LayerNormImpl::forward(const Tensor& input) {
   return functional::detail::layer_norm(input, options.normalized_shape(), weight, bias,
                                         options.eps());
 }
 
-template class Cloneable<LayerNormImpl>;
+RAMET_FIELDS(LayerNorm,
+             {"normalized_shape", &o.normalized_shape(), kBare | kCount,
+              "the last sizes of the input"},
+             {"eps", &o.eps()}, {"elementwise_affine", &o.elementwise_affine()})
 
 }  // namespace ramet::nn

@@ -2,9 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "nn/module/arg.h"
-#include "nn/module/cloneable.h"
-#include "nn/module/module_holder.h"
+#include "nn/module/listed_module.h"
 
 namespace ramet::nn {
 
@@ -18,20 +16,17 @@ struct RAMET_API LayerNormOptions {
 
 /// (x - mean) / sqrt(var + eps) * weight + bias over the last dimensions, which are
 /// normalized_shape: Ba et al. 2016.
-class RAMET_API LayerNormImpl : public Cloneable<LayerNormImpl> {
+class RAMET_API LayerNormImpl : public detail::ListedModule<LayerNormImpl, LayerNormOptions> {
  public:
   LayerNormImpl(std::vector<int64_t> normalized_shape)
       : LayerNormImpl(LayerNormOptions(std::move(normalized_shape))) {}
   explicit LayerNormImpl(LayerNormOptions options_);
   void reset() override;
   void reset_parameters();
-  void pretty_print(std::ostream& stream) const override;
   Tensor forward(const Tensor& input);
 
-  LayerNormOptions options;
   Tensor weight, bias;
 };
-extern template class Cloneable<LayerNormImpl>;
-RAMET_MODULE(LayerNorm);
+RAMET_LISTED_MODULE(LayerNorm, LayerNormOptions)
 
 }  // namespace ramet::nn

@@ -1,26 +1,20 @@
 #include "nn/layers/norm/response_norm.h"
 
-#include <ostream>
-
 #include "autograd/ops/layers/pool.h"
 #include "autograd/ops/pointwise/arithmetic.h"
 #include "autograd/ops/pointwise/power.h"
 #include "autograd/ops/shape/pad.h"
 #include "autograd/ops/shape/view.h"
-#include "nn/module/class_name.h"
+#include "nn/module/listed_module_internal.h"
 
 namespace ramet::nn {
 
-void LocalResponseNormImpl::pretty_print(std::ostream& stream) const {
-  stream << detail::qualified("nn::LocalResponseNorm(") << options.size()
-         << ", alpha=" << options.alpha() << ", beta=" << options.beta() << ", k=" << options.k()
-         << ")";
-}
 Tensor LocalResponseNormImpl::forward(const Tensor& input) {
   return functional::local_response_norm(input, options);
 }
 
-template class Cloneable<LocalResponseNormImpl>;
+RAMET_FIELDS(LocalResponseNorm, {"size", &o.size(), kBare | kCount}, {"alpha", &o.alpha()},
+             {"beta", &o.beta()}, {"k", &o.k()})
 
 namespace functional {
 

@@ -1,8 +1,6 @@
 // LocalResponseNorm and local_response_norm.
 #pragma once
-#include "nn/module/arg.h"
-#include "nn/module/cloneable.h"
-#include "nn/module/module_holder.h"
+#include "nn/module/listed_module.h"
 
 namespace ramet::nn {
 
@@ -17,18 +15,15 @@ struct RAMET_API LocalResponseNormOptions {
 /// x / (k + alpha / size * (sum of squares over `size` neighbouring channels))^beta of (N, C, ...),
 /// at least 3 dimensions: Krizhevsky et al. 2012. Missing channels count as zeros. With an even
 /// size there is one channel more before the centre than after it.
-class RAMET_API LocalResponseNormImpl : public Cloneable<LocalResponseNormImpl> {
+class RAMET_API LocalResponseNormImpl
+    : public detail::ListedModule<LocalResponseNormImpl, LocalResponseNormOptions> {
  public:
   LocalResponseNormImpl(int64_t size) : LocalResponseNormImpl(LocalResponseNormOptions(size)) {}
-  explicit LocalResponseNormImpl(const LocalResponseNormOptions& options_) : options(options_) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
+  explicit LocalResponseNormImpl(const LocalResponseNormOptions& options_)
+      : ListedModule(options_) {}
   Tensor forward(const Tensor& input);
-
-  LocalResponseNormOptions options;
 };
-extern template class Cloneable<LocalResponseNormImpl>;
-RAMET_MODULE(LocalResponseNorm);
+RAMET_LISTED_MODULE(LocalResponseNorm, LocalResponseNormOptions)
 
 namespace functional {
 

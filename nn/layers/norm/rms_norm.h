@@ -3,9 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "nn/module/arg.h"
-#include "nn/module/cloneable.h"
-#include "nn/module/module_holder.h"
+#include "nn/module/listed_module.h"
 
 namespace ramet::nn {
 
@@ -20,21 +18,18 @@ struct RAMET_API RMSNormOptions {
 
 /// x / sqrt(mean(x^2) + eps) * weight over the last dimensions, which are normalized_shape: Zhang
 /// and Sennrich 2019.
-class RAMET_API RMSNormImpl : public Cloneable<RMSNormImpl> {
+class RAMET_API RMSNormImpl : public detail::ListedModule<RMSNormImpl, RMSNormOptions> {
  public:
   RMSNormImpl(std::vector<int64_t> normalized_shape)
       : RMSNormImpl(RMSNormOptions(std::move(normalized_shape))) {}
   explicit RMSNormImpl(RMSNormOptions options_);
   void reset() override;
   void reset_parameters();
-  void pretty_print(std::ostream& stream) const override;
   Tensor forward(const Tensor& input);
 
-  RMSNormOptions options;
   Tensor weight;
 };
-extern template class Cloneable<RMSNormImpl>;
-RAMET_MODULE(RMSNorm);
+RAMET_LISTED_MODULE(RMSNorm, RMSNormOptions)
 
 namespace functional {
 

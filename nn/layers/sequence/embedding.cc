@@ -1,30 +1,17 @@
 #include "nn/layers/sequence/embedding.h"
 
-#include <ostream>
-
 #include "nn/functional/functional.h"
 #include "nn/layers/sequence/embedding_internal.h"
-#include "nn/module/class_name.h"
+#include "nn/module/listed_module_internal.h"
 
 namespace ramet::nn {
 
-EmbeddingImpl::EmbeddingImpl(EmbeddingOptions options_) : options(std::move(options_)) {
+EmbeddingImpl::EmbeddingImpl(EmbeddingOptions options_) : ListedModule(options_) {
   EmbeddingImpl::reset();
 }
 
 void EmbeddingImpl::reset() { detail::reset_embedding(*this, "Embedding", "_weight"); }
 void EmbeddingImpl::reset_parameters() { detail::draw_embedding(*this); }
-
-void EmbeddingImpl::pretty_print(std::ostream& stream) const {
-  stream << detail::qualified("nn::Embedding(num_embeddings=") << options.num_embeddings()
-         << ", embedding_dim=" << options.embedding_dim();
-  if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
-  if (options.max_norm()) stream << ", max_norm=" << *options.max_norm();
-  if (options.norm_type() != 2) stream << ", norm_type=" << options.norm_type();
-  if (options.scale_grad_by_freq())
-    stream << std::boolalpha << ", scale_grad_by_freq=" << options.scale_grad_by_freq();
-  stream << ")";
-}
 
 Tensor EmbeddingImpl::forward(const Tensor& indices) {
   return functional::embedding(indices, weight,
@@ -50,6 +37,10 @@ Embedding Embedding::from_pretrained(const Tensor& embeddings,
   return made;
 }
 
-template class Cloneable<EmbeddingImpl>;
+RAMET_FIELDS(Embedding, {"num_embeddings", &o.num_embeddings(), kCount},
+             {"embedding_dim", &o.embedding_dim(), kCount},
+             {"padding_idx", &o.padding_idx(), kIfChanged}, {"max_norm", &o.max_norm(), kIfChanged},
+             {"norm_type", &o.norm_type(), kIfChanged},
+             {"scale_grad_by_freq", &o.scale_grad_by_freq(), kIfChanged})
 
 }  // namespace ramet::nn

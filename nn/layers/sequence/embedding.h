@@ -2,9 +2,7 @@
 #pragma once
 #include <optional>
 
-#include "nn/module/arg.h"
-#include "nn/module/cloneable.h"
-#include "nn/module/module_holder.h"
+#include "nn/module/listed_module.h"
 
 namespace ramet::nn {
 
@@ -37,19 +35,18 @@ struct RAMET_API EmbeddingFromPretrainedOptions {
 
 /// Row i of `weight` (num_embeddings, embedding_dim) for each index i: (*) to (*, embedding_dim).
 /// Starts normal(0, 1).
-class RAMET_API EmbeddingImpl : public Cloneable<EmbeddingImpl> {
+class RAMET_API EmbeddingImpl : public detail::ListedModule<EmbeddingImpl, EmbeddingOptions> {
  public:
   EmbeddingImpl(int64_t num_embeddings, int64_t embedding_dim)
       : EmbeddingImpl(EmbeddingOptions(num_embeddings, embedding_dim)) {}
   explicit EmbeddingImpl(EmbeddingOptions options_);
   void reset() override;
   void reset_parameters();
-  void pretty_print(std::ostream& stream) const override;
   Tensor forward(const Tensor& indices);
 
-  EmbeddingOptions options;
   Tensor weight;
 };
+extern template class detail::ListedModule<EmbeddingImpl, EmbeddingOptions>;
 extern template class Cloneable<EmbeddingImpl>;
 
 class RAMET_API Embedding : public ModuleHolder<EmbeddingImpl> {

@@ -1,37 +1,20 @@
 #include "nn/layers/sequence/embedding_bag.h"
 
-#include <ostream>
-
 #include "autograd/ops/layers/embedding_bag.h"
 #include "autograd/ops/layers/embedding_bag_internal.h"
 #include "autograd/ops/make/factory.h"
 #include "autograd/ops/shape/view.h"
 #include "nn/layers/sequence/embedding_internal.h"
-#include "nn/module/class_name.h"
+#include "nn/module/listed_module_internal.h"
 
 namespace ramet::nn {
 
-EmbeddingBagImpl::EmbeddingBagImpl(EmbeddingBagOptions options_) : options(std::move(options_)) {
+EmbeddingBagImpl::EmbeddingBagImpl(EmbeddingBagOptions options_) : ListedModule(options_) {
   EmbeddingBagImpl::reset();
 }
 
 void EmbeddingBagImpl::reset() { detail::reset_embedding(*this, "EmbeddingBag", "weight"); }
 void EmbeddingBagImpl::reset_parameters() { detail::draw_embedding(*this); }
-
-void EmbeddingBagImpl::pretty_print(std::ostream& stream) const {
-  stream << detail::qualified("nn::EmbeddingBag(num_embeddings=") << options.num_embeddings()
-         << ", embedding_dim=" << options.embedding_dim();
-  if (options.max_norm()) stream << ", max_norm=" << *options.max_norm();
-  if (options.norm_type() != 2) stream << ", norm_type=" << options.norm_type();
-  if (options.scale_grad_by_freq())
-    stream << std::boolalpha << ", scale_grad_by_freq=" << options.scale_grad_by_freq();
-  if (!holds_alternative<enumtype::kMean>(options.mode()))
-    stream << ", mode=" << enumtype::get_enum_name(options.mode());
-  if (options.include_last_offset())
-    stream << std::boolalpha << ", include_last_offset=" << options.include_last_offset();
-  if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
-  stream << ")";
-}
 
 Tensor EmbeddingBagImpl::forward(const Tensor& input, const Tensor& offsets,
                                  const Tensor& per_sample_weights) {
@@ -61,7 +44,13 @@ EmbeddingBag EmbeddingBag::from_pretrained(const Tensor& embeddings,
 RAMET_DEFINE_FORWARD_DEFAULT_ARGS(EmbeddingBagImpl, {1, AnyValue(Tensor())},
                                   {2, AnyValue(Tensor())})
 
-template class Cloneable<EmbeddingBagImpl>;
+RAMET_FIELDS(EmbeddingBag, {"num_embeddings", &o.num_embeddings(), kCount},
+             {"embedding_dim", &o.embedding_dim(), kCount}, {"max_norm", &o.max_norm(), kIfChanged},
+             {"norm_type", &o.norm_type(), kIfChanged},
+             {"scale_grad_by_freq", &o.scale_grad_by_freq(), kIfChanged},
+             {"mode", &o.mode(), kIfChanged},
+             {"include_last_offset", &o.include_last_offset(), kIfChanged},
+             {"padding_idx", &o.padding_idx(), kIfChanged})
 
 namespace functional {
 

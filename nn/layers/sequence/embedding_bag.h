@@ -4,10 +4,8 @@
 #include <variant>
 
 #include "nn/module/any_module.h"
-#include "nn/module/arg.h"
-#include "nn/module/cloneable.h"
 #include "nn/module/enum.h"
-#include "nn/module/module_holder.h"
+#include "nn/module/listed_module.h"
 
 namespace ramet::nn {
 
@@ -48,23 +46,23 @@ struct RAMET_API EmbeddingBagFromPretrainedOptions {
 
 /// Reduces bags of rows of `weight` (num_embeddings, embedding_dim), which starts normal(0, 1). In
 /// a matrix of indices each row is a bag; a vector of indices is cut at `offsets`.
-class RAMET_API EmbeddingBagImpl : public Cloneable<EmbeddingBagImpl> {
+class RAMET_API EmbeddingBagImpl
+    : public detail::ListedModule<EmbeddingBagImpl, EmbeddingBagOptions> {
  public:
   EmbeddingBagImpl(int64_t num_embeddings, int64_t embedding_dim)
       : EmbeddingBagImpl(EmbeddingBagOptions(num_embeddings, embedding_dim)) {}
   explicit EmbeddingBagImpl(EmbeddingBagOptions options_);
   void reset() override;
   void reset_parameters();
-  void pretty_print(std::ostream& stream) const override;
   Tensor forward(const Tensor& input, const Tensor& offsets = {},
                  const Tensor& per_sample_weights = {});
 
-  EmbeddingBagOptions options;
   Tensor weight;
 
  protected:
   RAMET_FORWARD_DEFAULT_ARGS_ELSEWHERE();
 };
+extern template class detail::ListedModule<EmbeddingBagImpl, EmbeddingBagOptions>;
 extern template class Cloneable<EmbeddingBagImpl>;
 
 class RAMET_API EmbeddingBag : public ModuleHolder<EmbeddingBagImpl> {

@@ -1,11 +1,9 @@
 #include "nn/layers/sequence/recurrent.h"
 
-#include <ostream>
-
 #include "autograd/ops/layers/recurrent_internal.h"
 #include "autograd/ops/make/factory.h"
 #include "nn/layers/sequence/recurrent_internal.h"
-#include "nn/module/class_name.h"
+#include "nn/module/listed_module_internal.h"
 #include "nn/module/module_hooks.h"
 #include "runtime/base/checked_size.h"
 #include "runtime/base/logging.h"
@@ -58,12 +56,13 @@ autograd::Recurrence recurrence(const RNNOptionsBase& o, bool training) {
 
 }  // namespace
 
-template <class Derived>
-RNNImplBase<Derived>::RNNImplBase(const RNNOptionsBase& options_) : options_base(options_) {
+template <class Derived, class Options>
+RNNImplBase<Derived, Options>::RNNImplBase(const RNNOptionsBase& base, const Options& options_)
+    : RNNImplBase::ListedModule(options_), options_base(base) {
   RNNImplBase::reset();
 }
 
-template <class Derived> void RNNImplBase<Derived>::reset() {
+template <class Derived, class Options> void RNNImplBase<Derived, Options>::reset() {
   const RNNOptionsBase& o = options_base;
   check_options(o);
   const int64_t directions = o.bidirectional() ? 2 : 1, states = state_size(o);
@@ -86,24 +85,13 @@ template <class Derived> void RNNImplBase<Derived>::reset() {
   reset_parameters();
 }
 
-template <class Derived> void RNNImplBase<Derived>::reset_parameters() {
+template <class Derived, class Options> void RNNImplBase<Derived, Options>::reset_parameters() {
   reset_recurrent(weights_, options_base.hidden_size());
 }
 
-template <class Derived> void RNNImplBase<Derived>::pretty_print(std::ostream& stream) const {
-  const RNNOptionsBase& o = options_base;
-  stream << std::boolalpha << qualified(std::string("nn::") + name_of(o))
-         << "(input_size=" << o.input_size() << ", hidden_size=" << o.hidden_size()
-         << ", num_layers=" << o.num_layers() << ", bias=" << o.bias()
-         << ", batch_first=" << o.batch_first() << ", dropout=" << o.dropout()
-         << ", bidirectional=" << o.bidirectional();
-  if (o.proj_size() > 0) stream << ", proj_size=" << o.proj_size();
-  stream << ")";
-}
-
-template <class Derived>
-RecurrentResult RNNImplBase<Derived>::run(const Tensor& input, const Tensor& hidden,
-                                          const Tensor& cell) const {
+template <class Derived, class Options>
+RecurrentResult RNNImplBase<Derived, Options>::run(const Tensor& input, const Tensor& hidden,
+                                                   const Tensor& cell) const {
   return autograd::run_recurrence(recurrence(options_base, this->is_training()), weights_, input,
                                   options_base.batch_first(), hidden, cell);
 }
@@ -111,8 +99,9 @@ RecurrentResult RNNImplBase<Derived>::run(const Tensor& input, const Tensor& hid
 // forward_with_packed_input() is a forward, but LibTorch's programs call it as a method. So the
 // module's hooks run here: one of fully_shard gathers the weights, one of weight_norm computes
 // them.
-template <class Derived>
-RecurrentResult RNNImplBase<Derived>::run(const PackedSequence& input, Tensor hidden, Tensor cell) {
+template <class Derived, class Options>
+RecurrentResult RNNImplBase<Derived, Options>::run(const PackedSequence& input, Tensor hidden,
+                                                   Tensor cell) {
   const std::shared_ptr<const ModuleHooks> hooks = this->forward_hooks();
   if (RAMET_LIKELY(!hooks)) return run_rows(input, input.data(), hidden, cell);
   const auto scopes = hooks->enter(*this);
@@ -134,9 +123,10 @@ RecurrentResult RNNImplBase<Derived>::run(const PackedSequence& input, Tensor hi
   return r;
 }
 
-template <class Derived>
-RecurrentResult RNNImplBase<Derived>::run_rows(const PackedSequence& input, const Tensor& rows,
-                                               const Tensor& hidden, const Tensor& cell) const {
+template <class Derived, class Options>
+RecurrentResult RNNImplBase<Derived, Options>::run_rows(const PackedSequence& input,
+                                                        const Tensor& rows, const Tensor& hidden,
+                                                        const Tensor& cell) const {
   const auto permuted = [](const Tensor& t, const Tensor& indices) {
     return t.defined() && indices.defined() ? t.index_select(1, indices) : t;
   };
@@ -165,26 +155,39 @@ PackedSequence packed_like(const PackedSequence& input, const Tensor& data) {
 }
 }  // namespace
 
-template class RNNImplBase<RNNImpl>;
-template class RNNImplBase<LSTMImpl>;
-template class RNNImplBase<GRUImpl>;
+template class RNNImplBase<RNNImpl, RNNOptions>;
+template class RNNImplBase<LSTMImpl, LSTMOptions>;
+template class RNNImplBase<GRUImpl, GRUOptions>;
+
+// What all three print.
+template <class Options> std::vector<Field> recurrent_fields(Options& o) {
+  return {{"input_size", &o.input_size(), kCount},    {"hidden_size", &o.hidden_size(), kCount},
+          {"num_layers", &o.num_layers(), kPositive}, {"bias", &o.bias()},
+          {"batch_first", &o.batch_first()},          {"dropout", &o.dropout()},
+          {"bidirectional", &o.bidirectional()}};
+}
+std::vector<Field> with(std::vector<Field> fields, const Field& last) {
+  fields.push_back(last);
+  return fields;
+}
 }  // namespace detail
 
 RAMET_DEFINE_FORWARD_DEFAULT_ARGS(RNNImpl, {1, AnyValue(Tensor())})
 RAMET_DEFINE_FORWARD_DEFAULT_ARGS(LSTMImpl, {1, AnyValue(std::optional<States>())})
 RAMET_DEFINE_FORWARD_DEFAULT_ARGS(GRUImpl, {1, AnyValue(Tensor())})
 
-template class Cloneable<RNNImpl>;
-template class Cloneable<LSTMImpl>;
-template class Cloneable<GRUImpl>;
+RAMET_FIELDS(RNN, with(recurrent_fields(o), {"nonlinearity", &o.nonlinearity(), kNotPrinted}))
+RAMET_FIELDS(LSTM,
+             with(recurrent_fields(o), {"proj_size", &o.proj_size(), kIfChanged | kNotNegative}))
+RAMET_FIELDS(GRU, recurrent_fields(o))
 
 // ---- RNN ----------------------------------------------------------------------------------------
 
 RNNImpl::RNNImpl(const RNNOptions& o)
-    : detail::RNNImplBase<RNNImpl>(holds_alternative<enumtype::kReLU>(o.nonlinearity())
-                                       ? detail::base_of(kRNN_RELU, o)
-                                       : detail::base_of(kRNN_TANH, o)),
-      options(o) {}
+    : RNNImplBase(holds_alternative<enumtype::kReLU>(o.nonlinearity())
+                      ? detail::base_of(kRNN_RELU, o)
+                      : detail::base_of(kRNN_TANH, o),
+                  o) {}
 std::tuple<Tensor, Tensor> RNNImpl::forward(const Tensor& input, Tensor hx) {
   const RecurrentResult r = run(input, hx, {});
   return {r.output, r.hidden};
@@ -198,8 +201,7 @@ std::tuple<PackedSequence, Tensor> RNNImpl::forward_with_packed_input(const Pack
 // ---- LSTM ---------------------------------------------------------------------------------------
 
 LSTMImpl::LSTMImpl(const LSTMOptions& o)
-    : detail::RNNImplBase<LSTMImpl>(detail::base_of(kLSTM, o).proj_size(o.proj_size())),
-      options(o) {}
+    : RNNImplBase(detail::base_of(kLSTM, o).proj_size(o.proj_size()), o) {}
 std::tuple<Tensor, LSTMImpl::States> LSTMImpl::forward(const Tensor& input,
                                                        std::optional<States> hx_opt) {
   const auto [hidden, cell] = hx_opt.value_or(States());
@@ -215,8 +217,7 @@ std::tuple<PackedSequence, LSTMImpl::States> LSTMImpl::forward_with_packed_input
 
 // ---- GRU ----------------------------------------------------------------------------------------
 
-GRUImpl::GRUImpl(const GRUOptions& o)
-    : detail::RNNImplBase<GRUImpl>(detail::base_of(kGRU, o)), options(o) {}
+GRUImpl::GRUImpl(const GRUOptions& o) : RNNImplBase(detail::base_of(kGRU, o), o) {}
 std::tuple<Tensor, Tensor> GRUImpl::forward(const Tensor& input, Tensor hx) {
   const RecurrentResult r = run(input, hx, {});
   return {r.output, r.hidden};

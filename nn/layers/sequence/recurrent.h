@@ -8,10 +8,8 @@
 
 #include "nn/layers/sequence/packed_sequence.h"
 #include "nn/module/any_module.h"
-#include "nn/module/arg.h"
-#include "nn/module/cloneable.h"
 #include "nn/module/enum.h"
-#include "nn/module/module_holder.h"
+#include "nn/module/listed_module.h"
 
 namespace ramet::autograd {
 struct RecurrentResult;
@@ -41,42 +39,30 @@ struct RAMET_API RNNOptionsBase {
 };
 }  // namespace detail
 
+// What the options of all three have: setters that return Options.
+#define RAMET_RECURRENT_OPTIONS(Options)                      \
+  Options(int64_t input_size, int64_t hidden_size)            \
+      : input_size_(input_size), hidden_size_(hidden_size) {} \
+  RAMET_ARG(int64_t, input_size);                             \
+  RAMET_ARG(int64_t, hidden_size);                            \
+  RAMET_ARG(int64_t, num_layers) = 1;                         \
+  RAMET_ARG(bool, bias) = true;                               \
+  RAMET_ARG(bool, batch_first) = false;                       \
+  RAMET_ARG(double, dropout) = 0.0;                           \
+  RAMET_ARG(bool, bidirectional) = false;
 struct RAMET_API RNNOptions {
   using nonlinearity_t = OneOf<enumtype::kTanh, enumtype::kReLU>;
-  RNNOptions(int64_t input_size, int64_t hidden_size)
-      : input_size_(input_size), hidden_size_(hidden_size) {}
-  RAMET_ARG(int64_t, input_size);
-  RAMET_ARG(int64_t, hidden_size);
-  RAMET_ARG(int64_t, num_layers) = 1;
+  RAMET_RECURRENT_OPTIONS(RNNOptions)
   RAMET_ARG(nonlinearity_t, nonlinearity) = kTanh;
-  RAMET_ARG(bool, bias) = true;
-  RAMET_ARG(bool, batch_first) = false;
-  RAMET_ARG(double, dropout) = 0.0;
-  RAMET_ARG(bool, bidirectional) = false;
 };
 struct RAMET_API LSTMOptions {
-  LSTMOptions(int64_t input_size, int64_t hidden_size)
-      : input_size_(input_size), hidden_size_(hidden_size) {}
-  RAMET_ARG(int64_t, input_size);
-  RAMET_ARG(int64_t, hidden_size);
-  RAMET_ARG(int64_t, num_layers) = 1;
-  RAMET_ARG(bool, bias) = true;
-  RAMET_ARG(bool, batch_first) = false;
-  RAMET_ARG(double, dropout) = 0.0;
-  RAMET_ARG(bool, bidirectional) = false;
+  RAMET_RECURRENT_OPTIONS(LSTMOptions)
   RAMET_ARG(int64_t, proj_size) = 0;
 };
 struct RAMET_API GRUOptions {
-  GRUOptions(int64_t input_size, int64_t hidden_size)
-      : input_size_(input_size), hidden_size_(hidden_size) {}
-  RAMET_ARG(int64_t, input_size);
-  RAMET_ARG(int64_t, hidden_size);
-  RAMET_ARG(int64_t, num_layers) = 1;
-  RAMET_ARG(bool, bias) = true;
-  RAMET_ARG(bool, batch_first) = false;
-  RAMET_ARG(double, dropout) = 0.0;
-  RAMET_ARG(bool, bidirectional) = false;
+  RAMET_RECURRENT_OPTIONS(GRUOptions)
 };
+#undef RAMET_RECURRENT_OPTIONS
 
 namespace detail {
 
@@ -84,12 +70,12 @@ namespace detail {
 /// _l0_reverse, _l1, ... Their sizes are [gates * hidden, features]. The gates have LibTorch's
 /// order: i, f, g, o of an LSTM, r, z, n of a GRU. Values are drawn from uniform(-1, 1) /
 /// sqrt(hidden_size).
-template <class Derived> class RAMET_API RNNImplBase : public Cloneable<Derived> {
+template <class Derived, class Options>
+class RAMET_API RNNImplBase : public ListedModule<Derived, Options> {
  public:
-  explicit RNNImplBase(const RNNOptionsBase& options_);
+  RNNImplBase(const RNNOptionsBase& base, const Options& options_);
   void reset() override;
   void reset_parameters();
-  void pretty_print(std::ostream& stream) const override;
   /// Does nothing: weights need no common memory here.
   void flatten_parameters() {}
   /// In the order above, those that there are.
@@ -116,7 +102,7 @@ template <class Derived> class RAMET_API RNNImplBase : public Cloneable<Derived>
 }  // namespace detail
 
 /// An Elman network: h' = tanh(W x + b + W_h h + b_h), or relu.
-class RAMET_API RNNImpl : public detail::RNNImplBase<RNNImpl> {
+class RAMET_API RNNImpl : public detail::RNNImplBase<RNNImpl, RNNOptions> {
  public:
   RNNImpl(int64_t input_size, int64_t hidden_size) : RNNImpl(RNNOptions(input_size, hidden_size)) {}
   explicit RNNImpl(const RNNOptions& options_);
@@ -129,17 +115,14 @@ class RAMET_API RNNImpl : public detail::RNNImplBase<RNNImpl> {
   std::tuple<utils::rnn::PackedSequence, Tensor> forward_with_packed_input(
       const utils::rnn::PackedSequence& packed_input, Tensor hx = {});
 
-  RNNOptions options;
-
  protected:
   RAMET_FORWARD_DEFAULT_ARGS_ELSEWHERE();
 };
-extern template class Cloneable<RNNImpl>;
-extern template class detail::RNNImplBase<RNNImpl>;
-RAMET_MODULE(RNN);
+extern template class detail::RNNImplBase<RNNImpl, RNNOptions>;
+RAMET_LISTED_MODULE(RNN, RNNOptions)
 
 /// Long short-term memory (Hochreiter and Schmidhuber 1997).
-class RAMET_API LSTMImpl : public detail::RNNImplBase<LSTMImpl> {
+class RAMET_API LSTMImpl : public detail::RNNImplBase<LSTMImpl, LSTMOptions> {
  public:
   /// h and c.
   using States = std::tuple<Tensor, Tensor>;
@@ -151,17 +134,14 @@ class RAMET_API LSTMImpl : public detail::RNNImplBase<LSTMImpl> {
   std::tuple<utils::rnn::PackedSequence, States> forward_with_packed_input(
       const utils::rnn::PackedSequence& packed_input, std::optional<States> hx_opt = {});
 
-  LSTMOptions options;
-
  protected:
   RAMET_FORWARD_DEFAULT_ARGS_ELSEWHERE();
 };
-extern template class Cloneable<LSTMImpl>;
-extern template class detail::RNNImplBase<LSTMImpl>;
-RAMET_MODULE(LSTM);
+extern template class detail::RNNImplBase<LSTMImpl, LSTMOptions>;
+RAMET_LISTED_MODULE(LSTM, LSTMOptions)
 
 /// Gated recurrent units (Cho et al. 2014).
-class RAMET_API GRUImpl : public detail::RNNImplBase<GRUImpl> {
+class RAMET_API GRUImpl : public detail::RNNImplBase<GRUImpl, GRUOptions> {
  public:
   GRUImpl(int64_t input_size, int64_t hidden_size) : GRUImpl(GRUOptions(input_size, hidden_size)) {}
   explicit GRUImpl(const GRUOptions& options_);
@@ -170,13 +150,10 @@ class RAMET_API GRUImpl : public detail::RNNImplBase<GRUImpl> {
   std::tuple<utils::rnn::PackedSequence, Tensor> forward_with_packed_input(
       const utils::rnn::PackedSequence& packed_input, Tensor hx = {});
 
-  GRUOptions options;
-
  protected:
   RAMET_FORWARD_DEFAULT_ARGS_ELSEWHERE();
 };
-extern template class Cloneable<GRUImpl>;
-extern template class detail::RNNImplBase<GRUImpl>;
-RAMET_MODULE(GRU);
+extern template class detail::RNNImplBase<GRUImpl, GRUOptions>;
+RAMET_LISTED_MODULE(GRU, GRUOptions)
 
 }  // namespace ramet::nn

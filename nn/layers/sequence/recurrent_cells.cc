@@ -1,12 +1,10 @@
 #include "nn/layers/sequence/recurrent_cells.h"
 
-#include <ostream>
-
 #include "autograd/ops/layers/recurrent_internal.h"
 #include "autograd/ops/make/factory.h"
 #include "autograd/ops/shape/view.h"
 #include "nn/layers/sequence/recurrent_internal.h"
-#include "nn/module/class_name.h"
+#include "nn/module/listed_module_internal.h"
 #include "runtime/base/checked_size.h"
 
 namespace ramet::nn {
@@ -27,13 +25,14 @@ autograd::RecurrentCell cell_of(const RNNCellOptionsBase& o, bool relu) {
 
 }  // namespace
 
-template <class Derived>
-RNNCellImplBase<Derived>::RNNCellImplBase(const RNNCellOptionsBase& options_)
-    : options_base(options_) {
+template <class Derived, class Options>
+RNNCellImplBase<Derived, Options>::RNNCellImplBase(const Options& options_, int64_t num_chunks)
+    : RNNCellImplBase::ListedModule(options_),
+      options_base(options_.input_size(), options_.hidden_size(), options_.bias(), num_chunks) {
   RNNCellImplBase::reset();
 }
 
-template <class Derived> void RNNCellImplBase<Derived>::reset() {
+template <class Derived, class Options> void RNNCellImplBase<Derived, Options>::reset() {
   const RNNCellOptionsBase& o = options_base;
   RAMET_CHECK(o.input_size() >= 0 && o.hidden_size() > 0, name_of(o), "sizes: got input_size ",
               o.input_size(), " and hidden_size ", o.hidden_size(), ", expected positive ones");
@@ -49,23 +48,15 @@ template <class Derived> void RNNCellImplBase<Derived>::reset() {
   reset_parameters();
 }
 
-template <class Derived> void RNNCellImplBase<Derived>::reset_parameters() {
+template <class Derived, class Options> void RNNCellImplBase<Derived, Options>::reset_parameters() {
   reset_recurrent(this->parameters(), options_base.hidden_size());
 }
 
-template <class Derived> void RNNCellImplBase<Derived>::pretty_print(std::ostream& stream) const {
-  const RNNCellOptionsBase& o = options_base;
-  stream << qualified(std::string("nn::") + name_of(o)) << "(" << o.input_size() << ", "
-         << o.hidden_size();
-  if (!o.bias()) stream << ", bias=" << std::boolalpha << false;
-  const std::string nonlinearity = get_nonlinearity_str();
-  if (!nonlinearity.empty() && nonlinearity != "kTanh") stream << ", nonlinearity=" << nonlinearity;
-  stream << ")";
-}
-
-template <class Derived>
-std::pair<Tensor, Tensor> RNNCellImplBase<Derived>::step(const Tensor& input, const Tensor& hidden,
-                                                         const Tensor& cell, bool relu) const {
+template <class Derived, class Options>
+std::pair<Tensor, Tensor> RNNCellImplBase<Derived, Options>::step(const Tensor& input,
+                                                                  const Tensor& hidden,
+                                                                  const Tensor& cell,
+                                                                  bool relu) const {
   const RNNCellOptionsBase& o = options_base;
   const char* const op = name_of(o);
   RAMET_CHECK(input.defined() && (input.dim() == 1 || input.dim() == 2), op,
@@ -87,9 +78,9 @@ std::pair<Tensor, Tensor> RNNCellImplBase<Derived>::step(const Tensor& input, co
   return {back(after.hidden), back(after.cell)};
 }
 
-template class RNNCellImplBase<RNNCellImpl>;
-template class RNNCellImplBase<LSTMCellImpl>;
-template class RNNCellImplBase<GRUCellImpl>;
+template class RNNCellImplBase<RNNCellImpl, RNNCellOptions>;
+template class RNNCellImplBase<LSTMCellImpl, LSTMCellOptions>;
+template class RNNCellImplBase<GRUCellImpl, GRUCellOptions>;
 
 }  // namespace detail
 
@@ -98,35 +89,27 @@ RAMET_DEFINE_FORWARD_DEFAULT_ARGS(LSTMCellImpl,
                                   {1, AnyValue(std::optional<std::tuple<Tensor, Tensor>>())})
 RAMET_DEFINE_FORWARD_DEFAULT_ARGS(GRUCellImpl, {1, AnyValue(Tensor())})
 
-template class Cloneable<RNNCellImpl>;
-template class Cloneable<LSTMCellImpl>;
-template class Cloneable<GRUCellImpl>;
+RAMET_FIELDS(RNNCell, {"input_size", &o.input_size(), kBare},
+             {"hidden_size", &o.hidden_size(), kBare}, {"bias", &o.bias(), kIfChanged},
+             {"nonlinearity", &o.nonlinearity(), kIfChanged})
+RAMET_FIELDS(LSTMCell, {"input_size", &o.input_size(), kBare},
+             {"hidden_size", &o.hidden_size(), kBare}, {"bias", &o.bias(), kIfChanged})
+RAMET_FIELDS(GRUCell, {"input_size", &o.input_size(), kBare},
+             {"hidden_size", &o.hidden_size(), kBare}, {"bias", &o.bias(), kIfChanged})
 
-RNNCellImpl::RNNCellImpl(const RNNCellOptions& o)
-    : detail::RNNCellImplBase<RNNCellImpl>(
-          detail::RNNCellOptionsBase(o.input_size(), o.hidden_size(), o.bias(), 1)),
-      options(o) {}
+RNNCellImpl::RNNCellImpl(const RNNCellOptions& o) : RNNCellImplBase(o, 1) {}
 Tensor RNNCellImpl::forward(const Tensor& input, const Tensor& hx) {
   return step(input, hx, {}, holds_alternative<enumtype::kReLU>(options.nonlinearity())).first;
 }
-std::string RNNCellImpl::get_nonlinearity_str() const {
-  return enumtype::get_enum_name(options.nonlinearity());
-}
 
-LSTMCellImpl::LSTMCellImpl(const LSTMCellOptions& o)
-    : detail::RNNCellImplBase<LSTMCellImpl>(
-          detail::RNNCellOptionsBase(o.input_size(), o.hidden_size(), o.bias(), 4)),
-      options(o) {}
+LSTMCellImpl::LSTMCellImpl(const LSTMCellOptions& o) : RNNCellImplBase(o, 4) {}
 std::tuple<Tensor, Tensor> LSTMCellImpl::forward(const Tensor& input,
                                                  std::optional<std::tuple<Tensor, Tensor>> hx_opt) {
   const auto [hidden, cell] = hx_opt.value_or(std::tuple<Tensor, Tensor>());
   return step(input, hidden, cell);
 }
 
-GRUCellImpl::GRUCellImpl(const GRUCellOptions& o)
-    : detail::RNNCellImplBase<GRUCellImpl>(
-          detail::RNNCellOptionsBase(o.input_size(), o.hidden_size(), o.bias(), 3)),
-      options(o) {}
+GRUCellImpl::GRUCellImpl(const GRUCellOptions& o) : RNNCellImplBase(o, 3) {}
 Tensor GRUCellImpl::forward(const Tensor& input, const Tensor& hx) {
   return step(input, hx, {}).first;
 }

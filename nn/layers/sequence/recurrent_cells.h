@@ -6,10 +6,8 @@
 #include <utility>
 
 #include "nn/module/any_module.h"
-#include "nn/module/arg.h"
-#include "nn/module/cloneable.h"
 #include "nn/module/enum.h"
-#include "nn/module/module_holder.h"
+#include "nn/module/listed_module.h"
 
 namespace ramet::nn {
 
@@ -25,41 +23,37 @@ struct RAMET_API RNNCellOptionsBase {
 };
 }  // namespace detail
 
+// What the options of all three have.
+#define RAMET_CELL_OPTIONS(Options)                           \
+  Options(int64_t input_size, int64_t hidden_size)            \
+      : input_size_(input_size), hidden_size_(hidden_size) {} \
+  RAMET_ARG(int64_t, input_size);                             \
+  RAMET_ARG(int64_t, hidden_size);                            \
+  RAMET_ARG(bool, bias) = true;
 struct RAMET_API RNNCellOptions {
   using nonlinearity_t = OneOf<enumtype::kTanh, enumtype::kReLU>;
-  RNNCellOptions(int64_t input_size, int64_t hidden_size)
-      : input_size_(input_size), hidden_size_(hidden_size) {}
-  RAMET_ARG(int64_t, input_size);
-  RAMET_ARG(int64_t, hidden_size);
-  RAMET_ARG(bool, bias) = true;
+  RAMET_CELL_OPTIONS(RNNCellOptions)
   RAMET_ARG(nonlinearity_t, nonlinearity) = kTanh;
 };
 struct RAMET_API LSTMCellOptions {
-  LSTMCellOptions(int64_t input_size, int64_t hidden_size)
-      : input_size_(input_size), hidden_size_(hidden_size) {}
-  RAMET_ARG(int64_t, input_size);
-  RAMET_ARG(int64_t, hidden_size);
-  RAMET_ARG(bool, bias) = true;
+  RAMET_CELL_OPTIONS(LSTMCellOptions)
 };
 struct RAMET_API GRUCellOptions {
-  GRUCellOptions(int64_t input_size, int64_t hidden_size)
-      : input_size_(input_size), hidden_size_(hidden_size) {}
-  RAMET_ARG(int64_t, input_size);
-  RAMET_ARG(int64_t, hidden_size);
-  RAMET_ARG(bool, bias) = true;
+  RAMET_CELL_OPTIONS(GRUCellOptions)
 };
+#undef RAMET_CELL_OPTIONS
 
 namespace detail {
 
 /// weight_ih [gates, input_size], weight_hh [gates, hidden_size] and biases [gates], with
 /// LibTorch's order of gates, drawn from uniform(-1, 1) / sqrt(hidden_size). input: [batch,
 /// input_size] or [input_size]; states: [batch, hidden_size] or [hidden_size], zeros by default.
-template <class Derived> class RAMET_API RNNCellImplBase : public Cloneable<Derived> {
+template <class Derived, class Options>
+class RAMET_API RNNCellImplBase : public ListedModule<Derived, Options> {
  public:
-  explicit RNNCellImplBase(const RNNCellOptionsBase& options_);
+  RNNCellImplBase(const Options& options_, int64_t num_chunks);
   void reset() override;
   void reset_parameters();
-  void pretty_print(std::ostream& stream) const override;
 
   RNNCellOptionsBase options_base;
   Tensor weight_ih, weight_hh, bias_ih, bias_hh;
@@ -68,14 +62,13 @@ template <class Derived> class RAMET_API RNNCellImplBase : public Cloneable<Deri
   /// The states after the step; cell: of an LSTM, else undefined.
   std::pair<Tensor, Tensor> step(const Tensor& input, const Tensor& hidden, const Tensor& cell,
                                  bool relu = false) const;
-  virtual std::string get_nonlinearity_str() const { return ""; }
 };
 
 }  // namespace detail
 
 /// One step of an RNN (functional form: rnn_tanh_cell, rnn_relu_cell): input (N, input_size) or
 /// (input_size), state (N, hidden_size) or (hidden_size), zeros where none is given.
-class RAMET_API RNNCellImpl : public detail::RNNCellImplBase<RNNCellImpl> {
+class RAMET_API RNNCellImpl : public detail::RNNCellImplBase<RNNCellImpl, RNNCellOptions> {
  public:
   RNNCellImpl(int64_t input_size, int64_t hidden_size)
       : RNNCellImpl(RNNCellOptions(input_size, hidden_size)) {}
@@ -83,19 +76,15 @@ class RAMET_API RNNCellImpl : public detail::RNNCellImplBase<RNNCellImpl> {
   /// The new hidden state.
   Tensor forward(const Tensor& input, const Tensor& hx = {});
 
-  RNNCellOptions options;
-
  protected:
   RAMET_FORWARD_DEFAULT_ARGS_ELSEWHERE();
-  std::string get_nonlinearity_str() const override;
 };
-extern template class Cloneable<RNNCellImpl>;
-extern template class detail::RNNCellImplBase<RNNCellImpl>;
-RAMET_MODULE(RNNCell);
+extern template class detail::RNNCellImplBase<RNNCellImpl, RNNCellOptions>;
+RAMET_LISTED_MODULE(RNNCell, RNNCellOptions)
 
 /// One step of an LSTM (functional form: lstm_cell): input (N, input_size) or (input_size), states
 /// (N, hidden_size) or (hidden_size), zeros where none are given.
-class RAMET_API LSTMCellImpl : public detail::RNNCellImplBase<LSTMCellImpl> {
+class RAMET_API LSTMCellImpl : public detail::RNNCellImplBase<LSTMCellImpl, LSTMCellOptions> {
  public:
   LSTMCellImpl(int64_t input_size, int64_t hidden_size)
       : LSTMCellImpl(LSTMCellOptions(input_size, hidden_size)) {}
@@ -104,18 +93,15 @@ class RAMET_API LSTMCellImpl : public detail::RNNCellImplBase<LSTMCellImpl> {
   std::tuple<Tensor, Tensor> forward(const Tensor& input,
                                      std::optional<std::tuple<Tensor, Tensor>> hx_opt = {});
 
-  LSTMCellOptions options;
-
  protected:
   RAMET_FORWARD_DEFAULT_ARGS_ELSEWHERE();
 };
-extern template class Cloneable<LSTMCellImpl>;
-extern template class detail::RNNCellImplBase<LSTMCellImpl>;
-RAMET_MODULE(LSTMCell);
+extern template class detail::RNNCellImplBase<LSTMCellImpl, LSTMCellOptions>;
+RAMET_LISTED_MODULE(LSTMCell, LSTMCellOptions)
 
 /// One step of a GRU (functional form: gru_cell): input (N, input_size) or (input_size), state (N,
 /// hidden_size) or (hidden_size), zeros where none is given.
-class RAMET_API GRUCellImpl : public detail::RNNCellImplBase<GRUCellImpl> {
+class RAMET_API GRUCellImpl : public detail::RNNCellImplBase<GRUCellImpl, GRUCellOptions> {
  public:
   GRUCellImpl(int64_t input_size, int64_t hidden_size)
       : GRUCellImpl(GRUCellOptions(input_size, hidden_size)) {}
@@ -123,13 +109,10 @@ class RAMET_API GRUCellImpl : public detail::RNNCellImplBase<GRUCellImpl> {
   /// The new hidden state.
   Tensor forward(const Tensor& input, const Tensor& hx = {});
 
-  GRUCellOptions options;
-
  protected:
   RAMET_FORWARD_DEFAULT_ARGS_ELSEWHERE();
 };
-extern template class Cloneable<GRUCellImpl>;
-extern template class detail::RNNCellImplBase<GRUCellImpl>;
-RAMET_MODULE(GRUCell);
+extern template class detail::RNNCellImplBase<GRUCellImpl, GRUCellOptions>;
+RAMET_LISTED_MODULE(GRUCell, GRUCellOptions)
 
 }  // namespace ramet::nn

@@ -1,6 +1,7 @@
 #include "nn/layers/sequence/transformer_layers.h"
 
 #include "nn/functional/functional.h"
+#include "nn/module/field_internal.h"
 
 namespace ramet::nn {
 
@@ -121,6 +122,17 @@ RAMET_DEFINE_FORWARD_DEFAULT_ARGS(TransformerDecoderLayerImpl, {2, AnyValue(Tens
                                   {3, AnyValue(Tensor())}, {4, AnyValue(Tensor())},
                                   {5, AnyValue(Tensor())}, {6, AnyValue(false)},
                                   {7, AnyValue(false)})
+
+std::vector<detail::Field> TransformerEncoderLayerImpl::fields(TransformerEncoderLayerOptions& o) {
+  using namespace detail;
+  return {{"d_model", &o.d_model(), kCount},
+          {"nhead", &o.nhead(), kCount},
+          {"dim_feedforward", &o.dim_feedforward(), kPositive},
+          {"dropout", &o.dropout()},
+          {"activation", &o.activation()},
+          {"batch_first", &o.batch_first()},
+          {"norm_first", &o.norm_first()}};
+}
 
 template class Cloneable<TransformerEncoderLayerImpl>;
 template class Cloneable<TransformerDecoderLayerImpl>;

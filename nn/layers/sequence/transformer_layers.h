@@ -58,6 +58,11 @@ class RAMET_API TransformerEncoderLayerImpl : public Cloneable<TransformerEncode
   Tensor forward(const Tensor& src, const Tensor& src_mask = {},
                  const Tensor& src_key_padding_mask = {}, bool is_causal = false);
 
+  // Its options have a list (nn/module/listed_module.h).
+  using options_t = TransformerEncoderLayerOptions;
+  /// The list.
+  static std::vector<detail::Field> fields(TransformerEncoderLayerOptions& options);
+
   TransformerEncoderLayerOptions options;
   /// Its parts; dropout1, norm1 and so on belong to its first part, attention, and the next ones:
   MultiheadAttention self_attn = nullptr;

@@ -225,9 +225,8 @@ TEST_F(CInterface, EveryModuleIsThatOfCxx) {
       EXPECT_TRUE(equal(output(got, x.clone()), y));
     }
   }
-  for (const auto* list : {&c::row_layers(), &c::plane_layers()})
-    for (const c::Layer& layer : *list)
-      EXPECT_TRUE(seen.count(layer.type)) << "no row for " << layer.type;
+  for (const c::Layer& layer : c::all_layers())
+    EXPECT_TRUE(seen.count(layer.type)) << "no row for " << layer.type;
 }
 
 // ---- memory -------------------------------------------------------------------------------------

@@ -50,3 +50,11 @@ template <class Derived> class RAMET_API ListedModule<Derived, void> : public Cl
     __VA_ARGS__                                                                   \
   };                                                                              \
   RAMET_LISTED_MODULE(Name, Options)
+/// A whole module of the class template Base<args..., NameImpl>, whose base is ListedModule.
+#define RAMET_LAYER_FROM(Name, Options, Base, ...)                    \
+  class RAMET_API Name##Impl : public Base<__VA_ARGS__, Name##Impl> { \
+   public:                                                            \
+    using Base<__VA_ARGS__, Name##Impl>::Base;                        \
+  };                                                                  \
+  extern template class Base<__VA_ARGS__, Name##Impl>;                \
+  RAMET_LISTED_MODULE(Name, Options)

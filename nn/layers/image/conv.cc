@@ -74,10 +74,6 @@ template <size_t D, class Derived> void ConvNdImpl<D, Derived>::reset_parameters
   detail::start_convolution(weight, bias);
 }
 
-template class ConvNdImpl<1, Conv1dImpl>;
-template class ConvNdImpl<2, Conv2dImpl>;
-template class ConvNdImpl<3, Conv3dImpl>;
-
 namespace {
 
 // conv of the input, or of the input padded by padding_mode; conv itself then adds no padding.
@@ -111,14 +107,15 @@ Tensor padded(const ConvOptions<D>& o, const Tensor& input, const Tensor& weight
 
 }  // namespace
 
-#define RAMET_CONV(D)                                                                         \
-  Conv##D##dImpl::Conv##D##dImpl(int64_t in_channels, int64_t out_channels,                   \
-                                 ExpandingArray<D> kernel_size)                               \
-      : Conv##D##dImpl(Conv##D##dOptions(in_channels, out_channels, kernel_size)) {}          \
-  Conv##D##dImpl::Conv##D##dImpl(const Conv##D##dOptions& options_) : ConvNdImpl(options_) {} \
-  Tensor Conv##D##dImpl::forward(const Tensor& input) {                                       \
-    return padded<D>(options, input, weight, bias, functional::detail::conv##D##d);           \
-  }                                                                                           \
+template <size_t D, class Derived> Tensor ConvNdImpl<D, Derived>::forward(const Tensor& input) {
+  using namespace functional::detail;
+  if constexpr (D == 1) return padded<D>(options, input, weight, bias, conv1d);
+  else if constexpr (D == 2) return padded<D>(options, input, weight, bias, conv2d);
+  else return padded<D>(options, input, weight, bias, conv3d);
+}
+
+#define RAMET_CONV(D)                           \
+  template class ConvNdImpl<D, Conv##D##dImpl>; \
   RAMET_FIELDS(Conv##D##d, conv_fields(o))
 RAMET_CONV(1)
 RAMET_CONV(2)

@@ -59,42 +59,21 @@ template <size_t D, class Derived>
 class RAMET_API ConvNdImpl : public detail::ListedModule<Derived, ConvOptions<D>> {
  public:
   using detail::ListedModule<Derived, ConvOptions<D>>::options;
+  ConvNdImpl(int64_t in_channels, int64_t out_channels, ExpandingArray<D> kernel_size)
+      : ConvNdImpl(ConvOptions<D>(in_channels, out_channels, kernel_size)) {}
   explicit ConvNdImpl(const ConvOptions<D>& options_);
   void reset() override;
   void reset_parameters();
+  Tensor forward(const Tensor& input);
 
   Tensor weight, bias;
 };
 
 /// (N, C, L) or (C, L).
-class RAMET_API Conv1dImpl : public ConvNdImpl<1, Conv1dImpl> {
- public:
-  Conv1dImpl(int64_t in_channels, int64_t out_channels, ExpandingArray<1> kernel_size);
-  explicit Conv1dImpl(const Conv1dOptions& options_);
-  Tensor forward(const Tensor& input);
-};
-RAMET_LISTED_MODULE(Conv1d, Conv1dOptions)
-
+RAMET_LAYER_FROM(Conv1d, Conv1dOptions, ConvNdImpl, 1)
 /// (N, C, H, W) or (C, H, W).
-class RAMET_API Conv2dImpl : public ConvNdImpl<2, Conv2dImpl> {
- public:
-  Conv2dImpl(int64_t in_channels, int64_t out_channels, ExpandingArray<2> kernel_size);
-  explicit Conv2dImpl(const Conv2dOptions& options_);
-  Tensor forward(const Tensor& input);
-};
-RAMET_LISTED_MODULE(Conv2d, Conv2dOptions)
-
+RAMET_LAYER_FROM(Conv2d, Conv2dOptions, ConvNdImpl, 2)
 /// (N, C, D, H, W) or (C, D, H, W).
-class RAMET_API Conv3dImpl : public ConvNdImpl<3, Conv3dImpl> {
- public:
-  Conv3dImpl(int64_t in_channels, int64_t out_channels, ExpandingArray<3> kernel_size);
-  explicit Conv3dImpl(const Conv3dOptions& options_);
-  Tensor forward(const Tensor& input);
-};
-RAMET_LISTED_MODULE(Conv3d, Conv3dOptions)
-
-extern template class ConvNdImpl<1, Conv1dImpl>;
-extern template class ConvNdImpl<2, Conv2dImpl>;
-extern template class ConvNdImpl<3, Conv3dImpl>;
+RAMET_LAYER_FROM(Conv3d, Conv3dOptions, ConvNdImpl, 3)
 
 }  // namespace ramet::nn

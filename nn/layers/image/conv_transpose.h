@@ -59,18 +59,9 @@ class RAMET_API ConvTransposeNdImpl
 };
 
 // Inputs (N, C, ...) or (C, ...).
-#define RAMET_CONV_TRANSPOSE(D)                                                 \
-  class RAMET_API ConvTranspose##D##dImpl                                       \
-      : public ConvTransposeNdImpl<D, ConvTranspose##D##dImpl> {                \
-   public:                                                                      \
-    using ConvTransposeNdImpl<D, ConvTranspose##D##dImpl>::ConvTransposeNdImpl; \
-  };                                                                            \
-  extern template class ConvTransposeNdImpl<D, ConvTranspose##D##dImpl>;        \
-  RAMET_LISTED_MODULE(ConvTranspose##D##d, ConvTransposeOptions<D>)
-RAMET_CONV_TRANSPOSE(1)
-RAMET_CONV_TRANSPOSE(2)
-RAMET_CONV_TRANSPOSE(3)
-#undef RAMET_CONV_TRANSPOSE
+RAMET_LAYER_FROM(ConvTranspose1d, ConvTranspose1dOptions, ConvTransposeNdImpl, 1)
+RAMET_LAYER_FROM(ConvTranspose2d, ConvTranspose2dOptions, ConvTransposeNdImpl, 2)
+RAMET_LAYER_FROM(ConvTranspose3d, ConvTranspose3dOptions, ConvTransposeNdImpl, 3)
 
 namespace functional {
 

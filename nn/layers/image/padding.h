@@ -42,14 +42,9 @@ template <size_t D> struct ConstantPadOptions {
   RAMET_PAD_OF(Kind, 1)                                                                 \
   RAMET_PAD_OF(Kind, 2)                                                                 \
   RAMET_PAD_OF(Kind, 3)
-#define RAMET_PAD_OF(Kind, D)                                             \
-  using Kind##D##dOptions = Kind##Options<D>;                             \
-  class RAMET_API Kind##D##dImpl : public Kind##Impl<D, Kind##D##dImpl> { \
-   public:                                                                \
-    using Kind##Impl<D, Kind##D##dImpl>::Kind##Impl;                      \
-  };                                                                      \
-  extern template class Kind##Impl<D, Kind##D##dImpl>;                    \
-  RAMET_LISTED_MODULE(Kind##D##d, Kind##D##dOptions)
+#define RAMET_PAD_OF(Kind, D)                 \
+  using Kind##D##dOptions = Kind##Options<D>; \
+  RAMET_LAYER_FROM(Kind##D##d, Kind##D##dOptions, Kind##Impl, D)
 /// Mirrored at the border elements.
 RAMET_PAD(ReflectionPad, (ExpandingArray<D * 2> padding), (padding))
 /// The border elements, repeated.

@@ -100,23 +100,16 @@ class RAMET_API AdaptiveMaxPoolImpl
   std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input);
 };
 
-// The module of D dimensions, and its base.
-#define RAMET_POOL(Kind, D, ...)                        \
-  class RAMET_API Kind##D##dImpl : public __VA_ARGS__ { \
-   public:                                              \
-    using Kind##Impl::Kind##Impl;                       \
-  };                                                    \
-  extern template class __VA_ARGS__;                    \
-  RAMET_LISTED_MODULE(Kind##D##d, Kind##D##dOptions)
-#define RAMET_POOLS(D, Size)                                                                 \
-  RAMET_POOL(MaxPool, D, MaxPoolImpl<D, MaxPool##D##dImpl>)                                  \
-  RAMET_POOL(AvgPool, D, AvgPoolImpl<D, AvgPool##D##dImpl>)                                  \
-  RAMET_POOL(AdaptiveAvgPool, D, AdaptiveAvgPoolImpl<D, Size<D>, AdaptiveAvgPool##D##dImpl>) \
-  RAMET_POOL(AdaptiveMaxPool, D, AdaptiveMaxPoolImpl<D, Size<D>, AdaptiveMaxPool##D##dImpl>)
+#define RAMET_POOLS(D, Size)                                                                    \
+  RAMET_LAYER_FROM(MaxPool##D##d, MaxPool##D##dOptions, MaxPoolImpl, D)                         \
+  RAMET_LAYER_FROM(AvgPool##D##d, AvgPool##D##dOptions, AvgPoolImpl, D)                         \
+  RAMET_LAYER_FROM(AdaptiveAvgPool##D##d, AdaptiveAvgPool##D##dOptions, AdaptiveAvgPoolImpl, D, \
+                   Size<D>)                                                                     \
+  RAMET_LAYER_FROM(AdaptiveMaxPool##D##d, AdaptiveMaxPool##D##dOptions, AdaptiveMaxPoolImpl, D, \
+                   Size<D>)
 RAMET_POOLS(1, ExpandingArray)
 RAMET_POOLS(2, ExpandingArrayWithOptionalElem)
 RAMET_POOLS(3, ExpandingArrayWithOptionalElem)
-#undef RAMET_POOL
 #undef RAMET_POOLS
 
 }  // namespace ramet::nn

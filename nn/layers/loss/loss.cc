@@ -34,7 +34,7 @@ Tensor BCELossImpl::forward(const Tensor& input, const Tensor& target) {
   return functional::binary_cross_entropy(input, target, options);
 }
 
-BCEWithLogitsLossImpl::BCEWithLogitsLossImpl(BCEWithLogitsLossOptions options_)
+BCEWithLogitsLossImpl::BCEWithLogitsLossImpl(const BCEWithLogitsLossOptions& options_)
     : ListedModule(options_) {
   BCEWithLogitsLossImpl::reset();
 }
@@ -47,14 +47,16 @@ Tensor BCEWithLogitsLossImpl::forward(const Tensor& input, const Tensor& target)
                                                               options.reduction(), pos_weight);
 }
 
-NLLLossImpl::NLLLossImpl(NLLLossOptions options_) : ListedModule(options_) { NLLLossImpl::reset(); }
+NLLLossImpl::NLLLossImpl(const NLLLossOptions& options_) : ListedModule(options_) {
+  NLLLossImpl::reset();
+}
 void NLLLossImpl::reset() { weight = register_buffer("weight", own(options.weight())); }
 Tensor NLLLossImpl::forward(const Tensor& input, const Tensor& target) {
   return functional::detail::nll_loss(input, target, weight, options.ignore_index(),
                                       options.reduction());
 }
 
-CrossEntropyLossImpl::CrossEntropyLossImpl(CrossEntropyLossOptions options_)
+CrossEntropyLossImpl::CrossEntropyLossImpl(const CrossEntropyLossOptions& options_)
     : ListedModule(options_) {
   CrossEntropyLossImpl::reset();
 }

@@ -82,37 +82,22 @@ RAMET_LISTED_MODULE(SmoothL1Loss, SmoothL1LossOptions)
 RAMET_LAYER(BCELoss, BCELossOptions, Tensor forward(const Tensor& input, const Tensor& target);)
 
 /// BCELoss of sigmoid(x), computed without overflow. `weight` and `pos_weight` become buffers.
-class RAMET_API BCEWithLogitsLossImpl
-    : public detail::ListedModule<BCEWithLogitsLossImpl, BCEWithLogitsLossOptions> {
- public:
-  explicit BCEWithLogitsLossImpl(BCEWithLogitsLossOptions options_ = {});
-  void reset() override;
-  Tensor forward(const Tensor& input, const Tensor& target);
-  Tensor weight, pos_weight;
-};
-RAMET_LISTED_MODULE(BCEWithLogitsLoss, BCEWithLogitsLossOptions)
+RAMET_LAYER(BCEWithLogitsLoss, BCEWithLogitsLossOptions,
+            explicit BCEWithLogitsLossImpl(const BCEWithLogitsLossOptions& options_ = {});
+            void reset() override; Tensor forward(const Tensor& input, const Tensor& target);
+            Tensor weight, pos_weight;)
 
 /// -weight[y] x[y] of log-probabilities x: (N, C, *), classes y: (N, *). The mean is weighted;
 /// `weight` becomes a buffer.
-class RAMET_API NLLLossImpl : public detail::ListedModule<NLLLossImpl, NLLLossOptions> {
- public:
-  explicit NLLLossImpl(NLLLossOptions options_ = {});
-  void reset() override;
-  Tensor forward(const Tensor& input, const Tensor& target);
-  Tensor weight;
-};
-RAMET_LISTED_MODULE(NLLLoss, NLLLossOptions)
+RAMET_LAYER(NLLLoss, NLLLossOptions, explicit NLLLossImpl(const NLLLossOptions& options_ = {});
+            void reset() override; Tensor forward(const Tensor& input, const Tensor& target);
+            Tensor weight;)
 
 /// NLLLoss of log_softmax(x). The target is classes or, with the input's shape, probabilities.
 /// `weight` becomes a buffer.
-class RAMET_API CrossEntropyLossImpl
-    : public detail::ListedModule<CrossEntropyLossImpl, CrossEntropyLossOptions> {
- public:
-  explicit CrossEntropyLossImpl(CrossEntropyLossOptions options_ = {});
-  void reset() override;
-  Tensor forward(const Tensor& input, const Tensor& target);
-  Tensor weight;
-};
-RAMET_LISTED_MODULE(CrossEntropyLoss, CrossEntropyLossOptions)
+RAMET_LAYER(CrossEntropyLoss, CrossEntropyLossOptions,
+            explicit CrossEntropyLossImpl(const CrossEntropyLossOptions& options_ = {});
+            void reset() override; Tensor forward(const Tensor& input, const Tensor& target);
+            Tensor weight;)
 
 }  // namespace ramet::nn

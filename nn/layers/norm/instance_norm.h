@@ -36,17 +36,9 @@ class RAMET_API InstanceNormImpl : public detail::ListedModule<Derived, Instance
 };
 
 // Inputs (N, C, ...) or (C, ...).
-#define RAMET_INSTANCE_NORM(D)                                                                  \
-  class RAMET_API InstanceNorm##D##dImpl : public InstanceNormImpl<D, InstanceNorm##D##dImpl> { \
-   public:                                                                                      \
-    using InstanceNormImpl<D, InstanceNorm##D##dImpl>::InstanceNormImpl;                        \
-  };                                                                                            \
-  extern template class InstanceNormImpl<D, InstanceNorm##D##dImpl>;                            \
-  RAMET_LISTED_MODULE(InstanceNorm##D##d, InstanceNormOptions)
-RAMET_INSTANCE_NORM(1)
-RAMET_INSTANCE_NORM(2)
-RAMET_INSTANCE_NORM(3)
-#undef RAMET_INSTANCE_NORM
+RAMET_LAYER_FROM(InstanceNorm1d, InstanceNormOptions, InstanceNormImpl, 1)
+RAMET_LAYER_FROM(InstanceNorm2d, InstanceNormOptions, InstanceNormImpl, 2)
+RAMET_LAYER_FROM(InstanceNorm3d, InstanceNormOptions, InstanceNormImpl, 3)
 
 namespace functional {
 

@@ -44,7 +44,7 @@ def spelled_out(path):
     text = re.sub(r"(?m)^#include.*", "", path.read_text())
     command = [os.environ.get("CXX", "g++"), "-std=c++17", "-x", "c++", "-E", "-P", "-I.", "-"]
     run = subprocess.run(command, cwd=ROOT, input='#include "kernels/pointwise/lists.h"\n' + text, stdout=subprocess.PIPE, check=True, universal_newlines=True)
-    return run.stdout
+    return re.sub(r'"\s+"', "", run.stdout)  # neighbouring literals are one
 
 
 def of_no_group():
@@ -128,7 +128,12 @@ def row_names(text):
 
 
 def form_names(text):
-    return set(re.findall(r"\b(\w+(?:_out|_))\(", text))
+    """Those that a row names, and those that the macros of op_calls.h make."""
+    names = set(re.findall(r"\b(\w+(?:_out|_))\(", text))
+    for macro, name in re.findall(r"\b(\w*(?:IN_PLACE|OUT))\((?:k\w+, )?(\w+),", text):
+        names |= {name + "_"} if "IN_PLACE" in macro else set()
+        names |= {name + "_out"} if macro.endswith("OUT") else set()
+    return names
 
 
 def promised():

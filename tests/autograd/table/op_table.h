@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "autograd/tensor.h"
+#include "tests/autograd/table/op_calls.h"
 
 namespace ramet {
 namespace op_table {
@@ -88,11 +88,8 @@ inline ScalarType boolean(ScalarType) { return kBool; }
 inline ScalarType boolean_or_byte(ScalarType t) { return t == kByte ? kByte : kBool; }
 inline ScalarType positions(ScalarType) { return kLong; }
 
-using V = const std::vector<Tensor>&;
 using P = const std::vector<Plain>&;
 using D = const double*;
-using Call = std::function<Tensor(V)>;
-using OutCall = std::function<Tensor(Tensor&, V)>;
 using Reference = std::function<Plain(P)>;
 using Point = std::function<double(D)>;
 
@@ -201,16 +198,16 @@ struct Row {
 class Table {
  public:
   /// A row with a reference of its own.
-  Row& row(const char* name, uint16_t dtypes, Samples samples, Call call, Reference reference);
+  Row& row(const char* name, uint16_t dtypes, Samples samples, Calls calls, Reference reference);
   /// A pointwise row of one input in [lo, hi].
-  Row& unary(const char* name, uint16_t dtypes, double lo, double hi, Call call,
+  Row& unary(const char* name, uint16_t dtypes, double lo, double hi, Calls calls,
              double (*point)(double));
-  Row& unary(const char* name, uint16_t dtypes, double lo, double hi, Call call, Point point);
+  Row& unary(const char* name, uint16_t dtypes, double lo, double hi, Calls calls, Point point);
   /// Pointwise rows of several inputs, which broadcast.
-  Row& binary(const char* name, uint16_t dtypes, double lo, double hi, Call call,
+  Row& binary(const char* name, uint16_t dtypes, double lo, double hi, Calls calls,
               double (*point)(double, double));
-  Row& binary(const char* name, uint16_t dtypes, double lo, double hi, Call call, Point point);
-  Row& pointwise(const char* name, uint16_t dtypes, Sample sample, Call call, Point point);
+  Row& binary(const char* name, uint16_t dtypes, double lo, double hi, Calls calls, Point point);
+  Row& pointwise(const char* name, uint16_t dtypes, Sample sample, Calls calls, Point point);
   /// The row of this name.
   Row& operator[](const std::string& name);
   const std::vector<Row>& rows() const { return rows_; }

@@ -8,13 +8,11 @@ namespace op_table {
 namespace {
 
 void add_names_of_one(Table& t) {
-#define ONE(name, of)                                                                        \
-  t.pointwise(                                                                               \
-       #name, references::reference(#of).integers == references::kNotBool ? kNumbers : kAll, \
-       {real({3, 4}, references::reference(#of).low, references::reference(#of).high)},      \
-       [](V x) { return name(x[0]); }, point_of(1, #of))                                     \
-      .changes([](V x) { return x[0].name##_(); })                                           \
-      .writes([](Tensor& o, V x) { return name##_out(o, x[0]); })
+#define ONE(name, of)                                                                          \
+  t.pointwise(#name,                                                                           \
+              references::reference(#of).integers == references::kNotBool ? kNumbers : kAll,   \
+              {real({3, 4}, references::reference(#of).low, references::reference(#of).high)}, \
+              CALL_IN_PLACE_OUT(name, x[0]), point_of(1, #of))
   ONE(absolute, abs);
   ONE(negative, neg);
   ONE(fix, trunc).flat();
@@ -28,16 +26,10 @@ void add_names_of_one(Table& t) {
 }
 
 void add_names_of_two(Table& t) {
-#define TWO(name, dtypes, low, high, of)                                                 \
-  t.binary(                                                                              \
-       #name, dtypes, low, high, [](V x) { return name(x[0], x[1]); }, point_of(2, #of)) \
-      .changes([](V x) { return x[0].name##_(x[1]); })                                   \
-      .writes([](Tensor& o, V x) { return name##_out(o, x[0], x[1]); })
-#define NUMBER(name, dtypes, of)                                                              \
-  t.unary(                                                                                    \
-       #name ".number", dtypes, -2, 2, [](V x) { return name(x[0], 3); }, point_with(3, #of)) \
-      .changes([](V x) { return x[0].name##_(3); })                                           \
-      .writes([](Tensor& o, V x) { return name##_out(o, x[0], 3); })
+#define TWO(name, dtypes, low, high, of) \
+  t.binary(#name, dtypes, low, high, CALL_IN_PLACE_OUT(name, x[0], x[1]), point_of(2, #of))
+#define NUMBER(name, dtypes, of) \
+  t.unary(#name ".number", dtypes, -2, 2, CALL_IN_PLACE_OUT(name, x[0], 3), point_with(3, #of))
   TWO(multiply, kAll, -2, 2, mul);
   NUMBER(multiply, kAll, mul).gives(integer_at_least);
   TWO(divide, kAll, 0.5, 3, div).gives(floating);
@@ -58,19 +50,13 @@ void add_names_of_two(Table& t) {
 #undef COMPARE
 #undef NUMBER
 #undef TWO
-  t.binary(
-       "divide.floor", kNumbers, 0.5, 9, [](V x) { return divide(x[0], x[1], "floor"); },
-       point_of(2, "div_floor"))
+  t.binary("divide.floor", kNumbers, 0.5, 9, CALL_IN_PLACE_OUT(divide, x[0], x[1], "floor"),
+           point_of(2, "div_floor"))
+      .flat();
+  t.unary("divide.number_floor", kAll, -9, 9, CALL_IN_PLACE_OUT(divide, x[0], 2, "floor"),
+          point_with(2, "div_floor"))
       .flat()
-      .changes([](V x) { return x[0].divide_(x[1], "floor"); })
-      .writes([](Tensor& o, V x) { return divide_out(o, x[0], x[1], "floor"); });
-  t.unary(
-       "divide.number_floor", kAll, -9, 9, [](V x) { return divide(x[0], 2, "floor"); },
-       point_with(2, "div_floor"))
-      .flat()
-      .gives(integer_at_least)
-      .changes([](V x) { return x[0].divide_(2, "floor"); })
-      .writes([](Tensor& o, V x) { return divide_out(o, x[0], 2, "floor"); });
+      .gives(integer_at_least);
   t.row(
        "ger", kAll, {{real({3}), real({4})}, {real({0}), real({4})}},
        [](V x) { return x[0].ger(x[1]); },
@@ -79,7 +65,7 @@ void add_names_of_two(Table& t) {
                      [&](const Index& i) { return x[0].at({i[0]}) * x[1].at({i[1]}); });
        })
       .big({real({97}), real({131})}, 1)
-      .writes([](Tensor& o, V x) { return ger_out(o, x[0], x[1]); });
+      .writes(OUT(ger, x[0], x[1]));
 }
 
 // In-place functions, and methods by another name.

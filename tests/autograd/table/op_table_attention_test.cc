@@ -87,22 +87,17 @@ void add_steps(Table& t) {
        })
       .big(lstm(97, 131), 3)
       .within(8);
-  t.row(
-       "fused_lstm_cell.hidden", kFloats, some,
-       [](V x) { return std::get<0>(fused_lstm_cell(x[0], x[1])); },
-       [](P x) { return made(x[1].sizes, [&](const Index& i) { return hidden_after(x, i); }); })
+  t.row("fused_lstm_cell.hidden", kFloats, some, FIRST(fused_lstm_cell, x[0], x[1]),
+        [](P x) { return made(x[1].sizes, [&](const Index& i) { return hidden_after(x, i); }); })
       .big(lstm(97, 131), 3)
       .within(4);
-  t.row(
-       "fused_lstm_cell.cell", kFloats, some,
-       [](V x) { return std::get<1>(fused_lstm_cell(x[0], x[1])); },
-       [](P x) { return made(x[1].sizes, [&](const Index& i) { return cell_after(x, i); }); })
+  t.row("fused_lstm_cell.cell", kFloats, some, SECOND(fused_lstm_cell, x[0], x[1]),
+        [](P x) { return made(x[1].sizes, [&](const Index& i) { return cell_after(x, i); }); })
       .big(lstm(97, 131), 3)
       .within(4);
-  t.row(
-       "fused_gru_cell", kFloats, {gru(3, 5), gru(2, 16), gru(0, 2), gru(2, 0)},
-       [](V x) { return fused_gru_cell(x[0], x[1], x[2]); },
-       [](P x) { return made(x[2].sizes, [&](const Index& i) { return gru_after(x, i); }); })
+  t.row("fused_gru_cell", kFloats, {gru(3, 5), gru(2, 16), gru(0, 2), gru(2, 0)},
+        CALL(fused_gru_cell, x[0], x[1], x[2]),
+        [](P x) { return made(x[2].sizes, [&](const Index& i) { return gru_after(x, i); }); })
       .big(gru(97, 131), 7)
       .within(8);
 }
@@ -193,7 +188,7 @@ void add_networks(Table& t) {
       s.push_back(real(w, -0.5, 0.5));
     return s;
   };
-  const auto cell = [&](const char* name, const Network& net, Call call) -> Row& {
+  const auto cell = [&](const char* name, const Network& net, Calls call) -> Row& {
     const auto sample = [&](int64_t n, int64_t features, int64_t columns) {
       return operands({n, features}, {n, columns}, net, features);
     };
@@ -209,14 +204,13 @@ void add_networks(Table& t) {
     const auto [h, c] = lstm_cell(x[0], {x[1], x[2]}, x[3], x[4], x[5], x[6]);
     return cat({h, c}, 1);
   });
-  cell("gru_cell", {3}, [](V x) { return gru_cell(x[0], x[1], x[2], x[3], x[4], x[5]); });
-  cell("rnn_tanh_cell", {1}, [](V x) { return rnn_tanh_cell(x[0], x[1], x[2], x[3], x[4], x[5]); })
+  cell("gru_cell", {3}, CALL(gru_cell, x[0], x[1], x[2], x[3], x[4], x[5]));
+  cell("rnn_tanh_cell", {1}, CALL(rnn_tanh_cell, x[0], x[1], x[2], x[3], x[4], x[5]))
       .gives(floating)
       .dtypes = kNumbers;
-  cell("rnn_relu_cell", {1, true}, [](V x) {
-    return rnn_relu_cell(x[0], x[1], x[2], x[3], x[4], x[5]);
-  }).dtypes = kNumbers;
-  const auto network = [&](const char* name, const Network& net, Call call) -> Row& {
+  cell("rnn_relu_cell", {1, true}, CALL(rnn_relu_cell, x[0], x[1], x[2], x[3], x[4], x[5])).dtypes =
+      kNumbers;
+  const auto network = [&](const char* name, const Network& net, Calls call) -> Row& {
     const auto sample = [&](int64_t steps, int64_t n, int64_t features, int64_t columns) {
       return operands({steps, n, features}, {1, n, columns}, net, features);
     };
@@ -313,16 +307,14 @@ std::vector<Row> rows() {
   const Samples some = {operands_of({2, 2}, 3, 4, 4), operands_of({}, 4, 3, 5),
                         operands_of({2}, 2, 3, 1), operands_of({0, 2}, 3, 4, 4),
                         operands_of({2}, 3, 0, 4)};
-  t.row(
-       "scaled_dot_product_attention", kFloats, some,
-       [](V x) { return scaled_dot_product_attention(x[0], x[1], x[2]); },
-       [](P x) { return attended(x, nullptr, false, 1 / std::sqrt(double(x[0].size(-1)))); })
+  t.row("scaled_dot_product_attention", kFloats, some,
+        CALL(scaled_dot_product_attention, x[0], x[1], x[2]),
+        [](P x) { return attended(x, nullptr, false, 1 / std::sqrt(double(x[0].size(-1)))); })
       .big(operands_of({90, 2}, 9, 11, 8), 7)
       .within(8);
-  t.row(
-       "scaled_dot_product_attention.causal", kFloats, some,
-       [](V x) { return scaled_dot_product_attention(x[0], x[1], x[2], {}, 0, true, 0.3); },
-       [](P x) { return attended(x, nullptr, true, 0.3); })
+  t.row("scaled_dot_product_attention.causal", kFloats, some,
+        CALL(scaled_dot_product_attention, x[0], x[1], x[2], {}, 0, true, 0.3),
+        [](P x) { return attended(x, nullptr, true, 0.3); })
       .big(operands_of({90, 2}, 9, 11, 8), 7)
       .within(8)
       .partly_tame(4, "an infinite value that is not seen meets a probability of 0");
@@ -333,10 +325,9 @@ std::vector<Row> rows() {
   }
   Sample large = operands_of({90, 2}, 9, 11, 8);
   large.push_back(real({9, 11}));
-  t.row(
-       "scaled_dot_product_attention.mask", kFloats, masked,
-       [](V x) { return scaled_dot_product_attention(x[0], x[1], x[2], x[3]); },
-       [](P x) { return attended(x, &x[3], false, 1 / std::sqrt(double(x[0].size(-1)))); })
+  t.row("scaled_dot_product_attention.mask", kFloats, masked,
+        CALL(scaled_dot_product_attention, x[0], x[1], x[2], x[3]),
+        [](P x) { return attended(x, &x[3], false, 1 / std::sqrt(double(x[0].size(-1)))); })
       .big(large, 7)
       .within(8);
   add_steps(t);

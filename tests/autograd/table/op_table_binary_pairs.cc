@@ -11,45 +11,31 @@ namespace op_table {
 namespace {
 
 void add_pairs(Table& t) {
-#define PAIR(name, dtypes)                                                             \
-  t.binary(                                                                            \
-       #name, dtypes, -3, 3, [](V x) { return name(x[0], x[1]); }, point_of(2, #name)) \
-      .within(2)                                                                       \
-      .writes([](Tensor& o, V x) { return name##_out(o, x[0], x[1]); })
-  PAIR(atan2, kAll).changes([](V x) { return x[0].atan2_(x[1]); }).gives(floating);
-  PAIR(copysign, kAll).changes([](V x) { return x[0].copysign_(x[1]); }).gives(floating);
-  PAIR(hypot, kFloats).changes([](V x) { return x[0].hypot_(x[1]); });
-  PAIR(logaddexp, kFloats);
-  PAIR(logaddexp2, kFloats);
-  PAIR(fmax, kAll);
-  PAIR(fmin, kAll);
+#define PAIR(name, dtypes, calls) \
+  t.binary(#name, dtypes, -3, 3, calls(name, x[0], x[1]), point_of(2, #name)).within(2)
+  PAIR(atan2, kAll, CALL_IN_PLACE_OUT).gives(floating);
+  PAIR(copysign, kAll, CALL_IN_PLACE_OUT).gives(floating);
+  PAIR(hypot, kFloats, CALL_IN_PLACE_OUT);
+  PAIR(logaddexp, kFloats, CALL_OUT);
+  PAIR(logaddexp2, kFloats, CALL_OUT);
+  PAIR(fmax, kAll, CALL_OUT);
+  PAIR(fmin, kAll, CALL_OUT);
 #undef PAIR
-  t.unary(
-       "copysign.number", kAll, -3, 3, [](V x) { return copysign(x[0], -2); },
-       point_with(-2, "copysign"))
-      .gives(floating)
-      .changes([](V x) { return x[0].copysign_(-2); })
-      .writes([](Tensor& o, V x) { return copysign_out(o, x[0], -2); });
+  t.unary("copysign.number", kAll, -3, 3, CALL_IN_PLACE_OUT(copysign, x[0], -2),
+          point_with(-2, "copysign"))
+      .gives(floating);
 }
 
 void add_rare_pairs(Table& t) {
-#define NUMBER(name, dtypes, low, high, number)                                    \
-  t.unary(                                                                         \
-       #name ".number", dtypes, low, high, [](V x) { return name(x[0], number); }, \
-       point_with(number, #name))                                                  \
-      .changes([](V x) { return x[0].name##_(number); })                           \
-      .writes([](Tensor& o, V x) { return name##_out(o, x[0], number); })
-#define BASE(name, dtypes, low, high, number)                                            \
-  t.unary(                                                                               \
-       #name ".base", dtypes, low, high, [](V x) { return name(Scalar(number), x[0]); }, \
-       point_after(number, #name))                                                       \
-      .writes([](Tensor& o, V x) { return name##_out(o, Scalar(number), x[0]); })
-#define PAIR(name, dtypes, low, high)                              \
-  t.pointwise(                                                     \
-       #name, dtypes, {real({2, 3}, -3, 3), real({3}, low, high)}, \
-       [](V x) { return name(x[0], x[1]); }, point_of(2, #name))   \
-      .changes([](V x) { return x[0].name##_(x[1]); })             \
-      .writes([](Tensor& o, V x) { return name##_out(o, x[0], x[1]); })
+#define NUMBER(name, dtypes, low, high, number)                                      \
+  t.unary(#name ".number", dtypes, low, high, CALL_IN_PLACE_OUT(name, x[0], number), \
+          point_with(number, #name))
+#define BASE(name, dtypes, low, high, number)                                     \
+  t.unary(#name ".base", dtypes, low, high, CALL_OUT(name, Scalar(number), x[0]), \
+          point_after(number, #name))
+#define PAIR(name, dtypes, low, high)                                     \
+  t.pointwise(#name, dtypes, {real({2, 3}, -3, 3), real({3}, low, high)}, \
+              CALL_IN_PLACE_OUT(name, x[0], x[1]), point_of(2, #name))
   PAIR(xlogy, kAll, 0.3, 3).gives(floating).within(2);
   NUMBER(xlogy, kAll, -3, 3, 2.5).gives(floating).within(2);
   BASE(xlogy, kAll, 0.3, 3, 1.5).gives(floating).within(2);
@@ -57,13 +43,10 @@ void add_rare_pairs(Table& t) {
   PAIR(ldexp, kAll, -3, 3).gives(floating).within(2);
   // Next to an infinity there is the largest number of a dtype; the neighbours of other numbers are
   // checked below.
-  t.binary(
-       "nextafter", kFloats, -3, 3, [](V x) { return nextafter(x[0], x[1]); },
-       [](double a, double b) { return std::nextafter(a, b); })
+  t.binary("nextafter", kFloats, -3, 3, CALL_IN_PLACE_OUT(nextafter, x[0], x[1]),
+           [](double a, double b) { return std::nextafter(a, b); })
       .tame("what is next to an infinity depends on the dtype")
-      .within(2)
-      .changes([](V x) { return x[0].nextafter_(x[1]); })
-      .writes([](Tensor& o, V x) { return nextafter_out(o, x[0], x[1]); });
+      .within(2);
   PAIR(gcd, kInts, -12, 12).no_gradient();
   PAIR(lcm, kInts, -12, 12).no_gradient();
   PAIR(bitwise_left_shift, kInts, -2, 12).no_gradient();
@@ -75,30 +58,20 @@ void add_rare_pairs(Table& t) {
 #undef PAIR
 #undef BASE
 #undef NUMBER
-  const auto powers = [&t](const char* name, Call call, Point point) -> Row& {
+  const auto powers = [&t](const char* name, Calls call, Point point) -> Row& {
     return t.unary(name, kAll, 0.4, 3, std::move(call), std::move(point)).gives([](ScalarType) {
       return kDouble;
     });
   };
-  t.binary(
-       "float_power", kAll, 0.4, 3, [](V x) { return float_power(x[0], x[1]); }, point_of(2, "pow"))
-      .gives([](ScalarType) { return kDouble; })
-      .writes([](Tensor& o, V x) { return float_power_out(o, x[0], x[1]); });
-  powers(
-      "float_power.number", [](V x) { return float_power(x[0], 2.5); }, point_with(2.5, "pow"))
-      .writes([](Tensor& o, V x) { return float_power_out(o, x[0], 2.5); });
-  powers(
-      "float_power.base", [](V x) { return float_power(Scalar(2), x[0]); }, point_after(2, "pow"))
-      .writes([](Tensor& o, V x) { return float_power_out(o, Scalar(2), x[0]); });
+  t.binary("float_power", kAll, 0.4, 3, CALL_OUT(float_power, x[0], x[1]), point_of(2, "pow"))
+      .gives([](ScalarType) { return kDouble; });
+  powers("float_power.number", CALL_OUT(float_power, x[0], 2.5), point_with(2.5, "pow"));
+  powers("float_power.base", CALL_OUT(float_power, Scalar(2), x[0]), point_after(2, "pow"));
   const auto double_alone = [](Row& row) -> Row& { return row.only(set_of(kDouble)); };
-  double_alone(t.binary(
-                    "float_power.in_place", kAll, 0.4, 3,
-                    [](V x) { return float_power(x[0], x[1]); }, point_of(2, "pow"))
-                   .changes([](V x) { return x[0].float_power_(x[1]); }));
-  double_alone(powers(
-                   "float_power.in_place_number", [](V x) { return float_power(x[0], 3); },
-                   point_with(3, "pow"))
-                   .changes([](V x) { return x[0].float_power_(3); }));
+  double_alone(t.binary("float_power.in_place", kAll, 0.4, 3,
+                        CALL_IN_PLACE(float_power, x[0], x[1]), point_of(2, "pow")));
+  double_alone(powers("float_power.in_place_number", CALL_IN_PLACE(float_power, x[0], 3),
+                      point_with(3, "pow")));
 }
 
 // The neighbours of every number of 16 bits are those of the next and the previous bits, and those

@@ -39,36 +39,26 @@ void add_norms(Table& t) {
   const Samples s = shapes({{4, 5}, {2, 3, 4}, {0, 3}, {5}, {}}),
                 matrices = shapes({{4, 5}, {2, 3, 4}, {0, 3, 2}});
   const Sample large = {real({700, 131})};
-  t.row(
-       "linalg_vector_norm", kFloats, s, [](V x) { return linalg_vector_norm(x[0], 3, -1, true); },
-       lines(-1, Line::kKeep, norm_by(3)))
+  t.row("linalg_vector_norm", kFloats, s, CALL_OUT(linalg_vector_norm, x[0], 3, -1, true),
+        lines(-1, Line::kKeep, norm_by(3)))
       .within(4)
-      .big(large, 1)
-      .writes([](Tensor& o, V x) { return linalg_vector_norm_out(o, x[0], 3, -1, true); });
-  t.row(
-       "linalg_norm", kFloats, s, [](V x) { return linalg_norm(x[0], Scalar(1), -1); },
-       lines(-1, Line::kDrop, norm_by(1)))
+      .big(large, 1);
+  t.row("linalg_norm", kFloats, s, CALL_OUT(linalg_norm, x[0], Scalar(1), -1),
+        lines(-1, Line::kDrop, norm_by(1)))
       .within(2)
-      .big(large, 1)
-      .writes([](Tensor& o, V x) { return linalg_norm_out(o, x[0], Scalar(1), -1); });
+      .big(large, 1);
   // Sums of columns or rows, then an extremum of these.
   const auto summed = [=](int64_t d, const Reduce& then) -> Reference {
     return
         [=](P x) { return lines(-1, Line::kDrop, then)({lines(d, Line::kDrop, norm_by(1))(x)}); };
   };
   const Sample stack = {real({70, 31, 17})};
-  t.row(
-       "linalg_matrix_norm.columns", kFloats, matrices,
-       [](V x) { return linalg_matrix_norm(x[0], 1); }, summed(-2, highest))
+  t.row("linalg_matrix_norm.columns", kFloats, matrices, CALL_OUT(linalg_matrix_norm, x[0], 1),
+        summed(-2, highest))
       .within(2)
-      .big(stack, 1)
-      .writes([](Tensor& o, V x) { return linalg_matrix_norm_out(o, x[0], 1); });
-  t.row(
-       "linalg_matrix_norm.rows", kFloats, matrices,
-       [](V x) {
-         return linalg_matrix_norm(x[0], -INFINITY, {-2, -1});
-       },
-       summed(-1, lowest))
+      .big(stack, 1);
+  t.row("linalg_matrix_norm.rows", kFloats, matrices,
+        CALL(linalg_matrix_norm, x[0], -INFINITY, {-2, -1}), summed(-1, lowest))
       .within(2)
       .big(stack, 1);
   const Reference frobenius = [](P x) {
@@ -78,34 +68,17 @@ void add_norms(Table& t) {
       return norm_of(Values(first, first + n), 2);
     });
   };
-  t.row(
-       "linalg_matrix_norm", kFloats, matrices, [](V x) { return linalg_matrix_norm(x[0]); },
-       frobenius)
+  t.row("linalg_matrix_norm", kFloats, matrices, CALL(linalg_matrix_norm, x[0]), frobenius)
       .within(2)
       .big(stack, 1)
-      .writes([](Tensor& o, V x) { return linalg_matrix_norm_out(o, x[0], "fro"); });
-  t.row(
-       "linalg_norm.matrix", kFloats, matrices,
-       [](V x) {
-         return linalg_norm(x[0], "fro", OptionalIntArrayRef({-2, -1}));
-       },
-       frobenius)
+      .writes(OUT(linalg_matrix_norm, x[0], "fro"));
+  t.row("linalg_norm.matrix", kFloats, matrices,
+        CALL_OUT(linalg_norm, x[0], "fro", OptionalIntArrayRef({-2, -1})), frobenius)
       .within(2)
-      .big(stack, 1)
-      .writes([](Tensor& o, V x) {
-        return linalg_norm_out(o, x[0], "fro", OptionalIntArrayRef({-2, -1}));
-      });
-  t.row(
-       "frobenius_norm", kFloats, matrices,
-       [](V x) {
-         return frobenius_norm(x[0], {-2, -1});
-       },
-       frobenius)
+      .big(stack, 1);
+  t.row("frobenius_norm", kFloats, matrices, CALL_OUT(frobenius_norm, x[0], {-2, -1}), frobenius)
       .within(2)
-      .big(stack, 1)
-      .writes([](Tensor& o, V x) {
-        return frobenius_norm_out(o, x[0], {-2, -1});
-      });
+      .big(stack, 1);
 }
 
 // Row i of a [.., n, m] as the k-th of all, and the norm of the difference of two.
@@ -133,42 +106,33 @@ void add_distances(Table& t) {
                          {real({0, 5}), real({3, 5})},
                          {real({4, 0}), real({3, 0})}};
   const Sample large = {real({600, 13}), real({300, 13})};
-  t.row(
-       "cdist", kFloats, pairs, [](V x) { return cdist(x[0], x[1]); }, distances(2))
+  t.row("cdist", kFloats, pairs, CALL(cdist, x[0], x[1]), distances(2))
       .within(8)
       .big({real({600, 13}), real({300, 13})})
       .in_one("few rows are compared in another way");
-  t.row(
-       "cdist.product", kFloats, pairs, [](V x) { return cdist(x[0], x[1], 2, 1); }, distances(2))
+  t.row("cdist.product", kFloats, pairs, CALL(cdist, x[0], x[1], 2, 1), distances(2))
       .within(8)
       .tame("infinities are subtracted")
       .big(large)
       .in_one("how a GPU sums depends on the number of rows");
-  t.row(
-       "cdist.differences", kFloats, pairs, [](V x) { return cdist(x[0], x[1], 2, 2); },
-       distances(2))
+  t.row("cdist.differences", kFloats, pairs, CALL(cdist, x[0], x[1], 2, 2), distances(2))
       .within(8)
       .big(large, 1);
-  t.row(
-       "cdist.taxicab", kFloats, pairs, [](V x) { return cdist(x[0], x[1], 1); }, distances(1))
+  t.row("cdist.taxicab", kFloats, pairs, CALL(cdist, x[0], x[1], 1), distances(1))
       .within(8)
       .big(large, 1);
-  t.row(
-       "cdist.largest", kFloats, pairs, [](V x) { return cdist(x[0], x[1], INFINITY); },
-       distances(INFINITY))
+  t.row("cdist.largest", kFloats, pairs, CALL(cdist, x[0], x[1], INFINITY), distances(INFINITY))
       .within(8)
       .big(large, 1);
-  t.row(
-       "pdist", kFloats, shapes({{4, 5}, {2, 3}, {1, 3}, {0, 3}}),
-       [](V x) { return pdist(x[0], 3); },
-       [](P x) {
-         Plain out{{0}, {}};
-         for (int64_t i = 0; i < x[0].size(0); ++i)
-           for (int64_t j = i + 1; j < x[0].size(0); ++j)
-             out.v.push_back(apart(x[0], i, x[0], j, 3));
-         out.sizes[0] = int64_t(out.v.size());
-         return out;
-       })
+  t.row("pdist", kFloats, shapes({{4, 5}, {2, 3}, {1, 3}, {0, 3}}), CALL(pdist, x[0], 3),
+        [](P x) {
+          Plain out{{0}, {}};
+          for (int64_t i = 0; i < x[0].size(0); ++i)
+            for (int64_t j = i + 1; j < x[0].size(0); ++j)
+              out.v.push_back(apart(x[0], i, x[0], j, 3));
+          out.sizes[0] = int64_t(out.v.size());
+          return out;
+        })
       .within(8)
       .big({real({197, 13})})
       .small("there are as many as the square of the rows")
@@ -184,73 +148,65 @@ void add_distances(Table& t) {
                    [p](const Values& v) { return Values{norm_of(v, p)}; });
     };
   };
-  t.row(
-       "pairwise_distance", kNumbers, two,
-       [](V x) { return pairwise_distance(x[0], x[1], 3, 0.25, true); }, same_row(3, 0.25, true))
+  t.row("pairwise_distance", kNumbers, two, CALL(pairwise_distance, x[0], x[1], 3, 0.25, true),
+        same_row(3, 0.25, true))
       .within(8)
       .gives(floating)
       .only(kFloats | kSigned)  // differences of bytes wrap
       .not_scalar("a number has no last dimension")
       .big({real({700, 131}), real({700, 131})}, 3);
-  t.row(
-       "dist", kFloats,
-       {{real({4, 5}), real({4, 5})},
-        {real({4, 5}), real({5})},
-        {real({0, 5}), real({5})},
-        {real({}), real({})}},
-       [](V x) { return dist(x[0], x[1], 3); },
-       [](P x) {
-         Values v;
-         made(common(x[0].sizes, x[1].sizes), [&](const Index& i) {
-           v.push_back(x[0].broadcast(i) - x[1].broadcast(i));
-           return 0.0;
-         });
-         return Plain{{}, {norm_of(v, 3)}};
-       })
+  t.row("dist", kFloats,
+        {{real({4, 5}), real({4, 5})},
+         {real({4, 5}), real({5})},
+         {real({0, 5}), real({5})},
+         {real({}), real({})}},
+        CALL_OUT(dist, x[0], x[1], 3),
+        [](P x) {
+          Values v;
+          made(common(x[0].sizes, x[1].sizes), [&](const Index& i) {
+            v.push_back(x[0].broadcast(i) - x[1].broadcast(i));
+            return 0.0;
+          });
+          return Plain{{}, {norm_of(v, 3)}};
+        })
       .within(8)
       .big({real({700, 131}), real({700, 131})})
-      .small("the gradient begins with a number's powers")
-      .writes([](Tensor& o, V x) { return dist_out(o, x[0], x[1], 3); });
-  t.row(
-       "cosine_similarity", kFloats, two,
-       [](V x) { return cosine_similarity(x[0], x[1], -1, 0.5); },
-       [](P x) {
-         const Index sizes = common(x[0].sizes, x[1].sizes);
-         const int64_t m = sizes.back();
-         return made(Index(sizes.begin(), sizes.end() - 1), [&](Index i) {
-           Values a, b;
-           i.push_back(0);
-           for (i.back() = 0; i.back() < m; ++i.back())
-             a.push_back(x[0].broadcast(i)), b.push_back(x[1].broadcast(i));
-           double s = 0;
-           const double na = norm_of(a, 2), nb = norm_of(b, 2);
-           for (size_t k = 0; k < a.size(); ++k)
-             s += a[k] / (na < 0.5 ? 0.5 : na) * (b[k] / (nb < 0.5 ? 0.5 : nb));
-           return s;
-         });
-       })
+      .small("the gradient begins with a number's powers");
+  t.row("cosine_similarity", kFloats, two, CALL(cosine_similarity, x[0], x[1], -1, 0.5),
+        [](P x) {
+          const Index sizes = common(x[0].sizes, x[1].sizes);
+          const int64_t m = sizes.back();
+          return made(Index(sizes.begin(), sizes.end() - 1), [&](Index i) {
+            Values a, b;
+            i.push_back(0);
+            for (i.back() = 0; i.back() < m; ++i.back())
+              a.push_back(x[0].broadcast(i)), b.push_back(x[1].broadcast(i));
+            double s = 0;
+            const double na = norm_of(a, 2), nb = norm_of(b, 2);
+            for (size_t k = 0; k < a.size(); ++k)
+              s += a[k] / (na < 0.5 ? 0.5 : na) * (b[k] / (nb < 0.5 ? 0.5 : nb));
+            return s;
+          });
+        })
       .within(8)
       .not_scalar("a number has no dimension")
       .big({real({700, 131}), real({700, 131})}, 3);
-  t.row(
-       "renorm", kFloats, shapes({{4, 5}, {2, 3, 4}, {0, 3}, {3, 0}}),
-       [](V x) { return renorm(x[0], 3, -2, 1.5); },
-       [](P x) {
-         const Index& sizes = x[0].sizes;
-         return made(sizes, [&](const Index& i) {
-           Values slice;
-           made(sizes, [&](const Index& j) {
-             if (j[j.size() - 2] == i[i.size() - 2]) slice.push_back(x[0].at(j));
-             return 0.0;
-           });
-           const double n = norm_of(slice, 3);
-           return n > 1.5 ? x[0].at(i) * (1.5 / (n + 1e-7)) : x[0].at(i);
-         });
-       })
+  t.row("renorm", kFloats, shapes({{4, 5}, {2, 3, 4}, {0, 3}, {3, 0}}),
+        CALL_IN_PLACE_OUT(renorm, x[0], 3, -2, 1.5),
+        [](P x) {
+          const Index& sizes = x[0].sizes;
+          return made(sizes, [&](const Index& i) {
+            Values slice;
+            made(sizes, [&](const Index& j) {
+              if (j[j.size() - 2] == i[i.size() - 2]) slice.push_back(x[0].at(j));
+              return 0.0;
+            });
+            const double n = norm_of(slice, 3);
+            return n > 1.5 ? x[0].at(i) * (1.5 / (n + 1e-7)) : x[0].at(i);
+          });
+        })
       .within(8)
-      .big({real({700, 131})}, 1)
-      .changes([](V x) { return x[0].renorm_(3, -2, 1.5); })
-      .writes([](Tensor& o, V x) { return renorm_out(o, x[0], 3, -2, 1.5); });
+      .big({real({700, 131})}, 1);
 }
 
 // PyTorch 2.15's numbers and refusals.

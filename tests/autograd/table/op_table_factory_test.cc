@@ -267,21 +267,18 @@ void add_powers(Table& t) {
     };
   };
   const Samples some = shapes({{3}, {0}, {1}}, -2, 2);
-  t.row(
-       "vander", kAll, some, [](V x) { return vander(x[0], 4); }, powers(4, false))
+  t.row("vander", kAll, some, CALL(vander, x[0], 4), powers(4, false))
       .gives(widened)
       .small("exponents are few, as are the threads that subtract 1 from them")
       .within(4)
       .big({real({9000})}, 1);
-  t.row(
-       "vander.increasing", kAll, some, [](V x) { return vander(x[0], 3, true); }, powers(3, true))
+  t.row("vander.increasing", kAll, some, CALL(vander, x[0], 3, true), powers(3, true))
       .gives(widened)
       .small("exponents are few, as are the threads that subtract 1 from them")
       .within(4)
       .big({real({9000})}, 1);
-  t.row(
-       "vander.square", kAll, shapes({{3}, {0}}), [](V x) { return vander(x[0]); },
-       [powers](P x) { return powers(x[0].size(0), false)(x); })
+  t.row("vander.square", kAll, shapes({{3}, {0}}), CALL(vander, x[0]),
+        [powers](P x) { return powers(x[0].size(0), false)(x); })
       .gives(widened)
       .within(8)
       .tame("an infinite power of a large number")
@@ -343,21 +340,17 @@ INSTANTIATE_TEST_SUITE_P(Rows, FactoryTable, ::testing::ValuesIn(factories()),
 void add_likes(Table& t) {
   const Samples some = shapes({{3, 4}, {0, 2}, {}}, -9, 9);
   const Sample large = {real({300, 131})};
-  const auto row = [&](const char* name, double value, Call call) -> Row& {
+  const auto row = [&](const char* name, double value, Calls call) -> Row& {
     return t
         .row(name, kAll, some, std::move(call), [value](P x) { return filled(x[0].sizes, value); })
         .no_gradient()
         .big(large, 1);
   };
   row("empty_like", 1, [](V x) { return empty_like(x[0]).fill_(1); });
-  row("zeros_like", 0, [](V x) { return zeros_like(x[0]); }).changes([](V x) {
-    return x[0].zero_();
-  });
-  row("ones_like", 1, [](V x) { return ones_like(x[0]); });
-  row("full_like", 3, [](V x) { return full_like(x[0], 3); }).changes([](V x) {
-    return x[0].fill_(3);
-  });
-  row("full_like.tensor", 3, [](V x) { return full_like(x[0], 3); }).changes([](V x) {
+  row("zeros_like", 0, CALL(zeros_like, x[0])).changes([](V x) { return x[0].zero_(); });
+  row("ones_like", 1, CALL(ones_like, x[0]));
+  row("full_like", 3, CALL(full_like, x[0], 3)).changes([](V x) { return x[0].fill_(3); });
+  row("full_like.tensor", 3, CALL(full_like, x[0], 3)).changes([](V x) {
     return x[0].fill_(scalar_tensor(3));
   });
   // The same memory, for any strides of the tensor it belongs to.
@@ -411,10 +404,8 @@ void add_likes(Table& t) {
       .uncapturable("data_ptr: what is done with it is unknown")
       .refused_as("data_ptr");
   // A number does not widen the other operand.
-  t.row(
-       "scalar_to_tensor", kAll, some,
-       [](V x) { return add(x[0].logical_not(), scalar_to_tensor(true)); },
-       [](P x) { return filled(x[0].sizes, 1); })
+  t.row("scalar_to_tensor", kAll, some, CALL(add, x[0].logical_not(), scalar_to_tensor(true)),
+        [](P x) { return filled(x[0].sizes, 1); })
       .big(large, 1)
       .gives(boolean)
       .no_gradient();

@@ -65,54 +65,33 @@ const Mode kScatters[] = {{"scatter_reduce.sum", "sum"},
 void add_joins(Table& t) {
   for (const auto& [name, how, self_too] : kScatters) {
     const bool mean = how == std::string("mean");
-    Row& row = t.row(
-        name, mean ? kNumbers : kAll,
-        {{real({3, 5}), index({3, 4}, 5), real({3, 4})},
-         {real({3, 5}), index({2, 9}, 3), real({2, 9})},
-         {real({3, 5}), index({2, 0}, 5), real({2, 0})}},
-        [how = how, self_too = self_too](V x) {
-          return scatter_reduce(x[0], 1, x[1], x[2], how, self_too);
-        },
-        joined(self_too, by_element, how));
+    Row& row = t.row(name, mean ? kNumbers : kAll,
+                     {{real({3, 5}), index({3, 4}, 5), real({3, 4})},
+                      {real({3, 5}), index({2, 9}, 3), real({2, 9})},
+                      {real({3, 5}), index({2, 0}, 5), real({2, 0})}},
+                     CALL_IN_PLACE_OUT(scatter_reduce, x[0], 1, x[1], x[2], how, self_too),
+                     joined(self_too, by_element, how));
     row.big({real({97, 131}), index({97, 150}, 131), real({97, 150})}, 7).within(2);
     if (mean) row.only(kFloats);  // those of integers are rounded: a test below
-    row.changes([how = how, self_too = self_too](V x) {
-      return x[0].scatter_reduce_(1, x[1], x[2], how, self_too);
-    });
-    row.writes([how = how, self_too = self_too](Tensor& o, V x) {
-      return scatter_reduce_out(o, x[0], 1, x[1], x[2], how, self_too);
-    });
   }
   for (const auto& [name, how, self_too] : kSlices) {
-    Row& row = t.row(
-        name, kNumbers,
-        {{real({3, 5}), index({4}, 5), real({3, 4})},
-         {real({3, 5}), index({9}, 3), real({3, 9})},
-         {real({3, 5}), index({0}, 5), real({3, 0})}},
-        [how = how, self_too = self_too](V x) {
-          return index_reduce(x[0], 1, x[1], x[2], how, self_too);
-        },
-        joined(self_too, by_slice, how));
+    Row& row = t.row(name, kNumbers,
+                     {{real({3, 5}), index({4}, 5), real({3, 4})},
+                      {real({3, 5}), index({9}, 3), real({3, 9})},
+                      {real({3, 5}), index({0}, 5), real({3, 0})}},
+                     CALL_IN_PLACE_OUT(index_reduce, x[0], 1, x[1], x[2], how, self_too),
+                     joined(self_too, by_slice, how));
     row.big({real({97, 131}), index({150}, 131), real({97, 150})}, 5).within(2);
     if (how == std::string("mean")) row.only(kFloats);
-    row.changes([how = how, self_too = self_too](V x) {
-      return x[0].index_reduce_(1, x[1], x[2], how, self_too);
-    });
-    row.writes([how = how, self_too = self_too](Tensor& o, V x) {
-      return index_reduce_out(o, x[0], 1, x[1], x[2], how, self_too);
-    });
   }
 }
 
 void add_writes(Table& t) {
-  t.row(
-       "index_copy", kAll,
-       {{real({3, 5}), distinct({3}, 5), real({3, 3})},
-        {real({3, 5}), distinct({0}, 5), real({3, 0})}},
-       [](V x) { return index_copy(x[0], 1, x[1], x[2]); }, joined(true, by_slice, "copy"))
-      .big({real({97, 131}), distinct({131}, 131), real({97, 131})}, 5)
-      .changes([](V x) { return x[0].index_copy_(1, x[1], x[2]); })
-      .writes([](Tensor& o, V x) { return index_copy_out(o, x[0], 1, x[1], x[2]); });
+  t.row("index_copy", kAll,
+        {{real({3, 5}), distinct({3}, 5), real({3, 3})},
+         {real({3, 5}), distinct({0}, 5), real({3, 0})}},
+        CALL_IN_PLACE_OUT(index_copy, x[0], 1, x[1], x[2]), joined(true, by_slice, "copy"))
+      .big({real({97, 131}), distinct({131}, 131), real({97, 131})}, 5);
   const auto filled = [](double (*value)(P)) {
     return [value](P x) {
       Plain out = x[0];
@@ -124,21 +103,15 @@ void add_writes(Table& t) {
     };
   };
   const Input places = {{4}, -5, 5, Kind::kIndex};
-  t.row(
-       "index_fill", kAll,
-       {{real({3, 5}), places}, {real({3, 5}), index({0}, 5)}, {real({0, 5}), places}},
-       [](V x) { return index_fill(x[0], 1, x[1], 1); }, filled([](P) { return 1.0; }))
+  t.row("index_fill", kAll,
+        {{real({3, 5}), places}, {real({3, 5}), index({0}, 5)}, {real({0, 5}), places}},
+        CALL_IN_PLACE_OUT(index_fill, x[0], 1, x[1], 1), filled([](P) { return 1.0; }))
       .not_scalar("a test below has one: dimension 0")
-      .big({real({97, 131}), index({90}, 131)}, 1)
-      .changes([](V x) { return x[0].index_fill_(1, x[1], 1); })
-      .writes([](Tensor& o, V x) { return index_fill_out(o, x[0], 1, x[1], 1); });
-  t.row(
-       "index_fill.tensor", kAll,
-       {{real({3, 5}), places, real({})}, {real({3, 5}), index({0}, 5), real({})}},
-       [](V x) { return index_fill(x[0], 1, x[1], x[2]); }, filled([](P x) { return x[2].v[0]; }))
-      .big({real({97, 131}), index({90}, 131), real({})}, 1)
-      .changes([](V x) { return x[0].index_fill_(1, x[1], x[2]); })
-      .writes([](Tensor& o, V x) { return index_fill_out(o, x[0], 1, x[1], x[2]); });
+      .big({real({97, 131}), index({90}, 131)}, 1);
+  t.row("index_fill.tensor", kAll,
+        {{real({3, 5}), places, real({})}, {real({3, 5}), index({0}, 5), real({})}},
+        CALL_IN_PLACE_OUT(index_fill, x[0], 1, x[1], x[2]), filled([](P x) { return x[2].v[0]; }))
+      .big({real({97, 131}), index({90}, 131), real({})}, 1);
   const auto put_at = [](const char* how) {
     return joined(
         true,
@@ -150,50 +123,40 @@ void add_writes(Table& t) {
         },
         how);
   };
-  t.row(
-       "put", kAll,
-       {{real({3, 5}), distinct({2, 4}, 14), real({2, 4})},
-        {real({3, 5}), distinct({0}, 14), real({0})},
-        {real({}), index({1}, 1), real({1})}},
-       [](V x) { return put(x[0], x[1], x[2]); }, put_at("copy"))
+  t.row("put", kAll,
+        {{real({3, 5}), distinct({2, 4}, 14), real({2, 4})},
+         {real({3, 5}), distinct({0}, 14), real({0})},
+         {real({}), index({1}, 1), real({1})}},
+        CALL_IN_PLACE_OUT(put, x[0], x[1], x[2]), put_at("copy"))
       .big({real({97, 131}), distinct({97 * 131}, 97 * 131), real({97 * 131})})
       .in_one("what is replaced is spread over the whole input")
-      .alone("indices may name one element twice")
-      .changes([](V x) { return x[0].put_(x[1], x[2]); })
-      .writes([](Tensor& o, V x) { return put_out(o, x[0], x[1], x[2]); });
-  t.row(
-       "put.accumulate", kAll,
-       {{real({3, 5}), index({2, 9}, 15), real({2, 9})},
-        {real({3, 5}), index({0}, 15), real({0})},
-        {real({}), index({1}, 1), real({1})}},
-       [](V x) { return put(x[0], x[1], x[2], true); }, put_at("sum"))
+      .alone("indices may name one element twice");
+  t.row("put.accumulate", kAll,
+        {{real({3, 5}), index({2, 9}, 15), real({2, 9})},
+         {real({3, 5}), index({0}, 15), real({0})},
+         {real({}), index({1}, 1), real({1})}},
+        CALL_IN_PLACE_OUT(put, x[0], x[1], x[2], true), put_at("sum"))
       .big({real({97, 131}), index({9000}, 97 * 131), real({9000})})
       .in_one("what is added is spread over the whole input")
       .alone("indices may name one element twice")
-      .within(4)
-      .changes([](V x) { return x[0].put_(x[1], x[2], true); })
-      .writes([](Tensor& o, V x) { return put_out(o, x[0], x[1], x[2], true); });
-  t.row(
-       "select_scatter", kAll, {{real({3, 5}), real({3})}, {real({0, 5}), real({0})}},
-       [](V x) { return select_scatter(x[0], x[1], 1, -2); },
-       [](P x) {
-         return made(x[0].sizes, [&](const Index& i) {
-           return i[1] == x[0].size(1) - 2 ? x[1].at({i[0]}) : x[0].at(i);
-         });
-       })
-      .big({real({300, 131}), real({300})}, 3)
-      .writes([](Tensor& o, V x) { return select_scatter_out(o, x[0], x[1], 1, -2); });
-  t.row(
-       "slice_scatter", kAll, {{real({3, 5}), real({3, 2})}, {real({0, 5}), real({0, 2})}},
-       [](V x) { return slice_scatter(x[0], x[1], 1, 1, -1, 2); },
-       [](P x) {
-         return made(x[0].sizes, [&](const Index& i) {
-           const bool in = i[1] % 2 == 1 && i[1] < x[0].size(1) - 1;
-           return in ? x[1].at({i[0], i[1] / 2}) : x[0].at(i);
-         });
-       })
-      .big({real({300, 131}), real({300, 65})}, 3)
-      .writes([](Tensor& o, V x) { return slice_scatter_out(o, x[0], x[1], 1, 1, -1, 2); });
+      .within(4);
+  t.row("select_scatter", kAll, {{real({3, 5}), real({3})}, {real({0, 5}), real({0})}},
+        CALL_OUT(select_scatter, x[0], x[1], 1, -2),
+        [](P x) {
+          return made(x[0].sizes, [&](const Index& i) {
+            return i[1] == x[0].size(1) - 2 ? x[1].at({i[0]}) : x[0].at(i);
+          });
+        })
+      .big({real({300, 131}), real({300})}, 3);
+  t.row("slice_scatter", kAll, {{real({3, 5}), real({3, 2})}, {real({0, 5}), real({0, 2})}},
+        CALL_OUT(slice_scatter, x[0], x[1], 1, 1, -1, 2),
+        [](P x) {
+          return made(x[0].sizes, [&](const Index& i) {
+            const bool in = i[1] % 2 == 1 && i[1] < x[0].size(1) - 1;
+            return in ? x[1].at({i[0], i[1] / 2}) : x[0].at(i);
+          });
+        })
+      .big({real({300, 131}), real({300, 65})}, 3);
 }
 
 // PyTorch 2.15's numbers.

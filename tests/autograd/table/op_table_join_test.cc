@@ -30,7 +30,7 @@ Reference joined(int64_t dim) {
 }
 
 void add_joins(Table& t) {
-  const auto row = [&t](const char* name, const std::vector<std::vector<Index>>& sizes, Call call,
+  const auto row = [&t](const char* name, const std::vector<std::vector<Index>>& sizes, Calls call,
                         Reference reference, const Sample& large, uint32_t batched = 0) -> Row& {
     Samples samples;
     for (const std::vector<Index>& each : sizes) {
@@ -47,19 +47,11 @@ void add_joins(Table& t) {
                                         columns = {{{2, 3}, {2, 1}}, {{2, 0}, {2, 3}}};
   std::vector<std::vector<Index>> with_numbers = rows;
   with_numbers.push_back({{}, {}});
-  row(
-      "cat", rows, [](V x) { return cat(x); }, joined(0), large)
-      .sliced({1, 1}, 1)
-      .writes([](Tensor& o, V x) { return cat_out(o, x); });
-  row(
-      "cat.columns", columns, [](V x) { return cat(x, -1); }, joined(1), large, 3);
-  row(
-      "concat", columns, [](V x) { return concat(x, 1); }, joined(1), large, 3)
-      .writes([](Tensor& o, V x) { return concat_out(o, x, 1); });
-  row(
-      "hstack", columns, [](V x) { return hstack(x); }, joined(1), large, 3)
-      .not_scalar("hstack.vectors has one")
-      .writes([](Tensor& o, V x) { return hstack_out(o, x); });
+  row("cat", rows, CALL_OUT(cat, x), joined(0), large).sliced({1, 1}, 1);
+  row("cat.columns", columns, CALL(cat, x, -1), joined(1), large, 3);
+  row("concat", columns, CALL_OUT(concat, x, 1), joined(1), large, 3);
+  row("hstack", columns, CALL_OUT(hstack, x), joined(1), large, 3)
+      .not_scalar("hstack.vectors has one");
   // A 0-dim tensor is a line of one element.
   const auto as_lines = [](size_t rank, Reference f) {
     return [=](P x) {
@@ -69,24 +61,16 @@ void add_joins(Table& t) {
       return f(lines);
     };
   };
-  row(
-      "hstack.vectors", {{{2}, {3}}, {{0}, {1}}, {{}, {}}}, [](V x) { return hstack(x); },
-      as_lines(1, joined(0)), vectors)
+  row("hstack.vectors", {{{2}, {3}}, {{0}, {1}}, {{}, {}}}, CALL(hstack, x), as_lines(1, joined(0)),
+      vectors)
       .in_one("joined along the only dimension");
-  row(
-      "vstack", with_numbers, [](V x) { return vstack(x); }, as_lines(2, joined(0)), large)
-      .sliced({1, 1}, 1)
-      .writes([](Tensor& o, V x) { return vstack_out(o, x); });
-  row(
-      "concatenate", columns, [](V x) { return concatenate(x, 1); }, joined(1), large, 3)
-      .writes([](Tensor& o, V x) { return concatenate_out(o, x, 1); });
-  row(
-      "row_stack", with_numbers, [](V x) { return row_stack(x); }, as_lines(2, joined(0)), large)
-      .sliced({1, 1}, 1)
-      .writes([](Tensor& o, V x) { return row_stack_out(o, x); });
+  row("vstack", with_numbers, CALL_OUT(vstack, x), as_lines(2, joined(0)), large).sliced({1, 1}, 1);
+  row("concatenate", columns, CALL_OUT(concatenate, x, 1), joined(1), large, 3);
+  row("row_stack", with_numbers, CALL_OUT(row_stack, x), as_lines(2, joined(0)), large)
+      .sliced({1, 1}, 1);
   row(
       "dstack", {{{2, 3}, {2, 3, 2}}, {{3}, {3}}, {{0, 1, 1}, {0, 1}}, {{}, {}}},
-      [](V x) { return dstack(x); },
+      CALL_OUT(dstack, x),
       [](P x) {
         std::vector<Plain> blocks = x;
         for (Plain& p : blocks) {
@@ -95,21 +79,18 @@ void add_joins(Table& t) {
         }
         return joined(2)(blocks);
       },
-      large, 3)
-      .writes([](Tensor& o, V x) { return dstack_out(o, x); });
+      large, 3);
   row(
-      "column_stack", {{{3}, {3, 2}}, {{0}, {0, 2}}, {{}, {}}}, [](V x) { return column_stack(x); },
+      "column_stack", {{{3}, {3, 2}}, {{0}, {0, 2}}, {{}, {}}}, CALL_OUT(column_stack, x),
       [](P x) {
         std::vector<Plain> blocks = x;
         for (Plain& p : blocks)
           if (p.rank() < 2) p.sizes = {count(p.sizes), 1};
         return joined(1)(blocks);
       },
-      large, 3)
-      .writes([](Tensor& o, V x) { return column_stack_out(o, x); });
-  row(
-      "block_diag", {{{2, 3}, {1, 2}}, {{}, {2}}, {{0, 2}, {2, 0}}, {{3}, {2, 1}}},
-      [](V x) { return block_diag(x); },
+      large, 3);
+  row("block_diag", {{{2, 3}, {1, 2}}, {{}, {2}}, {{0, 2}, {2, 0}}, {{3}, {2, 1}}},
+      CALL_OUT(block_diag, x),
       [](P x) {
         std::vector<Plain> blocks = x;
         Index sizes = {0, 0}, second;
@@ -125,11 +106,8 @@ void add_joins(Table& t) {
         });
       },
       {real({140, 131}, -9, 9), real({10, 131}, -9, 9)})
-      .in_one("blocks behind move with the slice")
-      .writes([](Tensor& o, V x) { return block_diag_out(o, x); });
-  row(
-      "cartesian_prod", {{{2}, {3}}, {{0}, {3}}, {{2}, {1}, {2}}},
-      [](V x) { return cartesian_prod(x); },
+      .in_one("blocks behind move with the slice");
+  row("cartesian_prod", {{{2}, {3}}, {{0}, {3}}, {{2}, {1}, {2}}}, CALL(cartesian_prod, x),
       [](P x) {
         Index sizes;
         for (const Plain& p : x) sizes.push_back(p.size(0));
@@ -152,12 +130,12 @@ void add_joins(Table& t) {
       return Plain{{int64_t(v.size()) / 3, 3}, v};
     };
   };
-  row("combinations", {{{4}}, {{5}}, {{3}}, {{2}}, {{0}}},
-      [](V x) { return combinations(x[0], 3); }, chosen(false), {real({40}, -9, 9)})
+  row("combinations", {{{4}}, {{5}}, {{3}}, {{2}}, {{0}}}, CALL(combinations, x[0], 3),
+      chosen(false), {real({40}, -9, 9)})
       .in_one("a choice looks at all elements")
       .small("choices grow with the third power");
-  row("combinations.again", {{{4}}, {{2}}, {{1}}, {{0}}},
-      [](V x) { return combinations(x[0], 3, true); }, chosen(true), {real({40}, -9, 9)})
+  row("combinations.again", {{{4}}, {{2}}, {{1}}, {{0}}}, CALL(combinations, x[0], 3, true),
+      chosen(true), {real({40}, -9, 9)})
       .in_one("a choice looks at all elements")
       .small("choices grow with the third power");
   const auto stacked = [](P x) {
@@ -166,13 +144,10 @@ void add_joins(Table& t) {
     return made(sizes,
                 [&](const Index& i) { return x[size_t(i[0])].at(Index(i.begin() + 1, i.end())); });
   };
+  row("stack", {{{2, 3}, {2, 3}}, {{}, {}}, {{0, 2}, {0, 2}}}, CALL_OUT(stack, x), stacked, large)
+      .sliced({0, 0}, 1);
   row(
-      "stack", {{{2, 3}, {2, 3}}, {{}, {}}, {{0, 2}, {0, 2}}}, [](V x) { return stack(x); },
-      stacked, large)
-      .sliced({0, 0}, 1)
-      .writes([](Tensor& o, V x) { return stack_out(o, x); });
-  row(
-      "stack.last", {{{3}, {3}, {3}}, {{0}, {0}}, {{}, {}}}, [](V x) { return stack(x, -1); },
+      "stack.last", {{{3}, {3}, {3}}, {{0}, {0}}, {{}, {}}}, CALL(stack, x, -1),
       [](P x) {
         Index sizes = x[0].sizes;
         sizes.push_back(int64_t(x.size()));
@@ -195,7 +170,7 @@ Reference as(Index (*sizes)(const Plain&)) {
 }
 
 void add_views(Table& t) {
-  const auto row = [&t](const char* name, const std::vector<Index>& sizes, Call call,
+  const auto row = [&t](const char* name, const std::vector<Index>& sizes, Calls call,
                         Reference reference) -> Row& {
     return t.row(name, kAll, shapes(sizes, -9, 9), std::move(call), std::move(reference))
         .moves_nothing();
@@ -221,8 +196,7 @@ void add_views(Table& t) {
             return Index{x.rank() ? x.size(0) : 1, 2};
           },
           [](const Index& i, const Plain& x) { return x.rank() ? Index{i[0]} : Index{}; }));
-  row(
-      "atleast_1d", {{3, 4}, {3}, {0}, {}}, [](V x) { return atleast_1d(x[0]); },
+  row("atleast_1d", {{3, 4}, {3}, {0}, {}}, CALL(atleast_1d, x[0]),
       as([](const Plain& x) { return x.rank() ? x.sizes : Index{1}; }));
   row(
       "atleast_2d", {{3, 4}, {3}, {0}, {}}, [](V x) { return atleast_2d(TensorList(x[0]))[0]; },
@@ -231,8 +205,7 @@ void add_views(Table& t) {
         while (sizes.size() < 2) sizes.insert(sizes.begin(), 1);
         return sizes;
       }));
-  row(
-      "atleast_3d", {{3, 4}, {3}, {0}, {}, {2, 1, 3}}, [](V x) { return atleast_3d(x[0]); },
+  row("atleast_3d", {{3, 4}, {3}, {0}, {}, {2, 1, 3}}, CALL(atleast_3d, x[0]),
       as([](const Plain& x) {
         Index sizes = x.sizes;
         if (sizes.size() < 2) sizes.insert(sizes.begin(), 1);

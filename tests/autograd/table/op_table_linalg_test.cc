@@ -169,34 +169,26 @@ Row& common_of(Row& row) {
 void add_inverses(Table& t) {
   const Samples squares = shapes({{3, 3}, {2, 4, 4}, {1, 1}, {0, 3, 3}, {0, 0}}, -1, 1);
   const Sample many = {real({2000, 3, 3}, -1, 1)};
-#define INVERSE(name, f, from, reference)                                                          \
-  common_of(t.row(                                                                                 \
-                name, kWide, squares, [](V x) { return f; },                                       \
-                [](P x) { return each(x[0], false, [](const Matrix& a) { return reference; }); })) \
-      .big(many, 1)
-  INVERSE("linalg_inv", linalg_inv(heavy(x[0])), heavy, inverted(heavy_of(a)))
-      .writes([](Tensor& o, V x) { return linalg_inv_out(o, heavy(x[0])); });
-  INVERSE("inverse", inverse(heavy(x[0])), heavy, inverted(heavy_of(a))).writes([](Tensor& o, V x) {
-    return inverse_out(o, heavy(x[0]));
-  });
-  INVERSE("linalg_matrix_power", linalg_matrix_power(heavy(x[0]), -2), heavy,
-          times(inverted(heavy_of(a)), inverted(heavy_of(a))))
-      .writes([](Tensor& o, V x) { return linalg_matrix_power_out(o, heavy(x[0]), -2); });
-  INVERSE("linalg_cholesky", linalg_cholesky(definite(x[0])), definite, cholesky_of(positive_of(a)))
-      .writes([](Tensor& o, V x) { return linalg_cholesky_out(o, definite(x[0])); });
-  INVERSE("cholesky_inverse", cholesky_inverse(linalg_cholesky(definite(x[0]))), definite,
+#define INVERSE(name, calls, reference)                                  \
+  common_of(t.row(name, kWide, squares, calls, [](P x) {                 \
+    return each(x[0], false, [](const Matrix& a) { return reference; }); \
+  })).big(many, 1)
+  INVERSE("linalg_inv", CALL_OUT(linalg_inv, heavy(x[0])), inverted(heavy_of(a)));
+  INVERSE("inverse", CALL_OUT(inverse, heavy(x[0])), inverted(heavy_of(a)));
+  INVERSE("linalg_matrix_power", CALL_OUT(linalg_matrix_power, heavy(x[0]), -2),
+          times(inverted(heavy_of(a)), inverted(heavy_of(a))));
+  INVERSE("linalg_cholesky", CALL_OUT(linalg_cholesky, definite(x[0])),
+          cholesky_of(positive_of(a)));
+  INVERSE("cholesky_inverse", CALL_OUT(cholesky_inverse, linalg_cholesky(definite(x[0]))),
           inverted(positive_of(a)))
-      .refused_as("linalg_cholesky")
-      .writes(
-          [](Tensor& o, V x) { return cholesky_inverse_out(o, linalg_cholesky(definite(x[0]))); });
+      .refused_as("linalg_cholesky");
 #undef INVERSE
   t.row(
-       "matrix_power", kNumbers, squares, [](V x) { return matrix_power(x[0], 3); },
+       "matrix_power", kNumbers, squares, CALL_OUT(matrix_power, x[0], 3),
        [](P x) { return each(x[0], false, [](const Matrix& a) { return times(a, times(a, a)); }); })
       .big({real({70, 23, 23}, -1, 1)}, 1)
       .small("products of small matrices")
-      .within(16)
-      .writes([](Tensor& o, V x) { return matrix_power_out(o, x[0], 3); });
+      .within(16);
 }
 
 void add_equations(Table& t) {
@@ -235,53 +227,33 @@ void add_equations(Table& t) {
     return inverted(a);
   };
   const auto inverse_of_positive = [](Matrix a) { return inverted(positive_of(a)); };
-  common_of(t.row(
-                "linalg_solve", kWide, both, [](V x) { return linalg_solve(heavy(x[0]), x[1]); },
-                reference(inverse_of_heavy)))
+  common_of(t.row("linalg_solve", kWide, both, CALL_OUT(linalg_solve, heavy(x[0]), x[1]),
+                  reference(inverse_of_heavy)))
+      .big(many, 3);
+  common_of(t.row("linalg_solve_triangular", kWide, both,
+                  CALL_OUT(linalg_solve_triangular, heavy(x[0]), x[1], false),
+                  reference(inverse_of_lower)))
+      .big(many, 3);
+  common_of(t.row("cholesky_solve", kWide, both,
+                  CALL_OUT(cholesky_solve, x[1], linalg_cholesky(definite(x[0]))),
+                  reference(inverse_of_positive)))
       .big(many, 3)
-      .writes([](Tensor& o, V x) { return linalg_solve_out(o, heavy(x[0]), x[1]); });
-  common_of(t.row(
-                "linalg_solve_triangular", kWide, both,
-                [](V x) { return linalg_solve_triangular(heavy(x[0]), x[1], false); },
-                reference(inverse_of_lower)))
-      .big(many, 3)
-      .writes(
-          [](Tensor& o, V x) { return linalg_solve_triangular_out(o, heavy(x[0]), x[1], false); });
-  common_of(t.row(
-                "cholesky_solve", kWide, both,
-                [](V x) { return cholesky_solve(x[1], linalg_cholesky(definite(x[0]))); },
-                reference(inverse_of_positive)))
-      .big(many, 3)
-      .refused_as("linalg_cholesky")
-      .writes([](Tensor& o, V x) {
-        return cholesky_solve_out(o, x[1], linalg_cholesky(definite(x[0])));
-      });
+      .refused_as("linalg_cholesky");
 }
 
 void add_numbers(Table& t) {
   const Samples squares = shapes({{3, 3}, {2, 4, 4}, {1, 1}, {0, 3, 3}, {0, 0}}, -1, 1);
   const Sample many = {real({2000, 3, 3}, -1, 1)};
-#define NUMBER(name, f, number)                                                                    \
-  common_of(                                                                                       \
-      t.row(                                                                                       \
-          name, kWide, squares, [](V x) { return f; },                                             \
-          [](P x) { return each(x[0], true, [](const Matrix& a) { return Matrix{{number}}; }); })) \
-      .big(many, 1)
-  NUMBER("linalg_det", linalg_det(heavy(x[0])), determinant(heavy_of(a)))
-      .writes([](Tensor& o, V x) { return linalg_det_out(o, heavy(x[0])); });
-  NUMBER("det", det(x[0]), determinant(a));
-  NUMBER("logdet", logdet(heavy(x[0])), std::log(determinant(heavy_of(a))));
-  NUMBER("linalg_slogdet", std::get<1>(linalg_slogdet(heavy(x[0]))),
-         std::log(determinant(heavy_of(a))))
-      .writes([](Tensor& o, V x) {
-        Tensor sign = empty({0}, x[0].options());
-        return std::get<1>(linalg_slogdet_out(sign, o, heavy(x[0])));
-      });
-  NUMBER("slogdet", std::get<1>(slogdet(heavy(x[0]).neg())), std::log(determinant(heavy_of(a))))
-      .writes([](Tensor& o, V x) {
-        Tensor sign = empty({0}, x[0].options());
-        return std::get<1>(slogdet_out(sign, o, heavy(x[0]).neg()));
-      });
+#define NUMBER(name, calls, number)                                            \
+  common_of(t.row(name, kWide, squares, calls, [](P x) {                       \
+    return each(x[0], true, [](const Matrix& a) { return Matrix{{number}}; }); \
+  })).big(many, 1)
+  NUMBER("linalg_det", CALL_OUT(linalg_det, heavy(x[0])), determinant(heavy_of(a)));
+  NUMBER("det", CALL(det, x[0]), determinant(a));
+  NUMBER("logdet", CALL(logdet, heavy(x[0])), std::log(determinant(heavy_of(a))));
+  NUMBER("linalg_slogdet", SECOND_OUT(linalg_slogdet, heavy(x[0])),
+         std::log(determinant(heavy_of(a))));
+  NUMBER("slogdet", SECOND_OUT(slogdet, heavy(x[0]).neg()), std::log(determinant(heavy_of(a))));
 #undef NUMBER
 }
 
@@ -341,16 +313,15 @@ void add_decompositions(Table& t) {
     for (double& x : w) x = std::sqrt(std::max(x, 0.));
     return Matrix{w};
   };
-  common_of(t.row(
-                "linalg_svdvals", kWide, some, [](V x) { return linalg_svdvals(x[0]); },
-                [singular](P x) {
-                  Plain out = each(x[0], false, singular);
-                  out.sizes = Index(x[0].sizes.begin(), x[0].sizes.end() - 1);
-                  out.sizes.back() = std::min(x[0].size(-1), x[0].size(-2));
-                  return out;
-                }))
+  common_of(t.row("linalg_svdvals", kWide, some, CALL(linalg_svdvals, x[0]),
+                  [singular](P x) {
+                    Plain out = each(x[0], false, singular);
+                    out.sizes = Index(x[0].sizes.begin(), x[0].sizes.end() - 1);
+                    out.sizes.back() = std::min(x[0].size(-1), x[0].size(-2));
+                    return out;
+                  }))
       .big(many, 1)
-      .writes([](Tensor& o, V x) { return linalg_svdvals_out(o, x[0]); });
+      .writes(OUT(linalg_svdvals, x[0]));
   common_of(t.row(
                 "linalg_eigh", kWide, squares,
                 [](V x) {
@@ -374,9 +345,8 @@ void add_decompositions(Table& t) {
       return each(x[0], true, [=](const Matrix& a) { return Matrix{{of(singular(a)[0])}}; });
     })).big(many, 1);
   };
-  norm_row(
-      "linalg_matrix_norm.largest", [](V x) { return linalg_matrix_norm(x[0], 2); },
-      [](std::vector<double>& s) { return s.front(); });
+  norm_row("linalg_matrix_norm.largest", CALL(linalg_matrix_norm, x[0], 2),
+           [](std::vector<double>& s) { return s.front(); });
   norm_row(
       "linalg_norm.smallest",
       [](V x) {
@@ -387,42 +357,29 @@ void add_decompositions(Table& t) {
       },
       [](std::vector<double>& s) { return s.back(); });
   const auto sum = [](std::vector<double>& s) { return std::accumulate(s.begin(), s.end(), 0.); };
-  norm_row(
-      "linalg_matrix_norm.sum", [](V x) { return linalg_matrix_norm(x[0], "nuc"); }, sum);
-  norm_row(
-      "nuclear_norm",
-      [](V x) {
-        return nuclear_norm(x[0], {-1, -2});
-      },
-      sum);
-  t["nuclear_norm"].writes([](Tensor& o, V x) { return nuclear_norm_out(o, x[0], {-1, -2}); });
-  common_of(t.row(
-                "linalg_eigvalsh", kWide, squares,
-                [](V x) { return linalg_eigvalsh(definite(x[0]), "U"); },
-                [](P x) {
-                  Plain out = each(x[0], false, [](const Matrix& a) {
-                    return Matrix{eigenvalues(positive_of(a))};
-                  });
-                  out.sizes = Index(x[0].sizes.begin(), x[0].sizes.end() - 1);
-                  return out;
-                }))
+  norm_row("linalg_matrix_norm.sum", CALL(linalg_matrix_norm, x[0], "nuc"), sum);
+  norm_row("nuclear_norm", CALL(nuclear_norm, x[0], {-1, -2}), sum);
+  t["nuclear_norm"].writes(OUT(nuclear_norm, x[0], {-1, -2}));
+  common_of(t.row("linalg_eigvalsh", kWide, squares, CALL(linalg_eigvalsh, definite(x[0]), "U"),
+                  [](P x) {
+                    Plain out = each(x[0], false, [](const Matrix& a) {
+                      return Matrix{eigenvalues(positive_of(a))};
+                    });
+                    out.sizes = Index(x[0].sizes.begin(), x[0].sizes.end() - 1);
+                    return out;
+                  }))
       .big(many_squares, 1)
-      .writes([](Tensor& o, V x) { return linalg_eigvalsh_out(o, definite(x[0]), "U"); });
+      .writes(OUT(linalg_eigvalsh, definite(x[0]), "U"));
   const auto pseudo = [](P x) {
     return each(x[0], false, [](const Matrix& a) {
       return rows_of(a) >= columns_of(a) ? times(inverted(times(turned(a), a)), turned(a))
                                          : times(turned(a), inverted(times(a, turned(a))));
     });
   };
-  common_of(t.row(
-                "linalg_pinv", kWide, some, [](V x) { return linalg_pinv(x[0]); }, pseudo))
-      .big(many, 1)
-      .within(4096)
-      .writes([](Tensor& o, V x) { return linalg_pinv_out(o, x[0]); });
-  common_of(t.row(
-                "pinverse", kWide, some, [](V x) { return pinverse(x[0]); }, pseudo))
+  common_of(t.row("linalg_pinv", kWide, some, CALL_OUT(linalg_pinv, x[0]), pseudo))
       .big(many, 1)
       .within(4096);
+  common_of(t.row("pinverse", kWide, some, CALL(pinverse, x[0]), pseudo)).big(many, 1).within(4096);
   common_of(t.row(
                 "linalg_matrix_rank", kWide, some,
                 [](V x) {

@@ -98,13 +98,10 @@ void add_classes(Table& t) {
   const auto entropy_of = [&](const char* name, Classes c) -> Row& {
     const bool batched = c.reduction == Reduction::None;
     return t
-        .row(
-            name, kFloats, all,
-            [c](V x) {
-              return cross_entropy_loss(x[0], x[1], weights_of(x[0], c), c.reduction, c.ignored,
-                                        c.smoothing);
-            },
-            [c](P x) { return class_loss(x, c); })
+        .row(name, kFloats, all,
+             CALL(cross_entropy_loss, x[0], x[1], weights_of(x[0], c), c.reduction, c.ignored,
+                  c.smoothing),
+             [c](P x) { return class_loss(x, c); })
         .big(large, batched ? 3 : 0)
         .within(4);
   };
@@ -121,14 +118,11 @@ void add_classes(Table& t) {
         .narrow(reason)
         .within(4);
   };
-  line(t.row(
-           "cross_entropy_loss.line", kFloats, one,
-           [](V x) { return cross_entropy_loss(x[0], x[1]); },
-           [](P x) { return class_loss(x, {true}); }),
+  line(t.row("cross_entropy_loss.line", kFloats, one, CALL(cross_entropy_loss, x[0], x[1]),
+             [](P x) { return class_loss(x, {true}); }),
        "a row belongs to one block, however long it is");
-  line(t.row(
-           "nll_loss.line", kFloats, one, [](V x) { return nll_loss(x[0], x[1]); },
-           [](P x) { return class_loss(x, {false}); }),
+  line(t.row("nll_loss.line", kFloats, one, CALL(nll_loss, x[0], x[1]),
+             [](P x) { return class_loss(x, {false}); }),
        "one element of each row is looked at");
   // The consuming form gives its gradient once, which gradcheck does not: its rows are the loss and
   // the gradient as values.
@@ -156,28 +150,25 @@ void add_classes(Table& t) {
   consuming_of("cross_entropy_loss_consuming.smooth", {true, true, Reduction::Sum, 0.25, 1}, false);
   consuming_of("cross_entropy_loss_consuming.gradient", {true, true, Reduction::Mean, 0.25}, true);
   consuming_of("cross_entropy_loss_consuming.ignore", {true, false, Reduction::Sum, 0, 1}, true);
-  t.row(
-       "cross_entropy_loss.probabilities", kFloats,
-       {{real({3, 4}, -3, 3), real({3, 4}, 0.1, 0.9)}, {real({0, 4}), real({0, 4})}},
-       [](V x) { return cross_entropy_loss(x[0], x[1]); },
-       [](P x) {
-         double s = 0;
-         for (int64_t i = 0; i < x[0].size(0); ++i) {
-           double total = 0;
-           for (int64_t k = 0; k < x[0].size(1); ++k) total += std::exp(x[0].at({i, k}));
-           for (int64_t k = 0; k < x[0].size(1); ++k)
-             s -= x[1].at({i, k}) * (x[0].at({i, k}) - std::log(total));
-         }
-         return Plain{{}, {s / double(x[0].size(0))}};
-       })
+  t.row("cross_entropy_loss.probabilities", kFloats,
+        {{real({3, 4}, -3, 3), real({3, 4}, 0.1, 0.9)}, {real({0, 4}), real({0, 4})}},
+        CALL(cross_entropy_loss, x[0], x[1]),
+        [](P x) {
+          double s = 0;
+          for (int64_t i = 0; i < x[0].size(0); ++i) {
+            double total = 0;
+            for (int64_t k = 0; k < x[0].size(1); ++k) total += std::exp(x[0].at({i, k}));
+            for (int64_t k = 0; k < x[0].size(1); ++k)
+              s -= x[1].at({i, k}) * (x[0].at({i, k}) - std::log(total));
+          }
+          return Plain{{}, {s / double(x[0].size(0))}};
+        })
       .big({real({110, 111}, -3, 3), real({110, 111}, 0.001, 0.01)})
       .within(4);
   const auto likelihood = [&](const char* name, Function f, const Samples& samples, Classes c,
                               const Sample& many) {
-    t.row(
-         name, kFloats, samples,
-         [f, c](V x) { return f(x[0], x[1], weights_of(x[0], c), c.reduction, c.ignored); },
-         [c](P x) { return class_loss(x, c); })
+    t.row(name, kFloats, samples, CALL(f, x[0], x[1], weights_of(x[0], c), c.reduction, c.ignored),
+          [c](P x) { return class_loss(x, c); })
         .big(many, c.reduction == Reduction::None ? 3 : 0)
         .within(4);
   };
@@ -187,9 +178,8 @@ void add_classes(Table& t) {
   likelihood("nll_loss.ignore", nll_loss, lines, {false, true, Reduction::Sum, 0, 0}, large_lines);
   likelihood("nll_loss2d", nll_loss2d, images, {false, true}, large_images);
   likelihood("nll_loss2d.none", nll_loss2d, images, {false, false, Reduction::None}, large_images);
-  t["nll_loss"].writes([](Tensor& o, V x) { return nll_loss_out(o, x[0], x[1]); });
-  t["nll_loss2d.none"].writes(
-      [](Tensor& o, V x) { return nll_loss2d_out(o, x[0], x[1], {}, Reduction::None); });
+  t["nll_loss"].writes(OUT(nll_loss, x[0], x[1]));
+  t["nll_loss2d.none"].writes(OUT(nll_loss2d, x[0], x[1], {}, Reduction::None));
   likelihood("nll_loss_nd", nll_loss_nd, all, {false, true, Reduction::Sum}, large_lines);
 }
 
@@ -252,27 +242,22 @@ void add_sequences(Table& t) {
   any.push_back(sample({0, 2, 3}, 1, 0));
   const Sample large = sample({24, 100, 12}, 9, 18);
   const char* const rank = "refused: log_probs have steps and classes";
-  t.row(
-       "ctc_loss", kWide, all,
-       [](V x) { return ctc_loss(x[0], x[1], x[2], x[3], x[0].size(2) - 1); },
-       [](P x) {
-         std::vector<double> losses = sequence_losses(x, false);
-         for (size_t b = 0; b < losses.size(); ++b) losses[b] /= std::fmax(x[3].v[b], 1);
-         return Plain{{}, {sum_of(losses) / static_cast<double>(losses.size())}};
-       })
+  t.row("ctc_loss", kWide, all, CALL(ctc_loss, x[0], x[1], x[2], x[3], x[0].size(2) - 1),
+        [](P x) {
+          std::vector<double> losses = sequence_losses(x, false);
+          for (size_t b = 0; b < losses.size(); ++b) losses[b] /= std::fmax(x[3].v[b], 1);
+          return Plain{{}, {sum_of(losses) / static_cast<double>(losses.size())}};
+        })
       .also(kHalfs)
       .big(large)
       .small("as many as ctc_loss.none has")
       .not_scalar(rank)
       .within(8);
-  t.row(
-       "ctc_loss.none", kWide, any,
-       [](V x) {
-         return ctc_loss(x[0], x[1], x[2], x[3], x[0].size(2) - 1, Reduction::None, true);
-       },
-       [](P x) {
-         return Plain{{x[0].size(1)}, sequence_losses(x, true)};
-       })
+  t.row("ctc_loss.none", kWide, any,
+        CALL(ctc_loss, x[0], x[1], x[2], x[3], x[0].size(2) - 1, Reduction::None, true),
+        [](P x) {
+          return Plain{{x[0].size(1)}, sequence_losses(x, true)};
+        })
       .also(kHalfs)
       .big(large)
       .sliced({1, 0, 0, 0}, 0)

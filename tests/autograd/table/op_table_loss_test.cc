@@ -76,20 +76,16 @@ void add_pairs(Table& t) {
                         const double d = std::fabs(x[0] - x[1]);
                         return d < 0.75 ? d * d / 2 : 0.75 * (d - 0.375);
                       }});
-  t["mse_loss"].writes([](Tensor& o, V x) { return mse_loss_out(o, x[0], x[1]); });
-  t["mse_loss.none"].writes(
-      [](Tensor& o, V x) { return mse_loss_out(o, x[0], x[1], Reduction::None); });
-  t["smooth_l1_loss"].writes(
-      [](Tensor& o, V x) { return smooth_l1_loss_out(o, x[0], x[1], Reduction::Mean, 0.75); });
-  t["huber_loss.none"].writes(
-      [](Tensor& o, V x) { return huber_loss_out(o, x[0], x[1], Reduction::None, 0.75); });
+  t["mse_loss"].writes(OUT(mse_loss, x[0], x[1]));
+  t["mse_loss.none"].writes(OUT(mse_loss, x[0], x[1], Reduction::None));
+  t["smooth_l1_loss"].writes(OUT(smooth_l1_loss, x[0], x[1], Reduction::Mean, 0.75));
+  t["huber_loss.none"].writes(OUT(huber_loss, x[0], x[1], Reduction::None, 0.75));
   const Sample chances = {real({3, 4}, 0.1, 0.9), real({3, 4}, 0.1, 0.9)};
   add_elementwise(
       t, {"binary_cross_entropy", "binary_cross_entropy.none", "binary_cross_entropy.sum", chances,
           [](V x, int64_t r) { return binary_cross_entropy(x[0], x[1], {}, r); },
           [](D x) { return entropy(x[0], x[1]); }});
-  t["binary_cross_entropy.none"].writes(
-      [](Tensor& o, V x) { return binary_cross_entropy_out(o, x[0], x[1], {}, Reduction::None); });
+  t["binary_cross_entropy.none"].writes(OUT(binary_cross_entropy, x[0], x[1], {}, Reduction::None));
   t["binary_cross_entropy"].tame("refused: outside [0, 1]");
   t["binary_cross_entropy.none"].tame("refused: outside [0, 1]");
   t["binary_cross_entropy.sum"].tame("refused: outside [0, 1]");
@@ -162,7 +158,7 @@ void add_signed(Table& t) {
 
 // Losses of samples, the rows of what is drawn; f: of one row.
 void add_samples(Table& t) {
-  const auto row = [&t](const char* name, Samples samples, Sample large, Call call,
+  const auto row = [&t](const char* name, Samples samples, Sample large, Calls call,
                         std::function<double(P, int64_t)> f) -> Row& {
     return t
         .row(name, kFloats, std::move(samples), std::move(call),
@@ -171,11 +167,10 @@ void add_samples(Table& t) {
         .within(8);
   };
   const auto at = [](const Plain& x, int64_t i, int64_t k) { return x.at({i, k}); };
-  row(
-      "cosine_embedding_loss",
+  row("cosine_embedding_loss",
       {{real({4, 5}), real({4, 5}), real({4})}, {real({0, 3}), real({0, 3}), real({0})}},
       {real({700, 31}), real({700, 31}), real({700})},
-      [](V x) { return cosine_embedding_loss(x[0], x[1], signs(x[2]), 0.25, Reduction::None); },
+      CALL(cosine_embedding_loss, x[0], x[1], signs(x[2]), 0.25, Reduction::None),
       [=](P x, int64_t i) {
         double ab = 0, aa = 1e-12, bb = 1e-12;
         for (int64_t k = 0; k < x[0].size(1); ++k) {
@@ -196,11 +191,8 @@ void add_samples(Table& t) {
   const Samples triples = {{real({4, 5}), real({4, 5}), real({4, 5})},
                            {real({0, 3}), real({0, 3}), real({0, 3})}};
   const Sample many = {real({700, 31}), real({700, 31}), real({700, 31})};
-  row(
-      "triplet_margin_loss", triples, many,
-      [](V x) {
-        return triplet_margin_loss(x[0], x[1], x[2], 0.5, 2, 0.125, false, Reduction::None);
-      },
+  row("triplet_margin_loss", triples, many,
+      CALL(triplet_margin_loss, x[0], x[1], x[2], 0.5, 2, 0.125, false, Reduction::None),
       [=](P x, int64_t i) {
         return hinge(distance(x[0], x[1], i) - distance(x[0], x[2], i) + 0.5);
       })
@@ -208,11 +200,8 @@ void add_samples(Table& t) {
       .gives(floating)
       .only(kSigned | kFloats)
       .dtypes = kNumbers;
-  row(
-      "triplet_margin_loss.swap", triples, many,
-      [](V x) {
-        return triplet_margin_loss(x[0], x[1], x[2], 0.5, 2, 0.125, true, Reduction::None);
-      },
+  row("triplet_margin_loss.swap", triples, many,
+      CALL(triplet_margin_loss, x[0], x[1], x[2], 0.5, 2, 0.125, true, Reduction::None),
       [=](P x, int64_t i) {
         const double far = distance(x[0], x[2], i), other = distance(x[1], x[2], i);
         return hinge(distance(x[0], x[1], i) - (other < far ? other : far) + 0.5);
@@ -221,14 +210,11 @@ void add_samples(Table& t) {
       .gives(floating)
       .only(kSigned | kFloats)
       .dtypes = kNumbers;
-  row(
-      "multi_margin_loss",
+  row("multi_margin_loss",
       {{real({4, 5}), index({4}, 5)}, {real({0, 3}), index({0}, 3)}, {real({1, 1}), index({1}, 1)}},
       {real({700, 31}), index({700}, 31)},
-      [](V x) {
-        return multi_margin_loss(x[0], x[1], 2, 0.5, arange(1, x[0].size(1) + 1, x[0].options()),
-                                 Reduction::None);
-      },
+      CALL_OUT(multi_margin_loss, x[0], x[1], 2, 0.5, arange(1, x[0].size(1) + 1, x[0].options()),
+               Reduction::None),
       [=](P x, int64_t i) {
         const auto y = int64_t(x[1].at({i}));
         double s = 0;
@@ -236,10 +222,6 @@ void add_samples(Table& t) {
           if (k != y)
             s += double(y + 1) * std::pow(hinge(0.5 - at(x[0], i, y) + at(x[0], i, k)), 2);
         return s / double(x[0].size(1));
-      })
-      .writes([](Tensor& o, V x) {
-        return multi_margin_loss_out(o, x[0], x[1], 2, 0.5,
-                                     arange(1, x[0].size(1) + 1, x[0].options()), Reduction::None);
       });
   // Of targets that are drawn from 0 on, the last column ends the list.
   const auto ended = [](const Tensor& y) {
@@ -247,12 +229,10 @@ void add_samples(Table& t) {
                ? y
                : cat({y.narrow(1, 0, y.size(1) - 1), full_like(y.narrow(1, 0, 1), -1)}, 1);
   };
-  row(
-      "multilabel_margin_loss",
+  row("multilabel_margin_loss",
       {{real({4, 5}), distinct({4, 5}, 5)}, {real({0, 3}), index({0, 3}, 3)}},
       {real({700, 31}), index({700, 31}, 31)},
-      [=](V x) { return multilabel_margin_loss(x[0], ended(x[1]), Reduction::None); },
-      [=](P x, int64_t i) {
+      CALL_OUT(multilabel_margin_loss, x[0], ended(x[1]), Reduction::None), [=](P x, int64_t i) {
         const int64_t n = x[0].size(1);
         std::vector<bool> is_class(size_t(n), false);
         for (int64_t j = 0; j + 1 < n; ++j) is_class[size_t(at(x[1], i, j))] = true;
@@ -262,9 +242,6 @@ void add_samples(Table& t) {
             if (!is_class[size_t(k)])
               s += hinge(1 - at(x[0], i, int64_t(at(x[1], i, j))) + at(x[0], i, k));
         return s / double(n);
-      })
-      .writes([=](Tensor& o, V x) {
-        return multilabel_margin_loss_out(o, x[0], ended(x[1]), Reduction::None);
       });
 }
 

@@ -76,7 +76,7 @@ Plain summed(P x, const Index& extents, size_t kept, const std::vector<Index>& a
 }
 
 void add_sums(Table& t) {
-  const auto row = [&t](const char* name, Samples samples, Call call, Reference reference,
+  const auto row = [&t](const char* name, Samples samples, Calls call, Reference reference,
                         Sample large, uint32_t batched) -> Row& {
     return t.row(name, kNumbers, std::move(samples), std::move(call), std::move(reference))
         .big(std::move(large), batched)
@@ -84,51 +84,41 @@ void add_sums(Table& t) {
   };
   const Sample matrices = {real({97, 101}), real({101, 103})},
                batches = {real({70, 23, 17}), real({70, 17, 19})};
-  row(
-      "einsum", {{real({3, 4}), real({4, 2})}, {real({0, 4}), real({4, 2})}},
-      [](V x) { return einsum("ij,jk->ik", x); }, multiplied, matrices, 1);
-  row(
-      "einsum.batches",
+  row("einsum", {{real({3, 4}), real({4, 2})}, {real({0, 4}), real({4, 2})}},
+      CALL(einsum, "ij,jk->ik", x), multiplied, matrices, 1);
+  row("einsum.batches",
       {{real({2, 3, 4}), real({2, 4, 2})},
        {real({3, 4}), real({5, 4, 2})},
        {real({2, 0, 4}), real({4, 2})}},
-      [](V x) { return einsum("... i j, ...jk", x); }, multiplied, batches, 3);
-  row(
-      "einsum.dot", {{real({5}), real({5})}, {real({0}), real({0})}},
-      [](V x) { return einsum("i,i", x); }, multiplied, {real({270000}), real({270000})}, 0);
-  t.row(
-       "einsum.three", kAll,
-       {{real({3, 1}), real({4, 2, 3}), real({5, 4})},
-        {real({3, 4}), real({4, 0, 3}), real({5, 1})}},
-       [](V x) {
-         return einsum("ab,bca,db->da", x, IntArrayRef{0, 2, 0, 1});
-       },
-       [](P x) {
-         return summed(
-             x, {x[2].size(0), x[0].size(0), std::max(x[0].size(1), x[1].size(0)), x[1].size(1)}, 2,
-             {{1, 2}, {2, 3, 1}, {0, 2}});
-       })
+      CALL(einsum, "... i j, ...jk", x), multiplied, batches, 3);
+  row("einsum.dot", {{real({5}), real({5})}, {real({0}), real({0})}}, CALL(einsum, "i,i", x),
+      multiplied, {real({270000}), real({270000})}, 0);
+  t.row("einsum.three", kAll,
+        {{real({3, 1}), real({4, 2, 3}), real({5, 4})},
+         {real({3, 4}), real({4, 0, 3}), real({5, 1})}},
+        CALL(einsum, "ab,bca,db->da", x, IntArrayRef{0, 2, 0, 1}),
+        [](P x) {
+          return summed(
+              x, {x[2].size(0), x[0].size(0), std::max(x[0].size(1), x[1].size(0)), x[1].size(1)},
+              2, {{1, 2}, {2, 3, 1}, {0, 2}});
+        })
       .big({real({40, 30}), real({30, 3, 40}), real({300, 30})})
       .small("letters are extents of two operands each")
       .only(kFloats)  // of integers the sums are int64, the products not
       .tame("sums are made before products")
       .within(4)
       .in_one("the first dimension is the last operand's");
-  t.row(
-       "einsum.diagonal", kAll, shapes({{3, 3, 2}, {2, 2, 0}}),
-       [](V x) { return einsum("iik->ki", {x[0]}); },
-       [](P x) {
-         return made({x[0].size(2), x[0].size(0)}, [&](const Index& i) {
-           return x[0].at({i[1], i[1], i[0]});
-         });
-       })
+  t.row("einsum.diagonal", kAll, shapes({{3, 3, 2}, {2, 2, 0}}), CALL(einsum, "iik->ki", {x[0]}),
+        [](P x) {
+          return made({x[0].size(2), x[0].size(0)}, [&](const Index& i) {
+            return x[0].at({i[1], i[1], i[0]});
+          });
+        })
       .moves_nothing();
-  t.row(
-       "einsum.sum", kAll, shapes({{3, 4, 2}, {3, 0, 2}}),
-       [](V x) { return einsum("bij->jb", {x[0]}); },
-       [](P x) {
-         return summed(x, {x[0].size(2), x[0].size(0), x[0].size(1)}, 2, {{1, 2, 0}});
-       })
+  t.row("einsum.sum", kAll, shapes({{3, 4, 2}, {3, 0, 2}}), CALL(einsum, "bij->jb", {x[0]}),
+        [](P x) {
+          return summed(x, {x[0].size(2), x[0].size(0), x[0].size(1)}, 2, {{1, 2, 0}});
+        })
       .gives(widened)
       .big({real({97, 3, 131})})
       .in_one("the first dimension is the last one of the operand");
@@ -137,9 +127,7 @@ void add_sums(Table& t) {
       {{real({3, 4, 2}), real({2, 5, 4})},
        {real({3, 1, 2}), real({2, 5, 4})},
        {real({3, 0, 2}), real({2, 5, 0})}},
-      [](V x) {
-        return tensordot(x[0], x[1], {1, -1}, {-1, 0});
-      },
+      CALL(tensordot, x[0], x[1], {1, -1}, {-1, 0}),
       [](P x) {
         return summed(x, {x[0].size(0), x[1].size(1), x[1].size(2), x[0].size(2)}, 2,
                       {{0, 2, 3}, {3, 1, 2}});
@@ -153,7 +141,7 @@ void add_sums(Table& t) {
        {real({2, 1, 4}), real({3, 4})},
        {real({0, 4}), real({2, 4})},
        {real({}), real({2, 4})}},
-      [](V x) { return inner(x[0], x[1]); },
+      CALL_OUT(inner, x[0], x[1]),
       [](P x) {
         if (x[0].rank() == 0)
           return made(x[1].sizes, [&](const Index& i) { return x[0].v[0] * x[1].at(i); });
@@ -165,15 +153,12 @@ void add_sums(Table& t) {
         a.push_back(b.back());
         return summed(x, sizes, sizes.size() - 1, {a, b});
       },
-      {real({97, 101}), real({103, 101})}, 1)
-      .writes([](Tensor& o, V x) { return inner_out(o, x[0], x[1]); });
+      {real({97, 101}), real({103, 101})}, 1);
   row(
       "vdot", {{real({5}), real({5})}, {real({0}), real({0})}}, [](V x) { return x[0].vdot(x[1]); },
       multiplied, {real({270000}), real({270000})}, 0)
-      .writes([](Tensor& o, V x) { return vdot_out(o, x[0], x[1]); });
-  t["tensordot"].writes([](Tensor& o, V x) {
-    return tensordot_out(o, x[0], x[1], {1, -1}, {-1, 0});
-  });
+      .writes(OUT(vdot, x[0], x[1]));
+  t["tensordot"].writes(OUT(tensordot, x[0], x[1], {1, -1}, {-1, 0}));
 #define CHAIN(name)                                                                             \
   row(                                                                                          \
       #name,                                                                                    \
@@ -191,52 +176,44 @@ void add_sums(Table& t) {
 
 void add_added(Table& t) {
   const auto added = [](const Plain& self, const Plain& sum) { return plus(self, 2, sum, 3); };
-  t.row(
-       "addmv", kNumbers,
-       {{real({3}), real({3, 4}), real({4})},
-        {real({}), real({3, 4}), real({4})},
-        {real({1}), real({3, 0}), real({0})},
-        {real({0}), real({0, 4}), real({4})}},
-       [](V x) { return addmv(x[0], x[1], x[2], 2, 3); },
-       [=](P x) { return added(x[0], product(x[1], x[2])); })
+  t.row("addmv", kNumbers,
+        {{real({3}), real({3, 4}), real({4})},
+         {real({}), real({3, 4}), real({4})},
+         {real({1}), real({3, 0}), real({0})},
+         {real({0}), real({0, 4}), real({4})}},
+        CALL_OUT(addmv, x[0], x[1], x[2], 2, 3),
+        [=](P x) { return added(x[0], product(x[1], x[2])); })
       .big({real({600}), real({600, 450}), real({450})}, 3)
       .small("what is added is a vector")
       .within(2)
       .products()
-      .changes([](V x) { return addmv_(const_cast<Tensor&>(x[0]), x[1], x[2], 2, 3); })
-      .writes([](Tensor& o, V x) { return addmv_out(o, x[0], x[1], x[2], 2, 3); });
-  t.row(
-       "addr", kAll,
-       {{real({3, 4}), real({3}), real({4})},
-        {real({4}), real({3}), real({4})},
-        {real({}), real({3}), real({4})},
-        {real({1, 4}), real({0}), real({4})}},
-       [](V x) { return addr(x[0], x[1], x[2], 2, 3); },
-       [=](P x) {
-         return added(x[0], made({x[1].size(0), x[2].size(0)}, [&](const Index& i) {
-                        return x[1].at({i[0]}) * x[2].at({i[1]});
-                      }));
-       })
-      .big({real({97, 131}), real({97}), real({131})}, 3)
-      .changes([](V x) { return x[0].addr_(x[1], x[2], 2, 3); })
-      .writes([](Tensor& o, V x) { return addr_out(o, x[0], x[1], x[2], 2, 3); });
-  t.row(
-       "addbmm", kNumbers,
-       {{real({3, 2}), real({5, 3, 4}), real({5, 4, 2})},
-        {real({}), real({2, 3, 4}), real({2, 4, 2})},
-        {real({2}), real({0, 3, 4}), real({0, 4, 2})}},
-       [](V x) { return addbmm(x[0], x[1], x[2], 2, 3); },
-       [=](P x) {
-         return added(
-             x[0], summed({x[1], x[2]}, {x[1].size(1), x[2].size(2), x[1].size(0), x[1].size(2)}, 2,
-                          {{2, 0, 3}, {2, 3, 1}}));
-       })
+      .changes([](V x) { return addmv_(const_cast<Tensor&>(x[0]), x[1], x[2], 2, 3); });
+  t.row("addr", kAll,
+        {{real({3, 4}), real({3}), real({4})},
+         {real({4}), real({3}), real({4})},
+         {real({}), real({3}), real({4})},
+         {real({1, 4}), real({0}), real({4})}},
+        CALL_IN_PLACE_OUT(addr, x[0], x[1], x[2], 2, 3),
+        [=](P x) {
+          return added(x[0], made({x[1].size(0), x[2].size(0)}, [&](const Index& i) {
+                         return x[1].at({i[0]}) * x[2].at({i[1]});
+                       }));
+        })
+      .big({real({97, 131}), real({97}), real({131})}, 3);
+  t.row("addbmm", kNumbers,
+        {{real({3, 2}), real({5, 3, 4}), real({5, 4, 2})},
+         {real({}), real({2, 3, 4}), real({2, 4, 2})},
+         {real({2}), real({0, 3, 4}), real({0, 4, 2})}},
+        CALL_IN_PLACE_OUT(addbmm, x[0], x[1], x[2], 2, 3),
+        [=](P x) {
+          return added(
+              x[0], summed({x[1], x[2]}, {x[1].size(1), x[2].size(2), x[1].size(0), x[1].size(2)},
+                           2, {{2, 0, 3}, {2, 3, 1}}));
+        })
       .big({real({97, 103}), real({5, 97, 21}), real({5, 21, 103})})
       .within(2)
       .products()
-      .sliced({0, 1, -1}, 0)
-      .changes([](V x) { return x[0].addbmm_(x[1], x[2], 2, 3); })
-      .writes([](Tensor& o, V x) { return addbmm_out(o, x[0], x[1], x[2], 2, 3); });
+      .sliced({0, 1, -1}, 0);
 }
 
 std::vector<Row> rows() {
@@ -244,7 +221,7 @@ std::vector<Row> rows() {
   add_sums(t);
   add_added(t);
   // One element of work is one rounding; sums of integers are exact.
-  const auto row = [&t](const char* name, Samples samples, Call call, Reference reference,
+  const auto row = [&t](const char* name, Samples samples, Calls call, Reference reference,
                         Sample large, uint32_t batched) -> Row& {
     return t.row(name, kNumbers, std::move(samples), std::move(call), std::move(reference))
         .big(std::move(large), batched)
@@ -252,30 +229,22 @@ std::vector<Row> rows() {
   };
   const Sample matrices = {real({97, 101}), real({101, 103})},
                batches = {real({70, 23, 17}), real({70, 17, 19})};
-  row(
-      "mm",
+  row("mm",
       {{real({3, 4}), real({4, 2})},
        {real({0, 4}), real({4, 2})},
        {real({3, 0}), real({0, 2})},
        {real({1, 1}), real({1, 1})},
        {real({9, 17}), real({17, 18})}},
-      [](V x) { return mm(x[0], x[1]); }, multiplied, matrices, 1)
-      .writes([](Tensor& o, V x) { return mm_out(o, x[0], x[1]); });
-  row(
-      "bmm",
+      CALL_OUT(mm, x[0], x[1]), multiplied, matrices, 1);
+  row("bmm",
       {{real({2, 3, 4}), real({2, 4, 2})},
        {real({0, 3, 4}), real({0, 4, 2})},
        {real({2, 3, 0}), real({2, 0, 2})}},
-      [](V x) { return bmm(x[0], x[1]); }, multiplied, batches, 3)
-      .writes([](Tensor& o, V x) { return bmm_out(o, x[0], x[1]); });
-  row(
-      "mv", {{real({3, 4}), real({4})}, {real({0, 4}), real({4})}, {real({3, 0}), real({0})}},
-      [](V x) { return mv(x[0], x[1]); }, multiplied, {real({600, 450}), real({450})}, 1)
-      .writes([](Tensor& o, V x) { return mv_out(o, x[0], x[1]); });
-  row(
-      "dot", {{real({5}), real({5})}, {real({0}), real({0})}, {real({1}), real({1})}},
-      [](V x) { return dot(x[0], x[1]); }, multiplied, {real({270000}), real({270000})}, 0)
-      .writes([](Tensor& o, V x) { return dot_out(o, x[0], x[1]); });
+      CALL_OUT(bmm, x[0], x[1]), multiplied, batches, 3);
+  row("mv", {{real({3, 4}), real({4})}, {real({0, 4}), real({4})}, {real({3, 0}), real({0})}},
+      CALL_OUT(mv, x[0], x[1]), multiplied, {real({600, 450}), real({450})}, 1);
+  row("dot", {{real({5}), real({5})}, {real({0}), real({0})}, {real({1}), real({1})}},
+      CALL_OUT(dot, x[0], x[1]), multiplied, {real({270000}), real({270000})}, 0);
   row(
       "addmm",
       {{real({3, 2}), real({3, 4}), real({4, 2})},
@@ -283,24 +252,20 @@ std::vector<Row> rows() {
        {real({3, 1}), real({3, 0}), real({0, 2})},
        {real({}), real({3, 4}), real({4, 2})},
        {real({2}), real({0, 4}), real({4, 2})}},
-      [](V x) { return addmm(x[0], x[1], x[2], 2, 3); },
+      CALL_IN_PLACE_OUT(addmm, x[0], x[1], x[2], 2, 3),
       [](P x) { return plus(x[0], 2, product(x[1], x[2]), 3); },
       {real({103}), real({97, 101}), real({101, 103})}, 2)
-      .within(2)
-      .changes([](V x) { return x[0].addmm_(x[1], x[2], 2, 3); })
-      .writes([](Tensor& o, V x) { return addmm_out(o, x[0], x[1], x[2], 2, 3); });
+      .within(2);
   row(
       "baddbmm",
       {{real({2, 3, 2}), real({2, 3, 4}), real({2, 4, 2})},
        {real({2, 1, 2}), real({2, 3, 4}), real({2, 4, 2})},
        {real({}), real({2, 3, 4}), real({2, 4, 2})},
        {real({1, 2}), real({0, 3, 4}), real({0, 4, 2})}},
-      [](V x) { return baddbmm(x[0], x[1], x[2], 2, 3); },
+      CALL_IN_PLACE_OUT(baddbmm, x[0], x[1], x[2], 2, 3),
       [](P x) { return plus(x[0], 2, product(x[1], x[2]), 3); },
       {real({23, 19}), real({70, 23, 17}), real({70, 17, 19})}, 6)
-      .within(2)
-      .changes([](V x) { return x[0].baddbmm_(x[1], x[2], 2, 3); })
-      .writes([](Tensor& o, V x) { return baddbmm_out(o, x[0], x[1], x[2], 2, 3); });
+      .within(2);
   const Samples ranks = {{real({2, 3, 4}), real({4, 2})},
                          {real({3, 4}), real({4, 2})},
                          {real({4}), real({4})},
@@ -312,28 +277,23 @@ std::vector<Row> rows() {
                          {real({1, 3, 4}), real({3, 1, 4, 2})},
                          {real({0, 3, 4}), real({4, 2})},
                          {real({2, 3, 0}), real({0, 2})}};
-  row(
-      "matmul", ranks, [](V x) { return matmul(x[0], x[1]); }, multiplied, batches, 3)
-      .writes([](Tensor& o, V x) { return matmul_out(o, x[0], x[1]); });
+  row("matmul", ranks, CALL_OUT(matmul, x[0], x[1]), multiplied, batches, 3);
   const Reference affine = [](P x) { return plus(x[2], 1, product(x[0], transposed(x[1])), 1); };
-  row(
-      "linear",
+  row("linear",
       {{real({3, 4}), real({2, 4}), real({2})},
        {real({2, 3, 4}), real({2, 4}), real({2})},
        {real({4}), real({2, 4}), real({2})},
        {real({0, 4}), real({2, 4}), real({2})},
        {real({3, 0}), real({2, 0}), real({2})}},
-      [](V x) { return linear(x[0], x[1], x[2]); }, affine,
-      {real({97, 101}), real({103, 101}), real({103})}, 1)
+      CALL_OUT(linear, x[0], x[1], x[2]), affine, {real({97, 101}), real({103, 101}), real({103})},
+      1)
       .slim({real({62500, 16}), real({10, 16}), real({10})})
-      .within(2)
-      .writes([](Tensor& o, V x) { return linear_out(o, x[0], x[1], x[2]); });
+      .within(2);
   row(
       "linear.plain",
       {{real({3, 4}), real({2, 4})}, {real({2, 3, 4}), real({2, 4})}, {real({0, 4}), real({2, 4})}},
-      [](V x) { return linear(x[0], x[1]); }, [](P x) { return product(x[0], transposed(x[1])); },
-      {real({97, 101}), real({103, 101})}, 1)
-      .writes([](Tensor& o, V x) { return linear_out(o, x[0], x[1]); });
+      CALL_OUT(linear, x[0], x[1]), [](P x) { return product(x[0], transposed(x[1])); },
+      {real({97, 101}), real({103, 101})}, 1);
   return t.rows();
 }
 RAMET_OP_TABLE(rows());

@@ -41,10 +41,9 @@ void add_norms(Table& t) {
   const Samples some = {sample({4, 3, 2, 3}, {3}), sample({5, 2}, {2}), sample({2, 3, 5}, {3}),
                         sample({0, 3, 2}, {3})};
   const Sample channels = sample({9, 75, 5, 7}, {75});
-  t.row(
-       "batch_norm", kFloats, some,
-       [](V x) { return batch_norm(x[0], x[1], x[2], {}, {}, true, 0.1, 1e-3, true); },
-       [](P x) { return batch_normalised(x, 1e-3); })
+  t.row("batch_norm", kFloats, some,
+        CALL(batch_norm, x[0], x[1], x[2], {}, {}, true, 0.1, 1e-3, true),
+        [](P x) { return batch_normalised(x, 1e-3); })
       .big(channels)
       .slim(sample({4, 3, 144, 144}, {3}))
       .sliced({1, 0, 0}, 1)
@@ -84,21 +83,20 @@ void add_norms(Table& t) {
       .big({channels[0]})
       .sliced({1}, 0)
       .no_gradient();
-  t.row(
-       "batch_norm_relu_max_pool2d", kFloats,
-       {sample({3, 2, 4, 6}, {2}), sample({2, 3, 5, 3}, {3}), sample({0, 2, 4, 6}, {2})},
-       [](V x) { return batch_norm_relu_max_pool2d(x[0], x[1], x[2], {}, {}, true, 0.1, 1e-3); },
-       [](P x) {
-         const Plain y = batch_normalised(x, 1e-3);
-         return made({y.size(0), y.size(1), y.size(2) / 2, y.size(3) / 2}, [&](const Index& i) {
-           double most = 0;  // NaN where one is
-           for (int64_t k = 0; k < 4; ++k) {
-             const double v = y.at({i[0], i[1], 2 * i[2] + k / 2, 2 * i[3] + k % 2});
-             if (!std::isnan(most) && !(v <= most)) most = v;
-           }
-           return most;
-         });
-       })
+  t.row("batch_norm_relu_max_pool2d", kFloats,
+        {sample({3, 2, 4, 6}, {2}), sample({2, 3, 5, 3}, {3}), sample({0, 2, 4, 6}, {2})},
+        CALL(batch_norm_relu_max_pool2d, x[0], x[1], x[2], {}, {}, true, 0.1, 1e-3),
+        [](P x) {
+          const Plain y = batch_normalised(x, 1e-3);
+          return made({y.size(0), y.size(1), y.size(2) / 2, y.size(3) / 2}, [&](const Index& i) {
+            double most = 0;  // NaN where one is
+            for (int64_t k = 0; k < 4; ++k) {
+              const double v = y.at({i[0], i[1], 2 * i[2] + k / 2, 2 * i[3] + k % 2});
+              if (!std::isnan(most) && !(v <= most)) most = v;
+            }
+            return most;
+          });
+        })
       .big(sample({9, 75, 8, 8}, {75}))
       .sliced({1, 0, 0}, 1)
       .within(8);
@@ -117,34 +115,31 @@ void add_norms(Table& t) {
       return x.size() > 1 ? y.at(i) * x[1].broadcast(i) + x[2].broadcast(i) : y.at(i);
     });
   };
-  t.row(
-       "layer_norm", kFloats,
-       {sample({3, 5}, {5}), sample({2, 3, 4}, {3, 4}), sample({6}, {6}), sample({0, 4}, {4})},
-       [](V x) { return layer_norm(x[0], x[1].sizes(), x[1], x[2], 1e-3); }, last)
+  t.row("layer_norm", kFloats,
+        {sample({3, 5}, {5}), sample({2, 3, 4}, {3, 4}), sample({6}, {6}), sample({0, 4}, {4})},
+        CALL(layer_norm, x[0], x[1].sizes(), x[1], x[2], 1e-3), last)
       .big(sample({97, 131}, {131}), 1)
       .slim(sample({31250, 8}, {8}))
       .within(8);
-  t.row(
-       "layer_norm.line", kFloats, {sample({6}, {6}), sample({0}, {0})},
-       [](V x) { return layer_norm(x[0], x[1].sizes(), x[1], x[2], 1e-3); }, last)
+  t.row("layer_norm.line", kFloats, {sample({6}, {6}), sample({0}, {0})},
+        CALL(layer_norm, x[0], x[1].sizes(), x[1], x[2], 1e-3), last)
       .big(sample({16000}, {16000}))
       .alone("a row is one thread's")
       .in_one("there is one row")
       .narrow("a row belongs to one block, however long it is")
       .within(8);
-  t.row(
-       "group_norm", kFloats,
-       {sample({4, 6, 2, 3}, {6}), sample({5, 4}, {4}), sample({2, 6, 5}, {6}),
-        sample({0, 4, 3}, {4}), sample({2, 4, 0}, {4})},
-       [](V x) { return group_norm(x[0], 2, x[1], x[2], 1e-3); },
-       [](P x) {
-         const int64_t channels = x[0].size(1) / 2;
-         const Plain y = normalised(
-             x[0], 2 * x[0].size(0), [=](const Index& i) { return 2 * i[0] + i[1] / channels; },
-             1e-3);
-         return made(y.sizes,
-                     [&](const Index& i) { return y.at(i) * x[1].at({i[1]}) + x[2].at({i[1]}); });
-       })
+  t.row("group_norm", kFloats,
+        {sample({4, 6, 2, 3}, {6}), sample({5, 4}, {4}), sample({2, 6, 5}, {6}),
+         sample({0, 4, 3}, {4}), sample({2, 4, 0}, {4})},
+        CALL(group_norm, x[0], 2, x[1], x[2], 1e-3),
+        [](P x) {
+          const int64_t channels = x[0].size(1) / 2;
+          const Plain y = normalised(
+              x[0], 2 * x[0].size(0), [=](const Index& i) { return 2 * i[0] + i[1] / channels; },
+              1e-3);
+          return made(y.sizes,
+                      [&](const Index& i) { return y.at(i) * x[1].at({i[1]}) + x[2].at({i[1]}); });
+        })
       .big(sample({75, 10, 5, 9}, {10}), 1)
       .slim(sample({64, 2, 40, 40}, {2}))
       .within(8);
@@ -166,9 +161,8 @@ void add_norms(Table& t) {
        })
       .big({real({97, 131}), real({97, 131}), real({131}, 0.5, 1.5), real({131})}, 3)
       .within(8);
-  t.row(
-       "layer_norm.plain", kFloats, shapes({{3, 5}, {2, 3, 4}, {0, 4}}),
-       [](V x) { return layer_norm(x[0], x[0].size(-1), {}, {}, 1e-3); }, last)
+  t.row("layer_norm.plain", kFloats, shapes({{3, 5}, {2, 3, 4}, {0, 4}}),
+        CALL(layer_norm, x[0], x[0].size(-1), {}, {}, 1e-3), last)
       .big({real({97, 131})}, 1)
       .within(8);
 }
@@ -208,56 +202,47 @@ void add_more_norms(Table& t) {
                  x[2].at({i[1]});
         });
   };
-  t.row(
-       "instance_norm", kFloats, some,
-       [](V x) { return instance_norm(x[0], x[1], x[2], {}, {}, true, 0.1, 1e-2, true); },
-       normalised)
+  t.row("instance_norm", kFloats, some,
+        CALL(instance_norm, x[0], x[1], x[2], {}, {}, true, 0.1, 1e-2, true), normalised)
       .big(many, 1)
       .within(8)
       .small("the kernels of group_norm");
   const auto constant = [](const Tensor& x, double value) {
     return full(x.size(1), value, TensorOptions(kFloat).device(x.device()));
   };
-  t.row(
-       "instance_norm.running", kFloats, some,
-       [=](V x) {
-         return instance_norm(x[0], x[1], x[2], constant(x[0], 0), constant(x[0], 1), true, 0.1,
-                              1e-2, true);
-       },
-       normalised)
+  t.row("instance_norm.running", kFloats, some,
+        CALL(instance_norm, x[0], x[1], x[2], constant(x[0], 0), constant(x[0], 1), true, 0.1, 1e-2,
+             true),
+        normalised)
       .big(many, 1)
       .within(8)
       .small("the kernels of batch_norm");
-  t.row(
-       "instance_norm.fixed", kFloats, some,
-       [=](V x) {
-         return instance_norm(x[0], x[1], x[2], constant(x[0], 0.5), constant(x[0], 4), false, 0.1,
-                              1e-2, true);
-       },
-       [](P x) {
-         return made(x[0].sizes, [&](const Index& i) {
-           return (x[0].at(i) - 0.5) / std::sqrt(4 + 1e-2) * x[1].at({i[1]}) + x[2].at({i[1]});
-         });
-       })
+  t.row("instance_norm.fixed", kFloats, some,
+        CALL(instance_norm, x[0], x[1], x[2], constant(x[0], 0.5), constant(x[0], 4), false, 0.1,
+             1e-2, true),
+        [](P x) {
+          return made(x[0].sizes, [&](const Index& i) {
+            return (x[0].at(i) - 0.5) / std::sqrt(4 + 1e-2) * x[1].at({i[1]}) + x[2].at({i[1]});
+          });
+        })
       .big(many, 1)
       .within(8)
       .small("the kernels of batch_norm")
       .partly_tame(2, "an infinite weight meets x and the mean apart");
-  t.row(
-       "rms_norm", kFloats,
-       {{real({3, 5}), real({5}, 0.5, 1.5)},
-        {real({2, 3, 4}), real({3, 4}, 0.5, 1.5)},
-        {real({6}), real({6})},
-        {real({0, 4}), real({4})}},
-       [](V x) { return rms_norm(x[0], x[1].sizes(), x[1], 1e-2); },
-       [](P x) {
-         const int64_t outer = x[0].rank() - x[1].rank();
-         return by_moments(
-             x[0], [=](const Index& i) { return Index(i.begin(), i.begin() + outer); },
-             [=](const Index& i, double, double squares) {
-               return x[0].at(i) / std::sqrt(squares + 1e-2) * x[1].broadcast(i);
-             });
-       })
+  t.row("rms_norm", kFloats,
+        {{real({3, 5}), real({5}, 0.5, 1.5)},
+         {real({2, 3, 4}), real({3, 4}, 0.5, 1.5)},
+         {real({6}), real({6})},
+         {real({0, 4}), real({4})}},
+        CALL(rms_norm, x[0], x[1].sizes(), x[1], 1e-2),
+        [](P x) {
+          const int64_t outer = x[0].rank() - x[1].rank();
+          return by_moments(
+              x[0], [=](const Index& i) { return Index(i.begin(), i.begin() + outer); },
+              [=](const Index& i, double, double squares) {
+                return x[0].at(i) / std::sqrt(squares + 1e-2) * x[1].broadcast(i);
+              });
+        })
       .big({real({97, 131}), real({131}, 0.5, 1.5)}, 1)
       .within(8);
 }

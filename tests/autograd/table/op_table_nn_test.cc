@@ -79,12 +79,10 @@ void add_convolutions(Table& t) {
     return x.size() > 2 ? std::optional<Tensor>(x[2]) : std::nullopt;
   };
   // Sums of a few dozen products.
-  t.row(
-       "conv2d", kNumbers,
-       {sample({2, 3, 5, 4}, {4, 3, 3, 2}, true), sample({3, 5, 5}, {2, 3, 1, 1}, true),
-        sample({0, 3, 5, 5}, {2, 3, 3, 3}, true)},
-       [=](V x) { return conv2d(x[0], x[1], bias_of(x)); },
-       [](P x) { return convolved(x, {}, false); })
+  t.row("conv2d", kNumbers,
+        {sample({2, 3, 5, 4}, {4, 3, 3, 2}, true), sample({3, 5, 5}, {2, 3, 1, 1}, true),
+         sample({0, 3, 5, 5}, {2, 3, 3, 3}, true)},
+        CALL(conv2d, x[0], x[1], bias_of(x)), [](P x) { return convolved(x, {}, false); })
       .products()
       .big(sample({70, 3, 9, 9}, {5, 3, 3, 3}, true), 1)
       .slim(sample({4, 3, 144, 144}, {3, 3, 3, 3}, true))
@@ -92,14 +90,11 @@ void add_convolutions(Table& t) {
   Window wide;
   wide.stride[0] = 2;
   wide.padding[0] = 1, wide.padding[1] = 2;
-  t.row(
-       "conv2d.padded", kNumbers,
-       {sample({2, 2, 5, 6}, {3, 2, 3, 3}, false), sample({1, 2, 1, 1}, {3, 2, 3, 3}, false),
-        sample({0, 2, 5, 6}, {3, 2, 3, 3}, false)},
-       [](V x) {
-         return conv2d(x[0], x[1], {}, {2, 1}, {1, 2});
-       },
-       [=](P x) { return convolved(x, wide, false); })
+  t.row("conv2d.padded", kNumbers,
+        {sample({2, 2, 5, 6}, {3, 2, 3, 3}, false), sample({1, 2, 1, 1}, {3, 2, 3, 3}, false),
+         sample({0, 2, 5, 6}, {3, 2, 3, 3}, false)},
+        CALL(conv2d, x[0], x[1], {}, {2, 1}, {1, 2}),
+        [=](P x) { return convolved(x, wide, false); })
       .products()
       .big(sample({70, 3, 9, 9}, {5, 3, 3, 3}, false), 1)
       .within(4)
@@ -108,22 +103,19 @@ void add_convolutions(Table& t) {
   apart.dilation[0] = apart.dilation[1] = 2;
   apart.padding[0] = apart.padding[1] = 2;
   apart.groups = 2;
-  t.row(
-       "conv2d.groups", kFloats | set_of(kLong),
-       {sample({2, 4, 5, 6}, {6, 2, 3, 2}, true), sample({0, 4, 5, 6}, {6, 2, 3, 2}, true)},
-       [=](V x) { return conv2d(x[0], x[1], bias_of(x), 1, 2, 2, 2); },
-       [=](P x) { return convolved(x, apart, false); })
+  t.row("conv2d.groups", kFloats | set_of(kLong),
+        {sample({2, 4, 5, 6}, {6, 2, 3, 2}, true), sample({0, 4, 5, 6}, {6, 2, 3, 2}, true)},
+        CALL(conv2d, x[0], x[1], bias_of(x), 1, 2, 2, 2),
+        [=](P x) { return convolved(x, apart, false); })
       .products()
       .big(sample({70, 4, 9, 9}, {6, 2, 3, 3}, true), 1)
       .also(kInts)
       .within(4)
       .partly_tame(2, "an infinite weight times padding is NaN or left out");
-  t.row(
-       "conv1d", kNumbers,
-       {sample({2, 3, 6}, {4, 3, 3}, true), sample({3, 6}, {4, 3, 1}, true),
-        sample({0, 3, 6}, {4, 3, 2}, true)},
-       [=](V x) { return conv1d(x[0], x[1], bias_of(x)); },
-       [](P x) { return convolved(x, {}, true); })
+  t.row("conv1d", kNumbers,
+        {sample({2, 3, 6}, {4, 3, 3}, true), sample({3, 6}, {4, 3, 1}, true),
+         sample({0, 3, 6}, {4, 3, 2}, true)},
+        CALL(conv1d, x[0], x[1], bias_of(x)), [](P x) { return convolved(x, {}, true); })
       .products()
       .big(sample({70, 3, 90}, {5, 3, 3}, true), 1)
       .within(4);
@@ -200,102 +192,64 @@ void add_pools(Table& t) {
   line.kernel[1] = 3;
   line.stride[1] = 2;
   line.padding[1] = 1;
-  t.row(
-       "max_pool2d", kNumbers, few, [](V x) { return max_pool2d(x[0], 2); },
-       [=](P x) { return max_pooled(x[0], two, false, false); })
+  t.row("max_pool2d", kNumbers, few, CALL(max_pool2d, x[0], 2), [=](P x) {
+     return max_pooled(x[0], two, false, false);
+   }).big(images, 1);
+  t.row("max_pool2d.odd", kNumbers, few, CALL(max_pool2d, x[0], {3, 2}, {2, 1}, 1, 1, true),
+        [=](P x) { return max_pooled(x[0], odd, false, false); })
       .big(images, 1);
-  t.row(
-       "max_pool2d.odd", kNumbers, few,
-       [](V x) {
-         return max_pool2d(x[0], {3, 2}, {2, 1}, 1, 1, true);
-       },
-       [=](P x) { return max_pooled(x[0], odd, false, false); })
+  t.row("max_pool2d.dilated", kNumbers, few, CALL(max_pool2d, x[0], {2, 3}, {1, 2}, 1, {2, 1}),
+        [=](P x) { return max_pooled(x[0], dilated, false, false); })
       .big(images, 1);
-  t.row(
-       "max_pool2d.dilated", kNumbers, few,
-       [](V x) {
-         return max_pool2d(x[0], {2, 3}, {1, 2}, 1, {2, 1});
-       },
-       [=](P x) { return max_pooled(x[0], dilated, false, false); })
+  t.row("max_pool2d_with_indices.values", kNumbers, few,
+        FIRST_OUT(kLong, max_pool2d_with_indices, x[0], 2),
+        [=](P x) { return max_pooled(x[0], two, false, false); })
       .big(images, 1);
-  t.row(
-       "max_pool2d_with_indices.values", kNumbers, few,
-       [](V x) { return std::get<0>(max_pool2d_with_indices(x[0], 2)); },
-       [=](P x) { return max_pooled(x[0], two, false, false); })
+  t.row("max_pool2d_with_indices.positions", kNumbers, few,
+        SECOND_OUT(max_pool2d_with_indices, x[0], {3, 2}, {2, 1}, 1, 1, true),
+        [=](P x) { return max_pooled(x[0], odd, false, true); })
       .big(images, 1)
-      .writes([](Tensor& o, V x) {
-        Tensor at = empty({0}, x[0].options().dtype(kLong));
-        return std::get<0>(max_pool2d_with_indices_out(o, at, x[0], 2));
-      });
-  t.row(
-       "max_pool2d_with_indices.positions", kNumbers, few,
-       [](V x) {
-         return std::get<1>(max_pool2d_with_indices(x[0], {3, 2}, {2, 1}, 1, 1, true));
-       },
-       [=](P x) { return max_pooled(x[0], odd, false, true); })
-      .big(images, 1)
-      .writes([](Tensor& o, V x) {
-        Tensor y = empty({0}, x[0].options());
-        return std::get<1>(max_pool2d_with_indices_out(y, o, x[0], {3, 2}, {2, 1}, 1, 1, true));
-      })
       .gives(positions)
       .no_gradient();
-  t.row(
-       "max_pool1d", kFloats, few_lines, [](V x) { return max_pool1d(x[0], 3, 2, 1); },
-       [=](P x) { return max_pooled(x[0], line, true, false); })
+  t.row("max_pool1d", kFloats, few_lines, CALL(max_pool1d, x[0], 3, 2, 1),
+        [=](P x) { return max_pooled(x[0], line, true, false); })
       .big(lines, 1)
       .also(kInts);
-  t.row(
-       "max_pool1d_with_indices.values", kNumbers, few_lines,
-       [](V x) { return std::get<0>(max_pool1d_with_indices(x[0], 3, 2, 1)); },
-       [=](P x) { return max_pooled(x[0], line, true, false); })
+  t.row("max_pool1d_with_indices.values", kNumbers, few_lines,
+        FIRST(max_pool1d_with_indices, x[0], 3, 2, 1),
+        [=](P x) { return max_pooled(x[0], line, true, false); })
       .big(lines, 1);
-  t.row(
-       "max_pool1d_with_indices.positions", kNumbers, few_lines,
-       [](V x) { return std::get<1>(max_pool1d_with_indices(x[0], 3, 2, 1)); },
-       [=](P x) { return max_pooled(x[0], line, true, true); })
+  t.row("max_pool1d_with_indices.positions", kNumbers, few_lines,
+        SECOND(max_pool1d_with_indices, x[0], 3, 2, 1),
+        [=](P x) { return max_pooled(x[0], line, true, true); })
       .big(lines, 1)
       .gives(positions)
       .no_gradient();
   // Integers divide towards zero.
   constexpr uint16_t kAverages = kFloats | set_of(kLong);
-  t.row(
-       "avg_pool2d", kAverages, few, [](V x) { return avg_pool2d(x[0], 2); },
-       [=](P x) { return averaged(x[0], two, false, true); })
-      .big(images, 1)
-      .writes([](Tensor& o, V x) { return avg_pool2d_out(o, x[0], 2); })
-      .also(kInts);
-  t.row(
-       "avg_pool2d.odd", kAverages, shapes({{2, 3, 5, 6}, {3, 5, 4}, {0, 3, 5, 4}}),
-       [](V x) {
-         return avg_pool2d(x[0], {3, 2}, {2, 1}, 1, false, false);
-       },
-       [=](P x) {
-         Window w = odd;
-         w.ceil = false;
-         return averaged(x[0], w, false, false);
-       })
+  t.row("avg_pool2d", kAverages, few, CALL_OUT(avg_pool2d, x[0], 2),
+        [=](P x) { return averaged(x[0], two, false, true); })
       .big(images, 1)
       .also(kInts);
-  t.row(
-       "avg_pool1d", kAverages, few_lines, [](V x) { return avg_pool1d(x[0], 3, 2, 1); },
-       [=](P x) { return averaged(x[0], line, true, true); })
+  t.row("avg_pool2d.odd", kAverages, shapes({{2, 3, 5, 6}, {3, 5, 4}, {0, 3, 5, 4}}),
+        CALL(avg_pool2d, x[0], {3, 2}, {2, 1}, 1, false, false),
+        [=](P x) {
+          Window w = odd;
+          w.ceil = false;
+          return averaged(x[0], w, false, false);
+        })
+      .big(images, 1)
+      .also(kInts);
+  t.row("avg_pool1d", kAverages, few_lines, CALL(avg_pool1d, x[0], 3, 2, 1),
+        [=](P x) { return averaged(x[0], line, true, true); })
       .big(lines, 1)
       .also(kInts);
-  t.row(
-       "adaptive_avg_pool2d", kFloats, few,
-       [](V x) {
-         return adaptive_avg_pool2d(x[0], {3, 2});
-       },
-       [](P x) { return adaptive(x[0], 3, 2, false); })
-      .big(images, 1)
-      .writes([](Tensor& o, V x) {
-        return adaptive_avg_pool2d_out(o, x[0], {3, 2});
-      });
-  t.row(
-       "adaptive_avg_pool1d", kFloats, few_lines, [](V x) { return adaptive_avg_pool1d(x[0], 4); },
-       [](P x) { return adaptive(x[0], 1, 4, true); })
-      .big(lines, 1);
+  t.row("adaptive_avg_pool2d", kFloats, few, CALL_OUT(adaptive_avg_pool2d, x[0], {3, 2}), [](P x) {
+     return adaptive(x[0], 3, 2, false);
+   }).big(images, 1);
+  t.row("adaptive_avg_pool1d", kFloats, few_lines, CALL(adaptive_avg_pool1d, x[0], 4), [](P x) {
+     return adaptive(x[0], 1, 4, true);
+   }).big(lines, 1);
 }
 
 std::vector<Row> rows() {

@@ -40,26 +40,6 @@ Lines first_places(bool descending, size_t k = SIZE_MAX) {
   };
 }
 
-template <class F> Call first(const F& f) {
-  return [f](V x) { return std::get<0>(f(x[0])); };
-}
-template <class F> Call second(const F& f) {
-  return [f](V x) { return std::get<1>(f(x[0])); };
-}
-// Forms with two results, of which one is checked.
-template <class F> OutCall first_out(const F& f) {
-  return [f](Tensor& o, V x) {
-    Tensor at = empty({0}, x[0].options().dtype(kLong));
-    return std::get<0>(f(o, at, x[0]));
-  };
-}
-template <class F> OutCall second_out(const F& f) {
-  return [f](Tensor& o, V x) {
-    Tensor values = empty({0}, x[0].options());
-    return std::get<1>(f(values, o, x[0]));
-  };
-}
-
 const char* const kSlow = "emulated threads take long to sort it; sort and topk are tried";
 
 struct Adder {
@@ -70,7 +50,7 @@ struct Adder {
   Samples samples;
   Sample large = {real({300, 131}, -9, 9)};
 
-  Row& operator()(const char* name, Call call, const Lines& f) const {
+  Row& operator()(const char* name, Calls call, const Lines& f) const {
     const bool last = dim == -1;
     return t
         .row(name, dtypes, samples, std::move(call),
@@ -79,7 +59,7 @@ struct Adder {
         .sliced({last ? 0 : 1}, last || way == Line::kDrop ? 0 : 1)
         .small(kSlow);
   }
-  Row& places(const char* name, Call call, const Lines& f) const {
+  Row& places(const char* name, Calls call, const Lines& f) const {
     return (*this)(name, std::move(call), f).gives(positions).no_gradient();
   }
 };
@@ -87,49 +67,28 @@ struct Adder {
 void add_sorts(Table& t) {
   const Samples some = shapes({{3, 5}, {2, 4, 3}, {0, 3}, {3, 0}, {4}, {}}, -9, 9);
   const Adder last{t, kAll, -1, Line::kResize, some}, top{t, kAll, 0, Line::kResize, some};
-  const auto up = [](const Tensor& x) { return sort(x); };
-  const auto up_out = [](Tensor& v, Tensor& at, const Tensor& x) { return sort_out(v, at, x); };
-  last("sort", first(up), first_values(false)).writes(first_out(up_out)).small("");
-  last.places("sort.places", second(up), first_places(false)).writes(second_out(up_out));
-  const auto down = [](const Tensor& x) { return sort(x, std::optional<bool>(true), 0, true); };
-  const auto down_out = [](Tensor& v, Tensor& at, const Tensor& x) {
-    return sort_out(v, at, x, std::optional<bool>(true), 0, true);
-  };
-  top("sort.down", first(down), first_values(true)).writes(first_out(down_out));
-  top.places("sort.down_places", second(down), first_places(true)).writes(second_out(down_out));
-  last.places(
-      "argsort", [](V x) { return argsort(x[0], -1, true); }, first_places(true));
-  top.places(
-         "argsort.stable", [](V x) { return argsort(x[0], true, 0, false); }, first_places(false))
-      .writes([](Tensor& o, V x) { return argsort_out(o, x[0], true, 0, false); });
-  top(
-      "msort", [](V x) { return msort(x[0]); }, first_values(false))
-      .writes([](Tensor& o, V x) { return msort_out(o, x[0]); });
+  last("sort", FIRST_OUT(kLong, sort, x[0]), first_values(false)).small("");
+  last.places("sort.places", SECOND_OUT(sort, x[0]), first_places(false));
+  const std::optional<bool> stable = true;
+  top("sort.down", FIRST_OUT(kLong, sort, x[0], stable, 0, true), first_values(true));
+  top.places("sort.down_places", SECOND_OUT(sort, x[0], stable, 0, true), first_places(true));
+  last.places("argsort", CALL(argsort, x[0], -1, true), first_places(true));
+  top.places("argsort.stable", CALL_OUT(argsort, x[0], true, 0, false), first_places(false));
+  top("msort", CALL_OUT(msort, x[0]), first_values(false));
   // Few of many: those that cannot be among them are passed.
   const Samples long_enough = shapes({{3, 5}, {2, 4, 3}, {0, 3}, {3}}, -9, 9);
   const Adder of_last{t, kNumbers, -1, Line::kResize, long_enough, {real({100, 220}, -9, 9)}};
-  const auto most = [](const Tensor& x) { return topk(x, 3); };
-  const auto most_out = [](Tensor& v, Tensor& at, const Tensor& x) {
-    return topk_out(v, at, x, 3);
-  };
   const char* const number = "a number has no three elements";
-  of_last("topk", first(most), first_values(true, 3))
-      .writes(first_out(most_out))
-      .not_scalar(number);
-  of_last.places("topk.places", second(most), first_places(true, 3))
-      .writes(second_out(most_out))
+  of_last("topk", FIRST_OUT(kLong, topk, x[0], 3), first_values(true, 3)).not_scalar(number);
+  of_last.places("topk.places", SECOND_OUT(topk, x[0], 3), first_places(true, 3))
       .not_scalar(number);
   Samples tall = shapes({{5, 3}, {4, 2, 3}, {4, 0}, {7}}, -9, 9);
   const Adder of_tall{t, kNumbers, 0, Line::kResize, tall};
-  const auto least = [](const Tensor& x) { return topk(x, 4, 0, false, false); };
-  const auto least_out = [](Tensor& v, Tensor& at, const Tensor& x) {
-    return topk_out(v, at, x, 4, 0, false, false);
-  };
-  of_tall("topk.smallest", first(least), first_values(false, 4))
-      .writes(first_out(least_out))
+  of_tall("topk.smallest", FIRST_OUT(kLong, topk, x[0], 4, 0, false, false), first_values(false, 4))
       .not_scalar(number);
-  of_tall.places("topk.smallest_places", second(least), first_places(false, 4))
-      .writes(second_out(least_out))
+  of_tall
+      .places("topk.smallest_places", SECOND_OUT(topk, x[0], 4, 0, false, false),
+              first_places(false, 4))
       .not_scalar(number);
 }
 
@@ -177,39 +136,21 @@ void add_picks(Table& t) {
   const Adder last{t, kNumbers, -1, Line::kKeep, some}, top{t, kNumbers, 0, Line::kDrop, top_ones},
       of_two{t, kNumbers, -1, Line::kKeep, two_at_least}, any_last{t, kAll, -1, Line::kKeep, some},
       any_top{t, kAll, 0, Line::kDrop, top_ones};
-  // The values and the places of a function with two results, and of its out form.
-  const auto pick = [](const std::string& name, const Adder& adder, size_t (*place)(const Values&),
-                       const auto& f, const auto& out, const char* no_scalar = "") {
-    adder(name.c_str(), first(f), one_value(place)).writes(first_out(out)).not_scalar(no_scalar);
-    adder.places((name + "_places").c_str(), second(f), one_place(place))
-        .writes(second_out(out))
-        .not_scalar(no_scalar);
-  };
-  using X = const Tensor&;
-  using O = Tensor&;
-  pick(
-      "kthvalue.last", of_two, second_of, [](X x) { return kthvalue(x, 2, -1, true); },
-      [](O v, O at, X x) { return kthvalue_out(v, at, x, 2, -1, true); },
-      "a number has no second element");
-  pick(
-      "median.last", last, median_of, [](X x) { return median(x, -1, true); },
-      [](O v, O at, X x) { return median_out(v, at, x, -1, true); });
-  pick(
-      "median.first", top, median_of, [](X x) { return median(x, 0); },
-      [](O v, O at, X x) { return median_out(v, at, x, 0); });
-  pick(
-      "nanmedian.last", last, nanmedian_of, [](X x) { return nanmedian(x, -1, true); },
-      [](O v, O at, X x) { return nanmedian_out(v, at, x, -1, true); });
-  pick(
-      "nanmedian.first", top, nanmedian_of, [](X x) { return nanmedian(x, 0); },
-      [](O v, O at, X x) { return nanmedian_out(v, at, x, 0); });
-  pick(
-      "mode.last", any_last, mode_of, [](X x) { return mode(x, -1, true); },
-      [](O v, O at, X x) { return mode_out(v, at, x, -1, true); });
-  pick(
-      "mode.first", any_top, mode_of, [](X x) { return mode(x, 0); },
-      [](O v, O at, X x) { return mode_out(v, at, x, 0); });
-  const auto whole = [&](const char* name, Call call, size_t (*place)(const Values&)) -> Row& {
+  // The values and the places of a function with two results.
+#define PICK(name, word, adder, place, ...)                                 \
+  adder(#name word, FIRST_OUT(kLong, name, __VA_ARGS__), one_value(place)); \
+  adder.places(#name word "_places", SECOND_OUT(name, __VA_ARGS__), one_place(place));
+  PICK(kthvalue, ".last", of_two, second_of, x[0], 2, -1, true)
+  PICK(median, ".last", last, median_of, x[0], -1, true)
+  PICK(median, ".first", top, median_of, x[0], 0)
+  PICK(nanmedian, ".last", last, nanmedian_of, x[0], -1, true)
+  PICK(nanmedian, ".first", top, nanmedian_of, x[0], 0)
+  PICK(mode, ".last", any_last, mode_of, x[0], -1, true)
+  PICK(mode, ".first", any_top, mode_of, x[0], 0)
+#undef PICK
+  for (const char* row : {"kthvalue.last", "kthvalue.last_places"})
+    t[row].not_scalar("a number has no second element");
+  const auto whole = [&](const char* name, Calls call, size_t (*place)(const Values&)) -> Row& {
     return t
         .row(name, kNumbers, shapes({{4, 5}, {2, 3, 4}, {}, {7}}, -9, 9), std::move(call),
              [=](P x) {
@@ -221,12 +162,8 @@ void add_picks(Table& t) {
         .in_one("there is one result")
         .small(kSlow);
   };
-  whole(
-      "median", [](V x) { return median(x[0]); }, median_of)
-      .writes([](Tensor& o, V x) { return median_out(o, x[0]); });
-  whole(
-      "nanmedian", [](V x) { return nanmedian(x[0]); }, nanmedian_of)
-      .writes([](Tensor& o, V x) { return nanmedian_out(o, x[0]); });
+  whole("median", CALL_OUT(median, x[0]), median_of);
+  whole("nanmedian", CALL_OUT(nanmedian, x[0]), nanmedian_of);
 }
 
 // ---- without repetitions ------------------------------------------------------------------------
@@ -272,7 +209,7 @@ Plain numbers(const std::vector<size_t>& v) {
 }
 
 void add_unique(Table& t) {
-  const auto row = [&](const char* name, const std::vector<Index>& sizes, Call call,
+  const auto row = [&](const char* name, const std::vector<Index>& sizes, Calls call,
                        Reference f) -> Row& {
     return t.row(name, kAll, shapes(sizes, -2, 2), std::move(call), std::move(f))
         .big({real({300, 131}, -2, 2)})
@@ -328,12 +265,9 @@ void add_unique(Table& t) {
   of_slices("unique_dim", true, [](const Tensor& x, int64_t d) { return unique_dim(x, d); });
   of_slices("unique_dim_consecutive", false,
             [](const Tensor& x, int64_t d) { return unique_dim_consecutive(x, d); });
-  row(
-      "_unique", any, [](V x) { return std::get<1>(_unique(x[0], true, true)); },
-      [](P x) {
-        return Plain{x[0].sizes, numbers(runs_of(elements_of(x[0]), true).number).v};
-      })
-      .gives(positions);
+  row("_unique", any, SECOND(_unique, x[0], true, true), [](P x) {
+    return Plain{x[0].sizes, numbers(runs_of(elements_of(x[0]), true).number).v};
+  }).gives(positions);
 }
 
 std::vector<Row> rows() {

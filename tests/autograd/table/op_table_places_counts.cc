@@ -24,9 +24,8 @@ void add_counts(Table& t) {
     out.sizes[0] = static_cast<int64_t>(out.v.size());
     return out;
   };
-  t.row(
-       "bincount", kInts, {{real({20}, 0, 9)}}, [](V x) { return bincount(x[0], std::nullopt, 3); },
-       [=](P x) { return sums(x[0], nullptr, 3); })
+  t.row("bincount", kInts, {{real({20}, 0, 9)}}, CALL_OUT(bincount, x[0], std::nullopt, 3),
+        [=](P x) { return sums(x[0], nullptr, 3); })
       .gives(positions)
       .no_gradient()
       .not_empty("there is no largest element to be asked for")
@@ -35,11 +34,9 @@ void add_counts(Table& t) {
       .in_one(whole)
       .waits("the largest element is asked for")
       .small("elements are sorted, which takes emulated threads long")
-      .big({real({9000}, 0, 9)})
-      .writes([](Tensor& o, V x) { return bincount_out(o, x[0], std::nullopt, 3); });
-  t.row(
-       "bincount.weights", kAll, {{index({20}, 9), real({20})}},
-       [](V x) { return bincount(x[0], x[1]); }, [=](P x) { return sums(x[0], &x[1], 0); })
+      .big({real({9000}, 0, 9)});
+  t.row("bincount.weights", kAll, {{index({20}, 9), real({20})}}, CALL_OUT(bincount, x[0], x[1]),
+        [=](P x) { return sums(x[0], &x[1], 0); })
       .gives([](ScalarType s) { return s == kFloat ? kFloat : kDouble; })
       .not_empty("int64 then, whatever the weights are")
       .not_scalar("refused: a number is no vector")
@@ -48,23 +45,19 @@ void add_counts(Table& t) {
       .waits("the largest element is asked for")
       .small("elements are sorted, which takes emulated threads long")
       .big({index({9000}, 9), real({9000})})
-      .within(8)
-      .writes([](Tensor& o, V x) { return bincount_out(o, x[0], x[1]); });
-  t.row(
-       "histc", kFloats, shapes({{4, 5}, {0}, {}}, -3, 3),
-       [](V x) { return histc(x[0], 5, -2, 2); },
-       [](P x) {
-         Plain out{{5}, Values(5)};
-         for (const double v : x[0].v)
-           if (v >= -2 && v <= 2) ++out.v[static_cast<size_t>(std::min(4., (v + 2) * 5 / 4))];
-         return out;
-       })
+      .within(8);
+  t.row("histc", kFloats, shapes({{4, 5}, {0}, {}}, -3, 3), CALL_OUT(histc, x[0], 5, -2, 2),
+        [](P x) {
+          Plain out{{5}, Values(5)};
+          for (const double v : x[0].v)
+            if (v >= -2 && v <= 2) ++out.v[static_cast<size_t>(std::min(4., (v + 2) * 5 / 4))];
+          return out;
+        })
       .only(kWide)  // in sixteen bits edges are rounded
       .no_gradient()
       .in_one("the counts are of all elements")
       .small("elements are sorted, which takes emulated threads long")
-      .big({real({90, 140}, -3, 3)})
-      .writes([](Tensor& o, V x) { return histc_out(o, x[0], 5, -2, 2); });
+      .big({real({90, 140}, -3, 3)});
 }
 
 // Edges of bins: 0-dim where a sample is a number, [2, edges] of points in the plane.

@@ -39,7 +39,7 @@ Plain places_among(const Plain& lines, const Plain& x, bool right, const Plain* 
 
 void add_searches(Table& t) {
   // Sequences in no order: what halving gives is defined for them, too.
-  const auto row = [&](const char* name, Samples samples, Call call, Reference f) -> Row& {
+  const auto row = [&](const char* name, Samples samples, Calls call, Reference f) -> Row& {
     return t.row(name, kNumbers, std::move(samples), std::move(call), std::move(f))
         .also(kTruth)
         .gives(positions)
@@ -47,55 +47,43 @@ void add_searches(Table& t) {
         .small("as many threads as there are values");
   };
   const Sample vector = {real({40}), real({90, 140})};
-  row(
-      "searchsorted",
+  row("searchsorted",
       {{real({7}), real({3, 5})},
        {real({7}), real({0, 5})},
        {real({0}), real({3})},
        {real({7}), real({})}},
-      [](V x) { return searchsorted(x[0], x[1]); },
+      CALL_OUT(searchsorted, x[0], x[1]),
       [](P x) { return places_among(x[0], x[1], false, nullptr); })
-      .big(vector, 2)
-      .writes([](Tensor& o, V x) { return searchsorted_out(o, x[0], x[1]); });
-  row(
-      "searchsorted.lines",
+      .big(vector, 2);
+  row("searchsorted.lines",
       {{real({3, 7}), distinct({3, 7}, 7), real({3, 5})},
        {real({3, 0}), distinct({3, 0}, 7), real({3, 5})}},
-      [](V x) { return searchsorted(x[0], x[2], false, false, "right", x[1]); },
+      CALL(searchsorted, x[0], x[2], false, false, "right", x[1]),
       [](P x) { return places_among(x[0], x[2], true, &x[1]); })
       .big({real({90, 40}), distinct({90, 40}, 40), real({90, 140})}, 7)
-      .writes([](Tensor& o, V x) {
-        return searchsorted_out(o, x[0], x[2], false, true, std::nullopt, x[1]);
-      });
-  row(
-      "searchsorted.number", {{real({7})}, {real({0})}},
-      [](V x) { return searchsorted(x[0], Scalar(1), false, true); },
+      .writes(OUT(searchsorted, x[0], x[2], false, true, std::nullopt, x[1]));
+  row("searchsorted.number", {{real({7})}, {real({0})}},
+      CALL_OUT(searchsorted, x[0], Scalar(1), false, true),
       [](P x) {
         return places_among(x[0], Plain{{}, {1}}, true, nullptr);
       })
       .alone("one value")
       .in_one("there is one value")
       .not_scalar("refused: a number is no sequence")
-      .big({real({9000})})
-      .writes([](Tensor& o, V x) { return searchsorted_out(o, x[0], Scalar(1), false, true); });
-  row(
-      "bucketize", {{real({3, 5}), real({7})}, {real({0, 5}), real({7})}, {real({}), real({7})}},
-      [](V x) { return bucketize(x[0], x[1], true, true); },
+      .big({real({9000})});
+  row("bucketize", {{real({3, 5}), real({7})}, {real({0, 5}), real({7})}, {real({}), real({7})}},
+      CALL_OUT(bucketize, x[0], x[1], true, true),
       [](P x) { return places_among(x[1], x[0], true, nullptr); })
       .gives([](ScalarType) { return kInt; })
-      .big({real({90, 140}), real({40})}, 1)
-      .writes([](Tensor& o, V x) { return bucketize_out(o, x[0], x[1], true, true); });
-  row(
-      "bucketize.number", {{real({7})}, {real({0})}},
-      [](V x) { return bucketize(Scalar(1), x[0]); },
+      .big({real({90, 140}), real({40})}, 1);
+  row("bucketize.number", {{real({7})}, {real({0})}}, CALL_OUT(bucketize, Scalar(1), x[0]),
       [](P x) {
         return places_among(x[0], Plain{{}, {1}}, false, nullptr);
       })
       .alone("one value")
       .in_one("there is one value")
       .not_scalar("refused: a number is no sequence")
-      .big({real({9000})})
-      .writes([](Tensor& o, V x) { return bucketize_out(o, Scalar(1), x[0]); });
+      .big({real({9000})});
 }
 
 // Whole numbers; some are in both.
@@ -105,24 +93,22 @@ void add_memberships(Table& t) {
       if (std::nearbyint(v) == std::nearbyint(x)) return true;
     return false;
   };
-  const auto row = [&](const char* name, Samples samples, Call call, Reference f) -> Row& {
+  const auto row = [&](const char* name, Samples samples, Calls call, Reference f) -> Row& {
     return t.row(name, kNumbers, std::move(samples), std::move(call), std::move(f))
         .gives(boolean)
         .no_gradient();
   };
   const auto whole = [](const Tensor& x) { return x.round(); };
-  row(
-      "isin",
+  row("isin",
       {{real({3, 5}, -9, 9), real({2, 6}, -9, 9)},
        {real({3, 0}, -9, 9), real({12}, -9, 9)},
        {real({}, -9, 9), real({12}, -9, 9)}},
-      [=](V x) { return isin(whole(x[0]), whole(x[1])); },
+      CALL_OUT(isin, whole(x[0]), whole(x[1])),
       [=](P x) {
         return made(x[0].sizes, [&](const Index& i) { return among(x[1], x[0].at(i)); });
       })
       .big({real({90, 140}, -90, 90), real({40}, -90, 90)}, 1)
-      .small("as many threads as there are values")
-      .writes([=](Tensor& o, V x) { return isin_out(o, whole(x[0]), whole(x[1])); });
+      .small("as many threads as there are values");
   row(
       "isin.few",
       {{real({3, 5}, -3, 3), real({3}, -3, 3)},
@@ -136,25 +122,18 @@ void add_memberships(Table& t) {
         return made(x[0].sizes, [&](const Index& i) { return !among(x[1], x[0].at(i)); });
       })
       .big({real({90, 140}, -9, 9), real({3}, -9, 9)}, 1)
-      .writes([=](Tensor& o, V x) { return isin_out(o, whole(x[0]), whole(x[1]), true, true); });
-  row(
-      "isin.number", shapes({{3, 5}, {0}, {}}, -3, 3), [=](V x) { return isin(whole(x[0]), 1); },
-      [](P x) {
-        return made(x[0].sizes,
-                    [&](const Index& i) { return double(std::nearbyint(x[0].at(i)) == 1); });
-      })
-      .big({real({90, 140}, -3, 3)}, 1)
-      .writes([=](Tensor& o, V x) { return isin_out(o, whole(x[0]), 1); });
-  row(
-      "isin.element", shapes({{20}, {0}, {}}, -3, 3),
-      [=](V x) { return isin(Scalar(1), whole(x[0])); },
+      .writes(OUT(isin, whole(x[0]), whole(x[1]), true, true));
+  row("isin.number", shapes({{3, 5}, {0}, {}}, -3, 3), CALL_OUT(isin, whole(x[0]), 1), [](P x) {
+    return made(x[0].sizes,
+                [&](const Index& i) { return double(std::nearbyint(x[0].at(i)) == 1); });
+  }).big({real({90, 140}, -3, 3)}, 1);
+  row("isin.element", shapes({{20}, {0}, {}}, -3, 3), CALL_OUT(isin, Scalar(1), whole(x[0])),
       [=](P x) {
         return Plain{{}, {double(among(x[0], 1))}};
       })
       .in_one("there is one value")
       .small("elements are sorted, which takes emulated threads long")
-      .big({real({9000}, -3, 3)})
-      .writes([=](Tensor& o, V x) { return isin_out(o, Scalar(1), whole(x[0])); });
+      .big({real({9000}, -3, 3)});
 }
 
 // ---- running ------------------------------------------------------------------------------------
@@ -200,7 +179,7 @@ Values log_sums(const Values& v) {
 
 void add_running(Table& t) {
   const auto row = [&](const char* name, uint16_t dtypes, int64_t dim, double lo, double hi,
-                       Call call, Values (*f)(const Values&)) -> Row& {
+                       Calls call, Values (*f)(const Values&)) -> Row& {
     return t
         .row(name, dtypes, shapes({{3, 5}, {2, 4, 3}, {0, 3}, {3, 0}, {4}, {}}, lo, hi),
              std::move(call), [=](P x) { return along(x[0], dim, Line::kResize, f); })
@@ -208,56 +187,23 @@ void add_running(Table& t) {
         .sliced({dim == -1 ? 0 : 1}, dim == -1 ? 0 : 1);
   };
   const char* const asked = "whether there are zeros, which need n x n products";
-  row(
-      "cumprod", kAll, -1, 0.5, 1.5, [](V x) { return cumprod(x[0], -1); }, products)
+  row("cumprod", kAll, -1, 0.5, 1.5, CALL_IN_PLACE_OUT(cumprod, x[0], -1), products)
       .gives(widened)
-      .asks(asked)
-      .changes([](V x) { return x[0].cumprod_(-1); })
-      .writes([](Tensor& o, V x) { return cumprod_out(o, x[0], -1); });
-  row(
-      "cumprod.first", kAll, 0, 0.5, 1.5, [](V x) { return cumprod(x[0], 0); }, products)
+      .asks(asked);
+  row("cumprod.first", kAll, 0, 0.5, 1.5, CALL_OUT(cumprod, x[0], 0), products)
       .gives(widened)
-      .asks(asked)
-      .writes([](Tensor& o, V x) { return cumprod_out(o, x[0], 0); });
-  row(
-      "logcumsumexp", kFloats, -1, -3, 3, [](V x) { return logcumsumexp(x[0], -1); }, log_sums)
-      .writes([](Tensor& o, V x) { return logcumsumexp_out(o, x[0], -1); });
-  row(
-      "logcumsumexp.first", kFloats, 0, -3, 3, [](V x) { return logcumsumexp(x[0], 0); }, log_sums)
-      .writes([](Tensor& o, V x) { return logcumsumexp_out(o, x[0], 0); });
+      .asks(asked);
+  row("logcumsumexp", kFloats, -1, -3, 3, CALL_OUT(logcumsumexp, x[0], -1), log_sums);
+  row("logcumsumexp.first", kFloats, 0, -3, 3, CALL_OUT(logcumsumexp, x[0], 0), log_sums);
   const char* const slow = "sums by index are sorted, which takes emulated threads long";
-  row(
-      "cummax", kAll, -1, -9, 9, [](V x) { return std::get<0>(cummax(x[0], -1)); }, max_so_far)
-      .small(slow)
-      .writes([](Tensor& o, V x) {
-        Tensor at = empty({0}, x[0].options().dtype(kLong));
-        return std::get<0>(cummax_out(o, at, x[0], -1));
-      });
-  row(
-      "cummin", kAll, 0, -9, 9, [](V x) { return std::get<0>(cummin(x[0], 0)); }, min_so_far)
-      .small(slow)
-      .writes([](Tensor& o, V x) {
-        Tensor at = empty({0}, x[0].options().dtype(kLong));
-        return std::get<0>(cummin_out(o, at, x[0], 0));
-      });
-  row(
-      "cummax.places", kAll, 0, -9, 9, [](V x) { return std::get<1>(cummax(x[0], 0)); },
-      places_of_max)
+  row("cummax", kAll, -1, -9, 9, FIRST_OUT(kLong, cummax, x[0], -1), max_so_far).small(slow);
+  row("cummin", kAll, 0, -9, 9, FIRST_OUT(kLong, cummin, x[0], 0), min_so_far).small(slow);
+  row("cummax.places", kAll, 0, -9, 9, SECOND_OUT(cummax, x[0], 0), places_of_max)
       .gives(positions)
-      .no_gradient()
-      .writes([](Tensor& o, V x) {
-        Tensor values = empty({0}, x[0].options());
-        return std::get<1>(cummax_out(values, o, x[0], 0));
-      });
-  row(
-      "cummin.places", kAll, -1, -9, 9, [](V x) { return std::get<1>(cummin(x[0], -1)); },
-      places_of_min)
+      .no_gradient();
+  row("cummin.places", kAll, -1, -9, 9, SECOND_OUT(cummin, x[0], -1), places_of_min)
       .gives(positions)
-      .no_gradient()
-      .writes([](Tensor& o, V x) {
-        Tensor values = empty({0}, x[0].options());
-        return std::get<1>(cummin_out(values, o, x[0], -1));
-      });
+      .no_gradient();
 }
 
 std::vector<Row> rows() {

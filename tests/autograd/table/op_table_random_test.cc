@@ -337,7 +337,7 @@ TEST(RandomRows, DropoutsHaveDerivatives) {
 }
 
 void add_dropouts(Table& t) {
-  const auto row = [&t](const char* name, Call call) {
+  const auto row = [&t](const char* name, Calls call) {
     t.row(name, kAll, shapes({{3, 4}, {0, 2}, {2, 3, 4}, {}}), std::move(call), [](P x) {
        return x[0];
      }).big({real({300, 131})}, 1);

@@ -90,14 +90,14 @@ struct Adder {
     return r;
   }
   // Along the last dimension, kept; rows are independent of each other.
-  Row& last(const char* full, Call call, Reduce f) const {
+  Row& last(const char* full, Calls call, Reduce f) const {
     Samples s = shapes({{4, 5}, {2, 3, 4}, {0, 3}, {5}, {1, 1}, {}}, lo, hi);
     if (of_nothing) s.push_back({real({2, 0}, lo, hi)});
     return finish(t.row(full, dtypes, s, std::move(call), lines(-1, Line::kKeep, f)))
         .big({real({700, 131}, lo, hi)}, 1);
   }
   // Along the first dimension, dropped.
-  Row& first(const char* full, Call call, Reduce f) const {
+  Row& first(const char* full, Calls call, Reduce f) const {
     Samples s = shapes({{4, 5}, {3, 2, 4}, {3, 0}, {5}, {}}, lo, hi);
     if (of_nothing) s.push_back({real({0, 2}, lo, hi)});
     return finish(t.row(full, dtypes, s, std::move(call), lines(0, Line::kDrop, f)))
@@ -106,7 +106,7 @@ struct Adder {
         .slices_from(2, "one column alone is a line, whose sum has another order");
   }
   // Of all elements.
-  Row& all(const char* full, Call call, Reduce f) const {
+  Row& all(const char* full, Calls call, Reduce f) const {
     Samples s = shapes({{4, 5}, {2, 3, 4}, {}, {7}}, lo, hi);
     if (of_nothing) s.push_back({real({0}, lo, hi)});
     return finish(t.row(full, dtypes, s, std::move(call), whole(f)))
@@ -116,203 +116,75 @@ struct Adder {
 
 void add_sums(Table& t) {
   const Adder sums{t, "sum", kAll, widened, true, true, -2, 2};
-  sums.last(
-          "sum", [](V x) { return sum(x[0], -1, true); }, sum_of)
-      .writes([](Tensor& o, V x) { return sum_out(o, x[0], -1, true); });
-  sums.first(
-          "sum.first", [](V x) { return sum(x[0], 0); }, sum_of)
-      .slim({real({100000, 10})})
-      .writes([](Tensor& o, V x) { return sum_out(o, x[0], 0); });
-  sums.all(
-          "sum.all", [](V x) { return sum(x[0]); }, sum_of)
-      .writes([](Tensor& o, V x) { return sum_out(o, x[0]); });
+  sums.last("sum", CALL_OUT(sum, x[0], -1, true), sum_of);
+  sums.first("sum.first", CALL_OUT(sum, x[0], 0), sum_of).slim({real({100000, 10})});
+  sums.all("sum.all", CALL_OUT(sum, x[0]), sum_of);
   const Adder means{t, "mean", kFloats, same, true, true, -2, 2};
-  means
-      .last(
-          "mean", [](V x) { return mean(x[0], -1, true); }, mean_of)
-      .writes([](Tensor& o, V x) { return mean_out(o, x[0], -1, true); });
-  means
-      .first(
-          "mean.first", [](V x) { return mean(x[0], 0); }, mean_of)
-      .writes([](Tensor& o, V x) { return mean_out(o, x[0], 0); });
-  means
-      .all(
-          "mean.all", [](V x) { return mean(x[0]); }, mean_of)
-      .writes([](Tensor& o, V x) { return mean_out(o, x[0]); });
+  means.last("mean", CALL_OUT(mean, x[0], -1, true), mean_of);
+  means.first("mean.first", CALL_OUT(mean, x[0], 0), mean_of);
+  means.all("mean.all", CALL_OUT(mean, x[0]), mean_of);
   // Products of so many numbers overflow, or come near to zero.
   const Sample near_one = {real({700, 131}, 0.999, 1.001)};
   const char* asked = "whether there is a zero: without one n x n elements are saved";
   const Adder products{t, "prod", kAll, widened, true, true, 0.5, 2};
-  products
-      .last(
-          "prod", [](V x) { return prod(x[0], -1, true); }, product_of)
-      .writes([](Tensor& o, V x) { return prod_out(o, x[0], -1, true); })
-      .big(near_one, 1)
-      .asks(asked);
-  products
-      .first(
-          "prod.first", [](V x) { return prod(x[0], 0); }, product_of)
-      .writes([](Tensor& o, V x) { return prod_out(o, x[0], 0); })
+  products.last("prod", CALL_OUT(prod, x[0], -1, true), product_of).big(near_one, 1).asks(asked);
+  products.first("prod.first", CALL_OUT(prod, x[0], 0), product_of)
       .big(near_one)
       .sliced({1}, 0, {real({120, 131}, 0.5, 2)})
       .asks(asked);
-  products
-      .all(
-          "prod.all", [](V x) { return prod(x[0]); }, product_of)
-      .writes([](Tensor& o, V x) { return prod_out(o, x[0]); })
-      .big(near_one)
-      .asks(asked);
+  products.all("prod.all", CALL_OUT(prod, x[0]), product_of).big(near_one).asks(asked);
   const Adder variances{t, "var", kFloats, same, true, false, -2, 2};
   const auto two = [](Row& r) { r.samples = shapes({{4, 5}, {3, 2, 4}, {0, 3}, {}}); };
-  two(variances
-          .last(
-              "var", [](V x) { return var(x[0], -1, true, true); }, unbiased)
-          .writes([](Tensor& o, V x) { return var_out(o, x[0], -1, true, true); }));
-  two(variances
-          .first(
-              "var.biased", [](V x) { return var(x[0], 0, false); }, biased)
-          .writes([](Tensor& o, V x) { return var_out(o, x[0], 0, false); }));
-  variances
-      .all(
-          "var.all", [](V x) { return var(x[0], false); }, biased)
-      .writes([](Tensor& o, V x) { return var_out(o, x[0], std::nullopt, Scalar(0)); })
+  two(variances.last("var", CALL_OUT(var, x[0], -1, true, true), unbiased));
+  two(variances.first("var.biased", CALL_OUT(var, x[0], 0, false), biased));
+  variances.all("var.all", CALL(var, x[0], false), biased)
+      .writes(OUT(var, x[0], std::nullopt, Scalar(0)))
       .samples.push_back({real({0})});
   two(variances
           .last(
               "std", [](V x) { return ramet::std(x[0], -1, true, true); }, deviation)
-          .writes([](Tensor& o, V x) { return std_out(o, x[0], -1, true, true); }));
-  two(variances.last(
-      "var_mean.var", [](V x) { return std::get<0>(var_mean(x[0], -1, 1, true)); }, unbiased));
-  variances.last(
-      "var_mean.mean", [](V x) { return std::get<1>(var_mean(x[0], -1, 1, true)); }, finite_mean);
-  two(variances.last(
-      "std_mean.std", [](V x) { return std::get<0>(std_mean(x[0], -1, 1, true)); }, deviation));
-  variances.last(
-      "std_mean.mean", [](V x) { return std::get<1>(std_mean(x[0], -1, 1, true)); }, finite_mean);
+          .writes(OUT(std, x[0], -1, true, true)));
+  two(variances.last("var_mean.var", FIRST(var_mean, x[0], -1, 1, true), unbiased));
+  variances.last("var_mean.mean", SECOND(var_mean, x[0], -1, 1, true), finite_mean);
+  two(variances.last("std_mean.std", FIRST(std_mean, x[0], -1, 1, true), deviation));
+  variances.last("std_mean.mean", SECOND(std_mean, x[0], -1, 1, true), finite_mean);
   const Adder norms{t, "norm", kFloats, same, true, true, 0.2, 2};
-  norms
-      .last(
-          "norm", [](V x) { return norm(x[0], Scalar(2), {-1}, true); }, length_of)
-      .writes([](Tensor& o, V x) { return norm_out(o, x[0], Scalar(2), {-1}, true); })
+  norms.last("norm", CALL_OUT(norm, x[0], Scalar(2), {-1}, true), length_of)
       .samples.pop_back();  // of nothing: 0, its derivative has no direction
-  norms
-      .first(
-          "norm.one", [](V x) { return norm(x[0], Scalar(1), {0}); }, taxicab)
-      .writes([](Tensor& o, V x) { return norm_out(o, x[0], Scalar(1), {0}); });
-  norms
-      .all(
-          "norm.all", [](V x) { return norm(x[0]); }, length_of)
-      .writes([](Tensor& o, V x) { return norm_out(o, x[0]); });
+  norms.first("norm.one", CALL_OUT(norm, x[0], Scalar(1), {0}), taxicab);
+  norms.all("norm.all", CALL_OUT(norm, x[0]), length_of);
   const Adder logs{t, "logsumexp", kAll, floating, true, false, -2, 2};
-  logs.last(
-          "logsumexp", [](V x) { return logsumexp(x[0], {-1}, true); }, log_sum)
-      .writes([](Tensor& o, V x) { return logsumexp_out(o, x[0], {-1}, true); });
-  logs.first(
-          "logsumexp.first", [](V x) { return logsumexp(x[0], {0}); }, log_sum)
-      .writes([](Tensor& o, V x) { return logsumexp_out(o, x[0], {0}); });
+  logs.last("logsumexp", CALL_OUT(logsumexp, x[0], {-1}, true), log_sum);
+  logs.first("logsumexp.first", CALL_OUT(logsumexp, x[0], {0}), log_sum);
 }
 
 void add_extrema(Table& t) {
   const Adder extrema{t, "amax", kAll, same, true, false, -9, 9};
-  extrema
-      .last(
-          "amax", [](V x) { return amax(x[0], {-1}, true); }, max_of)
-      .writes([](Tensor& o, V x) { return amax_out(o, x[0], {-1}, true); });
-  extrema
-      .first(
-          "amax.first", [](V x) { return amax(x[0], {0}); }, max_of)
-      .writes([](Tensor& o, V x) { return amax_out(o, x[0], {0}); });
-  extrema
-      .last(
-          "amin", [](V x) { return amin(x[0], {-1}, true); }, min_of)
-      .writes([](Tensor& o, V x) { return amin_out(o, x[0], {-1}, true); });
-  extrema
-      .first(
-          "amin.first", [](V x) { return amin(x[0], {0}); }, min_of)
-      .writes([](Tensor& o, V x) { return amin_out(o, x[0], {0}); });
-  extrema
-      .all(
-          "max", [](V x) { return max(x[0]); }, max_of)
-      .not_empty("refused: of nothing there is none")
-      .writes([](Tensor& o, V x) { return max_out(o, x[0]); });
-  extrema
-      .all(
-          "min", [](V x) { return min(x[0]); }, min_of)
-      .not_empty("refused: of nothing there is none")
-      .writes([](Tensor& o, V x) { return min_out(o, x[0]); });
-  extrema
-      .last(
-          "max.values", [](V x) { return std::get<0>(max(x[0], -1, true)); }, max_of)
-      .writes([](Tensor& o, V x) {
-        Tensor at = empty({0}, x[0].options().dtype(kLong));
-        return std::get<0>(max_out(o, at, x[0], -1, true));
-      });
-  extrema
-      .last(
-          "min.values", [](V x) { return std::get<0>(min(x[0], -1, true)); }, min_of)
-      .writes([](Tensor& o, V x) {
-        Tensor at = empty({0}, x[0].options().dtype(kLong));
-        return std::get<0>(min_out(o, at, x[0], -1, true));
-      });
+  extrema.last("amax", CALL_OUT(amax, x[0], {-1}, true), max_of);
+  extrema.first("amax.first", CALL_OUT(amax, x[0], {0}), max_of);
+  extrema.last("amin", CALL_OUT(amin, x[0], {-1}, true), min_of);
+  extrema.first("amin.first", CALL_OUT(amin, x[0], {0}), min_of);
+  extrema.all("max", CALL_OUT(max, x[0]), max_of).not_empty("refused: of nothing there is none");
+  extrema.all("min", CALL_OUT(min, x[0]), min_of).not_empty("refused: of nothing there is none");
+  extrema.last("max.values", FIRST_OUT(kLong, max, x[0], -1, true), max_of);
+  extrema.last("min.values", FIRST_OUT(kLong, min, x[0], -1, true), min_of);
   const Adder places{t, "max", kAll, positions, false, false, -9, 9};
-  places
-      .last(
-          "max.positions", [](V x) { return std::get<1>(max(x[0], -1, true)); }, position_of_max)
-      .writes([](Tensor& o, V x) {
-        Tensor values = empty({0}, x[0].options());
-        return std::get<1>(max_out(values, o, x[0], -1, true));
-      });
-  places
-      .first(
-          "min.positions", [](V x) { return std::get<1>(min(x[0], 0)); }, position_of_min)
-      .writes([](Tensor& o, V x) {
-        Tensor values = empty({0}, x[0].options());
-        return std::get<1>(min_out(values, o, x[0], 0));
-      });
+  places.last("max.positions", SECOND_OUT(max, x[0], -1, true), position_of_max);
+  places.first("min.positions", SECOND_OUT(min, x[0], 0), position_of_min);
   const Adder arguments{t, "argmax", kNumbers, positions, false, false, -9, 9};
-  arguments
-      .last(
-          "argmax", [](V x) { return argmax(x[0], -1, true); }, position_of_max)
-      .writes([](Tensor& o, V x) { return argmax_out(o, x[0], -1, true); });
-  arguments
-      .first(
-          "argmin", [](V x) { return argmin(x[0], 0); }, position_of_min)
-      .writes([](Tensor& o, V x) { return argmin_out(o, x[0], 0); });
-  arguments
-      .all(
-          "argmax.all", [](V x) { return argmax(x[0]); }, position_of_max)
-      .not_empty("refused: of nothing there is none")
-      .writes([](Tensor& o, V x) { return argmax_out(o, x[0]); });
-  arguments
-      .all(
-          "argmin.all", [](V x) { return argmin(x[0]); }, position_of_min)
-      .not_empty("refused: of nothing there is none")
-      .writes([](Tensor& o, V x) { return argmin_out(o, x[0]); });
+  arguments.last("argmax", CALL_OUT(argmax, x[0], -1, true), position_of_max);
+  arguments.first("argmin", CALL_OUT(argmin, x[0], 0), position_of_min);
+  arguments.all("argmax.all", CALL_OUT(argmax, x[0]), position_of_max)
+      .not_empty("refused: of nothing there is none");
+  arguments.all("argmin.all", CALL_OUT(argmin, x[0]), position_of_min)
+      .not_empty("refused: of nothing there is none");
   const Adder tests{t, "any", kAll, boolean_or_byte, false, true, -0.6, 1};
-  tests
-      .last(
-          "any", [](V x) { return any(x[0], -1, true); }, any_of)
-      .writes([](Tensor& o, V x) { return any_out(o, x[0], -1, true); });
-  tests
-      .first(
-          "all", [](V x) { return all(x[0], 0); }, all_of)
-      .writes([](Tensor& o, V x) { return all_out(o, x[0], 0); });
-  tests
-      .all(
-          "any.all", [](V x) { return any(x[0]); }, any_of)
-      .writes([](Tensor& o, V x) { return any_out(o, x[0]); });
-  tests
-      .all(
-          "all.all", [](V x) { return all(x[0]); }, all_of)
-      .writes([](Tensor& o, V x) { return all_out(o, x[0]); });
-  tests
-      .last(
-          "any.list", [](V x) { return any(x[0], IntArrayRef({-1}), true); }, any_of)
-      .writes([](Tensor& o, V x) { return any_out(o, x[0], IntArrayRef({-1}), true); });
-  tests
-      .first(
-          "all.list", [](V x) { return all(x[0], IntArrayRef({0})); }, all_of)
-      .writes([](Tensor& o, V x) { return all_out(o, x[0], IntArrayRef({0})); });
+  tests.last("any", CALL_OUT(any, x[0], -1, true), any_of);
+  tests.first("all", CALL_OUT(all, x[0], 0), all_of);
+  tests.all("any.all", CALL_OUT(any, x[0]), any_of);
+  tests.all("all.all", CALL_OUT(all, x[0]), all_of);
+  tests.last("any.list", CALL_OUT(any, x[0], IntArrayRef({-1}), true), any_of);
+  tests.first("all.list", CALL_OUT(all, x[0], IntArrayRef({0})), all_of);
 }
 
 Values running(const Values& v) {
@@ -331,7 +203,7 @@ Values soft(const Values& v, bool log) {
 
 void add_lines(Table& t) {
   const Samples some = shapes({{3, 5}, {2, 4, 3}, {0, 3}, {3, 0}, {4}, {}}, -3, 3);
-  const auto row = [&](const char* name, uint16_t dtypes, int64_t dim, Call call,
+  const auto row = [&](const char* name, uint16_t dtypes, int64_t dim, Calls call,
                        Values (*f)(const Values&)) -> Row& {
     return t
         .row(name, dtypes, some, std::move(call),
@@ -339,32 +211,16 @@ void add_lines(Table& t) {
         .big({real({120, 131}, -3, 3)}, 0)
         .sliced({dim == -1 ? 0 : 1}, dim == -1 ? 0 : 1);
   };
-  row(
-      "cumsum", kAll, -1, [](V x) { return cumsum(x[0], -1); }, running)
-      .gives(widened)
-      .changes([](V x) { return x[0].cumsum_(-1); })
-      .writes([](Tensor& o, V x) { return cumsum_out(o, x[0], -1); });
-  row(
-      "cumsum.first", kAll, 0, [](V x) { return cumsum(x[0], 0); }, running)
-      .gives(widened)
-      .writes([](Tensor& o, V x) { return cumsum_out(o, x[0], 0); });
+  row("cumsum", kAll, -1, CALL_IN_PLACE_OUT(cumsum, x[0], -1), running).gives(widened);
+  row("cumsum.first", kAll, 0, CALL_OUT(cumsum, x[0], 0), running).gives(widened);
   const auto plain = [](const Values& v) { return soft(v, false); };
   const auto log = [](const Values& v) { return soft(v, true); };
-  row(
-      "softmax", kFloats, -1, [](V x) { return softmax(x[0], -1); }, plain)
-      .slim({real({8, 125000}, -3, 3)})
-      .writes([](Tensor& o, V x) { return softmax_out(o, x[0], -1); });
-  row(
-      "softmax.first", kFloats, 0, [](V x) { return softmax(x[0], 0); }, plain)
-      .writes([](Tensor& o, V x) { return softmax_out(o, x[0], 0); });
-  row(
-      "log_softmax", kFloats, -1, [](V x) { return log_softmax(x[0], -1); }, log)
-      .writes([](Tensor& o, V x) { return log_softmax_out(o, x[0], -1); });
-  row(
-      "log_softmax.first", kFloats, 0, [](V x) { return log_softmax(x[0], 0); }, log)
-      .writes([](Tensor& o, V x) { return log_softmax_out(o, x[0], 0); });
+  row("softmax", kFloats, -1, CALL_OUT(softmax, x[0], -1), plain).slim({real({8, 125000}, -3, 3)});
+  row("softmax.first", kFloats, 0, CALL_OUT(softmax, x[0], 0), plain);
+  row("log_softmax", kFloats, -1, CALL_OUT(log_softmax, x[0], -1), log);
+  row("log_softmax.first", kFloats, 0, CALL_OUT(log_softmax, x[0], 0), log);
   // One line that is as long as it can be.
-  const auto line = [&](const char* name, uint16_t dtypes, Call call,
+  const auto line = [&](const char* name, uint16_t dtypes, Calls call,
                         Values (*f)(const Values&)) -> Row& {
     return t
         .row(name, dtypes, shapes({{5}, {0}, {}}, -3, 3), std::move(call),
@@ -373,14 +229,10 @@ void add_lines(Table& t) {
         .alone("a line is one thread's")
         .in_one("there is one line");
   };
-  line(
-      "cumsum.line", kAll, [](V x) { return cumsum(x[0], -1); }, running)
-      .gives(widened);
-  line(
-      "softmax.line", kFloats, [](V x) { return softmax(x[0], -1); }, plain)
+  line("cumsum.line", kAll, CALL(cumsum, x[0], -1), running).gives(widened);
+  line("softmax.line", kFloats, CALL(softmax, x[0], -1), plain)
       .narrow("a line belongs to one block, however long it is");
-  line(
-      "log_softmax.line", kFloats, [](V x) { return log_softmax(x[0], -1); }, log)
+  line("log_softmax.line", kFloats, CALL(log_softmax, x[0], -1), log)
       .narrow("a line belongs to one block, however long it is");
 }
 

@@ -13,55 +13,49 @@ void add_shuffles(Table& t) {
       return made(sizes(x[0]), [&](const Index& i) { return x[0].at(from(i, x[0])); });
     };
   };
-  t.row(
-       "pixel_shuffle", kAll, shapes({{2, 8, 2, 3}, {4, 1, 2}, {0, 4, 2, 2}}),
-       [](V x) { return pixel_shuffle(x[0], 2); },
-       moved(
-           [](const Plain& x) {
-             Index s = x.sizes;
-             const size_t d = s.size() - 3;
-             s[d] /= 4, s[d + 1] *= 2, s[d + 2] *= 2;
-             return s;
-           },
-           [](Index i, const Plain&) {
-             const size_t d = i.size() - 3;
-             i[d] = i[d] * 4 + i[d + 1] % 2 * 2 + i[d + 2] % 2;
-             i[d + 1] /= 2, i[d + 2] /= 2;
-             return i;
-           }))
+  t.row("pixel_shuffle", kAll, shapes({{2, 8, 2, 3}, {4, 1, 2}, {0, 4, 2, 2}}),
+        CALL(pixel_shuffle, x[0], 2),
+        moved(
+            [](const Plain& x) {
+              Index s = x.sizes;
+              const size_t d = s.size() - 3;
+              s[d] /= 4, s[d + 1] *= 2, s[d + 2] *= 2;
+              return s;
+            },
+            [](Index i, const Plain&) {
+              const size_t d = i.size() - 3;
+              i[d] = i[d] * 4 + i[d + 1] % 2 * 2 + i[d + 2] % 2;
+              i[d + 1] /= 2, i[d + 2] /= 2;
+              return i;
+            }))
       .big({real({70, 8, 7, 9})}, 1)
-      .writes([](Tensor& out, V x) { return pixel_shuffle_out(out, x[0], 2); });
-  t.row(
-       "pixel_unshuffle", kAll, shapes({{2, 2, 3, 6}, {2, 6, 3}, {0, 1, 3, 3}}),
-       [](V x) { return pixel_unshuffle(x[0], 3); },
-       moved(
-           [](const Plain& x) {
-             Index s = x.sizes;
-             const size_t d = s.size() - 3;
-             s[d] *= 9, s[d + 1] /= 3, s[d + 2] /= 3;
-             return s;
-           },
-           [](Index i, const Plain&) {
-             const size_t d = i.size() - 3;
-             i[d + 1] = i[d + 1] * 3 + i[d] / 3 % 3, i[d + 2] = i[d + 2] * 3 + i[d] % 3;
-             i[d] /= 9;
-             return i;
-           }))
+      .writes(OUT(pixel_shuffle, x[0], 2));
+  t.row("pixel_unshuffle", kAll, shapes({{2, 2, 3, 6}, {2, 6, 3}, {0, 1, 3, 3}}),
+        CALL(pixel_unshuffle, x[0], 3),
+        moved(
+            [](const Plain& x) {
+              Index s = x.sizes;
+              const size_t d = s.size() - 3;
+              s[d] *= 9, s[d + 1] /= 3, s[d + 2] /= 3;
+              return s;
+            },
+            [](Index i, const Plain&) {
+              const size_t d = i.size() - 3;
+              i[d + 1] = i[d + 1] * 3 + i[d] / 3 % 3, i[d + 2] = i[d + 2] * 3 + i[d] % 3;
+              i[d] /= 9;
+              return i;
+            }))
       .big({real({70, 3, 9, 12})}, 1)
-      .writes([](Tensor& out, V x) { return pixel_unshuffle_out(out, x[0], 3); });
+      .writes(OUT(pixel_unshuffle, x[0], 3));
   const Reference by_groups = moved([](const Plain& x) { return x.sizes; },
                                     [](Index i, const Plain& x) {
                                       i[1] = i[1] % 2 * (x.size(1) / 2) + i[1] / 2;
                                       return i;
                                     });
   const Samples grouped = shapes({{2, 6, 3}, {2, 4, 1, 2}, {0, 2, 3}, {2, 0, 3}});
-  t.row(
-       "channel_shuffle", kAll, grouped, [](V x) { return channel_shuffle(x[0], 2); }, by_groups)
-      .big({real({70, 6, 90})}, 1)
-      .writes([](Tensor& out, V x) { return channel_shuffle_out(out, x[0], 2); });
-  t.row(
-       "native_channel_shuffle", kAll, grouped, [](V x) { return native_channel_shuffle(x[0], 2); },
-       by_groups)
+  t.row("channel_shuffle", kAll, grouped, CALL_OUT(channel_shuffle, x[0], 2), by_groups)
+      .big({real({70, 6, 90})}, 1);
+  t.row("native_channel_shuffle", kAll, grouped, CALL(native_channel_shuffle, x[0], 2), by_groups)
       .big({real({70, 6, 90})}, 1);
 }
 
@@ -118,42 +112,20 @@ void add_blocks(Table& t) {
       return y;
     };
   };
-  t.row(
-       "im2col", kTypes, shapes({{2, 2, 4, 5}, {2, 3, 4}, {0, 2, 3, 4}}),
-       [](V x) {
-         return im2col(x[0], {2, 3}, {1, 2}, {1, 2}, {2, 1});
-       },
-       columns(apart))
-      .big({real({70, 3, 9, 8})}, 1)
-      .writes([](Tensor& out, V x) {
-        return im2col_out(out, x[0], {2, 3}, {1, 2}, {1, 2}, {2, 1});
-      });
-  t.row(
-       "im2col.tiles", kTypes, shapes({{2, 2, 4, 7}, {2, 2, 3}, {0, 2, 3, 4}}),
-       [](V x) {
-         return im2col(x[0], {2, 3}, {1, 1}, {0, 0}, {2, 4});
-       },
-       columns(tiles))
+  t.row("im2col", kTypes, shapes({{2, 2, 4, 5}, {2, 3, 4}, {0, 2, 3, 4}}),
+        CALL_OUT(im2col, x[0], {2, 3}, {1, 2}, {1, 2}, {2, 1}), columns(apart))
+      .big({real({70, 3, 9, 8})}, 1);
+  t.row("im2col.tiles", kTypes, shapes({{2, 2, 4, 7}, {2, 2, 3}, {0, 2, 3, 4}}),
+        CALL(im2col, x[0], {2, 3}, {1, 1}, {0, 0}, {2, 4}), columns(tiles))
       .big({real({70, 6, 9, 12})}, 1);
   // 3 x 4 blocks of 5 x 4, and 2 x 2 of 5 x 8.
-  t.row(
-       "col2im", kFloats, shapes({{2, 12, 12}, {6, 12}, {0, 12, 12}}),
-       [](V x) {
-         return col2im(x[0], {5, 4}, {2, 3}, {1, 2}, {1, 2}, {2, 1});
-       },
-       image(apart, 5, 4))
+  t.row("col2im", kFloats, shapes({{2, 12, 12}, {6, 12}, {0, 12, 12}}),
+        CALL_OUT(col2im, x[0], {5, 4}, {2, 3}, {1, 2}, {1, 2}, {2, 1}), image(apart, 5, 4))
       .also(kTruth)
       .only(kFloats)
-      .big({real({1200, 18, 12})}, 1)
-      .writes([](Tensor& out, V x) {
-        return col2im_out(out, x[0], {5, 4}, {2, 3}, {1, 2}, {1, 2}, {2, 1});
-      });
-  t.row(
-       "col2im.tiles", kFloats, shapes({{2, 12, 4}, {6, 4}, {0, 12, 4}}),
-       [](V x) {
-         return col2im(x[0], {5, 8}, {2, 3}, {1, 1}, {0, 0}, {2, 4});
-       },
-       image(tiles, 5, 8))
+      .big({real({1200, 18, 12})}, 1);
+  t.row("col2im.tiles", kFloats, shapes({{2, 12, 4}, {6, 4}, {0, 12, 4}}),
+        CALL(col2im, x[0], {5, 8}, {2, 3}, {1, 1}, {0, 0}, {2, 4}), image(tiles, 5, 8))
       .also(kTruth)
       .only(kFloats)
       .big({real({370, 18, 4})}, 1);

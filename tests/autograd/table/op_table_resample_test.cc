@@ -117,12 +117,10 @@ const Sample kLines = {real({70, 3, 90})}, kImages = {real({70, 3, 9, 9})},
 
 struct Upsampling {
   Table& t;
-  template <class Call, class Out>
   Row& operator()(const char* name, uint16_t dtypes, Samples samples, const Sample& large,
-                  Call call, Out out, Reference reference) const {
+                  Calls call, Reference reference) const {
     return t.row(name, dtypes, std::move(samples), std::move(call), std::move(reference))
         .big(large, 1)
-        .writes(std::move(out))
         .within(4);
   }
 };
@@ -130,148 +128,74 @@ struct Upsampling {
 void add_nearest(Table& t) {
   const Upsampling up{t};
   constexpr uint16_t kTypes = kFloats | set_of(kByte);
-  up(
-      "upsample_nearest1d", kTypes, pictures({{5}, {1}}), kLines,
-      [](V x) { return upsample_nearest1d(x[0], 7); },
-      [](Tensor& out, V x) { return upsample_nearest1d_out(out, x[0], 7); },
-      [](P x) { return resampled(x[0], {7}, {}, nearest); });
-  up(
-      "upsample_nearest2d", kTypes, pictures({{3, 5}, {1, 8}}), kImages,
-      [](V x) {
-        return upsample_nearest2d(x[0], {6, 7});
-      },
-      [](Tensor& out, V x) {
-        return upsample_nearest2d_out(out, x[0], {6, 7});
-      },
-      [](P x) {
-        return resampled(x[0], {6, 7}, {}, nearest);
-      });
-  up(
-      "upsample_nearest3d", kTypes, pictures({{2, 3, 5}}), kSolids,
-      [](V x) {
-        return upsample_nearest3d(x[0], {4, 2, 7});
-      },
-      [](Tensor& out, V x) {
-        return upsample_nearest3d_out(out, x[0], {4, 2, 7});
-      },
-      [](P x) {
-        return resampled(x[0], {4, 2, 7}, {}, nearest);
-      });
-  up(
-      "_upsample_nearest_exact1d", kTypes, pictures({{5}, {1}}), kLines,
-      [](V x) { return _upsample_nearest_exact1d(x[0], 7, std::optional<double>(1.5)); },
-      [](Tensor& out, V x) {
-        return _upsample_nearest_exact1d_out(out, x[0], 7, std::optional<double>(1.5));
-      },
-      [](P x) { return resampled(x[0], {7}, {1.5}, nearest_exact); });
-  up(
-      "_upsample_nearest_exact2d", kTypes, pictures({{3, 5}, {1, 8}}), kImages,
-      [](V x) {
-        return _upsample_nearest_exact2d(x[0], {2, 7});
-      },
-      [](Tensor& out, V x) {
-        return _upsample_nearest_exact2d_out(out, x[0], {2, 7});
-      },
-      [](P x) {
-        return resampled(x[0], {2, 7}, {}, nearest_exact);
-      });
-  up(
-      "_upsample_nearest_exact3d", kTypes, pictures({{2, 3, 5}}), kSolids,
-      [](V x) {
-        return _upsample_nearest_exact3d(x[0], {3, 2, 7});
-      },
-      [](Tensor& out, V x) {
-        return _upsample_nearest_exact3d_out(out, x[0], {3, 2, 7});
-      },
-      [](P x) {
-        return resampled(x[0], {3, 2, 7}, {}, nearest_exact);
-      });
+  up("upsample_nearest1d", kTypes, pictures({{5}, {1}}), kLines,
+     CALL_OUT(upsample_nearest1d, x[0], 7), [](P x) { return resampled(x[0], {7}, {}, nearest); });
+  up("upsample_nearest2d", kTypes, pictures({{3, 5}, {1, 8}}), kImages,
+     CALL_OUT(upsample_nearest2d, x[0], {6, 7}), [](P x) {
+       return resampled(x[0], {6, 7}, {}, nearest);
+     });
+  up("upsample_nearest3d", kTypes, pictures({{2, 3, 5}}), kSolids,
+     CALL_OUT(upsample_nearest3d, x[0], {4, 2, 7}), [](P x) {
+       return resampled(x[0], {4, 2, 7}, {}, nearest);
+     });
+  up("_upsample_nearest_exact1d", kTypes, pictures({{5}, {1}}), kLines,
+     CALL_OUT(_upsample_nearest_exact1d, x[0], 7, std::optional<double>(1.5)),
+     [](P x) { return resampled(x[0], {7}, {1.5}, nearest_exact); });
+  up("_upsample_nearest_exact2d", kTypes, pictures({{3, 5}, {1, 8}}), kImages,
+     CALL_OUT(_upsample_nearest_exact2d, x[0], {2, 7}), [](P x) {
+       return resampled(x[0], {2, 7}, {}, nearest_exact);
+     });
+  up("_upsample_nearest_exact3d", kTypes, pictures({{2, 3, 5}}), kSolids,
+     CALL_OUT(_upsample_nearest_exact3d, x[0], {3, 2, 7}), [](P x) {
+       return resampled(x[0], {3, 2, 7}, {}, nearest_exact);
+     });
 }
 
 void add_smooth(Table& t) {
   const Upsampling up{t};
   constexpr uint16_t kTypes = kFloats | set_of(kByte);
   const uint16_t narrow = set_of(kHalf) | set_of(kBFloat16);
-  up(
-      "upsample_linear1d", kFloats, pictures({{5}, {1}}), kLines,
-      [](V x) { return upsample_linear1d(x[0], 12, false); },
-      [](Tensor& out, V x) { return upsample_linear1d_out(out, x[0], 12, false); },
-      [](P x) { return resampled(x[0], {12}, {}, linear); });
-  up(
-      "upsample_bilinear2d", kTypes, pictures({{3, 5}, {1, 8}}), kImages,
-      [](V x) {
-        return upsample_bilinear2d(x[0], {7, 12}, true);
-      },
-      [](Tensor& out, V x) {
-        return upsample_bilinear2d_out(out, x[0], {7, 12}, true);
-      },
-      [](P x) {
-        return resampled(x[0], {7, 12}, {}, cornered, true);
-      })
+  up("upsample_linear1d", kFloats, pictures({{5}, {1}}), kLines,
+     CALL_OUT(upsample_linear1d, x[0], 12, false),
+     [](P x) { return resampled(x[0], {12}, {}, linear); });
+  up("upsample_bilinear2d", kTypes, pictures({{3, 5}, {1, 8}}), kImages,
+     CALL_OUT(upsample_bilinear2d, x[0], {7, 12}, true),
+     [](P x) {
+       return resampled(x[0], {7, 12}, {}, cornered, true);
+     })
       .only(kFloats);
-  up(
-      "upsample_bilinear2d.scales", kTypes, pictures({{3, 5}, {7, 8}}), kImages,
-      [](V x) {
-        return upsample_bilinear2d(x[0], {2, 7}, false, 0.6, 1.3);
-      },
-      [](Tensor& out, V x) {
-        return upsample_bilinear2d_out(out, x[0], {2, 7}, false, 0.6, 1.3);
-      },
-      [](P x) {
-        return resampled(x[0], {2, 7}, {0.6, 1.3}, linear);
-      })
+  up("upsample_bilinear2d.scales", kTypes, pictures({{3, 5}, {7, 8}}), kImages,
+     CALL_OUT(upsample_bilinear2d, x[0], {2, 7}, false, 0.6, 1.3),
+     [](P x) {
+       return resampled(x[0], {2, 7}, {0.6, 1.3}, linear);
+     })
       .only(kFloats);
-  up(
-      "upsample_trilinear3d", kFloats, pictures({{2, 3, 5}, {3, 1, 2}}), kSolids,
-      [](V x) {
-        return upsample_trilinear3d(x[0], {5, 2, 7}, false);
-      },
-      [](Tensor& out, V x) {
-        return upsample_trilinear3d_out(out, x[0], {5, 2, 7}, false);
-      },
-      [](P x) {
-        return resampled(x[0], {5, 2, 7}, {}, linear);
-      });
-  up(
-      "upsample_bicubic2d", kTypes, pictures({{3, 5}, {1, 8}}), kImages,
-      [](V x) {
-        return upsample_bicubic2d(x[0], {7, 4}, false);
-      },
-      [](Tensor& out, V x) {
-        return upsample_bicubic2d_out(out, x[0], {7, 4}, false);
-      },
-      [](P x) {
-        return resampled(x[0], {7, 4}, {}, cubic_around);
-      })
+  up("upsample_trilinear3d", kFloats, pictures({{2, 3, 5}, {3, 1, 2}}), kSolids,
+     CALL_OUT(upsample_trilinear3d, x[0], {5, 2, 7}, false), [](P x) {
+       return resampled(x[0], {5, 2, 7}, {}, linear);
+     });
+  up("upsample_bicubic2d", kTypes, pictures({{3, 5}, {1, 8}}), kImages,
+     CALL_OUT(upsample_bicubic2d, x[0], {7, 4}, false),
+     [](P x) {
+       return resampled(x[0], {7, 4}, {}, cubic_around);
+     })
       .only(kFloats);
-  up(
-      "_upsample_bilinear2d_aa", kWide | set_of(kByte), pictures({{3, 9}, {5, 8}}), kImages,
-      [](V x) {
-        return _upsample_bilinear2d_aa(x[0], {4, 4}, false);
-      },
-      [](Tensor& out, V x) {
-        return _upsample_bilinear2d_aa_out(out, x[0], {4, 4}, false);
-      },
-      [](P x) {
-        return resampled(x[0], {4, 4}, {}, [](int64_t in, double step, int64_t o) {
-          return wide(in, step, o, 1, triangle);
-        });
-      })
+  up("_upsample_bilinear2d_aa", kWide | set_of(kByte), pictures({{3, 9}, {5, 8}}), kImages,
+     CALL_OUT(_upsample_bilinear2d_aa, x[0], {4, 4}, false),
+     [](P x) {
+       return resampled(x[0], {4, 4}, {}, [](int64_t in, double step, int64_t o) {
+         return wide(in, step, o, 1, triangle);
+       });
+     })
       .only(kFloats)
       .also(narrow);
-  up(
-      "_upsample_bicubic2d_aa", kWide | set_of(kByte), pictures({{3, 9}, {5, 8}}), kImages,
-      [](V x) {
-        return _upsample_bicubic2d_aa(x[0], {4, 4}, false);
-      },
-      [](Tensor& out, V x) {
-        return _upsample_bicubic2d_aa_out(out, x[0], {4, 4}, false);
-      },
-      [](P x) {
-        return resampled(x[0], {4, 4}, {}, [](int64_t in, double step, int64_t o) {
-          return wide(in, step, o, 2, [](double d) { return keys(d, -0.5); });
-        });
-      })
+  up("_upsample_bicubic2d_aa", kWide | set_of(kByte), pictures({{3, 9}, {5, 8}}), kImages,
+     CALL_OUT(_upsample_bicubic2d_aa, x[0], {4, 4}, false),
+     [](P x) {
+       return resampled(x[0], {4, 4}, {}, [](int64_t in, double step, int64_t o) {
+         return wide(in, step, o, 2, [](double d) { return keys(d, -0.5); });
+       });
+     })
       .only(kFloats)
       .also(narrow);
 }
@@ -305,21 +229,19 @@ void add_bags(Table& t) {
   const Sample many = {real({50, 131}), index({900}, 50)};
   Sample many_weighted = many;
   many_weighted.push_back(real({900}));
-  t.row(
-       "embedding_bag", kFloats, weighted, [=](V x) { return bags(x, 0, x[2]); }, each(sum))
+  t.row("embedding_bag", kFloats, weighted, CALL(bags, x, 0, x[2]), each(sum))
       .big(many_weighted)
       .small("bags and rows are fewer than what they hold")
       .sliced({1, -1, -1}, 1)
       .within(2);
-  t.row(
-       "embedding_bag.mean", kFloats, some, [=](V x) { return bags(x, 1, std::nullopt); },
-       each([=](const std::vector<double>& v) { return sum(v) / double(v.size()); }))
+  t.row("embedding_bag.mean", kFloats, some, CALL(bags, x, 1, std::nullopt),
+        each([=](const std::vector<double>& v) { return sum(v) / double(v.size()); }))
       .big(many)
       .small("bags and rows are fewer than what they hold")
       .sliced({1, -1}, 1)
       .within(2);
   t.row(
-       "embedding_bag.max", kFloats, some, [=](V x) { return bags(x, 2, std::nullopt); },
+       "embedding_bag.max", kFloats, some, CALL(bags, x, 2, std::nullopt),
        each([](const std::vector<double>& v) { return v.size() > 1 && v[1] > v[0] ? v[1] : v[0]; }))
       .big(many)
       .small("bags and rows are fewer than what they hold")
@@ -328,18 +250,17 @@ void add_bags(Table& t) {
   const auto rows = [](const Tensor& x) {
     return arange(0, x.size(0), 2, TensorOptions(kLong).device(x.device()));
   };
-  t.row(
-       "embedding_renorm", kFloats, shapes({{5, 3}, {2, 1}, {0, 3}}),
-       [=](V x) { return embedding_renorm(x[0], rows(x[0]), 1.5, 2); },
-       [](P x) {
-         return made(x[0].sizes, [&](const Index& i) {
-           double squares = 0;
-           for (int64_t j = 0; j < x[0].size(1); ++j)
-             squares += x[0].at({i[0], j}) * x[0].at({i[0], j});
-           const double norm = std::sqrt(squares);
-           return x[0].at(i) * (i[0] % 2 == 0 && norm > 1.5 ? 1.5 / (norm + 1e-7) : 1);
-         });
-       })
+  t.row("embedding_renorm", kFloats, shapes({{5, 3}, {2, 1}, {0, 3}}),
+        CALL(embedding_renorm, x[0], rows(x[0]), 1.5, 2),
+        [](P x) {
+          return made(x[0].sizes, [&](const Index& i) {
+            double squares = 0;
+            for (int64_t j = 0; j < x[0].size(1); ++j)
+              squares += x[0].at({i[0], j}) * x[0].at({i[0], j});
+            const double norm = std::sqrt(squares);
+            return x[0].at(i) * (i[0] % 2 == 0 && norm > 1.5 ? 1.5 / (norm + 1e-7) : 1);
+          });
+        })
       .big({real({700, 131})})
       .small("bags and rows are fewer than what they hold")
       .in_one("every other row is named")
@@ -349,8 +270,7 @@ void add_bags(Table& t) {
         Tensor self = x[0];
         return embedding_renorm_(self, rows(self), 1.5, 2);
       })
-      .writes(
-          [=](Tensor& out, V x) { return embedding_renorm_out(out, x[0], rows(x[0]), 1.5, 2); });
+      .writes(OUT(embedding_renorm, x[0], rows(x[0]), 1.5, 2));
 }
 
 std::vector<Row> rows() {

@@ -46,17 +46,14 @@ void add_copies(Table& t) {
       .within(4)
       .big({real({70, 3, 131})})
       .in_one("all lines are one sum");
-  const auto row = [&](const char* name, const std::vector<Index>& sizes, Call call,
+  const auto row = [&](const char* name, const std::vector<Index>& sizes, Calls call,
                        Reference reference) -> Row& {
     return t.row(name, kAll, shapes(sizes, -9, 9), std::move(call), std::move(reference))
         .big(large);
   };
-  row(
-      "clone", {{3, 4}, {0, 2}, {}}, [](V x) { return clone(x[0]); },
-      as([](const Plain& x) { return x.sizes; }))
+  row("clone", {{3, 4}, {0, 2}, {}}, CALL(clone, x[0]), as([](const Plain& x) { return x.sizes; }))
       .sliced({0}, 0);
-  row(
-      "flip", {{3, 4}, {0, 2}, {2, 3, 1}}, [](V x) { return flip(x[0], {1}); },
+  row("flip", {{3, 4}, {0, 2}, {2, 3, 1}}, CALL(flip, x[0], {1}),
       moved([](const Plain& x) { return x.sizes; },
             [](const Index& i, const Plain& x) {
               Index from = i;
@@ -64,11 +61,8 @@ void add_copies(Table& t) {
               return from;
             }))
       .sliced({0}, 0);
-  row(
-      "constant_pad_nd", {{3, 4}, {0, 2}, {2, 3, 1}, {}},
-      [](V x) {
-        return constant_pad_nd(x[0], x[0].dim() ? Index{2, -1, 0, 1} : Index{}, 1);
-      },
+  row("constant_pad_nd", {{3, 4}, {0, 2}, {2, 3, 1}, {}},
+      CALL(constant_pad_nd, x[0], x[0].dim() ? Index{2, -1, 0, 1} : Index{}, 1),
       [](P x) {
         Index sizes = x[0].sizes;
         if (sizes.empty()) return x[0];
@@ -92,37 +86,21 @@ void add_copies(Table& t) {
       });
     };
   };
-  row(
-      "pad.reflect", {{2, 4}, {0, 3}, {2, 3, 5}},
-      [](V x) {
-        return pad(x[0], {1, 2}, "reflect");
-      },
+  row("pad.reflect", {{2, 4}, {0, 3}, {2, 3, 5}}, CALL(pad, x[0], {1, 2}, "reflect"),
       bordered([](int64_t i, int64_t n) { return i < 0   ? -i
                                                  : i < n ? i
                                                          : 2 * (n - 1) - i; }))
       .not_scalar("refused: nothing to mirror")
       .sliced({0}, 0);
-  row(
-      "pad.replicate", {{2, 4}, {0, 3}, {2, 3, 1}},
-      [](V x) {
-        return pad(x[0], {1, 2}, "replicate");
-      },
+  row("pad.replicate", {{2, 4}, {0, 3}, {2, 3, 1}}, CALL(pad, x[0], {1, 2}, "replicate"),
       bordered([](int64_t i, int64_t n) { return std::clamp<int64_t>(i, 0, n - 1); }))
       .not_scalar("refused: nothing to repeat")
       .sliced({0}, 0);
-  row(
-      "pad.circular", {{2, 4}, {0, 3}, {2, 3, 2}},
-      [](V x) {
-        return pad(x[0], {1, 2}, "circular");
-      },
+  row("pad.circular", {{2, 4}, {0, 3}, {2, 3, 2}}, CALL(pad, x[0], {1, 2}, "circular"),
       bordered([](int64_t i, int64_t n) { return (i + n) % n; }))
       .not_scalar("refused: nothing to repeat")
       .sliced({0}, 0);
-  row(
-      "repeat", {{2, 3}, {0, 3}, {3, 1}, {}},
-      [](V x) {
-        return repeat(x[0], {2, 1, 3});
-      },
+  row("repeat", {{2, 3}, {0, 3}, {3, 1}, {}}, CALL(repeat, x[0], {2, 1, 3}),
       moved(
           [](const Plain& x) {
             return x.rank() ? Index{2, x.size(0), 3 * x.size(1)} : Index{2, 1, 3};
@@ -182,23 +160,22 @@ void add_borders(Table& t) {
   BORDERS(replication_pad3d, 3, volumes, volume, edge);
 #undef BORDERS
   const auto sequences = [&t](const char* name, bool batch_first, const char* side) {
-    t.row(
-         name, kAll,
-         {{real({3, 2}, -9, 9), real({1, 2}, -9, 9), real({2, 2}, -9, 9)},
-          {real({2}, -9, 9), real({0}, -9, 9), real({3}, -9, 9)}},
-         [=](V x) { return pad_sequence(x, batch_first, 1, side); },
-         [=](P x) {
-           Index sizes = x[0].sizes;
-           for (const Plain& p : x) sizes[0] = std::max(sizes[0], p.size(0));
-           const int64_t longest = sizes[0];
-           sizes.insert(batch_first ? sizes.begin() : sizes.begin() + 1, int64_t(x.size()));
-           return made(sizes, [&](Index i) {
-             const Plain& p = x[size_t(i[batch_first ? 0 : 1])];
-             i.erase(i.begin() + (batch_first ? 0 : 1));
-             if (side[0] == 'l') i[0] -= longest - p.size(0);
-             return i[0] >= 0 && i[0] < p.size(0) ? p.at(i) : 1;
-           });
-         })
+    t.row(name, kAll,
+          {{real({3, 2}, -9, 9), real({1, 2}, -9, 9), real({2, 2}, -9, 9)},
+           {real({2}, -9, 9), real({0}, -9, 9), real({3}, -9, 9)}},
+          CALL(pad_sequence, x, batch_first, 1, side),
+          [=](P x) {
+            Index sizes = x[0].sizes;
+            for (const Plain& p : x) sizes[0] = std::max(sizes[0], p.size(0));
+            const int64_t longest = sizes[0];
+            sizes.insert(batch_first ? sizes.begin() : sizes.begin() + 1, int64_t(x.size()));
+            return made(sizes, [&](Index i) {
+              const Plain& p = x[size_t(i[batch_first ? 0 : 1])];
+              i.erase(i.begin() + (batch_first ? 0 : 1));
+              if (side[0] == 'l') i[0] -= longest - p.size(0);
+              return i[0] >= 0 && i[0] < p.size(0) ? p.at(i) : 1;
+            });
+          })
         .big({real({300, 131}, -9, 9), real({200, 131}, -9, 9)})
         .sliced({1, 1}, 2)
         .not_scalar("refused: a number has no length");

@@ -8,7 +8,7 @@ namespace op_table {
 namespace {
 
 void add_views(Table& t) {
-  const auto row = [&t](const char* name, const std::vector<Index>& sizes, Call call,
+  const auto row = [&t](const char* name, const std::vector<Index>& sizes, Calls call,
                         Reference reference) -> Row& {
     return t.row(name, kAll, shapes(sizes, -9, 9), std::move(call), std::move(reference))
         .moves_nothing();
@@ -21,19 +21,13 @@ void add_views(Table& t) {
       [](const Index& i, const Plain&) {
         return i.empty() ? i : Index{i[1], i[0]};
       });
-  row(
-      "transpose", {{3, 4}, {0, 4}, {}}, [](V x) { return transpose(x[0], 0, -1); }, transposed);
-  row(
-      "swapaxes", {{3, 4}, {0, 4}, {}}, [](V x) { return swapaxes(x[0], 0, -1); }, transposed);
+  row("transpose", {{3, 4}, {0, 4}, {}}, CALL(transpose, x[0], 0, -1), transposed);
+  row("swapaxes", {{3, 4}, {0, 4}, {}}, CALL(swapaxes, x[0], 0, -1), transposed);
   row(
       "swapdims", {{3, 4}, {0, 4}, {}}, [](V x) { return x[0].swapdims(-1, 0); }, transposed);
   row(
       "t", {{3, 4}, {0, 4}, {}}, [](V x) { return ramet::t(x[0]); }, transposed);
-  row(
-      "permute", {{2, 3, 4}, {2, 0, 4}},
-      [](V x) {
-        return permute(x[0], {2, 0, 1});
-      },
+  row("permute", {{2, 3, 4}, {2, 0, 4}}, CALL(permute, x[0], {2, 0, 1}),
       moved(
           [](const Plain& x) {
             return Index{x.size(2), x.size(0), x.size(1)};
@@ -41,8 +35,7 @@ void add_views(Table& t) {
           [](const Index& i, const Plain&) {
             return Index{i[1], i[2], i[0]};
           }));
-  row(
-      "movedim", {{2, 3, 4}, {2, 0, 4}, {}}, [](V x) { return movedim(x[0], 0, -1); },
+  row("movedim", {{2, 3, 4}, {2, 0, 4}, {}}, CALL(movedim, x[0], 0, -1),
       moved(
           [](const Plain& x) {
             return x.rank() ? Index{x.size(1), x.size(2), x.size(0)} : Index{};
@@ -50,8 +43,7 @@ void add_views(Table& t) {
           [](const Index& i, const Plain&) {
             return i.empty() ? i : Index{i[2], i[0], i[1]};
           }));
-  row(
-      "moveaxis", {{2, 3, 4}, {2, 0, 4}, {}}, [](V x) { return moveaxis(x[0], 0, -1); },
+  row("moveaxis", {{2, 3, 4}, {2, 0, 4}, {}}, CALL(moveaxis, x[0], 0, -1),
       moved(
           [](const Plain& x) {
             return x.rank() ? Index{x.size(1), x.size(2), x.size(0)} : Index{};
@@ -60,32 +52,19 @@ void add_views(Table& t) {
             return i.empty() ? i : Index{i[2], i[0], i[1]};
           }));
   // A view's strides are limited: `view` itself is asked of contiguous inputs only.
-  row(
-      "view", some,
-      [](V x) {
-        return view(x[0].contiguous(), {-1, 3});
-      },
-      as([](const Plain& x) {
+  row("view", some, CALL(view, x[0].contiguous(), {-1, 3}), as([](const Plain& x) {
         return Index{count(x.sizes) / 3, 3};
       }));
-  row(
-      "reshape", some,
-      [](V x) {
-        return reshape(x[0], {-1, 3});
-      },
-      as([](const Plain& x) {
+  row("reshape", some, CALL(reshape, x[0], {-1, 3}), as([](const Plain& x) {
         return Index{count(x.sizes) / 3, 3};
       }));
-  row(
-      "flatten", {{3, 4}, {2, 3, 4}, {0, 2}, {}}, [](V x) { return flatten(x[0]); },
+  row("flatten", {{3, 4}, {2, 3, 4}, {0, 2}, {}}, CALL(flatten, x[0]),
       as([](const Plain& x) { return Index{count(x.sizes)}; }));
-  row(
-      "flatten.some", {{2, 3, 4, 2}, {2, 0, 4, 1}}, [](V x) { return flatten(x[0], 1, 2); },
+  row("flatten.some", {{2, 3, 4, 2}, {2, 0, 4, 1}}, CALL(flatten, x[0], 1, 2),
       as([](const Plain& x) {
         return Index{x.size(0), x.size(1) * x.size(2), x.size(3)};
       }));
-  row(
-      "ravel", {{3, 4}, {2, 3, 4}, {0, 2}, {}}, [](V x) { return ravel(x[0]); },
+  row("ravel", {{3, 4}, {2, 3, 4}, {0, 2}, {}}, CALL(ravel, x[0]),
       as([](const Plain& x) { return Index{count(x.sizes)}; }));
   const auto last_two_swapped = moved(
       [](const Plain& x) {
@@ -103,8 +82,7 @@ void add_views(Table& t) {
       "mT", matrices, [](V x) { return x[0].mT(); }, last_two_swapped);
   row(
       "mH", matrices, [](V x) { return x[0].mH(); }, last_two_swapped);
-  row(
-      "adjoint", matrices, [](V x) { return adjoint(x[0]); }, last_two_swapped);
+  row("adjoint", matrices, CALL(adjoint, x[0]), last_two_swapped);
   row(
       "numpy_T", {{2, 3, 4}, {0, 4}, {}}, [](V x) { return x[0].numpy_T(); },
       moved([](const Plain& x) { return Index(x.sizes.rbegin(), x.sizes.rend()); },
@@ -121,55 +99,35 @@ void add_views(Table& t) {
         return made({std::max<int64_t>(count(x[0].sizes) - 3, 0), 3},
                     [&](const Index& i) { return x[0].v[static_cast<size_t>(1 + i[0] + i[1])]; });
       });
-  row(
-      "as_strided.repeated", {{}, {2, 2}},
-      [](V x) {
-        return as_strided(x[0].contiguous(), {2, 3}, {0, 0});
-      },
+  row("as_strided.repeated", {{}, {2, 2}}, CALL(as_strided, x[0].contiguous(), {2, 3}, {0, 0}),
       moved(
           [](const Plain&) {
             return Index{2, 3};
           },
           [](const Index&, const Plain& x) { return Index(size_t(x.rank()), 0); }))
       .not_empty("refused: there is no element");
-  row(
-      "unflatten", some,
-      [](V x) {
-        return unflatten(x[0], 1, {2, -1});
-      },
-      as([](const Plain& x) {
+  row("unflatten", some, CALL(unflatten, x[0], 1, {2, -1}), as([](const Plain& x) {
         Index sizes = x.sizes;
         sizes[1] = 3;
         sizes.insert(sizes.begin() + 1, 2);
         return sizes;
       }));
-  row(
-      "squeeze", {{1, 3, 1}, {1}, {0, 1}, {}}, [](V x) { return squeeze(x[0]); },
-      as([](const Plain& x) {
+  row("squeeze", {{1, 3, 1}, {1}, {0, 1}, {}}, CALL(squeeze, x[0]), as([](const Plain& x) {
         Index sizes;
         for (int64_t s : x.sizes)
           if (s != 1) sizes.push_back(s);
         return sizes;
       }));
-  row(
-      "squeeze.dim", {{3, 1, 4}, {0, 1, 1}}, [](V x) { return squeeze(x[0], 1); },
-      as([](const Plain& x) {
+  row("squeeze.dim", {{3, 1, 4}, {0, 1, 1}}, CALL(squeeze, x[0], 1), as([](const Plain& x) {
         return Index{x.size(0), x.size(2)};
       }));
-  row(
-      "unsqueeze", {{3, 4}, {0, 2}}, [](V x) { return unsqueeze(x[0], 1); }, as([](const Plain& x) {
+  row("unsqueeze", {{3, 4}, {0, 2}}, CALL(unsqueeze, x[0], 1), as([](const Plain& x) {
         return Index{x.size(0), 1, x.size(1)};
       }));
-  row(
-      "unsqueeze.last", {{}, {3}, {0}}, [](V x) { return unsqueeze(x[0], -1); },
-      as([](const Plain& x) {
+  row("unsqueeze.last", {{}, {3}, {0}}, CALL(unsqueeze, x[0], -1), as([](const Plain& x) {
         return x.rank() ? Index{x.size(0), 1} : Index{1};
       }));
-  row(
-      "expand", {{3, 1}, {1, 1}, {0, 1}},
-      [](V x) {
-        return expand(x[0], {2, -1, 4});
-      },
+  row("expand", {{3, 1}, {1, 1}, {0, 1}}, CALL(expand, x[0], {2, -1, 4}),
       moved(
           [](const Plain& x) {
             return Index{2, x.size(0), 4};
@@ -177,22 +135,14 @@ void add_views(Table& t) {
           [](const Index& i, const Plain&) {
             return Index{i[1], 0};
           }));
-  row(
-      "expand.scalar", {{}, {1}},
-      [](V x) {
-        return expand(x[0], {2, 3});
-      },
+  row("expand.scalar", {{}, {1}}, CALL(expand, x[0], {2, 3}),
       moved(
           [](const Plain&) {
             return Index{2, 3};
           },
           [](const Index&, const Plain& x) { return Index(size_t(x.rank()), 0); }))
       .not_empty("refused: an extent of 0 does not expand");
-  row(
-      "broadcast_to", {{3, 1}, {0, 1}},
-      [](V x) {
-        return broadcast_to(x[0], {2, -1, 4});
-      },
+  row("broadcast_to", {{3, 1}, {0, 1}}, CALL(broadcast_to, x[0], {2, -1, 4}),
       moved(
           [](const Plain& x) {
             return Index{2, x.size(0), 4};
@@ -217,8 +167,7 @@ void add_views(Table& t) {
        [](P x) { return made(x[0].sizes, [&](const Index& i) { return x[1].broadcast(i); }); })
       .big({real({300, 131}, -9, 9), real({131}, -9, 9)}, 1)
       .changes([](V x) { return x[0].copy_(x[1]); });
-  row(
-      "narrow", {{3, 4}, {0, 4}}, [](V x) { return narrow(x[0], 1, 1, 2); },
+  row("narrow", {{3, 4}, {0, 4}}, CALL(narrow, x[0], 1, 1, 2),
       moved(
           [](const Plain& x) {
             return Index{x.size(0), 2};
@@ -226,19 +175,16 @@ void add_views(Table& t) {
           [](const Index& i, const Plain&) {
             return Index{i[0], i[1] + 1};
           }));
-  row(
-      "select", {{3, 4}, {3, 0}}, [](V x) { return select(x[0], 0, -1); },
+  row("select", {{3, 4}, {3, 0}}, CALL(select, x[0], 0, -1),
       moved([](const Plain& x) { return Index{x.size(1)}; },
             [](const Index& i, const Plain& x) {
               return Index{x.size(0) - 1, i[0]};
             }));
-  row(
-      "select.vector", {{3}}, [](V x) { return select(x[0], 0, 1); },
+  row("select.vector", {{3}}, CALL(select, x[0], 0, 1),
       moved([](const Plain&) { return Index{}; },
             [](const Index&, const Plain&) { return Index{1}; }))
       .not_empty("refused: nothing to choose from");
-  row(
-      "slice", {{3, 6}, {0, 5}}, [](V x) { return slice(x[0], 1, 1, -1, 2); },
+  row("slice", {{3, 6}, {0, 5}}, CALL(slice, x[0], 1, 1, -1, 2),
       moved(
           [](const Plain& x) {
             return Index{x.size(0), (x.size(1) - 1) / 2};
@@ -255,8 +201,7 @@ void add_views(Table& t) {
           [](const Index& i, const Plain&) {
             return Index{2 * i[0] + i[2], i[1]};
           }));
-  row(
-      "diagonal", {{3, 4}, {4, 3}, {0, 3}}, [](V x) { return diagonal(x[0], 1); },
+  row("diagonal", {{3, 4}, {4, 3}, {0, 3}}, CALL(diagonal, x[0], 1),
       moved([](const Plain& x) { return Index{std::min(x.size(0), x.size(1) - 1)}; },
             [](const Index& i, const Plain&) {
               return Index{i[0], i[0] + 1};

@@ -44,33 +44,20 @@ void add_reductions(Table& t) {
   const Samples s = shapes({{4, 5}, {2, 3, 4}, {0, 3}, {2, 0}, {5}, {}}),
                 not_of_nothing = shapes({{4, 5}, {2, 3, 4}, {0, 3}, {5}, {}});
   const Sample large = {real({700, 131})};
-  t.row(
-       "nansum", kAll, s, [](V x) { return nansum(x[0], -1, true); },
-       lines(-1, Line::kKeep, nan_sum))
+  t.row("nansum", kAll, s, CALL_OUT(nansum, x[0], -1, true), lines(-1, Line::kKeep, nan_sum))
       .gives(widened)
-      .big(large, 1)
-      .writes([](Tensor& o, V x) { return nansum_out(o, x[0], -1, true); });
-  t.row(
-       "nanmean", kFloats, s, [](V x) { return nanmean(x[0], -1, true); },
-       lines(-1, Line::kKeep, nan_mean))
-      .big(large, 1)
-      .writes([](Tensor& o, V x) { return nanmean_out(o, x[0], -1, true); });
-  t.row(
-       "count_nonzero", kAll, s,
-       [](V x) { return count_nonzero(x[0], std::optional<int64_t>(-1)); },
-       lines(-1, Line::kDrop, count))
+      .big(large, 1);
+  t.row("nanmean", kFloats, s, CALL_OUT(nanmean, x[0], -1, true), lines(-1, Line::kKeep, nan_mean))
+      .big(large, 1);
+  t.row("count_nonzero", kAll, s, CALL(count_nonzero, x[0], std::optional<int64_t>(-1)),
+        lines(-1, Line::kDrop, count))
       .gives(positions)
       .no_gradient()
       .big(large, 1)
-      .writes([](Tensor& o, V x) { return count_nonzero_out(o, x[0], IntArrayRef{-1}); });
-  t.row(
-       "aminmax.min", kAll, not_of_nothing,
-       [](V x) { return std::get<0>(aminmax(x[0], -1, true)); }, lines(-1, Line::kKeep, lowest))
-      .big(large, 1)
-      .writes([](Tensor& o, V x) {
-        Tensor max = empty({0}, o.options());
-        return std::get<0>(aminmax_out(o, max, x[0], -1, true));
-      });
+      .writes(OUT(count_nonzero, x[0], IntArrayRef{-1}));
+  t.row("aminmax.min", kAll, not_of_nothing, FIRST_OUT(x[0].scalar_type(), aminmax, x[0], -1, true),
+        lines(-1, Line::kKeep, lowest))
+      .big(large, 1);
   t.row(
        "aminmax.max", kAll, not_of_nothing, [](V x) { return std::get<1>(x[0].aminmax(-1)); },
        lines(-1, Line::kDrop, highest))
@@ -99,7 +86,7 @@ double quantile_of(Values v, double q, const std::string& way, bool skips) {
 
 void add_quantiles(Table& t) {
   const Sample large = {real({80, 67})};
-  const auto row = [&](const char* name, Call call, bool skips) -> Row& {
+  const auto row = [&](const char* name, Calls call, bool skips) -> Row& {
     return t
         .row(name, kWide, shapes({{4, 5}, {2, 3, 4}, {5}, {}}), std::move(call),
              lines(-1, Line::kKeep,
@@ -108,12 +95,8 @@ void add_quantiles(Table& t) {
         .big(large, 1)
         .small("which quantile is a number");
   };
-  row(
-      "quantile", [](V x) { return quantile(x[0], 0.4, -1, true); }, false)
-      .writes([](Tensor& o, V x) { return quantile_out(o, x[0], 0.4, -1, true); });
-  row(
-      "nanquantile", [](V x) { return nanquantile(x[0], 0.4, -1, true); }, true)
-      .writes([](Tensor& o, V x) { return nanquantile_out(o, x[0], 0.4, -1, true); });
+  row("quantile", CALL_OUT(quantile, x[0], 0.4, -1, true), false);
+  row("nanquantile", CALL_OUT(nanquantile, x[0], 0.4, -1, true), true);
   const Reference several = [](P x) {
     Plain out{{x[1].size(0)}, {}};
     const int64_t columns = x[0].rank() == 0 ? 1 : x[0].size(1);
@@ -126,17 +109,15 @@ void add_quantiles(Table& t) {
       }
     return out;
   };
-  t.row(
-       "quantile.several", kWide,
-       {{real({4, 5}), real({3}, 0.1, 0.9)},
-        {real({4, 5}), real({0}, 0, 1)},
-        {real({}), real({2}, 0.1, 0.9)}},
-       [](V x) { return quantile(x[0], x[1], 0); }, several)
+  t.row("quantile.several", kWide,
+        {{real({4, 5}), real({3}, 0.1, 0.9)},
+         {real({4, 5}), real({0}, 0, 1)},
+         {real({}), real({2}, 0.1, 0.9)}},
+        CALL_OUT(quantile, x[0], x[1], 0), several)
       .partly_tame(2, "q is from 0 to 1")
       .big({real({67, 80}), real({3}, 0.1, 0.9)})
       .small("which quantiles is a few numbers")
-      .sliced({1, -1}, 1)
-      .writes([](Tensor& o, V x) { return quantile_out(o, x[0], x[1], 0); });
+      .sliced({1, -1}, 1);
 }
 
 // With weights of the observations, which are columns.
@@ -162,25 +143,23 @@ Plain covariance(const Plain& x, const Values& w, double divisor) {
 double observations(const Plain& x) { return x.rank() == 0 ? 1 : double(x.size(-1)); }
 
 void add_covariances(Table& t) {
-  t.row(
-       "cov", kNumbers, shapes({{3, 7}, {7}, {3, 0}, {}}), [](V x) { return cov(x[0], 0); },
-       [](P x) {
-         const double n = observations(x[0]);
-         return covariance(x[0], Values(size_t(n), 1), n);
-       })
+  t.row("cov", kNumbers, shapes({{3, 7}, {7}, {3, 0}, {}}), CALL(cov, x[0], 0),
+        [](P x) {
+          const double n = observations(x[0]);
+          return covariance(x[0], Values(size_t(n), 1), n);
+        })
       .gives(floating)
       .within(2)
       .big({real({131, 700})})
       .in_one("all rows with all");
-  t.row(
-       "cov.weights", kFloats, {{real({3, 7}), index({7}, 4), real({7}, 0.5, 2)}},
-       [](V x) { return cov(x[0], 1, x[1], x[2]); },
-       [](P x) {
-         Values w = x[1].v;
-         double weighted = 0;
-         for (size_t i = 0; i < w.size(); ++i) w[i] *= x[2].v[i], weighted += w[i] * x[2].v[i];
-         return covariance(x[0], w, sum_of(w) - weighted / sum_of(w));
-       })
+  t.row("cov.weights", kFloats, {{real({3, 7}), index({7}, 4), real({7}, 0.5, 2)}},
+        CALL(cov, x[0], 1, x[1], x[2]),
+        [](P x) {
+          Values w = x[1].v;
+          double weighted = 0;
+          for (size_t i = 0; i < w.size(); ++i) w[i] *= x[2].v[i], weighted += w[i] * x[2].v[i];
+          return covariance(x[0], w, sum_of(w) - weighted / sum_of(w));
+        })
       .within(4)
       .tame("weights are finite")
       .not_empty("weights that add up to nothing are refused")
@@ -188,16 +167,15 @@ void add_covariances(Table& t) {
       .big({real({131, 700}), index({700}, 4), real({700}, 0.5, 2)})
       .small("weights are a vector")
       .in_one("all rows with all");
-  t.row(
-       "corrcoef", kNumbers, shapes({{3, 7}, {7}, {3, 0}}), [](V x) { return corrcoef(x[0]); },
-       [](P x) {
-         const double n = observations(x[0]);
-         const Plain c = covariance(x[0], Values(size_t(n), 1), n - 1);
-         if (c.rank() == 0) return Plain{{}, {c.v[0] / c.v[0]}};
-         return made(c.sizes, [&](const Index& i) {
-           return c.at(i) / std::sqrt(c.at({i[0], i[0]})) / std::sqrt(c.at({i[1], i[1]}));
-         });
-       })
+  t.row("corrcoef", kNumbers, shapes({{3, 7}, {7}, {3, 0}}), CALL(corrcoef, x[0]),
+        [](P x) {
+          const double n = observations(x[0]);
+          const Plain c = covariance(x[0], Values(size_t(n), 1), n - 1);
+          if (c.rank() == 0) return Plain{{}, {c.v[0] / c.v[0]}};
+          return made(c.sizes, [&](const Index& i) {
+            return c.at(i) / std::sqrt(c.at({i[0], i[0]})) / std::sqrt(c.at({i[1], i[1]}));
+          });
+        })
       .gives(floating)
       .within(4)
       .not_scalar("one observation deviates from nothing")
@@ -239,38 +217,33 @@ void add_integrals(Table& t) {
     };
   };
   const uint16_t kept = kFloats | kSigned;  // differences of bytes wrap
-  t.row(
-       "trapezoid", kNumbers, with_x, [](V x) { return trapezoid(x[0], x[1]); }, by_x(false))
+  t.row("trapezoid", kNumbers, with_x, CALL(trapezoid, x[0], x[1]), by_x(false))
       .gives(floating)
       .within(4)
       .only(kept)
       .big(large_x, 1)
       .small("what lies between points is a vector");
-  t.row(
-       "trapezoid.step", kNumbers, s, [](V x) { return trapezoid(x[0], 2); }, by_step(false))
+  t.row("trapezoid.step", kNumbers, s, CALL(trapezoid, x[0], 2), by_step(false))
       .gives(floating)
       .within(4)
       .tame("the ends are subtracted")
       .only(kept)
       .big(large, 1);
-  t.row(
-       "trapz", kNumbers, with_x, [](V x) { return trapz(x[0], x[1]); }, by_x(false))
+  t.row("trapz", kNumbers, with_x, CALL(trapz, x[0], x[1]), by_x(false))
       .gives(floating)
       .within(4)
       .only(kept)
       .big(large_x, 1)
       .small("what lies between points is a vector");
-  t.row(
-       "cumulative_trapezoid", kNumbers, with_x,
-       [](V x) { return cumulative_trapezoid(x[0], x[1]); }, by_x(true))
+  t.row("cumulative_trapezoid", kNumbers, with_x, CALL(cumulative_trapezoid, x[0], x[1]),
+        by_x(true))
       .gives(floating)
       .within(4)
       .only(kept)
       .big(large_x, 1)
       .small("what lies between points is a vector");
-  t.row(
-       "cumulative_trapezoid.step", kNumbers, s, [](V x) { return cumulative_trapezoid(x[0], 2); },
-       by_step(true))
+  t.row("cumulative_trapezoid.step", kNumbers, s, CALL(cumulative_trapezoid, x[0], 2),
+        by_step(true))
       .gives(floating)
       .within(4)
       .only(kept)

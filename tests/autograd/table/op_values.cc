@@ -98,18 +98,20 @@ Samples shapes(const std::vector<Index>& sizes, double lo, double hi) {
 // ---- rows
 // -----------------------------------------------------------------------------------------------------------
 
-Row& Table::row(const char* name, uint16_t dtypes, Samples samples, Call call,
+Row& Table::row(const char* name, uint16_t dtypes, Samples samples, Calls calls,
                 Reference reference) {
   Row r;
   r.name = name;
   r.dtypes = dtypes;
   r.samples = std::move(samples);
-  r.call = std::move(call);
+  r.call = std::move(calls.call);
+  r.in_place = std::move(calls.in_place);
+  r.out = std::move(calls.out);
   r.reference = std::move(reference);
   rows_.push_back(std::move(r));
   return rows_.back();
 }
-Row& Table::pointwise(const char* name, uint16_t dtypes, Sample sample, Call call, Point point) {
+Row& Table::pointwise(const char* name, uint16_t dtypes, Sample sample, Calls calls, Point point) {
   // Empty, 0-dim, of extent 1; and each input in the place of each other in a broadcast.
   Samples samples = {sample};
   const std::vector<Index> single = {{}, {0}, {3, 0, 2}, {1, 1}}, mixed = {{2, 1, 3}, {4, 1}, {3}};
@@ -122,28 +124,29 @@ Row& Table::pointwise(const char* name, uint16_t dtypes, Sample sample, Call cal
     for (size_t i = 0; i < sample.size(); ++i)
       samples.back()[i].sizes = mixed[(i + shift) % mixed.size()];
   }
-  Row& r = row(name, dtypes, std::move(samples), std::move(call), nullptr);
+  Row& r = row(name, dtypes, std::move(samples), std::move(calls), nullptr);
   r.point = std::move(point);
   r.large = std::move(sample);
   for (Input& in : r.large) in.sizes = {97, 131};
   r.slices.assign(r.large.size(), 0);
   return r;
 }
-Row& Table::unary(const char* name, uint16_t dtypes, double lo, double hi, Call call,
+Row& Table::unary(const char* name, uint16_t dtypes, double lo, double hi, Calls calls,
                   double (*point)(double)) {
-  return unary(name, dtypes, lo, hi, std::move(call), Point([point](D x) { return point(x[0]); }));
+  return unary(name, dtypes, lo, hi, std::move(calls), Point([point](D x) { return point(x[0]); }));
 }
-Row& Table::unary(const char* name, uint16_t dtypes, double lo, double hi, Call call, Point point) {
-  return pointwise(name, dtypes, {real({3, 4}, lo, hi)}, std::move(call), std::move(point));
+Row& Table::unary(const char* name, uint16_t dtypes, double lo, double hi, Calls calls,
+                  Point point) {
+  return pointwise(name, dtypes, {real({3, 4}, lo, hi)}, std::move(calls), std::move(point));
 }
-Row& Table::binary(const char* name, uint16_t dtypes, double lo, double hi, Call call,
+Row& Table::binary(const char* name, uint16_t dtypes, double lo, double hi, Calls calls,
                    double (*point)(double, double)) {
-  return binary(name, dtypes, lo, hi, std::move(call),
+  return binary(name, dtypes, lo, hi, std::move(calls),
                 Point([point](D x) { return point(x[0], x[1]); }));
 }
-Row& Table::binary(const char* name, uint16_t dtypes, double lo, double hi, Call call,
+Row& Table::binary(const char* name, uint16_t dtypes, double lo, double hi, Calls calls,
                    Point point) {
-  return pointwise(name, dtypes, {real({2, 3}, lo, hi), real({3}, lo, hi)}, std::move(call),
+  return pointwise(name, dtypes, {real({2, 3}, lo, hi), real({3}, lo, hi)}, std::move(calls),
                    std::move(point));
 }
 Row& Table::operator[](const std::string& name) {

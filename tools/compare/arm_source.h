@@ -2,7 +2,7 @@
 // library.
 #pragma once
 #include "tools/compare/conditions.h"
-#include "tools/compare/draw.h"
+#include "tools/compare/forms.h"
 #include "tools/compare/runner.h"
 
 #define RAMET_COMPARE_TEXT_(x) #x

@@ -330,7 +330,7 @@ constexpr Known kKnownResults[] = {
          "block_diag gives a vector of nothing a row; LibTorch's gradient forgets it and takes "
          "the rows of later blocks one too high"},
     {.name = "slopes of kinks",
-     .cases = "backwards",
+     .cases = "backwards.kinks",
      .shows = "requires_grad (int64), element 0: 0, LibTorch 1",
      .reason = "constant in x almost everywhere: no graph here, a graph of zeros in LibTorch"},
     {.name = "second slopes at 0",
@@ -348,7 +348,7 @@ constexpr Known kKnownResults[] = {
      .shows = "result 0",
      .reason = "LibTorch leaves what was in the memory"},
     {.name = "a sixth",
-     .cases = "units.bounded",
+     .cases = "units.hardsigmoid",
      .shows = "gradient of",
      .reason = "LibTorch's slope of hardsigmoid is a sixth in float32, for float64 too"},
     {.name = "number - integers",

@@ -1,6 +1,6 @@
 // Two tensors that broadcast, and places for out forms: for cases of several files.
 #pragma once
-#include "tools/compare/draw.h"
+#include "tools/compare/forms.h"
 
 namespace {
 
@@ -26,11 +26,16 @@ inline Tensor place_for_out(Draw& d, const Tensor& like) {
   d.say("out", dtype_name(t));
   return d.flag() ? api::empty({0}, t) : api::zeros(like.sizes(), t);
 }
-template <class F> void out_form(Draw& d, const Tensor& result, F f) {
-  api::NoGradGuard off;
-  Tensor out = place_for_out(d, result.detach());
-  f(out);
-  d.out(out);
-}
-
 }  // namespace
+
+/// The out form into any place.
+#define OUT_ANY(name, ...)                               \
+  WHEN(#name "_out") {                                   \
+    api::NoGradGuard off;                                \
+    Tensor o = place_for_out(d, api::name(__VA_ARGS__)); \
+    api::name##_out(o, __VA_ARGS__);                     \
+    d.out(o);                                            \
+  }
+#define CALL_METHOD_OUT_ANY(name, ...) CALL_METHOD(name, __VA_ARGS__) OUT_ANY(name, __VA_ARGS__)
+#define CALL_METHOD_IN_PLACE_OUT_ANY(name, ...) \
+  CALL_METHOD_IN_PLACE(name, __VA_ARGS__) OUT_ANY(name, __VA_ARGS__)

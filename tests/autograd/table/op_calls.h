@@ -21,9 +21,9 @@ struct Calls {
   Call call;
   Call in_place;  ///< changes and returns its first argument
   OutCall out;
-  template <class F>
-  Calls(F f, Call in_place = nullptr, OutCall out = nullptr)
-      : call(std::move(f)), in_place(std::move(in_place)), out(std::move(out)) {}
+  template <class F> Calls(F f) : call(std::move(f)) {}
+  Calls(Call call, Call in_place, OutCall out = nullptr)
+      : call(std::move(call)), in_place(std::move(in_place)), out(std::move(out)) {}
 };
 
 /// The function.

@@ -1,4 +1,4 @@
-// Every module of nn, a line each (modules.cc): how to make it and which inputs to call it with.
+// Every module of nn, by the table modules.txt: how to make it and which inputs to call it with.
 // The checks of the matrix go through them: tests/nn/module/module_matrix_test.cc,
 // tests/parallel/replicas/replica_matrix_test.cc,
 // tests/parallel/distributed/model/rank_matrix_threads_test.cc.
@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -18,7 +19,7 @@
 
 namespace ramet::testing {
 
-/// What a module is checked for. The module's line names each check that does not apply, with the
+/// What a module is checked for. The module's row names each check that does not apply, with the
 /// reason, and that check has to fail there.
 enum class Check {
   kClone,
@@ -37,6 +38,7 @@ enum class Check {
   kTree,      ///< the same bits for 1, 2 and 4 devices under tree(4)
   kRanks,     ///< DistributedDataParallel on two ranks
   kShards,    ///< fully_shard on two ranks
+  kOnnx,      ///< export_onnx; the reason is the text of the refusal
 };
 
 using Tensors = std::vector<Tensor>;
@@ -60,8 +62,44 @@ inline Draw indices(int64_t below, std::vector<int64_t> sizes) {
 /// The same values for the same seed. Indices are int64.
 Tensor drawn(const Draw& draw, uint64_t seed, ScalarType dtype);
 
+/// An input of an example. Those of the matrix are without the batch.
+struct Input {
+  enum Kind { kNone, kReal, kPositive, kSign, kIndex, kNumbers, kNamed } kind = kNone;
+  int64_t sizes[5] = {};  ///< until the first 0
+  int64_t below = 0;      ///< of indices
+  double scale = 2;       ///< of numbers for ONNX
+  const char* name = "";  ///< a tensor of tests/nn/formats/onnx_models.cc
+
+  std::vector<int64_t> shape() const;
+};
+
+/// A row of modules.txt: a module, and what it is used for.
+struct ModuleExample {
+  const char* type;
+  std::shared_ptr<nn::Module> (*made)();
+  /// All tensors of the forward's result.
+  Tensors (*call)(nn::Module& module, const Tensors& inputs);
+  /// The matrix: its row's name, or null; up to the first without a kind or a reason.
+  const char* matrix = nullptr;
+  Input inputs[5] = {};
+  struct {
+    Check check;
+    const char* reason;
+  } lacks[6] = {};
+  /// The same for C, or null.
+  const char* json = nullptr;
+  Input c_input = {};
+  /// A model's name, or null.
+  const char* onnx = nullptr;
+  Input onnx_inputs[4] = {};
+  bool any_batch = false;
+  /// With the LibTorch compatibility headers, and `true` after it; or null.
+  const char* prints = nullptr;
+};
+std::span<const ModuleExample> module_examples();
+
 struct ModuleRow {
-  std::string name;  ///< of the class; a second line of one class: with a word after it
+  std::string name;  ///< of the class; a second row of one class: with a word after it
   std::function<std::shared_ptr<nn::Module>()> make;
   /// All results in one tensor, batch first.
   std::function<Tensor(nn::Module& module, const Tensors& inputs)> call;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """tools/compat/COVERAGE.md is what ./tools/coverage writes; a covered name that disappears fails, as does a page by hand. Every
-module and optimizer is in the lists of the tests' matrix, and in C's. Every function is in the list of the goldens.
+module is in the table of modules, every optimizer in the tests' list and in C's, every function in the list of the goldens.
 
 usage: coverage_test.py   (in the repository's root, or a copy with its headers)
 """
@@ -14,8 +14,9 @@ import tempfile
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).absolute().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tools/compat"))
+sys.path[:0] = [str(ROOT / "tools/compat"), str(ROOT / "tests")]
 
+import module_table  # noqa: E402
 import names as compat_names  # noqa: E402
 
 FOUND = compat_names.found()
@@ -57,35 +58,22 @@ def names_in(space):
     return set(FOUND[space])
 
 
-def matrix(modules, optimizers):
-    """What tests/modules.cc and tests/optimizers.h have no line of."""
-    listed = set(re.findall(r"^ *(?:MODULE|LOSS|OF_PLAIN)\((\w+)", modules, flags=re.M))
-    listed |= {kind + d for kind in re.findall(r"^ *OF_ALL_RANKS\((\w+)", modules, flags=re.M) for d in ("1d", "2d", "3d")}
-    nn, optim = names_in("nn"), names_in("optim")
-    missing = ["tests/modules.cc has no line of nn::" + n for n in sorted(nn - listed) if n + "Impl" in nn]
+def modules_without(table):
+    """What tests/modules.txt lacks. The table itself refuses a module without a row of the matrix or of C's interface."""
+    nn = names_in("nn")
+    try:
+        return ["tests/modules.txt has no row of nn::" + n for n in module_table.Table(table).missing(n for n in nn if n + "Impl" in nn)]
+    except module_table.TableError as e:
+        return [str(e)]
+
+
+def optimizers_without(steps, in_c):
+    """What tests/optimizers.h and nn/c/optimizers.cc lack."""
+    optim = names_in("optim")
     stepping = {n for n in optim if {n + "Options", n + "ParamState"} <= optim and not n.startswith("Optimizer")}
-    listed = set(re.findall(r"optimizer_with<(?:optim::)?(\w+)>\(", optimizers))
-    return missing + ["tests/optimizers.h has no line of optim::" + n for n in sorted(stepping - listed)]
-
-
-# Modules that descriptions for C do not have: containers and what takes or gives more than one tensor; losses are functions there.
-NOT_IN_C = set(
-    """Bilinear CosineSimilarity PairwiseDistance MultiheadAttention RNNCell LSTMCell GRUCell Transformer TransformerDecoder
-    TransformerDecoderLayer TransformerEncoder EmbeddingBag Functional Sequential ModuleList ModuleDict ParameterList
-    ParameterDict BatchNormReLUMaxPool2d""".split()
-)
-
-
-def c_interface(rows, optimizers):
-    """What neither tests/nn/c/module_rows.cc nor NOT_IN_C has, nor nn/c/optimizers.cc."""
-    listed = set(re.findall(r'(?:PLAIN\(|ROW\(R"\("|"type": ")(\w+)', rows))
-    nn, optim = names_in("nn"), names_in("optim")
-    modules = {n for n in nn if n + "Impl" in nn and not n.endswith("Loss")}
-    missing = ["tests/nn/c/module_rows.cc has no row of nn::%s, nor is it in NOT_IN_C" % n for n in sorted(modules - listed - NOT_IN_C)]
-    missing += ["NOT_IN_C has nn::%s, which is in C, or nowhere" % n for n in sorted(NOT_IN_C & listed | NOT_IN_C - nn)]
-    stepping = {n for n in optim if {n + "Options", n + "ParamState"} <= optim and not n.startswith("Optimizer")}
-    listed = set(re.findall(r'OPTIMIZER\((\w+)|name == "(\w+)"', optimizers))
-    listed = {n for pair in listed for n in pair}
+    stepped = set(re.findall(r"optimizer_with<(?:optim::)?(\w+)>\(", steps))
+    listed = {n for pair in re.findall(r'OPTIMIZER\((\w+)|name == "(\w+)"', in_c) for n in pair}
+    missing = ["tests/optimizers.h has no line of optim::" + n for n in sorted(stepping - stepped)]
     return missing + ["nn/c/optimizers.cc has no line of optim::" + n for n in sorted(stepping - listed)]
 
 
@@ -101,20 +89,26 @@ problems += goldens(functions)
 for name in ("relu", "embedding_bag", "gumbel_softmax"):
     if goldens(re.sub(r'"%s\b' % name, '"another', functions)) != ["tests/nn/module/golden_functions.cc has no row of functional::" + name]:
         problems.append("a function that is not in tests/nn/module/golden_functions.cc is not noticed: " + name)
-modules, optimizers = (ROOT / "tests/modules.cc").read_text(), (ROOT / "tests/optimizers.h").read_text()
-problems += matrix(modules, optimizers)
-for name in ("Linear", "ReLU", "BCELoss", "ReflectionPad"):
-    without = re.sub(r"\(%s\b" % name, "(Another", modules)
-    if not any("nn::" + name in problem for problem in matrix(without, optimizers)):
-        problems.append("a module that is not in tests/modules.cc is not noticed: " + name)
-if "tests/optimizers.h has no line of optim::Lion" not in matrix(modules, optimizers.replace("<Lion>", "<Lyon>")):
-    problems.append("an optimizer that is not in tests/optimizers.h is not noticed")
-
-rows, steps = (ROOT / "tests/nn/c/module_rows.cc").read_text(), (ROOT / "nn/c/optimizers.cc").read_text()
-problems += c_interface(rows, steps)
-for name, texts in (("nn::Mish", (rows.replace("(Mish)", "(Mush)"), steps)), ("optim::Lion", (rows, steps.replace("Lion", "Lyon")))):
-    if not any(name in problem for problem in c_interface(*texts)):
-        problems.append("what C has not is not noticed: " + name)
+table = (ROOT / "tests/modules.txt").read_text()
+problems += modules_without(table)
+for pattern, part in (
+    (r"^Linear\(.*\n", "no row of nn::Linear"),
+    (r"^GroupNorm\(.*-> matrix.*\n", "no row of the matrix: GroupNorm"),
+    (r"^Mish\(.*\n", "no row of nn::Mish"),
+    (r"^PixelUnshuffle.*-> c .*\n", "no row of C's interface, and not in not_in_c: PixelUnshuffle"),
+    (r"^not_in_c losses.*\n", "no row of C's interface, and not in not_in_c: BCELoss"),
+):
+    without = re.sub(pattern, "", table, flags=re.M)
+    if without == table or not any(part in problem for problem in modules_without(without)):
+        problems.append("what tests/modules.txt lacks is not noticed: " + part)
+steps, in_c = (ROOT / "tests/optimizers.h").read_text(), (ROOT / "nn/c/optimizers.cc").read_text()
+problems += optimizers_without(steps, in_c)
+for name, texts in (
+    ("tests/optimizers.h has no line of optim::Lion", (steps.replace("<Lion>", "<Lyon>"), in_c)),
+    ("nn/c/optimizers.cc has no line of optim::Lion", (steps, in_c.replace("Lion", "Lyon"))),
+):
+    if optimizers_without(*texts) != [name]:
+        problems.append("an optimizer that is in no list is not noticed: " + name)
 
 wants("the tree", ROOT, ["--check"], 0, ", 0 problems")
 with tempfile.TemporaryDirectory() as folder:

@@ -6,8 +6,8 @@
 #include "runtime/memory/allocator.h"
 #include "tests/error_text.h"
 #include "tests/fuzz.h"
+#include "tests/modules.h"
 #include "tests/nn/c/c_support.h"
-#include "tests/nn/c/module_rows.h"
 
 namespace ramet {
 namespace {
@@ -93,7 +93,9 @@ TEST_F(CDescriptions, ErrorsNameThePlace) {
 
 // Texts that are nearly descriptions: a module or an error, and nothing else.
 TEST_F(CDescriptions, ThatWereDamaged) {
-  const std::vector<ModuleRow> all = module_rows();
+  std::vector<std::string> all;
+  for (const testing::ModuleExample& row : testing::module_examples())
+    if (row.json) all.emplace_back(row.json);
   const std::vector<std::string> values = {"-1",
                                            "0",
                                            "1",
@@ -116,8 +118,7 @@ TEST_F(CDescriptions, ThatWereDamaged) {
                                            "{}"};
   set_memory_limit(Device(kCPU, 0), int64_t{16} << 20);
   fuzz::check_tapes(500, 30, [&](fuzz::Tape& tape) {
-    std::string text =
-        "{\"layers\": [" + std::string(tape.one_of(all).json) + ", " + tape.one_of(all).json + "]}";
+    std::string text = "{\"layers\": [" + tape.one_of(all) + ", " + tape.one_of(all) + "]}";
     for (int64_t edits = tape.between(1, 3); edits > 0 && !text.empty(); --edits) {
       const auto at = static_cast<size_t>(tape.below(static_cast<int64_t>(text.size())));
       const size_t value = text.find(": ", at);

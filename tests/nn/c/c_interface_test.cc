@@ -19,8 +19,8 @@
 #include "nn/serialize/safetensors.h"
 #include "runtime/devices/generator.h"
 #include "tests/error_text.h"
+#include "tests/modules.h"
 #include "tests/nn/c/c_support.h"
-#include "tests/nn/c/module_rows.h"
 #include "tests/nn/c/twins.h"
 
 namespace ramet {
@@ -188,9 +188,9 @@ TEST_F(CInterface, ParametersAreReadThroughPointers) {
 
 // ---- modules ------------------------------------------------------------------------------------
 
-std::string printed(const AnyModule& module) {
+std::string printed(const Module& module) {
   std::ostringstream text;
-  text << *module.ptr();
+  text << module;
   return text.str();
 }
 // Of a recurrent module its output.
@@ -203,24 +203,27 @@ Tensor output(AnyModule& module, const Tensor& x) {
 
 TEST_F(CInterface, EveryModuleIsThatOfCxx) {
   std::set<std::string> seen;
-  for (const ModuleRow& row : module_rows()) {
+  for (const testing::ModuleExample& row : testing::module_examples()) {
+    if (!row.json) continue;
     SCOPED_TRACE(row.json);
     manual_seed(3);
-    AnyModule expected = row.make();
-    const Tensor x = row.dtype == kInt64 ? randint(0, 9, row.input, TensorOptions().dtype(kInt64))
-                                         : randn(row.input);
+    const std::shared_ptr<Module> expected = row.made();
+    const std::vector<int64_t> sizes = row.c_input.shape();
+    const Tensor x = row.c_input.kind == testing::Input::kIndex
+                         ? randint(0, 9, sizes, TensorOptions().dtype(kInt64))
+                         : randn(sizes);
     manual_seed(3);
     AnyModule got = c::module_of_json("test", row.json);
-    EXPECT_EQ(printed(got), printed(expected));
-    seen.insert(row.type());
-    const auto names = expected.ptr()->named_parameters();
+    EXPECT_EQ(printed(*got.ptr()), printed(*expected));
+    seen.insert(row.type);
+    const auto names = expected->named_parameters();
     EXPECT_EQ(got.ptr()->named_parameters().keys(), names.keys());
     // Training too: dropout and batch norms.
     for (const bool training : {true, false}) {
-      expected.ptr()->train(training);
+      expected->train(training);
       got.ptr()->train(training);
       manual_seed(4);
-      const Tensor y = output(expected, x.clone());
+      const Tensor y = row.call(*expected, {x.clone()})[0];
       manual_seed(4);
       EXPECT_TRUE(equal(output(got, x.clone()), y));
     }

@@ -1,6 +1,6 @@
 #include "tests/nn/formats/onnx_models.h"
 
-#include <fstream>
+#include <map>
 
 #include "autograd/autograd.h"
 #include "autograd/ops.h"
@@ -11,6 +11,7 @@
 #include "nn/layers/sequence/transformer.h"
 #include "nn/module/sequential.h"
 #include "nn/utils/weight_norm.h"
+#include "tests/modules.h"
 
 namespace ramet::testing {
 namespace {
@@ -149,107 +150,40 @@ void add(const std::string& name, const M& module, const std::vector<Tensor>& in
 }
 Tensor numbers(IntArrayRef sizes, double scale = 2) { return onnx_numbers(sizes, scale); }
 
-void add_activations() {
-  const Tensor x = numbers({3, 4, 5}, 4), image = numbers({2, 4, 3, 5}, 4);
-  add("ReLU", ReLU(), {x});
-  add("ReLU6", ReLU6(), {numbers({3, 4}, 9)});
-  add("LeakyReLU", LeakyReLU(LeakyReLUOptions().negative_slope(0.3)), {x});
-  add("RReLU", RReLU(), {x});
-  add("ELU", ELU(ELUOptions().alpha(0.7)), {x});
-  add("CELU", CELU(CELUOptions().alpha(0.7)), {x});
-  add("SELU", SELU(), {x});
-  add("GELU", GELU(), {x});
-  add("GELU_tanh", GELU(GELUOptions().approximate("tanh")), {x});
-  add("SiLU", SiLU(), {x});
-  add("Mish", Mish(), {x});
-  add("Sigmoid", Sigmoid(), {x});
-  add("LogSigmoid", LogSigmoid(), {x});
-  add("Tanh", Tanh(), {x});
-  add("Tanhshrink", Tanhshrink(), {x});
-  add("Softsign", Softsign(), {x});
-  add("Softplus", Softplus(), {x});
-  add("Softplus_beta", Softplus(SoftplusOptions().beta(1.5).threshold(3)), {x});
-  add("Hardtanh", Hardtanh(HardtanhOptions().min_val(-0.5).max_val(2)), {x});
-  add("Hardshrink", Hardshrink(HardshrinkOptions(0.7)), {x});
-  add("Softshrink", Softshrink(SoftshrinkOptions(0.7)), {x});
-  add("Threshold", Threshold(0.4, -2.), {x});
-  add("PReLU", PReLU(), {x});
-  add("PReLU_channels", PReLU(PReLUOptions().num_parameters(4)), {image});
-  add("GLU", GLU(GLUOptions(1)), {x});
-  add("Softmax", Softmax(1), {x});
-  add("Softmin", Softmin(-1), {x});
-  add("Softmax2d", Softmax2d(), {image});
-  add("LogSoftmax", LogSoftmax(2), {x});
+// What the table's rows name as inputs.
+std::map<std::string, Tensor> named_inputs() {
+  const Tensor x = numbers({5, 4}), y = onnx_numbers({5, 4}, 1.5).flip({0}).contiguous();
+  const Tensor chance = x.sigmoid();
+  return {{"x", x},
+          {"y", y},
+          {"wide", x * 9},
+          {"chance", chance},
+          {"other", y.sigmoid()},
+          {"sign", chance.sub(0.5).sign()},
+          {"sines", numbers({2, 4, 10}).sin().contiguous()},
+          {"halves", tensor({{0.f, .5f}, {.3f, .7f}})},
+          {"classes", tensor({int64_t{3}, int64_t{0}, int64_t{2}, int64_t{1}, int64_t{2}})},
+          {"places", tensor({{0, 3, 1}, {2, 2, 0}})},
+          {"words", tensor({{0, 6, 2}, {1, 1, 5}})}};
 }
 
-template <size_t D, class C, class T, class Max, class Avg>
-void add_windows(const std::string& d, const Tensor& x) {
-  add("Conv" + d, C(ConvOptions<D>(4, 6, 3).stride(2).padding(1).dilation(2).groups(2)), {x});
-  add("Conv" + d + "_same", C(ConvOptions<D>(4, 3, 2).padding(kSame).bias(false)), {x});
-  add("Conv" + d + "_reflect", C(ConvOptions<D>(4, 3, 3).padding(1).padding_mode(kReflect)), {x});
-  add("Conv" + d + "_replicate", C(ConvOptions<D>(4, 3, 3).padding(2).padding_mode(kReplicate)),
-      {x});
-  add("ConvTranspose" + d,
-      T(ConvTransposeOptions<D>(4, 6, 3).stride(2).padding(1).output_padding(1).groups(2)), {x});
-  add("MaxPool" + d, Max(MaxPoolOptions<D>(3).stride(2).padding(1).ceil_mode(true)), {x});
-  add("AvgPool" + d, Avg(AvgPoolOptions<D>(3).stride(2).padding(1)), {x});
-  add("AvgPool" + d + "_inside",
-      Avg(AvgPoolOptions<D>(3).stride(2).padding(1).count_include_pad(false)), {x});
-}
-
-void add_images() {
-  const Tensor line = numbers({2, 4, 10}), image = numbers({2, 4, 8, 6}),
-               volume = numbers({1, 4, 6, 8, 4});
-  add_windows<1, Conv1d, ConvTranspose1d, MaxPool1d, AvgPool1d>("1d", line);
-  add_windows<2, Conv2d, ConvTranspose2d, MaxPool2d, AvgPool2d>("2d", image);
-  add_windows<3, Conv3d, ConvTranspose3d, MaxPool3d, AvgPool3d>("3d", volume);
-  add("Conv2d_no_batch", Conv2d(4, 2, 3), {image[0].clone()});
-  add("AdaptiveAvgPool1d", AdaptiveAvgPool1d(5), {line});
-  add("AdaptiveAvgPool2d_1", AdaptiveAvgPool2d(1), {image});
-  add("AdaptiveAvgPool3d", AdaptiveAvgPool3d(AdaptiveAvgPool3dOptions({3, 2, 4})), {volume});
-  add("AdaptiveMaxPool1d", AdaptiveMaxPool1d(5), {line});
-  add("AdaptiveMaxPool2d", AdaptiveMaxPool2d(AdaptiveMaxPool2dOptions({4, 2})), {image});
-  add("AdaptiveMaxPool3d_1", AdaptiveMaxPool3d(1), {volume});
-  add("ReflectionPad1d", ReflectionPad1d(2), {line});
-  add("ReflectionPad2d", ReflectionPad2d(ReflectionPad2dOptions({1, 2, 0, 3})), {image});
-  add("ReplicationPad3d", ReplicationPad3d(1), {volume});
-  add("ZeroPad2d", ZeroPad2d(ZeroPad2dOptions({1, 2, -1, 3})), {image});
-  add("ConstantPad1d", ConstantPad1d(ConstantPad1dOptions({2, 1}, 0.5)), {line});
-  using Factors = std::vector<double>;
-  using Sizes = std::vector<int64_t>;
-  add("Upsample_nearest", Upsample(UpsampleOptions().scale_factor(Factors{2, 1.5})), {image});
-  add("Upsample_nearest_size", Upsample(UpsampleOptions().size(Sizes{7})), {line});
-  add("Upsample_linear", Upsample(UpsampleOptions().size(Sizes{17}).mode(kLinear)), {line});
-  add("Upsample_bilinear", Upsample(UpsampleOptions().scale_factor(Factors{2, 3}).mode(kBilinear)),
-      {image});
-  add("Upsample_bilinear_corners",
-      Upsample(UpsampleOptions().size(Sizes{5, 11}).mode(kBilinear).align_corners(true)), {image});
-  add("Upsample_bicubic", Upsample(UpsampleOptions().scale_factor(Factors{2, 2}).mode(kBicubic)),
-      {image});
-  add("Upsample_trilinear", Upsample(UpsampleOptions().size(Sizes{9, 10, 8}).mode(kTrilinear)),
-      {volume});
-  add("PixelShuffle", PixelShuffle(2), {image});
-  add("PixelUnshuffle", PixelUnshuffle(2), {image});
-}
-
-void add_norms() {
-  const Tensor rows = numbers({5, 4}), line = numbers({2, 4, 10}), image = numbers({2, 4, 8, 6}),
-               volume = numbers({1, 4, 6, 8, 4});
-  add("BatchNorm1d", BatchNorm1d(4), {rows});
-  add("BatchNorm1d_line", BatchNorm1d(BatchNorm1dOptions(4).affine(false).eps(1e-3)), {line});
-  add("BatchNorm2d", BatchNorm2d(4), {image});
-  add("BatchNorm3d", BatchNorm3d(4), {volume});
-  add("BatchNormReLUMaxPool2d", BatchNormReLUMaxPool2d(4), {image});
-  add("InstanceNorm1d", InstanceNorm1d(4), {line});
-  add("InstanceNorm2d", InstanceNorm2d(InstanceNorm2dOptions(4).affine(true)), {image});
-  add("InstanceNorm2d_no_batch", InstanceNorm2d(4), {image[0].clone()});
-  add("InstanceNorm3d",
-      InstanceNorm3d(InstanceNorm3dOptions(4).affine(true).track_running_stats(true)), {volume});
-  add("LayerNorm", LayerNorm(LayerNormOptions({8, 6})), {image});
-  add("LayerNorm_plain", LayerNorm(LayerNormOptions({6}).elementwise_affine(false)), {image});
-  add("GroupNorm", GroupNorm(2, 4), {image});
-  add("GroupNorm_plain", GroupNorm(GroupNormOptions(4, 4).affine(false)), {line});
-  add("RMSNorm", RMSNorm(RMSNormOptions({6})), {image});
+// The models of tests/modules.txt.
+void add_examples() {
+  const std::map<std::string, Tensor> named = named_inputs();
+  for (const ModuleExample& example : module_examples()) {
+    if (!example.onnx) continue;
+    Tensors inputs;
+    for (const Input& input : example.onnx_inputs) {
+      if (input.kind == Input::kNamed) inputs.push_back(named.at(input.name));
+      if (input.kind == Input::kNumbers) inputs.push_back(numbers(input.shape(), input.scale));
+    }
+    OnnxOptions options;
+    if (example.any_batch) options.batch_dim(0);
+    const auto module = example.made();
+    models.push_back(onnx_model(
+        example.onnx, *module, [&](const Tensors& in) { return example.call(*module, in); }, inputs,
+        options));
+  }
 }
 
 }  // namespace
@@ -284,8 +218,7 @@ OnnxModel onnx_model(const std::string& name, nn::Module& m, const formats::Onnx
 
 std::vector<OnnxModel> onnx_models() {
   models.clear();
-  add("Linear", Linear(4, 3), {numbers({5, 4})});
-  add("Linear_rows", Linear(LinearOptions(4, 3)), {numbers({2, 5, 4})});
+  add_examples();
   add("Linear_double",
       [] {
         Linear m(4, 3);
@@ -293,43 +226,14 @@ std::vector<OnnxModel> onnx_models() {
         return m;
       }(),
       {numbers({5, 4}).to(kDouble)});
-  add("Embedding", Embedding(7, 3), {tensor({{0, 6, 2}, {1, 1, 5}})});
-  add("Flatten", Sequential(Flatten()), {numbers({2, 3, 4})});
-  add("Flatten_middle", Flatten(FlattenOptions().start_dim(1).end_dim(2)), {numbers({2, 3, 4, 5})});
-  add("Unflatten", Unflatten(1, std::vector<int64_t>{2, 3}), {numbers({4, 6, 5})});
-  add("Dropouts", Sequential(Dropout(), Linear(4, 4), AlphaDropout(), Identity()),
-      {numbers({5, 4})});
-  add_activations();
-  add_images();
-  add_norms();
-  add("RNN", RNN(RNNOptions(3, 4).num_layers(2).bidirectional(true)), {numbers({5, 2, 3})});
-  add("RNN_relu", RNN(RNNOptions(3, 4).nonlinearity(kReLU).bias(false)), {numbers({5, 2, 3})});
-  add("LSTM", LSTM(LSTMOptions(3, 4).num_layers(2).bidirectional(true).batch_first(true)),
-      {numbers({2, 5, 3})});
-  add("LSTM_no_bias", LSTM(LSTMOptions(3, 4).bias(false)), {numbers({5, 2, 3})});
-  add("GRU", GRU(GRUOptions(3, 4).num_layers(2).batch_first(true)), {numbers({2, 5, 3})});
   const auto free = OnnxOptions().batch_dim(0);
   add("mlp", Sequential(Linear(4, 8), Tanh(), Sequential(Linear(8, 8), GELU()), Linear(8, 2)),
       {numbers({1, 4})}, OnnxOptions().batch_dim(0).input_names({"x"}).output_names({"y"}));
   add("classifier", Classifier(), {numbers({2, 1, 8, 8})}, free);
-  using Attend = MultiheadAttentionOptions;
-  const Tensor rows3 = numbers({4, 3, 6}), keys3 = numbers({5, 3, 4}), values3 = numbers({5, 3, 2});
-  add("MultiheadAttention", MultiheadAttention(Attend(6, 2).kdim(4).vdim(2)),
-      {rows3, keys3, values3});
   add("Masked", Masked(),
       {numbers({3, 4, 6}),
        tensor(
            {{false, false, true, true}, {true, true, true, true}, {false, false, false, false}})});
-  add("TransformerEncoder",
-      TransformerEncoder(TransformerEncoderOptions(
-          TransformerEncoderLayerOptions(6, 2).dim_feedforward(5).activation(kGELU).norm_first(
-              true),
-          2)),
-      {rows3});
-  add("Transformer",
-      Transformer(
-          TransformerOptions(6, 2).num_encoder_layers(1).num_decoder_layers(1).dim_feedforward(5)),
-      {rows3, numbers({2, 3, 6})});
   add("weight_norm", Sequential(utils::weight_norm(Linear(4, 3))), {numbers({5, 4})});
   add("digits", Digits(), {numbers({2, 1, 28, 28})}, free);
   add("tagger", Tagger(), {tensor({{0, 6, 2}, {1, 1, 5}}), numbers({3, 2})});

@@ -1,4 +1,5 @@
-// Models for the tests of ONNX files: every layer that is exported, at least once.
+// Models for the tests of ONNX files. Those of tests/modules.txt have every layer that is exported
+// at least once. Others have several layers.
 #pragma once
 #include <string>
 #include <vector>
@@ -22,7 +23,7 @@ OnnxModel onnx_model(const std::string& name, nn::Module& module,
                      const OnnxOptions& options);
 /// Numbers below 0 and above, the same each time.
 Tensor onnx_numbers(IntArrayRef sizes, double scale = 2);
-/// onnx_models_between.cc: what stands between layers, rare layers, losses.
+/// onnx_models_between.cc: what stands between layers.
 void add_onnx_models_between(std::vector<OnnxModel>& models);
 
 }  // namespace ramet::testing

@@ -1,17 +1,8 @@
-// Models with operations between layers, rare layers and losses.
+// Models with operations between layers.
 #include "autograd/autograd.h"
 #include "autograd/ops.h"
 #include "nn/functional/functional.h"
 #include "nn/layers/basic/linear.h"
-#include "nn/layers/image/conv.h"
-#include "nn/layers/image/conv_transpose.h"
-#include "nn/layers/image/fold.h"
-#include "nn/layers/image/pooling.h"
-#include "nn/layers/image/upsampling.h"
-#include "nn/layers/loss/distance.h"
-#include "nn/layers/loss/loss.h"
-#include "nn/layers/loss/margin_loss.h"
-#include "nn/layers/norm/response_norm.h"
 #include "nn/layers/sequence/embedding_bag.h"
 #include "nn/layers/sequence/recurrent.h"
 #include "nn/layers/sequence/recurrent_cells.h"
@@ -260,73 +251,12 @@ void add_states(const Adder& add) {
   add("cells", std::make_shared<CellsImpl>(), {onnx_numbers({3, 2, 3})});
 }
 
-void add_rare(const Adder& add) {
-  const Tensor line = onnx_numbers({2, 4, 10}), image = onnx_numbers({2, 4, 8, 6});
-  add("Conv1d_circular", Conv1d(Conv1dOptions(4, 3, 4).padding(kSame).padding_mode(kCircular)),
-      {line});
-  add("Conv2d_circular",
-      Conv2d(Conv2dOptions(4, 3, 3).padding({2, 1}).stride(2).padding_mode(kCircular)), {image});
-  add("AdaptiveAvgPool1d_uneven", AdaptiveAvgPool1d(7), {line});
-  add("AdaptiveAvgPool2d_uneven", AdaptiveAvgPool2d(AdaptiveAvgPool2dOptions({3, 9})), {image});
-  add("AdaptiveMaxPool2d_uneven", AdaptiveMaxPool2d(AdaptiveMaxPool2dOptions({5, 4})),
-      {image[0].clone()});
-  add("Unfold", Unfold(UnfoldOptions({2, 3}).dilation(2).padding({1, 2}).stride({1, 3})), {image});
-  // Its last row and column no block reaches.
-  add("Fold", Fold(FoldOptions({6, 9}, {3, 2}).stride({2, 3}).padding({0, 1})),
-      {onnx_numbers({2, 12, 8})});
-  add("EmbeddingBag_max", EmbeddingBag(EmbeddingBagOptions(7, 3).mode(kMax)),
-      {tensor({{0, 6, 2}, {1, 1, 5}})});
+void add_weighted(const Adder& add) {
   EmbeddingBag weighted(EmbeddingBagOptions(7, 3).mode(kSum));
   add.models.push_back(
       onnx_model("EmbeddingBag_weights", *weighted,
                  [&](const Tensors& in) { return Tensors{weighted(in[0], Tensor(), in[1])}; },
                  {tensor({{0, 6, 2}, {1, 1, 5}}), onnx_numbers({2, 3})}, {}));
-  // Factors that do not count where an extent stays or doubles; more output_padding than a stride.
-  using Factors = std::vector<double>;
-  add("Upsample_nearest_stays", Upsample(UpsampleOptions().scale_factor(Factors{1.1, 2.1})),
-      {image});
-  add("Upsample_bilinear_stays",
-      Upsample(UpsampleOptions().scale_factor(Factors{1.1, 1.3}).mode(kBilinear)), {image});
-  add("ConvTranspose2d_dilated",
-      ConvTranspose2d(
-          ConvTranspose2dOptions(4, 3, 2).dilation({2, 3}).padding({1, 2}).output_padding({1, 2})),
-      {image});
-  add("LocalResponseNorm", LocalResponseNorm(LocalResponseNormOptions(3).alpha(0.5)), {image});
-  add("LocalResponseNorm_even", LocalResponseNorm(LocalResponseNormOptions(2).alpha(0.5).k(2)),
-      {line});
-  add("CosineSimilarity", CosineSimilarity(CosineSimilarityOptions().dim(2)),
-      {line, line.sin().contiguous()});
-  add("PairwiseDistance", PairwiseDistance(PairwiseDistanceOptions().keepdim(true)),
-      {onnx_numbers({5, 4}), onnx_numbers({5, 4}, 1)});
-}
-
-void add_losses(const Adder& add) {
-  const Tensor x = onnx_numbers({5, 4}), y = onnx_numbers({5, 4}, 1.5).flip({0}).contiguous();
-  const Tensor chance = x.sigmoid(), other = y.sigmoid();
-  const Tensor weight = tensor({0.5f, 2.f, 1.f, 0.25f});
-  const Tensor classes = tensor({int64_t{3}, int64_t{0}, int64_t{2}, int64_t{1}, int64_t{2}});
-  add("L1Loss", L1Loss(kSum), {x, y});
-  add("MSELoss", MSELoss(), {x, y});
-  add("SmoothL1Loss", SmoothL1Loss(SmoothL1LossOptions().beta(0.3)), {x, y});
-  add("HuberLoss", HuberLoss(HuberLossOptions().delta(0.7).reduction(kSum)), {x, y});
-  add("BCELoss", BCELoss(BCELossOptions().weight(weight)), {chance, other});
-  add("BCEWithLogitsLoss",
-      BCEWithLogitsLoss(BCEWithLogitsLossOptions().weight(weight).pos_weight(weight + 1)),
-      {x * 9, other});
-  add("KLDivLoss", KLDivLoss(KLDivLossOptions(kBatchMean)),
-      {onnx_numbers({2, 2}), tensor({{0.f, .5f}, {.3f, .7f}})});
-  add("KLDivLoss_log", KLDivLoss(KLDivLossOptions(kSum).log_target(true)), {x, y});
-  add("NLLLoss", NLLLoss(NLLLossOptions().weight(weight).ignore_index(1)), {x, classes});
-  add("CrossEntropyLoss", CrossEntropyLoss(), {x, classes}, OnnxOptions().batch_dim(0));
-  add("CrossEntropyLoss_weights",
-      CrossEntropyLoss(CrossEntropyLossOptions().weight(weight).reduction(kSum)), {x, classes});
-  add("CrossEntropyLoss_places", CrossEntropyLoss(CrossEntropyLossOptions().reduction(kNone)),
-      {onnx_numbers({2, 4, 3}), tensor({{0, 3, 1}, {2, 2, 0}})});
-  add("PoissonNLLLoss", PoissonNLLLoss(), {x, chance});
-  add("MarginRankingLoss", MarginRankingLoss(MarginRankingLossOptions().margin(0.3)),
-      {x, y, chance.sub(0.5).sign()});
-  add("SoftMarginLoss", SoftMarginLoss(), {x, chance.sub(0.5).sign()});
-  add("TripletMarginLoss", TripletMarginLoss(), {x, y, chance});
 }
 
 }  // namespace
@@ -336,8 +266,7 @@ void add_onnx_models_between(std::vector<OnnxModel>& models) {
   add_numbers(add);
   add_functions(add);
   add_states(add);
-  add_rare(add);
-  add_losses(add);
+  add_weighted(add);
 }
 
 }  // namespace ramet::testing

@@ -70,8 +70,3 @@ def signs(*sizes):
 
 def index(below, *sizes):
     return sizes, {"kind": "index", "by": below}
-
-
-def given(*values):
-    """A constant for each sample."""
-    return (), {"kind": "given", "by": values}

@@ -1,19 +1,16 @@
-// RNN, LSTM, GRU and their cells against numbers from PyTorch 2.15 in float64, and packed sequences
-// against each sequence alone.
+// RNN, LSTM, GRU and their cells. Options and states that tests/nn/goldens does not have meet
+// numbers from PyTorch 2.15 in float64, and packed sequences meet each sequence alone.
 #include "nn/layers/sequence/recurrent.h"
 
 #include <cmath>
 #include <functional>
 #include <map>
-#include <sstream>
 #include <tuple>
 
 #include "autograd/grad_mode.h"
-#include "autograd/gradcheck.h"
 #include "autograd/ops.h"
 #include "nn/layers/sequence/recurrent_cells.h"
 #include "nn/module/sequential.h"
-#include "nn/serialize/save.h"
 #include "tests/nn/support.h"
 
 namespace ramet::nn {
@@ -78,10 +75,6 @@ const std::map<std::string, std::vector<double>>& numbers() {
       {"rnn without bias",
        {1.16267179080363, 0.487815430094221, 0.748995329630666, 0.10424923914335, 2.46322785263856,
         0.0160528038185374}},
-      {"lstm",
-       {0.179958215248967, 0.512684135368283, 0.742399559649248, 0.373232043156891,
-        0.24696370537469, 1.75710401089566, -0.367124080781442, 0.76312851562736,
-        -0.337482467187848, -0.337482467187848}},
       {"lstm, 2 layers, bidirectional",
        {0.581201960415081,  1.72139162768179,   3.00890605908702,  0.624444819887701,
         0.521145059068748,  3.61861482753113,   0.636664066657221, 0.586809570193916,
@@ -94,9 +87,6 @@ const std::map<std::string, std::vector<double>>& numbers() {
         0.0378524234369731, 0.874483890089211, -0.121305744137993, -0.0716089835027604,
         -0.207420854139457, -0.207420854139457, 0.159616668370116, 0.0133678284323876,
         -0.00446484565654513, 0.832958271640844, 0.832958271640844, -0.238971685622607}},
-      {"gru",
-       {1.14104685748829, 0.612385984932255, 0.225548168280938, 2.0663104632665, -0.633033457056758,
-        0.249958923561805, -0.232379647713992, -0.100643863330756}},
       {"gru, 2 layers, bidirectional",
        {0.944022039164387,  1.59122800922819,    -0.456813392307522, 3.510127531254,
         1.22352849995699,   0.320970085750591,   -0.807136608343269, -0.600537122458086,
@@ -110,10 +100,6 @@ const std::map<std::string, std::vector<double>>& numbers() {
         -1.5277499522684,   -1.5277499522684,   -0.376015932176777, -1.9569580590643,
         -0.337888140045603, -0.337888140045603, 1.74150592885719,   -0.0451531034762782,
         -0.497298844049593, -0.497298844049593}},
-      {"packed gru",
-       {1.35655801983678, 0.152473778359818, -0.579458372487741, 2.38898790473646,
-        -1.09317375778024, 0.155684362089743, -1.47319320176579, -1.29197473657395,
-        -0.151031708374411, -0.334212179856508, -1.8193666460842, -1.3961616674893}},
       {"packed rnn",
        {0.323731701104724, -0.194594877650637, -1.0368303874588, 0.206099574403193,
         0.283492371058703, 1.75205883949045, 1.02668270143937, 1.02668270143937, 3.62127102992605,
@@ -167,19 +153,16 @@ TEST(Recurrent, ComputesWhatPyTorchDoes) {
   expect_numbers("rnn relu, 2 layers, bidirectional",
                  RNN(RNNOptions(2, 3).num_layers(2).nonlinearity(kReLU).bidirectional(true)), 4);
   expect_numbers("rnn without bias", RNN(RNNOptions(2, 3).bias(false)), 1);
-  expect_numbers("lstm", LSTM(2, 3), 1);
   expect_numbers("lstm, 2 layers, bidirectional",
                  LSTM(LSTMOptions(2, 3).num_layers(2).bidirectional(true)), 4);
   expect_numbers("lstm, projected, 2 layers", LSTM(LSTMOptions(2, 3).num_layers(2).proj_size(2)),
                  2);
-  expect_numbers("gru", GRU(2, 3), 1);
   expect_numbers("gru, 2 layers, bidirectional",
                  GRU(GRUOptions(2, 3).num_layers(2).bidirectional(true)), 4);
 }
 TEST(Recurrent, TakesPackedSequences) {
   expect_numbers("packed lstm", LSTM(LSTMOptions(2, 3).num_layers(2).bidirectional(true)), 4,
                  {2, 4, 1});
-  expect_numbers("packed gru", GRU(GRUOptions(2, 3).bidirectional(true)), 2, {2, 4, 1});
   expect_numbers("packed rnn", RNN(RNNOptions(2, 3).num_layers(2)), 2, {3, 3, 2});
 }
 
@@ -241,33 +224,16 @@ TEST(Recurrent, PackedSequencesMeetTheHooks) {
   expect_values(std::get<1>(std::get<1>(changed)), values(std::get<1>(std::get<1>(doubled))), 0);
 }
 
-TEST(Recurrent, HasDerivativesToTheSecondOrder) {
-  LSTM lstm(LSTMOptions(2, 2).num_layers(2).bidirectional(true));
-  GRU gru(2, 2);
-  fill(lstm), fill(gru);
-  const Tensor x = sines(12).view({3, 2, 2}).requires_grad_(true);
-  const auto of = [](auto module) {
-    return [module](const std::vector<Tensor>& in) mutable {
-      return std::vector<Tensor>{std::get<0>(module->forward(in[0]))};
-    };
-  };
-  EXPECT_TRUE(autograd::gradcheck(of(lstm), {x}));
-  EXPECT_TRUE(autograd::gradgradcheck(of(lstm), {x}));
-  EXPECT_TRUE(autograd::gradgradcheck(of(gru), {x}));
-}
-
 TEST(Recurrent, StatesAreZerosByDefault) {
-  const Tensor x = sines(12).view({3, 2, 2});
+  const Tensor x = sines(12).view({3, 2, 2}), none = zeros({1, 2, 3}, kDouble);
   RNN rnn(2, 3);
   LSTM lstm(2, 3);
   fill(rnn), fill(lstm);
-  const Tensor none = zeros({1, 2, 3}, TensorOptions(kDouble));
-  expect_values(std::get<0>(rnn->forward(x)), values(std::get<0>(rnn->forward(x, none))));
+  const Tensor y = std::get<0>(rnn->forward(x, none));
   expect_values(std::get<0>(lstm->forward(x)),
                 values(std::get<0>(lstm->forward(x, States(none, none)))));
   AnyModule any(rnn);
-  expect_values(std::get<0>(any.forward<std::tuple<Tensor, Tensor>>(x)),
-                values(std::get<0>(rnn->forward(x))));
+  expect_values(std::get<0>(any.forward<std::tuple<Tensor, Tensor>>(x)), values(y));
 }
 
 TEST(Recurrent, DropsBetweenLayersInTraining) {
@@ -303,15 +269,6 @@ TEST(Recurrent, NamesWeightsAsPyTorch) {
   for (const Tensor& w : lstm->all_weights()) {
     EXPECT_LE(w.abs().max().item<double>(), .5);
     EXPECT_GT(w.abs().max().item<double>(), 0);
-  }
-  std::stringstream file;
-  save(lstm, file);
-  LSTM other(lstm->options);
-  load(other, file);
-  const auto copy = std::dynamic_pointer_cast<LSTMImpl>(lstm->clone());
-  for (size_t i = 0; i < 20; ++i) {
-    EXPECT_TRUE(same_bits(other->all_weights()[i], lstm->all_weights()[i]));
-    EXPECT_TRUE(same_bits(copy->all_weights()[i], lstm->all_weights()[i]));
   }
   EXPECT_EQ(GRU(GRUOptions(2, 3).bias(false))->all_weights().size(), 2u);
 }

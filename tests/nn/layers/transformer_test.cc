@@ -1,12 +1,11 @@
-// MultiheadAttention and the layers and models made of it against numbers from PyTorch 2.15 in
-// float64.
+// MultiheadAttention and the layers and models made of it: masks and options that tests/nn/goldens
+// does not have, against numbers from PyTorch 2.15 in float64.
 #include "nn/layers/sequence/transformer.h"
 
 #include <cmath>
 #include <limits>
 #include <sstream>
 
-#include "autograd/gradcheck.h"
 #include "autograd/ops.h"
 #include "nn/functional/functional.h"
 #include "nn/module/sequential.h"
@@ -26,24 +25,19 @@ constexpr double kNone = -std::numeric_limits<double>::infinity();
 TEST(MultiheadAttention, ComputesWhatPyTorchDoes) {
   const auto expect = [](const char* name, const Attention& options,
                          const std::vector<Tensor>& inputs, const Tensor& padding, bool weights,
-                         const Tensor& mask, bool average = true, bool causal = false) {
+                         const Tensor& mask, bool causal = false) {
     MultiheadAttention module = fill(MultiheadAttention(options));
     const auto [y, p] = module->forward(inputs[0], inputs[std::min<size_t>(1, inputs.size() - 1)],
-                                        inputs.back(), padding, weights, mask, average, causal);
+                                        inputs.back(), padding, weights, mask, true, causal);
     EXPECT_EQ(p.defined(), weights);
     std::vector<Tensor> outputs = {y};
     if (weights) outputs.push_back(p);
     expect_numbers(name, outputs, inputs, module);
   };
-  expect("self", Attention(6, 2), {input({3, 2, 6})}, {}, true, {});
-  expect("self, every head", Attention(6, 2), {input({3, 2, 6})}, {}, true, added({4, 3, 3}),
-         false);
   expect("causal, batch first", Attention(6, 2).batch_first(true), {input({2, 3, 6})}, {}, false,
-         {}, true, true);
+         {}, true);
   expect("causal, batch first", Attention(6, 2).batch_first(true), {input({2, 3, 6})}, {}, false,
          ones({3, 3}, TensorOptions(kByte)).triu(1));
-  expect("added keys", Attention(6, 2).add_bias_kv(true).add_zero_attn(true),
-         {input({3, 2, 6}), input({4, 2, 6}, .3)}, {}, false, added({3, 4}));
   expect("kdim and vdim", Attention(6, 3).kdim(4).vdim(5),
          {input({3, 2, 6}), input({4, 2, 4}, .3), input({4, 2, 5}, .8)}, excluded({2, 4}), true,
          excluded({6, 3, 4}));
@@ -134,16 +128,6 @@ TEST(MultiheadAttention, HasParametersAndNamesOfPyTorch) {
   EXPECT_EQ(same->in_proj_bias.abs().sum().item<double>(), 0);
   EXPECT_EQ(same->out_proj->bias.abs().sum().item<double>(), 0);
   EXPECT_GT(m->bias_k.abs().min().item<double>(), 0);
-  std::stringstream file;
-  save(m, file);
-  MultiheadAttention other(m->options);
-  load(other, file);
-  const auto copy = std::dynamic_pointer_cast<MultiheadAttentionImpl>(m->clone());
-  for (const auto& item : m->named_parameters()) {
-    EXPECT_TRUE(same_bits(other->named_parameters()[item.key()], item.value()));
-    EXPECT_TRUE(same_bits(copy->named_parameters()[item.key()], item.value()));
-  }
-  EXPECT_TRUE(copy->out_proj->bias.is_same(copy->named_parameters()["out_proj.bias"]));
 }
 
 TEST(MultiheadAttention, RefusesWhatDoesNotFit) {
@@ -177,11 +161,6 @@ TEST(MultiheadAttention, RefusesWhatDoesNotFit) {
 }
 
 TEST(Transformer, LayersComputeWhatPyTorchDoes) {
-  {
-    auto m = fill(TransformerEncoderLayer(Encoder(6, 2).dim_feedforward(5).dropout(0)));
-    const Tensor x = input({3, 2, 6});
-    expect_numbers("encoder layer", {m->forward(x)}, {x}, m);
-  }
   {
     auto m = fill(TransformerEncoderLayer(
         Encoder(6, 2).dim_feedforward(5).dropout(0).activation(kGELU).batch_first(true).norm_first(
@@ -235,17 +214,6 @@ TEST(Transformer, ComputesWhatPyTorchDoes) {
   encoder->eval();
   const Tensor y = input({3, 2, 6});
   expect_numbers("encoder", {encoder->forward(y, added({3, 3}))}, {y}, encoder, false);
-}
-
-TEST(Transformer, HasDerivativesToTheSecondOrder) {
-  auto m =
-      fill(TransformerDecoderLayer(Decoder(4, 2).dim_feedforward(3).activation(kGELU).dropout(0)));
-  const auto f = [&](const std::vector<Tensor>& in) {
-    return std::vector<Tensor>{m->forward(in[0], in[1], {}, in[2], {}, {}, true)};
-  };
-  const std::vector<Tensor> inputs = {input({2, 1, 4}), input({2, 1, 4}, .3), input({2, 2}, .8)};
-  EXPECT_TRUE(autograd::gradcheck(f, inputs));
-  EXPECT_TRUE(autograd::gradgradcheck(f, inputs));
 }
 
 TEST(Transformer, HasNamesOfPyTorch) {

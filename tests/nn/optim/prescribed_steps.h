@@ -14,9 +14,10 @@ inline std::vector<Tensor> two_parameters() {
 
 /// Steps number `from` to `to`; the second parameter has no gradient in the third. Then both
 /// parameters. `before(optimizer, s)` is called before each step.
-template <class Optimizer, class Before>
-std::vector<double> prescribed_steps(const std::vector<Tensor>& p, Optimizer& optimizer, int from,
-                                     int to, const Before& before) {
+template <class Optimizer, class Before = void (*)(Optimizer&, int)>
+std::vector<double> prescribed_steps(
+    const std::vector<Tensor>& p, Optimizer& optimizer, int from, int to,
+    const Before& before = [](Optimizer&, int) {}) {
   for (int s = from; s < to; ++s) {
     optimizer.zero_grad();
     const NoGradGuard off;
@@ -30,21 +31,12 @@ std::vector<double> prescribed_steps(const std::vector<Tensor>& p, Optimizer& op
   return out;
 }
 
-/// Twelve steps with `options`.
-template <class Optimizer, class Options>
-void expect_twelve_steps(const Options& options, const std::vector<double>& expected) {
-  const std::vector<Tensor> p = two_parameters();
-  Optimizer optimizer(p, options);
-  const auto nothing = [](auto&, int) {};
-  expect_values(doubles(prescribed_steps(p, optimizer, 0, 12, nothing)), expected, 1e-12);
-}
-
 /// Eight steps, the rate another from the fourth on, in float32 and float64:
 /// formula(w, g, states, lr, t) is one element's step number t = 1, 2, ... `filled` is what the
-/// states are filled with at first.
+/// states are filled with at first, `narrow` the tolerance in float32.
 template <class Optimizer, class Options, class Formula>
 void expect_formula(const Options& options, const Formula& formula,
-                    const std::vector<long double>& filled = {0, 0, 0}) {
+                    const std::vector<long double>& filled = {0, 0, 0}, double narrow = 2e-6) {
   using R = long double;
   for (ScalarType t : {kFloat, kDouble}) {
     const Tensor p = sines(131).to(t).requires_grad_();
@@ -65,7 +57,7 @@ void expect_formula(const Options& options, const Formula& formula,
     for (size_t i = 0; i < want.size(); ++i)
       ASSERT_NEAR(
           got[i], static_cast<double>(want[i]),
-          (t == kFloat ? 2e-6 : 1e-14) * std::max(1.0, std::abs(static_cast<double>(want[i]))))
+          (t == kFloat ? narrow : 1e-14) * std::max(1.0, std::abs(static_cast<double>(want[i]))))
           << t << ", " << i;
   }
 }
@@ -86,14 +78,27 @@ template <class Optimizer, class Options> void expect_maximize(const Options& op
 }
 
 /// What an optimizer or schedule has in files, by name.
-template <class Thing> std::vector<std::string> names_in_files(const Thing& thing) {
+template <class Thing> std::string names_in_files(const Thing& thing) {
   serialize::OutputArchive out;
   thing.serialize(out);
   std::stringstream file;
   out.save_to(file);
   serialize::InputArchive in;
   in.load_from(file);
-  return in.keys();
+  std::string names;
+  for (const std::string& key : in.keys()) names += (names.empty() ? "" : " ") + key;
+  return names;
+}
+
+/// Saves one and loads the other from it.
+template <class From, class To> void pass_on(From& from, To& to) {
+  serialize::OutputArchive out;
+  from.save(out);
+  std::stringstream file;
+  out.save_to(file);
+  serialize::InputArchive in;
+  in.load_from(file);
+  to.load(in);
 }
 
 }  // namespace ramet::testing

@@ -9,18 +9,7 @@
 namespace ramet::optim {
 namespace {
 
-using testing::names_in_files;
-using Names = std::vector<std::string>;
-
-template <class From, class To> void pass_on(From& from, To& to) {
-  serialize::OutputArchive out;
-  from.save(out);
-  std::stringstream file;
-  out.save_to(file);
-  serialize::InputArchive in;
-  in.load_from(file);
-  to.load(in);
-}
+using testing::pass_on;
 
 /// (1 - x)^2 + 100 (y - x^2)^2 from (-1.2, 1).
 struct Rosenbrock {
@@ -193,18 +182,6 @@ TEST(LBFGS, ResumesBitForBit) {
   EXPECT_ERROR_TEXT(pass_on(first.lbfgs, small), "[LBFGS] loaded state: got ");
   EXPECT_TRUE(small.state().empty());
 }
-TEST(LBFGS, NamesInFiles) {
-  EXPECT_EQ(names_in_files(LBFGSOptions()),
-            (Names{"history_size", "line_search_fn", "lr", "max_eval", "max_iter", "maximize",
-                   "tolerance_change", "tolerance_grad"}));
-  EXPECT_EQ(names_in_files(LBFGSParamState()),
-            (Names{"H_diag", "d", "func_evals", "n_iter", "old_dirs", "old_stps", "prev_flat_grad",
-                   "prev_loss", "ro", "t"}));
-  EXPECT_TRUE(LBFGSOptions() == LBFGSOptions());
-  EXPECT_FALSE(LBFGSOptions().line_search_fn("strong_wolfe") == LBFGSOptions());
-  EXPECT_FALSE(LBFGSOptions().max_eval(3) == LBFGSOptions().max_eval(4));
-}
-
 // A closure that throws, in the first line search or later: nothing has changed.
 TEST(LBFGS, AStepIsWhole) {
   for (const LBFGSOptions& options : {wolfe(5), LBFGSOptions(.01).max_iter(5)})
@@ -381,10 +358,6 @@ TEST(Muon, GoesOnFromAFileAndAfterAnEmptyMatrix) {
   pass_on(whole, resumed);
   steps(whole, p, 3, 5), steps(resumed, q, 3, 5);
   EXPECT_TRUE(q.equal(p));
-  EXPECT_EQ(names_in_files(MuonOptions()),
-            (Names{"adjust_lr_fn", "eps", "lr", "momentum", "nesterov", "ns_a", "ns_b", "ns_c",
-                   "ns_steps", "weight_decay"}));
-  EXPECT_EQ(names_in_files(MuonParamState()), Names{"momentum_buffer"});
 }
 TEST(Muon, Refusals) {
   const Tensor p = ones({2, 3}).requires_grad_(), bias = ones({3}).requires_grad_();

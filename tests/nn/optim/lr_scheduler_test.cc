@@ -1,76 +1,31 @@
-#include "nn/optim/lr_scheduler.h"
-
-#include "autograd/ops/make/factory.h"
-#include "nn/optim/sgd.h"
-#include "nn/serialize/archive.h"
-#include "tests/nn/support.h"
+// Schedules of steps, cosines and plateaus.
+#include "tests/nn/optim/schedules.h"
 
 namespace ramet::optim {
 namespace {
 
 SGD optimizer_with(double lr) { return SGD({ones({1}).requires_grad_()}, SGDOptions(lr)); }
-double lr_of(SGD& optimizer, size_t group = 0) {
-  return optimizer.param_groups()[group].options().get_lr();
-}
+double lr_of(SGD& optimizer) { return rate(optimizer, 0); }
 
 TEST(StepLR, AsInLibTorch) {
+  expect_rates(of<StepLR>(3u, 0.5), {.5, .5, .5, .5, .25, .25, .25, .125, .125});
   SGD optimizer = optimizer_with(1);
-  StepLR scheduler(optimizer, 3, 0.5);
-  std::vector<double> rates;
-  for (int i = 0; i < 8; ++i) {
-    scheduler.step();
-    rates.push_back(lr_of(optimizer));
-  }
-  EXPECT_EQ(rates, (std::vector<double>{1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25}));
   EXPECT_ERROR_TEXT(StepLR(optimizer, 0), "step_size: got 0");
 }
 
 TEST(CosineAnnealingLR, AsInPyTorch) {
-  SGD optimizer = optimizer_with(0.5);
-  CosineAnnealingLR scheduler(optimizer, 5, 0.1);
-  std::vector<double> rates;
-  for (int i = 0; i < 8; ++i) {
-    rates.push_back(lr_of(optimizer));
-    scheduler.step();
-  }
-  expect_values(doubles(rates), {0.5, 0.46180339887498956, 0.3618033988749896, 0.2381966011250106,
-                                 0.13819660112501056, 0.1, 0.1, 0.1});
+  expect_first_rates(of<CosineAnnealingLR>(5u, 0.1),
+                     {0.5, 0.46180339887498956, 0.3618033988749896, 0.2381966011250106,
+                      0.13819660112501056, 0.1, 0.1, 0.1});
 }
 
 TEST(CosineAnnealingLR, WarmUp) {
-  SGD optimizer = optimizer_with(1);
-  optimizer.add_param_group(
-      OptimizerParamGroup({ones({1}).requires_grad_()}, std::make_unique<SGDOptions>(10)));
-  CosineAnnealingLR scheduler(optimizer, 8, 0, 4);
-  std::vector<double> rates, second;
-  for (int i = 0; i < 9; ++i) {
-    rates.push_back(lr_of(optimizer));
-    second.push_back(lr_of(optimizer, 1) / 10);
-    scheduler.step();
-  }
   const double c = std::cos(M_PI / 4);
-  expect_values(doubles(rates), {0.25, 0.5, 0.75, 1, 1, (1 + c) / 2, 0.5, (1 - c) / 2, 0});
-  expect_values(doubles(second), rates);
+  expect_rates(of<CosineAnnealingLR>(8u, 0., 4u),
+               {.125, .25, .375, .5, .5, (1 + c) / 4, .25, (1 - c) / 4, 0});
+  SGD optimizer = optimizer_with(1);
   EXPECT_ERROR_TEXT(CosineAnnealingLR(optimizer, 4, 0, 4),
                     "warmup: got 4, expected less than t_max = 4");
-}
-
-TEST(CosineAnnealingLR, ResumesWhereItWas) {
-  SGD a = optimizer_with(1), b = optimizer_with(0.3);
-  CosineAnnealingLR first(a, 10, 0, 3);
-  for (int i = 0; i < 4; ++i) first.step();
-  std::stringstream file;
-  serialize::OutputArchive out;
-  first.save(out);
-  out.save_to(file);
-  CosineAnnealingLR second(b, 10, 0, 3);
-  serialize::InputArchive in;
-  in.load_from(file);
-  second.load(in);
-  for (int i = 0; i < 3; ++i) {
-    first.step(), second.step();
-    EXPECT_EQ(lr_of(a), lr_of(b));
-  }
 }
 
 TEST(ReduceLROnPlateau, AsInLibTorch) {

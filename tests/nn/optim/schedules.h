@@ -28,15 +28,32 @@ inline double rate(Optimizer& o, size_t group) {
 }
 inline double momentum(Optimizer& o) { return *o.param_groups()[0].options().momentum_place(); }
 
-/// The first group's rates and the second's. The second's are four times the first's, or with
-/// `beside` each follows the first's in the list.
-inline void expect_rates(const MakeSchedule& make, const Numbers& expected, bool beside = false) {
+/// Rates of the first group and of the second, in turn.
+struct Pairs {
+  Numbers rates;
+};
+template <class... T> Pairs pairs(T... rates) { return {{static_cast<double>(rates)...}}; }
+
+inline void expect_rates(const MakeSchedule& make, const Pairs& expected) {
   const auto optimizer = sgd();
   const Schedule schedule = make(*optimizer);
-  for (size_t i = 0; i < expected.size(); schedule->step()) {
-    const double first = expected[i++], second = beside ? expected[i++] : 4 * first;
-    ASSERT_NEAR(rate(*optimizer, 0), first, 1e-12) << "at " << i;
-    ASSERT_NEAR(rate(*optimizer, 1), second, 1e-12) << "at " << i;
+  for (size_t i = 0; i < expected.rates.size(); ++i) {
+    ASSERT_NEAR(rate(*optimizer, i % 2), expected.rates[i], 1e-12) << "at " << i;
+    if (i % 2) schedule->step();
+  }
+}
+/// The first group's rates; the second's are four times those.
+inline void expect_rates(const MakeSchedule& make, const Numbers& expected) {
+  Pairs both;
+  for (const double rate : expected) both.rates.insert(both.rates.end(), {rate, 4 * rate});
+  expect_rates(make, both);
+}
+inline void expect_first_rates(const MakeSchedule& make, const Numbers& expected) {
+  const auto optimizer = sgd();
+  const Schedule schedule = make(*optimizer);
+  for (const double want : expected) {
+    ASSERT_NEAR(rate(*optimizer, 0), want, 1e-12);
+    schedule->step();
   }
 }
 /// The first group's rates and momenta.

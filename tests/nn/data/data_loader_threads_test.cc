@@ -73,10 +73,10 @@ TEST(DataLoader, IteratorsOfLibTorch) {
   EXPECT_EQ(it->front(), 1u);
   ++it;
   EXPECT_TRUE(it == end);
-  EXPECT_NE(error_of([&] { ++it; }).find("past the end"), std::string::npos);
-  EXPECT_NE(error_of([&] { *it; }).find("past the end"), std::string::npos);
-  EXPECT_NE(error_of([&] { ++end; }).find("past-the-end"), std::string::npos);
-  EXPECT_NE(error_of([&] { *end; }).find("past-the-end"), std::string::npos);
+  EXPECT_ERROR_TEXT(++it, "past the end");
+  EXPECT_ERROR_TEXT(*it, "past the end");
+  EXPECT_ERROR_TEXT(++end, "past-the-end");
+  EXPECT_ERROR_TEXT(*end, "past-the-end");
 }
 
 TEST(DataLoader, AnEpochMayBeLeftEarly) {
@@ -92,7 +92,7 @@ TEST(DataLoader, AnEpochMayBeLeftEarly) {
         if (expected == 5) break;
       }
     }
-    EXPECT_NE(error_of([&] { ++old; }).find("a new iteration"), std::string::npos);
+    EXPECT_ERROR_TEXT(++old, "a new iteration");
   }
 }
 
@@ -330,10 +330,9 @@ TEST(DataLoader, ResumeChecksWhatItIsGiven) {
   ++it;
   const std::string saved = position_of(*a);
   auto b = make_data_loader(Echo(50), DataLoaderOptions(4));
-  EXPECT_NE(error_of([&] { set_position(*b, saved); }).find("batch_size: got 4, expected 8"),
-            std::string::npos);
+  EXPECT_ERROR_TEXT(set_position(*b, saved), "batch_size: got 4, expected 8");
   auto c = make_data_loader(Echo(50), DataLoaderOptions(8).workers(2).enforce_ordering(false));
-  EXPECT_NE(error_of([&] { position_of(*c); }).find("no fixed order"), std::string::npos);
+  EXPECT_ERROR_TEXT(position_of(*c), "no fixed order");
   auto d = make_data_loader(Countdown(5), DataLoaderOptions(1));
   Indices got;
   for (size_t batch : *d) {

@@ -162,9 +162,9 @@ TEST(Windows, PoolsCallTheirOperations) {
   EXPECT_TRUE(same_bits(AvgPool3d(AvgPool3dOptions(2).divisor_override(3))(solid),
                         avg_pool3d(solid, 2, {}, 0, false, true, 3)));
   EXPECT_TRUE(same_bits(
-      AvgPool2d(AvgPool2dOptions(2).stride(1).ceil_mode(true).count_include_pad(false).padding(1))(
+      AvgPool2d(AvgPool2dOptions(3).stride(2).ceil_mode(true).count_include_pad(false).padding(1))(
           plane),
-      avg_pool2d(plane, 2, 1, 1, true, false)));
+      avg_pool2d(plane, 3, 2, 1, true, false)));
 }
 
 TEST(Windows, PoolsOfVolumes) {

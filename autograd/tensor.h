@@ -375,6 +375,7 @@ class RAMET_API Tensor : public TensorBase {
 #include "autograd/ops/pointwise/activation_composed.inc"
 #include "autograd/ops/pointwise/aliases.inc"
 #include "autograd/ops/pointwise/arithmetic.inc"
+#include "autograd/ops/pointwise/comparison.inc"
 #include "autograd/ops/pointwise/multiply.inc"
 #include "autograd/ops/pointwise/pair.inc"
 #include "autograd/ops/pointwise/power.inc"
@@ -389,11 +390,6 @@ class RAMET_API Tensor : public TensorBase {
 #include "autograd/ops/shape/rearrange.inc"
 #include "autograd/ops/shape/view.inc"
 #include "autograd/ops/shape/view_parts.inc"
-  /// As linalg_slogdet().
-  std::tuple<Tensor, Tensor> slogdet() const;
-  std::tuple<Tensor, Tensor, Tensor> svd(bool some = true, bool compute_uv = true) const;
-  std::tuple<Tensor, Tensor> aminmax(std::optional<int64_t> dim = std::nullopt,
-                                     bool keepdim = false) const;
   Tensor max(const Tensor& other) const { return maximum(other); }
   Tensor min(const Tensor& other) const { return minimum(other); }
   /// view(), reshape() or expand() to the sizes of another tensor:
@@ -418,57 +414,6 @@ class RAMET_API Tensor : public TensorBase {
                      bool accumulate = false) const;
   Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices,
                      const Scalar& value) const;
-  Tensor where(const Tensor& condition, const Tensor& other) const;
-  Tensor where(const Tensor& condition, const Scalar& other) const;
-
-  // ---- pointwise functions of one tensor: those that kernels/pointwise/lists.h names ------------
-#define RAMET_UNARY_METHOD(name, Row) \
-  Tensor name() const;                \
-  Tensor& name##_() const;
-  RAMET_UNARY_FUNCTIONS(RAMET_UNARY_METHOD)
-  RAMET_UNARY_COMPOSED(RAMET_UNARY_METHOD)
-  RAMET_UNARY_METHODS(RAMET_UNARY_METHOD)
-  RAMET_UNARY_METHOD(bitwise_not, BitwiseNot)
-#undef RAMET_UNARY_METHOD
-#define RAMET_TEST_METHOD(name, Row) Tensor name() const;
-  RAMET_TEST_FUNCTIONS(RAMET_TEST_METHOD)
-#undef RAMET_TEST_METHOD
-  Tensor& logical_not_() const;
-  Tensor polygamma(int64_t n) const;
-  Tensor& polygamma_(int64_t n) const;
-  std::tuple<Tensor, Tensor> frexp() const;
-  Tensor clip(const std::optional<Scalar>& min,
-              const std::optional<Scalar>& max = std::nullopt) const;
-  Tensor clip(const std::optional<Tensor>& min = std::nullopt,
-              const std::optional<Tensor>& max = std::nullopt) const;
-  Tensor& clip_(const std::optional<Scalar>& min,
-                const std::optional<Scalar>& max = std::nullopt) const;
-  Tensor& clip_(const std::optional<Tensor>& min = std::nullopt,
-                const std::optional<Tensor>& max = std::nullopt) const;
-
-  // ---- comparison and logic (autograd/ops/pointwise/comparison.h): the result is bool, in place 0
-  // or 1 ----
-#define RAMET_COMPARE_METHOD(name, Row)       \
-  Tensor name(const Tensor& other) const;     \
-  Tensor name(const Scalar& other) const;     \
-  Tensor& name##_(const Tensor& other) const; \
-  Tensor& name##_(const Scalar& other) const;
-  RAMET_COMPARE_FUNCTIONS(RAMET_COMPARE_METHOD)
-  RAMET_BITS_FUNCTIONS(RAMET_COMPARE_METHOD)  // integers, as their operands
-#undef RAMET_COMPARE_METHOD
-#define RAMET_LOGIC_METHOD(name, Row)     \
-  Tensor name(const Tensor& other) const; \
-  Tensor& name##_(const Tensor& other) const;
-  RAMET_LOGIC_FUNCTIONS(RAMET_LOGIC_METHOD)
-#undef RAMET_LOGIC_METHOD
-  /// Do both have the same sizes, dtype and values?
-  bool equal(const Tensor& other) const;
-  /// A bool tensor: where |self - other| <= atol + rtol |other|, or where both are the same
-  /// infinity or (with equal_nan) NaN. Not differentiable.
-  Tensor isclose(const Tensor& other, double rtol = 1e-05, double atol = 1e-08,
-                 bool equal_nan = false) const;
-  bool allclose(const Tensor& other, double rtol = 1e-05, double atol = 1e-08,
-                bool equal_nan = false) const;
 
   Tensor& operator+=(const Tensor& other) { return add_(other); }
   Tensor& operator+=(const Scalar& other) { return add_(other); }
@@ -557,3 +502,6 @@ RAMET_COMPARE_OPERATOR(^, bitwise_xor, bitwise_xor)
 RAMET_API std::ostream& operator<<(std::ostream& out, const Tensor& t);
 
 }  // namespace ramet
+
+// Headers that include this one declare their functions with rows.
+#include "autograd/forms/functions.inc"

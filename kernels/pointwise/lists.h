@@ -13,48 +13,48 @@
 // ---- unary.h: autograd/ops/pointwise/unary.h ----
 
 /// Functions of one tensor: name(x), name_(x), name_out(out, x), x.name(), x.name_().
-#define RAMET_UNARY_FUNCTIONS(X)                                                     \
-  X(neg, Neg)       /* -x; not of bool */                                            \
-  X(abs, Abs)       /* |x|; not of bool; the derivative at 0 is 0 */                 \
-  X(square, Square) /* x^2; an int64 of bool */                                      \
-  X(exp, Exp)                                                                        \
-  X(exp2, Exp2)   /* 2^x */                                                          \
-  X(expm1, Expm1) /* exp(x) - 1, accurate near 0 */                                  \
-  X(log, Log)     /* natural; -inf at 0, NaN below */                                \
-  X(log1p, Log1P) /* log(1 + x), accurate near 0 */                                  \
-  X(log2, Log2)                                                                      \
-  X(sqrt, Sqrt)                                                                      \
-  X(rsqrt, Rsqrt)           /* 1 / sqrt(x) */                                        \
-  X(reciprocal, Reciprocal) /* 1 / x */                                              \
-  X(sin, Sin)                                                                        \
-  X(cos, Cos)                                                                        \
-  X(asin, Asin)   /* NaN outside [-1, 1] */                                          \
-  X(acos, Acos)   /* NaN outside [-1, 1] */                                          \
-  X(atan, Atan)                                                                      \
-  X(sinh, Sinh)                                                                      \
-  X(cosh, Cosh)                                                                      \
-  X(tanh, Tanh)                                                                      \
-  X(asinh, Asinh)                                                                    \
-  X(acosh, Acosh) /* NaN below 1 */                                                  \
-  X(atanh, Atanh) /* infinite at -1 and 1, NaN outside */                            \
-  X(sigmoid, Sigmoid) /* 1 / (1 + exp(-x)) */                                        \
-  X(erf, Erf)                                                                        \
-  X(erfc, Erfc)   /* 1 - erf(x), accurate where that is small */                     \
-  X(lgamma, Lgamma) /* ln |Gamma(x)|; inf at 0, -1, -2, ... */                       \
-  X(digamma, Digamma) /* its derivative; an infinity at 0, NaN at -1, -2, ... */     \
-  X(deg2rad, Deg2Rad)                                                                \
-  X(rad2deg, Rad2Deg)                                                                \
-  X(relu, Relu)   /* max(0, x); not of bool; a NaN stays; derivative at 0 is 0 */    \
-  X(floor, Floor) /* integers unchanged, not of bool; derivative 0: the next, too */ \
-  X(ceil, Ceil)                                                                      \
-  X(round, Round) /* halves to even */                                               \
-  X(trunc, Trunc)                                                                    \
-  X(frac, Frac)   /* x - trunc(x); not of integers */                                \
-  X(sinc, Sinc)   /* sin(pi x) / (pi x), 1 at 0 */
+#define RAMET_UNARY_FUNCTIONS(X) \
+  X(neg, Neg)                    \
+  X(abs, Abs)                    \
+  X(square, Square)              \
+  X(exp, Exp)                    \
+  X(exp2, Exp2)                  \
+  X(expm1, Expm1)                \
+  X(log, Log)                    \
+  X(log1p, Log1P)                \
+  X(log2, Log2)                  \
+  X(sqrt, Sqrt)                  \
+  X(rsqrt, Rsqrt)                \
+  X(reciprocal, Reciprocal)      \
+  X(sin, Sin)                    \
+  X(cos, Cos)                    \
+  X(asin, Asin)                  \
+  X(acos, Acos)                  \
+  X(atan, Atan)                  \
+  X(sinh, Sinh)                  \
+  X(cosh, Cosh)                  \
+  X(tanh, Tanh)                  \
+  X(asinh, Asinh)                \
+  X(acosh, Acosh)                \
+  X(atanh, Atanh)                \
+  X(sigmoid, Sigmoid)            \
+  X(erf, Erf)                    \
+  X(erfc, Erfc)                  \
+  X(lgamma, Lgamma)              \
+  X(digamma, Digamma)            \
+  X(deg2rad, Deg2Rad)            \
+  X(rad2deg, Rad2Deg)            \
+  X(relu, Relu)                  \
+  X(floor, Floor)                \
+  X(ceil, Ceil)                  \
+  X(round, Round)                \
+  X(trunc, Trunc)                \
+  X(frac, Frac)                  \
+  X(sinc, Sinc)
 /// The same without name_(x), as in LibTorch.
-#define RAMET_UNARY_METHODS(X)                                                       \
-  X(sign, Sign)     /* -1, 0 or 1; derivative 0 */                                   \
-  X(erfinv, Erfinv) /* the inverse of erf: infinite at -1 and 1, NaN outside */
+#define RAMET_UNARY_METHODS(X)   \
+  X(sign, Sign)                  \
+  X(erfinv, Erfinv)
 /// Like the first, without a kernel: compositions in autograd/ops/pointwise/unary.cc.
 #define RAMET_UNARY_COMPOSED(X)                        \
   X(log10, Log10) /* to base 10; -inf at 0, NaN below */ \
@@ -124,21 +124,24 @@
 
 // ---- pair.h: autograd/ops/pointwise/pair.h ----
 
-#define RAMET_PAIR_OPS(X)   \
-  X(atan2, Atan2)           \
-  X(hypot, Hypot)           \
-  X(copysign, Copysign)     \
-  X(logaddexp, Logaddexp)   \
-  X(logaddexp2, Logaddexp2) \
-  X(fmax, Fmax)             \
-  X(fmin, Fmin)             \
-  X(xlogy, Xlogy)           \
-  X(heaviside, Heaviside)   \
-  X(ldexp, Ldexp)           \
-  X(gcd, Gcd)               \
-  X(lcm, Lcm)               \
+/// Functions of two tensors: name(x, y), name_out(out, x, y), x.name(y), x.name_(y).
+#define RAMET_PAIR_FUNCTIONS(X)    \
+  X(atan2, Atan2)                  \
+  X(hypot, Hypot)                  \
+  X(copysign, Copysign)            \
+  X(xlogy, Xlogy)                  \
+  X(ldexp, Ldexp)                  \
+  X(gcd, Gcd)                      \
+  X(lcm, Lcm)                      \
   X(bitwise_left_shift, LeftShift) \
   X(bitwise_right_shift, RightShift)
+/// The same without x.name_(y), as in LibTorch.
+#define RAMET_PAIR_METHODS(X) \
+  X(logaddexp, Logaddexp)     \
+  X(logaddexp2, Logaddexp2)   \
+  X(fmax, Fmax)               \
+  X(fmin, Fmin)
+#define RAMET_PAIR_OPS(X) RAMET_PAIR_FUNCTIONS(X) RAMET_PAIR_METHODS(X) X(heaviside, Heaviside)
 
 // ---- fused.h: autograd/ops/loss/loss.h, activation_composed.h ----
 

@@ -64,8 +64,7 @@ def aliases():
     for path in sorted((ROOT / "autograd/ops").rglob("*.inc")):
         for macro, row in re.findall(r"^(RAMET_\w*ALIAS\w*)\((.*)", path.read_text(), flags=re.M):
             words = declarations.cxx.split(row)
-            name, of = words[1:3] if macro == "RAMET_ALIAS" else words[:2]
-            found[name] = of.rstrip(")")
+            found[words[0]] = words[1].rstrip(")")
     return found
 
 
@@ -103,7 +102,7 @@ class Book:
         first = entries[0]
         space, name, owner = first.scope, first.name, first.owner
         own = [e for e in entries if e.comment.strip()]
-        if own:
+        if own and not self.is_of_row(space, name, own[0].comment):
             yield own[0].comment, "own"
         if space in ("ramet", "ramet::Tensor") and name in self.rows:
             yield self.rows[name], "row"
@@ -124,6 +123,11 @@ class Book:
             yield general.option(name, first.text), "general"
         yield self.module(first), "module"
         yield self.of_header(first), "header"
+
+    def is_of_row(self, space, name, comment):
+        """Whether `comment` stands above a row: it is also that of the function that `name` is a form of."""
+        functions = [n for end in ("_out", "_") if name.endswith(end) for n in self.by.get("%s::%s" % (space, name[:-len(end)]), ())]
+        return any(e.comment == comment for e in functions)
 
     def names(self):
         """{full name: entries of that name} of what counts."""

@@ -9,7 +9,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/index/gather_scatter.inc"
 
 namespace autograd {

@@ -107,11 +107,12 @@ Tensor masked_fill(const Tensor& self, const Tensor& mask, const Scalar& value) 
   Tensor out = pointwise_result("masked_fill", self.scalar_type(), self, &mask);
   fill_into(out, self, mask, value);
   if (!recording(self)) return out;
-  return record("MaskedFillBackward0", {self}, std::move(out),
-                [m = Meta(self), sm = save(mask)](const Node& node, const Tensor& g) {
-                  return m.reduce(g.masked_fill(sm.get(node), 0));
-                },
-                [&](Arguments& to) { to("mask", mask), to("value", value); });
+  return record(
+      "MaskedFillBackward0", {self}, std::move(out),
+      [m = Meta(self), sm = save(mask)](const Node& node, const Tensor& g) {
+        return m.reduce(g.masked_fill(sm.get(node), 0));
+      },
+      [&](Arguments& to) { to("mask", mask), to("value", value); });
 }
 
 Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) {
@@ -263,7 +264,6 @@ Tensor nonzero_static(const Tensor& self, int64_t size, int64_t fill_value) {
   return rows.narrow(0, 0, size).contiguous();
 }
 
-std::vector<Tensor> Tensor::nonzero_numpy() const { return ramet::nonzero_numpy(*this); }
 std::vector<Tensor> nonzero_numpy(const Tensor& self) {
   check_defined("nonzero_numpy", self);
   refuse_size("nonzero_numpy");

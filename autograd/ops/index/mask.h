@@ -5,11 +5,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/index/mask.inc"
-
-/// nonzero() as one vector of coordinates for each dimension; a 0-dim tensor counts as one
-/// dimension.
-RAMET_API std::vector<Tensor> nonzero_numpy(const Tensor& self);
 
 }  // namespace ramet

@@ -7,7 +7,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/index/search.inc"
 
 }  // namespace ramet

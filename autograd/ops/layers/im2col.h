@@ -6,7 +6,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/layers/im2col.inc"
 
 }  // namespace ramet

@@ -12,7 +12,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/layers/pool.inc"
 
 /// The first maximum of each window; a NaN wins. Padding counts as -infinity and is at most half of

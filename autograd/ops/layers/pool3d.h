@@ -8,7 +8,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/layers/pool3d.inc"
 
 /// max_pool2d for volumes: self [n, c, d, h, w] or [c, d, h, w].

@@ -5,7 +5,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/layers/shuffle.inc"
 
 /// channel_shuffle under LibTorch's other name.

@@ -16,7 +16,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/layers/upsample.inc"
 
 }  // namespace ramet

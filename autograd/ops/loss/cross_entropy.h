@@ -12,7 +12,6 @@ namespace Reduction {
 enum Reduction { None, Mean, Sum, END };
 }  // namespace Reduction
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/loss/cross_entropy.inc"
 
 /// Log-softmax and negative log-likelihood in one pass over the logits [n, classes, d1, ...] (or

@@ -9,7 +9,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/loss/loss.inc"
 
 /// |input - target|

@@ -10,7 +10,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/loss/margin_loss.inc"
 
 /// exp(x) - y x; with log_input = false, x - y log(x + eps). `full` adds Stirling's approximation

@@ -14,7 +14,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/make/factory.inc"
 
 /// A tensor that is not initialised, with its dimensions in that order in memory.

@@ -7,7 +7,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/make/ranges.inc"
 
 /// base ^ e for `steps` evenly spaced e from start to end, both included. linspace and the power

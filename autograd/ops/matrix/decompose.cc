@@ -304,9 +304,6 @@ std::tuple<Tensor&, Tensor&, Tensor&> svd_out(Tensor& U, Tensor& S, Tensor& V, c
                                               bool some, bool compute_uv) {
   return three_out("svd_out", U, S, V, self, [&] { return svd(self, some, compute_uv); });
 }
-std::tuple<Tensor, Tensor, Tensor> Tensor::svd(bool some, bool compute_uv) const {
-  return ramet::svd(*this, some, compute_uv);
-}
 
 // ---- eigenvalues --------------------------------------------------------------------------------
 

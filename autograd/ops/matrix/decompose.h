@@ -18,7 +18,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/matrix/decompose.inc"
 
 /// U, S, Vh with A = U diag(S) Vh. S is [*, k] with k = min(m, n), largest first. With
@@ -36,10 +35,6 @@ RAMET_API std::tuple<Tensor, Tensor, Tensor> linalg_svd(
 RAMET_API std::tuple<Tensor&, Tensor&, Tensor&> linalg_svd_out(
     Tensor& U, Tensor& S, Tensor& Vh, const Tensor& A, bool full_matrices = true,
     std::optional<std::string_view> driver = std::nullopt);
-/// The older form: U, S, V (not its transpose), reduced with `some`. Without `compute_uv`, U and V
-/// are zeros.
-RAMET_API std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& self, bool some = true,
-                                                 bool compute_uv = true);
 RAMET_API std::tuple<Tensor&, Tensor&, Tensor&> svd_out(Tensor& U, Tensor& S, Tensor& V,
                                                         const Tensor& self, bool some = true,
                                                         bool compute_uv = true);

@@ -5,7 +5,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/matrix/diagonals.inc"
 
 }  // namespace ramet

@@ -8,7 +8,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/matrix/distance.inc"
 
 /// The distances of the rows of x1 [..., P, M] and of x2 [..., R, M] by the p-norm: [..., P, R];

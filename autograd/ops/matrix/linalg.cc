@@ -235,7 +235,6 @@ std::tuple<Tensor, Tensor> linalg_slogdet(const Tensor& A) {
                          })};
 }
 std::tuple<Tensor, Tensor> slogdet(const Tensor& self) { return linalg_slogdet(self); }
-std::tuple<Tensor, Tensor> Tensor::slogdet() const { return linalg_slogdet(*this); }
 
 Tensor logdet(const Tensor& self) {
   refuse_capture("logdet");

@@ -14,7 +14,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/matrix/linalg.inc"
 
 namespace linalg {

@@ -9,7 +9,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/matrix/matmul.inc"
 
 // Out forms that compute in the memory of `out` where they can.

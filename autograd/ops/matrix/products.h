@@ -8,7 +8,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/matrix/products.inc"
 
 /// Einstein's sums: in "ij,jk->ik" a letter names a dimension of an operand. A letter that the

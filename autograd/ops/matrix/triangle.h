@@ -6,7 +6,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/matrix/triangle.inc"
 
 /// [2, n]: rows and columns of the elements that triu keeps of a row x col matrix, row by row.

@@ -7,11 +7,8 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
-#define RAMET_ACTIVATION(name, Row, params, args) \
-  RAMET_MAKE_FUNCTION(Tensor, name, params)       \
-  RAMET_MAKE_OUT(name, params, args, )
-#define RAMET_DERIVATIVE(name, Row, params, args) RAMET_MAKE_FUNCTION(Tensor, name, params)
+#define RAMET_ACTIVATION(name, Row, params, args) RAMET_FUNCTION(name, params, args, RAMET_OWN_OUT)
+#define RAMET_DERIVATIVE(name, Row, params, args) RAMET_FUNCTION(name, params, args)
 #include "autograd/ops/pointwise/activation.inc"
 #undef RAMET_ACTIVATION
 #undef RAMET_DERIVATIVE

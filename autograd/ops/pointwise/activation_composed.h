@@ -8,7 +8,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/pointwise/activation_composed.inc"
 
 }  // namespace ramet

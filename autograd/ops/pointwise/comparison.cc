@@ -76,8 +76,7 @@ Tensor bits(const char* op, const PointwiseKernel& k, const Tensor& a, const Oth
   }                                                                    \
   Tensor& Tensor::name##_(const Other& o) const {                      \
     return truth_in_place(#name "_", RAMET_POINTWISE(name), *this, o); \
-  }                                                                    \
-  Tensor Tensor::name(const Other& o) const { return ramet::name(*this, o); }
+  }
 #define RAMET_LOGIC(name, Row) RAMET_TRUTH_OF(name, Tensor)
 #define RAMET_COMPARE(name, Row) RAMET_TRUTH_OF(name, Tensor) RAMET_TRUTH_OF(name, Scalar)
 RAMET_COMPARE_FUNCTIONS(RAMET_COMPARE)
@@ -90,16 +89,11 @@ RAMET_LOGIC_FUNCTIONS(RAMET_LOGIC)
   Tensor& name##_out(Tensor& out, const Left& a, const Right& b) {                                 \
     return computed_out(#name "_out", out, false, OutType::kCastable, [&] { return name(a, b); }); \
   }
-#define RAMET_BITS_WITH(name, Other)                                                  \
-  Tensor name(const Tensor& a, const Other& b) {                                      \
-    return bits(#name, RAMET_POINTWISE(name), a, b);                                  \
-  }                                                                                   \
-  RAMET_BITS_OF(name, Tensor, Other)                                                  \
-  Tensor Tensor::name(const Other& o) const { return ramet::name(*this, o); }         \
-  Tensor& Tensor::name##_(const Other& o) const {                                     \
-    return computed_in_place(#name "_", *this,                                        \
-                             [&](const Tensor& old) { return ramet::name(old, o); }); \
-  }
+#define RAMET_BITS_WITH(name, Other)                 \
+  Tensor name(const Tensor& a, const Other& b) {     \
+    return bits(#name, RAMET_POINTWISE(name), a, b); \
+  }                                                  \
+  RAMET_BITS_OF(name, Tensor, Other)
 #define RAMET_BITS(name, Row)                                                            \
   RAMET_BITS_WITH(name, Tensor)                                                          \
   RAMET_BITS_WITH(name, Scalar)                                                          \
@@ -110,9 +104,8 @@ RAMET_BITS_FUNCTIONS(RAMET_BITS)
 #undef RAMET_BITS_WITH
 #undef RAMET_BITS_OF
 
-#define RAMET_TEST(name, Row)                                                     \
-  Tensor name(const Tensor& a) { return truth(#name, RAMET_POINTWISE(name), a); } \
-  Tensor Tensor::name() const { return ramet::name(*this); }
+#define RAMET_TEST(name, Row) \
+  Tensor name(const Tensor& a) { return truth(#name, RAMET_POINTWISE(name), a); }
 RAMET_TEST_FUNCTIONS(RAMET_TEST)
 #undef RAMET_TEST
 
@@ -125,7 +118,6 @@ Tensor bitwise_not(const Tensor& a) {
   pointwise_into(RAMET_POINTWISE(bitwise_not), out, kLong, a);
   return out;
 }
-Tensor Tensor::bitwise_not() const { return ramet::bitwise_not(*this); }
 Tensor& Tensor::bitwise_not_() const { return copy_(ramet::bitwise_not(*this)); }
 Tensor& bitwise_not_out(Tensor& out, const Tensor& a) {
   return computed_out("bitwise_not_out", out, false, OutType::kCastable,
@@ -150,7 +142,6 @@ bool equal(const Tensor& a, const Tensor& b) {
   capture::refuse("equal", "the host reads the answer");
   return a.numel() == 0 || eq(a, b).all().item<bool>();
 }
-bool Tensor::equal(const Tensor& o) const { return ramet::equal(*this, o); }
 
 Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
   common_device("isclose", a, b);
@@ -171,15 +162,12 @@ Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool 
                allowed = y.mul(rtol).abs().add(rounded(atol, y.scalar_type()));
   return close.logical_or_(logical_and(isfinite(error), le(error, allowed)));
 }
-Tensor Tensor::isclose(const Tensor& o, double rtol, double atol, bool equal_nan) const {
-  return ramet::isclose(*this, o, rtol, atol, equal_nan);
-}
 bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
   capture::refuse("allclose", "the host reads the answer");
   return isclose(a, b, rtol, atol, equal_nan).all().item<bool>();
 }
-bool Tensor::allclose(const Tensor& o, double rtol, double atol, bool equal_nan) const {
-  return ramet::allclose(*this, o, rtol, atol, equal_nan);
-}
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/pointwise/comparison.inc"
 
 }  // namespace ramet

@@ -5,7 +5,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/pointwise/pair.inc"
 
 }  // namespace ramet

@@ -5,10 +5,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/pointwise/power.inc"
-
-// An out form with a kernel that writes into `out`.
-RAMET_API Tensor& pow_out(Tensor& out, const Tensor& self, const Tensor& exponent);
 
 }  // namespace ramet

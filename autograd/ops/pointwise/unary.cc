@@ -165,20 +165,19 @@ template <Integers kind> inline Tensor& into(const Rule& r, Tensor& out, const T
 
 }  // namespace
 
-#define RAMET_METHOD_ALONE(name, Row)                                             \
+#define RAMET_DEFINE_METHOD(name, Row)                                            \
   Tensor name(const Tensor& x) { return fresh<rows::Row::kIntegers>(k##Row, x); } \
   Tensor& name##_out(Tensor& out, const Tensor& x) {                              \
     return into<rows::Row::kIntegers>(k##Row, out, x);                            \
   }                                                                               \
-  Tensor Tensor::name() const { return ramet::name(*this); }                      \
   Tensor& Tensor::name##_() const { return in_place<rows::Row::kIntegers>(k##Row, *this); }
-#define RAMET_FUNCTION(name, Row) \
-  RAMET_METHOD_ALONE(name, Row)   \
+#define RAMET_DEFINE_FUNCTION(name, Row) \
+  RAMET_DEFINE_METHOD(name, Row)         \
   Tensor& name##_(Tensor& x) { return in_place<rows::Row::kIntegers>(k##Row, x); }
-RAMET_UNARY_FUNCTIONS(RAMET_FUNCTION)
-RAMET_UNARY_METHODS(RAMET_METHOD_ALONE)
-#undef RAMET_FUNCTION
-#undef RAMET_METHOD_ALONE
+RAMET_UNARY_FUNCTIONS(RAMET_DEFINE_FUNCTION)
+RAMET_UNARY_METHODS(RAMET_DEFINE_METHOD)
+#undef RAMET_DEFINE_FUNCTION
+#undef RAMET_DEFINE_METHOD
 
 // ---- polygamma: a row with a number -------------------------------------------------------------
 
@@ -299,11 +298,6 @@ std::tuple<Tensor, Tensor> frexp(const Tensor& x) {
                       [back](const Node&, const Tensor& g) { return ldexp(g, back); });
   return {mantissa, exponent};
 }
-std::tuple<Tensor, Tensor> Tensor::frexp() const { return ramet::frexp(*this); }
-std::tuple<Tensor&, Tensor&> frexp_out(Tensor& mantissa, Tensor& exponent, const Tensor& x) {
-  return two_out(
-      "frexp_out", mantissa, exponent, x, [&] { return frexp(x); }, kInt);
-}
 
 // ---- compositions: two operations, one rounding; 16-bit types are not rounded between them ------
 
@@ -324,16 +318,6 @@ Tensor& Tensor::tan_() const {
   check_output("tan_", *this, sizes(), is_floating(scalar_type()) ? scalar_type() : kFloat);
   return copy_(ramet::tan(recording(*this) ? clone() : *this));  // its derivative reads the input
 }
-#define RAMET_COMPOSED(name, Row)                                            \
-  Tensor Tensor::name() const { return ramet::name(*this); }                 \
-  Tensor& name##_(Tensor& x) { return x.name##_(); }                         \
-  Tensor& name##_out(Tensor& out, const Tensor& x) {                         \
-    check_defined(#name "_out", x);                                          \
-    return computed_out(#name "_out", out, recording(x), OutType::kCastable, \
-                        [&] { return name(x); });                            \
-  }
-RAMET_UNARY_COMPOSED(RAMET_COMPOSED)
-#undef RAMET_COMPOSED
 
 Tensor mvlgamma(const Tensor& x, int64_t p) {
   check_defined("mvlgamma", x);

@@ -214,10 +214,6 @@ Tensor& maximum_out(Tensor& out, const Tensor& a, const Tensor& b) {
 Tensor& minimum_out(Tensor& out, const Tensor& a, const Tensor& b) {
   return either_out("minimum_out", RAMET_POINTWISE(minimum), out, a, b);
 }
-Tensor max(const Tensor& a, const Tensor& b) { return maximum(a, b); }
-Tensor min(const Tensor& a, const Tensor& b) { return minimum(a, b); }
-Tensor& max_out(Tensor& out, const Tensor& a, const Tensor& b) { return maximum_out(out, a, b); }
-Tensor& min_out(Tensor& out, const Tensor& a, const Tensor& b) { return minimum_out(out, a, b); }
 
 Tensor clamp_min(const Tensor& x, const Tensor& low) { return maximum(x, low); }
 Tensor clamp_max(const Tensor& x, const Tensor& high) { return minimum(x, high); }
@@ -237,30 +233,6 @@ Tensor clamp(const Tensor& x, const std::optional<Tensor>& low, const std::optio
   return record("ClampBackward0", {x, a, b}, std::move(out),
                 gradients_together<rows::ClampTensor>(x, a, b));
 }
-
-// ---- clip: another name of clamp ----------------------------------------------------------------
-
-#define RAMET_CLIP(Bound)                                                                          \
-  Tensor clip(const Tensor& x, const std::optional<Bound>& low,                                    \
-              const std::optional<Bound>& high) {                                                  \
-    return clamp(x, low, high);                                                                    \
-  }                                                                                                \
-  Tensor& clip_(Tensor& x, const std::optional<Bound>& low, const std::optional<Bound>& high) {    \
-    return x.clamp_(low, high);                                                                    \
-  }                                                                                                \
-  Tensor& clip_out(Tensor& out, const Tensor& x, const std::optional<Bound>& low,                  \
-                   const std::optional<Bound>& high) {                                             \
-    return clamp_out(out, x, low, high);                                                           \
-  }                                                                                                \
-  Tensor Tensor::clip(const std::optional<Bound>& low, const std::optional<Bound>& high) const {   \
-    return clamp(low, high);                                                                       \
-  }                                                                                                \
-  Tensor& Tensor::clip_(const std::optional<Bound>& low, const std::optional<Bound>& high) const { \
-    return clamp_(low, high);                                                                      \
-  }
-RAMET_CLIP(Scalar)
-RAMET_CLIP(Tensor)
-#undef RAMET_CLIP
 
 #include "autograd/forms/definitions.inc"
 #include "autograd/ops/pointwise/where.inc"

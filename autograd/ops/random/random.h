@@ -10,7 +10,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/random/random.inc"
 
 /// A tensor of normal numbers with the given mean and standard deviation. std >= 0.

@@ -7,7 +7,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/reduce/extremum.inc"
 
 }  // namespace ramet

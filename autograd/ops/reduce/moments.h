@@ -8,7 +8,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/reduce/moments.inc"
 
 /// (var, mean) and (std, mean) from one pass over the elements.

@@ -10,7 +10,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/reduce/reduce.inc"
 
 }  // namespace ramet

@@ -74,9 +74,6 @@ std::tuple<Tensor&, Tensor&> aminmax_out(Tensor& min, Tensor& max, const Tensor&
   deliver(op, max, high, OutType::kSame);
   return {min, max};
 }
-std::tuple<Tensor, Tensor> Tensor::aminmax(std::optional<int64_t> dim, bool keepdim) const {
-  return ramet::aminmax(*this, dim, keepdim);
-}
 
 // ---- quantiles ----------------------------------------------------------------------------------
 

@@ -9,13 +9,8 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/reduce/statistics.inc"
 
-/// (amin, amax) along `dim`, or over all elements.
-RAMET_API std::tuple<Tensor, Tensor> aminmax(const Tensor& self,
-                                             std::optional<int64_t> dim = std::nullopt,
-                                             bool keepdim = false);
 /// Writes into results that have self's dtype.
 RAMET_API std::tuple<Tensor&, Tensor&> aminmax_out(Tensor& min, Tensor& max, const Tensor& self,
                                                    std::optional<int64_t> dim = std::nullopt,

@@ -22,7 +22,6 @@ RAMET_API std::vector<Tensor> atleast_1d(TensorList tensors);
 RAMET_API std::vector<Tensor> atleast_2d(TensorList tensors);
 RAMET_API std::vector<Tensor> atleast_3d(TensorList tensors);
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/shape/cat.inc"
 
 }  // namespace ramet

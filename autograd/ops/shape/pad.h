@@ -11,7 +11,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/shape/pad.inc"
 
 /// self surrounded by constants; `pad` for any number of dimensions. An Error where more is cut off

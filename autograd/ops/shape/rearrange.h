@@ -7,7 +7,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/shape/rearrange.inc"
 
 /// Each index i repeats[i] times, for a vector of integers, in repeats' dtype.

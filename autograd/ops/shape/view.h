@@ -7,7 +7,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/shape/view.inc"
 
 /// Repeats dimensions of extent 1 without copying; -1 keeps an extent; new dimensions come first.

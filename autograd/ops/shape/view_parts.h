@@ -4,7 +4,6 @@
 
 namespace ramet {
 
-#include "autograd/forms/functions.inc"
 #include "autograd/ops/shape/view_parts.inc"
 
 namespace autograd {

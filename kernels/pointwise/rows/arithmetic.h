@@ -183,19 +183,19 @@ struct ScaledProduct : Binary {
   static constexpr kernels::PointwiseTypes kTypes = kernels::kOnFloating;
   RAMET_FORMULA value(V a, V b, V s) { return a * (b * s); }
 };
-/// a & b
+/// a & b, of integers and bool.
 struct BitwiseAnd : Bits {
   RAMET_FORMULA value(V a, V b) { return a & b; }
 };
-/// a | b
+/// a | b, of integers and bool.
 struct BitwiseOr : Bits {
   RAMET_FORMULA value(V a, V b) { return a | b; }
 };
-/// a ^ b
+/// a ^ b, of integers and bool.
 struct BitwiseXor : Bits {
   RAMET_FORMULA value(V a, V b) { return a ^ b; }
 };
-/// ~x
+/// ~x, of integers and bool.
 struct BitwiseNot : kernels::Row {
   static constexpr kernels::PointwiseTypes kTypes = kernels::kOnInteger;
   RAMET_FORMULA value(V x) { return ~x; }

@@ -35,7 +35,7 @@ struct Gt : Comparison {
 struct Ge : Comparison {
   RAMET_FORMULA value(V a, V b) { return le(b, a); }
 };
-/// Neither is 0.
+/// Neither is 0: anything but zero is true.
 struct LogicalAnd : Comparison {
   RAMET_FORMULA value(V a, V b) { return both(ne(a, cst<V>(0)), ne(b, cst<V>(0))); }
 };

@@ -1,4 +1,5 @@
-// Rows of functions of two tensors (kernels/pointwise/row.h).
+// Rows of functions of two tensors (kernels/pointwise/row.h). Contracts call the operands self and
+// other, as the functions do; formulas call them a and b.
 #pragma once
 #include "kernels/pointwise/rows/choice.h"
 
@@ -18,7 +19,8 @@ struct OfTwoNumbers : OfTwo {
   static constexpr Integers kIntegers = Integers::kRefused;
 };
 
-/// The angle of the point (b, a), in [-pi, pi]. The derivative at the origin is 0.
+/// The angle of the point (other, self), in [-pi, pi]. At the origin the derivative is 0. Integers
+/// give the default floating type.
 struct Atan2 : OfTwo {
   RAMET_FORMULA value(V a, V b) { return vatan2(a, b); }
   RAMET_GRADIENT gradient_a(const T& g, const T& a, const T& b) {
@@ -28,7 +30,7 @@ struct Atan2 : OfTwo {
   }
   RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) { return gradient_a(neg(g), b, a); }
 };
-/// sqrt(a^2 + b^2), without intermediate overflow.
+/// sqrt(self^2 + other^2), without overflow on the way. Not for integers.
 struct Hypot : OfTwoNumbers {
   RAMET_FORMULA value(V a, V b) { return vhypot(a, b); }
   RAMET_GRADIENT gradient_a(const T& g, const T& a, const T& b) {
@@ -36,7 +38,8 @@ struct Hypot : OfTwoNumbers {
   }
   RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) { return gradient_a(g, b, a); }
 };
-/// |a| with the sign of b, also of a zero or NaN.
+/// self| with the sign of `other`, also where `other` is a zero or NaN. Integers give the default
+/// floating type.
 struct Copysign : OfTwo {
   RAMET_FORMULA value(V a, V b) { return vcopysign(a, b); }
   RAMET_GRADIENT gradient_a(const T& g, const T& a, const T& b) {
@@ -44,7 +47,7 @@ struct Copysign : OfTwo {
   }
   RAMET_GRADIENT gradient_b(const T& g, const T&, const T&) { return zeros_like(g); }
 };
-/// log(e^a + e^b), without intermediate overflow.
+/// log(e^self + e^other), without overflow on the way. Not for integers.
 struct Logaddexp : OfTwoNumbers {
   RAMET_FORMULA value(V a, V b) {
     const V smaller = vexp(cst<V>(0) - vabs(a - b));
@@ -55,7 +58,7 @@ struct Logaddexp : OfTwoNumbers {
   }
   RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) { return gradient_a(g, b, a); }
 };
-/// The same for base 2.
+/// The same to base 2.
 struct Logaddexp2 : OfTwoNumbers {
   RAMET_FORMULA value(V a, V b) {
     const V smaller = vexp2(cst<V>(0) - vabs(a - b));
@@ -67,8 +70,8 @@ struct Logaddexp2 : OfTwoNumbers {
   RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) { return gradient_a(g, b, a); }
 };
 
-/// a log b; 0 where a is 0, for any b except NaN. There the derivatives are also 0 if b is not
-/// above 0: no infinity is multiplied.
+/// self log(other); where self is 0 it is 0, unless `other` is a NaN. Integers give the default
+/// floating type.
 struct Xlogy : OfTwo {
   RAMET_FORMULA value(V a, V b) {
     return pick(ne(b, b), b, pick(eq(a, cst<V>(0)), cst<V>(0), a * vlog(b)));
@@ -89,7 +92,8 @@ struct Xlogy : OfTwo {
     return where(at, 1, b.to(g.scalar_type()));
   }
 };
-/// 0 where a < 0, 1 where a > 0, b where a is 0; 0 for NaN.
+/// 0 where self is below 0, 1 where it is above, `values` where it is 0; 0 for a NaN. `values` has
+/// a gradient where self is 0.
 struct Heaviside : kernels::Row {
   static constexpr int kOperands = 2;
   RAMET_FORMULA value(V a, V b) {
@@ -99,7 +103,8 @@ struct Heaviside : kernels::Row {
   RAMET_GRADIENT gradient_a(const T& g, const T&, const T&) { return zeros_like(g); }
   RAMET_GRADIENT gradient_b(const T& g, const T& a, const T&) { return where(eq(a, 0), g, 0); }
 };
-/// a 2^b (simd/special.h).
+/// self 2^other, exact where `other` is whole; nothing overflows on the way. Integers give the
+/// default floating type.
 struct Ldexp : OfTwo {
   RAMET_FORMULA value(V a, V b) { return vldexp(a, b); }
   static constexpr int kReads[] = {kB, kA | kB};
@@ -115,27 +120,29 @@ struct OfTwoWhole : kernels::Row {
   static constexpr kernels::PointwiseTypes kTypes = kernels::kOnInteger;
   static constexpr Integers kIntegers = Integers::kNumbers;
 };
-/// The largest number that divides both (simd/special.h).
+/// The greatest common divisor; 0 for two zeros. It is not negative, except that |least int64|
+/// wraps around (and likewise for other integers). Integers, not bool.
 struct Gcd : OfTwoWhole {
   RAMET_FORMULA value(V a, V b) { return vgcd(a, b); }
 };
-/// The smallest that both divide.
+/// The least common multiple above 0; 0 where one of them is 0. It wraps around.
 struct Lcm : OfTwoWhole {
   RAMET_FORMULA value(V a, V b) { return vlcm(a, b); }
 };
-/// a 2^b, wrapped: 0 for a negative b too, as LibTorch.
+/// self 2^other, which wraps around; 0 where `other` is negative or at least the number of bits.
+/// Integers, not bool.
 struct LeftShift : OfTwoWhole {
   RAMET_FORMULA value(V a, V b) {
     return b < 0 || b > 63 ? 0 : static_cast<V>(static_cast<uint64_t>(a) << b);
   }
 };
-/// a 2^-b, rounded down. A negative b leaves only the sign, as in LibTorch.
+/// self 2^-other, rounded down. Where `other` is negative or at least the number of bits, it is 0,
+/// or -1 for a negative self.
 struct RightShift : OfTwoWhole {
   RAMET_FORMULA value(V a, V b) { return a >> (b < 0 || b > 63 ? 63 : b); }
 };
 
-/// The larger of two; of a number and a NaN the number. The chosen one gets the gradient; of equal
-/// ones each gets half.
+/// The larger of two; where one is a NaN, the other. Equal ones share the gradient.
 struct Fmax : Extremum {
   RAMET_FORMULA value(V a, V b) { return pick(ne(b, b), a, pick(ne(a, a), b, max(a, b))); }
   template <class T, class Needs>
@@ -150,7 +157,7 @@ struct Fmax : Extremum {
             needs(1) ? share(g, takes_a, equal) : T()};
   }
 };
-/// The smaller of two, likewise.
+/// The smaller of two; otherwise as fmax().
 struct Fmin : Fmax {
   RAMET_FORMULA value(V a, V b) { return pick(ne(b, b), a, pick(ne(a, a), b, min(a, b))); }
   template <class T, class Needs>

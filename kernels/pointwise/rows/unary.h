@@ -6,13 +6,13 @@ namespace RAMET_ROWS {
 
 using kernels::Integers, kernels::Saves;
 
-/// -x
+/// -x; not of bool.
 struct Neg : kernels::Row {
   static constexpr Integers kIntegers = Integers::kNumbers;
   RAMET_FORMULA value(V x) { return vmul(x, cst<V>(-1)); }
   RAMET_GRADIENT gradient(const T& g, const T&, const T&) { return neg(g); }
 };
-/// |x|; the derivative at 0 is 0.
+/// |x|; not of bool. The derivative at 0 is 0.
 struct Abs : kernels::Row {
   static constexpr Integers kIntegers = Integers::kNumbers;
   static constexpr Saves kSaves = Saves::kInput;
@@ -188,31 +188,31 @@ struct Polygamma : kernels::Function {
     return mul(g, polygamma(n + (n < INT64_MAX), x));
   }
 };
-/// max(0, x); a NaN stays. The derivative at 0 is 0.
+/// max(0, x); not of bool. A NaN stays. The derivative at 0 is 0.
 struct Relu : kernels::Row {
   static constexpr Integers kIntegers = Integers::kNumbers;
   static constexpr Saves kSaves = Saves::kOutput;
   RAMET_FORMULA value(V x) { return max(cst<V>(0), x); }
   RAMET_GRADIENT gradient(const T& g, const T&, const T& y) { return threshold_backward(g, y, 0); }
 };
-/// The largest whole number that is not above x.
+/// The largest whole number that is not above x. Integers stay as they are; not of bool.
 struct Floor : kernels::Rounding {
   RAMET_FORMULA value(V x) { return vfloor(x); }
 };
-/// The smallest whole number that is not below x.
+/// The smallest whole number that is not below x. Integers stay as they are; not of bool.
 struct Ceil : kernels::Rounding {
   RAMET_FORMULA value(V x) { return vceil(x); }
 };
-/// The nearest whole number, of two the even one.
+/// The nearest whole number, of two the even one. Integers stay as they are; not of bool.
 struct Round : kernels::Rounding {
   RAMET_FORMULA value(V x) { return vround(x); }
 };
-/// The nearest whole number in the direction of 0.
+/// The nearest whole number in the direction of 0. Integers stay as they are; not of bool.
 struct Trunc : kernels::Rounding {
   RAMET_FORMULA value(V x) { return vtrunc(x); }
 };
 
-/// x - trunc(x), with the sign of x.
+/// x - trunc(x), with the sign of x; not of integers.
 struct Frac : kernels::Row {
   static constexpr kernels::PointwiseTypes kTypes = kernels::kOnFloating;
   static constexpr Integers kIntegers = Integers::kRefused;

@@ -247,12 +247,12 @@ struct Edge {
 /// Collects a leaf's gradient. `where`, if set, receives the first contribution; later ones are
 /// added to it.
 struct RAMET_API AccumulateGrad final : Node {
-  Tensor grad, where;              // collected so far; see above
-  std::mutex mutex;                // several backwards may end in one leaf
-  uint64_t copies = 0;             // gradients that had to be copied into `where`: tests count them
-  LeafBucket* reduce = nullptr;    // set_reduce_bucket()
-  uint8_t mark = 0;                // what the code that reduces `grad` over processes knows of it;
-                                   // mutable_grad(), through which callers set it, makes it 0
+  Tensor grad, where;            // collected so far; see above
+  std::mutex mutex;              // several backwards may end in one leaf
+  uint64_t copies = 0;           // gradients that had to be copied into `where`: tests count them
+  LeafBucket* reduce = nullptr;  // set_reduce_bucket()
+  uint8_t mark = 0;              // what the code that reduces `grad` over processes knows of it;
+                                 // mutable_grad(), through which callers set it, makes it 0
   static constexpr uint8_t kZeroed = 255;  // the mark of zero_grad()
   uint16_t sums_under_way = 0;  // of backwards that order them at their ends; under `mutex`
 

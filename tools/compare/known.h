@@ -285,8 +285,8 @@ constexpr Known kKnownResults[] = {
     {.name = "0 ** x",
      .cases = "pow float_power",
      .shows = "gradient of",
-     .reason = "its derivative is 0 for x > 0; LibTorch's is NaN for false ** x and to second "
-               "order"},
+     .reason = "its derivative is 0 for x > 0, and 0 ** 1 and 0 ** 0 are a line and a constant; "
+               "LibTorch's is NaN for false ** x and to second order"},
     {.name = "products in float16",
      .cases = "prod",
      .shows = "nan",

@@ -1,8 +1,8 @@
 """Archives of objects (ar's format): many as one.
 
-ar itself can add an archive to another (`addlib`), but then members of one name, of which there are many (every kernel comes three
-times), cannot be told apart, neither by a debugger's reader nor by whoever takes the archive to pieces. So each member is named
-after the library that it comes from.
+ar itself can add an archive to another (`addlib`). But then members of one name cannot be told apart, in a debugger or when the
+archive is extracted. There are many: every kernel comes three times. So each member is named after the library that it comes
+from.
 """
 
 import os
@@ -61,7 +61,7 @@ def joined(archives):
         for name, body in members(path):
             name = prefix + name.replace(".pic.o", ".o")
             seen[name] = seen.get(name, 0) + 1
-            if seen[name] > 1:  # one stem in two rooms
+            if seen[name] > 1:  # one stem in two folders
                 name = "%s_%d.o" % (name[:-len(".o")], seen[name])
             objects.append((name, body))
     return objects

@@ -1,4 +1,4 @@
-"""What the rows of tools/sdk/BUILD look for on the machine of whoever links a component, and what is inside the libraries."""
+"""What the rows of tools/sdk/BUILD look for on the machine that links a component, and what is inside the libraries."""
 
 # name in BUILD: (lines of CMake, target that is linked, pkg-config's words)
 FINDS = {

@@ -249,7 +249,7 @@ def uninstall(prefix, but=()):
     for folder in sorted(folders, key=lambda p: -len(p.parts)):
         try:
             (prefix / folder).rmdir()
-        except OSError:  # something of somebody else's is in it, or it is gone
+        except OSError:  # a file of another program is in it, or it is gone
             pass
     return removed
 

@@ -103,11 +103,12 @@ class ProcessGroupNCCL : public ProcessGroup {
   c10::intrusive_ptr<Options> options_;
 };
 
-/// There is no MPI here: its ranks are those of env:// (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT
-/// from the environment), or whatever OpenMPI's mpirun, srun or another mpiexec has numbered
-/// (OMPI_COMM_WORLD_RANK, SLURM_PROCID, PMI_RANK; the last needs MASTER_PORT, and over several
-/// hosts MASTER_ADDR), and they talk over Gloo. A process that nobody has numbered is the only one.
-/// The end of the process waits for the others', as MPI_Finalize does, for the group's timeout.
+/// There is no MPI here: the ranks communicate over Gloo. They are those of env:// (RANK,
+/// WORLD_SIZE, MASTER_ADDR, MASTER_PORT from the environment). Or they are those that OpenMPI's
+/// mpirun, srun or another mpiexec has numbered (OMPI_COMM_WORLD_RANK, SLURM_PROCID, PMI_RANK). The
+/// last needs MASTER_PORT, and over several hosts MASTER_ADDR. A process without a number is the
+/// only one. The end of the process waits for the others', as MPI_Finalize does, for the group's
+/// timeout.
 class ProcessGroupMPI : public ProcessGroup {
  public:
   /// Of all ranks, or of these: all ranks call it with the same list, and get null where they are

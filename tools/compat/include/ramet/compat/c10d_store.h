@@ -135,7 +135,7 @@ class Store : public torch::CustomClassHolder {
         store.erase(item_of(key, next));
         return detail::bytes_of(*value);
       }
-      if (value || find(taken_of(key), kNoTimeout) != taken) continue;  // somebody took it
+      if (value || find(taken_of(key), kNoTimeout) != taken) continue;  // another process took it
       if (block) too_late("queuePop", {key}, getTimeout());
       throw c10::DistQueueEmptyError("[queuePop] the queue is empty: " + key);
     }
@@ -248,7 +248,7 @@ class PrefixStore : public Store {
 };
 
 namespace detail {
-/// LibTorch's stores do not number who comes, Ramet's do: a number that nobody else has.
+/// Ramet's stores number their clients, LibTorch's do not. This client has a number of its own.
 inline ::ramet::distributed::StoreClient unnumbered() {
   constexpr int kMany = 1 << 30;
   std::random_device random;
@@ -273,7 +273,7 @@ struct TCPStoreOptions {
 };
 
 /// The process with isServer serves it, as long as a handle of it is there. Errors: the port is
-/// taken, nobody serves it until the timeout, not all workers come (the server waits for them).
+/// taken, no process serves it until the timeout, not all workers come (the server waits for them).
 class TCPStore : public Store {
  public:
   explicit TCPStore(std::string host, const TCPStoreOptions& opts = {})
@@ -320,7 +320,7 @@ class TCPStore : public Store {
     o.waitWorkers = wait_workers;
     return o;
   }
-  // Null: somebody else serves it.
+  // Null: another process serves it.
   static Server connected(const TCPStoreOptions& opts) {
     RAMET_CHECK(!opts.masterListenFd, "TCPStore",
                 "masterListenFd: got a socket, expected none: Ramet opens its own");

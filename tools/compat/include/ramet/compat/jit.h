@@ -1,5 +1,5 @@
-// torch/script.h may be included; what it is for, programs that Python has written, Ramet cannot
-// run. Whoever uses one of these names is told so where it does, at compile time.
+// torch/script.h may be included. Ramet cannot run the programs that it is for, which Python wrote.
+// A use of one of these names is an error that says so, at compile time.
 #pragma once
 
 #include <type_traits>

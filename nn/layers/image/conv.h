@@ -15,7 +15,7 @@ template <size_t D>
 using conv_padding_t = std::variant<ExpandingArray<D>, enumtype::kValid, enumtype::kSame>;
 }  // namespace detail
 
-template <size_t D> struct ConvOptions {
+template <size_t D> struct RAMET_API ConvOptions {
   using padding_mode_t = detail::conv_padding_mode_t;
   /// Numbers, kSame or kValid.
   using padding_t = detail::conv_padding_t<D>;

@@ -8,7 +8,7 @@
 
 namespace ramet::nn {
 
-template <size_t D> struct ConvTransposeOptions {
+template <size_t D> struct RAMET_API ConvTransposeOptions {
   using padding_mode_t = detail::conv_padding_mode_t;
   ConvTransposeOptions(int64_t in_channels, int64_t out_channels, ExpandingArray<D> kernel_size)
       : in_channels_(in_channels),

@@ -11,7 +11,7 @@ namespace ramet::nn {
 
 // autograd/ops/shape/pad.h says what the numbers are.
 #define RAMET_PAD_OPTIONS(Kind)                                         \
-  template <size_t D> struct Kind##Options {                            \
+  template <size_t D> struct RAMET_API Kind##Options {                  \
     Kind##Options(ExpandingArray<D * 2> padding) : padding_(padding) {} \
     RAMET_ARG(ExpandingArray<D * 2>, padding);                          \
   };
@@ -23,7 +23,7 @@ RAMET_PAD_OPTIONS(ZeroPad)
 #undef RAMET_PAD_OPTIONS
 /// `padding`: {left, right, top, bottom, front, back}, of which negative ones cut off, or one
 /// number for all; `value` is put there.
-template <size_t D> struct ConstantPadOptions {
+template <size_t D> struct RAMET_API ConstantPadOptions {
   ConstantPadOptions(ExpandingArray<D * 2> padding, double value)
       : padding_(padding), value_(value) {}
   RAMET_ARG(ExpandingArray<D * 2>, padding);

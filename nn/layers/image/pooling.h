@@ -8,7 +8,7 @@
 namespace ramet::nn {
 
 /// The options of MaxPool1d, MaxPool2d and MaxPool3d.
-template <size_t D> struct MaxPoolOptions {
+template <size_t D> struct RAMET_API MaxPoolOptions {
   MaxPoolOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}
   RAMET_ARG(ExpandingArray<D>, kernel_size);
   RAMET_ARG(ExpandingArray<D>, stride);  // as the kernel, if not given
@@ -21,7 +21,7 @@ using MaxPool2dOptions = MaxPoolOptions<2>;
 using MaxPool3dOptions = MaxPoolOptions<3>;
 
 /// The options of AvgPool1d, AvgPool2d and AvgPool3d.
-template <size_t D> struct AvgPoolOptions {
+template <size_t D> struct RAMET_API AvgPoolOptions {
   AvgPoolOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}
   RAMET_ARG(ExpandingArray<D>, kernel_size);
   RAMET_ARG(ExpandingArray<D>, stride);  // as the kernel, if not given
@@ -36,7 +36,7 @@ using AvgPool3dOptions = AvgPoolOptions<3>;
 
 /// The options of AdaptiveAvgPool1d, AdaptiveAvgPool2d and AdaptiveAvgPool3d: an extent of nullopt
 /// is the input's.
-template <class output_size_t> struct AdaptiveAvgPoolOptions {
+template <class output_size_t> struct RAMET_API AdaptiveAvgPoolOptions {
   AdaptiveAvgPoolOptions(output_size_t output_size) : output_size_(output_size) {}
   RAMET_ARG(output_size_t, output_size);
 };
@@ -46,7 +46,7 @@ using AdaptiveAvgPool3dOptions = AdaptiveAvgPoolOptions<ExpandingArrayWithOption
 
 /// The options of AdaptiveMaxPool1d, AdaptiveMaxPool2d and AdaptiveMaxPool3d: an extent of nullopt
 /// is the input's.
-template <class output_size_t> struct AdaptiveMaxPoolOptions {
+template <class output_size_t> struct RAMET_API AdaptiveMaxPoolOptions {
   AdaptiveMaxPoolOptions(output_size_t output_size) : output_size_(output_size) {}
   RAMET_ARG(output_size_t, output_size);
 };

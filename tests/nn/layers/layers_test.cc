@@ -60,7 +60,8 @@ TEST(Layers, Conv2d) {
 // Norms below 1 and above.
 TEST(Layers, Normalize) {
   const Tensor unit = F::normalize(image());
-  expect_values(unit, {0.317318494657109, 0.411122663963556, 0.497767412879467, 0.575952095787885});
+  expect_first_values(unit,
+                      {0.317318494657109, 0.411122663963556, 0.497767412879467, 0.575952095787885});
   expect_values(F::normalize(image() * 1e-3), values(unit));
   expect_values(F::normalize(doubles({3, 4}).view({1, 2}), F::NormalizeFuncOptions().eps(10)),
                 {.3, .4});

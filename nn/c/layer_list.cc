@@ -50,14 +50,13 @@ template <class Impl> nn::AnyModule recurrent(Reader& r) {
 const std::vector<Layer>& all_layers() {
 #define LAYER(Name) {#Name, make<nn::Name##Impl>},
 #define RECURRENT(Name) {#Name, recurrent<nn::Name##Impl>},
-#define OF_DIMENSIONS(D)                                                                   \
-  LAYER(Conv##D##d)                                                                        \
-  LAYER(ConvTranspose##D##d) LAYER(MaxPool##D##d) LAYER(AvgPool##D##d)                     \
-      LAYER(AdaptiveAvgPool##D##d) LAYER(AdaptiveMaxPool##D##d) LAYER(ReflectionPad##D##d) \
-          LAYER(ReplicationPad##D##d) LAYER(ZeroPad##D##d) LAYER(ConstantPad##D##d)        \
-              LAYER(BatchNorm##D##d) LAYER(InstanceNorm##D##d)
+  // clang-format off
+#define OF_DIMENSIONS(D)                                                                \
+  LAYER(Conv##D##d) LAYER(ConvTranspose##D##d) LAYER(MaxPool##D##d) LAYER(AvgPool##D##d) \
+  LAYER(AdaptiveAvgPool##D##d) LAYER(AdaptiveMaxPool##D##d)                              \
+  LAYER(ReflectionPad##D##d) LAYER(ReplicationPad##D##d) LAYER(ZeroPad##D##d)            \
+  LAYER(ConstantPad##D##d) LAYER(BatchNorm##D##d) LAYER(InstanceNorm##D##d)
   static const auto* const layers = new std::vector<Layer>{
-      // clang-format off
     LAYER(Identity) LAYER(Linear) LAYER(Flatten) LAYER(Unflatten) LAYER(Embedding)
     RECURRENT(RNN) RECURRENT(LSTM) RECURRENT(GRU) LAYER(TransformerEncoderLayer)
     OF_DIMENSIONS(1) OF_DIMENSIONS(2) OF_DIMENSIONS(3)
@@ -70,8 +69,8 @@ const std::vector<Layer>& all_layers() {
     LAYER(GELU) LAYER(GLU) LAYER(Hardshrink) LAYER(Softshrink) LAYER(ReLU) LAYER(ReLU6)
     LAYER(SELU) LAYER(LeakyReLU) LAYER(ELU) LAYER(CELU) LAYER(Hardtanh) LAYER(RReLU)
     LAYER(Softplus) LAYER(Threshold) LAYER(PReLU)
-      // clang-format on
   };
+  // clang-format on
 #undef LAYER
 #undef RECURRENT
 #undef OF_DIMENSIONS

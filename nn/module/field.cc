@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <ostream>
 #include <typeinfo>
+#include <utility>
 
 #include "nn/module/any_value.h"
 #include "nn/module/class_name.h"
@@ -55,6 +56,15 @@ void print(std::ostream& s, const Choice& value) {
 template <class T> void print(std::ostream& s, T* const& value) { print(s, *value); }
 
 }  // namespace
+
+std::vector<Field> with(std::vector<Field> list, const Field& added) {
+  const size_t end = list.size();
+  return with(std::move(list), end, added);
+}
+std::vector<Field> with(std::vector<Field> list, size_t place, const Field& added) {
+  list.insert(list.begin() + static_cast<std::ptrdiff_t>(place), added);
+  return list;
+}
 
 bool same(const Field& a, const Field& b) {
   return std::visit(

@@ -117,6 +117,10 @@ struct Field {
   const char* list = nullptr;
 };
 
+/// A list with one option more, at its end or at a place.
+std::vector<Field> with(std::vector<Field> list, const Field& added);
+std::vector<Field> with(std::vector<Field> list, size_t place, const Field& added);
+
 bool same(const Field& a, const Field& b);
 /// "valid" of "kValid", "nearestexact" of "kNearestExact", "nearest-exact" and "NearestExact".
 std::string plain_word(const std::string& name);

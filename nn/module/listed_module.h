@@ -36,13 +36,14 @@ template <class Derived> class RAMET_API ListedModule<Derived, void> : public Cl
 
 }  // namespace ramet::nn::detail
 
-/// After the class NameImpl, whose base is ListedModule<NameImpl, Options>: its holder.
+/// The holder of the class NameImpl, which stands above. Its base is ListedModule<NameImpl,
+/// Options>.
 #define RAMET_LISTED_MODULE(Name, Options)                         \
   extern template class detail::ListedModule<Name##Impl, Options>; \
   extern template class Cloneable<Name##Impl>;                     \
   RAMET_MODULE(Name);
-/// A whole module of that base: its class, which is made from its options and has these members
-/// besides, and its holder.
+/// The class NameImpl with that base and its holder. The class is made from its options. It has the
+/// listed members, too.
 #define RAMET_LAYER(Name, Options, ...)                                           \
   class RAMET_API Name##Impl : public detail::ListedModule<Name##Impl, Options> { \
    public:                                                                        \
@@ -50,7 +51,7 @@ template <class Derived> class RAMET_API ListedModule<Derived, void> : public Cl
     __VA_ARGS__                                                                   \
   };                                                                              \
   RAMET_LISTED_MODULE(Name, Options)
-/// A whole module of the class template Base<args..., NameImpl>, whose base is ListedModule.
+/// The same with the base Base<args..., NameImpl>, a class template with the base ListedModule.
 #define RAMET_LAYER_FROM(Name, Options, Base, ...)                    \
   class RAMET_API Name##Impl : public Base<__VA_ARGS__, Name##Impl> { \
    public:                                                            \

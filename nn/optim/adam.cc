@@ -9,14 +9,13 @@ namespace ramet::optim {
 namespace {
 
 template <class Options> detail::Fields adam_fields(const char* optimizer, Options& o) {
-  return {
-      optimizer,
-      {{"lr", &o.lr(), "learning rate"},
-       {"beta1", &std::get<0>(o.betas()), "beta parameter at index 0", /*fraction=*/true, "betas"},
-       {"beta2", &std::get<1>(o.betas()), "beta parameter at index 1", /*fraction=*/true, "betas"},
-       {"eps", &o.eps(), "epsilon value"},
-       {"weight_decay", &o.weight_decay(), "weight_decay value"},
-       {"amsgrad", &o.amsgrad()}}};
+  return {optimizer,
+          {{"lr", &o.lr(), "learning rate"},
+           detail::beta1(o.betas()),
+           detail::beta2(o.betas()),
+           {"eps", &o.eps(), "epsilon value"},
+           {"weight_decay", &o.weight_decay(), "weight_decay value"},
+           {"amsgrad", &o.amsgrad()}}};
 }
 
 template <class Options> unsigned uses_of(const OptimizerOptions& options) {

@@ -10,8 +10,8 @@ namespace ramet::optim {
 detail::Fields AdamaxOptions::fields() {
   return {"Adamax",
           {{"lr", &lr_, "learning rate"},
-           {"beta1", &std::get<0>(betas_), "beta parameter at index 0", /*fraction=*/true, "betas"},
-           {"beta2", &std::get<1>(betas_), "beta parameter at index 1", /*fraction=*/true, "betas"},
+           detail::beta1(betas_),
+           detail::beta2(betas_),
            {"eps", &eps_, "epsilon value"},
            {"weight_decay", &weight_decay_, "weight_decay value"},
            {"maximize", &maximize_}}};

@@ -1,6 +1,7 @@
 // The functions that use the list of an optimizer's options.
 #pragma once
 #include <limits>
+#include <tuple>
 
 #include "nn/module/field_internal.h"
 #include "nn/optim/fields.h"
@@ -23,6 +24,14 @@ struct Fields {
   /// OptimizerOptions::momentum_place().
   double* momentum() const;
 };
+
+/// The two numbers of the option betas.
+inline Field beta1(std::tuple<double, double>& betas) {
+  return {"beta1", &std::get<0>(betas), "beta parameter at index 0", /*fraction=*/true, "betas"};
+}
+inline Field beta2(std::tuple<double, double>& betas) {
+  return {"beta2", &std::get<1>(betas), "beta parameter at index 1", /*fraction=*/true, "betas"};
+}
 
 template <class Derived> Fields ListedOptions<Derived>::list_of(ListedOptions& options) {
   return options.fields();

@@ -8,8 +8,8 @@ namespace ramet::optim {
 detail::Fields LionOptions::fields() {
   return {"Lion",
           {{"lr", &lr_, "learning rate"},
-           {"beta1", &std::get<0>(betas_), "beta parameter at index 0", /*fraction=*/true, "betas"},
-           {"beta2", &std::get<1>(betas_), "beta parameter at index 1", /*fraction=*/true, "betas"},
+           detail::beta1(betas_),
+           detail::beta2(betas_),
            {"weight_decay", &weight_decay_, "weight_decay value"},
            {"maximize", &maximize_}}};
 }

@@ -6,7 +6,7 @@
 #include "autograd/ops/make/factory.h"
 #include "nn/functional/functional.h"
 #include "nn/init.h"
-#include "nn/module/listed_module_internal.h"
+#include "nn/layers/image/conv_fields_internal.h"
 #include "runtime/base/checked_size.h"
 
 namespace ramet::nn {
@@ -30,20 +30,6 @@ void start_convolution(const Tensor& weight, const Tensor& bias) {
       1 / std::sqrt(static_cast<double>(std::get<0>(init::_calculate_fan_in_and_fan_out(weight))));
   init::uniform_(bias, -bound, bound);
 }
-
-namespace {
-template <size_t D> std::vector<Field> conv_fields(ConvOptions<D>& o) {
-  return {{"in_channels", &o.in_channels(), kBare | kCount},
-          {"out_channels", &o.out_channels(), kBare | kCount},
-          {"kernel_size", &o.kernel_size(), kCount},
-          {"stride", &o.stride(), kPositive},
-          {"padding", &o.padding(), kIfChanged | kNotNegative},
-          {"dilation", &o.dilation(), kIfChanged | kPositive},
-          {"groups", &o.groups(), kIfChanged | kPositive},
-          {"bias", &o.bias(), kIfChanged},
-          {"padding_mode", &o.padding_mode(), kIfChanged}};
-}
-}  // namespace
 
 }  // namespace detail
 

@@ -2,7 +2,7 @@
 
 #include "autograd/ops/layers/conv.h"
 #include "autograd/ops/make/factory.h"
-#include "nn/module/listed_module_internal.h"
+#include "nn/layers/image/conv_fields_internal.h"
 #include "runtime/base/checked_size.h"
 
 namespace ramet::nn {
@@ -72,26 +72,12 @@ Tensor ConvTransposeNdImpl<D, Derived>::forward(const Tensor& input,
                            options.dilation());
 }
 
-namespace detail {
-namespace {
-template <size_t D> std::vector<Field> conv_transpose_fields(ConvTransposeOptions<D>& o) {
-  return {{"in_channels", &o.in_channels(), kBare | kCount},
-          {"out_channels", &o.out_channels(), kBare | kCount},
-          {"kernel_size", &o.kernel_size(), kCount},
-          {"stride", &o.stride(), kPositive},
-          {"padding", &o.padding(), kIfChanged | kNotNegative},
-          {"dilation", &o.dilation(), kIfChanged | kPositive},
-          {"output_padding", &o.output_padding(), kIfChanged | kNotNegative},
-          {"groups", &o.groups(), kIfChanged | kPositive},
-          {"bias", &o.bias(), kIfChanged},
-          {"padding_mode", &o.padding_mode(), kIfChanged}};
-}
-}  // namespace
-}  // namespace detail
-
 #define RAMET_CONV_TRANSPOSE(D)                                                                    \
   template class ConvTransposeNdImpl<D, ConvTranspose##D##dImpl>;                                  \
-  RAMET_FIELDS(ConvTranspose##D##d, conv_transpose_fields(o))                                      \
+  /* after dilation, as LibTorch prints it */                                                      \
+  RAMET_FIELDS(                                                                                    \
+      ConvTranspose##D##d,                                                                         \
+      with(conv_fields(o), 6, {"output_padding", &o.output_padding(), kIfChanged | kNotNegative})) \
   namespace functional {                                                                           \
   Tensor detail::conv_transpose##D##d(const Tensor& input, const Tensor& weight,                   \
                                       const Tensor& bias, IntArrayRef stride, IntArrayRef padding, \

@@ -166,10 +166,6 @@ template <class Options> std::vector<Field> recurrent_fields(Options& o) {
           {"batch_first", &o.batch_first()},          {"dropout", &o.dropout()},
           {"bidirectional", &o.bidirectional()}};
 }
-std::vector<Field> with(std::vector<Field> fields, const Field& last) {
-  fields.push_back(last);
-  return fields;
-}
 }  // namespace detail
 
 RAMET_DEFINE_FORWARD_DEFAULT_ARGS(RNNImpl, {1, AnyValue(Tensor())})

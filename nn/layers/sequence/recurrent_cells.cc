@@ -89,13 +89,19 @@ RAMET_DEFINE_FORWARD_DEFAULT_ARGS(LSTMCellImpl,
                                   {1, AnyValue(std::optional<std::tuple<Tensor, Tensor>>())})
 RAMET_DEFINE_FORWARD_DEFAULT_ARGS(GRUCellImpl, {1, AnyValue(Tensor())})
 
-RAMET_FIELDS(RNNCell, {"input_size", &o.input_size(), kBare},
-             {"hidden_size", &o.hidden_size(), kBare}, {"bias", &o.bias(), kIfChanged},
-             {"nonlinearity", &o.nonlinearity(), kIfChanged})
-RAMET_FIELDS(LSTMCell, {"input_size", &o.input_size(), kBare},
-             {"hidden_size", &o.hidden_size(), kBare}, {"bias", &o.bias(), kIfChanged})
-RAMET_FIELDS(GRUCell, {"input_size", &o.input_size(), kBare},
-             {"hidden_size", &o.hidden_size(), kBare}, {"bias", &o.bias(), kIfChanged})
+namespace detail {
+namespace {
+template <class Options> std::vector<Field> cell_fields(Options& o) {
+  return {{"input_size", &o.input_size(), kBare},
+          {"hidden_size", &o.hidden_size(), kBare},
+          {"bias", &o.bias(), kIfChanged}};
+}
+}  // namespace
+}  // namespace detail
+
+RAMET_FIELDS(RNNCell, with(cell_fields(o), {"nonlinearity", &o.nonlinearity(), kIfChanged}))
+RAMET_FIELDS(LSTMCell, cell_fields(o))
+RAMET_FIELDS(GRUCell, cell_fields(o))
 
 RNNCellImpl::RNNCellImpl(const RNNCellOptions& o) : RNNCellImplBase(o, 1) {}
 Tensor RNNCellImpl::forward(const Tensor& input, const Tensor& hx) {

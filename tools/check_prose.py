@@ -32,7 +32,7 @@ EXEMPT = re.compile(r"tools/compat/include/.*|tools/compat/COVERAGE\.md|tools/ch
 
 def files():
     if (ROOT / ".git").exists():
-        out = subprocess.run(["git", "ls-files"], cwd=ROOT, stdout=subprocess.PIPE, check=True, universal_newlines=True).stdout.splitlines()
+        out = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, stdout=subprocess.PIPE, check=True, universal_newlines=True).stdout.splitlines()
     else:  # a source archive
         out = sorted(os.path.relpath(os.path.join(folder, name), ROOT) for folder, _, names in os.walk(ROOT) for name in names)
         out = [f for f in out if not f.startswith("runs/")]

@@ -19,7 +19,7 @@ package() {
   "$clone/tools/package" source "$@" >"$work/out" 2>&1 || code=$?
   [[ $code -eq $wanted ]] && tail -n 1 "$work/out" | grep -q -- "$text" || fail "source $*: exit code $code, expected $wanted and: $text"
 }
-# git without anybody's settings.
+# git without the settings of a user.
 in_clone() { HOME=$work git -C "$clone" -c user.name=test -c user.email=test@localhost "$@"; }
 
 mkdir -p "$clone" "$work"

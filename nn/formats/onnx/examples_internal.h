@@ -25,8 +25,7 @@ std::vector<Tensor> probe(const std::vector<Tensor>& inputs, double value);
 bool same_bits(const Tensor& a, const Tensor& b);
 
 /// Two extents for the dimension `batch_dim` of the inputs; {0, 0} where none is free. No other
-/// dimension of inputs, parameters and buffers has them, so that the number tells which size is the
-/// batch's.
+/// dimension of inputs, parameters and buffers has them. So a size with that number is the batch's.
 std::pair<int64_t, int64_t> batches(const nn::Module& module, const std::vector<Tensor>& inputs,
                                     const std::optional<int64_t>& batch_dim);
 

@@ -52,7 +52,7 @@ struct Reverse : torch::autograd::Function<Reverse> {
   }
 };
 
-// A linear layer, whose bias may be left out.
+// A linear layer. Its bias may be left out.
 class Affine : public torch::autograd::Function<Affine> {
  public:
   static torch::Tensor forward(AutogradContext* ctx, torch::Tensor input, torch::Tensor weight,

@@ -1,5 +1,5 @@
-// Files for an example program: images of ten classes that a few steps of training tell apart, as
-// IDX files (what MNIST is stored as). Plain C++.
+// Files for an example program: images of ten classes as IDX files, the format of MNIST. A few steps
+// of training separate the classes. Plain C++.
 #pragma once
 #include <sys/stat.h>
 #include <unistd.h>

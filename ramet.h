@@ -5,6 +5,7 @@
 #include "runtime/base/supported.h"  // says what is wrong before anything else does
 // clang-format on
 #include "autograd/autograd.h"
+#include "autograd/checkpoint.h"
 #include "autograd/gradcheck.h"
 #include "autograd/graph/captured.h"
 #include "autograd/graph/function.h"

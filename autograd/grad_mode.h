@@ -85,5 +85,11 @@ inline DetectAnomalyGuard::DetectAnomalyGuard(bool check_nan)
   AnomalyMode::set_enabled(true, check_nan);
 }
 inline DetectAnomalyGuard::~DetectAnomalyGuard() { AnomalyMode::set_enabled(mode_); }
+
+/// Does this thread run a checkpoint's function once more (autograd/checkpoint.h), in a backward
+/// pass? What a forward pass counts or averages is not counted again then.
+inline bool is_recomputing() {
+  return RAMET_UNLIKELY(ramet::detail::tls.watching & Context::kComputesAgain);
+}
 }  // namespace autograd
 }  // namespace ramet

@@ -16,19 +16,9 @@ tensor_list AutogradContext::get_saved_variables() const {
   if (node_->flags & Node::kReleased) backward_twice(*node_);
   tensor_list out;
   for (const Kept& k : kept_) {
-    if (!k.tensor.defined()) {
-      out.emplace_back();
-      continue;
-    }
-    RAMET_CHECK(k.tensor.version() == k.version, node_->op,
-                "one of the variables needed for gradient computation has been modified by an "
-                "inplace operation: ",
-                describe(k.tensor), ", saved by ", node_->name(), ", was changed by ",
-                k.tensor.storage_impl()->last_writer(), ": is at version ", k.tensor.version(),
-                "; expected version ", k.version, " instead");
-    Tensor t = k.tensor;
+    Tensor t = k.saved.get(*node_);
     if (k.output >= 0 && tls.grad_mode) {
-      t = k.tensor.shallow();
+      t = t.shallow();
       attach(t, node_, static_cast<uint32_t>(k.output));
     }
     out.push_back(std::move(t));
@@ -128,7 +118,7 @@ tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs,
     const Tensor& t = ctx.to_save_[s];
     const auto is_output = [&](const Tensor& y) { return y.is_same(t); };
     if (!t.defined() || std::any_of(outputs.begin(), outputs.end(), is_output)) continue;
-    ctx.kept_[s] = {save(t).kept(), t.version(), -1};
+    ctx.kept_[s].saved = save(t);
   }
   counter = tls.counter++;  // later than anything forward did
   follow_edges();
@@ -164,16 +154,13 @@ tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs,
     }
     for (size_t s = 0; s < ctx.to_save_.size(); ++s) {
       if (!y.defined() || ctx.to_save_[s].impl() != asked) continue;
-      ctx.kept_[s] = {y.shallow(), y.version(), kept_as};  // never owns its node
+      ctx.kept_[s] = {Saved(y.shallow()), kept_as};  // never owns its node
     }
   }
   ctx.to_save_.clear();
-  if (RAMET_UNLIKELY(tls.watching)) {
-    for (const auto& kept : ctx.kept_)
-      if (kept.output >= 0) tell_saved(outputs[static_cast<size_t>(kept.output)]);
+  if (RAMET_UNLIKELY(tls.watching))
     tell_made(*this, std::vector<Input>(inputs.begin(), inputs.end()),
               std::vector<Input>(outputs.begin(), outputs.end()));
-  }
   return outputs;
 }
 
@@ -203,14 +190,7 @@ void FunctionNode::apply(Tensor* in, Tensor* out) {
     grads[i] = Tensor(TensorBase::empty(outputs_[i].sizes, outputs_[i].dtype, outputs_[i].device));
     grads[i].zero_();
   }
-  struct Entered {
-    std::vector<std::shared_ptr<void>> all;
-    ~Entered() { leave(); }
-    void leave() {  // the last one first, also after an error
-      while (!all.empty()) all.pop_back();
-    }
-  } entered;
-  for (const auto& context : contexts_) entered.all.push_back(context->enter());
+  EnteredContexts entered(contexts_);
   // Note [Random numbers]. A forward that drew no numbers may draw new ones.
   const ReplicaRandomGuard numbers(random_.get() ? random_.again() : ReplicaRandomRef::current());
   tensor_list result = backward_(&ctx, std::move(grads));

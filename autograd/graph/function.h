@@ -86,8 +86,7 @@ class RAMET_API AutogradContext {
  private:
   friend struct FunctionNode;
   struct Kept {
-    Tensor tensor;
-    uint32_t version = 0;
+    Saved saved;
     int output = -1;  // the index of the output that it is, or -1
   };
   tensor_list to_save_;

@@ -274,63 +274,6 @@ void set_reduce_bucket(AccumulateGrad& leaf, LeafBucket* bucket) {
   else leaf.flags &= static_cast<uint8_t>(~Node::kSpans);
 }
 
-Tensor with_history_of_now(Tensor t) {
-  const TensorImpl* written = t.impl();
-  while (written->base) written = written->base;
-  const auto* node = static_cast<const Node*>(written->node);
-  if (written->is(TensorImpl::kRequiresGrad) &&
-      (!node || (node->flags & (Node::kSink | Node::kReduce)) != 0))
-    return t;
-  // Its memory is another tensor's until it is written, and one implementation alone may do that.
-  if (t.storage_impl()->copy_on_write) return t;
-  const RawEdge edge = edge_of(t.impl());
-  Tensor kept;
-  try {
-    kept = t.shallow();
-  } catch (...) {
-    release(edge.node);
-    throw;
-  }
-  if (edge.node) {
-    kept->node = edge.node;
-    kept->slot = edge.slot;
-    kept->flags |= TensorImpl::kRequiresGrad;
-  }
-  return kept;
-}
-
-void Saved::changed(const Node& self) const {
-  // A replica's parameter, or a view of one, is known by its full name.
-  const TensorImpl* at = t_->base ? t_->base : t_.impl();
-  const auto* made_by = static_cast<const Node*>(at->node);
-  const std::string parameter =
-      made_by && (made_by->flags & Node::kReduce) ? " of " + made_by->name() : std::string();
-  fail(self.op,
-       "one of the variables needed for gradient computation has been modified by an inplace "
-       "operation: ",
-       describe(t_), parameter, ", saved by ", self.name(), ", was changed by ",
-       t_.storage_impl()->last_writer(), ": is at version ", t_.version(), "; expected version ",
-       version_, " instead");
-}
-
-void Saved::refuse_inference() {
-  fail("save",
-       "Inference tensors cannot be saved for backward. To work around you can make a clone to get "
-       "a normal tensor "
-       "and use it in autograd.");
-}
-
-Tensor SavedOutput::get(const Node& self) const {
-  if (RAMET_UNLIKELY(t_.version() != version_)) changed(self);
-  if (!tls.grad_mode) return t_;
-  Tensor t = t_.shallow();
-  auto* node = const_cast<Node*>(&self);
-  node->hold();
-  t->node = node;
-  t->flags |= TensorImpl::kRequiresGrad;
-  return t;
-}
-
 void backward_twice(const Node& node) {
   fail(
       node.op,

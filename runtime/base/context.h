@@ -25,6 +25,8 @@ struct ReplicaRandom;
 struct Context {
   static constexpr uint8_t kAnomaly = 1;        // autograd::AnomalyMode
   static constexpr uint8_t kGraphObserved = 2;  // autograd/graph/graph_observer.h
+  static constexpr uint8_t kCheckpoint = 4;     // inside autograd::checkpoint's function
+  static constexpr uint8_t kComputesAgain = 8;  // and that runs once more, in a backward pass
   // this thread's free lists; null before first use and after thread exit
   pool::HeapFront* heap = nullptr;
   // thread-local destructors have run: only the locked shared heap may be used

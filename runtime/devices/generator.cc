@@ -10,6 +10,7 @@
 #include "runtime/base/counters.h"
 #include "runtime/capture/capture.h"
 #include "runtime/capture/capture_regions_internal.h"
+#include "runtime/devices/draw_record.h"
 
 namespace ramet {
 
@@ -96,16 +97,18 @@ std::mutex& Generator::mutex() const { return checked("Generator::mutex").users;
 
 PhiloxKey Generator::reserve(int64_t n, int64_t rows) {
   State& s = checked("Generator::reserve");
-  g_draws.fetch_add(1, std::memory_order_relaxed);
-  if (ReplicaRandom* r = ReplicaRandom::current(); r && s.is_default)
-    return reserve_in(*r, n, rows);
-  PhiloxKey key;
-  {
-    std::lock_guard lock(s.mutex);
-    key = {s.now.seed, s.now.offset++, 0};
-  }
-  if (RAMET_UNLIKELY(capture::active())) capture::reserved(*this, n, rows, key);
-  return key;
+  return DrawRecordGuard::draw([&]() -> PhiloxKey {
+    g_draws.fetch_add(1, std::memory_order_relaxed);
+    if (ReplicaRandom* r = ReplicaRandom::current(); r && s.is_default)
+      return reserve_in(*r, n, rows);
+    PhiloxKey key;
+    {
+      std::lock_guard lock(s.mutex);
+      key = {s.now.seed, s.now.offset++, 0};
+    }
+    if (RAMET_UNLIKELY(capture::active())) capture::reserved(*this, n, rows, key);
+    return key;
+  });
 }
 
 uint64_t detail::seed_at_start() {
@@ -190,18 +193,25 @@ ReplicaRandomRef ReplicaRandomRef::again() const {
 }
 
 RandomRegion::RandomRegion(Device source) : outer_(ReplicaRandomRef::current()) {
-  if (ReplicaRandom* r = outer_.get()) {
-    seed_ = r->seed;
-    offset_ = r->offset + r->operations.fetch_add(kSpan);
-    return;
-  }
+  // Repeated, it keeps the numbers of the shard that it was opened in, which may have ended.
+  if (DrawRecordGuard::repeats()) outer_ = ReplicaRandomRef::last();
+  const PhiloxKey first = DrawRecordGuard::draw([&] { return begin(source); });
+  seed_ = first.seed;
+  offset_ = first.offset;
+}
+
+PhiloxKey RandomRegion::begin(Device source) {
+  advances_ = true;
+  if (ReplicaRandom* r = outer_.get())
+    return {r->seed, r->offset + r->operations.fetch_add(kSpan), 0};
   source_ = default_generator(source);
   Generator::State& s = *source_.state_;
   std::lock_guard lock(s.mutex);
-  seed_ = s.now.seed;
-  offset_ = s.now.offset;
+  const PhiloxKey first{s.now.seed, s.now.offset, 0};
   s.now.offset += kSpan;
-  if (RAMET_UNLIKELY(capture::active())) capture::region_opened(source_, {seed_, offset_});
+  if (RAMET_UNLIKELY(capture::active()))
+    capture::region_opened(source_, {first.seed, first.offset});
+  return first;
 }
 
 ReplicaRandomRef RandomRegion::shard(int64_t shard, int64_t sample_base, int64_t samples) {
@@ -224,6 +234,7 @@ void RandomRegion::close() {
     most = std::max(most, r.get()->operations.load());
   }
   shards_.clear();
+  if (!advances_) return;
   if (ReplicaRandom* outer = outer_.get()) {
     uint64_t expected = offset_ - outer->offset + kSpan;
     outer->operations.compare_exchange_strong(expected, expected - kSpan + most);

@@ -188,6 +188,12 @@ class RAMET_API ReplicaRandomRef {
     if (r) add_ref(r->refs);
     return ReplicaRandomRef(r);
   }
+  /// The calling thread's, also when its region has closed.
+  static ReplicaRandomRef last() {
+    ReplicaRandom* const r = ramet::detail::tls.random;
+    if (r) add_ref(r->refs);
+    return ReplicaRandomRef(r);
+  }
 
  private:
   ReplicaRandom* p_ = nullptr;
@@ -211,11 +217,14 @@ class RAMET_API RandomRegion {
   void close();
 
  private:
+  PhiloxKey begin(Device source);
+
   ReplicaRandomRef outer_;  // the shard this region was opened in
   Generator source_;
   uint64_t seed_, offset_;
   std::vector<ReplicaRandomRef> shards_;
   bool open_ = true;
+  bool advances_ = false;  // not where a region is repeated
 };
 
 /// While it lives, the thread draws by `random`. An empty reference means "no replica".

@@ -59,11 +59,12 @@ OWN = {
     """.split(),
     "autograd": """
         AddArguments Argument Arguments
-        CheckedFunction ForwardContext ForwardContextGuard FunctionNode GradcheckOptions GraphPicture
+        CheckedFunction CheckpointFrame EnteredContexts
+        ForwardContext ForwardContextGuard FunctionNode GradcheckOptions GraphPicture
         Input LambdaNode LeafBucket ListNode NoGradGuard NodeCount NodeExtra NodePtr RawEdge ReduceBucket Saved SavedOutput SavesNothing
-        add_reduce_edge attach backward_twice check_fits collect_graph copy_reversed copy_values copy_values_later
+        add_reduce_edge attach backward_twice check_fits checkpoint collect_graph copy_reversed copy_values copy_values_later
         count_node count_node_slowly edge_of fill_values grad_accumulator gradcheck gradgradcheck in_turn
-        index_add_zeros is_recorded keeps_tensors make_node new_node node_count nodes_alive note_meeting record
+        index_add_zeros is_recomputing is_recorded keeps_tensors make_node new_node node_count nodes_alive note_meeting record
         record_list recording refuse_inference_leaf release renew_view repeated_positions save save_if
         save_output saves_nothing scatter_zeros set_grad_destination set_reduce_bucket softmax_backward tell_made tell_saved value_of view_wants_grad
         wants_grad with_history_of_now zero_grad

@@ -1,5 +1,5 @@
-// Activations that are computed again instead of kept, in data-parallel training: a backward inside
-// the backward. Start two processes on this host with
+// Activations that are computed again instead of kept, in data-parallel training. The program needs
+// one line for it, autograd::checkpoint. Start two processes on this host with
 //
 //   tools/launch --nproc 2 -- bazel-bin/tools/examples/processes_recompute
 //
@@ -24,27 +24,6 @@ struct BlockImpl : nn::Cloneable<BlockImpl> {
 };
 RAMET_MODULE(Block);
 
-// Keeps a block's input alone. Its backward runs the block once more, with history, and
-// differentiates that: the parameters' gradients come from there.
-struct Recomputed : autograd::Function<Recomputed> {
-  static Tensor forward(autograd::AutogradContext* ctx, const Tensor& x, BlockImpl* block) {
-    ctx->save_for_backward({x});
-    ctx->saved_data["block"] = reinterpret_cast<int64_t>(block);
-    // With this call, gradients are reduced over processes as soon as they are complete. Without it
-    // the reduction waits until no such function is left, because each might still lead to the
-    // parameters.
-    ctx->mark_differentiated(block->parameters());
-    return block->forward(x);
-  }
-  static tensor_list backward(autograd::AutogradContext* ctx, tensor_list gradients) {
-    auto* const block = reinterpret_cast<BlockImpl*>(ctx->saved_data["block"].toInt());
-    const Tensor x = ctx->get_saved_variables()[0].detach().requires_grad_();
-    const EnableGradGuard on;
-    autograd::backward({block->forward(x)}, {gradients[0]});
-    return {x.grad(), Tensor()};
-  }
-};
-
 struct NetImpl : nn::Cloneable<NetImpl> {
   NetImpl() { NetImpl::reset(); }
   void reset() override {
@@ -56,7 +35,10 @@ struct NetImpl : nn::Cloneable<NetImpl> {
   }
   Tensor forward(const Tensor& x) {
     Tensor h = in(x);
-    for (Block& b : blocks) h = recompute ? Recomputed::apply(h, b.get()) : b(h);
+    for (Block& b : blocks) {
+      const auto block = [&b](const Tensor& t) { return b(t); };
+      h = recompute ? autograd::checkpoint(block, h) : block(h);
+    }
     return out(h);
   }
   bool recompute = false;

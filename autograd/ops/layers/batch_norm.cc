@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "autograd/grad_mode.h"
 #include "autograd/ops/front/composed_internal.h"
 #include "autograd/ops/front/image_internal.h"
 #include "autograd/ops/index/gather_scatter.h"
@@ -142,8 +143,10 @@ Tensor as_type(const Tensor& t, ScalarType type) {
 Tensor dense(const Tensor& t) { return t.defined() && !t.raw_contiguous() ? t.contiguous() : t; }
 
 // Computes the mean and 1 / sqrt(var + eps) of x; updates the running statistics when training.
-Statistics statistics_of(const Tensor& xd, const Tensor& running_mean, const Tensor& running_var,
-                         bool training, double momentum, double eps) {
+Statistics statistics_of(const Tensor& xd, Tensor running_mean, Tensor running_var, bool training,
+                         double momentum, double eps) {
+  // The forward pass has updated them.
+  if (training && is_recomputing()) running_mean = running_var = Tensor();
   const ScalarType t = xd.scalar_type();
   const Extents e = extents(xd);
   const Statistics s{Tensor(TensorBase::empty(e.c, t, xd.device())),
@@ -193,14 +196,15 @@ Tensor normalise(const Tensor& x, const Tensor& w, const Tensor& b, const Tensor
       {e.n, e.c, e.l, channels(xd, e), channels(y, e), pointer(w), pointer(b), s.mean.ptr(),
        s.invstd.ptr(), nullptr, nullptr, momentum, eps, training, t, work.ptr()});
   if (!recording(x, w, b)) return y;
-  return record("NativeBatchNormBackward0", {x, w, b}, std::move(y),
-                [s, sx = save(x), sw = save_if(w.defined(), w)](const Node& self, const Tensor& g) {
-                  return backward(self, g, sx.get(self), sw.get(self), s);
-                },
-                [&](Arguments& to) {
-                  to("running_mean", running_mean), to("running_var", running_var);
-                  to("training", training), to("eps", eps);
-                });
+  return record(
+      "NativeBatchNormBackward0", {x, w, b}, std::move(y),
+      [s, sx = save(x), sw = save_if(w.defined(), w)](const Node& self, const Tensor& g) {
+        return backward(self, g, sx.get(self), sw.get(self), s);
+      },
+      [&](Arguments& to) {
+        to("running_mean", running_mean), to("running_var", running_var);
+        to("training", training), to("eps", eps);
+      });
 }
 
 void check_all(const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& mean,

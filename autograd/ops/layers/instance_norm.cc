@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "autograd/grad_mode.h"
 #include "autograd/ops/front/common_internal.h"
 #include "autograd/ops/layers/batch_norm.h"
 #include "autograd/ops/layers/group_norm.h"
@@ -42,6 +43,7 @@ Tensor with_running(const Tensor& x, const Tensor& w, const Tensor& b, const Ten
   Tensor y = batch_norm(x.reshape(sizes), repeated(w), repeated(b), each_mean, each_var,
                         /*training=*/true, momentum, eps, true)
                  .reshape(x.sizes());
+  if (is_recomputing()) return y;  // the forward pass has updated them
   const NoGradGuard off;
   mean.detach().copy_(each_mean.view({n, c}).mean(0));
   var.detach().copy_(each_var.view({n, c}).mean(0));

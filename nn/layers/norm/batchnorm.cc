@@ -75,7 +75,7 @@ void BatchNormState::count_batch() {
 Tensor BatchNormState::forward(const Tensor& input, bool training, BufferPolicy policy, bool pool) {
   const auto normalise =
       pool ? functional::detail::batch_norm_relu_max_pool2d : functional::detail::batch_norm;
-  const bool track = training && options.track_running_stats();
+  const bool track = training && options.track_running_stats() && !autograd::is_recomputing();
   if (training && policy == BufferPolicy::sync && ReplicaMeeting::current())
     return pool ? max_pool2d(relu(synchronised(input)), 2) : synchronised(input);
   const bool merged = policy == BufferPolicy::merge_stats;
@@ -135,7 +135,8 @@ Tensor BatchNormState::synchronised(const Tensor& given) {
   Tensor y = (input - mean.view(shape)) * (var + options.eps()).rsqrt().view(shape);
   if (scale.defined()) y = y * scale.view(shape);
   if (shift.defined()) y = y + shift.view(shape);
-  if (options.track_running_stats() && !ReplicaMeeting::current()->computes_again()) {
+  if (options.track_running_stats() && !ReplicaMeeting::current()->computes_again() &&
+      !autograd::is_recomputing()) {
     const NoGradGuard off;
     count_batch();
     if (count > 0) {  // empty batches teach nothing

@@ -1,0 +1,47 @@
+// Random numbers that are drawn a second time: a record of the keys that generators gave a thread.
+#pragma once
+#include <vector>
+
+#include "runtime/devices/generator.h"
+
+namespace ramet {
+
+/// The keys that a thread drew, in order. See Note [Random numbers] in generator.h.
+using DrawRecord = std::vector<PhiloxKey>;
+
+/// While it lives, draws of this thread from any generator are added to `record`. With `repeat`
+/// they get the record's keys instead, in order: no generator advances, and one draw more is an
+/// Error. Guards nest. What replicas draw inside a region of random numbers follows from the
+/// region's begin, which is a draw.
+class RAMET_API DrawRecordGuard {
+ public:
+  DrawRecordGuard(DrawRecord& record, bool repeat);
+  ~DrawRecordGuard();
+  DrawRecordGuard(const DrawRecordGuard&) = delete;
+  DrawRecordGuard& operator=(const DrawRecordGuard&) = delete;
+
+  /// Does this thread repeat what it has drawn?
+  static bool repeats();
+  /// The key of a draw for which fresh() asks a generator.
+  template <class Fresh> static PhiloxKey draw(const Fresh& fresh) {
+    return draw_in(innermost(), fresh);
+  }
+
+ private:
+  static DrawRecordGuard* innermost();
+  template <class Fresh> static PhiloxKey draw_in(DrawRecordGuard* guard, const Fresh& fresh) {
+    if (RAMET_LIKELY(!guard)) return fresh();
+    if (guard->repeat_) return guard->next();
+    const PhiloxKey key = draw_in(guard->outer_, fresh);
+    guard->record_.push_back(key);
+    return key;
+  }
+  PhiloxKey next();
+
+  DrawRecord& record_;
+  const bool repeat_;
+  size_t next_ = 0;
+  DrawRecordGuard* const outer_;
+};
+
+}  // namespace ramet

@@ -1,0 +1,286 @@
+// autograd::checkpoint inside modules: replicas, captures, data-parallel ranks and sharded modules
+// have the same bits as without it.
+#include <gtest/gtest.h>
+
+#include "autograd/autograd.h"
+#include "autograd/checkpoint.h"
+#include "autograd/graph/captured.h"
+#include "nn/layers/basic/dropout.h"
+#include "nn/layers/norm/batchnorm.h"
+#include "nn/layers/norm/instance_norm.h"
+#include "nn/layers/sequence/transformer.h"
+#include "nn/optim/adam.h"
+#include "parallel/apply/data_parallel.h"
+#include "parallel/distributed/ddp/data_parallel.h"
+#include "parallel/distributed/ddp/replicate.h"
+#include "runtime/memory/allocator.h"
+#include "tests/parallel/distributed/local_groups.h"
+#include "tests/parallel/distributed/shard/sharded_nets.h"
+
+namespace ramet::distributed {
+namespace {
+
+using autograd::checkpoint;
+
+// A layer, a norm that counts batches, random zeros; and again, inside a checkpoint of both.
+struct BlocksImpl : nn::Cloneable<BlocksImpl> {
+  explicit BlocksImpl(bool again = false, nn::BufferPolicy policy = nn::BufferPolicy::first)
+      : again(again), policy(policy) {
+    BlocksImpl::reset();
+  }
+  void reset() override {
+    a = register_module("a", nn::Linear(6, 8));
+    norm = register_module("norm", nn::BatchNorm1d(8));
+    drop = register_module("drop", nn::Dropout(0.25));
+    b = register_module("b", nn::Linear(8, 8));
+    c = register_module("c", nn::Linear(8, 3));
+    for (const auto& buffer : norm->named_buffers()) norm->set_buffer_policy(buffer.key(), policy);
+  }
+  Tensor block(const Tensor& x) { return drop(norm(a(x)).relu()); }
+  Tensor forward(const Tensor& x) {
+    if (!again) return c(b(block(x)).tanh() + 1);
+    const Tensor h = checkpoint(
+        [this](const Tensor& t) {
+          return b(checkpoint([this](const Tensor& u) { return block(u); }, t)).tanh();
+        },
+        x);
+    return c(h + 1);
+  }
+  bool again;
+  nn::BufferPolicy policy;
+  nn::Linear a{nullptr}, b{nullptr}, c{nullptr};
+  nn::BatchNorm1d norm{nullptr};
+  nn::Dropout drop{nullptr};
+};
+RAMET_MODULE(Blocks);
+
+Blocks blocks(bool again, nn::BufferPolicy policy = nn::BufferPolicy::first) {
+  manual_seed(3);
+  return Blocks(again, policy);
+}
+Tensor rows_of(int rank, int step) {
+  return randn({8, 6}, Generator(Device(kCPU, 0), static_cast<uint64_t>(100 * step + rank)));
+}
+std::vector<Tensor> state_of(nn::Module& net) {
+  std::vector<Tensor> all;
+  for (const Tensor& p : net.parameters()) all.push_back(p.grad().clone());
+  for (const Tensor& t : net.parameters()) all.push_back(t.detach().clone());
+  for (const Tensor& t : net.buffers()) all.push_back(t.clone());
+  return all;
+}
+void expect_same(const std::vector<Tensor>& plain, const std::vector<Tensor>& again) {
+  ASSERT_EQ(plain.size(), again.size());
+  for (size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(same_bits(plain[i], again[i])) << i;
+}
+void descend(nn::Module& net) {
+  const NoGradGuard off;
+  for (const Tensor& p : net.parameters()) p.sub_(p.grad(), 0.1);
+}
+
+TEST(Checkpoint, NormsLearnOfABatchOnce) {
+  for (const bool momentum : {true, false}) {
+    SCOPED_TRACE(momentum);
+    const auto trained = [&](bool again) {
+      manual_seed(3);
+      nn::BatchNorm2dOptions options(3);
+      if (!momentum) options.momentum(std::nullopt);
+      nn::BatchNorm2d batch(options);
+      nn::InstanceNorm2d instance(nn::InstanceNorm2dOptions(3).track_running_stats(true));
+      const auto fn = [&](const Tensor& x) { return instance(batch(x).relu()).tanh(); };
+      std::vector<Tensor> out;
+      for (int step = 0; step < 3; ++step) {
+        const Tensor x = randn({4, 3, 5, 5}).set_requires_grad(true);
+        const Tensor y = again ? checkpoint(fn, x) : fn(x);
+        y.pow(2).sum().backward();
+        out.push_back(x.grad());
+      }
+      for (const Tensor& t : batch->buffers()) out.push_back(t.clone());
+      for (const Tensor& t : instance->buffers()) out.push_back(t.clone());
+      return out;
+    };
+    expect_same(trained(false), trained(true));
+  }
+}
+
+TEST(Checkpoint, InReplicas) {
+  for (const auto policy :
+       {nn::BufferPolicy::first, nn::BufferPolicy::merge_stats, nn::BufferPolicy::sync})
+    for (const int devices : {1, 2, 4}) {
+      SCOPED_TRACE(std::to_string(devices) + " devices, policy " +
+                   std::to_string(static_cast<int>(policy)));
+      const auto trained = [&](bool again) {
+        Blocks net = blocks(again, policy);
+        std::vector<Device> on;
+        for (int d = 0; d < devices; ++d) on.emplace_back(kCPU, static_cast<DeviceIndex>(d));
+        nn::parallel::DataParallel<Blocks> model(net, on);
+        for (int step = 0; step < 3; ++step) {
+          net->zero_grad();
+          model(rows_of(0, step)).pow(2).mean().backward();
+          descend(*net);
+        }
+        return state_of(*net);
+      };
+      expect_same(trained(false), trained(true));
+    }
+}
+
+// The replicas are made inside the function: their threads save as ever.
+TEST(Checkpoint, AroundReplicas) {
+  const auto trained = [](bool again) {
+    Blocks net = blocks(false);
+    nn::parallel::DataParallel<Blocks> model(net, {"cpu:0", "cpu:1"});
+    const Tensor x = rows_of(0, 0).set_requires_grad(true);
+    const auto fn = [&](const Tensor& t) { return model(t.sin()).exp(); };
+    (again ? checkpoint(fn, x) : fn(x)).sum().backward();
+    std::vector<Tensor> out;
+    for (const Tensor& p : net->parameters()) out.push_back(p.grad());
+    out.push_back(x.grad());
+    out.push_back(rand({4}));
+    return out;
+  };
+  expect_same(trained(false), trained(true));
+}
+
+TEST(Checkpoint, InCapturedSteps) {
+  for (const int devices : {0, 2}) {
+    SCOPED_TRACE(devices);
+    const auto trained = [&](bool again, bool captured) {
+      Blocks net = blocks(again);
+      std::optional<nn::parallel::DataParallel<Blocks>> model;
+      if (devices) model.emplace(net, std::initializer_list<Device>{"cpu:0", "cpu:1"});
+      optim::Adam adam(net->parameters(), optim::AdamOptions(0.01));
+      const auto step = [&](const Tensor& x) {
+        adam.zero_grad();
+        Tensor loss = (model ? (*model)(x) : net(x)).pow(2).mean();
+        loss.backward();
+        adam.step();
+        return loss;
+      };
+      Captured replayed(step);
+      std::vector<Tensor> losses;
+      for (int s = 0; s < 6; ++s) {
+        const Tensor x = rows_of(0, s);
+        losses.push_back((captured ? replayed(x) : step(x)).detach().clone());
+      }
+      if (captured) { EXPECT_GE(replayed.counters().replays, 4u); }
+      for (const Tensor& t : state_of(*net)) losses.push_back(t);
+      return losses;
+    };
+    const auto plain = trained(false, false);
+    expect_same(plain, trained(true, false));
+    expect_same(plain, trained(true, true));
+  }
+}
+
+void expect_same_on_ranks(bool replicated, nn::BufferPolicy policy) {
+  with_groups(2, seconds(60), [replicated, policy](const Group& g) {
+    for (const int64_t bytes : {int64_t{1}, int64_t{1} << 20}) {
+      Blocks plain = blocks(false, policy), again = blocks(true, policy);
+      std::vector<std::unique_ptr<DistributedDataParallel<Blocks>>> ddp;
+      for (Blocks net : {plain, again}) {
+        if (replicated) {
+          ReplicateOptions o;
+          o.bucket_bytes = bytes;
+          o.isolated = true;
+          replicate(net, g, o);
+        } else {
+          DdpOptions o;
+          o.bucket_bytes = bytes;
+          ddp.push_back(std::make_unique<DistributedDataParallel<Blocks>>(net, g, o));
+        }
+      }
+      for (int step = 0; step < 3; ++step) {
+        for (const size_t i : {size_t{0}, size_t{1}}) {
+          Blocks net = i ? again : plain;
+          manual_seed(static_cast<uint64_t>(50 + step));
+          net->zero_grad();
+          const Tensor x = rows_of(g->rank(), step);
+          (replicated ? net->forward(x) : (*ddp[i])(x)).pow(2).mean().backward();
+          descend(*net);
+        }
+        expect_same(state_of(*plain), state_of(*again));
+      }
+    }
+  });
+}
+TEST(Checkpoint, OnDataParallelRanks) { expect_same_on_ranks(false, nn::BufferPolicy::first); }
+TEST(Checkpoint, OnReplicatedRanks) { expect_same_on_ranks(true, nn::BufferPolicy::first); }
+TEST(Checkpoint, OfNormsOverRanks) { expect_same_on_ranks(false, nn::BufferPolicy::sync); }
+
+struct ShardedImpl : nn::Cloneable<ShardedImpl> {
+  explicit ShardedImpl(bool again = false) : again(again) { ShardedImpl::reset(); }
+  void reset() override {
+    layers.clear();
+    for (int i = 0; i < 4; ++i)
+      layers.push_back(register_module("l" + std::to_string(i), nn::Linear(6, 6)));
+  }
+  Tensor forward(Tensor x) {
+    for (nn::Linear& l : layers) {
+      const auto fn = [&l](const Tensor& t) { return l(t).tanh(); };
+      x = again ? checkpoint(fn, x) : fn(x);
+    }
+    return x;
+  }
+  bool again;
+  std::vector<nn::Linear> layers;
+};
+RAMET_MODULE(Sharded);
+
+TEST(Checkpoint, OfShardedModules) {
+  for (const bool reshard : {false, true})
+    with_groups(2, seconds(60), [reshard](const Group& g) {
+      const auto trained = [&](bool again) {
+        manual_seed(3);
+        Sharded net(again);
+        FullyShardOptions o;
+        o.reshard_after_forward = reshard;
+        for (const nn::Linear& l : net->layers) fully_shard(l, DeviceMesh(g), o);
+        fully_shard(net, DeviceMesh(g), o);
+        std::vector<Tensor> out;
+        for (int step = 0; step < 3; ++step) {
+          net->zero_grad();
+          const Tensor loss = net->forward(rows_of(g->rank(), step)).pow(2).mean();
+          loss.backward();
+          descend(*net);
+          out.push_back(loss.detach().clone());
+        }
+        return out;
+      };
+      expect_same(trained(false), trained(true));
+    });
+}
+
+TEST(Checkpoint, AnEncoderNeedsAThirdOfItsActivations) {
+  const auto needed = [](bool again) {
+    manual_seed(3);
+    nn::TransformerEncoderLayerOptions options(64, 4);
+    options.dim_feedforward(256).dropout(0.1);
+    std::vector<nn::TransformerEncoderLayer> layers;
+    for (int i = 0; i < 12; ++i) layers.emplace_back(options);
+    Tensor x = randn({64, 8, 64});
+    const auto pass = [&] {
+      Tensor h = x;
+      for (nn::TransformerEncoderLayer& l : layers) {
+        const auto fn = [&l](const Tensor& t) { return l(t); };
+        h = again ? checkpoint(fn, h) : fn(h);
+      }
+      h.pow(2).mean().backward();
+    };
+    pass();  // gradients are there from now on
+    const Device host(kCPU, 0);
+    reset_peak_memory_stats(host);
+    const int64_t before = memory_stats(host).current;
+    pass();
+    std::vector<Tensor> gradients;
+    for (nn::TransformerEncoderLayer& l : layers)
+      for (const Tensor& p : l->parameters()) gradients.push_back(p.grad());
+    return std::pair(memory_stats(host).peak - before, gradients);
+  };
+  const auto plain = needed(false), again = needed(true);
+  expect_same(plain.second, again.second);
+  EXPECT_LE(static_cast<double>(again.first), 0.35 * static_cast<double>(plain.first))
+      << again.first << " of " << plain.first;
+}
+
+}  // namespace
+}  // namespace ramet::distributed

@@ -130,13 +130,13 @@ std::vector<std::shared_ptr<Module>> DataParallelBase::ready_replicas() {
   return out;
 }
 
-void DataParallelBase::begin_forward(const Value&) {}
+void DataParallelBase::begin_forward(const DataParallelCall&) {}
 
-std::vector<Value> DataParallelBase::scatter(const Value& arguments) {
+void DataParallelBase::scatter(DataParallelCall& call) {
   const RecordScope scope("DataParallel.scatter");
   const std::vector<Device>& where = replicas().device_of();
   Extent extent(options_.dim);
-  arguments.measure(extent, "argument");
+  call.measure(extent);
   ScatterPlan plan;
   plan.dim = options_.dim;
   plan.alias = options_.alias;
@@ -155,21 +155,20 @@ std::vector<Value> DataParallelBase::scatter(const Value& arguments) {
               " values, expected at most one for each of ", where.size(), " replicas");
   plan.devices.assign(where.begin(), where.begin() + static_cast<std::ptrdiff_t>(count));
   plan_ = plan;
-  return arguments.scatter(plan);
+  call.scatter(plan);
 }
 
-std::vector<Value> DataParallelBase::parallel_apply(
-    const std::vector<std::shared_ptr<Module>>& modules, std::vector<Value>& arguments,
-    const std::function<Value(Module&, Value&)>& forward) {
+void DataParallelBase::parallel_apply(const std::vector<std::shared_ptr<Module>>& modules,
+                                      DataParallelCall& call) {
   const RecordScope scope("DataParallel.parallel_apply");
-  RAMET_CHECK(!arguments.empty() && arguments.size() <= modules.size(), "parallel_apply",
-              "argument lists: got ", arguments.size(), ", expected 1 to ", modules.size());
-  std::vector<Value> outputs(arguments.size());
+  const size_t count = call.parts();
+  RAMET_CHECK(count > 0 && count <= modules.size(), "parallel_apply", "argument lists: got ", count,
+              ", expected 1 to ", modules.size());
   RandomRegion region(home());
   std::vector<ReplicaRandomRef> random;
   int64_t base = first_sample_;
-  const bool by_sample = plan_.dim == 0 && plan_.sizes.size() == arguments.size();
-  for (size_t i = 0; i < arguments.size(); ++i) {
+  const bool by_sample = plan_.dim == 0 && plan_.sizes.size() == count;
+  for (size_t i = 0; i < count; ++i) {
     const int64_t samples = by_sample ? plan_.sizes[i] : -1;
     random.push_back(
         region.shard(first_shard_ + static_cast<int64_t>(i), by_sample ? base : 0, samples));
@@ -179,19 +178,16 @@ std::vector<Value> DataParallelBase::parallel_apply(
       [&](int i) {
         const auto k = static_cast<size_t>(i);
         const ReplicaRandomGuard numbers(random[k]);
-        outputs[k] = forward(*modules[k], arguments[k]);
+        call.forward(*modules[k], k);
       },
-      static_cast<int>(arguments.size()));
+      static_cast<int>(count));
   region.close();
-  return outputs;
 }
 
-Value DataParallelBase::gather(const std::vector<Value>& outputs) {
-  return gather_pieces(outputs, plan_.sizes);
-}
+void DataParallelBase::gather(DataParallelCall& call) { gather_pieces(call, plan_.sizes); }
 
-Value DataParallelBase::gather_pieces(const std::vector<Value>& outputs,
-                                      const std::vector<int64_t>& sizes) const {
+void DataParallelBase::gather_pieces(DataParallelCall& call,
+                                     const std::vector<int64_t>& sizes) const {
   const RecordScope scope("DataParallel.gather");
   GatherPlan plan;
   plan.device = output_device();
@@ -200,47 +196,44 @@ Value DataParallelBase::gather_pieces(const std::vector<Value>& outputs,
   plan.sizes = sizes;
   plan.on_result = &on_result_;
   plan.keep_scalars = devices_.size() <= 1 && options_.order.leaves() <= 1;
-  return Value::gather(outputs, plan);
+  call.gather(plan);
 }
 
 Device DataParallelBase::output_device() const {
   return devices_.empty() && !options_.output_device ? home() : output_;
 }
 
-Value DataParallelBase::run(const Value& arguments,
-                            const std::function<Value(Module&, Value&)>& forward) {
+void DataParallelBase::run(DataParallelCall& call) {
   const RecordScope scope("DataParallel.forward");
-  if (alone()) return run_alone(arguments, forward);
+  if (alone()) return run_alone(call);
   const OneAtATime alone_here(
       running_, "DataParallel",
       "a forward of this object is running already, expected one at a time (data_parallel() "
       "may be called by several threads)");
   const std::vector<std::shared_ptr<Module>> modules = ready_replicas();
-  begin_forward(arguments);
-  std::vector<Value> parts = scatter(arguments);
-  const std::vector<Value> outputs = parallel_apply(modules, parts, forward);
-  return gather(outputs);
+  begin_forward(call);
+  scatter(call);
+  parallel_apply(modules, call);
+  gather(call);
 }
 
 // Runs the module itself, on arguments that are where it is, and moves the results to where they
 // are wanted. It writes nothing of this object, so as many calls may run at a time as the module
 // allows.
-Value DataParallelBase::run_alone(const Value& arguments,
-                                  const std::function<Value(Module&, Value&)>& forward) const {
+void DataParallelBase::run_alone(DataParallelCall& call) const {
   const Device here = home();
   ScatterPlan plan;
   plan.devices = {here};
   plan.dim = options_.dim;
   Extent extent(options_.dim);
-  if (!devices_.empty()) arguments.measure(extent, "argument");
+  if (!devices_.empty()) call.measure(extent);
   RAMET_CHECK(extent.replicas() <= 1, "scatter", extent.replicas_path(), ": got ",
               extent.replicas(), " values for one replica");
   if (extent.scattered()) plan.sizes = {extent.size()};
-  std::vector<Value> parts = arguments.scatter(plan);
+  call.scatter(plan);
   const DeviceGuard current(here);
-  std::vector<Value> outputs;
-  outputs.push_back(forward(*source_, parts[0]));
-  return gather_pieces(outputs, plan.sizes);
+  call.forward(*source_, 0);
+  gather_pieces(call, plan.sizes);
 }
 
 // ---- the functional form's cache ----------------------------------------------------------------

@@ -19,6 +19,7 @@
 #pragma once
 #include <atomic>
 #include <initializer_list>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,8 +28,9 @@
 #include <vector>
 
 #include "nn/module/arg.h"
+#include "parallel/apply/join.h"
 #include "parallel/apply/parallel_apply.h"
-#include "parallel/apply/value.h"
+#include "parallel/apply/spread.h"
 #include "parallel/replicas/replica_set.h"
 #include "parallel/replicas/replicate.h"
 
@@ -73,7 +75,71 @@ struct DeviceCapacity {
 /// of its cores.
 RAMET_API std::optional<std::string> imbalance_warning(const std::vector<DeviceCapacity>& devices);
 
+/// One forward of a DataParallel: its arguments, what each replica gets of them, and what each
+/// returns. The steps of DataParallelBase know no types; a call has them.
+class DataParallelCall {
+ public:
+  virtual ~DataParallelCall() = default;
+  /// Reports each tensor in the arguments to `extent`.
+  virtual void measure(Extent& extent) const = 0;
+  /// Cuts the arguments: one part for each device of the plan.
+  virtual void scatter(const ScatterPlan& plan) = 0;
+  /// Drops all parts but those from `first` to before `last`.
+  virtual void keep_parts(size_t first, size_t last) = 0;
+  /// The number of parts.
+  virtual size_t parts() const = 0;
+  /// Calls the replica with part i, and keeps its result. Several threads may do so, each for
+  /// another part.
+  virtual void forward(Module& replica, size_t i) = 0;
+  /// Joins the results, which are consumed.
+  virtual void gather(const GatherPlan& plan) = 0;
+};
+
 namespace detail {
+
+template <class M, class Part> decltype(auto) apply_to(M& m, Part& part) {
+  return std::apply([&m](auto&... a) -> decltype(auto) { return call(m, a...); }, part);
+}
+
+/// A call of modules of class M with a tuple of arguments.
+template <class M, class Arguments> class TypedCall final : public DataParallelCall {
+  using Part = typename Spread<Arguments>::Part;
+  using Result = std::decay_t<decltype(apply_to(std::declval<M&>(), std::declval<Part&>()))>;
+  using Whole = typename Join<Result>::Whole;
+
+ public:
+  explicit TypedCall(Arguments arguments) : arguments_(std::move(arguments)) {}
+  void measure(Extent& extent) const override {
+    Spread<Arguments>::measure(arguments_, extent, "argument");
+  }
+  void scatter(const ScatterPlan& plan) override {
+    parts_ = Spread<Arguments>::parts(arguments_, plan, How::scatter);
+    results_.resize(parts_.size());
+  }
+  void keep_parts(size_t first, size_t last) override {
+    const auto from = std::make_move_iterator(parts_.begin());
+    parts_ = std::vector<Part>(from + static_cast<std::ptrdiff_t>(first),
+                               from + static_cast<std::ptrdiff_t>(last));
+    results_.resize(parts_.size());
+  }
+  size_t parts() const override { return parts_.size(); }
+  void forward(Module& replica, size_t i) override {
+    results_[i].emplace(apply_to(dynamic_cast<M&>(replica), parts_[i]));
+  }
+  void gather(const GatherPlan& plan) override {
+    std::vector<Result> results;
+    for (std::optional<Result>& r : results_) results.push_back(std::move(*r));
+    whole_.emplace(Join<Result>::whole(results, plan, "result"));
+  }
+  /// What gather() made.
+  Whole take() { return std::move(*whole_); }
+
+ private:
+  const Arguments arguments_;
+  std::vector<Part> parts_;
+  std::vector<std::optional<Result>> results_;
+  std::optional<Whole> whole_;
+};
 
 /// The part that does not depend on the types: devices, plans, random numbers, the replica set.
 class RAMET_API DataParallelBase {
@@ -96,22 +162,20 @@ class RAMET_API DataParallelBase {
   /// their values.
   virtual std::vector<std::shared_ptr<Module>> ready_replicas();
   /// Called before anything is cut: a module over processes communicates with the other ranks here.
-  virtual void begin_forward(const Value& arguments);
-  /// One argument list for each replica that takes part; at least one.
-  virtual std::vector<Value> scatter(const Value& arguments);
-  /// outputs[i] = forward(*replicas[i], arguments[i]), concurrently.
-  virtual std::vector<Value> parallel_apply(const std::vector<std::shared_ptr<Module>>& replicas,
-                                            std::vector<Value>& arguments,
-                                            const std::function<Value(Module&, Value&)>& forward);
-  virtual Value gather(const std::vector<Value>& outputs);
+  virtual void begin_forward(const DataParallelCall& call);
+  /// Cuts the arguments: one part for each replica that takes part; at least one.
+  virtual void scatter(DataParallelCall& call);
+  /// call.forward(*replicas[i], i) for each part i, concurrently.
+  virtual void parallel_apply(const std::vector<std::shared_ptr<Module>>& replicas,
+                              DataParallelCall& call);
+  virtual void gather(DataParallelCall& call);
 
  protected:
-  Value run(const Value& arguments, const std::function<Value(Module&, Value&)>& forward);
+  void run(DataParallelCall& call);
   /// Does the module itself run?
   bool alone() const;
-  Value run_alone(const Value& arguments,
-                  const std::function<Value(Module&, Value&)>& forward) const;
-  Value gather_pieces(const std::vector<Value>& outputs, const std::vector<int64_t>& sizes) const;
+  void run_alone(DataParallelCall& call) const;
+  void gather_pieces(DataParallelCall& call, const std::vector<int64_t>& sizes) const;
   Device home() const;
 
   std::shared_ptr<Module> source_;
@@ -157,22 +221,15 @@ template <class ModuleType> class DataParallel : public detail::DataParallelBase
 
   template <class... Args> auto forward(Args&&... args) {
     using Arguments = std::tuple<std::decay_t<Args>...>;
-    using Parts = typename Spread<Arguments>::Part;
-    using Result = std::decay_t<decltype(apply_to(std::declval<M&>(), std::declval<Parts&>()))>;
-    using Whole = typename Join<Result>::Whole;
-    const Value whole = run(Value(Arguments(std::forward<Args>(args)...)), [](Module& m, Value& v) {
-      return Value(Result(apply_to(dynamic_cast<M&>(m), v.get<Parts>())));
-    });
-    return std::move(whole.get<Whole>());
+    detail::TypedCall<M, Arguments> call(Arguments(std::forward<Args>(args)...));
+    this->run(call);
+    return call.take();
   }
   template <class... Args> auto operator()(Args&&... args) {
     return forward(std::forward<Args>(args)...);
   }
 
  private:
-  template <class Parts> static decltype(auto) apply_to(M& m, Parts& parts) {
-    return std::apply([&m](auto&... part) -> decltype(auto) { return call(m, part...); }, parts);
-  }
   std::shared_ptr<M> module_;
 };
 

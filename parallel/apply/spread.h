@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "nn/module/ordered_dict.h"
-#include "parallel/apply/plan.h"
+#include "parallel/apply/containers.h"
 
 namespace ramet {
 namespace nn {

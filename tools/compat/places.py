@@ -87,10 +87,10 @@ OWN = {
         RMSNormFuncOptions residual_layer_norm rms_norm
     """.split(),
     "nn::parallel": """
-        Broadcast DataParallel DataParallelOptions DeviceCapacity Extent FailedReplica GatherPlan GradBucket How Join
-        NoScatter PerReplica PostReduceHook PreReduceHook ReduceOrder ReplicaError ReplicaOptions ReplicaSet Scalars
-        ScatterPlan Spread Value clear_data_parallel_cache default_devices imbalance_warning last_failed_replica
-        replica_index replica_state shared
+        Broadcast DataParallel DataParallelCall DataParallelOptions DeviceCapacity Extent FailedReplica GatherPlan
+        GradBucket How Join NoScatter PerReplica PostReduceHook PreReduceHook ReduceOrder ReplicaError ReplicaOptions
+        ReplicaSet Scalars ScatterPlan Spread clear_data_parallel_cache default_devices imbalance_warning
+        last_failed_replica replica_index replica_state shared
     """.split(),
     "nn::utils": """
         clip_grads_with_norm_ get_total_norm remove_spectral_norm remove_weight_norm spectral_norm weight_norm

@@ -346,10 +346,10 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
   /// Batch::whole: the first row of this rank's part of the last batch, and the number of its rows.
   std::pair<int64_t, int64_t> rows() const { return rows_; }
 
-  void begin_forward(const nn::parallel::Value& arguments) override {
+  void begin_forward(const nn::parallel::DataParallelCall& call) override {
     if (core_.options().batch == Batch::whole) {
       nn::parallel::Extent extent(this->options().dim);
-      or_tell_others([&] { arguments.measure(extent, "argument"); });
+      or_tell_others([&] { call.measure(extent); });
       // Too few rows are too few on all ranks, so this error need not end the group.
       cut_ = core_.cut_whole_batch(extent.scattered() ? extent.size() : -1,
                                    static_cast<size_t>(this->replicas().size()));
@@ -357,34 +357,31 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
     core_.begin_forward();
   }
 
-  std::vector<nn::parallel::Value> scatter(const nn::parallel::Value& arguments) override {
-    return or_tell_others([&] {
-      return core_.options().batch == Batch::whole ? own_part_of(arguments)
-                                                   : scatter_own(arguments);
+  void scatter(nn::parallel::DataParallelCall& call) override {
+    or_tell_others([&] {
+      if (core_.options().batch == Batch::whole) scatter_own_rows(call);
+      else scatter_batch(call);
     });
   }
 
-  std::vector<nn::parallel::Value> parallel_apply(
-      const std::vector<std::shared_ptr<nn::Module>>& replicas,
-      std::vector<nn::parallel::Value>& arguments,
-      const std::function<nn::parallel::Value(nn::Module&, nn::parallel::Value&)>& forward)
-      override {
-    return or_tell_others([&] { return Base::parallel_apply(replicas, arguments, forward); });
+  void parallel_apply(const std::vector<std::shared_ptr<nn::Module>>& replicas,
+                      nn::parallel::DataParallelCall& call) override {
+    or_tell_others([&] { Base::parallel_apply(replicas, call); });
   }
 
  private:
-  template <class F> auto or_tell_others(const F& step) {
+  template <class F> void or_tell_others(const F& step) {
     try {
-      return step();
+      step();
     } catch (...) {
       core_.forward_failed();
       throw;
     }
   }
 
-  // Scatters this rank's rows over its replicas.
-  std::vector<nn::parallel::Value> scatter_own(const nn::parallel::Value& arguments) {
-    auto parts = Base::scatter(arguments);
+  // Scatters a batch of this rank over its replicas.
+  void scatter_batch(nn::parallel::DataParallelCall& call) {
+    Base::scatter(call);
     const auto& sizes = this->plan_.sizes;
     int64_t rows = 0;
     for (int64_t n : sizes) rows += n;
@@ -393,11 +390,10 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
     this->first_sample_ = rank * rows;
     core_.set_rows(sizes.empty() ? std::nullopt : std::optional(rows));
     rows_ = {0, rows};
-    return parts;
   }
 
-  // Scatters this rank's part of a whole batch over its replicas.
-  std::vector<nn::parallel::Value> own_part_of(const nn::parallel::Value& arguments) {
+  // Scatters this rank's rows of a whole batch over its replicas.
+  void scatter_own_rows(nn::parallel::DataParallelCall& call) {
     auto& plan = this->plan_;
     const detail::DdpCore::Cut& cut = cut_;
     const std::vector<Device>& mine = this->replicas().device_of();
@@ -408,8 +404,8 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
     plan.devices.assign(cut.sizes.size(), this->home());
     for (size_t i = cut.first; i < cut.last; ++i) plan.devices[i] = mine[i - cut.first];
     plan.sizes = cut.sizes;
-    std::vector<nn::parallel::Value> all = arguments.scatter(plan), parts;
-    for (size_t i = cut.first; i < cut.last; ++i) parts.push_back(std::move(all[i]));
+    call.scatter(plan);
+    call.keep_parts(cut.first, cut.last);
     plan.devices = {plan.devices.begin() + static_cast<std::ptrdiff_t>(cut.first),
                     plan.devices.begin() + static_cast<std::ptrdiff_t>(cut.last)};
     plan.sizes = {cut.sizes.begin() + static_cast<std::ptrdiff_t>(cut.first),
@@ -418,7 +414,6 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
     this->first_sample_ = cut.before;
     core_.set_rows(cut.rows);
     rows_ = {cut.before, cut.rows};
-    return parts;
   }
 
   detail::DdpCore core_;

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "nn/module/ordered_dict.h"
+#include "parallel/apply/join.h"
+#include "parallel/apply/spread.h"
 #include "tests/parallel/support.h"
 
 namespace ramet {

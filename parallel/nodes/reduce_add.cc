@@ -154,16 +154,11 @@ void ReduceAdd::apply(Tensor* in, Tensor* out) {
   run_post_hooks(out[0]);
 }
 
-}  // namespace parallel
-
-namespace autograd {
-
 void add_reduce_edge(const Tensor& source, ArrayRef<Tensor> copies, const std::string& full_name) {
   RAMET_CHECK(source.defined() && source.requires_grad(), "add_reduce_edge", "source: got ",
               describe(source), ", expected a tensor that requires grad");
-  RAMET_CHECK(!copies.empty() && copies.size() <= static_cast<size_t>(parallel::kMaxLeaves),
-              "add_reduce_edge", "copies: got ", copies.size(), ", expected 1 to ",
-              parallel::kMaxLeaves);
+  RAMET_CHECK(!copies.empty() && copies.size() <= static_cast<size_t>(kMaxLeaves),
+              "add_reduce_edge", "copies: got ", copies.size(), ", expected 1 to ", kMaxLeaves);
   for (size_t i = 0; i < copies.size(); ++i) {
     const Tensor& c = copies[i];
     RAMET_CHECK(c.defined() && same_sizes(c, source) && c.scalar_type() == source.scalar_type(),
@@ -173,13 +168,14 @@ void add_reduce_edge(const Tensor& source, ArrayRef<Tensor> copies, const std::s
                 "add_reduce_edge", "copy ", i, " of '", full_name,
                 "': got the source, a view or a tensor with history, expected a tensor of its own");
   }
-  auto* node = new_node<parallel::ReduceAdd>(source, full_name, static_cast<int>(copies.size()),
-                                             parallel::ReduceOrder::fixed());
+  auto* node = autograd::new_node<ReduceAdd>(source, full_name, static_cast<int>(copies.size()),
+                                             ReduceOrder::fixed());
   for (size_t i = 0; i < copies.size(); ++i) node->attach_copy(copies[i], static_cast<uint32_t>(i));
   if (RAMET_UNLIKELY(tls.watching))
-    tell_made(*node, Input(source), std::vector<Input>(copies.begin(), copies.end()));
-  release(node);
+    autograd::tell_made(*node, autograd::Input(source),
+                        std::vector<autograd::Input>(copies.begin(), copies.end()));
+  autograd::release(node);
 }
 
-}  // namespace autograd
+}  // namespace parallel
 }  // namespace ramet

@@ -97,14 +97,16 @@ class RAMET_API ReduceAdd final : public autograd::Node {
   std::shared_ptr<const ReduceHooks> hooks_;
 };
 
-}  // namespace parallel
-
-namespace autograd {
 /// Makes each of `copies` a copy of `source`: their gradients, added from left to right, become
 /// source's. The copies have no history of their own, and the sizes and dtype of `source`. The
 /// values are the caller's business. An Error for a source that requires no grad.
 RAMET_API void add_reduce_edge(const Tensor& source, ArrayRef<Tensor> copies,
                                const std::string& full_name = "");
-}  // namespace autograd
+
+}  // namespace parallel
+
+namespace autograd {
+using parallel::add_reduce_edge;
+}
 
 }  // namespace ramet

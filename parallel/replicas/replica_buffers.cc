@@ -126,22 +126,53 @@ std::vector<std::function<void()>> ReplicaSet::State::merged_states() const {
   return out;
 }
 
-void ReplicaSet::update_source(int count) {
-  const NoGradGuard off;
-  State& s = *state_;
-  auto written = [&](const State::Buffer& b) {
-    if (b.shares && b.source.version() != b.seen.version) return true;
-    for (size_t i = b.shares ? 1 : 0; i < static_cast<size_t>(count); ++i)
-      if (b.handles[i].version() != b.versions[i]) return true;
-    return false;
-  };
-  for (const State::Buffer& b : s.buffers) {
-    if (b.policy != BufferPolicy::all_equal || !written(b)) continue;
+bool ReplicaSet::State::Buffer::written(int count) const {
+  if (shares && source.version() != seen.version) return true;
+  for (size_t i = shares ? 1 : 0; i < static_cast<size_t>(count); ++i)
+    if (handles[i].version() != versions[i]) return true;
+  return false;
+}
+
+Tensor ReplicaSet::State::Buffer::merged(int count, Device home) const {
+  const ArrayRef<Tensor> all(handles.data(), static_cast<size_t>(count));
+  switch (policy) {
+    case BufferPolicy::merge_stats:
+    case BufferPolicy::per_replica: break;
+    case BufferPolicy::first:
+    case BufferPolicy::sync:
+    case BufferPolicy::all_equal: return shares ? Tensor() : all[0];
+    case BufferPolicy::sum: return comm::reduce_add(all, home);
+    case BufferPolicy::mean: {
+      // The sum of 16-bit numbers may be too large for 16 bits.
+      const ScalarType type = all[0].scalar_type();
+      std::vector<Tensor> wide;
+      for (const Tensor& t : all) wide.push_back(t.to(compute_type(type)));
+      return comm::reduce_add(wide, home).div(count).to(type);
+    }
+    case BufferPolicy::max: {
+      Tensor most = all[0].to(home);
+      for (size_t i = 1; i < all.size(); ++i) most = most.maximum(all[i].to(home));
+      return most;
+    }
+  }
+  return {};
+}
+
+// Checks what the policy all_equal promises of the buffers that the step wrote.
+void ReplicaSet::check_equal_buffers(int count) const {
+  for (const State::Buffer& b : state_->buffers) {
+    if (b.policy != BufferPolicy::all_equal || !b.written(count)) continue;
     for (size_t i = 1; i < static_cast<size_t>(count); ++i)
       RAMET_CHECK(b.handles[i].to(home_).equal(b.handles[0].to(home_)), "replicate", "buffer '",
                   b.name, "' of policy all_equal: replica ", i, " on device ", device_of_[i],
                   " has another value than replica 0");
   }
+}
+
+void ReplicaSet::update_source(int count) {
+  const NoGradGuard off;
+  State& s = *state_;
+  check_equal_buffers(count);
   // Computes all values before it writes any: if one of them fails, the source takes over nothing.
   struct Taken {
     const State::Buffer* buffer;
@@ -149,33 +180,10 @@ void ReplicaSet::update_source(int count) {
                          // it
   };
   std::vector<Taken> taken;
-  for (State::Buffer& b : s.buffers) {
-    if (!written(b)) continue;
-    const ArrayRef<Tensor> all(b.handles.data(), static_cast<size_t>(count));
-    switch (b.policy) {
-      case BufferPolicy::merge_stats:
-      case BufferPolicy::per_replica: break;
-      case BufferPolicy::first:
-      case BufferPolicy::sync:
-      case BufferPolicy::all_equal:
-        if (!b.shares) taken.push_back({&b, b.handles[0], {}});
-        break;
-      case BufferPolicy::sum: taken.push_back({&b, comm::reduce_add(all, home_), {}}); break;
-      case BufferPolicy::mean: {
-        // The sum of 16-bit numbers may be too large for 16 bits.
-        const ScalarType type = all[0].scalar_type();
-        std::vector<Tensor> wide;
-        for (const Tensor& t : all) wide.push_back(t.to(compute_type(type)));
-        taken.push_back({&b, comm::reduce_add(wide, home_).div(count).to(type), {}});
-        break;
-      }
-      case BufferPolicy::max: {
-        Tensor most = all[0].to(home_);
-        for (size_t i = 1; i < all.size(); ++i) most = most.maximum(all[i].to(home_));
-        taken.push_back({&b, most, {}});
-        break;
-      }
-    }
+  for (const State::Buffer& b : s.buffers) {
+    if (!b.written(count)) continue;
+    if (Tensor value = b.merged(count, home_); value.defined())
+      taken.push_back({&b, std::move(value), {}});
   }
   const auto merged = s.merged_states();
   for (Taken& t : taken)
@@ -186,14 +194,19 @@ void ReplicaSet::update_source(int count) {
     autograd::copy_values(buffer->source, value);
     buffer->source.storage_impl()->wrote("replica");
   }
+  merge_replicas(count);
+  for (const auto& commit : merged) commit();
+}
+
+// Lets modules take over what their replicas deposited.
+void ReplicaSet::merge_replicas(int count) {
   std::vector<std::pair<Module*, std::vector<Module*>>> modules;
-  for (const State::Snapshot& snap : s.modules)
+  for (const State::Snapshot& snap : state_->modules)
     modules.emplace_back(
         snap.module, std::vector<Module*>(snap.replicas.begin(), snap.replicas.begin() + count));
   if (merger_) merger_(modules);
   else
     for (const auto& [module, replicas] : modules) module->merge_replicas(replicas);
-  for (const auto& commit : merged) commit();
 }
 
 }  // namespace parallel

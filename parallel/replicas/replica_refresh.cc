@@ -81,79 +81,88 @@ bool ReplicaSet::structure_changed() {
 
 // Refreshes one parameter: its memory and its edge.
 void ReplicaSet::refresh_entry(size_t index) {
-  State& s = *state_;
-  State::Entry& e = s.entries[index];
-  StorageImpl* now = e.source.storage_impl();
+  State::Entry& e = state_->entries[index];
   // after set_data, to() or flattening
-  if (now->serial() != e.seen.serial || e.source->data != e.seen.data) {
-    for (size_t a = 0; a < s.away.size(); ++a)
-      e.copies[a] =
-          Tensor(member_of(s.flat[a], e.offset, e.source.sizes(), e.strides, e.source.scalar_type(),
-                           now->version_of ? now->version_of : now));
-    for (const State::Handle& h : e.handles) {
-      const Device d = device_of_[h.replica];
-      h.tensor.set_data(d == home_
-                            ? e.source
-                            : e.copies[static_cast<size_t>(
-                                  std::find(s.away.begin(), s.away.end(), d) - s.away.begin())]);
-    }
-  }
-
-  const bool wanted = tls.grad_mode && !options_.detach && e.source.requires_grad();
-  if (!wanted) {
-    if (!std::exchange(e.bound, false)) return;
-    for (const State::Handle& h : e.handles) {
-      AutogradSlot::release(std::exchange(h.tensor->node, nullptr));
-      h.tensor->set(TensorImpl::kRequiresGrad, false);
-    }
-    return;
-  }
+  if (e.source.storage_impl()->serial() != e.seen.serial || e.source->data != e.seen.data)
+    follow_memory(index);
+  if (!(tls.grad_mode && !options_.detach && e.source.requires_grad())) return e.unbind();
   // Hooks that a program sets on replicas last one step. They are emptied, not deleted: a hook of a
   // running backward may have called this forward.
   if (e.node && e.node->watched()) {
     e.node->extra->hooks.clear();
     e.node->extra->retained.clear();
   }
-  bool made = false;
-  if (e.node && e.node->leads_to(e.source)) {
-    if (e.bound) return;
-  } else {
-    made = true;
-    auto* node =
-        autograd::new_node<ramet::parallel::ReduceAdd>(e.source, e.name, size(), options_.order);
-    const autograd::NodePtr held(node);  // released if an allocation fails
-    autograd::release(node);
-    node->set_hooks(hooks_);
-    std::vector<Tensor> slots;
-    if (e.node) {
-      slots = e.node->take_slots();
-    } else {
-      if (s.gradients.empty()) {
-        const bool in_place = device_of_[0] == home_;
-        std::vector<Tensor> made;  // all of them or none
-        for (int i = 0; i < size(); ++i) {
-          made.push_back(moves::flat_memory(i || !in_place ? s.flat_bytes : 0,
-                                            device_of_[static_cast<size_t>(i)]));
-          autograd::fill_values(made.back(), 0);
-        }
-        s.gradients = std::move(made);
-      }
-      for (const Tensor& flat : s.gradients)
-        slots.push_back(flat.numel() ? Tensor(member_of(flat, e.offset, e.source.sizes(), e.strides,
-                                                        e.source.scalar_type()))
-                                     : Tensor());
-    }
-    node->hold();
-    autograd::release(std::exchange(e.node, node));
-    node->set_slots(std::move(slots), s.buckets[e.bucket].get());
-  }
+  const bool stays = e.node && e.node->leads_to(e.source);
+  if (stays && e.bound) return;
+  if (!stays) make_node(index);
   for (const State::Handle& h : e.handles) e.node->attach_copy(h.tensor, h.replica);
-  if (RAMET_UNLIKELY(tls.watching != 0) && made) {
+  if (RAMET_UNLIKELY(tls.watching != 0) && !stays) {
     std::vector<autograd::Input> copies;
     for (const State::Handle& h : e.handles) copies.emplace_back(h.tensor);
     autograd::tell_made(*e.node, autograd::Input(e.source), copies);
   }
   e.bound = true;
+}
+
+// Gives the replicas' tensors memory like the source's present memory.
+void ReplicaSet::follow_memory(size_t index) {
+  State& s = *state_;
+  State::Entry& e = s.entries[index];
+  StorageImpl* now = e.source.storage_impl();
+  for (size_t a = 0; a < s.away.size(); ++a)
+    e.copies[a] =
+        Tensor(member_of(s.flat[a], e.offset, e.source.sizes(), e.strides, e.source.scalar_type(),
+                         now->version_of ? now->version_of : now));
+  for (const State::Handle& h : e.handles) {
+    const Device d = device_of_[h.replica];
+    const auto away = std::find(s.away.begin(), s.away.end(), d) - s.away.begin();
+    h.tensor.set_data(d == home_ ? e.source : e.copies[static_cast<size_t>(away)]);
+  }
+}
+
+// Takes the replicas' tensors out of the graph.
+void ReplicaSet::State::Entry::unbind() {
+  if (!std::exchange(bound, false)) return;
+  for (const Handle& h : handles) {
+    AutogradSlot::release(std::exchange(h.tensor->node, nullptr));
+    h.tensor->set(TensorImpl::kRequiresGrad, false);
+  }
+}
+
+// Makes the entry's node, which takes over the slots of the one that it replaces.
+void ReplicaSet::make_node(size_t index) {
+  State::Entry& e = state_->entries[index];
+  auto* node =
+      autograd::new_node<ramet::parallel::ReduceAdd>(e.source, e.name, size(), options_.order);
+  const autograd::NodePtr held(node);  // released if an allocation fails
+  autograd::release(node);
+  node->set_hooks(hooks_);
+  std::vector<Tensor> slots = e.node ? e.node->take_slots() : new_slots(index);
+  node->hold();
+  autograd::release(std::exchange(e.node, node));
+  node->set_slots(std::move(slots), state_->buckets[e.bucket].get());
+}
+
+// The entry's memory in the flat gradients of all replicas, which are made at the first need.
+std::vector<Tensor> ReplicaSet::new_slots(size_t index) {
+  State& s = *state_;
+  if (s.gradients.empty()) {
+    const bool in_place = device_of_[0] == home_;
+    std::vector<Tensor> made;  // all of them or none
+    for (int i = 0; i < size(); ++i) {
+      made.push_back(moves::flat_memory(i || !in_place ? s.flat_bytes : 0,
+                                        device_of_[static_cast<size_t>(i)]));
+      autograd::fill_values(made.back(), 0);
+    }
+    s.gradients = std::move(made);
+  }
+  const State::Entry& e = s.entries[index];
+  std::vector<Tensor> slots;
+  for (const Tensor& flat : s.gradients)
+    slots.push_back(flat.numel() ? Tensor(member_of(flat, e.offset, e.source.sizes(), e.strides,
+                                                    e.source.scalar_type()))
+                                 : Tensor());
+  return slots;
 }
 
 // A write through a raw pointer changes no version, so this compares the values.
@@ -203,7 +212,23 @@ void ReplicaSet::begin_refresh() {
     const ScopedValue<uint8_t> apart(tls.capturing, 0);  // memory and edges, no values
     for (size_t u = 0; u < s.entries.size(); ++u) refresh_entry(u);
   }
+  find_changes(all);
+  refresh_buffers();
+  for (const State::Snapshot& snap : s.modules) {
+    for (Module* replica : snap.replicas) {
+      if (replica->is_training() != snap.module->is_training())
+        replica->train(snap.module->is_training());
+      if (replica->forward_hooks() != snap.module->forward_hooks())
+        replica->set_forward_hooks(snap.module->forward_hooks());
+      replica->discard_deposits();
+    }
+  }
+}
 
+// Lists what other devices need in `dirty` and `strided`: the buckets with another memory or
+// version than at the last refresh, or all of them.
+void ReplicaSet::find_changes(bool all) {
+  State& s = *state_;
   s.dirty.clear();
   s.strided.clear();
   for (const auto& members : s.members) {
@@ -215,40 +240,36 @@ void ReplicaSet::begin_refresh() {
       e.seen = now;
     }
     if (!dirty && debug_memory()) report_unmarked(members);
-    if (!dirty || s.away.empty()) continue;
-    const StorageImpl* root = nullptr;
-    for (size_t u : members) {
-      const State::Entry& e = s.entries[u];
-      for (Device d : s.away)
-        moves::count_bytes(home_.ordinal(), d.ordinal(), static_cast<uint64_t>(e.bytes));
-      moves::count(moves::Count::kRefreshBytes, static_cast<uint64_t>(e.bytes) * s.away.size());
-      if (e.bytes == 0) continue;
-      if (e.source.raw_strides() != IntArrayRef(e.strides) &&
-          !(e.source.raw_contiguous() &&
-            IntArrayRef(e.strides) == IntArrayRef(contiguous_strides(e.source.sizes())))) {
-        s.strided.push_back(u);
-        continue;
-      }
-      const char* from = static_cast<const char*>(e.source.ptr());
-      const StorageImpl* memory = e.source.storage_impl()->memory_of;
-      if (!s.dirty.empty() && memory && memory == root &&
-          s.dirty.back().from + (e.offset - s.dirty.back().offset) == from) {
-        s.dirty.back().bytes = e.offset + e.bytes - s.dirty.back().offset;
-      } else {
-        s.dirty.push_back({e.offset, from, e.bytes});
-      }
-      root = memory;
-    }
+    if (dirty && !s.away.empty()) add_changes(members);
   }
-  refresh_buffers();
-  for (const State::Snapshot& snap : s.modules) {
-    for (Module* replica : snap.replicas) {
-      if (replica->is_training() != snap.module->is_training())
-        replica->train(snap.module->is_training());
-      if (replica->forward_hooks() != snap.module->forward_hooks())
-        replica->set_forward_hooks(snap.module->forward_hooks());
-      replica->discard_deposits();
+}
+
+// Adds the parameters of a bucket to `dirty`, neighbours in memory as one range. Those with other
+// strides than their copies go to `strided`.
+void ReplicaSet::add_changes(const std::vector<size_t>& members) {
+  State& s = *state_;
+  const StorageImpl* root = nullptr;
+  for (size_t u : members) {
+    const State::Entry& e = s.entries[u];
+    for (Device d : s.away)
+      moves::count_bytes(home_.ordinal(), d.ordinal(), static_cast<uint64_t>(e.bytes));
+    moves::count(moves::Count::kRefreshBytes, static_cast<uint64_t>(e.bytes) * s.away.size());
+    if (e.bytes == 0) continue;
+    if (e.source.raw_strides() != IntArrayRef(e.strides) &&
+        !(e.source.raw_contiguous() &&
+          IntArrayRef(e.strides) == IntArrayRef(contiguous_strides(e.source.sizes())))) {
+      s.strided.push_back(u);
+      continue;
     }
+    const char* from = static_cast<const char*>(e.source.ptr());
+    const StorageImpl* memory = e.source.storage_impl()->memory_of;
+    if (!s.dirty.empty() && memory && memory == root &&
+        s.dirty.back().from + (e.offset - s.dirty.back().offset) == from) {
+      s.dirty.back().bytes = e.offset + e.bytes - s.dirty.back().offset;
+    } else {
+      s.dirty.push_back({e.offset, from, e.bytes});
+    }
+    root = memory;
   }
 }
 
@@ -298,6 +319,32 @@ void ReplicaSet::refresh() {
   all_dirty_ = false;
 }
 
+namespace {
+
+// Counts devices that have their copies. At the end, unless a replica failed before, all have them.
+struct FetchCount {
+  bool& all_dirty;
+  const size_t needed;
+  std::atomic<size_t> fetched{0};
+  ~FetchCount() {
+    if (fetched == needed) all_dirty = false;
+  }
+};
+
+// Discards deposits of norm layers in a step that failed.
+template <class State>  // a private name
+struct DepositGuard {
+  State& s;
+  bool succeeded = false;
+  ~DepositGuard() {
+    if (succeeded) return;
+    for (const auto& snap : s.modules)
+      for (Module* replica : snap.replicas) replica->discard_deposits();
+  }
+};
+
+}  // namespace
+
 void ReplicaSet::apply(const std::function<void(int)>& run, int count) {
   if (count < 0) count = size();
   RAMET_CHECK(count > 0 && count <= size(), "ReplicaSet", "replicas to run: got ", count,
@@ -316,7 +363,7 @@ void ReplicaSet::apply(const std::function<void(int)>& run, int count) {
     return static_cast<int>(std::find(device_of_.begin(), device_of_.end(), d) -
                             device_of_.begin());
   };
-  std::atomic<size_t> fetched{0};
+  FetchCount copies{all_dirty_, s.away.size()};
   bool by_itself[kMaxDevices] = {};
   {
     const moves::FanOut fan(home_, s.dirty.empty() ? ArrayRef<Device>() : s.away);
@@ -326,39 +373,23 @@ void ReplicaSet::apply(const std::function<void(int)>& run, int count) {
         continue;
       }
       copy_to(d, &fan);
-      ++fetched;
+      ++copies.fetched;
     }
   }
-  struct Settled {
-    ReplicaSet& set;
-    const std::atomic<size_t>& fetched;
-    size_t needed;
-    ~Settled() {
-      if (fetched == needed) set.all_dirty_ = false;
-    }
-  } settled{*this, fetched, s.away.size()};
-  struct Undone {  // deposits of norm layers in a step that failed
-    State& s;
-    bool well = false;
-    ~Undone() {
-      if (well) return;
-      for (const State::Snapshot& snap : s.modules)
-        for (Module* replica : snap.replicas) replica->discard_deposits();
-    }
-  } undone{s};
+  DepositGuard<State> deposits{s};
   detail::run_replicas(
       ArrayRef<Device>(device_of_.data(), static_cast<size_t>(count)),
       [&](int i) {
         const Device d = device_of_[static_cast<size_t>(i)];
         if (by_itself[d.ordinal()] && first_of(d) == i) {
           copy_to(d);
-          ++fetched;
+          ++copies.fetched;
         }
         run(i);
       },
       meeting.get());
   update_source(count);
-  undone.well = true;
+  deposits.succeeded = true;
 }
 
 }  // namespace parallel

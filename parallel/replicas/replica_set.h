@@ -147,9 +147,16 @@ class RAMET_API ReplicaSet {
   void begin_refresh();
   void refresh_buffers();
   void refresh_entry(size_t index);
+  void follow_memory(size_t index);
+  void make_node(size_t index);
+  std::vector<Tensor> new_slots(size_t index);
+  void find_changes(bool all);
+  void add_changes(const std::vector<size_t>& members);
   void report_unmarked(const std::vector<size_t>& members) const;
   void copy_to(Device device, const ramet::parallel::detail::FanOut* fan = nullptr) const;
+  void check_equal_buffers(int count) const;
   void update_source(int count);
+  void merge_replicas(int count);
 
   std::shared_ptr<Module> source_;
   std::vector<Device> devices_, device_of_;

@@ -40,6 +40,7 @@ struct ReplicaSet::State {
     size_t bucket = 0;
     std::vector<Handle> handles;  // of all replicas, ties included
     std::vector<Tensor> copies;   // by position in `away`
+    void unbind();
   };
   /// A buffer without gradient.
   struct Buffer {
@@ -57,6 +58,10 @@ struct ReplicaSet::State {
       return policy != BufferPolicy::merge_stats && policy != BufferPolicy::sync &&
              policy != BufferPolicy::per_replica;
     }
+    /// Has one of the first `count` replicas written it since it was last equal to the source?
+    bool written(int count) const;
+    /// Its value after a step of so many replicas, on `home`; undefined where the source's stays.
+    Tensor merged(int count, Device home) const;
     /// Makes `from` the memory of replica i.
     void follow(size_t i, const Tensor& from) const {
       if (!handles[i].is_same(from)) handles[i].set_data(from);

@@ -59,88 +59,118 @@ class Moved {
 // How to treat outputs without history: ignore them, or require that they stay constant.
 enum class Others { kIgnored, kConstant };
 
+// Compares the backward pass of a function with differences of its values.
+class FirstOrder {
+ public:
+  FirstOrder(const char* name, const CheckedFunction& f, const std::vector<Tensor>& inputs,
+             Others others, const GradcheckOptions& o)
+      : name_(name), f_(f), inputs_(inputs), o_(o) {
+    for (const Tensor& x : inputs) {
+      if (!x.defined() || !x.requires_grad()) continue;
+      RAMET_CHECK(x.scalar_type() == kDouble && x.is_contiguous(), name,
+                  "inputs that require grad must be contiguous float64: got ", describe(x));
+      wrt_.push_back(x);
+    }
+    RAMET_CHECK(!wrt_.empty(), name, "expects at least one input that requires grad");
+    const std::vector<Tensor> all = f(inputs);
+    y_ = differentiable(all);
+    // then nothing may depend on the inputs
+    RAMET_CHECK(!y_.outputs.empty(), name, "no output requires grad");
+    for (size_t k = 0; k < all.size() && others == Others::kConstant; ++k)
+      if (std::find(y_.index.begin(), y_.index.end(), k) == y_.index.end()) constant_.push_back(k);
+  }
+
+  void check() {
+    compute_jacobian();
+    for (size_t i = 0; i < wrt_.size(); ++i) {
+      for (int64_t j = 0; j < wrt_[i].numel(); ++j) {
+        const Outputs up = outputs_near(i, j, o_.eps), down = outputs_near(i, j, -o_.eps);
+        for (size_t k : constant_) check_constant(up, down, k, i, j);
+        for (size_t k = 0; k < y_.outputs.size(); ++k) check_column(up, down, k, i, j);
+      }
+    }
+  }
+
+ private:
+  using Outputs = std::vector<std::vector<double>>;  // [output][element]
+
+  void compute_jacobian() {
+    jacobian_.resize(y_.outputs.size());
+    for (size_t k = 0; k < y_.outputs.size(); ++k)
+      for (int64_t e = 0; e < y_.outputs[k].numel(); ++e) {
+        jacobian_[k].push_back(gradients_of(k, e));
+        if (o_.check_repeat && e == 0) check_same_bits(jacobian_[k][0], gradients_of(k, 0), k);
+      }
+  }
+  // The gradients of one element of an output.
+  std::vector<Tensor> gradients_of(size_t k, int64_t element) const {
+    return grad({y_.outputs[k]}, wrt_, {one_at(y_.outputs[k], element)}, /*retain_graph=*/true,
+                /*create_graph=*/false, /*allow_unused=*/true);
+  }
+  void check_same_bits(const std::vector<Tensor>& row, const std::vector<Tensor>& again,
+                       size_t k) const {
+    for (size_t i = 0; i < row.size(); ++i) {
+      if (!row[i].defined()) continue;
+      const auto a = values(row[i]), b = values(again[i]);
+      RAMET_CHECK(a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0,
+                  name_, "Backward is not reentrant: two calls give different bits for output ",
+                  y_.index[k], ", input ", i);
+    }
+  }
+  // All outputs where element j of input i is larger by `step`.
+  Outputs outputs_near(size_t i, int64_t j, double step) {
+    Moved moved(wrt_[i].data_ptr<double>() + j);
+    moved.by(step);
+    Outputs out;
+    for (const Tensor& t : f_(inputs_)) out.push_back(values(t));
+    return out;
+  }
+  // No gradient at all is the gradient 0.
+  void check_constant(const Outputs& up, const Outputs& down, size_t k, size_t i, int64_t j) const {
+    for (size_t e = 0; e < std::max(up[k].size(), down[k].size()); ++e) {
+      const double above = up[k].empty() ? 0 : up[k][e], below = down[k].empty() ? 0 : down[k][e],
+                   numeric = (above - below) / (2 * o_.eps);
+      const bool still = above == below || std::fabs(numeric) <= o_.atol ||
+                         (std::isnan(above) && std::isnan(below));
+      RAMET_CHECK(still, name_, "output ", k, " does not require grad, but its element ", e,
+                  " depends on input ", i, " element ", j, ": numerical ", numeric, ", expected 0");
+    }
+  }
+  // The derivatives of all elements of differentiable output k.
+  void check_column(const Outputs& up, const Outputs& down, size_t k, size_t i, int64_t j) const {
+    const size_t output = y_.index[k];
+    for (size_t e = 0; e < up[output].size(); ++e) {
+      const double numeric = (up[output][e] - down[output][e]) / (2 * o_.eps);
+      const Tensor& g = jacobian_[k][e][i];
+      double analytic = 0;
+      if (g.defined()) {
+        RAMET_CHECK(same_sizes(g, wrt_[i]) && g.scalar_type() == kDouble, name_,
+                    "gradient of input ", i, ": got ", describe(g), ", expected ",
+                    describe(wrt_[i]));
+        analytic = values(g)[static_cast<size_t>(j)];
+      }
+      const bool close = std::fabs(numeric - analytic) <= o_.atol + o_.rtol * std::fabs(numeric) ||
+                         (std::isnan(numeric) && std::isnan(analytic));
+      RAMET_CHECK(close, name_, "Jacobian mismatch for output ", output, " element ", e,
+                  " with respect to input ", i, " element ", j, ": numerical ", numeric,
+                  ", analytical ", analytic);
+    }
+  }
+
+  const char* const name_;
+  const CheckedFunction& f_;
+  const std::vector<Tensor>& inputs_;
+  const GradcheckOptions& o_;
+  std::vector<Tensor> wrt_;       // the inputs that require grad
+  Differentiable y_;              // the outputs that do
+  std::vector<size_t> constant_;  // outputs that must not depend on the inputs
+  std::vector<std::vector<std::vector<Tensor>>> jacobian_;  // [output][element][input]
+};
+
 void check_first_order(const char* name, const CheckedFunction& f,
                        const std::vector<Tensor>& inputs, Others others,
                        const GradcheckOptions& o) {
-  std::vector<Tensor> wrt;
-  for (const Tensor& x : inputs) {
-    if (!x.defined() || !x.requires_grad()) continue;
-    RAMET_CHECK(x.scalar_type() == kDouble && x.is_contiguous(), name,
-                "inputs that require grad must be contiguous float64: got ", describe(x));
-    wrt.push_back(x);
-  }
-  RAMET_CHECK(!wrt.empty(), name, "expects at least one input that requires grad");
-  const std::vector<Tensor> all = f(inputs);
-  const Differentiable y = differentiable(all);
-  if (y.outputs.empty()) {  // then nothing may depend on the inputs
-    fail(name, "no output requires grad");
-  }
-  std::vector<size_t> constant;
-  for (size_t k = 0; k < all.size() && others == Others::kConstant; ++k)
-    if (std::find(y.index.begin(), y.index.end(), k) == y.index.end()) constant.push_back(k);
-  // jacobian[output][element][input]
-  std::vector<std::vector<std::vector<Tensor>>> jacobian(y.outputs.size());
-  for (size_t k = 0; k < y.outputs.size(); ++k)
-    for (int64_t e = 0; e < y.outputs[k].numel(); ++e) {
-      const Tensor seed = one_at(y.outputs[k], e);
-      auto row = grad({y.outputs[k]}, wrt, {seed}, /*retain_graph=*/true, /*create_graph=*/false,
-                      /*allow_unused=*/true);
-      if (o.check_repeat && e == 0) {
-        const auto again = grad({y.outputs[k]}, wrt, {seed}, true, false, true);
-        for (size_t i = 0; i < row.size(); ++i) {
-          if (!row[i].defined()) continue;
-          const auto a = values(row[i]), b = values(again[i]);
-          RAMET_CHECK(a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0,
-                      name, "Backward is not reentrant: two calls give different bits for output ",
-                      y.index[k], ", input ", i);
-        }
-      }
-      jacobian[k].push_back(std::move(row));
-    }
-  for (size_t i = 0; i < wrt.size(); ++i) {
-    double* x = wrt[i].data_ptr<double>();
-    for (int64_t j = 0; j < wrt[i].numel(); ++j) {
-      const auto evaluate = [&](double step) {
-        Moved moved(x + j);
-        moved.by(step);
-        std::vector<std::vector<double>> out;
-        for (const Tensor& t : f(inputs)) out.push_back(values(t));
-        return out;
-      };
-      const auto up = evaluate(o.eps), down = evaluate(-o.eps);
-      for (size_t k : constant) {
-        // No gradient at all is the gradient 0.
-        for (size_t e = 0; e < std::max(up[k].size(), down[k].size()); ++e) {
-          const double above = up[k].empty() ? 0 : up[k][e],
-                       below = down[k].empty() ? 0 : down[k][e],
-                       numeric = (above - below) / (2 * o.eps);
-          const bool still = above == below || std::fabs(numeric) <= o.atol ||
-                             (std::isnan(above) && std::isnan(below));
-          RAMET_CHECK(still, name, "output ", k, " does not require grad, but its element ", e,
-                      " depends on input ", i, " element ", j, ": numerical ", numeric,
-                      ", expected 0");
-        }
-      }
-      for (size_t k = 0; k < y.outputs.size(); ++k)
-        for (size_t e = 0; e < up[y.index[k]].size(); ++e) {
-          const double numeric = (up[y.index[k]][e] - down[y.index[k]][e]) / (2 * o.eps);
-          const Tensor& g = jacobian[k][e][i];
-          double analytic = 0;
-          if (g.defined()) {
-            RAMET_CHECK(same_sizes(g, wrt[i]) && g.scalar_type() == kDouble, name,
-                        "gradient of input ", i, ": got ", describe(g), ", expected ",
-                        describe(wrt[i]));
-            analytic = values(g)[static_cast<size_t>(j)];
-          }
-          const bool close =
-              std::fabs(numeric - analytic) <= o.atol + o.rtol * std::fabs(numeric) ||
-              (std::isnan(numeric) && std::isnan(analytic));
-          RAMET_CHECK(close, name, "Jacobian mismatch for output ", y.index[k], " element ", e,
-                      " with respect to input ", i, " element ", j, ": numerical ", numeric,
-                      ", analytical ", analytic);
-        }
-    }
-  }
+  FirstOrder(name, f, inputs, others, o).check();
 }
 
 bool guarded(const GradcheckOptions& o, const std::function<void()>& check) {

@@ -90,9 +90,8 @@ void FunctionNode::connect(const tensor_list& inputs, const std::vector<int>& ar
   around_ = std::exchange(in_forward, this);
 }
 
-tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs, bool record) {
-  in_forward = around_;
-  const tensor_list dirty = std::exchange(ctx.dirty_, {});
+// Marks what forward wrote as written. All of it must be among the outputs.
+void FunctionNode::mark_written(const tensor_list& dirty, const tensor_list& outputs, bool record) {
   for (const Tensor& t : dirty)
     if (t.defined()) wrote(op, t);
   for (const Tensor& t : dirty) {
@@ -102,17 +101,11 @@ tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs,
                 " as dirty and did not return it, expected every dirty tensor among the outputs");
     check_inplace(name_.c_str(), t, record);
   }
-  if (random_.get() && (!tls.random || tls.random->operations == random_.get()->operations))
-    random_ = {};
-  if (!record) {
-    ctx.to_save_.clear();
-    return outputs;
-  }
-  const auto is_dirty = [&dirty](const Tensor& y) {
-    return y.defined() && std::ranges::any_of(dirty, [&](const Tensor& t) { return t.is_same(y); });
-  };
-  // First save what is not an output. Below, outputs get their new history: a saved view of one
-  // would then lead back to this node.
+}
+
+// Saves what is not an output. Outputs get their new history later: a saved view of one would then
+// lead back to this node.
+void FunctionNode::save_inputs(const tensor_list& outputs) {
   ctx.kept_.resize(ctx.to_save_.size());
   for (size_t s = 0; s < ctx.to_save_.size(); ++s) {
     const Tensor& t = ctx.to_save_[s];
@@ -120,6 +113,44 @@ tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs,
     if (!t.defined() || std::any_of(outputs.begin(), outputs.end(), is_output)) continue;
     ctx.kept_[s].saved = save(t);
   }
+}
+
+// Gives output i its history. False where it has none: a tensor of integers, or one that forward
+// marked.
+bool FunctionNode::add_history(Tensor& y, size_t i, const tensor_list& dirty,
+                               const tensor_list& inputs) {
+  const auto is_y = [&y](const Tensor& t) { return t.is_same(y); };
+  if (std::ranges::any_of(dirty, is_y)) {
+    hold();
+    rebase_history(y, this, static_cast<uint32_t>(i));
+    return true;
+  }
+  if (!is_floating(y.scalar_type()) || std::ranges::count(ctx.non_differentiable_, y.impl()) != 0)
+    return false;
+  // An input that forward returns becomes another tensor with another history. A view of an input
+  // (made without grad, so it is not written with history) stays a view. A view of a tensor that
+  // forward made becomes a tensor of its own.
+  const auto hides = [&](const Tensor& x) {
+    return x.defined() && y->base != x.impl() && (!x->base || y->base != x->base);
+  };
+  if (y->node || std::ranges::any_of(inputs, is_y) ||
+      (y->base && std::ranges::all_of(inputs, hides)))
+    y = y.detach();
+  attach(y, this, static_cast<uint32_t>(i));
+  return true;
+}
+
+tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs, bool record) {
+  in_forward = around_;
+  const tensor_list dirty = std::exchange(ctx.dirty_, {});
+  mark_written(dirty, outputs, record);
+  if (random_.get() && (!tls.random || tls.random->operations == random_.get()->operations))
+    random_ = {};
+  if (!record) {
+    ctx.to_save_.clear();
+    return outputs;
+  }
+  save_inputs(outputs);
   counter = tls.counter++;  // later than anything forward did
   follow_edges();
   slot_count = static_cast<uint16_t>(outputs.size());
@@ -128,34 +159,12 @@ tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs,
     Tensor& y = outputs[i];
     const TensorImpl* asked = y.impl();
     outputs_.push_back(shape_of(y));
-    int kept_as = -1;
-    if (y.defined()) {
-      if (i == 0) device = y->device;
-      const bool differentiable =
-          is_floating(y.scalar_type()) && std::ranges::count(ctx.non_differentiable_, asked) == 0;
-      const auto is_y = [&](const Tensor& t) { return t.is_same(y); };
-      if (is_dirty(y)) {
-        hold();
-        rebase_history(y, this, static_cast<uint32_t>(i));
-        kept_as = static_cast<int>(i);
-      } else if (differentiable) {
-        // An input that forward returns becomes another tensor with another history. A view of an
-        // input (made without grad, so it is not written with history) stays a view. A view of a
-        // tensor that forward made becomes a tensor of its own.
-        const auto hides = [&](const Tensor& x) {
-          return x.defined() && y->base != x.impl() && (!x->base || y->base != x->base);
-        };
-        if (y->node || std::ranges::any_of(inputs, is_y) ||
-            (y->base && std::ranges::all_of(inputs, hides)))
-          y = y.detach();
-        attach(y, this, static_cast<uint32_t>(i));
-        kept_as = static_cast<int>(i);
-      }
-    }
-    for (size_t s = 0; s < ctx.to_save_.size(); ++s) {
-      if (!y.defined() || ctx.to_save_[s].impl() != asked) continue;
-      ctx.kept_[s] = {Saved(y.shallow()), kept_as};  // never owns its node
-    }
+    if (!y.defined()) continue;
+    if (i == 0) device = y->device;
+    const int kept_as = add_history(y, i, dirty, inputs) ? static_cast<int>(i) : -1;
+    for (size_t s = 0; s < ctx.to_save_.size(); ++s)
+      if (ctx.to_save_[s].impl() == asked)
+        ctx.kept_[s] = {Saved(y.shallow()), kept_as};  // never owns its node
   }
   ctx.to_save_.clear();
   if (RAMET_UNLIKELY(tls.watching))

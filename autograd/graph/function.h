@@ -144,6 +144,9 @@ struct RAMET_API FunctionNode final : Node {
     bool defined = false;
   };
   static Shape shape_of(const Tensor& t);
+  void mark_written(const tensor_list& dirty, const tensor_list& outputs, bool record);
+  void save_inputs(const tensor_list& outputs);
+  bool add_history(Tensor& y, size_t i, const tensor_list& dirty, const tensor_list& inputs);
   Tensor fitted(Tensor g, size_t i) const;
 
   std::string name_;

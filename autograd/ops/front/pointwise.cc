@@ -1,9 +1,8 @@
-#include "autograd/ops/front/pointwise_internal.h"
-
 #include <algorithm>
 
 #include "autograd/ops/front/index_internal.h"
 #include "autograd/ops/front/out_internal.h"
+#include "autograd/ops/front/pointwise_internal.h"
 #include "kernels/copy/coalesce.h"
 #include "runtime/capture/capture.h"
 
@@ -25,67 +24,86 @@ bool hazard(const TensorBase& out, const TensorBase& in) {
   return !(out->data == in->data && same_sizes(out, in) && same_strides(out, in));
 }
 
+// What a kernel reads of one operand.
 struct Prepared {
   const TensorBase* tensor = nullptr;
   TensorBase own;  // a copy, where the operand itself cannot be read
-  bool number = false;
+
+  void read_own(TensorBase copy) {
+    own = std::move(copy);  // *tensor may be the copy before this one
+    tensor = &own;
+  }
 };
 
-}  // namespace
+// A kernel's operands, in memory that it can read while it writes `out`.
+class Operands {
+ public:
+  Operands(const PointwiseKernel& kernel, const TensorBase& out,
+           const Operand* const (&operands)[3], const std::optional<Scalar>& second)
+      : second_(second ? *second : Scalar(0)), taken_(second.has_value()) {
+    for (int i = 0; i < 3; ++i)
+      if (operands[i]->given) take(kernel, *operands[i], in_[i]);
+    for (Prepared& in : in_)
+      if (in.tensor) prepare(in, out);
+  }
 
-void pointwise_into(const PointwiseKernel& kernel, const TensorBase& out, ScalarType compute,
-                    const Operand& a, const Operand& b, const Operand& c, const Scalar& s,
-                    const std::optional<Scalar>& t) {
-  if (out.numel() == 0) return;
-  const Operand* const operands[3] = {&a, &b, &c};
-  Prepared in[3];
-  Scalar scalar = t ? *t : Scalar(0);
-  bool taken = t.has_value();  // is `t` taken: by the row's second number, or by one operand
-  for (int i = 0; i < 3; ++i) {
-    const Operand& o = *operands[i];
-    if (!o.given) continue;
+  const TensorBase* tensor(int i) const { return in_[i].tensor; }
+  void* pointer(int i) const { return in_[i].tensor ? in_[i].tensor->ptr() : nullptr; }
+  ScalarType type(int i, ScalarType number) const {
+    return in_[i].tensor ? in_[i].tensor->scalar_type() : number;
+  }
+  // The row's second number, or the operand that is a number.
+  const Scalar& second() const { return second_; }
+
+  // Have all tensors the elements of `out` in the order of memory?
+  bool dense(const TensorBase& out) const {
+    bool dense = non_overlapping_and_dense(out);
+    for (const Prepared& in : in_) {
+      if (!in.tensor) continue;
+      dense =
+          dense && same_sizes(*in.tensor, out) &&
+          ((in.tensor->raw_contiguous() && out.raw_contiguous()) || same_strides(*in.tensor, out));
+    }
+    return dense;
+  }
+
+ private:
+  void take(const PointwiseKernel& kernel, const Operand& o, Prepared& in) {
     if (!o.tensor) {
-      RAMET_CHECK(!taken, kernel.dense.name, "got two numbers, expected at most one");
-      scalar = o.value;
-      taken = in[i].number = true;
+      RAMET_CHECK(!taken_, kernel.dense.name, "got two numbers, expected at most one");
+      second_ = o.value;
+      taken_ = true;
     } else if (RAMET_UNLIKELY((*o.tensor)->is(TensorImpl::kInternalLayout))) {
-      in[i].own = o.tensor->steady();
-      in[i].tensor = &in[i].own;
+      in.read_own(o.tensor->steady());
     } else {
-      in[i].tensor = o.tensor;
+      in.tensor = o.tensor;
     }
   }
-  for (int i = 0; i < 3; ++i) {
-    if (!in[i].tensor) continue;
-    const TensorBase& x = *in[i].tensor;
+  void prepare(Prepared& in, const TensorBase& out) {
+    const TensorBase& x = *in.tensor;
     const bool elsewhere = x.is_cpu() && !out.is_cpu();  // a host's number among a GPU's tensors
     // A capture does not know the number, so it treats this as any tensor.
-    if (x.dim() == 0 && (out.dim() > 0 || elsewhere) && !taken && x.is_cpu() &&
+    if (x.dim() == 0 && (out.dim() > 0 || elsewhere) && !taken_ && x.is_cpu() &&
         !capture::active()) {
-      scalar = value_of(x);
-      taken = in[i].number = true;
-      in[i].tensor = nullptr;
+      second_ = value_of(x);
+      taken_ = true;
+      in.tensor = nullptr;
     } else if (RAMET_UNLIKELY(elsewhere) || hazard(out, x)) {
       TensorBase copy = TensorBase::empty(x.sizes(), x.scalar_type(), out.device());
       copy_values(copy, x);
-      in[i].own = std::move(copy);  // x may refer to this one
-      in[i].tensor = &in[i].own;
+      in.read_own(std::move(copy));
     }
   }
-  bool dense = non_overlapping_and_dense(out);
-  for (const Prepared& p : in) {
-    if (!p.tensor) continue;
-    dense = dense && same_sizes(*p.tensor, out) &&
-            ((p.tensor->raw_contiguous() && out.raw_contiguous()) || same_strides(*p.tensor, out));
-  }
-  const kernels::Number sn = number(s, compute), tn = number(scalar, compute);
-  auto pointer = [&](int i) -> void* { return in[i].tensor ? in[i].tensor->ptr() : nullptr; };
-  auto type = [&](int i) { return in[i].tensor ? in[i].tensor->scalar_type() : compute; };
-  if (dense) {
-    return kernel.dense(
-        out.stream(), {pointer(0), pointer(1), pointer(2), out.ptr(), out.numel(), sn, tn, type(0),
-                       type(1), type(2), out.scalar_type(), compute});
-  }
+
+  Prepared in_[3];
+  Scalar second_;
+  bool taken_;  // is `second_` taken: by the row's second number, or by one operand
+};
+
+// Calls the kernel for strided tensors. Operands are broadcast to `out`; dimensions beyond those
+// of the kernel are a loop.
+void run_strided(const PointwiseKernel& kernel, const TensorBase& out, ScalarType compute,
+                 const Operands& in, const kernels::Number& s, const kernels::Number& t) {
   int64_t sizes[kMaxTensorRank], strides[4][kMaxTensorRank];
   int rank = static_cast<int>(out.dim());
   for (int d = 0; d < rank; ++d) {
@@ -94,18 +112,18 @@ void pointwise_into(const PointwiseKernel& kernel, const TensorBase& out, Scalar
   }
   for (int i = 0; i < 3; ++i)
     for (int d = 0; d < rank; ++d) {
-      const TensorBase* x = in[i].tensor;
+      const TensorBase* x = in.tensor(i);
       const int at = x ? d - (rank - static_cast<int>(x->dim())) : -1;
       strides[i + 1][d] = at < 0 || (x->size(at) == 1 && sizes[d] != 1) ? 0 : (*x)->strides()[at];
     }
   rank = kernels::coalesce<4>(rank, sizes, strides);
   kernels::PointwiseStridedArgs k;
   k.compute = compute;
-  k.s = sn;
-  k.t = tn;
+  k.s = s;
+  k.t = t;
   k.type[0] = out.scalar_type();
-  void* base[4] = {out.ptr(), pointer(0), pointer(1), pointer(2)};
-  for (int i = 0; i < 3; ++i) k.type[i + 1] = type(i);
+  void* base[4] = {out.ptr(), in.pointer(0), in.pointer(1), in.pointer(2)};
+  for (int i = 0; i < 3; ++i) k.type[i + 1] = in.type(i, compute);
   const int outer = std::max(rank - kernels::kMaxKernelRank, 0);
   k.rank = rank - outer;
   for (int d = 0; d < k.rank; ++d) {
@@ -117,6 +135,20 @@ void pointwise_into(const PointwiseKernel& kernel, const TensorBase& out, Scalar
       k.data[o] = base[o] ? moved(base[o], offset[o], k.type[o]) : nullptr;
     kernel.strided(out.stream(), k);
   });
+}
+
+}  // namespace
+
+void pointwise_into(const PointwiseKernel& kernel, const TensorBase& out, ScalarType compute,
+                    const Operand& a, const Operand& b, const Operand& c, const Scalar& s,
+                    const std::optional<Scalar>& t) {
+  if (out.numel() == 0) return;
+  const Operands in(kernel, out, {&a, &b, &c}, t);
+  const kernels::Number sn = number(s, compute), tn = number(in.second(), compute);
+  if (!in.dense(out)) return run_strided(kernel, out, compute, in, sn, tn);
+  kernel.dense(out.stream(), {in.pointer(0), in.pointer(1), in.pointer(2), out.ptr(), out.numel(),
+                              sn, tn, in.type(0, compute), in.type(1, compute), in.type(2, compute),
+                              out.scalar_type(), compute});
 }
 
 Tensor pointwise_result(const char* op, ScalarType dtype, const Tensor& a, const Tensor* b,

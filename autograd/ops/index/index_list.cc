@@ -75,6 +75,82 @@ struct Viewed {
   IndexOrigin origin;
 };
 
+// Makes such a view, one entry of the list after the other.
+class ViewMaker {
+ public:
+  ViewMaker(const char* op, const Tensor& self, int64_t specified)
+      : op_(op), self_(self), specified_(specified), v_{self, {}, {self.sizes(), {}}} {}
+
+  void apply(const TensorIndex& i) {
+    switch (i.type()) {
+      case indexing::TensorIndexType::None: insert(); break;
+      case indexing::TensorIndexType::Ellipsis:
+        RAMET_CHECK(!ellipsis_, op_, "an index can only have a single ellipsis ('...')");
+        ellipsis_ = true;
+        keep(self_.dim() - specified_);
+        break;
+      case indexing::TensorIndexType::Integer: choose(i.integer()); break;
+      case indexing::TensorIndexType::Boolean: add_truth(i.boolean()); break;
+      case indexing::TensorIndexType::Slice: cut(i.slice()); break;
+      case indexing::TensorIndexType::Tensor: add_index(i.tensor()); break;
+    }
+  }
+  // The dimensions that no entry names stay.
+  Viewed end() {
+    keep(self_.dim() - next_);
+    return std::move(v_);
+  }
+
+ private:
+  int64_t here() const { return static_cast<int64_t>(v_.origin.dims.size()); }
+  void keep(int64_t n) {
+    for (int64_t i = 0; i < n; ++i) v_.origin.dims.push_back(next_++);
+  }
+  void insert() {
+    v_.x = v_.x.unsqueeze(here());
+    v_.origin.dims.push_back(-1);
+  }
+  void add(const Tensor& t) {
+    v_.tensors.resize(v_.origin.dims.size());
+    v_.tensors.emplace_back(t);
+  }
+  void add_truth(bool value) {
+    add(truth_tensor(value, self_.device()));
+    insert();
+  }
+  void choose(int64_t i) {
+    const int64_t n = self_.size(next_);
+    if (i < -n || i >= n)
+      throw IndexError(detail::join("[", op_, "] index out of range: got ", i, ", expected [", -n,
+                                    ", ", n, ") (size of dimension ", next_, " of ", self_.sizes(),
+                                    ")"));
+    v_.x = v_.x.select(here(), i);
+    ++next_;
+  }
+  void cut(const indexing::Slice& s) {
+    if (s.start() != 0 || s.stop() < self_.size(next_) || s.step() != 1)
+      v_.x = v_.x.slice(here(), s.start(), s.stop(), s.step());
+    keep(1);
+  }
+  void add_index(const Tensor& t) {
+    if (t.dim() == 0 && is_integral(t.scalar_type())) {
+      capture::refuse(op_, "the host reads an index; give a number");
+      if (is_mask(t)) add_truth(t.item<bool>());
+      else choose(t.item<int64_t>());
+    } else {
+      add(t);
+      keep(is_mask(t) ? t.dim() : 1);
+    }
+  }
+
+  const char* const op_;
+  const Tensor& self_;
+  const int64_t specified_;  // dimensions of self that entries name
+  Viewed v_;
+  int64_t next_ = 0;  // the next dimension of self
+  bool ellipsis_ = false;
+};
+
 Viewed apply_views(const char* op, const Tensor& self, ArrayRef<TensorIndex> list) {
   check_defined(op, self);
   int64_t specified = 0;
@@ -86,67 +162,9 @@ Viewed apply_views(const char* op, const Tensor& self, ArrayRef<TensorIndex> lis
   if (specified > self.dim())
     throw IndexError(detail::join("[", op, "] too many indices for tensor of dimension ",
                                   self.dim(), ": got ", specified));
-  Viewed v{self, {}, {self.sizes(), {}}};
-  std::vector<int64_t>& dims = v.origin.dims;
-  int64_t next = 0;  // the next dimension of self
-  bool ellipsis = false;
-  const auto here = [&] { return static_cast<int64_t>(dims.size()); };
-  const auto keep = [&](int64_t n) {
-    for (int64_t i = 0; i < n; ++i) dims.push_back(next++);
-  };
-  const auto insert = [&] {
-    v.x = v.x.unsqueeze(here());
-    dims.push_back(-1);
-  };
-  const auto add = [&](const Tensor& t) {
-    v.tensors.resize(dims.size());
-    v.tensors.emplace_back(t);
-  };
-  const auto add_truth = [&](bool value) {
-    add(truth_tensor(value, self.device()));
-    insert();
-  };
-  const auto choose = [&](int64_t i) {
-    const int64_t n = self.size(next);
-    if (i < -n || i >= n)
-      throw IndexError(detail::join("[", op, "] index out of range: got ", i, ", expected [", -n,
-                                    ", ", n, ") (size of dimension ", next, " of ", self.sizes(),
-                                    ")"));
-    v.x = v.x.select(here(), i);
-    ++next;
-  };
-  for (const TensorIndex& i : list) {
-    switch (i.type()) {
-      case indexing::TensorIndexType::None: insert(); break;
-      case indexing::TensorIndexType::Ellipsis:
-        RAMET_CHECK(!ellipsis, op, "an index can only have a single ellipsis ('...')");
-        ellipsis = true;
-        keep(self.dim() - specified);
-        break;
-      case indexing::TensorIndexType::Integer: choose(i.integer()); break;
-      case indexing::TensorIndexType::Boolean: add_truth(i.boolean()); break;
-      case indexing::TensorIndexType::Slice: {
-        const indexing::Slice& s = i.slice();
-        if (s.start() != 0 || s.stop() < self.size(next) || s.step() != 1)
-          v.x = v.x.slice(here(), s.start(), s.stop(), s.step());
-        keep(1);
-        break;
-      }
-      case indexing::TensorIndexType::Tensor: {
-        const Tensor& t = i.tensor();
-        if (t.dim() == 0 && is_integral(t.scalar_type())) {
-          capture::refuse(op, "the host reads an index; give a number");
-          if (is_mask(t)) add_truth(t.item<bool>());
-          else choose(t.item<int64_t>());
-        } else {
-          add(t);
-          keep(is_mask(t) ? t.dim() : 1);
-        }
-      }
-    }
-  }
-  keep(self.dim() - next);
-  return v;
+  ViewMaker maker(op, self, specified);
+  for (const TensorIndex& i : list) maker.apply(i);
+  return maker.end();
 }
 // A mask of several dimensions takes several positions. So later entries move together.
 IndexTensors by_dimension(const IndexTensors& tensors) {

@@ -223,6 +223,44 @@ Tensor bce_logits_backward(const Tensor& g, const Tensor& x, const Tensor& t) {
       [](const std::vector<Tensor>& in) { return in[0].mul(in[1].sigmoid().sub(in[2])); }, g, x, t);
 }
 
+// log1p(exp(-|x|)) + max(-x, 0)
+Tensor negative_log_sigmoid(const Tensor& x) {
+  Tensor y;
+  {
+    const NoGradGuard off;
+    y = x.abs().neg().exp().log1p().add(x.neg().clamp_min(0));
+  }
+  if (!recording(x)) return y;
+  // Stated, because the two parts have a kink at 0 that their sum has not.
+  return record("LogSigmoidBackward0", {x}, std::move(y),
+                [sx = save(x)](const Node& self, const Tensor& g) {
+                  return g.mul(sx.get(self).sigmoid().sub(1));
+                });
+}
+
+// The losses of all elements: (1 - t) x - l log sigmoid(x), l = 1 + (p - 1) t. p: undefined, or
+// pos_weight. `plain`: one dtype and no p, which is the usual case and has its own kernels.
+Tensor bce_logits(const char* op, const Tensor& x, const Tensor& t, const Tensor& p, bool plain) {
+  if (plain) {
+    Tensor loss = pointwise_result(op, x.scalar_type(), x, &t);
+    pointwise_into(RAMET_POINTWISE(bce_logits), loss, compute_type(x.scalar_type()), x, t);
+    return loss;
+  }
+  const NoGradGuard off;
+  Tensor log_terms = negative_log_sigmoid(x);
+  if (p.defined()) log_terms = log_terms.mul(p.sub(1).mul(t).add(1));
+  return t.neg().add(1).mul(x).add(log_terms);  // at infinity x - t x would be NaN
+}
+
+// g (1 - t - l (1 - sigmoid(x)))
+Tensor bce_logits_gradient(const Tensor& g, const Tensor& x, const Tensor& t, const Tensor& p,
+                           bool plain) {
+  if (plain) return bce_logits_backward(g, x, t);
+  if (!p.defined()) return g.mul(x.sigmoid().sub(t));
+  const Tensor pt = p.mul(t);
+  return g.mul(pt.add(1).sub(t).mul(x.sigmoid()).sub(pt));
+}
+
 }  // namespace
 
 Tensor binary_cross_entropy_with_logits(const Tensor& given, const Tensor& target,
@@ -239,58 +277,27 @@ Tensor binary_cross_entropy_with_logits(const Tensor& given, const Tensor& targe
   RAMET_CHECK(repeats_to(given, target.sizes()), op, "target size ", target.sizes(),
               " must be the same as input size ", given.sizes(), ", or what that repeats to");
   const Tensor x = same_sizes(given, target) ? given : given.expand(target.sizes());
-  // (1 - t) x - l log sigmoid(x), l = 1 + (pos_weight - 1) t, and -log sigmoid(x) =
-  // log1p(exp(-|x|)) + max(-x, 0)
-  Tensor loss;
-  const auto terms = [](const Tensor& x) {
-    Tensor y;
-    {
-      const NoGradGuard off;
-      y = x.abs().neg().exp().log1p().add(x.neg().clamp_min(0));
-    }
-    if (!recording(x)) return y;
-    // Stated, because the two parts have a kink at 0 that their sum has not.
-    return record("LogSigmoidBackward0", {x}, std::move(y),
-                  [sx = save(x)](const Node& self, const Tensor& g) {
-                    return g.mul(sx.get(self).sigmoid().sub(1));
-                  });
-  };
   const bool weighted = pos_weight && pos_weight->defined();
   const Tensor p = weighted ? *pos_weight : Tensor();
-  // The usual case has its own kernels.
   const bool plain = !weighted && x.scalar_type() == target.scalar_type();
-  if (plain) {
-    loss = pointwise_result(op, x.scalar_type(), x, &target);
-    pointwise_into(RAMET_POINTWISE(bce_logits), loss, compute_type(x.scalar_type()), x, target);
-  } else {
-    const NoGradGuard off;
-    Tensor log_terms = terms(x);
-    if (weighted) log_terms = log_terms.mul(p.sub(1).mul(target).add(1));
-    loss = target.neg().add(1).mul(x).add(log_terms);  // at infinity x - t x would be NaN
-  }
+  Tensor loss = bce_logits(op, x, target, p, plain);
   if (recording(x, target, p)) {
-    loss = record("BinaryCrossEntropyWithLogitsBackward0", {x, target, p}, std::move(loss),
-                  [plain, terms, sx = save(x), st = save(target), sp = save_if(weighted, p),
-                   m = weighted ? Meta(p) : Meta(x)](const Node& self, const Tensor& g) {
-                    const Tensor &x = sx.get(self), &t = st.get(self), p = sp.get(self);
-                    std::array<Tensor, 3> r;
-                    if (self.needs(0)) {  // 1 - t - l (1 - sigmoid(x))
-                      if (plain) {
-                        r[0] = bce_logits_backward(g, x, t);
-                      } else if (p.defined()) {
-                        const Tensor pt = p.mul(t);
-                        r[0] = g.mul(pt.add(1).sub(t).mul(x.sigmoid()).sub(pt));
-                      } else {
-                        r[0] = g.mul(x.sigmoid().sub(t));
-                      }
-                    }
-                    if (self.needs(1))
-                      // -p log sigmoid(x) + log(1 - sigmoid(x)), where one of them is infinite at
-                      // infinite x
-                      r[1] = g.mul(p.defined() ? p.mul(terms(x)).sub(terms(x.neg())) : x.neg());
-                    if (self.needs(2)) r[2] = m.reduce(g.mul(t).mul(terms(x)));
-                    return r;
-                  });
+    loss = record(
+        "BinaryCrossEntropyWithLogitsBackward0", {x, target, p}, std::move(loss),
+        [plain, sx = save(x), st = save(target), sp = save_if(weighted, p),
+         m = weighted ? Meta(p) : Meta(x)](const Node& self, const Tensor& g) {
+          const Tensor &x = sx.get(self), &t = st.get(self), p = sp.get(self);
+          std::array<Tensor, 3> r;
+          if (self.needs(0)) r[0] = bce_logits_gradient(g, x, t, p, plain);
+          if (self.needs(1))
+            // -p log sigmoid(x) + log(1 - sigmoid(x)), where one of them is infinite at
+            // infinite x
+            r[1] = g.mul(p.defined()
+                             ? p.mul(negative_log_sigmoid(x)).sub(negative_log_sigmoid(x.neg()))
+                             : x.neg());
+          if (self.needs(2)) r[2] = m.reduce(g.mul(t).mul(negative_log_sigmoid(x)));
+          return r;
+        });
   }
   return reduced(times_weight(op, loss, weight), reduction);
 }

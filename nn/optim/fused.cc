@@ -79,11 +79,30 @@ void FusedOptimizer::copy(const Update& u, unsigned uses, bool back) {
   }
 }
 
+// States that a step needs first. They get their places once nothing can fail.
+struct FusedOptimizer::NewStates {
+  std::unordered_map<void*, std::unique_ptr<OptimizerParamState>> states;
+  std::vector<std::pair<Tensor*, Tensor>> tensors;  // where each belongs
+};
+
+namespace {
+
+// Can a kernel use the tensor as an operand of parameter p?
+bool fits(const Tensor& p, const Tensor& t) { return t->key() == p->key() && t.raw_contiguous(); }
+
+void check_parameter(const Tensor& p, const Tensor& grad) {
+  RAMET_CHECK(same_sizes(p, grad) && p.device() == grad.device(), "optim", "the gradient of ",
+              describe(p), ": got ", describe(grad), ", expected its size and device");
+  RAMET_CHECK(p.is_floating_point(), "optim", "the dtype of a parameter: got ", describe(p),
+              ", expected a floating-point one");
+  autograd::check_normal("optim", p);
+}
+
+}  // namespace
+
 void FusedOptimizer::prepare() {
-  std::unordered_map<void*, std::unique_ptr<OptimizerParamState>> made;
-  std::vector<std::pair<Tensor*, Tensor>> fresh;  // where it belongs, once nothing can fail
+  NewStates made;
   for (const OptimizerParamGroup& group : param_groups_) {
-    const unsigned wanted = uses(group.options());
     for (const Tensor& p : group.params()) {
       const Tensor& grad = p.grad();
       if (!grad.defined()) {
@@ -93,65 +112,76 @@ void FusedOptimizer::prepare() {
                     "expected an optimizer made after fully_shard(), of the module's parameters()");
         continue;
       }
-      RAMET_CHECK(same_sizes(p, grad) && p.device() == grad.device(), "optim", "the gradient of ",
-                  describe(p), ": got ", describe(grad), ", expected its size and device");
-      RAMET_CHECK(p.is_floating_point(), "optim", "the dtype of a parameter: got ", describe(p),
-                  ", expected a floating-point one");
-      autograd::check_normal("optim", p);
-      const auto fits = [&](const Tensor& t) {  // what a kernel takes
-        return t->key() == p->key() && t.raw_contiguous();
-      };
+      check_parameter(p, grad);
       Update& u = updates_.emplace_back(Update{&p, &grad});
-      unsigned misfits = (fits(p) ? 0u : 1u) | (fits(grad) ? 0u : 2u);
-      if (wanted) {
-        const auto found = state_.find(p.impl());
-        auto& state = found != state_.end() ? found->second : made[p.impl()];
-        if (!state) state = new_state();
-        u.state = static_cast<FusedParamState&>(*state).members();
-        bool first = false;
-        unsigned operand = 4;
-        each_bit(wanted, [&](size_t slot) {
-          Tensor* at = u.state.tensors[slot].at;
-          const bool there = at->defined();
-          if (!there) {
-            fresh.emplace_back(at, new_state_tensor(p, slot));
-            if (const double first_is = first_value(group.options(), slot); first_is != 0)
-              fresh.back().second.fill_(first_is);
-          }
-          first = first || !there;
-          if (!fits(there ? *at : fresh.back().second)) misfits |= operand;
-          operand <<= 1;
-        });
-        u.number = u.state.step ? *u.state.step + 1 : first ? 1 : 2;
-      }
-      if (misfits) {
-        copies_.push_back(std::make_unique<Copies>());
-        u.copies = copies_.back().get();
-        each_bit(misfits, [&](size_t i) {
-          Tensor& copy = (*copies_.back())[i];
-          for (const auto& other : copies_)  // one after the other they can use the same
-            if (const Tensor& t = (*other)[i]; t.defined() && same_sizes(t, p) && fits(t)) copy = t;
-          if (!copy.defined()) copy = empty(p.sizes(), plain_options(p));
-        });
-      }
+      const unsigned misfits = (fits(p, p) ? 0u : 1u) | (fits(p, grad) ? 0u : 2u) |
+                               prepare_state(u, group.options(), made);
+      if (misfits) make_copies(u, misfits);
     }
     ends_.push_back(updates_.size());
   }
-  if (RAMET_UNLIKELY(capture::active()) && (!made.empty() || !fresh.empty())) {
+  place(made);
+}
+
+// Finds or makes the state of an update. Returns the operands that no kernel takes, a bit each.
+unsigned FusedOptimizer::prepare_state(Update& u, const OptimizerOptions& options,
+                                       NewStates& made) {
+  const unsigned wanted = uses(options);
+  if (!wanted) return 0;
+  const Tensor& p = *u.parameter;
+  const auto found = state_.find(p.impl());
+  auto& state = found != state_.end() ? found->second : made.states[p.impl()];
+  if (!state) state = new_state();
+  u.state = static_cast<FusedParamState&>(*state).members();
+  bool first = false;
+  unsigned misfits = 0, operand = 4;  // after the bits of parameter and gradient
+  each_bit(wanted, [&](size_t slot) {
+    Tensor* at = u.state.tensors[slot].at;
+    const bool there = at->defined();
+    if (!there) {
+      made.tensors.emplace_back(at, new_state_tensor(p, slot));
+      if (const double first_is = first_value(options, slot); first_is != 0)
+        made.tensors.back().second.fill_(first_is);
+    }
+    first = first || !there;
+    if (!fits(p, there ? *at : made.tensors.back().second)) misfits |= operand;
+    operand <<= 1;
+  });
+  u.number = u.state.step ? *u.state.step + 1 : first ? 1 : 2;
+  return misfits;
+}
+
+// Gives an update memory for these operands. Updates run one after the other, so they may use the
+// same.
+void FusedOptimizer::make_copies(Update& u, unsigned operands) {
+  const Tensor& p = *u.parameter;
+  copies_.push_back(std::make_unique<Copies>());
+  u.copies = copies_.back().get();
+  each_bit(operands, [&](size_t i) {
+    Tensor& copy = (*copies_.back())[i];
+    for (const auto& other : copies_)
+      if (const Tensor& t = (*other)[i]; t.defined() && same_sizes(t, p) && fits(p, t)) copy = t;
+    if (!copy.defined()) copy = empty(p.sizes(), plain_options(p));
+  });
+}
+
+// Keeps the new states. If a capture fails, they go: the step only wrote them down.
+void FusedOptimizer::place(NewStates& made) {
+  if (RAMET_UNLIKELY(capture::active()) && (!made.states.empty() || !made.tensors.empty())) {
     capture::once();
     std::vector<void*> keys;
-    for (const auto& [key, state] : made) keys.push_back(key);
+    for (const auto& [key, state] : made.states) keys.push_back(key);
     std::vector<Tensor*> places;
-    for (const auto& [where, tensor] : fresh) places.push_back(where);
+    for (const auto& [where, tensor] : made.tensors) places.push_back(where);
     capture::on_failure([this, keys, places] {
-      for (Tensor* place : places) *place = Tensor();
+      for (Tensor* at : places) *at = Tensor();
       for (void* key : keys) state_.erase(key);
       for (auto& buffers : stores_) buffers.clear();  // made again, with zeros, at need
     });
   }
-  state_.reserve(state_.size() + made.size());
-  for (auto& [where, tensor] : fresh) *where = std::move(tensor);
-  state_.merge(made);
+  state_.reserve(state_.size() + made.states.size());
+  for (auto& [where, tensor] : made.tensors) *where = std::move(tensor);
+  state_.merge(made.states);
 }
 
 void FusedOptimizer::guard_states() {

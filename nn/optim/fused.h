@@ -115,6 +115,10 @@ class RAMET_API FusedOptimizer : public Optimizer {
   Tensor new_state_tensor(const Tensor& parameter, size_t slot);
   /// Makes updates_ and ends_, with all memory that they need.
   void prepare();
+  struct NewStates;
+  unsigned prepare_state(Update& u, const OptimizerOptions& options, NewStates& made);
+  void make_copies(Update& u, unsigned operands);
+  void place(NewStates& made);
   /// Makes a running capture depend on the present groups and states.
   void guard_states();
   /// Counts one more step in the states.

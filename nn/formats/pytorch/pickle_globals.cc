@@ -119,102 +119,118 @@ Node* Pickle::call(Node* function, Node* arguments, const char* opcode) {
     place_.bad(opcode_at_, "got a call (", opcode, ") of ", function->kind(), " with ",
                arguments->kind(), ", expected a global and a tuple");
   }
-  std::vector<Node*>& args = a->items;
+  const std::vector<Node*>& args = a->items;
   const std::string& name = f->name;
-  const auto need = [&](size_t least, size_t most) {
-    if (args.size() < least || args.size() > most) {
-      place_.bad(opcode_at_, "got ", args.size(), " arguments for \"", name, "\", expected ", least,
-                 " to ", most);
-    }
-  };
-  if (name == "collections.OrderedDict") {
-    need(0, 1);
-    Node* dict = make(NodeDict());
-    if (args.empty()) return dict;
-    auto* pairs = args[0]->as<NodeList>();
-    if (!pairs) place_.bad(opcode_at_, "got ", args[0]->kind(), ", expected a list of pairs");
-    copying(sizeof(pairs->items[0]) * 2 * pairs->items.size());
-    for (Node* pair : pairs->items) {
-      const std::vector<Node*>* items = nullptr;
-      if (auto* t = pair->as<NodeTuple>()) items = &t->items;
-      if (auto* l = pair->as<NodeList>()) items = &l->items;
-      if (!items || items->size() != 2)
-        place_.bad(opcode_at_, "got ", pair->kind(), ", expected a pair of key and value");
-      set_items(dict, *items);
-    }
-    return dict;
-  }
+  if (name == "collections.OrderedDict") return ordered_dict(name, args);
   if (has(kTensors, name)) return rebuild_tensor(name, args);
-  if (has(kParameters, name)) {
-    need(3, 4);  // data, requires_grad, hooks, what Python hangs onto the object
-    if (args[0]->as<NodeOpaque>()) return args[0];
-    auto* t = args[0]->as<std::unique_ptr<NodeTensor>>();
-    auto* grad = args[1]->as<bool>();
-    if (!t || !grad)
-      place_.bad(opcode_at_, "got ", args[0]->kind(), " and ", args[1]->kind(),
-                 ", expected a tensor and whether it wants a gradient");
-    auto parameter = std::make_unique<NodeTensor>(**t);
-    parameter->note.requires_grad = *grad;
-    return make(std::move(parameter));
-  }
-  if (name == "torch._tensor._rebuild_from_type_v2") {  // a tensor with Python's attributes
-    need(4, 4);
-    const auto *inner = args[0]->as<NodeGlobal>(), *type = args[1]->as<NodeGlobal>();
-    if (!inner || !type) {
-      place_.bad(opcode_at_, "got a tensor of ", args[1]->kind(), " made by ", args[0]->kind(),
-                 ", expected a class and a function");
-    }
-    if (type->name != "torch.Tensor" && type->name != "torch.nn.parameter.Parameter")
-      return opaque(type->name);
-    if (!has(kTensors, inner->name) && !has(kParameters, inner->name)) return opaque(inner->name);
-    return call(args[0], args[2], opcode);
-  }
+  if (has(kParameters, name)) return rebuild_parameter(name, args);
+  if (name == "torch._tensor._rebuild_from_type_v2") return rebuild_typed(name, args, opcode);
   if (name == "torch.Size") {
-    need(1, 1);
+    need(name, args, 1, 1);
     if (!args[0]->as<NodeTuple>() && !args[0]->as<NodeList>())
       place_.bad(opcode_at_, "got ", args[0]->kind(), ", expected sizes");
     return args[0];
   }
-  if (name == "torch.device") {
-    need(1, 2);
-    if (!args[0]->as<std::string>())
-      place_.bad(opcode_at_, "got ", args[0]->kind(), ", expected a device's name");
-    if (args.size() == 1) return args[0];
-    const auto* index = args[1]->as<int64_t>();
-    if (!index) place_.bad(opcode_at_, "got ", args[1]->kind(), ", expected a device's number");
-    copying(args[0]->as<std::string>()->size());
-    return make(*args[0]->as<std::string>() + ":" + std::to_string(*index));
-  }
-  if (name == "_codecs.encode") {  // how protocol 2 writes bytes
-    need(2, 2);
-    const auto *text = args[0]->as<std::string>(), *code = args[1]->as<std::string>();
-    if (!text || !code || *code != "latin1")
-      place_.bad(opcode_at_, "got ", args[0]->kind(), ", expected bytes as a text in latin1");
-    copying(text->size());
-    std::string bytes;
-    for (size_t i = 0; i < text->size(); ++i) {
-      const auto c = static_cast<unsigned char>((*text)[i]);
-      if (c < 0x80) {
-        bytes += static_cast<char>(c);
-        continue;
-      }
-      if (c > 0xc3) place_.bad(opcode_at_, "got a character that is not in latin1");
-      bytes += static_cast<char>((c & 3) << 6 | ((*text)[++i] & 0x3f));
-    }
-    return make(std::move(bytes));
-  }
+  if (name == "torch.device") return device(name, args);
+  if (name == "_codecs.encode") return encoded(name, args);
   if (has(kPassed, name)) {
-    need(1, 2);
+    need(name, args, 1, 2);
     return args[0];
   }
   if (dialect_ == Dialect::kLibTorch && is_class(name)) {
-    need(0, 0);
+    need(name, args, 0, 0);
     copying(name.size());
     auto object = std::make_unique<NodeObject>();
     object->name = name;
     return make(std::move(object));
   }
   return opaque(name);
+}
+
+void Pickle::need(const std::string& function, const std::vector<Node*>& args, size_t least,
+                  size_t most) {
+  if (args.size() >= least && args.size() <= most) return;
+  place_.bad(opcode_at_, "got ", args.size(), " arguments for \"", function, "\", expected ", least,
+             " to ", most);
+}
+
+Node* Pickle::ordered_dict(const std::string& function, const std::vector<Node*>& args) {
+  need(function, args, 0, 1);
+  Node* dict = make(NodeDict());
+  if (args.empty()) return dict;
+  auto* pairs = args[0]->as<NodeList>();
+  if (!pairs) place_.bad(opcode_at_, "got ", args[0]->kind(), ", expected a list of pairs");
+  copying(sizeof(pairs->items[0]) * 2 * pairs->items.size());
+  for (Node* pair : pairs->items) {
+    const std::vector<Node*>* items = nullptr;
+    if (auto* t = pair->as<NodeTuple>()) items = &t->items;
+    if (auto* l = pair->as<NodeList>()) items = &l->items;
+    if (!items || items->size() != 2)
+      place_.bad(opcode_at_, "got ", pair->kind(), ", expected a pair of key and value");
+    set_items(dict, *items);
+  }
+  return dict;
+}
+
+// (data, requires_grad, hooks[, what Python hangs onto the object])
+Node* Pickle::rebuild_parameter(const std::string& function, const std::vector<Node*>& args) {
+  need(function, args, 3, 4);
+  if (args[0]->as<NodeOpaque>()) return args[0];
+  auto* t = args[0]->as<std::unique_ptr<NodeTensor>>();
+  auto* grad = args[1]->as<bool>();
+  if (!t || !grad)
+    place_.bad(opcode_at_, "got ", args[0]->kind(), " and ", args[1]->kind(),
+               ", expected a tensor and whether it wants a gradient");
+  auto parameter = std::make_unique<NodeTensor>(**t);
+  parameter->note.requires_grad = *grad;
+  return make(std::move(parameter));
+}
+
+// (function, class, its arguments, state): a tensor with Python's attributes.
+Node* Pickle::rebuild_typed(const std::string& function, const std::vector<Node*>& args,
+                            const char* opcode) {
+  need(function, args, 4, 4);
+  const auto *inner = args[0]->as<NodeGlobal>(), *type = args[1]->as<NodeGlobal>();
+  if (!inner || !type) {
+    place_.bad(opcode_at_, "got a tensor of ", args[1]->kind(), " made by ", args[0]->kind(),
+               ", expected a class and a function");
+  }
+  if (type->name != "torch.Tensor" && type->name != "torch.nn.parameter.Parameter")
+    return opaque(type->name);
+  if (!has(kTensors, inner->name) && !has(kParameters, inner->name)) return opaque(inner->name);
+  return call(args[0], args[2], opcode);
+}
+
+// (name[, number]): "cuda:1"
+Node* Pickle::device(const std::string& function, const std::vector<Node*>& args) {
+  need(function, args, 1, 2);
+  if (!args[0]->as<std::string>())
+    place_.bad(opcode_at_, "got ", args[0]->kind(), ", expected a device's name");
+  if (args.size() == 1) return args[0];
+  const auto* index = args[1]->as<int64_t>();
+  if (!index) place_.bad(opcode_at_, "got ", args[1]->kind(), ", expected a device's number");
+  copying(args[0]->as<std::string>()->size());
+  return make(*args[0]->as<std::string>() + ":" + std::to_string(*index));
+}
+
+// (text, "latin1"): how protocol 2 writes bytes.
+Node* Pickle::encoded(const std::string& function, const std::vector<Node*>& args) {
+  need(function, args, 2, 2);
+  const auto *text = args[0]->as<std::string>(), *code = args[1]->as<std::string>();
+  if (!text || !code || *code != "latin1")
+    place_.bad(opcode_at_, "got ", args[0]->kind(), ", expected bytes as a text in latin1");
+  copying(text->size());
+  std::string bytes;
+  for (size_t i = 0; i < text->size(); ++i) {
+    const auto c = static_cast<unsigned char>((*text)[i]);
+    if (c < 0x80) {
+      bytes += static_cast<char>(c);
+      continue;
+    }
+    if (c > 0xc3) place_.bad(opcode_at_, "got a character that is not in latin1");
+    bytes += static_cast<char>((c & 3) << 6 | ((*text)[++i] & 0x3f));
+  }
+  return make(std::move(bytes));
 }
 
 // Python's attributes of a dictionary (a state dict's _metadata) are no data; a TorchScript
@@ -300,13 +316,10 @@ std::vector<int64_t> Pickle::extents(Node* node, const char* what) {
 
 // _rebuild_tensor(storage, offset, sizes, strides); v2: ..., requires_grad, hooks[, metadata];
 // v3: ..., requires_grad, hooks, dtype[, metadata]
-Node* Pickle::rebuild_tensor(const std::string& function, std::vector<Node*>& args) {
+Node* Pickle::rebuild_tensor(const std::string& function, const std::vector<Node*>& args) {
   const bool v3 = function.back() == '3', v2 = function.back() == '2';
-  const size_t least = v3 ? 7 : v2 ? 6 : 4, most = v3 ? 8 : v2 ? 7 : 4;
-  if (args.size() < least || args.size() > most) {
-    place_.bad(opcode_at_, "got ", args.size(), " arguments for \"", function, "\", expected ",
-               least, " to ", most);
-  }
+  const size_t most = v3 ? 8 : v2 ? 7 : 4;
+  need(function, args, v3 ? 7 : v2 ? 6 : 4, most);
   if (args[0]->as<NodeOpaque>()) return args[0];
   const auto* storage = args[0]->as<NodeStorage>();
   const auto* offset = args[1]->as<int64_t>();
@@ -343,22 +356,34 @@ Node* Pickle::rebuild_tensor(const std::string& function, std::vector<Node*>& ar
     if (type) note.dtype = type->type;
     else other = dtype->name;
   }
-  if (args.size() == most && (v2 || v3) && !args.back()->as<std::monostate>()) {
-    const auto* metadata = args.back()->as<NodeDict>();
-    if (!metadata)
-      place_.bad(opcode_at_, "got ", args.back()->kind(), " as metadata, expected a dictionary");
-    if (!metadata->items.empty()) {
-      const auto* name = metadata->items[0].first->as<std::string>();
-      if (other.empty()) other = std::string("torch.") + short_name_of(note.dtype);
-      other += " (" + (name ? name->substr(0, 60) : "metadata") + ")";
-    }
-  }
+  if (args.size() == most && (v2 || v3)) add_metadata(args.back(), note.dtype, other);
   if (!other.empty()) {
     auto text = ramet::detail::classic<std::ostringstream>();
     text << other << IntArrayRef(note.sizes);
     return opaque(text.str());
   }
-  // All elements inside the storage.
+  check_inside_storage(note);
+  StorageNote& known = storages_[note.storage];
+  known.mixed = known.mixed || (known.item != 0 && known.item != item_size(note.dtype));
+  known.item = item_size(note.dtype);
+  known.bools = known.bools || note.dtype == kBool;
+  return make(std::move(tensor));
+}
+
+// Metadata names a lazy view: "torch.float32 (neg)".
+void Pickle::add_metadata(Node* given, ScalarType dtype, std::string& other) {
+  if (given->as<std::monostate>()) return;
+  const auto* metadata = given->as<NodeDict>();
+  if (!metadata)
+    place_.bad(opcode_at_, "got ", given->kind(), " as metadata, expected a dictionary");
+  if (metadata->items.empty()) return;
+  const auto* name = metadata->items[0].first->as<std::string>();
+  if (other.empty()) other = std::string("torch.") + short_name_of(dtype);
+  other += " (" + (name ? name->substr(0, 60) : "metadata") + ")";
+}
+
+// All elements are inside the storage, and their number and bytes fit into 64 bits.
+void Pickle::check_inside_storage(const TensorNote& note) {
   int64_t last = note.offset, bytes = 0;
   bool empty = false, fits = true;
   for (size_t i = 0; i < note.sizes.size(); ++i) {
@@ -382,11 +407,6 @@ Node* Pickle::rebuild_tensor(const std::string& function, std::vector<Node*>& ar
                IntArrayRef(note.strides), " and offset ", note.offset, ", expected one inside the ",
                there, " bytes of storage \"", storages_[note.storage].key, "\"");
   }
-  StorageNote& known = storages_[note.storage];
-  known.mixed = known.mixed || (known.item != 0 && known.item != item_size(note.dtype));
-  known.item = item_size(note.dtype);
-  known.bools = known.bools || note.dtype == kBool;
-  return make(std::move(tensor));
 }
 
 }  // namespace ramet::formats::detail

@@ -160,8 +160,20 @@ class Pickle {
   Node* call(Node* function, Node* arguments, const char* opcode);
   void build(Node* object, Node* state);
   Node* storage(Node* id);
-  Node* rebuild_tensor(const std::string& function, std::vector<Node*>& args);
+  /// An Error unless there are so many arguments.
+  void need(const std::string& function, const std::vector<Node*>& args, size_t least, size_t most);
+  // The calls of one function each.
+  Node* ordered_dict(const std::string& function, const std::vector<Node*>& args);
+  Node* rebuild_tensor(const std::string& function, const std::vector<Node*>& args);
+  Node* rebuild_parameter(const std::string& function, const std::vector<Node*>& args);
+  Node* rebuild_typed(const std::string& function, const std::vector<Node*>& args,
+                      const char* opcode);
+  Node* device(const std::string& function, const std::vector<Node*>& args);
+  Node* encoded(const std::string& function, const std::vector<Node*>& args);
+  // Of tensors.
   std::vector<int64_t> extents(Node* node, const char* what);
+  void add_metadata(Node* given, ScalarType dtype, std::string& other);
+  void check_inside_storage(const TensorNote& note);
 
   Place place_;
   serialize::detail::Source& in_;

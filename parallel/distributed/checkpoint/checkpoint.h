@@ -171,6 +171,13 @@ class RAMET_API DistributedCheckpoint {
   bool fixed(const std::string& key) const;
   detail::CheckpointContent read(const detail::StoredStep& step, bool strict,
                                  LoadReport& report) const;
+  std::map<std::string, std::string> find_own_parts(const detail::CheckpointContent& now,
+                                                    detail::CheckpointContent& found,
+                                                    LoadReport& report) const;
+  void compare_keys(const detail::CheckpointContent& now, const detail::CheckpointContent& found,
+                    LoadReport& report) const;
+  Tensor read_tensor(const detail::StoredStep& step, const std::string& name,
+                     const std::string& key, const detail::CheckpointContent& now) const;
   void restore(detail::CheckpointContent content);
 
   std::shared_ptr<ProcessGroup> group_;

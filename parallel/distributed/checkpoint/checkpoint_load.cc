@@ -34,17 +34,41 @@ CheckpointContent DistributedCheckpoint::read(const detail::StoredStep& step, bo
   // Keys first, without values: they are renamed before the values are read.
   for (const auto& entry : step.tensors()) found.tensors[entry.first];
   report.world_size = step.manifest().world_size;
-  std::map<std::string, std::string> stored_as;  // the key in the files
+  const std::map<std::string, std::string> stored_as = find_own_parts(now, found, report);
+  // Removes parts that were not added here, and other ranks' own parts.
+  found.rename([&](const std::string& key) -> std::optional<std::string> {
+    return names_.count(detail::part_of(key)) ? std::optional(key) : std::nullopt;
+  });
+  compare_keys(now, found, report);
+  RAMET_CHECK(!strict || (report.missing.empty() && report.surplus.empty()), kLoad, "step ",
+              step.manifest().step, " is of other parts",
+              report.missing.empty() ? "" : ": it lacks " + listed(report.missing),
+              report.surplus.empty() ? "" : "; it has besides " + listed(report.surplus));
+  for (const std::string& key : report.missing) found.take(key, now);
+  for (const std::string& key : report.surplus) found.tensors.erase(key);
 
+  for (auto& [key, tensor] : found.tensors) {
+    if (tensor.defined()) continue;
+    const auto renamed = stored_as.find(key);
+    tensor = read_tensor(step, renamed == stored_as.end() ? key : renamed->second, key, now);
+  }
+  return found;
+}
+
+// Gives this rank's own parts their keys. A part that the checkpoint has of each rank, but of
+// another number of ranks, stays as it is now. Returns the keys that differ in the files.
+std::map<std::string, std::string> DistributedCheckpoint::find_own_parts(
+    const CheckpointContent& now, CheckpointContent& found, LoadReport& report) const {
+  std::map<std::string, std::string> stored_as;
   for (const std::string& part : own_) {
     const std::string mine = detail::of_rank(part, group_->rank());
     bool shared = false, several = false;
-    const auto look = [&](const std::string& key) {
+    const auto note = [&](const std::string& key) {
       shared = shared || detail::inside(key, part);
       several = several || key.compare(0, part.size() + 1, part + "@") == 0;
     };
-    for (const auto& entry : found.tensors) look(entry.first);
-    found.other.each([&](const std::string& key, const char*) { look(key); });
+    for (const auto& entry : found.tensors) note(entry.first);
+    found.other.each([&](const std::string& key, const char*) { note(key); });
     if (shared) continue;
     if (several && report.world_size == group_->size()) {
       for (const auto& entry : found.tensors)
@@ -60,13 +84,12 @@ CheckpointContent DistributedCheckpoint::read(const detail::StoredStep& step, bo
       if (detail::inside(key, part)) found.take(key, now);
     });
   }
+  return stored_as;
+}
 
-  // Removes parts that were not added here, and other ranks' own parts.
-  found.rename([&](const std::string& key) -> std::optional<std::string> {
-    return names_.count(detail::part_of(key)) ? std::optional(key) : std::nullopt;
-  });
-
-  // Compares what modules and lists of tensors have with what the checkpoint has for them.
+// Compares what modules and lists of tensors have with what the checkpoint has for them.
+void DistributedCheckpoint::compare_keys(const CheckpointContent& now,
+                                         const CheckpointContent& found, LoadReport& report) const {
   for (const auto& entry : now.tensors)
     if (fixed(entry.first) && !found.tensors.count(entry.first))
       report.missing.push_back(entry.first);
@@ -77,35 +100,26 @@ CheckpointContent DistributedCheckpoint::read(const detail::StoredStep& step, bo
       surplus = surplus || (detail::inside(key, s.name + ".state") && !state_of(key));
     if (surplus) report.surplus.push_back(key);
   }
-  RAMET_CHECK(!strict || (report.missing.empty() && report.surplus.empty()), kLoad, "step ",
-              step.manifest().step, " is of other parts",
-              report.missing.empty() ? "" : ": it lacks " + listed(report.missing),
-              report.surplus.empty() ? "" : "; it has besides " + listed(report.surplus));
-  for (const std::string& key : report.missing) found.take(key, now);
-  for (const std::string& key : report.surplus) found.tensors.erase(key);
+}
 
-  for (auto& [key, tensor] : found.tensors) {
-    if (tensor.defined()) continue;
-    const auto renamed = stored_as.find(key);
-    const std::string& name = renamed == stored_as.end() ? key : renamed->second;
-    const detail::StoredStep::Stored& stored = step.tensors().at(name);
-    std::vector<Cut> cuts;
-    std::vector<int64_t> shape = stored.sizes;
-    if (fixed(key)) {
-      const Tensor& mine = now.tensors.at(key);
-      const TensorPart wanted = described(key, mine);
-      RAMET_CHECK(wanted.sizes == stored.sizes && mine.scalar_type() == stored.dtype, kLoad, "\"",
-                  key, "\": got ", short_name_of(stored.dtype), IntArrayRef(stored.sizes),
-                  " in step ", step.manifest().step, ", expected ",
-                  short_name_of(mine.scalar_type()), IntArrayRef(wanted.sizes));
-      cuts = wanted.cuts, shape = mine.sizes().vec();
-    } else if (const TensorPart* parameter = state_of(key);
-               parameter && parameter->sizes == stored.sizes) {
-      cuts = parameter->cuts, shape = parameter->local.sizes().vec();
-    }
-    tensor = step.read(name, cuts, shape);
+// Reads this rank's part of a tensor. `name`: its key in the files.
+Tensor DistributedCheckpoint::read_tensor(const detail::StoredStep& step, const std::string& name,
+                                          const std::string& key,
+                                          const CheckpointContent& now) const {
+  const detail::StoredStep::Stored& stored = step.tensors().at(name);
+  if (fixed(key)) {
+    const Tensor& mine = now.tensors.at(key);
+    const TensorPart wanted = described(key, mine);
+    RAMET_CHECK(wanted.sizes == stored.sizes && mine.scalar_type() == stored.dtype, kLoad, "\"",
+                key, "\": got ", short_name_of(stored.dtype), IntArrayRef(stored.sizes),
+                " in step ", step.manifest().step, ", expected ", short_name_of(mine.scalar_type()),
+                IntArrayRef(wanted.sizes));
+    return step.read(name, wanted.cuts, mine.sizes().vec());
   }
-  return found;
+  const TensorPart* parameter = state_of(key);
+  if (parameter && parameter->sizes == stored.sizes)
+    return step.read(name, parameter->cuts, parameter->local.sizes().vec());
+  return step.read(name, {}, stored.sizes);
 }
 
 void DistributedCheckpoint::restore(CheckpointContent content) {

@@ -18,6 +18,45 @@ namespace {
 
 constexpr const char* kSave = "DistributedCheckpoint.save";
 
+// Compares what all ranks reported at the begin. Returns the own parts that are equal on all.
+std::set<std::string> equal_parts(const std::vector<Json>& ranks) {
+  const Json& own = ranks[0].at("own");
+  std::set<std::string> same;
+  for (const auto& entry : own.items()) same.insert(entry.key());
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    const Json& other = ranks[r];
+    RAMET_CHECK(other.at("step") == ranks[0].at("step"), kSave, "step: got ",
+                dumped(other.at("step")), " on rank ", r, ", expected ",
+                dumped(ranks[0].at("step")), " as on rank 0");
+    for (const auto& [part, digest] : own.items()) {
+      RAMET_CHECK(other.at("own").contains(part) && other.at("own").size() == own.size(), kSave,
+                  "own parts: got ", dumped(other.at("own")), " on rank ", r,
+                  ", expected those of rank 0: ", dumped(own));
+      if (other.at("own").at(part) != digest) same.erase(part);
+    }
+  }
+  return same;
+}
+
+// The manifest with the files that the ranks wrote. An Error if one of them is not there.
+detail::Manifest manifest_of(const std::string& folder, int64_t step, int ranks,
+                             const detail::CheckpointValues& other,
+                             const std::vector<std::string>& written) {
+  detail::Manifest manifest{step, ranks, other, {}};
+  for (const std::string& text : written) {
+    if (text.empty()) continue;
+    const Json f = json_of(text);
+    manifest.files.push_back(
+        {f[0].get<std::string>(), f[1].get<uint64_t>(), f[2].get<std::string>()});
+    std::error_code error;
+    const auto path = std::filesystem::path(folder) / manifest.files.back().name;
+    const bool there = std::filesystem::file_size(path, error) == manifest.files.back().bytes;
+    RAMET_CHECK(there && !error, kSave, "got no file ", path.string(),
+                " of another rank, expected a folder that all ranks share");
+  }
+  return manifest;
+}
+
 }  // namespace
 
 void DistributedCheckpoint::save(const std::string& folder, int64_t step,
@@ -43,20 +82,11 @@ void DistributedCheckpoint::save(const std::string& folder, int64_t step,
     }
     return dumped(json);
   });
-  const Json first = json_of(begun[0]);
+  std::vector<Json> all;
+  for (const std::string& text : begun) all.push_back(json_of(text));
+  const Json& first = all[0];
   const CheckpointName name{first.at("number").get<int64_t>(), first.at("step").get<int64_t>()};
-  std::set<std::string> same = own_;
-  for (size_t r = 0; r < begun.size(); ++r) {
-    const Json other = json_of(begun[r]);
-    RAMET_CHECK(other.at("step") == name.step, kSave, "step: got ", dumped(other.at("step")),
-                " on rank ", r, ", expected ", name.step, " as on rank 0");
-    for (const auto& [part, digest] : first.at("own").items()) {
-      RAMET_CHECK(other["own"].contains(part) && other["own"].size() == first["own"].size(), kSave,
-                  "own parts: got ", dumped(other["own"]), " on rank ", r,
-                  ", expected those of rank 0: ", dumped(first["own"]));
-      if (other["own"][part] != digest) same.erase(part);
-    }
-  }
+  const std::set<std::string> same = equal_parts(all);
 
   std::map<std::string, TensorPart> tensors;
   std::vector<detail::CheckpointTable> tables;
@@ -94,18 +124,7 @@ void DistributedCheckpoint::save(const std::string& folder, int64_t step,
 
   agree(*group_, kSave, "manifest", o.timeout, [&]() -> std::string {
     if (rank != 0) return {};
-    detail::Manifest manifest{name.step, size, plan.other, {}};
-    for (const std::string& text : written) {
-      if (text.empty()) continue;
-      const Json f = json_of(text);
-      manifest.files.push_back(
-          {f[0].get<std::string>(), f[1].get<uint64_t>(), f[2].get<std::string>()});
-      std::error_code error;
-      const auto path = std::filesystem::path(folder) / manifest.files.back().name;
-      const bool there = std::filesystem::file_size(path, error) == manifest.files.back().bytes;
-      RAMET_CHECK(there && !error, kSave, "got no file ", path.string(),
-                  " of another rank, expected a folder that all ranks share");
-    }
+    const detail::Manifest manifest = manifest_of(folder, name.step, size, plan.other, written);
     detail::write_manifest((std::filesystem::path(folder) / name.manifest()).string(), manifest,
                            at);
     try {

@@ -1,5 +1,3 @@
-#include "parallel/distributed/shard/shard_group_internal.h"
-
 #include <algorithm>
 
 #include "autograd/grad_mode.h"
@@ -7,6 +5,7 @@
 #include "autograd/ops/make/copy.h"
 #include "parallel/distributed/group/group_state_internal.h"
 #include "parallel/distributed/shard/shard_context_internal.h"
+#include "parallel/distributed/shard/shard_group_internal.h"
 #include "runtime/base/logging.h"
 #include "runtime/memory/absent_storage.h"
 
@@ -97,23 +96,7 @@ std::shared_ptr<ShardGroup> ShardGroup::make(const ShardLanes& lanes,
   const NoGradGuard off;
   std::shared_ptr<ShardGroup> group(new ShardGroup(lanes, options));
   group->reshard_after_forward = options.reshard_after_forward;
-  for (FoundParameter& f : found) {
-    const auto fits = [&](const Unit& u) {
-      return u.dtype == f.tensor.scalar_type() && u.device == f.tensor.device() &&
-             u.members[0].full.requires_grad() == f.tensor.requires_grad();
-    };
-    auto unit = std::ranges::find_if(group->units, fits);
-    if (unit == group->units.end()) {
-      unit = group->units.insert(unit, Unit());
-      unit->dtype = f.tensor.scalar_type();
-      unit->device = f.tensor.device();
-    }
-    Member m;
-    m.name = f.name;
-    m.full = f.tensor;
-    m.places = std::move(f.places);
-    unit->members.push_back(std::move(m));
-  }
+  for (FoundParameter& f : found) group->add(std::move(f));
   for (Unit& unit : group->units) {
     std::vector<int64_t> numels;
     for (const Member& m : unit.members) numels.push_back(m.full.numel());
@@ -121,36 +104,56 @@ std::shared_ptr<ShardGroup> ShardGroup::make(const ShardLanes& lanes,
         ShardLayout(numels, static_cast<int64_t>(item_size(unit.dtype)), lanes.gather->size());
     group->shard_values(unit);  // may fail: nothing has changed yet
   }
-  for (size_t u = 0; u < group->units.size(); ++u) {
-    for (size_t i = 0; i < group->units[u].members.size(); ++i) {
-      Member& m = group->units[u].members[i];
-      const bool trainable = m.full.requires_grad();
-      AutogradSlot::release(std::exchange(m.full->node, nullptr));
-      m.full->set(TensorImpl::kRequiresGrad, false);
-      m.full->set(TensorImpl::kReplica, true);
-      m.shard.set_requires_grad(trainable);
-      auto* node = autograd::new_node<ShardEdge>(group.get(), u, i);
-      m.edge = autograd::NodePtr(node);
-      autograd::release(node);
-      m.absent.reset(absent_storage(m.full.device(), [life = group->weak_from_this(),
-                                                      name = m.name] {
-        const auto alive = life.lock();
-        RAMET_CHECK(alive, kOp, "parameter '", name, "' belongs to a sharded module that is gone");
-        alive->on_absent_values_read(name);
-      }));
-      // Nodes that saved the member before must not see a change.
-      m.absent->own_version.store(m.full.version(), std::memory_order_relaxed);
-      m.gathered_version = m.shard.version();
-      add_ref(m.absent->refs);
-      m.full.repoint(m.absent.get());
-      for (const auto& [module, key] : m.places) {
-        module->set_own_parameter(key, m.shard);
-        module->set_holds_shards(true);
-      }
-    }
-  }
+  for (size_t u = 0; u < group->units.size(); ++u)
+    for (size_t i = 0; i < group->units[u].members.size(); ++i) group->replace_by_shard(u, i);
   group->follow_requires_grad();
   return group;
+}
+
+// Adds a parameter to the unit of its dtype, device and requires_grad.
+void ShardGroup::add(FoundParameter found) {
+  const Tensor& t = found.tensor;
+  auto unit = std::ranges::find_if(units, [&t](const Unit& u) {
+    return u.dtype == t.scalar_type() && u.device == t.device() &&
+           u.members[0].full.requires_grad() == t.requires_grad();
+  });
+  if (unit == units.end()) {
+    unit = units.insert(unit, Unit());
+    unit->dtype = t.scalar_type();
+    unit->device = t.device();
+  }
+  Member m;
+  m.name = found.name;
+  m.full = t;
+  m.places = std::move(found.places);
+  unit->members.push_back(std::move(m));
+}
+
+// Gives modules the shard in place of the parameter, which has no memory from now on.
+void ShardGroup::replace_by_shard(size_t u, size_t i) {
+  Member& m = units[u].members[i];
+  const bool trainable = m.full.requires_grad();
+  AutogradSlot::release(std::exchange(m.full->node, nullptr));
+  m.full->set(TensorImpl::kRequiresGrad, false);
+  m.full->set(TensorImpl::kReplica, true);
+  m.shard.set_requires_grad(trainable);
+  auto* node = autograd::new_node<ShardEdge>(this, u, i);
+  m.edge = autograd::NodePtr(node);
+  autograd::release(node);
+  m.absent.reset(absent_storage(m.full.device(), [life = weak_from_this(), name = m.name] {
+    const auto alive = life.lock();
+    RAMET_CHECK(alive, kOp, "parameter '", name, "' belongs to a sharded module that is gone");
+    alive->on_absent_values_read(name);
+  }));
+  // Nodes that saved the member before must not see a change.
+  m.absent->own_version.store(m.full.version(), std::memory_order_relaxed);
+  m.gathered_version = m.shard.version();
+  add_ref(m.absent->refs);
+  m.full.repoint(m.absent.get());
+  for (const auto& [module, key] : m.places) {
+    module->set_own_parameter(key, m.shard);
+    module->set_holds_shards(true);
+  }
 }
 
 ShardGroup::~ShardGroup() {

@@ -151,6 +151,8 @@ class ShardGroup final : public autograd::ReduceBucket,
 
  private:
   ShardGroup(const ShardLanes& l, const FullyShardOptions& o);
+  void add(FoundParameter found);
+  void replace_by_shard(size_t unit, size_t member);
   void shard_values(Unit& unit);
   void drop_zeroed(Unit& unit);
   std::string named(const char* what, const Unit& unit) const;

@@ -6,12 +6,12 @@
   - in a public header (every header of runtime, autograd, nn and parallel, ramet.h, and whatever these include): a
     header that is neither standard C++17 nor ours, a macro whose name does not start with RAMET_, a look at __cplusplus,
     no `#pragma once`;
-  - in a header of the door (tools/compat/include), an include of anything but the standard library, ramet.h and the door (its
-    c10d headers: and process groups), no `#pragma once`, an #error apart; and in a layer, an include of the door;
+  - in a LibTorch compatibility header (tools/compat/include), an include of anything but the standard library, ramet.h and other such
+    headers (c10d headers: and process groups), or no `#pragma once` and no #error; and in a layer, an include of such a header;
   - in a kernel file (.cu, .cuh), what only one of its two compilers understands: <<<>>>, extern __shared__, inline
     assembly, __constant__ and __device__ variables, __activemask() (Note [The dialect of kernel files]);
-  - text that follows the program's locale, in a layer, tools/see, tools/emulated_gpu or the door: a stream that runtime/base/classic.h has not made, a real
-    number printed or read by the C library, a letter that it has sorted;
+  - text that follows the program's locale, in a layer, tools/see, tools/emulated_gpu or a compatibility header: a stream that
+    runtime/base/classic.h has not made, a real number printed or read by the C library, a letter that it has sorted;
   - a pattern of .bazelrc for some files' options that matches no file;
   - a top-level folder that should not be there, or a root file that is missing;
   - a BUILD file in a layer besides its own (APART: what links what the core must not, and the interface for C), or a BUILD file other than the root's that shows a target to everybody;
@@ -34,11 +34,11 @@ LAYERS = ("runtime", "kernels", "autograd", "nn", "parallel")
 PUBLIC = ("runtime", "autograd", "nn", "parallel")
 CUDA = "runtime/cuda/"
 EMULATED = "tools/emulated_gpu/"
-DOOR = "tools/compat/include/"
+COMPAT = "tools/compat/include/"
 # What LibTorch's torch/torch.h brings of C++20's and the system's headers.
 OF_LIBTORCH = {"ranges", "span", "sys/time.h", "unistd.h"}
-# What the door includes to stop a compiler there.
-NO_FILE = "a_real_LibTorch_and_the_door_in_one_unit"
+# What a compatibility header includes to stop a compiler there.
+NO_FILE = "a_real_LibTorch_and_the_compatibility_headers_in_one_unit"
 # Sub-folders of a folder, lower ones first; those in one string are of one height. No file includes one of a higher folder.
 ORDER = {
     "nn": ("serialize", "module", "functional layers", "data optim utils"),
@@ -111,13 +111,13 @@ STANDARD = set(
 
 @functools.lru_cache(None)
 def made_headers():
-    """Headers below DOOR that tools/compat/names.py makes, and that a clone may be without."""
+    """Headers below COMPAT that tools/compat/names.py makes, and that a clone may be without."""
     command = [sys.executable, str(ROOT / "tools/compat/names.py"), "--paths"]
     return frozenset(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.split())
 
 
-def in_door(name):
-    return (ROOT / DOOR / name).is_file() or name in made_headers()
+def in_compat(name):
+    return (ROOT / COMPAT / name).is_file() or name in made_headers()
 
 
 def rank(path):
@@ -154,8 +154,8 @@ def check_includes(path):
     # A test sits in its layer's folder of tests/ and sees what that layer sees.
     level = rank(path[len("tests/"):]) if path.startswith("tests/") else rank(path)
     for number, ours, system in includes(path):
-        if path.startswith(LAYERS + ("ramet.h",)) and (ours or system) and in_door(ours or system):
-            yield "%s:%d: includes <%s> of the door" % (path, number, ours or system)
+        if path.startswith(LAYERS + ("ramet.h",)) and (ours or system) and in_compat(ours or system):
+            yield "%s:%d: includes <%s>, a LibTorch compatibility header" % (path, number, ours or system)
         if ours is None:
             continue
         if not (ROOT / ours).is_file():
@@ -192,7 +192,7 @@ def check_sub_folders():
     for folder in FOLDERS:
         for directory, _, files in os.walk(ROOT / folder):
             folder = os.path.relpath(directory, ROOT) + "/"
-            below = folder[len(DOOR):] if folder.startswith(DOOR) else None
+            below = folder[len(COMPAT):] if folder.startswith(COMPAT) else None
             count = sum(not name.endswith(".pyc") and (below is None or below + name not in made_headers()) for name in files)
             if count > MOST_FILES:
                 yield "%s: %d files, at most %d in a folder" % (folder, count, MOST_FILES)
@@ -252,17 +252,17 @@ def check_public(path):
             yield "%s:%d: <%s> in a public header is not a C++17 standard header" % (path, number, system)
 
 
-def check_door(path):
+def check_compat(path):
     text = (ROOT / path).read_text()
     if "#pragma once" not in text and "#error" not in text:
         yield "%s:1: no #pragma once" % path
     for number, ours, system in includes(path):
-        if in_door(ours or system) or ours == "ramet.h":
+        if in_compat(ours or system) or ours == "ramet.h":
             continue
         if ours and apart(ours) and "/compat/c10d" in path:  # what programs without processes do not include
             continue
         if ours or system not in STANDARD | OF_LIBTORCH | {NO_FILE}:
-            yield "%s:%d: <%s> in the door is neither the standard library's nor ours" % (path, number, ours or system)
+            yield "%s:%d: <%s> in a compatibility header is neither the standard library's nor ours" % (path, number, ours or system)
 
 
 def check_options(files):
@@ -342,10 +342,10 @@ def main():
         problems += check_order(path)
         if path.endswith((".cu", ".cuh")):
             problems += check_dialect(path)
-        if path.startswith(LAYERS + ("tools/see/", EMULATED, DOOR)) and not path.endswith(".cu") and path not in CLASSIC:
+        if path.startswith(LAYERS + ("tools/see/", EMULATED, COMPAT)) and not path.endswith(".cu") and path not in CLASSIC:
             problems += check_locale(path)
-        if path.startswith(DOOR):
-            problems += check_door(path)
+        if path.startswith(COMPAT):
+            problems += check_compat(path)
     headers = public_headers(files)
     for path in headers:
         problems += check_public(path)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Every public name has a contract (tools/docs/contracts.py). Comments that are missing, of another kind, or above something else do
-not count. The names are those of the LibTorch compatibility headers, too, which tests/tools/door compares with clang's.
+not count. The names are those of the LibTorch compatibility headers, too, which tests/tools/compat compares with clang's.
 
 usage: reference_test.py   (in the repository's root, or a copy with its headers)
 """
@@ -16,7 +16,7 @@ sys.path[:0] = [str(ROOT / "tools/docs"), str(ROOT / "tools/compat")]
 import contracts  # noqa: E402
 import cxx  # noqa: E402
 import declarations  # noqa: E402
-import names as door  # noqa: E402
+import names as compat_names  # noqa: E402
 
 problems = []
 
@@ -123,7 +123,7 @@ def tree():
     if len(missing) > contracts.PROMISED:
         problems.append("%d names have no contract (///, one to three lines):\n%s" % (len(missing), "\n".join(missing)))
     found = {e.full for e in book.entries}
-    other = [door.joined("ramet", space, name) for space, names in door.found().items() for name in names]
+    other = [compat_names.joined("ramet", space, name) for space, names in compat_names.found().items() for name in names]
     text = "".join((ROOT / header).read_text() for header in {e.header for e in book.entries})
     only_declared = set(re.findall(r"^ *(?:class|struct) (\w+);", text, flags=re.M))
     for full in sorted(set(other) - found):

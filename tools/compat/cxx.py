@@ -2,7 +2,7 @@
 
 A compiler's preprocessor spells out macros and lists of operations (.inc). The reader then finds what namespaces and classes
 declare, and skips bodies and initialisers. The headers are formatted and warning-free C++17, or C99, so this need not be a complete
-parser: tests/tools/door compares the names that it finds with clang's. Plain Python, because Bazel, CMake and archives run it.
+parser: tests/tools/compat compares the names that it finds with clang's. Plain Python, because Bazel, CMake and archives run it.
 """
 
 import bisect

@@ -109,17 +109,17 @@ TRAPS = """
     torch/csrc/jit/ir/ir.h torch/csrc/python_headers.h torch/headeronly/macros/Export.h torch/headeronly/macros/Macros.h
 """.split()
 
-FORWARDING = """// One of LibTorch's headers: the door. Written by tools/compat/names.py.
+FORWARDING = """// One of LibTorch's headers. Written by tools/compat/names.py.
 #pragma once
 #include <ramet/compat/torch.h>
 """
-C10D = """// One of LibTorch's headers: the door and process groups. Written by tools/compat/names.py.
+C10D = """// One of LibTorch's headers, with process groups. Written by tools/compat/names.py.
 #pragma once
 #include <ramet/compat/c10d_groups.h>
 """
 TRAP = """// LibTorch's own headers include this one, and programs do not. Written by tools/compat/names.py.
-#error "a header of a real LibTorch in a unit with Ramet's door: take one of the two off the include path"
-#include <a_real_LibTorch_and_the_door_in_one_unit>  // stops here
+#error "a header of a real LibTorch in a unit with Ramet's compatibility headers: take one of the two off the include path"
+#include <a_real_LibTorch_and_the_compatibility_headers_in_one_unit>  // stops here
 """
 
 

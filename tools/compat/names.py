@@ -32,8 +32,8 @@ NAMES = """// Ramet's public names in LibTorch's namespaces. Written by tools/co
 // here. They take what has been declared before them: ramet/compat/torch.h includes this last. Which namespace declares
 // what is as in LibTorch: a program's own torch::relu(Tensor) hides at::relu, its own torch::zeros(MyShape) is an overload.
 //
-// What cannot be had: a class named here is Ramet's, so `namespace torch { class Tensor; }` declares another one (include the
-// door instead), and its templates are specialised in namespace ramet.
+// Not possible: a class named here is Ramet's, so `namespace torch { class Tensor; }` declares another one. Include a compatibility
+// header instead. The templates of such a class are specialised in namespace ramet.
 #pragma once
 #include "ramet.h"
 """
@@ -61,7 +61,7 @@ def block(target, source, names):
     for name in sorted(names):
         line = "using ::%s::%s;" % (source, name)
         if names[name]:  # Compilers show this line where a program declares the class again.
-            line += "  // Ramet's class: include the door, no forward declaration"
+            line += "  // Ramet's class: include a LibTorch compatibility header, no forward declaration"
         lines.append(line)
     return lines + ["}  // namespace " + target]
 

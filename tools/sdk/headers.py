@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).absolute().parent.parent))
 import check_layers  # noqa: E402
 
 INCLUDE = re.compile(r'^([ \t]*#[ \t]*include[ \t]*)"([^"\n]+)"', flags=re.M)
-DOOR = check_layers.DOOR
+COMPAT = check_layers.COMPAT
 SEE = "tools/see/"
 # Headers with another name in the installed tree.
 NAMES = {
@@ -54,19 +54,19 @@ def rewritten(root, text):
     return INCLUDE.sub(renamed, text)
 
 
-def door(root):
-    """{installed name: text} of the door: its own headers are found as ramet/compat/..., LibTorch's names with one more -I."""
+def compat(root):
+    """{installed name: text} of the compatibility headers. Ramet's own are found as ramet/compat/..., LibTorch's names with one more -I."""
     texts = {}
     made = set(names_py(root, "--paths").split())
     with tempfile.TemporaryDirectory() as folder:
         names_py(root, "--lists", folder)
         names_py(root, "--forwarding", folder)
-        for include in (root / DOOR, pathlib.Path(folder)):
+        for include in (root / COMPAT, pathlib.Path(folder)):
             for path in sorted(include.rglob("*.h*")):
                 name = str(path.relative_to(include))
                 # A clone may have old ones of those that are made.
-                if include != root / DOOR or name not in made:
-                    texts[name if name.startswith("ramet/") else "ramet/door/" + name] = rewritten(root, path.read_text())
+                if include != root / COMPAT or name not in made:
+                    texts[name if name.startswith("ramet/") else "ramet/libtorch/" + name] = rewritten(root, path.read_text())
     return texts
 
 

@@ -74,7 +74,7 @@ def compiler():
 
 
 def add_headers(tree, components, words):
-    """The headers of all components and the door; sets the symbol that they and the library share."""
+    """The headers of all components and the compatibility headers; sets the symbol that they and the library share."""
     texts, lower = {}, set()
     for component in components:
         found = headers.public(ROOT, component["headers"], lower)
@@ -83,7 +83,7 @@ def add_headers(tree, components, words):
         if component["name"] == "ramet":
             number = words["VERSION"].replace(".", "_")
             words["SYMBOL"] = "ramet_headers_and_library_of_one_build__%s_%s" % (number, headers.digest(texts))
-    texts.update(headers.door(ROOT))
+    texts.update(headers.compat(ROOT))
     lowest = headers.installed_name(headers.LOWEST)
     texts[lowest] = texts[lowest].replace("#pragma once\n", '#pragma once\n#include "ramet/installed.h"\n', 1)
     texts["ramet/installed.h"] = filled("installed.h", **words)
@@ -190,7 +190,7 @@ def add_cmake(tree, components, words):
 
 def add_torch(tree, words):
     """find_package(Torch), for who names this folder."""
-    macros = (ROOT / headers.DOOR / "ramet/compat/macros.h").read_text()
+    macros = (ROOT / headers.COMPAT / "ramet/compat/macros.h").read_text()
     torch = re.search(r'#define TORCH_VERSION "([^"]+)"', macros).group(1)
     for name in ("TorchConfig.cmake", "TorchConfigVersion.cmake"):
         tree.write(TORCH + "share/cmake/Torch/" + name, filled(name, WHERE="<prefix>/" + TORCH[:-1], TORCH_VERSION=torch, **words))

@@ -360,8 +360,8 @@ strict="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror"
 all_headers() {
   (
     cd "$prefix/include"
-    find ramet -name '*.h' | grep -vE '^ramet/(door|nn/formats/eigen)' | sort | sed 's/.*/#include <&>/'
-    echo '#include <ramet/door/torch/torch.h>'
+    find ramet -name '*.h' | grep -vE '^ramet/(libtorch|nn/formats/eigen)' | sort | sed 's/.*/#include <&>/'
+    echo '#include <ramet/libtorch/torch/torch.h>'
   ) >"$1"
 }
 check_warnings_gcc() {

@@ -16,7 +16,7 @@ if(NOT Ramet_FOUND)
 endif()
 
 set(TORCH_INSTALL_PREFIX "${_ramet_prefix}/share/ramet/libtorch")
-set(TORCH_INCLUDE_DIRS "${_ramet_prefix}/include/ramet/door" "${_ramet_prefix}/include")
+set(TORCH_INCLUDE_DIRS "${_ramet_prefix}/include/ramet/libtorch" "${_ramet_prefix}/include")
 set(TORCH_CXX_FLAGS "")
 set(_ramet_libraries Ramet::ramet)
 foreach(_ramet_component IN LISTS RAMET_TORCH_COMPONENTS)

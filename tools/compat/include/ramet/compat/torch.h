@@ -1,16 +1,16 @@
-// The door for programs that were written for LibTorch: whatever of LibTorch's headers they include
-// from this folder is this one. Programs that are new include ramet.h, and may say `namespace torch
-// = ramet;`.
+// For programs that were written for LibTorch: each of LibTorch's headers in this folder includes
+// this one. New programs include ramet.h, and may say `namespace torch = ramet;`.
 //
-// It brings what LibTorch's torch/torch.h brings of the standard library, all of Ramet, and real
-// namespaces torch, at, c10 and caffe2 that a program may open again (names.h says what is in
-// them). One unit has this door, or the one-line alias, or a real LibTorch, and never two of them.
+// It includes those headers of the standard library that LibTorch's torch/torch.h includes, and all
+// of Ramet. Its namespaces torch, at, c10 and caffe2 are real ones, which a program may open again;
+// names.h lists what is in them. One translation unit has these headers, or the alias, or a real
+// LibTorch, and never two of them.
 #pragma once
 
 #if defined(C10_MACROS_EXPORT_H_) || defined(C10_MACROS_MACROS_H_) || defined(C10_API) || \
     defined(C10_EXPORT) || defined(TORCH_API) || defined(TORCH_VERSION)
-#error "Ramet's door in a unit with a header of a real LibTorch: take one off the path"
-#include <a_real_LibTorch_and_the_door_in_one_unit>  // stops here
+#error "Ramet's compatibility headers in a unit with a header of a real LibTorch: take one off the path"
+#include <a_real_LibTorch_and_the_compatibility_headers_in_one_unit>  // stops here
 #endif
 
 #include <sys/time.h>
@@ -39,9 +39,9 @@
 
 // Compilers show such a line where a unit has the alias too: g++ the first, clang the last.
 // clang-format off
-namespace torch {}  // an error here: the alias `namespace torch = ramet;` is for programs without this door
-namespace at {}  // an error here: the alias `namespace at = ramet;` is for programs without this door
-namespace c10 {}  // an error here: the alias `namespace c10 = ramet;` is for programs without this door
+namespace torch {}  // an error here: the alias `namespace torch = ramet;` is for programs without these headers
+namespace at {}  // an error here: the alias `namespace at = ramet;` is for programs without these headers
+namespace c10 {}  // an error here: the alias `namespace c10 = ramet;` is for programs without these headers
 // clang-format on
 
 #include "ramet/compat/check.h"
@@ -63,10 +63,10 @@ namespace c10 {}  // an error here: the alias `namespace c10 = ramet;` is for pr
 #include "ramet/compat/names.h"
 
 // clang-format off
-namespace torch {}  // an error here: the alias `namespace torch = ramet;` is for programs without this door
-namespace at {}  // an error here: the alias `namespace at = ramet;` is for programs without this door
-namespace c10 {}  // an error here: the alias `namespace c10 = ramet;` is for programs without this door
+namespace torch {}  // an error here: the alias `namespace torch = ramet;` is for programs without these headers
+namespace at {}  // an error here: the alias `namespace at = ramet;` is for programs without these headers
+namespace c10 {}  // an error here: the alias `namespace c10 = ramet;` is for programs without these headers
 // clang-format on
 
 // What LibTorch's own headers ask first.
-#pragma GCC poison C10_MACROS_EXPORT_H_  // a real LibTorch in a unit with Ramet's door
+#pragma GCC poison C10_MACROS_EXPORT_H_  // a real LibTorch in a unit with Ramet's compatibility headers

@@ -124,7 +124,7 @@ TEST(CompatLogging, ComparisonsThrowChecksEndTheProgram) {
   VLOG(1) << "detail";
   const std::string shown = testing::internal::GetCapturedStderr();
   EXPECT_EQ(std::count(shown.begin(), shown.end(), '\n'), 5) << shown;
-  for (const char* line : {"compat_test.cc:", "] Check failed: x == 4 (3 vs. 4). more\n",
+  for (const char* line : {"compat_check_test.cc:", "] Check failed: x == 4 (3 vs. 4). more\n",
                            "] warning 1\n[E", "] error\n"})
     EXPECT_NE(shown.find(line), std::string::npos) << line << " in " << shown;
   testing::GTEST_FLAG(death_test_style) = "threadsafe";

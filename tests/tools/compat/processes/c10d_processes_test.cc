@@ -14,7 +14,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
-#include "tests/tools/door/processes/group_cases.h"
+#include "tests/tools/compat/processes/group_cases.h"
 
 namespace {
 

@@ -30,7 +30,7 @@ template <class T> std::string print(const T& value) {
 }
 
 // What LibTorch 2.15 prints.
-TEST(Door, ModulesPrintAsLibTorchs) {
+TEST(CompatModules, ModulesPrintAsLibTorchs) {
   int compared = 0;
   for (const testing::ModuleExample& example : testing::module_examples()) {
     if (!example.prints) continue;
@@ -40,7 +40,7 @@ TEST(Door, ModulesPrintAsLibTorchs) {
   EXPECT_GT(compared, 0);
 }
 
-TEST(Door, TreesPrintAsLibTorchs) {
+TEST(CompatModules, TreesPrintAsLibTorchs) {
   const OrderedDict<std::string, std::shared_ptr<Module>> named = {
       {"a", Linear(1, 2).ptr()}, {"b", Sequential(Linear(1, 2)).ptr()}};
   Module top;
@@ -73,7 +73,7 @@ TEST(Door, TreesPrintAsLibTorchs) {
             ")true");
 }
 
-TEST(Door, NamesAndErrorTexts) {
+TEST(CompatModules, NamesAndErrorTexts) {
   EXPECT_EQ(Linear(1, 2)->name(), "torch::nn::LinearImpl");
   EXPECT_EQ(Sequential()->name(), "torch::nn::SequentialImpl");
   EXPECT_EQ(mine::Bar().name(), "mine::Bar");
@@ -90,7 +90,7 @@ TEST(Door, NamesAndErrorTexts) {
 }
 
 // Files are the same with and without the LibTorch compatibility headers.
-TEST(Door, FilesDoNotHaveTheName) {
+TEST(CompatModules, FilesDoNotHaveTheName) {
   const Linear layer(1, 1);
   const optim::SGD sgd(layer->parameters(), 0.1);
   optim::Adam adam(layer->parameters());
@@ -179,7 +179,7 @@ class Push : public optim::Optimizer {
   }
 };
 
-TEST(Door, AnOptimizerWithLibTorchsMacrosSavesAndLoads) {
+TEST(CompatModules, AnOptimizerWithLibTorchsMacrosSavesAndLoads) {
   const Tensor p = zeros({2}, kDouble);
   Push one({p}, PushOptions(2).betas({0.5, 0.125}).limit(7).fast(true));
   one.step(), one.step();

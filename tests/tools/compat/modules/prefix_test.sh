@@ -22,7 +22,7 @@ extern "C" const char* plugin_name();
 int main() { std::puts(plugin_name()); }
 END
 printf '#include "%s"\n' nn/module/class_name.cc runtime/base/demangle.cc >library.cc
-echo '#include "ramet/compat/prefix.h"' >door.cc
+echo '#include "ramet/compat/prefix.h"' >compat.cc
 cat >host.cc <<'END'
 #include <dlfcn.h>
 
@@ -36,8 +36,8 @@ int main(int count, char** paths) {
   }
 }
 END
-cat door.cc host.cc >host_door.cc
-cat door.cc name.cc >name_door.cc
+cat compat.cc host.cc >host_compat.cc
+cat compat.cc name.cc >name_compat.cc
 
 failed=0
 expect() {  # expect WHAT EXPECTED COMMAND...
@@ -55,34 +55,34 @@ run() {  # run COMPILER FLAGS... (LINK_FLAG: for linking alone)
   local link=("$cxx" "${flags[@]}" ${LINK_FLAG:-} -Wl,--gc-sections) what="$cxx $* ${LINK_FLAG:-}"
   "$cxx" "${flags[@]}" -fPIC -c library.cc -o library.o
   local f
-  for f in name main door name_door; do "$cxx" "${flags[@]}" -fPIC -c $f.cc -o $f.o; done
+  for f in name main compat name_compat; do "$cxx" "${flags[@]}" -fPIC -c $f.cc -o $f.o; done
   rm -f libramet.a && "${AR:-ar}" rcs libramet.a library.o
 
   # One program, static.
   "${link[@]}" main.o name.o libramet.a -o plain
-  "${link[@]}" main.o name.o door.o libramet.a -o through
-  "${link[@]}" main.o name_door.o door.o libramet.a -o twice  # two files came in by the door
+  "${link[@]}" main.o name.o compat.o libramet.a -o through
+  "${link[@]}" main.o name_compat.o compat.o libramet.a -o twice  # two files came in by the compatibility headers
   expect "$what: a program" ramet::nn::Linear ./plain
-  expect "$what: a program through the door" torch::nn::Linear ./through
+  expect "$what: a program with the compatibility headers" torch::nn::Linear ./through
   expect "$what: with two such files" torch::nn::Linear ./twice
 
   # The library shared.
   "${link[@]}" -shared library.o -o libramet.so -Wl,-soname,libramet.so
   "${link[@]}" main.o name.o -L. -l:libramet.so "-Wl,-rpath,$work" -o plain
-  "${link[@]}" main.o name.o door.o -L. -l:libramet.so "-Wl,-rpath,$work" -o through
+  "${link[@]}" main.o name.o compat.o -L. -l:libramet.so "-Wl,-rpath,$work" -o through
   expect "$what: a shared library" ramet::nn::Linear ./plain
-  expect "$what: a shared library, the program through the door" torch::nn::Linear ./through
+  expect "$what: a shared library, the program with the compatibility headers" torch::nn::Linear ./through
 
   # Inside plugins. The host includes the LibTorch compatibility headers or not, with a library of its own or none.
   "${link[@]}" -shared name.o library.o -o plugin.so
-  "${link[@]}" -shared name.o door.o library.o -o plugin_door.so
-  "${link[@]}" -shared name.o door.o -L. -l:libramet.so "-Wl,-rpath,$work" -o plugin_shared.so
+  "${link[@]}" -shared name.o compat.o library.o -o plugin_compat.so
+  "${link[@]}" -shared name.o compat.o -L. -l:libramet.so "-Wl,-rpath,$work" -o plugin_shared.so
   "${link[@]}" host.cc -ldl -o host
-  "${link[@]}" host_door.cc library.o -ldl -o host_door
+  "${link[@]}" host_compat.cc library.o -ldl -o host_compat
   expect "$what: plugins" "ramet::nn::Linear torch::nn::Linear torch::nn::Linear" \
-    ./host ./plugin.so ./plugin_door.so ./plugin_shared.so
-  expect "$what: plugins of a program through the door" "ramet::nn::Linear torch::nn::Linear" \
-    ./host_door ./plugin.so ./plugin_door.so
+    ./host ./plugin.so ./plugin_compat.so ./plugin_shared.so
+  expect "$what: plugins of a program with the compatibility headers" "ramet::nn::Linear torch::nn::Linear" \
+    ./host_compat ./plugin.so ./plugin_compat.so
 }
 
 run g++

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The door: its names are those of the headers, and programs compile with it, or are refused with a reason.
+"""The LibTorch compatibility headers: their names are those of the headers, and programs compile with them, or are refused with a reason.
 
-usage: door_test.py   (in the repository's root, or a copy with its headers)
+usage: compat_headers_test.py   (in the repository's root, or a copy with its headers)
 """
 
 import concurrent.futures
@@ -15,17 +15,17 @@ import tempfile
 
 HERE = pathlib.Path(__file__).absolute().parent
 ROOT = HERE.parent.parent.parent
-COMPAT = ROOT / "tools/compat"
+SCRIPTS = ROOT / "tools/compat"
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(COMPAT))
+sys.path.insert(0, str(SCRIPTS))
 
 import cxx  # noqa: E402
 import headers  # noqa: E402
 import names  # noqa: E402
 
 FLAGS = ["-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-iquote", "."]
-DOOR = ["-Itools/compat/include", "-isystem", "."]  # and what names.py makes: made_headers()
-LIBTORCH = ["-Itests/tools/door/libtorch"]
+COMPAT = ["-Itools/compat/include", "-isystem", "."]  # and what names.py makes: made_headers()
+LIBTORCH = ["-Itests/tools/compat/libtorch"]
 
 
 def newest_clang():
@@ -95,7 +95,7 @@ def forgotten_names(clang):
 
 
 def accepted(compiler, standard):
-    code, said = run([compiler, "-std=" + standard, *FLAGS, *DOOR, "tests/tools/door/accepted.cc"])
+    code, said = run([compiler, "-std=" + standard, *FLAGS, *COMPAT, "tests/tools/compat/accepted.cc"])
     return ["accepted.cc as %s with %s:\n%s" % (standard, compiler, said)] if code else []
 
 
@@ -103,7 +103,7 @@ def all_headers(compiler):
     """Each header by itself includes the LibTorch compatibility headers, or gives an error; one program includes all of the former."""
     wanted = set(headers.forwarding()) - set(headers.TRAPS) - set(headers.operations())
     text = "".join("#include <%s>\n" % path for path in sorted(wanted))
-    code, said = run([compiler, "-std=c++17", "-x", "c++", *FLAGS, *DOOR, "-"], text + "#include <ramet/compat/own_names.h>\n")
+    code, said = run([compiler, "-std=c++17", "-x", "c++", *FLAGS, *COMPAT, "-"], text + "#include <ramet/compat/own_names.h>\n")
     return ["all headers with %s:\n%s" % (compiler, said)] if code else []
 
 
@@ -111,12 +111,12 @@ def operation_headers(compiler):
     """<ATen/ops/NAME.h>: one program includes all of them."""
     text = "".join("#include <%s>\n" % path for path in headers.operations())
     text += "at::Tensor x = at::matmul(at::ones({2}), at::ones({2}));\n"
-    code, said = run([compiler, "-std=c++17", "-x", "c++", *FLAGS, *DOOR, "-"], text)
+    code, said = run([compiler, "-std=c++17", "-x", "c++", *FLAGS, *COMPAT, "-"], text)
     return ["headers of operations with %s:\n%s" % (compiler, said)] if code else []
 
 
 def refused(compiler, path, folders):
-    code, said = run([compiler, "-std=c++17", *FLAGS, *folders, "tests/tools/door/" + path])
+    code, said = run([compiler, "-std=c++17", *FLAGS, *folders, "tests/tools/compat/" + path])
     problems = [] if code else ["%s with %s: compiles" % (path, compiler)]
     for wanted in re.findall(r"says: (.*)", (HERE / path).read_text()):
         if not any(w in said for w in wanted.split(" | ")):
@@ -128,19 +128,19 @@ def main():
     clang = newest_clang()
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         problems = made_headers(folder)
-        DOOR.insert(0, "-I" + folder)
+        COMPAT.insert(0, "-I" + folder)
         started = [pool.submit(names_have_places), pool.submit(forgotten_names, clang)]
         for compiler in ("g++", clang):
             started += [pool.submit(accepted, compiler, standard) for standard in ("c++17", "c++20")]
             started.append(pool.submit(all_headers, compiler))
             started.append(pool.submit(operation_headers, compiler))
             for path, folders in (
-                ("refused.cc", DOOR),
-                ("alias_before.cc", DOOR),
-                ("extension.cc", DOOR),
-                ("libtorch_before.cc", LIBTORCH + DOOR),
-                ("libtorch_after.cc", LIBTORCH + DOOR),
-                ("libtorch_behind.cc", DOOR + LIBTORCH),
+                ("refused.cc", COMPAT),
+                ("alias_before.cc", COMPAT),
+                ("extension.cc", COMPAT),
+                ("libtorch_before.cc", LIBTORCH + COMPAT),
+                ("libtorch_after.cc", LIBTORCH + COMPAT),
+                ("libtorch_second.cc", COMPAT + LIBTORCH),
             ):
                 started.append(pool.submit(refused, compiler, path, folders))
         problems += [problem for result in started for problem in result.result()]

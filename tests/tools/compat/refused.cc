@@ -1,7 +1,7 @@
 // clang-format off
 // What the compatibility headers refuse, and parts of what compilers print (with these lines too):
-// says: Ramet's class: include the door, no forward declaration
-// says: an error here: the alias `namespace torch = ramet;` is for programs without this door
+// says: Ramet's class: include a LibTorch compatibility header, no forward declaration
+// says: an error here: the alias `namespace torch = ramet;` is for programs without these headers
 // says: torch::jit: Ramet does not run TorchScript
 namespace at {
 class Tensor;

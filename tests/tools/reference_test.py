@@ -107,6 +107,16 @@ def sample():
     check("an option", [(e.kind, e.text) for e in option], [("option", "double alpha = 1")])
 
 
+def unpaired(text):
+    """Whether bars of absolute values are missing: those between blanks are others (`p(x | y)`)."""
+    return re.sub(r" \| ", " ", " %s " % text).count("|") % 2 == 1
+
+
+def bars():
+    for text, wrong in (("|x|; not of bool", False), ("x| with a sign", True), ("1 - |x", True), ("a | b", False), ("log p(x | y) / ||x||", False)):
+        check("bars of " + text, unpaired(text), wrong)
+
+
 def cut_off():
     """A text that ends too soon is an error, no endless loop."""
     for text in ("namespace a { int x", "struct A { void f(", "enum E { a,"):
@@ -122,6 +132,9 @@ def tree():
     missing = ["%s:%d: %s" % (e.file, e.line, e.full) for e in book.without()]
     if len(missing) > contracts.PROMISED:
         problems.append("%d names have no contract (///, one to three lines):\n%s" % (len(missing), "\n".join(missing)))
+    for full in book.names():
+        if unpaired(re.sub(r"`[^`]*`", "", book.text(full))):
+            problems.append("%s: a bar `|` is missing in its contract: %s" % (full, book.text(full)))
     found = {e.full for e in book.entries}
     other = [compat_names.joined("ramet", space, name) for space, names in compat_names.found().items() for name in names]
     text = "".join((ROOT / header).read_text() for header in {e.header for e in book.entries})
@@ -133,6 +146,7 @@ def tree():
 
 
 sample()
+bars()
 cut_off()
 tree()
 print("\n".join(problems) if problems else "OK")

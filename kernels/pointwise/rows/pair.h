@@ -38,7 +38,7 @@ struct Hypot : OfTwoNumbers {
   }
   RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) { return gradient_a(g, b, a); }
 };
-/// self| with the sign of `other`, also where `other` is a zero or NaN. Integers give the default
+/// |self| with the sign of `other`, also where `other` is a zero or NaN. Integers give the default
 /// floating type.
 struct Copysign : OfTwo {
   RAMET_FORMULA value(V a, V b) { return vcopysign(a, b); }

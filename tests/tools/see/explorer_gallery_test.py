@@ -3,7 +3,8 @@
 
     explorer_gallery_test.py EXPLORE MAKE_RECORDING GALLERY [PICTURES]
 
-Skipped, with the reason, where chromium, its driver or python3-selenium is missing. PICTURES: a folder for screenshots, instead of tests.
+Skipped, with the reason, where chromium, its driver or python3-selenium is missing. PICTURES: a folder for the screenshots of
+README.md and the tutorial, instead of tests.
 """
 
 import gzip
@@ -14,7 +15,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parent))
-from explorer_pages import WORK, check, formatted, page, quiet, run  # noqa: E402
+from explorer_pages import WORK, check, formatted, quiet, run  # noqa: E402
 
 NAMES = ("cnn", "gpus", "ranks", "penalty", "gpt")
 GALLERY = WORK / "gallery"
@@ -130,16 +131,9 @@ def pictures(p, folder):
     test_gallery()
     folder.mkdir(parents=True, exist_ok=True)
     go = "explorer.goTo(Math.round(explorer.events.length * %s));"
-    bucket = "explorer.chooseBucket(explorer.model.buckets.findIndex((b, i) => explorer.model.partners[i].length && b.members.length > 4));"
     for name, of, size, dark, js in (
             ("cnn", page_of("cnn"), (1366, 768), False, go % 0.72 + "explorer.showNode(explorer.model.nodes.findIndex((n) => n.name === 'ReduceAdd(features.conv2.weight)'));"),
-            ("gpus_dark", page_of("gpus"), (1366, 768), True, go % 0.75),
-            ("ranks", page_of("ranks"), (1366, 768), False, go % 0.8 + bucket),
-            ("penalty", page_of("penalty"), (1920, 1080), False, go % 0.45 + "explorer.side.input.fit(true)"),
-            ("gpt_dark", page_of("gpt"), (1920, 1080), True, "explorer.details.sum = 'modules';" + go % 0.8),
-            ("phone", page_of("cnn"), (390, 844), True, go % 0.75 + "explorer.openTab('findings')"),
-            ("phone_timeline", page_of("gpus"), (390, 844), False, go % 0.7 + "explorer.openTab('timeline')"),
-            ("two_recordings", page("cnn2", "changed"), (1920, 1080), False, "document.querySelector('#panel .link').click();")):
+            ("gpus_dark", page_of("gpus"), (1366, 768), True, go % 0.75)):
         p.open(of, *size, dark)
         p.js(js)
         p.frame()

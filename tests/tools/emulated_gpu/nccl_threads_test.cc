@@ -120,8 +120,8 @@ TEST(EmulatedNccl, InPlace) {
   for (int r = 0; r < kRanks; ++r) EXPECT_EQ(c.result(r)[7], 4 + 2.5f);
 }
 
-// Each rank on a thread of its own, without groups, as real programs do.
-TEST(EmulatedNccl, AThreadForEachRank) {
+// Runs f(rank, id, check) on a thread for each rank, under every schedule. Each check must hold.
+template <class F> void on_rank_threads(F f) {
   for (const Schedule& schedule : schedules()) {
     emulated::Settings settings = four_devices(schedule.settings);
     settings.timeout_ms = 60000;
@@ -133,25 +133,32 @@ TEST(EmulatedNccl, AThreadForEachRank) {
     for (int rank = 0; rank < kRanks; ++rank)
       threads.emplace_back([&, rank] {
         const auto check = [&](bool right) { wrong += !right; };
-        ncclComm_t comm = nullptr;
-        cudaStream_t stream = nullptr;
         check(cudaSetDevice(rank) == cudaSuccess);
-        check(ncclCommInitRank(&comm, kRanks, id, rank) == ncclSuccess);
-        int count = 0, device = -1, mine = -1;
-        check(ncclCommCount(comm, &count) == ncclSuccess && count == kRanks);
-        check(ncclCommCuDevice(comm, &device) == ncclSuccess && device == rank);
-        check(ncclCommUserRank(comm, &mine) == ncclSuccess && mine == rank);
-        check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
-        DeviceArray<float> x(std::vector<float>(100, float(rank + 1)));
-        for (int i = 0; i < 3; ++i)
-          check(ncclAllReduce(x, x, 100, ncclFloat32, ncclSum, comm, stream) == ncclSuccess);
-        check(cudaStreamSynchronize(stream) == cudaSuccess);
-        check(x.host() == std::vector<float>(100, 160.0f));  // 10 * 4 * 4
-        check(ncclCommDestroy(comm) == ncclSuccess);
+        f(rank, id, check);
       });
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(wrong, 0) << schedule.name;
   }
+}
+
+// Without groups, as real programs do.
+TEST(EmulatedNccl, AThreadForEachRank) {
+  on_rank_threads([](int rank, ncclUniqueId id, auto check) {
+    ncclComm_t comm = nullptr;
+    cudaStream_t stream = nullptr;
+    check(ncclCommInitRank(&comm, kRanks, id, rank) == ncclSuccess);
+    int count = 0, device = -1, mine = -1;
+    check(ncclCommCount(comm, &count) == ncclSuccess && count == kRanks);
+    check(ncclCommCuDevice(comm, &device) == ncclSuccess && device == rank);
+    check(ncclCommUserRank(comm, &mine) == ncclSuccess && mine == rank);
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+    DeviceArray<float> x(std::vector<float>(100, float(rank + 1)));
+    for (int i = 0; i < 3; ++i)
+      check(ncclAllReduce(x, x, 100, ncclFloat32, ncclSum, comm, stream) == ncclSuccess);
+    check(cudaStreamSynchronize(stream) == cudaSuccess);
+    check(x.host() == std::vector<float>(100, 160.0f));  // 10 * 4 * 4
+    check(ncclCommDestroy(comm) == ncclSuccess);
+  });
 }
 
 // The calls of a group reach their streams at its end: work that is queued before the end comes
@@ -293,49 +300,34 @@ ncclConfig_t not_blocking() {
 // Every rank sends to every rank, each with its calls in an order of its own, on communicators that
 // do not block.
 TEST(EmulatedNccl, Messages) {
-  for (const Schedule& schedule : schedules()) {
-    SCOPED_TRACE(schedule.name);
-    emulated::Settings settings = four_devices(schedule.settings);
-    settings.timeout_ms = 60000;
-    Devices devices(settings);
-    ncclUniqueId id;
-    ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
-    std::atomic<int> wrong{0};
-    std::vector<std::thread> threads;
-    for (int rank = 0; rank < kRanks; ++rank)
-      threads.emplace_back([&, rank] {
-        const auto check = [&](bool right) { wrong += !right; };
-        ncclComm_t comm = nullptr;
-        cudaStream_t stream = nullptr;
-        check(cudaSetDevice(rank) == cudaSuccess);
-        ncclConfig_t config = not_blocking();
-        check(ncclCommInitRankConfig(&comm, kRanks, id, rank, &config) == ncclInProgress);
-        check(settled(comm) == ncclSuccess);
-        check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
-        const DeviceArray<float> out(std::vector<float>(40, float(rank + 1)));
-        DeviceArray<float> in(std::vector<float>(40, 0.0f));
-        for (int round = 0; round < 3; ++round) {
-          check(ncclGroupStart() == ncclSuccess);
-          for (int i = 0; i < kRanks; ++i) {
-            const int peer = (rank * 3 + i) % kRanks;
-            if (rank % 2)
-              check(ncclSend(out + 10 * peer, 10, ncclFloat32, peer, comm, stream) == ncclSuccess);
-            check(ncclRecv(in + 10 * peer, 10, ncclFloat32, peer, comm, stream) == ncclSuccess);
-            if (rank % 2 == 0)
-              check(ncclSend(out + 10 * peer, 10, ncclFloat32, peer, comm, stream) == ncclSuccess);
-          }
-          check(ncclGroupEnd() == ncclInProgress);
-          check(settled(comm) == ncclSuccess);
-        }
-        check(cudaStreamSynchronize(stream) == cudaSuccess);
-        const std::vector<float> got = in.host();
-        for (int i = 0; i < 40; ++i) check(got[size_t(i)] == float(i / 10 + 1));
-        check(ncclCommFinalize(comm) == ncclInProgress && settled(comm) == ncclSuccess);
-        check(ncclCommDestroy(comm) == ncclSuccess);
-      });
-    for (std::thread& thread : threads) thread.join();
-    EXPECT_EQ(wrong, 0);
-  }
+  on_rank_threads([](int rank, ncclUniqueId id, auto check) {
+    ncclComm_t comm = nullptr;
+    cudaStream_t stream = nullptr;
+    ncclConfig_t config = not_blocking();
+    check(ncclCommInitRankConfig(&comm, kRanks, id, rank, &config) == ncclInProgress);
+    check(settled(comm) == ncclSuccess);
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+    const DeviceArray<float> out(std::vector<float>(40, float(rank + 1)));
+    DeviceArray<float> in(std::vector<float>(40, 0.0f));
+    for (int round = 0; round < 3; ++round) {
+      check(ncclGroupStart() == ncclSuccess);
+      for (int i = 0; i < kRanks; ++i) {
+        const int peer = (rank * 3 + i) % kRanks;
+        if (rank % 2)
+          check(ncclSend(out + 10 * peer, 10, ncclFloat32, peer, comm, stream) == ncclSuccess);
+        check(ncclRecv(in + 10 * peer, 10, ncclFloat32, peer, comm, stream) == ncclSuccess);
+        if (rank % 2 == 0)
+          check(ncclSend(out + 10 * peer, 10, ncclFloat32, peer, comm, stream) == ncclSuccess);
+      }
+      check(ncclGroupEnd() == ncclInProgress);
+      check(settled(comm) == ncclSuccess);
+    }
+    check(cudaStreamSynchronize(stream) == cudaSuccess);
+    const std::vector<float> got = in.host();
+    for (int i = 0; i < 40; ++i) check(got[size_t(i)] == float(i / 10 + 1));
+    check(ncclCommFinalize(comm) == ncclInProgress && settled(comm) == ncclSuccess);
+    check(ncclCommDestroy(comm) == ncclSuccess);
+  });
 }
 
 // A rank that aborts goes on; its queued work never ran.

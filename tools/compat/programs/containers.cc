@@ -1,9 +1,10 @@
-// Nets out of containers. Styles: a subclass of SequentialImpl, a Sequential in a Sequential,
-// ModuleList, ModuleDict, Functional with functions and lambdas, AnyModule, named children, a
-// residual block with an optional shortcut.
+// Nets of containers. Styles: a subclass of SequentialImpl, a Sequential in a Sequential,
+// ModuleList, ModuleDict, AnyModule, named children. Functional with functions and lambdas. A
+// residual block with an optional shortcut, a subclass of LinearImpl, a layer that is replaced.
 #include <torch/torch.h>
 
 #include <iostream>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -83,6 +84,26 @@ struct ResNetImpl : torch::nn::Module {
 };
 TORCH_MODULE(ResNet);
 
+// A linear layer that limits its weights.
+struct ClampedLinearImpl : public torch::nn::LinearImpl {
+  ClampedLinearImpl(int64_t in, int64_t out)
+      : torch::nn::LinearImpl(torch::nn::LinearOptions(in, out)) {}
+  torch::Tensor forward(const torch::Tensor& x) {
+    return torch::nn::functional::linear(x, weight.clamp(-0.1, 0.1), bias);
+  }
+};
+TORCH_MODULE(ClampedLinear);
+
+// Modules of two kinds as shared pointers instead of holders.
+struct PointerNet : torch::nn::Module {
+  PointerNet()
+      : body(register_module("body", std::make_shared<torch::nn::LinearImpl>(1, 3))),
+        head(register_module("head", std::make_shared<ClampedLinearImpl>(3, 2))) {}
+  torch::Tensor forward(const torch::Tensor& x) { return head->forward(body->forward(x)); }
+  std::shared_ptr<torch::nn::LinearImpl> body;
+  std::shared_ptr<ClampedLinearImpl> head;
+};
+
 void fill_parameters(torch::nn::Module& module) {
   torch::NoGradGuard no_grad;
   for (auto& p : module.parameters()) {
@@ -146,6 +167,13 @@ int main() {
   std::cout << again.forward<torch::Tensor>(torch::ones({1, 2})).item<float>() -
                    any.forward(torch::ones({1, 2})).item<float>()
             << "\n";
+
+  PointerNet pointers;
+  pointers.apply(fill_parameters);
+  std::cout << pointers << pointers.forward(torch::ones({1, 1})) << "\n";
+  pointers.head = pointers.replace_module("head", std::make_shared<ClampedLinearImpl>(3, 4));
+  pointers.apply(fill_parameters);
+  std::cout << pointers.forward(torch::ones({1, 1})) << "\n";
 
   ModuleList stack(torch::nn::Linear(3, 3), torch::nn::ReLU());
   stack->insert(1, torch::nn::LayerNorm(torch::nn::LayerNormOptions({3}).eps(1e-3)));

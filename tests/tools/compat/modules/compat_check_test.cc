@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
@@ -201,6 +202,14 @@ TEST(CompatDispatch, CallsWithTheType) {
   EXPECT_TRUE(is(x.dtype(), double()));
   EXPECT_TRUE(is(x.scalar_type(), double()));
   EXPECT_FALSE(is(at::kFloat, double()));
+  const at::Tensor half = x.to(at::kHalf);
+  const double sum =
+      AT_DISPATCH_FLOATING_TYPES_AND_HALF(half.scalar_type(), "sum", [&]() -> double {
+        const auto* p = half.data_ptr<scalar_t>();
+        return std::accumulate(p, p + half.numel(), 0., [](double a, scalar_t b) { return a + b; });
+      });
+  EXPECT_EQ(sum, 6);
+  EXPECT_EQ(AT_DISPATCH_ALL_TYPES(at::kLong, "size", [] { return sizeof(scalar_t); }), 8u);
   const auto kind = [](at::ScalarType t) {
     return AT_DISPATCH_SWITCH(
         t, "kind",

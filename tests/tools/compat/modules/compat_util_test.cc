@@ -129,6 +129,34 @@ TEST(CompatUtil, SmallThings) {
   EXPECT_TRUE(!p.defined() && alive == 0 && !weak.lock());
 }
 
+TEST(CompatUtil, ArrayRefs) {
+  const std::vector<int64_t> sizes{5, 6, 7, 8};
+  const at::ArrayRef<int64_t> ref(sizes);
+  EXPECT_EQ(c10::str(ref.slice(1, 2), ref.front(), ref.back(), ref.slice(3)), "[6, 7]58[8]");
+  EXPECT_TRUE(ref.equals({5, 6, 7, 8}) && ref.vec() == sizes);
+  EXPECT_FALSE(ref == at::IntArrayRef({5}));
+}
+
+TEST(CompatUtil, Types) {
+  const auto x = at::arange(4, at::kFloat);
+  EXPECT_EQ(c10::str(c10::toString(at::kBFloat16), c10::elementSize(at::kDouble)), "BFloat168");
+  EXPECT_TRUE(c10::isFloatingType(at::kHalf) && c10::isIntegralType(at::kBool, true));
+  EXPECT_EQ(c10::promoteTypes(at::kInt, at::kFloat), at::kFloat);
+  EXPECT_EQ(at::result_type(x, at::ones(1, at::kDouble)), at::kDouble);
+  EXPECT_FALSE(at::can_cast(at::kFloat, at::kInt));
+  EXPECT_EQ(c10::typeMetaToScalarType(x.dtype()), at::kFloat);
+  EXPECT_TRUE(x.dtype() == caffe2::TypeMeta::Make<float>());
+  EXPECT_EQ(c10::CppTypeToScalarType<int64_t>::value, at::kLong);
+  EXPECT_EQ(c10::str(c10::scalarTypeToTypeMeta(at::kInt)), "int");
+  const at::Scalar number = 2.75;
+  EXPECT_TRUE(number.isFloatingPoint() && at::Scalar(true).isBoolean());
+  EXPECT_EQ(c10::str(number.toInt(), number.to<float>(), number.type()), "22.75Double");
+  EXPECT_TRUE(C10_LIKELY(true) && !C10_UNLIKELY(false) && TORCH_VERSION_MAJOR >= 1);
+  C10_UNUSED const int unused = 0;
+  TORCH_INTERNAL_ASSERT_DEBUG_ONLY(x.defined());
+  EXPECT_GE(at::hasMKL(), 0);
+}
+
 TEST(CompatContext, KeepsWhatIsSet) {
   at::Context& c = at::globalContext();
   EXPECT_EQ(&c, &torch::globalContext());

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every kernel that the layers call has a GPU side. There it is a weak entry (kernels/kernel.h), so that a program without
-# GPUs links; a missing one would show only when a user calls it. Nor is an entry empty in a program with GPUs.
+# GPUs links. A missing one would show only when a user calls it. In a program with GPUs no entry is empty.
 # usage: check_gpu_kernels.sh PROGRAM FOLDER...   (they hold the archive of //kernels:cuda and those of the layers above)
 set -euo pipefail
 program=$1

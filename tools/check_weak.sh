@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# No object of an instruction-set variant may hold a weak function outside its variant's namespace: the linker keeps one
-# copy for the whole program, and could hand AVX-512 code to a processor that has none.
+# No object of an instruction-set variant may hold a weak function outside its variant's namespace. The linker keeps one
+# copy for the whole program, which could be AVX-512 code on a processor without AVX-512.
 # usage: check_weak.sh FOLDER   (holds the archives lib*_<variant>.a, as kernel_library names them)
 set -euo pipefail
 

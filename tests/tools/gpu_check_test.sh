@@ -168,8 +168,8 @@ if [[ -z $(command -v compute-sanitizer; compgen -G '/usr/local/cuda*/bin/comput
   expect '- racecheck: not run: no compute-sanitizer found'
 fi
 
-# Ended in the middle: the report has what was over by then. (Not sooner: Bash 5.2 cannot read a trap's command while it reads what
-# $() holds, and loses the signal.)
+# Ended in the middle: the report has what was over by then. (Not sooner: while Bash 5.2 reads what $() holds, it cannot read a
+# trap's command, and loses the signal.)
 # ended CODE ARGUMENTS...: runs gpu_check, and ends it when a case hangs.
 ended() {
   local expected=$1 running code=0

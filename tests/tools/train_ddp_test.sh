@@ -82,7 +82,7 @@ E2
 # Killed in the middle: the launcher starts all again, they go on from the checkpoint, and end at the same bits.
 cat >"$work/fragile" <<E2
 #!/usr/bin/env bash
-# Rank 1's first attempt is killed when the first epoch is in the checkpoint, or about to be: rank 0 meets nobody before.
+# Rank 1's first attempt is killed when the first epoch is in the checkpoint, or about to be. Before that, rank 0 waits for it.
 "$train" "\$@" &
 program=\$!
 if [[ \$RANK == 1 && \$RAMET_RESTARTS == 0 ]]; then

@@ -28,8 +28,8 @@ INCLUDE = HERE / "include"
 
 NAMES = """// Ramet's public names in LibTorch's namespaces. Written by tools/compat/names.py: do not edit.
 //
-// Real namespaces, so that programs may open them again, and using-declarations, so that what they add stands beside what is
-// here. They take what has been declared before them: ramet/compat/torch.h includes this last. Which namespace declares
+// Real namespaces, so that programs may open them again, and using-declarations, so that what they add is in the same
+// namespace. They take what has been declared before them: ramet/compat/torch.h includes this last. Which namespace declares
 // what is as in LibTorch: a program's own torch::relu(Tensor) hides at::relu, its own torch::zeros(MyShape) is an overload.
 //
 // Not possible: a class named here is Ramet's, so `namespace torch { class Tensor; }` declares another one. Include a compatibility
@@ -39,7 +39,7 @@ NAMES = """// Ramet's public names in LibTorch's namespaces. Written by tools/co
 """
 OWN_NAMES = """// Ramet's public names that LibTorch does not have, in torch too. Written by tools/compat/names.py: do not edit.
 //
-// Only for programs that ask for it by including this: a LibTorch program may have a class Checkpoint of its own beside its
+// Only for programs that ask for it by including this: a LibTorch program may have a class Checkpoint of its own and
 // `using namespace torch`.
 #pragma once
 #include <ramet/compat/torch.h>

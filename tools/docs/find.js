@@ -1,5 +1,5 @@
 // The search box: names whose last part begins with what is typed, then names that contain it. `torch::` and `ramet::` before a
-// name mean the same. The list (names.js) is read when somebody first types.
+// name mean the same. The list (names.js) is read at the first key.
 "use strict";
 (function () {
   const box = document.getElementById("search"), list = document.getElementById("found");

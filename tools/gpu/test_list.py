@@ -13,7 +13,7 @@ import sys
 PIECE = 40  # cases of the operation table in one process
 # What compute-sanitizer runs: kernels alone, not what several threads or devices do with them.
 KERNEL_TESTS = ("autograd/gpu/", "nn/gpu/")
-# Ranks in one program: NCCL wants a card for each.
+# Ranks in one program: NCCL needs a GPU for each.
 SEVERAL_CARDS = "parallel/distributed/"
 
 

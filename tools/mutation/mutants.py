@@ -40,7 +40,7 @@ CHOICES = {
     "_mm_prefetch": "a hint to the processor",
 }
 
-# Calls whose arguments are left out: checked by the compiler, off in the optimised build, or words for people.
+# Calls with arguments that are left out: checked by the compiler, off in the optimised build, or words for people.
 UNTOUCHED_CALLS = {
     "static_assert": "the compiler's own check",
     "noexcept": "a declaration",

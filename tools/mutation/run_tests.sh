@@ -14,11 +14,11 @@ if [[ $1 == --end ]]; then
   exit 0
 fi
 
-# Nobody asks for a mutant's objects again: they are not put into the shared cache, only what is there is used.
+# A mutant's objects are not needed again: the shared cache is read, and they are not written to it.
 options=(--notest_keep_going --noremote_upload_local_results --build_tests_only)
 if [[ $4 == default ]]; then
-  # The time limit is for mutants that loop for ever; the memory limit for those that never stop allocating, on a machine
-  # that others use too. (Sanitizers reserve more address space than there is memory.)
+  # The time limit is for mutants that loop for ever. The memory limit is for those that allocate for ever: others use the
+  # machine too. (Sanitizers reserve more address space than there is memory.)
   options+=(
     --test_timeout="${RAMET_MUTANT_TIMEOUT:-240}"
     --run_under="prlimit --as=17179869184 --core=0"

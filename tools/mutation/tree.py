@@ -12,7 +12,7 @@ TESTS = {
     # What only an operation calls (linear algebra, resampling, bags of rows) is tested through it.
     "kernels": "//tests/kernels/... //tests/autograd/...",
     "gpu": "--test_tag_filters=cuda,-takes_long //tests/...",
-    # Captured steps, and the walks that meet buckets of gradients and other processes, have their tests elsewhere.
+    # Captured steps, and the backward passes with buckets of gradients and other processes, have their tests elsewhere.
     "autograd": "//tests/autograd/... //tests/capture/... //tests/parallel/...",
 }
 # The second build that a survivor meets: what is instrumented.
@@ -75,7 +75,7 @@ def stem_test(root, file):
     test = root / "tests" / path.parent / ("%s_test.cc" % path.stem)
     if not test.is_file():
         return ""
-    # A room (a sub-folder) is no package.
+    # A sub-folder is no package.
     package = next(folder for folder in test.parents if (folder / "BUILD").is_file() or folder.parent.name == "tests")
     return "//%s:%s_test" % (package.relative_to(root).as_posix(), path.stem)
 

@@ -25,16 +25,16 @@ struct FindingLimits {
 };
 
 /// Fills data.findings, replacing what it holds, with findings in this order:
-/// - "no gradient": a parameter that has none, and why: frozen; no backward ran; never used;
-///   detached, where; used, but not for the loss; the backward failed before.
+/// - "no gradient": a parameter that has none, and why. It is frozen, never used, detached (where),
+///   or used but not for the loss; no backward ran, or the backward failed before.
 /// - "dead relu": a ReLU with nearly all outputs and gradients zero.
 /// - "vanishing", "exploding": of parameters with two dimensions or more (layers' weights); at the
 ///   worst one, which names the others.
 /// - "nan": the first operation or node with a NaN in its result and none in its inputs.
 /// - "large saved tensor": what the graph kept when memory was at its peak.
-/// - "host wait": an operation made the program wait for a GPU before the step's end: item(), a
-///   copy to the host, synchronize(), and other requests for a number. Waits between two steps do
-///   not count.
+/// - "host wait": an operation made the program wait for a GPU before the step's end. Such are
+///   item(), a copy to the host, synchronize() and other requests for a number. Waits between two
+///   steps do not count.
 /// - "late replica": lanes of one backward that are busy for different times. Nodes give the times
 ///   of CPUs, kernels those of GPUs; an emulated GPU's times mean nothing.
 ///

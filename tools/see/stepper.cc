@@ -24,7 +24,7 @@ namespace see {
 
 using autograd::Node;
 
-// Note [A walk that stops]
+// Note [A backward pass that stops]
 // The backward runs on a thread of its own. It waits inside the observer's calls while the user's
 // thread reads its state; only one of the two runs at a time. The rejected option: a second stack
 // on the user's thread (ucontext). While the user reads, every thread_local would have its value

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# What ./tools/install makes, as its users get it: the tree is made once, moved, and programs are built from it alone.
+# What ./tools/install makes, as its users get it. The tree is made once and moved, and programs are built from it alone.
 #
-# usage: sdk_test.sh [CHECK...]   (by default all that begin with check_; the working folder holds the repository's files, BUILT (default: the same) what Bazel built)
+# usage: sdk_test.sh [CHECK...]   (by default all that begin with check_)
+# The working folder has the files of the repository. BUILT (default: the same) has what Bazel built.
 set -euo pipefail
 
 work=${TEST_TMPDIR:-$(mktemp -d)}/sdk

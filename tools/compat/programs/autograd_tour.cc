@@ -1,6 +1,6 @@
-// Gradients in every way. Styles: autograd::Function of one's own with saved tensors and
-// saved_data, hooks, autograd::grad and backward with create_graph, retain_graph and inputs, walks
-// over grad_fn, detach, guards, a gradient penalty, a check by differences.
+// Gradients. Styles: a Function with saved tensors and saved_data, hooks, a loop over grad_fn.
+// autograd::grad and backward with create_graph, retain_graph and inputs. detach, guards, a
+// gradient penalty, a check by differences.
 #include <torch/torch.h>
 
 #include <iostream>

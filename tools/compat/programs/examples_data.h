@@ -1,5 +1,5 @@
-// Files for an example program: images of ten classes as IDX files, the format of MNIST. A few steps
-// of training separate the classes. Plain C++.
+// Files for an example program: images of ten classes as IDX files, the format of MNIST. A few
+// steps of training separate the classes. Plain C++.
 #pragma once
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +12,8 @@
 
 namespace example_data {
 
-/// A new folder, whose name ends in '/': below TEST_TMPDIR where a test runner sets it.
+/// A new folder, named with a '/' at its end. It is below TEST_TMPDIR where a test runner sets
+/// that.
 inline std::string scratch_folder(const std::string& name) {
   const char* base = std::getenv("TEST_TMPDIR");
   const std::string folder =

@@ -1,6 +1,6 @@
-// pytorch's C++ example "dist-mnist", told again: every process trains the same network on its part
-// of the images, and gradients are averaged after each backward pass. With MPI as there, or over
-// Gloo where LibTorch was built without MPI.
+// The subject of PyTorch's C++ example "dist-mnist". Every process trains the same network on its
+// part of the images. Gradients are averaged after each backward pass: over MPI, or over Gloo where
+// LibTorch was built without MPI.
 #include <torch/torch.h>
 
 #include <cmath>

@@ -1,6 +1,6 @@
-// Parts of tensors: a grid world is written, read and counted. Styles: index() and index_put_()
-// with Slice, None, Ellipsis, masks and tensors, operator[], assignment to parts,
-// select/narrow/slice/chunk, gather/scatter, masked_fill, where, cat/stack, views and permutations.
+// Parts of tensors: a maze is written, read and counted. Styles: index() and index_put_() with
+// Slice, None, Ellipsis, masks and tensors; operator[], assignment to parts. select, narrow, slice,
+// chunk, gather, scatter, masked_fill, where, cat, stack, views and permutations.
 #include <torch/torch.h>
 
 #include <iostream>

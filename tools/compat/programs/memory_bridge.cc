@@ -1,6 +1,6 @@
-// Numbers between C++ and tensors: a little image filter. Styles: from_blob with and without
-// strides and deleter, accessors, packed accessors, data_ptr, data<T>, C arrays, std::vector there
-// and back, memcpy, options of what is made, contiguous().
+// Numbers between C++ and tensors: a small image filter. Styles: from_blob with and without strides
+// and deleter, accessors, packed accessors, data_ptr, data<T>. C arrays, std::vector both ways,
+// memcpy, options of new tensors, contiguous().
 #include <torch/torch.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Additions to the library's own namespaces. Styles: `namespace torch` with functions, torch::nn
-// with a module and a loss with options, torch::optim with an optimizer, torch::data::transforms
-// with a transform, then `using namespace torch;` to use them.
+// Additions to the library's own namespaces: functions in torch, a module and a loss with options
+// in torch::nn. An optimizer in torch::optim, a transform in torch::data::transforms. Then `using
+// namespace torch;` to use them.
 #include <torch/torch.h>
 
 #include <cmath>

@@ -1,6 +1,6 @@
-// Everything saved and loaded. Styles: torch::save/load of a tensor, a list, a holder, a shared_ptr
-// module, an optimizer, through files and streams and memory; archives by keys, nested;
-// save()/load() of a module; training that goes on as if it had not been interrupted.
+// Files. Styles: torch::save and torch::load of a tensor, a list, a holder, a shared_ptr module and
+// an optimizer, in files, streams and memory. Nested archives by keys, save() and load() of a
+// module. Training that continues after an interruption with the same bits.
 #include <torch/torch.h>
 #include <unistd.h>
 

@@ -1,8 +1,8 @@
-// Sequences. Styles: an LSTM that classifies sequences of several lengths, packed and in any order;
-// a GRU that forecasts, its state carried over by hand; a cell in a loop; a stack of layers with
-// dropout that is off; weights by name; RMSprop; a normalisation over groups of channels.
-// Attention: an encoder of padded sequences with a norm of its own, a Transformer with another
-// encoder and an activation that is a function, heads' weights, the function with options.
+// Sequences. Styles: an LSTM that classifies packed sequences of several lengths. A GRU that
+// forecasts, with its state passed on by hand. A cell in a loop, a stack of layers with dropout
+// that is off, weights by name, RMSprop, group norm. Attention: an encoder of padded sequences with
+// its own norm. A Transformer with another encoder and a function as activation. Heads' weights,
+// the function with options.
 #include <torch/torch.h>
 
 #include <cmath>

@@ -1,6 +1,6 @@
-// Threads and guards: evolution of a population and Hogwild-like steps. Styles: std::thread and
-// std::async with tensors, parallel_for and parallel_reduce, set_num_threads, guards that hold for
-// one thread, DeviceGuard, data_parallel and parallel_apply on the CPU, clones, mutexes.
+// Threads and guards. Styles: std::thread and std::async with tensors, parallel_for and
+// parallel_reduce, set_num_threads, guards that hold for one thread. DeviceGuard, data_parallel and
+// parallel_apply on the CPU, clones, mutexes.
 #include <torch/nn/parallel/data_parallel.h>
 #include <torch/torch.h>
 

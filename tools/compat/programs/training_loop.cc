@@ -1,7 +1,7 @@
-// All around an optimizer. Styles: groups of parameters with options of their own, casts to
-// AdamOptions, learning rates by hand and by schedulers (StepLR, ReduceLROnPlateau, one of one's
-// own), clip_grad_norm_ and _value_, closures, frozen layers, early stopping, a best model kept;
-// losses as functions and as modules, with their options.
+// Optimizers. Styles: groups of parameters with their own options, casts to AdamOptions, closures.
+// Learning rates by hand and by schedulers (StepLR, ReduceLROnPlateau, the program's own).
+// clip_grad_norm_ and clip_grad_value_, frozen layers, early stopping, a best model that is kept.
+// Losses as functions and as modules, with their options.
 #include <torch/torch.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// The page: one recording, or two beside each other, and what buttons and keys do with them.
+// The page: one recording, or two next to each other, and what buttons and keys do with them.
 
 class Side {
   constructor(app, canvas, recording, layout, formulas) {

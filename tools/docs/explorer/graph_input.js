@@ -106,7 +106,7 @@ class GraphInput {
     const {placement, canvas} = this.view;
     if (!fitCanvas(canvas)) return;
     const {width, height} = canvas.css;
-    // Beside the buttons; on a phone above them.
+    // Next to the buttons; on a phone above them.
     const beside = width < 500 ? 0 : 50;
     const wide = (width - 16 - beside) / placement.width, high = (height - (width < 500 ? 74 : 38)) / placement.height;
     const k = clamp(Math.min(wide, whole || high > 0.5 ? high : 0.8), 0.002, 1.15);

@@ -82,7 +82,7 @@ async function start() {
     holder.remove();
     const app = new App(data);
     bind(app);
-    // For tests, and for who is curious.
+    // For tests, and for curious readers.
     window.explorer = app;
     Object.defineProperty(app, 'drawn', {get: () => app.view.drawn});
     app.loadedIn = performance.now() - began;

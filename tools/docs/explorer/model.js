@@ -1,4 +1,4 @@
-// A recording's rows with what is asked about them often: who uses a node, whose module it is, what it is called.
+// A recording's rows, with what is asked about them often: the users of a node, its module, its name.
 
 class Model {
   constructor(recording, layout, formulas) {
@@ -186,7 +186,7 @@ class Model {
     if (t < 0 || this.tensors[t].statistics < 0) return null;
     return this.statistics[this.tensors[t].statistics];
   }
-  // A value may be infinite where somebody wants it: masks are. A gradient may not.
+  // A value may be infinite, as those of masks are. A gradient may not.
   isBad(t, gradient = false) {
     const s = t >= 0 ? this.statisticsOf(t) : null;
     return s !== null && (s.nans > 0 || (gradient && s.infinities > 0));

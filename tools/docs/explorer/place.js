@@ -50,7 +50,7 @@ class Placement {
     for (const item of this.items) if (item.module >= 0) item.row = firstRow.get(item.all);
     this.layoutBars = layout.bars.map((bar, b) => ({bar: b, row: bar.row, lanes: [...new Set([...bar.from, ...bar.to])].sort((x, y) => x - y),
                                                     kind: bar.kind, movements: bar.movements}));
-    // Those of different ranks stand beside each other.
+    // Those of different ranks stand next to each other.
     let first = 0;
     this.layoutBars.forEach((bar, b) => {
       const meets = (other) => bar.lanes[0] <= other.lanes[other.lanes.length - 1] && other.lanes[0] <= bar.lanes[bar.lanes.length - 1];
@@ -195,7 +195,7 @@ class Placement {
     item.h = halved ? 19 : zone.height;
   }
 
-  // A bar beside the rows of its members; a column more where two would overlap.
+  // A bar next to the rows of its members; a column more where two would overlap.
   placeBuckets() {
     this.bucketColumns = this.model.devices.map(() => 0);
     this.bucketBoxes = this.model.buckets.map((row, b) => {

@@ -92,12 +92,12 @@ class Sums {
   reason(span, end, next) {
     const {model, events} = this;
     if (span.forward) {
-      // A result of another lane that came meanwhile.
+      // A result of another lane that came in this time.
       const op = next && next.forward ? model.operationOf(next.node) : null;
       const came = (o) => o && o.device !== op.device && o.node >= 0 && o.end > end && o.end <= op.start;
       const late = op ? op.inputs.map((t) => model.operations[model.producers.get(t)]).find(came) : null;
       if (late) return {from: late.node, why: 'result', next: next.node};
-      // Data that came from other lanes meanwhile.
+      // Data that came from other lanes in this time.
       const moved = model.movements.findIndex((m) => m.end > end && m.end <= span.start && m.to.includes(span.lane) && m.from.some((d) => d !== span.lane));
       return {from: -1, why: moved >= 0 ? 'moved' : 'program', movement: moved};
     }

@@ -18,8 +18,8 @@ class Tables {
     const deviation = (s) => s ? s.deviation : -1;
     const number = new Map(m.parameters.map((r, p) => [r, p])), from = (r) => m.contributorsOf(number.get(r)).length;
     const heads = [['name', (r) => r.name], ['size', size], ['value ±', (r) => deviation(value(r))], ['gradient ±', (r) => deviation(gradient(r))], ['from', from]];
-    const values = m.parameters.some(value);  // else nobody measured them
-    // Gradients beside each other on a scale of powers of ten: a layer where they vanish is short.
+    const values = m.parameters.some(value);  // else they were not measured
+    // Gradients next to each other on a scale of powers of ten: a layer where they vanish is short.
     const logs = m.parameters.map((r) => deviation(gradient(r))).filter((x) => x > 0).map(Math.log10);
     const low = Math.min(...logs) - 0.5, high = Math.max(...logs);
     const order = m.parameters.map((row, p) => p);

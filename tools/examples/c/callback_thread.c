@@ -102,8 +102,7 @@ int main(void) {
     memcpy(clean, s.clean, sizeof(clean));
     failed = s.failure[0] != 0;
     pthread_mutex_unlock(&s.lock);
-    for (pass = 0; pass < 4 && !failed;
-         ++pass) { /* the callback is not kept from playing meanwhile */
+    for (pass = 0; pass < 4 && !failed; ++pass) { /* during this the callback plays on */
       ramet_tensor *outputs = ramet_module_forward(training, inputs),
                    *loss = ramet_mse_loss(outputs, goals, RAMET_MEAN);
       check(ramet_optimizer_zero_grad(adam, 1) == RAMET_OK &&

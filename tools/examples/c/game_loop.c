@@ -1,10 +1,9 @@
 /* A game that learns while it is played: a training step in every frame.
  *
- * A ball flies through a room and bounces off floor and ceiling; whoever guards the wall on the
- * right should stand where it will arrive, which takes reflections into account that nobody tells
- * the network. Where balls did arrive is remembered, and each frame trains on 32 of these memories.
- * Prints how often the guard was right at first and in the end, and what a frame's training step
- * costs. */
+ * A ball flies through a hall and bounces off floor and ceiling. The guard of the wall on the right
+ * should stand where it will arrive. The network has to learn the reflections. The program
+ * remembers where balls arrived, and each frame trains on 32 of these memories. Prints how often
+ * the guard was right at first and in the end, and what a frame's training step costs. */
 #define _POSIX_C_SOURCE 199309L
 #include <math.h>
 #include <stdint.h>

@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
   check(net && ramet_module_replicate(net, group) == RAMET_OK);
   check((adam = ramet_optimizer_new(net, "Adam", "{\"lr\": 0.01}")) != NULL);
 
-  /* This rank's part of the plane: nobody else has it. */
+  /* This rank's part of the plane: no other rank has it. */
   for (i = 0; i < kRows; ++i) {
     points[i][0] = (float)(2 * (rank + (i % 8 + 0.5) / 8) / size - 1);
     points[i][1] = (float)(2 * (i / 8 + 0.5) / 8 - 1);

@@ -2,7 +2,7 @@
 #
 #   cmake -DCMAKE_PREFIX_PATH=@WHERE@ ...
 #
-# Only who names that folder gets it. RAMET_TORCH_COMPONENTS ("processes;cuda"): components that the program links besides, for
+# Only builds that name that folder get it. RAMET_TORCH_COMPONENTS ("processes;cuda"): components that the program also links, for
 # <torch/csrc/distributed/c10d/...> and GPUs.
 include(CMakeFindDependencyMacro)
 

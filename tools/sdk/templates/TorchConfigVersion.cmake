@@ -1,4 +1,4 @@
-# The version of LibTorch whose behaviour was compared: who asks for an older one gets it, as with LibTorch.
+# The version of LibTorch that was compared. A request for an older one is accepted, as with LibTorch.
 set(PACKAGE_VERSION "@TORCH_VERSION@")
 if(PACKAGE_VERSION VERSION_LESS PACKAGE_FIND_VERSION)
   set(PACKAGE_VERSION_COMPATIBLE FALSE)

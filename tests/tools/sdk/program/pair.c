@@ -25,7 +25,7 @@ static int run(const char* address, int rank) {
   sgd = ramet_optimizer_new(net, "SGD", "{\"lr\": 0.01}");
   loss = ramet_tensor_sum(ramet_module_forward(net, x));
   if (ramet_tensor_backward(loss, NULL) || ramet_optimizer_step(sgd)) return fail(rank);
-  /* This rank's first weight beside the sum of both ranks'. */
+  /* This rank's first weight and the sum of both ranks'. */
   if (ramet_tensor_copy_out(ramet_module_parameter(net, "weight"), sums, RAMET_FLOAT32, 2, sizes,
                             NULL))
     return fail(rank);

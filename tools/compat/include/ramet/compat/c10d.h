@@ -1,6 +1,7 @@
 // LibTorch's process groups over Ramet's (parallel/distributed/group/process_group.h): its lists of
-// tensors, options and handles. What goes wrong, when, and with which values left in the tensors is
-// Ramet's: Note [Collectives]; errors of the arguments are thrown by the call, others by wait().
+// tensors, options and handles. Errors, their times and the values that they leave in the tensors
+// are Ramet's: Note [Collectives]. The call throws errors of the arguments, wait() throws the
+// others.
 //
 // Programs with processes link //:distributed; torch/torch.h does not include this.
 #pragma once
@@ -17,7 +18,7 @@
 
 namespace c10d {
 
-/// Shared state: copies of the pointer, and a ProcessGroup whose backend it is, are one group.
+/// Shared state: copies of the pointer, and a ProcessGroup with this backend, are one group.
 /// Operations may be overridden. Each takes a list of one tensor for one device, as in LibTorch.
 class Backend : public torch::CustomClassHolder {
  public:
@@ -211,7 +212,7 @@ class Backend : public torch::CustomClassHolder {
   virtual WorkPtr barrier(const BarrierOptions& o = BarrierOptions()) {
     return one(OpType::BARRIER, group("barrier").barrier(detail::timed(o)), {});
   }
-  /// A barrier whose Error names the ranks that did not come: every rank's, with either flag.
+  /// A barrier. Its Error names the ranks that did not come, on every rank and with either flag.
   virtual void monitoredBarrier(const BarrierOptions& o = BarrierOptions(),
                                 bool /*waitAllRanks*/ = false) {
     barrier(o)->wait();
@@ -263,8 +264,8 @@ class Backend : public torch::CustomClassHolder {
   std::string name_, description_;
 };
 
-/// What programs hold: of LibTorch's older form a base of the classes below, of the newer one a
-/// holder of backends, here of one that serves all devices.
+/// What programs hold. In LibTorch's older form it is a base of the classes below. In the newer
+/// form it holds backends: here one that serves all devices.
 class ProcessGroup : public Backend {
  public:
   enum BackendType : uint8_t {

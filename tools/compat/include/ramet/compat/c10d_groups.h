@@ -78,7 +78,7 @@ class ProcessGroupGloo : public ProcessGroup {
   c10::intrusive_ptr<Options> options_;
 };
 
-/// Tensors of GPUs go from card to card, those of the host over Gloo. Errors: Note [Tensors of
+/// Tensors of GPUs go from GPU to GPU, those of the host over Gloo. Errors: Note [Tensors of
 /// GPUs] in process_group.h.
 class ProcessGroupNCCL : public ProcessGroup {
  public:

@@ -118,7 +118,7 @@ class Store : public torch::CustomClassHolder {
   }
   virtual bool hasExtendedApi() const { return true; }
 
-  /// A queue is some keys beside those of the program: KEY/queue/...
+  /// A queue is some keys in addition to those of the program: KEY/queue/...
   virtual void queuePush(const std::string& key, const std::vector<uint8_t>& value) {
     const int64_t number = inner("queuePush").add(last_of(key), 1);
     inner("queuePush").set(item_of(key, number), detail::text_of(value));

@@ -1,5 +1,5 @@
-// LibTorch's checks and the errors they throw. TORCH_CHECK(cond, parts...) throws c10::Error with
-// the parts as its text; what() ends in a line that names the place, as there (without a
+// LibTorch's checks and the errors that they throw. TORCH_CHECK(cond, parts...) throws c10::Error
+// with the parts as its text. what() ends in a line that names the place, as in LibTorch (without a
 // backtrace).
 #pragma once
 #include "ramet/compat/str.h"
@@ -130,7 +130,8 @@ using ::ramet::OutOfMemoryError;
 #define TORCH_INTERNAL_ASSERT_DEBUG_ONLY(...) TORCH_INTERNAL_ASSERT(__VA_ARGS__)
 #endif
 
-// Throws on what is being handled with more to tell. `e` is what was caught, by reference.
+// Throws the exception that is being handled again, with more text. `e` is that exception, by
+// reference.
 #define TORCH_RETHROW(e, ...)               \
   do {                                      \
     e.add_context(::c10::str(__VA_ARGS__)); \

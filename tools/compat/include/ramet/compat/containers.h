@@ -1,6 +1,6 @@
-// How LibTorch prints standard containers: "1 2 3", "(a, 1) (b, 2)". The operators lie in std, as
-// there, so that they are found wherever a program is; the program's own for a std::vector<T> is
-// more special than these and is taken instead, whichever comes first.
+// How LibTorch prints standard containers: "1 2 3", "(a, 1) (b, 2)". The operators are in std, as
+// in LibTorch, so that every namespace finds them. A program's own operator for a std::vector<T> is
+// more special than these, and is taken in any order of declarations.
 #pragma once
 #include <map>
 #include <ostream>

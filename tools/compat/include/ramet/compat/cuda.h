@@ -1,6 +1,6 @@
-// What programs use of c10::cuda and at::cuda beside torch::cuda: guards, counts, the stream for
-// kernels of their own, emptyCache. Further streams and handles of CUDA's libraries have no
-// counterpart here.
+// What programs use of c10::cuda and at::cuda in addition to torch::cuda: guards, counts, the
+// stream for kernels of their own, emptyCache. Further streams and handles of CUDA's libraries have
+// no counterpart here.
 #pragma once
 #include <mutex>
 #include <optional>
@@ -17,7 +17,7 @@
       ::ramet::fail("CUDA", #EXPR ": ", cudaGetErrorString(c10_cuda_error)); \
     }                                                                        \
   } while (0)
-/// Behind a launch: throws where it was refused. What the kernel does wrong shows later.
+/// After a launch: throws where it was refused. The kernel's own errors are seen later.
 #define C10_CUDA_KERNEL_LAUNCH_CHECK() C10_CUDA_CHECK(cudaGetLastError())
 #define AT_CUDA_CHECK(EXPR) C10_CUDA_CHECK(EXPR)
 

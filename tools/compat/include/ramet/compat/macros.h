@@ -11,7 +11,7 @@ namespace torch {
 using namespace at;
 }
 
-// Not Ramet's version: that of the front end whose names are offered here. A program that asks for
+// Not Ramet's version: that of the front end with these names. A program that asks for
 // "at least 1.8" or "2.0" gets the answer that it would get there.
 #define TORCH_VERSION_MAJOR 2
 #define TORCH_VERSION_MINOR 15

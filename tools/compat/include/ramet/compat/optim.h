@@ -13,8 +13,8 @@
 namespace ramet {
 namespace compat {
 
-/// How a setting of an optimizer lies in an archive: as it is, a pair of numbers and a deque as a
-/// list, an optional that is empty as None.
+/// How a setting of an optimizer is stored in an archive: a pair of numbers and a deque as a list,
+/// an empty optional as None, others as they are.
 template <class T> struct Setting {
   static IValue to_value(const T& setting) { return setting; }
   static T from_value(const IValue& value) { return value.to<T>(); }

@@ -44,7 +44,7 @@ using std::stoull;
 using std::string_view;
 using std::to_string;
 
-/// The parts, one behind the other, as operator<< prints them.
+/// The parts, one after the other, as operator<< prints them.
 template <class... Parts> [[nodiscard]] inline std::string str(const Parts&... parts) {
   auto text = ::ramet::detail::classic<std::ostringstream>();
   (::ramet::compat::stream_one(text, parts), ...);

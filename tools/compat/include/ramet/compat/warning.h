@@ -1,8 +1,8 @@
 // TORCH_WARN and LibTorch's warning handlers.
 //
 // A warning goes to the calling thread's handler. The one that every thread has at first prints to
-// the standard error stream. A thread that sets one of its own also hears what Ramet itself warns
-// of on that thread; without one runtime/base/logging.h says what is printed.
+// the standard error stream. The handler of a thread also gets Ramet's own warnings on that thread.
+// For threads without one, runtime/base/logging.h says what is printed.
 #pragma once
 #include <atomic>
 #include <variant>

@@ -98,7 +98,6 @@ NO_SIZES = {
     "moveaxis": "in the row of movedim",
     "residual_layer_norm": "in the row of layer_norm",
     "size": "wrapped as every dimension is",
-    "swapaxes": "in the row of transpose",
     "swapdims": "another name of transpose",
 }
 
@@ -115,8 +114,8 @@ def with_integers():
 
 
 def size_rows():
-    text = "".join(path.read_text() for path in sorted(SIZES.glob("fuzz_sizes_*.cc")))
-    return set(re.findall(r"(?:\{|\b(?:of|with)_\w+\(|\balong\()\s*\"(\w+)\",", text))
+    text = "".join(spelled_out(path) for path in sorted(SIZES.glob("fuzz_sizes_*.cc")))
+    return set(re.findall(r"\b(?:ROW|VIEW|COSTLY)\((\w+),", text)) | set(re.findall(r"\{\s*\"(\w+)\",", text))
 
 
 def row_names(text):

@@ -2,12 +2,14 @@
 #include <algorithm>
 
 #include "autograd/ops.h"
-#include "tests/autograd/fuzz/fuzz_sizes.h"
+#include "tests/autograd/fuzz/fuzz_rows.h"
 
 namespace ramet {
 namespace fuzz {
 
 namespace {
+
+using List = std::vector<int64_t>;
 
 // With `up` one more where something is left, if it begins inside or in the padding on the left.
 Wide windows_up(Wide in, Wide k, Wide stride, Wide padding, Wide dilation) {
@@ -25,271 +27,206 @@ bool all_reach(Wide in, Wide out, Wide k, Wide stride, Wide padding, Wide dilati
   return true;
 }
 
-struct Pooling {
-  std::vector<int64_t> kernel, stride, padding, dilation;
-  bool up;
-};
-Pooling draw_pooling(SizeDraw& d, size_t spatial, bool dilates) {
-  Pooling p;
-  const auto draw = [&](const char* name, int64_t low, int64_t high) {
-    std::vector<int64_t> out;
-    for (size_t i = 0; i < spatial; ++i) out.push_back(d.mostly(name, low, high));
+// One number for each dimension of a picture.
+template <int64_t low, int64_t high> struct Each : List {
+  static Each take(Arguments& a) {
+    const std::string name = a.next();
+    Each out;
+    for (int64_t i = 2; i < a.rank; ++i) out.push_back(a.draw.mostly(name.c_str(), low, high));
     return out;
-  };
-  p.kernel = draw("kernel_size", 1, 3);
-  if (d.flag("stride given")) p.stride = draw("stride", 1, 3);
-  p.padding = draw("padding", 0, 1);
-  p.dilation = dilates ? draw("dilation", 1, 2) : std::vector<int64_t>(spatial, 1);
-  p.up = d.flag("ceil_mode");
-  // Positions outside of the image may then not fit into an int64.
-  for (const auto* list : {&p.kernel, &p.stride, &p.padding, &p.dilation})
-    for (const int64_t n : *list)
-      if (n >= int64_t{1} << 60) d.may_refuse();
-  return p;
+  }
+};
+/// Or no numbers: the default.
+struct Strides : List {
+  static Strides take(Arguments& a) {
+    if (a.draw.flag("stride given")) return {Each<1, 3>::take(a)};
+    (void)a.next();
+    return {};
+  }
+  List or_ones(const Tensor& x) const {
+    return empty() ? List(x.sizes().size() - 2, 1) : List(*this);
+  }
+};
+template <int64_t spatial> struct Picture : Tensor {
+  static Picture take(Arguments& a) {
+    (void)a.next();
+    List sizes = {2, 2};
+    for (int64_t i = 0; i < spatial; ++i)
+      sizes.push_back(a.draw.note("extent", a.draw.tape().between(1, 6)));
+    a.rank = 2 + spatial;
+    return {ones(sizes)};
+  }
+};
+
+// Positions outside of the image may then not fit into an int64.
+bool far(std::initializer_list<const List*> lists, int64_t from = int64_t{1} << 60) {
+  return std::any_of(lists.begin(), lists.end(), [&](const List* list) {
+    return std::any_of(list->begin(), list->end(), [&](int64_t n) { return n >= from; });
+  });
 }
-Right pooled(const Tensor& x, const Pooling& p) {
+Right pooled(SizeDraw& d, const Tensor& x, const List& kernel, const List& stride,
+             const List& padding, const List& dilation, bool up) {
+  if (far({&kernel, &stride, &padding, &dilation})) d.may_refuse();
   WideShape out = wide(x.sizes());
-  const size_t spatial = p.kernel.size(), first = out.size() - spatial;
-  for (size_t i = 0; i < spatial; ++i) {
-    const Wide k = p.kernel[i], s = p.stride.empty() ? k : Wide{p.stride[i]}, pad = p.padding[i],
-               dil = p.dilation[i], in = out[first + i];
-    if (k <= 0 || s <= 0 || dil <= 0 || pad < 0 || pad > ((k - 1) * dil + 1) / 2)
-      return std::nullopt;
-    const Wide n = p.up ? windows_up(in, k, s, pad, dil) : windows(in, k, s, pad, dil);
-    if (n < 1 || !all_reach(in, n, k, s, pad, dil)) return std::nullopt;
-    out[first + i] = n;
+  for (size_t i = 0; i < kernel.size(); ++i) {
+    const Wide k = kernel[i], s = stride.empty() ? k : Wide{stride[i]}, pad = padding[i],
+               dil = dilation.empty() ? 1 : dilation[i], in = out[2 + i];
+    if (k <= 0 || s <= 0 || dil <= 0 || pad < 0 || pad > ((k - 1) * dil + 1) / 2) return refused();
+    const Wide n = up ? windows_up(in, k, s, pad, dil) : windows(in, k, s, pad, dil);
+    if (n < 1 || !all_reach(in, n, k, s, pad, dil)) return refused();
+    out[2 + i] = n;
   }
   return one(out);
 }
-Tensor picture(SizeDraw& d, size_t spatial) {
-  std::vector<int64_t> sizes = {2, 2};
-  for (size_t i = 0; i < spatial; ++i) sizes.push_back(d.note("extent", d.tape().between(1, 6)));
-  return ones(sizes);
+// A weight that has as many numbers as the kernel's size says, up to 3.
+Tensor weight(List channels, const List& kernel) {
+  for (const int64_t k : kernel) channels.push_back(std::clamp<int64_t>(k, 1, 3));
+  return ones(channels);
 }
-
-template <class Call>
-SizeRow of_pool(const char* name, size_t spatial, bool dilates, const Call& call,
-                bool two = false) {
-  return {name, [=](SizeDraw& d) {
-            const Tensor x = picture(d, spatial);
-            const Pooling p = draw_pooling(d, spatial, dilates);
-            Right right = pooled(x, p);
-            if (right && two) right->push_back((*right)[0]);
-            d.expect(right, [&] { return call(x, p); });
-          }};
+Tensor weight(const List& kernel, int64_t groups) {
+  return weight({2, groups == 2 ? 1 : 2}, kernel);
 }
-
-template <class Call> SizeRow of_convolution(const char* name, size_t spatial, const Call& call) {
-  return {name, [=](SizeDraw& d) {
-            const Tensor x = picture(d, spatial);
-            const Pooling p = draw_pooling(d, spatial, true);
-            const int64_t groups = d.mostly("groups", 1, 2);
-            const std::vector<int64_t> stride =
-                p.stride.empty() ? std::vector<int64_t>(spatial, 1) : p.stride;
-            std::vector<int64_t> of_weight = {2, groups == 2 ? 1 : 2};
-            WideShape out = wide(x.sizes());
-            bool fine = groups == 1 || groups == 2;
-            for (size_t i = 0; i < spatial; ++i) {
-              const int64_t k = std::min<int64_t>(std::max<int64_t>(p.kernel[i], 1), 3);
-              of_weight.push_back(k);
-              const Wide s = stride[i], pad = p.padding[i], dil = p.dilation[i];
-              if (s <= 0 || dil <= 0 || pad < 0) {
-                fine = false;
-                continue;
-              }
-              out[2 + i] = windows(out[2 + i], k, s, pad, dil);
-              fine = fine && out[2 + i] >= 1;
-            }
-            const Tensor w = ones(of_weight);
-            d.expect(fine ? one(out) : Right(),
-                     [&] { return call(x, w, stride, p.padding, p.dilation, groups); });
-          }};
+Right convolved(SizeDraw& d, const Tensor& x, const List& kernel, const Strides& strides,
+                const List& padding, const List& dilation, int64_t groups) {
+  if (far({&kernel, &strides, &padding, &dilation})) d.may_refuse();
+  const List stride = strides.or_ones(x);
+  WideShape out = wide(x.sizes());
+  if (groups != 1 && groups != 2) return refused();
+  for (size_t i = 0; i < kernel.size(); ++i) {
+    const Wide k = std::clamp<int64_t>(kernel[i], 1, 3), s = stride[i], pad = padding[i],
+               dil = dilation[i];
+    if (s <= 0 || dil <= 0 || pad < 0) return refused();
+    out[2 + i] = windows(out[2 + i], k, s, pad, dil);
+    if (out[2 + i] < 1) return refused();
+  }
+  return one(out);
 }
-
-template <class Call> SizeRow of_transposed(const char* name, size_t spatial, const Call& call) {
-  return {name, [=](SizeDraw& d) {
-            const Tensor x = picture(d, spatial);
-            const Pooling p = draw_pooling(d, spatial, true);
-            const int64_t groups = d.mostly("groups", 1, 2);
-            const std::vector<int64_t> stride =
-                p.stride.empty() ? std::vector<int64_t>(spatial, 1) : p.stride;
-            std::vector<int64_t> of_weight = {2, 3}, more;
-            WideShape out = wide(x.sizes());
-            bool fine = groups == 1 || groups == 2;
-            out[1] = 3 * Wide{groups};
-            for (size_t i = 0; i < spatial; ++i) {
-              more.push_back(d.mostly("output_padding", 0, 1));
-              const int64_t k = std::min<int64_t>(std::max<int64_t>(p.kernel[i], 1), 3);
-              of_weight.push_back(k);
-              const Wide s = stride[i], pad = p.padding[i], dil = p.dilation[i];
-              fine = fine && s > 0 && dil > 0 && pad >= 0 && more[i] >= 0 &&
-                     (more[i] < s || more[i] < dil);
-              out[2 + i] = (out[2 + i] - 1) * s - 2 * pad + dil * (k - 1) + more[i] + 1;
-              fine = fine && out[2 + i] >= 1;
-            }
-            const Tensor w = ones(of_weight);
-            d.expect(fine ? one(out) : Right(),
-                     [&] { return call(x, w, stride, p.padding, more, groups, p.dilation); });
-          }};
+Right transposed(SizeDraw& d, const Tensor& x, const List& kernel, const Strides& strides,
+                 const List& padding, const List& dilation, const List& more, int64_t groups) {
+  if (far({&kernel, &strides, &padding, &dilation})) d.may_refuse();
+  const List stride = strides.or_ones(x);
+  WideShape out = wide(x.sizes());
+  if (groups != 1 && groups != 2) return refused();
+  out[1] = 3 * Wide{groups};
+  for (size_t i = 0; i < kernel.size(); ++i) {
+    const Wide k = std::clamp<int64_t>(kernel[i], 1, 3), s = stride[i], pad = padding[i],
+               dil = dilation[i];
+    if (s <= 0 || dil <= 0 || pad < 0 || more[i] < 0 || (more[i] >= s && more[i] >= dil))
+      return refused();
+    out[2 + i] = (out[2 + i] - 1) * s - 2 * pad + dil * (k - 1) + more[i] + 1;
+    if (out[2 + i] < 1) return refused();
+  }
+  return one(out);
 }
-
-template <class Call>
-SizeRow of_adaptive(const char* name, size_t spatial, const Call& call, bool two = false) {
-  return {name, [=](SizeDraw& d) {
-            const Tensor x = picture(d, spatial);
-            WideShape out = wide(x.sizes());
-            std::vector<int64_t> wanted;
-            bool fine = true;
-            for (size_t i = 0; i < spatial; ++i) {
-              wanted.push_back(d.number("output_size"));
-              if (wanted.back() >= int64_t{1} << 60) d.may_refuse();
-              out[2 + i] = wanted.back();
-              fine = fine && wanted.back() >= 0;
-            }
-            Right right = fine ? one(out) : Right();
-            if (right && two) right->push_back((*right)[0]);
-            d.expect(right, [&] { return call(x, wanted); });
-          }};
+// To sizes, which are all that the shape comes from.
+Right sized(SizeDraw& d, const Tensor& x, const List& to, int64_t least, int64_t large) {
+  if (far({&to}, large)) d.may_refuse();
+  WideShape out = wide(x.sizes());
+  std::copy(to.begin(), to.end(), out.begin() + 2);
+  return right_if(std::all_of(to.begin(), to.end(), [&](int64_t n) { return n >= least; }), out);
 }
-
-// To sizes, which are all that the shape comes from; a scale is any number.
-template <class Call> SizeRow of_upsample(const char* name, size_t spatial, const Call& call) {
-  return {name, [=](SizeDraw& d) {
-            const Tensor x = picture(d, spatial);
-            WideShape out = wide(x.sizes());
-            std::vector<int64_t> wanted;
-            bool fine = true;
-            for (size_t i = 0; i < spatial; ++i) {
-              wanted.push_back(d.mostly("output_size", 1, 9));
-              if (wanted.back() >= int64_t{1} << 40) d.may_refuse();
-              out[2 + i] = wanted.back();
-              fine = fine && wanted.back() > 0;
-            }
-            std::optional<double> scale;
-            if (d.flag("scale given")) scale = static_cast<double>(d.number("scale")) / 1024;
-            d.expect(
-                fine ? one(out) : Right(), [&] { return call(x, wanted, scale); }, 3);
-          }};
+// Any number.
+std::optional<double> scale_of(const Maybe<Number>& n) {
+  return n ? std::optional<double>(static_cast<double>(*n) / 1024) : std::nullopt;
+}
+struct Output : List {
+  static Output take(Arguments& a) {
+    const std::string name = a.next();
+    Output out;
+    for (int64_t i = 2; i < a.rank; ++i) out.push_back(a.draw.number(name.c_str()));
+    return out;
+  }
+};
+Right steps_of(const Tensor& x, int64_t pad) {
+  const Wide steps = Wide{x.size(0)} + 2 * Wide{pad} - 1;
+  return right_if(pad >= 0 && steps >= 1, {steps, x.size(1), 3});
 }
 
 }  // namespace
 
+#define MAX_POOL_OF(name, spatial, right)                                         \
+  ROW(name,                                                                       \
+      (Picture<spatial> x, Each<1, 3> kernel, Strides stride, Each<0, 1> padding, \
+       Each<1, 2> dilation, bool up),                                             \
+      right, name(x, kernel, stride, padding, dilation, up))
+#define MAX_POOL(name, spatial)                                                    \
+  MAX_POOL_OF(name, spatial, pooled(d, x, kernel, stride, padding, dilation, up)), \
+      MAX_POOL_OF(name##_with_indices, spatial,                                    \
+                  twice(pooled(d, x, kernel, stride, padding, dilation, up)))
+#define AVG_POOL(name, spatial, ...)                                                              \
+  ROW(name, (Picture<spatial> x, Each<1, 3> kernel, Strides stride, Each<0, 1> padding, bool up), \
+      pooled(d, x, kernel, stride, padding, {}, up), __VA_ARGS__)
+#define CONVOLUTION(name, spatial, ...)                                           \
+  ROW(name,                                                                       \
+      (Picture<spatial> x, Each<1, 3> kernel, Strides stride, Each<0, 1> padding, \
+       Each<1, 2> dilation, Mostly<1, 2> groups),                                 \
+      convolved(d, x, kernel, stride, padding, dilation, groups), __VA_ARGS__)
+#define CONV(name, spatial) \
+  CONVOLUTION(              \
+      name, spatial,        \
+      name(x, weight(kernel, groups), std::nullopt, stride.or_ones(x), padding, dilation, groups))
+#define TRANSPOSED(name, spatial, ...)                                            \
+  ROW(name,                                                                       \
+      (Picture<spatial> x, Each<1, 3> kernel, Strides stride, Each<0, 1> padding, \
+       Each<1, 2> dilation, Each<0, 1> more, Mostly<1, 2> groups),                \
+      transposed(d, x, kernel, stride, padding, dilation, more, groups), __VA_ARGS__)
+#define CONV_TRANSPOSE(name, spatial)                                                        \
+  TRANSPOSED(name, spatial,                                                                  \
+             name(x, weight({2, 3}, kernel), std::nullopt, stride.or_ones(x), padding, more, \
+                  groups, dilation))
+#define ADAPTIVE(name, spatial) \
+  ROW(name, (Picture<spatial> x, Output to), sized(d, x, to, 0, int64_t{1} << 60), name(x, to))
+#define ADAPTIVE_BOTH(name, spatial)                                                      \
+  ROW(name, (Picture<spatial> x, Output to), twice(sized(d, x, to, 0, int64_t{1} << 60)), \
+      name(x, to))
+// `s` is a scale, if there is one.
+#define UPSAMPLE(name, spatial, ...)                                                 \
+  COSTLY(name, 3, (Picture<spatial> x, Each<1, 9> to, Maybe<Number> scale),          \
+         sized(d, x, to, 1, int64_t{1} << 40), [&](const std::optional<double>& s) { \
+           return name(x, to, __VA_ARGS__);                                          \
+         }(scale_of(scale)))
+
 std::vector<SizeRow> size_rows_of_images() {
-  using X = const Tensor&;
-  using P = const Pooling&;
-  using N = const std::vector<int64_t>&;
-  using S = const std::optional<double>&;
   return {
-      of_pool(
-          "max_pool1d", 1, true,
-          [](X x, P p) { return max_pool1d(x, p.kernel, p.stride, p.padding, p.dilation, p.up); }),
-      of_pool(
-          "max_pool2d", 2, true,
-          [](X x, P p) { return max_pool2d(x, p.kernel, p.stride, p.padding, p.dilation, p.up); }),
-      of_pool(
-          "max_pool1d_with_indices", 1, true,
-          [](X x, P p) {
-            return max_pool1d_with_indices(x, p.kernel, p.stride, p.padding, p.dilation, p.up);
-          },
-          true),
-      of_pool(
-          "max_pool2d_with_indices", 2, true,
-          [](X x, P p) {
-            return max_pool2d_with_indices(x, p.kernel, p.stride, p.padding, p.dilation, p.up);
-          },
-          true),
-      of_pool("avg_pool1d", 1, false,
-              [](X x, P p) { return avg_pool1d(x, p.kernel, p.stride, p.padding, p.up); }),
-      of_pool("avg_pool2d", 2, false,
-              [](X x, P p) { return avg_pool2d(x, p.kernel, p.stride, p.padding, p.up); }),
-      of_pool(
-          "max_pool3d", 3, true,
-          [](X x, P p) { return max_pool3d(x, p.kernel, p.stride, p.padding, p.dilation, p.up); }),
-      of_pool(
-          "max_pool3d_with_indices", 3, true,
-          [](X x, P p) {
-            return max_pool3d_with_indices(x, p.kernel, p.stride, p.padding, p.dilation, p.up);
-          },
-          true),
-      of_pool("avg_pool3d", 3, false,
-              [](X x, P p) { return avg_pool3d(x, p.kernel, p.stride, p.padding, p.up); }),
-      of_pool("avg_pool3d.integers", 3, false,
-              [](X x, P p) {
-                return avg_pool3d(x.to(kLong), p.kernel, p.stride, p.padding, p.up, !p.up);
-              }),
-      of_convolution("conv1d", 1,
-                     [](X x, X w, N s, N p, N d, int64_t g) {
-                       return conv1d(x, w, std::nullopt, s, p, d, g);
-                     }),
-      of_convolution("conv2d", 2,
-                     [](X x, X w, N s, N p, N d, int64_t g) {
-                       return conv2d(x, w, std::nullopt, s, p, d, g);
-                     }),
-      of_convolution("conv3d", 3,
-                     [](X x, X w, N s, N p, N d, int64_t g) {
-                       return conv3d(x, w, std::nullopt, s, p, d, g);
-                     }),
-      of_convolution("convolution", 2,
-                     [](X x, X w, N s, N p, N d, int64_t g) {
-                       return convolution(x, w, std::nullopt, s, p, d, false, 0, g);
-                     }),
-      of_transposed("convolution", 1,
-                    [](X x, X w, N s, N p, N o, int64_t g, N d) {
-                      return convolution(x, w, std::nullopt, s, p, d, true, o, g);
-                    }),
-      {"conv_tbc",
-       [](SizeDraw& d) {
-         const Tensor x = d.tensor(3, 3, 1), w = zeros({2, x.size(2), 3});
-         const int64_t pad = d.mostly("pad", 0, 2);
-         const Wide steps = Wide{x.size(0)} + 2 * Wide{pad} - 1;
-         d.expect(pad >= 0 && steps >= 1 ? one({steps, x.size(1), 3}) : Right(),
-                  [&] { return conv_tbc(x, w, zeros({3}), pad); });
-       }},
-      of_transposed("conv_transpose1d", 1,
-                    [](X x, X w, N s, N p, N o, int64_t g, N d) {
-                      return conv_transpose1d(x, w, std::nullopt, s, p, o, g, d);
-                    }),
-      of_transposed("conv_transpose2d", 2,
-                    [](X x, X w, N s, N p, N o, int64_t g, N d) {
-                      return conv_transpose2d(x, w, std::nullopt, s, p, o, g, d);
-                    }),
-      of_transposed("conv_transpose3d", 3,
-                    [](X x, X w, N s, N p, N o, int64_t g, N d) {
-                      return conv_transpose3d(x, w, std::nullopt, s, p, o, g, d);
-                    }),
-      of_adaptive("adaptive_avg_pool1d", 1, [](X x, N n) { return adaptive_avg_pool1d(x, n); }),
-      of_adaptive("adaptive_avg_pool2d", 2, [](X x, N n) { return adaptive_avg_pool2d(x, n); }),
-      of_upsample("upsample_nearest1d", 1,
-                  [](X x, N n, S s) { return upsample_nearest1d(x, n, s); }),
-      of_upsample("upsample_nearest2d", 2,
-                  [](X x, N n, S s) { return upsample_nearest2d(x, n, s, s); }),
-      of_upsample("upsample_nearest3d", 3,
-                  [](X x, N n, S s) { return upsample_nearest3d(x, n, s, s, s); }),
-      of_upsample("_upsample_nearest_exact1d", 1,
-                  [](X x, N n, S s) { return _upsample_nearest_exact1d(x, n, s); }),
-      of_upsample("_upsample_nearest_exact2d", 2,
-                  [](X x, N n, S s) { return _upsample_nearest_exact2d(x, n, s, s); }),
-      of_upsample("_upsample_nearest_exact3d", 3,
-                  [](X x, N n, S s) { return _upsample_nearest_exact3d(x, n, s, s, s); }),
-      of_upsample("upsample_linear1d", 1,
-                  [](X x, N n, S s) { return upsample_linear1d(x, n, false, s); }),
-      of_upsample("upsample_bilinear2d", 2,
-                  [](X x, N n, S s) { return upsample_bilinear2d(x, n, false, s, s); }),
-      of_upsample("upsample_trilinear3d", 3,
-                  [](X x, N n, S s) { return upsample_trilinear3d(x, n, false, s, s, s); }),
-      of_upsample("upsample_bicubic2d", 2,
-                  [](X x, N n, S s) { return upsample_bicubic2d(x, n, false, s, s); }),
-      of_upsample("_upsample_bilinear2d_aa", 2,
-                  [](X x, N n, S s) { return _upsample_bilinear2d_aa(x, n, false, s, s); }),
-      of_upsample("_upsample_bicubic2d_aa", 2,
-                  [](X x, N n, S s) { return _upsample_bicubic2d_aa(x, n, false, s, s); }),
-      of_adaptive("adaptive_avg_pool3d", 3, [](X x, N n) { return adaptive_avg_pool3d(x, n); }),
-      of_adaptive(
-          "adaptive_max_pool1d", 1, [](X x, N n) { return adaptive_max_pool1d(x, n); }, true),
-      of_adaptive(
-          "adaptive_max_pool2d", 2, [](X x, N n) { return adaptive_max_pool2d(x, n); }, true),
-      of_adaptive(
-          "adaptive_max_pool3d", 3, [](X x, N n) { return adaptive_max_pool3d(x, n); }, true),
+      MAX_POOL(max_pool1d, 1),
+      MAX_POOL(max_pool2d, 2),
+      MAX_POOL(max_pool3d, 3),
+      AVG_POOL(avg_pool1d, 1, avg_pool1d(x, kernel, stride, padding, up)),
+      AVG_POOL(avg_pool2d, 2, avg_pool2d(x, kernel, stride, padding, up)),
+      AVG_POOL(avg_pool3d, 3, avg_pool3d(x, kernel, stride, padding, up)),
+      AVG_POOL(avg_pool3d, 3, avg_pool3d(x.to(kLong), kernel, stride, padding, up, !up)),
+      CONV(conv1d, 1),
+      CONV(conv2d, 2),
+      CONV(conv3d, 3),
+      CONVOLUTION(convolution, 2,
+                  convolution(x, weight(kernel, groups), std::nullopt, stride.or_ones(x), padding,
+                              dilation, false, 0, groups)),
+      TRANSPOSED(convolution, 1,
+                 convolution(x, weight({2, 3}, kernel), std::nullopt, stride.or_ones(x), padding,
+                             dilation, true, more, groups)),
+      ROW(conv_tbc, (Some<3, 3, 1> x, Mostly<0, 2> pad), steps_of(x, pad),
+          conv_tbc(x, zeros({2, x.size(2), 3}), zeros({3}), pad)),
+      CONV_TRANSPOSE(conv_transpose1d, 1),
+      CONV_TRANSPOSE(conv_transpose2d, 2),
+      CONV_TRANSPOSE(conv_transpose3d, 3),
+      ADAPTIVE(adaptive_avg_pool1d, 1),
+      ADAPTIVE(adaptive_avg_pool2d, 2),
+      ADAPTIVE(adaptive_avg_pool3d, 3),
+      ADAPTIVE_BOTH(adaptive_max_pool1d, 1),
+      ADAPTIVE_BOTH(adaptive_max_pool2d, 2),
+      ADAPTIVE_BOTH(adaptive_max_pool3d, 3),
+      UPSAMPLE(upsample_nearest1d, 1, s),
+      UPSAMPLE(upsample_nearest2d, 2, s, s),
+      UPSAMPLE(upsample_nearest3d, 3, s, s, s),
+      UPSAMPLE(_upsample_nearest_exact1d, 1, s),
+      UPSAMPLE(_upsample_nearest_exact2d, 2, s, s),
+      UPSAMPLE(_upsample_nearest_exact3d, 3, s, s, s),
+      UPSAMPLE(upsample_linear1d, 1, false, s),
+      UPSAMPLE(upsample_bilinear2d, 2, false, s, s),
+      UPSAMPLE(upsample_trilinear3d, 3, false, s, s, s),
+      UPSAMPLE(upsample_bicubic2d, 2, false, s, s),
+      UPSAMPLE(_upsample_bilinear2d_aa, 2, false, s, s),
+      UPSAMPLE(_upsample_bicubic2d_aa, 2, false, s, s),
   };
 }
 

@@ -2,71 +2,50 @@
 #include <algorithm>
 
 #include "autograd/ops.h"
-#include "tests/autograd/fuzz/fuzz_sizes.h"
+#include "tests/autograd/fuzz/fuzz_rows.h"
 
 namespace ramet {
 namespace fuzz {
 namespace {
 
-using Dims = std::vector<int64_t>;
-
 // 0: none, 1: mean, 2: sum.
-template <class Call> SizeRow with_reduction(const char* name, const Call& call) {
-  return {name, [=](SizeDraw& d) {
-            const Tensor x = d.tensor();
-            const int64_t reduction = d.number("reduction");
-            const Right right = reduction == 0                     ? one(wide(x.sizes()))
-                                : reduction == 1 || reduction == 2 ? one({})
-                                                                   : Right();
-            d.expect(right, [&] { return call(x, zeros_like(x), reduction); });
-          }};
-}
-// The same of samples, which are rows.
-template <class Call> SizeRow with_samples(const char* name, const Call& call) {
-  return {name, [=](SizeDraw& d) {
-            const Tensor x = d.tensor(2, 2, 1);
-            const int64_t reduction = d.number("reduction");
-            const Right right = reduction == 0                     ? one({x.size(0)})
-                                : reduction == 1 || reduction == 2 ? one({})
-                                                                   : Right();
-            d.expect(right, [&] { return call(x, reduction); });
-          }};
-}
-// Networks of one layer, whatever number of layers the arguments give.
-template <class Call> SizeRow with_layers(const char* name, int64_t gates, const Call& call) {
-  return {
-      name, [=](SizeDraw& d) {
-        const Tensor x = d.tensor(3, 3, 1), h = zeros({1, x.size(1), 2});
-        const std::vector<Tensor> weights = {zeros({2 * gates, x.size(2)}), zeros({2 * gates, 2})};
-        const int64_t layers = d.mostly("num_layers", 1, 2);
-        const Right right = layers == 1 ? one({x.size(0), x.size(1), 2}) : Right();
-        d.expect(right, [&] { return std::get<0>(call(x, h, weights, layers)); });
-      }};
+Right reduced_by(int64_t reduction, const WideShape& none) {
+  return reduction == 0 ? one(none) : right_if(reduction == 1 || reduction == 2, {});
 }
 // Rows of scores and their classes.
-template <class Call> SizeRow with_classes(const char* name, bool of_images, const Call& call) {
-  return {name, [=](SizeDraw& d) {
-            const int64_t rows = d.note("rows", d.tape().below(4)),
-                          classes = d.note("classes", d.tape().between(1, 4)),
-                          reduction = d.mostly("reduction", 0, 2),
-                          ignored = d.number("ignore_index");
-            const std::vector<int64_t> scores = of_images ? Dims{rows, classes, 2, 3}
-                                                          : Dims{rows, classes},
-                                       of_target = of_images ? Dims{rows, 2, 3} : Dims{rows};
-            const bool strange = d.flag("an ignored class");
-            const Tensor target = full(of_target, strange ? ignored : 0, kLong);
-            const Right right = reduction == 0                     ? one(wide(of_target))
-                                : reduction == 1 || reduction == 2 ? one({})
-                                                                   : Right();
-            d.expect(right, [&] { return call(zeros(scores), target, reduction, ignored); });
-          }};
+struct Scores {
+  Tensor x, target;
+};
+Scores scores(bool of_images, int64_t rows, int64_t classes, int64_t label) {
+  using List = std::vector<int64_t>;
+  return {zeros(of_images ? List{rows, classes, 2, 3} : List{rows, classes}),
+          full(of_images ? List{rows, 2, 3} : List{rows}, label, kLong)};
 }
+// Networks of one layer, whatever number of layers the arguments give.
+std::vector<Tensor> weights(const Tensor& x, int64_t gates) {
+  return {zeros({2 * gates, x.size(2)}), zeros({2 * gates, 2})};
+}
+Tensor state(const Tensor& x) { return zeros({1, x.size(1), 2}); }
 
 }  // namespace
 
+#define LOSS(name, ...) \
+  ROW(name, (Any x, Number r), reduced_by(r, wide(x.sizes())), name(x, zeros_like(x), __VA_ARGS__))
+// Of samples, which are rows.
+#define OF_SAMPLES(name, ...) \
+  ROW(name, (Some<2, 2, 1> x, Number r), reduced_by(r, {x.size(0)}), name(__VA_ARGS__))
+#define OF_CLASSES(name, of_images)                                                              \
+  ROW(name,                                                                                      \
+      (Within<0, 3> rows, Within<1, 4> classes, Mostly<0, 2> r, Number ignored, bool strange),   \
+      reduced_by(r, of_images ? WideShape{rows, 2, 3} : WideShape{rows}), [&](const Scores& s) { \
+        return name(s.x, s.target, std::nullopt, r, ignored);                                    \
+      }(scores(of_images, rows, classes, strange ? ignored.value : 0)))
+#define LAYERS(name, gates, ...)                        \
+  ROW(name, (Some<3, 3, 1> x, Mostly<1, 2> layers),     \
+      right_if(layers == 1, {x.size(0), x.size(1), 2}), \
+      std::get<0>(name(x, __VA_ARGS__, weights(x, gates), false, layers, 0, false, false, false)))
+
 std::vector<SizeRow> size_rows_of_losses() {
-  using X = const Tensor&;
-  const std::optional<Tensor> none;
   return {
       {"ctc_loss",
        [](SizeDraw& d) {
@@ -98,64 +77,29 @@ std::vector<SizeRow> size_rows_of_losses() {
              },
              16);
        }},
-      with_reduction("mse_loss", [](X x, X y, int64_t r) { return mse_loss(x, y, r); }),
-      with_reduction("l1_loss", [](X x, X y, int64_t r) { return l1_loss(x, y, r); }),
-      with_reduction("smooth_l1_loss", [](X x, X y, int64_t r) { return smooth_l1_loss(x, y, r); }),
-      with_reduction("huber_loss", [](X x, X y, int64_t r) { return huber_loss(x, y, r); }),
-      with_reduction("kl_div", [](X x, X y, int64_t r) { return kl_div(x, y, r); }),
-      with_reduction("binary_cross_entropy",
-                     [=](X x, X y, int64_t r) { return binary_cross_entropy(x, y, none, r); }),
-      with_reduction("binary_cross_entropy_with_logits",
-                     [=](X x, X y, int64_t r) {
-                       return binary_cross_entropy_with_logits(x, y, none, none, r);
-                     }),
-      with_reduction("hinge_embedding_loss",
-                     [](X x, X y, int64_t r) { return hinge_embedding_loss(x, y, 1, r); }),
-      with_reduction("soft_margin_loss",
-                     [](X x, X y, int64_t r) { return soft_margin_loss(x, y, r); }),
-      with_reduction("margin_ranking_loss",
-                     [](X x, X y, int64_t r) { return margin_ranking_loss(x, y, y, 1, r); }),
-      with_reduction(
-          "poisson_nll_loss",
-          [](X x, X y, int64_t r) { return poisson_nll_loss(x, y, true, false, 1e-8, r); }),
-      with_samples(
-          "cosine_embedding_loss",
-          [](X x, int64_t r) { return cosine_embedding_loss(x, x, ones({x.size(0)}), 0, r); }),
-      with_samples(
-          "triplet_margin_loss",
-          [](X x, int64_t r) { return triplet_margin_loss(x, x, x, 1, 2, 1e-6, false, r); }),
-      with_samples("multi_margin_loss",
-                   [](X x, int64_t r) {
-                     return multi_margin_loss(x, zeros({x.size(0)}, kLong), 1, 1, {}, r);
-                   }),
-      with_samples(
-          "multilabel_margin_loss",
-          [](X x, int64_t r) { return multilabel_margin_loss(x, zeros(x.sizes(), kLong), r); }),
-      with_layers("lstm", 4,
-                  [](X x, X h, TensorList w, int64_t n) {
-                    return lstm(x, {h, h}, w, false, n, 0, false, false, false);
-                  }),
-      with_layers("gru", 3,
-                  [](X x, X h, TensorList w, int64_t n) {
-                    return gru(x, h, w, false, n, 0, false, false, false);
-                  }),
-      with_layers("rnn_tanh", 1,
-                  [](X x, X h, TensorList w, int64_t n) {
-                    return rnn_tanh(x, h, w, false, n, 0, false, false, false);
-                  }),
-      with_layers("rnn_relu", 1,
-                  [](X x, X h, TensorList w, int64_t n) {
-                    return rnn_relu(x, h, w, false, n, 0, false, false, false);
-                  }),
-      with_classes(
-          "cross_entropy_loss", false,
-          [=](X x, X t, int64_t r, int64_t i) { return cross_entropy_loss(x, t, none, r, i); }),
-      with_classes("nll_loss", false,
-                   [=](X x, X t, int64_t r, int64_t i) { return nll_loss(x, t, none, r, i); }),
-      with_classes("nll_loss2d", true,
-                   [=](X x, X t, int64_t r, int64_t i) { return nll_loss2d(x, t, none, r, i); }),
-      with_classes("nll_loss_nd", true,
-                   [=](X x, X t, int64_t r, int64_t i) { return nll_loss_nd(x, t, none, r, i); }),
+      LOSS(mse_loss, r),
+      LOSS(l1_loss, r),
+      LOSS(smooth_l1_loss, r),
+      LOSS(huber_loss, r),
+      LOSS(kl_div, r),
+      LOSS(binary_cross_entropy, std::nullopt, r),
+      LOSS(binary_cross_entropy_with_logits, std::nullopt, std::nullopt, r),
+      LOSS(hinge_embedding_loss, 1, r),
+      LOSS(soft_margin_loss, r),
+      LOSS(margin_ranking_loss, zeros_like(x), 1, r),
+      LOSS(poisson_nll_loss, true, false, 1e-8, r),
+      OF_SAMPLES(cosine_embedding_loss, x, x, ones({x.size(0)}), 0, r),
+      OF_SAMPLES(triplet_margin_loss, x, x, x, 1, 2, 1e-6, false, r),
+      OF_SAMPLES(multi_margin_loss, x, zeros({x.size(0)}, kLong), 1, 1, {}, r),
+      OF_SAMPLES(multilabel_margin_loss, x, zeros(x.sizes(), kLong), r),
+      LAYERS(lstm, 4, {state(x), state(x)}),
+      LAYERS(gru, 3, state(x)),
+      LAYERS(rnn_tanh, 1, state(x)),
+      LAYERS(rnn_relu, 1, state(x)),
+      OF_CLASSES(cross_entropy_loss, false),
+      OF_CLASSES(nll_loss, false),
+      OF_CLASSES(nll_loss2d, true),
+      OF_CLASSES(nll_loss_nd, true),
   };
 }
 

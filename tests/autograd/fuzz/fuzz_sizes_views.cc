@@ -2,20 +2,12 @@
 #include <algorithm>
 
 #include "autograd/ops.h"
-#include "tests/autograd/fuzz/fuzz_sizes.h"
+#include "tests/autograd/fuzz/fuzz_rows.h"
 
 namespace ramet {
 namespace fuzz {
 
 namespace {
-
-Right refused() { return std::nullopt; }
-
-// Of a shape with one extent replaced.
-Right with(WideShape shape, size_t at, Wide extent) {
-  shape[at] = extent;
-  return one(std::move(shape));
-}
 
 // With the one -1 filled in.
 Right viewed(const std::vector<int64_t>& sizes, Wide numel) {
@@ -198,20 +190,82 @@ Right bordered(const Tensor& x, const std::vector<int64_t>& pad, bool reflect) {
   }
   return padded(x, pad, 1);
 }
-template <class Call>
-SizeRow of_pad(const char* name, int64_t dims, bool reflect, const Call& call) {
-  return {name, [=](SizeDraw& d) {
-            const Tensor x = d.tensor(dims + 1, std::min<int64_t>(dims + 2, 4), 1);
-            const std::vector<int64_t> pad = d.numbers("padding", 2 * dims, 2 * dims);
-            d.expect(bordered(x, pad, reflect), [&] { return call(x, pad); });
-          }};
+// Some of its last sizes, or 1 for them.
+Right summed_to(const Tensor& x, const std::vector<int64_t>& sizes) {
+  bool fits = true;
+  for (size_t i = 1; i <= sizes.size(); ++i) {
+    const int64_t to = sizes[sizes.size() - i];
+    fits &= to == 1 || to == x.sizes()[x.sizes().size() - i];
+  }
+  return right_if(fits, wide(sizes));
+}
+Right flipped(const Tensor& x, const std::vector<int64_t>& dims) {
+  std::vector<bool> seen(static_cast<size_t>(x.dim()) + 1);
+  for (const int64_t dim : dims) {
+    const auto at = place_of(dim, x.dim());
+    if (!at || seen[*at]) return refused();
+    seen[*at] = true;
+  }
+  return as(x);
+}
+Right resized(const std::vector<int64_t>& sizes) {
+  return right_if(std::none_of(sizes.begin(), sizes.end(), [](int64_t n) { return n < 0; }),
+                  wide(sizes));
+}
+// So many of x.
+Right joined(const Tensor& x, int64_t count, int64_t dim) {
+  if (count > 0 && x.dim() == 1 && x.numel() == 0) return one({0});  // takes part in any join
+  const auto at = place_of(dim, x.dim());
+  if (!at || x.dim() == 0 || count == 0) return refused();
+  return with(wide(x.sizes()), *at, Wide{count} * x.sizes()[*at]);
+}
+Right stacked(const Tensor& x, int64_t count, int64_t dim) {
+  const Right right = count > 0 ? unsqueezed(x, dim) : refused();
+  return right ? with((*right)[0], *place_of(dim, x.dim() + 1), count) : right;
+}
+Right unflattened(const Tensor& x, int64_t dim, const std::vector<int64_t>& sizes) {
+  const auto at = place_of(dim, x.dim());
+  if (!at || x.dim() == 0 || sizes.empty()) return refused();
+  const Right part = viewed(sizes, x.sizes()[*at]);
+  if (!part) return part;
+  WideShape shape = wide(x.sizes());
+  const auto here = shape.begin() + static_cast<ptrdiff_t>(*at);
+  shape.insert(shape.erase(here), (*part)[0].begin(), (*part)[0].end());
+  return one(shape);
+}
+Right scattered(const Tensor& x, const std::vector<int64_t>& strides, int64_t extent,
+                int64_t offset) {
+  const std::vector<int64_t> sizes(strides.size(), extent);
+  const bool repeats =
+      !sizes.empty() && extent > 1 && std::count(strides.begin(), strides.end(), 0) > 0;
+  return as(x, strided(sizes, strides, offset, held_by(x)).has_value() && !repeats);
+}
+Tensor scatter_into(const Tensor& x, const std::vector<int64_t>& strides, int64_t extent,
+                    int64_t offset) {
+  const std::vector<int64_t> sizes(strides.size(), extent);
+  return as_strided_scatter(x, ones(sizes), sizes, strides, offset);
+}
+Tensor strided_view(const Tensor& x, const std::vector<int64_t>& sizes,
+                    const std::vector<int64_t>& strides, std::optional<int64_t> at, bool in_place) {
+  return in_place ? Tensor(x.detach().as_strided_(sizes, strides, at))
+                  : as_strided(x, sizes, strides, at);
+}
+std::vector<Tensor> copies(const Tensor& x, int64_t count) {
+  return std::vector<Tensor>(static_cast<size_t>(count), x);
+}
+// What it says of a dimension is what its lists say.
+Tensor if_told(const Tensor& x, int64_t dim) {
+  const size_t at = *place_of(dim, x.dim());
+  return x.size(dim) != x.sizes()[at] || x.stride(dim) != x.strides()[at] ? x : ones({});
 }
 
 }  // namespace
 
+#define BORDER(name, dims, reflect)                                                            \
+  ROW(name, (Some<dims + 1, std::min(dims + 2, 4), 1> x, Numbers<2 * dims, 2 * dims> padding), \
+      bordered(x, padding, reflect), name(x, padding))
+
 std::vector<SizeRow> size_rows_of_views() {
-  using X = const Tensor&;
-  using N = const std::vector<int64_t>&;
   return {
       {"view",
        [](SizeDraw& d) {
@@ -225,12 +279,8 @@ std::vector<SizeRow> size_rows_of_views() {
          const std::vector<int64_t> sizes = shape_for(d, x);
          d.expect(viewed(sizes, x.numel()), [&] { return reshape(x, sizes); });
        }},
-      {"flatten",
-       [](SizeDraw& d) {
-         const Tensor x = d.tensor();
-         const int64_t start = d.dim("start", x.dim()), end = d.dim("end", x.dim());
-         d.expect(flattened(x, start, end), [&] { return flatten(x, start, end); });
-       }},
+      ROW(flatten, (Any x, Dim<> start, Dim<> end), flattened(x, start, end),
+          flatten(x, start, end)),
       {"unflatten",
        [](SizeDraw& d) {
          const Tensor x = d.tensor().contiguous();
@@ -238,53 +288,20 @@ std::vector<SizeRow> size_rows_of_views() {
          std::vector<int64_t> sizes = d.numbers("sizes", 0, 3);
          const auto at = place_of(dim, x.dim());
          if (at && x.dim() > 0 && d.flag("that fit")) sizes = {1, x.sizes()[*at]};
-         Right right = refused();
-         if (at && x.dim() > 0 && !sizes.empty()) {
-           right = viewed(sizes, x.sizes()[*at]);
-           if (right) {
-             WideShape shape = wide(x.sizes());
-             const auto here = shape.begin() + static_cast<ptrdiff_t>(*at);
-             shape.insert(shape.erase(here), (*right)[0].begin(), (*right)[0].end());
-             right = one(shape);
-           }
-         }
-         d.expect_view(right, [&] { return unflatten(x, dim, sizes); });
+         d.expect_view(unflattened(x, dim, sizes), [&] { return unflatten(x, dim, sizes); });
        }},
-      {"as_strided",
-       [](SizeDraw& d) {
-         const Tensor x = d.tensor();
-         const std::vector<int64_t> sizes = d.numbers("size", 0, 3),
-                                    strides = d.numbers("stride", 0, 3);
-         const bool given = d.flag("with offset"), in_place = d.flag("in place");
-         const int64_t offset = given ? d.number("storage_offset") : x.storage_offset();
-         d.expect_view(strided(sizes, strides, offset, held_by(x)), [&] {
-           const auto at = given ? std::optional<int64_t>(offset) : std::nullopt;
-           return in_place ? Tensor(x.detach().as_strided_(sizes, strides, at))
-                           : as_strided(x, sizes, strides, at);
-         });
-       }},
-      {"as_strided_scatter",
-       [](SizeDraw& d) {
-         const Tensor x = d.tensor();
-         const std::vector<int64_t> strides = d.numbers("stride", 0, 3);
-         const std::vector<int64_t> sizes(strides.size(), d.note("extent", d.tape().below(3)));
-         const int64_t offset = d.number("storage_offset");
-         const bool repeats =
-             !sizes.empty() && sizes[0] > 1 && std::count(strides.begin(), strides.end(), 0) > 0;
-         const bool fits = strided(sizes, strides, offset, held_by(x)).has_value() && !repeats;
-         d.expect(fits ? one(wide(x.sizes())) : refused(),
-                  [&] { return as_strided_scatter(x, ones(sizes), sizes, strides, offset); });
-       }},
-      {"set_",
-       [](SizeDraw& d) {
-         const Tensor x = d.tensor();
-         const std::vector<int64_t> sizes = d.numbers("size", 0, 3),
-                                    strides = d.numbers("stride", 0, 3);
-         const int64_t offset = d.number("storage_offset");
-         d.expect_view(strided(sizes, strides.empty() ? contiguous_strides(sizes) : strides, offset,
-                               held_by(x)),
-                       [&] { return Tensor(zeros({2}).set_(x, offset, sizes, strides)); });
-       }},
+      VIEW(as_strided,
+           (Any x, Numbers<0, 3> size, Numbers<0, 3> stride, Maybe<Number> offset, bool in_place),
+           strided(size, stride, offset.value_or(x.storage_offset()), held_by(x)),
+           strided_view(x, size, stride, offset, in_place)),
+      ROW(as_strided_scatter,
+          (Any x, Numbers<0, 3> strides, Within<0, 2> extent, Number storage_offset),
+          scattered(x, strides, extent, storage_offset),
+          scatter_into(x, strides, extent, storage_offset)),
+      VIEW(set_, (Any x, Numbers<0, 3> size, Numbers<0, 3> stride, Number storage_offset),
+           strided(size, stride.empty() ? contiguous_strides(size) : stride, storage_offset,
+                   held_by(x)),
+           zeros({2}).set_(x, storage_offset, size, stride)),
       {"sum_to_size",
        [](SizeDraw& d) {
          const Tensor x = d.tensor();
@@ -292,60 +309,21 @@ std::vector<SizeRow> size_rows_of_views() {
          for (int64_t k = d.note("from", d.tape().below(3)); k < x.dim(); ++k)
            sizes.push_back(d.tape().one_in(3) ? x.size(k) : d.number("size"));
          d.note("sizes", IntArrayRef(sizes));
-         bool fits = true;
-         for (size_t i = 1; i <= sizes.size(); ++i) {
-           const int64_t to = sizes[sizes.size() - i];
-           fits &= to == 1 || to == x.sizes()[x.sizes().size() - i];
-         }
-         d.expect(fits ? one(wide(sizes)) : refused(), [&] { return x.sum_to_size(sizes); });
+         d.expect(summed_to(x, sizes), [&] { return x.sum_to_size(sizes); });
        }},
-      {"transpose",
-       [](SizeDraw& d) {
-         const int64_t how = d.note("how", d.tape().below(3));
-         const Tensor x = how == 2 ? d.tensor() : d.view_source();
-         const int64_t a = d.dim("dim0", x.dim()), b = d.dim("dim1", x.dim());
-         d.expect_view(swapped(x, a, b), [&] {
-           return how == 0   ? transpose(x, a, b)
-                  : how == 1 ? x.swapaxes(a, b)
-                             : Tensor(x.detach().transpose_(a, b));
-         });
-       }},
-      {"permute",
-       [](SizeDraw& d) {
-         const Tensor x = d.view_source();
-         const std::vector<int64_t> dims = d.dims("dims", x.dim());
-         d.expect_view(permuted(x, dims), [&] { return permute(x, dims); });
-       }},
-      {"movedim",
-       [](SizeDraw& d) {
-         const Tensor x = d.view_source();
-         const std::vector<int64_t> from = d.dims("source", x.dim()),
-                                    to = d.dims("destination", x.dim());
-         const bool other_name = d.flag("moveaxis");
-         d.expect_view(moved(x, from, to), [&] {
-           if (from.size() == 1 && to.size() == 1) return movedim(x, from[0], to[0]);
-           return other_name ? moveaxis(x, from, to) : movedim(x, from, to);
-         });
-       }},
-      {"squeeze",
-       [](SizeDraw& d) {
-         const bool in_place = d.flag("in place");
-         const Tensor x = in_place ? d.tensor() : d.view_source();
-         const std::vector<int64_t> dims = d.dims("dims", x.dim());
-         d.expect_view(squeezed(x, dims), [&] {
-           if (in_place) return Tensor(x.detach().squeeze_(dims));
-           return dims.size() == 1 ? squeeze(x, dims[0]) : squeeze(x, dims);
-         });
-       }},
-      {"unsqueeze",
-       [](SizeDraw& d) {
-         const bool in_place = d.flag("in place");
-         const Tensor x = in_place ? d.tensor() : d.view_source();
-         const int64_t dim = d.dim("dim", x.dim() + 1);
-         d.expect_view(unsqueezed(x, dim), [&] {
-           return in_place ? Tensor(x.detach().unsqueeze_(dim)) : unsqueeze(x, dim);
-         });
-       }},
+      VIEW(transpose, (Far<> x, Dim<> a, Dim<> b), swapped(x, a, b), transpose(x, a, b)),
+      VIEW(swapaxes, (Far<> x, Dim<> a, Dim<> b), swapped(x, a, b), x.swapaxes(a, b)),
+      VIEW(transpose_, (Any x, Dim<> a, Dim<> b), swapped(x, a, b), x.detach().transpose_(a, b)),
+      VIEW(permute, (Far<> x, Dims dims), permuted(x, dims), permute(x, dims)),
+      VIEW(movedim, (Far<> x, Dims from, Dims to, bool moveaxis), moved(x, from, to),
+           from.size() == 1 && to.size() == 1 ? movedim(x, from[0], to[0])
+           : moveaxis                         ? ramet::moveaxis(x, from, to)
+                                              : movedim(x, from, to)),
+      VIEW(squeeze, (Far<> x, Dims dims), squeezed(x, dims),
+           dims.size() == 1 ? squeeze(x, dims[0]) : squeeze(x, dims)),
+      VIEW(squeeze_, (Any x, Dims dims), squeezed(x, dims), x.detach().squeeze_(dims)),
+      VIEW(unsqueeze, (Far<> x, Dim<1> dim), unsqueezed(x, dim), unsqueeze(x, dim)),
+      VIEW(unsqueeze_, (Any x, Dim<1> dim), unsqueezed(x, dim), x.detach().unsqueeze_(dim)),
       {"expand",
        [](SizeDraw& d) {
          const Tensor x = d.view_source();
@@ -355,91 +333,23 @@ std::vector<SizeRow> size_rows_of_views() {
          d.expect_view(expanded(x, sizes),
                        [&] { return other_name ? broadcast_to(x, sizes) : expand(x, sizes); });
        }},
-      {"repeat",
-       [](SizeDraw& d) {
-         const Tensor x = d.tensor();
-         const std::vector<int64_t> times = d.numbers("repeats", 0, 5);
-         d.expect(repeated(x, times), [&] { return repeat(x, times); });
-       }},
-      {"constant_pad_nd",
-       [](SizeDraw& d) {
-         const Tensor x = d.tensor();
-         const std::vector<int64_t> pad = d.numbers("pad", 0, 5);
-         d.expect(padded(x, pad, 0), [&] { return constant_pad_nd(x, pad); });
-       }},
-      {"pad",
-       [](SizeDraw& d) {
-         const Tensor x = d.tensor();
-         const std::vector<int64_t> pad = d.numbers("pad", 0, 5);
-         const bool reflect = d.flag("reflect");
-         d.expect(bordered(x, pad, reflect),
-                  [&] { return ramet::pad(x, pad, reflect ? "reflect" : "replicate"); });
-       }},
-      of_pad("reflection_pad1d", 1, true, [](X x, N pad) { return reflection_pad1d(x, pad); }),
-      of_pad("reflection_pad2d", 2, true, [](X x, N pad) { return reflection_pad2d(x, pad); }),
-      of_pad("reflection_pad3d", 3, true, [](X x, N pad) { return reflection_pad3d(x, pad); }),
-      of_pad("replication_pad1d", 1, false, [](X x, N pad) { return replication_pad1d(x, pad); }),
-      of_pad("replication_pad2d", 2, false, [](X x, N pad) { return replication_pad2d(x, pad); }),
-      of_pad("replication_pad3d", 3, false, [](X x, N pad) { return replication_pad3d(x, pad); }),
-      {"flip",
-       [](SizeDraw& d) {
-         const Tensor x = d.tensor();
-         const std::vector<int64_t> dims = d.dims("dims", x.dim());
-         std::vector<bool> seen(static_cast<size_t>(x.dim()) + 1);
-         Right right = one(wide(x.sizes()));
-         for (const int64_t dim : dims) {
-           const auto at = place_of(dim, x.dim());
-           if (!at || seen[*at]) right = refused();
-           else seen[*at] = true;
-         }
-         d.expect(right, [&] { return flip(x, dims); });
-       }},
-      {"resize_",
-       [](SizeDraw& d) {
-         const Tensor x = d.tensor().clone();
-         const std::vector<int64_t> sizes = d.numbers("size", 0, 4);
-         const bool fine =
-             std::none_of(sizes.begin(), sizes.end(), [](int64_t n) { return n < 0; });
-         d.expect(fine ? one(wide(sizes)) : refused(), [&] { return Tensor(x.resize_(sizes)); });
-       }},
-      {"cat",
-       [](SizeDraw& d) {
-         const Tensor x = d.view_source();
-         const int64_t count = d.note("count", d.tape().below(4)), dim = d.dim("dim", x.dim());
-         const bool other_name = d.flag("concat");
-         const auto at = place_of(dim, x.dim());
-         Right right = refused();
-         const bool nothing = x.dim() == 1 && x.numel() == 0;  // takes part in any join
-         if (nothing && count > 0) right = one({0});
-         else if (at && x.dim() > 0 && count > 0)
-           right = with(wide(x.sizes()), *at, Wide{count} * x.sizes()[*at]);
-         const std::vector<Tensor> list(static_cast<size_t>(count), x);
-         d.expect(right, [&] { return other_name ? concat(list, dim) : cat(list, dim); });
-       }},
-      {"stack",
-       [](SizeDraw& d) {
-         const Tensor x = d.view_source();
-         const int64_t count = d.note("count", d.tape().below(4)), dim = d.dim("dim", x.dim() + 1);
-         const auto at = place_of(dim, x.dim() + 1);
-         Right right = refused();
-         if (at && count > 0) {
-           WideShape shape = wide(x.sizes());
-           shape.insert(shape.begin() + static_cast<ptrdiff_t>(*at), count);
-           right = one(shape);
-         }
-         const std::vector<Tensor> list(static_cast<size_t>(count), x);
-         d.expect(right, [&] { return stack(list, dim); });
-       }},
-      {"stride",
-       [](SizeDraw& d) {
-         const Tensor x = d.view_source();
-         const int64_t dim = d.dim("d", x.dim());
-         const auto at = x.dim() > 0 ? place_of(dim, x.dim()) : std::nullopt;
-         d.expect(at ? one({}) : refused(), [&] {
-           if (x.size(dim) != x.sizes()[*at] || x.stride(dim) != x.strides()[*at]) return x;
-           return ones({});
-         });
-       }},
+      ROW(repeat, (Any x, Numbers<0, 5> repeats), repeated(x, repeats), repeat(x, repeats)),
+      ROW(constant_pad_nd, (Any x, Numbers<0, 5> pad), padded(x, pad, 0), constant_pad_nd(x, pad)),
+      ROW(pad, (Any x, Numbers<0, 5> pad, bool reflect), bordered(x, pad, reflect),
+          ramet::pad(x, pad, reflect ? "reflect" : "replicate")),
+      BORDER(reflection_pad1d, 1, true),
+      BORDER(reflection_pad2d, 2, true),
+      BORDER(reflection_pad3d, 3, true),
+      BORDER(replication_pad1d, 1, false),
+      BORDER(replication_pad2d, 2, false),
+      BORDER(replication_pad3d, 3, false),
+      ROW(flip, (Any x, Dims dims), flipped(x, dims), flip(x, dims)),
+      ROW(resize_, (Any x, Numbers<0, 4> size), resized(size), x.clone().resize_(size)),
+      ROW(cat, (Far<> x, Within<0, 3> count, Dim<> dim, bool concat), joined(x, count, dim),
+          concat ? ramet::concat(copies(x, count), dim) : cat(copies(x, count), dim)),
+      ROW(stack, (Far<> x, Within<0, 3> count, Dim<1> dim), stacked(x, count, dim),
+          stack(copies(x, count), dim)),
+      ROW(stride, (Far<> x, Dim<> dim), right_if(x.dim() > 0 && kept(x, dim), {}), if_told(x, dim)),
   };
 }
 

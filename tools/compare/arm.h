@@ -33,15 +33,11 @@ struct CompareReport {
   const CompareResult* results;
 };
 
-struct CompareCase {
-  const char* name;
-  const char* covers;  // names of functions, separated by spaces
-};
-
 /// The cases of one cases_*.inc. A report lives until the call of `run` after the next one.
 struct CompareArm {
   int count;
-  const CompareCase* cases;
+  const char* (*name)(int index);
+  const char* (*covers)(int index);  // names of functions, separated by spaces
   const CompareReport* (*run)(int index, uint64_t seed, uint64_t draw);
 };
 }

@@ -5,4 +5,4 @@
 #include "ramet.h"
 #include "tools/compare/arm_source.h"
 
-extern "C" CompareArm RAMET_COMPARE_JOINED(compare_ramet_)() { return arm_of(kCases); }
+extern "C" CompareArm RAMET_COMPARE_JOINED(compare_ramet_)() { return arm_of_cases(); }

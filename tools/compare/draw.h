@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <deque>
+#include <set>
 #include <sstream>
 #include <string>
 #include <tuple>
@@ -319,6 +320,8 @@ class Draw {
   bool strict = false;    // elements do not mix: compare each relative to itself
   bool gradients = true;  // any gradients
   double slack = 1;       // a factor on the tolerance, with a reason where it is set
+
+  std::set<std::string>* offered = nullptr;  // takes the functions that the forms of a draw call
 
  private:
   friend struct Runner;

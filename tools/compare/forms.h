@@ -21,7 +21,9 @@ class Choice {
     count_ = 0;
     return pass_ < 3;
   }
-  bool is(const char* name) {
+  /// `covers`: the function of this form.
+  bool is(const char* name, const char* covers = nullptr) {
+    if (covers && d_.offered) d_.offered->insert(covers);
     if (count_++ != chosen_) return false;
     d_.say(name);
     return true;
@@ -38,23 +40,33 @@ inline Tensor empty_for(const Tensor& result) { return api::empty({0}, result.sc
 
 #define ONE_OF for (Choice choice(d); choice.next();)
 #define WHEN(name) if (choice.is(name))
+/// With the name of the function.
+#define WHEN_OF(name, text) if (choice.is(text, name))
 
-#define CALL(name, ...) WHEN(#name) d.out(api::name(__VA_ARGS__));
-#define METHOD(name, self, ...) WHEN("x." #name) d.out((self).name(__VA_ARGS__));
-#define IN_PLACE(name, ...) WHEN(#name "_") CHANGED(name, __VA_ARGS__)
+#define CALL(name, ...) WHEN_OF(#name, #name) d.out(api::name(__VA_ARGS__));
+#define METHOD(name, self, ...) WHEN_OF(#name, "x." #name) d.out((self).name(__VA_ARGS__));
+#define IN_PLACE(name, ...) WHEN_OF(#name "_", #name "_") CHANGED(name, __VA_ARGS__)
 #define FUNCTION_IN_PLACE(name, self, ...)         \
-  WHEN(#name "_ function") {                       \
+  WHEN_OF(#name "_", #name "_ function") {         \
     const Draw::Place place = d.place(self);       \
     Tensor view = place.view;                      \
     api::name##_(view __VA_OPT__(, ) __VA_ARGS__); \
     d.out(place);                                  \
   }
 #define OUT(name, ...)                            \
-  WHEN(#name "_out") {                            \
+  WHEN_OF(#name "_out", #name "_out") {           \
     api::NoGradGuard off;                         \
     Tensor o = empty_for(api::name(__VA_ARGS__)); \
     api::name##_out(o, __VA_ARGS__);              \
     d.out(o);                                     \
+  }
+/// The out form of values, of this dtype, and of positions.
+#define OUT_BOTH(name, dtype, ...)                                       \
+  WHEN_OF(#name "_out", #name "_out") {                                  \
+    api::NoGradGuard off;                                                \
+    Tensor v = api::empty({0}, dtype), at = api::empty({0}, api::kLong); \
+    api::name##_out(v, at, __VA_ARGS__);                                 \
+    d.out(std::tuple<Tensor, Tensor>(v, at));                            \
   }
 /// What IN_PLACE does, for a form with conditions of its own.
 #define CHANGED(name, self, ...)             \

@@ -202,7 +202,7 @@ class Comparison {
   Comparison(uint64_t seed, int most, bool spoil) : seed_(seed), most_(most), spoil_(spoil) {}
 
   void draw(const File& file, int index, uint64_t number, Counts& counts) {
-    const char* name = file.own.cases[index].name;
+    const char* name = file.own.name(index);
     std::snprintf(drawing, sizeof drawing, "compare: killed by draw %llu of %s, seed %llu\n",
                   static_cast<unsigned long long>(number), name,
                   static_cast<unsigned long long>(seed_));
@@ -267,7 +267,7 @@ class Comparison {
 int astray(const std::vector<File>& files) {
   std::string names;
   for (const File& f : files)
-    for (int i = 0; i < f.own.count; ++i) names += std::string(" ") + f.own.cases[i].name;
+    for (int i = 0; i < f.own.count; ++i) names += std::string(" ") + f.own.name(i);
   int count = 0;
   for (const compare::Known& k : compare::kKnown) {
     std::istringstream cases(k.cases);
@@ -291,7 +291,7 @@ std::vector<File> files(const std::string& peer_path, bool self) {
   }
   std::vector<File> all;
   const auto add = [&](const char* name, CompareArm (*own)()) {
-    File f{name, own(), {0, nullptr, nullptr}};
+    File f{name, own(), {0, nullptr, nullptr, nullptr}};
     if (self) f.peer = f.own;
     if (peer) {
       auto open = reinterpret_cast<CompareArm (*)()>(
@@ -343,8 +343,7 @@ int main(int argc, char** argv) {
   const std::vector<File> all = files(peer, self);
   if (list) {
     for (const File& f : all)
-      for (int i = 0; i < f.own.count; ++i)
-        std::printf("%s: %s\n", f.own.cases[i].name, f.own.cases[i].covers);
+      for (int i = 0; i < f.own.count; ++i) std::printf("%s: %s\n", f.own.name(i), f.own.covers(i));
     return 0;
   }
   if (peer.empty() && !self) {
@@ -359,7 +358,7 @@ int main(int argc, char** argv) {
   int cases = 0, bad = 0;
   for (const File& f : all) {
     for (int i = 0; i < f.own.count; ++i) {
-      const char* name = f.own.cases[i].name;
+      const char* name = f.own.name(i);
       if (!std::regex_match(name, wanted)) continue;
       ++cases;
       Counts counts;

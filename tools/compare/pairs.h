@@ -30,7 +30,7 @@ inline Tensor place_for_out(Draw& d, const Tensor& like) {
 
 /// The out form into any place.
 #define OUT_ANY(name, ...)                               \
-  WHEN(#name "_out") {                                   \
+  WHEN_OF(#name "_out", #name "_out") {                  \
     api::NoGradGuard off;                                \
     Tensor o = place_for_out(d, api::name(__VA_ARGS__)); \
     api::name##_out(o, __VA_ARGS__);                     \

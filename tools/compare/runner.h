@@ -1,6 +1,11 @@
 // Runs one draw of one case in one arm: values, gradients, gradients of gradients. Every arm
-// includes it; the arm's file of cases then defines the list kCases.
+// includes it, and then its file of cases:
+//
+//   CASE("name", "functions it covers") { draws from d }
+//
+// What the words of forms.h offer (CALL, METHOD and so on) is covered without being named.
 #pragma once
+#include <set>
 #include <utility>
 
 #include "tools/compare/draw.h"
@@ -9,8 +14,18 @@ namespace {
 
 struct Case {
   const char* name;
-  const char* covers;
+  std::string covers;
   void (*run)(Draw&);
+};
+/// The cases of this arm's file.
+std::vector<Case>& cases() {
+  static std::vector<Case> all;
+  return all;
+}
+struct Listed {
+  Listed(void (*run)(Draw&), const char* name, const char* covers = "") {
+    cases().push_back({name, covers, run});
+  }
 };
 
 struct Runner {
@@ -148,29 +163,43 @@ struct Runner {
   }
 };
 
-/// The arm's entry points, over the file's list of cases.
-template <int kCount> struct Entry {
-  static const Case* cases;
-  static CompareCase names[kCount];
-  static const CompareReport* run(int index, uint64_t seed, uint64_t number) {
-    static Runner* last[2] = {nullptr, nullptr};
-    delete std::exchange(last[0], last[1]);
-    last[1] = new Runner;
-    Draw draw(seed, cases[index].name, number);
-    last[1]->run(cases[index], draw);
-    return &last[1]->report;
-  }
-  static CompareArm arm(const Case* list) {
-    cases = list;
-    for (int i = 0; i < kCount; ++i) names[i] = {list[i].name, list[i].covers};
-    return {kCount, names, run};
-  }
-};
-template <int kCount> const Case* Entry<kCount>::cases = nullptr;
-template <int kCount> CompareCase Entry<kCount>::names[kCount];
+// ---- the arm's entry points
 
-template <int kCount> CompareArm arm_of(const Case (&list)[kCount]) {
-  return Entry<kCount>::arm(list);
+const CompareReport* run_case(int index, uint64_t seed, uint64_t number) {
+  static Runner* last[2] = {nullptr, nullptr};
+  delete std::exchange(last[0], last[1]);
+  last[1] = new Runner;
+  const Case& which = cases()[static_cast<size_t>(index)];
+  Draw draw(seed, which.name, number);
+  last[1]->run(which, draw);
+  return &last[1]->report;
+}
+const char* case_name(int index) { return cases()[static_cast<size_t>(index)].name; }
+/// Asked of some draws, since a draw may leave some forms out.
+const char* names_covered(int index) {
+  static std::string text;
+  const Case& which = cases()[static_cast<size_t>(index)];
+  std::set<std::string> offered;
+  for (uint64_t number = 0; number < 60; ++number) {
+    Draw draw(1, which.name, number);
+    draw.offered = &offered;
+    try {
+      which.run(draw);
+    } catch (const std::exception&) {}
+  }
+  text = which.covers;
+  for (const std::string& name : offered) text += (text.empty() ? "" : " ") + name;
+  return text.c_str();
+}
+CompareArm arm_of_cases() {
+  return {static_cast<int>(cases().size()), case_name, names_covered, run_case};
 }
 
 }  // namespace
+
+#define CASE(...) RAMET_COMPARE_CASE(__COUNTER__, __VA_ARGS__)
+#define RAMET_COMPARE_CASE(n, ...) RAMET_COMPARE_CASE_(n, __VA_ARGS__)
+#define RAMET_COMPARE_CASE_(n, ...)               \
+  void case_##n(Draw& d);                         \
+  const Listed listed_##n(case_##n, __VA_ARGS__); \
+  void case_##n(Draw& d)

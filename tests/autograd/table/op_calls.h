@@ -26,6 +26,8 @@ struct Calls {
       : call(std::move(call)), in_place(std::move(in_place)), out(std::move(out)) {}
 };
 
+/// Any expression of the inputs.
+#define EXPRESSION(...) [=](V x) { return __VA_ARGS__; }
 /// The function.
 #define CALL(name, ...) [=](V x) { return name(__VA_ARGS__); }
 /// The method in place.

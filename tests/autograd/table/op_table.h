@@ -97,6 +97,12 @@ using Point = std::function<double(D)>;
 Reference as(Index (*sizes)(const Plain&));
 /// Element i of the result is element from(i) of the first input.
 Reference moved(Index (*sizes)(const Plain&), Index (*from)(const Index& i, const Plain& x));
+/// For both, of the first input x: moved(SIZES(2, x.size(0)), FROM(i[1])).
+#define SIZES(...) [](const Plain& x [[maybe_unused]]) { return Index{__VA_ARGS__}; }
+#define FROM(...)                                                        \
+  [](const Index& i [[maybe_unused]], const Plain& x [[maybe_unused]]) { \
+    return Index{__VA_ARGS__};                                           \
+  }
 
 struct Row {
   std::string name;     ///< the function, and after a dot the word of this row

@@ -57,13 +57,11 @@ void add_names_of_two(Table& t) {
           point_with(2, "div_floor"))
       .flat()
       .gives(integer_at_least);
-  t.row(
-       "ger", kAll, {{real({3}), real({4})}, {real({0}), real({4})}},
-       [](V x) { return x[0].ger(x[1]); },
-       [](P x) {
-         return made({x[0].size(0), x[1].size(0)},
-                     [&](const Index& i) { return x[0].at({i[0]}) * x[1].at({i[1]}); });
-       })
+  t.row("ger", kAll, {{real({3}), real({4})}, {real({0}), real({4})}}, EXPRESSION(x[0].ger(x[1])),
+        [](P x) {
+          return made({x[0].size(0), x[1].size(0)},
+                      [&](const Index& i) { return x[0].at({i[0]}) * x[1].at({i[1]}); });
+        })
       .big({real({97}), real({131})}, 1)
       .writes(OUT(ger, x[0], x[1]));
 }
@@ -81,13 +79,7 @@ TEST(AliasRows, InPlaceFunctions) {
   expect_close(z.subtract_(1, 2), Plain{{2}, {-1, 0}});
 }
 
-std::vector<Row> rows() {
-  Table t;
-  add_names_of_one(t);
-  add_names_of_two(t);
-  return t.rows();
-}
-RAMET_OP_TABLE(rows());
+RAMET_OP_TABLE(add_names_of_one, add_names_of_two);
 
 }  // namespace
 }  // namespace op_table

@@ -114,13 +114,7 @@ TEST(BinaryRows, NeighboursAreTheNextNumbers) {
     }
 }
 
-std::vector<Row> rows() {
-  Table t;
-  add_pairs(t);
-  add_rare_pairs(t);
-  return t.rows();
-}
-RAMET_OP_TABLE(rows());
+RAMET_OP_TABLE(add_pairs, add_rare_pairs);
 
 }  // namespace
 }  // namespace op_table

@@ -145,15 +145,7 @@ void add_choices(Table& t) {
       .gives(floating);
 }
 
-std::vector<Row> rows() {
-  Table t;
-  add_arithmetic(t);
-  add_powers(t);
-  add_comparisons(t);
-  add_choices(t);
-  return t.rows();
-}
-RAMET_OP_TABLE(rows());
+RAMET_OP_TABLE(add_arithmetic, add_powers, add_comparisons, add_choices);
 
 }  // namespace
 }  // namespace op_table

@@ -234,13 +234,7 @@ TEST(Distances, Edges) {
   EXPECT_EQ(linalg_norm(x, Scalar(1)).item<double>(), 6);
 }
 
-std::vector<Row> rows() {
-  Table t;
-  add_norms(t);
-  add_distances(t);
-  return t.rows();
-}
-RAMET_OP_TABLE(rows());
+RAMET_OP_TABLE(add_norms, add_distances);
 
 }  // namespace
 }  // namespace op_table

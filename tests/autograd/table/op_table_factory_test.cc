@@ -32,52 +32,37 @@ Plain filled(const Index& sizes, double v) {
 }
 
 std::vector<Factory> factories() {
-  using O = const TensorOptions&;
+#define MAKES(...) [=](const TensorOptions& o) { return __VA_ARGS__; }
   std::vector<Factory> t;
-  t.push_back({"empty", kAll, kFloat, [](O o) { return empty({2, 3}, o); }, {{2, 3}, {}}});
-  t.push_back({"empty_strided",
-               kAll,
-               kFloat,
-               [](O o) {
-                 return empty_strided({2, 3}, {1, 2}, o);
-               },
-               {{2, 3}, {}}});
-  t.push_back({"zeros", kAll, kFloat, [](O o) { return zeros({2, 3}, o); }, filled({2, 3}, 0)});
-  t.push_back({"zeros.nothing", kAll, kFloat,
-               [](O o) {
-                 return zeros({2, 0}, o);
-               },
-               filled({2, 0}, 0)});
-  t.push_back({"ones", kAll, kFloat, [](O o) { return ones({2, 3}, o); }, filled({2, 3}, 1)});
-  t.push_back({"ones.scalar", kAll, kFloat, [](O o) { return ones({}, o); }, filled({}, 1)});
-  t.push_back({"full", kAll, kLong, [](O o) { return full({2, 3}, 7, o); }, filled({2, 3}, 7)});
+  t.push_back({"empty", kAll, kFloat, MAKES(empty({2, 3}, o)), {{2, 3}, {}}});
   t.push_back(
-      {"full.fraction", kAll, kFloat, [](O o) { return full({2}, 2.5, o); }, filled({2}, 2.5)});
-  t.push_back({"full.truth", kAll, kBool, [](O o) { return full({2}, true, o); }, filled({2}, 1)});
-  t.push_back(
-      {"scalar_tensor", kAll, kFloat, [](O o) { return scalar_tensor(3, o); }, filled({}, 3)});
-  t.push_back({"arange", kNumbers, kLong, [](O o) { return arange(5, o); }, numbers(5, 0, 1)});
-  t.push_back({"arange.step", kNumbers, kLong, [](O o) { return arange(7, -4, -3, o); },
-               numbers(4, 7, -3)});
-  t.push_back({"arange.fraction", kFloats, kFloat, [](O o) { return arange(0.5, 3, 0.5, o); },
+      {"empty_strided", kAll, kFloat, MAKES(empty_strided({2, 3}, {1, 2}, o)), {{2, 3}, {}}});
+  t.push_back({"zeros", kAll, kFloat, MAKES(zeros({2, 3}, o)), filled({2, 3}, 0)});
+  t.push_back({"zeros.nothing", kAll, kFloat, MAKES(zeros({2, 0}, o)), filled({2, 0}, 0)});
+  t.push_back({"ones", kAll, kFloat, MAKES(ones({2, 3}, o)), filled({2, 3}, 1)});
+  t.push_back({"ones.scalar", kAll, kFloat, MAKES(ones({}, o)), filled({}, 1)});
+  t.push_back({"full", kAll, kLong, MAKES(full({2, 3}, 7, o)), filled({2, 3}, 7)});
+  t.push_back({"full.fraction", kAll, kFloat, MAKES(full({2}, 2.5, o)), filled({2}, 2.5)});
+  t.push_back({"full.truth", kAll, kBool, MAKES(full({2}, true, o)), filled({2}, 1)});
+  t.push_back({"scalar_tensor", kAll, kFloat, MAKES(scalar_tensor(3, o)), filled({}, 3)});
+  t.push_back({"arange", kNumbers, kLong, MAKES(arange(5, o)), numbers(5, 0, 1)});
+  t.push_back({"arange.step", kNumbers, kLong, MAKES(arange(7, -4, -3, o)), numbers(4, 7, -3)});
+  t.push_back({"arange.fraction", kFloats, kFloat, MAKES(arange(0.5, 3, 0.5, o)),
                numbers(5, 0.5, 0.5), true});
-  t.push_back(
-      {"arange.nothing", kNumbers, kLong, [](O o) { return arange(2, 2, o); }, numbers(0, 0, 0)});
-  t.push_back(
-      {"linspace", kNumbers, kFloat, [](O o) { return linspace(1, 9, 5, o); }, numbers(5, 1, 2)});
-  t.push_back({"linspace.fraction", kFloats, kFloat, [](O o) { return linspace(-1, 1, 7, o); },
+  t.push_back({"arange.nothing", kNumbers, kLong, MAKES(arange(2, 2, o)), numbers(0, 0, 0)});
+  t.push_back({"linspace", kNumbers, kFloat, MAKES(linspace(1, 9, 5, o)), numbers(5, 1, 2)});
+  t.push_back({"linspace.fraction", kFloats, kFloat, MAKES(linspace(-1, 1, 7, o)),
                numbers(7, -1, 1.0 / 3), true});
-  t.push_back({"logspace", kNumbers, kFloat, [](O o) { return logspace(0, 4, 5, 2, o); },
-               Plain{{5}, {1, 2, 4, 8, 16}}});
-  t.push_back({"logspace.fraction", kFloats, kFloat, [](O o) { return logspace(-1, 1, 5, 10, o); },
-               Plain{{5}, {0.1, std::sqrt(0.1), 1, std::sqrt(10), 10}}, true});
-  t.push_back({"logspace.nothing", kNumbers, kFloat, [](O o) { return logspace(0, 4, 0, 2, o); },
-               numbers(0, 0, 0)});
-  t.push_back({"range", kNumbers, kFloat, [](O o) { return range(1, 8, 3, o); }, numbers(3, 1, 3)});
   t.push_back(
-      {"range.end", kNumbers, kFloat, [](O o) { return range(7, -2, -3, o); }, numbers(4, 7, -3)});
-  t.push_back({"range.fraction", kFloats, kFloat, [](O o) { return range(0.5, 3, 0.5, o); },
-               numbers(6, 0.5, 0.5)});
+      {"logspace", kNumbers, kFloat, MAKES(logspace(0, 4, 5, 2, o)), Plain{{5}, {1, 2, 4, 8, 16}}});
+  t.push_back({"logspace.fraction", kFloats, kFloat, MAKES(logspace(-1, 1, 5, 10, o)),
+               Plain{{5}, {0.1, std::sqrt(0.1), 1, std::sqrt(10), 10}}, true});
+  t.push_back(
+      {"logspace.nothing", kNumbers, kFloat, MAKES(logspace(0, 4, 0, 2, o)), numbers(0, 0, 0)});
+  t.push_back({"range", kNumbers, kFloat, MAKES(range(1, 8, 3, o)), numbers(3, 1, 3)});
+  t.push_back({"range.end", kNumbers, kFloat, MAKES(range(7, -2, -3, o)), numbers(4, 7, -3)});
+  t.push_back(
+      {"range.fraction", kFloats, kFloat, MAKES(range(0.5, 3, 0.5, o)), numbers(6, 0.5, 0.5)});
   for (const bool periodic : {false, true}) {
     // Of 9 numbers, or the first 8.
     const auto window = [&](const char* name, auto make, const std::function<double(double)>& f) {
@@ -94,46 +79,35 @@ std::vector<Factory> factories() {
     const auto name = [&](const char* otherwise, const char* whole) {
       return periodic ? whole : otherwise;
     };
-    window(
-        name("bartlett_window", "bartlett_window.periodic"),
-        [=](O o) { return bartlett_window(n, periodic, o); },
-        [](double x) { return x < 0.5 ? 2 * x : 2 - 2 * x; });
-    window(
-        name("blackman_window", "blackman_window.periodic"),
-        [=](O o) { return blackman_window(n, periodic, o); },
-        [=](double x) { return 0.42 - 0.5 * wave(x) + 0.08 * wave(2 * x); });
-    window(
-        name("hamming_window", "hamming_window.periodic"),
-        [=](O o) { return hamming_window(n, periodic, o); },
-        [=](double x) { return 0.54 - 0.46 * wave(x); });
-    window(
-        name("hamming_window.numbers", "hamming_window.numbers_periodic"),
-        [=](O o) { return hamming_window(n, periodic, 0.7, 0.2, o); },
-        [=](double x) { return 0.7 - 0.2 * wave(x); });
-    window(
-        name("hann_window", "hann_window.periodic"),
-        [=](O o) { return hann_window(n, periodic, o); },
-        [=](double x) { return 0.5 - 0.5 * wave(x); });
-    window(
-        name("kaiser_window", "kaiser_window.periodic"),
-        [=](O o) { return kaiser_window(n, periodic, o); }, bell);
+    window(name("bartlett_window", "bartlett_window.periodic"),
+           MAKES(bartlett_window(n, periodic, o)),
+           [](double x) { return x < 0.5 ? 2 * x : 2 - 2 * x; });
+    window(name("blackman_window", "blackman_window.periodic"),
+           MAKES(blackman_window(n, periodic, o)),
+           [=](double x) { return 0.42 - 0.5 * wave(x) + 0.08 * wave(2 * x); });
+    window(name("hamming_window", "hamming_window.periodic"), MAKES(hamming_window(n, periodic, o)),
+           [=](double x) { return 0.54 - 0.46 * wave(x); });
+    window(name("hamming_window.numbers", "hamming_window.numbers_periodic"),
+           MAKES(hamming_window(n, periodic, 0.7, 0.2, o)),
+           [=](double x) { return 0.7 - 0.2 * wave(x); });
+    window(name("hann_window", "hann_window.periodic"), MAKES(hann_window(n, periodic, o)),
+           [=](double x) { return 0.5 - 0.5 * wave(x); });
+    window(name("kaiser_window", "kaiser_window.periodic"), MAKES(kaiser_window(n, periodic, o)),
+           bell);
   }
-  t.push_back({"eye", kAll, kFloat, [](O o) { return eye(3, 4, o); },
+  t.push_back({"eye", kAll, kFloat, MAKES(eye(3, 4, o)),
                made({3, 4}, [](const Index& i) { return double(i[0] == i[1]); })});
-  t.push_back({"eye.nothing", kAll, kFloat, [](O o) { return eye(0, o); }, filled({0, 0}, 0)});
-  t.push_back({"triu_indices", set_of(kInt) | set_of(kLong), kLong,
-               [](O o) { return triu_indices(3, 4, 1, o); },
+  t.push_back({"eye.nothing", kAll, kFloat, MAKES(eye(0, o)), filled({0, 0}, 0)});
+  t.push_back({"triu_indices", set_of(kInt) | set_of(kLong), kLong, MAKES(triu_indices(3, 4, 1, o)),
                Plain{{2, 6}, {0, 0, 0, 1, 1, 2, 1, 2, 3, 2, 3, 3}}});
   t.push_back({"triu_indices.below", set_of(kInt) | set_of(kLong), kLong,
-               [](O o) { return triu_indices(3, 2, -1, o); },
-               Plain{{2, 5}, {0, 0, 1, 1, 2, 0, 1, 0, 1, 1}}});
+               MAKES(triu_indices(3, 2, -1, o)), Plain{{2, 5}, {0, 0, 1, 1, 2, 0, 1, 0, 1, 1}}});
   t.push_back({"triu_indices.nothing", set_of(kInt) | set_of(kLong), kLong,
-               [](O o) { return triu_indices(3, 4, INT64_MAX, o); }, Plain{{2, 0}, {}}});
+               MAKES(triu_indices(3, 4, INT64_MAX, o)), Plain{{2, 0}, {}}});
   t.push_back({"tril_indices", set_of(kInt) | set_of(kLong), kLong,
-               [](O o) { return tril_indices(3, 4, -1, o); }, Plain{{2, 3}, {1, 2, 2, 0, 0, 1}}});
+               MAKES(tril_indices(3, 4, -1, o)), Plain{{2, 3}, {1, 2, 2, 0, 0, 1}}});
   t.push_back({"tril_indices.above", set_of(kInt) | set_of(kLong), kLong,
-               [](O o) { return tril_indices(3, 2, 0, o); },
-               Plain{{2, 5}, {0, 1, 1, 2, 2, 0, 0, 1, 0, 1}}});
+               MAKES(tril_indices(3, 2, 0, o)), Plain{{2, 5}, {0, 1, 1, 2, 2, 0, 0, 1, 0, 1}}});
   return t;
 }
 
@@ -346,13 +320,12 @@ void add_likes(Table& t) {
         .no_gradient()
         .big(large, 1);
   };
-  row("empty_like", 1, [](V x) { return empty_like(x[0]).fill_(1); });
-  row("zeros_like", 0, CALL(zeros_like, x[0])).changes([](V x) { return x[0].zero_(); });
+  row("empty_like", 1, EXPRESSION(empty_like(x[0]).fill_(1)));
+  row("zeros_like", 0, CALL(zeros_like, x[0])).changes(EXPRESSION(x[0].zero_()));
   row("ones_like", 1, CALL(ones_like, x[0]));
-  row("full_like", 3, CALL(full_like, x[0], 3)).changes([](V x) { return x[0].fill_(3); });
-  row("full_like.tensor", 3, CALL(full_like, x[0], 3)).changes([](V x) {
-    return x[0].fill_(scalar_tensor(3));
-  });
+  row("full_like", 3, CALL(full_like, x[0], 3)).changes(EXPRESSION(x[0].fill_(3)));
+  row("full_like.tensor", 3, CALL(full_like, x[0], 3))
+      .changes(EXPRESSION(x[0].fill_(scalar_tensor(3))));
   // The same memory, for any strides of the tensor it belongs to.
   t.row(
        "from_blob", kAll, some,
@@ -420,13 +393,7 @@ TEST(FactoryRows, ScalarToTensor) {
   EXPECT_EQ(mul(half, scalar_to_tensor(2.5)).scalar_type(), kHalf);
 }
 
-std::vector<Row> rows() {
-  Table t;
-  add_likes(t);
-  add_powers(t);
-  return t.rows();
-}
-RAMET_OP_TABLE(rows());
+RAMET_OP_TABLE(add_likes, add_powers);
 
 }  // namespace
 }  // namespace op_table

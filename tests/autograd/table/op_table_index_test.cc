@@ -210,15 +210,14 @@ void add_masks(Table& t) {
   };
   first("nonzero_static", 4);  // fewer than there are, and more
   first("nonzero_static.filled", 20);
-  t.row(
-       "nonzero_numpy", kAll, shapes({{3, 4}, {0, 4}, {5}, {}}),
-       [](V x) { return nonzero_numpy(x[0]).back(); },
-       [places](P x) {
-         const Plain line = x[0].rank() ? x[0] : Plain{{1}, x[0].v}, all = places({line});
-         return made({all.size(0)}, [&](const Index& i) {
-           return all.at({i[0], all.size(1) - 1});
-         });
-       })
+  t.row("nonzero_numpy", kAll, shapes({{3, 4}, {0, 4}, {5}, {}}),
+        EXPRESSION(nonzero_numpy(x[0]).back()),
+        [places](P x) {
+          const Plain line = x[0].rank() ? x[0] : Plain{{1}, x[0].v}, all = places({line});
+          return made({all.size(0)}, [&](const Index& i) {
+            return all.at({i[0], all.size(1) - 1});
+          });
+        })
       .big({real({300, 131})})
       .in_one("how many rows there are depends on the values")
       .waits("the size of the result is asked for")
@@ -241,44 +240,37 @@ using List = std::vector<std::optional<Tensor>>;
 int64_t whole(double v) { return static_cast<int64_t>(v); }
 
 void add_lists(Table& t) {
-  t.row(
-       "index", kAll,
-       {{real({4, 5}), index({3}, 4), index({3}, 5)},
-        {real({4, 5}), index({2, 1}, 4), index({3}, 5)},
-        {real({4, 5}), index({0}, 4), index({1}, 5)}},
-       [](V x) {
-         return ramet::index(x[0], List{x[1], x[2]});
-       },
-       [](P x) {
-         return made(common(x[1].sizes, x[2].sizes), [&](const Index& i) {
-           return x[0].at({whole(x[1].broadcast(i)), whole(x[2].broadcast(i))});
-         });
-       })
+  t.row("index", kAll,
+        {{real({4, 5}), index({3}, 4), index({3}, 5)},
+         {real({4, 5}), index({2, 1}, 4), index({3}, 5)},
+         {real({4, 5}), index({0}, 4), index({1}, 5)}},
+        EXPRESSION(ramet::index(x[0], List{x[1], x[2]})),
+        [](P x) {
+          return made(common(x[1].sizes, x[2].sizes), [&](const Index& i) {
+            return x[0].at({whole(x[1].broadcast(i)), whole(x[2].broadcast(i))});
+          });
+        })
       .big({real({97, 131}), index({9000}, 97), index({9000}, 131)}, 6)
       .writes(OUT(index, x[0], List{x[1], x[2]}));
-  t.row(
-       "index.second", kAll, {{real({4, 5}), index({3}, 5)}, {real({0, 5}), index({3}, 5)}},
-       [](V x) {
-         return ramet::index(x[0], List{std::nullopt, x[1]});
-       },
-       [](P x) {
-         return made({x[0].size(0), x[1].size(0)}, [&](const Index& i) {
-           return x[0].at({i[0], whole(x[1].at({i[1]}))});
-         });
-       })
+  t.row("index.second", kAll, {{real({4, 5}), index({3}, 5)}, {real({0, 5}), index({3}, 5)}},
+        EXPRESSION(ramet::index(x[0], List{std::nullopt, x[1]})),
+        [](P x) {
+          return made({x[0].size(0), x[1].size(0)}, [&](const Index& i) {
+            return x[0].at({i[0], whole(x[1].at({i[1]}))});
+          });
+        })
       .big({real({97, 131}), index({90}, 131)}, 1);
-  t.row(
-       "index.mask", kAll, {{real({4, 5}), mask({4})}, {real({0, 5}), mask({0})}},
-       [](V x) { return ramet::index(x[0], List{x[1]}); },
-       [](P x) {
-         Plain out{{0, x[0].size(1)}, {}};
-         for (int64_t i = 0; i < x[0].size(0); ++i) {
-           if (!x[1].at({i})) continue;
-           ++out.sizes[0];
-           for (int64_t j = 0; j < x[0].size(1); ++j) out.v.push_back(x[0].at({i, j}));
-         }
-         return out;
-       })
+  t.row("index.mask", kAll, {{real({4, 5}), mask({4})}, {real({0, 5}), mask({0})}},
+        EXPRESSION(ramet::index(x[0], List{x[1]})),
+        [](P x) {
+          Plain out{{0, x[0].size(1)}, {}};
+          for (int64_t i = 0; i < x[0].size(0); ++i) {
+            if (!x[1].at({i})) continue;
+            ++out.sizes[0];
+            for (int64_t j = 0; j < x[0].size(1); ++j) out.v.push_back(x[0].at({i, j}));
+          }
+          return out;
+        })
       .big({real({300, 131}), mask({300})})
       .in_one("how many rows there are depends on the mask")
       .waits("the size of the result is asked for");
@@ -330,14 +322,7 @@ void add_lists(Table& t) {
       .big({real({97, 131}), distinct({131}, 131), real({97, 131})}, 5);
 }
 
-std::vector<Row> rows() {
-  Table t;
-  add_gathers(t);
-  add_masks(t);
-  add_lists(t);
-  return t.rows();
-}
-RAMET_OP_TABLE(rows());
+RAMET_OP_TABLE(add_gathers, add_masks, add_lists);
 
 }  // namespace
 }  // namespace op_table

@@ -198,13 +198,7 @@ TEST(IndexWrites, Edges) {
   EXPECT_THROW(slice_scatter(ones({2, 3}), zeros({2, 1}), 1, 1), Error);
 }
 
-std::vector<Row> rows() {
-  Table t;
-  add_joins(t);
-  add_writes(t);
-  return t.rows();
-}
-RAMET_OP_TABLE(rows());
+RAMET_OP_TABLE(add_joins, add_writes);
 
 }  // namespace
 }  // namespace op_table

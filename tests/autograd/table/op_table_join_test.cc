@@ -158,17 +158,6 @@ void add_joins(Table& t) {
       vectors, 3);
 }
 
-// The element of the input that an element of the view is.
-Reference moved(Index (*sizes)(const Plain&), Index (*from)(const Index& i, const Plain& x)) {
-  return [=](P x) {
-    return made(sizes(x[0]), [&](const Index& i) { return x[0].at(from(i, x[0])); });
-  };
-}
-// The same elements in the same order.
-Reference as(Index (*sizes)(const Plain&)) {
-  return [=](P x) { return Plain{sizes(x[0]), x[0].v}; };
-}
-
 void add_views(Table& t) {
   const auto row = [&t](const char* name, const std::vector<Index>& sizes, Calls call,
                         Reference reference) -> Row& {
@@ -176,30 +165,15 @@ void add_views(Table& t) {
         .moves_nothing();
   };
   // A vector along the second dimension of two.
-  row(
-      "meshgrid", {{3}, {0}, {}},
-      [](V x) {
-        return meshgrid({x[0], zeros({2}, x[0].options())}, "xy")[0];
-      },
-      moved(
-          [](const Plain& x) {
-            return Index{2, x.rank() ? x.size(0) : 1};
-          },
-          [](const Index& i, const Plain& x) { return x.rank() ? Index{i[1]} : Index{}; }));
-  row(
-      "meshgrid.ij", {{3}, {0}, {}},
-      [](V x) {
-        return meshgrid({x[0], zeros({2}, x[0].options())})[0];
-      },
-      moved(
-          [](const Plain& x) {
-            return Index{x.rank() ? x.size(0) : 1, 2};
-          },
-          [](const Index& i, const Plain& x) { return x.rank() ? Index{i[0]} : Index{}; }));
+  row("meshgrid", {{3}, {0}, {}}, EXPRESSION(meshgrid({x[0], zeros({2}, x[0].options())}, "xy")[0]),
+      moved(SIZES(2, x.rank() ? x.size(0) : 1),
+            [](const Index& i, const Plain& x) { return x.rank() ? Index{i[1]} : Index{}; }));
+  row("meshgrid.ij", {{3}, {0}, {}}, EXPRESSION(meshgrid({x[0], zeros({2}, x[0].options())})[0]),
+      moved(SIZES(x.rank() ? x.size(0) : 1, 2),
+            [](const Index& i, const Plain& x) { return x.rank() ? Index{i[0]} : Index{}; }));
   row("atleast_1d", {{3, 4}, {3}, {0}, {}}, CALL(atleast_1d, x[0]),
       as([](const Plain& x) { return x.rank() ? x.sizes : Index{1}; }));
-  row(
-      "atleast_2d", {{3, 4}, {3}, {0}, {}}, [](V x) { return atleast_2d(TensorList(x[0]))[0]; },
+  row("atleast_2d", {{3, 4}, {3}, {0}, {}}, EXPRESSION(atleast_2d(TensorList(x[0]))[0]),
       as([](const Plain& x) {
         Index sizes = x.sizes;
         while (sizes.size() < 2) sizes.insert(sizes.begin(), 1);
@@ -213,70 +187,22 @@ void add_views(Table& t) {
         return sizes;
       }));
   // 5 rows in 3 parts, then the same places by name.
-  row(
-      "tensor_split", {{5, 2}, {3, 0}}, [](V x) { return tensor_split(x[0], 3)[1]; },
-      moved(
-          [](const Plain& x) {
-            return Index{(x.size(0) + 1) / 3, x.size(1)};
-          },
-          [](const Index& i, const Plain& x) {
-            return Index{i[0] + (x.size(0) + 2) / 3, i[1]};
-          }));
-  row(
-      "tensor_split.places", {{2, 5}, {0, 5}},
-      [](V x) {
-        return tensor_split(x[0], {1, -1}, 1)[1];
-      },
-      moved(
-          [](const Plain& x) {
-            return Index{x.size(0), x.size(1) - 2};
-          },
-          [](const Index& i, const Plain&) {
-            return Index{i[0], i[1] + 1};
-          }));
-  row(
-      "hsplit", {{2, 4}, {0, 4}}, [](V x) { return hsplit(x[0], 2)[1]; },
-      moved(
-          [](const Plain& x) {
-            return Index{x.size(0), 2};
-          },
-          [](const Index& i, const Plain&) {
-            return Index{i[0], i[1] + 2};
-          }));
-  row(
-      "hsplit.vector", {{4}}, [](V x) { return hsplit(x[0], IntArrayRef(int64_t{3}))[0]; },
-      moved([](const Plain&) { return Index{3}; }, [](const Index& i, const Plain&) { return i; }))
+  row("tensor_split", {{5, 2}, {3, 0}}, EXPRESSION(tensor_split(x[0], 3)[1]),
+      moved(SIZES((x.size(0) + 1) / 3, x.size(1)), FROM(i[0] + (x.size(0) + 2) / 3, i[1])));
+  row("tensor_split.places", {{2, 5}, {0, 5}}, EXPRESSION(tensor_split(x[0], {1, -1}, 1)[1]),
+      moved(SIZES(x.size(0), x.size(1) - 2), FROM(i[0], i[1] + 1)));
+  row("hsplit", {{2, 4}, {0, 4}}, EXPRESSION(hsplit(x[0], 2)[1]),
+      moved(SIZES(x.size(0), 2), FROM(i[0], i[1] + 2)));
+  row("hsplit.vector", {{4}}, EXPRESSION(hsplit(x[0], IntArrayRef(int64_t{3}))[0]),
+      moved(SIZES(3), [](const Index& i, const Plain&) { return i; }))
       .not_empty("hsplit has one");
-  row(
-      "vsplit", {{4, 2}, {4, 0}}, [](V x) { return vsplit(x[0], 2)[1]; },
-      moved(
-          [](const Plain& x) {
-            return Index{2, x.size(1)};
-          },
-          [](const Index& i, const Plain&) {
-            return Index{i[0] + 2, i[1]};
-          }));
-  row(
-      "dsplit", {{2, 1, 4}, {0, 2, 4}},
-      [](V x) {
-        return dsplit(x[0], {1, 3})[1];
-      },
-      moved(
-          [](const Plain& x) {
-            return Index{x.size(0), x.size(1), 2};
-          },
-          [](const Index& i, const Plain&) {
-            return Index{i[0], i[1], i[2] + 1};
-          }));
+  row("vsplit", {{4, 2}, {4, 0}}, EXPRESSION(vsplit(x[0], 2)[1]),
+      moved(SIZES(2, x.size(1)), FROM(i[0] + 2, i[1])));
+  row("dsplit", {{2, 1, 4}, {0, 2, 4}}, EXPRESSION(dsplit(x[0], {1, 3})[1]),
+      moved(SIZES(x.size(0), x.size(1), 2), FROM(i[0], i[1], i[2] + 1)));
 }
 
-std::vector<Row> rows() {
-  Table t;
-  add_joins(t);
-  add_views(t);
-  return t.rows();
-}
-RAMET_OP_TABLE(rows());
+RAMET_OP_TABLE(add_joins, add_views);
 
 }  // namespace
 }  // namespace op_table

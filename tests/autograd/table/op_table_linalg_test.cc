@@ -261,11 +261,10 @@ void add_decompositions(Table& t) {
   const Samples some = shapes({{4, 3}, {2, 3, 3}, {2, 4}, {1, 2}, {1, 1}, {0, 3, 2}}, -1, 1),
                 squares = shapes({{3, 3}, {2, 4, 4}, {1, 1}, {0, 3, 3}}, -1, 1);
   const Sample many = {real({2000, 4, 3}, -1, 1)}, many_squares = {real({2000, 3, 3}, -1, 1)};
-#define MATRIX(name, samples, large, f, reference)                                                 \
-  common_of(t.row(                                                                                 \
-                name, kWide, samples, [](V x) { return f; },                                       \
-                [](P x) { return each(x[0], false, [](const Matrix& a) { return reference; }); })) \
-      .big(large, 1)
+#define MATRIX(name, samples, large, f, reference)                       \
+  common_of(t.row(name, kWide, samples, EXPRESSION(f), [](P x) {         \
+    return each(x[0], false, [](const Matrix& a) { return reference; }); \
+  })).big(large, 1)
   MATRIX("linalg_qr", some, many, std::get<0>(linalg_qr(x[0])).abs(), absolute_q(a))
       .writes([](Tensor& o, V x) {
         Tensor r = empty({0}, x[0].options());
@@ -396,15 +395,7 @@ void add_decompositions(Table& t) {
       });
 }
 
-std::vector<Row> rows() {
-  Table t;
-  add_inverses(t);
-  add_equations(t);
-  add_numbers(t);
-  add_decompositions(t);
-  return t.rows();
-}
-RAMET_OP_TABLE(rows());
+RAMET_OP_TABLE(add_inverses, add_equations, add_numbers, add_decompositions);
 
 }  // namespace
 }  // namespace op_table

@@ -309,13 +309,7 @@ void add_sequences(Table& t) {
       .within(8);
 }
 
-std::vector<Row> rows() {
-  Table t;
-  add_classes(t);
-  add_sequences(t);
-  return t.rows();
-}
-RAMET_OP_TABLE(rows());
+RAMET_OP_TABLE(add_classes, add_sequences);
 
 }  // namespace
 }  // namespace op_table

@@ -35,9 +35,7 @@ void add_elementwise(Table& t, const Elementwise& loss) {
     }
     return Plain{{}, {mean ? s / static_cast<double>(x[0].v.size()) : s}};
   };
-  const auto call = [f = loss.call](int64_t reduction) {
-    return [=](V x) { return f(x, reduction); };
-  };
+  const auto call = [f = loss.call](int64_t reduction) { return EXPRESSION(f(x, reduction)); };
   const auto row = [&](const char* name, uint16_t dtypes, Reduction::Reduction r) -> Row& {
     return t
         .row(name, dtypes, samples, call(r), [=](P x) { return whole(x, r == Reduction::Mean); })
@@ -245,14 +243,7 @@ void add_samples(Table& t) {
       });
 }
 
-std::vector<Row> rows() {
-  Table t;
-  add_pairs(t);
-  add_signed(t);
-  add_samples(t);
-  return t.rows();
-}
-RAMET_OP_TABLE(rows());
+RAMET_OP_TABLE(add_pairs, add_signed, add_samples);
 
 }  // namespace
 }  // namespace op_table

@@ -154,8 +154,7 @@ void add_sums(Table& t) {
         return summed(x, sizes, sizes.size() - 1, {a, b});
       },
       {real({97, 101}), real({103, 101})}, 1);
-  row(
-      "vdot", {{real({5}), real({5})}, {real({0}), real({0})}}, [](V x) { return x[0].vdot(x[1]); },
+  row("vdot", {{real({5}), real({5})}, {real({0}), real({0})}}, EXPRESSION(x[0].vdot(x[1])),
       multiplied, {real({270000}), real({270000})}, 0)
       .writes(OUT(vdot, x[0], x[1]));
   t["tensordot"].writes(OUT(tensordot, x[0], x[1], {1, -1}, {-1, 0}));
@@ -163,7 +162,7 @@ void add_sums(Table& t) {
   row(                                                                                          \
       #name,                                                                                    \
       {{real({3, 4}), real({4, 2}), real({2, 5})}, {real({0, 4}), real({4, 2}), real({2, 3})}}, \
-      [](V x) { return name(x); }, [](P x) { return product(product(x[0], x[1]), x[2]); },      \
+      EXPRESSION(name(x)), [](P x) { return product(product(x[0], x[1]), x[2]); },              \
       {real({97, 101}), real({101, 103}), real({103, 99})}, 0)                                  \
       .within(8)                                                                                \
       .in_one("how the product is bracketed depends on the sizes")                              \
@@ -187,7 +186,7 @@ void add_added(Table& t) {
       .small("what is added is a vector")
       .within(2)
       .products()
-      .changes([](V x) { return addmv_(const_cast<Tensor&>(x[0]), x[1], x[2], 2, 3); });
+      .changes(EXPRESSION(addmv_(const_cast<Tensor&>(x[0]), x[1], x[2], 2, 3)));
   t.row("addr", kAll,
         {{real({3, 4}), real({3}), real({4})},
          {real({4}), real({3}), real({4})},
@@ -216,10 +215,7 @@ void add_added(Table& t) {
       .sliced({0, 1, -1}, 0);
 }
 
-std::vector<Row> rows() {
-  Table t;
-  add_sums(t);
-  add_added(t);
+void add_matmul(Table& t) {
   // One element of work is one rounding; sums of integers are exact.
   const auto row = [&t](const char* name, Samples samples, Calls call, Reference reference,
                         Sample large, uint32_t batched) -> Row& {
@@ -294,9 +290,8 @@ std::vector<Row> rows() {
       {{real({3, 4}), real({2, 4})}, {real({2, 3, 4}), real({2, 4})}, {real({0, 4}), real({2, 4})}},
       CALL_OUT(linear, x[0], x[1]), [](P x) { return product(x[0], transposed(x[1])); },
       {real({97, 101}), real({103, 101})}, 1);
-  return t.rows();
 }
-RAMET_OP_TABLE(rows());
+RAMET_OP_TABLE(add_matmul, add_sums, add_added);
 
 }  // namespace
 }  // namespace op_table

@@ -90,12 +90,7 @@ void add_products(Table& t) {
       .within(4);
 }
 
-std::vector<Row> rows() {
-  Table t;
-  add_products(t);
-  return t.rows();
-}
-RAMET_OP_TABLE(rows());
+RAMET_OP_TABLE(add_products);
 
 }  // namespace
 }  // namespace op_table

@@ -247,13 +247,7 @@ void add_more_norms(Table& t) {
       .within(8);
 }
 
-std::vector<Row> rows() {
-  Table t;
-  add_norms(t);
-  add_more_norms(t);
-  return t.rows();
-}
-RAMET_OP_TABLE(rows());
+RAMET_OP_TABLE(add_norms, add_more_norms);
 
 }  // namespace
 }  // namespace op_table

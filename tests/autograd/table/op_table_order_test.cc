@@ -221,46 +221,39 @@ void add_unique(Table& t) {
   const std::vector<Index> any = {{3, 5}, {0, 4}, {9}, {}};
   using Unique = std::tuple<Tensor, Tensor, Tensor> (*)(const Tensor&);
   const auto of_elements = [&](const std::string& name, bool sorts, Unique f) {
-    row(
-        name.c_str(), any, [=](V x) { return std::get<0>(f(x[0])); },
-        [=](P x) {
-          Plain out = numbers(runs_of(elements_of(x[0]), sorts).begin);
-          for (double& v : out.v) v = x[0].v[static_cast<size_t>(v)];
-          return out;
-        });
-    row((name + ".inverse").c_str(), any, [=](V x) { return std::get<1>(f(x[0])); },
-        [=](P x) {
-          return Plain{x[0].sizes, numbers(runs_of(elements_of(x[0]), sorts).number).v};
-        })
-        .gives(positions);
-    row((name + ".counts").c_str(), any, [=](V x) { return std::get<2>(f(x[0])); },
-        [=](P x) { return numbers(runs_of(elements_of(x[0]), sorts).length); })
-        .gives(positions);
+    row(name.c_str(), any, EXPRESSION(std::get<0>(f(x[0]))), [=](P x) {
+      Plain out = numbers(runs_of(elements_of(x[0]), sorts).begin);
+      for (double& v : out.v) v = x[0].v[static_cast<size_t>(v)];
+      return out;
+    });
+    row((name + ".inverse").c_str(), any, EXPRESSION(std::get<1>(f(x[0]))), [=](P x) {
+      return Plain{x[0].sizes, numbers(runs_of(elements_of(x[0]), sorts).number).v};
+    }).gives(positions);
+    row((name + ".counts").c_str(), any, EXPRESSION(std::get<2>(f(x[0]))), [=](P x) {
+      return numbers(runs_of(elements_of(x[0]), sorts).length);
+    }).gives(positions);
   };
   of_elements("_unique2", true, [](const Tensor& x) { return _unique2(x, true, true, true); });
   of_elements("unique_consecutive", false,
               [](const Tensor& x) { return unique_consecutive(x, true, true); });
   using UniqueSlices = std::tuple<Tensor, Tensor, Tensor> (*)(const Tensor&, int64_t);
   const auto of_slices = [&](const std::string& name, bool sorts, UniqueSlices f) {
-    row(
-        name.c_str(), {{6, 2}, {0, 4}, {9}}, [=](V x) { return std::get<0>(f(x[0], 0)); },
-        [=](P x) {
-          const Runs runs = runs_of(slices_of(x[0], 0), sorts);
-          Index sizes = x[0].sizes;
-          sizes[0] = static_cast<int64_t>(runs.begin.size());
-          return made(sizes, [&](Index i) {
-            i[0] = static_cast<int64_t>(runs.begin[static_cast<size_t>(i[0])]);
-            return x[0].at(i);
-          });
-        })
-        .not_scalar("refused: a number has no slices");
+    row(name.c_str(), {{6, 2}, {0, 4}, {9}}, EXPRESSION(std::get<0>(f(x[0], 0))), [=](P x) {
+      const Runs runs = runs_of(slices_of(x[0], 0), sorts);
+      Index sizes = x[0].sizes;
+      sizes[0] = static_cast<int64_t>(runs.begin.size());
+      return made(sizes, [&](Index i) {
+        i[0] = static_cast<int64_t>(runs.begin[static_cast<size_t>(i[0])]);
+        return x[0].at(i);
+      });
+    }).not_scalar("refused: a number has no slices");
     const std::vector<Index> second = {{2, 7, 2}, {4, 0}, {2, 9}};
-    row((name + ".inverse").c_str(), second, [=](V x) { return std::get<1>(f(x[0], 1)); },
-        [=](P x) { return numbers(runs_of(slices_of(x[0], 1), sorts).number); })
-        .gives(positions);
-    row((name + ".counts").c_str(), second, [=](V x) { return std::get<2>(f(x[0], 1)); },
-        [=](P x) { return numbers(runs_of(slices_of(x[0], 1), sorts).length); })
-        .gives(positions);
+    row((name + ".inverse").c_str(), second, EXPRESSION(std::get<1>(f(x[0], 1))), [=](P x) {
+      return numbers(runs_of(slices_of(x[0], 1), sorts).number);
+    }).gives(positions);
+    row((name + ".counts").c_str(), second, EXPRESSION(std::get<2>(f(x[0], 1))), [=](P x) {
+      return numbers(runs_of(slices_of(x[0], 1), sorts).length);
+    }).gives(positions);
   };
   of_slices("unique_dim", true, [](const Tensor& x, int64_t d) { return unique_dim(x, d); });
   of_slices("unique_dim_consecutive", false,
@@ -270,14 +263,7 @@ void add_unique(Table& t) {
   }).gives(positions);
 }
 
-std::vector<Row> rows() {
-  Table t;
-  add_sorts(t);
-  add_picks(t);
-  add_unique(t);
-  return t.rows();
-}
-RAMET_OP_TABLE(rows());
+RAMET_OP_TABLE(add_sorts, add_picks, add_unique);
 
 }  // namespace
 }  // namespace op_table

@@ -75,7 +75,7 @@ void add_histograms(Table& t) {
     return k;
   };
   // Samples from -3 to 2.5 of x's first input, in the dtype of the second.
-  const auto half_steps = [](V x) { return x[0].to(x[1].scalar_type()).sub(6).div(2); };
+  const auto half_steps = EXPRESSION(x[0].to(x[1].scalar_type()).sub(6).div(2));
   const auto steps_of = [](const Values& v) {
     Values out;
     for (const double k : v) out.push_back((k - 6) / 2);
@@ -94,10 +94,9 @@ void add_histograms(Table& t) {
   };
   const char* const all = "the counts are of all elements";
   const char* const slow = "elements are sorted, which takes emulated threads long";
-  t.row(
-       "histogram", kTaken, shapes({{4, 5}, {0}, {}}, -3, 3),
-       [given](V x) { return std::get<0>(histogram(x[0], given(x[0]))); },
-       [=](P x) { return counted(bins_of(x[0].v), Values(x[0].v.size(), 1)); })
+  t.row("histogram", kTaken, shapes({{4, 5}, {0}, {}}, -3, 3),
+        EXPRESSION(std::get<0>(histogram(x[0], given(x[0])))),
+        [=](P x) { return counted(bins_of(x[0].v), Values(x[0].v.size(), 1)); })
       .also(set_of(kHalf))
       .only(kWide)  // in sixteen bits edges and counts are rounded
       .no_gradient()
@@ -108,10 +107,10 @@ void add_histograms(Table& t) {
         Tensor places = empty({0}, x[0].options());
         return std::get<0>(histogram_out(o, places, x[0], given(x[0])));
       });
-  t.row(
-       "histogram.weights", kTaken, {{index({4, 5}, 12), real({4, 5})}, {index({0}, 1), real({0})}},
-       [=](V x) { return std::get<0>(histogram(half_steps(x), given(x[1]), x[1])); },
-       [=](P x) { return counted(bins_of(steps_of(x[0].v)), x[1].v); })
+  t.row("histogram.weights", kTaken,
+        {{index({4, 5}, 12), real({4, 5})}, {index({0}, 1), real({0})}},
+        EXPRESSION(std::get<0>(histogram(half_steps(x), given(x[1]), x[1]))),
+        [=](P x) { return counted(bins_of(steps_of(x[0].v)), x[1].v); })
       .also(set_of(kHalf))
       .only(kWide)  // in sixteen bits edges and counts are rounded
       .not_scalar("in histogram")
@@ -120,15 +119,14 @@ void add_histograms(Table& t) {
       .small(slow)
       .within(4)
       .big({index({90, 140}, 12), real({90, 140})});
-  t.row(
-       "histogram.density", kTaken, {{index({4, 5}, 12), real({4, 5}, 1, 2)}},
-       [=](V x) { return std::get<0>(histogram(half_steps(x), given(x[1]), x[1], true)); },
-       [=](P x) {
-         Plain out = counted(bins_of(steps_of(x[0].v)), x[1].v);
-         const double sum = std::accumulate(out.v.begin(), out.v.end(), 0.);
-         for (size_t k = 0; k < 4; ++k) out.v[k] /= sum * (edges[k + 1] - edges[k]);
-         return out;
-       })
+  t.row("histogram.density", kTaken, {{index({4, 5}, 12), real({4, 5}, 1, 2)}},
+        EXPRESSION(std::get<0>(histogram(half_steps(x), given(x[1]), x[1], true))),
+        [=](P x) {
+          Plain out = counted(bins_of(steps_of(x[0].v)), x[1].v);
+          const double sum = std::accumulate(out.v.begin(), out.v.end(), 0.);
+          for (size_t k = 0; k < 4; ++k) out.v[k] /= sum * (edges[k + 1] - edges[k]);
+          return out;
+        })
       .also(set_of(kHalf))
       .only(kWide)
       .not_empty("nothing is divided by nothing")
@@ -162,22 +160,19 @@ void add_histograms(Table& t) {
         return std::get<0>(histogram_out(o, places, x[0], 4, ArrayRef<double>(range)));
       });
   // Each of [n, 2] in one of 4 x 4 bins, per area.
-  t.row(
-       "histogramdd", kTaken, shapes({{9, 2}, {3, 4, 2}}, -1, 1),
-       [given](V x) {
-         return std::get<0>(histogramdd(x[0], {given(x[0]), given(x[0])}, {}, {}, true));
-       },
-       [bin](P x) {
-         Plain out{{4, 4}, Values(16)};
-         double sum = 0;
-         for (size_t i = 0; i < x[0].v.size(); i += 2) {
-           const int a = bin(x[0].v[i]), b = bin(x[0].v[i + 1]);
-           if (a >= 0 && b >= 0) ++out.v[static_cast<size_t>(4 * a + b)], ++sum;
-         }
-         for (size_t k = 0; k < 16; ++k)
-           out.v[k] /= sum * (edges[k / 4 + 1] - edges[k / 4]) * (edges[k % 4 + 1] - edges[k % 4]);
-         return out;
-       })
+  t.row("histogramdd", kTaken, shapes({{9, 2}, {3, 4, 2}}, -1, 1),
+        EXPRESSION(std::get<0>(histogramdd(x[0], {given(x[0]), given(x[0])}, {}, {}, true))),
+        [bin](P x) {
+          Plain out{{4, 4}, Values(16)};
+          double sum = 0;
+          for (size_t i = 0; i < x[0].v.size(); i += 2) {
+            const int a = bin(x[0].v[i]), b = bin(x[0].v[i + 1]);
+            if (a >= 0 && b >= 0) ++out.v[static_cast<size_t>(4 * a + b)], ++sum;
+          }
+          for (size_t k = 0; k < 16; ++k)
+            out.v[k] /= sum * (edges[k / 4 + 1] - edges[k / 4]) * (edges[k % 4 + 1] - edges[k % 4]);
+          return out;
+        })
       .also(set_of(kHalf))
       .only(kWide)  // in sixteen bits edges and counts are rounded
       .no_gradient()
@@ -331,14 +326,7 @@ TEST(Histograms, AtTheEdges) {
   EXPECT_THROW(histogramdd(x.view({2, 2}), IntArrayRef{2}), Error);
 }
 
-std::vector<Row> rows() {
-  Table t;
-  add_counts(t);
-  add_histograms(t);
-  add_segments(t);
-  return t.rows();
-}
-RAMET_OP_TABLE(rows());
+RAMET_OP_TABLE(add_counts, add_histograms, add_segments);
 
 }  // namespace
 }  // namespace op_table

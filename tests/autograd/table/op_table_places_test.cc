@@ -206,14 +206,7 @@ void add_running(Table& t) {
       .no_gradient();
 }
 
-std::vector<Row> rows() {
-  Table t;
-  add_searches(t);
-  add_memberships(t);
-  add_running(t);
-  return t.rows();
-}
-RAMET_OP_TABLE(rows());
+RAMET_OP_TABLE(add_searches, add_memberships, add_running);
 
 }  // namespace
 }  // namespace op_table

@@ -32,48 +32,38 @@ const double kAlpha = 1.7580993408473766, kScale = 1 / std::sqrt((kAlpha * kAlph
              kAlphaMean = kScale * 3 * 0.75,
              kAlphaVariance = kScale * kScale * (3 + kAlpha) * (3 + kAlpha) * 0.1875;
 
+#define DRAWS(...) [](const Index& n, ScalarType t) { return __VA_ARGS__; }
+
 std::vector<Random> draws() {
   const double inf = INFINITY;
   return {
-      {"rand", kFloats, [](Sizes n, S t) { return rand(n, t); }, 0.5, 1 / 12.0, 0, 1},
+      {"rand", kFloats, DRAWS(rand(n, t)), 0.5, 1 / 12.0, 0, 1},
       {"rand.out", kFloats,
        [](Sizes n, S t) {
          Tensor o = empty({0}, t);
          return rand_out(o, n);
        },
        0.5, 1 / 12.0, 0, 1},
-      {"rand_like", kFloats, [](Sizes n, S t) { return rand_like(plain(n, t, 0)); }, 0.5, 1 / 12.0,
-       0, 1},
-      {"rand.in_place", kFloats, [](Sizes n, S t) { return plain(n, t, 0).uniform_(2, 4); }, 3,
-       1 / 3.0, 2, 4},
-      {"randn", kFloats, [](Sizes n, S t) { return randn(n, t); }, 0, 1, -inf, inf},
+      {"rand_like", kFloats, DRAWS(rand_like(plain(n, t, 0))), 0.5, 1 / 12.0, 0, 1},
+      {"rand.in_place", kFloats, DRAWS(plain(n, t, 0).uniform_(2, 4)), 3, 1 / 3.0, 2, 4},
+      {"randn", kFloats, DRAWS(randn(n, t)), 0, 1, -inf, inf},
       {"randn.out", kFloats,
        [](Sizes n, S t) {
          Tensor o = empty({0}, t);
          return randn_out(o, n, std::nullopt);
        },
        0, 1, -inf, inf},
-      {"randn_like", kFloats, [](Sizes n, S t) { return randn_like(plain(n, t, 0)); }, 0, 1, -inf,
-       inf},
-      {"randn.in_place", kFloats, [](Sizes n, S t) { return plain(n, t, 0).normal_(1, 2); }, 1, 4,
-       -inf, inf},
-      {"randint", kNumbers, [](Sizes n, S t) { return randint(2, 9, n, t); }, 5, 4, 2, 8},
-      {"randint.two", kAll, [](Sizes n, S t) { return randint(2, n, t); }, 0.5, 0.25, 0, 1},
-      {"randint_like", kNumbers, [](Sizes n, S t) { return randint_like(plain(n, t, 0), 2, 9); }, 5,
-       4, 2, 8},
-      {"randint_like.two", kAll, [](Sizes n, S t) { return randint_like(plain(n, t, 0), 2); }, 0.5,
-       0.25, 0, 1},
-      {"randint.in_place", kNumbers, [](Sizes n, S t) { return plain(n, t, 0).random_(2, 9); }, 5,
-       4, 2, 8},
-      {"normal", kFloats,
-       [](Sizes n, S t) { return normal(1, 2, n, std::nullopt, TensorOptions(t)); }, 1, 4, -inf,
-       inf},
-      {"normal.means", kFloats, [](Sizes n, S t) { return normal(plain(n, t, 1), 2); }, 1, 4, -inf,
-       inf},
-      {"normal.deviations", kFloats, [](Sizes n, S t) { return normal(1, plain(n, t, 2)); }, 1, 4,
-       -inf, inf},
-      {"normal.tensors", kFloats,
-       [](Sizes n, S t) { return normal(plain(n, t, 1), plain({1}, t, 2)); }, 1, 4, -inf, inf},
+      {"randn_like", kFloats, DRAWS(randn_like(plain(n, t, 0))), 0, 1, -inf, inf},
+      {"randn.in_place", kFloats, DRAWS(plain(n, t, 0).normal_(1, 2)), 1, 4, -inf, inf},
+      {"randint", kNumbers, DRAWS(randint(2, 9, n, t)), 5, 4, 2, 8},
+      {"randint.two", kAll, DRAWS(randint(2, n, t)), 0.5, 0.25, 0, 1},
+      {"randint_like", kNumbers, DRAWS(randint_like(plain(n, t, 0), 2, 9)), 5, 4, 2, 8},
+      {"randint_like.two", kAll, DRAWS(randint_like(plain(n, t, 0), 2)), 0.5, 0.25, 0, 1},
+      {"randint.in_place", kNumbers, DRAWS(plain(n, t, 0).random_(2, 9)), 5, 4, 2, 8},
+      {"normal", kFloats, DRAWS(normal(1, 2, n, std::nullopt, TensorOptions(t))), 1, 4, -inf, inf},
+      {"normal.means", kFloats, DRAWS(normal(plain(n, t, 1), 2)), 1, 4, -inf, inf},
+      {"normal.deviations", kFloats, DRAWS(normal(1, plain(n, t, 2))), 1, 4, -inf, inf},
+      {"normal.tensors", kFloats, DRAWS(normal(plain(n, t, 1), plain({1}, t, 2))), 1, 4, -inf, inf},
       {"normal.out", kFloats,
        [](Sizes n, S t) {
          Tensor o = empty({0}, t);
@@ -92,31 +82,21 @@ std::vector<Random> draws() {
          return bernoulli_out(o, plain(n, kFloat, 0), 0.25);
        },
        0.25, 0.1875, 0, 1},
-      {"bernoulli", kFloats, [](Sizes n, S t) { return bernoulli(plain(n, t, 0.25)); }, 0.25,
-       0.1875, 0, 1},
-      {"bernoulli.number", kAll, [](Sizes n, S t) { return bernoulli(plain(n, t, 0), 0.25); }, 0.25,
-       0.1875, 0, 1},
-      {"bernoulli.in_place", kAll, [](Sizes n, S t) { return plain(n, t, 0).bernoulli_(0.25); },
-       0.25, 0.1875, 0, 1},
-      {"rand.exponential", kFloats, [](Sizes n, S t) { return plain(n, t, 0).exponential_(2); },
-       0.5, 0.25, 0, inf},
-      {"rand.log_normal", kFloats,
-       [](Sizes n, S t) { return plain(n, t, 0).log_normal_(0.5, 0.25); }, std::exp(0.53125),
+      {"bernoulli", kFloats, DRAWS(bernoulli(plain(n, t, 0.25))), 0.25, 0.1875, 0, 1},
+      {"bernoulli.number", kAll, DRAWS(bernoulli(plain(n, t, 0), 0.25)), 0.25, 0.1875, 0, 1},
+      {"bernoulli.in_place", kAll, DRAWS(plain(n, t, 0).bernoulli_(0.25)), 0.25, 0.1875, 0, 1},
+      {"rand.exponential", kFloats, DRAWS(plain(n, t, 0).exponential_(2)), 0.5, 0.25, 0, inf},
+      {"rand.log_normal", kFloats, DRAWS(plain(n, t, 0).log_normal_(0.5, 0.25)), std::exp(0.53125),
        std::exp(1.0625) * (std::exp(0.0625) - 1), 0, inf},
-      {"rand.geometric", kNumbers, [](Sizes n, S t) { return plain(n, t, 0).geometric_(0.5); }, 2,
-       2, 1, 60},
+      {"rand.geometric", kNumbers, DRAWS(plain(n, t, 0).geometric_(0.5)), 2, 2, 1, 60},
       // Which has no moments: of the angle.
-      {"rand.cauchy", kFloats,
-       [](Sizes n, S t) { return plain(n, t, 0).cauchy_(3, 2).sub(3).div(2).atan(); }, 0,
+      {"rand.cauchy", kFloats, DRAWS(plain(n, t, 0).cauchy_(3, 2).sub(3).div(2).atan()), 0,
        M_PI * M_PI / 12, -M_PI / 2 - 1e-6, M_PI / 2 + 1e-6},
-      {"poisson", kFloats, [](Sizes n, S t) { return poisson(plain(n, t, 3)); }, 3, 3, 0, 40},
-      {"poisson.large", kFloats, [](Sizes n, S t) { return poisson(plain(n, t, 300)); }, 300, 300,
-       0, 600},
-      {"binomial", kFloats,
-       [](Sizes n, S t) { return binomial(plain(n, t, 8), plain(n, t, 0.25)); }, 2, 1.5, 0, 8},
-      {"binomial.large", kFloats,
-       [](Sizes n, S t) { return binomial(plain(n, t, 400), plain({1}, t, 0.75)); }, 300, 75, 0,
-       400},
+      {"poisson", kFloats, DRAWS(poisson(plain(n, t, 3))), 3, 3, 0, 40},
+      {"poisson.large", kFloats, DRAWS(poisson(plain(n, t, 300))), 300, 300, 0, 600},
+      {"binomial", kFloats, DRAWS(binomial(plain(n, t, 8), plain(n, t, 0.25))), 2, 1.5, 0, 8},
+      {"binomial.large", kFloats, DRAWS(binomial(plain(n, t, 400), plain({1}, t, 0.75))), 300, 75,
+       0, 400},
       // The first of two shares, which is uniform.
       {"_sample_dirichlet", kFloats,
        [](Sizes n, S t) {
@@ -126,10 +106,8 @@ std::vector<Random> draws() {
        },
        0.5, 1.0 / 12, 0, 1},
       {"multinomial", kFloats,
-       [](Sizes n, S t) {
-         return multinomial(tensor({1.0, 2.0, 1.0}).to(t), count(n), true).reshape(n);
-       },
-       1, 0.5, 0, 2, positions},
+       DRAWS(multinomial(tensor({1.0, 2.0, 1.0}).to(t), count(n), true).reshape(n)), 1, 0.5, 0, 2,
+       positions},
       {"multinomial.out", kFloats,
        [](Sizes n, S t) {
          Tensor o = empty({0}, kLong);
@@ -137,16 +115,14 @@ std::vector<Random> draws() {
          return o.narrow(0, 0, count(n)).reshape(n);
        },
        1, 0.5, 0, 2, positions},
-      {"dropout", kFloats, [](Sizes n, S t) { return dropout(plain(n, t, 3), 0.25, true); }, 3, 3,
-       0, 4},
+      {"dropout", kFloats, DRAWS(dropout(plain(n, t, 3), 0.25, true)), 3, 3, 0, 4},
       {"dropout.in_place", kFloats,
        [](Sizes n, S t) {
          Tensor x = plain(n, t, 3);
          return dropout_(x, 0.25, true);
        },
        3, 3, 0, 4},
-      {"feature_dropout", kFloats,
-       [](Sizes n, S t) { return feature_dropout(plain(n, t, 3), 0.25, true); }, 3, 3, 0, 4},
+      {"feature_dropout", kFloats, DRAWS(feature_dropout(plain(n, t, 3), 0.25, true)), 3, 3, 0, 4},
       {"feature_dropout.in_place", kFloats,
        [](Sizes n, S t) {
          Tensor x = plain(n, t, 3);
@@ -154,8 +130,7 @@ std::vector<Random> draws() {
        },
        3, 3, 0, 4},
       // 3 or selu's value at -infinity, scaled and shifted.
-      {"alpha_dropout", kFloats,
-       [](Sizes n, S t) { return alpha_dropout(plain(n, t, 3), 0.25, true); }, kAlphaMean,
+      {"alpha_dropout", kFloats, DRAWS(alpha_dropout(plain(n, t, 3), 0.25, true)), kAlphaMean,
        kAlphaVariance, -2, 4},
       {"alpha_dropout.in_place", kFloats,
        [](Sizes n, S t) {
@@ -163,9 +138,8 @@ std::vector<Random> draws() {
          return alpha_dropout_(x, 0.25, true);
        },
        kAlphaMean, kAlphaVariance, -2, 4},
-      {"feature_alpha_dropout", kFloats,
-       [](Sizes n, S t) { return feature_alpha_dropout(plain(n, t, 3), 0.25, true); }, kAlphaMean,
-       kAlphaVariance, -2, 4},
+      {"feature_alpha_dropout", kFloats, DRAWS(feature_alpha_dropout(plain(n, t, 3), 0.25, true)),
+       kAlphaMean, kAlphaVariance, -2, 4},
       {"feature_alpha_dropout.in_place", kFloats,
        [](Sizes n, S t) {
          Tensor x = plain(n, t, 3);
@@ -342,20 +316,14 @@ void add_dropouts(Table& t) {
        return x[0];
      }).big({real({300, 131})}, 1);
   };
-  row("dropout.eval", [](V x) { return dropout(x[0], 0.5, false).clone(); });
-  row("dropout.none", [](V x) { return dropout(x[0], 0, true).clone(); });
-  row("feature_dropout.eval", [](V x) { return feature_dropout(x[0], 0.5, false).clone(); });
-  row("alpha_dropout.eval", [](V x) { return alpha_dropout(x[0], 0.5, false).clone(); });
-  row("feature_alpha_dropout.none",
-      [](V x) { return feature_alpha_dropout(x[0], 0, true).clone(); });
+  row("dropout.eval", EXPRESSION(dropout(x[0], 0.5, false).clone()));
+  row("dropout.none", EXPRESSION(dropout(x[0], 0, true).clone()));
+  row("feature_dropout.eval", EXPRESSION(feature_dropout(x[0], 0.5, false).clone()));
+  row("alpha_dropout.eval", EXPRESSION(alpha_dropout(x[0], 0.5, false).clone()));
+  row("feature_alpha_dropout.none", EXPRESSION(feature_alpha_dropout(x[0], 0, true).clone()));
 }
 
-std::vector<Row> rows() {
-  Table t;
-  add_dropouts(t);
-  return t.rows();
-}
-RAMET_OP_TABLE(rows());
+RAMET_OP_TABLE(add_dropouts);
 
 }  // namespace
 }  // namespace op_table

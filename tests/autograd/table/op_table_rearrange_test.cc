@@ -102,7 +102,7 @@ void add_diagonals(Table& t) {
          filled(wrap))
         .big({real({300, 131})})
         .in_one("a diagonal moves with the slice")
-        .changes([wrap](V x) { return x[0].fill_diagonal_(3, wrap); });
+        .changes(EXPRESSION(x[0].fill_diagonal_(3, wrap)));
   t.row("trace", kNumbers, shapes({{3, 4}, {4, 3}, {0, 3}}, -9, 9), CALL_OUT(trace, x[0]),
         [](P x) {
           double sum = 0;
@@ -300,16 +300,7 @@ void add_lines(Table& t) {
       .big({real({140, 131}), real({140, 1})}, 3);
 }
 
-std::vector<Row> rows() {
-  Table t;
-  add_triangles(t);
-  add_diagonals(t);
-  add_repeats(t);
-  add_turns(t);
-  add_lines(t);
-  return t.rows();
-}
-RAMET_OP_TABLE(rows());
+RAMET_OP_TABLE(add_triangles, add_diagonals, add_repeats, add_turns, add_lines);
 
 }  // namespace
 }  // namespace op_table

@@ -140,9 +140,7 @@ void add_sums(Table& t) {
   variances.all("var.all", CALL(var, x[0], false), biased)
       .writes(OUT(var, x[0], std::nullopt, Scalar(0)))
       .samples.push_back({real({0})});
-  two(variances
-          .last(
-              "std", [](V x) { return ramet::std(x[0], -1, true, true); }, deviation)
+  two(variances.last("std", EXPRESSION(ramet::std(x[0], -1, true, true)), deviation)
           .writes(OUT(std, x[0], -1, true, true)));
   two(variances.last("var_mean.var", FIRST(var_mean, x[0], -1, 1, true), unbiased));
   variances.last("var_mean.mean", SECOND(var_mean, x[0], -1, 1, true), finite_mean);
@@ -236,14 +234,7 @@ void add_lines(Table& t) {
       .narrow("a line belongs to one block, however long it is");
 }
 
-std::vector<Row> rows() {
-  Table t;
-  add_sums(t);
-  add_extrema(t);
-  add_lines(t);
-  return t.rows();
-}
-RAMET_OP_TABLE(rows());
+RAMET_OP_TABLE(add_sums, add_extrema, add_lines);
 
 }  // namespace
 }  // namespace op_table

@@ -131,13 +131,7 @@ void add_blocks(Table& t) {
       .big({real({370, 18, 4})}, 1);
 }
 
-std::vector<Row> rows() {
-  Table t;
-  add_shuffles(t);
-  add_blocks(t);
-  return t.rows();
-}
-RAMET_OP_TABLE(rows());
+RAMET_OP_TABLE(add_shuffles, add_blocks);
 
 }  // namespace
 }  // namespace op_table

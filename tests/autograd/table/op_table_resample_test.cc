@@ -273,14 +273,7 @@ void add_bags(Table& t) {
       .writes(OUT(embedding_renorm, x[0], rows(x[0]), 1.5, 2));
 }
 
-std::vector<Row> rows() {
-  Table t;
-  add_bags(t);
-  add_nearest(t);
-  add_smooth(t);
-  return t.rows();
-}
-RAMET_OP_TABLE(rows());
+RAMET_OP_TABLE(add_bags, add_nearest, add_smooth);
 
 }  // namespace
 }  // namespace op_table

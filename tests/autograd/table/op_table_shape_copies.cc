@@ -31,17 +31,14 @@ void add_copies(Table& t) {
        })
       .big({real({140, 131}), real({100, 120})})
       .in_one("a place in memory moves with the slice");
-  t.row(
-       "sum_to_size", kAll, shapes({{2, 3, 4}, {0, 3, 4}, {1, 3, 1}}, -9, 9),
-       [](V x) {
-         return x[0].sum_to_size({3, 1});
-       },
-       [](P x) {
-         Plain out = made({3, 1}, [](const Index&) { return 0; });
-         made(x[0].sizes,
-              [&](const Index& i) { return out.v[static_cast<size_t>(i[1])] += x[0].at(i); });
-         return out;
-       })
+  t.row("sum_to_size", kAll, shapes({{2, 3, 4}, {0, 3, 4}, {1, 3, 1}}, -9, 9),
+        EXPRESSION(x[0].sum_to_size({3, 1})),
+        [](P x) {
+          Plain out = made({3, 1}, [](const Index&) { return 0; });
+          made(x[0].sizes,
+               [&](const Index& i) { return out.v[static_cast<size_t>(i[1])] += x[0].at(i); });
+          return out;
+        })
       .gives(widened)
       .within(4)
       .big({real({70, 3, 131})})
@@ -124,20 +121,19 @@ void add_borders(Table& t) {
   const auto add = [&t](const Pad& p, int64_t (*from)(int64_t i, int64_t n)) {
     Index sides;  // 1, 2, 0, 1, 1, 0
     for (size_t d = 0; d < p.dims; ++d) sides.push_back(d != 1), sides.push_back((2 * d + 2) % 3);
-    t.row(
-         p.name, kNumbers, shapes(p.sizes, -9, 9), [=](V x) { return p.pad(x[0], sides); },
-         [=](P x) {
-           Index sizes = x[0].sizes;
-           for (size_t d = 0; d < p.dims; ++d)
-             sizes[sizes.size() - 1 - d] += sides[2 * d] + sides[2 * d + 1];
-           return made(sizes, [&](Index i) {
-             for (size_t d = 0; d < p.dims; ++d) {
-               const size_t at = i.size() - 1 - d;
-               i[at] = from(i[at] - sides[2 * d], x[0].sizes[at]);
-             }
-             return x[0].at(i);
-           });
-         })
+    t.row(p.name, kNumbers, shapes(p.sizes, -9, 9), EXPRESSION(p.pad(x[0], sides)),
+          [=](P x) {
+            Index sizes = x[0].sizes;
+            for (size_t d = 0; d < p.dims; ++d)
+              sizes[sizes.size() - 1 - d] += sides[2 * d] + sides[2 * d + 1];
+            return made(sizes, [&](Index i) {
+              for (size_t d = 0; d < p.dims; ++d) {
+                const size_t at = i.size() - 1 - d;
+                i[at] = from(i[at] - sides[2 * d], x[0].sizes[at]);
+              }
+              return x[0].at(i);
+            });
+          })
         .big({real(p.large, -9, 9)}, 1)
         .also(kTruth)
         .writes([=](Tensor& o, V x) { return p.out(o, x, sides); });
@@ -184,13 +180,7 @@ void add_borders(Table& t) {
   sequences("pad_sequence.left", true, "left");
 }
 
-std::vector<Row> rows() {
-  Table t;
-  add_copies(t);
-  add_borders(t);
-  return t.rows();
-}
-RAMET_OP_TABLE(rows());
+RAMET_OP_TABLE(add_copies, add_borders);
 
 }  // namespace
 }  // namespace op_table

@@ -23,18 +23,10 @@ void add_views(Table& t) {
       });
   row("transpose", {{3, 4}, {0, 4}, {}}, CALL(transpose, x[0], 0, -1), transposed);
   row("swapaxes", {{3, 4}, {0, 4}, {}}, CALL(swapaxes, x[0], 0, -1), transposed);
-  row(
-      "swapdims", {{3, 4}, {0, 4}, {}}, [](V x) { return x[0].swapdims(-1, 0); }, transposed);
-  row(
-      "t", {{3, 4}, {0, 4}, {}}, [](V x) { return ramet::t(x[0]); }, transposed);
+  row("swapdims", {{3, 4}, {0, 4}, {}}, EXPRESSION(x[0].swapdims(-1, 0)), transposed);
+  row("t", {{3, 4}, {0, 4}, {}}, EXPRESSION(ramet::t(x[0])), transposed);
   row("permute", {{2, 3, 4}, {2, 0, 4}}, CALL(permute, x[0], {2, 0, 1}),
-      moved(
-          [](const Plain& x) {
-            return Index{x.size(2), x.size(0), x.size(1)};
-          },
-          [](const Index& i, const Plain&) {
-            return Index{i[1], i[2], i[0]};
-          }));
+      moved(SIZES(x.size(2), x.size(0), x.size(1)), FROM(i[1], i[2], i[0])));
   row("movedim", {{2, 3, 4}, {2, 0, 4}, {}}, CALL(movedim, x[0], 0, -1),
       moved(
           [](const Plain& x) {
@@ -52,20 +44,12 @@ void add_views(Table& t) {
             return i.empty() ? i : Index{i[2], i[0], i[1]};
           }));
   // A view's strides are limited: `view` itself is asked of contiguous inputs only.
-  row("view", some, CALL(view, x[0].contiguous(), {-1, 3}), as([](const Plain& x) {
-        return Index{count(x.sizes) / 3, 3};
-      }));
-  row("reshape", some, CALL(reshape, x[0], {-1, 3}), as([](const Plain& x) {
-        return Index{count(x.sizes) / 3, 3};
-      }));
-  row("flatten", {{3, 4}, {2, 3, 4}, {0, 2}, {}}, CALL(flatten, x[0]),
-      as([](const Plain& x) { return Index{count(x.sizes)}; }));
+  row("view", some, CALL(view, x[0].contiguous(), {-1, 3}), as(SIZES(count(x.sizes) / 3, 3)));
+  row("reshape", some, CALL(reshape, x[0], {-1, 3}), as(SIZES(count(x.sizes) / 3, 3)));
+  row("flatten", {{3, 4}, {2, 3, 4}, {0, 2}, {}}, CALL(flatten, x[0]), as(SIZES(count(x.sizes))));
   row("flatten.some", {{2, 3, 4, 2}, {2, 0, 4, 1}}, CALL(flatten, x[0], 1, 2),
-      as([](const Plain& x) {
-        return Index{x.size(0), x.size(1) * x.size(2), x.size(3)};
-      }));
-  row("ravel", {{3, 4}, {2, 3, 4}, {0, 2}, {}}, CALL(ravel, x[0]),
-      as([](const Plain& x) { return Index{count(x.sizes)}; }));
+      as(SIZES(x.size(0), x.size(1) * x.size(2), x.size(3))));
+  row("ravel", {{3, 4}, {2, 3, 4}, {0, 2}, {}}, CALL(ravel, x[0]), as(SIZES(count(x.sizes))));
   const auto last_two_swapped = moved(
       [](const Plain& x) {
         Index sizes = x.sizes;
@@ -78,13 +62,10 @@ void add_views(Table& t) {
         return from;
       });
   const std::vector<Index> matrices = {{2, 3, 4}, {3, 4}, {0, 4}, {}};
-  row(
-      "mT", matrices, [](V x) { return x[0].mT(); }, last_two_swapped);
-  row(
-      "mH", matrices, [](V x) { return x[0].mH(); }, last_two_swapped);
+  row("mT", matrices, EXPRESSION(x[0].mT()), last_two_swapped);
+  row("mH", matrices, EXPRESSION(x[0].mH()), last_two_swapped);
   row("adjoint", matrices, CALL(adjoint, x[0]), last_two_swapped);
-  row(
-      "numpy_T", {{2, 3, 4}, {0, 4}, {}}, [](V x) { return x[0].numpy_T(); },
+  row("numpy_T", {{2, 3, 4}, {0, 4}, {}}, EXPRESSION(x[0].numpy_T()),
       moved([](const Plain& x) { return Index(x.sizes.rbegin(), x.sizes.rend()); },
             [](const Index& i, const Plain&) { return Index(i.rbegin(), i.rend()); }));
   // Strides are those of the storage: asked of contiguous inputs only, as `view` is.
@@ -100,11 +81,7 @@ void add_views(Table& t) {
                     [&](const Index& i) { return x[0].v[static_cast<size_t>(1 + i[0] + i[1])]; });
       });
   row("as_strided.repeated", {{}, {2, 2}}, CALL(as_strided, x[0].contiguous(), {2, 3}, {0, 0}),
-      moved(
-          [](const Plain&) {
-            return Index{2, 3};
-          },
-          [](const Index&, const Plain& x) { return Index(size_t(x.rank()), 0); }))
+      moved(SIZES(2, 3), [](const Index&, const Plain& x) { return Index(size_t(x.rank()), 0); }))
       .not_empty("refused: there is no element");
   row("unflatten", some, CALL(unflatten, x[0], 1, {2, -1}), as([](const Plain& x) {
         Index sizes = x.sizes;
@@ -118,151 +95,55 @@ void add_views(Table& t) {
           if (s != 1) sizes.push_back(s);
         return sizes;
       }));
-  row("squeeze.dim", {{3, 1, 4}, {0, 1, 1}}, CALL(squeeze, x[0], 1), as([](const Plain& x) {
-        return Index{x.size(0), x.size(2)};
-      }));
-  row("unsqueeze", {{3, 4}, {0, 2}}, CALL(unsqueeze, x[0], 1), as([](const Plain& x) {
-        return Index{x.size(0), 1, x.size(1)};
-      }));
+  row("squeeze.dim", {{3, 1, 4}, {0, 1, 1}}, CALL(squeeze, x[0], 1),
+      as(SIZES(x.size(0), x.size(2))));
+  row("unsqueeze", {{3, 4}, {0, 2}}, CALL(unsqueeze, x[0], 1), as(SIZES(x.size(0), 1, x.size(1))));
   row("unsqueeze.last", {{}, {3}, {0}}, CALL(unsqueeze, x[0], -1), as([](const Plain& x) {
         return x.rank() ? Index{x.size(0), 1} : Index{1};
       }));
   row("expand", {{3, 1}, {1, 1}, {0, 1}}, CALL(expand, x[0], {2, -1, 4}),
-      moved(
-          [](const Plain& x) {
-            return Index{2, x.size(0), 4};
-          },
-          [](const Index& i, const Plain&) {
-            return Index{i[1], 0};
-          }));
+      moved(SIZES(2, x.size(0), 4), FROM(i[1], 0)));
   row("expand.scalar", {{}, {1}}, CALL(expand, x[0], {2, 3}),
-      moved(
-          [](const Plain&) {
-            return Index{2, 3};
-          },
-          [](const Index&, const Plain& x) { return Index(size_t(x.rank()), 0); }))
+      moved(SIZES(2, 3), [](const Index&, const Plain& x) { return Index(size_t(x.rank()), 0); }))
       .not_empty("refused: an extent of 0 does not expand");
   row("broadcast_to", {{3, 1}, {0, 1}}, CALL(broadcast_to, x[0], {2, -1, 4}),
-      moved(
-          [](const Plain& x) {
-            return Index{2, x.size(0), 4};
-          },
-          [](const Index& i, const Plain&) {
-            return Index{i[1], 0};
-          }))
+      moved(SIZES(2, x.size(0), 4), FROM(i[1], 0)))
       .not_scalar("refused: -1 is a dimension that is there");
-  row(
-      "broadcast_tensors", {{3, 1}, {1}, {}, {0, 1}},
-      [](V x) {
-        return broadcast_tensors({x[0], zeros({2, 1, 4})})[0];
-      },
-      [](P x) {
+  row("broadcast_tensors", {{3, 1}, {1}, {}, {0, 1}},
+      EXPRESSION(broadcast_tensors({x[0], zeros({2, 1, 4})})[0]), [](P x) {
         return made(common(x[0].sizes, {2, 1, 4}),
                     [&](const Index& i) { return x[0].broadcast(i); });
       });
-  t.row(
-       "expand.copy", kAll,
-       {{real({2, 3}, -9, 9), real({3}, -9, 9)}, {real({0, 3}), real({1})}, {real({}), real({})}},
-       [](V x) { return expand(x[1], x[0].sizes()).clone(); },
-       [](P x) { return made(x[0].sizes, [&](const Index& i) { return x[1].broadcast(i); }); })
+  t.row("expand.copy", kAll,
+        {{real({2, 3}, -9, 9), real({3}, -9, 9)}, {real({0, 3}), real({1})}, {real({}), real({})}},
+        EXPRESSION(expand(x[1], x[0].sizes()).clone()),
+        [](P x) { return made(x[0].sizes, [&](const Index& i) { return x[1].broadcast(i); }); })
       .big({real({300, 131}, -9, 9), real({131}, -9, 9)}, 1)
-      .changes([](V x) { return x[0].copy_(x[1]); });
+      .changes(EXPRESSION(x[0].copy_(x[1])));
   row("narrow", {{3, 4}, {0, 4}}, CALL(narrow, x[0], 1, 1, 2),
-      moved(
-          [](const Plain& x) {
-            return Index{x.size(0), 2};
-          },
-          [](const Index& i, const Plain&) {
-            return Index{i[0], i[1] + 1};
-          }));
+      moved(SIZES(x.size(0), 2), FROM(i[0], i[1] + 1)));
   row("select", {{3, 4}, {3, 0}}, CALL(select, x[0], 0, -1),
-      moved([](const Plain& x) { return Index{x.size(1)}; },
-            [](const Index& i, const Plain& x) {
-              return Index{x.size(0) - 1, i[0]};
-            }));
-  row("select.vector", {{3}}, CALL(select, x[0], 0, 1),
-      moved([](const Plain&) { return Index{}; },
-            [](const Index&, const Plain&) { return Index{1}; }))
+      moved(SIZES(x.size(1)), FROM(x.size(0) - 1, i[0])));
+  row("select.vector", {{3}}, CALL(select, x[0], 0, 1), moved(SIZES(), FROM(1)))
       .not_empty("refused: nothing to choose from");
   row("slice", {{3, 6}, {0, 5}}, CALL(slice, x[0], 1, 1, -1, 2),
-      moved(
-          [](const Plain& x) {
-            return Index{x.size(0), (x.size(1) - 1) / 2};
-          },
-          [](const Index& i, const Plain&) {
-            return Index{i[0], 1 + 2 * i[1]};
-          }));
-  row(
-      "unfold", {{7, 3}, {4, 0}}, [](V x) { return x[0].unfold(0, 3, 2); },
-      moved(
-          [](const Plain& x) {
-            return Index{(x.size(0) - 3) / 2 + 1, x.size(1), 3};
-          },
-          [](const Index& i, const Plain&) {
-            return Index{2 * i[0] + i[2], i[1]};
-          }));
+      moved(SIZES(x.size(0), (x.size(1) - 1) / 2), FROM(i[0], 1 + 2 * i[1])));
+  row("unfold", {{7, 3}, {4, 0}}, EXPRESSION(x[0].unfold(0, 3, 2)),
+      moved(SIZES((x.size(0) - 3) / 2 + 1, x.size(1), 3), FROM(2 * i[0] + i[2], i[1])));
   row("diagonal", {{3, 4}, {4, 3}, {0, 3}}, CALL(diagonal, x[0], 1),
-      moved([](const Plain& x) { return Index{std::min(x.size(0), x.size(1) - 1)}; },
-            [](const Index& i, const Plain&) {
-              return Index{i[0], i[0] + 1};
-            }));
-  row(
-      "unbind", {{3, 4}, {3, 0}}, [](V x) { return unbind(x[0], 0)[1]; },
-      moved([](const Plain& x) { return Index{x.size(1)}; },
-            [](const Index& i, const Plain&) {
-              return Index{1, i[0]};
-            }));
-  row(
-      "split", {{5, 2}, {4, 0}}, [](V x) { return split(x[0], 2)[1]; },
-      moved(
-          [](const Plain& x) {
-            return Index{2, x.size(1)};
-          },
-          [](const Index& i, const Plain&) {
-            return Index{i[0] + 2, i[1]};
-          }));
-  row(
-      "split.last", {{5, 2}, {7, 1}, {5, 0}}, [](V x) { return split(x[0], 2).back(); },
-      moved(
-          [](const Plain& x) {
-            return Index{1, x.size(1)};
-          },
-          [](const Index& i, const Plain& x) {
-            return Index{x.size(0) - 1, i[1]};
-          }));
-  row(
-      "split.sizes", {{2, 5}, {0, 5}},
-      [](V x) {
-        return split(x[0], {1, 4}, 1)[1];
-      },
-      moved(
-          [](const Plain& x) {
-            return Index{x.size(0), 4};
-          },
-          [](const Index& i, const Plain&) {
-            return Index{i[0], i[1] + 1};
-          }));
-  row(
-      "split_with_sizes", {{2, 5}, {0, 5}},
-      [](V x) {
-        return split_with_sizes(x[0], {3, 0, 2}, 1)[2];
-      },
-      moved(
-          [](const Plain& x) {
-            return Index{x.size(0), 2};
-          },
-          [](const Index& i, const Plain&) {
-            return Index{i[0], i[1] + 3};
-          }));
-  row(
-      "chunk", {{5, 2}, {6, 0}}, [](V x) { return chunk(x[0], 2)[1]; },
-      moved(
-          [](const Plain& x) {
-            return Index{x.size(0) / 2, x.size(1)};
-          },
-          [](const Index& i, const Plain& x) {
-            return Index{i[0] + (x.size(0) + 1) / 2, i[1]};
-          }));
+      moved(SIZES(std::min(x.size(0), x.size(1) - 1)), FROM(i[0], i[0] + 1)));
+  row("unbind", {{3, 4}, {3, 0}}, EXPRESSION(unbind(x[0], 0)[1]),
+      moved(SIZES(x.size(1)), FROM(1, i[0])));
+  row("split", {{5, 2}, {4, 0}}, EXPRESSION(split(x[0], 2)[1]),
+      moved(SIZES(2, x.size(1)), FROM(i[0] + 2, i[1])));
+  row("split.last", {{5, 2}, {7, 1}, {5, 0}}, EXPRESSION(split(x[0], 2).back()),
+      moved(SIZES(1, x.size(1)), FROM(x.size(0) - 1, i[1])));
+  row("split.sizes", {{2, 5}, {0, 5}}, EXPRESSION(split(x[0], {1, 4}, 1)[1]),
+      moved(SIZES(x.size(0), 4), FROM(i[0], i[1] + 1)));
+  row("split_with_sizes", {{2, 5}, {0, 5}}, EXPRESSION(split_with_sizes(x[0], {3, 0, 2}, 1)[2]),
+      moved(SIZES(x.size(0), 2), FROM(i[0], i[1] + 3)));
+  row("chunk", {{5, 2}, {6, 0}}, EXPRESSION(chunk(x[0], 2)[1]),
+      moved(SIZES(x.size(0) / 2, x.size(1)), FROM(i[0] + (x.size(0) + 1) / 2, i[1])));
 }
 
 // In-place forms that change what a tensor views, not what it holds.
@@ -330,12 +211,7 @@ TEST(ShapeRows, DetachCutsTheHistory) {
   EXPECT_FALSE(detach_(z).requires_grad());
 }
 
-std::vector<Row> rows() {
-  Table t;
-  add_views(t);
-  return t.rows();
-}
-RAMET_OP_TABLE(rows());
+RAMET_OP_TABLE(add_views);
 
 }  // namespace
 }  // namespace op_table

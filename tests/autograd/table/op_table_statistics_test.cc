@@ -58,9 +58,8 @@ void add_reductions(Table& t) {
   t.row("aminmax.min", kAll, not_of_nothing, FIRST_OUT(x[0].scalar_type(), aminmax, x[0], -1, true),
         lines(-1, Line::kKeep, lowest))
       .big(large, 1);
-  t.row(
-       "aminmax.max", kAll, not_of_nothing, [](V x) { return std::get<1>(x[0].aminmax(-1)); },
-       lines(-1, Line::kDrop, highest))
+  t.row("aminmax.max", kAll, not_of_nothing, EXPRESSION(std::get<1>(x[0].aminmax(-1))),
+        lines(-1, Line::kDrop, highest))
       .big(large, 1)
       .writes([](Tensor& o, V x) {
         Tensor min = empty({0}, o.options());
@@ -283,17 +282,15 @@ void add_slopes(Table& t) {
   const Sample large = {real({140, 131}, -9, 9)};
   const char* const coarse = "what is far away from 0 is subtracted";
   const auto taken = static_cast<uint16_t>(kNumbers & ~set_of(kByte));
-  t.row(
-       "gradient", taken, some, [](V x) { return gradient(x[0], Scalar(2), IntArrayRef{-1})[0]; },
-       slopes([](double k) { return 2 * k; }, 1))
+  t.row("gradient", taken, some, EXPRESSION(gradient(x[0], Scalar(2), IntArrayRef{-1})[0]),
+        slopes([](double k) { return 2 * k; }, 1))
       .gives(floating)
       .within(8)
       .tame(coarse)
       .big(large, 1);
-  t.row(
-       "gradient.second", taken, some,
-       [](V x) { return gradient(x[0], ArrayRef<Scalar>(Scalar(0.5)), IntArrayRef{-1}, 2)[0]; },
-       slopes([](double k) { return k / 2; }, 2))
+  t.row("gradient.second", taken, some,
+        EXPRESSION(gradient(x[0], ArrayRef<Scalar>(Scalar(0.5)), IntArrayRef{-1}, 2)[0]),
+        slopes([](double k) { return k / 2; }, 2))
       .gives(floating)
       .within(16)  // of sixteen bits three terms nearly cancel
 
@@ -356,16 +353,7 @@ TEST(Statistics, Edges) {
   EXPECT_THROW(trapezoid(tensor(1.)), Error);
 }
 
-std::vector<Row> rows() {
-  Table t;
-  add_reductions(t);
-  add_quantiles(t);
-  add_covariances(t);
-  add_integrals(t);
-  add_slopes(t);
-  return t.rows();
-}
-RAMET_OP_TABLE(rows());
+RAMET_OP_TABLE(add_reductions, add_quantiles, add_covariances, add_integrals, add_slopes);
 
 }  // namespace
 }  // namespace op_table

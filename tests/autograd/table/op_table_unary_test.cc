@@ -193,16 +193,7 @@ void add_backwards(Table& t) {
       .dtypes = kNumbers;
 }
 
-std::vector<Row> rows() {
-  Table t;
-  add_unary(t);
-  add_unary_with_numbers(t);
-  add_activations(t);
-  add_composed(t);
-  add_backwards(t);
-  return t.rows();
-}
-RAMET_OP_TABLE(rows());
+RAMET_OP_TABLE(add_unary, add_unary_with_numbers, add_activations, add_composed, add_backwards);
 
 }  // namespace
 }  // namespace op_table

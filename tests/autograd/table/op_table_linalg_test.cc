@@ -12,7 +12,7 @@ namespace op_table {
 namespace {
 
 using Matrix = std::vector<std::vector<double>>;
-size_t rows_of(const Matrix& a) { return a.size(); }
+size_t row_count(const Matrix& a) { return a.size(); }
 size_t columns_of(const Matrix& a) { return a.empty() ? 0 : a[0].size(); }
 Matrix zeros_of(size_t m, size_t n) { return Matrix(m, std::vector<double>(n)); }
 Matrix identity(size_t n) {
@@ -21,15 +21,15 @@ Matrix identity(size_t n) {
   return out;
 }
 Matrix turned(const Matrix& a) {
-  Matrix out = zeros_of(columns_of(a), rows_of(a));
-  for (size_t i = 0; i < rows_of(a); ++i)
+  Matrix out = zeros_of(columns_of(a), row_count(a));
+  for (size_t i = 0; i < row_count(a); ++i)
     for (size_t j = 0; j < columns_of(a); ++j) out[j][i] = a[i][j];
   return out;
 }
 Matrix times(const Matrix& a, const Matrix& b) {
-  Matrix out = zeros_of(rows_of(a), columns_of(b));
-  for (size_t i = 0; i < rows_of(a); ++i)
-    for (size_t k = 0; k < rows_of(b); ++k)
+  Matrix out = zeros_of(row_count(a), columns_of(b));
+  for (size_t i = 0; i < row_count(a); ++i)
+    for (size_t k = 0; k < row_count(b); ++k)
       for (size_t j = 0; j < columns_of(b); ++j) out[i][j] += a[i][k] * b[k][j];
   return out;
 }
@@ -50,7 +50,7 @@ Plain each(const Plain& x, bool scalar, const std::function<Matrix(const Matrix&
       out.v.insert(out.v.end(), line.begin(), line.end());
   }
   if (!scalar) {
-    if (rows_of(like) != 1 || m == 1) sizes.push_back(int64_t(rows_of(like)));
+    if (row_count(like) != 1 || m == 1) sizes.push_back(int64_t(row_count(like)));
     sizes.push_back(int64_t(columns_of(like)));
   }
   out.sizes = std::move(sizes);
@@ -59,7 +59,7 @@ Plain each(const Plain& x, bool scalar, const std::function<Matrix(const Matrix&
 
 // Gauss and Jordan: the inverse, and the determinant.
 Matrix inverted(Matrix a, double* det = nullptr) {
-  const size_t n = rows_of(a);
+  const size_t n = row_count(a);
   Matrix out = identity(n);
   double d = 1;
   for (size_t k = 0; k < n; ++k) {
@@ -85,7 +85,7 @@ double determinant(const Matrix& a) {
   return d;
 }
 Matrix cholesky_of(const Matrix& a) {
-  const size_t n = rows_of(a);
+  const size_t n = row_count(a);
   Matrix l = zeros_of(n, n);
   for (size_t i = 0; i < n; ++i) {
     for (size_t j = 0; j <= i; ++j) {
@@ -98,7 +98,7 @@ Matrix cholesky_of(const Matrix& a) {
 }
 // |R| and |Q| of Gram and Schmidt, of independent columns.
 Matrix absolute_q(const Matrix& a, Matrix* r = nullptr) {
-  const size_t m = rows_of(a), n = columns_of(a), k = std::min(m, n);
+  const size_t m = row_count(a), n = columns_of(a), k = std::min(m, n);
   Matrix q = zeros_of(m, k), upper = zeros_of(k, n);
   for (size_t j = 0; j < n; ++j) {
     std::vector<double> column(m);
@@ -120,7 +120,7 @@ Matrix absolute_q(const Matrix& a, Matrix* r = nullptr) {
 }
 // Jacobi's rotations: the eigenvalues of a symmetric matrix, smallest first.
 std::vector<double> eigenvalues(Matrix a) {
-  const size_t n = rows_of(a);
+  const size_t n = row_count(a);
   for (int sweep = 0; sweep < 30; ++sweep) {
     for (size_t p = 0; p < n; ++p) {
       for (size_t q = p + 1; q < n; ++q) {
@@ -152,12 +152,12 @@ Tensor definite(const Tensor& x) {
   return x.matmul(x.transpose(-2, -1)).add(one_like(x.matmul(x.transpose(-2, -1))));
 }
 Matrix heavy_of(Matrix a) {
-  for (size_t i = 0; i < rows_of(a); ++i) a[i][i] += 5;
+  for (size_t i = 0; i < row_count(a); ++i) a[i][i] += 5;
   return a;
 }
 Matrix positive_of(const Matrix& a) {
   Matrix out = times(a, turned(a));
-  for (size_t i = 0; i < rows_of(out); ++i) out[i][i] += 1;
+  for (size_t i = 0; i < row_count(out); ++i) out[i][i] += 1;
   return out;
 }
 
@@ -222,8 +222,8 @@ void add_equations(Table& t) {
   const auto inverse_of_heavy = [](Matrix a) { return inverted(heavy_of(a)); };
   const auto inverse_of_lower = [](Matrix a) {
     a = heavy_of(a);
-    for (size_t i = 0; i < rows_of(a); ++i)
-      for (size_t j = i + 1; j < rows_of(a); ++j) a[i][j] = 0;
+    for (size_t i = 0; i < row_count(a); ++i)
+      for (size_t j = i + 1; j < row_count(a); ++j) a[i][j] = 0;
     return inverted(a);
   };
   const auto inverse_of_positive = [](Matrix a) { return inverted(positive_of(a)); };
@@ -306,7 +306,7 @@ void add_decompositions(Table& t) {
         return matmul_out(o, u.mul(s.pow(3).unsqueeze(-2)), v.transpose(-2, -1));
       });
   const auto singular = [](const Matrix& a) {
-    const bool tall = rows_of(a) >= columns_of(a);
+    const bool tall = row_count(a) >= columns_of(a);
     std::vector<double> w = eigenvalues(tall ? times(turned(a), a) : times(a, turned(a)));
     std::reverse(w.begin(), w.end());
     for (double& x : w) x = std::sqrt(std::max(x, 0.));
@@ -371,8 +371,8 @@ void add_decompositions(Table& t) {
       .writes(OUT(linalg_eigvalsh, definite(x[0]), "U"));
   const auto pseudo = [](P x) {
     return each(x[0], false, [](const Matrix& a) {
-      return rows_of(a) >= columns_of(a) ? times(inverted(times(turned(a), a)), turned(a))
-                                         : times(turned(a), inverted(times(a, turned(a))));
+      return row_count(a) >= columns_of(a) ? times(inverted(times(turned(a), a)), turned(a))
+                                           : times(turned(a), inverted(times(a, turned(a))));
     });
   };
   common_of(t.row("linalg_pinv", kWide, some, CALL_OUT(linalg_pinv, x[0]), pseudo))

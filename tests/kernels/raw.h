@@ -154,6 +154,28 @@ class Buffer {
   std::vector<unsigned char> bytes_;
 };
 
+/// Strides with the dimensions in a random order, with gaps, and with some of 0 if `repeats`.
+/// Returns the number of elements from the first to the last.
+inline int64_t random_strides(Values& v, int rank, const int64_t* sizes, bool repeats,
+                              int64_t* strides) {
+  std::vector<int> order;
+  for (int d = 0; d < rank; ++d)
+    order.insert(order.begin() + static_cast<std::ptrdiff_t>(v.below(d + 1)), d);
+  int64_t step = v.below(3) == 0 ? 2 + v.below(2) : 1;
+  for (int d : order) {
+    const bool repeated = repeats && v.below(4) == 0;
+    strides[d] = repeated ? 0 : step;
+    if (!repeated) step *= sizes[d] + (v.below(5) == 0 ? 1 : 0);
+  }
+  return step;
+}
+/// Where element i lies, in row-major order of the indices.
+inline int64_t offset_of(int64_t i, int rank, const int64_t* sizes, const int64_t* strides) {
+  int64_t at = 0;
+  for (int d = rank - 1; d >= 0; i /= sizes[d--]) at += i % sizes[d] * strides[d];
+  return at;
+}
+
 inline const Stream kCpuStream{Device(kCPU, 0), 0};
 
 /// Calls f for every variant that is here.
@@ -191,6 +213,23 @@ inline void expect_same_bits(Buffer& out, const std::function<void(Buffer&)>& f)
     }
   }
   set_num_threads(threads);
+}
+/// The same for run(), which fills these buffers.
+inline void expect_same_bits(const std::vector<Buffer*>& outputs,
+                             const std::function<void()>& run) {
+  size_t bytes = 0;
+  for (const Buffer* o : outputs) bytes += static_cast<size_t>(o->size) * item_size(o->dtype);
+  Buffer all(static_cast<int64_t>(bytes), kByte);
+  expect_same_bits(all, [&](Buffer& to) {
+    run();
+    char* next = to.as<char>();
+    for (const Buffer* o : outputs) {
+      EXPECT_TRUE(o->guards_intact()) << "a write outside a result";
+      const size_t n = static_cast<size_t>(o->size) * item_size(o->dtype);
+      if (n > 0) std::memcpy(next, o->data(), n);
+      next += n;
+    }
+  });
 }
 
 }  // namespace ramet::kernels::raw

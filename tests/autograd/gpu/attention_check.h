@@ -62,9 +62,8 @@ inline std::vector<std::vector<double>> check(const Case& c) {
   const Tensor q = operand(c.q_rows, 1), k = operand(c.k_rows, 2), v = operand(c.k_rows, 3),
                grad = operand(c.q_rows, 4);
   const auto plain = [](const Tensor& t) { return numbers(t.transpose(1, 2)); };
-  AttentionTwin twin{
-      c.batch * c.heads, c.q_rows,    c.k_rows, c.columns, c.scale, c.causal, plain(q), plain(k),
-      plain(v),          plain(grad), {},       {},        {},      {},       {}};
+  AttentionTwin twin{c.batch * c.heads, c.q_rows, c.k_rows, c.columns, c.scale,
+                     c.causal,          plain(q), plain(k), plain(v),  plain(grad)};
   twin.run();
   const Tensor gq = q.to(kGpu), gk = k.to(kGpu), gv = v.to(kGpu), gg = grad.to(kGpu);
   const auto result = [&](int64_t rows) {

@@ -108,21 +108,7 @@ TEST(Copy, StridesAgreeWithALoop) {
     const int rank = static_cast<int>(v.below(5));
     int64_t sizes[kMaxTensorRank], strides[2][kMaxTensorRank], extent[2];
     for (int d = 0; d < rank; ++d) sizes[d] = v.below(3) == 0 ? 20 + v.below(60) : 1 + v.below(4);
-    int order[8];
-    for (int o = 0; o < 2; ++o) {
-      for (int d = 0; d < rank; ++d) order[d] = d;
-      for (int d = rank - 1; d > 0; --d) std::swap(order[d], order[v.below(d + 1)]);
-      int64_t step = v.below(4) == 0 ? 3 : 1;
-      for (int d = rank - 1; d >= 0; --d) {
-        if (o == 1 && v.below(5) == 0) {
-          strides[o][order[d]] = 0;
-          continue;
-        }
-        strides[o][order[d]] = step;
-        step *= sizes[order[d]] + (v.below(6) == 0 ? 1 : 0);
-      }
-      extent[o] = step;
-    }
+    for (int o = 0; o < 2; ++o) extent[o] = raw::random_strides(v, rank, sizes, o == 1, strides[o]);
     const ScalarType to = kAll[v.below(10)], from = v.below(3) ? to : kAll[v.below(10)];
     Buffer in(extent[1], from), out(extent[0], to);
     in.fill(v, 50), out.fill(v, 50);
@@ -130,12 +116,9 @@ TEST(Copy, StridesAgreeWithALoop) {
     int64_t count = 1;
     for (int d = 0; d < rank; ++d) count *= sizes[d];
     for (int64_t i = 0; i < count; ++i) {
-      int64_t rest = i, at[2] = {};
-      for (int d = rank - 1; d >= 0; --d) {
-        for (int o = 0; o < 2; ++o) at[o] += rest % sizes[d] * strides[o][d];
-        rest /= sizes[d];
-      }
-      want.set(at[0], is_integral(to, false) ? std::trunc(in[at[1]]) : in[at[1]]);
+      const double x = in[raw::offset_of(i, rank, sizes, strides[1])];
+      want.set(raw::offset_of(i, rank, sizes, strides[0]),
+               is_integral(to, false) ? std::trunc(x) : x);
     }
     CopyStridedArgs k{};
     k.in = in.data(), k.out = out.data(), k.in_type = from, k.out_type = to;

@@ -54,16 +54,14 @@ void twin(const Loop& l, Buffer& x, Buffer& y, const std::vector<Buffer>& index,
   const int64_t n =
       std::accumulate(l.sizes.begin(), l.sizes.end(), int64_t{1}, std::multiplies<>());
   for (int64_t i = 0; i < n; ++i) {
-    int64_t rest = i, px = 0, py = 0;
-    std::vector<int64_t> at(index.size());
-    for (size_t d = l.sizes.size(); d-- > 0; rest /= l.sizes[d]) {
-      const int64_t t = rest % l.sizes[d];
-      px += t * l.x_strides[d], py += t * l.y_strides[d];
-      for (size_t k = 0; k < index.size(); ++k) at[k] += t * l.index_strides[k][d];
-    }
+    const auto offset = [&](const std::vector<int64_t>& strides) {
+      return raw::offset_of(i, static_cast<int>(l.sizes.size()), l.sizes.data(), strides.data());
+    };
+    int64_t px = offset(l.x_strides);
+    const int64_t py = offset(l.y_strides);
     bool skip = false;
     for (size_t k = 0; k < index.size(); ++k) {
-      const auto v = static_cast<int64_t>(index[k][at[k]]);
+      const auto v = static_cast<int64_t>(index[k][offset(l.index_strides[k])]);
       if (k == 0 && v == skipped) skip = true;
       px += (v < 0 ? v + l.index_size[k] : v) * l.index_step[k];
     }

@@ -11,7 +11,7 @@ struct AttentionTwin {
   double scale;
   bool causal;
   // Dense [matrices, rows, columns].
-  std::vector<double> q, k, v, grad, o, dq, dk, dv, log_sum;
+  std::vector<double> q, k, v, grad, o{}, dq{}, dk{}, dv{}, log_sum{};
 
   void run() {
     const auto values = [&](int64_t rows) {

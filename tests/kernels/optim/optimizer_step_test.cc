@@ -12,6 +12,23 @@ using R = long double;
 
 double tolerance(ScalarType t) { return t == kFloat ? 4e-6 : 1e-14; }
 
+// A step of Adam or AdamW over elements [from[i], from[i + 1]) of each buffer, one tensor for each
+// i.
+void adam(const Buffer& p, const Buffer& g, const Buffer& m, const Buffer& v,
+          const std::vector<int64_t>& from, bool decoupled) {
+  AdamArgs a{};
+  a.lr = 0.01, a.beta1 = 0.9, a.beta2 = 0.999, a.eps = 1e-8, a.weight_decay = 0.05, a.bias1 = 0.1,
+  a.bias2 = 0.001, a.dtype = p.dtype, a.decoupled = decoupled;
+  a.count = static_cast<int>(from.size()) - 1;
+  for (size_t i = 0; i + 1 < from.size(); ++i) {
+    const auto at = [&](const Buffer& b) -> void* {
+      return const_cast<Buffer&>(b).as<char>() + from[i] * static_cast<int64_t>(item_size(b.dtype));
+    };
+    a.tensors[i] = {at(p), at(g), at(m), at(v), nullptr, from[i + 1] - from[i]};
+  }
+  adam_step(raw::kCpuStream, a);
+}
+
 TEST(OptimizerStep, SgdForEveryCombinationOfOptions) {
   raw::for_each_variant([](Variant) {
     for (ScalarType t : {kFloat, kDouble})
@@ -104,18 +121,7 @@ TEST(OptimizerStep, SameBitsForAnyLengthThreadsAndVariant) {
   const Buffer start = p;
   auto step = [&](Buffer& out, int64_t begin, int64_t count) {
     Buffer m2 = m, s2 = s;
-    AdamArgs a{};
-    a.count = 1;
-    a.tensors[0] = {out.as<float>() + begin,
-                    g.as<float>() + begin,
-                    m2.as<float>() + begin,
-                    s2.as<float>() + begin,
-                    nullptr,
-                    count};
-    a.lr = 0.01, a.beta1 = 0.9, a.beta2 = 0.999, a.eps = 1e-8, a.weight_decay = 0.01, a.bias1 = 0.1,
-    a.bias2 = 0.001;
-    a.dtype = kFloat, a.decoupled = true;
-    adam_step(raw::kCpuStream, a);
+    adam(out, g, m2, s2, {begin, begin + count}, true);
   };
   raw::expect_same_bits(p, [&](Buffer& y) { step(y, 0, n); });
   for (int64_t begin = 0; begin < 16; ++begin)
@@ -143,23 +149,12 @@ TEST(OptimizerStep, SixteenBitTensorsAreRoundedOnce) {
       return to;
     };
     Buffer wide_p = as_float(p), wide_m = as_float(m), wide_v = as_float(v), wide_g = as_float(g);
-    const auto adam = [&](Buffer& w, Buffer& first, Buffer& second, const Buffer& gradient,
-                          int64_t begin) {
-      AdamArgs a{};
-      a.lr = 0.01, a.beta1 = 0.9, a.beta2 = 0.999, a.eps = 1e-3, a.weight_decay = 0.1;
-      a.bias1 = 0.1, a.bias2 = 0.001, a.dtype = w.dtype, a.count = 1;
-      const auto at = [&](const Buffer& b) -> void* {
-        return const_cast<Buffer&>(b).as<char>() + begin * static_cast<int64_t>(item_size(w.dtype));
-      };
-      a.tensors[0] = {at(w), at(gradient), at(first), at(second), nullptr, n - begin};
-      adam_step(raw::kCpuStream, a);
-    };
     for (int64_t begin : {0, 1, 5}) {
       Buffer p2 = p, m2 = m, v2 = v, q = wide_p, qm = wide_m, qv = wide_v;
-      adam(q, qm, qv, wide_g, begin);
+      adam(q, wide_g, qm, qv, {begin, n}, false);
       raw::expect_same_bits(p2, [&](Buffer& b) {
         m2 = m, v2 = v;
-        adam(b, m2, v2, g, begin);
+        adam(b, g, m2, v2, {begin, n}, false);
       });
       Buffer rounded(n, t);
       for (const auto& [got, want] : {std::pair(&p2, &q), {&m2, &qm}, {&v2, &qv}}) {
@@ -190,40 +185,25 @@ TEST(OptimizerStep, SumOfSquares) {
 
 // Tensors of one call give what each gives alone, for any number of threads.
 TEST(OptimizerStep, ManyTensorsAsOneAtATime) {
-  const int64_t sizes[] = {1, 0, 20000, 7, 8193, 8192, 33000};
   constexpr int kCount = 7;
-  int64_t start[kCount + 1] = {};
-  for (int i = 0; i < kCount; ++i) start[i + 1] = start[i] + sizes[i];
-  Buffer p(start[kCount], kFloat), g = p, m = p, v = p;
+  const std::vector<int64_t> start{0, 1, 1, 20001, 20008, 28201, 36393, 69393};
+  Buffer p(start.back(), kFloat), g = p, m = p, v = p;
   Values values(11);
   p.fill(values), g.fill(values), m.fill(values, 0.1), v.fill(0.25);
-  const auto adam = [&](Buffer& out, int first, int count) {
+  const auto step = [&](Buffer& out, const std::vector<int64_t>& from) {
     Buffer m2 = m, v2 = v;
-    AdamArgs a{};
-    a.lr = 0.01, a.beta1 = 0.9, a.beta2 = 0.999, a.eps = 1e-8, a.weight_decay = 0.01, a.bias1 = 0.1,
-    a.bias2 = 0.001, a.dtype = kFloat, a.decoupled = true, a.count = count;
-    for (int i = 0; i < count; ++i) {
-      const int64_t at = start[first + i];
-      a.tensors[i] = {out.as<float>() + at,
-                      g.as<float>() + at,
-                      m2.as<float>() + at,
-                      v2.as<float>() + at,
-                      nullptr,
-                      sizes[first + i]};
-    }
-    adam_step(raw::kCpuStream, a);
+    adam(out, g, m2, v2, from, true);
   };
   Buffer one = p, all = p;
-  set_variant(testing::variants_here().front());
-  raw::expect_same_bits(all, [&](Buffer& b) { adam(b, 0, kCount); });
-  for (int i = 0; i < kCount; ++i) adam(one, i, 1);
+  raw::expect_same_bits(all, [&](Buffer& b) { step(b, start); });
+  for (size_t i = 0; i < kCount; ++i) step(one, {start[i], start[i + 1]});
   EXPECT_TRUE(one.same_bits(all));
 
   Buffer sums(kCount, kDouble), norm(1, kDouble), partials(20, kDouble);
   SumSquaresArgs s{partials.as<double>(), sums.as<double>(), kFloat, kCount, {}};
   R want = 0;
-  for (int i = 0; i < kCount; ++i) {
-    s.tensors[i] = {p.as<float>() + start[i], sizes[i]};
+  for (size_t i = 0; i < kCount; ++i) {
+    s.tensors[i] = {p.as<float>() + start[i], start[i + 1] - start[i]};
     R sum = 0;
     for (int64_t k = start[i]; k < start[i + 1]; ++k) sum += static_cast<R>(p[k]) * p[k];
     want += sum;

@@ -25,23 +25,8 @@ TEST(Pointwise, StridesBroadcastsAndMixedTypesAgreeWithALoop) {
     const ScalarType compute =
         compute_type(promote_types(types[2], promote_types(types[1], types[3])));
     if (is_integral(types[0])) types[0] = compute == kLong ? kLong : compute;
-    int order[8];
-    // a random order of the dimensions, gaps, and (operands only) broadcast dimensions
-    for (int o = 0; o < 4; ++o) {
-      for (int d = 0; d < rank; ++d) order[d] = d;
-      for (int d = rank - 1; d > 0; --d) std::swap(order[d], order[v.below(d + 1)]);
-      int64_t step = v.below(3) == 0 ? 2 : 1;
-      for (int d = rank - 1; d >= 0; --d) {
-        const int e = order[d];
-        if (o > 0 && v.below(4) == 0) {
-          strides[o][e] = 0;
-          continue;
-        }
-        strides[o][e] = step;
-        step *= sizes[e] + (v.below(5) == 0 ? 1 : 0);
-      }
-      extent[o] = step;
-    }
+    // broadcast dimensions of operands only
+    for (int o = 0; o < 4; ++o) extent[o] = raw::random_strides(v, rank, sizes, o > 0, strides[o]);
     std::vector<Buffer> data;
     for (int o = 0; o < 4; ++o) data.emplace_back(extent[o], types[o]), data.back().fill(v, 4);
     Buffer want = data[0];
@@ -51,11 +36,8 @@ TEST(Pointwise, StridesBroadcastsAndMixedTypesAgreeWithALoop) {
     int64_t count = 1;
     for (int d = 0; d < rank; ++d) count *= sizes[d];
     for (int64_t i = 0; i < count; ++i) {
-      int64_t rest = i, at[4] = {};
-      for (int d = rank - 1; d >= 0; --d) {
-        for (int o = 0; o < 4; ++o) at[o] += rest % sizes[d] * strides[o][d];
-        rest /= sizes[d];
-      }
+      int64_t at[4];
+      for (int o = 0; o < 4; ++o) at[o] = raw::offset_of(i, rank, sizes, strides[o]);
       R y = references().at(op.name).f(data[1][at[1]], data[2][at[2]], data[3][at[3]], s, 0);
       if (compute == kFloat && !op.truth) y = static_cast<float>(y);
       if (compute == kLong) y = static_cast<R>(static_cast<int64_t>(y));  // no negative zero

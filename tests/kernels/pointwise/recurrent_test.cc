@@ -47,23 +47,6 @@ void each(const Case& k, const std::function<void(int64_t, int64_t)>& f) {
   for (int64_t row = 0; row < k.rows; ++row)
     for (int64_t col = 0; col < k.cols; ++col) f(row, col);
 }
-// run() gives the same bits for every variant and number of threads, and writes nothing around.
-void expect_same(const std::vector<Buffer*>& outputs, const std::function<void()>& run) {
-  size_t bytes = 0;
-  for (const Buffer* o : outputs) bytes += static_cast<size_t>(o->size) * item_size(o->dtype);
-  Buffer all(static_cast<int64_t>(bytes), kByte);
-  raw::expect_same_bits(all, [&](Buffer& to) {
-    run();
-    char* next = to.as<char>();
-    for (const Buffer* o : outputs) {
-      EXPECT_TRUE(o->guards_intact());
-      const size_t n = static_cast<size_t>(o->size) * item_size(o->dtype);
-      if (n > 0) std::memcpy(next, o->data(), n);
-      next += n;
-    }
-  });
-}
-
 TEST(RecurrentKernels, LstmSteps) {
   for (const Case& k : cases()) {
     SCOPED_TRACE(std::to_string(k.rows) + " x " + std::to_string(k.cols) + " " + name_of(k.t));
@@ -78,7 +61,7 @@ TEST(RecurrentKernels, LstmSteps) {
                          {gates.data(), before.data(), cell.data(), dh.data(), too.data(),
                           dc.data(), d_sums.data(), d_before.data(), k.rows, k.cols, k.t});
     };
-    expect_same({&gates, &cell, &hidden, &d_sums, &d_before}, run);
+    raw::expect_same_bits({&gates, &cell, &hidden, &d_sums, &d_before}, run);
     const double near = 4 * epsilon(k.t);
     each(k, [&](int64_t r, int64_t c) {
       double y[4];
@@ -132,7 +115,7 @@ TEST(RecurrentKernels, GruSteps) {
                         {kept.data(), before.data(), dh.data(), too.data(), d_x.data(), d_s.data(),
                          d_before.data(), k.rows, k.cols, k.t});
     };
-    expect_same({&kept, &hidden, &d_x, &d_s, &d_before}, run);
+    raw::expect_same_bits({&kept, &hidden, &d_x, &d_s, &d_before}, run);
     const double near = 8 * epsilon(k.t);
     each(k, [&](int64_t row, int64_t c) {
       const int64_t e = at(k, row, c, 0, 1);

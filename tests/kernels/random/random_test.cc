@@ -176,9 +176,9 @@ TEST(Random, UniformStaysBelowItsUpperBound) {
 
 // 16 bits round once more, at the store.
 TEST(Random, UniformStaysBelowItsUpperBoundInEveryType) {
-  const std::pair<double, double> bounds[] = {{0, 1},       {0.1, 0.7},     {1, 1.01},    {-5, -4.9},
-                                              {1000, 1001}, {1000, 1000.1}, {0, 1e-7},    {-1e-7, 0},
-                                              {-0.1, 0.1},  {-1, 0},        {60000, 65504}};
+  const std::pair<double, double> bounds[] = {
+      {0, 1},    {0.1, 0.7}, {1, 1.01},   {-5, -4.9}, {1000, 1001},  {1000, 1000.1},
+      {0, 1e-7}, {-1e-7, 0}, {-0.1, 0.1}, {-1, 0},    {60000, 65504}};
   raw::for_each_variant([&](Variant) {
     for (ScalarType t : {kHalf, kBFloat16, kFloat, kDouble})
       for (const auto& [a, b] : bounds) {
@@ -248,6 +248,15 @@ TEST(Random, BernoulliWithATensorOfProbabilities) {
 
 // ---- counts -------------------------------------------------------------------------------------
 
+// Draws of one mean, or of one number of trials and one probability, or of one shape.
+Buffer drawn(int64_t n, const RandomKey& key, double a, double p,
+             const Kernel<RandomCountsArgs>& draw) {
+  Buffer first(n, kDouble), second(n, kDouble), out(n, kDouble);
+  first.fill(a), second.fill(p);
+  draw(raw::kCpuStream, {out.data(), first.data(), second.data(), n, key, kDouble});
+  return out;
+}
+
 // How far counts[k] are from n * probability(k). Every k that is expected 10 times or more has a
 // bin, and one bin has the others. Returns chi squared less its degrees of freedom, in its
 // deviations.
@@ -278,17 +287,12 @@ double chi_deviations(const Buffer& counts, const std::function<long double(int6
 TEST(RandomCounts, PoissonsProbabilities) {
   for (const double mean : {0.01, 0.7, 3.0, 9.99, 10.0, 14.3, 60.0, 2500.0, 1e5}) {
     SCOPED_TRACE(mean);
-    Buffer means(400000, kDouble), out(400000, kDouble);
-    for (int64_t i = 0; i < means.size; ++i) means.set(i, mean);
-    random_poisson(raw::kCpuStream,
-                   {out.data(), means.data(), nullptr, out.size, {17, 3, 9}, kDouble});
-    EXPECT_LT(std::fabs(chi_deviations(out,
-                                       [&](int64_t k) {
-                                         const auto x = static_cast<long double>(k),
-                                                    l = static_cast<long double>(mean);
-                                         return x * std::log(l) - l - std::lgamma(x + 1);
-                                       })),
-              5);
+    const auto log_pmf = [l = static_cast<long double>(mean)](int64_t k) {
+      const auto x = static_cast<long double>(k);
+      return x * std::log(l) - l - std::lgamma(x + 1);
+    };
+    const Buffer out = drawn(400000, {17, 3, 9}, mean, 0, random_poisson);
+    EXPECT_LT(std::fabs(chi_deviations(out, log_pmf)), 5);
   }
 }
 
@@ -298,19 +302,14 @@ TEST(RandomCounts, BinomialProbabilities) {
                                              {1e6, 0.5}, {30, 0.34},    {25, 0.4}};
   for (const auto& [trials, p] : cases) {
     SCOPED_TRACE(::testing::Message() << trials << " trials of " << p);
-    Buffer n(400000, kDouble), probability(400000, kDouble), out(400000, kDouble);
-    for (int64_t i = 0; i < n.size; ++i) n.set(i, trials), probability.set(i, p);
-    random_binomial(raw::kCpuStream,
-                    {out.data(), n.data(), probability.data(), out.size, {18, 3, 9}, kDouble});
-    const auto all = static_cast<long double>(trials), q = static_cast<long double>(p);
-    EXPECT_LT(std::fabs(chi_deviations(out,
-                                       [&](int64_t k) {
-                                         const auto x = static_cast<long double>(k);
-                                         return std::lgamma(all + 1) - std::lgamma(x + 1) -
-                                                std::lgamma(all - x + 1) + x * std::log(q) +
-                                                (all - x) * std::log1p(-q);
-                                       })),
-              5);
+    const auto log_pmf = [n = static_cast<long double>(trials),
+                          q = static_cast<long double>(p)](int64_t k) {
+      const auto x = static_cast<long double>(k);
+      return std::lgamma(n + 1) - std::lgamma(x + 1) - std::lgamma(n - x + 1) + x * std::log(q) +
+             (n - x) * std::log1p(-q);
+    };
+    const Buffer out = drawn(400000, {18, 3, 9}, trials, p, random_binomial);
+    EXPECT_LT(std::fabs(chi_deviations(out, log_pmf)), 5);
   }
 }
 
@@ -327,11 +326,7 @@ void expect_moments(const Buffer& x, double expected, double variance) {
 TEST(RandomCounts, LargeMeans) {
   for (const double mean : {1e9, 1e13, 1e18}) {
     SCOPED_TRACE(mean);
-    Buffer means(100000, kDouble), out(100000, kDouble);
-    for (int64_t i = 0; i < means.size; ++i) means.set(i, mean);
-    random_poisson(raw::kCpuStream,
-                   {out.data(), means.data(), nullptr, out.size, {1, 1, 0}, kDouble});
-    expect_moments(out, mean, mean);
+    expect_moments(drawn(100000, {1, 1, 0}, mean, 0, random_poisson), mean, mean);
   }
 }
 TEST(RandomCounts, ManyTrials) {
@@ -342,11 +337,8 @@ TEST(RandomCounts, ManyTrials) {
                                   {1e25, 0.5},
                                   {1e18, 1e-16}}) {
     SCOPED_TRACE(::testing::Message() << trials << " trials of " << p);
-    Buffer n(100000, kDouble), probability(100000, kDouble), out(100000, kDouble);
-    for (int64_t i = 0; i < n.size; ++i) n.set(i, trials), probability.set(i, p);
-    random_binomial(raw::kCpuStream,
-                    {out.data(), n.data(), probability.data(), out.size, {1, 2, 0}, kDouble});
-    expect_moments(out, trials * p, trials * p * (1 - p));
+    expect_moments(drawn(100000, {1, 2, 0}, trials, p, random_binomial), trials * p,
+                   trials * p * (1 - p));
   }
 }
 
@@ -354,19 +346,15 @@ TEST(RandomCounts, ManyTrials) {
 TEST(RandomLogGamma, IsDistributedAsTheGammaFunctionSays) {
   for (const double shape : {1e-3, 0.05, 0.3, 0.999, 1.0, 2.5, 30.0, 1e4}) {
     SCOPED_TRACE(shape);
-    Buffer shapes(20000, kDouble), out(20000, kDouble);
-    for (int64_t i = 0; i < shapes.size; ++i) shapes.set(i, shape);
-    random_log_gamma(raw::kCpuStream,
-                     {out.data(), shapes.data(), nullptr, out.size, {11, 2, 5}, kDouble});
-    std::vector<double> drawn(static_cast<size_t>(out.size));
-    for (int64_t i = 0; i < out.size; ++i) drawn[static_cast<size_t>(i)] = out[i];
-    std::sort(drawn.begin(), drawn.end());
-    const auto n = static_cast<double>(drawn.size());
+    Buffer out = drawn(20000, {11, 2, 5}, shape, 0, random_log_gamma);
+    double* x = out.as<double>();
+    std::sort(x, x + out.size);
+    const auto n = static_cast<double>(out.size);
     double distance = 0;
-    for (size_t i = 0; i < drawn.size(); ++i) {
+    for (int64_t i = 0; i < out.size; ++i) {
       // Of numbers that double has not, the leading term of the series.
-      const double p = drawn[i] < -600 ? std::exp(shape * drawn[i] - std::lgamma(shape + 1))
-                                       : boost::math::gamma_p(shape, std::exp(drawn[i]));
+      const double p = x[i] < -600 ? std::exp(shape * x[i] - std::lgamma(shape + 1))
+                                   : boost::math::gamma_p(shape, std::exp(x[i]));
       distance =
           std::max({distance, p - static_cast<double>(i) / n, static_cast<double>(i + 1) / n - p});
     }
@@ -375,10 +363,7 @@ TEST(RandomLogGamma, IsDistributedAsTheGammaFunctionSays) {
 }
 TEST(RandomLogGamma, IsFiniteForEveryFiniteShape) {
   for (const double shape : {5e-324, 1e-300, 1e-38, 1e-10, 1e15, 1e100, 1.7e308}) {
-    Buffer shapes(1000, kDouble), out(1000, kDouble);
-    for (int64_t i = 0; i < shapes.size; ++i) shapes.set(i, shape);
-    random_log_gamma(raw::kCpuStream,
-                     {out.data(), shapes.data(), nullptr, out.size, {1, 1, 0}, kDouble});
+    const Buffer out = drawn(1000, {1, 1, 0}, shape, 0, random_log_gamma);
     for (int64_t i = 0; i < out.size; ++i) {
       ASSERT_TRUE(std::isfinite(out[i])) << shape;
       // Nearly no spread around the shape.
@@ -413,20 +398,14 @@ TEST(RandomCounts, EveryElementFromItsIndexAlone) {
 
 TEST(RandomCounts, AtTheEdges) {
   const double inf = INFINITY;
-  const auto poisson = [](double mean) {
-    double y = -1;
-    random_poisson(raw::kCpuStream, {&y, &mean, nullptr, 1, {5, 5, 0}, kDouble});
-    return y;
-  };
+  const auto poisson = [](double mean) { return drawn(1, {5, 5, 0}, mean, 0, random_poisson)[0]; };
   EXPECT_EQ(poisson(0), 0);
   EXPECT_EQ(poisson(1e-300), 0);
   EXPECT_EQ(poisson(inf), inf);
   EXPECT_TRUE(std::isnan(poisson(NAN)));
   EXPECT_NEAR(poisson(1e200) / 1e200, 1, 1e-12);
   const auto binomial = [](double n, double p) {
-    double y = -1;
-    random_binomial(raw::kCpuStream, {&y, &n, &p, 1, {5, 5, 0}, kDouble});
-    return y;
+    return drawn(1, {5, 5, 0}, n, p, random_binomial)[0];
   };
   EXPECT_EQ(binomial(0, 0.5), 0);
   EXPECT_EQ(binomial(-3, 0.5), 0);

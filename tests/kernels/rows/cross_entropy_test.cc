@@ -20,41 +20,55 @@ struct Case {
   int64_t at(int64_t r, int64_t c) const { return (r / inner * cols + c) * inner + r % inner; }
 };
 
+// The operands and the results of a case.
+struct Loss {
+  Case k;
+  int64_t ignore;
+  bool each = k.reduction == LossReduction::kNone;
+  Buffer x{k.rows * k.cols, k.t}, target{k.rows, kLong}, w{k.cols, k.t},
+      grad{each ? k.rows : 1, k.t}, loss{each ? k.rows : 1, k.t},
+      statistics{k.rows * 2, k.t == kDouble ? kDouble : kFloat}, total{1, kDouble}, dx{x};
+
+  const void* weights() { return k.weight ? w.data() : nullptr; }
+  void forward() {
+    Buffer workspace = scratch();
+    cross_entropy_forward(
+        raw::kCpuStream,
+        {x.data(), target.as<int64_t>(), weights(), loss.data(),
+         k.log_probs ? nullptr : statistics.data(), total.as<double>(), workspace.data(), k.rows,
+         k.cols, ignore, k.smoothing, k.t, k.reduction, k.log_probs, k.inner});
+    EXPECT_TRUE(workspace.guards_intact() && loss.guards_intact() && statistics.guards_intact());
+  }
+  void backward() {
+    Buffer workspace = scratch();
+    cross_entropy_backward(
+        raw::kCpuStream, {x.data(), target.as<int64_t>(), weights(), grad.data(), statistics.data(),
+                          total.as<double>(), dx.data(), workspace.data(), k.rows, k.cols, ignore,
+                          k.smoothing, k.t, k.reduction, k.log_probs, k.inner});
+    EXPECT_TRUE(workspace.guards_intact() && dx.guards_intact());
+  }
+
+ private:
+  Buffer scratch() const {
+    return {cross_entropy_workspace(k.t, k.rows, k.cols, max_parallel_slots()), kByte};
+  }
+};
+
 void check(const Case& k) {
   SCOPED_TRACE(std::to_string(k.rows) + " x " + std::to_string(k.cols) + " " + name_of(k.t) +
                " reduction " + std::to_string(static_cast<int>(k.reduction)) + " smoothing " +
                std::to_string(k.smoothing) + " inner " + std::to_string(k.inner));
   const double eps = k.t == kDouble ? 1e-13 : k.t == kFloat ? 1e-6 : k.t == kHalf ? 2e-3 : 1.6e-2;
-  const ScalarType stat = k.t == kDouble ? kDouble : kFloat;
-  const bool each = k.reduction == LossReduction::kNone;
+  const int64_t ignore = -100;
+  Loss f{k, ignore};
+  auto& [of, none, each, x, target, w, grad, loss, statistics, total, dx] = f;
   raw::Values values(static_cast<uint64_t>(k.rows * 31 + k.cols));
-  Buffer x(k.rows * k.cols, k.t), w(k.cols, k.t), grad(each ? k.rows : 1, k.t),
-      target(k.rows, kLong);
   x.fill(values, 4), w.fill(values), grad.fill(values);
   for (int64_t c = 0; c < k.cols; ++c) w.set(c, 0.25 + std::fabs(w[c]));
-  const int64_t ignore = -100;
   for (int64_t r = 0; r < k.rows; ++r)
     target.set(r, static_cast<double>(k.ignored && r % 3 == 1 ? ignore : values.below(k.cols)));
 
-  Buffer loss(each ? k.rows : 1, k.t), statistics(k.rows * 2, stat), total(1, kDouble),
-      dx(x.size, k.t);
-  const void* weights = k.weight ? w.data() : nullptr;
-  const auto run = [&] {
-    Buffer workspace(cross_entropy_workspace(k.t, k.rows, k.cols, max_parallel_slots()), kByte);
-    cross_entropy_forward(
-        raw::kCpuStream,
-        {x.data(), target.as<int64_t>(), weights, loss.data(),
-         k.log_probs ? nullptr : statistics.data(), total.as<double>(), workspace.data(), k.rows,
-         k.cols, ignore, k.smoothing, k.t, k.reduction, k.log_probs, k.inner});
-    cross_entropy_backward(raw::kCpuStream,
-                           {x.data(), target.as<int64_t>(), weights, grad.data(), statistics.data(),
-                            total.as<double>(), dx.data(), workspace.data(), k.rows, k.cols, ignore,
-                            k.smoothing, k.t, k.reduction, k.log_probs, k.inner});
-    EXPECT_TRUE(workspace.guards_intact() && loss.guards_intact() && statistics.guards_intact() &&
-                dx.guards_intact());
-  };
-  raw::expect_same_bits(loss, [&](Buffer& o) { run(), o = loss; });
-  raw::expect_same_bits(dx, [&](Buffer& o) { run(), o = dx; });
+  raw::expect_same_bits({&loss, &dx}, [&] { f.forward(), f.backward(); });
 
   double sum = 0, weight_sum = 0;
   std::vector<double> losses(static_cast<size_t>(k.rows)), p(static_cast<size_t>(k.rows * k.cols)),
@@ -143,29 +157,20 @@ TEST(CrossEntropy, ImagesAloneAndInABatch) {
         target.set(r, static_cast<double>(r % 5 == 1 ? -100 : values.below(cols)));
       const auto run = [&](int64_t from, int64_t n, int64_t inner) {
         const int64_t rows = n * inner;
-        Buffer px(rows * cols, t), pg(rows, t), pt(rows, kLong), loss(rows, t), st(rows * 2, t),
-            total(1, kDouble), dx(rows * cols, t),
-            workspace(cross_entropy_workspace(t, rows, cols, max_parallel_slots()), kByte);
+        Loss f{{rows, cols, t, LossReduction::kNone, smoothing, false, false, false, inner}, -100};
         for (int64_t k = 0; k < n; ++k)
           for (int64_t i = 0; i < inner; ++i) {
-            pg.set(k * inner + i, grad[(from + k) * all + i]);
-            pt.set(k * inner + i, target[(from + k) * all + i]);
+            f.grad.set(k * inner + i, grad[(from + k) * all + i]);
+            f.target.set(k * inner + i, target[(from + k) * all + i]);
             for (int64_t c = 0; c < cols; ++c)
-              px.set((k * cols + c) * inner + i, x[((from + k) * cols + c) * all + i]);
+              f.x.set((k * cols + c) * inner + i, x[((from + k) * cols + c) * all + i]);
           }
-        cross_entropy_forward(
-            raw::kCpuStream,
-            {px.data(), pt.as<int64_t>(), nullptr, loss.data(), st.data(), total.as<double>(),
-             workspace.data(), rows, cols, -100, smoothing, t, LossReduction::kNone, false, inner});
-        cross_entropy_backward(raw::kCpuStream,
-                               {px.data(), pt.as<int64_t>(), nullptr, pg.data(), st.data(),
-                                total.as<double>(), dx.data(), workspace.data(), rows, cols, -100,
-                                smoothing, t, LossReduction::kNone, false, inner});
+        f.forward(), f.backward();
         std::vector<double> found;  // by image and pixel: loss, then gradients
         for (int64_t k = 0; k < n; ++k)
           for (int64_t i = 0; i < std::min<int64_t>(inner, 17); ++i) {
-            found.push_back(loss[k * inner + i]);
-            for (int64_t c = 0; c < cols; ++c) found.push_back(dx[(k * cols + c) * inner + i]);
+            found.push_back(f.loss[k * inner + i]);
+            for (int64_t c = 0; c < cols; ++c) found.push_back(f.dx[(k * cols + c) * inner + i]);
           }
         return found;
       };
@@ -186,28 +191,21 @@ TEST(CrossEntropy, ImagesAloneAndInABatch) {
 // Beyond the class that is meant, and what is ignored: an infinity, a NaN.
 TEST(CrossEntropy, PixelsThatAreNotFinite) {
   const int64_t pixels = 20;
-  Buffer x(2 * pixels, kFloat), target(pixels, kLong), loss(pixels, kFloat), st(2 * pixels, kFloat),
-      total(1, kDouble), grad(pixels, kFloat), dx(2 * pixels, kFloat),
-      workspace(cross_entropy_workspace(kFloat, pixels, 2, 1), kByte);
-  x.fill(0), target.fill(0), grad.fill(1);
-  x.set(3, NAN), x.set(5, INFINITY), x.set(pixels + 18, -INFINITY), x.set(7, NAN),
-      target.set(7, -1);
-  cross_entropy_forward(raw::kCpuStream, {x.data(), target.as<int64_t>(), nullptr, loss.data(),
-                                          st.data(), total.as<double>(), workspace.data(), pixels,
-                                          2, -1, 0, kFloat, LossReduction::kNone, false, pixels});
-  cross_entropy_backward(
-      raw::kCpuStream,
-      {x.data(), target.as<int64_t>(), nullptr, grad.data(), st.data(), total.as<double>(),
-       dx.data(), workspace.data(), pixels, 2, -1, 0, kFloat, LossReduction::kNone, false, pixels});
+  Loss f{{pixels, 2, kFloat, LossReduction::kNone, 0, false, false, false, pixels}, -1};
+  f.x.fill(0), f.target.fill(0), f.grad.fill(1);
+  f.x.set(3, NAN), f.x.set(5, INFINITY), f.x.set(pixels + 18, -INFINITY), f.x.set(7, NAN);
+  f.target.set(7, -1);
+  f.forward(), f.backward();
   for (int64_t i = 0; i < pixels; ++i) {
-    const double want = i == 3 || i == 5    ? NAN
-                        : i == 7 || i == 18 ? 0
-                                            : std::log(2.0),
-                 slope = i == 3 || i == 5    ? NAN
-                         : i == 7 || i == 18 ? 0
-                                             : 0.5;
-    for (const auto& [got, expected] :
-         {std::pair(loss[i], want), std::pair(dx[i], -slope), std::pair(dx[pixels + i], slope)}) {
+    const bool nan = i == 3 || i == 5, nothing = i == 7 || i == 18;
+    const double want = nan       ? NAN
+                        : nothing ? 0
+                                  : std::log(2.0),
+                 slope = nan       ? NAN
+                         : nothing ? 0
+                                   : 0.5;
+    for (const auto& [got, expected] : {std::pair(f.loss[i], want), std::pair(f.dx[i], -slope),
+                                        std::pair(f.dx[pixels + i], slope)}) {
       if (std::isnan(expected)) EXPECT_TRUE(std::isnan(got)) << i;
       else EXPECT_NEAR(got, expected, 1e-6) << i;
     }
@@ -215,31 +213,22 @@ TEST(CrossEntropy, PixelsThatAreNotFinite) {
 }
 
 TEST(CrossEntropy, NothingCounts) {
-  Buffer x(6, kFloat), target(2, kLong), loss(1, kFloat), st(4, kFloat), total(1, kDouble),
-      workspace(cross_entropy_workspace(kFloat, 2, 3, 1), kByte);
-  x.fill(1), target.fill(7);
   for (LossReduction reduction : {LossReduction::kMean, LossReduction::kSum}) {
-    cross_entropy_forward(raw::kCpuStream, {x.data(), target.as<int64_t>(), nullptr, loss.data(),
-                                            st.data(), total.as<double>(), workspace.data(), 2, 3,
-                                            7, 0, kFloat, reduction, false});
-    EXPECT_EQ(std::isnan(loss[0]), reduction == LossReduction::kMean);
-    EXPECT_EQ(reduction == LossReduction::kSum && loss[0] == 0, reduction == LossReduction::kSum);
+    Loss f{{2, 3, kFloat, reduction}, 7};
+    f.x.fill(1), f.target.fill(7), f.forward();
+    EXPECT_EQ(std::isnan(f.loss[0]), reduction == LossReduction::kMean);
+    EXPECT_EQ(f.loss[0] == 0, reduction == LossReduction::kSum);
   }
-  cross_entropy_forward(raw::kCpuStream, {x.data(), target.as<int64_t>(), nullptr, loss.data(),
-                                          st.data(), total.as<double>(), workspace.data(), 0, 3, 7,
-                                          0, kFloat, LossReduction::kMean, false});
-  EXPECT_TRUE(std::isnan(loss[0]));
+  Loss f{{0, 3}, 7};
+  f.forward();
+  EXPECT_TRUE(std::isnan(f.loss[0]));
 }
 
 TEST(CrossEntropy, LargeLogits) {
   raw::for_each_variant([&](Variant) {
-    Buffer x(3, kFloat), target(1, kLong), loss(1, kFloat), st(2, kFloat), total(1, kDouble),
-        workspace(cross_entropy_workspace(kFloat, 1, 3, 1), kByte);
-    x.set(0, 1e30), x.set(1, -1e30), x.set(2, 0), target.set(0, 0);
-    cross_entropy_forward(raw::kCpuStream, {x.data(), target.as<int64_t>(), nullptr, loss.data(),
-                                            st.data(), total.as<double>(), workspace.data(), 1, 3,
-                                            -100, 0, kFloat, LossReduction::kMean, false});
-    EXPECT_EQ(loss[0], 0);
+    Loss f{{1, 3}, -100};
+    f.x.set(0, 1e30), f.x.set(1, -1e30), f.x.set(2, 0), f.target.set(0, 0), f.forward();
+    EXPECT_EQ(f.loss[0], 0);
   });
 }
 

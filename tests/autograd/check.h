@@ -3,9 +3,11 @@
 #pragma once
 #include <functional>
 #include <initializer_list>
+#include <numeric>
 #include <string>
 #include <vector>
 
+#include "autograd/grad_mode.h"
 #include "autograd/tensor.h"
 #include "tests/error_text.h"
 #include "tests/values.h"
@@ -15,6 +17,12 @@ namespace ramet {
 inline Tensor constant(std::initializer_list<double> v) {
   Tensor t(TensorBase::empty(static_cast<int64_t>(v.size()), kDouble, Device(kCPU, 0)));
   std::copy(v.begin(), v.end(), t.data_ptr<double>());
+  return t;
+}
+/// 0, 1, 2, ... in float64.
+inline Tensor counting(IntArrayRef sizes) {
+  Tensor t(TensorBase::empty(sizes, kDouble, Device(kCPU, 0)));
+  std::iota(t.data_ptr<double>(), t.data_ptr<double>() + t.numel(), 0.0);
   return t;
 }
 /// A float64 leaf that requires grad.
@@ -33,6 +41,12 @@ inline Tensor varied(IntArrayRef sizes, int seed = 0) {
 }
 inline Tensor varied_leaf(IntArrayRef sizes, int seed = 0) {
   return varied(sizes, seed).requires_grad_();
+}
+
+/// What f() gives where nothing is recorded.
+template <class F> auto without_grad(const F& f) {
+  const NoGradGuard off;
+  return f();
 }
 
 }  // namespace ramet

@@ -8,9 +8,12 @@
 
 namespace ramet {
 
+/// A function of x, a list of tensors.
+#define OF_X(...) [&](const std::vector<Tensor>& x) -> Tensor { return __VA_ARGS__; }
+
 /// Checks f's gradients and the gradients of those; `f` takes the tensors and returns one.
-template <class F>
-void expect_derivatives(F f, const std::vector<Tensor>& inputs, bool second = true) {
+inline void expect_derivatives(const std::function<Tensor(const std::vector<Tensor>&)>& f,
+                               const std::vector<Tensor>& inputs, bool second = true) {
   const autograd::CheckedFunction g = [&](const std::vector<Tensor>& in) {
     return std::vector<Tensor>{f(in)};
   };

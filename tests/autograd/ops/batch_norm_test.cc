@@ -30,22 +30,15 @@ TEST(BatchNorm, RunningStatistics) {
 
 TEST(BatchNorm, Derivatives) {
   const Tensor mean = varied({3}, 9), var = varied({3}, 10).abs() + 0.5;  // of each channel its own
-  expect_derivatives(
-      [&](const In& in) {
-        return batch_norm(in[0], in[1], in[2], mean, var, false, 0.1, 1e-3, false);
-      },
-      {varied_leaf({2, 3, 2}, 1), varied_leaf({3}, 2), varied_leaf({3}, 3)});
-  expect_derivatives(
-      [](const In& in) { return batch_norm(in[0], {}, {}, {}, {}, true, 0.1, 1e-3, false); },
-      {varied_leaf({4, 2}, 1)});
-  expect_derivatives(
-      [](const In& in) { return batch_norm(in[0], in[1], {}, {}, {}, true, 0.1, 1e-3, false); },
-      {varied_leaf({4, 2}, 1), varied_leaf({2}, 2)});
+  expect_derivatives(OF_X(batch_norm(x[0], x[1], x[2], mean, var, false, 0.1, 1e-3, false)),
+                     {varied_leaf({2, 3, 2}, 1), varied_leaf({3}, 2), varied_leaf({3}, 3)});
+  expect_derivatives(OF_X(batch_norm(x[0], {}, {}, {}, {}, true, 0.1, 1e-3, false)),
+                     {varied_leaf({4, 2}, 1)});
+  expect_derivatives(OF_X(batch_norm(x[0], x[1], {}, {}, {}, true, 0.1, 1e-3, false)),
+                     {varied_leaf({4, 2}, 1), varied_leaf({2}, 2)});
   // Channels-last memory.
   expect_derivatives(
-      [](const In& in) {
-        return batch_norm(in[0].permute({0, 3, 1, 2}), in[1], {}, {}, {}, true, 0.1, 1e-3, false);
-      },
+      OF_X(batch_norm(x[0].permute({0, 3, 1, 2}), x[1], {}, {}, {}, true, 0.1, 1e-3, false)),
       {varied_leaf({2, 1, 2, 3}, 1), varied_leaf({3}, 2)});
 }
 

@@ -46,8 +46,7 @@ bool all_nan(const Tensor& x) { return isnan(x).all().item<bool>(); }
 
 // f's derivatives at a, against differences.
 template <class F> void expect_smooth(const F& f, const Tensor& a, bool second = true) {
-  expect_derivatives([&f](const std::vector<Tensor>& in) { return f(in[0]); },
-                     {a.clone().requires_grad_()}, second);
+  expect_derivatives(OF_X(f(x[0])), {a.clone().requires_grad_()}, second);
 }
 
 // (sqrt a - sqrt b) / (a - b) = 1 / (sqrt a + sqrt b)

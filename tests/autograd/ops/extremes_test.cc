@@ -165,7 +165,7 @@ TEST(Extremes, QuantilesBesideInfinity) {
   }
   const Tensor x = tensor({1., 4., kInf}, kDouble).requires_grad_();
   expect_values(autograd::grad({nanquantile(x, .25)}, {x})[0], {.5, .5, 0});
-  expect_derivatives([](const std::vector<Tensor>& in) { return quantile(in[0], in[1]); },
+  expect_derivatives(OF_X(quantile(x[0], x[1])),
                      {tensor({3., 1., 4., 1.5}, kDouble).requires_grad_(),
                       tensor({.3, .7}, kDouble).requires_grad_()});
 }
@@ -200,11 +200,7 @@ TEST(Extremes, WeightsOfPositivesHaveADerivative) {
   for (size_t i = 0; i < 6; ++i) want[i % 3] += u[i] * std::log1p(std::exp(-v[i])) / 6;
   expect_values(autograd::grad({binary_cross_entropy_with_logits(x, t, {}, p)}, {p})[0], want);
   const Tensor fixed = t.clone().requires_grad_();
-  expect_derivatives(
-      [](const std::vector<Tensor>& in) {
-        return binary_cross_entropy_with_logits(in[0], in[1], {}, in[2]);
-      },
-      {x, fixed, p});
+  expect_derivatives(OF_X(binary_cross_entropy_with_logits(x[0], x[1], {}, x[2])), {x, fixed, p});
   // Alone.
   expect_derivatives(
       [&](const std::vector<Tensor>& in) {

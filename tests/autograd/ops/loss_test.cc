@@ -131,8 +131,7 @@ TEST(CrossEntropy, ImagesAreRows) {
           const Tensor g = varied({36}, 7).narrow(0, 0, got.numel());
           got.backward(g.reshape(got.sizes())), want.backward(g.reshape(want.sizes()));
           expect_values(x.grad(), values(same.grad()), 1e-13);
-          expect_derivatives([&](const In& v) { return loss(v[0], target); },
-                             {varied_leaf({2, 4, 18})});
+          expect_derivatives(OF_X(loss(x[0], target)), {varied_leaf({2, 4, 18})});
         }
 }
 
@@ -156,24 +155,14 @@ TEST(CrossEntropy, Derivatives) {
     for (double smoothing : {0.0, 0.2})
       for (bool weighted : {false, true}) {
         const std::optional<Tensor> w = weighted ? std::optional<Tensor>(weights()) : std::nullopt;
-        expect_derivatives(
-            [=](const In& v) { return cross_entropy_loss(v[0], t, w, reduction, -100, smoothing); },
-            {x});
-        if (smoothing == 0)
-          expect_derivatives([=](const In& v) { return nll_loss(v[0].square(), t, w, reduction); },
-                             {x});
+        expect_derivatives(OF_X(cross_entropy_loss(x[0], t, w, reduction, -100, smoothing)), {x});
+        if (smoothing == 0) expect_derivatives(OF_X(nll_loss(x[0].square(), t, w, reduction)), {x});
       }
   const Tensor p = varied_leaf({4, 3}, 5);
-  expect_derivatives(
-      [](const In& v) {
-        return cross_entropy_loss(v[0], v[1], weights(), Reduction::Mean, -100, 0.1);
-      },
-      {x, p});
-  expect_derivatives(
-      [](const In& v) {
-        return cross_entropy_loss(v[0], integers({1, 0, 2, 2, 1, 0}, {2, 3}));
-      },
-      {varied_leaf({2, 3, 3}, 7)});
+  expect_derivatives(OF_X(cross_entropy_loss(x[0], x[1], weights(), Reduction::Mean, -100, 0.1)),
+                     {x, p});
+  expect_derivatives(OF_X(cross_entropy_loss(x[0], integers({1, 0, 2, 2, 1, 0}, {2, 3}))),
+                     {varied_leaf({2, 3, 3}, 7)});
   EXPECT_EQ(cross_entropy_loss(x, t).grad_fn()->name(), "CrossEntropyLossBackward0");
   EXPECT_EQ(nll_loss(x, t).grad_fn()->name(), "NllLossBackward0");
 }
@@ -259,17 +248,11 @@ TEST(Loss, BinaryTargetsOfAnotherShape) {
   EXPECT_THROW(binary_cross_entropy(p, t, ones({4})), Error);
   EXPECT_EQ(binary_cross_entropy(p, t, ones({4, 1})).dim(), 0);
   for (int64_t reduction : {Reduction::None, Reduction::Mean}) {
-    expect_derivatives(
-        [=](const In& v) {
-          return binary_cross_entropy(v[0].sigmoid(), v[1].sigmoid(), {}, reduction);
-        },
-        {varied_leaf({4, 1}), varied_leaf({4}, 3)});
+    expect_derivatives(OF_X(binary_cross_entropy(x[0].sigmoid(), x[1].sigmoid(), {}, reduction)),
+                       {varied_leaf({4, 1}), varied_leaf({4}, 3)});
     // With logits it is the input that is repeated.
-    expect_derivatives(
-        [=](const In& v) {
-          return binary_cross_entropy_with_logits(v[0], v[1], {}, {}, reduction);
-        },
-        {varied_leaf({4}), varied_leaf({3, 4}, 3)});
+    expect_derivatives(OF_X(binary_cross_entropy_with_logits(x[0], x[1], {}, {}, reduction)),
+                       {varied_leaf({4}), varied_leaf({3, 4}, 3)});
   }
   EXPECT_TRUE(
       equal(binary_cross_entropy_with_logits(t, rows, {}, {}, Reduction::None),
@@ -291,18 +274,12 @@ TEST(Loss, LogitsMeetNoWholeNumbers) {
 TEST(Loss, Derivatives) {
   const Tensor x = varied_leaf({3, 4}), t = varied_leaf({3, 4}, 3), row = varied_leaf({4}, 8);
   for (int64_t reduction : {Reduction::None, Reduction::Mean, Reduction::Sum}) {
-    expect_derivatives([=](const In& v) { return mse_loss(v[0], v[1], reduction); }, {x, row});
+    expect_derivatives(OF_X(mse_loss(x[0], x[1], reduction)), {x, row});
+    expect_derivatives(OF_X(binary_cross_entropy(x[0].sigmoid(), x[1].sigmoid(),
+                                                 weights().narrow(0, 0, 1), reduction)),
+                       {x, t});
     expect_derivatives(
-        [=](const In& v) {
-          return binary_cross_entropy(v[0].sigmoid(), v[1].sigmoid(), weights().narrow(0, 0, 1),
-                                      reduction);
-        },
-        {x, t});
-    expect_derivatives(
-        [=](const In& v) {
-          return binary_cross_entropy_with_logits(v[0], v[1], {}, constant({.5, 1, 2, 3}),
-                                                  reduction);
-        },
+        OF_X(binary_cross_entropy_with_logits(x[0], x[1], {}, constant({.5, 1, 2, 3}), reduction)),
         {x, t});
   }
   EXPECT_EQ(mse_loss(x, t).grad_fn()->name(), "MseLossBackward0");

@@ -60,19 +60,18 @@ TEST(Matmul, AnyLayout) {
 }
 
 TEST(Matmul, Derivatives) {
-  expect_derivatives([](const In& x) { return mm(x[0].t(), x[1].t()); },
+  expect_derivatives(OF_X(mm(x[0].t(), x[1].t())),
                      {varied_leaf({4, 3}, 1), varied_leaf({2, 4}, 2)});
   for (const Tensor& self : {varied_leaf({2}, 3), varied_leaf({3, 1}, 3), varied_leaf({3, 2}, 3)}) {
-    expect_derivatives([](const In& x) { return addmm(x[0], x[1], x[2], 1, 0.5); },
+    expect_derivatives(OF_X(addmm(x[0], x[1], x[2], 1, 0.5)),
                        {self, varied_leaf({3, 4}, 1), varied_leaf({4, 2}, 2)});
-    expect_derivatives([](const In& x) { return addmm(x[0], x[1], x[2], -2); },
+    expect_derivatives(OF_X(addmm(x[0], x[1], x[2], -2)),
                        {self, varied_leaf({3, 4}, 1), varied_leaf({4, 2}, 2)});
   }
 }
 
 TEST(Linear, DerivativesWithAVector) {
-  expect_derivatives([](const In& x) { return linear(x[0], x[1]); },
-                     {varied_leaf({4, 3}, 1), varied_leaf({3}, 2)});
+  expect_derivatives(OF_X(linear(x[0], x[1])), {varied_leaf({4, 3}, 1), varied_leaf({3}, 2)});
 }
 
 TEST(Linear, ComputesNoGradientThatNobodyWants) {

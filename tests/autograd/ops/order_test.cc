@@ -231,8 +231,7 @@ TEST(Running, Derivatives) {
   // One 0, two of them, the first and the last element.
   expect_derivatives(product, {sizes(constant({2, 0, 0.5, 4, 0, 2, 0, -1}))});
   expect_derivatives(product, {sizes(constant({0, 0, 0, 0, 1, 2, 3, 0}))});
-  expect_derivatives([](const std::vector<Tensor>& x) { return x[0].cumprod(0); },
-                     {sizes(constant({2, 0, 0.5, 4, 0, 2, 0, -1}))});
+  expect_derivatives(OF_X(x[0].cumprod(0)), {sizes(constant({2, 0, 0.5, 4, 0, 2, 0, -1}))});
   // Numbers far from each other: no exponential of a difference overflows.
   Tensor x = constant({-800, 0, 800}).requires_grad_();
   logcumsumexp(x, 0).sum().backward();

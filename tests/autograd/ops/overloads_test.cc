@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "autograd/autograd.h"
+#include "autograd/graph/node.h"
 #include "autograd/ops.h"
 #include "tests/autograd/check.h"
 
@@ -219,6 +220,17 @@ TEST(Overloads, Rest) {
   EXPECT_THROW(from_blob(memory, {2}, {1}, -1, [](void*) {}), Error);
   EXPECT_EQ(zeros({2}).resize_({3}, MemoryFormat::Contiguous).numel(), 3);
   EXPECT_TRUE(x.pin_memory(Device(kCPU)).is_same(x));
+}
+
+// Where the forms of a name stand for another's.
+TEST(Aliases, SayWhatTheyAre) {
+  const Tensor x = counting({2, 2}).requires_grad_();
+  EXPECT_EQ(x.multiply(2).grad_fn()->name(), x.mul(2).grad_fn()->name());
+  EXPECT_EQ(x.true_divide(2).grad_fn()->name(), x.div(2).grad_fn()->name());
+  EXPECT_EQ(x.fix().grad_fn()->name(), x.trunc().grad_fn()->name());
+  EXPECT_ERROR_TEXT(ones({2}, kBool).negative(), "bool");
+  EXPECT_ERROR_TEXT(ones({2}, kBool).subtract(ones({2}, kBool)), "logical_xor");
+  EXPECT_EQ(x.swapaxes(0, 1).strides().vec(), x.transpose(0, 1).strides().vec());
 }
 
 }  // namespace

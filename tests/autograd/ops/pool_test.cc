@@ -32,20 +32,14 @@ TEST(AvgPool, CeilAndDivisors) {
                 {-0.178904759883881, -0.199820619821548, 0.279143911600113, -1.02567467093468,
                  -0.610707324743271, -0.888601696491242, -0.0886614680290222, 0.48554425239563,
                  -0.730612862110138});
-  expect_derivatives(
-      [](const In& in) {
-        return avg_pool2d(in[0], {2, 3}, 2, {0, 1}, true, true, 5);
-      },
-      {varied_leaf({1, 2, 4, 5}, 1)});
+  expect_derivatives(OF_X(avg_pool2d(x[0], {2, 3}, 2, {0, 1}, true, true, 5)),
+                     {varied_leaf({1, 2, 4, 5}, 1)});
 }
 
 TEST(MaxPool, StrideIsTheKernel) {
   EXPECT_EQ(max_pool2d(image(), 2).sizes().vec(), (std::vector<int64_t>{1, 1, 2, 2}));
   expect_derivatives(  // padded and dilated along one dimension each
-      [](const In& in) {
-        return max_pool2d(in[0], {3, 2}, 1, {1, 0}, {1, 2}, true);
-      },
-      {varied_leaf({1, 2, 4, 5}, 1)});
+      OF_X(max_pool2d(x[0], {3, 2}, 1, {1, 0}, {1, 2}, true)), {varied_leaf({1, 2, 4, 5}, 1)});
 }
 
 TEST(Pool, InternalLayoutStays) {

@@ -41,8 +41,8 @@ TEST(Softmax, Derivatives) {
   for (const auto& [d, x] : {std::pair(1, varied_leaf({2, 3, 4})),
                              {1, varied_leaf({2, 3, 17})},
                              {2, varied_leaf({2, 3, 17})}}) {
-    expect_derivatives([d = d](const In& v) { return v[0].softmax(d); }, {x});
-    expect_derivatives([d = d](const In& v) { return v[0].log_softmax(d); }, {x});
+    expect_derivatives(OF_X(x[0].softmax(d)), {x});
+    expect_derivatives(OF_X(x[0].log_softmax(d)), {x});
   }
   EXPECT_EQ(varied_leaf({2}).softmax(0).grad_fn()->name(), "SoftmaxBackward0");
   EXPECT_EQ(varied_leaf({2}).log_softmax(0).grad_fn()->name(), "LogSoftmaxBackward0");
@@ -50,9 +50,7 @@ TEST(Softmax, Derivatives) {
 
 TEST(Softmax, ThirdDerivative) {
   expect_derivatives(
-      [](const In& v) {
-        return autograd::grad({v[0].softmax(0).square().sum()}, {v[0]}, {}, true, true)[0];
-      },
+      OF_X(autograd::grad({x[0].softmax(0).square().sum()}, {x[0]}, {}, true, true)[0]),
       {varied_leaf({4})});
 }
 
@@ -64,15 +62,12 @@ TEST(LayerNorm, Errors) {
 
 TEST(LayerNorm, Derivatives) {
   const Tensor x = varied_leaf({3, 5}), w = varied_leaf({5}, 1);
-  expect_derivatives([](const In& v) { return layer_norm(v[0], {5}, v[1]); }, {x, w});
-  expect_derivatives(
-      [](const In& v) {
-        return layer_norm(v[0], {2, 3}, std::nullopt, v[1]);
-      },
-      {varied_leaf({2, 2, 3}), varied_leaf({2, 3}, 4)});
-  expect_derivatives([](const In& v) { return layer_norm(v[0].transpose(0, 1), {3}); }, {x});
+  expect_derivatives(OF_X(layer_norm(x[0], {5}, x[1])), {x, w});
+  expect_derivatives(OF_X(layer_norm(x[0], {2, 3}, std::nullopt, x[1])),
+                     {varied_leaf({2, 2, 3}), varied_leaf({2, 3}, 4)});
+  expect_derivatives(OF_X(layer_norm(x[0].transpose(0, 1), {3})), {x});
   // One tensor as input and weight: their gradients must not be mixed up.
-  expect_derivatives([](const In& v) { return layer_norm(v[0], {5}, v[0], v[0]); }, {w});
+  expect_derivatives(OF_X(layer_norm(x[0], {5}, x[0], x[0])), {w});
   EXPECT_EQ(layer_norm(x, {5}).grad_fn()->name(), "NativeLayerNormBackward0");
 }
 
@@ -122,13 +117,8 @@ TEST(ResidualLayerNorm, Derivatives) {
         return y.mul(sum);
       },
       {x, r, w, b});
-  expect_derivatives(
-      [](const In& v) {
-        return std::get<0>(residual_layer_norm(v[0], v[1], {3, 5}));
-      },
-      {x, r});
-  expect_derivatives([](const In& v) { return std::get<1>(residual_layer_norm(v[0], v[0], {5})); },
-                     {x});
+  expect_derivatives(OF_X(std::get<0>(residual_layer_norm(x[0], x[1], {3, 5}))), {x, r});
+  expect_derivatives(OF_X(std::get<1>(residual_layer_norm(x[0], x[0], {5}))), {x});
   EXPECT_EQ(std::get<0>(residual_layer_norm(x, r, {5})).grad_fn()->name(),
             "ResidualLayerNormBackward0");
   // Only the weight wants a gradient: the sum has no history.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <tuple>
 
 #include "runtime/base/checked_size.h"
 #include "runtime/base/context.h"
@@ -52,29 +53,28 @@ TEST(TensorBase, EmptyTensors) {
 }
 
 TEST(TensorBase, RefusesImpossibleSizes) {
-  EXPECT_ERROR(TensorBase::empty({2, -1}, kFloat, kHere), Error,
-               "Trying to create tensor with negative dimension -1: got [2, -1]");
-  EXPECT_ERROR(TensorBase::empty({0, -1}, kFloat, kHere), Error, "negative dimension -1");
-  EXPECT_ERROR(TensorBase::empty({int64_t{1} << 62, 4, 0, -2}, kFloat, kHere), Error,
-               "negative dimension -2");
-  EXPECT_ERROR(TensorBase::empty({int64_t{1} << 32, int64_t{1} << 31}, kByte, kHere), Error,
-               "fewer than 2^63 elements");
-  // Of an empty tensor, too: a product of some of its extents never wraps.
-  EXPECT_ERROR(TensorBase::empty({0, int64_t{1} << 32, int64_t{1} << 31}, kByte, kHere), Error,
-               "fewer than 2^63 elements");
-  EXPECT_ERROR(TensorBase::empty({int64_t{1} << 61}, kFloat, kHere), Error,
-               "fewer than 2^63 bytes");
-  EXPECT_ERROR(TensorBase::empty({int64_t{1} << 50}, kFloat, kHere), Error,
-               "expected less than 2^47");
-  EXPECT_ERROR(TensorBase::empty_strided({2}, {1, 1}, kFloat, kHere), Error,
-               "strides: got 2 of them, expected 1");
-  EXPECT_ERROR(TensorBase::empty_strided({2}, {-1}, kFloat, kHere), Error, "strides: got [-1]");
-  EXPECT_ERROR(TensorBase::empty_strided({3}, {INT64_MAX}, kFloat, kHere), Error,
-               "less than 2^47 bytes");
-  EXPECT_ERROR(TensorBase::empty_strided({2, 2}, {INT64_MAX, 1}, kFloat, kHere), Error,
-               "less than 2^47 bytes");
-  EXPECT_ERROR(TensorBase::empty_strided({2}, {INT64_MAX / 2}, kFloat, kHere), Error,
-               "less than 2^47 bytes");
+  using Sizes = std::vector<int64_t>;
+  constexpr int64_t k31 = int64_t{1} << 31, k32 = 2 * k31, k62 = k31 * k31;
+  const std::tuple<Sizes, ScalarType, const char*> sizes[] = {
+      {{2, -1}, kFloat, "Trying to create tensor with negative dimension -1: got [2, -1]"},
+      {{0, -1}, kFloat, "negative dimension -1"},
+      {{k62, 4, 0, -2}, kFloat, "negative dimension -2"},
+      {{k32, k31}, kByte, "fewer than 2^63 elements"},
+      // Of an empty tensor, too: a product of some of its extents never wraps.
+      {{0, k32, k31}, kByte, "fewer than 2^63 elements"},
+      {{k62 / 2}, kFloat, "fewer than 2^63 bytes"},
+      {{int64_t{1} << 50}, kFloat, "expected less than 2^47"},
+  };
+  for (const auto& [s, t, text] : sizes) EXPECT_ERROR(TensorBase::empty(s, t, kHere), Error, text);
+  const std::tuple<Sizes, Sizes, const char*> strided[] = {
+      {{2}, {1, 1}, "strides: got 2 of them, expected 1"},
+      {{2}, {-1}, "strides: got [-1]"},
+      {{3}, {INT64_MAX}, "less than 2^47 bytes"},
+      {{2, 2}, {INT64_MAX, 1}, "less than 2^47 bytes"},
+      {{2}, {INT64_MAX / 2}, "less than 2^47 bytes"},
+  };
+  for (const auto& [s, strides, text] : strided)
+    EXPECT_ERROR(TensorBase::empty_strided(s, strides, kFloat, kHere), Error, text);
 }
 
 // Where the last element lies, compared with arithmetic in 128 bits.

@@ -98,34 +98,24 @@ TEST(DataErrors, TheLeastNumberIsNoIndex) {
   const Tensor x = ones({4, 3}).to(gpu), i = full({1}, std::nan("")).to(gpu).to(kLong),
                zero = longs({0}), row = ones({1, 3}).to(gpu);
   Tensor y = zeros({4, 3}).to(gpu);
+#define F(...) [&] { __VA_ARGS__; }
   const std::vector<std::function<void()>> all = {
-      [&] {
-        x.gather(0, i.view({1, 1}));
-      },
-      [&] { x.index_select(0, i); },
-      [&] { x.take(i); },
-      [&] { embedding(x, i); },
-      [&] { x.index({i}); },
-      [&] {
-        x.index({zero, i});
-      },
-      [&] {
-        y.scatter_(0, i.view({1, 1}), 1);
-      },
-      [&] {
-        y.scatter_add_(0, i.view({1, 1}), row.narrow(1, 0, 1));
-      },
-      [&] { y.index_add_(0, i, row); },
-      [&] {
-        y.index_put_({zero, i}, 5.);
-      },
-      [&] {
-        y.index_put_({zero, i}, row.select(1, 0), true);
-      },
-      [&] { one_hot(i, 3); },
-      [&] { cross_entropy_loss(row, i); },
-      [&] { nll_loss(row, i); },
+      F(x.gather(0, i.view({1, 1}))),
+      F(x.index_select(0, i)),
+      F(x.take(i)),
+      F(embedding(x, i)),
+      F(x.index({i})),
+      F(x.index({zero, i})),
+      F(y.scatter_(0, i.view({1, 1}), 1)),
+      F(y.scatter_add_(0, i.view({1, 1}), row.narrow(1, 0, 1))),
+      F(y.index_add_(0, i, row)),
+      F(y.index_put_({zero, i}, 5.)),
+      F(y.index_put_({zero, i}, row.select(1, 0), true)),
+      F(one_hot(i, 3)),
+      F(cross_entropy_loss(row, i)),
+      F(nll_loss(row, i)),
   };
+#undef F
   for (size_t k = 0; k < all.size(); ++k)
     EXPECT_TRUE(has(told<IndexError>(all[k]), number)) << "call " << k;
   EXPECT_FALSE(y.any().item<bool>());

@@ -48,65 +48,44 @@ constexpr size_t kOp = 2, kOut = 5, kSetData = 6;
 
 // By LibTorch 2.15: what a tensor is (requires_grad, is_leaf, is_inference, is_view), then what the
 // uses say in no mode, in no_grad mode and in inference mode. A row's name: what it was made of (a
-// leaf, another tensor that requires grad, an inference tensor), how, and in which mode. G: the
-// leaf gets a gradient. T of an operation: its result requires a gradient, which reaches no leaf.
+// leaf, another tensor that requires grad, an inference tensor) and how. Its modes: plain, no_grad,
+// inference. G: the leaf gets a gradient. T of an operation: its result requires a gradient, which
+// reaches no leaf.
 struct Row {
-  const char *name, *answers;
+  const char *name, *modes, *answers;
 } const kRows[] = {
-    {"leaf itself, plain", "TTFF EEGTTEF TTFFTFF TTFFTFF"},
-    {"leaf itself, no_grad", "TTFF EEGTTEF TTFFTFF TTFFTFF"},
-    {"leaf itself, inference", "TTFF EEGTTEF TTFFTFF TTFFTFF"},
-    {"leaf view, plain", "TFFT EEGTTEF TTFFTFF TTFFTFF"},
-    {"leaf view, no_grad", "TTFT EETTTEF TTFFTFF TTFFTFF"},
-    {"leaf view, inference", "TTFT EETTTEF TTFFTFF TTFFTFF"},
-    {"leaf detach, plain", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
-    {"leaf detach, no_grad", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
-    {"leaf detach, inference", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
-    {"leaf clone, plain", "TFFF TTGTTEF TTFFTFF TTFFTFF"},
-    {"leaf clone, no_grad", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
-    {"leaf clone, inference", "FTTF EEFEEEF EEFFEEF FFFFTTF"},
-    {"leaf data, plain", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
-    {"leaf data, no_grad", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
-    {"leaf data, inference", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
-    {"leaf op, plain", "TFFF TTGTTEF TTFFTFF TTFFTFF"},
-    {"leaf op, no_grad", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
-    {"leaf op, inference", "FTTF EEFEEEF EEFFEEF FFFFTTF"},
-    {"other itself, plain", "TFFF TTGTTEF TTFFTFF TTFFTFF"},
-    {"other itself, no_grad", "TFFF TTGTTEF TTFFTFF TTFFTFF"},
-    {"other itself, inference", "TFFF TTGTTEF TTFFTFF TTFFTFF"},
-    {"other view, plain", "TFFT TTGTTEF TTFFTFF TTFFTFF"},
-    {"other view, no_grad", "TTFT EETTTEF TTFFTFF TTFFTFF"},
-    {"other view, inference", "TTFT EETTTEF TTFFTFF TTFFTFF"},
-    {"other detach, plain", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
-    {"other detach, no_grad", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
-    {"other detach, inference", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
-    {"other clone, plain", "TFFF TTGTTEF TTFFTFF TTFFTFF"},
-    {"other clone, no_grad", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
-    {"other clone, inference", "FTTF EEFEEEF EEFFEEF FFFFTTF"},
-    {"other data, plain", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
-    {"other data, no_grad", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
-    {"other data, inference", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
-    {"other op, plain", "TFFF TTGTTEF TTFFTFF TTFFTFF"},
-    {"other op, no_grad", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
-    {"other op, inference", "FTTF EEFEEEF EEFFEEF FFFFTTF"},
-    {"inference itself, plain", "FTTF EEFEEEF EEFFEEF FFFFTTF"},
-    {"inference itself, no_grad", "FTTF EEFEEEF EEFFEEF FFFFTTF"},
-    {"inference itself, inference", "FTTF EEFEEEF EEFFEEF FFFFTTF"},
-    {"inference view, plain", "FTTF EEFEEEF EEFFEEF FFFFTTF"},
-    {"inference view, no_grad", "FTTF EEFEEEF EEFFEEF FFFFTTF"},
-    {"inference view, inference", "FTTF EEFEEEF EEFFEEF FFFFTTF"},
-    {"inference detach, plain", "FTTF FTFEETF FFFFETF FFFFTTF"},
-    {"inference detach, no_grad", "FTTF FTFEETF FFFFETF FFFFTTF"},
-    {"inference detach, inference", "FTTF EEFEEEF EEFFEEF FFFFTTF"},
-    {"inference clone, plain", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
-    {"inference clone, no_grad", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
-    {"inference clone, inference", "FTTF EEFEEEF EEFFEEF FFFFTTF"},
-    {"inference data, plain", "FTTF FTFEETF FFFFETF FFFFTTF"},
-    {"inference data, no_grad", "FTTF FTFEETF FFFFETF FFFFTTF"},
-    {"inference data, inference", "FTTF EEFEEEF EEFFEEF FFFFTTF"},
-    {"inference op, plain", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
-    {"inference op, no_grad", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
-    {"inference op, inference", "FTTF EEFEEEF EEFFEEF FFFFTTF"},
+    {"leaf itself", "pni", "TTFF EEGTTEF TTFFTFF TTFFTFF"},
+    {"leaf view", "p", "TFFT EEGTTEF TTFFTFF TTFFTFF"},
+    {"leaf view", "ni", "TTFT EETTTEF TTFFTFF TTFFTFF"},
+    {"leaf detach", "pni", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
+    {"leaf clone", "p", "TFFF TTGTTEF TTFFTFF TTFFTFF"},
+    {"leaf clone", "n", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
+    {"leaf clone", "i", "FTTF EEFEEEF EEFFEEF FFFFTTF"},
+    {"leaf data", "pni", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
+    {"leaf op", "p", "TFFF TTGTTEF TTFFTFF TTFFTFF"},
+    {"leaf op", "n", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
+    {"leaf op", "i", "FTTF EEFEEEF EEFFEEF FFFFTTF"},
+    {"other itself", "pni", "TFFF TTGTTEF TTFFTFF TTFFTFF"},
+    {"other view", "p", "TFFT TTGTTEF TTFFTFF TTFFTFF"},
+    {"other view", "ni", "TTFT EETTTEF TTFFTFF TTFFTFF"},
+    {"other detach", "pni", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
+    {"other clone", "p", "TFFF TTGTTEF TTFFTFF TTFFTFF"},
+    {"other clone", "n", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
+    {"other clone", "i", "FTTF EEFEEEF EEFFEEF FFFFTTF"},
+    {"other data", "pni", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
+    {"other op", "p", "TFFF TTGTTEF TTFFTFF TTFFTFF"},
+    {"other op", "n", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
+    {"other op", "i", "FTTF EEFEEEF EEFFEEF FFFFTTF"},
+    {"inference itself", "pni", "FTTF EEFEEEF EEFFEEF FFFFTTF"},
+    {"inference view", "pni", "FTTF EEFEEEF EEFFEEF FFFFTTF"},
+    {"inference detach", "pn", "FTTF FTFEETF FFFFETF FFFFTTF"},
+    {"inference detach", "i", "FTTF EEFEEEF EEFFEEF FFFFTTF"},
+    {"inference clone", "pn", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
+    {"inference clone", "i", "FTTF EEFEEEF EEFFEEF FFFFTTF"},
+    {"inference data", "pn", "FTTF FTFEETF FFFFETF FFFFTTF"},
+    {"inference data", "i", "FTTF EEFEEEF EEFFEEF FFFFTTF"},
+    {"inference op", "pn", "FTFF FTFTTFF FFFFTFF FFFFTFF"},
+    {"inference op", "i", "FTTF EEFEEEF EEFFEEF FFFFTTF"},
 };
 
 // Where our answers differ (tools/compare/NOTES.md). An operation on a view without history is a
@@ -126,13 +105,12 @@ std::string expected(const Row& row) {
   return e;
 }
 
-Tensor made(const std::string& name, const Tensor& leaf) {
-  const std::string kind = name.substr(0, name.find(' ')), mode = name.substr(name.find(',') + 2),
-                    how = name.substr(kind.size() + 1, name.find(',') - kind.size() - 1);
+Tensor made(const std::string& name, char mode, const Tensor& leaf) {
+  const std::string kind = name.substr(0, name.find(' ')), how = name.substr(kind.size() + 1);
   const Tensor of = kind == "leaf"    ? leaf
                     : kind == "other" ? leaf * 2
                                       : inference_tensor({1, 1, 1, 1});
-  const Mode in(mode == "plain" ? 0 : mode == "no_grad" ? 1 : 2);
+  const Mode in(mode == 'p' ? 0 : mode == 'n' ? 1 : 2);
   return how == "itself"   ? of
          : how == "view"   ? of.view({4})
          : how == "detach" ? of.detach()
@@ -142,26 +120,28 @@ Tensor made(const std::string& name, const Tensor& leaf) {
 }
 
 TEST(GradModes, WhatIsMadeInOneAndUsedInAnother) {
-  for (const Row& row : kRows) {
-    const Tensor v = made(row.name, leaf({1, 1, 1, 1}));
-    std::string ours = {letter(v.requires_grad()), letter(v.is_leaf()), letter(v.is_inference()),
-                        letter(v.is_view())};
-    for (int mode = 0; mode < 3; ++mode) {
-      ours += ' ';
-      for (const Use use : kUses) {
-        const Tensor w = leaf({1, 1, 1, 1}), other = leaf({1, 1, 1, 1});
-        Tensor x = made(row.name, w);
-        const Mode in(mode);
-        try {
-          const char says = use(x, other);
-          const bool op = use == kUses[kOp] && says == 'T';
-          if (op) (x * 2).sum().backward();
-          ours += op && w.grad().defined() ? 'G' : says;
-        } catch (const Error&) { ours += 'E'; }
+  for (const Row& row : kRows)
+    for (const char* made_in = row.modes; *made_in; ++made_in) {
+      const auto make = [&](const Tensor& of) { return made(row.name, *made_in, of); };
+      const Tensor v = make(leaf({1, 1, 1, 1}));
+      std::string ours = {letter(v.requires_grad()), letter(v.is_leaf()), letter(v.is_inference()),
+                          letter(v.is_view())};
+      for (int mode = 0; mode < 3; ++mode) {
+        ours += ' ';
+        for (const Use use : kUses) {
+          const Tensor w = leaf({1, 1, 1, 1}), other = leaf({1, 1, 1, 1});
+          Tensor x = make(w);
+          const Mode in(mode);
+          try {
+            const char says = use(x, other);
+            const bool op = use == kUses[kOp] && says == 'T';
+            if (op) (x * 2).sum().backward();
+            ours += op && w.grad().defined() ? 'G' : says;
+          } catch (const Error&) { ours += 'E'; }
+        }
       }
+      EXPECT_EQ(ours, expected(row)) << row.name << ", " << *made_in;
     }
-    EXPECT_EQ(ours, expected(row)) << row.name;
-  }
 }
 
 bool refused(const Tensor& x, const char* why) {

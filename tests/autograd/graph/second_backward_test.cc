@@ -23,60 +23,43 @@ TEST(Engine, SecondBackwardNeedsRetainGraph) {
   EXPECT_ERROR_TEXT(y.backward(), "Trying to backward through the graph a second time");
 }
 
+#define F(value) [](const Tensor& x) -> Tensor { return value; }
 // As in LibTorch: what has freed nothing has lost nothing.
 TEST(Engine, SecondBackwardOfWhatSavesNothing) {
   const std::pair<const char*, Tensor (*)(const Tensor&)> saves_nothing[] = {
-      {"sum", [](const Tensor& x) { return x.sum(); }},
-      {"sum(0)", [](const Tensor& x) { return x.sum(0); }},
-      {"mean", [](const Tensor& x) { return x.mean(); }},
-      {"add", [](const Tensor& x) { return x + x; }},
-      {"add 1", [](const Tensor& x) { return x + 1; }},
-      {"sub", [](const Tensor& x) { return 1 - x; }},
-      {"neg", [](const Tensor& x) { return -x; }},
-      {"t", [](const Tensor& x) { return x.t(); }},
-      {"view", [](const Tensor& x) { return x.view({4}); }},
-      {"reshape", [](const Tensor& x) { return x.t().reshape({4}); }},
-      {"permute",
-       [](const Tensor& x) {
-         return x.permute({1, 0});
-       }},
-      {"expand",
-       [](const Tensor& x) {
-         return x.unsqueeze(0).expand({3, 2, 2});
-       }},
-      {"squeeze", [](const Tensor& x) { return x.unsqueeze(0).squeeze(0); }},
-      {"select", [](const Tensor& x) { return x.select(0, 1); }},
-      {"narrow", [](const Tensor& x) { return x.narrow(0, 0, 1); }},
-      {"split", [](const Tensor& x) { return x.split(1)[1]; }},
-      {"unbind", [](const Tensor& x) { return x.unbind()[1]; }},
-      {"diagonal", [](const Tensor& x) { return x.diagonal(); }},
-      {"unfold", [](const Tensor& x) { return x.unfold(0, 2, 1); }},
-      {"as_strided", [](const Tensor& x) { return x.as_strided({2}, {1}, 1); }},
-      {"clone", [](const Tensor& x) { return x.clone(); }},
-      {"to", [](const Tensor& x) { return x.to(kFloat); }},
-      {"cat",
-       [](const Tensor& x) {
-         return cat({x, x}, 0);
-       }},
-      {"stack",
-       [](const Tensor& x) {
-         return stack({x, x});
-       }},
-      {"repeat",
-       [](const Tensor& x) {
-         return x.repeat({2, 2});
-       }},
-      {"flip", [](const Tensor& x) { return x.flip({0}); }},
-      {"roll", [](const Tensor& x) { return x.roll(1, 0); }},
-      {"tril", [](const Tensor& x) { return x.tril(); }},
-      {"cumsum", [](const Tensor& x) { return x.cumsum(0); }},
-      {"trace", [](const Tensor& x) { return x.trace(); }},
-      {"round", [](const Tensor& x) { return x.round(); }},
-      {"copy_",
-       [](const Tensor& x) {
-         return zeros({2, 2}, TensorOptions(kDouble)).copy_(x);
-       }},
-      {"add_", [](const Tensor& x) { return x.clone().add_(1); }},
+      {"sum", F(x.sum())},
+      {"sum(0)", F(x.sum(0))},
+      {"mean", F(x.mean())},
+      {"add", F(x + x)},
+      {"add 1", F(x + 1)},
+      {"sub", F(1 - x)},
+      {"neg", F(-x)},
+      {"t", F(x.t())},
+      {"view", F(x.view({4}))},
+      {"reshape", F(x.t().reshape({4}))},
+      {"permute", F(x.permute({1, 0}))},
+      {"expand", F(x.unsqueeze(0).expand({3, 2, 2}))},
+      {"squeeze", F(x.unsqueeze(0).squeeze(0))},
+      {"select", F(x.select(0, 1))},
+      {"narrow", F(x.narrow(0, 0, 1))},
+      {"split", F(x.split(1)[1])},
+      {"unbind", F(x.unbind()[1])},
+      {"diagonal", F(x.diagonal())},
+      {"unfold", F(x.unfold(0, 2, 1))},
+      {"as_strided", F(x.as_strided({2}, {1}, 1))},
+      {"clone", F(x.clone())},
+      {"to", F(x.to(kFloat))},
+      {"cat", F(cat({x, x}, 0))},
+      {"stack", F(stack({x, x}))},
+      {"repeat", F(x.repeat({2, 2}))},
+      {"flip", F(x.flip({0}))},
+      {"roll", F(x.roll(1, 0))},
+      {"tril", F(x.tril())},
+      {"cumsum", F(x.cumsum(0))},
+      {"trace", F(x.trace())},
+      {"round", F(x.round())},
+      {"copy_", F(zeros({2, 2}, TensorOptions(kDouble)).copy_(x))},
+      {"add_", F(x.clone().add_(1))},
   };
   for (const auto& [name, f] : saves_nothing) {
     const Tensor x = leaf({1, 2, 3, 4}).view({2, 2}).detach().requires_grad_();
@@ -89,15 +72,15 @@ TEST(Engine, SecondBackwardOfWhatSavesNothing) {
 }
 TEST(Engine, SecondBackwardOfWhatSavesATensor) {
   const std::pair<const char*, Tensor (*)(const Tensor&)> saves[] = {
-      {"mul", [](const Tensor& x) { return x * x; }},
-      {"exp", [](const Tensor& x) { return x.exp(); }},
-      {"relu", [](const Tensor& x) { return x.relu(); }},
-      {"matmul", [](const Tensor& x) { return matmul(x, x); }},
-      {"max", [](const Tensor& x) { return x.max(); }},
-      {"softmax", [](const Tensor& x) { return x.softmax(1); }},
-      {"index_select", [](const Tensor& x) { return x.index_select(0, arange(2, kLong)); }},
-      {"masked_fill", [](const Tensor& x) { return x.masked_fill(x.gt(2), 0); }},
-      {"where", [](const Tensor& x) { return where(x.gt(2), x, x); }},
+      {"mul", F(x * x)},
+      {"exp", F(x.exp())},
+      {"relu", F(x.relu())},
+      {"matmul", F(matmul(x, x))},
+      {"max", F(x.max())},
+      {"softmax", F(x.softmax(1))},
+      {"index_select", F(x.index_select(0, arange(2, kLong)))},
+      {"masked_fill", F(x.masked_fill(x.gt(2), 0))},
+      {"where", F(where(x.gt(2), x, x))},
   };
   for (const auto& [name, f] : saves) {
     const Tensor x = leaf({1, 2, 3, 4}).view({2, 2}).detach().requires_grad_();
@@ -110,6 +93,7 @@ TEST(Engine, SecondBackwardOfWhatSavesATensor) {
         << name;
   }
 }
+#undef F
 
 }  // namespace
 }  // namespace ramet

@@ -72,10 +72,7 @@ TEST(ViewHistories, OfADirtyViewThatIsNotTheFirstResult) {
 
 TEST(ViewHistories, ADirtyViewThatIsRefusedLeavesItsBase) {
   const Tensor b = constant({1, 2, 3}), x = leaf({1, 1});
-  const Tensor v = [&] {
-    const NoGradGuard off;
-    return b.slice(0, 1);
-  }();
+  const Tensor v = without_grad([&] { return b.slice(0, 1); });
   EXPECT_ERROR_TEXT(ScaledAndDirty::apply(x, v), "created in no_grad mode");
   EXPECT_FALSE(b.requires_grad());
 }
@@ -141,10 +138,7 @@ TEST(ViewHistories, AResultOfForwardIsTheOneThatItMade) {
 
 TEST(ViewHistories, OtherDataEndAView) {
   const Tensor w = leaf({1, 2, 3, 4});
-  const Tensor v = [&] {
-    const NoGradGuard off;
-    return w.view({2, 2});
-  }();
+  const Tensor v = without_grad([&] { return w.view({2, 2}); });
   EXPECT_TRUE(v.is_view() && v.requires_grad());
   v.set_data(constant({5, 6}));
   EXPECT_FALSE(v.is_view() || v.requires_grad());
@@ -171,20 +165,14 @@ TEST(ViewHistories, ABaseOfOtherDataDoesNotHoldTheMemory) {
 
 TEST(ViewHistories, AStaleViewDoesNotBecomeALeaf) {
   const Tensor b = constant({1, 2}), w = leaf({3, 4});
-  const Tensor v = [&] {
-    const NoGradGuard off;
-    return b.view({2, 1});
-  }();
+  const Tensor v = without_grad([&] { return b.view({2, 1}); });
   b.mul_(w);
   EXPECT_ERROR_TEXT(v.requires_grad_(), "created in no_grad mode");
 }
 
 TEST(ViewHistories, ALeafInTheChainIsNotConsumed) {
   const Tensor b = leaf({1, 2, 3, 4}) * 2;
-  const Tensor x = [&] {
-    const NoGradGuard off;
-    return b.view({2, 2});
-  }();
+  const Tensor x = without_grad([&] { return b.view({2, 2}); });
   x.requires_grad_();
   const Tensor y = x.view({2, 2}), target = constant({0, 1}).to(kLong);
   EXPECT_ERROR_TEXT(cross_entropy_loss_consuming(y, target), "a view of one");

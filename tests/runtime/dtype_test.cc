@@ -75,23 +75,20 @@ TEST(Dtype, Names) {
   EXPECT_EQ(text.str(), "Float BFloat16 bfloat16 uint8 Bool UNKNOWN_SCALAR");  // LibTorch's
 }
 
-// What the 16 bits mean, from the formats' definitions, in double.
-double half_value(uint16_t bits) {
-  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  double v = exponent == 31 ? (fraction ? std::numeric_limits<double>::quiet_NaN()
-                                        : std::numeric_limits<double>::infinity())
-             : exponent     ? std::ldexp(1024 + fraction, exponent - 25)
-                            : std::ldexp(fraction, -24);
+// What 16 bits mean, from the formats' definitions, in double: so many bits of a fraction, the
+// others of an exponent.
+double value_of(uint16_t bits, int fraction_bits) {
+  const int exponent_bits = 15 - fraction_bits, most = (1 << exponent_bits) - 1,
+            one = 1 << fraction_bits, exponent = bits >> fraction_bits & most,
+            fraction = bits & (one - 1),
+            least = 2 - (1 << (exponent_bits - 1)) - fraction_bits;  // of subnormal numbers
+  const double v = exponent == most ? (fraction ? NAN : INFINITY)
+                   : exponent       ? std::ldexp(one + fraction, exponent - 1 + least)
+                                    : std::ldexp(fraction, least);
   return std::copysign(v, bits & 0x8000 ? -1.0 : 1.0);
 }
-double bfloat_value(uint16_t bits) {
-  const int exponent = bits >> 7 & 255, fraction = bits & 127;
-  double v = exponent == 255 ? (fraction ? std::numeric_limits<double>::quiet_NaN()
-                                         : std::numeric_limits<double>::infinity())
-             : exponent      ? std::ldexp(128 + fraction, exponent - 134)
-                             : std::ldexp(fraction, -133);
-  return std::copysign(v, bits & 0x8000 ? -1.0 : 1.0);
-}
+double half_value(uint16_t bits) { return value_of(bits, 10); }
+double bfloat_value(uint16_t bits) { return value_of(bits, 7); }
 
 TEST(Half, EveryValueReads) {
   for (int i = 0; i < 65536; ++i) {
@@ -151,7 +148,6 @@ TEST(Half, AcrossAllFloatsRounds) {
   }
 }
 
-// What LibTorch 2.15 prints.
 // IEEE 754's, and LibTorch 2.15's.
 TEST(HalfNumbers, Limits) {
   using H = std::numeric_limits<Half>;

@@ -2,7 +2,7 @@
 #include <set>
 
 #include "runtime/cuda/copies.h"
-#include "tests/capture/data_parallel.h"
+#include "tests/capture/training.h"
 #include "tests/runtime/cuda/driver_calls.h"
 
 namespace ramet {
@@ -11,26 +11,12 @@ namespace {
 
 using Calls = std::map<std::string, uint64_t>;
 
-struct OneGpu {
-  OneGpu() { net->to(device); }
-  Tensor step(const Tensor& x, const Tensor& y) {
-    adam.zero_grad();
-    Tensor loss = cross_entropy_loss(net->forward(x), y);
-    loss.backward();
-    adam.step();
-    return loss;
-  }
-  Device device{kCUDA, 0};
-  Net net;
-  optim::AdamW adam{net->parameters(), optim::AdamWOptions(0.01)};
-};
-
 TEST(CapturedCalls, NoneButLaunchesInAReplay) {
   if (const std::string why = why_no_gpu(); !why.empty()) GTEST_SKIP() << why;
   const testing::Gpus one(testing::gpu_settings(1));
-  OneGpu run;
+  Training run(Device(kCUDA, 0), Kind::kAdamW);
   Captured step([&](const Tensor& x, const Tensor& y) { return run.step(x, y); });
-  const Tensor x = randn({8, 1, 12, 12}).to(run.device), y = randint(0, 5, {8}).to(run.device);
+  const auto [x, y] = run.batch(8);
   for (int i = 0; i < 3; ++i) step(x, y);
   ASSERT_EQ(step.counters().replays, 1u);
   Calls before = driver_calls();

@@ -5,8 +5,7 @@
 
 #include "parallel/move/movement_internal.h"
 #include "parallel/replicas/replica_state.h"
-#include "runtime/memory/allocator.h"
-#include "tests/capture/data_parallel.h"
+#include "tests/capture/training.h"
 
 namespace ramet {
 namespace capture_tests {
@@ -25,8 +24,8 @@ TEST(CapturedDataParallel, SameBitsAsEager) {
       DataParallelOptions options(cpus(devices));
       if (tree) options.order = ReduceOrder::tree(4);
       // With an eager step between: replicas follow what replays have changed.
-      const Steps captured = run_steps(options, 20, true, 7);
-      expect_same_steps(run_steps(options, 20, false), captured);
+      const Steps captured =
+          expect_same_steps([&] { return Training(options); }, 20, [](int i) { return i == 7; });
       EXPECT_EQ(captured.counters.captures, 3u);
       EXPECT_EQ(captured.counters.replays, 16u);
     }
@@ -39,8 +38,8 @@ TEST(CapturedDataParallel, SynchronisedBatchNorm) {
   twice.insert(twice.begin() + 1, twice[0]);
   for (const std::vector<Device>& devices : {cpus(2), cpus(4), twice}) {
     const DataParallelOptions options(devices);
-    const Steps captured = run_steps(options, 10, true, 7, /*sync=*/true);
-    expect_same_steps(run_steps(options, 10, false, -1, true), captured);
+    const Steps captured = expect_same_steps([&] { return Training(options, /*sync=*/true); }, 10,
+                                             [](int i) { return i == 7; });
     EXPECT_EQ(captured.counters.captures, 3u);
     EXPECT_EQ(captured.counters.replays, 6u);
   }
@@ -145,27 +144,22 @@ TEST(CapturedDataParallel, MembersThatTheHostMerges) {
 
 // What a worker still writes is waited for, as an operation would.
 TEST(CapturedDataParallel, TensorsThatAWorkerWrites) {
-  const Tensor w = ones({4});
-  Captured step([&](const Tensor& x) { return x * w; });
-  for (const float v : {1.f, 2.f, 3.f}) {
-    parallel::detail::queue(Device(kCPU, 1), {}, {w}, [w, v] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(30));
-      std::fill_n(static_cast<float*>(w->data), 4, v);
-    });
-    EXPECT_EQ(bits(step(ones({4}))), bits(full({4}, v)));
+  for (const bool view : {false, true}) {
+    const Tensor w = ones({4});
+    Captured step([&](const Tensor& x) { return x * (view ? w.view({4}) : w); });
+    for (const float v : {1.f, 2.f, 3.f}) {
+      parallel::detail::queue(Device(kCPU, 1), {}, {w}, [w, v] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(30));
+        std::fill_n(static_cast<float*>(w->data), 4, v);
+      });
+      EXPECT_EQ(bits(step(ones({4}))), bits(full({4}, v)));
+    }
+    EXPECT_EQ(step.counters().captures, 1u);
   }
-  EXPECT_EQ(step.counters().captures, 1u);
 }
 
 TEST(CapturedDataParallel, NoAllocationInAReplay) {
-  Training run{DataParallelOptions(cpus(2))};
-  Captured step([&](const Tensor& x, const Tensor& y) { return run.step(x, y); });
-  const auto [x, y] = run.batch(8);
-  for (int i = 0; i < 3; ++i) step(x, y);
-  const int64_t before = memory_stats(kHost).allocations;
-  for (int i = 0; i < 3; ++i) step(x, y);
-  EXPECT_EQ(memory_stats(kHost).allocations, before);
-  EXPECT_EQ(step.counters().replays, 4u);
+  expect_no_allocation(Training{DataParallelOptions(cpus(2))}, {kHost});
 }
 
 TEST(CapturedDataParallel, AFailureLeavesReplicasUsable) {

@@ -4,7 +4,7 @@
 #include "runtime/cuda/copies.h"
 #include "runtime/cuda/nccl.h"
 #include "runtime/memory/allocator.h"
-#include "tests/capture/data_parallel.h"
+#include "tests/capture/training.h"
 #include "tests/runtime/cuda/gpus.h"
 
 namespace ramet {
@@ -29,8 +29,8 @@ emulated::Settings settings(int devices, emulated::StreamMode mode = emulated::S
 }
 
 void expect_same(const DataParallelOptions& options, int steps) {
-  const Steps captured = run_steps(options, steps, true, 7);
-  expect_same_steps(run_steps(options, steps, false), captured);
+  const Steps captured =
+      expect_same_steps([&] { return Training(options); }, steps, [](int i) { return i == 7; });
   EXPECT_EQ(captured.counters.captures, 3u);
   EXPECT_EQ(captured.counters.replays, static_cast<uint64_t>(steps - 4));
 }
@@ -79,8 +79,7 @@ TEST(CapturedGpus, SynchronisedBatchNorm) {
   const Gpus two(settings(2));
   for (const std::vector<Device>& devices : {gpus(2), std::vector<Device>{gpu(0), kHost, gpu(1)}}) {
     const DataParallelOptions options(devices);
-    const Steps captured = run_steps(options, 8, true, -1, /*sync=*/true);
-    expect_same_steps(run_steps(options, 8, false, -1, true), captured);
+    const Steps captured = expect_same_steps([&] { return Training(options, /*sync=*/true); }, 8);
     EXPECT_EQ(captured.counters.captures, 3u);
   }
 }
@@ -107,14 +106,7 @@ TEST(CapturedGpus, NoDeviceMemoryInAReplay) {
   const Gpus two(settings(2));
   DataParallelOptions options(gpus(2));
   options.bucket_bytes = 256;
-  Training run(options);
-  Captured step([&](const Tensor& x, const Tensor& y) { return run.step(x, y); });
-  const auto [x, y] = run.batch(8);
-  for (int i = 0; i < 3; ++i) step(x, y);
-  ASSERT_EQ(step.counters().replays, 1u);
-  const int64_t before[2] = {memory_stats(gpu(0)).allocations, memory_stats(gpu(1)).allocations};
-  for (int i = 0; i < 3; ++i) step(x, y);
-  for (int k = 0; k < 2; ++k) EXPECT_EQ(memory_stats(gpu(k)).allocations, before[k]) << k;
+  expect_no_allocation(Training(options), gpus(2));
 }
 
 // Kernels may take memory of their own while they are queued (runtime/cuda/scratch.h): no other

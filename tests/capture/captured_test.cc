@@ -7,9 +7,8 @@
 #include "nn/layers/basic/activation.h"
 #include "nn/module/sequential.h"
 #include "nn/utils/clip_grad.h"
-#include "runtime/memory/allocator.h"
 #include "runtime/observe/observer.h"
-#include "tests/capture/support.h"
+#include "tests/capture/training.h"
 
 using ramet::detail::tls;
 
@@ -308,7 +307,7 @@ TEST(Memory, GradientsOutliveTheCapture) {
 }
 
 TEST(Memory, NoNodesStay) {
-  Net net;
+  Pictures net;
   Captured step([&](const Tensor& x) { return net->forward(x).sum(); });
   const Tensor x = ones({2, 1, 12, 12});
   const int64_t with_net = autograd::nodes_alive();

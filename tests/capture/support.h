@@ -21,6 +21,7 @@
 #include "nn/optim/sgd.h"
 #include "runtime/devices/generator.h"
 #include "runtime/devices/gpu.h"
+#include "runtime/memory/allocator.h"
 #include "tests/error_text.h"
 #include "tests/runtime/cuda/gpus.h"
 #include "tests/share.h"
@@ -57,26 +58,17 @@ inline std::string bits(const Tensor& t) {
   return std::string(static_cast<const char*>(host.data_ptr()), host.nbytes());
 }
 
-/// A small picture net: convolution, batch norm, pool, dropout, two layers.
-struct NetImpl : nn::Module {
-  nn::Conv2d conv{nullptr};
-  nn::BatchNorm2d norm{nullptr};
-  nn::Dropout drop{nullptr};
-  nn::Linear first{nullptr}, second{nullptr};
-  NetImpl() {
-    conv = register_module("conv", nn::Conv2d(nn::Conv2dOptions(1, 4, 3)));
-    norm = register_module("norm", nn::BatchNorm2d(4));
-    drop = register_module("drop", nn::Dropout(0.3));
-    first = register_module("first", nn::Linear(4 * 5 * 5, 16));
-    second = register_module("second", nn::Linear(16, 5));
+using Use = std::function<void(const Tensor&)>;
+/// f cannot be captured, for an operation of this name, and keeps no memory on x's device.
+inline void expect_refused(const std::string& op, const Tensor& x, const Use& f) {
+  const int64_t before = memory_stats(x.device()).current;
+  {
+    Captured step([&](const Tensor& in) { f(in); });
+    EXPECT_ERROR_TEXT(step(x), "[" + op + "] not capturable");
+    EXPECT_EQ(step.size(), 0u);
   }
-  Tensor forward(const Tensor& x) {
-    Tensor h = max_pool2d(relu(norm->forward(conv->forward(x))), 2);
-    h = drop->forward(h.flatten(1));
-    return second->forward(relu(first->forward(h)));
-  }
-};
-RAMET_MODULE(Net);
+  EXPECT_EQ(memory_stats(x.device()).current, before) << op;
+}
 
 }  // namespace capture_tests
 }  // namespace ramet

@@ -1,4 +1,5 @@
-// Printing: the texts are LibTorch's, for all strides, streams and widths of a line.
+// Printing: the texts are LibTorch's, for all strides, streams and widths of a line. Each format
+// has an example here; random tensors are those of tests/tools/print_golden_test.cc.
 #include "runtime/tensor/print.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/runtime/print_cases.h"
+#include "runtime/base/dtype.h"
 
 namespace ramet {
 namespace {
@@ -63,8 +64,146 @@ TensorBase filled(ScalarType t, const std::vector<int64_t>& sizes,
   return out;
 }
 
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN(),
+                 kInf = std::numeric_limits<double>::infinity();
+struct Case {
+  ScalarType dtype;
+  std::vector<int64_t> sizes;
+  std::vector<double> values;
+  const char* text;
+};
+// What LibTorch 2.15 prints, line by line.
+// clang-format off
+const Case kCases[] = {
+    {kFloat, {}, {3.14159265},
+     "3.1415927410125732\n"
+     "[ CPUFloatType{} ]"},
+    {kFloat, {3}, {1, 2, 3},
+     " 1\n"
+     " 2\n"
+     " 3\n"
+     "[ CPUFloatType{3} ]"},
+    {kFloat, {3}, {1.5, 2, 3},
+     " 1.5000\n"
+     " 2.0000\n"
+     " 3.0000\n"
+     "[ CPUFloatType{3} ]"},
+    {kFloat, {3}, {0.001, 0.002, 0.003},
+     "0.001 *\n"
+     " 1.0000\n"
+     " 2.0000\n"
+     " 3.0000\n"
+     "[ CPUFloatType{3} ]"},
+    {kFloat, {3}, {1e-5, 2, 3},
+     " 1.0000e-05\n"
+     " 2.0000e+00\n"
+     " 3.0000e+00\n"
+     "[ CPUFloatType{3} ]"},
+    {kLong, {3}, {-12345, 2, 3},
+     "-12345\n"
+     "     2\n"
+     "     3\n"
+     "[ CPULongType{3} ]"},
+    {kFloat, {4}, {kNan, kInf, -kInf, 1.5},
+     "    nan\n"
+     "    inf\n"
+     "   -inf\n"
+     " 1.5000\n"
+     "[ CPUFloatType{4} ]"},
+    {kBool, {2}, {1, 0},
+     " 1\n"
+     " 0\n"
+     "[ CPUBoolType{2} ]"},
+    {kFloat, {0}, {}, "[ CPUFloatType{0} ]"},
+    {kFloat, {2, 0, 3}, {}, "[ CPUFloatType{2,0,3} ]"},
+    {kFloat, {2, 2}, {1, 2, 3, 4},
+     " 1  2\n"
+     " 3  4\n"
+     "[ CPUFloatType{2,2} ]"},
+    {kDouble, {2, 2}, {1e-120, 2e200, 3, 4},
+     " 1.0000e-120  2.0000e+200\n"
+     "  3.0000e+00   4.0000e+00\n"
+     "[ CPUDoubleType{2,2} ]"},
+    {kLong, {1, 30}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+     22, 23, 24, 25, 26, 27, 28, 29, 30},
+     "Columns 1 to 20  1   2   3   4   5   6   7   8   9  10  11  12  13  14  15  16  17  18  19 "
+     " 20\n"
+     "\n"
+     "Columns 21 to 30 21  22  23  24  25  26  27  28  29  30\n"
+     "[ CPULongType{1,30} ]"},
+    {kFloat, {2, 2, 2}, {0.001, 0.002, 0.003, 0.004, 0.005, 6, 7, 8},
+     "(1,.,.) = \n"
+     "0.001 *\n"
+     "  1.0000  2.0000\n"
+     "   3.0000  4.0000\n"
+     "\n"
+     "(2,.,.) = \n"
+     " 0.0050  6.0000\n"
+     "  7.0000  8.0000\n"
+     "[ CPUFloatType{2,2,2} ]"},
+    {kFloat, {1, 2}, {0.00001, 0.00002},
+     "1e-05 *\n"
+     " 1.0000  2.0000\n"
+     "[ CPUFloatType{1,2} ]"},
+    {kHalf, {2}, {0.1, 65504},
+     " 9.9976e-02\n"
+     " 6.5504e+04\n"
+     "[ CPUHalfType{2} ]"},
+    {kFloat, {1, 2}, {99999.5, 1},
+     " 99999.5000      1.0000\n"
+     "[ CPUFloatType{1,2} ]"},
+    {kDouble, {}, {1e16},
+     "1e+16\n"
+     "[ CPUDoubleType{} ]"},
+    {kDouble, {}, {-0.0},
+     "-0\n"
+     "[ CPUDoubleType{} ]"},
+    {kFloat, {2}, {12345678, 1},
+     "1.23457e+07\n"
+     "        1\n"
+     "[ CPUFloatType{2} ]"},
+    {kDouble, {2, 14}, {0.082086, 0.080609, -0.079821, -0.074723, 0.06039, 0.042475, 0.030551,
+     -0.034535, 0.01907, 0.019224, 0.014617, -0.061491, -0.012479, -0.019164, 0.040142, 0.089068,
+     0.080891, 0.007952, -0.009926, -0.041717, -0.083534, -0.08506, -0.006319, -0.032676,
+     -0.021597, 0.070522, 0.004635, 0.010892},
+     "Columns 1 to 100.01 *\n"
+     " 8.2086  8.0609 -7.9821 -7.4723  6.0390  4.2475  3.0551 -3.4535  1.9070  1.9224\n"
+     "  4.0142  8.9068  8.0891  0.7952 -0.9926 -4.1717 -8.3534 -8.5060 -0.6319 -3.2676\n"
+     "\n"
+     "Columns 11 to 140.01 *\n"
+     " 1.4617 -6.1491 -1.2479 -1.9164\n"
+     " -2.1597  7.0522  0.4635  1.0892\n"
+     "[ CPUDoubleType{2,14} ]"},
+    {kDouble, {2, 2, 1, 2}, {0, 1, 2, 3, 4, 5, 6, 7},
+     "(1,1,.,.) = \n"
+     " 0  1\n"
+     "\n"
+     "(2,1,.,.) = \n"
+     " 4  5\n"
+     "\n"
+     "(1,2,.,.) = \n"
+     " 2  3\n"
+     "\n"
+     "(2,2,.,.) = \n"
+     " 6  7\n"
+     "[ CPUDoubleType{2,2,1,2} ]"},
+    // The factor of the least denormal number is 0.
+    {kDouble, {1}, {5e-324},
+     "0 *\n"
+     "    inf\n"
+     "[ CPUDoubleType{1} ]"},
+    {kLong, {2}, {-0x1p63, 0x1p63},  // the second: INT64_MAX
+     "-9.2234e+18\n"
+     " 9.2234e+18\n"
+     "[ CPULongType{2} ]"},
+    {kLong, {}, {-0x1p63},
+     "-9.223372036854776e+18\n"
+     "[ CPULongType{} ]"},
+};
+// clang-format on
+
 TEST(Print, IsLibTorchs) {
-  for (const print_cases::Case& c : print_cases::kCases)
+  for (const Case& c : kCases)
     for (const bool scrambled : {false, true}) {
       std::ostringstream out;
       out << filled(c.dtype, c.sizes, c.values, scrambled);

@@ -12,47 +12,13 @@ namespace {
 const Device kHost(kCPU, 0);
 constexpr int64_t kMost = INT64_MAX, k61 = int64_t{1} << 61, k62 = int64_t{1} << 62;
 
-// Only the middle of 3 x 3 ones overlaps 6 x 6 ones: values and gradients.
-template <class F> void expect_middle(const F& convolved, ScalarType dtype) {
-  Tensor x = ones({1, 1, 6, 6}, dtype).requires_grad_(),
-         w = ones({1, 1, 3, 3}, dtype).requires_grad_();
-  const Tensor y = convolved(x, w);
-  EXPECT_EQ(y.sizes().vec(), (std::vector<int64_t>{1, 1, 6, 6}));
-  expect_values(y, std::vector<double>(36, 1), 0);
-  y.sum().backward();
-  expect_values(x.grad(), std::vector<double>(36, 1), 0);
-  expect_values(w.grad(), {0, 0, 0, 0, 36, 0, 0, 0, 0}, 0);
-}
-
-TEST(FarWindows, OnlyTheMiddleOfTheKernelMeetsTheImage) {
-  for (ScalarType t : {kFloat, kDouble})
-    for (int64_t far : {int64_t{6}, int64_t{7}, int64_t{100}, int64_t{10000}, int64_t{100000},
-                        int64_t{1} << 31, k61, k62, kMost}) {
-      SCOPED_TRACE(far);
-      expect_middle([&](const Tensor& x, const Tensor& w) { return conv2d(x, w, {}, 1, far, far); },
-                    t);
-      expect_middle(
-          [&](const Tensor& x, const Tensor& w) { return conv2d(x, w, {}, 1, "same", far); }, t);
-    }
-  // A padding that no int64 holds; an even kernel has no middle.
-  EXPECT_EQ(conv1d(ones({1, 1, 4}), ones({1, 1, 5}), {}, 1, "same", kMost).sum().item<double>(), 4);
-  EXPECT_EQ(conv1d(ones({1, 1, 4}), ones({1, 1, 6}), {}, 1, "same", kMost).sum().item<double>(), 0);
-  const Tensor w = ones({1, 1, 7}).requires_grad_();
-  conv1d(ones({1, 1, 4}), w, {}, 1, "same", kMost).sum().backward();
+// A padding that no int64 holds; an even kernel has no middle.
+TEST(FarWindows, PaddingsThatNoNumberHolds) {
+  const Tensor x = ones({1, 1, 4}), w = ones({1, 1, 7}).requires_grad_();
+  EXPECT_EQ(conv1d(x, ones({1, 1, 5}), {}, 1, "same", kMost).sum().item<double>(), 4);
+  EXPECT_EQ(conv1d(x, ones({1, 1, 6}), {}, 1, "same", kMost).sum().item<double>(), 0);
+  conv1d(x, w, {}, 1, "same", kMost).sum().backward();
   expect_values(w.grad(), {0, 0, 0, 4, 0, 0, 0}, 0);
-}
-
-TEST(FarWindows, AConvolutionThatMeetsNothingIsItsBias) {
-  const Tensor x = ones({2, 1, 6, 6}).requires_grad_(), w = ones({2, 1, 2, 2}).requires_grad_(),
-               b = constant({3, 5}).to(kFloat).detach().requires_grad_();
-  const Tensor y = conv2d(x, w, b, 1, k61, k62);
-  std::vector<double> want(2 * 2 * 36, 3);
-  for (size_t i = 0; i < want.size(); ++i) want[i] += i / 36 % 2 * 2;
-  expect_values(y, want, 0);
-  y.sum().backward();
-  expect_values(x.grad(), std::vector<double>(72, 0), 0);
-  expect_values(w.grad(), std::vector<double>(8, 0), 0);
-  expect_values(b.grad(), {72, 72}, 0);
 }
 
 TEST(FarWindows, ConvolutionsThatAreRefused) {
@@ -77,24 +43,10 @@ TEST(FarWindows, ConvolutionsAsPyTorch) {
     double y, x, weight, bias;
   };
   const Case cases[] = {
-      {5, 5, 3, 1, 3, 3, 1, 5, 5, -36.824507306336, 56.0193857667025, -19.3043974135134,
-       -1.56005142518324},
-      {5, 5, 3, 1, 4, 4, 1, 5, 5, -48.646833308874, 48.2577066405439, 9.01961613028343,
-       -1.56005142518324},
-      {5, 5, 3, 1, 5, 5, 1, 5, 5, -38.8397542149723, 41.2469229097783, 16.9517831727094,
-       -1.56005142518324},
-      {5, 5, 3, 1, 6, 6, 1, 5, 5, -38.8397542149723, 41.2469229097783, 16.9517831727094,
-       -1.56005142518324},
       {5, 5, 3, 2, 6, 3, 2, 6, 6, -6.5421223344755, 6.28132993716136, 16.4042949188198,
        -0.359096395335925},
-      {5, 6, 3, 1, 20, 17, 2, 11, 12, 0.735936502217937, -1.68501077756993, 3.80042271390427,
-       -1.09527415043868},
-      {4, 5, 2, 3, 7, 5, 1, 5, 5, -0.189501038757977, -1.28860757140668, 1.27766159573673,
-       -1.56005142518324},
       {2, 2, 5, 1, 2, 1, 1, 2, 2, -6.13216171922599, 11.0722755172928, 4.42624698779095,
        -1.94667084745123},
-      {3, 3, 3, 7, 9, 2, 1, 3, 3, -1.324926792728, -3.29561940407112, -3.59213043655704,
-       3.68569053206216},
       {3, 5, 3, 18, 40, 20, 2, 3, 3, 0.969101991748812, 0.988412485750274, -1.47836112511551,
        3.68569053206216},
   };
@@ -159,22 +111,6 @@ TEST(FarWindows, AMillionTapsAndFewOutputs) {
   expect_values(x.grad(), std::vector<double>(16, 10), 0);
   EXPECT_EQ(w.grad().sum().item<double>(), 160);
   EXPECT_EQ(w.grad().slice(2, 100000, 100016).sum().item<double>(), 16);
-}
-
-TEST(FarWindows, ConvolutionDerivatives) {
-  using In = std::vector<Tensor>;
-  const In operands = {varied_leaf({1, 2, 3, 2}, 1), varied_leaf({2, 1, 3, 2}, 2),
-                       varied_leaf({2}, 3)};
-  expect_derivatives(  // splits rows into taps, columns into outputs
-      [](const In& x) {
-        return conv2d(x[0], x[1], x[2], {1, 20}, {20, 21}, {18, 3}, 2);
-      },
-      operands);
-  expect_derivatives(
-      [](const In& x) {
-        return conv2d(x[0], x[1], x[2], 1, {k61, 1}, {k61, 1}, 2);
-      },
-      operands);
 }
 
 TEST(FarWindows, Draws) {

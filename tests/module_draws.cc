@@ -1,4 +1,4 @@
-// What the rows of modules.txt are called with, and how what they give is compared.
+// What the rows of tests/modules are called with, and how what they give is compared.
 #include <cmath>
 
 #include "autograd/grad_mode.h"

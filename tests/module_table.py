@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The table of modules, tests/modules.txt, for C++ and for Python. The table's beginning says how a row is written.
+"""The table of modules, tests/modules, for C++ and for Python. Its table.txt says how a row is written.
 
-usage: module_table.py TABLE   (prints the rows of C++ that tests/modules.cc includes)
+usage: module_table.py FOLDER   (prints the rows of C++ that tests/modules.cc includes)
 """
 
 import ast
@@ -44,15 +44,14 @@ class Example:
     def source(self, node):
         return ast.get_source_segment(self.text, node)
 
-    def use(self, text, lets):
-        """Takes one use of the row."""
+    def use(self, text, lets, file):
+        """Takes one use of the row, which is in `file`."""
         kind, _, rest = lets.get(text, text).partition(" ")
         word = re.match(r'"([^"]*)" ', rest)
         rest = rest[word.end() :] if word else rest
         if kind == "matrix":
-            stem, _, inputs = rest.partition(" ")
             name = self.type + (" " + word[1] if word else "")
-            self.matrix = (name, stem, eval(lets.get(inputs, inputs), dict(DRAWS)))
+            self.matrix = (name, file, eval(lets.get(rest, rest), dict(DRAWS)))
         elif kind == "not":
             checks, _, reason = rest.partition(": ")
             self.lacks += [(check, reason) for check in checks.split()]
@@ -79,7 +78,7 @@ def alternatives(line):
 
 class Table:
     def __init__(self, text):
-        self.examples, self.names, self.lets, self.not_in_c = [], {}, {}, []
+        self.examples, self.names, self.lets, self.not_in_c, self.file = [], {}, {}, [], None
         rows = []
         for line in text.splitlines():
             if line.startswith("|"):  # the printed text goes on
@@ -92,7 +91,7 @@ class Table:
             try:
                 self.add(row)
             except (TableError, SyntaxError, NameError, TypeError) as e:
-                raise TableError("tests/modules.txt: %s: %s" % (row, e))
+                raise TableError("tests/modules: %s: %s" % (row, e))
         self.check()
 
     def add(self, row):
@@ -100,6 +99,8 @@ class Table:
         if kind == "let":
             name, _, text = rest.partition(" = ")
             self.lets[name] = text
+        elif kind == "file":
+            self.file = rest
         elif kind == "names":
             types, _, names = rest.partition(": ")
             self.names |= dict.fromkeys(types.split(), names.split())
@@ -111,7 +112,7 @@ class Table:
             prints = re.search(r"(?:^| ; )(prints .*)", uses, flags=re.S)
             parts = uses[: prints.start()].split(" ; ") if prints else uses.split(" ; ")
             for use in [part for part in parts if part] + ([prints[1]] if prints else []):
-                example.use(use, self.lets)
+                example.use(use, self.lets, self.file)
             self.examples.append(example)
 
     def check(self):
@@ -123,7 +124,7 @@ class Table:
         ):
             twice = [name for name, count in collections.Counter(given).items() if count > 1]
             if twice:
-                raise TableError("tests/modules.txt has %s twice: %s" % (what, ", ".join(twice)))
+                raise TableError("tests/modules has %s twice: %s" % (what, ", ".join(twice)))
         types = {e.type for e in self.examples}
         in_c = {e.type for e in self.examples if e.c}
         absent = {t for t in types for pattern in self.not_in_c if fnmatch.fnmatchcase(t, pattern)}
@@ -132,7 +133,7 @@ class Table:
         problems += ["in not_in_c, and has a row of C's interface: " + t for t in in_c & absent]
         problems += ["in not_in_c, and no module: " + p for p in self.not_in_c if not fnmatch.filter(types, p)]
         if problems:
-            raise TableError("tests/modules.txt: " + "; ".join(sorted(problems)))
+            raise TableError("tests/modules: " + "; ".join(sorted(problems)))
 
     def missing(self, modules):
         """Of the names `modules`, those that no row has."""
@@ -148,7 +149,7 @@ class Table:
         if call.args and isinstance(call.args[0], ast.Call) and call.args[0].func.id == "Options":
             call = call.args[0]
         if len(call.args) > len(names):
-            raise TableError("tests/modules.txt: %s needs the names of its arguments, see `names`" % e.text)
+            raise TableError("tests/modules: %s needs the names of its arguments, see `names`" % e.text)
         given = [(name, arg) for name, arg in zip(names, call.args)] + [(k.arg, k.value) for k in call.keywords]
         fields = ['"type": "%s"' % e.type]
         for name, node in given:
@@ -236,10 +237,18 @@ def row(table, e):
     return "{%s},\n" % ", ".join(fields)
 
 
-def read(path=pathlib.Path(__file__).parent / "modules.txt"):
-    return Table(pathlib.Path(path).read_text())
+def text_of(folder=pathlib.Path(__file__).parent / "modules"):
+    """The files as one text, with a line before each that names it."""
+    text = (folder / "table.txt").read_text()
+    names = re.search(r"^files (.*)\n", text, flags=re.M)
+    parts = ["file %s\n%s" % (name, (folder / (name + ".txt")).read_text()) for name in names[1].split()]
+    return text.replace(names[0], "") + "".join(parts)
+
+
+def read():
+    return Table(text_of())
 
 
 if __name__ == "__main__":
-    table = read(sys.argv[1])
+    table = Table(text_of(pathlib.Path(sys.argv[1])))
     sys.stdout.write("".join(row(table, e) for e in table.examples))

@@ -1,4 +1,4 @@
-// Every module of nn, by the table modules.txt: how to make it and which inputs to call it with.
+// Every module of nn, by the table tests/modules: how to make it and which inputs to call it with.
 // The checks of the matrix go through them: tests/nn/module/module_matrix_test.cc,
 // tests/parallel/replicas/replica_matrix_test.cc,
 // tests/parallel/distributed/model/rank_matrix_threads_test.cc.
@@ -73,7 +73,7 @@ struct Input {
   std::vector<int64_t> shape() const;
 };
 
-/// A row of modules.txt: a module, and what it is used for.
+/// A row of tests/modules: a module, and what it is used for.
 struct ModuleExample {
   const char* type;
   std::shared_ptr<nn::Module> (*made)();

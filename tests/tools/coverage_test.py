@@ -59,10 +59,10 @@ def names_in(space):
 
 
 def modules_without(table):
-    """What tests/modules.txt lacks. The table itself refuses a module without a row of the matrix or of C's interface."""
+    """What tests/modules lacks. The table itself refuses a module without a row of the matrix or of C's interface."""
     nn = names_in("nn")
     try:
-        return ["tests/modules.txt has no row of nn::" + n for n in module_table.Table(table).missing(n for n in nn if n + "Impl" in nn)]
+        return ["tests/modules has no row of nn::" + n for n in module_table.Table(table).missing(n for n in nn if n + "Impl" in nn)]
     except module_table.TableError as e:
         return [str(e)]
 
@@ -89,7 +89,7 @@ problems += goldens(functions)
 for name in ("relu", "embedding_bag", "gumbel_softmax"):
     if goldens(re.sub(r'"%s\b' % name, '"another', functions)) != ["tests/nn/module/golden_functions.cc has no row of functional::" + name]:
         problems.append("a function that is not in tests/nn/module/golden_functions.cc is not noticed: " + name)
-table = (ROOT / "tests/modules.txt").read_text()
+table = module_table.text_of(ROOT / "tests/modules")
 problems += modules_without(table)
 for pattern, part in (
     (r"^Linear\(.*\n", "no row of nn::Linear"),
@@ -100,7 +100,7 @@ for pattern, part in (
 ):
     without = re.sub(pattern, "", table, flags=re.M)
     if without == table or not any(part in problem for problem in modules_without(without)):
-        problems.append("what tests/modules.txt lacks is not noticed: " + part)
+        problems.append("what tests/modules lacks is not noticed: " + part)
 steps, in_c = (ROOT / "tests/optimizers.h").read_text(), (ROOT / "nn/c/optimizers.cc").read_text()
 problems += optimizers_without(steps, in_c)
 for name, texts in (

@@ -33,7 +33,7 @@
 //   reshapes, select, slices, split, unbind, transpose, permute, expand. Parameters and buffers are
 //   constants. So are tensors that the forward makes, with OnnxOptions().made_constants(true)
 //
-// Refused, by name (of each module of nn with common options: "not Onnx" in tests/modules.txt):
+// Refused, by name (of each module of nn with common options: "not Onnx" in tests/modules):
 //   LSTM with proj_size              there is no operator for it
 //   MultiheadAttention               with add_bias_kv, add_zero_attn; without a batch
 //   batch norms                      that use their batch's statistics: no model that is finished

@@ -167,7 +167,7 @@ std::map<std::string, Tensor> named_inputs() {
           {"words", tensor({{0, 6, 2}, {1, 1, 5}})}};
 }
 
-// The models of tests/modules.txt.
+// The models of tests/modules.
 void add_examples() {
   const std::map<std::string, Tensor> named = named_inputs();
   for (const ModuleExample& example : module_examples()) {

@@ -1,4 +1,4 @@
-// Models for the tests of ONNX files. Those of tests/modules.txt have every layer that is exported
+// Models for the tests of ONNX files. Those of tests/modules have every layer that is exported
 // at least once. Others have several layers.
 #pragma once
 #include <string>

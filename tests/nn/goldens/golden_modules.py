@@ -1,4 +1,4 @@
-"""The modules of tests/modules.txt in PyTorch's words, and what they are called with."""
+"""The modules of tests/modules in PyTorch's words, and what they are called with."""
 
 import functools
 import pathlib

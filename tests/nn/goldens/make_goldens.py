@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the goldens: what PyTorch computes for every module of tests/modules.txt and every function of nn::functional.
+"""Writes the goldens: what PyTorch computes for every module of tests/modules and every function of nn::functional.
 
 usage: make_goldens.py [--check] [NAME...]
 

@@ -1,4 +1,4 @@
-// What PyTorch computes for every module of tests/modules.txt and every function of nn::functional.
+// What PyTorch computes for every module of tests/modules and every function of nn::functional.
 // The numbers come from tests/nn/goldens, where make_goldens.py has written them. A line begins a
 // case,
 //   module Linear: both        (or train, eval)

@@ -223,7 +223,7 @@ TEST(ModuleMatrix, Captured) {
 
 // "train" and "eval" where their numbers differ, else "both"; for what is random in training only
 // "eval". A module of the list without its goldens fails, and so does a golden without its module.
-// The rows of tests/modules.txt name the file of each.
+// The files of tests/modules and of the goldens have the same names.
 TEST(ModuleMatrix, Goldens) {
   std::map<std::string, std::set<std::string>> modes;
   for (const Golden& golden : goldens()) {

@@ -73,6 +73,7 @@ class Value {
     at->assign(given_.is_array() ? given_.size() : 1, 0);
     read_all(at->data(), at->size());
   }
+  void operator()(Tensor*) const { r_.refuse(place_, "no tensor in a description", given_); }
   void operator()(const nn::detail::Numbers& numbers) const {
     check_count(numbers.count);
     read_all(numbers.at, numbers.count);

@@ -3,6 +3,7 @@
 #include <typeinfo>
 #include <utility>
 
+#include "autograd/tensor.h"
 #include "nn/module/any_value.h"
 #include "nn/module/class_name.h"
 #include "nn/module/field_internal.h"
@@ -21,6 +22,7 @@ bool same_value(const Choice& a, const Choice& b) {
   if (x || y) return x == y || (x && y && std::string(x) == y);
   return a.numbers && same_value(a.numbers(a.at, false), b.numbers(b.at, false));
 }
+bool same_value(Tensor* const& a, Tensor* const& b) { return a->is_same(*b); }
 template <class T> bool same_value(T* const& a, T* const& b) { return *a == *b; }
 
 // ---- printing -----------------------------------------------------------------------------------
@@ -29,6 +31,7 @@ void print(std::ostream& s, bool value) { s << std::boolalpha << value; }
 void print(std::ostream& s, double value) { s << value; }
 void print(std::ostream& s, int64_t value) { s << value; }
 void print(std::ostream& s, const std::string& value) { s << value; }
+void print(std::ostream& s, const Tensor& value) { s << value; }
 template <class T> void print(std::ostream& s, const std::vector<T>& value) {
   s << ArrayRef<T>(value);
 }
@@ -55,6 +58,16 @@ void print(std::ostream& s, const Choice& value) {
 }
 template <class T> void print(std::ostream& s, T* const& value) { print(s, *value); }
 
+void print(std::ostream& s, const Field& field) {
+  if (!(field.use & kBare)) s << (field.shown ? field.shown : field.name) << '=';
+  if (!(field.use & kInBraces))
+    return std::visit([&](const auto& value) { print(s, value); }, field.at);
+  const std::vector<int64_t>& list = *std::get<std::vector<int64_t>*>(field.at);
+  s << '{';
+  for (size_t i = 0; i < list.size(); ++i) s << (i ? ", " : "") << list[i];
+  s << '}';
+}
+
 }  // namespace
 
 std::vector<Field> with(std::vector<Field> list, const Field& added) {
@@ -64,6 +77,10 @@ std::vector<Field> with(std::vector<Field> list, const Field& added) {
 std::vector<Field> with(std::vector<Field> list, size_t place, const Field& added) {
   list.insert(list.begin() + static_cast<std::ptrdiff_t>(place), added);
   return list;
+}
+
+bool any_says(const std::vector<Field>& list, Use use) {
+  return std::any_of(list.begin(), list.end(), [use](const Field& f) { return f.use & use; });
 }
 
 bool same(const Field& a, const Field& b) {
@@ -85,15 +102,16 @@ void print_module(std::ostream& stream, const std::type_info& type, const std::v
                   const std::vector<Field>& fresh) {
   std::string name = type_name(type);
   name.resize(name.size() - 4);  // Impl
-  stream << name << '(';
+  stream << name;
+  if (any_says(list, kNameAlone)) return;
+  stream << '(';
   const char* between = "";
   for (size_t i = 0; i < list.size(); ++i) {
     const Field& f = list[i];
     if (f.use & kBoolalpha) stream << std::boolalpha;
     if (f.use & kNotPrinted || (f.use & kIfChanged && same(f, fresh[i]))) continue;
     stream << between;
-    if (!(f.use & kBare)) stream << f.name << '=';
-    std::visit([&](const auto& value) { print(stream, value); }, f.at);
+    print(stream, f);
     between = ", ";
   }
   stream << ')';

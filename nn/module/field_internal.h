@@ -11,6 +11,10 @@
 #include "nn/module/enum.h"
 #include "nn/module/expanding_array.h"
 
+namespace ramet {
+class Tensor;
+}  // namespace ramet
+
 namespace ramet::nn::detail {
 
 /// An ExpandingArray's numbers, of which each may be none in the second form.
@@ -36,7 +40,7 @@ using Place =
     std::variant<bool*, double*, int64_t*, std::string*, std::optional<bool>*,
                  std::optional<double>*, std::optional<int64_t>*, std::optional<std::string>*,
                  std::vector<int64_t>*, std::optional<std::vector<int64_t>>*,
-                 std::optional<std::vector<double>>*, Numbers, OptionalNumbers, Choice>;
+                 std::optional<std::vector<double>>*, Numbers, OptionalNumbers, Choice, Tensor*>;
 
 template <class T, class = void> struct is_word : std::false_type {};
 template <class T> struct is_word<T, std::void_t<decltype(T::text())>> : std::true_type {};
@@ -88,6 +92,10 @@ enum Use : unsigned {
   kIfChanged = 2,   // only where it differs from its default
   kNotPrinted = 4,  // as LibTorch does not print it either
   kBoolalpha = 8,   // leaves the stream at std::boolalpha, as a printed bool does
+  kInBraces = 256,  // {2, 3}; other lists have brackets
+  // Of the whole list, in any entry: no option is printed,
+  kNameAlone = 512,    // but the class's name without parentheses
+  kModuleName = 1024,  // but Module::name(), as by a module without pretty_print
   // Read by the C interface:
   kNeeded = 16,
   kNotNegative = 32,
@@ -99,8 +107,9 @@ enum Use : unsigned {
 /// One option.
 struct Field {
   template <class T>
-  Field(const char* option, T* at_, unsigned use_ = 0, const char* called_ = nullptr)
-      : name(option), at(place_of(at_)), use(use_), called(called_) {}
+  Field(const char* option, T* at_, unsigned use_ = 0, const char* called_ = nullptr,
+        const char* shown_ = nullptr)
+      : name(option), at(place_of(at_)), use(use_), called(called_), shown(shown_) {}
   /// Of an optimizer, a number with a range: from 0 on, and below 1 if it is a `fraction`.
   Field(const char* option, double* at_, const char* called_, bool fraction_ = false,
         const char* list_ = nullptr)
@@ -112,6 +121,8 @@ struct Field {
   /// In error texts: a number's name, "Invalid weight_decay value: -1", or what is expected where a
   /// needed option is not given.
   const char* called = nullptr;
+  /// The name that is printed; null: `name`.
+  const char* shown = nullptr;
   bool fraction = false;
   /// The option of which this is one number, "betas"; null: it is an option itself.
   const char* list = nullptr;
@@ -120,6 +131,8 @@ struct Field {
 /// A list with one option more, at its end or at a place.
 std::vector<Field> with(std::vector<Field> list, const Field& added);
 std::vector<Field> with(std::vector<Field> list, size_t place, const Field& added);
+/// Does an entry say `use`?
+bool any_says(const std::vector<Field>& list, Use use);
 
 bool same(const Field& a, const Field& b);
 /// "valid" of "kValid", "nearestexact" of "kNearestExact", "nearest-exact" and "NearestExact".

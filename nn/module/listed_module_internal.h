@@ -11,19 +11,16 @@ namespace ramet::nn::detail {
 /// The list of module class `Impl`; RAMET_FIELDS defines it.
 template <class Impl, class Options> std::vector<Field> fields_of(Options& o);
 
-/// Prints a module of class `Impl` with such options.
-template <class Impl, class Options> void print_listed(std::ostream& stream, Options options) {
-  Options fresh = fresh_options<Options>();
-  print_module(stream, typeid(Impl), Impl::fields(options), Impl::fields(fresh));
-}
-
 template <class Derived, class Options>
 std::vector<Field> ListedModule<Derived, Options>::fields(Options& options) {
   return fields_of<Derived>(options);
 }
 template <class Derived, class Options>
 void ListedModule<Derived, Options>::pretty_print(std::ostream& stream) const {
-  print_listed<Derived>(stream, options);
+  Options now = options, fresh = fresh_options<Options>();
+  const std::vector<Field> list = fields(now);
+  if (any_says(list, kModuleName)) Module::pretty_print(stream);
+  else print_module(stream, typeid(Derived), list, fields(fresh));
 }
 template <class Derived>
 void ListedModule<Derived, void>::pretty_print(std::ostream& stream) const {

@@ -1,4 +1,6 @@
 // Linear maps, embeddings, shapes, activations.
+#include <algorithm>
+
 #include "nn/formats/onnx/layers_internal.h"
 #include "nn/layers/basic/activation.h"
 #include "nn/layers/basic/dropout.h"
@@ -34,9 +36,8 @@ std::string reshaped(OnnxGraph& g, const OnnxCall& c, nn::Module&) {
 
 std::string pixel_shuffle(OnnxGraph& g, const OnnxCall& c, nn::PixelShuffleImpl& m) {
   if (c.in[0].dim() != 4) c.refuse("PixelShuffle of ", c.in[0].sizes(), ", expected 4 dimensions");
-  OnnxAttributes a;
-  a.integer("blocksize", m.options.upscale_factor()).text("mode", "CRD");
-  return g.node(c.path, "DepthToSpace", {c.names[0]}, a);
+  return g.node(c.path, "DepthToSpace", {c.names[0]},
+                with_options(m, {{"blocksize", "upscale_factor"}}).text("mode", "CRD"));
 }
 std::string pixel_unshuffle(OnnxGraph& g, const OnnxCall& c, nn::PixelUnshuffleImpl& m) {
   const Tensor& x = c.in[0];
@@ -50,22 +51,6 @@ std::string pixel_unshuffle(OnnxGraph& g, const OnnxCall& c, nn::PixelUnshuffleI
 
 // ---- activations --------------------------------------------------------------------------------
 
-// One operator without attributes.
-template <class M> void add_plain(OnnxLayers& layers, const char* op) {
-  add_layer<M>(layers, [op](OnnxGraph& g, const OnnxCall& c, M&) {
-    return g.node(c.path, op, {c.names[0]});
-  });
-}
-// One operator with one number or dimension.
-template <class M, class F>
-void add_with(OnnxLayers& layers, const char* op, const char* attribute, F value) {
-  add_layer<M>(layers, [op, attribute, value](OnnxGraph& g, const OnnxCall& c, M& m) {
-    OnnxAttributes a;
-    if constexpr (std::is_integral<decltype(value(m))>::value) a.integer(attribute, value(m));
-    else a.real(attribute, value(m));
-    return g.node(c.path, op, {c.names[0]}, a);
-  });
-}
 // A formula.
 template <class M, class F> void add_formula(OnnxLayers& layers, F f) {
   add_layer<M>(layers, [f](OnnxGraph& g, const OnnxCall& c, M& m) {
@@ -88,30 +73,30 @@ std::string prelu(OnnxGraph& g, const OnnxCall& c, nn::PReLUImpl& m) {
   return g.node(c.path, "PRelu", {c.names[0], slope});
 }
 
-std::string shrink(OnnxGraph& g, const OnnxCall& c, double lambda, double bias) {
-  OnnxAttributes a;
-  return g.node(c.path, "Shrink", {c.names[0]}, a.real("lambd", lambda).real("bias", bias));
-}
-
 void add_activations(OnnxLayers& layers) {
-  add_plain<nn::TanhImpl>(layers, "Tanh");
-  add_plain<nn::SigmoidImpl>(layers, "Sigmoid");
-  add_plain<nn::SoftsignImpl>(layers, "Softsign");
-  add_plain<nn::ReLUImpl>(layers, "Relu");
-  add_plain<nn::SELUImpl>(layers, "Selu");
-  const auto alpha = [](auto& m) { return m.options.alpha(); };
-  const auto dim = [](auto& m) { return m.options.dim(); };
-  add_with<nn::ELUImpl>(layers, "Elu", "alpha", alpha);
-  add_with<nn::CELUImpl>(layers, "Celu", "alpha", alpha);
-  add_with<nn::LeakyReLUImpl>(layers, "LeakyRelu", "alpha",
-                              [](auto& m) { return m.options.negative_slope(); });
-  add_with<nn::RReLUImpl>(layers, "LeakyRelu", "alpha",
-                          [](auto& m) { return (m.options.lower() + m.options.upper()) / 2; });
-  add_with<nn::SoftmaxImpl>(layers, "Softmax", "axis", dim);
-  add_with<nn::LogSoftmaxImpl>(layers, "LogSoftmax", "axis", dim);
-  add_with<nn::Softmax2dImpl>(layers, "Softmax", "axis", [](auto&) { return int64_t{-3}; });
+  add_operator<nn::TanhImpl>(layers, "Tanh");
+  add_operator<nn::SigmoidImpl>(layers, "Sigmoid");
+  add_operator<nn::SoftsignImpl>(layers, "Softsign");
+  add_operator<nn::ReLUImpl>(layers, "Relu");
+  add_operator<nn::SELUImpl>(layers, "Selu");
+  add_operator<nn::ELUImpl>(layers, "Elu", {{"alpha"}});
+  add_operator<nn::CELUImpl>(layers, "Celu", {{"alpha"}});
+  add_operator<nn::LeakyReLUImpl>(layers, "LeakyRelu", {{"alpha", "negative_slope"}});
+  add_operator<nn::SoftmaxImpl>(layers, "Softmax", {{"axis", "dim"}});
+  add_operator<nn::LogSoftmaxImpl>(layers, "LogSoftmax", {{"axis", "dim"}});
+  add_operator<nn::SoftshrinkImpl>(layers, "Shrink", {{"lambd", "lambda"}, {"bias", "lambda"}});
+  add_formula<nn::HardshrinkImpl>(layers, [](const OnnxOps& o, const std::string& x, auto& m) {
+    return o.op("Shrink", {x}, with_options(m, {{"lambd", "lambda"}}).real("bias", 0));
+  });
+  add_formula<nn::RReLUImpl>(layers, [](const OnnxOps& o, const std::string& x, auto& m) {
+    const double slope = (m.options.lower() + m.options.upper()) / 2;
+    return o.op("LeakyRelu", {x}, OnnxAttributes().real("alpha", slope));
+  });
+  add_formula<nn::Softmax2dImpl>(layers, [](const OnnxOps& o, const std::string& x, auto&) {
+    return o.op("Softmax", {x}, onnx_axis(-3));
+  });
   add_formula<nn::SoftminImpl>(layers, [](const OnnxOps& o, const std::string& x, auto& m) {
-    return o.op("Softmax", {o.op("Neg", {x})}, onnx_axis(m.options.dim()));
+    return o.op("Softmax", {o.op("Neg", {x})}, with_options(m, {{"axis", "dim"}}));
   });
   add_formula<nn::LogSigmoidImpl>(layers, [](const OnnxOps& o, const std::string& x, auto&) {
     return o.op("Neg", {o.op("Softplus", {o.op("Neg", {x})})});
@@ -137,7 +122,7 @@ void add_activations(OnnxLayers& layers) {
   });
   add_formula<nn::GLUImpl>(layers, [](const OnnxOps& o, const std::string& x, auto& m) {
     const std::vector<std::string> halves =
-        o.g.nodes(o.c.path, "Split", {x}, 2, onnx_axis(m.options.dim()));
+        o.g.nodes(o.c.path, "Split", {x}, 2, with_options(m, {{"axis", "dim"}}));
     return o.op("Mul", {halves[0], o.op("Sigmoid", {halves[1]})});
   });
   add_formula<nn::GELUImpl>(layers, [](const OnnxOps& o, const std::string& x, auto& m) {
@@ -145,12 +130,6 @@ void add_activations(OnnxLayers& layers) {
   });
   add_formula<nn::SoftplusImpl>(layers, softplus);
   add_layer<nn::PReLUImpl>(layers, prelu);
-  add_layer<nn::HardshrinkImpl>(layers, [](OnnxGraph& g, const OnnxCall& c, auto& m) {
-    return shrink(g, c, m.options.lambda(), 0);
-  });
-  add_layer<nn::SoftshrinkImpl>(layers, [](OnnxGraph& g, const OnnxCall& c, auto& m) {
-    return shrink(g, c, m.options.lambda(), m.options.lambda());
-  });
 }
 
 template <class M> void add_identity(OnnxLayers& layers) {
@@ -158,6 +137,21 @@ template <class M> void add_identity(OnnxLayers& layers) {
 }
 
 }  // namespace
+
+void add_options(OnnxAttributes& a, const std::vector<nn::detail::Field>& list,
+                 const std::vector<OnnxOption>& wanted) {
+  for (const OnnxOption& w : wanted) {
+    const std::string option = w.option ? w.option : w.attribute;
+    const auto at = std::find_if(list.begin(), list.end(),
+                                 [&](const nn::detail::Field& f) { return f.name == option; });
+    RAMET_CHECK(at != list.end(), "export_onnx", "no option ", option, " in the list");
+    if (auto* numbers = std::get_if<nn::detail::Numbers>(&at->at))
+      a.integers(w.attribute, IntArrayRef(numbers->at, numbers->count));
+    else if (auto* real = std::get_if<double*>(&at->at)) a.real(w.attribute, **real);
+    else if (auto* flag = std::get_if<bool*>(&at->at)) a.integer(w.attribute, **flag);
+    else a.integer(w.attribute, *std::get<int64_t*>(at->at));
+  }
+}
 
 void add_basic_layers(OnnxLayers& layers) {
   add_layer<nn::LinearImpl>(layers, linear);

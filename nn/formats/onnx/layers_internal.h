@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nn/formats/onnx/expressions_internal.h"
+#include "nn/module/field_internal.h"
 #include "nn/module/module.h"
 
 namespace ramet {
@@ -30,6 +31,32 @@ template <class M, class F> void add_layer(OnnxLayers& layers, F f) {
   layers[typeid(M)] = [f](OnnxGraph& g, const OnnxCall& c, nn::Module& m) {
     return std::vector<std::string>{f(g, c, static_cast<M&>(m))};
   };
+}
+
+/// An attribute, and the option that gives it where that has another name.
+struct OnnxOption {
+  const char* attribute;
+  const char* option = nullptr;
+};
+/// Adds attributes by a list of options.
+void add_options(OnnxAttributes& a, const std::vector<nn::detail::Field>& list,
+                 const std::vector<OnnxOption>& wanted);
+/// Attributes after those of `a`, by the list of the module's options.
+template <class M>
+OnnxAttributes with_options(const M& m, const std::vector<OnnxOption>& wanted,
+                            OnnxAttributes a = {}) {
+  if constexpr (!std::is_void_v<typename M::options_t>) {
+    auto options = m.options;
+    add_options(a, M::fields(options), wanted);
+  }
+  return a;
+}
+/// A layer that is one operator of its input, with attributes of its options.
+template <class M>
+void add_operator(OnnxLayers& layers, const char* op, const std::vector<OnnxOption>& wanted = {}) {
+  add_layer<M>(layers, [op, wanted](OnnxGraph& g, const OnnxCall& c, M& m) {
+    return g.node(c.path, op, {c.names[0]}, with_options(m, wanted));
+  });
 }
 
 /// A layer that is refused, and why.

@@ -85,7 +85,7 @@ template <class M> std::string of_classes(OnnxGraph& g, const OnnxCall& c, M& m,
   a.text("reduction", holds_alternative<enumtype::kNone>(how)   ? "none"
                       : holds_alternative<enumtype::kMean>(how) ? "mean"
                                                                 : "sum");
-  return g.node(c.path, op, in, a.integer("ignore_index", m.options.ignore_index()));
+  return g.node(c.path, op, in, with_options(m, {{"ignore_index"}}, a));
 }
 std::string cross_entropy(OnnxGraph& g, const OnnxCall& c, nn::CrossEntropyLossImpl& m) {
   if (m.options.label_smoothing() != 0) c.refuse("label_smoothing has no operator");

@@ -17,10 +17,7 @@ std::string or_filled(OnnxGraph& g, const OnnxCall& c, const char* name, const T
                       IntArrayRef sizes, double value) {
   return g.tensor(c.own(name), t.defined() ? t : full(sizes, value, c.dtype()));
 }
-OnnxAttributes epsilon(double eps) {
-  OnnxAttributes a;
-  return a.real("epsilon", eps);
-}
+const std::vector<OnnxOption> kEpsilon{{"epsilon", "eps"}};
 
 // With the running statistics.
 template <class M>
@@ -31,7 +28,7 @@ std::string normalized(OnnxGraph& g, const OnnxCall& c, M& m, const std::string&
       {x, or_filled(g, c, "weight", m.weight, {n}, 1), or_filled(g, c, "bias", m.bias, {n}, 0),
        g.tensor(c.own("running_mean"), m.running_mean),
        g.tensor(c.own("running_var"), m.running_var)},
-      epsilon(m.options.eps()));
+      with_options(m, kEpsilon));
 }
 
 template <class M> void add_batch_norm(OnnxLayers& layers) {
@@ -56,7 +53,7 @@ template <size_t D, class M> void add_instance_norm(OnnxLayers& layers) {
       return g.node(
           c.path, "InstanceNormalization",
           {x, or_filled(g, c, "weight", m.weight, {n}, 1), or_filled(g, c, "bias", m.bias, {n}, 0)},
-          epsilon(m.options.eps()));
+          with_options(m, kEpsilon));
     });
   });
 }
@@ -66,7 +63,7 @@ std::string layer_norm(OnnxGraph& g, const OnnxCall& c, nn::LayerNormImpl& m) {
   std::vector<std::string> in{c.names[0], or_filled(g, c, "weight", m.weight, shape, 1)};
   if (m.bias.defined()) in.push_back(g.tensor(c.own("bias"), m.bias));
   return g.node(c.path, "LayerNormalization", in,
-                epsilon(m.options.eps()).integer("axis", -static_cast<int64_t>(shape.size())));
+                with_options(m, kEpsilon).integer("axis", -static_cast<int64_t>(shape.size())));
 }
 
 // The groups as channels of an instance norm (the operator GroupNormalization is of later sets).
@@ -76,7 +73,8 @@ std::string group_norm(OnnxGraph& g, const OnnxCall& c, nn::GroupNormImpl& m) {
   const std::string ones = g.tensor(c.own("ones"), ramet::ones({groups}, c.dtype()));
   const std::string zeros = g.tensor(c.own("zeros"), ramet::zeros({groups}, c.dtype()));
   const std::string cut = o.shaped(c.names[0], {0, groups, -1});
-  const std::string y = o.op("InstanceNormalization", {cut, ones, zeros}, epsilon(m.options.eps()));
+  const std::string y =
+      o.op("InstanceNormalization", {cut, ones, zeros}, with_options(m, kEpsilon));
   std::vector<int64_t> sizes = c.in[0].sizes().vec();
   sizes[0] = -1;
   std::string whole = o.shaped(y, sizes);

@@ -20,19 +20,18 @@ std::string places(const OnnxOps& o, int64_t channels, IntArrayRef kernel) {
   return o.g.tensor(o.c.own("places"), ones.expand({channels, n, kernel[0], kernel[1]})
                                            .reshape({channels * n, 1, kernel[0], kernel[1]}));
 }
-template <class Options> OnnxAttributes blocks(const Options& options, int64_t channels) {
-  OnnxAttributes a;
-  a.integers("kernel_shape", options.kernel_size()).integers("strides", options.stride());
-  a.integers("pads", both_ends(options.padding())).integers("dilations", options.dilation());
-  return a.integer("group", channels);
+template <class M> OnnxAttributes blocks(const M& m, int64_t channels) {
+  OnnxAttributes a = with_options(m, {{"kernel_shape", "kernel_size"}, {"strides", "stride"}});
+  a.integers("pads", both_ends(m.options.padding()));
+  return with_options(m, {{"dilations", "dilation"}}, a).integer("group", channels);
 }
 
 std::string unfold(OnnxGraph& g, const OnnxCall& c, nn::UnfoldImpl& m) {
   const OnnxOps o{g, c};
   const int64_t channels = c.in[0].size(-3);
   return batched(g, c, 2, [&](const std::string& x) {
-    const std::string y = o.op("Conv", {x, places(o, channels, m.options.kernel_size())},
-                               blocks(m.options, channels));
+    const std::string y =
+        o.op("Conv", {x, places(o, channels, m.options.kernel_size())}, blocks(m, channels));
     return o.shaped(y, {0, c.out[0].size(-2), c.out[0].size(-1)});
   });
 }
@@ -50,7 +49,7 @@ std::string fold(OnnxGraph& g, const OnnxCall& c, nn::FoldImpl& m) {
   return batched(g, c, 1, [&](const std::string& x) {
     const std::string y = o.shaped(x, {0, c.in[0].size(-2), blocks_of[0], blocks_of[1]});
     return o.op("ConvTranspose", {y, places(o, channels, options.kernel_size())},
-                blocks(options, channels).integers("output_padding", more));
+                blocks(m, channels).integers("output_padding", more));
   });
 }
 

@@ -16,6 +16,8 @@ namespace {
 
 // ---- convolutions -------------------------------------------------------------------------------
 
+const std::vector<OnnxOption> kWindow{{"kernel_shape", "kernel_size"}, {"strides", "stride"}};
+
 template <size_t D> std::vector<int64_t> padding_of(const nn::ConvOptions<D>& o) {
   std::vector<int64_t> before(D), behind(D);
   if (const auto* numbers = std::get_if<ExpandingArray<D>>(&o.padding())) {
@@ -65,10 +67,9 @@ template <size_t D, class M> void add_conv(OnnxLayers& layers) {
                      OnnxAttributes().text("mode", reflect ? "reflect" : "edge"));
         std::fill(pads.begin(), pads.end(), 0);
       }
-      OnnxAttributes a;
-      a.integers("kernel_shape", options.kernel_size()).integers("strides", options.stride());
-      a.integers("pads", pads).integers("dilations", options.dilation());
-      return o.op("Conv", in, a.integer("group", options.groups()));
+      return o.op("Conv", in,
+                  with_options(m, {{"dilations", "dilation"}, {"group", "groups"}},
+                               with_options(m, kWindow).integers("pads", pads)));
     });
   });
 }
@@ -90,11 +91,10 @@ template <size_t D, class M> void add_conv_transpose(OnnxLayers& layers) {
     }
     return batched(g, c, D, [&](const std::string& x) {
       in[0] = x;
-      OnnxAttributes a;
-      a.integers("kernel_shape", options.kernel_size()).integers("strides", options.stride());
-      a.integers("pads", pads).integers("dilations", options.dilation());
-      a.integers("output_padding", more);
-      return g.node(c.path, "ConvTranspose", in, a.integer("group", options.groups()));
+      OnnxAttributes a = with_options(m, {{"dilations", "dilation"}},
+                                      with_options(m, kWindow).integers("pads", pads));
+      return g.node(c.path, "ConvTranspose", in,
+                    with_options(m, {{"group", "groups"}}, a.integers("output_padding", more)));
     });
   });
 }
@@ -114,10 +114,8 @@ bool overhangs(const OnnxCall& c, const Options& options, IntArrayRef dilation) 
   return false;
 }
 
-template <class Options> OnnxAttributes window(const Options& options) {
-  OnnxAttributes a;
-  a.integers("kernel_shape", options.kernel_size()).integers("strides", options.stride());
-  return a.integers("pads", both_ends(options.padding()));
+template <class M> OnnxAttributes window(const M& m) {
+  return with_options(m, kWindow).integers("pads", both_ends(m.options.padding()));
 }
 
 template <size_t D, class M> void add_max_pool(OnnxLayers& layers) {
@@ -132,9 +130,8 @@ template <size_t D, class M> void add_max_pool(OnnxLayers& layers) {
         c.refuse("ceil_mode with a window in the padding alone, which PyTorch leaves out");
     }
     return batched(g, c, D, [&](const std::string& x) {
-      OnnxAttributes a = window(o);
-      a.integers("dilations", o.dilation()).integer("ceil_mode", ceil);
-      return g.node(c.path, "MaxPool", {x}, a);
+      OnnxAttributes a = with_options(m, {{"dilations", "dilation"}}, window(m));
+      return g.node(c.path, "MaxPool", {x}, a.integer("ceil_mode", ceil));
     });
   });
 }
@@ -149,7 +146,7 @@ template <size_t D, class M> void add_avg_pool(OnnxLayers& layers) {
           "number in ONNX");
     return batched(g, c, D, [&](const std::string& x) {
       return g.node(c.path, "AveragePool", {x},
-                    window(o).integer("count_include_pad", o.count_include_pad()));
+                    with_options(m, {{"count_include_pad"}}, window(m)));
     });
   });
 }

@@ -29,7 +29,6 @@ class RAMET_API UnflattenImpl : public detail::ListedModule<UnflattenImpl, Unfla
   UnflattenImpl(int64_t dim, std::vector<int64_t> sizes)
       : UnflattenImpl(UnflattenOptions(dim, std::move(sizes))) {}
   explicit UnflattenImpl(const UnflattenOptions& options_) : ListedModule(options_) {}
-  void pretty_print(std::ostream& stream) const override;
   Tensor forward(const Tensor& input) { return input.unflatten(options.dim(), options.sizes()); }
 };
 RAMET_LISTED_MODULE(Unflatten, UnflattenOptions)

@@ -1,18 +1,10 @@
 #include "nn/layers/loss/loss.h"
 
 #include "nn/functional/functional.h"
-#include "nn/module/class_name.h"
+#include "nn/layers/loss/own_buffer_internal.h"
 #include "nn/module/listed_module_internal.h"
 
 namespace ramet::nn {
-namespace {
-
-// A clone's reset() must register a tensor of its own; its values are copied from the original
-// afterwards.
-Tensor own(const Tensor& t) { return t.defined() ? t.detach().clone() : Tensor(); }
-
-}  // namespace
-
 Tensor L1LossImpl::forward(const Tensor& input, const Tensor& target) {
   return functional::l1_loss(input, target, options);
 }
@@ -23,9 +15,6 @@ Tensor MSELossImpl::forward(const Tensor& input, const Tensor& target) {
 
 SmoothL1LossImpl::SmoothL1LossImpl(SmoothL1LossOptions o, double beta)
     : ListedModule(o.beta(beta)) {}
-void SmoothL1LossImpl::pretty_print(std::ostream& stream) const {
-  stream << detail::qualified("nn::SmoothL1Loss");
-}
 Tensor SmoothL1LossImpl::forward(const Tensor& input, const Tensor& target) {
   return functional::smooth_l1_loss(input, target, options);
 }
@@ -39,8 +28,8 @@ BCEWithLogitsLossImpl::BCEWithLogitsLossImpl(const BCEWithLogitsLossOptions& opt
   BCEWithLogitsLossImpl::reset();
 }
 void BCEWithLogitsLossImpl::reset() {
-  weight = register_buffer("weight", own(options.weight()));
-  pos_weight = register_buffer("pos_weight", own(options.pos_weight()));
+  weight = register_buffer("weight", own_buffer(options.weight()));
+  pos_weight = register_buffer("pos_weight", own_buffer(options.pos_weight()));
 }
 Tensor BCEWithLogitsLossImpl::forward(const Tensor& input, const Tensor& target) {
   return functional::detail::binary_cross_entropy_with_logits(input, target, weight,
@@ -50,7 +39,7 @@ Tensor BCEWithLogitsLossImpl::forward(const Tensor& input, const Tensor& target)
 NLLLossImpl::NLLLossImpl(const NLLLossOptions& options_) : ListedModule(options_) {
   NLLLossImpl::reset();
 }
-void NLLLossImpl::reset() { weight = register_buffer("weight", own(options.weight())); }
+void NLLLossImpl::reset() { weight = register_buffer("weight", own_buffer(options.weight())); }
 Tensor NLLLossImpl::forward(const Tensor& input, const Tensor& target) {
   return functional::detail::nll_loss(input, target, weight, options.ignore_index(),
                                       options.reduction());
@@ -60,7 +49,9 @@ CrossEntropyLossImpl::CrossEntropyLossImpl(const CrossEntropyLossOptions& option
     : ListedModule(options_) {
   CrossEntropyLossImpl::reset();
 }
-void CrossEntropyLossImpl::reset() { weight = register_buffer("weight", own(options.weight())); }
+void CrossEntropyLossImpl::reset() {
+  weight = register_buffer("weight", own_buffer(options.weight()));
+}
 Tensor CrossEntropyLossImpl::forward(const Tensor& input, const Tensor& target) {
   return functional::detail::cross_entropy(input, target, weight, options.ignore_index(),
                                            options.reduction(), options.label_smoothing());
@@ -68,10 +59,10 @@ Tensor CrossEntropyLossImpl::forward(const Tensor& input, const Tensor& target) 
 
 RAMET_FIELDS(L1Loss)
 RAMET_FIELDS(MSELoss)
-RAMET_FIELDS(SmoothL1Loss)
+RAMET_FIELDS(SmoothL1Loss, {"beta", &o.beta(), kNameAlone})
 RAMET_FIELDS(BCELoss)
 RAMET_FIELDS(BCEWithLogitsLoss)
-RAMET_FIELDS(NLLLoss)
-RAMET_FIELDS(CrossEntropyLoss)
+RAMET_FIELDS(NLLLoss, {"ignore_index", &o.ignore_index(), kNotPrinted})
+RAMET_FIELDS(CrossEntropyLoss, {"ignore_index", &o.ignore_index(), kNotPrinted})
 
 }  // namespace ramet::nn

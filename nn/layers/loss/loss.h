@@ -68,15 +68,9 @@ RAMET_LAYER(L1Loss, L1LossOptions, Tensor forward(const Tensor& input, const Ten
 RAMET_LAYER(MSELoss, MSELossOptions, Tensor forward(const Tensor& input, const Tensor& target);)
 
 /// d^2 / (2 beta) where d = |x - y| < beta, else d - beta / 2; beta is 1 if not given.
-class RAMET_API SmoothL1LossImpl
-    : public detail::ListedModule<SmoothL1LossImpl, SmoothL1LossOptions> {
- public:
-  using ListedModule::ListedModule;
-  SmoothL1LossImpl(SmoothL1LossOptions options, double beta);
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input, const Tensor& target);
-};
-RAMET_LISTED_MODULE(SmoothL1Loss, SmoothL1LossOptions)
+RAMET_LAYER(SmoothL1Loss, SmoothL1LossOptions,
+            SmoothL1LossImpl(SmoothL1LossOptions options, double beta);
+            Tensor forward(const Tensor& input, const Tensor& target);)
 
 /// -(y log x + (1 - y) log(1 - x)), both logarithms at least -100
 RAMET_LAYER(BCELoss, BCELossOptions, Tensor forward(const Tensor& input, const Tensor& target);)

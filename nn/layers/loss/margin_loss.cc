@@ -5,20 +5,13 @@
 #include "autograd/ops/loss/margin_loss.h"
 #include "autograd/ops/matrix/distance.h"
 #include "autograd/ops/pointwise/activation_composed.h"
-#include "nn/module/class_name.h"
+#include "nn/layers/loss/own_buffer_internal.h"
 #include "nn/module/listed_module_internal.h"
 #include "runtime/base/logging.h"
 
 namespace ramet::nn {
 
 // ---- modules ------------------------------------------------------------------------------------
-
-namespace {
-
-// As in loss.cc: a clone's reset() must register a tensor of its own.
-Tensor own(const Tensor& t) { return t.defined() ? t.detach().clone() : Tensor(); }
-
-}  // namespace
 
 Tensor HuberLossImpl::forward(const Tensor& x, const Tensor& y) {
   return functional::huber_loss(x, y, options);
@@ -61,7 +54,7 @@ void MultiMarginLossImpl::reset() {
               "only p == 1 and p == 2 supported: got ", options.p());
   RAMET_CHECK(!options.weight().defined() || options.weight().dim() == 1, "MultiMarginLoss",
               "weight must be one-dimensional: got ", describe(options.weight()));
-  weight = register_buffer("weight", own(options.weight()));
+  weight = register_buffer("weight", own_buffer(options.weight()));
 }
 Tensor MultiMarginLossImpl::forward(const Tensor& x, const Tensor& y) {
   return functional::multi_margin_loss(x, y, MultiMarginLossOptions(options).weight(weight));
@@ -72,30 +65,21 @@ MultiLabelSoftMarginLossImpl::MultiLabelSoftMarginLossImpl(
   MultiLabelSoftMarginLossImpl::reset();
 }
 void MultiLabelSoftMarginLossImpl::reset() {
-  weight = register_buffer("weight", own(options.weight()));
+  weight = register_buffer("weight", own_buffer(options.weight()));
 }
 Tensor MultiLabelSoftMarginLossImpl::forward(const Tensor& x, const Tensor& y) {
   return functional::multilabel_soft_margin_loss(
       x, y, MultiLabelSoftMarginLossOptions(options).weight(weight));
 }
 
-// As LibTorch: one without parentheses, and one with a tensor.
-void HuberLossImpl::pretty_print(std::ostream& stream) const {
-  stream << detail::qualified("nn::HuberLoss");
-}
-void MultiMarginLossImpl::pretty_print(std::ostream& stream) const {
-  stream << detail::qualified("nn::MultiMarginLoss(p=") << options.p()
-         << ", margin=" << options.margin() << ", weight=" << options.weight()
-         << ", reduction=" << enumtype::get_enum_name(options.reduction()) << ")";
-}
-
-RAMET_FIELDS(HuberLoss)
+RAMET_FIELDS(HuberLoss, {"delta", &o.delta(), kNameAlone})
 RAMET_FIELDS(KLDivLoss)
 RAMET_FIELDS(PoissonNLLLoss)
 RAMET_FIELDS(SoftMarginLoss)
 RAMET_FIELDS(MultiLabelMarginLoss)
 RAMET_FIELDS(MarginRankingLoss)
-RAMET_FIELDS(MultiMarginLoss)
+RAMET_FIELDS(MultiMarginLoss, {"p", &o.p()}, {"margin", &o.margin()}, {"weight", &o.weight()},
+             {"reduction", &o.reduction()})
 RAMET_FIELDS(MultiLabelSoftMarginLoss)
 RAMET_FIELDS(HingeEmbeddingLoss, {"margin", &o.margin()})
 RAMET_FIELDS(CosineEmbeddingLoss, {"margin", &o.margin()})

@@ -67,8 +67,7 @@ struct RAMET_API KLDivLossOptions {
 
 // The function of a module's name below is its forward.
 
-RAMET_LAYER(HuberLoss, HuberLossOptions, Tensor forward(const Tensor& input, const Tensor& target);
-            void pretty_print(std::ostream& stream) const override;)
+RAMET_LAYER(HuberLoss, HuberLossOptions, Tensor forward(const Tensor& input, const Tensor& target);)
 /// functional::kl_div as a module.
 RAMET_LAYER(KLDivLoss, KLDivLossOptions, Tensor forward(const Tensor& input, const Tensor& target);)
 /// functional::poisson_nll_loss as a module.
@@ -92,8 +91,8 @@ RAMET_LAYER(TripletMarginWithDistanceLoss, TripletMarginWithDistanceLossOptions,
 // `weight` becomes a buffer.
 RAMET_LAYER(MultiMarginLoss, MultiMarginLossOptions,
             explicit MultiMarginLossImpl(const MultiMarginLossOptions& options_ = {});
-            void reset() override; void pretty_print(std::ostream& stream) const override;
-            Tensor forward(const Tensor& input, const Tensor& target); Tensor weight;)
+            void reset() override; Tensor forward(const Tensor& input, const Tensor& target);
+            Tensor weight;)
 /// functional::multilabel_soft_margin_loss as a module; `weight` is a buffer.
 RAMET_LAYER(
     MultiLabelSoftMarginLoss, MultiLabelSoftMarginLossOptions,

@@ -1,20 +1,19 @@
 #include "nn/layers/sequence/multihead_attention.h"
 
 #include <limits>
-#include <ostream>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
 #include "autograd/ops/layers/attention_internal.h"
 #include "nn/functional/functional.h"
 #include "nn/init.h"
-#include "nn/module/class_name.h"
+#include "nn/module/listed_module_internal.h"
 #include "runtime/base/checked_size.h"
 
 namespace ramet::nn {
 
 MultiheadAttentionImpl::MultiheadAttentionImpl(const MultiheadAttentionOptions& options_)
-    : options(options_) {
+    : ListedModule(options_) {
   MultiheadAttentionImpl::reset();
 }
 
@@ -59,10 +58,6 @@ void MultiheadAttentionImpl::_reset_parameters() {
     if (b.defined()) init::xavier_normal_(b);
 }
 
-void MultiheadAttentionImpl::pretty_print(std::ostream& stream) const {
-  stream << detail::qualified("nn::MultiheadAttention");
-}
-
 std::tuple<Tensor, Tensor> MultiheadAttentionImpl::forward(
     const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& key_padding_mask,
     bool need_weights, const Tensor& attn_mask, bool average_attn_weights, bool is_causal) {
@@ -77,7 +72,11 @@ RAMET_DEFINE_FORWARD_DEFAULT_ARGS(MultiheadAttentionImpl, {3, AnyValue(Tensor())
                                   {4, AnyValue(true)}, {5, AnyValue(Tensor())}, {6, AnyValue(true)},
                                   {7, AnyValue(false)})
 
-template class Cloneable<MultiheadAttentionImpl>;
+RAMET_FIELDS(MultiheadAttention, {"embed_dim", &o.embed_dim(), kCount | kNameAlone},
+             {"num_heads", &o.num_heads(), kCount}, {"dropout", &o.dropout()}, {"bias", &o.bias()},
+             {"add_bias_kv", &o.add_bias_kv()}, {"add_zero_attn", &o.add_zero_attn()},
+             {"kdim", &o.kdim(), kPositive}, {"vdim", &o.vdim(), kPositive},
+             {"batch_first", &o.batch_first()})
 
 namespace functional {
 

@@ -4,9 +4,7 @@
 
 #include "nn/layers/basic/linear.h"
 #include "nn/module/any_module.h"
-#include "nn/module/arg.h"
-#include "nn/module/cloneable.h"
-#include "nn/module/module_holder.h"
+#include "nn/module/listed_module.h"
 
 namespace ramet::nn {
 
@@ -38,14 +36,14 @@ struct RAMET_API MultiheadAttentionOptions {
 /// uniform. Where kdim or vdim differs from embed_dim, q_proj_weight, k_proj_weight and
 /// v_proj_weight stand in its place. in_proj_bias: zeros. out_proj. bias_k and bias_v (1, 1,
 /// embed_dim): Glorot's normal.
-class RAMET_API MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
+class RAMET_API MultiheadAttentionImpl
+    : public detail::ListedModule<MultiheadAttentionImpl, MultiheadAttentionOptions> {
  public:
   MultiheadAttentionImpl(int64_t embed_dim, int64_t num_heads)
       : MultiheadAttentionImpl(MultiheadAttentionOptions(embed_dim, num_heads)) {}
   explicit MultiheadAttentionImpl(const MultiheadAttentionOptions& options_);
   void reset() override;
   void _reset_parameters();
-  void pretty_print(std::ostream& stream) const override;
 
   /// functional::multi_head_attention_forward says what the arguments are.
   std::tuple<Tensor, Tensor> forward(const Tensor& query, const Tensor& key, const Tensor& value,
@@ -53,7 +51,6 @@ class RAMET_API MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl
                                      const Tensor& attn_mask = {}, bool average_attn_weights = true,
                                      bool is_causal = false);
 
-  MultiheadAttentionOptions options;
   /// Have key and value as many features as the query, so that there is one in_proj_weight?
   bool _qkv_same_embed_dim = true;
   Tensor in_proj_weight, in_proj_bias, bias_k, bias_v;
@@ -65,8 +62,7 @@ class RAMET_API MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl
  protected:
   RAMET_FORWARD_DEFAULT_ARGS_ELSEWHERE();
 };
-extern template class Cloneable<MultiheadAttentionImpl>;
-RAMET_MODULE(MultiheadAttention);
+RAMET_LISTED_MODULE(MultiheadAttention, MultiheadAttentionOptions)
 
 namespace functional {
 

@@ -5,6 +5,7 @@
 #include "autograd/ops/make/factory.h"
 #include "autograd/ops/matrix/triangle.h"
 #include "nn/init.h"
+#include "nn/module/listed_module_internal.h"
 
 namespace ramet::nn {
 
@@ -16,6 +17,10 @@ template <class Layer> ModuleList clones(const char* op, const Layer& layer, int
   ModuleList made;
   for (int64_t i = 0; i < count; ++i) made->push_back(layer->clone());
   return made;
+}
+template <class Stack> void take_norm(Stack& stack) {
+  stack.norm = stack.options.norm().clone();
+  if (!stack.norm.is_empty()) stack.register_module("norm", stack.norm.ptr());
 }
 template <class LayerImpl>
 void reset_layers(const char* op, const ModuleList& layers, int64_t count) {
@@ -42,15 +47,13 @@ TransformerEncoderImpl::TransformerEncoderImpl(TransformerEncoderOptions options
 void TransformerEncoderImpl::reset() {
   layers = register_module(
       "layers", clones("TransformerEncoder", options.encoder_layer(), options.num_layers()));
-  norm = options.norm().clone();
-  if (!norm.is_empty()) register_module("norm", norm.ptr());
+  take_norm(*this);
 }
 
 void TransformerEncoderImpl::reset_parameters() {
   reset_layers<TransformerEncoderLayerImpl>("TransformerEncoder", layers, options.num_layers());
   if (!norm.is_empty()) unregister_module("norm");
-  norm = options.norm().clone();
-  if (!norm.is_empty()) register_module("norm", norm.ptr());
+  take_norm(*this);
 }
 
 Tensor TransformerEncoderImpl::forward(const Tensor& src, const Tensor& src_mask,
@@ -70,15 +73,13 @@ TransformerDecoderImpl::TransformerDecoderImpl(TransformerDecoderOptions options
 void TransformerDecoderImpl::reset() {
   layers = register_module(
       "layers", clones("TransformerDecoder", options.decoder_layer(), options.num_layers()));
-  norm = options.norm().clone();
-  if (!norm.is_empty()) register_module("norm", norm.ptr());
+  take_norm(*this);
 }
 
 void TransformerDecoderImpl::reset_parameters() {
   reset_layers<TransformerDecoderLayerImpl>("TransformerDecoder", layers, options.num_layers());
   if (!norm.is_empty()) unregister_module("norm");
-  norm = options.norm().clone();
-  if (!norm.is_empty()) register_module("norm", norm.ptr());
+  take_norm(*this);
 }
 
 Tensor TransformerDecoderImpl::forward(const Tensor& tgt, const Tensor& memory,
@@ -93,7 +94,7 @@ Tensor TransformerDecoderImpl::forward(const Tensor& tgt, const Tensor& memory,
   return norm.is_empty() ? x : norm.forward(std::move(x));
 }
 
-TransformerImpl::TransformerImpl(TransformerOptions options_) : options(std::move(options_)) {
+TransformerImpl::TransformerImpl(TransformerOptions options_) : ListedModule(options_) {
   TransformerImpl::reset();
 }
 
@@ -176,6 +177,13 @@ RAMET_DEFINE_FORWARD_DEFAULT_ARGS(TransformerImpl, {2, AnyValue(Tensor())}, {3, 
 
 template class Cloneable<TransformerEncoderImpl>;
 template class Cloneable<TransformerDecoderImpl>;
-template class Cloneable<TransformerImpl>;
+
+RAMET_FIELDS(Transformer, {"d_model", &o.d_model(), kPositive | kModuleName},
+             {"nhead", &o.nhead(), kPositive},
+             {"num_encoder_layers", &o.num_encoder_layers(), kNotNegative},
+             {"num_decoder_layers", &o.num_decoder_layers(), kNotNegative},
+             {"dim_feedforward", &o.dim_feedforward(), kPositive}, {"dropout", &o.dropout()},
+             {"activation", &o.activation()}, {"batch_first", &o.batch_first()},
+             {"norm_first", &o.norm_first()})
 
 }  // namespace ramet::nn

@@ -55,6 +55,9 @@ struct RAMET_API TransformerOptions {
   RAMET_ARG(bool, norm_first) = false;
 };
 
+// The encoder and the decoder have no list of options: theirs are modules, and LibTorch prints
+// none.
+
 /// num_layers clones of a layer, one after the other, then norm. Without layers and norm it returns
 /// its input. is_causal as the layers'.
 class RAMET_API TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
@@ -106,7 +109,7 @@ RAMET_MODULE(TransformerDecoder);
 
 /// An encoder of src and a decoder of tgt that attends to its result, both with a LayerNorm at the
 /// end. Matrices are drawn by Glorot's uniform.
-class RAMET_API TransformerImpl : public Cloneable<TransformerImpl> {
+class RAMET_API TransformerImpl : public detail::ListedModule<TransformerImpl, TransformerOptions> {
  public:
   explicit TransformerImpl(TransformerOptions options_);
   void reset() override;
@@ -123,14 +126,12 @@ class RAMET_API TransformerImpl : public Cloneable<TransformerImpl> {
   /// [sz, sz]: 0 where row i may see key j <= i, -inf elsewhere.
   static Tensor generate_square_subsequent_mask(int64_t sz);
 
-  TransformerOptions options;
   /// A TransformerEncoder and a TransformerDecoder, or the custom ones.
   AnyModule encoder, decoder;
 
  protected:
   RAMET_FORWARD_DEFAULT_ARGS_ELSEWHERE();
 };
-extern template class Cloneable<TransformerImpl>;
-RAMET_MODULE(Transformer);
+RAMET_LISTED_MODULE(Transformer, TransformerOptions)
 
 }  // namespace ramet::nn

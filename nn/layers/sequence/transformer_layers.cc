@@ -1,7 +1,7 @@
 #include "nn/layers/sequence/transformer_layers.h"
 
 #include "nn/functional/functional.h"
-#include "nn/module/field_internal.h"
+#include "nn/module/listed_module_internal.h"
 
 namespace ramet::nn {
 
@@ -35,7 +35,7 @@ Tensor added(const Tensor& x, LayerNorm& norm, Dropout& dropout, bool norm_first
 }  // namespace
 
 TransformerEncoderLayerImpl::TransformerEncoderLayerImpl(TransformerEncoderLayerOptions options_)
-    : options(std::move(options_)) {
+    : ListedModule(options_) {
   TransformerEncoderLayerImpl::reset();
 }
 
@@ -69,7 +69,7 @@ Tensor TransformerEncoderLayerImpl::forward(const Tensor& src, const Tensor& src
 }
 
 TransformerDecoderLayerImpl::TransformerDecoderLayerImpl(TransformerDecoderLayerOptions options_)
-    : options(std::move(options_)) {
+    : ListedModule(options_) {
   TransformerDecoderLayerImpl::reset();
 }
 
@@ -123,9 +123,11 @@ RAMET_DEFINE_FORWARD_DEFAULT_ARGS(TransformerDecoderLayerImpl, {2, AnyValue(Tens
                                   {5, AnyValue(Tensor())}, {6, AnyValue(false)},
                                   {7, AnyValue(false)})
 
-std::vector<detail::Field> TransformerEncoderLayerImpl::fields(TransformerEncoderLayerOptions& o) {
-  using namespace detail;
-  return {{"d_model", &o.d_model(), kCount},
+namespace detail {
+namespace {
+// As without pretty_print, LibTorch prints the class alone.
+template <class Options> std::vector<Field> layer_fields(Options& o) {
+  return {{"d_model", &o.d_model(), kCount | kModuleName},
           {"nhead", &o.nhead(), kCount},
           {"dim_feedforward", &o.dim_feedforward(), kPositive},
           {"dropout", &o.dropout()},
@@ -133,8 +135,10 @@ std::vector<detail::Field> TransformerEncoderLayerImpl::fields(TransformerEncode
           {"batch_first", &o.batch_first()},
           {"norm_first", &o.norm_first()}};
 }
+}  // namespace
+}  // namespace detail
 
-template class Cloneable<TransformerEncoderLayerImpl>;
-template class Cloneable<TransformerDecoderLayerImpl>;
+RAMET_FIELDS(TransformerEncoderLayer, layer_fields(o))
+RAMET_FIELDS(TransformerDecoderLayer, layer_fields(o))
 
 }  // namespace ramet::nn

@@ -47,7 +47,8 @@ struct RAMET_API TransformerDecoderLayerOptions {
 
 /// Attention of the rows among themselves, then linear2(activation(linear1)), each added to its
 /// input and normalised.
-class RAMET_API TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl> {
+class RAMET_API TransformerEncoderLayerImpl
+    : public detail::ListedModule<TransformerEncoderLayerImpl, TransformerEncoderLayerOptions> {
  public:
   TransformerEncoderLayerImpl(int64_t d_model, int64_t nhead)
       : TransformerEncoderLayerImpl(TransformerEncoderLayerOptions(d_model, nhead)) {}
@@ -58,12 +59,6 @@ class RAMET_API TransformerEncoderLayerImpl : public Cloneable<TransformerEncode
   Tensor forward(const Tensor& src, const Tensor& src_mask = {},
                  const Tensor& src_key_padding_mask = {}, bool is_causal = false);
 
-  // Its options have a list (nn/module/listed_module.h).
-  using options_t = TransformerEncoderLayerOptions;
-  /// The list.
-  static std::vector<detail::Field> fields(TransformerEncoderLayerOptions& options);
-
-  TransformerEncoderLayerOptions options;
   /// Its parts; dropout1, norm1 and so on belong to its first part, attention, and the next ones:
   MultiheadAttention self_attn = nullptr;
   Linear linear1 = nullptr;
@@ -75,11 +70,11 @@ class RAMET_API TransformerEncoderLayerImpl : public Cloneable<TransformerEncode
  protected:
   RAMET_FORWARD_DEFAULT_ARGS_ELSEWHERE();
 };
-extern template class Cloneable<TransformerEncoderLayerImpl>;
-RAMET_MODULE(TransformerEncoderLayer);
+RAMET_LISTED_MODULE(TransformerEncoderLayer, TransformerEncoderLayerOptions)
 
 /// The same with attention to `memory`, the encoder's result, between the two.
-class RAMET_API TransformerDecoderLayerImpl : public Cloneable<TransformerDecoderLayerImpl> {
+class RAMET_API TransformerDecoderLayerImpl
+    : public detail::ListedModule<TransformerDecoderLayerImpl, TransformerDecoderLayerOptions> {
  public:
   TransformerDecoderLayerImpl(int64_t d_model, int64_t nhead)
       : TransformerDecoderLayerImpl(TransformerDecoderLayerOptions(d_model, nhead)) {}
@@ -91,7 +86,6 @@ class RAMET_API TransformerDecoderLayerImpl : public Cloneable<TransformerDecode
                  const Tensor& memory_key_padding_mask = {}, bool tgt_is_causal = false,
                  bool memory_is_causal = false);
 
-  TransformerDecoderLayerOptions options;
   /// Its parts, in their order:
   MultiheadAttention self_attn = nullptr;
   Dropout dropout1 = nullptr;
@@ -109,7 +103,6 @@ class RAMET_API TransformerDecoderLayerImpl : public Cloneable<TransformerDecode
   RAMET_FORWARD_DEFAULT_ARGS_ELSEWHERE();
   Tensor activation(const Tensor& input);
 };
-extern template class Cloneable<TransformerDecoderLayerImpl>;
-RAMET_MODULE(TransformerDecoderLayer);
+RAMET_LISTED_MODULE(TransformerDecoderLayer, TransformerDecoderLayerOptions)
 
 }  // namespace ramet::nn

@@ -220,9 +220,12 @@ def shaped(text):
 
 def row(table, e):
     """The example in C++."""
-    fields = ['.type = "%s"' % e.type, ".made = [] { return of(%s); }" % cpp(e, e.call), ".call = called<%sImpl>" % e.type]
+    fields = ['.type = "%s"' % e.type, ".made = [] { return of(%s); }" % cpp(e, e.call)]
+    count = max(len(e.matrix[2]) if e.matrix else 0, len(e.onnx[1]) if e.onnx else 0, 1 if e.c else 0)
+    if count:
+        fields.append(".call = called<%sImpl, %d>" % (e.type, count))
     if e.matrix:
-        listed = ["{Input::k%s, {%s}, %d}" % (i.kind, ", ".join(map(str, i.sizes)), i.below) for i in e.matrix[2]]
+        listed = ["{Input::k%s, {%s}, %d, %s}" % (i.kind, ", ".join(map(str, i.sizes)), i.below, i.by) for i in e.matrix[2]]
         fields += ['.matrix = "%s"' % e.matrix[0], ".inputs = {%s}" % ", ".join(listed)]
         fields.append(".lacks = {%s}" % ", ".join("{Check::k%s, %s}" % (c, json.dumps(r)) for c, r in e.lacks))
     if e.c:

@@ -22,8 +22,9 @@ namespace {
 using namespace nn;
 
 template <class Holder> std::shared_ptr<Module> of(const Holder& made) { return made.ptr(); }
-template <class M> Tensors called(Module& module, const Tensors& inputs) {
-  return formats::forward_of(dynamic_cast<M&>(module))(inputs);
+// With so many inputs: calls with all numbers of them would be most of this file's compilation.
+template <class M, size_t N> Tensors called(Module& module, const Tensors& inputs) {
+  return formats::call_with(dynamic_cast<M&>(module), inputs, std::make_index_sequence<N>(), 0);
 }
 
 Tensor own(IntArrayRef sizes) { return ones(sizes, TensorOptions().requires_grad(true)); }
@@ -77,7 +78,7 @@ Call call_of(const ModuleExample& example) {
 }
 
 Draw draw_of(const Input& input) {
-  Draw draw{input.shape(), Draw::kReal, input.below};
+  Draw draw{input.shape(), Draw::kReal, input.below, input.scale};
   draw.sizes.insert(draw.sizes.begin(), kBatch);
   switch (input.kind) {
     case Input::kReal: break;

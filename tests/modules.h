@@ -48,14 +48,15 @@ struct Draw {
   std::vector<int64_t> sizes;
   enum Kind { kReal, kPositive, kSign, kIndex } kind = kReal;
   int64_t below = 0;  ///< of indices
+  double by = 1;      ///< multiplies the goldens' numbers
 };
 constexpr int64_t kBatch = 8;
 /// In (-1, 1) without a small gap around 0.
-inline Draw real(std::vector<int64_t> sizes) { return {std::move(sizes), Draw::kReal, 0}; }
+inline Draw real(std::vector<int64_t> sizes) { return {std::move(sizes), Draw::kReal}; }
 /// In (0, 1).
-inline Draw positive(std::vector<int64_t> sizes) { return {std::move(sizes), Draw::kPositive, 0}; }
+inline Draw positive(std::vector<int64_t> sizes) { return {std::move(sizes), Draw::kPositive}; }
 /// 1 or -1.
-inline Draw signs(std::vector<int64_t> sizes) { return {std::move(sizes), Draw::kSign, 0}; }
+inline Draw signs(std::vector<int64_t> sizes) { return {std::move(sizes), Draw::kSign}; }
 inline Draw indices(int64_t below, std::vector<int64_t> sizes) {
   return {std::move(sizes), Draw::kIndex, below};
 }
@@ -67,7 +68,7 @@ struct Input {
   enum Kind { kNone, kReal, kPositive, kSign, kIndex, kNumbers, kNamed } kind = kNone;
   int64_t sizes[5] = {};  ///< until the first 0
   int64_t below = 0;      ///< of indices
-  double scale = 2;       ///< of numbers for ONNX
+  double scale = 2;       ///< of numbers for ONNX, and of those of goldens
   const char* name = "";  ///< a tensor of tests/nn/formats/onnx_models.cc
 
   std::vector<int64_t> shape() const;
@@ -77,8 +78,8 @@ struct Input {
 struct ModuleExample {
   const char* type;
   std::shared_ptr<nn::Module> (*made)();
-  /// All tensors of the forward's result.
-  Tensors (*call)(nn::Module& module, const Tensors& inputs);
+  /// All tensors of the forward's result; null where the row has no inputs.
+  Tensors (*call)(nn::Module& module, const Tensors& inputs) = nullptr;
   /// The matrix: its row's name, or null; up to the first without a kind or a reason.
   const char* matrix = nullptr;
   Input inputs[5] = {};

@@ -219,6 +219,14 @@ ROWS = [
         ),
         [real(2, 2, 4), real(3, 2, 3), real(3, 2, 2), real(12), real(4, 4), real(4, 3), real(4, 2), real(4, 4), real(4)],
     ),
+    function(
+        "multi_head_attention_forward, causal, with a mask that is not read",
+        lambda x, w, b, ow, ob, mask: F.multi_head_attention_forward(
+            *(x, x, x, 4, 2, w, b, None, None, False, 0.0, ow, ob), attn_mask=mask, is_causal=True, need_weights=False
+        )[0],
+        [real(3, 1, 4), real(12, 4), real(12), real(4, 4), real(4), real(3, 3)],
+        constants=(5,),
+    ),
 ]
 
 TWO = [real(2, 3), real(2, 3)]

@@ -6,9 +6,10 @@ usage: make_goldens.py [--check] [NAME...]
 It needs PyTorch; the tests read the files alone (tests/nn/module/goldens.h, which also says how they are written). With names:
 shows those cases instead of writing files. --check: says whether PyTorch still gives what the files say, up to rounding.
 
-A case is one module or function in one mode, in float64: inputs, parameters and buffers by a formula (`drawn`), what comes
-out, buffers behind it, the gradients g of all inputs and parameters for a fixed cotangent, and for fixed directions v the
-gradients of <g, v> by inputs, parameters and cotangent. No tensor has more than 64 elements, all files together 2 MB.
+A case is one module or function in one mode, in float64: inputs, the result, buffers after it, the gradients g of all inputs
+and parameters for a cotangent, and for directions v the gradients of <g, v> by inputs, parameters and cotangent. A formula gives
+parameters, buffers, cotangent, directions and inputs of modules (`drawn`), so no file has them, nor second derivatives that are
+0. No tensor has more than 64 elements, all files together 2 MB.
 """
 
 import pathlib
@@ -34,7 +35,8 @@ def drawn(sizes, seed, kind="real", by=1.0, even=False):
     """Thousandths, by the powers of 7, which go through all numbers below 997: no two of a tensor are equal.
 
     A real one has an odd number of thousandths, or an even one, so that the difference of two tensors is no whole number and
-    nothing lies on a kink. `by` multiplies it; of classes it is how many there are, of what is given the values.
+    nothing lies on a kink. `by` multiplies it; of classes it is how many there are, of what is given the values. drawn() of
+    tests/nn/module/goldens.cc is this formula, too.
     """
     count = 1
     for size in sizes:
@@ -84,11 +86,11 @@ def derivatives(y, leaves, cotangent, directions):
     return gradients, [dense(g, t) for g, t in zip(second, leaves + [cotangent])]
 
 
-def run(head, call, twin, inputs, state, buffers):
-    """A case's lines. `call` and `twin` take the inputs; `state` are parameters by name, `buffers` the module's."""
+def run(head, call, twin, inputs, written, state, buffers):
+    """A case's lines. `call` and `twin` take the inputs, of which some are `written`; `state` are parameters by name, `buffers` the
+    module's."""
     lines = [head]
-    lines += [line("input %d" % i, t) for i, t in enumerate(inputs)]
-    lines += [line("state " + name, t) for name, t in (state | buffers).items()]
+    lines += [line("input %d" % i, inputs[i]) for i in written]
     before = {name: t.clone() for name, t in buffers.items()}
     leaves = {"input.%d" % i: t for i, t in enumerate(inputs) if t.requires_grad} | state
     y = call(*inputs)
@@ -97,7 +99,6 @@ def run(head, call, twin, inputs, state, buffers):
     if not y.requires_grad:
         return lines
     cotangent = drawn(y.shape, 40).requires_grad_()
-    lines.append(line("cotangent", cotangent))
     wanted = list(leaves.values())
     directions = [drawn(t.shape, 50 + i) for i, t in enumerate(wanted)]
     if twin is None:
@@ -116,8 +117,7 @@ def run(head, call, twin, inputs, state, buffers):
     if not any(g.any() for g in gradients):
         raise ValueError("all gradients are 0")
     lines += [line("gradient " + name, g) for name, g in zip(leaves, gradients)]
-    lines += [line("direction " + name, v) for name, v in zip(leaves, directions)]
-    return lines + [line("second " + name, g) for name, g in zip(list(leaves) + ["cotangent"], second)]
+    return lines + [line("second " + name, g) for name, g in zip(list(leaves) + ["cotangent"], second) if not near(g, torch.zeros_like(g))]
 
 
 def values_of(draws, batch, constants=()):
@@ -145,7 +145,8 @@ def of_module(row, batch):
         state, buffers = dict(module.named_parameters()), dict(module.named_buffers())
         call = lambda *t: row.call(module, *t)
         twin = row.twin and (lambda *t: row.twin(module, *t))
-        lines += run("module %s: %s" % (row.name, mode), call, twin, inputs, state, buffers)
+        given = [i for i, (_, keywords) in enumerate(row.draws) if keywords.get("kind") == "given"]
+        lines += run("module %s: %s" % (row.name, mode), call, twin, inputs, given, state, buffers)
     return lines
 
 
@@ -153,7 +154,7 @@ def case(row):
     """Of two samples, or of one where a tensor would be too large."""
     if row.make is None:
         inputs = values_of(row.draws, 0, row.constants)
-        return run("function %s: both" % row.name, row.call, row.twin, inputs, {}, {})
+        return run("function %s: both" % row.name, row.call, row.twin, inputs, range(len(inputs)), {}, {})
     try:
         return of_module(row, 2)
     except TooLarge:

@@ -7,7 +7,6 @@ namespace ramet::testing {
 namespace {
 
 namespace F = nn::functional;
-using Tensors = std::vector<Tensor>;
 
 Tensor flat(const Tensors& results) {
   Tensors parts;
@@ -249,6 +248,13 @@ std::vector<FunctionRow> rows() {
                   .k_proj_weight(t[5])
                   .v_proj_weight(t[6])
                   .average_attn_weights(false)))),
+      ROW("multi_head_attention_forward, causal, with a mask that is not read",
+          std::get<0>(F::multi_head_attention_forward(
+              t[0], t[0], t[0],
+              Attention(4, 2, t[1], t[2], {}, {}, false, 0, t[3], t[4])
+                  .attn_mask(t[5])
+                  .is_causal(true)
+                  .need_weights(false)))),
   };
 }
 

@@ -93,8 +93,6 @@ wrong "--threads wants a value" bench --threads
 wrong "--json: cannot write" bench --json "$work/none/x.json"
 wrong "no LibTorch in /none" bench --torch /none
 wrong "no such option: --bogus" test --bogus
-wrong "--quick wants targets" test --quick
-wrong "--quick wants targets, and no other option" test --quick --asan //tests/nn/...
 wrong "no such option: --self" compare_torch --self
 wrong "--draws: got 1e3" compare_torch --draws 1e3
 wrong "--seed: got -1" compare_torch --seed -1

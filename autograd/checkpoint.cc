@@ -151,6 +151,7 @@ void CheckpointFrame::compute_again(const Node& asking) {
     RAMET_CHECK(running.next_ == values_.size(), "checkpoint",
                 "run again, the function saved fewer tensors: got ", running.next_, ", expected ",
                 values_.size(), " as in the forward pass");
+    running.draws_.check_end();
     contexts.leave();
   } catch (...) {
     for (Value& v : values_) v.computed = Saved();

@@ -14,7 +14,7 @@
 #include <optional>
 #include <vector>
 
-#include "autograd/graph/forward_context.h"
+#include "autograd/graph/entered_contexts_internal.h"
 #include "autograd/graph/node.h"
 #include "autograd/graph/saved.h"
 #include "runtime/devices/draw_record.h"

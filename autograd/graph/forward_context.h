@@ -36,23 +36,5 @@ class RAMET_API ForwardContextGuard {
   ForwardContextGuard* const before_;
 };
 
-/// While it lives, its thread is inside these contexts again.
-class EnteredContexts {
- public:
-  explicit EnteredContexts(const std::vector<std::shared_ptr<ForwardContext>>& contexts) {
-    for (const auto& context : contexts) entered_.push_back(context->enter());
-  }
-  ~EnteredContexts() { leave(); }
-  EnteredContexts(const EnteredContexts&) = delete;
-  EnteredContexts& operator=(const EnteredContexts&) = delete;
-  /// Leaves the last one first, also after an error.
-  void leave() {
-    while (!entered_.empty()) entered_.pop_back();
-  }
-
- private:
-  std::vector<std::shared_ptr<void>> entered_;
-};
-
 }  // namespace autograd
 }  // namespace ramet

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "autograd/graph/entered_contexts_internal.h"
 #include "autograd/graph/inplace.h"
 #include "autograd/graph/layout.h"
 #include "autograd/ops/front/common_internal.h"

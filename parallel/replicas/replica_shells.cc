@@ -5,6 +5,7 @@
 #include "parallel/replicas/buffer_page_internal.h"
 #include "parallel/replicas/lost_members_internal.h"
 #include "parallel/replicas/replica_build_internal.h"
+#include "runtime/devices/draw_record.h"
 #include "runtime/devices/generator.h"
 
 namespace ramet::nn::parallel {
@@ -38,6 +39,7 @@ class DrawsApart {
   }
   const std::vector<GeneratorState> before_ = generator_states();
   const ReplicaRandomGuard apart_{numbers()};
+  const DrawRecordPause unrecorded_;  // the second run of a checkpoint makes no replicas
 };
 
 // Checks whether a clone differs from its source, so that tensors could not be matched by name.

@@ -1,5 +1,7 @@
 #include "runtime/devices/draw_record.h"
 
+#include <utility>
+
 #include "runtime/base/error.h"
 
 namespace ramet {
@@ -28,5 +30,14 @@ PhiloxKey DrawRecordGuard::next() {
               " draws, expected ", record_.size(), " as in the forward pass");
   return record_[next_++];
 }
+
+void DrawRecordGuard::check_end() const {
+  RAMET_CHECK(!repeat_ || next_ == record_.size(), "checkpoint",
+              "run again, the function draws fewer random numbers: got ", next_,
+              " draws, expected ", record_.size(), " as in the forward pass");
+}
+
+DrawRecordPause::DrawRecordPause() : before_(std::exchange(t_guard, nullptr)) {}
+DrawRecordPause::~DrawRecordPause() { t_guard = before_; }
 
 }  // namespace ramet

@@ -20,6 +20,8 @@ class RAMET_API DrawRecordGuard {
   DrawRecordGuard(const DrawRecordGuard&) = delete;
   DrawRecordGuard& operator=(const DrawRecordGuard&) = delete;
 
+  /// Repeating: an Error where fewer keys were drawn than the record has.
+  void check_end() const;
   /// Does this thread repeat what it has drawn?
   static bool repeats();
   /// The key of a draw for which fresh() asks a generator.
@@ -28,6 +30,7 @@ class RAMET_API DrawRecordGuard {
   }
 
  private:
+  friend class DrawRecordPause;
   static DrawRecordGuard* innermost();
   template <class Fresh> static PhiloxKey draw_in(DrawRecordGuard* guard, const Fresh& fresh) {
     if (RAMET_LIKELY(!guard)) return fresh();
@@ -42,6 +45,19 @@ class RAMET_API DrawRecordGuard {
   const bool repeat_;
   size_t next_ = 0;
   DrawRecordGuard* const outer_;
+};
+
+/// While it lives, this thread's draws are neither recorded nor repeated. They belong to something
+/// that a second run does not do again, such as making replicas.
+class RAMET_API DrawRecordPause {
+ public:
+  DrawRecordPause();
+  ~DrawRecordPause();
+  DrawRecordPause(const DrawRecordPause&) = delete;
+  DrawRecordPause& operator=(const DrawRecordPause&) = delete;
+
+ private:
+  DrawRecordGuard* const before_;
 };
 
 }  // namespace ramet

@@ -59,7 +59,7 @@ OWN = {
     """.split(),
     "autograd": """
         AddArguments Argument Arguments
-        CheckedFunction CheckpointFrame EnteredContexts
+        CheckedFunction CheckpointFrame
         ForwardContext ForwardContextGuard FunctionNode GradcheckOptions GraphPicture
         Input LambdaNode LeafBucket ListNode NoGradGuard NodeCount NodeExtra NodePtr RawEdge ReduceBucket Saved SavedOutput SavesNothing
         add_reduce_edge attach backward_twice check_fits checkpoint collect_graph copy_reversed copy_values copy_values_later

@@ -278,6 +278,13 @@ TEST(Checkpoint, WhatItRefuses) {
                     "draws random numbers once more: got 1 draws, expected 0");
   runs = 0;
   EXPECT_ERROR_TEXT(backward_of([&](const Tensor& a) {
+                      const Tensor h = a.exp();
+                      if (!later()) rand({2});
+                      return h;
+                    }),
+                    "draws fewer random numbers: got 0 draws, expected 1");
+  runs = 0;
+  EXPECT_ERROR_TEXT(backward_of([&](const Tensor& a) {
                       if (later()) throw Error("its own mistake");
                       return a.exp();
                     }),

@@ -17,7 +17,7 @@ std::string or_filled(OnnxGraph& g, const OnnxCall& c, const char* name, const T
                       IntArrayRef sizes, double value) {
   return g.tensor(c.own(name), t.defined() ? t : full(sizes, value, c.dtype()));
 }
-const std::vector<OnnxOption> kEpsilon{{"epsilon", "eps"}};
+std::vector<OnnxOption> epsilon() { return {{"epsilon", "eps"}}; }
 
 // With the running statistics.
 template <class M>
@@ -28,7 +28,7 @@ std::string normalized(OnnxGraph& g, const OnnxCall& c, M& m, const std::string&
       {x, or_filled(g, c, "weight", m.weight, {n}, 1), or_filled(g, c, "bias", m.bias, {n}, 0),
        g.tensor(c.own("running_mean"), m.running_mean),
        g.tensor(c.own("running_var"), m.running_var)},
-      with_options(m, kEpsilon));
+      with_options(m, epsilon()));
 }
 
 template <class M> void add_batch_norm(OnnxLayers& layers) {
@@ -53,7 +53,7 @@ template <size_t D, class M> void add_instance_norm(OnnxLayers& layers) {
       return g.node(
           c.path, "InstanceNormalization",
           {x, or_filled(g, c, "weight", m.weight, {n}, 1), or_filled(g, c, "bias", m.bias, {n}, 0)},
-          with_options(m, kEpsilon));
+          with_options(m, epsilon()));
     });
   });
 }
@@ -63,7 +63,7 @@ std::string layer_norm(OnnxGraph& g, const OnnxCall& c, nn::LayerNormImpl& m) {
   std::vector<std::string> in{c.names[0], or_filled(g, c, "weight", m.weight, shape, 1)};
   if (m.bias.defined()) in.push_back(g.tensor(c.own("bias"), m.bias));
   return g.node(c.path, "LayerNormalization", in,
-                with_options(m, kEpsilon).integer("axis", -static_cast<int64_t>(shape.size())));
+                with_options(m, epsilon()).integer("axis", -static_cast<int64_t>(shape.size())));
 }
 
 // The groups as channels of an instance norm (the operator GroupNormalization is of later sets).
@@ -74,7 +74,7 @@ std::string group_norm(OnnxGraph& g, const OnnxCall& c, nn::GroupNormImpl& m) {
   const std::string zeros = g.tensor(c.own("zeros"), ramet::zeros({groups}, c.dtype()));
   const std::string cut = o.shaped(c.names[0], {0, groups, -1});
   const std::string y =
-      o.op("InstanceNormalization", {cut, ones, zeros}, with_options(m, kEpsilon));
+      o.op("InstanceNormalization", {cut, ones, zeros}, with_options(m, epsilon()));
   std::vector<int64_t> sizes = c.in[0].sizes().vec();
   sizes[0] = -1;
   std::string whole = o.shaped(y, sizes);

@@ -16,7 +16,9 @@ namespace {
 
 // ---- convolutions -------------------------------------------------------------------------------
 
-const std::vector<OnnxOption> kWindow{{"kernel_shape", "kernel_size"}, {"strides", "stride"}};
+std::vector<OnnxOption> extent_and_steps() {
+  return {{"kernel_shape", "kernel_size"}, {"strides", "stride"}};
+}
 
 template <size_t D> std::vector<int64_t> padding_of(const nn::ConvOptions<D>& o) {
   std::vector<int64_t> before(D), behind(D);
@@ -69,7 +71,7 @@ template <size_t D, class M> void add_conv(OnnxLayers& layers) {
       }
       return o.op("Conv", in,
                   with_options(m, {{"dilations", "dilation"}, {"group", "groups"}},
-                               with_options(m, kWindow).integers("pads", pads)));
+                               with_options(m, extent_and_steps()).integers("pads", pads)));
     });
   });
 }
@@ -92,7 +94,7 @@ template <size_t D, class M> void add_conv_transpose(OnnxLayers& layers) {
     return batched(g, c, D, [&](const std::string& x) {
       in[0] = x;
       OnnxAttributes a = with_options(m, {{"dilations", "dilation"}},
-                                      with_options(m, kWindow).integers("pads", pads));
+                                      with_options(m, extent_and_steps()).integers("pads", pads));
       return g.node(c.path, "ConvTranspose", in,
                     with_options(m, {{"group", "groups"}}, a.integers("output_padding", more)));
     });
@@ -115,7 +117,7 @@ bool overhangs(const OnnxCall& c, const Options& options, IntArrayRef dilation) 
 }
 
 template <class M> OnnxAttributes window(const M& m) {
-  return with_options(m, kWindow).integers("pads", both_ends(m.options.padding()));
+  return with_options(m, extent_and_steps()).integers("pads", both_ends(m.options.padding()));
 }
 
 template <size_t D, class M> void add_max_pool(OnnxLayers& layers) {

@@ -8,19 +8,19 @@ using ramet::detail::tls;
 namespace ramet {
 namespace autograd {
 namespace {
-// The checkpoint's function that this thread runs, the innermost one.
+// The run of a checkpoint's function that this thread is in, the innermost one.
 __thread CheckpointFrame::Running* t_running = nullptr;
 }  // namespace
 
-/// The node of the tensor in a Saved whose values the frame has, or will compute. No backward pass
-/// reaches it.
+/// The node of a Saved's tensor, where the frame has the values or will compute them. No backward
+/// pass reaches it.
 struct StandIn final : Node {
   std::shared_ptr<CheckpointFrame> frame;
   size_t number;    // among the tensors of the frame
   RawEdge history;  // of the tensor that it stands for
 
-  StandIn(std::shared_ptr<CheckpointFrame> of, size_t n, RawEdge edge)
-      : Node("Checkpoint", 0, 1, sizeof(StandIn)), frame(std::move(of)), number(n), history(edge) {}
+  StandIn(std::shared_ptr<CheckpointFrame> of, size_t n)
+      : Node("Checkpoint", 0, 1, sizeof(StandIn)), frame(std::move(of)), number(n) {}
   ~StandIn() override {
     frame->drop(number);
     release(history.node);
@@ -36,13 +36,24 @@ struct StandIn final : Node {
 // ---- the forward pass ---------------------------------------------------------------------------
 
 CheckpointFrame::CheckpointFrame(std::function<void()> again, const tensor_list& inputs)
-    : again_(std::move(again)), contexts_(ForwardContextGuard::all()), state_(std::in_place) {
+    : call_(new Call{std::move(again), {}, ForwardContextGuard::all(), {}, {}}) {
   for (const Tensor& t : inputs)
-    if (t.defined()) inputs_.emplace_back(t, t.version());
+    if (t.defined()) call_->inputs.emplace_back(t, t.version());
 }
 
+namespace {
+uint8_t watching_while(bool again) {
+  if (!again) return tls.watching | Context::kCheckpoint;
+  return (tls.watching & Context::kAnomaly) | Context::kCheckpoint | Context::kComputesAgain;
+}
+}  // namespace
+
 CheckpointFrame::Running::Running(CheckpointFrame& frame, bool again)
-    : frame_(frame), again_(again), outer_(t_running), draws_(frame.draws_, again) {
+    : frame_(frame),
+      again_(again),
+      outer_(t_running),
+      draws_(frame.call_->draws, again),
+      watching_(tls.watching, watching_while(again)) {
   t_running = this;
 }
 CheckpointFrame::Running::~Running() { t_running = outer_; }
@@ -54,8 +65,6 @@ struct detail::CheckpointRegion::State {
         running(*frame, false) {}
   const std::shared_ptr<CheckpointFrame> frame;
   const CheckpointFrame::Running running;
-  const ScopedValue<uint8_t> watching{tls.watching,
-                                      static_cast<uint8_t>(tls.watching | Context::kCheckpoint)};
 };
 detail::CheckpointRegion::CheckpointRegion(std::function<void()> again, const tensor_list& inputs) {
   if (tls.grad_mode && !CheckpointFrame::Running::first_time())
@@ -68,7 +77,7 @@ bool CheckpointFrame::take_over(Saved& saved) {
   if (!running || is_never_written_with_history(saved.t_)) return false;
   const Tensor like = saved.t_;
   if (!running->again_) running->frame_.keep(saved);
-  // The frame whose function runs again gets the tensor, or the stand-in of a frame inside it.
+  // The frame of a function that runs again gets the tensor, or the stand-in of a frame inside it.
   Running* const outer = running->again_ ? running : running->outer_;
   if (outer) outer->frame_.put(outer->next_++, like, saved);
   if (running->again_) saved = Saved();
@@ -77,21 +86,13 @@ bool CheckpointFrame::take_over(Saved& saved) {
 
 void CheckpointFrame::keep(Saved& saved) {
   const Tensor& t = saved.t_;
-  const RawEdge history = edge_of(t.impl());
-  StandIn* holder;
-  try {
-    holder = new_node<StandIn>(shared_from_this(), values_.size(), history);
-  } catch (...) {
-    release(history.node);
-    throw;
-  }
-  const NodePtr owned(holder);
-  release(holder);  // `owned` keeps it
   const std::lock_guard lock(mutex_);
-  values_.push_back({t.sizes().vec(), t.scalar_type(), t.device(), holder, {}});
+  values_.push_back({t.sizes().vec(), t.scalar_type(), t.device(), nullptr, {}});
   Tensor stand_in(TensorBase::empty(IntArrayRef{0}, kByte, Device(kCPU, 0)));
-  holder->hold();
-  stand_in->node = holder;
+  auto* holder = new_node<StandIn>(shared_from_this(), values_.size() - 1);
+  stand_in->node = holder;  // keeps it
+  holder->history = edge_of(t.impl());
+  values_.back().holder = holder;
   saved.version_ = stand_in.version() + 1;
   saved.t_ = std::move(stand_in);
 }
@@ -119,19 +120,14 @@ void CheckpointFrame::put(size_t number, const Tensor& like, Saved& saved) {
   const NoGradGuard off;
   // A tensor that is a view until it is written has one implementation.
   Tensor t = like.storage_impl()->copy_on_write ? like.detach().clone() : like.shallow();
-  if (history.node) {
-    history.node->hold();
-    t->node = history.node;
-    t->slot = history.slot;
-    t->flags |= TensorImpl::kRequiresGrad;
-  }
+  if (history.node) attach(t, history.node, history.slot);
   value.computed.version_ = t.version();
   value.computed.t_ = std::move(t);
 }
 
 void CheckpointFrame::check_inputs(const Node& asking) const {
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    const auto& [t, version] = inputs_[i];
+  for (size_t i = 0; i < call_->inputs.size(); ++i) {
+    const auto& [t, version] = call_->inputs[i];
     RAMET_CHECK(t.version() == version, "checkpoint", "input tensor ", i, " was changed by ",
                 t.storage_impl()->last_writer(), ": got ", describe(t), " at version ", t.version(),
                 ", expected version ", version, " to compute again what ", asking.name(), " needs");
@@ -141,13 +137,10 @@ void CheckpointFrame::check_inputs(const Node& asking) const {
 void CheckpointFrame::compute_again(const Node& asking) {
   check_inputs(asking);
   try {
-    const ThreadLocalStateGuard state(*state_);
-    EnteredContexts contexts(contexts_);
-    const ScopedValue<uint8_t> watching(
-        tls.watching, static_cast<uint8_t>((tls.watching & Context::kAnomaly) |
-                                           Context::kCheckpoint | Context::kComputesAgain));
+    const ThreadLocalStateGuard state(call_->state);
+    EnteredContexts contexts(call_->contexts);
     const Running running(*this, true);
-    again_();
+    call_->again();
     RAMET_CHECK(running.next_ == values_.size(), "checkpoint",
                 "run again, the function saved fewer tensors: got ", running.next_, ", expected ",
                 values_.size(), " as in the forward pass");
@@ -157,18 +150,13 @@ void CheckpointFrame::compute_again(const Node& asking) {
     for (Value& v : values_) v.computed = Saved();
     throw;
   }
-  computed_ = true;
-  again_ = nullptr;
-  inputs_.clear();
-  contexts_.clear();
-  state_.reset();
-  draws_.clear();
+  call_ = nullptr;
 }
 
 const Tensor& CheckpointFrame::value(size_t number, const Node& asking) {
   {
     const std::lock_guard lock(mutex_);
-    if (!computed_) compute_again(asking);
+    if (call_) compute_again(asking);
   }
   return values_[number].computed.get(asking);
 }

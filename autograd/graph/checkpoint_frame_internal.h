@@ -11,7 +11,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <vector>
 
 #include "autograd/graph/entered_contexts_internal.h"
@@ -43,7 +42,8 @@ class CheckpointFrame : public std::enable_shared_from_this<CheckpointFrame> {
   /// stand-in. `asking` is the node whose backward needs it.
   static const Tensor* value_of(const Saved& saved, const Node& asking);
 
-  /// While it lives, this thread runs the function of `frame`: for the first time, or again.
+  /// While it lives, this thread runs the function of `frame`: for the first time, or again. Then
+  /// observers of the graph do not see it.
   class Running {
    public:
     Running(CheckpointFrame& frame, bool again);
@@ -61,10 +61,19 @@ class CheckpointFrame : public std::enable_shared_from_this<CheckpointFrame> {
     size_t next_ = 0;  // the number of the tensor that is saved next
     Running* const outer_;
     const DrawRecordGuard draws_;
+    const ScopedValue<uint8_t> watching_;
   };
 
  private:
   friend struct StandIn;
+  /// What is needed to run the function again.
+  struct Call {
+    std::function<void()> again;
+    std::vector<std::pair<Tensor, uint32_t>> inputs;  // with their versions
+    std::vector<std::shared_ptr<ForwardContext>> contexts;
+    ThreadLocalState state;
+    DrawRecord draws;
+  };
   /// A tensor that was saved: what it was like, and its values when they have been computed again.
   struct Value {
     std::vector<int64_t> sizes;
@@ -83,13 +92,7 @@ class CheckpointFrame : public std::enable_shared_from_this<CheckpointFrame> {
 
   std::recursive_mutex mutex_;  // what is dropped may end other nodes of this frame
   std::deque<Value> values_;    // references to its elements stay good
-  bool computed_ = false;
-  // What is needed to run it again, until it has run:
-  std::function<void()> again_;
-  std::vector<std::pair<Tensor, uint32_t>> inputs_;  // with their versions
-  std::vector<std::shared_ptr<ForwardContext>> contexts_;
-  std::optional<ThreadLocalState> state_;
-  DrawRecord draws_;
+  std::unique_ptr<Call> call_;  // null: it has run again, and all values are there
 };
 
 }  // namespace autograd

@@ -1,8 +1,9 @@
+#include "autograd/ops/front/pointwise_internal.h"
+
 #include <algorithm>
 
 #include "autograd/ops/front/index_internal.h"
 #include "autograd/ops/front/out_internal.h"
-#include "autograd/ops/front/pointwise_internal.h"
 #include "kernels/copy/coalesce.h"
 #include "runtime/capture/capture.h"
 

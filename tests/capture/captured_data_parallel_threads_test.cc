@@ -6,16 +6,11 @@
 #include "parallel/move/movement_internal.h"
 #include "parallel/replicas/replica_state.h"
 #include "tests/capture/training.h"
+#include "tests/devices.h"
 
 namespace ramet {
 namespace capture_tests {
 namespace {
-
-std::vector<Device> cpus(int n) {
-  std::vector<Device> out;
-  for (int i = 0; i < n; ++i) out.emplace_back(kCPU, static_cast<DeviceIndex>(i));
-  return out;
-}
 
 TEST(CapturedDataParallel, SameBitsAsEager) {
   for (const int devices : {1, 2, 4}) {

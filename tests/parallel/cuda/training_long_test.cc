@@ -1,6 +1,7 @@
 // A hundred steps in double: GPUs and CPU devices differ by rounding alone.
 #include <gtest/gtest.h>
 
+#include "tests/devices.h"
 #include "tests/parallel/cuda/gpu_models.h"
 
 namespace ramet::testing {
@@ -9,7 +10,7 @@ namespace {
 TEST(GpuTrainingLong, AHundredStepsInDouble) {
   const Gpus four(gpu_settings(4));
   Recipe cpu{{}, 0, false, kDouble, 16, 100}, gpu = cpu;
-  for (int k = 0; k < 4; ++k) cpu.devices.emplace_back(kCPU, static_cast<DeviceIndex>(k));
+  cpu.devices = cpus(4);
   gpu.devices = gpus(4);
   EXPECT_LE(difference(trained(cpu), trained(gpu)), 1e-9);
 }

@@ -3,16 +3,11 @@
 
 #include <cmath>
 
+#include "tests/devices.h"
 #include "tests/parallel/cuda/gpu_models.h"
 
 namespace ramet::testing {
 namespace {
-
-std::vector<Device> cpus(int n) {
-  std::vector<Device> out;
-  for (int k = 0; k < n; ++k) out.emplace_back(kCPU, static_cast<DeviceIndex>(k));
-  return out;
-}
 
 TEST(GpuTraining, OneDigestForOneTwoAndFourGpus) {
   for (const emulated::StreamMode mode :

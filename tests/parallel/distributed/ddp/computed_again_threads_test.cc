@@ -10,10 +10,13 @@
 #include "nn/layers/norm/instance_norm.h"
 #include "nn/layers/sequence/transformer.h"
 #include "nn/optim/adam.h"
+#include "nn/optim/sgd.h"
 #include "parallel/apply/data_parallel.h"
 #include "parallel/distributed/ddp/data_parallel.h"
 #include "parallel/distributed/ddp/replicate.h"
 #include "runtime/memory/allocator.h"
+#include "tests/devices.h"
+#include "tests/parallel/distributed/ddp/recomputed.h"
 #include "tests/parallel/distributed/local_groups.h"
 #include "tests/parallel/distributed/shard/sharded_nets.h"
 
@@ -58,11 +61,6 @@ Blocks blocks(bool again, nn::BufferPolicy policy = nn::BufferPolicy::first) {
   manual_seed(3);
   return Blocks(again, policy);
 }
-std::vector<Device> first_cpus(int n) {
-  std::vector<Device> on;
-  for (int d = 0; d < n; ++d) on.emplace_back(kCPU, static_cast<DeviceIndex>(d));
-  return on;
-}
 Tensor rows_of(int rank, int step) {
   return randn({8, 6}, Generator(Device(kCPU, 0), static_cast<uint64_t>(100 * step + rank)));
 }
@@ -76,10 +74,6 @@ std::vector<Tensor> state_of(nn::Module& net) {
 void expect_same(const std::vector<Tensor>& plain, const std::vector<Tensor>& again) {
   ASSERT_EQ(plain.size(), again.size());
   for (size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(same_bits(plain[i], again[i])) << i;
-}
-void descend(nn::Module& net) {
-  const NoGradGuard off;
-  for (const Tensor& p : net.parameters()) p.sub_(p.grad(), 0.1);
 }
 
 TEST(Checkpoint, NormsLearnOfABatchOnce) {
@@ -114,11 +108,11 @@ TEST(Checkpoint, InReplicas) {
                    std::to_string(static_cast<int>(policy)));
       const auto trained = [&](bool again) {
         Blocks net = blocks(again, policy);
-        nn::parallel::DataParallel<Blocks> model(net, first_cpus(devices));
+        nn::parallel::DataParallel<Blocks> model(net, cpus(devices));
         for (int step = 0; step < 3; ++step) {
           net->zero_grad();
           model(rows_of(0, step)).pow(2).mean().backward();
-          descend(*net);
+          optim::SGD(net->parameters(), 0.1).step();
         }
         return state_of(*net);
       };
@@ -129,7 +123,7 @@ TEST(Checkpoint, InReplicas) {
 // Each replica's function runs again on its own.
 TEST(Checkpoint, NormsOverReplicasCannotMeetAgain) {
   Blocks net = blocks(true, nn::BufferPolicy::sync);
-  nn::parallel::DataParallel<Blocks> model(net, first_cpus(2));
+  nn::parallel::DataParallel<Blocks> model(net, cpus(2));
   const Tensor loss = model(rows_of(0, 0)).pow(2).mean();
   EXPECT_ERROR_TEXT(loss.backward(), "the replicas cannot synchronise: it is computed again");
 }
@@ -194,16 +188,10 @@ void expect_same_on_ranks(bool replicated, nn::BufferPolicy policy) {
       for (Blocks net : {plain, again}) net->drop->options.p(0);
       std::vector<std::unique_ptr<DistributedDataParallel<Blocks>>> ddp;
       for (Blocks net : {plain, again}) {
-        if (replicated) {
-          ReplicateOptions o;
-          o.bucket_bytes = bytes;
-          o.isolated = true;
-          replicate(net, g, o);
-        } else {
-          DdpOptions o;
-          o.bucket_bytes = bytes;
-          ddp.push_back(std::make_unique<DistributedDataParallel<Blocks>>(net, g, o));
-        }
+        DdpOptions o = buckets_of(bytes);
+        o.isolated = replicated;
+        if (replicated) replicate(net, g, o);
+        else ddp.push_back(std::make_unique<DistributedDataParallel<Blocks>>(net, g, o));
       }
       for (int step = 0; step < 3; ++step) {
         for (const size_t i : {size_t{0}, size_t{1}}) {
@@ -211,7 +199,7 @@ void expect_same_on_ranks(bool replicated, nn::BufferPolicy policy) {
           net->zero_grad();
           const Tensor x = rows_of(g->rank(), step);
           (replicated ? net->forward(x) : (*ddp[i])(x)).pow(2).mean().backward();
-          descend(*net);
+          optim::SGD(net->parameters(), 0.1).step();
         }
         expect_same(state_of(*plain), state_of(*again));
       }
@@ -258,7 +246,7 @@ TEST(Checkpoint, OfShardedModules) {
           net->zero_grad();
           const Tensor loss = net->forward(rows_of(g->rank(), step)).pow(2).mean();
           loss.backward();
-          descend(*net);
+          optim::SGD(net->parameters(), 0.1).step();
           out.push_back(loss.detach().clone());
         }
         return out;

@@ -123,14 +123,10 @@ TEST(NestedBackward, ParametersThatSeveralReach) {
           Shared net;
           net->how = how;
           std::optional<DistributedDataParallel<Shared>> ddp;
-          if (replicated) {
-            ReplicateOptions o;
-            o.bucket_bytes = bytes;
-            o.isolated = true;
-            replicate(net, g, o);
-          } else {
-            ddp.emplace(net, g, buckets_of(bytes));
-          }
+          DdpOptions o = buckets_of(bytes);
+          o.isolated = replicated;
+          if (replicated) replicate(net, g, o);
+          else ddp.emplace(net, g, o);
           // The second step's gradients come to those that the ranks have in common already.
           for (const double times : {1.0, 2.0}) {
             const Tensor x = full({2}, g->rank() ? 3.0 : 1.0).set_requires_grad(true);

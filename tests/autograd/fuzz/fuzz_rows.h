@@ -4,8 +4,8 @@
 //        narrowed(x, dim, start, length), narrow(x, dim, start, length))
 //
 // The types of the arguments say how they are drawn, in their order. The shape is a formula of them
-// in 128 bits, and may call d.may_refuse(). A row whose arguments depend on each other in another
-// way draws them itself: {"view", [](SizeDraw& d) {...}}.
+// in 128 bits, and may call d.may_refuse(). Where the arguments depend on each other in another way,
+// the row draws them itself: {"view", [](SizeDraw& d) {...}}.
 #pragma once
 #include <string>
 #include <tuple>
@@ -20,7 +20,7 @@
 namespace ramet {
 namespace fuzz {
 
-/// Draws the arguments of one call, whose names are in a list as above.
+/// Draws the arguments of one call. Their names are in a list as above.
 class Arguments {
  public:
   Arguments(SizeDraw& d, const char* list) : draw(d), list_(list) {}

@@ -28,7 +28,7 @@ Right sliced(const Tensor& x, int64_t dim, std::optional<int64_t> start, std::op
   const Wide n = x.sizes()[*d], from = clamped(start, 0, n), to = clamped(end, n, n);
   return with(wide(x.sizes()), *d, to > from ? above(to - from, step) : 0);
 }
-// Without a dimension, whose element `index` it is.
+// The element `index` of a dimension, which the result does not have.
 Right selected(const Tensor& x, int64_t dim, int64_t index) {
   const auto d = in(x, dim);
   if (!d || index >= x.sizes()[*d] || Wide{index} < -Wide{x.sizes()[*d]}) return refused();

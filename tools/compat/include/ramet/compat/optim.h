@@ -13,8 +13,8 @@
 namespace ramet {
 namespace compat {
 
-/// How a setting of an optimizer is stored in an archive: a pair of numbers and a deque as a list,
-/// an empty optional as None, others as they are.
+/// How a setting of an optimizer is stored in an archive. A pair of numbers and a deque are a list,
+/// and an empty optional is None. Others stay as they are.
 template <class T> struct Setting {
   static IValue to_value(const T& setting) { return setting; }
   static T from_value(const IValue& value) { return value.to<T>(); }

@@ -182,7 +182,8 @@ Right padded(const Tensor& x, const std::vector<int64_t>& pad, int64_t least) {
 // The same where the border comes from what is inside: of one to three dimensions.
 Right bordered(const Tensor& x, const std::vector<int64_t>& pad, bool reflect) {
   const auto dims = static_cast<int64_t>(pad.size() / 2);
-  if (dims < 1 || dims > 3 || (x.dim() != dims + 1 && x.dim() != dims + 2)) return refused();
+  if (pad.size() % 2 != 0 || dims < 1 || dims > 3 || (x.dim() != dims + 1 && x.dim() != dims + 2))
+    return refused();
   for (size_t i = 0; i < pad.size(); ++i) {
     const int64_t n = x.size(x.dim() - 1 - static_cast<int64_t>(i / 2));
     const bool both = pad[i] == 0 && pad[i ^ 1] == 0;

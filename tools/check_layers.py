@@ -266,6 +266,7 @@ def check_compat(path):
 
 
 def check_options(files):
+    files = files + ["tests/nn/program_1.cc"]  # Bazel writes such files (ramet_tests)
     for number, line in enumerate((ROOT / ".bazelrc").read_text().splitlines(), 1):
         for patterns in re.findall(r"--per_file_copt=([^@\s]+)@", line):
             for pattern in patterns.split(","):
@@ -334,9 +335,23 @@ def check_driver_calls():
                     yield "%s: %s is not counted by tests/runtime/cuda/driver_calls.cc" % (name, call)
 
 
+def check_precompiled(files):
+    """Files that .bazelrc gives a precompiled autograd/tensor.h include it before their first line of code: it hides nothing."""
+    from check_headers import closure
+
+    header, rule = "autograd/tensor.h", "tools/bazel/tensor_headers.h"
+    lines = [line for line in (ROOT / ".bazelrc").read_text().splitlines() if rule in line]
+    patterns = lines[0].split("--per_file_copt=")[1].split("@")[0].split(",") if lines else []
+    taken = [re.compile(p) for p in patterns if not p.startswith("-")]
+    left_out = [re.compile(p[1:]) for p in patterns if p.startswith("-")]
+    for path in files:
+        if any(p.search(path) for p in taken) and not any(p.search(path) for p in left_out) and header not in closure(path):
+            yield "%s: begins with %s in .bazelrc, and does not include %s before its first line of code" % (path, rule, header)
+
+
 def main():
     files = list(sources())
-    problems = list(check_options(files)) + list(check_folders()) + list(check_sub_folders()) + list(check_builds()) + list(check_gpu_tests()) + list(check_driver_calls())
+    problems = list(check_options(files)) + list(check_folders()) + list(check_sub_folders()) + list(check_builds()) + list(check_gpu_tests()) + list(check_driver_calls()) + list(check_precompiled(files))
     for path in files:
         problems += check_includes(path)
         problems += check_order(path)

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <initializer_list>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -13,6 +14,9 @@
 #include "tests/values.h"
 
 namespace ramet {
+
+inline constexpr double kInf = std::numeric_limits<double>::infinity(),
+                        kNaN = std::numeric_limits<double>::quiet_NaN();
 
 inline Tensor constant(std::initializer_list<double> v) {
   Tensor t(TensorBase::empty(static_cast<int64_t>(v.size()), kDouble, Device(kCPU, 0)));

@@ -19,7 +19,7 @@ using autograd::gradcheck;
 using autograd::GradcheckOptions;
 using autograd::gradgradcheck;
 using autograd::tensor_list;
-using List = std::vector<Tensor>;
+using Tensors = std::vector<Tensor>;
 
 // 3 x, with a backward that gives 3 + error at one element (all elements for -1).
 struct Triple : Function<Triple> {
@@ -72,7 +72,7 @@ struct Unsteady : Function<Unsteady> {
 };
 
 auto triple(double error, int64_t at = -1) {
-  return [=](const List& in) { return List{Triple::apply(in[0], error, at)}; };
+  return [=](const Tensors& in) { return Tensors{Triple::apply(in[0], error, at)}; };
 }
 TEST(Gradcheck, WrongDerivativesAreRefused) {
   EXPECT_TRUE(gradcheck(triple(0), {leaf({1, 2, 4})}));
@@ -85,22 +85,24 @@ TEST(Gradcheck, WrongDerivativesAreRefused) {
                       "output 0 element " + e + " with respect to input 0 element " + e);
   }
   // The wrong one of two outputs and of two inputs; outputs without a gradient count.
-  const auto several = [](const List& in) {
-    return List{in[0] + in[1], in[0].detach(), Triple::apply(in[1], 1.0, int64_t{1})};
+  const auto several = [](const Tensors& in) {
+    return Tensors{in[0] + in[1], in[0].detach(), Triple::apply(in[1], 1.0, int64_t{1})};
   };
   EXPECT_ERROR_TEXT(gradcheck(several, {leaf({1, 2}), leaf({3, 4})}),
                     "output 2 element 1 with respect to input 1 element 1");
 }
 
 TEST(Gradcheck, Tolerance) {
-  const List in = {leaf({1, 2})};
+  const Tensors in = {leaf({1, 2})};
   EXPECT_TRUE(gradcheck(triple(2.5e-3), in)) << "rtol |numeric| = 3e-3";
   EXPECT_TRUE(gradcheck(triple(-2.5e-3), in));
   EXPECT_ERROR_TEXT(gradcheck(triple(3.5e-3), in), "mismatch");
   EXPECT_ERROR_TEXT(gradcheck(triple(-3.5e-3), in), "mismatch");
   // Where the derivative is 0, atol = 1e-5 alone counts.
   const auto cancelled = [](double error) {
-    return [=](const List& x) { return List{Triple::apply(x[0], error, int64_t{-1}) - x[0] * 3}; };
+    return [=](const Tensors& x) {
+      return Tensors{Triple::apply(x[0], error, int64_t{-1}) - x[0] * 3};
+    };
   };
   EXPECT_TRUE(gradcheck(cancelled(0.5e-5), in));
   EXPECT_ERROR_TEXT(gradcheck(cancelled(2e-5), in), "mismatch");
@@ -109,7 +111,7 @@ TEST(Gradcheck, Tolerance) {
   EXPECT_ERROR_TEXT(gradcheck(triple(2.5e-3), in, strict), "mismatch");
   GradcheckOptions coarse;  // (x + h)^3 - (x - h)^3 = 2 h (3 x^2 + h^2)
   coarse.eps = 1;
-  EXPECT_ERROR_TEXT(gradcheck([](const List& x) { return List{x[0].pow(3)}; }, in, coarse),
+  EXPECT_ERROR_TEXT(gradcheck([](const Tensors& x) { return Tensors{x[0].pow(3)}; }, in, coarse),
                     "element 0: numerical 4, analytical 3");
 }
 
@@ -118,12 +120,12 @@ TEST(Gradcheck, NoException) {
   quiet.raise_exception = false;
   EXPECT_FALSE(gradcheck(triple(1), {leaf({1, 2})}, quiet));
   EXPECT_TRUE(gradcheck(triple(0), {leaf({1, 2})}, quiet));
-  const auto square = [](const List& in) { return List{Square::apply(in[0])}; };
+  const auto square = [](const Tensors& in) { return Tensors{Square::apply(in[0])}; };
   EXPECT_FALSE(gradgradcheck(square, {leaf({1, 2})}, {}, quiet));
 }
 
 TEST(Gradcheck, TwoBackwardsMustAgree) {
-  const auto f = [](const List& in) { return List{Unsteady::apply(in[0])}; };
+  const auto f = [](const Tensors& in) { return Tensors{Unsteady::apply(in[0])}; };
   EXPECT_ERROR_TEXT(
       gradcheck(f, {leaf({1, 2})}),
       "Backward is not reentrant: two calls give different bits for output 0, input 0");
@@ -133,7 +135,7 @@ TEST(Gradcheck, TwoBackwardsMustAgree) {
 }
 
 TEST(Gradcheck, Inputs) {
-  const auto sum = [](const List& in) { return List{in[0].to(kDouble) + in[1]}; };
+  const auto sum = [](const Tensors& in) { return Tensors{in[0].to(kDouble) + in[1]}; };
   const Tensor x = leaf({1, 2});
   EXPECT_TRUE(gradcheck(sum, {constant({3, 4}).to(kFloat), x})) << "only those that require grad";
   const Tensor strided = varied({2, 2}).select(1, 0).detach().requires_grad_();
@@ -143,11 +145,11 @@ TEST(Gradcheck, Inputs) {
                     "must be contiguous float64: got ");
   EXPECT_ERROR_TEXT(gradcheck(sum, {constant({1, 2}), constant({1, 2})}),
                     "expects at least one input that requires grad");
-  EXPECT_ERROR_TEXT(gradcheck([](const List& in) { return List{in[0].detach()}; }, {x}),
+  EXPECT_ERROR_TEXT(gradcheck([](const Tensors& in) { return Tensors{in[0].detach()}; }, {x}),
                     "no output requires grad");
   EXPECT_EQ(values(x), (std::vector<double>{1, 2})) << "the inputs are put back";
   // An input that no output depends on has the gradient 0, also where backward gives none.
-  EXPECT_TRUE(gradcheck([](const List& in) { return List{in[0] * 2}; }, {x, leaf({5})}));
+  EXPECT_TRUE(gradcheck([](const Tensors& in) { return Tensors{in[0] * 2}; }, {x, leaf({5})}));
 }
 
 TEST(Gradcheck, InputsArePutBackWhereTheFunctionThrows) {
@@ -156,9 +158,9 @@ TEST(Gradcheck, InputsArePutBackWhereTheFunctionThrows) {
   quiet.raise_exception = false;
   for (int last : {1, 2, 3, 6}) {  // the first call is not a moved one
     int calls = 0;
-    const auto f = [&](const List& in) {
+    const auto f = [&](const Tensors& in) {
       if (calls++ == last) fail("f", "has enough");
-      return List{in[0] * 2};
+      return Tensors{in[0] * 2};
     };
     EXPECT_ERROR_TEXT(gradcheck(f, {x}), "has enough");
     EXPECT_EQ(values(x), (std::vector<double>{1, 2, 4})) << last;
@@ -172,12 +174,12 @@ TEST(Gradcheck, InputsArePutBackWhereTheFunctionThrows) {
 }
 
 TEST(Gradcheck, NotANumberOnBothSidesAgrees) {
-  EXPECT_TRUE(gradcheck([](const List& in) { return List{in[0] * NAN}; }, {leaf({1, 2})}));
+  EXPECT_TRUE(gradcheck([](const Tensors& in) { return Tensors{in[0] * NAN}; }, {leaf({1, 2})}));
 }
 
 TEST(Gradgradcheck, SecondDerivatives) {
-  const auto lost = [](const List& in) { return List{Square::apply(in[0])}; };
-  const auto kept = [](const List& in) { return List{in[0] * in[0] * in[1]}; };
+  const auto lost = [](const Tensors& in) { return Tensors{Square::apply(in[0])}; };
+  const auto kept = [](const Tensors& in) { return Tensors{in[0] * in[0] * in[1]}; };
   EXPECT_TRUE(gradcheck(lost, {leaf({1, 2})}));
   EXPECT_ERROR_TEXT(gradgradcheck(lost, {leaf({1, 2})}), "[gradgradcheck] Jacobian mismatch");
   EXPECT_TRUE(gradgradcheck(kept, {leaf({1, 2}), leaf({3, 4})}));
@@ -189,9 +191,9 @@ TEST(Gradgradcheck, SecondDerivatives) {
 
 TEST(Gradgradcheck, AGradientWithoutHistoryMustBeConstant) {
   const auto product = [](int64_t lost) {
-    return [=](const List& in) { return List{Product::apply(in[0], in[1], lost)}; };
+    return [=](const Tensors& in) { return Tensors{Product::apply(in[0], in[1], lost)}; };
   };
-  const List in = {leaf({1, 2}), leaf({3, 4})};
+  const Tensors in = {leaf({1, 2}), leaf({3, 4})};
   EXPECT_TRUE(gradgradcheck(product(-1), in));
   for (int64_t lost : {0, 1}) {
     EXPECT_TRUE(gradcheck(product(lost), in)) << "the gradient itself is right";
@@ -203,8 +205,8 @@ TEST(Gradgradcheck, AGradientWithoutHistoryMustBeConstant) {
   }
   // Zeros, and none at all, are constant.
   EXPECT_TRUE(gradgradcheck(
-      [](const List& x) {
-        return List{x[0] * x[0] + x[1].sign(), x[0].detach() * 2};
+      [](const Tensors& x) {
+        return Tensors{x[0] * x[0] + x[1].sign(), x[0].detach() * 2};
       },
       {leaf({1, 2}), leaf({3, 4}), leaf({5})}));
 }

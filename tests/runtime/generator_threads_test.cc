@@ -12,13 +12,15 @@
 namespace ramet {
 namespace {
 
-Device cpu(int k) { return Device(kCPU, static_cast<DeviceIndex>(k)); }
+Device cpu_device(int k) { return Device(kCPU, static_cast<DeviceIndex>(k)); }
 using Key = std::tuple<uint64_t, uint64_t, int64_t>;
 Key key(PhiloxKey k) { return {k.seed, k.offset, k.base}; }
-Key draw(IntArrayRef sizes, int device = 0) { return key(reserve_random(cpu(device), sizes)); }
+Key draw(IntArrayRef sizes, int device = 0) {
+  return key(reserve_random(cpu_device(device), sizes));
+}
 
 TEST(Generator, OneOperationOneOffset) {
-  Generator g(cpu(0), 5);
+  Generator g(cpu_device(0), 5);
   EXPECT_EQ(key(g.reserve(1000)), Key(5, 0, 0));
   EXPECT_EQ(key(g.reserve(1)), Key(5, 1, 0));
   EXPECT_EQ(g.get_state(), (GeneratorState{5, 2}));
@@ -28,17 +30,17 @@ TEST(Generator, OneOperationOneOffset) {
 }
 
 TEST(Generator, StateComesBack) {
-  Generator g(cpu(1), 5);
+  Generator g(cpu_device(1), 5);
   g.reserve(1);
   const GeneratorState state = g.get_state();
   const Key next = key(g.reserve(7));
   g.set_state(state);
   EXPECT_EQ(key(g.reserve(7)), next);
-  EXPECT_EQ(g.device(), cpu(1));
+  EXPECT_EQ(g.device(), cpu_device(1));
 }
 
 TEST(Generator, HandlesShareClonesDoNot) {
-  Generator g(cpu(0), 5), same = g, copy = g.clone();
+  Generator g(cpu_device(0), 5), same = g, copy = g.clone();
   EXPECT_TRUE(same == g && copy != g);
   same.reserve(1);
   EXPECT_EQ(g.get_state().offset, 1u);
@@ -49,7 +51,7 @@ TEST(Generator, HandlesShareClonesDoNot) {
 }
 
 TEST(Generator, SeedsFromTheSystem) {
-  Generator g(cpu(0), 1);
+  Generator g(cpu_device(0), 1);
   g.reserve(1);
   const uint64_t a = g.seed();
   EXPECT_EQ(g.get_state(), (GeneratorState{a, 0}));
@@ -81,7 +83,7 @@ TEST(Generator, AProgramWithoutASeed) {
 // variable.
 TEST(Generator, TestsStartFromOneSeed) {
   for (int d = 0; d < cpu_device_count(); ++d) {
-    const GeneratorState state = default_generator(cpu(d)).get_state();
+    const GeneratorState state = default_generator(cpu_device(d)).get_state();
     if (state.offset == 0) { EXPECT_EQ(state.seed, kDefaultSeed); }
   }
 }
@@ -92,10 +94,10 @@ TEST(Generator, DefaultsArePerDeviceFromOneSeed) {
   EXPECT_EQ(draw({4}, 0), Key(3, 0, 0));
   EXPECT_EQ(draw({4}, 0), Key(3, 1, 0));
   EXPECT_EQ(draw({4}, 7), Key(3, 0, 0));
-  EXPECT_TRUE(default_generator(kCPU) == default_generator(cpu(0)));
-  EXPECT_TRUE(default_generator(cpu(1)) != default_generator(cpu(0)));
-  Generator own(cpu(0), 8);
-  EXPECT_EQ(key(reserve_random(cpu(0), {2, 3}, own)), Key(8, 0, 0));
+  EXPECT_TRUE(default_generator(kCPU) == default_generator(cpu_device(0)));
+  EXPECT_TRUE(default_generator(cpu_device(1)) != default_generator(cpu_device(0)));
+  Generator own(cpu_device(0), 8);
+  EXPECT_EQ(key(reserve_random(cpu_device(0), {2, 3}, own)), Key(8, 0, 0));
   EXPECT_EQ(draw({}), Key(3, 2, 0));
 }
 
@@ -165,7 +167,7 @@ void forward(int64_t batch, std::vector<std::tuple<uint64_t, uint64_t, int64_t>>
              int device) {
   for (const std::vector<int64_t>& sizes :
        {std::vector<int64_t>{batch, 3}, std::vector<int64_t>{batch, 2, 2}}) {
-    const PhiloxKey k = reserve_random(cpu(device), sizes);
+    const PhiloxKey k = reserve_random(cpu_device(device), sizes);
     int64_t n = 1;
     for (const int64_t s : sizes) n *= s;
     for (int64_t i = 0; i < n; ++i) numbers.emplace_back(k.seed, k.offset, k.base + i);
@@ -178,7 +180,7 @@ Drawn data_parallel(int64_t batch, const std::vector<int64_t>& parts) {
   if (parts.empty()) {  // the source itself
     forward(batch, d.of_sample, 0);
   } else {
-    RandomRegion region(cpu(0));
+    RandomRegion region(cpu_device(0));
     std::vector<std::vector<std::tuple<uint64_t, uint64_t, int64_t>>> of_part(parts.size());
     std::vector<std::thread> workers;
     int64_t from = 0;
@@ -195,7 +197,7 @@ Drawn data_parallel(int64_t batch, const std::vector<int64_t>& parts) {
     for (auto& part : of_part) d.of_sample.insert(d.of_sample.end(), part.begin(), part.end());
   }
   std::sort(d.of_sample.begin(), d.of_sample.end());
-  d.after = default_generator(cpu(0)).get_state();
+  d.after = default_generator(cpu_device(0)).get_state();
   return d;
 }
 
@@ -207,7 +209,7 @@ TEST(RandomRegion, ReplicasDrawWhatOneDeviceDraws) {
     const Drawn many = data_parallel(10, parts);
     EXPECT_EQ(many.of_sample, one.of_sample) << parts.size();
     EXPECT_EQ(many.after, one.after);
-    EXPECT_EQ(default_generator(cpu(1)).get_state(),
+    EXPECT_EQ(default_generator(cpu_device(1)).get_state(),
               (GeneratorState{11, 0}));  // the replicas' own are not touched
   }
   EXPECT_EQ(std::adjacent_find(one.of_sample.begin(), one.of_sample.end()), one.of_sample.end())
@@ -216,7 +218,7 @@ TEST(RandomRegion, ReplicasDrawWhatOneDeviceDraws) {
 
 TEST(RandomRegion, KeysByShardWhereDimensionZeroIsNotTheBatch) {
   manual_seed(2);
-  RandomRegion region(cpu(0));
+  RandomRegion region(cpu_device(0));
   std::set<Key> keys;
   for (int64_t shard = 0; shard < 4; ++shard) {
     ReplicaRandomGuard guard(region.shard(shard, shard * 8, 8));
@@ -234,21 +236,21 @@ TEST(RandomRegion, KeysByShardWhereDimensionZeroIsNotTheBatch) {
 TEST(RandomRegion, AdvancesByTheLongestShard) {
   manual_seed(2);
   {
-    RandomRegion region(cpu(3));
+    RandomRegion region(cpu_device(3));
     for (int64_t shard = 0; shard < 3; ++shard) {
       ReplicaRandomGuard guard(region.shard(shard, shard, 1));
       for (int64_t i = 0; i < shard * 2; ++i) draw({1});
     }
   }
-  EXPECT_EQ(default_generator(cpu(3)).get_state(), (GeneratorState{2, 4}));
-  EXPECT_EQ(default_generator(cpu(0)).get_state(), (GeneratorState{2, 0}));
-  { RandomRegion nothing(cpu(3)); }
-  EXPECT_EQ(default_generator(cpu(3)).get_state(), (GeneratorState{2, 4}));
+  EXPECT_EQ(default_generator(cpu_device(3)).get_state(), (GeneratorState{2, 4}));
+  EXPECT_EQ(default_generator(cpu_device(0)).get_state(), (GeneratorState{2, 0}));
+  { RandomRegion nothing(cpu_device(3)); }
+  EXPECT_EQ(default_generator(cpu_device(3)).get_state(), (GeneratorState{2, 4}));
 }
 
 TEST(RandomRegion, StrangersDrawOtherNumbers) {
   manual_seed(2);
-  RandomRegion region(cpu(0));
+  RandomRegion region(cpu_device(0));
   const Key mine = [&] {
     ReplicaRandomGuard guard(region.shard(0, 0, 4));
     return draw({4});
@@ -262,17 +264,17 @@ TEST(RandomRegion, StrangersDrawOtherNumbers) {
 TEST(RandomRegion, SeedingInsideWins) {
   manual_seed(2);
   {
-    RandomRegion region(cpu(0));
+    RandomRegion region(cpu_device(0));
     ReplicaRandomGuard guard(region.shard(0, 0, 4));
     draw({4});
     manual_seed(77);
   }
-  EXPECT_EQ(default_generator(cpu(0)).get_state(), (GeneratorState{77, 0}));
+  EXPECT_EQ(default_generator(cpu_device(0)).get_state(), (GeneratorState{77, 0}));
 }
 
 TEST(RandomRegion, OwnGeneratorsAreNotKeyedBySample) {
-  Generator own(cpu(0), 6);
-  RandomRegion region(cpu(0));
+  Generator own(cpu_device(0), 6);
+  RandomRegion region(cpu_device(0));
   ReplicaRandomGuard guard(region.shard(1, 4, 4));
   EXPECT_EQ(key(own.reserve(8, 4)), Key(6, 0, 0));
   EXPECT_EQ(key(own.reserve(8, 4)), Key(6, 1, 0));
@@ -285,16 +287,16 @@ TEST(RandomRegion, Nests) {
     manual_seed(4);
     std::vector<Key> numbers;
     const auto note = [&](int64_t batch) {
-      const PhiloxKey k = reserve_random(cpu(0), {batch, 3});
+      const PhiloxKey k = reserve_random(cpu_device(0), {batch, 3});
       for (int64_t i = 0; i < batch * 3; ++i) numbers.push_back({k.seed, k.offset, k.base + i});
     };
     {
-      RandomRegion outer(cpu(0));
+      RandomRegion outer(cpu_device(0));
       for (int64_t o = 0; o < 2; ++o) {
         ReplicaRandomGuard guard(outer.shard(o, o * 4, 4));
         note(4);
         if (inner_regions) {
-          RandomRegion inner(cpu(o == 0 ? 0 : 5));
+          RandomRegion inner(cpu_device(o == 0 ? 0 : 5));
           for (int64_t i = 0; i < 2; ++i) {
             ReplicaRandomGuard inside(inner.shard(i, i * 2, 2));
             note(2);
@@ -306,7 +308,7 @@ TEST(RandomRegion, Nests) {
       }
     }
     std::sort(numbers.begin(), numbers.end());
-    return std::pair(numbers, default_generator(cpu(0)).get_state().offset);
+    return std::pair(numbers, default_generator(cpu_device(0)).get_state().offset);
   };
   EXPECT_EQ(run(true), run(false));
   EXPECT_EQ(run(true).second, 3u);
@@ -316,7 +318,7 @@ TEST(RandomRegion, StateThatOutlivesItDrawsFromTheGenerator) {
   manual_seed(4);
   ReplicaRandomRef kept;
   {
-    RandomRegion region(cpu(0));
+    RandomRegion region(cpu_device(0));
     kept = region.shard(2, 8, 4);
     ReplicaRandomGuard guard(kept);
     draw({4});
@@ -324,7 +326,7 @@ TEST(RandomRegion, StateThatOutlivesItDrawsFromTheGenerator) {
   ReplicaRandomGuard guard(kept);
   EXPECT_EQ(draw({4}), Key(4, 1, 0));
   EXPECT_EQ(draw({4}), Key(4, 2, 0));
-  RandomRegion region(cpu(0));
+  RandomRegion region(cpu_device(0));
   EXPECT_EQ(std::get<1>([&] {
               ReplicaRandomGuard inside(region.shard(0, 0, 4));
               return draw({4});

@@ -8,7 +8,7 @@
 namespace ramet {
 namespace {
 
-const Device kHere(kCPU, 0);
+const Device kFirst(kCPU, 0);
 
 TEST(Storage, ForeignMemoryGoesBackOnce) {
   float memory[4] = {1, 2, 3, 4};
@@ -28,29 +28,29 @@ TEST(Storage, ForeignMemoryGoesBackOnce) {
   }
   EXPECT_EQ(times, 1);
   // More than a header can say: refused, and the caller keeps the memory.
-  EXPECT_ERROR(StorageImpl::foreign(memory, size_t{1} << 47, kHere, [&](void*) { ++times; }), Error,
-               "expected less than 2^47");
-  EXPECT_ERROR(StorageImpl::foreign(memory, SIZE_MAX, kHere, [&](void*) { ++times; }), Error,
+  EXPECT_ERROR(StorageImpl::foreign(memory, size_t{1} << 47, kFirst, [&](void*) { ++times; }),
+               Error, "expected less than 2^47");
+  EXPECT_ERROR(StorageImpl::foreign(memory, SIZE_MAX, kFirst, [&](void*) { ++times; }), Error,
                "expected less than 2^47");
   EXPECT_EQ(times, 1);
   EXPECT_EQ(given, memory);
-  StorageImpl::foreign(memory, sizeof memory, kHere, {})->release();  // no deleter
+  StorageImpl::foreign(memory, sizeof memory, kFirst, {})->release();  // no deleter
 }
 
 TEST(Storage, AliasHoldsItsMemory) {
-  const int64_t held = memory_stats(kHere).current;
-  StorageImpl* flat = StorageImpl::make(4096, kHere);
+  const int64_t held = memory_stats(kFirst).current;
+  StorageImpl* flat = StorageImpl::make(4096, kFirst);
   std::memset(flat->data, 0, 4096);
   StorageImpl* a = StorageImpl::alias(flat, static_cast<char*>(flat->data) + 64, 128, nullptr);
   flat->release();
-  EXPECT_EQ(memory_stats(kHere).current - held, 4096);
+  EXPECT_EQ(memory_stats(kFirst).current - held, 4096);
   static_cast<char*>(a->data)[127] = 1;
   a->release();
-  EXPECT_EQ(memory_stats(kHere).current, held);
+  EXPECT_EQ(memory_stats(kFirst).current, held);
 }
 
 TEST(Storage, AliasOfSmallTensorHoldsItsBlock) {
-  TensorBase t = TensorBase::empty({4}, kFloat, kHere);
+  TensorBase t = TensorBase::empty({4}, kFloat, kFirst);
   static_cast<float*>(t.ptr())[3] = 5;
   StorageImpl* a =
       StorageImpl::alias(t.storage_impl(), static_cast<float*>(t.ptr()) + 2, 8, nullptr);
@@ -61,7 +61,7 @@ TEST(Storage, AliasOfSmallTensorHoldsItsBlock) {
 }
 
 TEST(Storage, VersionsAreOwnOrShared) {
-  StorageImpl* flat = StorageImpl::make(1024, kHere);
+  StorageImpl* flat = StorageImpl::make(1024, kFirst);
   StorageImpl* own = StorageImpl::alias(flat, flat->data, 16, nullptr);
   StorageImpl* shared = StorageImpl::alias(flat, flat->data, 16, own);
   EXPECT_STREQ(shared->last_writer(), "nobody");
@@ -84,12 +84,12 @@ TEST(Storage, VersionsAreOwnOrShared) {
 }
 
 TEST(Storage, SerialsAreNeverReused) {
-  StorageImpl* a = StorageImpl::make(2000, kHere);
+  StorageImpl* a = StorageImpl::make(2000, kFirst);
   const uint64_t first = a->serial();
   EXPECT_NE(first, 0u);
   EXPECT_EQ(a->serial(), first);
   a->release();
-  StorageImpl* b = StorageImpl::make(2000, kHere);  // the same block
+  StorageImpl* b = StorageImpl::make(2000, kFirst);  // the same block
   EXPECT_GT(b->serial(), first);
   b->release();
 }

@@ -15,14 +15,14 @@ using ramet::detail::tls;
 namespace ramet {
 namespace {
 
-const Device kHere(kCPU, 0);
+const Device kCpu(kCPU, 0);
 
 TEST(TensorBase, EveryRank) {
   for (size_t rank = 0; rank <= 64; ++rank) {
     std::vector<int64_t> sizes(rank, 1);
     if (rank > 0) sizes[rank - 1] = 3;
     if (rank > 1) sizes[0] = 2;
-    TensorBase t = TensorBase::empty(sizes, kDouble, kHere);
+    TensorBase t = TensorBase::empty(sizes, kDouble, kCpu);
     EXPECT_EQ(t.dim(), static_cast<int64_t>(rank));
     EXPECT_TRUE(t.sizes() == sizes);
     EXPECT_TRUE(t.raw_strides() == contiguous_strides(sizes));
@@ -37,13 +37,13 @@ TEST(TensorBase, EveryRank) {
     }
   }
   const std::vector<int64_t> many(65, 1);
-  EXPECT_ERROR(TensorBase::empty(many, kFloat, kHere), Error, "rank: got 65, expected at most 64");
+  EXPECT_ERROR(TensorBase::empty(many, kFloat, kCpu), Error, "rank: got 65, expected at most 64");
 }
 
 TEST(TensorBase, EmptyTensors) {
   for (const std::vector<int64_t>& sizes : std::vector<std::vector<int64_t>>{
            {0}, {0, 3}, {3, 0}, {2, 0, 4}, {int64_t{1} << 59, 0, 8}}) {
-    TensorBase t = TensorBase::empty(sizes, kFloat, kHere);
+    TensorBase t = TensorBase::empty(sizes, kFloat, kCpu);
     EXPECT_EQ(t.numel(), 0);
     EXPECT_EQ(t.nbytes(), 0u);
     EXPECT_TRUE(t.raw_contiguous());
@@ -65,7 +65,7 @@ TEST(TensorBase, RefusesImpossibleSizes) {
       {{k62 / 2}, kFloat, "fewer than 2^63 bytes"},
       {{int64_t{1} << 50}, kFloat, "expected less than 2^47"},
   };
-  for (const auto& [s, t, text] : sizes) EXPECT_ERROR(TensorBase::empty(s, t, kHere), Error, text);
+  for (const auto& [s, t, text] : sizes) EXPECT_ERROR(TensorBase::empty(s, t, kCpu), Error, text);
   const std::tuple<Sizes, Sizes, const char*> strided[] = {
       {{2}, {1, 1}, "strides: got 2 of them, expected 1"},
       {{2}, {-1}, "strides: got [-1]"},
@@ -74,7 +74,7 @@ TEST(TensorBase, RefusesImpossibleSizes) {
       {{2}, {INT64_MAX / 2}, "less than 2^47 bytes"},
   };
   for (const auto& [s, strides, text] : strided)
-    EXPECT_ERROR(TensorBase::empty_strided(s, strides, kFloat, kHere), Error, text);
+    EXPECT_ERROR(TensorBase::empty_strided(s, strides, kFloat, kCpu), Error, text);
 }
 
 // Where the last element lies, compared with arithmetic in 128 bits.
@@ -108,21 +108,21 @@ TEST(CheckedSize, Extents) {
 }
 
 TEST(TensorBase, StridedMemoryIsJustEnough) {
-  TensorBase t = TensorBase::empty_strided({2, 3}, {1, 2}, kFloat, kHere);
+  TensorBase t = TensorBase::empty_strided({2, 3}, {1, 2}, kFloat, kCpu);
   EXPECT_EQ(t.storage_impl()->bytes, 24u);
   EXPECT_FALSE(t.raw_contiguous());
   EXPECT_TRUE(non_overlapping_and_dense(t));
-  TensorBase gap = TensorBase::empty_strided({2, 3}, {10, 2}, kShort, kHere);
+  TensorBase gap = TensorBase::empty_strided({2, 3}, {10, 2}, kShort, kCpu);
   EXPECT_EQ(gap.storage_impl()->bytes, 30u);
   EXPECT_FALSE(non_overlapping_and_dense(gap));
-  TensorBase expanded = TensorBase::empty_strided({4, 3}, {0, 1}, kFloat, kHere);
+  TensorBase expanded = TensorBase::empty_strided({4, 3}, {0, 1}, kFloat, kCpu);
   EXPECT_EQ(expanded.storage_impl()->bytes, 12u);
   EXPECT_FALSE(non_overlapping_and_dense(expanded));
-  EXPECT_EQ(TensorBase::empty_strided({4, 0}, {9, 9}, kFloat, kHere).storage_impl()->bytes, 0u);
+  EXPECT_EQ(TensorBase::empty_strided({4, 0}, {9, 9}, kFloat, kCpu).storage_impl()->bytes, 0u);
 }
 
 TEST(TensorBase, ContiguityIgnoresOnes) {
-  TensorBase t = TensorBase::empty({12}, kFloat, kHere);
+  TensorBase t = TensorBase::empty({12}, kFloat, kCpu);
   EXPECT_TRUE(TensorBase(t.view_impl({3, 1, 4}, {4, 77, 1}, 0)).raw_contiguous());
   EXPECT_FALSE(TensorBase(t.view_impl({3, 4}, {4, 2}, 0)).raw_contiguous());
   EXPECT_FALSE(TensorBase(t.view_impl({2, 2}, {1, 2}, 0)).raw_contiguous());
@@ -131,7 +131,7 @@ TEST(TensorBase, ContiguityIgnoresOnes) {
 }
 
 TEST(TensorBase, ViewsShareMemoryAndVersions) {
-  TensorBase t = TensorBase::empty({3, 4}, kInt, kHere);
+  TensorBase t = TensorBase::empty({3, 4}, kInt, kCpu);
   std::iota(static_cast<int*>(t.ptr()), static_cast<int*>(t.ptr()) + 12, 0);
   TensorBase column(t.view_impl({3}, {4}, 2));
   EXPECT_EQ(column.storage_offset(), 2);
@@ -146,7 +146,7 @@ TEST(TensorBase, ViewsShareMemoryAndVersions) {
 }
 
 TEST(TensorBase, HandlesCount) {
-  TensorBase a = TensorBase::empty({2}, kFloat, kHere);
+  TensorBase a = TensorBase::empty({2}, kFloat, kCpu);
   TensorBase b = a;
   EXPECT_TRUE(a.is_same(b) && a.use_count() == 2);
   TensorBase c = std::move(b);
@@ -155,7 +155,7 @@ TEST(TensorBase, HandlesCount) {
   EXPECT_EQ(c.use_count(), 2);
   c = c;  // NOLINT: itself
   EXPECT_EQ(c.use_count(), 2);
-  a = TensorBase::empty({2}, kFloat, kHere);
+  a = TensorBase::empty({2}, kFloat, kCpu);
   EXPECT_EQ(c.use_count(), 1);
   c.swap(a);
   EXPECT_FALSE(a.is_same(c));
@@ -180,14 +180,14 @@ TEST(TensorBase, Asks) {
   uint16_t key;
   std::memcpy(&key, &t->dtype, 2);
   EXPECT_EQ(t->key(), key);
-  EXPECT_NE(t->key(), TensorBase::empty({2, 3}, kHalf, kHere)->key());
+  EXPECT_NE(t->key(), TensorBase::empty({2, 3}, kHalf, kCpu)->key());
   EXPECT_NE(t->key(), TensorBase::empty({2, 3}, kFloat, Device(kCPU, 4))->key());
 }
 
 TEST(TensorBase, RepointMovesAllHandles) {
   for (const int64_t n : {4, 4000}) {  // embedded and separate storage
-    const int64_t held = memory_stats(kHere).current, there = memory_stats(Device(kCPU, 1)).current;
-    TensorBase t = TensorBase::empty({n / 2, 2}, kFloat, kHere);
+    const int64_t held = memory_stats(kCpu).current, there = memory_stats(Device(kCPU, 1)).current;
+    TensorBase t = TensorBase::empty({n / 2, 2}, kFloat, kCpu);
     TensorBase same = t, view(t.view_impl({1}, {1}, 1));
     static_cast<float*>(view.ptr())[0] = 7;
     StorageImpl* fresh = StorageImpl::make(static_cast<size_t>(n) * 4 + 64, Device(kCPU, 1));
@@ -195,21 +195,21 @@ TEST(TensorBase, RepointMovesAllHandles) {
     EXPECT_EQ(same.device(), Device(kCPU, 1));
     EXPECT_EQ(same.storage_offset(), 16);
     EXPECT_EQ(static_cast<float*>(view.ptr())[0], 7);  // keeps the old memory
-    t.repoint(StorageImpl::make(static_cast<size_t>(n) * 4, kHere));
+    t.repoint(StorageImpl::make(static_cast<size_t>(n) * 4, kCpu));
     static_cast<float*>(same.ptr())[n - 1] = 1;
     EXPECT_TRUE(same.raw_contiguous());
     t = same = view = TensorBase();
-    EXPECT_EQ(memory_stats(kHere).current, held);
+    EXPECT_EQ(memory_stats(kCpu).current, held);
     EXPECT_EQ(memory_stats(Device(kCPU, 1)).current, there);
   }
 }
 
 TEST(TensorBase, InferenceModeMarks) {
-  TensorBase outside = TensorBase::empty({2}, kFloat, kHere);
+  TensorBase outside = TensorBase::empty({2}, kFloat, kCpu);
   TensorBase inside;
   {
     ScopedValue<bool> mode(tls.inference_mode, true);
-    inside = TensorBase::empty({2}, kFloat, kHere);
+    inside = TensorBase::empty({2}, kFloat, kCpu);
   }
   EXPECT_FALSE(outside->is(TensorImpl::kInference));
   EXPECT_TRUE(inside->is(TensorImpl::kInference));
@@ -217,15 +217,15 @@ TEST(TensorBase, InferenceModeMarks) {
 }
 
 TEST(TensorBase, SmallDataSharesTheBlock) {
-  EXPECT_EQ(TensorBase::empty({192}, kFloat, kHere)->is(TensorImpl::kEmbedded), true);
-  EXPECT_EQ(TensorBase::empty({193}, kFloat, kHere)->is(TensorImpl::kEmbedded), false);
-  const int64_t counted = memory_stats(kHere).allocations;
-  TensorBase::empty({192}, kFloat, kHere);
-  EXPECT_EQ(memory_stats(kHere).allocations, counted);
+  EXPECT_EQ(TensorBase::empty({192}, kFloat, kCpu)->is(TensorImpl::kEmbedded), true);
+  EXPECT_EQ(TensorBase::empty({193}, kFloat, kCpu)->is(TensorImpl::kEmbedded), false);
+  const int64_t counted = memory_stats(kCpu).allocations;
+  TensorBase::empty({192}, kFloat, kCpu);
+  EXPECT_EQ(memory_stats(kCpu).allocations, counted);
 }
 
 TEST(TensorBase, OwnMemoryCopiesOnWrite) {
-  TensorBase t = TensorBase::empty({4}, kFloat, kHere);
+  TensorBase t = TensorBase::empty({4}, kFloat, kCpu);
   std::iota(static_cast<float*>(t.ptr()), static_cast<float*>(t.ptr()) + 4, 1.0f);
   StorageImpl* alias = StorageImpl::alias(t.storage_impl(), t.ptr(), 16, nullptr);
   alias->copy_on_write = 1;

@@ -3,6 +3,39 @@
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 
+# The standard headers that most files include.
+STANDARD = [
+    "algorithm",
+    "atomic",
+    "chrono",
+    "cmath",
+    "condition_variable",
+    "functional",
+    "map",
+    "memory",
+    "mutex",
+    "numeric",
+    "optional",
+    "sstream",
+    "string",
+    "thread",
+    "vector",
+]
+
+# Levels: what .bazelrc says of files that compute little, and of all for which it says nothing.
+UNOPTIMISED = [
+    "-O0",
+    "-U_FORTIFY_SOURCE",
+]
+
+OPTIMISED = []
+
+# .bazelrc's --force_pic.
+PIC = select({
+    "//tools/bazel:sanitized": False,
+    "//conditions:default": True,
+})
+
 def _precompiled_header_impl(ctx):
     toolchain = find_cpp_toolchain(ctx)
     features = cc_common.configure_features(
@@ -13,7 +46,15 @@ def _precompiled_header_impl(ctx):
     )
     given = cc_common.merge_cc_infos(cc_infos = [dep[CcInfo] for dep in ctx.attr.deps]).compilation_context
     source = ctx.actions.declare_file(ctx.attr.name + "_source.h")
-    ctx.actions.write(source, "".join(["#include <%s>\n" % header for header in ctx.attr.headers]))
+    ctx.actions.write(source, "".join(
+        ["#include <%s>\n" % header for header in ctx.attr.headers] +
+        ["#include \"%s\"\n" % header for header in ctx.attr.own_headers],
+    ))
+    inputs = ctx.actions.declare_file(ctx.attr.name + "_inputs.txt")
+    paths = ctx.actions.args()
+    paths.set_param_file_format("multiline")
+    paths.add_all(given.headers)
+    ctx.actions.write(inputs, paths)
 
     # The compiler searches NAME.h.gch/ for a header that was made with its options. Where there is none it reads NAME.h, which is
     # empty: a compilation with other options reads nothing.
@@ -38,16 +79,16 @@ def _precompiled_header_impl(ctx):
             action_name = CPP_COMPILE_ACTION_NAME,
             variables = variables,
         )
+        unused = ctx.actions.declare_file("%s_%s_unused.txt" % (ctx.attr.name, level))
+        dependencies = ctx.actions.declare_file("%s_%s.d" % (ctx.attr.name, level))
+        compiler = cc_common.get_tool_for_action(feature_configuration = features, action_name = CPP_COMPILE_ACTION_NAME)
         ctx.actions.run(
-            executable = cc_common.get_tool_for_action(feature_configuration = features, action_name = CPP_COMPILE_ACTION_NAME),
-            arguments = arguments,
-            env = cc_common.get_environment_variables(
-                feature_configuration = features,
-                action_name = CPP_COMPILE_ACTION_NAME,
-                variables = variables,
-            ),
-            inputs = depset([source], transitive = [given.headers, toolchain.all_files]),
-            outputs = [output],
+            executable = "python3",
+            arguments = [ctx.file._script.path, inputs.path, unused.path, dependencies.path, compiler] + arguments,
+            use_default_shell_env = True,
+            inputs = depset([source, inputs, ctx.file._script], transitive = [given.headers, toolchain.all_files]),
+            outputs = [output, unused, dependencies],
+            unused_inputs_list = unused,
             mnemonic = "PrecompileHeader",
             progress_message = "Precompiling %s, %s" % (ctx.attr.name, level),
         )
@@ -57,15 +98,18 @@ def _precompiled_header_impl(ctx):
 
 # A target with this among its `deps` and `-include PACKAGE/NAME.h` among its `copts` starts with the headers already parsed.
 #   headers: names between <>
+#   own_headers: names between ""
 #   pic: whether Bazel compiles everything position-independent
 #   levels: further options, by name: those of per_file_copt are not known here
 precompiled_header = rule(
     implementation = _precompiled_header_impl,
     attrs = {
-        "headers": attr.string_list(mandatory = True),
+        "headers": attr.string_list(),
+        "own_headers": attr.string_list(),
         "levels": attr.string_list_dict(mandatory = True),
         "pic": attr.bool(mandatory = True),
         "deps": attr.label_list(providers = [CcInfo]),
+        "_script": attr.label(default = "//tools/bazel:precompile.py", allow_single_file = True),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
     },
     fragments = ["cpp"],

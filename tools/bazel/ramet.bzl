@@ -119,13 +119,19 @@ VARIANT_DEFINES = select(dict({
     for variant in _VARIANTS
 }, **{"//conditions:default": []}))
 
-def _included(header):
-    """Options that begin with a header of //tools/bazel."""
-    return ["-include", "tools/bazel/%s.h" % header]
+def begins(headers):
+    """Options that begin with a precompiled_header. GCC forgets in it that runtime/base/array_ref.h switches a warning off."""
+    package, name = headers.split(":")
+    package = package[len("//"):] or native.package_name()
+    return ["-include", "%s/%s.h" % (package, name), "-Wno-init-list-lifetime"]
 
 # For files that begin with the standard headers, and what they depend on for it: programs, and sanitizer builds of the library.
-STANDARD_COPTS = _included("standard_headers")
 STANDARD_DEPS = ["//tools/bazel:standard_headers"]
+STANDARD_COPTS = begins(STANDARD_DEPS[0])
+
+# For files that begin with ramet.h: programs.
+RAMET_DEPS = ["//tools/bazel:ramet_headers"]
+RAMET_COPTS = begins(RAMET_DEPS[0])
 
 def layer_library(name, deps = [], exclude = [], visibility = []):
     """A folder's one library: every .cc, .h and .inc below the BUILD file."""
@@ -142,7 +148,7 @@ def layer_library(name, deps = [], exclude = [], visibility = []):
         deps = deps + select({
             "//tools/bazel:sanitized": STANDARD_DEPS,
             "//conditions:default": [],
-        }),
+        }) + (["//tools/bazel:tensor_headers"] if native.package_name() == "autograd" else []),
     )
 
 def layer_files(archives):
@@ -163,56 +169,154 @@ def layer_files(archives):
         visibility = ["//tests:__subpackages__"],
     )
 
-def ramet_cases(name, tests):
-    """The cases of `tests`, each made with cases = True, for //tools/gpu:gpu_tests, which has those of all tests that use GPUs."""
+# Every test begins with these headers, or with more: those of ramet_tests(begin = ...).
+_TEST_HEADERS = "//tools/bazel:test_headers"
+
+def _joined_source_impl(ctx):
+    joined = ctx.actions.declare_file(ctx.label.name)
+    ctx.actions.write(joined, "".join(["#include \"%s\"\n" % file.path for file in ctx.files.srcs]))
+    return [DefaultInfo(files = depset([joined]))]
+
+_joined_source = rule(
+    doc = "A source file that includes `srcs`.",
+    implementation = _joined_source_impl,
+    attrs = {"srcs": attr.label_list(allow_files = True)},
+)
+
+def ramet_cases_library(name, srcs, deps, begin = _TEST_HEADERS, joined = None, copts = [], local_defines = [], **kwargs):
+    """The cases of `srcs` without a main(), for programs to link.
+
+    Args:
+      joined: the name of a source file that includes all of them, to be compiled in their place.
+    """
+    if joined:
+        _joined_source(
+            name = joined,
+            testonly = True,
+            srcs = srcs,
+            tags = ["manual"],
+        )
     native.cc_library(
         name = name,
         testonly = True,
-        tags = ["manual"],
-        visibility = ["//tools/gpu:__pkg__"],
-        deps = [test + "_cases" for test in tests],
-    )
-
-def ramet_test(name, srcs, deps = [], tags = [], size = "small", copts = [], local_defines = [], cases = False, **kwargs):
-    """A GoogleTest program. Static, so that what it does not use is not linked.
-
-    Args:
-      cases: whether what it is compiled to is a library <name>_cases without a main(), for others to link too.
-    """
-    compiled = dict(
-        srcs = srcs,
-        copts = copts + _included("test_headers"),
+        srcs = [":" + joined] if joined else srcs,
+        textual_hdrs = srcs if joined else [],
+        copts = copts + begins(begin),
         linkstatic = True,
         local_defines = local_defines,
+        deps = deps + [
+            begin,
+            "//tools/bazel:test_seed",
+            "@googletest//:gtest",
+        ],
+        alwayslink = True,
+        **kwargs
     )
-    deps = deps + [
-        "//tools/bazel:test_headers",
-        "//tools/bazel:test_seed",
-    ]
-    if cases:
-        native.cc_library(
-            name = name + "_cases",
-            testonly = True,
-            tags = ["manual"],
-            deps = deps + ["@googletest//:gtest"],
-            alwayslink = True,
-            **compiled
-        )
-        compiled = {"linkstatic": True}
-        deps = [":" + name + "_cases"]
+
+def ramet_test(name, srcs, deps = [], size = "small", copts = [], local_defines = [], begin = _TEST_HEADERS, **kwargs):
+    """A GoogleTest program. Static, so that what it does not use is not linked."""
     native.cc_test(
         name = name,
         size = size,
-        tags = tags,
-        deps = deps + ["@googletest//:gtest_main"],
-        **dict(compiled, **kwargs)
+        srcs = srcs,
+        copts = copts + begins(begin),
+        linkstatic = True,
+        local_defines = local_defines,
+        deps = deps + [begin] + _TEST_MAIN,
+        **kwargs
     )
+
+_TEST_MAIN = [
+    "//tools/bazel:test_main",
+    "//tools/bazel:test_seed",
+]
+
+def _program_of_file_impl(ctx):
+    started = ctx.actions.declare_file(ctx.label.name)
+    ctx.actions.symlink(output = started, target_file = ctx.executable.program, is_executable = True)
+    runfiles = ctx.runfiles(files = [started] + ctx.files.data)
+    for used in ctx.attr.data + [ctx.attr.program]:
+        runfiles = runfiles.merge(used[DefaultInfo].default_runfiles)
+    return [
+        DefaultInfo(executable = started, runfiles = runfiles),
+        testing.TestEnvironment(ctx.attr.env),
+    ]
+
+_program_of_file_test = rule(
+    doc = "A test that starts `program` by its own name: it runs the cases of one file (test_main.cc).",
+    implementation = _program_of_file_impl,
+    attrs = {
+        "program": attr.label(executable = True, cfg = "target", mandatory = True),
+        "data": attr.label_list(allow_files = True),
+        "env": attr.string_dict(),
+    },
+    test = True,
+)
+
+# More files of a program are compiled and linked in less time, and in more where one of them alone was changed.
+_FILES_OF_A_PROGRAM = 10
+
+def _ramet_program(name, cases, tests, deps = []):
+    """One program for several tests, of which each runs the cases of its file.
+
+    Args:
+      name: the program's.
+      cases: the library of their cases.
+      tests: their attributes, by name.
+      deps: of the program.
+    """
+    if len(tests) == 1:
+        for test, attributes in tests.items():
+            ramet_test(
+                name = test,
+                srcs = [],
+                deps = deps + [cases],
+                **attributes
+            )
+        return
+    native.cc_binary(
+        name = name,
+        testonly = True,
+        linkstatic = True,
+        tags = ["manual"],
+        deps = deps + [cases] + _TEST_MAIN,
+    )
+    for test, attributes in tests.items():
+        _program_of_file_test(
+            name = test,
+            program = ":" + name,
+            **dict({"size": "small"}, **attributes)
+        )
 
 def _test_name(src):
     """Rooms (sub-folders) are for readers: a test's name is its file's alone, and no two files of a package share one."""
     return src.split("/")[-1][:-len(".cc")]
 
-def ramet_tests(deps, settings = {}, shared = True, tags = [], exclude = [], local_defines = [], gpu_cases = [], emulated_only = []):
+def _share_programs(files, alone):
+    """Lists of files of one sub-folder and one kind: those share a program. `files` is a list of (file, what makes its kind)."""
+    kinds = {}
+    for src, kind in files:
+        folder = src[:-len(src.split("/")[-1])]
+        key = src if _test_name(src) in alone else folder + " " + kind
+        kinds.setdefault(key, []).append(src)
+    return [
+        (srcs[0][:-len(srcs[0].split("/")[-1])], srcs[begin:begin + _FILES_OF_A_PROGRAM])
+        for srcs in kinds.values()
+        for begin in range(0, len(srcs), _FILES_OF_A_PROGRAM)
+    ]
+
+def ramet_tests(
+        deps,
+        settings = {},
+        shared = True,
+        tags = [],
+        exclude = [],
+        alone = [],
+        begin = _TEST_HEADERS,
+        local_defines = [],
+        gpu_cases = [],
+        on_gpus = None,
+        emulated_only = []):
     """One test for each *_test.cc below the BUILD file; other .cc and .h files are a library they share.
 
     The name says what is special about a test:
@@ -220,15 +324,19 @@ def ramet_tests(deps, settings = {}, shared = True, tags = [], exclude = [], loc
       *_long_test.cc     takes long: only `./tools/test --long` runs it (tag "takes_long": Bazel takes "long" for every large test);
                          with *_threads_long_test.cc once more under ThreadSanitizer (tag "threads_take_long")
       *_cxx17_test.cc    is compiled as C++17 against the C++20 library
+    Tests of one sub-folder and one kind share a program, and are compiled together: their names must differ.
     Args:
       deps: what is tested.
       settings: further arguments by test name, for example {"pool_test": {"shard_count": 4}}. "tags" and "data" are added.
       shared: whether the other files make a library here.
       tags: of all of them.
       exclude: patterns of files that are no concern of this rule.
+      alone: tests that share no program: what they do before main() is for them alone, or their names are others' too.
+      begin: the precompiled_header that every file begins with.
       local_defines: of all tests.
-      gpu_cases: the files whose cases make a library "gpu_cases" (ramet_cases). Where some do, each file tagged "cuda" is one of
+      gpu_cases: the files whose cases make a library "gpu_cases", for //tools/gpu:gpu_tests. Where some do, each file tagged "cuda" is one of
         them or of emulated_only.
+      on_gpus: attributes of a second test of each of gpu_cases, x_gpus_test for x_test. Its "deps" are linked too.
       emulated_only: the files that no real GPU runs (tag "emulated_only").
     """
     every = tags
@@ -240,14 +348,17 @@ def ramet_tests(deps, settings = {}, shared = True, tags = [], exclude = [], loc
             testonly = True,
             srcs = [f for f in helpers if f.endswith(".cc")],
             hdrs = [f for f in helpers if f.endswith(".h")],
-            copts = _included("test_headers"),
+            copts = begins(begin),
             linkstatic = True,
             visibility = ["//tests:__subpackages__"],
             deps = deps + [
-                "//tools/bazel:test_headers",
+                begin,
                 "@googletest//:gtest",
             ],
         )
+    files = []
+    attributes = {}
+    defines = {}
     for src in native.glob(["**/*_test.cc"], exclude = exclude, allow_empty = True):
         name = _test_name(src)
         extra = dict(settings.get(name, {}))
@@ -263,24 +374,52 @@ def ramet_tests(deps, settings = {}, shared = True, tags = [], exclude = [], loc
             tags = tags + ["emulated_only"]
         if gpu_cases and "cuda" in tags and (src in gpu_cases) == (src in emulated_only):
             fail("%s: expected in one of gpu_cases and emulated_only" % src)
-        extra.setdefault("local_defines", local_defines)
-        own_data = extra.pop("data", [])
-        ramet_test(
-            name = name,
-            srcs = [src],
-            copts = ["-std=c++17"] if name.endswith("_cxx17_test") else [],
-            cases = src in gpu_cases,
-            data = data + own_data,
+        defines[src] = local_defines + extra.pop("local_defines", [])
+        extra.update(
+            data = data + extra.pop("data", []),
             tags = tags,
-            deps = deps + ([":support"] if helpers else []),
-            **extra
         )
+        attributes[src] = extra
+        files.append((src, str([sorted(tags), str(defines[src]), name.endswith("_cxx17_test"), src in gpu_cases])))
+    libraries = []
+    counts = {}
+    for folder, srcs in _share_programs(files, alone):
+        if len(srcs) == 1:
+            program = _test_name(srcs[0])
+        else:
+            counts[folder] = counts.get(folder, 0) + 1
+            program = "%sprogram_%d" % (folder, counts[folder])
+        cases = program + "_cases"
+        cxx17 = srcs[0].endswith("_cxx17_test.cc")
+        ramet_cases_library(
+            name = cases,
+            srcs = srcs,
+            joined = program + ".cc" if len(srcs) > 1 else None,
+            # With another standard the headers are compiled again.
+            begin = _TEST_HEADERS if cxx17 else begin,
+            copts = ["-std=c++17"] if cxx17 else [],
+            local_defines = defines[srcs[0]],
+            tags = ["manual"],
+            deps = deps + ([":support"] if helpers else []),
+        )
+        _ramet_program(program, ":" + cases, {_test_name(src): attributes[src] for src in srcs})
+        if srcs[0] in gpu_cases:
+            libraries.append(":" + cases)
+            if on_gpus:
+                second = dict(on_gpus)
+                more = second.pop("deps")
+                names = [_test_name(src).replace("_test", "_gpus_test") for src in srcs]
+                _ramet_program(program + "_gpus", ":" + cases, {name: second for name in names}, more)
     if gpu_cases:
-        ramet_cases(
+        native.cc_library(
             name = "gpu_cases",
-            tests = [":" + _test_name(src) for src in gpu_cases],
+            testonly = True,
+            tags = ["manual"],
+            visibility = ["//tools/gpu:__pkg__"],
+            deps = libraries,
         )
     missing = [name for name in settings if not native.glob(["**/" + name + ".cc"], allow_empty = True)]
+    missing += [name for name in alone if not native.glob(["**/" + name + ".cc"], allow_empty = True)]
     missing += [src for src in gpu_cases + emulated_only if not native.glob([src], allow_empty = True)]
     if missing:
         fail("settings for tests that do not exist: " + ", ".join(missing))

@@ -68,7 +68,7 @@ def main():
         found = groups(json.load(f), labels)
     missing = [label for label in labels if group_of(label) not in found]
     if missing or not labels:
-        sys.exit("test_list: not in gpu_tests (ramet_cases in their BUILD files puts them there): " + (" ".join(missing) or "no labels"))
+        sys.exit("test_list: not in gpu_tests (gpu_cases of ramet_tests puts them there): " + (" ".join(missing) or "no labels"))
     for name, cases in sorted(found.items()):
         table = name.startswith("op_table/")
         if name.startswith(SEVERAL_CARDS):

@@ -17,7 +17,7 @@
 namespace ramet::kernels {
 namespace {
 
-double tolerance(ScalarType t) {
+double row_tolerance(ScalarType t) {
   return t == kDouble ? 1e-13 : t == kFloat ? 1e-5 : t == kHalf ? 4e-3 : 3e-2;
 }
 
@@ -32,7 +32,7 @@ template <class F> void check(const F& f, const std::vector<int64_t>& lengths = 
                    apart = x.to(kGpu).slice(0, 1).view({rows, cols});
       const std::vector<double> a = numbers(f(aligned)), b = numbers(f(apart));
       EXPECT_EQ(a, b) << "where it lies makes a difference";
-      expect_near(f(aligned), numbers(f(aligned.to(kHost))), tolerance(t), "values");
+      expect_near(f(aligned), numbers(f(aligned.to(kHost))), row_tolerance(t), "values");
     }
 }
 
@@ -88,7 +88,7 @@ std::vector<Tensor> norm_gradients(const Tensor& x, const Tensor& w, const Tenso
   return autograd::grad({y, sum}, inputs, {dy, dy});
 }
 void check_norm_sums(ScalarType t, int64_t rows, int64_t cols) {
-  const double tolerance = t == kDouble ? 1e-13 : t == kFloat ? 1e-5 : t == kHalf ? 4e-3 : 3e-2;
+  const double row_tolerance = t == kDouble ? 1e-13 : t == kFloat ? 1e-5 : t == kHalf ? 4e-3 : 3e-2;
   const Tensor x = drawn({rows * cols + 1}, t, cols), dy = drawn({rows * cols + 1}, t, cols + 1),
                w = drawn({cols + 1}, t, 3);
   const auto placed = [](const Tensor& v, IntArrayRef sizes, bool apart) {
@@ -111,7 +111,7 @@ void check_norm_sums(ScalarType t, int64_t rows, int64_t cols) {
     for (size_t i = 0; i < 3; ++i) {
       const std::vector<double> values = numbers(got[i]);
       const double terms = i == 0 ? 1 : std::sqrt(static_cast<double>(rows)) + 1;
-      expect_near(got[i], numbers(want[i]), tolerance * terms, "values");
+      expect_near(got[i], numbers(want[i]), row_tolerance * terms, "values");
       EXPECT_EQ(numbers(apart[i]), values) << i << ": where it lies makes a difference";
       std::array<bool, 3> one{};
       one[i] = true;
@@ -212,7 +212,7 @@ TEST(RowsOnGpu, CrossEntropyOrders) {
         const std::vector<double> g = numbers(got);
         ASSERT_EQ(g.size(), want.size());
         for (size_t i = 0; i < g.size(); ++i) {
-          const double most = tolerance(t) * std::max(1.0, std::abs(want[i]));
+          const double most = row_tolerance(t) * std::max(1.0, std::abs(want[i]));
           const bool right = std::isnan(want[i])
                                  ? std::isnan(g[i])
                                  : g[i] == want[i] || std::abs(g[i] - want[i]) <= most;
@@ -261,7 +261,7 @@ TEST(RowsOnGpu, CtcLoss) {
     };
     const auto want = on(kHost), got = on(kGpu), again = on(kGpu);
     // The states that matter are 500 below the largest, of which a float32 rounds 3e-5.
-    const double near = t == kFloat ? 3e-4 : tolerance(t);
+    const double near = t == kFloat ? 3e-4 : row_tolerance(t);
     EXPECT_EQ(want[0][1], zero ? 0 : kInf);
     EXPECT_EQ(want[0][3], zero ? 0 : kInf) << "equal labels need blanks between";
     for (const size_t k : {0, 1}) {

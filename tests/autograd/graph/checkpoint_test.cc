@@ -19,7 +19,7 @@ namespace {
 
 using autograd::checkpoint;
 
-Tensor leaf(IntArrayRef sizes, uint64_t seed, ScalarType dtype = kFloat) {
+Tensor random_leaf(IntArrayRef sizes, uint64_t seed, ScalarType dtype = kFloat) {
   return randn(sizes, Generator(Device(kCPU, 0), seed), dtype).set_requires_grad(true);
 }
 
@@ -34,7 +34,7 @@ Tensor mixed(const Tensor& x, const Tensor& w) {
 
 // Calls fn(x, w) as it is or through a checkpoint; the result and the gradients of x and w.
 template <class F> std::array<Tensor, 3> run(bool again, const F& fn) {
-  const Tensor x = leaf({4, 4}, 1), w = leaf({4, 4}, 2);
+  const Tensor x = random_leaf({4, 4}, 1), w = random_leaf({4, 4}, 2);
   const Tensor y = again ? checkpoint(fn, x * 1, w) : fn(x * 1, w);
   (y * y).sum().backward();
   return {y, x.grad(), w.grad()};
@@ -58,7 +58,7 @@ TEST(Checkpoint, RunsTheFunctionOnceMore) {
     recomputed += autograd::is_recomputing() ? 1 : 0;
     return x.exp().sin();
   };
-  const Tensor x = leaf({3}, 1);
+  const Tensor x = random_leaf({3}, 1);
   const Tensor y = checkpoint(fn, x);
   EXPECT_EQ(runs, 1);
   y.sum().backward();
@@ -75,7 +75,7 @@ TEST(Checkpoint, OnlyCallsTheFunctionWhereNothingIsRecorded) {
   };
   {
     const NoGradGuard off;
-    EXPECT_FALSE(checkpoint(fn, leaf({3}, 1)).requires_grad());
+    EXPECT_FALSE(checkpoint(fn, random_leaf({3}, 1)).requires_grad());
   }
   {
     const InferenceMode inference;
@@ -86,7 +86,7 @@ TEST(Checkpoint, OnlyCallsTheFunctionWhereNothingIsRecorded) {
 }
 
 TEST(Checkpoint, ArgumentsAndResultsOfAnyKind) {
-  const Tensor x = leaf({3}, 1), constant = full({3}, 2.f), none;
+  const Tensor x = random_leaf({3}, 1), constant = full({3}, 2.f), none;
   const auto fn = [](const std::tuple<Tensor, Tensor>& pair, const std::vector<Tensor>& list,
                      const std::optional<Tensor>& maybe, const Tensor& undefined, double factor) {
     EXPECT_FALSE(undefined.defined());
@@ -106,7 +106,7 @@ TEST(Checkpoint, GradAndGradientsOfGradients) {
   for (const bool again : {false, true}) {
     SCOPED_TRACE(again);
     static std::vector<double> first, second, mixed_second;
-    const Tensor x = leaf({5}, 1, kDouble), w = leaf({5}, 2, kDouble);
+    const Tensor x = random_leaf({5}, 1, kDouble), w = random_leaf({5}, 2, kDouble);
     const Tensor y = again ? checkpoint(fn, x, w) : fn(x, w);
     const Tensor g = autograd::grad({y.sum()}, {x}, {}, true, true)[0];
     const auto gg = autograd::grad({(g * g).sum()}, {x, w});
@@ -123,7 +123,7 @@ TEST(Checkpoint, GradAndGradientsOfGradients) {
 
 TEST(Checkpoint, RetainedGraphsRunTwiceAndComputeOnce) {
   int runs = 0;
-  const Tensor x = leaf({3}, 1);
+  const Tensor x = random_leaf({3}, 1);
   const Tensor y = checkpoint(
       [&](const Tensor& a) {
         ++runs;
@@ -146,7 +146,7 @@ TEST(Checkpoint, CheckpointsInsideCheckpoints) {
   });
   // Each level is computed again once for each level above it.
   int runs = 0;
-  const Tensor x = leaf({3}, 1);
+  const Tensor x = random_leaf({3}, 1);
   checkpoint(
       [&](const Tensor& a) {
         return checkpoint(
@@ -167,7 +167,7 @@ TEST(Checkpoint, RandomNumbersAreRepeated) {
     const auto drops = [&](bool again) {
       manual_seed(7);
       Generator mine(Device(kCPU, 0), 5);
-      const Tensor x = leaf({64}, 1);
+      const Tensor x = random_leaf({64}, 1);
       const auto fn = [&](const Tensor& t) {
         const Tensor noise = own ? randn({64}, mine) : randn({64});
         return dropout(t.exp() * noise, 0.5, true).sin();
@@ -199,7 +199,7 @@ TEST(Checkpoint, FunctionsOfTheUser) {
 
 TEST(Checkpoint, HooksRunOnce) {
   int hooks = 0;
-  const Tensor x = leaf({3}, 1);
+  const Tensor x = random_leaf({3}, 1);
   const Tensor y = checkpoint(
       [&](const Tensor& a) {
         const Tensor h = a.exp();
@@ -222,7 +222,7 @@ TEST(Checkpoint, KeepsNoActivations) {
     return x;
   };
   const auto kept_and_peak = [&](bool again) {
-    const Tensor x = leaf({1 << 18}, 1);
+    const Tensor x = random_leaf({1 << 18}, 1);
     reset_peak_memory_stats(Device(kCPU, 0));
     const int64_t before = memory_stats(Device(kCPU, 0)).current;
     Tensor y = x;
@@ -240,7 +240,7 @@ TEST(Checkpoint, KeepsNoActivations) {
 TEST(Checkpoint, FreesEverything) {
   const int64_t nodes = autograd::nodes_alive(), bytes = memory_stats(Device(kCPU, 0)).current;
   for (const bool backward : {false, true}) {
-    const Tensor x = leaf({1000}, 1);
+    const Tensor x = random_leaf({1000}, 1);
     const Tensor y = checkpoint([](const Tensor& a) { return a.exp().sin(); }, x * 2);
     if (backward) y.sum().backward();
   }
@@ -250,7 +250,7 @@ TEST(Checkpoint, FreesEverything) {
 
 TEST(Checkpoint, WhatItRefuses) {
   const auto backward_of = [](auto fn) {
-    const Tensor x = leaf({3}, 1);
+    const Tensor x = random_leaf({3}, 1);
     const Tensor y = checkpoint(fn, x);
     y.sum().backward();
   };
@@ -299,7 +299,7 @@ TEST(Checkpoint, WhatItRefuses) {
 }
 
 TEST(Checkpoint, InputsMustNotBeWritten) {
-  const Tensor x = leaf({3}, 1), input = x * 1, other = zeros({3});
+  const Tensor x = random_leaf({3}, 1), input = x * 1, other = zeros({3});
   const Tensor y =
       checkpoint([](const Tensor& a, const Tensor& b) { return (a + b).exp(); }, input, other);
   other.add_(1);
@@ -310,7 +310,7 @@ TEST(Checkpoint, InputsMustNotBeWritten) {
 
 TEST(Checkpoint, ARetryAfterAnError) {
   int runs = 0;
-  const Tensor x = leaf({3}, 1);
+  const Tensor x = random_leaf({3}, 1);
   const Tensor y = checkpoint(
       [&](const Tensor& a) {
         if (++runs == 2) throw Error("out of luck");
@@ -325,7 +325,7 @@ TEST(Checkpoint, ARetryAfterAnError) {
 }
 
 TEST(Checkpoint, TheStateOfTheForwardPass) {
-  const Tensor x = leaf({3}, 1);
+  const Tensor x = random_leaf({3}, 1);
   Tensor y;
   std::thread([&] {
     y = checkpoint(

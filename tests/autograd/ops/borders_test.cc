@@ -209,8 +209,6 @@ TEST(Borders, EqualOfTwoTypes) {
 // ---- ends of dtypes -----------------------------------------------------------------------------
 
 using Numbers = std::vector<double>;
-constexpr double kInf = std::numeric_limits<double>::infinity(),
-                 kNaN = std::numeric_limits<double>::quiet_NaN();
 
 TEST(Borders, MinusesAndParts) {
   for (const ScalarType dtype : {kDouble, kFloat, kHalf, kBFloat16}) {

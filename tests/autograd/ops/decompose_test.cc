@@ -8,11 +8,11 @@
 namespace ramet {
 namespace {
 
-Tensor matrix(std::vector<double> v, std::vector<int64_t> sizes) {
+Tensor matrix_of(std::vector<double> v, std::vector<int64_t> sizes) {
   return tensor(v, kDouble).view(sizes);
 }
 // The largest |a - b|, of the largest |b|.
-double error_of(const Tensor& a, const Tensor& b) {
+double largest_difference(const Tensor& a, const Tensor& b) {
   EXPECT_EQ(a.sizes(), b.sizes());
   const Tensor x = a.to(kDouble), y = b.to(kDouble);
   return x.sub(y).abs().max().item<double>() / y.abs().max().item<double>();
@@ -23,7 +23,7 @@ double element_error(const Tensor& a, const Tensor& b) {
 bool same_bits(const Tensor& a, const Tensor& b) { return a.equal(b); }
 
 const Tensor& weights() {
-  static const Tensor c = matrix({1, 2, 3, 2, 5, 6, 3, 6, 9}, {3, 3});
+  static const Tensor c = matrix_of({1, 2, 3, 2, 5, 6, 3, 6, 9}, {3, 3});
   return c;
 }
 // V f(L) V^T.
@@ -74,17 +74,17 @@ TEST(Decompositions, GradientsOfSmallValuesAndALargeOne) {
 // equal. What a loss makes of these values is unknown.
 TEST(Decompositions, FloatsAreFactoredInDouble) {
   const double e = 1e-9;
-  const Tensor a = matrix({1, e, e, 1}, {2, 2});
+  const Tensor a = matrix_of({1, e, e, 1}, {2, 2});
   const auto turned = [](const Tensor& x) {
     return std::get<1>(linalg_eigh(x)).select(0, 0).square();
   };
   const Tensor c = tensor({1., 2.}, kDouble), want = gradient(turned, a, c);
   EXPECT_NEAR(want[0][0].item<double>(), 1 / (4 * e), 1e-3 / e);
-  EXPECT_LE(error_of(gradient(turned, a.to(kFloat), c), want), 1e-5);
-  const Tensor two = matrix({1, 2, 2, 5}, {2, 2});
-  EXPECT_LE(
-      error_of(gradient([](const Tensor& x) { return by_eigh(x, root); }, a, two), two.mul(.5)),
-      1e-5);
+  EXPECT_LE(largest_difference(gradient(turned, a.to(kFloat), c), want), 1e-5);
+  const Tensor two = matrix_of({1, 2, 2, 5}, {2, 2});
+  EXPECT_LE(largest_difference(gradient([](const Tensor& x) { return by_eigh(x, root); }, a, two),
+                               two.mul(.5)),
+            1e-5);
   EXPECT_TRUE(
       all_nan(gradient([](const Tensor& x) { return by_eigh(x, root); }, a.to(kFloat), two)));
 }
@@ -102,10 +102,12 @@ TEST(Decompositions, GradientsAtEqualValues) {
         weights())));
     // Of the values alone.
     const Tensor a = one.mul(2).requires_grad_();
-    EXPECT_LE(error_of(autograd::grad({linalg_eigvalsh(a).pow(3).sum()}, {a})[0], one.mul(12)),
-              1e-6);
-    EXPECT_LE(error_of(autograd::grad({linalg_svdvals(a).pow(3).sum()}, {a})[0], one.mul(12)),
-              1e-6);
+    EXPECT_LE(
+        largest_difference(autograd::grad({linalg_eigvalsh(a).pow(3).sum()}, {a})[0], one.mul(12)),
+        1e-6);
+    EXPECT_LE(
+        largest_difference(autograd::grad({linalg_svdvals(a).pow(3).sum()}, {a})[0], one.mul(12)),
+        1e-6);
   }
   // One of a batch.
   const Tensor b = stack({eye(3, kDouble), diag(tensor({4., 2., 1.}, kDouble))}),
@@ -115,9 +117,9 @@ TEST(Decompositions, GradientsAtEqualValues) {
 }
 
 // A loss of the vectors alone that no turn of equal ones changes. The orthogonal part U Vh of an
-// orthogonal matrix Q times s: (C - Q C^T Q) / (2 s); LibTorch's is NaN.
+// orthogonal matrix_of Q times s: (C - Q C^T Q) / (2 s); LibTorch's is NaN.
 TEST(Decompositions, GradientsOfOrthogonalParts) {
-  const Tensor c = matrix({1, 2, -3, 4, 5, 6, .7, -8, 9}, {3, 3});
+  const Tensor c = matrix_of({1, 2, -3, 4, 5, 6, .7, -8, 9}, {3, 3});
   const auto polar = [](const Tensor& x) {
     const auto [u, s, vh] = linalg_svd(x, false);
     return u.matmul(vh);
@@ -126,8 +128,8 @@ TEST(Decompositions, GradientsOfOrthogonalParts) {
   for (const ScalarType type : {kFloat, kDouble})
     for (const Tensor& q : {eye(3, kDouble), turn}) {
       const Tensor x = q.mul(2).to(type).requires_grad_();
-      EXPECT_LE(error_of(autograd::grad({polar(x).mul(c.to(type)).sum()}, {x})[0],
-                         c.sub(q.matmul(c.t()).matmul(q)).mul(.25)),
+      EXPECT_LE(largest_difference(autograd::grad({polar(x).mul(c.to(type)).sum()}, {x})[0],
+                                   c.sub(q.matmul(c.t()).matmul(q)).mul(.25)),
                 type == kFloat ? 1e-5 : 1e-12)
           << describe(x);
     }
@@ -136,7 +138,7 @@ TEST(Decompositions, GradientsOfOrthogonalParts) {
   // The sum of singular values is smooth where they are equal, and above 0.
   expect_smooth([](const Tensor& x) { return linalg_matrix_norm(x, "nuc"); },
                 eye(3, kDouble).mul(2));
-  // The space of the two largest values, and the best matrix of rank 1 where other values are 0.
+  // The space of the two largest values, and the best matrix_of of rank 1 where other values are 0.
   const auto space = [](const Tensor& x) {
     const Tensor v = std::get<1>(linalg_eigh(x.add(x.t()))).narrow(1, 1, 2);
     return v.matmul(v.t());
@@ -159,9 +161,9 @@ TEST(Decompositions, DeterminantsOfAnyRank) {
     expect_smooth([](const Tensor& x) { return linalg_det(x); }, a);
   // Beyond what the determinant itself holds.
   for (const double s : {1e200, 1e-200}) {
-    const Tensor a = matrix({4, 1, 2, 3}, {2, 2}).mul(s).requires_grad_();
+    const Tensor a = matrix_of({4, 1, 2, 3}, {2, 2}).mul(s).requires_grad_();
     EXPECT_LE(element_error(autograd::grad({linalg_det(a)}, {a})[0],
-                            matrix({3, -2, -1, 4}, {2, 2}).mul(s)),
+                            matrix_of({3, -2, -1, 4}, {2, 2}).mul(s)),
               1e-12);
   }
   EXPECT_EQ(
@@ -183,13 +185,13 @@ TEST(Decompositions, SameAtEverySize) {
       EXPECT_TRUE(same_bits(q1, q) && same_bits(r1.div(s), r)) << a.sizes() << power;
       const auto [u, d, vh] = linalg_svd(a, false);
       const auto [u1, d1, vh1] = linalg_svd(a.mul(s), false);
-      EXPECT_LE(error_of(u1, u), 1e-12) << a.sizes() << power;
+      EXPECT_LE(largest_difference(u1, u), 1e-12) << a.sizes() << power;
       EXPECT_LE(element_error(d1.div(s), d), 1e-12) << a.sizes() << power;
-      EXPECT_LE(error_of(vh1, vh), 1e-12) << a.sizes() << power;
+      EXPECT_LE(largest_difference(vh1, vh), 1e-12) << a.sizes() << power;
       const auto [w, v] = linalg_eigh(p);
       const auto [w1, v1] = linalg_eigh(p.mul(s));
       EXPECT_LE(element_error(w1.div(s), w), 1e-12) << a.sizes() << power;
-      EXPECT_LE(error_of(v1.abs(), v.abs()), 1e-10) << a.sizes() << power;
+      EXPECT_LE(largest_difference(v1.abs(), v.abs()), 1e-10) << a.sizes() << power;
       EXPECT_TRUE(same_bits(linalg_cholesky(p.mul(s)).div(std::sqrt(s)), linalg_cholesky(p)));
       EXPECT_TRUE(same_bits(linalg_inv(p.mul(s)).mul(s), linalg_inv(p)));
       EXPECT_TRUE(same_bits(linalg_solve(p.mul(s), a.mul(s)), linalg_solve(p, a)));
@@ -221,10 +223,11 @@ TEST(Decompositions, QrOfColumnsOfAllSizes) {
   }
   // The rest of a column may be tiny though the column is not. Also numbers with few digits.
   for (const double s : {1e-200, 1e-300, 1e-310}) {
-    const Tensor a = matrix({1, 1, 1, 0, 3 * s, 2 * s, 0, 4 * s, 5 * s}, {3, 3});
+    const Tensor a = matrix_of({1, 1, 1, 0, 3 * s, 2 * s, 0, 4 * s, 5 * s}, {3, 3});
     const auto [q, r] = linalg_qr(a);
-    EXPECT_LE(error_of(q.t().matmul(q), eye(3, kDouble)), 1e-14) << s;
-    EXPECT_LE(error_of(q.matmul(r).narrow(0, 1, 2), a.narrow(0, 1, 2)), s < 1e-305 ? 1e-12 : 1e-14)
+    EXPECT_LE(largest_difference(q.t().matmul(q), eye(3, kDouble)), 1e-14) << s;
+    EXPECT_LE(largest_difference(q.matmul(r).narrow(0, 1, 2), a.narrow(0, 1, 2)),
+              s < 1e-305 ? 1e-12 : 1e-14)
         << s;
     EXPECT_NEAR(std::fabs(r[1][1].item<double>() / s), 5, s < 1e-305 ? 1e-11 : 1e-13) << s;
   }

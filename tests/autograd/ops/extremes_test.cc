@@ -9,8 +9,6 @@
 namespace ramet {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-
 // The norm of column c of x [n, m], and its deviation, in long double.
 long double norm_of(const std::vector<double>& x, int64_t m, int64_t c, double p) {
   long double sum = 0;

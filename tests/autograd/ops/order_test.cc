@@ -9,7 +9,6 @@
 namespace ramet {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 using Values = std::vector<double>;
 
 Tensor mixed() { return constant({1, kNaN, 2, kNaN, -0.0, 0}); }
@@ -262,7 +261,6 @@ TEST(Running, Errors) {
 }
 
 TEST(Membership, OfNumbersThatAreNone) {
-  constexpr double kInf = std::numeric_limits<double>::infinity();
   const Tensor x = tensor({kNaN, 0., -0.0, 1., kInf, 3.}, kDouble);
   Values many = {kNaN, -kInf, kInf, -0.0, 3, kNaN, 7, 8, 9, 10, 11, 12};
   const Values want = {0, 1, 1, 0, 1, 1};

@@ -221,8 +221,6 @@ std::vector<double> derivatives(const std::function<Tensor(const Tensor&)>& f, d
   return out;
 }
 using Numbers = std::vector<double>;
-constexpr double kInf = std::numeric_limits<double>::infinity(),
-                 kNaN = std::numeric_limits<double>::quiet_NaN();
 
 TEST(PointwiseFronts, SincIsSmoothAtZero) {  // its series: sum of (-1)^k (pi x)^2k / (2k + 1)!
   const double square = M_PI * M_PI;

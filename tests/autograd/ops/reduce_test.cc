@@ -13,8 +13,6 @@ namespace ramet {
 namespace {
 
 using In = std::vector<Tensor>;
-constexpr double kInf = std::numeric_limits<double>::infinity(),
-                 kNaN = std::numeric_limits<double>::quiet_NaN();
 
 Tensor matrix() { return constant({1.5, -2.0, 0.25, 0.5, 3.0, -1.0}).view({2, 3}); }
 

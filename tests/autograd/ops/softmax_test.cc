@@ -14,12 +14,12 @@ namespace {
 
 using In = std::vector<Tensor>;
 
-Tensor matrix() { return constant({1.5, -2.0, 0.25, 0.5, 3.0, -1.0}).view({2, 3}); }
+Tensor two_rows() { return constant({1.5, -2.0, 0.25, 0.5, 3.0, -1.0}).view({2, 3}); }
 
 TEST(Softmax, TakesADtypeAndRefuses) {
-  expect_values(matrix().to(kFloat).softmax(-1, kDouble), values(matrix().softmax(1)));
-  EXPECT_ERROR_TEXT(matrix().to(kLong).softmax(0), "[softmax] not implemented for 'Long'");
-  EXPECT_THROW(matrix().softmax(2), IndexError);
+  expect_values(two_rows().to(kFloat).softmax(-1, kDouble), values(two_rows().softmax(1)));
+  EXPECT_ERROR_TEXT(two_rows().to(kLong).softmax(0), "[softmax] not implemented for 'Long'");
+  EXPECT_THROW(two_rows().softmax(2), IndexError);
 }
 
 TEST(Softmax, EveryAxisAndLayout) {
@@ -55,8 +55,8 @@ TEST(Softmax, ThirdDerivative) {
 }
 
 TEST(LayerNorm, Errors) {
-  EXPECT_ERROR_TEXT(layer_norm(matrix(), {2}), "[layer_norm] Given normalized_shape=[2]");
-  EXPECT_ERROR_TEXT(layer_norm(matrix(), {3}, constant({1, 2})),
+  EXPECT_ERROR_TEXT(layer_norm(two_rows(), {2}), "[layer_norm] Given normalized_shape=[2]");
+  EXPECT_ERROR_TEXT(layer_norm(two_rows(), {3}, constant({1, 2})),
                     "Expected weight to be of same shape");
 }
 
@@ -127,9 +127,9 @@ TEST(ResidualLayerNorm, Derivatives) {
 }
 
 TEST(ResidualLayerNorm, Errors) {
-  EXPECT_ERROR_TEXT(residual_layer_norm(matrix(), matrix().t(), {3}),
+  EXPECT_ERROR_TEXT(residual_layer_norm(two_rows(), two_rows().t(), {3}),
                     "[residual_layer_norm] residual: got ");
-  EXPECT_ERROR_TEXT(residual_layer_norm(matrix(), matrix(), {2}),
+  EXPECT_ERROR_TEXT(residual_layer_norm(two_rows(), two_rows(), {2}),
                     "[residual_layer_norm] Given normalized_shape=[2]");
 }
 

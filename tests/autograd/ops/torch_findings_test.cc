@@ -205,8 +205,6 @@ TEST(TorchFindings, HistogramOf16Bits) {
 }
 
 using In = std::vector<Tensor>;
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 Tensor first(const Tensor& y, const Tensor& x) { return autograd::grad({y}, {x})[0]; }
 

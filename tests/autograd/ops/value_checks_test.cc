@@ -14,8 +14,6 @@
 namespace ramet {
 namespace {
 
-const double kNan = std::numeric_limits<double>::quiet_NaN(), kInf = INFINITY;
-
 // Numbers inside the range except one.
 Tensor with(double wrong) { return constant({0.25, 0.5, wrong, 0.75}); }
 
@@ -26,25 +24,25 @@ TEST(ValueChecks, ANaNIsOutside) {
        [&](const Tensor& v) { binary_cross_entropy(v, half); }},
       {"[normal] expects all elements of std >= 0.0", [&](const Tensor& v) { normal(0., v); }},
       {"[normal] expects all elements of std >= 0.0", [&](const Tensor& v) { normal(half, v); }},
-      {"[cov] fweights and aweights cannot be negative", [&](const Tensor& v) { cov(x, 1, {}, v); }},
+      {"[cov] fweights and aweights cannot be negative",
+       [&](const Tensor& v) { cov(x, 1, {}, v); }},
       {"[bernoulli] expects every p to be in [0, 1]", [&](const Tensor& v) { bernoulli(v); }},
       {"[bernoulli] expects every p to be in [0, 1]",
        [&](const Tensor& v) { half.clone().bernoulli_(v); }},
       {"[poisson] expected every rate to be non-negative", [&](const Tensor& v) { poisson(v); }},
       {"[multinomial] probability tensor contains either `inf`, `nan` or element < 0",
        [&](const Tensor& v) { multinomial(v, 1); }},
-      {"[quantile] q values must be in the range [0, 1]",
-       [&](const Tensor& v) { quantile(x, v); }},
+      {"[quantile] q values must be in the range [0, 1]", [&](const Tensor& v) { quantile(x, v); }},
       {"[nanquantile] q values must be in the range [0, 1]",
        [&](const Tensor& v) { nanquantile(x, v); }},
   };
   for (const auto& [text, call] : all) {
     SCOPED_TRACE(text);
     EXPECT_NO_THROW(call(with(0.5)));
-    EXPECT_ERROR_TEXT(call(with(kNan)), text + ": got nan at position 2 of");
+    EXPECT_ERROR_TEXT(call(with(kNaN)), text + ": got nan at position 2 of");
     EXPECT_ERROR_TEXT(call(with(-1)), text + ": got -1 at position 2 of");
     // A column of a matrix, with history.
-    const Tensor wide = constant({0.25, 9, 0.5, 9, kNan, 9, 0.75, 9}).requires_grad_();
+    const Tensor wide = constant({0.25, 9, 0.5, 9, kNaN, 9, 0.75, 9}).requires_grad_();
     EXPECT_ERROR_TEXT(call(wide.view({4, 2}).select(1, 0)), "got nan at position 2");
   }
 }
@@ -64,8 +62,10 @@ TEST(ValueChecks, WholeNumbersAreNamed) {
     return error_of([&] { embedding_bag(w, i, offsets); });
   };
   expect_part(bags(tensor({1, 2})), "got 1 at position 0 of");
-  expect_part(bags(tensor({0, 7})), "got 7 at position 0 of int64[1] on cpu, expected [0, 4) (offsets[-1]");
-  expect_part(bags(tensor({0, 2, 1, 3})), "offsets have to ascend: got 1 at position 2 of int64[4]");
+  expect_part(bags(tensor({0, 7})),
+              "got 7 at position 0 of int64[1] on cpu, expected [0, 4) (offsets[-1]");
+  expect_part(bags(tensor({0, 2, 1, 3})),
+              "offsets have to ascend: got 1 at position 2 of int64[4]");
   EXPECT_ERROR_TEXT(repeat_interleave(tensor({1, -3})),
                     "repeats can not be negative: got -3 at position 1 of int64[2]");
 }
@@ -73,37 +73,39 @@ TEST(ValueChecks, WholeNumbersAreNamed) {
 TEST(ValueChecks, NumbersThatAreNoTensor) {
   const Tensor x = full({4}, 0.5, kDouble), rows = varied({3, 2});
   const std::vector<std::function<void()>> all = {
-      [&] { x.clone().uniform_(kNan, 1); },
-      [&] { x.clone().uniform_(0, kNan); },
-      [&] { x.clone().normal_(0, kNan); },
-      [&] { normal(0, kNan, {3}); },
-      [&] { normal(x, kNan); },
-      [&] { x.clone().log_normal_(0, kNan); },
-      [&] { x.clone().cauchy_(0, kNan); },
-      [&] { x.clone().exponential_(kNan); },
-      [&] { x.clone().geometric_(kNan); },
-      [&] { x.clone().bernoulli_(kNan); },
-      [&] { bernoulli(x, kNan); },
-      [&] { dropout(x, kNan, true); },
-      [&] { alpha_dropout(x, kNan, true); },
-      [&] { rrelu(x, kNan, 0.3, true); },
-      [&] { rrelu(x, 0.1, kNan, true); },
-      [&] { smooth_l1_loss(x, x, Reduction::Mean, kNan); },
-      [&] { huber_loss(x, x, Reduction::Mean, kNan); },
-      [&] { cross_entropy_loss(rows, tensor({0, 1, 0}), {}, Reduction::Mean, -100, kNan); },
-      [&] { quantile(x, kNan); },
-      [&] { nanquantile(x, kNan); },
-      [&] { histc(x, 4, kNan, 1); },
-      [&] { histc(with(kNan), 4); },
-      [&] { arange(0., kNan); },
-      [&] { arange(0., 5., kNan); },
-      [&] { cdist(rows, rows, kNan); },
-      [&] { pdist(rows, kNan); },
-      [&] { rows.renorm(kNan, 0, 1); },
-      [&] { rows.renorm(2, 0, kNan); },
-      [&] { allclose(x, x, kNan); },
-      [&] { allclose(x, x, 0, kNan); },
-      [&] { softshrink(x, kNan); },
+      [&] { x.clone().uniform_(kNaN, 1); },
+      [&] { x.clone().uniform_(0, kNaN); },
+      [&] { x.clone().normal_(0, kNaN); },
+      [&] { normal(0, kNaN, {3}); },
+      [&] { normal(x, kNaN); },
+      [&] { x.clone().log_normal_(0, kNaN); },
+      [&] { x.clone().cauchy_(0, kNaN); },
+      [&] { x.clone().exponential_(kNaN); },
+      [&] { x.clone().geometric_(kNaN); },
+      [&] { x.clone().bernoulli_(kNaN); },
+      [&] { bernoulli(x, kNaN); },
+      [&] { dropout(x, kNaN, true); },
+      [&] { alpha_dropout(x, kNaN, true); },
+      [&] { rrelu(x, kNaN, 0.3, true); },
+      [&] { rrelu(x, 0.1, kNaN, true); },
+      [&] { smooth_l1_loss(x, x, Reduction::Mean, kNaN); },
+      [&] { huber_loss(x, x, Reduction::Mean, kNaN); },
+      [&] {
+        cross_entropy_loss(rows, tensor({0, 1, 0}), {}, Reduction::Mean, -100, kNaN);
+      },
+      [&] { quantile(x, kNaN); },
+      [&] { nanquantile(x, kNaN); },
+      [&] { histc(x, 4, kNaN, 1); },
+      [&] { histc(with(kNaN), 4); },
+      [&] { arange(0., kNaN); },
+      [&] { arange(0., 5., kNaN); },
+      [&] { cdist(rows, rows, kNaN); },
+      [&] { pdist(rows, kNaN); },
+      [&] { rows.renorm(kNaN, 0, 1); },
+      [&] { rows.renorm(2, 0, kNaN); },
+      [&] { allclose(x, x, kNaN); },
+      [&] { allclose(x, x, 0, kNaN); },
+      [&] { softshrink(x, kNaN); },
   };
   for (size_t k = 0; k < all.size(); ++k) EXPECT_THROW(all[k](), Error) << "call " << k;
 }
@@ -115,10 +117,9 @@ double held(double v, ScalarType t) { return full({}, v, t).item<double>(); }
 
 TEST(UniformBounds, TheEndIsOpenInEveryType) {
   manual_seed(1);
-  const std::pair<double, double> bounds[] = {{0, 1},       {0, 4},       {.1, .7},   {1, 1.01},
-                                              {-5, -4.9},   {1000, 1001}, {0, 1e-7},  {-1, 0},
-                                              {-1e-7, 0},   {-.1, .1},    {3, 3},     {1000, 1000.1},
-                                              {-1e4, 5e4}};
+  const std::pair<double, double> bounds[] = {
+      {0, 1},  {0, 4},     {.1, .7},  {1, 1.01}, {-5, -4.9},     {1000, 1001}, {0, 1e-7},
+      {-1, 0}, {-1e-7, 0}, {-.1, .1}, {3, 3},    {1000, 1000.1}, {-1e4, 5e4}};
   for (ScalarType t : {kHalf, kBFloat16, kFloat, kDouble})
     for (const auto& [from, to] : bounds) {
       SCOPED_TRACE(std::string(short_name_of(t)) + " " + std::to_string(from) + " " +
@@ -159,13 +160,14 @@ TEST(UniformBounds, ThoseThatTheTypeCannotHoldAreRefused) {
   const std::string out = "is out of bounds for ", wide = "expects to - from to be at most ";
   expect_part(text(kHalf, 0, 1e5), "[uniform_] to " + out + "float16: got 100000, expected");
   expect_part(text(kHalf, -7e4, 0), "[uniform_] from " + out + "float16: got -70000, expected");
-  expect_part(text(kHalf, -4e4, 4e4), wide + "65504 for float16, but found from=-40000 and to=40000");
+  expect_part(text(kHalf, -4e4, 4e4),
+              wide + "65504 for float16, but found from=-40000 and to=40000");
   expect_part(text(kFloat, 0, 1e39), "to " + out);
   expect_part(text(kBFloat16, 0, 3.4e38), "to " + out);
   expect_part(text(kFloat, -3e38, 3e38), wide);
   expect_part(text(kDouble, -1.7e308, 1.7e308), wide);
   for (ScalarType t : {kHalf, kBFloat16, kFloat, kDouble})
-    for (double bad : {kInf, -kInf, kNan}) {
+    for (double bad : {kInf, -kInf, kNaN}) {
       expect_part(text(t, bad, 1), "from " + out);
       expect_part(text(t, 0, bad), "to " + out);
     }
@@ -173,7 +175,8 @@ TEST(UniformBounds, ThoseThatTheTypeCannotHoldAreRefused) {
   text(kHalf, 0, 1e5);
   EXPECT_TRUE(default_generator(Device(kCPU, 0)).get_state() == before);
   // The widest that there are.
-  EXPECT_TRUE(isfinite(zeros({3000}, kFloat).uniform_(-0x1p127, 0x1.fffffcp126)).all().item<bool>());
+  EXPECT_TRUE(
+      isfinite(zeros({3000}, kFloat).uniform_(-0x1p127, 0x1.fffffcp126)).all().item<bool>());
   EXPECT_TRUE(isfinite(zeros({3000}, kHalf).uniform_(0, 65504)).all().item<bool>());
   EXPECT_TRUE(isfinite(zeros({3000}, kHalf).uniform_(-32752, 32752)).all().item<bool>());
 }

@@ -15,7 +15,7 @@ namespace {
 
 namespace F = functional;
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Where two pieces of a function meet: values and gradients there, from PyTorch 2.15. Elsewhere:
 // tests/nn/goldens and tests/autograd/table.
@@ -104,39 +104,42 @@ TEST(Activations, FarFromZero) {
     Tensor (*f)(const Tensor&);
     std::vector<double> values, slopes;  // at -inf, -10000, 10000, inf
   } far[] = {
-      {"elu", [](const Tensor& x) { return F::elu(x); }, {-1, -1, 1e4, kInf}, {0, 0, 1, 1}},
-      {"selu", [](const Tensor& x) { return F::selu(x); }, {-sa, -sa, s * 1e4, kInf}, {0, 0, s, s}},
-      {"celu", [](const Tensor& x) { return F::celu(x); }, {-1, -1, 1e4, kInf}, {0, 0, 1, 1}},
+      {"elu", [](const Tensor& x) { return F::elu(x); }, {-1, -1, 1e4, kInfinity}, {0, 0, 1, 1}},
+      {"selu",
+       [](const Tensor& x) { return F::selu(x); },
+       {-sa, -sa, s * 1e4, kInfinity},
+       {0, 0, s, s}},
+      {"celu", [](const Tensor& x) { return F::celu(x); }, {-1, -1, 1e4, kInfinity}, {0, 0, 1, 1}},
       {"logsigmoid",
        [](const Tensor& x) { return F::logsigmoid(x); },
-       {-kInf, -1e4, 0, 0},
+       {-kInfinity, -1e4, 0, 0},
        {1, 1, 0, 0}},
       {"tanhshrink",
        [](const Tensor& x) { return F::tanhshrink(x); },
-       {-kInf, -9999, 9999, kInf},
+       {-kInfinity, -9999, 9999, kInfinity},
        {1, 1, 1, 1}},
       {"hardshrink",
        [](const Tensor& x) { return F::hardshrink(x); },
-       {-kInf, -1e4, 1e4, kInf},
+       {-kInfinity, -1e4, 1e4, kInfinity},
        {1, 1, 1, 1}},
       {"softshrink",
        [](const Tensor& x) { return F::softshrink(x); },
-       {-kInf, -9999.5, 9999.5, kInf},
+       {-kInfinity, -9999.5, 9999.5, kInfinity},
        {1, 1, 1, 1}},
       {"hardtanh", [](const Tensor& x) { return F::hardtanh(x); }, {-1, -1, 1, 1}, {0, 0, 0, 0}},
       {"relu6", [](const Tensor& x) { return F::relu6(x); }, {0, 0, 6, 6}, {0, 0, 0, 0}},
       {"threshold",
        [](const Tensor& x) { return F::threshold(x, F::ThresholdFuncOptions(0, 1)); },
-       {1, 1, 1e4, kInf},
+       {1, 1, 1e4, kInfinity},
        {0, 0, 1, 1}},
       {"prelu",
        [](const Tensor& x) { return F::prelu(x, doubles({0.25})); },
-       {-kInf, -2500, 1e4, kInf},
+       {-kInfinity, -2500, 1e4, kInfinity},
        {0.25, 0.25, 1, 1}},
   };
   for (const auto& row : far) {
     SCOPED_TRACE(row.name);
-    const Tensor x = doubles({-kInf, -1e4, 1e4, kInf}).requires_grad_();
+    const Tensor x = doubles({-kInfinity, -1e4, 1e4, kInfinity}).requires_grad_();
     const Tensor y = row.f(x);
     y.sum().backward();
     for (size_t i = 0; i < 4; ++i) {

@@ -45,10 +45,10 @@ TEST(GroupNorm, Refuses) {
 }
 
 Tensor volumes() { return sines(72).view({2, 3, 2, 2, 3}); }
-double sum(const Tensor& t) { return t.sum().item<double>(); }
+double total(const Tensor& t) { return t.sum().item<double>(); }
 
 TEST(InstanceNorm, OfOneValueAndOfNothing) {
-  EXPECT_EQ(sum(F::instance_norm(ones({2, 3, 1}))), 0);
+  EXPECT_EQ(total(F::instance_norm(ones({2, 3, 1}))), 0);
   EXPECT_EQ(F::instance_norm(ones({0, 3, 4})).sizes(), IntArrayRef({0, 3, 4}));
 }
 
@@ -61,13 +61,13 @@ TEST(InstanceNorm, RunningStatistics) {
                       {-0.320820350541528, 0.263650993212747, 0.744346312007818, 1.05620574948845});
   expect_values(norm->running_mean, {0.0487264562919547, 0.0526584544294298, -0.0770601910929861});
   expect_values(norm->running_var, {0.879994531262831, 0.87602687825723, 0.844522551854412});
-  EXPECT_EQ(sum(norm->num_batches_tracked), 0);
+  EXPECT_EQ(total(norm->num_batches_tracked), 0);
   norm(ones({0, 3, 2, 2, 2}).to(kDouble));  // teaches nothing
   norm->eval();
   const Tensor fixed = norm(volumes());
   expect_first_values(
       fixed, {0.0650813174024439, 0.440314544559092, 0.748923097703832, 0.949138256916691});
-  EXPECT_NEAR(sum(fixed), 1.75318133861772, 1e-12);
+  EXPECT_NEAR(total(fixed), 1.75318133861772, 1e-12);
   EXPECT_TRUE(same_bits(norm(volumes().select(0, 0)), fixed.select(0, 0)));
   const auto parameters = norm->named_parameters();
   const auto buffers = norm->named_buffers();
@@ -122,8 +122,9 @@ TEST(LocalResponseNorm, OfVolumesAndNothing) {
   LocalResponseNorm norm(LocalResponseNormOptions(3).alpha(0.5).beta(0.6).k(2));
   EXPECT_TRUE(same_bits(norm(x), F::local_response_norm(x, norm->options)));
   // More channels than there are.
-  EXPECT_NEAR(sum(F::local_response_norm(volumes(), F::LocalResponseNormFuncOptions(9).alpha(0.5))),
-              2.21277990796924, 1e-13);
+  EXPECT_NEAR(
+      total(F::local_response_norm(volumes(), F::LocalResponseNormFuncOptions(9).alpha(0.5))),
+      2.21277990796924, 1e-13);
   EXPECT_EQ(norm(ones({0, 3, 4})).sizes(), IntArrayRef({0, 3, 4}));
   EXPECT_EQ(text_of(norm), "ramet::nn::LocalResponseNorm(3, alpha=0.5, beta=0.6, k=2)");
   EXPECT_ERROR_TEXT(norm(ones({2, 3})), "Expected 3D or higher dimensionality input (got 2 dim");

@@ -24,7 +24,7 @@ namespace {
 namespace F = functional;
 using D = std::vector<double>;
 
-Tensor image() { return sines(96, 0.13, 0.4).view({2, 3, 4, 4}); }
+Tensor two_images() { return sines(96, 0.13, 0.4).view({2, 3, 4, 4}); }
 
 TEST(Layers, WithoutBiasOrWeights) {
   Linear linear(LinearOptions(3, 2).bias(false));
@@ -41,7 +41,7 @@ TEST(Layers, WithoutBiasOrWeights) {
 
 TEST(Layers, Conv2d) {
   Conv2d conv(Conv2dOptions(3, 2, 3).padding(1));
-  const Tensor x = image().to(kFloat), y = conv(x);
+  const Tensor x = two_images().to(kFloat), y = conv(x);
   conv->options.padding(kSame);
   EXPECT_TRUE(same_bits(conv(x), y));
   EXPECT_TRUE(same_bits(
@@ -59,16 +59,16 @@ TEST(Layers, Conv2d) {
 
 // Norms below 1 and above.
 TEST(Layers, Normalize) {
-  const Tensor unit = F::normalize(image());
+  const Tensor unit = F::normalize(two_images());
   expect_first_values(unit,
                       {0.317318494657109, 0.411122663963556, 0.497767412879467, 0.575952095787885});
-  expect_values(F::normalize(image() * 1e-3), values(unit));
+  expect_values(F::normalize(two_images() * 1e-3), values(unit));
   expect_values(F::normalize(doubles({3, 4}).view({1, 2}), F::NormalizeFuncOptions().eps(10)),
                 {.3, .4});
 }
 
 TEST(Layers, PoolingWithIndices) {
-  const Tensor x = image(), line = x.view({6, 16});
+  const Tensor x = two_images(), line = x.view({6, 16});
   const auto [y, where] = MaxPool2d(2)->forward_with_indices(x);
   EXPECT_EQ(where.scalar_type(), kLong);
   EXPECT_TRUE(same_bits(y, MaxPool2d(2)(x)));
@@ -342,10 +342,11 @@ TEST(Layers, DropoutInTrainingOnly) {
     EXPECT_TRUE(v == 0 || v == 18) << v;
   for (double v : values(Dropout3d(0.5)(ones({8, 16, 2, 3, 3})).sum(IntArrayRef({2, 3, 4}))))
     EXPECT_TRUE(v == 0 || v == 36) << v;
-  Tensor image = ones({64, 3, 3});
-  EXPECT_TRUE(F::dropout2d(image, F::Dropout2dFuncOptions().inplace(true)).is_same(image));
-  EXPECT_LT(image.sum().item<double>(), 64 * 18);
-  EXPECT_EQ((image == 0).sum().item<int64_t>() % 9, 0);
+  Tensor two_images = ones({64, 3, 3});
+  EXPECT_TRUE(
+      F::dropout2d(two_images, F::Dropout2dFuncOptions().inplace(true)).is_same(two_images));
+  EXPECT_LT(two_images.sum().item<double>(), 64 * 18);
+  EXPECT_EQ((two_images == 0).sum().item<int64_t>() % 9, 0);
   Tensor z = ones({10});
   EXPECT_TRUE(F::dropout(z, F::DropoutFuncOptions().inplace(true)).is_same(z));
 }
@@ -445,9 +446,9 @@ TEST(Losses, Refuse) {
 }
 
 TEST(Layers, FlattenFromAndToOtherDimensions) {
-  EXPECT_EQ(Flatten(FlattenOptions().start_dim(2))(image()).sizes(), IntArrayRef({2, 3, 16}));
-  EXPECT_EQ(Flatten(FlattenOptions().end_dim(2))(image()).sizes(), IntArrayRef({2, 12, 4}));
-  EXPECT_EQ(Unflatten(1, std::vector<int64_t>{3, 1})(image()).sizes(),
+  EXPECT_EQ(Flatten(FlattenOptions().start_dim(2))(two_images()).sizes(), IntArrayRef({2, 3, 16}));
+  EXPECT_EQ(Flatten(FlattenOptions().end_dim(2))(two_images()).sizes(), IntArrayRef({2, 12, 4}));
+  EXPECT_EQ(Unflatten(1, std::vector<int64_t>{3, 1})(two_images()).sizes(),
             IntArrayRef({2, 3, 1, 4, 4}));
 }
 

@@ -15,7 +15,7 @@ namespace {
 using namespace testing;
 using namespace nn::parallel;
 
-using Dict = OrderedDict<std::string, Tensor>;
+using TensorDict = OrderedDict<std::string, Tensor>;
 
 struct Sample {
   Tensor image, label;
@@ -67,7 +67,7 @@ TEST(Containers, Scatter) {
   const auto fixed = scattered(std::array<Tensor, 2>{x, x});
   const auto map = scattered(std::map<int, Tensor>{{4, x}, {2, x}});
   const auto hash = scattered(std::unordered_map<std::string, Tensor>{{"a", x}, {"b", x}});
-  const auto dict = scattered(Dict{{"z", x}, {"a", x}});
+  const auto dict = scattered(TensorDict{{"z", x}, {"a", x}});
   const auto maybe = scattered(std::optional<Tensor>(x));
   const auto none = scattered(std::optional<Tensor>());
   const auto sample = scattered(Sample{x, x, {x, x}});
@@ -97,8 +97,8 @@ TEST(Containers, ScatterErrorsNameThePlace) {
                     two = lengths(std::make_pair(x, y)), three = lengths(std::make_tuple(x, 7, y)),
                     fixed = lengths(std::array<Tensor, 2>{x, y}),
                     map = lengths(std::map<int, Tensor>{{2, x}, {4, y}}),
-                    dict = lengths(Dict{{"z", x}, {"a", y}}), second = lengths(Sample{x, y, {}}),
-                    third = lengths(Sample{x, x, {x, y}}),
+                    dict = lengths(TensorDict{{"z", x}, {"a", y}}),
+                    second = lengths(Sample{x, y, {}}), third = lengths(Sample{x, x, {x, y}}),
                     nested =
                         lengths(std::make_tuple(x, std::make_pair(1, std::optional<Tensor>(y))));
   EXPECT_TRUE(names(list, "x[0]", "x[2]")) << list;
@@ -135,7 +135,8 @@ TEST(Containers, Gather) {
   ASSERT_EQ(map.size(), 2u);
   EXPECT_EQ(values(map.at(4)), first);
   EXPECT_EQ(values(map.at(2)), second);
-  const auto dict = joined<Dict>({Dict{{"z", a}, {"a", c}}, Dict{{"a", e}, {"z", b}}});
+  const auto dict =
+      joined<TensorDict>({TensorDict{{"z", a}, {"a", c}}, TensorDict{{"a", e}, {"z", b}}});
   EXPECT_EQ(dict.keys(), (std::vector<std::string>{"z", "a"})) << "in the order of replica 0";
   EXPECT_EQ(values(dict["z"]), first);
   EXPECT_EQ(values(dict["a"]), second);
@@ -158,10 +159,10 @@ TEST(Containers, GatherErrorsNameThePlace) {
   EXPECT_ERROR_TEXT(joined<Maybe>({a, std::nullopt}),
                     "result: replica 1 has none, replica 0 has one");
   EXPECT_ERROR_TEXT(
-      joined<Dict>({Dict{{"a", a}}, Dict{{"a", a}, {"b", a}}}),
+      joined<TensorDict>({TensorDict{{"a", a}}, TensorDict{{"a", a}, {"b", a}}}),
       "result: All dicts must have the same number of keys: replica 1 has 2, replica 0 "
       "has 1");
-  EXPECT_ERROR_TEXT(joined<Dict>({Dict{{"a", a}}, Dict{{"b", a}}}),
+  EXPECT_ERROR_TEXT(joined<TensorDict>({TensorDict{{"a", a}}, TensorDict{{"b", a}}}),
                     "result['a']: replica 1 has no such key, replica 0 has");
   expect_part(text(std::vector<std::pair<Tensor, Tensor>>{{a, a}, {a, wide}}), "result.second: ");
   expect_part(text(std::vector<Sample>{{a, a, {}}, {a, wide, {}}}), "result.label: ");

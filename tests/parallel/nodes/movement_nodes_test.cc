@@ -14,7 +14,6 @@ namespace {
 
 using namespace testing;
 using namespace parallel;
-using List = std::vector<Tensor>;
 
 Tensor leaf(const Values& v, Device device = kHost) {
   Tensor t = make(v, kDouble, device);
@@ -24,14 +23,14 @@ Tensor leaf(const Values& v, Device device = kHost) {
 // Twice differentiable to something that is not linear.
 Tensor cubed(const Tensor& t) { return t * t * t; }
 
-void check(const autograd::CheckedFunction& f, const List& inputs) {
+void check(const autograd::CheckedFunction& f, const tensor_list& inputs) {
   EXPECT_TRUE(autograd::gradcheck(f, inputs));
   EXPECT_TRUE(autograd::gradgradcheck(f, inputs));
 }
 
 TEST(MovementNodes, Broadcast) {
-  const auto f = [](const List& in) {
-    List out = broadcast(in[0], {kHost, d(0), d(1), d(0)});
+  const auto f = [](const tensor_list& in) {
+    tensor_list out = broadcast(in[0], {kHost, d(0), d(1), d(0)});
     for (Tensor& t : out) t = cubed(t).to(kHost);
     out[1] = out[1] * 2;
     return out;
@@ -45,11 +44,12 @@ TEST(MovementNodes, Broadcast) {
 }
 
 TEST(MovementNodes, BroadcastCoalesced) {
-  const auto f = [](const List& in) {
+  const auto f = [](const tensor_list& in) {
     const Tensor frozen = make({2}, kDouble);
     const auto rows = broadcast_coalesced({in[0], frozen, in[1]}, {d(0), kHost, d(1)});
-    return List{cubed(rows[0][0]).to(kHost) * rows[1][1], cubed(rows[1][0]), cubed(rows[1][2]),
-                cubed(rows[2][2]).to(kHost), (rows[2][0] * rows[2][0]).to(kHost)};
+    return tensor_list{cubed(rows[0][0]).to(kHost) * rows[1][1], cubed(rows[1][0]),
+                       cubed(rows[1][2]), cubed(rows[2][2]).to(kHost),
+                       (rows[2][0] * rows[2][0]).to(kHost)};
   };
   check(f, {leaf({.3, -.7}), leaf({.2, .5, -.4})});
   // A frozen tensor takes part in no node, and no gradient is replaced by zeros.
@@ -63,10 +63,10 @@ TEST(MovementNodes, BroadcastCoalesced) {
 
 TEST(MovementNodes, ReduceAdd) {
   for (const ReduceOrder order : {ReduceOrder::fixed(), ReduceOrder::tree(4), ReduceOrder::any()}) {
-    const auto f = [order](const List& in) {
+    const auto f = [order](const tensor_list& in) {
       ReduceOptions options;
       options.order = order;
-      return List{
+      return tensor_list{
           cubed(reduce_add({in[0].to(d(0)), in[1], in[0].to(d(1))}, d(2), options)).to(kHost)};
     };
     check(f, {leaf({.3, -.7}), leaf({.2, .5})});
@@ -85,10 +85,11 @@ TEST(MovementNodes, ReduceAdd) {
 }
 
 TEST(MovementNodes, ReduceAddCoalesced) {
-  const auto f = [](const List& in) {
-    const List sums = reduce_add_coalesced(
-        {List{in[0].to(d(0)), in[1].to(d(0))}, List{in[0].to(d(1)), in[1].to(d(1))}}, kHost);
-    return List{cubed(sums[0]), cubed(sums[1])};
+  const auto f = [](const tensor_list& in) {
+    const tensor_list sums = reduce_add_coalesced(
+        {tensor_list{in[0].to(d(0)), in[1].to(d(0))}, tensor_list{in[0].to(d(1)), in[1].to(d(1))}},
+        kHost);
+    return tensor_list{cubed(sums[0]), cubed(sums[1])};
   };
   check(f, {leaf({.3, -.7}), leaf({.2, .5, .1})});
 }
@@ -129,13 +130,13 @@ TEST(MovementNodes, GatherPromotesAndConvertsBack) {
 }
 
 TEST(MovementNodes, GatherAlongOtherDims) {
-  const auto f = [](const List& in) {
+  const auto f = [](const tensor_list& in) {
     const Tensor m = in[0].view({2, 2}), n = in[1].view({2, 1});
-    return List{cubed(gather({m.to(d(0)), n.to(d(1))}, 1, kHost))};
+    return tensor_list{cubed(gather({m.to(d(0)), n.to(d(1))}, 1, kHost))};
   };
   check(f, {leaf({.1, .2, .3, .4}), leaf({.5, -.6})});
-  const auto scalars = [](const List& in) {
-    return List{cubed(gather({in[0].sum().to(d(0)), in[1].sum()}, 0, d(2))).to(kHost)};
+  const auto scalars = [](const tensor_list& in) {
+    return tensor_list{cubed(gather({in[0].sum().to(d(0)), in[1].sum()}, 0, d(2))).to(kHost)};
   };
   check(scalars, {leaf({.3, -.7}), leaf({.2, .5})});
 }
@@ -164,9 +165,9 @@ TEST(MovementNodes, GradientsAreNotShared) {
 // As LibTorch's C++ data_parallel calls them.
 TEST(MovementNodes, AsFunctionObjects) {
   const std::vector<Device> devices{d(0), d(1)};
-  const auto f = [&](const List& in) {
+  const auto f = [&](const tensor_list& in) {
     autograd::Scatter scatter(devices, /*chunk_sizes=*/std::nullopt, /*dim=*/0);
-    List pieces = fmap<Tensor>(scatter.apply({in[0]}));
+    tensor_list pieces = fmap<Tensor>(scatter.apply({in[0]}));
     pieces = fmap(pieces, cubed);
     return autograd::Gather(kHost, /*dim=*/0).apply(std::move(pieces));
   };
@@ -182,7 +183,7 @@ TEST(MovementNodes, AsFunctionObjects) {
   EXPECT_EQ(sized({x})[1].device(), d(1));
   // The opposite of gathering numbers.
   autograd::Scatter numbers(devices, std::nullopt, 0, std::nullopt, /*unsqueeze_scalars=*/true);
-  const List cut = numbers({leaf({3, 4})});
+  const tensor_list cut = numbers({leaf({3, 4})});
   ASSERT_EQ(cut.size(), 2u);
   EXPECT_EQ(cut[0].dim() + cut[1].dim(), 0);
   EXPECT_EQ(values(cut[1]), (Values{4}));
@@ -190,12 +191,12 @@ TEST(MovementNodes, AsFunctionObjects) {
   EXPECT_ERROR_TEXT(numbers({x}), "[Scatter] unsqueeze_scalars: got ");
 
   const Tensor a = leaf({1, 2}), b = leaf({3});
-  const auto round = [&](const List& in) {
-    const List spread = autograd::Broadcast(devices).apply(in);
+  const auto round = [&](const tensor_list& in) {
+    const tensor_list spread = autograd::Broadcast(devices).apply(in);
     return autograd::ReduceAddCoalesced(kHost, 2).apply(fmap(spread, cubed));
   };
   check(round, {a, b});
-  const List sums = round({a, b});
+  const tensor_list sums = round({a, b});
   ASSERT_EQ(sums.size(), 2u);
   EXPECT_EQ(values(sums[0]), (Values{2, 16}));
   EXPECT_EQ(values(sums[1]), (Values{54}));

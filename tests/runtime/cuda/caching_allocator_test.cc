@@ -16,7 +16,6 @@ namespace ramet::testing {
 namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
-const Device kGpu(kCUDA, 0);
 
 class CudaAllocator : public ::testing::Test {
   const Caching on_{"1"};

@@ -14,8 +14,6 @@
 namespace ramet::testing {
 namespace {
 
-const Device kHost(kCPU, 0), kSecond(kCUDA, 1);
-
 template <class F> void on_a_fresh_thread(const F& f) {
   std::string what;
   std::thread([&] {
@@ -46,8 +44,8 @@ TEST(CudaContexts, OnlyOnCardsInUse) {
   on_a_fresh_thread([&] {
     std::vector<unsigned char> bytes(100, 7);
     void* there = cuda::caching_allocator(1).allocate(bytes.size());
-    cuda::copy("copy", there, kSecond, bytes.data(), kHost, bytes.size());
-    cuda::copy("copy", bytes.data(), kHost, there, kSecond, bytes.size());
+    cuda::copy("copy", there, kSecond, bytes.data(), kCpu, bytes.size());
+    cuda::copy("copy", bytes.data(), kCpu, there, kSecond, bytes.size());
     cuda::caching_allocator(1).free(there);
     event.emplace().record(kSecond);
     cuda::device_state(1, "test").synchronize("test");

@@ -22,7 +22,6 @@ namespace {
 
 using Bytes = std::vector<unsigned char>;
 constexpr size_t kPiece = size_t{4} << 20;
-const Device kHost(kCPU, 0);
 Device gpu(int k) { return Device(kCUDA, static_cast<DeviceIndex>(k)); }
 
 Bytes numbered(size_t n, unsigned seed) {
@@ -57,13 +56,13 @@ TEST(CudaCopies, RoundTripsOfAllSizes) {
       const Memory there(0, n);
       Bytes sent = numbered(n, 1);
       const Bytes expected = sent;
-      cuda::copy("copy", there.p, gpu(0), sent.data(), kHost, n);
+      cuda::copy("copy", there.p, gpu(0), sent.data(), kCpu, n);
       std::fill(sent.begin(), sent.end(), 0);  // it has been read
       Bytes back(n);
-      cuda::copy("copy", back.data(), kHost, there.p, gpu(0), n);
+      cuda::copy("copy", back.data(), kCpu, there.p, gpu(0), n);
       ASSERT_TRUE(back == expected) << n;
     }
-    cuda::copy("copy", nullptr, gpu(0), nullptr, kHost, 0);
+    cuda::copy("copy", nullptr, gpu(0), nullptr, kCpu, 0);
   }
 }
 
@@ -75,14 +74,14 @@ TEST(CudaCopies, TheOrderIsTheProgramsOrder) {
     const Memory a(0, n), b(0, n), c(1, n);
     const Bytes first = numbered(n, 1), second = numbered(n, 2);
     Bytes seen(n);
-    cuda::copy("copy", a.p, gpu(0), first.data(), kHost, n);
+    cuda::copy("copy", a.p, gpu(0), first.data(), kCpu, n);
     cuda::copy("copy", b.p, gpu(0), a.p, gpu(0), n);
     cuda::copy("copy", c.p, gpu(1), b.p, gpu(0), n);
-    cuda::copy("copy", a.p, gpu(0), second.data(), kHost, n);
+    cuda::copy("copy", a.p, gpu(0), second.data(), kCpu, n);
     cuda::copy("copy", b.p, gpu(0), a.p, gpu(0), n);  // after c has read b
-    cuda::copy("copy", seen.data(), kHost, c.p, gpu(1), n);
+    cuda::copy("copy", seen.data(), kCpu, c.p, gpu(1), n);
     EXPECT_TRUE(seen == first);
-    cuda::copy("copy", seen.data(), kHost, b.p, gpu(0), n);
+    cuda::copy("copy", seen.data(), kCpu, b.p, gpu(0), n);
     EXPECT_TRUE(seen == second);
   }
 }
@@ -99,7 +98,7 @@ TEST(CudaCopies, BehindAnEventAlone) {
   const Memory there(0, n);
   const Bytes first = numbered(n, 1), second = numbered(n, 2);
   Bytes back(n);
-  cuda::copy("copy", there.p, gpu(0), first.data(), kHost, n);
+  cuda::copy("copy", there.p, gpu(0), first.data(), kCpu, n);
   cuda::CardEvent event(0);
   event.record();
   bool ran = false;
@@ -107,14 +106,14 @@ TEST(CudaCopies, BehindAnEventAlone) {
                 cuda::device_state(0, "test").stream(cuda::Queue::kCompute, "test"),
                 [](void* p) { *static_cast<bool*>(p) = true; }, &ran),
             cudaSuccess);
-  cuda::copy_after("copy", event, back.data(), kHost, there.p, gpu(0), n);
+  cuda::copy_after("copy", event, back.data(), kCpu, there.p, gpu(0), n);
   EXPECT_TRUE(back == first);
-  cuda::copy_after("copy", event, there.p, gpu(0), second.data(), kHost, n);
+  cuda::copy_after("copy", event, there.p, gpu(0), second.data(), kCpu, n);
   EXPECT_FALSE(ran);
-  cuda::copy("copy", back.data(), kHost, there.p, gpu(0), n);
+  cuda::copy("copy", back.data(), kCpu, there.p, gpu(0), n);
   EXPECT_TRUE(back == second);
   EXPECT_TRUE(ran);
-  EXPECT_MESSAGE(cuda::copy_after("copy", event, back.data(), kHost, back.data(), kHost, n),
+  EXPECT_MESSAGE(cuda::copy_after("copy", event, back.data(), kCpu, back.data(), kCpu, n),
                  "expected a GPU and the host");
 }
 
@@ -129,14 +128,14 @@ TEST(CudaCopies, FreedMemoryIsNotOverwrittenEarly) {
     {
       const Memory source(0, n);
       place = source.p;
-      cuda::copy("copy", source.p, gpu(0), first.data(), kHost, n);
+      cuda::copy("copy", source.p, gpu(0), first.data(), kCpu, n);
       cuda::copy("copy", target.p, gpu(1), source.p, gpu(0), n);
     }
     const Memory again(0, n);
     ASSERT_EQ(again.p, place);
-    cuda::copy("copy", again.p, gpu(0), second.data(), kHost, n);
+    cuda::copy("copy", again.p, gpu(0), second.data(), kCpu, n);
     Bytes seen(n);
-    cuda::copy("copy", seen.data(), kHost, target.p, gpu(1), n);
+    cuda::copy("copy", seen.data(), kCpu, target.p, gpu(1), n);
     EXPECT_TRUE(seen == first);
   }
 }
@@ -167,9 +166,9 @@ TEST(CudaCopies, WhatDoesNotReachGoesThroughTheHost) {
     const Bytes sent = numbered(n, 3);
     Bytes back(n);
     for (int round = 0; round < 2; ++round) {
-      cuda::copy("copy", a.p, gpu(0), sent.data(), kHost, n);
+      cuda::copy("copy", a.p, gpu(0), sent.data(), kCpu, n);
       cuda::copy("copy", b.p, gpu(1), a.p, gpu(0), n);
-      cuda::copy("copy", back.data(), kHost, b.p, gpu(1), n);
+      cuda::copy("copy", back.data(), kCpu, b.p, gpu(1), n);
       EXPECT_TRUE(back == sent);
     }
     set_log_handler({});
@@ -212,7 +211,7 @@ TEST(CudaCopies, SizesOfPinnedBlocks) {
 TEST(CudaCopies, ADeviceThatDoesNotExistIsNamed) {
   const Gpus gpus(gpu_settings(1));
   unsigned char x = 0;
-  EXPECT_MESSAGE(cuda::copy("to", &x, gpu(3), &x, kHost, 1),
+  EXPECT_MESSAGE(cuda::copy("to", &x, gpu(3), &x, kCpu, 1),
                  "[to] device: got cuda:3, but there is 1 CUDA device");
 }
 
@@ -226,11 +225,11 @@ TEST(CudaCopies, KernelsOfTheProgramInBetween) {
       std::vector<float> values(n);
       std::iota(values.begin(), values.end(), 0.f);
       const Memory there(k, n * sizeof(float));
-      cuda::copy("copy", there.p, gpu(k), values.data(), kHost, n * sizeof(float));
+      cuda::copy("copy", there.p, gpu(k), values.data(), kCpu, n * sizeof(float));
       auto* x = static_cast<float*>(there.p);
       ASSERT_EQ(increment(x, n, cuda::current_stream(k)), cudaSuccess);
       ASSERT_EQ(increment(x, n, cuda::current_stream(k)), cudaSuccess);
-      cuda::copy("copy", values.data(), kHost, there.p, gpu(k), n * sizeof(float));
+      cuda::copy("copy", values.data(), kCpu, there.p, gpu(k), n * sizeof(float));
       for (size_t i = 0; i < n; ++i) ASSERT_EQ(values[i], static_cast<float>(i) + 2) << k;
     };
     std::thread([&] { plus_one_on(1); }).join();

@@ -13,7 +13,6 @@ namespace ramet::testing {
 namespace {
 
 using cuda::Queue;
-const Device kHost(kCPU, 0), kFirst(kCUDA, 0), kSecond(kCUDA, 1);
 
 /// Async, whatever schedule the environment asks for: the thread that checks also opens the gate.
 emulated::Settings side_by_side() {
@@ -27,12 +26,12 @@ TEST(GpuEvents, StandForWhatWasQueuedBefore) {
   Event never;
   EXPECT_TRUE(never.query());
   never.synchronize();
-  never.wait(kFirst);
+  never.wait(kGpu);
 
   Gate before, after;
   queue(0, Gate::wait, &before);
   Event event;
-  event.record(kFirst);
+  event.record(kGpu);
   queue(0, Gate::wait, &after);
   EXPECT_FALSE(event.query());
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess) << "the next launch would find it";
@@ -41,7 +40,7 @@ TEST(GpuEvents, StandForWhatWasQueuedBefore) {
   event.synchronize();  // not for what came later
   EXPECT_TRUE(before.passed);
   EXPECT_TRUE(event.query());
-  event.record(kFirst);
+  event.record(kGpu);
   EXPECT_FALSE(event.query());
   EXPECT_TRUE(copy.query()) << "a copy stays where it is";
   after.open = true;
@@ -58,7 +57,7 @@ TEST(GpuEvents, AnotherGpuWaitsAndTheHostDoesNot) {
   } seen{&gate};
   queue(0, Gate::wait, &gate);
   Event event;
-  event.record(kFirst);
+  event.record(kGpu);
   event.wait(kSecond);
   queue(
       1, [](void* s) { static_cast<Seen*>(s)->passed = static_cast<Seen*>(s)->gate->passed; },
@@ -74,9 +73,9 @@ TEST(GpuEvents, TheHostsDevicesWaitForIt) {
   Gate gate;
   queue(0, Gate::wait, &gate);
   Event event;
-  event.record(kFirst);
+  event.record(kGpu);
   std::thread opens([&] { gate.open = true; });
-  event.wait(kHost);
+  event.wait(kCpu);
   EXPECT_TRUE(gate.passed);
   opens.join();
 }
@@ -85,12 +84,12 @@ TEST(GpuEvents, TheHostsDevicesWaitForIt) {
 TEST(GpuEvents, WorkersComeFirst) {
   const Gpus gpus(side_by_side());
   Gate on_worker, on_gpu;
-  devices::post(kFirst, [&] {
+  devices::post(kGpu, [&] {
     Gate::wait(&on_worker);
     queue(0, Gate::wait, &on_gpu);
   });
   Event event;
-  event.record(kFirst);
+  event.record(kGpu);
   EXPECT_FALSE(event.query());
   on_worker.open = true;
   event.wait(kSecond);
@@ -114,14 +113,14 @@ TEST(GpuEvents, ErrorsInDataAreTold) {
   };
   cuda::FaultWord word;
   Event before, after;
-  before.record(kFirst);
+  before.record(kGpu);
   fault(word);
-  after.record(kFirst);
+  after.record(kGpu);
   EXPECT_NO_THROW(before.synchronize());
   EXPECT_MESSAGE(after.synchronize(), "[embedding] index out of range: got 9 at position 3");
   EXPECT_NO_THROW(after.synchronize());
   fault(word);
-  after.record(kFirst);
+  after.record(kGpu);
   after.wait(kSecond);
   EXPECT_MESSAGE(cuda::synchronize(1), "[embedding] index out of range");
 }
@@ -130,12 +129,12 @@ TEST(GpuEvents, TimesBetweenThem) {
   const Gpus gpus(side_by_side());
   Event start(true), middle(true), end(true), other(true), without;
   const auto pause = [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
-  start.record(kFirst);
+  start.record(kGpu);
   queue(0, pause, nullptr);
-  middle.record(kFirst);
+  middle.record(kGpu);
   Gate gate;
   queue(0, Gate::wait, &gate);
-  end.record(kFirst);
+  end.record(kGpu);
   EXPECT_MESSAGE(end.elapsed_time(start), "the first event is not done yet");
   gate.open = true;
   end.synchronize();
@@ -148,7 +147,7 @@ TEST(GpuEvents, TimesBetweenThem) {
   other.record(kSecond);
   other.synchronize();
   EXPECT_MESSAGE(start.elapsed_time(other), "got events of cuda:0 and cuda:1, expected one device");
-  without.record(kFirst);
+  without.record(kGpu);
   without.synchronize();
   EXPECT_MESSAGE(without.elapsed_time(end), "the first event has no times, expected Event(true)");
 }

@@ -41,6 +41,8 @@ inline bool has_context(int) { return false; }
 
 namespace ramet::testing {
 
+inline const Device kCpu(kCPU, 0), kGpu(kCUDA, 0), kSecond(kCUDA, 1);
+
 #if RAMET_GPU_EMULATED
 inline emulated::Settings gpu_settings(int devices = 2) {
   emulated::Settings s = emulated::settings_from_environment();

@@ -11,8 +11,6 @@
 namespace ramet::testing {
 namespace {
 
-const Device kHost(kCPU, 0), kCard(kCUDA, 0);
-
 template <class F> bool soon(const F& f) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!f()) {
@@ -31,15 +29,15 @@ std::unique_ptr<gpu::Link> link_of_one() {
 }
 
 // Device memory of n elements.
-template <class T> struct Memory {
-  explicit Memory(const std::vector<T>& values)
+template <class T> struct DeviceMemory {
+  explicit DeviceMemory(const std::vector<T>& values)
       : bytes(values.size() * sizeof(T)), at(gpu::library()->allocate(bytes, 0)) {
-    cuda::copy("copy", at, kCard, values.data(), kHost, static_cast<int64_t>(bytes));
+    cuda::copy("copy", at, kGpu, values.data(), kCpu, static_cast<int64_t>(bytes));
   }
-  ~Memory() { gpu::library()->free(at, bytes, 0); }
+  ~DeviceMemory() { gpu::library()->free(at, bytes, 0); }
   std::vector<T> values() const {
     std::vector<T> out(bytes / sizeof(T));
-    cuda::copy("copy", out.data(), kHost, at, kCard, static_cast<int64_t>(bytes));
+    cuda::copy("copy", out.data(), kCpu, at, kGpu, static_cast<int64_t>(bytes));
     return out;
   }
   const size_t bytes;
@@ -51,8 +49,8 @@ TEST(NcclOfOneRank, SumsAndMessages) {
   RAMET_NEEDS_NCCL();
   auto link = link_of_one();
   const std::vector<float> given = {1, 2.5, -3, 1e30f};
-  Memory<float> x(given), y({0, 0, 0, 0});
-  Memory<int64_t> whole({1, -2, int64_t{1} << 40});
+  DeviceMemory<float> x(given), y({0, 0, 0, 0});
+  DeviceMemory<int64_t> whole({1, -2, int64_t{1} << 40});
   link->come_after_kernels();
   const auto finished = [&] {
     EXPECT_TRUE(soon([&] { return link->settled(); }));
@@ -77,7 +75,7 @@ TEST(NcclOfOneRank, AbortedAndMadeAgain) {
   RAMET_NEEDS_NCCL();
   for (int i = 0; i < 2; ++i) {
     auto link = link_of_one();
-    Memory<float> x({7});
+    DeviceMemory<float> x({7});
     link->sum(x.at, 1, kFloat);
     link->abort(std::chrono::steady_clock::now() + gpu::kLinkAbortTakes);
     link = nullptr;

@@ -9,6 +9,7 @@
 #include "runtime/cuda/host_copies.h"
 #include "runtime/devices/gpu.h"
 #include "runtime/tensor/pinned.h"
+#include "tests/runtime/cuda/gpus.h"
 #include "tests/runtime/cuda/greedy.h"
 #include "tests/tools/emulated_gpu/kernels.h"
 
@@ -17,7 +18,6 @@ namespace {
 
 using cuda::Queue;
 constexpr size_t kCard = GreedyGpus::kCard;
-const Device kHost(kCPU, 0), kGpu(kCUDA, 0);
 
 class DriverMemory : public ::testing::Test {
  protected:
@@ -68,8 +68,8 @@ TEST_F(DriverMemory, StagingBuffers) {
   int sent = 5, back = 0;
   state().order(Queue::kCompute, Queue::kCopyIn, "test");
   state().order(Queue::kCopyIn, Queue::kCopyOut, "test");
-  expect_room_for([&] { cuda::copy("copy", there, kGpu, &sent, kHost, 4); });
-  expect_room_for([&] { cuda::copy("copy", &back, kHost, there, kGpu, 4); });
+  expect_room_for([&] { cuda::copy("copy", there, kGpu, &sent, kCpu, 4); });
+  expect_room_for([&] { cuda::copy("copy", &back, kCpu, there, kGpu, 4); });
   EXPECT_EQ(back, 5);
   memory().free(there);
 }

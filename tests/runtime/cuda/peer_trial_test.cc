@@ -11,12 +11,12 @@
 #include "runtime/tensor/pinned.h"
 #include "tests/runtime/cuda/caching.h"
 #include "tests/runtime/cuda/gate.h"
+#include "tests/runtime/cuda/gpus.h"
 
 namespace ramet::testing {
 namespace {
 
 using emulated::StreamMode;
-const Device kHost(kCPU, 0), kFirst(kCUDA, 0), kSecond(kCUDA, 1);
 
 class PeerTrial : public ::testing::TestWithParam<std::tuple<StreamMode, bool>> {
  protected:
@@ -53,14 +53,14 @@ TEST_P(PeerTrial, WhatNeverArrivesIsStaged) {
   std::vector<char> sent(kBytes, 7), back(kBytes);
   void *a = cuda::caching_allocator(0).allocate(kBytes),
        *b = cuda::caching_allocator(1).allocate(kBytes);
-  cuda::copy("copy", a, kFirst, sent.data(), kHost, kBytes);
+  cuda::copy("copy", a, kGpu, sent.data(), kCpu, kBytes);
   // Where the driver waits for the GPU to pin memory, the pinned memory is there before the trial.
-  cuda::copy("copy", b, kSecond, sent.data(), kHost, kBytes);
-  cuda::copy("copy", back.data(), kHost, b, kSecond, kBytes);
+  cuda::copy("copy", b, kSecond, sent.data(), kCpu, kBytes);
+  cuda::copy("copy", back.data(), kCpu, b, kSecond, kBytes);
   gpu::host_copies()->free(gpu::host_copies()->allocate(kBytes));
   for (int round = 0; round < 2; ++round) {
-    cuda::copy("copy", b, kSecond, a, kFirst, kBytes);
-    cuda::copy("copy", back.data(), kHost, b, kSecond, kBytes);
+    cuda::copy("copy", b, kSecond, a, kGpu, kBytes);
+    cuda::copy("copy", back.data(), kCpu, b, kSecond, kBytes);
     EXPECT_EQ(back, sent);
     back.assign(kBytes, 0);
   }

@@ -11,8 +11,6 @@
 namespace ramet::testing {
 namespace {
 
-const Device kHost(kCPU, 0), kFirst(kCUDA, 0), kSecond(kCUDA, 1);
-
 void trap(const char* name) {
   cuda::DeviceState& state = cuda::device_state(0, name);
   const cuda::CardGuard card(name, state);
@@ -82,8 +80,8 @@ TEST(CudaStickyErrors, OtherDevicesGoOn) {
   EXPECT_MESSAGE(cuda::device_state(0, "test").synchronize("synchronize"), "cuda:0");
   void* p = gpu::library()->allocate(4, 1);
   int sent = 5, back = 0;
-  cuda::copy("copy", p, kSecond, &sent, kHost, 4);
-  cuda::copy("copy", &back, kHost, p, kSecond, 4);
+  cuda::copy("copy", p, kSecond, &sent, kCpu, 4);
+  cuda::copy("copy", &back, kCpu, p, kSecond, 4);
   EXPECT_EQ(back, 5);
   gpu::library()->free(p, 4, 1);
 }

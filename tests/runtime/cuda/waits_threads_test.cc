@@ -26,7 +26,6 @@ namespace {
 
 using cuda::Queue;
 constexpr size_t kMiB = size_t{1} << 20;
-const Device kHost(kCPU, 0), kGpu(kCUDA, 0);
 
 // Waits until `done`, but not for ever: false after a time limit.
 template <class F> bool comes(const F& done) {
@@ -58,7 +57,7 @@ TEST_F(Waits, OutOfMemoryIsAMatterOfOneCard) {
     std::vector<float> sum(2);
     const Device card(kCUDA, static_cast<DeviceIndex>(me));
     void* data = memory.allocate(8);
-    cuda::copy("copy", data, card, mine.data(), kHost, 8);
+    cuda::copy("copy", data, card, mine.data(), kCpu, 8);
     memory.free(memory.allocate(40 * kMiB));
     if (me == 0) {
       EXPECT_TRUE(comes([&] { return begun.load(); }));
@@ -69,7 +68,7 @@ TEST_F(Waits, OutOfMemoryIsAMatterOfOneCard) {
     EXPECT_TRUE(comes([&] { return link->settled(); }));
     if (me == 1) begun = true;
     link->come_before_kernels();
-    cuda::copy("copy", sum.data(), kHost, data, card, 8);
+    cuda::copy("copy", sum.data(), kCpu, data, card, 8);
     EXPECT_EQ(sum, (std::vector<float>{3, 20}));
     memory.free(data);
   };
@@ -161,7 +160,7 @@ TEST_F(Waits, WhatAnAbortLeavesIsNotWaitedFor) {
   cuda::CachingAllocator& memory = cuda::caching_allocator(0);
   void* data = memory.allocate(8);
   const std::vector<float> given = {1, 2};
-  cuda::copy("copy", data, kGpu, given.data(), kHost, 8);
+  cuda::copy("copy", data, kGpu, given.data(), kCpu, 8);
   memory.free(memory.allocate(40 * kMiB));
   links[0]->come_after_kernels();
   links[0]->sum(data, 2, kFloat);  // the other rank never joins
@@ -194,7 +193,7 @@ TEST_F(Waits, SumsOfOtherCardsGoOn) {
     const Device card(kCUDA, static_cast<DeviceIndex>(k));
     for (void** p : {&in[k], &out[k]}) *p = cuda::caching_allocator(k).allocate(4);
     const float value = static_cast<float>(k + 1);
-    cuda::copy("copy", in[k], card, &value, kHost, 4);
+    cuda::copy("copy", in[k], card, &value, kCpu, 4);
   }
   const auto sum = [&](int first) {
     EXPECT_EQ(message_of([&] {
@@ -230,7 +229,7 @@ TEST_F(Waits, SumsOfOtherCardsGoOn) {
   for (int k : {0, 2}) {
     cuda::device_state(k, "test").wait("test");
     float got = 0;
-    cuda::copy("copy", &got, kHost, out[k], Device(kCUDA, static_cast<DeviceIndex>(k)), 4);
+    cuda::copy("copy", &got, kCpu, out[k], Device(kCUDA, static_cast<DeviceIndex>(k)), 4);
     EXPECT_EQ(got, static_cast<float>(2 * k + 3));
   }
   for (int k = 0; k < 4; ++k)
@@ -283,14 +282,14 @@ TEST_F(Waits, SmallCopiesDoNotWaitForEachOther) {
   cuda::CachingAllocator& memory = cuda::caching_allocator(0);
   auto* there = static_cast<int*>(memory.allocate(kCopies * sizeof(int)));
   int first = -1;
-  cuda::copy("copy", there, kGpu, &first, kHost, sizeof first);  // streams and places are there
+  cuda::copy("copy", there, kGpu, &first, kCpu, sizeof first);  // streams and places are there
   cuda::device_state(0, "test").synchronize("test");
   Gate gate;
   queue(0, Gate::wait, &gate);
   std::atomic<int> sent{0};
   std::thread step([&] {
     for (int i = 0; i < kCopies; ++i, ++sent)
-      cuda::copy("copy", there + i, kGpu, &i, kHost, sizeof i);
+      cuda::copy("copy", there + i, kGpu, &i, kCpu, sizeof i);
   });
   EXPECT_TRUE(comes([&] { return sent == kCopies; })) << "only " << sent;
   EXPECT_FALSE(gate.passed);
@@ -298,7 +297,7 @@ TEST_F(Waits, SmallCopiesDoNotWaitForEachOther) {
   step.join();
   std::vector<int> back(kCopies), expected(kCopies);
   for (int i = 0; i < kCopies; ++i) expected[static_cast<size_t>(i)] = i;
-  cuda::copy("copy", back.data(), kHost, there, kGpu, kCopies * sizeof(int));
+  cuda::copy("copy", back.data(), kCpu, there, kGpu, kCopies * sizeof(int));
   EXPECT_EQ(back, expected);
   memory.free(there);
 }

@@ -19,10 +19,10 @@ using distributed::TextBatch;
 using distributed::TextNet;
 using parallel::ReduceOrder;
 
-enum class How { replicated, sharded, hybrid };
+enum class Sharding { replicated, sharded, hybrid };
 
-struct Training {
-  How how = How::sharded;
+struct ShardedTraining {
+  Sharding how = Sharding::sharded;
   int ranks = 2;
   bool on_gpus = true, adam = false, tree = false, clips = false;
   int steps = 6;
@@ -30,7 +30,7 @@ struct Training {
 };
 
 /// All losses of rank 0, then the parameters after some steps.
-Groups trained(const Way& way, const Training& run) {
+Groups trained_shards(const Way& way, const ShardedTraining& run) {
   Groups result;
   with_gpu_groups(way, run.ranks, seconds(120), [&](const Group& g) {
     const Device device = run.on_gpus ? gpu(g->rank()) : kHost;
@@ -38,14 +38,14 @@ Groups trained(const Way& way, const Training& run) {
     net->to(device);
     const ReduceOrder order = run.tree ? ReduceOrder::tree(run.ranks) : ReduceOrder();
     std::optional<DistributedDataParallel<TextNet>> ddp;
-    if (run.how == How::replicated) {
+    if (run.how == Sharding::replicated) {
       DdpOptions o;
       o.order = order;
       ddp.emplace(net, g, o);
     } else {
       FullyShardOptions o;
       o.order = order;
-      const DeviceMesh mesh = run.how == How::sharded
+      const DeviceMesh mesh = run.how == Sharding::sharded
                                   ? DeviceMesh(g)
                                   : init_device_mesh(g, {2, run.ranks / 2}, {"replicate", "shard"});
       shard_all(net, mesh, o);
@@ -94,38 +94,38 @@ TEST(ShardedOnGpus, TrainsAsDdpAndAsTheHost) {
   RAMET_NEEDS_CARDS(2);
   const Gpus gpus(rank_gpus(2));
   for (bool adam : {false, true}) {
-    Training run;
+    ShardedTraining run;
     run.adam = adam;
     run.on_gpus = false;
-    const Groups host = trained(kStagedThreads, run);
+    const Groups host = trained_shards(kStagedThreads, run);
     run.on_gpus = true;
-    Training ddp = run;
-    ddp.how = How::replicated;
-    const Groups expected = trained(kStagedThreads, ddp);
+    ShardedTraining ddp = run;
+    ddp.how = Sharding::replicated;
+    const Groups expected = trained_shards(kStagedThreads, ddp);
     EXPECT_LE(difference(host, expected), 1e-5);
-    for (const Way& way : all_ways()) EXPECT_EQ(trained(way, run), expected) << way;
+    for (const Way& way : all_ways()) EXPECT_EQ(trained_shards(way, run), expected) << way;
   }
 }
 
 TEST(ShardedOnGpus, OnAMeshOfTwoDimensions) {
   RAMET_NEEDS_CARDS(4);
   const Gpus gpus(rank_gpus(4));
-  Training run{How::replicated, 4, true, false, true};
-  const Groups expected = trained(kStagedThreads, run);
-  for (const How how : {How::sharded, How::hybrid})
+  ShardedTraining run{Sharding::replicated, 4, true, false, true};
+  const Groups expected = trained_shards(kStagedThreads, run);
+  for (const Sharding how : {Sharding::sharded, Sharding::hybrid})
     for (const Way& way : ways({kStagedThreads, kNcclThreads})) {
       run.how = how;
-      EXPECT_EQ(trained(way, run), expected) << way;
+      EXPECT_EQ(trained_shards(way, run), expected) << way;
     }
 }
 
 // For every order of streams: in the lazy one nothing is there by luck.
-void expect_same_in_any_order_of_streams(const Training& run) {
-  Training ddp = run;
-  ddp.how = How::replicated;
+void expect_same_in_any_order_of_streams(const ShardedTraining& run) {
+  ShardedTraining ddp = run;
+  ddp.how = Sharding::replicated;
   const Groups expected = [&] {
     const Gpus gpus(rank_gpus(2));
-    return trained(kStagedThreads, ddp);
+    return trained_shards(kStagedThreads, ddp);
   }();
   for (const emulated::StreamMode mode : {emulated::StreamMode::Async, emulated::StreamMode::Eager,
                                           emulated::StreamMode::Lazy, emulated::StreamMode::Random})
@@ -135,18 +135,18 @@ void expect_same_in_any_order_of_streams(const Training& run) {
       settings.stream_seed = seed;
       const Gpus gpus(settings);
       for (const Way& way : ways({kStagedThreads, kNcclThreads}))
-        EXPECT_EQ(trained(way, run), expected) << way << ", mode " << static_cast<int>(mode);
+        EXPECT_EQ(trained_shards(way, run), expected) << way << ", mode " << static_cast<int>(mode);
     }
 }
 TEST(ShardedOnGpus, AnyOrderOfStreams) {
   RAMET_NEEDS_CARDS(2);
-  Training run;
+  ShardedTraining run;
   run.steps = 3;
   expect_same_in_any_order_of_streams(run);
 }
 TEST(ShardedOnGpus, ABackwardThatIsNotTheLast) {
   RAMET_NEEDS_CARDS(2);
-  Training run;
+  ShardedTraining run;
   run.steps = 2;
   run.accumulates = true;
   expect_same_in_any_order_of_streams(run);

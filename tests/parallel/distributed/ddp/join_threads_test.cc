@@ -14,8 +14,8 @@
 namespace ramet::distributed {
 namespace {
 
-struct NetImpl : nn::Cloneable<NetImpl> {
-  NetImpl() { NetImpl::reset(); }
+struct CountedNetImpl : nn::Cloneable<CountedNetImpl> {
+  CountedNetImpl() { CountedNetImpl::reset(); }
   void reset() override {
     fc = register_module("fc", nn::Linear(3, 4));
     norm = register_module("norm", nn::BatchNorm1d(4));
@@ -32,7 +32,7 @@ struct NetImpl : nn::Cloneable<NetImpl> {
   nn::BatchNorm1d norm{nullptr};
   Tensor seen;
 };
-RAMET_MODULE(Net);
+RAMET_MODULE(CountedNet);
 
 // Every rank's tensors are those of rank 0.
 void expect_equal_everywhere(const Group& g, const std::vector<Tensor>& tensors) {
@@ -128,11 +128,11 @@ TEST(Join, ThroughStages) {
 TEST(Join, ForwardsThatMeet) {
   for (const bool sync : {false, true})
     with_groups(3, seconds(60), [sync](const Group& g) {
-      Net net;
+      CountedNet net;
       if (sync) nn::convert_sync_batchnorm(*net);
       DdpOptions options;
       options.bucket_bytes = 16;
-      DistributedDataParallel<Net> ddp(net, g, options);
+      DistributedDataParallel<CountedNet> ddp(net, g, options);
       optim::SGD optimizer(net->parameters(), optim::SGDOptions(0.1));
       const int steps = g->rank() == 1 ? 6 : g->rank();  // 0, 6, 2
       ddp.join([&] {
@@ -156,7 +156,7 @@ TEST(Join, ForwardsThatMeet) {
 // The statistics of a forward are those of the ranks that took part.
 TEST(Join, StatisticsOfActiveRanks) {
   with_groups(2, seconds(60), [](const Group& g) {
-    Net net;
+    CountedNet net;
     {
       const NoGradGuard off;
       net->fc->weight.zero_();
@@ -164,7 +164,7 @@ TEST(Join, StatisticsOfActiveRanks) {
       net->fc->weight.fill_(1);
     }
     nn::convert_sync_batchnorm(*net);
-    DistributedDataParallel<Net> ddp(net, g);
+    DistributedDataParallel<CountedNet> ddp(net, g);
     Tensor y;
     ddp.join([&] {
       if (g->rank() == 0) return;
@@ -197,8 +197,8 @@ TEST(Join, WeightedMeans) {
 
 TEST(Join, EarlyTermination) {
   with_groups(3, seconds(60), [](const Group& g) {
-    Net net;
-    DistributedDataParallel<Net> ddp(net, g);
+    CountedNet net;
+    DistributedDataParallel<CountedNet> ddp(net, g);
     JoinOptions o;
     o.throw_on_early_termination = true;
     int steps = 0;
@@ -225,8 +225,8 @@ TEST(Join, EarlyTermination) {
 
 TEST(Join, ALoopThatFails) {
   with_groups(3, seconds(600), [](const Group& g) {
-    Net net;
-    DistributedDataParallel<Net> ddp(net, g);
+    CountedNet net;
+    DistributedDataParallel<CountedNet> ddp(net, g);
     const std::string said = error_of([&] {
       ddp.join([&] {
         if (g->rank() == 0) throw std::runtime_error("no more data");

@@ -196,8 +196,8 @@ TEST(NestedMeetings, SynchronisedNormsOfSeveralReplicas) {
 
 // ---- the whole wrapped module again -------------------------------------------------------------
 
-struct NetImpl : nn::Cloneable<NetImpl> {
-  explicit NetImpl(bool norm = false) : norm(norm) { NetImpl::reset(); }
+struct WholeNetImpl : nn::Cloneable<WholeNetImpl> {
+  explicit WholeNetImpl(bool norm = false) : norm(norm) { WholeNetImpl::reset(); }
   void reset() override {
     body = register_module("body", nn::Linear(3, 3));
     head = register_module("head", nn::Linear(3, 2));
@@ -208,8 +208,8 @@ struct NetImpl : nn::Cloneable<NetImpl> {
   nn::Linear body{nullptr}, head{nullptr};
   nn::BatchNorm1d middle{nullptr};
 };
-RAMET_MODULE(Net);
-using Wrapped = DistributedDataParallel<Net>;
+RAMET_MODULE(WholeNet);
+using Wrapped = DistributedDataParallel<WholeNet>;
 
 Tensor again(How how, Wrapped& ddp, const Tensor& x) {
   return part(how, {[&ddp](const Tensor& t) { return ddp(t); }, ddp.module().parameters()}, x);
@@ -219,7 +219,7 @@ TEST(NestedMeetings, TheWholeModule) {
   for (const How how : kHows)
     for (const Average average : {Average::mean, Average::weighted})
       with_groups(2, seconds(60), [&](const Group& g) {
-        Net net;
+        WholeNet net;
         DdpOptions o;
         o.average = average;
         Wrapped ddp(net, g, o);
@@ -246,7 +246,7 @@ TEST(NestedMeetings, AnotherModuleInside) {
       for (const bool two : {false, true})
         with_groups(2, seconds(60), [&](const Group& g) {
           const int steps = 60 / testing::one_repeat_in();
-          Net inner(norm), other(norm);
+          WholeNet inner(norm), other(norm);
           Branches outer;
           DdpOptions o = buckets_of(1);
           if (two) o.devices = {"cpu:0", Device(kCPU, 1 + g->rank())};

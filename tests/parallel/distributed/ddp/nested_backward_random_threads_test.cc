@@ -60,7 +60,7 @@ template <class Wrap> AllBits drawn(How how, const Wrap& wrap) {
   out.push_back(rand({4}));
   return out;
 }
-void expect_same(const AllBits& a, const AllBits& b) {
+void expect_same_bits(const AllBits& a, const AllBits& b) {
   ASSERT_EQ(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(same_bits(a[i], b[i])) << i;
 }
@@ -71,7 +71,7 @@ TEST(NestedRandom, OfReplicas) {
         net, nn::parallel::DataParallelOptions(std::vector<Device>{"cpu:0", "cpu:1"}));
   };
   const auto plain = drawn(How::plain, replicas);
-  for (const How how : kHows) expect_same(drawn(how, replicas), plain);
+  for (const How how : kHows) expect_same_bits(drawn(how, replicas), plain);
 }
 
 TEST(NestedRandom, OfOneReplicaOfSeveralProcesses) {
@@ -80,7 +80,7 @@ TEST(NestedRandom, OfOneReplicaOfSeveralProcesses) {
       return std::make_unique<DistributedDataParallel<Dropping>>(net, g);
     };
     const auto plain = drawn(How::plain, alone);
-    for (const How how : kHows) expect_same(drawn(how, alone), plain);
+    for (const How how : kHows) expect_same_bits(drawn(how, alone), plain);
   });
 }
 

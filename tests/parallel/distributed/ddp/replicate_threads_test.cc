@@ -16,8 +16,8 @@
 namespace ramet::distributed {
 namespace {
 
-struct NetImpl : nn::Cloneable<NetImpl> {
-  NetImpl() { NetImpl::reset(); }
+struct ReplicatedNetImpl : nn::Cloneable<ReplicatedNetImpl> {
+  ReplicatedNetImpl() { ReplicatedNetImpl::reset(); }
   void reset() override {
     fc1 = register_module("fc1", nn::Linear(3, 4));
     fc2 = register_module("fc2", nn::Linear(4, 5));
@@ -26,7 +26,7 @@ struct NetImpl : nn::Cloneable<NetImpl> {
   Tensor forward(const Tensor& x) { return fc3(fc2(fc1(x).tanh()).tanh()); }
   nn::Linear fc1{nullptr}, fc2{nullptr}, fc3{nullptr};
 };
-RAMET_MODULE(Net);
+RAMET_MODULE(ReplicatedNet);
 
 struct NormNetImpl : nn::Cloneable<NormNetImpl> {
   NormNetImpl() { NormNetImpl::reset(); }
@@ -61,7 +61,7 @@ ReplicateOptions summed() {
   return o;
 }
 
-std::vector<std::string> keys_of(const Net& net) {
+std::vector<std::string> keys_of(const ReplicatedNet& net) {
   std::vector<std::string> out;
   for (const auto& item : net->named_parameters()) out.push_back(item.key());
   return out;
@@ -78,21 +78,21 @@ bool equal_everywhere(const Group& g, const Tensor& t) {
 
 TEST(Replicate, Contract) {
   with_groups(2, seconds(60), [](const Group& g) {
-    Net net;
-    const Net& returned = replicate(net, g);
+    ReplicatedNet net;
+    const ReplicatedNet& returned = replicate(net, g);
     EXPECT_EQ(returned.get(), net.get());
     EXPECT_ERROR_TEXT(
         replicate(net, g),
         "Each distinct composable distributed API can only be applied to a module once. "
         "replicate has already been applied to the following module:");
-    Net sharded;
+    ReplicatedNet sharded;
     set_fully_sharded(*sharded, true);
     EXPECT_ERROR_TEXT(replicate(sharded, g),
                       "Cannot apply `replicate()` on a Module already managed by `fully_shard`");
     set_fully_sharded(*sharded, false);
     replicate(sharded, g);
 
-    Net renamed;
+    ReplicatedNet renamed;
     const auto rename = [](nn::Module& m) {
       m.unregister_module("fc3");
       m.register_module("last", nn::Linear(5, 2));
@@ -102,7 +102,7 @@ TEST(Replicate, Contract) {
                 "Checking parameters: Composable distributed API implementations cannot modify "
                 "FQNs.");
     expect_part(said, "only after: 'last.bias', 'last.weight'");
-    Net reordered;
+    ReplicatedNet reordered;
     const auto reorder = [](nn::Module& m) {
       const auto fc1 = m.named_children()["fc1"];
       m.unregister_module("fc1");
@@ -110,7 +110,7 @@ TEST(Replicate, Contract) {
     };
     EXPECT_ERROR_TEXT(apply_once("mine", *reordered, reorder), "cannot modify the order of FQNs");
     // One that throws was not applied.
-    Net other;
+    ReplicatedNet other;
     EXPECT_EQ(error_of([&] {
                 apply_once("mine", *other, [](nn::Module&) { throw std::runtime_error("no"); });
               }),
@@ -125,7 +125,7 @@ TEST(Replicate, Contract) {
 TEST(Replicate, IgnoredModules) {
   with_groups(2, seconds(60), [](const Group& g) {
     for (const bool by_name : {false, true}) {
-      Net net;
+      ReplicatedNet net;
       ReplicateOptions o;
       if (by_name) o.ignored.names = {"fc1"};
       else o.ignored.modules = {net->fc1.ptr()};
@@ -140,7 +140,7 @@ TEST(Replicate, IgnoredModules) {
         EXPECT_TRUE(equal_everywhere(g, p.grad()));
       }
     }
-    Net net;
+    ReplicatedNet net;
     ReplicateOptions o;
     o.ignored.names = {"*.bias", "fc1.*"};
     o.ignored.tensors = {net->fc3->weight};
@@ -148,14 +148,15 @@ TEST(Replicate, IgnoredModules) {
     EXPECT_EQ(replicate_handle(net).replicated_param_names(),
               (std::vector<std::string>{"fc2.weight"}));
     o.ignored.names = {"fc4"};
-    Net other;
+    ReplicatedNet other;
     EXPECT_ERROR_TEXT(replicate(other, g, o), "nothing in the module is called 'fc4'");
   });
 }
 
 // Of two ranks: modules keep their keys, their order and their values.
-void check_several_submodules(const Group& g, const Net& first, const Tensor& x, const Net& one) {
-  Net net = copy_of(first);
+void check_several_submodules(const Group& g, const ReplicatedNet& first, const Tensor& x,
+                              const ReplicatedNet& one) {
+  ReplicatedNet net = copy_of(first);
   const auto keys = keys_of(net);
   std::vector<const TensorImpl*> identity;
   for (const Tensor& p : net->parameters()) identity.push_back(p.impl());
@@ -180,7 +181,7 @@ void check_several_submodules(const Group& g, const Net& first, const Tensor& x,
                                                "2/bias"}));
   EXPECT_EQ(replicate_handle(net->fc1).plan(), plan);
   ReplicateOptions other;
-  Net more;
+  ReplicatedNet more;
   EXPECT_ERROR_TEXT(replicate(more->fc1, g, other), "expected the same, or isolated");
   other.isolated = true;
   replicate(more->fc1, g, other);
@@ -190,9 +191,9 @@ void check_several_submodules(const Group& g, const Net& first, const Tensor& x,
 // The gradients are those of one process.
 TEST(Replicate, SeveralSubmodules) {
   manual_seed(2);
-  Net first;
+  ReplicatedNet first;
   const Tensor x = randn({8, 3});
-  Net one = copy_of(first);
+  ReplicatedNet one = copy_of(first);
   one(x).square().sum().backward();
   with_groups(2, seconds(60), [&](const Group& g) { check_several_submodules(g, first, x, one); });
   for (const char* slice : {"a", "b"})
@@ -205,7 +206,7 @@ TEST(Replicate, SeveralSubmodules) {
 // A nested one is passed over; the verbs of the outer one reach it.
 TEST(Replicate, Nested) {
   with_groups(2, seconds(60), [](const Group& g) {
-    Net net;
+    ReplicatedNet net;
     replicate(net->fc2, g);
     replicate(net, g);
     EXPECT_EQ(replicate_handle(net).replicated_param_names(),
@@ -317,10 +318,10 @@ TEST(Replicate, AForwardThatFails) {
 // A copy is a plain module, and so is the module when its replicated wrapper is gone.
 TEST(Replicate, Copies) {
   with_groups(2, seconds(60), [](const Group& g) {
-    Net kept{nullptr};
+    ReplicatedNet kept{nullptr};
     nn::Linear part{nullptr};
     {
-      Net net;
+      ReplicatedNet net;
       replicate(net, g);
       kept = copy_of(net);
       part = net->fc1;
@@ -356,7 +357,7 @@ TEST(Replicate, OverDataParallel) {
 TEST(Replicate, Options) {
   with_groups(2, seconds(60), [](const Group& g) {
     const auto said = [&](const ReplicateOptions& o) {
-      Net net;
+      ReplicatedNet net;
       return error_of([&] { replicate(net, g, o); });
     };
     ReplicateOptions o;
@@ -370,10 +371,10 @@ TEST(Replicate, Options) {
     o = {};
     o.order = ReduceOrder::tree(4);
     expect_part(said(o), "got V = 4 and 2 ranks");
-    Net frozen;
+    ReplicatedNet frozen;
     for (const Tensor& p : frozen->parameters()) p.requires_grad_(false);
     EXPECT_ERROR_TEXT(replicate(frozen, g), "doesn't have any parameter that requires a gradient");
-    EXPECT_ERROR_TEXT(replicate(Net(), nullptr), "group: got an empty pointer");
+    EXPECT_ERROR_TEXT(replicate(ReplicatedNet(), nullptr), "group: got an empty pointer");
   });
 }
 

@@ -16,8 +16,8 @@
 namespace ramet::distributed {
 namespace {
 
-struct NetImpl : nn::Cloneable<NetImpl> {
-  NetImpl() { NetImpl::reset(); }
+struct SyncedNetImpl : nn::Cloneable<SyncedNetImpl> {
+  SyncedNetImpl() { SyncedNetImpl::reset(); }
   void reset() override {
     fc1 = register_module("fc1", nn::Linear(5, 6));
     norm = register_module("norm", nn::BatchNorm1d(6));
@@ -27,11 +27,13 @@ struct NetImpl : nn::Cloneable<NetImpl> {
   nn::Linear fc1{nullptr}, fc2{nullptr};
   nn::BatchNorm1d norm{nullptr};
 };
-RAMET_MODULE(Net);
+RAMET_MODULE(SyncedNet);
 
-Net copy_of(const Net& net) { return Net(std::dynamic_pointer_cast<NetImpl>(net->clone())); }
+SyncedNet copy_of(const SyncedNet& net) {
+  return SyncedNet(std::dynamic_pointer_cast<SyncedNetImpl>(net->clone()));
+}
 
-DdpOptions summed() {
+DdpOptions summed_options() {
   DdpOptions o;
   o.average = Average::sum;
   return o;
@@ -46,11 +48,11 @@ void expect_near(const Tensor& a, const Tensor& b, const char* what) {
 const std::vector<int64_t> kFrom = {0, 1, 6, 10};
 
 struct Whole {
-  Net net;
+  SyncedNet net;
   Tensor x, seed;
   Whole() {
     manual_seed(7);
-    net = Net();
+    net = SyncedNet();
     net->to(kDouble);
     x = randn({10, 5}, TensorOptions(kDouble)) * 3 + 100;  // far from 0: cancellation would show
     seed = randn({10, 3}, TensorOptions(kDouble));
@@ -63,14 +65,14 @@ struct Whole {
 
 TEST(SyncBatchNorm, AgreesWithOneBatch) {
   const Whole whole;
-  Net one = copy_of(whole.net);
+  SyncedNet one = copy_of(whole.net);
   const Tensor x = whole.x.clone().requires_grad_(true);
   const Tensor expected = one(x);
   (expected * whole.seed).sum().backward();
   with_groups(3, seconds(60), [&](const Group& g) {
-    Net net = copy_of(whole.net);
+    SyncedNet net = copy_of(whole.net);
     nn::convert_sync_batchnorm(*net);
-    DistributedDataParallel<Net> ddp(net, g, summed());
+    DistributedDataParallel<SyncedNet> ddp(net, g, summed_options());
     const Tensor mine = Whole::part(whole.x, g->rank()).requires_grad_(true);
     const Tensor y = ddp(mine);
     expect_near(y, Whole::part(expected.detach(), g->rank()), "output");
@@ -92,13 +94,13 @@ TEST(SyncBatchNorm, SecondDerivatives) {
     const Tensor g = autograd::grad({(call(x) * seed).sum()}, {x}, {}, true, true)[0];
     g.square().sum().backward();
   };
-  Net one = copy_of(whole.net);
+  SyncedNet one = copy_of(whole.net);
   const Tensor x = whole.x.clone().requires_grad_(true);
   step([&](const Tensor& t) { return one(t); }, x, whole.seed);
   with_groups(3, seconds(60), [&](const Group& g) {
-    Net net = copy_of(whole.net);
+    SyncedNet net = copy_of(whole.net);
     nn::convert_sync_batchnorm(*net);
-    DistributedDataParallel<Net> ddp(net, g, summed());
+    DistributedDataParallel<SyncedNet> ddp(net, g, summed_options());
     const Tensor mine = Whole::part(whole.x, g->rank()).requires_grad_(true);
     step([&](const Tensor& t) { return ddp(t); }, mine, Whole::part(whole.seed, g->rank()));
     for (const char* name : {"fc1.weight", "norm.weight", "fc2.weight"})
@@ -112,16 +114,16 @@ std::vector<Tensor> trained(int ranks, const std::vector<Device>& devices) {
   std::vector<Tensor> result;
   manual_seed(5);
   const Tensor x = randn({14, 5}), targets = randint(0, 3, {14}, kLong);
-  Net first;
+  SyncedNet first;
   with_groups(ranks, seconds(100), [&](const Group& g) {
-    Net net = copy_of(first);
+    SyncedNet net = copy_of(first);
     nn::convert_sync_batchnorm(*net);
-    DdpOptions o = summed();
+    DdpOptions o = summed_options();
     o.order = ReduceOrder::tree(4);
     o.batch = Batch::whole;
     o.devices = devices;
     o.bucket_bytes = 128;
-    DistributedDataParallel<Net> ddp(net, g, o);
+    DistributedDataParallel<SyncedNet> ddp(net, g, o);
     optim::SGD optimizer(net->parameters(), optim::SGDOptions(0.1).momentum(0.9));
     for (int step = 0; step < 5; ++step) {
       optimizer.zero_grad();
@@ -146,9 +148,9 @@ TEST(SyncBatchNorm, TheSameBitsForEveryNumberOfRanks) {
 // Evaluation waits for no other rank: one rank alone may do it.
 TEST(SyncBatchNorm, Evaluation) {
   with_groups(2, seconds(60), [](const Group& g) {
-    Net net;
+    SyncedNet net;
     nn::convert_sync_batchnorm(*net);
-    DistributedDataParallel<Net> ddp(net, g);
+    DistributedDataParallel<SyncedNet> ddp(net, g);
     net->eval();
     if (g->rank() == 1) { EXPECT_TRUE(same_bits(ddp(ones({2, 5})), net->forward(ones({2, 5})))); }
     g->barrier().wait();
@@ -158,9 +160,9 @@ TEST(SyncBatchNorm, Evaluation) {
 // The others do not wait until the deadline, which is far.
 TEST(SyncBatchNorm, ARankWhoseForwardFails) {
   with_groups(3, seconds(600), [](const Group& g) {
-    Net net;
+    SyncedNet net;
     nn::convert_sync_batchnorm(*net);
-    DistributedDataParallel<Net> ddp(net, g);
+    DistributedDataParallel<SyncedNet> ddp(net, g);
     const std::string said = error_of([&] { ddp(ones({2, g->rank() == 1 ? 4 : 5})); });
     if (g->rank() != 1) expect_part(said, "a forward failed on this rank");
     EXPECT_EQ(contains(said, "aborted"), g->rank() != 1) << said;
@@ -171,9 +173,9 @@ TEST(SyncBatchNorm, ARankWhoseForwardFails) {
 TEST(SyncBatchNorm, ARankWhoseArgumentsDoNotFit) {
   struct TwoImpl : nn::Cloneable<TwoImpl> {
     TwoImpl() { TwoImpl::reset(); }
-    void reset() override { net = register_module("net", Net()); }
+    void reset() override { net = register_module("net", SyncedNet()); }
     Tensor forward(const Tensor& x, const Tensor& y) { return net(x).add(y.mean()); }
-    Net net{nullptr};
+    SyncedNet net{nullptr};
   };
   with_groups(3, seconds(600), [](const Group& g) {
     const auto two = std::make_shared<TwoImpl>();
@@ -189,11 +191,11 @@ TEST(SyncBatchNorm, ARankWhoseArgumentsDoNotFit) {
 // No other rank waited for it, so the training goes on.
 TEST(SyncBatchNorm, AnEvaluationThatFails) {
   with_groups(2, seconds(60), [](const Group& g) {
-    Net net;
+    SyncedNet net;
     nn::convert_sync_batchnorm(*net);
     DdpOptions whole;
     whole.batch = Batch::whole;
-    DistributedDataParallel<Net> ddp(net, g, whole);
+    DistributedDataParallel<SyncedNet> ddp(net, g, whole);
     if (g->rank() == 1) {
       net->eval();
       EXPECT_NE(error_of([&] { ddp(ones({4, 7})); }), "no error");
@@ -208,9 +210,9 @@ TEST(SyncBatchNorm, AnEvaluationThatFails) {
 
 TEST(SyncBatchNorm, ARankWhoseBackwardFails) {
   with_groups(3, seconds(600), [](const Group& g) {
-    Net net;
+    SyncedNet net;
     nn::convert_sync_batchnorm(*net);
-    DistributedDataParallel<Net> ddp(net, g);
+    DistributedDataParallel<SyncedNet> ddp(net, g);
     // Where rank 1 is quick, others may still be in their forward.
     const std::string said = error_of([&] {
       const Tensor y = ddp(randn({4, 5}));

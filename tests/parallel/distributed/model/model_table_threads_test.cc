@@ -27,12 +27,12 @@ struct Entry {
   BufferPolicy policy = BufferPolicy::first;
 };
 using Entries = std::map<std::string, Entry>;  // registered in the order of their names
-using Change = std::function<void(Entries&)>;
-const Change kNone = [](Entries&) {};
+using TableChange = std::function<void(Entries&)>;
+const TableChange kNone = [](Entries&) {};
 
 // A module of what is registered alone.
 struct TableImpl : nn::Cloneable<TableImpl> {
-  explicit TableImpl(Change c) : change(std::move(c)) { TableImpl::reset(); }
+  explicit TableImpl(TableChange c) : change(std::move(c)) { TableImpl::reset(); }
   void reset() override {
     Entries entries = {{"a", {zeros({2, 3})}},
                        {"b", {zeros({3})}},
@@ -46,25 +46,25 @@ struct TableImpl : nn::Cloneable<TableImpl> {
       else register_parameter(name, e.tensor, e.grad);
     }
   }
-  Change change;
+  TableChange change;
 };
 RAMET_MODULE(Table);
 
 // One kind of difference, of rank 1 from the others.
-struct Case {
+struct TableCase {
   std::string what;
-  Change change;
+  TableChange change;
   std::string ddp;  // what DistributedDataParallel and replicate() say
   // What fully_shard() says that rank 1 has, and the others. Empty: that is each rank's own there.
   std::string there, here;
-  Change everywhere = kNone;  // before `change`, on every rank
+  TableChange everywhere = kNone;  // before `change`, on every rank
 };
 
 std::string differ(const std::string& entry, const std::string& there, const std::string& here) {
   return entry + " of rank 1, " + there + ", appears not to match that of rank 0, " + here;
 }
 
-std::vector<Case> cases() {
+std::vector<TableCase> cases() {
   const std::string row = "float32[3] strides [1] requires grad", frozen = "float32[3] strides [1]";
   const std::string one_row = "float32[3] requires grad";
   const std::string table = "float32[2, 3] strides [3, 1] requires grad";
@@ -184,7 +184,7 @@ std::vector<std::string> said(void (*wrap)(const Module&, const Group&),
   return texts;
 }
 
-std::function<Table(int)> nets_of(const Case& c) {
+std::function<Table(int)> nets_of(const TableCase& c) {
   return [c](int rank) {
     return Table([c, rank](Entries& e) {
       c.everywhere(e);
@@ -210,21 +210,21 @@ void expect_sharded_say(const std::vector<std::string>& texts, const std::string
 }
 
 TEST(ModelTable, DistributedDataParallel) {
-  for (const Case& c : cases()) {
+  for (const TableCase& c : cases()) {
     SCOPED_TRACE(c.what);
     expect_all_say(said(wrap_ddp<Table>, nets_of(c)), c.ddp);
   }
 }
 
 TEST(ModelTable, Replicate) {
-  for (const Case& c : cases()) {
+  for (const TableCase& c : cases()) {
     SCOPED_TRACE(c.what);
     expect_all_say(said(wrap_replicate<Table>, nets_of(c)), c.ddp);
   }
 }
 
 TEST(ModelTable, FullyShard) {
-  for (const Case& c : cases()) {
+  for (const TableCase& c : cases()) {
     SCOPED_TRACE(c.what);
     const auto texts = said(wrap_sharded<Table>, nets_of(c));
     if (!c.here.empty()) expect_sharded_say(texts, c.there, c.here);

@@ -23,7 +23,7 @@ void freeze(nn::Sequential& net) {
 }
 
 // Of wrapping a net in one API, where rank 1 of 3 has done `spoil` to its net or options.
-template <class Options> struct Case {
+template <class Options> struct WrongCase {
   std::function<void(nn::Sequential&, Options&)> spoil;
   std::string says;
 };
@@ -31,7 +31,7 @@ template <class Options> struct Case {
 // wrap(net, group, options) on all ranks, once for each case; then without anything wrong, and a
 // step of training by `train`.
 template <class Options, class Wrap, class Train>
-void expect_all_hear(const std::vector<Case<Options>>& cases, const std::string& op,
+void expect_all_hear(const std::vector<WrongCase<Options>>& cases, const std::string& op,
                      const Wrap& wrap, const Train& train) {
   with_groups(3, seconds(60), [&](const Group& g) {
     for (const auto& c : cases) {

@@ -4,6 +4,7 @@
 // clang-format off
 #include "runtime/base/supported.h"  // says what is wrong before anything else does
 // clang-format on
+#include "autograd/autocast.h"
 #include "autograd/autograd.h"
 #include "autograd/checkpoint.h"
 #include "autograd/gradcheck.h"

@@ -1,5 +1,6 @@
 #include "autograd/checkpoint.h"
 
+#include "autograd/autocast.h"
 #include "autograd/grad_mode.h"
 #include "autograd/graph/checkpoint_frame_internal.h"
 
@@ -138,6 +139,7 @@ void CheckpointFrame::compute_again(const Node& asking) {
   check_inputs(asking);
   try {
     const ThreadLocalStateGuard state(call_->state);
+    const ramet::detail::OwnCasts casts;
     EnteredContexts contexts(call_->contexts);
     const Running running(*this, true);
     call_->again();

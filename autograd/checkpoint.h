@@ -65,12 +65,12 @@ template <class... T> struct CheckpointedTensors<std::tuple<T...>> {
 /// is computed again there. `fn` and `inputs` are copied, and freed when that has happened.
 ///
 /// Run again, `fn` must do the same: it saves tensors of the same number, shapes, dtypes and
-/// devices, or the backward pass is an Error. Grad mode and the other state of the thread are then
-/// those of the forward pass. Random numbers are those that it drew, also in replicas and captures.
-/// A tensor among `inputs` must not have been written since, or the backward pass is an Error. A
-/// tensor that `fn` refers to otherwise is not checked. Batch and instance norms do not update
-/// their statistics a second time. What `fn` itself writes (a counter, a buffer) it writes twice,
-/// unless it asks is_recomputing(). Observers of the graph do not see the second time.
+/// devices, or the backward pass is an Error. Grad mode, autocast and the other state of the thread
+/// are then those of the forward pass. Random numbers are those that it drew, also in replicas and
+/// captures. A tensor among `inputs` must not have been written since, or the backward pass is an
+/// Error. A tensor that `fn` refers to otherwise is not checked. Batch and instance norms do not
+/// update their statistics a second time. What `fn` itself writes (a counter, a buffer) it writes
+/// twice, unless it asks is_recomputing(). Observers of the graph do not see the second time.
 ///
 /// Checkpoints may be nested. Other threads that `fn` makes work, such as those of replicas inside
 /// it, save their tensors as ever. With retain_graph what was computed again stays until the graph

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "autograd/autocast.h"
 #include "autograd/grad_mode.h"
 #include "autograd/graph/captured_internal.h"
 #include "autograd/graph/layout.h"
@@ -229,7 +230,10 @@ Captures::Capture& Captures::make(const Tensor* const* given, size_t count, Func
     Noted noted{&c.program, &c.gradients, &c.unhooked, &c.noted};
     capture::Program::Recording recording(c.program);
     const ScopedValue<Noted*> here(noted_by, &noted);
-    function(context, c.inputs.data(), c.outputs);
+    {
+      const detail::OwnCasts casts;
+      function(context, c.inputs.data(), c.outputs);
+    }
     for (Tensor& t : c.outputs) {
       c.results.push_back(t.defined() ? t.detach() : t);
       if (t.defined()) t = t.detach();

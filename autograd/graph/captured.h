@@ -30,7 +30,8 @@
 //   - which gradients are defined;
 //   - training mode and hooks of modules;
 //   - states that optimizers have;
-//   - the state of the thread (grad mode, default dtype, current devices, number of threads).
+//   - the state of the thread (grad mode, default dtype, autocast, current devices, number of
+//     threads).
 //   Otherwise the function is captured again, and both captures are kept for their own cases.
 //
 // A data-parallel step is one list, too, on CPU devices, GPUs or both. Its CPU kernels run one

@@ -264,6 +264,7 @@ void run_node(Node* n, Tensor* in, Tensor* out) {
 
 void run_backward(std::vector<Root>& roots, bool retain, bool create) {
   AutoGradMode mode(create);
+  const ScopedValue<uint8_t> uncast(tls.autocast, 0);  // in the forward pass's dtypes
   bool fast = true;
   for (Root& r : roots) {
     const Node* n = r.node.get();
@@ -299,6 +300,7 @@ std::vector<Tensor> captured_gradients(std::vector<Root>& roots, ArrayRef<RawEdg
                                        bool retain, bool create) {
   std::vector<Tensor> result(edges.size());
   AutoGradMode mode(create);
+  const ScopedValue<uint8_t> uncast(tls.autocast, 0);  // in the forward pass's dtypes
   GraphTask task(retain, create);
   task.prepare(roots, edges, &result);
   task.run();

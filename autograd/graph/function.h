@@ -37,6 +37,9 @@
 #include "runtime/base/demangle.h"
 
 namespace ramet {
+namespace detail {
+struct CustomForward;
+}
 namespace autograd {
 
 using ramet::tensor_list;
@@ -85,6 +88,7 @@ class RAMET_API AutogradContext {
 
  private:
   friend struct FunctionNode;
+  friend struct ramet::detail::CustomForward;
   struct Kept {
     Saved saved;
     int output = -1;  // the index of the output that it is, or -1
@@ -96,6 +100,8 @@ class RAMET_API AutogradContext {
   std::vector<const TensorImpl*> non_differentiable_;
   std::optional<tensor_list> differentiated_;
   bool materialize_ = true;
+  bool autocast_ = false;  // of custom_fwd (autograd/autocast.h)
+  ScalarType autocast_dtype_ = ScalarType::Undefined;
   FunctionNode* node_ = nullptr;  // the node this context is part of
 };
 

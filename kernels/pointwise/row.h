@@ -48,12 +48,16 @@ enum class Saves : uint8_t { kNothing, kInput, kOutput };
 /// The same for several operands.
 enum Reads : uint8_t { kNoOperand = 0, kA = 1, kB = 2, kC = 4 };
 
+/// What autocast does with the operands on a GPU (Note [Autocast]).
+enum class Autocast : uint8_t { kNothing, kFloat32, kWidest };
+
 struct Row {
   static constexpr int kOperands = 1;
   static constexpr PointwiseTypes kTypes = kOnAny;
   static constexpr PointwiseResult kResult = PointwiseResult::kValue;
   static constexpr Integers kIntegers = Integers::kKept;
   static constexpr Saves kSaves = Saves::kNothing;
+  static constexpr Autocast kAutocast = Autocast::kNothing;
   /// The node's name; by default the struct's with "Backward0".
   static constexpr const char* kNode = nullptr;
 };

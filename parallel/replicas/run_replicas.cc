@@ -5,6 +5,7 @@
 #include <thread>
 #include <typeinfo>
 
+#include "autograd/autocast.h"
 #include "nn/module/replica_meeting.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/capture/capture.h"
@@ -187,6 +188,7 @@ class ReplicaRun {
     ReplicaMeeting::Seat seat(meeting_, i);
     if (!seat.admitted()) return;
     try {
+      const ramet::detail::OwnCasts casts;
       run_(i);
     } catch (const ReplicaAbsent&) {
       error(i) = std::current_exception();

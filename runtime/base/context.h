@@ -48,7 +48,11 @@ struct Context {
   // number of threads for this thread's regions, 0: all (Note [Shares] in
   // runtime/devices/devices.h)
   uint8_t share = 0;
-  int16_t replica = -1;                 // replica index inside parallel_apply, -1 outside
+  int16_t replica = -1;  // replica index inside parallel_apply, -1 outside
+  // autocast (autograd/autocast.h): for which kinds of devices it is on, as bits. 0 while an
+  // operation runs that it has cast for
+  uint8_t autocast = 0;
+  uint8_t autocast_choices = 0;         // its dtypes and its cache, as bits; 0: the defaults
   uint64_t counter = 1;                 // operation counter: orders the nodes of this thread
   autograd::Node* dead = nullptr;       // nodes without references, waiting for the loop above
   autograd::GraphTask* task = nullptr;  // a general backward pass on this thread

@@ -47,7 +47,7 @@ bool same_state(const Context& a, const Context& b) {
          ((a.watching ^ b.watching) & Context::kAnomaly) == 0 &&
          a.anomaly_check_nan == b.anomaly_check_nan && a.default_dtype == b.default_dtype &&
          a.cpu_device == b.cpu_device && a.cuda_device == b.cuda_device && a.replica == b.replica &&
-         a.share == b.share;
+         a.share == b.share && a.autocast == b.autocast && a.autocast_choices == b.autocast_choices;
 }
 
 constexpr size_t kRoom = size_t{32} << 10;

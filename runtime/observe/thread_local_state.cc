@@ -53,6 +53,8 @@ void copy_captured(Context& to, const Context& from) {
   to.cuda_device = from.cuda_device;
   to.share = from.share;
   to.replica = from.replica;
+  to.autocast = from.autocast;
+  to.autocast_choices = from.autocast_choices;
   to.scope = from.scope;
   to.random = from.random;
 }

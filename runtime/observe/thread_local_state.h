@@ -1,9 +1,9 @@
 // State that must follow work onto another thread.
 //
-// Captured: grad mode, inference mode, anomaly mode, current devices, thread share and default
-// dtype. Also replica index, random context, profiler scope, and states registered by users. Some
-// state belongs to the thread and is not captured. This is free lists, the operation counter, the
-// dead-node list, the running backward pass, "inside a fork/join region".
+// Captured: grad mode, inference mode, anomaly mode, current devices, thread share, default dtype
+// and autocast. Also replica index, random context, profiler scope, and states registered by users.
+// Some state belongs to the thread and is not captured. This is free lists, the operation counter,
+// the dead-node list, the running backward pass, "inside a fork/join region".
 //
 //   auto state = std::make_shared<ThreadLocalState>();
 //   devices::post(device, [state] { ThreadLocalStateGuard guard(*state); work(); });

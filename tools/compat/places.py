@@ -35,7 +35,7 @@ TORCH_AND_AT = """
 OWN_SPACES = "capture devices gpu parallel pool".split()
 
 # Namespaces of at; torch has them by its using-directive, as in LibTorch.
-AT_SPACES = "Reduction indexing".split()
+AT_SPACES = "Reduction autocast indexing".split()
 
 # Also in namespace caffe2.
 CAFFE2 = "TypeMeta".split()
@@ -44,11 +44,11 @@ CAFFE2 = "TypeMeta".split()
 # own with these names, in namespace torch or next to a `using namespace torch`. So these are ramet::NAME only.
 OWN = {
     "": """
-        AutogradSlot CaptureState Captured CapturedCounters Checkpoint ChromeTrace Context EnableGradGuard
+        AutocastGuard AutogradSlot CaptureState Captured CapturedCounters Checkpoint ChromeTrace Context EnableGradGuard
         GeneratorState HostWait KernelCall KernelObserver LogHandler LogLevel LogListener MemoryStats Observer PhiloxKey
         RandomRegion RecordScope RecordWait ReplicaRandom ReplicaRandomGuard ReplicaRandomRef RestoreState ScalarTypeOf Scope
         ScopedValue ShardNumbers add_observer add_ref batch_norm_relu_max_pool2d broadcast_sizes compute_type config
-        cpu_device_count cross_entropy_loss_consuming current_device debug_memory default_generator deviceTypeToBackend describe drop_ref
+        cpu_device_count cross_entropy_loss_consuming current_device custom_bwd custom_fwd debug_memory default_generator deviceTypeToBackend describe drop_ref
         empty_cache expand fail fused_gru_cell fused_lstm_cell generator_states initial_seed is_floating is_integral is_unsigned item_size kDefaultSeed
         kInlineRank kMaxDevices kMaxDevicesPerType kMaxRank kPrintLine kScalarTypes kUndefinedTensor load_as_double log_to_stderr
         logging max_parallel_slots memory_stats monotonic_ns name_of non_overlapping_and_dense observed parallel_grain
@@ -134,6 +134,12 @@ MORE = {
         AccumulateGrad AutoGradMode Broadcast DelayedError Gather GradMode GraphTask IndexRange InferenceMode
         Node RecurrentResult ReduceAddCoalesced Scatter UndefinedGrad UndefinedGradBackward edge_list
         make_variable move_to_zeros offset_of tensor_list
+    """.split(),
+    "autocast": """
+        cached_cast clear_cache decrement_nesting get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype
+        increment_nesting is_autocast_available is_autocast_cache_enabled is_autocast_enabled is_cpu_enabled is_enabled
+        set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_dtype set_autocast_enabled
+        set_autocast_gpu_dtype set_cpu_enabled set_enabled
     """.split(),
     "cuda": """
         cudnn_is_available

@@ -5,6 +5,7 @@
 #include "autograd/graph/inplace.h"
 #include "autograd/graph/layout.h"
 #include "autograd/graph/node.h"
+#include "autograd/ops/front/autocast_internal.h"
 #include "autograd/ops/pointwise/promotion.h"
 
 namespace ramet {

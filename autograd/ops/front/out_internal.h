@@ -68,6 +68,7 @@ Tensor& computed_out(const char* op, Tensor& out, bool records, OutType type, co
   check_defined(op, out);
   check_out_history(op, out, records);
   const NoGradGuard off;
+  const NoAutocast uncast;
   return deliver(op, out, f(), type);
 }
 
@@ -95,6 +96,7 @@ std::tuple<Tensor&, Tensor&> two_out(const char* op, Tensor& first, Tensor& seco
   check_one_of_outs(op, first, x, x.scalar_type());
   check_one_of_outs(op, second, x, other.value_or(x.scalar_type()));
   const NoGradGuard off;
+  const NoAutocast uncast;
   const auto [a, b] = f();
   deliver(op, first, a, OutType::kSame);
   deliver(op, second, b, OutType::kSame);
@@ -108,6 +110,7 @@ std::tuple<Tensor&, Tensor&, Tensor&> three_out(const char* op, Tensor& first, T
   for (const Tensor* out : {&first, &second, &third})
     check_one_of_outs(op, *out, x, x.scalar_type());
   const NoGradGuard off;
+  const NoAutocast uncast;
   const auto [a, b, c] = f();
   deliver(op, first, a, OutType::kSame);
   deliver(op, second, b, OutType::kSame);
@@ -170,6 +173,7 @@ Tensor& out_form(const Rule& rule, const char* op, Tensor& out, const F& f, T&..
 /// x = f(x), recorded: f's history with x's old values, then a copy.
 template <class F> Tensor& computed_in_place(const char* op, const Tensor& x, const F& f) {
   check_inplace(op, x);
+  const NoAutocast uncast;
   // The values of x that f saves must survive the write.
   const Tensor y = f(ramet::detail::tls.grad_mode ? x.clone() : x);
   check_output(op, x, y.sizes(), y.scalar_type());

@@ -200,7 +200,8 @@ Tensor scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tenso
 Tensor scatter(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   return scatter_value("scatter", self, dim, index, value, false);
 }
-Tensor scatter_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+static Tensor scatter_add_body(const Tensor& self, int64_t dim, const Tensor& index,
+                               const Tensor& src) {
   return scatter_any("scatter_add", IndexMode::kAdd, self, dim, index, src, false);
 }
 
@@ -225,7 +226,8 @@ Tensor index_add(const Tensor& self, int64_t dim, const Tensor& index, const Ten
                  const Scalar& alpha) {
   return index_write("index_add", IndexMode::kAdd, self, dim, index, source, alpha, false);
 }
-Tensor index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
+static Tensor index_copy_body(const Tensor& self, int64_t dim, const Tensor& index,
+                              const Tensor& source) {
   return index_write("index_copy", IndexMode::kPut, self, dim, index, source, 1, false);
 }
 

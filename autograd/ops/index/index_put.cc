@@ -245,8 +245,8 @@ Tensor& index_out(Tensor& out, const Tensor& self, const IndexTensors& indices) 
   return out_form(
       kSame, "index_out", out, [&] { return index(self, indices); }, self);
 }
-Tensor index_put(const Tensor& self, const IndexTensors& indices, const Tensor& values,
-                 bool accumulate) {
+static Tensor index_put_body(const Tensor& self, const IndexTensors& indices, const Tensor& values,
+                             bool accumulate) {
   return index_put_at("index_put", self, indices, values, accumulate, false, {});
 }
 Tensor& index_put_(Tensor& self, const IndexTensors& indices, const Tensor& values,
@@ -254,5 +254,8 @@ Tensor& index_put_(Tensor& self, const IndexTensors& indices, const Tensor& valu
   index_put_at("index_put_", self, indices, values, accumulate, true, {});
   return self;
 }
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/index/index_put.inc"
 
 }  // namespace ramet

@@ -15,10 +15,8 @@ RAMET_API Tensor index(const Tensor& self, const std::vector<std::optional<Tenso
 /// out = self[indices].
 RAMET_API Tensor& index_out(Tensor& out, const Tensor& self,
                             const std::vector<std::optional<Tensor>>& indices);
-/// self with self[indices] = values, or += with `accumulate`; values broadcast to self[indices].
-/// Where several values go to one element, the last one stays, or all are added in order.
-RAMET_API Tensor index_put(const Tensor& self, const std::vector<std::optional<Tensor>>& indices,
-                           const Tensor& values, bool accumulate = false);
+#include "autograd/ops/index/index_put.inc"
+
 RAMET_API Tensor& index_put_(Tensor& self, const std::vector<std::optional<Tensor>>& indices,
                              const Tensor& values, bool accumulate = false);
 

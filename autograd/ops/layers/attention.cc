@@ -238,9 +238,11 @@ Tensor repeated_heads(const char* name, const Tensor& t, const Tensor& q) {
 
 }  // namespace
 
-Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
-                                    const std::optional<Tensor>& attn_mask, double dropout_p,
-                                    bool is_causal, std::optional<double> scale, bool enable_gqa) {
+static Tensor scaled_dot_product_attention_body(const Tensor& query, const Tensor& key,
+                                                const Tensor& value,
+                                                const std::optional<Tensor>& attn_mask,
+                                                double dropout_p, bool is_causal,
+                                                std::optional<double> scale, bool enable_gqa) {
   const Tensor mask = attn_mask.value_or(Tensor());
   check(query, key, value, mask, dropout_p, is_causal);
   const Tensor k = enable_gqa ? repeated_heads("key", key, query) : key,
@@ -257,9 +259,20 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
 std::pair<Tensor, Tensor> autograd::attention_with_weights(const Tensor& query, const Tensor& key,
                                                            const Tensor& value, const Tensor& mask,
                                                            double dropout_p, bool is_causal) {
-  check(query, key, value, mask, dropout_p, is_causal);
-  const double scale = 1 / std::sqrt(static_cast<double>(query.size(-1)));
-  return composed(query, key, value, mask, dropout_p, {scale, is_causal});
+  const auto body = [](const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m,
+                       double p, bool causal) {
+    check(q, k, v, m, p, causal);
+    const double scale = 1 / std::sqrt(static_cast<double>(q.size(-1)));
+    return composed(q, k, v, m, p, {scale, causal});
+  };
+  if (RAMET_UNLIKELY(ramet::detail::tls.autocast != 0))
+    return cast_call<std::pair<Tensor, Tensor>>(kOp, CastPolicy::kLower, CastPolicy::kLower, body,
+                                                query, key, value, mask, dropout_p,
+                                                is_causal);
+  return body(query, key, value, mask, dropout_p, is_causal);
 }
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/layers/attention.inc"
 
 }  // namespace ramet

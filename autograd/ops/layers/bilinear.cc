@@ -12,8 +12,8 @@ namespace ramet {
 
 using namespace autograd;
 
-Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight,
-                const std::optional<Tensor>& bias_) {
+static Tensor bilinear_body(const Tensor& a, const Tensor& b, const Tensor& weight,
+                            const std::optional<Tensor>& bias_) {
   const char* op = "bilinear";
   const Tensor bias = bias_.value_or(Tensor());
   for (const Tensor* t : {&a, &b, &weight}) check_defined(op, *t);
@@ -56,5 +56,8 @@ Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight,
                        .reshape(sizes);
   return (bias.defined() ? y.add(bias) : y).to(t);
 }
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/layers/bilinear.inc"
 
 }  // namespace ramet

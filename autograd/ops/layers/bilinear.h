@@ -6,9 +6,6 @@
 
 namespace ramet {
 
-/// y[..., k] = sum over i and j of input1[..., i] weight[k, i, j] input2[..., j], plus bias[k]. All
-/// share one dtype; inputs have the same leading sizes. Differentiable to any order.
-RAMET_API Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight,
-                          const std::optional<Tensor>& bias = {});
+#include "autograd/ops/layers/bilinear.inc"
 
 }  // namespace ramet

@@ -301,33 +301,42 @@ namespace detail {
 Tensor conv_named(int dimensions, const Tensor& x, const Tensor& w,
                   const std::optional<Tensor>& bias, IntArrayRef stride, const std::string& padding,
                   IntArrayRef dilation, int64_t groups) {
-  const auto call = dimensions == 1 ? with_name<1> : dimensions == 2 ? with_name<2> : with_name<3>;
   constexpr const char* kNames[] = {"conv1d", "conv2d", "conv3d"};
-  return call(kNames[dimensions - 1], x, w, bias, stride, padding, dilation, groups);
+  const char* const op = kNames[dimensions - 1];
+  const auto body = [&](const Tensor& image, const Tensor& filter,
+                        const std::optional<Tensor>& added) {
+    const auto call = dimensions == 1   ? with_name<1>
+                      : dimensions == 2 ? with_name<2>
+                                        : with_name<3>;
+    return call(op, image, filter, added, stride, padding, dilation, groups);
+  };
+  if (RAMET_UNLIKELY(tls.autocast != 0))
+    return cast_call<Tensor>(op, CastPolicy::kLower, CastPolicy::kLower, body, x, w, bias);
+  return body(x, w, bias);
 }
 
 }  // namespace detail
 
-#define RAMET_CONVOLUTIONS(D)                                                                      \
-  Tensor conv##D##d(const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias,           \
-                    IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,                 \
-                    int64_t groups) {                                                              \
-    return with_numbers<D>("conv" #D "d", x, w, bias, stride, padding, dilation, groups);          \
-  }                                                                                                \
-  Tensor conv_transpose##D##d(const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias, \
-                              IntArrayRef stride, IntArrayRef padding, IntArrayRef output_padding, \
-                              int64_t groups, IntArrayRef dilation) {                              \
-    return transposed_of<D>("conv_transpose" #D "d", x, w, bias, stride, padding, output_padding,  \
-                            groups, dilation);                                                     \
+#define RAMET_CONVOLUTIONS(D)                                                                     \
+  static Tensor conv##D##d_body(const Tensor& x, const Tensor& w,                                 \
+                                const std::optional<Tensor>& bias, IntArrayRef stride,            \
+                                IntArrayRef padding, IntArrayRef dilation, int64_t groups) {      \
+    return with_numbers<D>("conv" #D "d", x, w, bias, stride, padding, dilation, groups);         \
+  }                                                                                               \
+  static Tensor conv_transpose##D##d_body(                                                        \
+      const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias, IntArrayRef stride,    \
+      IntArrayRef padding, IntArrayRef output_padding, int64_t groups, IntArrayRef dilation) {    \
+    return transposed_of<D>("conv_transpose" #D "d", x, w, bias, stride, padding, output_padding, \
+                            groups, dilation);                                                    \
   }
 RAMET_CONVOLUTIONS(1)
 RAMET_CONVOLUTIONS(2)
 RAMET_CONVOLUTIONS(3)
 #undef RAMET_CONVOLUTIONS
 
-Tensor convolution(const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias,
-                   IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
-                   bool is_transposed, IntArrayRef output_padding, int64_t groups) {
+static Tensor convolution_body(const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias,
+                               IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
+                               bool is_transposed, IntArrayRef output_padding, int64_t groups) {
   const char* op = "convolution";
   check_defined(op, x);
   check_defined(op, w);
@@ -348,7 +357,7 @@ Tensor convolution(const Tensor& x, const Tensor& w, const std::optional<Tensor>
   return call(op, x, w, bias, stride, padding, dilation, groups);
 }
 
-Tensor conv_tbc(const Tensor& x, const Tensor& w, const Tensor& bias, int64_t pad) {
+static Tensor conv_tbc_body(const Tensor& x, const Tensor& w, const Tensor& bias, int64_t pad) {
   const char* op = "conv_tbc";
   check_defined(op, x);
   check_defined(op, w);
@@ -362,5 +371,8 @@ Tensor conv_tbc(const Tensor& x, const Tensor& w, const Tensor& bias, int64_t pa
       .permute({2, 0, 1})
       .contiguous();
 }
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/layers/conv.inc"
 
 }  // namespace ramet

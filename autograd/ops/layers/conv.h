@@ -10,54 +10,7 @@
 
 namespace ramet {
 
-/// input [n, c, h, w] or [c, h, w], weight [o, c / groups, kh, kw], bias [o] or undefined. Output
-/// extents: (in + 2 padding - dilation (k - 1) - 1) / stride + 1.
-///
-/// On a CPU the result may be channels-last in memory. Note [Internal layout] in
-/// autograd/graph/layout.h says why callers do not see that.
-RAMET_API Tensor conv2d(const Tensor& input, const Tensor& weight,
-                        const std::optional<Tensor>& bias = {}, IntArrayRef stride = 1,
-                        IntArrayRef padding = 0, IntArrayRef dilation = 1, int64_t groups = 1);
-/// conv2d with one spatial dimension: input [n, c, l] or [c, l], weight [o, c / groups, k].
-RAMET_API Tensor conv1d(const Tensor& input, const Tensor& weight,
-                        const std::optional<Tensor>& bias = {}, IntArrayRef stride = 1,
-                        IntArrayRef padding = 0, IntArrayRef dilation = 1, int64_t groups = 1);
-/// conv2d with three: input [n, c, d, h, w] or [c, d, h, w], weight [o, c / groups, kd, kh, kw].
-RAMET_API Tensor conv3d(const Tensor& input, const Tensor& weight,
-                        const std::optional<Tensor>& bias = {}, IntArrayRef stride = 1,
-                        IntArrayRef padding = 0, IntArrayRef dilation = 1, int64_t groups = 1);
-
-/// The gradient of conv2d's input, as a function of a gradient of its result. input is [n, c, h, w]
-/// or [c, h, w], weight [c, o / groups, kh, kw], bias [o] or undefined. Output extents, at least 1,
-/// are (in - 1) stride - 2 padding + dilation (k - 1) + output_padding + 1. Several input sizes of
-/// conv2d give one output size. output_padding, which is less than the stride or the dilation,
-/// chooses one.
-RAMET_API Tensor conv_transpose2d(const Tensor& input, const Tensor& weight,
-                                  const std::optional<Tensor>& bias = {}, IntArrayRef stride = 1,
-                                  IntArrayRef padding = 0, IntArrayRef output_padding = 0,
-                                  int64_t groups = 1, IntArrayRef dilation = 1);
-/// conv_transpose2d with one spatial dimension: input [n, c, l] or [c, l], weight [c, o / groups,
-/// k].
-RAMET_API Tensor conv_transpose1d(const Tensor& input, const Tensor& weight,
-                                  const std::optional<Tensor>& bias = {}, IntArrayRef stride = 1,
-                                  IntArrayRef padding = 0, IntArrayRef output_padding = 0,
-                                  int64_t groups = 1, IntArrayRef dilation = 1);
-/// conv_transpose2d with three: input [n, c, d, h, w] or [c, d, h, w], weight [c, o / groups, kd,
-/// kh, kw].
-RAMET_API Tensor conv_transpose3d(const Tensor& input, const Tensor& weight,
-                                  const std::optional<Tensor>& bias = {}, IntArrayRef stride = 1,
-                                  IntArrayRef padding = 0, IntArrayRef output_padding = 0,
-                                  int64_t groups = 1, IntArrayRef dilation = 1);
-/// convN of a batch, or conv_transposeN with `transposed`. input [n, c, ...] has one to three
-/// spatial dimensions, and so has the weight. output_padding counts only where `transposed`.
-RAMET_API Tensor convolution(const Tensor& input, const Tensor& weight,
-                             const std::optional<Tensor>& bias, IntArrayRef stride,
-                             IntArrayRef padding, IntArrayRef dilation, bool transposed,
-                             IntArrayRef output_padding, int64_t groups);
-/// conv1d with dimensions time, batch, channels: self [l, n, c], weight [k, c, o], bias [o], result
-/// [., n, o].
-RAMET_API Tensor conv_tbc(const Tensor& self, const Tensor& weight, const Tensor& bias,
-                          int64_t pad = 0);
+#include "autograd/ops/layers/conv.inc"
 
 namespace detail {
 RAMET_API Tensor conv_named(int dimensions, const Tensor& input, const Tensor& weight,

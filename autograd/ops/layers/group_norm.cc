@@ -131,8 +131,9 @@ void check_parameter(const char* name, const Tensor& p, const Tensor& x) {
 
 }  // namespace
 
-Tensor group_norm(const Tensor& x, int64_t num_groups, const std::optional<Tensor>& weight,
-                  const std::optional<Tensor>& bias, double eps, bool) {
+static Tensor group_norm_body(const Tensor& x, int64_t num_groups,
+                              const std::optional<Tensor>& weight,
+                              const std::optional<Tensor>& bias, double eps, bool) {
   const Tensor w = weight.value_or(Tensor()), b = bias.value_or(Tensor());
   check_defined(kOp, x);
   RAMET_CHECK(x.dim() >= 2, kOp, "Expected at least 2 dimensions for input tensor but received ",
@@ -153,5 +154,8 @@ Tensor group_norm(const Tensor& x, int64_t num_groups, const std::optional<Tenso
   const ScalarType t = compute_type(x.scalar_type());
   return normalise(x, parameter(w, t), parameter(b, t), s);
 }
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/layers/group_norm.inc"
 
 }  // namespace ramet

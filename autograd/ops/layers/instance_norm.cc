@@ -85,8 +85,8 @@ Tensor instance_norm(const Tensor& x, const std::optional<Tensor>& weight,
   return group_norm(x, x.size(1), w, b, eps);
 }
 
-Tensor rms_norm(const Tensor& x, IntArrayRef normalized_shape, const std::optional<Tensor>& weight,
-                std::optional<double> eps) {
+static Tensor rms_norm_body(const Tensor& x, IntArrayRef normalized_shape,
+                            const std::optional<Tensor>& weight, std::optional<double> eps) {
   constexpr const char* kOp = "rms_norm";
   check_floating(kOp, x);
   const auto dims = static_cast<int64_t>(normalized_shape.size());
@@ -117,5 +117,8 @@ Tensor rms_norm(const Tensor& x, IntArrayRef normalized_shape, const std::option
   if (weight && weight->defined()) y = y * weight->to(t);
   return y.to(x.scalar_type());
 }
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/layers/instance_norm.inc"
 
 }  // namespace ramet

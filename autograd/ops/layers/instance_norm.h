@@ -18,12 +18,6 @@ RAMET_API Tensor instance_norm(const Tensor& input, const std::optional<Tensor>&
                                const std::optional<Tensor>& running_var, bool use_input_stats,
                                double momentum, double eps, bool cudnn_enabled);
 
-/// x / sqrt(mean(x^2) + eps) * weight over the last dimensions, which have the sizes
-/// normalized_shape; weight has these sizes. The default of eps is the distance from 1 to the next
-/// number of x's compute type (float; double for float64). The result has x's type, and is rounded
-/// to it once.
-RAMET_API Tensor rms_norm(const Tensor& input, IntArrayRef normalized_shape,
-                          const std::optional<Tensor>& weight = {},
-                          std::optional<double> eps = std::nullopt);
+#include "autograd/ops/layers/instance_norm.inc"
 
 }  // namespace ramet

@@ -177,9 +177,17 @@ class ResidualLayerNormBackward final : public Node {
 
 }  // namespace
 
-Tensor layer_norm(const Tensor& x, IntArrayRef normalized_shape,
-                  const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
-                  double eps, bool) {
+static Tensor layer_norm_body(const Tensor& x, IntArrayRef normalized_shape,
+                              const std::optional<Tensor>& weight,
+                              const std::optional<Tensor>& bias, double eps, bool) {
+  if (RAMET_UNLIKELY(tls.autocast != 0) && x.defined() && is_narrow(x.scalar_type())) {
+    // As LibTorch's kernel for CPUs, it takes parameters of float32, which autocast leaves.
+    const NoAutocast uncast;
+    const auto fitting = [&x](const std::optional<Tensor>& t) {
+      return t && t->defined() ? std::optional<Tensor>(t->to(x.scalar_type())) : std::nullopt;
+    };
+    return layer_norm_body(x, normalized_shape, fitting(weight), fitting(bias), eps, true);
+  }
   check_defined("layer_norm", x);
   const Tensor w = weight.value_or(Tensor()), b = bias.value_or(Tensor());
   const Shape s = shape_of("layer_norm", x, normalized_shape, w, b, eps);
@@ -209,6 +217,10 @@ std::tuple<Tensor, Tensor> residual_layer_norm(const Tensor& x, const Tensor& re
   const char* op = "residual_layer_norm";
   check_defined(op, x);
   check_defined(op, residual);
+  if (RAMET_UNLIKELY(tls.autocast != 0)) {  // each operation by its own policy
+    Tensor sum = x.add(residual), y = layer_norm(sum, normalized_shape, weight, bias, eps);
+    return {y, sum};
+  }
   RAMET_CHECK(x.sizes() == residual.sizes() && x->key() == residual->key(), op, "residual: got ",
               describe(residual), ", expected the shape, dtype and device of input ", describe(x));
   const Tensor w = weight.value_or(Tensor()), b = bias.value_or(Tensor());
@@ -234,5 +246,8 @@ std::tuple<Tensor, Tensor> residual_layer_norm(const Tensor& x, const Tensor& re
   release(node);
   return {y, sum};
 }
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/layers/layer_norm.inc"
 
 }  // namespace ramet

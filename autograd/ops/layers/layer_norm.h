@@ -7,13 +7,7 @@
 
 namespace ramet {
 
-/// (x - mean) / sqrt(var + eps) * weight + bias, with mean and var (without correction) over the
-/// last normalized_shape.size() dimensions. weight and bias, where given, have sizes
-/// normalized_shape and input's dtype. Differentiable to any order.
-RAMET_API Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape,
-                            const std::optional<Tensor>& weight = {},
-                            const std::optional<Tensor>& bias = {}, double eps = 1e-05,
-                            bool cudnn_enable = true);
+#include "autograd/ops/layers/layer_norm.inc"
 
 /// layer_norm(input + residual) and input + residual, in one pass over memory in each direction. A
 /// pre-norm transformer block needs both between two of its parts. input and residual have one

@@ -188,8 +188,8 @@ std::tuple<Tensor, Tensor> adaptive_max(const char* op, const Tensor& given,
 
 }  // namespace
 
-Tensor max_pool3d(const Tensor& x, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
-                  IntArrayRef dilation, bool ceil_mode) {
+static Tensor max_pool3d_body(const Tensor& x, IntArrayRef kernel, IntArrayRef stride,
+                              IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {
   return std::get<0>(
       max_pool("max_pool3d", x, {kernel, stride, padding, dilation, ceil_mode}, false));
 }
@@ -200,8 +200,9 @@ std::tuple<Tensor, Tensor> max_pool3d_with_indices(const Tensor& x, IntArrayRef 
                   true);
 }
 
-Tensor avg_pool3d(const Tensor& x, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
-                  bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor) {
+static Tensor avg_pool3d_body(const Tensor& x, IntArrayRef kernel, IntArrayRef stride,
+                              IntArrayRef padding, bool ceil_mode, bool count_include_pad,
+                              std::optional<int64_t> divisor) {
   constexpr const char* kOp = "avg_pool3d";
   RAMET_CHECK(!divisor || *divisor != 0, kOp, "divisor must be not zero: got ", *divisor);
   const Tensor volume = as_volume(kOp, x);
@@ -224,7 +225,7 @@ Tensor avg_pool3d(const Tensor& x, IntArrayRef kernel, IntArrayRef stride, IntAr
   return like_given(y, x, x.scalar_type());
 }
 
-Tensor adaptive_avg_pool3d(const Tensor& x, IntArrayRef output_size) {
+static Tensor adaptive_avg_pool3d_body(const Tensor& x, IntArrayRef output_size) {
   constexpr const char* kOp = "adaptive_avg_pool3d";
   const Tensor volume = as_volume(kOp, x);
   if (!is_floating(x.scalar_type())) not_implemented(kOp, x);
@@ -248,7 +249,8 @@ std::tuple<Tensor, Tensor> adaptive_max_pool1d(const Tensor& x, IntArrayRef outp
 std::tuple<Tensor, Tensor> adaptive_max_pool2d(const Tensor& x, IntArrayRef output_size) {
   return adaptive_max<2>("adaptive_max_pool2d", x, output_size);
 }
-std::tuple<Tensor, Tensor> adaptive_max_pool3d(const Tensor& x, IntArrayRef output_size) {
+static std::tuple<Tensor, Tensor> adaptive_max_pool3d_body(const Tensor& x,
+                                                           IntArrayRef output_size) {
   return adaptive_max<3>("adaptive_max_pool3d", x, output_size);
 }
 

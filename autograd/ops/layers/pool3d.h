@@ -10,11 +10,6 @@ namespace ramet {
 
 #include "autograd/ops/layers/pool3d.inc"
 
-/// max_pool2d for volumes: self [n, c, d, h, w] or [c, d, h, w].
-RAMET_API Tensor max_pool3d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {},
-                            IntArrayRef padding = 0, IntArrayRef dilation = 1,
-                            bool ceil_mode = false);
-
 /// Maxima over windows floor(i in / out) .. ceil((i + 1) in / out) of the last dimension, and their
 /// positions as those of max_pool1d. adaptive_max_pool2d and 3d do the same for the last two and
 /// three dimensions. Floating point.

@@ -209,57 +209,65 @@ std::tuple<Tensor, Tensor> two_of(const RecurrentResult& r) { return {r.output, 
 
 }  // namespace
 
-std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& input, TensorList hx, TensorList params,
-                                        bool has_biases, int64_t num_layers, double dropout,
-                                        bool train, bool bidirectional, bool batch_first) {
+static std::tuple<Tensor, Tensor, Tensor> lstm_body(const Tensor& input, TensorList hx,
+                                                    TensorList params, bool has_biases,
+                                                    int64_t num_layers, double dropout, bool train,
+                                                    bool bidirectional, bool batch_first) {
   const RecurrentState first = states_of("lstm", hx);
   return all_of(run_recurrence(
       {"lstm", RecurrentCell::kLstm, has_biases, num_layers, dropout, train, bidirectional}, params,
       input, batch_first, first.hidden, first.cell));
 }
-std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& data, const Tensor& batch_sizes,
-                                        TensorList hx, TensorList params, bool has_biases,
-                                        int64_t num_layers, double dropout, bool train,
-                                        bool bidirectional) {
+static std::tuple<Tensor, Tensor, Tensor> lstm_body(const Tensor& data, const Tensor& batch_sizes,
+                                                    TensorList hx, TensorList params,
+                                                    bool has_biases, int64_t num_layers,
+                                                    double dropout, bool train,
+                                                    bool bidirectional) {
   const RecurrentState first = states_of("lstm", hx);
   return all_of(run_recurrence(
       {"lstm", RecurrentCell::kLstm, has_biases, num_layers, dropout, train, bidirectional}, params,
       data, batch_sizes, first.hidden, first.cell));
 }
-std::tuple<Tensor, Tensor> lstm_cell(const Tensor& input, TensorList hx, const Tensor& w_ih,
-                                     const Tensor& w_hh, const std::optional<Tensor>& b_ih,
-                                     const std::optional<Tensor>& b_hh) {
+static std::tuple<Tensor, Tensor> lstm_cell_body(const Tensor& input, TensorList hx,
+                                                 const Tensor& w_ih, const Tensor& w_hh,
+                                                 const std::optional<Tensor>& b_ih,
+                                                 const std::optional<Tensor>& b_hh) {
   const RecurrentState after =
       run_cell("lstm_cell", RecurrentCell::kLstm, {w_ih, w_hh, given(b_ih), given(b_hh), {}}, input,
                states_of("lstm_cell", hx));
   return {after.hidden, after.cell};
 }
 
-#define RAMET_RECURRENT(name, kind)                                                                \
-  std::tuple<Tensor, Tensor> name(const Tensor& input, const Tensor& hx, TensorList params,        \
-                                  bool has_biases, int64_t num_layers, double dropout, bool train, \
-                                  bool bidirectional, bool batch_first) {                          \
-    check_defined(#name, hx);                                                                      \
-    return two_of(run_recurrence(                                                                  \
-        {#name, RecurrentCell::kind, has_biases, num_layers, dropout, train, bidirectional},       \
-        params, input, batch_first, hx, {}));                                                      \
-  }                                                                                                \
-  std::tuple<Tensor, Tensor> name(const Tensor& data, const Tensor& batch_sizes, const Tensor& hx, \
-                                  TensorList params, bool has_biases, int64_t num_layers,          \
-                                  double dropout, bool train, bool bidirectional) {                \
-    check_defined(#name, hx);                                                                      \
-    return two_of(run_recurrence(                                                                  \
-        {#name, RecurrentCell::kind, has_biases, num_layers, dropout, train, bidirectional},       \
-        params, data, batch_sizes, hx, {}));                                                       \
-  }                                                                                                \
-  Tensor name##_cell(const Tensor& input, const Tensor& hx, const Tensor& w_ih,                    \
-                     const Tensor& w_hh, const std::optional<Tensor>& b_ih,                        \
-                     const std::optional<Tensor>& b_hh) {                                          \
-    return run_cell(#name "_cell", RecurrentCell::kind,                                            \
-                    {w_ih, w_hh, given(b_ih), given(b_hh), {}}, input, {hx, {}})                   \
-        .hidden;                                                                                   \
+#define RAMET_RECURRENT(name, kind)                                                           \
+  static std::tuple<Tensor, Tensor> name##_body(                                              \
+      const Tensor& input, const Tensor& hx, TensorList params, bool has_biases,              \
+      int64_t num_layers, double dropout, bool train, bool bidirectional, bool batch_first) { \
+    check_defined(#name, hx);                                                                 \
+    return two_of(run_recurrence(                                                             \
+        {#name, RecurrentCell::kind, has_biases, num_layers, dropout, train, bidirectional},  \
+        params, input, batch_first, hx, {}));                                                 \
+  }                                                                                           \
+  static std::tuple<Tensor, Tensor> name##_body(                                              \
+      const Tensor& data, const Tensor& batch_sizes, const Tensor& hx, TensorList params,     \
+      bool has_biases, int64_t num_layers, double dropout, bool train, bool bidirectional) {  \
+    check_defined(#name, hx);                                                                 \
+    return two_of(run_recurrence(                                                             \
+        {#name, RecurrentCell::kind, has_biases, num_layers, dropout, train, bidirectional},  \
+        params, data, batch_sizes, hx, {}));                                                  \
+  }                                                                                           \
+  static Tensor name##_cell_body(const Tensor& input, const Tensor& hx, const Tensor& w_ih,   \
+                                 const Tensor& w_hh, const std::optional<Tensor>& b_ih,       \
+                                 const std::optional<Tensor>& b_hh) {                         \
+    return run_cell(#name "_cell", RecurrentCell::kind,                                       \
+                    {w_ih, w_hh, given(b_ih), given(b_hh), {}}, input, {hx, {}})              \
+        .hidden;                                                                              \
   }
-#include "autograd/ops/layers/recurrent.inc"
+RAMET_RECURRENT(gru, kGru)
+RAMET_RECURRENT(rnn_tanh, kTanh)
+RAMET_RECURRENT(rnn_relu, kRelu)
 #undef RAMET_RECURRENT
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/layers/recurrent.inc"
 
 }  // namespace ramet

@@ -112,10 +112,10 @@ Tensor softmax_backward(const Tensor& g, const Tensor& y, int64_t d, bool log) {
 
 }  // namespace autograd
 
-Tensor softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+static Tensor softmax_body(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
   return softmax_any("softmax", "SoftmaxBackward0", self, dim, dtype, false);
 }
-Tensor log_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+static Tensor log_softmax_body(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
   return softmax_any("log_softmax", "LogSoftmaxBackward0", self, dim, dtype, true);
 }
 

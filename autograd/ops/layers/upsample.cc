@@ -183,15 +183,16 @@ Tensor upsample(const Kind& k, const Tensor& x, const OptionalIntArrayRef& size,
 }  // namespace
 
 // The two forms of a function.
-#define RAMET_UPSAMPLE(name, dims, node, how, corners, arg, scales, factors)             \
-  constexpr Kind kind_of_##name{#name, node "Backward0", node "BackwardBackward0", dims, \
-                                Resampling::how};                                        \
-  Tensor name(const Tensor& x, IntArrayRef size, RAMET_LIST corners RAMET_LIST scales) { \
-    return upsample(kind_of_##name, x, size, arg, Factors{RAMET_LIST factors});          \
-  }                                                                                      \
-  Tensor name(const Tensor& x, OptionalIntArrayRef size,                                 \
-              RAMET_LIST corners std::optional<ArrayRef<double>> scale_factors) {        \
-    return upsample(kind_of_##name, x, size, arg, scale_factors);                        \
+#define RAMET_UPSAMPLE(name, dims, node, how, corners, arg, scales, factors)                    \
+  constexpr Kind kind_of_##name{#name, node "Backward0", node "BackwardBackward0", dims,        \
+                                Resampling::how};                                               \
+  static Tensor name##_body(const Tensor& x, IntArrayRef size,                                  \
+                            RAMET_LIST corners RAMET_LIST scales) {                             \
+    return upsample(kind_of_##name, x, size, arg, Factors{RAMET_LIST factors});                 \
+  }                                                                                             \
+  static Tensor name##_body(const Tensor& x, OptionalIntArrayRef size,                          \
+                            RAMET_LIST corners std::optional<ArrayRef<double>> scale_factors) { \
+    return upsample(kind_of_##name, x, size, arg, scale_factors);                               \
   }
 #define RAMET_UPSAMPLE_1D(name, node, how, corners, arg) \
   RAMET_UPSAMPLE(name, 1, node, how, corners, arg, (std::optional<double> w), (w))

@@ -244,9 +244,9 @@ Tensor by_probability(const Tensor& self, const Tensor& target,
 
 }  // namespace
 
-Tensor cross_entropy_loss(const Tensor& self, const Tensor& target,
-                          const std::optional<Tensor>& weight, int64_t reduction,
-                          int64_t ignore_index, double label_smoothing) {
+static Tensor cross_entropy_loss_body(const Tensor& self, const Tensor& target,
+                                      const std::optional<Tensor>& weight, int64_t reduction,
+                                      int64_t ignore_index, double label_smoothing) {
   check_defined("cross_entropy_loss", self);
   check_defined("cross_entropy_loss", target);
   check_reduction("cross_entropy_loss", reduction);
@@ -261,9 +261,10 @@ Tensor cross_entropy_loss(const Tensor& self, const Tensor& target,
                   reduction, ignore_index, label_smoothing, false);
 }
 
-Tensor cross_entropy_loss_consuming(const Tensor& self, const Tensor& target,
-                                    const std::optional<Tensor>& weight, int64_t reduction,
-                                    int64_t ignore_index, double label_smoothing) {
+static Tensor cross_entropy_loss_consuming_body(const Tensor& self, const Tensor& target,
+                                                const std::optional<Tensor>& weight,
+                                                int64_t reduction, int64_t ignore_index,
+                                                double label_smoothing) {
   const char* op = "cross_entropy_loss_consuming";
   check_defined(op, self);
   check_reduction(op, reduction);
@@ -290,21 +291,24 @@ Tensor cross_entropy_loss_consuming(const Tensor& self, const Tensor& target,
                   label_smoothing, false, consuming);
 }
 
-Tensor nll_loss_nd(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
-                   int64_t reduction, int64_t ignore_index) {
+static Tensor nll_loss_nd_body(const Tensor& self, const Tensor& target,
+                               const std::optional<Tensor>& weight, int64_t reduction,
+                               int64_t ignore_index) {
   return by_index("nll_loss_nd", "NllLossBackward0", self, target, weight, reduction, ignore_index,
                   0, true);
 }
-Tensor nll_loss(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
-                int64_t reduction, int64_t ignore_index) {
+static Tensor nll_loss_body(const Tensor& self, const Tensor& target,
+                            const std::optional<Tensor>& weight, int64_t reduction,
+                            int64_t ignore_index) {
   check_defined("nll_loss", self);
   RAMET_CHECK(self.dim() == 1 || self.dim() == 2, "nll_loss",
               "input tensor should be 1D or 2D: got ", describe(self));
   return by_index("nll_loss", "NllLossBackward0", self, target, weight, reduction, ignore_index, 0,
                   true);
 }
-Tensor nll_loss2d(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
-                  int64_t reduction, int64_t ignore_index) {
+static Tensor nll_loss2d_body(const Tensor& self, const Tensor& target,
+                              const std::optional<Tensor>& weight, int64_t reduction,
+                              int64_t ignore_index) {
   check_defined("nll_loss2d", self);
   RAMET_CHECK(self.dim() == 4, "nll_loss2d",
               "only batches of spatial inputs are supported (4D tensors), but got input of size: ",

@@ -263,9 +263,9 @@ Aligned aligned(const Tensor& x, const Tensor& targets, const Tensor& input_leng
 
 }  // namespace
 
-Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
-                const Tensor& target_lengths, int64_t blank, int64_t reduction,
-                bool zero_infinity) {
+static Tensor ctc_loss_body(const Tensor& log_probs, const Tensor& targets,
+                            const Tensor& input_lengths, const Tensor& target_lengths,
+                            int64_t blank, int64_t reduction, bool zero_infinity) {
   for (const Tensor* t : {&log_probs, &targets, &input_lengths, &target_lengths})
     check_defined(kOp, *t);
   RAMET_CHECK(reduction >= Reduction::None && reduction < Reduction::END, kOp, "reduction: got ",
@@ -286,10 +286,14 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& in
   return (one ? loss.squeeze(0) : loss).to(dtype);
 }
 
-Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, IntArrayRef input_lengths,
-                IntArrayRef target_lengths, int64_t blank, int64_t reduction, bool zero_infinity) {
+static Tensor ctc_loss_body(const Tensor& log_probs, const Tensor& targets,
+                            IntArrayRef input_lengths, IntArrayRef target_lengths, int64_t blank,
+                            int64_t reduction, bool zero_infinity) {
   return ctc_loss(log_probs, targets, tensor(input_lengths.vec()), tensor(target_lengths.vec()),
                   blank, reduction, zero_infinity);
 }
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/loss/ctc_loss.inc"
 
 }  // namespace ramet

@@ -93,7 +93,7 @@ Tensor mse_backward(const Tensor& g, const Tensor& x, const Tensor& t, double sc
 
 }  // namespace
 
-Tensor mse_loss(const Tensor& x, const Tensor& target, int64_t reduction) {
+static Tensor mse_loss_body(const Tensor& x, const Tensor& target, int64_t reduction) {
   check_pair("mse_loss", x, target, reduction);
   const ScalarType dtype = check_floating("mse_loss", x, target);
   Tensor squares = pointwise_result("mse_loss", dtype, x, &target);
@@ -109,7 +109,7 @@ Tensor mse_loss(const Tensor& x, const Tensor& target, int64_t reduction) {
                 });
 }
 
-Tensor l1_loss(const Tensor& x, const Tensor& target, int64_t reduction) {
+static Tensor l1_loss_body(const Tensor& x, const Tensor& target, int64_t reduction) {
   check_pair("l1_loss", x, target, reduction);
   return reduced(x.sub(target).abs(), reduction);
 }
@@ -155,7 +155,8 @@ Tensor huber_of(const char* node, const char* second, const Tensor& x, const Ten
 
 }  // namespace
 
-Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, int64_t reduction, double beta) {
+static Tensor smooth_l1_loss_body(const Tensor& x, const Tensor& target, int64_t reduction,
+                                  double beta) {
   check_pair("smooth_l1_loss", x, target, reduction);
   check_floating("smooth_l1_loss", x, target);
   RAMET_CHECK(beta >= 0, "smooth_l1_loss", "does not support negative values for beta: got ", beta);
@@ -165,7 +166,8 @@ Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, int64_t reduction, 
       reduction);
 }
 
-Tensor huber_loss(const Tensor& x, const Tensor& target, int64_t reduction, double delta) {
+static Tensor huber_loss_body(const Tensor& x, const Tensor& target, int64_t reduction,
+                              double delta) {
   check_pair("huber_loss", x, target, reduction);
   check_floating("huber_loss", x, target);
   RAMET_CHECK(delta > 0, "huber_loss", "does not support non-positive values for delta: got ",
@@ -175,8 +177,8 @@ Tensor huber_loss(const Tensor& x, const Tensor& target, int64_t reduction, doub
       reduction);
 }
 
-Tensor binary_cross_entropy(const Tensor& x, const Tensor& given,
-                            const std::optional<Tensor>& weight, int64_t reduction) {
+static Tensor binary_cross_entropy_body(const Tensor& x, const Tensor& given,
+                                        const std::optional<Tensor>& weight, int64_t reduction) {
   const char* op = "binary_cross_entropy";
   check_pair(op, x, given, reduction);
   check_floating(op, x, given);
@@ -263,10 +265,10 @@ Tensor bce_logits_gradient(const Tensor& g, const Tensor& x, const Tensor& t, co
 
 }  // namespace
 
-Tensor binary_cross_entropy_with_logits(const Tensor& given, const Tensor& target,
-                                        const std::optional<Tensor>& weight,
-                                        const std::optional<Tensor>& pos_weight,
-                                        int64_t reduction) {
+static Tensor binary_cross_entropy_with_logits_body(const Tensor& given, const Tensor& target,
+                                                    const std::optional<Tensor>& weight,
+                                                    const std::optional<Tensor>& pos_weight,
+                                                    int64_t reduction) {
   const char* op = "binary_cross_entropy_with_logits";
   check_pair(op, given, target, reduction);
   check_floating(op, given, target);
@@ -302,7 +304,8 @@ Tensor binary_cross_entropy_with_logits(const Tensor& given, const Tensor& targe
   return reduced(times_weight(op, loss, weight), reduction);
 }
 
-Tensor kl_div(const Tensor& x, const Tensor& target, int64_t reduction, bool log_target) {
+static Tensor kl_div_body(const Tensor& x, const Tensor& target, int64_t reduction,
+                          bool log_target) {
   check_pair("kl_div", x, target, reduction);
   check_floating("kl_div", x, target);
   // exp(t) (t - x), and 0 where t is -inf. Or t log t - t x, which for t = 0 is 0 with gradient 0,

@@ -68,8 +68,8 @@ Tensor label_margins(const Tensor& input, const Tensor& labels, const Tensor& co
 
 }  // namespace
 
-Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_input, bool full,
-                        double eps, int64_t reduction) {
+static Tensor poisson_nll_loss_body(const Tensor& input, const Tensor& target, bool log_input,
+                                    bool full, double eps, int64_t reduction) {
   check_loss("poisson_nll_loss", reduction, input, target);
   Tensor loss =
       log_input ? input.exp().sub(target.mul(input)) : input.sub(target.mul(input.add(eps).log()));
@@ -82,20 +82,20 @@ Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_inpu
   return reduced(loss, reduction);
 }
 
-Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target, double margin,
-                            int64_t reduction) {
+static Tensor hinge_embedding_loss_body(const Tensor& x, const Tensor& target, double margin,
+                                        int64_t reduction) {
   check_loss("hinge_embedding_loss", reduction, x, target);
   const Tensor apart = x.neg().add(margin).clamp_min(0);
   return reduced(where(target.ne(1), apart, 0).add(where(target.ne(-1), x, 0)), reduction);
 }
 
-Tensor soft_margin_loss(const Tensor& x, const Tensor& target, int64_t reduction) {
+static Tensor soft_margin_loss_body(const Tensor& x, const Tensor& target, int64_t reduction) {
   check_loss("soft_margin_loss", reduction, x, target);
   return reduced(log_sigmoid(x.mul(target)).neg(), reduction);
 }
 
-Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
-                           double margin, int64_t reduction) {
+static Tensor margin_ranking_loss_body(const Tensor& input1, const Tensor& input2,
+                                       const Tensor& target, double margin, int64_t reduction) {
   check_loss("margin_ranking_loss", reduction, input1, input2, target);
   RAMET_CHECK(input1.dim() == input2.dim() && input1.dim() == target.dim(), "margin_ranking_loss",
               "All input tensors should have same dimension but got sizes: input1: ",
@@ -103,8 +103,8 @@ Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Ten
   return reduced(target.neg().mul(input1.sub(input2)).add(margin).clamp_min(0), reduction);
 }
 
-Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
-                             double margin, int64_t reduction) {
+static Tensor cosine_embedding_loss_body(const Tensor& input1, const Tensor& input2,
+                                         const Tensor& target, double margin, int64_t reduction) {
   const char* op = "cosine_embedding_loss";
   check_loss(op, reduction, input1, input2, target);
   RAMET_CHECK(target.dim() <= 1, op,
@@ -133,8 +133,9 @@ Tensor detail::triplet_loss(const char* op, const Tensor& anchor, const Tensor& 
   return reduced(near.sub(far).add(margin).clamp_min(0), reduction);
 }
 
-Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
-                           double margin, double p, double eps, bool swap, int64_t reduction) {
+static Tensor triplet_margin_loss_body(const Tensor& anchor, const Tensor& positive,
+                                       const Tensor& negative, double margin, double p, double eps,
+                                       bool swap, int64_t reduction) {
   const char* op = "triplet_margin_loss";
   check_loss(op, reduction, anchor, positive, negative);
   RAMET_CHECK(anchor.dim() == positive.dim() && positive.dim() == negative.dim(), op,
@@ -147,9 +148,9 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
       swap, reduction);
 }
 
-Tensor multi_margin_loss(const Tensor& input, const Tensor& target, const Scalar& p,
-                         const Scalar& margin, const std::optional<Tensor>& weight,
-                         int64_t reduction) {
+static Tensor multi_margin_loss_body(const Tensor& input, const Tensor& target, const Scalar& p,
+                                     const Scalar& margin, const std::optional<Tensor>& weight,
+                                     int64_t reduction) {
   const char* op = "multi_margin_loss";
   check_loss(op, reduction, input, target);
   const double power = p.toDouble();
@@ -173,7 +174,8 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& target, const Scalar
   return of_samples(loss.scatter(1, classes, 0).sum(1).div(x.size(1)), target.dim() > 0, reduction);
 }
 
-Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, int64_t reduction) {
+static Tensor multilabel_margin_loss_body(const Tensor& input, const Tensor& target,
+                                          int64_t reduction) {
   const char* op = "multilabel_margin_loss";
   check_loss(op, reduction, input, target);
   const Tensor x = rows_of(op, input);

@@ -62,13 +62,13 @@ Tensor add_product(const char* op, const char* node, const Tensor& self, const T
 
 }  // namespace
 
-Tensor addmm(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
-             const Scalar& alpha) {
+static Tensor addmm_body(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
+                         const Scalar& alpha) {
   check_mm("addmm", a, b);
   return add_product("addmm", "AddmmBackward0", self, a, b, {a.size(0), b.size(1)}, beta, alpha);
 }
-Tensor baddbmm(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
-               const Scalar& alpha) {
+static Tensor baddbmm_body(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
+                           const Scalar& alpha) {
   check_bmm("baddbmm", a, b);
   return add_product("baddbmm", "BaddbmmBackward0", self, a, b, {a.size(0), a.size(1), b.size(2)},
                      beta, alpha);
@@ -106,7 +106,7 @@ Tensor& Tensor::addmm_(const Tensor& a, const Tensor& b, const Scalar& beta,
   Saved x = save_if(history && wants_grad(b), a), y = save_if(history && wants_grad(a), b);
   {
     const NoGradGuard off;
-    copy_values(*this, ramet::addmm(*this, a, b, beta, alpha));
+    copy_values(*this, addmm_body(*this, a, b, beta, alpha));
   }
   wrote("addmm_", *this);
   if (history)

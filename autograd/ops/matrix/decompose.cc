@@ -82,7 +82,7 @@ Tensor qr_gradient(const Tensor& gq, const Tensor& gr, const Tensor& q, const Te
 
 }  // namespace
 
-std::tuple<Tensor, Tensor> linalg_qr(const Tensor& A, std::string_view mode) {
+static std::tuple<Tensor, Tensor> linalg_qr_body(const Tensor& A, std::string_view mode) {
   const char* op = "linalg_qr";
   check_matrices(op, A, false);
   RAMET_CHECK(mode == "reduced" || mode == "complete" || mode == "r", op,
@@ -254,8 +254,8 @@ Tensor svd_gradient(const Svd& g, const Svd& d, double epsilon) {
 
 }  // namespace
 
-std::tuple<Tensor, Tensor, Tensor> linalg_svd(const Tensor& A, bool full_matrices,
-                                              std::optional<std::string_view> driver) {
+static std::tuple<Tensor, Tensor, Tensor> linalg_svd_body(const Tensor& A, bool full_matrices,
+                                                          std::optional<std::string_view> driver) {
   check_driver("linalg_svd", A, driver);
   const Svd host = host_svd("linalg_svd", A, full_matrices, true);
   std::vector<Tensor> all = {back(host.u, A), back(host.s, A), back(host.vh, A)};
@@ -284,12 +284,12 @@ std::tuple<Tensor&, Tensor&, Tensor&> linalg_svd_out(Tensor& U, Tensor& S, Tenso
   return three_out("linalg_svd_out", U, S, Vh, A,
                    [&] { return linalg_svd(A, full_matrices, driver); });
 }
-Tensor linalg_svdvals(const Tensor& A, std::optional<std::string_view> driver) {
+static Tensor linalg_svdvals_body(const Tensor& A, std::optional<std::string_view> driver) {
   check_driver("linalg_svdvals", A, driver);
   if (recording(A)) return std::get<1>(linalg_svd(A, false));
   return back(host_svd("linalg_svdvals", A, false, false).s, A);
 }
-std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& self, bool some, bool compute_uv) {
+static std::tuple<Tensor, Tensor, Tensor> svd_body(const Tensor& self, bool some, bool compute_uv) {
   if (!compute_uv) {
     const Tensor s = linalg_svdvals(self);
     const auto none = [&](int64_t n) {
@@ -351,7 +351,7 @@ Tensor lower_of(const char* op, const Tensor& A, std::string_view UPLO) {
 
 }  // namespace
 
-std::tuple<Tensor, Tensor> linalg_eigh(const Tensor& A, std::string_view UPLO) {
+static std::tuple<Tensor, Tensor> linalg_eigh_body(const Tensor& A, std::string_view UPLO) {
   const Tensor lower = lower_of("linalg_eigh", A, UPLO);
   const Eigh host = host_eigh("linalg_eigh", lower, true);
   std::vector<Tensor> both = {back(host.w, A), back(host.v, A)};
@@ -369,7 +369,7 @@ std::tuple<Tensor, Tensor> linalg_eigh(const Tensor& A, std::string_view UPLO) {
   }
   return {both[0], both[1]};
 }
-Tensor linalg_eigvalsh(const Tensor& A, std::string_view UPLO) {
+static Tensor linalg_eigvalsh_body(const Tensor& A, std::string_view UPLO) {
   if (A.defined() && recording(A)) return std::get<0>(linalg_eigh(A, UPLO));
   return back(host_eigh("linalg_eigvalsh", lower_of("linalg_eigvalsh", A, UPLO), false).w, A);
 }

@@ -20,18 +20,6 @@ namespace ramet {
 
 #include "autograd/ops/matrix/decompose.inc"
 
-/// U, S, Vh with A = U diag(S) Vh. S is [*, k] with k = min(m, n), largest first. With
-/// `full_matrices` U is [*, m, m] and Vh [*, n, n], else [*, m, k] and [*, k, n]. Signs are not
-/// defined, nor which vectors span the space of equal values. For their gradients see above; there,
-/// values that are 0 count as equal too. Of full matrices, only the gradient of the first k vectors
-/// counts, as in LibTorch. NaN or infinities in A are a LinAlgError.
-///
-/// `driver` is the name of a function of cuSOLVER ("gesvd", "gesvdj", "gesvda"). It is refused for
-/// matrices on a CPU, as in LibTorch. For a GPU's matrices it changes nothing: the host factors
-/// these, too.
-RAMET_API std::tuple<Tensor, Tensor, Tensor> linalg_svd(
-    const Tensor& A, bool full_matrices = true,
-    std::optional<std::string_view> driver = std::nullopt);
 RAMET_API std::tuple<Tensor&, Tensor&, Tensor&> linalg_svd_out(
     Tensor& U, Tensor& S, Tensor& Vh, const Tensor& A, bool full_matrices = true,
     std::optional<std::string_view> driver = std::nullopt);

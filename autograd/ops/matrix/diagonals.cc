@@ -106,7 +106,7 @@ Tensor& Tensor::fill_diagonal_(const Scalar& value, bool wrap) const {
   return as_mutable(x);
 }
 
-Tensor trace(const Tensor& self) {
+static Tensor trace_body(const Tensor& self) {
   check_defined("trace", self);
   RAMET_CHECK(self.dim() == 2, "trace", "expected a matrix, but got tensor with dim ", self.dim());
   RAMET_CHECK(self.scalar_type() != kBool, "trace", "not implemented for bool: got ",

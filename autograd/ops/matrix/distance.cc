@@ -41,12 +41,13 @@ void check_floating(const char* op, const Tensor& x) {
 
 // ---- norms --------------------------------------------------------------------------------------
 
-Tensor dist(const Tensor& self, const Tensor& other, const Scalar& p) {
+static Tensor dist_body(const Tensor& self, const Tensor& other, const Scalar& p) {
   check_operands("dist", self, other);
   return norm(sub(self, other), p);
 }
 
-Tensor renorm(const Tensor& self, const Scalar& p_, int64_t dim, const Scalar& maxnorm) {
+static Tensor renorm_body(const Tensor& self, const Scalar& p_, int64_t dim,
+                          const Scalar& maxnorm) {
   const char* op = "renorm";
   check_floating(op, self);
   const double p = p_.toDouble(), most = maxnorm.toDouble();
@@ -112,14 +113,15 @@ Tensor singular_norm(const char* op, const Tensor& self, std::array<int64_t, 2> 
 
 }  // namespace
 
-Tensor linalg_vector_norm(const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim,
-                          bool keepdim, std::optional<ScalarType> dtype) {
+static Tensor linalg_vector_norm_body(const Tensor& self, const Scalar& ord,
+                                      OptionalIntArrayRef dim, bool keepdim,
+                                      std::optional<ScalarType> dtype) {
   check_norm("linalg_vector_norm", self, dtype);
   return vector_norm(self, ord, dim.has_value() ? dim.value() : IntArrayRef(), keepdim, dtype);
 }
 
-Tensor linalg_matrix_norm(const Tensor& self, const Scalar& ord_, IntArrayRef dim, bool keepdim,
-                          std::optional<ScalarType> dtype) {
+static Tensor linalg_matrix_norm_body(const Tensor& self, const Scalar& ord_, IntArrayRef dim,
+                                      bool keepdim, std::optional<ScalarType> dtype) {
   const char* op = "linalg_matrix_norm";
   const auto [rows, columns] = matrix_dims(op, self, dim, dtype);
   const double ord = ord_.toDouble(), size = std::fabs(ord);
@@ -134,8 +136,8 @@ Tensor linalg_matrix_norm(const Tensor& self, const Scalar& ord_, IntArrayRef di
   return ord > 0 ? largest(sums, second, keepdim) : amin(sums, second, keepdim);
 }
 
-Tensor linalg_matrix_norm(const Tensor& self, std::string_view ord, IntArrayRef dim, bool keepdim,
-                          std::optional<ScalarType> dtype) {
+static Tensor linalg_matrix_norm_body(const Tensor& self, std::string_view ord, IntArrayRef dim,
+                                      bool keepdim, std::optional<ScalarType> dtype) {
   const char* op = "linalg_matrix_norm";
   const std::array<int64_t, 2> dims = matrix_dims(op, self, dim, dtype);
   if (ord == "nuc") return singular_norm(op, self, dims, dtype, Singular::kSum, keepdim);
@@ -175,19 +177,19 @@ Tensor linalg_norm(const Tensor& self, std::string_view ord, OptionalIntArrayRef
                             dtype);
 }
 
-Tensor nuclear_norm(const Tensor& self, IntArrayRef dim, bool keepdim) {
+static Tensor nuclear_norm_body(const Tensor& self, IntArrayRef dim, bool keepdim) {
   const char* op = "nuclear_norm";
   return singular_norm(op, self, matrix_dims(op, self, dim, std::nullopt), std::nullopt,
                        Singular::kSum, keepdim);
 }
-Tensor nuclear_norm(const Tensor& self, bool keepdim) {
+static Tensor nuclear_norm_body(const Tensor& self, bool keepdim) {
   check_floating("nuclear_norm", self);
   RAMET_CHECK(self.dim() == 2, "nuclear_norm", "Expected a tensor with 2 dimensions, but got ",
               describe(self));
   return nuclear_norm(self, {0, 1}, keepdim);
 }
 
-Tensor frobenius_norm(const Tensor& self, IntArrayRef dim, bool keepdim) {
+static Tensor frobenius_norm_body(const Tensor& self, IntArrayRef dim, bool keepdim) {
   check_norm("frobenius_norm", self, std::nullopt);
   RAMET_CHECK(dim.size() <= 2, "frobenius_norm", "Expected at most 2 dimensions, but got ",
               dim.size(), " dimensions instead.");
@@ -268,7 +270,8 @@ template <class F, class... T> Tensor made_again(const char* node, F f, const T&
 
 }  // namespace
 
-Tensor cdist(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> compute_mode) {
+static Tensor cdist_body(const Tensor& x1, const Tensor& x2, double p,
+                         std::optional<int64_t> compute_mode) {
   const char* op = "cdist";
   check_floating(op, x1);
   check_floating(op, x2);
@@ -303,7 +306,7 @@ static Tensor behind_norm(const Tensor& x, int64_t rows, double p) {
   return apart.numel() == 0 ? apart.sum(1) : norm(apart, std::optional<Scalar>(p), 1, false);
 }
 
-Tensor pdist(const Tensor& self, double p) {
+static Tensor pdist_body(const Tensor& self, double p) {
   const char* op = "pdist";
   check_floating(op, self);
   RAMET_CHECK(self.dim() == 2, op, "only supports 2D tensors, got: ", self.dim(), "D");
@@ -330,7 +333,7 @@ Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p, double ep
   return norm(x1.sub(x2).add(eps), std::optional<Scalar>(p), -1, keepdim);
 }
 
-Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
+static Tensor cosine_similarity_body(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
   const char* op = "cosine_similarity";
   check_operands(op, x1, x2);
   const ScalarType dtype = result_type(x1, x2);

@@ -248,7 +248,7 @@ std::vector<int> result_labels(const Equation& e, int64_t dots,
 
 }  // namespace
 
-Tensor einsum(std::string_view equation, TensorList tensors, OptionalIntArrayRef path) {
+Tensor einsum_body(std::string_view equation, TensorList tensors, OptionalIntArrayRef path) {
   RAMET_CHECK(!tensors.empty(), kOp, "must provide at least one operand");
   const Equation e = read(equation);
   RAMET_CHECK(e.terms.size() == tensors.size(), kOp,

@@ -21,7 +21,7 @@ namespace factor = kernels::linalg;
 
 // ---- inverses and equations ---------------------------------------------------------------------
 
-Tensor linalg_inv(const Tensor& A) {
+static Tensor linalg_inv_body(const Tensor& A) {
   const char* op = "linalg_inv";
   check_matrices(op, A, true);
   const HostMatrices a(op, A);
@@ -38,7 +38,7 @@ Tensor linalg_inv(const Tensor& A) {
                   return t.matmul(g).matmul(t).neg();
                 });
 }
-Tensor inverse(const Tensor& self) {
+static Tensor inverse_body(const Tensor& self) {
   refuse_capture("inverse");
   return linalg_inv(self);
 }
@@ -108,7 +108,7 @@ void check_equation(const char* op, const Tensor& A, const Tensor& B, bool left)
 
 }  // namespace
 
-Tensor linalg_solve(const Tensor& A, const Tensor& B, bool left) {
+static Tensor linalg_solve_body(const Tensor& A, const Tensor& B, bool left) {
   const char* op = "linalg_solve";
   check_matrices(op, A, true);
   check_defined(op, B);
@@ -270,13 +270,13 @@ Tensor lower_factor(const char* op, const Tensor& A) {
 
 }  // namespace
 
-Tensor linalg_cholesky(const Tensor& A, bool upper) {
+static Tensor linalg_cholesky_body(const Tensor& A, bool upper) {
   if (!upper) return lower_factor("linalg_cholesky", A);
   check_matrices("linalg_cholesky", A, true);
   return transposed(lower_factor("linalg_cholesky", transposed(A)));
 }
 
-Tensor cholesky_solve(const Tensor& self, const Tensor& L, bool upper) {
+static Tensor cholesky_solve_body(const Tensor& self, const Tensor& L, bool upper) {
   const char* op = "cholesky_solve";
   check_matrices(op, self, false);
   check_matrices(op, L, true);
@@ -285,7 +285,7 @@ Tensor cholesky_solve(const Tensor& self, const Tensor& L, bool upper) {
   return linalg_solve_triangular(transposed(lower), linalg_solve_triangular(lower, self, false),
                                  true);
 }
-Tensor cholesky_inverse(const Tensor& self, bool upper) {
+static Tensor cholesky_inverse_body(const Tensor& self, bool upper) {
   check_matrices("cholesky_inverse", self, true);
   return cholesky_solve(eye(self.size(-1), self.options().requires_grad(false)), self, upper);
 }

@@ -34,7 +34,7 @@ Tensor& product_form(const char* op, Tensor& out, const Tensor& a, const Tensor&
 }
 }  // namespace
 
-Tensor mm(const Tensor& a, const Tensor& b) {
+static Tensor mm_body(const Tensor& a, const Tensor& b) {
   check_mm("mm", a, b);
   return recorded_product("MmBackward0", a, b);
 }
@@ -43,7 +43,7 @@ Tensor& mm_out(Tensor& out, const Tensor& a, const Tensor& b) {
   return product_form("mm_out", out, a, b, {a.size(0), b.size(1)});
 }
 
-Tensor bmm(const Tensor& a, const Tensor& b) {
+static Tensor bmm_body(const Tensor& a, const Tensor& b) {
   check_bmm("bmm", a, b);
   return recorded_product("BmmBackward0", a, b);
 }
@@ -60,7 +60,7 @@ Tensor outer(const Tensor& a, const Tensor& b) {
   return a.unsqueeze(1) * b;
 }
 
-Tensor mv(const Tensor& a, const Tensor& v) {
+static Tensor mv_body(const Tensor& a, const Tensor& v) {
   check_factors("mv", a, v);
   RAMET_CHECK(a.dim() == 2 && v.dim() == 1 && a->sizes()[1] == v->sizes()[0], "mv", "shapes: got ",
               describe(a), " and ", describe(v), ", expected [m, k] and [k]");
@@ -77,7 +77,7 @@ Tensor mv(const Tensor& a, const Tensor& v) {
                 });
 }
 
-Tensor dot(const Tensor& a, const Tensor& b) {
+static Tensor dot_body(const Tensor& a, const Tensor& b) {
   check_factors("dot", a, b);
   RAMET_CHECK(a.dim() == 1 && b.dim() == 1 && a.numel() == b.numel(), "dot", "shapes: got ",
               describe(a), " and ", describe(b), ", expected two vectors of one size");
@@ -115,7 +115,7 @@ Tensor shaped(Tensor product, IntArrayRef sizes) {
 }
 }  // namespace
 
-Tensor matmul(const Tensor& a, const Tensor& b) {
+static Tensor matmul_body(const Tensor& a, const Tensor& b) {
   check_factors("matmul", a, b);
   RAMET_CHECK(a.dim() > 0 && b.dim() > 0, "matmul",
               "both arguments to matmul need to be at least 1D: got ", describe(a), " and ",
@@ -158,7 +158,8 @@ Tensor& matmul_out(Tensor& out, const Tensor& a, const Tensor& b) {
   RAMET_CHECK(!recording(a, b), "matmul_out",
               "functions with out=... arguments don't support automatic differentiation, but one "
               "of the arguments requires grad.");
-  const Tensor result = matmul(a, b);
+  const NoAutocast uncast;
+  const Tensor result = matmul_body(a, b);
   prepare_product("matmul_out", out, result.sizes(), result, false, {});
   copy_values(out, result);
   wrote("matmul_out", out);
@@ -167,7 +168,8 @@ Tensor& matmul_out(Tensor& out, const Tensor& a, const Tensor& b) {
 
 // ---- linear -------------------------------------------------------------------------------------
 
-Tensor linear(const Tensor& x, const Tensor& w, const std::optional<Tensor>& maybe_bias) {
+static Tensor linear_body(const Tensor& x, const Tensor& w,
+                          const std::optional<Tensor>& maybe_bias) {
   static const Tensor none;
   const Tensor& bias = maybe_bias ? *maybe_bias : none;
   check_factors("linear", x, w);

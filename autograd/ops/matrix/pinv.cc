@@ -114,13 +114,13 @@ Tensor linalg_pinv(const Tensor& A, double rcond, bool hermitian) {
 Tensor linalg_pinv(const Tensor& A, const Tensor& rcond, bool hermitian) {
   return linalg_pinv(A, for_each("linalg_pinv", A, 0), rcond, hermitian);
 }
-Tensor pinverse(const Tensor& self, double rcond) {
+Tensor pinverse_body(const Tensor& self, double rcond) {
   refuse_capture("pinverse");
   return linalg_pinv(self, rcond);
 }
 
-Tensor linalg_matrix_rank(const Tensor& A, const std::optional<Tensor>& atol,
-                          const std::optional<Tensor>& rtol, bool hermitian) {
+Tensor linalg_matrix_rank_body(const Tensor& A, const std::optional<Tensor>& atol,
+                               const std::optional<Tensor>& rtol, bool hermitian) {
   const char* op = "linalg_matrix_rank";
   check_matrices(op, A, hermitian);
   const Tolerance tolerance(op, A, atol, rtol);
@@ -129,15 +129,15 @@ Tensor linalg_matrix_rank(const Tensor& A, const std::optional<Tensor>& atol,
   const Tensor s = hermitian ? linalg_eigvalsh(A).abs() : linalg_svdvals(A);
   return tolerance.above(s).sum(-1);
 }
-Tensor linalg_matrix_rank(const Tensor& A, std::optional<double> atol, std::optional<double> rtol,
-                          bool hermitian) {
+Tensor linalg_matrix_rank_body(const Tensor& A, std::optional<double> atol,
+                               std::optional<double> rtol, bool hermitian) {
   const char* op = "linalg_matrix_rank";
   return linalg_matrix_rank(A, for_each(op, A, atol), for_each(op, A, rtol), hermitian);
 }
-Tensor linalg_matrix_rank(const Tensor& A, double tol, bool hermitian) {
+Tensor linalg_matrix_rank_body(const Tensor& A, double tol, bool hermitian) {
   return linalg_matrix_rank(A, std::optional<double>(tol), 0, hermitian);
 }
-Tensor linalg_matrix_rank(const Tensor& A, const Tensor& tol, bool hermitian) {
+Tensor linalg_matrix_rank_body(const Tensor& A, const Tensor& tol, bool hermitian) {
   return linalg_matrix_rank(A, tol, for_each("linalg_matrix_rank", A, 0), hermitian);
 }
 

@@ -63,8 +63,8 @@ struct Side {
 
 }  // namespace
 
-Tensor tensordot(const Tensor& self, const Tensor& other, IntArrayRef dims_self,
-                 IntArrayRef dims_other) {
+static Tensor tensordot_body(const Tensor& self, const Tensor& other, IntArrayRef dims_self,
+                             IntArrayRef dims_other) {
   const char* op = "tensordot";
   check_factors(op, self, other);
   RAMET_CHECK(dims_self.size() == dims_other.size(), op,
@@ -87,7 +87,7 @@ Tensor tensordot(const Tensor& self, const Tensor& other, IntArrayRef dims_self,
   return mm(a.matrix(true, rows, n), b.matrix(false, n, cols)).reshape(sizes);
 }
 
-Tensor inner(const Tensor& self, const Tensor& other) {
+static Tensor inner_body(const Tensor& self, const Tensor& other) {
   const char* op = "inner";
   check_operands(op, self, other);
   if (self.dim() == 0 || other.dim() == 0) return self.mul(other);
@@ -100,8 +100,8 @@ Tensor inner(const Tensor& self, const Tensor& other) {
 
 // ---- products added to a tensor -----------------------------------------------------------------
 
-Tensor addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta,
-             const Scalar& alpha) {
+static Tensor addmv_body(const Tensor& self, const Tensor& mat, const Tensor& vec,
+                         const Scalar& beta, const Scalar& alpha) {
   const char* op = "addmv";
   check_factors(op, mat, vec);
   check_factors(op, self, mat);
@@ -112,8 +112,8 @@ Tensor addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, const Sca
       .squeeze(1);
 }
 
-Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta,
-            const Scalar& alpha) {
+static Tensor addr_body(const Tensor& self, const Tensor& vec1, const Tensor& vec2,
+                        const Scalar& beta, const Scalar& alpha) {
   const char* op = "addr";
   check_operands(op, vec1, vec2);
   check_operands(op, self, vec1);
@@ -159,8 +159,8 @@ Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Sc
                 });
 }
 
-Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
-              const Scalar& alpha) {
+static Tensor addbmm_body(const Tensor& self, const Tensor& batch1, const Tensor& batch2,
+                          const Scalar& beta, const Scalar& alpha) {
   const char* op = "addbmm";
   check_bmm(op, batch1, batch2);
   check_factors(op, self, batch1);
@@ -223,7 +223,7 @@ Tensor crossed(const char* op, const Tensor& a, const Tensor& b, int64_t dim) {
 Tensor linalg_cross(const Tensor& self, const Tensor& other, int64_t dim) {
   return crossed("linalg_cross", self, other, dim);
 }
-Tensor cross(const Tensor& self, const Tensor& other, std::optional<int64_t> dim) {
+static Tensor cross_body(const Tensor& self, const Tensor& other, std::optional<int64_t> dim) {
   check_defined("cross", self);
   if (dim) return crossed("cross", self, other, *dim);
   const IntArrayRef sizes = self.sizes();
@@ -268,7 +268,7 @@ Tensor cheapest(const std::vector<Tensor>& m) {
 
 }  // namespace
 
-Tensor linalg_multi_dot(TensorList tensors) {
+static Tensor linalg_multi_dot_body(TensorList tensors) {
   const char* op = "linalg_multi_dot";
   const size_t n = tensors.size();
   RAMET_CHECK(n >= 2, op, "expected at least 2 tensors but got ", n);
@@ -290,7 +290,7 @@ Tensor linalg_multi_dot(TensorList tensors) {
   return cheapest(matrices).reshape(sizes);
 }
 
-Tensor chain_matmul(TensorList matrices) {
+static Tensor chain_matmul_body(TensorList matrices) {
   RAMET_CHECK(!matrices.empty(), "chain_matmul", "Expected one or more matrices: got none");
   for (const Tensor& m : matrices) {
     check_defined("chain_matmul", m);

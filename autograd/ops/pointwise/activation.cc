@@ -132,11 +132,13 @@ Tensor threshold_backward(const Tensor& g, const Tensor& x, const Scalar& thresh
 }
 
 #include "autograd/forms/definitions.inc"
-#define RAMET_ACTIVATION(name, Row, params, args)               \
-  Tensor name params { return fresh<rows::Row> args; }          \
-  Tensor& name##_out(Tensor& out, RAMET_LIST params) {          \
-    return into<rows::Row>(#name "_out", out, RAMET_LIST args); \
-  }
+#define RAMET_ACTIVATION(name, Row, params, args)                    \
+  static Tensor name##_body params { return fresh<rows::Row> args; } \
+  Tensor& name##_out(Tensor& out, RAMET_LIST params) {               \
+    return into<rows::Row>(#name "_out", out, RAMET_LIST args);      \
+  }                                                                  \
+  RAMET_FUNCTION(name, params, args, RAMET_OWN_OUT,                  \
+                 RAMET_AUTOCAST(kNone, policy_of(rows::Row::kAutocast)))
 #define RAMET_DERIVATIVE(name, Row, params, args) \
   Tensor name params { return backward<rows::Row> args; }
 #include "autograd/ops/pointwise/activation.inc"

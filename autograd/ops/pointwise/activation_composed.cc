@@ -137,7 +137,7 @@ Tensor mish(const Tensor& given) {
   return rounded_once(floating("mish", given),
                       [](const Tensor& x) { return x.mul(softplus(x).tanh()); });
 }
-Tensor log_sigmoid(const Tensor& x) {
+static Tensor log_sigmoid_body(const Tensor& x) {
   // Above the threshold of 40 the difference is 4e-18.
   return softplus(floating("log_sigmoid", x).neg(), 1, 40).neg();
 }
@@ -175,7 +175,7 @@ Tensor glu(const Tensor& x, int64_t dim) {
                 });
 }
 
-Tensor prelu(const Tensor& x, const Tensor& weight) {
+static Tensor prelu_body(const Tensor& x, const Tensor& weight) {
   floating("prelu", x);
   check_operands("prelu", x, weight);
   RAMET_CHECK(weight.scalar_type() == x.scalar_type(), "prelu",

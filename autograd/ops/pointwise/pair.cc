@@ -41,11 +41,15 @@ template <class Row> Tensor pair(const RowNames& row, const Tensor& a, const Ten
 
 }  // namespace
 
-#define RAMET_PAIR(name, Row)                                 \
-  Tensor name(const Tensor& a, const Tensor& b) {             \
+#define RAMET_PAIR_AS(function, name, Row)                    \
+  Tensor function(const Tensor& a, const Tensor& b) {         \
     return pair<rows::Row>(RAMET_ROW_NAMES(name, Row), a, b); \
   }
-RAMET_PAIR_OPS(RAMET_PAIR)
+#define RAMET_PAIR(name, Row) static RAMET_PAIR_AS(name##_body, name, Row)
+RAMET_PAIR_FUNCTIONS(RAMET_PAIR)
+RAMET_PAIR_METHODS(RAMET_PAIR)
+RAMET_PAIR_AS(heaviside, heaviside, Heaviside)
+#undef RAMET_PAIR_AS
 #undef RAMET_PAIR
 
 // ---- with a number ------------------------------------------------------------------------------

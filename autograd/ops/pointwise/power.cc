@@ -54,7 +54,7 @@ Tensor base_gradient(const Tensor& g, const Tensor& x, const Tensor& p) {
 
 }  // namespace
 
-Tensor pow(const Tensor& x, const Scalar& p) {
+static Tensor pow_body(const Tensor& x, const Scalar& p) {
   const ScalarType dtype = pow_type("pow", x, p);
   Tensor out = empty_like_layout(x, dtype);
   pow_into(out, dtype, x, p);
@@ -65,7 +65,7 @@ Tensor pow(const Tensor& x, const Scalar& p) {
                 },
                 [&](Arguments& to) { to("exponent", p); });
 }
-Tensor pow(const Tensor& x, const Tensor& p) {
+static Tensor pow_body(const Tensor& x, const Tensor& p) {
   common_device("pow", x, p);
   Tensor out = pointwise_fresh(RAMET_POINTWISE(pow), x, p, not_bool("pow", result_type(x, p)));
   if (!recording(x, p)) return out;
@@ -79,7 +79,7 @@ Tensor pow(const Tensor& x, const Tensor& p) {
                                   : Tensor()};
                 });
 }
-Tensor pow(const Scalar& x, const Tensor& p) {
+static Tensor pow_body(const Scalar& x, const Tensor& p) {
   check_defined("pow", p);
   const ScalarType dtype = result_type(p, x);
   Tensor out = empty_like_layout(p, dtype);

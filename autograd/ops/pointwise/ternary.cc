@@ -68,7 +68,7 @@ Tensor& in_place_form(const char* op, const char* node, const PointwiseKernel& k
 
 }  // namespace
 
-Tensor addcmul(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value) {
+static Tensor addcmul_body(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value) {
   return plain_form<rows::Addcmul>("addcmul", "AddcmulBackward0", RAMET_POINTWISE(addcmul), a, b, c,
                                    value, false);
 }
@@ -80,7 +80,7 @@ Tensor& Tensor::addcmul_(const Tensor& b, const Tensor& c, const Scalar& value) 
   return in_place_form<rows::Addcmul>("addcmul_", "AddcmulBackward0", RAMET_POINTWISE(addcmul),
                                       *this, b, c, value, false);
 }
-Tensor addcdiv(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value) {
+static Tensor addcdiv_body(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value) {
   return plain_form<rows::Addcdiv>("addcdiv", "AddcdivBackward0", RAMET_POINTWISE(addcdiv), a, b, c,
                                    value, true);
 }

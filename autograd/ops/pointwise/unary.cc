@@ -165,11 +165,11 @@ template <Integers kind> inline Tensor& into(const Rule& r, Tensor& out, const T
 
 }  // namespace
 
-#define RAMET_DEFINE_METHOD(name, Row)                                            \
-  Tensor name(const Tensor& x) { return fresh<rows::Row::kIntegers>(k##Row, x); } \
-  Tensor& name##_out(Tensor& out, const Tensor& x) {                              \
-    return into<rows::Row::kIntegers>(k##Row, out, x);                            \
-  }                                                                               \
+#define RAMET_DEFINE_METHOD(name, Row)                                                          \
+  static Tensor name##_body(const Tensor& x) { return fresh<rows::Row::kIntegers>(k##Row, x); } \
+  Tensor& name##_out(Tensor& out, const Tensor& x) {                                            \
+    return into<rows::Row::kIntegers>(k##Row, out, x);                                          \
+  }                                                                                             \
   Tensor& Tensor::name##_() const { return in_place<rows::Row::kIntegers>(k##Row, *this); }
 #define RAMET_DEFINE_FUNCTION(name, Row) \
   RAMET_DEFINE_METHOD(name, Row)         \
@@ -301,7 +301,7 @@ std::tuple<Tensor, Tensor> frexp(const Tensor& x) {
 
 // ---- compositions: two operations, one rounding; 16-bit types are not rounded between them ------
 
-Tensor log10(const Tensor& x) {
+static Tensor log10_body(const Tensor& x) {
   check_defined("log10", x);
   if (is_narrow(x.scalar_type())) return log10(x.to(kFloat)).to(x.scalar_type());
   return mul(log(x), 0.4342944819032518);
@@ -309,7 +309,7 @@ Tensor log10(const Tensor& x) {
 Tensor& Tensor::log10_() const {
   return is_narrow(scalar_type()) ? copy_(ramet::log10(*this)) : log_().mul_(0.4342944819032518);
 }
-Tensor tan(const Tensor& x) {
+static Tensor tan_body(const Tensor& x) {
   check_defined("tan", x);
   if (is_narrow(x.scalar_type())) return tan(x.to(kFloat)).to(x.scalar_type());
   return div(sin(x), cos(x));

@@ -148,12 +148,12 @@ Tensor logcumsumexp_backward(const Tensor& g, const Tensor& x, const Tensor& y, 
 
 }  // namespace
 
-Tensor cumsum(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+Tensor cumsum_body(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
   const Tensor x = cast("cumsum", self, dtype);
   return running_sum(x, wrap_dim("cumsum", dim, x.dim()), widened(x, dtype), false);
 }
 
-Tensor cumprod(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+Tensor cumprod_body(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
   const Tensor x = cast("cumprod", self, dtype);
   const int64_t d = wrap_dim("cumprod", dim, x.dim());
   Tensor out = std::get<0>(run(RunningOp::kProduct, x, d, widened(x, dtype)));

@@ -188,13 +188,14 @@ std::tuple<Tensor, Tensor> std_mean(const Tensor& self, OptionalIntArrayRef dim,
   return {std::move(r.spread_out), std::move(r.mean)};
 }
 
-Tensor norm(const Tensor& self, const Scalar& p) {
+static Tensor norm_body(const Tensor& self, const Scalar& p) {
   return norm_over("NormBackward0", self, p, std::nullopt, false, std::nullopt);
 }
 Tensor norm(const Tensor& self, const std::optional<Scalar>& p, ScalarType dtype) {
   return norm_over("NormBackward2", self, p, std::nullopt, false, dtype);
 }
-Tensor norm(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim) {
+static Tensor norm_body(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim,
+                        bool keepdim) {
   return norm_over("NormBackward1", self, p, dim, keepdim, std::nullopt);
 }
 Tensor norm(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim,
@@ -202,7 +203,7 @@ Tensor norm(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim,
   return norm_over("NormBackward3", self, p, dim, keepdim, dtype);
 }
 
-Tensor logsumexp(const Tensor& self, IntArrayRef dim, bool keepdim) {
+static Tensor logsumexp_body(const Tensor& self, IntArrayRef dim, bool keepdim) {
   check_defined("logsumexp", self);
   // Several operations, but one rounding.
   if (is_narrow(self.scalar_type()))

@@ -121,11 +121,11 @@ Tensor truth_over(const char* op, ReduceOp kind, const Tensor& x, OptionalIntArr
 
 }  // namespace
 
-Tensor sum(const Tensor& self, std::optional<ScalarType> dtype) {
+static Tensor sum_body(const Tensor& self, std::optional<ScalarType> dtype) {
   return sum_over("SumBackward0", self, std::nullopt, false, dtype);
 }
-Tensor sum(const Tensor& self, OptionalIntArrayRef dim, bool keepdim,
-           std::optional<ScalarType> dtype) {
+static Tensor sum_body(const Tensor& self, OptionalIntArrayRef dim, bool keepdim,
+                       std::optional<ScalarType> dtype) {
   return sum_over("SumBackward1", self, dim, keepdim, dtype);
 }
 Tensor mean(const Tensor& self, std::optional<ScalarType> dtype) {
@@ -135,10 +135,11 @@ Tensor mean(const Tensor& self, OptionalIntArrayRef dim, bool keepdim,
             std::optional<ScalarType> dtype) {
   return mean_over("MeanBackward1", self, dim, keepdim, dtype);
 }
-Tensor prod(const Tensor& self, std::optional<ScalarType> dtype) {
+static Tensor prod_body(const Tensor& self, std::optional<ScalarType> dtype) {
   return prod_over("ProdBackward0", self, std::nullopt, false, dtype);
 }
-Tensor prod(const Tensor& self, int64_t dim, bool keepdim, std::optional<ScalarType> dtype) {
+static Tensor prod_body(const Tensor& self, int64_t dim, bool keepdim,
+                        std::optional<ScalarType> dtype) {
   return prod_over("ProdBackward1", self, dim, keepdim, dtype);
 }
 

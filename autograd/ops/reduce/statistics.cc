@@ -195,20 +195,20 @@ Tensor quantiles(const char* op, const Tensor& self, double q, std::optional<int
 
 }  // namespace
 
-Tensor quantile(const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
-                std::string_view interpolation) {
+static Tensor quantile_body(const Tensor& self, const Tensor& q, std::optional<int64_t> dim,
+                            bool keepdim, std::string_view interpolation) {
   return quantiles("quantile", self, q, dim, keepdim, interpolation, false);
 }
-Tensor quantile(const Tensor& self, double q, std::optional<int64_t> dim, bool keepdim,
-                std::string_view interpolation) {
+static Tensor quantile_body(const Tensor& self, double q, std::optional<int64_t> dim, bool keepdim,
+                            std::string_view interpolation) {
   return quantiles("quantile", self, q, dim, keepdim, interpolation, false);
 }
-Tensor nanquantile(const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
-                   std::string_view interpolation) {
+static Tensor nanquantile_body(const Tensor& self, const Tensor& q, std::optional<int64_t> dim,
+                               bool keepdim, std::string_view interpolation) {
   return quantiles("nanquantile", self, q, dim, keepdim, interpolation, true);
 }
-Tensor nanquantile(const Tensor& self, double q, std::optional<int64_t> dim, bool keepdim,
-                   std::string_view interpolation) {
+static Tensor nanquantile_body(const Tensor& self, double q, std::optional<int64_t> dim,
+                               bool keepdim, std::string_view interpolation) {
   return quantiles("nanquantile", self, q, dim, keepdim, interpolation, true);
 }
 

@@ -82,7 +82,7 @@ bool any_records(TensorList tensors) {
 
 }  // namespace
 
-Tensor cat(TensorList tensors, int64_t dim) {
+static Tensor cat_body(TensorList tensors, int64_t dim) {
   const Join j = plan("cat", tensors, dim);
   Tensor out(TensorBase::empty(j.shape, j.dtype, j.device));
   write(j, tensors, out);
@@ -120,7 +120,7 @@ Tensor& cat_out(Tensor& out, TensorList tensors, int64_t dim) {
   return out;
 }
 
-Tensor stack(TensorList tensors, int64_t dim) {
+static Tensor stack_body(TensorList tensors, int64_t dim) {
   RAMET_CHECK(!tensors.empty(), "stack", "expects a non-empty TensorList");
   for (const Tensor& t : tensors) {
     check_defined("stack", t);

@@ -5,9 +5,6 @@
 
 namespace ramet {
 
-/// The tensors one after the other along an existing dimension. All other extents must agree (an
-/// empty vector is skipped). The dtype is the promotion of all.
-RAMET_API Tensor cat(TensorList tensors, int64_t dim = 0);
 /// Writes into `out`, which is resized where its shape differs; no history.
 RAMET_API Tensor& cat_out(Tensor& out, TensorList tensors, int64_t dim = 0);
 

@@ -246,13 +246,17 @@ Tensor pad(const Tensor& x, IntArrayRef pad, const std::string& mode, std::optio
        ": expected constant, reflect, replicate or circular");
 }
 
-#define RAMET_PADS(name, mode)                                                                  \
-  Tensor name##1d(const Tensor& x, IntArrayRef p) { return padded(#name "1d", 1, x, p, mode); } \
-  Tensor name##2d(const Tensor& x, IntArrayRef p) { return padded(#name "2d", 2, x, p, mode); } \
-  Tensor name##3d(const Tensor& x, IntArrayRef p) { return padded(#name "3d", 3, x, p, mode); }
-RAMET_PADS(reflection_pad, Mode::kReflect)
-RAMET_PADS(replication_pad, Mode::kReplicate)
-#undef RAMET_PADS
+#define RAMET_PAD(function, name, D, mode) \
+  Tensor function(const Tensor& x, IntArrayRef p) { return padded(#name, D, x, p, mode); }
+#define RAMET_CAST_PAD(name, D, mode) static RAMET_PAD(name##_body, name, D, mode)
+RAMET_CAST_PAD(reflection_pad1d, 1, Mode::kReflect)
+RAMET_CAST_PAD(reflection_pad2d, 2, Mode::kReflect)
+RAMET_PAD(reflection_pad3d, reflection_pad3d, 3, Mode::kReflect)
+RAMET_CAST_PAD(replication_pad1d, 1, Mode::kReplicate)
+RAMET_CAST_PAD(replication_pad2d, 2, Mode::kReplicate)
+RAMET_CAST_PAD(replication_pad3d, 3, Mode::kReplicate)
+#undef RAMET_CAST_PAD
+#undef RAMET_PAD
 
 Tensor pad_sequence(TensorList sequences, bool batch_first, double padding_value,
                     std::string_view padding_side) {

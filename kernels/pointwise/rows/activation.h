@@ -92,6 +92,7 @@ struct GeluTanhBackward : kernels::Backward {
 
 /// log(1 + e^(beta x)) / beta; x itself where beta x > threshold.
 struct Softplus : kernels::Function {
+  static constexpr kernels::Autocast kAutocast = kernels::Autocast::kFloat32;
   RAMET_FORMULA value(V x, V beta, V threshold) {
     return pick(lt(threshold, x * beta), x, vlog1p(vexp(x * beta)) / beta);
   }

@@ -22,6 +22,7 @@ struct OfTwoNumbers : OfTwo {
 /// The angle of the point (other, self), in [-pi, pi]. At the origin the derivative is 0. Integers
 /// give the default floating type.
 struct Atan2 : OfTwo {
+  static constexpr kernels::Autocast kAutocast = kernels::Autocast::kWidest;
   RAMET_FORMULA value(V a, V b) { return vatan2(a, b); }
   RAMET_GRADIENT gradient_a(const T& g, const T& a, const T& b) {
     // Squares of small integers would wrap around.

@@ -27,6 +27,7 @@ struct Sign : kernels::Steps {
 };
 /// x^2. It is a power, so it gives int64 for bool.
 struct Square : kernels::Row {
+  static constexpr kernels::Autocast kAutocast = kernels::Autocast::kFloat32;
   static constexpr Integers kIntegers = Integers::kCounted;
   static constexpr Saves kSaves = Saves::kInput;
   static constexpr const char* kNode = "PowBackward0";
@@ -39,6 +40,7 @@ struct Cube : kernels::Row {
 };
 /// e^x
 struct Exp : kernels::FunctionByResult {
+  static constexpr kernels::Autocast kAutocast = kernels::Autocast::kFloat32;
   RAMET_FORMULA value(V x) { return vexp(x); }
   RAMET_GRADIENT gradient(const T& g, const T&, const T& y) { return mul(g, y); }
 };
@@ -51,21 +53,25 @@ struct Exp2 : kernels::FunctionByResult {
 };
 /// e^x - 1, accurate near 0.
 struct Expm1 : kernels::FunctionByResult {
+  static constexpr kernels::Autocast kAutocast = kernels::Autocast::kFloat32;
   RAMET_FORMULA value(V x) { return vexpm1(x); }
   RAMET_GRADIENT gradient(const T& g, const T&, const T& y) { return mul(g, add(y, 1)); }
 };
 /// The natural logarithm: -inf at 0, NaN below.
 struct Log : kernels::Function {
+  static constexpr kernels::Autocast kAutocast = kernels::Autocast::kFloat32;
   RAMET_FORMULA value(V x) { return vlog(x); }
   RAMET_GRADIENT gradient(const T& g, const T& x, const T&) { return div(g, x); }
 };
 /// log(1 + x), accurate near 0.
 struct Log1P : kernels::Function {
+  static constexpr kernels::Autocast kAutocast = kernels::Autocast::kFloat32;
   RAMET_FORMULA value(V x) { return vlog1p(x); }
   RAMET_GRADIENT gradient(const T& g, const T& x, const T&) { return div(g, add(x, 1)); }
 };
 /// The logarithm to base 2.
 struct Log2 : kernels::Function {
+  static constexpr kernels::Autocast kAutocast = kernels::Autocast::kFloat32;
   RAMET_FORMULA value(V x) { return vlog2(x); }
   RAMET_GRADIENT gradient(const T& g, const T& x, const T&) {
     return div(g, mul(x, 0.6931471805599453));
@@ -78,6 +84,7 @@ struct Sqrt : kernels::FunctionByResult {
 };
 /// 1 / sqrt(x)
 struct Rsqrt : kernels::FunctionByResult {
+  static constexpr kernels::Autocast kAutocast = kernels::Autocast::kFloat32;
   RAMET_FORMULA value(V x) { return cst<V>(1) / sqrt(x); }
   RAMET_GRADIENT gradient(const T& g, const T&, const T& y) {
     return mul(mul(g, mul(mul(y, y), y)), -0.5);
@@ -85,6 +92,7 @@ struct Rsqrt : kernels::FunctionByResult {
 };
 /// 1 / x
 struct Reciprocal : kernels::FunctionByResult {
+  static constexpr kernels::Autocast kAutocast = kernels::Autocast::kFloat32;
   RAMET_FORMULA value(V x) { return cst<V>(1) / x; }
   RAMET_GRADIENT gradient(const T& g, const T&, const T& y) { return mul(neg(g), mul(y, y)); }
 };
@@ -100,6 +108,7 @@ struct Cos : kernels::Function {
 };
 /// The inverse of sin, in [-pi / 2, pi / 2]; NaN outside [-1, 1].
 struct Asin : kernels::Function {
+  static constexpr kernels::Autocast kAutocast = kernels::Autocast::kFloat32;
   RAMET_FORMULA value(V x) { return vasin(x); }
   RAMET_GRADIENT gradient(const T& g, const T& x, const T&) {
     return mul(g, rsqrt(rsub(square(x), 1)));
@@ -107,6 +116,7 @@ struct Asin : kernels::Function {
 };
 /// The inverse of cos, in [0, pi]; NaN outside [-1, 1].
 struct Acos : kernels::Function {
+  static constexpr kernels::Autocast kAutocast = kernels::Autocast::kFloat32;
   RAMET_FORMULA value(V x) { return vacos(x); }
   RAMET_GRADIENT gradient(const T& g, const T& x, const T& y) {
     return Asin::gradient(neg(g), x, y);
@@ -119,11 +129,13 @@ struct Atan : kernels::Function {
 };
 /// (e^x - e^-x) / 2
 struct Sinh : kernels::Function {
+  static constexpr kernels::Autocast kAutocast = kernels::Autocast::kFloat32;
   RAMET_FORMULA value(V x) { return vsinh(x); }
   RAMET_GRADIENT gradient(const T& g, const T& x, const T&) { return mul(g, cosh(x)); }
 };
 /// (e^x + e^-x) / 2
 struct Cosh : kernels::Function {
+  static constexpr kernels::Autocast kAutocast = kernels::Autocast::kFloat32;
   RAMET_FORMULA value(V x) { return vcosh(x); }
   RAMET_GRADIENT gradient(const T& g, const T& x, const T&) { return mul(g, sinh(x)); }
 };
@@ -239,6 +251,7 @@ struct SincDerivative : kernels::Function {
 };
 /// The inverse of erf: infinite at -1 and 1, NaN outside.
 struct Erfinv : kernels::FunctionByResult {
+  static constexpr kernels::Autocast kAutocast = kernels::Autocast::kFloat32;
   RAMET_FORMULA value(V x) { return verfinv(x); }
   RAMET_GRADIENT gradient(const T& g, const T&, const T& y) {
     return mul(g, mul(exp(square(y)), 0.8862269254527580));  // sqrt(pi) / 2

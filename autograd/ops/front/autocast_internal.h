@@ -77,10 +77,11 @@ class Casting {
   bool as_result_ = false;        // the result is float32
 };
 
-/// body(args...), with cast arguments and autocast off where a policy says so.
+/// body(args...), with cast arguments and autocast off where a policy says so. A body without
+/// captures takes no place in the caller's frame, so a caller without autocast needs none.
 template <class R, class F, class... A>
-[[gnu::cold, gnu::noinline]] R cast_call(const char* op, CastPolicy cpu, CastPolicy cuda,
-                                         const F& body, const A&... args) {
+[[gnu::cold, gnu::noinline]] R cast_call(const char* op, CastPolicy cpu, CastPolicy cuda, F body,
+                                         const A&... args) {
   Casting casting;
   (casting.see(args), ...);
   if (!casting.begin(op, cpu, cuda)) return body(args...);

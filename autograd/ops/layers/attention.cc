@@ -259,16 +259,15 @@ static Tensor scaled_dot_product_attention_body(const Tensor& query, const Tenso
 std::pair<Tensor, Tensor> autograd::attention_with_weights(const Tensor& query, const Tensor& key,
                                                            const Tensor& value, const Tensor& mask,
                                                            double dropout_p, bool is_causal) {
-  const auto body = [](const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m,
-                       double p, bool causal) {
+  const auto body = [](const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m, double p,
+                       bool causal) {
     check(q, k, v, m, p, causal);
     const double scale = 1 / std::sqrt(static_cast<double>(q.size(-1)));
     return composed(q, k, v, m, p, {scale, causal});
   };
   if (RAMET_UNLIKELY(ramet::detail::tls.autocast != 0))
     return cast_call<std::pair<Tensor, Tensor>>(kOp, CastPolicy::kLower, CastPolicy::kLower, body,
-                                                query, key, value, mask, dropout_p,
-                                                is_causal);
+                                                query, key, value, mask, dropout_p, is_causal);
   return body(query, key, value, mask, dropout_p, is_causal);
 }
 

@@ -124,22 +124,23 @@ static Tensor matmul_body(const Tensor& a, const Tensor& b) {
               " and ", describe(b), ", expected the last dimension of the first to be the ",
               b.dim() == 1 ? "only" : "last but one", " of the second");
   if (b.dim() == 1) {
-    if (a.dim() == 1) return dot(a, b);
-    if (a.dim() == 2) return mv(a, b);
+    if (a.dim() == 1) return dot_body(a, b);
+    if (a.dim() == 2) return mv_body(a, b);
     const IntArrayRef lead = a.sizes().slice(0, static_cast<size_t>(a.dim() - 1));
-    return shaped(mv(a.reshape({product_of(lead), a.size(-1)}), b), lead);
+    return shaped(mv_body(a.reshape({product_of(lead), a.size(-1)}), b), lead);
   }
   if (a.dim() == 1) {
     const Tensor row = a.unsqueeze(0);
-    return looked_at(b.dim() == 2 ? mm(row, b) : matmul(row, b),
+    return looked_at(b.dim() == 2 ? mm_body(row, b) : matmul_body(row, b),
                      [](const Tensor& x) { return x.squeeze(-2); });
   }
-  if (a.dim() == 2 && b.dim() == 2) return mm(a, b);
+  if (a.dim() == 2 && b.dim() == 2) return mm_body(a, b);
   if (b.dim() == 2) {  // the leading dimensions are rows
     std::vector<int64_t> sizes = a.sizes().vec();
     sizes.back() = b.size(1);
-    return shaped(mm(a.reshape({product_of(a.sizes().slice(0, sizes.size() - 1)), a.size(-1)}), b),
-                  sizes);
+    return shaped(
+        mm_body(a.reshape({product_of(a.sizes().slice(0, sizes.size() - 1)), a.size(-1)}), b),
+        sizes);
   }
   const IntArrayRef lead_a = a.sizes().slice(0, static_cast<size_t>(a.dim() - 2)),
                     lead_b = b.sizes().slice(0, static_cast<size_t>(b.dim() - 2));
@@ -152,7 +153,7 @@ static Tensor matmul_body(const Tensor& a, const Tensor& b) {
   };
   std::vector<int64_t> sizes = lead;
   sizes.insert(sizes.end(), {a.size(-2), b.size(-1)});
-  return shaped(bmm(batched(a), batched(b)), sizes);
+  return shaped(bmm_body(batched(a), batched(b)), sizes);
 }
 Tensor& matmul_out(Tensor& out, const Tensor& a, const Tensor& b) {
   RAMET_CHECK(!recording(a, b), "matmul_out",

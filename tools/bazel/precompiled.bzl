@@ -1,4 +1,4 @@
-"""precompiled_header: headers that never change, parsed once for all that are compiled with the same options."""
+"""precompiled_header: headers that are parsed once for all files compiled with the same options."""
 
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
@@ -22,19 +22,18 @@ STANDARD = [
     "vector",
 ]
 
-# Levels: what .bazelrc says of files that compute little, and of all for which it says nothing.
+# What .bazelrc says of files that compute little.
 UNOPTIMISED = [
     "-O0",
     "-U_FORTIFY_SOURCE",
 ]
 
-OPTIMISED = []
-
-# .bazelrc's --force_pic.
-PIC = select({
-    "//tools/bazel:sanitized": False,
-    "//conditions:default": True,
-})
+# Further options, by level: a rule does not know those of per_file_copt.
+_LEVELS = {
+    "O0": UNOPTIMISED,
+    "O1": ["-O1"],
+    "else": [],
+}
 
 def _precompiled_header_impl(ctx):
     toolchain = find_cpp_toolchain(ctx)
@@ -61,14 +60,14 @@ def _precompiled_header_impl(ctx):
     plain = ctx.actions.declare_file(ctx.attr.name + ".h")
     ctx.actions.write(plain, "")
     outputs = []
-    for level, copts in ctx.attr.levels.items():
+    for level in ctx.attr.levels:
         output = ctx.actions.declare_file("%s.h.gch/%s" % (ctx.attr.name, level))
         variables = cc_common.create_compile_variables(
             feature_configuration = features,
             cc_toolchain = toolchain,
             source_file = source.path,
             output_file = output.path,
-            user_compile_flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + copts + ["-x", "c++-header"],
+            user_compile_flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + _LEVELS[level] + ["-x", "c++-header"],
             include_directories = given.includes,
             quote_include_directories = given.quote_includes,
             system_include_directories = given.system_includes,
@@ -96,17 +95,12 @@ def _precompiled_header_impl(ctx):
     context = cc_common.create_compilation_context(headers = depset([plain] + outputs))
     return [CcInfo(compilation_context = context)]
 
-# A target with this among its `deps` and `-include PACKAGE/NAME.h` among its `copts` starts with the headers already parsed.
-#   headers: names between <>
-#   own_headers: names between ""
-#   pic: whether Bazel compiles everything position-independent
-#   levels: further options, by name: those of per_file_copt are not known here
-precompiled_header = rule(
+_precompiled_header = rule(
     implementation = _precompiled_header_impl,
     attrs = {
         "headers": attr.string_list(),
         "own_headers": attr.string_list(),
-        "levels": attr.string_list_dict(mandatory = True),
+        "levels": attr.string_list(mandatory = True),
         "pic": attr.bool(mandatory = True),
         "deps": attr.label_list(providers = [CcInfo]),
         "_script": attr.label(default = "//tools/bazel:precompile.py", allow_single_file = True),
@@ -115,3 +109,22 @@ precompiled_header = rule(
     fragments = ["cpp"],
     toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
 )
+
+def precompiled_header(name, levels, **kwargs):
+    """A target with this among its `deps` and its begins() (ramet.bzl) among its `copts` starts with the headers already parsed.
+
+    Args:
+      name: of the header, too.
+      levels: of optimisation, for which it is made: names in _LEVELS.
+      **kwargs: `headers` are names between <>, `own_headers` names between quotation marks; `deps` have them.
+    """
+    _precompiled_header(
+        name = name,
+        levels = levels,
+        # .bazelrc's --force_pic
+        pic = select({
+            "//tools/bazel:sanitized": False,
+            "//conditions:default": True,
+        }),
+        **kwargs
+    )

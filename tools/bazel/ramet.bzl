@@ -1,4 +1,4 @@
-"""Rules of this workspace: layer_library, layer_files, kernel_library, ramet_test, ramet_tests."""
+"""Rules of this workspace: layer_library, layer_interface, layer_files, kernel_library, ramet_test, ramet_tests."""
 
 # Lower layers first.
 LAYERS = ["runtime", "kernels", "autograd", "nn", "parallel"]
@@ -151,6 +151,17 @@ def layer_library(name, deps = [], exclude = [], visibility = []):
         }) + (["//tools/bazel:tensor_headers"] if native.package_name() == "autograd" else []),
     )
 
+def layer_interface(visibility, deps = []):
+    """The folder's headers alone, as the target `interface`: for a precompiled header that the library itself begins with."""
+    native.cc_library(
+        name = "interface",
+        hdrs = native.glob(["**/*.h", "**/*.inc"]),
+        linkstatic = True,
+        tags = ["manual"],
+        visibility = visibility,
+        deps = deps,
+    )
+
 def layer_files(archives):
     """The folder's files and the archives of its libraries `archives`, for tests that look at them."""
     for name, patterns in {"headers": ["**/*.h", "**/*.inc"], "sources": ["**/*.cc"]}.items():
@@ -289,19 +300,19 @@ def _ramet_program(name, cases, tests, deps = []):
         )
 
 def _test_name(src):
-    """Rooms (sub-folders) are for readers: a test's name is its file's alone, and no two files of a package share one."""
+    """Sub-folders are for readers: a test's name is its file's alone, and no two files of a package share one."""
     return src.split("/")[-1][:-len(".cc")]
 
 def _share_programs(files, alone):
-    """Lists of files of one sub-folder and one kind: those share a program. `files` is a list of (file, what makes its kind)."""
+    """Pairs of a sub-folder and its files of one kind, which share a program. `files`: a list of (file, what makes its kind)."""
     kinds = {}
     for src, kind in files:
         folder = src[:-len(src.split("/")[-1])]
-        key = src if _test_name(src) in alone else folder + " " + kind
+        key = (folder, src if _test_name(src) in alone else kind)
         kinds.setdefault(key, []).append(src)
     return [
-        (srcs[0][:-len(srcs[0].split("/")[-1])], srcs[begin:begin + _FILES_OF_A_PROGRAM])
-        for srcs in kinds.values()
+        (folder, srcs[begin:begin + _FILES_OF_A_PROGRAM])
+        for (folder, _), srcs in kinds.items()
         for begin in range(0, len(srcs), _FILES_OF_A_PROGRAM)
     ]
 

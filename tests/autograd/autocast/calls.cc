@@ -111,7 +111,7 @@ const std::vector<Call>& calls() {
       CALL(convolution, ({1, 1, 4, 4}, {1, 1, 2, 2}, {1}),
            convolution(x[0], x[1], x[2], 1, 0, 1, false, 0, 1)),
       CALL(conv_tbc, ({4, 1, 2}, {2, 2, 3}, {3}), conv_tbc(x[0], x[1], x[2])),
-      // Recurrent networks, whose states and weights are float32.
+      // Recurrent networks. Their states and weights are float32.
       CALL(lstm, ({2, 1, 2}),
            lstm(x[0], TensorList{t.float32({1, 1, 3}), t.float32({1, 1, 3})}, t.weights(4), true, 1,
                 0.0, true, false, false)),

@@ -85,7 +85,7 @@ CALLS = {
     "conv_transpose3d": lambda t: F.conv_transpose3d(t(1, 1, 4, 4, 4), t(1, 1, 2, 2, 2), t(1)),
     "convolution": lambda t: torch.convolution(t(1, 1, 4, 4), t(1, 1, 2, 2), t(1), [1, 1], [0, 0], [1, 1], False, [0, 0], 1),
     "conv_tbc": lambda t: torch.conv_tbc(t(4, 1, 2), t(2, 2, 3), t(3)),
-    # Recurrent networks, whose states and weights are float32.
+    # Recurrent networks. Their states and weights are float32.
     "lstm": lambda t: torch.lstm(t(2, 1, 2), [t.float32(1, 1, 3), t.float32(1, 1, 3)], weights(t, 4), True, 1, 0.0, True, False, False),
     "gru": lambda t: torch.gru(t(2, 1, 2), t.float32(1, 1, 3), weights(t, 3), True, 1, 0.0, True, False, False),
     "rnn_tanh": lambda t: torch.rnn_tanh(t(2, 1, 2), t.float32(1, 1, 3), weights(t, 1), True, 1, 0.0, True, False, False),

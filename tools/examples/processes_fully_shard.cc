@@ -1,5 +1,6 @@
 // A model that is cut over processes. Each holds 1/N of the parameters, gradients and optimizer
-// state, and gathers a layer's values while the layer computes. Start four on this host with
+// state, and gathers a layer's values while the layer computes. The layers compute in bfloat16, the
+// optimizer works on float32. Start four on this host with
 //
 //   tools/launch --nproc 4 -- bazel-bin/tools/examples/processes_fully_shard
 //
@@ -52,10 +53,15 @@ int main() {
   const auto mesh = n >= 4 && n % 2 == 0
                         ? distributed::init_device_mesh(group, {n / 2, 2}, {"replicate", "shard"})
                         : distributed::DeviceMesh(group);
-  // Bottom-up: a group for each block, one for what is left.
-  distributed::fully_shard(net->a, mesh);
-  distributed::fully_shard(net->b, mesh);
-  distributed::fully_shard(net, mesh);
+  // What is gathered, and forward and backward, have bfloat16. Gradients are added in float32.
+  distributed::FullyShardOptions options;
+  options.mp_policy.param_dtype = kBFloat16;
+  options.mp_policy.reduce_dtype = kFloat;
+  // Bottom-up: a group for each block, one for what is left, which gives float32.
+  distributed::fully_shard(net->a, mesh, options);
+  distributed::fully_shard(net->b, mesh, options);
+  options.mp_policy.output_dtype = kFloat;
+  distributed::fully_shard(net, mesh, options);
 
   // The first block's values and then the second one's are on their way while `first` computes,
   // from the first step on.
@@ -91,13 +97,14 @@ int main() {
   }
   if (group->rank() == 0) std::printf("loss %.4f, then %.4f\n", first, last);
 
-  // Whole tensors, on every process: what a module that is not sharded can load.
+  // Whole tensors in float32, on every process: what a module that is not sharded can load.
   const auto state = distributed::full_state_dict(*net);
   Net whole;
   {
     const NoGradGuard off;
     for (const auto& item : whole->named_parameters()) item.value().copy_(state[item.key()]);
-    if (!whole->forward(x).equal(net(x))) return 1;
+    whole->to(kBFloat16);
+    if (!whole->forward(x.to(kBFloat16)).to(kFloat).equal(net(x))) return 1;
   }
   group->barrier().wait();  // no rank leaves while others still need it
   return last < first ? 0 : 1;

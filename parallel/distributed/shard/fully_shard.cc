@@ -36,6 +36,23 @@ struct Gathered {
   }
 };
 
+// Casts the floating-point tensors that a call of the module takes or gives.
+void cast_floating(std::vector<Tensor>& tensors, ScalarType dtype) {
+  for (Tensor& t : tensors)
+    if (t.defined() && t.is_floating_point() && t.scalar_type() != dtype) t = t.to(dtype);
+}
+void add_casts(nn::Module& module, const MixedPrecisionPolicy& policy) {
+  if (policy.param_dtype && policy.cast_forward_inputs)
+    module.register_forward_pre_hook(
+        [to = *policy.param_dtype](nn::Module&, std::vector<Tensor>& inputs) {
+          cast_floating(inputs, to);
+        });
+  if (policy.output_dtype)
+    module.register_forward_hook(
+        [to = *policy.output_dtype](nn::Module&, const std::vector<Tensor>&,
+                                    std::vector<Tensor>& outputs) { cast_floating(outputs, to); });
+}
+
 // Makes backwards take the engine's general path. If all parameters are frozen, they do not cause
 // it themselves. A backward that needs their values must know its task.
 void mark(nn::Module&, const std::vector<Tensor>&, std::vector<Tensor>& outputs) {
@@ -139,13 +156,43 @@ void check_one_device(const Collector& collector) {
       check(unit.members[0].name, unit.members[0].full);
 }
 
+void check_policy(const MixedPrecisionPolicy& policy, const Collector& collector) {
+  const std::pair<const char*, std::optional<ScalarType>> dtypes[] = {
+      {"param_dtype", policy.param_dtype},
+      {"reduce_dtype", policy.reduce_dtype},
+      {"output_dtype", policy.output_dtype}};
+  for (const auto& [name, dtype] : dtypes)
+    RAMET_CHECK(!dtype || is_floating(*dtype), kOp, "mp_policy: ", name, ": got ", name_of(*dtype),
+                ", expected a floating-point dtype");
+  if (!policy.param_dtype && !policy.reduce_dtype) return;
+  const auto floating = [](const ShardGroup::Unit& unit) { return is_floating(unit.dtype); };
+  RAMET_CHECK(
+      std::ranges::any_of(collector.found,
+                          [](const FoundParameter& f) { return f.tensor.is_floating_point(); }) ||
+          std::ranges::any_of(
+              collector.below,
+              [&](const auto& group) { return std::ranges::any_of(group->units, floating); }),
+      kOp, "mp_policy: got ", policy.param_dtype ? "param_dtype" : "reduce_dtype",
+      " for a module without floating-point parameters, expected at least one such parameter");
+}
+
+std::string text_of(const MixedPrecisionPolicy& policy) {
+  const auto name = [](std::optional<ScalarType> t) {
+    return std::string(t ? name_of(*t) : "as it is");
+  };
+  return "param_dtype " + name(policy.param_dtype) + "\nreduce_dtype " + name(policy.reduce_dtype) +
+         "\noutput_dtype " + name(policy.output_dtype) + "\ncast_forward_inputs " +
+         detail::text_of(policy.cast_forward_inputs) + "\n";
+}
+
 std::string table_of(const FullyShardOptions& options) {
   auto text = ramet::detail::classic<std::ostringstream>();
   const auto& reshard = options.reshard_after_forward;
   text << "average " << detail::text_of(options.average) << "\norder "
        << detail::text_of(options.order) << "\nreshard_after_forward "
        << (reshard ? detail::text_of(*reshard) : "by default") << "\ninit_sync "
-       << detail::text_of(options.init_sync) << '\n';
+       << detail::text_of(options.init_sync) << '\n'
+       << text_of(options.mp_policy);
   return text.str();
 }
 
@@ -212,6 +259,7 @@ void fully_shard(const std::vector<std::shared_ptr<nn::Module>>& modules, const 
                   "a module below is sharded over another mesh than ", mesh.str(),
                   ": expected one for the whole tree");
     check_one_device(collector);
+    check_policy(options.mp_policy, collector);
     return table_of(options) + collector.table.str();
   });
   lanes.reduce = second_lane(lanes.gather);
@@ -223,6 +271,7 @@ void fully_shard(const std::vector<std::shared_ptr<nn::Module>>& modules, const 
   group->context->add(group.get());
   for (const auto& module : modules) {
     module->register_forward_scope(Gathered{group});
+    add_casts(*module, options.mp_policy);
     module->register_forward_hook(mark);
     set_fully_sharded(*module, true);
   }

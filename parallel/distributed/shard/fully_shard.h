@@ -40,6 +40,20 @@
 // On a mesh of two dimensions the second one shards and the first one replicates. Gradients are
 // reduced to shards inside each replica, then added up between the replicas. That sum of sums has
 // the bits of ReduceOrder::tree(all ranks) if both extents are powers of two.
+//
+// Note [Mixed precision of shards]
+// With FullyShardOptions::mp_policy a parameter has up to three dtypes. Its shards, their gradients
+// and the optimizer's states keep the parameter's own dtype: they are the float32 masters. Files
+// and full_state_dict() have that dtype too. The module's members have param_dtype while they are
+// gathered, so forward and backward compute in it, and their gradients come in it. These are cast
+// to reduce_dtype, collected in it without synchronisation, and added over the ranks. The sum is
+// float32 inside and rounded once to reduce_dtype; on a mesh of two dimensions that needs tree(V).
+// Then it is cast to the shards' dtype, where a mean is divided. A float16 sum above 65504 is
+// infinite.
+//
+// Inputs and outputs are the tensors that hooks see: arguments, also in tuples and optionals, and
+// the result. Casts are recorded, so an input gets a gradient of its own dtype. Buffers are not
+// cast. Each call of fully_shard has a policy of its own; modules inside are not affected by it.
 #pragma once
 #include <memory>
 #include <optional>
@@ -57,6 +71,21 @@
 namespace ramet {
 namespace distributed {
 
+/// The dtypes of a sharded module: PyTorch's class of this name. Each is a floating-point dtype.
+/// Note [Mixed precision of shards] has the details.
+struct MixedPrecisionPolicy {
+  /// Of the gathered parameters, and so of the module's forward and backward. Parameters are cast
+  /// before they are gathered, so 16 bits halve the bytes. Default: that of each parameter.
+  std::optional<ScalarType> param_dtype;
+  /// In which gradients are reduced, and collected without synchronisation. Default: that of the
+  /// gathered parameter, as in PyTorch before 2.15. Since then it is that of the sharded one there.
+  std::optional<ScalarType> reduce_dtype;
+  /// To which the module's floating-point outputs are cast. Default: no cast.
+  std::optional<ScalarType> output_dtype;
+  /// Are the module's floating-point inputs cast to param_dtype?
+  bool cast_forward_inputs = true;
+};
+
 struct FullyShardOptions {
   /// Free the memory after each forward, and gather again for backward. Default: true, except for
   /// the outermost module, since its backward comes at once. Without grad mode always true.
@@ -71,6 +100,8 @@ struct FullyShardOptions {
   bool init_sync = true;
   /// The name of its operations in error texts.
   std::string name = "fully_shard";
+  /// The dtypes of values, gradients, inputs and outputs.
+  MixedPrecisionPolicy mp_policy;
 };
 
 /// All ranks of the mesh call it, in the same order. `modules` together form one group, which tied
@@ -81,7 +112,9 @@ struct FullyShardOptions {
 /// - a parameter that is shared with another group
 /// - a mesh of more than two dimensions
 /// - ranks with different parameters (names, dtypes, shapes, requires_grad, ties) or options
-///   (average, order, reshard_after_forward, init_sync)
+///   (average, order, reshard_after_forward, init_sync, mp_policy)
+/// - a dtype of mp_policy that is not a floating-point one, or its param_dtype or reduce_dtype for
+///   a module without floating-point parameters
 /// - a rank's parameters on several GPUs
 ///
 /// What is wrong on one rank is an Error on all ranks, which names that rank.

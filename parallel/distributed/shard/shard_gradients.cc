@@ -31,7 +31,7 @@ bool may_reach(const ShardGroup::Member& m, GraphTask& task) {
 
 const Tensor& ShardGroup::Unit::place(size_t member) {
   Member& m = members[member];
-  if (!gradients.defined()) gradients = zeros(layout.total());
+  if (!gradients.defined()) gradients = zeros(layout.total(), reduced_dtype);
   if (!m.place.defined()) m.place = piece_of(gradients, layout.offset(member), m.full.sizes());
   return m.place;
 }
@@ -47,6 +47,7 @@ Tensor ShardGroup::gradient_place(size_t u, size_t i) {
   const NoGradGuard off;
   Unit& unit = units[u];
   Member& m = unit.members[i];
+  if (unit.reduced_dtype != unit.gathered_dtype) return {};  // reduce() casts
   // An inner backward has put its part there, or may still do so.
   if (m.reached || may_reach(m, *tls.task)) return {};
   const Tensor& place = unit.place(i);
@@ -64,7 +65,8 @@ std::vector<Tensor> ShardGroup::reduce(const std::vector<std::pair<Node*, std::v
     if (!g.defined()) continue;
     Unit& unit = units[edge->unit_];
     Member& m = unit.members[edge->member_];
-    RAMET_CHECK(same_sizes(g, m.full) && g.scalar_type() == unit.dtype && g.device() == unit.device,
+    RAMET_CHECK(same_sizes(g, m.full) && g.scalar_type() == unit.gathered_dtype &&
+                    g.device() == unit.device,
                 kOp, "the gradient of '", m.name, "': got ", describe(g),
                 ", expected the size, dtype and device of ", describe(m.full));
     const Tensor& place = unit.place(edge->member_);
@@ -80,8 +82,7 @@ std::vector<Tensor> ShardGroup::reduce(const std::vector<std::pair<Node*, std::v
 
 bool ShardGroup::may_grow(GraphTask& task) const {
   return std::ranges::any_of(units, [&task](const Unit& u) {
-    return std::ranges::any_of(u.members,
-                               [&task](const Member& m) { return may_reach(m, task); });
+    return std::ranges::any_of(u.members, [&task](const Member& m) { return may_reach(m, task); });
   });
 }
 
@@ -125,9 +126,11 @@ void ShardGroup::launch_reduction() {
   const int n = lanes.reduce->size();
   for (Unit& unit : units) {
     if (!unit.trainable()) continue;
-    if (!unit.collected.defined()) unit.collected = unit.zeros(unit.layout.total());
+    if (!unit.collected.defined())
+      unit.collected = unit.zeros(unit.layout.total(), unit.reduced_dtype);
     // The sum of two sums is rounded once: the first sums are parts of a tree.
-    const bool wide = lanes.outer && options.order.is_tree() && autograd::is_narrow(unit.dtype);
+    const bool wide =
+        lanes.outer && options.order.is_tree() && autograd::is_narrow(unit.reduced_dtype);
     if (wide) unit.collected = unit.collected.to(kFloat);
     unit.piece =
         Tensor(TensorBase::empty({unit.layout.piece()}, unit.collected.scalar_type(), unit.device));
@@ -162,9 +165,19 @@ void ShardGroup::add_presence(std::vector<bool>& present) const {
   }
 }
 
+// What becomes of the ranks' sum: the gradient in the shards' dtype.
+Tensor ShardGroup::combined(const Unit& unit, Tensor sum) const {
+  // If the shards have a wider dtype than the reduction, the mean is not rounded once more.
+  if (item_size(unit.dtype) > item_size(unit.reduced_dtype))
+    sum = sum.to(unit.reduced_dtype).to(unit.dtype);
+  if (options.average == Average::mean && lanes.ranks() > 1)
+    sum.div_(static_cast<double>(lanes.ranks()));
+  return sum.to(unit.dtype);
+}
+
 void ShardGroup::take_reduced(const bool* present, std::vector<Reduced>& out) {
   const NoGradGuard off;
-  const int me = lanes.gather->rank(), ranks = lanes.ranks();
+  const int me = lanes.gather->rank();
   for (Unit& unit : units) {
     if (!unit.piece.defined()) continue;
     Tensor piece = std::exchange(unit.piece, Tensor());
@@ -177,8 +190,7 @@ void ShardGroup::take_reduced(const bool* present, std::vector<Reduced>& out) {
       }
       continue;
     }
-    if (options.average == Average::mean && ranks > 1) piece.div_(static_cast<double>(ranks));
-    piece = piece.to(unit.dtype);
+    piece = combined(unit, std::move(piece));
     for (size_t i = 0; i < unit.members.size(); ++i) {
       Member& m = unit.members[i];
       m.collected = m.summed = false;
@@ -186,8 +198,8 @@ void ShardGroup::take_reduced(const bool* present, std::vector<Reduced>& out) {
       AccumulateGrad* leaf = autograd::grad_accumulator(m.shard.impl());
       if (leaf->mark == AccumulateGrad::kZeroed) continue;  // set to zero since then
       const int64_t n = m.shard.numel();
-      out.push_back({autograd::NodePtr(leaf),
-                     n ? piece_of(piece, unit.layout.place(i, me), {n}) : unit.zeros(0)});
+      out.push_back({autograd::NodePtr(leaf), n ? piece_of(piece, unit.layout.place(i, me), {n})
+                                                : unit.zeros(0, unit.dtype)});
     }
   }
 }

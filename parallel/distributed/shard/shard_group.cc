@@ -1,5 +1,3 @@
-#include "parallel/distributed/shard/shard_group_internal.h"
-
 #include <algorithm>
 
 #include "autograd/grad_mode.h"
@@ -7,6 +5,7 @@
 #include "autograd/ops/make/copy.h"
 #include "parallel/distributed/group/group_state_internal.h"
 #include "parallel/distributed/shard/shard_context_internal.h"
+#include "parallel/distributed/shard/shard_group_internal.h"
 #include "runtime/base/logging.h"
 #include "runtime/memory/absent_storage.h"
 
@@ -58,7 +57,7 @@ void ShardEdge::apply(Tensor* in, Tensor* out) {
   RAMET_CHECK(group_, kOp, "a backward through a sharded module that is gone");
   const ShardGroup::Unit& unit = group_->units[unit_];
   const auto part = unit.layout.part(member_, group_->lanes.gather->rank());
-  out[0] = in[0].reshape({-1}).slice(0, part.begin, part.begin + part.length);
+  out[0] = in[0].reshape({-1}).slice(0, part.begin, part.begin + part.length).to(unit.dtype);
 }
 
 Tensor ShardEdge::destination(uint32_t) {
@@ -77,8 +76,13 @@ bool ShardGroup::Unit::trainable() const {
   return std::ranges::any_of(members, [](const Member& m) { return m.shard.requires_grad(); });
 }
 
-Tensor ShardGroup::Unit::zeros(int64_t n) const {
-  return ramet::zeros({n}, TensorOptions(device).dtype(dtype));
+Tensor ShardGroup::Unit::zeros(int64_t n, ScalarType its_dtype) const {
+  return ramet::zeros({n}, TensorOptions(device).dtype(its_dtype));
+}
+
+int64_t ShardGroup::Unit::narrowest_item() const {
+  return static_cast<int64_t>(
+      std::min({item_size(dtype), item_size(gathered_dtype), item_size(reduced_dtype)}));
 }
 
 std::vector<Tensor> ShardGroup::Unit::pieces(const Tensor& flat_values, int ranks) const {
@@ -101,8 +105,8 @@ std::shared_ptr<ShardGroup> ShardGroup::make(const ShardLanes& lanes,
   for (Unit& unit : group->units) {
     std::vector<int64_t> numels;
     for (const Member& m : unit.members) numels.push_back(m.full.numel());
-    unit.layout =
-        ShardLayout(numels, static_cast<int64_t>(item_size(unit.dtype)), lanes.gather->size());
+    // One layout for all its dtypes. In wider ones places are at multiples of more than 64 bytes.
+    unit.layout = ShardLayout(numels, unit.narrowest_item(), lanes.gather->size());
     group->shard_values(unit);  // may fail: nothing has changed yet
   }
   for (size_t u = 0; u < group->units.size(); ++u)
@@ -120,8 +124,13 @@ void ShardGroup::add(FoundParameter found) {
   });
   if (unit == units.end()) {
     unit = units.insert(unit, Unit());
-    unit->dtype = t.scalar_type();
+    unit->dtype = unit->gathered_dtype = unit->reduced_dtype = t.scalar_type();
     unit->device = t.device();
+    if (t.is_floating_point()) {
+      const MixedPrecisionPolicy& policy = options.mp_policy;
+      unit->gathered_dtype = policy.param_dtype.value_or(unit->dtype);
+      unit->reduced_dtype = policy.reduce_dtype.value_or(unit->gathered_dtype);
+    }
   }
   Member m;
   m.name = found.name;
@@ -137,6 +146,7 @@ void ShardGroup::replace_by_shard(size_t u, size_t i) {
   AutogradSlot::release(std::exchange(m.full->node, nullptr));
   m.full->set(TensorImpl::kRequiresGrad, false);
   m.full->set(TensorImpl::kReplica, true);
+  m.full->dtype = units[u].gathered_dtype;
   m.shard.set_requires_grad(trainable);
   auto* node = autograd::new_node<ShardEdge>(this, u, i);
   m.edge = autograd::NodePtr(node);
@@ -174,7 +184,7 @@ std::string ShardGroup::named(const char* what, const Unit& unit) const {
 // Makes this rank's shards from the values that all ranks agree on.
 void ShardGroup::shard_values(Unit& unit) {
   const ShardLayout& layout = unit.layout;
-  const Tensor flat = unit.zeros(layout.total());
+  const Tensor flat = unit.zeros(layout.total(), unit.dtype);
   for (size_t i = 0; i < unit.members.size(); ++i) {
     const Tensor& full = unit.members[i].full;
     if (full.numel()) autograd::copy_values(piece_of(flat, layout.offset(i), full.sizes()), full);
@@ -189,8 +199,8 @@ void ShardGroup::shard_values(Unit& unit) {
   const Tensor mine = flat.slice(0, me * layout.piece(), (me + 1) * layout.piece()).clone();
   for (size_t i = 0; i < unit.members.size(); ++i) {
     const auto part = layout.part(i, me);
-    unit.members[i].shard =
-        part.length ? piece_of(mine, layout.place(i, me), {part.length}) : unit.zeros(0);
+    unit.members[i].shard = part.length ? piece_of(mine, layout.place(i, me), {part.length})
+                                        : unit.zeros(0, unit.dtype);
   }
 }
 
@@ -244,7 +254,7 @@ void ShardGroup::launch_gather() {
                   unit.device, ": to() and set_data() are for before fully_shard");
     }
   for (Unit& unit : units) {
-    unit.flat = Tensor(TensorBase::empty({unit.layout.total()}, unit.dtype, unit.device));
+    unit.flat = Tensor(TensorBase::empty({unit.layout.total()}, unit.gathered_dtype, unit.device));
     try {
       unit.gathering = gather(unit, unit.flat, "gather");
     } catch (...) {
@@ -263,6 +273,7 @@ Work ShardGroup::gather(const Unit& unit, const Tensor& flat, const char* what) 
   for (size_t i = 0; i < unit.members.size(); ++i) {
     const Tensor& shard = unit.members[i].shard;
     const int64_t at = unit.layout.place(i, me);
+    // A cast, where `flat` has another dtype than the shards.
     if (shard.numel()) autograd::copy_values(mine.slice(0, at, at + shard.numel()), shard);
   }
   CollectiveOptions o(named(what, unit));
@@ -287,8 +298,8 @@ void ShardGroup::finish_gather() {
         m.absent->wrote(m.shard.storage_impl()->last_writer());
       m.gathered_version = m.shard.version();
       m.written_version = m.absent->own_version.load(std::memory_order_relaxed);
-      char* const at =
-          static_cast<char*>(unit.flat.ptr()) + bytes_at(unit.layout.offset(i), unit.dtype);
+      char* const at = static_cast<char*>(unit.flat.ptr()) +
+                       bytes_at(unit.layout.offset(i), unit.gathered_dtype);
       m.full.repoint(
           StorageImpl::alias(unit.flat.storage_impl(), at, m.full.nbytes(), m.absent.get()));
     }

@@ -75,7 +75,8 @@ class ShardGroup final : public autograd::ReduceBucket,
   struct Unit {
     std::vector<Member> members;
     ShardLayout layout;
-    ScalarType dtype = kFloat;
+    // Of the shards and their gradients; of the gathered values and theirs; of the reduction.
+    ScalarType dtype = kFloat, gathered_dtype = kFloat, reduced_dtype = kFloat;
     Device device{kCPU, 0};
     Tensor flat;  // gathered, or being gathered
     Work gathering;
@@ -83,8 +84,10 @@ class ShardGroup final : public autograd::ReduceBucket,
     Tensor piece, summed;         // of the sum
     Work reducing;
     bool trainable() const;
-    /// Zeros of shape [n], of its dtype, on its device.
-    Tensor zeros(int64_t n) const;
+    /// Zeros of shape [n] on its device.
+    Tensor zeros(int64_t n, ScalarType its_dtype) const;
+    /// Bytes of an element of the narrowest of its dtypes.
+    int64_t narrowest_item() const;
     /// Each rank's piece of `flat`.
     std::vector<Tensor> pieces(const Tensor& flat, int ranks) const;
     /// The memory in `gradients` for a member's gradient; made when it is first asked for.
@@ -155,6 +158,7 @@ class ShardGroup final : public autograd::ReduceBucket,
   void replace_by_shard(size_t unit, size_t member);
   void shard_values(Unit& unit);
   void drop_zeroed(Unit& unit);
+  Tensor combined(const Unit& unit, Tensor sum) const;
   std::string named(const char* what, const Unit& unit) const;
   ShardState state_ = ShardState::sharded;
   bool all_reducing_ = true;  // the value of all_reduce when the reduction began

@@ -27,6 +27,8 @@ struct ShardedTraining {
   bool on_gpus = true, adam = false, tree = false, clips = false;
   int steps = 6;
   bool accumulates = false;  // over two backwards; the first does not wait
+  // Of the gathered values and of the reduction.
+  std::optional<ScalarType> param_dtype = std::nullopt, reduce_dtype = std::nullopt;
 };
 
 /// All losses of rank 0, then the parameters after some steps.
@@ -45,6 +47,8 @@ Groups trained_shards(const Way& way, const ShardedTraining& run) {
     } else {
       FullyShardOptions o;
       o.order = order;
+      o.mp_policy.param_dtype = run.param_dtype;
+      o.mp_policy.reduce_dtype = run.reduce_dtype;
       const DeviceMesh mesh = run.how == Sharding::sharded
                                   ? DeviceMesh(g)
                                   : init_device_mesh(g, {2, run.ranks / 2}, {"replicate", "shard"});
@@ -119,10 +123,32 @@ TEST(ShardedOnGpus, OnAMeshOfTwoDimensions) {
     }
 }
 
+// 16 bits round differently than on the host, so losses and weights are only near.
+TEST(ShardedOnGpus, WithAMixedPrecisionPolicy) {
+  RAMET_NEEDS_CARDS(4);
+  const Gpus gpus(rank_gpus(4));
+  for (const ScalarType param : {kBFloat16, kHalf})
+    for (const auto& reduce : {std::optional<ScalarType>(), std::optional(kFloat)}) {
+      ShardedTraining run{Sharding::sharded, 4, false, false, true};
+      run.param_dtype = param;
+      run.reduce_dtype = reduce;
+      run.steps = 3;
+      const Groups host = trained_shards(kStagedThreads, run);
+      run.on_gpus = true;
+      const Groups expected = trained_shards(kStagedThreads, run);
+      EXPECT_LE(difference(host, expected), 2e-2);
+      for (const Sharding how : {Sharding::sharded, Sharding::hybrid})
+        for (const Way& way : ways({kStagedThreads, kNcclThreads})) {
+          run.how = how;
+          EXPECT_EQ(trained_shards(way, run), expected) << way;
+        }
+    }
+}
+
 // For every order of streams: in the lazy one nothing is there by luck.
 void expect_same_in_any_order_of_streams(const ShardedTraining& run) {
   ShardedTraining ddp = run;
-  ddp.how = Sharding::replicated;
+  if (!run.param_dtype) ddp.how = Sharding::replicated;
   const Groups expected = [&] {
     const Gpus gpus(rank_gpus(2));
     return trained_shards(kStagedThreads, ddp);
@@ -142,6 +168,14 @@ TEST(ShardedOnGpus, AnyOrderOfStreams) {
   RAMET_NEEDS_CARDS(2);
   ShardedTraining run;
   run.steps = 3;
+  expect_same_in_any_order_of_streams(run);
+}
+TEST(ShardedOnGpus, CastsInAnyOrderOfStreams) {
+  RAMET_NEEDS_CARDS(2);
+  ShardedTraining run;
+  run.steps = 2;
+  run.param_dtype = kBFloat16;
+  run.reduce_dtype = kFloat;
   expect_same_in_any_order_of_streams(run);
 }
 TEST(ShardedOnGpus, ABackwardThatIsNotTheLast) {

@@ -1,10 +1,11 @@
-#include "parallel/distributed/group/combine_internal.h"
-
 #include <algorithm>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
+#include "autograd/ops/front/common_internal.h"
+#include "autograd/ops/make/copy.h"
 #include "kernels/pointwise/nary_sum.h"
+#include "parallel/distributed/group/combine_internal.h"
 #include "runtime/base/checked_size.h"
 
 namespace ramet::distributed::detail {
@@ -26,7 +27,8 @@ Tensor over_memory(const Channel& channel, const void* data, int64_t n, ScalarTy
 
 Combiner::Combiner(Channel& channel, const Reduction& reduction, int64_t n)
     : channel_(channel), reduction_(reduction) {
-  const auto bytes = static_cast<size_t>(std::max(n, kFew)) * item_size(reduction.dtype);
+  const auto bytes = static_cast<size_t>(std::max(n, kFew)) *
+                     (keeps_floats() ? sizeof(float) : item_size(reduction.dtype));
   if (reduction.op > ReduceOp::average || static_cast<size_t>(channel.size()) > kMost)
     scratch_.emplace(channel.staging(bytes));
   if (!channel.is_new_to_card(static_cast<int>(reduction.op) * 256 +
@@ -61,10 +63,31 @@ void Combiner::sum_few(void* out, const void* const* in, size_t leaves, int64_t 
   channel_.compute([&] { kernels::nary_sum({channel_.device(), 0}, k); });
 }
 
+// A sum of 16-bit floats in several portions: the kernel would round each of them.
+bool Combiner::keeps_floats() const {
+  return reduction_.op <= ReduceOp::average && static_cast<size_t>(channel_.size()) > kMost &&
+         autograd::is_narrow(reduction_.dtype);
+}
+void Combiner::sum_unrounded(void* out, const std::vector<const void*>& in, int64_t n) const {
+  const NoGradGuard off;
+  const Tensor sum = over_memory(channel_, scratch_->data(), n, kFloat);
+  bool any = false;
+  for (const void* p : in) {
+    if (!p) continue;
+    const Tensor next = over_memory(channel_, p, n, reduction_.dtype);
+    channel_.compute([&] { any ? void(sum.add_(next)) : autograd::copy_values(sum, next); });
+    any = true;
+  }
+  if (!any) return;
+  const Tensor rounded = over_memory(channel_, out, n, reduction_.dtype);
+  channel_.compute([&] { autograd::copy_values(rounded, sum); });
+}
+
 // Sums more ranks than the kernel has operands, from left to right, in portions. A tree never has
 // more.
 void Combiner::sum(void* out, const std::vector<const void*>& in, int64_t n) const {
   if (in.size() <= kMost) return sum_few(out, in.data(), in.size(), n);
+  if (keeps_floats()) return sum_unrounded(out, in, n);
   char* const so_far = scratch_->data();
   std::vector<const void*> now(in.begin(), in.begin() + kMost);
   for (size_t next = kMost;;) {

@@ -38,6 +38,8 @@ class Combiner {
   void load() const;
   void sum(void* out, const std::vector<const void*>& in, int64_t n) const;
   void sum_few(void* out, const void* const* in, size_t leaves, int64_t n) const;
+  void sum_unrounded(void* out, const std::vector<const void*>& in, int64_t n) const;
+  bool keeps_floats() const;
 
   const Channel& channel_;
   const Reduction reduction_;

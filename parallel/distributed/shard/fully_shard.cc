@@ -41,12 +41,17 @@ void cast_floating(std::vector<Tensor>& tensors, ScalarType dtype) {
   for (Tensor& t : tensors)
     if (t.defined() && t.is_floating_point() && t.scalar_type() != dtype) t = t.to(dtype);
 }
+// As in PyTorch, inputs are cast before all other hooks, outputs after those that are there.
 void add_casts(nn::Module& module, const MixedPrecisionPolicy& policy) {
-  if (policy.param_dtype && policy.cast_forward_inputs)
+  if (policy.param_dtype && policy.cast_forward_inputs) {
     module.register_forward_pre_hook(
         [to = *policy.param_dtype](nn::Module&, std::vector<Tensor>& inputs) {
           cast_floating(inputs, to);
         });
+    nn::ModuleHooks hooks = *module.forward_hooks();
+    std::rotate(hooks.pre.begin(), std::prev(hooks.pre.end()), hooks.pre.end());
+    module.set_forward_hooks(std::make_shared<const nn::ModuleHooks>(std::move(hooks)));
+  }
   if (policy.output_dtype)
     module.register_forward_hook(
         [to = *policy.output_dtype](nn::Module&, const std::vector<Tensor>&,

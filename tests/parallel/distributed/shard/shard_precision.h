@@ -60,7 +60,7 @@ inline Tensors means_by_hand(TextNet net, const MixedPrecisionPolicy& policy, in
 }
 
 /// This rank's shards have these gradients, in the dtype of the parameters.
-inline void expect_gradients(const nn::Module& net, const Tensors& whole) {
+inline void expect_shard_gradients(const nn::Module& net, const Tensors& whole) {
   const std::vector<TensorPart> parts = tensor_parts(net);
   ASSERT_EQ(parts.size(), whole.size());
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -73,7 +73,7 @@ inline void expect_gradients(const nn::Module& net, const Tensors& whole) {
         << p.name;
   }
 }
-inline void expect_state(const nn::Module& net, const nn::Module& whole) {
+inline void expect_whole_state(const nn::Module& net, const nn::Module& whole) {
   const auto state = full_state_dict(net);
   for (const auto& item : whole.named_parameters())
     EXPECT_TRUE(same_bits(state[item.key()], item.value().detach())) << item.key();

@@ -6,6 +6,7 @@
 #include <optional>
 #include <tuple>
 
+#include "nn/layers/norm/batchnorm.h"
 #include "nn/layers/sequence/recurrent.h"
 #include "nn/module/sequential.h"
 #include "nn/utils/clip_grad.h"
@@ -100,6 +101,47 @@ TEST(ShardPrecisionCasts, InputsAndOutputs) {
     });
 }
 
+// Hooks that are there before fully_shard, and those after it.
+TEST(ShardPrecisionCasts, OtherHooksOfTheModule) {
+  with_groups_of(2, [](const Group& g) {
+    nn::Linear net(2, 2);
+    std::vector<ScalarType> in, out;
+    const auto add_hooks = [&] {
+      net->register_forward_pre_hook(
+          [&](nn::Module&, std::vector<Tensor>& x) { in.push_back(x[0].scalar_type()); });
+      return net->register_forward_hook(
+          [&](nn::Module&, const std::vector<Tensor>&, std::vector<Tensor>& y) {
+            out.push_back(y[0].scalar_type());
+          });
+    };
+    const unsigned first = add_hooks();
+    FullyShardOptions o = with_policy(kBFloat16);
+    o.mp_policy.output_dtype = kFloat;
+    fully_shard(net, g, o);
+    add_hooks();
+    net(ones({1, 2}));
+    EXPECT_EQ(in, (std::vector<ScalarType>{kBFloat16, kBFloat16}));
+    EXPECT_EQ(out, (std::vector<ScalarType>{kBFloat16, kFloat}));
+    net->remove_forward_hook(first);  // handles stay valid
+    net(ones({1, 2}));
+    EXPECT_EQ(out, (std::vector<ScalarType>{kBFloat16, kFloat, kFloat}));
+  });
+}
+
+// Statistics are buffers: float32, as those of a module without a policy.
+TEST(ShardPrecisionCasts, BatchNorm) {
+  with_groups_of(2, [](const Group& g) {
+    nn::BatchNorm1d net(3);
+    fully_shard(net, g, with_policy(kBFloat16));
+    const Tensor x = full({4, 3}, 2.0);
+    const Tensor y = net(x);
+    EXPECT_EQ(y.scalar_type(), kBFloat16);
+    y.sum().backward();
+    EXPECT_TRUE(same_bits(net->running_mean, full({3}, 0.2)));
+    for (const Tensor& p : net->parameters()) EXPECT_EQ(p.grad().scalar_type(), kFloat);
+  });
+}
+
 // Each call has its own policy: a float32 layer between 16-bit ones.
 TEST(ShardPrecisionCasts, PoliciesOfSeveralModules) {
   with_groups_of(2, [](const Group& g) {
@@ -177,7 +219,7 @@ TEST(ShardPrecisionCasts, StateIsThatOfTheMasters) {
     for (const auto& item : whole->named_parameters())
       state.insert(item.key(), item.value().detach());
     load_full_state_dict(*net, state);
-    expect_state(*net, *whole);
+    expect_whole_state(*net, *whole);
     for (const TensorPart& part : tensor_parts(*net)) EXPECT_EQ(part.local.scalar_type(), kFloat);
     const TextBatch batch = text_batch(g->rank(), 0);
     EXPECT_TRUE(same_bits(net(batch.ids).detach(),

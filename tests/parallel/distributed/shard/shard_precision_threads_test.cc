@@ -36,12 +36,12 @@ void train_as_by_hand(const DeviceMesh& mesh, const Group& g, const FullyShardOp
     ASSERT_TRUE(same_bits(y.detach(), want.detach())) << "step " << step;
     text_loss(y, batch).backward();
     const Tensors means = means_by_hand(whole, options.mp_policy, n, step, options.order.is_tree());
-    expect_gradients(*net, means);
+    expect_shard_gradients(*net, means);
     for (size_t i = 0; i < means.size(); ++i) whole->parameters()[i].mutable_grad() = means[i];
     a.step();
     b.step();
   }
-  expect_state(*net, *whole);
+  expect_whole_state(*net, *whole);
 }
 Tensor called(TextNet& net, const Tensor& ids) { return net(ids); }
 
@@ -88,6 +88,30 @@ TEST(ShardPrecision, ActivationsThatAreComputedAgain) {
   });
 }
 
+// The function reads the module's members, which are gathered again in the backward pass.
+struct InsideImpl : nn::Cloneable<InsideImpl> {
+  InsideImpl() { InsideImpl::reset(); }
+  void reset() override { net = register_module("net", text_net()); }
+  Tensor forward(const Tensor& ids) {
+    return autograd::checkpoint([this](const Tensor& t) { return net->forward(t); }, ids);
+  }
+  TextNet net{nullptr};
+};
+RAMET_MODULE(Inside);
+TEST(ShardPrecision, MembersThatAreReadAgain) {
+  with_groups_of(2, [](const Group& g) {
+    for (const bool reshard : {true, false}) {
+      FullyShardOptions o = with_policy(kBFloat16, kFloat);
+      o.reshard_after_forward = reshard;
+      Inside net;
+      fully_shard(net, g, o);
+      const TextBatch batch = text_batch(g->rank(), 0);
+      text_loss(net(batch.ids).to(kFloat), batch).backward();
+      expect_shard_gradients(*net, means_by_hand(text_net(), o.mp_policy, 2, 0, false));
+    }
+  });
+}
+
 // Parameters have param_dtype; operations that autocast runs in float32 widen it.
 TEST(ShardPrecision, UnderAutocast) {
   with_groups_of(2, [](const Group& g) {
@@ -119,13 +143,13 @@ TEST(ShardPrecision, WithoutSynchronisation) {
         }
       }
       Tensors expected = means_of(collected, false);
-      expect_gradients(*net, expected);
+      expect_shard_gradients(*net, expected);
       // What is added to a shard's gradient is added in float32.
       const TextBatch batch = text_batch(g->rank(), 3);
       text_loss(net(batch.ids), batch).backward();
       const Tensors more = means_by_hand(whole, options.mp_policy, 2, 3, false);
       for (size_t i = 0; i < more.size(); ++i) expected[i] = expected[i] + more[i];
-      expect_gradients(*net, expected);
+      expect_shard_gradients(*net, expected);
     });
 }
 
@@ -139,7 +163,7 @@ struct ScaledImpl : nn::Cloneable<ScaledImpl> {
 RAMET_MODULE(Scaled);
 
 // The shard's gradient, on the rank that has it, after `steps` backwards.
-void expect_gradient(Scaled& net, const Group& g, double x, double expected) {
+void expect_shard_gradient(Scaled& net, const Group& g, double x, double expected) {
   net(full({1}, x)).sum().backward();
   const Tensor shard = net->own_parameters()["w"];
   ASSERT_EQ(shard.grad().scalar_type(), kFloat);
@@ -163,7 +187,7 @@ TEST(ShardPrecision, SumsAreRoundedOnce) {
           o.average = average;
           Scaled net;
           fully_shard(net, g, o);
-          expect_gradient(net, g, x, (reduce ? 259 : 260) / parts);
+          expect_shard_gradient(net, g, x, (reduce ? 259 : 260) / parts);
         }
       }
     });
@@ -171,7 +195,7 @@ TEST(ShardPrecision, SumsAreRoundedOnce) {
   with_groups_of(3, [](const Group& g) {
     Scaled net;
     fully_shard(net, g, with_policy(kBFloat16));
-    expect_gradient(net, g, g->rank() == 0 ? 256 : g->rank(), 260.f / 3.f);
+    expect_shard_gradient(net, g, g->rank() == 0 ? 256 : g->rank(), 260.f / 3.f);
   });
   // float16: beyond 2048 every second integer.
   with_groups_of(4, [](const Group& g) {
@@ -179,8 +203,8 @@ TEST(ShardPrecision, SumsAreRoundedOnce) {
     FullyShardOptions o = with_policy(kHalf);
     o.average = Average::sum;
     fully_shard(net, g, o);
-    expect_gradient(net, g, g->rank() == 0 ? 2048 : 1, 2052);  // of 2051
-    expect_gradient(net, g, 40000, INFINITY);
+    expect_shard_gradient(net, g, g->rank() == 0 ? 2048 : 1, 2052);  // of 2051
+    expect_shard_gradient(net, g, 40000, INFINITY);
   });
 }
 
@@ -225,7 +249,7 @@ TEST(ShardPrecision, WithoutAllReduce) {
       net(full({1}, g->rank() == 0 ? 256. : 0.)).sum().backward();
       EXPECT_FALSE(net->own_parameters()["w"].grad().defined());
       handle.set_requires_all_reduce(true);
-      expect_gradient(net, g, g->rank() == 0 ? 0 : 1, reduce ? 259 : 260);
+      expect_shard_gradient(net, g, g->rank() == 0 ? 0 : 1, reduce ? 259 : 260);
     }
   });
 }

@@ -121,9 +121,9 @@ struct FullyShardOptions {
 ///
 /// A backward inside the backward, such as that of a Function that computes activations again, is
 /// part of the step, as with DistributedDataParallel. Reductions wait for it, and one that comes
-/// too late is an Error. On a mesh of two dimensions, sums of 16-bit gradients over the shards stay
-/// in float32 for the sum between replicas. Buffers stay each rank's own. Not in a captured step.
-/// The module cannot be cloned any more.
+/// too late is an Error. On a mesh of two dimensions and under tree(V), sums of 16-bit gradients
+/// over the shards stay in float32. So the sum between replicas is rounded once. Buffers stay each
+/// rank's own. Not in a captured step. The module cannot be cloned any more.
 RAMET_API void fully_shard(const std::vector<std::shared_ptr<nn::Module>>& modules,
                            const DeviceMesh& mesh, const FullyShardOptions& options = {});
 template <class ModuleType>

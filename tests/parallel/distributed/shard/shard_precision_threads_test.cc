@@ -7,6 +7,7 @@
 #include "autograd/autocast.h"
 #include "autograd/checkpoint.h"
 #include "nn/optim/sgd.h"
+#include "parallel/distributed/checkpoint/checkpoint.h"
 #include "tests/parallel/distributed/shard/shard_precision.h"
 
 namespace ramet::distributed {
@@ -252,6 +253,41 @@ TEST(ShardPrecision, WithoutAllReduce) {
       expect_shard_gradient(net, g, g->rank() == 0 ? 0 : 1, reduce ? 259 : 260);
     }
   });
+}
+
+// A checkpoint has the masters and the optimizer's states, in float32: for any number of ranks,
+// with another policy or with none.
+TEST(ShardPrecision, Checkpoints) {
+  TempFolder folder;
+  std::vector<Tensor> expected;
+  const auto run = [&](const Group& g, const FullyShardOptions& options, bool saves) {
+    TextNet net = text_net(24, saves ? 7 : 11);
+    shard_with_policy(net, DeviceMesh(g), options);
+    optim::SGD sgd = sgd_of(*net);
+    for (int step = 0; step < 2; ++step) {
+      const TextBatch batch = text_batch(g->rank(), step);
+      sgd.zero_grad();
+      text_loss(net(batch.ids), batch).backward();
+      sgd.step();
+    }
+    DistributedCheckpoint c(g);
+    const auto parts = tensor_parts(*net);
+    c.add("model", *net, parts).add("sgd", sgd, parts);
+    if (saves) c.save(folder.path("c"), 2);
+    else c.load(folder.path("c"));
+    for (const Tensor& p : net->parameters()) p.mutable_grad().zero_();
+    sgd.step();  // by the momentum alone
+    const auto state = full_state_dict(*net);
+    if (g->rank() != 0) return;
+    for (size_t i = 0; const auto& item : state) {
+      if (saves) expected.push_back(item.value());
+      else EXPECT_TRUE(same_bits(item.value(), expected[i++])) << item.key();
+    }
+  };
+  with_groups_of(2, [&](const Group& g) { run(g, with_policy(kBFloat16, kFloat), true); });
+  for (const int ranks : {1, 2, 3})
+    for (const auto& param : {std::optional<ScalarType>(), std::optional(kHalf)})
+      with_groups_of(ranks, [&](const Group& g) { run(g, with_policy(param), false); });
 }
 
 // Updates that are too small for 16 bits add up in the shards.

@@ -78,7 +78,7 @@ struct MixedPrecisionPolicy {
   /// before they are gathered, so 16 bits halve the bytes. Default: that of each parameter.
   std::optional<ScalarType> param_dtype;
   /// In which gradients are reduced, and collected without synchronisation. Default: that of the
-  /// gathered parameter, as in PyTorch before 2.15. Since then it is that of the sharded one there.
+  /// sharded parameter, as in PyTorch since 2.15.
   std::optional<ScalarType> reduce_dtype;
   /// To which the module's floating-point outputs are cast. Default: no cast.
   std::optional<ScalarType> output_dtype;

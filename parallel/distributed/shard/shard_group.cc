@@ -129,7 +129,7 @@ void ShardGroup::add(FoundParameter found) {
     if (t.is_floating_point()) {
       const MixedPrecisionPolicy& policy = options.mp_policy;
       unit->gathered_dtype = policy.param_dtype.value_or(unit->dtype);
-      unit->reduced_dtype = policy.reduce_dtype.value_or(unit->gathered_dtype);
+      unit->reduced_dtype = policy.reduce_dtype.value_or(unit->dtype);
     }
   }
   Member m;

@@ -13,7 +13,7 @@ namespace ramet::distributed {
 using Tensors = std::vector<Tensor>;
 
 inline ScalarType reduce_dtype_of(const MixedPrecisionPolicy& policy) {
-  return policy.reduce_dtype.value_or(policy.param_dtype.value_or(kFloat));
+  return policy.reduce_dtype.value_or(kFloat);
 }
 
 /// TextNet's forward with each parameter cast at its use.

@@ -182,26 +182,26 @@ TEST(ShardPrecision, SumsAreRoundedOnce) {
       const double x = g->rank() == 0 ? 256 : 1;
       for (const auto average : {Average::sum, Average::mean}) {
         const double parts = average == Average::mean ? 4 : 1;
-        for (const auto& reduce : {std::optional<ScalarType>(), std::optional(kFloat)}) {
+        for (const ScalarType reduce : {kBFloat16, kFloat}) {
           FullyShardOptions o =
               with_policy(kBFloat16, reduce, tree ? ReduceOrder::tree(4) : ReduceOrder());
           o.average = average;
           Scaled net;
           fully_shard(net, g, o);
-          expect_shard_gradient(net, g, x, (reduce ? 259 : 260) / parts);
+          expect_shard_gradient(net, g, x, (reduce == kFloat ? 259 : 260) / parts);
         }
       }
     });
   // Neither exact in 16 bits nor rounded to them: the mean of three.
   with_groups_of(3, [](const Group& g) {
     Scaled net;
-    fully_shard(net, g, with_policy(kBFloat16));
+    fully_shard(net, g, with_policy(kBFloat16, kBFloat16));
     expect_shard_gradient(net, g, g->rank() == 0 ? 256 : g->rank(), 260.f / 3.f);
   });
   // float16: beyond 2048 every second integer.
   with_groups_of(4, [](const Group& g) {
     Scaled net;
-    FullyShardOptions o = with_policy(kHalf);
+    FullyShardOptions o = with_policy(kHalf, kHalf);
     o.average = Average::sum;
     fully_shard(net, g, o);
     expect_shard_gradient(net, g, g->rank() == 0 ? 2048 : 1, 2052);  // of 2051
@@ -212,8 +212,8 @@ TEST(ShardPrecision, SumsAreRoundedOnce) {
 // PyTorch's numbers (2.15) for two ranks with the gradients 256 and 1, and for three backwards of
 // which only the last one is reduced: 256, 1 and 1 on each rank.
 TEST(ShardPrecision, PyTorchsNumbers) {
-  const std::pair<ScalarType, std::pair<double, double>> runs[] = {{kBFloat16, {128, 256}},
-                                                                   {kFloat, {128.5, 258}}};
+  const std::pair<std::optional<ScalarType>, std::pair<double, double>> runs[] = {
+      {kBFloat16, {128, 256}}, {kFloat, {128.5, 258}}, {std::nullopt, {128.5, 258}}};
   for (const auto& [reduce, expected] : runs)
     with_groups_of(2, [reduce = reduce, expected = expected](const Group& g) {
       FullyShardOptions o = with_policy(kBFloat16, reduce);
@@ -240,7 +240,7 @@ TEST(ShardPrecision, PyTorchsNumbers) {
 TEST(ShardPrecision, WithoutAllReduce) {
   with_groups_of(4, [](const Group& g) {
     const DeviceMesh mesh = init_device_mesh(g, {2, 2}, {"replicate", "shard"});
-    for (const auto& reduce : {std::optional<ScalarType>(), std::optional(kFloat)}) {
+    for (const ScalarType reduce : {kBFloat16, kFloat}) {
       FullyShardOptions o = with_policy(kBFloat16, reduce, ReduceOrder::tree(4));
       o.average = Average::sum;
       Scaled net;
@@ -250,7 +250,7 @@ TEST(ShardPrecision, WithoutAllReduce) {
       net(full({1}, g->rank() == 0 ? 256. : 0.)).sum().backward();
       EXPECT_FALSE(net->own_parameters()["w"].grad().defined());
       handle.set_requires_all_reduce(true);
-      expect_shard_gradient(net, g, g->rank() == 0 ? 0 : 1, reduce ? 259 : 260);
+      expect_shard_gradient(net, g, g->rank() == 0 ? 0 : 1, reduce == kFloat ? 259 : 260);
     }
   });
 }

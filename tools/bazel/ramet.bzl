@@ -120,10 +120,14 @@ VARIANT_DEFINES = select(dict({
 }, **{"//conditions:default": []}))
 
 def begins(headers):
-    """Options that begin with a precompiled_header. GCC forgets in it that runtime/base/array_ref.h switches a warning off."""
+    """Options that begin with a precompiled_header.
+
+    GCC forgets in it that runtime/base/array_ref.h switches a warning off. It names the header's own files as dependencies only
+    with -fpch-deps: without them Bazel would not compile again after an edit of one.
+    """
     package, name = headers.split(":")
     package = package[len("//"):] or native.package_name()
-    return ["-include", "%s/%s.h" % (package, name), "-Wno-init-list-lifetime"]
+    return ["-include", "%s/%s.h" % (package, name), "-fpch-deps", "-Wno-init-list-lifetime"]
 
 # For files that begin with the standard headers, and what they depend on for it: programs, and sanitizer builds of the library.
 STANDARD_DEPS = ["//tools/bazel:standard_headers"]

@@ -57,6 +57,7 @@
 #include "nn/optim/asgd.h"
 #include "nn/optim/averaged_model.h"
 #include "nn/optim/fused.h"
+#include "nn/optim/grad_scaler.h"
 #include "nn/optim/gradient_accumulation.h"
 #include "nn/optim/lbfgs.h"
 #include "nn/optim/lion.h"

@@ -50,34 +50,64 @@ RAMET_INLINE void step_elements(const Step& step, bool maximize, T* p, const T* 
   if (i < n) step_vector<kUse>(step, maximize, p, g, states, i, n - i);
 }
 
-// Elements begin to end of a tensor: in place, or in chunks of floats.
+// Begins masters of n elements anew where the parameter was written: Note [Masters]. `p` are the
+// parameters, of type t, as floats.
+void begin_anew(ScalarType t, const float* p, int64_t n, float* masters) {
+  uint16_t bits[kChunk];
+  float rounded[kChunk];
+  store_chunk(bits, t, 1, n, masters);
+  load_chunk(bits, t, 1, n, rounded);
+  using P = Pack<float>;
+  for (int64_t i = 0; i < n; i += VL) {
+    const int64_t m = imin(VL, n - i);
+    const vf now = P::get(p + i, m);
+    P::put(masters + i, pick(ne(P::get(rounded + i, m), now), now, P::get(masters + i, m)), m);
+  }
+}
+
+// Elements begin to end of a tensor, in chunks of floats.
+template <class Step, unsigned kUse, class Args, int kStates>
+void step_chunks(const Args& a, const StepTensor<kStates>& t, int64_t begin, int64_t end) {
+  const Step step(a);
+  float parameter[kChunk], gradient[kChunk], buffers[kStates][kChunk], *states[kStates] = {};
+  const auto each_state = [&](const auto& f) {
+    for (int k = 0; k < kStates; ++k)
+      if (kUse >> k & 1) f(t.states[k], states[k], buffers[k]);
+  };
+  for (int64_t i = begin; i < end; i += kChunk) {
+    const int64_t n = imin(kChunk, end - i);
+    load_chunk(at(t.parameter, a.dtype, i), a.dtype, 1, n, parameter);
+    const float* g =
+        chunk_in(at(t.gradient, a.gradient_dtype, i), a.gradient_dtype, 1, n, gradient);
+    each_state([&](void* x, float*& state, float* buffer) {
+      state = chunk_out(at(x, a.state_dtype, i), a.state_dtype, 1, buffer);
+      if (state == buffer) load_chunk(at(x, a.state_dtype, i), a.state_dtype, 1, n, buffer);
+    });
+    float* w = parameter;
+    if (t.master) {
+      w = static_cast<float*>(t.master) + i;
+      begin_anew(a.dtype, parameter, n, w);
+    }
+    step_elements<kUse>(step, a.maximize, w, g, states, n);
+    each_state([&](void* x, float*& state, float*) {
+      chunk_done(at(x, a.state_dtype, i), a.state_dtype, 1, n, state);
+    });
+    store_chunk(at(t.parameter, a.dtype, i), a.dtype, 1, n, w);
+  }
+}
+
+// Elements begin to end of a tensor: in place if nothing is converted.
 template <class Step, unsigned kUse, class T, class Args, int kStates>
 void step_run(const Args& a, const StepTensor<kStates>& t, int64_t begin, int64_t end) {
-  const Step step(a);
-  T* states[kStates] = {};
-  if (a.dtype == ComputeTag<T>::value) {
+  constexpr ScalarType kType = ComputeTag<T>::value;
+  if (a.dtype == kType && a.gradient_dtype == kType && a.state_dtype == kType) {
+    T* states[kStates] = {};
     for (int k = 0; k < kStates; ++k)
       if (kUse >> k & 1) states[k] = static_cast<T*>(t.states[k]) + begin;
-    step_elements<kUse>(step, a.maximize, static_cast<T*>(t.parameter) + begin,
+    step_elements<kUse>(Step(a), a.maximize, static_cast<T*>(t.parameter) + begin,
                         static_cast<const T*>(t.gradient) + begin, states, end - begin);
   } else if constexpr (std::is_same_v<T, float>) {
-    T p[kChunk], g[kChunk], buffers[kStates][kChunk];
-    for (int64_t i = begin; i < end; i += kChunk) {
-      const int64_t n = imin(kChunk, end - i);
-      const auto load = [&](const void* x, T* to) {
-        load_chunk(at(x, a.dtype, i), a.dtype, 1, n, to);
-      };
-      const auto store = [&](void* x, const T* from) {
-        store_chunk(at(x, a.dtype, i), a.dtype, 1, n, from);
-      };
-      load(t.parameter, p), load(t.gradient, g);
-      for (int k = 0; k < kStates; ++k)
-        if (kUse >> k & 1) load(t.states[k], states[k] = buffers[k]);
-      step_elements<kUse>(step, a.maximize, p, g, states, n);
-      for (int k = 0; k < kStates; ++k)
-        if (kUse >> k & 1) store(t.states[k], buffers[k]);
-      store(t.parameter, p);
-    }
+    step_chunks<Step, kUse>(a, t, begin, end);
   }
 }
 
@@ -95,6 +125,7 @@ RAMET_INLINE void in_blocks(const Args& a, int64_t operands, const F& run) {
 }
 
 template <template <class> class Step, class Args> RAMET_INLINE void step_all(const Args& a) {
+  if (a.skip && *a.skip != 0) return;
   by_use(a, typename Step<Pack<double>>::Uses(), [&](auto use) {
     by_floating_type(a.dtype, [&](auto x) {
       using T = decltype(x);
@@ -186,5 +217,30 @@ void limit_norm(const LimitNormArgs& a) {
     });
   });
 }
+
+void unscale(const UnscaleArgs& a) {
+  const float scale = *a.scale, factor = static_cast<float>(1 / static_cast<double>(scale));
+  in_blocks(a, 2, [&](const DenseTensor& t, int64_t begin, int64_t end) {
+    by_floating_type(a.dtype, [&](auto type) {
+      using T = decltype(type);
+      bool finite = true;
+      T buffer[kChunk];
+      for (int64_t i = begin; i < end; i += kChunk) {
+        const int64_t n = imin(kChunk, end - i);
+        T* x = chunk_out<T>(at(t.x, a.dtype, i), a.dtype, 1, buffer);
+        if (x == buffer) load_chunk(at(t.x, a.dtype, i), a.dtype, 1, n, buffer);
+        for (int64_t j = 0; j < n; ++j) {
+          finite &= x[j] - x[j] == 0;
+          x[j] *= static_cast<T>(factor);
+        }
+        chunk_done(at(t.x, a.dtype, i), a.dtype, 1, n, x);
+      }
+      const float one = 1;
+      if (!finite) __atomic_store(a.found, &one, __ATOMIC_RELAXED);  // several threads may
+    });
+  });
+}
+
+void update_scale(const UpdateScaleArgs& a) { update_scale_of(a); }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

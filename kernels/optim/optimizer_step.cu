@@ -1,3 +1,5 @@
+#include <initializer_list>
+
 #include "kernels/gpu/gpu_elements.h"
 #include "kernels/gpu/gpu_launch.h"
 // clang-format off: the first two decide what the others mean
@@ -44,60 +46,100 @@ template <class T, int kCount> __device__ __forceinline__ void put(T* p, const T
   else *p = v[0];
 }
 
-// Loads kCount elements from i on, as T. They may be stored as another type where kConverts. More
-// than one are loaded by 16 bytes.
+// f(S{}) with the storage type S of `t`, which is Half, BFloat16 or Float.
+template <class F> __device__ __forceinline__ void by_float(ScalarType t, const F& f) {
+  if (t == ScalarType::BFloat16) f(BfloatBits{});
+  else if (t == ScalarType::Half) f(HalfBits{});
+  else f(float{});
+}
+
+// Loads kCount elements from i on, as T. They may be stored as another type, `t`, where kConverts.
+// Several are loaded by 16 bytes.
 template <bool kConverts, class T, int kCount>
 __device__ __forceinline__ void load_some(const void* p, ScalarType t, int64_t i, T (&v)[kCount]) {
-  if constexpr (!kConverts) get(static_cast<const T*>(p) + i, v);
-  else if constexpr (kCount > 1) load_pack(p, t, i, v);
-  else v[0] = load_element<T>(p, t, i);
+  if constexpr (!kConverts) return get(static_cast<const T*>(p) + i, v);
+  by_float(t, [&](auto s) {
+    using S = decltype(s);
+    S stored[kCount];
+    if constexpr (kCount > 1) load_bytes<sizeof stored>(static_cast<const S*>(p) + i, stored);
+    else stored[0] = static_cast<const S*>(p)[i];
+    for (int k = 0; k < kCount; ++k) v[k] = Cast<T, S>::load(stored[k]);
+  });
 }
 template <bool kConverts, class T, int kCount>
 __device__ __forceinline__ void store_some(void* p, ScalarType t, int64_t i, const T (&v)[kCount]) {
-  if constexpr (!kConverts) put(static_cast<T*>(p) + i, v);
-  else if constexpr (kCount > 1) store_pack(p, t, i, v);
-  else store_element(p, t, i, v[0]);
+  if constexpr (!kConverts) return put(static_cast<T*>(p) + i, v);
+  by_float(t, [&](auto s) {
+    using S = decltype(s);
+    S stored[kCount];
+    for (int k = 0; k < kCount; ++k) stored[k] = Cast<T, S>::store(v[k]);
+    if constexpr (kCount > 1) store_bytes<sizeof stored>(static_cast<S*>(p) + i, stored);
+    else static_cast<S*>(p)[i] = stored[0];
+  });
 }
 /// The element type that over_tiles moves by 16 bytes: 16-bit elements, or T.
 template <bool kConverts, class T> using Stored = std::conditional_t<kConverts, HalfBits, T>;
 
 template <class T> struct Alone { using V = T; };
 
+// Replaces parameters `w`, of type t, by their masters where those are current: Note [Masters].
+template <class T, int kCount>
+__device__ __forceinline__ void take_masters(const void* masters, ScalarType t, int64_t i,
+                                             T (&w)[kCount]) {
+  T m[kCount];
+  load_some<true>(masters, ScalarType::Float, i, m);
+  by_float(t, [&](auto s) {
+    using C = Cast<T, decltype(s)>;
+    for (int k = 0; k < kCount; ++k)
+      if (C::load(C::store(m[k])) == w[k]) w[k] = m[k];
+  });
+}
+
+// The step of kCount elements from i on.
+template <unsigned kUse, bool kConverts, class T, int kCount, class Step>
+__device__ __forceinline__ void step_some(const Step& step, const typename Step::Args& a,
+                                          const StepTensor<Step::Args::kStates>& t, int64_t i) {
+  constexpr int kStates = Step::Args::kStates;
+  T w[kCount], d[kCount], states[kStates][kCount] = {};
+  load_some<kConverts>(t.parameter, a.dtype, i, w);
+  load_some<kConverts>(t.gradient, a.gradient_dtype, i, d);
+  if constexpr (kConverts)
+    if (t.master) take_masters(t.master, a.dtype, i, w);
+  RAMET_UNROLL
+  for (int s = 0; s < kStates; ++s)
+    if (kUse >> s & 1) load_some<kConverts>(t.states[s], a.state_dtype, i, states[s]);
+  RAMET_UNROLL
+  for (int k = 0; k < kCount; ++k) {
+    T own[kStates];
+    RAMET_UNROLL
+    for (int s = 0; s < kStates; ++s) own[s] = states[s][k];
+    const T g = a.maximize ? -d[k] : d[k];
+    step.template take<kUse>(w[k], g, own);
+    RAMET_UNROLL
+    for (int s = 0; s < kStates; ++s) states[s][k] = own[s];
+  }
+  RAMET_UNROLL
+  for (int s = 0; s < kStates; ++s)
+    if (kUse >> s & 1) store_some<kConverts>(t.states[s], a.state_dtype, i, states[s]);
+  if constexpr (kConverts)
+    if (t.master) store_some<true>(t.master, ScalarType::Float, i, w);
+  store_some<kConverts>(t.parameter, a.dtype, i, w);
+}
+
 template <class Step, class T, unsigned kUse, bool kConverts>
 __global__ void step_kernel(typename Step::Args a, int64_t tiles) {
-  constexpr int kStates = Step::Args::kStates;
+  using Tensor = StepTensor<Step::Args::kStates>;
+  if (a.skip && *a.skip != 0) return;
   const Step step(a);
-  const auto fits = [](const StepTensor<kStates>& t) {
-    bool fit = aligned(t.parameter) && aligned(t.gradient);
-    for (int s = 0; s < kStates; ++s) fit = fit && (!(kUse >> s & 1) || aligned(t.states[s]));
+  const auto fits = [](const Tensor& t) {
+    bool fit = aligned(t.parameter) && aligned(t.gradient) && aligned(t.master);
+    for (int s = 0; s < Step::Args::kStates; ++s)
+      fit = fit && (!(kUse >> s & 1) || aligned(t.states[s]));
     return fit;
   };
-  over_tiles<Stored<kConverts, T>>(a, tiles, fits,
-                                   [&](const StepTensor<kStates>& t, int64_t i, auto count) {
-                                     constexpr int kCount = decltype(count)::value;
-                                     T w[kCount], d[kCount], states[kStates][kCount] = {};
-                                     load_some<kConverts>(t.parameter, a.dtype, i, w);
-                                     load_some<kConverts>(t.gradient, a.dtype, i, d);
-                                     RAMET_UNROLL
-                                     for (int s = 0; s < kStates; ++s)
-                                       if (kUse >> s & 1)
-                                         load_some<kConverts>(t.states[s], a.dtype, i, states[s]);
-                                     RAMET_UNROLL
-                                     for (int k = 0; k < kCount; ++k) {
-                                       T own[kStates];
-                                       RAMET_UNROLL
-                                       for (int s = 0; s < kStates; ++s) own[s] = states[s][k];
-                                       const T g = a.maximize ? -d[k] : d[k];
-                                       step.template take<kUse>(w[k], g, own);
-                                       RAMET_UNROLL
-                                       for (int s = 0; s < kStates; ++s) states[s][k] = own[s];
-                                     }
-                                     RAMET_UNROLL
-                                     for (int s = 0; s < kStates; ++s)
-                                       if (kUse >> s & 1)
-                                         store_some<kConverts>(t.states[s], a.dtype, i, states[s]);
-                                     store_some<kConverts>(t.parameter, a.dtype, i, w);
-                                   });
+  over_tiles<Stored<kConverts, T>>(a, tiles, fits, [&](const Tensor& t, int64_t i, auto count) {
+    step_some<kUse, kConverts, T, decltype(count)::value>(step, a, t, i);
+  });
 }
 
 constexpr int kWarp = 32;
@@ -182,6 +224,22 @@ __global__ void limit_norm_kernel(LimitNormArgs a, int64_t tiles) {
       });
 }
 
+template <class T, bool kConverts> __global__ void unscale_kernel(UnscaleArgs a, int64_t tiles) {
+  const T factor = static_cast<float>(1 / static_cast<double>(*a.scale));
+  bool finite = true;
+  over_tiles<Stored<kConverts, T>>(
+      a, tiles, [](const DenseTensor& t) { return aligned(t.x); },
+      [&](const DenseTensor& t, int64_t i, auto count) {
+        T v[decltype(count)::value];
+        load_some<kConverts>(t.x, a.dtype, i, v);
+        for (T& x : v) finite = finite && x - x == 0, x *= factor;
+        store_some<kConverts>(t.x, a.dtype, i, v);
+      });
+  // Atomic as several threads may write it.
+  if (!finite) atomicExch(reinterpret_cast<unsigned*>(a.found), 0x3f800000u);
+}
+__global__ void update_scale_kernel(UpdateScaleArgs a) { update_scale_of(a); }
+
 constexpr int64_t kConvertedAtOnce = 512;  // kChunk of chunk.h
 
 template <class Args, class Kernel>
@@ -190,12 +248,15 @@ void start_tiles(const char* name, const Args& a, Stream where, Kernel* kernel) 
   if (tiles > 0) start(name, where, tile_grid(a), kThreads, 0, kernel, a, tiles);
 }
 
-// f(T{}, constant "16-bit") with the compute type T of `t`.
-template <class F> void by_storage(ScalarType t, const F& f) {
+// f(T{}, constant "an operand has another type") with the compute type T of `t`, for operands of
+// these types.
+template <class F>
+void by_storage(ScalarType t, std::initializer_list<ScalarType> all, const F& f) {
   by_floating_type(t, [&](auto x) {
     using T = decltype(x);
     if constexpr (std::is_same_v<T, float>)
-      if (t != ScalarType::Float) return f(x, std::true_type());
+      for (const ScalarType each : all)
+        if (each != ScalarType::Float) return f(x, std::true_type());
     f(x, std::false_type());
   });
 }
@@ -203,7 +264,7 @@ template <class F> void by_storage(ScalarType t, const F& f) {
 template <template <class> class Step, class Args>
 void step_all(const char* name, const Args& a, Stream where) {
   by_use(a, typename Step<Alone<double>>::Uses(), [&](auto use) {
-    by_storage(a.dtype, [&](auto x, auto converts) {
+    by_storage(a.dtype, {a.dtype, a.gradient_dtype, a.state_dtype}, [&](auto x, auto converts) {
       using T = decltype(x);
       start_tiles(name, a, where,
                   step_kernel<Step<Alone<T>>, T, decltype(use)::value, decltype(converts)::value>);
@@ -233,9 +294,19 @@ void total_norm(const TotalNormArgs& a, Stream where) {
 }
 
 void limit_norm(const LimitNormArgs& a, Stream where) {
-  by_storage(a.dtype, [&](auto t, auto converts) {
+  by_storage(a.dtype, {a.dtype}, [&](auto t, auto converts) {
     start_tiles("limit_norm", a, where, limit_norm_kernel<decltype(t), decltype(converts)::value>);
   });
+}
+
+void unscale(const UnscaleArgs& a, Stream where) {
+  by_storage(a.dtype, {a.dtype}, [&](auto t, auto converts) {
+    start_tiles("unscale", a, where, unscale_kernel<decltype(t), decltype(converts)::value>);
+  });
+}
+
+void update_scale(const UpdateScaleArgs& a, Stream where) {
+  start("update_scale", where, dim3(1), 1, 0, update_scale_kernel, a);
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

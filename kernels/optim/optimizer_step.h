@@ -4,7 +4,8 @@
 // tensors nor on its position, and are the same on CPUs and GPUs.
 //
 // A step is an argument block, a formula and a name in RAMET_OPTIMIZER_STEPS. From these the
-// kernels for all dtypes, CPUs and GPUs are made (16-bit ones compute in float and round once).
+// kernels for all dtypes, CPUs and GPUs are made. Where a dtype is a 16-bit one, a step computes in
+// float and rounds each result once.
 // Only kernels use the formula. Its compute type P::V is a vector of floats, a float or a double.
 // SGD, Adam and RMSprop are here, the others in the included headers.
 #pragma once
@@ -85,8 +86,44 @@ struct LimitNormArgs {
 };
 RAMET_KERNEL(limit_norm, LimitNormArgs);
 
+/// x *= 1 / *scale, rounded to float first as PyTorch does. *found = 1 if an x was infinite or NaN
+/// before; otherwise *found does not change. Floating dtypes; 16-bit ones in float.
+struct UnscaleArgs {
+  const float* scale;
+  float* found;
+  ScalarType dtype;
+  int32_t count;
+  DenseTensor tensors[kOptimizerTensors];
+};
+RAMET_KERNEL(unscale, UnscaleArgs);
+
+/// *found != 0: *scale *= backoff and *tracker = 0. Else ++*tracker; at `interval` it becomes 0 and
+/// *scale *= growth, unless the product is infinite.
+struct UpdateScaleArgs {
+  float* scale;
+  int32_t* tracker;
+  const float* found;
+  double growth, backoff;
+  int64_t interval;
+};
+RAMET_KERNEL(update_scale, UpdateScaleArgs);
+
 #if defined(RAMET_VARIANT)
 namespace RAMET_VARIANT {
+
+/// update_scale by one thread.
+RAMET_INLINE void update_scale_of(const UpdateScaleArgs& a) {
+  if (*a.found != 0) {
+    *a.scale = static_cast<float>(*a.scale * a.backoff);
+    *a.tracker = 0;
+  } else if (*a.tracker + 1 != a.interval) {
+    ++*a.tracker;
+  } else {
+    const float more = static_cast<float>(*a.scale * a.growth);
+    if (more - more == 0) *a.scale = more;
+    *a.tracker = 0;
+  }
+}
 
 template <class P> struct SgdStep {
   using V = typename P::V;

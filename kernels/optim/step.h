@@ -1,4 +1,11 @@
 // The common parts of all optimizers' steps: kernels/optim/optimizer_step.h.
+//
+// Note [Masters]
+// A 16-bit parameter may have a master: the parameter in float32. A step updates the master and
+// rounds it to the parameter. So updates that are smaller than the parameter's rounding add up.
+// An element whose master does not round to the parameter has been written since the last step: by
+// a loaded file, a broadcast, a program. Its master begins anew at the parameter's value. So no
+// program has to tell an optimizer about such writes, and zeros are good first values.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -16,18 +23,22 @@ namespace kernels {
 inline constexpr int kOptimizerTensors = 64;
 
 /// The operands of the step of one tensor. A state that is not in use is null, for all tensors of a
-/// call or none.
+/// call or none. So is the master, which is in float32: Note [Masters].
 template <int kStates> struct StepTensor {
   void* parameter;
   const void* gradient;
   void* states[kStates];
   int64_t n;
+  void* master;
 };
 template <int kStateCount> struct StepArgs {
   static constexpr int kStates = kStateCount;
-  ScalarType dtype;  // floating
-  bool maximize;     // steps with -gradient
-  int32_t count;     // number of tensors; later entries are unused
+  // Floating: one dtype, or any but Double.
+  ScalarType dtype, gradient_dtype, state_dtype;
+  bool maximize;  // steps with -gradient
+  // Where this is not null and not zero, the step changes nothing. On the device of the tensors.
+  const float* skip;
+  int32_t count;  // number of tensors; later entries are unused
   StepTensor<kStates> tensors[kOptimizerTensors];
 };
 

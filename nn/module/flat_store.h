@@ -63,12 +63,12 @@ RAMET_API FlatParameters flatten_parameters(ArrayRef<Tensor> parameters);
 /// Adjacent pieces of several parallel operands, as one. The operands are the parameter, gradient
 /// and optimizer state of adjacent members, or tensors that one kernel call copies or adds. A run
 /// grows while every operand continues in its own allocation where it stopped, at the same distance
-/// for all.
+/// in elements for all.
 class FlatRun {
  public:
   static constexpr int kMaxOperands = 17;  // a sum and parallel::kMaxLeaves contributions
-  /// `next` are K dense tensors of equal size and dtype. False, and unchanged, if they do not
-  /// continue the run.
+  /// `next` are K dense tensors of equal size. False, and unchanged, if they do not continue the
+  /// run. For each operand, all pieces of a run have one dtype.
   bool extend(const TensorBase* const* next, int count) { return grow<false>(next, count); }
   /// The same for work that is queued after all writes of the operands, so that the host waits for
   /// none of them. Operands other than the first may be null: absent.
@@ -86,7 +86,7 @@ class FlatRun {
   /// Has it no piece?
   bool empty() const { return bytes_ == 0; }
   /// Without pieces.
-  void clear() { bytes_ = room_ = 0; }
+  void clear() { bytes_ = distance_ = 0; }
   /// How many operands it has.
   int operands() const { return count_; }
   /// First byte; null: absent.
@@ -96,7 +96,7 @@ class FlatRun {
     return root_[operand] ? Device::from_ordinal(static_cast<int>(root_[operand]->device))
                           : Device(kCPU, 0);
   }
-  /// From the first piece's start to the last one's end.
+  /// Of the first operand, from the first piece's start to the last one's end.
   int64_t bytes() const { return bytes_; }
 
  private:
@@ -105,7 +105,8 @@ class FlatRun {
     for (int i = 0; bytes_ && i < count; ++i) {
       if (kLater && (!next[i] || !at_[i])) {
         if (next[i] || at_[i]) return false;
-      } else if (at_[i] + room_ != start<kLater>(*next[i]) ||
+      } else if (shift_[i] != shift_of(*next[i]) ||
+                 at_[i] + (distance_ << shift_[i]) != start<kLater>(*next[i]) ||
                  root_[i] != next[i]->storage_impl()->root()) {
         return false;
       }
@@ -114,12 +115,15 @@ class FlatRun {
       const bool absent = kLater && !next[i];
       at_[i] = absent ? nullptr : start<kLater>(*next[i]);
       root_[i] = absent ? nullptr : next[i]->storage_impl()->root();
+      shift_[i] = absent ? 0 : shift_of(*next[i]);
       count_ = count;
     }
-    bytes_ = room_ + size;
-    room_ += flat_padded(size);
+    bytes_ = (distance_ << shift_[0]) + size;
+    distance_ += flat_padded(size) >> shift_[0];
     return true;
   }
+  /// Its elements have 2 to this power bytes.
+  static int shift_of(const TensorBase& t) { return __builtin_ctzll(item_size(t.scalar_type())); }
   template <bool kLater> static char* start(const TensorBase& t) {
     if (!kLater) return static_cast<char*>(t.ptr());
     if (RAMET_UNLIKELY(capture::active())) capture::used(t.impl());  // as ptr() does
@@ -128,8 +132,9 @@ class FlatRun {
 
   char* at_[kMaxOperands] = {};
   const StorageImpl* root_[kMaxOperands] = {};
+  int shift_[kMaxOperands] = {};
   int count_ = 0;
-  int64_t bytes_ = 0, room_ = 0;
+  int64_t bytes_ = 0, distance_ = 0;  // the latter in elements
 };
 
 }  // namespace ramet::nn

@@ -5,6 +5,7 @@
 #include "autograd/ops.h"
 #include "nn/layers/norm/batchnorm.h"
 #include "nn/module/class_name.h"
+#include "nn/serialize/archive.h"
 #include "runtime/capture/capture.h"
 
 namespace ramet::optim {
@@ -24,6 +25,16 @@ void move(const std::vector<Tensor>& averaged, const std::vector<Tensor>& curren
     else if (a.scalar_type() == kBool) a.copy_(c);
     else a.copy_(a.to(kDouble).lerp(c.to(kDouble), weight));
   }
+}
+
+bool is_16_bit(const Tensor& t) { return t.is_floating_point() && t.element_size() == 2; }
+/// The float32 values that a 16-bit average is rounded from; others as they are.
+Tensor with_master(const Tensor& average, const Tensor& master) {
+  if (!is_16_bit(average)) return average;
+  const Tensor now = average.to(kFloat);
+  if (!master.defined()) return now;
+  const Tensor there = master.to(now.device());
+  return where(there.to(average.scalar_type()).to(kFloat).eq(now), there, now);
 }
 
 void append(std::vector<Tensor>& all, const std::vector<Tensor>& more) {
@@ -80,6 +91,30 @@ void AveragedModelBase::pretty_print(std::ostream& stream) const {
   stream << nn::detail::qualified("optim::AveragedModel");
 }
 
+void AveragedModelBase::save(serialize::OutputArchive& archive) const {
+  nn::Module::save(archive);
+  for (size_t i = 0; i < masters_.size(); ++i)
+    if (masters_[i].defined())
+      archive.write("master" + std::to_string(i), masters_[i], /*is_buffer=*/true);
+}
+void AveragedModelBase::load(serialize::InputArchive& archive) {
+  const nn::Module& own = averaged();
+  std::vector<Tensor> all = own.parameters();
+  append(all, own.buffers());
+  std::vector<Tensor> masters(all.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    Tensor master;
+    if (!is_16_bit(all[i]) ||
+        !archive.try_read("master" + std::to_string(i), master, /*is_buffer=*/true))
+      continue;
+    RAMET_CHECK(same_sizes(master, all[i]), "AveragedModel", "loaded master", i, ": got ",
+                describe(master), ", expected the sizes of ", describe(all[i]));
+    masters[i] = master.to(all[i].device(), kFloat);
+  }
+  nn::Module::load(archive);
+  masters_ = std::move(masters);
+}
+
 void AveragedModelBase::update_parameters(const nn::Module& model) {
   capture::refuse("AveragedModel", "the first update copies, later ones average");
   const NoGradGuard off;
@@ -91,8 +126,12 @@ void AveragedModelBase::update_parameters(const nn::Module& model) {
   append(averages, mine), append(values, other);
   append(options_.use_buffers() ? averages : copies, own.buffers());
   append(options_.use_buffers() ? values : sources, model.buffers());
-  for (size_t i = 0; i < values.size(); ++i)
+  const std::vector<Tensor> rounded = averages;
+  masters_.resize(averages.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    averages[i] = with_master(averages[i], masters_[i]);
     values[i] = values[i].to(averages[i].device(), averages[i].scalar_type());
+  }
 
   const int64_t n = n_averaged.item<int64_t>();
   if (n == 0) {
@@ -111,6 +150,11 @@ void AveragedModelBase::update_parameters(const nn::Module& model) {
           done[i] = true, a.push_back(averages[i]), v.push_back(values[i]);
       if (!a.empty()) average(a, v, n);
     }
+  }
+  for (size_t i = 0; i < rounded.size(); ++i) {
+    if (!is_16_bit(rounded[i])) continue;
+    rounded[i].copy_(averages[i]);
+    masters_[i] = averages[i];
   }
   for (size_t i = 0; i < copies.size(); ++i) copies[i].copy_(sources[i]);
   n_averaged.add_(1);

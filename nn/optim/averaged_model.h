@@ -54,12 +54,19 @@ class RAMET_API AveragedModelBase : public nn::Module {
   }
   void pretty_print(std::ostream& stream) const override;
   const AveragedModelOptions& options() const noexcept { return options_; }
+  /// Files of a module, and the averages in float32 of 16-bit tensors.
+  void save(serialize::OutputArchive& archive) const override;
+  void load(serialize::InputArchive& archive) override;
   /// How many values have been averaged: a buffer, on the host unless it is moved.
   Tensor n_averaged;
 
  protected:
   explicit AveragedModelBase(AveragedModelOptions options);
   std::shared_ptr<nn::Module> copy_of(const nn::Module& model) const;
+  /// The averages in float32 of 16-bit parameters and buffers, in their order. Others are
+  /// undefined. Elements begin anew where the rounded average was written, as those of an
+  /// optimizer's masters (kernels/optim/step.h).
+  std::vector<Tensor> masters_;
 
  private:
   virtual const nn::Module& averaged() const = 0;
@@ -100,6 +107,7 @@ inline const Tensor& input_of(const std::vector<Tensor>& batch) {
 }  // namespace detail
 
 /// A copy of `model`, which must be Cloneable. The copy's parameters are averages of the model's.
+/// 16-bit ones are averaged in float32 and rounded.
 /// Its `module` is called as the model is. It saves "module.*" and "n_averaged".
 template <class Contained> class AveragedModelImpl : public detail::AveragedModelBase {
  public:
@@ -118,6 +126,10 @@ template <class Contained> class AveragedModelImpl : public detail::AveragedMode
     auto copy = std::make_shared<AveragedModelImpl>(
         *module, std::move(device ? options.device(device) : options));
     copy->copy_flags_from(*this);
+    for (const Tensor& t : masters_)
+      copy->masters_.push_back(t.defined() ? t.to(device.value_or(t.device()), kFloat, false,
+                                                  /*copy=*/true)
+                                           : t);
     copy->n_averaged.set_data(
         n_averaged.detach().to(device.value_or(n_averaged.device()), kLong, false, /*copy=*/true));
     return copy;

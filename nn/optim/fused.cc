@@ -4,7 +4,6 @@
 #include "autograd/graph/inplace.h"
 #include "autograd/ops/make/copy.h"
 #include "autograd/ops/make/factory.h"
-#include "nn/serialize/archive.h"
 #include "runtime/capture/capture.h"
 #include "runtime/observe/observer.h"
 
@@ -12,8 +11,8 @@ namespace ramet::optim {
 
 namespace {
 
-TensorOptions plain_options(const Tensor& p) {
-  return TensorOptions(p.device()).dtype(p.scalar_type());
+TensorOptions plain_options(const Tensor& p, ScalarType dtype) {
+  return TensorOptions(p.device()).dtype(dtype);
 }
 
 // The bits of a mask, low ones first.
@@ -48,20 +47,20 @@ void FusedOptimizer::arrange() {
   arranged_ = size();
 }
 
-Tensor FusedOptimizer::new_state_tensor(const Tensor& p, size_t slot) {
+Tensor FusedOptimizer::new_state_tensor(const Tensor& p, size_t slot, ScalarType dtype) {
+  const TensorOptions options = plain_options(p, dtype);
   const auto found = places_.find(p.impl());
-  if (found == places_.end() || found->second.numel != p.numel())
-    return zeros(p.sizes(), plain_options(p));
+  if (found == places_.end() || found->second.numel != p.numel()) return zeros(p.sizes(), options);
   const Place& place = found->second;
   std::vector<Tensor>& slots = stores_[place.store];
   if (slots.size() <= slot) slots.resize(slot + 1);
   Tensor& buffer = slots[slot];
-  if (!buffer.defined()) buffer = zeros({place.total}, plain_options(p));
-  if (buffer->key() != p->key())  // the parameter was moved or cast since
-    return zeros(p.sizes(), plain_options(p));
+  if (!buffer.defined()) buffer = zeros({place.total}, options);
+  if (buffer.device() != p.device() || buffer.scalar_type() != dtype)  // p was moved or cast since
+    return zeros(p.sizes(), options);
   const Tensor made(TensorBase::over(buffer.storage_impl(),
-                                     place.offset * static_cast<int64_t>(p.element_size()),
-                                     p.sizes(), contiguous_strides(p.sizes()), p.scalar_type()));
+                                     place.offset * static_cast<int64_t>(item_size(dtype)),
+                                     p.sizes(), contiguous_strides(p.sizes()), dtype));
   made.zero_();  // the place may have served an earlier state
   return made;
 }
@@ -79,6 +78,16 @@ void FusedOptimizer::copy(const Update& u, unsigned uses, bool back) {
   }
 }
 
+ScalarType FusedOptimizer::dtype_of(const Update& u, size_t operand) {
+  return operand == 0   ? u.parameter->scalar_type()
+         : operand == 1 ? u.gradient_dtype
+                        : u.state_dtype();
+}
+bool FusedOptimizer::fits(const Update& u, size_t operand, const Tensor& t) {
+  return t.scalar_type() == dtype_of(u, operand) && t.device() == u.parameter->device() &&
+         t.raw_contiguous();
+}
+
 // States that a step needs first. They get their places once nothing can fail.
 struct FusedOptimizer::NewStates {
   std::unordered_map<void*, std::unique_ptr<OptimizerParamState>> states;
@@ -87,8 +96,11 @@ struct FusedOptimizer::NewStates {
 
 namespace {
 
-// Can a kernel use the tensor as an operand of parameter p?
-bool fits(const Tensor& p, const Tensor& t) { return t->key() == p->key() && t.raw_contiguous(); }
+// The dtype in which a kernel gets the gradient: any with a float, but a double only with a double.
+ScalarType kernel_dtype(const Tensor& p, const Tensor& grad) {
+  const ScalarType own = p.scalar_type(), other = grad.scalar_type();
+  return grad.is_floating_point() && own != kDouble && other != kDouble ? other : own;
+}
 
 void check_parameter(const Tensor& p, const Tensor& grad) {
   RAMET_CHECK(same_sizes(p, grad) && p.device() == grad.device(), "optim", "the gradient of ",
@@ -100,7 +112,7 @@ void check_parameter(const Tensor& p, const Tensor& grad) {
 
 }  // namespace
 
-void FusedOptimizer::prepare() {
+std::vector<Tensor*> FusedOptimizer::prepare() {
   NewStates made;
   for (const OptimizerParamGroup& group : param_groups_) {
     for (const Tensor& p : group.params()) {
@@ -113,39 +125,53 @@ void FusedOptimizer::prepare() {
         continue;
       }
       check_parameter(p, grad);
+      skip_on(p.device());  // made now
       Update& u = updates_.emplace_back(Update{&p, &grad});
-      const unsigned misfits = (fits(p, p) ? 0u : 1u) | (fits(p, grad) ? 0u : 2u) |
+      u.gradient_dtype = kernel_dtype(p, grad);
+      const unsigned misfits = (fits(u, 0, p) ? 0u : 1u) | (fits(u, 1, grad) ? 0u : 2u) |
                                prepare_state(u, group.options(), made);
       if (misfits) make_copies(u, misfits);
     }
     ends_.push_back(updates_.size());
   }
+  std::vector<Tensor*> fresh;
+  if (!skips_.empty())
+    for (const auto& [where, tensor] : made.tensors) fresh.push_back(where);
   place(made);
+  return fresh;
 }
 
 // Finds or makes the state of an update. Returns the operands that no kernel takes, a bit each.
 unsigned FusedOptimizer::prepare_state(Update& u, const OptimizerOptions& options,
                                        NewStates& made) {
-  const unsigned wanted = uses(options);
-  if (!wanted) return 0;
   const Tensor& p = *u.parameter;
+  const unsigned wanted = uses(options);
+  const bool with_master = has_master(p);
   const auto found = state_.find(p.impl());
+  if (!wanted && !with_master) {
+    if (found != state_.end()) static_cast<FusedParamState&>(*found->second).master_param(Tensor());
+    return 0;
+  }
   auto& state = found != state_.end() ? found->second : made.states[p.impl()];
   if (!state) state = new_state();
-  u.state = static_cast<FusedParamState&>(*state).members();
+  u.state = static_cast<FusedParamState&>(*state).all_members();
+  if (!with_master) *std::exchange(u.state.master, nullptr) = Tensor();  // p was cast since
   bool first = false;
-  unsigned misfits = 0, operand = 4;  // after the bits of parameter and gradient
-  each_bit(wanted, [&](size_t slot) {
-    Tensor* at = u.state.tensors[slot].at;
+  unsigned misfits = 0;
+  size_t operand = 2;  // after parameter and gradient
+  const auto prepare = [&](Tensor* at, size_t slot) {
     const bool there = at->defined();
-    if (!there) {
-      made.tensors.emplace_back(at, new_state_tensor(p, slot));
-      if (const double first_is = first_value(options, slot); first_is != 0)
-        made.tensors.back().second.fill_(first_is);
-    }
-    first = first || !there;
-    if (!fits(p, there ? *at : made.tensors.back().second)) misfits |= operand;
-    operand <<= 1;
+    if (!there) made.tensors.emplace_back(at, new_state_tensor(p, slot, u.state_dtype()));
+    if (!fits(u, operand, there ? *at : made.tensors.back().second)) misfits |= 1u << operand;
+    ++operand;
+    return there;
+  };
+  if (with_master) prepare(u.state.master, kMasterSlot);
+  each_bit(wanted, [&](size_t slot) {
+    if (prepare(u.state.tensors[slot].at, slot)) return;
+    first = true;
+    if (const double first_is = first_value(options, slot); first_is != 0)
+      made.tensors.back().second.fill_(first_is);
   });
   u.number = u.state.step ? *u.state.step + 1 : first ? 1 : 2;
   return misfits;
@@ -160,8 +186,8 @@ void FusedOptimizer::make_copies(Update& u, unsigned operands) {
   each_bit(operands, [&](size_t i) {
     Tensor& copy = (*copies_.back())[i];
     for (const auto& other : copies_)
-      if (const Tensor& t = (*other)[i]; t.defined() && same_sizes(t, p) && fits(p, t)) copy = t;
-    if (!copy.defined()) copy = empty(p.sizes(), plain_options(p));
+      if (const Tensor& t = (*other)[i]; t.defined() && same_sizes(t, p) && fits(u, i, t)) copy = t;
+    if (!copy.defined()) copy = empty(p.sizes(), plain_options(p, dtype_of(u, i)));
   });
 }
 
@@ -190,7 +216,7 @@ void FusedOptimizer::guard_states() {
     const OptimizerParamState* state;
     const int64_t* step;
     const double* number;
-    std::array<const TensorImpl*, FusedParamState::kTensors> tensors;
+    std::array<const TensorImpl*, FusedParamState::kTensors + 1> tensors;  // the master is the last
     bool steps = false, joins = false;  // has a gradient; is as old as the one that steps before it
     bool as_old_as(const Seen& other) const {
       return state && other.state && (!step || *step == *other.step) &&
@@ -202,10 +228,11 @@ void FusedOptimizer::guard_states() {
     const auto found = state_.find(parameter);
     if (found == state_.end()) return seen;
     seen.state = found->second.get();
-    const auto members = static_cast<FusedParamState&>(*found->second).members();
+    const auto members = static_cast<FusedParamState&>(*found->second).all_members();
     seen.step = members.step, seen.number = members.numbers[0].at;
     for (size_t i = 0; i < members.tensors.size(); ++i)
       seen.tensors[i] = members.tensors[i].at ? members.tensors[i].at->impl() : nullptr;
+    seen.tensors[kMasterSlot] = members.master->impl();
     return seen;
   };
   std::vector<Seen> states;
@@ -222,8 +249,8 @@ void FusedOptimizer::guard_states() {
     }
   }
   const std::weak_ptr<const void> life = life_.token();
-  capture::guard(this, "states of an optimizer", [this, life, look, states, groups] {
-    if (life.expired() || param_groups_.size() != groups.size()) return false;
+  capture::guard(this, "states of an optimizer", [this, life, look, states, groups, on = masters_] {
+    if (life.expired() || param_groups_.size() != groups.size() || masters_ != on) return false;
     auto seen = states.begin();
     for (size_t g = 0; g < groups.size(); ++g) {
       const OptimizerParamGroup& group = param_groups_[g];
@@ -248,41 +275,6 @@ void FusedOptimizer::guard_states() {
 
 void FusedOptimizer::advance(const OptimizerOptions&, int64_t, const StateMembers&) const {}
 
-void FusedOptimizer::count_steps() {
-  struct Counted {
-    size_t group;
-    FusedParamState::Members state;
-    std::array<double, 2> before;
-  };
-  std::vector<Counted> counted;  // for a capture
-  size_t g = 0;
-  for (size_t i = 0; i < updates_.size(); ++i) {
-    const Update& u = updates_[i];
-    while (i >= ends_[g]) ++g;
-    if (!u.state.step) continue;
-    if (RAMET_UNLIKELY(capture::active())) {
-      Counted& now = counted.emplace_back(Counted{g, u.state, {}});
-      for (size_t k = 0; k < now.before.size(); ++k)
-        if (u.state.numbers[k].at) now.before[k] = *u.state.numbers[k].at;
-    }
-    *u.state.step = u.number;
-    advance(param_groups_[g].options(), u.number, u.state);
-  }
-  if (counted.empty()) return;
-  capture::effect(
-      [this, counted] {
-        for (const Counted& c : counted)
-          advance(param_groups_[c.group].options(), ++*c.state.step, c.state);
-      },
-      [counted] {
-        for (const Counted& c : counted) {
-          --*c.state.step;
-          for (size_t k = 0; k < c.before.size(); ++k)
-            if (c.state.numbers[k].at) *c.state.numbers[k].at = c.before[k];
-        }
-      });
-}
-
 Tensor FusedOptimizer::step(LossClosure closure) {
   Tensor loss;
   if (closure) {
@@ -291,6 +283,7 @@ Tensor FusedOptimizer::step(LossClosure closure) {
   }
   const NoGradGuard off;
   const RecordScope scope(name());
+  settle();
   arrange();
   if (RAMET_UNLIKELY(capture::active())) guard_states();
   const struct Forget {
@@ -301,70 +294,11 @@ Tensor FusedOptimizer::step(LossClosure closure) {
       self.copies_.clear();
     }
   } at_end{*this};
-  prepare();
-  count_steps();
+  count_steps(prepare());
   size_t begin = 0;
   for (size_t g = 0; g < ends_.size(); begin = ends_[g++])
     group_ = g, step_group(param_groups_[g].options(), {updates_.data() + begin, ends_[g] - begin});
   return loss;
-}
-
-void FusedOptimizer::check_state(const Tensor& parameter, OptimizerParamState& state) const {
-  for (const auto& [name, at] : static_cast<FusedParamState&>(state).members().tensors)
-    RAMET_CHECK(!at || !at->defined() || at->sizes() == parameter.sizes(), "optim",
-                "loaded state of a parameter: got ", describe(*at), ", expected the sizes of ",
-                describe(parameter));
-}
-
-// Copies the loaded tensors to the buffers, where a step finds adjacent members together.
-void FusedOptimizer::load(serialize::InputArchive& archive) {
-  Optimizer::load(archive);
-  const NoGradGuard off;
-  arrange();
-  for (const OptimizerParamGroup& group : param_groups_)
-    for (const Tensor& p : group.params()) {
-      const auto found = state_.find(p.impl());
-      if (found == state_.end()) continue;
-      const auto tensors = static_cast<FusedParamState&>(*found->second).members().tensors;
-      for (size_t slot = 0; slot < tensors.size(); ++slot) {
-        Tensor* const at = tensors[slot].at;
-        if (!at || !at->defined()) continue;
-        const Tensor made = new_state_tensor(p, slot);
-        made.copy_(*at);
-        *at = made;
-      }
-    }
-}
-
-void FusedParamState::serialize(serialize::OutputArchive& archive) const {
-  const auto copy = clone();
-  const Members m = static_cast<FusedParamState&>(*copy).members();
-  if (m.step) archive.write("step", IValue(*m.step));
-  for (const Number& n : m.numbers)
-    if (n.name) archive.write(n.name, IValue(*n.at));
-  for (size_t i = 0; i < kTensors && m.tensors[i].at; ++i)
-    if (i < m.always || m.tensors[i].at->defined())
-      archive.write(m.tensors[i].name, *m.tensors[i].at, /*is_buffer=*/true);
-}
-void FusedParamState::serialize(serialize::InputArchive& archive) {
-  const Members m = members();
-  if (m.step) {
-    IValue step;
-    archive.read("step", step);
-    *m.step = step.toInt();
-  }
-  for (const Number& n : m.numbers) {
-    if (!n.name) continue;
-    IValue value;
-    archive.read(n.name, value);
-    *n.at = value.toDouble();
-  }
-  for (size_t i = 0; i < kTensors && m.tensors[i].at; ++i) {
-    Tensor t;
-    if (i < m.always) archive.read(m.tensors[i].name, t, /*is_buffer=*/true);
-    else if (!archive.try_read(m.tensors[i].name, t, /*is_buffer=*/true)) continue;
-    *m.tensors[i].at = t;
-  }
 }
 
 }  // namespace ramet::optim

@@ -1,5 +1,7 @@
 // The kernel calls of an optimizer's step.
 #pragma once
+#include <bit>
+
 #include "nn/optim/call_batch_internal.h"
 #include "nn/optim/fields_internal.h"
 #include "nn/optim/fused.h"
@@ -32,16 +34,22 @@ void FusedOptimizer::run_calls(const kernels::Kernel<Args>& kernel, const Optimi
   // Those of one call have one number of the step, and one number of the state.
   auto batch = nn::detail::call_batch<Args, Update>(
       [](const Update& a, const Update& b) {
-        return a.number == b.number && first_number(a.state) == first_number(b.state);
+        return a.number == b.number && first_number(a.state) == first_number(b.state) &&
+               a.gradient_dtype == b.gradient_dtype && a.state_dtype() == b.state_dtype();
       },
       [&](const nn::FlatRun& run, int64_t n) {
-        kernels::StepTensor<Args::kStates> t{run.at(0), run.at(1), {}, n};
-        for (int slot = 0, operand = 2; slot < Args::kStates; ++slot)
+        kernels::StepTensor<Args::kStates> t{run.at(0), run.at(1), {}, n, nullptr};
+        int operand = 2;
+        if (run.operands() > 2 + std::popcount(in_use)) t.master = run.at(operand++);
+        for (int slot = 0; slot < Args::kStates; ++slot)
           if (in_use >> slot & 1) t.states[slot] = run.at(operand++);
         return t;
       },
       [&](const Update& head, Args& args) {
         args.maximize = false;
+        const Tensor skip = skip_on(head.parameter->device());
+        args.skip = skip.defined() ? static_cast<const float*>(skip.ptr()) : nullptr;
+        args.gradient_dtype = head.gradient_dtype, args.state_dtype = head.state_dtype();
         fill(args, options, head.number, first_number(head.state));
         kernel(head.parameter->stream(), args);
         if (RAMET_UNLIKELY(capture::active()))

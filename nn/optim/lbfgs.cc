@@ -17,6 +17,11 @@ namespace ramet::optim {
 namespace {
 
 double value(const Tensor& t) { return t.item<double>(); }
+bool is_16_bit(const Tensor& t) { return t.element_size() == 2 && t.is_floating_point(); }
+/// As a vector, in float32 at least.
+Tensor wide(const Tensor& t) {
+  return (is_16_bit(t) ? t.detach().to(kFloat) : t.detach()).reshape({-1});
+}
 double largest(const Tensor& t) { return t.numel() == 0 ? 0 : value(t.abs().max()); }
 
 int64_t default_max_eval(int64_t max_iter) {
@@ -136,7 +141,7 @@ void LBFGSOptions::check() const {
 }
 
 template <class F> void LBFGSParamState::each_tensor(LBFGSParamState& s, const F& f) {
-  f(s.d_), f(s.H_diag_), f(s.prev_flat_grad_);
+  f(s.d_), f(s.H_diag_), f(s.prev_flat_grad_), f(s.master_params_);
   for (std::deque<Tensor>* list : {&s.old_dirs_, &s.old_stps_, &s.ro_})
     for (Tensor& t : *list) f(t);
 }
@@ -154,6 +159,7 @@ void LBFGSParamState::serialize(serialize::OutputArchive& archive) const {
   archive.write("old_dirs", list(old_dirs_));
   archive.write("old_stps", list(old_stps_));
   archive.write("ro", list(ro_));
+  if (master_params_.defined()) archive.write("master_params", master_params_, /*is_buffer=*/true);
 }
 void LBFGSParamState::serialize(serialize::InputArchive& archive) {
   const auto read = [&](const char* name) {
@@ -171,6 +177,7 @@ void LBFGSParamState::serialize(serialize::InputArchive& archive) {
   archive.read("H_diag", H_diag_, /*is_buffer=*/true);
   archive.read("prev_flat_grad", prev_flat_grad_, /*is_buffer=*/true);
   old_dirs_ = list("old_dirs"), old_stps_ = list("old_stps"), ro_ = list("ro");
+  archive.try_read("master_params", master_params_, /*is_buffer=*/true);
 }
 
 LBFGS::LBFGS(const std::vector<OptimizerParamGroup>& param_groups, LBFGSOptions defaults)
@@ -187,28 +194,31 @@ LBFGS::LBFGS(const std::vector<OptimizerParamGroup>& param_groups, LBFGSOptions 
 Tensor LBFGS::flat_gradient(bool maximize) const {
   std::vector<Tensor> parts;
   for (const Tensor& p : parameters())
-    parts.push_back(p.grad().defined() ? p.grad().detach().reshape({-1})
-                                       : zeros_like(p.detach()).reshape({-1}));
+    parts.push_back(wide(p.grad().defined() ? p.grad() : zeros_like(p.detach())));
   Tensor flat = cat(parts);
   return maximize ? flat.neg_() : flat;
 }
-Tensor LBFGS::flat_parameters() const {
+Tensor LBFGS::flat_parameters(const LBFGSParamState& s) const {
   std::vector<Tensor> parts;
-  for (const Tensor& p : parameters()) parts.push_back(p.detach().reshape({-1}));
+  int64_t at = 0;
+  for (const Tensor& p : parameters()) {
+    Tensor part = wide(p);
+    if (is_16_bit(p) && s.master_params().defined()) {
+      const Tensor master = s.master_params().slice(0, at, at + p.numel()).to(kFloat);
+      part = where(master.to(p.scalar_type()).to(kFloat).eq(part), master, part);
+    }
+    parts.push_back(part);
+    at += p.numel();
+  }
   return cat(parts);
 }
-void LBFGS::set_parameters(const Tensor& flat) {
+void LBFGS::set_parameters(const Tensor& flat, LBFGSParamState& s) {
   int64_t at = 0;
+  s.master_params() = Tensor();
   for (Tensor& p : parameters()) {
     p.copy_(flat.slice(0, at, at + p.numel()).view(p.sizes()));
     at += p.numel();
-  }
-}
-void LBFGS::add(const Tensor& direction, double t) {
-  int64_t at = 0;
-  for (Tensor& p : parameters()) {
-    p.add_(direction.slice(0, at, at + p.numel()).view(p.sizes()), t);
-    at += p.numel();
+    if (is_16_bit(p)) s.master_params() = flat;
   }
 }
 
@@ -255,12 +265,12 @@ Tensor LBFGS::step(LossClosure closure) {
   ++state->func_evals();
   const Tensor gradient = flat_gradient(o.maximize());
   if (!(largest(gradient) <= o.tolerance_grad())) {
-    const Tensor before = flat_parameters();
+    const Tensor before = flat_parameters(*state);
     try {
       iterate(
           o, *state, [&] { return loss_of(call()); }, loss_of(loss), gradient);
     } catch (...) {
-      set_parameters(before);
+      set_parameters(before, *state);
       throw;
     }
   }
@@ -271,6 +281,9 @@ Tensor LBFGS::step(LossClosure closure) {
 void LBFGS::iterate(const LBFGSOptions& o, LBFGSParamState& s,
                     const std::function<double()>& evaluate, double loss, Tensor gradient) {
   const int64_t max_eval = o.max_eval().value_or(default_max_eval(o.max_iter()));
+  const auto add = [&](const Tensor& direction, double t) {
+    set_parameters(flat_parameters(s).add_(direction, t), s);
+  };
   int64_t evals = 1;
   for (int64_t n = 1; n <= o.max_iter(); ++n) {
     if (++s.n_iter() == 1) {
@@ -294,12 +307,12 @@ void LBFGS::iterate(const LBFGSOptions& o, LBFGSParamState& s,
     if (slope > -o.tolerance_change()) return;
     int64_t calls = 0;
     if (o.line_search_fn()) {
-      const Tensor x = flat_parameters();
+      const Tensor x = flat_parameters(s);
       const auto along = [&](double t) {
         add(s.d(), t);
         Point p{t, evaluate(), flat_gradient(o.maximize()), 0};
         p.slope = value(p.gradient.dot(s.d()));
-        set_parameters(x);
+        set_parameters(x, s);
         return p;
       };
       const Point to = strong_wolfe(along, {0, loss, gradient, slope}, s.t(), largest(s.d()), 1e-9,
@@ -330,6 +343,8 @@ void LBFGS::check_state(const Tensor&, OptimizerParamState& state) const {
   RAMET_CHECK(s.old_dirs().size() == s.ro().size() && s.old_stps().size() == s.ro().size(), "LBFGS",
               "loaded state: got ", s.old_dirs().size(), ", ", s.old_stps().size(), " and ",
               s.ro().size(), " differences, expected equal numbers");
+  check(s.master_params(), !s.master_params().defined() || (s.master_params().dim() == 1 &&
+                                                            s.master_params().numel() == total));
   if (s.n_iter() == 0) return;
   for (const Tensor* t : {&s.d(), &s.prev_flat_grad()})
     check(*t, t->defined() && t->dim() == 1 && t->numel() == total);
@@ -343,7 +358,7 @@ void LBFGS::load(serialize::InputArchive& archive) {
   Optimizer::load(archive);
   for (const auto& [key, state] : state_)
     LBFGSParamState::each_tensor(static_cast<LBFGSParamState&>(*state), [&](Tensor& t) {
-      if (t.defined()) t = t.detach().to(parameters()[0].device());
+      if (t.defined()) t = (is_16_bit(t) ? t.to(kFloat) : t).detach().to(parameters()[0].device());
     });
 }
 

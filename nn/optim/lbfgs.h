@@ -51,6 +51,9 @@ struct RAMET_API LBFGSParamState : public OptimizerCloneableParamState<LBFGSPara
   RAMET_ARG(std::deque<Tensor>, old_dirs);
   RAMET_ARG(std::deque<Tensor>, old_stps);
   RAMET_ARG(std::deque<Tensor>, ro);
+  /// If some parameters are 16-bit ones, all parameters as the last step left them, in float32 or
+  /// float64; otherwise undefined.
+  RAMET_ARG(Tensor, master_params);
 
  public:
   /// Reads from, writes to an archive.
@@ -72,7 +75,7 @@ struct RAMET_API LBFGSParamState : public OptimizerCloneableParamState<LBFGSPara
 /// It takes one parameter group, on one device. The whole group counts as one vector, so LBFGS
 /// cannot be used for the shards of fully_shard(). A closure that throws leaves parameters and
 /// state as they were before the step. A step cannot be captured: the number of iterations depends
-/// on values.
+/// on values. The vector is in float32 at least: 16-bit parameters are rounded from it.
 class RAMET_API LBFGS : public Optimizer {
  public:
   /// An Error unless there is one group.
@@ -88,10 +91,10 @@ class RAMET_API LBFGS : public Optimizer {
   void check_state(const Tensor& parameter, OptimizerParamState& state) const override;
   /// All gradients as one vector; zeros where there is none.
   Tensor flat_gradient(bool maximize) const;
-  /// The parameters as one vector, and back.
-  Tensor flat_parameters() const;
-  void set_parameters(const Tensor& flat);
-  void add(const Tensor& direction, double t);
+  /// The parameters as one vector, and back. The vector has the masters of 16-bit parameters, as
+  /// other optimizers have them (kernels/optim/step.h).
+  Tensor flat_parameters(const LBFGSParamState& state) const;
+  void set_parameters(const Tensor& flat, LBFGSParamState& state);
   void iterate(const LBFGSOptions& options, LBFGSParamState& state,
                const std::function<double()>& evaluate, double loss, Tensor gradient);
 };

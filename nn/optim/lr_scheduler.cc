@@ -4,6 +4,7 @@
 #include <climits>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "nn/serialize/archive.h"
 #include "runtime/base/logging.h"
@@ -16,9 +17,20 @@ LRScheduler::~LRScheduler() = default;
 void LRScheduler::step() {
   if (RAMET_UNLIKELY(capture::active())) {
     capture::guard(this, "a schedule", [life = life_.token()] { return !life.expired(); });
-    capture::effect([this] { advance(); }, undo());
+    capture::effect([this] { follow(); }, undo());
   }
-  advance();
+  follow();
+}
+unsigned LRScheduler::step_count() const {
+  optimizer_.settle();
+  return step_count_;
+}
+void LRScheduler::follow() {
+  optimizer_.when_settled([this, life = life_.token()] {
+    if (life.expired()) return;
+    const auto [made, skipped] = std::exchange(seen_, optimizer_.progress_);
+    if (seen_.made != made || seen_.skipped == skipped) advance();
+  });
 }
 void LRScheduler::advance() {
   set_optimizer_lrs(get_lrs());
@@ -58,9 +70,11 @@ void LRScheduler::set_optimizer_lrs(const std::vector<double>& learning_rates) {
   for (size_t i = 0; i < groups.size(); ++i) groups[i].options().set_lr(learning_rates[i]);
 }
 void LRScheduler::save(serialize::OutputArchive& archive) const {
+  optimizer_.settle();
   archive.write("step_count", IValue(static_cast<int64_t>(step_count_)));
 }
 void LRScheduler::load(serialize::InputArchive& archive) {
+  optimizer_.settle();
   IValue count;
   archive.read("step_count", count);
   const int64_t steps = count.toInt();

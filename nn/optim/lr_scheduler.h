@@ -15,12 +15,13 @@ class Schedules;
 /// Sets the learning rate of each parameter group. The optimizer must outlive it.
 class RAMET_API LRScheduler {
  public:
-  LRScheduler(Optimizer& optimizer) : optimizer_(optimizer) {}
+  LRScheduler(Optimizer& optimizer) : optimizer_(optimizer), seen_(optimizer.progress_) {}
   virtual ~LRScheduler();
-  /// Counts a step and sets the rates of the next one: call it after the optimizer's.
+  /// Counts a step and sets the rates of the next one: call it after the optimizer's. Does nothing
+  /// if a GradScaler skipped all of the optimizer's steps since the last call.
   void step();
-  /// How often step() ran.
-  unsigned step_count() const noexcept { return step_count_; }
+  /// How many steps it counted.
+  unsigned step_count() const;
   /// Writes where it is, and reads it:
   virtual void save(serialize::OutputArchive& archive) const;
   virtual void load(serialize::InputArchive& archive);
@@ -47,7 +48,10 @@ class RAMET_API LRScheduler {
   friend class detail::Schedules;
   /// step(), which a capture need not know of.
   void advance();
+  /// advance(), when and if the optimizer made a step.
+  void follow();
   Optimizer& optimizer_;
+  Optimizer::Progress seen_;  // at the last call of step()
   capture::Life life_;
 };
 

@@ -103,23 +103,28 @@ Tensor Muon::step(LossClosure closure) {
     Muon& self;
     ~Forget() { self.directions_.clear(); }
   } at_end{*this};
-  for (size_t g = 0; g < param_groups_.size(); ++g) {
-    const auto& o = static_cast<const MuonOptions&>(param_groups_[g].options());
-    for (const Tensor& p : param_groups_[g].params()) {
+  for (size_t group = 0; group < param_groups_.size(); ++group) {
+    const auto& o = static_cast<const MuonOptions&>(param_groups_[group].options());
+    for (const Tensor& p : param_groups_[group].params()) {
       const Tensor& grad = p.grad();
       // FusedOptimizer::step() refuses parameters that do not fit, before it changes anything.
       if (!grad.defined() || !same_sizes(p, grad) || p.device() != grad.device()) continue;
+      const ScalarType dtype = has_master(p) ? kFloat : p.scalar_type();  // of the state
+      const Tensor g = grad.to(dtype);
       const auto found = state_.find(p.impl());
       const Tensor* before =
           found == state_.end()
               ? nullptr
               : &static_cast<const MuonParamState&>(*found->second).momentum_buffer();
-      Direction d{{}, {}, g};
-      d.momentum = before && before->defined() ? before->lerp(grad, 1 - o.momentum())
-                                               : grad * (1 - o.momentum());
-      d.update = o.nesterov() ? grad.lerp(d.momentum, o.momentum()) : d.momentum;
+      Direction d{{}, {}, group};
+      d.momentum = before && before->defined() ? before->to(dtype).lerp(g, 1 - o.momentum())
+                                               : g * (1 - o.momentum());
+      d.update = o.nesterov() ? g.lerp(d.momentum, o.momentum()) : d.momentum;
       if (p.numel() > 0) d.update = orthogonal(d.update, o);
-      d.update = d.update.to(p.scalar_type()).contiguous();
+      if (const Tensor skip = skip_on(p.device()); skip.defined())
+        d.momentum =
+            where(skip.ne(0), before && before->defined() ? *before : zeros_like(g), d.momentum);
+      d.update = d.update.to(dtype).contiguous();
       directions_[p.impl()] = std::move(d);
     }
   }
@@ -130,13 +135,18 @@ Tensor Muon::step(LossClosure closure) {
 void Muon::step_group(const OptimizerOptions&, ArrayRef<Update> updates) {
   for (const Update& u : updates) {
     const Direction& d = directions_.at(u.parameter->impl());
-    u.state.tensors[0].at->copy_(d.momentum);
-    const bool copied = u.copies && (*u.copies)[0].defined();
-    const Tensor& p = copied ? (*u.copies)[0] : *u.parameter;
-    if (copied) p.copy_(*u.parameter);
+    const auto operand = [&](size_t i, const Tensor* own) {
+      return u.copies && (*u.copies)[i].defined() ? &(*u.copies)[i] : own;
+    };
+    if (u.copies) copy(u, uses(*defaults_), /*back=*/false);
+    const Tensor &p = *operand(0, u.parameter), *master = operand(2, u.master());
     kernels::SgdArgs args{};
     args.dtype = p.scalar_type(), args.count = 1;
-    args.tensors[0] = {p.ptr(), d.update.ptr(), {nullptr}, p.numel()};
+    args.gradient_dtype = args.state_dtype = u.state_dtype();
+    args.tensors[0] = {p.ptr(), d.update.ptr(), {nullptr}, p.numel(), nullptr};
+    if (u.master()) args.tensors[0].master = master->ptr();
+    if (const Tensor skip = skip_on(p.device()); skip.defined())
+      args.skip = static_cast<const float*>(skip.ptr());
     // lr (u + weight_decay p) with the rate and the decay of this matrix
     const auto fill = [this, g = d.group, rows = p.size(0), columns = p.size(1)](auto& a) {
       const auto& o = static_cast<const MuonOptions&>(param_groups_[g].options());
@@ -148,7 +158,8 @@ void Muon::step_group(const OptimizerOptions&, ArrayRef<Update> updates) {
       kernels::sgd_step(p.stream(), args);
       if (RAMET_UNLIKELY(capture::active())) capture::patch_last<kernels::SgdArgs>(fill);
     }
-    if (copied) u.parameter->copy_(p);
+    if (u.copies) copy(u, uses(*defaults_), /*back=*/true);
+    u.state.tensors[0].at->copy_(d.momentum);
     u.parameter->storage_impl()->wrote(name());
   }
 }

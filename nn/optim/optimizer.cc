@@ -95,6 +95,15 @@ void Optimizer::add_param_group(const OptimizerParamGroup& param_group) {
   param_groups_.push_back(std::move(group));
 }
 
+void Optimizer::step_unless(const Tensor& found_inf) {
+  if (found_inf.item<float>() != 0) {
+    ++progress_.skipped;
+  } else {
+    step();
+    ++progress_.made;
+  }
+}
+
 void Optimizer::zero_grad(bool set_to_none) {
   for (const OptimizerParamGroup& group : param_groups_)
     for (const Tensor& p : group.params()) autograd::zero_grad(p, set_to_none);
@@ -122,6 +131,7 @@ std::unique_ptr<OptimizerParamState> Optimizer::new_state() const {
 }
 
 void Optimizer::save(serialize::OutputArchive& archive) const {
+  settle();
   archive.write("options", IValue(class_of(*defaults_)));
   archive.write("groups", IValue(static_cast<int64_t>(param_groups_.size())));
   int64_t number = 0;
@@ -151,6 +161,7 @@ void Optimizer::load(serialize::InputArchive& archive) {
 }
 void Optimizer::load(serialize::InputArchive& archive,
                      const std::function<std::unique_ptr<OptimizerParamState>()>& make) {
+  settle();
   IValue count, options_class;
   // Older archives do not hold it.
   if (archive.try_read("options", options_class)) {

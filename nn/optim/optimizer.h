@@ -129,6 +129,11 @@ class RAMET_API Optimizer {
   /// returned.
   virtual Tensor step(LossClosure closure = nullptr) = 0;
 
+  /// Makes a step if `found_inf`, a float tensor of one element, is 0. Otherwise parameters and
+  /// states stay as they are. GradScaler calls it. Optimizers of this library do not wait for a
+  /// GPU's found_inf: Note [Skipped steps] in nn/optim/grad_scaler.h. Others do.
+  virtual void step_unless(const Tensor& found_inf);
+
   /// Drops the gradients of all parameters, or fills them with zeros.
   void zero_grad(bool set_to_none = true);
 
@@ -146,10 +151,13 @@ class RAMET_API Optimizer {
   std::vector<OptimizerParamGroup>& param_groups() noexcept { return param_groups_; }
   const std::vector<OptimizerParamGroup>& param_groups() const noexcept { return param_groups_; }
   /// By Tensor::impl() of the parameter. A parameter that has not been updated yet has none.
-  std::unordered_map<void*, std::unique_ptr<OptimizerParamState>>& state() noexcept {
+  /// Waits for a GPU only after step_unless().
+  std::unordered_map<void*, std::unique_ptr<OptimizerParamState>>& state() {
+    settle();
     return state_;
   }
-  const std::unordered_map<void*, std::unique_ptr<OptimizerParamState>>& state() const noexcept {
+  const std::unordered_map<void*, std::unique_ptr<OptimizerParamState>>& state() const {
+    settle();
     return state_;
   }
 
@@ -163,6 +171,16 @@ class RAMET_API Optimizer {
             const std::function<std::unique_ptr<OptimizerParamState>()>& make);
 
  protected:
+  /// How many steps were made, and how many step_unless() skipped, as far as the host knows.
+  struct Progress {
+    int64_t made = 0, skipped = 0;
+  };
+  /// Waits until the host knows whether the last step was skipped.
+  virtual void settle() const {}
+  /// Calls `action` when the host knows that.
+  virtual void when_settled(std::function<void()> action) const { action(); }
+  friend class LRScheduler;
+
   /// A state without values, for load.
   virtual std::unique_ptr<OptimizerParamState> new_state() const;
   /// Load asks it of each state before anything is changed: an Error if it cannot be `parameter`'s.
@@ -171,6 +189,7 @@ class RAMET_API Optimizer {
   std::vector<OptimizerParamGroup> param_groups_;
   std::unordered_map<void*, std::unique_ptr<OptimizerParamState>> state_;
   std::unique_ptr<OptimizerOptions> defaults_;
+  mutable Progress progress_;
 };
 
 RAMET_API serialize::OutputArchive& operator<<(serialize::OutputArchive& archive,

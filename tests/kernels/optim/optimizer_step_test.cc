@@ -12,19 +12,26 @@ using R = long double;
 
 double tolerance(ScalarType t) { return t == kFloat ? 4e-6 : 1e-14; }
 
+AdamArgs adam_args() {
+  AdamArgs a{};
+  a.lr = 0.01, a.beta1 = 0.9, a.beta2 = 0.999, a.eps = 1e-8, a.weight_decay = 0.05, a.bias1 = 0.1,
+  a.bias2 = 0.001;
+  return a;
+}
+
 // A step of Adam or AdamW over elements [from[i], from[i + 1]) of each buffer, one tensor for each
 // i.
 void adam(const Buffer& p, const Buffer& g, const Buffer& m, const Buffer& v,
           const std::vector<int64_t>& from, bool decoupled) {
-  AdamArgs a{};
-  a.lr = 0.01, a.beta1 = 0.9, a.beta2 = 0.999, a.eps = 1e-8, a.weight_decay = 0.05, a.bias1 = 0.1,
-  a.bias2 = 0.001, a.dtype = p.dtype, a.decoupled = decoupled;
+  AdamArgs a = adam_args();
+  a.decoupled = decoupled;
+  a.dtype = a.gradient_dtype = a.state_dtype = p.dtype;
   a.count = static_cast<int>(from.size()) - 1;
   for (size_t i = 0; i + 1 < from.size(); ++i) {
     const auto at = [&](const Buffer& b) -> void* {
       return const_cast<Buffer&>(b).as<char>() + from[i] * static_cast<int64_t>(item_size(b.dtype));
     };
-    a.tensors[i] = {at(p), at(g), at(m), at(v), nullptr, from[i + 1] - from[i]};
+    a.tensors[i] = {at(p), at(g), at(m), at(v), nullptr, from[i + 1] - from[i], nullptr};
   }
   adam_step(raw::kCpuStream, a);
 }
@@ -47,10 +54,11 @@ TEST(OptimizerStep, SgdForEveryCombinationOfOptions) {
           g.fill(v);
           SgdArgs a{};
           a.count = 1;
-          a.tensors[0] = {p.data(), g.data(), with_momentum ? buffer.data() : nullptr, n};
+          a.tensors[0] = {p.data(), g.data(), with_momentum ? buffer.data() : nullptr, n, nullptr};
           a.lr = 0.1, a.momentum = static_cast<double>(momentum),
           a.dampening = static_cast<double>(dampening), a.weight_decay = static_cast<double>(decay);
-          a.dtype = t, a.nesterov = nesterov, a.first = step == 0;
+          a.dtype = a.gradient_dtype = a.state_dtype = t;
+          a.nesterov = nesterov, a.first = step == 0;
           sgd_step(raw::kCpuStream, a);
           for (size_t i = 0; i < want.size(); ++i) {
             R d = static_cast<R>(g[static_cast<int64_t>(i)]) + decay * want[i];
@@ -88,11 +96,11 @@ TEST(OptimizerStep, AdamForEveryCombinationOfOptions) {
           AdamArgs a{};
           a.count = 1;
           a.tensors[0] = {p.data(), g.data(), m.data(), s.data(), amsgrad ? top.data() : nullptr,
-                          n};
+                          n,        nullptr};
           a.lr = 0.01, a.beta1 = 0.9, a.beta2 = 0.99, a.eps = 1e-6,
           a.weight_decay = static_cast<double>(decay);
           a.bias1 = 1 - std::pow(0.9, step), a.bias2 = 1 - std::pow(0.99, step);
-          a.dtype = t, a.decoupled = decoupled;
+          a.dtype = a.gradient_dtype = a.state_dtype = t, a.decoupled = decoupled;
           adam_step(raw::kCpuStream, a);
           for (size_t i = 0; i < want.size(); ++i) {
             R d = static_cast<R>(g[static_cast<int64_t>(i)]);
@@ -163,6 +171,60 @@ TEST(OptimizerStep, SixteenBitTensorsAreRoundedOnce) {
       }
       EXPECT_TRUE(p2.guards_intact() && m2.guards_intact() && v2.guards_intact());
     }
+  }
+}
+
+// A 16-bit parameter with a master, states and a gradient in float: what a parameter in float
+// gives. Elements that were written since begin anew.
+TEST(OptimizerStep, MastersAreFloatParameters) {
+  const int64_t n = 20011;
+  for (ScalarType t : {kHalf, kBFloat16})
+    for (ScalarType gradient : {t, kFloat}) {
+      Buffer p(n, t), g(n, gradient), wide_g(n, kFloat), w(n, kFloat), m(n, kFloat), v(n, kFloat);
+      Values values(8);
+      w.fill(values), g.fill(values), m.fill(values, 0.1), v.fill(0.5);
+      for (int64_t i = 0; i < n; ++i) {
+        p.set(i, i % 7 == 3 ? 0.375 * static_cast<double>(i % 5) : w[i]);
+        wide_g.set(i, g[i]);
+      }
+      Buffer wide = w;
+      for (int64_t i = 0; i < n; ++i)
+        if (i % 7 == 3) wide.set(i, p[i]);
+      for (int64_t begin : {0, 1, 5}) {
+        Buffer masters = w, narrow = p, narrow_m = m, narrow_v = v, q = wide, qm = m, qv = v;
+        adam(q, wide_g, qm, qv, {begin, n}, false);
+        raw::expect_same_bits(masters, [&](Buffer& b) {
+          narrow = p, narrow_m = m, narrow_v = v;
+          AdamArgs a = adam_args();
+          a.dtype = t, a.gradient_dtype = gradient, a.state_dtype = kFloat, a.count = 1;
+          const auto at = [&](Buffer& x) {
+            return x.as<char>() + begin * static_cast<int64_t>(item_size(x.dtype));
+          };
+          a.tensors[0] = {
+              at(narrow), at(g), {at(narrow_m), at(narrow_v), nullptr}, n - begin, at(b)};
+          adam_step(raw::kCpuStream, a);
+        });
+        for (int64_t i = begin; i < n; ++i) ASSERT_EQ(masters[i], q[i]) << i;
+        EXPECT_TRUE(narrow_m.same_bits(qm) && narrow_v.same_bits(qv));
+        Buffer rounded = p;
+        for (int64_t i = begin; i < n; ++i) rounded.set(i, q[i]);
+        EXPECT_TRUE(narrow.same_bits(rounded));
+        EXPECT_TRUE(narrow.guards_intact() && masters.guards_intact());
+      }
+    }
+}
+
+TEST(OptimizerStep, NothingChangesWhereItIsSkipped) {
+  Buffer p(100, kFloat), g = p, m = p, v = p;
+  Values values(3);
+  p.fill(values), g.fill(values), m.fill(values), v.fill(0.5);
+  for (const float skip : {0.0f, 1.0f, 3.0f}) {
+    Buffer p2 = p, m2 = m, v2 = v;
+    AdamArgs a = adam_args();
+    a.dtype = a.gradient_dtype = a.state_dtype = kFloat, a.count = 1, a.skip = &skip;
+    a.tensors[0] = {p2.data(), g.data(), {m2.data(), v2.data(), nullptr}, 100, nullptr};
+    raw::for_each_variant([&](Variant) { adam_step(raw::kCpuStream, a); });
+    EXPECT_EQ(p2.same_bits(p) && m2.same_bits(m) && v2.same_bits(v), skip != 0);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include "autograd/autograd.h"
 #include "kernels/optim/optimizer_step.h"
+#include "nn/optim/grad_scaler.h"
 #include "nn/optim/lbfgs.h"
 #include "nn/utils/clip_grad.h"
 #include "runtime/cuda/copies.h"
@@ -39,6 +40,56 @@ TEST(OptimizerOnGpu, StepsHaveTheBitsOfTheCpu) {
       for (size_t i = 0; i < host.size(); ++i)
         ASSERT_EQ(numbers(host[i]), numbers(gpu[i])) << any.name << ", " << i;
     }
+}
+
+// 16-bit parameters without masters, and with gradients in float.
+TEST(OptimizerOnGpu, MixedDtypesHaveTheBitsOfTheCpu) {
+  for (const bool masters : {false, true}) {
+    const std::vector<Tensor> host = parameters(kHost, kBFloat16),
+                              gpu = parameters(kGpu, kBFloat16);
+    std::vector<std::unique_ptr<optim::FusedOptimizer>> both;
+    for (const auto& p : {host, gpu}) {
+      both.push_back(std::make_unique<optim::AdamW>(p, optim::AdamWOptions(.1).amsgrad(true)));
+      both.back()->use_masters(masters);
+    }
+    for (int64_t step = 1; step <= 3; ++step) {
+      give_gradients(host, step), give_gradients(gpu, step);
+      for (size_t i = 0; i < host.size(); i += 2)
+        for (const Tensor& p : {host[i], gpu[i]}) p.mutable_grad() = p.grad().to(kFloat).mul(1.1);
+      for (const auto& one : both) one->step();
+    }
+    for (size_t i = 0; i < host.size(); ++i) ASSERT_EQ(numbers(host[i]), numbers(gpu[i])) << i;
+  }
+}
+
+// A step that the GPU skips is no step, and the host does not wait for the answer.
+TEST(OptimizerOnGpu, SkippedSteps) {
+  for (const testing::AnyOptimizer& any : testing::optimizers_of_matrices()) {
+    std::vector<Tensor> host, gpu;
+    for (std::vector<Tensor>* p : {&host, &gpu})
+      for (const ScalarType t : {kFloat, kHalf})
+        p->push_back(drawn({8, 6}, t, 5).to(p == &host ? kHost : kGpu).requires_grad_());
+    const auto plain = any(host), scaled = any(gpu);
+    optim::StepLR plain_schedule(*plain, 1, .5), schedule(*scaled, 1, .5);
+    optim::GradScaler scaler(optim::GradScalerOptions().init_scale(4));
+    for (int64_t step = 0; step < 6; ++step) {
+      const bool skips = step == 0 || step == 3;
+      give_gradients(host, step), give_gradients(gpu, step);
+      for (const Tensor& p : gpu) p.grad().mul_(std::pow(.5, (step > 0) + (step > 3)) * 4);
+      if (skips) gpu[1].grad()[2][1].fill_(NAN);
+      scaler.scale(ones({}, TensorOptions(kGpu)));
+      const uint64_t before = ::ramet::cuda::copy_counts().to_host;
+      scaler.step(*scaled), scaler.update(), schedule.step();
+      EXPECT_EQ(::ramet::cuda::copy_counts().to_host, before) << any.name << ": the host waited";
+      if (!skips) plain->step(), plain_schedule.step();
+    }
+    EXPECT_EQ(schedule.step_count(), plain_schedule.step_count());
+    for (size_t i = 0; i < host.size(); ++i) {
+      if (any.matrices) continue;  // sums of products have other orders there
+      ASSERT_EQ(numbers(host[i]), numbers(gpu[i])) << any.name << ", " << i;
+    }
+    EXPECT_EQ(scaler.get_scale(), 1);
+  }
 }
 
 // Sums of products have other orders there.

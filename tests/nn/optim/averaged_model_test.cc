@@ -54,6 +54,37 @@ AveragedModel<Net> averaged(AveragedModelOptions options = {}) {
   EXPECT_EQ(average->n_averaged.item<int64_t>(), 4);
   return average;
 }
+// 16-bit averages: rounded from those of a float32 model that has the same values.
+TEST(AveragedModel, OfSixteenBits) {
+  const auto train = [](ScalarType t, bool through_a_file) {
+    Net net;
+    net->to(t);
+    AveragedModelOptions options;
+    options.multi_avg_fn(get_ema_multi_avg_fn(0.999));
+    auto average = std::make_shared<AveragedModel<Net>>(net, options);
+    for (int k = 0; k < 12; ++k) {
+      fill(net, k);
+      for (const Tensor& p : net->parameters()) p.detach().copy_(p.detach().to(kBFloat16));
+      (*average)->update_parameters(net);
+      if (!through_a_file || k != 6) continue;
+      std::stringstream file;
+      save(*average, file);
+      average = std::make_shared<AveragedModel<Net>>(net, options);
+      load(*average, file);
+      const auto copy = (*average)->clone();
+      average = std::make_shared<AveragedModel<Net>>(
+          std::dynamic_pointer_cast<AveragedModel<Net>::Impl>(copy));
+    }
+    return (*average)->module->parameters();
+  };
+  const std::vector<Tensor> wide = train(kFloat, false);
+  for (const bool through_a_file : {false, true}) {
+    const std::vector<Tensor> narrow = train(kBFloat16, through_a_file);
+    for (size_t i = 0; i < wide.size(); ++i)
+      EXPECT_TRUE(narrow[i].equal(wide[i].to(kBFloat16))) << i;
+  }
+}
+
 void expect_averages(AveragedModelOptions options, const std::vector<double>& expected) {
   expect_values(doubles(all_of(*averaged(std::move(options))->module)), expected);
 }

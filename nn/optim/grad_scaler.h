@@ -1,0 +1,131 @@
+// Loss scaling for float16 (Micikevicius et al. 2018), as torch.amp.GradScaler in Python:
+//
+//   optim::GradScaler scaler;
+//   for (auto& batch : loader) {
+//     optimizer.zero_grad();
+//     Tensor loss;
+//     {
+//       const AutocastGuard on(kCUDA, kHalf);
+//       loss = loss_of(net(batch.data), batch.target);
+//     }
+//     scaler.scale(loss).backward();
+//     scaler.unscale_(optimizer);  // only where something reads the gradients, like clipping
+//     nn::utils::clip_grad_norm_(net->parameters(), 1);
+//     scaler.step(optimizer);
+//     scaler.update();
+//     schedule.step();
+//   }
+//
+// float16 has no numbers below 6e-8, and gradients may be smaller. A backward pass of scaled losses
+// makes gradients that fit. Where the scale is too large some of them are infinite or NaN. Then
+// step() changes nothing, and update() makes the scale smaller. After growth_interval steps without
+// such a gradient, update() makes it larger.
+//
+// Note [Skipped steps]
+// On a GPU the host does not wait for the answer whether gradients are finite. The kernels of the
+// step read it there. The host counts the step, and takes the count back when it learns that the
+// step was skipped. It learns that at the next step, or where a program asks for the optimizer's
+// state. Then schedules count the calls of their step() that followed. A schedule does not count a
+// call if all the optimizer's steps since the last call were skipped. On CPUs the host knows at
+// once.
+#pragma once
+#include <functional>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "nn/module/arg.h"
+#include "nn/optim/optimizer.h"
+#include "runtime/capture/capture.h"
+
+namespace ramet::optim {
+
+struct RAMET_API GradScalerOptions {
+  RAMET_ARG(double, init_scale) = 65536;
+  RAMET_ARG(double, growth_factor) = 2;
+  RAMET_ARG(double, backoff_factor) = 0.5;
+  RAMET_ARG(int64_t, growth_interval) = 2000;
+  /// Off: scale() returns its argument, step() is the optimizer's step, and the others do nothing.
+  RAMET_ARG(bool, enabled) = true;
+};
+
+/// Several losses, several optimizers and accumulated gradients may share a scaler. Each loss is
+/// scaled, each optimizer steps by step(), and update() follows all of them. May be captured.
+class RAMET_API GradScaler {
+ public:
+  /// An Error unless init_scale > 0, growth_factor > 1, 0 < backoff_factor < 1 and growth_interval
+  /// >= 1.
+  explicit GradScaler(GradScalerOptions options = {});
+
+  /// outputs * scale. The first call puts the scale on the outputs' device.
+  Tensor scale(const Tensor& outputs);
+  std::vector<Tensor> scale(const std::vector<Tensor>& outputs);
+
+  /// Divides the gradients of the optimizer's parameters by the scale. Replaces float16 gradients
+  /// by float32 ones, in which small numbers remain. At most once for each optimizer between two
+  /// calls of update(), before step().
+  void unscale_(Optimizer& optimizer);
+  /// unscale_(), unless it was called. Then the optimizer's step, if all gradients are finite.
+  /// Once for each optimizer between two calls of update(). An Error if no parameter has a
+  /// gradient.
+  void step(Optimizer& optimizer);
+  /// Makes the scale smaller if a step since the last call was skipped. Otherwise makes it larger,
+  /// if growth_interval calls in a row found only finite gradients.
+  void update();
+  /// The same, but to this scale.
+  void update(double new_scale);
+
+  /// The scale; init_scale before the first scale(). Waits for a GPU.
+  double get_scale() const;
+  /// Calls of update() in a row that found only finite gradients. Waits for a GPU.
+  int64_t get_growth_tracker() const;
+  double get_growth_factor() const noexcept { return options_.growth_factor(); }
+  double get_backoff_factor() const noexcept { return options_.backoff_factor(); }
+  int64_t get_growth_interval() const noexcept { return options_.growth_interval(); }
+  bool is_enabled() const noexcept { return options_.enabled(); }
+  /// Errors as the constructor's.
+  void set_growth_factor(double factor);
+  void set_backoff_factor(double factor);
+  void set_growth_interval(int64_t interval);
+
+  /// `reduce` changes a float tensor of one element to the maximum over all processes. It is called
+  /// before each step, where every process has only a part of the gradients, as with fully_shard().
+  /// Without it a process may step while another one skips the step.
+  void set_found_inf_reduction(std::function<void(const Tensor& found_inf)> reduce) {
+    reduce_ = std::move(reduce);
+  }
+
+  /// PyTorch's state_dict(), by its names; empty if the scaler is off. load() is an Error for an
+  /// empty one.
+  void save(serialize::OutputArchive& archive) const;
+  void load(serialize::InputArchive& archive);
+
+ private:
+  enum class Stage { kUnscaled, kStepped };
+  struct Entry {
+    Stage stage;
+    Tensor found_inf;  // float, one element, on the device of the scale
+  };
+  using Entries = std::unordered_map<Optimizer*, Entry>;
+  static void check(const GradScalerOptions& options);
+  /// Makes the scale's tensors on `device` if they are not there yet.
+  void start(Device device);
+  /// Makes a running capture depend on the present stages.
+  void guard_stages() const;
+  /// Replaces the entries, in each replay too.
+  void set_entries(Entries entries);
+  Entry unscaled(Optimizer& optimizer) const;
+
+  GradScalerOptions options_;
+  Tensor scale_, tracker_;  // float and int, one element; undefined before the first scale()
+  int64_t first_tracker_ = 0;
+  Entries entries_;
+  std::function<void(const Tensor&)> reduce_;
+  capture::Life life_;
+};
+
+RAMET_API serialize::OutputArchive& operator<<(serialize::OutputArchive& archive,
+                                               const GradScaler& scaler);
+RAMET_API serialize::InputArchive& operator>>(serialize::InputArchive& archive, GradScaler& scaler);
+
+}  // namespace ramet::optim

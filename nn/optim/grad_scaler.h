@@ -41,9 +41,13 @@
 namespace ramet::optim {
 
 struct RAMET_API GradScalerOptions {
+  /// The first scale: more than 0.
   RAMET_ARG(double, init_scale) = 65536;
+  /// By which update() multiplies a scale that served for growth_interval steps: more than 1.
   RAMET_ARG(double, growth_factor) = 2;
+  /// By which update() multiplies a scale that was too large: between 0 and 1.
   RAMET_ARG(double, backoff_factor) = 0.5;
+  /// Steps in a row with finite gradients before the scale grows: 1 to 2^31 - 1.
   RAMET_ARG(int64_t, growth_interval) = 2000;
   /// Off: scale() returns its argument, step() is the optimizer's step, and the others do nothing.
   RAMET_ARG(bool, enabled) = true;
@@ -53,8 +57,7 @@ struct RAMET_API GradScalerOptions {
 /// scaled, each optimizer steps by step(), and update() follows all of them. May be captured.
 class RAMET_API GradScaler {
  public:
-  /// An Error unless init_scale > 0, growth_factor > 1, 0 < backoff_factor < 1 and growth_interval
-  /// >= 1.
+  /// An Error where an option is out of its range.
   explicit GradScaler(GradScalerOptions options = {});
 
   /// outputs * scale. The first call puts the scale on the outputs' device.
@@ -79,25 +82,31 @@ class RAMET_API GradScaler {
   double get_scale() const;
   /// Calls of update() in a row that found only finite gradients. Waits for a GPU.
   int64_t get_growth_tracker() const;
+  /// Option of the constructor, or as it was set.
   double get_growth_factor() const noexcept { return options_.growth_factor(); }
+  /// Option of the constructor, or as it was set.
   double get_backoff_factor() const noexcept { return options_.backoff_factor(); }
+  /// Option of the constructor, or as it was set.
   int64_t get_growth_interval() const noexcept { return options_.growth_interval(); }
+  /// GradScalerOptions::enabled.
   bool is_enabled() const noexcept { return options_.enabled(); }
-  /// Errors as the constructor's.
+  /// Changes the option from the next update() on. Errors as the constructor's.
   void set_growth_factor(double factor);
+  /// Changes the option from the next update() on. Errors as the constructor's.
   void set_backoff_factor(double factor);
+  /// Changes the option from the next update() on. Errors as the constructor's.
   void set_growth_interval(int64_t interval);
 
-  /// `reduce` changes a float tensor of one element to the maximum over all processes. It is called
-  /// before each step, where every process has only a part of the gradients, as with fully_shard().
-  /// Without it a process may step while another one skips the step.
+  /// `reduce` is called before each step, on all processes. It changes a float tensor of one
+  /// element to the maximum over the processes. That is needed where each process has only a part
+  /// of the gradients: distributed::share_found_inf() does it for fully_shard().
   void set_found_inf_reduction(std::function<void(const Tensor& found_inf)> reduce) {
     reduce_ = std::move(reduce);
   }
 
-  /// PyTorch's state_dict(), by its names; empty if the scaler is off. load() is an Error for an
-  /// empty one.
+  /// Writes PyTorch's state_dict(), by its names; nothing if the scaler is off.
   void save(serialize::OutputArchive& archive) const;
+  /// Reads it. An Error if it is empty or has options out of their range.
   void load(serialize::InputArchive& archive);
 
  private:

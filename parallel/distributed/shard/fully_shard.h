@@ -61,6 +61,7 @@
 #include <vector>
 
 #include "nn/module/ordered_dict.h"
+#include "nn/optim/grad_scaler.h"
 #include "nn/utils/clip_grad.h"
 #include "parallel/apply/data_parallel.h"
 #include "parallel/distributed/ddp/data_parallel.h"
@@ -224,6 +225,12 @@ RAMET_API Tensor get_total_norm(const nn::Module& module, double norm_type = 2.0
 /// returns the norm as a number, for which the host waits. A capture refuses it.
 RAMET_API double clip_grad_norm_(const nn::Module& module, double max_norm, double norm_type = 2.0,
                                  bool error_if_nonfinite = false);
+
+/// Makes all ranks skip a step of `scaler` where one of them has a gradient that is not finite. A
+/// rank has only a part of such a module's gradients, so the ranks must tell each other. All of
+/// them then call unscale_() or step() together. (Ranks of DistributedDataParallel and replicate()
+/// have the same gradients, and decide alike without it.) A capture refuses the step.
+RAMET_API void share_found_inf(optim::GradScaler& scaler, const nn::Module& module);
 
 /// The part of the module's parameters and buffers that this rank holds, by full name, in their
 /// order. A sharded checkpoint consists of these parts. No communication. `local` are the shards

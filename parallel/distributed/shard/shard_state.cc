@@ -171,6 +171,22 @@ void load_full_state_dict(const nn::Module& module, const OrderedDict<std::strin
   }
 }
 
+void share_found_inf(optim::GradScaler& scaler, const nn::Module& module) {
+  std::vector<std::shared_ptr<ProcessGroup>> groups;
+  for (const Entry& e : entries_of(module))
+    for (const auto& group : {e.group ? e.group->lanes.gather : nullptr, e.slices})
+      if (group && std::ranges::find(groups, group) == groups.end()) groups.push_back(group);
+  RAMET_CHECK(
+      !groups.empty(), "share_found_inf",
+      "the module: got one of which every rank has all parameters, expected parameters that "
+      "fully_shard or tensor parallel layers spread over ranks");
+  scaler.set_found_inf_reduction([groups](const Tensor& found) {
+    CollectiveOptions o("share_found_inf");
+    o.op = ReduceOp::max;
+    for (const auto& group : groups) group->all_reduce(found, o).wait();
+  });
+}
+
 Tensor get_total_norm(const nn::Module& module, double norm_type, bool error_if_nonfinite) {
   constexpr const char* op = "get_total_norm";
   RAMET_CHECK(norm_type > 0, op, "norm_type: got ", norm_type, ", expected more than 0");

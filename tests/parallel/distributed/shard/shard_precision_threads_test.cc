@@ -255,6 +255,36 @@ TEST(ShardPrecision, WithoutAllReduce) {
   });
 }
 
+// One rank has the infinite gradient. No rank steps, and the scale is the same everywhere.
+TEST(ShardPrecision, AllRanksSkipAStep) {
+  with_groups_of(2, [](const Group& g) {
+    TextNet net = text_net();
+    shard_with_policy(net, DeviceMesh(g), with_policy(kHalf));
+    optim::SGD sgd = sgd_of(*net);
+    optim::GradScaler scaler(optim::GradScalerOptions().init_scale(8));
+    share_found_inf(scaler, *net);
+    for (int step = 0; step < 3; ++step) {
+      sgd.zero_grad();
+      const auto before = full_state_dict(*net);
+      const TextBatch batch = text_batch(g->rank(), step);
+      scaler.scale(text_loss(net(batch.ids), batch)).backward();
+      const bool skips = step == 1;
+      if (skips && g->rank() == 1)
+        for (const Tensor& p : net->parameters())
+          if (p.numel()) p.grad().view({-1}).slice(0, 0, 1).fill_(INFINITY);
+      scaler.step(sgd), scaler.update();
+      EXPECT_EQ(scaler.get_scale(), step == 0 ? 8 : 4);
+      const auto after = full_state_dict(*net);
+      size_t changed = 0;
+      for (const auto& item : after) changed += !same_bits(item.value(), before[item.key()]);
+      EXPECT_EQ(changed > 0, !skips) << "step " << step;
+    }
+  });
+  optim::GradScaler scaler;
+  EXPECT_ERROR_TEXT(share_found_inf(scaler, *text_net()),
+                    "[share_found_inf] the module: got one of which every rank has all parameters");
+}
+
 // A checkpoint has the masters and the optimizer's states, in float32: for any number of ranks,
 // with another policy or with none.
 TEST(ShardPrecision, Checkpoints) {

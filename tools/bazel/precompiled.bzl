@@ -92,7 +92,8 @@ def _precompiled_header_impl(ctx):
             progress_message = "Precompiling %s, %s" % (ctx.attr.name, level),
         )
         outputs.append(output)
-    context = cc_common.create_compilation_context(headers = depset([plain] + outputs))
+    # -fpch-deps lists all files that it was made of.
+    context = cc_common.create_compilation_context(headers = depset([plain, source] + outputs, transitive = [given.headers]))
     return [CcInfo(compilation_context = context)]
 
 _precompiled_header = rule(

@@ -33,6 +33,7 @@ template <class O, class F> void settings(O& o, const F& f) {
   f("seed", o.seed);
   f("dropout", o.dropout);
   f("lr", o.lr);
+  f("autocast", o.autocast);
 }
 }  // namespace
 
@@ -46,7 +47,9 @@ void Options::adopt(const std::string& config) {
   try {
     const Json j = Json::parse(config);
     settings(*this, [&](const char* name, auto& value) {
-      const auto saved = j.at(name).get<std::decay_t<decltype(value)>>();
+      // Older checkpoints do not hold it.
+      const bool older = std::string(name) == "autocast" && !j.contains(name);
+      const auto saved = (older ? Json("off") : j.at(name)).get<std::decay_t<decltype(value)>>();
       RAMET_CHECK(!was_given(name) || value == saved, "train", "--", name, ": got ",
                   Json(value).dump(), ", expected ", Json(saved).dump(), " as in the checkpoint");
       value = saved;
@@ -73,6 +76,8 @@ void Options::check() const {
               ", expected at least 0 and less than 1");
   RAMET_CHECK(std::isfinite(lr) && lr > 0, "train", "--lr: got ", lr,
               ", expected a positive number");
+  RAMET_CHECK(autocast == "off" || autocast == "bf16" || autocast == "fp16", "train",
+              "--autocast: got \"", autocast, "\", expected off, bf16 or fp16");
   RAMET_CHECK(!out.empty(), "train", "--out: got an empty path");
 }
 
@@ -124,6 +129,11 @@ std::optional<Usage> parse(std::vector<std::string> arguments, Options& o) {
                  "order of sums over replicas: fixed, any, or tree:V (same bits for every number "
                  "of devices)")
       ->type_name("ORDER")
+      ->capture_default_str();
+  app.add_option("--autocast", o.autocast,
+                 "compute products and convolutions in bf16 (bfloat16) or fp16 (float16, with a "
+                 "loss scale), from float32 parameters; off: in float32")
+      ->type_name("DTYPE")
       ->capture_default_str();
   add_number(app, "--epochs", o.epochs, "passes over the data")->type_name("N");
   add_number(app, "--batch", o.batch, "images, pieces of the text or pairs of strings in a step")

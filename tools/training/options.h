@@ -9,7 +9,7 @@ namespace ramet::training {
 
 struct Options {
   std::string data = "fashion-mnist", model = "cnn", devices = "cpu:0,cpu:1", reduce = "fixed",
-              out = "runs/train", make_data, explore;
+              autocast = "off", out = "runs/train", make_data, explore;
   int64_t epochs = 3, batch = 128, limit = 0, seed = 1, threads = 0, timeout = 300;
   double dropout = 0, lr = 2e-3;
   bool resume = false, digest = false, ddp = false;

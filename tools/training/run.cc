@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "autograd/autocast.h"
 #include "autograd/grad_mode.h"
 #include "autograd/graph_print.h"
 #include "nn/serialize/save.h"
@@ -73,6 +74,7 @@ Run::Run(Options& o) : options_(o) {
   for (const Tensor& p : model_->parameters()) parameters_ += p.numel();
   replicas_ = processes_->replicate(model_, devices_, o.reduce);
   optimizer_.emplace(model_->parameters(), job_->optimizer(o.lr));
+  scaler_.emplace(optim::GradScalerOptions().enabled(o.autocast == "fp16"));
   steps_per_epoch_ = (set.train_rows.size(0) + o.batch - 1) / o.batch;
   const int64_t steps = steps_per_epoch_ * o.epochs;
   RAMET_CHECK(steps < INT32_MAX, "train", "--epochs: got ", steps,
@@ -122,6 +124,9 @@ Job::Pass Run::train_pass(int number, const data::Example<>& batch, bool last) {
   Job::Pass pass;
   {
     RecordScope forward("forward");
+    const AutocastGuard autocast(devices_[0].type(),
+                                 options_.autocast == "fp16" ? kHalf : kBFloat16,
+                                 /*enabled=*/options_.autocast != "off");
     pass = job_->pass(number, *replicas_, *processes_, batch);
   }
   if (last && step_ == first_step_ && processes_->writes()) {
@@ -133,11 +138,12 @@ Job::Pass Run::train_pass(int number, const data::Example<>& batch, bool last) {
   }
   {
     RecordScope backward("backward");
-    pass.loss.backward();
+    scaler_->scale(pass.loss).backward();
   }
   RecordScope update("optimizer");
   job_->before_step(number, model_);
-  optimizer_->step();
+  scaler_->step(*optimizer_);
+  scaler_->update();
   if (last) schedule_->step();
   return pass;
 }

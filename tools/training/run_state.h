@@ -10,6 +10,7 @@
 #include "nn/data.h"
 #include "nn/module/checkpoint.h"
 #include "nn/optim/adam.h"
+#include "nn/optim/grad_scaler.h"
 #include "nn/optim/lr_scheduler.h"
 #include "runtime/devices/devices.h"
 #include "runtime/devices/generator.h"
@@ -85,6 +86,7 @@ class Run {
         .add("optimizer", *optimizer_)
         .add("schedule", *schedule_)
         .add("loader", *loader_);
+    if (scaler_->is_enabled()) c.add("scaler", *scaler_);
     c.add("random", *random_)
         .add("epoch", epoch_)
         .add("step", step_)
@@ -127,6 +129,7 @@ class Run {
   nn::Sequential model_{nullptr};
   std::unique_ptr<Replicas> replicas_;
   std::optional<optim::AdamW> optimizer_;
+  std::optional<optim::GradScaler> scaler_;  // off unless --autocast fp16
   std::optional<optim::CosineAnnealingLR> schedule_;
   std::unique_ptr<Loader> loader_;
   History history_;

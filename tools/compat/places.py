@@ -80,8 +80,9 @@ OWN = {
     """.split(),
     "nn": """
         BatchNormReLUMaxPool2d BatchNormReLUMaxPool2dImpl BufferPolicy ComputedParameter DropoutImplBase FlatParameters
-        FlatRun FlatStore ForwardDefaults ForwardHook ForwardPreHook ForwardScope ModuleHooks RMSNorm RMSNormImpl
-        RMSNormOptions ReplicaMeeting ShardsElsewhere call convert_sync_batchnorm flat_padded flatten_parameters kFlatAlign
+        FlatRun FlatStore ForwardDefaults ForwardHook ForwardPreHook ForwardScope LoRALinear LoRALinearImpl LoRALinearOptions LoRAOptions
+        ModuleHooks RMSNorm RMSNormImpl RMSNormOptions ReplicaMeeting ShardsElsewhere apply_lora call convert_sync_batchnorm flat_padded
+        flatten_parameters kFlatAlign load_lora_state_dict lora_parameters lora_state_dict merge_lora
     """.split(),
     "nn::functional": """
         RMSNormFuncOptions residual_layer_norm rms_norm

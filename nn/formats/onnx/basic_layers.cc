@@ -5,7 +5,7 @@
 #include "nn/layers/basic/activation.h"
 #include "nn/layers/basic/dropout.h"
 #include "nn/layers/basic/flatten.h"
-#include "nn/layers/basic/linear.h"
+#include "nn/layers/basic/lora.h"
 #include "nn/layers/image/pixel_shuffle.h"
 #include "nn/layers/sequence/embedding.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 std::string linear(OnnxGraph& g, const OnnxCall& c, nn::LinearImpl& m) {
   const OnnxOps o{g, c};
-  const std::string weight = g.tensor(c.own("weight"), m.weight);
+  const std::string weight = g.tensor(c.own("weight"), m.merged_weight());
   const std::string bias = m.bias.defined() ? g.tensor(c.own("bias"), m.bias) : "";
   if (c.in[0].dim() == 2) {
     std::vector<std::string> in{c.names[0], weight};
@@ -155,6 +155,7 @@ void add_options(OnnxAttributes& a, const std::vector<nn::detail::Field>& list,
 
 void add_basic_layers(OnnxLayers& layers) {
   add_layer<nn::LinearImpl>(layers, linear);
+  add_layer<nn::LoRALinearImpl>(layers, linear);
   add_layer<nn::EmbeddingImpl>(layers, embedding);
   add_layer<nn::FlattenImpl>(layers, reshaped);
   add_layer<nn::UnflattenImpl>(layers, reshaped);

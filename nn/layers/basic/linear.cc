@@ -18,6 +18,7 @@ void LinearImpl::reset() {
   bias = options.bias() ? register_parameter("bias", empty({options.out_features()}))
                         : register_parameter("bias", Tensor(), /*requires_grad=*/false);
   reset_parameters();
+  if (lora_) register_lora();  // in clone()
 }
 
 void LinearImpl::reset_parameters() {
@@ -28,7 +29,12 @@ void LinearImpl::reset_parameters() {
   init::uniform_(bias, -bound, bound);
 }
 
-Tensor LinearImpl::forward(const Tensor& input) { return functional::linear(input, weight, bias); }
+Tensor LinearImpl::forward(const Tensor& input) {
+  if (RAMET_UNLIKELY(ramet::detail::tls.capturing != 0)) guard_lora();
+  Tensor y = functional::linear(input, weight, bias);
+  if (RAMET_LIKELY(!lora_)) return y;
+  return with_lora(input, y);
+}
 
 RAMET_FIELDS(Linear, {"in_features", &o.in_features(), kCount},
              {"out_features", &o.out_features(), kCount}, {"bias", &o.bias()})

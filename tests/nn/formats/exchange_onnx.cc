@@ -14,10 +14,12 @@
 #include "nn/layers/loss/loss.h"
 #include "nn/layers/norm/batchnorm.h"
 #include "nn/layers/sequence/embedding_bag.h"
+#include "nn/layers/sequence/multihead_attention.h"
 #include "nn/layers/sequence/recurrent.h"
 #include "nn/layers/sequence/recurrent_cells.h"
 #include "nn/module/sequential.h"
 #include "nn/serialize/safetensors.h"
+#include "nn/utils/lora.h"
 #include "tests/error_text.h"
 #include "tests/modules.h"
 #include "tests/nn/formats/exchange_support.h"
@@ -135,6 +137,29 @@ TEST(Onnx, ParametersKeepNamesAndBytes) {
 }
 
 // A convolution's result lies in an order of its own, in which its sums are added.
+// A branch is folded into the weight, as merge_lora does.
+TEST(Onnx, LoRABranchesAreMerged) {
+  const fs::path path = folder("onnx_lora") / "net.onnx";
+  const auto same = [&](auto& module, const Tensors& inputs) {
+    nn::apply_lora(module, 2, 3);
+    const NoGradGuard off;
+    for (const Tensor& p : nn::lora_parameters(module)) p.fill_(0.5);
+    const auto written = [&] {
+      export_onnx(module, inputs, path.string());
+      return read(path);
+    };
+    const std::string branches = written();
+    nn::merge_lora(module);
+    EXPECT_EQ(written(), branches);
+    for (const Tensor& p : module->parameters()) p.fill_(0.25);
+    EXPECT_NE(written(), branches);
+  };
+  nn::Sequential net(nn::Linear(3, 4), nn::ReLU(), nn::Linear(4, 2));
+  same(net, {ones({2, 3})});
+  nn::MultiheadAttention attention(4, 2);
+  same(attention, {ones({3, 2, 4}), ones({3, 2, 4}), ones({3, 2, 4})});
+}
+
 TEST(Onnx, ReducesWhatAConvolutionMade) {
   nn::Conv2d conv(3, 4, 3);
   for (const int64_t images : {1, 2}) {

@@ -17,7 +17,7 @@
 #include "nn/layers/norm/group_norm.h"
 #include "nn/layers/norm/instance_norm.h"
 #include "nn/layers/norm/layer_norm.h"
-#include "nn/layers/basic/linear.h"
+#include "nn/layers/basic/lora.h"
 #include "nn/layers/loss/loss.h"
 #include "nn/layers/sequence/multihead_attention.h"
 #include "nn/layers/image/pooling.h"
@@ -103,6 +103,15 @@ std::vector<SizeRow> size_rows_of_modules() {
            return nn::EmbeddingBag(nn::EmbeddingBagOptions(rows, cols).padding_idx(padding))
                ->weight;
          });
+       }},
+      {"LoRALinear",
+       [](SizeDraw& d) {
+         const int64_t in = d.number("in_features"), out = d.number("out_features"),
+                       rank = d.mostly("rank", 1, 4);
+         d.expect(unless(in < 0 || out < 0 || rank < 1 || rank > std::min(in, out), {out, in}),
+                  [&] {
+                    return nn::LoRALinear(nn::LoRALinearOptions(in, out, rank).bias(false))->weight;
+                  });
        }},
       {"Bilinear",
        [](SizeDraw& d) {

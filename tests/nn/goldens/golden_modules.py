@@ -30,6 +30,19 @@ class BatchNormReLUMaxPool2d(nn.BatchNorm2d):
         return F.max_pool2d(F.relu(super().forward(x)), 2)
 
 
+class LoRALinear(nn.Linear):
+    """As the paper and PEFT have it."""
+
+    def __init__(self, inner, outer, rank, alpha):
+        super().__init__(inner, outer)
+        self.requires_grad_(False)
+        self.lora_A, self.lora_B = nn.Linear(inner, rank, bias=False), nn.Linear(rank, outer, bias=False)
+        self.scaling = alpha / rank
+
+    def forward(self, x):
+        return super().forward(x) + self.lora_B(self.lora_A(x)) * self.scaling
+
+
 # What the table's words are, where PyTorch has another name or wants other arguments.
 WORDS = vars(nn) | {
     "true": True,
@@ -39,6 +52,7 @@ WORDS = vars(nn) | {
     "tanh": torch.tanh,
     "Functional": Called,
     "BatchNormReLUMaxPool2d": BatchNormReLUMaxPool2d,
+    "LoRALinear": LoRALinear,
     "ModuleList": lambda *m: nn.ModuleList(m),
     "ModuleDict": lambda **m: nn.ModuleDict(m),
     "ParameterList": lambda *p: nn.ParameterList(p),

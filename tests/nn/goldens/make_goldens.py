@@ -87,8 +87,8 @@ def derivatives(y, leaves, cotangent, directions):
 
 
 def run(head, call, twin, inputs, written, state, buffers):
-    """A case's lines. `call` and `twin` take the inputs, of which some are `written`; `state` are parameters by name, `buffers` the
-    module's."""
+    """A case's lines. `call` and `twin` take the inputs, of which some are `written`; `state` are parameters that are
+    not frozen, by name, `buffers` the module's."""
     lines = [head]
     lines += [line("input %d" % i, inputs[i]) for i in written]
     before = {name: t.clone() for name, t in buffers.items()}
@@ -142,7 +142,7 @@ def of_module(row, batch):
                 kind = "positive" if name.endswith("var") else "real"
                 b.copy_(drawn(b.shape, 30 + i, kind) if b.is_floating_point() else 3)
         inputs = values_of(row.draws, batch, row.constants)
-        state, buffers = dict(module.named_parameters()), dict(module.named_buffers())
+        state, buffers = {name: p for name, p in module.named_parameters() if p.requires_grad}, dict(module.named_buffers())
         call = lambda *t: row.call(module, *t)
         twin = row.twin and (lambda *t: row.twin(module, *t))
         given = [i for i, (_, keywords) in enumerate(row.draws) if keywords.get("kind") == "given"]

@@ -114,14 +114,14 @@ Tensor or_zeros(const Tensor& gradient, const Tensor& of) {
 
 using Named = std::vector<std::pair<std::string, Tensor>>;
 
-// Gives parameters and buffers their numbers. Adds the parameters to `leaves`; copies of the
-// buffers.
+// Gives parameters and buffers their numbers. Adds the parameters that are not frozen to `leaves`;
+// copies of the buffers.
 Named fill(nn::Module& module, Named& leaves) {
   const NoGradGuard off;
   size_t parameter = 12, buffer = 30;
   for (auto& p : module.named_parameters()) {
     p.value().copy_(drawn(p.value().sizes(), parameter++));
-    leaves.emplace_back(p.key(), p.value());
+    if (p.value().requires_grad()) leaves.emplace_back(p.key(), p.value());
   }
   Named before;
   for (auto& b : module.named_buffers()) {

@@ -22,9 +22,10 @@ Tensors wanting_grad(Tensors inputs) {
 }
 /// Parameters and inputs that have gradients.
 Tensors leaves(Held net, const Tensors& inputs) {
-  Tensors all = net->parameters();
-  for (const Tensor& t : inputs)
-    if (t.requires_grad()) all.push_back(t);
+  Tensors all;
+  for (const Tensors& of : {net->parameters(), inputs})
+    for (const Tensor& t : of)
+      if (t.requires_grad()) all.push_back(t);
   return all;
 }
 /// The module itself over a batch, in the pieces in which two devices get it.

@@ -60,6 +60,9 @@ foreach(program IN LISTS programs)
   if(name STREQUAL "language_model")  # a text, and a few steps of what would take longer
     set(arguments ARGUMENTS "${CMAKE_CURRENT_SOURCE_DIR}/language_model.cc" 200)
   endif()
+  if(name STREQUAL "lora")  # two texts
+    set(arguments ARGUMENTS "${CMAKE_CURRENT_SOURCE_DIR}/language_model.cc" "${CMAKE_CURRENT_LIST_FILE}")
+  endif()
   example(${name} "${libraries}" ${name}.cc ${arguments})
 endforeach()
 set_target_properties(first_program PROPERTIES EXCLUDE_FROM_ALL FALSE)

@@ -56,6 +56,16 @@ Named matrices(const Layers& layers) {
   return out;
 }
 
+// The same for files, which hold whole tensors.
+Named whole_matrices(const char* op, Module& module) {
+  const Layers layers = branches_of(module);
+  for (const auto& [name, linear] : layers)
+    for (const char* child : {"lora_A", "lora_B"})
+      RAMET_CHECK(!linear->own_children()[child]->holds_shards(), op, "'", joined(name, child),
+                  "': got shards of its weight, expected the whole");
+  return matrices(layers);
+}
+
 // MultiheadAttention adds the branch to the weight, so an input of the branch does not exist.
 void check_attention(Module& module, const LoRAOptions& branch, const Layers& chosen) {
   if (branch.dropout() == 0) return;
@@ -131,7 +141,7 @@ std::vector<Tensor> detail::lora_parameters(Module& module) {
 
 Named detail::lora_state_dict(Module& module, const std::string& prefix) {
   Named out;
-  for (const auto& [name, tensor] : matrices(branches_of(module)))
+  for (const auto& [name, tensor] : whole_matrices("lora_state_dict", module))
     out.emplace_back(prefix + name, tensor.detach());
   return out;
 }
@@ -143,7 +153,7 @@ void detail::load_lora_state_dict(Module& module, const Named& state) {
     const std::string own = name.rfind(kPeft, 0) == 0 ? name.substr(kPeft.size()) : name;
     RAMET_CHECK(given.emplace(own, tensor).second, op, "got '", own, "' twice");
   }
-  const Named wanted = matrices(branches_of(module));
+  const Named wanted = whole_matrices(op, module);
   RAMET_CHECK(!wanted.empty(), op, module.name(), ": got no LoRA branch, call apply_lora first");
   for (const auto& [name, tensor] : wanted) {
     const auto at = given.find(name);

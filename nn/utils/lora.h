@@ -73,7 +73,7 @@ template <class M> std::vector<Tensor> lora_parameters(M&& module) {
   return detail::lora_parameters(detail::module_of(module));
 }
 /// The same, detached and with names: `prefix`, "layer.lora_A.weight" and "layer.lora_B.weight".
-/// They share the module's memory.
+/// They share the module's memory. An Error where fully_shard has cut them.
 template <class M>
 std::vector<std::pair<std::string, Tensor>> lora_state_dict(
     M&& module, const std::string& prefix = std::string()) {

@@ -160,6 +160,7 @@ TEST(LoRAModules, MergesSharedWeights) {
 
 TEST(LoRAModules, CapturedStepsFollow) {
   Net net;
+  for (const Tensor& p : net->parameters()) p.set_requires_grad(false);
   Captured step([&](const Tensor& x) { return net(x); });
   const auto expect_same = [&](const char* when) {
     for (int i = 0; i < 3; ++i) EXPECT_TRUE(same_bits(step(words()), net(words()))) << when;
@@ -169,11 +170,11 @@ TEST(LoRAModules, CapturedStepsFollow) {
   apply_lora(net, 2, 2);
   fill_branches(*net);
   expect_same("with branches");
-  fill_branches(*net);
+  const std::vector<Tensor> kept = lora_parameters(net);  // as an optimizer keeps them
   merge_lora(net);
   expect_same("merged");
-  EXPECT_EQ(step.counters().captures, 3u);
-  EXPECT_EQ(step.counters().replays, 6u);
+  EXPECT_EQ(step.counters().captures, 2u) << "the first capture serves the merged layers";
+  EXPECT_EQ(step.counters().replays, 7u);
 }
 
 TEST(LoRAModules, RunsAgainInCheckpoints) {

@@ -93,27 +93,27 @@ TEST(LoRA, BranchesOf16BitLayersComputeInFloat32) {
 // All sums and products of these numbers are exact, up to the last rounding of a merged weight.
 TEST(LoRA, MergingRoundsOnce) {
   for (const ScalarType dtype : {kFloat, kDouble, kBFloat16, kHalf}) {
-    Linear m(4, 3);
+    Linear m(16, 12);
     const NoGradGuard off;
     m->to(dtype);
-    const Tensor w = (matrix(3, 4, 0.7) * 64).round() / 64 + 1;
+    const Tensor w = (matrix(12, 16, 0.7) * 64).round() / 64 + 1;
     m->weight.copy_(w), m->bias.fill_(0.5);
     m->add_lora(LoRAOptions(2, 1));
     const Tensor a = lora_parameters(m)[0], b = lora_parameters(m)[1];
-    a.copy_((matrix(2, 4, 0.3) * 5).round()), b.copy_((matrix(3, 2, 0.6) * 700).round() / 4096);
+    a.copy_((matrix(2, 16, 0.3) * 5).round()), b.copy_((matrix(12, 2, 0.6) * 700).round() / 4096);
     ASSERT_GT(b.abs().min().item<double>(), 0);
     const Tensor used = m->weight.to(kDouble),
                  exact = used + 0.5 * matmul(b.to(kDouble), a.to(kDouble));
     const bool wide = dtype == kFloat || dtype == kDouble;
     EXPECT_EQ(same_bits(exact.to(dtype).to(kDouble), exact), wide) << "is there a rounding?";
-    const Tensor x = eye(4, dtype), unmerged = m(x);
+    const Tensor x = eye(16, dtype), unmerged = m(x);
     const void* const memory = m->weight.data_ptr();
     EXPECT_EQ(merge_lora(m), (Names{""}));
     EXPECT_TRUE(same_bits(m->weight, exact.to(dtype)));
     EXPECT_EQ(m->weight.data_ptr(), memory);
     if (wide) { EXPECT_TRUE(same_bits(m(x), unmerged)); }
     EXPECT_TRUE(m->own_children().is_empty());
-    EXPECT_EQ(text_of(m), "ramet::nn::Linear(in_features=4, out_features=3, bias=true)");
+    EXPECT_EQ(text_of(m), "ramet::nn::Linear(in_features=16, out_features=12, bias=true)");
   }
 }
 

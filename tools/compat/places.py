@@ -100,7 +100,7 @@ OWN = {
         ASGD ASGDOptions ASGDParamState Adadelta AdadeltaOptions AdadeltaParamState Adamax AdamaxOptions
         AdamaxParamState AveragedModel AveragedModelImpl AveragedModelOptions AvgFn ChainedScheduler ConstantLR
         CosineAnnealingLR CosineAnnealingWarmRestarts CyclicLR CyclicLROptions ExponentialLR FusedOptimizer
-        FusedParamState GradientAccumulation LambdaLR LinearLR Lion LionOptions LionParamState MultiAvgFn MultiStepLR
+        FusedParamState GradScaler GradScalerOptions GradientAccumulation LambdaLR LinearLR Lion LionOptions LionParamState MultiAvgFn MultiStepLR
         MultiplicativeLR Muon MuonOptions MuonParamState NAdam NAdamOptions NAdamParamState OneCycleLR
         OneCycleLROptions PolynomialLR RAdam RAdamOptions RAdamParamState Rprop RpropOptions RpropParamState SWALR
         SequentialLR get_ema_avg_fn get_ema_multi_avg_fn get_swa_avg_fn get_swa_multi_avg_fn update_bn

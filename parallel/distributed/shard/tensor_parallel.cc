@@ -110,12 +110,20 @@ Tensor add(nn::Module& m, const char* name, const Tensor& part, const Tensor& wh
   return m.register_parameter(name, part, whole.defined() && whole.requires_grad());
 }
 
+// The layer's weight is all of it.
+const Tensor& weight_of(const char* op, const nn::Linear& whole) {
+  RAMET_CHECK(!whole->lora(), op, "the layer: got ", *whole,
+              ", expected one without a LoRA branch. merge_lora() folds it into the weight");
+  return whole->weight;
+}
+
 }  // namespace
 
 ColumnParallelLinearImpl::ColumnParallelLinearImpl(const nn::Linear& whole, Group group,
                                                    bool gather)
     : TensorParallel(std::move(group)), gather_output(gather) {
-  weight = add(*this, "weight", slice_of(whole->weight, 0), whole->weight);
+  weight =
+      add(*this, "weight", slice_of(weight_of("ColumnParallelLinear", whole), 0), whole->weight);
   bias =
       add(*this, "bias", whole->bias.defined() ? slice_of(whole->bias, 0) : Tensor(), whole->bias);
 }
@@ -134,7 +142,7 @@ void ColumnParallelLinearImpl::pretty_print(std::ostream& stream) const {
 
 RowParallelLinearImpl::RowParallelLinearImpl(const nn::Linear& whole, Group group, bool parallel)
     : TensorParallel(std::move(group)), input_is_parallel(parallel) {
-  weight = add(*this, "weight", slice_of(whole->weight, 1), whole->weight);
+  weight = add(*this, "weight", slice_of(weight_of("RowParallelLinear", whole), 1), whole->weight);
   bias = add(*this, "bias", whole->bias.defined() ? copy_of(whole->bias) : Tensor(), whole->bias);
 }
 

@@ -40,6 +40,10 @@ TEST(TensorParallel, FrozenLayersAndRefusals) {
     EXPECT_FALSE(row->weight.requires_grad());
     EXPECT_ERROR_TEXT(ColumnParallelLinear(nn::Linear(4, 5), g), "float32[5, 4]");
     EXPECT_ERROR_TEXT(RowParallelLinear(nn::Linear(5, 4), g), "float32[4, 5]");
+    nn::Linear branched(4, 6);
+    branched->add_lora(nn::LoRAOptions(2, 1));
+    EXPECT_ERROR_TEXT(ColumnParallelLinear(branched, g), "expected one without a LoRA branch");
+    EXPECT_ERROR_TEXT(RowParallelLinear(branched, g), "expected one without a LoRA branch");
     EXPECT_ERROR_TEXT(
         ParallelEmbedding(nn::Embedding(nn::EmbeddingOptions(4, 2).scale_grad_by_freq(true)), g),
         "scale_grad_by_freq");

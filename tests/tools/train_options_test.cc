@@ -48,12 +48,12 @@ TEST(TrainOptions, DefaultsAreTheModels) {
 
 TEST(TrainOptions, EveryOptionIsTaken) {
   Options o;
-  EXPECT_FALSE(parse({"--data",   "d",         "--model=mlp", "--devices",   "cpu:2", "--reduce",
-                      "tree:4",   "--epochs",  "7",           "--batch",     "62",    "--lr",
-                      "0.5",      "--dropout", "0.25",        "--limit",     "500",   "--seed",
-                      "9",        "--threads", "3",           "--out",       "o",     "--resume",
-                      "--digest", "--timeout", "11",          "--make-data", "m",     "--explore",
-                      "p"},
+  EXPECT_FALSE(parse({"--data",   "d",          "--model=mlp", "--devices",   "cpu:2", "--reduce",
+                      "tree:4",   "--epochs",   "7",           "--batch",     "62",    "--lr",
+                      "0.5",      "--dropout",  "0.25",        "--limit",     "500",   "--seed",
+                      "9",        "--threads",  "3",           "--out",       "o",     "--resume",
+                      "--digest", "--timeout",  "11",          "--make-data", "m",     "--explore",
+                      "p",        "--autocast", "fp16"},
                      o));
   EXPECT_EQ(o.data, "d");
   EXPECT_EQ(o.model, "mlp");
@@ -70,6 +70,7 @@ TEST(TrainOptions, EveryOptionIsTaken) {
   EXPECT_EQ(o.out, "o");
   EXPECT_EQ(o.make_data, "m");
   EXPECT_EQ(o.explore, "p");
+  EXPECT_EQ(o.autocast, "fp16");
   EXPECT_TRUE(o.resume && o.digest);
   EXPECT_TRUE(o.was_given("batch"));
 }
@@ -142,6 +143,8 @@ TEST(TrainOptions, ValuesOutOfRange) {
   expect_part(error({"--dropout", "1"}), "--dropout: got 1, expected at least 0 and less than 1");
   expect_part(error({"--lr", "0"}), "--lr: got 0, expected a positive number");
   expect_part(error({"--lr", "nan"}), "--lr: got nan");
+  expect_part(error({"--autocast", "half"}),
+              "--autocast: got \"half\", expected off, bf16 or fp16");
 }
 
 // Nothing is cut to what fits, and the option is named.

@@ -86,6 +86,32 @@ TEST_F(TrainTest, OneDigestForEveryNumberOfDevicesAndThreads) {
   EXPECT_NE(digest(), expected);
 }
 
+// Autocast learns as float32 does, with one digest for any number of devices; a loss scale goes on
+// from the checkpoint.
+TEST_F(TrainTest, InSixteenBits) {
+  std::vector<std::string> digests;
+  for (const char* autocast : {"off", "bf16", "fp16"}) {
+    Options o = options(autocast);
+    o.model = "mlp";
+    o.epochs = 6;
+    o.reduce = "tree:2";
+    o.autocast = autocast;
+    printed(o);
+    EXPECT_EQ(summary(autocast).at("autocast"), autocast);
+    EXPECT_GE(summary(autocast).at("test_accuracy").get<double>(), 0.9) << autocast;
+    digests.push_back(digest(autocast));
+    o.devices = "cpu:0,cpu:1";
+    printed(o);
+    EXPECT_EQ(digest(autocast), digests.back()) << autocast;
+    o.resume = true;  // of the end: the scale must be in the checkpoint
+    printed(o);
+    EXPECT_EQ(digest(autocast), digests.back()) << autocast;
+  }
+  EXPECT_NE(digests[0], digests[1]);
+  EXPECT_NE(digests[0], digests[2]);
+  EXPECT_NE(digests[1], digests[2]);
+}
+
 TEST_F(TrainTest, LimitAndOtherModel) {
   Options o = options();
   o.model = "mlp";

@@ -81,6 +81,7 @@ void Run::write_summary(const EpochRecord& last, const std::string& digest) cons
   j["limit"] = options_.limit;
   j["seed"] = options_.seed;
   j["reduce"] = options_.reduce;
+  j["autocast"] = options_.autocast;
   j["threads"] = get_num_threads();
   j["processes"] = processes_->size();
   write_file_atomically(file("summary.json"), j.dump(2) + "\n");

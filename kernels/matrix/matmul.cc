@@ -2,6 +2,7 @@
 
 #include "kernels/copy/chunk.h"
 #include "kernels/matrix/gemm.h"
+#include "kernels/matrix/gemm_bfloat.h"
 #include "kernels/matrix/gemm_wide.h"
 #include "kernels/simd/lanes64.h"
 #include "runtime/base/thread_pool.h"
@@ -114,6 +115,32 @@ void half_product(const MatmulArgs& g) {
   });
 }
 
+void bfloat_product(const MatmulArgs& args) {
+  const MatmulArgs g = matmul_as_row(args);
+  const MatmulLayout l = matmul_layout(g);
+  const auto *a = static_cast<const uint16_t*>(g.a), *b = static_cast<const uint16_t*>(g.b);
+  auto* c = static_cast<uint16_t*>(g.c);
+  const int64_t pack_b = bfloat_pack_b(g.n, g.k), pack_a = bfloat_pack_a(g.m, g.k),
+                sums = bfloat_sums(g.m, g.n, g.k), once = matmul_round(sums + pack_b);
+  // The workspace of one product: its sums, packed B, and packed A for each thread.
+  const auto one = [&](int64_t s, float* space, bool parallel) {
+    gemm_bfloat({g.m, g.n, g.k, a + s * g.a_batch, l.lda, l.ta, b + s * g.b_batch, l.ldb, l.tb,
+                 c + s * g.c_batch, g.c_row, static_cast<float>(g.alpha),
+                 static_cast<float>(g.beta), static_cast<const uint16_t*>(g.bias), g.relu,
+                 space + sums, space + once, space, parallel});
+  };
+  auto* space = static_cast<float*>(g.workspace);
+  if (!l.over_batch || !worth_threads(g)) {
+    for (int64_t s = 0; s < g.batch; ++s) one(s, space, !l.over_batch);
+    return;
+  }
+  const int64_t tasks = imin(g.batch, 16);
+  parallel_tasks(tasks, [&](int64_t t, int slot) {
+    for (int64_t s = g.batch * t / tasks; s < g.batch * (t + 1) / tasks; ++s)
+      one(s, space + slot * (once + pack_a), false);
+  });
+}
+
 template <class T> void wide_product(const MatmulArgs& g, T alpha, T beta) {
   auto* space = static_cast<T*>(g.workspace);
   const int64_t b_values = wide_pack_b(g.n, g.k), values = b_values + kWidePackA;
@@ -142,7 +169,9 @@ void matmul(const MatmulArgs& g) {
   by_compute_type(g.dtype, [&](auto t) {
     using T = decltype(t);
     if constexpr (ComputeTag<T>::value == ScalarType::Float)
-      g.dtype == ScalarType::Float ? float_product(g) : half_product(g);
+      g.dtype == ScalarType::Float      ? float_product(g)
+      : g.dtype == ScalarType::BFloat16 ? bfloat_product(g)
+                                        : half_product(g);
     else if constexpr (ComputeTag<T>::value == ScalarType::Double)
       wide_product<T>(g, g.alpha, g.beta);
     else wide_product<T>(g, g.ialpha, g.ibeta);

@@ -1,6 +1,5 @@
 // Products of matrices, batched, and the dot product.
 #pragma once
-#include "kernels/compute_bytes.h"
 #include "kernels/gpu/gpu_cuts.h"
 #include "kernels/kernel.h"
 #include "kernels/matrix/gemm_plan.h"
@@ -14,10 +13,11 @@ namespace kernels {
 /// bias.
 ///
 /// All operands have one dtype. Floating types: float16 and bfloat16 compute in float, with one
-/// rounding at the end. Integers compute modulo 2^64 with ialpha, ibeta; no relu. Strides are in
-/// elements. REQUIRES: the column stride of C is 1. For floating types A and B have a unit stride
-/// in one of their two dimensions (or an extent of at most 1 there). C overlaps no other operand,
-/// and matrices of C do not overlap. The workspace has matmul_workspace bytes, aligned to 64.
+/// rounding at the end. On a CPU, products in bfloat16 are sums of pairs (gemm_bfloat.h). Integers
+/// compute modulo 2^64 with ialpha, ibeta; no relu. Strides are in elements. REQUIRES: the column
+/// stride of C is 1. For floating types A and B have a unit stride in one of their two dimensions
+/// (or an extent of at most 1 there). C overlaps no other operand, and matrices of C do not
+/// overlap. The workspace has matmul_workspace bytes, aligned to 64.
 ///
 /// Same bits for any number of threads, and an element's bits do not depend on m, n and batch.
 struct MatmulArgs {
@@ -85,15 +85,14 @@ RAMET_PLAN MatmulLayout matmul_layout(const MatmulArgs& g) {
   return l;
 }
 
-// Sizes, in elements, of the float copies on which a product of 16-bit floats is computed. All
-// offsets are multiples of 16.
+// Sizes, in elements, of the float copies on which a product in float16 is computed. All offsets
+// are multiples of 16.
 struct MatmulCopies {
   int64_t a, b, c, bias;
 };
 // with 16 floats of slack
 RAMET_PLAN int64_t matmul_round(int64_t n) { return (n + 31) / 16 * 16; }
 RAMET_PLAN MatmulCopies matmul_copies(const MatmulArgs& g) {
-  if (!is_converted(g.dtype)) return {0, 0, 0, 0};
   return {matmul_round((g.a_batch == 0 ? 1 : g.batch) * g.m * g.k),
           matmul_round((g.b_batch == 0 ? 1 : g.batch) * g.k * g.n),
           matmul_round(g.batch * g.m * g.n), matmul_round(g.bias ? g.n : 0)};
@@ -118,6 +117,24 @@ RAMET_PLAN int64_t matmul_float_workspace(const MatmulArgs& g, int slots) {
   return 4 * (l.over_batch ? slots * (b + pack_a) : b + slots * pack_a);
 }
 
+// A product in bfloat16 with one row instead of one column: C is a vector, whose elements are the
+// same in either.
+RAMET_PLAN MatmulArgs matmul_as_row(const MatmulArgs& g) {
+  if (g.n != 1 || g.m == 1 || g.c_row != 1 || g.bias) return g;
+  MatmulArgs t = g;
+  t.m = 1, t.n = g.m;
+  t.a = g.b, t.a_batch = g.b_batch, t.a_row = g.b_col, t.a_col = g.b_row;
+  t.b = g.a, t.b_batch = g.a_batch, t.b_row = g.a_col, t.b_col = g.a_row;
+  t.c_row = g.m;
+  return t;
+}
+RAMET_PLAN int64_t matmul_bfloat_workspace(const MatmulArgs& args, int slots) {
+  const MatmulArgs g = matmul_as_row(args);
+  const int64_t once = matmul_round(bfloat_sums(g.m, g.n, g.k) + bfloat_pack_b(g.n, g.k)),
+                a = bfloat_pack_a(g.m, g.k);
+  return 4 * (matmul_layout(g).over_batch ? slots * (once + a) : once + slots * a);
+}
+
 // Packed slivers of the double and integer product, in 8-byte values.
 inline constexpr int64_t kWideKC = 256, kWideMC = 64, kWideNC = 512;
 inline constexpr int64_t kWidePackA = (kWideMC + 16) * kWideKC;
@@ -129,7 +146,8 @@ RAMET_PLAN int64_t wide_pack_b(int64_t n, int64_t k) {
 /// threads (max_parallel_slots() of runtime/base/thread_pool.h).
 RAMET_PLAN int64_t matmul_workspace(const MatmulArgs& args, int slots) {
   if (args.dtype == ScalarType::Float) return matmul_float_workspace(args, slots);
-  if (is_converted(args.dtype)) {
+  if (args.dtype == ScalarType::BFloat16) return matmul_bfloat_workspace(args, slots);
+  if (args.dtype == ScalarType::Half) {
     const MatmulCopies c = matmul_copies(args);
     return 4 * (c.a + c.b + c.c + c.bias) + matmul_float_workspace(matmul_on_copies(args), slots);
   }

@@ -9,7 +9,7 @@
 #include <array>
 #include <utility>
 
-#include "kernels/simd/vec.h"
+#include "kernels/matrix/cut.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 
@@ -123,15 +123,6 @@ inline constexpr const Micro* micro_table[2][2][2] = {
      {micro_of<1, false, true>.data(), micro_of<2, false, true>.data()}},
     {{micro_of<1, true, kFree>.data(), micro_of<2, true, kFree>.data()},
      {micro_of<1, true, true>.data(), micro_of<2, true, true>.data()}}};
-
-// m cut into the fewest parts of at most `most`, with sizes that differ by at most one. So there
-// are never full tiles and a small rest.
-struct Cut {
-  int64_t parts, per, extra;
-  RAMET_INLINE explicit Cut(int64_t m, int64_t most = kMR)
-      : parts((m + most - 1) / most), per(m / parts), extra(m % parts) {}
-  RAMET_INLINE int64_t size(int64_t s) const { return per + (s < extra); }
-};
 
 // The functions for a sliver of nr <= kNR columns, by rows - 1; sets t.n. `padded`: whole vectors
 // of b may be read.

@@ -1,0 +1,117 @@
+// The register tile of products in bfloat16: R rows x NV vectors of sums stay in registers during
+// the loop over k. Both operands are packed (bfloat_pack.h). An element's sum is one chain over k:
+// a tile of a later K block continues the sums of the block before.
+//
+// A step is either a pair of neighbours in k, one instruction; or one element of a pair, a fused
+// multiply-add. Both give the same bits, see kernels/NOTES.md.
+#pragma once
+#include <array>
+#include <utility>
+
+#include "kernels/copy/cast.h"
+#include "kernels/simd/flushing_mode.h"
+#include "kernels/simd/vec.h"
+
+namespace ramet::kernels::RAMET_VARIANT {
+
+struct BfloatTile {
+  const float *a, *b;  // a[step][rows], b[step][kNR]: pairs of bfloat16, or floats
+  float* c;            // whole vectors of each row are written
+  int64_t cs, steps;
+  bool first;  // the sums start at 0, else at c
+};
+
+struct FloatStep {
+  static constexpr bool kPairs = false;
+  static RAMET_INLINE vf add(vf a, vf b, vf c) { return fma(a, b, c); }
+};
+
+#if defined(__AVX512F__)
+struct PairStep {  // c += a1 * b1, c += a0 * b0
+  static constexpr bool kPairs = true;
+  // Not the intrinsic: that needs a compiler option, with which the compiler would use the
+  // instruction set anywhere.
+  static RAMET_INLINE vf add(vf a, vf b, vf c) {
+    __asm__("vdpbf16ps %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+    return c;
+  }
+};
+#endif
+
+template <int R, int NV, class Step> void bfloat_micro(const BfloatTile& t) {
+  vf acc[R][NV];
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i)
+#pragma GCC unroll 2
+    for (int j = 0; j < NV; ++j) acc[i][j] = t.first ? vf{} : load(t.c + i * t.cs + j * VL);
+  const float *a = t.a, *b = t.b;
+#pragma GCC unroll 2
+  for (int64_t k = 0; k < t.steps; ++k, a += R, b += kNR) {
+    vf bv[NV];
+#pragma GCC unroll 2
+    for (int j = 0; j < NV; ++j) bv[j] = load(b + j * VL);
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i) {
+      const vf x = set1(a[i]);
+#pragma GCC unroll 2
+      for (int j = 0; j < NV; ++j) acc[i][j] = Step::add(x, bv[j], acc[i][j]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i)
+#pragma GCC unroll 2
+    for (int j = 0; j < NV; ++j) store(t.c + i * t.cs + j * VL, acc[i][j]);
+}
+
+using BfloatMicro = void (*)(const BfloatTile&);
+template <int NV, class Step, int... R>
+constexpr std::array<BfloatMicro, kMR> bfloat_rows(std::integer_sequence<int, R...>) {
+  return {bfloat_micro<R + 1, NV, Step>...};
+}
+template <class Step, int NV>
+inline constexpr std::array<BfloatMicro, kMR> bfloat_micro_of =
+    bfloat_rows<NV, Step>(std::make_integer_sequence<int, kMR>{});
+
+#if !defined(__FMA__)
+// a * b + c with one rounding. The product, of 16 bits, is exact in double. So is the sum, unless
+// one operand is less than 2^-28 of the other; then both roundings give the other one.
+RAMET_INLINE float fused(float a, float b, float c) {
+  return static_cast<float>(static_cast<double>(a) * static_cast<double>(b) +
+                            static_cast<double>(c));
+}
+
+// A tile of `rows` rows, element by element, from the sums in `before`.
+[[gnu::noinline]] static void bfloat_exact_tile(const BfloatTile& t, int64_t rows, int64_t columns,
+                                                const float* before) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) {
+      float sum = before[i * kNR + j];
+      for (int64_t k = 0; k < t.steps; ++k) sum = fused(t.a[k * rows + i], t.b[k * kNR + j], sum);
+      t.c[i * t.cs + j] = sum;
+    }
+}
+#endif
+
+/// The tile of `rows` <= kMR rows and `nr` <= kNR columns.
+template <class Step> RAMET_INLINE void bfloat_tile(const BfloatTile& t, int64_t rows, int64_t nr) {
+  const BfloatMicro fn =
+      nr > VL ? bfloat_micro_of<Step, 2>[rows - 1] : bfloat_micro_of<Step, 1>[rows - 1];
+  if (Step::kPairs) return fn(t);
+#if defined(__FMA__)
+  const FlushingMode mode;
+  fn(t);
+#else
+  // A product of two bfloat16 numbers is exact in float, so a multiplication and an addition are
+  // one rounding. The exceptions are products out of float's range: then the tile is computed
+  // again.
+  float before[kMR * kNR] = {};
+  const int64_t columns = nr > VL ? kNR : VL;
+  for (int64_t i = 0; i < rows && !t.first; ++i)
+    __builtin_memcpy(before + i * kNR, t.c + i * t.cs, static_cast<size_t>(columns) * 4);
+  const FlushingMode mode;
+  fn(t);
+  if (mode.left_range()) bfloat_exact_tile(t, rows, columns, before);
+#endif
+}
+
+}  // namespace ramet::kernels::RAMET_VARIANT

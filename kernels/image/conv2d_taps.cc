@@ -16,7 +16,7 @@ void plane_rows(const Taps& taps, const float* weights, const Inside& inside, co
       const float *p = a + taps.offset[s] + i, *w = weights + s * taps.k * n;
       for (int64_t k = 0; k < taps.k; ++k, p += taps.plane, w += n) {
         const vf x = set1(*w);
-        for (int r = 0; r < R; ++r) acc[r] = mac(load(p + r * row), x, acc[r]);
+        for (int r = 0; r < R; ++r) acc[r] = fma(load(p + r * row), x, acc[r]);
       }
     }
     const int64_t left = imin(VL, pixels - i);

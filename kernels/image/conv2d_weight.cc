@@ -108,7 +108,7 @@ void add_depthwise(const Job& job, const Images& from, int64_t y0, int64_t rows,
           for (int64_t i = 0; i < s.ow; ++i, x += row.t.as, dy += row.t.bs) {
             const vf v = loadn(dy, left);
             for (int q = 0; q < kTaps; ++q)
-              if (q < taps) sum[q] = mac(loadn(x + q * tap, left), v, sum[q]);
+              if (q < taps) sum[q] = fma(loadn(x + q * tap, left), v, sum[q]);
           }
         }
         for (int64_t q = 0; q < taps; ++q) {

@@ -58,7 +58,7 @@ template <int R, int NV, bool ACOL, bool EDGE> void micro(const Tile& t) {
                           : (i & 3) == 2 ? g[2 * as]
                                          : g[as3]);
 #pragma GCC unroll 2
-        for (int j = 0; j < NV; ++j) acc[i][j] = mac(x, bv[j], acc[i][j]);
+        for (int j = 0; j < NV; ++j) acc[i][j] = fma(x, bv[j], acc[i][j]);
       }
       b += bs;
       a += ACOL ? as : 1;

@@ -1,8 +1,8 @@
-// Vector layer: the only file that names an instruction set. It is compiled three times
-// (-march=x86-64, -v3, -v4). Everything is in the namespace ramet::kernels::RAMET_VARIANT, which
-// the build defines, so the variants coexist. vf: VL floats, vi: VL int32, vm: a truth value a
-// lane. Comparisons with a NaN are false, `ne` true. max and min return their second operand when
-// one is a NaN, and when both are equal.
+// Vector layer: apart from some of kernels/matrix the only file that names an instruction set. It
+// is compiled three times (-march=x86-64, -v3, -v4). Everything is in the namespace
+// ramet::kernels::RAMET_VARIANT, which the build defines, so the variants coexist. vf: VL floats,
+// vi: VL int32, vm: a truth value a lane. Comparisons with a NaN are false, `ne` true. max and min
+// return their second operand when one is a NaN, and when both are equal.
 #pragma once
 // GCC 12 treats the undefined operand inside _mm512_max_ps and others as a mistake of the caller.
 #pragma GCC diagnostic push
@@ -65,11 +65,6 @@ template <int S> RAMET_INLINE vi shl(vi a) { return _mm512_slli_epi32(a, S); }
 template <int S> RAMET_INLINE vi sra(vi a) { return _mm512_srai_epi32(a, S); }
 RAMET_INLINE vi bits(vf a) { return _mm512_castps_si512(a); }
 RAMET_INLINE vf float_of(vi a) { return _mm512_castsi512_ps(a); }
-
-#ifdef RAMET_PAIRS_BF16  // a lane is a pair of bf16: c += a0*b0 + a1*b1 (VDPBF16PS flushes
-                         // denormals)
-RAMET_INLINE vf mac(vf a, vf b, vf c) { return _mm512_dpbf16_ps(c, __m512bh(a), __m512bh(b)); }
-#endif
 
 #elif defined(__AVX2__)
 constexpr int VL = 8, kMR = 6;
@@ -200,10 +195,6 @@ template <int S> RAMET_INLINE vi shl(vi a) { return _mm_slli_epi32(a, S); }
 template <int S> RAMET_INLINE vi sra(vi a) { return _mm_srai_epi32(a, S); }
 RAMET_INLINE vi bits(vf a) { return _mm_castps_si128(a); }
 RAMET_INLINE vf float_of(vi a) { return _mm_castsi128_ps(a); }
-#endif
-
-#ifndef RAMET_PAIRS_BF16
-RAMET_INLINE vf mac(vf a, vf b, vf c) { return fma(a, b, c); }
 #endif
 
 constexpr int kNR = 2 * VL;  // columns of the GEMM tile

@@ -96,10 +96,11 @@ struct FusedOptimizer::NewStates {
 
 namespace {
 
-// The dtype in which a kernel gets the gradient: any with a float, but a double only with a double.
+// The dtype in which a kernel gets the gradient. It takes any but kDouble with any but kDouble.
 ScalarType kernel_dtype(const Tensor& p, const Tensor& grad) {
   const ScalarType own = p.scalar_type(), other = grad.scalar_type();
-  return grad.is_floating_point() && own != kDouble && other != kDouble ? other : own;
+  if (own == kDouble || !grad.is_floating_point()) return own;
+  return other == kDouble ? kFloat : other;
 }
 
 void check_parameter(const Tensor& p, const Tensor& grad) {
@@ -112,7 +113,7 @@ void check_parameter(const Tensor& p, const Tensor& grad) {
 
 }  // namespace
 
-std::vector<Tensor*> FusedOptimizer::prepare() {
+FusedOptimizer::Fresh FusedOptimizer::prepare() {
   NewStates made;
   for (const OptimizerParamGroup& group : param_groups_) {
     for (const Tensor& p : group.params()) {
@@ -134,9 +135,11 @@ std::vector<Tensor*> FusedOptimizer::prepare() {
     }
     ends_.push_back(updates_.size());
   }
-  std::vector<Tensor*> fresh;
-  if (!skips_.empty())
-    for (const auto& [where, tensor] : made.tensors) fresh.push_back(where);
+  Fresh fresh;
+  if (!skips_.empty()) {
+    for (const auto& [where, tensor] : made.tensors) fresh.tensors.push_back(where);
+    for (const auto& [parameter, state] : made.states) fresh.parameters.push_back(parameter);
+  }
   place(made);
   return fresh;
 }

@@ -154,9 +154,13 @@ class RAMET_API FusedOptimizer : public Optimizer {
   /// adjacent parameters. The slot after the last one is the master's.
   Tensor new_state_tensor(const Tensor& parameter, size_t slot, ScalarType dtype);
   static constexpr size_t kMasterSlot = FusedParamState::kTensors;
-  /// Makes updates_ and ends_, with all memory that they need. Returns the states' tensors that did
-  /// not exist before, in a step that may be skipped.
-  std::vector<Tensor*> prepare();
+  /// States that did not exist before a step that may be skipped.
+  struct Fresh {
+    std::vector<Tensor*> tensors;
+    std::vector<void*> parameters;  // whose whole state is new
+  };
+  /// Makes updates_ and ends_, with all memory that they need.
+  Fresh prepare();
   struct NewStates;
   /// The dtype in which a kernel takes operands()[operand].
   static ScalarType dtype_of(const Update& u, size_t operand);
@@ -168,7 +172,7 @@ class RAMET_API FusedOptimizer : public Optimizer {
   /// Makes a running capture depend on the present groups and states.
   void guard_states();
   /// Counts one more step in the states.
-  void count_steps(std::vector<Tensor*> fresh);
+  void count_steps(Fresh fresh);
   struct Counted {
     size_t group;
     StateMembers state;
@@ -179,9 +183,9 @@ class RAMET_API FusedOptimizer : public Optimizer {
   /// Steps that the host counted before it knows whether they were skipped.
   struct Unsettled {
     std::vector<Counted> counted;
-    std::vector<Tensor*> fresh;  // states that did not exist before
-    Tensor skipped;              // the answer, in the host's memory
-    std::vector<std::function<void()>> then;
+    Fresh fresh = {};
+    Tensor skipped = {};  // the answer, in the host's memory
+    std::vector<std::function<void()>> then = {};
   };
   struct Place {
     size_t store;  // in stores_

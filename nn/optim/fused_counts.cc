@@ -1,4 +1,6 @@
 // The number of steps, and steps that may be skipped: Note [Skipped steps] in grad_scaler.h.
+#include <exception>
+
 #include "autograd/grad_mode.h"
 #include "autograd/ops/make/copy.h"
 #include "autograd/ops/make/factory.h"
@@ -22,7 +24,7 @@ void FusedOptimizer::count_down(const std::vector<Counted>& all) {
   }
 }
 
-void FusedOptimizer::count_steps(std::vector<Tensor*> fresh) {
+void FusedOptimizer::count_steps(Fresh fresh) {
   std::vector<Counted> counted;
   size_t g = 0;
   for (size_t i = 0; i < updates_.size(); ++i) {
@@ -36,34 +38,33 @@ void FusedOptimizer::count_steps(std::vector<Tensor*> fresh) {
       counted.push_back({g, u.state});
     }
   }
-  if (RAMET_LIKELY(!capture::active() && skips_.empty())) return;
-  const auto count = [this](std::vector<Counted> all, std::vector<Tensor*> made, bool may_skip) {
-    count_up(all);
-    if (may_skip)
-      unsettled_ = std::make_unique<Unsettled>(Unsettled{std::move(all), std::move(made), {}, {}});
-  };
+  if (RAMET_LIKELY(!capture::active() && skips_.empty())) {
+    ++progress_.made;
+    return;
+  }
   const bool may_skip = !skips_.empty();
-  count(counted, std::move(fresh), may_skip);
+  count_up(counted);
+  if (may_skip) unsettled_ = std::make_unique<Unsettled>(Unsettled{counted, std::move(fresh)});
   if (!capture::active() || (counted.empty() && !may_skip)) return;
-  std::vector<Counted> done = counted;
-  if (may_skip) done = unsettled_->counted;
   capture::effect(
-      [this, count, counted, may_skip] {
+      [this, counted, may_skip]() mutable {
         settle();
-        count(counted, {}, may_skip);
+        count_up(counted);
+        if (may_skip) unsettled_ = std::make_unique<Unsettled>(Unsettled{counted});
       },
-      [this, done] {
-        count_down(done);
+      [this, counted] {
+        count_down(counted);
         unsettled_ = nullptr;
       });
 }
 
 namespace {
 
-// A copy for the host, or the tensor itself. The host waits for it when it reads it.
+// A copy in the host's memory. The host waits for it when it reads it. (A replay writes `t` again
+// before it asks for the last answer.)
 Tensor for_the_host(const Tensor& t) {
-  if (t.is_cpu()) return t;
-  const Tensor copy = empty(t.sizes(), TensorOptions(kFloat).pinned_memory(true));
+  const NoGradGuard off;
+  const Tensor copy = empty(t.sizes(), TensorOptions(kFloat).pinned_memory(t.is_cuda()));
   copy.copy_(t, /*non_blocking=*/true);
   return copy;
 }
@@ -105,15 +106,26 @@ void FusedOptimizer::settle() const {
     capture::refuse("GradScaler",
                     "a captured function makes two steps of one optimizer, or reads "
                     "its state after a step");
+  // By ptr(): a capture that is being made may read what was computed before it.
+  const bool skipped =
+      unsettled_->skipped.defined() && *static_cast<const float*>(unsettled_->skipped.ptr()) != 0;
   const std::unique_ptr<Unsettled> was = std::move(unsettled_);
-  if (was->skipped.defined() && *was->skipped.data_ptr<float>() != 0) {
+  ++(skipped ? progress_.skipped : progress_.made);
+  if (skipped) {
     count_down(was->counted);
-    for (Tensor* state : was->fresh) *state = Tensor();
-    ++progress_.skipped;
-  } else {
-    ++progress_.made;
+    for (Tensor* state : was->fresh.tensors) *state = Tensor();
+    auto& states = const_cast<FusedOptimizer*>(this)->state_;  // readers must not see the step
+    for (void* parameter : was->fresh.parameters) states.erase(parameter);
   }
-  for (const auto& action : was->then) action();
+  std::exception_ptr error;
+  for (const auto& action : was->then) {
+    try {
+      action();
+    } catch (...) {
+      if (!error) error = std::current_exception();
+    }
+  }
+  if (error) std::rethrow_exception(error);
 }
 void FusedOptimizer::when_settled(std::function<void()> action) const {
   if (unsettled_) unsettled_->then.push_back(std::move(action));

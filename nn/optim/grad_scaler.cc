@@ -1,6 +1,7 @@
 #include "nn/optim/grad_scaler.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
@@ -48,7 +49,8 @@ std::vector<Tensor> unscale_gradients(Optimizer& optimizer, const Tensor& scale)
   const auto add = [&](const Tensor& g) {
     if (g.numel() == 0) return;
     const TensorBase* operand[1] = {&g};
-    batch.add(g, operand, 1);
+    // Alone: a gap between two gradients may be a gradient of another optimizer.
+    batch.add(g, operand, 1, /*alone=*/true);
   };
   for (const Tensor* g : dense) {
     add(*g);
@@ -105,6 +107,7 @@ Tensor GradScaler::scale(const Tensor& outputs) {
   if (!is_enabled()) return outputs;
   RAMET_CHECK(outputs.defined() && outputs.is_floating_point(), "GradScaler", "outputs: got ",
               describe(outputs), ", expected a floating dtype");
+  guard();
   start(outputs.device());
   return outputs * scale_.to(outputs.device());
 }
@@ -114,17 +117,17 @@ std::vector<Tensor> GradScaler::scale(const std::vector<Tensor>& outputs) {
   return scaled;
 }
 
-void GradScaler::guard_stages() const {
+void GradScaler::guard() const {
   if (RAMET_LIKELY(!capture::active())) return;
-  const auto stages = [this] {
-    std::vector<std::pair<Optimizer*, Stage>> all;
-    for (const auto& [optimizer, entry] : entries_) all.emplace_back(optimizer, entry.stage);
-    std::sort(all.begin(), all.end());
-    return all;
+  const auto now = [this] {
+    std::vector<std::pair<Optimizer*, Stage>> stages;
+    for (const auto& [optimizer, entry] : entries_) stages.emplace_back(optimizer, entry.stage);
+    std::sort(stages.begin(), stages.end());
+    return std::tuple(stages, scale_.impl(), reductions_.size());
   };
-  capture::guard(this, "stages of a GradScaler", [life = life_.token(), stages, then = stages()] {
-    return !life.expired() && stages() == then;
-  });
+  capture::guard(
+      this, "scale and stages of a GradScaler",
+      [life = life_.token(), now, then = now()] { return !life.expired() && now() == then; });
 }
 
 void GradScaler::set_entries(Entries entries) {
@@ -134,32 +137,35 @@ void GradScaler::set_entries(Entries entries) {
                     [this, before] { entries_ = before; });
 }
 
-GradScaler::Entry GradScaler::unscaled(Optimizer& optimizer) const {
-  RAMET_CHECK(scale_.defined(), "GradScaler",
-              "an optimizer's gradients: got no scaled loss before them, expected "
-              "scale(loss).backward()");
-  const NoGradGuard off;
-  const std::vector<Tensor> found = unscale_gradients(optimizer, scale_);
-  RAMET_CHECK(!found.empty(), "GradScaler",
+void GradScaler::ask(Entry& entry) const {
+  if (entry.found_inf.defined()) return;
+  RAMET_CHECK(!entry.found.empty(), "GradScaler",
               "an optimizer's gradients: got none, expected a backward pass of a scaled loss. No "
               "inf checks were recorded for this optimizer");
-  Tensor all = found[0].to(scale_.device());
-  for (size_t i = 1; i < found.size(); ++i) all = maximum(all, found[i].to(scale_.device()));
-  if (reduce_) reduce_(all);
-  return {Stage::kUnscaled, all};
+  const NoGradGuard off;
+  Tensor all = entry.found[0].to(scale_.device());
+  for (const Tensor& found : entry.found) all = maximum(all, found.to(scale_.device()));
+  for (const auto& reduce : reductions_) reduce(all);
+  entry.found_inf = all;
 }
 
 void GradScaler::unscale_(Optimizer& optimizer) {
   if (!is_enabled()) return;
-  guard_stages();
+  guard();
   const auto found = entries_.find(&optimizer);
   if (found != entries_.end())
     RAMET_CHECK(false, "GradScaler",
                 found->second.stage == Stage::kUnscaled
                     ? "unscale_() has already been called on this optimizer since the last update()"
                     : "unscale_() is being called after step()");
+  RAMET_CHECK(scale_.defined(), "GradScaler",
+              "an optimizer's gradients: got no scaled loss before them, expected "
+              "scale(loss).backward()");
   Entries entries = entries_;
-  entries[&optimizer] = unscaled(optimizer);
+  {
+    const NoGradGuard off;
+    entries[&optimizer].found = unscale_gradients(optimizer, scale_);
+  }
   set_entries(std::move(entries));
 }
 
@@ -168,27 +174,31 @@ void GradScaler::step(Optimizer& optimizer) {
     optimizer.step();
     return;
   }
-  guard_stages();
+  guard();
   const auto found = entries_.find(&optimizer);
   RAMET_CHECK(found == entries_.end() || found->second.stage == Stage::kUnscaled, "GradScaler",
               "step() has already been called since the last update()");
+  // A step that fails can be repeated: the gradients are divided once.
+  if (found == entries_.end()) unscale_(optimizer);
   Entries entries = entries_;
   Entry& entry = entries[&optimizer];
-  if (found == entries_.end()) entry = unscaled(optimizer);
-  entry.stage = Stage::kStepped;
+  ask(entry);
   optimizer.step_unless(entry.found_inf);
+  entry.stage = Stage::kStepped;
   set_entries(std::move(entries));
 }
 
 void GradScaler::update() {
   if (!is_enabled()) return;
-  guard_stages();
+  guard();
   RAMET_CHECK(!entries_.empty(), "GradScaler",
               "No inf checks were recorded prior to update(): call step() or unscale_() first");
   const NoGradGuard off;
   Tensor found;
-  for (const auto& [optimizer, entry] : entries_)
+  for (auto& [optimizer, entry] : entries_) {
+    ask(entry);
     found = found.defined() ? maximum(found, entry.found_inf) : entry.found_inf;
+  }
   kernels::update_scale(scale_.stream(),
                         {static_cast<float*>(scale_.ptr()), static_cast<int32_t*>(tracker_.ptr()),
                          static_cast<const float*>(found.ptr()), options_.growth_factor(),
@@ -203,7 +213,7 @@ void GradScaler::update() {
 }
 void GradScaler::update(double new_scale) {
   if (!is_enabled()) return;
-  guard_stages();
+  guard();
   RAMET_CHECK(new_scale > 0, "GradScaler", "new_scale: got ", new_scale, ", expected a number > 0");
   if (scale_.defined()) {
     const NoGradGuard off;
@@ -239,12 +249,15 @@ void GradScaler::load(serialize::InputArchive& archive) {
   archive.read("scale", scale), archive.read("_growth_tracker", tracker);
   archive.read("growth_factor", growth), archive.read("backoff_factor", backoff);
   archive.read("growth_interval", interval);
-  const auto options = GradScalerOptions()
-                           .init_scale(scale.toDouble())
-                           .growth_factor(growth.toDouble())
-                           .backoff_factor(backoff.toDouble())
-                           .growth_interval(interval.toInt());
+  auto options = GradScalerOptions()
+                     .growth_factor(growth.toDouble())
+                     .backoff_factor(backoff.toDouble())
+                     .growth_interval(interval.toInt());
   check(options);
+  // Many skipped steps make it 0.
+  RAMET_CHECK(scale.toDouble() >= 0, "GradScaler", "scale in the archive: got ", scale.toDouble(),
+              ", expected at least 0");
+  options.init_scale(scale.toDouble());
   RAMET_CHECK(tracker.toInt() >= 0, "GradScaler", "_growth_tracker in the archive: got ",
               tracker.toInt(), ", expected at least 0");
   options_ = options, first_tracker_ = tracker.toInt();

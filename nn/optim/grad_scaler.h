@@ -26,8 +26,8 @@
 // step read it there. The host counts the step, and takes the count back when it learns that the
 // step was skipped. It learns that at the next step, or where a program asks for the optimizer's
 // state. Then schedules count the calls of their step() that followed. A schedule does not count a
-// call if all the optimizer's steps since the last call were skipped. On CPUs the host knows at
-// once.
+// call if all the optimizer's steps since the last call were skipped. Until then the options of a
+// GPU's optimizer have the rate of before. On CPUs the host knows at once.
 #pragma once
 #include <functional>
 #include <optional>
@@ -66,7 +66,7 @@ class RAMET_API GradScaler {
 
   /// Divides the gradients of the optimizer's parameters by the scale. Replaces float16 gradients
   /// by float32 ones, in which small numbers remain. At most once for each optimizer between two
-  /// calls of update(), before step().
+  /// calls of update(), before step(). After an exception gradients may be divided already.
   void unscale_(Optimizer& optimizer);
   /// unscale_(), unless it was called. Then the optimizer's step, if all gradients are finite.
   /// Once for each optimizer between two calls of update(). An Error if no parameter has a
@@ -100,8 +100,9 @@ class RAMET_API GradScaler {
   /// `reduce` is called before each step, on all processes. It changes a float tensor of one
   /// element to the maximum over the processes. That is needed where each process has only a part
   /// of the gradients: distributed::share_found_inf() does it for fully_shard().
-  void set_found_inf_reduction(std::function<void(const Tensor& found_inf)> reduce) {
-    reduce_ = std::move(reduce);
+  /// Reductions that were added before are called too, in order.
+  void add_found_inf_reduction(std::function<void(const Tensor& found_inf)> reduce) {
+    reductions_.push_back(std::move(reduce));
   }
 
   /// Writes PyTorch's state_dict(), by its names; nothing if the scaler is off.
@@ -112,24 +113,26 @@ class RAMET_API GradScaler {
  private:
   enum class Stage { kUnscaled, kStepped };
   struct Entry {
-    Stage stage;
-    Tensor found_inf;  // float, one element, on the device of the scale
+    Stage stage = Stage::kUnscaled;
+    std::vector<Tensor> found;  // for each device of the gradients: 1 if one is not finite
+    Tensor found_inf;           // their maximum over all devices and processes, once it is known
   };
   using Entries = std::unordered_map<Optimizer*, Entry>;
   static void check(const GradScalerOptions& options);
   /// Makes the scale's tensors on `device` if they are not there yet.
   void start(Device device);
-  /// Makes a running capture depend on the present stages.
-  void guard_stages() const;
+  /// Makes a running capture depend on the present scale, stages and reductions.
+  void guard() const;
   /// Replaces the entries, in each replay too.
   void set_entries(Entries entries);
-  Entry unscaled(Optimizer& optimizer) const;
+  /// Sets found_inf of an entry.
+  void ask(Entry& entry) const;
 
   GradScalerOptions options_;
   Tensor scale_, tracker_;  // float and int, one element; undefined before the first scale()
   int64_t first_tracker_ = 0;
   Entries entries_;
-  std::function<void(const Tensor&)> reduce_;
+  std::vector<std::function<void(const Tensor&)>> reductions_;
   capture::Life life_;
 };
 

@@ -89,8 +89,7 @@ Tensor get_total_norm(const std::vector<Tensor>& tensors, double norm_type,
   return norm;
 }
 
-// Scales adjacent members of a flat store as one tensor, gaps included. The norm is computed one
-// tensor at a time: its bits must not depend on the gradients' addresses.
+// One tensor at a time, as the norm: a gap between two gradients may be another tensor's.
 void clip_grads_with_norm_(const std::vector<Tensor>& parameters, double max_norm,
                            const Tensor& total_norm) {
   RAMET_CHECK(total_norm.defined() && total_norm.numel() == 1, "clip_grads_with_norm_",
@@ -113,7 +112,7 @@ void clip_grads_with_norm_(const std::vector<Tensor>& parameters, double max_nor
       continue;
     }
     const TensorBase* operand[1] = {&g};
-    batch.add(g, operand, 1);
+    batch.add(g, operand, 1, /*alone=*/true);
     g.storage_impl()->wrote("clip_grad_norm_");
   }
   batch.flush();

@@ -180,7 +180,7 @@ void share_found_inf(optim::GradScaler& scaler, const nn::Module& module) {
       !groups.empty(), "share_found_inf",
       "the module: got one of which every rank has all parameters, expected parameters that "
       "fully_shard or tensor parallel layers spread over ranks");
-  scaler.set_found_inf_reduction([groups](const Tensor& found) {
+  scaler.add_found_inf_reduction([groups](const Tensor& found) {
     CollectiveOptions o("share_found_inf");
     o.op = ReduceOp::max;
     for (const auto& group : groups) group->all_reduce(found, o).wait();

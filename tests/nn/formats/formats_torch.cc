@@ -377,6 +377,32 @@ TEST(LibTorch, OptimizersGoOn) {
   goes_on_python<optim::Muon, optim::MuonOptions>("Muon", all);
 }
 
+// PyTorch's states have the dtype of a 16-bit parameter, without a master. Here they go on in
+// float32, and the master begins at the parameter.
+TEST(LibTorch, StatesOfSixteenBitsGoOnInFloat32) {
+  const IValue all = load_pt(kGoldens + "optimizers.pt");
+  const auto& found = all.toGenericDict().at("Adam").toGenericDict();
+  const Tensor p =
+      found.at("steps").toList().get(0).toTensor().to(kBFloat16).detach().requires_grad_();
+  for (const auto& entry : found.at("optimizer").toGenericDict().at("state").toGenericDict())
+    for (const char* name : {"exp_avg", "exp_avg_sq"}) {
+      const auto& of = entry.value().toGenericDict();
+      of.insert_or_assign(name, of.at(name).toTensor().to(kBFloat16));
+    }
+  optim::Adam adam({p}, optim::AdamOptions(0.5));
+  auto file = formats::torch_archive(found.at("optimizer"));
+  file >> adam;
+  const auto& state = static_cast<const optim::AdamParamState&>(*adam.state().at(p.impl()));
+  EXPECT_EQ(state.exp_avg_sq().scalar_type(), kFloat);
+  EXPECT_FALSE(state.master_param().defined());
+  const int64_t before = state.step();
+  p.mutable_grad() = ones(p.sizes(), kBFloat16);
+  adam.step();
+  EXPECT_EQ(state.step(), before + 1);
+  EXPECT_TRUE(p.equal(state.master_param().to(kBFloat16)));
+  EXPECT_FALSE(p.to(kFloat).equal(state.master_param()));
+}
+
 TEST(LibTorch, LbfgsGoesOn) {
   const IValue all = load_pt(kGoldens + "lbfgs.pt");
   const auto steps = all.toGenericDict().at("steps").toList();

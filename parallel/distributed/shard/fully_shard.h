@@ -228,9 +228,9 @@ RAMET_API double clip_grad_norm_(const nn::Module& module, double max_norm, doub
 
 /// Makes all ranks skip a step of `scaler` where one of them has a gradient that is not finite. A
 /// rank has only a part of such a module's gradients, so the ranks must tell each other. All of
-/// them then call unscale_() or step() together. (Ranks of DistributedDataParallel and replicate()
-/// have the same gradients, and decide alike without it.) Several modules may share a scaler if all
-/// ranks step all of their optimizers. A capture refuses the step.
+/// them then call step() together. Ranks of DistributedDataParallel and replicate() have the same
+/// gradients, and decide alike without it. Several modules may share a scaler if all ranks step all
+/// of their optimizers. A capture refuses the step.
 RAMET_API void share_found_inf(optim::GradScaler& scaler, const nn::Module& module);
 
 /// The part of the module's parameters and buffers that this rank holds, by full name, in their

@@ -114,7 +114,8 @@ TEST(GradScaler, InACapturedStep) {
       }
       for (size_t i = 0; i < p.size(); ++i)
         ASSERT_TRUE(same_bits(p[i], q[i])) << any.name << ", step " << n;
-      if (n % 3 == 2) ASSERT_EQ(schedule.step_count(), plain_schedule.step_count()) << n;
+      // This asks whether the last step was skipped. Other steps find it out by themselves.
+      if (n % 3 == 2) { ASSERT_EQ(schedule.step_count(), plain_schedule.step_count()) << n; }
     }
     EXPECT_EQ(schedule.step_count(), plain_schedule.step_count());
     EXPECT_LE(captured.counters().captures, 3u) << any.name;  // two make the scale and the states

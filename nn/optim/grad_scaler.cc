@@ -164,7 +164,9 @@ void GradScaler::unscale_(Optimizer& optimizer) {
   Entries entries = entries_;
   {
     const NoGradGuard off;
-    entries[&optimizer].found = unscale_gradients(optimizer, scale_);
+    std::vector<Tensor> all = unscale_gradients(optimizer, scale_);
+    if (all.empty()) return;  // no gradients: step() is an Error
+    entries[&optimizer].found = std::move(all);
   }
   set_entries(std::move(entries));
 }

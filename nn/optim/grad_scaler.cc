@@ -13,7 +13,7 @@ namespace {
 
 // 1 where a gradient of `optimizer` is not finite, by device. Divides the gradients by `scale`.
 std::vector<Tensor> unscale_gradients(Optimizer& optimizer, const Tensor& scale) {
-  std::vector<Tensor> found, scales, copies;
+  std::vector<Tensor> found, scales;
   const auto place_of = [&](Device device) {
     for (size_t i = 0; i < found.size(); ++i)
       if (found[i].device() == device) return i;

@@ -57,25 +57,27 @@ template <class F> __device__ __forceinline__ void by_float(ScalarType t, const 
 // Several are loaded by 16 bytes.
 template <bool kConverts, class T, int kCount>
 __device__ __forceinline__ void load_some(const void* p, ScalarType t, int64_t i, T (&v)[kCount]) {
-  if constexpr (!kConverts) return get(static_cast<const T*>(p) + i, v);
-  by_float(t, [&](auto s) {
-    using S = decltype(s);
-    S stored[kCount];
-    if constexpr (kCount > 1) load_bytes<sizeof stored>(static_cast<const S*>(p) + i, stored);
-    else stored[0] = static_cast<const S*>(p)[i];
-    for (int k = 0; k < kCount; ++k) v[k] = Cast<T, S>::load(stored[k]);
-  });
+  if constexpr (!kConverts) get(static_cast<const T*>(p) + i, v);
+  else
+    by_float(t, [&](auto s) {
+      using S = decltype(s);
+      S stored[kCount];
+      if constexpr (kCount > 1) load_bytes<sizeof stored>(static_cast<const S*>(p) + i, stored);
+      else stored[0] = static_cast<const S*>(p)[i];
+      for (int k = 0; k < kCount; ++k) v[k] = Cast<T, S>::load(stored[k]);
+    });
 }
 template <bool kConverts, class T, int kCount>
 __device__ __forceinline__ void store_some(void* p, ScalarType t, int64_t i, const T (&v)[kCount]) {
-  if constexpr (!kConverts) return put(static_cast<T*>(p) + i, v);
-  by_float(t, [&](auto s) {
-    using S = decltype(s);
-    S stored[kCount];
-    for (int k = 0; k < kCount; ++k) stored[k] = Cast<T, S>::store(v[k]);
-    if constexpr (kCount > 1) store_bytes<sizeof stored>(static_cast<S*>(p) + i, stored);
-    else static_cast<S*>(p)[i] = stored[0];
-  });
+  if constexpr (!kConverts) put(static_cast<T*>(p) + i, v);
+  else
+    by_float(t, [&](auto s) {
+      using S = decltype(s);
+      S stored[kCount];
+      for (int k = 0; k < kCount; ++k) stored[k] = Cast<T, S>::store(v[k]);
+      if constexpr (kCount > 1) store_bytes<sizeof stored>(static_cast<S*>(p) + i, stored);
+      else static_cast<S*>(p)[i] = stored[0];
+    });
 }
 /// The element type that over_tiles moves by 16 bytes: 16-bit elements, or T.
 template <bool kConverts, class T> using Stored = std::conditional_t<kConverts, HalfBits, T>;

@@ -124,6 +124,23 @@ RAMET_INLINE void in_blocks(const Args& a, int64_t operands, const F& run) {
   });
 }
 
+// change(x, n) for chunks of n elements of dense tensors, in their compute type.
+template <class Args, class F> RAMET_INLINE void change_chunks(const Args& a, const F& change) {
+  in_blocks(a, 2, [&](const DenseTensor& t, int64_t begin, int64_t end) {
+    by_floating_type(a.dtype, [&](auto type) {
+      using T = decltype(type);
+      T buffer[kChunk];
+      for (int64_t i = begin; i < end; i += kChunk) {
+        const int64_t n = imin(kChunk, end - i);
+        T* x = chunk_out<T>(at(t.x, a.dtype, i), a.dtype, 1, buffer);
+        if (x == buffer) load_chunk(at(t.x, a.dtype, i), a.dtype, 1, n, buffer);
+        change(x, n);
+        chunk_done(at(t.x, a.dtype, i), a.dtype, 1, n, x);
+      }
+    });
+  });
+}
+
 template <template <class> class Step, class Args> RAMET_INLINE void step_all(const Args& a) {
   if (a.skip && *a.skip != 0) return;
   by_use(a, typename Step<Pack<double>>::Uses(), [&](auto use) {
@@ -202,42 +219,22 @@ void total_norm(const TotalNormArgs& a) {
 void limit_norm(const LimitNormArgs& a) {
   const double factor = a.max_norm / (*a.norm + 1e-6);
   if (factor >= 1) return;
-  in_blocks(a, 2, [&](const DenseTensor& t, int64_t begin, int64_t end) {
-    by_floating_type(a.dtype, [&](auto type) {
-      using T = decltype(type);
-      const T k = static_cast<T>(factor);
-      T buffer[kChunk];
-      for (int64_t i = begin; i < end; i += kChunk) {
-        const int64_t n = imin(kChunk, end - i);
-        T* x = chunk_out<T>(at(t.x, a.dtype, i), a.dtype, 1, buffer);
-        if (x == buffer) load_chunk(at(t.x, a.dtype, i), a.dtype, 1, n, buffer);
-        for (int64_t j = 0; j < n; ++j) x[j] *= k;
-        chunk_done(at(t.x, a.dtype, i), a.dtype, 1, n, x);
-      }
-    });
+  change_chunks(a, [&](auto* x, int64_t n) {
+    const auto k = static_cast<std::remove_reference_t<decltype(*x)>>(factor);
+    for (int64_t j = 0; j < n; ++j) x[j] *= k;
   });
 }
 
 void unscale(const UnscaleArgs& a) {
-  const float scale = *a.scale, factor = static_cast<float>(1 / static_cast<double>(scale));
-  in_blocks(a, 2, [&](const DenseTensor& t, int64_t begin, int64_t end) {
-    by_floating_type(a.dtype, [&](auto type) {
-      using T = decltype(type);
-      bool finite = true;
-      T buffer[kChunk];
-      for (int64_t i = begin; i < end; i += kChunk) {
-        const int64_t n = imin(kChunk, end - i);
-        T* x = chunk_out<T>(at(t.x, a.dtype, i), a.dtype, 1, buffer);
-        if (x == buffer) load_chunk(at(t.x, a.dtype, i), a.dtype, 1, n, buffer);
-        for (int64_t j = 0; j < n; ++j) {
-          finite &= x[j] - x[j] == 0;
-          x[j] *= static_cast<T>(factor);
-        }
-        chunk_done(at(t.x, a.dtype, i), a.dtype, 1, n, x);
-      }
-      const float one = 1;
-      if (!finite) __atomic_store(a.found, &one, __ATOMIC_RELAXED);  // several threads may
-    });
+  const auto factor = static_cast<float>(1 / static_cast<double>(*a.scale));
+  change_chunks(a, [&](auto* x, int64_t n) {
+    bool finite = true;
+    for (int64_t j = 0; j < n; ++j) {
+      finite &= x[j] - x[j] == 0;
+      x[j] *= factor;
+    }
+    const float one = 1;
+    if (!finite) __atomic_store(a.found, &one, __ATOMIC_RELAXED);  // several threads may
   });
 }
 

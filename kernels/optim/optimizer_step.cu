@@ -46,38 +46,19 @@ template <class T, int kCount> __device__ __forceinline__ void put(T* p, const T
   else *p = v[0];
 }
 
-// f(S{}) with the storage type S of `t`, which is Half, BFloat16 or Float.
-template <class F> __device__ __forceinline__ void by_float(ScalarType t, const F& f) {
-  if (t == ScalarType::BFloat16) f(BfloatBits{});
-  else if (t == ScalarType::Half) f(HalfBits{});
-  else f(float{});
-}
-
 // Loads kCount elements from i on, as T. They may be stored as another type, `t`, where kConverts.
 // Several are loaded by 16 bytes.
 template <bool kConverts, class T, int kCount>
 __device__ __forceinline__ void load_some(const void* p, ScalarType t, int64_t i, T (&v)[kCount]) {
   if constexpr (!kConverts) get(static_cast<const T*>(p) + i, v);
-  else
-    by_float(t, [&](auto s) {
-      using S = decltype(s);
-      S stored[kCount];
-      if constexpr (kCount > 1) load_bytes<sizeof stored>(static_cast<const S*>(p) + i, stored);
-      else stored[0] = static_cast<const S*>(p)[i];
-      for (int k = 0; k < kCount; ++k) v[k] = Cast<T, S>::load(stored[k]);
-    });
+  else if constexpr (kCount > 1) load_pack(p, t, i, v);
+  else v[0] = load_element<T>(p, t, i);
 }
 template <bool kConverts, class T, int kCount>
 __device__ __forceinline__ void store_some(void* p, ScalarType t, int64_t i, const T (&v)[kCount]) {
   if constexpr (!kConverts) put(static_cast<T*>(p) + i, v);
-  else
-    by_float(t, [&](auto s) {
-      using S = decltype(s);
-      S stored[kCount];
-      for (int k = 0; k < kCount; ++k) stored[k] = Cast<T, S>::store(v[k]);
-      if constexpr (kCount > 1) store_bytes<sizeof stored>(static_cast<S*>(p) + i, stored);
-      else static_cast<S*>(p)[i] = stored[0];
-    });
+  else if constexpr (kCount > 1) store_pack(p, t, i, v);
+  else store_element(p, t, i, v[0]);
 }
 /// The element type that over_tiles moves by 16 bytes: 16-bit elements, or T.
 template <bool kConverts, class T> using Stored = std::conditional_t<kConverts, HalfBits, T>;
@@ -90,7 +71,7 @@ __device__ __forceinline__ void take_masters(const void* masters, ScalarType t, 
                                              T (&w)[kCount]) {
   T m[kCount];
   load_some<true>(masters, ScalarType::Float, i, m);
-  by_float(t, [&](auto s) {
+  by_type(t, [&](auto s) {
     using C = Cast<T, decltype(s)>;
     for (int k = 0; k < kCount; ++k)
       if (C::load(C::store(m[k])) == w[k]) w[k] = m[k];
@@ -211,32 +192,34 @@ __global__ void total_norm_kernel(TotalNormArgs a) {
   if (thread == 0) *a.norm = sqrt(sum);
 }
 
+// change(x) for each element x of dense tensors.
+template <class T, bool kConverts, class Args, class F>
+__device__ __forceinline__ void change_tiles(const Args& a, int64_t tiles, const F& change) {
+  over_tiles<Stored<kConverts, T>>(
+      a, tiles, [](const DenseTensor& t) { return aligned(t.x); },
+      [&](const DenseTensor& t, int64_t i, auto count) {
+        T v[decltype(count)::value];
+        load_some<kConverts>(t.x, a.dtype, i, v);
+        for (T& x : v) change(x);
+        store_some<kConverts>(t.x, a.dtype, i, v);
+      });
+}
+
 template <class T, bool kConverts>
 __global__ void limit_norm_kernel(LimitNormArgs a, int64_t tiles) {
   const double factor = a.max_norm / (*a.norm + 1e-6);
   if (factor >= 1) return;
   const T k = static_cast<T>(factor);
-  over_tiles<Stored<kConverts, T>>(
-      a, tiles, [](const DenseTensor& t) { return aligned(t.x); },
-      [&](const DenseTensor& t, int64_t i, auto count) {
-        T v[decltype(count)::value];
-        load_some<kConverts>(t.x, a.dtype, i, v);
-        for (T& x : v) x *= k;
-        store_some<kConverts>(t.x, a.dtype, i, v);
-      });
+  change_tiles<T, kConverts>(a, tiles, [&](T& x) { x *= k; });
 }
 
 template <class T, bool kConverts> __global__ void unscale_kernel(UnscaleArgs a, int64_t tiles) {
   const T factor = static_cast<float>(1 / static_cast<double>(*a.scale));
   bool finite = true;
-  over_tiles<Stored<kConverts, T>>(
-      a, tiles, [](const DenseTensor& t) { return aligned(t.x); },
-      [&](const DenseTensor& t, int64_t i, auto count) {
-        T v[decltype(count)::value];
-        load_some<kConverts>(t.x, a.dtype, i, v);
-        for (T& x : v) finite = finite && x - x == 0, x *= factor;
-        store_some<kConverts>(t.x, a.dtype, i, v);
-      });
+  change_tiles<T, kConverts>(a, tiles, [&](T& x) {
+    finite = finite && x - x == 0;
+    x *= factor;
+  });
   // Atomic as several threads may write it.
   if (!finite) atomicExch(reinterpret_cast<unsigned*>(a.found), 0x3f800000u);
 }

@@ -5,6 +5,7 @@
 #include "autograd/ops.h"
 #include "nn/layers/norm/batchnorm.h"
 #include "nn/module/class_name.h"
+#include "nn/optim/masters_internal.h"
 #include "nn/serialize/archive.h"
 #include "runtime/capture/capture.h"
 
@@ -25,16 +26,6 @@ void move(const std::vector<Tensor>& averaged, const std::vector<Tensor>& curren
     else if (a.scalar_type() == kBool) a.copy_(c);
     else a.copy_(a.to(kDouble).lerp(c.to(kDouble), weight));
   }
-}
-
-bool is_16_bit(const Tensor& t) { return t.is_floating_point() && t.element_size() == 2; }
-/// The float32 values that a 16-bit average is rounded from; others as they are.
-Tensor with_master(const Tensor& average, const Tensor& master) {
-  if (!is_16_bit(average)) return average;
-  const Tensor now = average.to(kFloat);
-  if (!master.defined()) return now;
-  const Tensor there = master.to(now.device());
-  return where(there.to(average.scalar_type()).to(kFloat).eq(now), there, now);
 }
 
 void append(std::vector<Tensor>& all, const std::vector<Tensor>& more) {
@@ -104,7 +95,7 @@ void AveragedModelBase::load(serialize::InputArchive& archive) {
   std::vector<Tensor> masters(all.size());
   for (size_t i = 0; i < all.size(); ++i) {
     Tensor master;
-    if (!is_16_bit(all[i]) ||
+    if (!is_narrow(all[i].scalar_type()) ||
         !archive.try_read("master" + std::to_string(i), master, /*is_buffer=*/true))
       continue;
     RAMET_CHECK(same_sizes(master, all[i]), "AveragedModel", "loaded master", i, ": got ",
@@ -129,7 +120,7 @@ void AveragedModelBase::update_parameters(const nn::Module& model) {
   const std::vector<Tensor> rounded = averages;
   masters_.resize(averages.size());
   for (size_t i = 0; i < values.size(); ++i) {
-    averages[i] = with_master(averages[i], masters_[i]);
+    averages[i] = widened(averages[i], masters_[i]);
     values[i] = values[i].to(averages[i].device(), averages[i].scalar_type());
   }
 
@@ -152,7 +143,7 @@ void AveragedModelBase::update_parameters(const nn::Module& model) {
     }
   }
   for (size_t i = 0; i < rounded.size(); ++i) {
-    if (!is_16_bit(rounded[i])) continue;
+    if (!is_narrow(rounded[i].scalar_type())) continue;
     rounded[i].copy_(averages[i]);
     masters_[i] = averages[i];
   }

@@ -75,4 +75,27 @@ CallBatch<Args, Item, Mates, Piece, Call> call_batch(Mates mates, Piece piece, C
   return {mates, piece, call};
 }
 
+/// Calls for dense tensors of which each stays a separate piece: a gap between two tensors may be
+/// memory of another one. `call` as for CallBatch.
+template <class Args, class Call> class DenseBatch {
+ public:
+  explicit DenseBatch(Call call) : batch_(mates, piece, call) {}
+  /// `t` must stay at its address until flush(). Nothing if it is empty.
+  void add(const Tensor& t) {
+    if (t.numel() == 0) return;
+    const TensorBase* operand[1] = {&t};
+    batch_.add(t, operand, 1, /*alone=*/true);
+  }
+  /// Launches everything that was added.
+  void flush() { batch_.flush(); }
+
+ private:
+  static bool mates(const Tensor&, const Tensor&) { return true; }
+  static kernels::DenseTensor piece(const FlatRun& run, int64_t n) { return {run.at(0), n}; }
+  CallBatch<Args, Tensor, decltype(&mates), decltype(&piece), Call> batch_;
+};
+template <class Args, class Call> DenseBatch<Args, Call> dense_batch(Call call) {
+  return DenseBatch<Args, Call>(call);
+}
+
 }  // namespace ramet::nn::detail

@@ -136,11 +136,11 @@ FusedOptimizer::Fresh FusedOptimizer::prepare() {
     ends_.push_back(updates_.size());
   }
   Fresh fresh;
-  if (!skips_.empty()) {
+  if (RAMET_UNLIKELY(capture::active()) || !skips_.empty()) {
     for (const auto& [where, tensor] : made.tensors) fresh.tensors.push_back(where);
     for (const auto& [parameter, state] : made.states) fresh.parameters.push_back(parameter);
   }
-  place(made);
+  place(made, fresh);
   return fresh;
 }
 
@@ -195,22 +195,22 @@ void FusedOptimizer::make_copies(Update& u, unsigned operands) {
 }
 
 // Keeps the new states. If a capture fails, they go: the step only wrote them down.
-void FusedOptimizer::place(NewStates& made) {
+void FusedOptimizer::place(NewStates& made, const Fresh& fresh) {
   if (RAMET_UNLIKELY(capture::active()) && (!made.states.empty() || !made.tensors.empty())) {
     capture::once();
-    std::vector<void*> keys;
-    for (const auto& [key, state] : made.states) keys.push_back(key);
-    std::vector<Tensor*> places;
-    for (const auto& [where, tensor] : made.tensors) places.push_back(where);
-    capture::on_failure([this, keys, places] {
-      for (Tensor* at : places) *at = Tensor();
-      for (void* key : keys) state_.erase(key);
+    capture::on_failure([this, fresh] {
+      drop(fresh);
       for (auto& buffers : stores_) buffers.clear();  // made again, with zeros, at need
     });
   }
   state_.reserve(state_.size() + made.states.size());
   for (auto& [where, tensor] : made.tensors) *where = std::move(tensor);
   state_.merge(made.states);
+}
+
+void FusedOptimizer::drop(const Fresh& fresh) {
+  for (Tensor* state : fresh.tensors) *state = Tensor();
+  for (void* parameter : fresh.parameters) state_.erase(parameter);
 }
 
 void FusedOptimizer::guard_states() {

@@ -123,6 +123,8 @@ class RAMET_API FusedOptimizer : public Optimizer {
            ArrayRef<Update> updates, void (*numbers)(Args&, const Options&, int64_t, double));
   /// step_unless()'s argument on this device; undefined in a step that is made anyway.
   Tensor skip_on(Device device);
+  /// The same for a kernel; null where it is undefined.
+  const float* skip_pointer(Device device);
   void settle() const override;
   void when_settled(std::function<void()> action) const override;
   /// Does a step keep a master for this parameter?
@@ -154,7 +156,7 @@ class RAMET_API FusedOptimizer : public Optimizer {
   /// adjacent parameters. The slot after the last one is the master's.
   Tensor new_state_tensor(const Tensor& parameter, size_t slot, ScalarType dtype);
   static constexpr size_t kMasterSlot = FusedParamState::kTensors;
-  /// States that did not exist before a step that may be skipped.
+  /// States that did not exist before a step that may be taken back.
   struct Fresh {
     std::vector<Tensor*> tensors;
     std::vector<void*> parameters;  // whose whole state is new
@@ -168,7 +170,9 @@ class RAMET_API FusedOptimizer : public Optimizer {
   static bool fits(const Update& u, size_t operand, const Tensor& t);
   unsigned prepare_state(Update& u, const OptimizerOptions& options, NewStates& made);
   void make_copies(Update& u, unsigned operands);
-  void place(NewStates& made);
+  void place(NewStates& made, const Fresh& fresh);
+  /// Makes these states undefined again.
+  void drop(const Fresh& fresh);
   /// Makes a running capture depend on the present groups and states.
   void guard_states();
   /// Counts one more step in the states.

@@ -25,24 +25,24 @@ void FusedOptimizer::count_down(const std::vector<Counted>& all) {
 }
 
 void FusedOptimizer::count_steps(Fresh fresh) {
+  const bool may_skip = !skips_.empty(), plain = !may_skip && !capture::active();
   std::vector<Counted> counted;
   size_t g = 0;
   for (size_t i = 0; i < updates_.size(); ++i) {
     const Update& u = updates_[i];
     while (i >= ends_[g]) ++g;
     if (!u.state.step) continue;
-    if (RAMET_LIKELY(!capture::active() && skips_.empty())) {
+    if (RAMET_LIKELY(plain)) {
       *u.state.step = u.number;
       advance(param_groups_[g].options(), u.number, u.state);
     } else {
       counted.push_back({g, u.state});
     }
   }
-  if (RAMET_LIKELY(!capture::active() && skips_.empty())) {
+  if (RAMET_LIKELY(plain)) {
     ++progress_.made;
     return;
   }
-  const bool may_skip = !skips_.empty();
   count_up(counted);
   if (may_skip) unsettled_ = std::make_unique<Unsettled>(Unsettled{counted, std::move(fresh)});
   if (!capture::active() || (counted.empty() && !may_skip)) return;
@@ -99,6 +99,11 @@ Tensor FusedOptimizer::skip_on(Device device) {
   return skips_.back();
 }
 
+const float* FusedOptimizer::skip_pointer(Device device) {
+  const Tensor skip = skip_on(device);
+  return skip.defined() ? static_cast<const float*>(skip.ptr()) : nullptr;
+}
+
 void FusedOptimizer::settle() const {
   if (RAMET_LIKELY(!unsettled_)) return;
   // Undefined: a capture that is being made has not computed it, or a replay failed before it did.
@@ -113,9 +118,7 @@ void FusedOptimizer::settle() const {
   ++(skipped ? progress_.skipped : progress_.made);
   if (skipped) {
     count_down(was->counted);
-    for (Tensor* state : was->fresh.tensors) *state = Tensor();
-    auto& states = const_cast<FusedOptimizer*>(this)->state_;  // readers must not see the step
-    for (void* parameter : was->fresh.parameters) states.erase(parameter);
+    const_cast<FusedOptimizer*>(this)->drop(was->fresh);  // readers must not see the step
   }
   std::exception_ptr error;
   for (const auto& action : was->then) {

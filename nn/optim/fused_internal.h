@@ -46,9 +46,7 @@ void FusedOptimizer::run_calls(const kernels::Kernel<Args>& kernel, const Optimi
         return t;
       },
       [&](const Update& head, Args& args) {
-        args.maximize = false;
-        const Tensor skip = skip_on(head.parameter->device());
-        args.skip = skip.defined() ? static_cast<const float*>(skip.ptr()) : nullptr;
+        args.maximize = false, args.skip = skip_pointer(head.parameter->device());
         args.gradient_dtype = head.gradient_dtype, args.state_dtype = head.state_dtype();
         fill(args, options, head.number, first_number(head.state));
         kernel(head.parameter->stream(), args);

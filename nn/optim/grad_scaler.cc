@@ -35,29 +35,19 @@ std::vector<Tensor> unscale_gradients(Optimizer& optimizer, const Tensor& scale)
       else if (!g.raw_contiguous()) scattered.emplace_back(&g, g.detach().contiguous());
       else dense.push_back(&g);
     }
-  auto batch = nn::detail::call_batch<kernels::UnscaleArgs, Tensor>(
-      [](const Tensor&, const Tensor&) { return true; },
-      [](const nn::FlatRun& run, int64_t n) {
-        return kernels::DenseTensor{run.at(0), n};
-      },
+  auto batch = nn::detail::dense_batch<kernels::UnscaleArgs>(
       [&](const Tensor& head, kernels::UnscaleArgs& args) {
         const size_t at = place_of(head.device());
         args.scale = static_cast<const float*>(scales[at].ptr());
         args.found = static_cast<float*>(found[at].ptr());
         kernels::unscale(head.stream(), args);
       });
-  const auto add = [&](const Tensor& g) {
-    if (g.numel() == 0) return;
-    const TensorBase* operand[1] = {&g};
-    // Alone: a gap between two gradients may be a gradient of another optimizer.
-    batch.add(g, operand, 1, /*alone=*/true);
-  };
   for (const Tensor* g : dense) {
-    add(*g);
+    batch.add(*g);
     g->storage_impl()->wrote("GradScaler.unscale_");
   }
-  for (const auto& [g, copy] : scattered) add(copy);
-  for (const auto& [p, copy] : wide) add(copy);
+  for (const auto& [g, copy] : scattered) batch.add(copy);
+  for (const auto& [p, copy] : wide) batch.add(copy);
   batch.flush();
   for (const auto& [g, copy] : scattered) g->copy_(copy);
   for (const auto& [p, copy] : wide) p->mutable_grad() = copy;

@@ -9,6 +9,7 @@
 #include "autograd/graph/inplace.h"
 #include "autograd/ops.h"
 #include "nn/optim/fields_internal.h"
+#include "nn/optim/masters_internal.h"
 #include "nn/serialize/archive.h"
 #include "runtime/capture/capture.h"
 #include "runtime/observe/observer.h"
@@ -17,10 +18,10 @@ namespace ramet::optim {
 namespace {
 
 double value(const Tensor& t) { return t.item<double>(); }
-bool is_16_bit(const Tensor& t) { return t.element_size() == 2 && t.is_floating_point(); }
+using detail::is_narrow;
 /// As a vector, in float32 at least.
-Tensor wide(const Tensor& t) {
-  return (is_16_bit(t) ? t.detach().to(kFloat) : t.detach()).reshape({-1});
+Tensor wide(const Tensor& t, const Tensor& master = {}) {
+  return detail::widened(t.detach().reshape({-1}), master);
 }
 double largest(const Tensor& t) { return t.numel() == 0 ? 0 : value(t.abs().max()); }
 
@@ -202,12 +203,8 @@ Tensor LBFGS::flat_parameters(const LBFGSParamState& s) const {
   std::vector<Tensor> parts;
   int64_t at = 0;
   for (const Tensor& p : parameters()) {
-    Tensor part = wide(p);
-    if (is_16_bit(p) && s.master_params().defined()) {
-      const Tensor master = s.master_params().slice(0, at, at + p.numel()).to(kFloat);
-      part = where(master.to(p.scalar_type()).to(kFloat).eq(part), master, part);
-    }
-    parts.push_back(part);
+    const Tensor& all = s.master_params();
+    parts.push_back(wide(p, all.defined() ? all.slice(0, at, at + p.numel()) : all));
     at += p.numel();
   }
   return cat(parts);
@@ -218,7 +215,7 @@ void LBFGS::set_parameters(const Tensor& flat, LBFGSParamState& s) {
   for (Tensor& p : parameters()) {
     p.copy_(flat.slice(0, at, at + p.numel()).view(p.sizes()));
     at += p.numel();
-    if (is_16_bit(p)) s.master_params() = flat;
+    if (is_narrow(p.scalar_type())) s.master_params() = flat;
   }
 }
 
@@ -358,7 +355,7 @@ void LBFGS::load(serialize::InputArchive& archive) {
   Optimizer::load(archive);
   for (const auto& [key, state] : state_)
     LBFGSParamState::each_tensor(static_cast<LBFGSParamState&>(*state), [&](Tensor& t) {
-      if (t.defined()) t = (is_16_bit(t) ? t.to(kFloat) : t).detach().to(parameters()[0].device());
+      if (t.defined()) t = detail::widened(t.detach()).to(parameters()[0].device());
     });
 }
 

@@ -145,8 +145,7 @@ void Muon::step_group(const OptimizerOptions&, ArrayRef<Update> updates) {
     args.gradient_dtype = args.state_dtype = u.state_dtype();
     args.tensors[0] = {p.ptr(), d.update.ptr(), {nullptr}, p.numel(), nullptr};
     if (u.master()) args.tensors[0].master = master->ptr();
-    if (const Tensor skip = skip_on(p.device()); skip.defined())
-      args.skip = static_cast<const float*>(skip.ptr());
+    args.skip = skip_pointer(p.device());
     // lr (u + weight_decay p) with the rate and the decay of this matrix
     const auto fill = [this, g = d.group, rows = p.size(0), columns = p.size(1)](auto& a) {
       const auto& o = static_cast<const MuonOptions&>(param_groups_[g].options());

@@ -12,17 +12,11 @@ namespace {
 
 TensorOptions norm_options() { return TensorOptions().dtype(kDouble); }
 
-// Adjacent tensors may be in one call; the tensors of a call have one device and dtype.
-constexpr auto kAnyMates = [](const Tensor&, const Tensor&) { return true; };
-constexpr auto kPiece = [](const FlatRun& run, int64_t n) {
-  return kernels::DenseTensor{run.at(0), n};
-};
-
 // The sums of squares of all tensors, one after the other, on the first one's device.
 Tensor square_sums(const std::vector<Tensor>& tensors) {
   std::vector<Tensor> sums, copies;
-  auto batch = nn::detail::call_batch<kernels::SumSquaresArgs, Tensor>(
-      kAnyMates, kPiece, [&](const Tensor& head, kernels::SumSquaresArgs& args) {
+  auto batch = nn::detail::dense_batch<kernels::SumSquaresArgs>(
+      [&](const Tensor& head, kernels::SumSquaresArgs& args) {
         int64_t blocks = 0;
         for (int32_t t = 0; t < args.count; ++t)
           blocks += kernels::sum_squares_partials(args.tensors[t].n);
@@ -37,8 +31,7 @@ Tensor square_sums(const std::vector<Tensor>& tensors) {
   for (const Tensor& t : tensors) {
     if (t.numel() == 0) continue;
     copies.push_back(t.detach().contiguous());  // until the call was made
-    const TensorBase* operand[1] = {&copies.back()};
-    batch.add(copies.back(), operand, 1, /*alone=*/true);
+    batch.add(copies.back());
   }
   batch.flush();
   if (sums.empty()) return zeros(1, norm_options().device(tensors[0].device()));
@@ -89,15 +82,14 @@ Tensor get_total_norm(const std::vector<Tensor>& tensors, double norm_type,
   return norm;
 }
 
-// One tensor at a time, as the norm: a gap between two gradients may be another tensor's.
 void clip_grads_with_norm_(const std::vector<Tensor>& parameters, double max_norm,
                            const Tensor& total_norm) {
   RAMET_CHECK(total_norm.defined() && total_norm.numel() == 1, "clip_grads_with_norm_",
               "total_norm: got ", describe(total_norm), ", expected one element");
   const NoGradGuard off;
   Tensor norm = total_norm.detach().to(kDouble);  // on the device of the call that is made next
-  auto batch = nn::detail::call_batch<kernels::LimitNormArgs, Tensor>(
-      kAnyMates, kPiece, [&](const Tensor& head, kernels::LimitNormArgs& args) {
+  auto batch = nn::detail::dense_batch<kernels::LimitNormArgs>(
+      [&](const Tensor& head, kernels::LimitNormArgs& args) {
         norm = norm.to(head.device());
         args.norm = static_cast<const double*>(norm.ptr());
         args.max_norm = max_norm;
@@ -111,8 +103,7 @@ void clip_grads_with_norm_(const std::vector<Tensor>& parameters, double max_nor
       g.mul_(where(factor.ge(1), ones_like(factor), factor).to(g.scalar_type()));
       continue;
     }
-    const TensorBase* operand[1] = {&g};
-    batch.add(g, operand, 1, /*alone=*/true);
+    batch.add(g);
     g.storage_impl()->wrote("clip_grad_norm_");
   }
   batch.flush();

@@ -94,7 +94,8 @@ std::vector<std::string> attention(OnnxGraph& g, const OnnxCall& c, nn::Multihea
   const std::string y = o.moved(o.op("MatMul", {p, x[2]}),
                                 batch_first ? IntArrayRef{0, 2, 1, 3} : IntArrayRef{2, 0, 1, 3});
   const std::string whole = o.shaped(y, {0, 0, heads * width});
-  const std::string out = o.moved(g.tensor(c.own("out_proj.weight"), m.out_proj->merged_weight()), {1, 0});
+  const std::string out =
+      o.moved(g.tensor(c.own("out_proj.weight"), m.out_proj->merged_weight()), {1, 0});
   std::vector<std::string> results{o.op("MatMul", {whole, out})};
   if (m.out_proj->bias.defined())
     results[0] = o.op("Add", {results[0], g.tensor(c.own("out_proj.bias"), m.out_proj->bias)});

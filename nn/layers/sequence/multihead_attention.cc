@@ -64,8 +64,9 @@ std::tuple<Tensor, Tensor> MultiheadAttentionImpl::forward(
   return functional::detail::multi_head_attention_forward(
       query, key, value, options.embed_dim(), options.num_heads(), in_proj_weight, in_proj_bias,
       bias_k, bias_v, options.add_zero_attn(), options.dropout(), out_proj->merged_weight(),
-      out_proj->bias, is_training(), key_padding_mask, need_weights, attn_mask, !_qkv_same_embed_dim, q_proj_weight,
-      k_proj_weight, v_proj_weight, {}, {}, average_attn_weights, is_causal, options.batch_first());
+      out_proj->bias, is_training(), key_padding_mask, need_weights, attn_mask,
+      !_qkv_same_embed_dim, q_proj_weight, k_proj_weight, v_proj_weight, {}, {},
+      average_attn_weights, is_causal, options.batch_first());
 }
 
 RAMET_DEFINE_FORWARD_DEFAULT_ARGS(MultiheadAttentionImpl, {3, AnyValue(Tensor())},

@@ -1,3 +1,5 @@
+#include "parallel/distributed/group/combine_internal.h"
+
 #include <algorithm>
 
 #include "autograd/grad_mode.h"
@@ -5,7 +7,6 @@
 #include "autograd/ops/front/common_internal.h"
 #include "autograd/ops/make/copy.h"
 #include "kernels/pointwise/nary_sum.h"
-#include "parallel/distributed/group/combine_internal.h"
 #include "runtime/base/checked_size.h"
 
 namespace ramet::distributed::detail {

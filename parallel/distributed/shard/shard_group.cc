@@ -1,3 +1,5 @@
+#include "parallel/distributed/shard/shard_group_internal.h"
+
 #include <algorithm>
 
 #include "autograd/grad_mode.h"
@@ -5,7 +7,6 @@
 #include "autograd/ops/make/copy.h"
 #include "parallel/distributed/group/group_state_internal.h"
 #include "parallel/distributed/shard/shard_context_internal.h"
-#include "parallel/distributed/shard/shard_group_internal.h"
 #include "runtime/base/logging.h"
 #include "runtime/memory/absent_storage.h"
 

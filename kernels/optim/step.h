@@ -3,9 +3,10 @@
 // Note [Masters]
 // A 16-bit parameter may have a master: the parameter in float32. A step updates the master and
 // rounds it to the parameter. So updates that are smaller than the parameter's rounding add up.
-// An element whose master does not round to the parameter has been written since the last step: by
-// a loaded file, a broadcast, a program. Its master begins anew at the parameter's value. So no
-// program has to tell an optimizer about such writes, and zeros are good first values.
+// If an element's master does not round to the parameter, the element was written after the last
+// step. A loaded file, a broadcast or a program may do that. Then its master begins anew at the
+// parameter's value. So an optimizer needs no notice of such writes, and zeros are good first
+// values.
 #pragma once
 #include <cstdint>
 #include <utility>

@@ -159,7 +159,7 @@ class RAMET_API FusedOptimizer : public Optimizer {
   /// States that did not exist before a step that may be taken back.
   struct Fresh {
     std::vector<Tensor*> tensors;
-    std::vector<void*> parameters;  // whose whole state is new
+    std::vector<void*> parameters;  // parameters without any state before
   };
   /// Makes updates_ and ends_, with all memory that they need.
   Fresh prepare();

@@ -227,7 +227,7 @@ RAMET_API double clip_grad_norm_(const nn::Module& module, double max_norm, doub
                                  bool error_if_nonfinite = false);
 
 /// Makes all ranks skip a step of `scaler` where one of them has a gradient that is not finite. A
-/// rank has only a part of such a module's gradients, so the ranks must tell each other. All of
+/// rank has only a part of such a module's gradients, so the ranks exchange what they found. All of
 /// them then call step() together. Ranks of DistributedDataParallel and replicate() have the same
 /// gradients, and decide alike without it. Several modules may share a scaler if all ranks step all
 /// of their optimizers. A capture refuses the step.

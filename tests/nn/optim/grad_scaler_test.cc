@@ -29,7 +29,7 @@ std::vector<Tensor> parameters(ScalarType t = kFloat) {
     p.push_back(sines(sizes[0] * sizes[1]).view(sizes).to(t).requires_grad_());
   return p;
 }
-/// A scaler whose scale is on the host.
+/// A scaler with its scale on the host.
 GradScaler started(GradScalerOptions options = small()) {
   GradScaler scaler(std::move(options));
   scaler.scale(ones({}));

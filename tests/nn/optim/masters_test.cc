@@ -17,7 +17,7 @@ std::vector<Tensor> two_matrices(ScalarType t) {
   return {sines(77).view({7, 11}).to(kBFloat16).to(kHalf).to(t).requires_grad_(),
           sines(1200, 0.7).view({40, 30}).to(kBFloat16).to(kHalf).to(t).requires_grad_()};
 }
-/// Gradients whose values fit `t`, stored as `stored`.
+/// Gradients with values that fit `t`, stored as `stored`.
 void give_gradients(const std::vector<Tensor>& p, int step, ScalarType t, ScalarType stored) {
   for (size_t i = 0; i < p.size(); ++i)
     p[i].mutable_grad() =

@@ -1,6 +1,7 @@
 // Networks of recurrent cells: checks, layers and directions, and LibTorch's functions.
 #include <algorithm>
 
+#include "autograd/ops/front/autocast_internal.h"
 #include "autograd/ops/front/common_internal.h"
 #include "autograd/ops/layers/recurrent.h"
 #include "autograd/ops/layers/recurrent_internal.h"
@@ -128,10 +129,8 @@ RecurrentResult run_rows(const Recurrence& r, TensorList weights, RecurrentInput
   return {input.data, stack(hiddens), lstm ? stack(cells) : Tensor()};
 }
 
-}  // namespace
-
-RecurrentResult run_recurrence(const Recurrence& r, TensorList weights, const Tensor& input,
-                               bool batch_first, const Tensor& hidden, const Tensor& cell) {
+RecurrentResult run_sequences(const Recurrence& r, TensorList weights, const Tensor& input,
+                              bool batch_first, const Tensor& hidden, const Tensor& cell) {
   check_input(r, weights, input, 3);
   const Tensor x = batch_first ? input.transpose(0, 1) : input;
   const int64_t steps = x.size(0), batch = x.size(1);
@@ -144,9 +143,8 @@ RecurrentResult run_recurrence(const Recurrence& r, TensorList weights, const Te
   return y;
 }
 
-RecurrentResult run_recurrence(const Recurrence& r, TensorList weights, const Tensor& data,
-                               const Tensor& batch_sizes, const Tensor& hidden,
-                               const Tensor& cell) {
+RecurrentResult run_sequences(const Recurrence& r, TensorList weights, const Tensor& data,
+                              const Tensor& batch_sizes, const Tensor& hidden, const Tensor& cell) {
   check_input(r, weights, data, 2);
   RAMET_CHECK(batch_sizes.defined() && batch_sizes.is_cpu() && batch_sizes.dim() == 1 &&
                   batch_sizes.scalar_type() == kLong,
@@ -167,7 +165,7 @@ RecurrentResult run_recurrence(const Recurrence& r, TensorList weights, const Te
   return run_rows(r, weights, std::move(input), hidden, cell);
 }
 
-RecurrentState run_cell(const char* op, RecurrentCell cell, const RecurrentWeights& w,
+RecurrentState run_step(const char* op, RecurrentCell cell, const RecurrentWeights& w,
                         const Tensor& x, const RecurrentState& before) {
   RAMET_CHECK(x.defined() && x.dim() == 2, op, "Expected 2D input (batch x feature), but got ",
               describe(x));
@@ -184,6 +182,53 @@ RecurrentState run_cell(const char* op, RecurrentCell cell, const RecurrentWeigh
   check_part(op, "hidden", before.hidden, {x.size(0), columns}, x);
   if (cell == RecurrentCell::kLstm) check_part(op, "cell", before.cell, {x.size(0), columns}, x);
   return recurrent_step(cell, w, input_gates(cell, w, x), before);
+}
+
+// Autocast's policies, LibTorch's. cuDNN casts all networks; on CPUs the states of gated units stay
+// in their dtype.
+CastPolicy policy_of(RecurrentCell cell, bool one_step, const Tensor& state) {
+  const bool keeps = cell == RecurrentCell::kGru || (one_step && cell == RecurrentCell::kLstm);
+  return keeps && state.defined() && !is_narrow(state.scalar_type()) ? CastPolicy::kWidest
+                                                                     : CastPolicy::kLower;
+}
+
+// `form`: batch_first, or batch_sizes.
+template <class Form>
+RecurrentResult run_cast(const Recurrence& r, TensorList weights, const Tensor& input,
+                         const Form& form, const Tensor& hidden, const Tensor& cell) {
+  const auto body = [](const Recurrence& network, TensorList w, const Tensor& x, const Form& f,
+                       const Tensor& h,
+                       const Tensor& c) { return run_sequences(network, w, x, f, h, c); };
+  if (RAMET_LIKELY(ramet::detail::tls.autocast == 0))
+    return body(r, weights, input, form, hidden, cell);
+  const CastPolicy policy = policy_of(r.cell, false, hidden.defined() ? hidden : input);
+  return cast_call<RecurrentResult>(r.op, policy, CastPolicy::kLower, body, r, weights, input, form,
+                                    hidden, cell);
+}
+
+}  // namespace
+
+RecurrentResult run_recurrence(const Recurrence& r, TensorList weights, const Tensor& input,
+                               bool batch_first, const Tensor& hidden, const Tensor& cell) {
+  return run_cast(r, weights, input, batch_first, hidden, cell);
+}
+RecurrentResult run_recurrence(const Recurrence& r, TensorList weights, const Tensor& data,
+                               const Tensor& batch_sizes, const Tensor& hidden,
+                               const Tensor& cell) {
+  return run_cast(r, weights, data, batch_sizes, hidden, cell);
+}
+
+RecurrentState run_cell(const char* op, RecurrentCell cell, const RecurrentWeights& w,
+                        const Tensor& x, const RecurrentState& before) {
+  if (RAMET_LIKELY(ramet::detail::tls.autocast == 0)) return run_step(op, cell, w, x, before);
+  return cast_call<RecurrentState>(
+      op, policy_of(cell, true, before.hidden), CastPolicy::kLower,
+      [](const char* name, RecurrentCell kind, const Tensor& ih, const Tensor& hh,
+         const Tensor& bias_ih, const Tensor& bias_hh, const Tensor& input, const Tensor& hidden,
+         const Tensor& state) {
+        return run_step(name, kind, {ih, hh, bias_ih, bias_hh, {}}, input, {hidden, state});
+      },
+      op, cell, w.ih, w.hh, w.bias_ih, w.bias_hh, x, before.hidden, before.cell);
 }
 
 }  // namespace autograd
@@ -209,58 +254,55 @@ std::tuple<Tensor, Tensor> two_of(const RecurrentResult& r) { return {r.output, 
 
 }  // namespace
 
-static std::tuple<Tensor, Tensor, Tensor> lstm_body(const Tensor& input, TensorList hx,
-                                                    TensorList params, bool has_biases,
-                                                    int64_t num_layers, double dropout, bool train,
-                                                    bool bidirectional, bool batch_first) {
+std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& input, TensorList hx, TensorList params,
+                                        bool has_biases, int64_t num_layers, double dropout,
+                                        bool train, bool bidirectional, bool batch_first) {
   const RecurrentState first = states_of("lstm", hx);
   return all_of(run_recurrence(
       {"lstm", RecurrentCell::kLstm, has_biases, num_layers, dropout, train, bidirectional}, params,
       input, batch_first, first.hidden, first.cell));
 }
-static std::tuple<Tensor, Tensor, Tensor> lstm_body(const Tensor& data, const Tensor& batch_sizes,
-                                                    TensorList hx, TensorList params,
-                                                    bool has_biases, int64_t num_layers,
-                                                    double dropout, bool train,
-                                                    bool bidirectional) {
+std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& data, const Tensor& batch_sizes,
+                                        TensorList hx, TensorList params, bool has_biases,
+                                        int64_t num_layers, double dropout, bool train,
+                                        bool bidirectional) {
   const RecurrentState first = states_of("lstm", hx);
   return all_of(run_recurrence(
       {"lstm", RecurrentCell::kLstm, has_biases, num_layers, dropout, train, bidirectional}, params,
       data, batch_sizes, first.hidden, first.cell));
 }
-static std::tuple<Tensor, Tensor> lstm_cell_body(const Tensor& input, TensorList hx,
-                                                 const Tensor& w_ih, const Tensor& w_hh,
-                                                 const std::optional<Tensor>& b_ih,
-                                                 const std::optional<Tensor>& b_hh) {
+std::tuple<Tensor, Tensor> lstm_cell(const Tensor& input, TensorList hx, const Tensor& w_ih,
+                                     const Tensor& w_hh, const std::optional<Tensor>& b_ih,
+                                     const std::optional<Tensor>& b_hh) {
   const RecurrentState after =
       run_cell("lstm_cell", RecurrentCell::kLstm, {w_ih, w_hh, given(b_ih), given(b_hh), {}}, input,
                states_of("lstm_cell", hx));
   return {after.hidden, after.cell};
 }
 
-#define RAMET_RECURRENT(name, kind)                                                           \
-  static std::tuple<Tensor, Tensor> name##_body(                                              \
-      const Tensor& input, const Tensor& hx, TensorList params, bool has_biases,              \
-      int64_t num_layers, double dropout, bool train, bool bidirectional, bool batch_first) { \
-    check_defined(#name, hx);                                                                 \
-    return two_of(run_recurrence(                                                             \
-        {#name, RecurrentCell::kind, has_biases, num_layers, dropout, train, bidirectional},  \
-        params, input, batch_first, hx, {}));                                                 \
-  }                                                                                           \
-  static std::tuple<Tensor, Tensor> name##_body(                                              \
-      const Tensor& data, const Tensor& batch_sizes, const Tensor& hx, TensorList params,     \
-      bool has_biases, int64_t num_layers, double dropout, bool train, bool bidirectional) {  \
-    check_defined(#name, hx);                                                                 \
-    return two_of(run_recurrence(                                                             \
-        {#name, RecurrentCell::kind, has_biases, num_layers, dropout, train, bidirectional},  \
-        params, data, batch_sizes, hx, {}));                                                  \
-  }                                                                                           \
-  static Tensor name##_cell_body(const Tensor& input, const Tensor& hx, const Tensor& w_ih,   \
-                                 const Tensor& w_hh, const std::optional<Tensor>& b_ih,       \
-                                 const std::optional<Tensor>& b_hh) {                         \
-    return run_cell(#name "_cell", RecurrentCell::kind,                                       \
-                    {w_ih, w_hh, given(b_ih), given(b_hh), {}}, input, {hx, {}})              \
-        .hidden;                                                                              \
+#define RAMET_RECURRENT(name, kind)                                                                \
+  std::tuple<Tensor, Tensor> name(const Tensor& input, const Tensor& hx, TensorList params,        \
+                                  bool has_biases, int64_t num_layers, double dropout, bool train, \
+                                  bool bidirectional, bool batch_first) {                          \
+    check_defined(#name, hx);                                                                      \
+    return two_of(run_recurrence(                                                                  \
+        {#name, RecurrentCell::kind, has_biases, num_layers, dropout, train, bidirectional},       \
+        params, input, batch_first, hx, {}));                                                      \
+  }                                                                                                \
+  std::tuple<Tensor, Tensor> name(const Tensor& data, const Tensor& batch_sizes, const Tensor& hx, \
+                                  TensorList params, bool has_biases, int64_t num_layers,          \
+                                  double dropout, bool train, bool bidirectional) {                \
+    check_defined(#name, hx);                                                                      \
+    return two_of(run_recurrence(                                                                  \
+        {#name, RecurrentCell::kind, has_biases, num_layers, dropout, train, bidirectional},       \
+        params, data, batch_sizes, hx, {}));                                                       \
+  }                                                                                                \
+  Tensor name##_cell(const Tensor& input, const Tensor& hx, const Tensor& w_ih,                    \
+                     const Tensor& w_hh, const std::optional<Tensor>& b_ih,                        \
+                     const std::optional<Tensor>& b_hh) {                                          \
+    return run_cell(#name "_cell", RecurrentCell::kind,                                            \
+                    {w_ih, w_hh, given(b_ih), given(b_hh), {}}, input, {hx, {}})                   \
+        .hidden;                                                                                   \
   }
 RAMET_RECURRENT(gru, kGru)
 RAMET_RECURRENT(rnn_tanh, kTanh)

@@ -240,7 +240,14 @@ Tensor pad(const Tensor& x, IntArrayRef pad, const std::string& mode, std::optio
     if (mode != name) continue;
     RAMET_CHECK(value.value_or(0) == 0, "pad", "Padding mode \"", mode,
                 "\" doesn't take in value argument: got ", *value);
-    return bordered("pad", x, pad, which);
+    // The policies of the functions of one mode and number of dimensions.
+    const bool casts = which == Mode::kReplicate || (which == Mode::kReflect && pad.size() <= 4);
+    if (RAMET_LIKELY(!casts || ramet::detail::tls.autocast == 0))
+      return bordered("pad", x, pad, which);
+    return cast_call<Tensor>(
+        "pad", CastPolicy::kFloat32, CastPolicy::kNone,
+        [](const Tensor& t, IntArrayRef sides, Mode m) { return bordered("pad", t, sides, m); }, x,
+        pad, which);
   }
   fail("pad", "Unrecognised padding mode ", mode,
        ": expected constant, reflect, replicate or circular");

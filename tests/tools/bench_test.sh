@@ -18,7 +18,7 @@ assert rows[0]["unit"] == "ns" and 0 < rows[0]["low"] <= rows[0]["median"] <= ro
 E2
 grep -q '^add16 no grad .* ns ' "$TEST_TMPDIR/out" || { echo "FAILED: no such row in the table" && exit 1; }
 # A step of a model is captured as well, with the same bits; an operation is not.
-"$1" models --only 'Transformer' --rounds 3 --json "$json" | tee "$TEST_TMPDIR/out"
+"$1" models --only 'Transformer block' --rounds 3 --json "$json" | tee "$TEST_TMPDIR/out"
 python3 - "$json" <<'E2'
 import json, sys
 

@@ -153,11 +153,11 @@ class Driver {
       const Entrant& e = entrants[i];
       const bool gain = e.arm == "captured";  // this library itself
       const double ratio = gain ? typical(own) / typical(e) : typical(e) / typical(own);
-      agree = agree && e.apart < 1e-3;
+      agree = agree && e.apart < row.apart;
       std::printf("  | %s %.2f, %s %.2f", e.arm.c_str(), typical(e), gain ? "gain" : "ratio",
                   ratio);
       if (!gain) ratios[e.arm].push_back({ratio, row.name});
-      if (!(e.apart < 1e-3)) std::printf(", OUTPUTS DIFFER by %.1e", e.apart);
+      if (!(e.apart < row.apart)) std::printf(", OUTPUTS DIFFER by %.1e", e.apart);
       nlohmann::json peer = figures(e);
       peer["name"] = e.arm, peer["difference"] = e.apart, peer[gain ? "gain" : "ratio"] = ratio;
       line["peers"].push_back(peer);

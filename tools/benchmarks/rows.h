@@ -15,6 +15,7 @@ struct BenchRow {
   void (*run)(long times);
   int (*outputs)(double* values, int room);  // what it computed, for comparing arms; how many
   void (*release)();                         // drops the row's data
+  double apart = 1e-3;  // how far two arms' outputs may differ, of the largest one
 };
 
 struct BenchArm {

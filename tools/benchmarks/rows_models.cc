@@ -3,10 +3,13 @@
 // through the LibTorch compatibility headers, the other LibTorch for ./tools/bench models --torch.
 #include "rows_models.h"
 
+#include <ATen/autocast_mode.h>
+
 #include "rows_data.h"
 
 namespace nn = torch::nn;
 namespace F = torch::nn::functional;
+namespace autocast = at::autocast;
 using torch::Tensor;
 
 using Step = std::function<Tensor()>;
@@ -51,23 +54,43 @@ template <class Net> Optimizer adam(const Net& net) {
   return std::make_shared<torch::optim::AdamW>(net->parameters(), torch::optim::AdamWOptions(1e-3));
 }
 
-/// A step with a loss that is a function of net.
-template <class Net, class Loss> Step training(Net net, Loss loss) {
+/// Autocast to bfloat16 during its lifetime, by the functions that both libraries have.
+class Bfloat16Autocast {
+ public:
+  Bfloat16Autocast() {
+    autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+    autocast::set_autocast_enabled(at::kCPU, true);
+    autocast::increment_nesting();
+  }
+  ~Bfloat16Autocast() {
+    if (autocast::decrement_nesting() == 0) autocast::clear_cache();
+    autocast::set_autocast_enabled(at::kCPU, false);
+  }
+};
+
+/// A step with a loss that is a function of net, in float32 or in mixed precision.
+template <class Net, class Loss> Step training(Net net, Loss loss, bool mixed = false) {
   started(net);
   return [=, optimizer = adam(net)]() mutable {
     optimizer->zero_grad();
-    Tensor l = loss(net);
+    Tensor l;
+    {
+      std::optional<Bfloat16Autocast> casts;
+      if (mixed) casts.emplace();
+      l = loss(net).to(torch::kFloat);
+    }
     l.backward();
     optimizer->step();
     return l.detach();
   };
 }
 
-template <class M> Step recurrent() {
+template <class M, bool mixed = false> Step recurrent() {
   const Tensor x = filled({64, 128, 256}, 1), y = filled({128, 256}, .5, 1);
-  return training(M(256, 256), [=](M& net) {
+  const auto loss = [=](M& net) {
     return torch::mse_loss(std::get<0>(net->forward(x)).select(0, -1), y);
-  });
+  };
+  return training(M(256, 256), loss, mixed);
 }
 
 struct BlockImpl : nn::Module {
@@ -112,18 +135,19 @@ struct GptImpl : nn::Module {
   nn::Linear logits;
 };
 TORCH_MODULE(Gpt);
-Step gpt() {
+template <bool mixed> Step gpt() {
   const Tensor text = numbers({4, 256}, 65), next = text.roll(-1, 1).flatten();
-  return training(Gpt(65, 256, 384, 6, 6), [=](Gpt& net) {
+  const auto loss = [=](Gpt& net) {
     return F::cross_entropy(net->forward(text).view({-1, 65}), next);
-  });
+  };
+  return training(Gpt(65, 256, 384, 6, 6), loss, mixed);
 }
 
-Step transformer_block() {
+template <bool mixed> Step transformer_block() {
   const Tensor x = filled({128, 16, 256}, 1), y = filled({128, 16, 256}, 1, 1);
   using M = nn::TransformerEncoderLayer;
   return training(M(nn::TransformerEncoderLayerOptions(256, 8).dim_feedforward(1024).dropout(0)),
-                  [=](M& net) { return torch::mse_loss(net->forward(x), y); });
+                  [=](M& net) { return torch::mse_loss(net->forward(x), y); }, mixed);
 }
 
 nn::Conv2d conv(int64_t from, int64_t to, int64_t size, int64_t stride, int64_t padding) {
@@ -178,12 +202,13 @@ struct ResidualImpl : nn::Module {
 };
 TORCH_MODULE(Residual);
 // Pictures of CIFAR, 128 of them.
-Step resnet() {
+template <bool mixed> Step resnet() {
   const Tensor x = filled({128, 3, 32, 32}, 1), y = numbers({128}, 10);
   nn::Sequential net(conv(3, 16, 3, 1, 1), nn::BatchNorm2d(16), nn::ReLU(), Residual(16, 16, 1),
                      Residual(16, 32, 2), Residual(32, 64, 2), nn::AdaptiveAvgPool2d(1),
                      nn::Flatten(), nn::Linear(64, 10));
-  return training(net, [=](nn::Sequential& n) { return F::cross_entropy(n->forward(x), y); });
+  return training(
+      net, [=](nn::Sequential& n) { return F::cross_entropy(n->forward(x), y); }, mixed);
 }
 
 nn::Sequential twice(int64_t from, int64_t to) {
@@ -334,14 +359,21 @@ void release() {
 
 #define RAMET_ROW(label, inner, ...) \
   { label, "ms", 1e3, 0, inner, setup<__VA_ARGS__>, run, values, release }
+// Two libraries round to 16 bits at other places.
+#define RAMET_MIXED_ROW(label, inner, ...) \
+  { label, "ms", 1e3, 0, inner, setup<__VA_ARGS__>, run, values, release, .1 }
 const BenchRow kRows[] = {
     RAMET_ROW("LSTM 128x256, 64 steps", 1, recurrent<nn::LSTM>),
     RAMET_ROW("GRU 128x256, 64 steps", 1, recurrent<nn::GRU>),
-    RAMET_ROW("GPT 6 x 384, 4x256 tokens", 1, gpt),
-    RAMET_ROW("Transformer block", 2, transformer_block),
+    RAMET_ROW("GPT 6 x 384, 4x256 tokens", 1, gpt<false>),
+    RAMET_ROW("Transformer block", 2, transformer_block<false>),
     RAMET_ROW("DCGAN step b64", 1, dcgan),
-    RAMET_ROW("ResNet-8 CIFAR step b128", 1, resnet),
+    RAMET_ROW("ResNet-8 CIFAR step b128", 1, resnet<false>),
     RAMET_ROW("U-Net 64x64 step b8", 1, unet),
+    RAMET_MIXED_ROW("LSTM, bfloat16 autocast", 1, recurrent<nn::LSTM, true>),
+    RAMET_MIXED_ROW("GPT, bfloat16 autocast", 1, gpt<true>),
+    RAMET_MIXED_ROW("Transformer, bfloat16 autocast", 2, transformer_block<true>),
+    RAMET_MIXED_ROW("ResNet-8, bfloat16 autocast", 1, resnet<true>),
     RAMET_ROW("LBFGS step, 20 iterations", 5, lbfgs),
     RAMET_ROW("group_norm 32x64x32x32", 5, group_norm<false>),
     RAMET_ROW("group_norm fwd+bwd", 5, group_norm<true>),

@@ -57,8 +57,11 @@ RAMET_INLINE BfloatBits to_bfloat(float x) {
 RAMET_INLINE float widen(HalfBits h) {
   const uint32_t sign = static_cast<uint32_t>(h.bits & 0x8000u) << 16, rest = h.bits & 0x7fffu;
   const float tiny = static_cast<float>(static_cast<int32_t>(rest)) * 0x1p-24f;
-  const uint32_t normal = (rest << 13) + (rest >= 0x7c00u ? 0x70000000u : 0x38000000u);
-  return float32(sign | (rest < 0x400u ? bits32(tiny) : normal));
+  // Masks: of conditional expressions GCC makes jumps here.
+  const uint32_t is_tiny = 0u - static_cast<uint32_t>(rest < 0x400u),
+                 is_infinite = 0u - static_cast<uint32_t>(rest >= 0x7c00u),
+                 normal = (rest << 13) + 0x38000000u + (is_infinite & 0x38000000u);
+  return float32(sign | (bits32(tiny) & is_tiny) | (normal & ~is_tiny));
 }
 RAMET_INLINE HalfBits to_half(float x) {
   const uint32_t u = bits32(x), sign = (u >> 16) & 0x8000u, m = u & 0x7fffffffu;

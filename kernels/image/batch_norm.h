@@ -17,7 +17,7 @@ struct ChannelView {
 };
 
 /// All operands have one dtype, float or double. But on a CPU x, y and their gradients may be
-/// bfloat16 (`values`) where the others are float: then each value is converted where it is read,
+/// bfloat16 (`values`) where the others are float. Then each value is converted where it is read,
 /// and rounded once. Per-channel operands hold c values.
 struct BatchNormArgs {
   int64_t n, c, l;

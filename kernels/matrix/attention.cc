@@ -17,10 +17,30 @@ constexpr int64_t kRows = kAttentionRows;
 template <class T> struct Plain {
   using Compute = T;
   using Operand = T;
+  static RAMET_INLINE Lanes<T> exp(const Lanes<T>& x) { return lexp(x); }
+  static RAMET_INLINE T log(T x) { return log_of(x); }
+  static RAMET_INLINE Lanes<T> fma(const Lanes<T>& a, const Lanes<T>& b, const Lanes<T>& c) {
+    return lfma(a, b, c);
+  }
 };
+// The same bits in every variant.
 struct Bfloat {
   using Compute = float;
   using Operand = uint16_t;
+  static RAMET_INLINE Lanes<float> exp(Lanes<float> x) {
+    for (vf& v : x.v) v = vexp_by(FusedOnce{}, v);
+    return x;
+  }
+  static RAMET_INLINE float log(float x) {
+    float t[VL];
+    store(t, vlog_by(FusedOnce{}, set1(x)));
+    return t[0];
+  }
+  static RAMET_INLINE Lanes<float> fma(Lanes<float> a, const Lanes<float>& b,
+                                       const Lanes<float>& c) {
+    for (int e = 0; e < Lanes<float>::kParts; ++e) a.v[e] = FusedOnce{}(a.v[e], b.v[e], c.v[e]);
+    return a;
+  }
 };
 
 // Rows of a matrix of operands, `width` elements apart.
@@ -133,7 +153,7 @@ template <class T> T largest(const T* x, int64_t n) {
   return lfold_max<T>(m);
 }
 // x[i] = exp(x[i] - shift) for i < n, 0 for the rest of a block. Returns their sum.
-template <class T> T exponentials(T* x, int64_t n, T shift) {
+template <class E, class T> T exponentials(T* x, int64_t n, T shift) {
   constexpr int last = kAccumulators<T> - 1;
   const Lanes<T> S = lset(shift);
   Accumulators<T> s;
@@ -141,12 +161,12 @@ template <class T> T exponentials(T* x, int64_t n, T shift) {
   sweep<T>(
       n,
       [&](int64_t i, int u) {
-        const Lanes<T> e = lexp(lload(x + i) - S);
+        const Lanes<T> e = E::exp(lload(x + i) - S);
         s[u] = s[u] + e;
         lstore(x + i, e);
       },
       [&](int64_t i, int64_t left) {
-        const Lanes<T> e = lfirst(lexp(lload_n<T>(x + i, left, shift) - S), left);
+        const Lanes<T> e = lfirst(E::exp(lload_n<T>(x + i, left, shift) - S), left);
         s[last] = s[last] + e;
         lstore(x + i, e);  // kRows is a multiple of 16
       });
@@ -158,14 +178,14 @@ template <class T> void scale_row(T* x, int64_t width, T k) {
   const Lanes<T> K = lset(k);
   for (int64_t i = 0; i < width; i += 16) lstore(x + i, lload(x + i) * K);
 }
-template <class T> T dot_rows(const T* x, const T* y, int64_t n) {
+template <class E, class T> T dot_rows(const T* x, const T* y, int64_t n) {
   constexpr int last = kAccumulators<T> - 1;
   Accumulators<T> s;
   lfill<T>(s, 0);
   sweep<T>(
-      n, [&](int64_t i, int u) { s[u] = lfma(lload(x + i), lload(y + i), s[u]); },
+      n, [&](int64_t i, int u) { s[u] = E::fma(lload(x + i), lload(y + i), s[u]); },
       [&](int64_t i, int64_t left) {
-        s[last] = lfma(lload_n<T>(x + i, left, T(0)), lload_n<T>(y + i, left, T(0)), s[last]);
+        s[last] = E::fma(lload_n<T>(x + i, left, T(0)), lload_n<T>(y + i, left, T(0)), s[last]);
       });
   return lfold_add<T>(s);
 }
@@ -206,8 +226,8 @@ template <class E> void forward(const AttentionArgs& a) {
             T* s = b.scores + r * kRows;
             const int64_t seen = a.causal ? imax(0, imin(n, q0 + r + 1 - k0)) : n;
             const T block = largest(s, seen), next = block > most[r] ? block : most[r],
-                    shift = shift_of(next), keep = lexp(lset(most[r] - shift)).v[0][0];
-            sum[r] = sum[r] * keep + exponentials(s, seen, shift);
+                    shift = shift_of(next), keep = E::exp(lset(most[r] - shift)).v[0][0];
+            sum[r] = sum[r] * keep + exponentials<E>(s, seen, shift);
             if (next != most[r]) scale_row(b.sum1 + r * b.width, b.width, keep);
             most[r] = next;
           }
@@ -217,7 +237,7 @@ template <class E> void forward(const AttentionArgs& a) {
         T* log_sum = static_cast<T*>(a.log_sum) + (batch * a.heads + head) * a.q_rows + q0;
         for (int64_t r = 0; r < rows; ++r) {
           if (sum[r] != T(0)) scale_row(b.sum1 + r * b.width, b.width, T(1) / sum[r]);
-          log_sum[r] = sum[r] == T(0) ? T(kNone) : shift_of(most[r]) + log_of(sum[r]);
+          log_sum[r] = sum[r] == T(0) ? T(kNone) : shift_of(most[r]) + E::log(sum[r]);
           // The sign of a NaN depends on the instruction.
           if (sizeof(typename E::Operand) == 2 && log_sum[r] != log_sum[r])
             log_sum[r] = __builtin_nanf("");
@@ -245,7 +265,7 @@ template <class E> struct Backward {
     for (int64_t r = 0; r < rows; ++r) {
       T *p = b.scores + r * kRows, *s = b.slopes + r * kRows;
       const int64_t seen = a.causal ? imax(0, imin(n, q0 + r + 1 - k0)) : n;
-      exponentials(p, seen, shift_of(log_sum[r]));
+      exponentials<E>(p, seen, shift_of(log_sum[r]));
       const Lanes<T> d = lset(dot[r]);
       for (int64_t j = 0; j < kRows; j += 16) {
         const Lanes<T> slope = lload(p + j) * (lload(s + j) - d) * scale;
@@ -314,7 +334,7 @@ template <class E> void backward(const AttentionBackwardArgs& a) {
               get_rows(a.grad, a.dtype, batch, head, q0, rows, a.columns, b.mine2, b.width);
               for (int64_t r = 0; r < rows; ++r)
                 dots[(batch * a.heads + head) * a.q_rows + q0 + r] =
-                    dot_rows(b.mine1 + r * b.width, b.mine2 + r * b.width, a.columns);
+                    dot_rows<E>(b.mine1 + r * b.width, b.mine2 + r * b.width, a.columns);
             });
   const Backward<E> pass{a, dots, slots};
   if (a.dq.data)

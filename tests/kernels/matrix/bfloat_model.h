@@ -20,22 +20,20 @@ bool set_bfloat_pairs(BfloatPairs);
 
 namespace raw {
 
-/// f() without and, where there is one, with the instruction for pairs. `v` is the variant in use.
-inline void for_each_way_of(Variant v, const std::function<void()>& f) {
-  const auto set = v == Variant::kBase ? base::set_bfloat_pairs
-                   : v == Variant::kV3 ? v3::set_bfloat_pairs
-                                       : v4::set_bfloat_pairs;
-  EXPECT_FALSE(set(BfloatPairs::kNever));
-  f();
-  if (set(BfloatPairs::kAlways)) {
-    SCOPED_TRACE("with the instruction for pairs");
-    f();
-  }
-  set(BfloatPairs::kIfFaster);
-}
-/// The same for every variant.
+/// f() for every variant, without and, where there is one, with the instruction for pairs.
 inline void for_each_way(const std::function<void()>& f) {
-  for_each_variant([&](Variant v) { for_each_way_of(v, f); });
+  for_each_variant([&](Variant v) {
+    const auto set = v == Variant::kBase ? base::set_bfloat_pairs
+                     : v == Variant::kV3 ? v3::set_bfloat_pairs
+                                         : v4::set_bfloat_pairs;
+    EXPECT_FALSE(set(BfloatPairs::kNever));
+    f();
+    if (set(BfloatPairs::kAlways)) {
+      SCOPED_TRACE("with the instruction for pairs");
+      f();
+    }
+    set(BfloatPairs::kIfFaster);
+  });
 }
 
 inline constexpr uint32_t kNan = 0xffc00000u, kInfinity = 0x7f800000u;

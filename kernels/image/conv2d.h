@@ -236,14 +236,14 @@ struct Conv2dBfloatPlan {
   int64_t k;         // elements of a line
   int64_t pixels;    // lines of one task
   int64_t line;      // from line to line, if elements are floats
-  int64_t weights, ordered, source;
+  int64_t weights, ordered;
   int64_t slot;
 };
 RAMET_PLAN int64_t conv2d_even(int64_t n) { return n + n % 2; }
 // Lines that are a multiple of 4 KB apart would share the sets of the first-level cache.
 RAMET_PLAN int64_t conv2d_line(int64_t floats) { return floats % 1024 ? floats : floats + 16; }
-RAMET_PLAN Conv2dBfloatPlan conv2d_bfloat_plan(const Conv2dShape& s, int64_t source, int64_t from,
-                                               int64_t to, int64_t results) {
+RAMET_PLAN Conv2dBfloatPlan conv2d_bfloat_plan(const Conv2dShape& s, int64_t from, int64_t to,
+                                               int64_t results) {
   Conv2dBfloatPlan p{};
   p.channels = conv2d_even(from);
   p.k = s.kh * s.kw * p.channels;
@@ -254,20 +254,38 @@ RAMET_PLAN Conv2dBfloatPlan conv2d_bfloat_plan(const Conv2dShape& s, int64_t sou
   p.line = conv2d_line(p.k);
   p.weights = conv2d_round(s.groups * (to + 32) * p.k);
   p.ordered = conv2d_round(s.groups * to * p.k / 2);
-  p.source = conv2d_round(source * s.groups * p.channels / 2);
   p.slot = conv2d_round(p.pixels * p.line) + conv2d_round(p.pixels * (to + 32));
   return p;
 }
 RAMET_PLAN Conv2dBfloatPlan conv2d_bfloat_forward_plan(const Conv2dShape& s) {
-  return conv2d_bfloat_plan(s, s.n * s.h * s.w, s.ci / s.groups, s.co / s.groups,
-                            s.n * s.oh * s.ow);
+  return conv2d_bfloat_plan(s, s.ci / s.groups, s.co / s.groups, s.n * s.oh * s.ow);
 }
 RAMET_PLAN Conv2dBfloatPlan conv2d_bfloat_input_plan(const Conv2dShape& s) {
-  return conv2d_bfloat_plan(s, s.n * s.oh * s.ow, s.co / s.groups, s.ci / s.groups,
-                            s.n * s.h * s.w);
+  return conv2d_bfloat_plan(s, s.co / s.groups, s.ci / s.groups, s.n * s.h * s.w);
 }
-RAMET_PLAN int64_t conv2d_bfloat_floats(const Conv2dBfloatPlan& p, int slots) {
-  return p.weights + p.ordered + p.source + slots * p.slot;
+// Images are read where they are if their channels (`channels` of each group) are innermost and in
+// pairs. Otherwise they are copied, to so many floats.
+RAMET_PLAN int64_t conv2d_bfloat_copy(const ImageView& v, int64_t pixels, int64_t groups,
+                                      int64_t channels) {
+  if (v.c == 1 && channels % 2 == 0) return 0;
+  return conv2d_round(pixels * groups * conv2d_even(channels) / 2);
+}
+RAMET_PLAN int64_t conv2d_bfloat_copy_of_x(const Conv2dArgs& a) {
+  const Conv2dShape& s = a.shape;
+  return conv2d_bfloat_copy(a.x, s.n * s.h * s.w, s.groups, s.ci / s.groups);
+}
+RAMET_PLAN int64_t conv2d_bfloat_copy_of_y(const Conv2dArgs& a) {
+  const Conv2dShape& s = a.shape;
+  return conv2d_bfloat_copy(a.y, s.n * s.oh * s.ow, s.groups, s.co / s.groups);
+}
+// The gradient of y as an operand, for the gradient of the weight: pixels are at one distance.
+RAMET_PLAN int64_t conv2d_bfloat_copy_of_rows(const Conv2dArgs& a) {
+  const Conv2dShape& s = a.shape;
+  if (a.y.c == 1 && a.y.h == s.ow * a.y.w && (s.n == 1 || a.y.n == s.oh * a.y.h)) return 0;
+  return conv2d_round(s.n * s.oh * s.ow * s.co / 2);
+}
+RAMET_PLAN int64_t conv2d_bfloat_floats(const Conv2dBfloatPlan& p, int64_t copy, int slots) {
+  return p.weights + p.ordered + copy + slots * p.slot;
 }
 struct Conv2dBfloatWeightPlan {
   int64_t channels, k;
@@ -275,7 +293,7 @@ struct Conv2dBfloatWeightPlan {
   int64_t splits;      // of a part, by row taps
   int64_t pixels;      // lines of a block
   int64_t width;       // floats of a row of sums
-  int64_t sums, bias, source, grad;
+  int64_t sums, bias;
   int64_t lines, pack_b, pack_a;
 };
 RAMET_PLAN Conv2dBfloatWeightPlan conv2d_bfloat_weight_plan(const Conv2dShape& s) {
@@ -290,35 +308,38 @@ RAMET_PLAN Conv2dBfloatWeightPlan conv2d_bfloat_weight_plan(const Conv2dShape& s
   p.pixels = fit < 64 ? 64 : fit < 512 ? fit / 2 * 2 : 512;
   p.width = bfloat_sums_row(s.co / s.groups);
   p.sums = conv2d_round(s.groups * p.k * p.width), p.bias = images.bias;
-  p.source = conv2d_round(s.n * s.h * s.w * s.groups * p.channels / 2);
-  p.grad = conv2d_round(s.n * s.oh * s.ow * s.co / 2);
   p.lines = conv2d_round(p.pixels * p.k / 2);
   p.pack_b = conv2d_round(bfloat_pack_b(s.co / s.groups, p.pixels));
   p.pack_a = conv2d_round(bfloat_pack_a(p.k, p.pixels));
   return p;
 }
 
-/// Bytes of workspace when regions have at most `slots` threads (max_parallel_slots()).
-RAMET_PLAN int64_t conv2d_forward_workspace(const Conv2dShape& s, ScalarType t, int slots) {
-  if (t == ScalarType::BFloat16)
-    return 4 * conv2d_bfloat_floats(conv2d_bfloat_forward_plan(s), slots);
-  if (t != ScalarType::Float) return 8 * slots * conv2d_wide_slot(s);
+/// Bytes of workspace when regions have at most `slots` threads (max_parallel_slots()). Pointers do
+/// not count.
+RAMET_PLAN int64_t conv2d_forward_workspace(const Conv2dArgs& a, int slots) {
+  const Conv2dShape& s = a.shape;
+  if (a.dtype == ScalarType::BFloat16)
+    return 4 *
+           conv2d_bfloat_floats(conv2d_bfloat_forward_plan(s), conv2d_bfloat_copy_of_x(a), slots);
+  if (a.dtype != ScalarType::Float) return 8 * slots * conv2d_wide_slot(s);
   return 4 * conv2d_floats(s, conv2d_forward_plan(s), slots);
 }
-RAMET_PLAN int64_t conv2d_backward_input_workspace(const Conv2dShape& s, ScalarType t, int slots) {
-  if (t == ScalarType::BFloat16)
-    return 4 * conv2d_bfloat_floats(conv2d_bfloat_input_plan(s), slots);
-  if (t != ScalarType::Float) return 8 * slots * conv2d_wide_slot(s);
+RAMET_PLAN int64_t conv2d_backward_input_workspace(const Conv2dArgs& a, int slots) {
+  const Conv2dShape& s = a.shape;
+  if (a.dtype == ScalarType::BFloat16)
+    return 4 * conv2d_bfloat_floats(conv2d_bfloat_input_plan(s), conv2d_bfloat_copy_of_y(a), slots);
+  if (a.dtype != ScalarType::Float) return 8 * slots * conv2d_wide_slot(s);
   return 4 * conv2d_floats(s, conv2d_backward_input_plan(s), slots);
 }
-RAMET_PLAN int64_t conv2d_backward_weight_workspace(const Conv2dShape& s, ScalarType t, int slots) {
-  if (t == ScalarType::BFloat16) {
+RAMET_PLAN int64_t conv2d_backward_weight_workspace(const Conv2dArgs& a, int slots) {
+  const Conv2dShape& s = a.shape;
+  if (a.dtype == ScalarType::BFloat16) {
     const Conv2dBfloatWeightPlan b = conv2d_bfloat_weight_plan(s);
-    return 4 * (b.source + b.grad + b.parts * (b.sums + b.bias) +
-                slots * (b.lines + b.pack_b + b.pack_a));
+    return 4 * (conv2d_bfloat_copy_of_x(a) + conv2d_bfloat_copy_of_rows(a) +
+                b.parts * (b.sums + b.bias) + slots * (b.lines + b.pack_b + b.pack_a));
   }
   const Conv2dWeightPlan p = conv2d_backward_weight_plan(s);
-  if (t != ScalarType::Float)
+  if (a.dtype != ScalarType::Float)
     return 8 * (slots * conv2d_wide_slot(s) + p.parts * (p.weights + p.bias));
   return 4 * (p.by_tiles ? p.weights + p.parts * p.bias + s.n * (p.slab + p.dy)
                          : p.parts * (p.weights + p.bias) + slots * p.batch * (p.slab + p.dy));

@@ -100,10 +100,11 @@ struct Space {
   float* weights;
   uint16_t *ordered, *source;
   float* slots;
-  Space(void* workspace, const Conv2dBfloatPlan& p) : weights(static_cast<float*>(workspace)) {
+  Space(void* workspace, const Conv2dBfloatPlan& p, int64_t copy)
+      : weights(static_cast<float*>(workspace)) {
     float* next = weights + p.weights;
     ordered = reinterpret_cast<uint16_t*>(next), next += p.ordered;
-    source = reinterpret_cast<uint16_t*>(next), slots = next + p.source;
+    source = reinterpret_cast<uint16_t*>(next), slots = next + copy;
   }
 };
 
@@ -133,7 +134,7 @@ void conv2d_bfloat_forward(const Conv2dArgs& a) {
   if (s.n <= 0 || s.co <= 0) return;
   const Conv2dBfloatPlan p = conv2d_bfloat_forward_plan(s);
   const bool pairs = bfloat_uses_pairs();
-  const Space space(a.workspace, p);
+  const Space space(a.workspace, p, conv2d_bfloat_copy_of_x(a));
   const int64_t cig = s.ci / s.groups, cog = s.co / s.groups, taps = s.kh * s.kw,
                 group = ceil_div(cog, kNR) * kNR * (pairs ? p.k / 2 : p.k);
   const auto* weight = static_cast<const uint16_t*>(a.weight);
@@ -172,7 +173,7 @@ void conv2d_bfloat_backward_input(const Conv2dArgs& a) {
   if (s.n <= 0 || s.ci <= 0) return;
   const Conv2dBfloatPlan p = conv2d_bfloat_input_plan(s);
   const bool pairs = bfloat_uses_pairs();
-  const Space space(a.workspace, p);
+  const Space space(a.workspace, p, conv2d_bfloat_copy_of_y(a));
   const int64_t cig = s.ci / s.groups, cog = s.co / s.groups;
   const auto* weight = static_cast<const uint16_t*>(a.weight);
   const BfloatImages dy =

@@ -31,15 +31,14 @@ void conv2d_bfloat_backward_weight(const Conv2dArgs& a) {
   float* sums = static_cast<float*>(a.workspace);
   float* biases = sums + p.parts * p.sums;
   auto* copies = reinterpret_cast<uint16_t*>(biases + p.parts * p.bias);
-  float* slots = biases + p.parts * p.bias + p.source + p.grad;
+  const int64_t copy = conv2d_bfloat_copy_of_x(a), copied_rows = conv2d_bfloat_copy_of_rows(a);
+  float* slots = biases + p.parts * p.bias + copy + copied_rows;
   const BfloatWindow window{bfloat_images(a.x, s.n, s.h, s.w, s.groups, cig, p.channels, copies),
                             {s.oh, s.h, s.kh, -s.ph, s.dh, s.sh},
                             {s.ow, s.w, s.kw, -s.pw, s.dw, s.sw},
                             p.channels};
-  // A product's operand has all pixels at one distance.
-  const bool in_place = a.y.h == s.ow * a.y.w && (s.n == 1 || a.y.n == plane * a.y.w);
   const BfloatImages dy =
-      bfloat_images(a.y, s.n, s.oh, s.ow, 1, s.co, s.co, copies + 2 * p.source, in_place);
+      bfloat_images(a.y, s.n, s.oh, s.ow, 1, s.co, s.co, copies + 2 * copy, copied_rows == 0);
   parallel_tasks(p.parts * p.splits, [&](int64_t task, int slot) {
     const int64_t part = task / p.splits, split = task % p.splits, r0 = s.kh * split / p.splits,
                   r1 = s.kh * (split + 1) / p.splits;

@@ -33,8 +33,7 @@ void run(const Kernel& kernel, const Bytes& bytes, const Conv2dShape& s, const T
   kernels::conv2d_simplify(a);
   Tensor work;
   if (x.device().is_cpu()) {  // GPUs take scratch memory where their kernels need it
-    work =
-        Tensor(TensorBase::empty(bytes(a.shape, a.dtype, max_parallel_slots()), kByte, x.device()));
+    work = Tensor(TensorBase::empty(bytes(a, max_parallel_slots()), kByte, x.device()));
     a.workspace = work.ptr();
   }
   kernel(x.stream(), a);

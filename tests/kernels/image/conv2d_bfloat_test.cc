@@ -176,7 +176,7 @@ struct BfloatConv {
                  kBFloat16,
                  nullptr};
     conv2d_simplify(a);
-    Buffer work(bytes(a.shape, kBFloat16, max_parallel_slots()), kByte);
+    Buffer work(bytes(a, max_parallel_slots()), kByte);
     a.workspace = work.data();
     kernel(kCpuStream, a);
     EXPECT_TRUE(work.guards_intact()) << "a write outside the workspace";

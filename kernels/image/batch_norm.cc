@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "kernels/matrix/bfloat_pack.h"
 #include "kernels/simd/lanes64.h"
 #include "runtime/base/thread_pool.h"
 
@@ -30,6 +31,24 @@ template <class F> RAMET_INLINE void run(int64_t tasks, int64_t bytes, const F& 
 }
 
 // ---- float: vectors of channels, or 64 lanes along a plane --------------------------------------
+// Values, of type E, are floats or bfloat16.
+
+RAMET_INLINE vf get(const float* p) { return load(p); }
+RAMET_INLINE vf get(const float* p, int64_t n) { return loadn(p, n); }
+RAMET_INLINE void put(float* p, vf v, int64_t n) { storen(p, v, n); }
+RAMET_INLINE vf get(const uint16_t* p) { return as_floats(p, VL); }
+RAMET_INLINE vf get(const uint16_t* p, int64_t n) { return as_floats(p, imin(n, VL)); }
+RAMET_INLINE void put(uint16_t* p, vf v, int64_t n) { store_halves(p, v, imin(n, VL)); }
+
+// A piece of a plane as floats, in `buffer` if it is not.
+RAMET_INLINE const float* piece(const float* p, int64_t, float*) { return p; }
+RAMET_INLINE const float* piece(const uint16_t* p, int64_t n, float* buffer) {
+  for (int64_t i = 0; i < n; i += VL) store(buffer + i, get(p + i, n - i));
+  return buffer;
+}
+template <class E> struct Piece {  // at most kBatchNormPlane values
+  alignas(64) float values[sizeof(E) == 4 ? VL : kBatchNormPlane];
+};
 
 // Neighbouring vectors of channels that are summed together, so that whole lines of memory are
 // read.
@@ -38,17 +57,18 @@ constexpr int kVectors = 4;
 // The moments of a chunk about its mean, which is rounded to float. They are the sum of squares and
 // the rest that the rounding leaves. part[0..c) holds the means, then the squares, then the rests;
 // or one channel's three values.
-void chunk_moments_rows(const float* x, int64_t stride, int64_t rows, int64_t c, float* part) {
+template <class E>
+void chunk_moments_rows(const E* x, int64_t stride, int64_t rows, int64_t c, float* part) {
   const float inverse = 1.0f / static_cast<float>(rows);
   int64_t j = 0;
   for (; j + kVectors * VL <= c; j += kVectors * VL) {
     vf mean[kVectors] = {}, square[kVectors] = {}, rest[kVectors] = {};
     for (int64_t r = 0; r < rows; ++r)
-      for (int v = 0; v < kVectors; ++v) mean[v] += load(x + r * stride + j + v * VL);
+      for (int v = 0; v < kVectors; ++v) mean[v] += get(x + r * stride + j + v * VL);
     for (vf& m : mean) m = m * set1(inverse);
     for (int64_t r = 0; r < rows; ++r)
       for (int v = 0; v < kVectors; ++v) {
-        const vf d = load(x + r * stride + j + v * VL) - mean[v];
+        const vf d = get(x + r * stride + j + v * VL) - mean[v];
         square[v] = fma(d, d, square[v]);
         rest[v] += d;
       }
@@ -60,10 +80,10 @@ void chunk_moments_rows(const float* x, int64_t stride, int64_t rows, int64_t c,
   for (; j < c; j += VL) {
     const int64_t left = c - j;
     vf sum{}, square{}, rest{};
-    for (int64_t r = 0; r < rows; ++r) sum += loadn(x + r * stride + j, left);
+    for (int64_t r = 0; r < rows; ++r) sum += get(x + r * stride + j, left);
     const vf mean = sum * set1(inverse);
     for (int64_t r = 0; r < rows; ++r) {
-      const vf d = loadn(x + r * stride + j, left) - mean;
+      const vf d = get(x + r * stride + j, left) - mean;
       square = fma(d, d, square);
       rest += d;
     }
@@ -86,17 +106,18 @@ void chunk_moments_plane(const float* x, int64_t n, int64_t c, float* part) {
 }
 
 // Sums of dy and of dy * (x - mean) of a chunk.
-void chunk_products_rows(const float* x, int64_t xs, const float* dy, int64_t ds, int64_t rows,
-                         int64_t c, const float* mean, float* part) {
+template <class E>
+void chunk_products_rows(const E* x, int64_t xs, const E* dy, int64_t ds, int64_t rows, int64_t c,
+                         const float* mean, float* part) {
   int64_t j = 0;
   for (; j + kVectors * VL <= c; j += kVectors * VL) {
     vf m[kVectors], sum[kVectors] = {}, dot[kVectors] = {};
     for (int v = 0; v < kVectors; ++v) m[v] = load(mean + j + v * VL);
     for (int64_t r = 0; r < rows; ++r)
       for (int v = 0; v < kVectors; ++v) {
-        const vf g = load(dy + r * ds + j + v * VL);
+        const vf g = get(dy + r * ds + j + v * VL);
         sum[v] += g;
-        dot[v] = fma(g, load(x + r * xs + j + v * VL) - m[v], dot[v]);
+        dot[v] = fma(g, get(x + r * xs + j + v * VL) - m[v], dot[v]);
       }
     for (int v = 0; v < kVectors; ++v)
       store(part + j + v * VL, sum[v]), store(part + c + j + v * VL, dot[v]);
@@ -106,9 +127,9 @@ void chunk_products_rows(const float* x, int64_t xs, const float* dy, int64_t ds
     const vf m = loadn(mean + j, left);
     vf sum{}, dot{};
     for (int64_t r = 0; r < rows; ++r) {
-      const vf g = loadn(dy + r * ds + j, left);
+      const vf g = get(dy + r * ds + j, left);
       sum += g;
-      dot = fma(g, loadn(x + r * xs + j, left) - m, dot);
+      dot = fma(g, get(x + r * xs + j, left) - m, dot);
     }
     storen(part + j, sum, left), storen(part + c + j, dot, left);
   }
@@ -125,6 +146,7 @@ void chunk_products_plane(const float* x, const float* dy, int64_t n, float mean
 }
 
 // y = x * p[0] + p[1] per channel.
+template <class E>
 void affine(int64_t n, int64_t c, int64_t l, const ChannelView& x, const ChannelView& y,
             const float* scale, const float* shift) {
   const Layout layout(n, c, l, x);
@@ -134,26 +156,26 @@ void affine(int64_t n, int64_t c, int64_t l, const ChannelView& x, const Channel
     run(layout.chunks, bytes, [&](int64_t t, int) {
       const int64_t end = imin(layout.rows, (t + 1) * layout.per);
       for (int64_t r = t * layout.per; r < end; ++r) {
-        const float* p = data_of<const float>(x) + r * xs;
-        float* q = data_of<float>(y) + r * ys;
+        const E* p = data_of<const E>(x) + r * xs;
+        E* q = data_of<E>(y) + r * ys;
         for (int64_t j = 0; j < c; j += VL) {
           const int64_t left = c - j;
-          storen(q + j, fma(loadn(p + j, left), loadn(scale + j, left), loadn(shift + j, left)),
-                 left);
+          put(q + j, fma(get(p + j, left), loadn(scale + j, left), loadn(shift + j, left)), left);
         }
       }
     });
     return;
   }
   run(n * c, bytes, [&](int64_t t, int) {
-    const float* p = data_of<const float>(x) + t / c * x.n + t % c * x.c;
-    float* q = data_of<float>(y) + t / c * y.n + t % c * y.c;
+    const E* p = data_of<const E>(x) + t / c * x.n + t % c * x.c;
+    E* q = data_of<E>(y) + t / c * y.n + t % c * y.c;
     const vf a = set1(scale[t % c]), b = set1(shift[t % c]);
-    for (int64_t i = 0; i < l; i += VL) storen(q + i, fma(loadn(p + i, l - i), a, b), l - i);
+    for (int64_t i = 0; i < l; i += VL) put(q + i, fma(get(p + i, l - i), a, b), l - i);
   });
 }
 
 // dx = dy * a + (x - mean) * b + k per channel.
+template <class E>
 void combine(const BatchNormBackwardArgs& g, const float* a, const float* b, const float* k,
              const float* mean) {
   const Layout layout(g.n, g.c, g.l, g.x);
@@ -163,14 +185,12 @@ void combine(const BatchNormBackwardArgs& g, const float* a, const float* b, con
     run(layout.chunks, bytes, [&](int64_t t, int) {
       const int64_t end = imin(layout.rows, (t + 1) * layout.per);
       for (int64_t r = t * layout.per; r < end; ++r) {
-        const float *p = data_of<const float>(g.x) + r * xs,
-                    *d = data_of<const float>(g.dy) + r * ds;
-        float* o = data_of<float>(g.dx) + r * os;
+        const E *p = data_of<const E>(g.x) + r * xs, *d = data_of<const E>(g.dy) + r * ds;
+        E* o = data_of<E>(g.dx) + r * os;
         for (int64_t j = 0; j < g.c; j += VL) {
           const int64_t left = g.c - j;
-          const vf base = fma(loadn(d + j, left), loadn(a + j, left), loadn(k + j, left));
-          storen(o + j, fma(loadn(p + j, left) - loadn(mean + j, left), loadn(b + j, left), base),
-                 left);
+          const vf base = fma(get(d + j, left), loadn(a + j, left), loadn(k + j, left));
+          put(o + j, fma(get(p + j, left) - loadn(mean + j, left), loadn(b + j, left), base), left);
         }
       }
     });
@@ -178,13 +198,13 @@ void combine(const BatchNormBackwardArgs& g, const float* a, const float* b, con
   }
   run(g.n * g.c, bytes, [&](int64_t t, int) {
     const int64_t n = t / g.c, c = t % g.c;
-    const float *p = data_of<const float>(g.x) + n * g.x.n + c * g.x.c,
-                *d = data_of<const float>(g.dy) + n * g.dy.n + c * g.dy.c;
-    float* o = data_of<float>(g.dx) + n * g.dx.n + c * g.dx.c;
+    const E *p = data_of<const E>(g.x) + n * g.x.n + c * g.x.c,
+            *d = data_of<const E>(g.dy) + n * g.dy.n + c * g.dy.c;
+    E* o = data_of<E>(g.dx) + n * g.dx.n + c * g.dx.c;
     const vf va = set1(a[c]), vb = set1(b[c]), vk = set1(k[c]), vm = set1(mean[c]);
     for (int64_t i = 0; i < g.l; i += VL) {
       const int64_t left = g.l - i;
-      storen(o + i, fma(loadn(p + i, left) - vm, vb, fma(loadn(d + i, left), va, vk)), left);
+      put(o + i, fma(get(p + i, left) - vm, vb, fma(get(d + i, left), va, vk)), left);
     }
   });
 }
@@ -267,10 +287,10 @@ RAMET_INLINE void finish_statistics(const BatchNormArgs& a, int64_t j, Moments m
   }
 }
 
-void statistics(const BatchNormArgs& a, float) {
+template <class E> void float_statistics(const BatchNormArgs& a) {
   const Layout layout(a.n, a.c, a.l, a.x);
   auto* part = static_cast<float*>(a.workspace);
-  const float* x = data_of<const float>(a.x);
+  const E* x = data_of<const E>(a.x);
   const int64_t c = a.c;
   for_chunks(
       layout, a.n, c, a.l,
@@ -279,7 +299,9 @@ void statistics(const BatchNormArgs& a, float) {
         chunk_moments_rows(x + row * s, s, rows, c, part + chunk * 3 * c);
       },
       [&](int64_t chunk, int64_t n, int64_t j, int64_t first, int64_t count) {
-        chunk_moments_plane(x + n * a.x.n + j * a.x.c + first, count, c, part + chunk * 3 * c + j);
+        Piece<E> floats;
+        chunk_moments_plane(piece(x + n * a.x.n + j * a.x.c + first, count, floats.values), count,
+                            c, part + chunk * 3 * c + j);
       });
   const double total = static_cast<double>(a.n * a.l);
   beside(c, layout.chunks, [&](int64_t first, int64_t end) {
@@ -296,7 +318,7 @@ template <class T> RAMET_INLINE T or_zero(const void* p, int64_t j) {
   return p ? static_cast<const T*>(p)[j] : T{0};
 }
 
-void forward(const BatchNormArgs& a, float) {
+template <class E> void float_forward(const BatchNormArgs& a) {
   auto* scale = static_cast<float*>(a.workspace);
   float* shift = scale + a.c;
   for (int64_t j = 0; j < a.c; ++j) {
@@ -306,10 +328,10 @@ void forward(const BatchNormArgs& a, float) {
     shift[j] =
         static_cast<float>(or_zero<float>(a.bias, j) - static_cast<const float*>(a.mean)[j] * s);
   }
-  affine(a.n, a.c, a.l, a.x, a.y, scale, shift);
+  affine<E>(a.n, a.c, a.l, a.x, a.y, scale, shift);
 }
 
-void backward(const BatchNormBackwardArgs& g, float) {
+template <class E> void float_backward(const BatchNormBackwardArgs& g) {
   const int64_t c = g.c;
   const Layout layout(g.n, c, g.l, g.x);
   auto* a = static_cast<float*>(g.workspace);
@@ -321,15 +343,17 @@ void backward(const BatchNormBackwardArgs& g, float) {
         layout, g.n, c, g.l,
         [&](int64_t chunk, int64_t row, int64_t rows) {
           const int64_t xs = row_stride(g.x, g.l), ds = row_stride(g.dy, g.l);
-          chunk_products_rows(data_of<const float>(g.x) + row * xs, xs,
-                              data_of<const float>(g.dy) + row * ds, ds, rows, c, mean,
+          chunk_products_rows(data_of<const E>(g.x) + row * xs, xs,
+                              data_of<const E>(g.dy) + row * ds, ds, rows, c, mean,
                               part + chunk * 2 * c);
         },
         [&](int64_t chunk, int64_t n, int64_t j, int64_t first, int64_t count) {
           float* p = part + chunk * 2 * c + j;
-          chunk_products_plane(data_of<const float>(g.x) + n * g.x.n + j * g.x.c + first,
-                               data_of<const float>(g.dy) + n * g.dy.n + j * g.dy.c + first, count,
-                               mean[j], p, p + c);
+          Piece<E> x, dy;
+          chunk_products_plane(
+              piece(data_of<const E>(g.x) + n * g.x.n + j * g.x.c + first, count, x.values),
+              piece(data_of<const E>(g.dy) + n * g.dy.n + j * g.dy.c + first, count, dy.values),
+              count, mean[j], p, p + c);
         });
   const double total = static_cast<double>(g.n * g.l);
   beside(c, layout.chunks, [&](int64_t first, int64_t end) {
@@ -350,9 +374,24 @@ void backward(const BatchNormBackwardArgs& g, float) {
       k[j] = g.training ? static_cast<float>(-w * sum / total) : 0.0f;
     }
   });
-  if (g.dx.data && g.training) combine(g, a, b, k, mean);
+  if (g.dx.data && g.training) combine<E>(g, a, b, k, mean);
   // x is not read, because it may be infinite
-  else if (g.dx.data) affine(g.n, c, g.l, g.dy, g.dx, a, k);
+  else if (g.dx.data) affine<E>(g.n, c, g.l, g.dy, g.dx, a, k);
+}
+
+// f(E) for the type of the values.
+template <class F> RAMET_INLINE void by_values(ScalarType values, const F& f) {
+  if (values == ScalarType::BFloat16) f(uint16_t{});
+  else f(float{});
+}
+void statistics(const BatchNormArgs& a, float) {
+  by_values(a.values, [&](auto e) { float_statistics<decltype(e)>(a); });
+}
+void forward(const BatchNormArgs& a, float) {
+  by_values(a.values, [&](auto e) { float_forward<decltype(e)>(a); });
+}
+void backward(const BatchNormBackwardArgs& g, float) {
+  by_values(g.values, [&](auto e) { float_backward<decltype(e)>(g); });
 }
 
 // ---- double: channel by channel -----------------------------------------------------------------

@@ -16,7 +16,9 @@ struct ChannelView {
   int64_t n, c, l;
 };
 
-/// All operands have one dtype, float or double. Per-channel operands hold c values.
+/// All operands have one dtype, float or double. But on a CPU x, y and their gradients may be
+/// bfloat16 (`values`) where the others are float. Then each value is converted where it is read,
+/// and rounded once. Per-channel operands hold c values.
 struct BatchNormArgs {
   int64_t n, c, l;
   ChannelView x, y;
@@ -27,6 +29,7 @@ struct BatchNormArgs {
   bool training;
   ScalarType dtype;
   void* workspace;  // batch_norm_workspace bytes, aligned to 64
+  ScalarType values = dtype;
 };
 /// training: mean and invstd = 1 / sqrt(var + eps) over the n*l values of a channel with the biased
 /// variance. Then running_mean and running_var (if any) move by `momentum` towards the mean and the
@@ -50,6 +53,7 @@ struct BatchNormBackwardArgs {
   bool training;
   ScalarType dtype;
   void* workspace;
+  ScalarType values = dtype;
 };
 RAMET_KERNEL(batch_norm_backward, BatchNormBackwardArgs);
 

@@ -1,4 +1,5 @@
 // Float convolution. See Note [Convolution without im2col] in conv2d.h.
+#include "kernels/image/conv2d_bfloat.h"
 #include "kernels/image/conv2d_taps.h"
 #include "kernels/image/conv2d_wide.h"
 
@@ -81,10 +82,12 @@ void forward(const Conv2dArgs& a) {
 }  // namespace
 
 void conv2d_forward(const Conv2dArgs& a) {
+  if (a.dtype == ScalarType::BFloat16) return conv2d_bfloat_forward(a);
   if (a.dtype != ScalarType::Float) return conv2d_wide_forward(a);
   if (a.shape.n > 0 && a.shape.co > 0) forward(a);
 }
 void conv2d_backward_weight(const Conv2dArgs& a) {
+  if (a.dtype == ScalarType::BFloat16) return conv2d_bfloat_backward_weight(a);
   if (a.dtype != ScalarType::Float) return conv2d_wide_backward_weight(a);
   conv2d_float_backward_weight(a);
 }

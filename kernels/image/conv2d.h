@@ -22,8 +22,8 @@ struct Conv2dShape {
 };
 
 /// weight (and its gradient) are contiguous; bias is null or co values. All have one dtype: float,
-/// double or int64. The three functions below define the use of each operand. Unused operands are
-/// null.
+/// double or int64; on a CPU also bfloat16. The three functions below define the use of each
+/// operand. Unused operands are null.
 struct Conv2dArgs {
   Conv2dShape shape;
   ImageView x, y;
@@ -34,7 +34,8 @@ struct Conv2dArgs {
 
 /// y from x, weight, bias.
 RAMET_KERNEL(conv2d_forward, Conv2dArgs);
-/// Gradient of x, written to `x`, from the gradient of y in `y` and weight.
+/// Gradient of x, written to `x`, from the gradient of y in `y` and weight. In bfloat16 a bias of
+/// ci values is added, if there is one.
 RAMET_KERNEL(conv2d_backward_input, Conv2dArgs);
 /// Gradient of the weight, written to `weight`, and of the bias (unless null) from x and the
 /// gradient of y in `y`. Images are summed in groups that follow from the shape, then the groups in
@@ -73,6 +74,21 @@ RAMET_PLAN void conv2d_simplify(Conv2dArgs& a) {
 // pixels, of a slab of planes (plane). Filters larger than images: the gradient of the weight is
 // formed tile by tile for all images (by_tiles). Each element is computed by the same chain of
 // operations in all of them.
+
+// Note [Convolution in pairs]
+// Convolutions in bfloat16 are products of lines (im2col) with the packed filter. They use the
+// tiles of products in bfloat16 (kernels/matrix/bfloat_tile.h), so they have their bits. A line has
+// what a pixel of the result reads: row taps, column taps, channels. An odd number of channels (of
+// a group) is padded with a zero in both operands, so a pair is two channels of one tap. A sum is
+// one chain over the line. For the gradient of the input the channels are those of y. Its taps are
+// in the order in which they meet the image. For the gradient of the weight, a pair is two
+// neighbours among the pixels of a part of the images. These are in the order image, row, column. A
+// sum is one chain over the part; then the parts are added in order. Results are rounded once. What
+// is outside an image counts as zero, so a weight that is infinite gives a NaN there.
+//
+// Lines are copied in 16 bits, block after block, and are read as operands where they are. The copy
+// of an element takes less than half a cycle, and its products with 64 channels take two. So slabs,
+// as for floats, would save little; and lines make short rows and small images fast, too.
 
 struct Conv2dPlan {
   int64_t rows;                           // rows of the result in one task
@@ -214,18 +230,116 @@ RAMET_PLAN int64_t conv2d_wide_slot(const Conv2dShape& s) {
   return p.column + p.pixels + p.pack_b + (64 + 16) * 256;
 }
 
-/// Bytes of workspace when regions have at most `slots` threads (max_parallel_slots()).
-RAMET_PLAN int64_t conv2d_forward_workspace(const Conv2dShape& s, ScalarType t, int slots) {
-  if (t != ScalarType::Float) return 8 * slots * conv2d_wide_slot(s);
+// bfloat16. Sizes in floats.
+struct Conv2dBfloatPlan {
+  int64_t channels;  // of a line's tap, even
+  int64_t k;         // elements of a line
+  int64_t pixels;    // lines of one task
+  int64_t line;      // from line to line, if elements are floats
+  int64_t weights, ordered;
+  int64_t slot;
+};
+RAMET_PLAN int64_t conv2d_even(int64_t n) { return n + n % 2; }
+// Lines that are a multiple of 4 KB apart would share the sets of the first-level cache.
+RAMET_PLAN int64_t conv2d_line(int64_t floats) { return floats % 1024 ? floats : floats + 16; }
+RAMET_PLAN Conv2dBfloatPlan conv2d_bfloat_plan(const Conv2dShape& s, int64_t from, int64_t to,
+                                               int64_t results) {
+  Conv2dBfloatPlan p{};
+  p.channels = conv2d_even(from);
+  p.k = s.kh * s.kw * p.channels;
+  // A quarter of a megabyte, and 16 tasks.
+  const int64_t fit = 128 * 1024 / p.k, each = (results + 15) / 16;
+  p.pixels = fit < 28 ? 28 : fit < 448 ? fit / 14 * 14 : 448;
+  if (p.pixels > each) p.pixels = each < 28 ? 28 : (each + 13) / 14 * 14;
+  p.line = conv2d_line(p.k);
+  p.weights = conv2d_round(s.groups * (to + 32) * p.k);
+  p.ordered = conv2d_round(s.groups * to * p.k / 2);
+  p.slot = conv2d_round(p.pixels * p.line) + conv2d_round(p.pixels * (to + 32));
+  return p;
+}
+RAMET_PLAN Conv2dBfloatPlan conv2d_bfloat_forward_plan(const Conv2dShape& s) {
+  return conv2d_bfloat_plan(s, s.ci / s.groups, s.co / s.groups, s.n * s.oh * s.ow);
+}
+RAMET_PLAN Conv2dBfloatPlan conv2d_bfloat_input_plan(const Conv2dShape& s) {
+  return conv2d_bfloat_plan(s, s.co / s.groups, s.ci / s.groups, s.n * s.h * s.w);
+}
+// Images are read where they are if their channels (`channels` of each group) are innermost and in
+// pairs. Otherwise they are copied, to so many floats.
+RAMET_PLAN int64_t conv2d_bfloat_copy(const ImageView& v, int64_t pixels, int64_t groups,
+                                      int64_t channels) {
+  if (v.c == 1 && channels % 2 == 0) return 0;
+  return conv2d_round(pixels * groups * conv2d_even(channels) / 2);
+}
+RAMET_PLAN int64_t conv2d_bfloat_copy_of_x(const Conv2dArgs& a) {
+  const Conv2dShape& s = a.shape;
+  return conv2d_bfloat_copy(a.x, s.n * s.h * s.w, s.groups, s.ci / s.groups);
+}
+RAMET_PLAN int64_t conv2d_bfloat_copy_of_y(const Conv2dArgs& a) {
+  const Conv2dShape& s = a.shape;
+  return conv2d_bfloat_copy(a.y, s.n * s.oh * s.ow, s.groups, s.co / s.groups);
+}
+// The gradient of y as an operand, for the gradient of the weight: pixels are at one distance.
+RAMET_PLAN int64_t conv2d_bfloat_copy_of_rows(const Conv2dArgs& a) {
+  const Conv2dShape& s = a.shape;
+  if (a.y.c == 1 && a.y.h == s.ow * a.y.w && (s.n == 1 || a.y.n == s.oh * a.y.h)) return 0;
+  return conv2d_round(s.n * s.oh * s.ow * s.co / 2);
+}
+RAMET_PLAN int64_t conv2d_bfloat_floats(const Conv2dBfloatPlan& p, int64_t copy, int slots) {
+  return p.weights + p.ordered + copy + slots * p.slot;
+}
+struct Conv2dBfloatWeightPlan {
+  int64_t channels, k;
+  int64_t per, parts;  // images of a partial sum; partial sums
+  int64_t splits;      // of a part, by row taps
+  int64_t pixels;      // lines of a block
+  int64_t width;       // floats of a row of sums
+  int64_t sums, bias;
+  int64_t lines, pack_b, pack_a;
+};
+RAMET_PLAN Conv2dBfloatWeightPlan conv2d_bfloat_weight_plan(const Conv2dShape& s) {
+  const Conv2dWeightPlan images = conv2d_backward_weight_plan(s);
+  Conv2dBfloatWeightPlan p{};
+  p.channels = conv2d_even(s.ci / s.groups);
+  p.k = s.kh * s.kw * p.channels;
+  p.per = images.per, p.parts = images.parts;
+  const int64_t wanted = 8 / (p.parts > 0 ? p.parts : 1);
+  p.splits = wanted < 1 ? 1 : wanted < s.kh ? wanted : s.kh;
+  const int64_t fit = 128 * 1024 / p.k;
+  p.pixels = fit < 64 ? 64 : fit < 512 ? fit / 2 * 2 : 512;
+  p.width = bfloat_sums_row(s.co / s.groups);
+  p.sums = conv2d_round(s.groups * p.k * p.width), p.bias = images.bias;
+  p.lines = conv2d_round(p.pixels * p.k / 2);
+  p.pack_b = conv2d_round(bfloat_pack_b(s.co / s.groups, p.pixels));
+  p.pack_a = conv2d_round(bfloat_pack_a(p.k, p.pixels));
+  return p;
+}
+
+/// Bytes of workspace when regions have at most `slots` threads (max_parallel_slots()). Pointers do
+/// not count.
+RAMET_PLAN int64_t conv2d_forward_workspace(const Conv2dArgs& a, int slots) {
+  const Conv2dShape& s = a.shape;
+  if (a.dtype == ScalarType::BFloat16)
+    return 4 *
+           conv2d_bfloat_floats(conv2d_bfloat_forward_plan(s), conv2d_bfloat_copy_of_x(a), slots);
+  if (a.dtype != ScalarType::Float) return 8 * slots * conv2d_wide_slot(s);
   return 4 * conv2d_floats(s, conv2d_forward_plan(s), slots);
 }
-RAMET_PLAN int64_t conv2d_backward_input_workspace(const Conv2dShape& s, ScalarType t, int slots) {
-  if (t != ScalarType::Float) return 8 * slots * conv2d_wide_slot(s);
+RAMET_PLAN int64_t conv2d_backward_input_workspace(const Conv2dArgs& a, int slots) {
+  const Conv2dShape& s = a.shape;
+  if (a.dtype == ScalarType::BFloat16)
+    return 4 * conv2d_bfloat_floats(conv2d_bfloat_input_plan(s), conv2d_bfloat_copy_of_y(a), slots);
+  if (a.dtype != ScalarType::Float) return 8 * slots * conv2d_wide_slot(s);
   return 4 * conv2d_floats(s, conv2d_backward_input_plan(s), slots);
 }
-RAMET_PLAN int64_t conv2d_backward_weight_workspace(const Conv2dShape& s, ScalarType t, int slots) {
+RAMET_PLAN int64_t conv2d_backward_weight_workspace(const Conv2dArgs& a, int slots) {
+  const Conv2dShape& s = a.shape;
+  if (a.dtype == ScalarType::BFloat16) {
+    const Conv2dBfloatWeightPlan b = conv2d_bfloat_weight_plan(s);
+    return 4 * (conv2d_bfloat_copy_of_x(a) + conv2d_bfloat_copy_of_rows(a) +
+                b.parts * (b.sums + b.bias) + slots * (b.lines + b.pack_b + b.pack_a));
+  }
   const Conv2dWeightPlan p = conv2d_backward_weight_plan(s);
-  if (t != ScalarType::Float)
+  if (a.dtype != ScalarType::Float)
     return 8 * (slots * conv2d_wide_slot(s) + p.parts * (p.weights + p.bias));
   return 4 * (p.by_tiles ? p.weights + p.parts * p.bias + s.n * (p.slab + p.dy)
                          : p.parts * (p.weights + p.bias) + slots * p.batch * (p.slab + p.dy));

@@ -1,30 +1,10 @@
 // The gradient of the input of a convolution.
+#include "kernels/image/conv2d_bfloat.h"
 #include "kernels/image/conv2d_taps.h"
 #include "kernels/image/conv2d_wide.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
-
-// The taps of the residue `phase` modulo the stride, in the order of the source: source index = t +
-// q with q ascending.
-struct Phase {
-  int64_t taps, first_tap, tap_step;  // tap r of source order x: first_tap - x * tap_step
-  int64_t first, step;                // q of source order x: first + x * step
-};
-Phase phase_of(int64_t phase, int64_t k, int64_t stride, int64_t pad, int64_t dilation) {
-  Phase p{0, 0, 1, 0, 1};
-  int64_t last = -1;
-  for (int64_t r = k - 1; r >= 0; --r) {
-    const int64_t at = phase + pad - r * dilation;
-    if (at % stride) continue;
-    const int64_t q = conv2d_floor_div(at, stride);
-    if (p.taps == 0) p.first_tap = r, p.first = q;
-    else if (p.taps == 1) p.tap_step = last - r, p.step = q - p.first;
-    last = r;
-    ++p.taps;
-  }
-  return p;
-}
 
 // The gradient of the input. The pixels of x fall into sh * sw residues. Those of one residue see
 // the same taps, so each pair of residues is a convolution of dy with a stride of 1.
@@ -166,6 +146,7 @@ class BackwardInput {
 }  // namespace
 
 void conv2d_backward_input(const Conv2dArgs& a) {
+  if (a.dtype == ScalarType::BFloat16) return conv2d_bfloat_backward_input(a);
   if (a.dtype != ScalarType::Float) return conv2d_wide_backward_input(a);
   if (a.shape.n > 0 && a.shape.ci > 0) BackwardInput(a).run();
 }

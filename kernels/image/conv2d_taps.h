@@ -49,6 +49,28 @@ void convolve(const Taps& taps, const float* slab, int64_t slab_first, int64_t s
               int64_t source_rows, int64_t as, int64_t group_channels, int64_t groups, int64_t n,
               const float* bias, const Result& out, int64_t t0, int64_t rows, int64_t pixels);
 
+/// The taps of the residue `phase` modulo the stride, in the order of the source: source index = t
+/// + q with q ascending.
+struct Phase {
+  int64_t taps, first_tap, tap_step;  // tap r of source order x: first_tap - x * tap_step
+  int64_t first, step;                // q of source order x: first + x * step
+};
+RAMET_INLINE Phase phase_of(int64_t phase, int64_t k, int64_t stride, int64_t pad,
+                            int64_t dilation) {
+  Phase p{0, 0, 1, 0, 1};
+  int64_t last = -1;
+  for (int64_t r = k - 1; r >= 0; --r) {
+    const int64_t at = phase + pad - r * dilation;
+    if (at % stride) continue;
+    const int64_t q = conv2d_floor_div(at, stride);
+    if (p.taps == 0) p.first_tap = r, p.first = q;
+    else if (p.taps == 1) p.tap_step = last - r, p.step = q - p.first;
+    last = r;
+    ++p.taps;
+  }
+  return p;
+}
+
 /// The taps for a pixel of the result, the same in all images.
 struct Window {
   int64_t a;             // offset of its first tap in an image

@@ -58,6 +58,19 @@ RAMET_INLINE vf load_some_pairs(const uint16_t* p, int64_t n) {
 }
 #endif
 
+/// n <= VL numbers as floats, zeros after them.
+RAMET_INLINE vf as_floats(const uint16_t* p, int64_t n) {
+  return (vf)((n == VL ? widen_halves(p) : widen_some_halves(p, n)) << 16);
+}
+/// The first n <= VL numbers of v, rounded to bfloat16. A NaN is 0xFFC0.
+RAMET_INLINE void store_halves(uint16_t* to, vf v, int64_t n) {
+  const Words u = (Words)v, near = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16,
+              w = (u & 0x7fffffffu) > 0x7f800000u ? Words{} + 0xffc0u : near;
+  const Halves h = __builtin_convertvector(w, Halves);
+  if (n >= VL) __builtin_memcpy(to, &h, sizeof h);
+  else __builtin_memcpy(to, &h, static_cast<size_t>(n) * 2);
+}
+
 // Lanes j .. of pair `p` of a sliver that is `stride` lanes wide, of which n are left. A whole
 // vector reaches into the next step, which is written later, or into the slack after the sliver.
 // That is wrong only after other lanes of that step have been written.

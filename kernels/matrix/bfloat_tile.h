@@ -1,6 +1,7 @@
 // The register tile of products in bfloat16: R rows x NV vectors of sums stay in registers during
-// the loop over k. Both operands are packed (bfloat_pack.h). An element's sum is one chain over k:
-// a tile of a later K block continues the sums of the block before.
+// the loop over k. B is packed (bfloat_pack.h). A is packed, too, or its rows hold steps one after
+// the other. An element's sum is one chain over k: a tile of a later K block continues the sums of
+// the block before.
 //
 // A step is either a pair of neighbours in k, one instruction; or one element of a pair, a fused
 // multiply-add. Both give the same bits, see kernels/NOTES.md.
@@ -15,8 +16,11 @@
 namespace ramet::kernels::RAMET_VARIANT {
 
 struct BfloatTile {
-  const float *a, *b;  // a[step][rows], b[step][kNR]: pairs of bfloat16, or floats
-  float* c;            // whole vectors of each row are written
+  // a[step][rows], or row i at a + i * as; b[step][kNR]. A step is a pair of bfloat16, or a float.
+  const void* a;
+  int64_t as;  // bytes from row to row, or 0 where A is packed
+  const float* b;
+  float* c;  // whole vectors of each row are written
   int64_t cs, steps;
   bool first;  // the sums start at 0, else at c
 };
@@ -38,24 +42,40 @@ struct PairStep {  // c += a1 * b1, c += a0 * b0
 };
 #endif
 
-template <int R, int NV, class Step> void bfloat_micro(const BfloatTile& t) {
+RAMET_INLINE float step_at(const char* p) {
+  float x;
+  __builtin_memcpy(&x, p, sizeof x);
+  return x;
+}
+
+template <int R, int NV, class Step, bool kPacked> void bfloat_micro(const BfloatTile& t) {
   vf acc[R][NV];
 #pragma GCC unroll 16
   for (int i = 0; i < R; ++i)
 #pragma GCC unroll 2
     for (int j = 0; j < NV; ++j) acc[i][j] = t.first ? vf{} : load(t.c + i * t.cs + j * VL);
-  const float *a = t.a, *b = t.b;
+  const char* a = static_cast<const char*>(t.a);
+  const int64_t as = kPacked ? 4 : t.as, as3 = 3 * as, next = kPacked ? 4 * R : 4;
+  const char *a4 = a + 4 * as, *a8 = a + 8 * as, *a12 = a + 12 * as;
+  const float* b = t.b;
 #pragma GCC unroll 2
-  for (int64_t k = 0; k < t.steps; ++k, a += R, b += kNR) {
+  for (int64_t k = 0; k < t.steps; ++k, b += kNR) {
     vf bv[NV];
 #pragma GCC unroll 2
     for (int j = 0; j < NV; ++j) bv[j] = load(b + j * VL);
 #pragma GCC unroll 16
     for (int i = 0; i < R; ++i) {
-      const vf x = set1(a[i]);
+      const char* g = kPacked ? a + i / 4 * 16 : i < 4 ? a : i < 8 ? a4 : i < 12 ? a8 : a12;
+      const vf x = set1(step_at(kPacked        ? g + i % 4 * 4
+                                : (i & 3) == 0 ? g
+                                : (i & 3) == 1 ? g + as
+                                : (i & 3) == 2 ? g + 2 * as
+                                               : g + as3));
 #pragma GCC unroll 2
       for (int j = 0; j < NV; ++j) acc[i][j] = Step::add(x, bv[j], acc[i][j]);
     }
+    a += next;
+    if (!kPacked) a4 += 4, a8 += 4, a12 += 4;
   }
 #pragma GCC unroll 16
   for (int i = 0; i < R; ++i)
@@ -64,13 +84,18 @@ template <int R, int NV, class Step> void bfloat_micro(const BfloatTile& t) {
 }
 
 using BfloatMicro = void (*)(const BfloatTile&);
-template <int NV, class Step, int... R>
+template <int NV, class Step, bool kPacked, int... R>
 constexpr std::array<BfloatMicro, kMR> bfloat_rows(std::integer_sequence<int, R...>) {
-  return {bfloat_micro<R + 1, NV, Step>...};
+  return {bfloat_micro<R + 1, NV, Step, kPacked>...};
 }
-template <class Step, int NV>
+template <class Step, bool kPacked, int NV>
 inline constexpr std::array<BfloatMicro, kMR> bfloat_micro_of =
-    bfloat_rows<NV, Step>(std::make_integer_sequence<int, kMR>{});
+    bfloat_rows<NV, Step, kPacked>(std::make_integer_sequence<int, kMR>{});
+// [A packed][vectors - 1] -> functions by rows - 1
+template <class Step>
+inline constexpr const BfloatMicro* bfloat_micro_table[2][2] = {
+    {bfloat_micro_of<Step, false, 1>.data(), bfloat_micro_of<Step, false, 2>.data()},
+    {bfloat_micro_of<Step, true, 1>.data(), bfloat_micro_of<Step, true, 2>.data()}};
 
 #if !defined(__FMA__)
 // a * b + c with one rounding. The product, of 16 bits, is exact in double. So is the sum, unless
@@ -86,7 +111,9 @@ RAMET_INLINE float fused(float a, float b, float c) {
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j) {
       float sum = before[i * kNR + j];
-      for (int64_t k = 0; k < t.steps; ++k) sum = fused(t.a[k * rows + i], t.b[k * kNR + j], sum);
+      const char* a = static_cast<const char*>(t.a) + i * (t.as ? t.as : 4);
+      for (int64_t k = 0; k < t.steps; ++k, a += t.as ? 4 : 4 * rows)
+        sum = fused(step_at(a), t.b[k * kNR + j], sum);
       t.c[i * t.cs + j] = sum;
     }
 }
@@ -94,8 +121,7 @@ RAMET_INLINE float fused(float a, float b, float c) {
 
 /// The tile of `rows` <= kMR rows and `nr` <= kNR columns.
 template <class Step> RAMET_INLINE void bfloat_tile(const BfloatTile& t, int64_t rows, int64_t nr) {
-  const BfloatMicro fn =
-      nr > VL ? bfloat_micro_of<Step, 2>[rows - 1] : bfloat_micro_of<Step, 1>[rows - 1];
+  const BfloatMicro fn = bfloat_micro_table<Step>[t.as == 0][nr > VL][rows - 1];
   if (Step::kPairs) return fn(t);
 #if defined(__FMA__)
   const FlushingMode mode;

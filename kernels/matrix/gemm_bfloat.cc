@@ -1,6 +1,6 @@
-// Products of bfloat16 matrices. The loops are those of gemm.cc, but both operands are always
-// packed, and an element's sum is one chain over all of k. So K blocks need not be the same with
-// and without the instruction for pairs.
+// Products of bfloat16 matrices. The loops are those of gemm.cc, but B is always packed, and an
+// element's sum is one chain over all of k. So K blocks need not be the same with and without the
+// instruction for pairs.
 #include "kernels/matrix/gemm_bfloat.h"
 
 #include "kernels/matrix/bfloat_pack.h"
@@ -18,7 +18,8 @@ template <class Step> [[gnu::noinline]] uint64_t tile_time(int64_t pairs, const 
   uint64_t least = UINT64_MAX;
   for (int i = 0; i < 6; ++i) {
     const uint64_t start = __builtin_ia32_rdtsc();
-    bfloat_tile<Step>({zeros, zeros, sums, kNR, Step::kPairs ? pairs : 2 * pairs, true}, kMR, kNR);
+    bfloat_tile<Step>({zeros, 0, zeros, sums, kNR, Step::kPairs ? pairs : 2 * pairs, true}, kMR,
+                      kNR);
     const uint64_t time = __builtin_ia32_rdtsc() - start;
     if (time < least) least = time;
   }
@@ -36,7 +37,7 @@ bool pairs_are_faster() {
 BfloatPairs pairs_when = BfloatPairs::kIfFaster;
 // 0 before the first product, then 1 (slower, or no such instruction) or 2
 uint8_t pairs_known = 0;
-bool uses_pairs() {
+bool use_pairs() {
   const BfloatPairs when = __atomic_load_n(&pairs_when, __ATOMIC_RELAXED);
   if (when != BfloatPairs::kIfFaster)
     return when == BfloatPairs::kAlways && __builtin_cpu_supports("avx512bf16");
@@ -53,7 +54,15 @@ struct Plan {
   int64_t pairs, blocks, per;  // pairs of neighbours in k, K blocks, and pairs of one
   int64_t rows, cols;          // rows and columns of one task
   bool threads;
+  bool in_place;  // pairs of A are read where they are
 };
+
+// Rows of A are pairs as they are, where k is even. Packing them pays where many columns read them.
+template <class Step> RAMET_INLINE bool reads_in_place(const BfloatGemm& g) {
+  constexpr int64_t kColumns = 1 << 20;
+  return Step::kPairs && !g.ta && g.k % 2 == 0 && g.lda > 0 && g.n <= kColumns &&
+         (g.m <= kMR || g.lda % 2048 != 0);
+}
 
 template <class Step> RAMET_INLINE Plan make_plan(const BfloatGemm& g) {
   Plan p;
@@ -71,16 +80,8 @@ template <class Step> RAMET_INLINE Plan make_plan(const BfloatGemm& g) {
   }
   p.rows = ceil_div(g.m, rows);
   p.cols = ceil_div(ceil_div(g.n, cols), kNR) * kNR;
+  p.in_place = reads_in_place<Step>(g);
   return p;
-}
-
-RAMET_INLINE vf as_floats(const uint16_t* p, int64_t n) {
-  return (vf)((n == VL ? widen_halves(p) : widen_some_halves(p, n)) << 16);
-}
-
-RAMET_INLINE Words round_to_halves(vf v) {
-  const Words u = (Words)v, near = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-  return (u & 0x7fffffffu) > 0x7f800000u ? Words{} + 0xffc0u : near;
 }
 
 // Rows i .. of C, columns j .. j + nr, from the sums of a tile.
@@ -97,9 +98,7 @@ void finish(const BfloatGemm& g, const float* sums, int64_t stride, int64_t i, i
       if (g.beta != 0) v += beta * as_floats(to, n);
       if (g.bias) v += bias;
       if (g.relu) v = max(vf{}, v);  // this order keeps a NaN
-      const Halves h = __builtin_convertvector(round_to_halves(v), Halves);
-      if (n == VL) __builtin_memcpy(to, &h, sizeof h);
-      else __builtin_memcpy(to, &h, static_cast<size_t>(n) * 2);
+      store_halves(to, v, n);
     }
   }
 }
@@ -121,21 +120,26 @@ template <class Step> struct Block {  // columns jc .. jc+nc of C, one K block
   // rows i0 .., columns jc + j0 ..
   void tile(int64_t i0, int64_t m, int64_t j0, int64_t n, int slot) const {
     const Cut slivers(m);
-    const int64_t steps = np * kPerPair, width = bfloat_sums_row(g.n);
+    const int64_t steps = np * kPerPair, width = g.c ? bfloat_sums_row(g.n) : g.ldc;
     float* packed = g.pack_a + slot * bfloat_pack_a(g.m, g.k);
-    for (int64_t s = 0, i = 0; s < slivers.parts; i += slivers.size(s++))
+    for (int64_t s = 0, i = 0; s < slivers.parts && !p.in_place; i += slivers.size(s++))
       bfloat_pack<Step::kPairs>(a, i0 + i, slivers.size(s), pair, np, packed + i * steps,
                                 slivers.size(s));
     alignas(64) float own[kMR * kNR];
-    const bool whole = p.blocks == 1;
+    const bool whole = p.blocks == 1 && g.c;
+    BfloatTile t;
+    t.as = p.in_place ? 2 * g.lda : 0;
+    t.steps = steps, t.first = first && !g.continues;
+    t.cs = whole ? kNR : width;
     for (int64_t j = j0; j < j0 + n; j += kNR)
       for (int64_t s = 0, i = 0; s < slivers.parts; i += slivers.size(s++)) {
         const int64_t rows = slivers.size(s), nr = imin(nc - j, kNR);
-        float* sums = whole ? own : g.sums + (i0 + i) * width + jc + j;
-        const int64_t stride = whole ? kNR : width;
-        bfloat_tile<Step>({packed + i * steps, g.pack_b + j * steps, sums, stride, steps, first},
-                          rows, nr);
-        if (last) finish(g, sums, stride, i0 + i, rows, jc + j, nr);
+        if (p.in_place) t.a = g.a + (i0 + i) * g.lda + 2 * pair;
+        else t.a = packed + i * steps;
+        t.b = g.pack_b + j * steps;
+        t.c = whole ? own : g.sums + (i0 + i) * width + jc + j;
+        bfloat_tile<Step>(t, rows, nr);
+        if (last && g.c) finish(g, t.c, t.cs, i0 + i, rows, jc + j, nr);
       }
   }
 };
@@ -174,7 +178,14 @@ template <class Step> void multiply(const BfloatGemm& g) {
 bool set_bfloat_pairs([[maybe_unused]] BfloatPairs when) {
 #if defined(__AVX512F__)
   __atomic_store_n(&pairs_when, when, __ATOMIC_RELAXED);
-  return uses_pairs();
+  return use_pairs();
+#else
+  return false;
+#endif
+}
+bool bfloat_uses_pairs() {
+#if defined(__AVX512F__)
+  return use_pairs();
 #else
   return false;
 #endif
@@ -183,7 +194,7 @@ bool set_bfloat_pairs([[maybe_unused]] BfloatPairs when) {
 void gemm_bfloat(const BfloatGemm& g) {
   if (g.m <= 0 || g.n <= 0) return;
 #if defined(__AVX512F__)
-  if (uses_pairs()) return multiply<PairStep>(g);
+  if (use_pairs()) return multiply<PairStep>(g);
 #endif
   multiply<FloatStep>(g);
 }

@@ -13,6 +13,9 @@ namespace ramet::kernels::RAMET_VARIANT {
 /// Then alpha * sum, beta * C, their sum, and the addition of the bias are each rounded to float,
 /// in the thread's own floating-point mode. The result is rounded to bfloat16. A NaN is 0xFFC0.
 ///
+/// Without C the sums stay as they are, in `sums`: rows ldc apart, of which whole vectors are
+/// written. With `continues` a chain starts at its sum there.
+///
 /// All variants give these bits, with and without an instruction for pairs. They depend on nothing
 /// else: not on m, n, the layouts, the thread or, but for alpha, beta and bias, its floating-point
 /// mode.
@@ -24,7 +27,7 @@ struct BfloatGemm {
   const uint16_t* b;
   int64_t ldb;
   bool tb;
-  uint16_t* c;
+  uint16_t* c;  // or null
   int64_t ldc;
   float alpha, beta;
   const uint16_t* bias;  // n values, or null
@@ -33,9 +36,12 @@ struct BfloatGemm {
   float* pack_a;  // bfloat_pack_a(m, k), per slot when `parallel`
   float* sums;    // bfloat_sums(m, n, k)
   bool parallel;  // false inside a task: everything on this thread
+  bool continues = false;
 };
 void gemm_bfloat(const BfloatGemm& g);
 
+/// Does this variant use the processor's instruction for pairs?
+bool bfloat_uses_pairs();
 /// For tests: when this variant uses the processor's instruction for pairs from now on. Returns
 /// whether it uses it now; `kAlways` does not if there is none.
 bool set_bfloat_pairs(BfloatPairs when);

@@ -5,27 +5,49 @@
 #include "kernels/simd/vec.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
-RAMET_INLINE vf poly(vf, vf acc) { return acc; }
-template <class... T> RAMET_INLINE vf poly(vf x, vf acc, float c, T... rest) {
-  return poly(x, fma(acc, x, set1(c)), rest...);
+/// a * b + c as this variant has it: `base` rounds twice.
+struct Fused {
+  RAMET_INLINE vf operator()(vf a, vf b, vf c) const { return fma(a, b, c); }
+};
+/// One rounding in every variant.
+struct FusedOnce {
+  RAMET_INLINE vf operator()(vf a, vf b, vf c) const {
+#if defined(__FMA__)
+    return fma(a, b, c);
+#else
+    float x[VL], y[VL], z[VL];
+    store(x, a), store(y, b), store(z, c);
+    for (int i = 0; i < VL; ++i) x[i] = __builtin_fmaf(x[i], y[i], z[i]);
+    return load(x);
+#endif
+  }
+};
+
+template <class F> RAMET_INLINE vf poly_by(F, vf, vf acc) { return acc; }
+template <class F, class... T> RAMET_INLINE vf poly_by(F f, vf x, vf acc, float c, T... rest) {
+  return poly_by(f, x, f(acc, x, set1(c)), rest...);
+}
+template <class... T> RAMET_INLINE vf poly(vf x, vf acc, T... rest) {
+  return poly_by(Fused{}, x, acc, rest...);
 }
 RAMET_INLINE vf vabs(vf x) { return float_of(andi(bits(x), seti(0x7fffffff))); }
 RAMET_INLINE vf with_sign(vf mag, vf s) {
   return float_of(ori(bits(mag), andi(bits(s), seti(int(0x80000000u)))));
 }
 
-RAMET_INLINE vf vexp(vf x) {
+template <class F> RAMET_INLINE vf vexp_by(F f, vf x) {
   x = max(set1(-104.0f), min(set1(89.0f), x));  // this argument order keeps a NaN
   const vf n = round(x * set1(1.44269504f));
-  vf r = fma(n, set1(-0.693359375f), x);
-  r = fma(n, set1(2.12194440e-4f), r);
-  const vf q =
-      poly(r, set1(1.395048574e-03f), 8.368887939e-03f, 4.166620597e-02f, 1.666651815e-01f, 0.5f);
-  const vf e = fma(r * r, q, r) + set1(1.0f);
+  vf r = f(n, set1(-0.693359375f), x);
+  r = f(n, set1(2.12194440e-4f), r);
+  const vf q = poly_by(f, r, set1(1.395048574e-03f), 8.368887939e-03f, 4.166620597e-02f,
+                       1.666651815e-01f, 0.5f);
+  const vf e = f(r * r, q, r) + set1(1.0f);
   // two exact factors: one rounding, in the denormal range too
   const vi k = toint(n), h = sra<1>(k);
   return e * float_of(shl<23>(addi(h, seti(127)))) * float_of(shl<23>(addi(subi(k, h), seti(127))));
 }
+RAMET_INLINE vf vexp(vf x) { return vexp_by(Fused{}, x); }
 
 RAMET_INLINE vf vexp_mid(vf x) {  // |x| <= 80: no clamp, one factor
   const vf n = round(x * set1(1.44269504f));
@@ -36,22 +58,23 @@ RAMET_INLINE vf vexp_mid(vf x) {  // |x| <= 80: no clamp, one factor
   return (fma(r * r, q, r) + set1(1.0f)) * float_of(shl<23>(addi(toint(n), seti(127))));
 }
 
-RAMET_INLINE vf vlog(vf x) {
+template <class F> RAMET_INLINE vf vlog_by(F f, vf x) {
   const vm tiny = lt(x, set1(1.17549435e-38f));
   const vf y = pick(tiny, x * set1(8388608.0f), x);
   const vi b = bits(y), k = sra<23>(subi(b, seti(0x3f3504f3)));  // mantissa in [sqrt(1/2), sqrt(2))
   const vf t = float_of(subi(b, shl<23>(k))) - set1(1.0f), n = tofloat(k) - keep(tiny, set1(23.0f));
-  const vf q = poly(t, set1(6.746601313e-02f), -1.167564094e-01f, 1.188817471e-01f,
-                    -1.240559146e-01f, 1.421955079e-01f, -1.666799635e-01f, 2.000211924e-01f,
-                    -2.500000894e-01f, 3.333331347e-01f);
+  const vf q = poly_by(f, t, set1(6.746601313e-02f), -1.167564094e-01f, 1.188817471e-01f,
+                       -1.240559146e-01f, 1.421955079e-01f, -1.666799635e-01f, 2.000211924e-01f,
+                       -2.500000894e-01f, 3.333331347e-01f);
   const vf t2 = t * t;
-  vf r = fma(t2 * t, q, n * set1(-2.12194440e-4f));
-  r = fma(t2, set1(-0.5f), r) + t;
-  r = fma(n, set1(0.693359375f), r);
+  vf r = f(t2 * t, q, n * set1(-2.12194440e-4f));
+  r = f(t2, set1(-0.5f), r) + t;
+  r = f(n, set1(0.693359375f), r);
   r = pick(lt(x, set1(__builtin_inff())), r, x);  // inf and NaN pass through
   r = pick(eq(x, vf{}), set1(-__builtin_inff()), r);
   return pick(lt(x, vf{}), set1(__builtin_nanf("")), r);
 }
+RAMET_INLINE vf vlog(vf x) { return vlog_by(Fused{}, x); }
 
 RAMET_INLINE vf vtanh(vf x) {
   const vf a = vabs(x), b = min(set1(10.0f), a), u = x * x;

@@ -1,7 +1,6 @@
 // The convolutions' histories, the same for images and volumes.
-#include "autograd/ops/front/convolve_internal.h"
-
 #include "autograd/ops/front/conv_internal.h"
+#include "autograd/ops/front/convolve_internal.h"
 #include "autograd/ops/pointwise/arithmetic.h"
 #include "autograd/ops/reduce/reduce.h"
 #include "autograd/ops/shape/view.h"
@@ -35,6 +34,14 @@ void add_numbers(Arguments& to, const Conv2dShape& s, bool transposed) {
   to("groups", s.groups);
   to("transposed", transposed);
 }
+// A kernel that adds the bias of a transposed convolution before it rounds.
+bool adds_bias(const Tensor& x) { return x.scalar_type() == kBFloat16; }
+Tensor input_with_bias(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dShape& s) {
+  return raw_input(x, w, s, result_layout(x), bias);
+}
+Tensor input_with_bias(const Tensor& x, const Tensor& w, const Tensor&, const VolumeShape& s) {
+  return raw_input(x, w, s, result_layout(x));
+}
 // Those of volumes are not told.
 void add_numbers(Arguments&, const VolumeShape&, bool) {}
 
@@ -59,13 +66,14 @@ Tensor result(const Tensor& x, const Tensor& w, const Tensor& bias, const Shape&
   if (!recording(x, w, bias)) return y;
   const auto layout = layout_of(x);
   if (!bias.defined())
-    return record("ConvolutionBackward0", {x, w}, std::move(y),
-                  [sx = save_if(wants_grad(w), x), sw = save_if(wants_grad(x), w), s, layout](
-                      const Node& self, const Tensor& g) {
-                    auto r = gradients(self, g, sx, sw, s, layout);
-                    return std::array<Tensor, 2>{std::move(r[0]), std::move(r[1])};
-                  },
-                  [&](Arguments& to) { add_numbers(to, s, false); });
+    return record(
+        "ConvolutionBackward0", {x, w}, std::move(y),
+        [sx = save_if(wants_grad(w), x), sw = save_if(wants_grad(x), w), s, layout](
+            const Node& self, const Tensor& g) {
+          auto r = gradients(self, g, sx, sw, s, layout);
+          return std::array<Tensor, 2>{std::move(r[0]), std::move(r[1])};
+        },
+        [&](Arguments& to) { add_numbers(to, s, false); });
   return record(
       "ConvolutionBackward0", {x, w, bias}, std::move(y),
       [sx = save_if(wants_grad(w), x), sw = save_if(wants_grad(x), w), s, layout](
@@ -107,8 +115,9 @@ template <class Shape> Tensor of_weight(const Tensor& g, const Tensor& x, const 
 
 template <class Shape>
 Tensor transposed(const Tensor& x, const Tensor& w, const Tensor& bias, const Shape& s) {
-  Tensor y = raw_input(x, w, s, result_layout(x));
-  if (bias.defined()) {
+  const bool fused = adds_bias(x);
+  Tensor y = input_with_bias(x, w, fused ? bias : Tensor(), s);
+  if (bias.defined() && !fused) {
     const NoGradGuard raw;
     std::vector<int64_t> sizes(static_cast<size_t>(y.dim()), 1);
     sizes[1] = bias.numel();
@@ -123,13 +132,14 @@ Tensor transposed(const Tensor& x, const Tensor& w, const Tensor& bias, const Sh
   const auto numbers = [&](Arguments& to) { add_numbers(to, s, true); };
   if (!bias.defined())
     return record("ConvolutionBackward0", {x, w}, std::move(y), of_operands, numbers);
-  return record("ConvolutionBackward0", {x, w, bias}, std::move(y),
-                [of_operands](const Node& self, const Tensor& g) {
-                  auto [dx, dw] = of_operands(self, g);
-                  return std::array<Tensor, 3>{std::move(dx), std::move(dw),
-                                               self.needs(2) ? of_bias(g) : Tensor()};
-                },
-                numbers);
+  return record(
+      "ConvolutionBackward0", {x, w, bias}, std::move(y),
+      [of_operands](const Node& self, const Tensor& g) {
+        auto [dx, dw] = of_operands(self, g);
+        return std::array<Tensor, 3>{std::move(dx), std::move(dw),
+                                     self.needs(2) ? of_bias(g) : Tensor()};
+      },
+      numbers);
 }
 
 }  // namespace

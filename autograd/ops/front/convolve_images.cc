@@ -33,8 +33,7 @@ void run(const Kernel& kernel, const Bytes& bytes, const Conv2dShape& s, const T
   kernels::conv2d_simplify(a);
   Tensor work;
   if (x.device().is_cpu()) {  // GPUs take scratch memory where their kernels need it
-    work =
-        Tensor(TensorBase::empty(bytes(a.shape, a.dtype, max_parallel_slots()), kByte, x.device()));
+    work = Tensor(TensorBase::empty(bytes(a, max_parallel_slots()), kByte, x.device()));
     a.workspace = work.ptr();
   }
   kernel(x.stream(), a);
@@ -96,11 +95,11 @@ void weight_in_parts(const Tensor& dw, const Tensor& g, const Tensor& x, const C
 
 }  // namespace
 
-// Where the register tile runs on floats, results are channels-last.
+// Where the register tile runs on floats or pairs, results are channels-last.
 ImageLayout result_layout(const Tensor& x) {
   const ImageLayout layout = layout_of(x);
-  return layout == ImageLayout::kRows && x.scalar_type() == kFloat ? ImageLayout::kInternal
-                                                                   : layout;
+  const bool tiles = x.scalar_type() == kFloat || x.scalar_type() == kBFloat16;
+  return layout == ImageLayout::kRows && tiles ? ImageLayout::kInternal : layout;
 }
 
 Tensor raw_result(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dShape& s,
@@ -112,11 +111,12 @@ Tensor raw_result(const Tensor& x, const Tensor& w, const Tensor& bias, const Co
   return y;
 }
 
-Tensor raw_input(const Tensor& g, const Tensor& w, const Conv2dShape& s, ImageLayout layout) {
+Tensor raw_input(const Tensor& g, const Tensor& w, const Conv2dShape& s, ImageLayout layout,
+                 const Tensor& bias) {
   Tensor dx = empty_image(layout, s.n, s.ci, s.h, s.w, g.scalar_type(), g.device());
   if (RAMET_LIKELY(is_near(s)))
     run(kernels::conv2d_backward_input, kernels::conv2d_backward_input_workspace, s, dx,
-        readable(g), dense(w), Tensor());
+        readable(g), dense(w), bias.defined() ? dense(bias) : bias);
   else input_in_parts(dx, g, w, s);
   return dx;
 }

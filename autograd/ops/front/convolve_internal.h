@@ -16,7 +16,8 @@ struct VolumeShape {
   int64_t d, od, kd, sd, pd, dd;
 };
 
-// These record history. Operands have one dtype: float, double or int64. Bias may be undefined.
+// These record history. Operands have one dtype: float, double or int64; images of at least one
+// part (is_near) on a CPU also bfloat16. Bias may be undefined.
 
 /// The convolution of x with w, plus the bias.
 Tensor convolve(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dShape& s);
@@ -31,12 +32,14 @@ Tensor convolve_transposed(const Tensor& g, const Tensor& w, const Tensor& bias,
 // These record no history. `layout`: that of their results; volumes are always row-major.
 
 /// The layout of the results of a convolution of x: channels-last where the register tile runs on
-/// floats.
+/// floats or pairs.
 ImageLayout result_layout(const Tensor& x);
 
 Tensor raw_result(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dShape& s,
                   ImageLayout layout);
-Tensor raw_input(const Tensor& g, const Tensor& w, const Conv2dShape& s, ImageLayout layout);
+/// In bfloat16 a bias may be added, before the one rounding.
+Tensor raw_input(const Tensor& g, const Tensor& w, const Conv2dShape& s, ImageLayout layout,
+                 const Tensor& bias = Tensor());
 Tensor raw_weight(const Tensor& g, const Tensor& x, const Conv2dShape& s);
 /// Computes the gradients of weight and bias in one pass over the images, those that `self` needs.
 void raw_weight_and_bias(const Node& self, const Tensor& g, const Tensor& x, const Conv2dShape& s,

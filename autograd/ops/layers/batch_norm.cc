@@ -91,39 +91,51 @@ Tensor composed_dw(const Tensor& g, const Tensor& x, const Statistics& s) {
   return (g * n.d * n.invstd).sum(all_but_channels(x));
 }
 
+// A value of an operation in the compute type: that of the other operands, where x is bfloat16.
+Tensor in_compute(const Tensor& x) {
+  const ScalarType t = compute_type(x.scalar_type());
+  return x.scalar_type() == t ? x : x.to(t);
+}
+
 // Computes all three gradients in one pass; each is a recorded operation of its own.
 std::array<Tensor, 3> backward(const Node& self, const Tensor& g, const Tensor& x, const Tensor& w,
                                const Statistics& s) {
   const Extents e = extents(x);
+  const ScalarType t = compute_type(x.scalar_type());
   const Tensor xd = readable(x), gd = in_layout_of(xd, g);
   std::array<Tensor, 3> r;
   if (self.needs(0)) r[0] = empty_like_layout(xd, x.scalar_type());
   for (int i : {1, 2})
-    if (self.needs(i))
-      r[static_cast<size_t>(i)] = self.output_for(i, e.c, x.scalar_type(), x.device());
+    if (self.needs(i)) r[static_cast<size_t>(i)] = self.output_for(i, e.c, t, x.device());
   kernels::ChannelView dx{nullptr, 0, 0, 0};
   if (r[0].defined()) dx = channels(r[0], e);
   const Tensor work = workspace(e, x.device());
   kernels::batch_norm_backward(
       x.stream(),
       {e.n, e.c, e.l, channels(xd, e), channels(gd, e), dx, pointer(w), s.mean.ptr(),
-       s.invstd.ptr(), pointer(r[1]), pointer(r[2]), s.training, x.scalar_type(), work.ptr()});
+       s.invstd.ptr(), pointer(r[1]), pointer(r[2]), s.training, t, work.ptr(), x.scalar_type()});
   if (!recording(g, x, w)) return r;
   if (r[0].defined())
     r[0] = record_composed(
         "NativeBatchNormBackwardDataBackward0", std::move(r[0]),
-        [s](const std::vector<Tensor>& in) { return composed_dx(in[0], in[1], in[2], s); }, g, x,
-        w);
+        [s](const std::vector<Tensor>& in) {
+          return composed_dx(in_compute(in[0]), in_compute(in[1]), in[2], s)
+              .to(in[1].scalar_type());
+        },
+        g, x, w);
   if (r[1].defined() && recording(g, x))
     r[1] = record_composed(
         "NativeBatchNormBackwardWeightBackward0", std::move(r[1]),
-        [s](const std::vector<Tensor>& in) { return composed_dw(in[0], in[1], s); }, g, x);
+        [s](const std::vector<Tensor>& in) {
+          return composed_dw(in_compute(in[0]), in_compute(in[1]), s);
+        },
+        g, x);
   if (r[2].defined() && recording(g))
     r[2] = record("SumBackward1", {g}, std::move(r[2]),
                   saves_nothing([like = Meta(x)](const Node&, const Tensor& v) {
                     std::vector<int64_t> sizes(like.shape().size(), 1);
                     sizes[1] = v.numel();
-                    return v.reshape(sizes).expand(like.shape());
+                    return v.reshape(sizes).expand(like.shape()).to(like.dtype);
                   }));
   return r;
 }
@@ -147,7 +159,7 @@ Statistics statistics_of(const Tensor& xd, Tensor running_mean, Tensor running_v
                          double momentum, double eps) {
   // The forward pass has updated them.
   if (training && is_recomputing()) running_mean = running_var = Tensor();
-  const ScalarType t = xd.scalar_type();
+  const ScalarType t = compute_type(xd.scalar_type());
   const Extents e = extents(xd);
   const Statistics s{Tensor(TensorBase::empty(e.c, t, xd.device())),
                      Tensor(TensorBase::empty(e.c, t, xd.device())), training, eps};
@@ -171,7 +183,8 @@ Statistics statistics_of(const Tensor& xd, Tensor running_mean, Tensor running_v
                                                eps,
                                                training,
                                                t,
-                                               work.ptr()});
+                                               work.ptr(),
+                                               xd.scalar_type()});
   if (!training) return s;
   for (const auto& [given, worked] :
        {std::pair(&running_mean, &mean), std::pair(&running_var, &var)}) {
@@ -182,19 +195,19 @@ Statistics statistics_of(const Tensor& xd, Tensor running_mean, Tensor running_v
   return s;
 }
 
-// x, w and b have the compute type; w and b are dense.
+// w and b have the compute type and are dense. x has it, too; or it is bfloat16, on a CPU.
 Tensor normalise(const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& running_mean,
                  const Tensor& running_var, bool training, double momentum, double eps) {
-  const ScalarType t = x.scalar_type();
+  const ScalarType t = compute_type(x.scalar_type());
   const Extents e = extents(x);
   const Tensor xd = readable(x);
-  Tensor y = empty_like_layout(xd, t);
+  Tensor y = empty_like_layout(xd, x.scalar_type());
   const Statistics s = statistics_of(xd, running_mean, running_var, training, momentum, eps);
   const Tensor work = workspace(e, x.device());
   kernels::batch_norm_forward(
       x.stream(),
       {e.n, e.c, e.l, channels(xd, e), channels(y, e), pointer(w), pointer(b), s.mean.ptr(),
-       s.invstd.ptr(), nullptr, nullptr, momentum, eps, training, t, work.ptr()});
+       s.invstd.ptr(), nullptr, nullptr, momentum, eps, training, t, work.ptr(), xd.scalar_type()});
   if (!recording(x, w, b)) return y;
   return record(
       "NativeBatchNormBackward0", {x, w, b}, std::move(y),
@@ -330,8 +343,9 @@ Tensor batch_norm(const Tensor& x, const std::optional<Tensor>& weight,
     return as_type(y, x.scalar_type());
   }
   const ScalarType t = compute_type(x.scalar_type());
-  const Tensor y = normalise(as_type(x, t), dense(as_type(w, t)), dense(as_type(b, t)), mean, var,
-                             training, momentum, eps);
+  const bool as_it_is = x.scalar_type() == kBFloat16 && x.is_cpu();
+  const Tensor y = normalise(as_it_is ? x : as_type(x, t), dense(as_type(w, t)),
+                             dense(as_type(b, t)), mean, var, training, momentum, eps);
   return as_type(y, x.scalar_type());
 }
 

@@ -79,11 +79,21 @@ void check_counts(const char* op, const VolumeShape& s) {
   checked_mul(op, "planes", images, std::max(channels, s.plane.co));
 }
 
+// Does a kernel take x in bfloat16 as it is, and does that pay? (kernels/NOTES.md, "Products in
+// bfloat16")
+bool in_pairs(const Tensor& x, const Conv2dShape& s) {
+  const int64_t least = s.groups == 1 ? 8 : 32;
+  return x.scalar_type() == kBFloat16 && x.device().is_cpu() && s.ci / s.groups >= least &&
+         s.co / s.groups >= least && is_near(s);
+}
+bool in_pairs(const Tensor&, const VolumeShape&) { return false; }
+
 // Calls f in a dtype that kernels support, and casts the result back to x's.
-template <class F>
-Tensor in_wide(const char* op, const Tensor& x, const Tensor& w, const Tensor& bias, const F& f) {
+template <class Shape, class F>
+Tensor in_wide(const char* op, const Tensor& x, const Tensor& w, const Tensor& bias, const Shape& s,
+               const F& f) {
   const ScalarType t = x.scalar_type();
-  if (t == kFloat || t == kDouble || t == kLong) return f(x, w, bias);
+  if (t == kFloat || t == kDouble || t == kLong || in_pairs(x, s)) return f(x, w, bias);
   if (t == kBool)
     throw NotImplementedError(
         detail::join("[", op, "] not implemented for bool: got ", describe(x)));
@@ -175,9 +185,10 @@ Tensor convolution(const char* op, const Tensor& given, const Tensor& x, const T
               ", expected extents that an int64 holds: got input ", describe(x));
   const auto s = shape_of(x.size(0), ci, co, groups, axes);
   check_counts(op, s);
-  return in_wide(op, x, taps, bias, [&](const Tensor& in, const Tensor& weight, const Tensor& b) {
-    return convolve(in, weight, b, s);
-  });
+  return in_wide(op, x, taps, bias, s,
+                 [&](const Tensor& in, const Tensor& weight, const Tensor& b) {
+                   return convolve(in, weight, b, s);
+                 });
 }
 
 template <size_t D>
@@ -215,7 +226,7 @@ Tensor transposed(const char* op, const Tensor& given, const Tensor& x, const Te
               " and weight ", describe(w));
   const auto s = shape_of(x.size(0), channels, w.size(0), groups, axes);
   check_counts(op, s);
-  return in_wide(op, x, w, bias, [&](const Tensor& in, const Tensor& weight, const Tensor& b) {
+  return in_wide(op, x, w, bias, s, [&](const Tensor& in, const Tensor& weight, const Tensor& b) {
     return convolve_transposed(in, weight, b, s);
   });
 }

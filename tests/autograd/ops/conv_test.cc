@@ -82,6 +82,56 @@ TEST(Conv2d, FloatResultsShowRowMajorStrides) {
   expect_values(w.grad(), values(wd.grad()), 1e-4);
 }
 
+// In bfloat16 results and gradients are those of float64, rounded once: half a unit in the last of
+// eight places. (Sums in float err far less.)
+TEST(Conv2d, BfloatRoundsOnce) {
+  const auto check = [](bool transposed, int64_t channels, int64_t groups, int64_t stride) {
+    SCOPED_TRACE(detail::join(transposed, " ", channels, " ", groups, " ", stride));
+    const auto leaves = [&](ScalarType t) {
+      return In{varied({2, channels, 6, 5}, 1).to(kBFloat16).to(t).requires_grad_(),
+                varied({channels, channels / groups, 3, 3}, 2).to(kBFloat16).to(t).requires_grad_(),
+                varied({channels}, 3).to(kBFloat16).to(t).requires_grad_()};
+    };
+    const auto run = [&](const In& in) {
+      const Tensor y = transposed ? conv_transpose2d(in[0], in[1], in[2], stride, 1, 0, groups)
+                                  : conv2d(in[0], in[1], in[2], stride, 1, 1, groups);
+      y.backward(varied(y.sizes().vec(), 4).to(kBFloat16).to(y.scalar_type()));
+      return In{y.detach(), in[0].grad(), in[1].grad(), in[2].grad()};
+    };
+    const In got = run(leaves(kBFloat16)), want = run(leaves(kDouble));
+    for (size_t r = 0; r < got.size(); ++r) {
+      EXPECT_EQ(got[r].scalar_type(), kBFloat16);
+      const std::vector<double> g = values(got[r].to(kDouble)), w = values(want[r]);
+      for (size_t i = 0; i < g.size(); ++i)
+        ASSERT_NEAR(g[i], w[i], std::fabs(w[i]) * 0x1.01p-8 + 1e-5) << "result " << r << ", " << i;
+    }
+  };
+  for (bool transposed : {false, true}) {
+    check(transposed, 8, 1, 1);
+    check(transposed, 9, 1, 2);
+    check(transposed, 64, 2, 1);
+    check(transposed, 4, 2, 1);  // converted to float
+  }
+}
+
+TEST(Conv2d, BfloatHasSecondDerivativesAndALayoutInside) {
+  const Tensor x = varied({2, 8, 6, 5}, 1).to(kBFloat16).requires_grad_(),
+               w = varied({8, 8, 3, 3}, 2).to(kBFloat16).requires_grad_();
+  const Tensor y = conv2d(x, w, {}, 1, 1);
+  EXPECT_TRUE(autograd::is_channels_last(y));
+  const Tensor dx = autograd::grad({y.square().sum()}, {x}, {}, {}, true)[0];
+  EXPECT_EQ(dx.scalar_type(), kBFloat16);
+  const Tensor second = autograd::grad({dx.square().sum()}, {w})[0];
+  const Tensor xd = x.detach().to(kDouble).requires_grad_(),
+               wd = w.detach().to(kDouble).requires_grad_();
+  const Tensor dxd =
+                   autograd::grad({conv2d(xd, wd, {}, 1, 1).square().sum()}, {xd}, {}, {}, true)[0],
+               want = autograd::grad({dxd.square().sum()}, {wd})[0];
+  double size = 0;
+  for (double v : values(want)) size = std::max(size, std::fabs(v));
+  expect_values(second.to(kDouble), values(want), 0.03 * size);
+}
+
 TEST(Conv2d, Errors) {
   const Tensor x = varied({1, 2, 4, 4}), w = varied({2, 2, 3, 3});
   EXPECT_ERROR_START(conv2d(x, varied({2, 3, 3, 3})),

@@ -162,5 +162,49 @@ TEST(BatchNorm, SameBits) {
   }
 }
 
+// Of values in bfloat16: what floats of the same values give, rounded once.
+TEST(BatchNorm, ValuesInBfloat) {
+  const auto halves = [](const Buffer& floats) {
+    Buffer out(floats.size, kBFloat16);
+    for (int64_t i = 0; i < floats.size; ++i) out.set(i, floats[i]);
+    return out;
+  };
+  struct Results {
+    Buffer y, dx, mean, invstd, dw, db;
+  };
+  const auto run = [](Case& k, Buffer& x, Buffer& dy) {
+    const ScalarType values = x.dtype;
+    Results r{Buffer(x.size, values), Buffer(x.size, values), Buffer(k.c, kFloat),
+              Buffer(k.c, kFloat),    Buffer(k.c, kFloat),    Buffer(k.c, kFloat)};
+    Buffer work(batch_norm_workspace(k.n, k.c, k.l), kByte);
+    BatchNormArgs a = k.args(r.y, r.mean, r.invstd, work);
+    a.x = view(x, k.c, k.l, k.inside), a.values = values;
+    batch_norm_statistics(kCpuStream, a);
+    batch_norm_forward(kCpuStream, a);
+    batch_norm_backward(kCpuStream,
+                        {k.n, k.c, k.l, a.x, view(dy, k.c, k.l, k.inside),
+                         view(r.dx, k.c, k.l, k.inside), a.weight, r.mean.data(), r.invstd.data(),
+                         r.dw.data(), r.db.data(), k.training, kFloat, work.data(), values});
+    EXPECT_TRUE(r.y.guards_intact() && r.dx.guards_intact() && work.guards_intact());
+    return r;
+  };
+  for_each_variant([&](Variant) {
+    uint64_t seed = 0;
+    for (bool training : {true, false})
+      for (bool inside : {false, true})
+        for (const auto [n, c, l] : {std::array<int64_t, 3>{3, 5, 63}, {4, 77, 33}, {2, 2, 9000}}) {
+          Case k(n, c, l, inside, true, training, kFloat, 1, ++seed);
+          Buffer x = halves(k.x), dy = halves(k.dy);
+          for (int64_t i = 0; i < x.size; ++i) k.x.set(i, x[i]), k.dy.set(i, dy[i]);
+          Case same = k;
+          const Results want = run(k, k.x, k.dy), got = run(same, x, dy);
+          EXPECT_TRUE(got.y.same_bits(halves(want.y)) && got.dx.same_bits(halves(want.dx)));
+          EXPECT_TRUE(got.mean.same_bits(want.mean) && got.invstd.same_bits(want.invstd));
+          EXPECT_TRUE(got.dw.same_bits(want.dw) && got.db.same_bits(want.db));
+          EXPECT_TRUE(same.running_var.same_bits(k.running_var));
+        }
+  });
+}
+
 }  // namespace
 }  // namespace ramet::kernels::raw

@@ -52,7 +52,7 @@ struct Case {
     return a;
   }
   template <class Bytes, class Kernel> void run(Conv2dArgs a, Bytes bytes, const Kernel& kernel) {
-    Buffer work(bytes(a.shape, dtype, max_parallel_slots()), ScalarType::Byte);
+    Buffer work(bytes(a, max_parallel_slots()), ScalarType::Byte);
     a.workspace = work.data();
     kernel(kCpuStream, a);
     EXPECT_TRUE(work.guards_intact()) << "a write outside the workspace";

@@ -1,7 +1,10 @@
 // Attention forward and backward against the whole matrix of scores in float64.
 #include "kernels/matrix/attention.h"
 
+#include <xmmintrin.h>
+
 #include "tests/kernels/matrix/attention_twin.h"
+#include "tests/kernels/matrix/bfloat_model.h"
 #include "tests/kernels/raw.h"
 
 namespace ramet::kernels {
@@ -123,6 +126,85 @@ TEST(Attention, ScoresOfMinusInfinity) {  // give nothing, rows without any othe
                      {m(q), m(k), m(v), m(o), m(v), m(dq), m(dk), m(dv), log_sum.data(),
                       workspace.data(), 1, 1, 2, 2, 2, 1.0, kFloat, false, AttentionBody::kAuto});
   for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(dv[i], 0);
+}
+
+// One head of bfloat16 with its results.
+struct Halves {
+  int64_t q_rows, k_rows, columns;
+  double scale = 0.5;
+  Buffer q{q_rows * columns, kBFloat16}, k{k_rows * columns, kBFloat16},
+      v = k, grad = q, o = q, dq = q, dk = k, dv = k, log_sum{q_rows, kFloat};
+  void run() {
+    Buffer work(attention_workspace(kBFloat16, q_rows, columns, true, true, max_parallel_slots()),
+                kByte);
+    const auto m = [&](Buffer& b) { return AttentionMatrix{b.data(), b.size, b.size, columns}; };
+    attention_forward(raw::kCpuStream,
+                      {m(q), m(k), m(v), m(o), log_sum.data(), work.data(), 1, 1, q_rows, k_rows,
+                       columns, scale, kBFloat16, false, AttentionBody::kAuto});
+    attention_backward(raw::kCpuStream, {m(q), m(k), m(v), m(o), m(grad), m(dq), m(dk), m(dv),
+                                         log_sum.data(), work.data(), 1, 1, q_rows, k_rows, columns,
+                                         scale, kBFloat16, false, AttentionBody::kAuto});
+    EXPECT_TRUE(work.guards_intact());
+  }
+};
+
+// Where the softmax is known, results show the order of a product's sum. A single key has a
+// probability of 1: a row's logarithm is its score, and dv the sum of gradients. With queries of 0
+// all keys have the same probability, here a power of two: o is the sum of values.
+TEST(Attention, SumsInBfloatAreTheModel) {
+  using raw::as_bits;
+  using raw::as_float;
+  raw::Values values(7);
+  for (int64_t columns : {1, 17, 40, 128}) {
+    SCOPED_TRACE(columns);
+    Halves one{131, 1, columns}, all{3, 128, columns};
+    for (Buffer* b : {&one.q, &one.k, &one.v, &one.grad, &all.k, &all.v}) b->fill(values, 2);
+    all.q.fill(0);
+    const auto half = [](const Buffer& b) {
+      return [&b](int64_t i) { return static_cast<const uint16_t*>(b.data())[i]; };
+    };
+    raw::for_each_way([&] {
+      one.run(), all.run();
+      for (int64_t i = 0; i < one.q_rows; ++i) {
+        const uint32_t sum = raw::model_chain(
+            0, columns, [&](int64_t c) { return half(one.q)(i * columns + c); }, half(one.k));
+        ASSERT_EQ(as_bits(one.log_sum.as<float>()[i]), as_bits(as_float(sum) * 0.5f)) << i;
+      }
+      for (int64_t c = 0; c < columns; ++c) {
+        const uint32_t dv = raw::model_chain(
+            0, one.q_rows, [](int64_t) { return uint16_t{0x3f80}; },
+            [&](int64_t i) { return half(one.grad)(i * columns + c); });
+        ASSERT_EQ(half(one.dv)(c), raw::to_bfloat(dv)) << c;
+        const uint32_t o = raw::model_chain(
+            0, all.k_rows, [](int64_t) { return uint16_t{0x3f80}; },
+            [&](int64_t j) { return half(all.v)(j * columns + c); });
+        for (int64_t i = 0; i < all.q_rows; ++i)
+          ASSERT_EQ(half(all.o)(i * columns + c), raw::to_bfloat(as_bits(as_float(o) / 128))) << c;
+      }
+    });
+  }
+}
+
+TEST(Attention, BfloatHasTheSameBitsInEveryVariant) {
+  raw::Values values(8);
+  const unsigned before = _mm_getcsr();
+  for (const bool special : {false, true}) {
+    Halves h{70, 133, 23};
+    for (Buffer* b : {&h.q, &h.k, &h.v, &h.grad}) b->fill(values, 2);
+    if (special)
+      for (Buffer* b : {&h.q, &h.k, &h.v, &h.grad})
+        for (int i = 0; i < 4; ++i)
+          b->as<uint16_t>()[values.below(b->size)] = static_cast<uint16_t>(values.bits() >> 40);
+    std::vector<Buffer> want;
+    raw::for_each_way([&] {
+      h.run();
+      const std::vector<Buffer> got{h.o, h.dq, h.dk, h.dv, h.log_sum};
+      if (want.empty()) want = got;
+      for (size_t i = 0; i < got.size(); ++i)
+        EXPECT_TRUE(got[i].same_bits(want[i])) << "result " << i;
+      EXPECT_EQ(_mm_getcsr() & ~0x3fu, before & ~0x3fu);
+    });
+  }
 }
 
 }  // namespace

@@ -3,123 +3,11 @@
 #include <xmmintrin.h>
 
 #include "kernels/matrix/matmul.h"
+#include "tests/kernels/matrix/bfloat_model.h"
 #include "tests/kernels/raw.h"
 
-namespace ramet::kernels {
-namespace base {
-bool set_bfloat_pairs(BfloatPairs);
-}
-namespace v3 {
-bool set_bfloat_pairs(BfloatPairs);
-}
-namespace v4 {
-bool set_bfloat_pairs(BfloatPairs);
-}
-
-namespace raw {
+namespace ramet::kernels::raw {
 namespace {
-
-// f() for every variant and, where there is an instruction for pairs, with and without it.
-void for_each_way(const std::function<void()>& f) {
-  for_each_variant([&](Variant v) {
-    const auto set = v == Variant::kBase ? base::set_bfloat_pairs
-                     : v == Variant::kV3 ? v3::set_bfloat_pairs
-                                         : v4::set_bfloat_pairs;
-    EXPECT_FALSE(set(BfloatPairs::kNever));
-    f();
-    if (set(BfloatPairs::kAlways)) {
-      SCOPED_TRACE("with the instruction for pairs");
-      f();
-    }
-    set(BfloatPairs::kIfFaster);
-  });
-}
-
-// ---- the model ----------------------------------------------------------------------------------
-
-constexpr uint32_t kNan = 0xffc00000u, kInfinity = 0x7f800000u;
-
-struct Number {  // sign * mantissa * 2^exponent
-  bool negative, zero, infinite, nan;
-  uint32_t mantissa;
-  int exponent;
-};
-Number decode(uint32_t bits) {
-  const uint32_t e = bits >> 23 & 255, m = bits & 0x7fffffu;
-  return {bits >> 31 != 0,    e == 0,        e == 255 && m == 0,
-          e == 255 && m != 0, m | 0x800000u, static_cast<int>(e) - 150};
-}
-uint32_t signed_bits(bool negative, uint32_t bits) { return bits | (negative ? 0x80000000u : 0); }
-
-// sign * magnitude * 2^exponent to the nearest float, ties to even; too small a float is zero.
-uint32_t rounded(bool negative, unsigned __int128 magnitude, int exponent) {
-  if (magnitude == 0) return 0;
-  int width = 0;
-  while (magnitude >> width) ++width;
-  const int cut = width - 24;
-  if (cut > 0) {
-    const unsigned __int128 rest = magnitude & ((static_cast<unsigned __int128>(1) << cut) - 1),
-                            half = static_cast<unsigned __int128>(1) << (cut - 1);
-    magnitude >>= cut;
-    if (rest > half || (rest == half && (magnitude & 1))) ++magnitude;
-    if (magnitude >> 24) magnitude >>= 1, ++exponent;
-  } else {
-    magnitude <<= -cut;
-  }
-  const int biased = exponent + cut + 150;
-  if (biased >= 255) return signed_bits(negative, kInfinity);
-  if (biased <= 0) return signed_bits(negative, 0);
-  return signed_bits(negative, static_cast<uint32_t>(biased) << 23 |
-                                   (static_cast<uint32_t>(magnitude) & 0x7fffffu));
-}
-
-// sum + a * b with one rounding.
-uint32_t model_step(uint32_t sum, uint16_t a, uint16_t b) {
-  const Number x = decode(static_cast<uint32_t>(a) << 16),
-               y = decode(static_cast<uint32_t>(b) << 16), s = decode(sum);
-  const bool negative = x.negative != y.negative, infinite = x.infinite || y.infinite;
-  if (x.nan || y.nan || s.nan) return kNan;
-  if (infinite && (x.zero || y.zero)) return kNan;
-  if (infinite && s.infinite && negative != s.negative) return kNan;
-  if (infinite) return signed_bits(negative, kInfinity);
-  if (s.infinite) return sum;
-  if (x.zero || y.zero) {
-    if (!s.zero) return sum;
-    return signed_bits(negative && s.negative, 0);
-  }
-  using Wide = __int128;
-  Wide p = static_cast<Wide>(x.mantissa >> 16) * (y.mantissa >> 16), q = s.mantissa;
-  int e = x.exponent + y.exponent + 32;
-  if (negative) p = -p;
-  if (s.negative) q = -q;
-  if (s.zero) return rounded(negative, static_cast<unsigned __int128>(p < 0 ? -p : p), e);
-  const int d = e - s.exponent;
-  Wide sum_of;
-  if (d > 80) sum_of = (p << 40) + (q < 0 ? -1 : 1), e -= 40;  // too small to count but for ties
-  else if (d < -80) sum_of = (q << 40) + (p < 0 ? -1 : 1), e = s.exponent - 40;
-  else if (d >= 0) sum_of = (p << d) + q, e = s.exponent;
-  else sum_of = p + (q << -d);
-  const bool below = sum_of < 0;
-  return rounded(below, static_cast<unsigned __int128>(below ? -sum_of : sum_of), e);
-}
-
-uint16_t to_bfloat(uint32_t bits) {
-  if ((bits & 0x7fffffffu) > kInfinity) return 0xffc0;
-  return static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
-}
-float as_float(uint32_t bits) {
-  float x;
-  std::memcpy(&x, &bits, 4);
-  return x;
-}
-uint32_t as_bits(float x) {
-  uint32_t bits;
-  std::memcpy(&bits, &x, 4);
-  return bits;
-}
-float widened(uint16_t bits) { return as_float(static_cast<uint32_t>(bits) << 16); }
-
-// ---- calls --------------------------------------------------------------------------------------
 
 enum class Draw { kOrdinary, kAnyBits, kTiny, kHuge, kSpecial };
 
@@ -156,16 +44,10 @@ struct Pairs {
     sums.assign(static_cast<size_t>(batch * m * n), 0);
     for (int64_t s = 0; s < batch; ++s)
       for (int64_t i = 0; i < m; ++i)
-        for (int64_t j = 0; j < n; ++j) {
-          uint32_t sum = 0;
-          const auto step = [&](int64_t q) {
-            const bool there = q < k;
-            sum = model_step(sum, there ? a[static_cast<size_t>((s * m + i) * k + q)] : 0,
-                             there ? b[static_cast<size_t>((s * k + q) * n + j)] : 0);
-          };
-          for (int64_t q = 0; q < k; q += 2) step(q + 1), step(q);
-          sums[static_cast<size_t>((s * m + i) * n + j)] = sum;
-        }
+        for (int64_t j = 0; j < n; ++j)
+          sums[static_cast<size_t>((s * m + i) * n + j)] = model_chain(
+              0, k, [&](int64_t q) { return a[static_cast<size_t>((s * m + i) * k + q)]; },
+              [&](int64_t q) { return b[static_cast<size_t>((s * k + q) * n + j)]; });
   }
   // C, [batch][m][n + pad], from `c`; bias may be null.
   Buffer run(Buffer c, double alpha = 1, double beta = 0, const Buffer* bias = nullptr,
@@ -353,5 +235,4 @@ TEST(GemmBfloat, TheFloatingPointModeCountsForNothingAndStays) {
 }
 
 }  // namespace
-}  // namespace raw
-}  // namespace ramet::kernels
+}  // namespace ramet::kernels::raw

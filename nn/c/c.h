@@ -1,5 +1,5 @@
 /* Ramet in C: tensors over the caller's memory, modules from JSON, losses, backward, optimizers,
- * files. For C (C99), Fortran (ramet.f90 beside this file) and whatever else calls C functions. A
+ * mixed precision, files. For C (C99), Fortran (ramet.f90 beside this file) and whatever else calls C functions. A
  * program links the C++ runtime besides.
  *
  *   ramet_module* net = ramet_module_new(
@@ -335,6 +335,7 @@ RAMET_C_API int ramet_optimizer_get_lr(const ramet_optimizer* optimizer, double*
  * master and rounds it to the parameter. Without masters updates below the rounding are lost. LBFGS
  * always has masters. */
 RAMET_C_API int ramet_optimizer_use_masters(ramet_optimizer* optimizer, int on);
+/* `on`: what it is now. */
 RAMET_C_API int ramet_optimizer_uses_masters(const ramet_optimizer* optimizer, int* on);
 /* Options and state; written whole or not at all. A file is for an optimizer of the same name over
  * the same parameters; where it is not, nothing is changed. */

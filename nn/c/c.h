@@ -1,6 +1,6 @@
 /* Ramet in C: tensors over the caller's memory, modules from JSON, losses, backward, optimizers,
- * mixed precision, files. For C (C99), Fortran (ramet.f90 beside this file) and whatever else calls C functions. A
- * program links the C++ runtime besides.
+ * mixed precision, files. For C (C99), Fortran (ramet.f90 beside this file) and whatever else calls
+ * C functions. A program links the C++ runtime besides.
  *
  *   ramet_module* net = ramet_module_new(
  *       "{\"layers\": [{\"type\": \"Linear\", \"in_features\": 2, \"out_features\": 8},"

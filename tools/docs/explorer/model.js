@@ -132,7 +132,7 @@ class Model {
     this.operations.forEach((op, o) => {
       const before = last.get(op.thread);
       const other = before === undefined ? null : this.operations[before];
-      if (op.node >= 0 && op.start === op.end && other && other.node < 0 && other.module === op.module) this.ranBefore.set(o, before);
+      if (op.node >= 0 && op.start === op.end && other && other.node < 0 && !other.autocast && other.module === op.module) this.ranBefore.set(o, before);
       last.set(op.thread, o);
     });
   }

@@ -82,12 +82,6 @@ struct CxxLesson {
   Tensor x, y;
 };
 
-int dtype_of(const ramet_tensor* t) {
-  int dtype = -7;
-  EXPECT_EQ(ramet_tensor_dtype(t, &dtype), RAMET_OK) << last();
-  return dtype;
-}
-
 struct CMixedPrecision : CInterface {
   void TearDown() override {
     CInterface::TearDown();

@@ -192,7 +192,7 @@ class Model {
     const cast = this.casts.get(this.nodes[n].operation);
     if (cast) return shortDtype(cast.from) + ' → ' + shortDtype(cast.to) + (cast.users.length > 1 ? ', for ' + cast.users.length : '');
     const made = op.outputs.length && op.outputs[0] >= 0 ? this.tensors[op.outputs[0]] : null;
-    const out = made ? made.shape.join('×') + (this.dtypes.length > 1 ? ' ' + shortDtype(made.dtype) : '') : '';
+    const out = made ? [made.shape.join('×'), this.dtypes.length > 1 && shortDtype(made.dtype)].filter(Boolean).join(' ') : '';
     const path = op.module >= 0 ? this.modules[op.module].path.split('.') : [];
     return [path.slice(/^\d+$/.test(path[path.length - 1]) ? -2 : -1).join('.'), out].filter(Boolean).join('  ');
   }

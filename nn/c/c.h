@@ -346,8 +346,9 @@ RAMET_C_API int ramet_optimizer_load(ramet_optimizer* optimizer, const char* pat
 /* ---- mixed precision ---------------------------------------------------------------------- */
 /* Between enter and leave this thread's operations on devices of that kind compute in 16 bits where
  * this is safe, from float32 tensors: matrix products, convolutions, attention. Losses and others
- * that need it compute in float32. Modules, losses and all functions above take part. A backward runs in the dtypes of its
- * forward, wherever it is called, and a parameter's gradient has the parameter's dtype.
+ * that need it compute in float32. Modules, losses and all functions above take part. A backward
+ * runs in the dtypes of its forward, wherever it is called, and a parameter's gradient has the
+ * parameter's dtype.
  *
  *   ramet_autocast_enter(RAMET_CPU, RAMET_BFLOAT16, 1);
  *   y = ramet_module_forward(net, x);

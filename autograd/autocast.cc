@@ -16,6 +16,7 @@
 #include <unordered_map>
 
 #include "autograd/graph/function.h"
+#include "autograd/graph/graph_observer.h"
 #include "autograd/graph/node.h"
 
 using ramet::detail::tls;
@@ -88,6 +89,12 @@ bool is_parameter(const Tensor& x) {
          (static_cast<autograd::Node*>(x->node)->flags & autograd::Node::kReduce) != 0;
 }
 
+Tensor cast_now(ScalarType to_type, const Tensor& x) {
+  Tensor cast = x.to(to_type);
+  if (autograd::graph_observed()) autograd::tell_cast(x, cast, /*kept=*/false);
+  return cast;
+}
+
 }  // namespace
 
 namespace autocast {
@@ -131,13 +138,16 @@ Tensor cached_cast(ScalarType to_type, const Tensor& x, DeviceType device_type) 
   const bool keep = nesting > 0 && x.scalar_type() == kFloat && is_autocast_cache_enabled() &&
                     is_autocast_available(device_type) &&
                     to_type == get_autocast_dtype(device_type) && is_parameter(x);
-  if (!keep) return x.to(to_type);
+  if (!keep) return cast_now(to_type, x);
   const Key key{x.impl(), to_type, tls.grad_mode};
   if (table) {
     const auto at = table->find(key);
-    if (at != table->end() && at->second.fits(x)) return at->second.cast;
+    if (at != table->end() && at->second.fits(x)) {
+      if (autograd::graph_observed()) autograd::tell_cast(x, at->second.cast, /*kept=*/true);
+      return at->second.cast;
+    }
   }
-  const Tensor cast = x.to(to_type);
+  const Tensor cast = cast_now(to_type, x);
   if (!table) table = new Table;
   (*table)[key] = {x, cast, x.version(), x->data, x->storage, x->node};
   return cast;
@@ -187,7 +197,7 @@ CustomForward CustomForward::of(const autograd::AutogradContext* ctx) {
   return {ctx->autocast_, ctx->autocast_dtype_};
 }
 Tensor custom_input(const Tensor& x, DeviceType device_type, ScalarType dtype) {
-  return is_castable(x, device_type) ? x.to(dtype) : x;
+  return is_castable(x, device_type) && x.scalar_type() != dtype ? cast_now(dtype, x) : x;
 }
 std::vector<Tensor> custom_input(const std::vector<Tensor>& list, DeviceType device_type,
                                  ScalarType dtype) {

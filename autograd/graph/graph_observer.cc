@@ -20,6 +20,7 @@ void GraphObserver::on_operation(Node& node, ArrayRef<Input> inputs, ArrayRef<In
   on_node_made(node, inputs, results);
 }
 void GraphObserver::on_saved(const Tensor&) {}
+void GraphObserver::on_cast(const Tensor&, const Tensor&, bool) {}
 void GraphObserver::on_backward_begun(const void*, const std::vector<Root>&, bool) {}
 void GraphObserver::on_backward_ended(const void*, bool) {}
 void GraphObserver::on_node_ready(const void*, Node&) {}
@@ -161,6 +162,10 @@ void tell_saved(const Tensor& t) noexcept {
 void tell_moved(const char* kind, ArrayRef<Tensor> from, ArrayRef<Tensor> to,
                 uint64_t begun) noexcept {
   detail::tell_observers([&](GraphObserver& o) { o.on_moved(kind, from, to, begun); });
+}
+
+void tell_cast(const Tensor& from, const Tensor& to, bool kept) noexcept {
+  detail::tell_observers([&](GraphObserver& o) { o.on_cast(from, to, kept); });
 }
 
 bool detail::an_observer_wants_one_thread() {

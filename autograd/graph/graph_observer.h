@@ -47,6 +47,9 @@ class RAMET_API GraphObserver {
   /// An operation saves `t`, with its present version, for the backward of the node that this
   /// thread makes next.
   virtual void on_saved(const Tensor& t);
+  /// Autocast needs `from` as `to`, a tensor of another dtype. It casts, unless the cast was `kept`
+  /// since it made it for another operation.
+  virtual void on_cast(const Tensor& from, const Tensor& to, bool kept);
 
   // ---- a backward pass; `walk` is an address that names it while it lasts -----------------------
 
@@ -108,6 +111,8 @@ inline bool graph_observed() {
 /// Calls on_moved of this thread's observers, for a movement that is over now.
 [[gnu::cold]] RAMET_API void tell_moved(const char* kind, ArrayRef<Tensor> from,
                                         ArrayRef<Tensor> to, uint64_t begun) noexcept;
+/// Calls on_cast of this thread's observers.
+[[gnu::cold]] RAMET_API void tell_cast(const Tensor& from, const Tensor& to, bool kept) noexcept;
 /// monotonic_ns() where an observer needs to know when a movement began, else 0.
 inline uint64_t movement_begins() { return graph_observed() ? monotonic_ns() : 0; }
 

@@ -3,8 +3,10 @@
 // because headers of tensor functions include this file.
 //
 // A name gives its two kernels (pointwise.h). A name in a list of functions also gives declarations
-// and definitions in autograd. The operation table (tests/autograd/table) gets its rows, and the
-// comparison with LibTorch (tools/compare) its cases.
+// and definitions in autograd. The operation table (tests/autograd/table) takes functions of one
+// tensor, comparisons, logical and bit functions from these lists. The comparison with LibTorch
+// (tools/compare) takes functions of one tensor and logical ones. All others, such as those of
+// pairs, have rows and cases of their own there.
 #pragma once
 
 // Each name has its own line, and does not move other lines.

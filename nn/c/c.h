@@ -1,6 +1,6 @@
 /* Ramet in C: tensors over the caller's memory, modules from JSON, losses, backward, optimizers,
- * files. For C (C99), Fortran (ramet.f90 beside this file) and whatever else calls C functions. A
- * program links the C++ runtime besides.
+ * mixed precision, files. For C (C99), Fortran (ramet.f90 beside this file) and whatever else calls
+ * C functions. A program links the C++ runtime besides.
  *
  *   ramet_module* net = ramet_module_new(
  *       "{\"layers\": [{\"type\": \"Linear\", \"in_features\": 2, \"out_features\": 8},"
@@ -30,13 +30,14 @@
  *
  * Threads. Any thread may call anything, also one that the library has not made. What reads
  * (forward, losses, copies out) may run at the same time on the same handles. What writes (copies
- * in, backward, zero_grad, step, learning rates, load, train, replicate) runs alone among
- * everything that uses the same module, its parameters or its optimizer: that lock is the caller's.
- * The last error and the gradient mode are each thread's own; the generator of random numbers is
- * the process's. A handle may be freed while another thread is inside a call with it. An operation
- * uses up to ramet_set_num_threads() threads of a pool, which starts with the first operation that
- * is large enough; results have the same bits for any number. Functions of the caller's (deleters,
- * closures) run on a thread that called the library, not under a lock of it, and may call it.
+ * in, backward, zero_grad, step, learning rates, masters, scalers, LoRA, load, train, replicate)
+ * runs alone among everything that uses the same module, its parameters or its optimizer: that lock
+ * is the caller's. The last error, the gradient mode and autocast are each thread's own; the
+ * generator of random numbers is the process's. A handle may be freed while another thread is
+ * inside a call with it. An operation uses up to ramet_set_num_threads() threads of a pool, which
+ * starts with the first operation that is large enough; results have the same bits for any number.
+ * Functions of the caller's (deleters, closures) run on a thread that called the library, not under
+ * a lock of it, and may call it.
  *
  * Versions. RAMET_C_VERSION grows by one where functions are added; none changes or goes. A program
  * that was compiled with version n works with every library whose ramet_c_version() is n or more:
@@ -47,7 +48,7 @@
 #include <stdint.h>
 
 /* Version of this interface: grows by one where functions are added. */
-#define RAMET_C_VERSION 1
+#define RAMET_C_VERSION 2
 /* A name that leaves the shared library. */
 #define RAMET_C_API __attribute__((visibility("default")))
 
@@ -75,8 +76,12 @@ enum {
   RAMET_FLOAT32 = 6,
   RAMET_FLOAT64 = 7,
   RAMET_BOOL = 11, /* a byte, 0 or 1 */
-  RAMET_BFLOAT16 = 15
+  RAMET_BFLOAT16 = 15,
+  RAMET_DEFAULT_DTYPE = -1 /* where a comment says so */
 };
+
+/* Kinds of devices; the numbers are LibTorch's. */
+enum { RAMET_CPU = 0, RAMET_CUDA = 1 };
 
 /* What a loss makes of its elements. */
 enum { RAMET_NONE = 0, RAMET_MEAN = 1, RAMET_SUM = 2 };
@@ -85,6 +90,7 @@ enum { RAMET_NONE = 0, RAMET_MEAN = 1, RAMET_SUM = 2 };
 typedef struct ramet_tensor ramet_tensor;
 typedef struct ramet_module ramet_module;
 typedef struct ramet_optimizer ramet_optimizer;
+typedef struct ramet_grad_scaler ramet_grad_scaler;
 
 /* ---- the library -------------------------------------------------------------------------- */
 
@@ -287,7 +293,7 @@ RAMET_C_API int ramet_module_zero_grad(ramet_module* module, int set_to_none);
 RAMET_C_API int ramet_module_parameter_count(const ramet_module* module, int64_t* count);
 /* Elements of all of them. */
 RAMET_C_API int ramet_module_parameter_numel(const ramet_module* module, int64_t* numel);
-/* Valid as long as the module's handle. */
+/* Valid as long as the module's handle, and until LoRA branches come or go. */
 RAMET_C_API const char* ramet_module_parameter_name(const ramet_module* module, int64_t index);
 /* The parameter itself, by its name, or a buffer (a batch norm's "1.running_mean"). */
 RAMET_C_API ramet_tensor* ramet_module_parameter(const ramet_module* module, const char* name);
@@ -325,11 +331,103 @@ RAMET_C_API int ramet_optimizer_step_closure(ramet_optimizer* optimizer,
 /* The learning rate, of all parameters: */
 RAMET_C_API int ramet_optimizer_set_lr(ramet_optimizer* optimizer, double lr);
 RAMET_C_API int ramet_optimizer_get_lr(const ramet_optimizer* optimizer, double* lr);
+/* Whether parameters of 16 bits have float32 masters, which is so at first: the step updates the
+ * master and rounds it to the parameter. Without masters updates below the rounding are lost. LBFGS
+ * always has masters. */
+RAMET_C_API int ramet_optimizer_use_masters(ramet_optimizer* optimizer, int on);
+/* `on`: what it is now. */
+RAMET_C_API int ramet_optimizer_uses_masters(const ramet_optimizer* optimizer, int* on);
 /* Options and state; written whole or not at all. A file is for an optimizer of the same name over
  * the same parameters; where it is not, nothing is changed. */
 RAMET_C_API int ramet_optimizer_save(const ramet_optimizer* optimizer, const char* path);
 /* Reads what ramet_optimizer_save has written. */
 RAMET_C_API int ramet_optimizer_load(ramet_optimizer* optimizer, const char* path);
+
+/* ---- mixed precision ---------------------------------------------------------------------- */
+/* Between enter and leave this thread's operations on devices of that kind compute in 16 bits where
+ * this is safe, from float32 tensors: matrix products, convolutions, attention. Losses and others
+ * that need it compute in float32. Modules, losses and all functions above take part. A backward
+ * runs in the dtypes of its forward, wherever it is called, and a parameter's gradient has the
+ * parameter's dtype.
+ *
+ *   ramet_autocast_enter(RAMET_CPU, RAMET_BFLOAT16, 1);
+ *   y = ramet_module_forward(net, x);
+ *   loss = ramet_mse_loss(y, target, RAMET_MEAN);
+ *   ramet_autocast_leave();
+ *   ramet_tensor_backward(loss, NULL);
+ */
+
+/* Opens a region. `dtype`: RAMET_BFLOAT16, RAMET_FLOAT16, or RAMET_DEFAULT_DTYPE: the one in force,
+ * which is bfloat16 for CPUs and float16 for GPUs at first. `enabled` 0: inside, operations are not
+ * cast. Regions nest. */
+RAMET_C_API int ramet_autocast_enter(int device_type, int dtype, int enabled);
+/* Closes the region that this thread has entered last. */
+RAMET_C_API int ramet_autocast_leave(void);
+/* What is in force on this thread. `enabled`, `dtype`: NULL, or whether operations are cast, and to
+ * what. */
+RAMET_C_API int ramet_autocast_get(int device_type, int* enabled, int* dtype);
+
+/* A scaler keeps small gradients of float16 from becoming zero: a loss is multiplied by a scale,
+ * and the gradients are divided by it before the step. Where a gradient is infinite or NaN the step
+ * is skipped, and the scale gets smaller. `options`: NULL, or a JSON object: {"init_scale": 65536,
+ * "growth_factor": 2, "backoff_factor": 0.5, "growth_interval": 2000, "enabled": true}.
+ *
+ *   scaled = ramet_grad_scaler_scale(scaler, loss);
+ *   if (ramet_tensor_backward(scaled, NULL) || ramet_grad_scaler_step(scaler, adam) ||
+ *       ramet_grad_scaler_update(scaler)) ...
+ */
+RAMET_C_API ramet_grad_scaler* ramet_grad_scaler_new(const char* options);
+/* Gives the handle back; NULL may be freed. */
+RAMET_C_API int ramet_grad_scaler_free(ramet_grad_scaler* scaler);
+/* `outputs` times the scale. */
+RAMET_C_API ramet_tensor* ramet_grad_scaler_scale(ramet_grad_scaler* scaler,
+                                                  const ramet_tensor* outputs);
+/* Divides the gradients by the scale, for a program that reads or clips them before the step. At
+ * most once for each optimizer between two updates. */
+RAMET_C_API int ramet_grad_scaler_unscale(ramet_grad_scaler* scaler, ramet_optimizer* optimizer);
+/* The optimizer's step, unless a gradient is infinite or NaN. Divides the gradients if
+ * ramet_grad_scaler_unscale has not. Once for each optimizer between two updates. */
+RAMET_C_API int ramet_grad_scaler_step(ramet_grad_scaler* scaler, ramet_optimizer* optimizer);
+/* Adapts the scale, after the steps of all optimizers. */
+RAMET_C_API int ramet_grad_scaler_update(ramet_grad_scaler* scaler);
+/* The same, but to this scale: more than 0. */
+RAMET_C_API int ramet_grad_scaler_set_scale(ramet_grad_scaler* scaler, double scale);
+/* 1 where it is not enabled. */
+RAMET_C_API int ramet_grad_scaler_get_scale(const ramet_grad_scaler* scaler, double* scale);
+/* The scale and what adapts it; written whole or not at all. */
+RAMET_C_API int ramet_grad_scaler_save(const ramet_grad_scaler* scaler, const char* path);
+/* Reads what ramet_grad_scaler_save has written. */
+RAMET_C_API int ramet_grad_scaler_load(ramet_grad_scaler* scaler, const char* path);
+
+/* ---- less memory -------------------------------------------------------------------------- */
+
+/* What function(context, inputs, count, &output) computes from the inputs. Its operations keep
+ * nothing for the backward but parameters: the backward calls the function again. Gradients have
+ * the same bits as without. The function makes `output`, and returns RAMET_OK or another status. It
+ * gets handles that are freed after it; `output` too is the library's then, and may be one of the
+ * inputs. It does the same when it is called again, on any thread, and its parameters and `inputs`
+ * are not written in between. `deleter`: NULL, or deleter(context) is called once nothing needs the
+ * context any more. Where ramet_checkpoint fails it is not called. */
+RAMET_C_API ramet_tensor* ramet_checkpoint(int (*function)(void* context,
+                                                           ramet_tensor* const* inputs,
+                                                           int64_t count, ramet_tensor** output),
+                                           void* context, void (*deleter)(void* context),
+                                           const ramet_tensor* const* inputs, int64_t count);
+/* The same for a module's forward, which draws the same random numbers again. */
+RAMET_C_API ramet_tensor* ramet_module_checkpoint(const ramet_module* module,
+                                                  const ramet_tensor* input);
+
+/* LoRA branches: y = x weight^T + bias + alpha / rank * (dropout(x) A^T) B^T. Those of the module's
+ * Linear layers get one, and everything else is frozen. `options`: a JSON object: {"rank": 8,
+ * "alpha": 16, "dropout": 0.1, "layers": ["0", "2"]}. Without "layers" all of them get one. Make
+ * the optimizer after that. The parameters have more numbers then, and other ones. */
+RAMET_C_API int ramet_module_apply_lora(ramet_module* module, const char* options);
+/* Folds each branch into its layer's weight. The parameters stay frozen. */
+RAMET_C_API int ramet_module_merge_lora(ramet_module* module);
+/* The branches alone in a safetensors file, by the names of PEFT; written whole or not at all. */
+RAMET_C_API int ramet_module_save_lora(const ramet_module* module, const char* path);
+/* Reads such a file into branches of the same names and sizes. */
+RAMET_C_API int ramet_module_load_lora(ramet_module* module, const char* path);
 
 #ifdef __cplusplus
 }

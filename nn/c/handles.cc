@@ -38,6 +38,7 @@ const char* name_of(unsigned kind) {
     case Kind::kModule: return "a module";
     case Kind::kOptimizer: return "an optimizer";
     case Kind::kGroup: return "a group";
+    case Kind::kScaler: return "a scaler";
   }
   return "something else";
 }

@@ -20,7 +20,7 @@
 
 namespace ramet::c {
 
-enum class Kind : uint8_t { kTensor = 1, kModule, kOptimizer, kGroup };
+enum class Kind : uint8_t { kTensor = 1, kModule, kOptimizer, kGroup, kScaler };
 
 struct RAMET_API Object {
   virtual ~Object();
@@ -44,6 +44,9 @@ struct OptimizerObject final : Object {
   std::string name;
   std::unique_ptr<optim::Optimizer> optimizer;
 };
+/// `for_step`: the argument of a function that makes a step without a closure, an Error for LBFGS.
+std::shared_ptr<OptimizerObject> optimizer_of(const ramet_optimizer* handle, const char* op,
+                                              bool for_step = false);
 
 /// The handle of a new slot.
 RAMET_API void* add_handle(Kind kind, std::shared_ptr<Object> object);
@@ -69,6 +72,11 @@ inline Tensor tensor_of(const ramet_tensor* handle, const char* op,
                         const char* argument = "tensor") {
   return object_of<TensorObject>(handle, op, argument)->tensor;
 }
+
+/// The dtype of a RAMET_... number; an Error of `op` where there is none.
+ScalarType type_of(int dtype, const char* op);
+/// The number of a dtype.
+int number_of(ScalarType type);
 
 /// How many times this thread's last error was set.
 RAMET_API uint64_t failures();

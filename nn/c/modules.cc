@@ -2,8 +2,8 @@
 #include <map>
 
 #include "autograd/grad_mode.h"
-#include "nn/c/handles_internal.h"
 #include "nn/c/layers_internal.h"
+#include "nn/c/modules_internal.h"
 #include "nn/serialize/safetensors.h"
 #include "nn/utils/clip_grad.h"
 #include "runtime/tensor/print.h"
@@ -11,23 +11,12 @@
 namespace ramet::c {
 namespace {
 
-using Named = std::vector<std::pair<std::string, Tensor>>;
-
 std::shared_ptr<ModuleObject> made(const char* op, const std::string& json) {
   auto object = std::make_shared<ModuleObject>();
   object->module = module_of_json(op, json);
   object->json = json;
-  const std::shared_ptr<nn::Module> module = object->module.ptr();
-  for (const auto& item : module->named_parameters())
-    object->parameters.emplace_back(item.key(), item.value());
-  for (const auto& item : module->named_buffers())
-    object->buffers.emplace_back(item.key(), item.value());
+  list_tensors(*object);
   return object;
-}
-
-std::shared_ptr<ModuleObject> module_of(const ramet_module* handle, const char* op,
-                                        const char* argument = "module") {
-  return object_of<ModuleObject>(handle, op, argument);
 }
 
 Named state_of(const ModuleObject& object) {
@@ -78,6 +67,25 @@ void load_file(const char* op, const ModuleObject& object, const std::string& pa
 }
 
 }  // namespace
+
+std::shared_ptr<ModuleObject> module_of(const ramet_module* handle, const char* op,
+                                        const char* argument) {
+  return object_of<ModuleObject>(handle, op, argument);
+}
+void list_tensors(ModuleObject& object) {
+  const std::shared_ptr<nn::Module> module = object.module.ptr();
+  Named parameters, buffers;
+  for (const auto& item : module->named_parameters())
+    parameters.emplace_back(item.key(), item.value());
+  for (const auto& item : module->named_buffers()) buffers.emplace_back(item.key(), item.value());
+  object.parameters = std::move(parameters);
+  object.buffers = std::move(buffers);
+}
+Tensor forward_of(ModuleObject& object, Tensor x) {
+  nn::AnyModule& module = object.module;
+  return module.maps_tensor() ? module.map_tensor(std::move(x)) : module.forward(std::move(x));
+}
+
 }  // namespace ramet::c
 
 using namespace ramet;
@@ -96,9 +104,12 @@ ramet_module* ramet_module_clone(const ramet_module* module) {
   return result_of(__func__, [&](const char* op) {
     const std::shared_ptr<ModuleObject> from = module_of(module, op);
     const std::shared_ptr<ModuleObject> to = made(op, from->json);
+    copy_branches(*to, *from);
     std::vector<Tensor> values;
     for (const auto& item : state_of(*from)) values.push_back(item.second);
     copy_all(state_of(*to), values);
+    for (size_t i = 0; i < to->parameters.size(); ++i)
+      to->parameters[i].second.set_requires_grad(from->parameters[i].second.requires_grad());
     to->module.ptr()->train(from->module.ptr()->is_training());
     return handle_of(to);
   });
@@ -109,9 +120,7 @@ int ramet_module_free(ramet_module* module) {
 ramet_tensor* ramet_module_forward(const ramet_module* module, const ramet_tensor* input) {
   return result_of(__func__, [&](const char* op) {
     const std::shared_ptr<ModuleObject> object = module_of(module, op);
-    Tensor x = tensor_of(input, op, "input");
-    return handle_of(object->module.maps_tensor() ? object->module.map_tensor(std::move(x))
-                                                  : object->module.forward(std::move(x)));
+    return handle_of(forward_of(*object, tensor_of(input, op, "input")));
   });
 }
 int ramet_module_train(ramet_module* module, int on) {

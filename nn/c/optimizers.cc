@@ -9,6 +9,7 @@
 #include "nn/optim/adamax.h"
 #include "nn/optim/asgd.h"
 #include "nn/optim/fields_internal.h"
+#include "nn/optim/fused.h"
 #include "nn/optim/lbfgs.h"
 #include "nn/optim/lion.h"
 #include "nn/optim/muon.h"
@@ -50,11 +51,24 @@ Made optimizer_of(const char* op, const std::string& name, Reader& r,
   fail(op, "name: expected one of the optimizers that ramet/c.h lists, got \"", name, "\"");
 }
 
-std::shared_ptr<OptimizerObject> optimizer_of(const ramet_optimizer* handle, const char* op) {
-  return object_of<OptimizerObject>(handle, op, "optimizer");
+// Of the optimizers that have the choice.
+FusedOptimizer& with_masters(Optimizer& optimizer, const char* op) {
+  auto* const fused = dynamic_cast<FusedOptimizer*>(&optimizer);
+  RAMET_CHECK(fused, op, "LBFGS always keeps masters: expected another optimizer");
+  return *fused;
 }
 
 }  // namespace
+
+std::shared_ptr<OptimizerObject> optimizer_of(const ramet_optimizer* handle, const char* op,
+                                              bool for_step) {
+  auto object = object_of<OptimizerObject>(handle, op, "optimizer");
+  RAMET_CHECK(
+      !for_step || object->name != "LBFGS", op,
+      "LBFGS evaluates several times in a step: expected ramet_optimizer_step_closure, got ", op);
+  return object;
+}
+
 }  // namespace ramet::c
 
 using namespace ramet;
@@ -83,11 +97,7 @@ int ramet_optimizer_zero_grad(ramet_optimizer* optimizer, int set_to_none) {
 }
 int ramet_optimizer_step(ramet_optimizer* optimizer) {
   return status_of(__func__, [&](const char* op) {
-    const auto object = optimizer_of(optimizer, op);
-    RAMET_CHECK(object->name != "LBFGS", op,
-                "LBFGS evaluates several times in a step: expected "
-                "ramet_optimizer_step_closure, got ramet_optimizer_step");
-    object->optimizer->step();
+    optimizer_of(optimizer, op, /*for_step=*/true)->optimizer->step();
   });
 }
 int ramet_optimizer_step_closure(ramet_optimizer* optimizer,
@@ -127,6 +137,17 @@ int ramet_optimizer_get_lr(const ramet_optimizer* optimizer, double* lr) {
   return status_of(__func__, [&](const char* op) {
     double& to = there(lr, op, "lr");
     to = optimizer_of(optimizer, op)->optimizer->param_groups().at(0).options().get_lr();
+  });
+}
+int ramet_optimizer_use_masters(ramet_optimizer* optimizer, int on) {
+  return status_of(__func__, [&](const char* op) {
+    with_masters(*optimizer_of(optimizer, op)->optimizer, op).use_masters(on != 0);
+  });
+}
+int ramet_optimizer_uses_masters(const ramet_optimizer* optimizer, int* on) {
+  return status_of(__func__, [&](const char* op) {
+    int& to = there(on, op, "on");
+    to = with_masters(*optimizer_of(optimizer, op)->optimizer, op).uses_masters();
   });
 }
 int ramet_optimizer_save(const ramet_optimizer* optimizer, const char* path) {

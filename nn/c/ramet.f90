@@ -42,10 +42,14 @@ module ramet
   type, public :: ramet_optimizer
     type(c_ptr) :: handle = c_null_ptr
   end type
+  type, public :: ramet_grad_scaler
+    type(c_ptr) :: handle = c_null_ptr
+  end type
 
   ! Numbers of c.h.
   integer(c_int), parameter, public :: ramet_int32 = 3, ramet_int64 = 4, ramet_float16 = 5, ramet_float32 = 6, &
-    ramet_float64 = 7, ramet_bfloat16 = 15
+    ramet_float64 = 7, ramet_bfloat16 = 15, ramet_default_dtype = -1
+  integer(c_int), parameter, public :: ramet_cpu = 0, ramet_cuda = 1
   integer(c_int), parameter, public :: ramet_none = 0, ramet_mean_of = 1, ramet_sum_of = 2
 
   character(*), parameter :: gaps = '[ramet] array: expected a contiguous one, got a section with gaps'
@@ -56,7 +60,10 @@ module ramet
   public :: ramet_add, ramet_sub, ramet_mul, ramet_scale, ramet_sum, ramet_mean, ramet_argmax
   public :: ramet_mse_loss, ramet_l1_loss, ramet_huber_loss, ramet_cross_entropy_loss, ramet_bce_with_logits_loss
   public :: ramet_module_new, ramet_forward, ramet_train, ramet_parameter, ramet_save, ramet_load
-  public :: ramet_optimizer_new, ramet_step, ramet_set_lr, ramet_lr
+  public :: ramet_optimizer_new, ramet_step, ramet_set_lr, ramet_lr, ramet_use_masters, ramet_uses_masters
+  public :: ramet_dtype, ramet_autocast_enter, ramet_autocast_leave, ramet_autocast_get
+  public :: ramet_grad_scaler_new, ramet_scale_loss, ramet_unscale, ramet_update, ramet_get_scale, ramet_set_scale
+  public :: ramet_checkpoint, ramet_apply_lora, ramet_merge_lora, ramet_save_lora, ramet_load_lora
 
   interface ramet_view
     module procedure view_r32_1, view_r32_2, view_r32_3, view_r32_4, view_r64_1, view_r64_2, view_r64_3, &
@@ -67,16 +74,19 @@ module ramet
       get_i32_1, get_i32_2, get_i64_1, get_i64_2
   end interface
   interface ramet_free
-    module procedure free_tensor, free_module, free_optimizer
+    module procedure free_tensor, free_module, free_optimizer, free_scaler
+  end interface
+  interface ramet_step
+    module procedure step_optimizer, step_scaled
   end interface
   interface ramet_zero_grad
     module procedure zero_grad_module, zero_grad_optimizer
   end interface
   interface ramet_save
-    module procedure save_module, save_optimizer
+    module procedure save_module, save_optimizer, save_scaler
   end interface
   interface ramet_load
-    module procedure load_module, load_optimizer
+    module procedure load_module, load_optimizer, load_scaler
   end interface
 
   interface
@@ -293,6 +303,100 @@ module ramet
     integer(c_int) function c_optimizer_load(optimizer, path) bind(c, name="ramet_optimizer_load")
       import
       type(c_ptr), value :: optimizer
+      character(kind=c_char), intent(in) :: path(*)
+    end function
+    integer(c_int) function c_tensor_dtype(tensor, dtype) bind(c, name="ramet_tensor_dtype")
+      import
+      type(c_ptr), value :: tensor
+      integer(c_int), intent(out) :: dtype
+    end function
+    integer(c_int) function c_optimizer_use_masters(optimizer, on) bind(c, name="ramet_optimizer_use_masters")
+      import
+      type(c_ptr), value :: optimizer
+      integer(c_int), value :: on
+    end function
+    integer(c_int) function c_optimizer_uses_masters(optimizer, on) bind(c, name="ramet_optimizer_uses_masters")
+      import
+      type(c_ptr), value :: optimizer
+      integer(c_int), intent(out) :: on
+    end function
+    integer(c_int) function c_autocast_enter(device_type, dtype, enabled) bind(c, name="ramet_autocast_enter")
+      import
+      integer(c_int), value :: device_type, dtype, enabled
+    end function
+    integer(c_int) function c_autocast_leave() bind(c, name="ramet_autocast_leave")
+      import
+    end function
+    integer(c_int) function c_autocast_get(device_type, enabled, dtype) bind(c, name="ramet_autocast_get")
+      import
+      integer(c_int), value :: device_type
+      integer(c_int), intent(out) :: enabled, dtype
+    end function
+    type(c_ptr) function c_grad_scaler_new(options) bind(c, name="ramet_grad_scaler_new")
+      import
+      character(kind=c_char), intent(in) :: options(*)
+    end function
+    integer(c_int) function c_grad_scaler_free(scaler) bind(c, name="ramet_grad_scaler_free")
+      import
+      type(c_ptr), value :: scaler
+    end function
+    type(c_ptr) function c_grad_scaler_scale(scaler, outputs) bind(c, name="ramet_grad_scaler_scale")
+      import
+      type(c_ptr), value :: scaler, outputs
+    end function
+    integer(c_int) function c_grad_scaler_unscale(scaler, optimizer) bind(c, name="ramet_grad_scaler_unscale")
+      import
+      type(c_ptr), value :: scaler, optimizer
+    end function
+    integer(c_int) function c_grad_scaler_step(scaler, optimizer) bind(c, name="ramet_grad_scaler_step")
+      import
+      type(c_ptr), value :: scaler, optimizer
+    end function
+    integer(c_int) function c_grad_scaler_update(scaler) bind(c, name="ramet_grad_scaler_update")
+      import
+      type(c_ptr), value :: scaler
+    end function
+    integer(c_int) function c_grad_scaler_set_scale(scaler, scale) bind(c, name="ramet_grad_scaler_set_scale")
+      import
+      type(c_ptr), value :: scaler
+      real(c_double), value :: scale
+    end function
+    integer(c_int) function c_grad_scaler_get_scale(scaler, scale) bind(c, name="ramet_grad_scaler_get_scale")
+      import
+      type(c_ptr), value :: scaler
+      real(c_double), intent(out) :: scale
+    end function
+    integer(c_int) function c_grad_scaler_save(scaler, path) bind(c, name="ramet_grad_scaler_save")
+      import
+      type(c_ptr), value :: scaler
+      character(kind=c_char), intent(in) :: path(*)
+    end function
+    integer(c_int) function c_grad_scaler_load(scaler, path) bind(c, name="ramet_grad_scaler_load")
+      import
+      type(c_ptr), value :: scaler
+      character(kind=c_char), intent(in) :: path(*)
+    end function
+    type(c_ptr) function c_module_checkpoint(module_, input) bind(c, name="ramet_module_checkpoint")
+      import
+      type(c_ptr), value :: module_, input
+    end function
+    integer(c_int) function c_module_apply_lora(module_, options) bind(c, name="ramet_module_apply_lora")
+      import
+      type(c_ptr), value :: module_
+      character(kind=c_char), intent(in) :: options(*)
+    end function
+    integer(c_int) function c_module_merge_lora(module_) bind(c, name="ramet_module_merge_lora")
+      import
+      type(c_ptr), value :: module_
+    end function
+    integer(c_int) function c_module_save_lora(module_, path) bind(c, name="ramet_module_save_lora")
+      import
+      type(c_ptr), value :: module_
+      character(kind=c_char), intent(in) :: path(*)
+    end function
+    integer(c_int) function c_module_load_lora(module_, path) bind(c, name="ramet_module_load_lora")
+      import
+      type(c_ptr), value :: module_
       character(kind=c_char), intent(in) :: path(*)
     end function
     integer(c_size_t) function c_strlen(text) bind(c, name="strlen")
@@ -681,6 +785,13 @@ contains
     if (present(gradient)) adjoint = gradient%handle
     call ramet_settle(c_tensor_backward(tensor%handle, adjoint), status)
   end subroutine
+  ! ramet_float32, ramet_bfloat16 ...
+  integer(c_int) function ramet_dtype(tensor, status) result(dtype)
+    type(ramet_tensor), intent(in) :: tensor
+    integer, intent(out), optional :: status
+    dtype = ramet_default_dtype
+    call ramet_settle(c_tensor_dtype(tensor%handle, dtype), status)
+  end function
   type(ramet_tensor) function ramet_cast(a, dtype, status) result(tensor)
     type(ramet_tensor), intent(in) :: a
     integer(c_int), intent(in) :: dtype
@@ -837,7 +948,7 @@ contains
     optimizer%handle = c_optimizer_new(net%handle, trim(name) // c_null_char, json // c_null_char)
     call ramet_settle(merge(0_c_int, 1_c_int, c_associated(optimizer%handle)), status)
   end function
-  subroutine ramet_step(optimizer, status)
+  subroutine step_optimizer(optimizer, status)
     type(ramet_optimizer), intent(in) :: optimizer
     integer, intent(out), optional :: status
     call ramet_settle(c_optimizer_step(optimizer%handle), status)
@@ -859,6 +970,21 @@ contains
     lr = 0
     call ramet_settle(c_optimizer_get_lr(optimizer%handle, lr), status)
   end function
+  ! Whether parameters of 16 bits have float32 masters.
+  subroutine ramet_use_masters(optimizer, on, status)
+    type(ramet_optimizer), intent(in) :: optimizer
+    logical, intent(in) :: on
+    integer, intent(out), optional :: status
+    call ramet_settle(c_optimizer_use_masters(optimizer%handle, flag(on)), status)
+  end subroutine
+  logical function ramet_uses_masters(optimizer, status) result(on)
+    type(ramet_optimizer), intent(in) :: optimizer
+    integer, intent(out), optional :: status
+    integer(c_int) :: number
+    number = 0
+    call ramet_settle(c_optimizer_uses_masters(optimizer%handle, number), status)
+    on = number /= 0
+  end function
   subroutine save_optimizer(optimizer, path, status)
     type(ramet_optimizer), intent(in) :: optimizer
     character(*), intent(in) :: path
@@ -870,6 +996,133 @@ contains
     character(*), intent(in) :: path
     integer, intent(out), optional :: status
     call ramet_settle(c_optimizer_load(optimizer%handle, trim(path) // c_null_char), status)
+  end subroutine
+
+  ! ---- mixed precision -------------------------------------------------------------------------------------------
+
+  ! Until ramet_autocast_leave this thread's operations compute in 16 bits where that is safe; with enabled=.false. they do not.
+  subroutine ramet_autocast_enter(dtype, device_type, enabled, status)
+    integer(c_int), intent(in), optional :: dtype, device_type
+    logical, intent(in), optional :: enabled
+    integer, intent(out), optional :: status
+    integer(c_int) :: lower, device, on
+    lower = ramet_default_dtype
+    if (present(dtype)) lower = dtype
+    device = ramet_cpu
+    if (present(device_type)) device = device_type
+    on = 1
+    if (present(enabled)) on = flag(enabled)
+    call ramet_settle(c_autocast_enter(device, lower, on), status)
+  end subroutine
+  subroutine ramet_autocast_leave(status)
+    integer, intent(out), optional :: status
+    call ramet_settle(c_autocast_leave(), status)
+  end subroutine
+  ! What is in force on this thread.
+  subroutine ramet_autocast_get(enabled, dtype, device_type, status)
+    logical, intent(out) :: enabled
+    integer(c_int), intent(out) :: dtype
+    integer(c_int), intent(in), optional :: device_type
+    integer, intent(out), optional :: status
+    integer(c_int) :: device, on
+    device = ramet_cpu
+    if (present(device_type)) device = device_type
+    on = 0
+    dtype = ramet_default_dtype
+    call ramet_settle(c_autocast_get(device, on, dtype), status)
+    enabled = on /= 0
+  end subroutine
+
+  type(ramet_grad_scaler) function ramet_grad_scaler_new(options, status) result(scaler)
+    character(*), intent(in), optional :: options
+    integer, intent(out), optional :: status
+    character(:), allocatable :: json
+    json = '{}'
+    if (present(options)) json = options
+    scaler%handle = c_grad_scaler_new(json // c_null_char)
+    call ramet_settle(merge(0_c_int, 1_c_int, c_associated(scaler%handle)), status)
+  end function
+  type(ramet_tensor) function ramet_scale_loss(scaler, loss, status) result(tensor)
+    type(ramet_grad_scaler), intent(in) :: scaler
+    type(ramet_tensor), intent(in) :: loss
+    integer, intent(out), optional :: status
+    tensor = made(c_grad_scaler_scale(scaler%handle, loss%handle), status)
+  end function
+  subroutine ramet_unscale(scaler, optimizer, status)
+    type(ramet_grad_scaler), intent(in) :: scaler
+    type(ramet_optimizer), intent(in) :: optimizer
+    integer, intent(out), optional :: status
+    call ramet_settle(c_grad_scaler_unscale(scaler%handle, optimizer%handle), status)
+  end subroutine
+  ! ramet_step(scaler, optimizer): none where a gradient is infinite or NaN.
+  subroutine step_scaled(scaler, optimizer, status)
+    type(ramet_grad_scaler), intent(in) :: scaler
+    type(ramet_optimizer), intent(in) :: optimizer
+    integer, intent(out), optional :: status
+    call ramet_settle(c_grad_scaler_step(scaler%handle, optimizer%handle), status)
+  end subroutine
+  subroutine ramet_update(scaler, status)
+    type(ramet_grad_scaler), intent(in) :: scaler
+    integer, intent(out), optional :: status
+    call ramet_settle(c_grad_scaler_update(scaler%handle), status)
+  end subroutine
+  subroutine ramet_set_scale(scaler, scale, status)
+    type(ramet_grad_scaler), intent(in) :: scaler
+    real(real64), intent(in) :: scale
+    integer, intent(out), optional :: status
+    call ramet_settle(c_grad_scaler_set_scale(scaler%handle, scale), status)
+  end subroutine
+  real(real64) function ramet_get_scale(scaler, status) result(scale)
+    type(ramet_grad_scaler), intent(in) :: scaler
+    integer, intent(out), optional :: status
+    scale = 0
+    call ramet_settle(c_grad_scaler_get_scale(scaler%handle, scale), status)
+  end function
+  subroutine save_scaler(scaler, path, status)
+    type(ramet_grad_scaler), intent(in) :: scaler
+    character(*), intent(in) :: path
+    integer, intent(out), optional :: status
+    call ramet_settle(c_grad_scaler_save(scaler%handle, trim(path) // c_null_char), status)
+  end subroutine
+  subroutine load_scaler(scaler, path, status)
+    type(ramet_grad_scaler), intent(in) :: scaler
+    character(*), intent(in) :: path
+    integer, intent(out), optional :: status
+    call ramet_settle(c_grad_scaler_load(scaler%handle, trim(path) // c_null_char), status)
+  end subroutine
+
+  ! ---- less memory -----------------------------------------------------------------------------------------------
+
+  ! As ramet_forward; the backward runs the module again, and the forward keeps nothing for it.
+  type(ramet_tensor) function ramet_checkpoint(net, input, status) result(tensor)
+    type(ramet_module), intent(in) :: net
+    type(ramet_tensor), intent(in) :: input
+    integer, intent(out), optional :: status
+    tensor = made(c_module_checkpoint(net%handle, input%handle), status)
+  end function
+  ! `options`: '{"rank": 8, "alpha": 16, "layers": ["0", "2"]}'.
+  subroutine ramet_apply_lora(net, options, status)
+    type(ramet_module), intent(in) :: net
+    character(*), intent(in) :: options
+    integer, intent(out), optional :: status
+    call ramet_settle(c_module_apply_lora(net%handle, options // c_null_char), status)
+  end subroutine
+  subroutine ramet_merge_lora(net, status)
+    type(ramet_module), intent(in) :: net
+    integer, intent(out), optional :: status
+    call ramet_settle(c_module_merge_lora(net%handle), status)
+  end subroutine
+  subroutine ramet_save_lora(net, path, status)
+    type(ramet_module), intent(in) :: net
+    character(*), intent(in) :: path
+    integer, intent(out), optional :: status
+    call ramet_settle(c_module_save_lora(net%handle, trim(path) // c_null_char), status)
+  end subroutine
+  subroutine ramet_load_lora(net, path, status)
+    type(ramet_module), intent(in) :: net
+    character(*), intent(in) :: path
+    integer, intent(out), optional :: status
+    call ramet_settle(c_module_load_lora(net%handle, trim(path) // c_null_char), status)
   end subroutine
 
   ! ---- ends: the handle is NULL afterwards -----------------------------------------------------------------------
@@ -887,6 +1140,11 @@ contains
   impure elemental subroutine free_optimizer(it)
     type(ramet_optimizer), intent(inout) :: it
     call ramet_settle(c_optimizer_free(it%handle))
+    it%handle = c_null_ptr
+  end subroutine
+  impure elemental subroutine free_scaler(it)
+    type(ramet_grad_scaler), intent(inout) :: it
+    call ramet_settle(c_grad_scaler_free(it%handle))
     it%handle = c_null_ptr
   end subroutine
 end module ramet

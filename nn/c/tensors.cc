@@ -19,11 +19,6 @@ constexpr Dtype kDtypes[] = {
     {RAMET_FLOAT32, kFloat32, "float32"}, {RAMET_FLOAT64, kFloat64, "float64"},
     {RAMET_BOOL, kBool, "bool"},          {RAMET_BFLOAT16, kBFloat16, "bfloat16"}};
 
-ScalarType type_of(int dtype, const char* op) {
-  for (const Dtype& d : kDtypes)
-    if (d.number == dtype) return d.type;
-  fail(op, "dtype: got ", dtype, ", expected one of RAMET_UINT8 to RAMET_BFLOAT16 (ramet/c.h)");
-}
 const Dtype& dtype_of(ScalarType type) {
   for (const Dtype& d : kDtypes)
     if (d.type == type) return d;
@@ -91,6 +86,14 @@ struct Sides {
 };
 
 }  // namespace
+
+ScalarType type_of(int dtype, const char* op) {
+  for (const Dtype& d : kDtypes)
+    if (d.number == dtype) return d.type;
+  fail(op, "dtype: got ", dtype, ", expected one of RAMET_UINT8 to RAMET_BFLOAT16 (ramet/c.h)");
+}
+int number_of(ScalarType type) { return dtype_of(type).number; }
+
 }  // namespace ramet::c
 
 using namespace ramet;
@@ -179,7 +182,7 @@ int ramet_tensor_assign(ramet_tensor* tensor, const ramet_tensor* from) {
 
 int ramet_tensor_dtype(const ramet_tensor* tensor, int* dtype) {
   return status_of(__func__, [&](const char* op) {
-    there(dtype, op, "dtype") = dtype_of(tensor_of(tensor, op).scalar_type()).number;
+    there(dtype, op, "dtype") = number_of(tensor_of(tensor, op).scalar_type());
   });
 }
 int ramet_tensor_dim(const ramet_tensor* tensor, int64_t* dim) {

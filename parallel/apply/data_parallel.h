@@ -10,8 +10,9 @@
 // runs on each device that got a piece. The results are joined on the output device. Gradients of
 // the replicas' parameters are added up in a fixed order into the source's while backward still
 // runs. Buffers follow their policies. The source module is never moved. For every number of
-// devices, its generator ends in the same state and dropout masks are the same. If the only device
-// holds the module, the module itself runs.
+// devices, its generator ends in the same state. Dropout masks are the same where dimension 0 of
+// the dropped tensor is the one that was cut: Note [Random numbers] in runtime/devices/generator.h.
+// If the only device holds the module, the module itself runs.
 //
 // Under ReduceOrder::tree(V) the batch, also a short last one, is cut into V shards, and each is
 // computed separately. So parameters after training are equal bit for bit for every number of

@@ -17,12 +17,13 @@
 // tensor. If that is the shard's part of the batch, the base is the index of its first element in
 // the global batch. That is the global sample index times elements per sample. Otherwise the base
 // is `shard * 2^40`. The end of the region advances the source's generator by the largest k of any
-// shard. So a forward pass draws the same numbers on 1, 2 or 4 replicas and without any, and leaves
-// the generator in the same state. Regions nest: the inner one takes its seed and its operations
-// from the shard that opened it, and sample indices add up. A user's Function that computes
-// something again in its backward pass draws the same numbers as in the forward pass
-// (autograd/graph/function.cc). A generator that the caller passes to an operation is not keyed by
-// sample: it draws in the order of the calls.
+// shard. So a forward pass leaves the generator in the same state on 1, 2 or 4 replicas and without
+// any. It draws the same numbers for each tensor whose dimension 0 is the batch. Other tensors, as
+// those with time in dimension 0, get other numbers for another number of replicas. Regions nest:
+// the inner one takes its seed and its operations from the shard that opened it, and sample indices
+// add up. A user's Function that computes something again in its backward pass draws the same
+// numbers as in the forward pass (autograd/graph/function.cc). A generator that the caller passes
+// to an operation is not keyed by sample: it draws in the order of the calls.
 #pragma once
 #include <atomic>
 #include <cstdint>

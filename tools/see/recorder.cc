@@ -85,7 +85,7 @@ Id Recorder::add_statistics(const Statistics* s) {
 Id Recorder::add_tensor(const TensorImpl* t, Id statistics) {
   TensorRow row;
   row.shape.assign(t->sizes(), t->sizes() + t->rank);
-  row.dtype = name_of(t->dtype);
+  row.dtype = short_name_of(t->dtype);
   row.device = device_of(Device::from_ordinal(t->device));
   // A settled result has other memory and counts as the same storage: Note [Internal layout].
   StorageImpl* const settled = t->storage->version_of;
@@ -297,6 +297,44 @@ void Recorder::on_saved(const Tensor& tensor) {
   const Id id = tensor_of(tensor.impl());
   if (std::ranges::any_of(t.saved, [id](const auto& s) { return s.tensor == id; })) return;
   t.saved.push_back({id, data_.tensors[static_cast<size_t>(id)].bytes, tensor.version()});
+}
+
+// A cast that leaves a node is an operation already. Another one takes its kernel here, so that
+// what uses its result shows where that comes from.
+void Recorder::on_cast(const Tensor& from, const Tensor& to, bool kept) {
+  std::optional<Statistics> s;
+  const bool recorded = has_history(to.impl());
+  if (!kept && !recorded && wants_statistics(to.impl())) s = statistics_of(to);
+  const std::lock_guard lock(mutex_);
+  if (stopped_) return;
+  if (kept) {
+    if (const auto at = casts_.find(tensor_of(to.impl())); at != casts_.end())
+      ++data_.operations[static_cast<size_t>(at->second)].reuses;
+    return;
+  }
+  Id operation = -1;
+  if (recorded) {
+    operation = data_.nodes[static_cast<size_t>(node_of(*static_cast<Node*>(to->node)))].operation;
+  } else if (!full()) {
+    Thread& t = thread();
+    OperationRow op = operation_of(t, "to", scope_text(), device_of(to.device()));
+    op.start = op.end = now();
+    op.inputs = {tensor_of(from.impl())};
+    op.versions = {from.version()};
+    op.outputs = {tensor_of(to.impl(), add_statistics(s ? &*s : nullptr))};
+    const Input in(from), out(to);
+    const std::vector<Id> kernels = claim_kernels(t, {&in, 1}, {&out, 1});
+    operation = static_cast<Id>(data_.operations.size());
+    for (const Id k : kernels) {
+      data_.kernels[static_cast<size_t>(k)].operation = operation;
+      op.start = std::min(op.start, data_.kernels[static_cast<size_t>(k)].start);
+    }
+    data_.operations.push_back(std::move(op));
+  }
+  if (operation < 0) return;
+  OperationRow& op = data_.operations[static_cast<size_t>(operation)];
+  op.autocast = true;
+  casts_[op.outputs[0]] = operation;
 }
 
 // ---- scopes

@@ -43,6 +43,7 @@ class Recorder final : public autograd::GraphObserver {
                     ArrayRef<autograd::Input> results,
                     const autograd::Arguments& arguments) override;
   void on_saved(const Tensor& t) override;
+  void on_cast(const Tensor& from, const Tensor& to, bool kept) override;
   void on_backward_begun(const void* walk, const std::vector<autograd::Root>& roots,
                          bool create) override;
   void on_backward_ended(const void* walk, bool failed) override;
@@ -148,6 +149,7 @@ class Recorder final : public autograd::GraphObserver {
   std::vector<Named> named_;
   std::unordered_map<const TensorImpl*, std::string> names_;
   std::unordered_map<Id, Id> leaf_tensors_;                    // of leaves' collectors
+  std::unordered_map<Id, Id> casts_;                           // tensor -> autocast's operation
   std::map<Id, Id> gradients_;                                 // leaf -> its gradient now
   std::map<Id, std::set<Id>> contributors_;                    // leaf -> nodes
   std::map<Id, Delivered> delivered_;                          // by leaf

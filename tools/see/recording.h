@@ -15,7 +15,8 @@
 // An operation is identified by the node that it makes. An operation that leaves no node (no_grad,
 // operands without gradients) is known by its kernels only. It has the name of the kernel and no
 // operands. If its result was dropped at once and the next operation's result lies in the same
-// memory, it counts as part of that operation. Nodes from before the recording appear with their
+// memory, it counts as part of that operation. A cast of autocast is known with its operands, node
+// or not, and so is how often it was used again. Nodes from before the recording appear with their
 // edges once an edge leads to them; they have no operation.
 //
 // A wait of the host for a GPU is an operation too, with the time of the wait. Such waits are

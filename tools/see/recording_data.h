@@ -78,6 +78,8 @@ struct OperationRow {
   uint64_t thread = 0;
   Id node = -1;
   uint64_t start = 0, end = 0;  // ns since the recording began; end: when the node was made
+  bool autocast = false;        // a cast of its one input that autocast put in
+  int reuses = 0;               // how often autocast used this cast again instead of casting
   RAMET_API bool operator==(const OperationRow&) const;
 };
 

@@ -61,6 +61,7 @@ template <class V, RowOf<OperationRow> R> void fields(V& v, R& r) {
   v("versions", r.versions), v.rows("saved", r.saved), v.id("device", r.device, List::devices);
   v("replica", r.replica), v.id("thread", r.thread, List::threads);
   v.id("node", r.node, List::nodes), v("start", r.start), v("end", r.end);
+  v("autocast", r.autocast), v("reuses", r.reuses);
 }
 template <class V, RowOf<NodeRow::Edge> R> void fields(V& v, R& r) {
   v.id("to", r.to, List::nodes), v("slot", r.slot), v.id("tensor", r.tensor, List::tensors);

@@ -72,12 +72,14 @@ Tensor ConvTransposeNdImpl<D, Derived>::forward(const Tensor& input,
                            options.dilation());
 }
 
+// The place of output_padding among conv_fields(): after dilation, as LibTorch prints it.
+constexpr size_t kOutputPadding = 6;
+
 #define RAMET_CONV_TRANSPOSE(D)                                                                    \
   template class ConvTransposeNdImpl<D, ConvTranspose##D##dImpl>;                                  \
-  /* after dilation, as LibTorch prints it */                                                      \
-  RAMET_FIELDS(                                                                                    \
-      ConvTranspose##D##d,                                                                         \
-      with(conv_fields(o), 6, {"output_padding", &o.output_padding(), kIfChanged | kNotNegative})) \
+  RAMET_FIELDS(ConvTranspose##D##d,                                                                \
+               with(conv_fields(o), kOutputPadding,                                                \
+                    {"output_padding", &o.output_padding(), kIfChanged | kNotNegative}))           \
   namespace functional {                                                                           \
   Tensor detail::conv_transpose##D##d(const Tensor& input, const Tensor& weight,                   \
                                       const Tensor& bias, IntArrayRef stride, IntArrayRef padding, \

@@ -36,7 +36,7 @@ def wants(what, got, *texts, fails=True):
 
 
 pages = sorted(TUTORIAL.glob("[0-9][0-9]_*.md"))
-if [p.name[:2] for p in pages] != sorted(PROGRAMS) or len(pages) != 12:
+if [p.name[:2] for p in pages] != sorted(PROGRAMS) or len(pages) != 13:
     problems.append("pages %s, programs %s" % ([p.name for p in pages], sorted(PROGRAMS)))
 for page in pages:
     if page.name[:2] in PROGRAMS:

@@ -11,7 +11,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parent))
-from explorer_pages import check, data_of, page, put, quiet, run  # noqa: E402
+from explorer_pages import EXPLORE, WORK, check, data_of, page, put, quiet, recording, run  # noqa: E402
 
 
 def test_loads_and_draws(p):
@@ -80,6 +80,55 @@ def test_second_graph(p):
     check("the second: a backward recorded it" in p.text("#panel"), p.text("#panel"))
     phases = p.js("return explorer.events.phases.map((x) => x[1])")
     check(phases == ["backward", "after backward", "forward", "backward", "after backward", "optimizer"], phases)
+
+
+def test_casts(p):
+    data = data_of("casts")
+    p.open(page("casts"))
+    quiet(p)
+    panel = p.text("#panel")
+    for part in ("2 casts, 1 of them for several operations", "bfloat16, float32", "casts to another dtype, for autocast"):
+        check(part in panel, (part, panel))
+    cast = next(o["node"] for o in data["operations"] if o.get("autocast") and o["node"] >= 0)
+    linears = [o["node"] for o in data["operations"] if o["name"] == "linear"]
+    check(p.js("return explorer.model.users.get(arguments[0]).map((u) => u[0])", cast) == linears, "both layers share the cast")
+    box = p.js("return [explorer.model.nodeTitle(arguments[0]), explorer.model.nodeSecond(arguments[0])]", cast)
+    check(box == ["autocast", "f32 → bf16, for 2"], box)
+    seconds = [p.js("return explorer.model.nodeSecond(arguments[0])", n) for n in linears]
+    check(seconds == ["fc  2×4 bf16"] * 2, seconds)
+    # Its edge has its own color, on the canvas.
+    violet = ("const c = document.getElementById('graph'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
+              " const want = [1, 3, 5].map((i) => parseInt(colors.cast.slice(i, i + 2), 16)); let n = 0;"
+              " for (let i = 0; i < d.length; i += 4) n += want.every((x, k) => Math.abs(x - d[i + k]) < 24);"
+              " return n")
+    p.frame()
+    drawn = p.js(violet)
+    check(drawn > 100, "%d pixels in the color of casts" % drawn)
+    p.js("explorer.showNode(arguments[0])", cast)
+    p.frame()
+    panel = p.text("#panel")
+    check("autocast casts fc.weight from float32 to bfloat16, for 2 operations. It kept the result, and used it again once" in panel, panel)
+    p.js("explorer.showNode(arguments[0])", linears[0])
+    p.frame()
+    panel = p.text("#panel")
+    check(panel.count("bfloat16") >= 3 and panel.count("cast from float32") >= 2 and "from autocast" in panel, panel)
+    at = p.js("return explorer.events.list.findIndex((e) => e.kind === 'op_begin' && e.node === arguments[0])", cast)
+    p.js("explorer.goTo(arguments[0])", at + 1)
+    check(p.text("#event") == "Autocast casts fc.weight from float32 to bfloat16 on cpu:0.", p.text("#event"))
+    inputs = p.js("return explorer.events.list.findIndex((e) => e.kind === 'op_begin' && explorer.model.casts.has(e.operation) && e.node < 0)")
+    p.js("explorer.goTo(arguments[0])", inputs + 1)
+    check("Autocast casts an input from float32 to bfloat16" in p.text("#event"), p.text("#event"))
+    # Where there is one dtype nothing says so.
+    p.open(page("cnn2"))
+    p.frame()
+    check(p.js(violet) == 0, "casts where there are none")
+    check("autocast" not in p.text("#panel") and p.js("return explorer.model.nodes.every((row, n) => !/f32/.test(explorer.model.nodeSecond(n)))"), "")
+
+
+def test_casts_in_the_terminal():
+    import subprocess
+    said = subprocess.run([EXPLORE, str(recording("casts")), "-o", str(WORK / "casts_again.html")], check=True, capture_output=True, text=True).stdout
+    check("autocast: 2 casts from float32 to bfloat16, used again 1 x" in said, said)
 
 
 def told(data, events):

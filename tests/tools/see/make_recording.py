@@ -5,7 +5,8 @@
 
 KIND: cnn1, cnn2, cnn4 (a step of a convolutional network on one, two, four devices), gptN (a step of a transformer whose graph has
 about N nodes), hostile (cnn2 with names that try to be markup), ranks (two processes), changed (cnn2 of which one operation gives other
-bits), nan (cnn2 with a NaN in a gradient), second (a backward that records a graph of its own, and a backward through that).
+bits), nan (cnn2 with a NaN in a gradient), second (a backward that records a graph of its own, and a backward through that), casts (two
+calls of one layer under autocast).
 
 It plays a backward as the engine would: every lane runs the newest node that is ready, and the lane that completes a
 bucket reduces it.
@@ -390,6 +391,25 @@ def double_backward(r):
     return z[1]
 
 
+def casts(r):
+    """Two calls of one linear layer under autocast: its weight is cast once, and the input, which has no gradient, without a node."""
+    r.module("", "Net")
+    m = r.module("fc", "Linear")
+    weight = r.parameters[r.parameter("fc.weight", (4, 4))]
+
+    def narrow(made, **more):
+        r.tensors[made[0]].update(dtype="bfloat16", bytes=r.tensors[made[0]]["bytes"] // 2)
+        r.operations[-1].update(more)
+        return made
+    x = narrow(r.call("to", m, [(r.tensor((2, 4), 0), -1, 0)], (2, 4), 0, line=90, node="ToCopyBackward0"), autocast=True, reuses=0)
+    r.nodes.pop()
+    r.operations[-1]["node"] = -1
+    w = narrow(r.call("to", m, [(weight["tensor"], weight["node"], 0)], (4, 4), 0, line=90, node="ToCopyBackward0"), autocast=True, reuses=1)
+    y = narrow(r.call("linear", m, [(x[0], -1, 0), w], (2, 4), 0, line=90, saves=[x[0]]))
+    y = narrow(r.call("linear", m, [y, w], (2, 4), 0, line=90, saves=[y[0], w[0]]))
+    return r.call("mse_loss", -1, [y], (), 0, line=91, saves=[y[0]])[1]
+
+
 def make(kind):
     cpu = lambda n, rank=0: [("cpu:%d" % i, "cpu", rank) for i in range(n)]
     if kind.startswith("gpt"):
@@ -398,6 +418,9 @@ def make(kind):
     elif kind == "second":
         r = Recording("A backward through a backward", cpu(1))
         root = double_backward(r)
+    elif kind == "casts":
+        r = Recording("A layer under autocast", cpu(1))
+        root = casts(r)
     elif kind == "ranks":
         r = Recording("Two ranks", cpu(1, 0) + cpu(1, 1), ranks=2)
         root = cnn(r, [0])

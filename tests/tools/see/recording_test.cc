@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <stdexcept>
 #include <thread>
 
@@ -29,6 +30,67 @@ TEST(Recording, ArgumentsOfOperations) {
   EXPECT_EQ(d.operations[1].arguments, "number=2");
 }
 
+// Two calls of one layer: autocast casts the input and the parameters, and has the latter still at
+// the second call.
+TEST(Recording, CastsOfAutocast) {
+  manual_seed(1);
+  nn::Linear fc(4, 4);
+  const Tensor x = randn({2, 4});
+  for (const bool recorded : {true, false}) {
+    SCOPED_TRACE(recorded ? "recorded" : "no_grad");
+    const AutoGradMode mode(recorded);
+    Recording r;
+    r.watch(fc);
+    Tensor y;
+    {
+      const AutocastGuard on(kCPU);
+      y = fc(fc(x));
+    }
+    if (recorded) y.sum().backward();
+    const RecordingData d = r.data();
+    expect_whole(d);
+    std::vector<const OperationRow*> casts, linears;
+    for (const OperationRow& op : d.operations) {
+      if (op.autocast) casts.push_back(&op);
+      if (op.name == "linear") linears.push_back(&op);
+    }
+    ASSERT_EQ(casts.size(), 3u);  // of x, weight and bias
+    std::map<std::string, const OperationRow*> of;
+    for (const OperationRow* op : casts) {
+      EXPECT_EQ(op->name, "to");
+      ASSERT_EQ(op->inputs.size(), 1u);
+      ASSERT_EQ(op->outputs.size(), 1u);
+      EXPECT_EQ(row(d.tensors, op->inputs[0]).dtype, "float32");
+      EXPECT_EQ(row(d.tensors, op->outputs[0]).dtype, "bfloat16");
+      EXPECT_EQ(row(d.modules, op->module).type, "Linear");
+      of[row(d.tensors, op->inputs[0]).name] = op;
+      // Its kernel is known as its own.
+      const auto number = static_cast<Id>(op - d.operations.data());
+      EXPECT_TRUE(std::ranges::any_of(d.kernels,
+                                      [&](const KernelRow& k) { return k.operation == number; }));
+    }
+    ASSERT_TRUE(of.count("weight") && of.count("bias") && of.count(""));
+    EXPECT_EQ(of["weight"]->reuses, 1);
+    EXPECT_EQ(of["bias"]->reuses, 1);
+    EXPECT_EQ(of[""]->reuses, 0);
+    EXPECT_EQ(of[""]->node, -1) << "x has no gradient";
+    EXPECT_EQ(of["weight"]->node >= 0, recorded);
+    if (!recorded) continue;
+    ASSERT_EQ(linears.size(), 2u);
+    EXPECT_EQ(linears[0]->inputs, (std::vector<Id>{of[""]->outputs[0], of["weight"]->outputs[0],
+                                                   of["bias"]->outputs[0]}));
+    EXPECT_EQ(linears[1]->inputs[0], linears[0]->outputs[0]);
+    EXPECT_EQ(linears[1]->inputs[1], of["weight"]->outputs[0]) << "one cast for both";
+    EXPECT_EQ(row(d.tensors, linears[1]->outputs[0]).dtype, "bfloat16");
+    EXPECT_EQ(row(d.tensors, find_parameter(d, "weight")->gradient).dtype, "float32");
+  }
+  // A cast that a program makes itself is none of autocast's.
+  Recording r;
+  const AutocastGuard on(kCPU);
+  fc->weight.to(kBFloat16).sum();
+  for (const OperationRow& op : r.data().operations) EXPECT_FALSE(op.autocast) << op.name;
+}
+
 TEST(Recording, AnExpressionWithEveryNumber) {
   const Tensor w = leaf({1, 2, 0}), c = constant({3, 4, 5});
   Recording r({.title = "three", .statistics = true});
@@ -42,7 +104,7 @@ TEST(Recording, AnExpressionWithEveryNumber) {
   const OperationRow& mul = d.operations[0];
   ASSERT_EQ(mul.inputs.size(), 2u);
   EXPECT_EQ(row(d.tensors, mul.inputs[1]).shape, (std::vector<int64_t>{3}));
-  EXPECT_EQ(row(d.tensors, mul.inputs[1]).dtype, std::string(name_of(kDouble)));
+  EXPECT_EQ(row(d.tensors, mul.inputs[1]).dtype, "float64");
   EXPECT_EQ(row(d.tensors, mul.inputs[1]).bytes, 24);
   ASSERT_EQ(mul.saved.size(), 1u);  // w alone wants a gradient, so c alone is kept
   EXPECT_EQ(mul.saved[0].tensor, mul.inputs[1]);

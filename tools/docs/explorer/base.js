@@ -53,6 +53,9 @@ function formatNumber(x) {
 const formatCount = (n) => n.toLocaleString('en-US');
 const plural = (n, word) => formatCount(n) + ' ' + word + (n === 1 ? '' : 's');
 
+// "bf16" of "bfloat16", "f32" of "float32", "i64" of "int64".
+const shortDtype = (dtype) => dtype.replace('bfloat', 'bf').replace('float', 'f').replace('uint', 'u').replace('int', 'i');
+
 function formatShape(tensor) {
   return tensor.shape.length ? tensor.shape.join(' × ') : 'a number';
 }
@@ -107,7 +110,7 @@ class Lists {
 const colors = {};
 function readColors() {
   const style = getComputedStyle(document.documentElement);
-  for (const name of ['bg', 'panel', 'lane', 'ink', 'muted', 'line', 'node', 'forward', 'backward', 'copy', 'reduce', 'optimizer',
+  for (const name of ['bg', 'panel', 'lane', 'ink', 'muted', 'line', 'node', 'forward', 'backward', 'copy', 'cast', 'reduce', 'optimizer',
                       'select', 'bad', 'frame', 'ready']) {
     colors[name] = style.getPropertyValue('--' + name).trim();
   }

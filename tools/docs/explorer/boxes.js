@@ -72,7 +72,8 @@ Object.assign(GraphView.prototype, {
     ++this.drawn[item.node >= 0 ? 'nodes' : 'groups'];
     const k = this.transform.k;
     const row = item.node >= 0 ? this.model.nodes[item.node] : null;
-    const kind = item.bar ? 'copy' : item.zone === 1 ? 'reduce' : item.zone === 0 ? 'leaf' : 'operation';
+    const cast = row !== null && this.model.casts.has(row.operation);
+    const kind = item.bar ? 'copy' : item.zone === 1 ? 'reduce' : item.zone === 0 ? 'leaf' : cast ? 'cast' : 'operation';
     if (item.bar) {
       this.drawBar(c, item, row.name.replace(/Backward\d*$/, ''), state === 'done' ? 'made' : state, state === 'done' ? colors.backward : colors.copy, k);
       return;
@@ -91,7 +92,7 @@ Object.assign(GraphView.prototype, {
     c.lineWidth = Math.max(look.width, 0.8 / k);
     if (state === 'absent') c.setLineDash([4, 3]);
     c.beginPath();
-    c.roundRect(item.x, item.y, item.w, item.h, item.zone === 0 ? item.h / 2 : item.zone === 1 ? 3 : 6);
+    c.roundRect(item.x, item.y, item.w, item.h, item.zone === 0 || cast ? item.h / 2 : item.zone === 1 ? 3 : 6);
     if (item.node >= 0 && row.in_backward && k >= kText) {  // of the second graph: two outlines
       c.lineWidth = 1;
       c.beginPath();
@@ -217,10 +218,13 @@ Object.assign(GraphView.prototype, {
 
 // Form and color say the same thing twice: dashed is not there yet, a thick outline waits, a full box runs.
 function boxLook(kind, state) {
-  const own = kind === 'reduce' ? colors.reduce : kind === 'leaf' ? colors.muted : colors.forward;
+  const own = kind === 'reduce' ? colors.reduce : kind === 'leaf' ? colors.muted : kind === 'cast' ? colors.cast : colors.forward;
   switch (state) {
     case 'absent': return {alpha: 0.45, fill: colors.lane, stroke: colors.muted, ink: colors.muted, width: 1, far: colors.line};
-    case 'computing': return {alpha: 1, fill: colors.forward, stroke: colors.forward, ink: colors.bg, width: 2, far: colors.forward};
+    case 'computing': {
+      const color = kind === 'cast' ? colors.cast : colors.forward;
+      return {alpha: 1, fill: color, stroke: color, ink: colors.bg, width: 2, far: color};
+    }
     case 'running': {
       const color = kind === 'reduce' ? colors.reduce : colors.backward;
       return {alpha: 1, fill: color, stroke: color, ink: colors.bg, width: 2, far: color};

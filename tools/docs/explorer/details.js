@@ -32,6 +32,7 @@ class Details {
          this.jump(n, 'begin', 'Go to its backward'), this.jump(n, 'opBegin', 'Go to its forward')),
       facts([
         ['device', m.laneName(m.lane(n))],
+        ['cast', this.cast(row.operation)],
         ['arguments', op && op.arguments],
         ['module', op && op.module >= 0 && (m.modules[op.module].path || '(the root)') + '  ' + m.modules[op.module].type],
         ['replica', op && op.replica >= 0 && String(op.replica)],
@@ -48,6 +49,14 @@ class Details {
       this.kernels(n),
       this.code(n),
     ];
+  }
+
+  // From and to which dtype autocast casts here, and for which operations.
+  cast(o) {
+    const cast = this.model.casts.get(o);
+    if (!cast) return null;
+    return [this.model.castWords(o) + ', for ' + plural(cast.users.length, 'operation'),
+            cast.reuses ? '. It kept the result, and used it again ' + (cast.reuses === 1 ? 'once' : cast.reuses + ' times') : ''];
   }
 
   backwardTime(n) {
@@ -82,10 +91,11 @@ class Details {
     const m = this.model;
     if (t < 0) return el('span', {class: 'muted', text: 'none'});
     const row = m.tensors[t];
-    const from = m.producers.get(t);
+    const from = m.producers.get(t), cast = from !== undefined && m.casts.get(from);
     const node = from !== undefined ? m.operations[from].node : -1;
     return [word, formatShape(row) + '  ' + row.dtype + '  ' + formatBytes(row.bytes), row.name ? '  ' + row.name : '',
-            node >= 0 && word !== undefined ? [' from ', this.nodeLink(node, m.operations[from].name)] : ''];
+            node >= 0 && word !== undefined ? [' from ', this.nodeLink(node, cast ? 'autocast' : m.operations[from].name)] : '',
+            cast && word !== undefined ? el('span', {class: 'muted', text: '  cast from ' + cast.from}) : ''];
   }
 
   tensors(op) {

@@ -195,9 +195,12 @@ class Events {
     const tensor = e.tensor >= 0 ? ' (' + formatShape(m.tensors[e.tensor]) + ')' : '';
     const bad = this.isBad(i) ? ' It holds NaN or infinity.' : '';
     switch (e.kind) {
-      case 'op_begin': return m.operations[e.operation].name + ' computes' + where + (this.isSecond(e) ? ', called by the backward' : '') + '.';
+      case 'op_begin':
+        if (m.casts.has(e.operation)) return m.castWords(e.operation).replace('a', 'A') + where + '.';
+        return m.operations[e.operation].name + ' computes' + where + (this.isSecond(e) ? ', called by the backward' : '') + '.';
       case 'op_end':
         if (this.isSecond(e)) return m.operations[e.operation].name + ' is done' + where + ', and left ' + name + ' in the second graph.' + bad;
+        if (m.casts.has(e.operation)) return 'The cast to ' + m.casts.get(e.operation).to + ' is done' + where + (e.node >= 0 ? ', and left ' + name : '') + '.' + bad;
         return m.operations[e.operation].name + ' is done' + where + (e.node >= 0 ? ', and left ' + name : '') + '.' + bad;
       case 'move_begin': return moveWords(m, e.movement) + ' begins.';
       case 'move_end': return moveWords(m, e.movement) + ' is done.';

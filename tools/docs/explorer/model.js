@@ -32,12 +32,35 @@ class Model {
     });
     this.producers = new Map();  // tensor -> operation
     this.operations.forEach((row, o) => row.outputs.forEach((t) => this.producers.set(t, o)));
+    this.findCasts();
     this.nameModules();
     this.nameStorages();
     this.matchBuckets();
     this.firstKernels();
     this.hasSecond = this.nodes.some((row) => row.in_backward);
     this.barNodes = this.nodes.map((row, n) => layout.bar[n]);
+  }
+
+  // Casts that autocast put in: operation -> dtypes, and the operations that use the result. A recording with several floating-point
+  // dtypes says at each box which it is.
+  findCasts() {
+    this.casts = new Map();
+    const of = new Map();  // tensor -> cast
+    this.operations.forEach((row, o) => {
+      const [from, to] = [row.inputs[0], row.outputs[0]];
+      if (!row.autocast || !(from >= 0) || !(to >= 0)) return;
+      const cast = {from: this.tensors[from].dtype, to: this.tensors[to].dtype, name: this.tensors[from].name, users: [], reuses: row.reuses};
+      this.casts.set(o, cast);
+      of.set(to, cast);
+    });
+    this.operations.forEach((row, o) => new Set(row.inputs).forEach((t) => of.get(t)?.users.push(o)));
+    this.dtypes = [...new Set(this.tensors.map((row) => row.dtype))].filter((dtype) => dtype.includes('float')).sort();
+  }
+
+  // "autocast casts fc.weight from float32 to bfloat16", or null of another operation.
+  castWords(o) {
+    const cast = this.casts.get(o);
+    return cast ? 'autocast casts ' + (cast.name || 'an input') + ' from ' + cast.from + ' to ' + cast.to : null;
   }
 
   nameModules() {
@@ -109,7 +132,7 @@ class Model {
     this.operations.forEach((op, o) => {
       const before = last.get(op.thread);
       const other = before === undefined ? null : this.operations[before];
-      if (op.node >= 0 && op.start === op.end && other && other.node < 0 && other.module === op.module) this.ranBefore.set(o, before);
+      if (op.node >= 0 && op.start === op.end && other && other.node < 0 && !other.autocast && other.module === op.module) this.ranBefore.set(o, before);
       last.set(op.thread, o);
     });
   }
@@ -151,6 +174,7 @@ class Model {
     if (row.parameter >= 0) return this.parameters[row.parameter].name;
     if (row.leaf) return row.name;
     if (this.layout.zone[n] === 1) return row.name;
+    if (this.casts.has(row.operation)) return 'autocast';
     const op = this.operationOf(n);
     return op && op.name ? op.name : row.name.replace(/Backward\d*$/, '');
   }
@@ -165,7 +189,10 @@ class Model {
   nodeSecond(n) {
     const op = this.operationOf(n);
     if (!op) return '';
-    const out = op.outputs.length && op.outputs[0] >= 0 ? this.tensors[op.outputs[0]].shape.join('×') : '';
+    const cast = this.casts.get(this.nodes[n].operation);
+    if (cast) return shortDtype(cast.from) + ' → ' + shortDtype(cast.to) + (cast.users.length > 1 ? ', for ' + cast.users.length : '');
+    const made = op.outputs.length && op.outputs[0] >= 0 ? this.tensors[op.outputs[0]] : null;
+    const out = made ? [made.shape.join('×'), this.dtypes.length > 1 && shortDtype(made.dtype)].filter(Boolean).join(' ') : '';
     const path = op.module >= 0 ? this.modules[op.module].path.split('.') : [];
     return [path.slice(/^\d+$/.test(path[path.length - 1]) ? -2 : -1).join('.'), out].filter(Boolean).join('  ');
   }

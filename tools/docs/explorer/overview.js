@@ -17,6 +17,8 @@ Object.assign(Details.prototype, {
         ['holds', counts.map(([n, word]) => plural(n, word)).join(', ')],
         ['time', formatTime(m.duration)],
         ['memory', peak && [formatBytes(peak.peak) + ' at most, on ' + m.laneName(peak.device) + ' ', link('of what', () => this.app.openTab('memory'))]],
+        ['dtypes', m.dtypes.length > 1 && m.dtypes.join(', ')],
+        ['autocast', m.casts.size > 0 && this.castSum(link)],
         ['second graph', second && [plural(second, 'node') + ' that a backward recorded (create_graph): ',
                                     link('the first', () => this.app.showNode(m.nodes.findIndex((row) => row.in_backward)))]],
       ]),
@@ -29,8 +31,16 @@ Object.assign(Details.prototype, {
       el('p', {class: 'muted', text: 'A column is a device. Operations stand below what they use: the forward reads downwards, gradients flow upwards along ' +
         'the arrows. Parameters are the pills on the left. Squares with a plus are where the gradients of replicas meet: one small square a replica, and the bar ' +
         'beside them is a bucket: it fills, and is reduced. Press → to walk through what happened, Space to play. Choose a box to see all about it.'}),
-      legend(m.hasSecond),
+      legend(m.hasSecond, m.casts.size > 0),
     ];
+  },
+
+  castSum(link) {
+    const m = this.model, all = [...m.casts];
+    const shared = all.filter(([, cast]) => cast.users.length > 1).length;
+    const first = all.map(([o]) => m.operations[o].node).find((n) => n >= 0);
+    return [plural(all.length, 'cast') + ', ' + formatCount(shared) + ' of them for several operations',
+            first !== undefined ? [': ', link('the first', () => this.app.showNode(first))] : ''];
   },
 
   // Bars of [forward, backward or other, link, text]; the longest is as long as there is room.
@@ -102,12 +112,13 @@ Object.assign(Details.prototype, {
   },
 });
 
-function legend(second) {
+function legend(second, casts) {
   const c = colors;
   const rows = [['not computed yet', 'dashed', c.muted, c.lane], ['computes its forward', 'solid', c.forward, c.forward], ['recorded in the graph', 'solid', c.forward, c.node],
                 ['ready: all its gradients have come', 'solid', c.backward, c.node], ['runs its backward', 'solid', c.backward, c.backward],
                 ['backward done, gradient there', 'solid', c.backward, c.ready], ['adds up or reduces gradients', 'solid', c.reduce, c.node],
                 ['moves data between devices', 'solid', c.copy, c.node], ['optimizer', 'solid', c.optimizer, c.optimizer]];
+  if (casts) rows.splice(7, 0, ['casts to another dtype, for autocast', 'solid', c.cast, c.node]);
   if (second) rows.splice(7, 0, ['of the second graph: a backward recorded it', 'double', c.forward, c.node]);
   return el('div', {class: 'legend'}, rows.map(([name, line, edge, fill]) => [
     el('i', {style: {borderStyle: line, borderColor: edge, background: fill, borderWidth: line === 'double' ? '5px' : ''}}), el('span', {text: name})]));

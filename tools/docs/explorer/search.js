@@ -24,7 +24,7 @@ class Search {
       const op = model.operationOf(n);
       const path = op && op.module >= 0 ? model.modules[op.module].path : '';
       const line = op ? model.source(op.source) : '';
-      const text = op ? op.name + (path ? '  ' + path : '') : row.name;
+      const text = op ? model.nodeTitle(n) + (path ? '  ' + path : '') : row.name;
       const second = row.in_backward ? 'second graph' : '';
       this.index.push([(row.name + ' ' + text + ' ' + line + ' ' + second).toLowerCase(), text, [row.name, second, line, model.laneName(model.lane(n))].filter(Boolean).join('  '), n]);
     });

@@ -29,7 +29,7 @@ case $language in
   fortran)
     need gfortran gfortran
     fortran_modules gfortran
-    for program in arrays closure; do
+    for program in arrays closure mixed_precision; do
       gfortran -O1 -std=f2008 -Wall -Werror -I"$work" $examples/$program.f90 "$work/ramet.o" "${link[@]}" -o "$work/$program"
       (cd "$work" && "./$program") || fail "$program.f90"
     done

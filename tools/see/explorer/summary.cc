@@ -73,6 +73,18 @@ std::string summary(const RecordingData& d) {
     if (&row != &d.devices.back()) out << ',';
   }
   out << '\n';
+  std::map<std::string, std::pair<int, int>> casts;  // made, used again
+  for (const OperationRow& row : d.operations) {
+    if (!row.autocast || row.inputs.empty() || row.outputs.empty()) continue;
+    if (row.inputs[0] < 0 || row.outputs[0] < 0) continue;
+    auto& [made, again] =
+        casts[d.tensors[row.inputs[0]].dtype + " to " + d.tensors[row.outputs[0]].dtype];
+    ++made;
+    again += row.reuses;
+  }
+  for (const auto& [dtypes, counts] : casts)
+    out << "autocast: " << many(counts.first, "cast") << " from " << plain(dtypes)
+        << ", used again " << counts.second << " x\n";
   std::map<std::string, std::pair<uint64_t, int>> operations, backward;
   for (const OperationRow& row : d.operations) {
     auto& here = operations[row.name];

@@ -67,7 +67,7 @@ template <class Step> RAMET_INLINE bool reads_in_place(const BfloatGemm& g) {
 template <class Step> RAMET_INLINE Plan make_plan(const BfloatGemm& g) {
   Plan p;
   p.pairs = ceil_div(g.k, 2);
-  p.blocks = imax(1, ceil_div(p.pairs, Step::kPairs ? kGemmKC : kGemmKC / 2));
+  p.blocks = imax(1, ceil_div(p.pairs, Step::kPairs || g.k <= kBfloatKC ? kGemmKC : kGemmKC / 2));
   p.per = ceil_div(p.pairs, p.blocks);
   const double products =
       static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);

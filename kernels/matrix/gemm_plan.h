@@ -45,9 +45,10 @@ RAMET_PLAN int64_t gemm_pack_b_floats(int64_t n, int64_t k) {
 
 // Of products in bfloat16 (gemm_bfloat.h). When they use the processor's instruction for pairs:
 enum class BfloatPairs : uint8_t { kIfFaster, kNever, kAlways };
-// Sizes in floats. A step of a packed operand is one float, for
-// two numbers or for one.
-RAMET_PLAN int64_t bfloat_steps(int64_t k) { return k < kGemmKC ? k + k % 2 : kGemmKC; }
+// Sizes in floats. A step of a packed operand is one float, for two numbers or for one. Up to this k
+// there is one K block in either case, so no sums wait for the next one.
+inline constexpr int64_t kBfloatKC = 2 * kGemmKC;
+RAMET_PLAN int64_t bfloat_steps(int64_t k) { return k <= kBfloatKC ? k + k % 2 : kGemmKC; }
 RAMET_PLAN int64_t bfloat_pack_b(int64_t n, int64_t k) {
   return bfloat_steps(k) * ((n < kGemmNC ? n : kGemmNC) + 32);
 }
@@ -58,7 +59,7 @@ RAMET_PLAN int64_t bfloat_pack_a(int64_t m, int64_t k) {
 // The sums of a row of C between K blocks.
 RAMET_PLAN int64_t bfloat_sums_row(int64_t n) { return (n + 31) / 32 * 32; }
 RAMET_PLAN int64_t bfloat_sums(int64_t m, int64_t n, int64_t k) {
-  return k <= kGemmKC ? 0 : m * bfloat_sums_row(n);
+  return k <= kBfloatKC ? 0 : m * bfloat_sums_row(n);
 }
 
 }  // namespace kernels

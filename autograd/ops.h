@@ -27,6 +27,7 @@
 #include "autograd/ops/index/index_put.h"
 #include "autograd/ops/layers/instance_norm.h"
 #include "autograd/ops/layers/layer_norm.h"
+#include "autograd/ops/loss/linear_cross_entropy.h"
 #include "autograd/ops/matrix/linalg.h"
 #include "autograd/ops/loss/loss.h"
 #include "autograd/ops/loss/margin_loss.h"

@@ -33,6 +33,7 @@
 #include "autograd/ops/loss/margin_loss.h"
 #include "autograd/ops/matrix/matmul.h"
 #include "autograd/ops/pointwise/pair.h"
+#include "autograd/ops/layers/packed_attention.h"
 #include "autograd/ops/shape/pad.h"
 #include "autograd/ops/layers/pool.h"
 #include "autograd/ops/layers/pool3d.h"

@@ -27,12 +27,12 @@
 // With Mean and Sum the forward pass also computes the gradients of all operands, for a gradient of
 // 1 of the loss. So there are three products, as without chunks, and the backward pass multiplies
 // by one number. Logits that are computed again in the backward pass cost a fourth product, which
-// is a tenth of a step of GPT-2 124M. The peak of memory is the same either way: the backward pass
-// begins with this function, so the weight's gradient is there while all activations are.
+// is a tenth of a step of GPT-2 124M. The peak of memory is the same either way. The backward pass
+// begins with this function, so the weight's gradient exists while all activations do.
 //
-// The logits are computed again in three cases. With None the gradient of each row is unknown
-// before. float16 has no room for gradients before a GradScaler's factor. And the first backward
-// pass gives the gradients away, so a second one has none.
+// The logits are computed again in three cases. With None, the gradient of a row is not yet known.
+// float16 has no room for gradients before a GradScaler's factor. And the first backward pass gives
+// the gradients away, so a second one has none.
 
 namespace ramet {
 

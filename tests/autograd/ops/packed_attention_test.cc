@@ -132,7 +132,7 @@ TEST(PackedAttention, Errors) {
   expect(call(zeros({2, 5, 3, 4})), "qkv: got ");
   expect(call(zeros({2, 5, 3, 2, 4}, kLong)), "not implemented for 'Long'");
   expect(call(zeros({2, 5, 3, 2, 4}), 1.5), "dropout probability has to be between 0 and 1");
-  expect(call(Tensor()), "got an undefined tensor");
+  expect(call(Tensor()), "undefined tensor: got ");
 }
 
 }  // namespace

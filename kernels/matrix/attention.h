@@ -36,7 +36,7 @@ inline constexpr int64_t kAttentionTensorRows = INT32_MAX - 1024;
 /// `causal`: only j <= i. log_sum[i] = log of sum_j exp(scale q[i] . k[j]). If there is nothing to
 /// add (no keys, or only scores of -inf), log_sum[i] is -inf and o[i] is 0. REQUIRES: a floating
 /// dtype, columns <= kAttentionColumns, log_sum a dense [batch, heads, q_rows] of its compute type;
-/// o dense; attention_workspace bytes.
+/// rows of o do not overlap; attention_workspace bytes.
 struct AttentionArgs {
   AttentionMatrix q, k, v, o;
   void* log_sum;
@@ -52,7 +52,7 @@ RAMET_KERNEL(attention_forward, AttentionArgs);
 /// With d[i] = do[i] . o[i] and s[i][j] = p[i][j] (do[i] . v[j] - d[i]) scale:
 ///   dq[i] = sum_j s[i][j] k[j],  dk[j] = sum_i s[i][j] q[i],  dv[j] = sum_i p[i][j] do[i].
 /// One task (block of threads) forms each sum in order. dq.data, or both of dk.data and dv.data,
-/// may be null.
+/// may be null. The three may be parts of one tensor.
 struct AttentionBackwardArgs {
   AttentionMatrix q, k, v, o, grad, dq, dk, dv;
   const void* log_sum;

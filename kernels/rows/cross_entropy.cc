@@ -188,57 +188,82 @@ template <class T> void backward(const CrossEntropyBackwardArgs& a) {
   });
 }
 
-template <class T> void consume(const CrossEntropyConsumeArgs& a) {
+template <class T> void rows(const CrossEntropyRowsArgs& a) {
   const Plan<T> plan(a.workspace, a.weight, a.dtype, a.rows, a.cols);
   const double sharp = 1 - a.smoothing, smooth = a.smoothing / static_cast<double>(a.cols);
-  const int64_t groups = ceil_div(a.rows, kLossGroup);
-  const auto weight_of = [&](int64_t t) {
-    return plan.weight ? static_cast<double>(plan.weight[t]) : 1.0;
+  const bool each = a.reduction == LossReduction::kNone, mean = a.reduction == LossReduction::kMean;
+  const auto gradient_of = [&](int64_t r) {
+    const double g =
+        a.grad
+            ? static_cast<double>(load_one<T>(at(a.grad, a.grad_dtype, each ? r : 0), a.grad_dtype))
+            : 1;
+    return mean ? g / *a.total_weight : g;
   };
-  double total_weight = 0;
-  for (int64_t g = 0; g < groups; ++g) {  // groups as in the forward pass
-    double sum = 0;
-    for (int64_t r = g * kLossGroup; r < imin(a.rows, (g + 1) * kLossGroup); ++r)
-      if (a.target[r] != a.ignore_index) sum += weight_of(a.target[r]);
-    total_weight += sum;
-  }
-  *a.total_weight = total_weight;
-  const double g = a.reduction == LossReduction::kMean ? 1 / total_weight : 1;
-  run_tasks(groups, a.rows * a.cols * bytes_of(a.dtype), [&](int64_t group, int slot) {
+  by_rows(a.rows, a.cols, a.dtype, [&](int64_t first, int64_t end, int slot) {
     char* buffers = slot_buffers(plan.buffers, a.cols, 2, slot);
-    double sum = 0;
-    for (int64_t r = group * kLossGroup; r < imin(a.rows, (group + 1) * kLossGroup); ++r) {
-      T* dx = row_out<T>(a.x, a.dtype, r, a.cols, buffers, 1);
+    for (int64_t r = first; r < end; ++r) {
       const int64_t t = a.target[r];
       if (t == a.ignore_index) {
+        if (a.losses) a.losses[r] = 0;
+        if (!a.gradient) continue;
+        T* dx = row_out<T>(a.x, a.dtype, r, a.cols, buffers, 1);
         __builtin_memset(dx, 0, static_cast<size_t>(a.cols) * sizeof(T));
-      } else {
-        const T* x = row_in<T>(a.x, a.dtype, r, a.cols, buffers, 0);
-        T st[2];
-        statistics_of(x, a.cols, st);
-        const double w = weight_of(t), one = sharp * w, all = one + smooth * plan.weight_sum;
+        row_done(a.x, a.dtype, r, a.cols, dx);
+        continue;
+      }
+      const T* x = row_in<T>(a.x, a.dtype, r, a.cols, buffers, 0);
+      T st[2];
+      statistics_of(x, a.cols, st);
+      const double w = plan.weight ? static_cast<double>(plan.weight[t]) : 1.0, one = sharp * w;
+      if (a.losses) {
         double loss = one * (static_cast<double>(st[1]) -
                              (static_cast<double>(x[t]) - static_cast<double>(st[0])));
         if (a.smoothing != 0)
           loss += smooth * (static_cast<double>(st[1]) * plan.weight_sum -
                             static_cast<double>(weighted_sum(x, plan.weight, a.cols, st[0])));
-        sum += loss;
-        backward_row<T>(x, plan.weight, st, dx, a.cols, static_cast<T>(g * all),
-                        static_cast<T>(-g * smooth));
-        dx[t] = static_cast<T>(static_cast<double>(dx[t]) - g * one);
+        a.losses[r] = loss;
       }
+      if (!a.gradient) continue;
+      const double g = gradient_of(r), all = one + smooth * plan.weight_sum;
+      T* dx = row_out<T>(a.x, a.dtype, r, a.cols, buffers, 1);
+      backward_row<T>(x, plan.weight, st, dx, a.cols, static_cast<T>(g * all),
+                      static_cast<T>(-g * smooth));
+      dx[t] = static_cast<T>(static_cast<double>(dx[t]) - g * one);
       row_done(a.x, a.dtype, r, a.cols, dx);
     }
-    plan.partials[group] = {sum, 0};
   });
+}
+
+template <class T> void consume(const CrossEntropyConsumeArgs& a) {
+  const Plan<T> plan(a.workspace, a.weight, a.dtype, a.rows, a.cols);
+  const int64_t groups = ceil_div(a.rows, kLossGroup);
+  double total_weight = 0;
+  for (int64_t g = 0; g < groups; ++g) {  // groups as in the forward pass
+    double sum = 0;
+    for (int64_t r = g * kLossGroup; r < imin(a.rows, (g + 1) * kLossGroup); ++r)
+      if (const int64_t t = a.target[r]; t != a.ignore_index)
+        sum += plan.weight ? static_cast<double>(plan.weight[t]) : 1.0;
+    total_weight += sum;
+  }
+  *a.total_weight = total_weight;
+  // The rows' losses come after the memory that rows() needs.
+  auto* losses = reinterpret_cast<double*>(
+      static_cast<char*>(a.workspace) +
+      cross_entropy_workspace(a.dtype, a.rows, a.cols, max_parallel_slots()));
+  rows<T>({a.x, a.target, a.weight, losses, nullptr, a.total_weight, a.workspace, a.rows, a.cols,
+           a.ignore_index, a.smoothing, a.dtype, a.dtype, a.reduction, true});
   double loss = 0;
-  for (int64_t k = 0; k < groups; ++k) loss += plan.partials[k].loss;
+  for (int64_t g = 0; g < groups; ++g) {
+    double sum = 0;
+    for (int64_t r = g * kLossGroup; r < imin(a.rows, (g + 1) * kLossGroup); ++r) sum += losses[r];
+    loss += sum;
+  }
   store_one(a.loss, a.dtype,
             static_cast<T>(a.reduction == LossReduction::kMean ? loss / total_weight : loss));
 }
 
 template <class T> void scale(const ScaleByArgs& a) {
-  const T k = load_one<T>(a.factor, a.dtype);
+  const T k = load_one<T>(a.factor, a.factor_dtype);
   if (k == T(1)) return;
   run_tasks(ceil_div(a.n, kChunk), a.n * bytes_of(a.dtype), [&](int64_t task, int) {
     T buffer[kChunk];
@@ -263,6 +288,10 @@ void cross_entropy_backward(const CrossEntropyBackwardArgs& a) {
 
 void cross_entropy_consume(const CrossEntropyConsumeArgs& a) {
   by_floating_type(a.dtype, [&](auto t) { consume<decltype(t)>(a); });
+}
+
+void cross_entropy_rows(const CrossEntropyRowsArgs& a) {
+  by_floating_type(a.dtype, [&](auto t) { rows<decltype(t)>(a); });
 }
 
 void scale_by(const ScaleByArgs& a) {

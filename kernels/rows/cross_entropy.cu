@@ -259,12 +259,10 @@ __global__ void sum_group_weights_kernel(CrossEntropyConsumeArgs a) {
 
 template <class S, int kGroup>
 __global__ void __launch_bounds__(kBlockOf<kGroup>, (kBlocksAtOnce<S, kGroup>))
-    consume_kernel(CrossEntropyConsumeArgs a, const double* weight_sum, double* losses,
-                   bool packed) {
+    rows_kernel(CrossEntropyRowsArgs a, const double* weight_sum, bool packed) {
   using T = ComputeOf<S>;
   __shared__ T shared[kWarpsOf<kGroup>];
-  const double sharp = 1 - a.smoothing, smooth = a.smoothing / static_cast<double>(a.cols),
-               g = a.reduction == LossReduction::kMean ? 1 / *a.total_weight : 1;
+  const double sharp = 1 - a.smoothing, smooth = a.smoothing / static_cast<double>(a.cols);
   over_rows<kGroup>(a.rows, [&](int64_t row, int place) {
     const Row<S> x = row_of<S>(a.x, row, a.cols, packed),
                  weight = row_of<S>(a.weight, 0, a.cols, packed);
@@ -275,7 +273,7 @@ __global__ void __launch_bounds__(kBlockOf<kGroup>, (kBlocksAtOnce<S, kGroup>))
     T top, log_sum;
     statistics_of<S, kGroup>(x, place, top, log_sum, shared);
     T spread = T(0);  // sum_c w[c] (x[c] - max)
-    if (smooth != 0) {
+    if (smooth != 0 && a.losses) {
       T v[kPack], w[kPack];
       over_row_packs<kGroup>(x.n, place, [&](int64_t c) {
         x.get(c, v, top), weight.get(c, w, T(1));
@@ -287,17 +285,24 @@ __global__ void __launch_bounds__(kBlockOf<kGroup>, (kBlocksAtOnce<S, kGroup>))
     if constexpr (kGroup == kWarp) __syncwarp();  // shuffles do not order memory
     if (row < 0) return;
     if (!counts) {
-      if (place == 0) losses[row] = 0;
-      return write_zeros(x, place, kGroup);
+      if (place == 0 && a.losses) a.losses[row] = 0;
+      if (a.gradient) write_zeros(x, place, kGroup);
+      return;
     }
     const double one = sharp * static_cast<double>(class_weight<T>(a.weight, a.dtype, target)),
                  all = one + (smooth != 0 ? smooth * *weight_sum : 0);
-    if (place == 0) {
+    if (place == 0 && a.losses) {
       const double l = static_cast<double>(log_sum);
       double loss = one * (l - (static_cast<double>(at_target) - static_cast<double>(top)));
       if (smooth != 0) loss += smooth * (l * *weight_sum - static_cast<double>(spread));
-      losses[row] = loss;
+      a.losses[row] = loss;
     }
+    if (!a.gradient) return;
+    double g = 1;
+    if (a.grad)
+      g = static_cast<double>(
+          load_element<T>(a.grad, a.grad_dtype, a.reduction == LossReduction::kNone ? row : 0));
+    if (a.reduction == LossReduction::kMean) g /= *a.total_weight;
     write_slopes<S, kGroup>(x, x, weight, place,
                             {top, log_sum, static_cast<T>(g * all), static_cast<T>(-g * smooth),
                              g * one, target, false});
@@ -305,7 +310,7 @@ __global__ void __launch_bounds__(kBlockOf<kGroup>, (kBlocksAtOnce<S, kGroup>))
 }
 
 template <class T> __global__ void scale_kernel(ScaleByArgs a, bool packed) {
-  const T k = load_element<T>(a.factor, a.dtype, 0);
+  const T k = load_element<T>(a.factor, a.factor_dtype, 0);
   if (k == T(1)) return;
   const int64_t packs = packed ? a.n / kPack : 0;
   for (int64_t i = first_item(); i < packs; i += item_step()) {
@@ -353,6 +358,16 @@ template <class T> void backward(const CrossEntropyBackwardArgs& a, Stream where
                a, weight_sum_of(a.workspace, a.rows), packed);
   });
 }
+// After sum_weights().
+void run_rows(const char* name, const CrossEntropyRowsArgs& a, Stream where) {
+  if (a.rows == 0) return;
+  const bool packed = rows_packed(a.dtype, a.cols, a.x, a.weight);
+  by_row_type(a.dtype, [&](auto s) {
+    using S = decltype(s);
+    start_long_rows(name, where, a.rows, a.cols, rows_kernel<S, kWarp>, rows_kernel<S, kThreads>,
+                    rows_kernel<S, kLargeThreads>, a, weight_sum_of(a.workspace, a.rows), packed);
+  });
+}
 template <class T> void consume(const CrossEntropyConsumeArgs& a, Stream where) {
   const char* name = "cross_entropy_consume";
   sum_weights(name, a, where);
@@ -363,14 +378,10 @@ template <class T> void consume(const CrossEntropyConsumeArgs& a, Stream where) 
   const int joining = join_block(groups);
   start_for(name, where, groups * kWarp, group_weights_kernel<T>, a);
   start(name, where, dim3(1), joining, 0, sum_group_weights_kernel, a);
-  const bool packed = rows_packed(a.dtype, a.cols, a.x, a.weight);
-  if (a.rows > 0)
-    by_row_type(a.dtype, [&](auto s) {
-      using S = decltype(s);
-      start_long_rows(name, where, a.rows, a.cols, consume_kernel<S, kWarp>,
-                      consume_kernel<S, kThreads>, consume_kernel<S, kLargeThreads>, a,
-                      weight_sum_of(a.workspace, a.rows), losses, packed);
-    });
+  run_rows(name,
+           {a.x, a.target, a.weight, losses, nullptr, a.total_weight, a.workspace, a.rows, a.cols,
+            a.ignore_index, a.smoothing, a.dtype, a.dtype, a.reduction, true},
+           where);
   start_for(name, where, groups * kWarp, group_losses_kernel, a, losses);
   start(name, where, dim3(1), joining, 0, total_kernel<T, CrossEntropyConsumeArgs>, a);
 }
@@ -387,6 +398,10 @@ void cross_entropy_backward(const CrossEntropyBackwardArgs& a, Stream where) {
 
 void cross_entropy_consume(const CrossEntropyConsumeArgs& a, Stream where) {
   by_floating_type(a.dtype, [&](auto t) { consume<decltype(t)>(a, where); });
+}
+void cross_entropy_rows(const CrossEntropyRowsArgs& a, Stream where) {
+  sum_weights("cross_entropy_rows", a, where);
+  run_rows("cross_entropy_rows", a, where);
 }
 void scale_by(const ScaleByArgs& a, Stream where) {
   const bool packed = packs_fit(a.x, a.dtype);

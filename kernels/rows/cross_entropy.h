@@ -75,12 +75,32 @@ struct CrossEntropyConsumeArgs {
 };
 RAMET_KERNEL(cross_entropy_consume, CrossEntropyConsumeArgs);
 
-/// x *= *factor, one element of x's dtype. If it is 1, nothing is read or written.
+/// Some rows of a loss, which other calls complete: `losses` (if not null) gets each row's loss as
+/// of kNone. With `gradient` the rows of x become their gradient as in the backward pass, where a
+/// `grad` of null is 1. kMean divides the gradient by *total_weight, which is read, not written.
+/// The same bits of a row as of the calls above. REQUIRES: as for the forward pass.
+struct CrossEntropyRowsArgs {
+  void* x;
+  const int64_t* target;
+  const void* weight;
+  double* losses;
+  const void* grad;  // rows elements (kNone) or one, of grad_dtype
+  const double* total_weight;
+  void* workspace;  // cross_entropy_workspace bytes
+  int64_t rows, cols, ignore_index;
+  double smoothing;
+  ScalarType dtype, grad_dtype;
+  LossReduction reduction;
+  bool gradient;
+};
+RAMET_KERNEL(cross_entropy_rows, CrossEntropyRowsArgs);
+
+/// x *= *factor, one element of a floating dtype. If it is 1, nothing is read or written.
 struct ScaleByArgs {
   void* x;
   const void* factor;
   int64_t n;
-  ScalarType dtype;
+  ScalarType dtype, factor_dtype;
 };
 RAMET_KERNEL(scale_by, ScaleByArgs);
 

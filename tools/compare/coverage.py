@@ -49,6 +49,10 @@ NOT_COMPARED = {
     "multi_margin_loss_out multilabel_margin_loss_out reflection_pad1d_out reflection_pad2d_out reflection_pad3d_out "
     "replication_pad1d_out replication_pad2d_out replication_pad3d_out":
         "the same of activations, losses and borders that are made of others",
+    "linear_cross_entropy":
+        "not in LibTorch: tests/autograd hold it to linear and cross_entropy_loss, which are compared",
+    "packed_scaled_dot_product_attention":
+        "not in LibTorch: tests/autograd hold it to scaled_dot_product_attention, which is compared",
     "_upsample_nearest_exact3d": "of one kernel with the forms of 1 and 2 dimensions, which are compared",
     "cross_entropy_loss_consuming residual_layer_norm":
         "not in LibTorch: tests/autograd hold them to cross_entropy_loss and layer_norm, which are compared",

@@ -142,22 +142,23 @@ Tensor consumed(const Tensor& x, const Tensor& target, const Tensor& weight, con
                    static_cast<double*>(total->data), pointer(workspace), s.rows, s.cols,
                    s.ignore_index, s.smoothing, x.scalar_type(), s.reduction});
   x.storage_impl()->wrote(op);
-  return record("CrossEntropyLossConsumingBackward0", {x}, std::move(loss),
-                [op, gradient = std::move(gradient)](const Node& self, const Tensor& g) mutable {
-                  RAMET_CHECK(gradient.defined(), op,
-                              "the gradient of these logits, which is in their memory, was handed "
-                              "on already: got a second backward through ",
-                              self.name(), ", expected one");
-                  if (recording(g))
-                    throw NotImplementedError(detail::join(
-                        "[", op,
-                        "] the derivative of the gradient is not implemented: the logits "
-                        "are gone"));
-                  const Tensor factor = g.contiguous();
-                  kernels::scale_by(gradient.stream(), {gradient.ptr(), factor.ptr(),
-                                                        gradient.numel(), gradient.scalar_type()});
-                  return std::move(gradient);
-                });
+  return record(
+      "CrossEntropyLossConsumingBackward0", {x}, std::move(loss),
+      [op, gradient = std::move(gradient)](const Node& self, const Tensor& g) mutable {
+        RAMET_CHECK(gradient.defined(), op,
+                    "the gradient of these logits, which is in their memory, was handed "
+                    "on already: got a second backward through ",
+                    self.name(), ", expected one");
+        if (recording(g))
+          throw NotImplementedError(
+              detail::join("[", op,
+                           "] the derivative of the gradient is not implemented: the logits "
+                           "are gone"));
+        const Tensor factor = g.contiguous();
+        kernels::scale_by(gradient.stream(), {gradient.ptr(), factor.ptr(), gradient.numel(),
+                                              gradient.scalar_type(), factor.scalar_type()});
+        return std::move(gradient);
+      });
 }
 
 // Checks and shapes for all of these losses: views x as rows of classes.

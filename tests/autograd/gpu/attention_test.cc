@@ -1,4 +1,9 @@
 // Both bodies of attention against the whole matrix of scores in float64.
+#include "autograd/ops/layers/attention.h"
+
+#include "autograd/autograd.h"
+#include "autograd/ops/layers/packed_attention.h"
+#include "autograd/ops/shape/view.h"
 #include "tests/autograd/gpu/attention_check.h"
 
 namespace ramet::kernels {
@@ -140,6 +145,29 @@ TEST(AttentionOnGpu, AsPublicFunction) {  // gradients as on the CPU, for any st
   const std::vector<Tensor> host = step(packed.clone().requires_grad_()),
                             gpu = step(packed.to(kGpu).requires_grad_());
   for (size_t i = 0; i < 2; ++i) expect_near(gpu[i], numbers(host[i]), 1e-5, "step");
+}
+
+// The public function of one packed tensor: the bits of the one with three, whose results and
+// gradients lie elsewhere. Columns for tensor cores and not.
+TEST(AttentionOnGpu, Packed) {
+  for (ScalarType t : {kFloat, kDouble, kHalf, kBFloat16})
+    for (int64_t columns : {16, 17})
+      for (bool causal : {false, true}) {
+        const Tensor qkv = drawn({2, 70, 3, 2, columns}, t, 1),
+                     g = drawn({2, 70, 2, columns}, t, 2).to(kGpu);
+        const auto run = [&](bool packed) {
+          const Tensor leaf = qkv.to(kGpu).detach().requires_grad_();
+          const auto part = [&](int64_t i) { return leaf.select(2, i).transpose(1, 2); };
+          const Tensor y =
+              packed ? packed_scaled_dot_product_attention(leaf, causal)
+                     : scaled_dot_product_attention(part(0), part(1), part(2), {}, 0, causal)
+                           .transpose(1, 2);
+          y.backward(g);
+          return std::pair(numbers(y.detach()), numbers(leaf.grad()));
+        };
+        EXPECT_EQ(run(true), run(false)) << name_of(t) << " " << columns << " " << causal;
+        EXPECT_EQ(run(true), run(true)) << "not the same again";
+      }
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "autograd/ops/layers/layer_norm.h"
 #include "autograd/ops/layers/softmax.h"
 #include "autograd/ops/loss/ctc_loss.h"
+#include "autograd/ops/loss/linear_cross_entropy.h"
 #include "autograd/ops/loss/loss.h"
 #include "tests/autograd/gpu/gpu_tensors.h"
 #include "tests/share.h"
@@ -154,6 +155,34 @@ TEST(RowsOnGpu, CrossEntropy) {
   check(plain), check(consuming);
   // Rows of large blocks, of whole packs and not.
   check(plain, {16392}), check(consuming, {16392, 16397});
+}
+
+// The loss, and the gradients that the forward pass computes or, for None and float16, the backward
+// pass. The CPU's values are compared with float64 in tests/autograd/ops.
+TEST(RowsOnGpu, LinearCrossEntropy) {
+  for (ScalarType t : {kFloat, kDouble, kHalf, kBFloat16})
+    for (int64_t reduction : {Reduction::None, Reduction::Mean})
+      for (std::optional<int64_t> chunk : {std::optional<int64_t>(), std::optional<int64_t>(24)}) {
+        SCOPED_TRACE(std::string(name_of(t)) + (chunk ? " in chunks" : ""));
+        const Tensor x = drawn({70, 40}, t, 1), w = drawn({130, 40}, t, 2), b = drawn({130}, t, 3),
+                     target = arange(70, kLong), g = drawn({70}, t, 4);
+        const auto on = [&](Device d) {
+          std::vector<Tensor> leaves;
+          for (const Tensor& v : {x, w, b})
+            leaves.push_back(v.to(d).detach().clone().requires_grad_());
+          const Tensor loss = linear_cross_entropy(leaves[0], leaves[1], target.to(d), leaves[2],
+                                                   {}, reduction, 3, 0.1, chunk),
+                       seed = (reduction == Reduction::None ? g : g[0]).to(d);
+          std::vector<Tensor> all = autograd::grad({loss}, leaves, {seed});
+          all.push_back(loss.detach());
+          return all;
+        };
+        const std::vector<Tensor> got = on(kGpu), again = on(kGpu), want = on(kHost);
+        for (size_t i = 0; i < want.size(); ++i) {
+          expect_near(got[i], numbers(want[i]), 4 * row_tolerance(t), "values");
+          EXPECT_EQ(numbers(got[i]), numbers(again[i])) << i << ": another the second time";
+        }
+      }
 }
 
 constexpr double kInf = std::numeric_limits<double>::infinity();

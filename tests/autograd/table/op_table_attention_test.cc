@@ -330,7 +330,43 @@ void add_attention(Table& t) {
       .big(large, 7)
       .within(8);
 }
-RAMET_OP_TABLE(add_attention, add_steps, add_networks);
+
+// Query, key and value in one tensor [batch, rows, 3, heads, columns].
+void add_packed_attention(Table& t) {
+  const auto row = [&](const char* name, bool causal, Calls call) -> Row& {
+    return t
+        .row(name, kFloats,
+             {{real({2, 3, 3, 2, 4})},
+              {real({1, 1, 3, 1, 1})},
+              {real({0, 3, 3, 2, 4})},
+              {real({2, 0, 3, 1, 3})}},
+             std::move(call),
+             [causal](P x) {
+               const Plain& packed = x[0];
+               std::vector<Plain> parts;
+               for (int64_t part = 0; part < 3; ++part)
+                 parts.push_back(
+                     made({packed.size(0), packed.size(3), packed.size(1), packed.size(4)},
+                          [&](const Index& i) {
+                            return packed.at({i[0], i[2], part, i[1], i[3]});
+                          }));
+               const Plain y = attended(parts, nullptr, causal,
+                                        causal ? 0.3 : 1 / std::sqrt(double(packed.size(4))));
+               return made({packed.size(0), packed.size(1), packed.size(3), packed.size(4)},
+                           [&](const Index& i) {
+                             return y.at({i[0], i[2], i[1], i[3]});
+                           });
+             })
+        .big({real({90, 9, 3, 2, 8})}, 1)
+        .within(8);
+  };
+  row("packed_scaled_dot_product_attention", false,
+      CALL(packed_scaled_dot_product_attention, x[0]));
+  row("packed_scaled_dot_product_attention.causal", true,
+      CALL(packed_scaled_dot_product_attention, x[0], true, 0, 0.3))
+      .tame("an infinite value that is not seen meets a probability of 0");
+}
+RAMET_OP_TABLE(add_attention, add_packed_attention, add_steps, add_networks);
 
 }  // namespace
 }  // namespace op_table

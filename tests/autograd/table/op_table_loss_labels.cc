@@ -78,6 +78,10 @@ std::optional<Tensor> weights_of(const Tensor& x, const Classes& c) {
   return arange(1, x.size(x.dim() == 1 ? 0 : 1) + 1, x.options());
 }
 
+struct LinearSizes {
+  int64_t rows, features, classes;
+};
+
 void add_classes(Table& t) {
   const Samples images = {{real({2, 3, 2, 2}, -3, 3), index({2, 2, 2}, 3)},
                           {real({0, 3, 2, 2}, -3, 3), index({0, 2, 2}, 3)}},
@@ -150,6 +154,44 @@ void add_classes(Table& t) {
   consuming_of("cross_entropy_loss_consuming.smooth", {true, true, Reduction::Sum, 0.25, 1}, false);
   consuming_of("cross_entropy_loss_consuming.gradient", {true, true, Reduction::Mean, 0.25}, true);
   consuming_of("cross_entropy_loss_consuming.ignore", {true, false, Reduction::Sum, 0, 1}, true);
+  // x: rows of numbers, a weight of each class, targets and, for a fourth, a bias. `chunks`:
+  // several of few rows, and of many.
+  const auto linear_of = [&](const char* name, Classes c, bool chunks) {
+    std::vector<LinearSizes> sizes = {{4, 3, 5}, {3, 0, 4}, {1, 2, 1}};
+    // The mean of no losses is no number, whatever the weights are.
+    if (c.reduction != Reduction::Mean) sizes.push_back({0, 2, 3});
+    Samples samples;
+    for (const auto& [n, in, classes] : sizes)
+      samples.push_back({real({n, in}, -1, 1), real({classes, in}, -1, 1), index({n}, classes),
+                         real({classes}, -1, 1)});
+    t.row(
+         name, kFloats, samples,
+         [=](V x) {
+           const int64_t rows = x[0].size(0);
+           return linear_cross_entropy(
+               x[0], x[1], x[2], x[3],
+               c.weighted ? std::optional<Tensor>(arange(1, x[1].size(0) + 1, x[1].options()))
+                          : std::nullopt,
+               c.reduction, c.ignored, c.smoothing,
+               chunks ? std::optional<int64_t>(rows > 8 ? 128 : 2) : std::nullopt);
+         },
+         [c](P x) {
+           const Plain logits = made({x[0].size(0), x[1].size(0)}, [&](const Index& i) {
+             double sum = x[3].at({i[1]});
+             for (int64_t k = 0; k < x[0].size(1); ++k)
+               sum += x[0].at({i[0], k}) * x[1].at({i[1], k});
+             return sum;
+           });
+           return class_loss({logits, x[2]}, c);
+         })
+        .big({real({300, 40}, -1, 1), real({90, 40}, -1, 1), index({300}, 90), real({90}, -1, 1)})
+        .in_one("on a GPU a product's order of sums depends on its rows")
+        .small("products of small matrices")
+        .within(8);
+  };
+  linear_of("linear_cross_entropy", {true}, false);
+  linear_of("linear_cross_entropy.none", {true, false, Reduction::None}, true);
+  linear_of("linear_cross_entropy.smooth", {true, true, Reduction::Sum, 0.25, 1}, true);
   t.row("cross_entropy_loss.probabilities", kFloats,
         {{real({3, 4}, -3, 3), real({3, 4}, 0.1, 0.9)}, {real({0, 4}), real({0, 4})}},
         CALL(cross_entropy_loss, x[0], x[1]),

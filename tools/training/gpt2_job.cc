@@ -12,9 +12,9 @@
 namespace ramet::training {
 namespace {
 
-/// Pieces of `length` ids, one after the other, each with the ids that follow its own. Training has
-/// those of train.bin in a folder, or of the first nine tenths of a file, tests those of val.bin or
-/// the rest. Both lie in the memory of the files' ids. The first `limit` of both (0: all).
+/// Pieces of `length` ids, one after the other, each with the ids that follow its own. Of a folder
+/// training has train.bin and tests have val.bin. Of a file training has the first nine tenths.
+/// Both lie in the memory of the files' ids. The first `limit` of both (0: all).
 TrainingData pieces(const std::string& path, const Gpt2Size& size, int64_t length, int64_t limit) {
   TrainingData d{path, {}, {}, {}, {}};
   const auto cut = [&](const Tensor& ids, const char* use, Tensor& rows, Tensor& targets) {

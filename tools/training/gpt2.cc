@@ -25,10 +25,10 @@ Tensor attend(const Tensor& qkv, double dropout) {
       .transpose(1, 2);
 }
 
-/// The loss of each target (N, T), of the vectors (N, T, width) below the head.
-Tensor losses(const Tensor& vectors, const Tensor& head, const Tensor& targets) {
+/// The sum of the losses of targets (N, T), of the vectors (N, T, width) below the head.
+Tensor sum_of_losses(const Tensor& vectors, const Tensor& head, const Tensor& targets) {
   const Tensor logits = nn::functional::linear(vectors.flatten(0, 1), head);
-  return cross_entropy_loss(logits, targets.flatten(), {}, Reduction::None).view(targets.sizes());
+  return cross_entropy_loss(logits, targets.flatten(), {}, Reduction::Sum);
 }
 
 nn::Linear linear(int64_t in, int64_t out, double stddev) {
@@ -138,7 +138,7 @@ Tensor Gpt2Impl::vectors(const Tensor& ids) {
 }
 
 Tensor Gpt2Impl::forward(const Tensor& ids, const Tensor& targets) {
-  return losses(vectors(ids), wte->weight, targets);
+  return sum_of_losses(vectors(ids), wte->weight, targets).view(1);
 }
 
 Tensor Gpt2Impl::logits(const Tensor& ids) {

@@ -29,7 +29,8 @@ struct Gpt2Impl : nn::Cloneable<Gpt2Impl> {
     Gpt2Impl::reset();
   }
   void reset() override;
-  /// The loss (N, T) of each target, which follows the id at its place in `ids` (N, T).
+  /// The sum (1) of the losses of targets, each of which follows the id at its place in `ids`
+  /// (N, T). Replicas return one sum each.
   Tensor forward(const Tensor& ids, const Tensor& targets);
   /// Of each next id: (N, T, symbols).
   Tensor logits(const Tensor& ids);

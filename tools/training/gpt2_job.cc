@@ -12,6 +12,11 @@
 namespace ramet::training {
 namespace {
 
+bool is_folder(const std::string& path) {
+  struct stat there {};
+  return ::stat(path.c_str(), &there) == 0 && S_ISDIR(there.st_mode);
+}
+
 /// Pieces of `length` ids, one after the other, each with the ids that follow its own. Of a folder
 /// training has train.bin and tests have val.bin. Of a file training has the first nine tenths.
 /// Both lie in the memory of the files' ids. The first `limit` of both (0: all).
@@ -26,9 +31,8 @@ TrainingData pieces(const std::string& path, const Gpt2Size& size, int64_t lengt
     rows = ids.slice(0, 0, n * length).view({n, length});
     targets = ids.slice(0, 1, n * length + 1).view({n, length});
   };
-  struct stat there {};
   Tensor learned, rest;
-  if (::stat(path.c_str(), &there) == 0 && S_ISDIR(there.st_mode)) {
+  if (is_folder(path)) {
     learned = load_ids(path + "/train.bin", size.symbols);
     rest = load_ids(path + "/val.bin", size.symbols);
   } else {
@@ -47,7 +51,7 @@ class Gpt2Job : public Job {
       : Job(pieces(o.data, size, length, o.limit)),
         size_(size),
         weights_(o.resume ? "" : o.weights),  // a checkpoint has its own
-        text_(!data_.name.ends_with(".bin") && data_.test_rows.max().item<int64_t>() < 256) {}
+        text_(!o.data.ends_with(".bin") && !is_folder(o.data)) {}
 
   const char* rows() const override { return "pieces"; }
 

@@ -46,7 +46,7 @@ void load_gpt2(Gpt2Impl& model, const std::string& path) {
       wrong(stored, "got the shape ", tensor.sizes(), ", expected ", expected.sizes(),
             " as of --size ", model.size.name);
     if (!is_floating(tensor.scalar_type()))
-      wrong(stored, "got ", name_of(tensor.scalar_type()), ", expected a floating dtype");
+      wrong(stored, "got ", short_name_of(tensor.scalar_type()), ", expected a floating dtype");
     if (is_head) head = tensor;
     else if (!found.emplace(name, tensor).second)
       wrong(stored, "got it twice, with and without \"", kPrefix, "\", expected it once");

@@ -25,7 +25,7 @@ constexpr Row kJobs[] = {
     {"unet", "tells which shape each pixel is of", {"shapes", 4e-3, 16, 10}, make_unet},
     {"gpt", kNext, {"CONTRIBUTING.md", 2e-3, 32, 5}, make_text_job},
     {"lstm", kNext, {"CONTRIBUTING.md", 2e-3, 32, 10}, make_text_job},
-    {"gpt2", kNext, {"CONTRIBUTING.md", 1e-3, 16, 5}, make_gpt2},
+    {"gpt2", kNext, {"CONTRIBUTING.md", 2e-3, 16, 10}, make_gpt2},
     {"seq2seq", "rewrites strings", {"dates", 2e-3, 64}, make_seq2seq},
 };
 

@@ -110,6 +110,14 @@ code=0
 [[ $code == 2 ]] || fail "3 processes for tree:4: exit code $code"
 grep -qF 'expected a number of ranks that divides V' "$work/stderr" || fail "3 processes for tree:4"
 
+# GPT-2, of which each shard returns the sum of its losses.
+common=(--data tests/tools/small_images.py --model gpt2 --length 16 --epochs 2 --limit 16 --batch 8 --autocast bf16 --dropout 0.1 --reduce tree:4
+  --digest --threads 1)
+gpt2_one=$(run gpt2_one 1)
+gpt2_both=$(run gpt2_both 2 --devices cpu:0,cpu:1)
+[[ $gpt2_one =~ ^[0-9a-f]{16}$ && $gpt2_both == "$gpt2_one" ]] || fail "GPT-2 of 2 processes: digest $gpt2_both, expected $gpt2_one"
+cmp -s "$work/gpt2_one/model.safetensors" "$work/gpt2_both/model.safetensors" || fail "GPT-2: another model file"
+
 # Each process on the GPU of its number, and two GPUs in each.
 export RAMET_EMULATED_DEVICES=2  # real ones do not read it
 # Twice: rank 0 alone tests in between, which takes numbers of the host's generator, as the order of the images does.

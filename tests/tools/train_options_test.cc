@@ -53,7 +53,8 @@ TEST(TrainOptions, EveryOptionIsTaken) {
                       "0.5",      "--dropout",  "0.25",        "--limit",     "500",   "--seed",
                       "9",        "--threads",  "3",           "--out",       "o",     "--resume",
                       "--digest", "--timeout",  "11",          "--make-data", "m",     "--explore",
-                      "p",        "--autocast", "fp16"},
+                      "p",        "--autocast", "fp16",        "--size",      "xl",    "--weights",
+                      "w",        "--length",   "13"},
                      o));
   EXPECT_EQ(o.data, "d");
   EXPECT_EQ(o.model, "mlp");
@@ -71,6 +72,9 @@ TEST(TrainOptions, EveryOptionIsTaken) {
   EXPECT_EQ(o.make_data, "m");
   EXPECT_EQ(o.explore, "p");
   EXPECT_EQ(o.autocast, "fp16");
+  EXPECT_EQ(o.size, "xl");
+  EXPECT_EQ(o.weights, "w");
+  EXPECT_EQ(o.length, 13);
   EXPECT_TRUE(o.resume && o.digest);
   EXPECT_TRUE(o.was_given("batch"));
 }
@@ -117,7 +121,7 @@ TEST(TrainOptions, WrongCommandLinesAreOneLineAndCode2) {
   EXPECT_EQ(help.exit_code, 0);
   expect_part(help.text, "--reduce");
   for (const char* model : {"cnn, mlp, resnet: tell classes of images; dcgan: draws", "unet: tells",
-                            "gpt, lstm: go on with", "seq2seq: rewrites"})
+                            "gpt, lstm, gpt2: go on with", "seq2seq: rewrites"})
     expect_part(help.text, model);
   expect_part(help.text, "Usage: ./tools/train ");
   expect_part(help.text, "  --model resnet: --data shapes --batch 64 --epochs 12\n");
@@ -132,8 +136,8 @@ TEST(TrainOptions, ValuesOutOfRange) {
     return error_of([&] { o.check(); });
   };
   EXPECT_EQ(error({"--model", "vgg"}),
-            "[train] --model: got \"vgg\", expected cnn, mlp, resnet, dcgan, unet, gpt, lstm or "
-            "seq2seq");
+            "[train] --model: got \"vgg\", expected cnn, mlp, resnet, dcgan, unet, gpt, lstm, "
+            "gpt2 or seq2seq");
   EXPECT_EQ(error({"--batch", "0"}), "[train] --batch: got 0, expected at least 1");
   EXPECT_EQ(error({"--epochs", "0"}), "[train] --epochs: got 0, expected at least 1");
   EXPECT_EQ(error({"--limit", "-1"}), "[train] --limit: got -1, expected at least 0");
@@ -158,7 +162,7 @@ TEST(TrainOptions, NumbersThatDoNotFit) {
     return usage->text;
   };
   for (const char* option :
-       {"--epochs", "--batch", "--limit", "--seed", "--threads", "--timeout"}) {
+       {"--epochs", "--batch", "--limit", "--length", "--seed", "--threads", "--timeout"}) {
     for (const char* value : {"99999999999999999999", "9223372036854775808", "-9223372036854775809",
                               "1e3", "0x10", "7 ", "", "18446744073709551617"})
       expect_part(error(option, value), std::string(option) + ": got ");
@@ -226,6 +230,15 @@ TEST(TrainOptions, ResumedSettingsComeFromTheCheckpoint) {
   EXPECT_EQ(error_of([&] { other.adopt(saved.config()); }),
             "[train] --batch: got 64, expected 32 as in the checkpoint");
   EXPECT_ERROR_TEXT(other.adopt("{"), "settings are damaged");
+  // Of a checkpoint from before these settings, and without one that all have.
+  auto earlier = nlohmann::ordered_json::parse(saved.config());
+  for (const char* name : {"autocast", "size", "weights", "length"})
+    EXPECT_EQ(earlier.erase(name), 1u) << name;
+  Options old;
+  old.adopt(earlier.dump());
+  EXPECT_EQ(old.config(), saved.config());
+  earlier.erase("lr");
+  EXPECT_ERROR_TEXT(old.adopt(earlier.dump()), "settings are damaged");
 }
 
 // ---- what is refused before anything is written
@@ -299,8 +312,9 @@ TEST_F(TrainTest, RefusesBeforeWritingAnything) {
         o.data = folder_ + "/data/t10k-labels-idx1-ubyte";
       },
       "characters, expected at least 1280");
-  refused([](Options& o) { o.model = "vgg"; },
-          "--model: got \"vgg\", expected cnn, mlp, resnet, dcgan, unet, gpt, lstm or seq2seq");
+  refused(
+      [](Options& o) { o.model = "vgg"; },
+      "--model: got \"vgg\", expected cnn, mlp, resnet, dcgan, unet, gpt, lstm, gpt2 or seq2seq");
   refused([](Options& o) { o.model = "unet"; }, "expected shapes for --model unet");
   refused([](Options& o) { o.model = "seq2seq"; }, "expected dates or reverse for --model seq2seq");
   refused([](Options& o) { o.batch = 0; }, "--batch: got 0");

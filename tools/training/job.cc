@@ -4,6 +4,7 @@
 
 #include "autograd/ops/loss/cross_entropy.h"
 #include "nn/data.h"
+#include "nn/serialize/save.h"
 
 namespace ramet::training {
 
@@ -26,7 +27,7 @@ Job::Pass Job::pass(int /*number*/, Replicas& model, const Processes& processes,
 
 void Job::for_test_batches(Device device, const std::function<void(data::Example<>&)>& f) const {
   // Fewer where they are large: the layers of a model hold many times as many numbers.
-  const int64_t row = std::max<int64_t>(1, data_.test_rows[0].numel());
+  const int64_t row = std::max<int64_t>(1, test_row_numbers());
   const auto rows = static_cast<size_t>(std::clamp<int64_t>((int64_t{1} << 20) / row, 1, 500));
   auto loader = data::make_data_loader<data::samplers::SequentialSampler>(
       data_.batches(data_.test_rows, data_.test_targets),
@@ -44,7 +45,7 @@ Job::Tested Job::test_classes(
   double loss = 0;
   int64_t right = 0;
   for_test_batches(device, [&](const data::Example<>& batch) {
-    const Tensor output = model->forward(batch.data);
+    const Tensor output = this->output(model, batch.data);
     loss += cross_entropy_loss(output, batch.target).item<double>() *
             static_cast<double>(batch.target.numel());
     right += output.argmax(1).eq(batch.target).sum().item<int64_t>();
@@ -56,6 +57,10 @@ Job::Tested Job::test_classes(
 
 Job::Tested Job::test(nn::Sequential& model, Device device) const {
   return test_classes(model, device, {});
+}
+
+void Job::save_model(const nn::Sequential& model, const std::string& folder) const {
+  save(model, folder + "/model.safetensors");
 }
 
 }  // namespace ramet::training

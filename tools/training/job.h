@@ -50,7 +50,7 @@ class Job {
     // bits are the same as with all rows.
     Tensor loss;
     // How many of the whole batch's `answers` are right in this process's rows. Undefined: not
-    // counted.
+    // counted. Where no pass counts them, a step has no accuracy (NaN).
     Tensor right = {};
     double answers = 0;
   };
@@ -69,12 +69,21 @@ class Job {
     std::vector<Measure> more = {};
   };
   virtual Tested test(nn::Sequential& model, Device device) const;
+  /// The logits of rows.
+  virtual Tensor output(nn::Sequential& model, const Tensor& rows) const {
+    return model->forward(rows);
+  }
+  /// How many numbers the widest known layer has for a row: tests have fewer rows at once where
+  /// these are many.
+  virtual int64_t test_row_numbers() const { return data_.test_rows[0].numel(); }
   /// The test's measure from 0 to 1 that the curve shows.
   virtual std::string score() const { return "accuracy"; }
   /// PNG bytes, made after each epoch; none by default.
   virtual std::string pictures(nn::Sequential& /*model*/, Device /*device*/) const { return ""; }
   /// What is printed at the end; nothing by default.
   virtual std::string samples(nn::Sequential& /*model*/, Device /*device*/) const { return ""; }
+  /// Writes model.safetensors.
+  virtual void save_model(const nn::Sequential& model, const std::string& folder) const;
 
  protected:
   explicit Job(TrainingData data) : data_(std::move(data)) {}

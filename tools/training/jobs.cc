@@ -6,7 +6,7 @@
 namespace ramet::training {
 
 using MakeJob = std::unique_ptr<Job>(const Options& options);
-MakeJob make_classifier, make_text_job, make_dcgan, make_unet, make_seq2seq;
+MakeJob make_classifier, make_text_job, make_dcgan, make_unet, make_gpt2, make_seq2seq;
 
 namespace {
 
@@ -25,6 +25,7 @@ constexpr Row kJobs[] = {
     {"unet", "tells which shape each pixel is of", {"shapes", 4e-3, 16, 10}, make_unet},
     {"gpt", kNext, {"CONTRIBUTING.md", 2e-3, 32, 5}, make_text_job},
     {"lstm", kNext, {"CONTRIBUTING.md", 2e-3, 32, 10}, make_text_job},
+    {"gpt2", kNext, {"CONTRIBUTING.md", 2e-3, 16, 10}, make_gpt2},
     {"seq2seq", "rewrites strings", {"dates", 2e-3, 64}, make_seq2seq},
 };
 

@@ -10,6 +10,7 @@
 #include "CLI/CLI.hpp"
 #include "runtime/base/error.h"
 #include "tools/training/explore.h"
+#include "tools/training/gpt2.h"
 #include "tools/training/jobs.h"
 
 namespace ramet::training {
@@ -34,6 +35,14 @@ template <class O, class F> void settings(O& o, const F& f) {
   f("dropout", o.dropout);
   f("lr", o.lr);
   f("autocast", o.autocast);
+  f("size", o.size);
+  f("weights", o.weights);
+  f("length", o.length);
+}
+
+// Older checkpoints do not hold these.
+bool is_newer(const std::string& name) {
+  return name == "autocast" || name == "size" || name == "weights" || name == "length";
 }
 }  // namespace
 
@@ -45,11 +54,10 @@ std::string Options::config() const {
 
 void Options::adopt(const std::string& config) {
   try {
-    const Json j = Json::parse(config);
+    const Json j = Json::parse(config), usual = Json::parse(Options().config());
     settings(*this, [&](const char* name, auto& value) {
-      // Older checkpoints do not hold it.
-      const bool older = std::string(name) == "autocast" && !j.contains(name);
-      const auto saved = (older ? Json("off") : j.at(name)).get<std::decay_t<decltype(value)>>();
+      const bool older = is_newer(name) && !j.contains(name);
+      const auto saved = (older ? usual : j).at(name).get<std::decay_t<decltype(value)>>();
       RAMET_CHECK(!was_given(name) || value == saved, "train", "--", name, ": got ",
                   Json(value).dump(), ", expected ", Json(saved).dump(), " as in the checkpoint");
       value = saved;
@@ -69,6 +77,7 @@ void Options::check() const {
   in_range("epochs", epochs, 1, INT32_MAX);
   in_range("batch", batch, 1, INT32_MAX);
   in_range("limit", limit, 0, INT64_MAX);
+  in_range("length", length, 0, INT32_MAX);
   in_range("seed", seed, 0, INT64_MAX);
   in_range("threads", threads, 0, 1024);
   in_range("timeout", timeout, 1, 86400);
@@ -78,6 +87,9 @@ void Options::check() const {
               ", expected a positive number");
   RAMET_CHECK(autocast == "off" || autocast == "bf16" || autocast == "fp16", "train",
               "--autocast: got \"", autocast, "\", expected off, bf16 or fp16");
+  for (const char* name : {"size", "weights", "length"})
+    RAMET_CHECK(model == "gpt2" || !was_given(name), "train", "--", name, ": got it with --model ",
+                model, ", expected --model gpt2");
   RAMET_CHECK(!out.empty(), "train", "--out: got an empty path");
 }
 
@@ -115,13 +127,24 @@ std::optional<Usage> parse(std::vector<std::string> arguments, Options& o) {
          "--data", o.data,
          "of images fashion-mnist, shapes (made by --seed; all that unet takes), or a folder with "
          "MNIST's four IDX files or CIFAR's binary files; for gpt and lstm a text (by default "
-         "CONTRIBUTING.md); for seq2seq dates or reverse (made by --seed)")
+         "CONTRIBUTING.md); for gpt2 a text, whose bytes are its ids, or a file NAME.bin of ids of "
+         "16 bits as nanoGPT and llm.c write it, or a folder with train.bin and val.bin; for "
+         "seq2seq dates or reverse (made by --seed)")
       ->type_name("NAME|DIR")
       ->capture_default_str();
   app.add_option("--model", o.model,
                  job_descriptions() + ". --data, --lr, --batch and --epochs have defaults for each")
       ->type_name("NAME")
       ->capture_default_str();
+  app.add_option("--size", o.size, "of gpt2: " + gpt2_sizes())
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_option("--weights", o.weights,
+                 "weights that gpt2 begins with: a safetensors file that transformers wrote, or "
+                 "model.safetensors of an earlier run; both have one form")
+      ->type_name("FILE");
+  add_number(app, "--length", o.length, "ids in a piece of gpt2; 0: as many as it sees at once")
+      ->type_name("N");
   app.add_option("--devices", o.devices, "where replicas run, separated by commas")
       ->type_name("LIST")
       ->capture_default_str();

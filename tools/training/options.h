@@ -9,8 +9,8 @@ namespace ramet::training {
 
 struct Options {
   std::string data = "fashion-mnist", model = "cnn", devices = "cpu:0,cpu:1", reduce = "fixed",
-              autocast = "off", out = "runs/train", make_data, explore;
-  int64_t epochs = 3, batch = 128, limit = 0, seed = 1, threads = 0, timeout = 300;
+              autocast = "off", size = "tiny", weights, out = "runs/train", make_data, explore;
+  int64_t epochs = 3, batch = 128, limit = 0, length = 0, seed = 1, threads = 0, timeout = 300;
   double dropout = 0, lr = 2e-3;
   bool resume = false, digest = false, ddp = false;
   /// Long names of the options that the command line gave.

@@ -29,6 +29,10 @@ std::string fixed(double v, int decimals) {
   return text;
 }
 
+std::string accuracy_text(double accuracy, int decimals) {
+  return std::isnan(accuracy) ? "" : "  accuracy " + fixed(100 * accuracy, decimals) + "%";
+}
+
 std::string grouped(int64_t n) {
   std::string digits = std::to_string(n);
   for (int64_t at = static_cast<int64_t>(digits.size()) - 3; at > (n < 0 ? 1 : 0); at -= 3)
@@ -39,8 +43,7 @@ std::string grouped(int64_t n) {
 std::string progress_line(const ProgressBar::State& s, int columns) {
   std::string line = "epoch " + std::to_string(s.epoch) + "/" + std::to_string(s.epochs) + " ";
   const std::string tail = " " + std::to_string(s.step) + "/" + std::to_string(s.steps) +
-                           "  loss " + fixed(s.loss, 4) + "  accuracy " +
-                           fixed(100 * s.accuracy, 1) + "%  " +
+                           "  loss " + fixed(s.loss, 4) + accuracy_text(s.accuracy, 1) + "  " +
                            grouped(std::llround(s.images_per_second)) + " " + s.rows + "/s  " +
                            clock_text(s.seconds_left) + " left";
   const int room = columns - static_cast<int>(line.size() + tail.size()) - 3;

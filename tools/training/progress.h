@@ -35,6 +35,8 @@ std::string progress_line(const ProgressBar::State& s, int columns);
 std::string clock_text(double seconds);
 /// "0.3123"; "nan" of either sign.
 std::string fixed(double v, int decimals);
+/// "  accuracy 93.1%"; empty where there is none (NaN).
+std::string accuracy_text(double accuracy, int decimals);
 /// "12,345".
 std::string grouped(int64_t n);
 

@@ -16,9 +16,9 @@ namespace ramet::training {
 
 namespace {
 
-constexpr const char* kResults[] = {"model.safetensors", "metrics.jsonl", "summary.json",
-                                    "curve.png",         "graph.svg",     "trace.json",
-                                    "pictures.png",      kPage,           "step.ramet.gz"};
+constexpr const char* kResults[] = {
+    "model.safetensors", "metrics.jsonl", "summary.json", "curve.png",     "graph.svg",
+    "trace.json",        "pictures.png",  kPage,          "step.ramet.gz", "config.json"};
 
 // The id of the process that wrote the temporary file of a result (AtomicFile); otherwise 0.
 pid_t writer_of(const std::string& temporary) {

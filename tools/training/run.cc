@@ -12,7 +12,6 @@
 #include "autograd/autocast.h"
 #include "autograd/grad_mode.h"
 #include "autograd/graph_print.h"
-#include "nn/serialize/save.h"
 #include "runtime/base/atomic_file.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/observe/observer.h"
@@ -169,7 +168,7 @@ StepRecord Run::train_step(data::Example<>& batch) {
   }
   processes_->sum(sums);
   stop_ = sums[0] > 0;
-  r.accuracy = sums[1] / answers;
+  r.accuracy = answers > 0 ? sums[1] / answers : std::nan("");
   r.loss = sums[2];
   for (size_t i = 0; i < further.size(); ++i) r.more.push_back({further[i], sums[3 + i]});
   ++step_;
@@ -290,7 +289,7 @@ int Run::train() {
   }
   // resumed at the end of a run without its measurements
   if (last.epoch != epoch_) last = test();
-  save(model_, file("model.safetensors"));
+  job_->save_model(model_, options_.out);
   const std::string digest = digest_of(*model_, *optimizer_);
   processes_->finish(digest);
   write_summary(last, digest);

@@ -31,11 +31,12 @@ void Run::report_epoch(const EpochRecord& r) const {
   const auto steps = static_cast<double>(std::max<int64_t>(1, n));
   for (Measure& m : more) m.value /= steps;
   std::printf(
-      "epoch %d/%d  loss %s  accuracy %.2f%%%s  test loss %s  test accuracy %.2f%%%s  %s of "
+      "epoch %d/%d  loss %s%s%s  test loss %s  test accuracy %.2f%%%s  %s of "
       "training\n",
       static_cast<int>(r.epoch), static_cast<int>(options_.epochs), fixed(loss / steps, 4).c_str(),
-      100 * accuracy / steps, text_of(more, "  ").c_str(), fixed(r.test_loss, 4).c_str(),
-      100 * r.test_accuracy, text_of(r.more, "  test ").c_str(), clock_text(seconds_).c_str());
+      accuracy_text(accuracy / steps, 2).c_str(), text_of(more, "  ").c_str(),
+      fixed(r.test_loss, 4).c_str(), 100 * r.test_accuracy, text_of(r.more, "  test ").c_str(),
+      clock_text(seconds_).c_str());
   std::fflush(stdout);
 }
 

@@ -1,0 +1,142 @@
+// Whole training runs of GPT-2.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "autograd/ops.h"
+#include "nn/serialize/safetensors.h"
+#include "tests/error_text.h"
+#include "tests/tools/train_support.h"
+
+namespace ramet::training {
+namespace {
+
+class TrainGpt2 : public TrainTest {
+ protected:
+  // Ids that repeat: what follows can be learned.
+  void write_ids(const std::string& path, int count, int step, int symbols = 512) const {
+    std::vector<uint16_t> ids;
+    for (int i = 0; i < count; ++i)
+      ids.push_back(static_cast<uint16_t>(i / 3 * step * (i % 3 + 1) % 11 + (symbols - 11)));
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(ids.data()), 2 * count);
+  }
+  Options gpt2(const std::string& out, const std::string& data) const {
+    Options o = options(out);
+    o.model = "gpt2";
+    o.data = data;
+    o.length = 16;
+    o.limit = 32;
+    o.batch = 8;
+    o.lr = 1e-2;
+    o.epochs = 4;
+    o.reduce = "tree:2";
+    o.threads = 1;
+    return o;
+  }
+  double first_loss(const std::string& run) const {
+    std::istringstream lines(read_file(out("metrics.jsonl", run)));
+    std::string line;
+    std::getline(lines, line);
+    return nlohmann::json::parse(line).at("loss").get<double>();
+  }
+  double last_loss(const std::string& run) const {
+    return last_step(read_file(out("metrics.jsonl", run))).at("loss").get<double>();
+  }
+};
+
+// It learns; one digest for any number of devices, with dropout too; the run goes on from its
+// checkpoint, and another one from its weights.
+TEST_F(TrainGpt2, LearnsIds) {
+  const std::string ids = folder_ + "/ids.bin";
+  write_ids(ids, 3000, 5);
+  for (const char* autocast : {"off", "bf16", "fp16"}) {
+    Options o = gpt2(autocast, ids);
+    o.autocast = autocast;
+    o.dropout = 0.1;
+    const std::string text = printed(o);
+    expect_part(text, "gpt2 with 136,960 parameters on 32 pieces of " + ids + "; devices cpu:0;");
+    expect_part(text, "it goes on:\n50");
+    EXPECT_EQ(text.find("nan"), std::string::npos) << text;
+    EXPECT_NEAR(first_loss(autocast), std::log(512), 0.1);
+    EXPECT_LT(last_loss(autocast), 3) << text;
+    EXPECT_LT(summary(autocast).at("test_loss").get<double>(), 3);
+    const std::string expected = digest(autocast);
+    o.devices = "cpu:0,cpu:1";
+    o.out = folder_ + "/two";
+    printed(o);
+    EXPECT_EQ(digest("two"), expected) << autocast;
+    o.resume = true;
+    printed(o);
+    EXPECT_EQ(digest("two"), expected) << autocast;
+  }
+  Options next = gpt2("next", ids);
+  next.weights = out("model.safetensors", "off");
+  next.epochs = 1;
+  printed(next);
+  EXPECT_LT(first_loss("next"), 3) << "it begins with what has been learned";
+  // A checkpoint has the weights: the file may be gone.
+  shell("rm '" + next.weights + "'");
+  next.resume = true;
+  const std::string before = digest("next");
+  printed(next);
+  EXPECT_EQ(digest("next"), before);
+  next.resume = false;
+  expect_part(refusal(next), "cannot open the file");
+}
+
+TEST_F(TrainGpt2, LearnsATextAndAFolder) {
+  std::string rhyme;
+  while (rhyme.size() < 3000) rhyme += "row, row, row your boat\n";
+  std::ofstream(folder_ + "/rhyme") << rhyme;
+  Options text = gpt2("text", folder_ + "/rhyme");
+  const std::string said = printed(text);
+  EXPECT_LT(last_loss("text"), 3) << said;
+  expect_part(said, "it goes on:\n");
+  expect_part(said, "row");
+
+  const std::string folder = folder_ + "/tokens";
+  shell("mkdir '" + folder + "'");
+  write_ids(folder + "/train.bin", 16 * 8 + 1, 5);
+  write_ids(folder + "/val.bin", 17, 5);
+  Options o = gpt2("folder", folder);
+  o.limit = 0;
+  o.epochs = 1;
+  expect_part(printed(o), "on 8 pieces of " + folder);
+  EXPECT_EQ(summary("folder").at("steps"), 1);
+}
+
+TEST_F(TrainGpt2, RefusesBeforeWritingAnything) {
+  const std::string ids = folder_ + "/ids.bin";
+  write_ids(ids, 3000, 5);
+  const auto refused = [&](const std::function<void(Options&)>& change, const std::string& part) {
+    Options o = gpt2("never", ids);
+    change(o);
+    expect_part(refusal(o), part);
+    EXPECT_FALSE(exists(folder_ + "/never"));
+  };
+  refused([](Options& o) { o.size = "huge"; },
+          "--size: got \"huge\", expected tiny, 124M, small, medium, large or xl");
+  refused([](Options& o) { o.length = 65; },
+          "--length: got 65, expected at most 64 for --size tiny");
+  refused([](Options& o) { o.length = -1; }, "--length: got -1, expected at least 0");
+  refused([](Options& o) { o.data = "/nonexistent"; }, "got a file that cannot be read");
+  refused([&](Options& o) { o.data = folder_ + "/data"; }, "/data/train.bin\": got a file that");
+  refused([](Options& o) { o.weights = "/nonexistent"; }, "/nonexistent");
+  write_ids(ids, 3000, 5, 513);
+  refused([](Options&) {}, "got the id 512 at place ");
+  write_ids(ids, 160, 5);
+  refused([](Options&) {}, "got 16 ids to test with, expected at least 17 (--length 16 and one");
+  write_ids(ids, 0, 5);
+  refused([](Options&) {}, "got 0 ids to train with, expected at least 17");
+  for (const char* name : {"size", "weights", "length"})
+    refused(
+        [&](Options& o) {
+          o.model = "gpt";
+          o.given = {name};
+        },
+        "--" + std::string(name) + ": got it with --model gpt, expected --model gpt2");
+}
+
+}  // namespace
+}  // namespace ramet::training

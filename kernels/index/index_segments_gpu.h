@@ -24,9 +24,9 @@ __global__ void keys_kernel(Loop loop, IndexKeys by, uint64_t* keys, int64_t ite
   }
 }
 
-// The sums of the pieces of long runs have slots. A piece that is not its run's first begins at
-// position p in slot 2 (p / kIndexPiece) of its row, a first one in the slot after it. No two share
-// one: two beginnings of the same kind are at least kIndexPiece positions apart.
+// The sums of the pieces of long runs have slots. A later piece of a run begins at position p, and
+// has slot 2 (p / kIndexPiece) of its row. A first piece has the slot after that. No two share one:
+// beginnings of the same kind are at least kIndexPiece positions apart.
 struct Segments {
   Loop loop;
   const uint64_t* keys = nullptr;

@@ -184,8 +184,8 @@ class Descriptors {
   cublasLtMatrixLayout_t matrix[3] = {};
 
  private:
-  // What is a row here is a column there: a bias and the sums of C's columns have an element for
-  // each of its rows, and op(A) is the second matrix.
+  // What is a row here is a column there. So a bias and the sums of C's columns have an element for
+  // each row of its D. Its second matrix is op(A).
   void set_epilogue(const BlasProduct& p) {
     uint32_t epilogue = p.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     switch (p.epilogue) {

@@ -106,8 +106,8 @@ RAMET_API Tensor product_gradient(const Node& self, int i, const Tensor& a, bool
 /// Gradient i of a bias [n]: the sum of the rows of g.
 RAMET_API Tensor bias_gradient(const Node& self, int i, const Tensor& g);
 
-/// Gradients i of a weight [n, k] and i + 1 of its bias, those that are wanted: g^T x and the sums
-/// of the rows of g. A GPU has both in one product of 16-bit matrices.
+/// Gradient i, of a weight [n, k], is g^T x. Gradient i + 1, of its bias, is the sum of the rows of
+/// g. Only those that are wanted. A GPU has both in one product of 16-bit matrices.
 RAMET_API std::array<Tensor, 2> weight_and_bias_gradients(const Node& self, int i, const Tensor& g,
                                                           const Tensor& x);
 

@@ -90,8 +90,8 @@ double scalar(cudaDataType_t type, const void* value) {
 }
 
 // Accepts what the table of data types in cuBLAS's documentation ("cublasLtMatmul()") lists, and
-// its note on epilogues: none where D is row-major. The table says nothing of GELU and sums in
-// doubles, nor of sums of a batch: not supported here, so no caller may rely on them.
+// its note on epilogues: none where D is row-major. Of GELU and sums in doubles, and of sums of a
+// batch, the table says nothing. They are refused here, so that no caller relies on them.
 bool computes(const Description& description, const Layout& d) {
   if (settings().blas_algorithms < (description.epilogue == CUBLASLT_EPILOGUE_DEFAULT ? 1 : 2))
     return false;

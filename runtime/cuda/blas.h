@@ -60,9 +60,10 @@ enum class BlasResult {
 /// Note [GELU and sums in cuBLASLt]
 /// A product with another epilogue than the bias is only for 16-bit dtypes. NVIDIA says nothing of
 /// how exact its GELU is. An error of 2^-11, that of the instruction for tanh, is none for 16 bits
-/// and too much for float32. Sums add up in float32. These epilogues take one matrix, no batch. The
-/// auxiliary matrix has rows of a multiple of 8 elements (cublasLt.h). Where there is no algorithm
-/// nothing is queued, and the caller has its own kernels.
+/// and too much for float32. Nor does it say what becomes of a NaN: LinearGelu.KeepsNaN
+/// (tests/autograd/gpu) shows it on a GPU. Sums add up in float32. These epilogues take one matrix,
+/// no batch. The auxiliary matrix has rows of a multiple of 8 elements (cublasLt.h). Where there is
+/// no algorithm nothing is queued, and the caller has its own kernels.
 RAMET_API BlasResult blas_multiply(const char* op, int device, const BlasProduct& product,
                                    const std::function<void()>& before = nullptr);
 

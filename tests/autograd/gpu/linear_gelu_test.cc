@@ -147,11 +147,11 @@ TEST(LinearGelu, KeepsNaN) {
 }
 
 TEST(LinearGelu, Captured) {
-  Mlp gpu = mlp_on(mlp_of(kBFloat16, 40, 32, 64, 48), kGpu, kBFloat16);
-  const Mlp want = mlp_step(gpu);
+  const Mlp gpu = mlp_on(mlp_of(kBFloat16, 40, 32, 64, 48), kGpu, kBFloat16), want = mlp_step(gpu);
   Captured step([&](const Tensor& x) {
-    gpu[0] = x;
-    return mlp_step(gpu);
+    Mlp all = gpu;
+    all[0] = x;
+    return mlp_step(all);
   });
   for (int i = 0; i < 3; ++i) {
     const Mlp got = step(gpu[0]);

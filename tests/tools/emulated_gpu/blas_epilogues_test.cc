@@ -167,7 +167,7 @@ TEST(BlasEpilogues, TheAuxiliaryMatrix) {
   refused(
       "the auxiliary matrix begins at a multiple of 4 bytes, and the algorithm was chosen for one "
       "of 16");
-  at(&e.aux[4]);
+  at(&e.aux[140]);
   refused("the auxiliary matrix does not lie in one allocation");
   const DeviceArray<float> large(1024);
   ASSERT_CUDA(cudaMemset(large, 0, 4096), cudaSuccess);

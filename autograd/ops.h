@@ -29,6 +29,7 @@
 #include "autograd/ops/layers/layer_norm.h"
 #include "autograd/ops/loss/linear_cross_entropy.h"
 #include "autograd/ops/matrix/linalg.h"
+#include "autograd/ops/matrix/linear_gelu.h"
 #include "autograd/ops/loss/loss.h"
 #include "autograd/ops/loss/margin_loss.h"
 #include "autograd/ops/matrix/matmul.h"

@@ -1,8 +1,5 @@
-#include "kernels/rows/rows_gpu.h"
+#include "kernels/index/index_segments_gpu.h"
 #include "runtime/cuda/fault_words.h"
-// clang-format off: the first decides what the others mean
-#include "kernels/index/index.h"
-// clang-format on
 
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
@@ -37,24 +34,6 @@ __global__ void check_index_kernel(CheckIndexArgs a) {
 
 // ---- the loop over index tensors ----------------------------------------------------------------
 
-constexpr int64_t kNowhere = IndexTuple::kNowhere;
-
-struct Loop {
-  IndexArgs a;
-  IndexDimensions d;
-  Divisor<int64_t> by[kMaxKernelRank], by_meetings, by_columns;
-  explicit Loop(const IndexArgs& args)
-      : a(args), d(args), by_meetings(d.meetings), by_columns(d.columns) {
-    for (int32_t i = 0; i < kMaxKernelRank; ++i)
-      by[i] = Divisor<int64_t>(i < a.rank ? a.sizes[i] : 1);
-  }
-  int64_t items() const { return d.rows * d.meetings * d.columns; }
-  // IndexTuple::add without a division.
-  RAMET_INLINE void add(IndexTuple& t, const int32_t* dims, int32_t rank, int64_t linear) const {
-    for (int32_t i = rank - 1; i >= 0; --i) t.go(a, dims[i], by[dims[i]].take(linear));
-  }
-};
-
 // In the order of y: neighbouring threads write neighbouring elements.
 template <class T> __global__ void get_kernel(Loop loop, int64_t items) {
   const IndexArgs& a = loop.a;
@@ -63,7 +42,7 @@ template <class T> __global__ void get_kernel(Loop loop, int64_t items) {
     int64_t linear = i;
     for (int32_t d = a.rank - 1; d >= 0; --d) t.go(a, d, loop.by[d].take(linear));
     const int64_t from = t.place(a);
-    static_cast<T*>(a.y)[t.y] = from == kNowhere ? T(0) : static_cast<const T*>(a.x)[t.x + from];
+    static_cast<T*>(a.y)[t.y] = from == kNowhere ? T{} : static_cast<const T*>(a.x)[t.x + from];
   }
 }
 
@@ -75,16 +54,6 @@ template <class T> __global__ void move_kernel(Loop loop, int64_t items) {
     for (int32_t d = a.rank - 1; d >= 0; --d) t.go(a, d, loop.by[d].take(linear));
     const int64_t to = t.place(a);
     if (to != kNowhere) static_cast<T*>(a.x)[t.x + to] = static_cast<const T*>(a.y)[t.y];
-  }
-}
-
-// The new value of an element to which y's value is joined.
-template <class T> RAMET_INLINE T joined(IndexMode mode, T x, T y) {
-  switch (mode) {
-    case IndexMode::kMul: return vmul(x, y);
-    case IndexMode::kMax: return pick(ne(x, x), x, max(x, y));
-    case IndexMode::kMin: return pick(ne(x, x), x, min(x, y));
-    default: return vadd(x, y);
   }
 }
 
@@ -123,21 +92,8 @@ template <class T, bool kJoins> __global__ void few_kernel(Loop loop, int64_t it
   }
 }
 
-// Many tuples are sorted by destination. keys[row][tuple].
-__global__ void keys_kernel(Loop loop, IndexKeys by, uint64_t* keys, int64_t items) {
-  const IndexArgs& a = loop.a;
-  const IndexDimensions& d = loop.d;
-  for (int64_t i = first_item(); i < items; i += item_step()) {
-    IndexTuple t;
-    int64_t row = i;
-    const int64_t meeting = loop.by_meetings.take(row);
-    loop.add(t, d.row, d.row_rank, row);
-    loop.add(t, d.meeting, d.meeting_rank, meeting);
-    keys[i] = by.of(a, t);
-  }
-}
-
-// The first of equal keys joins them all; with kPut the last one's value remains.
+// Many tuples are sorted by destination: the first of equal keys joins them all; with kPut the last
+// one's value remains.
 template <class T, bool kJoins>
 __global__ void sorted_kernel(Loop loop, const uint64_t* all_keys, const int64_t* all_tuples,
                               uint64_t none, int64_t items) {
@@ -185,8 +141,26 @@ template <class T, bool kJoins> void write_elements(const Loop& loop, Stream whe
   auto* tuples = reinterpret_cast<int64_t*>(keys + pairs);
   start_for(name, where, pairs, keys_kernel, loop, by, keys, pairs);
   sort_pairs({keys, tuples, d.rows, d.meetings, by.bits, tuples + pairs}, where);
+  if constexpr (kJoins) {
+    if (loop.a.mode == IndexMode::kAdd) return add_segments<T>(name, where, loop, keys, by.none);
+  }
   start_for(name, where, loop.items(), sorted_kernel<T, kJoins>, loop, keys, tuples, by.none,
             loop.items());
+}
+
+template <class T> void move_words(const IndexArgs& a, Stream where) {
+  const Loop loop(a);
+  if (a.mode == IndexMode::kGet)
+    start_for("index", where, loop.items(), get_kernel<T>, loop, loop.items());
+  else start_for("index_put", where, loop.items(), move_kernel<T>, loop, loop.items());
+}
+// Rows move by the widest words that fit.
+void move_elements(const IndexArgs& args, Stream where) {
+  IndexArgs a = args;
+  if (in_words(a, 16)) return move_words<uint4>(a, where);
+  if (in_words(a, 8)) return move_words<uint64_t>(a, where);
+  if (in_words(a, 4)) return move_words<uint32_t>(a, where);
+  by_word(bytes_of(a.dtype), [&](auto t) { move_words<decltype(t)>(a, where); });
 }
 
 }  // namespace
@@ -198,15 +172,8 @@ void check_index(const CheckIndexArgs& a, Stream where) {
 }
 
 void index_elements(const IndexArgs& a, Stream where) {
+  if (a.mode == IndexMode::kGet || a.mode == IndexMode::kMove) return move_elements(a, where);
   const Loop loop(a);
-  if (a.mode == IndexMode::kGet)
-    return by_word(bytes_of(a.dtype), [&](auto t) {
-      start_for("index", where, loop.items(), get_kernel<decltype(t)>, loop, loop.items());
-    });
-  if (a.mode == IndexMode::kMove)
-    return by_word(bytes_of(a.dtype), [&](auto t) {
-      start_for("index_put", where, loop.items(), move_kernel<decltype(t)>, loop, loop.items());
-    });
   if (a.mode == IndexMode::kPut)
     return by_word(bytes_of(a.dtype),
                    [&](auto t) { write_elements<decltype(t), false>(loop, where); });

@@ -29,7 +29,8 @@ enum class IndexMode : uint8_t {
   kGet,   // y = x[...]
   kPut,   // x[...] = y: of several values for one element the last one remains
   kMove,  // x[...] = y: all tuples name different elements
-  kAdd,   // x[...] += y: in the order of the loop, in the compute type, rounded once
+  kAdd,   // x[...] += y: in the order of the loop, in the compute type, rounded once. On a GPU
+          // sums of more than kIndexPiece sorted tuples are sums of pieces.
   kMul,   // x[...] *= y: likewise, rounded each time where it has sixteen bits
   kMax,   // x[...] = the larger of both, a NaN wins
   kMin,   // the smaller, likewise
@@ -165,11 +166,22 @@ inline constexpr int64_t kFewMeetings = 64;
   if (cpu ? !adds || !rounds : apart) return false;
   return IndexDimensions(a).meetings > (cpu ? 1 : kFewMeetings);
 }
-/// Bytes of workspace of a loop: keys and numbers of tuples, and the workspace of the sort.
+/// A GPU adds so many sorted tuples of one element in a row, and then such sums
+/// (index_segments_gpu.h). index_slots() sums are kept for so many tuples.
+inline constexpr int64_t kIndexPiece = 64;
+constexpr int64_t index_slots(int64_t meetings) {
+  return 2 * ((meetings + kIndexPiece - 1) / kIndexPiece);
+}
+/// Bytes of workspace of a loop: keys and numbers of tuples, and the workspace of the sort. On a
+/// GPU then come the sums of pieces.
 inline int64_t index_workspace(const IndexArgs& a, bool cpu) {
   if (!sorts_meetings(a, cpu)) return 0;
   const IndexDimensions d(a);
-  return 16 * d.rows * d.meetings + sort_workspace(d.rows, d.meetings);
+  const int64_t bytes = is_converted(a.dtype) || a.dtype == ScalarType::Float ? 4 : 8,
+                sums = cpu || a.mode != IndexMode::kAdd
+                           ? 0
+                           : d.rows * index_slots(d.meetings) * d.columns * bytes;
+  return 16 * d.rows * d.meetings + sort_workspace(d.rows, d.meetings) + sums;
 }
 
 }  // namespace kernels

@@ -1,8 +1,7 @@
+#include "kernels/matrix/blas_gpu.h"
 #include "kernels/matrix/gemm_gpu.h"
 #include "kernels/reduce/finish_gpu.h"
 #include "kernels/rows/row_sums_gpu.h"
-#include "runtime/cuda/blas.h"
-#include "runtime/devices/gpu.h"
 // clang-format off: the first decides what the others mean
 #include "kernels/matrix/matmul.h"
 // clang-format on
@@ -88,40 +87,21 @@ template <class T> __global__ void dot_segments_kernel(DotArgs a, int64_t segmen
   if (threadIdx.x == 0) store_element(a.out, a.dtype, 0, static_cast<T>(sum));
 }
 
-// Products of fewer multiplications than this (32^3) end before cuBLASLt has checked its arguments.
-// To be measured. A launch through cuBLASLt costs some microseconds of the host. A tile of
-// product_kernel takes k / 16 steps of about 100 ns.
-constexpr double kBlasProducts = 32768;
-
 // Computes it by cuBLASLt if the library is there, the product is large enough, and the layout of
-// the matrices suits it. (Rows must not overlap; a bias is at a multiple of 16 bytes.)
+// the matrices suits it.
 bool by_blas(const MatmulArgs& g, Stream where) {
   using ::ramet::cuda::BlasResult;
-  if (compute_type_of(g.dtype) == ScalarType::Long || where.id != gpu::kCompute) return false;
-  const double products =
-      static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
-  if (products < kBlasProducts) return false;
   // A kernel computes the ReLU after the product, and would round 16-bit results twice.
   if (g.relu && bytes_of(g.dtype) < 4) return false;
-  const MatmulLayout l = matmul_layout(g);
-  // Rows and columns as they are stored.
-  const int64_t a_rows = l.ta ? g.k : g.m, a_columns = l.ta ? g.m : g.k, b_rows = l.tb ? g.n : g.k,
-                b_columns = l.tb ? g.k : g.n;
-  const int64_t lda = a_rows > 1 ? l.lda : a_columns, ldb = b_rows > 1 ? l.ldb : b_columns,
-                ldc = g.m > 1 ? g.c_row : g.n;
-  if (lda < a_columns || ldb < b_columns || ldc < g.n ||
-      reinterpret_cast<uintptr_t>(g.bias) % 16 != 0)
-    return false;
-  const ::ramet::cuda::BlasProduct product = {
-      g.a, g.b,       g.bias,    g.c,       g.batch, g.m,    g.n,     g.k,  lda, ldb,
-      ldc, g.a_batch, g.b_batch, g.c_batch, g.alpha, g.beta, g.dtype, l.ta, l.tb};
+  ::ramet::cuda::BlasProduct product;
+  if (!suits_blas(g, where, &product)) return false;
   const int device = static_cast<int>(where.device.index());
   const BlasResult done = ::ramet::cuda::blas_multiply("matmul", device, product);
   if (done == BlasResult::kNone) return false;
   const void* const bias = done == BlasResult::kWithoutBias ? g.bias : nullptr;
   if (bias || g.relu)
     finish_product("matmul", where,
-                   {g.c, bias, g.batch, g.m, g.n, g.c_batch, ldc, g.dtype, g.relu});
+                   {g.c, bias, g.batch, g.m, g.n, g.c_batch, product.ldc, g.dtype, g.relu});
   return true;
 }
 

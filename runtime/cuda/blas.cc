@@ -106,7 +106,7 @@ cublasStatus_t allocating(const char* op, int device, const char* call, const F&
 constexpr size_t kWorkspace = size_t{32} << 20;
 
 // All that the choice of an algorithm depends on.
-using Key = std::array<int64_t, 20>;
+using Key = std::array<int64_t, 22>;
 struct Choice {
   bool found;
   cublasLtMatmulAlgo_t algorithm;
@@ -168,10 +168,7 @@ class Descriptors {
                             second = p.ta ? CUBLAS_OP_T : CUBLAS_OP_N;
     set(CUBLASLT_MATMUL_DESC_TRANSA, first);
     set(CUBLASLT_MATMUL_DESC_TRANSB, second);
-    if (p.bias) {
-      set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
-    }
+    set_epilogue(p);
     layout(0, p, p.tb ? p.k : p.n, p.tb ? p.n : p.k, p.ldb, p.b_batch);
     layout(1, p, p.ta ? p.m : p.k, p.ta ? p.k : p.m, p.lda, p.a_batch);
     layout(2, p, p.n, p.m, p.ldc, p.c_batch);
@@ -187,6 +184,27 @@ class Descriptors {
   cublasLtMatrixLayout_t matrix[3] = {};
 
  private:
+  // What is a row here is a column there. So a bias and the sums of C's columns have an element for
+  // each row of its D. Its second matrix is op(A).
+  void set_epilogue(const BlasProduct& p) {
+    uint32_t epilogue = p.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    switch (p.epilogue) {
+      case BlasEpilogue::kNone: break;
+      case BlasEpilogue::kGelu:
+        epilogue = p.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+        break;
+      case BlasEpilogue::kGeluBackward:
+        epilogue = p.sums ? CUBLASLT_EPILOGUE_DGELU_BGRAD : CUBLASLT_EPILOGUE_DGELU;
+        break;
+      case BlasEpilogue::kRowSums: epilogue = CUBLASLT_EPILOGUE_BGRADB; break;
+    }
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+    if (const void* vector = p.sums ? p.sums : p.bias)
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
+    if (!p.aux) return;
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, p.aux);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.n);
+  }
   template <class T> void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
     RAMET_BLAS(op_, device_, MatmulDescSetAttribute, product, attribute, &value, sizeof value);
   }
@@ -285,7 +303,10 @@ struct Asked {
            p.ta,
            p.tb,
            p.bias != nullptr,
-           p.bias ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(p.bias) % 16) : 0,
+           p.sums != nullptr,
+           static_cast<int64_t>(reinterpret_cast<uintptr_t>(p.sums ? p.sums : p.bias) % 16),
+           static_cast<int64_t>(reinterpret_cast<uintptr_t>(p.aux) % 16),
+           static_cast<int64_t>(p.epilogue),
            p.beta != 0};
     DeviceBlas& blas = blas_of(device);
     handle = handle_of(op, device, blas);
@@ -343,10 +364,14 @@ bool multiply(const char* op, int device, DeviceState& state, const BlasProduct&
 BlasResult blas_multiply(const char* op, int device, const BlasProduct& p,
                          const std::function<void()>& before) {
   if (!blas_enabled() || !can_be_used() || p.batch > INT32_MAX) return BlasResult::kNone;
+  if (p.epilogue != BlasEpilogue::kNone &&
+      (item_size(p.dtype) != 2 || p.batch != 1 || (p.aux && p.n % 8 != 0)))
+    return BlasResult::kNone;
   DeviceState& state = device_state(device, op);
   const CardGuard card(op, state);
   if (multiply(op, device, state, p, before)) return BlasResult::kDone;
-  if (!p.bias || item_size(p.dtype) < 4) return BlasResult::kNone;
+  if (p.epilogue != BlasEpilogue::kNone || !p.bias || item_size(p.dtype) < 4)
+    return BlasResult::kNone;
   BlasProduct without = p;
   without.bias = nullptr;
   return multiply(op, device, state, without, before) ? BlasResult::kWithoutBias

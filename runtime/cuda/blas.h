@@ -11,6 +11,14 @@
 namespace ramet {
 namespace cuda {
 
+/// What cuBLASLt does with a product besides adding a bias: Note [GELU and sums in cuBLASLt].
+enum class BlasEpilogue : uint8_t {
+  kNone,
+  kGelu,          // aux = the product with its bias, C = gelu(aux), the form with tanh
+  kGeluBackward,  // C = the product times gelu'(aux). sums[j], unless null: the sum of C's column j
+  kRowSums        // sums[i] = the sum of row i of op(A)
+};
+
 /// C[s] = alpha op(A[s]) op(B[s]) + beta C[s] + bias for s < batch, all row-major. op(A) is m x k;
 /// A itself is k x m with `ta`, and its rows are lda elements apart. Likewise op(B), k x n, and C,
 /// m x n. `bias` is null or n elements. Floating dtypes. float32 never computes with fewer bits (no
@@ -23,6 +31,8 @@ struct BlasProduct {
   double alpha, beta;
   ScalarType dtype;
   bool ta, tb;
+  BlasEpilogue epilogue = BlasEpilogue::kNone;
+  void *aux = nullptr, *sums = nullptr;  // m x n, dense; n or m elements
 };
 
 /// The result of a call.
@@ -46,6 +56,14 @@ enum class BlasResult {
 /// support it. If not, the product is requested without a bias, except for 16-bit dtypes: their
 /// results would be rounded twice. A ReLU is never part of it. cuBLASLt's turns a NaN into 0
 /// (forums.developer.nvidia.com, thread 329783), and Ramet's keeps it.
+///
+/// Note [GELU and sums in cuBLASLt]
+/// A product with another epilogue than the bias is only for 16-bit dtypes. NVIDIA says nothing of
+/// how exact its GELU is. An error of 2^-11, that of the instruction for tanh, is none for 16 bits
+/// and too much for float32. Nor does it say what becomes of a NaN: LinearGelu.KeepsNaN
+/// (tests/autograd/gpu) shows it on a GPU. Sums add up in float32. These epilogues take one matrix,
+/// no batch. The auxiliary matrix has rows of a multiple of 8 elements (cublasLt.h). Where there is
+/// no algorithm nothing is queued, and the caller has its own kernels.
 RAMET_API BlasResult blas_multiply(const char* op, int device, const BlasProduct& product,
                                    const std::function<void()>& before = nullptr);
 

@@ -50,7 +50,7 @@ OWN = {
         ScopedValue ShardNumbers add_observer add_ref batch_norm_relu_max_pool2d broadcast_sizes compute_type config
         cpu_device_count cross_entropy_loss_consuming current_device custom_bwd custom_fwd debug_memory default_generator deviceTypeToBackend describe drop_ref
         empty_cache expand fail fused_gru_cell fused_lstm_cell generator_states initial_seed is_floating is_integral is_unsigned item_size kDefaultSeed
-        kInlineRank kMaxDevices kMaxDevicesPerType kMaxRank kPrintLine kScalarTypes kUndefinedTensor linear_cross_entropy load_as_double log_to_stderr
+        kInlineRank kMaxDevices kMaxDevicesPerType kMaxRank kPrintLine kScalarTypes kUndefinedTensor linear_cross_entropy linear_gelu_linear load_as_double log_to_stderr
         logging max_parallel_slots memory_stats monotonic_ns name_of non_overlapping_and_dense observed packed_scaled_dot_product_attention parallel_grain
         parallel_tasks pinned_memory register_thread_local_state remove_observer repeat reserve_random
         reset_peak_memory_stats residual_layer_norm resolve runtime_config same_sizes same_strides scope_path

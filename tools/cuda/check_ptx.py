@@ -41,6 +41,8 @@ EXCUSED = {
     ("index.cu", "get_kernel"): TUPLES,
     ("index.cu", "keys_kernel"): TUPLES,
     ("index.cu", "move_kernel"): TUPLES,
+    ("index.cu", "pieces_kernel"): TUPLES,
+    ("index.cu", "runs_sum_kernel"): TUPLES,
     ("index.cu", "sorted_kernel"): TUPLES,
 }
 
@@ -55,6 +57,7 @@ WIDE = {
                    "backward_kernelINS1_10BfloatBits"],
     "cross_entropy.cu": ["statistics_kernelIf", "statistics_kernelINS1_10BfloatBits", "rows_kernelIf",
                          "rows_kernelINS1_10BfloatBits", "backward_kernelIf", "backward_kernelINS1_10BfloatBits"],
+    "index.cu": ["get_kernelI5uint4", "move_kernelI5uint4", "pieces_kernelIfLi8"],
     "matmul.cu": ["row_sums_kernelIffLi8", "row_sums_kernelINS1_10BfloatBitsEfLi8"],
     "optimizer_step.cu": ["SgdStep", "AdamStep", "RmspropStep", "AdagradStep", "AdamaxStep", "RAdamStep", "AdadeltaStep",
                           "RpropStep", "LionStep", "NAdamStep", "AsgdStep", "limit_norm_kernelIf"],

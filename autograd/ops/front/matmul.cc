@@ -1,12 +1,12 @@
-#include "autograd/ops/front/matmul_internal.h"
+#include "autograd/ops/matrix/matmul.h"
 
+#include "autograd/ops/front/matmul_internal.h"
 #include "autograd/ops/front/out_internal.h"
 #include "autograd/ops/front/pointwise_internal.h"
 #include "autograd/ops/make/copy.h"
-#include "autograd/ops/matrix/matmul.h"
 #include "autograd/ops/reduce/reduce.h"
 #include "autograd/ops/shape/view.h"
-#include "kernels/matrix/matmul.h"
+#include "kernels/matrix/linear_gelu.h"
 #include "runtime/base/thread_pool.h"
 
 using ramet::detail::tls;
@@ -36,10 +36,12 @@ bool readable(const Matrix& m) { return m.col == 1 || m.row == 1 || m.rows <= 1 
 Tensor flipped(const Tensor& t, bool flip) { return flip ? t.transpose(-2, -1) : t; }
 }  // namespace
 
-void product_into(const Tensor& out, Matrix a, Matrix b, const ProductTerms& f) {
-  Tensor dense_a, dense_b;
-  if (RAMET_UNLIKELY(!readable(a))) dense_a = row_major(*a.t), a = matrix_of(dense_a, a.flipped);
-  if (RAMET_UNLIKELY(!readable(b))) dense_b = row_major(*b.t), b = matrix_of(dense_b, b.flipped);
+namespace {
+// All but the workspace. `dense` keep the memory of copies.
+kernels::MatmulArgs arguments(const Tensor& out, Matrix a, Matrix b, const ProductTerms& f,
+                              Tensor (&dense)[2]) {
+  if (RAMET_UNLIKELY(!readable(a))) dense[0] = row_major(*a.t), a = matrix_of(dense[0], a.flipped);
+  if (RAMET_UNLIKELY(!readable(b))) dense[1] = row_major(*b.t), b = matrix_of(dense[1], b.flipped);
   const Matrix c = matrix_of(out);
   kernels::MatmulArgs args;
   args.a = a.t->ptr(), args.b = b.t->ptr(), args.c = out.ptr(),
@@ -52,9 +54,29 @@ void product_into(const Tensor& out, Matrix a, Matrix b, const ProductTerms& f) 
   const bool integer = is_integral(args.dtype);
   args.alpha = integer ? 1 : f.alpha.toDouble(), args.beta = integer ? 0 : f.beta.toDouble();
   args.ialpha = integer ? f.alpha.toLong() : 1, args.ibeta = integer ? f.beta.toLong() : 0;
+  args.workspace = nullptr;
+  return args;
+}
+}  // namespace
+
+void product_into(const Tensor& out, Matrix a, Matrix b, const ProductTerms& f) {
+  Tensor dense[2];
+  kernels::MatmulArgs args = arguments(out, a, b, f, dense);
   const Tensor work = scratch(kernels::matmul_workspace(args, max_parallel_slots()), out.device());
   args.workspace = pointer(work);
   kernels::matmul(out.stream(), args);
+}
+
+void fused_product_into(const kernels::Kernel<kernels::LinearGeluArgs>& kernel, const Tensor& out,
+                        Matrix a, Matrix b, const FusedTerms& f) {
+  Tensor dense[2];
+  kernels::LinearGeluArgs args{
+      arguments(out, a, b, {1, 0, f.bias.defined() ? &f.bias : nullptr}, dense),
+      f.other.defined() ? f.other.ptr() : nullptr, f.sums.defined() ? f.sums.ptr() : nullptr};
+  const Tensor work =
+      scratch(kernels::matmul_workspace(args.product, max_parallel_slots()), out.device());
+  args.product.workspace = pointer(work);
+  kernel(out.stream(), args);
 }
 
 Tensor product(const Tensor& a, bool flip_a, const Tensor& b, bool flip_b, const ProductTerms& f) {
@@ -122,6 +144,22 @@ Tensor product_gradient(const Node& self, int i, const Tensor& a, bool flip_a, c
                       a.scalar_type(), a.device());
   product_into(out, x, y, {alpha, 0, nullptr});
   return out;
+}
+
+std::array<Tensor, 2> weight_and_bias_gradients(const Node& self, int i, const Tensor& g,
+                                                const Tensor& x) {
+  // What a GPU would have to copy first, and what is recorded, are two steps.
+  const bool wanted = self.needs(i) && self.needs(i + 1);
+  if (!wanted || tls.grad_mode || g.is_cpu() || item_size(g.scalar_type()) != 2 ||
+      (g.size(1) > 1 && g->strides()[1] != 1))
+    return {self.needs(i) ? product_gradient(self, i, g, true, x, false) : Tensor(),
+            self.needs(i + 1) ? bias_gradient(self, i + 1, g) : Tensor()};
+  const int64_t sizes[] = {g->sizes()[1], x->sizes()[1]};
+  const Tensor weight = self.output_for(i, sizes, g.scalar_type(), g.device()),
+               bias = self.output_for(i + 1, IntArrayRef(sizes, 1), g.scalar_type(), g.device());
+  fused_product_into(kernels::product_row_sums, weight, matrix_of(g, true), matrix_of(x),
+                     {{}, {}, bias});
+  return {weight, bias};
 }
 
 Tensor bias_gradient(const Node& self, int i, const Tensor& g) {

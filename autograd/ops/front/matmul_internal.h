@@ -1,8 +1,11 @@
 // Code shared by matrix products: checks, running the kernel on matrices or their transposes, out
 // forms, gradients. Private to autograd/ops.
 #pragma once
+#include "autograd/graph/view.h"
 #include "autograd/ops/front/common_internal.h"
 #include "autograd/ops/make/copy.h"
+#include "autograd/ops/shape/view.h"
+#include "kernels/matrix/linear_gelu.h"
 
 namespace ramet {
 namespace autograd {
@@ -34,6 +37,15 @@ struct ProductTerms {
 /// a dense last dimension and shares memory with no operand.
 RAMET_API void product_into(const Tensor& out, Matrix a, Matrix b, const ProductTerms& f = {});
 
+/// Operands of the kernels of kernels/matrix/linear_gelu.h; undefined ones are not there.
+struct FusedTerms {
+  Tensor bias, other, sums;
+};
+/// One of those kernels for matrices. Adds no history and raises no version. REQUIRES: `out`,
+/// `other` and `sums` are dense, and share memory with no operand.
+RAMET_API void fused_product_into(const kernels::Kernel<kernels::LinearGeluArgs>& kernel,
+                                  const Tensor& out, Matrix a, Matrix b, const FusedTerms& f);
+
 /// The product of two matrices, or batches, of the same rank, 2 or 3, each flipped on demand. A
 /// fresh tensor without history.
 RAMET_API Tensor product(const Tensor& a, bool flip_a, const Tensor& b, bool flip_b,
@@ -41,6 +53,25 @@ RAMET_API Tensor product(const Tensor& a, bool flip_a, const Tensor& b, bool fli
 
 inline Tensor empty_of(IntArrayRef sizes, const Tensor& like) {
   return Tensor(TensorBase::empty(sizes, like.scalar_type(), like.device()));
+}
+
+// ---- shapes -------------------------------------------------------------------------------------
+
+inline int64_t product_of(IntArrayRef sizes) {
+  int64_t n = 1;
+  for (int64_t s : sizes) n *= s;
+  return n;
+}
+/// look(product). In no_grad mode the result is no view, so that its parts may be written later.
+template <class Look> Tensor looked_at(Tensor product, const Look& look) {
+  Tensor out = look(product);
+  if (GradMode::is_enabled()) return out;
+  product = Tensor();  // only the view holds it now, and becomes its own tensor
+  leave_lonely_base(out);
+  return own(std::move(out));
+}
+inline Tensor shaped(Tensor product, IntArrayRef sizes) {
+  return looked_at(std::move(product), [&](const Tensor& x) { return x.reshape(sizes); });
 }
 
 // ---- out forms ----------------------------------------------------------------------------------
@@ -74,6 +105,11 @@ RAMET_API Tensor product_gradient(const Node& self, int i, const Tensor& a, bool
 
 /// Gradient i of a bias [n]: the sum of the rows of g.
 RAMET_API Tensor bias_gradient(const Node& self, int i, const Tensor& g);
+
+/// Gradient i, of a weight [n, k], is g^T x. Gradient i + 1, of its bias, is the sum of the rows of
+/// g. Only those that are wanted. A GPU has both in one product of 16-bit matrices.
+RAMET_API std::array<Tensor, 2> weight_and_bias_gradients(const Node& self, int i, const Tensor& g,
+                                                          const Tensor& x);
 
 }  // namespace autograd
 }  // namespace ramet

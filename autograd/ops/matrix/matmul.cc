@@ -1,6 +1,5 @@
 #include "autograd/ops/matrix/matmul.h"
 
-#include "autograd/graph/view.h"
 #include "autograd/ops/front/matmul_internal.h"
 #include "autograd/ops/front/out_internal.h"
 #include "autograd/ops/pointwise/arithmetic.h"
@@ -96,25 +95,6 @@ static Tensor dot_body(const Tensor& a, const Tensor& b) {
 
 // ---- matmul -------------------------------------------------------------------------------------
 
-namespace {
-int64_t product_of(IntArrayRef sizes) {
-  int64_t n = 1;
-  for (int64_t s : sizes) n *= s;
-  return n;
-}
-// look(product). In no_grad mode the result is no view, so that its parts may be written later.
-template <class Look> Tensor looked_at(Tensor product, const Look& look) {
-  Tensor out = look(product);
-  if (GradMode::is_enabled()) return out;
-  product = Tensor();  // only the view holds it now, and becomes its own tensor
-  leave_lonely_base(out);
-  return own(std::move(out));
-}
-Tensor shaped(Tensor product, IntArrayRef sizes) {
-  return looked_at(std::move(product), [&](const Tensor& x) { return x.reshape(sizes); });
-}
-}  // namespace
-
 static Tensor matmul_body(const Tensor& a, const Tensor& b) {
   check_factors("matmul", a, b);
   RAMET_CHECK(a.dim() > 0 && b.dim() > 0, "matmul",
@@ -209,15 +189,15 @@ static Tensor linear_body(const Tensor& x, const Tensor& w,
         });
   }
   if (!recording(x, w, bias)) return out;
-  return record(
-      "LinearBackward0", {x, w, bias}, std::move(out),
-      [sx = save_if(wants_grad(w), x), sw = save_if(wants_grad(x), w)](const Node& self,
-                                                                       const Tensor& g) {
-        return std::array<Tensor, 3>{
-            self.needs(0) ? product_gradient(self, 0, g, false, sw.get(self), false) : Tensor(),
-            self.needs(1) ? product_gradient(self, 1, g, true, sx.get(self), false) : Tensor(),
-            self.needs(2) ? bias_gradient(self, 2, g) : Tensor()};
-      });
+  return record("LinearBackward0", {x, w, bias}, std::move(out),
+                [sx = save_if(wants_grad(w), x), sw = save_if(wants_grad(x), w)](const Node& self,
+                                                                                 const Tensor& g) {
+                  Tensor dx;
+                  if (self.needs(0)) dx = product_gradient(self, 0, g, false, sw.get(self), false);
+                  auto [dw, db] = weight_and_bias_gradients(
+                      self, 1, g, self.needs(1) ? sx.get(self) : Tensor());
+                  return std::array<Tensor, 3>{std::move(dx), std::move(dw), std::move(db)};
+                });
 }
 
 namespace {

@@ -1,5 +1,6 @@
 // Rows of the operation table: matrix products.
 #include <algorithm>
+#include <cmath>
 
 #include "autograd/ops.h"
 #include "tests/autograd/table/op_table_suite.h"
@@ -285,6 +286,24 @@ void add_matmul(Table& t) {
       1)
       .slim({real({62500, 16}), real({10, 16}), real({10})})
       .within(2);
+  const Reference mlp = [](P x) {
+    Plain h = plus(x[2], 1, product(x[0], transposed(x[1])), 1);
+    for (double& v : h.v)
+      v = v / 2 *
+          (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (v + 0.044715 * v * v * v)));
+    return plus(x[4], 1, product(h, transposed(x[3])), 1);
+  };
+  t.row("linear_gelu_linear", kFloats,
+        {{real({3, 4}), real({5, 4}), real({5}), real({2, 5}), real({2})},
+         {real({2, 3, 4}), real({5, 4}), real({5}), real({2, 5}), real({2})},
+         {real({4}), real({5, 4}), real({5}), real({2, 5}), real({2})},
+         {real({0, 4}), real({5, 4}), real({5}), real({2, 5}), real({2})},
+         {real({3, 0}), real({5, 0}), real({5}), real({2, 5}), real({2})},
+         {real({3, 4}), real({0, 4}), real({0}), real({2, 0}), real({2})}},
+        CALL(linear_gelu_linear, x[0], x[1], x[2], x[3], x[4]), mlp)
+      .big({real({97, 101}), real({103, 101}), real({103}), real({64, 103}), real({64})}, 1)
+      .products()
+      .within(8);
   row(
       "linear.plain",
       {{real({3, 4}), real({2, 4})}, {real({2, 3, 4}), real({2, 4})}, {real({0, 4}), real({2, 4})}},

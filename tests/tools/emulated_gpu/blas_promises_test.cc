@@ -230,8 +230,8 @@ TEST(EmulatedBlas, BadArguments) {
   // Host memory, and an allocation that is too small.
   EXPECT_EQ(run(b.host.data(), b.layout, d.device, d.layout), CUBLAS_STATUS_INVALID_VALUE);
   EXPECT_EQ(run(b.device + 1, b.layout, d.device, d.layout), CUBLAS_STATUS_INVALID_VALUE);
-  const uint32_t gelu = 32;
-  EXPECT_EQ(cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &gelu, 4),
+  const uint32_t none_such = 1024, gelu = CUBLASLT_EPILOGUE_GELU;
+  EXPECT_EQ(cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &none_such, 4),
             CUBLAS_STATUS_INVALID_VALUE);
   EXPECT_EQ(cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &gelu, 2),
             CUBLAS_STATUS_INVALID_VALUE);

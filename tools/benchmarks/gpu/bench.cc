@@ -1,9 +1,10 @@
 // The GPU benchmark. Started by a user, it prints a table. ./tools/gpu_check starts it with --serve
 // and drives it line by line, so that its rows and PyTorch's take turns.
 //
-//   gpu_bench [--tiny] [--only TEXT] [--rounds N] [--seconds N]
+//   gpu_bench [--tiny] [--batch N] [--only TEXT] [--rounds N] [--seconds N]
 //     no row is begun after so many seconds; the exit code is 3 where one was not
-//   gpu_bench [--tiny] --serve
+//     a step of GPT-2 has so many sequences, by default 64
+//   gpu_bench [--tiny] [--batch N] --serve
 //     a line in, a line of JSON out: rows, make I, sample N, outputs, drop
 //   gpu_bench --cold
 //     one training step from the start of the process, and its memory
@@ -44,6 +45,7 @@ const char* name_of(Limit limit) {
     case Limit::Copy: return "copy";
     case Limit::Product: return "product";
     case Limit::Launch: return "launch";
+    case Limit::Tokens: return "tokens";
     case Limit::None: break;
   }
   return "";
@@ -58,7 +60,8 @@ json description(const Row& r) {
           {"goal", r.goal},
           {"goal_ratio", r.goal_ratio},
           {"tolerance", r.tolerance},
-          {"host", r.host}};
+          {"host", r.host},
+          {"memory", r.memory}};
 }
 
 json memory() {
@@ -71,7 +74,7 @@ json memory() {
 
 class Server {
  public:
-  explicit Server(bool tiny_) : tiny(tiny_), all(rows(tiny_)) {}
+  Server(bool tiny_, int64_t batch) : tiny(tiny_), all(rows(tiny_, batch)) {}
 
   void run() {
     std::string line;
@@ -135,7 +138,10 @@ double median(std::vector<double> v) {
 
 std::string in_words(const Row& row, double seconds) {
   char text[64];
-  if (row.limit == Limit::Copy)
+  if (row.memory) std::snprintf(text, sizeof text, "%.4g KB/token", seconds / row.work * 1e-3);
+  else if (row.limit == Limit::Tokens)
+    std::snprintf(text, sizeof text, "%.4g k tokens/s", row.work / seconds * 1e-3);
+  else if (row.limit == Limit::Copy)
     std::snprintf(text, sizeof text, "%.4g GB/s", row.work / seconds * 1e-9);
   else if (row.limit == Limit::Product)
     std::snprintf(text, sizeof text, "%.4g TFLOP/s", row.work / seconds * 1e-12);
@@ -143,13 +149,13 @@ std::string in_words(const Row& row, double seconds) {
   return text;
 }
 
-int table(bool tiny, const std::string& only, int rounds, int seconds) {
+int table(bool tiny, int64_t batch, const std::string& only, int rounds, int seconds) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
   std::printf("| row | anchor | time | rate | of the limit | goal |\n|---|---|---|---|---|---|\n");
   std::map<Limit, double> limits;
   int failed = 0;
   std::string left_out;
-  for (const Row& row : rows(tiny)) {
+  for (const Row& row : rows(tiny, batch)) {
     const bool limit = row.anchor == "limit";
     if (!limit && row.name.find(only) == std::string::npos) continue;
     if (std::chrono::steady_clock::now() > end) {
@@ -168,12 +174,13 @@ int table(bool tiny, const std::string& only, int rounds, int seconds) {
       if (row.limit == Limit::Launch && !limit) {
         std::snprintf(text, sizeof text, "launch + %.0f ns", (t - limits[Limit::Launch]) * 1e9);
         share = text;
-      } else if (!limit && row.limit != Limit::None) {
+      } else if (!limit && limits.count(row.limit)) {
         std::snprintf(text, sizeof text, "%.0f %%", 100 * row.work / t / limits[row.limit]);
         share = text;
       }
-      std::printf("| %s | %s | %.4g us | %s | %s | %.4g |\n", row.name.c_str(), row.anchor.c_str(),
-                  t * 1e6, in_words(row, t).c_str(), share.c_str(), row.goal);
+      std::printf("| %s | %s | %.4g %s | %s | %s | %.4g |\n", row.name.c_str(), row.anchor.c_str(),
+                  row.memory ? t / 1e6 : t * 1e6, row.memory ? "MB" : "us",
+                  in_words(row, t).c_str(), share.c_str(), row.goal);
     } catch (const std::exception& e) {
       std::printf("| %s | %s | FAILED: %s |\n", row.name.c_str(), row.anchor.c_str(), e.what());
       ++failed;
@@ -190,7 +197,7 @@ int table(bool tiny, const std::string& only, int rounds, int seconds) {
 int cold(bool tiny, bool bare) {
   if (bare) RAMET_CUDA("gpu_bench", 0, cudaFree(nullptr));
   else
-    for (const Row& row : rows(tiny))
+    for (const Row& row : rows(tiny, 1))
       if (row.name == "mnist.step") {
         row.make().run();
         cuda::synchronize(0);
@@ -215,7 +222,7 @@ int wrong(const std::string& what) {
 
 int run(int argc, char** argv) {
   bool tiny = false, serve = false;
-  int rounds = 9, seconds = 1000000;
+  int rounds = 9, seconds = 1000000, batch = 64;
   std::string only, how;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -224,22 +231,24 @@ int run(int argc, char** argv) {
     else if (word == "--cold" || word == "--bare" || word == "--probe") how = word;
     else if (word == "--only" && i + 1 < argc) only = argv[++i];
     else if (word == "--rounds" && i + 1 < argc) rounds = std::atoi(argv[++i]);
+    else if (word == "--batch" && i + 1 < argc) batch = std::atoi(argv[++i]);
     else if (word == "--seconds" && i + 1 < argc) seconds = std::atoi(argv[++i]);
     else return wrong("not understood: " + word);
   }
   if (rounds < 1 || rounds > 1000) return wrong("--rounds: expected 1 to 1000");
+  if (batch < 1 || batch > 4096) return wrong("--batch: expected 1 to 4096");
   if (!cuda::is_available()) {
     std::fprintf(stderr, "gpu_bench: no GPU to measure: %s\n", gpu::library()->why_none().c_str());
     return 1;
   }
   manual_seed(1);
   if (serve) {
-    Server(tiny).run();
+    Server(tiny, batch).run();
     return 0;
   }
   if (how == "--probe") return probe();
   if (!how.empty()) return cold(tiny, how == "--bare");
-  return table(tiny, only, rounds, seconds);
+  return table(tiny, batch, only, rounds, seconds);
 }
 
 }  // namespace

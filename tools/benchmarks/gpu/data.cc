@@ -48,7 +48,7 @@ std::vector<std::vector<int64_t>> gpt2_sizes(bool tiny) {
   return sizes;
 }
 
-std::vector<Row> rows(bool tiny) {
+std::vector<Row> rows(bool tiny, int64_t batch) {
   std::vector<Row> all;
   add_limits(all, tiny);
   add_memory_rows(all, tiny);
@@ -56,6 +56,7 @@ std::vector<Row> rows(bool tiny) {
   add_product_rows(all, tiny);
   add_convolution_rows(all, tiny);
   add_steps(all, tiny);
+  add_gpt2_steps(all, tiny, batch);
   return all;
 }
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Measures the rows of gpu_bench, in turn with PyTorch's where python3 has torch, and prints a Markdown table.
 
-  drive.py PROGRAM [--only TEXT] [--rounds N] [--seconds N] [--tiny] [--json FILE]
+  drive.py PROGRAM [--only TEXT] [--rounds N] [--seconds N] [--batch N] [--tiny] [--json FILE]
 
 PROGRAM is the gpu_bench of this tree. Both sides make a row's data from the same numbers. The results of the first repetition are
 compared. Then samples of at least 20 ms are taken in turn (Ramet, PyTorch, Ramet, ...), and the table has the medians. It says
 "unsteady" where samples of one side differ by more than 5 % (10 % to 90 %). Shares are of the figures that the rows `limit.*`
 reached in this run, on the better side. No new row is begun after --seconds. The exit code is 1 where a row failed, a result
-differs from PyTorch's or one of the two is no number. It is 3 where none of this happened and rows were not begun.
+differs from PyTorch's or one of the two is no number. It is 3 where none of this happened and rows were not begun. Steps of GPT-2
+have --batch sequences.
 """
 
 import argparse
@@ -20,21 +21,13 @@ import sys
 import threading
 import time
 
-# Goals that no program of this tree can run, and why.
-ABSENT = [
-    ("G1 gpt2.step", "parameters in bfloat16 with float32 masters are not in the library"),
-    ("G10 determinism tax", "a variant of G1"),
-    ("G11 memory", "a variant of G1"),
-]
-
-
 class Server:
     """gpu_bench --serve: a line to it, a line of JSON from it. One that hangs is killed."""
 
     LONGEST = 120  # seconds for an answer
 
-    def __init__(self, program, tiny):
-        self.words = [program, "--serve"] + (["--tiny"] if tiny else [])
+    def __init__(self, program, tiny, batch):
+        self.words = [program, "--serve", "--batch", str(batch)] + (["--tiny"] if tiny else [])
         self.start()
 
     def start(self):
@@ -118,7 +111,7 @@ def check_numbers(side, values):
 class Driver:
     def __init__(self, options):
         self.options = options
-        self.server = Server(options.program, options.tiny)
+        self.server = Server(options.program, options.tiny, options.batch)
         self.torch = Torch(options.tiny)
         self.limits, self.done, self.failed, self.left_out = {}, [], [], []
 
@@ -195,8 +188,6 @@ class Driver:
             print(line_of(result), flush=True)
         self.server.close()
         print()
-        for what, why in ABSENT:
-            print("- not measured: %s: %s" % (what, why))
         for name in self.left_out:
             print("- not measured: %s: no time was left" % name)
         for text in self.failed:
@@ -210,9 +201,17 @@ def shown(seconds):
     return "%.4g s" % seconds
 
 
+def amount(row, value):
+    return "%.4g MB" % (value * 1e-6) if row["memory"] else shown(value)
+
+
 def line_of(r):
     rate = share = peer = spread = ratio = ""
-    if r["limit"] == "copy":
+    if r["memory"]:
+        rate = "%.1f KB/token" % (r["ramet_median"] / r["work"] * 1e-3)
+    elif r["limit"] == "tokens":
+        rate = "%.1f k tokens/s" % (r["work"] / r["ramet_median"] * 1e-3)
+    elif r["limit"] == "copy":
         rate = "%.0f GB/s" % (r["work"] / r["ramet_median"] * 1e-9)
     elif r["limit"] == "product":
         rate = "%.1f TFLOP/s" % (r["work"] / r["ramet_median"] * 1e-12)
@@ -221,16 +220,20 @@ def line_of(r):
         share = "%.0f %%" % (100 * r["share"])
         if r["goal"]:
             goals.append("%.0f %% %s" % (100 * r["goal"], "met" if r["share"] >= r["goal"] else "missed"))
+    if r["limit"] == "tokens" and r["goal"]:
+        each = r["ramet_median"] / r["work"]
+        fine = each <= r["goal"] if r["memory"] else 1 / each >= r["goal"]
+        goals.append("%.0f %s %s" % (r["goal"] * 1e-3, "KB/token" if r["memory"] else "k tokens/s", "met" if fine else "missed"))
     if "beyond_ns" in r:
         share = "launch + %.0f ns" % r["beyond_ns"]
         goals.append("launch + %.0f ns %s" % (r["goal"], "met" if r["beyond_ns"] <= r["goal"] else "missed"))
     if "ratio" in r:
-        peer, spread, ratio = shown(r["torch_median"]), "%.1f %%" % (100 * r["torch_spread"]), "%.2f" % r["ratio"]
+        peer, spread, ratio = amount(r, r["torch_median"]), "%.1f %%" % (100 * r["torch_spread"]), "%.2f" % r["ratio"]
         if r["goal_ratio"]:
             goals.append("%.2fx %s" % (r["goal_ratio"], "met" if r["ratio"] >= r["goal_ratio"] else "missed"))
         if max(r["torch_spread"], r["ramet_spread"]) > 0.05:
             goals.append("unsteady")
-    cells = [r["name"], r["anchor"], shown(r["ramet_median"]), "%.1f %%" % (100 * r["ramet_spread"]), rate, share]
+    cells = [r["name"], r["anchor"], amount(r, r["ramet_median"]), "%.1f %%" % (100 * r["ramet_spread"]), rate, share]
     return "| " + " | ".join(cells + [peer, spread, ratio, ", ".join(goals)]) + " |"
 
 
@@ -280,6 +283,7 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--json")
     options = parser.parse_args()

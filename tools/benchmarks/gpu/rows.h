@@ -22,6 +22,7 @@ enum class Limit : uint8_t {
   Copy,     ///< bytes a second, both directions: the row limit.copy.
   Product,  ///< floating-point operations a second: the row limit.product.
   Launch,   ///< host time of a bare launch: the row limit.launch; what is beyond it counts
+  Tokens,   ///< none: `work` is a number of tokens, and their rate is the figure
 };
 
 /// A row's data, and the work on them.
@@ -36,22 +37,26 @@ struct Row {
   std::map<std::string, int64_t> shape;
   Limit limit = Limit::None;
   double work = 0;  // bytes or operations of one repetition
-  /// Goals, 0: none. `goal` is the share of the limit, or nanoseconds beyond the bare launch.
-  /// `goal_ratio` is PyTorch's time over this library's.
+  /// Goals, 0: none. `goal` is the share of the limit, or nanoseconds beyond the bare launch, or
+  /// tokens a second, or of a memory row bytes a token. `goal_ratio` is PyTorch's time (or memory)
+  /// over this library's.
   double goal = 0, goal_ratio = 0;
   double tolerance = 0;  // of outputs: largest difference over largest value; 0: not compared
   bool host = false;     // the time until the call returns, not the GPU's
+  bool memory = false;   // the largest number of bytes that tensors hold in a repetition, no time
   std::function<Work()> make;
 };
 
-/// All rows, limits first. `tiny`: sizes with which an emulated GPU is done in a second.
-std::vector<Row> rows(bool tiny);
+/// All rows, limits first. `tiny`: sizes with which an emulated GPU is done in a second. `batch`:
+/// sequences of a step of GPT-2.
+std::vector<Row> rows(bool tiny, int64_t batch);
 void add_limits(std::vector<Row>& rows, bool tiny);
 void add_memory_rows(std::vector<Row>& rows, bool tiny);
 void add_optimizer_rows(std::vector<Row>& rows, bool tiny);
 void add_product_rows(std::vector<Row>& rows, bool tiny);
 void add_convolution_rows(std::vector<Row>& rows, bool tiny);
 void add_steps(std::vector<Row>& rows, bool tiny);
+void add_gpt2_steps(std::vector<Row>& rows, bool tiny, int64_t batch);
 
 // ---- what rows share
 
@@ -67,7 +72,7 @@ std::vector<double> some_of(const Tensor& t);
 std::vector<std::vector<int64_t>> gpt2_sizes(bool tiny);
 
 /// Seconds of one repetition out of `times`. Events around them measure it. The host's clock
-/// measures a host row, around bursts that fit into the device's queue.
+/// measures a host row, around bursts that fit into the device's queue. Of a memory row: bytes.
 double seconds_of(const Row& row, const Work& work, int64_t times);
 
 /// A launch of a kernel that does nothing, on cuda:0's compute stream.

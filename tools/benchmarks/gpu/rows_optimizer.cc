@@ -11,14 +11,14 @@
 namespace ramet::gpu_bench {
 namespace {
 
-std::vector<Tensor> parameters(bool tiny, bool with_gradients) {
+std::vector<Tensor> parameters(bool tiny, bool with_gradients, ScalarType dtype = kFloat) {
   std::vector<Tensor> out;
   int seed = 100;
   for (const std::vector<int64_t>& sizes : gpt2_sizes(tiny)) {
-    Tensor p = filled(sizes, kFloat, .02, seed++);
+    Tensor p = filled(sizes, dtype, .02, seed++);
     if (with_gradients) {
       p.requires_grad_(true);
-      p.mutable_grad() = filled(sizes, kFloat, .01, seed + 1000);
+      p.mutable_grad() = filled(sizes, dtype, .01, seed + 1000);
     }
     out.push_back(p);
   }
@@ -42,8 +42,8 @@ void add_optimizer_rows(std::vector<Row>& rows, bool tiny) {
   Row r;
   r.limit = Limit::Copy, r.shape = {{"elements", n}, {"tiny", tiny}}, r.tolerance = 1e-4;
   r.name = "adamw.fused", r.anchor = "G6", r.goal_ratio = 1, r.work = 28. * static_cast<double>(n);
-  r.make = [=] {
-    const auto p = parameters(tiny, true);
+  const auto adamw = [=](ScalarType dtype) {
+    const auto p = parameters(tiny, true, dtype);
     const auto adam = std::make_shared<optim::AdamW>(p, optim::AdamWOptions(1e-3).weight_decay(.1));
     return Work{[=] { adam->step(); },
                 [=] {
@@ -51,7 +51,13 @@ void add_optimizer_rows(std::vector<Row>& rows, bool tiny) {
                   return some_of(p[2]);
                 }};
   };
+  r.make = [=] { return adamw(kFloat); };
   rows.push_back(r);
+  // bfloat16 parameters and gradients; masters and moments in float32. As many bytes.
+  r.name = "adamw.masters", r.goal = .9, r.goal_ratio = 1.05, r.tolerance = 1e-2;
+  r.make = [=] { return adamw(kBFloat16); };
+  rows.push_back(r);
+  r.goal = 0, r.tolerance = 1e-4;
   r.name = "clip_grads", r.goal_ratio = 0, r.work = 12. * static_cast<double>(n);
   r.make = [=] {
     const auto p = parameters(tiny, true);

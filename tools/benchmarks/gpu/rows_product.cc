@@ -66,6 +66,25 @@ Work linear_backward(int64_t m, int64_t k, int64_t n, bool tiny) {
           }};
 }
 
+// Both linear layers of a transformer's block with GELU between them, k -> n -> k.
+Work mlp(int64_t m, int64_t k, int64_t n, bool backward) {
+  std::vector<Tensor> in = {filled({m, k}, kBFloat16, 1, 1), filled({n, k}, kBFloat16, .05, 2),
+                            filled({n}, kBFloat16, .1, 3), filled({k, n}, kBFloat16, .05, 4),
+                            filled({k}, kBFloat16, .1, 5)};
+  for (const Tensor& t : in) t.requires_grad_(backward);
+  const auto forward = [=] { return linear_gelu_linear(in[0], in[1], in[2], in[3], in[4]); };
+  if (!backward) {
+    const auto quiet = [=] {
+      const NoGradGuard off;
+      return forward();
+    };
+    return {[=] { quiet(); }, [=] { return some_of(quiet()); }};
+  }
+  const Tensor y = forward(), gy = filled({m, k}, kBFloat16, 1, 6);
+  const auto compute = [=] { return autograd::grad({y}, in, {gy}, /*retain_graph=*/true); };
+  return {[=] { compute(); }, [=] { return some_of(compute()[1]); }};
+}
+
 // Packed [B, T, 3, H, D], as a transformer's first product leaves them.
 Work attention(int64_t batch, int64_t heads, int64_t length, int64_t width, bool backward) {
   const Tensor packed = filled({batch, length, 3, heads, width}, kBFloat16, 1, 1);
@@ -148,6 +167,10 @@ void add_product_rows(std::vector<Row>& rows, bool tiny) {
     activated["gelu"] = 1;
     rows.push_back(product_row("linear.gelu.forward" + which, "G7", activated, operations, 1.0,
                                [=] { return linear_forward(m, in, out, tiny, true); }));
+    rows.push_back(product_row("mlp.forward" + which, "G7", shape, 2 * operations, 1.2,
+                               [=] { return mlp(m, in, out, false); }));
+    rows.push_back(product_row("mlp.backward" + which, "G7", shape, 4 * operations, 1.2,
+                               [=] { return mlp(m, in, out, true); }));
   }
   const int64_t batch = tiny ? 1 : 16, heads = tiny ? 2 : 12, width = tiny ? 16 : 64;
   for (const int64_t length : {tiny ? 40 : 1024, tiny ? 72 : 4096}) {

@@ -1,48 +1,12 @@
 // Whole training steps that launches limit.
-#include <memory>
-
-#include "autograd/graph/captured.h"
 #include "autograd/ops.h"
 #include "nn/functional/functional.h"
 #include "nn/optim/adam.h"
 #include "nn/optim/sgd.h"
-#include "tools/benchmarks/gpu/rows.h"
+#include "tools/benchmarks/gpu/steps.h"
 
 namespace ramet::gpu_bench {
 namespace {
-
-// Parameters in the order in which they are made; PyTorch's counterpart has the same numbers.
-class Weights {
- public:
-  Tensor operator()(IntArrayRef sizes, double scale) {
-    Tensor p = filled(sizes, kFloat, scale, seed_++);
-    p.requires_grad_(true);
-    all.push_back(p);
-    return p;
-  }
-  std::vector<Tensor> all;
-
- private:
-  int seed_ = 500;
-};
-
-Work step_of(std::vector<Tensor> parameters, std::shared_ptr<optim::Optimizer> optimizer,
-             std::function<Tensor()> loss, bool captured = false) {
-  std::function<void()> step = [=] {
-    optimizer->zero_grad();
-    loss().backward();
-    optimizer->step();
-  };
-  if (captured)
-    step = [replayed = std::make_shared<Captured<std::function<void()>>>(step)] { (*replayed)(); };
-  return {step, [=] {
-            step();
-            std::vector<double> all;
-            for (const Tensor& p : parameters)
-              for (double v : some_of(p)) all.push_back(v);
-            return all;
-          }};
-}
 
 // 784-512-512-10 with SGD, what ./tools/train calls mlp.
 Work mnist_step(int64_t batch, int64_t hidden, bool captured) {

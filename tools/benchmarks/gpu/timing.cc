@@ -5,6 +5,7 @@
 #include "runtime/base/device.h"
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
+#include "runtime/memory/allocator.h"
 #include "tools/benchmarks/gpu/launch.h"
 #include "tools/benchmarks/gpu/rows.h"
 
@@ -55,10 +56,18 @@ double on_the_host(const Work& work, int64_t times) {
   return sum / static_cast<double>(times);
 }
 
+double peak_of(const Work& work) {
+  reset_peak_memory_stats(kGpu);
+  work.run();
+  cuda::synchronize(0);
+  return static_cast<double>(memory_stats(kGpu).peak);
+}
+
 }  // namespace
 
 double seconds_of(const Row& row, const Work& work, int64_t times) {
   cuda::synchronize(0);
+  if (row.memory) return peak_of(work);
   return row.host ? on_the_host(work, times) : on_the_gpu(work, times);
 }
 

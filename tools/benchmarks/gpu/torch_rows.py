@@ -9,6 +9,7 @@ import time
 
 import torch
 import torch.nn.functional as F
+import torch.utils.checkpoint
 
 GPU = torch.device("cuda:0") if torch.cuda.is_available() else torch.device("cpu")
 
@@ -67,9 +68,22 @@ def synchronize():
         torch.cuda.synchronize()
 
 
-def seconds_of(row, run, times):
-    """As timing.cc: events around the repetitions, or the host's clock around bursts."""
+def peak_of(run):
+    """The most bytes that tensors hold during a repetition. The processor's are not counted."""
+    if GPU.type != "cuda":
+        run()
+        return 1.0
+    torch.cuda.reset_peak_memory_stats()
+    run()
     synchronize()
+    return float(torch.cuda.max_memory_allocated())
+
+
+def seconds_of(row, run, times):
+    """As timing.cc: events around the repetitions, or the host's clock around bursts. Of a memory row: bytes."""
+    synchronize()
+    if row["memory"]:
+        return peak_of(run)
     if row["host"]:
         total, done = 0.0, 0
         while done < times:
@@ -215,13 +229,13 @@ def gpt2_sizes(tiny):
     return [[vocabulary, c], [length, c]] + 12 * layer + [[c], [c]]
 
 
-def gpt2_parameters(s, grad):
+def gpt2_parameters(s, grad, dtype=F32):
     out = []
     for k, sizes in enumerate(gpt2_sizes(s["tiny"])):
-        p = filled(sizes, F32, 0.02, 100 + k)
+        p = filled(sizes, dtype, 0.02, 100 + k)
         if grad:
             p.requires_grad_()
-            p.grad = filled(sizes, F32, 0.01, 1101 + k)
+            p.grad = filled(sizes, dtype, 0.01, 1101 + k)
         out.append(p)
     return out
 
@@ -229,6 +243,27 @@ def gpt2_parameters(s, grad):
 def adamw(s):
     p = gpt2_parameters(s, True)
     step = torch.optim.AdamW(p, lr=1e-3, weight_decay=0.1, fused=True).step
+    return step, lambda: (step(), some_of(p[2]))[1]
+
+
+def masters_step(parameters, **options):
+    """PyTorch's optimizers keep no masters: a fused one of float32 copies, with casts of all gradients and back."""
+    masters = [p.detach().float().requires_grad_() for p in parameters]
+    adam = torch.optim.AdamW(masters, fused=True, **options)
+
+    def step():
+        for m in masters:
+            m.grad = m.grad if m.grad is not None else torch.empty_like(m)
+        torch._foreach_copy_([m.grad for m in masters], [p.grad for p in parameters])
+        adam.step()
+        torch._foreach_copy_([p.detach() for p in parameters], [m.detach() for m in masters])
+
+    return step
+
+
+def adamw_masters(s):
+    p = gpt2_parameters(s, True, BF16)
+    step = masters_step(p, lr=1e-3, weight_decay=0.1)
     return step, lambda: (step(), some_of(p[2]))[1]
 
 
@@ -304,6 +339,27 @@ def linear_backward(s):
     return (lambda: compute(next(at))), (lambda: sum((some_of(g) for g in compute(0)), []))
 
 
+def mlp_of(s, grad):
+    m, k, n = s["m"], s["k"], s["n"]
+    sizes = [([m, k], 1), ([n, k], 0.05), ([n], 0.1), ([k, n], 0.05), ([k], 0.1)]
+    data = [filled(z, BF16, scale, i + 1).requires_grad_(grad) for i, (z, scale) in enumerate(sizes)]
+    return data, lambda: F.linear(F.gelu(F.linear(*data[:3]), approximate="tanh"), *data[3:])
+
+
+def mlp_forward(s):
+    return quiet(mlp_of(s, False)[1])
+
+
+def mlp_backward(s):
+    data, forward = mlp_of(s, True)
+    y, gy = forward(), filled([s["m"], s["k"]], BF16, 1, 6)
+
+    def run():
+        return torch.autograd.grad([y], data, [gy], retain_graph=True)
+
+    return run, lambda: some_of(run()[1])
+
+
 def convolution_operands(s, grad):
     """Channels last, as PyTorch's own advice is."""
     sizes = [s["images"], s["in"], s["size"], s["size"]], [s["out"], s["in"], 3, 3], [s["out"]]
@@ -351,11 +407,11 @@ def attention_parts(s, grad):
 
 
 class Weights:
-    def __init__(self):
-        self.all = []
+    def __init__(self, dtype=F32):
+        self.all, self.dtype = [], dtype
 
     def __call__(self, sizes, scale):
-        self.all.append(filled(sizes, F32, scale, 500 + len(self.all)).requires_grad_())
+        self.all.append(filled(sizes, self.dtype, scale, 500 + len(self.all)).requires_grad_())
         return self.all[-1]
 
 
@@ -405,6 +461,46 @@ def tiny_gpt_step(s):
     return step_of(w.all, torch.optim.AdamW(w.all, lr=1e-3, fused=True), loss)
 
 
+def gpt2_step(s, compiled=False, deterministic=False, recomputed=False):
+    w, c, length, batch, heads = Weights(BF16), s["c"], s["length"], s["batch"], s["heads"]
+    symbols, places = w([s["symbols"], c], 0.02), w([length, c], 0.02)
+    sizes = [([c], 1), ([c], 0.1), ([3 * c, c], 0.02), ([3 * c], 0.1), ([c, c], 0.02), ([c], 0.1)]
+    sizes += [([c], 1), ([c], 0.1), ([4 * c, c], 0.02), ([4 * c], 0.1), ([c, 4 * c], 0.02), ([c], 0.1)]
+    blocks = [[w(*z) for z in sizes] for _ in range(s["layers"])]
+    gain, shift = w([c], 1), w([c], 0.1)
+    text = classes(batch * length, s["symbols"]).view(batch, length)
+    target = classes(batch * length + 1, s["symbols"])[1:].clone()
+
+    def block(x, gain1, shift1, packed, packed_bias, joined, joined_bias, gain2, shift2, wide, wide_bias, narrow, narrow_bias):
+        normal = F.layer_norm(x, [c], gain1, shift1)
+        qkv = F.linear(normal, packed, packed_bias).view(batch, length, 3, heads, c // heads)
+        q, k, v = [qkv.select(2, i).transpose(1, 2) for i in range(3)]
+        seen = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + F.linear(seen.transpose(1, 2).reshape(batch, length, c), joined, joined_bias)
+        h = F.gelu(F.linear(F.layer_norm(x, [c], gain2, shift2), wide, wide_bias), approximate="tanh")
+        return x + F.linear(h, narrow, narrow_bias)
+
+    def loss():
+        x = F.embedding(text, symbols) + places
+        for b in blocks:
+            x = torch.utils.checkpoint.checkpoint(block, x, *b, use_reentrant=False) if recomputed else block(x, *b)
+        logits = F.linear(F.layer_norm(x, [c], gain, shift), symbols)
+        return F.cross_entropy(logits.view(-1, s["symbols"]), target)
+
+    forward = torch.compile(loss) if compiled and GPU.type == "cuda" else loss
+    step = masters_step(w.all, lr=1e-3, weight_decay=0.1)
+
+    def run():
+        for p in w.all:
+            p.grad = None
+        torch.use_deterministic_algorithms(deterministic)
+        forward().backward()
+        step()
+        torch.use_deterministic_algorithms(False)
+
+    return run, lambda: (run(), sum((some_of(p) for p in w.all), []))[1]
+
+
 # By the part of the name that says what is done; sizes come with the shape.
 TWINS = {
     "limit.copy": limit_copy,
@@ -423,12 +519,15 @@ TWINS = {
     "gelu.forward": gelu_forward,
     "add": add,
     "adamw.fused": adamw,
+    "adamw.masters": adamw_masters,
     "clip_grads": clip_grads,
     "reduce_add.4": reduce_add,
     "broadcast_coalesced.4": broadcast,
     "linear.forward": linear_forward,
     "linear.gelu.forward": linear_forward,
     "linear.backward": linear_backward,
+    "mlp.forward": mlp_forward,
+    "mlp.backward": mlp_backward,
     "conv2d.forward": convolution_forward,
     "conv2d.implicit": convolution_forward,
     "conv2d.backward": convolution_backward,
@@ -438,6 +537,12 @@ TWINS = {
     "attention.wgmma": attention_forward,
     "mnist.step": mnist_step,
     "tinygpt.step": tiny_gpt_step,
+    "gpt2.step": gpt2_step,
+    "gpt2.step.captured": lambda s: gpt2_step(s, compiled=True),
+    "gpt2.step.deterministic": lambda s: gpt2_step(s, deterministic=True),
+    "gpt2.step.recomputed": lambda s: gpt2_step(s, recomputed=True),
+    "gpt2.step.memory": gpt2_step,
+    "gpt2.step.memory.recomputed": lambda s: gpt2_step(s, recomputed=True),
 }
 
 

@@ -20,8 +20,27 @@ struct Description {
   cudaDataType_t scale;
   cublasOperation_t transpose_a, transpose_b;
   uint32_t epilogue;
-  const void* bias;
+  void *bias, *aux;
+  int64_t aux_stride, aux_batch_stride;
 };
+
+bool is_epilogue(uint32_t value) {
+  switch (value) {
+    case CUBLASLT_EPILOGUE_DEFAULT:
+    case CUBLASLT_EPILOGUE_RELU:
+    case CUBLASLT_EPILOGUE_BIAS:
+    case CUBLASLT_EPILOGUE_RELU_BIAS:
+    case CUBLASLT_EPILOGUE_GELU:
+    case CUBLASLT_EPILOGUE_GELU_BIAS:
+    case CUBLASLT_EPILOGUE_GELU_AUX:
+    case CUBLASLT_EPILOGUE_GELU_AUX_BIAS:
+    case CUBLASLT_EPILOGUE_DGELU:
+    case CUBLASLT_EPILOGUE_DGELU_BGRAD:
+    case CUBLASLT_EPILOGUE_BGRADA:
+    case CUBLASLT_EPILOGUE_BGRADB: return true;
+    default: return false;
+  }
+}
 
 static_assert(sizeof(Layout) <= sizeof(cublasLtMatrixLayoutOpaque_t));
 static_assert(sizeof(Description) <= sizeof(cublasLtMatmulDescOpaque_t));
@@ -45,18 +64,41 @@ template <class T> bool take(const void* value, size_t bytes, T* attribute) {
   return true;
 }
 
+Sums sums_in(uint32_t epilogue) {
+  switch (epilogue) {
+    case CUBLASLT_EPILOGUE_DGELU_BGRAD: return Sums::kOfD;
+    case CUBLASLT_EPILOGUE_BGRADA: return Sums::kOfA;
+    case CUBLASLT_EPILOGUE_BGRADB: return Sums::kOfB;
+    default: return Sums::kNone;
+  }
+}
+
+Activation activation_in(uint32_t epilogue) {
+  switch (epilogue & ~uint32_t(CUBLASLT_EPILOGUE_BIAS)) {
+    case CUBLASLT_EPILOGUE_RELU: return Activation::kRelu;
+    case CUBLASLT_EPILOGUE_GELU:
+    case CUBLASLT_EPILOGUE_GELU_AUX: return Activation::kGelu;
+    case CUBLASLT_EPILOGUE_DGELU:
+    case CUBLASLT_EPILOGUE_DGELU_BGRAD: return Activation::kGeluBackward;
+    default: return Activation::kNone;
+  }
+}
+
 double scalar(cudaDataType_t type, const void* value) {
   if (type == CUDA_R_64F) return *static_cast<const double*>(value);
   return double(*static_cast<const float*>(value));
 }
 
 // Accepts what the table of data types in cuBLAS's documentation ("cublasLtMatmul()") lists, and
-// its note on epilogues: neither ReLU nor bias where D is row-major.
+// its note on epilogues: none where D is row-major. Of GELU and sums in doubles, and of sums of a
+// batch, the table says nothing. They are refused here, so that no caller relies on them.
 bool computes(const Description& description, const Layout& d) {
   if (settings().blas_algorithms < (description.epilogue == CUBLASLT_EPILOGUE_DEFAULT ? 1 : 2))
     return false;
   const cudaDataType_t type = d.type;
   if (d.row_major && description.epilogue != CUBLASLT_EPILOGUE_DEFAULT) return false;
+  if (description.epilogue > CUBLASLT_EPILOGUE_RELU_BIAS && type == CUDA_R_64F) return false;
+  if (sums_in(description.epilogue) != Sums::kNone && d.batch > 1) return false;
   if (type == CUDA_R_64F)
     return description.compute == CUBLAS_COMPUTE_64F && description.scale == CUDA_R_64F;
   return description.compute != CUBLAS_COMPUTE_64F && description.scale == CUDA_R_32F;
@@ -72,8 +114,17 @@ MatrixProduct product_of(const Description& description, cublasLtMatrixLayout_t 
   product.d = get<Layout>(d);
   product.transpose_a = description.transpose_a != CUBLAS_OP_N;
   product.transpose_b = description.transpose_b != CUBLAS_OP_N;
-  product.relu = description.epilogue & CUBLASLT_EPILOGUE_RELU;
+  product.activation = activation_in(description.epilogue);
   if (description.epilogue & CUBLASLT_EPILOGUE_BIAS) product.bias = description.bias;
+  product.sums = sums_in(description.epilogue);
+  if (product.sums != Sums::kNone) product.sums_to = description.bias;
+  constexpr uint32_t aux = 128;  // of all epilogues that have an auxiliary matrix
+  product.has_aux = description.epilogue & aux;
+  if (product.has_aux) {
+    product.aux = description.aux;
+    product.aux_stride = description.aux_stride;
+    product.aux_batch_stride = description.aux_batch_stride;
+  }
   return product;
 }
 
@@ -172,8 +223,12 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* desc, cublasComput
                                         cudaDataType_t scale) {
   *desc = new (std::nothrow) cublasLtMatmulDescOpaque_t{};
   if (!*desc) return CUBLAS_STATUS_ALLOC_FAILED;
-  put(*desc,
-      Description{compute, scale, CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, nullptr});
+  Description fresh{};
+  fresh.compute = compute;
+  fresh.scale = scale;
+  fresh.transpose_a = fresh.transpose_b = CUBLAS_OP_N;
+  fresh.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  put(*desc, fresh);
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -192,10 +247,14 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
     case CUBLASLT_MATMUL_DESC_TRANSB: taken = take(value, bytes, &changed.transpose_b); break;
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER: taken = take(value, bytes, &changed.bias); break;
     case CUBLASLT_MATMUL_DESC_EPILOGUE:
-      taken = take(value, bytes, &changed.epilogue) &&
-              (changed.epilogue == CUBLASLT_EPILOGUE_DEFAULT ||
-               (changed.epilogue != 0 &&
-                (changed.epilogue & ~uint32_t(CUBLASLT_EPILOGUE_RELU_BIAS)) == 0));
+      taken = take(value, bytes, &changed.epilogue) && is_epilogue(changed.epilogue);
+      break;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER: taken = take(value, bytes, &changed.aux); break;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+      taken = take(value, bytes, &changed.aux_stride);
+      break;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE:
+      taken = take(value, bytes, &changed.aux_batch_stride);
       break;
     default: return CUBLAS_STATUS_NOT_SUPPORTED;
   }

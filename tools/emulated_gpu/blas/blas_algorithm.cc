@@ -59,6 +59,56 @@ std::string misplaced(const std::string& name, const void* data, int64_t element
 
 std::string number(uint64_t n) { return std::to_string(n); }
 
+uint16_t epilogue_alignment(const void* p) {
+  return std::min<uint16_t>(16, alignment_of(reinterpret_cast<uintptr_t>(p)));
+}
+
+/// What is wrong with an address of the epilogue; empty where nothing is.
+std::string wrong_address(const std::string& name, const void* p, int64_t elements, size_t width,
+                          uint16_t promised, int device) {
+  if (std::string text = misplaced(name, p, elements, width, device); !text.empty()) return text;
+  if (reinterpret_cast<uintptr_t>(p) % width) return name + " begins within an element";
+  if (const auto at = epilogue_alignment(p); at < promised)
+    return name + " begins at a multiple of " + number(at) +
+           " bytes, and the algorithm was chosen for one of " + number(promised);
+  return "";
+}
+
+/// Do two pieces of memory share bytes?
+bool overlap(const void* a, uint64_t a_bytes, const void* b, uint64_t b_bytes) {
+  const auto x = reinterpret_cast<uintptr_t>(a), y = reinterpret_cast<uintptr_t>(b);
+  return x < y + b_bytes && y < x + a_bytes;
+}
+
+/// What is wrong with the operands of the epilogue.
+std::string epilogue_objection(const Algorithm& algorithm, const MatrixProduct& p,
+                               const ProductMemory& m, int device) {
+  const size_t width = p.d.element_bytes();
+  if (p.bias)
+    if (std::string text =
+            wrong_address("the bias", p.bias, p.d.rows, width, algorithm.bias, device);
+        !text.empty())
+      return text;
+  if (p.sums != Sums::kNone) {
+    if (!p.sums_to) return "the bias gradient has no address";
+    if (std::string text = wrong_address("the bias gradient", p.sums_to, sums_count(p), width,
+                                         algorithm.bias, device);
+        !text.empty())
+      return text;
+  }
+  if (p.has_aux) {
+    if (!p.aux) return "the auxiliary matrix has no address";
+    const Layout aux = aux_layout(p);
+    if (std::string text = wrong_address("the auxiliary matrix", p.aux, aux.extent(), width,
+                                         algorithm.aux, device);
+        !text.empty())
+      return text;
+    if (overlap(p.aux, uint64_t(aux.extent()) * width, m.d, uint64_t(p.d.extent()) * width))
+      return "the auxiliary matrix overlaps D";
+  }
+  return "";
+}
+
 }  // namespace
 
 // Takes a workspace as if it cut each sum into parts, with a result for each part. Where the
@@ -73,6 +123,8 @@ Algorithm algorithm_for(const MatrixProduct& p, const Preference& preference) {
     algorithm.pointers[i] = alignment_of(preference.alignment[i]);
     algorithm.lines[i] = std::min(algorithm.pointers[i], lines_of(layout_of(p, i)));
   }
+  algorithm.bias = epilogue_alignment(p.sums_to ? p.sums_to : p.bias);
+  algorithm.aux = epilogue_alignment(p.aux);
   algorithm.halves = takes_halves(p, preference.reductions);
   return algorithm;
 }
@@ -102,11 +154,7 @@ std::string objection(const Algorithm& algorithm, const MatrixProduct& p, const 
       return "strides of " + name + " are multiples of " + number(lines) +
              " bytes, and the algorithm was chosen for multiples of " + number(algorithm.lines[i]);
   }
-  if (p.bias) {
-    if (std::string text = misplaced("the bias", p.bias, p.d.rows, width, device); !text.empty())
-      return text;
-    if (reinterpret_cast<uintptr_t>(p.bias) % width) return "the bias begins within an element";
-  }
+  if (std::string text = epilogue_objection(algorithm, p, m, device); !text.empty()) return text;
   if (p.d.batch > 1 && p.d.batch_stride < p.d.extent() - (p.d.batch - 1) * p.d.batch_stride)
     return "the matrices of D overlap";
   const auto is_like = [](const Layout& x, const Layout& y) {

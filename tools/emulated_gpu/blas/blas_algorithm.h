@@ -20,12 +20,15 @@ struct Algorithm {
   uint32_t workspace;    // bytes
   uint16_t pointers[4];  // alignment that was promised of A, B, C and D
   uint16_t lines[4];     // and that their strides then kept, to each line and each matrix
+  uint16_t bias, aux;    // alignment of the epilogue's addresses when it was chosen, at most 16
   bool halves;           // MatrixProduct::halves
 };
 
 /// Workspaces begin at a multiple of this.
 constexpr size_t kWorkspaceUnit = 256;
 
+/// The addresses of the epilogue decide the alignment on which the algorithm counts, as cublasLt.h
+/// says of CUBLASLT_MATMUL_DESC_BIAS_POINTER and ..._EPILOGUE_AUX_POINTER.
 Algorithm algorithm_for(const MatrixProduct& product, const Preference& preference);
 /// For a call without an algorithm: the library asks itself, for these operands and without a
 /// workspace.

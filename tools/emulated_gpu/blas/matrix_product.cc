@@ -1,6 +1,7 @@
 #include "tools/emulated_gpu/blas/matrix_product.h"
 
 #include <Eigen/Core>
+#include <cmath>
 #include <type_traits>
 
 #include "tools/emulated_gpu/checker/checks.h"
@@ -40,7 +41,19 @@ Matrix<Compute> load(const Layout& layout, const T* data, bool transpose) {
   return matrix;
 }
 
-template <class T> void run_one(const MatrixProduct& p, const T* a, const T* b, const T* c, T* d) {
+// 0.5 x (1 + tanh u), u = sqrt(2 / pi) (x + 0.044715 x^3): Hendrycks and Gimpel 2016.
+template <class T> T gelu(T x) {
+  const T u = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
+  return T(0.5) * x * (1 + std::tanh(u));
+}
+template <class T> T gelu_derivative(T x) {
+  const T k = T(0.79788456080286535588), th = std::tanh(k * (x + T(0.044715) * x * x * x));
+  return T(0.5) * (1 + th) + T(0.5) * x * (1 - th * th) * k * (1 + 3 * T(0.044715) * x * x);
+}
+
+/// `aux` is null where the product has none.
+template <class T>
+void run_one(const MatrixProduct& p, const T* a, const T* b, const T* c, T* d, T* aux) {
   using Compute = std::conditional_t<std::is_same_v<T, double>, double, float>;
   const auto left = load<Compute>(p.a, a, p.transpose_a);
   const auto right = load<Compute>(p.b, b, p.transpose_b);
@@ -53,6 +66,11 @@ template <class T> void run_one(const MatrixProduct& p, const T* a, const T* b, 
   } else {
     product = product_of(left, right);
   }
+  Matrix<Compute> sums;
+  if (p.sums == Sums::kOfA) sums = left.rowwise().sum();
+  if (p.sums == Sums::kOfB) sums = right.colwise().sum().transpose();
+  if (p.sums == Sums::kOfD) sums = Matrix<Compute>::Zero(p.d.rows, 1);
+  const Layout around = aux_layout(p);
   const auto* bias = static_cast<const T*>(p.bias);
   const auto alpha = static_cast<Compute>(p.alpha), beta = static_cast<Compute>(p.beta);
   for (int64_t column = 0; column < p.d.columns; ++column)
@@ -61,9 +79,18 @@ template <class T> void run_one(const MatrixProduct& p, const T* a, const T* b, 
       if (beta != 0) value += beta * static_cast<Compute>(c[offset(p.c, row, column)]);
       if (bias) value += static_cast<Compute>(bias[row]);
       // It also sets NaN to 0: forums.developer.nvidia.com, thread 329783.
-      if (p.relu && !(value > 0)) value = 0;
+      if (p.activation == Activation::kRelu && !(value > 0)) value = 0;
+      if (p.activation == Activation::kGelu) {
+        if (aux) aux[offset(around, row, column)] = T(value);
+        value = gelu(value);
+      }
+      if (p.activation == Activation::kGeluBackward)
+        value *= gelu_derivative(static_cast<Compute>(aux[offset(around, row, column)]));
+      if (p.sums == Sums::kOfD) sums(row, 0) += value;
       d[offset(p.d, row, column)] = T(value);
     }
+  auto* const to = static_cast<T*>(p.sums_to);
+  for (Eigen::Index i = 0; i < sums.rows(); ++i) to[i] = T(sums(i, 0));
 }
 
 void tell_checker(const Layout& layout, const void* data, bool write) {
@@ -102,8 +129,23 @@ bool fits(const MatrixProduct& p) {
   const int64_t k = p.transpose_a ? p.a.rows : p.a.columns;
   const int64_t inner = p.transpose_b ? p.b.columns : p.b.rows;
   const int64_t n = p.transpose_b ? p.b.rows : p.b.columns;
+  // cublasLt.h, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD and ..._AUX_BATCH_STRIDE.
+  if (p.has_aux &&
+      (p.aux_stride % 8 || p.aux_stride < std::max<int64_t>(1, p.d.rows) || p.aux_batch_stride % 8))
+    return false;
   return k == inner && p.d.rows == m && p.d.columns == n && p.c.rows == m && p.c.columns == n &&
          p.c.row_major == p.d.row_major;
+}
+
+int64_t sums_count(const MatrixProduct& p) {
+  return p.sums == Sums::kNone ? 0 : p.sums == Sums::kOfB ? p.d.columns : p.d.rows;
+}
+
+Layout aux_layout(const MatrixProduct& p) {
+  Layout layout = p.d;
+  layout.stride = p.aux_stride;
+  layout.batch_stride = p.aux_batch_stride;
+  return layout;
 }
 
 void run_product(const MatrixProduct& p, const void* a, const void* b, const void* c, void* d) {
@@ -114,11 +156,17 @@ void run_product(const MatrixProduct& p, const void* a, const void* b, const voi
       const auto* first_b = static_cast<const T*>(b) + i * p.b.batch_stride;
       const auto* first_c = static_cast<const T*>(c) + (c ? i * p.c.batch_stride : 0);
       auto* first_d = static_cast<T*>(d) + i * p.d.batch_stride;
+      auto* const first_aux = p.aux ? static_cast<T*>(p.aux) + i * p.aux_batch_stride : nullptr;
       tell_checker(p.a, first_a, false);
       tell_checker(p.b, first_b, false);
       if (p.beta != 0) tell_checker(p.c, first_c, false);
-      run_one<T>(p, first_a, first_b, first_c, first_d);
+      if (p.bias) host_reads(p.bias, size_t(p.d.rows) * sizeof(T));
+      const Layout aux = aux_layout(p);
+      if (p.activation == Activation::kGeluBackward) tell_checker(aux, first_aux, false);
+      run_one<T>(p, first_a, first_b, first_c, first_d, first_aux);
       tell_checker(p.d, first_d, true);
+      if (p.activation == Activation::kGelu && first_aux) tell_checker(aux, first_aux, true);
+      if (p.sums_to) host_writes(p.sums_to, size_t(sums_count(p)) * sizeof(T));
     }
   });
 }

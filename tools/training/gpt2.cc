@@ -17,20 +17,6 @@ constexpr Gpt2Size kSizes[] = {
 };
 constexpr double kStddev = 0.02;
 
-/// Causal attention: packed queries, keys and values (N, T, 3, heads, width) become (N, T, heads,
-/// width).
-Tensor attend(const Tensor& qkv, double dropout) {
-  const auto part = [&](int64_t i) { return qkv.select(2, i).transpose(1, 2); };
-  return scaled_dot_product_attention(part(0), part(1), part(2), {}, dropout, /*is_causal=*/true)
-      .transpose(1, 2);
-}
-
-/// The sum of the losses of targets (N, T), of the vectors (N, T, width) below the head.
-Tensor sum_of_losses(const Tensor& vectors, const Tensor& head, const Tensor& targets) {
-  const Tensor logits = nn::functional::linear(vectors.flatten(0, 1), head);
-  return cross_entropy_loss(logits, targets.flatten(), {}, Reduction::Sum);
-}
-
 nn::Linear linear(int64_t in, int64_t out, double stddev) {
   nn::Linear made(in, out);
   nn::init::normal_(made->weight, 0, stddev);
@@ -53,7 +39,9 @@ struct AttentionImpl : nn::Cloneable<AttentionImpl> {
   }
   Tensor forward(const Tensor& x) {
     const Tensor qkv = c_attn(x).view({x.size(0), x.size(1), 3, size.heads, -1});
-    return drop(c_proj(attend(qkv, is_training() ? dropout : 0).flatten(2)));
+    const Tensor seen =
+        packed_scaled_dot_product_attention(qkv, /*is_causal=*/true, is_training() ? dropout : 0);
+    return drop(c_proj(seen.flatten(2)));
   }
   Gpt2Size size;
   double dropout;
@@ -138,7 +126,7 @@ Tensor Gpt2Impl::vectors(const Tensor& ids) {
 }
 
 Tensor Gpt2Impl::forward(const Tensor& ids, const Tensor& targets) {
-  return sum_of_losses(vectors(ids), wte->weight, targets).view(1);
+  return linear_cross_entropy(vectors(ids), wte->weight, targets, {}, {}, Reduction::Sum).view(1);
 }
 
 Tensor Gpt2Impl::logits(const Tensor& ids) {

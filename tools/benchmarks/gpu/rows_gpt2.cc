@@ -36,10 +36,7 @@ struct Block {
                                         const Tensor& x) const {
     const Tensor qkv =
         linear(normal, packed, packed_bias).view({g.batch, g.length, 3, g.heads, g.c / g.heads});
-    const auto part = [&](int64_t k) { return qkv.select(2, k).transpose(1, 2); };
-    const Tensor seen =
-        scaled_dot_product_attention(part(0), part(1), part(2), {}, 0, /*is_causal=*/true);
-    const Tensor attended = seen.transpose(1, 2).reshape({g.batch, g.length, g.c});
+    const Tensor attended = packed_scaled_dot_product_attention(qkv, /*is_causal=*/true).flatten(2);
     const auto [between, sum] =
         residual_layer_norm(linear(attended, joined, joined_bias), x, {g.c}, gain2, shift2);
     return {linear_gelu_linear(between, wide, wide_bias, narrow, narrow_bias), sum};
@@ -72,7 +69,7 @@ Work gpt2_step(const Gpt2& g, bool captured, bool recomputed) {
           residual_layer_norm(branch, sum, {g.c}, last ? gain : blocks[i + 1].gain1,
                               last ? shift : blocks[i + 1].shift1);
     }
-    return cross_entropy_loss_consuming(linear(normal, symbols).view({tokens, g.symbols}), target);
+    return linear_cross_entropy(normal.view({tokens, g.c}), symbols, target);
   };
   return step_of(weights.all, adam, loss, captured);
 }

@@ -248,7 +248,7 @@ RAMET_PLAN Conv2dBfloatPlan conv2d_bfloat_plan(const Conv2dShape& s, int64_t fro
   p.channels = conv2d_even(from);
   p.k = s.kh * s.kw * p.channels;
   // A quarter of a megabyte, and 16 tasks.
-  const int64_t fit = 128 * 1024 / p.k, each = (results + 15) / 16;
+  const int64_t fit = 128 * 1024 / (p.k > 0 ? p.k : 1), each = (results + 15) / 16;
   p.pixels = fit < 28 ? 28 : fit < 448 ? fit / 14 * 14 : 448;
   if (p.pixels > each) p.pixels = each < 28 ? 28 : (each + 13) / 14 * 14;
   p.line = conv2d_line(p.k);
@@ -304,7 +304,7 @@ RAMET_PLAN Conv2dBfloatWeightPlan conv2d_bfloat_weight_plan(const Conv2dShape& s
   p.per = images.per, p.parts = images.parts;
   const int64_t wanted = 8 / (p.parts > 0 ? p.parts : 1);
   p.splits = wanted < 1 ? 1 : wanted < s.kh ? wanted : s.kh;
-  const int64_t fit = 128 * 1024 / p.k;
+  const int64_t fit = 128 * 1024 / (p.k > 0 ? p.k : 1);
   p.pixels = fit < 64 ? 64 : fit < 512 ? fit / 2 * 2 : 512;
   p.width = bfloat_sums_row(s.co / s.groups);
   p.sums = conv2d_round(s.groups * p.k * p.width), p.bias = images.bias;

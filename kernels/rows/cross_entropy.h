@@ -78,7 +78,8 @@ RAMET_KERNEL(cross_entropy_consume, CrossEntropyConsumeArgs);
 /// Some rows of a loss, which other calls complete: `losses` (if not null) gets each row's loss as
 /// of kNone. With `gradient` the rows of x become their gradient as in the backward pass, where a
 /// `grad` of null is 1. kMean divides the gradient by *total_weight, which is read, not written.
-/// The same bits of a row as of the calls above. REQUIRES: as for the forward pass.
+/// A row has the bits of cross_entropy_consume. On a CPU, and without smoothing, they are also those
+/// of the forward pass. REQUIRES: as for the forward pass.
 struct CrossEntropyRowsArgs {
   void* x;
   const int64_t* target;

@@ -44,8 +44,10 @@ struct ModuleCall {
 Tensor labels() { return tensor({1, 0, 2}, kLong); }
 Tensor all_ones() { return ones({3, 8}); }
 
-#define CALL(name, sizes, result, expected) \
-  { #name, sizes, [](const Tensor& x) -> Tensor { return result; }, expected }
+#define CALL(name, sizes, result, expected)                                  \
+  {                                                                          \
+#name, sizes, [](const Tensor& x) -> Tensor { return result; }, expected \
+  }
 const ModuleCall kCalls[] = {
     CALL(Linear, kRows, Linear(8, 4)(x), "bb"),
     CALL(Conv1d, kLines, Conv1d(Conv1dOptions(4, 4, 3))(x), "bb"),
@@ -120,6 +122,20 @@ TEST(AutocastModules, ResultsHavePyTorchsDtypes) {
     }
     EXPECT_EQ(got, m.expected) << m.name;
   }
+}
+
+// A step's results have the dtype of its cell.
+TEST(AutocastModules, StepsFollowTheCell) {
+  LSTMCell net(8, 4);
+  const Tensor x = randn({3, 8}), h = randn({3, 4}), c = randn({3, 4});
+  const AutocastGuard autocast(kCPU);
+  const auto dtype = [&](const Tensor& hidden, const Tensor& cell) {
+    const auto [y, next] = net(x, std::tuple(hidden, cell));
+    EXPECT_EQ(y.scalar_type(), next.scalar_type());
+    return y.scalar_type();
+  };
+  EXPECT_EQ(dtype(h, c.to(kBFloat16)), kBFloat16);
+  EXPECT_EQ(dtype(h.to(kBFloat16), c), kFloat);
 }
 
 // A module's networks compute what the functions do.

@@ -34,16 +34,20 @@ void add_numbers(Arguments& to, const Conv2dShape& s, bool transposed) {
   to("groups", s.groups);
   to("transposed", transposed);
 }
-// A kernel that adds the bias of a transposed convolution before it rounds.
-bool adds_bias(const Tensor& x) { return x.scalar_type() == kBFloat16; }
+// Those of volumes are not told.
+void add_numbers(Arguments&, const VolumeShape&, bool) {}
+
+// Does the kernel add the bias of a transposed convolution before it rounds?
+bool adds_bias(const Tensor& x, const Conv2dShape& s) {
+  return x.scalar_type() == kBFloat16 && is_near(s);
+}
+bool adds_bias(const Tensor&, const VolumeShape&) { return false; }
 Tensor input_with_bias(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dShape& s) {
   return raw_input(x, w, s, result_layout(x), bias);
 }
 Tensor input_with_bias(const Tensor& x, const Tensor& w, const Tensor&, const VolumeShape& s) {
   return raw_input(x, w, s, result_layout(x));
 }
-// Those of volumes are not told.
-void add_numbers(Arguments&, const VolumeShape&, bool) {}
 
 template <class Shape>
 std::array<Tensor, 3> gradients(const Node& self, const Tensor& g, const Saved& x, const Saved& w,
@@ -115,7 +119,7 @@ template <class Shape> Tensor of_weight(const Tensor& g, const Tensor& x, const 
 
 template <class Shape>
 Tensor transposed(const Tensor& x, const Tensor& w, const Tensor& bias, const Shape& s) {
-  const bool fused = adds_bias(x);
+  const bool fused = adds_bias(x, s);
   Tensor y = input_with_bias(x, w, fused ? bias : Tensor(), s);
   if (bias.defined() && !fused) {
     const NoGradGuard raw;

@@ -16,8 +16,8 @@ struct VolumeShape {
   int64_t d, od, kd, sd, pd, dd;
 };
 
-// These record history. Operands have one dtype: float, double or int64; images of at least one
-// part (is_near) on a CPU also bfloat16. Bias may be undefined.
+// These record history. Operands have one dtype: float, double or int64; images that need no
+// parts (is_near) on a CPU also bfloat16. Bias may be undefined.
 
 /// The convolution of x with w, plus the bias.
 Tensor convolve(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dShape& s);

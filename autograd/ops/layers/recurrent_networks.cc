@@ -222,7 +222,8 @@ RecurrentState run_cell(const char* op, RecurrentCell cell, const RecurrentWeigh
                         const Tensor& x, const RecurrentState& before) {
   if (RAMET_LIKELY(ramet::detail::tls.autocast == 0)) return run_step(op, cell, w, x, before);
   return cast_call<RecurrentState>(
-      op, policy_of(cell, true, before.hidden), CastPolicy::kLower,
+      op, policy_of(cell, true, cell == RecurrentCell::kLstm ? before.cell : before.hidden),
+      CastPolicy::kLower,
       [](const char* name, RecurrentCell kind, const Tensor& ih, const Tensor& hh,
          const Tensor& bias_ih, const Tensor& bias_hh, const Tensor& input, const Tensor& hidden,
          const Tensor& state) {

@@ -31,7 +31,7 @@
 // begins with this function, so the weight's gradient exists while all activations do.
 //
 // The logits are computed again in three cases. With None, the gradient of a row is not yet known.
-// float16 has no room for gradients before a GradScaler's factor. And the first backward pass gives
+// float16 does not hold gradients before a GradScaler's factor. And the first backward pass gives
 // the gradients away, so a second one has none.
 
 namespace ramet {
@@ -205,8 +205,10 @@ Tensor fused(const Tensor& x, const Tensor& weight, const Tensor& bias, const Te
   if (!records) return loss;
   return record(
       "LinearCrossEntropyBackward0", {x, weight, bias}, std::move(loss),
-      [s, target, class_weight, total = o.total, ready = std::move(ready), sx = save(x),
-       sw = save(weight), sb = save_if(bias.defined(), bias)](const Node& self, const Tensor& g) {
+      [s, total = o.total, ready = std::move(ready), sx = save(x), sw = save(weight),
+       sb = save_if(bias.defined(), bias), st = save(target),
+       sc = save_if(class_weight.defined(), class_weight)](const Node& self, const Tensor& g) {
+        const Tensor &target = st.get(self), &class_weight = sc.get(self);
         if (GradMode::is_enabled()) {
           std::vector<Tensor> found = composed_gradients(
               self,
@@ -239,6 +241,11 @@ Tensor checked(const Tensor& input, const Tensor& linear_weight, const Tensor& t
   const Tensor linear_bias = bias.value_or(Tensor()), class_weight = weight.value_or(Tensor());
   check_factors(kOp, input, linear_weight);
   check_defined(kOp, target);
+  // cast_call() switches autocast off where it casts. Then the loss is float32, as
+  // cross_entropy_loss's.
+  const bool cast = autocasts && ramet::detail::tls.autocast == 0;
+  const ScalarType loss_type =
+      cast && is_narrow(input.scalar_type()) ? kFloat : input.scalar_type();
   RAMET_CHECK(reduction >= Reduction::None && reduction < Reduction::END, kOp, "reduction: got ",
               reduction, ", expected Reduction::None, Mean or Sum");
   RAMET_CHECK(smoothing >= 0 && smoothing <= 1, kOp,
@@ -268,7 +275,9 @@ Tensor checked(const Tensor& input, const Tensor& linear_weight, const Tensor& t
     RAMET_CHECK(class_weight.dim() == 1 && class_weight.numel() == classes, kOp,
                 "weight tensor should be defined either for all ", classes,
                 " classes or no classes but got weight tensor of shape: ", class_weight.sizes());
-    check_factors(kOp, input, class_weight);
+    check_same_device(kOp, input, class_weight, "weight");
+    RAMET_CHECK(class_weight.scalar_type() == loss_type, kOp, "weight: got ",
+                describe(class_weight), ", expected the dtype of the loss, ", name_of(loss_type));
     check_constant(kOp, "weight", class_weight);
   }
   RAMET_CHECK(classes > 0 || target.numel() == 0, kOp, "linear_weight: got ",
@@ -279,10 +288,6 @@ Tensor checked(const Tensor& input, const Tensor& linear_weight, const Tensor& t
   // As many logits as the weight has elements, in whole groups of 64 rows.
   const int64_t most = std::max(features, (int64_t{1} << 20) / std::max<int64_t>(classes, 1)),
                 size = chunk.value_or((most + 63) / 64 * 64);
-  // cast_call() switches autocast off where it casts. Then the loss is float32, as
-  // cross_entropy_loss's.
-  const bool cast = autocasts && ramet::detail::tls.autocast == 0;
-  const ScalarType t = input.scalar_type();
   const Setting s{rows,
                   features,
                   classes,
@@ -290,9 +295,13 @@ Tensor checked(const Tensor& input, const Tensor& linear_weight, const Tensor& t
                   ignore_index,
                   smoothing,
                   static_cast<LossReduction>(reduction),
-                  cast && is_narrow(t) ? kFloat : t};
+                  loss_type};
   const Tensor x = input.dim() == 2 ? input : input.reshape({rows, features});
-  const Tensor loss = fused(x, linear_weight, linear_bias, indices, dense_data(class_weight), s);
+  // Autocast leaves weights in float32, and the kernel takes one dtype.
+  const bool one_dtype = !class_weight.defined() || loss_type == input.scalar_type();
+  const Tensor loss =
+      one_dtype ? fused(x, linear_weight, linear_bias, indices, dense_data(class_weight), s)
+                : composed({x, linear_weight, linear_bias}, indices, class_weight, s);
   return s.reduction == LossReduction::kNone && target.dim() != 1 ? loss.reshape(lead) : loss;
 }
 
@@ -305,9 +314,12 @@ Tensor linear_cross_entropy(const Tensor& input, const Tensor& linear_weight, co
                             std::optional<int64_t> batch_chunk_size) {
   if (RAMET_UNLIKELY(ramet::detail::tls.autocast != 0))
     return cast_call<Tensor>(
-        kOp, CastPolicy::kLower, CastPolicy::kLower, [](const auto&... x) { return checked(x...); },
-        input, linear_weight, target, linear_bias, weight, reduction, ignore_index, label_smoothing,
-        batch_chunk_size, true);
+        kOp, CastPolicy::kLower, CastPolicy::kLower,
+        [](const Tensor& x, const Tensor& w, const Tensor& y, const std::optional<Tensor>& b,
+           const std::optional<Tensor>* of_classes,
+           const auto&... rest) { return checked(x, w, y, b, *of_classes, rest...); },
+        input, linear_weight, target, linear_bias, &weight, reduction, ignore_index,
+        label_smoothing, batch_chunk_size, true);
   return checked(input, linear_weight, target, linear_bias, weight, reduction, ignore_index,
                  label_smoothing, batch_chunk_size, false);
 }

@@ -248,6 +248,35 @@ TEST(LinearCrossEntropy, Autocast) {
     }
 }
 
+// Weights stay float32, with values that 16 bits do not hold.
+TEST(LinearCrossEntropy, AutocastLeavesWeightsOfClasses) {
+  const Tensor target = entropy_classes(7);
+  const Tensor weight = tensor({1e5, 2e5, 1e5, 1.001e5, 1e5, 3e5}, kFloat);
+  const In in = entropy_leaves(entropy_operands(7, true), kFloat);
+  for (int64_t reduction : {Reduction::None, Reduction::Mean, Reduction::Sum}) {
+    const AutocastGuard on(kCPU, kHalf);
+    const EntropyOptions o{weight, reduction, -100, 0.1, 3};
+    const Tensor loss = linear_entropy(in, target, o), want = entropy_apart(in, target, o);
+    EXPECT_EQ(loss.scalar_type(), kFloat);
+    expect_values(loss.detach(), values(want.detach()), 0);
+    const In got = autograd::grad({loss.sum()}, in), slopes = autograd::grad({want.sum()}, in);
+    for (size_t i = 0; i < in.size(); ++i) expect_values(got[i], values(slopes[i]), 0);
+  }
+}
+
+TEST(LinearCrossEntropy, OperandsThatWereWrittenSince) {
+  const In in = entropy_leaves(entropy_operands(3, true), kFloat);
+  for (int64_t reduction : {Reduction::None, Reduction::Mean})
+    for (bool of_target : {false, true}) {
+      const Tensor target = entropy_classes(3), weight = ones({6});
+      const Tensor loss =
+          linear_entropy(in, target, EntropyOptions{weight, reduction, -100, 0, {}}).sum();
+      if (of_target) target.fill_(int64_t{1} << 40);
+      else weight.fill_(2);
+      expect_part(error_of([&] { loss.backward(); }), "modified by an inplace operation");
+    }
+}
+
 TEST(LinearCrossEntropy, Errors) {
   const In in = entropy_operands(3, true);
   const Tensor target = entropy_classes(3), &x = in[0], &w = in[1], &b = in[2];

@@ -110,8 +110,8 @@ code=0
 [[ $code == 2 ]] || fail "3 processes for tree:4: exit code $code"
 grep -qF 'expected a number of ranks that divides V' "$work/stderr" || fail "3 processes for tree:4"
 
-# GPT-2, of which each shard returns the sum of its losses.
-common=(--data tests/tools/small_images.py --model gpt2 --length 16 --epochs 2 --limit 16 --batch 8 --autocast bf16 --dropout 0.1 --reduce tree:4
+# GPT-2, of which each shard returns the sum of its losses. The last batch of an epoch has 6 pieces, not the same number for each shard.
+common=(--data tests/tools/small_images.py --model gpt2 --length 16 --epochs 2 --limit 14 --batch 8 --autocast bf16 --dropout 0.1 --reduce tree:4
   --digest --threads 1)
 gpt2_one=$(run gpt2_one 1)
 gpt2_both=$(run gpt2_both 2 --devices cpu:0,cpu:1)

@@ -1,4 +1,4 @@
-// GPT-2 in 16 bits on GPUs, beside a reference in float64 on a CPU.
+// GPT-2 in 16 bits on GPUs, against a reference in float64 on a CPU.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -241,6 +241,28 @@ TEST(TrainOptions, ResumedSettingsComeFromTheCheckpoint) {
   EXPECT_ERROR_TEXT(old.adopt(earlier.dump()), "settings are damaged");
 }
 
+// Without --model, the checkpoint says whether it is of one that has them.
+TEST(TrainOptions, ResumedSettingsOfGpt2) {
+  Options saved, cnn;
+  parse({"--model", "gpt2", "--length", "64", "--weights", "w"}, saved);
+  const auto error = [](std::vector<std::string> arguments, const Options& checkpoint) {
+    Options o;
+    arguments.insert(arguments.begin(), "--resume");
+    EXPECT_FALSE(parse(arguments, o));
+    return error_of([&] {
+      o.check();
+      o.adopt(checkpoint.config());
+      o.check();
+      EXPECT_EQ(o.config(), checkpoint.config());
+    });
+  };
+  EXPECT_EQ(error({"--length", "64", "--size", "tiny", "--weights", "w"}, saved), "no error");
+  EXPECT_EQ(error({"--length", "64"}, cnn),
+            "[train] --length: got 64, expected 0 as in the checkpoint");
+  EXPECT_EQ(error({"--model", "cnn", "--length", "64"}, saved),
+            "[train] --length: got it with --model cnn, expected --model gpt2");
+}
+
 // ---- what is refused before anything is written
 
 TEST_F(TrainTest, RefusesCifarFilesThatLie) {

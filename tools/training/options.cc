@@ -87,9 +87,11 @@ void Options::check() const {
               ", expected a positive number");
   RAMET_CHECK(autocast == "off" || autocast == "bf16" || autocast == "fp16", "train",
               "--autocast: got \"", autocast, "\", expected off, bf16 or fp16");
+  // Only the checkpoint says of which model it is: adopt() compares these settings with its own.
+  const bool known = !resume || was_given("model");
   for (const char* name : {"size", "weights", "length"})
-    RAMET_CHECK(model == "gpt2" || !was_given(name), "train", "--", name, ": got it with --model ",
-                model, ", expected --model gpt2");
+    RAMET_CHECK(!known || model == "gpt2" || !was_given(name), "train", "--", name,
+                ": got it with --model ", model, ", expected --model gpt2");
   RAMET_CHECK(!out.empty(), "train", "--out: got an empty path");
 }
 
@@ -141,7 +143,7 @@ std::optional<Usage> parse(std::vector<std::string> arguments, Options& o) {
       ->capture_default_str();
   app.add_option("--weights", o.weights,
                  "weights that gpt2 begins with: a safetensors file that transformers wrote, or "
-                 "model.safetensors of an earlier run; both have one form")
+                 "model.safetensors of an earlier run in another --out; both have one form")
       ->type_name("FILE");
   add_number(app, "--length", o.length, "ids in a piece of gpt2; 0: as many as it sees at once")
       ->type_name("N");

@@ -80,8 +80,9 @@ class Gpt2Job : public Job {
   std::string samples(nn::Sequential& model, Device device) const override {
     const int64_t begin = std::min<int64_t>(16, data_.test_rows.size(1));
     Tensor said = data_.test_rows.slice(0, 0, 1).slice(1, 0, begin).to(kLong);
+    const int64_t places = data_.train_rows.size(1);  // training has seen no further ones
     for (int64_t i = 0; i < 32; ++i) {
-      const int64_t from = std::max<int64_t>(0, said.size(1) - size_.context);
+      const int64_t from = std::max<int64_t>(0, said.size(1) - places);
       const Tensor logits = gpt2(model).logits(said.slice(1, from).to(device)).select(1, -1);
       const Tensor drawn = multinomial((logits.to(kFloat) / 0.8).softmax(1), 1);
       said = cat({said, drawn.to(Device(kCPU, 0))}, 1);

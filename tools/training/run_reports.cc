@@ -73,6 +73,11 @@ void Run::write_summary(const EpochRecord& last, const std::string& digest) cons
   j["digest"] = digest;
   j["data"] = options_.data;
   j["model"] = options_.model;
+  if (options_.model == "gpt2") {
+    j["size"] = options_.size;
+    j["length"] = options_.length;
+    j["weights"] = options_.weights;
+  }
   j["parameters"] = parameters_;
   j["epochs"] = options_.epochs;
   j["steps"] = step_;

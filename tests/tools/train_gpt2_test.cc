@@ -1,12 +1,20 @@
 // Whole training runs of GPT-2.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <csignal>
 #include <fstream>
+#include <sstream>
 
+#include "autograd/grad_mode.h"
 #include "autograd/ops.h"
 #include "nn/serialize/safetensors.h"
+#include "runtime/observe/observer.h"
 #include "tests/error_text.h"
 #include "tests/tools/train_support.h"
+#include "tools/training/jobs.h"
+#include "tools/training/results.h"
 
 namespace ramet::training {
 namespace {
@@ -43,10 +51,31 @@ class TrainGpt2 : public TrainTest {
   double last_loss(const std::string& run) const {
     return last_step(read_file(out("metrics.jsonl", run))).at("loss").get<double>();
   }
+  // A run that ends after its sixth step, of four in an epoch.
+  static void expect_interrupted(const Options& o) {
+    Observer observer;
+    observer.scope_begin = [steps = 0](const Scope& scope) mutable {
+      if (scope.name == "step" && ++steps == 6) std::raise(SIGINT);
+    };
+    const uint64_t number = add_observer(observer);
+    expect_part(printed(o, 128 + SIGINT), "interrupted after step 6: ");
+    remove_observer(number);
+  }
+  // The text that ends with samples, from the place where they go on after the 16 ids of a prompt.
+  static std::vector<int> drawn_after_prompt(const std::string& text) {
+    const std::string begin = "it goes on:\n";
+    expect_part(text, begin);
+    std::istringstream line(text.substr(text.find(begin) + begin.size()));
+    std::vector<int> ids;
+    for (int id; line >> id;) ids.push_back(id);
+    EXPECT_EQ(ids.size(), 48u) << text;
+    ids.erase(ids.begin(), ids.begin() + std::min<std::ptrdiff_t>(16, std::ssize(ids)));
+    return ids;
+  }
 };
 
-// It learns; one digest for any number of devices, with dropout too; the run goes on from its
-// checkpoint, and another one from its weights.
+// It learns, with one digest for any number of devices, with dropout too. A run goes on from a
+// checkpoint in the middle of an epoch, and another one from its weights.
 TEST_F(TrainGpt2, LearnsIds) {
   const std::string ids = folder_ + "/ids.bin";
   write_ids(ids, 3000, 5);
@@ -56,7 +85,10 @@ TEST_F(TrainGpt2, LearnsIds) {
     o.dropout = 0.1;
     const std::string text = printed(o);
     expect_part(text, "gpt2 with 136,960 parameters on 32 pieces of " + ids + "; devices cpu:0;");
-    expect_part(text, "it goes on:\n50");
+    // 11 of 512 ids are in the data.
+    const std::vector<int> drawn = drawn_after_prompt(text);
+    EXPECT_GT(std::count_if(drawn.begin(), drawn.end(), [](int id) { return id >= 501; }), 10)
+        << text;
     EXPECT_EQ(text.find("nan"), std::string::npos) << text;
     EXPECT_NEAR(first_loss(autocast), std::log(512), 0.1);
     EXPECT_LT(last_loss(autocast), 3) << text;
@@ -64,24 +96,35 @@ TEST_F(TrainGpt2, LearnsIds) {
     const std::string expected = digest(autocast);
     o.devices = "cpu:0,cpu:1";
     o.out = folder_ + "/two";
-    printed(o);
-    EXPECT_EQ(digest("two"), expected) << autocast;
+    expect_interrupted(o);
     o.resume = true;
-    printed(o);
+    expect_part(printed(o), ", resumed after step 6\n");
     EXPECT_EQ(digest("two"), expected) << autocast;
   }
   Options next = gpt2("next", ids);
   next.weights = out("model.safetensors", "off");
   next.epochs = 1;
+  // In the folder of the weights, the run would remove them.
+  Options over = next;
+  over.out = folder_ + "/off/../off";
+  expect_part(refusal(over), "--weights: got \"" + next.weights +
+                                 "\", which a new run in --out \"" + over.out +
+                                 "\" removes, expected another --out");
+  EXPECT_TRUE(exists(next.weights) && exists(out("config.json", "off")));
   printed(next);
   EXPECT_LT(first_loss("next"), 3) << "it begins with what has been learned";
+  EXPECT_EQ(summary("next").at("size"), "tiny");
+  EXPECT_EQ(summary("next").at("length"), 16);
+  EXPECT_EQ(summary("next").at("weights"), next.weights);
   // A checkpoint has the weights: the file may be gone.
   shell("rm '" + next.weights + "'");
-  next.resume = true;
   const std::string before = digest("next");
-  printed(next);
+  Options again = options("next");  // --resume --length 16, and no --model
+  again.resume = true;
+  again.length = 16;
+  again.given = {"length"};
+  printed(again);
   EXPECT_EQ(digest("next"), before);
-  next.resume = false;
   expect_part(refusal(next), "cannot open the file");
 }
 
@@ -92,8 +135,14 @@ TEST_F(TrainGpt2, LearnsATextAndAFolder) {
   Options text = gpt2("text", folder_ + "/rhyme");
   const std::string said = printed(text);
   EXPECT_LT(last_loss("text"), 3) << said;
-  expect_part(said, "it goes on:\n");
-  expect_part(said, "row");
+  // The rhyme has 11 of 512 ids.
+  const std::string prompt = "it goes on:\nw your boat\nrow,";
+  expect_part(said, prompt);
+  const std::string drawn = said.substr(said.find(prompt) + prompt.size());
+  EXPECT_GT(std::count_if(drawn.begin(), drawn.end(),
+                          [&](char c) { return rhyme.find(c) != std::string::npos; }),
+            10)
+      << said;
 
   const std::string folder = folder_ + "/tokens";
   shell("mkdir '" + folder + "'");
@@ -104,6 +153,30 @@ TEST_F(TrainGpt2, LearnsATextAndAFolder) {
   o.epochs = 1;
   expect_part(printed(o), "on 8 pieces of " + folder);
   EXPECT_EQ(summary("folder").at("steps"), 1);
+}
+
+TEST_F(TrainGpt2, SamplesUseOnlyPlacesThatAreTrained) {
+  const std::string ids = folder_ + "/ids.bin";
+  write_ids(ids, 3000, 5);
+  const auto job = make_job(gpt2("never", ids));
+  nn::Sequential model = job->make_model(0);
+  model->eval();
+  const NoGradGuard off;
+  model->named_parameters()["transformer.wpe.weight"].slice(0, 16).fill_(std::nan(""));
+  EXPECT_EQ(drawn_after_prompt(job->samples(model, Device(kCPU, 0))).size(), 32u);
+}
+
+// A new run removes what an earlier one wrote. A config.json that no run wrote is the user's.
+TEST_F(TrainGpt2, RemovesNoConfigOfOthers) {
+  const std::string config = folder_ + "/config.json", written = folder_ + "/summary.json";
+  for (const std::string text :
+       {"none", "", "{", "7", R"({"model": 7})", R"({"model": "cnn"})", R"({"model": "gpt2"})"}) {
+    std::ofstream(config) << "{}";
+    if (text != "none") std::ofstream(written) << text;
+    remove_stale_results(folder_);
+    EXPECT_EQ(exists(config), text != R"({"model": "gpt2"})") << text;
+    EXPECT_FALSE(exists(written)) << text;
+  }
 }
 
 TEST_F(TrainGpt2, RefusesBeforeWritingAnything) {

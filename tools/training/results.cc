@@ -5,9 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
 #include "tools/training/explore.h"
@@ -16,9 +20,18 @@ namespace ramet::training {
 
 namespace {
 
-constexpr const char* kResults[] = {
-    "model.safetensors", "metrics.jsonl", "summary.json", "curve.png",     "graph.svg",
-    "trace.json",        "pictures.png",  kPage,          "step.ramet.gz", "config.json"};
+constexpr const char *kConfig = "config.json",
+                     *kResults[] = {kConfig,        "model.safetensors", "metrics.jsonl",
+                                    "summary.json", "curve.png",         "graph.svg",
+                                    "trace.json",   "pictures.png",      kPage,
+                                    "step.ramet.gz"};
+
+// Of the models only GPT-2 writes config.json, and its run writes summary.json after that.
+bool wrote_config(const std::string& folder) {
+  std::ifstream in(folder + "/summary.json");
+  const auto summary = nlohmann::json::parse(in, nullptr, /*allow_exceptions=*/false);
+  return summary.contains("model") && summary.at("model") == "gpt2";
+}
 
 // The id of the process that wrote the temporary file of a result (AtomicFile); otherwise 0.
 pid_t writer_of(const std::string& temporary) {
@@ -63,8 +76,22 @@ void remove_leftovers(const std::string& folder) {
   ::closedir(entries);
 }
 
+bool is_result(const std::string& path, const std::string& folder) {
+  struct stat file {};
+  if (::stat(path.c_str(), &file) != 0) return false;
+  const auto same = [&](const char* name) {
+    struct stat result {};
+    return ::stat((folder + "/" + name).c_str(), &result) == 0 && result.st_dev == file.st_dev &&
+           result.st_ino == file.st_ino;
+  };
+  return same("checkpoint") || std::any_of(std::begin(kResults), std::end(kResults), same);
+}
+
 void remove_stale_results(const std::string& folder) {
-  for (const char* name : kResults) ::unlink((folder + "/" + name).c_str());
+  // config.json is the first one: summary.json tells whose it is.
+  const bool own_config = wrote_config(folder);
+  for (const char* name : kResults)
+    if (name != kConfig || own_config) ::unlink((folder + "/" + name).c_str());
 }
 
 }  // namespace ramet::training

@@ -56,6 +56,10 @@ Run::Run(Options& o) : options_(o) {
     o.adopt(saved.toStringRef());
     o.check();
   }
+  // A checkpoint has weights of its own.
+  RAMET_CHECK(o.resume || !is_result(o.weights, o.out), "train", "--weights: got \"", o.weights,
+              "\", which a new run in --out \"", o.out,
+              "\" removes, expected another --out, or a copy of the file elsewhere");
   config_ = o.config();
   if (o.threads > 0) set_num_threads(static_cast<int>(o.threads));
   else if (o.ddp) set_num_threads(threads_beside_others());

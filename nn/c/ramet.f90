@@ -29,7 +29,8 @@
 ! until the outermost region ends.
 !
 ! Errors. Without the optional argument status a failure prints its text and stops the program; with it nothing is printed,
-! and ramet_last_error() is the text. What functions return is to be given to ramet_free; assignment copies the handle alone.
+! and ramet_last_error() is the text. A number is 0 then, a logical .false. and a dtype ramet_default_dtype. What functions
+! return is to be given to ramet_free; assignment copies the handle alone.
 module ramet
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: real32, real64, int32, int64, error_unit

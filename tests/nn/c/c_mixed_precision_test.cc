@@ -130,7 +130,8 @@ TEST_F(CMixedPrecision, RegionsNestAndBelongToTheThread) {
   ASSERT_EQ(ramet_autocast_enter(RAMET_CPU, RAMET_FLOAT16, 1), RAMET_OK);
   ASSERT_EQ(ramet_autocast_enter(RAMET_CPU, RAMET_DEFAULT_DTYPE, 0), RAMET_OK);
   EXPECT_EQ(now(), std::pair(0, int{RAMET_FLOAT16}));
-  // A region that a thread has not left ends with the thread. The cast of a weight of 2 KB shows it.
+  // A region that a thread has not left ends with the thread. The cast of a weight of 2 KB shows
+  // it.
   const int64_t sizes[2] = {2, 32};
   ramet_module* wide =
       ramet_module_new(R"({"type": "Linear", "in_features": 32, "out_features": 32})", nullptr);

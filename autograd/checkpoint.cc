@@ -135,7 +135,7 @@ void CheckpointFrame::check_inputs(const Node& asking) const {
   }
 }
 
-void CheckpointFrame::compute_again(const Node& asking) {
+std::unique_ptr<CheckpointFrame::Call> CheckpointFrame::compute_again(const Node& asking) {
   check_inputs(asking);
   try {
     const ThreadLocalStateGuard state(call_->state);
@@ -152,13 +152,14 @@ void CheckpointFrame::compute_again(const Node& asking) {
     for (Value& v : values_) v.computed = Saved();
     throw;
   }
-  call_ = nullptr;
+  return std::exchange(call_, nullptr);
 }
 
 const Tensor& CheckpointFrame::value(size_t number, const Node& asking) {
   {
+    std::unique_ptr<Call> done;  // freed when the lock is gone: that may run a user's code
     const std::lock_guard lock(mutex_);
-    if (call_) compute_again(asking);
+    if (call_) done = compute_again(asking);
   }
   return values_[number].computed.get(asking);
 }

@@ -86,7 +86,8 @@ class CheckpointFrame : public std::enable_shared_from_this<CheckpointFrame> {
   void keep(Saved& saved);
   void put(size_t number, const Tensor& like, Saved& saved);
   const Tensor& value(size_t number, const Node& asking);
-  void compute_again(const Node& asking);
+  /// Returns the call, which is done: its function dies when the lock is gone.
+  std::unique_ptr<Call> compute_again(const Node& asking);
   void check_inputs(const Node& asking) const;
   void drop(size_t number);
 

@@ -1,6 +1,6 @@
 /* Ramet in C: tensors over the caller's memory, modules from JSON, losses, backward, optimizers,
- * mixed precision, files. For C (C99), Fortran (ramet.f90 beside this file) and whatever else calls
- * C functions. A program links the C++ runtime besides.
+ * mixed precision, files. For C (C99), Fortran (ramet.f90 in this folder) and whatever else calls C
+ * functions. A program links the C++ runtime too.
  *
  *   ramet_module* net = ramet_module_new(
  *       "{\"layers\": [{\"type\": \"Linear\", \"in_features\": 2, \"out_features\": 8},"
@@ -36,8 +36,8 @@
  * generator of random numbers is the process's. A handle may be freed while another thread is
  * inside a call with it. An operation uses up to ramet_set_num_threads() threads of a pool, which
  * starts with the first operation that is large enough; results have the same bits for any number.
- * Functions of the caller's (deleters, closures) run on a thread that called the library, not under
- * a lock of it, and may call it.
+ * Functions of the caller's (deleters, closures) run on a thread that called the library, and may
+ * call it. They run under no lock of it, but for what ramet_checkpoint says.
  *
  * Versions. RAMET_C_VERSION grows by one where functions are added; none changes or goes. A program
  * that was compiled with version n works with every library whose ramet_c_version() is n or more:
@@ -123,8 +123,9 @@ RAMET_C_API int ramet_live_handles(int64_t* count);
  * fastest (C's). */
 
 /* Over the caller's memory, which is neither copied nor freed: what either side writes the other
- * one reads. It must stay until the last handle that shows it is freed and no recorded operation
- * needs it any more. `data` is aligned to the size of an element. */
+ * one reads, but for parameters inside autocast (see mixed precision). It must stay until the last
+ * handle that shows it is freed and no recorded operation needs it any more. `data` is aligned to
+ * the size of an element. */
 RAMET_C_API ramet_tensor* ramet_tensor_from_memory(void* data, int dtype, int64_t dim,
                                                    const int64_t* sizes, const int64_t* strides);
 /* The same of memory in column-major order, in which the first index runs fastest (Fortran's):
@@ -324,7 +325,8 @@ RAMET_C_API int ramet_optimizer_zero_grad(ramet_optimizer* optimizer, int set_to
 RAMET_C_API int ramet_optimizer_step(ramet_optimizer* optimizer);
 /* For LBFGS, which evaluates several times in a step: closure(context, &loss) clears the gradients,
  * computes a loss, runs its backward and stores the value; it returns RAMET_OK, or another status
- * that ends the step. `loss`: NULL, or that of the first evaluation. */
+ * that ends the step. It leaves the autocast regions that it enters, and no others. `loss`: NULL,
+ * or that of the first evaluation. */
 RAMET_C_API int ramet_optimizer_step_closure(ramet_optimizer* optimizer,
                                              int (*closure)(void* context, double* loss),
                                              void* context, double* loss);
@@ -349,6 +351,10 @@ RAMET_C_API int ramet_optimizer_load(ramet_optimizer* optimizer, const char* pat
  * that need it compute in float32. Modules, losses and all functions above take part. A backward
  * runs in the dtypes of its forward, wherever it is called, and a parameter's gradient has the
  * parameter's dtype.
+ *
+ * Inside a region the program does not write the memory of tensors that require gradients. Casts
+ * are kept until the outermost region ends. Functions of this interface may write there: the
+ * library casts again then.
  *
  *   ramet_autocast_enter(RAMET_CPU, RAMET_BFLOAT16, 1);
  *   y = ramet_module_forward(net, x);
@@ -406,8 +412,11 @@ RAMET_C_API int ramet_grad_scaler_load(ramet_grad_scaler* scaler, const char* pa
  * the same bits as without. The function makes `output`, and returns RAMET_OK or another status. It
  * gets handles that are freed after it; `output` too is the library's then, and may be one of the
  * inputs. It does the same when it is called again, on any thread, and its parameters and `inputs`
- * are not written in between. `deleter`: NULL, or deleter(context) is called once nothing needs the
- * context any more. Where ramet_checkpoint fails it is not called. */
+ * are not written in between. It leaves the autocast regions that it enters, and no others. While
+ * it is called again, a backward on another thread that needs the same values waits for it, and so
+ * does a free of what was computed from them. So the function waits for no other thread. `deleter`:
+ * NULL, or deleter(context) is called once nothing needs the context any more. Where
+ * ramet_checkpoint fails it is not called. */
 RAMET_C_API ramet_tensor* ramet_checkpoint(int (*function)(void* context,
                                                            ramet_tensor* const* inputs,
                                                            int64_t count, ramet_tensor** output),
@@ -420,7 +429,7 @@ RAMET_C_API ramet_tensor* ramet_module_checkpoint(const ramet_module* module,
 /* LoRA branches: y = x weight^T + bias + alpha / rank * (dropout(x) A^T) B^T. Those of the module's
  * Linear layers get one, and everything else is frozen. `options`: a JSON object: {"rank": 8,
  * "alpha": 16, "dropout": 0.1, "layers": ["0", "2"]}. Without "layers" all of them get one. Make
- * the optimizer after that. The parameters have more numbers then, and other ones. */
+ * the optimizer after that. The module then has more parameters, with other indices. */
 RAMET_C_API int ramet_module_apply_lora(ramet_module* module, const char* options);
 /* Folds each branch into its layer's weight. The parameters stay frozen. */
 RAMET_C_API int ramet_module_merge_lora(ramet_module* module);

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "autograd/ops.h"
+#include "nn/c/autocast_internal.h"
 #include "nn/c/handles_internal.h"
 #include "nn/c/reader_internal.h"
 #include "nn/optim/adadelta.h"
@@ -110,12 +111,15 @@ int ramet_optimizer_step_closure(ramet_optimizer* optimizer,
     const Tensor first = object->optimizer->step([&] {
       double value = 0;
       const uint64_t before = failures();
+      const AutocastFloor floor;
       status = closure(context, &value);
       const bool ours = failures() != before;  // then it failed with the last error
       if (status != RAMET_OK) {
         fail(op, "the closure returned ", status, ", expected RAMET_OK", ours ? ": " : "",
              ours ? ramet_last_error() : "");
       }
+      RAMET_CHECK(floor.left_open() == 0, op, "the closure has left ", floor.left_open(),
+                  " autocast regions open: expected ramet_autocast_leave for each");
       return scalar_tensor(value, TensorOptions().dtype(kFloat64));
     });
     if (loss) *loss = first.item<double>();

@@ -1,4 +1,4 @@
-! Ramet in Fortran 2008, over its C interface (c.h beside this file says what the functions do, how errors, handles and
+! Ramet in Fortran 2008, over its C interface (c.h in this folder says what the functions do, how errors, handles and
 ! threads work, and how modules are described in JSON). Compile this file with the program and link Ramet and the C++
 ! runtime:
 !
@@ -25,8 +25,12 @@
 !
 ! ramet_get(t, a) copies a tensor into an array, whose shape (or, with reversed, its reverse) it must have.
 !
+! Mixed precision. Inside a region the program does not write the memory of tensors that require gradients. Casts are kept
+! until the outermost region ends.
+!
 ! Errors. Without the optional argument status a failure prints its text and stops the program; with it nothing is printed,
-! and ramet_last_error() is the text. What functions return is to be given to ramet_free; assignment copies the handle alone.
+! and ramet_last_error() is the text. A number is 0 then, a logical .false. and a dtype ramet_default_dtype. What functions
+! return is to be given to ramet_free; assignment copies the handle alone.
 module ramet
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: real32, real64, int32, int64, error_unit
@@ -141,7 +145,7 @@ module ramet
     integer(c_int) function c_tensor_item(tensor, value) bind(c, name="ramet_tensor_item")
       import
       type(c_ptr), value :: tensor
-      real(c_double), intent(out) :: value
+      real(c_double), intent(inout) :: value  ! here and below: a call that fails leaves it
     end function
     integer(c_int) function c_tensor_set_requires_grad(tensor, on) bind(c, name="ramet_tensor_set_requires_grad")
       import
@@ -293,7 +297,7 @@ module ramet
     integer(c_int) function c_optimizer_get_lr(optimizer, lr) bind(c, name="ramet_optimizer_get_lr")
       import
       type(c_ptr), value :: optimizer
-      real(c_double), intent(out) :: lr
+      real(c_double), intent(inout) :: lr
     end function
     integer(c_int) function c_optimizer_save(optimizer, path) bind(c, name="ramet_optimizer_save")
       import
@@ -308,7 +312,7 @@ module ramet
     integer(c_int) function c_tensor_dtype(tensor, dtype) bind(c, name="ramet_tensor_dtype")
       import
       type(c_ptr), value :: tensor
-      integer(c_int), intent(out) :: dtype
+      integer(c_int), intent(inout) :: dtype
     end function
     integer(c_int) function c_optimizer_use_masters(optimizer, on) bind(c, name="ramet_optimizer_use_masters")
       import
@@ -318,7 +322,7 @@ module ramet
     integer(c_int) function c_optimizer_uses_masters(optimizer, on) bind(c, name="ramet_optimizer_uses_masters")
       import
       type(c_ptr), value :: optimizer
-      integer(c_int), intent(out) :: on
+      integer(c_int), intent(inout) :: on
     end function
     integer(c_int) function c_autocast_enter(device_type, dtype, enabled) bind(c, name="ramet_autocast_enter")
       import
@@ -330,7 +334,7 @@ module ramet
     integer(c_int) function c_autocast_get(device_type, enabled, dtype) bind(c, name="ramet_autocast_get")
       import
       integer(c_int), value :: device_type
-      integer(c_int), intent(out) :: enabled, dtype
+      integer(c_int), intent(inout) :: enabled, dtype
     end function
     type(c_ptr) function c_grad_scaler_new(options) bind(c, name="ramet_grad_scaler_new")
       import
@@ -364,7 +368,7 @@ module ramet
     integer(c_int) function c_grad_scaler_get_scale(scaler, scale) bind(c, name="ramet_grad_scaler_get_scale")
       import
       type(c_ptr), value :: scaler
-      real(c_double), intent(out) :: scale
+      real(c_double), intent(inout) :: scale
     end function
     integer(c_int) function c_grad_scaler_save(scaler, path) bind(c, name="ramet_grad_scaler_save")
       import

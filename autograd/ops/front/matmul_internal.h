@@ -62,16 +62,16 @@ inline int64_t product_of(IntArrayRef sizes) {
   for (int64_t s : sizes) n *= s;
   return n;
 }
-/// look(product). In no_grad mode the result is no view, so that its parts may be written later.
-template <class Look> Tensor looked_at(Tensor product, const Look& look) {
-  Tensor out = look(product);
+/// view(product). In no_grad mode the result is no view, so that its parts may be written later.
+template <class View> Tensor viewed(Tensor product, const View& view) {
+  Tensor out = view(product);
   if (GradMode::is_enabled()) return out;
   product = Tensor();  // only the view holds it now, and becomes its own tensor
   leave_lonely_base(out);
   return own(std::move(out));
 }
 inline Tensor shaped(Tensor product, IntArrayRef sizes) {
-  return looked_at(std::move(product), [&](const Tensor& x) { return x.reshape(sizes); });
+  return viewed(std::move(product), [&](const Tensor& x) { return x.reshape(sizes); });
 }
 
 // ---- out forms ----------------------------------------------------------------------------------

@@ -111,8 +111,8 @@ static Tensor matmul_body(const Tensor& a, const Tensor& b) {
   }
   if (a.dim() == 1) {
     const Tensor row = a.unsqueeze(0);
-    return looked_at(b.dim() == 2 ? mm_body(row, b) : matmul_body(row, b),
-                     [](const Tensor& x) { return x.squeeze(-2); });
+    return viewed(b.dim() == 2 ? mm_body(row, b) : matmul_body(row, b),
+                  [](const Tensor& x) { return x.squeeze(-2); });
   }
   if (a.dim() == 2 && b.dim() == 2) return mm_body(a, b);
   if (b.dim() == 2) {  // the leading dimensions are rows

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
+#include <future>
 #include <thread>
 
 #include "autograd/autograd.h"
@@ -246,6 +248,26 @@ TEST(Checkpoint, FreesEverything) {
   }
   EXPECT_EQ(autograd::nodes_alive(), nodes);
   EXPECT_EQ(memory_stats(Device(kCPU, 0)).current, bytes);
+}
+
+// What the function keeps dies under no lock: its destructor may wait for another thread that frees
+// a value of the same checkpoint.
+TEST(Checkpoint, TheFunctionDiesUnderNoLock) {
+  std::future<void> freed;
+  std::future_status seen = std::future_status::deferred;
+  Tensor other;
+  std::shared_ptr<void> kept(nullptr, [&](void*) {
+    freed = std::async(std::launch::async, [&] { other = Tensor(); });
+    seen = freed.wait_for(std::chrono::seconds(20));
+  });
+  const Tensor x = random_leaf({1000}, 1);
+  Tensor one;
+  std::tie(one, other) = checkpoint(
+      [kept = std::move(kept)](const Tensor& a) { return std::tuple(a.exp(), a.sin()); }, x * 2);
+  one.sum().backward();
+  ASSERT_TRUE(freed.valid()) << "the backward pass frees the function";
+  freed.get();
+  EXPECT_EQ(seen, std::future_status::ready);
 }
 
 TEST(Checkpoint, WhatItRefuses) {

@@ -16,6 +16,7 @@
 #include "nn/optim/grad_scaler.h"
 #include "nn/utils/lora.h"
 #include "runtime/devices/generator.h"
+#include "runtime/memory/allocator.h"
 #include "tests/error_text.h"
 #include "tests/nn/c/c_support.h"
 
@@ -129,13 +130,28 @@ TEST_F(CMixedPrecision, RegionsNestAndBelongToTheThread) {
   ASSERT_EQ(ramet_autocast_enter(RAMET_CPU, RAMET_FLOAT16, 1), RAMET_OK);
   ASSERT_EQ(ramet_autocast_enter(RAMET_CPU, RAMET_DEFAULT_DTYPE, 0), RAMET_OK);
   EXPECT_EQ(now(), std::pair(0, int{RAMET_FLOAT16}));
+  // A region that a thread has not left ends with the thread. The cast of a weight of 2 KB shows
+  // it.
+  const int64_t sizes[2] = {2, 32};
+  ramet_module* wide =
+      ramet_module_new(R"({"type": "Linear", "in_features": 32, "out_features": 32})", nullptr);
+  ramet_tensor* x = ramet_tensor_zeros(RAMET_FLOAT32, 2, sizes);
+  ASSERT_TRUE(wide && x) << last();
+  const auto bytes = [] { return memory_stats(Device(kCPU, 0)).current; };
+  const int64_t before = bytes();
   std::thread([&] {
     EXPECT_EQ(now(), std::pair(0, int{RAMET_BFLOAT16}));
     EXPECT_EQ(ramet_autocast_leave(), RAMET_INVALID);
     expect_part(last(), "has entered no region that is still open");
     EXPECT_EQ(ramet_autocast_enter(RAMET_CUDA, RAMET_BFLOAT16, 1), RAMET_OK) << last();
-    EXPECT_EQ(now(RAMET_CUDA), std::pair(1, int{RAMET_BFLOAT16}));  // left by the thread's end
+    EXPECT_EQ(now(RAMET_CUDA), std::pair(1, int{RAMET_BFLOAT16}));
+    EXPECT_EQ(ramet_autocast_enter(RAMET_CPU, RAMET_BFLOAT16, 1), RAMET_OK) << last();
+    EXPECT_EQ(ramet_tensor_free(ramet_module_forward(wide, x)), RAMET_OK) << last();
+    EXPECT_GE(bytes(), before + 2048) << "the cast is kept while the region is open";
   }).join();
+  EXPECT_EQ(bytes(), before);
+  ramet_tensor_free(x);
+  ramet_module_free(wide);
   EXPECT_EQ(now(RAMET_CUDA), std::pair(0, int{RAMET_FLOAT16}));
   EXPECT_EQ(ramet_autocast_leave(), RAMET_OK);
   EXPECT_EQ(now(), std::pair(1, int{RAMET_FLOAT16}));
@@ -158,6 +174,52 @@ TEST_F(CMixedPrecision, RegionsNestAndBelongToTheThread) {
   EXPECT_EQ(now(), std::pair(1, int{RAMET_FLOAT16}));
   EXPECT_EQ(ramet_autocast_get(RAMET_CPU, nullptr, nullptr), RAMET_OK);
   EXPECT_EQ(ramet_autocast_leave(), RAMET_OK);
+}
+
+// The regions that a closure enters are its own, and so are those that it leaves.
+TEST_F(CMixedPrecision, ClosuresLeaveTheirRegions) {
+  Lesson lesson;
+  ramet_optimizer* lbfgs = ramet_optimizer_new(lesson.net, "LBFGS", R"({"max_iter": 3})");
+  ASSERT_NE(lbfgs, nullptr) << last();
+  const auto step = [&](int (*closure)(void*, double*)) {
+    return ramet_optimizer_step_closure(lbfgs, closure, &lesson, nullptr);
+  };
+  const auto on = [] {
+    int is_on = -1;
+    EXPECT_EQ(ramet_autocast_get(RAMET_CPU, &is_on, nullptr), RAMET_OK) << last();
+    return is_on;
+  };
+  const std::vector<float> before = lesson.values("0.weight");
+  EXPECT_EQ(step([](void*, double*) { return ramet_autocast_enter(RAMET_CPU, RAMET_BFLOAT16, 1); }),
+            RAMET_INVALID);
+  EXPECT_EQ(last(),
+            "[ramet_optimizer_step_closure] the closure has left 1 autocast regions open: expected "
+            "ramet_autocast_leave for each");
+  EXPECT_EQ(on(), 0);
+  EXPECT_EQ(step([](void*, double*) {
+              for (int i = 0; i < 2; ++i) ramet_autocast_enter(RAMET_CPU, RAMET_BFLOAT16, 1);
+              return 77;
+            }),
+            77);
+  EXPECT_EQ(last(), "[ramet_optimizer_step_closure] the closure returned 77, expected RAMET_OK");
+  EXPECT_EQ(on(), 0) << "it has failed inside its regions";
+  ASSERT_EQ(ramet_autocast_enter(RAMET_CPU, RAMET_BFLOAT16, 1), RAMET_OK) << last();
+  EXPECT_EQ(step([](void*, double*) { return ramet_autocast_leave(); }), RAMET_INVALID);
+  expect_part(last(), "has entered no region");
+  EXPECT_EQ(on(), 1) << "the caller's region is still open";
+  EXPECT_EQ(lesson.values("0.weight"), before);
+  const auto learns = [](void* context, double* loss) {
+    auto& of = *static_cast<Lesson*>(context);
+    ramet_module_zero_grad(of.net, 1);
+    if (const int status = ramet_autocast_enter(RAMET_CPU, RAMET_DEFAULT_DTYPE, 0)) return status;
+    *loss = of.backward();
+    return ramet_autocast_leave();
+  };
+  EXPECT_EQ(step(learns), RAMET_OK) << last();
+  EXPECT_EQ(on(), 1);
+  EXPECT_NE(lesson.values("0.weight"), before);
+  EXPECT_EQ(ramet_autocast_leave(), RAMET_OK) << last();
+  ramet_optimizer_free(lbfgs);
 }
 
 TEST_F(CMixedPrecision, ScalerAndMastersHaveTheBitsOfCxx) {

@@ -23,6 +23,7 @@ program mixed_precision
   call ramet_seed(1)
   net = ramet_module_new('{' // layers // '}')
   call with_autocast(net)
+  call without_handles()
   call with_branches(net)
   call ramet_free(net)
   call with_a_scale()
@@ -87,6 +88,26 @@ contains
     call ramet_autocast_get(on, dtype)
     call check(.not. on, 'what failed has entered nothing')
     call ramet_free(adam)
+  end subroutine
+
+  ! What a call gives that has failed, also where the compiler optimizes.
+  subroutine without_handles()
+    type(ramet_tensor) :: no_tensor
+    type(ramet_optimizer) :: no_optimizer
+    type(ramet_grad_scaler) :: no_scaler
+    integer :: status(6)
+    real(real64) :: numbers(3)
+    logical :: masters, on
+    integer(c_int) :: dtype, lower
+    numbers = [ramet_item(no_tensor, status(1)), ramet_lr(no_optimizer, status(2)), ramet_get_scale(no_scaler, status(3))]
+    call check(maxval(abs(numbers)) <= 0, 'the numbers of nothing')
+    dtype = ramet_dtype(no_tensor, status(4))
+    call check(dtype == ramet_default_dtype, 'the dtype of no tensor')
+    masters = ramet_uses_masters(no_optimizer, status(5))
+    call check(.not. masters, 'the masters of no optimizer')
+    call ramet_autocast_get(on, lower, 9_c_int, status(6))
+    call check(.not. on .and. lower == ramet_default_dtype, 'autocast of no device')
+    call check(all(status /= 0), 'each of them is an error')
   end subroutine
 
   ! Few numbers on top of a network that stays.

@@ -98,7 +98,8 @@ def test_casts(p):
     check(seconds == ["fc  2×4 bf16"] * 2, seconds)
     # Its edge has its own color, on the canvas.
     violet = ("const c = document.getElementById('graph'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
-              " const want = [1, 3, 5].map((i) => parseInt(colors.cast.slice(i, i + 2), 16)); let n = 0;"
+              " const color = getComputedStyle(document.documentElement).getPropertyValue('--cast').trim();"
+              " const want = [1, 3, 5].map((i) => parseInt(color.slice(i, i + 2), 16)); let n = 0;"
               " for (let i = 0; i < d.length; i += 4) n += want.every((x, k) => Math.abs(x - d[i + k]) < 24);"
               " return n")
     p.frame()

@@ -115,7 +115,7 @@ def test_casts(p):
     check(panel.count("bfloat16") >= 3 and panel.count("cast from float32") >= 2 and "from autocast" in panel, panel)
     at = p.js("return explorer.events.list.findIndex((e) => e.kind === 'op_begin' && e.node === arguments[0])", cast)
     p.js("explorer.goTo(arguments[0])", at + 1)
-    check(p.text("#event") == "Autocast casts fc.weight from float32 to bfloat16 on cpu:0.", p.text("#event"))
+    check(p.text("#event") == "forward: Autocast casts fc.weight from float32 to bfloat16 on cpu:0.", p.text("#event"))
     inputs = p.js("return explorer.events.list.findIndex((e) => e.kind === 'op_begin' && explorer.model.casts.has(e.operation) && e.node < 0)")
     p.js("explorer.goTo(arguments[0])", inputs + 1)
     check("Autocast casts an input from float32 to bfloat16" in p.text("#event"), p.text("#event"))

@@ -1,4 +1,4 @@
-// Which products cuBLASLt gets, and how it is told of them. For .cu files only.
+// Which products cuBLASLt computes, and how they are described to it. For .cu files only.
 #pragma once
 #include "kernels/gpu/gpu_launch.h"
 #include "runtime/cuda/blas.h"

@@ -11,7 +11,7 @@
 namespace ramet {
 namespace cuda {
 
-/// What cuBLASLt does with a product besides adding a bias: Note [GELU and sums in cuBLASLt].
+/// What cuBLASLt does with a product, apart from adding a bias: Note [GELU and sums in cuBLASLt].
 enum class BlasEpilogue : uint8_t {
   kNone,
   kGelu,          // aux = the product with its bias, C = gelu(aux), the form with tanh

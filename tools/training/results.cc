@@ -88,7 +88,7 @@ bool is_result(const std::string& path, const std::string& folder) {
 }
 
 void remove_stale_results(const std::string& folder) {
-  // config.json is the first one: summary.json tells whose it is.
+  // config.json is the first one: summary.json says which model wrote it.
   const bool own_config = wrote_config(folder);
   for (const char* name : kResults)
     if (name != kConfig || own_config) ::unlink((folder + "/" + name).c_str());

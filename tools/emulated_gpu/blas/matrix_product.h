@@ -26,7 +26,7 @@ enum class Activation {
   kGelu,         // its form with tanh. What it is taken of goes to `aux`, unless that is null.
   kGeluBackward  // times the derivative of GELU at what lies in `aux`
 };
-/// Sums that a product writes besides D. Computed in float, from what is not yet rounded.
+/// Sums that a product writes in addition to D. Computed in float, from what is not yet rounded.
 enum class Sums {
   kNone,
   kOfD,  // of each row of D

@@ -73,9 +73,7 @@ int ramet_autocast_enter(int device_type, int dtype, int enabled) {
                   dtype);
       lower = type_of(dtype, op);
     }
-    Regions& all = regions();
-    all.open.reserve(all.open.size() + 1);
-    all.open.push_back(std::make_unique<AutocastGuard>(type, lower, enabled != 0));
+    regions().open.push_back(std::make_unique<AutocastGuard>(type, lower, enabled != 0));
   });
 }
 int ramet_autocast_leave(void) {

@@ -1,6 +1,7 @@
 // The convolutions' histories, the same for images and volumes.
-#include "autograd/ops/front/conv_internal.h"
 #include "autograd/ops/front/convolve_internal.h"
+
+#include "autograd/ops/front/conv_internal.h"
 #include "autograd/ops/pointwise/arithmetic.h"
 #include "autograd/ops/reduce/reduce.h"
 #include "autograd/ops/shape/view.h"

@@ -1,9 +1,9 @@
-#include "autograd/ops/matrix/matmul.h"
-
 #include "autograd/ops/front/matmul_internal.h"
+
 #include "autograd/ops/front/out_internal.h"
 #include "autograd/ops/front/pointwise_internal.h"
 #include "autograd/ops/make/copy.h"
+#include "autograd/ops/matrix/matmul.h"
 #include "autograd/ops/reduce/reduce.h"
 #include "autograd/ops/shape/view.h"
 #include "kernels/matrix/linear_gelu.h"

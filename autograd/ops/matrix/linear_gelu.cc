@@ -43,10 +43,9 @@ std::array<Tensor, 5> recorded_gradients(const Node& self, const SavedMlp& s, co
 std::array<Tensor, 5> gradients(const Node& self, const SavedMlp& s, const Tensor& g) {
   if (tls.grad_mode) return recorded_gradients(self, s, g);
   std::array<Tensor, 5> d;
-  std::tie(d[3], d[4]) = [&] {
-    auto [w, b] = weight_and_bias_gradients(self, 3, g, self.needs(3) ? s.h.get(self) : Tensor());
-    return std::pair(std::move(w), std::move(b));
-  }();
+  auto [dw2, db2] =
+      weight_and_bias_gradients(self, 3, g, self.needs(3) ? s.h.get(self) : Tensor());
+  d[3] = std::move(dw2), d[4] = std::move(db2);
   if (!self.needs(0) && !self.needs(1) && !self.needs(2)) return d;
   const Tensor z = s.z.get(self), dz = empty_of(z.sizes(), z);
   if (self.needs(2)) {

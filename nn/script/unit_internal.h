@@ -1,0 +1,160 @@
+// A compilation unit: the classes and functions of one archive, declared from its code on demand.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "autograd/schema/operators_internal.h"
+#include "nn/script/ast_internal.h"
+
+namespace ramet::script {
+
+class CompilationUnit;
+struct Program;
+
+/// A parameter of a function of the archive.
+struct FunctionParameter {
+  std::string name;
+  TypePtr type;
+  std::optional<IValue> value;  // the default
+};
+
+/// A function or method of the archive: its declaration, and once compile() has been called its
+/// program. Immutable from then on, so that several threads may run it.
+struct ScriptFunction {
+  std::string name;  // "__torch__.net.Net.forward"
+  SourcePtr source;
+  FunctionSyntaxPtr syntax;
+  ClassInfo* owner = nullptr;  // of a method: its first parameter is self
+  std::vector<FunctionParameter> parameters;
+  TypePtr result;                          // null until compiled, where the text does not state it
+  std::shared_ptr<const Program> program;  // null until compiled
+};
+
+/// What the language knows of a class, an interface or an enumeration.
+class ClassInfo {
+ public:
+  struct Attribute {
+    std::string name;
+    TypePtr type;
+    bool parameter = false, buffer = false;
+  };
+  enum class Kind : uint8_t { kModule, kClass, kInterface, kEnum };
+
+  std::string name;  // "__torch__.net.Net"
+  Kind kind = Kind::kClass;
+  TypePtr type;
+  CompilationUnit* unit = nullptr;  // that owns this
+  /// Attribute i is slot i of an object.
+  std::vector<Attribute> attributes;
+  std::map<std::string, IValue> constants;  // Final attributes; an enumeration's values by name
+  std::vector<std::unique_ptr<ScriptFunction>> methods;
+  /// Methods that run after, and before, forward.
+  std::vector<std::string> hooks, pre_hooks;
+
+  /// The slot of an attribute, or -1.
+  int64_t slot(const std::string& attribute) const;
+  /// Null where there is none.
+  ScriptFunction* method(const std::string& name) const;
+};
+
+/// Bounds of what a file may ask for. Each is an Error that names it when exceeded.
+struct Limits {
+  int64_t depth = 200;                       // of expressions, blocks and values in each other
+  int64_t recursion = 200;                   // of calls in each other while running
+  int64_t steps = std::numeric_limits<int64_t>::max();  // instructions of one call from outside
+  int64_t unpacked_bytes = 0;                // of the whole archive; 0: what its directory states
+};
+
+/// One problem found while compiling: an operation that does not exist here, a type that does not
+/// fit.
+struct Problem {
+  std::string what;   // "aten::fft_fft: no such operation"
+  std::string place;  // "net.py:12 (code/__torch__/net.py:30), in __torch__.net.Net.forward"
+};
+
+class CompilationUnit : public std::enable_shared_from_this<CompilationUnit> {
+ public:
+  /// Returns the text of a module of the archive: "__torch__.torch.nn.modules.linear" is
+  /// code/__torch__/torch/nn/modules/linear.py. Null where there is none.
+  using Lookup = std::function<SourcePtr(const std::string& module)>;
+
+  /// `constants`: what CONSTANTS.c0, CONSTANTS.c1, ... are. `version`: of the file's operators.
+  CompilationUnit(Lookup lookup, std::vector<IValue> constants, int64_t version, Limits limits);
+  ~CompilationUnit();
+
+  /// Declares the class with all its methods, but compiles none. An Error where the archive has no
+  /// such class. Sets ClassInfo::type. NamedTuples are types without a ClassInfo: use type_named().
+  ClassInfo* class_named(const std::string& name);
+  /// The type of a qualified name: a class, interface, enumeration or NamedTuple.
+  TypePtr type_named(const std::string& name);
+  /// A function outside of classes ("__torch__.net.helper"). An Error where there is none.
+  ScriptFunction* function_named(const std::string& name);
+  /// Does the archive have a class, or a function, of that name?
+  bool has_type(const std::string& name);
+  bool has_function(const std::string& name);
+
+  /// The type that an annotation states: "Optional[Tensor]", "__torch__.net.Net",
+  /// "List[Tuple[int, str]]", "Future[Tensor]", "Device", "number", "NoneType", "Any". `source` is for
+  /// errors.
+  TypePtr type_of(const Expression& annotation, const Source& source);
+  /// Of a text; as pickles name types of lists ("List[int]").
+  TypePtr type_of_text(const std::string& text);
+
+  /// Compiles a function, and all that it may call, once. Problems are collected, not thrown.
+  void compile(ScriptFunction& function);
+  const std::vector<Problem>& problems() const { return problems_; }
+  /// One Error that lists all problems; nothing where there are none.
+  void report_problems() const;
+
+  const std::vector<IValue>& constants() const { return constants_; }
+  int64_t version() const { return version_; }
+  const Limits& limits() const { return limits_; }
+  /// All classes that were declared, in that order.
+  const std::vector<std::unique_ptr<ClassInfo>>& classes() const { return classes_; }
+
+ private:
+  struct Module;
+  Module& module(const std::string& name);
+  Lookup lookup_;
+  std::vector<IValue> constants_;
+  int64_t version_;
+  Limits limits_;
+  std::map<std::string, std::unique_ptr<Module>> modules_;
+  std::vector<std::unique_ptr<ClassInfo>> classes_;
+  std::vector<Problem> problems_;
+};
+
+/// An instance of a class of the archive: a module, or an object of a plain class. Enumerators are
+/// objects of the class kEnum with the slots name and value.
+class Object final : public IValue::Object {
+ public:
+  Object(std::shared_ptr<CompilationUnit> unit, ClassInfo* info)
+      : unit_(std::move(unit)), info_(info), slots(info->attributes.size()) {}
+  const std::string& class_name() const override { return info_->name; }
+  ClassInfo* info() const { return info_; }
+  const std::shared_ptr<CompilationUnit>& unit() const { return unit_; }
+
+ private:
+  std::shared_ptr<CompilationUnit> unit_;  // keeps the ClassInfo
+  ClassInfo* info_;
+
+ public:
+  std::vector<IValue> slots;
+};
+
+/// Calls a compiled function. The arguments are checked against its parameters, with defaults for
+/// those that are missing. An Error thrown inside ends with the calls that led there, each with its
+/// Python line.
+IValue call(const ScriptFunction& function, std::vector<IValue> arguments,
+            const std::vector<std::pair<std::string, IValue>>& by_name = {});
+
+/// Does the value have the type? Tells what annotations promise of an attribute or an argument.
+bool has_type(const IValue& value, const TypePtr& type);
+
+}  // namespace ramet::script

@@ -59,8 +59,10 @@ MOST_FILES = 60  # in a folder, those of its sub-folders left out
 # Libraries of their own inside a layer's folder, with those of them that each may include; nothing else in the layers includes
 # them.
 APART = {
+    "autograd/schema": (),
     "nn/c": (),
     "nn/formats": (),
+    "nn/script": ("autograd/schema", "nn/formats"),
     "parallel/distributed": (),
     "parallel/c": ("nn/c", "parallel/distributed"),
 }

@@ -1,13 +1,13 @@
 #include "autograd/graph/engine.h"
 
 #include <algorithm>
-#include <typeinfo>
 #include <unordered_set>
 
 #include "autograd/autograd.h"
 #include "autograd/graph/captured_internal.h"
 #include "autograd/graph/graph_observer_internal.h"
 #include "autograd/graph/graph_task.h"
+#include "autograd/graph/rethrow_internal.h"
 #include "runtime/base/logging.h"
 #include "runtime/capture/capture.h"
 #include "runtime/devices/devices.h"
@@ -20,23 +20,10 @@ namespace autograd {
 namespace {
 
 [[noreturn, gnu::cold]] void rethrow_with_place(const Node* n) {
-  const std::string where =
-      "\n  in the backward of " + n->name() +
-      (n->extra && !n->extra->place.empty() ? ", whose forward was called in: " + n->extra->place
-                                            : std::string());
-  // Changes a copy: other threads may hold the exception that was thrown.
-  const auto with_place = [&](auto e) {
-    e.append(where);
-    return e;
-  };
-  try {
-    throw;
-  } catch (const IndexError& e) { throw with_place(e); } catch (const NotImplementedError& e) {
-    throw with_place(e);
-  } catch (const Error& e) {
-    if (typeid(e) != typeid(Error)) throw;  // a copy would lose the derived class
-    throw with_place(e);
-  }
+  rethrow_with("\n  in the backward of " + n->name() +
+               (n->extra && !n->extra->place.empty()
+                    ? ", whose forward was called in: " + n->extra->place
+                    : std::string()));
 }
 
 void run_for_anomalies(Node* n, Tensor* in, Tensor* out) {

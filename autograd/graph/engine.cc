@@ -46,6 +46,19 @@ void run_for_anomalies(Node* n, Tensor* in, Tensor* out) {
   else run_for_anomalies(n, in, out);
 }
 
+// Has a leaf the whole gradient, with the contribution of one edge to `n`? If only its tensor and
+// that edge refer to it, no other contribution can come. The addition then need not wait for the
+// end of the pass, and the contribution's memory goes at once. It has the same bits. A gradient
+// that something else refers to may be a saved tensor, which a node needs as it was.
+bool is_whole(Node* n) {
+  if (n->refs.load(std::memory_order_acquire) != 2 || n->extra) return false;
+  const auto* leaf = static_cast<const AccumulateGrad*>(n);
+  const Tensor& grad = leaf->grad;
+  return grad.defined() && !leaf->reduce &&
+         grad->refs.load(std::memory_order_relaxed) == (leaf->where.is_same(grad) ? 2u : 1u) &&
+         grad.storage_impl()->refs.load(std::memory_order_relaxed) == 1;
+}
+
 // Ordered by operation counter, latest first.
 template <bool kObserved> class FastWalk {
  public:
@@ -109,6 +122,9 @@ template <bool kObserved> class FastWalk {
     // This edge is the only one to that node: there is nothing to sum up.
     if (!(e.node->flags & Node::kSink) && e.node->refs.load(std::memory_order_relaxed) == 1)
       return push(e.node, std::move(g));
+    if constexpr (!kObserved) {
+      if (e.node->flags & Node::kSink && is_whole(e.node)) return e.node->apply(&g, nullptr);
+    }
     collect(e.node, std::move(g));
   }
   void collect(Node* n, Tensor g) {

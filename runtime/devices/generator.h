@@ -29,6 +29,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -51,11 +52,23 @@ enum class GeneratorKind : uint8_t {
   kMersenne,  // LibTorch's for tensors on cpu:0: Note [LibTorch's numbers] in mersenne.h
 };
 class Mersenne;
+struct GeneratorState;
+class TensorBase;
+namespace detail {
+RAMET_API TensorBase state_tensor(const GeneratorState& state);
+RAMET_API GeneratorState state_from(const TensorBase& bytes);
+template <class T> using IfTensor = std::enable_if_t<std::is_base_of<TensorBase, T>::value>;
+}  // namespace detail
 
 /// The whole state of a generator. Small enough for a checkpoint.
 struct GeneratorState {
   uint64_t seed, offset;  // where it started; operations that have drawn Philox numbers since
   std::shared_ptr<const Mersenne> mersenne = nullptr;  // of kind kMersenne: its engine
+
+  /// Its bytes in LibTorch, as a tensor: seed and offset, or those of the engine.
+  template <class T, class = detail::IfTensor<T>> operator T() const {
+    return T(detail::state_tensor(*this));
+  }
 };
 RAMET_API bool operator==(const GeneratorState& a, const GeneratorState& b);
 inline bool operator!=(const GeneratorState& a, const GeneratorState& b) { return !(a == b); }
@@ -101,6 +114,10 @@ class RAMET_API Generator {
   GeneratorState get_state() const;
   /// Continues from this state, whose kind it takes over.
   void set_state(const GeneratorState& state);
+  /// The same from a tensor of LibTorch's bytes.
+  template <class T, class = detail::IfTensor<T>> void set_state(const T& bytes) {
+    set_state(detail::state_from(bytes));
+  }
   /// Continues with the Philox numbers (seed, offset) alone: its kind and engine stay.
   void set_philox(uint64_t seed, uint64_t offset);
   /// A new generator in the same state.

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "runtime/tensor/tensor_base.h"
+
 namespace ramet {
 
 namespace {
@@ -93,6 +95,35 @@ Mersenne Mersenne::from_bytes(const uint8_t* bytes, size_t size) {
   m.has_kept_float_ = l.has_kept_float != 0;
   if (m.has_kept_float_) m.kept_float_ = l.kept_float;
   return m;
+}
+
+TensorBase detail::state_tensor(const GeneratorState& state) {
+  std::vector<uint8_t> bytes(2 * sizeof(uint64_t));
+  std::memcpy(bytes.data(), &state.seed, sizeof state.seed);
+  std::memcpy(bytes.data() + sizeof state.seed, &state.offset, sizeof state.offset);
+  if (state.mersenne) bytes = state.mersenne->bytes();
+  const TensorBase t =
+      TensorBase::empty({static_cast<int64_t>(bytes.size())}, kByte, Device(kCPU, 0));
+  std::memcpy(t.ptr(), bytes.data(), bytes.size());
+  return t;
+}
+
+GeneratorState detail::state_from(const TensorBase& bytes) {
+  const char* op = "Generator::set_state";
+  RAMET_CHECK(bytes.defined() && bytes.scalar_type() == kByte && bytes.device().is_cpu() &&
+                  bytes.raw_contiguous(),
+              op, "RNG state: expected a dense torch.ByteTensor on the CPU");
+  const auto* const p = static_cast<const uint8_t*>(bytes.ptr());
+  const auto size = static_cast<size_t>(bytes.numel());
+  GeneratorState state{};
+  if (size == 2 * sizeof(uint64_t)) {
+    std::memcpy(&state.seed, p, sizeof state.seed);
+    std::memcpy(&state.offset, p + sizeof state.seed, sizeof state.offset);
+    return state;
+  }
+  state.mersenne = std::make_shared<const Mersenne>(Mersenne::from_bytes(p, size));
+  state.seed = state.mersenne->seed();
+  return state;
 }
 
 }  // namespace ramet

@@ -142,6 +142,12 @@ template <class S> __device__ __forceinline__ S lowest() {
   else return static_cast<S>(-INFINITY);
 }
 
+/// The larger of two, or the number of a number and a NaN: one instruction for floats.
+struct Most {
+  __device__ __forceinline__ float operator()(float a, float b) const { return ::fmaxf(a, b); }
+  __device__ __forceinline__ double operator()(double a, double b) const { return ::fmax(a, b); }
+};
+
 /// e^x for results that are stored as S. For sixteen bits the processor's power of two is enough:
 /// x log2(e) is off by 9e-6 of the result at x = -100, and S rounds 5e-4 or 4e-3. Results below
 /// 2^-126 are 0.

@@ -27,8 +27,8 @@ __global__ void forward_kernel(SoftmaxArgs a, bool packed) {
           for (int j = 0; j < kPack; ++j) f(v[k][j]);
         });
       };
-      over_values([&](T e) { top = Larger()(e, top); });
-      top = over_group<kGroup>(top, Larger(), shared);
+      over_values([&](T e) { top = Most()(e, top); });
+      top = over_group<kGroup>(top, Most(), shared);
       if (a.log) over_values([&](T e) { sum += row_exp<S>(e - top); });
       else over_values([&](T& e) { e = row_exp<S>(e - top), sum += e; });
       sum = over_group<kGroup>(sum, Plus(), shared);
@@ -43,9 +43,9 @@ __global__ void forward_kernel(SoftmaxArgs a, bool packed) {
       over_row_packs<kGroup>(n, place, [&](int64_t c) {
         x.get(c, v, none);
         RAMET_UNROLL
-        for (int j = 0; j < kPack; ++j) top = Larger()(v[j], top);
+        for (int j = 0; j < kPack; ++j) top = Most()(v[j], top);
       });
-      top = over_group<kGroup>(top, Larger(), shared);
+      top = over_group<kGroup>(top, Most(), shared);
       over_row_packs<kGroup>(n, place, [&](int64_t c) {
         x.get(c, v, top);
         RAMET_UNROLL

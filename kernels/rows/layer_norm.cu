@@ -16,8 +16,9 @@ __global__ void forward_kernel(LayerNormArgs a, bool packed) {
     const int64_t n = row < 0 ? 0 : a.cols;
     Row<S> x = row_of<S>(a.x, row, a.cols, packed);
     const Row<S> r = row_of<S>(a.residual, row, a.cols, packed),
-                 s = row_of<S>(a.sum, row, a.cols, packed), weight = row_of<S>(a.weight, 0, n, packed),
-                 bias = row_of<S>(a.bias, 0, n, packed), y = row_of<S>(a.y, row, a.cols, packed);
+                 s = row_of<S>(a.sum, row, a.cols, packed),
+                 weight = row_of<S>(a.weight, 0, n, packed), bias = row_of<S>(a.bias, 0, n, packed),
+                 y = row_of<S>(a.y, row, a.cols, packed);
     T w[kPack], b[kPack];
     RowMoments<T> m;
     if constexpr (kPacks > 0) {

@@ -30,6 +30,8 @@ namespace ramet::kernels::RAMET_VARIANT {
 
 /// The most packs of a row that a thread keeps.
 constexpr int kRowPacks = 4;
+/// The longest row that is kept.
+constexpr int64_t kMostKept = kThreads * kPack * kRowPacks;
 
 /// Eight neighbours of a row in the layout of memory. A thread that reads all of its part into
 /// these before it uses any waits only once for memory.
@@ -203,7 +205,7 @@ void start_kept_rows(const char* name, Stream where, int64_t rows, int64_t cols,
     constexpr std::integral_constant<int, kRowPacks> most;
     if (cols <= kWarp * kPack) return go(warp, one);
     if (cols <= kWarpColumns) return go(warp, most);
-    if (cols <= kThreads * kPack * kRowPacks) return go(block, most);
+    if (cols <= kMostKept) return go(block, most);
   } else if (cols <= kWarpColumns) {
     return go(warp, none);
   }

@@ -180,9 +180,7 @@ void check_layer_norm(ScalarType t, int64_t rows, int64_t cols, bool plain) {
           residual_layer_norm(at(x), at(r), {cols}, at(w), at(b), eps);
   }
   expect_same_bits(results[0], results[1]);
-  if (!plain) {
-    EXPECT_EQ(numbers(sums[0]), numbers(x.add(r))) << "the rounded sum";
-  }
+  if (!plain) { EXPECT_EQ(numbers(sums[0]), numbers(x.add(r))) << "the rounded sum"; }
   const Values v = numbers(sums[0]), scale = numbers(w), shift = numbers(b);
   Values want, slack;
   for (int64_t row = 0; row < rows; ++row) {

@@ -67,6 +67,7 @@ WIDE = {
     "copy_tensors.cu": ["copy_tensors_kernel"],
     "nary_sum.cu": ["sum_kernelIfLi4", "sum_kernelIfLi8"],  # with more summands a thread has one element
     "reduce.cu": ["columns_kernelIf", "sequences_kernelIf"],
+    "reduce_rows.cu": ["rows_kernelIf", "rows_kernelINS1_8HalfBits", "rows_kernelINS1_10BfloatBits"],
     "pointwise_arithmetic.cu": ["dense_kernel"],
     "pointwise_activation.cu": ["dense_kernel"],
     "pointwise_unary.cu": ["dense_kernel"],

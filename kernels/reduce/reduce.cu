@@ -138,7 +138,7 @@ template <class T> void run_as(const ReduceArgs& a, Stream where) {
 }  // namespace
 
 void reduce(const ReduceArgs& a, Stream where) {
-  if (a.outputs == 0) return;
+  if (a.outputs == 0 || start_typed_columns(a, where)) return;
   by_compute_type(a.in_dtype, [&](auto t) { run_as<decltype(t)>(a, where); });
 }
 

@@ -37,5 +37,7 @@ __device__ __forceinline__ void put(const ReduceArgs& a, const StateOf<Kind>& st
 /// Starts the kernel for this storage type and operation (reduce_rows.cu) and returns true, if
 /// there is one for dense rows like these. It adds in the order of sequences_kernel.
 bool start_typed_rows(const Plan& p, const ReduceGrid& grid, Stream where);
+/// The same for sums and means of the columns of a matrix. It needs no workspace.
+bool start_typed_columns(const ReduceArgs& a, Stream where);
 
 }  // namespace ramet::kernels::RAMET_VARIANT

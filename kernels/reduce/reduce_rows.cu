@@ -1,5 +1,5 @@
-// Sums, means, norms and extrema of dense rows on a GPU, for float32 and 16 bits: the type and the
-// operation are known to the compiler.
+// Sums, means, norms and extrema of dense rows on a GPU, and sums and means of columns, for float32
+// and 16 bits: the type and the operation are known to the compiler.
 //
 // A lane of a warp has the reads of four packs under way (64 bytes in sixteen bits), 32 warps of a
 // multiprocessor 64 KB. Rows of up to kReduceWarpCount elements have a warp: it joins by shuffles
@@ -14,6 +14,7 @@
 #include "kernels/reduce/reduce_loops_gpu.h"
 // clang-format off: the first decides what the other means
 #include "kernels/rows/row_registers_gpu.h"
+#include "kernels/rows/row_sums_gpu.h"
 // clang-format on
 
 namespace ramet::kernels::RAMET_VARIANT {
@@ -103,6 +104,21 @@ bool start_typed_rows(const Plan& p, const ReduceGrid& grid, Stream where) {
     case ScalarType::Float: return start_as<float>(p, grid, where);
     case ScalarType::Half: return start_as<HalfBits>(p, grid, where);
     case ScalarType::BFloat16: return start_as<BfloatBits>(p, grid, where);
+    default: return false;
+  }
+}
+
+// Eight columns of a thread, in the order of row_sums_gpu.h.
+bool start_typed_columns(const ReduceArgs& a, Stream where) {
+  if (!a.columns || a.kept_rank != 1 || a.reduced_rank != 1 || a.kept_strides[0] != 1) return false;
+  if (a.op != ReduceOp::kSum && a.op != ReduceOp::kMean) return false;
+  RowSums sums =
+      row_sums(a.in, {{a.count, a.reduced_strides[0]}}, a.outputs, 1, a.out, a.out_dtype);
+  if (a.op == ReduceOp::kMean) sums.divisor = static_cast<double>(a.count);
+  switch (a.in_dtype) {
+    case ScalarType::Float: sum_rows_of<float, float>("reduce", where, sums); return true;
+    case ScalarType::Half: sum_rows_of<HalfBits, float>("reduce", where, sums); return true;
+    case ScalarType::BFloat16: sum_rows_of<BfloatBits, float>("reduce", where, sums); return true;
     default: return false;
   }
 }

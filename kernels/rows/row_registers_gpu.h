@@ -4,8 +4,8 @@
 // A kernel that needs a row several times reads it once, if each thread's share fits its registers:
 // up to kRowPacks packs of eight elements. That is 1024 columns for a warp and 8192 for a block of
 // 256 threads. All reads of a row are issued before the first result is used, so a thread waits
-// once for memory: 24 to 48 warps of a multiprocessor then have 48 to 96 KB under way, of which
-// 24 KB are enough for the full rate. Longer rows are read once for each pass, as before.
+// once for memory. 24 to 48 warps of a multiprocessor then have 48 to 96 KB under way, and 24 KB are
+// enough for the full rate. Longer rows are read once for each pass.
 //
 // A row of more than kWarp * kPack elements takes the kernel of kRowPacks packs. It skips packs
 // after the row's end, and the test is the same for all threads of the group. Shorter rows have a
@@ -150,8 +150,8 @@ struct Most {
   __device__ __forceinline__ double operator()(double a, double b) const { return ::fmax(a, b); }
 };
 
-/// e^x for results that are stored as S. For sixteen bits the processor's power of two is enough:
-/// x log2(e) is off by 9e-6 of the result at x = -100, and S rounds 5e-4 or 4e-3. Results below
+/// e^x for results that are stored as S. For sixteen bits the processor's power of two is enough.
+/// At x = -100 the result is off by 9e-6 of itself, and S rounds by 5e-4 or 4e-3. Results below
 /// 2^-126 are 0.
 template <class S> __device__ __forceinline__ ComputeOf<S> row_exp(ComputeOf<S> x) {
   if constexpr (kShortFloat<S>) return ptx::ex2(x * 1.4426950408889634f);

@@ -1,6 +1,6 @@
-// Rows that a GPU keeps in registers, and those that are too long: each element against float64
-// within the rounding of its type, for each way to keep a row and each remainder at its end. Note
-// [Rows in registers] in kernels/rows/row_registers_gpu.h.
+// Rows that a GPU keeps in registers, and those that are too long (Note [Rows in registers] in
+// kernels/rows/row_registers_gpu.h). Each element is compared with float64, within the rounding of
+// its type. There is a length for each way to keep a row and for remainders at its end.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

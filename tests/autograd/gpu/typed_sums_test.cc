@@ -1,5 +1,5 @@
-// Sums, means, norms and extrema of rows on a GPU, against float64: rows of warps, of blocks and in
-// segments, where packs can be read and where not (kernels/reduce/reduce_rows.cu).
+// Sums, means, norms and extrema of rows on a GPU, and sums of columns, against float64. There are
+// rows of warps, of blocks and in segments, with packs and without (kernels/reduce/reduce_rows.cu).
 #include <cmath>
 #include <cstring>
 
@@ -74,6 +74,30 @@ TEST(TypedSums, Rows) {
     check_typed_rows(t, 1, 100008, false);
   }
 }
+// Sums and means of columns: whole packs of them and not, in one part and in many.
+TEST(TypedSums, Columns) {
+  for (ScalarType t : {kFloat, kHalf, kBFloat16})
+    for (const auto& [rows, cols] : std::vector<std::pair<int64_t, int64_t>>{
+             {1, 8}, {2, 9}, {70, 264}, {1000, 24}, {5000, 3}, {3000, 40}, {129, 1001}}) {
+      SCOPED_TRACE(std::string(name_of(t)) + " " + std::to_string(rows) + " x " +
+                   std::to_string(cols));
+      const Tensor x = drawn({rows, cols}, t, cols), wide = x.to(kDouble), there = x.to(kGpu),
+                   all = zeros({rows * cols + 1}, t);
+      all.slice(0, 1).copy_(x.view({rows * cols}));
+      const Tensor apart = all.to(kGpu).slice(0, 1).view({rows, cols});
+      const double unit = t == kFloat  ? 0x1p-24
+                          : t == kHalf ? 0x1p-11
+                                       : 0x1p-8,
+                   slack = 1e-14 * static_cast<double>(rows);
+      const std::vector<double> sum = numbers(there.sum({0})), mean = numbers(there.mean({0}));
+      expect_close(sum, numbers(wide.sum({0})), unit, slack, "sum");
+      expect_close(mean, numbers(wide.mean({0})), unit, slack, "mean");
+      EXPECT_EQ(numbers(apart.sum({0})), sum) << "where it lies makes a difference";
+      EXPECT_EQ(numbers(apart.mean({0})), mean) << "where it lies makes a difference";
+      expect_close(numbers(there.slice(1, 0, cols / 2 + 1).sum({0})),
+                   numbers(wide.slice(1, 0, cols / 2 + 1).sum({0})), unit, slack, "a part");
+    }
+}
 // The rows of a larger matrix, and rows that are all the same one.
 TEST(TypedSums, Strides) {
   for (ScalarType t : {kFloat, kHalf, kBFloat16}) {
@@ -91,6 +115,8 @@ TEST(TypedSums, Nothing) {
     EXPECT_EQ(zeros({0, 4096}, t).to(kGpu).sum({1}).numel(), 0);
     EXPECT_EQ(numbers(zeros({2112, 0}, t).to(kGpu).sum({1})), std::vector<double>(2112, 0));
     EXPECT_TRUE(std::isnan(numbers(zeros({2112, 0}, t).to(kGpu).mean({1}))[2111]));
+    EXPECT_EQ(numbers(zeros({0, 24}, t).to(kGpu).sum({0})), std::vector<double>(24, 0));
+    EXPECT_TRUE(std::isnan(numbers(zeros({0, 24}, t).to(kGpu).mean({0}))[23]));
   }
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What tools/cuda/check_ptx.py says of right machine code, and of faults. They are a stack, narrow loads, a kernel that is gone,
-# divisions in inner loops, products of warpgroups that have to wait, registers of roles that ptxas ignores, and kernels that cost
-# more than their budget. Needs nvcc.
+# What tools/cuda/check_ptx.py says of right machine code, and of faults. They are a stack, narrow loads, a kernel that is gone
+# and divisions in inner loops. Others are products of warpgroups that have to wait, registers of roles that ptxas ignores, and
+# kernels that cost more than their budget. Needs nvcc.
 set -euo pipefail
 
 check=$PWD/tools/cuda/check_ptx.py

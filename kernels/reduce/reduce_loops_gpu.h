@@ -1,5 +1,5 @@
-// What the loops of reductions share on a GPU: reduce.cu has those for any type and layout,
-// reduce_rows.cu those for dense rows of the common types. For .cu files only.
+// What the loops of reductions share on a GPU. reduce.cu has those for any type and layout.
+// reduce_rows.cu has those for dense rows of the common types. For .cu files only.
 #pragma once
 #include "kernels/reduce/joins_gpu.h"
 // clang-format off: the first decides what the others mean

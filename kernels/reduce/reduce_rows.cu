@@ -1,15 +1,15 @@
-// Sums, means, norms and extrema of dense rows on a GPU, and sums and means of columns, for float32
-// and 16 bits: the type and the operation are known to the compiler.
+// Sums, means, norms and extrema of dense rows on a GPU, for float32 and 16 bits. The type and the
+// operation are known to the compiler. Sums and means of columns are here, too.
 //
-// A lane of a warp has the reads of four packs under way (64 bytes in sixteen bits), 32 warps of a
-// multiprocessor 64 KB. Rows of up to kReduceWarpCount elements have a warp: it joins by shuffles
-// alone, without barriers and without a division for each row. In sixteen bits an element takes its
-// conversions to float and double and the addition, besides a share of the row's costs: see
-// tools/cuda/budgets.py. A sum of rows reads 2 bytes an element and should reach the copy rate. It
-// has not run on a GPU yet.
+// A lane of a warp has the reads of four packs under way. That is 64 bytes in 16 bits, and 64 KB
+// for 32 warps of a multiprocessor. Rows of up to kReduceWarpCount elements have a warp, which
+// joins by shuffles alone: no barrier, and no division for each row. In 16 bits an element takes
+// two conversions and an addition in double, and its share of the row's costs. It reads 2 bytes, so
+// a sum of rows should reach the copy rate. tools/cuda/budgets.py has the counts. None of this has
+// run on a GPU yet.
 //
-// Thread and order of each element are those of sequences_kernel, which does the rest: rows that
-// are not aligned, short ones, other types and operations. So a row's bits do not depend on its
+// Thread and order of each element are those of sequences_kernel. That does the rest: rows that are
+// not aligned, short rows, other types and operations. So a row's bits do not depend on its
 // address.
 #include "kernels/reduce/reduce_loops_gpu.h"
 // clang-format off: the first decides what the other means

@@ -64,7 +64,8 @@ class Call {
 
 /// The value of a result.
 inline IValue result(IValue value) { return value; }
-inline IValue result(const Scalar& value) { return value; }
+inline IValue result(Tensor value) { return value; }
+inline IValue result(bool value) { return value; }
 IValue result(std::vector<Tensor> tensors);
 IValue result(std::vector<IValue> elements);
 template <class... T> IValue result(std::tuple<T...> values) {
@@ -105,6 +106,9 @@ RAMET_PASSED(std::optional<ScalarType>, "ScalarType?", may_dtype)
 RAMET_PASSED(std::optional<MemoryFormat>, "MemoryFormat?", may_format)
 RAMET_PASSED(std::optional<Generator>, "Generator?", may_generator)
 #undef RAMET_PASSED
+template <> struct Passed<int> : Passed<int64_t> {
+  static int get(const Call& call, size_t i) { return static_cast<int>(call.integer(i)); }
+};
 template <> struct Passed<std::optional<std::string>> {
   static constexpr const char* kText = "str?";
   static std::optional<std::string> get(const Call& call, size_t i) {

@@ -42,11 +42,14 @@ class Call {
   std::optional<bool> may_truth(size_t i) const;
   Scalar number(size_t i) const { return arguments_[i]->toScalar(); }
   std::optional<Scalar> may_number(size_t i) const;
-  IntArrayRef integers(size_t i) const { return arguments_[i]->toIntVector(); }
+  IntArrayRef integers(size_t i) const {
+    return RAMET_LIKELY(arguments_[i]->isIntList()) ? IntArrayRef(arguments_[i]->toIntVector())
+                                                    : no_integers(i);
+  }
   OptionalIntArrayRef may_integers(size_t i) const;
   ArrayRef<double> reals(size_t i) const { return arguments_[i]->toDoubleVector(); }
   std::optional<ArrayRef<double>> may_reals(size_t i) const;
-  TensorList tensors(size_t i) const { return arguments_[i]->toTensorVector(); }
+  TensorList tensors(size_t i) const;
   std::vector<std::optional<Tensor>> optional_tensors(size_t i) const;
   const std::string& text(size_t i) const { return arguments_[i]->toStringRef(); }
   std::optional<std::string_view> may_text(size_t i) const;
@@ -59,6 +62,8 @@ class Call {
   TensorOptions options(size_t i) const;
 
  private:
+  // Of an empty list whose type is not known: of no integers. Else the Error.
+  IntArrayRef no_integers(size_t i) const;
   Arguments arguments_;
 };
 

@@ -1,5 +1,6 @@
 // What operators on numbers, lists and dictionaries share.
 #pragma once
+#include <algorithm>
 #include <limits>
 
 #include "autograd/schema/arguments_internal.h"
@@ -40,6 +41,10 @@ template <class F> decltype(auto) with_list(const IValue& list, F&& f) {
   return f(list.toList());
 }
 size_t length(const IValue& list);
+
+/// A list of the kind that its items say. Where they do not say it, it is a GenericList: it is empty,
+/// or they differ.
+IValue items_as_list(std::vector<IValue> items);
 
 /// Which items of `size` a slice takes: the first, how many, and the step.
 struct Sliced {

@@ -130,8 +130,8 @@ template <class T> class List final {
   bool empty() const { return items_->empty(); }
   iterator begin() const { return items_->begin(); }
   iterator end() const { return items_->end(); }
-  /// Item i. An IndexError outside [0, size()).
-  T& operator[](size_t i) const { return (*items_)[checked(i)]; }
+  /// Item i, of bools as std::vector's reference. An IndexError outside [0, size()).
+  typename std::vector<T>::reference operator[](size_t i) const { return (*items_)[checked(i)]; }
   /// A copy of item i. An IndexError outside [0, size()).
   T get(size_t i) const { return (*items_)[checked(i)]; }
   /// Item i becomes the value, in every handle. An IndexError outside [0, size()).

@@ -21,8 +21,8 @@ void show(std::ostream& out, double x) {
 }  // namespace
 
 struct IValue::Held {
-  std::variant<double, int64_t, bool, std::string, Tensor, List<int64_t>, List<double>,
-               List<Tensor>, GenericDict, GenericList, TuplePtr, Opaque>
+  std::variant<std::string, List<int64_t>, List<double>, List<bool>, List<Tensor>, GenericDict,
+               GenericList, TuplePtr, ObjectPtr, FuturePtr, Device, Generator, Opaque>
       value;
 };
 
@@ -40,10 +40,18 @@ struct IValue::Shown {
   void operator()(const std::string& x) const { out << x; }
   void operator()(const Tensor& x) const { out << x; }
   void operator()(const Opaque& x) const { out << '<' << x.name << '>'; }
-  void operator()(const IValue& x) const {
-    if (x.isNone()) out << "None";
-    else std::visit(*this, x.held_->value);
+  void operator()(const ObjectPtr& x) const { x->print(out); }
+  void operator()(const Device& x) const { out << x; }
+  void operator()(const Generator&) const { out << "<Generator>"; }
+  void operator()(const FuturePtr& future) const {
+    nested(future.get(), "Future(", ")", [&](const Shown& inner) {
+      if (future->hasError()) out << "error";
+      else inner(future->value());
+    });
   }
+  void operator()(std::monostate) const { out << "None"; }
+  void operator()(const std::shared_ptr<const Held>& x) const { std::visit(*this, x->value); }
+  void operator()(const IValue& x) const { std::visit(*this, x.value_); }
   template <class T> void items(const std::vector<T>& list) const {
     for (size_t i = 0; i < list.size(); ++i) {
       if (i > 0) out << ", ";
@@ -59,6 +67,12 @@ struct IValue::Shown {
     if (again) out << "...";
     else f(Shown{out, of, this, depth + 1});
     out << close;
+  }
+  void items(const std::vector<bool>& list) const {
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (i > 0) out << ", ";
+      (*this)(static_cast<bool>(list[i]));
+    }
   }
   template <class T> void operator()(const List<T>& list) const {
     nested(&list.vec(), "[", "]", [&](const Shown& inner) { inner.items(list.vec()); });
@@ -82,66 +96,135 @@ struct IValue::Shown {
 };
 
 namespace {
-const char* const kNames[] = {"double",      "int",         "bool", "string", "Tensor", "int list",
-                              "double list", "tensor list", "dict", "list",   "tuple",  "opaque"};
+
+// Of the kinds in value_, then of those in Held: for errors, and as LibTorch calls them.
+struct KindName {
+  const char *ours, *tag;
+};
+constexpr KindName kNames[] = {
+    {"None", "None"},
+    {"bool", "Bool"},
+    {"int", "Int"},
+    {"double", "Double"},
+    {"Tensor", "Tensor"},
+    {"string", "String"},
+    {"int list", "GenericList"},
+    {"double list", "GenericList"},
+    {"bool list", "GenericList"},
+    {"tensor list", "GenericList"},
+    {"dict", "GenericDict"},
+    {"list", "GenericList"},
+    {"tuple", "Tuple"},
+    {"object", "Object"},
+    {"future", "Future"},
+    {"device", "Device"},
+    {"generator", "Generator"},
+    {"opaque", "Opaque"},
+};
+
+}  // namespace
+
+// The place of its name in kNames.
+size_t IValue::kind() const {
+  constexpr size_t kHeld = std::variant_size_v<decltype(value_)> - 1;
+  static_assert(std::size(kNames) == kHeld + std::variant_size_v<decltype(Held::value)>);
+  return value_.index() < kHeld ? value_.index() : kHeld + std::get<kHeld>(value_)->value.index();
 }
 
-IValue::IValue(double v) : held_(std::make_shared<Held>(Held{v})) {}
-IValue::IValue(float v) : held_(std::make_shared<Held>(Held{static_cast<double>(v)})) {}
-IValue::IValue(int64_t v) : held_(std::make_shared<Held>(Held{v})) {}
-IValue::IValue(int v) : held_(std::make_shared<Held>(Held{static_cast<int64_t>(v)})) {}
-IValue::IValue(bool v) : held_(std::make_shared<Held>(Held{v})) {}
-IValue::IValue(std::string v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
-IValue::IValue(const char* v) : held_(std::make_shared<Held>(Held{std::string(v)})) {}
-IValue::IValue(Tensor v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
+#define RAMET_HOLDS(type) \
+  IValue::IValue(type v) : value_(std::make_shared<const Held>(Held{std::move(v)})) {}
+RAMET_HOLDS(std::string)
+RAMET_HOLDS(List<int64_t>)
+RAMET_HOLDS(List<double>)
+RAMET_HOLDS(List<bool>)
+RAMET_HOLDS(List<Tensor>)
+RAMET_HOLDS(GenericDict)
+RAMET_HOLDS(GenericList)
+RAMET_HOLDS(Device)
+RAMET_HOLDS(Generator)
+RAMET_HOLDS(Opaque)
+#undef RAMET_HOLDS
+// A pointer that is null is None: no reader has to ask.
+#define RAMET_HOLDS_POINTER(type)                                       \
+  IValue::IValue(type v) {                                              \
+    if (v) value_ = std::make_shared<const Held>(Held{std::move(v)});   \
+  }
+RAMET_HOLDS_POINTER(TuplePtr)
+RAMET_HOLDS_POINTER(ObjectPtr)
+RAMET_HOLDS_POINTER(FuturePtr)
+#undef RAMET_HOLDS_POINTER
+IValue::IValue(const char* v) : IValue(std::string(v)) {}
 IValue::IValue(std::vector<int64_t> v) : IValue(List<int64_t>(std::move(v))) {}
-IValue::IValue(List<int64_t> v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
 IValue::IValue(IntArrayRef v) : IValue(v.vec()) {}
 IValue::IValue(std::vector<double> v) : IValue(List<double>(std::move(v))) {}
-IValue::IValue(List<double> v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
 IValue::IValue(std::vector<Tensor> v) : IValue(List<Tensor>(std::move(v))) {}
-IValue::IValue(List<Tensor> v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
-IValue::IValue(GenericDict v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
-IValue::IValue(GenericList v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
-IValue::IValue(TuplePtr v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
-IValue::IValue(Opaque v) : held_(std::make_shared<Held>(Held{std::move(v)})) {}
 IValue::IValue(const Scalar& v)
     : IValue(v.isFloatingPoint() ? IValue(v.toDouble())
              : v.isBoolean()     ? IValue(v.toBool())
                                  : IValue(v.toLong())) {}
 
-template <class T> bool IValue::is() const {
-  return held_ && std::holds_alternative<T>(held_->value);
+IValue::Object::~Object() = default;
+void IValue::Object::print(std::ostream& out) const { out << '<' << class_name() << " object>"; }
+
+template <class T> const T* IValue::held() const {
+  const auto* held = std::get_if<std::shared_ptr<const Held>>(&value_);
+  return held ? std::get_if<T>(&(*held)->value) : nullptr;
+}
+void IValue::wrong(const char* wanted) const {
+  RAMET_CHECK(!isOpaque(), "IValue", "got ", *this,
+              ", which a file has and this library cannot hold, expected ", wanted);
+  fail("IValue", "got ", kNames[kind()].ours, ", expected ", wanted);
 }
 template <class T> const T& IValue::get(const char* wanted) const {
-  RAMET_CHECK(is<T>() || !isOpaque(), "IValue", "got ", *this,
-              ", which a file has and this library cannot hold, expected ", wanted);
-  RAMET_CHECK(is<T>(), "IValue", "got ", held_ ? kNames[held_->value.index()] : "None",
-              ", expected ", wanted);
-  return std::get<T>(held_->value);
+  if (const T* v = held<T>()) return *v;
+  wrong(wanted);
 }
 
-bool IValue::isNone() const { return !held_; }
-bool IValue::isDouble() const { return is<double>(); }
-bool IValue::isInt() const { return is<int64_t>(); }
-bool IValue::isBool() const { return is<bool>(); }
-bool IValue::isString() const { return is<std::string>(); }
-bool IValue::isTensor() const { return is<Tensor>(); }
-bool IValue::isIntList() const { return is<List<int64_t>>(); }
-bool IValue::isDoubleList() const { return is<List<double>>(); }
-bool IValue::isTensorList() const { return is<List<Tensor>>(); }
-bool IValue::isGenericDict() const { return is<GenericDict>(); }
-bool IValue::isTuple() const { return is<TuplePtr>(); }
-bool IValue::isOpaque() const { return is<Opaque>(); }
+bool IValue::isString() const { return held<std::string>(); }
+bool IValue::isIntList() const { return held<List<int64_t>>(); }
+bool IValue::isDoubleList() const { return held<List<double>>(); }
+bool IValue::isBoolList() const { return held<List<bool>>(); }
+bool IValue::isTensorList() const { return held<List<Tensor>>(); }
+bool IValue::isGenericDict() const { return held<GenericDict>(); }
+bool IValue::isTuple() const { return held<TuplePtr>(); }
+bool IValue::isObject() const { return held<ObjectPtr>(); }
+bool IValue::isFuture() const { return held<FuturePtr>(); }
+bool IValue::isDevice() const { return held<Device>(); }
+bool IValue::isGenerator() const { return held<Generator>(); }
+bool IValue::isOpaque() const { return held<Opaque>(); }
 bool IValue::isList() const {
-  return isIntList() || isDoubleList() || isTensorList() || is<GenericList>();
+  return isIntList() || isDoubleList() || isBoolList() || isTensorList() || held<GenericList>();
+}
+std::string IValue::tagKind() const { return kNames[kind()].tag; }
+
+bool IValue::is(const IValue& other) const {
+  if (kind() != other.kind()) return false;
+  if (isTensor()) return toTensor().is_same(other.toTensor());
+  if (isDouble()) return toDouble() == other.toDouble();
+  if (isInt()) return toInt() == other.toInt();
+  if (isBool()) return toBool() == other.toBool();
+  if (isNone()) return true;
+  const auto* held = std::get_if<std::shared_ptr<const Held>>(&value_);
+  const auto* others = std::get_if<std::shared_ptr<const Held>>(&other.value_);
+  return std::visit(
+      [&](const auto& mine) {
+        using T = std::decay_t<decltype(mine)>;
+        const T& theirs = std::get<T>((*others)->value);
+        if constexpr (std::is_same_v<T, Opaque>) return *held == *others;
+        else if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, Device> ||
+                           std::is_same_v<T, Generator> || std::is_same_v<T, TuplePtr> ||
+                           std::is_same_v<T, ObjectPtr> || std::is_same_v<T, FuturePtr>)
+          return mine == theirs;
+        else return mine.is(theirs);
+      },
+      (*held)->value);
 }
 
-double IValue::toDouble() const { return get<double>("double"); }
-int64_t IValue::toInt() const { return get<int64_t>("int"); }
-bool IValue::toBool() const { return get<bool>("bool"); }
 const std::string& IValue::toStringRef() const { return get<std::string>("string"); }
-const Tensor& IValue::toTensor() const { return get<Tensor>("Tensor"); }
+Device IValue::toDevice() const { return get<Device>("device"); }
+const Generator& IValue::toGenerator() const { return get<Generator>("generator"); }
+const IValue::ObjectPtr& IValue::toObject() const { return get<ObjectPtr>("object"); }
+const IValue::FuturePtr& IValue::toFuture() const { return get<FuturePtr>("future"); }
 const std::vector<int64_t>& IValue::toIntVector() const {
   return get<List<int64_t>>("int list").vec();
 }
@@ -152,13 +235,14 @@ const std::vector<Tensor>& IValue::toTensorVector() const {
   return get<List<Tensor>>("tensor list").vec();
 }
 template <class T> List<T> IValue::list_of(const char* wanted) const {
-  if (!is<GenericList>()) return get<List<T>>(wanted);
+  if (!held<GenericList>()) return get<List<T>>(wanted);
   List<T> made;
   for (const IValue& item : toListRef()) made.push_back(item.to<T>());
   return made;
 }
 List<int64_t> IValue::toIntList() const { return list_of<int64_t>("int list"); }
 List<double> IValue::toDoubleList() const { return list_of<double>("double list"); }
+List<bool> IValue::toBoolList() const { return list_of<bool>("bool list"); }
 List<Tensor> IValue::toTensorList() const { return list_of<Tensor>("tensor list"); }
 const IValue::GenericDict& IValue::toGenericDict() const { return get<GenericDict>("dict"); }
 const IValue::TuplePtr& IValue::toTuple() const { return get<TuplePtr>("tuple"); }
@@ -173,10 +257,9 @@ Scalar IValue::toScalar() const {
 bool detail::DictLess<IValue>::operator()(const IValue& a, const IValue& b) const {
   for (const IValue* v : {&a, &b}) {
     RAMET_CHECK(v->isNone() || v->isScalar() || v->isString(), "Dict", "key: got a ",
-                kNames[v->held_->value.index()], ", expected a number, a bool, a string or None");
+                kNames[v->kind()].ours, ", expected a number, a bool, a string or None");
   }
-  const auto kind = [](const IValue& v) { return v.held_ ? v.held_->value.index() + 1 : 0; };
-  if (kind(a) != kind(b)) return kind(a) < kind(b);
+  if (a.kind() != b.kind()) return a.kind() < b.kind();
   if (a.isString()) return a.toStringRef() < b.toStringRef();
   if (a.isInt()) return a.toInt() < b.toInt();
   if (a.isBool()) return a.toBool() < b.toBool();
@@ -186,15 +269,18 @@ bool detail::DictLess<IValue>::operator()(const IValue& a, const IValue& b) cons
 }
 
 IValue::GenericList IValue::toList() const {
-  if (is<GenericList>()) return get<GenericList>("list");
+  if (const auto* list = held<GenericList>()) return *list;
   GenericList made;
   const auto take = [&](const auto& list) {
+    made.reserve(list.size());
     for (const auto& item : list) made.push_back(item);
   };
   if (isIntList()) take(toIntVector());
   else if (isDoubleList()) take(toDoubleVector());
   else if (isTensorList()) take(toTensorVector());
-  else (void)get<GenericList>("list");
+  else if (const auto* bools = held<List<bool>>())
+    for (const bool item : bools->vec()) made.push_back(item);
+  else wrong("list");
   return made;
 }
 

@@ -1,5 +1,6 @@
-// A small any-type: the value type of AutogradContext::saved_data and of module attributes.
+// A small any-type: the value type of AutogradContext::saved_data, of files and of scripts.
 #pragma once
+#include <exception>
 #include <iosfwd>
 #include <memory>
 #include <optional>
@@ -7,6 +8,7 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "autograd/dict.h"
@@ -24,27 +26,56 @@ template <> struct DictLess<IValue> {
 };
 }  // namespace detail
 
-/// Holds nothing (None), a number, a bool, a string, a tensor, or a list of numbers or tensors. Or
-/// holds a list, tuple or dictionary of any values. It may also hold the name of a value in a file
-/// that this library cannot hold. Copies share lists and dictionaries; one that contains itself is
-/// never freed.
+/// Holds nothing (None), a number, a bool, a string, a tensor, a device, a generator, or a list of
+/// numbers, bools or tensors. Or holds a list, tuple or dictionary of any values, an object of a
+/// script's class, or a future. It may also hold the name of a value in a file that this library
+/// cannot hold. Copies share lists, dictionaries and objects; one that contains itself is never
+/// freed. Numbers and tensors need no memory of their own.
 class RAMET_API IValue {
  public:
   using GenericDict = Dict<IValue, IValue>;
   using GenericList = List<IValue>;
-  /// Several values that cannot be changed.
+  /// Several values that cannot be changed. Those of a NamedTuple have names.
   class Tuple {
    public:
-    explicit Tuple(std::vector<IValue> elements) : elements_(std::move(elements)) {}
+    /// Of a NamedTuple: the class ("__torch__.net.Point") and the fields. Shared by all its tuples.
+    struct Names {
+      std::string name;
+      std::vector<std::string> fields;
+    };
+    explicit Tuple(std::vector<IValue> elements, std::shared_ptr<const Names> names = nullptr)
+        : elements_(std::move(elements)), names_(std::move(names)) {}
+    /// A pointer to a new tuple.
+    static std::shared_ptr<const Tuple> create(std::vector<IValue> elements) {
+      return std::make_shared<Tuple>(std::move(elements));
+    }
     /// The values, and their number:
     const std::vector<IValue>& elements() const { return elements_; }
     size_t size() const { return elements_.size(); }
+    /// Null where this is no NamedTuple.
+    const std::shared_ptr<const Names>& names() const { return names_; }
 
    private:
     std::vector<IValue> elements_;
+    std::shared_ptr<const Names> names_;
   };
   /// The pointer by which an IValue holds a tuple.
   using TuplePtr = std::shared_ptr<const Tuple>;
+  /// An object of a class that a script defines: nn/script derives from it.
+  class RAMET_API Object {
+   public:
+    virtual ~Object();
+    /// The class's full name ("__torch__.net.Net").
+    virtual const std::string& class_name() const = 0;
+    /// Prints "<__torch__.net.Net object>"; an enumerator prints otherwise.
+    virtual void print(std::ostream& out) const;
+  };
+  /// The pointer by which an IValue holds an object.
+  using ObjectPtr = std::shared_ptr<Object>;
+  /// What a script's fork() gives. It has run before fork() returns, so this is always completed.
+  class RAMET_API Future;
+  /// The pointer by which an IValue holds a future.
+  using FuturePtr = std::shared_ptr<const Future>;
   /// A value from a file that this library cannot hold: an object of a Python class, or a tensor of
   /// another dtype. Every other conversion of it is an Error with its name.
   struct Opaque {
@@ -52,14 +83,23 @@ class RAMET_API IValue {
   };
 
   IValue() = default;
-  IValue(double v);
-  IValue(float v);
-  IValue(int64_t v);
-  IValue(int v);
-  IValue(bool v);
+  IValue(const IValue&) = default;
+  /// What has been moved from is None:
+  IValue(IValue&& o) noexcept : value_(std::exchange(o.value_, std::monostate())) {}
+  IValue& operator=(const IValue&) = default;
+  IValue& operator=(IValue&& o) noexcept {
+    value_ = std::exchange(o.value_, std::monostate());
+    return *this;
+  }
+  ~IValue() = default;
+  IValue(double v) : value_(v) {}
+  IValue(float v) : value_(static_cast<double>(v)) {}
+  IValue(int64_t v) : value_(v) {}
+  IValue(int v) : value_(static_cast<int64_t>(v)) {}
+  IValue(bool v) : value_(v) {}
   IValue(std::string v);
   IValue(const char* v);
-  IValue(Tensor v);
+  IValue(Tensor v) : value_(std::move(v)) {}
   IValue(const Scalar& v);
   IValue(std::vector<int64_t> v);
   IValue(IntArrayRef v);
@@ -67,10 +107,15 @@ class RAMET_API IValue {
   IValue(std::vector<Tensor> v);
   IValue(List<int64_t> v);
   IValue(List<double> v);
+  IValue(List<bool> v);
   IValue(List<Tensor> v);
   IValue(GenericDict v);
   IValue(GenericList v);
   IValue(TuplePtr v);
+  IValue(ObjectPtr v);
+  IValue(FuturePtr v);
+  IValue(Device v);
+  IValue(Generator v);
   IValue(Opaque v);
   template <class... T>
   IValue(std::tuple<T...> v)
@@ -81,27 +126,40 @@ class RAMET_API IValue {
             v)) {}
 
   /// Is it of this kind? A Scalar is a number or a bool:
-  bool isNone() const;
-  bool isDouble() const;
-  bool isInt() const;
-  bool isBool() const;
+  bool isNone() const { return value_.index() == 0; }
+  bool isDouble() const { return std::holds_alternative<double>(value_); }
+  bool isInt() const { return std::holds_alternative<int64_t>(value_); }
+  bool isBool() const { return std::holds_alternative<bool>(value_); }
+  bool isTensor() const { return std::holds_alternative<Tensor>(value_); }
   bool isString() const;
-  bool isTensor() const;
   bool isIntList() const;
   bool isDoubleList() const;
+  bool isBoolList() const;
   bool isTensorList() const;
   bool isScalar() const { return isDouble() || isInt() || isBool(); }
   bool isGenericDict() const;
   bool isTuple() const;
   bool isList() const;
+  bool isObject() const;
+  bool isFuture() const;
+  bool isDevice() const;
+  bool isGenerator() const;
   bool isOpaque() const;
+  /// Its kind by LibTorch's name: "Tensor", "Int", "GenericList" for every list, and so on.
+  std::string tagKind() const;
+  /// Are both one object (Python's `is`)? Numbers and strings are where they are equal.
+  bool is(const IValue& other) const;
 
   /// The value; an Error where it is of another kind:
-  double toDouble() const;
-  int64_t toInt() const;
-  bool toBool() const;
+  double toDouble() const { return small<double>("double"); }
+  int64_t toInt() const { return small<int64_t>("int"); }
+  bool toBool() const { return small<bool>("bool"); }
+  const Tensor& toTensor() const { return small<Tensor>("Tensor"); }
   const std::string& toStringRef() const;
-  const Tensor& toTensor() const;
+  Device toDevice() const;
+  const Generator& toGenerator() const;
+  const ObjectPtr& toObject() const;
+  const FuturePtr& toFuture() const;
   const std::vector<int64_t>& toIntVector() const;
   const std::vector<double>& toDoubleVector() const;
   const std::vector<Tensor>& toTensorVector() const;
@@ -120,6 +178,7 @@ class RAMET_API IValue {
   /// of another kind:
   List<int64_t> toIntList() const;
   List<double> toDoubleList() const;
+  List<bool> toBoolList() const;
   List<Tensor> toTensorList() const;
   const GenericDict& toGenericDict() const;
   const TuplePtr& toTuple() const;
@@ -144,7 +203,10 @@ class RAMET_API IValue {
     else if constexpr (std::is_same<T, std::vector<Tensor>>::value) return toTensorVector();
     else if constexpr (std::is_same<T, List<int64_t>>::value) return toIntList();
     else if constexpr (std::is_same<T, List<double>>::value) return toDoubleList();
+    else if constexpr (std::is_same<T, List<bool>>::value) return toBoolList();
     else if constexpr (std::is_same<T, List<Tensor>>::value) return toTensorList();
+    else if constexpr (std::is_same<T, Device>::value) return toDevice();
+    else if constexpr (std::is_same<T, IValue>::value) return *this;
     else if constexpr (std::is_same<T, GenericDict>::value) return toGenericDict();
     else if constexpr (std::is_same<T, GenericList>::value) return toList();
     else static_assert(sizeof(T) == 0, "IValue::to<T>: no value is of that type");
@@ -155,7 +217,7 @@ class RAMET_API IValue {
   }
 
   /// Prints as LibTorch does: "None", "True", "3", "3.", "text", "[1, 2]", "(1, 2)", "{a: 1}",
-  /// tensors as they print; "<argparse.Namespace>". A value inside itself prints as "...", and so
+  /// tensors and devices as they print; "<argparse.Namespace>". A value inside itself prints as "...", and so
   /// does one deeper than 256 levels.
   friend RAMET_API std::ostream& operator<<(std::ostream& out, const IValue& value);
   friend struct detail::DictLess<IValue>;
@@ -163,10 +225,37 @@ class RAMET_API IValue {
  private:
   struct Held;
   struct Shown;
-  template <class T> bool is() const;
+  template <class T> const T& small(const char* wanted) const {
+    if (const T* v = std::get_if<T>(&value_)) return *v;
+    wrong(wanted);
+  }
+  [[noreturn, gnu::cold]] void wrong(const char* wanted) const;
+  size_t kind() const;
+  template <class T> const T* held() const;
   template <class T> List<T> list_of(const char* wanted) const;
   template <class T> const T& get(const char* wanted) const;
-  std::shared_ptr<const Held> held_;  // never changes, so copies share it; none: None
+  // What is held never changes, so copies share it.
+  std::variant<std::monostate, bool, int64_t, double, Tensor, std::shared_ptr<const Held>> value_;
+};
+
+class RAMET_API IValue::Future {
+ public:
+  /// Holds a value, or the exception that the call ended with:
+  explicit Future(IValue value) : value_(std::move(value)) {}
+  explicit Future(std::exception_ptr error) : error_(std::move(error)) {}
+  /// Always true.
+  bool completed() const { return true; }
+  /// Did it end with an exception?
+  bool hasError() const { return error_ != nullptr; }
+  /// The value. Throws the exception if there was one.
+  const IValue& value() const {
+    if (error_) std::rethrow_exception(error_);
+    return value_;
+  }
+
+ private:
+  IValue value_;
+  std::exception_ptr error_;
 };
 
 namespace impl {

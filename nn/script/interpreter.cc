@@ -88,8 +88,8 @@ IValue make_tuple(const Program& program, const Instruction& at, Arguments items
   std::vector<IValue> elements;
   elements.reserve(items.size());
   for (const IValue* item : items) elements.push_back(*item);
-  return std::make_shared<IValue::Tuple>(std::move(elements),
-                                         at.extra == 0 ? nullptr : program.tuple_names[at.extra - 1]);
+  return IValue::TuplePtr(std::make_shared<const IValue::Tuple>(
+      std::move(elements), at.extra == 0 ? nullptr : program.tuple_names[at.extra - 1]));
 }
 
 bool has_one_of(const IValue& value, const Type& types) {
@@ -298,10 +298,10 @@ IValue Machine::call_method(Frame& frame, const Instruction& at) {
 
 IValue Machine::fork(Frame& frame, const Instruction& at) {
   try {
-    return std::make_shared<const IValue::Future>(
-        call_operands(frame, *frame.program.functions[at.extra], at));
+    return IValue::FuturePtr(std::make_shared<const IValue::Future>(
+        call_operands(frame, *frame.program.functions[at.extra], at)));
   } catch (const std::exception&) {
-    return std::make_shared<const IValue::Future>(std::current_exception());
+    return IValue::FuturePtr(std::make_shared<const IValue::Future>(std::current_exception()));
   }
 }
 

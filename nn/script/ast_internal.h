@@ -133,6 +133,7 @@ struct ClassSyntax {
   std::string base;  // "Module", "Interface", "ModuleInterface", "NamedTuple", "Enum"; may be empty
   std::vector<AttributeSyntax> attributes;
   std::vector<std::string> parameters, buffers;  // __parameters__, __buffers__
+  bool states_buffers = false;                   // before PyTorch 1.5 there is no such line
   std::vector<std::string> hooks, pre_hooks;     // __forward_hooks__, __forward_pre_hooks__
   std::vector<FunctionSyntaxPtr> methods;
 };

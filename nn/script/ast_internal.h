@@ -26,6 +26,10 @@ struct Source {
 };
 using SourcePtr = std::shared_ptr<const Source>;
 
+/// What an archive's table `name` ("code/__torch__/net.py.debug_pkl") says about its text. An Error
+/// where the bytes are no such table.
+std::vector<Source::Origin> read_origins(const std::string& name, const std::string& bytes);
+
 struct Expression;
 using ExpressionPtr = std::unique_ptr<Expression>;
 struct Statement;

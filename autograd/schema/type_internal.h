@@ -15,6 +15,8 @@ using TypePtr = std::shared_ptr<const Type>;
 
 /// What the language knows of a class, interface or enumeration: nn/script defines it.
 class ClassInfo;
+/// Does a class, or another interface, have all methods of an interface?
+using Implements = bool (*)(const ClassInfo& type, const ClassInfo& interface);
 
 /// A type. Lists, optionals and futures have one element type, dictionaries a key and a value,
 /// tuples and unions any number.
@@ -52,6 +54,7 @@ class Type {
   const std::vector<std::string>& fields() const { return fields_; }
   /// Of a class, interface or enumeration. The archive's compilation unit owns it.
   ClassInfo* info() const { return info_; }
+  Implements implements() const { return implements_; }
 
   /// As PyTorch's annotations: "Optional[List[Tensor]]".
   std::string text() const;
@@ -69,7 +72,8 @@ class Type {
   static TypePtr union_of(std::vector<TypePtr> elements);
   static TypePtr future(TypePtr element);
   static TypePtr class_of(std::string name, ClassInfo* info);
-  static TypePtr interface_of(std::string name, ClassInfo* info);
+  /// `implements` tells whether a class has the methods; without it every class is a subtype.
+  static TypePtr interface_of(std::string name, ClassInfo* info, Implements implements = nullptr);
   static TypePtr enum_of(std::string name, ClassInfo* info);
   static TypePtr variable(std::string name);
 
@@ -81,6 +85,7 @@ class Type {
   std::string name_;
   std::vector<std::string> fields_;
   ClassInfo* info_ = nullptr;
+  Implements implements_ = nullptr;
 };
 
 /// Are they the same type?

@@ -33,8 +33,8 @@ using Block = std::vector<Statement>;
 
 /// An argument `name=value` of a call, or an entry `key: value` of a dictionary.
 struct Named {
-  std::string name;       // empty in dictionaries
-  ExpressionPtr key;      // of dictionaries only
+  std::string name;   // empty in dictionaries
+  ExpressionPtr key;  // of dictionaries only
   ExpressionPtr value;
 };
 
@@ -46,8 +46,8 @@ struct Expression {
     kCall,       // items[0](items[1], ..., named...)
     kSubscript,  // items[0][items[1], ...]
     kSlice,      // items[0]:items[1]:items[2], each may be null; only inside a subscript
-    kInt,        // number
-    kFloat,      // real
+    kInt,        // number; a minus before it is part of it
+    kFloat,      // real; so are the names inf and nan, and a minus before them
     kString,     // text, with its escapes replaced
     kTrue,
     kFalse,
@@ -148,9 +148,12 @@ struct FileSyntax {
 struct ParseLimits {
   int64_t depth = 200;  // of expressions and blocks inside each other
   int64_t bytes = int64_t{1} << 30;
+  int64_t expressions = 10'000'000;  // each takes memory of some 150 bytes
 };
 
 /// Reads a text. An Error "[torch::jit::load] ..." with the place where it is no TorchScript.
 FileSyntax parse(SourcePtr source, const ParseLimits& limits = {});
+/// Reads a type alone, as pickles name it: "List[int]".
+ExpressionPtr parse_annotation(const Source& source, const ParseLimits& limits = {});
 
 }  // namespace ramet::script

@@ -2,10 +2,12 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -115,6 +117,9 @@ class CompilationUnit : public std::enable_shared_from_this<CompilationUnit> {
   const std::vector<IValue>& constants() const { return constants_; }
   int64_t version() const { return version_; }
   const Limits& limits() const { return limits_; }
+  /// The device that torch.device("cuda:0") and other constants in the code mean; as they say where
+  /// none is set. Set before compile().
+  std::optional<Device> device;
   /// All classes that were declared, in that order.
   const std::vector<std::unique_ptr<ClassInfo>>& classes() const { return classes_; }
 
@@ -128,6 +133,9 @@ class CompilationUnit : public std::enable_shared_from_this<CompilationUnit> {
   std::map<std::string, std::unique_ptr<Module>> modules_;
   std::vector<std::unique_ptr<ClassInfo>> classes_;
   std::vector<Problem> problems_;
+  std::set<const ScriptFunction*> started_;  // compiled, or being compiled
+  std::set<std::string> interface_calls_;    // names of methods that are called through interfaces
+  int64_t compiling_ = 0;                    // functions inside each other
 };
 
 /// An instance of a class of the archive: a module, or an object of a plain class. Enumerators are
@@ -153,6 +161,11 @@ class Object final : public IValue::Object {
 /// Python line.
 IValue call(const ScriptFunction& function, std::vector<IValue> arguments,
             const std::vector<std::pair<std::string, IValue>>& by_name = {});
+
+/// Calls a module as Python's `module(x)`: forward() between its pre-hooks and its hooks, which may
+/// replace arguments and result. All must have been compiled.
+IValue call_module(const std::shared_ptr<Object>& module, std::vector<IValue> arguments,
+                   const std::vector<std::pair<std::string, IValue>>& by_name = {});
 
 /// Does the value have the type? Tells what annotations promise of an attribute or an argument.
 bool has_type(const IValue& value, const TypePtr& type);

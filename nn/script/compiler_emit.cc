@@ -1,0 +1,111 @@
+// Making instructions, constants and conversions.
+#include "nn/script/compiler_internal.h"
+
+namespace ramet::script {
+namespace {
+
+using TypeKind = Type::Kind;
+
+bool is(const TypePtr& type, TypeKind kind) { return type->kind() == kind; }
+
+/// What change() does to a value of type `from` where `to` is expected; kNone where nothing does.
+Match::Change change_between(const TypePtr& from, const TypePtr& to) {
+  using Change = Match::Change;
+  if (is(from, TypeKind::kTensor)) {
+    if (is(to, TypeKind::kInt)) return Change::kTensorToInt;
+    if (is(to, TypeKind::kFloat)) return Change::kTensorToFloat;
+    if (is(to, TypeKind::kNumber)) return Change::kTensorToNumber;
+  }
+  if (is(from, TypeKind::kTuple) && is(to, TypeKind::kList)) {
+    for (const TypePtr& item : from->elements())
+      if (!is_subtype(item, to->element())) return Change::kNone;
+    return Change::kTupleToList;
+  }
+  return Change::kNone;
+}
+
+/// The operator that converts between numbers, and strings to devices; empty where none does.
+const char* conversion_between(const TypePtr& from, const TypePtr& to) {
+  if (is(from, TypeKind::kNumber) && is(to, TypeKind::kFloat)) return "aten::Float";
+  if (is(from, TypeKind::kNumber) && is(to, TypeKind::kInt)) return "aten::Int";
+  if (is(from, TypeKind::kBool) && is(to, TypeKind::kFloat)) return "aten::Float";
+  if (is(from, TypeKind::kBool) && is(to, TypeKind::kInt)) return "aten::Int";
+  if (is(from, TypeKind::kString) && is(to, TypeKind::kDevice)) return "aten::device";
+  return "";
+}
+
+}  // namespace
+
+ListKind list_kind(const TypePtr& element) {
+  switch (element->kind()) {
+    case TypeKind::kInt: return ListKind::kInts;
+    case TypeKind::kFloat: return ListKind::kFloats;
+    case TypeKind::kBool: return ListKind::kBools;
+    case TypeKind::kTensor: return ListKind::kTensors;
+    default: return ListKind::kAny;
+  }
+}
+
+size_t FunctionCompiler::emit(Code code, uint32_t result, const std::vector<Operand>& operands,
+                              uint32_t extra, size_t offset) {
+  Instruction made;
+  made.code = code;
+  made.result = result;
+  made.first = static_cast<uint32_t>(program_->operands.size());
+  made.count = static_cast<uint32_t>(operands.size());
+  made.extra = extra;
+  program_->operands.insert(program_->operands.end(), operands.begin(), operands.end());
+  program_->instructions.push_back(made);
+  program_->offsets.push_back(offset);
+  return program_->instructions.size() - 1;
+}
+
+Value FunctionCompiler::emit_value(Code code, const std::vector<Operand>& operands, uint32_t extra,
+                                   TypePtr type, size_t offset) {
+  const uint32_t result = new_slot();
+  fresh_ = emit(code, result, operands, extra, offset);
+  return {Operand::slot(result), std::move(type)};
+}
+
+void FunctionCompiler::jump_here(size_t instruction) {
+  program_->instructions[instruction].extra =
+      static_cast<uint32_t>(program_->instructions.size());
+}
+
+uint32_t FunctionCompiler::slot_of(const std::string& name) {
+  const auto [at, is_new] = slots_.emplace(name, 0);
+  if (is_new) at->second = new_slot();
+  return at->second;
+}
+
+Value FunctionCompiler::constant(IValue value, TypePtr type) {
+  program_->constants.push_back(std::move(value));
+  return {Operand::constant(static_cast<uint32_t>(program_->constants.size() - 1)),
+          std::move(type)};
+}
+
+const IValue* FunctionCompiler::constant_of(const Value& value) const {
+  return value.place.is_constant() ? &program_->constants[value.place.index()] : nullptr;
+}
+
+Value FunctionCompiler::fit(const Value& value, const TypePtr& type, const std::string& what,
+                            size_t offset) {
+  if (!value || !type) return {};
+  if (is_subtype(value.type, type)) return value;
+  if (is(type, TypeKind::kOptional) && !is(value.type, TypeKind::kOptional))
+    return fit(value, type->element(), what, offset);
+  if (const char* name = conversion_between(value.type, type); *name != '\0')
+    return call_operator(name, {value}, offset);
+  const Match::Change change = change_between(value.type, type);
+  if (change == Match::Change::kNone)
+    return problem(offset,
+                   what + ": got " + value.type->text() + ", expected " + type->text());
+  Parameter parameter;
+  parameter.name = what;
+  parameter.type = type;
+  program_->changes.push_back({change, std::move(parameter)});
+  return emit_value(Code::kChange, {value.place},
+                    static_cast<uint32_t>(program_->changes.size() - 1), type, offset);
+}
+
+}  // namespace ramet::script

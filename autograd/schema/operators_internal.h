@@ -70,7 +70,7 @@ struct Match {
   enum class Change : uint8_t {
     kNone,
     kRepeat,       // an int becomes a list of Parameter::repeat of them
-    kTensorToInt,  // a tensor of one element becomes a number ("implicit" conversions of schemas)
+    kTensorToInt,  // a tensor of one element or another number becomes a number ("implicit")
     kTensorToFloat,
     kTensorToNumber,
     kIntToFloat,
@@ -91,6 +91,10 @@ Match match_operator(std::string_view name, const std::vector<Given>& given, std
 
 /// Applies a change to an argument of a call.
 IValue change(Match::Change what, const Parameter& parameter, const IValue& value);
+
+/// A list that holds its items as a script's List[element] does: List<int64_t>, List<double>,
+/// List<bool> or List<Tensor> where the type is known, else a GenericList.
+IValue make_list(const TypePtr& element, std::vector<IValue> items);
 
 /// Reads PyTorch's text of a schema ("aten::max.dim(Tensor self, int dim, bool keepdim=False) ->
 /// (Tensor values, Tensor indices)"). Memory annotations are read for `written` only. An Error where

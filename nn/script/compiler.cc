@@ -150,7 +150,7 @@ void CompilationUnit::report_problems() const {
     if (is_new) kinds.push_back({problem.what, {}});
     kinds[at->second].second.push_back(problem.place);
   }
-  auto text = classic<std::ostringstream>();
+  auto text = detail::classic<std::ostringstream>();
   text << "the code does not fit: got " << kinds.size()
        << (kinds.size() == 1 ? " problem" : " problems") << ", expected none";
   for (size_t i = 0; i < std::min(kinds.size(), kProblems); ++i) {

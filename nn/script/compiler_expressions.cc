@@ -1,5 +1,6 @@
 // Compiling expressions: literals, items, and operators that are written as signs.
-#include <string_view>
+#include <algorithm>
+#include <limits>
 
 #include "nn/script/compiler_internal.h"
 
@@ -150,9 +151,9 @@ Value FunctionCompiler::compile_tuple_subscript(const Expression& e, const Value
   const std::vector<TypePtr>& types = tuple.type->elements();
   const auto size = static_cast<int64_t>(types.size());
   const Expression& key = *e.items.at(1);
-  const auto number = [&](const ExpressionPtr& part, int64_t otherwise) -> std::optional<int64_t> {
-    if (!part) return otherwise;
-    const Value value = compile_expression(*part);
+  const auto number = [&](size_t i, int64_t otherwise) -> std::optional<int64_t> {
+    if (i >= key.items.size() || !key.items[i]) return otherwise;
+    const Value value = compile_expression(*key.items[i]);
     const IValue* known = value ? constant_of(value) : nullptr;
     if (known && known->isInt()) return known->toInt() < 0 ? known->toInt() + size : known->toInt();
     return std::nullopt;
@@ -162,8 +163,8 @@ Value FunctionCompiler::compile_tuple_subscript(const Expression& e, const Value
                       types[static_cast<size_t>(i)], e.offset);
   };
   if (key.kind == Kind::kSlice) {
-    const auto begin = number(key.items.empty() ? nullptr : key.items[0], 0);
-    const auto end = number(key.items.size() < 2 ? nullptr : key.items[1], size);
+    const auto begin = number(0, 0);
+    const auto end = number(1, size);
     if (!begin || !end || (key.items.size() > 2 && key.items[2]))
       return problem(e.offset, "a slice of a tuple: expected constant bounds without a step");
     std::vector<Operand> operands;

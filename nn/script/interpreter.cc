@@ -7,6 +7,7 @@
 // archive whose code lies about types ends in an Error. An Error gets one line for each function that
 // it leaves, with the place in the Python source.
 #include <array>
+#include <limits>
 #include <typeinfo>
 
 #include "nn/script/interpreter_internal.h"
@@ -88,8 +89,8 @@ IValue make_tuple(const Program& program, const Instruction& at, Arguments items
   std::vector<IValue> elements;
   elements.reserve(items.size());
   for (const IValue* item : items) elements.push_back(*item);
-  return std::make_shared<IValue::Tuple>(std::move(elements),
-                                         at.extra == 0 ? nullptr : program.tuple_names[at.extra - 1]);
+  return IValue::TuplePtr(std::make_shared<const IValue::Tuple>(
+      std::move(elements), at.extra == 0 ? nullptr : program.tuple_names[at.extra - 1]));
 }
 
 bool has_one_of(const IValue& value, const Type& types) {
@@ -104,11 +105,11 @@ bool more(int64_t at, int64_t end, int64_t step) {
   return step > 0 ? at < end : at > end;
 }
 
+/// The counter after `at`. Past the largest integer it is that one, which is at no range's inside.
 int64_t stepped(int64_t at, int64_t step) {
   int64_t next = 0;
-  RAMET_CHECK(!__builtin_add_overflow(at, step, &next), kRun, "range: got a counter after ", at,
-              " with step ", step, ", expected one that fits into 64 bits");
-  return next;
+  if (!__builtin_add_overflow(at, step, &next)) return next;
+  return step > 0 ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int64_t>::min();
 }
 
 /// Enumerators are objects of one class with one name.
@@ -298,10 +299,10 @@ IValue Machine::call_method(Frame& frame, const Instruction& at) {
 
 IValue Machine::fork(Frame& frame, const Instruction& at) {
   try {
-    return std::make_shared<const IValue::Future>(
-        call_operands(frame, *frame.program.functions[at.extra], at));
+    return IValue::FuturePtr(std::make_shared<const IValue::Future>(
+        call_operands(frame, *frame.program.functions[at.extra], at)));
   } catch (const std::exception&) {
-    return std::make_shared<const IValue::Future>(std::current_exception());
+    return IValue::FuturePtr(std::make_shared<const IValue::Future>(std::current_exception()));
   }
 }
 

@@ -1,0 +1,20 @@
+// The parts of the table of operators.
+#pragma once
+#include <vector>
+
+#include "autograd/schema/arguments_internal.h"
+
+namespace ramet::script {
+
+/// The rows of autograd/ops, by folders:
+void add_rows_of_layers(std::vector<Row>& rows);
+void add_rows_of_pointwise(std::vector<Row>& rows);
+void add_rows_of_shape(std::vector<Row>& rows);
+
+/// Lines of tensor functions. A name that has one has no rows:
+Lines lines_of_layers();
+
+/// Lines besides rows of the same name:
+Lines lines_of_numbers();
+
+}  // namespace ramet::script

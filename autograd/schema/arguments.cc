@@ -38,6 +38,16 @@ Device device_of(const IValue& value) {
   return value.isString() ? Device(value.toStringRef()) : value.toDevice();
 }
 
+IntArrayRef Call::no_integers(size_t i) const {
+  const IValue& list = (*this)[i];
+  if (list.isList() && !list.isDoubleList() && list.toList().empty()) return {};
+  return list.toIntVector();
+}
+TensorList Call::tensors(size_t i) const {
+  const IValue& list = (*this)[i];
+  if (!list.isTensorList() && list.isList() && list.toList().empty()) return {};
+  return list.toTensorVector();
+}
 std::optional<Tensor> Call::may_tensor(size_t i) const {
   // An undefined tensor means the same as none: traces have them.
   return none(i) || !tensor(i).defined() ? std::nullopt : std::optional<Tensor>(tensor(i));

@@ -42,11 +42,14 @@ class Call {
   std::optional<bool> may_truth(size_t i) const;
   Scalar number(size_t i) const { return arguments_[i]->toScalar(); }
   std::optional<Scalar> may_number(size_t i) const;
-  IntArrayRef integers(size_t i) const { return arguments_[i]->toIntVector(); }
+  IntArrayRef integers(size_t i) const {
+    return RAMET_LIKELY(arguments_[i]->isIntList()) ? IntArrayRef(arguments_[i]->toIntVector())
+                                                    : no_integers(i);
+  }
   OptionalIntArrayRef may_integers(size_t i) const;
   ArrayRef<double> reals(size_t i) const { return arguments_[i]->toDoubleVector(); }
   std::optional<ArrayRef<double>> may_reals(size_t i) const;
-  TensorList tensors(size_t i) const { return arguments_[i]->toTensorVector(); }
+  TensorList tensors(size_t i) const;
   std::vector<std::optional<Tensor>> optional_tensors(size_t i) const;
   const std::string& text(size_t i) const { return arguments_[i]->toStringRef(); }
   std::optional<std::string_view> may_text(size_t i) const;
@@ -59,12 +62,15 @@ class Call {
   TensorOptions options(size_t i) const;
 
  private:
+  // Of an empty list whose type is not known: of no integers. Else the Error.
+  IntArrayRef no_integers(size_t i) const;
   Arguments arguments_;
 };
 
 /// The value of a result.
 inline IValue result(IValue value) { return value; }
-inline IValue result(const Scalar& value) { return value; }
+inline IValue result(Tensor value) { return value; }
+inline IValue result(bool value) { return value; }
 IValue result(std::vector<Tensor> tensors);
 IValue result(std::vector<IValue> elements);
 template <class... T> IValue result(std::tuple<T...> values) {
@@ -105,6 +111,9 @@ RAMET_PASSED(std::optional<ScalarType>, "ScalarType?", may_dtype)
 RAMET_PASSED(std::optional<MemoryFormat>, "MemoryFormat?", may_format)
 RAMET_PASSED(std::optional<Generator>, "Generator?", may_generator)
 #undef RAMET_PASSED
+template <> struct Passed<int> : Passed<int64_t> {
+  static int get(const Call& call, size_t i) { return static_cast<int>(call.integer(i)); }
+};
 template <> struct Passed<std::optional<std::string>> {
   static constexpr const char* kText = "str?";
   static std::optional<std::string> get(const Call& call, size_t i) {

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "autograd/schema/operators_internal.h"
+#include "autograd/schema/values_internal.h"
 #include "runtime/base/classic.h"
 
 namespace ramet::script {
@@ -175,17 +176,6 @@ bool fits(const Operator& op, const std::vector<Given>& given, Allowed allowed, 
   return true;
 }
 
-// The type of a list's items: a variable is what the first value is.
-TypePtr of_items(const TypePtr& element, const std::vector<IValue>& items) {
-  if (element->kind() != Kind::kVariable || items.empty()) return element;
-  const IValue& first = items[0];
-  return Type::of(first.isInt()      ? Kind::kInt
-                  : first.isDouble() ? Kind::kFloat
-                  : first.isBool()   ? Kind::kBool
-                  : first.isTensor() ? Kind::kTensor
-                                     : Kind::kAny);
-}
-
 int64_t int_of(const IValue& value) {
   if (value.isInt()) return value.toInt();
   if (!value.isTensor()) return value.toScalar().toLong();
@@ -255,7 +245,7 @@ IValue change(Match::Change what, const Parameter& parameter, const IValue& valu
     }
     case Change::kTupleToList: {
       const std::vector<IValue>& items = value.toTupleRef().elements();
-      return make_list(of_items(element(), items), items);
+      return element()->kind() == Kind::kVariable ? items_as_list(items) : make_list(element(), items);
     }
     case Change::kIntsToFloats: {
       std::vector<double> floats;

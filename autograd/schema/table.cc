@@ -127,7 +127,7 @@ struct Table {
       if (has(kNotAten, row.name) || lined.count(std::string("aten::") + row.name) != 0) continue;
       operators.push_back(parse_schema(schema_of(row), row.function));
     }
-    for (const auto& lines : {lines_of_numbers}) add(lines());
+    for (const auto& lines : {lines_of_numbers, lines_of_lists, lines_of_dicts, lines_of_strings}) add(lines());
     for (const Operator& op : operators) by_name[op.name].push_back(&op);
   }
 };

@@ -15,6 +15,9 @@ void add_rows_of_shape(std::vector<Row>& rows);
 Lines lines_of_layers();
 
 /// Lines besides rows of the same name:
+Lines lines_of_dicts();
+Lines lines_of_lists();
 Lines lines_of_numbers();
+Lines lines_of_strings();
 
 }  // namespace ramet::script

@@ -1,0 +1,85 @@
+#include "autograd/schema/values_internal.h"
+
+#include "autograd/autograd.h"
+#include "autograd/ops.h"
+
+namespace ramet::script {
+
+bool equal_values(const IValue& a, const IValue& b) {
+  if (a.isTensor() && b.isTensor()) return eq(a.toTensor(), b.toTensor()).is_nonzero();
+  if (a.isScalar() && b.isScalar())
+    return a.isDouble() || b.isDouble() ? a.toScalar().toDouble() == b.toScalar().toDouble()
+                                        : a.toScalar().toLong() == b.toScalar().toLong();
+  if (a.isList() && b.isList()) {
+    const size_t size = length(a);
+    if (size != length(b)) return false;
+    const auto left = a.toList(), right = b.toList();
+    for (size_t i = 0; i < size; ++i)
+      if (!equal_values(left.vec()[i], right.vec()[i])) return false;
+    return true;
+  }
+  if (a.isTuple() && b.isTuple()) {
+    const std::vector<IValue>&left = a.toTupleRef().elements(), &right = b.toTupleRef().elements();
+    if (left.size() != right.size()) return false;
+    for (size_t i = 0; i < left.size(); ++i)
+      if (!equal_values(left[i], right[i])) return false;
+    return true;
+  }
+  if (a.isGenericDict() && b.isGenericDict()) {
+    const IValue::GenericDict &left = a.toGenericDict(), &right = b.toGenericDict();
+    if (left.size() != right.size()) return false;
+    for (const auto& entry : left) {
+      const auto found = right.find(entry.key());
+      if (found == right.end() || !equal_values(entry.value(), found->value())) return false;
+    }
+    return true;
+  }
+  if (a.isDevice() && b.isDevice()) return a.toDevice() == b.toDevice();
+  return a.is(b);  // strings, None, objects
+}
+
+size_t place(int64_t index, size_t size, const char* op) {
+  const auto n = static_cast<int64_t>(size);
+  if (index < -n || index >= n)
+    throw IndexError(std::string("[") + op + "] index: got " + std::to_string(index) +
+                     ", expected one from " + std::to_string(-n) + " to " + std::to_string(n - 1));
+  return static_cast<size_t>(index < 0 ? index + n : index);
+}
+
+size_t length(const IValue& list) {
+  return list.isIntList()      ? list.toIntVector().size()
+         : list.isTensorList() ? list.toTensorVector().size()
+         : list.isDoubleList() ? list.toDoubleVector().size()
+         : list.isBoolList()   ? list.toBoolList().size()
+                               : list.toListRef().size();
+}
+
+IValue items_as_list(std::vector<IValue> items) {
+  using Kind = Type::Kind;
+  const auto kind = [](const IValue& v) {
+    return v.isInt() ? Kind::kInt : v.isDouble() ? Kind::kFloat : v.isBool() ? Kind::kBool
+           : v.isTensor() ? Kind::kTensor : Kind::kAny;
+  };
+  const Kind first = items.empty() ? Kind::kAny : kind(items[0]);
+  const bool alike = std::all_of(items.begin(), items.end(),
+                                 [&](const IValue& item) { return kind(item) == first; });
+  return make_list(Type::of(alike ? first : Kind::kAny), std::move(items));
+}
+
+Sliced sliced(std::optional<int64_t> start, std::optional<int64_t> end, int64_t step,
+              int64_t size) {
+  RAMET_CHECK(step != 0, "slice", "got a step of 0, expected another");
+  const auto inside = [&](int64_t x) {
+    if (x < 0) x += size;
+    return step > 0 ? std::clamp<int64_t>(x, 0, size) : std::clamp<int64_t>(x, -1, size - 1);
+  };
+  const int64_t first = start ? inside(*start) : step > 0 ? 0 : size - 1;
+  const int64_t last = end ? inside(*end) : step > 0 ? size : -1;
+  const int64_t width = step > 0 ? last - first : first - last;
+  if (width <= 0) return {first, 0, step};
+  // The magnitude of the least step exceeds any width.
+  const uint64_t by = step > 0 ? static_cast<uint64_t>(step) : 0 - static_cast<uint64_t>(step);
+  return {first, static_cast<int64_t>((static_cast<uint64_t>(width) - 1) / by) + 1, step};
+}
+
+}  // namespace ramet::script

@@ -1,0 +1,56 @@
+// What operators on numbers, lists and dictionaries share.
+#pragma once
+#include <algorithm>
+#include <limits>
+
+#include "autograd/schema/arguments_internal.h"
+
+namespace ramet::script {
+
+/// An operator as a line: PyTorch's schema, and its value as an expression of the call `a`.
+#define RAMET_LINE(text, ...)                          \
+  {                                                    \
+    text, [](Arguments arguments) -> IValue {          \
+      [[maybe_unused]] const Call a(arguments);        \
+      return result(__VA_ARGS__);                      \
+    }                                                  \
+  }
+/// An operator without a result: statements.
+#define RAMET_LINE_DO(text, ...)                       \
+  {                                                    \
+    text, [](Arguments arguments) -> IValue {          \
+      [[maybe_unused]] const Call a(arguments);        \
+      __VA_ARGS__;                                     \
+      return {};                                       \
+    }                                                  \
+  }
+
+/// Equality as TorchScript's `==`: of numbers by value, of lists item by item, of tensors by all
+/// elements.
+bool equal_values(const IValue& a, const IValue& b);
+
+/// A place in a list of `size`: a negative one counts from the end. An IndexError outside.
+size_t place(int64_t index, size_t size, const char* op);
+
+/// Calls `f` with the List that a value holds. Changes of that are changes of the value.
+template <class F> decltype(auto) with_list(const IValue& list, F&& f) {
+  if (list.isIntList()) return f(list.toIntList());
+  if (list.isDoubleList()) return f(list.toDoubleList());
+  if (list.isBoolList()) return f(list.toBoolList());
+  if (list.isTensorList()) return f(list.toTensorList());
+  return f(list.toList());
+}
+size_t length(const IValue& list);
+
+/// A list of the kind that its items say. Where they do not say it, it is a GenericList: it is empty,
+/// or they differ.
+IValue items_as_list(std::vector<IValue> items);
+
+/// Which items of `size` a slice takes: the first, how many, and the step.
+struct Sliced {
+  int64_t first, count, step;
+};
+Sliced sliced(std::optional<int64_t> start, std::optional<int64_t> end, int64_t step,
+              int64_t size);
+
+}  // namespace ramet::script

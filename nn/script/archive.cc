@@ -134,7 +134,7 @@ LoadedModule read_archive(ZipReader& zip, const LoadOptions& options, jit::Extra
     source->name = name;
     source->text = *text;
     if (const std::string* debug = texts->find(name + ".debug_pkl"))
-      (void)debug;
+      source->origins = read_origins(name + ".debug_pkl", *debug);
     return source;
   };
   const auto unit = std::make_shared<CompilationUnit>(lookup, constants.toTupleRef().elements(),

@@ -190,12 +190,12 @@ class Maker {
     return IValue::ObjectPtr(made);
   }
 
-  IValue enumerator(Node* n, const ClassInfo& info, const IValue& value) {
+  IValue enumerator(Node* n, ClassInfo& info, const IValue& value) {
     for (const auto& [name, known] : info.constants) {
-      const IValue own = known.isObject()
-                             ? std::static_pointer_cast<Object>(known.toObject())->slots.at(1)
-                             : known;
-      if (own.is(value)) return known;
+      if (info.kind != ClassInfo::Kind::kEnum || !known.is(value)) continue;
+      const auto made = std::make_shared<Object>(unit_, &info);
+      made->slots = {name, value};
+      return IValue(IValue::ObjectPtr(made));
     }
     bad(n, "got a value that the enumeration ", info.name, " does not have");
   }

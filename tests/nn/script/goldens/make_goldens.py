@@ -288,7 +288,7 @@ class Shared(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         self.calls = self.calls + 1
-        y = x @ self.weight.t() @ self.again
+        y = x @ self.weight @ self.again.t()
         return y * self.windows.sum() + self.part.mean() * self.calls + self.whole[3]
 
 

@@ -1,3 +1,25 @@
-// LibTorch's header for TorchScript: may be included; using torch::jit says what to use instead (ramet/compat/jit.h).
+// LibTorch's header for TorchScript: torch::jit is ramet::jit (nn/script/script.h). A program that
+// loads a file also links //:script; one that only includes this does not. Where that component is not
+// installed, there is no torch::jit.
 #pragma once
 #include <ramet/compat/torch.h>
+
+#if __has_include("nn/script/script.h")
+#include "nn/script/script.h"
+
+namespace torch {
+namespace jit {
+using namespace ::ramet::jit;  // NOLINT
+namespace script {
+using namespace ::ramet::jit::script;  // NOLINT
+}  // namespace script
+}  // namespace jit
+}  // namespace torch
+
+/// LibTorch's name of what load() reads from.
+namespace caffe2 {
+namespace serialize {
+using ReadAdapterInterface = ::ramet::jit::ReadAdapter;
+}  // namespace serialize
+}  // namespace caffe2
+#endif

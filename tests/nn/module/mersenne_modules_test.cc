@@ -74,5 +74,25 @@ TEST(MersenneModules, StartWithPyTorchsParameters) {
   set_generator_kind(GeneratorKind::kPhilox);
 }
 
+TEST(MersenneModules, ACheckpointHasKindAndState) {
+  const std::string path = std::string(::testing::TempDir()) + "/mersenne_checkpoint";
+  set_generator_kind(GeneratorKind::kMersenne);
+  manual_seed(8);
+  randn({3});
+  Checkpoint checkpoint;
+  checkpoint.save(path);
+  const Tensor want = randn({7});
+  set_generator_kind(GeneratorKind::kPhilox);
+  manual_seed(9);
+  checkpoint.load(path);
+  EXPECT_EQ(generator_kind(), GeneratorKind::kMersenne);
+  EXPECT_TRUE(randn({7}).equal(want));
+  set_generator_kind(GeneratorKind::kPhilox);
+  checkpoint.save(path);
+  set_generator_kind(GeneratorKind::kMersenne);
+  checkpoint.load(path);
+  EXPECT_EQ(generator_kind(), GeneratorKind::kPhilox);
+}
+
 }  // namespace
 }  // namespace ramet

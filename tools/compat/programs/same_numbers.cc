@@ -156,6 +156,21 @@ int main() {
   for (const Tensor& p : model->parameters()) sum += p.abs().sum().item<double>();
   std::printf("transformer  %.3f, next %ld\n", sum,
               static_cast<long>(torch::randint(0, 1 << 27, {1}).item<int64_t>()));
+  torch::manual_seed(12);
+  for (const Tensor& w :
+       {nn::init::orthogonal_(torch::empty({4, 3})), nn::init::orthogonal_(torch::empty({2, 5}), 2),
+        nn::init::sparse_(torch::empty({6, 2}), 0.4)}) {
+    std::printf("init        ");
+    const Tensor rows = w.flatten();
+    for (int64_t i = 0; i < rows.numel(); ++i) std::printf(" %.4f", rows[i].item<double>());
+    std::printf("\n");
+  }
+  torch::data::samplers::DistributedRandomSampler sampler(11, 2, 1);
+  sampler.set_epoch(3);
+  sampler.reset();
+  std::printf("order       ");
+  for (const size_t index : *sampler.next(6)) std::printf(" %zu", index);
+  std::printf("\n");
   // The state is LibTorch's, too.
   auto generator = at::make_generator<at::CPUGeneratorImpl>(12);
   torch::randn({3}, generator);

@@ -70,7 +70,10 @@ class Call {
 /// The value of a result.
 inline IValue result(IValue value) { return value; }
 inline IValue result(Tensor value) { return value; }
-inline IValue result(bool value) { return value; }
+template <class T, std::enable_if_t<std::is_arithmetic<T>::value, int> = 0>
+IValue result(T value) {
+  return value;
+}
 IValue result(std::vector<Tensor> tensors);
 IValue result(std::vector<IValue> elements);
 template <class... T> IValue result(std::tuple<T...> values) {

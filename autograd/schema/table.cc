@@ -117,7 +117,7 @@ struct Table {
     const auto add = [this](Lines lines) {
       for (const Line& line : lines) operators.push_back(parse_schema(line.text, line.function));
     };
-    for (const auto& lines : {lines_of_layers}) add(lines());
+    for (const auto& lines : {lines_of_layers, lines_of_make, lines_of_tensors}) add(lines());
     for (const Operator& op : operators) lined.insert(op.name);
     std::vector<Row> rows;
     add_rows_of_layers(rows);
@@ -127,7 +127,8 @@ struct Table {
       if (has(kNotAten, row.name) || lined.count(std::string("aten::") + row.name) != 0) continue;
       operators.push_back(parse_schema(schema_of(row), row.function));
     }
-    for (const auto& lines : {lines_of_numbers, lines_of_lists, lines_of_dicts, lines_of_strings}) add(lines());
+    for (const auto& lines : {lines_of_numbers, lines_of_lists, lines_of_dicts, lines_of_strings,
+                              lines_of_programs}) add(lines());
     for (const Operator& op : operators) by_name[op.name].push_back(&op);
   }
 };

@@ -13,11 +13,14 @@ void add_rows_of_shape(std::vector<Row>& rows);
 
 /// Lines of tensor functions. A name that has one has no rows:
 Lines lines_of_layers();
+Lines lines_of_make();
+Lines lines_of_tensors();
 
 /// Lines besides rows of the same name:
 Lines lines_of_dicts();
 Lines lines_of_lists();
 Lines lines_of_numbers();
+Lines lines_of_programs();
 Lines lines_of_strings();
 
 }  // namespace ramet::script

@@ -25,6 +25,14 @@ namespace ramet::script {
     }                                                  \
   }
 
+/// An operator that is a function of C++ without overloads.
+#define RAMET_FUNCTION_LINE(text, function) \
+  { text, &Bound<std::remove_pointer_t<decltype(&ramet::function)>>::thunk<&ramet::function> }
+/// The last parameters of functions that make a tensor: Call::options() reads them.
+#define RAMET_OPTIONS_OF(dtype)                                                      \
+  "ScalarType? dtype=" dtype ", Layout? layout=None, Device? device=None, bool? pin_memory=None"
+#define RAMET_OPTIONS RAMET_OPTIONS_OF("None")
+
 /// Equality as TorchScript's `==`: of numbers by value, of lists item by item, of tensors by all
 /// elements.
 bool equal_values(const IValue& a, const IValue& b);

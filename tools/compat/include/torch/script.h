@@ -4,7 +4,7 @@
 #pragma once
 #include <ramet/compat/torch.h>
 
-#if __has_include("nn/script/script.h")
+#if __has_include("nn/script/script.h") || __has_include("ramet/script.h")
 #include "nn/script/script.h"
 
 namespace torch {

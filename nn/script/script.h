@@ -49,6 +49,9 @@ struct LoadOptions {
 
 namespace jit {
 
+using ramet::IValue;
+/// Values in order.
+using Stack = std::vector<IValue>;
 /// Texts that a file carries besides the module, by name.
 using ExtraFilesMap = std::unordered_map<std::string, std::string>;
 /// Arguments by name.

@@ -44,6 +44,8 @@ struct LoadOptions {
   int64_t steps = std::numeric_limits<int64_t>::max();
   /// Bytes of all entries together, unpacked. 0: as many as the file's directory states.
   int64_t unpacked_bytes = 0;
+  /// Expressions in one text of the code.
+  int64_t expressions = 10000000;
 };
 }  // namespace script
 

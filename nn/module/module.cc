@@ -272,6 +272,9 @@ void Module::unregister_tensor(const std::string& name) {
 void Module::set_own_parameter(const std::string& name, Tensor tensor) {
   parameters_[name] = std::move(tensor);
 }
+void Module::set_own_buffer(const std::string& name, Tensor tensor) {
+  buffers_[name] = std::move(tensor);
+}
 void Module::add_child(std::string name, std::shared_ptr<Module> child) {
   check_name("register_module", "Submodule", name);
   children_.insert(std::move(name), std::move(child));

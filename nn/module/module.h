@@ -234,6 +234,8 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
   /// Puts another tensor into the registry, where `name` is a parameter of this module alone;
   /// members keep the one they have. A module that holds shards cannot be cloned.
   void set_own_parameter(const std::string& name, Tensor tensor);
+  /// The same of a buffer.
+  void set_own_buffer(const std::string& name, Tensor tensor);
   /// Are its parameters pieces of their wholes (fully_shard)? Then it cannot be cloned:
   bool holds_shards() const noexcept { return holds_shards_; }
   void set_holds_shards(bool on) noexcept { holds_shards_ = on; }
@@ -262,6 +264,8 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
 
   /// Training mode, hooks and name: what a clone() that is not Cloneable's has to take along.
   void copy_flags_from(const Module& source);
+  /// Training mode of this module, and not of those below it.
+  void set_own_training(bool on) { is_training_ = on; }
 
   OrderedDict<std::string, Tensor> parameters_;
 

@@ -26,6 +26,10 @@ struct Source {
 };
 using SourcePtr = std::shared_ptr<const Source>;
 
+/// What an archive's table `name` ("code/__torch__/net.py.debug_pkl") says about its text. An Error
+/// where the bytes are no such table.
+std::vector<Source::Origin> read_origins(const std::string& name, const std::string& bytes);
+
 struct Expression;
 using ExpressionPtr = std::unique_ptr<Expression>;
 struct Statement;
@@ -133,6 +137,7 @@ struct ClassSyntax {
   std::string base;  // "Module", "Interface", "ModuleInterface", "NamedTuple", "Enum"; may be empty
   std::vector<AttributeSyntax> attributes;
   std::vector<std::string> parameters, buffers;  // __parameters__, __buffers__
+  bool states_buffers = false;                   // before PyTorch 1.5 there is no such line
   std::vector<std::string> hooks, pre_hooks;     // __forward_hooks__, __forward_pre_hooks__
   std::vector<FunctionSyntaxPtr> methods;
 };

@@ -1,12 +1,13 @@
 // Running programs: the loop over instructions.
 //
 // Note [Running a script]
-// Arguments of operators are pointers into the frame or to constants. Nothing is copied for a call, and
-// what was used for the last time is given back right after it. Functions of the script are calls of
-// run() inside each other, up to Limits::recursion. All checks of kinds are IValue's own, so that an
-// archive whose code lies about types ends in an Error. An Error gets one line for each function that
-// it leaves, with the place in the Python source.
+// Arguments of operators are pointers into the frame or to constants. Nothing is copied for a call,
+// and what was used for the last time is given back right after it. Functions of the script are
+// calls of run() inside each other, up to Limits::recursion. All checks of kinds are IValue's own,
+// so that an archive whose code lies about types ends in an Error. An Error gets one line for each
+// function that it leaves, with the place in the Python source.
 #include <array>
+#include <limits>
 #include <typeinfo>
 
 #include "nn/script/interpreter_internal.h"
@@ -42,8 +43,8 @@ class Pointers {
     }
     const Operand* operand = program.operands.data() + at.first;
     for (size_t i = 0; i < size_; ++i, ++operand)
-      data_[i] = operand->is_constant() ? &program.constants[operand->index()]
-                                        : &slots[operand->index()];
+      data_[i] =
+          operand->is_constant() ? &program.constants[operand->index()] : &slots[operand->index()];
   }
   Pointers(const Pointers&) = delete;
   Pointers& operator=(const Pointers&) = delete;
@@ -88,8 +89,8 @@ IValue make_tuple(const Program& program, const Instruction& at, Arguments items
   std::vector<IValue> elements;
   elements.reserve(items.size());
   for (const IValue* item : items) elements.push_back(*item);
-  return std::make_shared<IValue::Tuple>(std::move(elements),
-                                         at.extra == 0 ? nullptr : program.tuple_names[at.extra - 1]);
+  return IValue::TuplePtr(std::make_shared<const IValue::Tuple>(
+      std::move(elements), at.extra == 0 ? nullptr : program.tuple_names[at.extra - 1]));
 }
 
 bool has_one_of(const IValue& value, const Type& types) {
@@ -104,11 +105,11 @@ bool more(int64_t at, int64_t end, int64_t step) {
   return step > 0 ? at < end : at > end;
 }
 
+/// The counter after `at`. Past the largest integer it is that one, which is at no range's inside.
 int64_t stepped(int64_t at, int64_t step) {
   int64_t next = 0;
-  RAMET_CHECK(!__builtin_add_overflow(at, step, &next), kRun, "range: got a counter after ", at,
-              " with step ", step, ", expected one that fits into 64 bits");
-  return next;
+  if (!__builtin_add_overflow(at, step, &next)) return next;
+  return step > 0 ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int64_t>::min();
 }
 
 /// Enumerators are objects of one class with one name.
@@ -227,8 +228,8 @@ IValue Machine::Frame::loop() {
       }
       case Code::kObject: {
         ClassInfo* const info = program.classes[at.extra];
-        store(at, IValue::ObjectPtr(
-                      std::make_shared<Object>(info->unit->shared_from_this(), info)));
+        store(at,
+              IValue::ObjectPtr(std::make_shared<Object>(info->unit->shared_from_this(), info)));
         break;
       }
       case Code::kGet: store(at, slot_of(operand(at, 0), program.fields[at.extra])); break;
@@ -257,8 +258,7 @@ IValue Machine::run(const Program& program, IValue* slots) {
     // The first exception is the one to report.
     while (!frame.entered.empty()) try {
         exit(frame);
-      } catch (const std::exception&) {
-      }
+      } catch (const std::exception&) {}
   };
   const auto place = [&] {
     const ScriptFunction& function = *program.function;
@@ -278,8 +278,7 @@ IValue Machine::run(const Program& program, IValue* slots) {
   }
 }
 
-IValue Machine::call_operands(Frame& frame, const ScriptFunction& function,
-                              const Instruction& at) {
+IValue Machine::call_operands(Frame& frame, const ScriptFunction& function, const Instruction& at) {
   std::array<IValue, 8> few;
   std::vector<IValue> many(at.count > few.size() ? at.count : 0);
   IValue* const arguments = many.empty() ? few.data() : many.data();
@@ -298,10 +297,10 @@ IValue Machine::call_method(Frame& frame, const Instruction& at) {
 
 IValue Machine::fork(Frame& frame, const Instruction& at) {
   try {
-    return std::make_shared<const IValue::Future>(
-        call_operands(frame, *frame.program.functions[at.extra], at));
+    return IValue::FuturePtr(std::make_shared<const IValue::Future>(
+        call_operands(frame, *frame.program.functions[at.extra], at)));
   } catch (const std::exception&) {
-    return std::make_shared<const IValue::Future>(std::current_exception());
+    return IValue::FuturePtr(std::make_shared<const IValue::Future>(std::current_exception()));
   }
 }
 

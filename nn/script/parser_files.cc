@@ -94,7 +94,7 @@ void Parser::class_list(ClassSyntax& into, const Token& name) {
   }
   std::vector<std::string> names = names_of_list(what);
   if (what == "__parameters__") into.parameters = std::move(names);
-  else if (what == "__buffers__") into.buffers = std::move(names);
+  else if (what == "__buffers__") into.buffers = std::move(names), into.states_buffers = true;
   else if (what == "__forward_hooks__") into.hooks = std::move(names);
   else if (what == "__forward_pre_hooks__") into.pre_hooks = std::move(names);
 }

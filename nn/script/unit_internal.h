@@ -1,6 +1,8 @@
 // A compilation unit: the classes and functions of one archive, declared from its code on demand.
 #pragma once
 #include <cstdint>
+#include <deque>
+#include <exception>
 #include <functional>
 #include <limits>
 #include <map>
@@ -67,10 +69,12 @@ class ClassInfo {
 
 /// Bounds of what a file may ask for. Each is an Error that names it when exceeded.
 struct Limits {
-  int64_t depth = 200;                       // of expressions, blocks and values in each other
-  int64_t recursion = 200;                   // of calls in each other while running
+  int64_t depth = 200;      // of expressions, blocks and values in each other
+  int64_t recursion = 200;  // of calls in each other while running
   int64_t steps = std::numeric_limits<int64_t>::max();  // instructions of one call from outside
-  int64_t unpacked_bytes = 0;                // of the whole archive; 0: what its directory states
+  int64_t unpacked_bytes = 0;             // of the whole archive; 0: what its directory states
+  int64_t text_bytes = int64_t{1} << 30;  // of a text of the code
+  int64_t expressions = 10'000'000;       // of a text of the code
 };
 
 /// One problem found while compiling: an operation that does not exist here, a type that does not
@@ -102,8 +106,8 @@ class CompilationUnit : public std::enable_shared_from_this<CompilationUnit> {
   bool has_function(const std::string& name);
 
   /// The type that an annotation states: "Optional[Tensor]", "__torch__.net.Net",
-  /// "List[Tuple[int, str]]", "Future[Tensor]", "Device", "number", "NoneType", "Any". `source` is for
-  /// errors.
+  /// "List[Tuple[int, str]]", "Future[Tensor]", "Device", "number", "NoneType", "Any". `source` is
+  /// for errors.
   TypePtr type_of(const Expression& annotation, const Source& source);
   /// Of a text; as pickles name types of lists ("List[int]").
   TypePtr type_of_text(const std::string& text);
@@ -126,12 +130,30 @@ class CompilationUnit : public std::enable_shared_from_this<CompilationUnit> {
  private:
   struct Module;
   Module& module(const std::string& name);
+  TypePtr declare(Module& in, const std::string& qualified, const ClassSyntax& syntax);
+  TypePtr declare_tuple(Module& in, const std::string& qualified, const ClassSyntax& syntax);
+  void declare(ScriptFunction& function, const std::shared_ptr<const FunctionSyntax>& syntax,
+               const SourcePtr& source);
+  void finish_classes();
+  void fill(ClassInfo& info, const ClassSyntax& syntax, const SourcePtr& source);
+  void fill_enumeration(ClassInfo& info, const ClassSyntax& syntax, const Source& source);
   Lookup lookup_;
   std::vector<IValue> constants_;
   int64_t version_;
   Limits limits_;
   std::map<std::string, std::unique_ptr<Module>> modules_;
   std::vector<std::unique_ptr<ClassInfo>> classes_;
+  /// Classes that have types already, but no attributes and methods yet. A queue rather than a
+  /// recursion: classes refer to one another in any way.
+  struct Unfilled {
+    ClassInfo* info;
+    std::shared_ptr<const ClassSyntax> syntax;
+    SourcePtr source;
+  };
+  std::deque<Unfilled> unfilled_;
+  bool filling_ = false;
+  std::map<std::string, std::exception_ptr> broken_;  // classes whose text is wrong
+  int64_t tuples_ = 0;  // NamedTuples that are being declared, inside each other
   std::vector<Problem> problems_;
   std::set<const ScriptFunction*> started_;  // compiled, or being compiled
   std::set<std::string> interface_calls_;    // names of methods that are called through interfaces
@@ -166,6 +188,12 @@ IValue call(const ScriptFunction& function, std::vector<IValue> arguments,
 /// replace arguments and result. All must have been compiled.
 IValue call_module(const std::shared_ptr<Object>& module, std::vector<IValue> arguments,
                    const std::vector<std::pair<std::string, IValue>>& by_name = {});
+
+/// The value of a constant expression: a default, or a Final attribute. It becomes one of `type`
+/// where that is another way to hold it (a list of ints, a float). Without a type, of what it looks
+/// like. An Error where it is no constant.
+IValue constant_of(CompilationUnit& unit, const Expression& expression, const TypePtr& type,
+                   const Source& source);
 
 /// Does the value have the type? Tells what annotations promise of an attribute or an argument.
 bool has_type(const IValue& value, const TypePtr& type);

@@ -57,7 +57,8 @@ std::string Node::kind() const {
                                       "a tensor",
                                       "an integer of more than 64 bits",
                                       "a mark",
-                                      "an opaque value"};
+                                      "an opaque value",
+                                      "a device"};
   return names[value.index()];
 }
 

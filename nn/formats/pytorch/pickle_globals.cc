@@ -50,11 +50,19 @@ constexpr const char* kTensors[] = {"torch._utils._rebuild_tensor",
                                     "torch._utils._rebuild_tensor_v3"};
 constexpr const char* kParameters[] = {"torch._utils._rebuild_parameter",
                                        "torch._utils._rebuild_parameter_with_state"};
-// Functions that return their first argument.
-constexpr const char* kPassed[] = {
-    "torch.serialization._get_layout",    "torch.jit._pickle.build_intlist",
-    "torch.jit._pickle.build_doublelist", "torch.jit._pickle.build_boollist",
-    "torch.jit._pickle.build_tensorlist", "torch.jit._pickle.restore_type_tag"};
+// Functions that return their first argument; some of them say what the list is.
+constexpr const char* kPassed[] = {"torch.serialization._get_layout"};
+constexpr const char* kTyped = "torch.jit._pickle.restore_type_tag";
+// What a function of these makes of a list, or null.
+const std::string* built_list(const std::string& global) {
+  static const std::map<std::string, std::string> lists = {
+      {"torch.jit._pickle.build_intlist", "List[int]"},
+      {"torch.jit._pickle.build_doublelist", "List[float]"},
+      {"torch.jit._pickle.build_boollist", "List[bool]"},
+      {"torch.jit._pickle.build_tensorlist", "List[Tensor]"}};
+  const auto at = lists.find(global);
+  return at == lists.end() ? nullptr : &at->second;
+}
 bool starts(const std::string& text, const char* with) { return text.rfind(with, 0) == 0; }
 template <size_t N> bool has(const char* const (&list)[N], const std::string& name) {
   for (const char* item : list)
@@ -114,6 +122,12 @@ void Pickle::push_global(const std::string& module, const std::string& name) {
 Node* Pickle::call(Node* function, Node* arguments, const char* opcode) {
   const auto* f = function->as<NodeGlobal>();
   auto* a = arguments->as<NodeTuple>();
+  if (f && !a && dialect_ == Dialect::kLibTorch && is_class(f->name)) {  // Color(2), without a tuple
+    copying(f->name.size());
+    auto object = std::make_unique<NodeObject>();
+    object->name = f->name, object->enumerator = arguments;
+    return make(std::move(object));
+  }
   if (const auto* o = function->as<NodeOpaque>(); o && a) return opaque(o->name);
   if (!f || !a) {
     place_.bad(opcode_at_, "got a call (", opcode, ") of ", function->kind(), " with ",
@@ -135,6 +149,17 @@ Node* Pickle::call(Node* function, Node* arguments, const char* opcode) {
   if (name == "_codecs.encode") return encoded(name, args);
   if (has(kPassed, name)) {
     need(name, args, 1, 2);
+    return args[0];
+  }
+  if (const std::string* type = built_list(name)) {
+    need(name, args, 1, 2);
+    set_type(args[0], *type);
+    return args[0];
+  }
+  if (name == kTyped) {
+    need(name, args, 1, 2);
+    if (args.size() == 2 && args[1]->as<std::string>())
+      set_type(args[0], *args[1]->as<std::string>());
     return args[0];
   }
   if (dialect_ == Dialect::kLibTorch && is_class(name)) {
@@ -201,16 +226,22 @@ Node* Pickle::rebuild_typed(const std::string& function, const std::vector<Node*
   return call(args[0], args[2], opcode);
 }
 
+// The text belongs to a node or to the program, so it stays.
+void Pickle::set_type(Node* made, const std::string& type) {
+  if (auto* list = made->as<NodeList>()) list->type = &type;
+  if (auto* dict = made->as<NodeDict>()) dict->type = &type;
+}
+
 // (name[, number]): "cuda:1"
 Node* Pickle::device(const std::string& function, const std::vector<Node*>& args) {
   need(function, args, 1, 2);
   if (!args[0]->as<std::string>())
     place_.bad(opcode_at_, "got ", args[0]->kind(), ", expected a device's name");
-  if (args.size() == 1) return args[0];
+  copying(args[0]->as<std::string>()->size());
+  if (args.size() == 1) return make(NodeDevice{*args[0]->as<std::string>()});
   const auto* index = args[1]->as<int64_t>();
   if (!index) place_.bad(opcode_at_, "got ", args[1]->kind(), ", expected a device's number");
-  copying(args[0]->as<std::string>()->size());
-  return make(*args[0]->as<std::string>() + ":" + std::to_string(*index));
+  return make(NodeDevice{*args[0]->as<std::string>() + ":" + std::to_string(*index)});
 }
 
 // (text, "latin1"): how protocol 2 writes bytes.
@@ -278,9 +309,10 @@ Node* Pickle::storage(Node* id) {
   const OtherType* other = other_of_storage(type->name);
   if (!typed && !other && !has(kUntyped, type->name)) return opaque(type->name);
   const ScalarType dtype = typed ? typed->type : kByte;
-  copying(key->size());
+  copying(key->size() + t->items[3]->as<std::string>()->size());
   StorageNote note;
-  note.key = *key, note.unit = other ? other->bytes : item_size(dtype), note.at = opcode_at_;
+  note.key = *key, note.location = *t->items[3]->as<std::string>();
+  note.unit = other ? other->bytes : item_size(dtype), note.at = opcode_at_;
   if (__builtin_mul_overflow(static_cast<uint64_t>(*count), note.unit, &note.bytes) ||
       note.bytes > static_cast<uint64_t>(INT64_MAX)) {
     place_.bad(opcode_at_, "got a storage of ", *count, " elements, more than this machine has");

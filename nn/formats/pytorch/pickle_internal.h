@@ -41,7 +41,7 @@ struct Place {
 
 /// A storage as a pickle names it.
 struct StorageNote {
-  std::string key;
+  std::string key, location;  // "cpu", "cuda:0"
   uint64_t bytes;
   size_t unit;         // bytes of what the pickle counts.
   size_t item = 0;     // bytes of an element of its tensors; 0: there are none.
@@ -59,19 +59,24 @@ struct TensorNote {
 };
 
 struct Node;
+/// `type`: as TorchScript names it ("List[int]"), or null.
 struct NodeList {
   std::vector<Node*> items;
+  const std::string* type = nullptr;
 };
 struct NodeTuple {
   std::vector<Node*> items;
 };
 struct NodeDict {
   std::vector<std::pair<Node*, Node*>> items;
+  const std::string* type = nullptr;
 };
-/// An object of one of TorchScript's classes: its attributes, once it has been built.
+/// An object of one of TorchScript's classes: its attributes, once it has been built. Or one of an
+/// enumeration's values.
 struct NodeObject {
   std::string name;
   Node* state = nullptr;
+  Node* enumerator = nullptr;
 };
 struct NodeGlobal {
   std::string name;
@@ -92,11 +97,15 @@ struct NodeMark {};
 struct NodeOpaque {
   std::string name;  // "argparse.Namespace", "torch.complex64[2]"
 };
+/// In trees of data its text.
+struct NodeDevice {
+  std::string name;  // "cuda:1"
+};
 
 struct Node {
   std::variant<std::monostate, bool, int64_t, double, std::string, NodeList, NodeTuple, NodeDict,
                std::unique_ptr<NodeObject>, NodeGlobal, NodeStorage, std::unique_ptr<NodeTensor>,
-               NodeLong, NodeMark, NodeOpaque>
+               NodeLong, NodeMark, NodeOpaque, NodeDevice>
       value;
   uint64_t at = 0;  // of the opcode that made it
 
@@ -169,6 +178,7 @@ class Pickle {
   Node* rebuild_typed(const std::string& function, const std::vector<Node*>& args,
                       const char* opcode);
   Node* device(const std::string& function, const std::vector<Node*>& args);
+  void set_type(Node* made, const std::string& type);
   Node* encoded(const std::string& function, const std::vector<Node*>& args);
   // Of tensors.
   std::vector<int64_t> extents(Node* node, const char* what);

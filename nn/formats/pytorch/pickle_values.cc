@@ -30,6 +30,7 @@ class Values {
       return opaque(n, v->name);
     }
     if (const auto* v = n->as<NodeOpaque>()) return opaque(n, v->name);
+    if (const auto* v = n->as<NodeDevice>()) return text(n, v->name);
     if (n->as<NodeLong>() || n->as<NodeStorage>()) return opaque(n, n->kind());
     const auto made = made_.find(n);
     if (made != made_.end()) {
@@ -83,7 +84,8 @@ class Values {
       return dict;
     }
     if (const auto* o = n->as<std::unique_ptr<NodeObject>>())
-      return (*o)->state ? of((*o)->state, depth + 1) : IValue::GenericDict();
+      return (*o)->enumerator ? of((*o)->enumerator, depth + 1)
+             : (*o)->state ? of((*o)->state, depth + 1) : IValue::GenericDict();
     place_.bad(n->at, "got ", n->kind(), " as a value, expected data");
   }
 

@@ -33,6 +33,16 @@ void Storages::fill(size_t number) {
     check_bools(pickle_.place().op, pickle_.place().name + ", storage \"" + note.key + "\"",
                 Tensor(TensorBase::over(t.storage_impl(), 0, t.sizes(), t.raw_strides(), kBool)));
   }
+  if (!device_ && located_ && note.location != "cpu") {
+    try {
+      memory_[number] = t.to(resolve(Device(note.location)));
+      return;
+    } catch (const Error& error) {
+      pickle_.place().bad(note.at, "got storage \"", note.key, "\" on the device \"", note.location,
+                          "\" (", error.what(), "), expected one that this machine has: give a ",
+                          "device to load to");
+    }
+  }
   memory_[number] = device_ ? t.to(*device_) : t;
 }
 

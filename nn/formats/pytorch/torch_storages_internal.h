@@ -17,6 +17,9 @@ class Storages {
   using Read = std::function<void(size_t number, void* to)>;
   /// `swapped`: the bytes of each element are the other way around in the file.
   Storages(Pickle& pickle, bool swapped, std::optional<Device> device, Read read);
+  /// From here on, and without a device: each storage goes to the device that the file names. An
+  /// Error where this machine does not have it.
+  void use_locations() { located_ = true; }
   /// A tensor over one of them.
   Tensor tensor(const TensorNote& note);
 
@@ -24,7 +27,7 @@ class Storages {
   void fill(size_t number);
 
   Pickle& pickle_;
-  bool swapped_;
+  bool swapped_, located_ = false;
   std::optional<Device> device_;
   Read read_;
   std::vector<Tensor> memory_;  // bytes

@@ -13,6 +13,11 @@ struct zip;
 struct zip_file;
 
 namespace ramet {
+namespace serialize {
+namespace detail {
+class Source;
+}
+}  // namespace serialize
 namespace formats {
 namespace detail {
 
@@ -27,6 +32,8 @@ class ZipReader {
   ZipReader(const char* op, const std::string& path);
   /// From memory, which has to stay; `name` stands for the file in errors.
   ZipReader(const char* op, const std::string& name, const char* data, size_t bytes);
+  /// From a source, which has to stay. Only what is asked for is read.
+  ZipReader(const char* op, const std::string& name, serialize::detail::Source& source);
   ~ZipReader();
   ZipReader(const ZipReader&) = delete;
   ZipReader& operator=(const ZipReader&) = delete;
@@ -66,6 +73,8 @@ class ZipReader {
   const char* op_;
   std::string file_;
   zip* zip_ = nullptr;
+  struct Reading;
+  std::unique_ptr<Reading> reading_;  // of a source
   uint64_t bytes_ = 0;
   std::vector<Entry> entries_;
   std::vector<uint64_t> places_;  // libzip's numbers of them

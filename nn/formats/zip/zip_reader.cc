@@ -2,6 +2,8 @@
 #include <zip.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <exception>
 
 #include "nn/formats/zip/zip_internal.h"
 #include "nn/serialize/source_internal.h"
@@ -50,6 +52,77 @@ ZipReader::ZipReader(const char* op, const std::string& name, const char* data, 
   zip_error_init(&error);
   zip_ = opened(op, name, bytes, zip_source_buffer_create(data, bytes, 0, &error), error);
   list(bytes);
+}
+
+// A source as libzip reads it. What the source throws must not pass through libzip, which is C: it
+// is kept, and thrown when libzip has returned.
+struct ZipReader::Reading {
+  serialize::detail::Source& source;
+  uint64_t at = 0;
+  std::exception_ptr error;
+
+  static zip_int64_t answer(void* self, void* data, zip_uint64_t bytes, zip_source_cmd_t command) {
+    Reading& r = *static_cast<Reading*>(self);
+    switch (command) {
+      case ZIP_SOURCE_SUPPORTS:
+        return zip_source_make_command_bitmap(ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE,
+                                              ZIP_SOURCE_STAT, ZIP_SOURCE_ERROR, ZIP_SOURCE_FREE,
+                                              ZIP_SOURCE_SEEK, ZIP_SOURCE_TELL, -1);
+      case ZIP_SOURCE_OPEN: r.at = 0; return 0;
+      case ZIP_SOURCE_READ: return r.read(data, bytes);
+      case ZIP_SOURCE_STAT: {
+        auto* stat = static_cast<zip_stat_t*>(data);
+        zip_stat_init(stat);
+        stat->size = r.source.size();
+        stat->valid |= ZIP_STAT_SIZE;
+        return sizeof(*stat);
+      }
+      case ZIP_SOURCE_SEEK: {
+        const zip_int64_t to =
+            zip_source_seek_compute_offset(r.at, r.source.size(), data, bytes, nullptr);
+        if (to < 0) return -1;
+        r.at = static_cast<uint64_t>(to);
+        return 0;
+      }
+      case ZIP_SOURCE_TELL: return static_cast<zip_int64_t>(r.at);
+      case ZIP_SOURCE_ERROR: {
+        int* errors = static_cast<int*>(data);
+        errors[0] = ZIP_ER_READ, errors[1] = EIO;
+        return 2 * sizeof(int);
+      }
+      case ZIP_SOURCE_CLOSE:
+      case ZIP_SOURCE_FREE: return 0;
+      default: return -1;
+    }
+  }
+  zip_int64_t read(void* data, uint64_t bytes) {
+    bytes = std::min(bytes, source.size() - at);
+    try {
+      source.read(at, data, bytes);
+    } catch (...) {
+      error = std::current_exception();
+      return -1;
+    }
+    at += bytes;
+    return static_cast<zip_int64_t>(bytes);
+  }
+  void rethrow() {
+    if (error) std::rethrow_exception(std::exchange(error, nullptr));
+  }
+};
+
+ZipReader::ZipReader(const char* op, const std::string& name, serialize::detail::Source& source)
+    : op_(op), file_(name), reading_(new Reading{source, 0, nullptr}) {
+  zip_error_t error;
+  zip_error_init(&error);
+  try {
+    zip_ = opened(op, name, source.size(),
+                  zip_source_function_create(Reading::answer, reading_.get(), &error), error);
+    list(source.size());
+  } catch (...) {
+    reading_->rethrow();
+    throw;
+  }
 }
 
 ZipReader::~ZipReader() {
@@ -131,6 +204,7 @@ void ZipReader::Stream::read(void* to, uint64_t bytes) {
   while (bytes > 0) {
     // libzip 1.7 counts wrongly where one call asks for more bytes than 32 bits can count.
     const zip_int64_t got = zip_fread(file_, p, std::min(bytes, kMostAtOnce));
+    if (zip_.reading_) zip_.reading_->rethrow();
     check(got > 0, "it ends here");
     p += got, bytes -= static_cast<uint64_t>(got), left_ -= static_cast<uint64_t>(got);
   }

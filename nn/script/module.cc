@@ -1,0 +1,268 @@
+// jit::Module: a handle of an object of a TorchScript file.
+#include <set>
+
+#include "autograd/grad_mode.h"
+#include "nn/script/module_internal.h"
+
+namespace ramet::jit {
+
+using ramet::script::ClassInfo;
+using ramet::script::DeepCopy;
+using ramet::script::LoadedModule;
+using ramet::script::Object;
+using ramet::script::ScriptFunction;
+
+ReadAdapter::~ReadAdapter() = default;
+
+namespace {
+
+std::vector<std::pair<std::string, IValue>> pairs(const Kwargs& by_name) {
+  return {by_name.begin(), by_name.end()};
+}
+
+bool is_module(const IValue& value) {
+  const auto* object =
+      value.isObject() ? dynamic_cast<const Object*>(value.toObject().get()) : nullptr;
+  return object && object->info()->kind == ClassInfo::Kind::kModule;
+}
+
+}  // namespace
+
+IValue Method::operator()(std::vector<IValue> arguments, const Kwargs& by_name) const {
+  arguments.insert(arguments.begin(), IValue(IValue::ObjectPtr(object_)));
+  return call(*function_, std::move(arguments), pairs(by_name));
+}
+
+Module::Module(std::shared_ptr<Object> object, std::shared_ptr<ramet::script::ArchiveTexts> texts)
+    : object_(std::move(object)), texts_(std::move(texts)) {}
+
+Object& Module::object() const {
+  RAMET_CHECK(object_, "torch::jit::Module", "got a module that holds nothing, expected one that "
+              "load() gave");
+  return *object_;
+}
+
+IValue Module::forward(std::vector<IValue> inputs, const Kwargs& by_name) const {
+  return get_method("forward")(std::move(inputs), by_name);
+}
+IValue Module::operator()(std::vector<IValue> inputs, const Kwargs& by_name) const {
+  const ClassInfo& info = *object().info();
+  (void)get_method("forward");
+  for (const auto* hooks : {&info.pre_hooks, &info.hooks})
+    for (const std::string& hook : *hooks) (void)get_method(hook);
+  return call_module(object_, std::move(inputs), pairs(by_name));
+}
+
+std::optional<Method> Module::find_method(const std::string& name) const {
+  ScriptFunction* function = object().info()->method(name);
+  if (!function) return std::nullopt;
+  ramet::script::compile(LoadedModule{object_, texts_}, *function);
+  return Method(object_, function, name);
+}
+Method Module::get_method(const std::string& name) const {
+  std::optional<Method> method = find_method(name);
+  RAMET_CHECK(method, "torch::jit::Module", "Method '", name, "' is not defined in ", type_name());
+  return *method;
+}
+std::vector<Method> Module::get_methods() const {
+  std::vector<Method> list;
+  for (const auto& method : object().info()->methods) {
+    std::string name = method->name.substr(method->name.rfind('.') + 1);
+    list.push_back(get_method(name));
+  }
+  return list;
+}
+
+// ---- attributes ---------------------------------------------------------------------------------
+
+bool Module::hasattr(const std::string& name) const {
+  const ClassInfo& info = *object().info();
+  return info.slot(name) >= 0 || info.constants.count(name) != 0;
+}
+IValue Module::attr(const std::string& name) const {
+  const ClassInfo& info = *object().info();
+  if (const int64_t slot = info.slot(name); slot >= 0)
+    return object_->slots[static_cast<size_t>(slot)];
+  const auto constant = info.constants.find(name);
+  RAMET_CHECK(constant != info.constants.end(), "torch::jit::Module", type_name(),
+              " does not have a field with name '", name, "'");
+  return constant->second;
+}
+IValue Module::attr(const std::string& name, IValue or_else) const {
+  return hasattr(name) ? attr(name) : std::move(or_else);
+}
+void Module::setattr(const std::string& name, IValue value) const {
+  const ClassInfo& info = *object().info();
+  RAMET_CHECK(!info.constants.count(name), "torch::jit::Module", "Can't set constant '", name,
+              "' which has value: ", info.constants.at(name));
+  const int64_t slot = info.slot(name);
+  RAMET_CHECK(slot >= 0, "torch::jit::Module", type_name(), " does not have a field with name '",
+              name, "'");
+  const auto& attribute = info.attributes[static_cast<size_t>(slot)];
+  RAMET_CHECK(has_type(value, attribute.type), "torch::jit::Module", "attribute '", name,
+              "': got ", value.tagKind(), ", expected ", attribute.type->text());
+  object_->slots[static_cast<size_t>(slot)] = std::move(value);
+}
+
+namespace {
+
+// Calls the function with each module, this one first, each once, with its name.
+template <class F>
+void visit(const Object& object, const std::string& name, std::set<const Object*>& seen, bool below,
+           const F& f) {
+  if (!seen.insert(&object).second) return;
+  f(name, object);
+  if (!below) return;
+  const auto& attributes = object.info()->attributes;
+  for (size_t i = 0; i < attributes.size(); ++i) {
+    if (!is_module(object.slots[i])) continue;
+    const std::string full = name.empty() ? attributes[i].name : name + "." + attributes[i].name;
+    visit(static_cast<const Object&>(*object.slots[i].toObject()), full, seen, below, f);
+  }
+}
+
+std::vector<NameTensor> tensors(const Object& object, bool recurse,
+                                bool ClassInfo::Attribute::*wanted) {
+  std::vector<NameTensor> list;
+  std::set<const Object*> seen;
+  visit(object, "", seen, recurse, [&](const std::string& name, const Object& module) {
+    const auto& attributes = module.info()->attributes;
+    for (size_t i = 0; i < attributes.size(); ++i) {
+      const IValue& value = module.slots[i];
+      if (!(attributes[i].*wanted) || !value.isTensor() || !value.toTensor().defined()) continue;
+      list.push_back({name.empty() ? attributes[i].name : name + "." + attributes[i].name,
+                      value.toTensor()});
+    }
+  });
+  return list;
+}
+
+template <class T> std::vector<T> values(const std::vector<Named<T>>& named) {
+  std::vector<T> list;
+  for (const auto& item : named) list.push_back(item.value);
+  return list;
+}
+
+}  // namespace
+
+std::vector<NameTensor> Module::named_parameters(bool recurse) const {
+  return tensors(object(), recurse, &ClassInfo::Attribute::parameter);
+}
+std::vector<NameTensor> Module::named_buffers(bool recurse) const {
+  return tensors(object(), recurse, &ClassInfo::Attribute::buffer);
+}
+std::vector<Tensor> Module::parameters(bool recurse) const {
+  return values(named_parameters(recurse));
+}
+std::vector<Tensor> Module::buffers(bool recurse) const { return values(named_buffers(recurse)); }
+
+std::vector<Named<Module>> Module::named_children() const {
+  std::vector<Named<Module>> list;
+  const auto& attributes = object().info()->attributes;
+  for (size_t i = 0; i < attributes.size(); ++i) {
+    const IValue& value = object_->slots[i];
+    if (is_module(value))
+      list.push_back({attributes[i].name,
+                      Module(std::static_pointer_cast<Object>(value.toObject()), texts_)});
+  }
+  return list;
+}
+std::vector<Named<Module>> Module::named_modules() const {
+  std::vector<Named<Module>> list;
+  std::set<const Object*> seen;
+  const std::function<void(const std::string&, const Module&)> add = [&](const std::string& name,
+                                                                         const Module& module) {
+    if (!seen.insert(module.object_.get()).second) return;
+    list.push_back({name, module});
+    for (const auto& child : module.named_children())
+      add(name.empty() ? child.name : name + "." + child.name, child.value);
+  };
+  add("", *this);
+  return list;
+}
+std::vector<Module> Module::children() const { return values(named_children()); }
+std::vector<Module> Module::modules() const { return values(named_modules()); }
+
+std::vector<Named<IValue>> Module::named_attributes(bool recurse) const {
+  std::vector<Named<IValue>> list;
+  std::set<const Object*> seen;
+  visit(object(), "", seen, recurse, [&](const std::string& name, const Object& module) {
+    for (size_t i = 0; i < module.slots.size(); ++i) {
+      const std::string& own = module.info()->attributes[i].name;
+      list.push_back({name.empty() ? own : name + "." + own, module.slots[i]});
+    }
+  });
+  return list;
+}
+std::vector<IValue> Module::attributes(bool recurse) const {
+  return values(named_attributes(recurse));
+}
+
+// ---- state --------------------------------------------------------------------------------------
+
+namespace {
+
+void convert(const Module& module, std::optional<Device> device, std::optional<ScalarType> dtype,
+             bool non_blocking) {
+  const NoGradGuard off;
+  const auto one = [&](const Tensor& t, bool buffer) {
+    TensorOptions to;
+    if (device) to = to.device(*device);
+    if (dtype && (t.is_floating_point() || !buffer || !is_floating(*dtype))) to = to.dtype(*dtype);
+    const Tensor made = t.to(to, non_blocking);
+    if (!made.is_same(t)) t.set_data(made);
+  };
+  for (const Tensor& t : module.parameters()) one(t, false);
+  for (const Tensor& t : module.buffers()) one(t, true);
+}
+
+}  // namespace
+
+void Module::to(Device device, ScalarType dtype, bool non_blocking) const {
+  convert(*this, device, dtype, non_blocking);
+}
+void Module::to(ScalarType dtype, bool non_blocking) const {
+  convert(*this, std::nullopt, dtype, non_blocking);
+}
+void Module::to(Device device, bool non_blocking) const {
+  convert(*this, device, std::nullopt, non_blocking);
+}
+
+void Module::train(bool on) const {
+  for (const Module& module : modules())
+    if (module.object_->info()->slot("training") >= 0) module.setattr("training", on);
+}
+bool Module::is_training() const { return attr("training", true).toBool(); }
+
+Module Module::deepcopy(std::optional<Device> device) const {
+  (void)object();
+  return Module(DeepCopy(device ? std::optional(resolve(*device)) : std::nullopt).of(object_),
+                texts_);
+}
+Module Module::copy() const {
+  return Module(std::make_shared<Object>(object()), texts_);
+}
+
+const std::string& Module::type_name() const { return object().class_name(); }
+void Module::define(const std::string&) const { jit::compile(""); }
+IValue::ObjectPtr Module::_ivalue() const {
+  (void)object();
+  return object_;
+}
+
+Module freeze(const Module& module) {
+  RAMET_CHECK(!module.is_training(), "torch::jit::freeze",
+              "Freezing module in training mode is not yet supported");
+  return module.deepcopy();
+}
+Module optimize_for_inference(const Module& module) {
+  Module made = module.deepcopy();
+  made.eval();
+  return made;
+}
+void compile(const std::string&) {
+  fail("torch::jit::compile", "got TorchScript's text, which this library compiles only as part of "
+       "a file: expected torch::jit::load() of one that torch.jit.save() wrote");
+}
+
+}  // namespace ramet::jit

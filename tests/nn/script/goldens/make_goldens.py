@@ -1,0 +1,418 @@
+#!/usr/bin/env python3
+"""Writes the files in this folder: TorchScript archives by PyTorch 2.15, and what PyTorch computes with them.
+
+    tests/nn/script/goldens/make_goldens.py
+
+NAME.pt is an archive. values.pt holds for each NAME its inputs and, computed in float64: the outputs, the weights of the loss (the sum
+of outputs times weights), the parameters' gradients; and the largest error of PyTorch's float32 against that, relative to the largest
+element. The same script gives the same values on one machine.
+"""
+
+import copy
+import enum
+import pathlib
+import warnings
+import zipfile
+from typing import Dict, Final, List, NamedTuple, Optional, Tuple
+
+import torch
+from torch import nn, Tensor
+from torch.nn import functional as F
+
+HERE = pathlib.Path(__file__).absolute().parent
+AS_WRITTEN = ("mlp_scripted.pt", "shared.pt")
+warnings.simplefilter("ignore")
+
+
+class Mlp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 3))
+
+    def forward(self, x):
+        return F.log_softmax(self.layers(x), dim=-1)
+
+
+class Cnn(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 6, 3, padding=1, bias=False)
+        self.norm1 = nn.BatchNorm2d(6)
+        self.conv2 = nn.Conv2d(6, 8, 3, stride=2, groups=2)
+        self.norm2 = nn.BatchNorm2d(8)
+        self.head = nn.Linear(8, 4)
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.norm1(self.conv1(x))), 2)
+        x = F.silu(self.norm2(self.conv2(x)))
+        return self.head(torch.flatten(F.adaptive_avg_pool2d(x, 1), 1))
+
+
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(11, 6)
+        self.lstm = nn.LSTM(6, 5, num_layers=2, bidirectional=True, batch_first=True)
+        self.head = nn.Linear(10, 4)
+
+    def forward(self, words: Tensor, lengths: Tensor) -> Tensor:
+        packed = nn.utils.rnn.pack_padded_sequence(self.embed(words), lengths, batch_first=True, enforce_sorted=False)
+        out, _ = self.lstm(packed)
+        padded, _ = nn.utils.rnn.pad_packed_sequence(out, batch_first=True)
+        return self.head(padded)
+
+
+class Attention(nn.Module):
+    def __init__(self, size: int, heads: int, causal: bool):
+        super().__init__()
+        self.heads = heads
+        self.causal = causal
+        self.qkv = nn.Linear(size, 3 * size)
+        self.out = nn.Linear(size, size)
+
+    def forward(self, x: Tensor) -> Tensor:
+        n, t, c = x.shape
+        q, k, v = self.qkv(x).view(n, t, 3, self.heads, c // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        return self.out(y.transpose(1, 2).reshape(n, t, c))
+
+
+class Block(nn.Module):
+    def __init__(self, size: int, heads: int, causal: bool):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(size), nn.LayerNorm(size)
+        self.attention = Attention(size, heads, causal)
+        self.feed = nn.Sequential(nn.Linear(size, 2 * size), nn.GELU(), nn.Linear(2 * size, size))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attention(self.norm1(x))
+        return x + self.feed(self.norm2(x))
+
+
+class Vit(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.patches = nn.Conv2d(3, 8, 4, stride=4)
+        self.token = nn.Parameter(torch.randn(1, 1, 8) * 0.1)
+        self.places = nn.Parameter(torch.randn(1, 5, 8) * 0.1)
+        self.blocks = nn.Sequential(Block(8, 2, False), Block(8, 2, False))
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, x):
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], dim=1) + self.places
+        return self.head(self.blocks(x)[:, 0])
+
+
+class Gpt(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.places = nn.Embedding(13, 8), nn.Embedding(6, 8)
+        self.blocks = nn.ModuleList([Block(8, 2, True) for _ in range(2)])
+        self.norm = nn.LayerNorm(8)
+        self.head = nn.Linear(8, 13, bias=False)
+        self.head.weight = self.words.weight  # tied
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.words(ids) + self.places(torch.arange(ids.size(1), device=ids.device))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+class Unet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.down = nn.Conv2d(2, 4, 3, padding=1)
+        self.mid = nn.Conv2d(4, 6, 3, padding=1)
+        self.up = nn.ConvTranspose2d(6, 4, 2, stride=2)
+        self.norm = nn.GroupNorm(2, 8)
+        self.out = nn.Conv2d(8, 2, 1)
+
+    def forward(self, x):
+        a = F.relu(self.down(x))
+        b = F.leaky_relu(self.mid(F.avg_pool2d(a, 2)), 0.1)
+        c = torch.cat([a, self.up(b)], dim=1)
+        c = F.interpolate(self.norm(c), scale_factor=2.0, mode="bilinear", align_corners=False)
+        return torch.sigmoid(self.out(c))
+
+
+class Beam(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(7, 5)
+        self.cell = nn.GRUCell(5, 5)
+        self.head = nn.Linear(5, 7)
+
+    def forward(self, start: Tensor, width: int, steps: int) -> Tuple[List[List[int]], List[float], Dict[int, int]]:
+        beams: List[Tuple[List[int], float, Tensor]] = [([1], 0.0, start)]
+        seen: Dict[int, int] = {}
+        for step in range(steps):
+            found: List[Tuple[float, int, int]] = []
+            states: List[Tensor] = []
+            for i, (words, score, state) in enumerate(beams):
+                state = self.cell(self.embed(torch.tensor([words[-1]])), state)
+                states.append(state)
+                values, indices = F.log_softmax(self.head(state), dim=1).topk(width, dim=1)
+                for j in range(width):
+                    found.append((-(score + float(values[0, j])), i, int(indices[0, j])))
+            found.sort()
+            made: List[Tuple[List[int], float, Tensor]] = []
+            for negated, i, word in found[:width]:
+                if word in seen:
+                    seen[word] += 1
+                else:
+                    seen[word] = 1
+                made.append((beams[i][0] + [word], -negated, states[i]))
+            beams = made
+            if len(beams[0][0]) > 20:
+                break
+        return [b[0] for b in beams], [b[1] for b in beams], seen
+
+
+class Kind(enum.Enum):
+    ADD = 1
+    MUL = 2
+
+
+class Pair(NamedTuple):
+    left: Tensor
+    right: Tensor
+    count: int
+
+
+@torch.jit.interface
+class Step(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        pass
+
+
+class Double(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 2
+
+
+class Scale(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor([1.5, -0.5]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.scale
+
+
+@torch.jit.script
+class Counter:
+    def __init__(self, start: int):
+        self.n = start
+        self.names: List[str] = []
+
+    def add(self, name: str) -> int:
+        self.n += 1
+        self.names.append(name)
+        return self.n
+
+
+class Types(nn.Module):
+    step: Step
+    limit: Final[int]
+
+    def __init__(self):
+        super().__init__()
+        self.step = Scale()
+        self.kind = Kind.MUL
+        self.limit = 3
+        self.names = ["a", "b"]
+        self.table = {"a": [1.0, 2.0], "b": [3.0]}
+        self.bias: Optional[Tensor] = None
+        self.register_buffer("absent", None)
+
+    def forward(self, x: Tensor, y: Optional[Tensor] = None) -> Tuple[Tensor, int, str]:
+        counter = Counter(2)
+        total = 0.0
+        for name in self.names:
+            counter.add(name.upper())
+            for v in self.table[name]:
+                total += v
+        if y is not None:
+            x = x + y
+        elif self.bias is not None:
+            x = x - 1
+        assert x.dim() == 2, "two dimensions"
+        pair = self.pair(x)
+        if self.kind == Kind.MUL:
+            z = pair.left * pair.right
+        else:
+            z = pair.left + pair.right
+        return self.step(z) + total, counter.n + pair.count * self.limit, "-".join(counter.names)
+
+    @torch.jit.export
+    def pair(self, x: Tensor) -> Pair:
+        return Pair(x, x.tanh(), x.size(0))
+
+
+class Forked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(3, 3), nn.Linear(3, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        future = torch.jit.fork(self.a, x)
+        y = self.b(x)
+        z = torch.jit.wait(future)
+        with torch.no_grad():
+            scale = z.abs().max()
+        return z * y / scale
+
+
+class Shared(nn.Module):
+    def __init__(self):
+        super().__init__()
+        base = torch.randn(12)
+        self.weight = nn.Parameter(torch.randn(4, 3).t())  # strided
+        self.again = self.weight
+        self.register_buffer("whole", base)
+        self.register_buffer("part", base[2:8].view(2, 3))
+        self.register_buffer("windows", base.as_strided((5, 3), (2, 1)))  # overlapping
+        self.register_buffer("calls", torch.zeros((), dtype=torch.long))
+        self.register_buffer("sixteen", torch.arange(3).to(torch.bfloat16))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls = self.calls + 1
+        y = x @ self.weight @ self.again.t()
+        return y * self.windows.sum() + self.part.mean() * self.calls + self.whole[3]
+
+
+class Hooked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Double()
+        self.linear = nn.Linear(3, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(self.inner(x))
+
+
+def inner_before(self, inputs: Tuple[Tensor]) -> Tuple[Tensor]:
+    return (inputs[0] + 1,)
+
+
+def inner_after(self, inputs: Tuple[Tensor], output: Tensor) -> Tensor:
+    return output - inputs[0] * 0.5
+
+
+def outer_after(self, inputs: Tuple[Tensor], output: Tensor) -> Tensor:
+    return output.sigmoid()
+
+
+def hooked():
+    net = Hooked()
+    net.inner.register_forward_pre_hook(inner_before)
+    net.inner.register_forward_hook(inner_after)
+    net.register_forward_hook(outer_after)
+    return net
+
+
+def tensors_of(value):
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [t for v in value for t in tensors_of(v)]
+    return []
+
+
+def plain(value):
+    """Without named tuples, for torch.load(weights_only) and load_pt()."""
+    if isinstance(value, tuple):
+        return tuple(plain(v) for v in value)
+    if isinstance(value, list):
+        return [plain(v) for v in value]
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    return value.detach().clone() if isinstance(value, Tensor) else value
+
+
+def cast(value, dtype):
+    if isinstance(value, Tensor):
+        return value.to(dtype) if value.is_floating_point() else value.clone()
+    return value
+
+
+def run(module, inputs, dtype, weights=None):
+    module = copy.deepcopy(module).to(dtype)
+    result = module(*[cast(i, dtype) for i in inputs])
+    outputs = [t for t in tensors_of(result) if t.is_floating_point() and t.requires_grad]
+    if weights is None:
+        weights = [torch.cos(torch.arange(t.numel(), dtype=torch.float64)).view(t.shape) for t in outputs]
+    if outputs:
+        sum((t * w.to(dtype)).sum() for t, w in zip(outputs, weights)).backward()
+    grads = {n: p.grad for n, p in module.named_parameters() if p.grad is not None}
+    return result, outputs, weights, grads
+
+
+def error(a, b):
+    return float((a.double() - b).abs().max() / b.abs().max().clamp_min(1e-300)) if b.numel() else 0.0
+
+
+def pack(path):
+    """Deflates an archive's entries: the folder stays small. Both libraries read such files."""
+    with zipfile.ZipFile(path) as old:
+        entries = [(i.filename, old.read(i)) for i in old.infolist()]
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as new:
+        for name, data in entries:
+            new.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+
+
+def main():
+    torch.manual_seed(1)
+    torch.set_num_threads(1)
+    image, small = torch.randn(2, 3, 8, 8), torch.randn(4, 5)
+    rows = {}
+
+    def add(name, net, inputs, traced=False, train=False, extra=None):
+        net.train(train)
+        module = torch.jit.trace(net, tuple(inputs), check_trace=False) if traced else torch.jit.script(net)
+        torch.jit.save(module, str(HERE / (name + ".pt")), _extra_files=extra or {})
+        loaded = torch.jit.load(str(HERE / (name + ".pt")))
+        result, outputs, weights, grads = run(loaded, inputs, torch.float64)
+        _, outputs32, _, grads32 = run(loaded, inputs, torch.float32, weights)
+        rows[name] = {
+            "inputs": [plain(i) for i in inputs],
+            "result": plain(result),
+            "weights": weights,
+            "grads": grads,
+            "errors": [error(a.detach(), b.detach()) for a, b in zip(outputs32, outputs)],
+            "grad_errors": {n: error(grads32[n], g) for n, g in grads.items()},
+        }
+
+    add("mlp_traced", Mlp(), [small], traced=True)
+    add("mlp_scripted", Mlp(), [small], extra={"about.txt": "an MLP", "empty": ""})
+    add("cnn_traced", Cnn(), [image], traced=True)
+    add("cnn_scripted", Cnn(), [image], train=True)
+    add("tagger", Tagger(), [torch.randint(0, 11, (3, 6)), torch.tensor([4, 6, 1])])
+    add("vit_traced", Vit(), [image], traced=True)
+    add("gpt_scripted", Gpt(), [torch.randint(0, 13, (2, 6))])
+    add("encoder_traced", Encoder(), [torch.randn(2, 4, 8)], traced=True, train=True)
+    add("unet", Unet(), [torch.randn(1, 2, 6, 6)], traced=True)
+    add("beam", Beam(), [torch.randn(1, 5), 3, 4])
+    add("types", Types(), [torch.randn(3, 2), torch.randn(3, 2)])
+    add("forked", Forked(), [torch.randn(2, 3)])
+    add("shared", Shared(), [torch.randn(2, 3)])
+    add("hooked", hooked(), [torch.randn(2, 3)])
+    torch.save(rows, HERE / "values.pt")
+    for path in HERE.glob("*.pt"):
+        if path.name not in AS_WRITTEN:
+            pack(path)
+
+
+if __name__ == "__main__":
+    main()

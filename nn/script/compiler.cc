@@ -118,7 +118,8 @@ void CompilationUnit::compile(ScriptFunction& function) {
       waiting.pop_back();
       if (!started_.insert(&next).second) continue;
       if (compiling_ > limits_.depth) {
-        problems_.push_back({next.name + ": functions without stated results call each other: got " +
+        problems_.push_back({next.name +
+                                 ": functions without stated results call each other: got " +
                                  std::to_string(compiling_) + " deep, expected at most " +
                                  std::to_string(limits_.depth),
                              next.source->place(next.syntax->offset)});
@@ -128,7 +129,8 @@ void CompilationUnit::compile(ScriptFunction& function) {
         next.program =
             FunctionCompiler(*this, next, waiting, interface_calls_, problems_).compile();
       } catch (const Error& e) {  // of a text that is read on demand
-        problems_.push_back({e.what(), next.source->place(next.syntax->offset) + ", in " + next.name});
+        problems_.push_back(
+            {e.what(), next.source->place(next.syntax->offset) + ", in " + next.name});
       }
     }
     // A value of an interface's type may be of any class that has the methods.

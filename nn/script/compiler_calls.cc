@@ -168,8 +168,8 @@ Value FunctionCompiler::make_named_tuple(const TypePtr& type, const Expression& 
     operands.push_back(value.place);
   }
   if (!fine) return {};
-  program_->tuple_names.push_back(std::make_shared<const IValue::Tuple::Names>(
-      IValue::Tuple::Names{type->name(), fields}));
+  program_->tuple_names.push_back(
+      std::make_shared<const IValue::Tuple::Names>(IValue::Tuple::Names{type->name(), fields}));
   return emit_value(Code::kTuple, operands, static_cast<uint32_t>(program_->tuple_names.size()),
                     type, call.offset);
 }

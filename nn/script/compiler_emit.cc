@@ -68,8 +68,7 @@ Value FunctionCompiler::emit_value(Code code, const std::vector<Operand>& operan
 }
 
 void FunctionCompiler::jump_here(size_t instruction) {
-  program_->instructions[instruction].extra =
-      static_cast<uint32_t>(program_->instructions.size());
+  program_->instructions[instruction].extra = static_cast<uint32_t>(program_->instructions.size());
 }
 
 uint32_t FunctionCompiler::slot_of(const std::string& name) {
@@ -98,8 +97,7 @@ Value FunctionCompiler::fit(const Value& value, const TypePtr& type, const std::
     return call_operator(name, {value}, offset);
   const Match::Change change = change_between(value.type, type);
   if (change == Match::Change::kNone)
-    return problem(offset,
-                   what + ": got " + value.type->text() + ", expected " + type->text());
+    return problem(offset, what + ": got " + value.type->text() + ", expected " + type->text());
   Parameter parameter;
   parameter.name = what;
   parameter.type = type;

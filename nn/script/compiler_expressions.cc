@@ -16,13 +16,17 @@ struct Sign {
   const char* name;
 };
 constexpr Sign kSigns[] = {
-    {"+", "aten::add"},       {"-", "aten::sub"},        {"*", "aten::mul"},
-    {"/", "aten::div"},       {"//", "aten::floordiv"},  {"%", "aten::remainder"},
-    {"**", "aten::pow"},      {"@", "aten::matmul"},     {"==", "aten::eq"},
-    {"!=", "aten::ne"},       {"<", "aten::lt"},         {">", "aten::gt"},
-    {"<=", "aten::le"},       {">=", "aten::ge"},        {"is", "aten::__is__"},
-    {"is not", "aten::__isnot__"}, {"&", "aten::__and__"}, {"|", "aten::__or__"},
-    {"^", "aten::__xor__"},   {"<<", "aten::__lshift__"}, {">>", "aten::__rshift__"},
+    {"+", "aten::add"},         {"-", "aten::sub"},
+    {"*", "aten::mul"},         {"/", "aten::div"},
+    {"//", "aten::floordiv"},   {"%", "aten::remainder"},
+    {"**", "aten::pow"},        {"@", "aten::matmul"},
+    {"==", "aten::eq"},         {"!=", "aten::ne"},
+    {"<", "aten::lt"},          {">", "aten::gt"},
+    {"<=", "aten::le"},         {">=", "aten::ge"},
+    {"is", "aten::__is__"},     {"is not", "aten::__isnot__"},
+    {"&", "aten::__and__"},     {"|", "aten::__or__"},
+    {"^", "aten::__xor__"},     {"<<", "aten::__lshift__"},
+    {">>", "aten::__rshift__"},
 };
 
 /// List[T] of a hint List[T] or Optional[List[T]]; null where it is something else.
@@ -72,14 +76,14 @@ Value FunctionCompiler::compile_list(const Expression& e, const TypePtr& hint) {
     if (wanted) continue;
     const TypePtr both = item ? unify(item, value.type) : value.type;
     if (!both)
-      return problem(part->offset, "an item of a list: got " + value.type->text() +
-                                       ", expected " + item->text());
+      return problem(part->offset,
+                     "an item of a list: got " + value.type->text() + ", expected " + item->text());
     item = both;
   }
   if (!fine) return {};
   if (!item) item = Type::of(TypeKind::kTensor);
-  return emit_value(Code::kList, operands, static_cast<uint32_t>(list_kind(item)),
-                    Type::list(item), e.offset);
+  return emit_value(Code::kList, operands, static_cast<uint32_t>(list_kind(item)), Type::list(item),
+                    e.offset);
 }
 
 Value FunctionCompiler::compile_dict(const Expression& e, const TypePtr& hint) {
@@ -145,8 +149,8 @@ Value FunctionCompiler::compile_subscript(const Expression& e) {
   return call_operator("aten::__getitem__", {container, compile_expression(key)}, e.offset);
 }
 
-// The type of an item of a tuple depends on which one it is. So the index is a constant, or all items
-// have one type.
+// The type of an item of a tuple depends on which one it is. So the index is a constant, or all
+// items have one type.
 Value FunctionCompiler::compile_tuple_subscript(const Expression& e, const Value& tuple) {
   const std::vector<TypePtr>& types = tuple.type->elements();
   const auto size = static_cast<int64_t>(types.size());
@@ -230,8 +234,8 @@ Value FunctionCompiler::compile_short_circuit(const Expression& e) {
   const uint32_t result = new_slot();
   const Operand place = a ? a.place : Operand::constant(0);
   emit(Code::kMove, result, {place}, 0, e.offset);
-  const size_t decided = emit(Code::kJumpUnless, Instruction::kNone, {Operand::slot(result)}, 0,
-                              e.offset);
+  const size_t decided =
+      emit(Code::kJumpUnless, Instruction::kNone, {Operand::slot(result)}, 0, e.offset);
   size_t out = decided;
   if (e.text == "or") {
     out = emit(Code::kJump, Instruction::kNone, {}, 0, e.offset);

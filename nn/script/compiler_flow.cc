@@ -140,8 +140,8 @@ void FunctionCompiler::compile_counted(const Statement& s, Value first, Value en
   loop.mark = scope_.mark();
   loop.managers = managers_;
   const auto start = static_cast<uint32_t>(program_->instructions.size());
-  const size_t out = emit(Code::kJumpUnlessMore, Instruction::kNone,
-                          {at, end.place, step.place}, 0, s.offset);
+  const size_t out =
+      emit(Code::kJumpUnlessMore, Instruction::kNone, {at, end.place, step.place}, 0, s.offset);
   Value value;
   if (fine && items) value = call_operator("aten::__getitem__", {items, {at, number}}, s.offset);
   else if (fine) value = {at, number};

@@ -1,11 +1,11 @@
 // Compiles one function: names, types and overloads are looked up here, and nothing is at run time.
 //
 // Note [Compiling a script]
-// A variable has one slot in the whole function, so that branches and loops need no joining of
-// values; only its type depends on the place. What a name means is one of the kinds of Meaning; only
+// A variable has one slot in the whole function. So branches and loops need no joining of values,
+// and only its type depends on the place. What a name means is one of the kinds of Meaning; only
 // values exist at run time. A problem is recorded with its place, and the value that could not be
-// made gets no type. What needs that value has no type either and records nothing, so that one
-// problem is reported once, and the rest of the program is checked all the same.
+// made gets no type. What needs that value has no type either and records nothing. So one problem
+// is reported once, and the rest of the program is checked all the same.
 #pragma once
 #include <map>
 #include <memory>
@@ -190,8 +190,8 @@ class FunctionCompiler {
   uint32_t slot_of(const std::string& name);
   Value constant(IValue value, TypePtr type);
   const IValue* constant_of(const Value& value) const;
-  /// The value as one of `type`, converted as PyTorch does for arguments; a problem that starts with
-  /// `what` where that cannot be.
+  /// The value as one of `type`, converted as PyTorch does for arguments; a problem that starts
+  /// with `what` where that cannot be.
   Value fit(const Value& value, const TypePtr& type, const std::string& what, size_t offset);
   Value problem(size_t offset, const std::string& what);
   std::string place(size_t offset) const;
@@ -206,7 +206,7 @@ class FunctionCompiler {
   std::unordered_map<std::string, uint32_t> slots_;
   std::map<const IValue*, uint32_t> defaults_;  // of operators, among the constants
   std::vector<Loop*> loops_;
-  size_t managers_ = 0;     // `with` blocks around this place
+  size_t managers_ = 0;  // `with` blocks around this place
   bool reachable_ = true;
   bool result_stated_ = true;
   size_t fresh_ = Instruction::kNone;  // the instruction that made the newest temporary value

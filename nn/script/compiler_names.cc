@@ -26,9 +26,9 @@ Meaning of_value(const Value& value) {
 }
 
 /// Words of the language that call_form() compiles.
-constexpr const char* kForms[] = {"annotate", "unchecked_cast", "uninitialized", "getattr",
-                                  "hasattr",  "isinstance",     "fork",          "int",
-                                  "float",    "bool",           "str"};
+constexpr const char* kForms[] = {
+    "annotate", "unchecked_cast", "uninitialized", "getattr", "hasattr", "isinstance", "fork",
+    "int",      "float",          "bool",          "str"};
 
 /// Functions of Python that are operators.
 struct Builtin {
@@ -36,14 +36,17 @@ struct Builtin {
   const char* op;
 };
 constexpr Builtin kBuiltins[] = {
-    {"print", "prim::Print"}, {"len", "aten::len"},   {"min", "prim::min"},
-    {"max", "prim::max"},     {"abs", "prim::abs"},   {"round", "aten::round"},
-    {"ord", "aten::ord"},     {"chr", "aten::chr"},   {"hex", "aten::hex"},
-    {"oct", "aten::oct"},     {"bin", "aten::bin"},   {"hash", "aten::hash"},
-    {"id", "prim::id"},       {"all", "aten::all"},   {"any", "aten::any"},
-    {"sum", "aten::sum"},     {"pow", "aten::pow"},   {"divmod", "aten::divmod"},
-    {"list", "aten::list"},   {"dict", "aten::dict"}, {"sorted", "aten::sorted"},
-    {"rangelist", "prim::rangelist"},
+    {"print", "prim::Print"},   {"len", "aten::len"},
+    {"min", "prim::min"},       {"max", "prim::max"},
+    {"abs", "prim::abs"},       {"round", "aten::round"},
+    {"ord", "aten::ord"},       {"chr", "aten::chr"},
+    {"hex", "aten::hex"},       {"oct", "aten::oct"},
+    {"bin", "aten::bin"},       {"hash", "aten::hash"},
+    {"id", "prim::id"},         {"all", "aten::all"},
+    {"any", "aten::any"},       {"sum", "aten::sum"},
+    {"pow", "aten::pow"},       {"divmod", "aten::divmod"},
+    {"list", "aten::list"},     {"dict", "aten::dict"},
+    {"sorted", "aten::sorted"}, {"rangelist", "prim::rangelist"},
 };
 
 }  // namespace
@@ -175,8 +178,7 @@ Meaning FunctionCompiler::member_of_object(const Value& value, const std::string
                           : held.isString() ? TypeKind::kString
                           : held.isTensor() ? TypeKind::kTensor
                                             : TypeKind::kNone;
-    if (kind != TypeKind::kNone || held.isNone())
-      return of_value(constant(held, Type::of(kind)));
+    if (kind != TypeKind::kNone || held.isNone()) return of_value(constant(held, Type::of(kind)));
   }
   problem(offset, info.name + " has no attribute '" + name + "'");
   return {};

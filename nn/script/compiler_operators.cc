@@ -1,5 +1,6 @@
 // Compiling calls of operators: overloads are chosen here.
 #include "nn/script/compiler_internal.h"
+#include "nn/script/upgraders_internal.h"
 
 namespace ramet::script {
 
@@ -101,7 +102,7 @@ Value FunctionCompiler::call_operator(const std::string& name, std::vector<Argum
         arguments[i].literal ? &*arguments[i].literal : constant_of(arguments[i].value);
   }
   std::string why;
-  const Match match = match_operator(name, given, why);
+  const Match match = match_operator(operators_of_version(name, unit_.version()), given, why);
   if (!match.op) return problem(offset, name + ": no overload takes the arguments\n" + why);
   std::vector<Operand> operands;
   for (size_t i = 0; i < match.sources.size(); ++i) {
@@ -115,8 +116,9 @@ Value FunctionCompiler::call_operator(const std::string& name, std::vector<Argum
 }
 
 // What needs no operator, or has no schema.
-std::optional<Value> FunctionCompiler::call_special_operator(
-    const std::string& name, const std::vector<Argument>& arguments, size_t offset) {
+std::optional<Value> FunctionCompiler::call_special_operator(const std::string& name,
+                                                             const std::vector<Argument>& arguments,
+                                                             size_t offset) {
   const size_t count = arguments.size();
   if (count == 1) {
     const Argument& only = arguments[0];
@@ -155,8 +157,9 @@ Operand FunctionCompiler::operator_argument(const Match& match, size_t i, Argume
   if (given->literal) {
     const Parameter* const parameter = declared ? &match.op->parameters[i] : nullptr;
     if (parameter && takes_constant_list(*parameter)) {
-      const IValue fitted = what == Match::Change::kNone ? *given->literal
-                                                         : change(what, *parameter, *given->literal);
+      const IValue fitted = what == Match::Change::kNone
+                                ? *given->literal
+                                : change(what, *parameter, *given->literal);
       return constant(fitted, parameter->type).place;
     }
     given->value = compile_expression(*given->syntax);

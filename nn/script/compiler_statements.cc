@@ -97,9 +97,8 @@ void FunctionCompiler::assign(const Expression& target, const Value& value) {
     case Kind::kAttribute: {
       const Value object = compile_expression(*target.items.at(0));
       if (!object || !value) return;
-      const int64_t slot = object.type->kind() == TypeKind::kClass
-                               ? object.type->info()->slot(target.text)
-                               : -1;
+      const int64_t slot =
+          object.type->kind() == TypeKind::kClass ? object.type->info()->slot(target.text) : -1;
       if (slot < 0) {
         problem(target.offset, object.type->text() + " has no attribute '" + target.text + "'");
         return;
@@ -212,8 +211,7 @@ void FunctionCompiler::compile_with(const Statement& s) {
 
 // Of a return, break or continue inside of `with` blocks.
 void FunctionCompiler::leave_managers(size_t down_to, size_t offset) {
-  for (size_t i = managers_; i > down_to; --i)
-    emit(Code::kExit, Instruction::kNone, {}, 0, offset);
+  for (size_t i = managers_; i > down_to; --i) emit(Code::kExit, Instruction::kNone, {}, 0, offset);
 }
 
 void FunctionCompiler::compile_raise(const Statement& s) {

@@ -1,11 +1,11 @@
 // Running programs: the loop over instructions.
 //
 // Note [Running a script]
-// Arguments of operators are pointers into the frame or to constants. Nothing is copied for a call, and
-// what was used for the last time is given back right after it. Functions of the script are calls of
-// run() inside each other, up to Limits::recursion. All checks of kinds are IValue's own, so that an
-// archive whose code lies about types ends in an Error. An Error gets one line for each function that
-// it leaves, with the place in the Python source.
+// Arguments of operators are pointers into the frame or to constants. Nothing is copied for a call,
+// and what was used for the last time is given back right after it. Functions of the script are
+// calls of run() inside each other, up to Limits::recursion. All checks of kinds are IValue's own,
+// so that an archive whose code lies about types ends in an Error. An Error gets one line for each
+// function that it leaves, with the place in the Python source.
 #include <array>
 #include <limits>
 #include <typeinfo>
@@ -43,8 +43,8 @@ class Pointers {
     }
     const Operand* operand = program.operands.data() + at.first;
     for (size_t i = 0; i < size_; ++i, ++operand)
-      data_[i] = operand->is_constant() ? &program.constants[operand->index()]
-                                        : &slots[operand->index()];
+      data_[i] =
+          operand->is_constant() ? &program.constants[operand->index()] : &slots[operand->index()];
   }
   Pointers(const Pointers&) = delete;
   Pointers& operator=(const Pointers&) = delete;
@@ -228,8 +228,8 @@ IValue Machine::Frame::loop() {
       }
       case Code::kObject: {
         ClassInfo* const info = program.classes[at.extra];
-        store(at, IValue::ObjectPtr(
-                      std::make_shared<Object>(info->unit->shared_from_this(), info)));
+        store(at,
+              IValue::ObjectPtr(std::make_shared<Object>(info->unit->shared_from_this(), info)));
         break;
       }
       case Code::kGet: store(at, slot_of(operand(at, 0), program.fields[at.extra])); break;
@@ -258,8 +258,7 @@ IValue Machine::run(const Program& program, IValue* slots) {
     // The first exception is the one to report.
     while (!frame.entered.empty()) try {
         exit(frame);
-      } catch (const std::exception&) {
-      }
+      } catch (const std::exception&) {}
   };
   const auto place = [&] {
     const ScriptFunction& function = *program.function;
@@ -279,8 +278,7 @@ IValue Machine::run(const Program& program, IValue* slots) {
   }
 }
 
-IValue Machine::call_operands(Frame& frame, const ScriptFunction& function,
-                              const Instruction& at) {
+IValue Machine::call_operands(Frame& frame, const ScriptFunction& function, const Instruction& at) {
   std::array<IValue, 8> few;
   std::vector<IValue> many(at.count > few.size() ? at.count : 0);
   IValue* const arguments = many.empty() ? few.data() : many.data();

@@ -66,12 +66,10 @@ template <class T> IValue numbers_of(const Tensor& tensor, ScalarType type) {
 
 IValue make_list(ListKind kind, ArrayRef<const IValue*> items) {
   switch (kind) {
-    case ListKind::kInts:
-      return list_of<int64_t>(items, [](const IValue& v) { return v.toInt(); });
+    case ListKind::kInts: return list_of<int64_t>(items, [](const IValue& v) { return v.toInt(); });
     case ListKind::kFloats:
       return list_of<double>(items, [](const IValue& v) { return v.toDouble(); });
-    case ListKind::kBools:
-      return list_of<bool>(items, [](const IValue& v) { return v.toBool(); });
+    case ListKind::kBools: return list_of<bool>(items, [](const IValue& v) { return v.toBool(); });
     case ListKind::kTensors:
       return list_of<Tensor>(items, [](const IValue& v) { return v.toTensor(); });
     case ListKind::kAny: break;
@@ -120,8 +118,7 @@ void Machine::give_back(IValue* slots, size_t count) {
 IValue Machine::call(const ScriptFunction& function, IValue* arguments, size_t count) {
   RAMET_CHECK(function.program, kRun, function.name,
               "(): got a function that has not been compiled, expected compile() before a call");
-  RAMET_CHECK(recursion_ > 0, kRun, "recursion: got more than ",
-              function.program->limits.recursion,
+  RAMET_CHECK(recursion_ > 0, kRun, "recursion: got more than ", function.program->limits.recursion,
               " calls inside each other, expected at most so many (Limits::recursion)");
   RAMET_CHECK(count == function.parameters.size(), kRun, function.name, "(): got ", count,
               " arguments, expected ", function.parameters.size());

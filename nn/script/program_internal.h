@@ -1,8 +1,8 @@
 // A compiled function of TorchScript: instructions over the slots of a frame.
 //
 // Note [Programs]
-// A program is a register machine. Each variable has a slot of the frame, and so has each value in the
-// middle of an expression. An instruction names the slots of its operands and of its result; it
+// A program is a register machine. Each variable has a slot of the frame, and so has each value in
+// the middle of an expression. An instruction names the slots of its operands and of its result; it
 // borrows operands by pointer, and copies none. The compiler has decided all types, overloads and
 // conversions, so that running a program looks up no name. It also knows where each value is used
 // last. There the interpreter gives it back, so that a script needs the memory of a C++ program.
@@ -47,7 +47,8 @@ struct Instruction {
     kFree,            // gives back the slots a, b, ...
     kJump,            // to instruction `extra`
     kJumpUnless,      // to instruction `extra` where a is false
-    kJumpUnlessMore,  // to instruction `extra` where a, the counter of range(.., b, c), is at its end
+    kJumpUnlessMore,  // to instruction `extra` where a, the counter of range(.., b, c), is at its
+                      // end
     kStep,            // a + b, of a counter
     kReturn,          // a
     kFunction,        // functions[extra](a, b, ...)
@@ -112,8 +113,8 @@ struct Program {
   Limits limits;
 };
 
-/// Marks the last use of each value, frees values that some branch does not use, and lets values that
-/// do not live at the same time share slots.
+/// Marks the last use of each value, and frees values that some branch does not use. Values that do
+/// not live at the same time share slots.
 void place_values(Program& program);
 
 }  // namespace ramet::script

@@ -1,10 +1,10 @@
 // Where the values of a program live, and for how long.
 //
 // Note [Lifetimes of slots]
-// Values that are made and used up between two jumps are most of a program: one backward walk over
-// their block finds their last uses, and they share slots. For the others the usual data-flow
-// equations say at which jumps they are alive. Where a value is alive on one way out of a branch
-// only, the other way begins with a kFree.
+// Most values are made and used up between two jumps. One backward walk over their block finds
+// their last uses, and they share slots. For the others the usual data-flow equations say at which
+// jumps they are alive. Where a value is alive on one way out of a branch only, the other way
+// begins with a kFree.
 #include <algorithm>
 
 #include "nn/script/program_internal.h"
@@ -130,7 +130,8 @@ class Placer {
 
   bool is_global(Operand o) const { return !o.is_constant() && number_[o.index()] != kLocal; }
 
-  // Backwards: what is not alive after an instruction that reads it is used there for the last time.
+  // Backwards: what is not alive after an instruction that reads it is used there for the last
+  // time.
   void mark_block(size_t b) {
     Bits globals = all_live_ ? Bits(globals_) : live_out_[b];
     std::vector<uint32_t> locals;  // that are alive

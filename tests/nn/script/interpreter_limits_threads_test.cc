@@ -76,7 +76,8 @@ def endless(n: int) -> int:
   few.steps = 1000;
   const auto unit = unit_of(text, few);
   EXPECT_EQ(call(compiled(*unit, "f"), {100}).toInt(), 100);
-  EXPECT_ERROR_TEXT(call(compiled(*unit, "f"), {1000000000000}), "steps: got a call of more than 1000");
+  EXPECT_ERROR_TEXT(call(compiled(*unit, "f"), {1000000000000}),
+                    "steps: got a call of more than 1000");
   EXPECT_ERROR_TEXT(call(compiled(*unit, "endless"), {1}), "Limits::steps");
 }
 
@@ -122,8 +123,9 @@ def f(x: Any) -> Tensor:
 )";
   EXPECT_NE(error_of([&] { run_text(text, {3}); }), "no error");
   EXPECT_ERROR_TEXT(run_text(text, {std::make_tuple(ones({1}))}), "unpacking: got 1 values");
-  const char* const never = "def f(n: int) -> Tensor:\n  x = uninitialized(Tensor)\n"
-                            "  return torch.add(x, n)\n";
+  const char* const never =
+      "def f(n: int) -> Tensor:\n  x = uninitialized(Tensor)\n"
+      "  return torch.add(x, n)\n";
   EXPECT_NE(error_of([&] { run_text(never, {3}); }), "no error");
 }
 

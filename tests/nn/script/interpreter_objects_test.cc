@@ -1,5 +1,5 @@
-// Objects of a script: classes, modules, interfaces, enumerations, NamedTuples, `with`, fork, hooks.
-// Texts are as PyTorch 2.15 prints them, expected values are what it gave.
+// Objects of a script: classes, modules, interfaces, enumerations, NamedTuples, `with`, fork,
+// hooks. Texts are as PyTorch 2.15 prints them, expected values are what it gave.
 #include <gtest/gtest.h>
 
 #include <sstream>

@@ -291,7 +291,7 @@ TEST(ScriptFiles, HostilePicklesAreRefused) {
   expect_part(error(pickle("__torch__.Nothing", "}")), "Nothing");
   expect_part(error(pickle("os.system", "}")), "os.system");
   expect_part(error(pickle("__torch__.Mlp", "}")), "got no attribute __torch__.Mlp.training");
-  expect_part(error(pickle("__torch__.Mlp", "}X\x04\0\0\0abcdNs")), "which does not have it");
+  expect_part(error(pickle("__torch__.Mlp", std::string("}X\x04\0\0\0" "abcdNs", 12))), "which does not have it");
   expect_part(error("\x80\x02}."), "expected a module");
   // A module that holds itself: the memo's 0 is an attribute of what it names.
   std::string written = "\x80\x02" "c__torch__\nMlp\n)\x81q";

@@ -4,7 +4,7 @@
 #pragma once
 #include <ramet/compat/torch.h>
 
-#if __has_include("nn/script/script.h")
+#if __has_include("nn/script/script.h") || __has_include("ramet/script.h")
 #include "nn/script/script.h"
 
 namespace torch {
@@ -16,7 +16,14 @@ using namespace ::ramet::jit::script;  // NOLINT
 }  // namespace jit
 }  // namespace torch
 
-/// LibTorch's name of what load() reads from.
+/// LibTorch's names of an IValue's parts, and of what load() reads from.
+namespace c10 {
+namespace ivalue {
+using Tuple = ::ramet::IValue::Tuple;
+using Object = ::ramet::IValue::Object;
+using Future = ::ramet::IValue::Future;
+}  // namespace ivalue
+}  // namespace c10
 namespace caffe2 {
 namespace serialize {
 using ReadAdapterInterface = ::ramet::jit::ReadAdapter;

@@ -84,6 +84,13 @@ Meaning FunctionCompiler::member(const Meaning& of, const std::string& name, siz
         made.type = of.type;
         return made;
       }
+      // A class may have a module of its name: its hooks and static methods are functions there.
+      if (const std::string whole = of.type->text() + "." + name; unit_.has_function(whole)) {
+        Meaning meaning;
+        meaning.kind = MeaningKind::kFunction;
+        meaning.function = unit_.function_named(whole);
+        return meaning;
+      }
       problem(offset, of.type->text() + " has no member '" + name + "' without an object");
       return {};
     }

@@ -38,10 +38,10 @@ class RAMET_API IValue {
   /// Several values that cannot be changed. Those of a NamedTuple have names.
   class Tuple {
    public:
-    /// Of a NamedTuple: the class ("__torch__.net.Point") and the fields. Shared by all its tuples.
+    /// Of a NamedTuple. All its tuples share them.
     struct Names {
-      std::string name;
-      std::vector<std::string> fields;
+      std::string name;                 ///< of the class: "__torch__.net.Point"
+      std::vector<std::string> fields;  ///< in order
     };
     explicit Tuple(std::vector<IValue> elements, std::shared_ptr<const Names> names = nullptr)
         : elements_(std::move(elements)), names_(std::move(names)) {}

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "autograd/grad_mode.h"
+#include "autograd/ops/random/random.h"
 #include "runtime/capture/capture.h"
+#include "runtime/devices/mersenne.h"
 
 namespace ramet::nn::init {
 namespace {
@@ -39,14 +41,18 @@ template <class Write> Tensor assign(const Tensor& tensor, const Write& write) {
   return tensor;
 }
 
+std::vector<double> on_host(const Tensor& dense);
 std::vector<double> drawn_normal(int64_t rows, int64_t cols, double std, const Tensor& like) {
   // Drawn on the tensor's own device, so that this device's generator advances.
   const Tensor noise(TensorBase::empty({rows, cols}, kDouble, like.device()));
   noise.normal_(0, std);
+  return on_host(noise);
+}
+std::vector<double> on_host(const Tensor& dense) {
   capture::refuse("init", "the host computes the values");
-  const Tensor host = noise.to(Device(kCPU, 0));
+  const Tensor host = dense.to(Device(kCPU, 0), kDouble);
   const double* p = static_cast<const double*>(host.ptr());
-  return std::vector<double>(p, p + rows * cols);
+  return std::vector<double>(p, p + host.numel());
 }
 
 }  // namespace
@@ -119,7 +125,14 @@ Tensor orthogonal_(Tensor tensor, double gain) {
   // Gram-Schmidt of `count` normal vectors, twice each, which leaves them orthogonal to rounding.
   // Normalising by a positive factor makes the result uniform over orthogonal frames, as LibTorch's
   // QR with signs fixed by the diagonal.
-  std::vector<double> v = drawn_normal(count, length, 1, tensor);
+  std::vector<double> v;
+  if (draws_from_mersenne(tensor.device(), {})) {
+    // LibTorch draws floats, whose columns become the vectors where there are more rows.
+    const Tensor drawn = randn({rows, cols}, kFloat);
+    v = on_host(rows <= cols ? drawn : drawn.t().contiguous());
+  } else {
+    v = drawn_normal(count, length, 1, tensor);
+  }
   for (int64_t i = 0; i < count; ++i) {
     double* a = v.data() + i * length;
     for (int pass = 0; pass < 2; ++pass) {
@@ -152,6 +165,12 @@ Tensor sparse_(Tensor tensor, double sparsity, double std) {
   const int64_t rows = tensor.size(0), cols = tensor.size(1);
   if (tensor.numel() == 0) return tensor;
   const auto zeros = static_cast<int64_t>(std::ceil(sparsity * static_cast<double>(rows)));
+  if (draws_from_mersenne(tensor.device(), {})) {
+    tensor.normal_(0, std);
+    for (int64_t c = 0; c < cols; ++c)
+      tensor.select(1, c).index_fill_(0, randperm(rows).narrow(0, 0, zeros), 0);
+    return tensor;
+  }
   std::vector<double> values = drawn_normal(rows, cols, std, tensor);
   const std::vector<double> keys = drawn_normal(rows, cols, 1, tensor);
   std::vector<int64_t> order(static_cast<size_t>(rows));

@@ -7,7 +7,7 @@
     header that is neither standard C++17 nor ours, a macro whose name does not start with RAMET_, a look at __cplusplus,
     no `#pragma once`;
   - in a LibTorch compatibility header (tools/compat/include), an include of anything but the standard library, ramet.h and other such
-    headers (c10d headers: and process groups), or no `#pragma once` and no #error; and in a layer, an include of such a header;
+    headers (c10d headers: and process groups; torch/script.h: and TorchScript), or no `#pragma once` and no #error; and in a layer, an include of such a header;
   - in a kernel file (.cu, .cuh), what only one of its two compilers understands: <<<>>>, extern __shared__, inline
     assembly, __constant__ and __device__ variables, __activemask() (Note [The dialect of kernel files]);
   - text that follows the program's locale, in a layer, tools/see, tools/emulated_gpu or a compatibility header: a stream that
@@ -261,7 +261,8 @@ def check_compat(path):
     for number, ours, system in includes(path):
         if in_compat(ours or system) or ours == "ramet.h":
             continue
-        if ours and apart(ours) and "/compat/c10d" in path:  # what programs without processes do not include
+        # What programs without processes, or without TorchScript, do not include.
+        if ours and apart(ours) and ("/compat/c10d" in path or path.endswith("torch/script.h")):
             continue
         if ours or system not in STANDARD | OF_LIBTORCH | {NO_FILE}:
             yield "%s:%d: <%s> in a compatibility header is neither the standard library's nor ours" % (path, number, ours or system)

@@ -1,13 +1,13 @@
 #include "autograd/graph/engine.h"
 
 #include <algorithm>
-#include <typeinfo>
 #include <unordered_set>
 
 #include "autograd/autograd.h"
 #include "autograd/graph/captured_internal.h"
 #include "autograd/graph/graph_observer_internal.h"
 #include "autograd/graph/graph_task.h"
+#include "autograd/graph/rethrow_internal.h"
 #include "runtime/base/logging.h"
 #include "runtime/capture/capture.h"
 #include "runtime/devices/devices.h"
@@ -20,23 +20,10 @@ namespace autograd {
 namespace {
 
 [[noreturn, gnu::cold]] void rethrow_with_place(const Node* n) {
-  const std::string where =
-      "\n  in the backward of " + n->name() +
-      (n->extra && !n->extra->place.empty() ? ", whose forward was called in: " + n->extra->place
-                                            : std::string());
-  // Changes a copy: other threads may hold the exception that was thrown.
-  const auto with_place = [&](auto e) {
-    e.append(where);
-    return e;
-  };
-  try {
-    throw;
-  } catch (const IndexError& e) { throw with_place(e); } catch (const NotImplementedError& e) {
-    throw with_place(e);
-  } catch (const Error& e) {
-    if (typeid(e) != typeid(Error)) throw;  // a copy would lose the derived class
-    throw with_place(e);
-  }
+  rethrow_with("\n  in the backward of " + n->name() +
+               (n->extra && !n->extra->place.empty()
+                    ? ", whose forward was called in: " + n->extra->place
+                    : std::string()));
 }
 
 void run_for_anomalies(Node* n, Tensor* in, Tensor* out) {
@@ -57,6 +44,19 @@ void run_for_anomalies(Node* n, Tensor* in, Tensor* out) {
 [[gnu::cold, gnu::noinline]] void run_watched(Node* n, Tensor* in, Tensor* out) {
   if (graph_observed()) detail::run_observed(n, in, out, &run_for_anomalies);
   else run_for_anomalies(n, in, out);
+}
+
+// Has a leaf the whole gradient, with the contribution of one edge to `n`? If only its tensor and
+// that edge refer to it, no other contribution can come. The addition then need not wait for the
+// end of the pass, and the contribution's memory goes at once. It has the same bits. A gradient
+// that something else refers to may be a saved tensor, which a node needs as it was.
+bool is_whole(Node* n) {
+  if (n->refs.load(std::memory_order_acquire) != 2 || n->extra) return false;
+  const auto* leaf = static_cast<const AccumulateGrad*>(n);
+  const Tensor& grad = leaf->grad;
+  return grad.defined() && !leaf->reduce &&
+         grad->refs.load(std::memory_order_relaxed) == (leaf->where.is_same(grad) ? 2u : 1u) &&
+         grad.storage_impl()->refs.load(std::memory_order_relaxed) == 1;
 }
 
 // Ordered by operation counter, latest first.
@@ -122,6 +122,9 @@ template <bool kObserved> class FastWalk {
     // This edge is the only one to that node: there is nothing to sum up.
     if (!(e.node->flags & Node::kSink) && e.node->refs.load(std::memory_order_relaxed) == 1)
       return push(e.node, std::move(g));
+    if constexpr (!kObserved) {
+      if (e.node->flags & Node::kSink && is_whole(e.node)) return e.node->apply(&g, nullptr);
+    }
     collect(e.node, std::move(g));
   }
   void collect(Node* n, Tensor g) {

@@ -236,6 +236,19 @@ const Line kLayers[] = {
     RAMET_FUNCTION_LINE("aten::unique_consecutive(Tensor self, bool return_inverse=False, "
                         "bool return_counts=False, int? dim=None) -> (Tensor, Tensor, Tensor)",
                         unique_consecutive),
+    RAMET_LINE("aten::polygamma(int n, Tensor self) -> Tensor",
+               polygamma(a.integer(0), a.tensor(1))),
+    RAMET_LINE("aten::linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor",
+               linalg_matrix_rank(a.tensor(0), a.real(1), a.truth(2))),
+    RAMET_LINE("aten::linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, "
+               "bool hermitian=False) -> Tensor",
+               linalg_matrix_rank(a.tensor(0), a.tensor(1), a.truth(2))),
+    RAMET_LINE("aten::linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, "
+               "Tensor? rtol=None, bool hermitian=False) -> Tensor",
+               linalg_matrix_rank(a.tensor(0), a.may_tensor(1), a.may_tensor(2), a.truth(3))),
+    RAMET_LINE("aten::linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, "
+               "float? rtol=None, bool hermitian=False) -> Tensor",
+               linalg_matrix_rank(a.tensor(0), a.may_real(1), a.may_real(2), a.truth(3))),
     RAMET_LINE("aten::abs(Tensor self) -> Tensor", abs(a.tensor(0))),
     RAMET_LINE("prim::abs(Tensor x) -> Tensor", abs(a.tensor(0))),
     RAMET_LINE("aten::slice.Tensor(Tensor(a) self, int dim=0, int? start=None, int? end=None, "

@@ -190,6 +190,13 @@ double float_of(const IValue& value) {
 
 Match match_operator(std::string_view name, const std::vector<Given>& given, std::string& why) {
   const std::vector<const Operator*>& overloads = operators_named(name);
+  Match match = match_operator(overloads, given, why);
+  if (overloads.empty()) why.assign("there is no operator ").append(name);
+  return match;
+}
+
+Match match_operator(const std::vector<const Operator*>& overloads,
+                     const std::vector<Given>& given, std::string& why) {
   Match match;
   for (const Allowed allowed : {Allowed::kNothing, Allowed::kImplicit, Allowed::kAll}) {
     why.clear();
@@ -202,7 +209,6 @@ Match match_operator(std::string_view name, const std::vector<Given>& given, std
       why.append(why.empty() ? "" : "\n").append(op->text()).append(": ").append(reason);
     }
   }
-  if (overloads.empty()) why.assign("there is no operator ").append(name);
   return {};
 }
 

@@ -88,6 +88,9 @@ struct Match {
 /// PyTorch does. Where none does, `match.op` is null and `why` says for each overload what does not
 /// fit.
 Match match_operator(std::string_view name, const std::vector<Given>& given, std::string& why);
+/// The same among these overloads alone, in this order.
+Match match_operator(const std::vector<const Operator*>& overloads,
+                     const std::vector<Given>& given, std::string& why);
 
 /// Applies a change to an argument of a call.
 IValue change(Match::Change what, const Parameter& parameter, const IValue& value);

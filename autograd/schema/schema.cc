@@ -21,6 +21,14 @@ constexpr Word kWords[] = {{"Mean", 1},
                            {"float", 6},
                            {"strided", 0}};
 
+// What stands after a backslash for a character, or the character that it stands for.
+char escape(char c, bool write) {
+  constexpr char kPairs[][2] = {{'n', '\n'}, {'t', '\t'}, {'f', '\f'}, {'v', '\v'}, {'r', '\r'}};
+  for (const auto& pair : kPairs)
+    if (pair[write ? 1 : 0] == c) return pair[write ? 0 : 1];
+  return write && c != '"' && c != '\\' ? '\0' : c;
+}
+
 class SchemaReader {
  public:
   explicit SchemaReader(std::string_view text) : text_(text) {}
@@ -195,7 +203,11 @@ class SchemaReader {
   }
   std::string quoted(char quote) {
     std::string made;
-    while (at_ < text_.size() && text_[at_] != quote) made += text_[at_++];
+    for (; at_ < text_.size() && text_[at_] != quote; ++at_) {
+      const bool escaped = text_[at_] == '\\' && at_ + 1 < text_.size();
+      if (escaped) ++at_;
+      made += escaped ? escape(text_[at_], false) : text_[at_];
+    }
     if (at_ == text_.size()) fail("a closing quote");
     ++at_;
     return made;
@@ -295,7 +307,12 @@ void show_type(std::ostream& out, const Type& type, int64_t repeat) {
 void show_value(std::ostream& out, const Parameter& parameter) {
   const IValue& value = *parameter.value;
   if (value.isString()) {
-    out << '"' << value.toStringRef() << '"';
+    out << '"';
+    for (const char c : value.toStringRef()) {
+      if (const char after = escape(c, true); after != '\0') out << '\\' << after;
+      else out << c;
+    }
+    out << '"';
     return;
   }
   const auto equal = [](const std::vector<int64_t>& list) {

@@ -9,26 +9,76 @@
 namespace ramet::script {
 namespace {
 
-// Parameters that PyTorch takes by name only, unless one of the functions in kByPosition has them.
-constexpr std::string_view kByName[] = {"alpha",   "approximate", "beta",  "correction", "decimals",
-                                        "dtype",   "generator",   "right", "rounding_mode",
-                                        "stable",  "value_",      "scale", "enable_gqa"};
-struct ByPosition {
+// A parameter of a function; of any where that is empty.
+struct Place {
   std::string_view function, parameter;
 };
-constexpr ByPosition kByPosition[] = {{"softmax", "dtype"}, {"log_softmax", "dtype"}};
+// Parameters that PyTorch takes by name only, with those after them:
+constexpr Place kByName[] = {
+    {"", "alpha"},           {"", "approximate"},       {"", "assume_unique"},
+    {"", "correction"},      {"", "decimals"},          {"", "dtype"},
+    {"", "driver"},          {"", "generator"},         {"", "include_self"},
+    {"", "interpolation"},   {"", "log_target"},        {"", "out_int32"},
+    {"", "path"},            {"", "rounding_mode"},     {"", "sparse_grad"},
+    {"", "stable"},          {"addbmm", "beta"},
+    {"addcdiv", "value"},    {"addcmul", "value"},      {"addmm", "beta"},
+    {"addmv", "beta"},       {"addr", "beta"},          {"aminmax", "dim"},
+    {"baddbmm", "beta"},     {"linalg_cholesky", "upper"}, {"linalg_cross", "dim"},
+    {"linalg_pinv", "atol"},
+    {"nonzero_static", "size"},                         {"linalg_solve", "left"},                           {"linalg_solve_triangular", "upper"},
+    {"scaled_dot_product_attention", "scale"}};
+// Those that it takes by position all the same:
+constexpr Place kByPosition[] = {{"elu", "alpha"},          {"celu", "alpha"},
+                                 {"softmax", "dtype"},      {"log_softmax", "dtype"},
+                                 {"rrelu", "generator"},    {"view", "dtype"}};
+// Parameters that are a list of any length, and take no single number:
+constexpr Place kAnyLength[] = {{"all", "dim"},           {"any", "dim"},
+                                {"count_nonzero", "dim"}, {"linalg_matrix_norm", "dim"}};
+// Parameters without a default in C++, where overloads would be ambiguous:
+constexpr Place kOrNone[] = {{"all", "dim"}, {"any", "dim"}, {"clamp", "min"},
+                             {"clip", "min"}, {"linalg_pinv", "atol"}, {"linalg_pinv", "rtol"}
+};
+// PyTorch's names of parameters that have others here:
+struct Renamed {
+  std::string_view function, parameter, name;
+};
+constexpr Renamed kRenamed[] = {{"cholesky_solve", "L", "input2"},
+                                {"linalg_cholesky", "A", "self"},
+                                {"linalg_eigvalsh", "A", "self"},
+                                {"linalg_matrix_power", "A", "self"},
+                                {"linalg_pinv", "A", "self"},
+                                {"linalg_qr", "self", "A"},
+                                {"linalg_slogdet", "self", "A"},
+                                {"linalg_solve_triangular", "A", "self"},
+                                {"sigmoid_backward", "grad", "grad_output"},
+                                {"squeeze_", "dims", "dim"},
+                                {"tanh_backward", "grad", "grad_output"}};
 
 // Rows that are Ramet's own, or differ from ATen's operator of that name.
-constexpr std::string_view kNotAten[] = {"packed_scaled_dot_product_attention"};
+constexpr std::string_view kNotAten[] = {
+    "cross_entropy_loss_consuming", "linear_cross_entropy", "linear_gelu_linear",
+    "packed_scaled_dot_product_attention"};
 
-bool has(ArrayRef<std::string_view> list, std::string_view word) {
-  return std::find(list.begin(), list.end(), word) != list.end();
+// The name of a function; that of its in-place form has an underscore more.
+bool is_form(std::string_view form, std::string_view function) {
+  if (!form.empty() && form.back() == '_') form.remove_suffix(1);
+  return form == function;
+}
+template <size_t N>
+bool has(const Place (&places)[N], std::string_view function, std::string_view parameter) {
+  return std::any_of(places, places + N, [&](const Place& place) {
+    return place.parameter == parameter &&
+           (place.function.empty() || is_form(function, place.function));
+  });
+}
+
+bool is_ours(std::string_view name) {
+  return std::find(std::begin(kNotAten), std::end(kNotAten), name) != std::end(kNotAten);
 }
 
 // The default of a C++ parameter, as schemas write it.
 std::string default_text(std::string_view text, std::string_view type) {
-  const bool optional = type.back() == '?';
-  if (text == "{}") return !optional && type.substr(type.size() - 2) == "[]" ? "[]" : "None";
+  if (text == "{}") return type.back() == ']' ? "[]" : "None";
   if (text == "std::nullopt") return "None";
   if (text == "true") return "True";
   if (text == "false") return "False";
@@ -67,12 +117,16 @@ std::vector<std::string_view> items_of(std::string_view list) {
 }
 
 // How many times one number is repeated where a list of integers is expected.
-int repeats(std::string_view function, std::string_view parameter) {
-  if (parameter == "normalized_shape") return 0;
-  const std::string_view rest = function.substr(function.size() - std::min<size_t>(2, function.size()));
-  for (const auto& [end, count] : {std::pair("1d", 1), {"2d", 2}, {"3d", 3}})
-    if (rest == end) return count;
-  return parameter == "dim" || parameter == "shifts" ? 1 : 0;
+int repeats(std::string_view function, std::string_view parameter, std::string_view type) {
+  if (has(kAnyLength, function, parameter)) return 0;
+  if (parameter == "dim" || parameter == "shifts" || (function == "roll" && parameter == "dims"))
+    return function == "nuclear_norm" ? 2 : 1;
+  const int sides = parameter == "padding" && function.find("ion_pad") != std::string_view::npos ? 2 : 1;
+  if (type.back() == '?') return 0;
+  if (function == "im2col" || function == "col2im") return 2;
+  for (const auto& [part, count] : {std::pair("1d", 1), {"2d", 2}, {"3d", 3}})
+    if (function.find(part) != std::string_view::npos) return count * sides;
+  return 0;
 }
 
 // The schema of a row.
@@ -81,29 +135,39 @@ std::string schema_of(const Row& row) {
   text.append(row.name).append("(");
   const std::vector<std::string_view> items = items_of(row.parameters);
   const std::string_view function = row.name;
-  bool by_name = false;
+  bool by_name = false, after_number = false;
   for (size_t i = 0; i < items.size(); ++i) {
     const size_t equals = items[i].find(" = ");
     const std::string_view declared = trimmed(items[i].substr(0, equals));
-    const std::string_view name = declared.substr(declared.find_last_of(" &") + 1);
+    std::string_view name = declared.substr(declared.find_last_of(" &") + 1);
     // A method has no type for self.
     const bool is_self = items.size() > row.count && i == 0;
-    std::string type(!is_self                       ? row.types[i + row.count - items.size()]
+    std::string type(!is_self                  ? row.types[i + row.count - items.size()]
                      : declared.front() == 'T' ? "Tensor(a!)"
-                                                    : "Tensor");
-    if (const int n = repeats(function, name); n > 0)
-      if (const size_t at = type.find("int[]"); at != std::string::npos)
+                                               : "Tensor");
+    if (const size_t at = type.find("int[]"); at != std::string::npos)
+      if (const int n = repeats(function, name, type); n > 0)
         type.insert(at + 4, std::to_string(n));
     if (i > 0) text.append(", ");
-    if (!by_name && has(kByName, name) &&
-        std::none_of(std::begin(kByPosition), std::end(kByPosition),
-                     [&](const ByPosition& p) { return p.function == function && p.parameter == name; })) {
+    // add(tensor, number, alpha) takes all by position.
+    if (!by_name && !(after_number && name == "alpha") && has(kByName, function, name) &&
+        !has(kByPosition, function, name)) {
       by_name = true;
       text.append("*, ");
     }
+    after_number = name == "other" && type == "Scalar";
+    const bool or_none = equals == std::string_view::npos && has(kOrNone, function, name) &&
+                         type.back() == '?';
+    const std::string_view value =
+        equals != std::string_view::npos ? trimmed(items[i].substr(equals + 3)) : "";
+    for (const Renamed& other : kRenamed)
+      if (other.parameter == name && (is_form(function, other.function) || function == other.function)) {
+        name = other.name;
+        break;
+      }
     text.append(type).append(" ").append(name);
-    if (equals != std::string_view::npos)
-      text.append("=").append(default_text(trimmed(items[i].substr(equals + 3)), type));
+    if (or_none) text.append("=None");
+    else if (!value.empty()) text.append("=").append(default_text(value, type));
   }
   return text.append(") -> ").append(row.result);
 }
@@ -124,7 +188,7 @@ struct Table {
     add_rows_of_pointwise(rows);
     add_rows_of_shape(rows);
     for (const Row& row : rows) {
-      if (has(kNotAten, row.name) || lined.count(std::string("aten::") + row.name) != 0) continue;
+      if (is_ours(row.name) || lined.count(std::string("aten::") + row.name) != 0) continue;
       operators.push_back(parse_schema(schema_of(row), row.function));
     }
     for (const auto& lines : {lines_of_numbers, lines_of_lists, lines_of_dicts, lines_of_strings,

@@ -32,6 +32,7 @@ inline bool suits_blas(const MatmulArgs& g, Stream where, ::ramet::cuda::BlasPro
     return false;
   *product = {g.a, g.b,       g.bias,    g.c,       g.batch, g.m,    g.n,     g.k,  lda, ldb,
               ldc, g.a_batch, g.b_batch, g.c_batch, g.alpha, g.beta, g.dtype, l.ta, l.tb};
+  product->float_c = g.float_c;
   return true;
 }
 

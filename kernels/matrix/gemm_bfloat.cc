@@ -92,13 +92,14 @@ void finish(const BfloatGemm& g, const float* sums, int64_t stride, int64_t i, i
     const int64_t n = imin(nr - c, VL);
     const vf bias = g.bias ? as_floats(g.bias + j + c, n) : vf{};
     for (int64_t r = 0; r < rows; ++r) {
-      uint16_t* to = g.c + (i + r) * g.ldc + j + c;
+      const int64_t at = (i + r) * g.ldc + j + c;
       vf v = load(sums + r * stride + c);
       if (g.alpha != 1) v *= alpha;
-      if (g.beta != 0) v += beta * as_floats(to, n);
+      if (g.beta != 0) v += beta * (g.float_c ? loadn(g.float_c + at, n) : as_floats(g.c + at, n));
       if (g.bias) v += bias;
       if (g.relu) v = max(vf{}, v);  // this order keeps a NaN
-      store_halves(to, v, n);
+      if (g.float_c) storen(g.float_c + at, v, n);
+      else store_halves(g.c + at, v, n);
     }
   }
 }
@@ -120,13 +121,13 @@ template <class Step> struct Block {  // columns jc .. jc+nc of C, one K block
   // rows i0 .., columns jc + j0 ..
   void tile(int64_t i0, int64_t m, int64_t j0, int64_t n, int slot) const {
     const Cut slivers(m);
-    const int64_t steps = np * kPerPair, width = g.c ? bfloat_sums_row(g.n) : g.ldc;
+    const int64_t steps = np * kPerPair, width = g.has_c() ? bfloat_sums_row(g.n) : g.ldc;
     float* packed = g.pack_a + slot * bfloat_pack_a(g.m, g.k);
     for (int64_t s = 0, i = 0; s < slivers.parts && !p.in_place; i += slivers.size(s++))
       bfloat_pack<Step::kPairs>(a, i0 + i, slivers.size(s), pair, np, packed + i * steps,
                                 slivers.size(s));
     alignas(64) float own[kMR * kNR];
-    const bool whole = p.blocks == 1 && g.c;
+    const bool whole = p.blocks == 1 && g.has_c();
     BfloatTile t;
     t.as = p.in_place ? 2 * g.lda : 0;
     t.steps = steps, t.first = first && !g.continues;
@@ -139,7 +140,7 @@ template <class Step> struct Block {  // columns jc .. jc+nc of C, one K block
         t.b = g.pack_b + j * steps;
         t.c = whole ? own : g.sums + (i0 + i) * width + jc + j;
         bfloat_tile<Step>(t, rows, nr);
-        if (last && g.c) finish(g, t.c, t.cs, i0 + i, rows, jc + j, nr);
+        if (last && g.has_c()) finish(g, t.c, t.cs, i0 + i, rows, jc + j, nr);
       }
   }
 };

@@ -11,9 +11,10 @@ namespace ramet::kernels::RAMET_VARIANT {
 /// of the odd ones, then that of the even ones, each with one rounding to nearest even. An odd k
 /// ends with the product of two zeros, then the last one. Subnormal operands and sums are zero.
 /// Then alpha * sum, beta * C, their sum, and the addition of the bias are each rounded to float,
-/// in the thread's own floating-point mode. The result is rounded to bfloat16. A NaN is 0xFFC0.
+/// in the thread's own floating-point mode. The result is rounded to bfloat16, in which a NaN is
+/// 0xFFC0, unless float_c gets it.
 ///
-/// Without C the sums stay as they are, in `sums`: rows ldc apart, of which whole vectors are
+/// Without either the sums stay as they are, in `sums`: rows ldc apart, of which whole vectors are
 /// written. With `continues` a chain starts at its sum there.
 ///
 /// All variants give these bits, with and without an instruction for pairs. They depend on nothing
@@ -27,7 +28,7 @@ struct BfloatGemm {
   const uint16_t* b;
   int64_t ldb;
   bool tb;
-  uint16_t* c;  // or null
+  uint16_t* c;  // or null; or float_c below
   int64_t ldc;
   float alpha, beta;
   const uint16_t* bias;  // n values, or null
@@ -37,6 +38,8 @@ struct BfloatGemm {
   float* sums;    // bfloat_sums(m, n, k)
   bool parallel;  // false inside a task: everything on this thread
   bool continues = false;
+  float* float_c = nullptr;  // instead of c
+  bool has_c() const { return c || float_c; }
 };
 void gemm_bfloat(const BfloatGemm& g);
 

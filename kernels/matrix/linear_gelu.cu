@@ -36,14 +36,14 @@ void product_gelu_backward(const LinearGeluArgs& a, Stream where) {
   const MatmulArgs& g = a.product;
   matmul(g, where);
   gelu_tanh_backward(on_matrix(g, g.c, a.other, g.c), where);
-  if (a.sums) sum_rows({g.c, a.sums, g.m, g.n, g.c_row, g.dtype}, where);
+  if (a.sums) sum_rows({g.c, a.sums, g.m, g.n, g.c_row, g.dtype, g.dtype}, where);
 }
 
 void product_row_sums(const LinearGeluArgs& a, Stream where) {
   if (by_blas("product_row_sums", BlasEpilogue::kRowSums, a, a.sums, where)) return;
   const MatmulArgs& g = a.product;
   matmul(g, where);
-  sum_rows({g.a, a.sums, g.k, g.m, g.a_col, g.dtype}, where);
+  sum_rows({g.a, a.sums, g.k, g.m, g.a_col, g.dtype, g.dtype}, where);
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

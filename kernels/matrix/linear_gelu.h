@@ -9,8 +9,9 @@
 namespace ramet {
 namespace kernels {
 
-/// `product` has one matrix, a floating dtype and no ReLU. Its C is dense: c_row is n. Its
-/// workspace is matmul's. `other` is m x n, dense, of the product's dtype, and overlaps no operand.
+/// `product` has one matrix, a floating dtype, its C too, and no ReLU. Its C is dense: c_row is n.
+/// Its workspace is matmul's. `other` is m x n, dense, of the product's dtype, and overlaps no
+/// operand.
 struct LinearGeluArgs {
   MatmulArgs product;
   void* other;

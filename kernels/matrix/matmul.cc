@@ -102,6 +102,10 @@ void half_product(const MatmulArgs& g) {
   else widen(g.a, g.dtype, a_batch, g.a_batch, g.m, g.a_row, g.k, a);
   if (l.tb) widen(g.b, g.dtype, b_batch, g.b_batch, g.n, g.b_col, g.k, b);
   else widen(g.b, g.dtype, b_batch, g.b_batch, g.k, g.b_row, g.n, b);
+  if (g.float_c) {
+    f.a = a, f.b = b, f.workspace = c;
+    return float_product(f);
+  }
   if (g.beta != 0) widen(g.c, g.dtype, g.batch, g.c_batch, g.m, g.c_row, g.n, c);
   if (g.bias) load_chunk(g.bias, g.dtype, 1, g.n, bias);
   f.a = a, f.b = b, f.c = c, f.bias = g.bias ? bias : nullptr, f.workspace = bias + sizes.bias;
@@ -119,15 +123,33 @@ void bfloat_product(const MatmulArgs& args) {
   const MatmulArgs g = matmul_as_row(args);
   const MatmulLayout l = matmul_layout(g);
   const auto *a = static_cast<const uint16_t*>(g.a), *b = static_cast<const uint16_t*>(g.b);
-  auto* c = static_cast<uint16_t*>(g.c);
+  auto* c = g.float_c ? nullptr : static_cast<uint16_t*>(g.c);
+  auto* float_c = g.float_c ? static_cast<float*>(g.c) : nullptr;
   const int64_t pack_b = bfloat_pack_b(g.n, g.k), pack_a = bfloat_pack_a(g.m, g.k),
                 sums = bfloat_sums(g.m, g.n, g.k), once = matmul_round(sums + pack_b);
   // The workspace of one product: its sums, packed B, and packed A for each thread.
   const auto one = [&](int64_t s, float* space, bool parallel) {
-    gemm_bfloat({g.m, g.n, g.k, a + s * g.a_batch, l.lda, l.ta, b + s * g.b_batch, l.ldb, l.tb,
-                 c + s * g.c_batch, g.c_row, static_cast<float>(g.alpha),
-                 static_cast<float>(g.beta), static_cast<const uint16_t*>(g.bias), g.relu,
-                 space + sums, space + once, space, parallel});
+    gemm_bfloat({g.m,
+                 g.n,
+                 g.k,
+                 a + s * g.a_batch,
+                 l.lda,
+                 l.ta,
+                 b + s * g.b_batch,
+                 l.ldb,
+                 l.tb,
+                 c ? c + s * g.c_batch : nullptr,
+                 g.c_row,
+                 static_cast<float>(g.alpha),
+                 static_cast<float>(g.beta),
+                 static_cast<const uint16_t*>(g.bias),
+                 g.relu,
+                 space + sums,
+                 space + once,
+                 space,
+                 parallel,
+                 /*continues=*/false,
+                 float_c ? float_c + s * g.c_batch : nullptr});
   };
   auto* space = static_cast<float*>(g.workspace);
   if (!l.over_batch || !worth_threads(g)) {
@@ -258,7 +280,7 @@ template <class T> void sum_columns(const SumRowsArgs& s, int64_t j0, int64_t n)
     }
     for (int64_t j = 0; j < n; ++j) total[j] += block[j];
   }
-  store_chunk(at(s.out, s.dtype, j0), s.dtype, 1, n, total);
+  store_chunk(at(s.out, s.out_dtype, j0), s.out_dtype, 1, n, total);
 }
 
 }  // namespace

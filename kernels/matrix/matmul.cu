@@ -20,10 +20,12 @@ template <class T> struct MatrixProduct {
   };
   using Out = int64_t;  // start of the row of C
   MatmulArgs g;
+  ScalarType c_type;
   int64_t batch, m, n, k;
   bool rows_adjacent, columns_adjacent;
   explicit MatrixProduct(const MatmulArgs& args)
       : g(args),
+        c_type(c_type_of(args)),
         batch(g.batch),
         m(g.m),
         n(g.n),
@@ -47,15 +49,15 @@ template <class T> struct MatrixProduct {
     T y;
     if constexpr (std::is_integral<T>::value) {
       y = vmul(sum, g.ialpha);
-      if (g.ibeta != 0) y = vadd(y, vmul(g.ibeta, load_element<T>(g.c, g.dtype, at)));
+      if (g.ibeta != 0) y = vadd(y, vmul(g.ibeta, load_element<T>(g.c, c_type, at)));
       if (g.bias) y = vadd(y, load_element<T>(g.bias, g.dtype, j));
     } else {
       y = sum * static_cast<T>(g.alpha);
-      if (g.beta != 0) y = fma(static_cast<T>(g.beta), load_element<T>(g.c, g.dtype, at), y);
+      if (g.beta != 0) y = fma(static_cast<T>(g.beta), load_element<T>(g.c, c_type, at), y);
       if (g.bias) y = y + load_element<T>(g.bias, g.dtype, j);
       if (g.relu) y = y < T(0) ? T(0) : y;  // keeps a NaN, unlike max()
     }
-    store_element(g.c, g.dtype, at, y);
+    store_element(g.c, c_type, at, y);
   }
 };
 
@@ -101,7 +103,7 @@ bool by_blas(const MatmulArgs& g, Stream where) {
   const void* const bias = done == BlasResult::kWithoutBias ? g.bias : nullptr;
   if (bias || g.relu)
     finish_product("matmul", where,
-                   {g.c, bias, g.batch, g.m, g.n, g.c_batch, product.ldc, g.dtype, g.relu});
+                   {g.c, bias, g.batch, g.m, g.n, g.c_batch, product.ldc, c_type_of(g), g.relu});
   return true;
 }
 
@@ -128,7 +130,7 @@ void sum_rows(const SumRowsArgs& a, Stream where) {
   by_row_type(a.dtype, [&](auto s) {
     using S = decltype(s);
     sum_rows_of<S, ComputeOf<S>>("sum_rows", where,
-                                 row_sums(a.a, {{a.rows, a.row}}, a.n, 1, a.out, a.dtype));
+                                 row_sums(a.a, {{a.rows, a.row}}, a.n, 1, a.out, a.out_dtype));
   });
 }
 

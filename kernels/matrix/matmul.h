@@ -12,12 +12,13 @@ namespace kernels {
 /// (floating types only), which keeps a NaN. C is not read when beta is 0. k = 0 gives beta * C +
 /// bias.
 ///
-/// All operands have one dtype. Floating types: float16 and bfloat16 compute in float, with one
-/// rounding at the end. On a CPU, products in bfloat16 are sums of pairs (gemm_bfloat.h). Integers
-/// compute modulo 2^64 with ialpha, ibeta; no relu. Strides are in elements. REQUIRES: the column
-/// stride of C is 1. For floating types A and B have a unit stride in one of their two dimensions
-/// (or an extent of at most 1 there). C overlaps no other operand, and matrices of C do not
-/// overlap. The workspace has matmul_workspace bytes, aligned to 64.
+/// All operands have one dtype, but for C where float_c is set. Floating types: float16 and
+/// bfloat16 compute in float, with one rounding at the end. On a CPU, products in bfloat16 are sums
+/// of pairs (gemm_bfloat.h). Integers compute modulo 2^64 with ialpha, ibeta; no relu. Strides are
+/// in elements. REQUIRES: the column stride of C is 1. For floating types A and B have a unit
+/// stride in one of their two dimensions (or an extent of at most 1 there). C overlaps no other
+/// operand, and matrices of C do not overlap. The workspace has matmul_workspace bytes, aligned
+/// to 64.
 ///
 /// Same bits for any number of threads, and an element's bits do not depend on m, n and batch.
 struct MatmulArgs {
@@ -32,6 +33,9 @@ struct MatmulArgs {
   int64_t ialpha, ibeta;
   ScalarType dtype;
   bool relu;
+  /// dtype is float16 or bfloat16, and C has float32 elements: nothing is rounded to 16 bits. No
+  /// bias, no relu.
+  bool float_c = false;
   void* workspace;
 };
 RAMET_KERNEL(matmul, MatmulArgs);
@@ -58,14 +62,18 @@ RAMET_PLAN int64_t dot_workspace(int64_t n) {
 
 /// out[j] = sum over i < rows of a[i * row + j], j < n: the gradient of a bias. Rows are added in
 /// blocks of 64, the blocks in order, floats in float. A GPU adds in double, in parts that follow
-/// from rows and n (kernels/rows/row_sums_gpu.h). dtype floating.
+/// from rows and n (kernels/rows/row_sums_gpu.h). dtype floating; out has out_dtype.
 struct SumRowsArgs {
   const void* a;
   void* out;
   int64_t rows, n, row;
-  ScalarType dtype;
+  ScalarType dtype, out_dtype;
 };
 RAMET_KERNEL(sum_rows, SumRowsArgs);
+
+RAMET_PLAN ScalarType c_type_of(const MatmulArgs& g) {
+  return g.float_c ? ScalarType::Float : g.dtype;
+}
 
 // The layout of a float product's operands for the tile.
 struct MatmulLayout {
@@ -95,16 +103,17 @@ RAMET_PLAN int64_t matmul_round(int64_t n) { return (n + 31) / 16 * 16; }
 RAMET_PLAN MatmulCopies matmul_copies(const MatmulArgs& g) {
   return {matmul_round((g.a_batch == 0 ? 1 : g.batch) * g.m * g.k),
           matmul_round((g.b_batch == 0 ? 1 : g.batch) * g.k * g.n),
-          matmul_round(g.batch * g.m * g.n), matmul_round(g.bias ? g.n : 0)};
+          g.float_c ? 0 : matmul_round(g.batch * g.m * g.n), matmul_round(g.bias ? g.n : 0)};
 }
-// The same product on dense float copies (pointers not set): the layouts of A and B are kept.
+// The same product on dense float copies (pointers not set): the layouts of A and B are kept, and a
+// float C is none.
 RAMET_PLAN MatmulArgs matmul_on_copies(const MatmulArgs& g) {
   const MatmulLayout l = matmul_layout(g);
   MatmulArgs f = g;
-  f.dtype = ScalarType::Float;
+  f.dtype = ScalarType::Float, f.float_c = false;
   f.a_row = l.ta ? 1 : g.k, f.a_col = l.ta ? g.m : 1, f.a_batch = g.a_batch == 0 ? 0 : g.m * g.k;
   f.b_row = l.tb ? 1 : g.n, f.b_col = l.tb ? g.k : 1, f.b_batch = g.b_batch == 0 ? 0 : g.k * g.n;
-  f.c_row = g.n, f.c_batch = g.m * g.n;
+  if (!g.float_c) f.c_row = g.n, f.c_batch = g.m * g.n;
   return f;
 }
 

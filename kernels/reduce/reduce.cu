@@ -2,26 +2,10 @@
 // group of threads has a sequence, or a segment of one. Each thread takes every group-th eight
 // elements. Then the group's states are joined as a tree. The elements of each thread depend on the
 // shape alone.
-#include "kernels/reduce/joins_gpu.h"
-#include "kernels/reduce/reduce_gpu.h"
-#include "kernels/reduce/reduce_gpu_plan.h"
+#include "kernels/reduce/reduce_loops_gpu.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
-
-/// The positions of the elements of a reduction.
-struct Plan {
-  ReduceArgs a;
-  Offsets<1> kept, reduced;
-  bool packed;  // a sequence is dense, and packs of it can be read at once
-};
-
-template <class Kind> using StateOf = typename Kind::State;
-
-/// Kind::join, as the joins of joins_gpu.h call it.
-template <class Kind> __device__ __forceinline__ auto joining(const ReduceArgs& a) {
-  return [&a](const StateOf<Kind>& x, const StateOf<Kind>& y) { return Kind::join(a, x, y); };
-}
 
 // Elements `first` to `first + n` of the sequence that begins at element `start`.
 template <class T>
@@ -53,16 +37,6 @@ __device__ __forceinline__ StateOf<Kind> state_of(const Plan& p, int64_t output,
     Kind::take(a, state, x, n, i);
   }
   return state;
-}
-
-template <class T, class Kind>
-__device__ void put(const ReduceArgs& a, const StateOf<Kind>& state, int64_t output, int64_t part) {
-  if (a.segments > 1) {
-    static_cast<StateOf<Kind>*>(a.workspace)[output * a.segments + part] = state;
-    return;
-  }
-  const T value = Kind::result(a, state, output);
-  if (a.out) store_element(a.out, a.out_dtype, output, value);
 }
 
 template <class T, class Kind> __global__ void sequences_kernel(Plan p, int group) {
@@ -133,7 +107,7 @@ template <class T, class Kind> void run(const ReduceArgs& a, Stream where) {
   const ReduceGrid grid = reduce_gpu_grid(a);
   if (a.columns)
     start("reduce", where, grid_of(grid.blocks), kThreads, shared, columns_kernel<T, Kind>, p);
-  else
+  else if (!start_typed_rows(p, grid, where))
     start("reduce", where, grid_of(grid.blocks), kThreads, shared, sequences_kernel<T, Kind>, p,
           grid.group);
   if (a.segments > 1)
@@ -164,7 +138,7 @@ template <class T> void run_as(const ReduceArgs& a, Stream where) {
 }  // namespace
 
 void reduce(const ReduceArgs& a, Stream where) {
-  if (a.outputs == 0) return;
+  if (a.outputs == 0 || start_typed_columns(a, where)) return;
   by_compute_type(a.in_dtype, [&](auto t) { run_as<decltype(t)>(a, where); });
 }
 

@@ -12,6 +12,10 @@ namespace kernels {
 inline constexpr int64_t kReduceGpuThreads = 256, kReduceGpuPack = 8, kReduceGpuColumns = 32,
                          kReduceGpuRows = kReduceGpuThreads / kReduceGpuColumns * kReduceGpuPack;
 
+/// A sequence of up to kReduceWarpCount elements has no more than a warp, if there are so many that
+/// each nominal multiprocessor gets 16: kReduceWarpOutputs.
+inline constexpr int64_t kReduceWarpCount = 4096, kReduceWarpOutputs = 16 * kNominalProcessors;
+
 /// Blocks if nothing is cut and each has one long sequence, or a tile of columns.
 RAMET_INLINE int64_t reduce_gpu_tasks(const ReduceArgs& a) {
   if (!a.columns || a.outputs == 0) return a.outputs;
@@ -37,7 +41,9 @@ RAMET_INLINE ReduceGrid reduce_gpu_grid(const ReduceArgs& a) {
   ReduceGrid grid{1, 0, gpu_join(a.segments > 1 ? a.outputs : 0, a.segments)};
   // In a sequence that was not cut a thread has at least two packs, if there are. A segment has a
   // whole block.
-  while (grid.group < kReduceGpuThreads &&
+  const bool by_warp = a.segments == 1 && a.count <= kReduceWarpCount &&
+                       a.outputs >= kReduceWarpOutputs;
+  while (grid.group < (by_warp ? 32 : kReduceGpuThreads) &&
          (a.segments > 1 || grid.group * 2 * kReduceGpuPack < a.segment))
     grid.group *= 2;
   const int64_t of_block = kReduceGpuThreads / grid.group;

@@ -12,6 +12,7 @@ template <class T> struct Plan {
   char* buffers;
   double weight_sum;  // over the classes
 
+  // t: of w.
   Plan(void* workspace, const void* w, ScalarType t, int64_t rows, int64_t cols) {
     char* p = static_cast<char*>(workspace);
     partials = reinterpret_cast<Partial*>(p);
@@ -189,7 +190,7 @@ template <class T> void backward(const CrossEntropyBackwardArgs& a) {
 }
 
 template <class T> void rows(const CrossEntropyRowsArgs& a) {
-  const Plan<T> plan(a.workspace, a.weight, a.dtype, a.rows, a.cols);
+  const Plan<T> plan(a.workspace, a.weight, a.weight_dtype, a.rows, a.cols);
   const double sharp = 1 - a.smoothing, smooth = a.smoothing / static_cast<double>(a.cols);
   const bool each = a.reduction == LossReduction::kNone, mean = a.reduction == LossReduction::kMean;
   const auto gradient_of = [&](int64_t r) {
@@ -251,7 +252,7 @@ template <class T> void consume(const CrossEntropyConsumeArgs& a) {
       static_cast<char*>(a.workspace) +
       cross_entropy_workspace(a.dtype, a.rows, a.cols, max_parallel_slots()));
   rows<T>({a.x, a.target, a.weight, losses, nullptr, a.total_weight, a.workspace, a.rows, a.cols,
-           a.ignore_index, a.smoothing, a.dtype, a.dtype, a.reduction, true});
+           a.ignore_index, a.smoothing, a.dtype, a.dtype, a.dtype, a.reduction, true});
   double loss = 0;
   for (int64_t g = 0; g < groups; ++g) {
     double sum = 0;

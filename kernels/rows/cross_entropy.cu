@@ -25,6 +25,19 @@ __device__ __forceinline__ T class_weight(const void* weight, ScalarType t, int6
   return weight ? load_element<T>(weight, t, c) : T(1);
 }
 
+// Weights of a dtype that need not be the row's. Smoothing alone reads all of them.
+template <class T> struct TypedWeights {
+  const void* p;
+  ScalarType dtype;
+  int64_t cols;
+  // As Row::get().
+  __device__ __forceinline__ void get(int64_t c, T (&v)[kPack], T fill) const {
+    RAMET_UNROLL
+    for (int j = 0; j < kPack; ++j)
+      v[j] = p && c + j < cols ? load_element<T>(p, dtype, c + j) : fill;
+  }
+};
+
 // A target that is no class counts as nothing. check_index has already reported it.
 RAMET_INLINE bool counts_for(int64_t target, int64_t ignored, int64_t classes) {
   return target != ignored && target >= 0 && target < classes;
@@ -101,10 +114,11 @@ template <class T> struct Slope {
   int64_t target;
   bool log_probs;
 };
-// dx = the gradient of a row. x is not read with log_probs, and may be dx.
-template <class S, int kGroup>
+// dx = the gradient of a row. x is not read with log_probs, and may be dx. Weights: Row<S> or
+// TypedWeights.
+template <class S, int kGroup, class Weights>
 __device__ __forceinline__ void write_slopes(const Row<S>& x, const Row<S>& dx,
-                                             const Row<S>& weight, int place,
+                                             const Weights& weight, int place,
                                              const Slope<ComputeOf<S>>& s) {
   using T = ComputeOf<S>;
   T v[kPack], w[kPack];
@@ -264,8 +278,8 @@ __global__ void __launch_bounds__(kBlockOf<kGroup>, (kBlocksAtOnce<S, kGroup>))
   __shared__ T shared[kWarpsOf<kGroup>];
   const double sharp = 1 - a.smoothing, smooth = a.smoothing / static_cast<double>(a.cols);
   over_rows<kGroup>(a.rows, [&](int64_t row, int place) {
-    const Row<S> x = row_of<S>(a.x, row, a.cols, packed),
-                 weight = row_of<S>(a.weight, 0, a.cols, packed);
+    const Row<S> x = row_of<S>(a.x, row, a.cols, packed);
+    const TypedWeights<T> weight{a.weight, a.weight_dtype, a.cols};
     const int64_t target = row < 0 ? a.ignore_index : a.target[row];
     const bool counts = counts_for(target, a.ignore_index, a.cols);
     // Read before the barriers of the block or warp. After them another thread overwrites it.
@@ -289,7 +303,8 @@ __global__ void __launch_bounds__(kBlockOf<kGroup>, (kBlocksAtOnce<S, kGroup>))
       if (a.gradient) write_zeros(x, place, kGroup);
       return;
     }
-    const double one = sharp * static_cast<double>(class_weight<T>(a.weight, a.dtype, target)),
+    const double one =
+                     sharp * static_cast<double>(class_weight<T>(a.weight, a.weight_dtype, target)),
                  all = one + (smooth != 0 ? smooth * *weight_sum : 0);
     if (place == 0 && a.losses) {
       const double l = static_cast<double>(log_sum);
@@ -323,17 +338,19 @@ template <class T> __global__ void scale_kernel(ScaleByArgs a, bool packed) {
     store_element(a.x, a.dtype, i, load_element<T>(a.x, a.dtype, i) * k);
 }
 
-template <class Args> void sum_weights(const char* name, const Args& a, Stream where) {
+// t: of the weights.
+template <class Args>
+void sum_weights(const char* name, const Args& a, ScalarType t, Stream where) {
   if (a.smoothing == 0) return;
-  by_row_type(a.dtype, [&](auto s) {
+  by_row_type(t, [&](auto s) {
     start(name, where, dim3(1), kThreads, 0, weight_sum_kernel<decltype(s)>, a.weight, a.cols,
-          weight_sum_of(a.workspace, a.rows), rows_packed(a.dtype, a.cols, a.weight));
+          weight_sum_of(a.workspace, a.rows), rows_packed(t, a.cols, a.weight));
   });
 }
 
 template <class T> void forward(const CrossEntropyArgs& a, Stream where) {
   const char* name = "cross_entropy";
-  sum_weights(name, a, where);
+  sum_weights(name, a, a.dtype, where);
   if (a.rows > 0) {
     if (!a.log_probs)  // in the groups of consume(), so that both find the same
       by_row_type(a.dtype, [&](auto s) {
@@ -350,7 +367,7 @@ template <class T> void forward(const CrossEntropyArgs& a, Stream where) {
 }
 template <class T> void backward(const CrossEntropyBackwardArgs& a, Stream where) {
   const char* name = "cross_entropy_backward";
-  sum_weights(name, a, where);
+  sum_weights(name, a, a.dtype, where);
   const bool packed = rows_packed(a.dtype, a.cols, a.x, a.weight, a.dx);
   by_row_type(a.dtype, [&](auto s) {
     using S = decltype(s);
@@ -361,7 +378,7 @@ template <class T> void backward(const CrossEntropyBackwardArgs& a, Stream where
 // After sum_weights().
 void run_rows(const char* name, const CrossEntropyRowsArgs& a, Stream where) {
   if (a.rows == 0) return;
-  const bool packed = rows_packed(a.dtype, a.cols, a.x, a.weight);
+  const bool packed = rows_packed(a.dtype, a.cols, a.x);
   by_row_type(a.dtype, [&](auto s) {
     using S = decltype(s);
     start_long_rows(name, where, a.rows, a.cols, rows_kernel<S, kWarp>, rows_kernel<S, kThreads>,
@@ -370,7 +387,7 @@ void run_rows(const char* name, const CrossEntropyRowsArgs& a, Stream where) {
 }
 template <class T> void consume(const CrossEntropyConsumeArgs& a, Stream where) {
   const char* name = "cross_entropy_consume";
-  sum_weights(name, a, where);
+  sum_weights(name, a, a.dtype, where);
   const int64_t groups = ceil_div(a.rows, kLossGroup);
   // The rows' losses come after the memory that the other kernels need.
   auto* losses = reinterpret_cast<double*>(static_cast<char*>(a.workspace) +
@@ -380,7 +397,7 @@ template <class T> void consume(const CrossEntropyConsumeArgs& a, Stream where) 
   start(name, where, dim3(1), joining, 0, sum_group_weights_kernel, a);
   run_rows(name,
            {a.x, a.target, a.weight, losses, nullptr, a.total_weight, a.workspace, a.rows, a.cols,
-            a.ignore_index, a.smoothing, a.dtype, a.dtype, a.reduction, true},
+            a.ignore_index, a.smoothing, a.dtype, a.dtype, a.dtype, a.reduction, true},
            where);
   start_for(name, where, groups * kWarp, group_losses_kernel, a, losses);
   start(name, where, dim3(1), joining, 0, total_kernel<T, CrossEntropyConsumeArgs>, a);
@@ -400,7 +417,7 @@ void cross_entropy_consume(const CrossEntropyConsumeArgs& a, Stream where) {
   by_floating_type(a.dtype, [&](auto t) { consume<decltype(t)>(a, where); });
 }
 void cross_entropy_rows(const CrossEntropyRowsArgs& a, Stream where) {
-  sum_weights("cross_entropy_rows", a, where);
+  sum_weights("cross_entropy_rows", a, a.weight_dtype, where);
   run_rows("cross_entropy_rows", a, where);
 }
 void scale_by(const ScaleByArgs& a, Stream where) {

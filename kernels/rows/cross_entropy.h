@@ -78,19 +78,20 @@ RAMET_KERNEL(cross_entropy_consume, CrossEntropyConsumeArgs);
 /// Some rows of a loss, which other calls complete: `losses` (if not null) gets each row's loss as
 /// of kNone. With `gradient` the rows of x become their gradient as in the backward pass, where a
 /// `grad` of null is 1. kMean divides the gradient by *total_weight, which is read, not written.
-/// A row has the bits of cross_entropy_consume. On a CPU, and without smoothing, they are also those
-/// of the forward pass. REQUIRES: as for the forward pass.
+/// A row has the bits of cross_entropy_consume. On a CPU, and without smoothing, they are also
+/// those of the forward pass. REQUIRES: as for the forward pass, but that weight_dtype may be
+/// another floating type, unless one of the two is float64.
 struct CrossEntropyRowsArgs {
   void* x;
   const int64_t* target;
-  const void* weight;
+  const void* weight;  // cols elements of weight_dtype, or null: ones
   double* losses;
   const void* grad;  // rows elements (kNone) or one, of grad_dtype
   const double* total_weight;
   void* workspace;  // cross_entropy_workspace bytes
   int64_t rows, cols, ignore_index;
   double smoothing;
-  ScalarType dtype, grad_dtype;
+  ScalarType dtype, weight_dtype, grad_dtype;
   LossReduction reduction;
   bool gradient;
 };

@@ -2,6 +2,7 @@
 #include "kernels/rows/row_sums_gpu.h"
 // clang-format off: the first decides what the others mean
 #include "kernels/rows/group_norm.h"
+#include "kernels/rows/row_registers_gpu.h"
 // clang-format on
 
 namespace ramet::kernels::RAMET_VARIANT {
@@ -41,15 +42,25 @@ template <class I> struct Planes {
   }
 };
 
-template <class S, int kGroup> __global__ void statistics_kernel(GroupNormArgs a, bool packed) {
+// A group's elements are a row. Note [Rows in registers]; kPacks = 0: it is read twice.
+template <class S, int kGroup, int kPacks>
+__global__ void statistics_kernel(GroupNormArgs a, bool packed) {
   using T = ComputeOf<S>;
   __shared__ T shared[kWarpsOf<kGroup>];
   const GroupNormShape& s = a.shape;
   const int64_t cols = s.c / s.groups * s.l;
   over_rows<kGroup>(s.n * s.groups, [&](int64_t row, int place) {
-    const RowMoments<T> m =
-        row_moments<kGroup>(row_of<S>(a.x, row, cols, packed), row < 0 ? 0 : cols, place,
-                            static_cast<T>(cols), a.eps, shared);
+    const Row<S> x = row_of<S>(a.x, row, cols, packed);
+    RowMoments<T> m;
+    if constexpr (kPacks > 0) {
+      Share<S, kGroup, kPacks> share;
+      T v[kPacks][kPack];
+      share.read(x, place, S{});
+      share.get(v);
+      m = share_moments(share, v, packed, static_cast<T>(cols), a.eps, shared);
+    } else {
+      m = row_moments<kGroup>(x, row < 0 ? 0 : cols, place, static_cast<T>(cols), a.eps, shared);
+    }
     if (row < 0 || place != 0) return;
     static_cast<T*>(a.mean)[row] = m.mean;
     static_cast<T*>(a.rstd)[row] = m.rstd;
@@ -188,10 +199,17 @@ void group_norm_forward(const GroupNormArgs& a, Stream where) {
   over_packs(s, [&](auto i, int64_t packs) {
     by_row_type(a.dtype, [&](auto of) {
       using S = decltype(of);
-      const int64_t cols = s.c / s.groups * s.l;
-      start_long_rows("group_norm", where, s.n * s.groups, cols, statistics_kernel<S, kWarp>,
-                      statistics_kernel<S, kThreads>, statistics_kernel<S, kLargeThreads>, a,
-                      rows_packed(a.dtype, cols, a.x));
+      const int64_t rows = s.n * s.groups, cols = s.c / s.groups * s.l;
+      const bool packed = rows_packed(a.dtype, cols, a.x);
+      if (kKept<S> && cols <= kMostKept)
+        start_kept_rows<S>(
+            "group_norm", where, rows, cols,
+            [](auto group, auto packs) { return statistics_kernel<S, group(), packs()>; }, a,
+            packed);
+      else
+        start_long_rows("group_norm", where, rows, cols, statistics_kernel<S, kWarp, 0>,
+                        statistics_kernel<S, kThreads, 0>, statistics_kernel<S, kLargeThreads, 0>,
+                        a, packed);
       start_for("group_norm", where, packs, forward_kernel<S, decltype(i)>, a,
                 Planes<decltype(i)>(s), all_packed(a.dtype, {a.x, a.y}));
     });

@@ -1,4 +1,4 @@
-#include "kernels/rows/rows_gpu.h"
+#include "kernels/rows/row_registers_gpu.h"
 // clang-format off: the first decides what the others mean
 #include "kernels/rows/layer_norm.h"
 // clang-format on
@@ -6,86 +6,76 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-template <class S, int kGroup> __global__ void forward_kernel(LayerNormArgs a, bool packed) {
+// Note [Rows in registers]. kPacks = 0: the row is read twice for its moments, and once more.
+template <class S, int kGroup, int kPacks>
+__global__ void forward_kernel(LayerNormArgs a, bool packed) {
   using T = ComputeOf<S>;
   __shared__ T shared[kWarps];
   const T cols = static_cast<T>(a.cols);
   over_rows<kGroup>(a.rows, [&](int64_t row, int place) {
     const int64_t n = row < 0 ? 0 : a.cols;
     Row<S> x = row_of<S>(a.x, row, a.cols, packed);
-    T v[kPack], w[kPack], b[kPack];
-    if (a.residual) {
-      const Row<S> r = row_of<S>(a.residual, row, a.cols, packed),
-                   s = row_of<S>(a.sum, row, a.cols, packed);
-      over_row_packs<kGroup>(n, place, [&](int64_t c) {
-        x.get(c, v), r.get(c, w);
-        RAMET_UNROLL
-        for (int j = 0; j < kPack; ++j) v[j] += w[j];
-        s.put(c, v);
-      });
-      x = s;  // the rounded sum, from this thread
-    }
-    const RowMoments<T> m = row_moments<kGroup>(x, n, place, cols, a.eps, shared);
-    const T mean = m.mean, rstd = m.rstd;
-    const Row<S> weight = row_of<S>(a.weight, 0, n, packed), bias = row_of<S>(a.bias, 0, n, packed),
+    const Row<S> r = row_of<S>(a.residual, row, a.cols, packed),
+                 s = row_of<S>(a.sum, row, a.cols, packed),
+                 weight = row_of<S>(a.weight, 0, n, packed), bias = row_of<S>(a.bias, 0, n, packed),
                  y = row_of<S>(a.y, row, a.cols, packed);
-    over_row_packs<kGroup>(n, place, [&](int64_t c) {
-      x.get(c, v), weight.get(c, w, T(1)), bias.get(c, b);
-      RAMET_UNROLL
-      for (int j = 0; j < kPack; ++j) v[j] = fma((v[j] - mean) * rstd, w[j], b[j]);
-      y.put(c, v);
-    });
+    T w[kPack], b[kPack];
+    RowMoments<T> m;
+    if constexpr (kPacks > 0) {
+      Share<S, kGroup, kPacks> share;
+      T v[kPacks][kPack];
+      share.read(x, place, S{});
+      if (a.residual) {
+        Share<S, kGroup, kPacks> other;
+        other.read(r, place, S{});
+        share.get(v);
+        share.each([&](int, int k) {
+          other.packs[k].get(w);
+          RAMET_UNROLL
+          for (int j = 0; j < kPack; ++j) v[k][j] += w[j];
+        });
+        share.put(v);  // the rounded sum
+        share.write(s);
+      }
+      share.get(v);
+      m = share_moments(share, v, packed, cols, a.eps, shared);
+      share.each([&](int c, int k) {
+        if (c >= share.n) return;
+        weight.get(c, w, T(1)), bias.get(c, b);
+        RAMET_UNROLL
+        for (int j = 0; j < kPack; ++j) v[k][j] = fma(v[k][j] * m.rstd, w[j], b[j]);
+        y.put(c, v[k]);
+      });
+    } else {
+      T v[kPack];
+      if (a.residual) {
+        over_row_packs<kGroup>(n, place, [&](int64_t c) {
+          x.get(c, v), r.get(c, w);
+          RAMET_UNROLL
+          for (int j = 0; j < kPack; ++j) v[j] += w[j];
+          s.put(c, v);
+        });
+        x = s;  // the rounded sum, from this thread
+      }
+      m = row_moments<kGroup>(x, n, place, cols, a.eps, shared);
+      over_row_packs<kGroup>(n, place, [&](int64_t c) {
+        x.get(c, v), weight.get(c, w, T(1)), bias.get(c, b);
+        RAMET_UNROLL
+        for (int j = 0; j < kPack; ++j) v[j] = fma((v[j] - m.mean) * m.rstd, w[j], b[j]);
+        y.put(c, v);
+      });
+    }
     if (row < 0 || place != 0) return;
-    static_cast<T*>(a.mean)[row] = mean;
-    static_cast<T*>(a.rstd)[row] = rstd;
+    static_cast<T*>(a.mean)[row] = m.mean;
+    static_cast<T*>(a.rstd)[row] = m.rstd;
   });
 }
 
 // The backward pass reads x and dy once, if a thread's part of a row fits into registers. That is
 // up to kMostPacks packs in the layout of memory, and as many of each of its sums over rows.
-template <class T> constexpr int kMostPacks = sizeof(T) == 8 ? 2 : 4;
+template <class T> constexpr int kMostPacks = sizeof(T) == 8 ? 2 : kRowPacks;
 template <class T> constexpr int64_t kMostColumns = kThreads* kPack* kMostPacks<T>;
 static_assert(kMostColumns<float> == kLayerNormPartColumns);  // the workspace is for these
-
-/// Eight neighbours of a row in the layout of memory. A thread that reads all of its part into
-/// these before it uses any waits only once for memory.
-template <class S> struct Pack {
-  uint4 words[kPack * sizeof(S) / 16];
-
-  /// Elements c to c + 7, and zeros after the end. REQUIRES: c < row.n.
-  __device__ __forceinline__ void read(const Row<S>& row, int64_t c) {
-    if (row.packed) {
-      RAMET_GLOBAL(row.p);
-      load_bytes<sizeof words>(row.p + c, words);
-      return;
-    }
-    S s[kPack];
-    RAMET_UNROLL
-    for (int j = 0; j < kPack; ++j) s[j] = c + j < row.n ? row.p[c + j] : S{};
-    memcpy(words, s, sizeof words);
-  }
-  __device__ __forceinline__ void get(ComputeOf<S> (&v)[kPack]) const {
-    S s[kPack];
-    memcpy(s, words, sizeof s);
-    RAMET_UNROLL
-    for (int j = 0; j < kPack; ++j) v[j] = Cast<ComputeOf<S>, S>::load(s[j]);
-  }
-};
-
-/// f(c, k) for this thread's packs of a row, the k-th of at most kPacks. With kPacks = 0 for any
-/// number of packs, and k is always 0.
-template <int kGroup, int kPacks, class F>
-__device__ __forceinline__ void over_share(int64_t n, int place, const F& f) {
-  if constexpr (kPacks == 0) {
-    over_row_packs<kGroup>(n, place, [&](int64_t c) { f(c, 0); });
-  } else {
-    RAMET_UNROLL
-    for (int k = 0; k < kPacks; ++k) {
-      const int c = (k * kGroup + place) * kPack;
-      if (c < static_cast<int>(n)) f(c, k);
-    }
-  }
-}
 
 /// Adds the sums of a block's threads that have the same columns, warp after warp. Writes them from
 /// sums[0] and sums[stride] on, in whole packs: a row of partial sums is long enough for them.
@@ -305,8 +295,9 @@ void layer_norm_forward(const LayerNormArgs& a, Stream where) {
   const bool packed = rows_packed(a.dtype, a.cols, a.x, a.weight, a.bias, a.residual, a.sum, a.y);
   by_row_type(a.dtype, [&](auto s) {
     using S = decltype(s);
-    start_rows("layer_norm", where, a.rows, a.cols, forward_kernel<S, kWarp>,
-               forward_kernel<S, kThreads>, a, packed);
+    start_kept_rows<S>(
+        "layer_norm", where, a.rows, a.cols,
+        [](auto group, auto packs) { return forward_kernel<S, group(), packs()>; }, a, packed);
   });
 }
 void layer_norm_backward(const LayerNormBackwardArgs& a, Stream where) {

@@ -14,7 +14,8 @@
 
 namespace ramet::kernels::RAMET_VARIANT {
 
-/// out[c] = sum over r < rows of data[row.at(r) + c * column], c < columns.
+/// out[c] = sum over r < rows of data[row.at(r) + c * column], c < columns. Sums of floats are
+/// divided by `divisor`.
 struct RowSums {
   const void* data;
   void* out;
@@ -26,6 +27,7 @@ struct RowSums {
   int64_t tiles, parts, per;
   int width, at_once;
   bool packed;  // 16 bytes at a time
+  double divisor = 1;
 };
 struct Extent {
   int64_t size, stride;
@@ -118,9 +120,13 @@ __global__ void row_sums_kernel(RowSums a, RowSum<T>* partials) {
     if (there && slot == 0) {
       RAMET_UNROLL
       for (int j = 0; j < kWide; ++j) {
-        const Sum all = shared[j][thread];
-        if (a.parts > 1) partials[part * a.columns + column + j] = all;
-        else store_element(a.out, a.out_dtype, column + j, static_cast<T>(all));
+        Sum all = shared[j][thread];
+        if (a.parts > 1) {
+          partials[part * a.columns + column + j] = all;
+          continue;
+        }
+        if constexpr (std::is_floating_point<Sum>::value) all /= a.divisor;
+        store_element(a.out, a.out_dtype, column + j, static_cast<T>(all));
       }
     }
     __syncthreads();
@@ -149,9 +155,9 @@ void start_row_sums(const char* name, Stream where, RowSums a, bool in_parts) {
   if (wide) start(name, where, grid, kThreads, 0, row_sums_kernel<S, T, kPack>, a, partials);
   else start(name, where, grid, kThreads, 0, row_sums_kernel<S, T, 1>, a, partials);
   if (a.parts == 1) return;
-  start_row_sums<RowSum<T>, T>(
-      name, where, row_sums(partials, {{a.parts, a.columns}}, a.columns, 1, a.out, a.out_dtype),
-      false);
+  RowSums all = row_sums(partials, {{a.parts, a.columns}}, a.columns, 1, a.out, a.out_dtype);
+  all.divisor = a.divisor;
+  start_row_sums<RowSum<T>, T>(name, where, all, false);
 }
 
 /// Queues the sums of elements that are stored as S and computed as T.

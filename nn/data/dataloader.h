@@ -200,7 +200,7 @@ template <class Dataset, class Batch, class BatchRequest> class DataLoaderBase {
       std::optional<Batch> batch;
       if (request) {
         try {
-          detail::with_batch_random({epoch_seed_, requested_++}, [&] {
+          detail::with_program_random({epoch_seed_, requested_++}, [&] {
             batch = main_thread_dataset_->get_batch(std::move(*request));
           });
         } catch (...) {

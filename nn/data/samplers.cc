@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <numeric>
+#include <random>
 
+#include "autograd/ops/random/random.h"
 #include "kernels/random/random.h"
 #include "nn/serialize/archive.h"
 #include "runtime/base/checked_size.h"
 #include "runtime/capture/capture.h"
 #include "runtime/devices/devices.h"
-#include "runtime/devices/generator.h"
+#include "runtime/devices/mersenne.h"
 
 namespace ramet {
 namespace data {
@@ -105,9 +107,15 @@ RandomSampler::RandomSampler(int64_t size, Dtype index_dtype) : index_dtype_(ind
 void RandomSampler::reset(std::optional<size_t> new_size) {
   const size_t n = new_size.value_or(indices_.size());
   check_room("RandomSampler", "size", n, sizeof(int64_t) + sizeof(size_t));
+  index_ = 0;
+  if (draws_from_mersenne(current_device(), {})) {
+    const Tensor order = randperm(static_cast<int64_t>(n));
+    const auto* p = static_cast<const int64_t*>(order.ptr());
+    indices_.assign(p, p + n);
+    return;
+  }
   Generator generator = default_generator(current_device());
   indices_ = permutation(n, generator.reserve(static_cast<int64_t>(n)));
-  index_ = 0;
 }
 std::optional<std::vector<size_t>> RandomSampler::next(size_t batch_size) {
   return take(batch_size, index_, indices_.size(), [&](size_t i) { return indices_[i]; });
@@ -149,13 +157,22 @@ DistributedRandomSampler::DistributedRandomSampler(size_t size, size_t num_repli
 }
 void DistributedRandomSampler::reset(std::optional<size_t> new_size) {
   size_ = new_size.value_or(size_);
+  index_ = 0;
   // By the epoch alone: all processes draw the same order.
+  if (generator_kind() == GeneratorKind::kMersenne) {
+    // LibTorch shuffles what all processes draw, with the standard library's engine.
+    std::vector<size_t> all(num_replicas_ == 1 ? size_ : local_sample_count() * num_replicas_);
+    for (size_t i = 0; i < all.size(); ++i) all[i] = i % size_;
+    std::shuffle(all.begin(), all.end(), std::mt19937(static_cast<uint32_t>(epoch_)));
+    const auto first = all.begin() + static_cast<std::ptrdiff_t>(rank_ * local_sample_count());
+    indices_.assign(first, first + static_cast<std::ptrdiff_t>(local_sample_count()));
+    return;
+  }
   const std::vector<size_t> order = permutation(size_, {kDefaultSeed, epoch_, 0});
   const size_t count = local_sample_count();
   indices_.resize(size_ == 0 ? 0 : count);
   for (size_t i = 0; i < indices_.size(); ++i)
     indices_[i] = order[place_of(rank_, count, i, size_)];
-  index_ = 0;
 }
 std::optional<std::vector<size_t>> DistributedRandomSampler::next(size_t batch_size) {
   return take(batch_size, index_, indices_.size(), [&](size_t i) { return indices_[i]; });

@@ -11,6 +11,7 @@
 
 #include "nn/data/worker_exception.h"
 #include "runtime/devices/devices.h"
+#include "runtime/devices/mersenne.h"
 #include "runtime/observe/thread_local_state.h"
 
 namespace ramet {
@@ -50,6 +51,11 @@ void with_batch_random(const BatchRandom& random, const std::function<void()>& w
   const ShardNumbers numbers{random.seed, random.batch << 24, 0, -1, 0};
   const ReplicaRandomGuard guard(ReplicaRandomRef(new ReplicaRandom(numbers)));
   work();
+}
+
+void with_program_random(const BatchRandom& random, const std::function<void()>& work) {
+  if (draws_from_mersenne(current_device(), {})) return work();
+  with_batch_random(random, work);
 }
 
 // A longer wait would overflow to the past: a clock's nanoseconds are an int64.

@@ -25,6 +25,9 @@ struct BatchRandom {
 RAMET_API void with_batch_random(const BatchRandom& random, const std::function<void()>& work);
 /// A seed for an epoch, from the current cpu device's generator (one operation of it).
 RAMET_API uint64_t draw_epoch_seed();
+/// with_batch_random() for a loader without workers. Where the generator is of kind kMersenne, work
+/// draws LibTorch's numbers in the order of the program.
+RAMET_API void with_program_random(const BatchRandom& random, const std::function<void()>& work);
 
 class RAMET_API WorkerPool {
  public:

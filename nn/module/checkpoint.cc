@@ -1,7 +1,9 @@
 #include "nn/module/checkpoint.h"
 
+#include <cstring>
+
 #include "runtime/base/device.h"
-#include "runtime/devices/generator.h"
+#include "runtime/devices/mersenne.h"
 
 namespace ramet {
 
@@ -31,8 +33,15 @@ void Checkpoint::save_generators(serialize::OutputArchive& archive) const {
   serialize::OutputArchive nested;
   for (const auto& [name, device] : generators()) {
     const GeneratorState state = default_generator(device).get_state();
-    nested.write(name, IValue(std::vector<int64_t>{static_cast<int64_t>(state.seed),
-                                                   static_cast<int64_t>(state.offset)}));
+    std::vector<int64_t> numbers{static_cast<int64_t>(state.seed),
+                                 static_cast<int64_t>(state.offset)};
+    if (state.mersenne) {
+      // The bytes of its engine follow, eight in a number.
+      const std::vector<uint8_t> bytes = state.mersenne->bytes();
+      numbers.resize(2 + bytes.size() / sizeof(int64_t));
+      std::memcpy(numbers.data() + 2, bytes.data(), bytes.size());
+    }
+    nested.write(name, IValue(numbers));
   }
   archive.write(kGenerators, nested);
 }
@@ -45,11 +54,21 @@ void Checkpoint::load_generators(serialize::InputArchive& archive) const {
     // The other machine may have had fewer devices. The generators of further devices stay as they
     // are.
     if (!nested.try_read(name, value)) continue;
-    const std::vector<int64_t>& state = value.toIntVector();
-    RAMET_CHECK(state.size() == 2, "Checkpoint", "generator of ", device.str(), ": got ",
-                state.size(), " numbers, expected 2");
-    default_generator(device).set_state(
-        {static_cast<uint64_t>(state[0]), static_cast<uint64_t>(state[1])});
+    const std::vector<int64_t>& numbers = value.toIntVector();
+    constexpr size_t kOfEngine = Mersenne::kBytes / sizeof(int64_t);
+    RAMET_CHECK(numbers.size() == 2 || numbers.size() == 2 + kOfEngine, "Checkpoint",
+                "generator of ", device.str(), ": got ", numbers.size(),
+                " numbers, expected 2, or ", 2 + kOfEngine, " of kind kMersenne");
+    GeneratorState state{static_cast<uint64_t>(numbers[0]), static_cast<uint64_t>(numbers[1])};
+    if (numbers.size() > 2) {
+      std::vector<uint8_t> bytes(Mersenne::kBytes);
+      std::memcpy(bytes.data(), numbers.data() + 2, bytes.size());
+      state.mersenne =
+          std::make_shared<const Mersenne>(Mersenne::from_bytes(bytes.data(), bytes.size()));
+    }
+    // A device that this state's kind is not for goes on with its Philox numbers.
+    if (device.ordinal() != 0) state.mersenne = nullptr;
+    default_generator(device).set_state(state);
   }
 }
 

@@ -114,6 +114,7 @@ LoadedModule read_archive(ZipReader& zip, const LoadOptions& options, jit::Extra
   limits.depth = options.depth;
   limits.recursion = options.recursion;
   limits.steps = options.steps;
+  limits.expressions = options.expressions;
   limits.unpacked_bytes = options.unpacked_bytes;
 
   LoadedModule loaded;

@@ -47,12 +47,13 @@ std::string full_name(const std::string& class_name, const std::string& member) 
 class Maker {
  public:
   Maker(Pickle& pickle, Storages& storages, std::shared_ptr<CompilationUnit> unit,
-        std::optional<Device> device, const Limits& limits)
+        std::optional<Device> device, const Limits& limits, uint64_t bytes)
       : pickle_(pickle),
         storages_(storages),
         unit_(std::move(unit)),
         device_(device),
-        limits_(limits) {}
+        limits_(limits),
+        most_values_(bytes + (1 << 22)) {}
 
   IValue of(Node* n, const TypePtr& declared, int64_t depth) {
     if (depth > limits_.depth)
@@ -62,16 +63,27 @@ class Maker {
     if (const auto* v = n->as<int64_t>()) return *v;
     if (const auto* v = n->as<double>()) return *v;
     const auto made = made_.find(n);
-    if (made != made_.end()) return made->second;
+    if (made != made_.end()) {
+      count(n, made->second.second);
+      return made->second.first;
+    }
     if (!under_way_.insert(n).second)
       bad(n, "got ", n->kind(), " that holds itself, expected a tree");
+    const uint64_t before = values_;
+    count(n, 1);
     IValue v = make(n, plain(declared), depth);
     under_way_.erase(n);
-    made_.emplace(n, v);
+    made_.emplace(n, std::make_pair(v, v.isObject() ? 1 : values_ - before));
     return v;
   }
 
  private:
+  // What checks types visits a shared list once for each use, though not what an object holds. A
+  // list of lists of lists that are all the same list would make it almost endless.
+  void count(Node* n, uint64_t more) {
+    values_ += more;
+    if (values_ > most_values_) bad(n, "got the same values very many times");
+  }
   template <class... Parts> [[noreturn]] void bad(Node* n, const Parts&... parts) const {
     pickle_.place().bad(n->at, parts...);
   }
@@ -102,7 +114,10 @@ class Maker {
   // What a list or dictionary says of itself, or what is declared of its attribute.
   TypePtr type_of(const std::string* text, const TypePtr& declared) {
     if (declared && declared->kind() != Type::Kind::kTuple) return declared;
-    return text && unit_ ? plain(unit_->type_of_text(*text)) : nullptr;
+    if (!text || !unit_) return nullptr;
+    const auto [at, is_new] = types_.emplace(text, nullptr);  // many lists may share a long text
+    if (is_new) at->second = plain(unit_->type_of_text(*text));
+    return at->second;
   }
   template <class T> IValue numbers(const NodeList& l, const TypePtr& item, int64_t depth) {
     List<T> made;
@@ -245,7 +260,9 @@ class Maker {
   std::shared_ptr<CompilationUnit> unit_;
   std::optional<Device> device_;
   const Limits& limits_;
-  std::unordered_map<Node*, IValue> made_;
+  uint64_t most_values_, values_ = 0;
+  std::unordered_map<const std::string*, TypePtr> types_;
+  std::unordered_map<Node*, std::pair<IValue, uint64_t>> made_;
   std::set<Node*> under_way_;
 };
 
@@ -291,7 +308,7 @@ IValue ObjectReader::read(const std::shared_ptr<CompilationUnit>& unit) {
   Storages storages(pickle, state_->big, state_->device,
                     [&](size_t i, void* to) { zip.read(*entries[i], to); });
   storages.use_locations();
-  return Maker(pickle, storages, unit, state_->device, state_->limits).of(top, nullptr, 0);
+  return Maker(pickle, storages, unit, state_->device, state_->limits, text.size()).of(top, nullptr, 0);
 }
 
 }  // namespace ramet::script

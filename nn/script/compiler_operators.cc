@@ -1,5 +1,6 @@
 // Compiling calls of operators: overloads are chosen here.
 #include "nn/script/compiler_internal.h"
+#include "nn/script/upgraders_internal.h"
 
 namespace ramet::script {
 
@@ -101,7 +102,7 @@ Value FunctionCompiler::call_operator(const std::string& name, std::vector<Argum
         arguments[i].literal ? &*arguments[i].literal : constant_of(arguments[i].value);
   }
   std::string why;
-  const Match match = match_operator(name, given, why);
+  const Match match = match_operator(operators_of_version(name, unit_.version()), given, why);
   if (!match.op) return problem(offset, name + ": no overload takes the arguments\n" + why);
   std::vector<Operand> operands;
   for (size_t i = 0; i < match.sources.size(); ++i) {

@@ -1,8 +1,8 @@
 // ScriptModule: a TorchScript module as an nn::Module.
 //
 // Note [Script modules]
-// A tensor is in two places: in the slot of the script's object, where the program finds it, and in
-// the module's registry, where optimizers and replicas do. Before a call the registry's tensor goes
+// A tensor is in two places. The program finds it in a slot of the script's object, optimizers and
+// replicas in the module's registry. Before a call the registry's tensor goes
 // into the slot, if they are not the same one, and training mode too. After the call a tensor that
 // the program has put into a slot goes into the registry. Where nothing was exchanged, which is the
 // usual case, both only compare, so several threads may run a module. Submodules that the program

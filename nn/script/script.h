@@ -44,19 +44,24 @@ struct LoadOptions {
   int64_t steps = std::numeric_limits<int64_t>::max();
   /// Bytes of all entries together, unpacked. 0: as many as the file's directory states.
   int64_t unpacked_bytes = 0;
+  /// Expressions in one text of the code.
+  int64_t expressions = 10000000;
 };
 }  // namespace script
 
 namespace jit {
 
+using ramet::IValue;
+/// Values in order.
+using Stack = std::vector<IValue>;
 /// Texts that a file carries besides the module, by name.
 using ExtraFilesMap = std::unordered_map<std::string, std::string>;
 /// Arguments by name.
 using Kwargs = std::unordered_map<std::string, IValue>;
-/// Values with names, as named_parameters() gives them.
+/// A value with its name, as named_parameters() gives them.
 template <class T> struct Named {
-  std::string name;
-  T value;
+  std::string name;  ///< "child.weight"
+  T value;           ///< a tensor, a module or an attribute
 };
 using NameTensor = Named<Tensor>;
 
@@ -76,6 +81,7 @@ class Module;
 /// all that this library lacks for it.
 class RAMET_API Method {
  public:
+  /// Its name without its class.
   const std::string& name() const { return name_; }
   /// Calls it. The arguments are checked against its parameters.
   IValue operator()(std::vector<IValue> arguments, const Kwargs& by_name = {}) const;
@@ -103,7 +109,7 @@ class RAMET_API Module {
   template <class... Args> IValue run_method(const std::string& name, Args&&... args) const {
     return get_method(name)({IValue(std::forward<Args>(args))...});
   }
-  /// A method by name. get_method() is an Error where there is none.
+  /// A method by name, where get_method() is an Error if there is none; and all of them:
   Method get_method(const std::string& name) const;
   std::optional<Method> find_method(const std::string& name) const;
   std::vector<Method> get_methods() const;
@@ -113,18 +119,22 @@ class RAMET_API Module {
   IValue attr(const std::string& name, IValue or_else) const;
   /// Sets an attribute. An Error unless the value has its type.
   void setattr(const std::string& name, IValue value) const;
+  /// Is there such an attribute or constant?
   bool hasattr(const std::string& name) const;
 
-  /// Each name once; below modules too, unless `recurse` is false.
+  /// Those of this module and, with `recurse`, of all below it. A module that is there twice is
+  /// visited once, under its first name:
   std::vector<Tensor> parameters(bool recurse = true) const;
   std::vector<NameTensor> named_parameters(bool recurse = true) const;
   std::vector<Tensor> buffers(bool recurse = true) const;
   std::vector<NameTensor> named_buffers(bool recurse = true) const;
+  /// Its own modules:
   std::vector<Module> children() const;
   std::vector<Named<Module>> named_children() const;
-  /// This one first, then all below it.
+  /// This one first, then all below it:
   std::vector<Module> modules() const;
   std::vector<Named<Module>> named_modules() const;
+  /// All attributes, as parameters():
   std::vector<IValue> attributes(bool recurse = true) const;
   std::vector<Named<IValue>> named_attributes(bool recurse = true) const;
 
@@ -132,13 +142,14 @@ class RAMET_API Module {
   void to(Device device, ScalarType dtype, bool non_blocking = false) const;
   void to(ScalarType dtype, bool non_blocking = false) const;
   void to(Device device, bool non_blocking = false) const;
-  /// The attribute `training` of all modules that have it.
+  /// The attribute `training` of all modules that have it; true where there is none:
   void train(bool on = true) const;
   void eval() const { train(false); }
   bool is_training() const;
 
   /// A copy with its own tensors and attributes; what was shared inside is shared in the copy.
   Module deepcopy(std::optional<Device> device = std::nullopt) const;
+  /// deepcopy(), or copy() with `inplace`.
   Module clone(bool inplace = false) const { return inplace ? copy() : deepcopy(); }
   /// Another object with the same tensors and submodules.
   Module copy() const;

@@ -24,8 +24,9 @@ class DrawsApart {
     std::vector<GeneratorState> now = generator_states();
     bool seeded = false;
     for (size_t d = 0; d < now.size(); ++d) {
-      // Draws of other threads since then stay.
-      if (now[d].seed == before_[d].seed && now[d].offset >= before_[d].offset) continue;
+      // Draws of other threads since then stay. LibTorch's numbers have no count of them.
+      const bool drawn = now[d].seed == before_[d].seed && now[d].offset >= before_[d].offset;
+      if (now[d].mersenne || before_[d].mersenne ? now[d] == before_[d] : drawn) continue;
       now[d] = before_[d];
       seeded = true;
     }

@@ -208,7 +208,9 @@ void reserved(const Generator& from, int64_t n, int64_t rows, const PhiloxKey& k
         r->key = r->from.reserve(r->n, r->rows);
         r->put();
       },
-      [r, before = GeneratorState{key.seed, key.offset}] { r->from.set_state(before); });
+      [r, before = GeneratorState{key.seed, key.offset}] {
+        r->from.set_philox(before.seed, before.offset);
+      });
 }
 
 void region_opened(const Generator& from, GeneratorState first) {
@@ -222,9 +224,9 @@ void region_opened(const Generator& from, GeneratorState first) {
           r->key.offset = now.offset + r->operation;
           r->put();
         }
-        region->from.set_state({now.seed, now.offset + region->taken});
+        region->from.set_philox(now.seed, now.offset + region->taken);
       },
-      [region, first] { region->from.set_state(first); });
+      [region, first] { region->from.set_philox(first.seed, first.offset); });
 }
 
 void region_reserved(const PhiloxKey& key) {

@@ -106,7 +106,7 @@ cublasStatus_t allocating(const char* op, int device, const char* call, const F&
 constexpr size_t kWorkspace = size_t{32} << 20;
 
 // All that the choice of an algorithm depends on.
-using Key = std::array<int64_t, 22>;
+using Key = std::array<int64_t, 23>;
 struct Choice {
   bool found;
   cublasLtMatmulAlgo_t algorithm;
@@ -157,6 +157,8 @@ uint32_t alignment(const void* p, int64_t ld, int64_t batch, ScalarType t) {
   return static_cast<uint32_t>(all & (~all + 1));
 }
 
+ScalarType c_type_of(const BlasProduct& p) { return p.float_c ? ScalarType::Float : p.dtype; }
+
 // The descriptors of one product. cuBLASLt's matrices are column-major, so it gets C' = B' A'.
 class Descriptors {
  public:
@@ -169,9 +171,9 @@ class Descriptors {
     set(CUBLASLT_MATMUL_DESC_TRANSA, first);
     set(CUBLASLT_MATMUL_DESC_TRANSB, second);
     set_epilogue(p);
-    layout(0, p, p.tb ? p.k : p.n, p.tb ? p.n : p.k, p.ldb, p.b_batch);
-    layout(1, p, p.ta ? p.m : p.k, p.ta ? p.k : p.m, p.lda, p.a_batch);
-    layout(2, p, p.n, p.m, p.ldc, p.c_batch);
+    layout(0, p, p.dtype, p.tb ? p.k : p.n, p.tb ? p.n : p.k, p.ldb, p.b_batch);
+    layout(1, p, p.dtype, p.ta ? p.m : p.k, p.ta ? p.k : p.m, p.lda, p.a_batch);
+    layout(2, p, c_type_of(p), p.n, p.m, p.ldc, p.c_batch);
   }
   ~Descriptors() {
     for (cublasLtMatrixLayout_t l : matrix)
@@ -208,9 +210,9 @@ class Descriptors {
   template <class T> void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
     RAMET_BLAS(op_, device_, MatmulDescSetAttribute, product, attribute, &value, sizeof value);
   }
-  void layout(int i, const BlasProduct& p, int64_t rows, int64_t columns, int64_t ld,
+  void layout(int i, const BlasProduct& p, ScalarType t, int64_t rows, int64_t columns, int64_t ld,
               int64_t batch_stride) {
-    RAMET_BLAS(op_, device_, MatrixLayoutCreate, &matrix[i], type_of(p.dtype),
+    RAMET_BLAS(op_, device_, MatrixLayoutCreate, &matrix[i], type_of(t),
                static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), ld);
     if (p.batch == 1) return;
     const auto count = static_cast<int32_t>(p.batch);
@@ -285,7 +287,7 @@ struct Asked {
   Asked(const char* op, int device, const BlasProduct& p) : descriptors(op, device, p) {
     const uint32_t aligned[3] = {alignment(p.b, p.ldb, p.b_batch, p.dtype),
                                  alignment(p.a, p.lda, p.a_batch, p.dtype),
-                                 alignment(p.c, p.ldc, p.c_batch, p.dtype)};
+                                 alignment(p.c, p.ldc, p.c_batch, c_type_of(p))};
     key = {p.batch,
            p.m,
            p.n,
@@ -300,6 +302,7 @@ struct Asked {
            aligned[1],
            aligned[2],
            static_cast<int64_t>(p.dtype),
+           p.float_c,
            p.ta,
            p.tb,
            p.bias != nullptr,

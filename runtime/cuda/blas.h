@@ -22,7 +22,8 @@ enum class BlasEpilogue : uint8_t {
 /// C[s] = alpha op(A[s]) op(B[s]) + beta C[s] + bias for s < batch, all row-major. op(A) is m x k;
 /// A itself is k x m with `ta`, and its rows are lda elements apart. Likewise op(B), k x n, and C,
 /// m x n. `bias` is null or n elements. Floating dtypes. float32 never computes with fewer bits (no
-/// TF32); 16-bit types add up in float32.
+/// TF32); 16-bit types add up in float32. With float_c the dtype has 16 bits, C is float32, and
+/// there is no bias.
 struct BlasProduct {
   const void *a, *b, *bias;
   void* c;
@@ -33,6 +34,7 @@ struct BlasProduct {
   bool ta, tb;
   BlasEpilogue epilogue = BlasEpilogue::kNone;
   void *aux = nullptr, *sums = nullptr;  // m x n, dense; n or m elements
+  bool float_c = false;
 };
 
 /// The result of a call.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtime/base/error.h"
+#include "runtime/devices/mersenne.h"
 
 namespace ramet {
 
@@ -24,11 +25,25 @@ bool DrawRecordGuard::repeats() {
   return false;
 }
 
-PhiloxKey DrawRecordGuard::next() {
+std::shared_ptr<const Mersenne> DrawRecordGuard::draw_from(DrawRecordGuard* guard,
+                                                           const Mersenne& engine) {
+  if (!guard) return nullptr;
+  if (guard->repeat_) return guard->next(true).engine;
+  std::shared_ptr<const Mersenne> again = draw_from(guard->outer_, engine);
+  guard->record_.push_back({{}, again ? again : std::make_shared<const Mersenne>(engine)});
+  return again;
+}
+
+const DrawnNumbers& DrawRecordGuard::next(bool from_engine) {
   RAMET_CHECK(next_ < record_.size(), "checkpoint",
               "run again, the function draws random numbers once more: got ", next_ + 1,
               " draws, expected ", record_.size(), " as in the forward pass");
-  return record_[next_++];
+  const DrawnNumbers& drawn = record_[next_++];
+  RAMET_CHECK((drawn.engine != nullptr) == from_engine, "checkpoint",
+              "run again, the function draws from a generator of another kind: got ",
+              from_engine ? "kMersenne" : "kPhilox", " at draw ", next_,
+              ", expected that of the forward pass");
+  return drawn;
 }
 
 void DrawRecordGuard::check_end() const {

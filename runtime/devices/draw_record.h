@@ -6,8 +6,13 @@
 
 namespace ramet {
 
-/// The keys that a thread drew, in order. See Note [Random numbers] in generator.h.
-using DrawRecord = std::vector<PhiloxKey>;
+/// What an operation drew: Philox numbers by a key, or LibTorch's from an engine in this state.
+struct DrawnNumbers {
+  PhiloxKey key;
+  std::shared_ptr<const Mersenne> engine;
+};
+/// What a thread drew, in order. See Note [Random numbers] in generator.h.
+using DrawRecord = std::vector<DrawnNumbers>;
 
 /// While it lives, draws of this thread from any generator are added to `record`. With `repeat`
 /// they get the record's keys instead, in order: no generator advances, and one draw more is an
@@ -28,18 +33,23 @@ class RAMET_API DrawRecordGuard {
   template <class Fresh> static PhiloxKey draw(const Fresh& fresh) {
     return draw_in(innermost(), fresh);
   }
+  /// A draw from `engine`: the state to draw from instead, where it is repeated; else null.
+  static std::shared_ptr<const Mersenne> draw_from(const Mersenne& engine) {
+    return draw_from(innermost(), engine);
+  }
 
  private:
   friend class DrawRecordPause;
   static DrawRecordGuard* innermost();
   template <class Fresh> static PhiloxKey draw_in(DrawRecordGuard* guard, const Fresh& fresh) {
     if (RAMET_LIKELY(!guard)) return fresh();
-    if (guard->repeat_) return guard->next();
+    if (guard->repeat_) return guard->next(false).key;
     const PhiloxKey key = draw_in(guard->outer_, fresh);
-    guard->record_.push_back(key);
+    guard->record_.push_back({key, nullptr});
     return key;
   }
-  PhiloxKey next();
+  static std::shared_ptr<const Mersenne> draw_from(DrawRecordGuard* guard, const Mersenne& engine);
+  const DrawnNumbers& next(bool from_engine);
 
   DrawRecord& record_;
   const bool repeat_;

@@ -11,13 +11,15 @@
 #include "runtime/capture/capture.h"
 #include "runtime/capture/capture_regions_internal.h"
 #include "runtime/devices/draw_record.h"
+#include "runtime/devices/mersenne.h"
 
 namespace ramet {
 
 struct Generator::State {
   mutable std::mutex mutex;
   std::mutex users;  // for the program: held while it makes calls that take the other mutex
-  GeneratorState now{kDefaultSeed, 0};
+  GeneratorState now{kDefaultSeed, 0};  // the Philox numbers
+  std::unique_ptr<Mersenne> engine;     // of kind kMersenne
   int device;
   bool is_default = false;  // of a device: inside a replica its numbers are keyed by sample
 };
@@ -51,10 +53,23 @@ uint64_t seed_of_entropy() {
 uint64_t random_draws() { return g_draws; }
 void reset_random_draws() { g_draws = 0; }
 
-Generator::Generator(Device device, uint64_t seed) : state_(std::make_shared<State>()) {
+constinit std::atomic<bool> detail::mersennes{false};
+
+bool operator==(const GeneratorState& a, const GeneratorState& b) {
+  if (a.seed != b.seed || a.offset != b.offset || !a.mersenne != !b.mersenne) return false;
+  return a.mersenne == b.mersenne || a.mersenne->bytes() == b.mersenne->bytes();
+}
+
+Generator::Generator(Device device, uint64_t seed, GeneratorKind kind)
+    : state_(std::make_shared<State>()) {
   capture::refuse("Generator", "its numbers would start again at each replay");
   state_->device = resolve(device).ordinal();
   state_->now = {seed, 0};
+  if (kind == GeneratorKind::kPhilox) return;
+  RAMET_CHECK(state_->device == 0, "Generator", "kind: got kMersenne for ", resolve(device).str(),
+              ", expected it for cpu:0 alone");
+  state_->engine = std::make_unique<Mersenne>(seed);
+  detail::mersennes = true;
 }
 
 Generator::State& Generator::checked(const char* op) const {
@@ -66,7 +81,19 @@ Device Generator::device() const {
   return Device::from_ordinal(checked("Generator::device").device);
 }
 
-void Generator::set_current_seed(uint64_t seed) { set_state({seed, 0}); }
+GeneratorKind Generator::kind() const {
+  State& s = checked("Generator::kind");
+  std::lock_guard lock(s.mutex);
+  return s.engine ? GeneratorKind::kMersenne : GeneratorKind::kPhilox;
+}
+
+void Generator::set_current_seed(uint64_t seed) {
+  capture::refuse("Generator::set_state", "its numbers would start again at each replay");
+  State& s = checked("Generator::set_current_seed");
+  std::lock_guard lock(s.mutex);
+  s.now = {seed, 0};
+  if (s.engine) *s.engine = Mersenne(seed);
+}
 
 uint64_t Generator::seed() {
   const uint64_t fresh = seed_of_entropy();
@@ -77,14 +104,30 @@ uint64_t Generator::seed() {
 GeneratorState Generator::get_state() const {
   State& s = checked("Generator::get_state");
   std::lock_guard lock(s.mutex);
-  return s.now;
+  GeneratorState state = s.now;
+  if (s.engine) state.mersenne = std::make_shared<const Mersenne>(*s.engine);
+  return state;
 }
 
-void Generator::set_state(GeneratorState state) {
+void Generator::set_state(const GeneratorState& state) {
   capture::refuse("Generator::set_state", "its numbers would start again at each replay");
   State& s = checked("Generator::set_state");
+  RAMET_CHECK(!state.mersenne || s.device == 0, "Generator::set_state",
+              "kind: got a state of kMersenne for a generator of ", device().str(),
+              ", expected it for cpu:0 alone");
+  std::unique_ptr<Mersenne> engine;
+  if (state.mersenne) engine = std::make_unique<Mersenne>(*state.mersenne);
   std::lock_guard lock(s.mutex);
-  s.now = state;
+  s.now = {state.seed, state.offset};
+  s.engine = std::move(engine);
+  if (s.engine) detail::mersennes = true;
+}
+
+void Generator::set_philox(uint64_t seed, uint64_t offset) {
+  capture::refuse("Generator::set_philox", "its numbers would start again at each replay");
+  State& s = checked("Generator::set_philox");
+  std::lock_guard lock(s.mutex);
+  s.now = {seed, offset};
 }
 
 Generator Generator::clone() const {
@@ -92,6 +135,33 @@ Generator Generator::clone() const {
   copy.set_state(get_state());
   return copy;
 }
+
+bool detail::draws_from_mersenne(Device device, const Generator& generator) {
+  if (device.ordinal() != 0) return false;
+  const Generator from = generator.defined() ? generator : default_generator_of(0);
+  Generator::State& s = *from.state_;
+  if (s.is_default && ReplicaRandom::current()) return false;
+  std::lock_guard lock(s.mutex);
+  return s.engine != nullptr;
+}
+
+MersenneDraw::MersenneDraw(const char* op, const Generator& generator) {
+  capture::refuse(op,
+                  "its numbers are LibTorch's, which the host draws one after the other; "
+                  "set_generator_kind(GeneratorKind::kPhilox) before the capture");
+  const Generator from = generator.defined() ? generator : detail::default_generator_of(0);
+  Generator::State& s = *from.state_;
+  g_draws.fetch_add(1, std::memory_order_relaxed);
+  lock_ = std::unique_lock<std::mutex>(s.mutex);
+  RAMET_CHECK(s.engine, op, "generator: another thread has changed its kind");
+  engine_ = s.engine.get();
+  if (const auto again = DrawRecordGuard::draw_from(*engine_)) {
+    lock_.unlock();
+    again_ = std::make_unique<Mersenne>(*again);
+    engine_ = again_.get();
+  }
+}
+MersenneDraw::~MersenneDraw() = default;
 
 std::mutex& Generator::mutex() const { return checked("Generator::mutex").users; }
 
@@ -146,6 +216,17 @@ Generator default_generator(Device device) {
 void manual_seed(uint64_t seed) {
   for (int d = 0; d < kMaxDevices; ++d) detail::default_generator_of(d).set_current_seed(seed);
 }
+
+void set_generator_kind(GeneratorKind kind) {
+  capture::refuse("set_generator_kind", "its numbers would start again at each replay");
+  const Generator generator = detail::default_generator_of(0);
+  Generator::State& s = *generator.state_;
+  std::lock_guard lock(s.mutex);
+  if ((kind == GeneratorKind::kMersenne) == (s.engine != nullptr)) return;
+  s.engine = kind == GeneratorKind::kMersenne ? std::make_unique<Mersenne>(s.now.seed) : nullptr;
+  if (s.engine) detail::mersennes = true;
+}
+GeneratorKind generator_kind() { return detail::default_generator_of(0).kind(); }
 
 namespace cuda {
 void manual_seed(uint64_t seed) {

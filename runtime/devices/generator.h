@@ -29,6 +29,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -45,14 +46,32 @@ struct PhiloxKey {
   int64_t base;
 };
 
+/// Which numbers a generator gives.
+enum class GeneratorKind : uint8_t {
+  kPhilox,    // Ramet's: Note [Random numbers]
+  kMersenne,  // LibTorch's for tensors on cpu:0: Note [LibTorch's numbers] in mersenne.h
+};
+class Mersenne;
+struct GeneratorState;
+class TensorBase;
+namespace detail {
+RAMET_API TensorBase state_tensor(const GeneratorState& state);
+RAMET_API GeneratorState state_from(const TensorBase& bytes);
+template <class T> using IfTensor = std::enable_if_t<std::is_base_of<TensorBase, T>::value>;
+}  // namespace detail
+
 /// The whole state of a generator. Small enough for a checkpoint.
 struct GeneratorState {
-  uint64_t seed, offset;  // where it started; operations that have drawn since
+  uint64_t seed, offset;  // where it started; operations that have drawn Philox numbers since
+  std::shared_ptr<const Mersenne> mersenne = nullptr;  // of kind kMersenne: its engine
+
+  /// Its bytes in LibTorch, as a tensor: seed and offset, or those of the engine.
+  template <class T, class = detail::IfTensor<T>> operator T() const {
+    return T(detail::state_tensor(*this));
+  }
 };
-inline bool operator==(GeneratorState a, GeneratorState b) {
-  return a.seed == b.seed && a.offset == b.offset;
-}
-inline bool operator!=(GeneratorState a, GeneratorState b) { return !(a == b); }
+RAMET_API bool operator==(const GeneratorState& a, const GeneratorState& b);
+inline bool operator!=(const GeneratorState& a, const GeneratorState& b) { return !(a == b); }
 
 /// For generators that are made without a seed (as in LibTorch). Those of devices start elsewhere.
 inline constexpr uint64_t kDefaultSeed = 67280421310721u;
@@ -64,6 +83,9 @@ namespace detail {
 RAMET_API Generator default_generator_of(int ordinal);
 /// The seed that default generators start from: RAMET_SEED, or a new number each time.
 RAMET_API uint64_t seed_at_start();
+/// Has there been a generator of kind kMersenne?
+RAMET_API extern std::atomic<bool> mersennes;
+RAMET_API bool draws_from_mersenne(Device device, const Generator& generator);
 }  // namespace detail
 
 /// A handle: copies share the state. Every call is thread safe.
@@ -71,14 +93,17 @@ class RAMET_API Generator {
  public:
   /// No generator: an optional argument with this value means the device's default one.
   Generator() = default;
-  /// A new generator, in the state (seed, 0).
-  explicit Generator(Device device, uint64_t seed = kDefaultSeed);
+  /// A new generator, in the state (seed, 0). kMersenne is for cpu:0 alone.
+  explicit Generator(Device device, uint64_t seed = kDefaultSeed,
+                     GeneratorKind kind = GeneratorKind::kPhilox);
 
   /// Is this a generator?
   bool defined() const { return state_ != nullptr; }
   /// The device that it draws for. An Error where it is undefined, as for the calls below.
   Device device() const;
-  /// Starts again from `seed`, offset 0.
+  /// Which numbers it gives.
+  GeneratorKind kind() const;
+  /// Starts again from `seed`, offset 0; its kind stays.
   void set_current_seed(uint64_t seed);
   /// The seed that it started from.
   uint64_t current_seed() const { return get_state().seed; }
@@ -87,8 +112,14 @@ class RAMET_API Generator {
   uint64_t seed();
   /// Its seed and how many operations have drawn since.
   GeneratorState get_state() const;
-  /// Continues from this state.
-  void set_state(GeneratorState state);
+  /// Continues from this state, whose kind it takes over.
+  void set_state(const GeneratorState& state);
+  /// The same from a tensor of LibTorch's bytes.
+  template <class T, class = detail::IfTensor<T>> void set_state(const T& bytes) {
+    set_state(detail::state_from(bytes));
+  }
+  /// Continues with the Philox numbers (seed, offset) alone: its kind and engine stay.
+  void set_philox(uint64_t seed, uint64_t offset);
   /// A new generator in the same state.
   Generator clone() const;
   /// For programs that lock it around their calls, as LibTorch requires. It guards nothing here.
@@ -105,7 +136,10 @@ class RAMET_API Generator {
  private:
   struct State;
   friend class RandomRegion;
+  friend class MersenneDraw;
   friend Generator detail::default_generator_of(int ordinal);
+  friend bool detail::draws_from_mersenne(Device device, const Generator& generator);
+  friend RAMET_API void set_generator_kind(GeneratorKind kind);
   State& checked(const char* op) const;
   std::shared_ptr<State> state_;
 };
@@ -115,6 +149,11 @@ class RAMET_API Generator {
 RAMET_API Generator default_generator(Device device);
 /// Puts the default generator of every device into the state (seed, 0).
 RAMET_API void manual_seed(uint64_t seed);
+/// Which numbers the default generator of cpu:0 gives from now on; another kind starts from the
+/// current seed. With kMersenne a program draws LibTorch's numbers. Other devices' stay Philox.
+RAMET_API void set_generator_kind(GeneratorKind kind);
+/// The kind of the default generator of cpu:0.
+RAMET_API GeneratorKind generator_kind();
 namespace cuda {  // LibTorch's names
 /// The same for the current CUDA device alone; nothing where there is none.
 RAMET_API void manual_seed(uint64_t seed);

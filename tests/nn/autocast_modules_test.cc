@@ -19,6 +19,7 @@
 #include "nn/layers/norm/group_norm.h"
 #include "nn/layers/norm/instance_norm.h"
 #include "nn/layers/norm/layer_norm.h"
+#include "nn/layers/norm/response_norm.h"
 #include "nn/layers/sequence/multihead_attention.h"
 #include "nn/layers/sequence/packed_sequence.h"
 #include "nn/layers/sequence/recurrent.h"
@@ -62,6 +63,8 @@ const ModuleCall kCalls[] = {
     CALL(LayerNorm, kRows, LayerNorm(LayerNormOptions({8}))(x), "fb"),
     CALL(GroupNorm, kImages, GroupNorm(2, 4)(x), "fb"),
     CALL(InstanceNorm2d, kImages, InstanceNorm2d(InstanceNorm2dOptions(4).affine(true))(x), "fb"),
+    CALL(LocalResponseNorm, kImages, LocalResponseNorm(2)(x), "ff"),
+    CALL(LocalResponseNorm.lines, kLines, LocalResponseNorm(2)(x), "fb"),
     CALL(GELU, kRows, GELU()(x), "fb"),
     CALL(Softplus, kRows, Softplus()(x), "fb"),
     CALL(LogSigmoid, kRows, LogSigmoid()(x), "fb"),
@@ -106,6 +109,10 @@ const ModuleCall kCalls[] = {
     CALL(Upsample, kImages,
          Upsample(UpsampleOptions().scale_factor(std::vector<double>{2, 2}).mode(kNearest))(x),
          "fb"),
+    CALL(Upsample.area, kVolumes,
+         (nn::functional::detail::interpolate(x, std::vector<int64_t>{2, 2, 2}, {}, kArea, {}, {},
+                                              false)),
+         "ff"),
     CALL(PixelShuffle, kImages, PixelShuffle(2)(x), "fb"),
     CALL(ReflectionPad2d, kImages, ReflectionPad2d(1)(x), "ff"),
     CALL(Unfold, kImages, Unfold(2)(x), "fb"),

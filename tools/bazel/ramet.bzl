@@ -137,11 +137,79 @@ STANDARD_COPTS = begins(STANDARD_DEPS[0])
 RAMET_DEPS = ["//tools/bazel:ramet_headers"]
 RAMET_COPTS = begins(RAMET_DEPS[0])
 
-def layer_library(name, deps = [], exclude = [], visibility = []):
-    """A folder's one library: every .cc, .h and .inc below the BUILD file."""
+def _joined_source_impl(ctx):
+    joined = ctx.actions.declare_file(ctx.label.name)
+    ctx.actions.write(joined, "".join(
+        ["#include \"%s\"\n" % header for header in ctx.attr.begin] +
+        ["#include \"%s\"\n" % file.path for file in ctx.files.srcs],
+    ))
+    return [DefaultInfo(files = depset([joined]))]
+
+_joined_source = rule(
+    doc = "A source file that includes the headers `begin` and then `srcs`.",
+    implementation = _joined_source_impl,
+    attrs = {
+        "begin": attr.string_list(),
+        "srcs": attr.label_list(allow_files = True),
+    },
+)
+
+# More sources of a library are compiled together in less time, and with more memory.
+_JOINED_SOURCES = 12
+
+def joined_if_sanitized(srcs, alone = [], begin = []):
+    """Attributes of a cc_library of `srcs`: in sanitizer builds up to twelve sources of one folder are compiled together.
+
+    There most of a source's compilation is what its headers instantiate. Twelve share that and take half of the time. By default each is
+    compiled alone: an edit makes one object, and a source that forgets an include fails.
+
+    Args:
+      srcs: .cc files.
+      alone: those of them whose names in unnamed namespaces are others' too.
+      begin: headers that a joined source includes first.
+    """
+    folders = {}
+    apart = []
+    for src in srcs:
+        if src in alone:
+            apart.append(src)
+        else:
+            folders.setdefault(src[:-len(src.split("/")[-1])], []).append(src)
+    missing = [src for src in alone if src not in srcs]
+    if missing:
+        fail("no such sources: " + ", ".join(missing))
+    joined = []
+    together = []
+    for folder, files in folders.items():
+        for first in range(0, len(files), _JOINED_SOURCES):
+            part = files[first:first + _JOINED_SOURCES]
+            if len(part) == 1:
+                apart += part
+                continue
+            source = "%sjoined_%d.cc" % (folder, first // _JOINED_SOURCES + 1)
+            _joined_source(
+                name = source,
+                srcs = part,
+                begin = begin,
+                tags = ["manual"],
+            )
+            joined.append(":" + source)
+            together += part
+    return {
+        "srcs": select({
+            "//tools/bazel:sanitized": joined + apart,
+            "//conditions:default": srcs,
+        }),
+        "textual_hdrs": select({
+            "//tools/bazel:sanitized": together,
+            "//conditions:default": [],
+        }),
+    }
+
+def layer_library(name, deps = [], exclude = [], visibility = [], alone = [], begin = []):
+    """A folder's one library: every .cc, .h and .inc below the BUILD file. `alone` and `begin` are joined_if_sanitized's."""
     native.cc_library(
         name = name,
-        srcs = native.glob(["**/*.cc"], exclude = exclude, allow_empty = True),
         hdrs = native.glob(["**/*.h", "**/*.inc"], exclude = exclude, allow_empty = True),
         copts = select({
             "//tools/bazel:sanitized": STANDARD_COPTS,
@@ -153,6 +221,7 @@ def layer_library(name, deps = [], exclude = [], visibility = []):
             "//tools/bazel:sanitized": STANDARD_DEPS,
             "//conditions:default": [],
         }) + (["//tools/bazel:tensor_headers"] if native.package_name() == "autograd" else []),
+        **joined_if_sanitized(native.glob(["**/*.cc"], exclude = exclude, allow_empty = True), alone, begin)
     )
 
 def layer_interface(visibility, deps = []):
@@ -186,17 +255,6 @@ def layer_files(archives):
 
 # Every test begins with these headers, or with more: those of ramet_tests(begin = ...).
 _TEST_HEADERS = "//tools/bazel:test_headers"
-
-def _joined_source_impl(ctx):
-    joined = ctx.actions.declare_file(ctx.label.name)
-    ctx.actions.write(joined, "".join(["#include \"%s\"\n" % file.path for file in ctx.files.srcs]))
-    return [DefaultInfo(files = depset([joined]))]
-
-_joined_source = rule(
-    doc = "A source file that includes `srcs`.",
-    implementation = _joined_source_impl,
-    attrs = {"srcs": attr.label_list(allow_files = True)},
-)
 
 def ramet_cases_library(name, srcs, deps, begin = _TEST_HEADERS, joined = None, copts = [], local_defines = [], **kwargs):
     """The cases of `srcs` without a main(), for programs to link.

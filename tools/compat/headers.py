@@ -50,7 +50,6 @@ HEADERS = {
     """,
     "torch/csrc/autograd/functions": "accumulate_grad basic_ops comm tensor utils",
     "torch/csrc/cuda": "comm",
-    "torch/csrc/jit/api": "module",
     "torch/csrc/utils": "memory tensor_flatten variadic",
     "ATen": """
         ATen ArrayRef Backend CPUFunctions CPUGeneratorImpl Config Context DLConvertor Device DeviceGuard DimVector Dispatch

@@ -27,7 +27,7 @@ TORCH = """
 # Declared in torch and in at by LibTorch, so that a program may add overloads to torch's.
 TORCH_AND_AT = """
     AutoGradMode NoGradGuard Tensor arange bartlett_window blackman_window empty empty_like empty_strided eye from_blob
-    full full_like get_num_threads hamming_window hann_window kaiser_window linspace logspace manual_seed normal ones
+    full full_like get_num_threads hamming_window hann_window kaiser_window linspace logspace normal ones
     ones_like rand rand_like randint randint_like randn randn_like randperm range scalar_tensor set_num_threads set_printoption_sci_mode tensor tril_indices triu_indices zeros zeros_like
 """.split()
 
@@ -45,16 +45,16 @@ CAFFE2 = "TypeMeta".split()
 OWN = {
     "": """
         AutocastGuard AutogradSlot CaptureState Captured CapturedCounters Checkpoint ChromeTrace Context EnableGradGuard
-        GeneratorState HostWait KernelCall KernelObserver LogHandler LogLevel LogListener MemoryStats Observer PhiloxKey
+        GeneratorKind GeneratorState HostWait KernelCall KernelObserver LogHandler LogLevel LogListener MemoryStats Mersenne Observer PhiloxKey
         RandomRegion RecordScope RecordWait ReplicaRandom ReplicaRandomGuard ReplicaRandomRef RestoreState ScalarTypeOf Scope
         ScopedValue ShardNumbers add_observer add_ref batch_norm_relu_max_pool2d broadcast_sizes compute_type config
         cpu_device_count cross_entropy_loss_consuming current_device custom_bwd custom_fwd debug_memory default_generator deviceTypeToBackend describe drop_ref
-        empty_cache expand fail fused_gru_cell fused_lstm_cell generator_states initial_seed is_floating is_integral is_unsigned item_size kDefaultSeed
-        kInlineRank kMaxDevices kMaxDevicesPerType kMaxRank kPrintLine kScalarTypes kUndefinedTensor linear_cross_entropy linear_gelu_linear load_as_double log_to_stderr
+        empty_cache expand fail fused_gru_cell fused_lstm_cell generator_kind generator_states initial_seed is_floating is_integral is_unsigned item_size kDefaultSeed
+        kInlineRank kMaxDevices kMaxDevicesPerType kMaxRank kPrintLine kScalarTypes kUndefinedTensor linear_cross_entropy linear_gelu_linear load_as_double log_to_stderr manual_seed
         logging max_parallel_slots memory_stats monotonic_ns name_of non_overlapping_and_dense observed packed_scaled_dot_product_attention parallel_grain
         parallel_tasks pinned_memory register_thread_local_state remove_observer repeat reserve_random
         reset_peak_memory_stats residual_layer_norm resolve runtime_config same_sizes same_strides scope_path
-        set_generator_states set_log_handler set_memory_limit set_thread_log_listener short_name_of shortest_text
+        set_generator_kind set_generator_states set_log_handler set_memory_limit set_thread_log_listener short_name_of shortest_text
         tensor_list to_doubles type_string unregister_thread_local_state version view wait_pending wrap_dim
     """.split(),
     "autograd": """
@@ -112,7 +112,7 @@ OWN = {
 }
 
 # Of these, the names that the compatibility headers themselves declare in LibTorch's namespaces.
-NEVER = {"": ["Context", "RecordScope"]}
+NEVER = {"": ["Context", "RecordScope", "manual_seed"]}
 
 # Whole namespaces of LibTorch's that upstream.txt leaves out.
 LIBTORCH_SPACES = "Reduction enumtype indexing mps xpu".split()

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Checks the machine code of the kernels (kernels/**/*.cu): no kernel keeps anything on a stack or spills registers, none divides
 integers in an inner loop (a GPU has no instruction for it: kernels/gpu/divisor.h), the kernels of rows, pointwise operations
-and optimizer steps read float32 and bfloat16 16 bytes at a time, and ptxas finds no product of a warpgroup whose registers are
-used before they are waited for.
+and optimizer steps read float32 and bfloat16 16 bytes at a time, ptxas finds no product of a warpgroup whose registers are
+used before they are waited for and ignores no setmaxnreg, and no hot kernel costs more than its budget (budgets.py, a table of
+which is printed).
 
 It compiles each file to PTX, looks for the loads and divisions there, and assembles it for sm_90a with ptxas -v. Kernels that
 are excused stand below, each with its reason; an excuse that nobody needs fails too. Without a toolkit (CUDA_PATH, else
@@ -23,7 +24,9 @@ import subprocess
 import sys
 import tempfile
 
+import budgets
 import ptx_loops
+import sass
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 OPTIONS = ["-std=c++20", "-O2", "-fmad=false", "-I", str(ROOT), "-gencode", "arch=compute_90a,code=compute_90a"]
@@ -64,6 +67,7 @@ WIDE = {
     "copy_tensors.cu": ["copy_tensors_kernel"],
     "nary_sum.cu": ["sum_kernelIfLi4", "sum_kernelIfLi8"],  # with more summands a thread has one element
     "reduce.cu": ["columns_kernelIf", "sequences_kernelIf"],
+    "reduce_rows.cu": ["rows_kernelIf", "rows_kernelINS1_8HalfBits", "rows_kernelINS1_10BfloatBits"],
     "pointwise_arithmetic.cu": ["dense_kernel"],
     "pointwise_activation.cu": ["dense_kernel"],
     "pointwise_unary.cu": ["dense_kernel"],
@@ -85,6 +89,8 @@ DIVIDING = {
 }
 # What ptxas says where it puts waits of its own between products of warpgroups.
 WAITS = re.compile(r"\(C75\d\d\) (.*(?:serialized|injected).*) in (?:the )?function '(\w+)'")
+# The registers of a kernel's roles: where they are ignored, all roles have those of the largest.
+IGNORED = re.compile(r"\(C75\d\d\) .*('setmaxnreg' ignored[^\n]*)")
 LOAD = re.compile(r"\bld\.global(?:\.\w+)*\.(?:v4\.\w?(?:32)|v2\.\w?64)\b")
 
 
@@ -124,12 +130,12 @@ def print_counts(source, counts, report):
 
 
 def check(tools, source, scratch, show):
-    """Complaints about one file, and the excuses it used."""
+    """Complaints about one file, the excuses it used, its number of kernels, and its lines of the table of budgets."""
     ptx = scratch / (source.name + ".ptx")
     run([tools / "nvcc", "-ptx", *OPTIONS, source, "-o", ptx])
     text = ptx.read_text()
     entries = dict(re.findall(r"\.entry (\w+)\((.*?)(?=\.entry |\Z)", text, flags=re.S))
-    complaints, used = [], set()
+    complaints, used, table = [], set(), []
     for part in WIDE.get(source.name, []):
         found = [name for name in entries if part in name]
         if not found:
@@ -152,9 +158,12 @@ def check(tools, source, scratch, show):
             if not excuses or stores != "0" or loads != "0":
                 complaints.append(f"{source.name}: {name} has {stack} bytes of stack, spills {stores} and {loads} bytes")
         complaints += [f"{source.name}: {name}: {what}" for what, name in WAITS.findall(report)]
+        complaints += [f"{source.name}: {what}" for what in IGNORED.findall(report)]
+        table, dear = budgets.check(source.name, sass.kernels(scratch / (source.name + ".cubin")), report)
+        complaints += dear
         if show:
             print_counts(source, counts, report)
-    return complaints, used, len(entries)
+    return complaints, used, len(entries), table
 
 
 def main():
@@ -173,17 +182,20 @@ def main():
     if unknown or not sources:
         parser.error("no such file in %s: %s" % (given.folder, ", ".join(sorted(unknown)) or "*.cu"))
     jobs = int(os.environ.get("RAMET_JOBS", os.cpu_count() or 1))
-    complaints, used, kernels = [], set(), 0
+    complaints, used, kernels, table = [], set(), 0, []
     with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for some, excuses, count in pool.map(lambda s: check(tools, s, pathlib.Path(scratch), given.counts), sources):
+        for some, excuses, count, lines in pool.map(lambda s: check(tools, s, pathlib.Path(scratch), given.counts), sources):
             complaints += some
             used |= excuses
             kernels += count
+            table += lines
     for title, excuses in (("EXCUSED", EXCUSED), ("DIVIDING", DIVIDING)):
         complaints += [f"{title}: {key[0]} {key[1]} needs no excuse" for key in excuses
                        if (title, key) not in used and key[0] in wanted]
     for line in complaints:
         print("check_ptx:", line)
+    for line in table:
+        print(line)
     for (name, part), reason in sorted(EXCUSED.items()):
         if name in wanted:
             print(f"  {name}: {part}: a stack frame: {reason}")

@@ -42,7 +42,8 @@ KernelCost cost_of(const KernelCall& call) {
     // A matrix that a whole batch shares is read once.
     const int64_t of_a = a.m * a.k * (a.a_batch ? a.batch : 1),
                   of_b = a.k * a.n * (a.b_batch ? a.batch : 1), of_c = a.batch * a.m * a.n;
-    return {(of_a + of_b + of_c + (a.bias ? a.n : 0)) * size_of(a.dtype),
+    return {(of_a + of_b + (a.bias ? a.n : 0)) * size_of(a.dtype) +
+                of_c * size_of(kernels::c_type_of(a)),
             2 * a.batch * a.m * a.n * a.k};
   }
   if (name == "conv2d_forward" || name == "conv2d_backward_input" ||

@@ -1,3 +1,4 @@
+#include "autograd/graph/rethrow_internal.h"
 #include "autograd/ops/front/autocast_internal.h"
 
 namespace ramet {
@@ -39,6 +40,11 @@ bool Casting::begin(const char* op, CastPolicy cpu, CastPolicy cuda) {
            "and cast the input to float32");
   }
   return true;
+}
+
+void Casting::rethrow() const {
+  if (!to_) throw;
+  rethrow_with(detail::join("\n  under autocast, which cast its tensors to ", name_of(*to_)));
 }
 
 Tensor Casting::operator()(const Tensor& x) const {

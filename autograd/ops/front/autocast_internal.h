@@ -5,6 +5,9 @@
 // thread's state and calls the function's body, name_body in the family's .cc. Under autocast the
 // body gets cast arguments, and autocast is off, so that nothing inside is cast twice.
 // Functions without the word cost nothing; those that they call may cast.
+//
+// The body checks shapes, of cast tensors. So an Error comes after the casts. They are all that was
+// done: a parameter's stays for the next call, others are gone.
 #pragma once
 #include <optional>
 #include <vector>
@@ -69,6 +72,10 @@ class Casting {
   }
   template <class T> const T& operator()(const T& other) const { return other; }
 
+  /// In a handler: throws the body's exception again. An Error shows cast tensors, so it also says
+  /// to what they were cast.
+  [[noreturn]] void rethrow() const;
+
  private:
   enum Seen : uint8_t { kSeen = 1, kSeenFloat = 2, kSeenHalf = 4, kSeenBFloat16 = 8 };
   uint8_t cpu_ = 0, cuda_ = 0;  // what was seen on devices of this type
@@ -87,7 +94,9 @@ template <class R, class F, class... A>
   if (!casting.begin(op, cpu, cuda)) return body(args...);
   const auto call = [&](const auto&... cast) -> R {
     const NoAutocast off;
-    return body(cast...);
+    try {
+      return body(cast...);
+    } catch (...) { casting.rethrow(); }
   };
   return call(casting(args)...);
 }

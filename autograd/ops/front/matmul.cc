@@ -1,9 +1,9 @@
-#include "autograd/ops/front/matmul_internal.h"
+#include "autograd/ops/matrix/matmul.h"
 
+#include "autograd/ops/front/matmul_internal.h"
 #include "autograd/ops/front/out_internal.h"
 #include "autograd/ops/front/pointwise_internal.h"
 #include "autograd/ops/make/copy.h"
-#include "autograd/ops/matrix/matmul.h"
 #include "autograd/ops/reduce/reduce.h"
 #include "autograd/ops/shape/view.h"
 #include "kernels/matrix/linear_gelu.h"
@@ -50,7 +50,8 @@ kernels::MatmulArgs arguments(const Tensor& out, Matrix a, Matrix b, const Produ
   args.a_batch = a.batch_stride, args.a_row = a.row, args.a_col = a.col;
   args.b_batch = b.batch_stride, args.b_row = b.row, args.b_col = b.col;
   args.c_batch = c.batch_stride, args.c_row = c.row;
-  args.dtype = out.scalar_type(), args.relu = false;
+  args.dtype = a.t->scalar_type(), args.relu = false;
+  args.float_c = args.dtype != out.scalar_type();
   const bool integer = is_integral(args.dtype);
   args.alpha = integer ? 1 : f.alpha.toDouble(), args.beta = integer ? 0 : f.beta.toDouble();
   args.ialpha = integer ? f.alpha.toLong() : 1, args.ibeta = integer ? f.beta.toLong() : 0;
@@ -166,8 +167,8 @@ Tensor bias_gradient(const Node& self, int i, const Tensor& g) {
   if (tls.grad_mode || (g.size(1) > 1 && g->strides()[1] != 1)) return g.sum(int64_t{0});
   const int64_t sizes[] = {g->sizes()[1]};
   const Tensor out = self.output_for(i, sizes, g.scalar_type(), g.device());
-  kernels::sum_rows(
-      g.stream(), {g.ptr(), out.ptr(), g->sizes()[0], sizes[0], g->strides()[0], g.scalar_type()});
+  kernels::sum_rows(g.stream(), {g.ptr(), out.ptr(), g->sizes()[0], sizes[0], g->strides()[0],
+                                 g.scalar_type(), g.scalar_type()});
   return out;
 }
 

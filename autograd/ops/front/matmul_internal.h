@@ -34,7 +34,8 @@ struct ProductTerms {
 };
 
 /// out = alpha * a b + beta * out + bias. Adds no history and raises no version. REQUIRES: out has
-/// a dense last dimension and shares memory with no operand.
+/// a dense last dimension and shares memory with no operand. Its dtype is that of a and b, or
+/// float32 where they have 16 bits and there is no bias.
 RAMET_API void product_into(const Tensor& out, Matrix a, Matrix b, const ProductTerms& f = {});
 
 /// Operands of the kernels of kernels/matrix/linear_gelu.h; undefined ones are not there.

@@ -4,6 +4,7 @@
 
 #include "autograd/ops/front/index_internal.h"
 #include "autograd/ops/make/copy.h"
+#include "autograd/ops/random/mersenne_internal.h"
 #include "autograd/ops/reduce/reduce.h"
 #include "kernels/random/random.h"
 #include "runtime/devices/generator.h"
@@ -30,12 +31,18 @@ void draw_into(const Tensor& x, const Generator& generator, const Draw& draw) {
   copy_values(x, dense);
 }
 
-inline void uniform_into(const Tensor& x, double a, double b, const Generator& generator = {}) {
+// Fills x. `op` is for the Error where LibTorch's numbers cannot be drawn.
+inline void uniform_into(const char* op, const Tensor& x, double a, double b,
+                         const Generator& generator = {}) {
+  if (draws_from_mersenne(x.device(), generator)) return mersenne::uniform(op, x, a, b, generator);
   draw_into(x, generator, [&](const TensorBase& t, const kernels::RandomKey& key) {
     kernels::random_uniform(t.stream(), {t.ptr(), t.numel(), key, a, b, t.scalar_type()});
   });
 }
-inline void normal_into(const Tensor& x, double mean, double std, const Generator& generator = {}) {
+inline void normal_into(const char* op, const Tensor& x, double mean, double std,
+                        const Generator& generator = {}) {
+  if (draws_from_mersenne(x.device(), generator))
+    return mersenne::normal(op, x, mean, std, generator);
   draw_into(x, generator, [&](const TensorBase& t, const kernels::RandomKey& key) {
     kernels::random_normal(t.stream(), {t.ptr(), t.numel(), key, mean, std, t.scalar_type()});
   });

@@ -77,12 +77,6 @@ Tensor total_weight(const Tensor& target, const Tensor& weight, int64_t ignore_i
       .sum();
 }
 
-// The sum of parts, in float32 where they have 16 bits.
-void add_part(Tensor& sum, const Tensor& part) {
-  if (sum.defined()) sum.add_(part);
-  else sum = is_narrow(part.scalar_type()) ? part.to(kFloat) : part.clone();
-}
-
 // One pass over the chunks. losses: gets the rows' losses, if defined. grad: that of the loss, 1 if
 // undefined. wanted: null for the losses alone.
 void pass(const Operands& o, const Setting& s, const Tensor& losses, const Tensor& grad,
@@ -95,14 +89,14 @@ void pass(const Operands& o, const Setting& s, const Tensor& losses, const Tenso
                workspace = scratch(kernels::cross_entropy_workspace(t, all.size(0), s.classes,
                                                                     max_parallel_slots()),
                                    device);
-  const bool summed = chunks > 1, in_float = summed && is_narrow(t);
-  const Tensor weight_part = in_float && wanted && (*wanted)[kWeight].defined()
-                                 ? fresh(o.weight.sizes(), t, device)
-                                 : Tensor(),
-               bias_part = summed && wanted && (*wanted)[kBias].defined()
-                               ? fresh({s.classes}, t, device)
-                               : Tensor();
-  Tensor weight_sum, bias_sum;
+  // Sums over chunks are rounded once.
+  const ScalarType sum_type = chunks > 1 && is_narrow(t) ? kFloat : t;
+  const auto sum_of = [&](int i) {
+    const Tensor to = wanted ? (*wanted)[static_cast<size_t>(i)] : Tensor();
+    return to.defined() && to.scalar_type() != sum_type ? fresh(to.sizes(), sum_type, device) : to;
+  };
+  const Tensor dw = sum_of(kWeight), db = sum_of(kBias),
+               bias_part = chunks > 1 && db.defined() ? fresh({s.classes}, sum_type, device) : db;
   for (int64_t k = 0; k < chunks; ++k) {
     const int64_t first = k * s.chunk, n = std::min(s.chunk, s.rows - first);
     const Tensor x = o.x.narrow(0, first, n), logits = all.narrow(0, 0, n);
@@ -118,25 +112,25 @@ void pass(const Operands& o, const Setting& s, const Tensor& losses, const Tenso
           {logits.ptr(), reinterpret_cast<const int64_t*>(row_of(o.target, first)),
            pointer(o.class_weight), reinterpret_cast<double*>(row_of(losses, first)),
            row_of(grad, each ? first : 0), static_cast<const double*>(pointer(o.total)),
-           pointer(workspace), n, s.classes, s.ignore_index, s.smoothing, t, s.loss, s.reduction,
+           pointer(workspace), n, s.classes, s.ignore_index, s.smoothing, t,
+           o.class_weight.defined() ? o.class_weight.scalar_type() : t, s.loss, s.reduction,
            wanted != nullptr});
     }
     if (!wanted) continue;
     if (const Tensor& dx = (*wanted)[kInput]; dx.defined())
       product_into(dx.narrow(0, first, n), matrix_of(logits), matrix_of(o.weight));
-    if (const Tensor& dw = (*wanted)[kWeight]; dw.defined()) {
-      product_into(in_float ? weight_part : dw, matrix_of(logits, true), matrix_of(x),
-                   {1, in_float || k == 0 ? 0 : 1, nullptr});
-      if (in_float) add_part(weight_sum, weight_part);
-    }
-    if (const Tensor& db = (*wanted)[kBias]; db.defined()) {
-      const Tensor& to = summed ? bias_part : db;
-      kernels::sum_rows(logits.stream(), {logits.ptr(), to.ptr(), n, s.classes, s.classes, t});
-      if (summed) add_part(bias_sum, bias_part);
+    if (dw.defined())
+      product_into(dw, matrix_of(logits, true), matrix_of(x), {1, k == 0 ? 0 : 1, nullptr});
+    if (db.defined()) {
+      const Tensor& part = k == 0 ? db : bias_part;
+      kernels::sum_rows(logits.stream(),
+                        {logits.ptr(), part.ptr(), n, s.classes, s.classes, t, sum_type});
+      if (k > 0) Tensor(db).add_(part);
     }
   }
-  if (weight_sum.defined()) copy_values((*wanted)[kWeight], weight_sum);
-  if (bias_sum.defined()) copy_values((*wanted)[kBias], bias_sum);
+  if (sum_type == t) return;
+  if (dw.defined()) copy_values((*wanted)[kWeight], dw);
+  if (db.defined()) copy_values((*wanted)[kBias], db);
 }
 
 // The same with operations, of x [rows, features].
@@ -297,11 +291,7 @@ Tensor checked(const Tensor& input, const Tensor& linear_weight, const Tensor& t
                   static_cast<LossReduction>(reduction),
                   loss_type};
   const Tensor x = input.dim() == 2 ? input : input.reshape({rows, features});
-  // Autocast leaves weights in float32, and the kernel takes one dtype.
-  const bool one_dtype = !class_weight.defined() || loss_type == input.scalar_type();
-  const Tensor loss =
-      one_dtype ? fused(x, linear_weight, linear_bias, indices, dense_data(class_weight), s)
-                : composed({x, linear_weight, linear_bias}, indices, class_weight, s);
+  const Tensor loss = fused(x, linear_weight, linear_bias, indices, dense_data(class_weight), s);
   return s.reduction == LossReduction::kNone && target.dim() != 1 ? loss.reshape(lead) : loss;
 }
 

@@ -11,6 +11,7 @@
 #include "autograd/ops/pointwise/comparison.h"
 #include "autograd/ops/pointwise/unary.h"
 #include "autograd/ops/pointwise/where.h"
+#include "autograd/ops/random/mersenne_internal.h"
 #include "autograd/ops/shape/cat.h"
 #include "autograd/ops/shape/view_parts.h"
 
@@ -206,7 +207,14 @@ Tensor rrelu(const Tensor& x, const Scalar& lower, const Scalar& upper, bool tra
               "bound: got ", low, " and ", high);
   if (!training) return leaky_relu(x, (low + high) / 2);
   const Tensor above = x.gt(0);
-  const Tensor slopes = empty_like(x.detach()).uniform_(low, high, std::move(generator));
+  Tensor slopes = empty_like(x.detach());
+  if (draws_from_mersenne(x.device(), generator.value_or(Generator()))) {
+    // LibTorch draws where x is at most 0, in the order of rows.
+    slopes = empty_like(x.detach(), {}, MemoryFormat::Contiguous);
+    mersenne::slopes("rrelu", slopes, x, low, high, generator.value_or(Generator()));
+  } else {
+    slopes.uniform_(low, high, std::move(generator));
+  }
   return where(above, x, below_zero(x, above).mul(slopes));
 }
 

@@ -5,7 +5,9 @@
 #include <cmath>
 
 #include "autograd/ops/front/pointwise_internal.h"
+#include "autograd/ops/make/factory.h"
 #include "autograd/ops/pointwise/arithmetic.h"
+#include "autograd/ops/random/mersenne_internal.h"
 #include "kernels/random/random.h"
 
 namespace ramet {
@@ -22,9 +24,38 @@ void check_dropout(const char* op, const Tensor& x, double p, bool train) {
   RAMET_CHECK(p >= 0 && p <= 1, op, "dropout probability has to be between 0 and 1, but got ", p);
 }
 double scale_of(double p) { return p == 1 ? 0 : 1 / (1 - p); }
+// LibTorch divides in the tensor's type.
+double scale_of(double p, ScalarType dtype) {
+  if (p == 1) return 0;
+  const float narrow = 1 / static_cast<float>(1 - p);
+  switch (dtype) {
+    case kHalf: return Half(narrow);
+    case kBFloat16: return BFloat16(narrow);
+    case kFloat: return narrow;
+    default: return 1 / (1 - p);
+  }
+}
 
-// y = x * mask / (1 - p), contiguous; y may be x.
-void drop(const Tensor& x, const Tensor& y, const Tensor& mask, double p) {
+bool draws_from_mersenne(const Tensor& x) { return ramet::draws_from_mersenne(x.device(), {}); }
+// New: 1 with probability 1 - p, else 0. LibTorch draws in the order of x's memory, and for p = 1
+// nothing.
+Tensor kept_by_mersenne(const char* op, const Tensor& x, double p, ScalarType dtype) {
+  Tensor kept = empty_like(x.detach(), TensorOptions(dtype));
+  if (p == 1) kept.zero_();
+  else mersenne::bernoulli(op, kept, 1 - p, {});
+  return kept;
+}
+
+// y = x * mask * scale, contiguous; returns scale, about 1 / (1 - p). x has the elements of
+// `input`, row by row; y may be x.
+double drop(const Tensor& input, const Tensor& x, const Tensor& y, const Tensor& mask, double p) {
+  if (draws_from_mersenne(x)) {
+    const ScalarType dtype = x.scalar_type();
+    const double scale = scale_of(p, dtype);
+    copy_values(mask, kept_by_mersenne("dropout", input, p, kBool));
+    pointwise_into(RAMET_POINTWISE(scaled_product), y, compute_type(dtype), x, mask, {}, scale);
+    return scale;
+  }
   const PhiloxKey key = reserve_random(x.device(), x.sizes(), {});
   kernels::dropout_forward(x.stream(), {x.ptr(),
                                         y.ptr(),
@@ -34,6 +65,7 @@ void drop(const Tensor& x, const Tensor& y, const Tensor& mask, double p) {
                                         1 - p,
                                         scale_of(p),
                                         x.scalar_type()});
+  return scale_of(p);
 }
 
 // One number for each channel: 1 with probability 1 - p, else 0.
@@ -44,12 +76,17 @@ Tensor channels_kept(const char* op, const Tensor& x, double p) {
   size[0] = x.size(0);
   size[1] = x.size(1);
   Tensor noise(TensorBase::empty(size, x.scalar_type(), x.device()));
-  noise.bernoulli_(1 - p);
+  if (p == 1 && draws_from_mersenne(x)) noise.zero_();
+  else noise.bernoulli_(1 - p);
   return noise;
 }
 // 0 or 1 / (1 - p) for each channel.
 Tensor channel_noise(const char* op, const Tensor& x, double p) {
   const Tensor noise = channels_kept(op, x, p);
+  if (p < 1 && draws_from_mersenne(x)) {
+    const NoGradGuard off;
+    return noise.div_(1 - p);
+  }
   pointwise_into(RAMET_POINTWISE(mul), noise, compute_type(x.scalar_type()), noise,
                  Scalar(scale_of(p)));
   return noise;
@@ -67,6 +104,7 @@ AlphaNoise alpha_noise(const Tensor& kept, double p) {
   return {mul(kept, a), kept.sub(1).mul_(kAlpha * a).add_(kAlpha * a * p)};
 }
 Tensor elements_kept(const Tensor& x, double p) {
+  if (draws_from_mersenne(x)) return kept_by_mersenne("alpha_dropout", x, p, x.scalar_type());
   Tensor kept(TensorBase::empty(x.sizes(), x.scalar_type(), x.device()));
   kept.bernoulli_(1 - p);
   return kept;
@@ -114,10 +152,10 @@ Tensor dropout(const Tensor& input, double p, bool train) {
   const Tensor x = input.raw_contiguous() ? input : input.detach().contiguous();
   Tensor y(TensorBase::empty(x.sizes(), x.scalar_type(), x.device())),
       mask(TensorBase::empty(x.sizes(), kBool, x.device()));
-  drop(x, y, mask, p);
+  const double scale = drop(input, x, y, mask, p);
   if (!recording(input)) return y;
   return record("NativeDropoutBackward0", {input}, std::move(y),
-                [mask, scale = scale_of(p)](const Node&, const Tensor& g) {
+                [mask, scale](const Node&, const Tensor& g) {
                   return native_dropout_backward(g, mask, scale);
                 });
 }
@@ -127,17 +165,18 @@ Tensor& dropout_(Tensor& self, double p, bool train) {
   if (!train || p == 0 || self.numel() == 0) return self;
   check_inplace("dropout_", self);
   const Tensor mask(TensorBase::empty(self.sizes(), kBool, self.device()));
+  double scale;
   if (self.raw_contiguous()) {
-    drop(self, self, mask, p);
+    scale = drop(self, self, self, mask, p);
   } else {
     const Tensor x = self.detach().contiguous();
-    drop(x, x, mask, p);
+    scale = drop(self, x, x, mask, p);
     copy_values(self, x);
   }
   wrote("dropout_", self);
   if (recording(self)) {
     record_inplace("NativeDropoutBackward0", {self}, self,
-                   [mask, scale = scale_of(p)](const Node&, const Tensor& g) {
+                   [mask, scale](const Node&, const Tensor& g) {
                      return native_dropout_backward(g, mask, scale);
                    });
   }

@@ -20,23 +20,29 @@ namespace {
 constexpr OutRule kDraws{OutType::kAny};  // for draws of zeros and ones
 
 // Fills x with integers from low to `last`, both included.
-void integers_into(const Tensor& x, int64_t low, int64_t last, const Generator& generator = {}) {
+void integers_into(const char* op, const Tensor& x, int64_t low, int64_t last,
+                   const Generator& generator = {}) {
   const uint64_t count = static_cast<uint64_t>(last) - static_cast<uint64_t>(low) + 1;  // 0: 2^64
+  if (draws_from_mersenne(x.device(), generator))
+    return mersenne::integers(op, x, low, count, generator);
   draw_into(x, generator, [&](const TensorBase& t, const kernels::RandomKey& key) {
     kernels::random_integers(t.stream(), {t.ptr(), t.numel(), key, low, count, t.scalar_type()});
   });
 }
-void bernoulli_into(const Tensor& x, double p, const Generator& generator = {}) {
+void bernoulli_into(const char* op, const Tensor& x, double p, const Generator& generator = {}) {
+  if (draws_from_mersenne(x.device(), generator)) return mersenne::bernoulli(op, x, p, generator);
   draw_into(x, generator, [&](const TensorBase& t, const kernels::RandomKey& key) {
     kernels::random_bernoulli(t.stream(),
                               {t.ptr(), nullptr, t.numel(), key, p, t.scalar_type(), kDouble});
   });
 }
-void bernoulli_into(const Tensor& x, const Tensor& p, const Generator& generator = {}) {
+void bernoulli_into(const char* op, const Tensor& x, const Tensor& p,
+                    const Generator& generator = {}) {
   {
     const NoGradGuard off;
     report_unless("bernoulli", p.ge(0).logical_and(p.le(1)), p, "expects every p to be in [0, 1]");
   }
+  if (draws_from_mersenne(x.device(), generator)) return mersenne::bernoulli(op, x, p, generator);
   Tensor dense = p;
   if (p.sizes() != x.sizes() || !p.raw_contiguous()) {
     dense = Tensor(TensorBase::empty(x.sizes(), p.scalar_type(), p.device()));
@@ -111,27 +117,27 @@ TensorOptions plain(const TensorOptions& options, ScalarType otherwise) {
 Tensor rand(IntArrayRef size, std::optional<Generator> generator, const TensorOptions& options) {
   Tensor t = empty(size, plain(options, get_default_dtype()));
   check_floating("rand", t);
-  uniform_into(t, 0, 1, given(generator));
+  uniform_into("rand", t, 0, 1, given(generator));
   return with_grad(std::move(t), options);
 }
 Tensor rand_like(const Tensor& self, std::optional<Generator> generator,
                  const TensorOptions& options, std::optional<MemoryFormat> format) {
   Tensor t = empty_like(self, options.requires_grad(std::nullopt), format);
   check_floating("rand_like", t);
-  uniform_into(t, 0, 1, given(generator));
+  uniform_into("rand_like", t, 0, 1, given(generator));
   return with_grad(std::move(t), options);
 }
 Tensor randn(IntArrayRef size, std::optional<Generator> generator, const TensorOptions& options) {
   Tensor t = empty(size, plain(options, get_default_dtype()));
   check_floating("randn", t);
-  normal_into(t, 0, 1, given(generator));
+  normal_into("randn", t, 0, 1, given(generator));
   return with_grad(std::move(t), options);
 }
 Tensor randn_like(const Tensor& self, std::optional<Generator> generator,
                   const TensorOptions& options, std::optional<MemoryFormat> format) {
   Tensor t = empty_like(self, options.requires_grad(std::nullopt), format);
   check_floating("randn_like", t);
-  normal_into(t, 0, 1, given(generator));
+  normal_into("randn_like", t, 0, 1, given(generator));
   return with_grad(std::move(t), options);
 }
 Tensor randint(int64_t high, IntArrayRef size, std::optional<Generator> generator,
@@ -143,7 +149,7 @@ Tensor randint(int64_t low, int64_t high, IntArrayRef size, std::optional<Genera
   const TensorOptions o = plain(options, kLong);
   check_range("randint", low, high, o.dtype());
   Tensor t = empty(size, o);
-  integers_into(t, low, high - 1, given(generator));
+  integers_into("randint", t, low, high - 1, given(generator));
   return with_grad(std::move(t), options);
 }
 Tensor randint_like(const Tensor& self, int64_t high, std::optional<Generator> generator,
@@ -163,7 +169,7 @@ Tensor randint_like(const Tensor& self, int64_t low, int64_t high,
                     std::optional<MemoryFormat> format) {
   Tensor t = empty_like(self, options.requires_grad(std::nullopt), format);
   check_range("randint_like", low, high, t.scalar_type());
-  integers_into(t, low, high - 1, given(generator));
+  integers_into("randint_like", t, low, high - 1, given(generator));
   return with_grad(std::move(t), options);
 }
 
@@ -174,6 +180,12 @@ Tensor randperm(int64_t n, std::optional<Generator> generator, const TensorOptio
   RAMET_CHECK(o.dtype() != kBool, "randperm", "not implemented for bool");
   RAMET_CHECK(n - 1 <= largest(o.dtype()), "randperm", "n = ", n, " is too large for ",
               short_name_of(o.dtype()));
+  if (draws_from_mersenne(device, given(generator))) {
+    Tensor order(TensorBase::empty({n}, kLong, device));
+    mersenne::permutation("randperm", order, given(generator));
+    if (o.dtype() != kLong) order = order.to(o.dtype());
+    return with_grad(std::move(order), options);
+  }
   // The order of n random numbers. Unlike a shuffle, many threads can compute it.
   const Tensor draws(TensorBase::empty({1, n}, kLong, device));
   const PhiloxKey key = reserve_random(device, {n}, given(generator));
@@ -190,7 +202,7 @@ Tensor normal(double mean, double std, IntArrayRef size, std::optional<Generator
   check_std("normal", std);
   Tensor t = empty(size, plain(options, get_default_dtype()));
   check_floating("normal", t);
-  normal_into(t, mean, std, given(generator));
+  normal_into("normal", t, mean, std, given(generator));
   return with_grad(std::move(t), options);
 }
 
@@ -202,7 +214,7 @@ Tensor drawn(const Tensor& mean, const Tensor& std, const std::optional<Generato
   NoGradGuard no_grad;
   report_unless("normal", std.ge(0), std, "expects all elements of std >= 0.0");
   Tensor t = pointwise_result("normal", result_type(mean, std), mean, &std);
-  normal_into(t, 0, 1, given(generator));
+  normal_into("normal", t, 0, 1, given(generator));
   t.mul_(std).add_(mean);
   return t;
 }
@@ -212,6 +224,12 @@ Tensor drawn(const Tensor& mean, const Tensor& std, const std::optional<Generato
 Tensor normal(const Tensor& mean, double std, std::optional<Generator> generator) {
   check_floating("normal", mean);
   check_std("normal", std);
+  if (draws_from_mersenne(mean.device(), given(generator))) {
+    const NoGradGuard no_grad;
+    Tensor t(TensorBase::empty(mean.sizes(), mean.scalar_type(), mean.device()));
+    mersenne::normal("normal", t, 0, std, given(generator));
+    return drawn_from("NormalBackward1", {mean}, t.add_(mean));
+  }
   return drawn_from(
       "NormalBackward1", {mean},
       drawn(mean, full({}, std, TensorOptions(mean.scalar_type()).device(mean.device())),
@@ -230,14 +248,14 @@ Tensor normal(const Tensor& mean, const Tensor& std, std::optional<Generator> ge
 Tensor bernoulli(const Tensor& self, std::optional<Generator> generator) {
   check_floating("bernoulli", self);
   Tensor t = empty_like(self, {}, MemoryFormat::Contiguous);
-  bernoulli_into(t, self, given(generator));
+  bernoulli_into("bernoulli", t, self, given(generator));
   return drawn_from("BernoulliBackward0", {self}, std::move(t));
 }
 Tensor bernoulli(const Tensor& self, double p, std::optional<Generator> generator) {
   check_defined("bernoulli", self);
   check_probability("bernoulli", p);
   Tensor t = empty_like(self, {}, MemoryFormat::Contiguous);
-  bernoulli_into(t, p, given(generator));
+  bernoulli_into("bernoulli", t, p, given(generator));
   return without_derivative("bernoulli", {self}, std::move(t));
 }
 
@@ -282,6 +300,24 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement,
         "multinomial", p.gt(0).sum(1).lt(samples),
         "invalid multinomial distribution (with replacement=False, not enough non-negative "
         "category to sample)");
+  if (draws_from_mersenne(self.device(), given(generator))) {
+    // LibTorch's way: where no index can come twice, the largest p / e with e exponential win.
+    Tensor picked;
+    if (replacement && samples > 1) {
+      picked = Tensor(TensorBase::empty({rows, samples}, kLong, self.device()));
+      if (picked.numel())
+        mersenne::categories("multinomial", picked, self.detach().reshape({rows, n}),
+                             given(generator));
+    } else {
+      const Tensor e = empty_like(self.detach());
+      mersenne::exponential("multinomial", e, 1, given(generator));
+      const Tensor ranks = self.detach().div(e).reshape({rows, n});
+      if (rows == 0) picked = Tensor(TensorBase::empty({rows, samples}, kLong, self.device()));
+      else if (samples == 1) picked = ranks.argmax(-1, /*keepdim=*/true);
+      else picked = std::get<1>(ranks.topk(samples));
+    }
+    return self.dim() == 2 ? picked : picked.reshape({samples});
+  }
   // Draws one uniform number for each sample; without replacement one for each category. Then the
   // largest u^(1/p) win (Efraimidis and Spirakis 2006).
   const Tensor u(TensorBase::empty({rows, replacement ? samples : n}, kDouble, self.device()));
@@ -312,19 +348,19 @@ Tensor& Tensor::uniform_(double from, double to, std::optional<Generator> genera
   check_floating("uniform_", *this);
   check_bounds("uniform_", from, to, scalar_type());
   return in_place("uniform_", "UniformBackward0", *this,
-                  [&] { uniform_into(*this, from, to, given(generator)); });
+                  [&] { uniform_into("uniform_", *this, from, to, given(generator)); });
 }
 Tensor& Tensor::normal_(double mean, double std, std::optional<Generator> generator) const {
   check_floating("normal_", *this);
   check_std("normal_", std);
   return in_place("normal_", "NormalBackward0", *this,
-                  [&] { normal_into(*this, mean, std, given(generator)); });
+                  [&] { normal_into("normal_", *this, mean, std, given(generator)); });
 }
 Tensor& Tensor::bernoulli_(double p, std::optional<Generator> generator) const {
   check_defined("bernoulli_", *this);
   check_probability("bernoulli_", p);
   return in_place("bernoulli_", "BernoulliBackward2", *this,
-                  [&] { bernoulli_into(*this, p, given(generator)); });
+                  [&] { bernoulli_into("bernoulli_", *this, p, given(generator)); });
 }
 Tensor& Tensor::bernoulli_(const Tensor& p, std::optional<Generator> generator) const {
   check_defined("bernoulli_", *this);
@@ -333,7 +369,7 @@ Tensor& Tensor::bernoulli_(const Tensor& p, std::optional<Generator> generator) 
   RAMET_CHECK(broadcast_sizes("bernoulli_", sizes(), p.sizes()) == sizes(), "bernoulli_",
               "shapes: got probabilities ", describe(p), " for ", describe(*this));
   return in_place("bernoulli_", "BernoulliBackward1", *this,
-                  [&] { bernoulli_into(*this, p, given(generator)); });
+                  [&] { bernoulli_into("bernoulli_", *this, p, given(generator)); });
 }
 Tensor& Tensor::random_(int64_t from, std::optional<int64_t> to,
                         std::optional<Generator> generator) const {
@@ -342,12 +378,15 @@ Tensor& Tensor::random_(int64_t from, std::optional<int64_t> to,
   const int64_t last = to ? *to - 1 : largest(scalar_type());
   if (!to && from != last) check_range("random_", from, last, scalar_type());
   return in_place("random_", "RandomBackward0", *this,
-                  [&] { integers_into(*this, from, last, given(generator)); });
+                  [&] { integers_into("random_", *this, from, last, given(generator)); });
 }
 Tensor& Tensor::random_(int64_t to, std::optional<Generator> generator) const {
   return random_(0, to, std::move(generator));
 }
 Tensor& Tensor::random_(std::optional<Generator> generator) const {
+  if (defined() && draws_from_mersenne(device(), given(generator)))
+    return in_place("random_", "RandomBackward0", *this,
+                    [&] { mersenne::integers("random_", *this, given(generator)); });
   return random_(0, std::nullopt, std::move(generator));
 }
 

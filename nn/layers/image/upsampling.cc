@@ -3,10 +3,9 @@
 #include <cmath>
 
 #include "autograd/ops/layers/pool.h"
+#include "autograd/ops/layers/pool3d.h"
 #include "autograd/ops/layers/upsample.h"
-#include "autograd/ops/shape/view.h"
 #include "nn/module/listed_module_internal.h"
-#include "runtime/base/checked_size.h"
 #include "runtime/base/logging.h"
 
 namespace ramet::nn {
@@ -68,14 +67,7 @@ Tensor area(const Tensor& x, const std::vector<int64_t>& size) {
   if (x.dim() == 3) return adaptive_avg_pool1d(x, size);
   if (x.dim() == 4) return adaptive_avg_pool2d(x, size);
   RAMET_CHECK(size.size() == 3, kOp, "size: got ", IntArrayRef(size), ", expected three numbers");
-  // Averages of averages: all windows of a row of planes are of one size.
-  const int64_t n = x.size(0), c = x.size(1), d = x.size(2),
-                channels = checked_mul(kOp, "channels by depth", c, d),
-                plane = checked_mul(kOp, "size", size[1], size[2]);
-  const Tensor planes =
-      adaptive_avg_pool2d(x.reshape({n, channels, x.size(3), x.size(4)}), {size[1], size[2]});
-  return adaptive_avg_pool2d(planes.reshape({n, c, d, plane}), {size[0], plane})
-      .reshape({n, c, size[0], size[1], size[2]});
+  return adaptive_avg_pool3d(x, size);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "nn/layers/norm/response_norm.h"
 
+#include "autograd/autocast.h"
 #include "autograd/ops/layers/pool.h"
 #include "autograd/ops/pointwise/arithmetic.h"
 #include "autograd/ops/pointwise/power.h"
@@ -28,8 +29,11 @@ Tensor detail::local_response_norm(const Tensor& input, int64_t size, double alp
   if (input.numel() == 0) return input.clone();
   // Channels as rows of an image; those that are not there are zeros.
   const int64_t n = input.size(0), c = input.size(1);
-  const Tensor squares = input.square().reshape({n, 1, c, input.numel() / (n * c)}),
-               around = constant_pad_nd(squares, {0, 0, size / 2, (size - 1) / 2}),
+  Tensor squares = input.square().reshape({n, 1, c, input.numel() / (n * c)});
+  // LibTorch pools these as volumes, which autocast runs in float32 on a CPU.
+  if (input.dim() > 3 && input.is_cpu() && autocast::is_autocast_enabled(kCPU))
+    squares = autocast::cached_cast(kFloat, squares, kCPU);
+  const Tensor around = constant_pad_nd(squares, {0, 0, size / 2, (size - 1) / 2}),
                means = avg_pool2d(around, {size, 1}, 1);
   return input / means.reshape(input.sizes()).mul(alpha).add(k).pow(beta);
 }

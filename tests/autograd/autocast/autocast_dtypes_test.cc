@@ -33,6 +33,27 @@ TEST(AutocastDtypes, ErrorsComeBeforeWork) {
   EXPECT_GT(kernel_calls, 0);
 }
 
+// A shape is checked after the casts. The error says what was cast, and leaves nothing but casts
+// that the next call uses.
+TEST(AutocastDtypes, ErrorsAfterCasts) {
+  const Tensor w = ones({4, 3}).requires_grad_(), x = ones({2, 3}), wrong = ones({2, 5});
+  const AutocastGuard guard(kCPU);
+  const std::string said = error_of([&] { linear(wrong, w); });
+  expect_part(said, "[linear] shapes: got input bfloat16[2, 5] on cpu and weight bfloat16[4, 3]");
+  expect_part(said, "\n  under autocast, which cast its tensors to BFloat16");
+  EXPECT_ERROR_TEXT(mse_loss(x, w), "got shapes [2, 3] and [4, 3]\n  under autocast, which cast");
+  EXPECT_TRUE(autocast::is_autocast_enabled(kCPU));
+  EXPECT_FALSE(w.grad().defined());
+  const Tensor y = linear(x, w);
+  EXPECT_EQ(cast_in(y), cast_in(linear(x, w)));
+  y.sum().backward();
+  EXPECT_EQ(w.grad().scalar_type(), kFloat);
+  EXPECT_TRUE(w.grad().eq(2).all().item<bool>());
+  // An Error of a class of its own stays one, and an operation that runs as it is adds nothing.
+  EXPECT_THROW(index_copy(x, 0, full({1}, 7, kLong), ones({1, 3}, kBFloat16)), IndexError);
+  EXPECT_EQ(error_of([&] { add(x, wrong); }).find("autocast"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace autocast_tests
 }  // namespace ramet

@@ -66,6 +66,28 @@ TEST(MatmulOnGpu, Layouts) {
   }
 }
 
+// C is float32: nothing is rounded to 16 bits.
+TEST(MatmulOnGpu, FloatSumsOf16Bits) {
+  for (ScalarType t : {kHalf, kBFloat16})
+    for (bool blas : {true, false}) {
+      SCOPED_TRACE(std::string(name_of(t)) + (blas ? " cuBLASLt" : " own"));
+      ::ramet::cuda::set_blas_enabled(blas);
+      const Tensor a = drawn({36, 40}, t, 1), b = drawn({36, 48}, t, 2),
+                   c = drawn({40, 48}, kFloat, 3), x = a.to(kGpu), y = b.to(kGpu), z = c.to(kGpu);
+      MatmulArgs args{};
+      args.a = x.data_ptr(), args.b = y.data_ptr(), args.c = z.data_ptr();
+      args.batch = 1, args.m = 40, args.n = 48, args.k = 36;
+      args.a_row = 1, args.a_col = 40, args.b_row = 48, args.b_col = 1, args.c_row = 48;
+      args.alpha = 0.5, args.beta = 2, args.dtype = t, args.float_c = true;
+      const uint64_t searches = ::ramet::cuda::blas_searches();
+      matmul(z.stream(), args);
+      if (blas) { EXPECT_EQ(::ramet::cuda::blas_searches(), searches + 1); }
+      const Tensor want = addmm(c.to(kDouble), a.to(kDouble).t(), b.to(kDouble), 2, 0.5);
+      expect_near(z, numbers(want), 1e-6, "product");
+    }
+  ::ramet::cuda::set_blas_enabled(true);
+}
+
 // The parts of a long sum may be computed separately, but not rounded to 16 bits before they are
 // added.
 TEST(MatmulOnGpu, LongSumsInSixteenBits) {

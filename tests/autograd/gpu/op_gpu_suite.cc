@@ -126,25 +126,6 @@ void expect_gradients(const Row& row, V in, V on_host, Times times,
   }
 }
 
-// What flows back a second time: d(gradients . fixed values)/d(inputs).
-std::vector<Tensor> second_gradients(const Call& call, V tensors) {
-  return gradients(
-      [&call](V leaves) {
-        std::vector<Tensor> inputs;
-        for (const Tensor& t : leaves)
-          if (t.requires_grad()) inputs.push_back(t);
-        const Tensor y = call(leaves);
-        Tensor sum;
-        for (const Tensor& g : autograd::grad({y}, inputs, {seed_like(y)}, true, true, true)) {
-          if (!g.defined()) continue;
-          const Tensor part = g.mul(seed_like(g)).sum();
-          sum = sum.defined() ? sum.add(part) : part;
-        }
-        return sum;
-      },
-      tensors);
-}
-
 bool is_transposed(const Row& row) { return row.name.find("conv_transpose") == 0; }
 bool is_convolution(const Row& row) { return row.name.rfind("conv", 0) == 0; }
 bool is_attention(const Row& row) { return row.name.rfind("scaled_dot_product", 0) == 0; }

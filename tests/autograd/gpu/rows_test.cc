@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 
+#include "autograd/autocast.h"
 #include "autograd/autograd.h"
 #include "autograd/ops/layers/group_norm.h"
 #include "autograd/ops/layers/layer_norm.h"
@@ -158,20 +159,28 @@ TEST(RowsOnGpu, CrossEntropy) {
 }
 
 // The loss, and the gradients that the forward pass computes or, for None and float16, the backward
-// pass. The CPU's values are compared with float64 in tests/autograd/ops.
+// pass. Under autocast classes have float32 weights. The CPU's values are compared with float64 in
+// tests/autograd/ops.
 TEST(RowsOnGpu, LinearCrossEntropy) {
-  for (ScalarType t : {kFloat, kDouble, kHalf, kBFloat16})
+  for (auto [t, cast_to] :
+       {std::pair(kFloat, kFloat), std::pair(kDouble, kDouble), std::pair(kHalf, kHalf),
+        std::pair(kBFloat16, kBFloat16), std::pair(kFloat, kHalf), std::pair(kFloat, kBFloat16)})
     for (int64_t reduction : {Reduction::None, Reduction::Mean})
       for (std::optional<int64_t> chunk : {std::optional<int64_t>(), std::optional<int64_t>(24)}) {
-        SCOPED_TRACE(std::string(name_of(t)) + (chunk ? " in chunks" : ""));
+        SCOPED_TRACE(std::string(name_of(cast_to)) + (chunk ? " in chunks" : ""));
+        const bool casts = t != cast_to;
+        const ScalarType lower = casts ? cast_to : kBFloat16;
         const Tensor x = drawn({70, 40}, t, 1), w = drawn({130, 40}, t, 2), b = drawn({130}, t, 3),
                      target = arange(70, kLong), g = drawn({70}, t, 4);
         const auto on = [&](Device d) {
           std::vector<Tensor> leaves;
           for (const Tensor& v : {x, w, b})
             leaves.push_back(v.to(d).detach().clone().requires_grad_());
+          std::optional<Tensor> weight;
+          if (casts) weight = arange(1, 131, kFloat).div(65).to(d);
+          const AutocastGuard autocast(d.type(), lower, casts);
           const Tensor loss = linear_cross_entropy(leaves[0], leaves[1], target.to(d), leaves[2],
-                                                   {}, reduction, 3, 0.1, chunk),
+                                                   weight, reduction, 3, 0.1, chunk),
                        seed = (reduction == Reduction::None ? g : g[0]).to(d);
           std::vector<Tensor> all = autograd::grad({loss}, leaves, {seed});
           all.push_back(loss.detach());
@@ -179,7 +188,8 @@ TEST(RowsOnGpu, LinearCrossEntropy) {
         };
         const std::vector<Tensor> got = on(kGpu), again = on(kGpu), want = on(kHost);
         for (size_t i = 0; i < want.size(); ++i) {
-          expect_near(got[i], numbers(want[i]), 4 * row_tolerance(t), "values");
+          EXPECT_EQ(got[i].scalar_type(), t);
+          expect_near(got[i], numbers(want[i]), 4 * row_tolerance(cast_to), "values");
           EXPECT_EQ(numbers(got[i]), numbers(again[i])) << i << ": another the second time";
         }
       }

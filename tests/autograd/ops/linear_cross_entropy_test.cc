@@ -108,6 +108,26 @@ TEST(LinearCrossEntropy, AnyChunk) {
   }
 }
 
+// One rounding for the sum of all chunks: what 16 bits have next to the sum in float64. The rows'
+// gradients are multiples of powers of two here, so products and sums are exact before it.
+TEST(LinearCrossEntropy, SumsOf16BitsAreRoundedOnce) {
+  const int64_t rows = 512;
+  const Tensor target = zeros({rows}, kLong), bias = tensor({-64., 64.}, kDouble);
+  for (ScalarType t : {kHalf, kBFloat16}) {
+    // Logits of -64 and 64, so the gradients of a row are -1 and 1.
+    const Tensor x = arange(rows, kDouble).mul(37).remainder(101).add(1).div(64).view({rows, 1});
+    const In in = entropy_leaves({x, zeros({2, 1}), bias}, t);
+    for (int64_t chunk : {1, 7, 64}) {
+      const In got = autograd::grad(
+          {linear_entropy(in, target, {{}, Reduction::Sum, -100, 0, chunk})}, {in[1], in[2]});
+      const double sum = in[0].detach().to(kDouble).sum().item<double>();
+      const Tensor want = tensor({-sum, sum}, kDouble).to(t);
+      EXPECT_EQ(values(got[0]), values(want)) << name_of(t) << " by " << chunk;
+      EXPECT_EQ(values(got[1]), values(tensor({-512., 512.}, kDouble)));
+    }
+  }
+}
+
 // A sum of 1024 equal parts in 16 bits would end at half of this.
 TEST(LinearCrossEntropy, PartsOf16BitsAreAddedInFloat32) {
   const Tensor target = zeros({4096}, kLong);
@@ -190,17 +210,23 @@ TEST(LinearCrossEntropy, ShapesAndStrides) {
   expect_values(alone, values(entropy_apart(row, full({1}, 4, kLong), {})), 1e-13);
 }
 
-// 4096 x 8192 logits are 128 MiB.
+// 2048 x 8192 logits are 64 MiB, or 32 in 16 bits.
 TEST(LinearCrossEntropy, NeverHoldsTheLogits) {
   const In in =
-      entropy_leaves({varied({4096, 4}, 1), varied({8192, 4}, 2), varied({8192}, 3)}, kFloat);
-  const Tensor target = entropy_classes(4096, 8192);
-  for (int64_t reduction : {Reduction::None, Reduction::Mean}) {
-    reset_peak_memory_stats(kCPU);
-    const int64_t before = memory_stats(kCPU).current;
-    autograd::grad({linear_entropy(in, target, {{}, reduction}).sum()}, in);
-    EXPECT_LT(memory_stats(kCPU).peak - before, int64_t{12} << 20);
-  }
+      entropy_leaves({varied({2048, 4}, 1), varied({8192, 4}, 2), varied({8192}, 3)}, kFloat);
+  const Tensor target = entropy_classes(2048, 8192), weight = varied({8192}, 4).add(1.5).to(kFloat);
+  for (bool casts : {false, true})
+    for (int64_t reduction : {Reduction::None, Reduction::Mean}) {
+      reset_peak_memory_stats(kCPU);
+      const int64_t before = memory_stats(kCPU).current;
+      Tensor loss;
+      {
+        const AutocastGuard autocast(kCPU, kBFloat16, casts);
+        loss = linear_entropy(in, target, {weight, reduction});
+      }
+      autograd::grad({loss.sum()}, in);
+      EXPECT_LT(memory_stats(kCPU).peak - before, int64_t{12} << 20) << casts;
+    }
 }
 
 TEST(LinearCrossEntropy, OnlyWhatIsAskedFor) {
@@ -248,20 +274,44 @@ TEST(LinearCrossEntropy, Autocast) {
     }
 }
 
-// Weights stay float32, with values that 16 bits do not hold.
+// Weights stay float32, with values that 16 bits do not hold. A row's loss has the bits of
+// cross_entropy_loss, and so has the gradient of the input, but for a factor in 16 bits.
 TEST(LinearCrossEntropy, AutocastLeavesWeightsOfClasses) {
   const Tensor target = entropy_classes(7);
-  const Tensor weight = tensor({1e5, 2e5, 1e5, 1.001e5, 1e5, 3e5}, kFloat);
-  const In in = entropy_leaves(entropy_operands(7, true), kFloat);
-  for (int64_t reduction : {Reduction::None, Reduction::Mean, Reduction::Sum}) {
-    const AutocastGuard on(kCPU, kHalf);
-    const EntropyOptions o{weight, reduction, -100, 0.1, 3};
-    const Tensor loss = linear_entropy(in, target, o), want = entropy_apart(in, target, o);
-    EXPECT_EQ(loss.scalar_type(), kFloat);
-    expect_values(loss.detach(), values(want.detach()), 0);
-    const In got = autograd::grad({loss.sum()}, in), slopes = autograd::grad({want.sum()}, in);
-    for (size_t i = 0; i < in.size(); ++i) expect_values(got[i], values(slopes[i]), 0);
-  }
+  for (ScalarType lower : {kBFloat16, kHalf})
+    for (int64_t reduction : {Reduction::None, Reduction::Mean, Reduction::Sum})
+      for (double smoothing : {0.0, 0.1})
+        for (int64_t ignored : {-100, 1}) {
+          Tensor weight = tensor({1., 2.0007, 1., 1.001, 0.3, 3.003}, kFloat);
+          // Their means are small enough for float16; the weights are not.
+          if (reduction == Reduction::Mean) weight = weight * 1e5;
+          const EntropyOptions o{weight, reduction, ignored, smoothing, 3};
+          const In in = entropy_leaves(entropy_operands(7, true), kFloat),
+                   wide = entropy_leaves(in, kDouble);
+          Tensor loss, whole;
+          {
+            const AutocastGuard on(kCPU, lower);
+            loss = linear_entropy(in, target, o), whole = entropy_apart(in, target, o);
+          }
+          EntropyOptions in_double = o;
+          in_double.weight = weight.to(kDouble);
+          const Tensor exact = entropy_apart(wide, target, in_double);
+          EXPECT_EQ(loss.scalar_type(), kFloat);
+          expect_values(loss.detach(), values(whole.detach()), 1e-6);
+          const Tensor g = varied(loss.sizes(), 5).add(0.5).to(kFloat);
+          const double most = lower == kHalf ? 4e-3 : 3e-2;
+          const In got = autograd::grad({loss}, in, {g}, true),
+                   again = autograd::grad({loss}, in, {g}),
+                   slopes = autograd::grad({whole}, in, {g}),
+                   sharp = autograd::grad({exact}, wide, {g.to(kDouble)});
+          for (size_t i = 0; i < in.size(); ++i) {
+            EXPECT_EQ(got[i].scalar_type(), kFloat);
+            expect_values(got[i], values(sharp[i]), most);
+            expect_values(again[i], values(slopes[i]), lower == kHalf ? 1e-3 : 8e-3);
+          }
+          expect_values(again[0], values(slopes[0]), 0);
+          if (HasFailure()) return;
+        }
 }
 
 TEST(LinearCrossEntropy, OperandsThatWereWrittenSince) {

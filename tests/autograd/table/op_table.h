@@ -238,6 +238,8 @@ void require_grad(V tensors);
 Tensor seed_like(const Tensor& y);
 /// The gradients of fresh leaves with the values of `tensors`; undefined where none flows.
 std::vector<Tensor> gradients(const Call& call, V tensors);
+/// What flows back a second time: d(gradients . fixed values)/d(inputs).
+std::vector<Tensor> second_gradients(const Call& call, V tensors);
 /// int64 and bool of indices and masks, else `real`.
 ScalarType dtype_of(Kind kind, ScalarType real);
 Tensor tensor_of(const Plain& p, ScalarType dtype);

@@ -227,10 +227,16 @@ void add_samples(Table& t) {
                ? y
                : cat({y.narrow(1, 0, y.size(1) - 1), full_like(y.narrow(1, 0, 1), -1)}, 1);
   };
+  // Among 3 * 10^7 differences some are next to the corner, on one side in float32 and on the other
+  // in float64. Those of multiples of 1/64 are exact.
+  const auto exact = [](const Tensor& v) {
+    return v.size(1) < 31 ? v : v.add(v.mul(64).round().div(64).sub(v).detach());
+  };
   row("multilabel_margin_loss",
       {{real({4, 5}), distinct({4, 5}, 5)}, {real({0, 3}), index({0, 3}, 3)}},
       {real({700, 31}), index({700, 31}, 31)},
-      CALL_OUT(multilabel_margin_loss, x[0], ended(x[1]), Reduction::None), [=](P x, int64_t i) {
+      CALL_OUT(multilabel_margin_loss, exact(x[0]), ended(x[1]), Reduction::None),
+      [=](P x, int64_t i) {
         const int64_t n = x[0].size(1);
         std::vector<bool> is_class(size_t(n), false);
         for (int64_t j = 0; j + 1 < n; ++j) is_class[size_t(at(x[1], i, j))] = true;

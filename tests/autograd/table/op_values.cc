@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "autograd/autograd.h"
 #include "tests/autograd/table/op_table.h"
 
 namespace ramet {
@@ -338,6 +339,23 @@ std::vector<Tensor> gradients(const Call& call, V tensors) {
   std::vector<Tensor> out;
   for (const Tensor& leaf : leaves) out.push_back(leaf.grad());
   return out;
+}
+std::vector<Tensor> second_gradients(const Call& call, V tensors) {
+  return gradients(
+      [&call](V leaves) {
+        std::vector<Tensor> inputs;
+        for (const Tensor& t : leaves)
+          if (t.requires_grad()) inputs.push_back(t);
+        const Tensor y = call(leaves);
+        Tensor sum;
+        for (const Tensor& g : autograd::grad({y}, inputs, {seed_like(y)}, true, true, true)) {
+          if (!g.defined()) continue;
+          const Tensor part = g.mul(seed_like(g)).sum();
+          sum = sum.defined() ? sum.add(part) : part;
+        }
+        return sum.defined() ? sum : y.detach().sum();
+      },
+      tensors);
 }
 std::string bits(const Tensor& t) {
   const Tensor c = on_host(t).contiguous();

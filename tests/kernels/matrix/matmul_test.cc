@@ -135,6 +135,35 @@ TEST(Matmul, OtherDtypes) {
   });
 }
 
+// What a float C has is what a 16-bit C would have, before it is rounded.
+TEST(Matmul, FloatSumsOf16Bits) {
+  for_each_variant([](Variant variant) {
+    Values pick(90 + static_cast<int>(variant));
+    for (ScalarType t : {ScalarType::Half, ScalarType::BFloat16})
+      for (int round = 0; round < 16; ++round) {
+        Product p;
+        p.dtype = t;
+        p.batch = 1 + pick.below(3), p.shared_b = pick.below(2);
+        p.m = kDims[pick.below(17)], p.n = kDims[pick.below(17)],
+        p.k = round == 0   ? 0
+              : round == 1 ? 1100
+                           : kDims[pick.below(17)];
+        p.ta = pick.below(2), p.tb = pick.below(2), p.pad = pick.below(3);
+        p.alpha = pick.below(2) ? 1 : 0.3, p.beta = 0.5 * static_cast<double>(pick.below(3));
+        Call run(p, 700 + static_cast<uint64_t>(round));
+        Buffer narrow = run.c0, wide(run.c0.size, ScalarType::Float), rounded(run.c0.size, t);
+        for (int64_t i = 0; i < wide.size; ++i) wide.set(i, run.c0[i]);
+        run(narrow);
+        run.args.float_c = true;
+        run(wide);
+        EXPECT_TRUE(wide.guards_intact());
+        EXPECT_LE(run.worst(wide), 4e-6) << t << " " << p.m << " x " << p.n << " x " << p.k;
+        for (int64_t i = 0; i < wide.size; ++i) rounded.set(i, wide[i]);
+        EXPECT_TRUE(rounded.same_bits(narrow)) << t << " " << p.m << " x " << p.n << " x " << p.k;
+      }
+  });
+}
+
 TEST(Matmul, SameBitsForEveryThreadCountAndVectorWidth) {
   const Product products[] = {
       {.m = 65, .n = 64, .k = 64},
@@ -296,8 +325,14 @@ TEST(SumRows, AgreesWithDoubleAndKeepsItsBits) {
         Buffer a(rows * row, t), out(n, t);
         a.fill(v);
         expect_same_bits(out, [&](Buffer& o) {
-          sum_rows(kCpuStream, {a.data(), o.data(), rows, n, row, t});
+          sum_rows(kCpuStream, {a.data(), o.data(), rows, n, row, t, t});
         });
+        if (t == ScalarType::Half || t == ScalarType::BFloat16) {  // before they are rounded
+          Buffer wide(n, ScalarType::Float), rounded(n, t);
+          sum_rows(kCpuStream, {a.data(), wide.data(), rows, n, row, t, ScalarType::Float});
+          for (int64_t j = 0; j < n; ++j) rounded.set(j, wide[j]);
+          EXPECT_TRUE(rounded.same_bits(out)) << t << " " << rows << " x " << n;
+        }
         for (int64_t j = 0; j < n; ++j) {
           double want = 0, size = 1e-30;
           for (int64_t i = 0; i < rows; ++i)

@@ -2,18 +2,14 @@
 // What the compatibility headers refuse, and parts of what compilers print (with these lines too):
 // says: Ramet's class: include a LibTorch compatibility header, no forward declaration
 // says: an error here: the alias `namespace torch = ramet;` is for programs without these headers
-// says: torch::jit: Ramet does not run TorchScript
 namespace at {
 class Tensor;
 }  // namespace at
 
-#include <torch/script.h>
 #include <torch/torch.h>
 
 namespace torch = ramet;
 
 int main() {
-  torch::jit::Module module;
-  torch::jit::load("model.pt");
   return 0;
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What tools/cuda/check_ptx.py says of right machine code, and of faults. They are a stack, narrow loads, a kernel that is gone,
-# divisions in inner loops, and products of warpgroups that have to wait. Needs nvcc.
+# What tools/cuda/check_ptx.py says of right machine code, and of faults. They are a stack, narrow loads, a kernel that is gone
+# and divisions in inner loops. Others are products of warpgroups that have to wait, registers of roles that ptxas ignores, and
+# kernels that cost more than their budget. Needs nvcc.
 set -euo pipefail
 
 check=$PWD/tools/cuda/check_ptx.py
@@ -10,7 +11,7 @@ if ! ls "${CUDA_PATH:-/usr/local/cuda}/bin/nvcc" >/dev/null 2>&1; then
   exit 0
 fi
 work=$TEST_TMPDIR/work
-mkdir -p "$work"/{good,bad,divides,waits}
+mkdir -p "$work"/{good,bad,divides,waits,ignores,budgets}
 failed=0
 expect() { # what is printed, a part of it that must be there
   [[ $1 == *"$2"* ]] || { echo "expected: $2"; echo "got: $1"; failed=1; }
@@ -40,7 +41,10 @@ printed=$(python3 "$check" --folder "$work/bad") || code=$?
 expect "$printed" "forward_kernelIfEvPKT_PS0_ has no 16-byte load"
 expect "$printed" "no kernel named ...forward_kernelINS1_10BfloatBits..."
 expect "$printed" "keepsPKiPi has 256 bytes of stack"
-expect "$printed" "3 kernels in 2 files, 4 complaints"
+expect "$printed" "3 kernels in 2 files, "
+# This softmax.cu has none of the kernels that have budgets, either.
+complaints=$(grep '^check_ptx: .*\.cu: ' <<<"$printed" | grep -vc 'budgets\.py') || true
+[[ $complaints == 4 ]] || { echo "expected 4 complaints: $printed"; failed=1; }
 [[ $printed != *backward_kernelIfEv* ]] || { echo "16-byte loads were not seen: $printed"; failed=1; }
 
 # Sums that are used while a product of the warpgroup writes them, and those that are not.
@@ -64,6 +68,66 @@ done >"$work/waits/waits.cu"
 printed=$(python3 "$check" --folder "$work/waits") && { echo "waits were not seen: $printed"; failed=1; }
 expect "$printed" "waits.cu: _Z12early_kernelPfy: "
 [[ $printed != *late_kernel* ]] || { echo "no waits there: $printed"; failed=1; }
+
+# Without launch bounds ptxas does not know how many registers a role may give away.
+cat >"$work/ignores/ignores.cu" <<'CU'
+__global__ void roles(float* p) {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+  p[threadIdx.x] = 1;
+}
+CU
+printed=$(python3 "$check" --folder "$work/ignores") && { echo "registers that are ignored were not seen: $printed"; failed=1; }
+expect "$printed" "ignores.cu: 'setmaxnreg' ignored"
+
+# A copy of the check with a budget of its own. A thread copies four numbers in a turn, with an exponential and a reciprocal each.
+# The path for an address that is not aligned is longer, and does not count.
+cp "${check%/*}"/*.py "$work/budgets"
+mkdir "$work/budgets/kernels"
+cat >"$work/budgets/kernels/turns.cu" <<'CU'
+__global__ void turns_kernel(const float* in, float* out, int n, bool aligned) {
+  for (int i = (blockIdx.x * 256 + threadIdx.x) * 4; i < n; i += gridDim.x * 1024) {
+    float x[4];
+    if (aligned) *(float4*)x = *(const float4*)(in + i);
+    else for (int j = 0; j < 4; ++j) x[j] = in[i + j];
+    for (int j = 0; j < 4; ++j) x[j] = __frcp_rn(1 + __expf(x[j]));
+    if (aligned) *(float4*)(out + i) = *(float4*)x;
+    else for (int j = 0; j < 4; ++j) out[i + j] = x[j];
+  }
+}
+__global__ void products_kernel(const float* in, float* out, int n) {
+  __shared__ float shared[256];
+  shared[threadIdx.x] = in[threadIdx.x];
+  __syncthreads();
+  float sum = 0;
+#pragma unroll 1
+  for (int i = 0; i < n; ++i) sum = fmaf(shared[i & 255], sum, 2.f);
+  out[threadIdx.x] = sum;
+}
+CU
+budgets() { # the rows of the table
+  python3 - "$work/budgets/budgets.py" "$1" <<'PY'
+import re, sys
+text = open(sys.argv[1]).read()
+text = re.sub(r"(BUDGETS = \[Budget\(\*row\) for row in \(\n).*?\n\)\]", lambda m: m[1] + sys.argv[2] + "\n)]", text, flags=re.S)
+open(sys.argv[1], "w").write(text)
+PY
+  python3 "$work/budgets/check_ptx.py" --folder "$work/budgets/kernels"
+}
+printed=$(budgets '("turns.cu", "turns_kernel", 4, 99, 0, 200, 8, 0, 0, 0), ("turns.cu", "products_kernel", 0, 99, 1024, 20, 0, 0, 1, 1),') ||
+  { echo "within its budget: $printed"; failed=1; }
+expect "$printed" ", 8 special, 0 conversions: "
+expect "$printed" "1024 B shared"
+expect "$printed" "1.00 reads of shared memory a product"
+printed=$(budgets '("turns.cu", "turns_kernel", 4, 2, 0, 9, 7, 0, 0, 0), ("turns.cu", "products_kernel", 0, 99, 1000, 20, 0, 0, 0, 2), ("turns.cu", "gone", 1, 1, 0, 1, 0, 0, 0, 0),') &&
+  { echo "more than the budget was not seen: $printed"; failed=1; }
+expect "$printed" "has 8 special functions a turn, expected at most 7 (tools/cuda/budgets.py)"
+expect "$printed" " registers, expected at most 2 "
+expect "$printed" " instructions a turn, expected at most 9 "
+expect "$printed" "has 1024 bytes of shared memory, expected at most 1000 "
+expect "$printed" "has 1 reads of shared memory a turn, expected at most 0 "
+expect "$printed" "has 1 products a turn, expected at least 2 "
+expect "$printed" "no kernel named ...gone... (tools/cuda/budgets.py)"
+expect "$printed" "7 complaints"
 
 # A division is nothing before a loop, and for each task of a block; for each element, and in a sum, it is.
 cat >"$work/divides/divides.cu" <<'CU'

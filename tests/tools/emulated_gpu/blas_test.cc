@@ -4,16 +4,17 @@
 namespace ramet::testing {
 namespace {
 
-template <class T> void check(const Case& c, double tolerance) {
+// D: the type of the result.
+template <class T, class D = T> void check(const Case& c, double tolerance) {
   using Scale = std::conditional_t<std::is_same_v<T, double>, double, float>;
   Handle lt;
   Matrices<T> a(c.transpose_a ? c.k : c.m, c.transpose_a ? c.m : c.k, c, 1);
   Matrices<T> b(c.transpose_b ? c.n : c.k, c.transpose_b ? c.k : c.n, c, 2);
-  Matrices<T> d(c.m, c.n, c, 3);
+  Matrices<D> d(c.m, c.n, c, 3);
   // What D holds must not be read where beta is 0.
-  const size_t bytes = c.beta == 0 ? d.host.size() * sizeof(T) : 0;
+  const size_t bytes = c.beta == 0 ? d.host.size() * sizeof(D) : 0;
   ASSERT_CUDA(cudaMemset(d.device, 0xff, bytes), cudaSuccess);
-  DeviceArray<T> bias(Matrices<T>::drawn(size_t(c.m), 4));
+  DeviceArray<D> bias(Matrices<D>::drawn(size_t(c.m), 4));
   const auto bias_host = bias.host();
 
   cublasLtMatmulDesc_t desc = nullptr;
@@ -31,7 +32,7 @@ template <class T> void check(const Case& c, double tolerance) {
   if (c.bias) epilogue |= CUBLASLT_EPILOGUE_BIAS;
   if (c.relu) epilogue |= CUBLASLT_EPILOGUE_RELU;
   set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
-  const T* bias_pointer = bias;
+  const D* bias_pointer = bias;
   set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias_pointer);
 
   cublasLtMatmulPreference_t preference = nullptr;
@@ -76,6 +77,14 @@ TEST(EmulatedBlas, Products) {
     check<__half>({}, 3e-3);
     check<__nv_bfloat16>({}, 2e-2);
   }
+}
+
+TEST(EmulatedBlas, FloatSumsOf16Bits) {
+  Devices devices;
+  Case c;
+  check<__half, float>(c, 1e-5);
+  c.transpose_a = true, c.beta = 2, c.batch = 3, c.padding = 1;
+  check<__nv_bfloat16, float>(c, 1e-5);
 }
 
 TEST(EmulatedBlas, EveryForm) {

@@ -51,9 +51,9 @@ template <class T> T gelu_derivative(T x) {
   return T(0.5) * (1 + th) + T(0.5) * x * (1 - th * th) * k * (1 + 3 * T(0.044715) * x * x);
 }
 
-/// `aux` is null where the product has none.
-template <class T>
-void run_one(const MatrixProduct& p, const T* a, const T* b, const T* c, T* d, T* aux) {
+/// D's elements are of type D. `aux` is null where the product has none.
+template <class D, class T>
+void run_one(const MatrixProduct& p, const T* a, const T* b, const D* c, D* d, D* aux) {
   using Compute = std::conditional_t<std::is_same_v<T, double>, double, float>;
   const auto left = load<Compute>(p.a, a, p.transpose_a);
   const auto right = load<Compute>(p.b, b, p.transpose_b);
@@ -61,7 +61,7 @@ void run_one(const MatrixProduct& p, const T* a, const T* b, const T* c, T* d, T
   if (p.halves) {
     const Eigen::Index first = left.cols() / 2, second = left.cols() - first;
     product = product_of<Compute>(left.leftCols(first), right.topRows(first));
-    product = product.unaryExpr([](Compute x) { return static_cast<Compute>(T(x)); });
+    product = product.unaryExpr([](Compute x) { return static_cast<Compute>(D(x)); });
     product += product_of<Compute>(left.rightCols(second), right.bottomRows(second));
   } else {
     product = product_of(left, right);
@@ -71,7 +71,7 @@ void run_one(const MatrixProduct& p, const T* a, const T* b, const T* c, T* d, T
   if (p.sums == Sums::kOfB) sums = right.colwise().sum().transpose();
   if (p.sums == Sums::kOfD) sums = Matrix<Compute>::Zero(p.d.rows, 1);
   const Layout around = aux_layout(p);
-  const auto* bias = static_cast<const T*>(p.bias);
+  const auto* bias = static_cast<const D*>(p.bias);
   const auto alpha = static_cast<Compute>(p.alpha), beta = static_cast<Compute>(p.beta);
   for (int64_t column = 0; column < p.d.columns; ++column)
     for (int64_t row = 0; row < p.d.rows; ++row) {
@@ -81,16 +81,16 @@ void run_one(const MatrixProduct& p, const T* a, const T* b, const T* c, T* d, T
       // It also sets NaN to 0: forums.developer.nvidia.com, thread 329783.
       if (p.activation == Activation::kRelu && !(value > 0)) value = 0;
       if (p.activation == Activation::kGelu) {
-        if (aux) aux[offset(around, row, column)] = T(value);
+        if (aux) aux[offset(around, row, column)] = D(value);
         value = gelu(value);
       }
       if (p.activation == Activation::kGeluBackward)
         value *= gelu_derivative(static_cast<Compute>(aux[offset(around, row, column)]));
       if (p.sums == Sums::kOfD) sums(row, 0) += value;
-      d[offset(p.d, row, column)] = T(value);
+      d[offset(p.d, row, column)] = D(value);
     }
-  auto* const to = static_cast<T*>(p.sums_to);
-  for (Eigen::Index i = 0; i < sums.rows(); ++i) to[i] = T(sums(i, 0));
+  auto* const to = static_cast<D*>(p.sums_to);
+  for (Eigen::Index i = 0; i < sums.rows(); ++i) to[i] = D(sums(i, 0));
 }
 
 void tell_checker(const Layout& layout, const void* data, bool write) {
@@ -101,6 +101,28 @@ void tell_checker(const Layout& layout, const void* data, bool write) {
     const char* at = first + i * size_t(layout.stride) * layout.element_bytes();
     if (write) host_writes(const_cast<char*>(at), line * layout.element_bytes());
     else host_reads(at, line * layout.element_bytes());
+  }
+}
+
+/// T: the type of A and B, D: that of C and D.
+template <class T, class D>
+void run_batch(const MatrixProduct& p, const void* a, const void* b, const void* c, void* d) {
+  for (int64_t i = 0; i < p.d.batch; ++i) {
+    const auto* first_a = static_cast<const T*>(a) + i * p.a.batch_stride;
+    const auto* first_b = static_cast<const T*>(b) + i * p.b.batch_stride;
+    const auto* first_c = static_cast<const D*>(c) + (c ? i * p.c.batch_stride : 0);
+    auto* first_d = static_cast<D*>(d) + i * p.d.batch_stride;
+    auto* const first_aux = p.aux ? static_cast<D*>(p.aux) + i * p.aux_batch_stride : nullptr;
+    tell_checker(p.a, first_a, false);
+    tell_checker(p.b, first_b, false);
+    if (p.beta != 0) tell_checker(p.c, first_c, false);
+    if (p.bias) host_reads(p.bias, size_t(p.d.rows) * sizeof(D));
+    const Layout aux = aux_layout(p);
+    if (p.activation == Activation::kGeluBackward) tell_checker(aux, first_aux, false);
+    run_one<D>(p, first_a, first_b, first_c, first_d, first_aux);
+    tell_checker(p.d, first_d, true);
+    if (p.activation == Activation::kGelu && first_aux) tell_checker(aux, first_aux, true);
+    if (p.sums_to) host_writes(p.sums_to, size_t(sums_count(p)) * sizeof(D));
   }
 }
 
@@ -124,7 +146,13 @@ bool Layout::legal() const {
 
 bool fits(const MatrixProduct& p) {
   for (const Layout* layout : {&p.a, &p.b, &p.c, &p.d})
-    if (!layout->legal() || layout->type != p.a.type || layout->batch != p.d.batch) return false;
+    if (!layout->legal() || layout->batch != p.d.batch) return false;
+  if (p.b.type != p.a.type || p.c.type != p.d.type) return false;
+  // 16-bit matrices have a product in float32, too. Of epilogues of such a product no caller knows.
+  if (p.d.type != p.a.type &&
+      (p.a.element_bytes() != 2 || p.d.type != CUDA_R_32F || p.bias || p.has_aux ||
+       p.activation != Activation::kNone || p.sums != Sums::kNone))
+    return false;
   const int64_t m = p.transpose_a ? p.a.columns : p.a.rows;
   const int64_t k = p.transpose_a ? p.a.rows : p.a.columns;
   const int64_t inner = p.transpose_b ? p.b.columns : p.b.rows;
@@ -149,25 +177,10 @@ Layout aux_layout(const MatrixProduct& p) {
 }
 
 void run_product(const MatrixProduct& p, const void* a, const void* b, const void* c, void* d) {
-  with_type(p.d.type, [&](auto element) {
+  with_type(p.a.type, [&](auto element) {
     using T = decltype(element);
-    for (int64_t i = 0; i < p.d.batch; ++i) {
-      const auto* first_a = static_cast<const T*>(a) + i * p.a.batch_stride;
-      const auto* first_b = static_cast<const T*>(b) + i * p.b.batch_stride;
-      const auto* first_c = static_cast<const T*>(c) + (c ? i * p.c.batch_stride : 0);
-      auto* first_d = static_cast<T*>(d) + i * p.d.batch_stride;
-      auto* const first_aux = p.aux ? static_cast<T*>(p.aux) + i * p.aux_batch_stride : nullptr;
-      tell_checker(p.a, first_a, false);
-      tell_checker(p.b, first_b, false);
-      if (p.beta != 0) tell_checker(p.c, first_c, false);
-      if (p.bias) host_reads(p.bias, size_t(p.d.rows) * sizeof(T));
-      const Layout aux = aux_layout(p);
-      if (p.activation == Activation::kGeluBackward) tell_checker(aux, first_aux, false);
-      run_one<T>(p, first_a, first_b, first_c, first_d, first_aux);
-      tell_checker(p.d, first_d, true);
-      if (p.activation == Activation::kGelu && first_aux) tell_checker(aux, first_aux, true);
-      if (p.sums_to) host_writes(p.sums_to, size_t(sums_count(p)) * sizeof(T));
-    }
+    if (p.d.type == p.a.type) run_batch<T, T>(p, a, b, c, d);
+    else if constexpr (sizeof(T) == 2) run_batch<T, float>(p, a, b, c, d);
   });
 }
 

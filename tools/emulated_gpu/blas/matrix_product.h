@@ -55,8 +55,9 @@ int64_t sums_count(const MatrixProduct& product);
 /// The auxiliary matrix. REQUIRES: there is one.
 Layout aux_layout(const MatrixProduct& product);
 
-/// Do the shapes fit, and do the types, the batches, and the orders of C and D agree?
-/// An auxiliary matrix of GELU has a stride that is a multiple of 8 and no less than D's rows.
+/// Do the shapes fit, and do the types, the batches, and the orders of C and D agree? C and D may
+/// be float32 where A and B have 16 bits. An auxiliary matrix of GELU has a stride that is a
+/// multiple of 8 and no less than D's rows.
 bool fits(const MatrixProduct& product);
 
 /// D = activation(alpha op(A) op(B) + beta C + bias), and the sums. Computed in float, for double

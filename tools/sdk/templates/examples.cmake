@@ -14,7 +14,7 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 # Where this folder stands; a copy of it elsewhere finds Ramet by CMAKE_PREFIX_PATH.
-find_package(Ramet CONFIG REQUIRED OPTIONAL_COMPONENTS processes formats see c c_processes cuda HINTS "${CMAKE_CURRENT_LIST_DIR}/../../..")
+find_package(Ramet CONFIG REQUIRED OPTIONAL_COMPONENTS processes formats script see c c_processes cuda HINTS "${CMAKE_CURRENT_LIST_DIR}/../../..")
 
 find_package(Eigen3 QUIET CONFIG)
 
@@ -49,6 +49,9 @@ foreach(program IN LISTS programs)
   endif()
   if(name STREQUAL "weights_of_others" OR name STREQUAL "exchange")
     list(APPEND libraries Ramet::formats)
+  endif()
+  if(name STREQUAL "script")
+    list(APPEND libraries Ramet::script)
   endif()
   if(name STREQUAL "recorded_step" OR name STREQUAL "pictures")
     list(APPEND libraries Ramet::see)

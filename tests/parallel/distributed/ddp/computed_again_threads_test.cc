@@ -1,7 +1,8 @@
 // autograd::checkpoint inside modules: replicas, captures, data-parallel ranks and sharded modules
-// have the same bits as without it.
+// have the same bits as without it, under autocast too.
 #include <gtest/gtest.h>
 
+#include "autograd/autocast.h"
 #include "autograd/autograd.h"
 #include "autograd/checkpoint.h"
 #include "autograd/graph/captured.h"
@@ -18,7 +19,7 @@
 #include "tests/devices.h"
 #include "tests/parallel/distributed/ddp/recomputed.h"
 #include "tests/parallel/distributed/local_groups.h"
-#include "tests/parallel/distributed/shard/sharded_nets.h"
+#include "tests/parallel/distributed/shard/shard_precision.h"
 
 namespace ramet::distributed {
 namespace {
@@ -253,6 +254,114 @@ TEST(Checkpoint, OfShardedModules) {
       };
       expect_same(trained(false), trained(true));
     });
+}
+
+// Products in bfloat16 from float32 parameters. `middle` runs in the part that is computed again
+// and after it, so two casts of it serve one gradient.
+struct NarrowImpl : nn::Cloneable<NarrowImpl> {
+  explicit NarrowImpl(bool again = false) : again(again) { NarrowImpl::reset(); }
+  void reset() override {
+    first = register_module("first", nn::Linear(6, 8));
+    middle = register_module("middle", nn::Linear(8, 8));
+    last = register_module("last", nn::Linear(8, 3));
+  }
+  Tensor forward(const Tensor& x) {
+    const auto fn = [this](const Tensor& t) { return middle(first(t).tanh()).relu(); };
+    const Tensor h = again ? checkpoint(fn, x) : fn(x);
+    EXPECT_EQ(h.scalar_type(), kBFloat16);
+    return last(middle(h).tanh());
+  }
+  bool again;
+  nn::Linear first{nullptr}, middle{nullptr}, last{nullptr};
+};
+RAMET_MODULE(Narrow);
+
+// The same net on every rank that calls it.
+Narrow narrow_net(bool again) {
+  Narrow net(again);
+  uint64_t seed = 5;
+  for (const Tensor& p : net->parameters())
+    p.data().copy_(randn(p.sizes(), Generator(Device(kCPU, 0), seed++)).mul(0.5));
+  return net;
+}
+template <class Net> void narrow_backward(Net& net, const Tensor& x) {
+  Tensor y;
+  {
+    const AutocastGuard autocast(kCPU);
+    y = net(x);
+    EXPECT_EQ(y.scalar_type(), kBFloat16);
+  }
+  y.to(kFloat).pow(2).sum().backward();
+}
+
+TEST(Checkpoint, UnderAutocastOnEveryNumberOfRanks) {
+  const auto trained = [](int ranks, const std::vector<Device>& devices, bool again) {
+    std::vector<Tensor> result;
+    with_groups_of(ranks, [&](const Group& g) {
+      Narrow net = narrow_net(again);
+      DdpOptions o;
+      o.order = ReduceOrder::tree(4);
+      o.average = Average::sum;
+      o.batch = Batch::whole;
+      o.devices = devices;
+      DistributedDataParallel<Narrow> ddp(net, g, o);
+      optim::SGD sgd(net->parameters(), optim::SGDOptions(0.01).momentum(0.9));
+      for (int step = 0; step < 3; ++step) {
+        sgd.zero_grad();
+        narrow_backward(ddp, rows_of(0, step));
+        sgd.step();
+      }
+      if (g->rank() == 0) result = state_of(*net);
+    });
+    return result;
+  };
+  expect_same_bits_for_every_number_of_ranks(
+      [&](int ranks, const std::vector<Device>& devices) { return trained(ranks, devices, true); });
+  expect_same(trained(2, {}, false), trained(2, {}, true));
+}
+
+// The means of what each rank's rows give alone, without checkpoint.
+void expect_narrow_means(int ranks, bool sharded) {
+  with_groups_of(ranks, [&](const Group& g) {
+    Narrow net = narrow_net(true), alone = narrow_net(false);
+    if (sharded) {
+      const FullyShardOptions o = with_policy(kBFloat16, kFloat);
+      fully_shard(net->first, DeviceMesh(g), o);
+      fully_shard(net->middle, DeviceMesh(g), o);
+      fully_shard(net, DeviceMesh(g), o);
+    } else {
+      replicate(net, g);
+    }
+    optim::SGD sgd(net->parameters(), 0.1), by_hand(alone->parameters(), 0.1);
+    for (int step = 0; step < 3; ++step) {
+      std::vector<Tensors> parts;
+      for (int rank = 0; rank < ranks; ++rank) {
+        alone->zero_grad();
+        narrow_backward(alone, rows_of(rank, step));
+        parts.emplace_back();
+        for (const Tensor& p : alone->parameters()) parts.back().push_back(p.grad().clone());
+      }
+      const Tensors means = means_of(parts, false);
+      net->zero_grad();
+      narrow_backward(net, rows_of(g->rank(), step));
+      for (size_t i = 0; i < means.size(); ++i) {
+        const Tensor of_net = net->parameters()[i].grad();
+        if (!sharded) { EXPECT_TRUE(same_bits(of_net, means[i])) << i << " at step " << step; }
+        alone->parameters()[i].mutable_grad() = means[i];
+      }
+      if (sharded) expect_shard_gradients(*net, means);
+      sgd.step(), by_hand.step();
+    }
+    if (sharded) return expect_whole_state(*net, *alone);
+    for (size_t i = 0; i < net->parameters().size(); ++i)
+      EXPECT_TRUE(same_bits(net->parameters()[i], alone->parameters()[i])) << i;
+  });
+}
+TEST(Checkpoint, UnderAutocastReplicated) {
+  for (const int ranks : {1, 2, 4}) expect_narrow_means(ranks, false);
+}
+TEST(Checkpoint, UnderAutocastWithShardsIn16Bits) {
+  for (const int ranks : {1, 2, 4}) expect_narrow_means(ranks, true);
 }
 
 TEST(Checkpoint, AnEncoderNeedsAThirdOfItsActivations) {

@@ -130,8 +130,10 @@ class RAMET_API Context {
   }
   static long versionCuDNN() { ::ramet::fail("versionCuDNN", "cuDNN is not used here"); }
 
-  /// The generator that operations on `device` draw from: a handle to it, not a copy.
+  /// The generator that operations on `device` draw from: a handle to it, not a copy. On the host it
+  /// gives LibTorch's numbers, from its current seed.
   ::ramet::Generator defaultGenerator(::ramet::Device device) const {
+    if (device.is_cpu()) ::ramet::set_generator_kind(::ramet::GeneratorKind::kMersenne);
     return ::ramet::default_generator(device);
   }
   /// Devices are made at first use: only asks whether there is one.
@@ -189,16 +191,26 @@ inline bool hasXPU() { return Context::hasXPU(); }
 inline size_t getNumGPUs() { return static_cast<size_t>(::ramet::cuda::device_count()); }
 inline std::string show_config() { return ::ramet::config(); }
 
+/// From here on the program draws LibTorch's numbers on cpu:0 (tools/compat/RANDOM.md). All devices
+/// start from this seed.
+inline void manual_seed(uint64_t seed) {
+  ::ramet::set_generator_kind(::ramet::GeneratorKind::kMersenne);
+  ::ramet::manual_seed(seed);
+}
+
 /// The kind of generator that make_generator makes on the host; nothing else has it.
 struct CPUGeneratorImpl {};
-/// `at::make_generator<at::CPUGeneratorImpl>(seed)`: a generator of one's own.
+/// `at::make_generator<at::CPUGeneratorImpl>(seed)`: a generator of one's own, with LibTorch's
+/// numbers.
 template <class Impl>::ramet::Generator make_generator(uint64_t seed = ::ramet::kDefaultSeed) {
   static_assert(std::is_same<Impl, CPUGeneratorImpl>::value,
                 "make_generator: a generator of a GPU is ramet::Generator(device, seed)");
-  return ::ramet::Generator(::ramet::kCPU, seed);
+  return ::ramet::Generator(::ramet::Device(::ramet::kCPU, 0), seed,
+                            ::ramet::GeneratorKind::kMersenne);
 }
 namespace detail {
 inline ::ramet::Generator getDefaultCPUGenerator() {
+  ::ramet::set_generator_kind(::ramet::GeneratorKind::kMersenne);
   return ::ramet::default_generator(::ramet::kCPU);
 }
 inline ::ramet::Generator createCPUGenerator(uint64_t seed = ::ramet::kDefaultSeed) {
@@ -207,6 +219,10 @@ inline ::ramet::Generator createCPUGenerator(uint64_t seed = ::ramet::kDefaultSe
 }  // namespace detail
 
 }  // namespace at
+
+namespace torch {
+using at::manual_seed;
+}  // namespace torch
 
 // Threads. set_num_threads and get_num_threads are Ramet's.
 namespace ramet {

@@ -49,7 +49,6 @@ namespace c10 {}  // an error here: the alias `namespace c10 = ramet;` is for pr
 #include "ramet/compat/context.h"
 #include "ramet/compat/cuda.h"
 #include "ramet/compat/dispatch.h"
-#include "ramet/compat/jit.h"
 #include "ramet/compat/logging.h"
 #include "ramet/compat/macros.h"
 #include "ramet/compat/optim.h"

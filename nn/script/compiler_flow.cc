@@ -145,7 +145,7 @@ void FunctionCompiler::compile_counted(const Statement& s, Value first, Value en
   Value value;
   if (fine && items) value = call_operator("aten::__getitem__", {items, {at, number}}, s.offset);
   else if (fine) value = {at, number};
-  if (s.targets.size() > 1) unpack(s.targets, value, s.offset);
+  if (s.unpacks) unpack(s.targets, value, s.offset);
   else assign(*s.targets.at(0), value);
   loops_.push_back(&loop);
   compile_block(s.body);

@@ -143,6 +143,7 @@ class FunctionCompiler {
   Meaning meaning_of_name(const Expression& e);
   Meaning member(const Meaning& of, const std::string& name, size_t offset);
   Meaning member_of_namespace(const std::string& space, const std::string& name, size_t offset);
+  Meaning member_of_type(const TypePtr& type, const std::string& name, size_t offset);
   Meaning member_of_value(const Value& value, const std::string& name, size_t offset);
   Meaning member_of_object(const Value& value, const std::string& name, size_t offset);
   Meaning enumerator(const TypePtr& type, const std::string& name, size_t offset);

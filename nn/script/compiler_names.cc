@@ -77,25 +77,29 @@ Meaning FunctionCompiler::member(const Meaning& of, const std::string& name, siz
   switch (of.kind) {
     case MeaningKind::kBad: return of;
     case MeaningKind::kNamespace: return member_of_namespace(of.text, name, offset);
-    case MeaningKind::kType: {
-      if (of.type->kind() == TypeKind::kEnum) return enumerator(of.type, name, offset);
-      if (name == "__new__") {
-        Meaning made = of_text(MeaningKind::kForm, name);
-        made.type = of.type;
-        return made;
-      }
-      // A class may have a module of its name: its hooks and static methods are functions there.
-      if (const std::string whole = of.type->text() + "." + name; unit_.has_function(whole)) {
-        Meaning meaning;
-        meaning.kind = MeaningKind::kFunction;
-        meaning.function = unit_.function_named(whole);
-        return meaning;
-      }
-      problem(offset, of.type->text() + " has no member '" + name + "' without an object");
-      return {};
-    }
+    case MeaningKind::kType: return member_of_type(of.type, name, offset);
     default: return member_of_value(value_of(of, offset), name, offset);
   }
+}
+
+// A class may be the namespace of functions, too: of its hooks, and of what it defines inside.
+Meaning FunctionCompiler::member_of_type(const TypePtr& type, const std::string& name,
+                                         size_t offset) {
+  const std::string whole = type->name() + "." + name;
+  if (unit_.has_function(whole) || unit_.has_type(whole))
+    return member_of_namespace(type->name(), name, offset);
+  if (type->kind() == TypeKind::kEnum) return enumerator(type, name, offset);
+  Meaning found;
+  if (name == "__new__") {
+    found = of_text(MeaningKind::kForm, name);
+    found.type = type;
+  } else if (ScriptFunction* method = type->info() ? type->info()->method(name) : nullptr) {
+    found.kind = MeaningKind::kFunction;
+    found.function = method;
+  } else {
+    problem(offset, type->text() + " has no member '" + name + "' without an object");
+  }
+  return found;
 }
 
 Meaning FunctionCompiler::member_of_namespace(const std::string& space, const std::string& name,

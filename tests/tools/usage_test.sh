@@ -80,6 +80,7 @@ wrong "no such benchmark: got speed" bench speed
 wrong "got ops and footprint" bench ops footprint
 wrong "options of ops" bench models --eigen
 wrong "footprint takes no options" bench footprint --threads 2
+wrong "script takes no options" bench script --threads 2
 wrong "footprint takes no options" bench --eigen footprint
 wrong "processes takes --only" bench processes --threads 2
 wrong "no such program: got \"nosuch-python\"" bench processes --python nosuch-python

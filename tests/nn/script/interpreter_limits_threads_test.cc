@@ -57,7 +57,7 @@ def f(n: int) -> int:
   const ScriptFunction& f = compiled(*unit, "f");
   EXPECT_EQ(call(f, {4}).toInt(), 4);
   EXPECT_ERROR_TEXT(call(f, {5}), "recursion: got more than 5 calls");
-  EXPECT_EQ(call(f, {4}).toInt(), 4) << "a failed call leaves nothing behind";
+  EXPECT_EQ(call(f, {4}).toInt(), 4) << "a failed call changes nothing";
 }
 
 TEST(Limits, Steps) {

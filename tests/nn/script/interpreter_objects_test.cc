@@ -364,5 +364,43 @@ class M(Module):
                 {-4, -2, 0, 2, 4, 6});
 }
 
+// A class is also the namespace of its hooks: code/__torch__/Inner.py has them.
+TEST(Hooks, OfAModuleInsideAreCallsOfFunctions) {
+  const auto unit = unit_of(std::map<std::string, std::string>{{"__torch__", R"(
+class Hooked(Module):
+  __parameters__ = []
+  __buffers__ = []
+  i : __torch__.Inner
+  def forward(s: __torch__.Hooked,
+    x: Tensor) -> Tensor:
+    i = s.i
+    _0 = __torch__.Inner.pre(i, (torch.neg(x),), )
+    _1, = _0
+    _2 = __torch__.Inner.post(i, _0, (i).forward(_1, ), )
+    return _2
+class Inner(Module):
+  __parameters__ = []
+  __buffers__ = []
+  __forward_pre_hooks__ = ["pre", ]
+  def forward(s: __torch__.Inner,
+    x: Tensor) -> Tensor:
+    return torch.mul(x, 2)
+  def pre(self: __torch__.Inner,
+    inp: Tuple[Tensor]) -> Tuple[Tensor]:
+    return (torch.add((inp)[0], 1),)
+)"},
+                                                               {"__torch__.Inner", R"(
+def post(self: __torch__.Inner,
+    inp: Tuple[Tensor],
+    out: Tensor) -> Tensor:
+  return torch.sub(out, (inp)[0])
+)"}});
+  const auto module = object_of(unit, "Hooked");
+  unit->report_problems();
+  module->slots[0] =
+      IValue::ObjectPtr(std::make_shared<Object>(unit, unit->class_named("__torch__.Inner")));
+  expect_values(call_module(module, {six()}).toTensor(), {3, 2, 1, 0, -1, -2});
+}
+
 }  // namespace
 }  // namespace ramet::script

@@ -258,8 +258,8 @@ TEST(Checkpoint, OfShardedModules) {
 
 // Products in bfloat16 from float32 parameters. `middle` runs in the part that is computed again
 // and after it, so two casts of it serve one gradient.
-struct NarrowImpl : nn::Cloneable<NarrowImpl> {
-  explicit NarrowImpl(bool again = false) : again(again) { NarrowImpl::reset(); }
+struct CastTwiceImpl : nn::Cloneable<CastTwiceImpl> {
+  explicit CastTwiceImpl(bool again = false) : again(again) { CastTwiceImpl::reset(); }
   void reset() override {
     first = register_module("first", nn::Linear(6, 8));
     middle = register_module("middle", nn::Linear(8, 8));
@@ -274,17 +274,17 @@ struct NarrowImpl : nn::Cloneable<NarrowImpl> {
   bool again;
   nn::Linear first{nullptr}, middle{nullptr}, last{nullptr};
 };
-RAMET_MODULE(Narrow);
+RAMET_MODULE(CastTwice);
 
 // The same net on every rank that calls it.
-Narrow narrow_net(bool again) {
-  Narrow net(again);
+CastTwice cast_twice(bool again) {
+  CastTwice net(again);
   uint64_t seed = 5;
   for (const Tensor& p : net->parameters())
     p.data().copy_(randn(p.sizes(), Generator(Device(kCPU, 0), seed++)).mul(0.5));
   return net;
 }
-template <class Net> void narrow_backward(Net& net, const Tensor& x) {
+template <class Net> void cast_backward(Net& net, const Tensor& x) {
   Tensor y;
   {
     const AutocastGuard autocast(kCPU);
@@ -298,17 +298,17 @@ TEST(Checkpoint, UnderAutocastOnEveryNumberOfRanks) {
   const auto trained = [](int ranks, const std::vector<Device>& devices, bool again) {
     std::vector<Tensor> result;
     with_groups_of(ranks, [&](const Group& g) {
-      Narrow net = narrow_net(again);
+      CastTwice net = cast_twice(again);
       DdpOptions o;
       o.order = ReduceOrder::tree(4);
       o.average = Average::sum;
       o.batch = Batch::whole;
       o.devices = devices;
-      DistributedDataParallel<Narrow> ddp(net, g, o);
+      DistributedDataParallel<CastTwice> ddp(net, g, o);
       optim::SGD sgd(net->parameters(), optim::SGDOptions(0.01).momentum(0.9));
       for (int step = 0; step < 3; ++step) {
         sgd.zero_grad();
-        narrow_backward(ddp, rows_of(0, step));
+        cast_backward(ddp, rows_of(0, step));
         sgd.step();
       }
       if (g->rank() == 0) result = state_of(*net);
@@ -321,9 +321,9 @@ TEST(Checkpoint, UnderAutocastOnEveryNumberOfRanks) {
 }
 
 // The means of what each rank's rows give alone, without checkpoint.
-void expect_narrow_means(int ranks, bool sharded) {
+void expect_cast_means(int ranks, bool sharded) {
   with_groups_of(ranks, [&](const Group& g) {
-    Narrow net = narrow_net(true), alone = narrow_net(false);
+    CastTwice net = cast_twice(true), alone = cast_twice(false);
     if (sharded) {
       const FullyShardOptions o = with_policy(kBFloat16, kFloat);
       fully_shard(net->first, DeviceMesh(g), o);
@@ -337,13 +337,13 @@ void expect_narrow_means(int ranks, bool sharded) {
       std::vector<Tensors> parts;
       for (int rank = 0; rank < ranks; ++rank) {
         alone->zero_grad();
-        narrow_backward(alone, rows_of(rank, step));
+        cast_backward(alone, rows_of(rank, step));
         parts.emplace_back();
         for (const Tensor& p : alone->parameters()) parts.back().push_back(p.grad().clone());
       }
       const Tensors means = means_of(parts, false);
       net->zero_grad();
-      narrow_backward(net, rows_of(g->rank(), step));
+      cast_backward(net, rows_of(g->rank(), step));
       for (size_t i = 0; i < means.size(); ++i) {
         const Tensor of_net = net->parameters()[i].grad();
         if (!sharded) { EXPECT_TRUE(same_bits(of_net, means[i])) << i << " at step " << step; }
@@ -358,10 +358,10 @@ void expect_narrow_means(int ranks, bool sharded) {
   });
 }
 TEST(Checkpoint, UnderAutocastReplicated) {
-  for (const int ranks : {1, 2, 4}) expect_narrow_means(ranks, false);
+  for (const int ranks : {1, 2, 4}) expect_cast_means(ranks, false);
 }
 TEST(Checkpoint, UnderAutocastWithShardsIn16Bits) {
-  for (const int ranks : {1, 2, 4}) expect_narrow_means(ranks, true);
+  for (const int ranks : {1, 2, 4}) expect_cast_means(ranks, true);
 }
 
 TEST(Checkpoint, AnEncoderNeedsAThirdOfItsActivations) {

@@ -157,7 +157,7 @@ _joined_source = rule(
 # More sources of a library are compiled together in less time, and with more memory.
 _JOINED_SOURCES = 12
 
-def joined_library(srcs, alone = [], begin = [], **kwargs):
+def joined_library(srcs, alone = [], begin = [], others = [], **kwargs):
     """A cc_library. In sanitizer builds up to twelve sources of one folder are compiled together.
 
     There most of a source's compilation is what its headers instantiate. Twelve share that and take half of the time. By default each is
@@ -167,6 +167,7 @@ def joined_library(srcs, alone = [], begin = [], **kwargs):
       srcs: .cc files and private headers.
       alone: those .cc files whose names in unnamed namespaces are others' too.
       begin: headers that a joined source includes first.
+      others: a select() of sources, each compiled alone.
       **kwargs: cc_library's.
     """
     folders = {}
@@ -200,7 +201,7 @@ def joined_library(srcs, alone = [], begin = [], **kwargs):
         srcs = select({
             "//tools/bazel:sanitized": joined + apart,
             "//conditions:default": srcs,
-        }),
+        }) + others,
         textual_hdrs = select({
             "//tools/bazel:sanitized": together,
             "//conditions:default": [],

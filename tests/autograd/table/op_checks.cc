@@ -148,10 +148,11 @@ void check_derivatives(const Row& row) {
       // Central differences call a function twice for each number. A sanitizer sees in one call
       // what it sees in all of them, and their values are the ordinary run's question.
       const bool once = row.constant_gradient || row.first_order;
+      const std::vector<Tensor> in = operands(sample, kDouble).tensors;
       const auto found = [&] {
-        if (once) return gradient_bits(row.call, o.tensors);
+        if (once) return gradient_bits(row.call, in);
         std::string all;
-        for (const Tensor& g : second_gradients(row.call, o.tensors))
+        for (const Tensor& g : second_gradients(row.call, in))
           all += g.defined() ? bits(g) : "none";
         return all;
       };

@@ -77,7 +77,7 @@ CALLS = {
     "multinomial.again": (FLOATS, lambda n, t: multinomial(n, t, 9, True)),
     "poisson": (FLOATS, lambda n, t: torch.poisson(parts(n, t).mul(40))),
     "binomial": (WIDE, lambda n, t: torch.binomial(parts(n, t).mul(33).round(), parts(n, t).flip(0))),
-    "_sample_dirichlet": (WIDE, lambda n, t: torch._sample_dirichlet(parts(n, t).add(0.125))),
+    "_sample_dirichlet": (WIDE, lambda n, t: torch._sample_dirichlet(parts(2 * n, t).view(n, 2).add(0.125))),
     "dropout": (FLOATS, lambda n, t: F.dropout(parts(n, t), 0.3)),
     "dropout.turned": (FLOATS, lambda n, t: F.dropout(parts(3 * n, t).view(n, 3).t(), 0.3)),
     "dropout.all": (FLOATS, lambda n, t: F.dropout(parts(n, t), 1.0)),

@@ -100,7 +100,9 @@ const std::map<std::string, Call>& drawing_calls() {
       {"binomial",
        [](auto n, auto t) { return binomial(parts(n, t).mul(33).round(), parts(n, t).flip({0})); }},
       {"_sample_dirichlet",
-       [](auto n, auto t) { return _sample_dirichlet(parts(n, t).add(0.125)); }},
+       [](auto n, auto t) {
+         return _sample_dirichlet(parts(2 * n, t).view({n, 2}).add(0.125));
+       }},
       {"dropout", [](auto n, auto t) { return dropout(parts(n, t), 0.3, true); }},
       {"dropout.turned",
        [](auto n, auto t) {

@@ -169,7 +169,8 @@ int main() {
   sampler.set_epoch(3);
   sampler.reset();
   std::printf("order       ");
-  for (const size_t index : *sampler.next(6)) std::printf(" %zu", index);
+  const auto drawn = sampler.next(6);
+  for (const size_t index : *drawn) std::printf(" %zu", index);
   std::printf("\n");
   // The state is LibTorch's, too.
   auto generator = at::make_generator<at::CPUGeneratorImpl>(12);

@@ -118,7 +118,8 @@ int64_t found(const IValue& list, const IValue& item, const char* op) {
 }
 int64_t count(const IValue& list, const IValue& item) {
   int64_t n = 0;
-  for (const IValue& each : list.toList().vec()) n += equal_values(each, item) ? 1 : 0;
+  const auto items = list.toList();
+  for (const IValue& each : items.vec()) n += equal_values(each, item) ? 1 : 0;
   return n;
 }
 
@@ -173,12 +174,14 @@ int64_t wrapped_sum(const std::vector<int64_t>& items) {
   return static_cast<int64_t>(made);
 }
 bool any(const IValue& list) {
-  for (const IValue& item : list.toList().vec())
+  const auto items = list.toList();
+  for (const IValue& item : items.vec())
     if (item.isString() ? !item.toStringRef().empty() : item.toScalar().toBool()) return true;
   return false;
 }
 bool all(const IValue& list) {
-  for (const IValue& item : list.toList().vec())
+  const auto items = list.toList();
+  for (const IValue& item : items.vec())
     if (!item.toScalar().toBool()) return false;
   return true;
 }

@@ -1,5 +1,5 @@
-// The fast paths of attention that nn.MultiheadAttention and nn.TransformerEncoderLayer take in
-// evaluation, and what these modules ask about nested tensors, which do not exist here.
+// The fast paths that nn.MultiheadAttention and nn.TransformerEncoderLayer take in evaluation. What
+// these modules ask about nested tensors, which do not exist here.
 #include <cmath>
 #include <limits>
 
@@ -12,7 +12,8 @@ namespace ramet::script {
 namespace {
 
 // What attention may not see, broadcast to [batch, heads, queries, keys]. PyTorch's kinds of masks:
-// 0 is [queries, keys], 1 is [batch, keys], 2 has four dimensions. True, or any number but 0, hides.
+// 0 is [queries, keys], 1 is [batch, keys], 2 has four dimensions. True, or any number but 0,
+// hides.
 std::optional<Tensor> hidden(const std::optional<Tensor>& mask, std::optional<int64_t> kind) {
   if (!mask) return std::nullopt;
   const Tensor hides = mask->scalar_type() == kBool ? *mask : ne(*mask, 0);
@@ -35,8 +36,8 @@ Attended attend(const Tensor& query, const Tensor& key, const Tensor& value, int
                 bool need_weights) {
   constexpr const char* kOp = "_native_multi_head_attention";
   RAMET_CHECK(query.dim() == 3 && query.size(2) == width && heads > 0 && width % heads == 0, kOp,
-              "got a query of ", query.sizes(), " for ", heads, " heads, expected [batch, queries, ",
-              width, "] and heads that divide the last");
+              "got a query of ", query.sizes(), " for ", heads,
+              " heads, expected [batch, queries, ", width, "] and heads that divide the last");
   const std::vector<Tensor> weights = by.qkv_weight.chunk(3), biases = by.qkv_bias.chunk(3);
   const Tensor q = split_heads(linear(query, weights.at(0), biases.at(0)), heads);
   const Tensor k = split_heads(linear(key, weights.at(1), biases.at(1)), heads);
@@ -44,8 +45,8 @@ Attended attend(const Tensor& query, const Tensor& key, const Tensor& value, int
   Attended made;
   Tensor mixed;
   if (need_weights) {
-    Tensor scores = matmul(mul(q, 1.0 / std::sqrt(static_cast<double>(width / heads))),
-                           k.transpose(-2, -1));
+    Tensor scores =
+        matmul(mul(q, 1.0 / std::sqrt(static_cast<double>(width / heads))), k.transpose(-2, -1));
     if (mask) scores = masked_fill(scores, *mask, -std::numeric_limits<double>::infinity());
     made.weights = softmax(scores, -1);
     mixed = matmul(made.weights, v);
@@ -101,14 +102,17 @@ const Line kAttention[] = {
                "bool use_gelu, bool norm_first, float eps, Tensor norm_weight_1, "
                "Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, "
                "Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, "
-               "Tensor? mask=None, int? mask_type=None) -> Tensor", encoder_layer(a)),
+               "Tensor? mask=None, int? mask_type=None) -> Tensor",
+               encoder_layer(a)),
     // A mask that could make a nested tensor: it never does, so that modules take the dense path.
     RAMET_LINE("aten::_nested_tensor_from_mask_left_aligned(Tensor t, Tensor mask) -> bool", false),
     RAMET_LINE("aten::_nested_tensor_from_mask(Tensor t, Tensor mask, bool mask_check=True) -> "
-               "Tensor", refuse("_nested_tensor_from_mask", "nested tensors")),
+               "Tensor",
+               refuse("_nested_tensor_from_mask", "nested tensors")),
     // Of a tensor that is not nested, the same tensor.
     RAMET_LINE("aten::to_padded_tensor(Tensor self, float padding, int[]? output_size=None) -> "
-               "Tensor", a.tensor(0)),
+               "Tensor",
+               a.tensor(0)),
     RAMET_LINE("aten::_upsample_lanczos2d_aa(Tensor self, int[2] output_size, bool align_corners, "
                "float? scales_h=None, float? scales_w=None) -> Tensor",
                refuse("_upsample_lanczos2d_aa", "Lanczos filters")),

@@ -44,7 +44,8 @@ const Line kMore[] = {
     RAMET_LINE("aten::special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
                softmax(a.tensor(0), a.integer(1), a.may_dtype(2))),
     RAMET_LINE("aten::special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> "
-               "Tensor", log_softmax(a.tensor(0), a.integer(1), a.may_dtype(2))),
+               "Tensor",
+               log_softmax(a.tensor(0), a.integer(1), a.may_dtype(2))),
     RAMET_LINE("aten::special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
                logsumexp(a.tensor(0), a.integers(1), a.truth(2))),
     RAMET_SPECIAL("expit", sigmoid),
@@ -71,14 +72,17 @@ const Line kMore[] = {
     RAMET_LINE("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
                scatter(a.tensor(0), a.integer(1), a.tensor(2), a.number(3))),
     RAMET_LINE("aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, "
-               "str reduce) -> Tensor", scatter_by(a.tensor(0), a, a.tensor(3))),
+               "str reduce) -> Tensor",
+               scatter_by(a.tensor(0), a, a.tensor(3))),
     RAMET_LINE("aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, "
                "str reduce) -> Tensor",
                scatter_by(a.tensor(0), a, filled_as(a.tensor(2), a.tensor(0), a.number(3)))),
     RAMET_LINE("aten::scatter_.src(Tensor(a!) self, int dim, Tensor index, Tensor src) -> "
-               "Tensor(a!)", a.tensor(0).scatter_(a.integer(1), a.tensor(2), a.tensor(3))),
+               "Tensor(a!)",
+               a.tensor(0).scatter_(a.integer(1), a.tensor(2), a.tensor(3))),
     RAMET_LINE("aten::scatter_.value(Tensor(a!) self, int dim, Tensor index, Scalar value) -> "
-               "Tensor(a!)", a.tensor(0).scatter_(a.integer(1), a.tensor(2), a.number(3))),
+               "Tensor(a!)",
+               a.tensor(0).scatter_(a.integer(1), a.tensor(2), a.number(3))),
     RAMET_LINE("aten::scatter_.reduce(Tensor(a!) self, int dim, Tensor index, Tensor src, *, "
                "str reduce) -> Tensor(a!)",
                a.tensor(0).copy_(scatter_by(a.tensor(0), a, a.tensor(3)))),
@@ -94,7 +98,8 @@ const Line kMore[] = {
                a.tensor(0).pin_memory()),
     RAMET_FUNCTION_LINE(
         "aten::unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, "
-        "bool return_counts=False) -> (Tensor, Tensor, Tensor)", unique_dim_consecutive),
+        "bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+        unique_dim_consecutive),
     RAMET_FUNCTION_LINE("aten::native_channel_shuffle(Tensor self, int groups) -> Tensor",
                         native_channel_shuffle),
     RAMET_LINE("aten::trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",

@@ -38,8 +38,8 @@ TypePtr type_of(const IValue& value) {
 Match matched(const std::string& name, const std::vector<Passing>& arguments) {
   std::vector<Given> given;
   for (const Passing& argument : arguments)
-    given.push_back({argument.name, argument.type ? argument.type : type_of(argument.value),
-                     &argument.value});
+    given.push_back(
+        {argument.name, argument.type ? argument.type : type_of(argument.value), &argument.value});
   std::string why;
   Match match = match_operator(name, given, why);
   EXPECT_TRUE(match.op) << name << ": " << why;

@@ -91,7 +91,8 @@ TEST(MatchOperator, BindsVariables) {
   const TypePtr list_of_int = Type::list(Type::of(Kind::kInt));
   const TypePtr nested = Type::list(list_of_int);
   std::string why;
-  const Match item = match_operator("aten::__getitem__", {{"", nested}, {"", Type::of(Kind::kInt)}}, why);
+  const Match item =
+      match_operator("aten::__getitem__", {{"", nested}, {"", Type::of(Kind::kInt)}}, why);
   ASSERT_TRUE(item.op);
   EXPECT_EQ(item.result->text(), "List[int]");
   const TypePtr dict = Type::dict(Type::of(Kind::kString), nested);
@@ -104,8 +105,10 @@ TEST(MatchOperator, BindsVariables) {
   // A list takes its own type, and None only where that is optional.
   EXPECT_NE(refusal("aten::append", {{"", list_of_int}, {"", Type::of(Kind::kNone)}}), "");
   const TypePtr optional = Type::list(Type::optional(Type::of(Kind::kTensor)));
-  EXPECT_TRUE(match_operator("aten::append", {{"", optional}, {"", Type::of(Kind::kNone)}}, why).op);
-  EXPECT_TRUE(match_operator("aten::append", {{"", optional}, {"", Type::of(Kind::kTensor)}}, why).op);
+  EXPECT_TRUE(
+      match_operator("aten::append", {{"", optional}, {"", Type::of(Kind::kNone)}}, why).op);
+  EXPECT_TRUE(
+      match_operator("aten::append", {{"", optional}, {"", Type::of(Kind::kTensor)}}, why).op);
 }
 
 TEST(MatchOperator, TakesFurtherArguments) {

@@ -152,9 +152,9 @@ TEST(OperatorValues, Lists) {
   const IValue flags = List<bool>{true, false};
   called("aten::append", {flags, true});
   EXPECT_EQ(shown(flags), "[True, False, True]");
-  const IValue pairs = IValue::GenericList{
-      IValue(std::make_tuple(IValue(2), IValue("b"))), IValue(std::make_tuple(IValue(1), IValue("c"))),
-      IValue(std::make_tuple(IValue(1), IValue("a")))};
+  const IValue pairs = IValue::GenericList{IValue(std::make_tuple(IValue(2), IValue("b"))),
+                                           IValue(std::make_tuple(IValue(1), IValue("c"))),
+                                           IValue(std::make_tuple(IValue(1), IValue("a")))};
   EXPECT_EQ(value("aten::sorted", {pairs}), "[(1, a), (1, c), (2, b)]");
 }
 
@@ -182,8 +182,9 @@ TEST(OperatorValues, Dictionaries) {
   called("aten::Delete", {dict, "b"});
   called("aten::clear", {dict});
   EXPECT_EQ(shown(dict), "{}");
-  EXPECT_EQ(value("aten::dict", {IValue::GenericList{IValue(std::make_tuple(IValue(1), IValue(2)))}}),
-            "{1: 2}");
+  EXPECT_EQ(
+      value("aten::dict", {IValue::GenericList{IValue(std::make_tuple(IValue(1), IValue(2)))}}),
+      "{1: 2}");
 }
 
 TEST(OperatorValues, Strings) {
@@ -256,10 +257,9 @@ TEST(OperatorValues, Programs) {
   try {
     called("prim::RaiseException", {"bad", "builtins.ValueError"});
     FAIL();
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "[builtins.ValueError] bad");
-  }
-  EXPECT_THROW(called("aten::_unwrap_optional", {Passing(IValue(), "", Type::optional(Type::of(Type::Kind::kInt)))}),
+  } catch (const Error& error) { EXPECT_STREQ(error.what(), "[builtins.ValueError] bad"); }
+  EXPECT_THROW(called("aten::_unwrap_optional",
+                      {Passing(IValue(), "", Type::optional(Type::of(Type::Kind::kInt)))}),
                Error);
 }
 

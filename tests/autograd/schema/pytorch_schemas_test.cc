@@ -1,5 +1,5 @@
-// Every operator's schema against PyTorch 2.15's (goldens/pytorch_schemas.txt), and the page of what
-// printed code calls (tools/compat/OPERATORS.md). RAMET_WRITE_GOLDENS=1 writes the page.
+// Every operator's schema against PyTorch 2.15's (goldens/pytorch_schemas.txt), and the page of
+// what printed code calls (tools/compat/OPERATORS.md). RAMET_WRITE_GOLDENS=1 writes the page.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -38,9 +38,7 @@ std::map<std::string, std::set<std::string>> pytorch() {
     try {
       const Operator op = parse_schema(line, nullptr);
       made[op.name].insert(comparable(op));
-    } catch (const Error&) {
-      made[line.substr(0, line.find_first_of(".("))];
-    }
+    } catch (const Error&) { made[line.substr(0, line.find_first_of(".("))]; }
   }
   return made;
 }
@@ -91,8 +89,9 @@ std::string page() {
     if (ours.count(name) == 1 && why == refused.end()) covered += count;
     else
       absent << "| `" << name << "` | " << count << " | "
-             << (why != refused.end() ? std::string("refused when it is called: there are no ") + why->second
-                                      : std::string("not yet"))
+             << (why != refused.end()
+                     ? std::string("refused when it is called: there are no ") + why->second
+                     : std::string("not yet"))
              << " |\n";
   }
   std::ostringstream rest;
@@ -101,16 +100,20 @@ std::string page() {
     if (ours.count(name) == 0) rest << (uncovered++ % 6 == 0 ? "\n" : " ") << '`' << name << '`';
   std::ostringstream out;
   out << "# Operators of TorchScript\n\n"
-      << "Written by `RAMET_WRITE_GOLDENS=1 bazel-bin/tests/autograd/schema/pytorch_schemas_test`: do "
+      << "Written by `RAMET_WRITE_GOLDENS=1 bazel-bin/tests/autograd/schema/pytorch_schemas_test`: "
+         "do "
          "not edit.\n\n"
       << "Ramet has " << names.size() << " operators with " << overloads
       << " overloads. Each has the name, order, defaults and by-name\n"
-      << "parameters of one of PyTorch 2.15's (`tests/autograd/schema/goldens/pytorch_schemas.txt`).\n"
+      << "parameters of one of PyTorch 2.15's "
+         "(`tests/autograd/schema/goldens/pytorch_schemas.txt`).\n"
       << "Most are made of the rows of `autograd/ops`; `autograd/schema` has the others.\n\n"
       << "## What printed code calls\n\n"
-      << "`tests/autograd/schema/goldens/printed_calls.py` scripts and traces convolutional networks,\n"
-      << "Transformers, recurrent taggers, a beam search, a detector's post-processing, a PINN, BERT,\n"
-      << "GPT-2, T5, and the layers and losses of `torch.nn`. It counts the calls in their archives.\n\n"
+      << "`tests/autograd/schema/goldens/printed_calls.py` scripts and traces networks: "
+         "convolutional\n"
+      << "ones, Transformers, taggers, a beam search, a detector, a PINN. It does so with BERT, "
+         "GPT-2,\n"
+      << "T5, and the layers of `torch.nn`, too. It counts the calls in their archives.\n\n"
       << "Calls covered: " << covered << " of " << calls << ", "
       << static_cast<double>(1000 * covered / calls) / 10 << " %. Operators called: " << called
       << ".\n\n| absent | calls | why |\n|---|---|---|\n"

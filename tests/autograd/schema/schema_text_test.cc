@@ -10,17 +10,15 @@ namespace {
 std::string again(const char* text) { return parse_schema(text, nullptr).text(); }
 
 TEST(SchemaText, ReadsWhatItWrites) {
-  for (const char* text : {
-           "aten::relu(Tensor self) -> Tensor",
-           "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-           "aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)",
-           "aten::format(str self, ...) -> str",
-           "prim::Print(...) -> ()",
-           "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
-           "aten::dict.str((str, tVal)[] inputs) -> Dict(str, tVal)",
-           "aten::x(int[2] a=1, int[]? b=None, float c=0.5, str d=\"a \\n\\\"\", bool e=True) -> int",
-           "aten::wait(Future(t) self) -> t",
-           "aten::y(Device d, Generator? g=None) -> ()"})
+  for (const char* text :
+       {"aten::relu(Tensor self) -> Tensor",
+        "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+        "aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)",
+        "aten::format(str self, ...) -> str", "prim::Print(...) -> ()",
+        "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+        "aten::dict.str((str, tVal)[] inputs) -> Dict(str, tVal)",
+        "aten::x(int[2] a=1, int[]? b=None, float c=0.5, str d=\"a \\n\\\"\", bool e=True) -> int",
+        "aten::wait(Future(t) self) -> t", "aten::y(Device d, Generator? g=None) -> ()"})
     EXPECT_EQ(again(text), text);
 }
 

@@ -161,6 +161,8 @@ struct Row {
 /// Lines of tensor functions; a name that has one has no rows.
 using Lines = ArrayRef<Line>;
 
+// Of each source by itself: a thousand thunks that linkers compare are half of an object file.
+namespace {
 /// Functions of one type. A thunk only names its function; what reads the arguments exists once.
 template <class F> struct Bound;
 template <class R, class... A> struct Bound<R(A...)> {
@@ -184,5 +186,6 @@ template <class R, class... A> struct Bound<R(A...)> {
     return call(arguments, f, std::index_sequence_for<A...>());
   }
 };
+}  // namespace
 
 }  // namespace ramet::script

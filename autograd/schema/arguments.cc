@@ -5,9 +5,9 @@ namespace {
 
 // By PyTorch's numbers. Complex and quantised dtypes have numbers there, and are not here.
 constexpr std::pair<int64_t, ScalarType> kDtypes[] = {
-    {0, ScalarType::Byte},      {1, ScalarType::Char},   {2, ScalarType::Short},
-    {3, ScalarType::Int},       {4, ScalarType::Long},   {5, ScalarType::Half},
-    {6, ScalarType::Float},     {7, ScalarType::Double}, {11, ScalarType::Bool},
+    {0, ScalarType::Byte},      {1, ScalarType::Char},    {2, ScalarType::Short},
+    {3, ScalarType::Int},       {4, ScalarType::Long},    {5, ScalarType::Half},
+    {6, ScalarType::Float},     {7, ScalarType::Double},  {11, ScalarType::Bool},
     {15, ScalarType::BFloat16}, {27, ScalarType::UInt16}, {28, ScalarType::UInt32}};
 
 }  // namespace

@@ -70,8 +70,7 @@ class Call {
 /// The value of a result.
 inline IValue result(IValue value) { return value; }
 inline IValue result(Tensor value) { return value; }
-template <class T, std::enable_if_t<std::is_arithmetic<T>::value, int> = 0>
-IValue result(T value) {
+template <class T, std::enable_if_t<std::is_arithmetic<T>::value, int> = 0> IValue result(T value) {
   return value;
 }
 IValue result(std::vector<Tensor> tensors);
@@ -84,9 +83,9 @@ template <class... T> IValue result(std::tuple<T...> values) {
 
 /// How a parameter of a C++ function is written in a schema and read from an argument.
 template <class T> struct Passed;
-#define RAMET_PASSED(Type, schema, reader)                                  \
-  template <> struct Passed<Type> {                                         \
-    static constexpr const char* kText = schema;                            \
+#define RAMET_PASSED(Type, schema, reader)                                           \
+  template <> struct Passed<Type> {                                                  \
+    static constexpr const char* kText = schema;                                     \
     static decltype(auto) get(const Call& call, size_t i) { return call.reader(i); } \
   };
 RAMET_PASSED(const Tensor&, "Tensor", tensor)
@@ -148,8 +147,8 @@ struct Line {
   const char* text;
   Function function;
 };
-/// An operator made from a row: its name without namespace, the parameters as C++ writes them, and
-/// how schemas write their types and that of the result.
+/// An operator made from a row: its name without namespace, and the parameters as C++ writes them.
+/// Types of parameters and result are as schemas write them.
 struct Row {
   const char* name;
   const char* parameters;
@@ -162,6 +161,8 @@ struct Row {
 /// Lines of tensor functions; a name that has one has no rows.
 using Lines = ArrayRef<Line>;
 
+// Of each source by itself: a thousand thunks that linkers compare are half of an object file.
+namespace {
 /// Functions of one type. A thunk only names its function; what reads the arguments exists once.
 template <class F> struct Bound;
 template <class R, class... A> struct Bound<R(A...)> {
@@ -185,5 +186,6 @@ template <class R, class... A> struct Bound<R(A...)> {
     return call(arguments, f, std::index_sequence_for<A...>());
   }
 };
+}  // namespace
 
 }  // namespace ramet::script

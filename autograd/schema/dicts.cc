@@ -75,48 +75,48 @@ IValue items(const IValue& value) {
   return made;
 }
 
-#define RAMET_DICT(K)                                                                            \
-  RAMET_LINE("aten::len.Dict_" K "(Dict(" K ", t) self) -> int",                                 \
-             static_cast<int64_t>(dict(a[0]).size())),                                           \
-  RAMET_LINE("aten::__getitem__.Dict_" K "(Dict(" K ", t) self, " K " key) -> t(*)",             \
-             at(a[0], a[1])),                                                                    \
-  RAMET_LINE_DO("aten::_set_item." K "(Dict(" K ", t)(a!) l, " K "(b -> *) idx, t(c -> *) v) -> ()", \
-                dict(a[0]).insert_or_assign(a[1], a[2])),                                        \
-  RAMET_LINE("aten::__contains__." K "(Dict(" K ", t) dict, " K " key) -> bool",                 \
-             dict(a[0]).contains(a[1])),                                                         \
-  RAMET_LINE_DO("aten::Delete.Dict_" K "(Dict(" K ", t)(a!) self, " K " key) -> ()",             \
-                pop(a[0], a[1])),                                                                \
-  RAMET_LINE_DO("aten::clear." K "(Dict(" K ", t)(a!) self) -> ()", dict(a[0]).clear()),         \
-  RAMET_LINE("aten::copy.Dict_" K "(Dict(" K ", t)(a) self) -> Dict(" K ", t)",                  \
-             dict(a[0]).copy()),                                                                 \
-  RAMET_LINE("aten::dict." K "((" K ", tVal)[] inputs) -> Dict(" K ", tVal)", from_pairs(a[0])), \
-  RAMET_LINE("aten::dict.Dict_" K "(Dict(" K ", t)(a) self) -> Dict(" K ", t)",                  \
-             dict(a[0]).copy()),                                                                 \
-  RAMET_LINE("aten::get." K "(Dict(" K ", t) self, " K " key) -> t(*)?",                         \
-             get(a[0], a[1], {})),                                                               \
-  RAMET_LINE("aten::get.default_" K "(Dict(" K ", t) self, " K " key, t default_value) -> t(*)", \
-             get(a[0], a[1], a[2])),                                                             \
-  RAMET_LINE("aten::pop.Dict_" K "(Dict(" K ", t)(a!) self, " K " key) -> t(*)",                 \
-             pop(a[0], a[1])),                                                                   \
-  RAMET_LINE("aten::pop.Dict_default_" K "(Dict(" K ", t)(a!) self, " K                          \
-             " key, t default_value) -> t(*)",                                                   \
-             pop(a[0], a[1], a[2])),                                                             \
-  RAMET_LINE("aten::popitem." K "(Dict(" K ", t)(a!) self) -> ((" K ", t))", pop_item(a[0])),    \
-  RAMET_LINE("aten::setdefault." K "(Dict(" K ", t)(a!) self, " K                                \
-             "(b -> *) key, t(c -> *) default_value) -> t(*)",                                   \
-             set_default(a[0], a[1], a[2])),                                                     \
-  RAMET_LINE_DO("aten::update." K "(Dict(" K ", t)(a!) self, Dict(" K ", t)(a!) to_add) -> ()",  \
-                update(a[0], a[1])),                                                             \
-  RAMET_LINE("aten::keys." K "(Dict(" K ", t) self) -> " K "[](*)", keys(a[0])),                 \
-  RAMET_LINE("aten::values." K "(Dict(" K ", t) self) -> t[](*)", values(a[0])),                 \
-  RAMET_LINE("aten::items." K "(Dict(" K ", t) self) -> ((" K ", t)[])", items(a[0])),
+#define RAMET_DICT(K)                                                                              \
+  RAMET_LINE("aten::len.Dict_" K "(Dict(" K ", t) self) -> int",                                   \
+             static_cast<int64_t>(dict(a[0]).size())),                                             \
+      RAMET_LINE("aten::__getitem__.Dict_" K "(Dict(" K ", t) self, " K " key) -> t(*)",           \
+                 at(a[0], a[1])),                                                                  \
+      RAMET_LINE_DO("aten::_set_item." K "(Dict(" K ", t)(a!) l, " K                               \
+                    "(b -> *) idx, t(c -> *) v) -> ()",                                            \
+                    dict(a[0]).insert_or_assign(a[1], a[2])),                                      \
+      RAMET_LINE("aten::__contains__." K "(Dict(" K ", t) dict, " K " key) -> bool",               \
+                 dict(a[0]).contains(a[1])),                                                       \
+      RAMET_LINE_DO("aten::Delete.Dict_" K "(Dict(" K ", t)(a!) self, " K " key) -> ()",           \
+                    pop(a[0], a[1])),                                                              \
+      RAMET_LINE_DO("aten::clear." K "(Dict(" K ", t)(a!) self) -> ()", dict(a[0]).clear()),       \
+      RAMET_LINE("aten::copy.Dict_" K "(Dict(" K ", t)(a) self) -> Dict(" K ", t)",                \
+                 dict(a[0]).copy()),                                                               \
+      RAMET_LINE("aten::dict." K "((" K ", tVal)[] inputs) -> Dict(" K ", tVal)",                  \
+                 from_pairs(a[0])),                                                                \
+      RAMET_LINE("aten::dict.Dict_" K "(Dict(" K ", t)(a) self) -> Dict(" K ", t)",                \
+                 dict(a[0]).copy()),                                                               \
+      RAMET_LINE("aten::get." K "(Dict(" K ", t) self, " K " key) -> t(*)?", get(a[0], a[1], {})), \
+      RAMET_LINE("aten::get.default_" K "(Dict(" K ", t) self, " K                                 \
+                 " key, t default_value) -> t(*)",                                                 \
+                 get(a[0], a[1], a[2])),                                                           \
+      RAMET_LINE("aten::pop.Dict_" K "(Dict(" K ", t)(a!) self, " K " key) -> t(*)",               \
+                 pop(a[0], a[1])),                                                                 \
+      RAMET_LINE("aten::pop.Dict_default_" K "(Dict(" K ", t)(a!) self, " K                        \
+                 " key, t default_value) -> t(*)",                                                 \
+                 pop(a[0], a[1], a[2])),                                                           \
+      RAMET_LINE("aten::popitem." K "(Dict(" K ", t)(a!) self) -> ((" K ", t))", pop_item(a[0])),  \
+      RAMET_LINE("aten::setdefault." K "(Dict(" K ", t)(a!) self, " K                              \
+                 "(b -> *) key, t(c -> *) default_value) -> t(*)",                                 \
+                 set_default(a[0], a[1], a[2])),                                                   \
+      RAMET_LINE_DO("aten::update." K "(Dict(" K ", t)(a!) self, Dict(" K                          \
+                    ", t)(a!) to_add) -> ()",                                                      \
+                    update(a[0], a[1])),                                                           \
+      RAMET_LINE("aten::keys." K "(Dict(" K ", t) self) -> " K "[](*)", keys(a[0])),               \
+      RAMET_LINE("aten::values." K "(Dict(" K ", t) self) -> t[](*)", values(a[0])),               \
+      RAMET_LINE("aten::items." K "(Dict(" K ", t) self) -> ((" K ", t)[])", items(a[0])),
 
 const Line kDicts[] = {
-    RAMET_DICT("str")
-    RAMET_DICT("int")
-    RAMET_DICT("bool")
-    RAMET_DICT("float")
-    RAMET_LINE("aten::dict() -> Dict(str, Tensor)", Dict()),
+    RAMET_DICT("str") RAMET_DICT("int") RAMET_DICT("bool") RAMET_DICT("float")
+        RAMET_LINE("aten::dict() -> Dict(str, Tensor)", Dict()),
 };
 
 }  // namespace

@@ -15,32 +15,35 @@ Tensor convolve(const Call& a) {
 
 // dim, correction or unbiased, keepdim of var() and its like.
 std::optional<Scalar> correction(bool unbiased) { return Scalar(unbiased ? 1 : 0); }
-#define RAMET_MOMENT(name, type)                                                               \
-  RAMET_LINE("aten::" #name "(Tensor self, bool unbiased=True) -> " type,                      \
-             name(a.tensor(0), std::nullopt, correction(a.truth(1)))),                         \
-  RAMET_LINE("aten::" #name ".dim(Tensor self, int[1]? dim, bool unbiased=True, "              \
-             "bool keepdim=False) -> " type,                                                   \
-             name(a.tensor(0), a.may_integers(1), correction(a.truth(2)), a.truth(3))),        \
-  RAMET_LINE("aten::" #name ".correction(Tensor self, int[1]? dim=None, *, "                   \
-             "Scalar? correction=None, bool keepdim=False) -> " type,                          \
-             name(a.tensor(0), a.may_integers(1), a.may_number(2), a.truth(3))),
+#define RAMET_MOMENT(name, type)                                                            \
+  RAMET_LINE("aten::" #name "(Tensor self, bool unbiased=True) -> " type,                   \
+             name(a.tensor(0), std::nullopt, correction(a.truth(1)))),                      \
+      RAMET_LINE("aten::" #name                                                             \
+                 ".dim(Tensor self, int[1]? dim, bool unbiased=True, "                      \
+                 "bool keepdim=False) -> " type,                                            \
+                 name(a.tensor(0), a.may_integers(1), correction(a.truth(2)), a.truth(3))), \
+      RAMET_LINE("aten::" #name                                                             \
+                 ".correction(Tensor self, int[1]? dim=None, *, "                           \
+                 "Scalar? correction=None, bool keepdim=False) -> " type,                   \
+                 name(a.tensor(0), a.may_integers(1), a.may_number(2), a.truth(3))),
 
-#define RAMET_DROPOUT(name)                                                                    \
-  RAMET_FUNCTION_LINE("aten::" #name "(Tensor input, float p, bool train) -> Tensor", name),   \
-  RAMET_FUNCTION_LINE("aten::" #name "_(Tensor(a!) self, float p, bool train) -> Tensor(a!)",  \
-                      name##_),
+#define RAMET_DROPOUT(name)                                                                       \
+  RAMET_FUNCTION_LINE("aten::" #name "(Tensor input, float p, bool train) -> Tensor", name),      \
+      RAMET_FUNCTION_LINE("aten::" #name "_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", \
+                          name##_),
 
-#define RAMET_CONV(n, ones, zeros)                                                             \
-  RAMET_LINE("aten::conv" #n "d(Tensor input, Tensor weight, Tensor? bias=None, int[" #n       \
-             "] stride=" ones ", int[" #n "] padding=" zeros ", int[" #n "] dilation=" ones    \
-             ", int groups=1) -> Tensor",                                                      \
-             conv##n##d(a.tensor(0), a.tensor(1), a.may_tensor(2), a.integers(3),              \
-                        a.integers(4), a.integers(5), a.integer(6))),                          \
-  RAMET_LINE("aten::conv" #n "d.padding(Tensor input, Tensor weight, Tensor? bias=None, int["  \
-             #n "] stride=" ones ", str padding=\"valid\", int[" #n "] dilation=" ones         \
-             ", int groups=1) -> Tensor",                                                      \
-             conv##n##d(a.tensor(0), a.tensor(1), a.may_tensor(2), a.integers(3), a.text(4),   \
-                        a.integers(5), a.integer(6))),
+#define RAMET_CONV(n, ones, zeros)                                                               \
+  RAMET_LINE("aten::conv" #n "d(Tensor input, Tensor weight, Tensor? bias=None, int[" #n         \
+             "] stride=" ones ", int[" #n "] padding=" zeros ", int[" #n "] dilation=" ones      \
+             ", int groups=1) -> Tensor",                                                        \
+             conv##n##d(a.tensor(0), a.tensor(1), a.may_tensor(2), a.integers(3), a.integers(4), \
+                        a.integers(5), a.integer(6))),                                           \
+      RAMET_LINE("aten::conv" #n                                                                 \
+                 "d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[" #n             \
+                 "] stride=" ones ", str padding=\"valid\", int[" #n "] dilation=" ones          \
+                 ", int groups=1) -> Tensor",                                                    \
+                 conv##n##d(a.tensor(0), a.tensor(1), a.may_tensor(2), a.integers(3), a.text(4), \
+                            a.integers(5), a.integer(6))),
 
 // A packed sequence: its rows in the order of time, and how many sequences each time has.
 IValue pack(const Call& a) {
@@ -53,9 +56,10 @@ IValue pack(const Call& a) {
   const int64_t* const length = lengths.data_ptr<int64_t>();
   const int64_t batch = lengths.numel();
   for (int64_t i = 0; i < batch; ++i)
-    RAMET_CHECK(length[i] > 0 && length[i] <= padded.size(0) && (i == 0 || length[i] <= length[i - 1]),
-                "_pack_padded_sequence", "lengths: got ", length[i], " at place ", i,
-                ", expected from 1 to ", i == 0 ? padded.size(0) : length[i - 1], ", longest first");
+    RAMET_CHECK(
+        length[i] > 0 && length[i] <= padded.size(0) && (i == 0 || length[i] <= length[i - 1]),
+        "_pack_padded_sequence", "lengths: got ", length[i], " at place ", i,
+        ", expected from 1 to ", i == 0 ? padded.size(0) : length[i - 1], ", longest first");
   std::vector<Tensor> parts;
   Tensor sizes = empty({length[0]}, TensorOptions(kLong).device(Device(kCPU, 0)));
   int64_t rows = batch, from = 0;
@@ -107,8 +111,7 @@ IValue unpack(const Call& a) {
   }
   std::vector<int64_t> row(data.sizes().begin(), data.sizes().end());
   row[0] = 1;
-  const Tensor index =
-      tensor(places, TensorOptions(kLong)).to(data.device());
+  const Tensor index = tensor(places, TensorOptions(kLong)).to(data.device());
   Tensor padded = cat({data, full(row, a.number(3), data.options())}).index_select(0, index);
   row.erase(row.begin());
   row.insert(row.begin(), {longest, batch});
@@ -124,18 +127,21 @@ const Line kLayers[] = {
     RAMET_LINE("aten::_convolution.deprecated(Tensor input, Tensor weight, Tensor? bias, "
                "int[] stride, int[] padding, int[] dilation, bool transposed, "
                "int[] output_padding, int groups, bool benchmark, bool deterministic, "
-               "bool cudnn_enabled) -> Tensor", convolve(a)),
-    RAMET_CONV(1, "[1]", "[0]")
-    RAMET_CONV(2, "[1, 1]", "[0, 0]")
-    RAMET_CONV(3, "[1, 1, 1]", "[0, 0, 0]")
-    RAMET_FUNCTION_LINE("aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, "
-                        "Tensor? running_mean, Tensor? running_var, bool training, "
-                        "float momentum, float eps, bool cudnn_enabled) -> Tensor", batch_norm),
+               "bool cudnn_enabled) -> Tensor",
+               convolve(a)),
+    RAMET_CONV(1, "[1]", "[0]") RAMET_CONV(2, "[1, 1]", "[0, 0]")
+        RAMET_CONV(3, "[1, 1, 1]", "[0, 0, 0]")
+            RAMET_FUNCTION_LINE("aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, "
+                                "Tensor? running_mean, Tensor? running_var, bool training, "
+                                "float momentum, float eps, bool cudnn_enabled) -> Tensor",
+                                batch_norm),
     RAMET_FUNCTION_LINE("aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, "
                         "Tensor? running_mean, Tensor? running_var, bool use_input_stats, "
-                        "float momentum, float eps, bool cudnn_enabled) -> Tensor", instance_norm),
+                        "float momentum, float eps, bool cudnn_enabled) -> Tensor",
+                        instance_norm),
     RAMET_FUNCTION_LINE("aten::embedding(Tensor weight, Tensor indices, int padding_idx=-1, "
-                        "bool scale_grad_by_freq=False, bool sparse=False) -> Tensor", embedding),
+                        "bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+                        embedding),
     RAMET_LINE("aten::embedding_bag(Tensor weight, Tensor indices, Tensor offsets, "
                "bool scale_grad_by_freq=False, int mode=0, bool sparse=False, "
                "Tensor? per_sample_weights=None, bool include_last_offset=False) -> "
@@ -148,23 +154,24 @@ const Line kLayers[] = {
                embedding_bag(a.tensor(0), a.tensor(1), a.tensor(2), a.truth(3), a.integer(4),
                              a.truth(5), a.may_tensor(6), a.truth(7), a.may_integer(8))),
     RAMET_FUNCTION_LINE("aten::embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, "
-                        "float norm_type) -> Tensor(a!)", embedding_renorm_),
-    RAMET_DROPOUT(dropout)
-    RAMET_DROPOUT(feature_dropout)
-    RAMET_DROPOUT(alpha_dropout)
-    RAMET_DROPOUT(feature_alpha_dropout)
-    RAMET_FUNCTION_LINE("aten::max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], "
-                        "int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> Tensor",
-                        max_pool1d),
+                        "float norm_type) -> Tensor(a!)",
+                        embedding_renorm_),
+    RAMET_DROPOUT(dropout) RAMET_DROPOUT(feature_dropout) RAMET_DROPOUT(alpha_dropout)
+        RAMET_DROPOUT(feature_alpha_dropout) RAMET_FUNCTION_LINE(
+            "aten::max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], "
+            "int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> Tensor",
+            max_pool1d),
     RAMET_FUNCTION_LINE("aten::max_pool1d_with_indices(Tensor self, int[1] kernel_size, "
                         "int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], "
-                        "bool ceil_mode=False) -> (Tensor, Tensor)", max_pool1d_with_indices),
+                        "bool ceil_mode=False) -> (Tensor, Tensor)",
+                        max_pool1d_with_indices),
     RAMET_FUNCTION_LINE("aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], "
                         "int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
                         max_pool2d),
     RAMET_FUNCTION_LINE("aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], "
                         "int[1] padding=[0], bool ceil_mode=False, bool count_include_pad=True) "
-                        "-> Tensor", avg_pool1d),
+                        "-> Tensor",
+                        avg_pool1d),
     RAMET_FUNCTION_LINE("aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor",
                         adaptive_avg_pool1d),
     RAMET_FUNCTION_LINE(
@@ -176,20 +183,21 @@ const Line kLayers[] = {
     RAMET_FUNCTION_LINE("aten::constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor",
                         constant_pad_nd),
     RAMET_LINE("aten::pad(Tensor self, int[] pad, str mode=\"constant\", float? value=None) -> "
-               "Tensor", pad(a.tensor(0), a.integers(1), a.text(2), a.may_real(3))),
+               "Tensor",
+               pad(a.tensor(0), a.integers(1), a.text(2), a.may_real(3))),
     RAMET_FUNCTION_LINE("aten::pad_sequence(Tensor[] sequences, bool batch_first=False, "
                         "float padding_value=0., str padding_side=\"right\") -> Tensor",
                         pad_sequence),
     RAMET_LINE("aten::_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> "
-               "(Tensor, Tensor)", pack(a)),
+               "(Tensor, Tensor)",
+               pack(a)),
     RAMET_LINE("aten::_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, "
-               "Scalar padding_value, int total_length) -> (Tensor, Tensor)", unpack(a)),
-    RAMET_MOMENT(var, "Tensor")
-    RAMET_MOMENT(std, "Tensor")
-    RAMET_MOMENT(var_mean, "(Tensor, Tensor)")
-    RAMET_MOMENT(std_mean, "(Tensor, Tensor)")
-    RAMET_LINE("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
-               index(a.tensor(0), a.optional_tensors(1))),
+               "Scalar padding_value, int total_length) -> (Tensor, Tensor)",
+               unpack(a)),
+    RAMET_MOMENT(var, "Tensor") RAMET_MOMENT(std, "Tensor")
+        RAMET_MOMENT(var_mean, "(Tensor, Tensor)") RAMET_MOMENT(std_mean, "(Tensor, Tensor)")
+            RAMET_LINE("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+                       index(a.tensor(0), a.optional_tensors(1))),
     RAMET_LINE("aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor",
                index(a.tensor(0), a.optional_tensors(1))),
     RAMET_LINE("aten::index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, "
@@ -229,10 +237,12 @@ const Line kLayers[] = {
                         "float eps=9.9999999999999995e-07, bool keepdim=False) -> Tensor",
                         pairwise_distance),
     RAMET_FUNCTION_LINE("aten::_unique2(Tensor self, bool sorted=True, bool return_inverse=False, "
-                        "bool return_counts=False) -> (Tensor, Tensor, Tensor)", _unique2),
+                        "bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+                        _unique2),
     RAMET_FUNCTION_LINE("aten::unique_dim(Tensor self, int dim, bool sorted=True, "
                         "bool return_inverse=False, bool return_counts=False) -> "
-                        "(Tensor, Tensor, Tensor)", unique_dim),
+                        "(Tensor, Tensor, Tensor)",
+                        unique_dim),
     RAMET_FUNCTION_LINE("aten::unique_consecutive(Tensor self, bool return_inverse=False, "
                         "bool return_counts=False, int? dim=None) -> (Tensor, Tensor, Tensor)",
                         unique_consecutive),

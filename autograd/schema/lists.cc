@@ -60,8 +60,8 @@ void replace(const IValue& list, const IValue& by) {
   });
 }
 IValue slice(const IValue& list, const Call& a) {
-  const Sliced taken = sliced(a.may_integer(1), a.may_integer(2), a.integer(3),
-                              static_cast<int64_t>(length(list)));
+  const Sliced taken =
+      sliced(a.may_integer(1), a.may_integer(2), a.integer(3), static_cast<int64_t>(length(list)));
   return picked(list, static_cast<size_t>(taken.count), [&](size_t i) {
     return static_cast<size_t>(taken.first + static_cast<int64_t>(i) * taken.step);
   });
@@ -94,9 +94,10 @@ void insert(const IValue& list, int64_t index, const IValue& item) {
 }
 IValue times(const IValue& list, int64_t n) {
   const size_t size = length(list);
-  const size_t count = size == 0 || n <= 0 ? 0 : size * static_cast<size_t>(n);
-  RAMET_CHECK(n <= 0 || count / static_cast<size_t>(n) == size, "mul", "got a list of ", size,
-              " items ", n, " times, expected fewer");
+  constexpr int64_t kMost = int64_t{1} << 32;
+  RAMET_CHECK(size == 0 || n <= kMost / static_cast<int64_t>(size), "mul", "got a list of ", size,
+              " items ", n, " times, expected at most 2^32 items");
+  const size_t count = n <= 0 ? 0 : size * static_cast<size_t>(n);
   return picked(list, count, [&](size_t i) { return i % size; });
 }
 IValue joined(const IValue& a, const IValue& b) {
@@ -117,7 +118,8 @@ int64_t found(const IValue& list, const IValue& item, const char* op) {
 }
 int64_t count(const IValue& list, const IValue& item) {
   int64_t n = 0;
-  for (const IValue& each : list.toList().vec()) n += equal_values(each, item) ? 1 : 0;
+  const auto items = list.toList();
+  for (const IValue& each : items.vec()) n += equal_values(each, item) ? 1 : 0;
   return n;
 }
 
@@ -152,7 +154,8 @@ void reverse(const IValue& list) {
 }
 IValue extreme(const IValue& list, bool largest) {
   const auto items = list.toList();
-  RAMET_CHECK(!items.empty(), largest ? "max" : "min", "got an empty list, expected one with items");
+  RAMET_CHECK(!items.empty(), largest ? "max" : "min",
+              "got an empty list, expected one with items");
   IValue best = items.vec()[0];
   for (const IValue& item : items.vec())
     if (largest ? less(best, item) : less(item, best)) best = item;
@@ -172,12 +175,14 @@ int64_t wrapped_sum(const std::vector<int64_t>& items) {
   return static_cast<int64_t>(made);
 }
 bool any(const IValue& list) {
-  for (const IValue& item : list.toList().vec())
+  const auto items = list.toList();
+  for (const IValue& item : items.vec())
     if (item.isString() ? !item.toStringRef().empty() : item.toScalar().toBool()) return true;
   return false;
 }
 bool all(const IValue& list) {
-  for (const IValue& item : list.toList().vec())
+  const auto items = list.toList();
+  for (const IValue& item : items.vec())
     if (!item.toScalar().toBool()) return false;
   return true;
 }
@@ -189,25 +194,25 @@ IValue first_numbers(int64_t n) {
 }
 
 // For lists of one type: what needs equality or order.
-#define RAMET_ITEMS(T)                                                                          \
-  RAMET_LINE("aten::eq." T "_list(" T "[] a, " T "[] b) -> bool", equal_values(a[0], a[1])),    \
-  RAMET_LINE("aten::ne." T "_list(" T "[] a, " T "[] b) -> bool", !equal_values(a[0], a[1])),   \
-  RAMET_LINE_DO("aten::remove." T "(" T "[](a!) self, " T " el) -> ()",                         \
-                pop(a[0], found(a[0], a[1], "remove"))),                                        \
-  RAMET_LINE("aten::index.list_" T "(" T "[] self, " T " el) -> int",                           \
-             found(a[0], a[1], "index")),                                                       \
-  RAMET_LINE("aten::count." T "(" T "[] self, " T " el) -> int", count(a[0], a[1])),            \
-  RAMET_LINE_DO("aten::sort." T "(" T "[](a!) self, bool reverse=False) -> ()",                 \
-                replace(a[0], sorted(a[0], a.truth(1)))),                                       \
-  RAMET_LINE("aten::sorted." T "(" T "[](a) input) -> " T "[]", sorted(a[0], false)),
+#define RAMET_ITEMS(T)                                                                            \
+  RAMET_LINE("aten::eq." T "_list(" T "[] a, " T "[] b) -> bool", equal_values(a[0], a[1])),      \
+      RAMET_LINE("aten::ne." T "_list(" T "[] a, " T "[] b) -> bool", !equal_values(a[0], a[1])), \
+      RAMET_LINE_DO("aten::remove." T "(" T "[](a!) self, " T " el) -> ()",                       \
+                    pop(a[0], found(a[0], a[1], "remove"))),                                      \
+      RAMET_LINE("aten::index.list_" T "(" T "[] self, " T " el) -> int",                         \
+                 found(a[0], a[1], "index")),                                                     \
+      RAMET_LINE("aten::count." T "(" T "[] self, " T " el) -> int", count(a[0], a[1])),          \
+      RAMET_LINE_DO("aten::sort." T "(" T "[](a!) self, bool reverse=False) -> ()",               \
+                    replace(a[0], sorted(a[0], a.truth(1)))),                                     \
+      RAMET_LINE("aten::sorted." T "(" T "[](a) input) -> " T "[]", sorted(a[0], false)),
 
-#define RAMET_EXTREMES(T)                                                                       \
-  RAMET_LINE("prim::max." T "_list(" T "[] l, " T "[] r) -> " T "[]",                           \
-             lists_less(a[0], a[1]) ? a[1] : a[0]),                                             \
-  RAMET_LINE("prim::min." T "_list(" T "[] l, " T "[] r) -> " T "[]",                           \
-             lists_less(a[1], a[0]) ? a[1] : a[0]),                                             \
-  RAMET_LINE("prim::max.self_" T "(" T "[] self) -> " T, extreme(a[0], true)),                  \
-  RAMET_LINE("prim::min.self_" T "(" T "[] self) -> " T, extreme(a[0], false)),
+#define RAMET_EXTREMES(T)                                                          \
+  RAMET_LINE("prim::max." T "_list(" T "[] l, " T "[] r) -> " T "[]",              \
+             lists_less(a[0], a[1]) ? a[1] : a[0]),                                \
+      RAMET_LINE("prim::min." T "_list(" T "[] l, " T "[] r) -> " T "[]",          \
+                 lists_less(a[1], a[0]) ? a[1] : a[0]),                            \
+      RAMET_LINE("prim::max.self_" T "(" T "[] self) -> " T, extreme(a[0], true)), \
+      RAMET_LINE("prim::min.self_" T "(" T "[] self) -> " T, extreme(a[0], false)),
 
 const Line kLists[] = {
     RAMET_LINE("aten::len.t(t[] a) -> int", static_cast<int64_t>(length(a[0]))),
@@ -251,22 +256,16 @@ const Line kLists[] = {
     RAMET_LINE("aten::__contains__.float_list(float[] l, float item) -> bool",
                find(a[0], a[1]) >= 0),
     RAMET_LINE("aten::__contains__.str_list(str[] l, str item) -> bool", find(a[0], a[1]) >= 0),
-    RAMET_ITEMS("int")
-    RAMET_ITEMS("float")
-    RAMET_ITEMS("bool")
-    RAMET_ITEMS("str")
-    RAMET_ITEMS("Tensor")
-    RAMET_LINE_DO("aten::sort.any(t[](a!) self, bool reverse=False) -> ()",
-                  replace(a[0], sorted(a[0], a.truth(1)))),
+    RAMET_ITEMS("int") RAMET_ITEMS("float") RAMET_ITEMS("bool") RAMET_ITEMS("str")
+        RAMET_ITEMS("Tensor")
+            RAMET_LINE_DO("aten::sort.any(t[](a!) self, bool reverse=False) -> ()",
+                          replace(a[0], sorted(a[0], a.truth(1)))),
     RAMET_LINE("aten::sorted.any(t[](a) self) -> t[]", sorted(a[0], false)),
-    RAMET_EXTREMES("int")
-    RAMET_EXTREMES("float")
-    RAMET_EXTREMES("bool")
-    RAMET_LINE("aten::sum.int(int[] self) -> int", wrapped_sum(a[0].toIntVector())),
+    RAMET_EXTREMES("int") RAMET_EXTREMES("float") RAMET_EXTREMES("bool")
+        RAMET_LINE("aten::sum.int(int[] self) -> int", wrapped_sum(a[0].toIntVector())),
     RAMET_LINE("aten::sum.float(float[] self) -> float",
                (sum<double, double>(a[0].toDoubleVector()))),
-    RAMET_LINE("aten::sum.bool(bool[] self) -> int",
-               (sum<bool, int64_t>(a[0].toBoolList().vec()))),
+    RAMET_LINE("aten::sum.bool(bool[] self) -> int", (sum<bool, int64_t>(a[0].toBoolList().vec()))),
     RAMET_LINE("aten::any.int(int[] self) -> bool", any(a[0])),
     RAMET_LINE("aten::any.float(float[] self) -> bool", any(a[0])),
     RAMET_LINE("aten::any.bool(bool[] self) -> bool", any(a[0])),

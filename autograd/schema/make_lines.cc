@@ -18,8 +18,8 @@ struct Numbers {
       RAMET_CHECK(depth == sizes.size(), "tensor", "got a number at depth ", depth,
                   ", expected lists of one depth: ", sizes.size());
       const Scalar number = value.isTensor() ? value.toTensor().item() : value.toScalar();
-      const ScalarType type = number.isFloatingPoint() ? get_default_dtype_as_scalartype()
-                                                       : number.type();
+      const ScalarType type =
+          number.isFloatingPoint() ? get_default_dtype_as_scalartype() : number.type();
       dtype = values.empty() ? type : promote_types(dtype, type);
       values.push_back(number);
       return;
@@ -54,79 +54,88 @@ Tensor placed(const Tensor& made, const Call& a) {
 }
 Tensor constructed(const Call& a) {
   // A tensor's values are copied, without its history.
-  const Tensor made = placed(a[0].isTensor() ? a.tensor(0).detach().clone() : from_numbers(a[0]), a);
+  const Tensor made =
+      placed(a[0].isTensor() ? a.tensor(0).detach().clone() : from_numbers(a[0]), a);
   return a.truth(3) ? made.requires_grad_() : made;
 }
 IValue as_tensor(const Call& a) {
   return placed(a[0].isTensor() ? a.tensor(0) : from_numbers(a[0]), a);
 }
 
-#define RAMET_CONSTRUCTED(overload, type)                                                      \
-  RAMET_LINE("aten::tensor" overload "(" type ", *, ScalarType? dtype=None, Device? device=None, " \
-             "bool requires_grad=False) -> Tensor", constructed(a)),                           \
-  RAMET_LINE("aten::as_tensor" overload "(" type ", *, ScalarType? dtype=None, "               \
-             "Device? device=None) -> Tensor", as_tensor(a)),
+#define RAMET_CONSTRUCTED(overload, type)                         \
+  RAMET_LINE("aten::tensor" overload "(" type                     \
+             ", *, ScalarType? dtype=None, Device? device=None, " \
+             "bool requires_grad=False) -> Tensor",               \
+             constructed(a)),                                     \
+      RAMET_LINE("aten::as_tensor" overload "(" type              \
+                 ", *, ScalarType? dtype=None, "                  \
+                 "Device? device=None) -> Tensor",                \
+                 as_tensor(a)),
 
-#define RAMET_SIZED(name)                                                                      \
-  RAMET_LINE("aten::" #name "(int[] size, *, " RAMET_OPTIONS ") -> Tensor",                    \
-             name(a.integers(0), a.options(1))),                                               \
-  RAMET_LINE("aten::new_" #name "(Tensor self, int[] size, *, " RAMET_OPTIONS ") -> Tensor",   \
-             a.tensor(0).new_##name(a.integers(1), a.options(2))),                             \
-  RAMET_LINE("aten::" #name "_like(Tensor self, *, " RAMET_OPTIONS                             \
-             ", MemoryFormat? memory_format=None) -> Tensor",                                  \
-             name##_like(a.tensor(0), a.options(1), a.may_format(5))),
+#define RAMET_SIZED(name)                                                                        \
+  RAMET_LINE("aten::" #name "(int[] size, *, " RAMET_OPTIONS ") -> Tensor",                      \
+             name(a.integers(0), a.options(1))),                                                 \
+      RAMET_LINE("aten::new_" #name "(Tensor self, int[] size, *, " RAMET_OPTIONS ") -> Tensor", \
+                 a.tensor(0).new_##name(a.integers(1), a.options(2))),                           \
+      RAMET_LINE("aten::" #name "_like(Tensor self, *, " RAMET_OPTIONS                           \
+                 ", MemoryFormat? memory_format=None) -> Tensor",                                \
+                 name##_like(a.tensor(0), a.options(1), a.may_format(5))),
 
-#define RAMET_SPACED(name, base, base_argument, place)                                         \
-  RAMET_LINE("aten::" #name "(Scalar start, Scalar end, int steps" base ", *, " RAMET_OPTIONS  \
-             ") -> Tensor",                                                                    \
-             name(a.number(0), a.number(1), a.integer(2) base_argument, a.options(place))),    \
-  RAMET_LINE("aten::" #name ".Tensor_Tensor(Tensor start, Tensor end, int steps" base          \
-             ", *, " RAMET_OPTIONS ") -> Tensor",                                              \
-             name(a.tensor(0), a.tensor(1), a.integer(2) base_argument, a.options(place))),    \
-  RAMET_LINE("aten::" #name ".Tensor_Scalar(Tensor start, Scalar end, int steps" base          \
-             ", *, " RAMET_OPTIONS ") -> Tensor",                                              \
-             name(a.tensor(0), a.number(1), a.integer(2) base_argument, a.options(place))),    \
-  RAMET_LINE("aten::" #name ".Scalar_Tensor(Scalar start, Tensor end, int steps" base          \
-             ", *, " RAMET_OPTIONS ") -> Tensor",                                              \
-             name(a.number(0), a.tensor(1), a.integer(2) base_argument, a.options(place))),
+#define RAMET_SPACED(name, base, base_argument, place)                                          \
+  RAMET_LINE("aten::" #name "(Scalar start, Scalar end, int steps" base ", *, " RAMET_OPTIONS   \
+             ") -> Tensor",                                                                     \
+             name(a.number(0), a.number(1), a.integer(2) base_argument, a.options(place))),     \
+      RAMET_LINE("aten::" #name ".Tensor_Tensor(Tensor start, Tensor end, int steps" base       \
+                 ", *, " RAMET_OPTIONS ") -> Tensor",                                           \
+                 name(a.tensor(0), a.tensor(1), a.integer(2) base_argument, a.options(place))), \
+      RAMET_LINE("aten::" #name ".Tensor_Scalar(Tensor start, Scalar end, int steps" base       \
+                 ", *, " RAMET_OPTIONS ") -> Tensor",                                           \
+                 name(a.tensor(0), a.number(1), a.integer(2) base_argument, a.options(place))), \
+      RAMET_LINE("aten::" #name ".Scalar_Tensor(Scalar start, Tensor end, int steps" base       \
+                 ", *, " RAMET_OPTIONS ") -> Tensor",                                           \
+                 name(a.number(0), a.tensor(1), a.integer(2) base_argument, a.options(place))),
 
-#define RAMET_DRAWN(name)                                                                      \
-  RAMET_LINE("aten::" #name "(int[] size, *, " RAMET_OPTIONS ") -> Tensor",                    \
-             name(a.integers(0), a.options(1))),                                               \
-  RAMET_LINE("aten::" #name ".generator(int[] size, *, Generator? generator, " RAMET_OPTIONS   \
-             ") -> Tensor", name(a.integers(0), a.may_generator(1), a.options(2))),            \
-  RAMET_LINE("aten::" #name "_like(Tensor self, *, " RAMET_OPTIONS                             \
-             ", MemoryFormat? memory_format=None) -> Tensor",                                  \
-             name##_like(a.tensor(0), a.options(1), a.may_format(5))),                         \
-  RAMET_LINE("aten::" #name "_like.generator(Tensor self, *, Generator? generator, "           \
-             RAMET_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor",                    \
-             name##_like(a.tensor(0), a.may_generator(1), a.options(2), a.may_format(6))),
+#define RAMET_DRAWN(name)                                                                        \
+  RAMET_LINE("aten::" #name "(int[] size, *, " RAMET_OPTIONS ") -> Tensor",                      \
+             name(a.integers(0), a.options(1))),                                                 \
+      RAMET_LINE("aten::" #name ".generator(int[] size, *, Generator? generator, " RAMET_OPTIONS \
+                 ") -> Tensor",                                                                  \
+                 name(a.integers(0), a.may_generator(1), a.options(2))),                         \
+      RAMET_LINE("aten::" #name "_like(Tensor self, *, " RAMET_OPTIONS                           \
+                 ", MemoryFormat? memory_format=None) -> Tensor",                                \
+                 name##_like(a.tensor(0), a.options(1), a.may_format(5))),                       \
+      RAMET_LINE("aten::" #name                                                                  \
+                 "_like.generator(Tensor self, *, Generator? generator, " RAMET_OPTIONS          \
+                 ", MemoryFormat? memory_format=None) -> Tensor",                                \
+                 name##_like(a.tensor(0), a.may_generator(1), a.options(2), a.may_format(6))),
 
-#define RAMET_WINDOW(name)                                                                     \
-  RAMET_LINE("aten::" #name "(int window_length, *, " RAMET_OPTIONS ") -> Tensor",             \
-             name(a.integer(0), a.options(1))),                                                \
-  RAMET_LINE("aten::" #name ".periodic(int window_length, bool periodic, *, " RAMET_OPTIONS    \
-             ") -> Tensor", name(a.integer(0), a.truth(1), a.options(2))),
+#define RAMET_WINDOW(name)                                                                      \
+  RAMET_LINE("aten::" #name "(int window_length, *, " RAMET_OPTIONS ") -> Tensor",              \
+             name(a.integer(0), a.options(1))),                                                 \
+      RAMET_LINE("aten::" #name ".periodic(int window_length, bool periodic, *, " RAMET_OPTIONS \
+                 ") -> Tensor",                                                                 \
+                 name(a.integer(0), a.truth(1), a.options(2))),
 
 const Line kMake[] = {
-    RAMET_CONSTRUCTED(".bool", "bool t")
-    RAMET_CONSTRUCTED(".float", "float t")
-    RAMET_CONSTRUCTED(".int", "int t")
-    RAMET_LINE("aten::as_tensor(Tensor(a) data, *, ScalarType? dtype=None, Device? device=None) "
-               "-> Tensor(b|a)", as_tensor(a)),
+    RAMET_CONSTRUCTED(".bool", "bool t") RAMET_CONSTRUCTED(".float", "float t")
+        RAMET_CONSTRUCTED(".int", "int t") RAMET_LINE(
+            "aten::as_tensor(Tensor(a) data, *, ScalarType? dtype=None, Device? device=None) "
+            "-> Tensor(b|a)",
+            as_tensor(a)),
     RAMET_LINE("aten::as_tensor.list(t[] data, *, ScalarType? dtype=None, Device? device=None) "
-               "-> Tensor", as_tensor(a)),
+               "-> Tensor",
+               as_tensor(a)),
     RAMET_LINE("aten::tensor(t[] data, *, ScalarType? dtype=None, Device? device=None, "
-               "bool requires_grad=False) -> Tensor", constructed(a)),
+               "bool requires_grad=False) -> Tensor",
+               constructed(a)),
     RAMET_LINE("prim::NumToTensor.Scalar(Scalar a) -> Tensor", scalar_to_tensor(a.number(0))),
     RAMET_LINE("prim::NumToTensor.bool(bool a) -> Tensor", scalar_to_tensor(a.truth(0))),
     RAMET_LINE("aten::scalar_tensor(Scalar s, *, " RAMET_OPTIONS ") -> Tensor",
                scalar_tensor(a.number(0), a.options(1))),
-    RAMET_SIZED(zeros)
-    RAMET_SIZED(ones)
-    RAMET_LINE("aten::empty.memory_format(int[] size, *, " RAMET_OPTIONS
-               ", MemoryFormat? memory_format=None) -> Tensor",
-               empty(a.integers(0), a.options(1), a.may_format(5))),
+    RAMET_SIZED(zeros) RAMET_SIZED(ones)
+        RAMET_LINE("aten::empty.memory_format(int[] size, *, " RAMET_OPTIONS
+                   ", MemoryFormat? memory_format=None) -> Tensor",
+                   empty(a.integers(0), a.options(1), a.may_format(5))),
     RAMET_LINE("aten::new_empty(Tensor self, int[] size, *, " RAMET_OPTIONS ") -> Tensor",
                a.tensor(0).new_empty(a.integers(1), a.options(2))),
     RAMET_LINE("aten::empty_like(Tensor self, *, " RAMET_OPTIONS
@@ -159,54 +168,55 @@ const Line kMake[] = {
                range(a.number(0), a.number(1), a.number(2), a.options(3))),
     RAMET_SPACED(linspace, "", , 3)
 #define RAMET_BASE , a.real(3)
-    RAMET_SPACED(logspace, ", float base=10.", RAMET_BASE, 4)
+        RAMET_SPACED(logspace, ", float base=10.", RAMET_BASE, 4)
 #undef RAMET_BASE
-    RAMET_LINE("aten::eye(int n, *, " RAMET_OPTIONS ") -> Tensor", eye(a.integer(0), a.options(1))),
+            RAMET_LINE("aten::eye(int n, *, " RAMET_OPTIONS ") -> Tensor",
+                       eye(a.integer(0), a.options(1))),
     RAMET_LINE("aten::eye.m(int n, int m, *, " RAMET_OPTIONS ") -> Tensor",
                eye(a.integer(0), a.integer(1), a.options(2))),
-    RAMET_LINE("aten::tril_indices(int row, int col, int offset=0, *, " RAMET_OPTIONS_OF("4")
-               ") -> Tensor",
+    RAMET_LINE("aten::tril_indices(int row, int col, int offset=0, *, " RAMET_OPTIONS_OF(
+                   "4") ") -> Tensor",
                tril_indices(a.integer(0), a.integer(1), a.integer(2), a.options(3))),
-    RAMET_LINE("aten::triu_indices(int row, int col, int offset=0, *, " RAMET_OPTIONS_OF("4")
-               ") -> Tensor",
+    RAMET_LINE("aten::triu_indices(int row, int col, int offset=0, *, " RAMET_OPTIONS_OF(
+                   "4") ") -> Tensor",
                triu_indices(a.integer(0), a.integer(1), a.integer(2), a.options(3))),
-    RAMET_WINDOW(bartlett_window)
-    RAMET_WINDOW(blackman_window)
-    RAMET_WINDOW(hamming_window)
-    RAMET_WINDOW(hann_window)
-    RAMET_WINDOW(kaiser_window)
-    RAMET_DRAWN(rand)
-    RAMET_DRAWN(randn)
-    RAMET_LINE("aten::randint(int high, int[] size, *, " RAMET_OPTIONS_OF("4") ") -> Tensor",
-               randint(a.integer(0), a.integers(1), a.options(2))),
-    RAMET_LINE("aten::randint.generator(int high, int[] size, *, Generator? generator, "
-               RAMET_OPTIONS_OF("4") ") -> Tensor",
-               randint(a.integer(0), a.integers(1), a.may_generator(2), a.options(3))),
-    RAMET_LINE("aten::randint.low(int low, int high, int[] size, *, " RAMET_OPTIONS_OF("4")
-               ") -> Tensor",
-               randint(a.integer(0), a.integer(1), a.integers(2), a.options(3))),
-    RAMET_LINE("aten::randint.low_generator(int low, int high, int[] size, *, "
-               "Generator? generator, " RAMET_OPTIONS_OF("4") ") -> Tensor",
-               randint(a.integer(0), a.integer(1), a.integers(2), a.may_generator(3),
-                       a.options(4))),
+    RAMET_WINDOW(bartlett_window) RAMET_WINDOW(blackman_window) RAMET_WINDOW(hamming_window)
+        RAMET_WINDOW(hann_window) RAMET_WINDOW(kaiser_window) RAMET_DRAWN(rand) RAMET_DRAWN(randn)
+            RAMET_LINE(
+                "aten::randint(int high, int[] size, *, " RAMET_OPTIONS_OF("4") ") -> Tensor",
+                randint(a.integer(0), a.integers(1), a.options(2))),
+    RAMET_LINE(
+        "aten::randint.generator(int high, int[] size, *, Generator? generator, " RAMET_OPTIONS_OF(
+            "4") ") -> Tensor",
+        randint(a.integer(0), a.integers(1), a.may_generator(2), a.options(3))),
+    RAMET_LINE(
+        "aten::randint.low(int low, int high, int[] size, *, " RAMET_OPTIONS_OF("4") ") -> Tensor",
+        randint(a.integer(0), a.integer(1), a.integers(2), a.options(3))),
+    RAMET_LINE(
+        "aten::randint.low_generator(int low, int high, int[] size, *, "
+        "Generator? generator, " RAMET_OPTIONS_OF("4") ") -> Tensor",
+        randint(a.integer(0), a.integer(1), a.integers(2), a.may_generator(3), a.options(4))),
     RAMET_LINE("aten::randint_like(Tensor self, int high, *, " RAMET_OPTIONS
                ", MemoryFormat? memory_format=None) -> Tensor",
                randint_like(a.tensor(0), a.integer(1), a.options(2), a.may_format(6))),
-    RAMET_LINE("aten::randint_like.low_dtype(Tensor self, int low, int high, *, " RAMET_OPTIONS
-               ", MemoryFormat? memory_format=None) -> Tensor",
-               randint_like(a.tensor(0), a.integer(1), a.integer(2), a.options(3),
-                            a.may_format(7))),
+    RAMET_LINE(
+        "aten::randint_like.low_dtype(Tensor self, int low, int high, *, " RAMET_OPTIONS
+        ", MemoryFormat? memory_format=None) -> Tensor",
+        randint_like(a.tensor(0), a.integer(1), a.integer(2), a.options(3), a.may_format(7))),
     RAMET_LINE("aten::randperm(int n, *, " RAMET_OPTIONS_OF("4") ") -> Tensor",
                randperm(a.integer(0), a.options(1))),
-    RAMET_LINE("aten::randperm.generator(int n, *, Generator? generator, " RAMET_OPTIONS_OF("4")
-               ") -> Tensor",
+    RAMET_LINE("aten::randperm.generator(int n, *, Generator? generator, " RAMET_OPTIONS_OF(
+                   "4") ") -> Tensor",
                randperm(a.integer(0), a.may_generator(1), a.options(2))),
     RAMET_LINE("aten::normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None)"
-               " -> Tensor", normal(a.tensor(0), a.real(1), a.may_generator(2))),
+               " -> Tensor",
+               normal(a.tensor(0), a.real(1), a.may_generator(2))),
     RAMET_LINE("aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None)"
-               " -> Tensor", normal(a.real(0), a.tensor(1), a.may_generator(2))),
+               " -> Tensor",
+               normal(a.real(0), a.tensor(1), a.may_generator(2))),
     RAMET_LINE("aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None)"
-               " -> Tensor", normal(a.tensor(0), a.tensor(1), a.may_generator(2))),
+               " -> Tensor",
+               normal(a.tensor(0), a.tensor(1), a.may_generator(2))),
     RAMET_LINE("aten::normal.float_float(float mean, float std, int[] size, *, "
                "Generator? generator=None, " RAMET_OPTIONS ") -> Tensor",
                normal(a.real(0), a.real(1), a.integers(2), a.may_generator(3), a.options(4))),

@@ -12,8 +12,8 @@ using Kind = Type::Kind;
 using Change = Match::Change;
 using Variables = std::map<std::string, TypePtr>;
 
-// What an attempt may do besides what every call may: nothing; PyTorch's implicit conversions of
-// tensors and numbers; those that only traces and our callers need.
+// What an attempt may do besides what every call may: nothing, or PyTorch's implicit conversions of
+// tensors and numbers. The last also does those that only traces need.
 enum class Allowed { kNothing, kImplicit, kAll };
 
 TypePtr replaced(const TypePtr& type, const Variables& variables) {
@@ -53,8 +53,8 @@ bool bind(const TypePtr& formal, const TypePtr& actual, Variables& variables) {
   }
   if (formal->kind() == Kind::kOptional) {
     if (actual->kind() == Kind::kNone) return true;
-    return bind(formal->element(),
-                actual->kind() == Kind::kOptional ? actual->element() : actual, variables);
+    return bind(formal->element(), actual->kind() == Kind::kOptional ? actual->element() : actual,
+                variables);
   }
   if (formal->kind() != actual->kind() || formal->elements().size() != actual->elements().size())
     return false;
@@ -195,8 +195,8 @@ Match match_operator(std::string_view name, const std::vector<Given>& given, std
   return match;
 }
 
-Match match_operator(const std::vector<const Operator*>& overloads,
-                     const std::vector<Given>& given, std::string& why) {
+Match match_operator(const std::vector<const Operator*>& overloads, const std::vector<Given>& given,
+                     std::string& why) {
   Match match;
   for (const Allowed allowed : {Allowed::kNothing, Allowed::kImplicit, Allowed::kAll}) {
     why.clear();
@@ -220,7 +220,8 @@ IValue make_list(const TypePtr& element, std::vector<IValue> items) {
     return list;
   };
   switch (element->kind()) {
-    case Kind::kInt: return List<int64_t>(made(int64_t{0}, [](const IValue& v) { return v.toInt(); }));
+    case Kind::kInt:
+      return List<int64_t>(made(int64_t{0}, [](const IValue& v) { return v.toInt(); }));
     case Kind::kFloat: return List<double>(made(0.0, [](const IValue& v) { return v.toDouble(); }));
     case Kind::kBool: return List<bool>(made(false, [](const IValue& v) { return v.toBool(); }));
     case Kind::kTensor:
@@ -231,8 +232,7 @@ IValue make_list(const TypePtr& element, std::vector<IValue> items) {
 
 IValue change(Match::Change what, const Parameter& parameter, const IValue& value) {
   const auto element = [&parameter]() -> const TypePtr& {
-    return (parameter.type->kind() == Kind::kOptional ? parameter.type->element()
-                                                      : parameter.type)
+    return (parameter.type->kind() == Kind::kOptional ? parameter.type->element() : parameter.type)
         ->element();
   };
   const auto count = static_cast<size_t>(parameter.repeat);
@@ -242,8 +242,7 @@ IValue change(Match::Change what, const Parameter& parameter, const IValue& valu
     case Change::kTensorToInt: return int_of(value);
     case Change::kTensorToFloat:
     case Change::kIntToFloat: return float_of(value);
-    case Change::kTensorToNumber:
-      return value.isTensor() ? IValue(value.toTensor().item()) : value;
+    case Change::kTensorToNumber: return value.isTensor() ? IValue(value.toTensor().item()) : value;
     case Change::kTensorsToInts: {
       std::vector<int64_t> ints;
       for (const Tensor& item : value.toTensorVector()) ints.push_back(item.item().toLong());
@@ -251,7 +250,8 @@ IValue change(Match::Change what, const Parameter& parameter, const IValue& valu
     }
     case Change::kTupleToList: {
       const std::vector<IValue>& items = value.toTupleRef().elements();
-      return element()->kind() == Kind::kVariable ? items_as_list(items) : make_list(element(), items);
+      return element()->kind() == Kind::kVariable ? items_as_list(items)
+                                                  : make_list(element(), items);
     }
     case Change::kIntsToFloats: {
       std::vector<double> floats;

@@ -73,8 +73,8 @@ struct Larger {
 struct Smaller {
   template <class T> static T of(T a, T b) { return a < b ? a : b; }
 };
-#define RAMET_COMPARED(Name, op) \
-  struct Name {                  \
+#define RAMET_COMPARED(Name, op)                                   \
+  struct Name {                                                    \
     template <class T> static bool of(T a, T b) { return a op b; } \
   };
 RAMET_COMPARED(Eq, ==)
@@ -100,35 +100,31 @@ template <class Op> IValue of_numbers(Arguments a) {
 // Functions that always compute in float.
 template <class Op> IValue of_bools(Arguments a) { return Op::of(a[0]->toBool(), a[1]->toBool()); }
 
-#define RAMET_MIXED(name, Op, real)                                \
-  {name ".int_float(int a, float b) -> " real, of_reals<Op>},      \
-  {name ".float_int(float a, int b) -> " real, of_reals<Op>},
+#define RAMET_MIXED(name, Op, real)                           \
+  {name ".int_float(int a, float b) -> " real, of_reals<Op>}, \
+      {name ".float_int(float a, int b) -> " real, of_reals<Op>},
 // name of two ints, of two floats, of one of each, and of numbers.
-#define RAMET_ARITHMETIC(name, Op)                                 \
-  {name ".int(int a, int b) -> int", of_ints<Op>},                 \
-  {name ".float(float a, float b) -> float", of_reals<Op>},        \
-  RAMET_MIXED(name, Op, "float")                                   \
-  {name "(Scalar a, Scalar b) -> Scalar", of_numbers<Op>},
-#define RAMET_REAL(name, Op)                                       \
-  {name ".int(int a, int b) -> float", of_reals<Op>},              \
-  {name ".float(float a, float b) -> float", of_reals<Op>},        \
-  RAMET_MIXED(name, Op, "float")                                   \
-  {name "(Scalar a, Scalar b) -> float", of_reals<Op>},
-#define RAMET_COMPARISON(name, Op)                                 \
-  {name ".int(int a, int b) -> bool", of_ints<Op>},                \
-  {name ".float(float a, float b) -> bool", of_reals<Op>},         \
-  RAMET_MIXED(name, Op, "bool")                                    \
-  {name "(Scalar a, Scalar b) -> bool", of_numbers<Op>},           \
-  {name ".str(str a, str b) -> bool", [](Arguments a) -> IValue {  \
-     return Op::of<const std::string&>(a[0]->toStringRef(), a[1]->toStringRef());  \
-   }},
+#define RAMET_ARITHMETIC(name, Op)                              \
+  {name ".int(int a, int b) -> int", of_ints<Op>},              \
+      {name ".float(float a, float b) -> float", of_reals<Op>}, \
+      RAMET_MIXED(name, Op, "float"){name "(Scalar a, Scalar b) -> Scalar", of_numbers<Op>},
+#define RAMET_REAL(name, Op)                                    \
+  {name ".int(int a, int b) -> float", of_reals<Op>},           \
+      {name ".float(float a, float b) -> float", of_reals<Op>}, \
+      RAMET_MIXED(name, Op, "float"){name "(Scalar a, Scalar b) -> float", of_reals<Op>},
+#define RAMET_COMPARISON(name, Op)                                                        \
+  {name ".int(int a, int b) -> bool", of_ints<Op>},                                       \
+      {name ".float(float a, float b) -> bool", of_reals<Op>},                            \
+      RAMET_MIXED(name, Op, "bool"){name "(Scalar a, Scalar b) -> bool", of_numbers<Op>}, \
+      {name ".str(str a, str b) -> bool", [](Arguments a) -> IValue {                     \
+         return Op::of<const std::string&>(a[0]->toStringRef(), a[1]->toStringRef());     \
+       }},
 
 // math.name(x) of an int, a float, or a number.
 template <double (*f)(double)> IValue of_one(Arguments a) { return f(real(*a[0])); }
-#define RAMET_MATH(name, f)                                        \
-  {name ".int(int a) -> float", of_one<f>},                        \
-  {name ".float(float a) -> float", of_one<f>},                    \
-  {name ".Scalar(Scalar a) -> Scalar", of_one<f>},
+#define RAMET_MATH(name, f)                                                               \
+  {name ".int(int a) -> float", of_one<f>}, {name ".float(float a) -> float", of_one<f>}, \
+      {name ".Scalar(Scalar a) -> Scalar", of_one<f>},
 
 // The integer below, at or above, as a C++ cast gives it on x86: out of range it is the least.
 int64_t to_integer(double x) {
@@ -144,7 +140,9 @@ double radians(double x) { return x * M_PI / 180.0; }
 double round_even(double x) { return x - std::remainder(x, 1.0); }
 double logarithm(double x) { return std::log(x); }
 
-template <class T> IValue absolute(const T& x) { return x < 0 ? IValue(Sub::of(T(0), x)) : IValue(x); }
+template <class T> IValue absolute(const T& x) {
+  return x < 0 ? IValue(Sub::of(T(0), x)) : IValue(x);
+}
 IValue absolute(const IValue& x) {
   return x.isDouble() ? IValue(std::fabs(x.toDouble())) : absolute(whole(x));
 }
@@ -190,9 +188,7 @@ int64_t int_of_text(const std::string& text) {
   int64_t value = 0;
   try {
     value = std::stoll(text, &read);
-  } catch (const std::exception&) {
-    read = 0;
-  }
+  } catch (const std::exception&) { read = 0; }
   const bool blank = !text.empty() && text[0] == ' ';
   RAMET_CHECK(read > 0 && read == text.size() && !blank, "int", "got the text '", text,
               "', expected an integer of 64 bits with base 10");
@@ -228,28 +224,23 @@ template <class T> IValue quotient_and_rest(T a, T b) {
 }
 
 const Line kNumbers[] = {
-    RAMET_ARITHMETIC("aten::add", Add)
-    RAMET_ARITHMETIC("aten::sub", Sub)
-    RAMET_ARITHMETIC("aten::mul", Mul)
-    RAMET_ARITHMETIC("aten::floordiv", FloorDiv)
-    RAMET_ARITHMETIC("aten::remainder", Remainder)
-    {"aten::div.int(int a, int b) -> float", of_reals<Div>},
+    RAMET_ARITHMETIC("aten::add", Add) RAMET_ARITHMETIC("aten::sub", Sub)
+        RAMET_ARITHMETIC("aten::mul", Mul) RAMET_ARITHMETIC("aten::floordiv", FloorDiv)
+            RAMET_ARITHMETIC("aten::remainder", Remainder){"aten::div.int(int a, int b) -> float",
+                                                           of_reals<Div>},
     {"aten::div.float(float a, float b) -> float", of_reals<Div>},
     {"aten::div(Scalar a, Scalar b) -> float", of_reals<Div>},
-    RAMET_REAL("aten::fmod", Fmod)
-    RAMET_REAL("aten::mathremainder", MathRemainder)
-    RAMET_REAL("aten::atan2", Atan2)
-    RAMET_REAL("aten::copysign", Copysign)
-    {"aten::pow.int(int a, int b) -> float", of_reals<Pow>},
+    RAMET_REAL("aten::fmod", Fmod) RAMET_REAL("aten::mathremainder", MathRemainder)
+        RAMET_REAL("aten::atan2", Atan2) RAMET_REAL("aten::copysign", Copysign){
+            "aten::pow.int(int a, int b) -> float", of_reals<Pow>},
     {"aten::pow.float(float a, float b) -> float", of_reals<Pow>},
-    RAMET_MIXED("aten::pow", Pow, "float")
-    {"aten::pow.Scalar_Scalar(Scalar a, Scalar b) -> float", of_reals<Pow>},
+    RAMET_MIXED("aten::pow", Pow, "float"){"aten::pow.Scalar_Scalar(Scalar a, Scalar b) -> float",
+                                           of_reals<Pow>},
     RAMET_LINE("aten::pow.int_to_int(int a, int b) -> int",
                power_of_ints(a.integer(0), a.integer(1))),
     RAMET_LINE("aten::__round_to_zero_floordiv.int(int a, int b) -> int",
-               (check_divisor(a.integer(1)), a.integer(1) == -1
-                                                 ? Sub::of(0, a.integer(0))
-                                                 : a.integer(0) / a.integer(1))),
+               (check_divisor(a.integer(1)),
+                a.integer(1) == -1 ? Sub::of(0, a.integer(0)) : a.integer(0) / a.integer(1))),
     RAMET_LINE("aten::divmod.int(int x, int y) -> (int, int)",
                quotient_and_rest(a.integer(0), a.integer(1))),
     RAMET_LINE("aten::divmod.float(float x, float y) -> (float, float)",
@@ -258,13 +249,9 @@ const Line kNumbers[] = {
                quotient_and_rest(a.real(0), a.real(1))),
     RAMET_LINE("aten::divmod.float_int(float x, int y) -> (float, float)",
                quotient_and_rest(a.real(0), a.real(1))),
-    RAMET_COMPARISON("aten::eq", Eq)
-    RAMET_COMPARISON("aten::ne", Ne)
-    RAMET_COMPARISON("aten::lt", Lt)
-    RAMET_COMPARISON("aten::le", Le)
-    RAMET_COMPARISON("aten::gt", Gt)
-    RAMET_COMPARISON("aten::ge", Ge)
-    {"aten::eq.bool(bool a, bool b) -> bool", of_bools<Eq>},
+    RAMET_COMPARISON("aten::eq", Eq) RAMET_COMPARISON("aten::ne", Ne) RAMET_COMPARISON(
+        "aten::lt", Lt) RAMET_COMPARISON("aten::le", Le) RAMET_COMPARISON("aten::gt", Gt)
+        RAMET_COMPARISON("aten::ge", Ge){"aten::eq.bool(bool a, bool b) -> bool", of_bools<Eq>},
     {"aten::ne.bool(bool a, bool b) -> bool", of_bools<Ne>},
     RAMET_LINE("aten::__and__.bool(bool a, bool b) -> bool", a.truth(0) && a.truth(1)),
     RAMET_LINE("aten::__and__.int(int a, int b) -> int", a.integer(0) & a.integer(1)),
@@ -283,37 +270,26 @@ const Line kNumbers[] = {
     RAMET_LINE("prim::abs.int(int a) -> int", absolute(a[0])),
     RAMET_LINE("prim::abs.float(float a) -> float", absolute(a[0])),
     RAMET_LINE("prim::abs.Scalar(Scalar a) -> Scalar", absolute(a[0])),
-    RAMET_ARITHMETIC("prim::max", Larger)
-    RAMET_ARITHMETIC("prim::min", Smaller)
-    RAMET_MATH("aten::sqrt", std::sqrt)
-    RAMET_MATH("aten::exp", std::exp)
-    RAMET_MATH("aten::expm1", std::expm1)
-    RAMET_MATH("aten::log", logarithm)
-    RAMET_MATH("aten::log1p", std::log1p)
-    RAMET_MATH("aten::log10", std::log10)
-    RAMET_MATH("aten::sin", std::sin)
-    RAMET_MATH("aten::cos", std::cos)
-    RAMET_MATH("aten::tan", std::tan)
-    RAMET_MATH("aten::asin", std::asin)
-    RAMET_MATH("aten::acos", std::acos)
-    RAMET_MATH("aten::atan", std::atan)
-    RAMET_MATH("aten::sinh", std::sinh)
-    RAMET_MATH("aten::cosh", std::cosh)
-    RAMET_MATH("aten::tanh", std::tanh)
-    RAMET_MATH("aten::asinh", std::asinh)
-    RAMET_MATH("aten::acosh", std::acosh)
-    RAMET_MATH("aten::atanh", std::atanh)
-    RAMET_MATH("aten::erf", std::erf)
-    RAMET_MATH("aten::erfc", std::erfc)
-    RAMET_MATH("aten::gamma", std::tgamma)
-    RAMET_MATH("aten::degrees", degrees)
-    RAMET_MATH("aten::radians", radians)
-    RAMET_MATH("aten::round", round_even)
-    RAMET_MATH("aten::fabs", std::fabs)
-    {"aten::log.int_int(int a, int b) -> float", of_reals<Logarithm>},
+    RAMET_ARITHMETIC("prim::max", Larger) RAMET_ARITHMETIC("prim::min", Smaller) RAMET_MATH(
+        "aten::sqrt", std::sqrt) RAMET_MATH("aten::exp", std::exp)
+        RAMET_MATH("aten::expm1", std::expm1) RAMET_MATH("aten::log", logarithm) RAMET_MATH(
+            "aten::log1p", std::log1p) RAMET_MATH("aten::log10", std::log10)
+            RAMET_MATH("aten::sin", std::sin) RAMET_MATH("aten::cos", std::cos) RAMET_MATH(
+                "aten::tan", std::tan) RAMET_MATH("aten::asin", std::asin)
+                RAMET_MATH("aten::acos", std::acos) RAMET_MATH("aten::atan", std::atan) RAMET_MATH(
+                    "aten::sinh", std::sinh) RAMET_MATH("aten::cosh", std::cosh)
+                    RAMET_MATH("aten::tanh", std::tanh) RAMET_MATH("aten::asinh", std::asinh)
+                        RAMET_MATH("aten::acosh", std::acosh) RAMET_MATH("aten::atanh", std::atanh)
+                            RAMET_MATH("aten::erf", std::erf) RAMET_MATH("aten::erfc", std::erfc)
+                                RAMET_MATH("aten::gamma", std::tgamma) RAMET_MATH(
+                                    "aten::degrees", degrees) RAMET_MATH("aten::radians", radians)
+                                    RAMET_MATH("aten::round", round_even)
+                                        RAMET_MATH("aten::fabs", std::fabs){
+                                            "aten::log.int_int(int a, int b) -> float",
+                                            of_reals<Logarithm>},
     {"aten::log.float_float(float a, float b) -> float", of_reals<Logarithm>},
-    RAMET_MIXED("aten::log", Logarithm, "float")
-    {"aten::log.Scalar_Scalar(Scalar a, Scalar b) -> float", of_reals<Logarithm>},
+    RAMET_MIXED("aten::log", Logarithm, "float"){
+        "aten::log.Scalar_Scalar(Scalar a, Scalar b) -> float", of_reals<Logarithm>},
     {"aten::floor.int(int a) -> int", rounded<std::floor>},
     {"aten::floor.float(float a) -> int", rounded<std::floor>},
     {"aten::floor.Scalar(Scalar a) -> Scalar", rounded<std::floor>},
@@ -327,8 +303,9 @@ const Line kNumbers[] = {
     RAMET_LINE("aten::factorial.int(int a) -> int", factorial(a.integer(0))),
     RAMET_LINE("aten::frexp(float a) -> (float, int)", from_exponent(a.real(0))),
     RAMET_LINE("aten::modf(float a) -> (float, float)", parts(a.real(0))),
-    RAMET_LINE("aten::ldexp(float x, int i) -> float",
-               std::ldexp(a.real(0), static_cast<int>(std::clamp<int64_t>(a.integer(1), -5000, 5000)))),
+    RAMET_LINE(
+        "aten::ldexp(float x, int i) -> float",
+        std::ldexp(a.real(0), static_cast<int>(std::clamp<int64_t>(a.integer(1), -5000, 5000)))),
     RAMET_LINE("aten::__range_length(int lo, int hi, int step) -> int",
                range_length(a.integer(0), a.integer(1), a.integer(2))),
     RAMET_LINE("aten::__derive_index(int index, int start, int step) -> int",

@@ -3,9 +3,10 @@
 //
 // Note [Operators by name]
 // The lists autograd/ops/**/*.inc are included once more, with macros that make an Operator of a
-// row: the name is ATen's, types come from the C++ types of the parameters, names and defaults
-// from their text. A row that PyTorch names or orders differently, and what works on numbers,
-// lists, strings and dictionaries, is a line of its own with PyTorch's schema as text. Nothing
+// row (rows.inc). The name is ATen's. Types come from the C++ types of the parameters, names and
+// defaults from their text. table.cc lists which parameters PyTorch takes by name only. A row that
+// PyTorch orders differently is a line of its own with PyTorch's schema as text. So are operators
+// on numbers, lists, strings and dictionaries. A name with a line of tensors has no rows. Nothing
 // registers itself: a program that does not link //autograd/schema has none of it.
 #pragma once
 #include <optional>
@@ -89,19 +90,19 @@ struct Match {
 /// fit.
 Match match_operator(std::string_view name, const std::vector<Given>& given, std::string& why);
 /// The same among these overloads alone, in this order.
-Match match_operator(const std::vector<const Operator*>& overloads,
-                     const std::vector<Given>& given, std::string& why);
+Match match_operator(const std::vector<const Operator*>& overloads, const std::vector<Given>& given,
+                     std::string& why);
 
 /// Applies a change to an argument of a call.
 IValue change(Match::Change what, const Parameter& parameter, const IValue& value);
 
-/// A list that holds its items as a script's List[element] does: List<int64_t>, List<double>,
-/// List<bool> or List<Tensor> where the type is known, else a GenericList.
+/// A list that holds its items as a script's List[element] does. That is List<int64_t>,
+/// List<double>, List<bool> or List<Tensor> where the type is such, else a GenericList.
 IValue make_list(const TypePtr& element, std::vector<IValue> items);
 
 /// Reads PyTorch's text of a schema ("aten::max.dim(Tensor self, int dim, bool keepdim=False) ->
-/// (Tensor values, Tensor indices)"). Memory annotations are read for `written` only. An Error where
-/// the text is no schema.
+/// (Tensor values, Tensor indices)"). Memory annotations are read for `written` only. An Error
+/// where the text is no schema.
 Operator parse_schema(std::string_view text, Function function);
 
 }  // namespace ramet::script

@@ -18,8 +18,8 @@ std::string shown(const Call& a) {
   throw Error("[" + (name.empty() ? std::string("Exception") : name) + "] " + message);
 }
 void check(const IValue& condition, const std::string& message) {
-  const bool holds = condition.isTensor() ? condition.toTensor().is_nonzero()
-                                          : condition.toScalar().toBool();
+  const bool holds =
+      condition.isTensor() ? condition.toTensor().is_nonzero() : condition.toScalar().toBool();
   if (!holds) raise(message, "AssertionError");
 }
 const IValue& present(const IValue& value) {
@@ -59,10 +59,8 @@ const Line kProgram[] = {
     RAMET_LINE("aten::device(str a) -> Device", IValue(Device(a.text(0)))),
     RAMET_LINE("aten::device.with_index(str type, int index) -> Device",
                IValue(Device(a.text(0) + ":" + std::to_string(a.integer(1))))),
-    RAMET_LINE("aten::eq.device(Device a, Device b) -> bool",
-               device_of(a[0]) == device_of(a[1])),
-    RAMET_LINE("aten::ne.device(Device a, Device b) -> bool",
-               device_of(a[0]) != device_of(a[1])),
+    RAMET_LINE("aten::eq.device(Device a, Device b) -> bool", device_of(a[0]) == device_of(a[1])),
+    RAMET_LINE("aten::ne.device(Device a, Device b) -> bool", device_of(a[0]) != device_of(a[1])),
     RAMET_LINE("prim::type(Device self) -> str",
                IValue(device_of(a[0]).type() == kCUDA ? "cuda" : "cpu")),
     RAMET_LINE("prim::index(Device self) -> int?",

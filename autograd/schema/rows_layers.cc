@@ -1,3 +1,4 @@
+// The operators of rows: layers, losses and random numbers (rows.inc).
 #include "autograd/autograd.h"
 #include "autograd/ops.h"
 #include "autograd/schema/table_internal.h"
@@ -5,6 +6,8 @@
 namespace ramet::script {
 
 void add_rows_of_layers(std::vector<Row>& rows) {
+// The first include says what the rows of the others make.
+// clang-format off
 #include "autograd/schema/rows.inc"
 #include "autograd/ops/layers/attention.inc"
 #include "autograd/ops/layers/bilinear.inc"
@@ -26,6 +29,7 @@ void add_rows_of_layers(std::vector<Row>& rows) {
 #include "autograd/ops/loss/loss.inc"
 #include "autograd/ops/loss/margin_loss.inc"
 #include "autograd/ops/random/random.inc"
+// clang-format on
 }
 
 }  // namespace ramet::script

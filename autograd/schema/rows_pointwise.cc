@@ -1,3 +1,4 @@
+// The operators of rows: pointwise operations and reductions (rows.inc).
 #include "autograd/autograd.h"
 #include "autograd/ops.h"
 #include "autograd/schema/table_internal.h"
@@ -5,6 +6,8 @@
 namespace ramet::script {
 
 void add_rows_of_pointwise(std::vector<Row>& rows) {
+// The first include says what the rows of the others make.
+// clang-format off
 #include "autograd/schema/rows.inc"
 #define RAMET_ACTIVATION(name, Row, params, args) RAMET_FUNCTION(name, params, args, RAMET_OWN_OUT)
 #define RAMET_DERIVATIVE(name, Row, params, args) RAMET_FUNCTION(name, params, args)
@@ -23,6 +26,7 @@ void add_rows_of_pointwise(std::vector<Row>& rows) {
 #include "autograd/ops/reduce/moments.inc"
 #include "autograd/ops/reduce/reduce.inc"
 #include "autograd/ops/reduce/statistics.inc"
+// clang-format on
 }
 
 }  // namespace ramet::script

@@ -1,3 +1,4 @@
+// The operators of rows: indices, factories, products of matrices and views (rows.inc).
 #include "autograd/autograd.h"
 #include "autograd/ops.h"
 #include "autograd/schema/table_internal.h"
@@ -5,6 +6,8 @@
 namespace ramet::script {
 
 void add_rows_of_shape(std::vector<Row>& rows) {
+// The first include says what the rows of the others make.
+// clang-format off
 #include "autograd/schema/rows.inc"
 #include "autograd/ops/index/gather_scatter.inc"
 #include "autograd/ops/index/index_put.inc"
@@ -28,6 +31,7 @@ void add_rows_of_shape(std::vector<Row>& rows) {
 #include "autograd/ops/shape/rearrange.inc"
 #include "autograd/ops/shape/view.inc"
 #include "autograd/ops/shape/view_parts.inc"
+// clang-format on
 }
 
 }  // namespace ramet::script

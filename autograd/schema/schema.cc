@@ -1,5 +1,4 @@
 // Reads and writes PyTorch's text of schemas.
-#include <cctype>
 #include <charconv>
 
 #include "autograd/schema/operators_internal.h"
@@ -13,13 +12,9 @@ struct Word {
   std::string_view text;
   int64_t value;
 };
-constexpr Word kWords[] = {{"Mean", 1},
-                           {"Sum", 2},
-                           {"contiguous_format", 0},
-                           {"preserve_format", 1},
-                           {"long", 4},
-                           {"float", 6},
-                           {"strided", 0}};
+constexpr Word kWords[] = {
+    {"Mean", 1},  {"Sum", 2},    {"contiguous_format", 0}, {"preserve_format", 1}, {"long", 4},
+    {"float", 6}, {"strided", 0}};
 
 // What stands after a backslash for a character, or the character that it stands for.
 char escape(char c, bool write) {
@@ -158,7 +153,7 @@ class SchemaReader {
       return Type::future(std::move(element));
     }
     // "t", "tVal", "key": a variable. Types that only PyTorch has begin with a capital letter.
-    if (std::islower(static_cast<unsigned char>(text[0])) == 0) fail("a type");
+    if (text[0] < 'a' || text[0] > 'z') fail("a type");
     return Type::variable(std::string(text));
   }
 
@@ -185,9 +180,8 @@ class SchemaReader {
     blanks();
     const size_t begin = at_;
     bool real = false;
-    while (at_ < text_.size() && (std::isdigit(static_cast<unsigned char>(text_[at_])) != 0 ||
-                                  text_[at_] == '.' || text_[at_] == '-' || text_[at_] == '+' ||
-                                  text_[at_] == 'e')) {
+    while (at_ < text_.size() && ((text_[at_] >= '0' && text_[at_] <= '9') || text_[at_] == '.' ||
+                                  text_[at_] == '-' || text_[at_] == '+' || text_[at_] == 'e')) {
       real = real || text_[at_] == '.' || text_[at_] == 'e';
       ++at_;
     }
@@ -223,7 +217,7 @@ class SchemaReader {
     if (take('\'')) return quoted('\'');
     if (take('[')) return list(*type);
     IValue made;
-    if (std::isalpha(static_cast<unsigned char>(next())) != 0) {
+    if (const char c = next(); (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
       const std::string_view text = word("a value");
       for (const Word& known : kWords)
         if (known.text == text) made = known.value;

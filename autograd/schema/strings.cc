@@ -1,6 +1,4 @@
 // Operators on strings. They work on bytes, as PyTorch's.
-#include <cctype>
-
 #include "autograd/schema/table_internal.h"
 #include "autograd/schema/values_internal.h"
 #include "runtime/base/classic.h"
@@ -102,8 +100,8 @@ int64_t count(const Call& a) {
   if (part.begin > part.end) return 0;
   if (what.empty()) return static_cast<int64_t>(part.end - part.begin) + 1;
   int64_t n = 0;
-  for (size_t at = part.begin; (at = a.text(0).find(what, at)) != std::string::npos &&
-                               at + what.size() <= part.end;
+  for (size_t at = part.begin;
+       (at = a.text(0).find(what, at)) != std::string::npos && at + what.size() <= part.end;
        at += what.size())
     ++n;
   return n;
@@ -190,8 +188,7 @@ IValue partition(const std::string& text, const std::string& between, size_t at,
   if (at == std::string::npos)
     return last ? result(std::vector<IValue>{"", "", text})
                 : result(std::vector<IValue>{text, "", ""});
-  return result(
-      std::vector<IValue>{text.substr(0, at), between, text.substr(at + between.size())});
+  return result(std::vector<IValue>{text.substr(0, at), between, text.substr(at + between.size())});
 }
 std::string joined(const std::string& between, const IValue& list) {
   std::string made;
@@ -220,7 +217,8 @@ std::string zero_filled(const std::string& text, int64_t width) {
   RAMET_CHECK(width < int64_t{1} << 30, "str", "got a width of ", width,
               ", expected one below 2^30");
   const size_t sign = !text.empty() && (text[0] == '-' || text[0] == '+') ? 1 : 0;
-  return text.substr(0, sign) + std::string(static_cast<size_t>(std::max<int64_t>(width - size, 0)), '0') +
+  return text.substr(0, sign) +
+         std::string(static_cast<size_t>(std::max<int64_t>(width - size, 0)), '0') +
          text.substr(sign);
 }
 std::string character(const std::string& text, int64_t index) {
@@ -228,8 +226,8 @@ std::string character(const std::string& text, int64_t index) {
 }
 std::string slice(const Call& a) {
   const std::string& text = a.text(0);
-  const Sliced taken = sliced(a.may_integer(1), a.may_integer(2), a.integer(3),
-                              static_cast<int64_t>(text.size()));
+  const Sliced taken =
+      sliced(a.may_integer(1), a.may_integer(2), a.integer(3), static_cast<int64_t>(text.size()));
   std::string made;
   for (int64_t i = 0; i < taken.count; ++i)
     made += text[static_cast<size_t>(taken.first + i * taken.step)];
@@ -361,11 +359,12 @@ const Line kStrings[] = {
     RAMET_LINE("aten::rjust(str self, int width, str fillchar=\" \") -> str", padded(a, 1)),
     RAMET_LINE("aten::center(str self, int width, str fillchar=\" \") -> str", padded(a, 0)),
     RAMET_LINE("aten::zfill(str self, int width) -> str", zero_filled(a.text(0), a.integer(1))),
-    RAMET_LINE("aten::list(str t) -> str[]", [&] {
-      IValue::GenericList made;
-      for (const char c : a.text(0)) made.push_back(std::string(1, c));
-      return IValue(made);
-    }()),
+    RAMET_LINE("aten::list(str t) -> str[]",
+               [&] {
+                 IValue::GenericList made;
+                 for (const char c : a.text(0)) made.push_back(std::string(1, c));
+                 return IValue(made);
+               }()),
     RAMET_LINE("aten::str(t elem) -> str", shown(a[0])),
     RAMET_LINE("aten::format(str self, ...) -> str", format(a)),
     RAMET_LINE("aten::percentFormat(str self, ...) -> str", percent_format(a)),
@@ -373,11 +372,12 @@ const Line kStrings[] = {
     RAMET_LINE("aten::oct(int i) -> str", digits(a.integer(0), 8, "0o")),
     RAMET_LINE("aten::bin(int i) -> str", digits(a.integer(0), 2, "0b")),
     RAMET_LINE("aten::chr(int i) -> str", std::string(1, static_cast<char>(a.integer(0)))),
-    RAMET_LINE("aten::ord(str string) -> int", [&] {
-      RAMET_CHECK(a.text(0).size() == 1, "ord", "got ", a.text(0).size(),
-                  " characters, expected one");
-      return IValue(static_cast<int64_t>(static_cast<unsigned char>(a.text(0)[0])));
-    }()),
+    RAMET_LINE("aten::ord(str string) -> int",
+               [&] {
+                 RAMET_CHECK(a.text(0).size() == 1, "ord", "got ", a.text(0).size(),
+                             " characters, expected one");
+                 return IValue(static_cast<int64_t>(static_cast<unsigned char>(a.text(0)[0])));
+               }()),
 };
 
 }  // namespace

@@ -14,30 +14,47 @@ struct Place {
   std::string_view function, parameter;
 };
 // Parameters that PyTorch takes by name only, with those after them:
-constexpr Place kByName[] = {
-    {"", "alpha"},           {"", "approximate"},       {"", "assume_unique"},
-    {"", "correction"},      {"", "decimals"},          {"", "dtype"},
-    {"", "driver"},          {"", "generator"},         {"", "include_self"},
-    {"", "interpolation"},   {"", "log_target"},        {"", "out_int32"},
-    {"", "path"},            {"", "rounding_mode"},     {"", "sparse_grad"},
-    {"", "stable"},          {"addbmm", "beta"},
-    {"addcdiv", "value"},    {"addcmul", "value"},      {"addmm", "beta"},
-    {"addmv", "beta"},       {"addr", "beta"},          {"aminmax", "dim"},
-    {"baddbmm", "beta"},     {"linalg_cholesky", "upper"}, {"linalg_cross", "dim"},
-    {"linalg_pinv", "atol"},
-    {"nonzero_static", "size"},                         {"linalg_solve", "left"},                           {"linalg_solve_triangular", "upper"},
-    {"scaled_dot_product_attention", "scale"}};
+constexpr Place kByName[] = {{"", "alpha"},
+                             {"", "approximate"},
+                             {"", "assume_unique"},
+                             {"", "correction"},
+                             {"", "decimals"},
+                             {"", "dtype"},
+                             {"", "driver"},
+                             {"", "generator"},
+                             {"", "include_self"},
+                             {"", "interpolation"},
+                             {"", "log_target"},
+                             {"", "out_int32"},
+                             {"", "path"},
+                             {"", "rounding_mode"},
+                             {"", "sparse_grad"},
+                             {"", "stable"},
+                             {"addbmm", "beta"},
+                             {"addcdiv", "value"},
+                             {"addcmul", "value"},
+                             {"addmm", "beta"},
+                             {"addmv", "beta"},
+                             {"addr", "beta"},
+                             {"aminmax", "dim"},
+                             {"baddbmm", "beta"},
+                             {"linalg_cholesky", "upper"},
+                             {"linalg_cross", "dim"},
+                             {"linalg_pinv", "atol"},
+                             {"nonzero_static", "size"},
+                             {"linalg_solve", "left"},
+                             {"linalg_solve_triangular", "upper"},
+                             {"scaled_dot_product_attention", "scale"}};
 // Those that it takes by position all the same:
-constexpr Place kByPosition[] = {{"elu", "alpha"},          {"celu", "alpha"},
-                                 {"softmax", "dtype"},      {"log_softmax", "dtype"},
-                                 {"rrelu", "generator"},    {"view", "dtype"}};
+constexpr Place kByPosition[] = {{"elu", "alpha"},       {"celu", "alpha"},
+                                 {"softmax", "dtype"},   {"log_softmax", "dtype"},
+                                 {"rrelu", "generator"}, {"view", "dtype"}};
 // Parameters that are a list of any length, and take no single number:
-constexpr Place kAnyLength[] = {{"all", "dim"},           {"any", "dim"},
-                                {"count_nonzero", "dim"}, {"linalg_matrix_norm", "dim"}};
+constexpr Place kAnyLength[] = {
+    {"all", "dim"}, {"any", "dim"}, {"count_nonzero", "dim"}, {"linalg_matrix_norm", "dim"}};
 // Parameters without a default in C++, where overloads would be ambiguous:
-constexpr Place kOrNone[] = {{"all", "dim"}, {"any", "dim"}, {"clamp", "min"},
-                             {"clip", "min"}, {"linalg_pinv", "atol"}, {"linalg_pinv", "rtol"}
-};
+constexpr Place kOrNone[] = {{"all", "dim"},  {"any", "dim"},          {"clamp", "min"},
+                             {"clip", "min"}, {"linalg_pinv", "atol"}, {"linalg_pinv", "rtol"}};
 // PyTorch's names of parameters that have others here:
 struct Renamed {
   std::string_view function, parameter, name;
@@ -55,9 +72,9 @@ constexpr Renamed kRenamed[] = {{"cholesky_solve", "L", "input2"},
                                 {"tanh_backward", "grad", "grad_output"}};
 
 // Rows that are Ramet's own, or differ from ATen's operator of that name.
-constexpr std::string_view kNotAten[] = {
-    "cross_entropy_loss_consuming", "linear_cross_entropy", "linear_gelu_linear",
-    "packed_scaled_dot_product_attention"};
+constexpr std::string_view kNotAten[] = {"cross_entropy_loss_consuming", "linear_cross_entropy",
+                                         "linear_gelu_linear",
+                                         "packed_scaled_dot_product_attention"};
 
 // The name of a function; that of its in-place form has an underscore more.
 bool is_form(std::string_view form, std::string_view function) {
@@ -121,7 +138,8 @@ int repeats(std::string_view function, std::string_view parameter, std::string_v
   if (has(kAnyLength, function, parameter)) return 0;
   if (parameter == "dim" || parameter == "shifts" || (function == "roll" && parameter == "dims"))
     return function == "nuclear_norm" ? 2 : 1;
-  const int sides = parameter == "padding" && function.find("ion_pad") != std::string_view::npos ? 2 : 1;
+  const int sides =
+      parameter == "padding" && function.find("ion_pad") != std::string_view::npos ? 2 : 1;
   if (type.back() == '?') return 0;
   if (function == "im2col" || function == "col2im") return 2;
   for (const auto& [part, count] : {std::pair("1d", 1), {"2d", 2}, {"3d", 3}})
@@ -156,12 +174,13 @@ std::string schema_of(const Row& row) {
       text.append("*, ");
     }
     after_number = name == "other" && type == "Scalar";
-    const bool or_none = equals == std::string_view::npos && has(kOrNone, function, name) &&
-                         type.back() == '?';
+    const bool or_none =
+        equals == std::string_view::npos && has(kOrNone, function, name) && type.back() == '?';
     const std::string_view value =
         equals != std::string_view::npos ? trimmed(items[i].substr(equals + 3)) : "";
     for (const Renamed& other : kRenamed)
-      if (other.parameter == name && (is_form(function, other.function) || function == other.function)) {
+      if (other.parameter == name &&
+          (is_form(function, other.function) || function == other.function)) {
         name = other.name;
         break;
       }
@@ -181,7 +200,9 @@ struct Table {
     const auto add = [this](Lines lines) {
       for (const Line& line : lines) operators.push_back(parse_schema(line.text, line.function));
     };
-    for (const auto& lines : {lines_of_layers, lines_of_make, lines_of_tensors}) add(lines());
+    for (const auto& lines :
+         {lines_of_layers, lines_of_attention, lines_of_make, lines_of_tensors, lines_of_more})
+      add(lines());
     for (const Operator& op : operators) lined.insert(op.name);
     std::vector<Row> rows;
     add_rows_of_layers(rows);
@@ -191,8 +212,9 @@ struct Table {
       if (is_ours(row.name) || lined.count(std::string("aten::") + row.name) != 0) continue;
       operators.push_back(parse_schema(schema_of(row), row.function));
     }
-    for (const auto& lines : {lines_of_numbers, lines_of_lists, lines_of_dicts, lines_of_strings,
-                              lines_of_programs}) add(lines());
+    for (const auto& lines :
+         {lines_of_numbers, lines_of_lists, lines_of_dicts, lines_of_strings, lines_of_programs})
+      add(lines());
     for (const Operator& op : operators) by_name[op.name].push_back(&op);
   }
 };

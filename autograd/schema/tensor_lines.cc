@@ -17,9 +17,8 @@ IValue gradients(const Call& a) {
   if (!a.none(2))
     for (std::optional<Tensor>& item : a.optional_tensors(2))
       given.push_back(item ? std::move(*item) : Tensor());
-  const std::vector<Tensor> found =
-      autograd::grad(a.tensors(0).vec(), a.tensors(1).vec(), given, a.may_truth(3), a.truth(4),
-                     a.truth(5));
+  const std::vector<Tensor> found = autograd::grad(a.tensors(0).vec(), a.tensors(1).vec(), given,
+                                                   a.may_truth(3), a.truth(4), a.truth(5));
   IValue::GenericList made;
   for (const Tensor& item : found) made.push_back(item.defined() ? IValue(item) : IValue());
   return made;
@@ -80,7 +79,8 @@ const Line kTensors[] = {
     RAMET_LINE("aten::len.Tensor(Tensor t) -> int", a.tensor(0).size(0)),
     RAMET_LINE("aten::to.device(Tensor(a) self, Device device, ScalarType dtype, "
                "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> "
-               "Tensor(a)", to(a, a.may_device(1), a.dtype(2), 3)),
+               "Tensor(a)",
+               to(a, a.may_device(1), a.dtype(2), 3)),
     RAMET_LINE("aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, "
                "bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
                to(a, std::nullopt, a.dtype(1), 2)),
@@ -89,14 +89,17 @@ const Line kTensors[] = {
                to(a, a.tensor(1).device(), a.tensor(1).scalar_type(), 2)),
     RAMET_LINE("aten::to.dtype_layout(Tensor(a) self, *, " RAMET_OPTIONS
                ", bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> "
-               "Tensor(a)", to(a, a.may_device(3), a.may_dtype(1), 5)),
+               "Tensor(a)",
+               to(a, a.may_device(3), a.may_dtype(1), 5)),
     RAMET_LINE("aten::to.prim_Device(Tensor(a) self, Device? device, int? dtype=None, "
                "bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
                to(a, a.may_device(1), a.may_dtype(2), 3)),
     RAMET_LINE("aten::to.prim_dtype(Tensor(a) self, int? dtype=None, bool non_blocking=False, "
-               "bool copy=False) -> Tensor(b|a)", to(a, std::nullopt, a.may_dtype(1), 2)),
+               "bool copy=False) -> Tensor(b|a)",
+               to(a, std::nullopt, a.may_dtype(1), 2)),
     RAMET_LINE("aten::to.prim_other(Tensor(a) self, bool non_blocking=False, bool copy=False) -> "
-               "Tensor(b|a)", to(a, std::nullopt, std::nullopt, 1)),
+               "Tensor(b|a)",
+               to(a, std::nullopt, std::nullopt, 1)),
     RAMET_LINE("aten::_to_copy(Tensor self, *, " RAMET_OPTIONS
                ", bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
                a.tensor(0).to(TensorOptions().dtype(a.may_dtype(1)).device(a.may_device(3)),
@@ -109,8 +112,7 @@ const Line kTensors[] = {
                a.tensor(0).contiguous(format_of(a.integer(1)))),
     RAMET_LINE("aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
                a.tensor(0).clone(a.may_format(1))),
-    RAMET_LINE("aten::alias(Tensor(a) self) -> Tensor(a)",
-               a.tensor(0).view(a.tensor(0).sizes())),
+    RAMET_LINE("aten::alias(Tensor(a) self) -> Tensor(a)", a.tensor(0).view(a.tensor(0).sizes())),
     RAMET_LINE("aten::lift_fresh(Tensor(a) self) -> Tensor(a)", a.tensor(0)),
     RAMET_LINE("aten::lift_fresh_copy(Tensor self) -> Tensor", a.tensor(0).clone()),
     RAMET_LINE("aten::detach(Tensor(a) self) -> Tensor(a)", a.tensor(0).detach()),
@@ -129,7 +131,8 @@ const Line kTensors[] = {
                a.tensor(0).fill_(a.tensor(1))),
     RAMET_LINE("aten::zero_(Tensor(a!) self) -> Tensor(a!)", a.tensor(0).zero_()),
     RAMET_LINE("aten::resize_(Tensor(a!) self, int[] size, *, MemoryFormat? memory_format=None) -> "
-               "Tensor(a!)", a.tensor(0).resize_(a.integers(1), a.may_format(2))),
+               "Tensor(a!)",
+               a.tensor(0).resize_(a.integers(1), a.may_format(2))),
     RAMET_LINE("aten::resize_as_(Tensor(a!) self, Tensor the_template, *, "
                "MemoryFormat? memory_format=None) -> Tensor(a!)",
                a.tensor(0).resize_as_(a.tensor(1), a.may_format(2))),
@@ -144,8 +147,7 @@ const Line kTensors[] = {
     RAMET_LINE("aten::_unsafe_view(Tensor self, int[] size) -> Tensor",
                a.tensor(0).view(a.integers(1))),
     RAMET_LINE("aten::_reshape_alias(Tensor(a) self, int[] size, int[] stride) -> Tensor(a)",
-               a.tensor(0).as_strided(a.integers(1), a.integers(2),
-                                      a.tensor(0).storage_offset())),
+               a.tensor(0).as_strided(a.integers(1), a.integers(2), a.tensor(0).storage_offset())),
     RAMET_LINE("aten::numpy_T(Tensor(a) self) -> Tensor(a)", a.tensor(0).numpy_T()),
     RAMET_LINE("aten::numpy_T.a(Tensor(a) self) -> Tensor(a)", a.tensor(0).numpy_T()),
     RAMET_LINE("aten::mT.a(Tensor(a) self) -> Tensor(a)", a.tensor(0).mT()),
@@ -176,11 +178,12 @@ const Line kTensors[] = {
                can_cast(a.dtype(0), a.dtype(1))),
     RAMET_LINE("aten::grad(Tensor[] outputs, Tensor[] inputs, Tensor?[]? grad_outputs=None, "
                "bool? retain_graph=None, bool create_graph=False, bool allow_unused=False) -> "
-               "Tensor?[]", gradients(a)),
-    RAMET_LINE_DO("aten::backward(Tensor self, Tensor? gradient=None, bool? retain_graph=None, "
-                  "bool create_graph=False) -> ()",
-                  a.tensor(0).backward(a.may_tensor(1).value_or(Tensor()), a.may_truth(2),
-                                       a.truth(3))),
+               "Tensor?[]",
+               gradients(a)),
+    RAMET_LINE_DO(
+        "aten::backward(Tensor self, Tensor? gradient=None, bool? retain_graph=None, "
+        "bool create_graph=False) -> ()",
+        a.tensor(0).backward(a.may_tensor(1).value_or(Tensor()), a.may_truth(2), a.truth(3))),
     RAMET_LINE_DO("aten::retain_grad(Tensor(a!) self) -> ()", a.tensor(0).retain_grad()),
     RAMET_LINE("prim::AutogradZero() -> Tensor", Tensor()),
 };

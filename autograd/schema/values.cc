@@ -57,8 +57,11 @@ size_t length(const IValue& list) {
 IValue items_as_list(std::vector<IValue> items) {
   using Kind = Type::Kind;
   const auto kind = [](const IValue& v) {
-    return v.isInt() ? Kind::kInt : v.isDouble() ? Kind::kFloat : v.isBool() ? Kind::kBool
-           : v.isTensor() ? Kind::kTensor : Kind::kAny;
+    return v.isInt()      ? Kind::kInt
+           : v.isDouble() ? Kind::kFloat
+           : v.isBool()   ? Kind::kBool
+           : v.isTensor() ? Kind::kTensor
+                          : Kind::kAny;
   };
   const Kind first = items.empty() ? Kind::kAny : kind(items[0]);
   const bool alike = std::all_of(items.begin(), items.end(),

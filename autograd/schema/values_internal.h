@@ -8,28 +8,28 @@
 namespace ramet::script {
 
 /// An operator as a line: PyTorch's schema, and its value as an expression of the call `a`.
-#define RAMET_LINE(text, ...)                          \
-  {                                                    \
-    text, [](Arguments arguments) -> IValue {          \
-      [[maybe_unused]] const Call a(arguments);        \
-      return result(__VA_ARGS__);                      \
-    }                                                  \
+#define RAMET_LINE(text, ...)                   \
+  {                                             \
+    text, [](Arguments arguments) -> IValue {   \
+      [[maybe_unused]] const Call a(arguments); \
+      return result(__VA_ARGS__);               \
+    }                                           \
   }
 /// An operator without a result: statements.
-#define RAMET_LINE_DO(text, ...)                       \
-  {                                                    \
-    text, [](Arguments arguments) -> IValue {          \
-      [[maybe_unused]] const Call a(arguments);        \
-      __VA_ARGS__;                                     \
-      return {};                                       \
-    }                                                  \
+#define RAMET_LINE_DO(text, ...)                \
+  {                                             \
+    text, [](Arguments arguments) -> IValue {   \
+      [[maybe_unused]] const Call a(arguments); \
+      __VA_ARGS__;                              \
+      return {};                                \
+    }                                           \
   }
 
 /// An operator that is a function of C++ without overloads.
 #define RAMET_FUNCTION_LINE(text, function) \
   { text, &Bound<std::remove_pointer_t<decltype(&ramet::function)>>::thunk<&ramet::function> }
 /// The last parameters of functions that make a tensor: Call::options() reads them.
-#define RAMET_OPTIONS_OF(dtype)                                                      \
+#define RAMET_OPTIONS_OF(dtype) \
   "ScalarType? dtype=" dtype ", Layout? layout=None, Device? device=None, bool? pin_memory=None"
 #define RAMET_OPTIONS RAMET_OPTIONS_OF("None")
 
@@ -50,15 +50,14 @@ template <class F> decltype(auto) with_list(const IValue& list, F&& f) {
 }
 size_t length(const IValue& list);
 
-/// A list of the kind that its items say. Where they do not say it, it is a GenericList: it is empty,
-/// or they differ.
+/// A list of the kind that its items say. Where they do not say it, it is a GenericList: it is
+/// empty, or they differ.
 IValue items_as_list(std::vector<IValue> items);
 
 /// Which items of `size` a slice takes: the first, how many, and the step.
 struct Sliced {
   int64_t first, count, step;
 };
-Sliced sliced(std::optional<int64_t> start, std::optional<int64_t> end, int64_t step,
-              int64_t size);
+Sliced sliced(std::optional<int64_t> start, std::optional<int64_t> end, int64_t step, int64_t size);
 
 }  // namespace ramet::script

@@ -237,7 +237,7 @@ void check_origins(Tape& tape) {
       "((](" + number(1) + number(1) + "e" + number(2) + number(27) + "tq" + '\1';
   std::string bytes = std::string("\x80\x02(", 3) + text("FORMAT_WITH_STRING_TABLE") + "(" +
                       text("") + text("def f():\n") + text("net.py") + "t((" + number(1) + from +
-                      number(9) + number(12) + "tt(" + number(5) + "(h\x01" + number(11) +
+                      number(3) + number(12) + "tt(" + number(5) + "(h\x01" + number(11) +
                       number(12) + "ttt" + "t.";
   static const bool as_it_is = read_origins("f", bytes).size() == 2;
   RC_ASSERT(as_it_is);

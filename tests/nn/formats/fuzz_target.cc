@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 #include <string>
 
 #include "nn/c/layers_internal.h"
@@ -13,6 +14,8 @@
 #include "nn/formats/pytorch/pt.h"
 #include "nn/formats/pytorch/state_dict.h"
 #include "nn/formats/zip/zip_internal.h"
+#include "nn/script/script.h"
+#include "nn/script/unit_internal.h"
 #include "nn/serialize/safetensors.h"
 #include "nn/serialize/save.h"
 #include "runtime/memory/allocator.h"
@@ -26,6 +29,23 @@ const std::string& file_of(const char* data, size_t size) {
   static const std::string path = std::string(std::getenv("RAMET_FUZZ_FOLDER")) + "/file";
   std::ofstream(path, std::ios::binary).write(data, static_cast<std::streamsize>(size));
   return path;
+}
+
+// A text of TorchScript: all that it defines is declared and compiled.
+void compile(const std::string& text) {
+  auto source = std::make_shared<script::Source>();
+  source->name = "fuzz", source->text = text;
+  const auto unit = std::make_shared<script::CompilationUnit>(
+      [source](const std::string& module) { return module == "__torch__" ? source : nullptr; },
+      std::vector<IValue>(), 10, script::Limits());
+  const script::FileSyntax file = script::parse(source);
+  for (const auto& c : file.classes) {
+    const script::TypePtr type = unit->type_named("__torch__." + c->name);
+    if (type->info())
+      for (const auto& method : type->info()->methods) unit->compile(*method);
+  }
+  for (const auto& f : file.functions) unit->compile(*unit->function_named("__torch__." + f->name));
+  unit->report_problems();
 }
 
 void read(const std::string& reader, const char* data, size_t size) {
@@ -46,6 +66,13 @@ void read(const std::string& reader, const char* data, size_t size) {
     try {
       c::module_of_json("fuzz", std::string(data, size));
     } catch (const OutOfMemoryError&) {}
+  } else if (reader == "script") {
+    compile(std::string(data, size));
+  } else if (reader == "debug_pkl") {
+    script::read_origins("fuzz", std::string(data, size));
+  } else if (reader == "torchscript") {
+    std::istringstream in(std::string(data, size));
+    jit::load(in);
   } else if (reader == "pt") {
     formats::tensors_of(formats::load_pt(data, size));
   } else {  // a pickle alone, in an archive that is right otherwise

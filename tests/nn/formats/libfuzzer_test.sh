@@ -14,21 +14,22 @@ if [[ -z $clang ]] || ! "$clang" -fsanitize=fuzzer "$work/none.cc" -o "$work/non
 fi
 
 options=(-std=c++20 -O1 -g1 -I. -fno-math-errno -ffp-contract=off -fsanitize=address -DNDEBUG)
-sources=(nn/formats/{numpy,pytorch,zip}/*.cc nn/serialize/*.cc nn/data/idx.cc nn/c/*.cc)
+sources=(nn/formats/{numpy,pytorch,zip}/*.cc nn/serialize/*.cc nn/data/idx.cc nn/c/*.cc nn/script/*.cc)
 printf '%s\n' "${sources[@]}" | xargs -P "$(nproc)" -I{} bash -c \
-  "$clang ${options[*]} -fsanitize=fuzzer-no-link -c {} -o $work/\$(basename {} .cc).o"
+  "source={}; $clang ${options[*]} -fsanitize=fuzzer-no-link -c {} -o $work/\${source//\//_}.o"
 objects=()
-for source in "${sources[@]}"; do objects+=("$work/$(basename "$source" .cc).o"); done
+for source in "${sources[@]}"; do objects+=("$work/${source//\//_}.o"); done
 "$clang" "${options[@]}" -fsanitize=fuzzer tests/nn/formats/fuzz_target.cc "${objects[@]}" -Wl,--start-group "${archives[@]}" \
   -Wl,--end-group -lzip -l:libz.a -ldl -pthread -o "$work/fuzz"
 
 goldens=tests/nn/formats/goldens
+scripts=tests/nn/script/goldens
 export RAMET_FUZZ_FOLDER=$work/files
 mkdir -p "$RAMET_FUZZ_FOLDER"
 tensor_file() { printf '\x40\0\0\0\0\0\0\0%-64s\0\0\0\0' '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'; }
 tensor_file >"$RAMET_FUZZ_FOLDER/one.safetensors"
 
-for reader in ${RAMET_FUZZ_READERS:-npy npz pt pickle safetensors index archive idx module}; do
+for reader in ${RAMET_FUZZ_READERS:-npy npz pt pickle safetensors index archive idx module script debug_pkl torchscript}; do
   corpus=$work/$reader
   mkdir -p "$corpus"
   case $reader in
@@ -41,6 +42,17 @@ for path in sys.argv[2:]:
         with zipfile.ZipFile(path) as z:
             data = next(z.read(n) for n in z.namelist() if n.endswith("/data.pkl"))
         (pathlib.Path(sys.argv[1]) / pathlib.Path(path).name).write_bytes(data)
+END
+      ;;
+    torchscript) cp "$scripts"/*.pt "$corpus" ;;
+    script | debug_pkl)
+      python3 - "$corpus" "$reader" "$scripts"/*.pt <<'END'
+import pathlib, sys, zipfile
+end = {"script": ".py", "debug_pkl": ".debug_pkl"}[sys.argv[2]]
+for path in sys.argv[3:]:
+    with zipfile.ZipFile(path) as z:
+        for number, name in enumerate(n for n in z.namelist() if n.endswith(end)):
+            (pathlib.Path(sys.argv[1]) / f"{pathlib.Path(path).stem}{number}").write_bytes(z.read(name))
 END
       ;;
     safetensors) tensor_file >"$corpus/one" ;;

@@ -94,9 +94,10 @@ void insert(const IValue& list, int64_t index, const IValue& item) {
 }
 IValue times(const IValue& list, int64_t n) {
   const size_t size = length(list);
-  const size_t count = size == 0 || n <= 0 ? 0 : size * static_cast<size_t>(n);
-  RAMET_CHECK(n <= 0 || count / static_cast<size_t>(n) == size, "mul", "got a list of ", size,
-              " items ", n, " times, expected fewer");
+  constexpr int64_t kMost = int64_t{1} << 32;
+  RAMET_CHECK(size == 0 || n <= kMost / static_cast<int64_t>(size), "mul", "got a list of ", size,
+              " items ", n, " times, expected at most 2^32 items");
+  const size_t count = n <= 0 ? 0 : size * static_cast<size_t>(n);
   return picked(list, count, [&](size_t i) { return i % size; });
 }
 IValue joined(const IValue& a, const IValue& b) {

@@ -181,7 +181,8 @@ struct Table {
     const auto add = [this](Lines lines) {
       for (const Line& line : lines) operators.push_back(parse_schema(line.text, line.function));
     };
-    for (const auto& lines : {lines_of_layers, lines_of_make, lines_of_tensors}) add(lines());
+    for (const auto& lines : {lines_of_layers, lines_of_attention, lines_of_make, lines_of_tensors,
+                              lines_of_more}) add(lines());
     for (const Operator& op : operators) lined.insert(op.name);
     std::vector<Row> rows;
     add_rows_of_layers(rows);

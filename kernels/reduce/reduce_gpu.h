@@ -95,9 +95,8 @@ template <class T> struct Extreme {
     return looks_for_least(a.op) ? Limits<T>::highest() : Limits<T>::lowest();
   }
   static RAMET_INLINE T join(const ReduceArgs& a, T x, T y) {
-    if (is_nan(x)) return x;
-    if (is_nan(y)) return y;
-    return (looks_for_least(a.op) ? x < y : x > y) ? x : y;
+    // A comparison with a NaN is false, so a NaN that is y wins, too. No branches.
+    return (looks_for_least(a.op) ? x < y : x > y) || is_nan(x) ? x : y;
   }
   static RAMET_INLINE void take(const ReduceArgs& a, T& s, const T (&x)[kPack], int n, int64_t) {
     const bool absolute = a.op == ReduceOp::kNormInf || a.op == ReduceOp::kNormNegInf;

@@ -44,22 +44,25 @@ template <class I> struct Planes {
 
 // A group's elements are a row. Note [Rows in registers]; kPacks = 0: it is read twice.
 template <class S, int kGroup, int kPacks>
-__global__ void statistics_kernel(GroupNormArgs a, bool packed) {
+__global__ void __launch_bounds__(kBlockOf<kGroup>, kPacks > 0 ? kKeptBlocks<S> : 1)
+    statistics_kernel(GroupNormArgs a, bool packed) {
   using T = ComputeOf<S>;
   __shared__ T shared[kWarpsOf<kGroup>];
   const GroupNormShape& s = a.shape;
   const int64_t cols = s.c / s.groups * s.l;
   over_rows<kGroup>(s.n * s.groups, [&](int64_t row, int place) {
-    const Row<S> x = row_of<S>(a.x, row, cols, packed);
+    const T size = static_cast<T>(cols);
     RowMoments<T> m;
     if constexpr (kPacks > 0) {
-      Share<S, kGroup, kPacks> share;
+      if (row < 0) return;  // all of a warp, which needs no other one
+      Share<S, kGroup, kPacks> x(cols, place, packed);
       T v[kPacks][kPack];
-      share.read(x, place, S{});
-      share.get(v);
-      m = share_moments(share, v, packed, static_cast<T>(cols), a.eps, shared);
+      x.read(dense_row<S>(a.x, row, cols), S{});
+      x.get(v);
+      m = share_moments(x, v, size, a.eps, shared);
     } else {
-      m = row_moments<kGroup>(x, row < 0 ? 0 : cols, place, static_cast<T>(cols), a.eps, shared);
+      m = row_moments<kGroup>(row_of<S>(a.x, row, cols, packed), row < 0 ? 0 : cols, place, size,
+                              a.eps, shared);
     }
     if (row < 0 || place != 0) return;
     static_cast<T*>(a.mean)[row] = m.mean;

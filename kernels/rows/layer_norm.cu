@@ -8,45 +8,50 @@ namespace {
 
 // Note [Rows in registers]. kPacks = 0: the row is read twice for its moments, and once more.
 template <class S, int kGroup, int kPacks>
-__global__ void forward_kernel(LayerNormArgs a, bool packed) {
+__global__ void __launch_bounds__(kThreads, kPacks > 0 ? kKeptBlocks<S> : 1)
+    forward_kernel(LayerNormArgs a, bool packed) {
   using T = ComputeOf<S>;
   __shared__ T shared[kWarps];
   const T cols = static_cast<T>(a.cols);
   over_rows<kGroup>(a.rows, [&](int64_t row, int place) {
-    const int64_t n = row < 0 ? 0 : a.cols;
-    Row<S> x = row_of<S>(a.x, row, a.cols, packed);
-    const Row<S> r = row_of<S>(a.residual, row, a.cols, packed),
-                 s = row_of<S>(a.sum, row, a.cols, packed),
-                 weight = row_of<S>(a.weight, 0, n, packed), bias = row_of<S>(a.bias, 0, n, packed),
-                 y = row_of<S>(a.y, row, a.cols, packed);
     T w[kPack], b[kPack];
     RowMoments<T> m;
     if constexpr (kPacks > 0) {
-      Share<S, kGroup, kPacks> share;
+      if (row < 0) return;  // all of a warp, which needs no other one
+      Share<S, kGroup, kPacks> x(a.cols, place, packed);
       T v[kPacks][kPack];
-      share.read(x, place, S{});
+      x.read(dense_row<S>(a.x, row, a.cols), S{});
       if (a.residual) {
-        Share<S, kGroup, kPacks> other;
-        other.read(r, place, S{});
-        share.get(v);
-        share.each([&](int, int k) {
+        Share<S, kGroup, kPacks> other(a.cols, place, packed);
+        other.read(dense_row<S>(a.residual, row, a.cols), S{});
+        x.get(v);
+        x.each([&](int k) {
           other.packs[k].get(w);
           RAMET_UNROLL
           for (int j = 0; j < kPack; ++j) v[k][j] += w[j];
         });
-        share.put(v);  // the rounded sum
-        share.write(s);
+        x.put(v);  // the rounded sum
+        x.write(dense_row<S>(a.sum, row, a.cols));
       }
-      share.get(v);
-      m = share_moments(share, v, packed, cols, a.eps, shared);
-      share.each([&](int c, int k) {
-        if (c >= share.n) return;
-        weight.get(c, w, T(1)), bias.get(c, b);
+      x.get(v);
+      m = share_moments(x, v, cols, a.eps, shared);
+      x.each([&](int k) {
+        RAMET_UNROLL
+        for (int j = 0; j < kPack; ++j) w[j] = T(1), b[j] = T(0);
+        if (a.weight) x.get_of(static_cast<const S*>(a.weight), k, w);
+        if (a.bias) x.get_of(static_cast<const S*>(a.bias), k, b);
         RAMET_UNROLL
         for (int j = 0; j < kPack; ++j) v[k][j] = fma(v[k][j] * m.rstd, w[j], b[j]);
-        y.put(c, v[k]);
       });
+      x.put(v);
+      x.write(dense_row<S>(a.y, row, a.cols));
     } else {
+      const int64_t n = row < 0 ? 0 : a.cols;
+      Row<S> x = row_of<S>(a.x, row, a.cols, packed);
+      const Row<S> r = row_of<S>(a.residual, row, a.cols, packed),
+                   s = row_of<S>(a.sum, row, a.cols, packed),
+                   weight = row_of<S>(a.weight, 0, n, packed),
+                   bias = row_of<S>(a.bias, 0, n, packed), y = row_of<S>(a.y, row, a.cols, packed);
       T v[kPack];
       if (a.residual) {
         over_row_packs<kGroup>(n, place, [&](int64_t c) {

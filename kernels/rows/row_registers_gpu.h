@@ -4,12 +4,11 @@
 // A kernel that needs a row several times reads it once, if each thread's share fits its registers:
 // up to kRowPacks packs of eight elements. That is 1024 columns for a warp and 8192 for a block of
 // 256 threads. All reads of a row are issued before the first result is used, so a thread waits
-// once for memory. 24 to 48 warps of a multiprocessor then have 48 to 96 KB under way, and 24 KB are
-// enough for the full rate. Longer rows are read once for each pass.
+// once for memory. 24 to 48 warps of a multiprocessor then have 48 to 96 KB under way, and 24 KB
+// are enough for the full rate. Longer rows are read once for each pass.
 //
-// A row of more than kWarp * kPack elements takes the kernel of kRowPacks packs. It skips packs
-// after the row's end, and the test is the same for all threads of the group. Shorter rows have a
-// kernel with one pack, which needs fewer registers.
+// There is a kernel for each number of packs, so loops over them are straight code. In the last
+// pack some threads may have nothing: they compute with the value for elements after the end.
 //
 // Which thread has which elements depends on the row's length alone (over_row_packs), and each
 // thread goes through its packs in order. So neither registers nor the row's address change the
@@ -38,18 +37,6 @@ constexpr int64_t kMostKept = kThreads * kPack * kRowPacks;
 template <class S> struct Pack {
   uint4 words[kPack * sizeof(S) / 16];
 
-  /// Elements c to c + 7, followed by `fill` after the end. REQUIRES: c < row.n.
-  __device__ __forceinline__ void read(const Row<S>& row, int64_t c, S fill = S{}) {
-    if (row.packed) {
-      RAMET_GLOBAL(row.p);
-      load_bytes<sizeof words>(row.p + c, words);
-      return;
-    }
-    S s[kPack];
-    RAMET_UNROLL
-    for (int j = 0; j < kPack; ++j) s[j] = c + j < row.n ? row.p[c + j] : fill;
-    memcpy(words, s, sizeof words);
-  }
   __device__ __forceinline__ void set(S value) {
     S s[kPack];
     RAMET_UNROLL
@@ -68,18 +55,41 @@ template <class S> struct Pack {
     for (int j = 0; j < kPack; ++j) s[j] = Cast<ComputeOf<S>, S>::store(v[j]);
     memcpy(words, s, sizeof words);
   }
-  /// Writes those that exist. REQUIRES: c < row.n.
-  __device__ __forceinline__ void write(const Row<S>& row, int64_t c) const {
-    if (row.packed) {
-      RAMET_GLOBAL(row.p);
-      store_bytes<sizeof words>(row.p + c, words);
-      return;
-    }
+  /// All eight, or none of them and `fill`.
+  __device__ __forceinline__ void read_whole(const S* p, bool there, S fill) {
+    RAMET_GLOBAL(p);
+    if (there) load_bytes<sizeof words>(p, words);
+    else set(fill);
+  }
+  /// The first `left` of them, and `fill`.
+  __device__ __forceinline__ void read_some(const S* p, int left, S fill) {
+    S s[kPack];
+    RAMET_UNROLL
+    for (int j = 0; j < kPack; ++j) s[j] = j < left ? p[j] : fill;
+    memcpy(words, s, sizeof words);
+  }
+  __device__ __forceinline__ void write_whole(S* p, bool there) const {
+    RAMET_GLOBAL(p);
+    if (there) store_bytes<sizeof words>(p, words);
+  }
+  __device__ __forceinline__ void write_some(S* p, int left) const {
     S s[kPack];
     memcpy(s, words, sizeof s);
     RAMET_UNROLL
     for (int j = 0; j < kPack; ++j)
-      if (c + j < row.n) row.p[c + j] = s[j];
+      if (j < left) p[j] = s[j];
+  }
+  /// Elements c to c + 7 of a row of any length, and zeros after the end. REQUIRES: c < row.n.
+  __device__ __forceinline__ void read(const Row<S>& row, int64_t c) {
+    if (row.packed) {
+      RAMET_GLOBAL(row.p);
+      load_bytes<sizeof words>(row.p + c, words);
+      return;
+    }
+    S s[kPack];
+    RAMET_UNROLL
+    for (int j = 0; j < kPack; ++j) s[j] = c + j < row.n ? row.p[c + j] : S{};
+    memcpy(words, s, sizeof words);
   }
 };
 
@@ -103,35 +113,65 @@ template <class S, int kGroup, int kPacks> struct Share {
   using T = ComputeOf<S>;
   static_assert(kPacks > 0);
   Pack<S> packs[kPacks];
-  int place, n;
 
-  /// f(c, k) for the packs that some thread of the group has, also where this one has none.
+  /// Where this thread's first pack is, and how many elements are left there (none, if it is < 1).
+  int64_t first;
+  int left;
+  bool packed;
+
+  __device__ __forceinline__ Share(int64_t cols, int place, bool whole_packs)
+      : first(static_cast<int64_t>(place) * kPack),
+        left(static_cast<int>(cols) - place * kPack),
+        packed(whole_packs) {}
+  /// f(k) for each pack, also for one that this thread does not have.
   template <class F> __device__ __forceinline__ void each(const F& f) const {
     RAMET_UNROLL
-    for (int k = 0; k < kPacks; ++k)
-      if (k * kGroup * kPack < n) f((k * kGroup + place) * kPack, k);
+    for (int k = 0; k < kPacks; ++k) f(k);
+  }
+  /// f(value) for the eight values of each pack.
+  template <class F> __device__ __forceinline__ void over(T (&v)[kPacks][kPack], const F& f) const {
+    each([&](int k) {
+      RAMET_UNROLL
+      for (int j = 0; j < kPack; ++j) f(v[k][j]);
+    });
+  }
+  __device__ __forceinline__ int left_of(int k) const { return left - k * kGroup * kPack; }
+  /// The k-th pack's place in a row that begins at p.
+  template <class P> __device__ __forceinline__ P* at(P* p, int k) const {
+    return p + first + k * kGroup * kPack;
   }
   /// Elements after the end are `fill`.
-  __device__ __forceinline__ void read(const Row<S>& row, int at, S fill) {
-    place = at, n = static_cast<int>(row.n);
-    each([&](int c, int k) {
-      packs[k].set(fill);
-      if (c < n) packs[k].read(row, c, fill);
-    });
+  __device__ __forceinline__ void read(const S* row, S fill) {
+    if (packed) each([&](int k) { packs[k].read_whole(at(row, k), left_of(k) > 0, fill); });
+    else each([&](int k) { packs[k].read_some(at(row, k), left_of(k), fill); });
   }
-  __device__ __forceinline__ void write(const Row<S>& row) const {
-    each([&](int c, int k) {
-      if (c < n) packs[k].write(row, c);
-    });
+  __device__ __forceinline__ void write(S* row) const {
+    if (packed) each([&](int k) { packs[k].write_whole(at(row, k), left_of(k) > 0); });
+    else each([&](int k) { packs[k].write_some(at(row, k), left_of(k)); });
   }
   /// v[k] from the packs and back.
   __device__ __forceinline__ void get(T (&v)[kPacks][kPack]) const {
-    each([&](int, int k) { packs[k].get(v[k]); });
+    each([&](int k) { packs[k].get(v[k]); });
   }
   __device__ __forceinline__ void put(const T (&v)[kPacks][kPack]) {
-    each([&](int, int k) { packs[k].put(v[k]); });
+    each([&](int k) { packs[k].put(v[k]); });
+  }
+  /// The k-th pack of another row, or of a weight of as many columns.
+  __device__ __forceinline__ void get_of(const S* row, int k, T (&v)[kPack]) const {
+    Pack<S> other;
+    if (packed) other.read_whole(at(row, k), left_of(k) > 0, S{});
+    else other.read_some(at(row, k), left_of(k), S{});
+    other.get(v);
   }
 };
+/// Row `row` of a dense block.
+template <class S> __device__ __forceinline__ S* dense_row(void* p, int64_t row, int64_t cols) {
+  return static_cast<S*>(p) + row * cols;
+}
+template <class S>
+__device__ __forceinline__ const S* dense_row(const void* p, int64_t row, int64_t cols) {
+  return static_cast<const S*>(p) + row * cols;
+}
 
 template <class S> constexpr bool kShortFloat = sizeof(S) == 2;
 /// Storage types whose rows are kept.
@@ -163,22 +203,19 @@ template <class S> __device__ __forceinline__ ComputeOf<S> row_exp(ComputeOf<S> 
 /// are its values.
 template <class S, int kGroup, int kPacks, class T>
 __device__ __forceinline__ RowMoments<T> share_moments(const Share<S, kGroup, kPacks>& x,
-                                                       T (&v)[kPacks][kPack], bool packed, T cols,
-                                                       double eps, T* shared) {
+                                                       T (&v)[kPacks][kPack], T cols, double eps,
+                                                       T* shared) {
   T sum = T(0), squares = T(0);
-  x.each([&](int, int k) {
-    RAMET_UNROLL
-    for (int j = 0; j < kPack; ++j) sum += v[k][j];
-  });
+  x.over(v, [&](T e) { sum += e; });
   const T mean = over_group<kGroup>(sum, Plus(), shared) / cols;
-  x.each([&](int c, int k) {
-    const T from = c < x.n ? mean : T(0);  // what lies after the end is 0
+  x.each([&](int k) {
+    const T from = x.left_of(k) > 0 ? mean : T(0);  // what lies after the end is 0
     RAMET_UNROLL
     for (int j = 0; j < kPack; ++j) v[k][j] -= from;
-    if (!packed) {
+    if (!x.packed) {
       RAMET_UNROLL
       for (int j = 0; j < kPack; ++j)
-        if (c + j >= x.n) v[k][j] = T(0);
+        if (j >= x.left_of(k)) v[k][j] = T(0);
     }
     RAMET_UNROLL
     for (int j = 0; j < kPack; ++j) squares = fma(v[k][j], v[k][j], squares);
@@ -186,6 +223,9 @@ __device__ __forceinline__ RowMoments<T> share_moments(const Share<S, kGroup, kP
   const T var = over_group<kGroup>(squares, Plus(), shared) / cols;
   return {mean, T(1) / sqrt(var + static_cast<T>(eps))};
 }
+
+/// Blocks of kept rows that a multiprocessor must have registers for: 80 or 128 for each thread.
+template <class S> constexpr int kKeptBlocks = kShortFloat<S> ? 3 : 2;
 
 /// Starts the kernel for rows of this length. kernel(group, packs) returns it; both arguments are
 /// std::integral_constant<int>, and packs are 0 for rows that are not kept.
@@ -197,15 +237,21 @@ void start_kept_rows(const char* name, Stream where, int64_t rows, int64_t cols,
     start(name, where, grid_of(blocks), kThreads, 0, kernel(group, packs),
           std::forward<Arguments>(arguments)...);
   };
+  const auto keep = [&](auto group) {
+    static_assert(kRowPacks == 4);
+    switch (ceil_div(cols, group * kPack)) {
+      case 1: return go(group, std::integral_constant<int, 1>());
+      case 2: return go(group, std::integral_constant<int, 2>());
+      case 3: return go(group, std::integral_constant<int, 3>());
+      default: return go(group, std::integral_constant<int, 4>());
+    }
+  };
   constexpr std::integral_constant<int, kWarp> warp;
   constexpr std::integral_constant<int, kThreads> block;
   constexpr std::integral_constant<int, 0> none;
   if constexpr (kKept<S>) {
-    constexpr std::integral_constant<int, 1> one;
-    constexpr std::integral_constant<int, kRowPacks> most;
-    if (cols <= kWarp * kPack) return go(warp, one);
-    if (cols <= kWarpColumns) return go(warp, most);
-    if (cols <= kMostKept) return go(block, most);
+    if (cols <= kWarpColumns) return keep(warp);
+    if (cols <= kMostKept) return keep(block);
   } else if (cols <= kWarpColumns) {
     return go(warp, none);
   }

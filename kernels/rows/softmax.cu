@@ -7,38 +7,34 @@ namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
 // Note [Rows in registers]. A row's values become its exponentials where they are, so there is one
-// exponential for each element. Without registers the second pass computes them again.
+// exponential for each element.
 template <class S, int kGroup, int kPacks>
-__global__ void forward_kernel(SoftmaxArgs a, bool packed) {
+__global__ void __launch_bounds__(kThreads, kPacks > 0 ? kKeptBlocks<S> : 1)
+    forward_kernel(SoftmaxArgs a, bool packed) {
   using T = ComputeOf<S>;
   __shared__ T shared[kWarps];
   const T none = static_cast<T>(-INFINITY);
   over_rows<kGroup>(a.rows, [&](int64_t row, int place) {
-    const Row<S> x = row_of<S>(a.x, row, a.cols, packed), y = row_of<S>(a.y, row, a.cols, packed);
     T top = none, sum = T(0);  // the maximum may miss a NaN; the sum never does
     if constexpr (kPacks > 0) {
-      Share<S, kGroup, kPacks> share;
+      if (row < 0) return;  // all of a warp, which needs no other one
+      Share<S, kGroup, kPacks> share(a.cols, place, packed);
       T v[kPacks][kPack];
-      share.read(x, place, lowest<S>());
+      share.read(dense_row<S>(a.x, row, a.cols), lowest<S>());
       share.get(v);
-      const auto over_values = [&](const auto& f) {
-        share.each([&](int, int k) {
-          RAMET_UNROLL
-          for (int j = 0; j < kPack; ++j) f(v[k][j]);
-        });
-      };
-      over_values([&](T e) { top = Most()(e, top); });
+      share.over(v, [&](T e) { top = Most()(e, top); });
       top = over_group<kGroup>(top, Most(), shared);
-      if (a.log) over_values([&](T e) { sum += row_exp<S>(e - top); });
-      else over_values([&](T& e) { e = row_exp<S>(e - top), sum += e; });
+      if (a.log) share.over(v, [&](T e) { sum += row_exp<S>(e - top); });
+      else share.over(v, [&](T& e) { e = row_exp<S>(e - top), sum += e; });
       sum = over_group<kGroup>(sum, Plus(), shared);
       const T rest = a.log ? vlog(sum) : T(1) / sum;
-      if (a.log) over_values([&](T& e) { e = e - top - rest; });
-      else over_values([&](T& e) { e *= rest; });
+      if (a.log) share.over(v, [&](T& e) { e = e - top - rest; });
+      else share.over(v, [&](T& e) { e *= rest; });
       share.put(v);
-      share.write(y);
+      share.write(dense_row<S>(a.y, row, a.cols));
     } else {
       const int64_t n = row < 0 ? 0 : a.cols;
+      const Row<S> x = row_of<S>(a.x, row, a.cols, packed), y = row_of<S>(a.y, row, a.cols, packed);
       T v[kPack];
       over_row_packs<kGroup>(n, place, [&](int64_t c) {
         x.get(c, v, none);
@@ -66,35 +62,41 @@ __global__ void forward_kernel(SoftmaxArgs a, bool packed) {
 
 // y and dy stay in registers as they are stored: in sixteen bits they take half as many.
 template <class S, int kGroup, int kPacks>
-__global__ void backward_kernel(SoftmaxBackwardArgs a, bool packed) {
+__global__ void __launch_bounds__(kThreads, kPacks > 0 ? kKeptBlocks<S> : 1)
+    backward_kernel(SoftmaxBackwardArgs a, bool packed) {
   using T = ComputeOf<S>;
   __shared__ T shared[kWarps];
   over_rows<kGroup>(a.rows, [&](int64_t row, int place) {
-    const int64_t n = row < 0 ? 0 : a.cols;
-    const Row<S> y = row_of<S>(a.y, row, a.cols, packed), dy = row_of<S>(a.dy, row, a.cols, packed),
-                 dx = row_of<S>(a.dx, row, a.cols, packed);
-    constexpr int kHeld = kPacks > 0 ? kPacks : 1;
-    Pack<S> ys[kHeld], gs[kHeld];
-    const auto read = [&](int64_t c, int k) { gs[k].read(dy, c), ys[k].read(y, c); };
-    if constexpr (kPacks > 0) over_share<kGroup, kPacks>(n, place, read);
     T v[kPack], g[kPack], sum = T(0);
-    const auto get = [&](int64_t c, int k) {
-      if constexpr (kPacks == 0) read(c, k);
-      gs[k].get(g), ys[k].get(v);
-    };
-    over_share<kGroup, kPacks>(n, place, [&](int64_t c, int k) {
-      get(c, k);
+    const auto add = [&] {
       RAMET_UNROLL
       for (int j = 0; j < kPack; ++j) sum = a.log ? sum + g[j] : fma(v[j], g[j], sum);
-    });
-    sum = over_group<kGroup>(sum, Plus(), shared);
-    over_share<kGroup, kPacks>(n, place, [&](int64_t c, int k) {
-      get(c, k);
+    };
+    const auto slopes = [&] {
       RAMET_UNROLL
       for (int j = 0; j < kPack; ++j)
         g[j] = a.log ? g[j] - row_exp<S>(v[j]) * sum : v[j] * (g[j] - sum);
-      dx.put(c, g);
-    });
+    };
+    if constexpr (kPacks > 0) {
+      if (row < 0) return;  // all of a warp, which needs no other one
+      Share<S, kGroup, kPacks> y(a.cols, place, packed), dy(a.cols, place, packed);
+      y.read(dense_row<S>(a.y, row, a.cols), S{});
+      dy.read(dense_row<S>(a.dy, row, a.cols), S{});
+      const auto get = [&](int k) { y.packs[k].get(v), dy.packs[k].get(g); };
+      y.each([&](int k) { get(k), add(); });
+      sum = over_group<kGroup>(sum, Plus(), shared);
+      y.each([&](int k) { get(k), slopes(), dy.packs[k].put(g); });
+      dy.write(dense_row<S>(a.dx, row, a.cols));
+    } else {
+      const int64_t n = row < 0 ? 0 : a.cols;
+      const Row<S> y = row_of<S>(a.y, row, a.cols, packed),
+                   dy = row_of<S>(a.dy, row, a.cols, packed),
+                   dx = row_of<S>(a.dx, row, a.cols, packed);
+      const auto get = [&](int64_t c) { dy.get(c, g), y.get(c, v); };
+      over_row_packs<kGroup>(n, place, [&](int64_t c) { get(c), add(); });
+      sum = over_group<kGroup>(sum, Plus(), shared);
+      over_row_packs<kGroup>(n, place, [&](int64_t c) { get(c), slopes(), dx.put(c, g); });
+    }
   });
 }
 

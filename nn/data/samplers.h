@@ -5,7 +5,7 @@
 // the thread that iterates).
 //
 // Random orders come from the current cpu device's generator, one operation a reset, so
-// manual_seed() fixes them. The numbers differ from LibTorch's.
+// manual_seed() fixes them. They are LibTorch's where the generator is of kind kMersenne.
 #pragma once
 #include <cstddef>
 #include <optional>

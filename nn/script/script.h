@@ -212,7 +212,8 @@ namespace script {
 
 /// A TorchScript module as an nn::Module. Its parameters and buffers are registered under their
 /// names, and its modules as children. The code runs with the tensors that are registered: it may
-/// be trained, moved, cloned, replicated and captured. Where the code assigns to a buffer, the new
+/// be trained, moved, cloned, replicated and captured. Constants in the code stay on the device of
+/// load(). Where the code assigns to a buffer, the new
 /// tensor is registered.
 class RAMET_API ScriptModule : public nn::Module {
  public:

@@ -201,6 +201,9 @@ void Program::Reservation::put() const {
 }
 
 void reserved(const Generator& from, int64_t n, int64_t rows, const PhiloxKey& key) {
+  // Of another kind, it might not give Philox numbers any more.
+  guard(&from.mutex(), "the kind of a generator",
+        [from, kind = from.kind()] { return from.kind() == kind; });
   auto* r = &current->reservations_.emplace_back(
       Program::Reservation{from, n, rows, key, {}, /*operation=*/0});
   effect(

@@ -157,21 +157,22 @@ _joined_source = rule(
 # More sources of a library are compiled together in less time, and with more memory.
 _JOINED_SOURCES = 12
 
-def joined_if_sanitized(srcs, alone = [], begin = []):
-    """Attributes of a cc_library of `srcs`: in sanitizer builds up to twelve sources of one folder are compiled together.
+def joined_library(srcs, alone = [], begin = [], **kwargs):
+    """A cc_library. In sanitizer builds up to twelve sources of one folder are compiled together.
 
     There most of a source's compilation is what its headers instantiate. Twelve share that and take half of the time. By default each is
     compiled alone: an edit makes one object, and a source that forgets an include fails.
 
     Args:
-      srcs: .cc files.
-      alone: those of them whose names in unnamed namespaces are others' too.
+      srcs: .cc files and private headers.
+      alone: those .cc files whose names in unnamed namespaces are others' too.
       begin: headers that a joined source includes first.
+      **kwargs: cc_library's.
     """
     folders = {}
     apart = []
     for src in srcs:
-        if src in alone:
+        if src in alone or not src.endswith(".cc"):
             apart.append(src)
         else:
             folders.setdefault(src[:-len(src.split("/")[-1])], []).append(src)
@@ -195,33 +196,36 @@ def joined_if_sanitized(srcs, alone = [], begin = []):
             )
             joined.append(":" + source)
             together += part
-    return {
-        "srcs": select({
+    native.cc_library(
+        srcs = select({
             "//tools/bazel:sanitized": joined + apart,
             "//conditions:default": srcs,
         }),
-        "textual_hdrs": select({
+        textual_hdrs = select({
             "//tools/bazel:sanitized": together,
             "//conditions:default": [],
         }),
-    }
+        linkstatic = True,
+        **kwargs
+    )
 
 def layer_library(name, deps = [], exclude = [], visibility = [], alone = [], begin = []):
-    """A folder's one library: every .cc, .h and .inc below the BUILD file. `alone` and `begin` are joined_if_sanitized's."""
-    native.cc_library(
+    """A folder's one library: every .cc, .h and .inc below the BUILD file. `alone` and `begin` are joined_library's."""
+    joined_library(
         name = name,
+        srcs = native.glob(["**/*.cc"], exclude = exclude, allow_empty = True),
         hdrs = native.glob(["**/*.h", "**/*.inc"], exclude = exclude, allow_empty = True),
+        alone = alone,
+        begin = begin,
         copts = select({
             "//tools/bazel:sanitized": STANDARD_COPTS,
             "//conditions:default": [],
         }),
-        linkstatic = True,
         visibility = visibility,
         deps = deps + select({
             "//tools/bazel:sanitized": STANDARD_DEPS,
             "//conditions:default": [],
         }) + (["//tools/bazel:tensor_headers"] if native.package_name() == "autograd" else []),
-        **joined_if_sanitized(native.glob(["**/*.cc"], exclude = exclude, allow_empty = True), alone, begin)
     )
 
 def layer_interface(visibility, deps = []):

@@ -5,8 +5,8 @@ sm_90 has 16 bytes. Its lowest nine bits are the operation, and the next three s
 document this. The numbers below were compared with what nvdisasm prints for all of these kernels.)
 
 The fast path of a loop is one turn of it: of all paths from its first block back to that block it has the most 16-byte accesses
-to global memory, of those the most special functions (MUFU: exponentials, reciprocals), and of those the fewest instructions. So
-it leaves out what serves rows that are not aligned, ends of rows and rare values. A loop inside counts as one turn. The fast path
+to global memory. Of those it has the most special functions (MUFU: exponentials, reciprocals), then the most arithmetic, then the
+fewest instructions. So it leaves out what serves rows that are not aligned, ends of rows and rare values. A loop inside counts as one turn. The fast path
 of a kernel is that of its outermost loop with the most accesses, or of the whole kernel if it has no loop.
 """
 
@@ -17,12 +17,13 @@ import ptx_loops
 
 OPERATIONS = {
     "LDG": 0x181, "LD": 0x180, "STG": 0x186, "ST": 0x185, "LDS": 0x184, "STS": 0x188, "LDSM": 0x03b, "SHFL": 0x189, "BAR": 0x11d,
-    "FADD": 0x021, "FMUL": 0x020, "FFMA": 0x023, "MUFU": 0x108, "DADD": 0x029, "DMUL": 0x028, "DFMA": 0x02b,
+    "FADD": 0x021, "FMUL": 0x020, "FFMA": 0x023, "FMNMX": 0x009, "MUFU": 0x108, "DADD": 0x029, "DMUL": 0x028, "DFMA": 0x02b,
     "F2F": 0x110, "F2I": 0x105, "I2F": 0x106, "F2FP": 0x03e, "HADD2": 0x030, "HMMA": 0x03c, "HGMMA": 0x0f0,
     "BRA": 0x147, "EXIT": 0x14d, "RET": 0x150, "CALL": 0x144, "NOP": 0x118, "BRX": 0x149,
 }  # fmt: skip
 NAMES = {number: name for name, number in OPERATIONS.items()}
 # Those between floats of 16 bits and others are HADD2.F32 and F2FP. (bfloat16 becomes float32 by moves and shifts.)
+ARITHMETIC = ("FADD", "FMUL", "FFMA", "FMNMX", "DADD", "DMUL", "DFMA", "HMMA", "HGMMA", "F2FP")
 CONVERSIONS = ("F2F", "F2I", "I2F", "F2FP", "HADD2")
 
 Instruction = collections.namedtuple("Instruction", "name always target wide")
@@ -73,6 +74,7 @@ def counter(instructions):
     counts["all"] = len(instructions)
     counts["wide"] = sum(i.wide for i in instructions)
     counts["conversions"] = sum(counts[name] for name in CONVERSIONS)
+    counts["arithmetic"] = sum(counts[name] for name in ARITHMETIC)
     return counts
 
 
@@ -94,7 +96,7 @@ def fast_path(first, inside, blocks, loops):
                 follow[here].add(there)
         if not blocks[block][1]:
             ends.add(of_loop.get(block, block))
-    worth = lambda counts: (counts["wide"], counts["MUFU"], -counts["all"])
+    worth = lambda counts: (counts["wide"], counts["MUFU"], counts["arithmetic"], -counts["all"])
     best = {}
 
     def visit(block):

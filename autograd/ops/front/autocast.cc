@@ -44,6 +44,8 @@ bool Casting::begin(const char* op, CastPolicy cpu, CastPolicy cuda) {
 
 void Casting::rethrow() const {
   if (!to_) throw;
+  const int had = *to_ == kFloat ? kSeenFloat : *to_ == kHalf ? kSeenHalf : kSeenBFloat16;
+  if (((device_type_ == kCUDA ? cuda_ : cpu_) & ~(kSeen | had)) == 0) throw;  // nothing was cast
   rethrow_with(detail::join("\n  under autocast, which cast its tensors to ", name_of(*to_)));
 }
 

@@ -201,7 +201,8 @@ void slopes(const char* op, const Tensor& x, const Tensor& where, double low, do
             const Generator& generator) {
   const std::vector<double> values = loaded(where);
   fill<double>(op, x, generator, [&](Mersenne& engine, int64_t i) {
-    return values[static_cast<size_t>(i)] <= 0 ? stretched(engine.uniform(), low, high) : 1.0;
+    // Rounded twice, as in LibTorch's builds.
+    return values[static_cast<size_t>(i)] <= 0 ? engine.uniform() * (high - low) + low : 1.0;
   });
 }
 

@@ -1,5 +1,5 @@
-// Draws that take as many random numbers as they need: Poisson's, the binomial and the gamma
-// distribution, and indices by probability, each as LibTorch draws it.
+// Draws that take as many random numbers as they need, each as LibTorch does it: Poisson's, the
+// binomial and the gamma distribution, indices by probability.
 //
 // Large means use transformed rejection (W. Hoermann 1993: PTRS for Poisson's, BTRS for the
 // binomial distribution). The gamma distribution uses the rejection method with a cube (G.

@@ -1,6 +1,7 @@
-// Random tensors and random choices: LibTorch's functions of the same names (the numbers differ:
-// Note [Random numbers] in runtime/devices/generator.h). They draw from `generator`, or from the
-// default generator of the result's device.
+// Random tensors and random choices: LibTorch's functions of the same names. They draw from
+// `generator`, or from the default generator of the result's device. Numbers are Philox (Note
+// [Random numbers] in runtime/devices/generator.h). A generator of kind kMersenne gives LibTorch's
+// (Note [LibTorch's numbers] in runtime/devices/mersenne.h).
 #pragma once
 #include <optional>
 

@@ -5,6 +5,7 @@
 #include "autograd/ops/layers/packed_attention.h"
 #include "autograd/ops/shape/view.h"
 #include "tests/autograd/gpu/attention_check.h"
+#include "tests/share.h"
 
 namespace ramet::kernels {
 namespace {
@@ -150,7 +151,10 @@ TEST(AttentionOnGpu, AsPublicFunction) {  // gradients as on the CPU, for any st
 // The public function of one packed tensor: the bits of the one with three, whose results and
 // gradients lie elsewhere. Columns for tensor cores and not.
 TEST(AttentionOnGpu, Packed) {
-  for (ScalarType t : {kFloat, kDouble, kHalf, kBFloat16})
+  const bool few = testing::one_repeat_in() > 1;
+  for (ScalarType t : {kFloat, kDouble, kHalf, kBFloat16}) {
+    // Their kernels are those of kFloat and kBFloat16.
+    if (few && (t == kDouble || t == kHalf)) continue;
     for (int64_t columns : {16, 17})
       for (bool causal : {false, true}) {
         const Tensor qkv = drawn({2, 70, 3, 2, columns}, t, 1),
@@ -166,8 +170,9 @@ TEST(AttentionOnGpu, Packed) {
           return std::pair(numbers(y.detach()), numbers(leaf.grad()));
         };
         EXPECT_EQ(run(true), run(false)) << name_of(t) << " " << columns << " " << causal;
-        EXPECT_EQ(run(true), run(true)) << "not the same again";
+        if (!few) { EXPECT_EQ(run(true), run(true)) << "not the same again"; }
       }
+  }
 }
 
 }  // namespace

@@ -12,8 +12,11 @@
 #include <sstream>
 
 #include "autograd/autograd.h"
+#include "autograd/checkpoint.h"
+#include "autograd/graph/captured.h"
 #include "autograd/ops.h"
 #include "tests/autograd/check.h"
+#include "tests/runtime/expect_error.h"
 
 namespace ramet {
 namespace {
@@ -156,6 +159,102 @@ TEST(Mersenne, ItsStateHasTheBytesOfPyTorchs) {
     draw();
     EXPECT_EQ(digest_of_state(), std::stoull(want, nullptr, 16));
   }
+}
+
+TEST(Mersenne, AStateRestoresTheNumbers) {
+  Generator own(kHome, 5, GeneratorKind::kMersenne);
+  EXPECT_EQ(own.kind(), GeneratorKind::kMersenne);
+  randn({3}, own);  // one of a pair is kept
+  const GeneratorState state = own.get_state();
+  const Tensor bytes = state;
+  EXPECT_EQ(bytes.numel(), 5056);
+  const Tensor want = randn({5}, own);
+  EXPECT_FALSE(own.get_state() == state);
+  own.set_state(bytes);
+  EXPECT_TRUE(own.get_state() == state);
+  EXPECT_TRUE(randn({5}, own).equal(want));
+  Generator copy = own.clone();
+  EXPECT_TRUE(rand({20}, copy).equal(rand({20}, own)));
+  Generator philox(kHome, 9);
+  EXPECT_EQ(philox.kind(), GeneratorKind::kPhilox);
+  philox.set_state(state);  // takes the kind over
+  EXPECT_TRUE(randn({5}, philox).equal(want));
+  const Tensor two = Generator(kHome, 9).get_state();
+  EXPECT_EQ(two.numel(), 16);
+  philox.set_state(two);
+  EXPECT_EQ(philox.kind(), GeneratorKind::kPhilox);
+  EXPECT_EQ(philox.current_seed(), 9u);
+}
+
+TEST(Mersenne, WrongStatesAndDevicesAreRefused) {
+  Generator own(kHome, 5, GeneratorKind::kMersenne);
+  EXPECT_ERROR(own.set_state(zeros({100}, kByte)), Error, "got 100 bytes, expected 5056");
+  EXPECT_ERROR(own.set_state(zeros({5056}, kByte)), Error, "[Mersenne] state: got 0 draws");
+  EXPECT_ERROR(own.set_state(zeros({5056})), Error, "ByteTensor");
+  const Tensor far = zeros({5056}, kByte);
+  far[8] = 1;
+  far[12] = 1;
+  far[18] = 1;  // next word: 65536
+  EXPECT_ERROR(own.set_state(far), Error, "next word 65536");
+  EXPECT_ERROR(Generator(Device(kCPU, 1), 5, GeneratorKind::kMersenne), Error,
+               "got kMersenne for cpu:1");
+  EXPECT_ERROR(Generator(Device(kCPU, 1)).set_state(own.get_state()), Error,
+               "got a state of kMersenne");
+}
+
+TEST(Mersenne, OtherDevicesAndReplicasDrawPhilox) {
+  const auto drawn = [] {
+    manual_seed(4);
+    const Tensor other = rand({10}, Device(kCPU, 1)).to(kHome);
+    RandomRegion region(kHome);
+    const ReplicaRandomGuard inside(region.shard(1, 4, 4));
+    return cat({other, rand({4, 5}).flatten(), dropout(ones({4, 5}), 0.5, true).flatten()});
+  };
+  const Tensor philox = drawn();
+  const LibTorchsNumbers guard;
+  EXPECT_TRUE(drawn().equal(philox));
+  manual_seed(4);
+  EXPECT_FALSE(rand({10}).equal(philox.slice(0, 0, 10)));
+}
+
+TEST(Mersenne, APartThatIsComputedAgainDrawsTheSame) {
+  const LibTorchsNumbers guard;
+  const auto dropped = [](const Tensor& t) { return dropout(t, 0.5, true); };
+  manual_seed(3);
+  const Tensor plain = dropped(ones({100}));
+  const int64_t after = randint(0, 1 << 27, {1}).item<int64_t>();
+  manual_seed(3);
+  const Tensor x = ones({100}).requires_grad_();
+  const Tensor y = autograd::checkpoint(dropped, x);
+  EXPECT_TRUE(y.equal(plain));
+  y.sum().backward();
+  EXPECT_TRUE(x.grad().equal(plain));
+  EXPECT_EQ(randint(0, 1 << 27, {1}).item<int64_t>(), after);
+}
+
+TEST(Mersenne, ACaptureNamesTheOperation) {
+  Captured dropped([](const Tensor& x) { return dropout(x, 0.5, true); });
+  Captured shuffled([](const Tensor& x) { return x.add(randperm(4)); });
+  const Tensor x = ones({4});
+  dropped(x);
+  dropped(x);
+  const LibTorchsNumbers guard;  // now what was captured does not hold any more
+  EXPECT_ERROR(dropped(x), Error, "[dropout]");
+  EXPECT_ERROR(shuffled(x), Error, "[randperm]");
+}
+
+TEST(Mersenne, EmptyTensorsDrawNothing) {
+  const LibTorchsNumbers guard;
+  manual_seed(6);
+  const uint64_t before = digest_of_state();
+  rand({0});
+  randn({3, 0});
+  randperm(0);
+  empty({0}).exponential_();
+  dropout(empty({0}), 0.5, true);
+  poisson(empty({0}));
+  EXPECT_EQ(digest_of_state(), before);
+  EXPECT_EQ(rand({}).dim(), 0);
 }
 
 TEST(Mersenne, IsTheEngineOfTheStandard) {

@@ -8,6 +8,7 @@
 #include "nn/utils/clip_grad.h"
 #include "runtime/cuda/copies.h"
 #include "tests/autograd/gpu/gpu_tensors.h"
+#include "tests/share.h"
 
 namespace ramet::kernels {
 namespace {
@@ -27,7 +28,9 @@ void give_gradients(const std::vector<Tensor>& p, int64_t step) {
 }
 
 TEST(OptimizerOnGpu, StepsHaveTheBitsOfTheCpu) {
-  for (ScalarType t : {kFloat, kDouble, kHalf, kBFloat16})
+  for (ScalarType t : {kFloat, kDouble, kHalf, kBFloat16}) {
+    // Their kernels are those of kFloat and kBFloat16.
+    if ((t == kDouble || t == kHalf) && testing::one_repeat_in() > 1) continue;
     for (const testing::AnyOptimizer& any : testing::all_optimizers()) {
       const std::vector<Tensor> host = parameters(kHost, t), gpu = parameters(kGpu, t);
       const auto a = any(host), b = any(gpu);
@@ -40,6 +43,7 @@ TEST(OptimizerOnGpu, StepsHaveTheBitsOfTheCpu) {
       for (size_t i = 0; i < host.size(); ++i)
         ASSERT_EQ(numbers(host[i]), numbers(gpu[i])) << any.name << ", " << i;
     }
+  }
 }
 
 // 16-bit parameters without masters, and with gradients in float.

@@ -305,8 +305,11 @@ TEST(DataParallelThreads, OneDigestForAnyDevicesAndThreads) {
   const int before = get_num_threads();
   const Values one = digest(1, 1);
   for (int n : {1, 2, 4})
-    for (int threads : {1, 2, 3})
+    for (int threads : {1, 2, 3}) {
+      // Where a step costs many times as much, those with the most threads.
+      if (one_repeat_in() > 1 && (n == 1 || threads < 3)) continue;
       EXPECT_EQ(digest(n, threads), one) << n << " devices, " << threads << " threads";
+    }
   set_num_threads(before);
 }
 

@@ -3,6 +3,7 @@
 #include "nn/module/sequential.h"
 #include "parallel/distributed/ddp/data_parallel.h"
 #include "tests/parallel/distributed/cuda/gpu_groups.h"
+#include "tests/share.h"
 
 namespace ramet::testing {
 namespace {
@@ -96,6 +97,8 @@ TEST(DdpOnGpus, OneDigestForEveryNumberOfRanks) {
       for (int ranks : {1, 2, 4})
         for (int replicas : {1, 2}) {
           if (ranks * replicas > 4) continue;
+          // All of the GPUs at once are the most that can race.
+          if (one_repeat_in() > 1 && ranks * replicas < 4) continue;
           r.ranks = ranks;
           r.replicas = replicas;
           EXPECT_EQ(trained(way, r), one)

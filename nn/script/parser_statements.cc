@@ -2,12 +2,16 @@
 
 namespace ramet::script {
 
-// The lines of a block, which are indented; or statements in the line of the colon.
+// The lines of a block, which are indented; or a statement of one line after the colon.
 Block Parser::block() {
   Block body;
   expect(":");
   if (next().kind != Token::Kind::kNewline) {
-    statement(body);
+    Statement only;
+    only.offset = next().offset;
+    simple(only);
+    expect_line_end();
+    body.push_back(std::move(only));
     return body;
   }
   lexer_.take();

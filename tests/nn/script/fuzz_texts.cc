@@ -231,10 +231,16 @@ void check_origins(Tape& tape) {
   const auto text = [](const std::string& s) {
     return "X" + std::string(1, static_cast<char>(s.size())) + std::string(3, '\0') + s;
   };
+  const auto number = [](int n) { return "K" + std::string(1, static_cast<char>(n)); };
+  // The pieces "def f():\n" of "net.py", from line 27 on, and ranges at 1 and 5.
+  const std::string from =
+      "((](" + number(1) + number(1) + "e" + number(2) + number(27) + "tq" + '\1';
   std::string bytes = std::string("\x80\x02(", 3) + text("FORMAT_WITH_STRING_TABLE") + "(" +
-                      text("") + text("def f():\n") + text("net.py") +
-                      "t(K\x01((](K\x01K\x01"
-                      "etq\x01K\x02K\x1bK\x09K\x0ctK\x05(h\x01K\x0bK\x0ctttt.";
+                      text("") + text("def f():\n") + text("net.py") + "t((" + number(1) + from +
+                      number(3) + number(12) + "tt(" + number(5) + "(h\x01" + number(11) +
+                      number(12) + "ttt" + "t.";
+  static const bool as_it_is = read_origins("f", bytes).size() == 2;
+  RC_ASSERT(as_it_is);
   damage(tape, bytes, false);
   succeeds([&] {
     for (const Source::Origin& origin : read_origins("f", bytes)) RC_ASSERT(origin.line >= 0);

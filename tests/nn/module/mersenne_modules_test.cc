@@ -7,7 +7,8 @@
 #include <map>
 #include <sstream>
 
-#include "ramet.h"
+#include "autograd/ops/random/random.h"
+#include "nn/module/checkpoint.h"
 #include "runtime/devices/mersenne.h"
 #include "tests/modules.h"
 

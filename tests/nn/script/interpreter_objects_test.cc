@@ -2,8 +2,6 @@
 // hooks. Texts are as PyTorch 2.15 prints them, expected values are what it gave.
 #include <gtest/gtest.h>
 
-#include <sstream>
-
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
 #include "tests/error_text.h"
@@ -12,14 +10,6 @@
 
 namespace ramet::script {
 namespace {
-
-std::string shown(const IValue& value) {
-  std::ostringstream out;
-  out << value;
-  return out.str();
-}
-
-Tensor six() { return arange(6, kDouble).view({2, 3}) - 2; }
 
 const char* const kObjects = R"(
 class F(Module):
@@ -293,7 +283,7 @@ TEST(With, EntersAndLeaves) {
   const std::vector<IValue>& parts = result.toTupleRef().elements();
   expect_values(parts[0].toTensor(), {-3, -1, 1, 3, 5, 7});
   EXPECT_FALSE(parts[0].toTensor().requires_grad());
-  EXPECT_EQ(shown(parts[1]), "[1, 1, 2, 2]");
+  EXPECT_EQ(printed(parts[1]), "[1, 1, 2, 2]");
   EXPECT_TRUE(GradMode::is_enabled());
 }
 

@@ -1,8 +1,6 @@
 // Programs as PyTorch 2.15 prints them. Expected values are those that PyTorch gave.
 #include <gtest/gtest.h>
 
-#include <sstream>
-
 #include "autograd/graph/engine.h"
 #include "autograd/ops.h"
 #include "tests/error_text.h"
@@ -11,14 +9,6 @@
 
 namespace ramet::script {
 namespace {
-
-std::string printed(const IValue& value) {
-  std::ostringstream out;
-  out << value;
-  return out.str();
-}
-
-Tensor six() { return arange(6, kDouble).view({2, 3}) - 2; }
 
 // Early returns out of loops, as printed: flags, and values that are never read.
 const char* const kEarly = R"(

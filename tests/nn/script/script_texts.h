@@ -2,10 +2,12 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "autograd/ops.h"
 #include "nn/script/unit_internal.h"
 
 namespace ramet::script {
@@ -45,6 +47,16 @@ inline IValue run_text(const std::string& text, std::vector<IValue> arguments = 
   const auto unit = unit_of(text);
   return call(compiled(*unit, "f"), std::move(arguments));
 }
+
+/// As an IValue prints.
+inline std::string printed(const IValue& value) {
+  std::ostringstream out;
+  out << value;
+  return out.str();
+}
+
+/// [[-2, -1, 0], [1, 2, 3]].
+inline Tensor six() { return arange(6, kDouble).view({2, 3}) - 2; }
 
 /// An object with all its methods compiled; its slots are None.
 inline std::shared_ptr<Object> object_of(const std::shared_ptr<CompilationUnit>& unit,

@@ -162,7 +162,7 @@ TEST(OperatorTensors, AttendsAsComposed) {
       const std::vector<IValue>& made = got.toTupleRef().elements();
       EXPECT_TRUE(allclose(made[0].toTensor(), expected));
       EXPECT_EQ(made[1].toTensor().defined(), need);
-      if (need) EXPECT_TRUE(allclose(made[1].toTensor(), weights.mean(1)));
+      if (need) { EXPECT_TRUE(allclose(made[1].toTensor(), weights.mean(1))); }
     }
   }
   EXPECT_THROW(

@@ -1,10 +1,10 @@
 // The tables that name the Python line of each part of an archive's code.
 //
-// Such a table is a pickle. Since PyTorch 1.10 it is ("FORMAT_WITH_STRING_TABLE", strings, ranges)
-// with ranges of (offset, ((pieces, file, first line), start, end), tag): the Python text is made
-// of the strings that `pieces` names, and `file` is the number of a string, too. Before, it is the
-// ranges alone, with the text and the file themselves. The line is the text's first line and the
-// line ends before `start`.
+// Such a table is a pickle. Since PyTorch 1.10 it is ("FORMAT_WITH_STRING_TABLE", strings, ranges).
+// A range is (offset, ((pieces, file, first line), start, end), tag). `pieces` names the strings
+// that the Python text is made of; `file` is the number of a string, too. Before 1.10 the pickle is
+// the ranges alone, with the text and the file themselves. The range's line is `first line` plus
+// the line ends before `start`.
 #include <algorithm>
 #include <map>
 

@@ -14,11 +14,8 @@
 // thread goes through its packs in order. So neither registers nor the row's address change the
 // bits. Elements after the end have a value that changes no result: 0 in sums, -inf in maxima.
 //
-// Counted for sixteen bits (loops of the compiled code: tools/cuda/budgets.py), with the share of
-// the copy rate that an H200 should reach. None of these has run on a GPU yet.
-//   softmax              4 bytes an element
-//   softmax, backward    6 bytes
-//   layer norm           4 bytes, 8 with a residual
+// "Rows on a GPU" in kernels/NOTES.md counts bytes and instructions; tools/cuda/budgets.py checks
+// them. None of these kernels has run on a GPU yet.
 #pragma once
 #include "kernels/rows/rows_gpu.h"
 // clang-format off: the first decides what the other means

@@ -124,10 +124,12 @@ void FunctionCompiler::assign_name(const std::string& name, const Value& value, 
     Instruction* const newest =
         program_->instructions.empty() ? nullptr : &program_->instructions.back();
     if (newest && fresh_ == program_->instructions.size() - 1 && !value.place.is_constant() &&
-        newest->result == value.place.index())
+        newest->result == value.place.index()) {
       newest->result = slot;  // the value is made where the variable is
-    else if (value.place.is_constant() || value.place.index() != slot)
+      fresh_ = Instruction::kNone;  // from now on it is the variable's: `b = a` makes another one
+    } else if (value.place.is_constant() || value.place.index() != slot) {
       emit(Code::kMove, slot, {value.place}, 0, offset);
+    }
     meaning.value = {Operand::slot(slot), value.type};
   }
   scope_.set(name, meaning);

@@ -58,6 +58,8 @@ namespace detail {
 RAMET_API TensorBase state_tensor(const GeneratorState& state);
 RAMET_API GeneratorState state_from(const TensorBase& bytes);
 template <class T> using IfTensor = std::enable_if_t<std::is_base_of<TensorBase, T>::value>;
+// TensorBase is complete where this is called, not here: so `state` has a type of the template.
+template <class T, class State> T tensor_of(const State& state) { return T(state_tensor(state)); }
 }  // namespace detail
 
 /// The whole state of a generator. Small enough for a checkpoint.
@@ -67,7 +69,7 @@ struct GeneratorState {
 
   /// Its bytes in LibTorch, as a tensor: seed and offset, or those of the engine.
   template <class T, class = detail::IfTensor<T>> operator T() const {
-    return T(detail::state_tensor(*this));
+    return detail::tensor_of<T>(*this);
   }
 };
 RAMET_API bool operator==(const GeneratorState& a, const GeneratorState& b);

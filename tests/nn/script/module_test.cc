@@ -58,7 +58,7 @@ void replace(std::string& text, const std::string& from, const std::string& to) 
 
 TEST(ScriptModuleApi, HasLibTorchsNames) {
   const jit::script::Module net = jit::load(file("mlp_scripted"));
-  EXPECT_EQ(net.type_name(), "__torch__.Mlp");
+  EXPECT_EQ(net.type_name(), "__torch__.___torch_mangle_8.Mlp");
   EXPECT_FALSE(net.is_training());
   std::vector<std::string> names;
   for (const auto& p : net.named_parameters()) names.push_back(p.name);

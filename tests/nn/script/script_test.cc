@@ -178,17 +178,17 @@ TEST_P(Golden, TrainsAsAModule) {
   const auto net = script::load(file(GetParam()));
   const std::vector<IValue> inputs = row.inputs(kFloat);
   if (trained(net->forward(inputs)).empty()) GTEST_SKIP() << "its outputs have no gradient";
-  optim::SGD sgd(net->parameters(), optim::SGDOptions(0.01));
+  optim::Adam adam(net->parameters(), optim::AdamOptions(0.01));
   double first = 0, last = 0;
   for (int step = 0; step < 20; ++step) {
-    sgd.zero_grad();
+    adam.zero_grad();
     Tensor loss;
     for (const Tensor& t : trained(net->forward(inputs))) {
       const Tensor part = (t - 0.25).square().mean();
       loss = loss.defined() ? loss + part : part;
     }
     loss.backward();
-    sgd.step();
+    adam.step();
     last = loss.item<double>();
     if (step == 0) first = last;
   }

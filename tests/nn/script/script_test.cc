@@ -13,7 +13,7 @@
 #include "autograd/autograd.h"
 #include "autograd/ops.h"
 #include "nn/formats/pytorch/pt.h"
-#include "nn/optim/sgd.h"
+#include "nn/optim/adam.h"
 #include "tests/nn/script/script_files.h"
 
 namespace ramet {

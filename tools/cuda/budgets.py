@@ -6,8 +6,8 @@ special functions (MUFU) and conversions. For products they are those of the inn
 its multiply-adds (FFMA) or products of tensor cores (HMMA, HGMMA); elements are 0.
 
 They are what nvcc 12 made when the row was written, with 3 % more instructions. Sums of rows have two loops: four packs a turn,
-and one pack for what is left. A kernel that got better keeps its gain if
-somebody lowers its row. One that got worse for a reason gets a higher row, in the commit that says why.
+and one pack for what is left. Lower the row of a kernel that got better, and it keeps its gain.
+One that got worse for a reason gets a higher row, in the commit that says why.
 """
 
 import collections

@@ -116,6 +116,7 @@ void CompilationUnit::compile(ScriptFunction& function) {
     while (!waiting.empty()) {
       ScriptFunction& next = *waiting.back();
       waiting.pop_back();
+      if (next.owner && next.owner->kind == ClassInfo::Kind::kInterface) continue;  // has no body
       if (!started_.insert(&next).second) continue;
       if (compiling_ > limits_.depth) {
         problems_.push_back({next.name +

@@ -16,6 +16,23 @@ template <class T, class F> IValue list_of(ArrayRef<const IValue*> items, F conv
   return list;
 }
 
+IValue held_as(const IValue& value, const TypePtr& type);
+
+/// A tuple whose elements are held so. Where a NamedTuple is expected, a plain tuple becomes one.
+IValue tuple_as(const IValue& value, const Type& type) {
+  const IValue::Tuple& tuple = value.toTupleRef();
+  if (tuple.size() != type.elements().size()) return value;
+  std::vector<IValue> elements;
+  for (size_t i = 0; i < tuple.size(); ++i)
+    elements.push_back(held_as(tuple.elements()[i], type.element(i)));
+  auto names = tuple.names();
+  if (!names && !type.name().empty())
+    names = std::make_shared<const IValue::Tuple::Names>(
+        IValue::Tuple::Names{type.name(), type.fields()});
+  return IValue::TuplePtr(
+      std::make_shared<const IValue::Tuple>(std::move(elements), std::move(names)));
+}
+
 /// `value` as a script holds values of the type. Lists from C++ programs may hold any values, and a
 /// number may be an int.
 IValue held_as(const IValue& value, const TypePtr& type) {
@@ -23,6 +40,7 @@ IValue held_as(const IValue& value, const TypePtr& type) {
     return static_cast<double>(value.toInt());
   if (type->kind() == Type::Kind::kOptional && !value.isNone())
     return held_as(value, type->element());
+  if (type->kind() == Type::Kind::kTuple && value.isTuple()) return tuple_as(value, *type);
   if (type->kind() != Type::Kind::kList || !value.isList()) return value;
   const auto elements_fit = [&] {  // of an untyped list
     const IValue::GenericList list = value.toList();

@@ -61,6 +61,12 @@ namespace {
 double smallest_normal(ScalarType dtype) {
   return dtype == kHalf ? 0x1p-14 : dtype == kDouble ? 0x1p-1022 : 0x1p-126;
 }
+double largest_below_one(ScalarType dtype) {
+  return 1 - (dtype == kDouble     ? 0x1p-53
+              : dtype == kFloat    ? 0x1p-24
+              : dtype == kBFloat16 ? 0x1p-8
+                                   : 0x1p-11);
+}
 }  // namespace
 
 Tensor _sample_dirichlet(const Tensor& self, std::optional<Generator> generator) {
@@ -74,8 +80,9 @@ Tensor _sample_dirichlet(const Tensor& self, std::optional<Generator> generator)
     const NoGradGuard off;
     const Tensor g(TensorBase::empty(self.sizes(), kDouble, self.device()));
     mersenne::gamma(op, g, alpha, given(generator));
-    const Tensor shares =
-        g.div(g.sum(-1, /*keepdim=*/true)).clamp(smallest_normal(self.scalar_type()), 1 - 0x1p-53);
+    const Tensor shares = g.div(g.sum(-1, /*keepdim=*/true))
+                              .clamp(smallest_normal(self.scalar_type()),
+                                     largest_below_one(self.scalar_type()));
     return without_derivative(op, {self}, shares.to(self.scalar_type()));
   }
   Tensor logs(TensorBase::empty(self.sizes(), kDouble, self.device()));

@@ -200,9 +200,19 @@ void permutation(const char* op, const Tensor& x, const Generator& generator) {
 void slopes(const char* op, const Tensor& x, const Tensor& where, double low, double high,
             const Generator& generator) {
   const std::vector<double> values = loaded(where);
+  // LibTorch's bounds are numbers of x's dtype.
+  const auto rounded = [&](double bound) {
+    switch (x.scalar_type()) {
+      case kFloat: return static_cast<double>(static_cast<float>(bound));
+      case kHalf: return static_cast<double>(Half(static_cast<float>(bound)));
+      case kBFloat16: return static_cast<double>(BFloat16(static_cast<float>(bound)));
+      default: return bound;
+    }
+  };
+  const double first = rounded(low), width = rounded(high) - first;
   fill<double>(op, x, generator, [&](Mersenne& engine, int64_t i) {
     // Rounded twice, as in LibTorch's builds.
-    return values[static_cast<size_t>(i)] <= 0 ? engine.uniform() * (high - low) + low : 1.0;
+    return values[static_cast<size_t>(i)] <= 0 ? engine.uniform() * width + first : 1.0;
   });
 }
 

@@ -137,11 +137,11 @@ Algorithm algorithm_for_call(const MatrixProduct& p) {
 
 std::string objection(const Algorithm& algorithm, const MatrixProduct& p, const ProductMemory& m,
                       int device) {
-  const size_t width = p.d.element_bytes();
   const void* const data[] = {m.a, m.b, m.c, m.d};
   for (int i = 0; i < 4; ++i) {
     if (i == 2 && p.beta == 0) continue;  // is not read
     const Layout& layout = layout_of(p, i);
+    const size_t width = layout.element_bytes();  // D may be wider than A and B
     const std::string name = kNames[i];
     if (std::string text = misplaced(name, data[i], layout.extent(), width, device); !text.empty())
       return text;

@@ -13,6 +13,15 @@ Tensor convolve(const Call& a) {
                      a.integers(5), a.truth(6), a.integers(7), a.integer(8));
 }
 
+// As traces have it of layers with padding="same".
+Tensor convolve_by_name(const Call& a) {
+  const Tensor& weight = a.tensor(1);
+  RAMET_CHECK(weight.dim() >= 3 && weight.dim() <= 5, "_convolution_mode",
+              "weight: got ", weight.dim(), " dimensions, expected 3 to 5");
+  return detail::conv_named(static_cast<int>(weight.dim()) - 2, a.tensor(0), weight,
+                            a.may_tensor(2), a.integers(3), a.text(4), a.integers(5), a.integer(6));
+}
+
 // dim, correction or unbiased, keepdim of var() and its like.
 std::optional<Scalar> correction(bool unbiased) { return Scalar(unbiased ? 1 : 0); }
 #define RAMET_MOMENT(name, type)                                                            \
@@ -129,6 +138,9 @@ const Line kLayers[] = {
                "int[] output_padding, int groups, bool benchmark, bool deterministic, "
                "bool cudnn_enabled) -> Tensor",
                convolve(a)),
+    RAMET_LINE("aten::_convolution_mode(Tensor input, Tensor weight, Tensor? bias, int[] stride, "
+               "str padding, int[] dilation, int groups) -> Tensor",
+               convolve_by_name(a)),
     RAMET_CONV(1, "[1]", "[0]") RAMET_CONV(2, "[1, 1]", "[0, 0]")
         RAMET_CONV(3, "[1, 1, 1]", "[0, 0, 0]")
             RAMET_FUNCTION_LINE("aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, "

@@ -97,6 +97,7 @@ Sets special() {
       {"_convolution",
        {image, rand({3, 2, 1, 1}), none, ones2, zeros2, ones2, no, zeros2, 1, no, no, no}},
       {"convolution", {image, rand({3, 2, 1, 1}), none, ones2, zeros2, ones2, no, zeros2, 1}},
+      {"_convolution_mode", {image, rand({3, 2, 1, 1}), none, ones2, "same", ones2, 1}},
       {"conv_transpose3d", {rand({1, 2, 3, 3, 3}), rand({2, 1, 1, 1, 1})}},
       {"conv_tbc", {x, rand({1, 4, 2}), vec}},
       {"_native_multi_head_attention",

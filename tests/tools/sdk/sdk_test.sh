@@ -509,7 +509,7 @@ long_beside() {
 # -------------------------------------------------------------------------------------------------
 
 started=$SECONDS
-make_tree --prefix "$work/made" --shared $(lists ramet processes formats see c c_processes cuda) >/dev/null
+make_tree --prefix "$work/made" --shared $(lists ramet processes formats script see c c_processes cuda) >/dev/null
 mv "$work/made" "$prefix"
 echo "time: $((SECONDS - started)) s for the tree; $(cd "$prefix/lib" && stat -L -c '%n %s bytes' libramet.a libramet.so | paste -sd,)"
 

@@ -41,18 +41,17 @@ template <class Write> Tensor assign(const Tensor& tensor, const Write& write) {
   return tensor;
 }
 
-std::vector<double> on_host(const Tensor& dense);
-std::vector<double> drawn_normal(int64_t rows, int64_t cols, double std, const Tensor& like) {
-  // Drawn on the tensor's own device, so that this device's generator advances.
-  const Tensor noise(TensorBase::empty({rows, cols}, kDouble, like.device()));
-  noise.normal_(0, std);
-  return on_host(noise);
-}
 std::vector<double> on_host(const Tensor& dense) {
   capture::refuse("init", "the host computes the values");
   const Tensor host = dense.to(Device(kCPU, 0), kDouble);
   const double* p = static_cast<const double*>(host.ptr());
   return std::vector<double>(p, p + host.numel());
+}
+std::vector<double> drawn_normal(int64_t rows, int64_t cols, double std, const Tensor& like) {
+  // Drawn on the tensor's own device, so that this device's generator advances.
+  const Tensor noise(TensorBase::empty({rows, cols}, kDouble, like.device()));
+  noise.normal_(0, std);
+  return on_host(noise);
 }
 
 }  // namespace
@@ -127,7 +126,7 @@ Tensor orthogonal_(Tensor tensor, double gain) {
   // QR with signs fixed by the diagonal.
   std::vector<double> v;
   if (draws_from_mersenne(tensor.device(), {})) {
-    // LibTorch draws floats, whose columns become the vectors where there are more rows.
+    // LibTorch draws floats. Their columns become the vectors where there are more rows.
     const Tensor drawn = randn({rows, cols}, kFloat);
     v = on_host(rows <= cols ? drawn : drawn.t().contiguous());
   } else {

@@ -10,19 +10,6 @@ namespace {
 
 template <class T> using ItemOf = typename std::decay_t<T>::value_type;
 
-IValue get(const IValue& list, int64_t index) {
-  if (list.isTensorList()) {
-    const std::vector<Tensor>& items = list.toTensorVector();
-    return items[place(index, items.size(), "list")];
-  }
-  if (list.isIntList()) {
-    const std::vector<int64_t>& items = list.toIntVector();
-    return items[place(index, items.size(), "list")];
-  }
-  return with_list(list, [&](const auto& items) {
-    return IValue(ItemOf<decltype(items)>(items.vec()[place(index, items.size(), "list")]));
-  });
-}
 void set(const IValue& list, int64_t index, const IValue& item) {
   with_list(list, [&](const auto& items) {
     items.set(place(index, items.size(), "list"), item.to<ItemOf<decltype(items)>>());
@@ -38,7 +25,7 @@ void extend(const IValue& list, const IValue& other) {
     for (const auto& item : std::vector(other.to<List>().vec())) items.push_back(item);
   });
 }
-// A new list of those items whose places `places` gives.
+// A new list of the items at the places that `places` gives.
 template <class F> IValue picked(const IValue& list, size_t count, const F& places) {
   return with_list(list, [&](const auto& items) {
     std::decay_t<decltype(items)> made;
@@ -70,18 +57,18 @@ IValue pop(const IValue& list, int64_t index) {
   const size_t size = length(list);
   RAMET_CHECK(size > 0, "list", "pop: got an empty list, expected one with items");
   const size_t at = place(index, size, "list");
-  IValue item = get(list, static_cast<int64_t>(at));
+  IValue taken = item_at(list, static_cast<int64_t>(at));
   replace(list, picked(list, size - 1, [&](size_t i) { return i < at ? i : i + 1; }));
-  return item;
+  return taken;
 }
 // The last is the usual one, and needs no copy of the others.
 IValue popped(const IValue& list, int64_t index) {
   const size_t size = length(list);
   if (size == 0 || (index != -1 && index != static_cast<int64_t>(size) - 1))
     return pop(list, index);
-  IValue item = get(list, -1);
+  IValue taken = item_at(list, -1);
   with_list(list, [](const auto& items) { items.pop_back(); });
-  return item;
+  return taken;
 }
 void insert(const IValue& list, int64_t index, const IValue& item) {
   const auto size = static_cast<int64_t>(length(list));
@@ -216,7 +203,7 @@ IValue first_numbers(int64_t n) {
 
 const Line kLists[] = {
     RAMET_LINE("aten::len.t(t[] a) -> int", static_cast<int64_t>(length(a[0]))),
-    RAMET_LINE("aten::__getitem__.t(t[](a) list, int idx) -> t(*)", get(a[0], a.integer(1))),
+    RAMET_LINE("aten::__getitem__.t(t[](a) list, int idx) -> t(*)", item_at(a[0], a.integer(1))),
     {"aten::_set_item.t(t[](a!) l, int idx, t(b -> *) el) -> t[](a!)",
      [](Arguments a) {
        set(*a[0], a[1]->toInt(), *a[2]);

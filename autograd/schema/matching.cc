@@ -12,8 +12,8 @@ using Kind = Type::Kind;
 using Change = Match::Change;
 using Variables = std::map<std::string, TypePtr>;
 
-// What an attempt may do besides what every call may: nothing, or PyTorch's implicit conversions of
-// tensors and numbers. The last also does those that only traces need.
+// What an attempt may do in addition to what every call may: nothing, or PyTorch's implicit
+// conversions of tensors and numbers. The last also does those that only traces need.
 enum class Allowed { kNothing, kImplicit, kAll };
 
 TypePtr replaced(const TypePtr& type, const Variables& variables) {
@@ -68,7 +68,7 @@ bool is_list_of(const TypePtr& type, Kind kind) {
 }
 
 bool is_empty_list(const IValue* constant) {
-  return constant && constant->isList() && constant->toList().empty();
+  return constant && constant->isList() && length(*constant) == 0;
 }
 
 // The conversion of a tensor or number to a number; kNone where there is none.
@@ -210,24 +210,6 @@ Match match_operator(const std::vector<const Operator*>& overloads, const std::v
     }
   }
   return {};
-}
-
-IValue make_list(const TypePtr& element, std::vector<IValue> items) {
-  const auto made = [&items](auto of, auto get) {
-    std::vector<decltype(of)> list;
-    list.reserve(items.size());
-    for (const IValue& item : items) list.push_back(get(item));
-    return list;
-  };
-  switch (element->kind()) {
-    case Kind::kInt:
-      return List<int64_t>(made(int64_t{0}, [](const IValue& v) { return v.toInt(); }));
-    case Kind::kFloat: return List<double>(made(0.0, [](const IValue& v) { return v.toDouble(); }));
-    case Kind::kBool: return List<bool>(made(false, [](const IValue& v) { return v.toBool(); }));
-    case Kind::kTensor:
-      return List<Tensor>(made(Tensor(), [](const IValue& v) { return v.toTensor(); }));
-    default: return IValue::GenericList(std::move(items));
-  }
 }
 
 IValue change(Match::Change what, const Parameter& parameter, const IValue& value) {

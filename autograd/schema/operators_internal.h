@@ -1,5 +1,5 @@
 // The operators that TorchScript and torch.export call by name: ATen's schema for each, and the
-// function that computes it. Rows of autograd/ops make most of them (bindings_*.cc).
+// function that computes it. Rows of autograd/ops make most of them (rows_*.cc).
 //
 // Note [Operators by name]
 // The lists autograd/ops/**/*.inc are included once more, with macros that make an Operator of a
@@ -98,7 +98,8 @@ IValue change(Match::Change what, const Parameter& parameter, const IValue& valu
 
 /// A list that holds its items as a script's List[element] does. That is List<int64_t>,
 /// List<double>, List<bool> or List<Tensor> where the type is such, else a GenericList.
-IValue make_list(const TypePtr& element, std::vector<IValue> items);
+IValue make_list(Type::Kind element, Arguments items);
+IValue make_list(const TypePtr& element, const std::vector<IValue>& items);
 
 /// Reads PyTorch's text of a schema ("aten::max.dim(Tensor self, int dim, bool keepdim=False) ->
 /// (Tensor values, Tensor indices)"). Memory annotations are read for `written` only. An Error

@@ -54,7 +54,46 @@ size_t length(const IValue& list) {
                                : list.toListRef().size();
 }
 
-IValue items_as_list(std::vector<IValue> items) {
+IValue item_at(const IValue& list, int64_t index) {
+  if (list.isTensorList()) {
+    const std::vector<Tensor>& items = list.toTensorVector();
+    return items[place(index, items.size(), "list")];
+  }
+  if (list.isIntList()) {
+    const std::vector<int64_t>& items = list.toIntVector();
+    return items[place(index, items.size(), "list")];
+  }
+  return with_list(list, [&](const auto& items) {
+    using Item = typename std::decay_t<decltype(items)>::value_type;
+    return IValue(Item(items.vec()[place(index, items.size(), "list")]));
+  });
+}
+
+IValue make_list(Type::Kind element, Arguments items) {
+  const auto made = [items](auto list, auto get) -> IValue {
+    list.reserve(items.size());
+    for (const IValue* item : items) list.push_back(get(*item));
+    return list;
+  };
+  switch (element) {
+    case Type::Kind::kInt: return made(List<int64_t>(), [](const IValue& v) { return v.toInt(); });
+    case Type::Kind::kFloat:
+      return made(List<double>(), [](const IValue& v) { return v.toDouble(); });
+    case Type::Kind::kBool: return made(List<bool>(), [](const IValue& v) { return v.toBool(); });
+    case Type::Kind::kTensor:
+      return made(List<Tensor>(), [](const IValue& v) { return v.toTensor(); });
+    default: return made(IValue::GenericList(), [](const IValue& v) { return v; });
+  }
+}
+
+IValue make_list(const TypePtr& element, const std::vector<IValue>& items) {
+  std::vector<const IValue*> pointers;
+  pointers.reserve(items.size());
+  for (const IValue& item : items) pointers.push_back(&item);
+  return make_list(element->kind(), pointers);
+}
+
+IValue items_as_list(const std::vector<IValue>& items) {
   using Kind = Type::Kind;
   const auto kind = [](const IValue& v) {
     return v.isInt()      ? Kind::kInt
@@ -66,7 +105,7 @@ IValue items_as_list(std::vector<IValue> items) {
   const Kind first = items.empty() ? Kind::kAny : kind(items[0]);
   const bool alike = std::all_of(items.begin(), items.end(),
                                  [&](const IValue& item) { return kind(item) == first; });
-  return make_list(Type::of(alike ? first : Kind::kAny), std::move(items));
+  return make_list(Type::of(alike ? first : Kind::kAny), items);
 }
 
 Sliced sliced(std::optional<int64_t> start, std::optional<int64_t> end, int64_t step,

@@ -9,8 +9,6 @@ namespace {
 using formats::detail::ZipReader;
 
 constexpr int64_t kLeastVersion = 3, kMostVersion = 10;
-// Text may be packed to a hundredth. More than this of a small file is no program.
-constexpr uint64_t kMostOfAByte = 64, kMostOfAnyFile = uint64_t{1} << 24;
 
 // The folder in which everything lies, found by its data.pkl.
 std::string root_of(const ZipReader& zip) {
@@ -58,8 +56,9 @@ int64_t version_of(ZipReader& zip, const std::string& root, std::string& text) {
   if (!text.empty() && text.size() <= 2 && text.find_first_not_of("0123456789") == text.npos)
     version = std::stoll(text);
   RAMET_CHECK(version >= kLeastVersion && version <= kMostVersion, zip.op(), "\"", zip.file(),
-              "\", entry \"", name, "\": got format ", text.empty() ? "nothing" : "\"" + text + "\"",
-              ", expected ", kLeastVersion, " to ", kMostVersion);
+              "\", entry \"", name, "\": got format ",
+              text.empty() ? "nothing" : "\"" + text + "\"", ", expected ", kLeastVersion, " to ",
+              kMostVersion);
   return version;
 }
 
@@ -68,8 +67,8 @@ void check_sizes(const ZipReader& zip, const LoadOptions& options) {
   for (const ZipReader::Entry& e : zip.entries()) {
     if (__builtin_add_overflow(all, e.bytes, &all)) all = UINT64_MAX;
     RAMET_CHECK(options.unpacked_bytes == 0 || all <= static_cast<uint64_t>(options.unpacked_bytes),
-                zip.op(), "\"", zip.file(), "\": got entries of more than ",
-                options.unpacked_bytes, " bytes unpacked, expected at most that");
+                zip.op(), "\"", zip.file(), "\": got entries of more than ", options.unpacked_bytes,
+                " bytes unpacked, expected at most that");
   }
 }
 
@@ -77,7 +76,7 @@ std::shared_ptr<ArchiveTexts> read_code(ZipReader& zip, const std::string& root)
   auto texts = std::make_shared<ArchiveTexts>();
   texts->file = zip.file();
   const std::string folder = root + "code/";
-  const uint64_t most = kMostOfAnyFile + kMostOfAByte * zip.bytes();
+  const uint64_t most = most_text(zip);
   uint64_t all = 0;
   for (const ZipReader::Entry& e : zip.entries()) {
     if (e.name.compare(0, folder.size(), folder) != 0) continue;
@@ -107,22 +106,19 @@ LoadedModule read_archive(ZipReader& zip, const LoadOptions& options, jit::Extra
   const std::string order = short_text(zip, root + "byteorder");
   RAMET_CHECK(order.empty() || order == "little" || order == "big", zip.op(), "\"", zip.file(),
               "\", entry \"", root, "byteorder\": got \"", order, "\", expected little or big");
-  const bool big = order == "big";
-  const std::optional<Device> device =
-      options.device ? std::optional(resolve(*options.device)) : std::nullopt;
-  Limits limits;
+  ObjectOptions reading;
+  reading.big = order == "big";
+  if (options.device) reading.device = resolve(*options.device);
+  Limits& limits = reading.limits;
   limits.depth = options.depth;
   limits.recursion = options.recursion;
   limits.steps = options.steps;
   limits.expressions = options.expressions;
-  limits.unpacked_bytes = options.unpacked_bytes;
 
   LoadedModule loaded;
   loaded.texts = read_code(zip, root);
   loaded.texts->version = version_text;
-  const IValue constants =
-      ObjectReader(zip, root + "constants.pkl", root + "constants/", big, device, limits)
-          .read(nullptr);
+  const IValue constants = read_objects(zip, root + "constants", reading, nullptr);
   RAMET_CHECK(constants.isTuple(), zip.op(), "\"", zip.file(), "\", entry \"", root,
               "constants.pkl\": got ", constants.tagKind(), ", expected a tuple");
   const auto lookup = [texts = loaded.texts](const std::string& module) -> SourcePtr {
@@ -138,14 +134,12 @@ LoadedModule read_archive(ZipReader& zip, const LoadOptions& options, jit::Extra
       source->origins = read_origins(name + ".debug_pkl", *debug);
     return source;
   };
-  const auto unit = std::make_shared<CompilationUnit>(lookup, constants.toTupleRef().elements(),
-                                                      version, limits);
-  unit->device = device;
-  const IValue module =
-      ObjectReader(zip, root + "data.pkl", root + "data/", big, device, limits).read(unit);
-  loaded.object = module.isObject() ? std::dynamic_pointer_cast<Object>(module.toObject()) : nullptr;
-  RAMET_CHECK(loaded.object && loaded.object->info()->kind == ClassInfo::Kind::kModule, zip.op(),
-              "\"", zip.file(), "\", entry \"", root, "data.pkl\": got ",
+  const auto unit =
+      std::make_shared<CompilationUnit>(lookup, constants.toTupleRef().elements(), version, limits);
+  unit->device = reading.device;
+  const IValue module = read_objects(zip, root + "data", reading, unit);
+  loaded.object = module_in(module);
+  RAMET_CHECK(loaded.object, zip.op(), "\"", zip.file(), "\", entry \"", root, "data.pkl\": got ",
               module.isObject() ? module.toObject()->class_name() : module.tagKind(),
               ", expected a module");
   if (extra) {

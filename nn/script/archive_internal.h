@@ -43,20 +43,22 @@ struct LoadedModule {
   std::shared_ptr<ArchiveTexts> texts;
 };
 
-/// Reads the objects of data.pkl or constants.pkl.
-class ObjectReader {
- public:
-  /// `storages`: the folder of the tensors' memory in the archive ("net/data/").
-  ObjectReader(formats::detail::ZipReader& zip, std::string entry, std::string storages, bool big,
-               std::optional<Device> device, Limits limits);
-  ~ObjectReader();
-  /// Without a unit, which constants do not need, objects are an Error.
-  IValue read(const std::shared_ptr<CompilationUnit>& unit);
+/// Texts may be packed to a hundredth. A small file that asks for more than this many bytes, for
+/// its code or for a pickle, holds no program.
+inline uint64_t most_text(const formats::detail::ZipReader& zip) {
+  return (uint64_t{1} << 24) + 64 * zip.bytes();
+}
 
- private:
-  struct State;
-  std::unique_ptr<State> state_;
+/// How a pickle's values are read.
+struct ObjectOptions {
+  bool big = false;  // the bytes of an element are the other way around
+  std::optional<Device> device;
+  Limits limits;
 };
+/// The value of `name`.pkl. The memory of its tensors is in the folder `name`/ ("net/data").
+/// Without a unit, which constants do not need, objects are an Error.
+IValue read_objects(formats::detail::ZipReader& zip, const std::string& name,
+                    const ObjectOptions& options, const std::shared_ptr<CompilationUnit>& unit);
 
 /// Reads a whole archive. Fills the values of `extra`'s keys that the archive has.
 LoadedModule read_archive(formats::detail::ZipReader& zip, const LoadOptions& options,
@@ -80,6 +82,10 @@ class ArchiveWriter {
 void compile(const LoadedModule& module, ScriptFunction& function);
 /// Compiles all methods of the module's class.
 void compile_all(const LoadedModule& module);
+
+/// An address that is the same for all handles of one tensor, object, tuple, list or dictionary.
+/// Null for other values, which handles do not share.
+const void* identity(const IValue& value);
 
 /// A copy with its own tensors, lists and objects; what shares one of them shares its copy.
 class DeepCopy {

@@ -25,8 +25,7 @@ using formats::detail::Place;
 using formats::detail::Storages;
 using formats::detail::ZipReader;
 
-constexpr uint64_t kMostPickle = uint64_t{1} << 30, kMostOfAByte = 64;
-constexpr uint64_t kMostOfAnyFile = uint64_t{1} << 24;
+constexpr uint64_t kMostPickle = uint64_t{1} << 30;
 
 // The type without Optional; null where a value may have several.
 TypePtr plain(const TypePtr& type) {
@@ -124,7 +123,7 @@ class Maker {
     made.reserve(l.items.size());
     for (Node* i : l.items) {
       const IValue v = of(i, item, depth + 1);
-      const bool fits = std::is_same_v<T, int64_t> ? v.isInt()
+      const bool fits = std::is_same_v<T, int64_t>  ? v.isInt()
                         : std::is_same_v<T, double> ? v.isDouble()
                         : std::is_same_v<T, bool>   ? v.isBool()
                                                     : v.isTensor();
@@ -137,9 +136,9 @@ class Maker {
     TypePtr type = type_of(l.type, declared);
     if (!unit_ && l.type) {  // constants, which no class declares
       const auto of_kind = [](Type::Kind kind) { return Type::list(Type::of(kind)); };
-      type = *l.type == "List[int]"     ? of_kind(Type::Kind::kInt)
-             : *l.type == "List[float]" ? of_kind(Type::Kind::kFloat)
-             : *l.type == "List[bool]"  ? of_kind(Type::Kind::kBool)
+      type = *l.type == "List[int]"      ? of_kind(Type::Kind::kInt)
+             : *l.type == "List[float]"  ? of_kind(Type::Kind::kFloat)
+             : *l.type == "List[bool]"   ? of_kind(Type::Kind::kBool)
              : *l.type == "List[Tensor]" ? of_kind(Type::Kind::kTensor)
                                          : nullptr;
     }
@@ -157,8 +156,8 @@ class Maker {
     return made;
   }
   IValue tuple(const NodeTuple& t, const TypePtr& type, int64_t depth) {
-    const bool known = type && type->kind() == Type::Kind::kTuple &&
-                       type->elements().size() == t.items.size();
+    const bool known =
+        type && type->kind() == Type::Kind::kTuple && type->elements().size() == t.items.size();
     std::vector<IValue> made;
     made.reserve(t.items.size());
     for (size_t i = 0; i < t.items.size(); ++i)
@@ -268,23 +267,11 @@ class Maker {
 
 }  // namespace
 
-struct ObjectReader::State {
-  ZipReader& zip;
-  std::string entry, storages;
-  bool big;
-  std::optional<Device> device;
-  Limits limits;
-};
-
-ObjectReader::ObjectReader(ZipReader& zip, std::string entry, std::string storages, bool big,
-                           std::optional<Device> device, Limits limits)
-    : state_(new State{zip, std::move(entry), std::move(storages), big, device, limits}) {}
-ObjectReader::~ObjectReader() = default;
-
-IValue ObjectReader::read(const std::shared_ptr<CompilationUnit>& unit) {
-  ZipReader& zip = state_->zip;
-  const ZipReader::Entry& data = *zip.find(state_->entry);
-  const uint64_t most = std::min(kMostPickle, kMostOfAnyFile + kMostOfAByte * zip.bytes());
+IValue read_objects(ZipReader& zip, const std::string& name, const ObjectOptions& options,
+                    const std::shared_ptr<CompilationUnit>& unit) {
+  const ZipReader::Entry& data = *zip.find(name + ".pkl");
+  const std::string folder = name + "/";
+  const uint64_t most = std::min(kMostPickle, most_text(zip));
   RAMET_CHECK(data.bytes <= most, zip.op(), "\"", zip.file(), "\", entry \"", data.name, "\": got ",
               data.bytes, " bytes, expected at most ", most, " in a file of ", zip.bytes());
   const std::string text = zip.text(data);
@@ -297,18 +284,19 @@ IValue ObjectReader::read(const std::shared_ptr<CompilationUnit>& unit) {
     pickle.place().bad(at, "got ", text.size() - at, " bytes after the pickle's end, expected 0");
   std::vector<const ZipReader::Entry*> entries;
   for (const formats::detail::StorageNote& note : pickle.storages()) {
-    const ZipReader::Entry* e = zip.find(state_->storages + note.key);
+    const ZipReader::Entry* e = zip.find(folder + note.key);
     // PyTorch 1.5 and older kept all memory in data/.
-    if (!e) pickle.place().bad(note.at, "got no entry \"", state_->storages, note.key, "\"");
+    if (!e) pickle.place().bad(note.at, "got no entry \"", folder, note.key, "\"");
     if (e->bytes != note.bytes)
       pickle.place().bad(note.at, "got ", e->bytes, " bytes in entry \"", e->name, "\", expected ",
                          note.bytes);
     entries.push_back(e);
   }
-  Storages storages(pickle, state_->big, state_->device,
+  Storages storages(pickle, options.big, options.device,
                     [&](size_t i, void* to) { zip.read(*entries[i], to); });
   storages.use_locations();
-  return Maker(pickle, storages, unit, state_->device, state_->limits, text.size()).of(top, nullptr, 0);
+  return Maker(pickle, storages, unit, options.device, options.limits, text.size())
+      .of(top, nullptr, 0);
 }
 
 }  // namespace ramet::script

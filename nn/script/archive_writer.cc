@@ -3,11 +3,11 @@
 // The pickle is of protocol 2, with a memo: what a module holds twice is one object in the file.
 // Storages are written whole, each once, so aliases and strides are what they are in memory.
 #include <algorithm>
-#include <cstring>
 #include <map>
 
 #include "autograd/grad_mode.h"
 #include "nn/formats/numpy/npy_internal.h"
+#include "nn/formats/pytorch/pickle_text_internal.h"
 #include "nn/script/archive_internal.h"
 
 namespace ramet::script {
@@ -17,55 +17,23 @@ using formats::detail::ZipPart;
 
 constexpr int kMaxDepth = 256;
 
-class Pickler {
+class Pickler : formats::detail::PickleText {
  public:
-  Pickler(const char* op, std::vector<Tensor>& storages) : op_(op), storages_(storages) {}
+  Pickler(const char* op, const std::shared_ptr<ArchiveTexts>& texts, std::vector<Tensor>& storages)
+      : PickleText(op), texts_(texts), storages_(storages) {}
 
   std::string file(const IValue& value) {
-    text_ = "\x80\x02";
     write(value, nullptr, 0);
     text_ += '.';
     return std::move(text_);
   }
 
  private:
-  void little(uint64_t n, int bytes) {
-    for (int i = 0; i < bytes; ++i) text_ += static_cast<char>(n >> (8 * i));
-  }
-  void integer(int64_t n) {
-    if (n >= 0 && n < 256) {
-      text_ += 'K', little(static_cast<uint64_t>(n), 1);
-    } else if (n >= INT32_MIN && n <= INT32_MAX) {
-      text_ += 'J', little(static_cast<uint64_t>(n), 4);
-    } else {
-      text_ += "\x8a\x08", little(static_cast<uint64_t>(n), 8);
-    }
-  }
-  void real(double x) {
-    uint64_t bits;
-    std::memcpy(&bits, &x, 8);
-    text_ += 'G';
-    for (int i = 8; i-- > 0;) text_ += static_cast<char>(bits >> (8 * i));
-  }
-  void boolean(bool b) { text_ += b ? '\x88' : '\x89'; }
-  void string(const std::string& s) {
-    RAMET_CHECK(s.size() <= UINT32_MAX, op_, "a text of ", s.size(), " bytes, expected at most ",
-                UINT32_MAX);
-    RAMET_CHECK(formats::detail::is_utf8(s), op_, "a text: got bytes that are no valid UTF-8");
-    text_ += 'X', little(s.size(), 4), text_ += s;
-  }
-  void global(const std::string& module, const std::string& name) {
-    text_ += 'c' + module + '\n' + name + '\n';
-  }
+  using PickleText::global;
   // "__torch__.net.Net" is Net of __torch__.net.
   void global(const std::string& name) {
     const size_t dot = name.rfind('.');
     global(name.substr(0, dot), name.substr(dot + 1));
-  }
-  void integers(IntArrayRef list) {
-    text_ += '(';
-    for (const int64_t n : list) integer(n);
-    text_ += 't';
   }
 
   // What is written again is fetched from the memo. The number of what comes first is given when it
@@ -137,22 +105,10 @@ class Pickler {
     remember(id, v);
   }
 
-  static const void* identity(const IValue& v) {
-    if (v.isObject()) return v.toObject().get();
-    if (v.isTuple()) return v.toTuple().get();
-    if (v.isGenericDict()) return v.toGenericDict().id();
-    if (v.isIntList()) return &v.toIntVector();
-    if (v.isDoubleList()) return &v.toDoubleVector();
-    if (v.isBoolList()) return &v.toBoolList().vec();
-    if (v.isTensorList()) return &v.toTensorVector();
-    return v.isList() ? static_cast<const void*>(&v.toList().vec()) : nullptr;
-  }
-
   // restore_type_tag(list, "List[str]"): PyTorch does not guess the type of a list of any values.
   void tagged(const IValue& v, const TypePtr& type, int depth) {
     const bool is_dict = v.isGenericDict();
-    const bool fits =
-        type && type->kind() == (is_dict ? Type::Kind::kDict : Type::Kind::kList);
+    const bool fits = type && type->kind() == (is_dict ? Type::Kind::kDict : Type::Kind::kList);
     global("torch.jit._pickle", "restore_type_tag");
     if (is_dict) {
       text_ += "}(";
@@ -172,7 +128,7 @@ class Pickler {
   }
 
   void object(const IValue::ObjectPtr& pointer, int depth) {
-    const auto* o = dynamic_cast<const Object*>(pointer.get());
+    const auto o = object_in(pointer);
     RAMET_CHECK(o, op_, "got an object of ", pointer->class_name(), ", expected one of the file's");
     const ClassInfo& info = *o->info();
     global(info.name);
@@ -183,7 +139,7 @@ class Pickler {
     }
     text_ += ")\x81";
     if (ScriptFunction* get_state = info.method("__getstate__")) {
-      compile({std::static_pointer_cast<Object>(pointer), texts}, *get_state);
+      compile({o, texts_}, *get_state);
       write(call(*get_state, {IValue(pointer)}), get_state->result, depth + 1);
     } else {
       text_ += "}(";
@@ -201,43 +157,20 @@ class Pickler {
     if (known(t.impl())) return;
     (void)t.strides();  // the public layout from here on
     const ScalarType dtype = t.scalar_type();
-    const auto item = static_cast<int64_t>(item_size(dtype));
-    const bool untyped = dtype == kUInt16 || dtype == kUInt32;
     const auto key = std::make_pair(t.storage_impl(), dtype);
     const auto [at, is_new] = numbers_.emplace(key, storages_.size());
     if (is_new) {
       const NoGradGuard no_grad;
-      const int64_t n = static_cast<int64_t>(key.first->bytes) / item;
-      storages_.push_back(formats::detail::as_written(
-          Tensor(TensorBase::over(key.first, 0, {n}, {1}, dtype))));
+      const auto n = static_cast<int64_t>(key.first->bytes / item_size(dtype));
+      storages_.push_back(
+          formats::detail::as_written(Tensor(TensorBase::over(key.first, 0, {n}, {1}, dtype))));
     }
-    global("torch._utils", untyped ? "_rebuild_tensor_v3" : "_rebuild_tensor_v2");
-    text_ += "((";
-    string("storage");
-    if (untyped) global("torch.storage", "UntypedStorage");
-    else global("torch", std::string(name_of(dtype)) + "Storage");
-    string(std::to_string(at->second));
-    string("cpu");
-    integer(storages_[at->second].numel() * (untyped ? item : 1));
-    text_ += "tQ";
-    integer(t.storage_offset());
-    integers(t.sizes());
-    integers(t.strides());
-    boolean(t.requires_grad());
-    global("collections", "OrderedDict");
-    text_ += ")R";
-    if (untyped) global("torch", short_name_of(dtype));
-    text_ += "tR";
+    rebuilt(t, at->second, storages_[at->second], t.storage_offset(), t.strides());
     remember(t.impl(), t);
   }
 
- public:
-  std::shared_ptr<ArchiveTexts> texts;
-
- private:
   static constexpr uint32_t kUnderWay = ~uint32_t{0};
-  const char* op_;
-  std::string text_;
+  const std::shared_ptr<ArchiveTexts>& texts_;
   std::vector<Tensor>& storages_;
   std::map<std::pair<StorageImpl*, ScalarType>, size_t> numbers_;
   std::unordered_map<const void*, uint32_t> memo_;
@@ -260,8 +193,7 @@ std::vector<ZipPart> ArchiveWriter::parts(const LoadedModule& module,
   const auto pickled = [&](const std::string& entry, const std::string& folder,
                            const IValue& value) {
     std::vector<Tensor> storages;
-    Pickler pickler(op_, storages);
-    pickler.texts = module.texts;
+    Pickler pickler(op_, module.texts, storages);
     list.push_back({root_ + entry, piece(own(pickler.file(value)))});
     for (size_t i = 0; i < storages.size(); ++i) {
       const Tensor& t = storages[i];

@@ -36,16 +36,6 @@ const char* conversion_between(const TypePtr& from, const TypePtr& to) {
 
 }  // namespace
 
-ListKind list_kind(const TypePtr& element) {
-  switch (element->kind()) {
-    case TypeKind::kInt: return ListKind::kInts;
-    case TypeKind::kFloat: return ListKind::kFloats;
-    case TypeKind::kBool: return ListKind::kBools;
-    case TypeKind::kTensor: return ListKind::kTensors;
-    default: return ListKind::kAny;
-  }
-}
-
 size_t FunctionCompiler::emit(Code code, uint32_t result, const std::vector<Operand>& operands,
                               uint32_t extra, size_t offset) {
   Instruction made;

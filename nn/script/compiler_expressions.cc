@@ -82,7 +82,7 @@ Value FunctionCompiler::compile_list(const Expression& e, const TypePtr& hint) {
   }
   if (!fine) return {};
   if (!item) item = Type::of(TypeKind::kTensor);
-  return emit_value(Code::kList, operands, static_cast<uint32_t>(list_kind(item)), Type::list(item),
+  return emit_value(Code::kList, operands, static_cast<uint32_t>(item->kind()), Type::list(item),
                     e.offset);
 }
 

@@ -9,10 +9,23 @@ constexpr int kMaxDepth = 256;
 
 }  // namespace
 
+const void* identity(const IValue& v) {
+  if (v.isTensor()) return v.toTensor().defined() ? v.toTensor().impl() : nullptr;
+  if (v.isObject()) return v.toObject().get();
+  if (v.isTuple()) return v.toTuple().get();
+  if (v.isGenericDict()) return v.toGenericDict().id();
+  if (v.isIntList()) return &v.toIntVector();
+  if (v.isDoubleList()) return &v.toDoubleVector();
+  if (v.isBoolList()) return &v.toBoolList().vec();
+  if (v.isTensorList()) return &v.toTensorVector();
+  return v.isList() ? static_cast<const void*>(&v.toList().vec()) : nullptr;
+}
+
 IValue DeepCopy::of(const IValue& value, int depth) {
   RAMET_CHECK(depth <= kMaxDepth, "deepcopy", "values nested deeper than ", kMaxDepth,
               ", expected fewer");
-  const auto once = [&](const void* id, const auto& make) -> IValue {
+  const void* const id = identity(value);
+  const auto once = [&](const auto& make) -> IValue {
     if (const auto at = made_.find(id); at != made_.end()) return at->second;
     IValue made = make();
     made_.emplace(id, made);
@@ -21,7 +34,7 @@ IValue DeepCopy::of(const IValue& value, int depth) {
   if (value.isTensor()) {
     const Tensor& t = value.toTensor();
     if (!t.defined()) return value;
-    return once(t.impl(), [&]() -> IValue {
+    return once([&]() -> IValue {
       const NoGradGuard off;
       Tensor made = device_ ? t.detach().to(*device_, /*non_blocking=*/false, /*copy=*/true)
                             : t.detach().clone();
@@ -30,13 +43,13 @@ IValue DeepCopy::of(const IValue& value, int depth) {
     });
   }
   if (value.isObject()) {
-    auto object = std::dynamic_pointer_cast<Object>(value.toObject());
+    const auto object = object_in(value);
     RAMET_CHECK(object, "deepcopy", "got an object of ", value.toObject()->class_name(),
                 ", expected one of a TorchScript file");
     return IValue(IValue::ObjectPtr(of(object, depth)));
   }
   if (value.isTuple()) {
-    return once(value.toTuple().get(), [&]() -> IValue {
+    return once([&]() -> IValue {
       std::vector<IValue> items;
       for (const IValue& item : value.toTupleRef().elements()) items.push_back(of(item, depth + 1));
       return IValue::TuplePtr(
@@ -44,23 +57,18 @@ IValue DeepCopy::of(const IValue& value, int depth) {
     });
   }
   if (value.isGenericDict()) {
-    return once(value.toGenericDict().id(), [&]() -> IValue {
+    return once([&]() -> IValue {
       IValue::GenericDict made;
       for (const auto& entry : value.toGenericDict())
         made.insert(of(entry.key(), depth + 1), of(entry.value(), depth + 1));
       return made;
     });
   }
-  if (value.isIntList())
-    return once(&value.toIntVector(), [&] { return IValue(value.toIntList().copy()); });
-  if (value.isDoubleList())
-    return once(&value.toDoubleVector(), [&] { return IValue(value.toDoubleList().copy()); });
-  if (value.isBoolList())
-    return once(&value.toBoolList().vec(), [&] { return IValue(value.toBoolList().copy()); });
+  if (value.isIntList()) return once([&] { return IValue(value.toIntList().copy()); });
+  if (value.isDoubleList()) return once([&] { return IValue(value.toDoubleList().copy()); });
+  if (value.isBoolList()) return once([&] { return IValue(value.toBoolList().copy()); });
   if (value.isTensorList() || value.isList()) {
-    const void* id = value.isTensorList() ? static_cast<const void*>(&value.toTensorVector())
-                                          : static_cast<const void*>(&value.toList().vec());
-    return once(id, [&]() -> IValue {
+    return once([&]() -> IValue {
       if (value.isTensorList()) {
         List<Tensor> made;
         for (const Tensor& t : value.toTensorVector()) made.push_back(of(t, depth + 1).toTensor());
@@ -80,7 +88,8 @@ std::shared_ptr<Object> DeepCopy::of(const std::shared_ptr<Object>& object, int 
     return std::static_pointer_cast<Object>(at->second.toObject());
   const auto made = std::make_shared<Object>(object->unit(), object->info());
   made_.emplace(object.get(), IValue(IValue::ObjectPtr(made)));
-  for (size_t i = 0; i < object->slots.size(); ++i) made->slots[i] = of(object->slots[i], depth + 1);
+  for (size_t i = 0; i < object->slots.size(); ++i)
+    made->slots[i] = of(object->slots[i], depth + 1);
   return made;
 }
 

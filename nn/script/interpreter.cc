@@ -4,12 +4,13 @@
 // Arguments of operators are pointers into the frame or to constants. Nothing is copied for a call,
 // and what was used for the last time is given back right after it. Functions of the script are
 // calls of run() inside each other, up to Limits::recursion. All checks of kinds are IValue's own,
-// so that an archive whose code lies about types ends in an Error. An Error gets one line for each
+// so code that lies about types ends in an Error. An Error gets one line for each
 // function that it leaves, with the place in the Python source.
 #include <array>
 #include <limits>
 #include <typeinfo>
 
+#include "autograd/schema/values_internal.h"
 #include "nn/script/interpreter_internal.h"
 
 namespace ramet::script {
@@ -58,25 +59,11 @@ class Pointers {
 };
 
 IValue item_of(const IValue& value, size_t i) {
-  const auto check = [&](size_t size) {
-    RAMET_CHECK(i < size, kRun, "unpacking: got ", size, " values, expected more than ", i);
-  };
-  if (value.isTuple()) {
-    const std::vector<IValue>& items = value.toTupleRef().elements();
-    return check(items.size()), items[i];
-  }
-  if (value.isTensorList()) return check(value.toTensorVector().size()), value.toTensorVector()[i];
-  if (value.isIntList()) return check(value.toIntVector().size()), value.toIntVector()[i];
-  if (value.isDoubleList()) return check(value.toDoubleVector().size()), value.toDoubleVector()[i];
-  const IValue::GenericList list = value.toList();
-  return check(list.size()), list.get(i);
-}
-
-size_t size_of(const IValue& list) {
-  if (list.isTensorList()) return list.toTensorVector().size();
-  if (list.isIntList()) return list.toIntVector().size();
-  if (list.isDoubleList()) return list.toDoubleVector().size();
-  return list.toList().size();
+  if (!value.isTuple()) return item_at(value, static_cast<int64_t>(i));
+  const std::vector<IValue>& items = value.toTupleRef().elements();
+  RAMET_CHECK(i < items.size(), kRun, "unpacking: got ", items.size(),
+              " values, expected more than ", i);
+  return items[i];
 }
 
 IValue make_dict(Arguments items) {
@@ -205,7 +192,7 @@ IValue Machine::Frame::loop() {
       case Code::kWait: store(at, operand(at, 0).toFuture()->value()); break;
       case Code::kList: {
         const Pointers items(program, slots, at);
-        store(at, make_list(static_cast<ListKind>(at.extra), items.get()));
+        store(at, make_list(static_cast<Type::Kind>(at.extra), items.get()));
         break;
       }
       case Code::kDict: {
@@ -220,7 +207,7 @@ IValue Machine::Frame::loop() {
       }
       case Code::kItem: store(at, item_of(operand(at, 0), at.extra)); break;
       case Code::kCheckSize: {
-        const size_t size = size_of(operand(at, 0));
+        const size_t size = length(operand(at, 0));
         RAMET_CHECK(size == at.extra, kRun, "unpacking: got ", size, " values, expected ",
                     at.extra);
         if (at.frees) free(at);

@@ -9,16 +9,9 @@ namespace {
 constexpr const char* kRun = "torch::jit";
 constexpr size_t kChunk = 256;  // slots that a machine takes at once
 
-template <class T, class F> IValue list_of(ArrayRef<const IValue*> items, F convert) {
-  List<T> list;
-  list.reserve(items.size());
-  for (const IValue* item : items) list.push_back(convert(*item));
-  return list;
-}
-
 IValue held_as(const IValue& value, const TypePtr& type);
 
-/// A tuple whose elements are held so. Where a NamedTuple is expected, a plain tuple becomes one.
+/// A tuple with its elements held so. Where a NamedTuple is expected, a plain tuple becomes one.
 IValue tuple_as(const IValue& value, const Type& type) {
   const IValue::Tuple& tuple = value.toTupleRef();
   if (tuple.size() != type.elements().size()) return value;
@@ -48,17 +41,16 @@ IValue held_as(const IValue& value, const TypePtr& type) {
       if (!has_type(list.get(i), type->element())) return false;
     return true;
   };
-  switch (list_kind(type->element())) {
-    case ListKind::kInts: return value.isIntList() || !elements_fit() ? value : value.toIntList();
-    case ListKind::kFloats:
+  switch (type->element()->kind()) {
+    case Type::Kind::kInt: return value.isIntList() || !elements_fit() ? value : value.toIntList();
+    case Type::Kind::kFloat:
       return value.isDoubleList() || !elements_fit() ? value : value.toDoubleList();
-    case ListKind::kBools:
+    case Type::Kind::kBool:
       return value.isBoolList() || !elements_fit() ? value : value.toBoolList();
-    case ListKind::kTensors:
+    case Type::Kind::kTensor:
       return value.isTensorList() || !elements_fit() ? value : value.toTensorList();
-    case ListKind::kAny: break;
+    default: return value;
   }
-  return value;
 }
 
 template <class T> IValue numbers_of(const Tensor& tensor, int64_t dim, const T*& at) {
@@ -81,19 +73,6 @@ template <class T> IValue numbers_of(const Tensor& tensor, ScalarType type) {
 }
 
 }  // namespace
-
-IValue make_list(ListKind kind, ArrayRef<const IValue*> items) {
-  switch (kind) {
-    case ListKind::kInts: return list_of<int64_t>(items, [](const IValue& v) { return v.toInt(); });
-    case ListKind::kFloats:
-      return list_of<double>(items, [](const IValue& v) { return v.toDouble(); });
-    case ListKind::kBools: return list_of<bool>(items, [](const IValue& v) { return v.toBool(); });
-    case ListKind::kTensors:
-      return list_of<Tensor>(items, [](const IValue& v) { return v.toTensor(); });
-    case ListKind::kAny: break;
-  }
-  return list_of<IValue>(items, [](const IValue& v) { return v; });
-}
 
 IValue lists_of(const Tensor& tensor, const TypePtr& type) {
   int64_t depth = 0;

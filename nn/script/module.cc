@@ -9,6 +9,7 @@ namespace ramet::jit {
 using ramet::script::ClassInfo;
 using ramet::script::DeepCopy;
 using ramet::script::LoadedModule;
+using ramet::script::module_in;
 using ramet::script::Object;
 using ramet::script::ScriptFunction;
 
@@ -18,12 +19,6 @@ namespace {
 
 std::vector<std::pair<std::string, IValue>> pairs(const Kwargs& by_name) {
   return {by_name.begin(), by_name.end()};
-}
-
-bool is_module(const IValue& value) {
-  const auto* object =
-      value.isObject() ? dynamic_cast<const Object*>(value.toObject().get()) : nullptr;
-  return object && object->info()->kind == ClassInfo::Kind::kModule;
 }
 
 }  // namespace
@@ -37,7 +32,8 @@ Module::Module(std::shared_ptr<Object> object, std::shared_ptr<ramet::script::Ar
     : object_(std::move(object)), texts_(std::move(texts)) {}
 
 Object& Module::object() const {
-  RAMET_CHECK(object_, "torch::jit::Module", "got a module that holds nothing, expected one that "
+  RAMET_CHECK(object_, "torch::jit::Module",
+              "got a module that holds nothing, expected one that "
               "load() gave");
   return *object_;
 }
@@ -99,42 +95,15 @@ void Module::setattr(const std::string& name, IValue value) const {
   RAMET_CHECK(slot >= 0, "torch::jit::Module", type_name(), " does not have a field with name '",
               name, "'");
   const auto& attribute = info.attributes[static_cast<size_t>(slot)];
-  RAMET_CHECK(has_type(value, attribute.type), "torch::jit::Module", "attribute '", name,
-              "': got ", value.tagKind(), ", expected ", attribute.type->text());
+  RAMET_CHECK(has_type(value, attribute.type), "torch::jit::Module", "attribute '", name, "': got ",
+              value.tagKind(), ", expected ", attribute.type->text());
   object_->slots[static_cast<size_t>(slot)] = std::move(value);
 }
 
 namespace {
 
-// Calls the function with each module, this one first, each once, with its name.
-template <class F>
-void visit(const Object& object, const std::string& name, std::set<const Object*>& seen, bool below,
-           const F& f) {
-  if (!seen.insert(&object).second) return;
-  f(name, object);
-  if (!below) return;
-  const auto& attributes = object.info()->attributes;
-  for (size_t i = 0; i < attributes.size(); ++i) {
-    if (!is_module(object.slots[i])) continue;
-    const std::string full = name.empty() ? attributes[i].name : name + "." + attributes[i].name;
-    visit(static_cast<const Object&>(*object.slots[i].toObject()), full, seen, below, f);
-  }
-}
-
-std::vector<NameTensor> tensors(const Object& object, bool recurse,
-                                bool ClassInfo::Attribute::*wanted) {
-  std::vector<NameTensor> list;
-  std::set<const Object*> seen;
-  visit(object, "", seen, recurse, [&](const std::string& name, const Object& module) {
-    const auto& attributes = module.info()->attributes;
-    for (size_t i = 0; i < attributes.size(); ++i) {
-      const IValue& value = module.slots[i];
-      if (!(attributes[i].*wanted) || !value.isTensor() || !value.toTensor().defined()) continue;
-      list.push_back({name.empty() ? attributes[i].name : name + "." + attributes[i].name,
-                      value.toTensor()});
-    }
-  });
-  return list;
+std::string full_name(const std::string& module, const std::string& own) {
+  return module.empty() ? own : module + "." + own;
 }
 
 template <class T> std::vector<T> values(const std::vector<Named<T>>& named) {
@@ -143,13 +112,35 @@ template <class T> std::vector<T> values(const std::vector<Named<T>>& named) {
   return list;
 }
 
+// This module first and, with `recurse`, all below it.
+std::vector<Named<Module>> chosen(const Module& module, bool recurse) {
+  if (recurse) return module.named_modules();
+  (void)module.type_name();  // an Error where it holds nothing
+  return {{"", module}};
+}
+
+std::vector<NameTensor> tensors(const Module& module, bool recurse,
+                                bool ClassInfo::Attribute::*wanted) {
+  std::vector<NameTensor> list;
+  for (const auto& [name, each] : chosen(module, recurse)) {
+    const Object& object = *ModuleAccess::loaded(each).object;
+    const auto& attributes = object.info()->attributes;
+    for (size_t i = 0; i < attributes.size(); ++i) {
+      const IValue& value = object.slots[i];
+      if (!(attributes[i].*wanted) || !value.isTensor() || !value.toTensor().defined()) continue;
+      list.push_back({full_name(name, attributes[i].name), value.toTensor()});
+    }
+  }
+  return list;
+}
+
 }  // namespace
 
 std::vector<NameTensor> Module::named_parameters(bool recurse) const {
-  return tensors(object(), recurse, &ClassInfo::Attribute::parameter);
+  return tensors(*this, recurse, &ClassInfo::Attribute::parameter);
 }
 std::vector<NameTensor> Module::named_buffers(bool recurse) const {
-  return tensors(object(), recurse, &ClassInfo::Attribute::buffer);
+  return tensors(*this, recurse, &ClassInfo::Attribute::buffer);
 }
 std::vector<Tensor> Module::parameters(bool recurse) const {
   return values(named_parameters(recurse));
@@ -160,10 +151,8 @@ std::vector<Named<Module>> Module::named_children() const {
   std::vector<Named<Module>> list;
   const auto& attributes = object().info()->attributes;
   for (size_t i = 0; i < attributes.size(); ++i) {
-    const IValue& value = object_->slots[i];
-    if (is_module(value))
-      list.push_back({attributes[i].name,
-                      Module(std::static_pointer_cast<Object>(value.toObject()), texts_)});
+    if (auto child = module_in(object_->slots[i]))
+      list.push_back({attributes[i].name, Module(std::move(child), texts_)});
   }
   return list;
 }
@@ -174,8 +163,7 @@ std::vector<Named<Module>> Module::named_modules() const {
                                                                          const Module& module) {
     if (!seen.insert(module.object_.get()).second) return;
     list.push_back({name, module});
-    for (const auto& child : module.named_children())
-      add(name.empty() ? child.name : name + "." + child.name, child.value);
+    for (const auto& child : module.named_children()) add(full_name(name, child.name), child.value);
   };
   add("", *this);
   return list;
@@ -185,13 +173,11 @@ std::vector<Module> Module::modules() const { return values(named_modules()); }
 
 std::vector<Named<IValue>> Module::named_attributes(bool recurse) const {
   std::vector<Named<IValue>> list;
-  std::set<const Object*> seen;
-  visit(object(), "", seen, recurse, [&](const std::string& name, const Object& module) {
-    for (size_t i = 0; i < module.slots.size(); ++i) {
-      const std::string& own = module.info()->attributes[i].name;
-      list.push_back({name.empty() ? own : name + "." + own, module.slots[i]});
-    }
-  });
+  for (const auto& [name, each] : chosen(*this, recurse)) {
+    const Object& module = each.object();
+    for (size_t i = 0; i < module.slots.size(); ++i)
+      list.push_back({full_name(name, module.info()->attributes[i].name), module.slots[i]});
+  }
   return list;
 }
 std::vector<IValue> Module::attributes(bool recurse) const {
@@ -239,9 +225,7 @@ Module Module::deepcopy(std::optional<Device> device) const {
   return Module(DeepCopy(device ? std::optional(resolve(*device)) : std::nullopt).of(object_),
                 texts_);
 }
-Module Module::copy() const {
-  return Module(std::make_shared<Object>(object()), texts_);
-}
+Module Module::copy() const { return Module(std::make_shared<Object>(object()), texts_); }
 
 const std::string& Module::type_name() const { return object().class_name(); }
 void Module::define(const std::string&) const { jit::compile(""); }
@@ -261,7 +245,8 @@ Module optimize_for_inference(const Module& module) {
   return made;
 }
 void compile(const std::string&) {
-  fail("torch::jit::compile", "got TorchScript's text, which this library compiles only as part of "
+  fail("torch::jit::compile",
+       "got TorchScript's text, which this library compiles only as part of "
        "a file: expected torch::jit::load() of one that torch.jit.save() wrote");
 }
 

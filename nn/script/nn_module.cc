@@ -41,9 +41,7 @@ void ScriptModule::build(Made& made) {
       else register_buffer(attribute.name, t);
       slots_.push_back({i, attribute.buffer,
                         (attribute.buffer ? own_buffers().size() : own_parameters().size()) - 1});
-    } else if (value.isObject()) {
-      const auto child = std::dynamic_pointer_cast<Object>(value.toObject());
-      if (!child || child->info()->kind != ClassInfo::Kind::kModule) continue;
+    } else if (const auto child = module_in(value)) {
       std::shared_ptr<ScriptModule>& known = made.modules[child.get()];
       if (!known)
         known = std::shared_ptr<ScriptModule>(
@@ -86,8 +84,8 @@ void ScriptModule::from_object() {
     const IValue& value = object.slots[slot.slot];
     const Tensor& t = registered(slot);
     if (value.isTensor() ? value.toTensor().is_same(t) : !t.defined()) continue;
-    const std::string& name = slot.buffer ? own_buffers()[slot.place].key()
-                                          : own_parameters()[slot.place].key();
+    const std::string& name =
+        slot.buffer ? own_buffers()[slot.place].key() : own_parameters()[slot.place].key();
     Tensor now = value.isTensor() ? value.toTensor() : Tensor();
     if (slot.buffer) set_own_buffer(name, std::move(now));
     else set_own_parameter(name, std::move(now));
@@ -128,8 +126,7 @@ void ScriptModule::take_flags(const ScriptModule& source) {
     set_buffer_policy(buffer.key(), source.buffer_policy(buffer.key()));
   for (size_t i = 0; i < own_children().size(); ++i) {
     auto* mine = dynamic_cast<ScriptModule*>(own_children()[i].value().get());
-    const auto* theirs =
-        dynamic_cast<const ScriptModule*>(source.own_children()[i].value().get());
+    const auto* theirs = dynamic_cast<const ScriptModule*>(source.own_children()[i].value().get());
     if (mine && theirs) mine->take_flags(*theirs);
   }
 }

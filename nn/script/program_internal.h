@@ -55,7 +55,7 @@ struct Instruction {
     kMethod,          // a.names[extra](b, ...), of the class that a has
     kFork,            // a future of functions[extra](a, b, ...)
     kWait,            // the value of the future a
-    kList,            // a list [a, b, ...]; extra: ListKind
+    kList,            // a list [a, b, ...]; extra: the kind of its items' type
     kDict,            // a dictionary {a: b, ...}
     kTuple,           // a tuple; extra: 1 + the NamedTuple in tuple_names, or 0
     kItem,            // item `extra` of the tuple or list a
@@ -78,12 +78,6 @@ struct Instruction {
   uint32_t first = 0, count = 0;  // the operands: Program::operands[first], ...
   uint32_t extra = 0;
 };
-
-/// How a list holds its items. See IValue.
-enum class ListKind : uint32_t { kInts, kFloats, kBools, kTensors, kAny };
-ListKind list_kind(const TypePtr& element);
-/// An empty list of that kind, and one of the items.
-IValue make_list(ListKind kind, ArrayRef<const IValue*> items);
 
 struct Program {
   struct Change {

@@ -72,9 +72,8 @@ struct Limits {
   int64_t depth = 200;      // of expressions, blocks and values in each other
   int64_t recursion = 200;  // of calls in each other while running
   int64_t steps = std::numeric_limits<int64_t>::max();  // instructions of one call from outside
-  int64_t unpacked_bytes = 0;             // of the whole archive; 0: what its directory states
-  int64_t text_bytes = int64_t{1} << 30;  // of a text of the code
-  int64_t expressions = 10'000'000;       // of a text of the code
+  int64_t text_bytes = int64_t{1} << 30;                // of a text of the code
+  int64_t expressions = 10'000'000;                     // of a text of the code
 };
 
 /// One problem found while compiling: an operation that does not exist here, a type that does not
@@ -152,7 +151,7 @@ class CompilationUnit : public std::enable_shared_from_this<CompilationUnit> {
   };
   std::deque<Unfilled> unfilled_;
   bool filling_ = false;
-  std::map<std::string, std::exception_ptr> broken_;  // classes whose text is wrong
+  std::map<std::string, std::exception_ptr> broken_;  // classes with a wrong text
   int64_t tuples_ = 0;  // NamedTuples that are being declared, inside each other
   std::vector<Problem> problems_;
   std::set<const ScriptFunction*> started_;  // compiled, or being compiled
@@ -178,6 +177,11 @@ class Object final : public IValue::Object {
   std::vector<IValue> slots;
 };
 
+/// The object of a script's class that a value holds; null where it holds anything else.
+std::shared_ptr<Object> object_in(const IValue& value);
+/// The same, of a module alone.
+std::shared_ptr<Object> module_in(const IValue& value);
+
 /// Calls a compiled function. The arguments are checked against its parameters, with defaults for
 /// those that are missing. An Error thrown inside ends with the calls that led there, each with its
 /// Python line.
@@ -195,7 +199,7 @@ IValue call_module(const std::shared_ptr<Object>& module, std::vector<IValue> ar
 IValue constant_of(CompilationUnit& unit, const Expression& expression, const TypePtr& type,
                    const Source& source);
 
-/// Does the value have the type? Tells what annotations promise of an attribute or an argument.
+/// Does the value have the type that an annotation promises of an attribute or an argument?
 bool has_type(const IValue& value, const TypePtr& type);
 
 }  // namespace ramet::script

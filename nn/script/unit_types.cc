@@ -80,8 +80,7 @@ bool tuple_has_type(const IValue& value, const Type& type) {
 }
 
 bool object_has_type(const IValue& value, const TypePtr& type) {
-  const auto* object =
-      value.isObject() ? dynamic_cast<const Object*>(value.toObject().get()) : nullptr;
+  const auto object = object_in(value);
   return object && is_subtype(object->info()->type, type);
 }
 
@@ -137,6 +136,14 @@ TypePtr CompilationUnit::type_of_text(const std::string& text) {
   source.text = text;
   return type_of(
       *parse_annotation(source, {limits_.depth, limits_.text_bytes, limits_.expressions}), source);
+}
+
+std::shared_ptr<Object> object_in(const IValue& value) {
+  return value.isObject() ? std::dynamic_pointer_cast<Object>(value.toObject()) : nullptr;
+}
+std::shared_ptr<Object> module_in(const IValue& value) {
+  auto object = object_in(value);
+  return object && object->info()->kind == ClassInfo::Kind::kModule ? object : nullptr;
 }
 
 bool has_type(const IValue& value, const TypePtr& type) {

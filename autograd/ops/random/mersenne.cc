@@ -1,4 +1,4 @@
-// Draws whose number of random numbers is known: uniform, integers, by inversion, permutations.
+// Draws that need a known number of random numbers: uniform, integers, by inversion, permutations.
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -201,15 +201,8 @@ void slopes(const char* op, const Tensor& x, const Tensor& where, double low, do
             const Generator& generator) {
   const std::vector<double> values = loaded(where);
   // LibTorch's bounds are numbers of x's dtype.
-  const auto rounded = [&](double bound) {
-    switch (x.scalar_type()) {
-      case kFloat: return static_cast<double>(static_cast<float>(bound));
-      case kHalf: return static_cast<double>(Half(static_cast<float>(bound)));
-      case kBFloat16: return static_cast<double>(BFloat16(static_cast<float>(bound)));
-      default: return bound;
-    }
-  };
-  const double first = rounded(low), width = rounded(high) - first;
+  const ScalarType dtype = x.scalar_type();
+  const double first = rounded(low, dtype), width = rounded(high, dtype) - first;
   fill<double>(op, x, generator, [&](Mersenne& engine, int64_t i) {
     // Rounded twice, as in LibTorch's builds.
     return values[static_cast<size_t>(i)] <= 0 ? engine.uniform() * width + first : 1.0;

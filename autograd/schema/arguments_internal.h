@@ -62,7 +62,7 @@ class Call {
   TensorOptions options(size_t i) const;
 
  private:
-  // Of an empty list whose type is not known: of no integers. Else the Error.
+  // No integers, for an empty list of a type that is not known. Else the Error.
   IntArrayRef no_integers(size_t i) const;
   Arguments arguments_;
 };

@@ -1,5 +1,5 @@
-// Operators of layers, reductions and indices whose names, order or arguments in PyTorch are not
-// those of a row.
+// Operators of layers, reductions and indices that have other names, orders or arguments in PyTorch
+// than in a row.
 #include "autograd/autograd.h"
 #include "autograd/ops.h"
 #include "autograd/schema/table_internal.h"
@@ -16,8 +16,8 @@ Tensor convolve(const Call& a) {
 // As traces have it of layers with padding="same".
 Tensor convolve_by_name(const Call& a) {
   const Tensor& weight = a.tensor(1);
-  RAMET_CHECK(weight.dim() >= 3 && weight.dim() <= 5, "_convolution_mode",
-              "weight: got ", weight.dim(), " dimensions, expected 3 to 5");
+  RAMET_CHECK(weight.dim() >= 3 && weight.dim() <= 5, "_convolution_mode", "weight: got ",
+              weight.dim(), " dimensions, expected 3 to 5");
   return detail::conv_named(static_cast<int>(weight.dim()) - 2, a.tensor(0), weight,
                             a.may_tensor(2), a.integers(3), a.text(4), a.integers(5), a.integer(6));
 }

@@ -93,7 +93,7 @@ double real(const IValue& value) {
 }
 template <class Op> IValue of_ints(Arguments a) { return Op::of(whole(*a[0]), whole(*a[1])); }
 template <class Op> IValue of_reals(Arguments a) { return Op::of(real(*a[0]), real(*a[1])); }
-// Of two numbers whose kinds are known only now.
+// Of two numbers; their kinds are known only now.
 template <class Op> IValue of_numbers(Arguments a) {
   return a[0]->isDouble() || a[1]->isDouble() ? of_reals<Op>(a) : of_ints<Op>(a);
 }

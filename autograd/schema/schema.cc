@@ -94,7 +94,7 @@ class SchemaReader {
     return made;
   }
 
-  // Of a parameter, besides its type: annotation and repetition go into it.
+  // Of a parameter, together with its type: annotation and repetition go into it.
   TypePtr type(Parameter* of) {
     TypePtr made = plain_type();
     for (;;) {

@@ -18,7 +18,7 @@ Lines lines_of_make();
 Lines lines_of_more();
 Lines lines_of_tensors();
 
-/// Lines besides rows of the same name:
+/// Lines in addition to rows of the same name:
 Lines lines_of_dicts();
 Lines lines_of_lists();
 Lines lines_of_numbers();

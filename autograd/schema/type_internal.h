@@ -72,7 +72,7 @@ class Type {
   static TypePtr union_of(std::vector<TypePtr> elements);
   static TypePtr future(TypePtr element);
   static TypePtr class_of(std::string name, ClassInfo* info);
-  /// `implements` tells whether a class has the methods; without it every class is a subtype.
+  /// `implements` says whether a class has the methods; without it every class is a subtype.
   static TypePtr interface_of(std::string name, ClassInfo* info, Implements implements = nullptr);
   static TypePtr enum_of(std::string name, ClassInfo* info);
   static TypePtr variable(std::string name);

@@ -171,7 +171,7 @@ __device__ __forceinline__ const S* dense_row(const void* p, int64_t row, int64_
 }
 
 template <class S> constexpr bool kShortFloat = sizeof(S) == 2;
-/// Storage types whose rows are kept.
+/// Storage types of rows that are kept.
 template <class S> constexpr bool kKept = sizeof(S) <= 4;
 
 /// -inf as it is stored.

@@ -111,7 +111,7 @@ struct Statement {
   };
   Kind kind;
   size_t offset = 0;
-  /// Names, attributes, subscripts, or tuples of them. `unpacks` tells `a, = x` from `a = x`.
+  /// Names, attributes, subscripts, or tuples of them. `unpacks`: is it `a, = x`, not `a = x`?
   std::vector<ExpressionPtr> targets;
   bool unpacks = false;
   ExpressionPtr type;

@@ -71,7 +71,7 @@ class Scope {
 
 class FunctionCompiler {
  public:
-  /// `needs`: is told of each function that this one calls.
+  /// `needs` gets each function that this one calls.
   FunctionCompiler(CompilationUnit& unit, ScriptFunction& function,
                    std::vector<ScriptFunction*>& needs, std::set<std::string>& interface_calls,
                    std::vector<Problem>& problems);

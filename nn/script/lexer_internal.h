@@ -69,7 +69,7 @@ class Lexer {
   int64_t depth_;
   Token token_;
   size_t at_ = 0;
-  bool at_line_ = true;   // at the start of a line, whose indentation is to be read
+  bool at_line_ = true;   // at the start of a line: its indentation is to be read
   std::string brackets_;  // that are open
   std::vector<size_t> indents_ = {0};
   size_t dedents_ = 0;  // that are still to be given out

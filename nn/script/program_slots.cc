@@ -1,9 +1,9 @@
 // Where the values of a program live, and for how long.
 //
 // Note [Lifetimes of slots]
-// Most values are made and used up between two jumps. One backward walk over their block finds
-// their last uses, and they share slots. For the others the usual data-flow equations say at which
-// jumps they are alive. Where a value is alive on one way out of a branch only, the other way
+// Most values are made and used up between two jumps. One pass over their block, from its end,
+// finds their last uses, and they share slots. For the others the usual data-flow equations say at
+// which jumps they are alive. Where a value is alive on one way out of a branch only, the other way
 // begins with a kFree.
 #include <algorithm>
 

@@ -54,7 +54,7 @@ namespace jit {
 using ramet::IValue;
 /// Values in order.
 using Stack = std::vector<IValue>;
-/// Texts that a file carries besides the module, by name.
+/// Texts that a file carries together with the module, by name.
 using ExtraFilesMap = std::unordered_map<std::string, std::string>;
 /// Arguments by name.
 using Kwargs = std::unordered_map<std::string, IValue>;

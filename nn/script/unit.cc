@@ -174,7 +174,7 @@ TypePtr CompilationUnit::declare_tuple(Module& in, const std::string& qualified,
   return type;
 }
 
-// A class whose text is wrong is an error whenever it is used, but not where others are.
+// A class with a wrong text is an error whenever it is used, but not where others are.
 void CompilationUnit::finish_classes() {
   if (filling_) return;
   filling_ = true;

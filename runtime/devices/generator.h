@@ -114,7 +114,7 @@ class RAMET_API Generator {
   uint64_t seed();
   /// Its seed and how many operations have drawn since.
   GeneratorState get_state() const;
-  /// Continues from this state, whose kind it takes over.
+  /// Continues from this state, and takes over its kind.
   void set_state(const GeneratorState& state);
   /// The same from a tensor of LibTorch's bytes.
   template <class T, class = detail::IfTensor<T>> void set_state(const T& bytes) {

@@ -23,7 +23,7 @@
 
 namespace ramet {
 
-/// The engine mt19937 with what LibTorch's CPU generator keeps beside it. Not thread safe.
+/// The engine mt19937 with what LibTorch's CPU generator keeps with it. Not thread safe.
 class RAMET_API Mersenne {
  public:
   /// The state after a seed; the engine takes its low 32 bits.

@@ -1,9 +1,9 @@
 // LibTorch's distributions, drawn from a Mersenne on the host (Note [LibTorch's numbers] in
 // runtime/devices/mersenne.h). Private to autograd/ops.
 //
-// Each function fills x, for which draws_from_mersenne() holds and whose arguments are checked, in
-// the order of its memory. An Error names `op`. Formulas are LibTorch's, with a fused multiply-add
-// where its builds for x86-64 have one.
+// Each function fills x in the order of its memory. REQUIRES: draws_from_mersenne() holds for x,
+// and the arguments are checked. An Error names `op`. Formulas are LibTorch's, with a fused
+// multiply-add where its builds for x86-64 have one.
 #pragma once
 #include <cstdint>
 
@@ -46,7 +46,7 @@ void binomial(const char* op, const Tensor& x, const Tensor& count, const Tensor
               const Generator& generator);
 /// x is float64: gamma numbers of shape alpha[i], at least the smallest normal number.
 void gamma(const char* op, const Tensor& x, const Tensor& alpha, const Generator& generator);
-/// x: int64 of rows times samples. Draws with replacement by the rows of p, whose sums are above 0.
+/// x: int64 of rows times samples. Draws with replacement by the rows of p; their sums are above 0.
 void categories(const char* op, const Tensor& x, const Tensor& p, const Generator& generator);
 
 }  // namespace mersenne

@@ -19,7 +19,7 @@ std::string shown(const IValue& value) {
   out << value;
   return out.str();
 }
-// What a call prints as. Ints and floats are told apart: "2" and "2.".
+// What a call prints as. Ints and floats differ: "2" and "2.".
 std::string value(const std::string& name, const std::vector<Passing>& arguments) {
   return shown(called(name, arguments));
 }

@@ -121,7 +121,7 @@ std::string page() {
       << "- Writing into a given result (`out=`): traces and scripts of models do not have it.\n"
       << "- Complex numbers, sparse, quantised and nested tensors, names of dimensions, streams.\n"
       << "- Backward functions: gradients come from the forward functions.\n"
-      << "- Dictionaries whose keys are tensors.\n";
+      << "- Dictionaries with tensors as keys.\n";
   if (uncovered > 0) out << "\nOf the operators in the list of schemas:\n" << rest.str() << '\n';
   return out.str();
 }

@@ -101,7 +101,7 @@ void variational() {
   });
 }
 
-// A policy whose actions are drawn by their probabilities.
+// A policy. Its actions are drawn by their probabilities.
 void policy() {
   torch::manual_seed(9);
   nn::Sequential net = layers(3, 10, 4);

@@ -146,6 +146,10 @@ template <> struct Returned<std::tuple<Tensor, Tensor, Tensor>> {
 struct Line {
   const char* text;
   Function function;
+  /// Its value as an expression of the call `a`, or the function with the types of its parameters.
+  const char* expression = "";
+  const char* called = "";
+  const char* const* types = nullptr;
 };
 /// An operator made from a row: its name without namespace, and the parameters as C++ writes them.
 /// Types of parameters and result are as schemas write them.
@@ -155,6 +159,7 @@ struct Row {
   const char* const* types;
   size_t count;
   const char* result;
+  const char* called;  // "name", or ".name" of a method
   Function function;
 };
 

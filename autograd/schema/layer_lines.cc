@@ -8,11 +8,6 @@
 namespace ramet::script {
 namespace {
 
-Tensor convolve(const Call& a) {
-  return convolution(a.tensor(0), a.tensor(1), a.may_tensor(2), a.integers(3), a.integers(4),
-                     a.integers(5), a.truth(6), a.integers(7), a.integer(8));
-}
-
 // As traces have it of layers with padding="same".
 Tensor convolve_by_name(const Call& a) {
   const Tensor& weight = a.tensor(1);
@@ -23,10 +18,9 @@ Tensor convolve_by_name(const Call& a) {
 }
 
 // dim, correction or unbiased, keepdim of var() and its like.
-std::optional<Scalar> correction(bool unbiased) { return Scalar(unbiased ? 1 : 0); }
 #define RAMET_MOMENT(name, type)                                                            \
   RAMET_LINE("aten::" #name "(Tensor self, bool unbiased=True) -> " type,                   \
-             name(a.tensor(0), std::nullopt, correction(a.truth(1)))),                      \
+             name(a.tensor(0), std::nullopt, Scalar(a.truth(1) ? 1 : 0))),                  \
       RAMET_LINE("aten::" #name                                                             \
                  ".dim(Tensor self, int[1]? dim, bool unbiased=True, "                      \
                  "bool keepdim=False) -> " type,                                            \
@@ -132,12 +126,14 @@ const Line kLayers[] = {
     RAMET_LINE("aten::_convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, "
                "int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups, "
                "bool benchmark, bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor",
-               convolve(a)),
+               convolution(a.tensor(0), a.tensor(1), a.may_tensor(2), a.integers(3), a.integers(4),
+                           a.integers(5), a.truth(6), a.integers(7), a.integer(8))),
     RAMET_LINE("aten::_convolution.deprecated(Tensor input, Tensor weight, Tensor? bias, "
                "int[] stride, int[] padding, int[] dilation, bool transposed, "
                "int[] output_padding, int groups, bool benchmark, bool deterministic, "
                "bool cudnn_enabled) -> Tensor",
-               convolve(a)),
+               convolution(a.tensor(0), a.tensor(1), a.may_tensor(2), a.integers(3), a.integers(4),
+                           a.integers(5), a.truth(6), a.integers(7), a.integer(8))),
     RAMET_LINE("aten::_convolution_mode(Tensor input, Tensor weight, Tensor? bias, int[] stride, "
                "str padding, int[] dilation, int groups) -> Tensor",
                convolve_by_name(a)),

@@ -42,6 +42,9 @@ struct Operator {
   bool any_number = false;  // of positional arguments after the parameters (format)
   TypePtr result;
   Function function;
+  /// The call in C++, with places for its arguments: "relu(a.tensor(0))". Call has the places'
+  /// names (arguments_internal.h). Empty where there is no such expression.
+  std::string expression;
 
   /// As PyTorch prints it: "aten::relu(Tensor self) -> Tensor".
   std::string text() const;

@@ -191,6 +191,50 @@ std::string schema_of(const Row& row) {
   return text.append(") -> ").append(row.result);
 }
 
+// What reads an argument for a parameter of this type (Passed).
+std::string_view reader_of(std::string_view type) {
+  static constexpr std::pair<std::string_view, std::string_view> kReaders[] = {
+      {"Tensor", "tensor"},
+      {"Tensor(a!)", "written"},
+      {"Tensor?", "may_tensor"},
+      {"int", "integer"},
+      {"int?", "may_integer"},
+      {"float", "real"},
+      {"float?", "may_real"},
+      {"bool", "truth"},
+      {"bool?", "may_truth"},
+      {"Scalar", "number"},
+      {"Scalar?", "may_number"},
+      {"int[]", "integers"},
+      {"int[]?", "may_integers"},
+      {"float[]", "reals"},
+      {"float[]?", "may_reals"},
+      {"Tensor[]", "tensors"},
+      {"Tensor?[]", "optional_tensors"},
+      {"str", "text"},
+      {"str?", "may_text"},
+      {"ScalarType", "dtype"},
+      {"ScalarType?", "may_dtype"},
+      {"MemoryFormat?", "may_format"},
+      {"Generator?", "may_generator"}};
+  for (const auto& [known, reader] : kReaders)
+    if (type == known) return reader;
+  fail("operators", "got a parameter of type ", type, ", expected one that Passed has");
+}
+
+// The call of a function, or of a method of its first argument.
+std::string expression_of(std::string_view called, const char* const* types) {
+  const bool method = called.front() == '.';
+  std::string text(method ? "a.tensor(0)" : "");
+  text.append(called).append("(");
+  for (size_t i = 0; types[i]; ++i) {
+    if (i > 0) text.append(", ");
+    text.append("a.").append(reader_of(types[i])).append("(");
+    text.append(std::to_string(i + (method ? 1 : 0))).append(")");
+  }
+  return text.append(")");
+}
+
 struct Table {
   std::vector<Operator> operators;
   std::map<std::string, std::vector<const Operator*>, std::less<>> by_name;
@@ -198,7 +242,11 @@ struct Table {
   Table() {
     std::set<std::string, std::less<>> lined;
     const auto add = [this](Lines lines) {
-      for (const Line& line : lines) operators.push_back(parse_schema(line.text, line.function));
+      for (const Line& line : lines) {
+        operators.push_back(parse_schema(line.text, line.function));
+        operators.back().expression =
+            line.types ? expression_of(line.called, line.types) : line.expression;
+      }
     };
     for (const auto& lines :
          {lines_of_layers, lines_of_attention, lines_of_make, lines_of_tensors, lines_of_more})
@@ -211,6 +259,7 @@ struct Table {
     for (const Row& row : rows) {
       if (is_ours(row.name) || lined.count(std::string("aten::") + row.name) != 0) continue;
       operators.push_back(parse_schema(schema_of(row), row.function));
+      operators.back().expression = expression_of(row.called, row.types);
     }
     for (const auto& lines :
          {lines_of_numbers, lines_of_lists, lines_of_dicts, lines_of_strings, lines_of_programs})

@@ -8,26 +8,33 @@
 namespace ramet::script {
 
 /// An operator as a line: PyTorch's schema, and its value as an expression of the call `a`.
-#define RAMET_LINE(text, ...)                   \
-  {                                             \
-    text, [](Arguments arguments) -> IValue {   \
-      [[maybe_unused]] const Call a(arguments); \
-      return result(__VA_ARGS__);               \
-    }                                           \
+#define RAMET_LINE(text, ...)                       \
+  {                                                 \
+    text,                                           \
+        [](Arguments arguments) -> IValue {         \
+          [[maybe_unused]] const Call a(arguments); \
+          return result(__VA_ARGS__);               \
+        },                                          \
+        #__VA_ARGS__                                \
   }
 /// An operator without a result: statements.
-#define RAMET_LINE_DO(text, ...)                \
-  {                                             \
-    text, [](Arguments arguments) -> IValue {   \
-      [[maybe_unused]] const Call a(arguments); \
-      __VA_ARGS__;                              \
-      return {};                                \
-    }                                           \
+#define RAMET_LINE_DO(text, ...)                    \
+  {                                                 \
+    text,                                           \
+        [](Arguments arguments) -> IValue {         \
+          [[maybe_unused]] const Call a(arguments); \
+          __VA_ARGS__;                              \
+          return {};                                \
+        },                                          \
+        #__VA_ARGS__                                \
   }
 
 /// An operator that is a function of C++ without overloads.
-#define RAMET_FUNCTION_LINE(text, function) \
-  { text, &Bound<std::remove_pointer_t<decltype(&ramet::function)>>::thunk<&ramet::function> }
+#define RAMET_FUNCTION_LINE(text, function)                                                       \
+  {                                                                                               \
+    text, &Bound<std::remove_pointer_t<decltype(&ramet::function)>>::thunk<&ramet::function>, "", \
+        #function, Bound<std::remove_pointer_t<decltype(&ramet::function)>>::kTypes               \
+  }
 /// The last parameters of functions that make a tensor: Call::options() reads them.
 #define RAMET_OPTIONS_OF(dtype) \
   "ScalarType? dtype=" dtype ", Layout? layout=None, Device? device=None, bool? pin_memory=None"

@@ -78,6 +78,13 @@ FunctionCompiler::FunctionCompiler(CompilationUnit& unit, ScriptFunction& functi
 
 std::shared_ptr<const Program> FunctionCompiler::compile() {
   const size_t problems = problems_.size();
+  compile_body();
+  if (problems_.size() != problems) return nullptr;
+  place_values(*program_);
+  return program_;
+}
+
+void FunctionCompiler::compile_body() {
   program_->function = &function_;
   program_->limits = unit_.limits();
   result_stated_ = function_.result != nullptr;
@@ -85,6 +92,7 @@ std::shared_ptr<const Program> FunctionCompiler::compile() {
     Meaning meaning;
     meaning.kind = Meaning::Kind::kValue;
     meaning.value = {Operand::slot(slot_of(parameter.name)), parameter.type};
+    note_type(meaning.value.place.index(), parameter.type);
     scope_.set(parameter.name, meaning);
   }
   compile_block(function_.syntax->body);
@@ -95,9 +103,6 @@ std::shared_ptr<const Program> FunctionCompiler::compile() {
     compile_return(none);
   }
   if (!function_.result) function_.result = Type::of(Type::Kind::kNone);
-  if (problems_.size() != problems) return nullptr;
-  place_values(*program_);
-  return program_;
 }
 
 Value FunctionCompiler::problem(size_t offset, const std::string& what) {

@@ -54,6 +54,7 @@ Value FunctionCompiler::emit_value(Code code, const std::vector<Operand>& operan
                                    TypePtr type, size_t offset) {
   const uint32_t result = new_slot();
   fresh_ = emit(code, result, operands, extra, offset);
+  note_type(result, type);
   return {Operand::slot(result), std::move(type)};
 }
 
@@ -67,8 +68,17 @@ uint32_t FunctionCompiler::slot_of(const std::string& name) {
   return at->second;
 }
 
+void FunctionCompiler::note_type(uint32_t slot, const TypePtr& type) {
+  if (slot >= slot_types_.size()) slot_types_.resize(slot + 1);
+  TypePtr& known = slot_types_[slot];
+  const TypePtr both = known && type ? unify(known, type) : type;
+  if (known && !both) mixed_.insert(slot);
+  else if (both) known = both;
+}
+
 Value FunctionCompiler::constant(IValue value, TypePtr type) {
   program_->constants.push_back(std::move(value));
+  constant_types_.push_back(type);
   return {Operand::constant(static_cast<uint32_t>(program_->constants.size() - 1)),
           std::move(type)};
 }
@@ -94,6 +104,40 @@ Value FunctionCompiler::fit(const Value& value, const TypePtr& type, const std::
   program_->changes.push_back({change, std::move(parameter)});
   return emit_value(Code::kChange, {value.place},
                     static_cast<uint32_t>(program_->changes.size() - 1), type, offset);
+}
+
+Listing FunctionCompiler::list() {
+  compile_body();
+  Listing listing;
+  const auto& instructions = program_->instructions;
+  // Moves between branches and counters have no Value of their own.
+  for (const Instruction& at : instructions) {
+    if (at.result == Instruction::kNone) continue;
+    const Operand from =
+        program_->operands.empty() ? Operand::constant(0) : program_->operands[at.first];
+    if (at.code == Code::kMove && at.count == 1)
+      note_type(at.result, from.is_constant()                  ? constant_types_[from.index()]
+                           : from.index() < slot_types_.size() ? slot_types_[from.index()]
+                                                               : nullptr);
+  }
+  slot_types_.resize(program_->slots);
+  for (uint32_t slot : mixed_) slot_types_[slot] = nullptr;
+  listing.names.resize(program_->slots);
+  for (const auto& [name, slot] : slots_) listing.names[slot] = name;
+  listing.types = std::move(slot_types_);
+  listing.constants = std::move(constant_types_);
+  listing.program = program_;
+  return listing;
+}
+
+Listing list_program(CompilationUnit& unit, ScriptFunction& function) {
+  std::vector<ScriptFunction*> needs;
+  std::set<std::string> interface_calls;
+  std::vector<Problem> problems;
+  Listing listing = FunctionCompiler(unit, function, needs, interface_calls, problems).list();
+  RAMET_CHECK(problems.empty(), "torch::jit", function.name, ": got ", problems.size(),
+              " problems, expected a function that has been compiled");
+  return listing;
 }
 
 }  // namespace ramet::script

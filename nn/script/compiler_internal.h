@@ -69,6 +69,17 @@ class Scope {
   std::vector<std::pair<std::string, std::optional<Meaning>>> journal_;
 };
 
+/// A program before its values are placed: each variable and each value in the middle of an
+/// expression has a slot of its own. To write the function in another language.
+struct Listing {
+  std::shared_ptr<const Program> program;
+  std::vector<std::string> names;  // of slots; empty for values without one
+  std::vector<TypePtr> types;      // of slots; null where a slot has values of several types
+  std::vector<TypePtr> constants;  // types of the program's constants
+};
+/// Compiles a function once more. It has been compiled, without a problem.
+Listing list_program(CompilationUnit& unit, ScriptFunction& function);
+
 class FunctionCompiler {
  public:
   /// `needs` gets each function that this one calls.
@@ -76,6 +87,7 @@ class FunctionCompiler {
                    std::vector<ScriptFunction*>& needs, std::set<std::string>& interface_calls,
                    std::vector<Problem>& problems);
   std::shared_ptr<const Program> compile();
+  Listing list();
 
  private:
   using Code = Instruction::Code;
@@ -92,6 +104,8 @@ class FunctionCompiler {
     Value value;
     std::optional<IValue> literal;  // of [1, 2]: no instruction has made it yet
   };
+
+  void compile_body();
 
   // Statements (compiler_statements.cc).
   void compile_block(const Block& block);
@@ -189,6 +203,8 @@ class FunctionCompiler {
   void jump_here(size_t instruction);
   uint32_t new_slot() { return static_cast<uint32_t>(program_->slots++); }
   uint32_t slot_of(const std::string& name);
+  /// The slot holds a value of this type, among others.
+  void note_type(uint32_t slot, const TypePtr& type);
   Value constant(IValue value, TypePtr type);
   const IValue* constant_of(const Value& value) const;
   /// The value as one of `type`, converted as PyTorch does for arguments; a problem that starts
@@ -205,6 +221,8 @@ class FunctionCompiler {
   std::shared_ptr<Program> program_;
   Scope scope_;
   std::unordered_map<std::string, uint32_t> slots_;
+  std::vector<TypePtr> slot_types_, constant_types_;
+  std::set<uint32_t> mixed_;                    // slots with values of several types
   std::map<const IValue*, uint32_t> defaults_;  // of operators, among the constants
   std::vector<Loop*> loops_;
   size_t managers_ = 0;  // `with` blocks around this place

@@ -121,11 +121,12 @@ void FunctionCompiler::assign_name(const std::string& name, const Value& value, 
   if (value) {
     meaning.kind = Meaning::Kind::kValue;
     const uint32_t slot = slot_of(name);
+    note_type(slot, value.type);
     Instruction* const newest =
         program_->instructions.empty() ? nullptr : &program_->instructions.back();
     if (newest && fresh_ == program_->instructions.size() - 1 && !value.place.is_constant() &&
         newest->result == value.place.index()) {
-      newest->result = slot;  // the value is made where the variable is
+      newest->result = slot;        // the value is made where the variable is
       fresh_ = Instruction::kNone;  // from now on it is the variable's: `b = a` makes another one
     } else if (value.place.is_constant() || value.place.index() != slot) {
       emit(Code::kMove, slot, {value.place}, 0, offset);

@@ -1,0 +1,284 @@
+// Calls of operators as C++.
+#include <algorithm>
+#include <array>
+
+#include "nn/script/translate_internal.h"
+
+namespace ramet::script {
+namespace {
+
+using Kind = Type::Kind;
+
+// Operators of the language whose function is no expression of C++'s API. The types are those of
+// the parameters: i int, f float, b bool, s text, n number, t tensor, l list, o optional, * any.
+struct Special {
+  std::string_view name, types, expression;
+  std::string_view helper = "";
+};
+constexpr Special kSpecial[] = {
+    {"aten::add", "ii", "a.integer(0) + a.integer(1)"},
+    {"aten::sub", "ii", "a.integer(0) - a.integer(1)"},
+    {"aten::mul", "ii", "a.integer(0) * a.integer(1)"},
+    {"aten::floordiv", "ii", "floordiv(a.integer(0), a.integer(1))", "floordiv"},
+    {"aten::remainder", "ii", "remainder(a.integer(0), a.integer(1))", "remainder"},
+    {"aten::div", "ii", "a.real(0) / a.real(1)"},
+    {"aten::neg", "i", "-a.integer(0)"},
+    {"aten::neg", "f", "-a.real(0)"},
+    {"aten::eq", "ii", "a.integer(0) == a.integer(1)"},
+    {"aten::ne", "ii", "a.integer(0) != a.integer(1)"},
+    {"aten::lt", "ii", "a.integer(0) < a.integer(1)"},
+    {"aten::le", "ii", "a.integer(0) <= a.integer(1)"},
+    {"aten::gt", "ii", "a.integer(0) > a.integer(1)"},
+    {"aten::ge", "ii", "a.integer(0) >= a.integer(1)"},
+    {"aten::eq", "bb", "a.truth(0) == a.truth(1)"},
+    {"aten::ne", "bb", "a.truth(0) != a.truth(1)"},
+    {"aten::eq", "ss", "a.text(0) == a.text(1)"},
+    {"aten::ne", "ss", "a.text(0) != a.text(1)"},
+    {"prim::min", "ii", "std::min<int64_t>(a.integer(0), a.integer(1))"},
+    {"prim::max", "ii", "std::max<int64_t>(a.integer(0), a.integer(1))"},
+    {"prim::min", "ff", "std::min<double>(a.real(0), a.real(1))"},
+    {"prim::max", "ff", "std::max<double>(a.real(0), a.real(1))"},
+    {"aten::__not__", "b", "!a.truth(0)"},
+    {"aten::__and__", "bb", "a.truth(0) && a.truth(1)"},
+    {"aten::__or__", "bb", "a.truth(0) || a.truth(1)"},
+    {"aten::sqrt", "i", "std::sqrt(a.real(0))"},
+    {"aten::sqrt", "f", "std::sqrt(a.real(0))"},
+    {"aten::Int", "f", "static_cast<int64_t>(a.real(0))"},
+    {"aten::Int", "b", "static_cast<int64_t>(a.truth(0))"},
+    {"aten::Int", "n", "a.integer(0)"},
+    {"aten::Int", "t", "a.tensor(0).item<int64_t>()"},
+    {"aten::IntImplicit", "t", "a.tensor(0).item<int64_t>()"},
+    {"aten::Float", "i", "a.real(0)"},
+    {"aten::Float", "b", "a.real(0)"},
+    {"aten::Float", "n", "a.real(0)"},
+    {"aten::Float", "t", "a.tensor(0).item<double>()"},
+    {"aten::FloatImplicit", "t", "a.tensor(0).item<double>()"},
+    {"aten::Bool", "i", "a.integer(0) != 0"},
+    {"aten::Bool", "f", "a.real(0) != 0"},
+    {"aten::Bool", "t", "a.tensor(0).item().toBool()"},
+    {"aten::item", "t", "a.tensor(0).item()"},
+    {"aten::ScalarImplicit", "t", "a.tensor(0).item()"},
+    {"aten::size", "t", "a.tensor(0).sizes().vec()"},
+    {"aten::size", "ti", "a.tensor(0).size(a.integer(1))"},
+    {"aten::len", "t", "a.tensor(0).size(0)"},
+    {"aten::dim", "t", "a.tensor(0).dim()"},
+    {"aten::numel", "t", "a.tensor(0).numel()"},
+    {"prim::dtype", "t", "a.tensor(0).scalar_type()"},
+    {"prim::device", "t", "a.tensor(0).device()"},
+    {"aten::len", "l", "static_cast<int64_t>(a.any(0).size())"},
+    {"aten::list", "l", "a.any(0)"},
+    {"aten::__getitem__", "li", "item(a.any(0), a.integer(1))", "item"},
+    {"aten::__getitem__", "di", "a.any(0).at(a.integer(1))"},
+    {"aten::__getitem__", "ds", "a.any(0).at(a.text(1))"},
+    {"aten::to", "ttbb*", "a.tensor(0).to(a.tensor(1), a.truth(2), a.truth(3), a.may_format(4))"},
+    {"aten::to", "t*bb*", "a.tensor(0).to(a.dtype(1), a.truth(2), a.truth(3), a.may_format(4))"},
+    {"aten::to", "t**bb*",
+     "a.tensor(0).to(a.device(1), a.dtype(2), a.truth(3), a.truth(4), a.may_format(5))"},
+    {"aten::contiguous", "t*", "a.tensor(0).contiguous(a.format(1))"},
+};
+
+// Functions that lines of autograd/schema have for themselves, and macros.
+constexpr std::string_view kOwn[] = {
+    "number_of",       "dtype_of",  "device_of",  "format_of", "equal_values", "present", "raise",
+    "shown",           "check",     "RAMET_WARN", "filled_as", "norm_except",  "IValue",  "result",
+    "broadcast_sizes", "with_list", "length",     "item_at",   "scatter_by"};
+
+char letter(const TypePtr& type) {
+  switch (type->kind()) {
+    case Kind::kInt: return 'i';
+    case Kind::kFloat: return 'f';
+    case Kind::kBool: return 'b';
+    case Kind::kString: return 's';
+    case Kind::kNumber: return 'n';
+    case Kind::kTensor: return 't';
+    case Kind::kList: return 'l';
+    case Kind::kDict: return 'd';
+    case Kind::kOptional: return 'o';
+    default: return '?';
+  }
+}
+
+const Special* special_of(const Operator& op) {
+  for (const Special& special : kSpecial) {
+    if (special.name != op.name || special.types.size() != op.parameters.size()) continue;
+    bool fits = true;
+    for (size_t i = 0; fits && i < op.parameters.size(); ++i)
+      fits = special.types[i] == '*' || special.types[i] == letter(op.parameters[i].type);
+    if (fits) return &special;
+  }
+  return nullptr;
+}
+
+bool in_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/// dtype, layout, device and pin_memory as TensorOptions.
+std::optional<std::string> options_argument(const std::vector<Written>& arguments, size_t i) {
+  if (i + 3 >= arguments.size()) return std::nullopt;
+  std::string text = "ramet::TensorOptions()";
+  const auto is_none = [&](size_t j) {
+    return arguments[j].constant && arguments[j].constant->isNone();
+  };
+  if (!is_none(i)) {
+    const auto dtype = cpp_argument(arguments[i], "dtype");
+    if (!dtype) return std::nullopt;
+    text += ".dtype(" + *dtype + ")";
+  }
+  if (!is_none(i + 2)) {
+    const auto device = cpp_argument(arguments[i + 2], "device");
+    if (!device) return std::nullopt;
+    text += ".device(" + *device + ")";
+  }
+  return text;
+}
+
+/// Puts arguments into the places of an expression, and the namespace before names.
+class Filler {
+ public:
+  Filler(std::string_view expression, const std::vector<Written>& arguments)
+      : e_(expression), arguments_(arguments) {}
+
+  std::optional<std::string> fill(std::string_view helper) {
+    while (i_ < e_.size()) {
+      if (e_[i_] == '"') {
+        copy_literal();
+      } else if (!in_word(e_[i_])) {
+        text_ += e_[i_++];
+      } else {
+        const size_t begin = i_;
+        while (i_ < e_.size() && in_word(e_[i_])) ++i_;
+        if (!word(e_.substr(begin, i_ - begin), helper)) return std::nullopt;
+      }
+    }
+    return text_;
+  }
+
+ private:
+  void copy_literal() {
+    const size_t end = e_.find('"', i_ + 1);
+    text_.append(e_.substr(i_, end + 1 - i_));
+    i_ = end + 1;
+  }
+
+  bool word(std::string_view w, std::string_view helper) {
+    const bool member = ends_with(".") || ends_with("::") || ends_with("->");
+    if (w == "a" && !member) return place();
+    if (member || w == helper || w[0] <= '9') {
+      text_.append(w);
+      return true;
+    }
+    static constexpr std::string_view kPlain[] = {"std",    "true",        "false",  "int64_t",
+                                                  "double", "static_cast", "bool",   "const",
+                                                  "int",    "uint64_t",    "nullptr"};
+    if (std::find(std::begin(kOwn), std::end(kOwn), w) != std::end(kOwn)) return false;
+    if (std::find(std::begin(kPlain), std::end(kPlain), w) == std::end(kPlain)) text_ += "ramet::";
+    text_.append(w);
+    return true;
+  }
+
+  bool ends_with(std::string_view end) const {
+    return text_.size() >= end.size() &&
+           std::string_view(text_).substr(text_.size() - end.size()) == end;
+  }
+
+  // ".reader(3)" after the word "a".
+  bool place() {
+    if (i_ >= e_.size() || e_[i_] != '.') return false;
+    const size_t open = e_.find('(', i_);
+    const size_t close = e_.find(')', i_);
+    if (open == std::string_view::npos || close == std::string_view::npos) return false;
+    const std::string reader(e_.substr(i_ + 1, open - i_ - 1));
+    size_t number = 0;
+    for (size_t j = open + 1; j < close; ++j) {
+      if (e_[j] < '0' || e_[j] > '9') return false;
+      number = number * 10 + static_cast<size_t>(e_[j] - '0');
+    }
+    if (number >= arguments_.size()) return false;
+    i_ = close + 1;
+    std::optional<std::string> argument;
+    if (reader == "options") argument = options_argument(arguments_, number);
+    else if (reader == "any") argument = cpp_value(arguments_[number], arguments_[number].type);
+    else argument = cpp_argument(arguments_[number], reader);
+    if (!argument) return false;
+    // A member of a literal, a sign before one.
+    const bool needs = argument->find(' ') != std::string::npos || argument->front() == '-';
+    text_ += needs && argument->back() != ')' ? "(" + *argument + ")" : *argument;
+    return true;
+  }
+
+  std::string_view e_;
+  const std::vector<Written>& arguments_;
+  size_t i_ = 0;
+  std::string text_;
+};
+
+/// `x is None`: known, or a question to an optional.
+std::optional<std::string> identity_text(const Operator& op,
+                                         const std::vector<Written>& arguments) {
+  const bool is = op.name == "aten::__is__";
+  if (!is && op.name != "aten::__isnot__") return std::nullopt;
+  const auto none = [](const Written& w) { return w.constant && w.constant->isNone(); };
+  const Written& value = none(arguments[0]) ? arguments[1] : arguments[0];
+  if (!none(arguments[0]) && !none(arguments[1])) return std::nullopt;
+  if (none(value)) return is ? "true" : "false";
+  if (value.type && value.type->kind() == Kind::kOptional)
+    return (is ? "!" : "") + value.text + ".has_value()";
+  return is ? "false" : "true";
+}
+
+}  // namespace
+
+std::optional<std::string> cpp_call(const Operator& op, const std::vector<Written>& arguments,
+                                    std::set<std::string>& helpers) {
+  if (auto text = identity_text(op, arguments)) return text;
+  if (op.name == "aten::_unwrap_optional" || op.name == "prim::unchecked_cast") {
+    Written value = arguments.at(0);
+    if (!value.type) return std::nullopt;
+    const bool unwraps = value.type->kind() == Kind::kOptional && op.name[0] == 'a';
+    return cpp_value(value, unwraps ? value.type->element() : value.type);
+  }
+  if (op.name == "prim::RaiseException") {
+    const auto text = cpp_argument(arguments.at(0), "text");
+    return text ? std::optional<std::string>("throw ramet::Error(" + *text + ")") : std::nullopt;
+  }
+  if (const Special* special = special_of(op)) {
+    auto text = Filler(special->expression, arguments).fill(special->helper);
+    if (text && !special->helper.empty()) helpers.emplace(special->helper);
+    return text;
+  }
+  if (op.expression.empty()) return std::nullopt;
+  return Filler(op.expression, arguments).fill("");
+}
+
+std::string_view helper_text(const std::string& name) {
+  if (name == "floordiv")
+    return "/// Python's a // b.\n"
+           "inline int64_t floordiv(int64_t a, int64_t b) {\n"
+           "  if (b == 0) throw ramet::Error(\"[floordiv] got a divisor of 0\");\n"
+           "  return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);\n"
+           "}\n";
+  if (name == "remainder")
+    return "/// Python's a % b.\n"
+           "inline int64_t remainder(int64_t a, int64_t b) {\n"
+           "  if (b == 0) throw ramet::Error(\"[remainder] got a divisor of 0\");\n"
+           "  const int64_t rest = a % b;\n"
+           "  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;\n"
+           "}\n";
+  if (name == "item")
+    return "/// Python's list[i].\n"
+           "template <class T> T item(const std::vector<T>& list, int64_t i) {\n"
+           "  return list.at(static_cast<size_t>(i < 0 ? i + static_cast<int64_t>(list.size()) : "
+           "i));\n"
+           "}\n";
+  if (name == "ints")
+    return "/// Tensors of one element as numbers.\n"
+           "inline std::vector<int64_t> ints(const std::vector<ramet::Tensor>& tensors) {\n"
+           "  std::vector<int64_t> list;\n"
+           "  for (const ramet::Tensor& t : tensors) list.push_back(t.item<int64_t>());\n"
+           "  return list;\n"
+           "}\n";
+  return "";
+}
+
+}  // namespace ramet::script

@@ -1,0 +1,439 @@
+// One function as C++: its statements.
+#include <algorithm>
+
+#include "nn/script/translate_internal.h"
+
+namespace ramet::script {
+
+using Kind = Type::Kind;
+
+FunctionWriter::FunctionWriter(ModuleWriter& out, ScriptFunction& function, StructMembers* self)
+    : out_(out),
+      function_(function),
+      self_(self),
+      listing_(list_program(out.unit, function)),
+      slots_(listing_.program->slots) {
+  for (size_t i = 0; i < slots_.size(); ++i) slots_[i].type = listing_.types[i];
+}
+
+void FunctionWriter::problem(size_t i, const std::string& what) {
+  const auto& offsets = listing_.program->offsets;
+  out_.problem(function_, i < offsets.size() ? offsets[i] : function_.syntax->offset, what);
+}
+
+void FunctionWriter::line(int depth, const std::string& text) {
+  text_.append(static_cast<size_t>(2 * depth), ' ').append(text).append("\n");
+}
+
+std::string FunctionWriter::write(const std::string& name) {
+  if (self_) taken_ = self_->taken;
+  find_aliases();
+  auto steps = structure_of(*listing_.program);
+  if (!steps) {
+    problem(kNowhere, "its branches and loops do not nest");
+    return "";
+  }
+  steps_ = std::move(*steps);
+  parents_.push_back(0);
+  find_places(steps_, 0);
+  name_slots();
+  std::string parameters;
+  for (size_t i = self_ ? 1 : 0; i < function_.parameters.size(); ++i) {
+    Slot& slot = slots_[i];
+    const std::string type = cpp_type(function_.parameters[i].type);
+    if (type.empty())
+      problem(kNowhere, "parameter '" + function_.parameters[i].name + "': " +
+                            function_.parameters[i].type->text() + " is no type of C++ here");
+    if (slot.name.empty()) slot.name = cpp_name(function_.parameters[i].name, taken_);
+    slot.type = function_.parameters[i].type;
+    slot.declared = true;
+    parameters += (parameters.empty() ? "" : ", ") + type + " " + slot.name;
+  }
+  const bool none = function_.result->kind() == Kind::kNone;
+  const std::string result = none ? "void" : cpp_type(function_.result);
+  if (result.empty())
+    problem(kNowhere, "result: " + function_.result->text() + " is no type of C++ here");
+  const int depth = self_ ? 1 : 0;
+  line(depth, (self_ ? "" : "inline ") + result + " " + name + "(" + parameters + ") {");
+  write_block(steps_, 0, depth + 1);
+  line(depth, "}");
+  return text_;
+}
+
+Written FunctionWriter::written(Operand operand) const {
+  Written made;
+  if (operand.is_constant()) {
+    made.constant = &listing_.program->constants[operand.index()];
+    made.type = listing_.constants[operand.index()];
+    if (!made.constant->isTensor() || !made.constant->toTensor().defined() || !self_) return made;
+    // A tensor of the code becomes a buffer.
+    const Tensor& t = made.constant->toTensor();
+    made.constant = nullptr;
+    made.type = Type::of(Kind::kTensor);
+    for (const auto& [name, known] : self_->constants)
+      if (known.is_same(t)) {
+        made.text = name;
+        return made;
+      }
+    made.text = cpp_name("constant" + std::to_string(self_->constants.size()), self_->taken);
+    self_->constants.emplace_back(made.text, t);
+    return made;
+  }
+  const Slot& slot = slots_[operand.index()];
+  if (slot.alias) return *slot.alias;
+  made.text = slot.name;
+  made.type = slot.type;
+  made.dtype = slot.dtype;
+  return made;
+}
+
+Written FunctionWriter::operand(const Instruction& at, size_t i) const {
+  return written(listing_.program->operands[at.first + i]);
+}
+
+// Variables that this step names first, inside of a block, and that live after it.
+void FunctionWriter::declare_before(const Step& step, size_t block, int depth) {
+  if (step.kind == Step::Kind::kInstruction) return;
+  std::vector<const std::vector<Step>*> waiting{&step.head, &step.body, &step.other};
+  while (!waiting.empty()) {
+    const std::vector<Step>& steps = *waiting.back();
+    waiting.pop_back();
+    for (const Step& inner : steps) {
+      waiting.insert(waiting.end(), {&inner.head, &inner.body, &inner.other});
+      const uint32_t result = listing_.program->instructions[inner.at].result;
+      if (result == Instruction::kNone) continue;
+      Slot& slot = slots_[result];
+      if (slot.alias || slot.declared || slot.block != block) continue;
+      slot.declared = true;
+      const std::string type = slot.dtype ? "ramet::ScalarType" : cpp_type(slot.type);
+      if (type.empty())
+        problem(inner.at, "'" + slot.name + "': " +
+                              (slot.type ? slot.type->text() + " is no type of C++ here"
+                                         : "has values of several types"));
+      line(depth, type + " " + slot.name + "{};");
+    }
+  }
+}
+
+void FunctionWriter::write_block(const std::vector<Step>& steps, size_t block, int depth) {
+  for (size_t s = 0; s < steps.size(); ++s) {
+    const Step& step = steps[s];
+    declare_before(step, block, depth);
+    switch (step.kind) {
+      case Step::Kind::kInstruction: {
+        // A counter's start is written with its loop.
+        const bool starts = s + 1 < steps.size() && steps[s + 1].kind == Step::Kind::kFor;
+        const auto& instructions = listing_.program->instructions;
+        if (starts && instructions[step.at].code == Code::kMove &&
+            instructions[step.at].result ==
+                listing_.program->operands[instructions[steps[s + 1].at].first].index()) {
+          write_loop(steps[s + 1], &step, block, depth);
+          ++s;
+        } else {
+          write_instruction(step.at, block, depth);
+        }
+        break;
+      }
+      case Step::Kind::kIf: {
+        const std::string holds = condition(step.at);
+        if (step.body.empty()) {
+          line(depth, "if (!" + holds + ") {");
+          write_block(step.other, ids_[&step.other], depth + 1);
+        } else {
+          line(depth, "if (" + holds + ") {");
+          write_block(step.body, ids_[&step.body], depth + 1);
+          if (!step.other.empty()) {
+            line(depth, "} else {");
+            write_block(step.other, ids_[&step.other], depth + 1);
+          }
+        }
+        line(depth, "}");
+        break;
+      }
+      case Step::Kind::kWhile:
+      case Step::Kind::kFor: write_loop(step, nullptr, block, depth); break;
+      case Step::Kind::kBreak: line(depth, "break;"); break;
+      case Step::Kind::kContinue: line(depth, "continue;"); break;
+    }
+  }
+}
+
+// `before`: the move that sets the counter, or null.
+void FunctionWriter::write_loop(const Step& step, const Step* before, size_t block, int depth) {
+  const Instruction& at = listing_.program->instructions[step.at];
+  const size_t id = ids_[&step.body];
+  if (step.kind == Step::Kind::kWhile) {
+    if (step.head.empty()) {
+      line(depth, "while (" + condition(step.at) + ") {");
+    } else {
+      line(depth, "while (true) {");
+      write_block(step.head, id, depth + 1);
+      line(depth + 1, "if (!" + condition(step.at) + ") break;");
+    }
+    write_block(step.body, id, depth + 1);
+    line(depth, "}");
+    return;
+  }
+  const Written counter = operand(at, 0), end = operand(at, 1), by = operand(at, 2);
+  const auto last = cpp_argument(end, "integer");
+  const bool known = by.constant && by.constant->isInt() && by.constant->toInt() != 0;
+  if (!last || !known) {
+    problem(step.at,
+            "range(): got bounds that C++ cannot write, expected ints and a constant step");
+    return;
+  }
+  const int64_t stride = by.constant->toInt();
+  std::string first;
+  if (before) {
+    Slot& slot = slots_[listing_.program->instructions[before->at].result];
+    const auto from =
+        cpp_argument(operand(listing_.program->instructions[before->at], 0), "integer");
+    first = (slot.declared ? "" : "int64_t ") + slot.name + " = " + from.value_or("0");
+  }
+  line(depth,
+       "for (" + first + "; " + counter.text + (stride > 0 ? " < " : " > ") + *last + "; " +
+           (stride == 1 ? "++" + counter.text : counter.text + " += " + std::to_string(stride)) +
+           ") {");
+  write_block(step.body, id, depth + 1);
+  line(depth, "}");
+  static_cast<void>(block);
+}
+
+std::string FunctionWriter::condition(size_t i) {
+  const auto text = cpp_argument(operand(listing_.program->instructions[i], 0), "truth");
+  if (!text) problem(i, "a condition that C++ cannot write");
+  const std::string made = text.value_or("");
+  return made.find(' ') == std::string::npos ? made : "(" + made + ")";
+}
+
+// Tensors whose last use this is give their memory back, as the interpreter does.
+std::string FunctionWriter::releases(size_t i, size_t block) const {
+  const Instruction& at = listing_.program->instructions[i];
+  std::string text;
+  std::set<uint32_t> seen;
+  for (size_t k = 0; k < at.count; ++k) {
+    const Operand o = listing_.program->operands[at.first + k];
+    if (o.is_constant() || o.index() == at.result || !seen.insert(o.index()).second) continue;
+    const Slot& slot = slots_[o.index()];
+    if (slot.alias || slot.last != i || slot.block != block || !slot.type) continue;
+    if (slot.type->kind() == Kind::kTensor) text += " " + slot.name + ".reset();";
+  }
+  return text;
+}
+
+std::string FunctionWriter::assignment(size_t i, const std::string& value, const TypePtr& type,
+                                       size_t block) {
+  const uint32_t result = listing_.program->instructions[i].result;
+  if (result == Instruction::kNone) return value + ";";
+  Slot& slot = slots_[result];
+  if (slot.writes > 0 && slot.last == i && slot.first == i && !slot.declared)
+    return (value.rfind("throw ", 0) == 0 ? "" : "static_cast<void>(") + value +
+           (value.rfind("throw ", 0) == 0 ? ";" : ");");
+  std::string declared;
+  if (!slot.declared) {
+    slot.declared = true;
+    declared = slot.dtype ? "ramet::ScalarType" : cpp_type(slot.type);
+    if (declared.empty())
+      problem(i, "'" + slot.name + "': " +
+                     (slot.type ? slot.type->text() + " is no type of C++ here"
+                                : "has values of several types"));
+    if (declared == "ramet::Tensor" && type && type->kind() == Kind::kTensor) declared = "auto";
+    declared += " ";
+  }
+  static_cast<void>(block);
+  return declared + slot.name + " = " + value + ";";
+}
+
+void FunctionWriter::write_instruction(size_t i, size_t block, int depth) {
+  const Instruction& at = listing_.program->instructions[i];
+  const bool alias = at.result != Instruction::kNone && slots_[at.result].alias.has_value();
+  switch (at.code) {
+    case Code::kFree:
+    case Code::kExit: return;
+    case Code::kGet:
+    case Code::kMove:
+      if (alias) return;
+      break;
+    case Code::kReturn: {
+      if (function_.result->kind() == Kind::kNone) return line(depth, "return;");
+      const auto text = cpp_value(operand(at, 0), function_.result);
+      if (!text) problem(i, "the result: got a value that C++ cannot write");
+      return line(depth, "return " + text.value_or("") + ";");
+    }
+    case Code::kFail: {
+      const auto text = cpp_argument(operand(at, 0), "text");
+      if (!text) problem(i, "raise: got a text that is not a constant");
+      return line(depth, "throw ramet::Error(" + text.value_or("") + ");");
+    }
+    case Code::kCheckSize: {
+      const Written list = operand(at, 0);
+      if (list.type && list.type->kind() == Kind::kTuple) return;
+      return line(depth,
+                  "if (" + list.text + ".size() != " + std::to_string(at.extra) +
+                      ") throw ramet::Error(\"unpacking: got another number of values than " +
+                      std::to_string(at.extra) + "\");");
+    }
+    default: break;
+  }
+  const auto value = value_text(i);
+  if (!value) return;  // a problem has been recorded
+  const TypePtr type = at.result == Instruction::kNone ? nullptr : slots_[at.result].type;
+  line(depth, assignment(i, *value, type, block) + releases(i, block));
+}
+
+std::optional<std::string> FunctionWriter::value_text(size_t i) {
+  const Program& p = *listing_.program;
+  const Instruction& at = p.instructions[i];
+  const TypePtr type = at.result == Instruction::kNone ? nullptr : slots_[at.result].type;
+  std::optional<std::string> text;
+  switch (at.code) {
+    case Code::kCall: return call_text(at, i);
+    case Code::kFunction:
+    case Code::kMethod: return function_text(at, i);
+    case Code::kChange: text = change_text(at); break;
+    case Code::kMove:
+      text = slots_[at.result].dtype ? cpp_argument(operand(at, 0), "dtype")
+                                     : cpp_value(operand(at, 0), type);
+      break;
+    case Code::kItem: {
+      const Written from = operand(at, 0);
+      if (from.constant || !from.type) break;
+      text = from.type->kind() == Kind::kTuple
+                 ? "std::get<" + std::to_string(at.extra) + ">(" + from.text + ")"
+                 : from.text + "[" + std::to_string(at.extra) + "]";
+      break;
+    }
+    case Code::kList:
+    case Code::kTuple: {
+      const std::string name = cpp_type(type);
+      if (name.empty()) break;
+      std::string items;
+      bool fine = true;
+      for (size_t k = 0; k < at.count; ++k) {
+        const auto item = cpp_value(operand(at, k), type->element(at.code == Code::kTuple ? k : 0));
+        fine = fine && item;
+        items += (k > 0 ? ", " : "") + item.value_or("");
+      }
+      if (fine) text = name + "{" + items + "}";
+      break;
+    }
+    case Code::kDict: {
+      const std::string name = cpp_type(type);
+      if (name.empty()) break;
+      std::string items;
+      bool fine = true;
+      for (size_t k = 0; k + 1 < at.count; k += 2) {
+        const auto key = cpp_value(operand(at, k), type->element(0));
+        const auto value = cpp_value(operand(at, k + 1), type->element(1));
+        fine = fine && key && value;
+        items += (k > 0 ? ", {" : "{") + key.value_or("") + ", " + value.value_or("") + "}";
+      }
+      if (fine) text = name + "{" + items + "}";
+      break;
+    }
+    case Code::kGet:
+    case Code::kSet:
+      problem(i, "an attribute that is no tensor, number, text or module of a constant place");
+      return text;
+    case Code::kFork:
+    case Code::kWait: problem(i, "fork and wait"); return text;
+    case Code::kObject:
+    case Code::kEnter: problem(i, "objects of classes that are no modules"); return text;
+    default: problem(i, "a form of the language that has no C++"); return text;
+  }
+  if (!text) problem(i, "a value of a type that C++ cannot write");
+  return text;
+}
+
+std::optional<std::string> FunctionWriter::call_text(const Instruction& at, size_t i) {
+  const Operator& op = *listing_.program->operators[at.extra];
+  std::vector<Written> arguments;
+  for (size_t k = 0; k < at.count; ++k) arguments.push_back(operand(at, k));
+  auto text = cpp_call(op, arguments, out_.helpers);
+  if (!text) problem(i, op.text());
+  return text;
+}
+
+std::optional<std::string> FunctionWriter::function_text(const Instruction& at, size_t i) {
+  const Program& p = *listing_.program;
+  std::string name;
+  size_t first = 0;
+  const ScriptFunction* called = nullptr;
+  const Written self = at.count > 0 ? operand(at, 0) : Written();
+  if (self.module) {
+    first = 1;
+    called = at.code == Code::kMethod ? self.module->info()->method(p.names[at.extra])
+                                      : p.functions[at.extra];
+    if (!called) {
+      problem(i, "a method that is not known");
+      return std::nullopt;
+    }
+    name = (self.text.empty() ? "" : self.text + "->") +
+           out_.method_name(out_.members_of(self.module), const_cast<ScriptFunction&>(*called));
+  } else if (at.code == Code::kFunction && !p.functions[at.extra]->owner) {
+    called = p.functions[at.extra];
+    name = out_.function_name(const_cast<ScriptFunction&>(*called));
+  } else {
+    problem(i, "a call of a method whose object is not known beforehand");
+    return std::nullopt;
+  }
+  std::string arguments;
+  for (size_t k = first; k < at.count; ++k) {
+    const auto text = cpp_value(operand(at, k), called->parameters.at(k).type);
+    if (!text) {
+      problem(i, called->name + ": argument '" + called->parameters[k].name +
+                     "' is a value that C++ cannot write");
+      return std::nullopt;
+    }
+    arguments += (k > first ? ", " : "") + *text;
+  }
+  return name + "(" + arguments + ")";
+}
+
+std::optional<std::string> FunctionWriter::change_text(const Instruction& at) {
+  const Program::Change& change = listing_.program->changes[at.extra];
+  const Written value = operand(at, 0);
+  using Change = Match::Change;
+  switch (change.what) {
+    case Change::kNone: return cpp_value(value, change.parameter.type);
+    case Change::kRepeat: {
+      const auto number = cpp_argument(value, "integer");
+      if (!number) return std::nullopt;
+      return "std::vector<int64_t>(" + std::to_string(change.parameter.repeat) + ", " + *number +
+             ")";
+    }
+    case Change::kTensorToInt:
+    case Change::kTensorToFloat:
+    case Change::kTensorToNumber: {
+      const auto tensor = cpp_argument(value, "tensor");
+      if (!tensor) return std::nullopt;
+      return *tensor + (change.what == Change::kTensorToInt     ? ".item<int64_t>()"
+                        : change.what == Change::kTensorToFloat ? ".item<double>()"
+                                                                : ".item()");
+    }
+    case Change::kIntToFloat: return cpp_argument(value, "real");
+    case Change::kTensorsToInts: {
+      const auto tensors = cpp_argument(value, "tensors");
+      if (!tensors) return std::nullopt;
+      out_.helpers.insert("ints");
+      return "ints(" + *tensors + ")";
+    }
+    case Change::kTupleToList: {
+      if (!value.type || value.type->kind() != Kind::kTuple || value.constant) return std::nullopt;
+      TypePtr list = change.parameter.type;
+      if (list->kind() == Kind::kOptional) list = list->element();
+      const std::string name = cpp_type(list);
+      if (name.empty()) return std::nullopt;
+      std::string items;
+      for (size_t k = 0; k < value.type->elements().size(); ++k)
+        items += (k > 0 ? ", " : "") + std::string("std::get<") + std::to_string(k) + ">(" +
+                 value.text + ")";
+      return name + "{" + items + "}";
+    }
+    case Change::kIntsToFloats:
+    case Change::kEmptyList: return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace ramet::script

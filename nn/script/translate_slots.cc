@@ -1,0 +1,134 @@
+// Which values of a function are variables of C++, how they are named, and where they are declared.
+#include <algorithm>
+
+#include "nn/script/translate_internal.h"
+
+namespace ramet::script {
+
+using Kind = Type::Kind;
+
+// Attributes and modules that a slot names need no variable.
+void FunctionWriter::find_aliases() {
+  const Program& p = *listing_.program;
+  for (const Instruction& at : p.instructions)
+    if (at.result != Instruction::kNone) ++slots_[at.result].writes;
+  if (self_) {
+    Written self;
+    self.module = self_->object;
+    self.type = self_->object->info()->type;
+    slots_[0].alias = self;
+  }
+  for (size_t i = 0; i < p.instructions.size(); ++i) {
+    const Instruction& at = p.instructions[i];
+    if (at.result == Instruction::kNone) continue;
+    Slot& slot = slots_[at.result];
+    if (at.code == Code::kCall && p.operators[at.extra]->name == "prim::dtype") slot.dtype = true;
+    if (at.code == Code::kMove) {
+      const Written from = operand(at, 0);
+      slot.dtype = slot.dtype || from.dtype;
+      if (slot.writes == 1 && from.module) slot.alias = from;
+      continue;
+    }
+    if (at.code != Code::kGet || slot.writes != 1) continue;
+    const Written object = operand(at, 0);
+    if (!object.module) continue;
+    const std::string& name = p.fields[at.extra].owner->attributes[p.fields[at.extra].slot].name;
+    const int64_t place = object.module->info()->slot(name);
+    if (place < 0) continue;
+    const IValue& value = object.module->slots[static_cast<size_t>(place)];
+    StructMembers& members = out_.members_of(object.module);
+    Written alias;
+    alias.type = object.module->info()->attributes[static_cast<size_t>(place)].type;
+    alias.text = (object.text.empty() ? "" : object.text + "->") + out_.member_name(members, name);
+    if (const auto child = module_in(value)) {
+      alias.module = child;
+    } else if (value.isTensor()) {
+      alias.type = Type::of(Kind::kTensor);
+    } else if (value.isNone() && members.assigned.count(name) == 0) {
+      alias.constant = &value;
+    } else if (name == "training") {
+      alias.text = (object.text.empty() ? "" : object.text + "->") + "is_training()";
+    } else {
+      members.used.insert(name);
+    }
+    slot.alias = alias;
+  }
+}
+
+void FunctionWriter::note_place(uint32_t number, size_t instruction, size_t block, bool write) {
+  Slot& slot = slots_[number];
+  if (slot.alias) return;
+  slot.last = std::max(slot.last, instruction);
+  if (slot.block == kNowhere) {
+    slot.block = slot.first_block = block;
+    slot.first = instruction;
+    slot.first_is_write = write;
+    return;
+  }
+  slot.block = common(slot.block, block);
+}
+
+size_t FunctionWriter::common(size_t a, size_t b) const {
+  // A block has a larger number than the one that it is in.
+  while (a != b) (a > b ? a : b) = parents_[std::max(a, b)];
+  return a;
+}
+
+void FunctionWriter::find_places(const std::vector<Step>& steps, size_t block) {
+  const Program& p = *listing_.program;
+  const auto inner = [&](const std::vector<Step>& inside) {
+    const size_t id = parents_.size();
+    parents_.push_back(block);
+    ids_[&inside] = id;
+    find_places(inside, id);
+  };
+  for (const Step& step : steps) {
+    const Instruction& at = p.instructions[step.at];
+    // The condition of a while is computed inside of it.
+    if (step.kind == Step::Kind::kWhile) {
+      const size_t id = parents_.size();
+      parents_.push_back(block);
+      ids_[&step.body] = id;
+      find_places(step.head, id);
+      for (size_t i = 0; i < at.count; ++i)
+        if (const Operand o = p.operands[at.first + i]; !o.is_constant())
+          note_place(o.index(), step.at, id, false);
+      find_places(step.body, id);
+      continue;
+    }
+    for (size_t i = 0; i < at.count; ++i)
+      if (const Operand o = p.operands[at.first + i]; !o.is_constant())
+        note_place(o.index(), step.at, block, false);
+    if (at.result != Instruction::kNone) note_place(at.result, step.at, block, true);
+    if (step.kind == Step::Kind::kIf || step.kind == Step::Kind::kFor) inner(step.body);
+    if (step.kind == Step::Kind::kIf) inner(step.other);
+  }
+}
+
+// The file's names where there are some; other values are called after what computes them.
+void FunctionWriter::name_slots() {
+  const Program& p = *listing_.program;
+  for (size_t i = 0; i < slots_.size(); ++i)
+    if (!slots_[i].alias && !listing_.names[i].empty())
+      slots_[i].name = cpp_name(listing_.names[i], taken_);
+  for (const Instruction& at : p.instructions) {
+    if (at.result == Instruction::kNone || slots_[at.result].alias) continue;
+    Slot& slot = slots_[at.result];
+    if (!slot.name.empty()) continue;
+    std::string name = "value";
+    if (at.code == Code::kCall) {
+      name = p.operators[at.extra]->name;
+      name = name.substr(name.rfind(':') + 1);
+    } else if (at.code == Code::kList) {
+      name = "list";
+    } else if (at.code == Code::kMove && at.count == 1 && p.operands[at.first].is_constant()) {
+      name = "at";
+    } else if (at.code == Code::kFunction) {
+      name = p.functions[at.extra]->name;
+      name = name.substr(name.rfind('.') + 1);
+    }
+    slot.name = cpp_name(name, taken_);
+  }
+}
+
+}  // namespace ramet::script

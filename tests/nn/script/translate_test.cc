@@ -1,0 +1,118 @@
+// Files that ./tools/translate wrote as C++ while this test was built: they compute the bits that
+// the interpreter computes, forwards and backwards, and are modules.
+#include "nn/script/translate.h"
+
+#include <gtest/gtest.h>
+
+#include "nn/formats/pt.h"
+#include "nn/formats/state_dict.h"
+#include "ramet.h"
+#include "tests/nn/script/script_files.h"
+#include "tests/nn/script/translated/cnn_scripted.h"
+#include "tests/nn/script/translated/cnn_traced.h"
+#include "tests/nn/script/translated/encoder_traced.h"
+#include "tests/nn/script/translated/gpt_scripted.h"
+#include "tests/nn/script/translated/mlp_scripted.h"
+#include "tests/nn/script/translated/mlp_traced.h"
+#include "tests/nn/script/translated/shared.h"
+#include "tests/nn/script/translated/unet.h"
+#include "tests/nn/script/translated/vit_traced.h"
+#include "tests/testing.h"
+
+namespace ramet {
+namespace {
+
+using script_files::file;
+
+Tensor input_of(const std::string& name) {
+  static const IValue all = formats::load_pt(file("values"));
+  return all.toGenericDict().at(name).toGenericDict().at("inputs").toListRef()[0].toTensor();
+}
+
+// Fills a struct with the file's values.
+template <class Net> std::shared_ptr<Net> filled(const jit::Module& module) {
+  const auto net = std::make_shared<Net>();
+  formats::load_state_dict(*net, script::translate(module, "Net").tensors);
+  return net;
+}
+
+template <class Net> void expect_the_same(const std::string& name) {
+  for (const bool training : {true, false}) {
+    SCOPED_TRACE(name + (training ? ", training" : ", evaluation"));
+    const jit::Module module = jit::load(file(name));
+    const auto net = filled<Net>(module);
+    module.train(training);
+    net->train(training);
+    const Tensor x = input_of(name);
+    manual_seed(7);
+    const Tensor want = module.forward({x}).toTensor();
+    manual_seed(7);
+    const Tensor got = net->forward(x);
+    ASSERT_EQ(got.sizes(), want.sizes());
+    EXPECT_TRUE(got.equal(want));
+    want.square().sum().backward();
+    got.square().sum().backward();
+    const auto parameters = net->named_parameters();
+    ASSERT_EQ(parameters.size(), module.named_parameters().size());
+    for (const auto& p : module.named_parameters()) {
+      const Tensor mine = parameters[p.name].grad();
+      ASSERT_EQ(mine.defined(), p.value.grad().defined()) << p.name;
+      if (mine.defined()) EXPECT_TRUE(mine.equal(p.value.grad())) << p.name;
+    }
+    // Buffers that forward() changes: statistics of batch norm.
+    const auto buffers = net->named_buffers();
+    for (const auto& b : module.named_buffers())
+      EXPECT_TRUE(buffers[b.name].equal(b.value)) << b.name;
+  }
+}
+
+TEST(Translate, ComputesTheInterpretersBits) {
+  expect_the_same<mlptraced::MlpTraced>("mlp_traced");
+  expect_the_same<mlpscripted::MlpScripted>("mlp_scripted");
+  expect_the_same<cnntraced::CnnTraced>("cnn_traced");
+  expect_the_same<cnnscripted::CnnScripted>("cnn_scripted");
+  expect_the_same<vittraced::VitTraced>("vit_traced");
+  expect_the_same<gptscripted::GptScripted>("gpt_scripted");
+  expect_the_same<encodertraced::EncoderTraced>("encoder_traced");
+  expect_the_same<unet::Unet>("unet");
+}
+
+TEST(Translate, SharedTensorsAreOne) {
+  const jit::Module module = jit::load(file("shared"));
+  const auto net = filled<shared::Shared>(module);
+  EXPECT_EQ(net->parameters().size(), module.parameters().size());
+  expect_the_same<shared::Shared>("shared");
+}
+
+TEST(Translate, AClonedStructIsAModule) {
+  const jit::Module module = jit::load(file("cnn_scripted"));
+  const auto net = filled<cnnscripted::CnnScripted>(module);
+  net->eval();
+  const auto copy = std::dynamic_pointer_cast<cnnscripted::CnnScripted>(net->clone());
+  ASSERT_TRUE(copy);
+  const Tensor x = input_of("cnn_scripted");
+  EXPECT_TRUE(copy->forward(x).equal(net->forward(x)));
+  optim::SGD sgd(copy->parameters(), 0.1);
+  copy->forward(x).sum().backward();
+  sgd.step();
+  EXPECT_FALSE(copy->forward(x).equal(net->forward(x)));
+}
+
+TEST(Translate, WritesTheSameTextTwice) {
+  const jit::Module module = jit::load(file("vit_traced"));
+  EXPECT_EQ(script::translate(module, "Vit").header, script::translate(module, "Vit").header);
+}
+
+TEST(Translate, ListsWhatHasNoCpp) {
+  const std::string error = error_of([] { script::translate(jit::load(file("forked")), "Net"); });
+  EXPECT_NE(error.find("[translate]"), std::string::npos) << error;
+  EXPECT_NE(error.find("fork and wait"), std::string::npos) << error;
+  EXPECT_NE(error.find("make_goldens.py:"), std::string::npos) << error;
+  EXPECT_ERROR_TEXT(script::translate(jit::load(file("hooked")), "Net"), "hooks have no C++");
+  EXPECT_ERROR_TEXT(script::translate(jit::load(file("mlp_traced")), "two words"), "two words");
+  EXPECT_ERROR_TEXT(script::translate(jit::load(file("mlp_traced")), "class"), "class");
+  EXPECT_ERROR_TEXT(script::translate(jit::Module(), "Net"), "holds nothing");
+}
+
+}  // namespace
+}  // namespace ramet

@@ -50,7 +50,7 @@ run() {
   [[ $code -eq $expected ]] || fail "$call: exit code $code, expected $expected"
 }
 
-for script in bench install lab make_docs package quickstart test compare_torch mutate setup.sh; do
+for script in bench install lab make_docs package quickstart test translate compare_torch mutate setup.sh; do
   for option in --help -h; do
     run 0 $script $option
     grep -q "^ *\(usage: \)\?\./tools/$script" "$work/stdout" || fail "$call does not say how to call ./tools/$script"
@@ -81,6 +81,8 @@ wrong "got ops and footprint" bench ops footprint
 wrong "options of ops" bench models --eigen
 wrong "footprint takes no options" bench footprint --threads 2
 wrong "script takes no options" bench script --threads 2
+wrong "the first word names a file" translate
+wrong "no such file: absent.pt" translate absent.pt
 wrong "footprint takes no options" bench --eigen footprint
 wrong "processes takes --only" bench processes --threads 2
 wrong "no such program: got \"nosuch-python\"" bench processes --python nosuch-python

@@ -3,9 +3,11 @@
 // argument is a file of a model that maps 5 numbers to 3 classes.
 #include "nn/script/script.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 
+#include "nn/script/translate.h"
 #include "ramet.h"
 
 namespace torch = ramet;
@@ -49,5 +51,10 @@ int main(int argc, char** argv) {
   std::cout << "after " << extra["steps"] << " steps, saved and loaded: "
             << (same ? "the same" : "something else") << '\n';
   std::remove(path.c_str());
+
+  // As C++: a struct that needs neither the file nor //:script. ./tools/translate writes it, too.
+  const auto cpp = torch::script::translate(scripted, "Classifier");
+  std::cout << "as C++: " << std::count(cpp.header.begin(), cpp.header.end(), '\n')
+            << " lines and " << cpp.tensors.size() << " tensors\n";
   return same && last < first / 2 ? 0 : 1;
 }

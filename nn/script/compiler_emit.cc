@@ -112,13 +112,10 @@ Listing FunctionCompiler::list() {
   const auto& instructions = program_->instructions;
   // Moves between branches and counters have no Value of their own.
   for (const Instruction& at : instructions) {
-    if (at.result == Instruction::kNone) continue;
-    const Operand from =
-        program_->operands.empty() ? Operand::constant(0) : program_->operands[at.first];
-    if (at.code == Code::kMove && at.count == 1)
-      note_type(at.result, from.is_constant()                  ? constant_types_[from.index()]
-                           : from.index() < slot_types_.size() ? slot_types_[from.index()]
-                                                               : nullptr);
+    if (at.result == Instruction::kNone || at.code != Code::kMove) continue;
+    const Operand from = program_->operands[at.first];
+    const auto& types = from.is_constant() ? constant_types_ : slot_types_;
+    note_type(at.result, from.index() < types.size() ? types[from.index()] : nullptr);
   }
   slot_types_.resize(program_->slots);
   for (uint32_t slot : mixed_) slot_types_[slot] = nullptr;

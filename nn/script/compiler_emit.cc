@@ -109,18 +109,17 @@ Value FunctionCompiler::fit(const Value& value, const TypePtr& type, const std::
 Listing FunctionCompiler::list() {
   compile_body();
   Listing listing;
-  const auto& instructions = program_->instructions;
-  // Moves between branches and counters have no Value of their own.
-  for (const Instruction& at : instructions) {
-    if (at.result == Instruction::kNone || at.code != Code::kMove) continue;
+  listing.names.resize(program_->slots);
+  for (const auto& [name, slot] : slots_) listing.names[slot] = name;
+  // Variables know their types. Counters and what branches move to one slot do not.
+  for (const Instruction& at : program_->instructions) {
+    if (at.code != Code::kMove || !listing.names[at.result].empty()) continue;
     const Operand from = program_->operands[at.first];
     const auto& types = from.is_constant() ? constant_types_ : slot_types_;
     note_type(at.result, from.index() < types.size() ? types[from.index()] : nullptr);
   }
   slot_types_.resize(program_->slots);
   for (uint32_t slot : mixed_) slot_types_[slot] = nullptr;
-  listing.names.resize(program_->slots);
-  for (const auto& [name, slot] : slots_) listing.names[slot] = name;
   listing.types = std::move(slot_types_);
   listing.constants = std::move(constant_types_);
   listing.program = program_;

@@ -13,15 +13,15 @@ namespace ramet::script {
 
 /// A module as C++, and the values that belong to it.
 struct Translation {
-  std::string header;
+  std::string header;  ///< its text: it includes ramet.h
   /// Parameters, buffers and tensors of the code, by the names of the struct's state dict.
   OrderedDict<std::string, Tensor> tensors;
 };
 
 /// Writes `module` and all that its forward() calls as C++. Without a forward() all methods are
 /// written. `name` is the outermost struct's, in a namespace of that name in lower case. An Error
-/// lists what has no C++, with the Python file and line: dictionaries with other keys than ints
-/// and texts, objects of plain classes, fork, and operators on lists and texts, mostly.
+/// lists what has no C++, with the Python file and line. Most of that are objects of plain classes,
+/// fork(), hooks, and operators on lists and texts.
 RAMET_API Translation translate(const jit::Module& module, const std::string& name);
 
 }  // namespace ramet::script

@@ -9,8 +9,8 @@ namespace {
 
 using Kind = Type::Kind;
 
-// Operators of the language whose function is no expression of C++'s API. The types are those of
-// the parameters: i int, f float, b bool, s text, n number, t tensor, l list, o optional, * any.
+// Operators of the language that have a function of their own here. The types are those of the
+// parameters: i int, f float, b bool, s text, n number, t tensor, l list, o optional, * any.
 struct Special {
   std::string_view name, types, expression;
   std::string_view helper = "";

@@ -206,7 +206,7 @@ std::string FunctionWriter::condition(size_t i) {
   return made.find(' ') == std::string::npos ? made : "(" + made + ")";
 }
 
-// Tensors whose last use this is give their memory back, as the interpreter does.
+// A tensor gives its memory back after its last use, as in the interpreter.
 std::string FunctionWriter::releases(size_t i, size_t block) const {
   const Instruction& at = listing_.program->instructions[i];
   std::string text;

@@ -29,8 +29,8 @@ struct Step {
   Kind kind = Kind::kInstruction;
   size_t at = 0;
   std::vector<Step> head;   // of a while: what computes the condition
-  std::vector<Step> body;   // of an if whose condition holds, and of loops
-  std::vector<Step> other;  // of an if whose condition does not hold
+  std::vector<Step> body;   // of loops, and of an if where its condition holds
+  std::vector<Step> other;  // of an if where it does not hold
 };
 /// The branches and loops of a program. None where its jumps do not nest.
 std::optional<std::vector<Step>> structure_of(const Program& program);
@@ -46,7 +46,7 @@ std::string cpp_dtype(ScalarType dtype);
 
 /// The place of a value in a written function.
 struct Written {
-  std::string text;                  // an expression of C++; of a module the path to it, or ""
+  std::string text;                  // an expression; of a module the path to it, or ""
   TypePtr type;                      // null: has no type in C++
   const IValue* constant = nullptr;  // has no text then
   std::shared_ptr<Object> module;    // of a module
@@ -57,7 +57,7 @@ struct Written {
 std::optional<std::string> cpp_argument(const Written& value, const std::string& reader);
 /// A constant or a variable as a value of `type`.
 std::optional<std::string> cpp_value(const Written& value, const TypePtr& type);
-/// A call of an operator, whose arguments are `arguments`. None where there is no expression.
+/// A call of an operator. None where there is no expression.
 /// `helpers` gets the names of functions that the text calls (helper_text()).
 std::optional<std::string> cpp_call(const Operator& op, const std::vector<Written>& arguments,
                                     std::set<std::string>& helpers);
@@ -67,7 +67,7 @@ std::string_view helper_text(const std::string& name);
 /// The members of an object's struct.
 struct StructMembers {
   std::shared_ptr<Object> object;
-  std::string path;                          // in Python's words, for problems: "layers.0"
+  std::string path;                          // in Python: "layers.0"
   std::set<std::string> taken;               // names in use
   std::map<std::string, std::string> names;  // of attributes
   std::set<std::string> used;      // attributes that are no tensor or module, and are read

@@ -1,5 +1,5 @@
-// Files that ./tools/translate wrote as C++ while this test was built: they compute the bits that
-// the interpreter computes, forwards and backwards, and are modules.
+// ./tools/translate wrote these headers while the test was built. They compute the interpreter's
+// bits, forwards and backwards, and are modules.
 #include "nn/script/translate.h"
 
 #include <gtest/gtest.h>
@@ -7,22 +7,21 @@
 #include "nn/formats/pt.h"
 #include "nn/formats/state_dict.h"
 #include "ramet.h"
-#include "tests/nn/script/script_files.h"
-#include "tests/nn/script/translated/cnn_scripted.h"
-#include "tests/nn/script/translated/cnn_traced.h"
-#include "tests/nn/script/translated/encoder_traced.h"
-#include "tests/nn/script/translated/gpt_scripted.h"
-#include "tests/nn/script/translated/mlp_scripted.h"
-#include "tests/nn/script/translated/mlp_traced.h"
-#include "tests/nn/script/translated/shared.h"
-#include "tests/nn/script/translated/unet.h"
-#include "tests/nn/script/translated/vit_traced.h"
 #include "tests/testing.h"
+#include "tests/tools/translation/cnn_scripted.h"
+#include "tests/tools/translation/cnn_traced.h"
+#include "tests/tools/translation/encoder_traced.h"
+#include "tests/tools/translation/gpt_scripted.h"
+#include "tests/tools/translation/mlp_scripted.h"
+#include "tests/tools/translation/mlp_traced.h"
+#include "tests/tools/translation/shared.h"
+#include "tests/tools/translation/unet.h"
+#include "tests/tools/translation/vit_traced.h"
 
 namespace ramet {
 namespace {
 
-using script_files::file;
+std::string file(const std::string& name) { return "tests/nn/script/goldens/" + name + ".pt"; }
 
 Tensor input_of(const std::string& name) {
   static const IValue all = formats::load_pt(file("values"));

@@ -18,16 +18,16 @@ Tensor convolve_by_name(const Call& a) {
 }
 
 // dim, correction or unbiased, keepdim of var() and its like.
-#define RAMET_MOMENT(name, type)                                                            \
-  RAMET_LINE("aten::" #name "(Tensor self, bool unbiased=True) -> " type,                   \
-             name(a.tensor(0), std::nullopt, Scalar(a.truth(1) ? 1 : 0))),                  \
-      RAMET_LINE("aten::" #name                                                             \
-                 ".dim(Tensor self, int[1]? dim, bool unbiased=True, "                      \
-                 "bool keepdim=False) -> " type,                                            \
-                 name(a.tensor(0), a.may_integers(1), correction(a.truth(2)), a.truth(3))), \
-      RAMET_LINE("aten::" #name                                                             \
-                 ".correction(Tensor self, int[1]? dim=None, *, "                           \
-                 "Scalar? correction=None, bool keepdim=False) -> " type,                   \
+#define RAMET_MOMENT(name, type)                                                                \
+  RAMET_LINE("aten::" #name "(Tensor self, bool unbiased=True) -> " type,                       \
+             name(a.tensor(0), std::nullopt, Scalar(a.truth(1) ? 1 : 0))),                      \
+      RAMET_LINE("aten::" #name                                                                 \
+                 ".dim(Tensor self, int[1]? dim, bool unbiased=True, "                          \
+                 "bool keepdim=False) -> " type,                                                \
+                 name(a.tensor(0), a.may_integers(1), Scalar(a.truth(2) ? 1 : 0), a.truth(3))), \
+      RAMET_LINE("aten::" #name                                                                 \
+                 ".correction(Tensor self, int[1]? dim=None, *, "                               \
+                 "Scalar? correction=None, bool keepdim=False) -> " type,                       \
                  name(a.tensor(0), a.may_integers(1), a.may_number(2), a.truth(3))),
 
 #define RAMET_DROPOUT(name)                                                                       \

@@ -44,7 +44,7 @@ struct Operator {
   Function function;
   /// The call in C++, with places for its arguments: "relu(a.tensor(0))". Call has the places'
   /// names (arguments_internal.h). Empty where there is no such expression.
-  std::string expression;
+  std::string expression = {};
 
   /// As PyTorch prints it: "aten::relu(Tensor self) -> Tensor".
   std::string text() const;

@@ -36,6 +36,10 @@ constexpr const char* kModuleNames[] = {"forward",
                                         "push_back",
                                         "parameters_"};
 
+/// The functions of helper_text().
+constexpr const char* kHelpers[] = {"floordiv", "remainder",   "item",     "ints",
+                                    "text",     "scalar_type", "number_of"};
+
 std::string last_part(const std::string& name) { return name.substr(name.rfind('.') + 1); }
 
 std::string zeros(const Tensor& t) {
@@ -54,8 +58,28 @@ const Tensor* tensor_of(const IValue& value) {
 
 ModuleWriter::ModuleWriter(CompilationUnit& unit_in, std::shared_ptr<Object> root, std::string name)
     : unit(unit_in), root_(std::move(root)), name_(std::move(name)) {
-  taken_.insert({"ramet", "std", name_, "floordiv", "remainder", "item", "ints"});
+  taken_.insert({"ramet", "std", name_});
+  taken_.insert(std::begin(kHelpers), std::end(kHelpers));
+  for (const auto& info : unit.classes())
+    for (const auto& method : info->methods)
+      if (method->program)
+        for (const Instruction& at : method->program->instructions)
+          if (at.code == Instruction::Code::kSet) {
+            const Program::Field& field = method->program->fields[at.extra];
+            assigned_.emplace(field.owner, field.owner->attributes[field.slot].name);
+          }
   find_modules(root_, "", 0);
+}
+
+std::string ModuleWriter::space() const {
+  std::string space = name_;
+  for (char& c : space)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  return space;
+}
+
+bool ModuleWriter::is_assigned(const ClassInfo* info, const std::string& attribute) const {
+  return assigned_.count({info, attribute}) != 0;
 }
 
 void ModuleWriter::find_modules(const std::shared_ptr<Object>& object, const std::string& path,
@@ -69,7 +93,7 @@ void ModuleWriter::find_modules(const std::shared_ptr<Object>& object, const std
   members.object = object;
   members.path = path;
   members.taken.insert(std::begin(kModuleNames), std::end(kModuleNames));
-  members.taken.insert({"floordiv", "remainder", "item", "ints"});
+  members.taken.insert(std::begin(kHelpers), std::end(kHelpers));
   const auto& attributes = object->info()->attributes;
   for (size_t i = 0; i < attributes.size(); ++i) {
     const IValue& value = object->slots[i];
@@ -248,26 +272,23 @@ std::string ModuleWriter::write() {
     for (const auto& [what, place] : problems_) text << "\n  " << what << "\n    at " << place;
     fail(kOp, text.str());
   }
-  std::string space = name_;
-  std::transform(space.begin(), space.end(), space.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   auto text = detail::classic<std::ostringstream>();
   text
       << "// " << name_
       << ", written from a TorchScript file: it is written anew from there, and not edited.\n"
       << "//\n"
-      << "//   auto net = std::make_shared<" << space << "::" << name_ << ">();\n"
+      << "//   auto net = std::make_shared<" << space() << "::" << name_ << ">();\n"
       << "//   ramet::formats::load_state_dict(*net, ramet::formats::state_dict(\"weights.pt\"));\n"
       << "//   net->forward(...);\n"
       << "#pragma once\n";
   for (const char* header : {"algorithm", "cmath", "cstdint", "limits", "map", "memory", "optional",
-                             "string", "tuple", "vector"})
+                             "sstream", "string", "tuple", "utility", "vector"})
     text << "#include <" << header << ">\n";
-  text << "\n#include \"ramet.h\"\n\nnamespace " << space << " {\n\n";
+  text << "\n#include \"ramet.h\"\n\nnamespace " << space() << " {\n\n";
   for (const std::string& helper : helpers) text << helper_text(helper) << "\n";
   std::reverse(function_texts_.begin(), function_texts_.end());
   for (const std::string& function : function_texts_) text << function << "\n";
-  text << structs_text_ << "}  // namespace " << space << "\n";
+  text << structs_text_ << "}  // namespace " << space() << "\n";
   return text.str();
 }
 

@@ -10,7 +10,8 @@ namespace {
 using Kind = Type::Kind;
 
 // Operators of the language that have a function of their own here. The types are those of the
-// parameters: i int, f float, b bool, s text, n number, t tensor, l list, o optional, * any.
+// parameters: i int, f float, b bool, s text, n number, t tensor, l list, o optional, r an int
+// or a float, * any.
 struct Special {
   std::string_view name, types, expression;
   std::string_view helper = "";
@@ -19,9 +20,12 @@ constexpr Special kSpecial[] = {
     {"aten::add", "ii", "a.integer(0) + a.integer(1)"},
     {"aten::sub", "ii", "a.integer(0) - a.integer(1)"},
     {"aten::mul", "ii", "a.integer(0) * a.integer(1)"},
+    {"aten::add", "rr", "a.real(0) + a.real(1)"},
+    {"aten::sub", "rr", "a.real(0) - a.real(1)"},
+    {"aten::mul", "rr", "a.real(0) * a.real(1)"},
+    {"aten::div", "rr", "a.real(0) / a.real(1)"},
     {"aten::floordiv", "ii", "floordiv(a.integer(0), a.integer(1))", "floordiv"},
     {"aten::remainder", "ii", "remainder(a.integer(0), a.integer(1))", "remainder"},
-    {"aten::div", "ii", "a.real(0) / a.real(1)"},
     {"aten::neg", "i", "-a.integer(0)"},
     {"aten::neg", "f", "-a.real(0)"},
     {"aten::eq", "ii", "a.integer(0) == a.integer(1)"},
@@ -30,6 +34,12 @@ constexpr Special kSpecial[] = {
     {"aten::le", "ii", "a.integer(0) <= a.integer(1)"},
     {"aten::gt", "ii", "a.integer(0) > a.integer(1)"},
     {"aten::ge", "ii", "a.integer(0) >= a.integer(1)"},
+    {"aten::eq", "rr", "a.real(0) == a.real(1)"},
+    {"aten::ne", "rr", "a.real(0) != a.real(1)"},
+    {"aten::lt", "rr", "a.real(0) < a.real(1)"},
+    {"aten::le", "rr", "a.real(0) <= a.real(1)"},
+    {"aten::gt", "rr", "a.real(0) > a.real(1)"},
+    {"aten::ge", "rr", "a.real(0) >= a.real(1)"},
     {"aten::eq", "bb", "a.truth(0) == a.truth(1)"},
     {"aten::ne", "bb", "a.truth(0) != a.truth(1)"},
     {"aten::eq", "ss", "a.text(0) == a.text(1)"},
@@ -63,7 +73,7 @@ constexpr Special kSpecial[] = {
     {"aten::len", "t", "a.tensor(0).size(0)"},
     {"aten::dim", "t", "a.tensor(0).dim()"},
     {"aten::numel", "t", "a.tensor(0).numel()"},
-    {"prim::dtype", "t", "a.tensor(0).scalar_type()"},
+    {"prim::dtype", "t", "number_of(a.tensor(0).scalar_type())", "number_of"},
     {"prim::device", "t", "a.tensor(0).device()"},
     {"aten::len", "l", "static_cast<int64_t>(a.any(0).size())"},
     {"aten::list", "l", "a.any(0)"},
@@ -79,9 +89,9 @@ constexpr Special kSpecial[] = {
 
 // Functions that lines of autograd/schema have for themselves, and macros.
 constexpr std::string_view kOwn[] = {
-    "number_of",       "dtype_of",  "device_of",  "format_of", "equal_values", "present", "raise",
-    "shown",           "check",     "RAMET_WARN", "filled_as", "norm_except",  "IValue",  "result",
-    "broadcast_sizes", "with_list", "length",     "item_at",   "scatter_by"};
+    "number_of", "dtype_of",        "device_of", "format_of", "equal_values", "present",
+    "raise",     "shown",           "check",     "filled_as", "norm_except",  "IValue",
+    "result",    "broadcast_sizes", "with_list", "length",    "item_at",      "scatter_by"};
 
 char letter(const TypePtr& type) {
   switch (type->kind()) {
@@ -102,8 +112,10 @@ const Special* special_of(const Operator& op) {
   for (const Special& special : kSpecial) {
     if (special.name != op.name || special.types.size() != op.parameters.size()) continue;
     bool fits = true;
-    for (size_t i = 0; fits && i < op.parameters.size(); ++i)
-      fits = special.types[i] == '*' || special.types[i] == letter(op.parameters[i].type);
+    for (size_t i = 0; fits && i < op.parameters.size(); ++i) {
+      const char wanted = special.types[i], got = letter(op.parameters[i].type);
+      fits = wanted == '*' || wanted == got || (wanted == 'r' && (got == 'i' || got == 'f'));
+    }
     if (fits) return &special;
   }
   return nullptr;
@@ -153,6 +165,8 @@ class Filler {
     }
     return text_;
   }
+  /// Does the text call scalar_type() of helper_text()?
+  bool reads_dtype() const { return reads_dtype_; }
 
  private:
   void copy_literal() {
@@ -168,9 +182,9 @@ class Filler {
       text_.append(w);
       return true;
     }
-    static constexpr std::string_view kPlain[] = {"std",    "true",        "false",  "int64_t",
-                                                  "double", "static_cast", "bool",   "const",
-                                                  "int",    "uint64_t",    "nullptr"};
+    static constexpr std::string_view kPlain[] = {"std",    "true",        "false",   "int64_t",
+                                                  "double", "static_cast", "bool",    "const",
+                                                  "int",    "uint64_t",    "nullptr", "RAMET_WARN"};
     if (std::find(std::begin(kOwn), std::end(kOwn), w) != std::end(kOwn)) return false;
     if (std::find(std::begin(kPlain), std::end(kPlain), w) == std::end(kPlain)) text_ += "ramet::";
     text_.append(w);
@@ -201,15 +215,19 @@ class Filler {
     else if (reader == "any") argument = cpp_value(arguments_[number], arguments_[number].type);
     else argument = cpp_argument(arguments_[number], reader);
     if (!argument) return false;
-    // A member of a literal, a sign before one.
-    const bool needs = argument->find(' ') != std::string::npos || argument->front() == '-';
-    text_ += needs && argument->back() != ')' ? "(" + *argument + ")" : *argument;
+    reads_dtype_ = reads_dtype_ || argument->find("scalar_type(") != std::string::npos;
+    // A sign before it, a member or an operator after it.
+    const bool simple = argument->find(' ') == std::string::npos && argument->front() != '-';
+    const bool alone = (text_.empty() || text_.back() == '(' || ends_with(", ")) &&
+                       i_ < e_.size() && (e_[i_] == ',' || e_[i_] == ')');
+    text_ += simple || alone || argument->back() == ')' ? *argument : "(" + *argument + ")";
     return true;
   }
 
   std::string_view e_;
   const std::vector<Written>& arguments_;
   size_t i_ = 0;
+  bool reads_dtype_ = false;
   std::string text_;
 };
 
@@ -227,6 +245,20 @@ std::optional<std::string> identity_text(const Operator& op,
   return is ? "false" : "true";
 }
 
+/// "{} of {}".format(a, b): texts of errors, most of the time.
+std::optional<std::string> format_text(const std::vector<Written>& arguments) {
+  std::string text;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    std::optional<std::string> argument;
+    for (const char* reader : {"text", "integer", "real", "integers"})
+      if (!argument) argument = cpp_argument(arguments[i], reader);
+    if (!argument || (i == 0 && !cpp_argument(arguments[0], "text"))) return std::nullopt;
+    const bool list = arguments[i].type && arguments[i].type->kind() == Kind::kList;
+    text += (i > 0 ? ", " : "") + (list ? "ramet::IntArrayRef(" + *argument + ")" : *argument);
+  }
+  return "text(" + text + ")";
+}
+
 }  // namespace
 
 std::optional<std::string> cpp_call(const Operator& op, const std::vector<Written>& arguments,
@@ -242,14 +274,49 @@ std::optional<std::string> cpp_call(const Operator& op, const std::vector<Writte
     const auto text = cpp_argument(arguments.at(0), "text");
     return text ? std::optional<std::string>("throw ramet::Error(" + *text + ")") : std::nullopt;
   }
-  if (const Special* special = special_of(op)) {
-    auto text = Filler(special->expression, arguments).fill(special->helper);
-    if (text && !special->helper.empty()) helpers.emplace(special->helper);
+  if (op.name == "aten::format") {
+    auto text = format_text(arguments);
+    if (text) helpers.insert("text");
     return text;
   }
-  if (op.expression.empty()) return std::nullopt;
-  return Filler(op.expression, arguments).fill("");
+  const Special* const special = special_of(op);
+  if (!special && op.expression.empty()) return std::nullopt;
+  Filler filler(special ? special->expression : op.expression, arguments);
+  auto text = filler.fill(special ? special->helper : "");
+  if (!text) return std::nullopt;
+  if (special && !special->helper.empty()) helpers.emplace(special->helper);
+  if (filler.reads_dtype()) helpers.insert("scalar_type");
+  return text;
 }
+
+namespace {
+
+constexpr std::string_view kNumberOf =
+    "/// PyTorch's number of a dtype.\n"
+    "inline int64_t number_of(ramet::ScalarType dtype) {\n"
+    "  using S = ramet::ScalarType;\n"
+    "  for (const auto& [number, known] : {std::pair(0, S::Byte), std::pair(1, S::Char),\n"
+    "                                      std::pair(2, S::Short), std::pair(3, S::Int),\n"
+    "                                      std::pair(4, S::Long), std::pair(5, S::Half),\n"
+    "                                      std::pair(6, S::Float), std::pair(7, S::Double),\n"
+    "                                      std::pair(11, S::Bool), std::pair(15, S::BFloat16)})\n"
+    "    if (known == dtype) return number;\n"
+    "  throw ramet::Error(\"[number_of] got a dtype that PyTorch's files have no number for\");\n"
+    "}\n";
+constexpr std::string_view kScalarType =
+    "/// The dtype of PyTorch's number.\n"
+    "inline ramet::ScalarType scalar_type(int64_t number) {\n"
+    "  using S = ramet::ScalarType;\n"
+    "  for (const auto& [known, dtype] : {std::pair(0, S::Byte), std::pair(1, S::Char),\n"
+    "                                     std::pair(2, S::Short), std::pair(3, S::Int),\n"
+    "                                     std::pair(4, S::Long), std::pair(5, S::Half),\n"
+    "                                     std::pair(6, S::Float), std::pair(7, S::Double),\n"
+    "                                     std::pair(11, S::Bool), std::pair(15, S::BFloat16)})\n"
+    "    if (known == number) return dtype;\n"
+    "  throw ramet::Error(\"[scalar_type] got a number that is no dtype\");\n"
+    "}\n";
+
+}  // namespace
 
 std::string_view helper_text(const std::string& name) {
   if (name == "floordiv")
@@ -278,6 +345,23 @@ std::string_view helper_text(const std::string& name) {
            "  for (const ramet::Tensor& t : tensors) list.push_back(t.item<int64_t>());\n"
            "  return list;\n"
            "}\n";
+  if (name == "text")
+    return "/// Python's format.format(...).\n"
+           "template <class... T> std::string text(const std::string& format, const T&... values) "
+           "{\n"
+           "  std::ostringstream out;\n"
+           "  size_t at = 0;\n"
+           "  const auto put = [&](const auto& value) {\n"
+           "    const size_t next = std::min(format.find(\"{}\", at), format.size());\n"
+           "    out << format.substr(at, next - at) << value;\n"
+           "    at = std::min(next + 2, format.size());\n"
+           "  };\n"
+           "  (put(values), ...);\n"
+           "  out << format.substr(at);\n"
+           "  return out.str();\n"
+           "}\n";
+  if (name == "number_of") return kNumberOf;
+  if (name == "scalar_type") return kScalarType;
   return "";
 }
 

@@ -7,6 +7,10 @@ namespace ramet::script {
 
 using Kind = Type::Kind;
 
+namespace {
+constexpr size_t kLine = 100;  // columns, where a line can be broken
+}
+
 FunctionWriter::FunctionWriter(ModuleWriter& out, ScriptFunction& function, StructMembers* self)
     : out_(out),
       function_(function),
@@ -47,7 +51,9 @@ std::string FunctionWriter::write(const std::string& name) {
     if (slot.name.empty()) slot.name = cpp_name(function_.parameters[i].name, taken_);
     slot.type = function_.parameters[i].type;
     slot.declared = true;
-    parameters += (parameters.empty() ? "" : ", ") + type + " " + slot.name;
+    const bool used = slot.block != kNowhere;
+    parameters += (parameters.empty() ? "" : ", ") + type + " " +
+                  (used ? slot.name : "/*" + slot.name + "*/");
   }
   const bool none = function_.result->kind() == Kind::kNone;
   const std::string result = none ? "void" : cpp_type(function_.result);
@@ -83,7 +89,6 @@ Written FunctionWriter::written(Operand operand) const {
   if (slot.alias) return *slot.alias;
   made.text = slot.name;
   made.type = slot.type;
-  made.dtype = slot.dtype;
   return made;
 }
 
@@ -105,7 +110,7 @@ void FunctionWriter::declare_before(const Step& step, size_t block, int depth) {
       Slot& slot = slots_[result];
       if (slot.alias || slot.declared || slot.block != block) continue;
       slot.declared = true;
-      const std::string type = slot.dtype ? "ramet::ScalarType" : cpp_type(slot.type);
+      const std::string type = cpp_type(slot.type);
       if (type.empty())
         problem(inner.at, "'" + slot.name + "': " +
                               (slot.type ? slot.type->text() + " is no type of C++ here"
@@ -232,7 +237,7 @@ std::string FunctionWriter::assignment(size_t i, const std::string& value, const
   std::string declared;
   if (!slot.declared) {
     slot.declared = true;
-    declared = slot.dtype ? "ramet::ScalarType" : cpp_type(slot.type);
+    declared = cpp_type(slot.type);
     if (declared.empty())
       problem(i, "'" + slot.name + "': " +
                      (slot.type ? slot.type->text() + " is no type of C++ here"
@@ -241,7 +246,10 @@ std::string FunctionWriter::assignment(size_t i, const std::string& value, const
     declared += " ";
   }
   static_cast<void>(block);
-  return declared + slot.name + " = " + value + ";";
+  // "std::vector<int64_t> x = std::vector<int64_t>{1}" says its type twice.
+  const std::string of_type = declared.substr(0, declared.empty() ? 0 : declared.size() - 1) + "{";
+  const bool twice = of_type.size() > 1 && value.rfind(of_type, 0) == 0;
+  return declared + slot.name + " = " + (twice ? value.substr(of_type.size() - 1) : value) + ";";
 }
 
 void FunctionWriter::write_instruction(size_t i, size_t block, int depth) {
@@ -278,7 +286,10 @@ void FunctionWriter::write_instruction(size_t i, size_t block, int depth) {
   const auto value = value_text(i);
   if (!value) return;  // a problem has been recorded
   const TypePtr type = at.result == Instruction::kNone ? nullptr : slots_[at.result].type;
-  line(depth, assignment(i, *value, type, block) + releases(i, block));
+  const std::string statement = assignment(i, *value, type, block), freed = releases(i, block);
+  const bool fits = static_cast<size_t>(2 * depth) + statement.size() + freed.size() <= kLine;
+  line(depth, statement + (fits ? freed : ""));
+  if (!fits && !freed.empty()) line(depth, freed.substr(1));
 }
 
 std::optional<std::string> FunctionWriter::value_text(size_t i) {
@@ -291,10 +302,7 @@ std::optional<std::string> FunctionWriter::value_text(size_t i) {
     case Code::kFunction:
     case Code::kMethod: return function_text(at, i);
     case Code::kChange: text = change_text(at); break;
-    case Code::kMove:
-      text = slots_[at.result].dtype ? cpp_argument(operand(at, 0), "dtype")
-                                     : cpp_value(operand(at, 0), type);
-      break;
+    case Code::kMove: text = cpp_value(operand(at, 0), type); break;
     case Code::kItem: {
       const Written from = operand(at, 0);
       if (from.constant || !from.type) break;
@@ -331,9 +339,10 @@ std::optional<std::string> FunctionWriter::value_text(size_t i) {
       if (fine) text = name + "{" + items + "}";
       break;
     }
+    case Code::kSet: return set_text(at, i);
     case Code::kGet:
-    case Code::kSet:
-      problem(i, "an attribute that is no tensor, number, text or module of a constant place");
+      if (const auto member = attribute(at)) text = cpp_value(*member, type);
+      if (!text) problem(i, "an attribute that is no tensor, number or text of a known module");
       return text;
     case Code::kFork:
     case Code::kWait: problem(i, "fork and wait"); return text;
@@ -372,7 +381,8 @@ std::optional<std::string> FunctionWriter::function_text(const Instruction& at, 
            out_.method_name(out_.members_of(self.module), const_cast<ScriptFunction&>(*called));
   } else if (at.code == Code::kFunction && !p.functions[at.extra]->owner) {
     called = p.functions[at.extra];
-    name = out_.function_name(const_cast<ScriptFunction&>(*called));
+    // With its namespace: a variable may have the function's name.
+    name = out_.space() + "::" + out_.function_name(const_cast<ScriptFunction&>(*called));
   } else {
     problem(i, "a call of a method whose object is not known beforehand");
     return std::nullopt;
@@ -388,6 +398,26 @@ std::optional<std::string> FunctionWriter::function_text(const Instruction& at, 
     arguments += (k > first ? ", " : "") + *text;
   }
   return name + "(" + arguments + ")";
+}
+
+// A tensor is a member and in the registry.
+std::optional<std::string> FunctionWriter::set_text(const Instruction& at, size_t i) {
+  const auto member = attribute(at);
+  const auto value = member && !member->module && !member->constant
+                         ? cpp_value(operand(at, 1), member->type)
+                         : std::nullopt;
+  const Program::Field& field = listing_.program->fields[at.extra];
+  const ClassInfo::Attribute& a = field.owner->attributes[field.slot];
+  if (!value || a.name == "training") {
+    problem(i, "an assignment to the attribute '" + a.name + "'");
+    return std::nullopt;
+  }
+  std::string text = member->text + " = " + *value;
+  if (member->type->kind() != Kind::kTensor) return text;
+  const Written object = operand(at, 0);
+  return text + "; " + (object.text.empty() ? "" : object.text + "->") +
+         (a.parameter ? "set_own_parameter(" : "set_own_buffer(") + cpp_text(a.name) + ", " +
+         member->text + ")";
 }
 
 std::optional<std::string> FunctionWriter::change_text(const Instruction& at) {

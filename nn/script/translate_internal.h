@@ -50,7 +50,6 @@ struct Written {
   TypePtr type;                      // null: has no type in C++
   const IValue* constant = nullptr;  // has no text then
   std::shared_ptr<Object> module;    // of a module
-  bool dtype = false;                // a ScalarType, which the language holds as an int
 };
 
 /// The value as an argument that Call::`reader` reads. None where C++ cannot write it.
@@ -91,7 +90,6 @@ class FunctionWriter {
   struct Slot {
     std::string name;
     TypePtr type;
-    bool dtype = false;
     std::optional<Written> alias;  // a member, a module or a constant: it needs no variable
     size_t writes = 0;
     size_t block = kNowhere;  // the innermost one with all places that name it
@@ -115,6 +113,8 @@ class FunctionWriter {
   std::optional<std::string> value_text(size_t i);
   std::optional<std::string> call_text(const Instruction& at, size_t i);
   std::optional<std::string> function_text(const Instruction& at, size_t i);
+  std::optional<std::string> set_text(const Instruction& at, size_t i);
+  std::optional<Written> attribute(const Instruction& at);
   std::optional<std::string> change_text(const Instruction& at);
   std::string releases(size_t i, size_t block) const;
   Written written(Operand operand) const;
@@ -149,6 +149,10 @@ class ModuleWriter {
   std::string method_name(StructMembers& members, ScriptFunction& function);
   std::string function_name(ScriptFunction& function);
   std::string member_name(StructMembers& members, const std::string& attribute);
+  /// The namespace of all that is written: the name in lower case.
+  std::string space() const;
+  /// Does the code of any class assign to it?
+  bool is_assigned(const ClassInfo* info, const std::string& attribute) const;
   void problem(const ScriptFunction& function, size_t offset, const std::string& what);
   std::set<std::string> helpers;
   CompilationUnit& unit;
@@ -171,8 +175,9 @@ class ModuleWriter {
   std::vector<Waiting> waiting_;
   std::map<const ScriptFunction*, std::string> functions_;
   std::vector<std::string> function_texts_;
-  std::set<std::string> taken_;                 // names of structs and functions
-  std::map<std::string, std::string> structs_;  // by their texts without the name
+  std::set<std::pair<const ClassInfo*, std::string>> assigned_;  // attributes
+  std::set<std::string> taken_;                                  // names of structs and functions
+  std::map<std::string, std::string> structs_;                   // by their texts without the name
   std::map<const Object*, std::string> struct_names_;
   std::string structs_text_;
   std::vector<std::pair<std::string, std::string>> problems_;

@@ -18,41 +18,57 @@ void FunctionWriter::find_aliases() {
     self.type = self_->object->info()->type;
     slots_[0].alias = self;
   }
-  for (size_t i = 0; i < p.instructions.size(); ++i) {
-    const Instruction& at = p.instructions[i];
-    if (at.result == Instruction::kNone) continue;
+  for (const Instruction& at : p.instructions) {
+    if (at.result == Instruction::kNone || slots_[at.result].writes != 1) continue;
     Slot& slot = slots_[at.result];
-    if (at.code == Code::kCall && p.operators[at.extra]->name == "prim::dtype") slot.dtype = true;
     if (at.code == Code::kMove) {
       const Written from = operand(at, 0);
-      slot.dtype = slot.dtype || from.dtype;
-      if (slot.writes == 1 && from.module) slot.alias = from;
-      continue;
+      if (from.module) slot.alias = from;
+    } else if (at.code == Code::kGet) {
+      const Written object = operand(at, 0);
+      const std::string& name = p.fields[at.extra].owner->attributes[p.fields[at.extra].slot].name;
+      // Where the code assigns to it, its value at this time is a variable.
+      if (object.module && !out_.is_assigned(object.module->info(), name))
+        slot.alias = attribute(at);
     }
-    if (at.code != Code::kGet || slot.writes != 1) continue;
-    const Written object = operand(at, 0);
-    if (!object.module) continue;
-    const std::string& name = p.fields[at.extra].owner->attributes[p.fields[at.extra].slot].name;
-    const int64_t place = object.module->info()->slot(name);
-    if (place < 0) continue;
-    const IValue& value = object.module->slots[static_cast<size_t>(place)];
-    StructMembers& members = out_.members_of(object.module);
-    Written alias;
-    alias.type = object.module->info()->attributes[static_cast<size_t>(place)].type;
-    alias.text = (object.text.empty() ? "" : object.text + "->") + out_.member_name(members, name);
-    if (const auto child = module_in(value)) {
-      alias.module = child;
-    } else if (value.isTensor()) {
-      alias.type = Type::of(Kind::kTensor);
-    } else if (value.isNone() && members.assigned.count(name) == 0) {
-      alias.constant = &value;
-    } else if (name == "training") {
-      alias.text = (object.text.empty() ? "" : object.text + "->") + "is_training()";
-    } else {
-      members.used.insert(name);
-    }
-    slot.alias = alias;
   }
+}
+
+// What a kGet or kSet names. None where its object is not known, or has no such member in C++.
+std::optional<Written> FunctionWriter::attribute(const Instruction& at) {
+  const Program::Field& field = listing_.program->fields[at.extra];
+  const std::string& name = field.owner->attributes[field.slot].name;
+  const Written object = operand(at, 0);
+  if (!object.module) return std::nullopt;
+  const ClassInfo& info = *object.module->info();
+  const int64_t place = info.slot(name);
+  if (place < 0) return std::nullopt;
+  const IValue& value = object.module->slots[static_cast<size_t>(place)];
+  StructMembers& members = out_.members_of(object.module);
+  const std::string path = object.text.empty() ? "" : object.text + "->";
+  Written made;
+  made.type = info.attributes[static_cast<size_t>(place)].type;
+  if (name == "training" && value.isBool()) {
+    made.text = path + "is_training()";
+    return made;
+  }
+  if (value.isNone() && !out_.is_assigned(&info, name)) {
+    made.constant = &value;
+    return made;
+  }
+  const auto child = module_in(value);
+  if (value.isTensor()) {
+    made.type = Type::of(Kind::kTensor);
+  } else if (child) {
+    made.module = child;
+  } else {
+    Written constant;
+    constant.constant = &value;
+    if (!cpp_value(constant, made.type)) return std::nullopt;
+    members.used.insert(name);
+  }
+  made.text = path + out_.member_name(members, name);
+  return made;
 }
 
 void FunctionWriter::note_place(uint32_t number, size_t instruction, size_t block, bool write) {
@@ -119,13 +135,21 @@ void FunctionWriter::name_slots() {
     if (at.code == Code::kCall) {
       name = p.operators[at.extra]->name;
       name = name.substr(name.rfind(':') + 1);
+      while (name.size() > 1 && name.front() == '_') name.erase(0, 1);
+      while (name.size() > 1 && name.back() == '_') name.pop_back();
     } else if (at.code == Code::kList) {
       name = "list";
     } else if (at.code == Code::kMove && at.count == 1 && p.operands[at.first].is_constant()) {
       name = "at";
-    } else if (at.code == Code::kFunction) {
-      name = p.functions[at.extra]->name;
-      name = name.substr(name.rfind('.') + 1);
+    } else if (at.code == Code::kFunction || at.code == Code::kMethod) {
+      const Written self = at.count > 0 ? operand(at, 0) : Written();
+      if (self.module && !self.text.empty()) {
+        const size_t last = self.text.rfind('>');
+        name = "after_" + self.text.substr(last == std::string::npos ? 0 : last + 1);
+      } else if (at.code == Code::kFunction) {
+        name = p.functions[at.extra]->name;
+        name = name.substr(name.rfind('.') + 1);
+      }
     }
     slot.name = cpp_name(name, taken_);
   }

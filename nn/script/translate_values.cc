@@ -100,7 +100,6 @@ std::optional<std::string> int_argument(const Written& value) {
                ? std::optional<std::string>(cpp_number(*value.constant))
                : std::nullopt;
   const Written inside = present(value);
-  if (inside.dtype) return std::nullopt;
   if (is(inside, Kind::kInt) || is(inside, Kind::kBool)) return inside.text;
   if (is(inside, Kind::kNumber)) return inside.text + ".toLong()";
   return std::nullopt;
@@ -112,7 +111,6 @@ std::optional<std::string> real_argument(const Written& value) {
     return std::nullopt;
   }
   const Written inside = present(value);
-  if (inside.dtype) return std::nullopt;
   if (is(inside, Kind::kFloat)) return inside.text;
   if (is(inside, Kind::kInt) || is(inside, Kind::kBool))
     return "static_cast<double>(" + inside.text + ")";
@@ -134,7 +132,6 @@ std::optional<std::string> number_argument(const Written& value) {
     return text.empty() ? std::nullopt : std::optional<std::string>(text);
   }
   const Written inside = present(value);
-  if (inside.dtype) return std::nullopt;
   for (const Kind kind : {Kind::kInt, Kind::kFloat, Kind::kBool, Kind::kNumber})
     if (is(inside, kind)) return inside.text;
   if (is(inside, Kind::kTensor)) return inside.text + ".item()";
@@ -144,7 +141,11 @@ std::optional<std::string> list_argument(const Written& value, Kind item, const 
   const std::string type = std::string("ramet::ArrayRef<") + reference + ">";
   if (value.constant) {
     const auto items = numbers_in_braces(*value.constant);
-    if (items) return *items == "{}" ? type + "()" : type + "(" + *items + ")";
+    // Braces with one item, or none, could be a number too.
+    if (items) {
+      if (*items == "{}") return type + "()";
+      return items->find(',') == std::string::npos ? type + "(" + *items + ")" : *items;
+    }
     if (value.constant->isList() && value.constant->toList().size() == 0) return type + "()";
     return std::nullopt;
   }
@@ -152,12 +153,15 @@ std::optional<std::string> list_argument(const Written& value, Kind item, const 
   if (is_list_of(inside.type, item)) return inside.text;
   return std::nullopt;
 }
+// The language holds dtypes as PyTorch's numbers.
 std::optional<std::string> dtype_argument(const Written& value) {
-  if (!value.constant)
-    return value.dtype ? std::optional<std::string>(present(value).text) : std::nullopt;
-  return value.constant->isInt()
-             ? std::optional<std::string>(cpp_dtype(dtype_of(value.constant->toInt())))
-             : std::nullopt;
+  if (!value.constant) {
+    const Written inside = present(value);
+    if (!is(inside, Kind::kInt)) return std::nullopt;
+    return "scalar_type(" + inside.text + ")";
+  }
+  if (!value.constant->isInt()) return std::nullopt;
+  return cpp_dtype(dtype_of(value.constant->toInt()));
 }
 std::optional<std::string> format_argument(const Written& value) {
   if (!value.constant || !value.constant->isInt()) return std::nullopt;
@@ -278,14 +282,18 @@ std::optional<std::string> cpp_argument(const Written& value, const std::string&
   if (value.module) return std::nullopt;
   if (!value.constant && !value.type) return std::nullopt;
   const bool optional = reader.rfind("may_", 0) == 0;
-  if (optional && value.constant && value.constant->isNone()) return "std::nullopt";
+  if (optional && value.constant && value.constant->isNone())
+    return reader == "may_dtype" ? "std::optional<ramet::ScalarType>()" : "std::nullopt";
   // A variable that may hold None, where None is allowed.
-  if (optional && is(value, Kind::kOptional)) {
+  if (optional && !value.constant && is(value, Kind::kOptional)) {
     const Kind held = value.type->element()->kind();
     if (reader == "may_tensor" && held == Kind::kTensor) return value.text;
     if (reader == "may_integer" && held == Kind::kInt) return value.text;
     if (reader == "may_real" && held == Kind::kFloat) return value.text;
     if (reader == "may_truth" && held == Kind::kBool) return value.text;
+    if (reader == "may_dtype" && held == Kind::kInt)
+      return "(" + value.text + " ? std::optional<ramet::ScalarType>(scalar_type(*" + value.text +
+             ")) : std::nullopt)";
     return std::nullopt;
   }
   const std::string kind = optional ? reader.substr(4) : reader;
@@ -304,7 +312,9 @@ std::optional<std::string> cpp_argument(const Written& value, const std::string&
   else if (kind == "format") text = format_argument(value);
   else if (kind == "device") text = device_argument(value);
   if (text && reader == "may_number") text = "ramet::Scalar(" + *text + ")";
-  if (text && reader == "may_integers") text = "ramet::OptionalIntArrayRef(" + *text + ")";
+  if (text && optional && text->front() == '{')
+    text = std::string("ramet::ArrayRef<") + (kind == "reals" ? "double" : "int64_t") + ">(" +
+           *text + ")";
   return text;
 }
 
@@ -314,7 +324,7 @@ std::optional<std::string> cpp_value(const Written& value, const TypePtr& type) 
   if (name.empty()) return std::nullopt;
   if (!value.constant) {
     if (!value.type) return std::nullopt;
-    if (value.dtype || same(value.type, type)) return value.text;
+    if (same(value.type, type)) return value.text;
     if (type->kind() == Kind::kOptional) {
       if (is_subtype(value.type, type)) return value.text;
       return cpp_value(value, type->element());

@@ -1,5 +1,6 @@
 // One function as C++: its statements.
 #include <algorithm>
+#include <cctype>
 
 #include "nn/script/translate_internal.h"
 
@@ -41,29 +42,49 @@ std::string FunctionWriter::write(const std::string& name) {
   parents_.push_back(0);
   find_places(steps_, 0);
   name_slots();
-  std::string parameters;
-  for (size_t i = self_ ? 1 : 0; i < function_.parameters.size(); ++i) {
+  const size_t first = self_ ? 1 : 0;
+  for (size_t i = first; i < function_.parameters.size(); ++i) {
     Slot& slot = slots_[i];
-    const std::string type = cpp_type(function_.parameters[i].type);
-    if (type.empty())
-      problem(kNowhere, "parameter '" + function_.parameters[i].name + "': " +
-                            function_.parameters[i].type->text() + " is no type of C++ here");
     if (slot.name.empty()) slot.name = cpp_name(function_.parameters[i].name, taken_);
     slot.type = function_.parameters[i].type;
     slot.declared = true;
-    const bool used = slot.block != kNowhere;
-    parameters += (parameters.empty() ? "" : ", ") + type + " " +
-                  (used ? slot.name : "/*" + slot.name + "*/");
+  }
+  const int depth = self_ ? 1 : 0;
+  write_block(steps_, 0, depth + 1);
+  line(depth, "}");
+  const std::string body = std::move(text_);
+  text_.clear();
+  line(depth, heading(name, body));
+  return text_ + body;
+}
+
+// What the body does not name has its name in a comment.
+std::string FunctionWriter::heading(const std::string& name, const std::string& body) {
+  const auto is_named = [&](const std::string& parameter) {
+    const auto in_word = [](char c) {
+      return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0;
+    };
+    for (size_t at = body.find(parameter); at != std::string::npos;
+         at = body.find(parameter, at + 1))
+      if (!in_word(body[at - 1]) && !in_word(body[at + parameter.size()])) return true;
+    return false;
+  };
+  std::string parameters;
+  for (size_t i = self_ ? 1 : 0; i < function_.parameters.size(); ++i) {
+    const FunctionParameter& parameter = function_.parameters[i];
+    const std::string type = cpp_type(parameter.type);
+    if (type.empty())
+      problem(kNowhere, "parameter '" + parameter.name + "': " + parameter.type->text() +
+                            " is no type of C++ here");
+    const std::string& own = slots_[i].name;
+    parameters +=
+        (parameters.empty() ? "" : ", ") + type + " " + (is_named(own) ? own : "/*" + own + "*/");
   }
   const bool none = function_.result->kind() == Kind::kNone;
   const std::string result = none ? "void" : cpp_type(function_.result);
   if (result.empty())
     problem(kNowhere, "result: " + function_.result->text() + " is no type of C++ here");
-  const int depth = self_ ? 1 : 0;
-  line(depth, (self_ ? "" : "inline ") + result + " " + name + "(" + parameters + ") {");
-  write_block(steps_, 0, depth + 1);
-  line(depth, "}");
-  return text_;
+  return (self_ ? "" : "inline ") + result + " " + name + "(" + parameters + ") {";
 }
 
 Written FunctionWriter::written(Operand operand) const {

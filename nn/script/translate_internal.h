@@ -100,6 +100,7 @@ class FunctionWriter {
   };
   static constexpr size_t kNowhere = ~size_t{0};
 
+  std::string heading(const std::string& name, const std::string& body);
   void find_aliases();
   void find_places(const std::vector<Step>& steps, size_t block);
   void note_place(uint32_t slot, size_t instruction, size_t block, bool write);

@@ -16,6 +16,7 @@
   - a top-level folder that should not be there, or a root file that is missing;
   - a BUILD file in a layer besides its own (APART: what links what the core must not, and the interface for C), or a BUILD file other than the root's that shows a target to everybody;
   - a folder of tests of GPUs whose cases //tools/gpu:gpu_tests, the program for a machine with a real one, does not have;
+  - a kernel file that asks for which GPU it is compiled, and that its BUILD file does not name in by_architecture;
   - a function of CUDA's runtime that the layers call and tests/runtime/cuda/driver_calls.cc does not count.
 
 A header named *_internal.h is not public: only sources and other internal headers may include it. Nor are those of runtime/cuda, which bring CUDA's own names: a public header may not
@@ -354,9 +355,30 @@ def check_precompiled(files):
             yield "%s: begins with %s in .bazelrc, and does not include %s before its first line of code" % (path, rule, header)
 
 
+def asks_for_architecture(path, seen):
+    """Whether a file, or one that it includes, asks for which GPU it is compiled."""
+    if path in seen:
+        return False
+    seen.add(path)
+    if path.startswith(("runtime/cuda/", "kernels/")) or path.endswith(".cu"):
+        if "__CUDA_ARCH" in (ROOT / path).read_text():
+            return True
+    return any(asks_for_architecture(ours, seen) for _, ours, _ in includes(path) if ours and (ROOT / ours).is_file())
+
+
+def check_by_architecture(files):
+    """Of other kernel files ./tools/test --all makes no PTX (tools/cuda/library.bzl)."""
+    for path in files:
+        if path.endswith(".cu") and asks_for_architecture(path, set()):
+            build = next(p / "BUILD" for p in (ROOT / path).parents if (p / "BUILD").exists())
+            name = os.path.relpath(ROOT / path, build.parent)
+            if not re.search(r'by_architecture = \[[^]]*"%s"' % re.escape(name), build.read_text()):
+                yield "%s: asks for which GPU it is compiled; by_architecture in %s is without it" % (path, build.relative_to(ROOT))
+
+
 def main():
     files = list(sources())
-    problems = list(check_options(files)) + list(check_folders()) + list(check_sub_folders()) + list(check_builds()) + list(check_gpu_tests()) + list(check_driver_calls()) + list(check_precompiled(files))
+    problems = list(check_options(files)) + list(check_folders()) + list(check_sub_folders()) + list(check_builds()) + list(check_gpu_tests()) + list(check_driver_calls()) + list(check_precompiled(files)) + list(check_by_architecture(files))
     for path in files:
         problems += check_includes(path)
         problems += check_order(path)

@@ -71,7 +71,8 @@ def _nvcc_objects_impl(ctx):
         args.add_all(context.includes, before_each = "-I")
         args.add_all(context.system_includes, before_each = "-isystem")
         args.add_all(ctx.attr.copts)
-        args.add_all(_FALLBACK)
+        if ctx.attr.fallback or src in ctx.files.by_architecture:
+            args.add_all(_FALLBACK)
         ctx.actions.run(
             executable = ctx.executable._nvcc,
             arguments = [args],
@@ -87,7 +88,9 @@ def _nvcc_objects_impl(ctx):
 _nvcc_objects = rule(
     implementation = _nvcc_objects_impl,
     attrs = {
+        "by_architecture": attr.label_list(allow_files = [".cu"]),
         "copts": attr.string_list(),
+        "fallback": attr.bool(mandatory = True),
         "deps": attr.label_list(providers = [CcInfo]),
         "hdrs": attr.label_list(allow_files = True),
         "srcs": attr.label_list(allow_files = [".cu"]),
@@ -114,7 +117,7 @@ _host_sources = rule(
     attrs = {"srcs": attr.label_list(allow_files = [".cu"])},
 )
 
-def cuda_library(name, srcs, hdrs = [], deps = [], nvcc_copts = [], **kwargs):
+def cuda_library(name, srcs, hdrs = [], deps = [], nvcc_copts = [], by_architecture = [], **kwargs):
     """Kernel files as a library: its objects come from nvcc under --config=cuda, else from the host compiler.
 
     Under --config=check the host compiler also tells the checker of every access to memory.
@@ -125,12 +128,19 @@ def cuda_library(name, srcs, hdrs = [], deps = [], nvcc_copts = [], **kwargs):
       hdrs: headers.
       deps: usually //runtime/cuda:gpu.
       nvcc_copts: options for nvcc alone.
+      by_architecture: those of `srcs` whose code asks which GPU it is for. Of the others --define=ramet_one_architecture=1 makes
+        machine code alone: the compiler sees the same source for PTX, in a third of nvcc's time.
       **kwargs: as cc_library's.
     """
     _nvcc_objects(
         name = name + "_nvcc",
         srcs = srcs,
         hdrs = hdrs,
+        by_architecture = by_architecture,
+        fallback = select({
+            "//tools/cuda:is_one_architecture": False,
+            "//conditions:default": True,
+        }),
         copts = nvcc_copts + select({
             "//tools/cuda:is_packed": SMALL_CODE,
             "//conditions:default": [],

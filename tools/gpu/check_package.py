@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Looks at what tools/gpu_package has put together, as the machine will find it that it goes to.
 
-  check_package.py ARCHIVE
+  check_package.py [--this_machine] ARCHIVE
 
 Unpacked into a new folder, with an empty environment: the files are those that gpu_check wants; the programs need glibc and what
 lies in lib/, nothing else; gpu_tests lists its cases, and tests.list has each of them once that is for GPUs, and no other; every
-part of gpu_check has something to run; both programs hold machine code for sm_90a and PTX; VERSION says what the machine must have; gpu_check --help works.
+part of gpu_check has something to run; both programs hold machine code for sm_90a and PTX (with
+--this_machine some kernel files have no PTX); VERSION says what the machine must have; gpu_check --help works.
 """
 
 import json
@@ -88,14 +89,16 @@ def gpu_codes(elf):
     return found
 
 
-def machine_code(folder):
+def machine_code(folder, some_without_ptx):
     for name in PROGRAMS:
         with open(os.path.join(folder, name), "rb") as f:
             found = gpu_codes(f.read())
         if not found:
             yield "%s has no kernels" % name
+        elif not any("PTX 80" in codes for codes in found):
+            yield "%s has no PTX" % name
         for codes in found:
-            if codes != {"code 90a", "PTX 80"}:
+            if codes != {"code 90a", "PTX 80"} and not (some_without_ptx and codes == {"code 90a"}):
                 yield "%s: a kernel file is compiled to %s" % (name, " and ".join(sorted(codes)))
 
 
@@ -147,14 +150,14 @@ def texts(folder):
 
 
 def main():
-    archive, = sys.argv[1:]
+    *options, archive = sys.argv[1:]
     with tempfile.TemporaryDirectory() as work:
         with tarfile.open(archive) as tar:
             tar.extractall(work)
         folder = os.path.join(os.path.realpath(work), "ramet-gpu")
         problems = list(files(folder))
         if not problems:
-            problems = [*libraries(folder), *machine_code(folder), *lists(folder), *texts(folder)]
+            problems = [*libraries(folder), *machine_code(folder, options == ["--this_machine"]), *lists(folder), *texts(folder)]
     for problem in problems:
         print("check_package: " + problem, file=sys.stderr)
     return 1 if problems else 0

@@ -33,12 +33,12 @@ IValue pop(const IValue& value, const IValue& key, const IValue& otherwise) {
   dict(value).erase(key);
   return item;
 }
-// Python takes the last entry; so does PyTorch.
+// Python takes the last entry, PyTorch the first.
 IValue pop_item(const IValue& value) {
   RAMET_CHECK(!dict(value).empty(), "dict", "popitem: got an empty dictionary, expected an entry");
-  const auto last = dict(value).end() - 1;
-  const IValue key = last->key();
-  IValue pair = result(std::vector<IValue>{key, last->value()});
+  const auto first = dict(value).begin();
+  const IValue key = first->key();
+  IValue pair = result(std::vector<IValue>{key, first->value()});
   dict(value).erase(key);
   return pair;
 }

@@ -105,17 +105,19 @@ IValue unpack(const Call& a) {
   std::vector<int64_t> starts(static_cast<size_t>(times), 0);
   for (int64_t t = 1; t < times; ++t)
     starts[static_cast<size_t>(t)] = starts[static_cast<size_t>(t - 1)] + count[t - 1];
-  std::vector<int64_t> places(static_cast<size_t>(longest * batch), rows);
+  // A tensor's memory: its size is checked.
+  const Tensor index = full({longest, batch}, rows, TensorOptions(kLong).device(Device(kCPU, 0)));
+  auto* const places = index.data_ptr<int64_t>();
   for (int64_t i = 0; i < batch; ++i) {
     int64_t t = 0;
     for (; t < times && count[t] > i; ++t)
-      places[static_cast<size_t>(t * batch + i)] = starts[static_cast<size_t>(t)] + i;
+      places[t * batch + i] = starts[static_cast<size_t>(t)] + i;
     lengths.data_ptr<int64_t>()[i] = t;
   }
   std::vector<int64_t> row(data.sizes().begin(), data.sizes().end());
   row[0] = 1;
-  const Tensor index = tensor(places, TensorOptions(kLong)).to(data.device());
-  Tensor padded = cat({data, full(row, a.number(3), data.options())}).index_select(0, index);
+  Tensor padded = cat({data, full(row, a.number(3), data.options())})
+                      .index_select(0, index.view({longest * batch}).to(data.device()));
   row.erase(row.begin());
   row.insert(row.begin(), {longest, batch});
   padded = padded.view(row);

@@ -4,6 +4,7 @@
 
 #include "autograd/schema/table_internal.h"
 #include "autograd/schema/values_internal.h"
+#include "runtime/base/checked_size.h"
 
 namespace ramet::script {
 namespace {
@@ -85,6 +86,7 @@ IValue times(const IValue& list, int64_t n) {
   RAMET_CHECK(size == 0 || n <= kMost / static_cast<int64_t>(size), "mul", "got a list of ", size,
               " items ", n, " times, expected at most 2^32 items");
   const size_t count = n <= 0 ? 0 : size * static_cast<size_t>(n);
+  check_room("mul", "a list", count, sizeof(IValue));
   return picked(list, count, [&](size_t i) { return i % size; });
 }
 IValue joined(const IValue& a, const IValue& b) {
@@ -175,6 +177,7 @@ bool all(const IValue& list) {
 }
 IValue first_numbers(int64_t n) {
   RAMET_CHECK(n < int64_t{1} << 32, "range", "got a list of ", n, " numbers, expected below 2^32");
+  check_room("range", "a list", static_cast<uint64_t>(std::max<int64_t>(n, 0)), sizeof(n));
   std::vector<int64_t> made(static_cast<size_t>(std::max<int64_t>(n, 0)));
   std::iota(made.begin(), made.end(), int64_t{0});
   return made;
@@ -193,11 +196,12 @@ IValue first_numbers(int64_t n) {
                     replace(a[0], sorted(a[0], a.truth(1)))),                                     \
       RAMET_LINE("aten::sorted." T "(" T "[](a) input) -> " T "[]", sorted(a[0], false)),
 
+// The larger of two lists is a new one, as with PyTorch: a literal in the code is a constant.
 #define RAMET_EXTREMES(T)                                                          \
   RAMET_LINE("prim::max." T "_list(" T "[] l, " T "[] r) -> " T "[]",              \
-             lists_less(a[0], a[1]) ? a[1] : a[0]),                                \
+             copy(lists_less(a[0], a[1]) ? a[1] : a[0])),                          \
       RAMET_LINE("prim::min." T "_list(" T "[] l, " T "[] r) -> " T "[]",          \
-                 lists_less(a[1], a[0]) ? a[1] : a[0]),                            \
+                 copy(lists_less(a[1], a[0]) ? a[1] : a[0])),                      \
       RAMET_LINE("prim::max.self_" T "(" T "[] self) -> " T, extreme(a[0], true)), \
       RAMET_LINE("prim::min.self_" T "(" T "[] self) -> " T, extreme(a[0], false)),
 

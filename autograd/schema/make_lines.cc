@@ -27,6 +27,10 @@ struct Numbers {
     const auto items = value.toList();
     const auto size = static_cast<int64_t>(items.size());
     if (first) sizes.push_back(size);
+    if (size == 0 && dtype == ScalarType::Undefined)
+      dtype = value.isIntList()    ? kLong
+              : value.isBoolList() ? kBool
+                                   : get_default_dtype_as_scalartype();
     RAMET_CHECK(depth < sizes.size() && sizes[depth] == size, "tensor", "got a list of ", size,
                 " at depth ", depth, ", expected ", depth < sizes.size() ? sizes[depth] : 0);
     for (size_t i = 0; i < items.size(); ++i) take(items.vec()[i], depth + 1, first && i == 0);
@@ -37,8 +41,7 @@ struct Numbers {
 Tensor from_numbers(const IValue& data) {
   Numbers numbers;
   numbers.take(data, 0, true);
-  if (numbers.values.empty())
-    return empty(numbers.sizes, TensorOptions(get_default_dtype_as_scalartype()));
+  if (numbers.values.empty()) return empty(numbers.sizes, TensorOptions(numbers.dtype));
   const bool real = isFloatingType(numbers.dtype);
   Tensor made = empty(numbers.sizes, TensorOptions(real ? kDouble : kLong).device(Device(kCPU, 0)));
   for (size_t i = 0; i < numbers.values.size(); ++i) {

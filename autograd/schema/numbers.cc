@@ -137,7 +137,14 @@ template <double (*f)(double)> IValue rounded(Arguments a) {
 double degrees(double x) { return x * 180.0 / M_PI; }
 double radians(double x) { return x * M_PI / 180.0; }
 // Half to even, in whatever mode the processor rounds.
-double round_even(double x) { return x - std::remainder(x, 1.0); }
+double round_even(double x) {
+  return std::isinf(x) ? x : std::copysign(x - std::remainder(x, 1.0), x);
+}
+// std::lgamma() writes a global variable.
+double log_gamma(double x) {
+  int sign = 0;
+  return lgamma_r(x, &sign);
+}
 double logarithm(double x) { return std::log(x); }
 
 template <class T> IValue absolute(const T& x) {
@@ -183,14 +190,14 @@ int64_t range_length(int64_t low, int64_t high, int64_t step) {
   return signed_of((width - 1) / by + 1);
 }
 
+// Blanks before the number are skipped, those after it are an Error.
 int64_t int_of_text(const std::string& text) {
   size_t read = 0;
   int64_t value = 0;
   try {
     value = std::stoll(text, &read);
   } catch (const std::exception&) { read = 0; }
-  const bool blank = !text.empty() && text[0] == ' ';
-  RAMET_CHECK(read > 0 && read == text.size() && !blank, "int", "got the text '", text,
+  RAMET_CHECK(read > 0 && read == text.size(), "int", "got the text '", text,
               "', expected an integer of 64 bits with base 10");
   return value;
 }
@@ -198,7 +205,9 @@ double float_of_text(const std::string& text) {
   auto in = detail::classic<std::istringstream>(text);
   double value = 0;
   std::string lower;
-  for (const char c : text) lower += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  const size_t begin = std::min(text.find_first_not_of(" \t\n\r\f\v"), text.size());
+  for (const char c : text.substr(begin))
+    lower += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
   const bool minus = !lower.empty() && lower[0] == '-';
   const std::string name = !lower.empty() && (minus || lower[0] == '+') ? lower.substr(1) : lower;
   if (name == "inf" || name == "infinity") return minus ? -HUGE_VAL : HUGE_VAL;
@@ -282,11 +291,12 @@ const Line kNumbers[] = {
                         RAMET_MATH("aten::acosh", std::acosh) RAMET_MATH("aten::atanh", std::atanh)
                             RAMET_MATH("aten::erf", std::erf) RAMET_MATH("aten::erfc", std::erfc)
                                 RAMET_MATH("aten::gamma", std::tgamma) RAMET_MATH(
-                                    "aten::degrees", degrees) RAMET_MATH("aten::radians", radians)
-                                    RAMET_MATH("aten::round", round_even)
-                                        RAMET_MATH("aten::fabs", std::fabs){
-                                            "aten::log.int_int(int a, int b) -> float",
-                                            of_reals<Logarithm>},
+                                    "aten::lgamma", log_gamma) RAMET_MATH("aten::degrees", degrees)
+                                    RAMET_MATH("aten::radians", radians)
+                                        RAMET_MATH("aten::round", round_even)
+                                            RAMET_MATH("aten::fabs", std::fabs){
+                                                "aten::log.int_int(int a, int b) -> float",
+                                                of_reals<Logarithm>},
     {"aten::log.float_float(float a, float b) -> float", of_reals<Logarithm>},
     RAMET_MIXED("aten::log", Logarithm, "float"){
         "aten::log.Scalar_Scalar(Scalar a, Scalar b) -> float", of_reals<Logarithm>},

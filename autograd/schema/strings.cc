@@ -129,25 +129,23 @@ IValue texts(std::vector<std::string> parts) {
   for (std::string& part : parts) made.push_back(std::move(part));
   return made;
 }
-IValue split_at_blanks(const std::string& text, int64_t most) {
+// As PyTorch, which has no limit of parts here.
+IValue split_at_blanks(const std::string& text) {
   std::vector<std::string> parts;
   size_t at = 0;
   for (;;) {
     while (at < text.size() && is_blank(text[at])) ++at;
     if (at == text.size()) return texts(std::move(parts));
     size_t end = at;
-    if (most == 0) end = stripped(text, std::string(kBlanks), false, true).size();
-    else
-      while (end < text.size() && !is_blank(text[end])) ++end;
+    while (end < text.size() && !is_blank(text[end])) ++end;
     parts.push_back(text.substr(at, end - at));
-    if (most-- == 0) return texts(std::move(parts));
     at = end;
   }
 }
 IValue split(const Call& a) {
   const std::string& text = a.text(0);
   int64_t most = a.integer(2);
-  if (a.none(1)) return split_at_blanks(text, most);
+  if (a.none(1)) return split_at_blanks(text);
   const std::string& between = a.text(1);
   RAMET_CHECK(!between.empty(), "str", "split: got an empty separator, expected characters");
   std::vector<std::string> parts;
@@ -172,15 +170,15 @@ IValue split_last(const Call& a) {
   parts.insert(parts.begin(), text.substr(0, end));
   return texts(std::move(parts));
 }
+// As PyTorch: each of these characters ends a line, so "\r\n" ends two. Ends that are kept are
+// parts of their own.
 IValue lines(const std::string& text, bool keep) {
   std::vector<std::string> parts;
   for (size_t at = 0; at < text.size();) {
-    size_t end = text.find_first_of("\r\n", at);
-    const size_t last = std::min(end, text.size());
-    end = last;
-    if (end < text.size()) end += text[end] == '\r' && text.substr(end + 1, 1) == "\n" ? 2 : 1;
-    parts.push_back(text.substr(at, (keep ? end : last) - at));
-    at = end;
+    const size_t end = std::min(text.find_first_of("\n\r\v\f\x1c\x1d\x1e", at), text.size());
+    parts.push_back(text.substr(at, end - at));
+    if (keep && end < text.size()) parts.push_back(text.substr(end, 1));
+    at = end + 1;
   }
   return texts(std::move(parts));
 }
@@ -200,25 +198,28 @@ std::string joined(const std::string& between, const IValue& list) {
   }
   return made;
 }
+// How many characters the text lacks of the width.
+int64_t missing(const std::string& text, int64_t width) {
+  const auto size = static_cast<int64_t>(text.size());
+  if (width <= size) return 0;
+  RAMET_CHECK(width - size < int64_t{1} << 30, "str", "got a width of ", width,
+              ", expected one below 2^30");
+  return width - size;
+}
 std::string padded(const Call& a, int where) {  // -1: the text is left, 1: right, 0: centred
   const std::string& text = a.text(0);
   RAMET_CHECK(a.text(2).size() == 1, "str", "got '", a.text(2), "', expected one character");
-  const auto size = static_cast<int64_t>(text.size());
-  const int64_t free = std::max<int64_t>(a.integer(1) - size, 0);
-  RAMET_CHECK(free < int64_t{1} << 30, "str", "got a width of ", a.integer(1),
-              ", expected one below 2^30");
-  const int64_t left = where < 0 ? 0 : where > 0 ? free : free / 2;
+  const int64_t free = missing(text, a.integer(1));
+  // Of an odd number of characters, the one more is left of a text in an odd width, as in Python.
+  const int64_t half = free / 2 + (free & a.integer(1) & 1);
+  const int64_t left = where < 0 ? 0 : where > 0 ? free : half;
   const char fill = a.text(2)[0];
   return std::string(static_cast<size_t>(left), fill) + text +
          std::string(static_cast<size_t>(free - left), fill);
 }
 std::string zero_filled(const std::string& text, int64_t width) {
-  const auto size = static_cast<int64_t>(text.size());
-  RAMET_CHECK(width < int64_t{1} << 30, "str", "got a width of ", width,
-              ", expected one below 2^30");
   const size_t sign = !text.empty() && (text[0] == '-' || text[0] == '+') ? 1 : 0;
-  return text.substr(0, sign) +
-         std::string(static_cast<size_t>(std::max<int64_t>(width - size, 0)), '0') +
+  return text.substr(0, sign) + std::string(static_cast<size_t>(missing(text, width)), '0') +
          text.substr(sign);
 }
 std::string character(const std::string& text, int64_t index) {
@@ -277,9 +278,9 @@ std::string percent_format(const Call& a) {
       const Scalar number = take().toScalar();
       if (number.isFloatingPoint()) out << static_cast<int64_t>(number.toDouble());
       else out << number.toLong();
-    } else if (kind == 'e' || kind == 'f' || kind == 'g') {
-      if (kind == 'e') out << std::scientific;
-      if (kind == 'f') out << std::fixed;
+    } else if (kind == 'e' || kind == 'f' || kind == 'E' || kind == 'F') {
+      out << (kind == 'e' || kind == 'E' ? std::scientific : std::fixed);
+      if (kind == 'E') out << std::uppercase;
       out << take().toScalar().toDouble();
     } else if (kind == 'c') {
       const IValue& value = take();
@@ -287,7 +288,7 @@ std::string percent_format(const Call& a) {
       else out << value.toStringRef();
     } else {
       RAMET_CHECK(kind == 's', "%", "got the specifier '%", std::string(1, kind),
-                  "', expected one of d, i, e, f, g, c, s");
+                  "', expected one of d, i, e, E, f, F, c, s");
       out << take();
     }
     made += out.str();

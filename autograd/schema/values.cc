@@ -1,42 +1,83 @@
-#include "autograd/schema/values_internal.h"
+#include <set>
+#include <utility>
 
 #include "autograd/autograd.h"
 #include "autograd/ops.h"
+#include "autograd/schema/values_internal.h"
 
 namespace ramet::script {
 
-bool equal_values(const IValue& a, const IValue& b) {
+namespace {
+
+constexpr int kMostInside = 1000;  // values inside each other that are compared
+
+// Where lists, dictionaries and tuples hold their items. Null for lists of numbers and tensors, and
+// for other values.
+const void* items_of(const IValue& v) {
+  if (v.isTuple()) return v.toTuple().get();
+  if (v.isGenericDict()) return v.toGenericDict().id();
+  const bool plain = v.isIntList() || v.isDoubleList() || v.isBoolList() || v.isTensorList();
+  return v.isList() && !plain ? static_cast<const void*>(&v.toList().vec()) : nullptr;
+}
+
+// One comparison. Values that share parts have many ways to a part: each pair is compared once.
+class Comparison {
+ public:
+  bool equal(const IValue& a, const IValue& b);
+
+ private:
+  bool all_equal(const std::vector<IValue>& a, const std::vector<IValue>& b) {
+    if (a.size() != b.size()) return false;
+    for (size_t i = 0; i < a.size(); ++i)
+      if (!equal(a[i], b[i])) return false;
+    return true;
+  }
+  bool items_equal(const IValue& a, const IValue& b);
+  std::set<std::pair<const void*, const void*>> known_;  // are equal, below the first two levels
+  int depth_ = 0;
+};
+
+bool Comparison::items_equal(const IValue& a, const IValue& b) {
+  if (a.isTuple() && b.isTuple())
+    return all_equal(a.toTupleRef().elements(), b.toTupleRef().elements());
+  if (a.isList() && b.isList()) {
+    if (length(a) != length(b)) return false;
+    const auto left = a.toList(), right = b.toList();
+    return all_equal(left.vec(), right.vec());
+  }
+  if (!a.isGenericDict() || !b.isGenericDict()) return false;
+  const IValue::GenericDict &left = a.toGenericDict(), &right = b.toGenericDict();
+  if (left.size() != right.size()) return false;
+  for (const auto& entry : left) {
+    const auto found = right.find(entry.key());
+    if (found == right.end() || !equal(entry.value(), found->value())) return false;
+  }
+  return true;
+}
+
+bool Comparison::equal(const IValue& a, const IValue& b) {
   if (a.isTensor() && b.isTensor()) return eq(a.toTensor(), b.toTensor()).is_nonzero();
   if (a.isScalar() && b.isScalar())
     return a.isDouble() || b.isDouble() ? a.toScalar().toDouble() == b.toScalar().toDouble()
                                         : a.toScalar().toLong() == b.toScalar().toLong();
-  if (a.isList() && b.isList()) {
-    const size_t size = length(a);
-    if (size != length(b)) return false;
-    const auto left = a.toList(), right = b.toList();
-    for (size_t i = 0; i < size; ++i)
-      if (!equal_values(left.vec()[i], right.vec()[i])) return false;
-    return true;
-  }
-  if (a.isTuple() && b.isTuple()) {
-    const std::vector<IValue>&left = a.toTupleRef().elements(), &right = b.toTupleRef().elements();
-    if (left.size() != right.size()) return false;
-    for (size_t i = 0; i < left.size(); ++i)
-      if (!equal_values(left[i], right[i])) return false;
-    return true;
-  }
-  if (a.isGenericDict() && b.isGenericDict()) {
-    const IValue::GenericDict &left = a.toGenericDict(), &right = b.toGenericDict();
-    if (left.size() != right.size()) return false;
-    for (const auto& entry : left) {
-      const auto found = right.find(entry.key());
-      if (found == right.end() || !equal_values(entry.value(), found->value())) return false;
-    }
-    return true;
-  }
   if (a.isDevice() && b.isDevice()) return a.toDevice() == b.toDevice();
-  return a.is(b);  // strings, None, objects
+  const bool nested = a.isTuple() || a.isList() || a.isGenericDict();
+  if (!nested) return a.is(b);  // strings, None, objects
+  const std::pair<const void*, const void*> pair{items_of(a), items_of(b)};
+  const bool shared = pair.first && pair.second;
+  if (shared && (pair.first == pair.second || known_.count(pair) != 0)) return true;
+  RAMET_CHECK(depth_ < kMostInside, "eq", "got more than ", kMostInside,
+              " values inside each other, expected fewer");
+  ++depth_;
+  const bool same = items_equal(a, b);
+  --depth_;
+  if (same && shared && depth_ > 1) known_.insert(pair);
+  return same;
 }
+
+}  // namespace
+
+bool equal_values(const IValue& a, const IValue& b) { return Comparison().equal(a, b); }
 
 size_t place(int64_t index, size_t size, const char* op) {
   const auto n = static_cast<int64_t>(size);

@@ -49,6 +49,13 @@ TEST(OperatorTensors, MakesTensorsOfLists) {
   EXPECT_TRUE(same_tensor(made(2), tensor(2)));
   const IValue nested = IValue::GenericList{list_of({1, 2}), list_of({3, 4})};
   EXPECT_TRUE(same_tensor(made(nested), tensor({{1, 2}, {3, 4}})));
+  EXPECT_EQ(made(List<int64_t>()).scalar_type(), kLong);
+  EXPECT_EQ(made(List<bool>()).scalar_type(), kBool);
+  EXPECT_EQ(made(List<double>()).scalar_type(), kFloat);
+  EXPECT_EQ(called("aten::as_tensor", {List<int64_t>()}).toTensor().scalar_type(), kLong);
+  const Tensor none = made(IValue::GenericList{IValue(List<bool>()), IValue(List<bool>())});
+  EXPECT_EQ(none.scalar_type(), kBool);
+  EXPECT_EQ(none.sizes(), IntArrayRef({2, 0}));
   EXPECT_EQ(called("aten::tensor", {nested, Passing(6, "dtype"), Passing(true, "requires_grad")})
                 .toTensor()
                 .requires_grad(),
@@ -128,6 +135,10 @@ TEST(OperatorTensors, PacksSequences) {
     EXPECT_THROW(called("aten::_pack_padded_sequence", {x, lengths, true}), Error);
   EXPECT_THROW(called("aten::_pad_packed_sequence", {expected, tensor({3, 2}), true, 0.0, 0}),
                Error);
+  for (const int64_t total : {int64_t{1} << 61, int64_t{1} << 62})
+    EXPECT_THROW(
+        called("aten::_pad_packed_sequence", {ones({4, 2}), tensor({4}), false, 0.0, total}),
+        Error);
   EXPECT_THROW(called("aten::_pad_packed_sequence", {expected, tensor({3, 2, 1}), true, 0.0, 2}),
                Error);
 }

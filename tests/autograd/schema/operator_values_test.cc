@@ -59,6 +59,14 @@ TEST(OperatorValues, Numbers) {
       {"aten::round", {3.5}, "4."},
       {"aten::round", {-2.5}, "-2."},
       {"aten::round", {3}, "3."},
+      {"aten::round", {kInf}, "inf"},
+      {"aten::round", {-kInf}, "-inf"},
+      {"aten::round", {-0.4}, "-0."},
+      {"aten::round", {-0.0}, "-0."},
+      {"aten::round", {std::nan("")}, "nan"},
+      {"aten::lgamma", {3.0}, "0.69314718055994529"},
+      {"aten::lgamma", {-0.5}, "1.2655121234846454"},
+      {"aten::lgamma", {0}, "inf"},
       {"aten::sqrt", {-1.0}, "nan"},
       {"aten::log", {0.0}, "-inf"},
       {"aten::floor", {-2.1}, "-3"},
@@ -68,9 +76,12 @@ TEST(OperatorValues, Numbers) {
       {"aten::Int", {std::nan("")}, "-9223372036854775808"},
       {"aten::Int", {1e30}, "-9223372036854775808"},
       {"aten::Int", {"12"}, "12"},
+      {"aten::Int", {" 5"}, "5"},
+      {"aten::Int", {"\t+7"}, "7"},
       {"aten::Int", {true}, "1"},
       {"aten::Float", {"1.5"}, "1.5"},
       {"aten::Float", {"inf"}, "inf"},
+      {"aten::Float", {" -inf"}, "-inf"},
       {"aten::Float", {3}, "3."},
       {"aten::Bool", {0.0}, "False"},
       {"prim::max", {std::nan(""), 1.0}, "1."},
@@ -100,7 +111,7 @@ TEST(OperatorValues, Numbers) {
   }
   for (const char* name : {"aten::floordiv", "aten::remainder"})
     EXPECT_THROW(called(name, {1, 0}), Error) << name;
-  for (const char* text : {"1x", " 7 ", "", "9999999999999999999"})
+  for (const char* text : {"1x", " 7 ", "5 ", "- 5", "", " ", "9999999999999999999"})
     EXPECT_THROW(called("aten::Int", {text}), Error) << text;
   EXPECT_THROW(called("aten::Float", {"1x"}), Error);
   EXPECT_THROW(called("aten::factorial", {-1}), Error);
@@ -142,6 +153,11 @@ TEST(OperatorValues, Lists) {
   EXPECT_EQ(value("aten::add", {ints({1}), ints({2})}), "[1, 2]");
   EXPECT_EQ(value("aten::eq", {ints({1}), ints({1})}), "True");
   EXPECT_EQ(value("prim::max", {list}), "9");
+  const IValue small = ints({0, 5}), large = ints({1, 2});
+  for (const char* name : {"prim::max", "prim::min"}) {
+    called("aten::append", {called(name, {large, small}), 7});
+    EXPECT_EQ(shown(large) + shown(small), "[1, 2][0, 5]") << name << " gives a new list";
+  }
   EXPECT_THROW(called("prim::max", {IValue(std::vector<double>())}), Error);
   EXPECT_EQ(value("aten::sum", {IValue(std::vector<double>{1.5, 2})}), "3.5");
   EXPECT_EQ(value("aten::any", {IValue(List<bool>{false, true})}), "True");
@@ -156,6 +172,34 @@ TEST(OperatorValues, Lists) {
                                            IValue(std::make_tuple(IValue(1), IValue("c"))),
                                            IValue(std::make_tuple(IValue(1), IValue("a")))};
   EXPECT_EQ(value("aten::sorted", {pairs}), "[(1, a), (1, c), (2, b)]");
+}
+
+// 2^60 ways lead to the number inside.
+TEST(OperatorValues, EqualityOfSharedParts) {
+  IValue left = std::make_tuple(IValue(1), IValue(2)),
+         right = std::make_tuple(IValue(1), IValue(2));
+  for (int i = 0; i < 60; ++i) {
+    left = std::make_tuple(left, left);
+    right = std::make_tuple(right, right);
+  }
+  const IValue lefts = IValue::GenericList{left}, rights = IValue::GenericList{right};
+  EXPECT_EQ(value("aten::count", {Passing(lefts, "", Type::list(Type::of(Type::Kind::kString))),
+                                  Passing(right, "", Type::of(Type::Kind::kString))}),
+            "1");
+  IValue other = std::make_tuple(IValue(1), IValue(3));
+  for (int i = 0; i < 60; ++i) other = std::make_tuple(other, other);
+  EXPECT_EQ(value("aten::count", {Passing(lefts, "", Type::list(Type::of(Type::Kind::kString))),
+                                  Passing(other, "", Type::of(Type::Kind::kString))}),
+            "0");
+  // A list that contains itself, and another such.
+  const IValue::GenericList one{IValue(0)}, two{IValue(0)};
+  one.push_back(one);
+  two.push_back(two);
+  EXPECT_THROW(called("aten::count", {Passing(one, "", Type::list(Type::of(Type::Kind::kString))),
+                                      Passing(two, "", Type::of(Type::Kind::kString))}),
+               Error);
+  one.clear();
+  two.clear();
 }
 
 TEST(OperatorValues, Dictionaries) {
@@ -175,10 +219,10 @@ TEST(OperatorValues, Dictionaries) {
   EXPECT_EQ(value("aten::pop", {dict, "a"}), "1");
   EXPECT_EQ(value("aten::pop", {dict, "a", 7}), "7");
   EXPECT_THROW(called("aten::pop", {dict, "a"}), IndexError);
-  EXPECT_EQ(value("aten::popitem", {dict}), "(c, 3)");
+  EXPECT_EQ(value("aten::popitem", {dict}), "(b, 2)");
   called("aten::update", {dict, copied});
   called("aten::update", {dict, dict});
-  EXPECT_EQ(shown(dict), "{b: 2, a: 1, c: 3}");
+  EXPECT_EQ(shown(dict), "{c: 3, a: 1, b: 2}");
   called("aten::Delete", {dict, "b"});
   called("aten::clear", {dict});
   EXPECT_EQ(shown(dict), "{}");
@@ -198,9 +242,15 @@ TEST(OperatorValues, Strings) {
       {"aten::split", {"a,b,,c", ","}, "[a, b, , c]"},
       {"aten::split", {"", ","}, "[]"},  // one empty text prints as nothing
       {"aten::split", {"a,b,,c", ",", 1}, "[a, b,,c]"},
-      {"aten::split", {" a b c ", IValue(), 1}, "[a, b c]"},
+      {"aten::split", {" a b  c ", IValue(), 1}, "[a, b, c]"},
+      {"aten::split", {" a b c ", IValue(), 0}, "[a, b, c]"},
       {"aten::rsplit", {"a,b,c", ",", 1}, "[a,b, c]"},
-      {"aten::splitlines", {"a\nb\r\nc"}, "[a, b, c]"},
+      {"aten::splitlines", {"a\nb\r\nc"}, "[a, b, , c]"},
+      {"aten::splitlines", {"a\r\nb\vc\fd\re\n"}, "[a, , b, c, d, e]"},
+      {"aten::splitlines", {"a\x1c\x1dz\x1e"}, "[a, , z]"},
+      {"aten::splitlines", {"a\nb", true}, "[a, \n, b]"},
+      {"aten::splitlines", {"\r", true}, "[, \r]"},
+      {"aten::splitlines", {""}, "[]"},
       {"aten::slice", {"hello", 1, 3}, "el"},
       {"aten::slice", {"hello", IValue(), IValue(), -1}, "olleh"},
       {"aten::__getitem__", {"hello", -1}, "o"},
@@ -223,6 +273,12 @@ TEST(OperatorValues, Strings) {
       {"aten::swapcase", {"aB"}, "Ab"},
       {"aten::zfill", {"-5", 4}, "-005"},
       {"aten::center", {"a", 4, "*"}, "*a**"},
+      {"aten::center", {"ab", 5, "*"}, "**ab*"},
+      {"aten::center", {"ab", 7, "*"}, "***ab**"},
+      {"aten::center", {"abc", 8, "*"}, "**abc***"},
+      {"aten::center", {"ab", kLeast, "*"}, "ab"},
+      {"aten::ljust", {"ab", kLeast}, "ab"},
+      {"aten::zfill", {"ab", kLeast}, "ab"},
       {"aten::partition", {"a=b=c", "="}, "(a, =, b=c)"},
       {"aten::rpartition", {"a=b=c", "="}, "(a=b, =, c)"},
       {"aten::hex", {-255}, "-0xff"},
@@ -234,6 +290,8 @@ TEST(OperatorValues, Strings) {
       {"aten::format", {"x{}y{}", 1, 1.5}, "x1y1.5"},
       {"aten::format", {"{}", 1, 2}, "1"},
       {"aten::percentFormat", {"%d %s %f%%", 3, "a", 1.5}, "3 a 1.500000%"},
+      {"aten::percentFormat", {"%E %F", 1.5, 2.25}, "1.500000E+00 2.250000"},
+      {"aten::percentFormat", {"%E", -kInf}, "-INF"},
       {"aten::lt", {"a", "b"}, "True"},
       {"aten::len", {"abc"}, "3"},
       {"aten::list", {"ab"}, "[a, b]"},
@@ -244,6 +302,7 @@ TEST(OperatorValues, Strings) {
   EXPECT_THROW(called("aten::__getitem__", {"hello", 9}), IndexError);
   EXPECT_THROW(called("aten::format", {"{} {}", 1}), Error);
   EXPECT_THROW(called("aten::percentFormat", {"%q", 1}), Error);
+  EXPECT_THROW(called("aten::percentFormat", {"%g", 1.5}), Error);
   EXPECT_THROW(called("aten::percentFormat", {"%d", 1, 2}), Error);
   EXPECT_THROW(called("aten::split", {"a", ""}), Error);
   EXPECT_THROW(called("aten::zfill", {"a", int64_t{1} << 40}), Error);

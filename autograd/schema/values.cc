@@ -1,7 +1,6 @@
-#include "autograd/schema/values_internal.h"
-
 #include "autograd/autograd.h"
 #include "autograd/ops.h"
+#include "autograd/schema/values_internal.h"
 
 namespace ramet::script {
 
@@ -91,21 +90,6 @@ IValue make_list(const TypePtr& element, const std::vector<IValue>& items) {
   pointers.reserve(items.size());
   for (const IValue& item : items) pointers.push_back(&item);
   return make_list(element->kind(), pointers);
-}
-
-IValue items_as_list(const std::vector<IValue>& items) {
-  using Kind = Type::Kind;
-  const auto kind = [](const IValue& v) {
-    return v.isInt()      ? Kind::kInt
-           : v.isDouble() ? Kind::kFloat
-           : v.isBool()   ? Kind::kBool
-           : v.isTensor() ? Kind::kTensor
-                          : Kind::kAny;
-  };
-  const Kind first = items.empty() ? Kind::kAny : kind(items[0]);
-  const bool alike = std::all_of(items.begin(), items.end(),
-                                 [&](const IValue& item) { return kind(item) == first; });
-  return make_list(Type::of(alike ? first : Kind::kAny), items);
 }
 
 Sliced sliced(std::optional<int64_t> start, std::optional<int64_t> end, int64_t step,

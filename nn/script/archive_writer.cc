@@ -20,7 +20,7 @@ constexpr int kMaxDepth = 256;
 class Pickler : formats::detail::PickleText {
  public:
   Pickler(const char* op, const std::shared_ptr<ArchiveTexts>& texts, std::vector<Tensor>& storages)
-      : PickleText(op), texts_(texts), storages_(storages) {}
+      : PickleText(op, /*for_torchscript=*/true), texts_(texts), storages_(storages) {}
 
   std::string file(const IValue& value) {
     write(value, nullptr, 0);

@@ -15,7 +15,7 @@ constexpr const char* kClasses[] = {"__torch__.torch.amp.autocast_mode.autocast"
                                     "__torch__.torch.cpu.amp.autocast_mode.autocast",
                                     "__torch__.torch.cuda.amp.autocast_mode.autocast"};
 
-// Without "___torch_mangle_3.", by which PyTorch tells classes of one name apart.
+// Without "___torch_mangle_3.", which PyTorch puts into the names of further classes of one name.
 std::string plain_name(std::string name) {
   constexpr const char* kMangle = "___torch_mangle_";
   for (size_t at = name.find(kMangle); at != std::string::npos; at = name.find(kMangle)) {

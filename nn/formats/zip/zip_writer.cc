@@ -103,7 +103,7 @@ void write_to(const char* op, const std::string& where, Target& target,
     RAMET_CHECK(is_entry_name(part.name), op, "cannot write the archive ", where,
                 ": name of an entry: got \"", shown(part.name), "\", ", part.name.size(),
                 " bytes, expected valid UTF-8 of 1 to ", kMostOfName,
-                " bytes, without control characters, and without \"/\" at its end");
+                " bytes, without control characters");
   if (parts.empty()) {  // of which libzip makes no file: the end of a directory
     const char end[22] = {'P', 'K', 5, 6};
     RAMET_CHECK(target.write(end, sizeof end), op, "cannot write the archive ", where, " (",
@@ -166,7 +166,7 @@ bool is_utf8(const std::string& s) {
 bool is_entry_name(const std::string& name) {
   for (const char c : name)
     if (static_cast<unsigned char>(c) < 32 && c != '\t' && c != '\n' && c != '\r') return false;
-  return !name.empty() && name.size() <= kMostOfName && name.back() != '/' && is_utf8(name);
+  return !name.empty() && name.size() <= kMostOfName && is_utf8(name);
 }
 
 void write_zip(const char* op, const std::string& path, const std::vector<ZipPart>& parts,

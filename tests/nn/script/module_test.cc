@@ -384,10 +384,11 @@ TEST(ScriptFiles, NamesThatNoZipCanHaveAreRefused) {
   EXPECT_NE(entries.load_error().find("got a name of 5005 bytes"), std::string::npos);
   // Names that the program gives.
   const jit::Module net = jit::load(file("mlp_scripted"));
-  for (const char* name : {"a\1", "a/", "\xff", ""}) {
-    std::ostringstream out;
+  std::ostringstream out;
+  for (const char* name : {"a\1", "\xff"})
     EXPECT_ERROR_TEXT(net.save(out, {{name, "text"}}), "name of an entry: got \"archive/extra/");
-  }
+  for (const char* name : {"a/", ""})
+    EXPECT_ERROR_TEXT(net.save(out, {{name, "text"}}), "name of an extra file: got \"");
 }
 
 TEST(ScriptFiles, SizesAreCompared) {

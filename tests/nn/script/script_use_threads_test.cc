@@ -202,6 +202,24 @@ TEST(ScriptUse, AnOnnxFileIsThatOfTheSameOperations) {
   EXPECT_EQ(ours, theirs);
 }
 
+TEST(ScriptUse, AnyModuleAndSequentialTakeIt) {
+  const auto net = script::load(file("mlp_scripted"));
+  const Tensor x = randn({2, 5}), y = net->forward(x);
+  nn::AnyModule any(net);
+  EXPECT_TRUE(any.maps_tensor());
+  EXPECT_TRUE(any.forward(x).equal(y));
+  EXPECT_ERROR_TEXT(any.any_forward('c'), "argument 0 of forward(): got char");
+  nn::AnyModule types(script::load(file("types")));
+  EXPECT_FALSE(types.maps_tensor());
+  const Tensor two = randn({3, 2});
+  EXPECT_TRUE(types.any_forward(two, two).get<IValue>().isTuple());
+  nn::Linear last(3, 4);
+  nn::Sequential both;
+  both->push_back(net);
+  both->push_back(last);
+  EXPECT_TRUE(both->forward(x).equal(last->forward(y)));
+}
+
 TEST(ScriptUse, SeveralThreadsRunOneModule) {
   const auto net = double_net("cnn_scripted");
   net->eval();

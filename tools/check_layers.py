@@ -62,6 +62,7 @@ MOST_FILES = 60  # in a folder, those of its sub-folders left out
 APART = {
     "autograd/schema": (),
     "nn/c": (),
+    "nn/c_script": ("nn/c", "nn/script"),
     "nn/formats": (),
     "nn/script": ("autograd/schema", "nn/formats"),
     "parallel/distributed": (),

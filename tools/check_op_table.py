@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that every public function returning tensors has a row in the operation table
 (tests/autograd/table/op_table_*.cc), and every in-place and out form a place in one; and that the in-place and out forms
-that were promised exist, overload by overload.
+that were promised exist, overload by overload. Each file of rows has to be among the operators of TorchScript.
 
 What has none is listed below and counted, as are the dtypes that LibTorch takes and Ramet does not. It fails on a
 function that is neither in the table nor in the list, on a name in a list that has a row by now or is no function, and on
@@ -118,6 +118,15 @@ def size_rows():
     return set(re.findall(r"\b(?:ROW|VIEW|COSTLY)\((\w+),", text)) | set(re.findall(r"\{\s*\"(\w+)\",", text))
 
 
+def without_operators():
+    """Files of rows that autograd/schema/rows_*.cc does not include: their functions would be no operators of TorchScript, silently."""
+    included = []
+    for path in sorted((ROOT / "autograd" / "schema").glob("rows_*.cc")):
+        included += re.findall(r'(?m)^#include "(autograd/ops/[^"]+\.inc)"', path.read_text())
+    there = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "autograd" / "ops").rglob("*.inc"))
+    return [(path, included.count(path)) for path in sorted(set(there) | set(included)) if included.count(path) != 1 or path not in there]
+
+
 def row_names(text):
     # A row's name is the first argument of what makes the row.
     names = re.findall(r"[({]\s*\"([a-zHT_0-9]+)(?:\.[a-z_0-9]+)?\"\s*,", text)
@@ -220,6 +229,8 @@ def main():
         errors.append(f"{name} has a row of random sizes: take it off the list in this script")
     for name in sorted(rows - set(public)):
         errors.append(f"a row names {name}, which is no public function")
+    for path, count in without_operators():
+        errors.append(f"{path}: autograd/schema/rows_*.cc include it {count} times, expected a file that they include once")
     for name in of_no_group():
         errors.append(f"tests/autograd/table/{name}: a part of no group op_table_<group>_test.cc")
     for error in errors:

@@ -58,15 +58,21 @@ IValue from_pairs(const IValue& pairs) {
   }
   return made;
 }
-IValue keys(const IValue& value) {
+// `type` of the keys: "str", "int", "bool" or "float".
+IValue keys(const IValue& value, std::string_view type) {
   std::vector<IValue> made;
   for (const auto& entry : dict(value)) made.push_back(entry.key());
-  return items_as_list(std::move(made));
+  const Type::Kind kind = type == "int"     ? Type::Kind::kInt
+                          : type == "float" ? Type::Kind::kFloat
+                          : type == "bool"  ? Type::Kind::kBool
+                                            : Type::Kind::kString;
+  return make_list(Type::of(kind), made);
 }
+// A list of any values: the compiler knows their type, and makes a list of it.
 IValue values(const IValue& value) {
   std::vector<IValue> made;
   for (const auto& entry : dict(value)) made.push_back(entry.value());
-  return items_as_list(std::move(made));
+  return IValue::GenericList(std::move(made));
 }
 IValue items(const IValue& value) {
   IValue::GenericList made;
@@ -110,7 +116,7 @@ IValue items(const IValue& value) {
       RAMET_LINE_DO("aten::update." K "(Dict(" K ", t)(a!) self, Dict(" K                          \
                     ", t)(a!) to_add) -> ()",                                                      \
                     update(a[0], a[1])),                                                           \
-      RAMET_LINE("aten::keys." K "(Dict(" K ", t) self) -> " K "[](*)", keys(a[0])),               \
+      RAMET_LINE("aten::keys." K "(Dict(" K ", t) self) -> " K "[](*)", keys(a[0], K)),            \
       RAMET_LINE("aten::values." K "(Dict(" K ", t) self) -> t[](*)", values(a[0])),               \
       RAMET_LINE("aten::items." K "(Dict(" K ", t) self) -> ((" K ", t)[])", items(a[0])),
 

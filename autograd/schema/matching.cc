@@ -230,11 +230,8 @@ IValue change(Match::Change what, const Parameter& parameter, const IValue& valu
       for (const Tensor& item : value.toTensorVector()) ints.push_back(item.item().toLong());
       return ints;
     }
-    case Change::kTupleToList: {
-      const std::vector<IValue>& items = value.toTupleRef().elements();
-      return element()->kind() == Kind::kVariable ? items_as_list(items)
-                                                  : make_list(element(), items);
-    }
+    case Change::kTupleToList: return make_list(element(), value.toTupleRef().elements());
+    case Change::kItemsToList: return make_list(element(), value.toList().vec());
     case Change::kIntsToFloats: {
       std::vector<double> floats;
       for (const int64_t item : value.toIntVector()) floats.push_back(static_cast<double>(item));

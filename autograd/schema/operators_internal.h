@@ -81,7 +81,8 @@ struct Match {
     kTensorsToInts,  // a list of tensors of one element becomes a list of ints (traces)
     kTupleToList,    // a tuple of equal types becomes a list
     kIntsToFloats,
-    kEmptyList,  // a constant empty list of another type becomes one of the parameter's
+    kItemsToList,  // a list of any values becomes one of the parameter's type
+    kEmptyList,    // a constant empty list of another type becomes one of the parameter's
   };
   std::vector<Change> changes;
   /// With the variables of the schema replaced by types.

@@ -1,7 +1,10 @@
 // Operators of programs: identity, exceptions, output, modes, devices.
 #include <iostream>
 
+#include "autograd/autocast.h"
 #include "autograd/autograd.h"
+#include "autograd/ops.h"
+#include "autograd/schema/spans_internal.h"
 #include "autograd/schema/table_internal.h"
 #include "autograd/schema/values_internal.h"
 #include "runtime/base/logging.h"
@@ -26,6 +29,15 @@ const IValue& present(const IValue& value) {
   RAMET_CHECK(!value.isNone(), "_unwrap_optional", "got None, expected a value");
   return value;
 }
+
+// A future has its value already: the span ends here.
+const IValue& ended(int64_t span, const IValue& future) {
+  end_span(span);
+  return future;
+}
+
+// A class of PyTorch's; schema.cc reads it as int.
+#define RAMET_SPAN "__torch__.torch.classes.profiler._RecordFunction"
 
 const Line kProgram[] = {
     RAMET_LINE("aten::__is__(t1 self, t2 obj) -> bool", a[0].is(a[1])),
@@ -52,8 +64,22 @@ const Line kProgram[] = {
     RAMET_LINE("aten::_is_tracing() -> bool", false),
     RAMET_LINE("aten::_get_tracing_state() -> bool", false),
     RAMET_LINE("aten::has_torch_function(...) -> bool", false),
-    RAMET_LINE("aten::is_autocast_enabled() -> bool", false),
-    RAMET_LINE("aten::is_autocast_cpu_enabled() -> bool", false),
+    RAMET_LINE("aten::is_autocast_enabled() -> bool", autocast::is_autocast_enabled(kCUDA)),
+    RAMET_LINE("aten::is_autocast_cpu_enabled() -> bool", autocast::is_autocast_enabled(kCPU)),
+    RAMET_LINE("aten::get_autocast_dtype(str device_type) -> ScalarType",
+               number_of(autocast::get_autocast_dtype(Device(a.text(0)).type()))),
+    RAMET_LINE("profiler::_record_function_enter_new(str name, str? args=None) -> " RAMET_SPAN,
+               begin_span(a.text(0))),
+    RAMET_LINE_DO("profiler::_record_function_exit._RecordFunction(" RAMET_SPAN " record) -> ()",
+                  end_span(a.integer(0))),
+    RAMET_LINE("profiler::_call_end_callbacks_on_jit_fut._RecordFunction(" RAMET_SPAN
+               " x, Future(t) y) -> Future(t)",
+               ended(a.integer(0), a[1])),
+    // Before PyTorch 1.11 it was a tensor. A capture may not read its values: no span.
+    RAMET_LINE("profiler::_record_function_enter(str name, str? args=None) -> Tensor", zeros({1})),
+    RAMET_LINE_DO("profiler::_record_function_exit(Tensor handle) -> ()", (void)a),
+    RAMET_LINE("profiler::_call_end_callbacks_on_jit_fut(Tensor x, Future(t) y) -> Future(t)",
+               a[1]),
     RAMET_LINE_DO("aten::manual_seed(int seed) -> ()",
                   manual_seed(static_cast<uint64_t>(a.integer(0)))),
     RAMET_LINE("aten::device(str a) -> Device", IValue(Device(a.text(0)))),

@@ -130,6 +130,9 @@ class SchemaReader {
     if (text == "int" || text == "SymInt" || text == "ScalarType" || text == "Layout" ||
         text == "MemoryFormat")
       return Type::of(Kind::kInt);
+    // The number of a span (spans_internal.h).
+    if (text == "__torch__" && take(".torch.classes.profiler._RecordFunction"))
+      return Type::of(Kind::kInt);
     if (text == "float") return Type::of(Kind::kFloat);
     if (text == "bool" || text == "SymBool") return Type::of(Kind::kBool);
     if (text == "Scalar" || text == "number") return Type::of(Kind::kNumber);

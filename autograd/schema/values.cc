@@ -134,21 +134,6 @@ IValue make_list(const TypePtr& element, const std::vector<IValue>& items) {
   return make_list(element->kind(), pointers);
 }
 
-IValue items_as_list(const std::vector<IValue>& items) {
-  using Kind = Type::Kind;
-  const auto kind = [](const IValue& v) {
-    return v.isInt()      ? Kind::kInt
-           : v.isDouble() ? Kind::kFloat
-           : v.isBool()   ? Kind::kBool
-           : v.isTensor() ? Kind::kTensor
-                          : Kind::kAny;
-  };
-  const Kind first = items.empty() ? Kind::kAny : kind(items[0]);
-  const bool alike = std::all_of(items.begin(), items.end(),
-                                 [&](const IValue& item) { return kind(item) == first; });
-  return make_list(Type::of(alike ? first : Kind::kAny), items);
-}
-
 Sliced sliced(std::optional<int64_t> start, std::optional<int64_t> end, int64_t step,
               int64_t size) {
   RAMET_CHECK(step != 0, "slice", "got a step of 0, expected another");

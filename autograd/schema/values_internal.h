@@ -59,10 +59,6 @@ size_t length(const IValue& list);
 /// An item; a negative index counts from the end. An IndexError outside.
 IValue item_at(const IValue& list, int64_t index);
 
-/// A list of the kind that its items say. Where they do not say it, it is a GenericList: it is
-/// empty, or they differ.
-IValue items_as_list(const std::vector<IValue>& items);
-
 /// Which items of `size` a slice takes: the first, how many, and the step.
 struct Sliced {
   int64_t first, count, step;

@@ -103,6 +103,12 @@ ramet_module* ramet_module_new(const char* json, const char* weights) {
 ramet_module* ramet_module_clone(const ramet_module* module) {
   return result_of(__func__, [&](const char* op) {
     const std::shared_ptr<ModuleObject> from = module_of(module, op);
+    if (from->json.empty()) {  // a script's
+      const auto copy = std::make_shared<ModuleObject>();
+      copy->module = from->module.clone();
+      list_tensors(*copy);
+      return handle_of(copy);
+    }
     const std::shared_ptr<ModuleObject> to = made(op, from->json);
     copy_branches(*to, *from);
     std::vector<Tensor> values;

@@ -14,7 +14,7 @@ using Named = std::vector<std::pair<std::string, Tensor>>;
 std::shared_ptr<ModuleObject> module_of(const ramet_module* handle, const char* op,
                                         const char* argument = "module");
 /// Lists the module's parameters and buffers anew.
-void list_tensors(ModuleObject& object);
+RAMET_API void list_tensors(ModuleObject& object);
 /// What the module makes of `x`.
 Tensor forward_of(ModuleObject& object, Tensor x);
 /// Adds branches to `to`, a module of the same description, where `from` has LoRA branches.

@@ -8,7 +8,11 @@ namespace {
 
 using formats::detail::ZipReader;
 
+// Of an entry of code, below the folder: save() writes it into another folder.
+constexpr size_t kMostOfName = 4096;
+
 constexpr int64_t kLeastVersion = 3, kMostVersion = 10;
+constexpr const char* kNewer = "1.6 or later";  // 1.4 and 1.5 write format 2
 
 // The folder in which everything lies, found by its data.pkl.
 std::string root_of(const ZipReader& zip) {
@@ -22,7 +26,7 @@ std::string root_of(const ZipReader& zip) {
     const std::string name = e.name.substr(slash + 1);
     if (name == "model.json")
       bad("got a TorchScript file of format 1 or 2 (\"", e.name, "\"), expected format ",
-          kLeastVersion, " to ", kMostVersion, ": load and save it with PyTorch 1.4 or later");
+          kLeastVersion, " to ", kMostVersion, ": load and save it with PyTorch ", kNewer);
     if (name == "bytecode.pkl")
       bad("got a file for mobile devices (.ptl, \"", e.name,
           "\"), expected one of torch.jit.save()");
@@ -58,7 +62,8 @@ int64_t version_of(ZipReader& zip, const std::string& root, std::string& text) {
   RAMET_CHECK(version >= kLeastVersion && version <= kMostVersion, zip.op(), "\"", zip.file(),
               "\", entry \"", name, "\": got format ",
               text.empty() ? "nothing" : "\"" + text + "\"", ", expected ", kLeastVersion, " to ",
-              kMostVersion);
+              kMostVersion, version == 2 ? ": load and save it with PyTorch " : "",
+              version == 2 ? kNewer : "");
   return version;
 }
 
@@ -85,6 +90,9 @@ std::shared_ptr<ArchiveTexts> read_code(ZipReader& zip, const std::string& root)
                 "\": got ", e.bytes, " bytes of code, expected at most ", most,
                 " of all code in a file of ", zip.bytes());
     const std::string name = e.name.substr(root.size());
+    RAMET_CHECK(name.size() <= kMostOfName && formats::detail::is_entry_name(name), zip.op(), "\"",
+                zip.file(), "\", an entry of code: got a name of ", name.size(),
+                " bytes, expected UTF-8 without control characters, of at most ", kMostOfName);
     texts->by_name[name] = texts->code.size();
     texts->code.emplace_back(name, zip.text(e));
   }

@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "nn/formats/pytorch/pickle_internal.h"
@@ -87,16 +88,30 @@ void compile_all(const LoadedModule& module);
 /// Null for other values, which handles do not share.
 const void* identity(const IValue& value);
 
-/// A copy with its own tensors, lists and objects; what shares one of them shares its copy.
+/// A copy with its own tensors, lists and objects; what shares one of them shares its copy. Tensors
+/// that show one memory show one memory in the copy, too.
 class DeepCopy {
  public:
   explicit DeepCopy(std::optional<Device> device) : device_(device) {}
-  IValue of(const IValue& value, int depth = 0);
-  std::shared_ptr<Object> of(const std::shared_ptr<Object>& object, int depth = 0);
+  std::shared_ptr<Object> of(const std::shared_ptr<Object>& object);
 
  private:
+  /// Of a storage: what tensors show of it, in bytes, how many they are, and the copy of that part.
+  struct Part {
+    int64_t first = 0, end = 0;
+    int64_t tensors = 0;
+    Tensor copy = {};
+  };
+  void find_parts(const IValue& value, int depth);
+  void find_parts(const Object& object, int depth);
+  IValue copied(const IValue& value, int depth);
+  Tensor copied(const Tensor& tensor);
+  std::shared_ptr<Object> copied(const std::shared_ptr<Object>& object, int depth);
+
   std::optional<Device> device_;
   std::unordered_map<const void*, IValue> made_;
+  std::unordered_set<const void*> seen_;
+  std::unordered_map<const StorageImpl*, Part> parts_;
 };
 
 }  // namespace ramet::script

@@ -291,6 +291,7 @@ IValue read_objects(ZipReader& zip, const std::string& name, const ObjectOptions
       pickle.place().bad(note.at, "got ", e->bytes, " bytes in entry \"", e->name, "\", expected ",
                          note.bytes);
     entries.push_back(e);
+    if (unit && note.location != "cpu") unit->cpu_is_host = true;
   }
   Storages storages(pickle, options.big, options.device,
                     [&](size_t i, void* to) { zip.read(*entries[i], to); });

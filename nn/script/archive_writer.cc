@@ -20,7 +20,7 @@ constexpr int kMaxDepth = 256;
 class Pickler : formats::detail::PickleText {
  public:
   Pickler(const char* op, const std::shared_ptr<ArchiveTexts>& texts, std::vector<Tensor>& storages)
-      : PickleText(op), texts_(texts), storages_(storages) {}
+      : PickleText(op, /*for_torchscript=*/true), texts_(texts), storages_(storages) {}
 
   std::string file(const IValue& value) {
     write(value, nullptr, 0);
@@ -207,7 +207,12 @@ std::vector<ZipPart> ArchiveWriter::parts(const LoadedModule& module,
   pickled("constants.pkl", "constants/",
           IValue(IValue::Tuple::create(module.object->unit()->constants())));
   std::vector<std::string> names;
-  for (const auto& item : extra) names.push_back(item.first);
+  for (const auto& item : extra) {
+    RAMET_CHECK(!item.first.empty() && item.first.back() != '/', op_,
+                "name of an extra file: got \"", item.first,
+                "\", expected one without \"/\" at its end");
+    names.push_back(item.first);
+  }
   std::sort(names.begin(), names.end());
   for (const std::string& name : names)
     list.push_back({root_ + "extra/" + name, piece(extra.at(name))});

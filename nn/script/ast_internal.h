@@ -23,6 +23,8 @@ struct Source {
 
   /// "net.py:12 (code/__torch__/net.py:30)": the Python line where it is known, then the archive's.
   std::string place(size_t offset) const;
+  /// "net.py:12", or the archive's line where Python's is not known.
+  std::string line(size_t offset) const;
 };
 using SourcePtr = std::shared_ptr<const Source>;
 

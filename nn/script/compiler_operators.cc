@@ -111,8 +111,26 @@ Value FunctionCompiler::call_operator(const std::string& name, std::vector<Argum
         match, i, source < 0 ? nullptr : &arguments[static_cast<size_t>(source)], offset));
   }
   program_->operators.push_back(match.op);
-  return emit_value(Code::kCall, operands, static_cast<uint32_t>(program_->operators.size() - 1),
-                    match.result ? match.result : Type::of(TypeKind::kNone), offset);
+  const Value made =
+      emit_value(Code::kCall, operands, static_cast<uint32_t>(program_->operators.size() - 1),
+                 match.result ? match.result : Type::of(TypeKind::kNone), offset);
+  return name == "aten::values" ? listed(made, offset) : made;
+}
+
+// A list of any values as one of its type. Others than lists of these are held so anyway.
+Value FunctionCompiler::listed(const Value& value, size_t offset) {
+  switch (value.type->element()->kind()) {
+    case TypeKind::kInt:
+    case TypeKind::kFloat:
+    case TypeKind::kBool:
+    case TypeKind::kTensor: break;
+    default: return value;
+  }
+  Parameter parameter;
+  parameter.type = value.type;
+  program_->changes.push_back({Match::Change::kItemsToList, std::move(parameter)});
+  return emit_value(Code::kChange, {value.place},
+                    static_cast<uint32_t>(program_->changes.size() - 1), value.type, offset);
 }
 
 // What needs no operator, or has no schema.
@@ -129,7 +147,8 @@ std::optional<Value> FunctionCompiler::call_special_operator(const std::string& 
       if (value.type->kind() == TypeKind::kOptional) value.type = value.type->element();
       return value;
     }
-    if (name == "aten::device" && unit_.device && known && known->isString())
+    if (name == "aten::device" && unit_.device && known && known->isString() &&
+        !(unit_.cpu_is_host && known->toStringRef() == "cpu"))
       return constant(*unit_.device, Type::of(TypeKind::kDevice));
   }
   const bool equal = name == "aten::eq" || name == "aten::__is__";
@@ -166,7 +185,11 @@ Operand FunctionCompiler::operator_argument(const Match& match, size_t i, Argume
     given->literal.reset();
   }
   if (what == Match::Change::kNone || !declared) return given->value.place;
-  const Parameter& parameter = match.op->parameters[i];
+  Parameter parameter = match.op->parameters[i];
+  const std::vector<TypePtr>& items = given->value.type->elements();
+  if (what == Match::Change::kTupleToList && !items.empty() &&
+      parameter.type->element()->kind() == TypeKind::kVariable)
+    parameter.type = Type::list(items[0]);
   if (const IValue* known = constant_of(given->value))
     return constant(change(what, parameter, *known), parameter.type).place;
   program_->changes.push_back({what, parameter});

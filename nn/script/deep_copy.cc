@@ -1,4 +1,6 @@
 // Copies of objects with all that they hold.
+#include <algorithm>
+
 #include "autograd/grad_mode.h"
 #include "nn/script/archive_internal.h"
 
@@ -6,6 +8,7 @@ namespace ramet::script {
 namespace {
 
 constexpr int kMaxDepth = 256;
+constexpr int64_t kLargestItem = 16;  // bytes
 
 }  // namespace
 
@@ -21,7 +24,72 @@ const void* identity(const IValue& v) {
   return v.isList() ? static_cast<const void*>(&v.toList().vec()) : nullptr;
 }
 
-IValue DeepCopy::of(const IValue& value, int depth) {
+std::shared_ptr<Object> DeepCopy::of(const std::shared_ptr<Object>& object) {
+  find_parts(*object, 0);
+  return copied(object, 0);
+}
+
+// ---- what tensors share -------------------------------------------------------------------------
+
+void DeepCopy::find_parts(const Object& object, int depth) {
+  if (!seen_.insert(&object).second) return;
+  for (const IValue& slot : object.slots) find_parts(slot, depth + 1);
+}
+
+void DeepCopy::find_parts(const IValue& value, int depth) {
+  RAMET_CHECK(depth <= kMaxDepth, "deepcopy", "values nested deeper than ", kMaxDepth,
+              ", expected fewer");
+  if (value.isObject()) {
+    if (const auto object = object_in(value)) find_parts(*object, depth);
+    return;
+  }
+  const void* const id = identity(value);
+  if (!id || !seen_.insert(id).second) return;
+  if (value.isTensor()) {
+    const Tensor& t = value.toTensor();
+    if (t.numel() == 0) return;
+    const IntArrayRef strides = t.strides();  // the public layout from here on
+    int64_t last = 0;
+    for (int64_t d = 0; d < t.dim(); ++d) last += (t.size(d) - 1) * strides[static_cast<size_t>(d)];
+    const auto item = static_cast<int64_t>(item_size(t.scalar_type()));
+    const int64_t first = t.storage_offset() * item, end = first + (last + 1) * item;
+    Part& part = parts_.emplace(t.storage_impl(), Part{first, end}).first->second;
+    part.first = std::min(part.first, first);
+    part.end = std::max(part.end, end);
+    ++part.tensors;
+  } else if (value.isTuple()) {
+    for (const IValue& item : value.toTupleRef().elements()) find_parts(item, depth + 1);
+  } else if (value.isGenericDict()) {
+    for (const auto& entry : value.toGenericDict()) find_parts(entry.value(), depth + 1);
+  } else if (value.isTensorList()) {
+    for (const Tensor& t : value.toTensorVector()) find_parts(t, depth + 1);
+  } else if (value.isList() && !value.isIntList() && !value.isDoubleList() && !value.isBoolList()) {
+    for (const IValue& item : value.toListRef()) find_parts(item, depth + 1);
+  }
+}
+
+// ---- copies -------------------------------------------------------------------------------------
+
+// The part of a storage that several tensors show is copied as bytes, once. Elements of other sizes
+// may begin anywhere in it, so it keeps its offset modulo the largest of them.
+Tensor DeepCopy::copied(const Tensor& t) {
+  const NoGradGuard off;
+  const auto at = parts_.find(t.storage_impl());
+  if (t.numel() == 0 || at == parts_.end() || at->second.tensors < 2)
+    return device_ ? t.detach().to(*device_, /*non_blocking=*/false, /*copy=*/true)
+                   : t.detach().clone();
+  Part& part = at->second;
+  const int64_t first = part.first / kLargestItem * kLargestItem;
+  if (!part.copy.defined()) {
+    const Tensor bytes(TensorBase::over(t.storage_impl(), first, {part.end - first}, {1}, kByte));
+    part.copy = device_ ? bytes.to(*device_, /*non_blocking=*/false, /*copy=*/true) : bytes.clone();
+  }
+  const auto item = static_cast<int64_t>(item_size(t.scalar_type()));
+  return Tensor(TensorBase::over(part.copy.storage_impl(), t.storage_offset() * item - first,
+                                 t.sizes(), t.strides(), t.scalar_type()));
+}
+
+IValue DeepCopy::copied(const IValue& value, int depth) {
   RAMET_CHECK(depth <= kMaxDepth, "deepcopy", "values nested deeper than ", kMaxDepth,
               ", expected fewer");
   const void* const id = identity(value);
@@ -35,9 +103,7 @@ IValue DeepCopy::of(const IValue& value, int depth) {
     const Tensor& t = value.toTensor();
     if (!t.defined()) return value;
     return once([&]() -> IValue {
-      const NoGradGuard off;
-      Tensor made = device_ ? t.detach().to(*device_, /*non_blocking=*/false, /*copy=*/true)
-                            : t.detach().clone();
+      Tensor made = copied(t);
       if (t.is_leaf() && t.requires_grad()) made.set_requires_grad(true);
       return made;
     });
@@ -46,12 +112,13 @@ IValue DeepCopy::of(const IValue& value, int depth) {
     const auto object = object_in(value);
     RAMET_CHECK(object, "deepcopy", "got an object of ", value.toObject()->class_name(),
                 ", expected one of a TorchScript file");
-    return IValue(IValue::ObjectPtr(of(object, depth)));
+    return IValue(IValue::ObjectPtr(copied(object, depth)));
   }
   if (value.isTuple()) {
     return once([&]() -> IValue {
       std::vector<IValue> items;
-      for (const IValue& item : value.toTupleRef().elements()) items.push_back(of(item, depth + 1));
+      for (const IValue& item : value.toTupleRef().elements())
+        items.push_back(copied(item, depth + 1));
       return IValue::TuplePtr(
           std::make_shared<IValue::Tuple>(std::move(items), value.toTupleRef().names()));
     });
@@ -60,7 +127,7 @@ IValue DeepCopy::of(const IValue& value, int depth) {
     return once([&]() -> IValue {
       IValue::GenericDict made;
       for (const auto& entry : value.toGenericDict())
-        made.insert(of(entry.key(), depth + 1), of(entry.value(), depth + 1));
+        made.insert(copied(entry.key(), depth + 1), copied(entry.value(), depth + 1));
       return made;
     });
   }
@@ -71,25 +138,26 @@ IValue DeepCopy::of(const IValue& value, int depth) {
     return once([&]() -> IValue {
       if (value.isTensorList()) {
         List<Tensor> made;
-        for (const Tensor& t : value.toTensorVector()) made.push_back(of(t, depth + 1).toTensor());
+        for (const Tensor& t : value.toTensorVector())
+          made.push_back(copied(IValue(t), depth + 1).toTensor());
         return made;
       }
       IValue::GenericList made;
-      for (const IValue& item : value.toListRef()) made.push_back(of(item, depth + 1));
+      for (const IValue& item : value.toListRef()) made.push_back(copied(item, depth + 1));
       return made;
     });
   }
   return value;
 }
 
-std::shared_ptr<Object> DeepCopy::of(const std::shared_ptr<Object>& object, int depth) {
+std::shared_ptr<Object> DeepCopy::copied(const std::shared_ptr<Object>& object, int depth) {
   if (object->info()->kind == ClassInfo::Kind::kEnum) return object;  // there is one of each
   if (const auto at = made_.find(object.get()); at != made_.end())
     return std::static_pointer_cast<Object>(at->second.toObject());
   const auto made = std::make_shared<Object>(object->unit(), object->info());
   made_.emplace(object.get(), IValue(IValue::ObjectPtr(made)));
   for (size_t i = 0; i < object->slots.size(); ++i)
-    made->slots[i] = of(object->slots[i], depth + 1);
+    made->slots[i] = copied(object->slots[i], depth + 1);
   return made;
 }
 

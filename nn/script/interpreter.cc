@@ -12,6 +12,7 @@
 
 #include "autograd/schema/values_internal.h"
 #include "nn/script/interpreter_internal.h"
+#include "runtime/observe/observer.h"
 
 namespace ramet::script {
 namespace {
@@ -115,8 +116,13 @@ struct Machine::Frame {
   const Program& program;
   IValue* const slots;
   size_t next = 0;  // instruction
-  /// Objects of `with`, and their __exit__().
-  std::vector<std::pair<IValue, const ScriptFunction*>> entered = {};
+  struct Entered {
+    IValue object;
+    const ScriptFunction* exit;
+    std::unique_ptr<AutocastGuard> casts;
+  };
+  /// Of `with` blocks.
+  std::vector<Entered> entered = {};
 
   const IValue& operand(const Instruction& at, size_t i) const {
     const Operand operand = program.operands[at.first + i];
@@ -141,8 +147,21 @@ struct Machine::Frame {
   void jump_unless(bool condition, const Instruction& at) {
     if (!condition) next = at.extra;
   }
+  /// The place in Python of the instruction that runs.
+  size_t offset() const { return program.offsets[next == 0 ? 0 : next - 1]; }
+  IValue watched_call(const Operator& op, Arguments arguments) const;
   IValue loop();
 };
+
+// Observers get the line as a scope: "net.py:12 in __torch__.net.Net.forward".
+[[gnu::noinline]] IValue Machine::Frame::watched_call(const Operator& op,
+                                                      Arguments arguments) const {
+  // A span that begins here outlives the call, and scopes end in reverse order.
+  if (op.name.compare(0, 10, "profiler::") == 0) return op.function(arguments);
+  const ScriptFunction& function = *program.function;
+  const RecordScope scope(function.source->line(offset()) + " in " + function.name);
+  return op.function(arguments);
+}
 
 IValue Machine::Frame::loop() {
   const Instruction* const instructions = program.instructions.data();
@@ -155,7 +174,10 @@ IValue Machine::Frame::loop() {
     switch (at.code) {
       case Code::kCall: {
         const Pointers arguments(program, slots, at);
-        store(at, program.operators[at.extra]->function(arguments.get()));
+        const Operator& op = *program.operators[at.extra];
+        const bool watched = observed() || ramet::detail::tls.watching != 0;
+        store(at, RAMET_UNLIKELY(watched) ? watched_call(op, arguments.get())
+                                          : op.function(arguments.get()));
         break;
       }
       case Code::kChange: {
@@ -249,8 +271,7 @@ IValue Machine::run(const Program& program, IValue* slots) {
   };
   const auto place = [&] {
     const ScriptFunction& function = *program.function;
-    return "in " + function.name + ", " +
-           function.source->place(program.offsets[frame.next == 0 ? 0 : frame.next - 1]);
+    return "in " + function.name + ", " + function.source->place(frame.offset());
   };
   try {
     return frame.loop();
@@ -295,18 +316,20 @@ IValue Machine::enter(Frame& frame, const Instruction& at) {
   const IValue object = frame.operand(at, 0);
   IValue argument = object;
   IValue value = call(*frame.program.functions[at.extra], &argument, 1);
-  frame.entered.emplace_back(object, frame.program.functions[at.extra + 1]);
+  frame.entered.push_back(
+      {object, frame.program.functions[at.extra + 1], autocast_of(object_of(object))});
   return value;
 }
 
 // __exit__(None, None, None), also where an exception leaves the block: as PyTorch's interpreter.
 void Machine::exit(Frame& frame) {
   RAMET_CHECK(!frame.entered.empty(), kRun, "with: got an end without a start");
-  auto [object, function] = std::move(frame.entered.back());
+  Frame::Entered last = std::move(frame.entered.back());
   frame.entered.pop_back();
+  last.casts.reset();
   std::array<IValue, 4> arguments;
-  arguments[0] = std::move(object);
-  call(*function, arguments.data(), arguments.size());
+  arguments[0] = std::move(last.object);
+  call(*last.exit, arguments.data(), arguments.size());
 }
 
 }  // namespace ramet::script

@@ -1,6 +1,7 @@
 // Calls from outside, frames, and values that instructions make.
 #include <algorithm>
 
+#include "autograd/schema/spans_internal.h"
 #include "nn/script/interpreter_internal.h"
 
 namespace ramet::script {
@@ -166,6 +167,7 @@ IValue call(const ScriptFunction& function, std::vector<IValue> arguments,
     RAMET_CHECK(has_type(values[i], parameter.type), name, "argument '", parameter.name, "': got ",
                 values[i].tagKind(), ", expected ", parameter.type->text());
   }
+  const SpansOfCall spans;
   return Machine(function.program->limits).call(function, values.data(), values.size());
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "autograd/autocast.h"
 #include "nn/script/program_internal.h"
 
 namespace ramet::script {
@@ -40,6 +41,10 @@ class Machine {
   size_t chunk_ = 0;  // the one in use
   int64_t steps_, recursion_;
 };
+
+/// The region of autocast that `with object:` opens, where the object is one of torch.autocast.
+/// Else null.
+std::unique_ptr<AutocastGuard> autocast_of(const Object& object);
 
 /// A tensor as nested lists of numbers, as Tensor.tolist() gives them.
 IValue lists_of(const Tensor& tensor, const TypePtr& type);

@@ -89,7 +89,7 @@ std::string folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
   name = name.substr(0, name.rfind('.'));
-  return name.empty() || !formats::detail::is_utf8(name) ? "archive" : name;
+  return formats::detail::is_entry_name(name) ? name : "archive";
 }
 
 }  // namespace

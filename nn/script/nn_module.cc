@@ -6,7 +6,8 @@
 // into the slot, if they are not the same one, and training mode too. After the call a tensor that
 // the program has put into a slot goes into the registry. Where nothing was exchanged, which is the
 // usual case, both only compare, so several threads may run a module. Submodules that the program
-// holds twice are one child under two names.
+// holds twice are one child under two names. A module with shards keeps whole parameters in its
+// slots, as other modules do in their members: fully_shard() gathers their memory.
 #include <ostream>
 
 #include "nn/script/module_internal.h"
@@ -65,6 +66,7 @@ const Tensor& ScriptModule::registered(const Slot& slot) const {
 void ScriptModule::to_object() const {
   Object& object = *jit::ModuleAccess::loaded(module_).object;
   for (const Slot& slot : slots_) {
+    if (!slot.buffer && holds_shards()) continue;
     const Tensor& t = registered(slot);
     IValue& value = object.slots[slot.slot];
     if (value.isTensor() ? !value.toTensor().is_same(t) : t.defined())
@@ -81,6 +83,7 @@ void ScriptModule::to_object() const {
 void ScriptModule::from_object() {
   const Object& object = *jit::ModuleAccess::loaded(module_).object;
   for (const Slot& slot : slots_) {
+    if (!slot.buffer && holds_shards()) continue;
     const IValue& value = object.slots[slot.slot];
     const Tensor& t = registered(slot);
     if (value.isTensor() ? value.toTensor().is_same(t) : !t.defined()) continue;
@@ -99,6 +102,37 @@ IValue ScriptModule::run(std::vector<IValue> inputs) {
   IValue result = module_(std::move(inputs));
   from_object();
   return result;
+}
+
+namespace {
+
+// The value, where it is boxed as one of these types.
+template <class T, class... More> IValue unboxed(nn::AnyValue& value, size_t i) {
+  if (T* const held = value.try_get<T>()) return IValue(std::move(*held));
+  if constexpr (sizeof...(More) > 0) return unboxed<More...>(value, i);
+  fail("ScriptModule", "argument ", i, " of forward(): got ",
+       nn::detail::type_name(value.type_info()),
+       ", expected a tensor, number, text, list of tensors or IValue");
+}
+
+}  // namespace
+
+nn::AnyValue ScriptModule::forward_values(std::vector<nn::AnyValue>&& arguments) {
+  std::vector<IValue> inputs;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    inputs.push_back(
+        unboxed<Tensor, IValue, int64_t, int, double, bool, std::string, std::vector<Tensor>>(
+            arguments[i], i));
+  IValue result = run(std::move(inputs));
+  return result.isTensor() ? nn::AnyValue(result.toTensor()) : nn::AnyValue(std::move(result));
+}
+
+bool ScriptModule::maps_tensor() const {
+  const ScriptFunction* const forward =
+      jit::ModuleAccess::loaded(module_).object->info()->method("forward");
+  return forward && forward->parameters.size() == 2 && forward->result &&
+         forward->parameters[1].type->kind() == Type::Kind::kTensor &&
+         forward->result->kind() == Type::Kind::kTensor;
 }
 
 IValue ScriptModule::run_method(const std::string& name, std::vector<IValue> inputs) {

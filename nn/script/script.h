@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "autograd/ivalue.h"
+#include "nn/module/any_value.h"
 #include "nn/module/module.h"
 
 namespace ramet {
@@ -33,8 +34,8 @@ struct LoadedModule;
 
 /// What a file may ask for before loading or running it is an Error, and where its tensors go.
 struct LoadOptions {
-  /// All tensors go there, and devices that the code names mean it. By default tensors go to the
-  /// device that the file names.
+  /// All tensors go there, and devices that the code names mean it. In a file with tensors of a GPU
+  /// the CPU stays the CPU. By default tensors go to the device that the file names.
   std::optional<Device> device;
   /// Expressions, blocks and values inside each other.
   int64_t depth = 200;
@@ -229,6 +230,11 @@ class RAMET_API ScriptModule : public nn::Module {
   }
   /// With any arguments, and any result:
   IValue forward(std::vector<IValue> inputs) { return run(std::move(inputs)); }
+  /// For AnyModule and Sequential. Boxed are tensors, numbers, texts, lists of tensors and IValues;
+  /// a result that is no tensor is an IValue.
+  nn::AnyValue forward_values(std::vector<nn::AnyValue>&& arguments);
+  /// Does the code's forward() take one tensor and return one?
+  bool maps_tensor() const;
   /// Another method of the code.
   IValue run_method(const std::string& name, std::vector<IValue> inputs);
 

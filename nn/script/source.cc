@@ -4,16 +4,37 @@
 
 namespace ramet::script {
 
+namespace {
+
+// The last origin that begins at or before the offset, or null.
+const Source::Origin* origin_of(const Source& source, size_t offset) {
+  const auto after =
+      std::upper_bound(source.origins.begin(), source.origins.end(), offset,
+                       [](size_t at, const Source::Origin& o) { return at < o.offset; });
+  return after == source.origins.begin() || (after - 1)->file.empty() ? nullptr : &*(after - 1);
+}
+
+std::string text_of(const Source::Origin& origin) {
+  return origin.file + ":" + std::to_string(origin.line);
+}
+
+std::string archive_line(const Source& source, size_t offset) {
+  const auto end = static_cast<ptrdiff_t>(std::min(offset, source.text.size()));
+  const auto line = 1 + std::count(source.text.begin(), source.text.begin() + end, '\n');
+  return source.name + ":" + std::to_string(line);
+}
+
+}  // namespace
+
 std::string Source::place(size_t offset) const {
-  const size_t end = std::min(offset, text.size());
-  const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(end), '\n');
-  const std::string here = name + ":" + std::to_string(line);
-  // The last origin that begins at or before the offset.
-  const auto after = std::upper_bound(origins.begin(), origins.end(), offset,
-                                      [](size_t at, const Origin& o) { return at < o.offset; });
-  if (after == origins.begin() || (after - 1)->file.empty()) return here;
-  const Origin& origin = *(after - 1);
-  return origin.file + ":" + std::to_string(origin.line) + " (" + here + ")";
+  const std::string here = archive_line(*this, offset);
+  const Origin* const origin = origin_of(*this, offset);
+  return origin ? text_of(*origin) + " (" + here + ")" : here;
+}
+
+std::string Source::line(size_t offset) const {
+  const Origin* const origin = origin_of(*this, offset);
+  return origin ? text_of(*origin) : archive_line(*this, offset);
 }
 
 }  // namespace ramet::script

@@ -123,6 +123,9 @@ class CompilationUnit : public std::enable_shared_from_this<CompilationUnit> {
   /// The device that torch.device("cuda:0") and other constants in the code mean; as they say where
   /// none is set. Set before compile().
   std::optional<Device> device;
+  /// The file's tensors were on a GPU. So where its code names the CPU, it means the host, whatever
+  /// `device` is. Set before compile().
+  bool cpu_is_host = false;
   /// All classes that were declared, in that order.
   const std::vector<std::unique_ptr<ClassInfo>>& classes() const { return classes_; }
 

@@ -33,7 +33,7 @@ FAMILIES = [
     ("parallel", "Several devices in one process", "Moves, replicas, DataParallel, one order of sums.",
      ("parallel/move/", "parallel/nodes/", "parallel/replicas/", "parallel/apply/")),
     ("processes", "Processes", "Groups of ranks, DistributedDataParallel, sharding, checkpoints.", ("parallel/distributed/", )),
-    ("c", "The interface for C and Fortran", "C99 functions over the library.", ("nn/c/", "parallel/c/")),
+    ("c", "The interface for C and Fortran", "C99 functions over the library.", ("nn/c/", "nn/c_script/", "parallel/c/")),
     ("runtime", "Runtime", "Devices, dtypes, memory, random numbers, threads, errors, observers.", ("runtime/", "kernels/")),
 ]  # yapf: disable
 

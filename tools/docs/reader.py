@@ -8,7 +8,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "compat"))
 import cxx  # noqa: E402
 
 SECTION = re.compile(r"^(?://|/\*) -{2,} ?(.*?) ?-{2,}(?: \*/)?$")
-C_HEADERS = ("nn/c/", "parallel/c/")  # their comments are C's
+C_HEADERS = ("nn/c/", "nn/c_script/", "parallel/c/")  # their comments are C's
 # An option as RAMET_ARG spells it out (nn/module/arg.h).
 OPTION = re.compile(
     r"public: auto (\w+)\((.*?) new_\1\) ?-> ?decltype\(\*this\) \{ this->\1_ = static_cast<.*?&&>\(new_\1\); return \*this; \}"

@@ -92,5 +92,6 @@ FILES = {
     "ramet": (("tools/see/gdb/ramet_gdb.py", "share/ramet/gdb/ramet_gdb.py"),),
     "see": (("tools/see/read_recording.py", "share/ramet/see/read_recording.py"),),
     "c": (("nn/c/ramet.f90", "include/ramet/ramet.f90"),),
+    "c_script": (("nn/c_script/ramet_script.f90", "include/ramet/ramet_script.f90"),),
     "c_processes": (("parallel/c/ramet_processes.f90", "include/ramet/ramet_processes.f90"),),
 }

@@ -21,6 +21,7 @@ SEE = "tools/see/"
 NAMES = {
     "ramet.h": "ramet.h",
     "nn/c/c.h": "ramet/c.h",
+    "nn/c_script/c_script.h": "ramet/c_script.h",
     "nn/script/script.h": "ramet/script.h",
     "parallel/c/c_processes.h": "ramet/c_processes.h",
     SEE + "see.h": "ramet/see.h",

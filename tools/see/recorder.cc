@@ -192,6 +192,26 @@ OperationRow Recorder::operation_of(const Thread& t, std::string name, std::stri
   return op;
 }
 
+Id Recorder::source_of(SourceRow row) {
+  const auto [at, fresh] = sources_.try_emplace({row.file, row.function, row.line},
+                                                static_cast<Id>(data_.sources.size()));
+  if (fresh) data_.sources.push_back(std::move(row));
+  return at->second;
+}
+
+Id Recorder::script_line() {
+  for (const Scope* scope = tls.scope; scope; scope = scope->parent) {
+    const std::string& name = scope->name;
+    const size_t in = name.rfind(" in __torch__.");
+    const size_t colon = in == std::string::npos ? in : name.rfind(':', in);
+    if (colon == std::string::npos || colon + 1 >= in || in - colon > 10) continue;
+    const std::string line = name.substr(colon + 1, in - colon - 1);
+    if (line.find_first_not_of("0123456789") != std::string::npos) continue;
+    return source_of({name.substr(0, colon), name.substr(in + 4), std::stoi(line)});
+  }
+  return -1;
+}
+
 void Recorder::on_operation(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> results,
                             const autograd::Arguments& arguments) {
   const uint64_t ended = now();  // what follows is the recorder's own time
@@ -227,6 +247,7 @@ void Recorder::on_operation(Node& node, ArrayRef<Input> inputs, ArrayRef<Input> 
   OperationRow op = operation_of(t, operation_name(row.name), scope_text(), row.device);
   op.arguments = arguments.str();
   op.node = id;
+  op.source = script_line();
   op.start = op.end = ended;
   for (const Input& in : inputs) {
     op.inputs.push_back(tensor_of(in.impl));

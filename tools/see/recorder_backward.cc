@@ -241,6 +241,7 @@ void Recorder::on_host_wait(const HostWait& wait) {
   if (full()) return;
   Thread& t = thread();
   OperationRow op = operation_of(t, wait.what, scope_text(), device_of(wait.device));
+  op.source = script_line();
   op.start = time_of(wait.start), op.end = time_of(wait.end);
   if (wait.from) {
     op.inputs.push_back(tensor_of(wait.from));

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -116,6 +117,10 @@ class Recorder final : public autograd::GraphObserver {
   void add_member(Id bucket, Id node);
   Id add_statistics(const Statistics* s);
   const std::string& scope_text();
+  /// The line of a script that this thread runs: of a scope "net.py:12 in
+  /// __torch__.net.Net.forward".
+  Id script_line();
+  Id source_of(SourceRow row);
   void event(const char* kind, EventRow e);
   std::vector<Id> claim_kernels(Thread& t, ArrayRef<autograd::Input> inputs,
                                 ArrayRef<autograd::Input> results);
@@ -141,6 +146,7 @@ class Recorder final : public autograd::GraphObserver {
   std::unordered_map<const TensorImpl*, KnownTensor> others_;  // tensors without a history
   std::unordered_map<const void*, Id> buckets_;
   std::unordered_map<const Scope*, std::string> scopes_;
+  std::map<std::tuple<std::string, std::string, int>, Id> sources_;
   struct Named {
     Tensor tensor;
     std::string name;

@@ -201,14 +201,16 @@ RecordingData Recorder::data() {
   name_owners(d);
   if (!stacks_.empty()) {
     SourceLines lines;
-    std::map<std::tuple<std::string, std::string, int>, Id> known;
+    auto known = sources_;
     for (const auto& [operation, stack] : stacks_) {
+      Id& source = d.operations[static_cast<size_t>(operation)].source;
+      if (source >= 0) continue;  // a script's line
       SourceRow row = lines.program_line(stack);
       if (row.file.empty() && row.function.empty()) continue;
       const auto [at, fresh] =
           known.try_emplace({row.file, row.function, row.line}, static_cast<Id>(d.sources.size()));
       if (fresh) d.sources.push_back(std::move(row));
-      d.operations[static_cast<size_t>(operation)].source = at->second;
+      source = at->second;
     }
   }
   if (gpus_)

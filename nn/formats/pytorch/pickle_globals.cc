@@ -9,39 +9,46 @@ namespace ramet::formats::detail {
 namespace {
 
 struct TypeName {
-  const char* storage;  // torch.FloatStorage; null: bytes, and the dtype is named after them
+  const char* storage;  // torch.FloatStorage
   const char* dtype;    // torch.float32
   ScalarType type;
 };
 constexpr TypeName kTypes[] = {
-    {"BoolStorage", "bool", kBool},      {"ByteStorage", "uint8", kByte},
-    {"CharStorage", "int8", kChar},      {"ShortStorage", "int16", kShort},
-    {"IntStorage", "int32", kInt},       {"LongStorage", "int64", kLong},
-    {"HalfStorage", "float16", kHalf},   {"BFloat16Storage", "bfloat16", kBFloat16},
-    {"FloatStorage", "float32", kFloat}, {"DoubleStorage", "float64", kDouble},
-    {nullptr, "uint16", kUInt16},        {nullptr, "uint32", kUInt32}};
+    {"BoolStorage", "bool", kBool},
+    {"ByteStorage", "uint8", kByte},
+    {"CharStorage", "int8", kChar},
+    {"ShortStorage", "int16", kShort},
+    {"IntStorage", "int32", kInt},
+    {"LongStorage", "int64", kLong},
+    {"HalfStorage", "float16", kHalf},
+    {"BFloat16Storage", "bfloat16", kBFloat16},
+    {"FloatStorage", "float32", kFloat},
+    {"DoubleStorage", "float64", kDouble},
+    // Python's torch.save() writes these as bytes with the dtype, torch.jit.save() by these names.
+    {"UInt16Storage", "uint16", kUInt16},
+    {"UInt32Storage", "uint32", kUInt32}};
 
 // Other types of PyTorch. Their tensors are opaque, but their storages must be skipped in the file.
 struct OtherType {
-  const char* storage;  // "": always torch.UntypedStorage
+  const char* storage;  // or torch.UntypedStorage
   const char* dtype;
   size_t bytes;
 };
 constexpr OtherType kOtherTypes[] = {{"ComplexFloatStorage", "torch.complex64", 8},
                                      {"ComplexDoubleStorage", "torch.complex128", 16},
-                                     {"", "torch.complex32", 4},
-                                     {"", "torch.uint64", 8},
-                                     {"", "torch.float8_e4m3fn", 1},
-                                     {"", "torch.float8_e5m2", 1},
-                                     {"", "torch.float8_e4m3fnuz", 1},
-                                     {"", "torch.float8_e5m2fnuz", 1},
-                                     {"", "torch.float8_e8m0fnu", 1},
+                                     {"ComplexHalfStorage", "torch.complex32", 4},
+                                     {"UInt64Storage", "torch.uint64", 8},
+                                     {"Float8_e4m3fnStorage", "torch.float8_e4m3fn", 1},
+                                     {"Float8_e5m2Storage", "torch.float8_e5m2", 1},
+                                     {"Float8_e4m3fnuzStorage", "torch.float8_e4m3fnuz", 1},
+                                     {"Float8_e5m2fnuzStorage", "torch.float8_e5m2fnuz", 1},
+                                     {"Float8_e8m0fnuStorage", "torch.float8_e8m0fnu", 1},
                                      {"QInt8Storage", "torch.qint8", 1},
                                      {"QUInt8Storage", "torch.quint8", 1},
                                      {"QInt32Storage", "torch.qint32", 4},
                                      {"QUInt4x2Storage", "torch.quint4x2", 1},
                                      {"QUInt2x4Storage", "torch.quint2x4", 1},
-                                     {"", "torch.bits8", 1}};
+                                     {"Bits8Storage", "torch.bits8", 1}};
 
 constexpr const char* kUntyped[] = {"torch.storage.UntypedStorage", "torch.UntypedStorage",
                                     "torch.storage._UntypedStorage", "torch.cuda.UntypedStorage"};
@@ -83,7 +90,7 @@ std::string storage_of(const std::string& global) {
 const TypeName* type_of_storage(const std::string& global) {
   const std::string name = storage_of(global);
   for (const TypeName& t : kTypes)
-    if (t.storage && name == t.storage) return &t;
+    if (name == t.storage) return &t;
   return nullptr;
 }
 const TypeName* type_of_dtype(const std::string& global) {

@@ -43,8 +43,8 @@ void PickleText::integers(IntArrayRef list) {
 void PickleText::rebuilt(const Tensor& t, size_t number, const Tensor& memory, int64_t offset,
                          IntArrayRef strides) {
   const ScalarType dtype = t.scalar_type();
-  // PyTorch has no storages of these: they are written as bytes, and the dtype is named after them.
-  const bool untyped = dtype == kUInt16 || dtype == kUInt32;
+  // Python has no storages of these: they are written as bytes, and the dtype is named after them.
+  const bool untyped = !for_torchscript_ && (dtype == kUInt16 || dtype == kUInt32);
   global("torch._utils", untyped ? "_rebuild_tensor_v3" : "_rebuild_tensor_v2");
   text_ += "((";
   string("storage");

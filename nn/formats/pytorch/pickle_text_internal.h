@@ -12,7 +12,9 @@ namespace detail {
 /// Appends values as opcodes to a text. A writer derives from it. Errors name `op`.
 class PickleText {
  protected:
-  explicit PickleText(const char* op) : op_(op) {}
+  /// LibTorch reads the pickles of TorchScript, where each dtype has storages of its own.
+  explicit PickleText(const char* op, bool for_torchscript = false)
+      : op_(op), for_torchscript_(for_torchscript) {}
 
   /// A number, of `bytes` bytes, least significant first.
   void little(uint64_t n, int bytes);
@@ -30,6 +32,7 @@ class PickleText {
                IntArrayRef strides);
 
   const char* op_;
+  const bool for_torchscript_;
   std::string text_ = "\x80\x02";
 };
 

@@ -83,6 +83,9 @@ class ZipReader {
 
 /// Is a text valid UTF-8, as names of entries and texts of pickles have to be?
 bool is_utf8(const std::string& text);
+/// Can an entry be written under this name? It is valid UTF-8 of 1 to 65,535 bytes, and has no
+/// control characters but tabs and line ends.
+bool is_entry_name(const std::string& name);
 
 /// An entry in pieces of memory, which have to stay until write_zip() returns.
 struct ZipPart {

@@ -86,14 +86,24 @@ zip_int64_t answer(void* self, void* data, zip_uint64_t bytes, zip_source_cmd_t 
   }
 }
 
+// The longest name that the format can state.
+constexpr size_t kMostOfName = 65535;
+
+// The start of a name, for errors, without what a terminal would obey.
+std::string shown(const std::string& name) {
+  std::string text = name.substr(0, 60);
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 32) c = '?';
+  return text;
+}
+
 void write_to(const char* op, const std::string& where, Target& target,
               const std::vector<ZipPart>& parts, bool deflate) {
-  for (const ZipPart& part : parts) {
-    constexpr size_t kMost = 65535;
-    RAMET_CHECK(part.name.size() <= kMost && is_utf8(part.name), op, "cannot write the archive ",
-                where, ": name of an entry: got \"", part.name.substr(0, 60), "\", ",
-                part.name.size(), " bytes, expected valid UTF-8 of at most ", kMost);
-  }
+  for (const ZipPart& part : parts)
+    RAMET_CHECK(is_entry_name(part.name), op, "cannot write the archive ", where,
+                ": name of an entry: got \"", shown(part.name), "\", ", part.name.size(),
+                " bytes, expected valid UTF-8 of 1 to ", kMostOfName,
+                " bytes, without control characters");
   if (parts.empty()) {  // of which libzip makes no file: the end of a directory
     const char end[22] = {'P', 'K', 5, 6};
     RAMET_CHECK(target.write(end, sizeof end), op, "cannot write the archive ", where, " (",
@@ -150,6 +160,13 @@ bool is_utf8(const std::string& s) {
     i += static_cast<size_t>(more) + 1;
   }
   return true;
+}
+
+// libzip takes text with other control characters for CP 437, and refuses it.
+bool is_entry_name(const std::string& name) {
+  for (const char c : name)
+    if (static_cast<unsigned char>(c) < 32 && c != '\t' && c != '\n' && c != '\r') return false;
+  return !name.empty() && name.size() <= kMostOfName && is_utf8(name);
 }
 
 void write_zip(const char* op, const std::string& path, const std::vector<ZipPart>& parts,

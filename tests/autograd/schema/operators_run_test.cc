@@ -90,6 +90,7 @@ Sets special() {
       {"ord", {"a"}},
       {"device", {"cpu"}},
       {"device", {"cpu", 0}},
+      {"get_autocast_dtype", {"cpu"}},
       {"_unwrap_optional", {3}},
       {"unchecked_unwrap_optional", {3}},
       {"_convolution",

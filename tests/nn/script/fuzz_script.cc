@@ -34,14 +34,15 @@ std::string packed(const Entries& entries) {
 }
 
 bool ends(const std::string& name, const std::string& with) {
-  return name.size() >= with.size() && name.compare(name.size() - with.size(), with.npos, with) == 0;
+  return name.size() >= with.size() &&
+         name.compare(name.size() - with.size(), with.npos, with) == 0;
 }
 
 }  // namespace
 
 void check_script(Tape& tape) {
-  static const std::vector<std::string> names = {"mlp_traced", "types", "hooked", "forked", "shared",
-                                                 "beam"};
+  static const std::vector<std::string> names = {"mlp_traced", "types",  "hooked",
+                                                 "forked",     "shared", "beam"};
   const std::string& name = tape.one_of(names);
   Entries entries = golden(name);
   std::string file;
@@ -49,9 +50,8 @@ void check_script(Tape& tape) {
     file = packed(entries);
     damage(tape, file, false);
   } else {
-    static const std::vector<std::string> kinds = {"data.pkl", ".py",      ".debug_pkl",
-                                                   "version",  "byteorder", "constants.pkl",
-                                                   "data/0"};
+    static const std::vector<std::string> kinds = {
+        "data.pkl", ".py", ".debug_pkl", "version", "byteorder", "constants.pkl", "data/0"};
     const std::string& kind = tape.one_of(kinds);
     for (auto& [entry, text] : entries)
       if (ends(entry, kind) && !tape.one_in(3)) damage(tape, text, false);

@@ -93,7 +93,8 @@ TEST(ScriptModuleApi, AttributesKeepTheirTypes) {
   EXPECT_ERROR_TEXT(net.setattr("names", 3), "attribute 'names': got Int, expected List[str]");
   EXPECT_ERROR_TEXT(net.setattr("nothing", 3), "does not have a field with name 'nothing'");
   EXPECT_ERROR_TEXT(net.attr("nothing"), "does not have a field with name 'nothing'");
-  EXPECT_ERROR_TEXT(net.get_method("nothing"), "Method 'nothing' is not defined in __torch__.Types");
+  EXPECT_ERROR_TEXT(net.get_method("nothing"),
+                    "Method 'nothing' is not defined in __torch__.Types");
   EXPECT_ERROR_TEXT(jit::Module().forward({}), "got a module that holds nothing");
 }
 
@@ -109,6 +110,41 @@ TEST(ScriptModuleApi, CopiesShareAndDeepCopiesDoNot) {
   EXPECT_TRUE(weight(deep).equal(weight(net)));
   EXPECT_TRUE(deep.attr("again").toTensor().is_same(weight(deep)));
   EXPECT_TRUE(weight(deep).requires_grad());
+}
+
+TEST(ScriptModuleApi, DeepCopiesKeepViewsOfOneStorage) {
+  const jit::Module net = jit::load(file("shared"));
+  for (const jit::Module& made : {net.deepcopy(), net.deepcopy(Device(kCPU, 1)), net.clone()}) {
+    const auto tensor = [&](const char* name) { return made.attr(name).toTensor(); };
+    for (const char* name : {"whole", "part", "windows", "weight"}) {
+      const Tensor was = net.attr(name).toTensor();
+      EXPECT_TRUE(tensor(name).to(was.device()).equal(was)) << name;
+      EXPECT_FALSE(tensor(name).is_alias_of(was)) << name;
+    }
+    EXPECT_TRUE(tensor("windows").is_alias_of(tensor("whole")));
+    EXPECT_TRUE(tensor("part").is_alias_of(tensor("whole")));
+    EXPECT_FALSE(tensor("weight").is_alias_of(tensor("whole")));
+    EXPECT_EQ(tensor("windows").strides(), (IntArrayRef{2, 1}));
+    const NoGradGuard off;
+    tensor("whole")[3] = 7;
+    EXPECT_EQ(tensor("part")[0][1].item<float>(), 7);
+    EXPECT_EQ(tensor("windows")[1][1].item<float>(), 7);
+  }
+  EXPECT_NE(net.attr("part").toTensor()[0][1].item<float>(), 7);
+}
+
+// What is shown of a large storage is copied, and no more.
+TEST(ScriptModuleApi, DeepCopiesHoldWhatTensorsShow) {
+  const jit::Module net = jit::load(file("shared"));
+  const Tensor large = arange(1000, kFloat);
+  net.setattr("whole", large.narrow(0, 500, 12));
+  net.setattr("part", large.narrow(0, 503, 6).view({2, 3}));
+  net.setattr("windows", large.narrow(0, 100, 10).view({5, 2}));
+  const jit::Module made = net.deepcopy();
+  EXPECT_TRUE(made.attr("part").toTensor().is_alias_of(made.attr("whole").toTensor()));
+  EXPECT_TRUE(made.attr("windows").toTensor().equal(net.attr("windows").toTensor()));
+  EXPECT_TRUE(made.attr("part").toTensor().equal(net.attr("part").toTensor()));
+  EXPECT_LE(made.attr("part").toTensor().storage_impl()->bytes, 4 * (512 - 96));
 }
 
 TEST(ScriptModuleApi, AliasesStridesAndDtypesAreKept) {
@@ -186,6 +222,22 @@ TEST(ScriptModuleApi, TheDeviceOfLoadHoldsForTensorsAndCode) {
   EXPECT_EQ(traced.forward({randn({2, 5}).to(other)}).toTensor().device(), other);
 }
 
+// In a file with tensors of a GPU, the CPU in the code is the host.
+TEST(ScriptModuleApi, TheHostOfAFileFromAGpuStaysTheHost) {
+  const Device other(kCPU, 1);
+  Entries entries("mlp_traced");
+  replace(entries["code/__torch__.py"], "return ",
+          "_0 = torch.zeros([3], dtype=6, layout=0, device=torch.device(\"cpu\"))\n    return ");
+  const auto device = [&] {
+    std::istringstream in(entries.packed());
+    return jit::load(in, other).forward({randn({2, 5}).to(other)}).toTensor().device();
+  };
+  EXPECT_EQ(device(), other);
+  const std::string name("X\3\0\0\0cpu", 8);
+  replace(entries["data.pkl"], name, std::string("X\6\0\0\0cuda:0", 11));
+  EXPECT_EQ(device(), Device(kCPU, 0));
+}
+
 TEST(ScriptModuleApi, SayWhatTheyDoNotDo) {
   EXPECT_ERROR_TEXT(jit::compile("def f(x): return x"), "[torch::jit::compile]");
   const jit::Module net = jit::load(file("mlp_scripted"));
@@ -259,6 +311,8 @@ TEST(ScriptFiles, OtherFormatsAreRefusedByName) {
   Entries old("mlp_traced");
   old["model.json"] = "{}";
   EXPECT_TRUE(contains(old.load_error(), "format 1 or 2"));
+  EXPECT_ERROR_TEXT(jit::load(file("old_1_5")),
+                    "got format \"2\", expected 3 to 10: load and save it with PyTorch 1.6");
   Entries mobile("mlp_traced");
   mobile["bytecode.pkl"] = "";
   EXPECT_TRUE(contains(mobile.load_error(), ".ptl"));
@@ -291,10 +345,15 @@ TEST(ScriptFiles, HostilePicklesAreRefused) {
   expect_part(error(pickle("__torch__.Nothing", "}")), "Nothing");
   expect_part(error(pickle("os.system", "}")), "os.system");
   expect_part(error(pickle("__torch__.Mlp", "}")), "got no attribute __torch__.Mlp.training");
-  expect_part(error(pickle("__torch__.Mlp", std::string("}X\x04\0\0\0" "abcdNs", 12))), "which does not have it");
+  expect_part(error(pickle("__torch__.Mlp", std::string("}X\x04\0\0\0"
+                                                        "abcdNs",
+                                                        12))),
+              "which does not have it");
   expect_part(error("\x80\x02}."), "expected a module");
   // A module that holds itself: the memo's 0 is an attribute of what it names.
-  std::string written = "\x80\x02" "c__torch__\nMlp\n)\x81q";
+  std::string written =
+      "\x80\x02"
+      "c__torch__\nMlp\n)\x81q";
   written += '\0';
   written += "}X";
   written += std::string("\x06\0\0\0", 4) + "layersh";
@@ -306,6 +365,30 @@ TEST(ScriptFiles, HostilePicklesAreRefused) {
   for (int i = 0; i < 300; ++i) deep += ']';
   for (int i = 1; i < 300; ++i) deep += 'a';
   expect_part(error(deep + "."), "nested deeper than 200");
+}
+
+// They would load, and the module could not be saved again.
+TEST(ScriptFiles, NamesThatNoZipCanHaveAreRefused) {
+  for (const std::string& bad :
+       {std::string(1, '\1'), std::string(1, '\x1f'), std::string("\xff")}) {
+    Entries entries("mlp_traced");
+    entries["code/?.txt"] = "text";
+    std::string bytes = entries.packed();
+    for (size_t at = bytes.find("code/?"); at != bytes.npos; at = bytes.find("code/?", at))
+      bytes.replace(at + 5, 1, bad);
+    std::istringstream in(bytes);
+    EXPECT_ERROR_TEXT(jit::load(in), "an entry of code: got a name of 10 bytes, expected UTF-8");
+  }
+  Entries entries("mlp_traced");
+  entries["code/" + std::string(5000, 'a')] = "text";
+  EXPECT_NE(entries.load_error().find("got a name of 5005 bytes"), std::string::npos);
+  // Names that the program gives.
+  const jit::Module net = jit::load(file("mlp_scripted"));
+  std::ostringstream out;
+  for (const char* name : {"a\1", "\xff"})
+    EXPECT_ERROR_TEXT(net.save(out, {{name, "text"}}), "name of an entry: got \"archive/extra/");
+  for (const char* name : {"a/", ""})
+    EXPECT_ERROR_TEXT(net.save(out, {{name, "text"}}), "name of an extra file: got \"");
 }
 
 TEST(ScriptFiles, SizesAreCompared) {

@@ -33,8 +33,8 @@ struct Row {
   std::vector<IValue> inputs(ScalarType dtype) const {
     std::vector<IValue> list;
     for (const IValue& v : row.at("inputs").toListRef())
-      list.push_back(v.isTensor() && v.toTensor().is_floating_point() ? IValue(v.toTensor().to(dtype))
-                                                                      : v);
+      list.push_back(
+          v.isTensor() && v.toTensor().is_floating_point() ? IValue(v.toTensor().to(dtype)) : v);
     return list;
   }
   Tensor weight(size_t i) const { return row.at("weights").toListRef()[i].toTensor(); }
@@ -109,9 +109,9 @@ void backward(const Row& row, const std::vector<Tensor>& outputs, ScalarType dty
 }
 
 const std::vector<const char*> kModels = {
-    "mlp_traced",   "mlp_scripted",   "cnn_traced", "cnn_scripted", "tagger",
-    "vit_traced",   "gpt_scripted",   "encoder_traced", "unet",     "beam",
-    "types",        "forked",         "shared",     "hooked"};
+    "mlp_traced", "mlp_scripted", "cnn_traced",     "cnn_scripted", "tagger",
+    "vit_traced", "gpt_scripted", "encoder_traced", "unet",         "beam",
+    "types",      "forked",       "shared",         "hooked",       "blocks"};
 
 class Golden : public testing::TestWithParam<const char*> {};
 
@@ -202,8 +202,8 @@ INSTANTIATE_TEST_SUITE_P(All, Golden, testing::ValuesIn(kModels),
 // loaded here.
 TEST(ScriptFiles, ArePyTorchs) {
   const char* base = std::getenv("TEST_TMPDIR");
-  const std::filesystem::path folder = std::filesystem::path(base ? base : "/tmp") /
-                                       ("script_" + std::to_string(::getpid()));
+  const std::filesystem::path folder =
+      std::filesystem::path(base ? base : "/tmp") / ("script_" + std::to_string(::getpid()));
   std::filesystem::create_directories(folder);
   for (const char* name : kModels)
     jit::load(file(name)).save(folder / (std::string(name) + ".pt"), {{"note", "saved"}});

@@ -355,8 +355,10 @@ TEST(Unit, Refused) {
             "got CONSTANTS.c0, expected one of the "},
            {"class A:\n  pass\nclass A:\n  pass\n", "got a second definition of \"A\""},
            {"class A(NamedTuple):\n  x : int\n  x : int\n", "got the field x twice"},
-           {"class A:\n  r : Optional[__torch__.torch.classes.profiler._RecordFunction]\n",
-            "got the custom class \"__torch__.torch.classes.profiler._RecordFunction\", which a"}})
+           {"class A:\n  r : "
+            "Optional[__torch__.torch.classes.quantized.EmbeddingPackedParamsBase]\n",
+            "got the custom class \"__torch__.torch.classes.quantized.EmbeddingPackedParamsBase\", "
+            "which a"}})
     EXPECT_TRUE(contains(refused(text), error)) << refused(text);
   // A class that is wrong is so each time, and others are not.
   const auto unit = unit_of(

@@ -1,8 +1,12 @@
 // Operators of files of version 3 to 9. Expected values are those of PyTorch 2.15, from such files.
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "autograd/ops.h"
+#include "nn/script/script.h"
 #include "tests/error_text.h"
+#include "tests/nn/script/script_files.h"
 #include "tests/nn/script/script_texts.h"
 #include "tests/values.h"
 
@@ -111,6 +115,30 @@ TEST(Upgraders, Gelu) {
   for (const int64_t version : {3, 9, 10}) {
     expect_tensor(tensor_in(version, "torch.gelu(x)", x), gelu(x, "none"));
     expect_tensor(tensor_in(version, "torch.gelu(x, approximate=\"tanh\")", x), gelu(x, "tanh"));
+  }
+}
+
+// PyTorch 1.10.2 wrote it (goldens/make_old_goldens.py), and printed these values.
+TEST(Upgraders, AFileOfPyTorch110) {
+  jit::Module net = jit::load(script_files::file("old_1_10"));
+  for (int round = 0; round < 2; ++round) {
+    const IValue result = net({arange(-3, 3), linspace(-1, 1, 6)});
+    const std::vector<IValue>& got = result.toTupleRef().elements();
+    ASSERT_EQ(got.size(), 8u);
+    const Tensor halves = tensor({-1.5f, -1.f, -0.5f, 0.f, 0.5f, 1.f});
+    expect_tensor(got[0].toTensor(), halves);
+    expect_tensor(got[1].toTensor(), halves);
+    EXPECT_TRUE(allclose(got[2].toTensor(), tensor({-0.5f, -0.3f, -0.1f, 0.1f, 0.3f, 0.5f})));
+    expect_tensor(got[3].toTensor(), full({2}, 3, kLong));
+    EXPECT_TRUE(allclose(got[4].toTensor(), arange(100) / 99.0, 1e-6, 1e-6));
+    EXPECT_TRUE(allclose(got[5].toTensor(), pow(10, arange(100) / 99.0), 1e-6, 1e-6));
+    const Tensor gelus = tensor({1.f, 0.8354f, 0.8317f, 1.3476f, 2.7418f, 5.2067f}).view({2, 3});
+    EXPECT_TRUE(allclose(got[6].toTensor(), gelus, 1e-4, 1e-4));
+    EXPECT_EQ(got[7].toStringRef(), "a");
+    // What is saved keeps the version, and so the old meaning.
+    std::stringstream saved;
+    net.save(saved);
+    net = jit::load(saved);
   }
 }
 

@@ -22,21 +22,21 @@ need() {
 }
 
 fortran_modules() {
-  (cd "$work" && "$1" -std=f2008 -Wall -Wextra -Wpedantic -Werror -c "$root"/{nn/c/ramet,parallel/c/ramet_processes}.f90)
+  (cd "$work" && "$1" -std=f2008 -Wall -Wextra -Wpedantic -Werror -c "$root"/{nn/c/ramet,parallel/c/ramet_processes,nn/c_script/ramet_script}.f90)
 }
 
 case $language in
   fortran)
     need gfortran gfortran
     fortran_modules gfortran
-    for program in arrays closure mixed_precision; do
-      gfortran -O1 -std=f2008 -Wall -Werror -I"$work" $examples/$program.f90 "$work/ramet.o" "${link[@]}" -o "$work/$program"
-      (cd "$work" && "./$program") || fail "$program.f90"
+    for program in arrays closure mixed_precision scripted; do
+      gfortran -O1 -std=f2008 -Wall -Werror -I"$work" $examples/$program.f90 "$work"/ramet{,_script}.o "${link[@]}" -o "$work/$program"
+      (cd "$work" && "./$program" "$root/tests/nn/script/goldens/mlp_scripted.pt") || fail "$program.f90"
     done
     ;;
   headers)
     # Each alone, in each C and in C++; what they declare is there, and what is there they declare.
-    for header in nn/c/c.h parallel/c/c_processes.h; do
+    for header in nn/c/c.h parallel/c/c_processes.h nn/c_script/c_script.h; do
       echo "#include \"$header\"" >"$work/alone.c"
       for standard in c99 c11 c17; do
         gcc -std=$standard -Wall -Wextra -Wpedantic -Wstrict-prototypes -Werror -I. -fsyntax-only "$work/alone.c" ||
@@ -44,7 +44,8 @@ case $language in
       done
       g++ -x c++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -I. -fsyntax-only "$work/alone.c" || fail "$header as C++17"
     done
-    gcc -E -P -I. "$work/alone.c" | grep -o '\bramet_[a-z0-9_]*(' | tr -d '(' | sort -u >"$work/declared"
+    printf '#include "%s"\n' parallel/c/c_processes.h nn/c_script/c_script.h >"$work/all.c"
+    gcc -E -P -I. "$work/all.c" | grep -o '\bramet_[a-z0-9_]*(' | tr -d '(' | sort -u >"$work/declared"
     nm -D --defined-only "$library" | awk '$3 ~ /^ramet_/ { print $3 }' | sort -u >"$work/there"
     diff "$work/declared" "$work/there" || fail "< declared in the headers alone, > in the library alone"
     echo "OK: $(wc -l <"$work/there") functions"

@@ -322,6 +322,35 @@ def hooked():
     return net
 
 
+class Blocks(nn.Module):
+    """Blocks of `with`, dtypes that are new, and lists of a dictionary's values."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(3, 3)
+        self.register_buffer("sixteen", torch.tensor([1, 65535, 7]).to(torch.uint16))
+        self.register_buffer("thirty_two", torch.tensor([4294967295, 5]).to(torch.uint32))
+
+    def forward(self, x: Tensor, n: int) -> Tuple[Tensor, List[Tensor], List[int], bool]:
+        with torch.autograd.profiler.record_function("inner"):
+            y = self.inner(x)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            z = self.inner(x)
+        with torch.autocast("cpu", enabled=False):
+            y = y + self.inner(x)
+        table: Dict[str, Tensor] = {}
+        found = list(table.values())
+        if n > 0:
+            table["y"] = y
+            found.extend(table.values())
+        found.append(z.to(x.dtype))
+        places: Dict[int, int] = {}
+        keys = list(places.keys())
+        keys.append(n)
+        scale = self.sixteen.to(x.dtype).sum() / self.thirty_two.to(x.dtype).sum()
+        return y * scale, found, keys, torch.is_autocast_cpu_enabled()
+
+
 def tensors_of(value):
     if isinstance(value, Tensor):
         return [value]
@@ -408,6 +437,7 @@ def main():
     add("forked", Forked(), [torch.randn(2, 3)])
     add("shared", Shared(), [torch.randn(2, 3)])
     add("hooked", hooked(), [torch.randn(2, 3)])
+    add("blocks", Blocks(), [torch.randn(2, 3), 2])
     torch.save(rows, HERE / "values.pt")
     for path in HERE.glob("*.pt"):
         if path.name not in AS_WRITTEN:

@@ -9,8 +9,8 @@ namespace {
 
 using Kind = Type::Kind;
 
-// Operators of the language that have a function of their own here. The types are those of the
-// parameters: i int, f float, b bool, s text, n number, t tensor, l list, o optional, r an int
+// Operators of the language that have a function of their own here. Letters are the parameters'
+// types: i int, f float, b bool, s text, n number, t tensor, l list, o optional, r an int
 // or a float, * any.
 struct Special {
   std::string_view name, types, expression;
@@ -349,7 +349,7 @@ std::string_view helper_text(const std::string& name) {
     return "/// Python's format.format(...).\n"
            "template <class... T> std::string text(const std::string& format, const T&... values) "
            "{\n"
-           "  std::ostringstream out;\n"
+           "  auto out = ramet::detail::classic<std::ostringstream>();\n"
            "  size_t at = 0;\n"
            "  const auto put = [&](const auto& value) {\n"
            "    const size_t next = std::min(format.find(\"{}\", at), format.size());\n"

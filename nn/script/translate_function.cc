@@ -1,6 +1,5 @@
 // One function as C++: its statements.
 #include <algorithm>
-#include <cctype>
 
 #include "nn/script/translate_internal.h"
 
@@ -62,7 +61,7 @@ std::string FunctionWriter::write(const std::string& name) {
 std::string FunctionWriter::heading(const std::string& name, const std::string& body) {
   const auto is_named = [&](const std::string& parameter) {
     const auto in_word = [](char c) {
-      return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0;
+      return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
     };
     for (size_t at = body.find(parameter); at != std::string::npos;
          at = body.find(parameter, at + 1))

@@ -9,9 +9,9 @@ namespace {
 
 using Kind = Type::Kind;
 
-// Operators of the language that have a function of their own here. Letters are the parameters'
-// types: i int, f float, b bool, s text, n number, t tensor, l list, o optional, r an int
-// or a float, * any.
+// Operators of the language that have a function of their own here. The parameters' types are
+// letters:
+//   i int, f float, b bool, r int or float, n number, s text, t tensor, l list, d dict, * any
 struct Special {
   std::string_view name, types, expression;
   std::string_view helper = "";

@@ -481,6 +481,7 @@ std::optional<std::string> FunctionWriter::change_text(const Instruction& at) {
       return name + "{" + items + "}";
     }
     case Change::kIntsToFloats:
+    case Change::kItemsToList:
     case Change::kEmptyList: return std::nullopt;
   }
   return std::nullopt;

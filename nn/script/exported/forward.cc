@@ -105,7 +105,7 @@ class Unpacker {
   size_t next_ = 0;
 };
 
-// The result's text, whose leaves have these texts.
+// The text of a result. `leaves` are those of its tensors and numbers, in order.
 std::string packed(const Structure& s, const std::vector<Printed>& leaves, size_t& next,
                    const std::vector<TypePtr>& types) {
   if (s.kind == Structure::Kind::kLeaf) return leaves.at(next++).text;

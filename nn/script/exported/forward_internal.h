@@ -47,7 +47,7 @@ struct Structure {
 
   /// Reads one. `limit`: of levels.
   static Structure read(const Field& at, const std::string& text, int64_t limit);
-  /// The type of such a value, whose leaves have these types in order; `next` is the first.
+  /// The type of such a value. Its leaves have the types from `next` on, which is moved on.
   TypePtr type(const std::vector<TypePtr>& leaves, size_t& next) const;
   size_t leaves() const;
   std::string key_text(size_t i) const;

@@ -4,12 +4,12 @@
 // PyTorch writes a size that is not fixed as an expression of SymPy. Since 2.6 it is a call of
 // classes: "Add(Mul(Integer(2), Symbol('s0', integer=True)), Integer(1))". Before it was as people
 // write it: "2*s0 + 1". This is the grammar of both. Anything else is an Error.
-//   sum     = ["-"] product { ("+" | "-") product }
-//   product = power { ("*" | "//" | "%") power }
-//   power   = atom [ "**" number ]
-//   atom    = number | symbol | "(" sum ")" | call
+//   sum     = ["-"] product { ("+" | "-") product }.
+//   product = power { ("*" | "//" | "%") power }.
+//   power   = atom [ "**" number ].
+//   atom    = number | symbol | "(" sum ")" | call.
 //   call    = "Integer" "(" number ")" | "Symbol" "(" quoted { "," name "=" name } ")"
-//           | function "(" sum { "," sum } ")"
+//           | function "(" sum { "," sum } ")".
 //   function = "Add" | "Mul" | "Pow" | "FloorDiv" | "CleanDiv" | "Mod" | "PythonMod" | "Max" |
 //              "Min"
 #include <algorithm>

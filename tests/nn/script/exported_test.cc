@@ -158,19 +158,21 @@ TEST_P(ExportedFile, IsSavedAsTorchScript) {
   expect_alike(file.run(jit::load(saved)), file.row.at("result"), "result");
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Exported, ExportedFile,
-    testing::Values(File{"cnn", "2.15"}, File{"gpt", "2.15"}, File{"cnn_strict", "2.15"},
-                    File{"cnn_core", "2.15"}, File{"cnn_core_eval", "2.15"},
-                    File{"gpt_core", "2.15"}, File{"encoder", "2.15"}, File{"lstm", "2.15"},
-                    File{"gru_core", "2.15"}, File{"control", "2.15"}, File{"nested", "2.15"},
-                    File{"sizes", "2.15"}, File{"cnn", "2.5"}, File{"gpt", "2.5"},
-                    File{"cnn", "2.7"}, File{"gpt", "2.7"}, File{"cnn", "2.9"}, File{"gpt", "2.9"}),
-    [](const auto& info) {
-      std::string name = info.param.name + "_" + info.param.version;
-      std::replace(name.begin(), name.end(), '.', '_');
-      return name;
-    });
+INSTANTIATE_TEST_SUITE_P(Exported, ExportedFile,
+                         testing::Values(File{"cnn", "2.15"}, File{"gpt", "2.15"},
+                                         File{"cnn_strict", "2.15"}, File{"cnn_core", "2.15"},
+                                         File{"cnn_core_eval", "2.15"}, File{"gpt_core", "2.15"},
+                                         File{"encoder", "2.15"}, File{"lstm", "2.15"},
+                                         File{"gru_core", "2.15"}, File{"control", "2.15"},
+                                         File{"nested", "2.15"}, File{"sizes", "2.15"},
+                                         File{"cnn", "2.5"}, File{"gpt", "2.5"}, File{"cnn", "2.7"},
+                                         File{"gpt", "2.7"}, File{"cnn", "2.9"}, File{"gpt", "2.9"},
+                                         File{"cnn", "2.12"}, File{"gpt", "2.12"}),
+                         [](const auto& info) {
+                           std::string name = info.param.name + "_" + info.param.version;
+                           std::replace(name.begin(), name.end(), '.', '_');
+                           return name;
+                         });
 
 std::string error_of(const std::function<void()>& run) {
   try {

@@ -249,7 +249,8 @@ struct Table {
       }
     };
     for (const auto& lines :
-         {lines_of_layers, lines_of_attention, lines_of_make, lines_of_tensors, lines_of_more})
+         {lines_of_layers, lines_of_attention, lines_of_make, lines_of_tensors, lines_of_more,
+          lines_of_core})
       add(lines());
     for (const Operator& op : operators) lined.insert(op.name);
     std::vector<Row> rows;

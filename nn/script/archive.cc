@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "nn/script/archive_internal.h"
+#include "nn/script/archive_sizes_internal.h"
 
 namespace ramet::script {
 namespace {
@@ -67,16 +68,6 @@ int64_t version_of(ZipReader& zip, const std::string& root, std::string& text) {
   return version;
 }
 
-void check_sizes(const ZipReader& zip, const LoadOptions& options) {
-  uint64_t all = 0;
-  for (const ZipReader::Entry& e : zip.entries()) {
-    if (__builtin_add_overflow(all, e.bytes, &all)) all = UINT64_MAX;
-    RAMET_CHECK(options.unpacked_bytes == 0 || all <= static_cast<uint64_t>(options.unpacked_bytes),
-                zip.op(), "\"", zip.file(), "\": got entries of more than ", options.unpacked_bytes,
-                " bytes unpacked, expected at most that");
-  }
-}
-
 std::shared_ptr<ArchiveTexts> read_code(ZipReader& zip, const std::string& root) {
   auto texts = std::make_shared<ArchiveTexts>();
   texts->file = zip.file();
@@ -107,7 +98,7 @@ const std::string* ArchiveTexts::find(const std::string& name) const {
 }
 
 LoadedModule read_archive(ZipReader& zip, const LoadOptions& options, jit::ExtraFilesMap* extra) {
-  check_sizes(zip, options);
+  check_sizes(zip, options.unpacked_bytes);
   const std::string root = root_of(zip);
   std::string version_text;
   const int64_t version = version_of(zip, root, version_text);

@@ -3,6 +3,7 @@
 #include <limits>
 #include <ostream>
 
+#include "nn/script/exported/exported_internal.h"
 #include "nn/script/module_internal.h"
 #include "nn/serialize/source_internal.h"
 
@@ -58,7 +59,9 @@ class AdapterSource final : public Source {
 };
 
 Module read(ZipReader& zip, const LoadOptions& options, ExtraFilesMap* extra) {
-  const auto loaded = read_archive(zip, options, extra);
+  const auto loaded = ramet::script::is_exported(zip)
+                          ? ramet::script::read_exported(zip, options, extra)
+                          : read_archive(zip, options, extra);
   compile_all(loaded);
   return ModuleAccess::make(loaded);
 }

@@ -1,11 +1,13 @@
-// Models that Python wrote as TorchScript (torch.jit.save): loaded, run, trained and saved again.
+// Models that Python wrote as TorchScript (torch.jit.save) or as a program of torch.export (.pt2):
+// loaded, run, trained and saved again.
 //
-// A file holds classes with their code, as text, and the objects. The code is compiled once to a
+// A TorchScript file holds classes with their code, as text, and the objects. A .pt2 file holds a
+// graph, which becomes such a text: it is saved as TorchScript. The code is compiled once to a
 // typed program and checked before it runs. It can do nothing but the operations of tensors,
 // numbers, texts and lists. ramet::script::load() gives a module like any other: optimizers, state
 // dicts, replicas, clones and captures work with it. ramet::jit has LibTorch's names.
 //
-// Read are the zip formats 3 to 10. Formats 1 and 2, files for mobile (.ptl), quantised tensors
+// Read are the zip formats 3 to 10, and .pt2 files of PyTorch 2.5 to 2.15. Formats 1 and 2, files for mobile (.ptl), quantised tensors
 // and custom C++ classes are refused by name.
 #pragma once
 #include <cstddef>
@@ -47,6 +49,8 @@ struct LoadOptions {
   int64_t unpacked_bytes = 0;
   /// Expressions in one text of the code.
   int64_t expressions = 10000000;
+  /// The name of a program in a .pt2 file that has several. By default "model", or the only one.
+  std::string model;
 };
 }  // namespace script
 
@@ -184,7 +188,7 @@ using Method = jit::Method;
 using ExtraFilesMap = jit::ExtraFilesMap;
 }  // namespace script
 
-/// Loads a file of torch.jit.save() or script::Module::save(). Every method of the module is
+/// Loads a file of torch.jit.save(), torch.export.save() or script::Module::save(). Every method of the module is
 /// compiled; one Error lists all that this library lacks, with the Python file and line.
 RAMET_API Module load(const std::string& path, std::optional<Device> device = std::nullopt);
 RAMET_API Module load(std::istream& in, std::optional<Device> device = std::nullopt);

@@ -1,0 +1,282 @@
+// forward() of an exported program: parameters, checks, the graph, what it writes, results.
+#include <algorithm>
+
+#include "nn/script/exported/forward_internal.h"
+
+namespace ramet::script {
+namespace {
+
+using Kind = Type::Kind;
+
+// A tensor or number that a caller gives.
+struct Leaf {
+  std::string name;  // in the graph; empty for a constant that the graph does not name
+  TypePtr type;
+  std::optional<Printed> constant;  // that it has to be
+};
+
+Printed constant_of(const Field& value) {
+  const auto [kind, held] = value.only();
+  if (kind == "as_none") return {"None", Type::of(Kind::kNone), IValue()};
+  if (kind == "as_int")
+    return {std::to_string(held.integer()), Type::of(Kind::kInt), IValue(held.integer())};
+  if (kind == "as_float") return {real_text(held.real()), Type::of(Kind::kFloat), held.real()};
+  if (kind == "as_bool")
+    return {held.truth() ? "True" : "False", Type::of(Kind::kBool), held.truth()};
+  if (kind == "as_string") return {quoted(held.text()), Type::of(Kind::kString), held.text()};
+  held.bad("got a constant \"", kind, "\" as an input, expected None, a number or a text");
+}
+
+Leaf leaf_of(const std::string& kind, const Field& spec) {
+  Leaf leaf;
+  if (kind == "constant_input") {
+    leaf.name = spec["name"].text();
+    leaf.constant = constant_of(spec["value"]);
+    leaf.type = leaf.constant->type;
+    if (leaf.type->kind() == Kind::kNone) leaf.type = Type::optional(Type::of(Kind::kTensor));
+    return leaf;
+  }
+  const auto [form, value] = spec["arg"].only();
+  if (form == "as_tensor") {
+    leaf.name = value["name"].text();
+    leaf.type = Type::of(Kind::kTensor);
+    return leaf;
+  }
+  const Kind type = form == "as_sym_int"     ? Kind::kInt
+                    : form == "as_sym_float" ? Kind::kFloat
+                    : form == "as_sym_bool"  ? Kind::kBool
+                                             : Kind::kAny;
+  if (type == Kind::kAny) {  // a constant
+    leaf.constant = constant_of(spec["arg"]);
+    leaf.type = leaf.constant->type;
+    if (leaf.type->kind() == Kind::kNone) leaf.type = Type::optional(Type::of(Kind::kTensor));
+    return leaf;
+  }
+  leaf.name = value["as_name"].text();
+  leaf.type = Type::of(type);
+  return leaf;
+}
+
+// Writes "x = (inputs)[0]" for the leaves of a value.
+class Unpacker {
+ public:
+  Unpacker(PrintedLines& into, Namer& names, const std::vector<TypePtr>& types)
+      : into_(into), names_(names), types_(types) {}
+  /// The expressions of all leaves, in order, and their names for errors ("inputs[0]").
+  std::vector<std::string> leaves, paths;
+  void start(size_t leaf) { next_ = leaf; }
+
+  void unpack(const Structure& s, const std::string& value, const std::string& shown) {
+    if (s.kind == Structure::Kind::kLeaf) {
+      leaves.push_back(value);
+      paths.push_back(shown);
+      ++next_;
+      return;
+    }
+    const bool dict = s.kind == Structure::Kind::kDict, list = s.kind == Structure::Kind::kList;
+    if (dict || list) {
+      into_.add(2,
+                "if torch.eq(torch.len(" + value + "), " + std::to_string(s.items.size()) + "):");
+      into_.add(3, "pass");
+      into_.add(2, "else:");
+      into_.add(3, "ops.prim.RaiseException(torch.format(" +
+                       quoted("input '" + shown + "': got {} items, expected " +
+                              std::to_string(s.items.size())) +
+                       ", torch.len(" + value + ")))");
+    }
+    size_t first = next_;
+    const bool any =
+        (dict || list) && s.type(types_, first)->elements().back()->kind() == Kind::kAny;
+    for (size_t i = 0; i < s.items.size(); ++i) {
+      const std::string key = dict ? s.key_text(i) : std::to_string(i);
+      std::string item = value + "[" + key + "]";
+      size_t at = next_;
+      if (any) item = "unchecked_cast(" + s.items[i].type(types_, at)->text() + ", " + item + ")";
+      const std::string variable = names_.unique("_item");
+      into_.add(2, variable + " = " + item);
+      unpack(s.items[i], variable, shown + "[" + key + "]");
+    }
+  }
+
+ private:
+  PrintedLines& into_;
+  Namer& names_;
+  const std::vector<TypePtr>& types_;
+  size_t next_ = 0;
+};
+
+// The text of a result. `leaves` are those of its tensors and numbers, in order.
+std::string packed(const Structure& s, const std::vector<Printed>& leaves, size_t& next,
+                   const std::vector<TypePtr>& types) {
+  if (s.kind == Structure::Kind::kLeaf) return leaves.at(next++).text;
+  size_t first = next;
+  const TypePtr type = s.type(types, first);
+  std::string text;
+  for (size_t i = 0; i < s.items.size(); ++i) {
+    if (s.kind == Structure::Kind::kDict) text += s.key_text(i) + ": ";
+    text += packed(s.items[i], leaves, next, types);
+    if (i + 1 < s.items.size() || s.kind == Structure::Kind::kTuple) text += ", ";
+  }
+  if (s.kind == Structure::Kind::kTuple) return "(" + text + ")";
+  const bool list = s.kind == Structure::Kind::kList;
+  return "annotate(" + type->text() + ", " + (list ? "[" : "{") + text + (list ? "]" : "}") + ")";
+}
+
+}  // namespace
+
+void ExportedForward::print(const std::map<std::string, std::string>& state_targets,
+                            PrintedLines& into) {
+  const Field graph_module = program_["graph_module"];
+  const Field graph = graph_module["graph"], signature = graph_module["signature"];
+  const Field call = graph_module["module_call_graph"].items().at(0)["signature"];
+  ExportedScope scope;
+  std::vector<Leaf> leaves;
+  std::vector<std::pair<std::string, std::string>> state;  // names in the graph, and targets
+  std::map<std::string, std::string> by_target;
+  for (const Field& spec : signature["input_specs"].items()) {
+    const auto [kind, value] = spec.only();
+    const char* member = kind == "parameter"         ? "parameter_name"
+                         : kind == "buffer"          ? "buffer_name"
+                         : kind == "tensor_constant" ? "tensor_constant_name"
+                                                     : nullptr;
+    if (member) {
+      const std::string name = value["arg"]["name"].text(), target = value[member].text();
+      if (state_targets.count(target) == 0)
+        value.bad("got \"", target, "\", which the file's tensors lack");
+      state.emplace_back(name, target);
+    } else if (kind == "user_input" || kind == "constant_input") {
+      leaves.push_back(leaf_of(kind, value));
+    } else if (kind == "custom_obj") {
+      value.bad("got an object of a C++ class, expected tensors and numbers alone");
+    } else {
+      value.bad("got an input \"", kind, "\", which this library does not have");
+    }
+  }
+  // The parameters of forward(): as many as the tuple and the dictionary of arguments have.
+  const Structure inputs = Structure::read(call, call["in_spec"].text(), limit_);
+  if (inputs.items.size() != 2 || inputs.items[1].kind != Structure::Kind::kDict ||
+      inputs.leaves() != leaves.size())
+    call.bad("got a structure of ", inputs.leaves(),
+             " inputs, expected a tuple and a dictionary of ", leaves.size());
+  std::vector<TypePtr> types;
+  for (const Leaf& leaf : leaves) types.push_back(leaf.type);
+  std::vector<std::string> given_names;
+  if (const auto names = call.find("forward_arg_names"))
+    for (const Field& name : names->items()) given_names.push_back(name.text());
+  struct Argument {
+    std::string name, shown, type;
+    const Structure* structure;
+    size_t leaf;
+  };
+  std::vector<Argument> arguments;
+  size_t next = 0;
+  for (const Structure& group : inputs.items) {
+    const bool by_name = &group == &inputs.items[1];
+    for (size_t i = 0; i < group.items.size(); ++i) {
+      const size_t number = arguments.size();
+      std::string name =
+          by_name                       ? group.keys[i]
+          : number < given_names.size() ? given_names[number]
+          : !leaves.at(next).name.empty() && group.items[i].kind == Structure::Kind::kLeaf
+              ? leaves[next].name
+              : "input_" + std::to_string(number);
+      const size_t leaf = next;
+      const TypePtr type = group.items[i].type(types, next);
+      arguments.push_back({scope.names.unique(name), name, type->text(), &group.items[i], leaf});
+    }
+  }
+  PrintedLines body;
+  InputChecks checks(body, scope.names, program_.find("range_constraints"));
+  const Field tensor_values = graph["tensor_values"];
+  const auto sym_ints = graph.find("sym_int_values");
+  for (const Argument& argument : arguments) {
+    Unpacker unpacker(body, scope.names, types);
+    unpacker.start(argument.leaf);
+    unpacker.unpack(*argument.structure, argument.name, argument.shown);
+    for (size_t i = 0; i < unpacker.leaves.size(); ++i) {
+      const Leaf& leaf = leaves[argument.leaf + i];
+      const std::string& value = unpacker.leaves[i];
+      const std::string& shown = unpacker.paths[i];
+      if (leaf.constant) {
+        const bool none = leaf.constant->type->kind() == Kind::kNone;
+        checks.expect(none ? "torch.__is__(" + value + ", None)"
+                           : "torch.eq(" + value + ", " + leaf.constant->text + ")",
+                      "input '" + shown + "': got {}, expected " + leaf.constant->text +
+                          ", with which it was exported",
+                      none ? "\"a tensor\"" : value);
+        if (!leaf.name.empty()) scope.values[leaf.name] = *leaf.constant;
+        continue;
+      }
+      if (!scope.values.emplace(leaf.name, Printed{value, leaf.type, std::nullopt}).second)
+        graph.bad("got two inputs \"", leaf.name, "\"");
+      if (leaf.type->kind() == Kind::kTensor) checks.tensor(tensor_values[leaf.name], value, shown);
+      else if (leaf.type->kind() == Kind::kInt && sym_ints)
+        if (const auto number = sym_ints->find(leaf.name)) checks.number(*number, value, shown);
+    }
+  }
+  checks.finish(graph);
+
+  PrintedLines statements;
+  for (const auto& [name, target] : state) {
+    printer_.declare(graph, scope, name, Type::of(Kind::kTensor));
+    by_target.emplace(target, name);
+  }
+  printer_.nodes(graph, scope, 2, statements);
+  // What the graph computes for buffers and inputs is written at the end, as PyTorch does.
+  std::vector<Printed> results;
+  const auto write = [&](const std::string& name, const Printed& value) {
+    const auto to = scope.values.find(name);
+    if (to == scope.values.end()) graph.bad("got \"", name, "\" to write, expected an input");
+    scope.used.insert(name);
+    statements.add(2, scope.names.unique("_written") + " = torch.copy_(" + to->second.text + ", " +
+                          value.text + ")");
+  };
+  for (const Field& spec : signature["output_specs"].items()) {
+    const auto [kind, value] = spec.only();
+    if (kind == "user_output") {
+      results.push_back(printer_.argument(value["arg"], scope));
+    } else if (kind == "loss_output") {
+      results.push_back(printer_.argument_of_tensor(value["arg"], scope));
+    } else if (kind == "buffer_mutation" || kind == "parameter_mutation") {
+      const std::string target =
+          value[kind == "buffer_mutation" ? "buffer_name" : "parameter_name"].text();
+      const auto at = by_target.find(target);
+      if (at == by_target.end()) value.bad("got \"", target, "\", expected a tensor of the file");
+      write(at->second, printer_.argument_of_tensor(value["arg"], scope));
+    } else if (kind == "user_input_mutation") {
+      write(value["user_input_name"].text(), printer_.argument_of_tensor(value["arg"], scope));
+    } else {
+      value.bad("got an output \"", kind, "\", which this library does not have");
+    }
+  }
+  const Structure outputs = Structure::read(call, call["out_spec"].text(), limit_);
+  if (outputs.leaves() != results.size())
+    call.bad("got a structure of ", outputs.leaves(), " results, expected ", results.size());
+  std::vector<TypePtr> result_types;
+  for (const Printed& result : results)
+    result_types.push_back(result.type ? result.type : Type::of(Kind::kTensor));
+  size_t leaf = 0, type_leaf = 0;
+  const TypePtr result_type = outputs.type(result_types, type_leaf);
+  statements.add(2, "return " + packed(outputs, results, leaf, result_types));
+
+  std::string parameters = "self: " + std::string(ExportedModules::root_name());
+  size_t required = arguments.size();  // from there on all have defaults
+  const auto is_none = [&](const Argument& a) {
+    const auto& constant = leaves[a.leaf].constant;
+    return a.structure->kind == Structure::Kind::kLeaf && constant;
+  };
+  while (required > 0 && is_none(arguments[required - 1])) --required;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Argument& argument = arguments[i];
+    parameters += ",\n    " + argument.name + ": " + argument.type;
+    if (i >= required) parameters += "=" + leaves[argument.leaf].constant->text;
+  }
+  into.add(1, "def forward(" + parameters + ") -> " + result_type->text() + ":");
+  into.add(body);
+  for (const auto& [name, target] : state)
+    if (scope.used.count(name) != 0)
+      into.add(2, scope.values.at(name).text + " = " + ExportedModules::expression(target));
+  into.add(statements);
+}
+
+}  // namespace ramet::script

@@ -192,7 +192,7 @@ LoadedModule read_exported(ZipReader& zip, const LoadOptions& options, jit::Extr
 
   ExportedPrinter printer(options);
   PrintedLines methods, text;
-  ExportedForward(program, printer, options.depth).print(targets, methods);
+  print_forward(program, printer, options.depth, targets, methods);
   methods.add(printer.methods);
   report(file, printer.problems());
   const ExportedModules modules(state);

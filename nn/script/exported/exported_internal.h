@@ -211,16 +211,8 @@ class SymbolicSize {
 };
 
 /// Prints forward(): its parameters, the checks of inputs, the graph, and its results.
-class ExportedForward {
- public:
-  ExportedForward(const Field& program, ExportedPrinter& printer, int64_t limit)
-      : program_(program), printer_(printer), limit_(limit) {}
-  void print(const std::map<std::string, std::string>& state_targets, PrintedLines& into);
-
- private:
-  Field program_;
-  ExportedPrinter& printer_;
-  int64_t limit_;
-};
+/// `state_targets`: the file's tensors by name. `limit`: of levels in nested arguments.
+void print_forward(const Field& program, ExportedPrinter& printer, int64_t limit,
+                   const std::map<std::string, std::string>& state_targets, PrintedLines& into);
 
 }  // namespace ramet::script

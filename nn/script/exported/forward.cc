@@ -122,18 +122,54 @@ std::string packed(const Structure& s, const std::vector<Printed>& leaves, size_
   return "annotate(" + type->text() + ", " + (list ? "[" : "{") + text + (list ? "]" : "}") + ")";
 }
 
-}  // namespace
+// The steps of printing. Each reads what those before it have found.
+class ForwardPrinter {
+ public:
+  ForwardPrinter(const Field& program, ExportedPrinter& printer, int64_t limit)
+      : program_(program),
+        printer_(printer),
+        limit_(limit),
+        graph_(program["graph_module"]["graph"]),
+        signature_(program["graph_module"]["signature"]),
+        call_(program["graph_module"]["module_call_graph"].items().at(0)["signature"]) {}
 
-void ExportedForward::print(const std::map<std::string, std::string>& state_targets,
-                            PrintedLines& into) {
-  const Field graph_module = program_["graph_module"];
-  const Field graph = graph_module["graph"], signature = graph_module["signature"];
-  const Field call = graph_module["module_call_graph"].items().at(0)["signature"];
-  ExportedScope scope;
-  std::vector<Leaf> leaves;
-  std::vector<std::pair<std::string, std::string>> state;  // names in the graph, and targets
-  std::map<std::string, std::string> by_target;
-  for (const Field& spec : signature["input_specs"].items()) {
+  void read_inputs(const std::map<std::string, std::string>& state_targets);
+  void name_arguments();
+  void print_inputs();
+  void print_graph();
+  void print_writes();
+  void print_results();
+  void print(PrintedLines& into);
+
+ private:
+  // A parameter of forward().
+  struct Argument {
+    std::string name, shown, type;
+    const Structure* structure;
+    size_t leaf;  // its first
+  };
+  void print_leaf(const Leaf& leaf, const std::string& value, const std::string& shown,
+                  InputChecks& checks);
+  void write(const std::string& name, const Printed& value);
+  std::string heading() const;
+
+  const Field program_;
+  ExportedPrinter& printer_;
+  const int64_t limit_;
+  const Field graph_, signature_, call_;
+  ExportedScope scope_;
+  std::vector<Leaf> leaves_;
+  std::vector<TypePtr> types_;                              // of the leaves
+  std::vector<std::pair<std::string, std::string>> state_;  // names in the graph, and targets
+  Structure inputs_;
+  std::vector<Argument> arguments_;
+  std::vector<Printed> results_;
+  TypePtr result_type_;
+  PrintedLines body_, statements_;
+};
+
+void ForwardPrinter::read_inputs(const std::map<std::string, std::string>& state_targets) {
+  for (const Field& spec : signature_["input_specs"].items()) {
     const auto [kind, value] = spec.only();
     const char* member = kind == "parameter"         ? "parameter_name"
                          : kind == "buffer"          ? "buffer_name"
@@ -143,140 +179,166 @@ void ExportedForward::print(const std::map<std::string, std::string>& state_targ
       const std::string name = value["arg"]["name"].text(), target = value[member].text();
       if (state_targets.count(target) == 0)
         value.bad("got \"", target, "\", which the file's tensors lack");
-      state.emplace_back(name, target);
+      state_.emplace_back(name, target);
     } else if (kind == "user_input" || kind == "constant_input") {
-      leaves.push_back(leaf_of(kind, value));
+      leaves_.push_back(leaf_of(kind, value));
+      types_.push_back(leaves_.back().type);
     } else if (kind == "custom_obj") {
       value.bad("got an object of a C++ class, expected tensors and numbers alone");
     } else {
       value.bad("got an input \"", kind, "\", which this library does not have");
     }
   }
-  // The parameters of forward(): as many as the tuple and the dictionary of arguments have.
-  const Structure inputs = Structure::read(call, call["in_spec"].text(), limit_);
-  if (inputs.items.size() != 2 || inputs.items[1].kind != Structure::Kind::kDict ||
-      inputs.leaves() != leaves.size())
-    call.bad("got a structure of ", inputs.leaves(),
-             " inputs, expected a tuple and a dictionary of ", leaves.size());
-  std::vector<TypePtr> types;
-  for (const Leaf& leaf : leaves) types.push_back(leaf.type);
+}
+
+// As many parameters as the tuple and the dictionary of arguments have.
+void ForwardPrinter::name_arguments() {
+  inputs_ = Structure::read(call_, call_["in_spec"].text(), limit_);
+  if (inputs_.items.size() != 2 || inputs_.items[1].kind != Structure::Kind::kDict ||
+      inputs_.leaves() != leaves_.size())
+    call_.bad("got a structure of ", inputs_.leaves(),
+              " inputs, expected a tuple and a dictionary of ", leaves_.size());
   std::vector<std::string> given_names;
-  if (const auto names = call.find("forward_arg_names"))
+  if (const auto names = call_.find("forward_arg_names"))
     for (const Field& name : names->items()) given_names.push_back(name.text());
-  struct Argument {
-    std::string name, shown, type;
-    const Structure* structure;
-    size_t leaf;
-  };
-  std::vector<Argument> arguments;
   size_t next = 0;
-  for (const Structure& group : inputs.items) {
-    const bool by_name = &group == &inputs.items[1];
+  for (const Structure& group : inputs_.items) {
+    const bool by_name = &group == &inputs_.items[1];
     for (size_t i = 0; i < group.items.size(); ++i) {
-      const size_t number = arguments.size();
+      const size_t number = arguments_.size();
       std::string name =
           by_name                       ? group.keys[i]
           : number < given_names.size() ? given_names[number]
-          : !leaves.at(next).name.empty() && group.items[i].kind == Structure::Kind::kLeaf
-              ? leaves[next].name
+          : !leaves_.at(next).name.empty() && group.items[i].kind == Structure::Kind::kLeaf
+              ? leaves_[next].name
               : "input_" + std::to_string(number);
       const size_t leaf = next;
-      const TypePtr type = group.items[i].type(types, next);
-      arguments.push_back({scope.names.unique(name), name, type->text(), &group.items[i], leaf});
+      const TypePtr type = group.items[i].type(types_, next);
+      arguments_.push_back({scope_.names.unique(name), name, type->text(), &group.items[i], leaf});
     }
   }
-  PrintedLines body;
-  InputChecks checks(body, scope.names, program_.find("range_constraints"));
-  const Field tensor_values = graph["tensor_values"];
-  const auto sym_ints = graph.find("sym_int_values");
-  for (const Argument& argument : arguments) {
-    Unpacker unpacker(body, scope.names, types);
+}
+
+void ForwardPrinter::print_inputs() {
+  InputChecks checks(body_, scope_.names, program_.find("range_constraints"));
+  for (const Argument& argument : arguments_) {
+    Unpacker unpacker(body_, scope_.names, types_);
     unpacker.start(argument.leaf);
     unpacker.unpack(*argument.structure, argument.name, argument.shown);
-    for (size_t i = 0; i < unpacker.leaves.size(); ++i) {
-      const Leaf& leaf = leaves[argument.leaf + i];
-      const std::string& value = unpacker.leaves[i];
-      const std::string& shown = unpacker.paths[i];
-      if (leaf.constant) {
-        const bool none = leaf.constant->type->kind() == Kind::kNone;
-        checks.expect(none ? "torch.__is__(" + value + ", None)"
-                           : "torch.eq(" + value + ", " + leaf.constant->text + ")",
-                      "input '" + shown + "': got {}, expected " + leaf.constant->text +
-                          ", with which it was exported",
-                      none ? "\"a tensor\"" : value);
-        if (!leaf.name.empty()) scope.values[leaf.name] = *leaf.constant;
-        continue;
-      }
-      if (!scope.values.emplace(leaf.name, Printed{value, leaf.type, std::nullopt}).second)
-        graph.bad("got two inputs \"", leaf.name, "\"");
-      if (leaf.type->kind() == Kind::kTensor) checks.tensor(tensor_values[leaf.name], value, shown);
-      else if (leaf.type->kind() == Kind::kInt && sym_ints)
-        if (const auto number = sym_ints->find(leaf.name)) checks.number(*number, value, shown);
-    }
+    for (size_t i = 0; i < unpacker.leaves.size(); ++i)
+      print_leaf(leaves_[argument.leaf + i], unpacker.leaves[i], unpacker.paths[i], checks);
   }
-  checks.finish(graph);
+  checks.finish(graph_);
+}
 
-  PrintedLines statements;
-  for (const auto& [name, target] : state) {
-    printer_.declare(graph, scope, name, Type::of(Kind::kTensor));
-    by_target.emplace(target, name);
+void ForwardPrinter::print_leaf(const Leaf& leaf, const std::string& value,
+                                const std::string& shown, InputChecks& checks) {
+  if (leaf.constant) {
+    const bool none = leaf.constant->type->kind() == Kind::kNone;
+    checks.expect(none ? "torch.__is__(" + value + ", None)"
+                       : "torch.eq(" + value + ", " + leaf.constant->text + ")",
+                  "input '" + shown + "': got {}, expected " + leaf.constant->text +
+                      ", with which it was exported",
+                  none ? "\"a tensor\"" : value);
+    if (!leaf.name.empty()) scope_.values[leaf.name] = *leaf.constant;
+    return;
   }
-  printer_.nodes(graph, scope, 2, statements);
-  // What the graph computes for buffers and inputs is written at the end, as PyTorch does.
-  std::vector<Printed> results;
-  const auto write = [&](const std::string& name, const Printed& value) {
-    const auto to = scope.values.find(name);
-    if (to == scope.values.end()) graph.bad("got \"", name, "\" to write, expected an input");
-    scope.used.insert(name);
-    statements.add(2, scope.names.unique("_written") + " = torch.copy_(" + to->second.text + ", " +
-                          value.text + ")");
-  };
-  for (const Field& spec : signature["output_specs"].items()) {
+  if (!scope_.values.emplace(leaf.name, Printed{value, leaf.type, std::nullopt}).second)
+    graph_.bad("got two inputs \"", leaf.name, "\"");
+  if (leaf.type->kind() == Kind::kTensor) {
+    checks.tensor(graph_["tensor_values"][leaf.name], value, shown);
+  } else if (leaf.type->kind() == Kind::kInt) {
+    if (const auto numbers = graph_.find("sym_int_values"))
+      if (const auto number = numbers->find(leaf.name)) checks.number(*number, value, shown);
+  }
+}
+
+void ForwardPrinter::print_graph() {
+  for (const auto& [name, target] : state_)
+    printer_.declare(graph_, scope_, name, Type::of(Kind::kTensor));
+  printer_.nodes(graph_, scope_, 2, statements_);
+}
+
+void ForwardPrinter::write(const std::string& name, const Printed& value) {
+  const auto to = scope_.values.find(name);
+  if (to == scope_.values.end()) graph_.bad("got \"", name, "\" to write, expected an input");
+  scope_.used.insert(name);
+  statements_.add(2, scope_.names.unique("_written") + " = torch.copy_(" + to->second.text + ", " +
+                         value.text + ")");
+}
+
+// What the graph computes for buffers and inputs is written at the end, as PyTorch does.
+void ForwardPrinter::print_writes() {
+  std::map<std::string, std::string> by_target;
+  for (const auto& [name, target] : state_) by_target.emplace(target, name);
+  for (const Field& spec : signature_["output_specs"].items()) {
     const auto [kind, value] = spec.only();
     if (kind == "user_output") {
-      results.push_back(printer_.argument(value["arg"], scope));
+      results_.push_back(printer_.argument(value["arg"], scope_));
     } else if (kind == "loss_output") {
-      results.push_back(printer_.argument_of_tensor(value["arg"], scope));
+      results_.push_back(printer_.argument_of_tensor(value["arg"], scope_));
     } else if (kind == "buffer_mutation" || kind == "parameter_mutation") {
       const std::string target =
           value[kind == "buffer_mutation" ? "buffer_name" : "parameter_name"].text();
       const auto at = by_target.find(target);
       if (at == by_target.end()) value.bad("got \"", target, "\", expected a tensor of the file");
-      write(at->second, printer_.argument_of_tensor(value["arg"], scope));
+      write(at->second, printer_.argument_of_tensor(value["arg"], scope_));
     } else if (kind == "user_input_mutation") {
-      write(value["user_input_name"].text(), printer_.argument_of_tensor(value["arg"], scope));
+      write(value["user_input_name"].text(), printer_.argument_of_tensor(value["arg"], scope_));
     } else {
       value.bad("got an output \"", kind, "\", which this library does not have");
     }
   }
-  const Structure outputs = Structure::read(call, call["out_spec"].text(), limit_);
-  if (outputs.leaves() != results.size())
-    call.bad("got a structure of ", outputs.leaves(), " results, expected ", results.size());
-  std::vector<TypePtr> result_types;
-  for (const Printed& result : results)
-    result_types.push_back(result.type ? result.type : Type::of(Kind::kTensor));
-  size_t leaf = 0, type_leaf = 0;
-  const TypePtr result_type = outputs.type(result_types, type_leaf);
-  statements.add(2, "return " + packed(outputs, results, leaf, result_types));
+}
 
+void ForwardPrinter::print_results() {
+  const Structure outputs = Structure::read(call_, call_["out_spec"].text(), limit_);
+  if (outputs.leaves() != results_.size())
+    call_.bad("got a structure of ", outputs.leaves(), " results, expected ", results_.size());
+  std::vector<TypePtr> types;
+  for (const Printed& result : results_)
+    types.push_back(result.type ? result.type : Type::of(Kind::kTensor));
+  size_t leaf = 0, type_leaf = 0;
+  result_type_ = outputs.type(types, type_leaf);
+  statements_.add(2, "return " + packed(outputs, results_, leaf, types));
+}
+
+std::string ForwardPrinter::heading() const {
   std::string parameters = "self: " + std::string(ExportedModules::root_name());
-  size_t required = arguments.size();  // from there on all have defaults
-  const auto is_none = [&](const Argument& a) {
-    const auto& constant = leaves[a.leaf].constant;
-    return a.structure->kind == Structure::Kind::kLeaf && constant;
+  size_t required = arguments_.size();  // from there on all have defaults
+  const auto is_constant = [&](const Argument& a) {
+    return a.structure->kind == Structure::Kind::kLeaf && leaves_[a.leaf].constant;
   };
-  while (required > 0 && is_none(arguments[required - 1])) --required;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const Argument& argument = arguments[i];
+  while (required > 0 && is_constant(arguments_[required - 1])) --required;
+  for (size_t i = 0; i < arguments_.size(); ++i) {
+    const Argument& argument = arguments_[i];
     parameters += ",\n    " + argument.name + ": " + argument.type;
-    if (i >= required) parameters += "=" + leaves[argument.leaf].constant->text;
+    if (i >= required) parameters += "=" + leaves_[argument.leaf].constant->text;
   }
-  into.add(1, "def forward(" + parameters + ") -> " + result_type->text() + ":");
-  into.add(body);
-  for (const auto& [name, target] : state)
-    if (scope.used.count(name) != 0)
-      into.add(2, scope.values.at(name).text + " = " + ExportedModules::expression(target));
-  into.add(statements);
+  return "def forward(" + parameters + ") -> " + result_type_->text() + ":";
+}
+
+void ForwardPrinter::print(PrintedLines& into) {
+  into.add(1, heading());
+  into.add(body_);
+  for (const auto& [name, target] : state_)
+    if (scope_.used.count(name) != 0)
+      into.add(2, scope_.values.at(name).text + " = " + ExportedModules::expression(target));
+  into.add(statements_);
+}
+
+}  // namespace
+
+void print_forward(const Field& program, ExportedPrinter& printer, int64_t limit,
+                   const std::map<std::string, std::string>& state_targets, PrintedLines& into) {
+  ForwardPrinter steps(program, printer, limit);
+  steps.read_inputs(state_targets);
+  steps.name_arguments();
+  steps.print_inputs();
+  steps.print_graph();
+  steps.print_writes();
+  steps.print_results();
+  steps.print(into);
 }
 
 }  // namespace ramet::script

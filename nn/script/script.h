@@ -7,8 +7,8 @@
 // numbers, texts and lists. ramet::script::load() gives a module like any other: optimizers, state
 // dicts, replicas, clones and captures work with it. ramet::jit has LibTorch's names.
 //
-// Read are the zip formats 3 to 10, and .pt2 files of PyTorch 2.5 to 2.15. Formats 1 and 2, files for mobile (.ptl), quantised tensors
-// and custom C++ classes are refused by name.
+// Read are the zip formats 3 to 10, and .pt2 files of PyTorch 2.5 to 2.15. Formats 1 and 2, files for
+// mobile (.ptl), quantised tensors and custom C++ classes are refused by name.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -8,9 +8,11 @@
 #include "nn/formats/state_dict.h"
 #include "ramet.h"
 #include "tests/error_text.h"
+#include "tests/tools/translation/cnn_exported.h"
 #include "tests/tools/translation/cnn_scripted.h"
 #include "tests/tools/translation/cnn_traced.h"
 #include "tests/tools/translation/encoder_traced.h"
+#include "tests/tools/translation/gpt_exported.h"
 #include "tests/tools/translation/gpt_scripted.h"
 #include "tests/tools/translation/mlp_scripted.h"
 #include "tests/tools/translation/mlp_traced.h"
@@ -21,12 +23,17 @@
 namespace ramet {
 namespace {
 
-std::string file(const std::string& name) { return "tests/nn/script/goldens/" + name + ".pt"; }
+std::string file(const std::string& name) { return "tests/nn/script/goldens/" + name; }
 
-Tensor input_of(const std::string& name) {
-  static const IValue all = formats::load_pt(file("values"));
-  return all.toGenericDict().at(name).toGenericDict().at("inputs").toListRef()[0].toTensor();
+// The first argument of `name` in a file of values.
+Tensor input_of(const std::string& values, const std::string& arguments, const std::string& name) {
+  const auto row = formats::load_pt(file(values)).toGenericDict().at(name).toGenericDict();
+  const IValue& list = row.at(arguments);
+  const Tensor x =
+      (list.isTuple() ? list.toTupleRef().elements() : list.toListRef().vec())[0].toTensor();
+  return x.is_floating_point() ? x.to(kFloat) : x;
 }
+Tensor script_input(const std::string& name) { return input_of("values.pt", "inputs", name); }
 
 // Fills a struct with the file's values.
 template <class Net> std::shared_ptr<Net> filled(const jit::Module& module) {
@@ -35,14 +42,13 @@ template <class Net> std::shared_ptr<Net> filled(const jit::Module& module) {
   return net;
 }
 
-template <class Net> void expect_the_same(const std::string& name) {
+template <class Net> void expect_the_same(const std::string& path, const Tensor& x) {
   for (const bool training : {true, false}) {
-    SCOPED_TRACE(name + (training ? ", training" : ", evaluation"));
-    const jit::Module module = jit::load(file(name));
+    SCOPED_TRACE(path + (training ? ", training" : ", evaluation"));
+    const jit::Module module = jit::load(file(path));
     const auto net = filled<Net>(module);
     module.train(training);
     net->train(training);
-    const Tensor x = input_of(name);
     manual_seed(7);
     const Tensor want = module.forward({x}).toTensor();
     manual_seed(7);
@@ -66,6 +72,10 @@ template <class Net> void expect_the_same(const std::string& name) {
   }
 }
 
+template <class Net> void expect_the_same(const std::string& name) {
+  expect_the_same<Net>(name + ".pt", script_input(name));
+}
+
 TEST(Translate, ComputesTheInterpretersBits) {
   expect_the_same<mlptraced::MlpTraced>("mlp_traced");
   expect_the_same<mlpscripted::MlpScripted>("mlp_scripted");
@@ -77,8 +87,16 @@ TEST(Translate, ComputesTheInterpretersBits) {
   expect_the_same<unet::Unet>("unet");
 }
 
+TEST(Translate, ComputesTheBitsOfExportedPrograms) {
+  const std::string values = "exported/values_2.15.pt";
+  expect_the_same<cnnexported::CnnExported>("exported/cnn_2.15.pt2",
+                                            input_of(values, "args", "cnn"));
+  expect_the_same<gptexported::GptExported>("exported/gpt_2.15.pt2",
+                                            input_of(values, "args", "gpt"));
+}
+
 TEST(Translate, SharedTensorsAreOne) {
-  const jit::Module module = jit::load(file("shared"));
+  const jit::Module module = jit::load(file("shared.pt"));
   const auto net = filled<shared::Shared>(module);
   EXPECT_TRUE(net->weight.is_same(net->again));
   EXPECT_EQ(net->parameters().size(), 1U);
@@ -86,12 +104,12 @@ TEST(Translate, SharedTensorsAreOne) {
 }
 
 TEST(Translate, AClonedStructIsAModule) {
-  const jit::Module module = jit::load(file("cnn_scripted"));
+  const jit::Module module = jit::load(file("cnn_scripted.pt"));
   const auto net = filled<cnnscripted::CnnScripted>(module);
   net->eval();
   const auto copy = std::dynamic_pointer_cast<cnnscripted::CnnScripted>(net->clone());
   ASSERT_TRUE(copy);
-  const Tensor x = input_of("cnn_scripted");
+  const Tensor x = script_input("cnn_scripted");
   EXPECT_TRUE(copy->forward(x).equal(net->forward(x)));
   optim::SGD sgd(copy->parameters(), 0.1);
   copy->forward(x).sum().backward();
@@ -100,18 +118,19 @@ TEST(Translate, AClonedStructIsAModule) {
 }
 
 TEST(Translate, WritesTheSameTextTwice) {
-  const jit::Module module = jit::load(file("vit_traced"));
+  const jit::Module module = jit::load(file("vit_traced.pt"));
   EXPECT_EQ(script::translate(module, "Vit").header, script::translate(module, "Vit").header);
 }
 
 TEST(Translate, ListsWhatHasNoCpp) {
-  const std::string error = error_of([] { script::translate(jit::load(file("forked")), "Net"); });
+  const std::string error =
+      error_of([] { script::translate(jit::load(file("forked.pt")), "Net"); });
   EXPECT_NE(error.find("[translate]"), std::string::npos) << error;
   EXPECT_NE(error.find("fork and wait"), std::string::npos) << error;
   EXPECT_NE(error.find("make_goldens.py:"), std::string::npos) << error;
-  EXPECT_ERROR_TEXT(script::translate(jit::load(file("hooked")), "Net"), "hooks have no C++");
-  EXPECT_ERROR_TEXT(script::translate(jit::load(file("mlp_traced")), "two words"), "two words");
-  EXPECT_ERROR_TEXT(script::translate(jit::load(file("mlp_traced")), "class"), "class");
+  EXPECT_ERROR_TEXT(script::translate(jit::load(file("hooked.pt")), "Net"), "hooks have no C++");
+  EXPECT_ERROR_TEXT(script::translate(jit::load(file("mlp_traced.pt")), "two words"), "two words");
+  EXPECT_ERROR_TEXT(script::translate(jit::load(file("mlp_traced.pt")), "class"), "class");
   EXPECT_ERROR_TEXT(script::translate(jit::Module(), "Net"), "holds nothing");
 }
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <new>
 #include <ostream>
 #include <sstream>
 #include <variant>
@@ -20,11 +21,41 @@ void show(std::ostream& out, double x) {
 
 }  // namespace
 
+// Note [Releasing nested values]
+// A value may hold a value that holds a value, and so on: a million objects in a chain. To release
+// each inside of the one that holds it would need a stack of that depth. So below kInside levels a
+// value waits until the outermost one has been released.
 struct IValue::Held {
-  std::variant<std::string, List<int64_t>, List<double>, List<bool>, List<Tensor>, GenericDict,
-               GenericList, TuplePtr, ObjectPtr, FuturePtr, Device, Generator, Opaque>
-      value;
+  static constexpr int kInside = 100;
+  using Variant =
+      std::variant<std::string, List<int64_t>, List<double>, List<bool>, List<Tensor>, GenericDict,
+                   GenericList, TuplePtr, ObjectPtr, FuturePtr, Device, Generator, Opaque>;
+  Variant value;
+
+  template <class T> explicit Held(T v) : value(std::move(v)) {}
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  ~Held();
 };
+
+IValue::Held::~Held() {
+  thread_local int inside = 0;
+  thread_local std::vector<Variant>* waiting = nullptr;
+  if (inside >= kInside) try {
+      waiting->push_back(std::move(value));
+      return;
+    } catch (const std::bad_alloc&) {}
+  std::vector<Variant> later;
+  const bool outermost = inside == 0;
+  if (outermost) waiting = &later;
+  ++inside;
+  { const Variant released = std::move(value); }
+  while (outermost && !later.empty()) {
+    const Variant released = std::move(later.back());
+    later.pop_back();
+  }
+  --inside;
+}
 
 // The list, tuple or dictionary that is being printed; `around` is the one that contains it.
 struct IValue::Shown {
@@ -132,7 +163,7 @@ size_t IValue::kind() const {
 }
 
 #define RAMET_HOLDS(type) \
-  IValue::IValue(type v) : value_(std::make_shared<const Held>(Held{std::move(v)})) {}
+  IValue::IValue(type v) : value_(std::make_shared<const Held>(std::move(v))) {}
 RAMET_HOLDS(std::string)
 RAMET_HOLDS(List<int64_t>)
 RAMET_HOLDS(List<double>)
@@ -145,9 +176,9 @@ RAMET_HOLDS(Generator)
 RAMET_HOLDS(Opaque)
 #undef RAMET_HOLDS
 // A pointer that is null is None: no reader has to ask.
-#define RAMET_HOLDS_POINTER(type)                                       \
-  IValue::IValue(type v) {                                              \
-    if (v) value_ = std::make_shared<const Held>(Held{std::move(v)});   \
+#define RAMET_HOLDS_POINTER(type)                               \
+  IValue::IValue(type v) {                                      \
+    if (v) value_ = std::make_shared<const Held>(std::move(v)); \
   }
 RAMET_HOLDS_POINTER(TuplePtr)
 RAMET_HOLDS_POINTER(ObjectPtr)

@@ -7,6 +7,21 @@ namespace {
 
 using Kind = Type::Kind;
 
+// Types share their parts, so a text of n lines could make one of 2^n parts. Comparisons and texts
+// visit every part.
+constexpr int64_t kMostParts = 10'000;
+constexpr int kMostInside = 1000;
+
+// Takes the parts of the types from `left`.
+void count_parts(const std::vector<TypePtr>& types, int inside, int64_t& left) {
+  left -= static_cast<int64_t>(types.size());
+  RAMET_CHECK(left >= 0 && inside <= kMostInside, "torch::jit", "a type: got more than ",
+              left < 0 ? kMostParts : kMostInside, left < 0 ? " parts" : " types inside each other",
+              ", expected at most so many");
+  for (const TypePtr& type : types)
+    if (!type->elements().empty()) count_parts(type->elements(), inside + 1, left);
+}
+
 std::string joined(const std::vector<TypePtr>& types) {
   std::string text;
   for (const TypePtr& t : types) text += (text.empty() ? "" : ", ") + t->text();
@@ -71,7 +86,10 @@ Type::Type(Kind kind, std::vector<TypePtr> elements, std::string name,
       elements_(std::move(elements)),
       name_(std::move(name)),
       fields_(std::move(fields)),
-      info_(info) {}
+      info_(info) {
+  int64_t left = kMostParts;
+  count_parts(elements_, 1, left);
+}
 
 std::string Type::text() const {
   switch (kind_) {

@@ -9,6 +9,9 @@ namespace {
 constexpr const char* kLoad = "torch::jit::load";
 /// Places that are listed of one problem, and problems of one report.
 constexpr size_t kPlaces = 3, kProblems = 100;
+/// Limits::depth bounds each function. Functions that are compiled inside each other add up, to at
+/// most so many times the limit: each level takes memory of the stack.
+constexpr int64_t kDepths = 5;
 
 }  // namespace
 
@@ -106,13 +109,17 @@ void FunctionCompiler::compile_body() {
 }
 
 Value FunctionCompiler::problem(size_t offset, const std::string& what) {
-  problems_.push_back({what, place(offset)});
+  problems_.push_back({what, function_.source, offset, function_.name});
   return {};
 }
 
-std::string FunctionCompiler::place(size_t offset) const {
-  return function_.source->place(offset) + ", in " + function_.name;
+FunctionCompiler::Deeper::Deeper(FunctionCompiler& compiler)
+    : work_(compiler.unit_.work), most_(kDepths * compiler.unit_.limits().depth) {
+  ++work_.depth;
+  if (compiler.forked_) ++work_.forked;
 }
+
+std::string Problem::place() const { return source->place(offset) + ", in " + function; }
 
 void CompilationUnit::compile(ScriptFunction& function) {
   std::vector<ScriptFunction*> waiting{&function};
@@ -123,20 +130,20 @@ void CompilationUnit::compile(ScriptFunction& function) {
       waiting.pop_back();
       if (next.owner && next.owner->kind == ClassInfo::Kind::kInterface) continue;  // has no body
       if (!started_.insert(&next).second) continue;
+      unreported_.push_back(&next);
       if (compiling_ > limits_.depth) {
         problems_.push_back({next.name +
                                  ": functions without stated results call each other: got " +
                                  std::to_string(compiling_) + " deep, expected at most " +
                                  std::to_string(limits_.depth),
-                             next.source->place(next.syntax->offset)});
+                             next.source, next.syntax->offset, next.name});
         continue;
       }
       try {
         next.program =
             FunctionCompiler(*this, next, waiting, interface_calls_, problems_).compile();
       } catch (const Error& e) {  // of a text that is read on demand
-        problems_.push_back(
-            {e.what(), next.source->place(next.syntax->offset) + ", in " + next.name});
+        problems_.push_back({e.what(), next.source, next.syntax->offset, next.name});
       }
     }
     // A value of an interface's type may be of any class that has the methods.
@@ -149,14 +156,29 @@ void CompilationUnit::compile(ScriptFunction& function) {
   --compiling_;
 }
 
-void CompilationUnit::report_problems() const {
-  if (problems_.empty()) return;
-  std::vector<std::pair<std::string, std::vector<std::string>>> kinds;  // in order of appearance
+void CompilationUnit::report_problems() {
+  const std::vector<ScriptFunction*> compiled = std::move(unreported_);
+  const std::vector<Problem> problems = std::move(problems_);
+  unreported_.clear();
+  problems_.clear();
+  work.forked = 0;
+  if (problems.empty()) {
+    reported_calls_ = interface_calls_;
+    return;
+  }
+  // What failed may be tried again, and so may what calls it.
+  interface_calls_ = reported_calls_;
+  for (ScriptFunction* function : compiled) {
+    started_.erase(function);
+    function->program = nullptr;
+    if (!function->syntax->result) function->result = nullptr;
+  }
+  std::vector<std::pair<std::string, std::vector<const Problem*>>> kinds;  // in order of appearance
   std::map<std::string, size_t> known;
-  for (const Problem& problem : problems_) {
+  for (const Problem& problem : problems) {
     const auto [at, is_new] = known.emplace(problem.what, kinds.size());
     if (is_new) kinds.push_back({problem.what, {}});
-    kinds[at->second].second.push_back(problem.place);
+    kinds[at->second].second.push_back(&problem);
   }
   auto text = detail::classic<std::ostringstream>();
   text << "the code does not fit: got " << kinds.size()
@@ -164,7 +186,8 @@ void CompilationUnit::report_problems() const {
   for (size_t i = 0; i < std::min(kinds.size(), kProblems); ++i) {
     const auto& [what, places] = kinds[i];
     text << "\n  " << what;
-    for (size_t j = 0; j < std::min(places.size(), kPlaces); ++j) text << "\n    at " << places[j];
+    for (size_t j = 0; j < std::min(places.size(), kPlaces); ++j)
+      text << "\n    at " << places[j]->place();
     if (places.size() > kPlaces) text << "\n    and " << places.size() - kPlaces << " more places";
   }
   if (kinds.size() > kProblems) text << "\n  and " << kinds.size() - kProblems << " more problems";

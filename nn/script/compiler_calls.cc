@@ -1,4 +1,6 @@
 // Compiling calls of functions, methods and types of the archive.
+#include <algorithm>
+
 #include "nn/script/compiler_internal.h"
 
 namespace ramet::script {
@@ -88,6 +90,10 @@ bool FunctionCompiler::function_arguments(const ScriptFunction& function, const 
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (!given[i] && parameters[i].value) {
       values[i] = constant(*parameters[i].value, parameters[i].type);
+      // Each call has a list of its own, which the function may change.
+      const IValue& held = *parameters[i].value;
+      if (held.isList() || held.isGenericDict())
+        values[i] = call_operator("aten::copy", {values[i]}, call.offset);
     } else if (!given[i]) {
       problem(call.offset, function.name + ": argument '" + parameters[i].name + "' is missing");
       fine = false;
@@ -154,9 +160,14 @@ Value FunctionCompiler::make_named_tuple(const TypePtr& type, const Expression& 
     return problem(call.offset, type->name() + ": got " + std::to_string(call.items.size() - 1) +
                                     " values, expected " + std::to_string(fields.size()));
   for (size_t i = 1; i < call.items.size(); ++i) parts[i - 1] = call.items[i].get();
-  for (const Named& named : call.named)
-    for (size_t i = 0; i < fields.size(); ++i)
-      if (fields[i] == named.name && !parts[i]) parts[i] = named.value.get();
+  for (const Named& named : call.named) {
+    const auto i =
+        static_cast<size_t>(std::find(fields.begin(), fields.end(), named.name) - fields.begin());
+    if (i == fields.size() || parts[i])
+      return problem(call.offset, type->name() + ": the field '" + named.name + "' is " +
+                                      (i == fields.size() ? "unknown" : "given twice"));
+    parts[i] = named.value.get();
+  }
   std::vector<Operand> operands;
   bool fine = true;
   for (size_t i = 0; i < fields.size(); ++i) {

@@ -39,6 +39,8 @@ TypePtr expected(const TypePtr& hint, TypeKind kind) {
 }  // namespace
 
 Value FunctionCompiler::compile_expression(const Expression& e, const TypePtr& hint) {
+  const Deeper deeper(*this);
+  if (deeper.too_deep()) return problem(e.offset, kTooDeep);
   switch (e.kind) {
     case Kind::kName:
     case Kind::kAttribute: return value_of(meaning_of(e), e.offset);

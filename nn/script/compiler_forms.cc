@@ -151,11 +151,16 @@ Value FunctionCompiler::call_fork(const Expression& call) {
 Value FunctionCompiler::fork_closure(const FunctionSyntaxPtr& closure, size_t offset) {
   if (!closure->parameters.empty())
     return problem(offset, "fork: got a function with parameters, expected none");
+  // Forks inside each other: their number may double with each level.
+  if (const int64_t most = unit_.limits().expressions / 100; unit_.work.forked > most)
+    return problem(offset, "fork: got more than " + std::to_string(most) +
+                               " statements and expressions in functions that are forked");
   auto nested = std::make_unique<ScriptFunction>();
   nested->name = function_.name + "." + closure->name;
   nested->source = function_.source;
   nested->syntax = closure;
   FunctionCompiler compiler(unit_, *nested, needs_, interface_calls_, problems_);
+  compiler.forked_ = true;
   std::set<std::string> names;
   names_in(closure->body, names);
   std::vector<Operand> operands;

@@ -212,7 +212,21 @@ class FunctionCompiler {
   /// with `what` where that cannot be.
   Value fit(const Value& value, const TypePtr& type, const std::string& what, size_t offset);
   Value problem(size_t offset, const std::string& what);
-  std::string place(size_t offset) const;
+  /// Counts a statement or expression while it is compiled.
+  class Deeper {
+   public:
+    explicit Deeper(FunctionCompiler& compiler);
+    ~Deeper() { --work_.depth; }
+    Deeper(const Deeper&) = delete;
+    Deeper& operator=(const Deeper&) = delete;
+    bool too_deep() const { return work_.depth > most_; }
+
+   private:
+    CompilerWork& work_;
+    int64_t most_;
+  };
+  static constexpr const char* kTooDeep =
+      "functions without stated results are inside each other too deeply (a limit of load)";
 
   CompilationUnit& unit_;
   ScriptFunction& function_;
@@ -229,6 +243,7 @@ class FunctionCompiler {
   size_t managers_ = 0;  // `with` blocks around this place
   bool reachable_ = true;
   bool result_stated_ = true;
+  bool forked_ = false;                // a function that fork() runs
   size_t fresh_ = Instruction::kNone;  // the instruction that made the newest temporary value
 };
 

@@ -143,7 +143,8 @@ std::optional<Value> FunctionCompiler::call_special_operator(const std::string& 
     const IValue* known = only.literal ? nullptr : constant_of(only.value);
     if (name == "aten::wait") return call_wait(only.value, offset);
     if (name == "prim::unchecked_unwrap_optional") {
-      Value value = only.value;
+      Value value = only.literal ? compile_expression(*only.syntax) : only.value;
+      if (!value) return value;
       if (value.type->kind() == TypeKind::kOptional) value.type = value.type->element();
       return value;
     }

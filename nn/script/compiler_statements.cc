@@ -18,6 +18,7 @@ void FunctionCompiler::compile_block(const Block& block) {
 }
 
 void FunctionCompiler::compile_statement(const Statement& s) {
+  const Deeper deeper(*this);
   switch (s.kind) {
     case Statement::Kind::kAssign: return compile_assignment(s);
     case Statement::Kind::kExpression: compile_expression(*s.value); return;
@@ -89,6 +90,10 @@ void FunctionCompiler::assign(const Expression& target, const Value& value) {
     case Kind::kTuple:
     case Kind::kList: return unpack(target.items, value, target.offset);
     case Kind::kSubscript: {
+      if (target.items.size() > 2) {
+        problem(target.offset, "an item: got several keys, expected one");
+        return;
+      }
       const Value container = compile_expression(*target.items.at(0));
       const Value key = compile_expression(*target.items.at(1));
       call_operator("aten::_set_item", {container, key, value}, target.offset);
@@ -245,7 +250,7 @@ void FunctionCompiler::compile_delete(const Statement& s) {
   for (const ExpressionPtr& target : s.targets) {
     if (target->kind == Kind::kName) {
       scope_.erase(target->text);
-    } else if (target->kind == Kind::kSubscript) {
+    } else if (target->kind == Kind::kSubscript && target->items.size() == 2) {
       const Value container = compile_expression(*target->items.at(0));
       const Value key = compile_expression(*target->items.at(1));
       call_operator("aten::Delete", {container, key}, target->offset);

@@ -8,6 +8,8 @@
 // function that it leaves, with the place in the Python source.
 #include <array>
 #include <limits>
+#include <new>
+#include <stdexcept>
 #include <typeinfo>
 
 #include "autograd/schema/values_internal.h"
@@ -19,6 +21,8 @@ namespace {
 
 using Code = Instruction::Code;
 constexpr const char* kRun = "torch::jit";
+constexpr const char* kNoMemory =
+    "[torch::jit] a text, list or frame: got no memory for it, expected a smaller one";
 
 Object& object_of(const IValue& value) {
   IValue::Object& object = *value.toObject();
@@ -280,6 +284,12 @@ IValue Machine::run(const Program& program, IValue* slots) {
     leave();
     e.add_context(where);
     throw;
+  } catch (const std::bad_alloc&) {
+    leave();
+    throw OutOfMemoryError(kNoMemory);
+  } catch (const std::length_error&) {  // of a text or list with a size that none can have
+    leave();
+    throw OutOfMemoryError(kNoMemory);
   } catch (...) {
     leave();
     throw;

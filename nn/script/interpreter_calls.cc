@@ -95,13 +95,15 @@ IValue lists_of(const Tensor& tensor, const TypePtr& type) {
 }
 
 IValue* Machine::take(size_t count) {
-  while (chunk_ < chunks_.size() && chunks_[chunk_].size - chunks_[chunk_].used < count) ++chunk_;
-  if (chunk_ == chunks_.size()) {
+  size_t at = chunk_;
+  while (at < chunks_.size() && chunks_[at].size - chunks_[at].used < count) ++at;
+  if (at == chunks_.size()) {
     Chunk chunk;
     chunk.size = std::max(count, kChunk);
     chunk.slots = std::make_unique<IValue[]>(chunk.size);
     chunks_.push_back(std::move(chunk));
   }
+  chunk_ = at;  // nothing has changed where there was no memory
   Chunk& chunk = chunks_[chunk_];
   chunk.used += count;
   return chunk.slots.get() + chunk.used - count;
@@ -129,9 +131,9 @@ IValue Machine::call(const ScriptFunction& function, IValue* arguments, size_t c
       ++machine.recursion_;
     }
   };
-  --recursion_;
   const Program& program = *function.program;
   const Taken taken{*this, program.slots, take(program.slots)};
+  --recursion_;
   for (size_t i = 0; i < count; ++i) taken.slots[i] = std::move(arguments[i]);
   return run(program, taken.slots);
 }

@@ -56,7 +56,7 @@ class Placer {
   }
 
  private:
-  static constexpr size_t kLargestSets = size_t{1} << 31;  // bits
+  static constexpr size_t kLargestSets = size_t{1} << 28;  // bits
   static constexpr uint32_t kLocal = ~uint32_t{0};
 
   size_t end_of(size_t block) const {

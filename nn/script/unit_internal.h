@@ -79,8 +79,21 @@ struct Limits {
 /// One problem found while compiling: an operation that does not exist here, a type that does not
 /// fit.
 struct Problem {
-  std::string what;   // "aten::fft_fft: no such operation"
-  std::string place;  // "net.py:12 (code/__torch__/net.py:30), in __torch__.net.Net.forward"
+  std::string what;  // "aten::fft_fft: no such operation"
+  SourcePtr source;
+  size_t offset = 0;
+  std::string function;  // "__torch__.net.Net.forward"
+
+  /// "net.py:12 (code/__torch__/net.py:30), in __torch__.net.Net.forward". Counts the text's lines.
+  std::string place() const;
+};
+
+/// What the compilers of a unit are doing.
+struct CompilerWork {
+  /// Statements and expressions inside each other, in functions inside each other.
+  int64_t depth = 0;
+  /// Statements and expressions of functions that fork() runs: each fork compiles them once more.
+  int64_t forked = 0;
 };
 
 class CompilationUnit : public std::enable_shared_from_this<CompilationUnit> {
@@ -114,8 +127,10 @@ class CompilationUnit : public std::enable_shared_from_this<CompilationUnit> {
   /// Compiles a function, and all that it may call, once. Problems are collected, not thrown.
   void compile(ScriptFunction& function);
   const std::vector<Problem>& problems() const { return problems_; }
-  /// One Error that lists all problems; nothing where there are none.
-  void report_problems() const;
+  /// One Error that lists all problems since the last report; nothing where there are none. After
+  /// an Error no function has a program that it did not have at the last report.
+  void report_problems();
+  CompilerWork work;
 
   const std::vector<IValue>& constants() const { return constants_; }
   int64_t version() const { return version_; }
@@ -159,7 +174,10 @@ class CompilationUnit : public std::enable_shared_from_this<CompilationUnit> {
   std::vector<Problem> problems_;
   std::set<const ScriptFunction*> started_;  // compiled, or being compiled
   std::set<std::string> interface_calls_;    // names of methods that are called through interfaces
-  int64_t compiling_ = 0;                    // functions inside each other
+  // Since the last report; and the calls until then.
+  std::vector<ScriptFunction*> unreported_;
+  std::set<std::string> reported_calls_;
+  int64_t compiling_ = 0;  // functions inside each other
 };
 
 /// An instance of a class of the archive: a module, or an object of a plain class. Enumerators are

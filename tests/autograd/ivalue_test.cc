@@ -48,7 +48,8 @@ TEST(IValueKinds, EachKindHasItsQuestionItsNameAndItsText) {
       {IValue::GenericList{1, "x"}, &IValue::isList, "GenericList", "[1, x]"},
       {IValue::Tuple::create({1, 2.0}), &IValue::isTuple, "Tuple", "(1, 2.)"},
       {IValue(point), &IValue::isObject, "Object", "<__torch__.Point object>"},
-      {IValue(std::make_shared<IValue::Future>(IValue(3))), &IValue::isFuture, "Future", "Future(3)"},
+      {IValue(std::make_shared<IValue::Future>(IValue(3))), &IValue::isFuture, "Future",
+       "Future(3)"},
       {Device(kCPU, 0), &IValue::isDevice, "Device", "cpu"},
       {default_generator(Device(kCPU, 0)), &IValue::isGenerator, "Generator", "<Generator>"},
       {IValue::Opaque{"a.B"}, &IValue::isOpaque, "Opaque", "<a.B>"},
@@ -60,9 +61,7 @@ TEST(IValueKinds, EachKindHasItsQuestionItsNameAndItsText) {
       EXPECT_EQ((row.value.*other.question)(), row.question == other.question || lists)
           << row.tag << " asked as " << other.tag;
     }
-    if (row.text) {
-      EXPECT_EQ(printed(row.value), row.text);
-    }
+    if (row.text) { EXPECT_EQ(printed(row.value), row.text); }
     // What has been moved from is None, and a copy is the same object.
     IValue copy = row.value;  // NOLINT
     EXPECT_TRUE(copy.is(row.value)) << row.tag;
@@ -107,8 +106,8 @@ TEST(IValueKinds, AFutureGivesItsValueOrItsError) {
   const auto value = std::make_shared<IValue::Future>(IValue(3));
   EXPECT_TRUE(value->completed() && !value->hasError());
   EXPECT_EQ(IValue(value).toFuture()->value().toInt(), 3);
-  const auto error = std::make_shared<IValue::Future>(
-      std::make_exception_ptr(IndexError("[f] a future's error")));
+  const auto error =
+      std::make_shared<IValue::Future>(std::make_exception_ptr(IndexError("[f] a future's error")));
   EXPECT_TRUE(error->hasError());
   EXPECT_THROW(error->value(), IndexError);
   EXPECT_EQ(printed(IValue(error)), "Future(error)");
@@ -124,6 +123,20 @@ TEST(IValueKinds, ListsOfBoolsAreHandles) {
   EXPECT_EQ(value.toList().size(), 3u);
   EXPECT_TRUE(value.toList().get(1).toBool());
   EXPECT_EQ((IValue(IValue::GenericList{true, false}).to<List<bool>>().size()), 2u);
+}
+
+// More than a stack holds calls.
+TEST(IValueKinds, ReleasesManyInsideEachOther) {
+  IValue lists = 1, tuples = Tensor();
+  const IValue kept = IValue::GenericList{IValue("kept")};
+  for (int i = 0; i < 200'000; ++i) {
+    lists = i == 100'000 ? IValue(IValue::GenericList{lists, kept})
+                         : IValue(IValue::GenericList{lists});
+    tuples = std::make_tuple(tuples, IValue(i));
+  }
+  lists = IValue();
+  tuples = IValue();
+  EXPECT_EQ(printed(kept), "[kept]");
 }
 
 TEST(IValueKinds, ErrorsNameBothKinds) {

@@ -83,6 +83,93 @@ TEST(Compiler, RefusesCallsThatDoNotFit) {
               "__torch__.g: a function is used as a value");
 }
 
+TEST(Compiler, ProblemsAreThoseSinceTheLastReport) {
+  const auto unit = unit_of(R"(
+def bad(x: Tensor) -> Tensor:
+  return torch.no_such_thing(x)
+def worse(x: Tensor) -> Tensor:
+  return __torch__.bad(x, )
+def good(x: Tensor) -> Tensor:
+  return torch.relu(x)
+)");
+  const auto report_of = [&](const char* name) {
+    ScriptFunction& function = *unit->function_named(std::string("__torch__.") + name);
+    return error_of([&] {
+      unit->compile(function);
+      unit->report_problems();
+    });
+  };
+  for (int round = 0; round < 2; ++round) {
+    expect_part(report_of("worse"), "got 1 problem, expected none\n  aten::no_such_thing");
+    EXPECT_FALSE(unit->function_named("__torch__.worse")->program) << "it cannot run";
+    EXPECT_EQ(report_of("good"), "no error");
+    expect_part(report_of("bad"), "got 1 problem, expected none\n  aten::no_such_thing");
+  }
+  EXPECT_TRUE(unit->function_named("__torch__.good")->program);
+}
+
+TEST(Compiler, RefusesTypesOfTooManyParts) {
+  const auto pairs = [](int levels) {
+    std::string text = "def f() -> int:\n  a0 = (1, 2)\n  b0 = (1, 2)\n";
+    for (int i = 1; i < levels; ++i)
+      for (const char* name : {"a", "b"}) {
+        const std::string before = name + std::to_string(i - 1);
+        text +=
+            std::string("  ") + name + std::to_string(i) + " = (" + before + ", " + before + ")\n";
+      }
+    const std::string last = std::to_string(levels - 1);
+    return text + "  if True:\n    c = a" + last + "\n  else:\n    c = b" + last + "\n  return 5\n";
+  };
+  EXPECT_EQ(report(pairs(12)), "no error");
+  expect_part(report(pairs(60)), "a type: got more than 10000 parts");
+  std::string lists = "def f() -> int:\n  x0 = [1]\n";
+  for (int i = 1; i < 2000; ++i)
+    lists += "  x" + std::to_string(i) + " = [x" + std::to_string(i - 1) + "]\n";
+  expect_part(report(lists + "  return 5\n"), "a type: got more than 1000 types inside each other");
+}
+
+TEST(Compiler, RefusesFunctionsThatAreTooDeepInside) {
+  std::string text;
+  for (int i = 0; i < 195; ++i) {
+    const std::string next = i < 194 ? "__torch__.g" + std::to_string(i + 1) + "(x, )" : "x";
+    text += "def g" + std::to_string(i) + "(x: int):\n  return " + std::string(180, '[') + next +
+            std::string(180, ']') + "\n";
+  }
+  expect_part(report(text + "def f() -> int:\n  y = __torch__.g0(1, )\n  return 1\n"),
+              "are inside each other too deeply");
+}
+
+// Each of 40 functions forks the next one twice.
+TEST(Compiler, RefusesForksThatDouble) {
+  std::string text = "def f() -> int:\n";
+  for (size_t i = 0; i < 40; ++i) {
+    const std::string n = std::to_string(i), blanks(2 * i + 2, ' ');
+    text += blanks + "def c" + n + "() -> int:\n";
+  }
+  text += std::string(82, ' ') + "return 1\n";
+  for (size_t i = 40; i-- > 0;) {
+    const std::string n = std::to_string(i), blanks(2 * i + 2, ' ');
+    text += blanks + "u" + n + " = fork(c" + n + ")\n" + blanks + "v" + n + " = fork(c" + n +
+            ")\n" + blanks + "return 1\n";
+  }
+  expect_part(report(text), "statements and expressions in functions that are forked");
+}
+
+TEST(Compiler, RefusesFieldsAndKeysThatItWouldNotUse) {
+  const std::string point = "class P(NamedTuple):\n  a : int\n  b : int\n";
+  const auto made = [&](const std::string& call) {
+    return report(point + "def f() -> int:\n  p = __torch__.P(" + call + ")\n  return p.b\n");
+  };
+  EXPECT_EQ(made("1, b=3"), "no error");
+  expect_part(made("1, 2, b=3"), "__torch__.P: the field 'b' is given twice");
+  expect_part(made("1, b=3, b=4"), "__torch__.P: the field 'b' is given twice");
+  expect_part(made("1, b=3, c=4"), "__torch__.P: the field 'c' is unknown");
+  expect_part(report("def f(t: Tensor) -> Tensor:\n  t[0, 7] = torch.ones([1])\n  return t\n"),
+              "an item: got several keys, expected one");
+  expect_part(report("def f(l: List[int]) -> List[int]:\n  del l[0, 1]\n  return l\n"),
+              "del: expected a name or an item");
+}
+
 TEST(Compiler, FunctionsThatCallEachOther) {
   const char* const text = R"(
 def even(n: int) -> bool:
@@ -118,6 +205,29 @@ def f(x: Tensor) -> Tensor:
 }
 
 // A list that a program keeps is another one in each call.
+TEST(Compiler, ConstantListsAreNeverChanged) {
+  const auto unit = unit_of(R"(
+def f() -> List[int]:
+  x = ops.prim.max([1, 2], [0, 5])
+  _0 = torch.append(x, 7)
+  return x
+def g(l: List[int]=[1, 2]) -> List[int]:
+  _0 = torch.append(l, 3)
+  return l
+def h() -> List[int]:
+  return __torch__.g()
+def k() -> List[int]:
+  x = ops.prim.unchecked_unwrap_optional([1, 2])
+  _0 = torch.append(x, 3)
+  return x
+)");
+  for (const auto& [name, expected] : std::map<std::string, std::string>{
+           {"f", "[1, 2, 7]"}, {"h", "[1, 2, 3]"}, {"k", "[1, 2, 3]"}}) {
+    const ScriptFunction& function = compiled(*unit, name);
+    for (int round = 0; round < 2; ++round) EXPECT_EQ(printed(call(function, {})), expected);
+  }
+}
+
 TEST(Compiler, ListsThatAreKeptAreNew) {
   const auto unit = unit_of(R"(
 def f(n: int) -> List[List[int]]:

@@ -81,6 +81,26 @@ def endless(n: int) -> int:
   EXPECT_ERROR_TEXT(call(compiled(*unit, "endless"), {1}), "Limits::steps");
 }
 
+TEST(Limits, ChainsOfObjectsAreReleased) {
+  const auto unit = unit_of(R"(
+class Node:
+  next : Optional[__torch__.Node]
+  def __init__(self: __torch__.Node) -> NoneType:
+    self.next = None
+    return None
+def f(n: int) -> int:
+  head = __torch__.Node.__new__(__torch__.Node)
+  _0 = (head).__init__()
+  for i in range(n):
+    node = __torch__.Node.__new__(__torch__.Node)
+    node.next = head
+    head = node
+  return 5
+)");
+  unit->class_named("__torch__.Node");
+  EXPECT_EQ(call(compiled(*unit, "f"), {1'000'000}).toInt(), 5);
+}
+
 TEST(Limits, RangesAtTheEndsOfIntegers) {
   const char* const text = R"(
 def f(a: int,

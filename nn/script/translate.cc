@@ -36,10 +36,6 @@ constexpr const char* kModuleNames[] = {"forward",
                                         "push_back",
                                         "parameters_"};
 
-/// The functions of helper_text().
-constexpr const char* kHelpers[] = {"floordiv", "remainder",   "item",     "ints",
-                                    "text",     "scalar_type", "number_of"};
-
 std::string last_part(const std::string& name) { return name.substr(name.rfind('.') + 1); }
 
 std::string zeros(const Tensor& t) {
@@ -59,7 +55,7 @@ const Tensor* tensor_of(const IValue& value) {
 ModuleWriter::ModuleWriter(CompilationUnit& unit_in, std::shared_ptr<Object> root, std::string name)
     : unit(unit_in), root_(std::move(root)), name_(std::move(name)) {
   taken_.insert({"ramet", "std", name_});
-  taken_.insert(std::begin(kHelpers), std::end(kHelpers));
+  for (const Helper& helper : helpers()) taken_.insert(helper.name);
   for (const auto& info : unit.classes())
     for (const auto& method : info->methods)
       if (method->program)
@@ -93,7 +89,7 @@ void ModuleWriter::find_modules(const std::shared_ptr<Object>& object, const std
   members.object = object;
   members.path = path;
   members.taken.insert(std::begin(kModuleNames), std::end(kModuleNames));
-  members.taken.insert(std::begin(kHelpers), std::end(kHelpers));
+  for (const Helper& helper : helpers()) members.taken.insert(helper.name);
   const auto& attributes = object->info()->attributes;
   for (size_t i = 0; i < attributes.size(); ++i) {
     const IValue& value = object->slots[i];
@@ -285,7 +281,8 @@ std::string ModuleWriter::write() {
                              "sstream", "string", "tuple", "utility", "vector"})
     text << "#include <" << header << ">\n";
   text << "\n#include \"ramet.h\"\n\nnamespace " << space() << " {\n\n";
-  for (const std::string& helper : helpers) text << helper_text(helper) << "\n";
+  for (const Helper& helper : helpers())
+    if (called.count(helper.name) != 0) text << helper.text << "\n";
   std::reverse(function_texts_.begin(), function_texts_.end());
   for (const std::string& function : function_texts_) text << function << "\n";
   text << structs_text_ << "}  // namespace " << space() << "\n";

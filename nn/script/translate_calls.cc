@@ -165,7 +165,7 @@ class Filler {
     }
     return text_;
   }
-  /// Does the text call scalar_type() of helper_text()?
+  /// Does the text call scalar_type() of helpers()?
   bool reads_dtype() const { return reads_dtype_; }
 
  private:
@@ -262,7 +262,7 @@ std::optional<std::string> format_text(const std::vector<Written>& arguments) {
 }  // namespace
 
 std::optional<std::string> cpp_call(const Operator& op, const std::vector<Written>& arguments,
-                                    std::set<std::string>& helpers) {
+                                    std::set<std::string>& called) {
   if (auto text = identity_text(op, arguments)) return text;
   if (op.name == "aten::_unwrap_optional" || op.name == "prim::unchecked_cast") {
     Written value = arguments.at(0);
@@ -276,7 +276,7 @@ std::optional<std::string> cpp_call(const Operator& op, const std::vector<Writte
   }
   if (op.name == "aten::format") {
     auto text = format_text(arguments);
-    if (text) helpers.insert("text");
+    if (text) called.insert("text");
     return text;
   }
   const Special* const special = special_of(op);
@@ -284,85 +284,9 @@ std::optional<std::string> cpp_call(const Operator& op, const std::vector<Writte
   Filler filler(special ? special->expression : op.expression, arguments);
   auto text = filler.fill(special ? special->helper : "");
   if (!text) return std::nullopt;
-  if (special && !special->helper.empty()) helpers.emplace(special->helper);
-  if (filler.reads_dtype()) helpers.insert("scalar_type");
+  if (special && !special->helper.empty()) called.emplace(special->helper);
+  if (filler.reads_dtype()) called.insert("scalar_type");
   return text;
-}
-
-namespace {
-
-constexpr std::string_view kNumberOf =
-    "/// PyTorch's number of a dtype.\n"
-    "inline int64_t number_of(ramet::ScalarType dtype) {\n"
-    "  using S = ramet::ScalarType;\n"
-    "  for (const auto& [number, known] : {std::pair(0, S::Byte), std::pair(1, S::Char),\n"
-    "                                      std::pair(2, S::Short), std::pair(3, S::Int),\n"
-    "                                      std::pair(4, S::Long), std::pair(5, S::Half),\n"
-    "                                      std::pair(6, S::Float), std::pair(7, S::Double),\n"
-    "                                      std::pair(11, S::Bool), std::pair(15, S::BFloat16)})\n"
-    "    if (known == dtype) return number;\n"
-    "  throw ramet::Error(\"[number_of] got a dtype that PyTorch's files have no number for\");\n"
-    "}\n";
-constexpr std::string_view kScalarType =
-    "/// The dtype of PyTorch's number.\n"
-    "inline ramet::ScalarType scalar_type(int64_t number) {\n"
-    "  using S = ramet::ScalarType;\n"
-    "  for (const auto& [known, dtype] : {std::pair(0, S::Byte), std::pair(1, S::Char),\n"
-    "                                     std::pair(2, S::Short), std::pair(3, S::Int),\n"
-    "                                     std::pair(4, S::Long), std::pair(5, S::Half),\n"
-    "                                     std::pair(6, S::Float), std::pair(7, S::Double),\n"
-    "                                     std::pair(11, S::Bool), std::pair(15, S::BFloat16)})\n"
-    "    if (known == number) return dtype;\n"
-    "  throw ramet::Error(\"[scalar_type] got a number that is no dtype\");\n"
-    "}\n";
-
-}  // namespace
-
-std::string_view helper_text(const std::string& name) {
-  if (name == "floordiv")
-    return "/// Python's a // b.\n"
-           "inline int64_t floordiv(int64_t a, int64_t b) {\n"
-           "  if (b == 0) throw ramet::Error(\"[floordiv] got a divisor of 0\");\n"
-           "  return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);\n"
-           "}\n";
-  if (name == "remainder")
-    return "/// Python's a % b.\n"
-           "inline int64_t remainder(int64_t a, int64_t b) {\n"
-           "  if (b == 0) throw ramet::Error(\"[remainder] got a divisor of 0\");\n"
-           "  const int64_t rest = a % b;\n"
-           "  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;\n"
-           "}\n";
-  if (name == "item")
-    return "/// Python's list[i].\n"
-           "template <class T> T item(const std::vector<T>& list, int64_t i) {\n"
-           "  return list.at(static_cast<size_t>(i < 0 ? i + static_cast<int64_t>(list.size()) : "
-           "i));\n"
-           "}\n";
-  if (name == "ints")
-    return "/// Tensors of one element as numbers.\n"
-           "inline std::vector<int64_t> ints(const std::vector<ramet::Tensor>& tensors) {\n"
-           "  std::vector<int64_t> list;\n"
-           "  for (const ramet::Tensor& t : tensors) list.push_back(t.item<int64_t>());\n"
-           "  return list;\n"
-           "}\n";
-  if (name == "text")
-    return "/// Python's format.format(...).\n"
-           "template <class... T> std::string text(const std::string& format, const T&... values) "
-           "{\n"
-           "  auto out = ramet::detail::classic<std::ostringstream>();\n"
-           "  size_t at = 0;\n"
-           "  const auto put = [&](const auto& value) {\n"
-           "    const size_t next = std::min(format.find(\"{}\", at), format.size());\n"
-           "    out << format.substr(at, next - at) << value;\n"
-           "    at = std::min(next + 2, format.size());\n"
-           "  };\n"
-           "  (put(values), ...);\n"
-           "  out << format.substr(at);\n"
-           "  return out.str();\n"
-           "}\n";
-  if (name == "number_of") return kNumberOf;
-  if (name == "scalar_type") return kScalarType;
-  return "";
 }
 
 }  // namespace ramet::script

@@ -57,11 +57,14 @@ std::optional<std::string> cpp_argument(const Written& value, const std::string&
 /// A constant or a variable as a value of `type`.
 std::optional<std::string> cpp_value(const Written& value, const TypePtr& type);
 /// A call of an operator. None where there is no expression.
-/// `helpers` gets the names of functions that the text calls (helper_text()).
+/// `called` gets the names of functions in helpers() that the text calls.
 std::optional<std::string> cpp_call(const Operator& op, const std::vector<Written>& arguments,
-                                    std::set<std::string>& helpers);
-/// A small function that written code calls.
-std::string_view helper_text(const std::string& name);
+                                    std::set<std::string>& called);
+/// A small function that written code may call.
+struct Helper {
+  std::string name, text;
+};
+const std::vector<Helper>& helpers();
 
 /// The members of an object's struct.
 struct StructMembers {
@@ -155,7 +158,7 @@ class ModuleWriter {
   /// Does the code of any class assign to it?
   bool is_assigned(const ClassInfo* info, const std::string& attribute) const;
   void problem(const ScriptFunction& function, size_t offset, const std::string& what);
-  std::set<std::string> helpers;
+  std::set<std::string> called;  // of helpers()
   CompilationUnit& unit;
 
  private:

@@ -1,0 +1,183 @@
+// What one instruction computes, as an expression of C++.
+#include "nn/script/translate_internal.h"
+
+namespace ramet::script {
+
+using Kind = Type::Kind;
+
+std::optional<std::string> FunctionWriter::value_text(size_t i) {
+  const Program& p = *listing_.program;
+  const Instruction& at = p.instructions[i];
+  const TypePtr type = at.result == Instruction::kNone ? nullptr : slots_[at.result].type;
+  std::optional<std::string> text;
+  switch (at.code) {
+    case Code::kCall: return call_text(at, i);
+    case Code::kFunction:
+    case Code::kMethod: return function_text(at, i);
+    case Code::kChange: text = change_text(at); break;
+    case Code::kMove: text = cpp_value(operand(at, 0), type); break;
+    case Code::kItem: {
+      const Written from = operand(at, 0);
+      if (from.constant || !from.type) break;
+      text = from.type->kind() == Kind::kTuple
+                 ? "std::get<" + std::to_string(at.extra) + ">(" + from.text + ")"
+                 : from.text + "[" + std::to_string(at.extra) + "]";
+      break;
+    }
+    case Code::kList:
+    case Code::kTuple: {
+      const std::string name = cpp_type(type);
+      if (name.empty()) break;
+      std::string items;
+      bool fine = true;
+      for (size_t k = 0; k < at.count; ++k) {
+        const auto item = cpp_value(operand(at, k), type->element(at.code == Code::kTuple ? k : 0));
+        fine = fine && item;
+        items += (k > 0 ? ", " : "") + item.value_or("");
+      }
+      if (fine) text = name + "{" + items + "}";
+      break;
+    }
+    case Code::kDict: {
+      const std::string name = cpp_type(type);
+      if (name.empty()) break;
+      std::string items;
+      bool fine = true;
+      for (size_t k = 0; k + 1 < at.count; k += 2) {
+        const auto key = cpp_value(operand(at, k), type->element(0));
+        const auto value = cpp_value(operand(at, k + 1), type->element(1));
+        fine = fine && key && value;
+        items += (k > 0 ? ", {" : "{") + key.value_or("") + ", " + value.value_or("") + "}";
+      }
+      if (fine) text = name + "{" + items + "}";
+      break;
+    }
+    case Code::kSet: return set_text(at, i);
+    case Code::kGet:
+      if (const auto member = attribute(at)) text = cpp_value(*member, type);
+      if (!text) problem(i, "an attribute that is no tensor, number or text of a known module");
+      return text;
+    case Code::kFork:
+    case Code::kWait: problem(i, "fork and wait"); return text;
+    case Code::kObject:
+    case Code::kEnter: problem(i, "objects of classes that are no modules"); return text;
+    default: problem(i, "a form of the language that has no C++"); return text;
+  }
+  if (!text) problem(i, "a value of a type that C++ cannot write");
+  return text;
+}
+
+std::optional<std::string> FunctionWriter::call_text(const Instruction& at, size_t i) {
+  const Operator& op = *listing_.program->operators[at.extra];
+  std::vector<Written> arguments;
+  for (size_t k = 0; k < at.count; ++k) arguments.push_back(operand(at, k));
+  auto text = cpp_call(op, arguments, out_.called);
+  if (!text) problem(i, op.text());
+  return text;
+}
+
+std::optional<std::string> FunctionWriter::function_text(const Instruction& at, size_t i) {
+  const Program& p = *listing_.program;
+  std::string name;
+  size_t first = 0;
+  const ScriptFunction* called = nullptr;
+  const Written self = at.count > 0 ? operand(at, 0) : Written();
+  if (self.module) {
+    first = 1;
+    called = at.code == Code::kMethod ? self.module->info()->method(p.names[at.extra])
+                                      : p.functions[at.extra];
+    if (!called) {
+      problem(i, "a method that is not known");
+      return std::nullopt;
+    }
+    name = (self.text.empty() ? "" : self.text + "->") +
+           out_.method_name(out_.members_of(self.module), const_cast<ScriptFunction&>(*called));
+  } else if (at.code == Code::kFunction && !p.functions[at.extra]->owner) {
+    called = p.functions[at.extra];
+    // With its namespace: a variable may have the function's name.
+    name = out_.space() + "::" + out_.function_name(const_cast<ScriptFunction&>(*called));
+  } else {
+    problem(i, "a call of a method whose object is not known beforehand");
+    return std::nullopt;
+  }
+  std::string arguments;
+  for (size_t k = first; k < at.count; ++k) {
+    const auto text = cpp_value(operand(at, k), called->parameters.at(k).type);
+    if (!text) {
+      problem(i, called->name + ": argument '" + called->parameters[k].name +
+                     "' is a value that C++ cannot write");
+      return std::nullopt;
+    }
+    arguments += (k > first ? ", " : "") + *text;
+  }
+  return name + "(" + arguments + ")";
+}
+
+// A tensor is a member and in the registry.
+std::optional<std::string> FunctionWriter::set_text(const Instruction& at, size_t i) {
+  const auto member = attribute(at);
+  const auto value = member && !member->module && !member->constant
+                         ? cpp_value(operand(at, 1), member->type)
+                         : std::nullopt;
+  const Program::Field& field = listing_.program->fields[at.extra];
+  const ClassInfo::Attribute& a = field.owner->attributes[field.slot];
+  if (!value || a.name == "training") {
+    problem(i, "an assignment to the attribute '" + a.name + "'");
+    return std::nullopt;
+  }
+  std::string text = member->text + " = " + *value;
+  if (member->type->kind() != Kind::kTensor) return text;
+  const Written object = operand(at, 0);
+  return text + "; " + (object.text.empty() ? "" : object.text + "->") +
+         (a.parameter ? "set_own_parameter(" : "set_own_buffer(") + cpp_text(a.name) + ", " +
+         member->text + ")";
+}
+
+std::optional<std::string> FunctionWriter::change_text(const Instruction& at) {
+  const Program::Change& change = listing_.program->changes[at.extra];
+  const Written value = operand(at, 0);
+  using Change = Match::Change;
+  switch (change.what) {
+    case Change::kNone: return cpp_value(value, change.parameter.type);
+    case Change::kRepeat: {
+      const auto number = cpp_argument(value, "integer");
+      if (!number) return std::nullopt;
+      return "std::vector<int64_t>(" + std::to_string(change.parameter.repeat) + ", " + *number +
+             ")";
+    }
+    case Change::kTensorToInt:
+    case Change::kTensorToFloat:
+    case Change::kTensorToNumber: {
+      const auto tensor = cpp_argument(value, "tensor");
+      if (!tensor) return std::nullopt;
+      return *tensor + (change.what == Change::kTensorToInt     ? ".item<int64_t>()"
+                        : change.what == Change::kTensorToFloat ? ".item<double>()"
+                                                                : ".item()");
+    }
+    case Change::kIntToFloat: return cpp_argument(value, "real");
+    case Change::kTensorsToInts: {
+      const auto tensors = cpp_argument(value, "tensors");
+      if (!tensors) return std::nullopt;
+      out_.called.insert("ints");
+      return "ints(" + *tensors + ")";
+    }
+    case Change::kTupleToList: {
+      if (!value.type || value.type->kind() != Kind::kTuple || value.constant) return std::nullopt;
+      TypePtr list = change.parameter.type;
+      if (list->kind() == Kind::kOptional) list = list->element();
+      const std::string name = cpp_type(list);
+      if (name.empty()) return std::nullopt;
+      std::string items;
+      for (size_t k = 0; k < value.type->elements().size(); ++k)
+        items += (k > 0 ? ", " : "") + std::string("std::get<") + std::to_string(k) + ">(" +
+                 value.text + ")";
+      return name + "{" + items + "}";
+    }
+    case Change::kIntsToFloats:
+    case Change::kItemsToList:
+    case Change::kEmptyList: return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace ramet::script

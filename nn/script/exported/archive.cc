@@ -120,10 +120,10 @@ constexpr const char* kGradMode =
     "    return None\n";
 
 // One Error for all that the graph asks for and this library lacks: places by problem.
-void report(const std::string& file, const std::vector<Problem>& problems) {
+void report(const std::string& file, const std::vector<GraphProblem>& problems) {
   constexpr size_t kMostPlaces = 5;
   std::map<std::string, std::vector<std::string>> by_what;
-  for (const Problem& problem : problems)
+  for (const GraphProblem& problem : problems)
     if (!problem.what.empty()) by_what[problem.what].push_back(problem.place);
   if (by_what.empty()) return;
   std::string text = file + ": got " + std::to_string(by_what.size()) +

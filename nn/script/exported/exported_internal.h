@@ -129,6 +129,11 @@ struct ExportedScope {
   std::set<std::string> used;
 };
 
+/// What this library lacks for a node, and the node's Python line.
+struct GraphProblem {
+  std::string what, place;
+};
+
 /// Prints graphs as methods.
 class ExportedPrinter {
  public:
@@ -143,7 +148,7 @@ class ExportedPrinter {
   /// Gives a value of the graph a variable.
   const Printed& declare(const Field& at, ExportedScope& scope, const std::string& name,
                          const TypePtr& type);
-  const std::vector<Problem>& problems() const { return problems_; }
+  const std::vector<GraphProblem>& problems() const { return problems_; }
   void problem(const std::string& what, const std::string& place) {
     problems_.push_back({what, place});
   }
@@ -184,7 +189,7 @@ class ExportedPrinter {
   Printed list(const Field& at, const std::string& kind, ExportedScope& scope);
 
   int64_t depth_left_;
-  std::vector<Problem> problems_;
+  std::vector<GraphProblem> problems_;
 };
 
 /// A size as an expression of symbols: see the grammar in symbols.cc.

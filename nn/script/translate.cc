@@ -271,7 +271,7 @@ std::string ModuleWriter::write() {
   auto text = detail::classic<std::ostringstream>();
   text
       << "// " << name_
-      << ", written from a TorchScript file: it is written anew from there, and not edited.\n"
+      << ", written by ./tools/translate from a file of PyTorch: do not edit it.\n"
       << "//\n"
       << "//   auto net = std::make_shared<" << space() << "::" << name_ << ">();\n"
       << "//   ramet::formats::load_state_dict(*net, ramet::formats::state_dict(\"weights.pt\"));\n"

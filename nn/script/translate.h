@@ -1,4 +1,4 @@
-// A TorchScript module as C++: a header with a struct for each kind of module in it.
+// A loaded module as C++: a header with a struct for each kind of module in it.
 //
 // The program that includes it needs neither the file nor this folder's library. It computes the
 // same bits as the loaded module, trains and clones as any module, and can be stepped through in a

@@ -1,4 +1,4 @@
-// ./tools/translate: a TorchScript file as a C++ header, and its weights.
+// ./tools/translate: a TorchScript or .pt2 file as a C++ header, and its weights.
 #include <CLI/CLI.hpp>
 #include <cctype>
 #include <iostream>
@@ -29,9 +29,9 @@ std::string struct_name(const std::string& path) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Writes the module of a TorchScript file as C++ on standard output.");
+  CLI::App app("Writes the module of a TorchScript or .pt2 file as C++ on standard output.");
   std::string file, name, weights;
-  app.add_option("file", file, "a file of torch.jit.save()")->required();
+  app.add_option("file", file, "a file of torch.jit.save() or torch.export.save()")->required();
   app.add_option("--name", name, "of the struct (default: after the file)");
   app.add_option("--weights", weights, "a file to write: the state dict, as torch.save() does");
   CLI11_PARSE(app, argc, argv);

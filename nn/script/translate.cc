@@ -38,6 +38,13 @@ constexpr const char* kModuleNames[] = {"forward",
 
 std::string last_part(const std::string& name) { return name.substr(name.rfind('.') + 1); }
 
+/// Names of a file in a comment: they may hold any character, and must not end the line.
+std::string in_comment(std::string name) {
+  for (char& c : name)
+    if (c < ' ' || c == '\\' || c > '~') c = '?';
+  return name;
+}
+
 std::string zeros(const Tensor& t) {
   std::string sizes;
   for (const int64_t size : t.sizes()) sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
@@ -212,7 +219,8 @@ std::string ModuleWriter::struct_of(StructMembers& members) {
   std::string& name = structs_[body];
   if (name.empty()) {
     name = is_root ? name_ : cpp_name(last_part(class_name), taken_);
-    structs_text_ += "/// " + class_name + (members.path.empty() ? "" : ", as in " + members.path) +
+    structs_text_ += "/// " + in_comment(class_name) +
+                     (members.path.empty() ? "" : ", as in " + in_comment(members.path)) +
                      ".\nstruct " + name + " : ramet::nn::Cloneable<" + name + "> {\n  " + name +
                      "() { reset(); }\n" + body + "};\n\n";
   }

@@ -11,6 +11,7 @@ namespace {
 
 constexpr const char* kOp = "translate";
 constexpr int kDepth = 200;  // of modules inside each other
+constexpr size_t kMostPaths = 100'000;
 
 /// Names that members of a struct may not have: those of nn::Module that written code calls, and
 /// those that a program calls on it.
@@ -41,8 +42,17 @@ std::string last_part(const std::string& name) { return name.substr(name.rfind('
 /// Names of a file in a comment: they may hold any character, and must not end the line.
 std::string in_comment(std::string name) {
   for (char& c : name)
-    if (c < ' ' || c == '\\' || c > '~') c = '?';
+    if (!(c >= '0' && c <= '9') && !(c >= 'A' && c <= 'Z') && !(c >= 'a' && c <= 'z') && c != '.')
+      c = '_';
   return name;
+}
+
+/// Has the file it in evaluation mode?
+bool is_evaluated(const Object& object) {
+  const int64_t slot = object.info()->slot("training");
+  if (slot < 0) return false;
+  const IValue& training = object.slots[static_cast<size_t>(slot)];
+  return training.isBool() && !training.toBool();
 }
 
 std::string zeros(const Tensor& t) {
@@ -78,7 +88,9 @@ std::string ModuleWriter::space() const {
   std::string space = name_;
   for (char& c : space)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-  return space;
+  std::set<std::string> none;
+  const bool free = cpp_name(space, none) == space && space != name_;
+  return free ? space : space + "_net";
 }
 
 bool ModuleWriter::is_assigned(const ClassInfo* info, const std::string& attribute) const {
@@ -89,7 +101,15 @@ void ModuleWriter::find_modules(const std::shared_ptr<Object>& object, const std
                                 int depth) {
   RAMET_CHECK(depth < kDepth, kOp, path, ": got modules more than ", kDepth, " deep in each other");
   auto [at, is_new] = members_.emplace(object.get(), nullptr);
-  if (!is_new) return;
+  if (!is_new) {
+    // A struct has a module twice as two objects. Their tensors are the same, other attributes not.
+    for (const ClassInfo::Attribute& attribute : object->info()->attributes)
+      if (is_assigned(object->info(), attribute.name))
+        problems_.emplace_back(
+            "a module in two places, and its code assigns to '" + attribute.name + "'",
+            object->info()->name);
+    return;
+  }
   modules_.push_back(std::make_unique<StructMembers>());
   at->second = modules_.back().get();
   StructMembers& members = *modules_.back();
@@ -98,9 +118,15 @@ void ModuleWriter::find_modules(const std::shared_ptr<Object>& object, const std
   members.taken.insert(std::begin(kModuleNames), std::end(kModuleNames));
   for (const Helper& helper : helpers()) members.taken.insert(helper.name);
   const auto& attributes = object->info()->attributes;
+  // All names are taken before any function is written, so that no variable hides one.
+  for (const ClassInfo::Attribute& attribute : attributes)
+    (void)member_name(members, attribute.name);
+  for (const auto& method : object->info()->methods) {
+    const std::string name = last_part(method->name);
+    members.method_names[method.get()] = name == "forward" ? name : cpp_name(name, members.taken);
+  }
   for (size_t i = 0; i < attributes.size(); ++i) {
     const IValue& value = object->slots[i];
-    if (tensor_of(value) || module_in(value)) (void)member_name(members, attributes[i].name);
     if (const auto child = module_in(value))
       find_modules(child, path + (path.empty() ? "" : ".") + attributes[i].name, depth + 1);
   }
@@ -117,13 +143,8 @@ std::string ModuleWriter::member_name(StructMembers& members, const std::string&
 }
 
 std::string ModuleWriter::method_name(StructMembers& members, ScriptFunction& function) {
-  auto [at, is_new] = members.method_names.emplace(&function, "");
-  if (is_new) {
-    const std::string name = last_part(function.name);
-    at->second = name == "forward" ? name : cpp_name(name, members.taken);
-    waiting_.push_back({&members, &function});
-  }
-  return at->second;
+  if (members.called.insert(&function).second) waiting_.push_back({&members, &function});
+  return members.method_names.at(&function);
 }
 
 std::string ModuleWriter::function_name(ScriptFunction& function) {
@@ -176,7 +197,7 @@ std::string ModuleWriter::registrations(StructMembers& members,
       else text += "    " + name + " = register_buffer(" + quoted + ", " + zeros(*t) + ");\n";
     } else if (const auto child = module_in(value)) {
       const std::string name = member_name(members, attribute.name);
-      const std::string type = struct_names_.at(child.get());
+      const std::string type = space() + "::" + struct_names_.at(child.get());
       text +=
           "    " + name + " = register_module(" + quoted + ", std::make_shared<" + type + ">());\n";
       declared.push_back("std::shared_ptr<" + type + "> " + name + ";");
@@ -216,13 +237,14 @@ std::string ModuleWriter::struct_of(StructMembers& members) {
   if (!declared.empty()) body += "\n";
   for (const std::string& member : declared) body += "  " + member + "\n";
   const std::string class_name = members.object->info()->name;
-  std::string& name = structs_[body];
+  std::string& name = structs_[body + (is_evaluated(*members.object) ? "evaluation" : "")];
   if (name.empty()) {
     name = is_root ? name_ : cpp_name(last_part(class_name), taken_);
+    const std::string evaluates = is_evaluated(*members.object) ? " set_own_training(false);" : "";
     structs_text_ += "/// " + in_comment(class_name) +
                      (members.path.empty() ? "" : ", as in " + in_comment(members.path)) +
                      ".\nstruct " + name + " : ramet::nn::Cloneable<" + name + "> {\n  " + name +
-                     "() { reset(); }\n" + body + "};\n\n";
+                     "() { reset();" + evaluates + " }\n" + body + "};\n\n";
   }
   return struct_names_[members.object.get()] = name;
 }
@@ -237,6 +259,7 @@ std::string ModuleWriter::shared_tensors() const {
   };
   std::vector<Place> waiting{{root_.get(), ""}};
   for (size_t w = 0; w < waiting.size(); ++w) {
+    RAMET_CHECK(w < kMostPaths, kOp, "got more than ", kMostPaths, " paths to modules");
     const Place at = waiting[w];
     const StructMembers& members = *members_.at(at.object);
     const auto& attributes = at.object->info()->attributes;
@@ -292,6 +315,10 @@ std::string ModuleWriter::write() {
   for (const Helper& helper : helpers())
     if (called.count(helper.name) != 0) text << helper.text << "\n";
   std::reverse(function_texts_.begin(), function_texts_.end());
+  // Functions call one another in any order.
+  for (const std::string& function : function_texts_)
+    text << function.substr(0, function.find(" {\n")) << ";\n";
+  if (!function_texts_.empty()) text << "\n";
   for (const std::string& function : function_texts_) text << function << "\n";
   text << structs_text_ << "}  // namespace " << space() << "\n";
   return text.str();
@@ -305,6 +332,7 @@ OrderedDict<std::string, Tensor> ModuleWriter::tensors() const {
   };
   std::vector<Place> waiting{{root_.get(), ""}};
   for (size_t w = 0; w < waiting.size(); ++w) {
+    RAMET_CHECK(w < kMostPaths, kOp, "got more than ", kMostPaths, " paths to modules");
     const Place at = waiting[w];
     const auto& attributes = at.object->info()->attributes;
     for (size_t i = 0; i < attributes.size(); ++i) {

@@ -75,6 +75,7 @@ constexpr Special kSpecial[] = {
     {"aten::numel", "t", "a.tensor(0).numel()"},
     {"prim::dtype", "t", "number_of(a.tensor(0).scalar_type())", "number_of"},
     {"prim::device", "t", "a.tensor(0).device()"},
+    {"aten::device", "s", "Device(a.text(0))"},
     {"aten::len", "l", "static_cast<int64_t>(a.any(0).size())"},
     {"aten::list", "l", "a.any(0)"},
     {"aten::__getitem__", "li", "item(a.any(0), a.integer(1))", "item"},
@@ -88,10 +89,68 @@ constexpr Special kSpecial[] = {
 };
 
 // Functions that lines of autograd/schema have for themselves, and macros.
-constexpr std::string_view kOwn[] = {
-    "number_of", "dtype_of",        "device_of", "format_of", "equal_values", "present",
-    "raise",     "shown",           "check",     "filled_as", "norm_except",  "IValue",
-    "result",    "broadcast_sizes", "with_list", "length",    "item_at",      "scatter_by"};
+constexpr std::string_view kOwn[] = {"IValue",
+                                     "as_tensor",
+                                     "attend",
+                                     "begin_span",
+                                     "broadcast_sizes",
+                                     "capitalized",
+                                     "check",
+                                     "check_divisor",
+                                     "check_metadata",
+                                     "check_range",
+                                     "constructed",
+                                     "convolve_by_name",
+                                     "device_of",
+                                     "dtype_of",
+                                     "encoder_layer",
+                                     "end_span",
+                                     "equal_values",
+                                     "extend",
+                                     "factorial",
+                                     "filled_as",
+                                     "find_last",
+                                     "first_numbers",
+                                     "float_of_text",
+                                     "format_of",
+                                     "from_exponent",
+                                     "from_pairs",
+                                     "functional_norm_of_batch",
+                                     "gradients",
+                                     "int_of_text",
+                                     "is_format",
+                                     "item_at",
+                                     "length",
+                                     "lists_less",
+                                     "norm_except",
+                                     "norm_of_batch",
+                                     "norm_of_groups",
+                                     "norm_of_layer",
+                                     "number_of",
+                                     "pack",
+                                     "partition",
+                                     "percent_format",
+                                     "permuted",
+                                     "pop_item",
+                                     "popped",
+                                     "power_of_ints",
+                                     "present",
+                                     "quotient_and_rest",
+                                     "raise",
+                                     "range_length",
+                                     "refuse",
+                                     "result",
+                                     "scatter_by",
+                                     "set_default",
+                                     "shown",
+                                     "split_last",
+                                     "stripped",
+                                     "titled",
+                                     "to_integer",
+                                     "unpack",
+                                     "with_list",
+                                     "wrapped_sum",
+                                     "zero_filled"};
 
 char letter(const TypePtr& type) {
   switch (type->kind()) {
@@ -133,12 +192,12 @@ std::optional<std::string> options_argument(const std::vector<Written>& argument
     return arguments[j].constant && arguments[j].constant->isNone();
   };
   if (!is_none(i)) {
-    const auto dtype = cpp_argument(arguments[i], "dtype");
+    const auto dtype = cpp_argument(arguments[i], arguments[i].constant ? "dtype" : "may_dtype");
     if (!dtype) return std::nullopt;
     text += ".dtype(" + *dtype + ")";
   }
   if (!is_none(i + 2)) {
-    const auto device = cpp_argument(arguments[i + 2], "device");
+    const auto device = cpp_argument(arguments[i + 2], "may_device");
     if (!device) return std::nullopt;
     text += ".device(" + *device + ")";
   }

@@ -31,6 +31,8 @@ void FunctionWriter::line(int depth, const std::string& text) {
 
 std::string FunctionWriter::write(const std::string& name) {
   if (self_) taken_ = self_->taken;
+  else
+    for (const Helper& helper : helpers()) taken_.insert(helper.name);
   find_aliases();
   auto steps = structure_of(*listing_.program);
   if (!steps) {
@@ -39,6 +41,8 @@ std::string FunctionWriter::write(const std::string& name) {
   }
   steps_ = std::move(*steps);
   parents_.push_back(0);
+  // Parameters belong to the outermost block, wherever they are read.
+  for (size_t i = 0; i < function_.parameters.size(); ++i) slots_[i].block = 0;
   find_places(steps_, 0);
   name_slots();
   const size_t first = self_ ? 1 : 0;

@@ -76,6 +76,7 @@ struct StructMembers {
   std::set<std::string> assigned;  // those that the code assigns
   std::vector<std::pair<const ScriptFunction*, std::string>> methods;  // and their C++
   std::map<const ScriptFunction*, std::string> method_names;
+  std::set<const ScriptFunction*> called;                 // methods that are written
   std::vector<std::pair<std::string, Tensor>> constants;  // tensors of the code, as buffers
 };
 

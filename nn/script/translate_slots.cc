@@ -58,6 +58,8 @@ std::optional<Written> FunctionWriter::attribute(const Instruction& at) {
   }
   const auto child = module_in(value);
   if (value.isTensor()) {
+    // A member is a Tensor. Where the code assigns None to it, it would have to be an optional.
+    if (made.type->kind() != Kind::kTensor && out_.is_assigned(&info, name)) return std::nullopt;
     made.type = Type::of(Kind::kTensor);
   } else if (child) {
     made.module = child;

@@ -14,17 +14,31 @@ namespace {
 using Kind = Type::Kind;
 
 constexpr std::string_view kKeywords[] = {
-    "alignas",   "alignof",  "and",      "asm",      "auto",     "bitand",   "bitor",    "bool",
-    "break",     "case",     "catch",    "char",     "class",    "compl",    "concept",  "const",
-    "constexpr", "continue", "co_await", "co_yield", "decltype", "default",  "delete",   "do",
-    "double",    "else",     "enum",     "explicit", "export",   "extern",   "false",    "float",
-    "for",       "friend",   "goto",     "if",       "inline",   "int",      "long",     "mutable",
-    "namespace", "new",      "noexcept", "not",      "nullptr",  "operator", "or",       "private",
-    "protected", "public",   "ramet",    "register", "requires", "return",   "short",    "signed",
-    "sizeof",    "static",   "std",      "struct",   "switch",   "template", "this",     "throw",
-    "true",      "try",      "typedef",  "typeid",   "typename", "union",    "unsigned", "using",
-    "virtual",   "void",     "volatile", "wchar_t",  "while",    "xor",      "main",     "errno",
-    "assert",    "NULL",     "NAN",      "INFINITY", "and_eq",   "or_eq",    "not_eq",   "xor_eq"};
+    "alignas",      "alignof",       "and",          "asm",
+    "auto",         "bitand",        "bitor",        "bool",
+    "break",        "case",          "catch",        "char",
+    "class",        "compl",         "concept",      "const",
+    "constexpr",    "continue",      "co_await",     "co_yield",
+    "decltype",     "default",       "delete",       "do",
+    "double",       "else",          "enum",         "explicit",
+    "export",       "extern",        "false",        "float",
+    "for",          "friend",        "goto",         "if",
+    "inline",       "int",           "long",         "mutable",
+    "namespace",    "new",           "noexcept",     "not",
+    "nullptr",      "operator",      "or",           "private",
+    "protected",    "public",        "ramet",        "register",
+    "requires",     "return",        "short",        "signed",
+    "sizeof",       "static",        "std",          "struct",
+    "switch",       "template",      "this",         "throw",
+    "true",         "try",           "typedef",      "typeid",
+    "typename",     "union",         "unsigned",     "using",
+    "virtual",      "void",          "volatile",     "wchar_t",
+    "while",        "xor",           "main",         "errno",
+    "assert",       "NULL",          "NAN",          "INFINITY",
+    "and_eq",       "or_eq",         "not_eq",       "xor_eq",
+    "static_cast",  "const_cast",    "dynamic_cast", "reinterpret_cast",
+    "thread_local", "static_assert", "co_return",    "char8_t",
+    "char16_t",     "char32_t",      "constinit",    "consteval"};
 
 std::string cpp_int(int64_t value) {
   if (value == std::numeric_limits<int64_t>::min()) return "std::numeric_limits<int64_t>::min()";
@@ -291,6 +305,7 @@ std::optional<std::string> cpp_argument(const Written& value, const std::string&
     if (reader == "may_integer" && held == Kind::kInt) return value.text;
     if (reader == "may_real" && held == Kind::kFloat) return value.text;
     if (reader == "may_truth" && held == Kind::kBool) return value.text;
+    if (reader == "may_device" && held == Kind::kDevice) return value.text;
     if (reader == "may_dtype" && held == Kind::kInt)
       return "(" + value.text + " ? std::optional<ramet::ScalarType>(scalar_type(*" + value.text +
              ")) : std::nullopt)";
@@ -337,6 +352,9 @@ std::optional<std::string> cpp_value(const Written& value, const TypePtr& type) 
     return is_subtype(value.type, type) ? std::optional<std::string>(value.text) : std::nullopt;
   }
   const IValue& constant = *value.constant;
+  // What uninitialized(int) gives: no correct program reads it.
+  if (constant.isNone() && type->kind() != Kind::kOptional && type->kind() != Kind::kTensor)
+    return name + "{}";
   switch (type->kind()) {
     case Kind::kOptional:
       return constant.isNone() ? std::optional<std::string>("std::nullopt")

@@ -95,6 +95,20 @@ std::string arguments_of(const Operator& op, const std::vector<NamedValue>& valu
   return text;
 }
 
+// `1 - x` has a number where a tensor is expected (decompositions write so): x comes first. Empty
+// for other calls.
+std::string swapped_call(const std::string& name, const std::vector<NamedValue>& values) {
+  if (values.size() != 2 || values[0].name != "self" || values[1].name != "other") return "";
+  const Kind first = values[0].value.type->kind(), second = values[1].value.type->kind();
+  if ((first != Kind::kInt && first != Kind::kFloat) || second != Kind::kTensor) return "";
+  const char* const function = name == "aten::sub"   ? "torch.rsub("
+                               : name == "aten::add" ? "torch.add("
+                               : name == "aten::mul" ? "torch.mul("
+                                                     : nullptr;
+  if (!function) return "";
+  return function + values[1].value.text + ", " + values[0].value.text + ")";
+}
+
 // A function on numbers: what the text has for it. $0 and $1 are the arguments.
 struct NumberFunction {
   const char* target;
@@ -195,6 +209,8 @@ void ExportedPrinter::operator_call(Node& node) {
     return assign(node, cast(node.outputs[0].type, values.at(0).value.text));
   std::string why;
   const Operator* const op = choose(name, values, why);
+  if (const std::string swapped = op ? "" : swapped_call(name, values); !swapped.empty())
+    return assign(node, swapped);
   if (!op) return give_up(node, name + ": no overload takes the arguments\n" + why);
   std::string text;
   for (const bool all_by_name : {false, true}) {

@@ -28,16 +28,21 @@ Structure read_part(const Field& part, const Field& place, int64_t depth) {
     const Json context = parsed(place, text->text(), depth);
     if (context.is_array()) {
       has_keys = true;
+      bool text_keys = false;
       for (const Json& key : context) {
+        text_keys = text_keys || key.is_string();
         made.number_keys = made.number_keys || key.is_number_integer();
         if (key.is_string() || key.is_number_integer())
           made.keys.push_back(key.is_string() ? key.get<std::string>() : key.dump());
         else has_keys = false;
       }
-      has_keys = has_keys && made.keys.size() == made.items.size();
+      // A dictionary of the language has keys of one kind.
+      has_keys =
+          has_keys && made.keys.size() == made.items.size() && !(text_keys && made.number_keys);
     }
   }
-  if (name == "builtins.tuple" || name == "collections.namedtuple" || name == "torch.Size") {
+  if (name == "builtins.tuple" || name == "collections.namedtuple" || name == "torch.Size" ||
+      name.rfind("torch.return_types.", 0) == 0) {
     made.kind = Structure::Kind::kTuple;
   } else if (name == "builtins.list" || name.find("immutable_list") != std::string::npos) {
     made.kind = Structure::Kind::kList;

@@ -16,6 +16,7 @@
 #include "tests/tools/translation/gpt_scripted.h"
 #include "tests/tools/translation/mlp_scripted.h"
 #include "tests/tools/translation/mlp_traced.h"
+#include "tests/tools/translation/named.h"
 #include "tests/tools/translation/shared.h"
 #include "tests/tools/translation/unet.h"
 #include "tests/tools/translation/vit_traced.h"
@@ -101,6 +102,27 @@ TEST(Translate, SharedTensorsAreOne) {
   EXPECT_TRUE(net->weight.is_same(net->again));
   EXPECT_EQ(net->parameters().size(), 1U);
   expect_the_same<shared::Shared>("shared");
+}
+
+// One name for a class, a member, a method and a variable; attributes that the code changes; a loop
+// that reads a parameter.
+TEST(Translate, NamesAndAttributesStayApart) {
+  const jit::Module module = jit::load(file("named.pt"));
+  const auto net = filled<named::Named>(module);
+  EXPECT_FALSE(net->is_training());
+  const Tensor x = randn({3, 2});
+  for (int call = 0; call < 4; ++call) {
+    if (call == 2) net->train(), module.train();
+    EXPECT_TRUE(net->forward(x, 3).equal(module.forward({x, 3}).toTensor())) << call;
+    EXPECT_TRUE(net->total.equal(module.attr("total").toTensor())) << call;
+    EXPECT_EQ(net->steps, module.attr("steps").toInt());
+  }
+  EXPECT_TRUE(net->named_buffers()["total"].is_same(net->total));
+}
+
+TEST(Translate, NamesOfFilesStayInComments) {
+  const std::string header = script::translate(jit::load(file("mlp_traced.pt")), "Std").header;
+  EXPECT_NE(header.find("namespace std_net {"), std::string::npos);
 }
 
 TEST(Translate, AClonedStructIsAModule) {

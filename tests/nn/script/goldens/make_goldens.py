@@ -392,6 +392,55 @@ def error(a, b):
     return float((a.double() - b).abs().max() / b.abs().max().clamp_min(1e-300)) if b.numel() else 0.0
 
 
+class scale(nn.Module):  # noqa: N801 (a class, a member, a method and a variable have one name)
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor([0.5, 2.0]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.weight
+
+
+def later(x: Tensor, k: int) -> Tensor:
+    item = [k, k + 1][0]
+    return x + item
+
+
+def earlier(x: Tensor, k: int) -> Tensor:
+    return later(x, k) * later(x, 1)
+
+
+class Named(nn.Module):
+    """What translations could get wrong: names that are alike, loops that read parameters, attributes that change."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = scale()
+        self.k = 2
+        self.steps = 0
+        self.default = 0.25
+        self.register_buffer("total", torch.zeros(2))
+
+    def mask(self, x: Tensor) -> Tensor:
+        return (x > self.default).to(x.dtype)
+
+    def forward(self, x: Tensor, k: int = 3) -> Tensor:
+        self.steps += 1
+        mask = self.mask(x)
+        scale = self.scale(x)
+        y = scale * k + self.k
+        for i in range(self.k):
+            if i < self.steps:
+                y = y + x * i
+        while k > 1:
+            k -= 1
+            y = later(earlier(y, k), self.k) * 0.5
+        self.total = self.total + y.detach().sum(0)
+        if self.training:
+            y = y * 2
+        return y * mask * self.steps + self.total
+
+
 def pack(path):
     """Deflates an archive's entries: the folder stays small. Both libraries read such files."""
     with zipfile.ZipFile(path) as old:
@@ -438,6 +487,7 @@ def main():
     add("shared", Shared(), [torch.randn(2, 3)])
     add("hooked", hooked(), [torch.randn(2, 3)])
     add("blocks", Blocks(), [torch.randn(2, 3), 2])
+    torch.jit.save(torch.jit.script(Named().eval()), str(HERE / "named.pt"))
     torch.save(rows, HERE / "values.pt")
     for path in HERE.glob("*.pt"):
         if path.name not in AS_WRITTEN:

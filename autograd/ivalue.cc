@@ -39,22 +39,31 @@ struct IValue::Held {
 };
 
 IValue::Held::~Held() {
-  thread_local int inside = 0;
-  thread_local std::vector<Variant>* waiting = nullptr;
-  if (inside >= kInside) try {
-      waiting->push_back(std::move(value));
-      return;
-    } catch (const std::bad_alloc&) {}
-  std::vector<Variant> later;
-  const bool outermost = inside == 0;
-  if (outermost) waiting = &later;
-  ++inside;
-  { const Variant released = std::move(value); }
-  while (outermost && !later.empty()) {
-    const Variant released = std::move(later.back());
-    later.pop_back();
+  // What this thread is releasing: the outermost call has it on its stack.
+  struct Releasing {
+    int inside = 0;
+    std::vector<Variant> later;
+  };
+  thread_local Releasing* outermost = nullptr;
+  if (outermost) {
+    if (outermost->inside >= kInside) try {
+        outermost->later.push_back(std::move(value));
+        return;
+      } catch (const std::bad_alloc&) {}
+    ++outermost->inside;
+    { const Variant released = std::move(value); }
+    --outermost->inside;
+    return;
   }
-  --inside;
+  Releasing mine;
+  outermost = &mine;
+  mine.inside = 1;
+  { const Variant released = std::move(value); }
+  while (!mine.later.empty()) {
+    const Variant released = std::move(mine.later.back());
+    mine.later.pop_back();
+  }
+  outermost = nullptr;
 }
 
 // The list, tuple or dictionary that is being printed; `around` is the one that contains it.

@@ -86,8 +86,8 @@ std::optional<std::string> FunctionWriter::function_text(const Instruction& at, 
     first = 1;
     called = at.code == Code::kMethod ? self.module->info()->method(p.names[at.extra])
                                       : p.functions[at.extra];
-    if (!called) {
-      problem(i, "a method that is not known");
+    if (!called || !called->owner) {
+      problem(i, "a function that takes a module");
       return std::nullopt;
     }
     name = (self.text.empty() ? "" : self.text + "->") +

@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
   }
   torch::manual_seed(1);
   const auto net = torch::script::load(argv[1]);
+  net->to(torch::kFloat);  // it was exported in float64
   for (const auto& p : net->named_parameters())
     std::cout << p.key() << ' ' << p.value().sizes() << '\n';
 

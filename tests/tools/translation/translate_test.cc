@@ -30,9 +30,7 @@ std::string file(const std::string& name) { return "tests/nn/script/goldens/" + 
 Tensor input_of(const std::string& values, const std::string& arguments, const std::string& name) {
   const auto row = formats::load_pt(file(values)).toGenericDict().at(name).toGenericDict();
   const IValue& list = row.at(arguments);
-  const Tensor x =
-      (list.isTuple() ? list.toTupleRef().elements() : list.toListRef().vec())[0].toTensor();
-  return x.is_floating_point() ? x.to(kFloat) : x;
+  return (list.isTuple() ? list.toTupleRef().elements() : list.toListRef().vec())[0].toTensor();
 }
 Tensor script_input(const std::string& name) { return input_of("values.pt", "inputs", name); }
 

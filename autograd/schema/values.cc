@@ -9,7 +9,7 @@ namespace ramet::script {
 
 namespace {
 
-constexpr int kMostInside = 1000;  // values inside each other that are compared
+constexpr int kMostLevels = 1000;  // values inside each other that are compared
 
 // Where lists, dictionaries and tuples hold their items. Null for lists of numbers and tensors, and
 // for other values.
@@ -66,7 +66,7 @@ bool Comparison::equal(const IValue& a, const IValue& b) {
   const std::pair<const void*, const void*> pair{items_of(a), items_of(b)};
   const bool shared = pair.first && pair.second;
   if (shared && (pair.first == pair.second || known_.count(pair) != 0)) return true;
-  RAMET_CHECK(depth_ < kMostInside, "eq", "got more than ", kMostInside,
+  RAMET_CHECK(depth_ < kMostLevels, "eq", "got more than ", kMostLevels,
               " values inside each other, expected fewer");
   ++depth_;
   const bool same = items_equal(a, b);

@@ -5,6 +5,7 @@
 
 #include "nn/script/module_internal.h"
 #include "nn/script/translate_internal.h"
+#include "runtime/base/classic.h"
 
 namespace ramet::script {
 namespace {
@@ -42,8 +43,7 @@ std::string last_part(const std::string& name) { return name.substr(name.rfind('
 /// Names of a file in a comment: they may hold any character, and must not end the line.
 std::string in_comment(std::string name) {
   for (char& c : name)
-    if (!(c >= '0' && c <= '9') && !(c >= 'A' && c <= 'Z') && !(c >= 'a' && c <= 'z') && c != '.')
-      c = '_';
+    if (!detail::is_letter_or_digit(c) && c != '.') c = '_';
   return name;
 }
 
@@ -86,8 +86,7 @@ ModuleWriter::ModuleWriter(CompilationUnit& unit_in, std::shared_ptr<Object> roo
 
 std::string ModuleWriter::space() const {
   std::string space = name_;
-  for (char& c : space)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  for (char& c : space) c = detail::lower(c);
   std::set<std::string> none;
   const bool free = cpp_name(space, none) == space && space != name_;
   return free ? space : space + "_net";
@@ -249,34 +248,38 @@ std::string ModuleWriter::struct_of(StructMembers& members) {
   return struct_names_[members.object.get()] = name;
 }
 
+template <class Step, class F> void ModuleWriter::for_each_module(Step&& step, F&& f) const {
+  std::vector<std::pair<const Object*, std::string>> waiting{{root_.get(), ""}};
+  for (size_t w = 0; w < waiting.size(); ++w) {
+    RAMET_CHECK(w < kMostPaths, kOp, "got more than ", kMostPaths, " paths to modules");
+    const auto [object, path] = waiting[w];
+    f(*object, path);
+    for (size_t i = 0; i < object->slots.size(); ++i)
+      if (const auto child = module_in(object->slots[i]))
+        waiting.emplace_back(child.get(), path + step(*object, i));
+  }
+}
+
 // Tensors that the file has in several places are one in the struct, too.
 std::string ModuleWriter::shared_tensors() const {
   std::string text;
   std::map<const void*, std::string> known;  // the first path to a tensor
-  struct Place {
-    const Object* object;
-    std::string path;
+  const auto member = [&](const Object& object, size_t i) {
+    return members_.at(&object)->names.at(object.info()->attributes[i].name);
   };
-  std::vector<Place> waiting{{root_.get(), ""}};
-  for (size_t w = 0; w < waiting.size(); ++w) {
-    RAMET_CHECK(w < kMostPaths, kOp, "got more than ", kMostPaths, " paths to modules");
-    const Place at = waiting[w];
-    const StructMembers& members = *members_.at(at.object);
-    const auto& attributes = at.object->info()->attributes;
-    for (size_t i = 0; i < attributes.size(); ++i) {
-      const IValue& value = at.object->slots[i];
-      if (const auto child = module_in(value)) {
-        waiting.push_back({child.get(), at.path + members.names.at(attributes[i].name) + "->"});
-      } else if (tensor_of(value)) {
-        const std::string path = at.path + members.names.at(attributes[i].name);
-        const auto [first, is_new] = known.emplace(identity(value), path);
-        if (is_new) continue;
-        text += "    " + path + " = " + first->second + ";\n    " + at.path +
-                (attributes[i].parameter ? "set_own_parameter(" : "set_own_buffer(") +
-                cpp_text(attributes[i].name) + ", " + path + ");\n";
-      }
+  const auto step = [&](const Object& object, size_t i) { return member(object, i) + "->"; };
+  for_each_module(step, [&](const Object& object, const std::string& owner) {
+    for (size_t i = 0; i < object.slots.size(); ++i) {
+      if (!tensor_of(object.slots[i])) continue;
+      const std::string path = owner + member(object, i);
+      const auto [first, is_new] = known.emplace(identity(object.slots[i]), path);
+      if (is_new) continue;
+      const ClassInfo::Attribute& attribute = object.info()->attributes[i];
+      text += "    " + path + " = " + first->second + ";\n    " + owner +
+              (attribute.parameter ? "set_own_parameter(" : "set_own_buffer(") +
+              cpp_text(attribute.name) + ", " + path + ");\n";
     }
-  }
+  });
   return text;
 }
 
@@ -326,24 +329,17 @@ std::string ModuleWriter::write() {
 
 OrderedDict<std::string, Tensor> ModuleWriter::tensors() const {
   OrderedDict<std::string, Tensor> list;
-  struct Place {
-    const Object* object;
-    std::string path;
+  const auto name = [](const Object& object, size_t i) {
+    return object.info()->attributes[i].name;
   };
-  std::vector<Place> waiting{{root_.get(), ""}};
-  for (size_t w = 0; w < waiting.size(); ++w) {
-    RAMET_CHECK(w < kMostPaths, kOp, "got more than ", kMostPaths, " paths to modules");
-    const Place at = waiting[w];
-    const auto& attributes = at.object->info()->attributes;
-    for (size_t i = 0; i < attributes.size(); ++i) {
-      const IValue& value = at.object->slots[i];
-      const std::string path = at.path + attributes[i].name;
-      if (const auto child = module_in(value)) waiting.push_back({child.get(), path + "."});
-      else if (const Tensor* t = tensor_of(value)) list.insert(path, t->detach());
-    }
-    for (const auto& [name, t] : members_.at(at.object)->constants)
-      list.insert(at.path + name, t.detach());
-  }
+  const auto step = [&](const Object& object, size_t i) { return name(object, i) + "."; };
+  for_each_module(step, [&](const Object& object, const std::string& owner) {
+    for (size_t i = 0; i < object.slots.size(); ++i)
+      if (const Tensor* t = tensor_of(object.slots[i]))
+        list.insert(owner + name(object, i), t->detach());
+    for (const auto& [constant, t] : members_.at(&object)->constants)
+      list.insert(owner + constant, t.detach());
+  });
   return list;
 }
 

@@ -3,14 +3,15 @@
 #include <array>
 
 #include "nn/script/translate_internal.h"
+#include "runtime/base/classic.h"
 
 namespace ramet::script {
 namespace {
 
 using Kind = Type::Kind;
 
-// Operators of the language that have a function of their own here. The parameters' types are
-// letters:
+// Operators of the language that have a function of their own here. Letters are parameters' types.
+//
 //   i int, f float, b bool, r int or float, n number, s text, t tensor, l list, d dict, * any
 struct Special {
   std::string_view name, types, expression;
@@ -180,9 +181,7 @@ const Special* special_of(const Operator& op) {
   return nullptr;
 }
 
-bool in_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
+bool in_word(char c) { return c == '_' || detail::is_letter_or_digit(c); }
 
 /// dtype, layout, device and pin_memory as TensorOptions.
 std::optional<std::string> options_argument(const std::vector<Written>& arguments, size_t i) {

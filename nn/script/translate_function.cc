@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "nn/script/translate_internal.h"
+#include "runtime/base/classic.h"
 
 namespace ramet::script {
 
@@ -64,9 +65,7 @@ std::string FunctionWriter::write(const std::string& name) {
 // What the body does not name has its name in a comment.
 std::string FunctionWriter::heading(const std::string& name, const std::string& body) {
   const auto is_named = [&](const std::string& parameter) {
-    const auto in_word = [](char c) {
-      return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    };
+    const auto in_word = [](char c) { return c == '_' || detail::is_letter_or_digit(c); };
     for (size_t at = body.find(parameter); at != std::string::npos;
          at = body.find(parameter, at + 1))
       if (!in_word(body[at - 1]) && !in_word(body[at + parameter.size()])) return true;
@@ -156,7 +155,7 @@ void FunctionWriter::write_block(const std::vector<Step>& steps, size_t block, i
         if (starts && instructions[step.at].code == Code::kMove &&
             instructions[step.at].result ==
                 listing_.program->operands[instructions[steps[s + 1].at].first].index()) {
-          write_loop(steps[s + 1], &step, block, depth);
+          write_loop(steps[s + 1], &step, depth);
           ++s;
         } else {
           write_instruction(step.at, block, depth);
@@ -180,7 +179,7 @@ void FunctionWriter::write_block(const std::vector<Step>& steps, size_t block, i
         break;
       }
       case Step::Kind::kWhile:
-      case Step::Kind::kFor: write_loop(step, nullptr, block, depth); break;
+      case Step::Kind::kFor: write_loop(step, nullptr, depth); break;
       case Step::Kind::kBreak: line(depth, "break;"); break;
       case Step::Kind::kContinue: line(depth, "continue;"); break;
     }
@@ -188,7 +187,7 @@ void FunctionWriter::write_block(const std::vector<Step>& steps, size_t block, i
 }
 
 // `before`: the move that sets the counter, or null.
-void FunctionWriter::write_loop(const Step& step, const Step* before, size_t block, int depth) {
+void FunctionWriter::write_loop(const Step& step, const Step* before, int depth) {
   const Instruction& at = listing_.program->instructions[step.at];
   const size_t id = ids_[&step.body];
   if (step.kind == Step::Kind::kWhile) {
@@ -225,7 +224,6 @@ void FunctionWriter::write_loop(const Step& step, const Step* before, size_t blo
            ") {");
   write_block(step.body, id, depth + 1);
   line(depth, "}");
-  static_cast<void>(block);
 }
 
 std::string FunctionWriter::condition(size_t i) {
@@ -250,8 +248,7 @@ std::string FunctionWriter::releases(size_t i, size_t block) const {
   return text;
 }
 
-std::string FunctionWriter::assignment(size_t i, const std::string& value, const TypePtr& type,
-                                       size_t block) {
+std::string FunctionWriter::assignment(size_t i, const std::string& value, const TypePtr& type) {
   const uint32_t result = listing_.program->instructions[i].result;
   if (result == Instruction::kNone) return value + ";";
   Slot& slot = slots_[result];
@@ -269,7 +266,6 @@ std::string FunctionWriter::assignment(size_t i, const std::string& value, const
     if (declared == "ramet::Tensor" && type && type->kind() == Kind::kTensor) declared = "auto";
     declared += " ";
   }
-  static_cast<void>(block);
   // "std::vector<int64_t> x = std::vector<int64_t>{1}" says its type twice.
   const std::string of_type = declared.substr(0, declared.empty() ? 0 : declared.size() - 1) + "{";
   const bool twice = of_type.size() > 1 && value.rfind(of_type, 0) == 0;
@@ -310,7 +306,7 @@ void FunctionWriter::write_instruction(size_t i, size_t block, int depth) {
   const auto value = value_text(i);
   if (!value) return;  // a problem has been recorded
   const TypePtr type = at.result == Instruction::kNone ? nullptr : slots_[at.result].type;
-  const std::string statement = assignment(i, *value, type, block), freed = releases(i, block);
+  const std::string statement = assignment(i, *value, type), freed = releases(i, block);
   const bool fits = static_cast<size_t>(2 * depth) + statement.size() + freed.size() <= kLine;
   line(depth, statement + (fits ? freed : ""));
   if (!fits && !freed.empty()) line(depth, freed.substr(1));

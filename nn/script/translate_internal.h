@@ -72,8 +72,7 @@ struct StructMembers {
   std::string path;                          // in Python: "layers.0"
   std::set<std::string> taken;               // names in use
   std::map<std::string, std::string> names;  // of attributes
-  std::set<std::string> used;      // attributes that are no tensor or module, and are read
-  std::set<std::string> assigned;  // those that the code assigns
+  std::set<std::string> used;  // attributes that are no tensor or module, and are read
   std::vector<std::pair<const ScriptFunction*, std::string>> methods;  // and their C++
   std::map<const ScriptFunction*, std::string> method_names;
   std::set<const ScriptFunction*> called;                 // methods that are written
@@ -98,8 +97,6 @@ class FunctionWriter {
     size_t writes = 0;
     size_t block = kNowhere;  // the innermost one with all places that name it
     size_t first = 0, last = 0;
-    bool first_is_write = false;
-    size_t first_block = kNowhere;
     bool declared = false;
   };
   static constexpr size_t kNowhere = ~size_t{0};
@@ -107,14 +104,15 @@ class FunctionWriter {
   std::string heading(const std::string& name, const std::string& body);
   void find_aliases();
   void find_places(const std::vector<Step>& steps, size_t block);
-  void note_place(uint32_t slot, size_t instruction, size_t block, bool write);
+  void note_place(uint32_t slot, size_t instruction, size_t block);
+  void note_operands(size_t instruction, size_t block);
   size_t common(size_t a, size_t b) const;
   void name_slots();
   void write_block(const std::vector<Step>& steps, size_t block, int depth);
   void declare_before(const Step& step, size_t block, int depth);
   void write_instruction(size_t i, size_t block, int depth);
-  void write_loop(const Step& step, const Step* before, size_t block, int depth);
-  std::string assignment(size_t i, const std::string& value, const TypePtr& type, size_t block);
+  void write_loop(const Step& step, const Step* before, int depth);
+  std::string assignment(size_t i, const std::string& value, const TypePtr& type);
   std::optional<std::string> value_text(size_t i);
   std::optional<std::string> call_text(const Instruction& at, size_t i);
   std::optional<std::string> function_text(const Instruction& at, size_t i);
@@ -172,6 +170,9 @@ class ModuleWriter {
   std::string struct_of(StructMembers& members);
   std::string registrations(StructMembers& members, std::vector<std::string>& declared);
   std::string shared_tensors() const;
+  /// Calls f(object, path) for each module, once for every path from the root to it. A module in an
+  /// attribute adds step(object, i) to the path.
+  template <class Step, class F> void for_each_module(Step&& step, F&& f) const;
 
   std::shared_ptr<Object> root_;
   std::string name_;

@@ -73,17 +73,23 @@ std::optional<Written> FunctionWriter::attribute(const Instruction& at) {
   return made;
 }
 
-void FunctionWriter::note_place(uint32_t number, size_t instruction, size_t block, bool write) {
+void FunctionWriter::note_place(uint32_t number, size_t instruction, size_t block) {
   Slot& slot = slots_[number];
   if (slot.alias) return;
   slot.last = std::max(slot.last, instruction);
   if (slot.block == kNowhere) {
-    slot.block = slot.first_block = block;
+    slot.block = block;
     slot.first = instruction;
-    slot.first_is_write = write;
     return;
   }
   slot.block = common(slot.block, block);
+}
+
+void FunctionWriter::note_operands(size_t instruction, size_t block) {
+  const Instruction& at = listing_.program->instructions[instruction];
+  for (size_t i = 0; i < at.count; ++i)
+    if (const Operand o = listing_.program->operands[at.first + i]; !o.is_constant())
+      note_place(o.index(), instruction, block);
 }
 
 size_t FunctionWriter::common(size_t a, size_t b) const {
@@ -108,16 +114,12 @@ void FunctionWriter::find_places(const std::vector<Step>& steps, size_t block) {
       parents_.push_back(block);
       ids_[&step.body] = id;
       find_places(step.head, id);
-      for (size_t i = 0; i < at.count; ++i)
-        if (const Operand o = p.operands[at.first + i]; !o.is_constant())
-          note_place(o.index(), step.at, id, false);
+      note_operands(step.at, id);
       find_places(step.body, id);
       continue;
     }
-    for (size_t i = 0; i < at.count; ++i)
-      if (const Operand o = p.operands[at.first + i]; !o.is_constant())
-        note_place(o.index(), step.at, block, false);
-    if (at.result != Instruction::kNone) note_place(at.result, step.at, block, true);
+    note_operands(step.at, block);
+    if (at.result != Instruction::kNone) note_place(at.result, step.at, block);
     if (step.kind == Step::Kind::kIf || step.kind == Step::Kind::kFor) inner(step.body);
     if (step.kind == Step::Kind::kIf) inner(step.other);
   }

@@ -6,6 +6,7 @@
 
 #include "autograd/schema/arguments_internal.h"
 #include "nn/script/translate_internal.h"
+#include "runtime/base/classic.h"
 #include "runtime/tensor/print.h"
 
 namespace ramet::script {
@@ -230,8 +231,7 @@ std::optional<std::string> tensors_argument(const Written& value, bool optional)
 
 std::string cpp_name(const std::string& name, std::set<std::string>& taken) {
   std::string made;
-  for (const char c : name)
-    made += (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ? c : '_';
+  for (const char c : name) made += detail::is_letter_or_digit(c) ? c : '_';
   // Names with two underscores, and with one before a capital, are the compiler's.
   for (size_t at; (at = made.find("__")) != std::string::npos;) made.erase(at, 1);
   if (made.empty() || (made[0] >= '0' && made[0] <= '9')) made.insert(0, "_");

@@ -1,4 +1,6 @@
 // Operators on dictionaries. Their keys are strings, ints, bools or floats.
+#include <sstream>
+
 #include "autograd/schema/table_internal.h"
 #include "autograd/schema/values_internal.h"
 

@@ -1,5 +1,6 @@
 // Finds the overload that a call means, and fits the arguments to its parameters.
 #include <map>
+#include <sstream>
 
 #include "autograd/schema/operators_internal.h"
 #include "autograd/schema/values_internal.h"

@@ -1,6 +1,7 @@
 // Operators on numbers. Integers wrap around, as PyTorch's.
 #include <cmath>
 #include <numeric>
+#include <sstream>
 
 #include "autograd/schema/table_internal.h"
 #include "autograd/schema/values_internal.h"

@@ -1,5 +1,6 @@
 // Operators of programs: identity, exceptions, output, modes, devices.
 #include <iostream>
+#include <sstream>
 
 #include "autograd/autocast.h"
 #include "autograd/autograd.h"

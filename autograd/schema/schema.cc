@@ -1,5 +1,6 @@
 // Reads and writes PyTorch's text of schemas.
 #include <charconv>
+#include <sstream>
 
 #include "autograd/schema/operators_internal.h"
 #include "runtime/base/classic.h"

@@ -1,4 +1,6 @@
 // Operators on strings. They work on bytes, as PyTorch's.
+#include <sstream>
+
 #include "autograd/schema/table_internal.h"
 #include "autograd/schema/values_internal.h"
 #include "runtime/base/classic.h"

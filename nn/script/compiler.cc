@@ -1,5 +1,6 @@
 // Compiling an archive's functions: which ones, and what is wrong with them.
 #include <algorithm>
+#include <sstream>
 
 #include "nn/script/compiler_internal.h"
 

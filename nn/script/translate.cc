@@ -2,6 +2,7 @@
 #include "nn/script/translate.h"
 
 #include <algorithm>
+#include <sstream>
 
 #include "nn/script/module_internal.h"
 #include "nn/script/translate_internal.h"

@@ -1,4 +1,6 @@
 // Small functions that written code calls: what Python does and C++ has no word for.
+#include <sstream>
+
 #include "nn/script/translate_internal.h"
 
 namespace ramet::script {

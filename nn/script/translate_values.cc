@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <sstream>
 
 #include "autograd/schema/arguments_internal.h"
 #include "nn/script/translate_internal.h"

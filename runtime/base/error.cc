@@ -1,5 +1,7 @@
 #include "runtime/base/error.h"
 
+#include <sstream>
+
 namespace ramet {
 
 std::ostream& operator<<(std::ostream& out, const SourceLocation& where) {
@@ -41,8 +43,26 @@ NotImplementedError::~NotImplementedError() = default;
 LinAlgError::~LinAlgError() = default;
 
 namespace detail {
-void throw_error(const char* op, const std::string& message) {
-  throw Error("[" + std::string(op) + "] " + message);
+
+void write_characters(std::ostream& text, const void* value) {
+  text << static_cast<const char*>(value);
 }
+void write_bool(std::ostream& text, const void* value) { write_value<bool>(text, value); }
+void write_int(std::ostream& text, const void* value) { write_value<int>(text, value); }
+void write_int64(std::ostream& text, const void* value) { write_value<int64_t>(text, value); }
+void write_size(std::ostream& text, const void* value) { write_value<size_t>(text, value); }
+void write_double(std::ostream& text, const void* value) { write_value<double>(text, value); }
+void write_string(std::ostream& text, const void* value) { write_value<std::string>(text, value); }
+
+std::string join_parts(const Part* parts, size_t count) {
+  auto text = classic<std::ostringstream>();
+  for (size_t i = 0; i < count; ++i) parts[i].write(text, parts[i].value);
+  return text.str();
+}
+
+void throw_error(const char* op, const Part* parts, size_t count) {
+  throw Error("[" + std::string(op) + "] " + join_parts(parts, count));
+}
+
 }  // namespace detail
 }  // namespace ramet

@@ -8,10 +8,11 @@
 #include "runtime/base/supported.h"  // first, so that its error comes first
 // clang-format on
 #include <cstdint>
-#include <iosfwd>
-#include <sstream>
+#include <memory>
+#include <ostream>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "runtime/base/classic.h"
@@ -107,19 +108,54 @@ class RAMET_API LinAlgError : public Error {
 };
 
 namespace detail {
-[[noreturn, gnu::cold]] RAMET_API void throw_error(const char* op, const std::string& message);
 
-template <class... Parts> std::string join(const Parts&... parts) {
-  auto text = classic<std::ostringstream>();
-  (text << ... << parts);
-  return text.str();
+/// One part of a text: a value, and the function that writes it to a stream. The functions for
+/// common types stand in error.cc. So an error message adds little code to its caller.
+struct Part {
+  const void* value;
+  void (*write)(std::ostream& text, const void* value);
+};
+RAMET_API void write_characters(std::ostream& text, const void* value);
+RAMET_API void write_bool(std::ostream& text, const void* value);
+RAMET_API void write_int(std::ostream& text, const void* value);
+RAMET_API void write_int64(std::ostream& text, const void* value);
+RAMET_API void write_size(std::ostream& text, const void* value);
+RAMET_API void write_double(std::ostream& text, const void* value);
+RAMET_API void write_string(std::ostream& text, const void* value);
+template <class T> void write_value(std::ostream& text, const void* value) {
+  text << *static_cast<const T*>(value);
 }
+
+/// Refers to `value`, or to the characters to which it points.
+template <class T> constexpr Part part_of(const T& value) {
+  using Decayed = std::decay_t<T>;
+  if constexpr (std::is_same_v<Decayed, const char*> || std::is_same_v<Decayed, char*>)
+    return {value, write_characters};
+  else if constexpr (std::is_same_v<T, bool>) return {&value, write_bool};
+  else if constexpr (std::is_same_v<T, int>) return {&value, write_int};
+  else if constexpr (std::is_same_v<T, int64_t>) return {&value, write_int64};
+  else if constexpr (std::is_same_v<T, size_t>) return {&value, write_size};
+  else if constexpr (std::is_same_v<T, double>) return {&value, write_double};
+  else if constexpr (std::is_same_v<T, std::string>) return {&value, write_string};
+  else return {std::addressof(value), write_value<T>};
+}
+
+/// The parts one after the other, as a stream in the classic locale writes them.
+RAMET_API std::string join_parts(const Part* parts, size_t count);
+template <class... Parts> std::string join(const Parts&... parts) {
+  const Part all[] = {part_of(parts)...};
+  return join_parts(all, sizeof...(Parts));
+}
+
+[[noreturn, gnu::cold]] RAMET_API void throw_error(const char* op, const Part* parts, size_t count);
+
 }  // namespace detail
 
 /// Throws `Error("[op] parts...")`.
 template <class... Parts>
 [[noreturn, gnu::cold, gnu::noinline]] void fail(const char* op, const Parts&... parts) {
-  detail::throw_error(op, detail::join(parts...));
+  const detail::Part all[] = {detail::part_of(parts)...};
+  detail::throw_error(op, all, sizeof...(Parts));
 }
 
 }  // namespace ramet

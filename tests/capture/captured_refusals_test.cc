@@ -1,5 +1,6 @@
 // What cannot be captured, and what a failure leaves.
 #include <cmath>
+#include <sstream>
 
 #include "autograd/autograd.h"
 #include "autograd/grad_mode.h"

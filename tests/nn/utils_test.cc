@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <limits>
+#include <sstream>
 #include <type_traits>
 
 #include "autograd/grad_mode.h"

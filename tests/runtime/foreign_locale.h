@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <locale>
+#include <sstream>
 #include <string>
 
 namespace ramet {

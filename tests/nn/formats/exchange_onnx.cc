@@ -1,5 +1,6 @@
 // ONNX files: one program with exchange_test.cc.
 #include <iostream>
+#include <sstream>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"

@@ -1,4 +1,6 @@
 // Averages of weights and batch norms' statistics, against numbers from PyTorch 2.15.
+#include <sstream>
+
 #include "nn/optim/averaged_model.h"
 
 #include "autograd/autograd.h"

@@ -1,6 +1,8 @@
 // Steps of an optimizer with prescribed gradients: against PyTorch's numbers, and against a formula
 // of the test's own in long double.
 #pragma once
+#include <sstream>
+
 #include "autograd/grad_mode.h"
 #include "autograd/ops/make/factory.h"
 #include "nn/serialize/archive.h"

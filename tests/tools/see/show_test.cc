@@ -12,6 +12,7 @@
 #include <iterator>
 #include <limits>
 #include <set>
+#include <sstream>
 
 #include "autograd/ops.h"
 #include "tests/error_text.h"

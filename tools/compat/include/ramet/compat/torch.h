@@ -30,6 +30,7 @@
 #include <queue>
 #include <ranges>
 #include <span>
+#include <sstream>
 #include <stack>
 #include <thread>
 #include <typeindex>

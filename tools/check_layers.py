@@ -272,7 +272,7 @@ def check_compat(path):
 
 def check_options(files):
     # Bazel writes such files (ramet_tests; joined_library, next to each folder of sources).
-    joined = {"/bin/%s/joined_1.cc" % f.rpartition("/")[0] for f in files if f.endswith(".cc")}
+    joined = {"/bin/%s/joined_by_6_1.cc" % f.rpartition("/")[0] for f in files if f.endswith(".cc")}
     files = files + ["tests/nn/program_1.cc"] + sorted(joined)
     for number, line in enumerate((ROOT / ".bazelrc").read_text().splitlines(), 1):
         for patterns in re.findall(r"--per_file_copt=([^@\s]+)@", line):

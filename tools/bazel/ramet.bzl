@@ -139,14 +139,26 @@ RAMET_COPTS = begins(RAMET_DEPS[0])
 
 def _joined_source_impl(ctx):
     joined = ctx.actions.declare_file(ctx.label.name)
-    ctx.actions.write(joined, "".join(
-        ["#include \"%s\"\n" % header for header in ctx.attr.begin] +
-        ["#include \"%s\"\n" % file.path for file in ctx.files.srcs],
-    ))
+    arguments = ctx.actions.args()
+    arguments.add(joined)
+    arguments.add_all(ctx.attr.begin, before_each = "--begin")
+    arguments.add_all(ctx.files.srcs)
+    ctx.actions.run_shell(
+        # Copies, not includes: an edit of one source is then no edit of what the library's other objects are made of.
+        command = """
+            to=$1; shift
+            while [ "${1:-}" = --begin ]; do echo "#include \\"$2\\""; shift 2; done >"$to"
+            for source; do echo "#line 1 \\"$source\\""; cat "$source"; done >>"$to"
+        """,
+        arguments = [arguments],
+        inputs = ctx.files.srcs,
+        outputs = [joined],
+        mnemonic = "JoinSources",
+    )
     return [DefaultInfo(files = depset([joined]))]
 
 _joined_source = rule(
-    doc = "A source file that includes the headers `begin` and then `srcs`.",
+    doc = "A source file that includes the headers `begin` and then has the text of `srcs`. Messages name these and their lines.",
     implementation = _joined_source_impl,
     attrs = {
         "begin": attr.string_list(),
@@ -154,58 +166,57 @@ _joined_source = rule(
     },
 )
 
-# More sources of a library are compiled together in less time, and with more memory.
-_JOINED_SOURCES = 12
+# How many sources of a folder are compiled together. Twelve take a tenth less time than six, and an edit of one compiles all of them.
+_JOINED = 6
+_JOINED_SANITIZED = 12
 
-def joined_library(srcs, alone = [], begin = [], others = [], **kwargs):
-    """A cc_library. In sanitizer builds up to twelve sources of one folder are compiled together.
-
-    There most of a source's compilation is what its headers instantiate. Twelve share that and take half of the time. By default each is
-    compiled alone: an edit makes one object, and a source that forgets an include fails.
-
-    Args:
-      srcs: .cc files and private headers.
-      alone: those .cc files whose names in unnamed namespaces are others' too.
-      begin: headers that a joined source includes first.
-      others: a select() of sources, each compiled alone.
-      **kwargs: cc_library's.
-    """
+def _join_sources(srcs, alone, begin, size):
+    """`srcs`, of which up to `size` .cc files of one folder are one file: FOLDER/joined_by_6_1.cc."""
     folders = {}
-    apart = []
+    result = []
     for src in srcs:
         if src in alone or not src.endswith(".cc"):
-            apart.append(src)
+            result.append(src)
         else:
             folders.setdefault(src[:-len(src.split("/")[-1])], []).append(src)
-    missing = [src for src in alone if src not in srcs]
-    if missing:
-        fail("no such sources: " + ", ".join(missing))
-    joined = []
-    together = []
     for folder, files in folders.items():
-        for first in range(0, len(files), _JOINED_SOURCES):
-            part = files[first:first + _JOINED_SOURCES]
+        for first in range(0, len(files), size):
+            part = files[first:first + size]
             if len(part) == 1:
-                apart += part
+                result += part
                 continue
-            source = "%sjoined_%d.cc" % (folder, first // _JOINED_SOURCES + 1)
+            joined = "%sjoined_by_%d_%d.cc" % (folder, size, first // size + 1)
             _joined_source(
-                name = source,
+                name = joined,
                 srcs = part,
                 begin = begin,
                 tags = ["manual"],
             )
-            joined.append(":" + source)
-            together += part
+            result.append(":" + joined)
+    return result
+
+def joined_library(srcs, alone = [], begin = [], others = [], **kwargs):
+    """A cc_library. Six sources of a folder are compiled together, in sanitizer builds twelve.
+
+    Most of a source's compilation is reading headers and instantiating their templates. Six share that and take half of the time.
+    With --define=ramet_apart=1 each is compiled alone: then a source that forgets an include fails (./tools/test --long).
+
+    Args:
+      srcs: .cc files and private headers.
+      alone: those .cc files whose names in unnamed namespaces are others' too, or that .bazelrc gives options of their own.
+      begin: headers that a joined source includes first.
+      others: a select() of sources, each compiled alone.
+      **kwargs: cc_library's.
+    """
+    missing = [src for src in alone if src not in srcs]
+    if missing:
+        fail("no such sources: " + ", ".join(missing))
     native.cc_library(
         srcs = select({
-            "//tools/bazel:sanitized": joined + apart,
-            "//conditions:default": srcs,
+            "//tools/bazel:apart": srcs,
+            "//tools/bazel:sanitized": _join_sources(srcs, alone, begin, _JOINED_SANITIZED),
+            "//conditions:default": _join_sources(srcs, alone, begin, _JOINED),
         }) + others,
-        textual_hdrs = select({
-            "//tools/bazel:sanitized": together,
-            "//conditions:default": [],
-        }),
         linkstatic = True,
         **kwargs
     )
@@ -265,7 +276,7 @@ def ramet_cases_library(name, srcs, deps, begin = _TEST_HEADERS, joined = None, 
     """The cases of `srcs` without a main(), for programs to link.
 
     Args:
-      joined: the name of a source file that includes all of them, to be compiled in their place.
+      joined: the name of a source file that has all of them, to be compiled in their place.
     """
     if joined:
         _joined_source(
@@ -278,7 +289,6 @@ def ramet_cases_library(name, srcs, deps, begin = _TEST_HEADERS, joined = None, 
         name = name,
         testonly = True,
         srcs = [":" + joined] if joined else srcs,
-        textual_hdrs = srcs if joined else [],
         copts = copts + begins(begin),
         linkstatic = True,
         local_defines = local_defines,

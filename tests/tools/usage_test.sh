@@ -22,6 +22,7 @@ if [[ $1 == build ]]; then
   echo "an error"
   exit "${BUILD_CODE:-0}"
 fi >&2
+[[ $1 != test ]] || sleep "${SLOW:-0}"
 [[ ${*: -1} != bazel-bin ]] || echo "$(dirname "$0")/../out"
 E2
 printf '#!/bin/sh\necho "apt-get $*" >>"$(dirname "$0")/../called"\n' >"$work/bin/apt-get"
@@ -96,6 +97,8 @@ wrong "--threads wants a value" bench --threads
 wrong "--json: cannot write" bench --json "$work/none/x.json"
 wrong "no LibTorch in /none" bench --torch /none
 wrong "no such option: --bogus" test --bogus
+wrong "--within: got 80, expected a time: 80m" test --all --within 80
+wrong "--within: got nothing" test --within
 wrong "no such option: --self" compare_torch --self
 wrong "--draws: got 1e3" compare_torch --draws 1e3
 wrong "--seed: got -1" compare_torch --seed -1
@@ -150,6 +153,12 @@ BUILD_CODE=1 run 1 install --prefix "$work/none"
 ends 'install: FAILED: could not build //tools/sdk:ramet'
 PROGRAM_CODE=2 run 2 quickstart --batch 0
 ends 'quickstart: FAILED: training ended with exit code 2'
+
+# What no longer fits into the time is left out of --all, and named.
+SLOW=2 run 1 test --all --within 1s
+grep -q "^test: LEFT OUT: asan: it needs about [0-9]* s, and 0 s of 1 were left" "$work/stderr" || fail "$call does not name what it left out"
+grep -q "^bazel test .*--build_event_json_file" "$work/called" || fail "$call left the first run out"
+! grep -q -e "--config" "$work/called" || fail "$call: called $(cat "$work/called")"
 
 # A build says how far it is, and the rest only where it fails.
 run 0 quickstart

@@ -21,6 +21,7 @@ cc_library(
 
 _DEFS = """HAVE_CUDA = %s
 SMALL_CODE = %s
+QUICK = %s
 HOST_FMA = %s
 """
 
@@ -51,7 +52,7 @@ def _impl(ctx):
         # The repository exists all the same: only a build for real GPUs asks more of it.
         ctx.file("BUILD.bazel", _NO_TOOLKIT)
         ctx.file("nvcc.sh", "#!/bin/sh\necho 'no CUDA toolkit: set CUDA_PATH' >&2\nexit 1\n", executable = True)
-        ctx.file("defs.bzl", _DEFS % (False, [], _fused(ctx)))
+        ctx.file("defs.bzl", _DEFS % (False, [], [], _fused(ctx)))
         return
     version = ctx.execute([nvcc, "--version"]).stdout.split("release ")[1].split(",")[0]
     ctx.symlink(path + "/include", "include")
@@ -60,9 +61,14 @@ def _impl(ctx):
     # The version stands in the script, so that a new toolkit makes new objects.
     ctx.file("nvcc.sh", "#!/bin/sh\n# CUDA %s\nexec %s \"$@\"\n" % (version, nvcc), executable = True)
 
+    known = [int(part) for part in version.split(".")[:2]]
+
     # A tenth of the bytes; nvcc knows it since 12.8. Drivers unpack it since CUDA 12.4's, 550.
-    known = [int(part) for part in version.split(".")[:2]] >= [12, 8]
-    ctx.file("defs.bzl", _DEFS % (True, ["--compress-mode=size"] if known else [], _fused(ctx)))
+    small = ["--compress-mode=size"] if known >= [12, 8] else []
+
+    # Fewer optimisations, in half of the time: to see that everything compiles.
+    quick = ["--Ofast-compile=mid"] if known >= [13, 0] else []
+    ctx.file("defs.bzl", _DEFS % (True, small, quick, _fused(ctx)))
 
 cuda_configure = repository_rule(
     doc = "Finds $CUDA_PATH or /usr/local/cuda. Without either, HAVE_CUDA is False and its targets are skipped.",

@@ -1,6 +1,6 @@
 """cuda_library: .cu files, compiled by nvcc or by the host compiler for the emulated GPUs."""
 
-load("@local_cuda//:defs.bzl", "HAVE_CUDA", "HOST_FMA", "SMALL_CODE")
+load("@local_cuda//:defs.bzl", "HAVE_CUDA", "HOST_FMA", "QUICK", "SMALL_CODE")
 
 # The machine code that the library ships, and PTX that the driver turns into any other.
 _CODE = ["-gencode", "arch=compute_90a,code=sm_90a"]
@@ -71,7 +71,9 @@ def _nvcc_objects_impl(ctx):
         args.add_all(context.includes, before_each = "-I")
         args.add_all(context.system_includes, before_each = "-isystem")
         args.add_all(ctx.attr.copts)
-        if ctx.attr.fallback or src in ctx.files.by_architecture:
+        if ctx.attr.quick and src not in ctx.files.by_architecture:
+            args.add_all(QUICK)
+        else:
             args.add_all(_FALLBACK)
         ctx.actions.run(
             executable = ctx.executable._nvcc,
@@ -90,9 +92,9 @@ _nvcc_objects = rule(
     attrs = {
         "by_architecture": attr.label_list(allow_files = [".cu"]),
         "copts": attr.string_list(),
-        "fallback": attr.bool(mandatory = True),
         "deps": attr.label_list(providers = [CcInfo]),
         "hdrs": attr.label_list(allow_files = True),
+        "quick": attr.bool(mandatory = True),
         "srcs": attr.label_list(allow_files = [".cu"]),
         "_nvcc": attr.label(
             allow_single_file = True,
@@ -128,8 +130,8 @@ def cuda_library(name, srcs, hdrs = [], deps = [], nvcc_copts = [], by_architect
       hdrs: headers.
       deps: usually //runtime/cuda:gpu.
       nvcc_copts: options for nvcc alone.
-      by_architecture: those of `srcs` whose code asks which GPU it is for. Of the others --define=ramet_one_architecture=1 makes
-        machine code alone: the compiler sees the same source for PTX, in a third of nvcc's time.
+      by_architecture: those of `srcs` whose code asks which GPU it is for. Of the others --define=ramet_quick_nvcc=1 makes machine
+        code alone, with fewer optimisations: the compiler sees the same source for PTX, in a third of nvcc's time.
       **kwargs: as cc_library's.
     """
     _nvcc_objects(
@@ -137,9 +139,9 @@ def cuda_library(name, srcs, hdrs = [], deps = [], nvcc_copts = [], by_architect
         srcs = srcs,
         hdrs = hdrs,
         by_architecture = by_architecture,
-        fallback = select({
-            "//tools/cuda:is_one_architecture": False,
-            "//conditions:default": True,
+        quick = select({
+            "//tools/cuda:is_quick": True,
+            "//conditions:default": False,
         }),
         copts = nvcc_copts + select({
             "//tools/cuda:is_packed": SMALL_CODE,

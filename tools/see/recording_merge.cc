@@ -128,7 +128,7 @@ RecordingData merge(const std::vector<RecordingData>& ranks) {
                    [](const EventRow& a, const EventRow& b) { return a.time < b.time; });
   all.ranks = static_cast<int>(ranks.size());
   if (all.ranks > 1)
-    all.notes.push_back(
+    all.notes.emplace_back(
         "Times of different ranks are compared by the clocks of their machines: between machines "
         "they are as right as those clocks.");
   return all;

@@ -95,6 +95,8 @@ def kernel_library(name, srcs, hdrs, deps = [], **kwargs):
             })),
             linkstatic = True,
             local_defines = ["RAMET_VARIANT=" + variant],
+            # Or //... would make all of them, whatever variants are asked for.
+            tags = ["manual"],
             target_compatible_with = [] if variant == "base" else ["@platforms//cpu:x86_64"],
             deps = deps,
             # Tests look into the objects.

@@ -154,8 +154,11 @@ ends 'install: FAILED: could not build //tools/sdk:ramet'
 PROGRAM_CODE=2 run 2 quickstart --batch 0
 ends 'quickstart: FAILED: training ended with exit code 2'
 
-# What no longer fits into the time is left out of --all, and named.
-SLOW=2 run 1 test --all --within 1s
+# What no longer fits into the time is left out of --all, and named. The checks of the tree pass here.
+mkdir "$work/checks"
+printf '#!/bin/sh\n' >"$work/checks/python3"
+chmod +x "$work/checks/python3"
+SLOW=2 PATH=$work/checks:$PATH run 0 test --all --within 1s
 grep -q "^test: LEFT OUT: asan: it needs about [0-9]* s, and 0 s of 1 were left" "$work/stderr" || fail "$call does not name what it left out"
 grep -q "^bazel test .*--build_event_json_file" "$work/called" || fail "$call left the first run out"
 ! grep -q -e "--config" "$work/called" || fail "$call: called $(cat "$work/called")"

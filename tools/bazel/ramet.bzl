@@ -197,7 +197,7 @@ def _join_sources(srcs, alone, begin, size):
             result.append(":" + joined)
     return result
 
-def joined_library(srcs, alone = [], begin = [], others = [], **kwargs):
+def joined_library(srcs, alone = [], hot = [], begin = [], others = [], **kwargs):
     """A cc_library. Six sources of a folder are compiled together, in sanitizer builds twelve.
 
     Most of a source's compilation is reading headers and instantiating their templates. Six share that and take half of the time.
@@ -206,30 +206,33 @@ def joined_library(srcs, alone = [], begin = [], others = [], **kwargs):
     Args:
       srcs: .cc files and private headers.
       alone: those .cc files whose names in unnamed namespaces are others' too, or that .bazelrc gives options of their own.
+      hot: those whose calls take nanoseconds. They are compiled together in sanitizer builds only: more sources in one file change what
+        GCC inlines, which made a chain of additions a tenth slower.
       begin: headers that a joined source includes first.
       others: a select() of sources, each compiled alone.
       **kwargs: cc_library's.
     """
-    missing = [src for src in alone if src not in srcs]
+    missing = [src for src in alone + hot if src not in srcs]
     if missing:
         fail("no such sources: " + ", ".join(missing))
     native.cc_library(
         srcs = select({
             "//tools/bazel:apart": srcs,
             "//tools/bazel:sanitized": _join_sources(srcs, alone, begin, _JOINED_SANITIZED),
-            "//conditions:default": _join_sources(srcs, alone, begin, _JOINED),
+            "//conditions:default": _join_sources(srcs, alone + hot, begin, _JOINED),
         }) + others,
         linkstatic = True,
         **kwargs
     )
 
-def layer_library(name, deps = [], exclude = [], visibility = [], alone = [], begin = []):
-    """A folder's one library: every .cc, .h and .inc below the BUILD file. `alone` and `begin` are joined_library's."""
+def layer_library(name, deps = [], exclude = [], visibility = [], alone = [], hot = [], begin = []):
+    """A folder's one library: every .cc, .h and .inc below the BUILD file. `alone`, `hot` and `begin` are joined_library's."""
     joined_library(
         name = name,
         srcs = native.glob(["**/*.cc"], exclude = exclude, allow_empty = True),
         hdrs = native.glob(["**/*.h", "**/*.inc"], exclude = exclude, allow_empty = True),
         alone = alone,
+        hot = hot,
         begin = begin,
         copts = select({
             "//tools/bazel:sanitized": STANDARD_COPTS,
